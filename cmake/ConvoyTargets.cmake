@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: Apache-2.0
+
+add_library(convoy_flags INTERFACE)
+target_include_directories(convoy_flags INTERFACE ${CMAKE_SOURCE_DIR}/src)
+target_compile_options(convoy_flags INTERFACE
+  -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wnon-virtual-dtor -Werror)
+target_link_libraries(convoy_flags INTERFACE fmt::fmt Threads::Threads)
+if(CONVOY_SANITIZE)
+  target_compile_options(convoy_flags INTERFACE -fsanitize=${CONVOY_SANITIZE} -fno-omit-frame-pointer
+    -fno-sanitize-recover=undefined)
+  target_link_options(convoy_flags INTERFACE -fsanitize=${CONVOY_SANITIZE})
+endif()
+
+# convoy_library(NAME SOURCES ... [LINK ...] [PRIVATE ...]): one static library a folder; LINK is what its headers need.
+function(convoy_library name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LINK;PRIVATE" ${ARGN})
+  add_library(${name} STATIC ${ARG_SOURCES})
+  target_link_libraries(${name} PUBLIC convoy_flags ${ARG_LINK} PRIVATE ${ARG_PRIVATE})
+endfunction()

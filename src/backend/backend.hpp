@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+// THE SEAM. A backend compiles a plan into a program: a static list of stages. The trainer launches, sync submits, comm
+// moves; the backend never communicates. Everything that changes from step to step enters by feed() and set_step() and lies
+// in fixed device memory, so that replay() can capture what is launched.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/device.hpp"
+#include "network/plan.hpp"
+
+namespace convoy {
+
+/// One parameter set: raw, one replica's, EMA or averaged. The trainer owns it (memory from Device::allocate).
+struct ParameterSet {
+  float* block = nullptr;  ///< values | optimiser state | running statistics | device state
+  Index count = 0;         ///< one checkpoint write, one weight average
+};
+
+struct SetLayout {
+  Range values;      ///< begin 0, table.parameters.count
+  Range optimiser;   ///< slots * values.count: momentum, ...
+  Range statistics;  ///< running mean and variance, as ParameterTable::norms
+  Range state;       ///< 16 floats: [0] loss scale, [1] good steps since it changed, [2] applied steps, [3] skipped steps
+  int slots = 0;
+  Index count() const { return state.end(); }
+};
+
+/// How one sample becomes network input; all of it may change with every launch.
+struct SampleSpec {
+  Index sample = 0;              ///< index into the resident set, or row of Batch::images
+  std::int16_t y = 0, x = 0;     ///< top left corner of the crop window in source pixels; outside the source: padding
+  std::uint8_t flip = 0;         ///< 1: mirrored left to right after the crop
+  std::int16_t erase_y = 0, erase_x = 0, erase_h = 0, erase_w = 0;  ///< output pixels set to 0 after normalisation; h = 0: none
+  Index partner = -1;            ///< mix-up partner: position in this batch, -1: none
+  std::int32_t a = 0, b = 0;     ///< labels, weighted lambda and 1 - lambda
+  float lambda = 1;
+};
+
+struct Batch {
+  std::span<const SampleSpec> samples;     ///< Program's samples; past valid_count repeated and masked
+  const std::uint8_t* images = nullptr;    ///< rows n h w c; null: the set given to keep_resident
+  Index valid_count = 0;                   ///< evaluation masks the rest; training programs are fed full
+  int replica = 0;                         ///< its slot among the W flags
+  float scale = 0;                         ///< of each sample's loss: 1 / samples of the whole step (gradients) or of this batch (weights)
+  float norm_scale = 0;                    ///< 1 / samples that share batch-norm statistics (own batch, or the step's with sync_bn)
+};
+
+/// From stored uint8 n h w c to network input. x = (pixel - mean[c]) / std[c], or (pixel - mean_image) / std[c], or
+/// per image: (pixel - m) / max(s, 1/sqrt(count)) over all pixels and channels of the crop, pixels in [0, 1].
+/// Padding is black (0) before normalisation (torchvision's RandomCrop); with mean_image the padding is 0 after it.
+struct InputSpec {
+  enum class Normalise : std::uint8_t { channel, mean_image, per_image };
+  Index height = 0, width = 0, channels = 0;  ///< stored
+  Normalise normalise = Normalise::channel;
+  std::array<float, 4> mean{}, std{1, 1, 1, 1};  ///< in pixel units (0 to 255)
+  std::vector<float> mean_image;                 ///< height * width * channels, pixel units
+};
+
+struct StepParams {
+  float rate = 0, momentum = 0, ema_decay = 0;
+  std::uint64_t seed = 0;
+  Index step = 0;
+};
+
+enum class Rule : std::uint8_t { sgd, momentum, nesterov };
+struct OptimiserSpec {
+  Rule rule = Rule::momentum;
+  float clip_norm = 0;  ///< 0: off
+};
+
+/// Sums since the last take_counters().
+struct Counters {
+  double loss = 0;         ///< summed over samples, unscaled
+  Index top1 = 0, topk = 0, samples = 0;
+  Index skipped = 0;       ///< updates masked because a replica wasn't finite
+  int bad_replica = -1;    ///< the lowest replica whose flag was set; -1: none
+};
+
+/// overlapped: a bucket, later launches don't need its sum. blocking: synchronised batch norm, the next launch does.
+enum class When : std::uint8_t { overlapped, blocking };
+struct Final {
+  Range range;  ///< of the gradient block; empty: nothing
+  When when = When::overlapped;
+};
+
+/// train; evaluate: running statistics, no gradients; score: forward with batch statistics, for choosing samples.
+enum class Mode : std::uint8_t { train, score, evaluate };
+
+/// How kernels are chosen. rule: by shape, the same on every machine of a kind; measured: timed when compiled.
+enum class Tuning : std::uint8_t { rule, measured };
+
+struct CompileSpec {
+  Index samples = 0, height = 0, width = 0;  ///< of the network input
+  Mode mode = Mode::train;
+  Precision precision = Precision::fp32;
+  InputSpec input;
+  int topk = 5;
+  Tuning tuning = Tuning::rule;
+  std::string options;  ///< backend's own, e.g. `winograd-bf16`
+  std::string choices;  ///< from another rank or a checkpoint: taken instead of choosing
+};
+
+class Program {
+ public:
+  virtual ~Program() = default;
+  virtual Index arena_floats() const = 0;
+  /// Before the first launch. The arena may be shared with other programs; gradients is the plan's gradient block
+  /// (null in evaluate and score).
+  virtual void bind(float* arena, float* gradients) = 0;
+  /// Static, the same on all ranks and for all sizes. One empty row in evaluate and score.
+  virtual std::span<const Final> stages() const = 0;
+  /// Numbers, labels and images go to fixed device memory, in queue order. The span may be reused after the call; `images`
+  /// must stay until counters or an event show the launch done.
+  virtual void feed(const Batch& batch) = 0;
+  /// Queued in order; on a CPU it may be done on return. Stage 0 contains input, forward and loss.
+  virtual void launch(std::size_t stage, const ParameterSet& set) = 0;
+  /// Device memory, [samples][classes] and [samples], of the last forward pass.
+  virtual const float* logits() const = 0;
+  virtual const float* loss_per_sample() const = 0;
+  /// What was chosen, as text: rank 0's is everybody's and goes into the checkpoint.
+  virtual const std::string& choices() const = 0;
+  /// One line a node or fused unit: which kernels, for `convoy inspect plan`.
+  virtual std::string describe() const = 0;
+};
+
+/// An optimiser compiled for a parameter table.
+class Updater {
+ public:
+  virtual ~Updater() = default;
+  virtual Index arena_floats() const = 0;
+  virtual void bind(float* arena) = 0;
+  /// Nothing happens where any flag of `gradients` is set (counted as skipped). Else: update, fold the tail's statistics
+  /// into the running ones, rewrite compute copies.
+  virtual void launch(const ParameterSet& set, const float* gradients) = 0;
+};
+
+class Backend : public Device {
+ public:
+  /// Any thread; touches no block. Throws Error(device) for what this backend can't do, naming the node.
+  virtual std::unique_ptr<Program> compile(const Plan& plan, const CompileSpec& spec) = 0;
+  virtual std::unique_ptr<Updater> compile(const Plan& plan, const OptimiserSpec& spec) = 0;
+  virtual SetLayout layout(const Plan& plan, const OptimiserSpec& spec) const = 0;
+  virtual void set_step(const StepParams& params) = 0;
+  /// EMA: to = decay * to + (1 - decay) * from over values and statistics; decay from StepParams.
+  virtual void blend(const ParameterSet& to, const ParameterSet& from) = 0;
+  /// Compute copies (blocked, low precision) of a set after load, average or EMA.
+  virtual void refresh(const ParameterSet& set) = 0;
+  /// Captures what body launches, once per key, and replays it later without calling body. A CPU calls body. Addresses and
+  /// shapes are in the key, numbers never.
+  virtual void replay(std::uint64_t key, const std::function<void()>& body) = 0;
+  /// Keeps `count` images (n h w c) for Batches without rows. A CPU refers to the memory, which must outlive it.
+  virtual void keep_resident(const std::uint8_t* images, Index count, Index bytes_per_image) = 0;
+  /// comm waits for this event, with its deadline, before take_counters().
+  virtual Event counters_ready() = 0;
+  virtual Counters take_counters() = 0;
+  /// `cpu oneDNN 2.6.3 AVX-512 2 threads`: for logs, and part of the configuration hash where it decides bits.
+  virtual std::string describe() const = 0;
+};
+
+}  // namespace convoy

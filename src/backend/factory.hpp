@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <memory>
+#include <string>
+
+#include "backend/backend.hpp"
+
+namespace convoy {
+
+struct BackendSpec {
+  std::string device = "auto";  ///< auto, cpu, cuda. cuda: CUDA or Error(device), never a silent CPU run
+  int threads = 0;              ///< CPU threads; 0 = the cores this process may use
+  int node_rank = 0, node_size = 1;
+};
+
+/// auto takes CUDA where the module and a GPU are found. `chosen` says what was taken and why, in one line.
+std::unique_ptr<Backend> make_backend(const BackendSpec& spec, std::string& chosen);
+
+/// cpu/: oneDNN. Throws Error(device) on a machine without AVX2.
+std::unique_ptr<Backend> make_cpu_backend(int threads);
+
+/// One line a library: name and version; parts that are not built in say so.
+std::string backend_versions();
+
+}  // namespace convoy

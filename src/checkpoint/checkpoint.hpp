@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checkpoints: sealed HDF5, written under a temporary name, verified, renamed. docs/checkpoints.md has the layout.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "backend/backend.hpp"
+#include "comm/communicator.hpp"
+#include "network/plan.hpp"
+
+namespace convoy {
+
+struct Position {
+  Index epoch = 0;          ///< the epoch that goes on
+  Index step_in_epoch = 0;  ///< steps of it that are done
+  Index step = 0;           ///< steps done in all
+  Index images = 0;         ///< samples seen in all
+};
+
+/// Everything but the tensors. `texts`: choices, configuration (INI), build id, model name ...; `numbers`: best_top1 ...
+struct CheckpointMeta {
+  Position position;
+  int replicas = 1, ranks = 1;
+  Index local_steps = 0;        ///< 0: sync = gradients
+  std::uint64_t plan_digest = 0;
+  std::string configuration_hash;  ///< of what decides bits
+  std::map<std::string, std::string> texts;
+  std::map<std::string, double> numbers;
+};
+
+/// A set in host memory, laid out as SetLayout.
+struct HostSet {
+  std::vector<float> block;
+};
+
+/// One replica's own set in the middle of a local-SGD period.
+struct Shard {
+  int replica = 0;
+  Index samples_since_average = 0;
+  HostSet set;
+};
+
+/// Writes `folder`/NAME.h5 and, where shards are given, `folder`/NAME.shard-RRRR.h5 (each rank its own replicas').
+/// Collective. Rank 0 writes the averaged model; all is sealed, verified and only then renamed. Any failure ends on all ranks
+/// with one Error naming file and rank.
+void save_checkpoint(Communicator& communicator, const std::string& folder, const std::string& name, const Plan& plan,
+                     const SetLayout& layout, const CheckpointMeta& meta, const HostSet& averaged,
+                     const std::vector<Shard>& shards);
+
+struct Checkpoint {
+  std::string path;
+  CheckpointMeta meta;
+  HostSet set;                ///< in this plan's layout
+  std::vector<Shard> shards;  ///< those of the wanted replicas
+};
+
+struct LoadSpec {
+  bool weights_only = false;     ///< parameters and running statistics by name; optimiser and position left at start
+  bool shards = true;
+  int first_replica = 0, replica_count = 0;  ///< whose shards to read
+};
+
+/// Reads one file. Tensors are matched by name and shape; throws Error(data) naming the file and the first difference.
+Checkpoint load_checkpoint(const std::string& path, const Plan& plan, const SetLayout& layout, const LoadSpec& spec);
+/// Reads only the meta part. Throws Error(data).
+CheckpointMeta load_checkpoint_meta(const std::string& path);
+
+/// Complete checkpoints of a folder, newest first (by steps done): `last`, `epoch-0003`, `step-00001200`, ...; not `best`.
+std::vector<std::string> list_checkpoints(const std::string& folder);
+/// Collective. The newest checkpoint of the folder that is whole on every rank's reading; damaged ones are named in a warning
+/// and marked (renamed to NAME.damaged), the next older is taken. Empty: none.
+std::string find_checkpoint(Communicator& communicator, const std::string& folder);
+/// Keeps the newest `keep` of the numbered checkpoints and `last`, `best`.
+void drop_old_checkpoints(const std::string& folder, int keep);
+
+}  // namespace convoy

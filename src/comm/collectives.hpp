@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <memory>
+#include <span>
+
+#include "core/device.hpp"
+
+namespace convoy {
+
+/// A node of the fixed binary tree over the W replicas: the sum of replicas [first, first + size).
+struct Part {
+  int first = 0, size = 1;
+  float* data = nullptr;
+};
+
+struct Reduction {
+  float* out = nullptr;         ///< device memory; may be one of the parts
+  std::span<const Part> parts;  ///< this rank's, empty where it owns no replica
+  Index count = 0;
+  Event after;                  ///< the parts are final then
+  const char* what = "";        ///< for deadlines: `gradient bucket 3`. Static storage
+};
+
+using Ticket = std::uint64_t;
+
+/// Sums over ranks, non-blocking, started in order of submission, watched by a deadline.
+class Collectives {
+ public:
+  virtual ~Collectives() = default;
+  /// Collective. out = sum of all parts of all ranks. Returns at once; allocates nothing in the steady state.
+  virtual Ticket submit(const Reduction& reduction) = 0;
+  /// True where nothing between submit and finish waits for the host: one rank, or NCCL that may be captured.
+  virtual bool capturable() const = 0;
+  /// Moves everything that can move. Throws Error(communication) past the deadline, naming the operation.
+  virtual void poll() = 0;
+  /// Launches queued after it see the sum; the host may not have waited.
+  virtual void finish(Ticket ticket) = 0;
+  /// Host wait under the deadline: the only one there is in a step.
+  virtual void await(Event event, const char* what) = 0;
+  /// Seconds spent waiting in finish() and await() since the last call.
+  virtual double take_wait_seconds() = 0;
+};
+
+}  // namespace convoy

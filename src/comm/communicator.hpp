@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// Small messages between the ranks of a job: agreement, broadcast, sums. All non-blocking inside, tested under a deadline.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "comm/collectives.hpp"
+#include "comm/session.hpp"
+#include "core/errors.hpp"
+
+namespace convoy {
+
+struct Deadline {
+  double warn_seconds = 60, abort_seconds = 300;  ///< 0: never
+};
+
+class Communicator {
+ public:
+  /// Collective. The session must outlive it.
+  Communicator(Session& session, const Deadline& deadline);
+  ~Communicator();
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
+
+  int rank() const;
+  int size() const;
+  int node_rank() const;  ///< among the ranks of this host
+  int node_size() const;
+  const std::string& host() const;
+  const std::vector<std::string>& hosts() const;  ///< one a rank
+
+  /// Collective. `what` names the operation in deadline messages.
+  void barrier(const char* what);
+  /// Collective.
+  void broadcast(std::string& text, const char* what);
+  /// Collective.
+  void broadcast(std::span<std::byte> bytes, int root, const char* what);
+  /// Collective. In place.
+  void sum(std::span<double> values, const char* what);
+  /// Collective. In place.
+  void sum(std::span<std::int64_t> values, const char* what);
+  /// Collective. In place.
+  void maximum(std::span<std::int64_t> values, const char* what);
+  /// Collective. In place.
+  void maximum(std::span<double> values, const char* what);
+  /// Collective. In place.
+  void minimum(std::span<double> values, const char* what);
+  /// Collective. One text a rank, on all ranks.
+  std::vector<std::string> all_gather(const std::string& text, const char* what);
+  /// Collective. Set-up that may fail on some ranks: runs body, every failing rank reports once, the worst code is agreed.
+  /// Returns Exit::ok, or the code with which all ranks leave.
+  Exit together(const char* what, const std::function<void()>& body);
+  /// Collective. Throws Error(usage) on all ranks, printing both values, unless all ranks hold the same text.
+  void require_equal(const std::string& text, const char* what);
+
+  /// Collective. A flag agreed one step later by a pipelined all-reduce: call it every step with the local wish. Returns the
+  /// maximum over ranks of the wishes of the previous call (0 on the first).
+  int agree_later(int wish);
+
+ private:
+  friend std::unique_ptr<Collectives> make_mpi_collectives(Communicator&, Device&, const struct CollectivesSpec&);
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+struct CollectivesSpec {
+  int replicas = 1;            ///< W
+  bool reproducible = false;   ///< sums follow the fixed binary tree over replicas: the same bits for any number of ranks
+  Index chunk_floats = 1 << 28;  ///< one MPI call moves at most this many (below INT_MAX; tests set 3)
+  Index max_count = 0;         ///< largest Reduction::count to come: buffers are made once
+  double delay_seconds = 0;    ///< for tests of overlap: a reduction is not done earlier than this after its start
+};
+
+/// Collective. Over MPI; device memory that the host can't read is staged through download and upload.
+std::unique_ptr<Collectives> make_mpi_collectives(Communicator& communicator, Device& device, const CollectivesSpec& spec);
+
+/// Name and version of the MPI library.
+std::string mpi_version();
+
+}  // namespace convoy

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+
+#include "core/types.hpp"
+
+namespace convoy {
+
+/// A point in a device's queue. Owned by the Device; only its module looks inside. 0 = already passed.
+struct Event {
+  std::uint64_t id = 0;
+};
+
+/// All that comm may know of a backend: memory, flat kernels and events. Everything is queued in order and returns at once
+/// (a CPU may be done on return).
+class Device {
+ public:
+  Device() = default;
+  Device(const Device&) = delete;
+  Device& operator=(const Device&) = delete;
+  virtual ~Device() = default;
+
+  /// Set-up only. 64-byte aligned, zeroed, freed with the Device. Throws Error(device) when memory is out.
+  virtual float* allocate(Index floats) = 0;
+  /// True: the host may use device pointers once the event that wrote them is done.
+  virtual bool host_reads() const = 0;
+  /// The end of the work queued so far.
+  virtual Event record() = 0;
+  /// Never blocks; comm polls it under its deadline.
+  virtual bool done(Event event) = 0;
+  /// The queue waits for a communication event (NCCL).
+  virtual void follow(Event event) = 0;
+  /// host[0..n) = from[0..n), after `after`.
+  virtual Event download(float* host, const float* from, Index n, Event after) = 0;
+  /// to[0..n) = host[0..n); host memory may be reused after the event.
+  virtual Event upload(float* to, const float* host, Index n) = 0;
+  /// to = factor * from.
+  virtual void copy(float* to, const float* from, Index n, float factor) = 0;
+  /// to = fl(to + from): one IEEE addition an element, so that trees of additions are reproducible.
+  virtual void add(float* to, const float* from, Index n) = 0;
+  virtual void fill(float* to, Index n, float value) = 0;
+};
+
+}  // namespace convoy

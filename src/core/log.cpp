@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/log.hpp"
+
+#include <spdlog/sinks/basic_file_sink.h>
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "core/errors.hpp"
+
+namespace convoy::log {
+namespace {
+
+struct Speaker {
+  int rank = 0, ranks = 1;
+  std::string prefix;
+  Level level = Level::info;
+  bool progress_shown = false;
+  std::shared_ptr<spdlog::logger> console, file;
+};
+
+Speaker& speaker() {
+  static Speaker instance = [] {
+    Speaker s;
+    s.console = std::make_shared<spdlog::logger>("convoy", std::make_shared<spdlog::sinks::stdout_sink_mt>());
+    s.console->set_pattern("%v");
+    s.console->flush_on(spdlog::level::info);
+    s.console->set_level(spdlog::level::trace);
+    return s;
+  }();
+  return instance;
+}
+
+void clear_progress(Speaker& s) {
+  if (s.progress_shown) std::fputs("\r\033[K", stderr);
+  s.progress_shown = false;
+}
+
+void to_stderr(Speaker& s, const std::string& line) {
+  clear_progress(s);
+  std::fprintf(stderr, "%s\n", line.c_str());
+  std::fflush(stderr);
+  if (s.file) s.file->warn(line);
+}
+
+}  // namespace
+
+void configure(int rank, int ranks, const std::string& host) {
+  auto& s = speaker();
+  s.rank = rank;
+  s.ranks = ranks;
+  s.prefix = fmt::format("[rank {}/{} {}] ", rank, ranks, host);
+}
+
+void set_level(Level level) { speaker().level = level; }
+
+void also_to_file(const std::string& path) {
+  auto& s = speaker();
+  try {
+    s.file = std::make_shared<spdlog::logger>("file", std::make_shared<spdlog::sinks::basic_file_sink_mt>(path));
+  } catch (const spdlog::spdlog_ex& e) {
+    fail(Exit::usage, "cannot write the log '{}' ({}); choose a writable --output-dir", path, e.what());
+  }
+  s.file->set_pattern("%Y-%m-%d %H:%M:%S %v");
+  s.file->flush_on(spdlog::level::info);
+}
+
+void write(Level level, std::string_view text) {
+  auto& s = speaker();
+  if (level < s.level) return;
+  if (level == Level::warn) return to_stderr(s, fmt::format("{}warning: {}", s.prefix, text));
+  if (level == Level::error) return report_error(text);
+  if (s.rank != 0) return;
+  clear_progress(s);
+  s.console->info(text);
+  if (s.file) s.file->info(text);
+}
+
+void report_error(std::string_view text) {
+  auto& s = speaker();
+  to_stderr(s, fmt::format("{}error: {}", s.prefix, text));
+}
+
+void progress(std::string_view text) {
+  auto& s = speaker();
+  static const bool terminal = isatty(STDERR_FILENO) != 0;
+  if (!terminal || s.rank != 0) return;
+  std::fprintf(stderr, "\r\033[K%.*s", static_cast<int>(text.size()), text.data());
+  std::fflush(stderr);
+  s.progress_shown = true;
+}
+
+}  // namespace convoy::log

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// A prepared data set: partition files of one split form one global sample space 0 .. samples-1 (partition after partition).
+// Any number of partitions on any number of ranks: a rank loads the range of the space that it needs.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/types.hpp"
+
+namespace convoy {
+
+struct PartitionInfo {
+  std::string path;
+  Range samples;  ///< in the global sample space
+  std::uint64_t images_offset = 0;
+};
+
+struct DatasetInfo {
+  std::string folder, split;  ///< split: `train`, `val`
+  std::vector<PartitionInfo> partitions;
+  Index samples = 0, height = 0, width = 0, channels = 0, classes = 0;
+  std::vector<std::string> class_names;
+  std::vector<double> mean, std;      ///< per channel, pixel units; of the train split
+  std::vector<float> mean_image;      ///< empty where the set has none
+  std::string source, encoding;
+  std::uint64_t digest = 0;           ///< of all partitions' seals: equal on all ranks, part of the configuration hash
+  Index image_bytes() const { return height * width * channels; }
+};
+
+/// Reads and checks the headers of all partitions of a split. Throws Error(data) naming file, attribute or dataset: missing,
+/// empty, truncated, damaged, wrong dtype, rank, shape or attribute, partition missing from the series.
+DatasetInfo read_dataset_info(const std::string& folder, const std::string& split);
+bool has_split(const std::string& folder, const std::string& split);
+
+enum class OnCorrupt : std::uint8_t { fail, skip };
+
+/// The samples of one range in memory, every sample's CRC and label checked while loading.
+class Dataset {
+ public:
+  /// Several read threads. Throws Error(data) naming file, partition and sample.
+  Dataset(DatasetInfo info, Range range, int threads, OnCorrupt on_corrupt = OnCorrupt::fail);
+  const DatasetInfo& info() const { return info_; }
+  Range range() const { return range_; }
+  /// Contiguous n h w c.
+  const std::uint8_t* images() const { return images_.get(); }
+  std::int32_t label(Index sample) const { return labels_[static_cast<std::size_t>(sample - range_.begin)]; }
+  Index id(Index sample) const { return ids_[static_cast<std::size_t>(sample - range_.begin)]; }
+  /// Corrupt samples that were replaced by their predecessor (OnCorrupt::skip).
+  Index skipped() const { return skipped_; }
+
+ private:
+  struct Free {
+    void operator()(std::uint8_t* p) const;
+  };
+  DatasetInfo info_;
+  Range range_;
+  std::unique_ptr<std::uint8_t[], Free> images_;
+  std::vector<std::int32_t> labels_;
+  std::vector<Index> ids_;
+  Index skipped_ = 0;
+};
+
+/// A data set made in memory, for --synthetic and tests: the same generator as `convoy-preprocess synthetic`.
+struct SyntheticSpec {
+  Index samples = 1000, height = 32, width = 32, channels = 3, classes = 10;
+  std::uint64_t seed = 1;
+};
+/// One sample, a pure function of (spec.seed, sample): learnable by a small convolutional network, not by a linear model.
+/// Writes height * width * channels bytes, returns the label.
+std::int32_t synthetic_sample(const SyntheticSpec& spec, Index sample, std::uint8_t* image);
+
+}  // namespace convoy

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a run says of itself: one console line per interval for the whole job, metrics.jsonl (docs/metrics.md is its schema),
+// TensorBoard events, an epoch table. Rank 0 only; the numbers given are already the job's.
+#pragma once
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/types.hpp"
+
+namespace convoy {
+
+/// Sums over the steps of an interval, over all ranks where it says so.
+struct StepRecord {
+  Index epoch = 0, step = 0, step_in_epoch = 0, steps_per_epoch = 0;
+  Index images = 0;         ///< of the interval, all ranks
+  Index images_seen = 0;    ///< of the run
+  double loss = 0, top1 = 0, topk = 0;  ///< means of the interval; percent
+  double rate = 0;
+  double seconds = 0;       ///< of the interval
+  double data_seconds = 0, compute_seconds = 0, comm_seconds = 0;  ///< of the slowest rank; the rest is `other`
+  double eta_seconds = 0;
+};
+
+struct ValidationRecord {
+  Index epoch = 0, step = 0, images = 0, top1_count = 0, topk_count = 0;
+  double loss = 0, seconds = 0;
+  int k = 5;
+  double top1() const { return images ? 100.0 * static_cast<double>(top1_count) / static_cast<double>(images) : 0; }
+  double topk() const { return images ? 100.0 * static_cast<double>(topk_count) / static_cast<double>(images) : 0; }
+};
+
+struct EpochRecord {
+  Index epoch = 0, images = 0;
+  double seconds = 0, loss = 0, top1 = 0, rate = 0;
+  double data_seconds = 0, compute_seconds = 0, comm_seconds = 0;
+};
+
+struct TensorSummary {
+  std::string name;
+  double norm = 0, minimum = 0, maximum = 0, mean = 0;
+  std::vector<double> edges, counts;  ///< histogram; edges has one more entry
+};
+/// Norm, minimum, maximum, mean and a histogram of `bins` equal bins.
+TensorSummary summarise(const std::string& name, const float* values, Index count, int bins = 30);
+
+struct MetricsSpec {
+  std::string folder;        ///< the run directory; empty: console only
+  bool tensorboard = true;
+  bool append = false;       ///< resumed run
+  int ranks = 1;
+};
+
+class Metrics {
+ public:
+  explicit Metrics(const MetricsSpec& spec);
+  ~Metrics();
+  Metrics(const Metrics&) = delete;
+  Metrics& operator=(const Metrics&) = delete;
+  void train(const StepRecord& record);            ///< {"split":"train", ...} and one console line
+  void validation(const ValidationRecord& record); ///< {"split":"val","epoch":..,"top1":percent, ...}
+  void epoch(const EpochRecord& record);           ///< {"split":"epoch", ...}
+  void tensors(const std::string& group, Index step, const std::vector<TensorSummary>& summaries);  ///< --monitor
+  /// {"split":"run", ...}: everything needed to repeat the run, and the final result.
+  void event(const std::string& what, const std::map<std::string, std::string>& texts,
+             const std::map<std::string, double>& numbers);
+  /// epoch / hours / loss / top1 / val top1 / val topk, as text for the log.
+  std::string table() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace convoy

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// The graph put in order: the same for every backend, rank and batch size. No fusion here: each backend matches its own
+// patterns on the nodes.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "network/graph.hpp"
+
+namespace convoy {
+
+struct Parameter {
+  std::string name;
+  Range range;  ///< in the values block and, at the same place, in the gradient block; count = product of shape
+  Kind kind = Kind::filter;
+  std::vector<Index> shape;
+  Initialiser initialiser;
+  float decay = 0;            ///< weight decay of this tensor
+  float rate_multiplier = 1;
+  bool trainable = true;
+  NodeId node = 0;
+};
+
+/// Running statistics of one batch norm, ranges inside the statistics block (and inside the tail, the same order).
+struct NormStatistics {
+  std::string name;  ///< `bn1`: keys bn1.running_mean, bn1.running_var
+  NodeId node = 0;
+  Range mean, variance;
+};
+
+/// The gradient block: parameters | tail: batch statistics, one flag a replica | exchange of synchronised batch norm.
+/// Rows stand in the order in which gradients become final (backward order). Every tensor starts on 16 floats.
+struct ParameterTable {
+  std::vector<Parameter> rows;
+  std::vector<NormStatistics> norms;  ///< in forward order
+  Range parameters;                   ///< begin 0
+  Range statistics;                   ///< the tail's batch statistics: for each norm mean, variance (biased)
+  Range flags;                        ///< one float a replica: 0 = finite
+  Range exchange;                     ///< synchronised batch norm: for each norm 4 * align_floats(channels)
+  Index block() const { return exchange.end(); }
+  const Parameter* find(const std::string& name) const;
+};
+
+struct Plan {
+  Graph graph;
+  ParameterTable table;
+  std::vector<NodeId> schedule;  ///< forward order; a node that backward recomputes stands in `recompute` too
+  std::vector<NodeId> recompute;
+  std::vector<NodeId> last_use;  ///< per node: the last node of the schedule that reads its output
+  std::vector<Range> buckets;    ///< of the gradient block, in the order in which they become final; the last ends with the flags
+  bool sync_bn = false;
+  /// Digest of names, shapes, attributes and table: equal on all ranks, stored in checkpoints.
+  std::uint64_t digest = 0;
+};
+
+struct PlanSpec {
+  int replicas = 1;              ///< W: number of flags
+  Index bucket_floats = 1 << 21; ///< a bucket is closed at the first tensor border at or past this size
+  float weight_decay = 0;        ///< of filters
+  float norm_weight_decay = 0;   ///< of norm scale and shift
+  float bias_weight_decay = 0;
+  bool sync_bn = false;
+};
+
+/// Throws Error(usage) for a graph that isn't in topological order, has unknown inputs or duplicate parameter names.
+Plan make_plan(Graph graph, const PlanSpec& spec);
+
+/// Fills `values` (table.parameters.count floats) as f(seed, parameter name), so that ranks and table order don't matter.
+void initialise_parameters(const ParameterTable& table, std::uint64_t seed, float* values);
+/// Running mean 0, variance 1. `statistics`: table.statistics.count floats.
+void initialise_statistics(const ParameterTable& table, float* statistics);
+
+}  // namespace convoy
