@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backend/cpu/loss.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "backend/rules/cross_entropy.hpp"
+#include "core/errors.hpp"
+
+namespace convoy {
+namespace {
+
+/// log(sum exp z). Not finite where any logit is NaN or +inf.
+double log_sum_exp(const float* z, Index classes) {
+  double highest = z[0], sum = 0;
+  for (Index k = 1; k < classes; ++k) highest = std::max<double>(highest, z[k]);
+  for (Index k = 0; k < classes; ++k) sum += std::exp(z[k] - highest);
+  return highest + std::log(sum);
+}
+
+/// Classes that rank before the label: 0 for a top-1 hit.
+Index rank_of(const float* z, Index classes, std::int32_t label) {
+  Index before = 0;
+  for (std::int32_t k = 0; k < classes; ++k) before += rules::ranks_before(z[k], k, z[label], label) ? 1 : 0;
+  return before;
+}
+
+}  // namespace
+
+void softmax_cross_entropy(const LossSpec& spec, std::span<const SampleSpec> samples, Index valid, const float* logits,
+                           float* loss_per_sample, float* dlogits, Counters& counters) {
+  const auto n = static_cast<Index>(samples.size());
+  const Index classes = spec.classes;
+  require(valid >= 0 && valid <= n, "more valid samples than samples");
+  Index top1 = 0, topk = 0;
+#pragma omp parallel for schedule(static) reduction(+ : top1, topk)
+  for (Index i = 0; i < n; ++i) {
+    const SampleSpec& sample = samples[static_cast<std::size_t>(i)];
+    const float* const z = logits + i * classes;
+    float* const dz = dlogits != nullptr ? dlogits + i * classes : nullptr;
+    if (i >= valid) {
+      loss_per_sample[i] = 0;
+      if (dz != nullptr) std::fill_n(dz, classes, 0.0F);
+      continue;
+    }
+    const rules::Target target{sample.a, sample.b, sample.lambda, spec.smoothing, static_cast<double>(classes)};
+    const double log_sum = log_sum_exp(z, classes);
+    double sum = 0;
+    for (Index k = 0; k < classes; ++k) sum += z[k];
+    loss_per_sample[i] = static_cast<float>(target.loss(log_sum, z[sample.a], z[sample.b], sum));
+    if (dz != nullptr) {
+      for (std::int32_t k = 0; k < classes; ++k) {
+        dz[k] = static_cast<float>(spec.scale * (std::exp(z[k] - log_sum) - target(k)));
+      }
+    }
+    const Index before = rank_of(z, classes, sample.a);
+    top1 += before < 1 ? 1 : 0;
+    topk += before < spec.topk ? 1 : 0;
+  }
+  for (Index i = 0; i < valid; ++i) counters.loss += loss_per_sample[i];
+  counters.top1 += top1;
+  counters.topk += topk;
+  counters.samples += valid;
+}
+
+}  // namespace convoy
