@@ -21,7 +21,7 @@ double log_sum_exp(const float* z, Index classes) {
 /// Classes that rank before the label: 0 for a top-1 hit.
 Index rank_of(const float* z, Index classes, std::int32_t label) {
   Index before = 0;
-  for (std::int32_t k = 0; k < classes; ++k) before += rules::ranks_before(z[k], k, z[label], label) ? 1 : 0;
+  for (std::int32_t k = 0; k < classes; ++k) before += ranks_before(z[k], k, z[label], label) ? 1 : 0;
   return before;
 }
 
@@ -43,7 +43,7 @@ void softmax_cross_entropy(const LossSpec& spec, std::span<const SampleSpec> sam
       if (dz != nullptr) std::fill_n(dz, classes, 0.0F);
       continue;
     }
-    const rules::Target target{sample.a, sample.b, sample.lambda, spec.smoothing, static_cast<double>(classes)};
+    const SoftTarget target{sample.a, sample.b, sample.lambda, spec.smoothing, static_cast<double>(classes)};
     const double log_sum = log_sum_exp(z, classes);
     double sum = 0;
     for (Index k = 0; k < classes; ++k) sum += z[k];

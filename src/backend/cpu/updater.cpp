@@ -25,17 +25,17 @@ struct Norm {
   float momentum;
 };
 
-template <class Rule>
-void update(Range range, const rules::UpdateFactors& factors, const float* gradients, float* values, float* velocity) {
+template <class Formula>
+void update(Range range, const UpdateFactors& factors, const float* gradients, float* values, float* velocity) {
   const float* __restrict const g = gradients + range.begin;
   float* __restrict const w = values + range.begin;
-  if constexpr (Rule::slots == 0) {
+  if constexpr (Formula::slots == 0) {
     float none = 0;
-    for (Index i = 0; i < range.count; ++i) w[i] = Rule::step(factors, w[i], g[i], none);
+    for (Index i = 0; i < range.count; ++i) w[i] = Formula::step(factors, w[i], g[i], none);
   } else {
     float* __restrict const v = velocity + range.begin;
 #pragma omp simd
-    for (Index i = 0; i < range.count; ++i) w[i] = Rule::step(factors, w[i], g[i], v[i]);
+    for (Index i = 0; i < range.count; ++i) w[i] = Formula::step(factors, w[i], g[i], v[i]);
   }
 }
 
@@ -78,17 +78,16 @@ class CpuUpdater final : public Updater {
       counters_.bad_replica = counters_.bad_replica < 0 ? bad : std::min(counters_.bad_replica, bad);
       return;
     }
-    const float clip =
-        spec_.clip_norm > 0 ? static_cast<float>(rules::clip_factor(norm(gradients), spec_.clip_norm)) : 1.0F;
+    const float clip = spec_.clip_norm > 0 ? static_cast<float>(clip_factor(norm(gradients), spec_.clip_norm)) : 1.0F;
     switch (spec_.rule) {
       case Rule::sgd:
-        update_all<rules::Sgd>(set, gradients, clip);
+        update_all<SgdRule>(set, gradients, clip);
         break;
       case Rule::momentum:
-        update_all<rules::Momentum>(set, gradients, clip);
+        update_all<MomentumRule>(set, gradients, clip);
         break;
       case Rule::nesterov:
-        update_all<rules::Nesterov>(set, gradients, clip);
+        update_all<NesterovRule>(set, gradients, clip);
         break;
     }
     fold_statistics(set, gradients);
@@ -120,15 +119,15 @@ class CpuUpdater final : public Updater {
     return std::sqrt(total);
   }
 
-  template <class Rule>
+  template <class Formula>
   void update_all(const ParameterSet& set, const float* gradients, float clip) const {
     float* const values = set.block + layout_.values.begin;
     float* const velocity = set.block + layout_.optimiser.begin;
 #pragma omp parallel for schedule(static)
     for (Index p = 0; p < static_cast<Index>(pieces_.size()); ++p) {
       const Piece& piece = pieces_[static_cast<std::size_t>(p)];
-      update<Rule>(piece.range, {current_.rate * piece.rate_multiplier, current_.momentum, piece.decay, clip},
-                   gradients, values, velocity);
+      update<Formula>(piece.range, {current_.rate * piece.rate_multiplier, current_.momentum, piece.decay, clip},
+                      gradients, values, velocity);
     }
   }
 
@@ -138,7 +137,7 @@ class CpuUpdater final : public Updater {
     for (const Norm& norm : norms_) {
       for (const Range range : {norm.mean, norm.variance}) {
         for (Index i = range.begin; i < range.end(); ++i)
-          running[i] = rules::fold_statistic(running[i], batch[i], norm.momentum);
+          running[i] = fold_statistic(running[i], batch[i], norm.momentum);
       }
     }
   }
@@ -157,7 +156,7 @@ class CpuUpdater final : public Updater {
 
 SetLayout set_layout(const ParameterTable& table, const OptimiserSpec& spec) {
   SetLayout layout;
-  layout.slots = spec.rule == Rule::sgd ? rules::Sgd::slots : rules::Momentum::slots;
+  layout.slots = spec.rule == Rule::sgd ? SgdRule::slots : MomentumRule::slots;
   layout.values = {0, table.parameters.count};
   layout.optimiser = {align_floats(layout.values.end()), layout.slots * table.parameters.count};
   layout.statistics = {align_floats(layout.optimiser.end()), table.statistics.count};

@@ -7,9 +7,9 @@
 
 #include "backend/rules/portable.hpp"
 
-namespace convoy::rules {
+namespace convoy {
 
-struct Target {
+struct SoftTarget {
   std::int32_t a, b;
   double lambda, smoothing, classes;
 
@@ -28,4 +28,4 @@ CONVOY_HD inline bool ranks_before(float zk, std::int32_t k, float label_logit, 
   return !(zk < label_logit) && (zk != label_logit || k < label);
 }
 
-}  // namespace convoy::rules
+}  // namespace convoy

@@ -4,7 +4,7 @@
 #pragma once
 #include "backend/rules/portable.hpp"
 
-namespace convoy::rules {
+namespace convoy {
 
 /// What is the same for all elements of a tensor. `rate` includes the tensor's multiplier; `clip` scales the gradient
 /// before decay is added (1: not clipped).
@@ -13,7 +13,7 @@ struct UpdateFactors {
 };
 
 /// w -= rate * (g + decay * w). Has no state.
-struct Sgd {
+struct SgdRule {
   static constexpr int slots = 0;
   CONVOY_HD static float step(const UpdateFactors& f, float w, float g, float&) {
     return w - f.rate * (f.clip * g + f.decay * w);
@@ -21,7 +21,7 @@ struct Sgd {
 };
 
 /// v = momentum * v + g + decay * w; w -= rate * v.
-struct Momentum {
+struct MomentumRule {
   static constexpr int slots = 1;
   CONVOY_HD static float step(const UpdateFactors& f, float w, float g, float& v) {
     v = f.momentum * v + (f.clip * g + f.decay * w);
@@ -30,7 +30,7 @@ struct Momentum {
 };
 
 /// d = g + decay * w; v = momentum * v + d; w -= rate * (d + momentum * v).
-struct Nesterov {
+struct NesterovRule {
   static constexpr int slots = 1;
   CONVOY_HD static float step(const UpdateFactors& f, float w, float g, float& v) {
     const float d = f.clip * g + f.decay * w;
@@ -50,4 +50,4 @@ CONVOY_HD inline float fold_statistic(float running, float batch, float momentum
   return (1 - momentum) * running + momentum * batch;
 }
 
-}  // namespace convoy::rules
+}  // namespace convoy
