@@ -1,2 +1,126 @@
 // SPDX-License-Identifier: Apache-2.0
-namespace convoy {}
+#include "data/order.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+#include <utility>
+
+#include "core/errors.hpp"
+#include "core/random.hpp"
+
+namespace convoy {
+namespace {
+
+/// The part-th of `parts` contiguous runs of 0 .. total-1; sizes differ by at most one, the longer ones come first.
+Range deal(Index total, Index parts, Index part) {
+  const Index share = total / parts, rest = total % parts;
+  return {part * share + std::min(part, rest), share + (part < rest ? 1 : 0)};
+}
+
+Index step_samples(const OrderSpec& spec) { return spec.replicas * spec.batch; }
+
+/// Steps in which every replica has B samples. Both shuffles agree on it, and on all shares: the smallest range has
+/// floor(samples / W) samples, and floor(floor(samples / W) / B) = floor(samples / (W B)).
+Index full_steps(const OrderSpec& spec) {
+  const Index steps = spec.samples / step_samples(spec);
+  return spec.mode == EpochMode::resample ? std::max<Index>(steps, 1) : steps;
+}
+
+/// What is left for the one short step that ends an exact epoch: less than W B.
+Index rest_of(const OrderSpec& spec) {
+  return spec.mode == EpochMode::resample ? 0 : spec.samples - full_steps(spec) * step_samples(spec);
+}
+
+bool owns_ranges(const OrderSpec& spec) { return spec.shuffle == Shuffle::partition; }
+
+void check(const OrderSpec& spec) {
+  require(spec.replicas > 0 && spec.batch > 0, "an epoch needs replicas and a batch size");
+  if (spec.samples <= 0) fail(Exit::data, "the training set is empty (0 samples); check --data and --train-fraction");
+  if (spec.samples > std::numeric_limits<std::int32_t>::max())
+    fail(Exit::data, "{} samples are too many (the limit is 2^31 - 1); split the data set", spec.samples);
+  if (spec.mode == EpochMode::resample && owns_ranges(spec) && spec.samples < spec.replicas)
+    fail(Exit::usage,
+         "cannot resample {} samples over {} replicas (some own none to draw from); use --epoch-mode exact, --shuffle "
+         "global or fewer replicas",
+         spec.samples, spec.replicas);
+}
+
+/// Fisher-Yates, drawing from the end.
+void permute(std::int32_t* values, Index count, Random random) {
+  for (Index i = count - 1; i > 0; --i) std::swap(values[i], values[random.below(i + 1)]);
+}
+
+/// The global permutation's place among the streams of replicas: one that no replica has.
+constexpr std::uint64_t whole_space = ~std::uint64_t{0};
+
+}  // namespace
+
+EpochOrder::EpochOrder(const OrderSpec& spec, Index epoch, int first_replica, int replica_count)
+    : spec_(spec), epoch_(epoch), first_(first_replica) {
+  check(spec);
+  if (!spec.shuffled || spec.mode == EpochMode::resample || replica_count == 0) return;
+  const Range owned = sample_range(spec, first_replica, replica_count);
+  permutation_.resize(static_cast<std::size_t>(owned.count));
+  std::iota(permutation_.begin(), permutation_.end(), static_cast<std::int32_t>(owned.begin));
+  const auto e = static_cast<std::uint64_t>(epoch);
+  if (!owns_ranges(spec))
+    return permute(permutation_.data(), owned.count, {spec.seed, Stream::shuffle, e, whole_space});
+  for (int replica = first_replica; replica < first_replica + replica_count; ++replica) {
+    const Range range = deal(spec.samples, spec.replicas, replica);
+    permute(permutation_.data() + (range.begin - owned.begin), range.count,
+            {spec.seed, Stream::shuffle, e, static_cast<std::uint64_t>(replica)});
+  }
+}
+
+Index EpochOrder::steps() const { return full_steps(spec_) + (rest_of(spec_) > 0 ? 1 : 0); }
+
+Index EpochOrder::count(Index step, int replica) const {
+  return step < full_steps(spec_) ? spec_.batch : deal(rest_of(spec_), spec_.replicas, replica).count;
+}
+
+Index EpochOrder::total(Index step) const { return step < full_steps(spec_) ? step_samples(spec_) : rest_of(spec_); }
+
+Index EpochOrder::position(Index step, int replica, Index i) const {
+  if (owns_ranges(spec_) && spec_.mode == EpochMode::exact)
+    return deal(spec_.samples, spec_.replicas, replica).begin + step * spec_.batch + i;
+  const Index before =
+      step < full_steps(spec_) ? replica * spec_.batch : deal(rest_of(spec_), spec_.replicas, replica).begin;
+  return step * step_samples(spec_) + before + i;
+}
+
+Index EpochOrder::sample(Index step, int replica, Index i) const {
+  const Index place = position(step, replica, i);
+  if (spec_.mode == EpochMode::resample) {
+    const Range range = owns_ranges(spec_) ? deal(spec_.samples, spec_.replicas, replica) : Range{0, spec_.samples};
+    if (!spec_.shuffled) return range.begin + (owns_ranges(spec_) ? step * spec_.batch + i : place) % range.count;
+    Random random(spec_.seed, Stream::resample, static_cast<std::uint64_t>(epoch_), static_cast<std::uint64_t>(place));
+    return range.begin + random.below(range.count);
+  }
+  if (!spec_.shuffled) return place;
+  const Index base = owns_ranges(spec_) ? deal(spec_.samples, spec_.replicas, first_).begin : 0;
+  return permutation_.at(static_cast<std::size_t>(place - base));
+}
+
+Range sample_range(const OrderSpec& spec, int first_replica, int replica_count) {
+  check(spec);
+  if (replica_count == 0) return {};
+  if (!owns_ranges(spec)) return {0, spec.samples};
+  const Index begin = deal(spec.samples, spec.replicas, first_replica).begin;
+  return {begin, deal(spec.samples, spec.replicas, first_replica + replica_count - 1).end() - begin};
+}
+
+std::vector<Index> batch_sizes(const OrderSpec& spec) {
+  check(spec);
+  std::vector<Index> sizes;
+  if (full_steps(spec) > 0) sizes.push_back(spec.batch);
+  const Index rest = rest_of(spec);
+  if (rest == 0) return sizes;
+  for (const int replica : {0, spec.replicas - 1}) {  // the longest and the shortest share
+    const Index share = deal(rest, spec.replicas, replica).count;
+    if (share > 0 && (sizes.empty() || sizes.back() != share)) sizes.push_back(share);
+  }
+  return sizes;
+}
+
+}  // namespace convoy

@@ -11,7 +11,7 @@
 
 namespace convoy {
 
-/// Sums over the steps of an interval, over all ranks where it says so.
+/// Sums over the steps of an interval, over all ranks where it says so. Epochs count from 1, steps are steps done.
 struct StepRecord {
   Index epoch = 0, step = 0, step_in_epoch = 0, steps_per_epoch = 0;
   Index images = 0;         ///< of the interval, all ranks
@@ -19,7 +19,7 @@ struct StepRecord {
   double loss = 0, top1 = 0, topk = 0;  ///< means of the interval; percent
   double rate = 0;
   double seconds = 0;       ///< of the interval
-  double data_seconds = 0, compute_seconds = 0, comm_seconds = 0;  ///< of the slowest rank; the rest is `other`
+  double data_seconds = 0, compute_seconds = 0, comm_seconds = 0;  ///< mean over ranks; the rest of `seconds` is `other`
   double eta_seconds = 0;
 };
 
@@ -41,15 +41,19 @@ struct TensorSummary {
   std::string name;
   double norm = 0, minimum = 0, maximum = 0, mean = 0;
   std::vector<double> edges, counts;  ///< histogram; edges has one more entry
+  Index not_finite = 0;               ///< NaN or infinite: left out of minimum, maximum and histogram
 };
-/// Norm, minimum, maximum, mean and a histogram of `bins` equal bins.
+/// Norm, minimum, maximum, mean and a histogram of `bins` equal bins. All equal values: a bin of width 1 around them.
 TensorSummary summarise(const std::string& name, const float* values, Index count, int bins = 30);
 
 struct MetricsSpec {
   std::string folder;        ///< the run directory; empty: console only
   bool tensorboard = true;
-  bool append = false;       ///< resumed run
+  bool append = false;       ///< resumed run: what is there stays, up to resume_step
+  Index resume_step = 0;     ///< steps done when this run starts; records of later steps are cut off
   int ranks = 1;
+  Index epochs = 0;          ///< length of the run, for `epoch 3/10`; 0: not known
+  int k = 5;                 ///< of topk in train and validation records: the field is named top5
 };
 
 class Metrics {
@@ -65,6 +69,8 @@ class Metrics {
   /// {"split":"run", ...}: everything needed to repeat the run, and the final result.
   void event(const std::string& what, const std::map<std::string, std::string>& texts,
              const std::map<std::string, double>& numbers);
+  /// Overwrites the last line of a terminal; nothing elsewhere. Allocates nothing.
+  void progress(Index epoch, Index step_in_epoch, Index steps_per_epoch, double images_per_second);
   /// epoch / hours / loss / top1 / val top1 / val topk, as text for the log.
   std::string table() const;
 
