@@ -19,11 +19,12 @@ struct Position {
   Index images = 0;         ///< samples seen in all
 };
 
-/// Everything but the tensors. `texts`: choices, configuration (INI), build id, model name ...; `numbers`: best_top1 ...
+/// Everything but the tensors. `texts`: choices, configuration (INI), build id, model name ...; `numbers`: best_top1
+/// ...
 struct CheckpointMeta {
   Position position;
   int replicas = 1, ranks = 1;
-  Index local_steps = 0;        ///< 0: sync = gradients
+  Index local_steps = 0;  ///< 0: sync = gradients
   std::uint64_t plan_digest = 0;
   std::string configuration_hash;  ///< of what decides bits
   std::map<std::string, std::string> texts;
@@ -43,8 +44,8 @@ struct Shard {
 };
 
 /// Writes `folder`/NAME.h5 and, where shards are given, `folder`/NAME.shard-RRRR.h5 (each rank its own replicas').
-/// Collective. Rank 0 writes the averaged model; all is sealed, verified and only then renamed. Any failure ends on all ranks
-/// with one Error naming file and rank.
+/// Collective. Rank 0 writes the averaged model; all is sealed, verified and only then renamed. Any failure ends on all
+/// ranks with one Error naming file and rank.
 void save_checkpoint(Communicator& communicator, const std::string& folder, const std::string& name, const Plan& plan,
                      const SetLayout& layout, const CheckpointMeta& meta, const HostSet& averaged,
                      const std::vector<Shard>& shards);
@@ -57,7 +58,7 @@ struct Checkpoint {
 };
 
 struct LoadSpec {
-  bool weights_only = false;     ///< parameters and running statistics by name; optimiser and position left at start
+  bool weights_only = false;  ///< parameters and running statistics by name; optimiser and position left at start
   bool shards = true;
   int first_replica = 0, replica_count = 0;  ///< whose shards to read
 };
@@ -67,10 +68,11 @@ Checkpoint load_checkpoint(const std::string& path, const Plan& plan, const SetL
 /// Reads only the meta part. Throws Error(data).
 CheckpointMeta load_checkpoint_meta(const std::string& path);
 
-/// Complete checkpoints of a folder, newest first (by steps done): `last`, `epoch-0003`, `step-00001200`, ...; not `best`.
+/// Complete checkpoints of a folder, newest first (by steps done): `last`, `epoch-0003`, `step-00001200`, ...; not
+/// `best`.
 std::vector<std::string> list_checkpoints(const std::string& folder);
-/// Collective. The newest checkpoint of the folder that is whole on every rank's reading; damaged ones are named in a warning
-/// and marked (renamed to NAME.damaged), the next older is taken. Empty: none.
+/// Collective. The newest checkpoint of the folder that is whole on every rank's reading; damaged ones are named in a
+/// warning and marked (renamed to NAME.damaged), the next older is taken. Empty: none.
 std::string find_checkpoint(Communicator& communicator, const std::string& folder);
 /// Keeps the newest `keep` of the numbered checkpoints and `last`, `best`.
 void drop_old_checkpoints(const std::string& folder, int keep);

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "checkpoint/file.hpp"
+
+#include <fmt/core.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <set>
+
+#include "io/hdf5.hpp"
+#include "io/seal.hpp"
+
+namespace convoy {
+namespace {
+constexpr const char* format_name = "convoy-checkpoint";
+
+std::string shape_text(const std::vector<Index>& extent) {
+  std::string text;
+  for (const Index n : extent) text += fmt::format("{}{}", text.empty() ? "" : "x", n);
+  return text.empty() ? "a scalar" : text;
+}
+
+std::span<std::byte> bytes_of(std::vector<float>& block, Range range) {
+  return std::as_writable_bytes(
+      std::span(block).subspan(static_cast<std::size_t>(range.begin), static_cast<std::size_t>(range.count)));
+}
+
+void write_tensors(const std::string& path, const std::vector<StoredTensor>& tensors, const std::string& meta,
+                   const HostSet& set) {
+  Hdf5File file(path, Hdf5File::Access::create);
+  file.attribute("format", std::string(format_name));
+  file.attribute("version", checkpoint_version);
+  file.attribute("meta", meta);
+  for (const StoredTensor& tensor : tensors)
+    file.write(tensor.name, {Element::f32, tensor.extent}, set.block.data() + tensor.range.begin);
+  file.close();
+}
+
+void verify_written(const std::string& path, const std::vector<StoredTensor>& tensors, const std::string& meta,
+                    const HostSet& set) {
+  check_seal(path);
+  const Hdf5File file(path, Hdf5File::Access::read);
+  bool same = file.text_attribute("meta") == meta;
+  std::vector<float> read;
+  for (const StoredTensor& tensor : tensors) {
+    read.resize(static_cast<std::size_t>(tensor.range.count));
+    file.read(tensor.name, Element::f32, std::as_writable_bytes(std::span(read)));
+    same = same && std::memcmp(read.data(), set.block.data() + tensor.range.begin, read.size() * sizeof(float)) == 0;
+  }
+  if (!same)
+    fail(Exit::data, "checkpoint '{}' reads back other values than were written (storage fault); use another disk",
+         path);
+}
+
+/// An open, sealed file of this format and version, and its meta part.
+FileMeta check_header(const Hdf5File& file, const std::string& path) {
+  if (!file.has_attribute("format") || file.text_attribute("format") != format_name)
+    fail(Exit::data, "'{}' is not a checkpoint (it has no format attribute '{}'); give a file that convoy train wrote",
+         path, format_name);
+  const Index version = file.integer_attribute("version");
+  if (version != checkpoint_version)
+    fail(Exit::data,
+         "checkpoint '{}' has format version {} (this program reads version {}); use the program that "
+         "wrote it",
+         path, version, checkpoint_version);
+  return parse_meta(file.text_attribute("meta"), path);
+}
+
+/// Names of the file under one of the tensor groups, as StoredTensor::name.
+std::vector<std::string> names_below(const Hdf5File& file, const std::string& group) {
+  std::vector<std::string> names;
+  if (!file.exists(group)) return names;
+  for (const std::string& name : file.names(group)) names.push_back(group + "/" + name);
+  return names;
+}
+
+std::vector<std::string> tensor_names(const Hdf5File& file, Content content) {
+  std::vector<std::string> names = names_below(file, "/parameters");
+  const auto append = [&](const std::vector<std::string>& more) {
+    names.insert(names.end(), more.begin(), more.end());
+  };
+  append(names_below(file, "/statistics"));
+  if (content == Content::all)
+    for (const std::string& slot : names_below(file, "/optimiser")) append(names_below(file, slot));
+  return names;
+}
+
+[[noreturn]] void fail_difference(const std::string& path, const FileMeta& meta, const Plan& plan,
+                                  const std::string& difference) {
+  fail(Exit::data, "checkpoint '{}' of {} doesn't fit {} ({}); give the model, classes and optimizer it was made with",
+       path, meta.model, plan.graph.model, difference);
+}
+
+bool is_weight(const StoredTensor& tensor) {
+  return tensor.name.starts_with("/parameters/") || tensor.name.starts_with("/statistics/");
+}
+}  // namespace
+
+std::vector<StoredTensor> stored_tensors(const Plan& plan, const SetLayout& layout) {
+  std::vector<StoredTensor> tensors;
+  for (const Parameter& row : plan.table.rows)
+    tensors.push_back({"/parameters/" + row.name, row.shape, {layout.values.begin + row.range.begin, row.range.count}});
+  for (int slot = 0; slot < layout.slots; ++slot) {
+    const Index begin = layout.optimiser.begin + slot * layout.values.count;
+    for (const Parameter& row : plan.table.rows)
+      tensors.push_back(
+          {fmt::format("/optimiser/{}/{}", slot, row.name), row.shape, {begin + row.range.begin, row.range.count}});
+  }
+  for (const NormStatistics& norm : plan.table.norms) {
+    const Index begin = layout.statistics.begin;
+    tensors.push_back(
+        {"/statistics/" + norm.name + ".running_mean", {norm.mean.count}, {begin + norm.mean.begin, norm.mean.count}});
+    tensors.push_back({"/statistics/" + norm.name + ".running_var",
+                       {norm.variance.count},
+                       {begin + norm.variance.begin, norm.variance.count}});
+  }
+  tensors.push_back({"/state", {layout.state.count}, layout.state});
+  return tensors;
+}
+
+std::uint32_t seal_digest(const std::string& path) {
+  std::array<char, seal_bytes> block{};
+  std::ifstream file(path, std::ios::binary);
+  if (!file.read(block.data(), block.size()))
+    fail(Exit::data, "cannot read '{}' ({}); is the folder on a file system that all hosts share?", path,
+         std::strerror(errno));
+  return crc32c(block.data(), block.size());
+}
+
+void write_set_file(const std::string& path, const Plan& plan, const SetLayout& layout, const FileMeta& meta,
+                    const HostSet& set) {
+  require(static_cast<Index>(set.block.size()) == layout.count(), "a set to be saved has another size than its layout");
+  const std::vector<StoredTensor> tensors = stored_tensors(plan, layout);
+  const std::string text = to_text(meta);
+  const std::string temporary = path + ".tmp";
+  try {
+    write_tensors(temporary, tensors, text, set);
+    seal_file(temporary);
+    verify_written(temporary, tensors, text, set);
+    publish_file(temporary, path);
+  } catch (...) {
+    std::error_code ignored;
+    std::filesystem::remove(temporary, ignored);  // gives a full disk its room back
+    throw;
+  }
+}
+
+SetFile read_set_file(const std::string& path, const Plan& plan, const SetLayout& layout, Content content) {
+  check_seal(path);
+  const Hdf5File file(path, Hdf5File::Access::read);
+  SetFile result;
+  result.meta = check_header(file, path);
+  result.set.block.assign(static_cast<std::size_t>(layout.count()), 0.0F);
+
+  std::set<std::string> wanted;
+  for (const StoredTensor& tensor : stored_tensors(plan, layout)) {
+    if (content == Content::weights && !is_weight(tensor)) continue;
+    if (!file.exists(tensor.name))
+      fail_difference(path, result.meta, plan, fmt::format("'{}' is missing in the file", tensor.name));
+    const DatasetShape shape = file.shape(tensor.name);
+    if (shape.extent != tensor.extent || shape.element != Element::f32)
+      fail_difference(path, result.meta, plan,
+                      fmt::format("'{}' is {}{} in the file and {} in the model", tensor.name, shape_text(shape.extent),
+                                  shape.element == Element::f32 ? "" : " of another type", shape_text(tensor.extent)));
+    file.read(tensor.name, Element::f32, bytes_of(result.set.block, tensor.range));
+    wanted.insert(tensor.name);
+  }
+  for (const std::string& name : tensor_names(file, content))
+    if (wanted.count(name) == 0)
+      fail_difference(path, result.meta, plan, fmt::format("'{}' of the file is not in the model", name));
+  // Variants of one network can share all names and shapes (the stride's place in resnet50 v1 and v1.5).
+  if (result.meta.model != plan.graph.model)
+    fail_difference(path, result.meta, plan, "names and shapes agree, the networks don't");
+  return result;
+}
+
+FileMeta read_file_meta(const std::string& path) {
+  check_seal(path);
+  return check_header(Hdf5File(path, Hdf5File::Access::read), path);
+}
+
+std::string find_damage(const std::string& path) {
+  try {
+    check_seal(path);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  // Whole, but no checkpoint of this version: an error of its own, not damage.
+  const FileMeta main = check_header(Hdf5File(path, Hdf5File::Access::read), path);
+  try {
+    for (const ShardRecord& shard : main.shards) {
+      const std::string file = (std::filesystem::path(path).parent_path() / shard.file).string();
+      check_seal(file);
+      if (seal_digest(file) != shard.seal) return fmt::format("shard '{}' is of another save", file);
+    }
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return {};
+}
+
+}  // namespace convoy

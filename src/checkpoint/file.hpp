@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// One checkpoint file: names of its tensors, its meta text, writing and reading. Knows nothing of ranks and folders.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "checkpoint/checkpoint.hpp"
+
+namespace convoy {
+
+constexpr Index checkpoint_version = 1;
+
+/// A tensor of a set: its name in the file and its place in the block.
+struct StoredTensor {
+  std::string
+      name;  ///< `/parameters/conv1.weight`, `/optimiser/0/conv1.weight`, `/statistics/bn1.running_mean`, `/state`
+  std::vector<Index> extent;
+  Range range;  ///< of the block
+};
+/// Every tensor of a set. The file is canonical: table order and padding of the block don't show in it.
+std::vector<StoredTensor> stored_tensors(const Plan& plan, const SetLayout& layout);
+
+/// What the main file knows of one shard, so that files of different saves are never taken for one set.
+struct ShardRecord {
+  int replica = 0;
+  Index samples_since_average = 0;
+  std::string file;        ///< name in the folder of the main file
+  std::uint32_t seal = 0;  ///< seal_digest of the file
+};
+
+/// The text attribute `meta`.
+struct FileMeta {
+  CheckpointMeta meta;
+  std::string model;                ///< Graph::model
+  std::vector<ShardRecord> shards;  ///< main file, in the middle of a local-SGD period
+  int replica = -1;                 ///< of a shard; -1: main file
+};
+std::string to_text(const FileMeta& meta);
+/// Throws Error(data) naming `path`.
+FileMeta parse_meta(const std::string& text, const std::string& path);
+std::string to_text(const std::vector<ShardRecord>& shards);
+std::vector<ShardRecord> parse_shards(const std::string& text);
+
+/// Identifies the sealed bytes of a file without reading them all: CRC of the user block. Throws Error(data).
+std::uint32_t seal_digest(const std::string& path);
+
+/// Writes, seals, reads everything back, renames. On an error the temporary file is gone and `path` is as before.
+void write_set_file(const std::string& path, const Plan& plan, const SetLayout& layout, const FileMeta& meta,
+                    const HostSet& set);
+
+enum class Content : std::uint8_t { all, weights };
+struct SetFile {
+  FileMeta meta;
+  HostSet set;
+};
+/// Checks seal, version and every tensor's name and shape. Throws Error(data) with the first difference. With
+/// Content::weights optimiser and device state are zero.
+SetFile read_set_file(const std::string& path, const Plan& plan, const SetLayout& layout, Content content);
+/// Checks the seal first. Throws Error(data).
+FileMeta read_file_meta(const std::string& path);
+
+/// Reads main file and shards completely. Returns an empty text, or what is damaged or torn. Throws Error(data) for a
+/// whole file that is no checkpoint of this version.
+std::string find_damage(const std::string& path);
+
+}  // namespace convoy

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+// The checkpoints of a folder: listed, chosen for a resume, dropped.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <sstream>
+#include <tuple>
+
+#include "checkpoint/agree.hpp"
+#include "checkpoint/checkpoint.hpp"
+#include "checkpoint/names.hpp"
+#include "core/log.hpp"
+
+namespace convoy {
+namespace fs = std::filesystem;
+namespace {
+const std::string suffix = ".h5";
+const std::string shard_infix = ".shard-";
+
+/// `epoch-0003`, `step-00001200`.
+bool is_numbered(const std::string& name) {
+  const std::size_t dash = name.find('-');
+  if (dash == std::string::npos || dash + 1 == name.size()) return false;
+  const std::string kind = name.substr(0, dash);
+  return (kind == "epoch" || kind == "step") && name.find_first_not_of("0123456789", dash + 1) == std::string::npos;
+}
+
+/// Names of checkpoints to resume from: `last` and the numbered ones.
+std::vector<std::string> checkpoint_names(const std::string& folder) {
+  std::vector<std::string> names;
+  for (const std::string& file : list_folder(folder)) {
+    if (!file.ends_with(suffix)) continue;
+    const std::string name = file.substr(0, file.size() - suffix.size());
+    if (name == "last" || is_numbered(name)) names.push_back(name);
+  }
+  return names;
+}
+
+struct Survey {
+  std::vector<std::string> whole;                            ///< newest first
+  std::vector<std::pair<std::string, std::string>> damaged;  ///< path, reason
+};
+
+Survey survey(const std::string& folder) {
+  Survey result;
+  std::vector<std::pair<Index, std::string>> whole;
+  for (const std::string& name : checkpoint_names(folder)) {
+    const std::string path = main_path(folder, name);
+    std::string damage = find_damage(path);
+    if (damage.empty())
+      whole.emplace_back(load_checkpoint_meta(path).position.step, path);
+    else
+      result.damaged.emplace_back(path, std::move(damage));
+  }
+  std::stable_sort(whole.begin(), whole.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+  for (auto& [step, path] : whole) result.whole.push_back(std::move(path));
+  return result;
+}
+
+void mark_damaged(const std::string& path, const std::string& reason) {
+  std::error_code error;
+  fs::rename(path, path + ".damaged", error);
+  log::warn("checkpoint '{}' is damaged ({}); {}, an older one is used", path, reason,
+            error ? "it cannot be renamed (" + error.message() + ")" : "renamed to '" + path + ".damaged'");
+}
+
+void remove_file(const fs::path& path) {
+  std::error_code error;
+  fs::remove(path, error);
+  if (error) log::warn("cannot remove '{}' ({})", path.string(), error.message());
+}
+
+std::string joined(const std::vector<std::string>& lines) {
+  std::string text;
+  for (const std::string& line : lines) text += line + "\n";
+  return text;
+}
+
+std::vector<std::string> split_lines(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+/// The first part of a file name, before `.h5`, `.shard-`, `.tmp` ...
+std::string name_of(const std::string& file) { return file.substr(0, file.find('.')); }
+}  // namespace
+
+std::string main_path(const std::string& folder, const std::string& name) { return folder + "/" + name + suffix; }
+
+std::string shard_file(const std::string& name, int replica, const std::string& generation) {
+  return fmt::format("{}{}{:04}{}{}", name, shard_infix, replica, generation, suffix);
+}
+
+std::vector<std::string> list_folder(const std::string& folder) {
+  std::vector<std::string> files;
+  std::error_code error;
+  if (!fs::exists(folder, error) && !error) return files;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error))
+    files.push_back(entry->path().filename().string());
+  if (error) fail(Exit::data, "cannot read the folder '{}' ({}); check its path and rights", folder, error.message());
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+void remove_shards(const std::string& folder, const std::string& name, const std::vector<ShardRecord>& keep) {
+  for (const std::string& file : list_folder(folder)) {
+    if (!file.starts_with(name + shard_infix)) continue;
+    if (std::none_of(keep.begin(), keep.end(), [&](const ShardRecord& shard) { return shard.file == file; }))
+      remove_file(fs::path(folder) / file);
+  }
+}
+
+std::vector<std::string> list_checkpoints(const std::string& folder) { return survey(folder).whole; }
+
+std::string find_checkpoint(Communicator& communicator, const std::string& folder) {
+  const bool root = communicator.rank() == 0;
+  const auto candidates = split_lines(agree(communicator, "looking for checkpoints", [&] {
+    if (!root) return std::string();
+    const Survey found = survey(folder);
+    for (const auto& [path, reason] : found.damaged) mark_damaged(path, reason);
+    return joined(found.whole);
+  })[0]);
+
+  for (const std::string& path : candidates) {
+    // Rank 0 has read it already. A file that only others miss is no damage: the folder isn't shared.
+    const auto damages = agree(communicator, "checking a checkpoint", [&] {
+      if (root) return std::string();
+      if (!fs::exists(path))
+        fail(Exit::data,
+             "checkpoint '{}' can't be seen here (but on rank 0); put --checkpoint-dir on a file system "
+             "that all hosts share",
+             path);
+      return find_damage(path);
+    });
+    const auto damage = std::find_if(damages.begin(), damages.end(), [](const std::string& d) { return !d.empty(); });
+    if (damage == damages.end()) return path;
+    if (root) mark_damaged(path, *damage);
+  }
+  return {};
+}
+
+void drop_old_checkpoints(const std::string& folder, int keep) {
+  // By time of writing, not by number: a run that was sent back to an earlier epoch must keep what it writes now.
+  std::vector<std::tuple<fs::file_time_type, std::string>> numbered;
+  for (const std::string& name : checkpoint_names(folder)) {
+    std::error_code error;
+    const auto written = fs::last_write_time(main_path(folder, name), error);
+    if (!error && is_numbered(name)) numbered.emplace_back(written, name);
+  }
+  std::sort(numbered.rbegin(), numbered.rend());
+  for (std::size_t i = static_cast<std::size_t>(std::max(keep, 0)); i < numbered.size(); ++i) {
+    // The main file first: without it the shards are no checkpoint, without them it would be a torn one.
+    const std::string& name = std::get<1>(numbered[i]);
+    remove_file(main_path(folder, name));
+    remove_shards(folder, name, {});
+  }
+  // What killed saves left: shards without a main file, temporary files.
+  for (const std::string& file : list_folder(folder)) {
+    const std::string name = name_of(file);
+    if (name != "last" && name != "best" && !is_numbered(name)) continue;
+    const bool orphan = file.starts_with(name + shard_infix) && !fs::exists(main_path(folder, name));
+    if (orphan || file.ends_with(".h5.tmp")) remove_file(fs::path(folder) / file);
+  }
+}
+
+}  // namespace convoy

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/core.h>
+
+#include <charconv>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "checkpoint/file.hpp"
+
+namespace convoy {
+namespace {
+using Json = nlohmann::json;
+
+Json to_json(const ShardRecord& shard) {
+  return {{"replica", shard.replica},
+          {"samples_since_average", shard.samples_since_average},
+          {"file", shard.file},
+          {"seal", shard.seal}};
+}
+
+std::vector<ShardRecord> shards_of(const Json& json) {
+  std::vector<ShardRecord> shards;
+  for (const Json& entry : json)
+    shards.push_back({entry.at("replica").get<int>(), entry.at("samples_since_average").get<Index>(),
+                      entry.at("file").get<std::string>(), entry.at("seal").get<std::uint32_t>()});
+  return shards;
+}
+
+// JSON numbers are doubles to most readers: 64-bit digests travel as hexadecimal text.
+std::uint64_t parse_hex(const std::string& text) {
+  std::uint64_t value = 0;
+  const char* end = text.data() + text.size();
+  const auto result = std::from_chars(text.data(), end, value, 16);
+  if (result.ec != std::errc() || result.ptr != end) throw std::invalid_argument("plan_digest is not hexadecimal");
+  return value;
+}
+
+// Texts may hold paths, which need not be UTF-8.
+std::string dump(const Json& json) { return json.dump(1, ' ', false, Json::error_handler_t::replace); }
+}  // namespace
+
+std::string to_text(const std::vector<ShardRecord>& shards) {
+  Json json = Json::array();
+  for (const ShardRecord& shard : shards) json.push_back(to_json(shard));
+  return dump(json);
+}
+
+std::vector<ShardRecord> parse_shards(const std::string& text) { return shards_of(Json::parse(text)); }
+
+std::string to_text(const FileMeta& file) {
+  const CheckpointMeta& meta = file.meta;
+  Json json = {{"model", file.model},
+               {"position",
+                {{"epoch", meta.position.epoch},
+                 {"step_in_epoch", meta.position.step_in_epoch},
+                 {"step", meta.position.step},
+                 {"images", meta.position.images}}},
+               {"replicas", meta.replicas},
+               {"ranks", meta.ranks},
+               {"local_steps", meta.local_steps},
+               {"plan_digest", fmt::format("{:016x}", meta.plan_digest)},
+               {"configuration_hash", meta.configuration_hash},
+               {"texts", meta.texts},
+               {"numbers", meta.numbers}};
+  if (file.replica >= 0) json["replica"] = file.replica;
+  if (!file.shards.empty()) {
+    json["shards"] = Json::array();
+    for (const ShardRecord& shard : file.shards) json["shards"].push_back(to_json(shard));
+  }
+  return dump(json);
+}
+
+FileMeta parse_meta(const std::string& text, const std::string& path) {
+  try {
+    const Json json = Json::parse(text);
+    FileMeta file;
+    file.model = json.at("model").get<std::string>();
+    CheckpointMeta& meta = file.meta;
+    const Json& position = json.at("position");
+    meta.position = {position.at("epoch").get<Index>(), position.at("step_in_epoch").get<Index>(),
+                     position.at("step").get<Index>(), position.at("images").get<Index>()};
+    meta.replicas = json.at("replicas").get<int>();
+    meta.ranks = json.at("ranks").get<int>();
+    meta.local_steps = json.at("local_steps").get<Index>();
+    meta.plan_digest = parse_hex(json.at("plan_digest").get<std::string>());
+    meta.configuration_hash = json.at("configuration_hash").get<std::string>();
+    meta.texts = json.at("texts").get<std::map<std::string, std::string>>();
+    // JSON has no NaN and infinity: they are written as null.
+    for (const auto& [name, value] : json.at("numbers").items())
+      meta.numbers[name] = value.is_null() ? std::numeric_limits<double>::quiet_NaN() : value.get<double>();
+    file.replica = json.value("replica", -1);
+    if (json.contains("shards")) file.shards = shards_of(json.at("shards"));
+    return file;
+  } catch (const std::exception& error) {
+    fail(Exit::data, "cannot read the meta attribute of checkpoint '{}' ({}); use another checkpoint", path,
+         error.what());
+  }
+}
+
+}  // namespace convoy

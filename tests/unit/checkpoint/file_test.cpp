@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "checkpoint/file.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+
+#include "io/hdf5.hpp"
+#include "io/seal.hpp"
+#include "support/small_plan.hpp"
+#include "support/temp_folder.hpp"
+
+namespace convoy {
+namespace {
+namespace fs = std::filesystem;
+
+FileMeta sample_meta() {
+  FileMeta meta;
+  meta.model = "small";
+  meta.meta.position = {3, 17, 1200, 153600};
+  meta.meta.replicas = 4;
+  meta.meta.ranks = 2;
+  meta.meta.local_steps = 10;
+  meta.meta.plan_digest = 0xfeedfacecafebeefULL;
+  meta.meta.configuration_hash = "0123abcd";
+  meta.meta.texts = {{"choices", "conv1: direct\nbn1: \"fused\""}, {"configuration", "epochs = 10\n"}};
+  meta.meta.numbers = {{"best_top1", 0.1 + 0.2}, {"loss", std::numeric_limits<double>::quiet_NaN()}};
+  return meta;
+}
+
+void write_sample(const std::string& path) {
+  const SmallPlan small = small_plan();
+  write_set_file(path, small.plan, small.layout, sample_meta(), formula_set(small, 1));
+}
+
+/// The text of the error that reading throws; empty where it doesn't.
+std::string reading_error(const std::string& path, const SmallPlan& small, Content content = Content::all) {
+  try {
+    read_set_file(path, small.plan, small.layout, content);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Exit::data);
+    return error.what();
+  }
+  return {};
+}
+
+TEST(CheckpointFile, RoundTripIsBitExact) {
+  const TempFolder folder;
+  const SmallPlan small = small_plan();
+  HostSet set = formula_set(small, 1);
+  set.block[0] = -0.0F;
+  set.block[1] = std::numeric_limits<float>::denorm_min();
+  set.block[2] = std::numeric_limits<float>::quiet_NaN();
+  write_set_file(folder / "a.h5", small.plan, small.layout, sample_meta(), set);
+
+  const SetFile read = read_set_file(folder / "a.h5", small.plan, small.layout, Content::all);
+  ASSERT_EQ(read.set.block.size(), set.block.size());
+  EXPECT_EQ(std::memcmp(read.set.block.data(), set.block.data(), set.block.size() * sizeof(float)), 0);
+  const CheckpointMeta& meta = read.meta.meta;
+  EXPECT_EQ(meta.position.epoch, 3);
+  EXPECT_EQ(meta.position.step_in_epoch, 17);
+  EXPECT_EQ(meta.position.step, 1200);
+  EXPECT_EQ(meta.position.images, 153600);
+  EXPECT_EQ(meta.replicas, 4);
+  EXPECT_EQ(meta.ranks, 2);
+  EXPECT_EQ(meta.local_steps, 10);
+  EXPECT_EQ(meta.plan_digest, 0xfeedfacecafebeefULL);
+  EXPECT_EQ(meta.configuration_hash, "0123abcd");
+  EXPECT_EQ(meta.texts, sample_meta().meta.texts);
+  EXPECT_EQ(meta.numbers.at("best_top1"), 0.1 + 0.2);
+  EXPECT_TRUE(std::isnan(meta.numbers.at("loss")));
+}
+
+TEST(CheckpointFile, LongTextsFit) {
+  const TempFolder folder;
+  const SmallPlan small = small_plan();
+  FileMeta meta = sample_meta();
+  meta.meta.texts["choices"] = std::string(300000, 'x') + "\xff";  // past 64 KiB, and no UTF-8
+  write_set_file(folder / "a.h5", small.plan, small.layout, meta, formula_set(small, 1));
+  EXPECT_EQ(read_file_meta(folder / "a.h5").meta.texts.at("choices").substr(0, 300000), std::string(300000, 'x'));
+}
+
+TEST(CheckpointFile, OrderAndPaddingOfTheTableDoNotMatter) {
+  const TempFolder folder;
+  write_sample(folder / "a.h5");
+  const SmallPlan other = small_plan(Placing::backward_with_gaps);
+  const SetFile read = read_set_file(folder / "a.h5", other.plan, other.layout, Content::all);
+  EXPECT_EQ(read.set.block, formula_set(other, 1).block);
+}
+
+TEST(CheckpointFile, SameSaveGivesSameBytes) {
+  const TempFolder folder;
+  write_sample(folder / "a.h5");
+  write_sample(folder / "b.h5");
+  EXPECT_EQ(seal_digest(folder / "a.h5"), seal_digest(folder / "b.h5"));
+  EXPECT_EQ(check_seal(folder / "a.h5").file_bytes, fs::file_size(folder / "a.h5"));
+}
+
+TEST(CheckpointFile, WeightsAloneFitAnotherOptimiser) {
+  const TempFolder folder;
+  write_sample(folder / "a.h5");
+  const SmallPlan plain = small_plan(Placing::forward, 0);
+  const SetFile read = read_set_file(folder / "a.h5", plain.plan, plain.layout, Content::weights);
+  HostSet expected = formula_set(plain, 1);
+  std::fill_n(expected.block.begin() + plain.layout.state.begin, plain.layout.state.count, 0.0F);
+  EXPECT_EQ(read.set.block, expected.block);
+  EXPECT_NE(reading_error(folder / "a.h5", plain).find("'/optimiser/0/bn1.bias' of the file is not in the model"),
+            std::string::npos);
+}
+
+TEST(CheckpointFile, AnotherModelIsNamedWithTheFirstDifference) {
+  const TempFolder folder;
+  write_sample(folder / "a.h5");
+  EXPECT_NE(reading_error(folder / "a.h5", small_plan(Placing::forward, 1, 100))
+                .find("'/parameters/fc.weight' is 10x5 in the file and 100x5 in the model"),
+            std::string::npos);
+
+  SmallPlan renamed = small_plan();
+  renamed.plan.table.rows[0].name = "stem.weight";
+  EXPECT_NE(reading_error(folder / "a.h5", renamed).find("'/parameters/stem.weight' is missing in the file"),
+            std::string::npos);
+
+  SmallPlan fewer = small_plan();
+  fewer.plan.table.rows.pop_back();
+  EXPECT_NE(reading_error(folder / "a.h5", fewer).find("'/parameters/fc.bias' of the file is not in the model"),
+            std::string::npos);
+
+  EXPECT_NE(
+      reading_error(folder / "a.h5", small_plan(Placing::forward, 2)).find("'/optimiser/1/conv1.weight' is missing"),
+      std::string::npos);
+
+  SmallPlan variant = small_plan();
+  variant.plan.graph.model = "small v2";
+  const std::string text = reading_error(folder / "a.h5", variant);
+  EXPECT_NE(text.find("of small doesn't fit small v2"), std::string::npos) << text;
+}
+
+TEST(CheckpointFile, AnyFlippedBitIsSeen) {
+  const TempFolder folder;
+  const SmallPlan small = small_plan();
+  write_sample(folder / "a.h5");
+  std::ifstream in(folder / "a.h5", std::ios::binary);
+  const std::string bytes{std::istreambuf_iterator<char>(in), {}};
+  ASSERT_GT(bytes.size(), 4000U);
+  for (std::size_t at = 0, i = 0; at < bytes.size(); at += 13, ++i) {
+    std::string damaged = bytes;
+    damaged[at] = static_cast<char>(damaged[at] ^ (1 << (i % 8)));
+    std::ofstream(folder / "b.h5", std::ios::binary) << damaged;
+    ASSERT_NE(reading_error(folder / "b.h5", small).find("b.h5"), std::string::npos) << "byte " << at;
+    ASSERT_FALSE(find_damage(folder / "b.h5").empty()) << "byte " << at;
+  }
+}
+
+TEST(CheckpointFile, TruncatedEmptyAndMissingAreSeen) {
+  const TempFolder folder;
+  const SmallPlan small = small_plan();
+  write_sample(folder / "a.h5");
+  const auto size = fs::file_size(folder / "a.h5");
+  for (const auto length : {size - 1, size / 2, std::uintmax_t{600}, std::uintmax_t{100}, std::uintmax_t{0}}) {
+    fs::resize_file(folder / "a.h5", length);
+    EXPECT_NE(reading_error(folder / "a.h5", small).find("a.h5"), std::string::npos) << length;
+  }
+  EXPECT_NE(reading_error(folder / "none.h5", small).find("none.h5"), std::string::npos);
+}
+
+TEST(CheckpointFile, ForeignFilesAreRefused) {
+  const TempFolder folder;
+  const SmallPlan small = small_plan();
+  {
+    Hdf5File file(folder / "data.h5", Hdf5File::Access::create);
+    file.attribute("version", Index{1});
+    file.close();
+  }
+  seal_file(folder / "data.h5");
+  EXPECT_NE(reading_error(folder / "data.h5", small).find("is not a checkpoint"), std::string::npos);
+  {
+    Hdf5File file(folder / "next.h5", Hdf5File::Access::create);
+    file.attribute("format", std::string("convoy-checkpoint"));
+    file.attribute("version", checkpoint_version + 1);
+    file.close();
+  }
+  seal_file(folder / "next.h5");
+  EXPECT_NE(reading_error(folder / "next.h5", small).find("has format version 2 (this program reads version 1)"),
+            std::string::npos);
+  // A whole file of another program version is no damage: it must not be set aside as such.
+  EXPECT_THROW(find_damage(folder / "next.h5"), Error);
+
+  std::ofstream(folder / "text.h5") << std::string(5000, 'x');
+  EXPECT_NE(reading_error(folder / "text.h5", small).find("not sealed"), std::string::npos);
+}
+
+TEST(CheckpointFile, AFailedWriteLeavesTheOldFile) {
+  const TempFolder folder;
+  const SmallPlan small = small_plan();
+  write_sample(folder / "a.h5");
+  const std::uint32_t before = seal_digest(folder / "a.h5");
+  fs::create_directory(folder / "a.h5.tmp");  // the temporary name is taken by a folder: creating the file fails
+  EXPECT_THROW(write_sample(folder / "a.h5"), Error);
+  EXPECT_EQ(seal_digest(folder / "a.h5"), before);
+  EXPECT_TRUE(reading_error(folder / "a.h5", small).empty());
+}
+
+}  // namespace
+}  // namespace convoy

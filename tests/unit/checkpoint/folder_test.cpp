@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+
+#include "checkpoint/file.hpp"
+#include "checkpoint/names.hpp"
+#include "support/small_plan.hpp"
+#include "support/temp_folder.hpp"
+
+namespace convoy {
+namespace {
+namespace fs = std::filesystem;
+using Names = std::vector<std::string>;
+
+/// One main file; `age`: seconds since it was written.
+void write(const TempFolder& folder, const std::string& name, Index step, int age) {
+  const SmallPlan small = small_plan();
+  FileMeta meta;
+  meta.model = "small";
+  meta.meta.position.step = step;
+  const std::string path = main_path(folder.path(), name);
+  write_set_file(path, small.plan, small.layout, meta, formula_set(small, 1));
+  fs::last_write_time(path, fs::file_time_type::clock::now() - std::chrono::seconds(age));
+}
+
+Names stems(const Names& paths) {
+  Names names;
+  for (const std::string& path : paths) names.push_back(fs::path(path).stem().string());
+  return names;
+}
+
+TEST(CheckpointFolder, ListsWholeOnesByStepsDone) {
+  const TempFolder folder;
+  write(folder, "epoch-0001", 100, 0);
+  write(folder, "step-00000250", 250, 50);
+  write(folder, "epoch-0002", 200, 40);
+  write(folder, "last", 260, 60);
+  write(folder, "best", 900, 0);
+  write(folder, "notes", 901, 0);
+  std::ofstream(folder / "epoch-0003.h5") << "damaged";
+  EXPECT_EQ(stems(list_checkpoints(folder.path())), (Names{"last", "step-00000250", "epoch-0002", "epoch-0001"}));
+  EXPECT_TRUE(list_checkpoints(folder / "none").empty());
+}
+
+TEST(CheckpointFolder, DropsTheOldestWritten) {
+  const TempFolder folder;
+  write(folder, "last", 1, 1000);
+  write(folder, "best", 1, 1000);
+  write(folder, "epoch-0009", 900, 500);  // of an earlier run of this folder that was sent back to epoch 3
+  write(folder, "epoch-0003", 300, 400);
+  write(folder, "step-00000350", 350, 300);
+  write(folder, "epoch-0004", 400, 200);
+  std::ofstream(folder / "epoch-0003.shard-0000.h5") << "goes with its main file";
+  std::ofstream(folder / "epoch-0004.shard-0000.h5") << "stays";
+  std::ofstream(folder / "epoch-0001.shard-0000.h5") << "has no main file";
+  std::ofstream(folder / "last.h5.tmp") << "of a killed save";
+  std::ofstream(folder / "notes.h5.tmp") << "not ours";
+  drop_old_checkpoints(folder.path(), 2);
+  EXPECT_EQ(list_folder(folder.path()), (Names{"best.h5", "epoch-0004.h5", "epoch-0004.shard-0000.h5", "last.h5",
+                                               "notes.h5.tmp", "step-00000350.h5"}));
+}
+
+}  // namespace
+}  // namespace convoy
