@@ -64,8 +64,10 @@ EpochOrder::EpochOrder(const OrderSpec& spec, Index epoch, int first_replica, in
   permutation_.resize(static_cast<std::size_t>(owned.count));
   std::iota(permutation_.begin(), permutation_.end(), static_cast<std::int32_t>(owned.begin));
   const auto e = static_cast<std::uint64_t>(epoch);
-  if (!owns_ranges(spec))
-    return permute(permutation_.data(), owned.count, {spec.seed, Stream::shuffle, e, whole_space});
+  if (!owns_ranges(spec)) {
+    permute(permutation_.data(), owned.count, {spec.seed, Stream::shuffle, e, whole_space});
+    return;
+  }
   for (int replica = first_replica; replica < first_replica + replica_count; ++replica) {
     const Range range = deal(spec.samples, spec.replicas, replica);
     permute(permutation_.data() + (range.begin - owned.begin), range.count,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which sample every replica takes at every step of an epoch: a pure function of (seed, epoch, replicas, batch), never of ranks.
+// Which sample every replica takes at every step of an epoch: a pure function of (seed, epoch, replicas, batch), never
+// of ranks.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -12,17 +13,18 @@ enum class Shuffle : std::uint8_t { partition, global };
 enum class EpochMode : std::uint8_t { exact, resample };
 
 struct OrderSpec {
-  Index samples = 0;      ///< of the data set (train fraction already applied)
-  int replicas = 1;       ///< W
-  Index batch = 0;        ///< B, of a replica
+  Index samples = 0;  ///< of the data set (train fraction already applied)
+  int replicas = 1;   ///< W
+  Index batch = 0;    ///< B, of a replica
   std::uint64_t seed = 0;
   Shuffle shuffle = Shuffle::partition;
   EpochMode mode = EpochMode::exact;
-  bool shuffled = true;   ///< false: natural order (evaluation, tests)
+  bool shuffled = true;  ///< false: natural order (evaluation, tests)
 };
 
-/// The order of one epoch. Every step gives replicas shares that differ by at most one; all but an epoch's last steps give
-/// every replica B. exact: each sample once. resample: drawn with replacement, floor(samples / (W B)) full steps (at least 1).
+/// The order of one epoch. Every step gives replicas shares that differ by at most one; all but an epoch's last steps
+/// give every replica B. exact: each sample once. resample: drawn with replacement, floor(samples / (W B)) full steps
+/// (at least 1).
 class EpochOrder {
  public:
   /// Computes only what the replicas [first, first + count) need.
@@ -42,7 +44,8 @@ class EpochOrder {
   std::vector<std::int32_t> permutation_;  ///< global: of the space; partition: of the owned replicas' ranges
 };
 
-/// The range of the global sample space that replicas [first, first + count) read: their shares, or all of it (global, resample global).
+/// The range of the global sample space that replicas [first, first + count) read: their shares, or all of it (global,
+/// resample global).
 Range sample_range(const OrderSpec& spec, int first_replica, int replica_count);
 /// Distinct batch sizes that occur in an epoch, largest first (0 left out): programs to compile. The same on all ranks.
 std::vector<Index> batch_sizes(const OrderSpec& spec);

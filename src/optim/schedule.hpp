@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The learning rate as a pure function of the step.
+// The learning rate as a pure function of the step. Formulas are those of PyTorch's schedulers stepped once a step;
+// after the end of the run the last rate stays.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -18,16 +19,16 @@ struct RatePhase {
 
 struct ScheduleSpec {
   Decay decay = Decay::cosine;
-  double rate = 0.1;             ///< peak, after scaling
+  double rate = 0.1;  ///< peak, after scaling
   double min_rate = 0;
-  double epochs = 0;             ///< length of the run
-  double warmup_epochs = 0, warmup_rate = 0;
-  std::vector<double> step_epochs;  ///< multistep: at these epochs; step: every step_epochs[0]
+  double epochs = 0;                          ///< length of the run
+  double warmup_epochs = 0, warmup_rate = 0;  ///< linear rise; poly, cosine, linear then run over the rest
+  std::vector<double> step_epochs;            ///< multistep: at these epochs; step: every step_epochs[0]
   double factor = 0.1;
-  double power = 2;              ///< poly
-  double onecycle_start = 0.3;   ///< fraction of the run that rises (PyTorch's pct_start)
+  double power = 2;                                    ///< poly
+  double onecycle_start = 0.3;                         ///< fraction of the run that rises (PyTorch's pct_start)
   double onecycle_div = 25, onecycle_final_div = 1e4;  ///< first rate = rate / div, last = first / final_div
-  bool onecycle_linear = false;  ///< else cosine pieces, as PyTorch's default
+  bool onecycle_linear = false;                        ///< else cosine pieces, as PyTorch's default
   std::vector<RatePhase> phases;
 };
 
