@@ -1,2 +1,257 @@
 // SPDX-License-Identifier: Apache-2.0
-namespace convoy {}
+#include "io/hdf5.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <functional>
+#include <numeric>
+
+#include "core/errors.hpp"
+#include "io/hdf5_handle.hpp"
+#include "io/seal.hpp"
+
+namespace convoy {
+namespace {
+
+hid_t memory_type(Element element) {
+  switch (element) {
+    case Element::u8: return H5T_NATIVE_UINT8;
+    case Element::u32: return H5T_NATIVE_UINT32;
+    case Element::i32: return H5T_NATIVE_INT32;
+    case Element::i64: return H5T_NATIVE_INT64;
+    case Element::f32: return H5T_NATIVE_FLOAT;
+    case Element::f64: return H5T_NATIVE_DOUBLE;
+  }
+  return H5I_INVALID_HID;
+}
+
+Handle make_list(hid_t list_class) { return {H5Pcreate(list_class), H5Pclose}; }
+
+Handle access_list() {
+  Handle list = make_list(H5P_FILE_ACCESS);
+  // low = high pins the bytes: a later library would otherwise write a newer format.
+  H5Pset_libver_bounds(list, H5F_LIBVER_V110, H5F_LIBVER_V110);
+  // Lustre and NFS mounts without locks, and read-only folders, work: files are published whole and never changed.
+  H5Pset_file_locking(list, false, true);
+  return list;
+}
+
+Handle creation_list() {
+  Handle list = make_list(H5P_FILE_CREATE);
+  H5Pset_userblock(list, seal_bytes);
+  H5Pset_obj_track_times(list, false);
+  return list;
+}
+
+// Intermediate groups made by HDF5 itself would carry times, which differ between two runs.
+void make_groups(hid_t file, const std::string& path, const std::string& name) {
+  for (std::size_t slash = name.find('/', 1); slash != std::string::npos; slash = name.find('/', slash + 1)) {
+    const std::string group = name.substr(0, slash);
+    if (H5Lexists(file, group.c_str(), H5P_DEFAULT) > 0) continue;
+    const Handle list = make_list(H5P_GROUP_CREATE);
+    H5Pset_obj_track_times(list, false);
+    const Handle made(H5Gcreate2(file, group.c_str(), H5P_DEFAULT, list, H5P_DEFAULT), H5Gclose);
+    if (!made) fail_on(path, "cannot create group", group);
+  }
+}
+
+Handle make_dataset(hid_t file, const std::string& path, const std::string& name, const DatasetShape& shape) {
+  make_groups(file, path, name);
+  const std::vector<hsize_t> extent(shape.extent.begin(), shape.extent.end());
+  const Handle space(extent.empty() ? H5Screate(H5S_SCALAR)
+                                    : H5Screate_simple(static_cast<int>(extent.size()), extent.data(), nullptr),
+                     H5Sclose);
+  const Handle list = make_list(H5P_DATASET_CREATE);
+  H5Pset_layout(list, H5D_CONTIGUOUS);
+  H5Pset_alloc_time(list, H5D_ALLOC_TIME_EARLY);
+  H5Pset_fill_time(list, H5D_FILL_TIME_NEVER);
+  H5Pset_obj_track_times(list, false);
+  Handle dataset(H5Dcreate2(file, name.c_str(), file_type(shape.element), space, H5P_DEFAULT, list, H5P_DEFAULT),
+                 H5Dclose);
+  if (!dataset) fail_on(path, "cannot create dataset", name);
+  return dataset;
+}
+
+Handle open_dataset(hid_t file, const std::string& path, const std::string& name) {
+  Handle dataset(H5Dopen2(file, name.c_str(), H5P_DEFAULT), H5Dclose);
+  if (!dataset) fail_on(path, "cannot open dataset", name);
+  return dataset;
+}
+
+std::uint64_t offset_of(hid_t dataset, const std::string& path, const std::string& name) {
+  const haddr_t offset = H5Dget_offset(dataset);
+  if (offset == HADDR_UNDEF) fail(Exit::data, "'{}': dataset '{}' is not contiguous", path, name);
+  return offset;
+}
+
+DatasetShape shape_of(hid_t dataset, const std::string& path, const std::string& name) {
+  const Handle space(H5Dget_space(dataset), H5Sclose);
+  const int rank = H5Sget_simple_extent_ndims(space);
+  if (rank < 0) fail_on(path, "cannot read the shape of dataset", name);
+  std::vector<hsize_t> extent(static_cast<std::size_t>(rank));
+  H5Sget_simple_extent_dims(space, extent.data(), nullptr);
+  const Handle type(H5Dget_type(dataset), H5Tclose);
+  for (const Element element :
+       {Element::u8, Element::u32, Element::i32, Element::i64, Element::f32, Element::f64}) {
+    if (H5Tequal(type, file_type(element)) > 0) return {element, {extent.begin(), extent.end()}};
+  }
+  fail(Exit::data, "'{}': dataset '{}' has an element type that is none of u8, u32, i32, i64, f32, f64", path, name);
+}
+
+}  // namespace
+
+hid_t file_type(Element element) {
+  switch (element) {
+    case Element::u8: return H5T_STD_U8LE;
+    case Element::u32: return H5T_STD_U32LE;
+    case Element::i32: return H5T_STD_I32LE;
+    case Element::i64: return H5T_STD_I64LE;
+    case Element::f32: return H5T_IEEE_F32LE;
+    case Element::f64: return H5T_IEEE_F64LE;
+  }
+  return H5I_INVALID_HID;
+}
+
+const char* element_name(Element element) {
+  switch (element) {
+    case Element::u8: return "u8";
+    case Element::u32: return "u32";
+    case Element::i32: return "i32";
+    case Element::i64: return "i64";
+    case Element::f32: return "f32";
+    case Element::f64: return "f64";
+  }
+  return "?";
+}
+
+std::size_t element_bytes(Element element) {
+  switch (element) {
+    case Element::u8: return 1;
+    case Element::u32:
+    case Element::i32:
+    case Element::f32: return 4;
+    case Element::i64:
+    case Element::f64: return 8;
+  }
+  return 0;
+}
+
+Index DatasetShape::count() const {
+  return std::accumulate(extent.begin(), extent.end(), Index{1}, std::multiplies<>());
+}
+
+std::string DatasetShape::text() const {
+  std::string text = fmt::format("{} [", element_name(element));
+  for (std::size_t i = 0; i < extent.size(); ++i) text += fmt::format("{}{}", i == 0 ? "" : ", ", extent[i]);
+  return text + "]";
+}
+
+std::string hdf5_reason() {
+  std::string reason;
+  H5Ewalk2(
+      H5E_DEFAULT, H5E_WALK_UPWARD,
+      [](unsigned, const H5E_error2_t* error, void* to) {
+        auto& text = *static_cast<std::string*>(to);
+        if (text.empty() && error->desc != nullptr) text = error->desc;
+        return herr_t{0};
+      },
+      &reason);
+  // The file driver's text buries the system's reason: `... errno = 28, error message = 'No space left on device', ...`.
+  const std::string key = "error message = '";
+  if (const auto begin = reason.find(key); begin != std::string::npos) {
+    const auto from = begin + key.size();
+    return reason.substr(from, reason.find('\'', from) - from);
+  }
+  return reason.empty() ? "no reason given by HDF5" : reason;
+}
+
+void fail_on(const std::string& path, const char* what, const std::string& name) {
+  fail(Exit::data, "'{}': {} '{}' ({})", path, what, name, hdf5_reason());
+}
+
+Hdf5File::Hdf5File(const std::string& path, Access access) : state_(std::make_unique<State>()) {
+  H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);  // a setting of the thread: its reasons are in our errors
+  state_->path = path;
+  const Handle list = access_list();
+  if (access == Access::create) {
+    state_->file = {H5Fcreate(path.c_str(), H5F_ACC_TRUNC, creation_list(), list), H5Fclose};
+    if (!state_->file) fail(Exit::data, "cannot create '{}' ({})", path, hdf5_reason());
+  } else {
+    state_->file = {H5Fopen(path.c_str(), H5F_ACC_RDONLY, list), H5Fclose};
+    if (!state_->file) fail(Exit::data, "cannot open '{}' as HDF5 ({})", path, hdf5_reason());
+  }
+}
+
+Hdf5File::~Hdf5File() = default;
+
+void Hdf5File::close() {
+  if (state_->file.close() < 0) fail(Exit::data, "cannot finish '{}' ({})", state_->path, hdf5_reason());
+}
+
+void Hdf5File::write(const std::string& name, const DatasetShape& shape, const void* data) {
+  const Handle dataset = make_dataset(state_->file, state_->path, name, shape);
+  if (shape.count() == 0) return;
+  if (H5Dwrite(dataset, memory_type(shape.element), H5S_ALL, H5S_ALL, H5P_DEFAULT, data) < 0) {
+    fail_on(state_->path, "cannot write dataset", name);
+  }
+}
+
+std::uint64_t Hdf5File::reserve(const std::string& name, const DatasetShape& shape) {
+  require(shape.count() > 0, "Hdf5File::reserve: an empty dataset has no offset");
+  return offset_of(make_dataset(state_->file, state_->path, name, shape), state_->path, name);
+}
+
+bool Hdf5File::exists(const std::string& name) const {
+  for (std::size_t slash = name.find('/', 1); slash != std::string::npos; slash = name.find('/', slash + 1)) {
+    if (H5Lexists(state_->file, name.substr(0, slash).c_str(), H5P_DEFAULT) <= 0) return false;
+  }
+  return H5Lexists(state_->file, name.c_str(), H5P_DEFAULT) > 0;
+}
+
+std::vector<std::string> Hdf5File::names(const std::string& group) const {
+  const Handle opened(H5Gopen2(state_->file, group.c_str(), H5P_DEFAULT), H5Gclose);
+  if (!opened) fail_on(state_->path, "cannot open group", group);
+  std::vector<std::string> names;
+  const auto add = [](hid_t, const char* name, const H5L_info_t*, void* to) {
+    static_cast<std::vector<std::string>*>(to)->emplace_back(name);
+    return herr_t{0};
+  };
+  if (H5Literate(opened, H5_INDEX_NAME, H5_ITER_INC, nullptr, add, &names) < 0) {
+    fail_on(state_->path, "cannot list group", group);
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+DatasetShape Hdf5File::shape(const std::string& name) const {
+  return shape_of(open_dataset(state_->file, state_->path, name), state_->path, name);
+}
+
+void Hdf5File::read(const std::string& name, Element element, std::span<std::byte> to) const {
+  const Handle dataset = open_dataset(state_->file, state_->path, name);
+  const DatasetShape shape = shape_of(dataset, state_->path, name);
+  if (shape.element != element) {
+    fail(Exit::data, "'{}': dataset '{}' is {}, expected elements of type {}", state_->path, name, shape.text(),
+         element_name(element));
+  }
+  if (shape.bytes() != to.size()) {
+    fail(Exit::data, "'{}': dataset '{}' is {} ({} bytes), expected {} bytes", state_->path, name, shape.text(),
+         shape.bytes(), to.size());
+  }
+  if (to.empty()) return;
+  if (H5Dread(dataset, memory_type(element), H5S_ALL, H5S_ALL, H5P_DEFAULT, to.data()) < 0) {
+    fail_on(state_->path, "cannot read dataset", name);
+  }
+}
+
+std::uint64_t Hdf5File::offset(const std::string& name) const {
+  return offset_of(open_dataset(state_->file, state_->path, name), state_->path, name);
+}
+
+std::string hdf5_version() {
+  unsigned major = 0, minor = 0, release = 0;
+  H5get_libversion(&major, &minor, &release);
+  return fmt::format("HDF5 {}.{}.{}", major, minor, release);
+}
+
+}  // namespace convoy

@@ -1,2 +1,139 @@
 // SPDX-License-Identifier: Apache-2.0
-namespace convoy {}
+#include "io/seal.hpp"
+
+#include <isa-l.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <vector>
+
+#include "core/errors.hpp"
+#include "io/file.hpp"
+
+namespace convoy {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "the seal is stored little-endian");
+
+using Block = std::array<unsigned char, seal_bytes>;
+constexpr std::array<char, 8> magic{'C', 'O', 'N', 'V', 'O', 'Y', 'S', 'L'};
+constexpr std::uint32_t seal_version = 1;
+// Byte offsets in the user block; what follows is zero.
+constexpr std::size_t at_version = 8, at_crc = 12, at_file_bytes = 16, at_samples_offset = 24, at_samples_bytes = 32;
+
+template <class T>
+T load(const Block& block, std::size_t at) {
+  T value;
+  std::memcpy(&value, block.data() + at, sizeof value);
+  return value;
+}
+
+template <class T>
+void store(Block& block, std::size_t at, T value) {
+  std::memcpy(block.data() + at, &value, sizeof value);
+}
+
+std::uint32_t crc_of_range(const File& file, std::uint64_t begin, std::uint64_t end, std::uint32_t crc) {
+  std::vector<unsigned char> buffer(std::min<std::uint64_t>(end - begin, std::uint64_t{1} << 20));
+  while (begin < end) {
+    const auto piece = static_cast<std::size_t>(std::min<std::uint64_t>(end - begin, buffer.size()));
+    file.read_at(buffer.data(), piece, begin);
+    crc = crc32c(buffer.data(), piece, crc);
+    begin += piece;
+  }
+  return crc;
+}
+
+// The block's crc field counts as zero.
+std::uint32_t crc_of_file(const File& file, Block block) {
+  store<std::uint32_t>(block, at_crc, 0);
+  const std::uint32_t crc = crc32c(block.data(), block.size());
+  const auto file_bytes = load<std::uint64_t>(block, at_file_bytes);
+  const auto samples_bytes = load<std::uint64_t>(block, at_samples_bytes);
+  if (samples_bytes == 0) return crc_of_range(file, seal_bytes, file_bytes, crc);
+  const auto samples_offset = load<std::uint64_t>(block, at_samples_offset);
+  return crc_of_range(file, samples_offset + samples_bytes, file_bytes,
+                      crc_of_range(file, seal_bytes, samples_offset, crc));
+}
+
+bool fits(std::uint64_t file_bytes, std::uint64_t samples_offset, std::uint64_t samples_bytes) {
+  if (samples_bytes == 0) return samples_offset == 0;
+  return samples_offset >= seal_bytes && samples_offset <= file_bytes && samples_bytes <= file_bytes - samples_offset;
+}
+
+}  // namespace
+
+std::uint32_t crc32c(const void* data, std::size_t bytes, std::uint32_t crc) {
+  // crc32_iscsi takes an int length, is not const correct, and works on the uninverted register.
+  constexpr std::size_t largest_piece = std::size_t{1} << 30;
+  auto* p = const_cast<unsigned char*>(static_cast<const unsigned char*>(data));
+  std::uint32_t state = ~crc;
+  while (bytes > 0) {
+    const std::size_t piece = std::min(bytes, largest_piece);
+    state = crc32_iscsi(p, static_cast<int>(piece), state);
+    p += piece;
+    bytes -= piece;
+  }
+  return ~state;
+}
+
+void seal_file(const std::string& path, std::uint64_t samples_offset, std::uint64_t samples_bytes) {
+  File file(path, File::Access::update);
+  const std::uint64_t file_bytes = file.size();
+  require(file_bytes >= seal_bytes && fits(file_bytes, samples_offset, samples_bytes), "seal_file: samples outside file");
+  Block block{};
+  std::copy(magic.begin(), magic.end(), block.begin());
+  store(block, at_version, seal_version);
+  store(block, at_file_bytes, file_bytes);
+  store(block, at_samples_offset, samples_offset);
+  store(block, at_samples_bytes, samples_bytes);
+  store(block, at_crc, crc_of_file(file, block));
+  file.write_at(block.data(), block.size(), 0);
+  file.sync();
+}
+
+Seal check_seal(const std::string& path) {
+  const File file(path, File::Access::read);
+  const std::uint64_t actual_bytes = file.size();
+  if (actual_bytes == 0) fail(Exit::data, "'{}' is empty", path);
+  if (actual_bytes < seal_bytes) {
+    fail(Exit::data, "'{}' is truncated ({} bytes, the seal alone has {})", path, actual_bytes, seal_bytes);
+  }
+  Block block;
+  file.read_at(block.data(), block.size(), 0);
+  if (std::memcmp(block.data(), magic.data(), magic.size()) != 0) {
+    fail(Exit::data, "'{}' is not sealed (its first bytes are not '{}')", path, std::string(magic.begin(), magic.end()));
+  }
+  if (const auto version = load<std::uint32_t>(block, at_version); version != seal_version) {
+    fail(Exit::data, "'{}' has seal version {} (this program knows {})", path, version, seal_version);
+  }
+  const Seal seal{load<std::uint64_t>(block, at_file_bytes), load<std::uint64_t>(block, at_samples_offset),
+                  load<std::uint64_t>(block, at_samples_bytes), load<std::uint32_t>(block, at_crc)};
+  if (seal.file_bytes != actual_bytes) {
+    fail(Exit::data, "'{}' is {} ({} bytes, sealed with {})", path,
+         actual_bytes < seal.file_bytes ? "truncated" : "too long", actual_bytes, seal.file_bytes);
+  }
+  if (!fits(seal.file_bytes, seal.samples_offset, seal.samples_bytes)) {
+    fail(Exit::data, "'{}' is damaged (its seal places {} bytes of samples at {}, outside the file's {} bytes)", path,
+         seal.samples_bytes, seal.samples_offset, seal.file_bytes);
+  }
+  if (const std::uint32_t crc = crc_of_file(file, block); crc != seal.crc) {
+    fail(Exit::data, "'{}' is damaged (CRC32C {:08x}, sealed with {:08x})", path, crc, seal.crc);
+  }
+  return seal;
+}
+
+void publish_file(const std::string& temporary, const std::string& path) {
+  File(temporary, File::Access::update).sync();
+  if (std::rename(temporary.c_str(), path.c_str()) != 0) {
+    fail(Exit::data, "cannot rename '{}' to '{}' ({})", temporary, path, std::strerror(errno));
+  }
+  sync_folder(std::filesystem::path(path).parent_path().string());
+}
+
+}  // namespace convoy

@@ -15,6 +15,7 @@ constexpr std::size_t seal_bytes = 512;  ///< size of the user block to reserve 
 struct Seal {
   std::uint64_t file_bytes = 0;
   std::uint64_t samples_offset = 0, samples_bytes = 0;  ///< bytes with checksums of their own (0: none)
+  std::uint32_t crc = 0;                                ///< over every other byte, the user block's own included
 };
 
 /// CRC32C (Castagnoli), isa-l. crc32c(b, crc32c(a)) = crc of a then b; start with 0.

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "io/file.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "core/errors.hpp"
+
+namespace convoy {
+namespace {
+
+// Linux moves at most 2 GiB - 4 KiB in one call; smaller pieces keep signals and progress honest.
+constexpr std::size_t largest_piece = std::size_t{1} << 30;
+
+int open_flags(File::Access access) {
+  switch (access) {
+    case File::Access::read: return O_RDONLY | O_CLOEXEC;
+    case File::Access::update: return O_RDWR | O_CLOEXEC;
+    case File::Access::create: return O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC;
+  }
+  return O_RDONLY;
+}
+
+}  // namespace
+
+File::File(const std::string& path, Access access)
+    : path_(path), descriptor_(::open(path.c_str(), open_flags(access), 0666)) {
+  if (descriptor_ >= 0) return;
+  const char* what = access == Access::create ? "create" : "open";
+  fail(Exit::data, "cannot {} '{}' ({})", what, path_, std::strerror(errno));
+}
+
+File::~File() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+File::File(File&& other) noexcept
+    : path_(std::move(other.path_)), descriptor_(std::exchange(other.descriptor_, -1)) {}
+
+File& File::operator=(File&& other) noexcept {
+  std::swap(path_, other.path_);
+  std::swap(descriptor_, other.descriptor_);
+  return *this;
+}
+
+std::uint64_t File::size() const {
+  struct stat status {};
+  if (::fstat(descriptor_, &status) != 0) fail(Exit::data, "cannot stat '{}' ({})", path_, std::strerror(errno));
+  if (!S_ISREG(status.st_mode)) fail(Exit::data, "cannot use '{}' (not a regular file)", path_);
+  return static_cast<std::uint64_t>(status.st_size);
+}
+
+void File::read_at(void* to, std::size_t bytes, std::uint64_t offset) const {
+  auto* p = static_cast<char*>(to);
+  while (bytes > 0) {
+    const ssize_t got = ::pread(descriptor_, p, std::min(bytes, largest_piece), static_cast<off_t>(offset));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) fail(Exit::data, "cannot read '{}' at byte {} ({})", path_, offset, std::strerror(errno));
+    if (got == 0) fail(Exit::data, "'{}' is truncated (it ends at byte {}, {} more expected)", path_, offset, bytes);
+    p += got;
+    bytes -= static_cast<std::size_t>(got);
+    offset += static_cast<std::uint64_t>(got);
+  }
+}
+
+void File::write_at(const void* from, std::size_t bytes, std::uint64_t offset) {
+  const auto* p = static_cast<const char*>(from);
+  while (bytes > 0) {
+    const ssize_t put = ::pwrite(descriptor_, p, std::min(bytes, largest_piece), static_cast<off_t>(offset));
+    if (put < 0 && errno == EINTR) continue;
+    if (put <= 0) {
+      fail(Exit::data, "cannot write '{}' ({})", path_, put == 0 ? "nothing was written" : std::strerror(errno));
+    }
+    p += put;
+    bytes -= static_cast<std::size_t>(put);
+    offset += static_cast<std::uint64_t>(put);
+  }
+}
+
+void File::sync() {
+  // Some file systems can't sync (EINVAL); a full or broken disk says something else.
+  if (::fsync(descriptor_) != 0 && errno != EINVAL) {
+    fail(Exit::data, "cannot write '{}' to the disk ({})", path_, std::strerror(errno));
+  }
+}
+
+void sync_folder(const std::string& folder) {
+  const int descriptor = ::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0) fail(Exit::data, "cannot open the folder '{}' ({})", folder, std::strerror(errno));
+  const int result = ::fsync(descriptor);
+  const int reason = errno;
+  ::close(descriptor);
+  if (result != 0 && reason != EINVAL) {
+    fail(Exit::data, "cannot sync the folder '{}' ({})", folder, std::strerror(reason));
+  }
+}
+
+}  // namespace convoy

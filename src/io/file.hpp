@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// A file descriptor under RAII with whole reads and writes at offsets. Errors are Error(data) with path and the system's reason.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace convoy {
+
+class File {
+ public:
+  enum class Access : std::uint8_t { read, update, create };  ///< create: empties an existing file
+  File(const std::string& path, Access access);
+  ~File();
+  File(File&& other) noexcept;
+  File& operator=(File&& other) noexcept;
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+
+  const std::string& path() const { return path_; }
+  std::uint64_t size() const;
+  /// Exactly `bytes`, or an error; safe from several threads. A file that ends early is named as truncated.
+  void read_at(void* to, std::size_t bytes, std::uint64_t offset) const;
+  void write_at(const void* from, std::size_t bytes, std::uint64_t offset);
+  /// To the disk. Errors that earlier writes deferred (full disk, quota) show here.
+  void sync();
+
+ private:
+  std::string path_;
+  int descriptor_ = -1;
+};
+
+/// Makes names in a folder durable after create or rename.
+void sync_folder(const std::string& folder);
+
+}  // namespace convoy
