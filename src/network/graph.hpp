@@ -15,8 +15,15 @@ using NodeId = std::int32_t;
 /// How a tensor starts. he_*, xavier: Kaiming / Glorot with the tensor's fan; `value`: standard deviation or bound.
 struct Initialiser {
   enum class Fill : std::uint8_t {
-    zeros, ones, he_fan_out_normal, he_fan_in_normal, he_fan_in_uniform, xavier_uniform, xavier_normal,
-    normal, truncated_normal,  ///< truncated at two standard deviations, not rescaled
+    zeros,
+    ones,
+    he_fan_out_normal,
+    he_fan_in_normal,
+    he_fan_in_uniform,
+    xavier_uniform,
+    xavier_normal,
+    normal,
+    truncated_normal,  ///< truncated at two standard deviations, not rescaled
     uniform,
   };
   Fill fill = Fill::zeros;
@@ -27,7 +34,7 @@ struct Initialiser {
 enum class Kind : std::uint8_t { filter, bias, norm_scale, norm_shift };
 
 struct ParameterSpec {
-  std::string name;          ///< `layer1.0.conv1.weight`
+  std::string name;  ///< `layer1.0.conv1.weight`
   Kind kind = Kind::filter;
   std::vector<Index> shape;  ///< convolution k c/groups r s, linear k c, others k
   Initialiser initialiser;
@@ -75,7 +82,8 @@ struct Flatten {};  ///< n c h w -> n (c h w), order of n c h w
 struct Loss {
   float label_smoothing = 0;
 };
-using Attributes = std::variant<Input, Convolution, BatchNorm, Activation, Pool, GlobalAveragePool, Linear, Add, Flatten, Loss>;
+using Attributes =
+    std::variant<Input, Convolution, BatchNorm, Activation, Pool, GlobalAveragePool, Linear, Add, Flatten, Loss>;
 
 struct Node {
   std::string name;  ///< torchvision module path, `layer1.0.conv1`; generated where a function has none
@@ -90,7 +98,7 @@ const T* as(const Node& node) {
 }
 
 struct Graph {
-  std::string model;        ///< full name, printed in logs: `resnet50 v1.5`
+  std::string model;  ///< full name, printed in logs: `resnet50 v1.5`
   Index classes = 0;
   std::vector<Node> nodes;  ///< nodes[0] is the Input, the last one the Loss; its input are the logits
   NodeId logits() const { return nodes.back().inputs.at(0); }
@@ -106,10 +114,16 @@ struct Shape {
 /// Output shape of every node for images of height x width. Throws Error(usage) naming the node where sizes don't fit.
 std::vector<Shape> infer_shapes(const Graph& graph, Index height, Index width);
 
+/// The operation with all its attributes, on one line: `convolution 64 -> 128, 3x3, stride 2, pad 1, groups 1`.
+std::string describe(const Attributes& attributes);
+
+/// Per node: whether a parameter lies at or before it, so that training needs the gradient of its output.
+std::vector<bool> needs_gradient(const Graph& graph);
+
 /// Multiply-adds of one forward pass of one sample (convolutions and linear layers), and parameters.
 struct Cost {
-  double macs = 0;             ///< 1 multiply-add = 1 MAC = 2 FLOP
-  double training_flops = 0;   ///< forward + data gradient + weight gradient; no data gradient for the first layer
+  double macs = 0;            ///< 1 multiply-add = 1 MAC = 2 FLOP
+  double training_flops = 0;  ///< forward + data gradient + weight gradient; no data gradient for the first layer
   Index parameters = 0;
 };
 Cost cost_of(const Graph& graph, Index height, Index width);

@@ -15,7 +15,7 @@ struct Parameter {
   Kind kind = Kind::filter;
   std::vector<Index> shape;
   Initialiser initialiser;
-  float decay = 0;            ///< weight decay of this tensor
+  float decay = 0;  ///< weight decay of this tensor
   float rate_multiplier = 1;
   bool trainable = true;
   NodeId node = 0;
@@ -34,9 +34,9 @@ struct ParameterTable {
   std::vector<Parameter> rows;
   std::vector<NormStatistics> norms;  ///< in forward order
   Range parameters;                   ///< begin 0
-  Range statistics;                   ///< the tail: for each norm its batch mean and unbiased variance, times the replica's weight
-  Range flags;                        ///< one float a replica: 0 = finite
-  Range exchange;                     ///< synchronised batch norm: for each norm 4 * align_floats(channels)
+  Range statistics;  ///< the tail: for each norm its batch mean and unbiased variance, times the replica's weight
+  Range flags;       ///< one float a replica: 0 = finite
+  Range exchange;    ///< synchronised batch norm: for each norm 4 * align_floats(channels)
   Index block() const { return exchange.end(); }
   const Parameter* find(const std::string& name) const;
 };
@@ -46,26 +46,30 @@ struct Plan {
   ParameterTable table;
   std::vector<NodeId> schedule;  ///< forward order; a node that backward recomputes stands in `recompute` too
   std::vector<NodeId> recompute;
-  std::vector<NodeId> last_use;  ///< per node: the last node of the schedule that reads its output
-  std::vector<Range> buckets;    ///< of the gradient block, in the order in which they become final; the last ends with the flags
+  std::vector<NodeId> last_use;  ///< per node: the last node of the schedule that reads its output; of the loss: itself
+  /// Of the gradient block, without gaps, in the order in which they become final; the last ends with the flags.
+  std::vector<Range> buckets;
   bool sync_bn = false;
-  /// Digest of names, shapes, attributes and table: equal on all ranks, stored in checkpoints.
+  /// Digest of names, shapes, attributes and the order of the table: equal on all ranks, stored in checkpoints. What a
+  /// run may change without another model stays out: replicas, buckets, decay, initialisers, label smoothing.
   std::uint64_t digest = 0;
 };
 
 struct PlanSpec {
-  int replicas = 1;              ///< W: number of flags
-  Index bucket_floats = 1 << 21; ///< a bucket is closed at the first tensor border at or past this size
-  float weight_decay = 0;        ///< of filters
-  float norm_weight_decay = 0;   ///< of norm scale and shift
+  int replicas = 1;               ///< W: number of flags
+  Index bucket_floats = 1 << 21;  ///< a bucket is closed at the first tensor border at or past this size
+  float weight_decay = 0;         ///< of filters
+  float norm_weight_decay = 0;    ///< of norm scale and shift
   float bias_weight_decay = 0;
   bool sync_bn = false;
 };
 
-/// Throws Error(usage) for a graph that isn't in topological order, has unknown inputs or duplicate parameter names.
+/// Throws Error(usage), naming node and parameter, for a graph that isn't in topological order, has unknown or unread
+/// nodes, duplicate names, or parameters that don't fit their operation.
 Plan make_plan(Graph graph, const PlanSpec& spec);
 
-/// Fills `values` (table.parameters.count floats) as f(seed, parameter name), so that ranks and table order don't matter.
+/// Fills `values` (table.parameters.count floats) as f(seed, parameter name), so that ranks and table order don't
+/// matter.
 void initialise_parameters(const ParameterTable& table, std::uint64_t seed, float* values);
 /// Running mean 0, variance 1. `statistics`: table.statistics.count floats.
 void initialise_statistics(const ParameterTable& table, float* statistics);

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cstddef>
+
+#include "network/graph.hpp"
+
+namespace convoy {
+namespace {
+
+Index count_of(const std::vector<Index>& shape) {
+  Index count = 1;
+  for (const Index side : shape) count *= side;
+  return count;
+}
+
+}  // namespace
+
+std::vector<bool> needs_gradient(const Graph& graph) {
+  std::vector<bool> needed(graph.nodes.size(), false);
+  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+    needed[i] = !graph.nodes[i].parameters.empty();
+    for (const NodeId from : graph.nodes[i].inputs) needed[i] = needed[i] || needed.at(static_cast<std::size_t>(from));
+  }
+  return needed;
+}
+
+Cost cost_of(const Graph& graph, Index height, Index width) {
+  const std::vector<Shape> shapes = infer_shapes(graph, height, width);
+  const std::vector<bool> needed = needs_gradient(graph);
+  Cost cost;
+  double without_data_gradient = 0;
+  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+    const Node& node = graph.nodes[i];
+    double macs = 0;
+    if (const auto* convolution = as<Convolution>(node))
+      macs = static_cast<double>(shapes[i].count()) * static_cast<double>(convolution->in / convolution->groups) *
+             convolution->kernel * convolution->kernel;
+    else if (const auto* linear = as<Linear>(node))
+      macs = static_cast<double>(linear->in) * static_cast<double>(linear->out);
+    cost.macs += macs;
+    if (!node.inputs.empty() && !needed[static_cast<std::size_t>(node.inputs[0])]) without_data_gradient += macs;
+    for (const ParameterSpec& parameter : node.parameters) cost.parameters += count_of(parameter.shape);
+  }
+  cost.training_flops = 2 * (3 * cost.macs - without_data_gradient);
+  return cost;
+}
+
+}  // namespace convoy

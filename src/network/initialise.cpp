@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+
+#include "core/errors.hpp"
+#include "core/hash.hpp"
+#include "core/random.hpp"
+#include "network/plan.hpp"
+
+namespace convoy {
+namespace {
+
+using Fill = Initialiser::Fill;
+
+/// Inputs and outputs that one weight of a tensor k c (r s) connects. As PyTorch counts them: groups don't divide the
+/// outputs.
+struct Fan {
+  double in = 1, out = 1;
+};
+
+Fan fan_of(const std::vector<Index>& shape) {
+  double window = 1;
+  for (std::size_t i = 2; i < shape.size(); ++i) window *= static_cast<double>(shape[i]);
+  const double k = static_cast<double>(shape.at(0));
+  return {(shape.size() > 1 ? static_cast<double>(shape[1]) : 1) * window, k * window};
+}
+
+double truncated_normal(Random& random) {
+  for (;;)
+    if (const double x = random.normal(); std::abs(x) <= 2) return x;
+}
+
+/// He: He et al. 2015, eq. 10 (gain of ReLU); Glorot and Bengio 2010, eq. 16. Bounds of uniforms are sqrt(3)
+/// deviations.
+void fill(const Parameter& row, Random& random, float* values) {
+  const Fan fan = fan_of(row.shape);
+  const auto normals = [&](double deviation) {
+    std::generate_n(values, row.range.count, [&] { return static_cast<float>(deviation * random.normal()); });
+  };
+  const auto uniforms = [&](double bound) {
+    std::generate_n(values, row.range.count,
+                    [&] { return static_cast<float>(bound * (2.0 * random.uniform() - 1.0)); });
+  };
+  const double value = row.initialiser.value;
+  switch (row.initialiser.fill) {
+    case Fill::zeros:
+      std::fill_n(values, row.range.count, 0.0F);
+      return;
+    case Fill::ones:
+      std::fill_n(values, row.range.count, 1.0F);
+      return;
+    case Fill::he_fan_out_normal:
+      normals(std::sqrt(2 / fan.out));
+      return;
+    case Fill::he_fan_in_normal:
+      normals(std::sqrt(2 / fan.in));
+      return;
+    case Fill::he_fan_in_uniform:
+      uniforms(std::sqrt(6 / fan.in));
+      return;
+    case Fill::xavier_uniform:
+      uniforms(std::sqrt(6 / (fan.in + fan.out)));
+      return;
+    case Fill::xavier_normal:
+      normals(std::sqrt(2 / (fan.in + fan.out)));
+      return;
+    case Fill::normal:
+      normals(value);
+      return;
+    case Fill::truncated_normal:
+      std::generate_n(values, row.range.count, [&] { return static_cast<float>(value * truncated_normal(random)); });
+      return;
+    case Fill::uniform:
+      uniforms(value);
+      return;
+  }
+  require(false, "unknown initialiser");
+}
+
+}  // namespace
+
+void initialise_parameters(const ParameterTable& table, std::uint64_t seed, float* values) {
+  std::fill_n(values, table.parameters.count, 0.0F);
+  for (const Parameter& row : table.rows) {
+    Random random(seed, Stream::initialisation, hash_text(row.name));
+    fill(row, random, values + row.range.begin);
+  }
+}
+
+void initialise_statistics(const ParameterTable& table, float* statistics) {
+  std::fill_n(statistics, table.statistics.count, 0.0F);
+  for (const NormStatistics& norm : table.norms)
+    std::fill_n(statistics + norm.variance.begin, norm.variance.count, 1.0F);
+}
+
+}  // namespace convoy

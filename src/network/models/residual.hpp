@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <string>
+#include <vector>
+
+#include "network/builder.hpp"
+#include "network/models/families.hpp"
+
+namespace convoy {
+
+/// post: convolution, norm, activation, and an activation after the sum (He et al. 2015). pre: norm, activation,
+/// convolution, and a sum that nothing follows (He et al. 2016, figure 4e).
+enum class Order : std::uint8_t { post_activation, pre_activation };
+
+/// The stages of a residual network: layer1.0, layer1.1, ..., layer2.0, ...
+struct Residual {
+  BlockKind kind = BlockKind::basic;
+  Order order = Order::post_activation;
+  int strided = 1;            ///< which convolution of a bottleneck halves the image: 1 or 2
+  std::vector<int> blocks;    ///< per stage
+  std::vector<Index> widths;  ///< per stage; a bottleneck's output is four times as wide
+};
+
+/// Stages from the second on halve the image. Shortcuts are projections (1x1 convolution; with a norm in
+/// post-activation order) where the shape changes, else the identity. Ends with the last norm and activation in
+/// pre-activation order.
+NodeId append_stages(GraphBuilder& net, NodeId x, const Residual& residual, bool zero_init_residual);
+
+}  // namespace convoy

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/core.h>
+
+#include "core/errors.hpp"
+#include "network/models/residual.hpp"
+
+namespace convoy {
+namespace {
+
+std::vector<int> blocks_of(int depth) {
+  switch (depth) {
+    case 18:
+      return {2, 2, 2, 2};
+    case 34:
+    case 50:
+      return {3, 4, 6, 3};
+    case 101:
+      return {3, 4, 23, 3};
+    case 152:
+      return {3, 8, 36, 3};
+    default:
+      break;
+  }
+  fail(Exit::usage, "no resnet of depth {} for ImageNet; use 18, 34, 50, 101 or 152", depth);
+}
+
+/// v1: stride in the first convolution of a block (He et al. 2015). v1.5: in the 3x3 of a bottleneck (torchvision). v2:
+/// pre-activation (He et al. 2016), stride in the 3x3 as in TensorFlow's and MXNet's models.
+std::string version_of(const GraphSpec& spec, BlockKind kind) {
+  const bool bottleneck = kind == BlockKind::bottleneck;
+  if (spec.version.empty()) return bottleneck ? "v1.5" : "v1";
+  if (spec.version == "v1" || spec.version == "v2" || (spec.version == "v1.5" && bottleneck)) return spec.version;
+  if (spec.version == "v1.5")
+    fail(Exit::usage, "{} has no version v1.5 (its blocks have no 1x1 convolution to move the stride from); use v1",
+         spec.model);
+  fail(Exit::usage, "{} has no version '{}'; use v1, {}v2", spec.model, spec.version, bottleneck ? "v1.5 or " : "or ");
+}
+
+bool has_small_stem(const GraphSpec& spec) {
+  if (spec.stem.empty() || spec.stem == "imagenet") return false;
+  if (spec.stem == "small") return true;
+  fail(Exit::usage, "unknown stem '{}'; use imagenet or small", spec.stem);
+}
+
+}  // namespace
+
+Graph build_resnet(const GraphSpec& spec, int depth) {
+  Residual residual{.kind = depth < 50 ? BlockKind::basic : BlockKind::bottleneck,
+                    .blocks = blocks_of(depth),
+                    .widths = {64, 128, 256, 512}};
+  const std::string version = version_of(spec, residual.kind);
+  const bool small_stem = has_small_stem(spec), pre_activation = version == "v2";
+  residual.order = pre_activation ? Order::pre_activation : Order::post_activation;
+  residual.strided = version == "v1" ? 1 : 2;
+
+  GraphBuilder net(spec, Curve::relu);
+  NodeId x = net.input();
+  x = small_stem ? net.convolution("conv1", x, {.out = 64, .kernel = 3})
+                 : net.convolution("conv1", x, {.out = 64, .kernel = 7, .stride = 2, .pad = 3});
+  // In pre-activation order the first block brings norm and activation.
+  if (!pre_activation) x = net.activation("act", net.batch_norm("bn1", x));
+  if (!small_stem) x = net.pool("maxpool", x, {.kernel = 3, .stride = 2, .pad = 1});
+  x = append_stages(net, x, residual, spec.zero_init_residual);
+  x = net.flatten("flatten", net.global_average_pool("avgpool", x));
+  return net.classify("fc", x, fmt::format("{} {}{}", spec.model, version, small_stem ? " (small stem)" : ""));
+}
+
+}  // namespace convoy
