@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "checkpoint/checkpoint.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+
+#include "checkpoint/names.hpp"
+#include "core/replicas.hpp"
+#include "support/mpi_main.hpp"
+#include "support/small_plan.hpp"
+#include "support/temp_folder.hpp"
+
+namespace convoy {
+namespace {
+namespace fs = std::filesystem;
+constexpr int replicas = 5;
+constexpr Index huge_classes = 20000;
+
+std::uint64_t averaged_seed(Index step) { return static_cast<std::uint64_t>(step * 1000); }
+std::uint64_t shard_seed(Index step, int replica) {
+  return averaged_seed(step) + static_cast<std::uint64_t>(replica) + 1;
+}
+
+class CheckpointTest : public testing::Test {
+ protected:
+  /// The folder is rank 0's; all ranks are on one host.
+  CheckpointTest() : communicator_(test_session(), {}) {
+    if (communicator_.rank() == 0) owned_ = std::make_unique<TempFolder>();
+    folder_ = owned_ ? owned_->path() : std::string();
+    communicator_.broadcast(folder_, "test folder");
+  }
+  ~CheckpointTest() override { communicator_.barrier("end of test"); }
+
+  ReplicaRun own() const { return deal_replicas(replicas, communicator_.size(), communicator_.rank()); }
+
+  void save(const std::string& name, Index step, bool with_shards, const std::string& folder, const SmallPlan& small) {
+    CheckpointMeta meta;
+    meta.position = {.step = step};
+    meta.replicas = replicas;
+    meta.ranks = communicator_.size();
+    std::vector<Shard> shards;
+    const ReplicaRun run = own();
+    for (int r = run.first; with_shards && r < run.first + run.count; ++r)
+      shards.push_back({r, 10 * step + r, formula_set(small, shard_seed(step, r))});
+    save_checkpoint(communicator_, folder, name, small.plan, small.layout, meta,
+                    formula_set(small, averaged_seed(step)), shards);
+  }
+  void save(const std::string& name, Index step, bool with_shards = false) {
+    save(name, step, with_shards, folder_, small_);
+  }
+  /// Run by rank 0 between barriers, so that no other rank reads meanwhile.
+  template <class Body>
+  void on_root(const Body& body) {
+    communicator_.barrier("before");
+    if (communicator_.rank() == 0) body();
+    communicator_.barrier("after");
+  }
+  Checkpoint load(const std::string& name, int first, int count) {
+    return load_checkpoint(main_path(folder_, name), small_.plan, small_.layout,
+                           {.first_replica = first, .replica_count = count});
+  }
+  /// What save throws, the same on all ranks.
+  std::string saving_error(const std::string& folder, const SmallPlan& small) {
+    std::string text;
+    try {
+      save("last", 9, true, folder, small);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), Exit::data);
+      text = error.what();
+    }
+    for (const std::string& other : communicator_.all_gather(text, "error texts")) EXPECT_EQ(other, text);
+    return text;
+  }
+
+  Communicator communicator_;
+  std::unique_ptr<TempFolder> owned_;
+  std::string folder_;
+  const SmallPlan small_ = small_plan();
+};
+
+TEST_F(CheckpointTest, ShardsGoToAnyRank) {
+  save("last", 3, true);
+  for (int count = 1; count <= replicas; ++count) {
+    const Checkpoint loaded = load("last", replicas - count, count);
+    EXPECT_EQ(loaded.set.block, formula_set(small_, averaged_seed(3)).block);
+    EXPECT_EQ(loaded.meta.position.step, 3);
+    EXPECT_EQ(loaded.meta.ranks, communicator_.size());
+    EXPECT_EQ(loaded.shards.size(), static_cast<std::size_t>(count));
+    for (const Shard& shard : loaded.shards) {
+      EXPECT_EQ(shard.samples_since_average, 30 + shard.replica);
+      EXPECT_EQ(shard.set.block, formula_set(small_, shard_seed(3, shard.replica)).block) << shard.replica;
+    }
+  }
+  const Checkpoint weights = load_checkpoint(main_path(folder_, "last"), small_.plan, small_.layout,
+                                             {.weights_only = true, .replica_count = replicas});
+  EXPECT_TRUE(weights.shards.empty());
+  EXPECT_EQ(weights.meta.position.step, 0);
+  EXPECT_EQ(weights.set.block[0], formula_set(small_, averaged_seed(3)).block[0]);
+  EXPECT_EQ(weights.set.block[static_cast<std::size_t>(small_.layout.optimiser.begin)], 0.0F);
+}
+
+TEST_F(CheckpointTest, SavingAgainReplacesTheShards) {
+  for (Index step = 1; step <= 4; ++step) {
+    save("last", step, step != 4);
+    EXPECT_EQ(load("last", 0, replicas).shards.size(), step != 4 ? 5U : 0U);
+    // Two generations of names, and never more files than one set needs.
+    EXPECT_EQ(list_folder(folder_).size(), step != 4 ? 6U : 1U);
+    communicator_.barrier("read before the next save");
+  }
+}
+
+TEST_F(CheckpointTest, FindsTheNewestWholeOne) {
+  EXPECT_EQ(find_checkpoint(communicator_, folder_), "");
+  save("epoch-0001", 10);
+  save("epoch-0002", 20, true);
+  save("last", 25, true);
+  EXPECT_EQ(find_checkpoint(communicator_, folder_), main_path(folder_, "last"));
+
+  on_root([&] {  // one bit in the middle
+    std::fstream file(main_path(folder_, "last"), std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(3000);
+    const int byte = file.peek();
+    file.put(static_cast<char>(byte ^ 4));
+  });
+  EXPECT_EQ(find_checkpoint(communicator_, folder_), main_path(folder_, "epoch-0002"));
+  EXPECT_TRUE(fs::exists(main_path(folder_, "last") + ".damaged"));
+  EXPECT_FALSE(fs::exists(main_path(folder_, "last")));
+
+  // A whole shard of another save makes the set torn.
+  save("step-00000021", 21, true);
+  on_root([&] {
+    fs::rename(folder_ + "/" + shard_file("step-00000021", 4, ""), folder_ + "/" + shard_file("epoch-0002", 4, ""));
+  });
+  EXPECT_EQ(find_checkpoint(communicator_, folder_), main_path(folder_, "epoch-0001"));
+  EXPECT_TRUE(fs::exists(main_path(folder_, "epoch-0002") + ".damaged"));
+  EXPECT_TRUE(fs::exists(main_path(folder_, "step-00000021") + ".damaged"));
+}
+
+TEST_F(CheckpointTest, AForeignShardIsNotLoaded) {
+  save("epoch-0001", 1, true);
+  save("epoch-0002", 2, true);
+  on_root([&] {
+    fs::rename(folder_ + "/" + shard_file("epoch-0001", 2, ""), folder_ + "/" + shard_file("epoch-0002", 2, ""));
+  });
+  EXPECT_EQ(load("epoch-0002", 0, 2).shards.size(), 2U);
+  EXPECT_THROW(load("epoch-0002", 0, 3), Error);
+}
+
+TEST_F(CheckpointTest, AnUnwritableFolderIsOneErrorOnAllRanks) {
+  on_root([&] { std::ofstream(folder_ + "/file") << "no folder"; });
+  const std::string text = saving_error(folder_ + "/file/checkpoints", small_);
+  EXPECT_NE(text.find("failed on rank 0"), std::string::npos) << text;
+  EXPECT_NE(text.find("/file/checkpoints'"), std::string::npos) << text;
+}
+
+// A limit on file sizes stands for a full disk on the last rank: its shard can't be written to the end.
+TEST_F(CheckpointTest, AFullDiskOnOneRankLeavesTheOldCheckpoint) {
+  save("last", 1, true);
+  const bool limited = communicator_.rank() == communicator_.size() - 1;
+  rlimit old{};
+  getrlimit(RLIMIT_FSIZE, &old);
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  if (limited) {
+    const rlimit small_files{50000, old.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &small_files);
+  }
+  const std::string text = saving_error(folder_, small_plan(Placing::forward, 1, huge_classes));
+  setrlimit(RLIMIT_FSIZE, &old);
+  std::signal(SIGXFSZ, handler);
+  EXPECT_NE(text.find(fmt::format("failed on rank {} ", communicator_.size() - 1)), std::string::npos) << text;
+  EXPECT_NE(text.find(".h5"), std::string::npos) << text;
+
+  EXPECT_EQ(find_checkpoint(communicator_, folder_), main_path(folder_, "last"));
+  EXPECT_EQ(load("last", 0, replicas).shards.size(), 5U);
+  for (const std::string& file : list_folder(folder_)) EXPECT_FALSE(file.ends_with(".tmp")) << file;
+}
+
+}  // namespace
+}  // namespace convoy
