@@ -17,8 +17,8 @@ struct Reduction {
   float* out = nullptr;         ///< device memory; may be one of the parts
   std::span<const Part> parts;  ///< this rank's, empty where it owns no replica
   Index count = 0;
-  Event after;                  ///< the parts are final then
-  const char* what = "";        ///< for deadlines: `gradient bucket 3`. Static storage
+  Event after;            ///< the parts are final then
+  const char* what = "";  ///< for deadlines: `gradient bucket 3`. Static storage
 };
 
 using Ticket = std::uint64_t;

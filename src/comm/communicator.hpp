@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Small messages between the ranks of a job: agreement, broadcast, sums. All non-blocking inside, tested under a deadline.
+// Small messages between the ranks of a job: agreement, broadcast, sums. All non-blocking inside, tested under a
+// deadline.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -11,6 +12,7 @@
 #include "comm/collectives.hpp"
 #include "comm/session.hpp"
 #include "core/errors.hpp"
+#include "core/types.hpp"
 
 namespace convoy {
 
@@ -20,8 +22,8 @@ struct Deadline {
 
 class Communicator {
  public:
-  /// Collective. The session must outlive it.
-  Communicator(Session& session, const Deadline& deadline);
+  /// Collective. The session must outlive it. One MPI call moves at most `chunk` elements (tests set 3).
+  Communicator(Session& session, const Deadline& deadline, Index chunk = 1 << 30);
   ~Communicator();
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
@@ -32,6 +34,10 @@ class Communicator {
   int node_size() const;
   const std::string& host() const;
   const std::vector<std::string>& hosts() const;  ///< one a rank
+
+  /// Asked when a wait warns or gives up: the ranks that did not arrive and their hosts, or an empty text if that isn't
+  /// known.
+  void explain_stalls(std::function<std::string()> who_is_missing);
 
   /// Collective. `what` names the operation in deadline messages.
   void barrier(const char* what);
@@ -51,14 +57,15 @@ class Communicator {
   void minimum(std::span<double> values, const char* what);
   /// Collective. One text a rank, on all ranks.
   std::vector<std::string> all_gather(const std::string& text, const char* what);
-  /// Collective. Set-up that may fail on some ranks: runs body, every failing rank reports once, the worst code is agreed.
-  /// Returns Exit::ok, or the code with which all ranks leave.
+  /// Collective. Set-up that may fail on some ranks: runs body, every failing rank reports once, the worst (highest)
+  /// code is agreed. Returns Exit::ok, or the code with which all ranks leave. The body must not communicate where only
+  /// some fail.
   Exit together(const char* what, const std::function<void()>& body);
   /// Collective. Throws Error(usage) on all ranks, printing both values, unless all ranks hold the same text.
   void require_equal(const std::string& text, const char* what);
 
-  /// Collective. A flag agreed one step later by a pipelined all-reduce: call it every step with the local wish. Returns the
-  /// maximum over ranks of the wishes of the previous call (0 on the first).
+  /// Collective. A flag agreed one step later by a pipelined all-reduce: call it every step with the local wish.
+  /// Returns the maximum over ranks of the wishes of the previous call (0 on the first).
   int agree_later(int wish);
 
  private:
@@ -68,15 +75,17 @@ class Communicator {
 };
 
 struct CollectivesSpec {
-  int replicas = 1;            ///< W
-  bool reproducible = false;   ///< sums follow the fixed binary tree over replicas: the same bits for any number of ranks
+  int replicas = 1;  ///< W
+  bool reproducible =
+      false;  ///< sums follow the fixed binary tree over replicas: the same bits for any number of ranks
   Index chunk_floats = 1 << 28;  ///< one MPI call moves at most this many (below INT_MAX; tests set 3)
-  Index max_count = 0;         ///< largest Reduction::count to come: buffers are made once
-  double delay_seconds = 0;    ///< for tests of overlap: a reduction is not done earlier than this after its start
+  Index max_count = 0;           ///< largest Reduction::count to come: buffers are made once
+  double delay_seconds = 0;      ///< for tests of overlap: a reduction is not done earlier than this after its start
 };
 
 /// Collective. Over MPI; device memory that the host can't read is staged through download and upload.
-std::unique_ptr<Collectives> make_mpi_collectives(Communicator& communicator, Device& device, const CollectivesSpec& spec);
+std::unique_ptr<Collectives> make_mpi_collectives(Communicator& communicator, Device& device,
+                                                  const CollectivesSpec& spec);
 
 /// Name and version of the MPI library.
 std::string mpi_version();

@@ -1,2 +1,78 @@
 // SPDX-License-Identifier: Apache-2.0
-namespace convoy {}
+#include "comm/session.hpp"
+
+#include <mpi.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <exception>
+#include <string>
+
+#include "comm/checked.hpp"
+
+namespace convoy {
+namespace {
+
+bool is_set(const char* variable) { return std::getenv(variable) != nullptr; }
+
+bool has_launcher() {
+  for (const char* variable : {"OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK", "PMI_SIZE", "SLURM_PROCID"})
+    if (is_set(variable)) return true;
+  return false;
+}
+
+/// By what mpirun says; other launchers are not asked.
+bool all_ranks_on_this_host() {
+  const char *all = std::getenv("OMPI_COMM_WORLD_SIZE"), *local = std::getenv("OMPI_COMM_WORLD_LOCAL_SIZE");
+  return !has_launcher() || (all && local && std::string(all) == local);
+}
+
+/// Options of mpirun (--mca pml ...) arrive as variables too.
+bool user_chose_transport() {
+  for (const char* variable : {"OMPI_MCA_pml", "OMPI_MCA_btl", "OMPI_MCA_mtl", "OMPI_MCA_mca_param_files",
+                               "OMPI_MCA_mca_base_param_files", "OMPI_MCA_mca_base_param_file_prefix"})
+    if (is_set(variable)) return true;
+  const char* home = std::getenv("HOME");
+  return home && access((std::string(home) + "/.openmpi/mca-params.conf").c_str(), F_OK) == 0;
+}
+
+/// Open MPI probes network fabrics for 0.2 s unless it is told what to use.
+void choose_shared_memory() {
+#ifdef OPEN_MPI
+  if (!all_ranks_on_this_host() || user_chose_transport()) return;
+  setenv("OMPI_MCA_pml", "ob1", 0);
+  setenv("OMPI_MCA_btl", OMPI_MAJOR_VERSION < 5 ? "self,vader" : "self,sm", 0);
+  // A program started alone otherwise starts a daemon for ranks it might spawn: 0.1 s.
+  if (!has_launcher()) setenv("OMPI_MCA_ess_singleton_isolated", "1", 0);
+#endif
+}
+
+}  // namespace
+
+Session::Session(int& argc, char**& argv) {
+  choose_shared_memory();
+  int provided = MPI_THREAD_SINGLE;
+  check_mpi(MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided), "MPI_Init_thread", "start of the program");
+  if (provided < MPI_THREAD_FUNNELED)
+    fail(Exit::communication,
+         "this MPI library allows no threads beside MPI (level {}, MPI_THREAD_FUNNELED is needed); build it with "
+         "threads",
+         provided);
+}
+
+Session::~Session() {
+  // With an exception in flight the others may sit in a collective: finalising would wait for them for ever.
+  if (std::uncaught_exceptions() > 0) return;
+  MPI_Finalize();
+}
+
+void abort_job(Exit code) {
+  int initialised = 0, finalised = 0;
+  MPI_Initialized(&initialised);
+  MPI_Finalized(&finalised);
+  if (initialised && !finalised) MPI_Abort(MPI_COMM_WORLD, static_cast<int>(code));
+  // No exit handlers and no destructors: one of them might wait for another rank.
+  _exit(static_cast<int>(code));
+}
+
+}  // namespace convoy

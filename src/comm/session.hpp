@@ -4,8 +4,8 @@
 
 namespace convoy {
 
-/// MPI_Init and MPI_Finalize. Lives outside every try in main: while an exception unwinds, MPI_Finalize on one rank would
-/// leave the others in their collective for ever (docs/adr).
+/// MPI_Init and MPI_Finalize. Lives outside every try in main: while an exception unwinds, MPI_Finalize on one rank
+/// would leave the others in their collective for ever (docs/adr).
 class Session {
  public:
   /// On one host, and only where the user set nothing, chooses ob1 over shared memory, which starts 0.2 s faster.
