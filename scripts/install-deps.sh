@@ -1,0 +1,99 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Installs what the build and the tests need and is not there yet: Debian packages, and in .venv what only PyPI has.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+usage() {
+  cat <<'TEXT'
+usage: scripts/install-deps.sh [--build-only] [--dry-run]
+  --build-only  only what building and running the two programs needs; no test tools
+  --dry-run     say what would be installed, change nothing
+Where nothing is missing nothing is done and no right is asked for. On systems other than Debian 12 it prints the
+packages by their names there and exits with 2.
+TEXT
+}
+
+build_only='' dry_run=''
+for argument in "$@"; do
+  case $argument in
+    --build-only) build_only=1 ;;
+    --dry-run) dry_run=1 ;;
+    -h | --help) usage; exit 0 ;;
+    *) usage >&2; exit 2 ;;
+  esac
+done
+
+build_packages=(
+  cmake ninja-build g++ openmpi-bin libopenmpi-dev libhdf5-dev libdnnl-dev libeigen3-dev libboost-program-options-dev
+  libspdlog-dev libfmt-dev nlohmann-json3-dev libprotobuf-dev protobuf-compiler libisal-dev zlib1g-dev
+)
+test_packages=(libgtest-dev libgmock-dev ccache python3-venv clang-format-14 clang-tidy-14 shellcheck git)
+python_packages=(h5py numpy tensorboard) # of the tests only
+
+print_other_names() {
+  cat <<'TEXT'
+This is not Debian 12: install these yourself (the test tools are optional), then use --no-install with the scripts.
+
+Ubuntu 22.04, 24.04   the names of Debian: see build_packages in scripts/install-deps.sh; apt-get install them
+Fedora, RHEL + EPEL   cmake ninja-build gcc-c++ openmpi-devel hdf5-devel onednn-devel eigen3-devel boost-devel spdlog-devel
+                      fmt-devel json-devel protobuf-devel isa-l-devel zlib-devel; module load mpi/openmpi-x86_64
+                      tests: gtest-devel gmock-devel ccache python3 clang-tools-extra ShellCheck
+openSUSE, SLES        cmake ninja gcc-c++ openmpi4-devel hdf5-devel onednn-devel eigen3-devel
+                      libboost_program_options-devel spdlog-devel fmt-devel nlohmann_json-devel protobuf-devel isa-l-devel
+                      zlib-devel; tests: gtest gmock ccache python3 clang-tools ShellCheck
+Spack                 cmake ninja openmpi hdf5~mpi+threadsafe onednn eigen boost+program_options spdlog fmt nlohmann-json
+                      protobuf isa-l zlib; tests: googletest ccache python
+PyPI (tests)          python3 -m venv .venv && .venv/bin/pip install h5py numpy tensorboard
+TEXT
+}
+
+# shellcheck source=/dev/null
+system=$([ -r /etc/os-release ] && . /etc/os-release && echo "${ID:-} ${VERSION_ID:-}")
+if [ "$system" != "debian 12" ]; then
+  print_other_names
+  exit 2
+fi
+
+wanted=("${build_packages[@]}")
+[ -n "$build_only" ] || wanted+=("${test_packages[@]}")
+missing=()
+for package in "${wanted[@]}"; do
+  status=$(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null || true)
+  [ "$status" = installed ] || missing+=("$package")
+done
+missing_python=()
+if [ -z "$build_only" ]; then
+  for package in "${python_packages[@]}"; do
+    compgen -G ".venv/lib/python3*/site-packages/$package" >/dev/null || missing_python+=("$package")
+  done
+fi
+
+if [ ${#missing[@]} -eq 0 ] && [ ${#missing_python[@]} -eq 0 ]; then
+  echo "install-deps: nothing is missing"
+  exit 0
+fi
+as_root=()
+[ "$(id -u)" = 0 ] || as_root=(sudo)
+if [ ${#missing[@]} -gt 0 ]; then echo "install-deps: ${as_root[*]} apt-get install ${missing[*]}"; fi
+if [ ${#missing_python[@]} -gt 0 ]; then echo "install-deps: .venv/bin/pip install ${missing_python[*]}"; fi
+[ -z "$dry_run" ] || exit 0
+
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+quietly() { # what it printed is shown only where it fails
+  "$@" >"$log" 2>&1 || {
+    tail -n 20 "$log" >&2
+    echo "install-deps: '$*' failed" >&2
+    exit 1
+  }
+}
+if [ ${#missing[@]} -gt 0 ]; then
+  quietly "${as_root[@]}" apt-get update
+  quietly "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "${missing[@]}"
+fi
+if [ ${#missing_python[@]} -gt 0 ]; then
+  [ -x .venv/bin/pip ] || quietly python3 -m venv .venv
+  quietly .venv/bin/pip install --disable-pip-version-check "${missing_python[@]}"
+fi
+echo "install-deps: done"

@@ -1,0 +1,56 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# From a fresh clone to a trained network: installs what is missing, builds the two programs, makes a tiny data set, trains
+# on two ranks and prints the accuracy on held-out images. May be run again: what is done is not done twice.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+usage() {
+  cat <<'TEXT'
+usage: scripts/quickstart.sh [--no-install] [FOLDER]
+  --no-install  take the libraries that are there
+  FOLDER        for data and results; default runs/quickstart
+TEXT
+}
+
+install=1 folder=runs/quickstart
+for argument in "$@"; do
+  case $argument in
+    --no-install) install= ;;
+    -h | --help) usage; exit 0 ;;
+    -*) usage >&2; exit 2 ;;
+    *) folder=$argument ;;
+  esac
+done
+
+say() { printf '\n== %s\n' "$*"; }
+
+say "installing what is missing"
+[ -z "$install" ] || scripts/install-deps.sh --build-only
+
+say "building convoy and convoy-preprocess"
+options=()
+[ -e build/release/CMakeCache.txt ] || options=(-DCONVOY_TESTS=OFF)
+scripts/build.sh release "${options[@]}" -- convoy convoy-preprocess
+convoy=build/release/src/cli/convoy preprocess=build/release/preprocess/convoy-preprocess
+
+# mpirun refuses root unless told; more ranks than cores need to be allowed.
+if [ "$(id -u)" = 0 ]; then export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1; fi
+export OMPI_MCA_mpi_yield_when_idle=1
+
+say "making the data set $folder/data"
+"$preprocess" synthetic --out "$folder/data" --partitions 3
+
+say "training on two ranks"
+output=$folder/train
+rm -rf "$output"
+mpirun --oversubscribe --bind-to none -np 2 "$convoy" train --config configs/tiny.cfg --data "$folder/data" \
+  --output-dir "$output"
+
+# The last validation record: {"split":"val",...,"top1":97.25,...}
+accuracy=$(grep '"split":"val"' "$output/metrics.jsonl" | tail -n 1 | grep -oE '"top1":[0-9.]+' | cut -d: -f2)
+say "accuracy on held-out images: ${accuracy:-none} %   (results: $output)"
+if ! awk -v a="${accuracy:-0}" 'BEGIN { exit !(a > 90) }'; then
+  echo "quickstart: the network did not learn (more than 90 % are expected); see $output/metrics.jsonl" >&2
+  exit 1
+fi

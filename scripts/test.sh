@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Installs what is missing, builds everything, runs every test. CTest's closing lines come last.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+usage() {
+  cat <<'TEXT'
+usage: scripts/test.sh [--no-install] [--sanitize] [-- CTEST_OPTION ...]
+  --no-install  take the libraries that are there
+  --sanitize    unit and parity tests under AddressSanitizer and UndefinedBehaviorSanitizer instead (build/asan)
+  CTEST_OPTION  for instance -L unit, -R checkpoint
+TEXT
+}
+
+install=1 preset=release
+while [ $# -gt 0 ]; do
+  case $1 in
+    --no-install) install= ;;
+    --sanitize) preset=asan ;;
+    --) shift; break ;;
+    -h | --help) usage; exit 0 ;;
+    *) usage >&2; exit 2 ;;
+  esac
+  shift
+done
+
+[ -z "$install" ] || scripts/install-deps.sh
+scripts/build.sh "$preset" -DCONVOY_TESTS=ON
+# An oversubscribed rank that spins in a wait starves the rank it waits for.
+export OMPI_MCA_mpi_yield_when_idle=1
+ctest --preset "$preset" --parallel 2 --no-tests=error "$@"
