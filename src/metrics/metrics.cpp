@@ -1,2 +1,119 @@
 // SPDX-License-Identifier: Apache-2.0
-namespace convoy {}
+#include "metrics/metrics.hpp"
+
+#include <array>
+#include <cstring>
+#include <optional>
+#include <string>
+
+#include "core/log.hpp"
+#include "metrics/console.hpp"
+#include "metrics/epoch_table.hpp"
+#include "metrics/event_file.hpp"
+#include "metrics/journal.hpp"
+#include "metrics/records.hpp"
+
+namespace convoy {
+
+struct Metrics::State {
+  explicit State(const MetricsSpec& metrics_spec);
+  void append(const std::string& line) {
+    if (journal) journal->append(line);
+  }
+  void write_summary();
+
+  MetricsSpec spec;
+  std::optional<Journal> journal;
+  std::optional<Journal> monitor;  ///< opened by the first record
+  std::optional<EventFile> events;
+  EpochTable table;
+  Index last_step = 0;  ///< of the newest train record: intervals reach from there
+  bool summary_broken = false;
+  std::array<char, 160> progress{};
+};
+
+Metrics::State::State(const MetricsSpec& metrics_spec)
+    : spec(metrics_spec), last_step(spec.append ? spec.resume_step : 0) {
+  if (spec.folder.empty()) return;
+  const auto start = spec.append ? Journal::Start::resume : Journal::Start::fresh;
+  journal.emplace(spec.folder + "/metrics.jsonl", start, spec.resume_step);
+  for (const std::string& line : journal->kept()) read_line(line, table);
+  if (!table.empty()) write_summary();
+  if (spec.tensorboard) events.emplace(spec.folder + "/tensorboard", spec.append ? spec.resume_step + 1 : 0);
+}
+
+void Metrics::State::write_summary() {
+  if (spec.folder.empty() || summary_broken) return;
+  const std::string path = spec.folder + "/summary.csv";
+  if (replace_file(path, table.csv())) return;
+  summary_broken = true;
+  log::warn("cannot write '{}' ({}); training goes on without this file", path, std::strerror(errno));
+}
+
+Metrics::Metrics(const MetricsSpec& spec) : state_(std::make_unique<State>(spec)) {}
+Metrics::~Metrics() = default;
+
+void Metrics::train(const StepRecord& record) {
+  State& s = *state_;
+  const Index steps = record.step - s.last_step;
+  s.last_step = record.step;
+  log::info("{}", step_text(record, steps, s.spec.epochs));
+  s.append(train_line(record, steps, s.spec.ranks, s.spec.k));
+  if (!s.events) return;
+  const StepTimes times = times_of(record, steps);
+  EventFile::Scalars scalars{{"train/loss", record.loss},     {"train/top1", record.top1},
+                             {"train/lr", record.rate},       {"train/images_per_sec", times.images_per_second},
+                             {"time/step", times.step},       {"time/data", times.data},
+                             {"time/compute", times.compute}, {"time/comm", times.comm},
+                             {"time/other", times.other}};
+  if (s.spec.k > 1) scalars.emplace_back("train/top" + std::to_string(s.spec.k), record.topk);
+  s.events->write(record.step, scalars);
+}
+
+void Metrics::validation(const ValidationRecord& record) {
+  State& s = *state_;
+  s.append(validation_line(record));
+  s.table.add(record);
+  s.write_summary();
+  if (!s.events) return;
+  EventFile::Scalars scalars{{"val/loss", record.loss}, {"val/top1", record.top1()}};
+  if (record.k > 1) scalars.emplace_back("val/top" + std::to_string(record.k), record.topk());
+  s.events->write(record.step, scalars);
+}
+
+void Metrics::epoch(const EpochRecord& record) {
+  State& s = *state_;
+  s.append(epoch_line(record, s.last_step));
+  s.table.add(record, s.last_step);
+  s.write_summary();
+  if (!s.events) return;
+  s.events->write(s.last_step, {{"epoch/loss", record.loss},
+                                {"epoch/top1", record.top1},
+                                {"epoch/seconds", record.seconds},
+                                {"epoch/number", static_cast<double>(record.epoch)}});
+}
+
+void Metrics::tensors(const std::string& group, Index step, const std::vector<TensorSummary>& summaries) {
+  State& s = *state_;
+  if (s.spec.folder.empty()) return;
+  if (!s.monitor) {
+    s.monitor.emplace(s.spec.folder + "/monitor.jsonl", s.spec.append ? Journal::Start::resume : Journal::Start::fresh,
+                      s.spec.resume_step);
+  }
+  s.monitor->append(monitor_line(group, step, summaries));
+  if (s.events) s.events->write(step, group, summaries);
+}
+
+void Metrics::event(const std::string& what, const std::map<std::string, std::string>& texts,
+                    const std::map<std::string, double>& numbers) {
+  state_->append(run_line(what, texts, numbers));
+}
+
+void Metrics::progress(Index epoch, Index step_in_epoch, Index steps_per_epoch, double images_per_second) {
+  State& s = *state_;
+  log::progress(progress_text(s.progress, epoch, s.spec.epochs, step_in_epoch, steps_per_epoch, images_per_second));
+}
+
+std::string Metrics::table() const { return state_->table.text(); }
+
+}  // namespace convoy

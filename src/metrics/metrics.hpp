@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a run says of itself: one console line per interval for the whole job, metrics.jsonl (docs/metrics.md is its schema),
-// TensorBoard events, an epoch table. Rank 0 only; the numbers given are already the job's.
+// What a run says of itself: one console line per interval for the whole job, metrics.jsonl (docs/metrics.md is its
+// schema), TensorBoard events, an epoch table. Rank 0 only; the numbers given are already the job's.
 #pragma once
 #include <map>
 #include <memory>
@@ -14,12 +14,13 @@ namespace convoy {
 /// Sums over the steps of an interval, over all ranks where it says so. Epochs count from 1, steps are steps done.
 struct StepRecord {
   Index epoch = 0, step = 0, step_in_epoch = 0, steps_per_epoch = 0;
-  Index images = 0;         ///< of the interval, all ranks
-  Index images_seen = 0;    ///< of the run
+  Index images = 0;                     ///< of the interval, all ranks
+  Index images_seen = 0;                ///< of the run
   double loss = 0, top1 = 0, topk = 0;  ///< means of the interval; percent
   double rate = 0;
-  double seconds = 0;       ///< of the interval
-  double data_seconds = 0, compute_seconds = 0, comm_seconds = 0;  ///< mean over ranks; the rest of `seconds` is `other`
+  double seconds = 0;  ///< of the interval
+  double data_seconds = 0, compute_seconds = 0,
+         comm_seconds = 0;  ///< mean over ranks; the rest of `seconds` is `other`
   double eta_seconds = 0;
 };
 
@@ -47,13 +48,13 @@ struct TensorSummary {
 TensorSummary summarise(const std::string& name, const float* values, Index count, int bins = 30);
 
 struct MetricsSpec {
-  std::string folder;        ///< the run directory; empty: console only
+  std::string folder;  ///< the run directory; empty: console only
   bool tensorboard = true;
-  bool append = false;       ///< resumed run: what is there stays, up to resume_step
-  Index resume_step = 0;     ///< steps done when this run starts; records of later steps are cut off
+  bool append = false;    ///< resumed run: what is there stays, up to resume_step
+  Index resume_step = 0;  ///< steps done when this run starts; records of later steps are cut off
   int ranks = 1;
-  Index epochs = 0;          ///< length of the run, for `epoch 3/10`; 0: not known
-  int k = 5;                 ///< of topk in train and validation records: the field is named top5
+  Index epochs = 0;  ///< length of the run, for `epoch 3/10`; 0: not known
+  int k = 5;         ///< of topk in train and validation records: the field is named top5
 };
 
 class Metrics {
@@ -62,9 +63,9 @@ class Metrics {
   ~Metrics();
   Metrics(const Metrics&) = delete;
   Metrics& operator=(const Metrics&) = delete;
-  void train(const StepRecord& record);            ///< {"split":"train", ...} and one console line
-  void validation(const ValidationRecord& record); ///< {"split":"val","epoch":..,"top1":percent, ...}
-  void epoch(const EpochRecord& record);           ///< {"split":"epoch", ...}
+  void train(const StepRecord& record);             ///< {"split":"train", ...} and one console line
+  void validation(const ValidationRecord& record);  ///< {"split":"val","epoch":..,"top1":percent, ...}
+  void epoch(const EpochRecord& record);            ///< {"split":"epoch", ...}
   void tensors(const std::string& group, Index step, const std::vector<TensorSummary>& summaries);  ///< --monitor
   /// {"split":"run", ...}: everything needed to repeat the run, and the final result.
   void event(const std::string& what, const std::map<std::string, std::string>& texts,

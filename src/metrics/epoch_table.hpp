@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <map>
+#include <optional>
+#include <string>
+
+#include "metrics/metrics.hpp"
+
+namespace convoy {
+
+/// One row an epoch: what training and the last validation in it gave. Shown at the end of a run, written as
+/// summary.csv.
+class EpochTable {
+ public:
+  void add(const EpochRecord& record, Index step);
+  void add(const ValidationRecord& record);
+  bool empty() const { return rows_.empty(); }
+  /// Columns under a heading line; `-` where an epoch has no number. Hours are the sum of epochs and validations so
+  /// far.
+  std::string text() const;
+  std::string csv() const;
+
+ private:
+  struct Row {
+    std::optional<EpochRecord> training;
+    Index step = 0;
+    std::optional<ValidationRecord> validation;
+    double validation_seconds = 0;  ///< of all validations in the epoch
+  };
+  std::map<Index, Row> rows_;
+  int k_ = 5;
+};
+
+}  // namespace convoy

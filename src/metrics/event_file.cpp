@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "metrics/event_file.hpp"
+
+#include <tensorboard.pb.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+
+#include "core/errors.hpp"
+#include "core/log.hpp"
+#include "io/seal.hpp"
+
+namespace convoy {
+namespace {
+
+const std::string prefix = "events.out.tfevents.";
+
+double wall_seconds() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+/// Readers take the files of a folder by name, so a resumed run's second must not be an earlier run's.
+Index free_second(const std::filesystem::path& folder) {
+  auto second = static_cast<Index>(wall_seconds());
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    const std::string name = entry.path().filename().string();
+    if (name.rfind(prefix, 0) != 0) continue;
+    second = std::max<Index>(second, std::strtoll(name.c_str() + prefix.size(), nullptr, 10) + 1);
+  }
+  return second;
+}
+
+/// CRC32C as TFRecord stores it: rotated and shifted, so that a CRC over data that holds CRCs stays strong.
+std::uint32_t masked_crc(const std::string& data) {
+  const std::uint32_t crc = crc32c(data.data(), data.size());
+  return ((crc >> 15) | (crc << 17)) + 0xa282ead8U;
+}
+
+template <class Unsigned>
+std::string little_endian(Unsigned value) {
+  std::string bytes;
+  for (std::size_t i = 0; i < sizeof(value); ++i) bytes.push_back(static_cast<char>(value >> (8 * i)));
+  return bytes;
+}
+
+double finite_or_zero(double value) { return std::isfinite(value) ? value : 0; }
+
+void fill(tensorboard::Histogram& to, const TensorSummary& from) {
+  to.set_min(from.minimum);
+  to.set_max(from.maximum);
+  double values = 0;
+  for (std::size_t i = 0; i < from.counts.size(); ++i) {
+    to.add_bucket_limit(from.edges[i + 1]);
+    to.add_bucket(from.counts[i]);
+    values += from.counts[i];
+  }
+  to.set_num(values);
+  to.set_sum(finite_or_zero(from.mean * values));
+  to.set_sum_squares(finite_or_zero(from.norm * from.norm));
+}
+
+tensorboard::Event event_at(Index step) {
+  tensorboard::Event event;
+  event.set_wall_time(wall_seconds());
+  event.set_step(step);
+  return event;
+}
+
+}  // namespace
+
+std::string frame_record(const std::string& data) {
+  const std::string length = little_endian(static_cast<std::uint64_t>(data.size()));
+  return length + little_endian(masked_crc(length)) + data + little_endian(masked_crc(data));
+}
+
+EventFile::EventFile(const std::string& folder, Index first_step) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error)
+    fail(Exit::usage, "cannot make the folder '{}' ({}); choose a writable --output-dir", folder, error.message());
+  char host[256] = "localhost";
+  gethostname(host, sizeof(host) - 1);
+  path_ = fmt::format("{}/{}{:010d}.{}.{}", folder, prefix, free_second(folder), host, getpid());
+  file_.open(path_, std::ios::binary | std::ios::trunc);
+  if (!file_) fail(Exit::usage, "cannot write '{}' ({}); choose a writable --output-dir", path_, std::strerror(errno));
+  tensorboard::Event version = event_at(0), start = event_at(first_step);
+  version.set_file_version("brain.Event:2");
+  append(version.SerializeAsString());
+  start.mutable_session_log()->set_status(tensorboard::SessionLog::START);
+  append(start.SerializeAsString());
+}
+
+void EventFile::append(const std::string& message) {
+  if (broken_) return;
+  const std::string record = frame_record(message);
+  file_.write(record.data(), static_cast<std::streamsize>(record.size()));
+  file_.flush();
+  if (file_) return;
+  broken_ = true;
+  log::warn("cannot write '{}' ({}); training goes on without this file", path_, std::strerror(errno));
+}
+
+void EventFile::write(Index step, const Scalars& scalars) {
+  tensorboard::Event event = event_at(step);
+  for (const auto& [tag, value] : scalars) {
+    auto* to = event.mutable_summary()->add_value();
+    to->set_tag(tag);
+    to->set_simple_value(static_cast<float>(value));
+  }
+  append(event.SerializeAsString());
+}
+
+void EventFile::write(Index step, const std::string& group, const std::vector<TensorSummary>& summaries) {
+  tensorboard::Event event = event_at(step);
+  for (const TensorSummary& summary : summaries) {
+    auto* histogram = event.mutable_summary()->add_value();
+    histogram->set_tag(group + "/" + summary.name);
+    fill(*histogram->mutable_histogram(), summary);
+    auto* norm = event.mutable_summary()->add_value();
+    norm->set_tag(group + "_norm/" + summary.name);
+    norm->set_simple_value(static_cast<float>(summary.norm));
+  }
+  append(event.SerializeAsString());
+}
+
+}  // namespace convoy

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <fstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/types.hpp"
+#include "metrics/metrics.hpp"
+
+namespace convoy {
+
+/// A TensorBoard event file: TFRecords of Event messages (tensorboard.proto), one file a run or resumed run.
+class EventFile {
+ public:
+  using Scalars = std::vector<std::pair<std::string, double>>;
+
+  /// A new file in `folder` (made where missing) that sorts behind those there. Readers forget steps from `first_step`
+  /// on that earlier files hold. Throws Error(usage) where it can't be written.
+  EventFile(const std::string& folder, Index first_step);
+  /// Each call is one flushed event.
+  void write(Index step, const Scalars& scalars);
+  /// Histograms as GROUP/NAME, norms as GROUP_norm/NAME.
+  void write(Index step, const std::string& group, const std::vector<TensorSummary>& summaries);
+  const std::string& path() const { return path_; }
+
+ private:
+  void append(const std::string& message);
+
+  std::string path_;
+  std::ofstream file_;
+  bool broken_ = false;
+};
+
+/// One record of a TFRecord file: length, its masked CRC32C, data, its masked CRC32C, all little-endian.
+std::string frame_record(const std::string& data);
+
+}  // namespace convoy

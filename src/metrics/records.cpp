@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "metrics/records.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <ctime>
+#include <nlohmann/json.hpp>
+
+#include "metrics/epoch_table.hpp"
+
+namespace convoy {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// One line. A number that isn't finite becomes null, a byte that isn't UTF-8 the replacement character.
+std::string line_of(const Json& record) { return record.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
+double ratio(double images, double seconds) { return seconds > 0 ? images / seconds : 0; }
+
+std::string top_name(int k) { return "top" + std::to_string(k); }
+
+std::string utc_now() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  gmtime_r(&now, &parts);
+  char text[32];
+  std::strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &parts);
+  return text;
+}
+
+/// null (a loss that was not finite) reads as NaN.
+double number(const Json& record, const char* name) {
+  const auto found = record.find(name);
+  if (found == record.end()) return 0;
+  return found->is_number() ? found->get<double>() : std::nan("");
+}
+
+Index integer(const Json& record, const char* name) {
+  const auto found = record.find(name);
+  return found != record.end() && found->is_number_integer() ? found->get<Index>() : 0;
+}
+
+}  // namespace
+
+StepTimes times_of(const StepRecord& record, Index steps) {
+  const auto n = static_cast<double>(std::max<Index>(steps, 1));
+  const double known = record.data_seconds + record.compute_seconds + record.comm_seconds;
+  return {.step = record.seconds / n,
+          .data = record.data_seconds / n,
+          .compute = record.compute_seconds / n,
+          .comm = record.comm_seconds / n,
+          .other = std::max(record.seconds - known, 0.0) / n,
+          .images_per_second = ratio(static_cast<double>(record.images), record.seconds)};
+}
+
+const char* limit_of(const EpochRecord& record) {
+  if (record.data_seconds >= std::max(record.compute_seconds, record.comm_seconds)) return "data";
+  return record.comm_seconds > record.compute_seconds ? "comm" : "compute";
+}
+
+std::string train_line(const StepRecord& record, Index steps, int ranks, int k) {
+  const StepTimes times = times_of(record, steps);
+  Json json{{"split", "train"},
+            {"epoch", record.epoch},
+            {"step", record.step},
+            {"step_in_epoch", record.step_in_epoch},
+            {"steps_per_epoch", record.steps_per_epoch},
+            {"images", record.images},
+            {"images_seen", record.images_seen},
+            {"loss", record.loss},
+            {"top1", record.top1}};
+  if (k > 1) json[top_name(k)] = record.topk;
+  json.update({{"lr", record.rate},
+               {"images_per_sec", times.images_per_second},
+               {"images_per_sec_per_rank", times.images_per_second / std::max(ranks, 1)},
+               {"ranks", ranks},
+               {"seconds", record.seconds},
+               {"step_time", times.step},
+               {"data_time", times.data},
+               {"compute_time", times.compute},
+               {"comm_time", times.comm},
+               {"other_time", times.other},
+               {"eta", record.eta_seconds}});
+  return line_of(json);
+}
+
+std::string validation_line(const ValidationRecord& record) {
+  Json json{{"split", "val"},          {"epoch", record.epoch}, {"step", record.step},
+            {"images", record.images}, {"loss", record.loss},   {"top1", record.top1()}};
+  if (record.k > 1) json[top_name(record.k)] = record.topk();
+  json.update({{"top1_count", record.top1_count},
+               {"topk_count", record.topk_count},
+               {"k", record.k},
+               {"seconds", record.seconds},
+               {"images_per_sec", ratio(static_cast<double>(record.images), record.seconds)}});
+  return line_of(json);
+}
+
+std::string epoch_line(const EpochRecord& record, Index step) {
+  const double known = record.data_seconds + record.compute_seconds + record.comm_seconds;
+  return line_of({{"split", "epoch"},
+                  {"epoch", record.epoch},
+                  {"step", step},
+                  {"images", record.images},
+                  {"loss", record.loss},
+                  {"top1", record.top1},
+                  {"lr", record.rate},
+                  {"seconds", record.seconds},
+                  {"images_per_sec", ratio(static_cast<double>(record.images), record.seconds)},
+                  {"data_time", record.data_seconds},
+                  {"compute_time", record.compute_seconds},
+                  {"comm_time", record.comm_seconds},
+                  {"other_time", std::max(record.seconds - known, 0.0)},
+                  {"limit", limit_of(record)}});
+}
+
+std::string run_line(const std::string& what, const std::map<std::string, std::string>& texts,
+                     const std::map<std::string, double>& numbers) {
+  Json json{{"split", "run"}, {"event", what}, {"time", utc_now()}};
+  for (const auto& [name, text] : texts) json[name] = text;
+  for (const auto& [name, value] : numbers) json[name] = value;
+  return line_of(json);
+}
+
+std::string monitor_line(const std::string& group, Index step, const std::vector<TensorSummary>& summaries) {
+  Json tensors = Json::object();
+  for (const TensorSummary& summary : summaries) {
+    Json& tensor = tensors[summary.name];
+    tensor = {{"norm", summary.norm}, {"min", summary.minimum}, {"max", summary.maximum}, {"mean", summary.mean}};
+    if (summary.not_finite > 0) tensor["not_finite"] = summary.not_finite;
+  }
+  return line_of({{"group", group}, {"step", step}, {"tensors", tensors}});
+}
+
+void read_line(const std::string& line, EpochTable& to) {
+  const Json record = Json::parse(line, nullptr, false);
+  if (!record.is_object()) return;
+  const auto split = record.find("split");
+  if (split == record.end()) return;
+  if (*split == "epoch") {
+    to.add(EpochRecord{.epoch = integer(record, "epoch"),
+                       .images = integer(record, "images"),
+                       .seconds = number(record, "seconds"),
+                       .loss = number(record, "loss"),
+                       .top1 = number(record, "top1"),
+                       .rate = number(record, "lr"),
+                       .data_seconds = number(record, "data_time"),
+                       .compute_seconds = number(record, "compute_time"),
+                       .comm_seconds = number(record, "comm_time")},
+           integer(record, "step"));
+  } else if (*split == "val") {
+    to.add(ValidationRecord{.epoch = integer(record, "epoch"),
+                            .step = integer(record, "step"),
+                            .images = integer(record, "images"),
+                            .top1_count = integer(record, "top1_count"),
+                            .topk_count = integer(record, "topk_count"),
+                            .loss = number(record, "loss"),
+                            .seconds = number(record, "seconds"),
+                            .k = static_cast<int>(integer(record, "k"))});
+  }
+}
+
+}  // namespace convoy
