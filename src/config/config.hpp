@@ -16,17 +16,17 @@
 namespace convoy {
 
 struct DataConfig {
-  std::string folder;               ///< --data
+  std::string folder;                    ///< --data
   std::string train_folder, val_folder;  ///< --train-data, --val-data; default: --data
-  bool synthetic = false;           ///< --synthetic: generated in memory, no files
-  SyntheticSpec synthetic_spec;     ///< --synthetic-samples, --synthetic-size, --synthetic-classes
-  Index image_size = 0;             ///< --image-size: network input; 0 = the stored size
+  bool synthetic = false;                ///< --synthetic: generated in memory, no files
+  SyntheticSpec synthetic_spec;          ///< --synthetic-samples, --synthetic-size, --synthetic-classes
+  Index image_size = 0;                  ///< --image-size: network input; 0 = the stored size
   Shuffle shuffle = Shuffle::partition;
   EpochMode epoch_mode = EpochMode::exact;
-  double train_fraction = 1;        ///< the first part of the global sample space
+  double train_fraction = 1;                             ///< the first part of the global sample space
   Index limit_train_batches = 0, limit_val_batches = 0;  ///< smoke runs; 0 = no limit
-  Index pad = 0;                    ///< --pad
-  Flip flip = Flip::none;           ///< --flip none|random|alternating
+  Index pad = 0;                                         ///< --pad
+  Flip flip = Flip::none;                                ///< --flip none|random|alternating
   Index cutout = 0;
   InputSpec::Normalise normalise = InputSpec::Normalise::channel;
   std::vector<double> rgb_mean, rgb_std;  ///< empty: from the data
@@ -41,10 +41,10 @@ struct OptimiserConfig {
   double rate = 0.1;                ///< --lr
   Scaling scaling = Scaling::none;  ///< --lr-scaling: --lr is for --lr-base-batch images a step
   Index base_batch = 256;
-  ScheduleSpec schedule;            ///< rate and epochs are filled when the run starts
+  ScheduleSpec schedule;  ///< rate and epochs are filled when the run starts
 };
 
-struct PhaseConfig {                ///< [phase.N]: epochs `begin`..`end`, rate `lr` or `lr0:lr1`
+struct PhaseConfig {  ///< [phase.N]: epochs `begin`..`end`, rate `lr` or `lr0:lr1`
   int number = 0;
   RatePhase rate;
 };
@@ -54,29 +54,29 @@ struct SyncConfig {
   Index local_steps = 1, local_start = 0;
   MomentumPolicy momentum = MomentumPolicy::keep;
   bool reproducible = false, sync_bn = false;
-  int replicas = 0;                 ///< 0: ranks * grad_accum_steps
+  int replicas = 0;  ///< 0: ranks * grad_accum_steps
   int grad_accum_steps = 1;
-  double bucket_mb = 8;             ///< --fusion-threshold-mb
-  std::string backend = "auto";     ///< --backend auto|mpi|nccl
-  Index digest_every = 0;           ///< --check-weights N: cross-rank digest every N steps
-  Deadline deadline;                ///< --stall-warning-seconds, --stall-abort-seconds
+  double bucket_mb = 8;          ///< --fusion-threshold-mb
+  std::string backend = "auto";  ///< --backend auto|mpi|nccl
+  Index digest_every = 0;        ///< --check-weights N: cross-rank digest every N steps
+  Deadline deadline;             ///< --stall-warning-seconds, --stall-abort-seconds
 };
 
 struct CheckpointConfig {
-  std::string folder;               ///< --checkpoint-dir; default OUTPUT/checkpoints
-  double save_every = 1;            ///< epochs; 0 = only at the end
+  std::string folder;     ///< --checkpoint-dir; default OUTPUT/checkpoints
+  double save_every = 1;  ///< epochs; 0 = only at the end
   Index save_every_steps = 0;
   double save_every_minutes = 0;
   int keep = 3;
-  std::string resume;               ///< path, `auto`, or empty
-  std::string weights;              ///< --weights PATH: weights only
-  bool save = true;                 ///< --no-checkpoints
+  std::string resume;   ///< path, `auto`, or empty
+  std::string weights;  ///< --weights PATH: weights only
+  bool save = true;     ///< --no-checkpoints
 };
 
 struct OutputConfig {
-  std::string folder;               ///< --output-dir; default runs/NAME-TIME
-  std::string name;                 ///< --name; default: the model
-  Index print_every = 20;           ///< --print-freq, steps
+  std::string folder;      ///< --output-dir; default runs/NAME-TIME
+  std::string name;        ///< --name; default: the model
+  Index print_every = 20;  ///< --print-freq, steps
   bool tensorboard = true;
   Index monitor = 0;
   bool quiet = false;
@@ -86,34 +86,34 @@ struct DeviceConfig {
   std::string device = "auto";
   int threads = 0;
   Precision precision = Precision::fp32;
-  Tuning tuning = Tuning::rule;     ///< --tuning rule|measured
-  std::string options;              ///< --kernels, e.g. winograd-bf16
+  Tuning tuning = Tuning::rule;  ///< --tuning rule|measured
+  std::string options;           ///< --kernels, e.g. winograd-bf16
 };
 
 struct TrainConfig {
   DataConfig data;
-  GraphSpec model;                  ///< classes, channels, image_size are filled from the data
+  GraphSpec model;  ///< classes, channels, image_size are filled from the data
   OptimiserConfig optimiser;
   std::vector<PhaseConfig> phases;
   SyncConfig sync;
   CheckpointConfig checkpoint;
   OutputConfig output;
   DeviceConfig device;
-  Index batch = 128;                ///< --batch-size: of a replica
-  Index global_batch = 0;           ///< --global-batch: must equal batch * replicas where both are given
+  Index batch = 128;       ///< --batch-size: of a replica
+  Index global_batch = 0;  ///< --global-batch: must equal batch * replicas where both are given
   bool batch_given = false;
   Index eval_batch = 256;
   double epochs = 90;
   double start_epoch = 0;
-  double run_epochs = 0;            ///< this job's share; 0 = all
-  Index max_steps = 0;              ///< of this job; 0 = all
-  double val_interval = 1;          ///< epochs; 0 = only at the end
+  double run_epochs = 0;    ///< this job's share; 0 = all
+  Index max_steps = 0;      ///< of this job; 0 = all
+  double val_interval = 1;  ///< epochs; 0 = only at the end
   int topk = 5;
-  double target_accuracy = 0;       ///< percent top-1; 0 = off
+  double target_accuracy = 0;  ///< percent top-1; 0 = off
   std::uint64_t seed = 1;
   bool dry_run = false;
   bool skip_eval = false;
-  int fault_rank = -1;              ///< --inject-fault KIND@RANK@STEP, for tests: throw, nan, stall
+  int fault_rank = -1;  ///< --inject-fault KIND@RANK@STEP, for tests: throw, nan, stall
   Index fault_step = -1;
   std::string fault_kind;
   std::string command_line;
@@ -121,33 +121,33 @@ struct TrainConfig {
 
 struct EvaluateConfig {
   DataConfig data;
-  std::string checkpoint;           ///< file or run directory
+  std::string checkpoint;  ///< file or run directory
   std::string split = "val";
   DeviceConfig device;
   Deadline deadline;
   Index batch = 256;
   int topk = 5;
-  std::string output_folder;        ///< confusion.csv, per_class.csv, result.json; empty: none
+  std::string output_folder;  ///< confusion.csv, per_class.csv, result.json; empty: none
   std::string command_line;
 };
 
 struct BenchConfig {
-  std::string what;                 ///< compute, io, comm
+  std::string what;  ///< compute, io, comm
   DataConfig data;
   GraphSpec model;
   DeviceConfig device;
   Deadline deadline;
   Index batch = 128;
   Index steps = 20, warmup = 3;
-  double megabytes = 100;           ///< comm: message size; 0 = a sweep
+  double megabytes = 100;  ///< comm: message size; 0 = a sweep
   bool reproducible = false;
-  bool gradients = true;            ///< compute: with a reduction of gradients over the ranks
+  bool gradients = true;  ///< compute: with a reduction of gradients over the ranks
 };
 
 struct InspectConfig {
-  std::string what;                 ///< data, checkpoint, plan, build
+  std::string what;  ///< data, checkpoint, plan, build
   std::string path;
-  TrainConfig train;                ///< plan: model, device, batch
+  TrainConfig train;  ///< plan: model, device, batch
 };
 
 }  // namespace convoy

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "config/assignments.hpp"
+
+#include <boost/program_options.hpp>
+
+#include <algorithm>
+#include <map>
+#include <sstream>
+
+#include "core/errors.hpp"
+#include "core/nearest.hpp"
+
+namespace convoy {
+namespace {
+
+namespace po = boost::program_options;
+
+std::string with_hyphens(std::string name) {
+  std::replace(name.begin(), name.end(), '_', '-');
+  return name;
+}
+
+/// All names that lead to an option.
+class Names {
+ public:
+  struct Entry {
+    const Option* option = nullptr;
+    bool negated = false;  ///< the --no- form of a switch
+  };
+
+  explicit Names(const std::vector<OptionGroup>& groups) {
+    for (const auto& group : groups) {
+      for (const auto& option : group.options) {
+        add(option, option.name);
+        if (option.letter != 0) add(option, std::string(1, option.letter));
+        for (const auto& alias : option.aliases) add(option, alias);
+      }
+    }
+  }
+  const Entry* find(const std::string& name) const {
+    const auto at = entries_.find(name);
+    return at == entries_.end() ? nullptr : &at->second;
+  }
+  /// `; did you mean '--lr'?` or nothing.
+  std::string hint(const std::string& name, const char* dashes) const {
+    std::vector<std::string> candidates;
+    for (const auto& [known, entry] : entries_) {
+      if (known.size() > 1 && entry.option->visibility == Visibility::shown) candidates.push_back(known);
+    }
+    const std::string found = nearest(name, candidates);
+    return found.empty() ? "" : fmt::format("; did you mean '{}{}'?", dashes, found);
+  }
+  const std::map<std::string, Entry>& entries() const { return entries_; }
+
+ private:
+  void add(const Option& option, const std::string& name) {
+    bool fresh = entries_.emplace(name, Entry{&option, false}).second;
+    if (option.is_switch() && name.size() > 1) {
+      fresh = entries_.emplace("no-" + name, Entry{&option, true}).second && fresh;
+    }
+    require(fresh, ("two options are called " + name).c_str());
+  }
+  std::map<std::string, Entry> entries_;
+};
+
+/// Names that other programs give to what is a command here.
+const char* command_for(const std::string& name) {
+  static const std::map<std::string, const char*> commands = {
+      {"evaluate", "convoy evaluate"},  {"e", "convoy evaluate"},       {"test-only", "convoy evaluate"},
+      {"eval-only", "convoy evaluate"}, {"test-io", "convoy bench io"}, {"benchmark", "convoy bench compute"},
+  };
+  const auto at = commands.find(name);
+  return at == commands.end() ? nullptr : at->second;
+}
+
+po::options_description describe(const Names& names) {
+  po::options_description known;
+  auto add = [&known](const std::string& name, bool takes_value) {
+    const std::string spelled = name.size() == 1 ? "," + name : name;
+    if (takes_value) {
+      known.add_options()(spelled.c_str(), po::value<std::string>(), "");
+    } else {
+      known.add_options()(spelled.c_str(), "");
+    }
+  };
+  for (const auto& [name, entry] : names.entries()) add(name, !entry.option->is_switch());
+  add("config", true);
+  add("c", true);
+  add("cfg-file", true);
+  add("config-file", true);
+  return known;
+}
+
+std::string without_dashes(const std::string& key) {
+  const auto begin = key.find_first_not_of('-');
+  return begin == std::string::npos ? "" : key.substr(begin);
+}
+
+[[noreturn]] void fail_unknown(const std::string& command, const Names& names, const std::string& key) {
+  const std::string name = without_dashes(key), shown = name.size() == 1 ? "-" + name : "--" + name;
+  if (const char* other = command_for(name)) {
+    fail(Exit::usage, "'convoy {}' has no option '{}'; use '{}'", command, shown, other);
+  }
+  fail(Exit::usage, "'convoy {}' has no option '{}'{}; see 'convoy {} --help'", command, shown, names.hint(name, "--"),
+       command);
+}
+
+std::vector<po::option> tokens_of(const std::string& command, const Names& names,
+                                  const std::vector<std::string>& words) {
+  std::vector<std::string> spelled;
+  for (const auto& word : words) {
+    const bool is_long = word.rfind("--", 0) == 0;
+    const auto end = is_long ? std::min(word.find('='), word.size()) : 0;
+    spelled.push_back(with_hyphens(word.substr(0, end)) + word.substr(end));
+  }
+  // No allow_guessing: an abbreviation of today would change its meaning with tomorrow's option.
+  const int style = po::command_line_style::allow_long | po::command_line_style::allow_short |
+                    po::command_line_style::long_allow_adjacent | po::command_line_style::long_allow_next |
+                    po::command_line_style::short_allow_adjacent | po::command_line_style::short_allow_next |
+                    po::command_line_style::allow_dash_for_short;
+  const auto known = describe(names);
+  try {
+    return po::command_line_parser(spelled).options(known).style(style).allow_unregistered().run().options;
+  } catch (const po::invalid_command_line_syntax& e) {
+    const std::string name = without_dashes(e.get_option_name());
+    const auto* entry = names.find(name);
+    const std::string shown = name.size() == 1 ? "-" + name : "--" + name;
+    if (entry != nullptr && entry->option->is_switch()) {
+      fail(Exit::usage, "'{}' is a switch and takes no value; use '--{}' or '--no-{}'", shown, entry->option->name,
+           entry->option->name);
+    }
+    const std::string allowed = entry == nullptr ? "a file" : entry->option->allowed;
+    fail(Exit::usage, "option '{}' needs a value{}", shown, allowed.empty() ? "" : " (allowed: " + allowed + ")");
+  } catch (const po::error& e) {
+    fail(Exit::usage, "cannot read the command line ({}); see 'convoy {} --help'", e.what(), command);
+  }
+}
+
+std::string trimmed(const std::string& text) {
+  const auto begin = text.find_first_not_of(" \t\r");
+  return begin == std::string::npos ? "" : text.substr(begin, text.find_last_not_of(" \t\r") - begin + 1);
+}
+
+/// Where the assignments of an INI text stand, in order: Boost tells no line numbers and hides headers without keys.
+std::vector<std::string> ini_origins(const std::string& text, const std::string& name) {
+  std::vector<std::string> origins;
+  std::istringstream lines(text);
+  std::string raw;
+  for (int number = 1; std::getline(lines, raw); ++number) {
+    const std::string line = trimmed(raw.substr(0, raw.find('#')));
+    if (line.empty()) continue;
+    const std::string origin = fmt::format("{}:{}: {}", name, number, line);
+    if (line.front() == '[' && line.back() == ']') {
+      const std::string section = trimmed(line.substr(1, line.size() - 2));
+      const std::string digits = section.rfind("phase.", 0) == 0 ? section.substr(6) : "";
+      const bool numbered = !digits.empty() && digits.size() < 6 && digits.front() != '0' &&
+                            digits.find_first_not_of("0123456789") == std::string::npos;
+      if (!numbered) fail(Exit::usage, "{} (unknown section); the sections are [phase.1], [phase.2], ...", origin);
+    } else if (line.find('=') == std::string::npos) {
+      fail(Exit::usage, "{} (neither a comment, a [phase.N] nor 'key = value'); write 'key = value'", origin);
+    } else {
+      origins.push_back(origin);
+    }
+  }
+  return origins;
+}
+
+Assignment place(const Names& names, const std::string& key, const std::string& value, const std::string& origin) {
+  if (key.rfind("phase.", 0) == 0) {
+    const auto dot = key.find('.', 6);
+    const std::string field = key.substr(dot + 1);
+    if (field != "epochs" && field != "lr") {
+      const std::string meant = nearest(field, {"epochs", "lr"});
+      fail(Exit::usage, "{} (unknown key in a phase){}; a phase has 'epochs' and 'lr'", origin,
+           meant.empty() ? "" : fmt::format("; did you mean '{}'?", meant));
+    }
+    return {field, value, origin, std::stoi(key.substr(6, dot - 6))};
+  }
+  const std::string name = with_hyphens(key);
+  const auto* entry = names.find(name);
+  if (entry == nullptr || entry->negated || name.size() == 1) {
+    fail(Exit::usage, "{} (unknown key '{}'){}", origin, key,
+         entry != nullptr ? fmt::format("; write '{} = ...'", entry->option->name) : names.hint(name, ""));
+  }
+  if (entry->option->place == Place::command_line) {
+    fail(Exit::usage, "{} (only for the command line); give --{} there", origin, entry->option->name);
+  }
+  return {entry->option->name, value, origin};
+}
+
+}  // namespace
+
+CommandLine read_command_line(const std::string& command, const std::vector<OptionGroup>& groups,
+                              const std::vector<std::string>& words) {
+  const Names names(groups);
+  CommandLine line;
+  for (const auto& token : tokens_of(command, names, words)) {
+    if (token.position_key >= 0) {
+      line.positional.push_back(token.value.front());
+      continue;
+    }
+    const std::string name = without_dashes(token.string_key);
+    if (name == "config" || name == "c" || name == "cfg-file" || name == "config-file") {
+      if (!line.config_path.empty()) {
+        fail(Exit::usage, "two configuration files are given ('{}' and '{}'); give one", line.config_path,
+             token.value.front());
+      }
+      line.config_path = token.value.front();
+      if (line.config_path.empty()) fail(Exit::usage, "option '--config' needs a value (allowed: a file)");
+      continue;
+    }
+    const auto* entry = names.find(name);
+    if (token.unregistered || entry == nullptr) fail_unknown(command, names, token.string_key);
+    const std::string shown = (name.size() == 1 ? "-" : "--") + name;
+    if (entry->option->is_switch()) {
+      line.assignments.push_back({entry->option->name, entry->negated ? "false" : "true", shown});
+    } else {
+      line.assignments.push_back({entry->option->name, token.value.front(), shown + " " + token.value.front()});
+    }
+  }
+  return line;
+}
+
+std::vector<Assignment> read_ini(const std::vector<OptionGroup>& groups, const std::string& text,
+                                 const std::string& name) {
+  const Names names(groups);
+  const auto origins = ini_origins(text, name);
+  std::istringstream stream(text);
+  std::vector<po::option> options;
+  try {
+    options = po::parse_config_file(stream, po::options_description(), true).options;
+  } catch (const po::error& e) {
+    fail(Exit::usage, "cannot read the configuration file '{}' ({})", name, e.what());
+  }
+  require(options.size() == origins.size(), "an INI text was read in two ways");
+  std::vector<Assignment> assignments;
+  std::map<std::pair<int, std::string>, std::string> seen;
+  for (std::size_t i = 0; i < options.size(); ++i) {
+    const std::string value = options[i].value.empty() ? "" : options[i].value.front();
+    Assignment next = place(names, options[i].string_key, value, origins[i]);
+    const auto [first, fresh] = seen.emplace(std::pair(next.phase, next.name), next.origin);
+    if (!fresh) fail(Exit::usage, "'{}' is set twice ({}; {}); keep one", next.name, first->second, next.origin);
+    assignments.push_back(std::move(next));
+  }
+  return assignments;
+}
+
+}  // namespace convoy

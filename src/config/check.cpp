@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "config/parse.hpp"
+#include "core/errors.hpp"
+
+namespace convoy {
+namespace {
+
+bool has_momentum(Rule rule) { return rule != Rule::sgd; }
+
+void check_schedule(const TrainConfig& config) {
+  const auto& schedule = config.optimiser.schedule;
+  const bool phases = schedule.decay == Decay::phases;
+  if (phases && config.phases.empty()) {
+    fail(Exit::usage,
+         "--lr-schedule phases has no phases; write [phase.1], [phase.2], ... into the configuration file");
+  }
+  if (!phases && !config.phases.empty()) {
+    fail(Exit::usage, "the configuration has [phase.{}] and another --lr-schedule; keep one of them",
+         config.phases.front().number);
+  }
+  const bool stepped = schedule.decay == Decay::step || schedule.decay == Decay::multistep;
+  if (stepped && schedule.step_epochs.empty()) {
+    fail(Exit::usage, "--lr-schedule {} needs --lr-step-epochs", schedule.decay == Decay::step ? "step" : "multistep");
+  }
+  // The peak is not known before the number of ranks is; any rate shows what else is wrong.
+  ScheduleSpec spec = schedule;
+  spec.rate = config.optimiser.rate;
+  spec.epochs = config.epochs;
+  for (const auto& phase : config.phases) spec.phases.push_back(phase.rate);
+  Schedule(spec, 1);
+}
+
+void check_sync(const TrainConfig& config) {
+  const auto& sync = config.sync;
+  if (sync.sync_bn && sync.mode != SyncMode::gradients) {
+    fail(Exit::usage,
+         "--sync-bn needs --sync gradients (replicas that average weights go their own ways between averages)");
+  }
+  if (sync.sync_bn && sync.grad_accum_steps > 1) {
+    fail(Exit::usage, "--sync-bn needs one replica a rank and --grad-accum-steps {} makes {}; use more ranks",
+         sync.grad_accum_steps, sync.grad_accum_steps);
+  }
+  if (sync.mode == SyncMode::gradients && sync.local_steps > 1) {
+    fail(Exit::usage, "--local-steps {} needs --sync weights (gradients are averaged every step)", sync.local_steps);
+  }
+  if (sync.replicas > 0 && sync.grad_accum_steps > 1) {
+    fail(Exit::usage, "--replicas {} and --grad-accum-steps {} both set the number of replicas; give one",
+         sync.replicas, sync.grad_accum_steps);
+  }
+  if (config.batch_given && config.global_batch > 0) {
+    const Index replicas = sync.replicas;
+    const bool fits =
+        replicas > 0 ? config.global_batch == replicas * config.batch : config.global_batch % config.batch == 0;
+    if (!fits) {
+      fail(Exit::usage, "--batch-size {} and --global-batch {} don't fit ({}); give one of them", config.batch,
+           config.global_batch,
+           replicas > 0 ? fmt::format("{} replicas take {}", replicas, replicas * config.batch)
+                        : "no number of replicas makes one from the other");
+    }
+  }
+}
+
+void check_data(const TrainConfig& config) {
+  const auto& data = config.data;
+  if (!data.synthetic && data.folder.empty() && data.train_folder.empty()) {
+    fail(Exit::usage, "no data set is given; use --data DIR (made by convoy-preprocess) or --synthetic");
+  }
+  if (data.synthetic && (!data.folder.empty() || !data.train_folder.empty() || !data.val_folder.empty())) {
+    fail(Exit::usage, "--synthetic and a data folder are both given; keep one");
+  }
+  const auto channels = data.rgb_mean.size(), deviations = data.rgb_std.size();
+  if (channels != 0 && deviations != 0 && channels != deviations) {
+    fail(Exit::usage, "--rgb-mean has {} values and --rgb-std {}; give one a channel in both", channels, deviations);
+  }
+}
+
+}  // namespace
+
+void check(const TrainConfig& config) {
+  check_data(config);
+  check_schedule(config);
+  check_sync(config);
+  if (config.start_epoch >= config.epochs) {
+    fail(Exit::usage, "--start-epoch {} is not before the end (--epochs {})", config.start_epoch, config.epochs);
+  }
+  if (!config.checkpoint.resume.empty() && !config.checkpoint.weights.empty()) {
+    fail(Exit::usage,
+         "--resume {} and --weights {} are both given; resume goes on with a run, weights starts a new one",
+         config.checkpoint.resume, config.checkpoint.weights);
+  }
+  if (config.target_accuracy > 0 && config.skip_eval) {
+    fail(Exit::usage, "--target-accuracy {} can't be reached with --skip-eval; drop one", config.target_accuracy);
+  }
+  const auto& deadline = config.sync.deadline;
+  if (deadline.abort_seconds > 0 && deadline.warn_seconds > deadline.abort_seconds) {
+    fail(Exit::usage, "--stall-warning-seconds {} comes after --stall-abort-seconds {}; warn earlier, or 0 for never",
+         deadline.warn_seconds, deadline.abort_seconds);
+  }
+}
+
+std::vector<std::string> implausible(const TrainConfig& config) {
+  std::vector<std::string> texts;
+  auto warn = [&texts](auto&&... parts) { texts.push_back(fmt::format(parts...)); };
+  const auto& optimiser = config.optimiser;
+  // Published recipes of SGD lie between 1e-5 and 1e-3, and their rates below 0.2 per 256 images (LARS aside).
+  if (optimiser.weight_decay > 1e-2) {
+    warn(fmt::runtime("--weight-decay {} is large for SGD (recipes use 1e-5 to 1e-3)"), optimiser.weight_decay);
+  }
+  if (optimiser.rate > 10) warn(fmt::runtime("--lr {} is large for SGD (recipes use 0.01 to 3)"), optimiser.rate);
+  if (optimiser.schedule.warmup_epochs >= config.epochs) {
+    warn(fmt::runtime("--warmup-epochs {} lasts for the whole run (--epochs {})"), optimiser.schedule.warmup_epochs,
+         config.epochs);
+  }
+  if (has_momentum(optimiser.rule) && optimiser.momentum == 0) {
+    warn(fmt::runtime("--momentum 0 makes --optimizer {} plain SGD"),
+         optimiser.rule == Rule::nesterov ? "nesterov" : "momentum");
+  }
+  for (const double epoch : optimiser.schedule.step_epochs) {
+    if (optimiser.schedule.decay == Decay::multistep && epoch >= config.epochs) {
+      warn(fmt::runtime("--lr-step-epochs {} is past the end (--epochs {})"), epoch, config.epochs);
+    }
+  }
+  if (config.model.label_smoothing > 0.5F) {
+    warn(fmt::runtime("--label-smoothing {} leaves less than half of the target on the label"),
+         config.model.label_smoothing);
+  }
+  const auto& sync = config.sync;
+  if (sync.mode == SyncMode::gradients && sync.momentum != MomentumPolicy::keep) {
+    warn(fmt::runtime("--local-momentum has no effect with --sync gradients"));
+  }
+  if (!config.checkpoint.save && !config.checkpoint.resume.empty()) {
+    warn(fmt::runtime("--resume with --no-checkpoints: a stop loses what this job trains"));
+  }
+  return texts;
+}
+
+}  // namespace convoy

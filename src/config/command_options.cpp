@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cctype>
+
+#include "config/options.hpp"
+
+namespace convoy {
+namespace {
+
+/// `--network resnet --num-layers 50`, as in MXNet. Stands after the network in the table, so it is read after it.
+Option depth_option(GraphSpec& model) {
+  Option option{.name = "num-layers", .value = "N", .help = "depth, where --model names none"};
+  option.allowed = "a whole number, with a network without a depth, as in --model resnet --num-layers 50";
+  option.set = [&model](const std::string& text) {
+    read_integer(text, from_to(1, 10000));
+    if (!model.model.empty() && std::isdigit(static_cast<unsigned char>(model.model.back())) != 0) {
+      throw BadValue("adds a depth to '" + model.model + "', which has one");
+    }
+    model.model += text;
+  };
+  option.print = [] { return std::string(); };
+  return option.hidden();
+}
+
+OptionGroup network_group(GraphSpec& model) {
+  OptionGroup group = model_options(model);
+  group.options.push_back(depth_option(model));
+  return group;
+}
+
+Option batch_option(Index& batch, std::string help) {
+  return number_option("batch-size", "N", batch, from_to(1, 1 << 24), std::move(help)).short_form('b');
+}
+
+Option topk_option(int& topk) {
+  return number_option("topk", "K", topk, from_to(1, 1 << 20), "also count labels among the K likeliest classes")
+      .also({"top-k"});
+}
+
+/// For tests of the fault paths: KIND@RANK@STEP.
+Option fault_option(TrainConfig& config) {
+  Option option{.name = "inject-fault", .value = "KIND@RANK@STEP", .help = "for tests: throw, nan or stall"};
+  option.allowed = "throw, nan or stall, then @RANK@STEP";
+  option.set = [&config](const std::string& text) {
+    const auto first = text.find('@');
+    const auto second = first == std::string::npos ? first : text.find('@', first + 1);
+    if (second == std::string::npos) throw BadValue("is not KIND@RANK@STEP");
+    const std::string kind = text.substr(0, first);
+    if (kind != "throw" && kind != "nan" && kind != "stall") throw BadValue("names no known fault");
+    config.fault_rank = static_cast<int>(read_integer(text.substr(first + 1, second - first - 1), from_to(0, 1 << 20)));
+    config.fault_step = read_integer(text.substr(second + 1), at_least(0));
+    config.fault_kind = kind;
+  };
+  option.print = [&config] {
+    if (config.fault_kind.empty()) return std::string();
+    return config.fault_kind + '@' + std::to_string(config.fault_rank) + '@' + std::to_string(config.fault_step);
+  };
+  return option.hidden().only_on_command_line();
+}
+
+OptionGroup length_options(TrainConfig& config) {
+  OptionGroup group{"Batches and length", {}};
+  auto add = [&](Option option) -> Option& { return group.options.emplace_back(std::move(option)); };
+  Option batch = batch_option(config.batch, "images a replica takes in a step");
+  batch.set = [&config, set_batch = batch.set](const std::string& text) {
+    set_batch(text);
+    config.batch_given = true;
+  };
+  batch.print = [&config, print_batch = batch.print] {
+    return config.global_batch > 0 && !config.batch_given ? std::string() : print_batch();
+  };
+  add(std::move(batch)).decides_bits();
+  add(number_option("global-batch", "N", config.global_batch, from_to(0, Index{1} << 40),
+                    "images of all replicas in a step; 0: follows from --batch-size"))
+      .also({"optimizer-batch-size", "macrobatch-size"});
+  add(number_option("epochs", "EPOCHS", config.epochs, above(0), "length of the run and of the schedule"))
+      .also({"num-epochs", "nepochs", "train-epochs"})
+      .decides_bits();
+  add(number_option("start-epoch", "EPOCH", config.start_epoch, at_least(0), "begin here")).also({"begin-epoch"});
+  add(number_option("run-epochs", "EPOCHS", config.run_epochs, at_least(0),
+                    "stop this job after so many epochs, with a checkpoint; 0: at the end"));
+  add(number_option("max-steps", "STEPS", config.max_steps, at_least(0),
+                    "stop this job after so many steps, with a checkpoint; 0: at the end"))
+      .also({"max-train-steps"});
+  add(number_option("seed", "N", config.seed, from_to(0, 9007199254740992.0),
+                    "of initial weights, order and augmentation"))
+      .also({"random-seed"})
+      .decides_bits();
+  add(switch_option("dry-run", config.dry_run, "print configuration, sizes, cost and steps, and train nothing"))
+      .only_on_command_line();
+  add(fault_option(config));
+  return group;
+}
+
+OptionGroup evaluation_options(TrainConfig& config) {
+  OptionGroup group{"Evaluation", {}};
+  auto add = [&](Option option) -> Option& { return group.options.emplace_back(std::move(option)); };
+  add(number_option("val-interval", "EPOCHS", config.val_interval, at_least(0), "0: only at the end"))
+      .also({"epochs-between-evals", "eval-frequency"});
+  add(number_option("eval-batch-size", "N", config.eval_batch, from_to(1, 1 << 24), "images a rank takes at once"))
+      .also({"val-batch-size"});
+  add(topk_option(config.topk));
+  add(number_option("target-accuracy", "PERCENT", config.target_accuracy, from_to(0, 100),
+                    "stop when top-1 on the val split reaches it; 0: off"));
+  add(switch_option("skip-eval", config.skip_eval, "never evaluate"));
+  return group;
+}
+
+}  // namespace
+
+std::vector<OptionGroup> options_of(TrainConfig& config) {
+  return {source_options(config.data),
+          network_group(config.model),
+          length_options(config),
+          optimiser_options(config.optimiser),
+          schedule_options(config.optimiser),
+          sync_options(config.sync),
+          input_options(config.data),
+          order_options(config.data),
+          evaluation_options(config),
+          checkpoint_options(config.checkpoint),
+          output_options(config.output),
+          device_options(config.device),
+          stall_options(config.sync.deadline)};
+}
+
+std::vector<OptionGroup> options_of(EvaluateConfig& config) {
+  OptionGroup group{"Evaluation", {}};
+  auto add = [&](Option option) -> Option& { return group.options.emplace_back(std::move(option)); };
+  add(text_option("checkpoint", "PATH", config.checkpoint, "checkpoint file, its folder, or a run directory"))
+      .also({"weights", "resume"});
+  add(word_option("split", config.split, {"val", "train"}, "which part of the data set"));
+  add(batch_option(config.batch, "images a rank takes at once").also({"eval-batch-size", "val-batch-size"}));
+  add(number_option("limit-val-batches", "N", config.data.limit_val_batches, at_least(0),
+                    "batches a rank at most; 0: all"));
+  add(topk_option(config.topk));
+  add(text_option("output-dir", "DIR", config.output_folder,
+                  "write result.json, per_class.csv and confusion.csv here; default: print only"))
+      .short_form('o')
+      .also({"logdir", "output"});
+  return {std::move(group), source_options(config.data), input_options(config.data), device_options(config.device),
+          stall_options(config.deadline)};
+}
+
+std::vector<OptionGroup> options_of(BenchConfig& config) {
+  OptionGroup group{"Benchmark", {}};
+  auto add = [&](Option option) -> Option& { return group.options.emplace_back(std::move(option)); };
+  add(batch_option(config.batch, "images a rank takes in a step"));
+  add(number_option("steps", "N", config.steps, from_to(1, 1 << 30), "timed steps, batches or messages"));
+  add(number_option("warmup-steps", "N", config.warmup, from_to(0, 1 << 20), "steps before the first timed one"));
+  add(number_option("megabytes", "MB", config.megabytes, from_to(0, 1 << 20),
+                    "comm: size of a message, MB of 10^6 bytes; 0: a sweep"))
+      .also({"mb"});
+  add(switch_option("gradients", config.gradients, "compute: also sum the gradients over the ranks, overlapped"));
+  add(switch_option("reproducible", config.reproducible, "sums follow one fixed tree over the ranks"));
+  add(number_option("classes", "N", config.model.classes, from_to(1, 1 << 20), "compute: outputs of the network"))
+      .also({"num-classes"});
+  return {std::move(group),
+          source_options(config.data),
+          input_options(config.data),
+          order_options(config.data),
+          network_group(config.model),
+          device_options(config.device),
+          stall_options(config.deadline)};
+}
+
+std::vector<OptionGroup> options_of(InspectConfig& config) {
+  TrainConfig& train = config.train;
+  OptionGroup group{"Plan", {}};
+  auto add = [&](Option option) -> Option& { return group.options.emplace_back(std::move(option)); };
+  add(batch_option(train.batch, "images the program is compiled for"));
+  add(number_option("classes", "N", train.model.classes, from_to(1, 1 << 20), "outputs of the network"))
+      .also({"num-classes"});
+  add(number_option("channels", "N", train.model.channels, from_to(1, 4), "channels of an image"));
+  add(number_option("image-size", "PIXELS", train.data.image_size, from_to(0, 16384), "0: as usual for the network"))
+      .also({"img-size", "input-size"});
+  add(number_option("fusion-threshold-mb", "MB", train.sync.bucket_mb, {.low = 0, .high = 65536, .low_excluded = true},
+                    "size of the gradient buckets, MB of 2^20 bytes"));
+  return {std::move(group), network_group(train.model), device_options(train.device)};
+}
+
+}  // namespace convoy

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "config/hash.hpp"
+
+#include <fmt/format.h>
+
+#include "config/options.hpp"
+#include "core/hash.hpp"
+
+namespace convoy {
+
+std::string configuration_hash(const TrainConfig& config) {
+  TrainConfig copy = config;
+  std::string text;
+  for (const auto& group : options_of(copy)) {
+    for (const auto& option : group.options) {
+      if (option.bits == Bits::decides) text += fmt::format("{}={}\n", option.name, option.print());
+    }
+  }
+  for (const auto& [number, rate] : config.phases) {
+    text += fmt::format("phase={}:{} {}:{}\n", rate.begin_epoch, rate.end_epoch, rate.from, rate.to);
+  }
+  return fmt::format("{:016x}", hash_text(text));
+}
+
+}  // namespace convoy

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "config/help.hpp"
+
+#include <fmt/format.h>
+
+#include "config/options.hpp"
+#include "core/errors.hpp"
+
+namespace convoy {
+namespace {
+
+constexpr std::size_t text_column = 34, line_width = 110;
+
+/// Words broken at line_width, continued under text_column.
+std::string wrapped(const std::string& left, const std::string& text) {
+  std::string out = "  " + left, word;
+  std::size_t column = out.size();
+  auto start_line = [&](bool first) {
+    if (!first || column + 2 > text_column) {
+      out += '\n';
+      column = 0;
+    }
+    out += std::string(text_column - column, ' ');
+    column = text_column;
+  };
+  start_line(true);
+  bool line_is_empty = true;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const auto end = std::min(text.find(' ', begin), text.size());
+    word = text.substr(begin, end - begin);
+    if (!line_is_empty && column + 1 + word.size() > line_width) {
+      start_line(false);
+      line_is_empty = true;
+    }
+    if (!line_is_empty) {
+      out += ' ';
+      ++column;
+    }
+    out += word;
+    column += word.size();
+    line_is_empty = false;
+    begin = end + 1;
+  }
+  return out + '\n';
+}
+
+std::string describe(const Option& option, HelpDepth depth) {
+  std::string left = option.letter != 0 ? fmt::format("-{}, ", option.letter) : "    ";
+  left += (option.is_switch() ? "--[no-]" : "--") + option.name;
+  if (!option.value.empty()) left += ' ' + option.value;
+  std::string text = option.help;
+  const std::string value = option.print();
+  std::string notes;
+  if (!value.empty()) notes += "default: " + value;
+  const bool told = option.is_switch() || option.allowed.empty() || option.value.find('|') != std::string::npos ||
+                    option.help.find(option.allowed) != std::string::npos;
+  if (!told) notes += (notes.empty() ? "allowed: " : "; ") + option.allowed;
+  if (!notes.empty()) text += " [" + notes + "]";
+  if (depth == HelpDepth::all && !option.aliases.empty()) {
+    std::string names;
+    for (const auto& alias : option.aliases) {
+      names += (names.empty() ? "" : ", ") + std::string(alias.size() == 1 ? "-" : "--") + alias;
+    }
+    text += " (also: " + names + ")";
+  }
+  return wrapped(left, text);
+}
+
+/// A command's options bound to defaults that live as long as the call.
+template <class Visit>
+void visit_groups(const std::string& command, const Visit& visit) {
+  auto walk = [&visit](auto config) {
+    for (const auto& group : options_of(config)) visit(group);
+  };
+  if (command == "train") return walk(TrainConfig{});
+  if (command == "evaluate") return walk(EvaluateConfig{});
+  if (command == "bench") return walk(BenchConfig{});
+  require(command == "inspect", "a command without options");
+  walk(InspectConfig{});
+}
+
+}  // namespace
+
+std::string option_help(const std::string& command, HelpDepth depth) {
+  std::string text =
+      "\nGeneral:\n" +
+      wrapped("-c, --config FILE", "INI file: option names as keys, # for comments; the command line wins") +
+      wrapped("    --help", "this text; --help-all adds other programs' names for the same options");
+  visit_groups(command, [&](const OptionGroup& group) {
+    text += '\n' + group.title + ":\n";
+    for (const auto& option : group.options) {
+      if (option.visibility == Visibility::shown || depth == HelpDepth::all) text += describe(option, depth);
+    }
+  });
+  return text;
+}
+
+std::string option_names(const std::string& command) {
+  std::string text = "--config\n--help\n--help-all\n";
+  visit_groups(command, [&](const OptionGroup& group) {
+    for (const auto& option : group.options) {
+      for (const char* form : {"--", "--no-"}) {
+        if (form[2] != 0 && !option.is_switch()) continue;
+        text += form + option.name + '\n';
+        for (const auto& alias : option.aliases) {
+          if (alias.size() > 1) text += form + alias + '\n';
+        }
+      }
+    }
+  });
+  return text;
+}
+
+}  // namespace convoy

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "config/options.hpp"
+
+namespace convoy {
+
+OptionGroup sync_options(SyncConfig& sync) {
+  OptionGroup group{"Ranks and averaging", {}};
+  auto add = [&](Option option) -> Option& { return group.options.emplace_back(std::move(option)); };
+  add(choice_option<SyncMode>("sync", sync.mode, {{"weights", SyncMode::weights}, {"gradients", SyncMode::gradients}},
+                              "what replicas average: weights every --local-steps steps, or gradients every step"))
+      .decides_bits();
+  add(number_option("local-steps", "N", sync.local_steps, at_least(1), "steps between two averages of the weights"))
+      .decides_bits();
+  add(number_option("local-sgd-start", "STEPS", sync.local_start, at_least(0),
+                    "average after every step before this step (post-local SGD)"))
+      .also({"local-start"})
+      .decides_bits();
+  add(choice_option<MomentumPolicy>(
+          "local-momentum", sync.momentum,
+          {{"keep", MomentumPolicy::keep}, {"average", MomentumPolicy::average}, {"reset", MomentumPolicy::reset}},
+          "what an average of the weights does to momentum"))
+      .decides_bits();
+  add(switch_option("reproducible", sync.reproducible,
+                    "the same bits for any number of ranks: sums follow one fixed tree over the replicas"))
+      .decides_bits();
+  add(switch_option("sync-bn", sync.sync_bn,
+                    "batch norm over the whole step; needs --sync gradients and one replica a rank"))
+      .decides_bits();
+  add(number_option("replicas", "N", sync.replicas, from_to(0, 1 << 20),
+                    "data-parallel workers of the job; 0: ranks times --grad-accum-steps"));
+  add(number_option("grad-accum-steps", "N", sync.grad_accum_steps, from_to(1, 1 << 16),
+                    "batches a rank takes in one step"))
+      .also({"batches-per-allreduce"});
+  add(number_option("fusion-threshold-mb", "MB", sync.bucket_mb, {.low = 0, .high = 65536, .low_excluded = true},
+                    "size of the buckets in which gradients are sent while backward runs, MB of 2^20 bytes"))
+      .also({"bucket-mb", "bucket-cap-mb"})
+      .decides_bits();
+  add(word_option("backend", sync.backend, {"auto", "mpi", "nccl"}, "library that moves the sums"))
+      .also({"dist-backend"})
+      .decides_bits();
+  add(number_option("check-weights", "STEPS", sync.digest_every, at_least(0),
+                    "compare a digest of the weights over the ranks every so many steps; 0: never"));
+  return group;
+}
+
+OptionGroup stall_options(Deadline& deadline) {
+  OptionGroup group{"Stalls", {}};
+  group.options.push_back(number_option("stall-warning-seconds", "SECONDS", deadline.warn_seconds, at_least(0),
+                                        "warn when an operation between ranks waits this long; 0: never"));
+  group.options.back().also({"stall-check-warning-time-seconds"});
+  group.options.push_back(number_option("stall-abort-seconds", "SECONDS", deadline.abort_seconds, at_least(0),
+                                        "end the job with code 5 when it waits this long; 0: never"));
+  group.options.back().also({"stall-check-shutdown-time-seconds"});
+  return group;
+}
+
+OptionGroup checkpoint_options(CheckpointConfig& checkpoint) {
+  OptionGroup group{"Checkpoints", {}};
+  auto add = [&](Option option) -> Option& { return group.options.emplace_back(std::move(option)); };
+  add(switch_option("checkpoints", checkpoint.save, "write checkpoints"));
+  add(text_option("checkpoint-dir", "DIR", checkpoint.folder, "default: checkpoints in the output folder"))
+      .also({"ckpt-dir"});
+  add(number_option("save-every", "EPOCHS", checkpoint.save_every, at_least(0), "0: only at the end"))
+      .also({"save-period", "checkpoint-freq"});
+  add(number_option("save-every-steps", "STEPS", checkpoint.save_every_steps, at_least(0), "0: off"))
+      .also({"recovery-interval"});
+  add(number_option("save-every-minutes", "MINUTES", checkpoint.save_every_minutes, at_least(0), "0: off"));
+  add(number_option("keep-checkpoints", "N", checkpoint.keep, from_to(1, 1 << 20),
+                    "numbered checkpoints kept beside the best and the last"))
+      .also({"checkpoint-hist"});
+  add(text_option("resume", "PATH|auto", checkpoint.resume,
+                  "go on from a checkpoint file or folder; auto: from this run's newest one, if there is one"));
+  add(text_option("weights", "PATH", checkpoint.weights, "start from a checkpoint's weights and statistics only"))
+      .also({"initial-checkpoint", "pretrained-from-file", "load-model-weights-dir"})
+      .decides_bits();
+  return group;
+}
+
+OptionGroup output_options(OutputConfig& output) {
+  OptionGroup group{"Output", {}};
+  auto add = [&](Option option) -> Option& { return group.options.emplace_back(std::move(option)); };
+  add(text_option("output-dir", "DIR", output.folder, "run directory; default: runs/NAME-TIME"))
+      .short_form('o')
+      .also({"logdir", "workspace", "output", "model-dir"});
+  add(text_option("name", "NAME", output.name, "of the run; default: the model"));
+  add(number_option("print-freq", "STEPS", output.print_every, at_least(1), "steps between two lines"))
+      .short_form('p')
+      .also({"disp-batches", "log-interval"});
+  add(switch_option("tensorboard", output.tensorboard, "write TensorBoard event files"));
+  add(number_option("monitor", "STEPS", output.monitor, at_least(0),
+                    "norm, range, mean and histogram of parameters and gradients every so many steps; 0: off"));
+  add(switch_option("quiet", output.quiet, "only warnings, errors and the result")).short_form('q');
+  return group;
+}
+
+}  // namespace convoy

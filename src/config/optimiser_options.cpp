@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "config/options.hpp"
+
+namespace convoy {
+
+OptionGroup optimiser_options(OptimiserConfig& optimiser) {
+  OptionGroup group{"Optimiser", {}};
+  auto add = [&](Option option) -> Option& { return group.options.emplace_back(std::move(option)); };
+  add(choice_option<Rule>("optimizer", optimiser.rule,
+                          {{"sgd", Rule::sgd}, {"momentum", Rule::momentum}, {"nesterov", Rule::nesterov}},
+                          "update rule; sgd has no momentum"))
+      .also({"opt", "optimiser"})
+      .decides_bits();
+  add(number_option("momentum", "F", optimiser.momentum, from_below(0, 1), "of momentum and nesterov"))
+      .also({"mom"})
+      .decides_bits();
+  add(number_option("weight-decay", "F", optimiser.weight_decay, from_below(0, 1),
+                    "of convolution and linear weights, a step times the rate"))
+      .also({"wd"})
+      .decides_bits();
+  add(number_option("norm-weight-decay", "F", optimiser.norm_weight_decay, from_below(0, 1),
+                    "of batch norm's scale and shift"))
+      .also({"bn-weight-decay"})
+      .decides_bits();
+  add(number_option("bias-weight-decay", "F", optimiser.bias_weight_decay, from_below(0, 1), "of biases"))
+      .decides_bits();
+  add(number_option("clip-grad-norm", "F", optimiser.clip_norm, at_least(0),
+                    "scale gradients down to this norm; 0: off"))
+      .also({"clip-grad"})
+      .decides_bits();
+  return group;
+}
+
+OptionGroup schedule_options(OptimiserConfig& optimiser) {
+  auto& schedule = optimiser.schedule;
+  OptionGroup group{"Learning rate", {}};
+  auto add = [&](Option option) -> Option& { return group.options.emplace_back(std::move(option)); };
+  add(number_option("lr", "F", optimiser.rate, above(0), "peak learning rate, before --lr-scaling"))
+      .also({"learning-rate"})
+      .decides_bits();
+  add(choice_option<Scaling>("lr-scaling", optimiser.scaling,
+                             {{"none", Scaling::none}, {"linear", Scaling::linear}, {"sqrt", Scaling::sqrt}},
+                             "multiply --lr by global batch / --lr-base-batch, or by its root"))
+      .decides_bits();
+  add(number_option("lr-base-batch", "N", optimiser.base_batch, at_least(1), "images a step that --lr is meant for"))
+      .also({"lr-base-size"})
+      .decides_bits();
+  add(choice_option<Decay>("lr-schedule", schedule.decay,
+                           {{"constant", Decay::constant},
+                            {"step", Decay::step},
+                            {"multistep", Decay::multistep},
+                            {"poly", Decay::poly},
+                            {"cosine", Decay::cosine},
+                            {"linear", Decay::linear},
+                            {"onecycle", Decay::onecycle},
+                            {"phases", Decay::phases}},
+                           "evaluated every step; phases: [phase.N] sections of the configuration file"))
+      .also({"lr-scheduler", "sched", "lr-mode"})
+      .decides_bits();
+  add(list_option("lr-step-epochs", "E,E", schedule.step_epochs, above(0),
+                  "multistep: multiply by --lr-factor at these epochs; step: every so many epochs"))
+      .also({"decay-milestones", "lr-decay-epoch", "lr-step-size"})
+      .decides_bits();
+  add(number_option("lr-factor", "F", schedule.factor, {.low = 0, .high = 1, .low_excluded = true},
+                    "factor of step and multistep"))
+      .also({"lr-gamma", "decay-rate"})
+      .decides_bits();
+  add(number_option("lr-power", "F", schedule.power, above(0), "exponent of poly")).decides_bits();
+  add(number_option("min-lr", "F", schedule.min_rate, at_least(0), "rate at the end of poly, cosine and linear"))
+      .also({"lr-min", "end-lr"})
+      .decides_bits();
+  add(number_option("warmup-epochs", "EPOCHS", schedule.warmup_epochs, at_least(0), "linear rise from --warmup-lr"))
+      .also({"lr-warmup-epochs", "warmup"})
+      .decides_bits();
+  add(number_option("warmup-lr", "F", schedule.warmup_rate, at_least(0), "first rate of the warm-up")).decides_bits();
+  add(number_option("onecycle-start", "F", schedule.onecycle_start, {0, 1, true, true},
+                    "onecycle: part of the run that rises"))
+      .also({"pct-start"})
+      .decides_bits();
+  add(number_option("onecycle-div", "F", schedule.onecycle_div, at_least(1), "onecycle: first rate = peak / this"))
+      .also({"div-factor"})
+      .decides_bits();
+  add(number_option("onecycle-final-div", "F", schedule.onecycle_final_div, at_least(1),
+                    "onecycle: last rate = first rate / this"))
+      .also({"final-div-factor"})
+      .decides_bits();
+  add(switch_option("onecycle-linear", schedule.onecycle_linear, "onecycle: straight pieces instead of cosine ones"))
+      .decides_bits();
+  return group;
+}
+
+}  // namespace convoy

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "config/parse.hpp"
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <map>
+#include <set>
+#include <sstream>
+#include <tuple>
+
+#include "config/assignments.hpp"
+#include "config/options.hpp"
+#include "core/errors.hpp"
+
+namespace convoy {
+namespace {
+
+/// What was set, besides the fields of the configuration themselves.
+struct Given {
+  std::set<std::string> names;
+  std::vector<std::string> positional;
+  std::vector<Assignment> phases;
+};
+
+/// The last assignment of a name wins; options are set in the order of their table.
+void set_all(const std::vector<OptionGroup>& groups, const std::map<std::string, Assignment>& last) {
+  for (const auto& group : groups) {
+    for (const auto& option : group.options) {
+      const auto at = last.find(option.name);
+      if (at == last.end()) continue;
+      const Assignment& given = at->second;
+      try {
+        if (given.value.empty()) throw BadValue("is empty");
+        option.set(given.value);
+      } catch (const BadValue& e) {
+        fail(Exit::usage, "{} ('{}' {}){}", given.origin, given.value, e.what(),
+             option.allowed.empty() ? "" : "; allowed: " + option.allowed);
+      }
+    }
+  }
+}
+
+Given sort_out(const std::vector<OptionGroup>& groups, std::vector<Assignment> assignments) {
+  Given given;
+  std::map<std::string, Assignment> last;
+  for (auto& assignment : assignments) {
+    if (assignment.phase > 0) {
+      given.phases.push_back(std::move(assignment));
+    } else {
+      given.names.insert(assignment.name);
+      last[assignment.name] = std::move(assignment);
+    }
+  }
+  set_all(groups, last);
+  return given;
+}
+
+Given fill(const std::string& command, const std::vector<OptionGroup>& groups, const std::vector<std::string>& words,
+           const ReadText& read_text) {
+  CommandLine line = read_command_line(command, groups, words);
+  std::vector<Assignment> assignments;
+  if (!line.config_path.empty()) assignments = read_ini(groups, read_text(line.config_path), line.config_path);
+  for (auto& assignment : line.assignments) assignments.push_back(std::move(assignment));
+  Given given = sort_out(groups, std::move(assignments));
+  given.positional = std::move(line.positional);
+  return given;
+}
+
+/// `0.1` or `0.1:0.4`.
+std::pair<double, double> read_span(const Assignment& given, bool both, const char* allowed) {
+  const auto colon = given.value.find(':');
+  try {
+    if (colon == std::string::npos) {
+      if (both) throw BadValue("has no ':'");
+      const double value = read_number(given.value, at_least(0));
+      return {value, value};
+    }
+    return {read_number(given.value.substr(0, colon), at_least(0)),
+            read_number(given.value.substr(colon + 1), at_least(0))};
+  } catch (const BadValue& e) {
+    fail(Exit::usage, "{} ('{}' {}); allowed: {}", given.origin, given.value, e.what(), allowed);
+  }
+}
+
+void fill_phases(TrainConfig& config, const Given& given) {
+  std::map<int, std::map<std::string, Assignment>> phases;
+  for (const auto& assignment : given.phases) phases[assignment.phase][assignment.name] = assignment;
+  for (const auto& [number, fields] : phases) {
+    for (const char* needed : {"epochs", "lr"}) {
+      if (fields.count(needed) == 0) {
+        fail(Exit::usage,
+             "[phase.{}] has no '{}' ({}); a phase has 'epochs = BEGIN:END' and 'lr = RATE' or "
+             "'lr = FROM:TO'",
+             number, needed, fields.begin()->second.origin);
+      }
+    }
+    PhaseConfig phase{.number = number, .rate = {}};
+    std::tie(phase.rate.begin_epoch, phase.rate.end_epoch) =
+        read_span(fields.at("epochs"), true, "BEGIN:END, epochs >= 0");
+    std::tie(phase.rate.from, phase.rate.to) = read_span(fields.at("lr"), false, "RATE or FROM:TO, >= 0");
+    config.phases.push_back(phase);
+  }
+  if (config.phases.empty()) return;
+  if (given.names.count("lr-schedule") == 0) config.optimiser.schedule.decay = Decay::phases;
+}
+
+void refuse_phases(const std::string& command, const Given& given) {
+  if (!given.phases.empty()) {
+    fail(Exit::usage, "{} (only 'convoy train' has phases, 'convoy {}' has none)", given.phases.front().origin,
+         command);
+  }
+}
+
+void allow_positional(const std::string& command, const Given& given, std::size_t most) {
+  if (given.positional.size() > most) {
+    fail(Exit::usage,
+         "'convoy {}' can't use '{}' (an option's name without --, or one path too many); see "
+         "'convoy {} --help'",
+         command, given.positional[most], command);
+  }
+}
+
+/// A path given as `--NAME PATH`, or alone.
+void take_positional(const std::string& command, const Given& given, const std::string& name, std::string& to) {
+  allow_positional(command, given, 1);
+  if (given.positional.empty()) return;
+  if (given.names.count(name) != 0 && to != given.positional[0]) {
+    fail(Exit::usage, "two paths are given (--{} {} and '{}'); give one", name, to, given.positional[0]);
+  }
+  to = given.positional[0];
+}
+
+std::string one_of(const std::string& command, const Given& given, const std::vector<std::string>& kinds) {
+  std::string list;
+  for (const auto& kind : kinds) list += (list.empty() ? "" : ", ") + kind;
+  if (given.positional.empty()) fail(Exit::usage, "'convoy {}' needs to know what (one of {})", command, list);
+  for (const auto& kind : kinds) {
+    if (kind == given.positional[0]) return kind;
+  }
+  fail(Exit::usage, "'convoy {} {}' is unknown; it is one of {}", command, given.positional[0], list);
+}
+
+}  // namespace
+
+std::string read_text_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  if (file) text << file.rdbuf();
+  if (!file || file.bad()) {
+    fail(Exit::usage, "cannot read the configuration file '{}' ({}); check --config", path, std::strerror(errno));
+  }
+  return text.str();
+}
+
+TrainConfig parse_train(const std::vector<std::string>& words, const ReadText& read_text) {
+  TrainConfig config;
+  const Given given = fill("train", options_of(config), words, read_text);
+  take_positional("train", given, "data", config.data.folder);
+  fill_phases(config, given);
+  check(config);
+  return config;
+}
+
+TrainConfig parse_ini(const std::string& text, const std::string& name) {
+  TrainConfig config;
+  const auto groups = options_of(config);
+  fill_phases(config, sort_out(groups, read_ini(groups, text, name)));
+  check(config);
+  return config;
+}
+
+EvaluateConfig parse_evaluate(const std::vector<std::string>& words, const ReadText& read_text) {
+  EvaluateConfig config;
+  const Given given = fill("evaluate", options_of(config), words, read_text);
+  refuse_phases("evaluate", given);
+  take_positional("evaluate", given, "checkpoint", config.checkpoint);
+  if (config.checkpoint.empty()) {
+    fail(Exit::usage,
+         "no checkpoint is given; use 'convoy evaluate PATH --data DIR' with a checkpoint or run directory");
+  }
+  const auto& data = config.data;
+  if (data.folder.empty() && (config.split == "val" ? data.val_folder : data.train_folder).empty() && !data.synthetic) {
+    fail(Exit::usage, "no data set is given; use --data DIR (made by convoy-preprocess)");
+  }
+  return config;
+}
+
+BenchConfig parse_bench(const std::vector<std::string>& words, const ReadText& read_text) {
+  BenchConfig config;
+  const Given given = fill("bench", options_of(config), words, read_text);
+  refuse_phases("bench", given);
+  config.what = one_of("bench", given, {"compute", "io", "comm"});
+  allow_positional("bench", given, 1);
+  if (config.what == "io" && config.data.folder.empty() && config.data.train_folder.empty() && !config.data.synthetic) {
+    fail(Exit::usage, "no data set is given; use --data DIR (made by convoy-preprocess) or --synthetic");
+  }
+  return config;
+}
+
+InspectConfig parse_inspect(const std::vector<std::string>& words, const ReadText& read_text) {
+  InspectConfig config;
+  const Given given = fill("inspect", options_of(config), words, read_text);
+  refuse_phases("inspect", given);
+  config.what = one_of("inspect", given, {"data", "checkpoint", "plan", "build"});
+  const bool needs_path = config.what == "data" || config.what == "checkpoint";
+  allow_positional("inspect", given, needs_path ? 2 : 1);
+  if (needs_path) {
+    if (given.positional.size() < 2) {
+      fail(Exit::usage, "'convoy inspect {}' needs {}", config.what,
+           config.what == "data" ? "a folder made by convoy-preprocess"
+                                 : "a checkpoint file, its folder or a run directory");
+    }
+    config.path = given.positional[1];
+  }
+  return config;
+}
+
+}  // namespace convoy

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// From words to a validated configuration. Everything wrong is one Error(usage) that names the option, the value, where
+// it stood and what is allowed.
+#pragma once
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "config/config.hpp"
+
+namespace convoy {
+
+/// Reads a configuration file. The program lets rank 0 read and broadcasts, so that all ranks see the same text or the
+/// same Error(usage).
+using ReadText = std::function<std::string(const std::string& path)>;
+std::string read_text_file(const std::string& path);
+
+// `words`: what follows the command's name.
+TrainConfig parse_train(const std::vector<std::string>& words, const ReadText& read_text = read_text_file);
+EvaluateConfig parse_evaluate(const std::vector<std::string>& words, const ReadText& read_text = read_text_file);
+BenchConfig parse_bench(const std::vector<std::string>& words, const ReadText& read_text = read_text_file);
+InspectConfig parse_inspect(const std::vector<std::string>& words, const ReadText& read_text = read_text_file);
+
+/// A configuration file's text alone, as to_ini() writes it.
+TrainConfig parse_ini(const std::string& text, const std::string& name = "configuration");
+
+/// Throws Error(usage) where values contradict each other.
+void check(const TrainConfig& config);
+/// Settings that are legal and probably not meant, one text each.
+std::vector<std::string> implausible(const TrainConfig& config);
+
+}  // namespace convoy

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <string>
+
+#include "config/config.hpp"
+
+namespace convoy {
+
+/// Every option and its value under comments that name the groups, [phase.N] sections last: a file for --config.
+std::string to_ini(const TrainConfig& config);
+
+}  // namespace convoy
