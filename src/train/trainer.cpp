@@ -1,2 +1,261 @@
 // SPDX-License-Identifier: Apache-2.0
-namespace convoy {}
+#include "train/trainer.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <thread>
+
+#include "core/hash.hpp"
+#include "core/log.hpp"
+#include "train/stop.hpp"
+
+namespace convoy {
+namespace {
+
+/// True where `every` epochs (fractions allowed) end at this step.
+bool epochs_due(double every, Index step, Index steps_per_epoch) {
+  if (every <= 0) return false;
+  const double now = static_cast<double>(step) / static_cast<double>(steps_per_epoch);
+  const double before = static_cast<double>(step - 1) / static_cast<double>(steps_per_epoch);
+  constexpr double slack = 1e-9;
+  return std::floor(now / every + slack) > std::floor(before / every + slack);
+}
+
+}  // namespace
+
+Trainer::Trainer(const Parts& parts, const TrainConfig& config, const Job& job, const Schedule& schedule)
+    : at_(parts), config_(config), job_(job), schedule_(schedule) {}
+
+std::string Trainer::where() const { return fmt::format("epoch {}, step {}", position_.epoch + 1, position_.step + 1); }
+
+Exit Trainer::run(Position position) {
+  position_ = position;
+  Index last = job_.total_steps;
+  if (config_.run_epochs > 0) {
+    const double steps = config_.run_epochs * static_cast<double>(job_.steps_per_epoch);
+    last = std::min(last, position.step + static_cast<Index>(std::llround(steps)));
+  }
+  if (config_.max_steps > 0) last = std::min(last, position.step + config_.max_steps);
+  Wish agreed = Wish::none;
+  while (position_.step < last && !target_reached_) {
+    if (order_ == nullptr) order_ = &at_.loader.begin_epoch(position_.epoch, position_.step_in_epoch);
+    step();
+    const Wish wish = stop_signal() != 0 ? Wish::stop : at_.checkpointing.minutes_are_up() ? Wish::save : Wish::none;
+    agreed = static_cast<Wish>(at_.communicator.agree_later(static_cast<int>(wish)));
+    const bool epoch_ends = position_.step_in_epoch >= job_.steps_per_epoch;
+    if (interval_.steps() >= config_.output.print_every || epoch_ends || position_.step == last)
+      log_interval(epoch_ends);
+    if (epoch_ends) end_epoch();
+    if (agreed == Wish::stop) break;
+    if (config_.val_interval > 0 && epochs_due(config_.val_interval, position_.step, job_.steps_per_epoch)) validate();
+    save_where_due(agreed);
+  }
+  if (agreed == Wish::stop) {
+    if (config_.checkpoint.save) at_.checkpointing.save("last", position_);
+    log::info("stopped on request at epoch {}, step {}; resubmit with --resume auto", position_.epoch + 1,
+              position_.step);
+    return Exit::stopped;
+  }
+  if (at_.evaluator != nullptr && validated_at_ != position_.step) validate();
+  if (config_.checkpoint.save) at_.checkpointing.save("last", position_);
+  return Exit::ok;
+}
+
+void Trainer::step() {
+  const auto begin = Clock::now();
+  launch_seconds_ = 0;
+  const Index step = position_.step, in_epoch = position_.step_in_epoch;
+  if (config_.fault_kind == "throw" && config_.fault_rank == job_.rank && config_.fault_step == step) {
+    fail(Exit::internal, "injected fault at {} (--inject-fault)", where());
+  }
+  if (config_.fault_kind == "stall" && config_.fault_rank == job_.rank && config_.fault_step == step) {
+    std::this_thread::sleep_for(std::chrono::hours(24));
+  }
+  at_.engine.backend().set_step({.rate = static_cast<float>(schedule_.rate(step)),
+                                 .momentum = static_cast<float>(config_.optimiser.momentum),
+                                 .ema_decay = 0,
+                                 .seed = config_.seed,
+                                 .step = step});
+  for (int t = 0; t < job_.turns; ++t) turn(job_.replica(t));
+  at_.sync.step_done(step);
+  const Index images = order_->total(in_epoch);
+  ++position_.step;
+  ++position_.step_in_epoch;
+  position_.images += images;
+
+  // Where the host reads device memory the counters cost nothing; elsewhere they would stall the queue.
+  if (at_.engine.backend().host_reads() || interval_.steps() + 1 >= config_.output.print_every) {
+    at_.collectives.await(at_.engine.backend().counters_ready(), "counters");
+    const Counters counters = at_.engine.backend().take_counters();
+    check_finite(counters);
+    interval_.add(counters);
+    epoch_.add(counters);
+  }
+  if (config_.sync.digest_every > 0 && position_.step % config_.sync.digest_every == 0) check_weights();
+  if (config_.output.monitor > 0 && position_.step % config_.output.monitor == 0) monitor();
+
+  const double seconds = seconds_between(begin, Clock::now());
+  const double data = at_.loader.take_wait_seconds(), comm = at_.collectives.take_wait_seconds();
+  // What a launch waits for inside (an update that needs a sum) is communication, not computation.
+  const double compute = std::max(0.0, launch_seconds_ - comm);
+  interval_.add_step(seconds, data, compute, comm);
+  epoch_.add_step(seconds, data, compute, comm);
+}
+
+void Trainer::turn(int replica) {
+  const Index in_epoch = position_.step_in_epoch;
+  const Index samples = replica < 0 ? 0 : order_->count(in_epoch, replica);
+  Engine& engine = at_.engine;
+  Program* program = nullptr;
+  if (samples > 0) {
+    program = &engine.training(samples);
+    const Index total = order_->total(in_epoch);
+    Batch batch = at_.loader.next(in_epoch, replica);
+    batch.replica = replica;
+    batch.scale = at_.sync.scale(samples, total);
+    batch.norm_scale = 1.F / static_cast<float>(engine.plan().sync_bn ? total : samples);
+    if (config_.fault_kind == "nan" && config_.fault_rank == job_.rank && config_.fault_step == position_.step) {
+      batch.scale = std::numeric_limits<float>::quiet_NaN();
+    }
+    program->feed(batch);
+  }
+  const auto begin = Clock::now();
+  const auto stages = engine.stages();
+  const std::uint64_t key =
+      mix_bits(static_cast<std::uint64_t>(samples) * 1048576U + static_cast<std::uint64_t>(replica + 1));
+  const auto body = [&] {
+    if (program == nullptr) engine.backend().fill(engine.gradients(), engine.plan().table.block(), 0.F);
+    for (std::size_t s = 0; s < stages.size(); ++s) {
+      if (program != nullptr) {
+        engine.backend().replay(key + s + 1, [&] { program->launch(s, at_.sync.set(replica)); });
+      }
+      at_.sync.made_final(s, stages[s], replica);
+      at_.collectives.poll();
+    }
+    at_.sync.replica_done(replica, samples);
+  };
+  if (at_.sync.capturable(replica)) {
+    engine.backend().replay(key, body);
+  } else {
+    body();
+  }
+  launch_seconds_ += seconds_between(begin, Clock::now());
+}
+
+void Trainer::check_finite(const Counters& counters) const {
+  const int bad = counters.bad_replica;
+  if (bad < job_.run.first || bad >= job_.run.first + job_.run.count) return;  // its owner speaks
+  fail(Exit::internal,
+       "loss or gradient is not finite in replica {} (epoch {}, step {}); that update was not applied. Lower --lr, "
+       "lengthen "
+       "--warmup-epochs or check the data, and go on with --resume auto",
+       bad, position_.epoch + 1, position_.step);
+}
+
+void Trainer::check_weights() {
+  if (config_.sync.mode == SyncMode::weights && !at_.sync.averages_are_current()) return;
+  const SetLayout& layout = at_.engine.layout();
+  std::uint64_t digest = 0;
+  for (int i = 0; i < std::max(job_.run.count, 1); ++i) {
+    const int replica = job_.run.count == 0 ? -1 : job_.run.first + i;
+    const auto host = at_.engine.download(at_.sync.set(replica), at_.collectives);
+    const std::uint64_t values = hash_bytes(host.data() + layout.values.begin,
+                                            static_cast<std::size_t>(layout.values.count) * 4),
+                        own = hash_bytes(host.data() + layout.statistics.begin,
+                                         static_cast<std::size_t>(layout.statistics.count) * 4, values);
+    if (i > 0 && own != digest) {
+      fail(Exit::internal, "replicas {} and {} hold different weights after averaging (step {})", job_.run.first,
+           replica, position_.step);
+    }
+    digest = own;
+  }
+  at_.communicator.require_equal(fmt::format("{:016x}", digest), "weights after averaging");
+}
+
+void Trainer::monitor() {
+  Engine& engine = at_.engine;
+  if (job_.run.count == 0) return;
+  const auto set = engine.download(at_.sync.set(job_.run.first), at_.collectives);
+  std::vector<float> gradients(static_cast<std::size_t>(engine.plan().table.parameters.count));
+  at_.collectives.await(engine.backend().download(gradients.data(), engine.gradients(),
+                                                  engine.plan().table.parameters.count, engine.backend().record()),
+                        "download of the gradients");
+  if (job_.rank != 0) return;
+  std::vector<TensorSummary> values, slopes;
+  for (const Parameter& row : engine.plan().table.rows) {
+    values.push_back(summarise(row.name, set.data() + row.range.begin, row.range.count));
+    slopes.push_back(summarise(row.name, gradients.data() + row.range.begin, row.range.count));
+  }
+  at_.metrics->tensors("parameters", position_.step, values);
+  at_.metrics->tensors("gradients", position_.step, slopes);
+}
+
+void Trainer::log_interval(bool end_of_epoch) {
+  const auto fill = [&](StepRecord& record) {
+    record.epoch = position_.epoch + 1;
+    record.step = position_.step;
+    record.step_in_epoch = position_.step_in_epoch;
+    record.steps_per_epoch = job_.steps_per_epoch;
+    record.images_seen = position_.images;
+    record.rate = schedule_.rate(position_.step - 1);
+  };
+  StepRecord record = interval_.reduce(at_.communicator);
+  fill(record);
+  if (record.seconds > 0) images_per_second_ = static_cast<double>(record.images) / record.seconds;
+  const double left = static_cast<double>(job_.total_steps - position_.step) * static_cast<double>(job_.global_batch);
+  record.eta_seconds = images_per_second_ > 0 ? left / images_per_second_ : 0;
+  if (at_.metrics != nullptr) at_.metrics->train(record);
+  if (!end_of_epoch) return;
+  const StepRecord whole = epoch_.reduce(at_.communicator);
+  epoch_record_ = {.epoch = position_.epoch + 1,
+                   .images = whole.images,
+                   .seconds = whole.seconds,
+                   .loss = whole.loss,
+                   .top1 = whole.top1,
+                   .rate = record.rate,
+                   .data_seconds = whole.data_seconds,
+                   .compute_seconds = whole.compute_seconds,
+                   .comm_seconds = whole.comm_seconds};
+  if (at_.metrics != nullptr) at_.metrics->epoch(epoch_record_);
+}
+
+void Trainer::end_epoch() {
+  ++position_.epoch;
+  position_.step_in_epoch = 0;
+  order_ = nullptr;
+}
+
+void Trainer::validate() {
+  if (at_.evaluator == nullptr) return;
+  validated_at_ = position_.step;
+  ValidationRecord record = at_.evaluator->run(at_.sync.averaged());
+  // The epoch that has just ended, or the one that goes on.
+  record.epoch = position_.step_in_epoch == 0 ? position_.epoch : position_.epoch + 1;
+  record.step = position_.step;
+  if (at_.metrics != nullptr) at_.metrics->validation(record);
+  const bool best = record.top1() > at_.checkpointing.best_top1;
+  at_.checkpointing.best_top1 = std::max(at_.checkpointing.best_top1, record.top1());
+  log::info("epoch {} validation: top1 {:.2f} % ({}/{}), top{} {:.2f} %, loss {:.4f}, best {:.2f} %, {:.1f} s",
+            record.epoch, record.top1(), record.top1_count, record.images, record.k, record.topk(), record.loss,
+            at_.checkpointing.best_top1, record.seconds);
+  if (best && config_.checkpoint.save) at_.checkpointing.save("best", position_);
+  if (config_.target_accuracy > 0 && record.top1() >= config_.target_accuracy) {
+    target_reached_ = true;
+    log::info("target of {} % reached", config_.target_accuracy);
+  }
+}
+
+void Trainer::save_where_due(Wish agreed) {
+  if (!config_.checkpoint.save) return;
+  const CheckpointConfig& every = config_.checkpoint;
+  const bool steps = every.save_every_steps > 0 && position_.step % every.save_every_steps == 0;
+  const bool epochs = epochs_due(every.save_every, position_.step, job_.steps_per_epoch);
+  if (!steps && !epochs && agreed != Wish::save) return;
+  const bool border = position_.step_in_epoch == 0;
+  at_.checkpointing.save(
+      border && epochs ? fmt::format("epoch-{:04d}", position_.epoch) : fmt::format("step-{:08d}", position_.step),
+      position_);
+}
+
+}  // namespace convoy

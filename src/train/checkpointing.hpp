@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// When a run saves, what goes into a checkpoint, and how a run goes on from one.
+#pragma once
+#include <string>
+
+#include "checkpoint/checkpoint.hpp"
+#include "comm/communicator.hpp"
+#include "config/config.hpp"
+#include "sync/sync.hpp"
+#include "train/engine.hpp"
+#include "train/interval.hpp"
+#include "train/job.hpp"
+
+namespace convoy {
+
+/// Collective. The checkpoint to go on from, as --resume says; empty: start afresh.
+std::string checkpoint_to_resume(Communicator& communicator, const CheckpointConfig& config);
+
+class Checkpointing {
+ public:
+  Checkpointing(Communicator& communicator, Collectives& collectives, Engine& engine, Sync& sync,
+                const TrainConfig& config, const Job& job);
+
+  /// Collective. Puts a checkpoint's state into the sets and returns where to go on. The same number of replicas goes
+  /// on exactly; another one starts from the averaged model at the same fraction of the epoch, and says so.
+  Position resume(const std::string& path);
+  /// Collective. Fresh sets, or --weights.
+  void start();
+
+  /// True where rank 0's clock asks for a save (--save-every-minutes); agreed by the trainer.
+  bool minutes_are_up() const;
+  /// Collective. NAME.h5, and `last`'s predecessors dropped.
+  void save(const std::string& name, const Position& position);
+
+  double best_top1 = -1;  ///< goes into checkpoints and comes back with them
+
+ private:
+  void set_all(const std::vector<float>& block);
+
+  Communicator& communicator_;
+  Collectives& collectives_;
+  Engine& engine_;
+  Sync& sync_;
+  const TrainConfig& config_;
+  const Job& job_;
+  Clock::time_point saved_at_ = Clock::now();
+};
+
+}  // namespace convoy

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/confusion.hpp"
+
+#include <algorithm>
+#include <fstream>
+
+#include "core/errors.hpp"
+
+namespace convoy {
+namespace {
+
+void finish(std::ofstream& file, const std::string& path) {
+  file.flush();
+  if (!file) fail(Exit::usage, "cannot write '{}' (disk full or not writable); choose another --output-dir", path);
+}
+
+}  // namespace
+
+Confusion::Confusion(Index classes) : classes_(classes), counts_(static_cast<std::size_t>(classes * classes)) {}
+
+void Confusion::add(std::span<const SampleSpec> samples, const float* logits) {
+  for (std::size_t n = 0; n < samples.size(); ++n) {
+    const float* row = logits + static_cast<Index>(n) * classes_;
+    ++at(samples[n].a, std::max_element(row, row + classes_) - row);
+  }
+}
+
+void Confusion::sum(Communicator& communicator) {
+  communicator.sum(std::span<std::int64_t>(counts_), "sum of the confusion matrix");
+}
+
+Index Confusion::correct() const {
+  Index sum = 0;
+  for (Index c = 0; c < classes_; ++c) sum += counts_[static_cast<std::size_t>(c * classes_ + c)];
+  return sum;
+}
+
+void Confusion::write(const std::string& folder, const std::vector<std::string>& class_names) const {
+  const auto name = [&](Index c) {
+    const auto i = static_cast<std::size_t>(c);
+    return i < class_names.size() ? class_names[i] : std::to_string(c);
+  };
+  const auto count = [&](Index label, Index predicted) {
+    return counts_[static_cast<std::size_t>(label * classes_ + predicted)];
+  };
+  const std::string matrix_path = folder + "/confusion.csv", class_path = folder + "/per_class.csv";
+  std::ofstream matrix(matrix_path), per_class(class_path);
+  matrix << "label";
+  for (Index c = 0; c < classes_; ++c) matrix << ',' << name(c);
+  matrix << '\n';
+  per_class << "class,name,samples,correct,percent\n";
+  for (Index label = 0; label < classes_; ++label) {
+    std::int64_t samples = 0;
+    matrix << name(label);
+    for (Index c = 0; c < classes_; ++c) {
+      matrix << ',' << count(label, c);
+      samples += count(label, c);
+    }
+    matrix << '\n';
+    const std::int64_t correct = count(label, label);
+    per_class << fmt::format("{},{},{},{},{:.3f}\n", label, name(label), samples, correct,
+                             samples > 0 ? 100.0 * static_cast<double>(correct) / static_cast<double>(samples) : 0.0);
+  }
+  finish(matrix, matrix_path);
+  finish(per_class, class_path);
+}
+
+}  // namespace convoy

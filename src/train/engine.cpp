@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/engine.hpp"
+
+#include <algorithm>
+
+#include "backend/factory.hpp"
+
+namespace convoy {
+
+Engine::Engine(const Graph& graph, const EngineSpec& spec) {
+  backend_ = make_backend({.device = spec.device.device,
+                           .threads = spec.device.threads,
+                           .node_rank = spec.node_rank,
+                           .node_size = spec.node_size},
+                          chosen_);
+  plan_ = make_plan(graph, spec.plan);
+  layout_ = backend_->layout(plan_, spec.optimiser);
+
+  CompileSpec compile{.height = spec.height,
+                      .width = spec.width,
+                      .mode = Mode::train,
+                      .precision = spec.device.precision,
+                      .input = spec.input,
+                      .topk = spec.topk,
+                      .options = spec.device.options};
+  bool usual = true;
+  for (const Index samples : spec.train_sizes) {
+    compile.samples = samples;
+    compile.choices = usual ? spec.choices : std::string();
+    compile.tuning = usual && spec.choices.empty() ? spec.device.tuning : Tuning::rule;
+    auto program = backend_->compile(plan_, compile);
+    if (usual) choices_ = program->choices();
+    usual = false;
+    arena_floats_ = std::max(arena_floats_, program->arena_floats());
+    training_.emplace(samples, std::move(program));
+  }
+  if (spec.eval_size > 0) {
+    compile.samples = spec.eval_size;
+    compile.mode = Mode::evaluate;
+    compile.tuning = Tuning::rule;
+    compile.choices.clear();
+    evaluation_ = backend_->compile(plan_, compile);
+    arena_floats_ = std::max(arena_floats_, evaluation_->arena_floats());
+  }
+  float* arena = backend_->allocate(std::max<Index>(arena_floats_, 16));
+  if (!training_.empty()) {
+    gradients_ = backend_->allocate(plan_.table.block());
+    updater_ = backend_->compile(plan_, spec.optimiser);
+    updater_->bind(backend_->allocate(std::max<Index>(updater_->arena_floats(), 16)));
+  }
+  for (auto& [samples, program] : training_) program->bind(arena, gradients_);
+  if (evaluation_) evaluation_->bind(arena, nullptr);
+}
+
+Exit make_engine(Communicator& communicator, const std::function<Graph()>& build, EngineSpec spec,
+                 std::unique_ptr<Engine>& engine) {
+  spec.node_rank = communicator.node_rank();
+  spec.node_size = communicator.node_size();
+  if (spec.device.tuning == Tuning::measured && spec.choices.empty()) {
+    const Exit code = communicator.together("measuring kernels", [&] {
+      if (communicator.rank() == 0) engine = std::make_unique<Engine>(build(), spec);
+    });
+    if (code != Exit::ok) return code;
+    if (engine) spec.choices = engine->choices();
+    communicator.broadcast(spec.choices, "broadcast of the kernel choices");
+  }
+  const Exit code = communicator.together("building the network", [&] {
+    if (!engine) engine = std::make_unique<Engine>(build(), spec);
+  });
+  if (code == Exit::ok) communicator.require_equal(fmt::format("{:016x}", engine->plan().digest), "the network's plan");
+  return code;
+}
+
+std::vector<float> Engine::initial_set(std::uint64_t seed) const {
+  std::vector<float> set(static_cast<std::size_t>(layout_.count()), 0.F);
+  initialise_parameters(plan_.table, seed, set.data() + layout_.values.begin);
+  initialise_statistics(plan_.table, set.data() + layout_.statistics.begin);
+  set[static_cast<std::size_t>(layout_.state.begin)] = 1.F;  // loss scale
+  return set;
+}
+
+void Engine::upload(const ParameterSet& set, const std::vector<float>& host, Collectives& collectives) {
+  collectives.await(backend_->upload(set.block, host.data(), layout_.count()), "upload of the parameters");
+  backend_->refresh(set);
+}
+
+std::vector<float> Engine::download(const ParameterSet& set, Collectives& collectives) {
+  std::vector<float> host(static_cast<std::size_t>(layout_.count()));
+  collectives.await(backend_->download(host.data(), set.block, layout_.count(), backend_->record()),
+                    "download of the parameters");
+  return host;
+}
+
+}  // namespace convoy

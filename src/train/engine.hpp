@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// Everything that runs a network on this rank: backend, plan, compiled programs and the memory they share.
+#pragma once
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "backend/backend.hpp"
+#include "comm/communicator.hpp"
+#include "config/config.hpp"
+#include "data/dataset.hpp"
+
+namespace convoy {
+
+struct EngineSpec {
+  DeviceConfig device;
+  PlanSpec plan;
+  OptimiserSpec optimiser;
+  InputSpec input;
+  Index height = 0, width = 0;     ///< of the network input
+  std::vector<Index> train_sizes;  ///< samples a program takes; the first is the usual one. Empty: no training
+  Index eval_size = 0;             ///< 0: no evaluation
+  int topk = 5;
+  int node_rank = 0, node_size = 1;
+  std::string choices;  ///< of the usual training program, from a checkpoint; empty: choose
+};
+
+class Engine {
+ public:
+  /// Compiles all programs and allocates their shared arena. Talks to no other rank.
+  Engine(const Graph& graph, const EngineSpec& spec);
+
+  Backend& backend() { return *backend_; }
+  const Plan& plan() const { return plan_; }
+  const SetLayout& layout() const { return layout_; }
+  Program& training(Index samples) { return *training_.at(samples); }
+  /// The same for every training program.
+  std::span<const Final> stages() const { return training_.begin()->second->stages(); }
+  Program& evaluation() { return *evaluation_; }
+  Updater& updater() { return *updater_; }
+  float* gradients() { return gradients_; }
+  const std::string& choices() const { return choices_; }
+  const std::string& chosen_device() const { return chosen_; }
+  Index arena_floats() const { return arena_floats_; }
+
+  /// A new set: initial values, zero optimiser state, running mean 0 and variance 1.
+  std::vector<float> initial_set(std::uint64_t seed) const;
+  /// Copies between a set and host memory; host waits. `set` and `host` have layout().count() floats.
+  void upload(const ParameterSet& set, const std::vector<float>& host, Collectives& collectives);
+  std::vector<float> download(const ParameterSet& set, Collectives& collectives);
+
+ private:
+  std::unique_ptr<Backend> backend_;
+  std::string chosen_, choices_;
+  Plan plan_;
+  SetLayout layout_;
+  std::map<Index, std::unique_ptr<Program>> training_;
+  std::unique_ptr<Program> evaluation_;
+  std::unique_ptr<Updater> updater_;
+  float* gradients_ = nullptr;
+  Index arena_floats_ = 0;
+};
+
+/// Collective. The engines of all ranks. Where kernels are measured, rank 0 measures and its choices hold for all.
+/// Exit::ok, or the code with which all ranks leave.
+Exit make_engine(Communicator& communicator, const std::function<Graph()>& build, EngineSpec spec,
+                 std::unique_ptr<Engine>& engine);
+
+}  // namespace convoy

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "checkpoint/checkpoint.hpp"
+#include "config/parse.hpp"
+#include "core/log.hpp"
+#include "train/confusion.hpp"
+#include "train/data.hpp"
+#include "train/engine.hpp"
+#include "train/evaluator.hpp"
+#include "train/train.hpp"
+
+namespace convoy {
+namespace {
+
+/// A file, or the best (else the newest) checkpoint of a run directory.
+std::string checkpoint_file(const std::string& path) {
+  namespace fs = std::filesystem;
+  if (!fs::is_directory(path)) return path;
+  for (const std::string& folder : {path + "/checkpoints", path}) {
+    if (fs::exists(folder + "/best.h5")) return folder + "/best.h5";
+    if (!fs::is_directory(folder)) continue;
+    if (const auto found = list_checkpoints(folder); !found.empty()) return found.front();
+  }
+  fail(Exit::data, "'{}' holds no checkpoint; give a checkpoint file or the --output-dir of a training run", path);
+}
+
+/// What training decided and evaluation must repeat; where the data lie is this command's.
+DataConfig data_of(const EvaluateConfig& config, const TrainConfig& trained) {
+  DataConfig data = config.data;
+  if (data.folder.empty() && data.val_folder.empty() && data.train_folder.empty() && !data.synthetic) {
+    data.folder = trained.data.folder;
+    data.train_folder = trained.data.train_folder;
+    data.val_folder = trained.data.val_folder;
+    data.synthetic = trained.data.synthetic;
+    data.synthetic_spec = trained.data.synthetic_spec;
+  }
+  data.normalise = trained.data.normalise;
+  if (data.image_size == 0) data.image_size = trained.data.image_size;
+  if (data.rgb_mean.empty()) data.rgb_mean = trained.data.rgb_mean;
+  if (data.rgb_std.empty()) data.rgb_std = trained.data.rgb_std;
+  return data;
+}
+
+void write_result(const EvaluateConfig& config, const std::string& checkpoint, const ValidationRecord& record) {
+  const nlohmann::json result = {{"checkpoint", checkpoint},
+                                 {"split", config.split},
+                                 {"images", record.images},
+                                 {"top1_count", record.top1_count},
+                                 {fmt::format("top{}_count", record.k), record.topk_count},
+                                 {"top1", record.top1()},
+                                 {fmt::format("top{}", record.k), record.topk()},
+                                 {"loss", record.loss},
+                                 {"seconds", record.seconds}};
+  log::info("{}", result.dump());
+  if (config.output_folder.empty()) return;
+  const std::string path = config.output_folder + "/result.json";
+  std::ofstream file(path);
+  file << result.dump(2) << std::endl;
+  if (!file) fail(Exit::usage, "cannot write '{}' (disk full or not writable); choose another --output-dir", path);
+}
+
+}  // namespace
+
+Exit evaluate(Communicator& communicator, const EvaluateConfig& config) {
+  const int ranks = communicator.size(), rank = communicator.rank();
+  std::string path;
+  TrainConfig trained;
+  DataConfig data;
+  DatasetInfo info;
+  std::unique_ptr<Dataset> samples;
+  Exit code = communicator.together("opening checkpoint and data set", [&] {
+    path = checkpoint_file(config.checkpoint);
+    const CheckpointMeta meta = load_checkpoint_meta(path);
+    trained = parse_ini(meta.texts.at("configuration"), path);
+    data = data_of(config, trained);
+    info = open_split(data, config.split);
+  });
+  if (code != Exit::ok) return code;
+  communicator.require_equal(fmt::format("{} {:016x}", path, info.digest), "checkpoint and data set");
+  const Range share = EvaluationBatches::share(info.samples, ranks, rank);
+  const Index largest = EvaluationBatches::share(info.samples, ranks, 0).count;
+  code = communicator.together("loading the samples", [&] { samples = load_split(data, info, share); });
+  if (code != Exit::ok) return code;
+
+  const AugmentSpec augment = augment_spec(data, info, trained.seed, Use::evaluation);
+  const EngineSpec spec{.device = config.device,
+                        .input = input_spec(data, info),
+                        .height = augment.height,
+                        .width = augment.width,
+                        .eval_size = std::min(config.batch, largest),
+                        .topk = static_cast<int>(std::min<Index>(config.topk, info.classes))};
+  std::unique_ptr<Engine> engine;
+  code = make_engine(
+      communicator, [&] { return build_graph(graph_spec(trained.model, data, info)); }, spec, engine);
+  if (code != Exit::ok) return code;
+  auto collectives = make_mpi_collectives(communicator, engine->backend(), {.max_count = engine->layout().count()});
+  const ParameterSet set{engine->backend().allocate(engine->layout().count()), engine->layout().count()};
+  code = communicator.together("loading the weights", [&] {
+    const Checkpoint loaded =
+        load_checkpoint(path, engine->plan(), engine->layout(), {.weights_only = true, .shards = false});
+    engine->upload(set, loaded.set.block, *collectives);
+  });
+  if (code != Exit::ok) return code;
+
+  Evaluator evaluator(*engine, *collectives, communicator, *samples, augment, spec.eval_size,
+                      config.data.limit_val_batches, spec.topk);
+  Confusion confusion(info.classes);
+  const bool files = !config.output_folder.empty();
+  const ValidationRecord record = evaluator.run(
+      set, files ? Evaluator::Observer([&](auto batch, const float* logits) { confusion.add(batch, logits); })
+                 : Evaluator::Observer());
+  if (files) confusion.sum(communicator);
+  code = communicator.together("writing the result", [&] {
+    if (rank != 0) return;
+    if (files) {
+      std::error_code reason;
+      std::filesystem::create_directories(config.output_folder, reason);
+      if (reason)
+        fail(Exit::usage, "cannot make '{}' ({}); choose a writable --output-dir", config.output_folder,
+             reason.message());
+      confusion.write(config.output_folder, info.class_names);
+    }
+    write_result(config, path, record);
+  });
+  return code;
+}
+
+}  // namespace convoy

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "comm/communicator.hpp"
+#include "data/dataset.hpp"
+#include "data/evaluation.hpp"
+#include "metrics/metrics.hpp"
+#include "train/engine.hpp"
+
+namespace convoy {
+
+/// Exact evaluation: every rank takes a contiguous share of the split, the last batch is masked, counts are summed as
+/// integers, so that they don't depend on the number of ranks.
+class Evaluator {
+ public:
+  /// `dataset` holds this rank's share (EvaluationBatches::share) and outlives the evaluator.
+  Evaluator(Engine& engine, Collectives& collectives, Communicator& communicator, const Dataset& dataset,
+            const AugmentSpec& augment, Index batch, Index limit_batches, int topk);
+
+  /// Told of each batch's valid samples: labels and logits [count][classes] in host memory.
+  using Observer = std::function<void(std::span<const SampleSpec>, const float* logits)>;
+
+  /// Collective. Epoch and step of the record are the caller's.
+  ValidationRecord run(const ParameterSet& set, const Observer& observe = {});
+
+ private:
+  Engine& engine_;
+  Collectives& collectives_;
+  Communicator& communicator_;
+  const Dataset& dataset_;
+  EvaluationBatches batches_;
+  Index limit_batches_;
+  int topk_;
+  std::vector<float> logits_;
+};
+
+}  // namespace convoy

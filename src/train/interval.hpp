@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the time of the steps goes, and what they learned, summed until the next line of the log.
+#pragma once
+#include <chrono>
+
+#include "backend/backend.hpp"
+#include "comm/communicator.hpp"
+#include "metrics/metrics.hpp"
+
+namespace convoy {
+
+using Clock = std::chrono::steady_clock;
+inline double seconds_between(Clock::time_point from, Clock::time_point to) {
+  return std::chrono::duration<double>(to - from).count();
+}
+
+class Interval {
+ public:
+  void add(const Counters& counters) {
+    loss_ += counters.loss;
+    top1_ += counters.top1;
+    topk_ += counters.topk;
+    samples_ += counters.samples;
+  }
+  /// Of one step; the rest of its seconds is `other`.
+  void add_step(double seconds, double data, double compute, double comm) {
+    ++steps_;
+    seconds_ += seconds;
+    data_ += data;
+    compute_ += compute;
+    comm_ += comm;
+  }
+  Index steps() const { return steps_; }
+
+  /// Collective. The job's record: sums over ranks, times are means over ranks. Starts the next interval.
+  StepRecord reduce(Communicator& communicator);
+
+ private:
+  double loss_ = 0, seconds_ = 0, data_ = 0, compute_ = 0, comm_ = 0;
+  Index top1_ = 0, topk_ = 0, samples_ = 0, steps_ = 0;
+};
+
+}  // namespace convoy

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/job.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace convoy {
+
+Index used_samples(const DataConfig& config, Index samples) {
+  return std::max<Index>(1, static_cast<Index>(std::llround(config.train_fraction * static_cast<double>(samples))));
+}
+
+ScheduleSpec schedule_of(const TrainConfig& config, double peak_rate) {
+  ScheduleSpec spec = config.optimiser.schedule;
+  spec.rate = peak_rate;
+  spec.epochs = config.epochs;
+  for (const auto& phase : config.phases) spec.phases.push_back(phase.rate);
+  return spec;
+}
+
+Job plan_job(const TrainConfig& config, Index train_samples, int ranks, int rank, int replicas) {
+  Job job;
+  job.ranks = ranks;
+  job.rank = rank;
+  job.replicas = replicas > 0 ? replicas : ranks * config.sync.grad_accum_steps;
+  job.run = deal_replicas(job.replicas, ranks, rank);
+  job.turns = deal_replicas(job.replicas, ranks, 0).count;
+  Index batch = config.batch;
+  if (config.global_batch > 0) {
+    const Index whole = batch * job.replicas;
+    if (config.batch_given && whole != config.global_batch) {
+      fail(Exit::usage,
+           "--batch-size {} on {} replicas makes {} images a step, but --global-batch is {}; give one of them, or make "
+           "them agree",
+           batch, job.replicas, whole, config.global_batch);
+    }
+    if (config.global_batch % job.replicas != 0) {
+      fail(Exit::usage, "--global-batch {} can't be dealt evenly to {} replicas; choose a multiple",
+           config.global_batch, job.replicas);
+    }
+    batch = config.global_batch / job.replicas;
+  }
+  if (config.sync.sync_bn && (config.sync.mode != SyncMode::gradients || job.replicas != ranks)) {
+    fail(Exit::usage,
+         "--sync-bn needs --sync gradients and one replica a rank (this job has {} replicas on {} ranks); drop "
+         "--sync-bn "
+         "or change --sync, --replicas, --grad-accum-steps",
+         job.replicas, ranks);
+  }
+  const Index samples = used_samples(config.data, train_samples);
+  if (samples < job.replicas) {
+    fail(Exit::usage,
+         "{} replicas share {} training images: some would never see one; start fewer ranks, or lower --replicas or "
+         "--grad-accum-steps",
+         job.replicas, samples);
+  }
+  job.order = {.samples = samples,
+               .replicas = job.replicas,
+               .batch = batch,
+               .seed = config.seed,
+               .shuffle = config.data.shuffle,
+               .mode = config.data.epoch_mode,
+               .shuffled = true};
+  job.global_batch = batch * job.replicas;
+  job.steps_per_epoch = EpochOrder(job.order, 0, job.run.first, job.run.count).steps();
+  if (config.data.limit_train_batches > 0) {
+    job.steps_per_epoch = std::min(job.steps_per_epoch, config.data.limit_train_batches);
+  }
+  job.peak_rate =
+      scaled_rate(config.optimiser.rate, config.optimiser.scaling, job.global_batch, config.optimiser.base_batch);
+  job.total_steps = static_cast<Index>(std::llround(config.epochs * static_cast<double>(job.steps_per_epoch)));
+  return job;
+}
+
+std::string describe(const Job& job, const TrainConfig& config) {
+  const char* rule = config.optimiser.scaling == Scaling::linear ? "linear"
+                     : config.optimiser.scaling == Scaling::sqrt ? "sqrt"
+                                                                 : "none";
+  const std::string sync = config.sync.mode == SyncMode::gradients
+                               ? std::string("gradients")
+                               : fmt::format("weights every {} steps", config.sync.local_steps);
+  return fmt::format(
+      "{} ranks, {} replicas, batch {} a replica, global batch {}; sync {}; rate {} (scaling {}: peak {}); {} steps an "
+      "epoch, {} in all",
+      job.ranks, job.replicas, job.order.batch, job.global_batch, sync, config.optimiser.rate, rule, job.peak_rate,
+      job.steps_per_epoch, job.total_steps);
+}
+
+}  // namespace convoy

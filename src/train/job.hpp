@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// The shape of a job: how many replicas, on how many ranks, with which batch, in which order.
+#pragma once
+#include "comm/communicator.hpp"
+#include "config/config.hpp"
+#include "core/replicas.hpp"
+#include "data/order.hpp"
+
+namespace convoy {
+
+struct Job {
+  int ranks = 1, rank = 0;
+  int replicas = 1;  ///< W
+  ReplicaRun run;    ///< this rank's replicas
+  int turns = 1;     ///< replicas of the rank with most: every rank walks the stages this often a step
+  OrderSpec order;
+  Index steps_per_epoch = 0;
+  Index global_batch = 0;
+  double peak_rate = 0;  ///< after scaling
+  Index total_steps = 0;
+
+  /// The replica of a turn; -1 where this rank has none.
+  int replica(int turn) const { return turn < run.count ? run.first + turn : -1; }
+};
+
+/// Throws Error(usage) where configuration, data and ranks don't fit each other. `replicas`: 0 = ranks *
+/// grad-accum-steps.
+Job plan_job(const TrainConfig& config, Index train_samples, int ranks, int rank, int replicas);
+
+/// One line: ranks, replicas, batch, global batch, rates and the scaling rule, steps.
+std::string describe(const Job& job, const TrainConfig& config);
+
+/// The samples that --train-fraction leaves.
+Index used_samples(const DataConfig& config, Index samples);
+
+ScheduleSpec schedule_of(const TrainConfig& config, double peak_rate);
+
+}  // namespace convoy

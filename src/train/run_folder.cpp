@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/run_folder.hpp"
+
+#include <ctime>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "backend/factory.hpp"
+#include "config/print.hpp"
+#include "core/log.hpp"
+#include "core/version.hpp"
+#include "io/hdf5.hpp"
+
+namespace convoy {
+namespace {
+
+std::string default_folder(const TrainConfig& config) {
+  char stamp[32];
+  const std::time_t now = std::time(nullptr);
+  std::tm local{};
+  localtime_r(&now, &local);
+  std::strftime(stamp, sizeof stamp, "%Y%m%d-%H%M%S", &local);
+  const std::string name = config.output.name.empty() ? config.model.model : config.output.name;
+  return fmt::format("runs/{}-{}", name, stamp);
+}
+
+void make_folder(const std::string& path, const char* option) {
+  std::error_code reason;
+  std::filesystem::create_directories(path, reason);
+  if (reason) fail(Exit::usage, "cannot make '{}' ({}); choose a writable {}", path, reason.message(), option);
+}
+
+void write_text(const std::filesystem::path& path, const std::string& text) {
+  std::ofstream file(path);
+  file << text << std::flush;
+  if (!file)
+    fail(Exit::usage, "cannot write '{}' (disk full or not writable); choose another --output-dir", path.string());
+}
+
+}  // namespace
+
+void make_run_folder(Communicator& communicator, TrainConfig& config) {
+  if (config.output.folder.empty() && config.checkpoint.resume == "auto" && config.checkpoint.folder.empty()) {
+    fail(Exit::usage,
+         "--resume auto needs --output-dir (or --checkpoint-dir): it looks there for the newest checkpoint");
+  }
+  if (config.output.folder.empty()) config.output.folder = default_folder(config);
+  communicator.broadcast(config.output.folder, "name of the run directory");
+  if (config.checkpoint.folder.empty()) config.checkpoint.folder = config.output.folder + "/checkpoints";
+  std::string problem;
+  if (communicator.rank() == 0) {
+    try {
+      make_folder(config.output.folder, "--output-dir");
+      if (config.checkpoint.save) make_folder(config.checkpoint.folder, "--checkpoint-dir");
+      log::also_to_file(config.output.folder + "/log.txt");
+    } catch (const Error& e) {
+      problem = e.what();
+    }
+  }
+  communicator.broadcast(problem, "state of the run directory");
+  if (!problem.empty()) fail(Exit::usage, "{}", problem);
+}
+
+void describe_run(const Communicator& communicator, const TrainConfig& config, const std::string& device) {
+  if (communicator.rank() != 0) return;
+  const std::filesystem::path folder(config.output.folder);
+  write_text(folder / "config.cfg", to_ini(config));
+  write_text(folder / "command.txt", config.command_line + "\n");
+  const nlohmann::json environment = {
+      {"build", build_id()}, {"mpi", mpi_version()}, {"hdf5", hdf5_version()},       {"backends", backend_versions()},
+      {"device", device},    {"seed", config.seed},  {"ranks", communicator.size()}, {"hosts", communicator.hosts()}};
+  write_text(folder / "environment.json", environment.dump(2) + "\n");
+}
+
+}  // namespace convoy

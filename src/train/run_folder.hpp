@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <string>
+
+#include "comm/communicator.hpp"
+#include "config/config.hpp"
+
+namespace convoy {
+
+/// Collective. Makes the run directory and its checkpoints folder (rank 0) and agrees on their names: --output-dir, or
+/// runs/NAME-TIME. Throws Error(usage) on all ranks where it can't be written.
+void make_run_folder(Communicator& communicator, TrainConfig& config);
+
+/// Rank 0: config.cfg, command.txt and environment.json (hosts, versions, build, seed): what it takes to repeat the
+/// run.
+void describe_run(const Communicator& communicator, const TrainConfig& config, const std::string& device);
+
+}  // namespace convoy

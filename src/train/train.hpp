@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "comm/communicator.hpp"
+#include "config/config.hpp"
+
+namespace convoy {
+
+/// Collective. The whole of `convoy train`: set-up, epochs, evaluation, checkpoints. Returns the code all ranks leave
+/// with; throws where only this rank failed.
+Exit train(Communicator& communicator, const TrainConfig& config);
+
+/// Collective. The whole of `convoy evaluate`: exact over ranks, integers identical for any number of them.
+Exit evaluate(Communicator& communicator, const EvaluateConfig& config);
+
+}  // namespace convoy

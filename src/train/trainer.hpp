@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <memory>
+
+#include "comm/communicator.hpp"
+#include "config/config.hpp"
+#include "data/loader.hpp"
+#include "metrics/metrics.hpp"
+#include "optim/schedule.hpp"
+#include "sync/sync.hpp"
+#include "train/checkpointing.hpp"
+#include "train/engine.hpp"
+#include "train/evaluator.hpp"
+#include "train/interval.hpp"
+#include "train/job.hpp"
+
+namespace convoy {
+
+/// The loop: the loader feeds, the program launches, sync submits, comm moves; evaluation, checkpoints and the log
+/// between.
+class Trainer {
+ public:
+  struct Parts {
+    Communicator& communicator;
+    Collectives& collectives;
+    Engine& engine;
+    Sync& sync;
+    Loader& loader;
+    Evaluator* evaluator;  ///< null: no validation split, or --skip-eval
+    Metrics* metrics;      ///< rank 0 only; null elsewhere
+    Checkpointing& checkpointing;
+  };
+
+  Trainer(const Parts& parts, const TrainConfig& config, const Job& job, const Schedule& schedule);
+
+  /// Collective. From `position` to the end of this job's share. ok, or stopped after a checkpoint.
+  Exit run(Position position);
+
+ private:
+  enum class Wish : int { none = 0, save = 1, stop = 2 };
+
+  void step();
+  void turn(int replica);
+  void check_finite(const Counters& counters) const;
+  void check_weights();
+  void monitor();
+  void log_interval(bool end_of_epoch);
+  void end_epoch();
+  void validate();
+  void save_where_due(Wish agreed);
+  std::string where() const;
+
+  Parts at_;
+  const TrainConfig& config_;
+  const Job& job_;
+  const Schedule& schedule_;
+  Position position_;
+  const EpochOrder* order_ = nullptr;
+  Interval interval_, epoch_;
+  EpochRecord epoch_record_;
+  Index validated_at_ = -1;
+  double images_per_second_ = 0, launch_seconds_ = 0;
+  bool target_reached_ = false;
+};
+
+}  // namespace convoy
