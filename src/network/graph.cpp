@@ -8,10 +8,11 @@
 namespace convoy {
 namespace {
 
-/// Output shape of one node. `in`: shapes of its inputs.
+/// Output shape of one node, by operation.
 class ShapeRule {
  public:
-  ShapeRule(const Node& node, std::vector<Shape> in, Shape image) : node_(node), in_(std::move(in)), image_(image) {}
+  ShapeRule(const Node& node, std::vector<Shape> in, Shape image, Index classes)
+      : node_(node), in_(std::move(in)), image_(image), classes_(classes) {}
 
   Shape operator()(const Input& input) const { return {input.channels, image_.h, image_.w}; }
   Shape operator()(const Convolution& convolution) const {
@@ -43,10 +44,15 @@ class ShapeRule {
     return in_[0];
   }
   Shape operator()(const Flatten&) const { return {from().count()}; }
-  Shape operator()(const Loss&) const { return {1}; }
+  Shape operator()(const Loss&) const {
+    if (from().count() != classes_)
+      fail(Exit::usage, "node '{}' gets {} logits for {} classes (graph built wrongly)", node_.name, from().count(),
+           classes_);
+    return {1};
+  }
 
  private:
-  const Shape& from() const { return in_[0]; }
+  const Shape& from() const { return in_.at(0); }
 
   /// Positions of a window along one side.
   template <class Window>
@@ -62,6 +68,7 @@ class ShapeRule {
   const Node& node_;
   std::vector<Shape> in_;
   Shape image_;
+  Index classes_;
 };
 
 }  // namespace
@@ -73,7 +80,8 @@ std::vector<Shape> infer_shapes(const Graph& graph, Index height, Index width) {
   for (const Node& node : graph.nodes) {
     std::vector<Shape> in;
     for (const NodeId from : node.inputs) in.push_back(shapes.at(static_cast<std::size_t>(from)));
-    shapes.push_back(std::visit(ShapeRule(node, std::move(in), Shape{0, height, width}), node.attributes));
+    shapes.push_back(
+        std::visit(ShapeRule(node, std::move(in), Shape{0, height, width}, graph.classes), node.attributes));
   }
   return shapes;
 }

@@ -111,7 +111,8 @@ struct Shape {
   bool operator==(const Shape&) const = default;
 };
 
-/// Output shape of every node for images of height x width. Throws Error(usage) naming the node where sizes don't fit.
+/// Output shape of every node for images of height x width; of the loss: 1. Throws Error(usage) naming the node where
+/// sizes don't fit. Whether the graph is one at all, make_plan() checks.
 std::vector<Shape> infer_shapes(const Graph& graph, Index height, Index width);
 
 /// The operation with all its attributes, on one line: `convolution 64 -> 128, 3x3, stride 2, pad 1, groups 1`.

@@ -17,7 +17,7 @@ struct Expected {
 /// What an operation reads and owns.
 struct Contract {
   std::size_t inputs = 1;
-  std::vector<Expected> parameters = {};
+  std::vector<Expected> parameters;
   bool possible = true;  ///< attributes make sense
 };
 
@@ -35,7 +35,8 @@ struct ContractOf {
     return {.parameters = {{Kind::norm_scale, {norm.channels}}, {Kind::norm_shift, {norm.channels}}},
             .possible = norm.channels > 0 && norm.momentum >= 0 && norm.momentum <= 1 && norm.epsilon > 0};
   }
-  Contract operator()(const Activation&) const { return {}; }
+  // With a negative slope the output's sign would no longer be the input's, by which backends choose the slope.
+  Contract operator()(const Activation& activation) const { return {.possible = activation.slope >= 0}; }
   Contract operator()(const Pool& pool) const {
     // More padding than half a window would make windows of padding only.
     return {.possible = pool.kernel > 0 && pool.stride > 0 && pool.pad >= 0 && 2 * pool.pad <= pool.kernel};

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+// Names, variants and initialisers of all models; residual_test.cpp has the structure of residual blocks.
+#include "network/models.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "network/plan.hpp"
+#include "unit/network/expect_error.hpp"
+
+namespace convoy {
+namespace {
+
+using Fill = Initialiser::Fill;
+
+std::map<std::string, ParameterSpec> parameters_of(const Graph& graph) {
+  std::map<std::string, ParameterSpec> parameters;
+  for (const Node& node : graph.nodes)
+    for (const ParameterSpec& parameter : node.parameters) parameters[parameter.name] = parameter;
+  return parameters;
+}
+
+TEST(Models, EveryListedNameBuildsAValidPlan) {
+  for (const std::string& name : model_names()) {
+    const Graph graph = build_graph({.model = name, .classes = 7, .image_size = 32});
+    EXPECT_EQ(graph.model.rfind(name, 0), 0U) << graph.model;
+    EXPECT_EQ(infer_shapes(graph, 32, 32).at(static_cast<std::size_t>(graph.logits())).c, 7) << name;
+    EXPECT_NO_THROW(make_plan(graph, {})) << name;
+  }
+}
+
+TEST(Models, FullNameTellsVersionAndStem) {
+  EXPECT_EQ(build_graph({.model = "resnet50"}).model, "resnet50 v1.5");
+  EXPECT_EQ(build_graph({.model = "resnet18"}).model, "resnet18 v1");
+  EXPECT_EQ(build_graph({.model = "resnet18", .version = "v2", .stem = "small"}).model, "resnet18 v2 (small stem)");
+  EXPECT_EQ(build_graph({.model = "resnet20"}).model, "resnet20 v1");
+  EXPECT_EQ(build_graph({.model = "resnet164"}).model, "resnet164 v2");
+}
+
+TEST(Models, Resnet18HasTorchvisionsKeys) {
+  // The keys of torchvision's resnet18 state dict, without running statistics and counters.
+  const std::vector<std::pair<std::string, std::vector<Index>>> keys{{"conv1.weight", {64, 3, 7, 7}},
+                                                                     {"bn1.weight", {64}},
+                                                                     {"bn1.bias", {64}},
+                                                                     {"layer1.0.conv1.weight", {64, 64, 3, 3}},
+                                                                     {"layer1.0.bn1.weight", {64}},
+                                                                     {"layer1.0.bn1.bias", {64}},
+                                                                     {"layer1.0.conv2.weight", {64, 64, 3, 3}},
+                                                                     {"layer1.0.bn2.weight", {64}},
+                                                                     {"layer1.0.bn2.bias", {64}},
+                                                                     {"layer1.1.conv1.weight", {64, 64, 3, 3}},
+                                                                     {"layer1.1.bn1.weight", {64}},
+                                                                     {"layer1.1.bn1.bias", {64}},
+                                                                     {"layer1.1.conv2.weight", {64, 64, 3, 3}},
+                                                                     {"layer1.1.bn2.weight", {64}},
+                                                                     {"layer1.1.bn2.bias", {64}},
+                                                                     {"layer2.0.conv1.weight", {128, 64, 3, 3}},
+                                                                     {"layer2.0.bn1.weight", {128}},
+                                                                     {"layer2.0.bn1.bias", {128}},
+                                                                     {"layer2.0.conv2.weight", {128, 128, 3, 3}},
+                                                                     {"layer2.0.bn2.weight", {128}},
+                                                                     {"layer2.0.bn2.bias", {128}},
+                                                                     {"layer2.0.downsample.0.weight", {128, 64, 1, 1}},
+                                                                     {"layer2.0.downsample.1.weight", {128}},
+                                                                     {"layer2.0.downsample.1.bias", {128}},
+                                                                     {"layer2.1.conv1.weight", {128, 128, 3, 3}},
+                                                                     {"layer2.1.bn1.weight", {128}},
+                                                                     {"layer2.1.bn1.bias", {128}},
+                                                                     {"layer2.1.conv2.weight", {128, 128, 3, 3}},
+                                                                     {"layer2.1.bn2.weight", {128}},
+                                                                     {"layer2.1.bn2.bias", {128}},
+                                                                     {"layer3.0.conv1.weight", {256, 128, 3, 3}},
+                                                                     {"layer3.0.bn1.weight", {256}},
+                                                                     {"layer3.0.bn1.bias", {256}},
+                                                                     {"layer3.0.conv2.weight", {256, 256, 3, 3}},
+                                                                     {"layer3.0.bn2.weight", {256}},
+                                                                     {"layer3.0.bn2.bias", {256}},
+                                                                     {"layer3.0.downsample.0.weight", {256, 128, 1, 1}},
+                                                                     {"layer3.0.downsample.1.weight", {256}},
+                                                                     {"layer3.0.downsample.1.bias", {256}},
+                                                                     {"layer3.1.conv1.weight", {256, 256, 3, 3}},
+                                                                     {"layer3.1.bn1.weight", {256}},
+                                                                     {"layer3.1.bn1.bias", {256}},
+                                                                     {"layer3.1.conv2.weight", {256, 256, 3, 3}},
+                                                                     {"layer3.1.bn2.weight", {256}},
+                                                                     {"layer3.1.bn2.bias", {256}},
+                                                                     {"layer4.0.conv1.weight", {512, 256, 3, 3}},
+                                                                     {"layer4.0.bn1.weight", {512}},
+                                                                     {"layer4.0.bn1.bias", {512}},
+                                                                     {"layer4.0.conv2.weight", {512, 512, 3, 3}},
+                                                                     {"layer4.0.bn2.weight", {512}},
+                                                                     {"layer4.0.bn2.bias", {512}},
+                                                                     {"layer4.0.downsample.0.weight", {512, 256, 1, 1}},
+                                                                     {"layer4.0.downsample.1.weight", {512}},
+                                                                     {"layer4.0.downsample.1.bias", {512}},
+                                                                     {"layer4.1.conv1.weight", {512, 512, 3, 3}},
+                                                                     {"layer4.1.bn1.weight", {512}},
+                                                                     {"layer4.1.bn1.bias", {512}},
+                                                                     {"layer4.1.conv2.weight", {512, 512, 3, 3}},
+                                                                     {"layer4.1.bn2.weight", {512}},
+                                                                     {"layer4.1.bn2.bias", {512}},
+                                                                     {"fc.weight", {1000, 512}},
+                                                                     {"fc.bias", {1000}}};
+  std::size_t at = 0;
+  for (const Node& node : build_graph({.model = "resnet18"}).nodes)
+    for (const ParameterSpec& parameter : node.parameters) {
+      ASSERT_LT(at, keys.size());
+      EXPECT_EQ(parameter.name, keys[at].first);
+      EXPECT_EQ(parameter.shape, keys[at].second) << parameter.name;
+      ++at;
+    }
+  EXPECT_EQ(at, keys.size());
+}
+
+TEST(Models, DefaultInitialisersFollowTorchvision) {
+  const auto resnet = parameters_of(build_graph({.model = "resnet50"}));
+  EXPECT_EQ(resnet.at("layer3.4.conv2.weight").initialiser.fill, Fill::he_fan_out_normal);
+  EXPECT_EQ(resnet.at("bn1.weight").initialiser.fill, Fill::ones);
+  EXPECT_EQ(resnet.at("bn1.bias").initialiser.fill, Fill::zeros);
+  EXPECT_EQ(resnet.at("fc.weight").initialiser.fill, Fill::uniform);
+  EXPECT_FLOAT_EQ(resnet.at("fc.weight").initialiser.value, 1 / std::sqrt(2048.0F));
+  EXPECT_EQ(resnet.at("fc.bias").initialiser.fill, Fill::zeros);
+  EXPECT_EQ(parameters_of(build_graph({.model = "lenet"})).at("fc1.weight").initialiser.fill, Fill::xavier_uniform);
+  EXPECT_EQ(parameters_of(build_graph({.model = "mlp"})).at("fc1.weight").initialiser.fill, Fill::he_fan_in_normal);
+}
+
+TEST(Models, InitialiserOptionChangesFiltersOnly) {
+  for (const auto& [name, fill] : {std::pair<std::string, Fill>{"xavier", Fill::xavier_uniform},
+                                   {"normal", Fill::normal},
+                                   {"truncated_normal", Fill::truncated_normal},
+                                   {"uniform", Fill::uniform}})
+    for (const auto& [key, parameter] :
+         parameters_of(build_graph({.model = "resnet18", .initialiser = name, .initialiser_std = 0.25F}))) {
+      if (parameter.kind != Kind::filter) continue;
+      EXPECT_EQ(parameter.initialiser.fill, fill) << key;
+      if (name != "xavier") {
+        EXPECT_EQ(parameter.initialiser.value, 0.25F) << key;
+      }
+    }
+  const auto he = parameters_of(build_graph({.model = "resnet18", .initialiser = "he"}));
+  EXPECT_EQ(he.at("fc.weight").initialiser.fill, Fill::he_fan_in_normal);
+  EXPECT_EQ(he.at("bn1.weight").initialiser.fill, Fill::ones);
+}
+
+TEST(Models, OptionsReachTheNodes) {
+  const Graph graph = build_graph({.model = "resnet20",
+                                   .activation = "leaky_relu",
+                                   .leaky_slope = 0.2F,
+                                   .norm_momentum = 0.05F,
+                                   .norm_epsilon = 1e-3F,
+                                   .label_smoothing = 0.1F});
+  for (const Node& node : graph.nodes) {
+    if (const auto* activation = as<Activation>(node)) {
+      EXPECT_EQ(activation->curve, Curve::leaky_relu);
+      EXPECT_EQ(activation->slope, 0.2F);
+    }
+    if (const auto* norm = as<BatchNorm>(node)) {
+      EXPECT_EQ(norm->momentum, 0.05F);
+      EXPECT_EQ(norm->epsilon, 1e-3F);
+    }
+  }
+  EXPECT_EQ(as<Loss>(graph.nodes.back())->label_smoothing, 0.1F);
+}
+
+TEST(Models, LenetCanBeSmooth) {
+  const auto count = [](const Graph& graph, auto wanted) {
+    return std::count_if(graph.nodes.begin(), graph.nodes.end(), wanted);
+  };
+  const auto is_tanh = [](const Node& n) { return as<Activation>(n) && as<Activation>(n)->curve == Curve::tanh; };
+  const auto is_max = [](const Node& n) { return as<Pool>(n) && as<Pool>(n)->mode == Pool::Mode::max; };
+  const auto is_average = [](const Node& n) { return as<Pool>(n) && as<Pool>(n)->mode == Pool::Mode::average; };
+  const Graph standard = build_graph({.model = "lenet"}),
+              smooth = build_graph({.model = "lenet", .pooling = "average"});
+  EXPECT_EQ(count(standard, is_max), 2);
+  EXPECT_EQ(count(smooth, is_max), 0);
+  EXPECT_EQ(count(smooth, is_average), 2);
+  EXPECT_EQ(count(smooth, is_tanh), 3);
+  EXPECT_EQ(count(build_graph({.model = "lenet", .activation = "relu"}), is_tanh), 0);
+}
+
+TEST(Models, MlpTakesAnyHiddenLayers) {
+  const auto deep = parameters_of(build_graph({.model = "mlp", .classes = 10, .image_size = 4, .hidden = {9, 5}}));
+  EXPECT_EQ(deep.at("fc1.weight").shape, (std::vector<Index>{9, 48}));
+  EXPECT_EQ(deep.at("fc2.weight").shape, (std::vector<Index>{5, 9}));
+  EXPECT_EQ(deep.at("fc3.weight").shape, (std::vector<Index>{10, 5}));
+  const auto linear = parameters_of(build_graph({.model = "mlp", .classes = 10, .image_size = 4, .hidden = {}}));
+  EXPECT_EQ(linear.at("fc1.weight").shape, (std::vector<Index>{10, 48}));
+  EXPECT_EQ(linear.size(), 2U);
+}
+
+TEST(Models, UnknownNamesSuggestTheNearest) {
+  expect_usage_error([] { build_graph({.model = "resnet-50"}); }, {"'resnet-50'", "did you mean 'resnet50'"});
+  expect_usage_error([] { build_graph({.model = "lenett"}); }, {"did you mean 'lenet'"});
+  expect_usage_error([] { build_graph({.model = "vgg16"}); }, {"'vgg16'", "mlp, lenet, resnet18"});
+  for (const char* impossible : {"resnet", "resnet19", "resnet2", "resnet20x", "resnet18_cifar", "resnet50_bottleneck",
+                                 "resnet-20", "resnet99999999999"})
+    expect_usage_error([&] { build_graph({.model = impossible}); }, {"unknown model", impossible});
+}
+
+TEST(Models, VariantsThatAModelLacksAreErrors) {
+  expect_usage_error([] { build_graph({.model = "resnet50", .version = "v3"}); }, {"resnet50", "'v3'", "v1.5"});
+  expect_usage_error([] { build_graph({.model = "resnet18", .version = "v1.5"}); }, {"resnet18", "v1.5"});
+  expect_usage_error([] { build_graph({.model = "resnet20", .version = "v1.5"}); }, {"resnet20", "'v1.5'"});
+  expect_usage_error([] { build_graph({.model = "resnet20", .stem = "imagenet"}); }, {"resnet20", "'imagenet'"});
+  expect_usage_error([] { build_graph({.model = "resnet50", .stem = "big"}); }, {"'big'", "imagenet or small"});
+  expect_usage_error([] { build_graph({.model = "resnet50", .pooling = "max"}); }, {"resnet50", "pooling"});
+  expect_usage_error([] { build_graph({.model = "resnet20", .pooling = "max"}); }, {"resnet20", "pooling"});
+  expect_usage_error([] { build_graph({.model = "lenet", .version = "v2"}); }, {"lenet", "version"});
+  expect_usage_error([] { build_graph({.model = "mlp", .zero_init_residual = true}); }, {"mlp", "residual"});
+  expect_usage_error([] { build_graph({.model = "lenet", .pooling = "median"}); }, {"'median'", "max or average"});
+  expect_usage_error([] { build_graph({.activation = "gelu"}); }, {"'gelu'", "leaky_relu"});
+  expect_usage_error([] { build_graph({.initialiser = "ones"}); }, {"'ones'", "xavier"});
+  expect_usage_error([] { build_graph({.model = "mlp", .hidden = {4, 0}}); }, {"hidden layer 2"});
+  expect_usage_error([] { build_graph({.classes = 0}); }, {"0 classes"});
+  expect_usage_error([] { build_graph({.label_smoothing = 1}); }, {"label smoothing 1"});
+}
+
+}  // namespace
+}  // namespace convoy
