@@ -13,6 +13,10 @@
 namespace convoy {
 namespace {
 
+// A file that could not be closed (a full disk) stays half open inside HDF5 1.10, whose exit handler then crashes on it. All
+// our files are closed by their owners, so the handler has nothing to do. Must precede every other call of HDF5.
+[[maybe_unused]] const herr_t no_exit_handler = H5dont_atexit();
+
 hid_t memory_type(Element element) {
   switch (element) {
     case Element::u8: return H5T_NATIVE_UINT8;

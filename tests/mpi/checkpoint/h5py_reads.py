@@ -47,7 +47,7 @@ with tempfile.TemporaryDirectory() as folder:
         assert meta["model"] == "small" and meta["replicas"] == 3
         assert [s["file"] for s in meta["shards"]] == [f"last.shard-{r:04}.h5" for r in range(3)]
         assert [s["samples_since_average"] for s in meta["shards"]] == [1, 1, 1]
-        for name, shape in [("conv1.weight", (5, 3, 3, 3)), ("bn1.weight", (5,)), ("fc.weight", (5000, 5))]:
+        for name, shape in [("conv1.weight", (5, 3, 3, 3)), ("bn1.weight", (5,)), ("fc.weight", (1000, 5))]:
             stored = file["parameters"][name]
             assert stored.dtype == np.float32 and stored.shape == shape, (name, stored)
             assert np.array_equal(stored[...], formula("value " + name, 100, shape)), name
@@ -58,4 +58,4 @@ with tempfile.TemporaryDirectory() as folder:
 
     with h5py.File(f"{folder}/last.shard-0002.h5", "r") as file:
         assert json.loads(file.attrs["meta"])["replica"] == 2
-        assert np.array_equal(file["parameters/fc.bias"][...], formula("value fc.bias", 103, (5000,)))
+        assert np.array_equal(file["parameters/fc.bias"][...], formula("value fc.bias", 103, (1000,)))

@@ -52,7 +52,7 @@ void save(Communicator& communicator, const std::string& folder, const SmallPlan
 void run(Session& session, const std::string& folder, Index steps) {
   Communicator communicator(session, {});
   const ReplicaRun own = deal_replicas(replicas, communicator.size(), communicator.rank());
-  const SmallPlan small = small_plan(Placing::forward, 1, 5000);
+  const SmallPlan small = small_plan(Placing::forward, 1, 1000);
   const bool speaks = communicator.rank() == 0;
   const Index first = resume(communicator, folder, small, own);
   if (speaks) std::printf("resumed %lld\n", static_cast<long long>(first));
