@@ -14,7 +14,7 @@ namespace convoy {
 struct PartitionInfo {
   std::string path;
   Range samples;  ///< in the global sample space
-  std::uint64_t images_offset = 0;
+  std::uint64_t images_offset = 0, labels_offset = 0, ids_offset = 0, crc_offset = 0;  ///< bytes, in the file
 };
 
 struct DatasetInfo {
@@ -41,6 +41,8 @@ class Dataset {
  public:
   /// Several read threads. Throws Error(data) naming file, partition and sample.
   Dataset(DatasetInfo info, Range range, int threads, OnCorrupt on_corrupt = OnCorrupt::fail);
+  /// Made in memory: synthetic_info's samples of one range.
+  Dataset(const struct SyntheticSpec& spec, DatasetInfo info, Range range);
   const DatasetInfo& info() const { return info_; }
   Range range() const { return range_; }
   /// Contiguous n h w c.
@@ -54,6 +56,8 @@ class Dataset {
   struct Free {
     void operator()(std::uint8_t* p) const;
   };
+  /// 64-byte aligned, on 2 MiB pages where large.
+  static std::unique_ptr<std::uint8_t[], Free> allocate_images(std::size_t bytes);
   DatasetInfo info_;
   Range range_;
   std::unique_ptr<std::uint8_t[], Free> images_;
@@ -70,5 +74,9 @@ struct SyntheticSpec {
 /// One sample, a pure function of (spec.seed, sample): learnable by a small convolutional network, not by a linear model.
 /// Writes height * width * channels bytes, returns the label.
 std::int32_t synthetic_sample(const SyntheticSpec& spec, Index sample, std::uint8_t* image);
+
+/// --synthetic: the description of a data set made in memory. train has spec.samples samples, val a fifth of them after those;
+/// mean and standard deviation are those of the first samples.
+DatasetInfo synthetic_info(const SyntheticSpec& spec, const std::string& split);
 
 }  // namespace convoy

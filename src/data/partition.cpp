@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/partition.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <filesystem>
+#include <span>
+
+#include "core/errors.hpp"
+#include "io/hdf5.hpp"
+#include "io/seal.hpp"
+
+namespace convoy {
+namespace {
+
+std::string advice(const std::string& path) {
+  return fmt::format("run convoy-preprocess verify '{}'", std::filesystem::path(path).parent_path().string());
+}
+
+template <class... Args>
+[[noreturn]] void reject(const Partition& p, fmt::format_string<Args...> text, Args&&... args) {
+  fail(Exit::data, "'{}': {}", p.path, fmt::format(text, std::forward<Args>(args)...));
+}
+
+void expect_shape(const Partition& p, const Hdf5File& file, const char* name, const DatasetShape& expected) {
+  if (!file.exists(name)) reject(p, "dataset '{}' is missing, expected {}", name, expected.text());
+  const DatasetShape found = file.shape(name);
+  if (found != expected) reject(p, "dataset '{}' is {}, expected {}", name, found.text(), expected.text());
+}
+
+Index positive_attribute(const Partition& p, const Hdf5File& file, const char* name) {
+  const Index value = file.integer_attribute(name);
+  if (value <= 0) reject(p, "attribute '{}' is {}, expected a positive number", name, value);
+  return value;
+}
+
+void read_identity(Partition& p, const Hdf5File& file) {
+  const Index version = file.integer_attribute("format_version");
+  if (version != format_version) {
+    reject(p, "attribute 'format_version' is {}, this program reads {}", version, format_version);
+  }
+  p.encoding = file.text_attribute("encoding");
+  if (p.encoding != "raw") reject(p, "attribute 'encoding' is '{}', this program reads 'raw'", p.encoding);
+  p.split = file.text_attribute("split");
+  p.number = file.integer_attribute("partition");
+  p.partitions = positive_attribute(p, file, "partitions");
+  const std::string name = std::filesystem::path(p.path).filename().string();
+  const std::string expected = partition_file_name(p.split, p.number, p.partitions);
+  // A temporary file has the same name with a suffix.
+  if (name.compare(0, expected.size(), expected) != 0) {
+    reject(p, "the file's attributes make it '{}', was it renamed?", expected);
+  }
+  p.first = file.integer_attribute("first_sample");
+  p.samples = positive_attribute(p, file, "samples");
+  p.split_samples = positive_attribute(p, file, "split_samples");
+  if (p.first < 0 || p.first + p.samples > p.split_samples) {
+    reject(p, "attributes place samples {} to {} in a split of {}", p.first, p.first + p.samples, p.split_samples);
+  }
+  p.seed = file.integer_attribute("seed");
+  p.source = file.text_attribute("source");
+  p.source_digest = file.text_attribute("source_digest");
+  p.parameters = file.text_attribute("parameters");
+}
+
+void read_classes(Partition& p, const Hdf5File& file) {
+  p.classes = positive_attribute(p, file, "classes");
+  p.class_names = file.texts_attribute("class_names");
+  if (static_cast<Index>(p.class_names.size()) != p.classes) {
+    reject(p, "attribute 'class_names' has {} names, expected {}", p.class_names.size(), p.classes);
+  }
+}
+
+void read_shapes(Partition& p, const Hdf5File& file, const Seal& seal) {
+  if (!file.exists(partition_name::images)) reject(p, "dataset '{}' is missing", partition_name::images);
+  const DatasetShape images = file.shape(partition_name::images);
+  const bool plausible = images.element == Element::u8 && images.extent.size() == 4 && images.extent[0] == p.samples &&
+                         std::all_of(images.extent.begin(), images.extent.end(), [](Index n) { return n > 0; }) &&
+                         images.extent[3] <= 4;
+  if (!plausible) {
+    reject(p, "dataset '{}' is {}, expected u8 [{}, height, width, 1 to 4 channels]", partition_name::images,
+           images.text(), p.samples);
+  }
+  p.height = images.extent[1];
+  p.width = images.extent[2];
+  p.channels = images.extent[3];
+  expect_shape(p, file, partition_name::labels, {Element::i32, {p.samples}});
+  expect_shape(p, file, partition_name::ids, {Element::i64, {p.samples}});
+  expect_shape(p, file, partition_name::crc, {Element::u32, {p.samples}});
+  p.images_offset = file.offset(partition_name::images);
+  p.labels_offset = file.offset(partition_name::labels);
+  p.ids_offset = file.offset(partition_name::ids);
+  p.crc_offset = file.offset(partition_name::crc);
+  if (seal.samples_offset != p.images_offset || seal.samples_bytes != images.bytes()) {
+    reject(p, "the seal leaves out bytes {} + {}, dataset '{}' lies at {} + {}", seal.samples_offset,
+           seal.samples_bytes, partition_name::images, p.images_offset, images.bytes());
+  }
+}
+
+std::vector<double> channel_attribute(const Partition& p, const Hdf5File& file, const char* name) {
+  auto values = file.numbers_attribute(name);
+  if (static_cast<Index>(values.size()) != p.channels) {
+    reject(p, "attribute '{}' has {} numbers, expected one for each of {} channels", name, values.size(), p.channels);
+  }
+  for (const double value : values) {
+    if (!std::isfinite(value) || value < 0 || value > 255) {
+      reject(p, "attribute '{}' holds {}, expected 0 to 255 (pixel units)", name, value);
+    }
+  }
+  return values;
+}
+
+void read_normalisation(Partition& p, const Hdf5File& file) {
+  p.mean = channel_attribute(p, file, "mean");
+  p.std = channel_attribute(p, file, "std");
+  if (!file.exists(partition_name::mean_image)) return;
+  expect_shape(p, file, partition_name::mean_image, {Element::f32, {p.height, p.width, p.channels}});
+  p.mean_image.resize(static_cast<std::size_t>(p.image_bytes()));
+  file.read(partition_name::mean_image, Element::f32, std::as_writable_bytes(std::span(p.mean_image)));
+}
+
+}  // namespace
+
+std::string partition_file_name(const std::string& split, Index number, Index partitions) {
+  return fmt::format("{}-{:05}-of-{:05}.h5", split, number, partitions);
+}
+
+PartitionName parse_partition_name(const std::string& file_name) {
+  // split - 5 digits - of - 5 digits .h5
+  constexpr std::size_t tail = 1 + 5 + 4 + 5 + 3;
+  if (file_name.size() <= tail) return {};
+  const std::size_t at = file_name.size() - tail;
+  PartitionName name{file_name.substr(0, at), 0, 0};
+  const char* text = file_name.data() + at;
+  std::from_chars(text + 1, text + 6, name.number);
+  std::from_chars(text + 10, text + 15, name.partitions);
+  return partition_file_name(name.split, name.number, name.partitions) == file_name ? name : PartitionName{};
+}
+
+Partition read_partition(const std::string& path) {
+  try {
+    const Seal seal = check_seal(path);  // before HDF5's parser sees a byte
+    const Hdf5File file(path, Hdf5File::Access::read);
+    Partition p;
+    p.path = path;
+    p.seal_crc = seal.crc;
+    read_identity(p, file);
+    read_classes(p, file);
+    read_shapes(p, file, seal);
+    read_normalisation(p, file);
+    return p;
+  } catch (const Error& e) {
+    fail(e.code(), "{}; {}", e.what(), advice(path));
+  }
+}
+
+void require_same_set(const Partition& first, const Partition& other) {
+  const auto differ = [&](const char* what) {
+    fail(Exit::data, "'{}' and '{}' belong to different data sets ({} differs); {}", first.path, other.path, what,
+         advice(other.path));
+  };
+  if (first.height != other.height || first.width != other.width || first.channels != other.channels) {
+    differ("the shape of images");
+  }
+  if (first.classes != other.classes || first.class_names != other.class_names) differ("attribute 'class_names'");
+  if (first.mean != other.mean) differ("attribute 'mean'");
+  if (first.std != other.std) differ("attribute 'std'");
+  if (first.mean_image != other.mean_image) differ("dataset '/mean_image'");
+  if (first.seed != other.seed) differ("attribute 'seed'");
+  if (first.source != other.source || first.source_digest != other.source_digest) differ("attribute 'source_digest'");
+  if (first.parameters != other.parameters) differ("attribute 'parameters'");
+  if (first.split == other.split && first.split_samples != other.split_samples) differ("attribute 'split_samples'");
+}
+
+}  // namespace convoy
