@@ -1,0 +1,228 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Writes the golden values of tests/parity/golden_test.cpp with PyTorch in fp64: operations.json and one file a network.
+
+Weights, inputs and labels come from formula.py, which the tests repeat, so only results are stored. A tensor's result is
+  norm        its Euclidean norm
+  projection  its dot product with the formula's vector `NAME/projection`
+  entries     up to 8 of its values, evenly spread: index = i * count // len(entries)
+  deviation   networks with ReLU: |fp32 - fp64| / |fp64| of PyTorch itself (Euclidean)
+Needs torch and numpy, takes a minute: python3 make_golden.py (writes beside itself).
+"""
+
+import json
+import pathlib
+
+import numpy as np
+import torch
+from torch.nn import functional as F
+
+import formula
+import models
+
+HERE = pathlib.Path(__file__).parent
+
+
+def round32(x):
+    return float(np.float32(x))
+
+
+def summarise(name, values, single=None):
+    flat = values.detach().double().numpy().ravel()
+    count = min(8, flat.size)
+    result = {
+        "norm": float(np.linalg.norm(flat)),
+        "projection": float(flat @ formula.uniform(name + "/projection", flat.size).astype(np.float64)),
+        "entries": [float(flat[i * flat.size // count]) for i in range(count)],
+    }
+    if single is not None:
+        result["deviation"] = float(np.linalg.norm(single.detach().double().numpy().ravel() - flat) / np.linalg.norm(flat))
+    return result
+
+
+def tensor(name, shape, scale=1.0, offset=0.0):
+    return torch.from_numpy(formula.spread(name, int(np.prod(shape)), scale, offset).astype(np.float64).reshape(shape)).requires_grad_()
+
+
+def apply(case):
+    """Output and the tensors whose gradients count, of one operation."""
+    op, shape = case["op"], [case["n"], case["c"], case["h"], case["w"]]
+    name = case["name"]
+    x = tensor(name + "/x", shape, 2)
+    if op == "convolution":
+        weight = tensor(name + "/weight", [case["k"], case["c"] // case["groups"], case["r"], case["r"]])
+        bias = tensor(name + "/bias", [case["k"]]) if case["bias"] else None
+        y = F.conv2d(x, weight, bias, case["stride"], case["pad"], groups=case["groups"])
+        return y, {"x": x, "weight": weight, **({"bias": bias} if case["bias"] else {})}
+    if op == "linear":
+        weight = tensor(name + "/weight", [case["k"], case["c"] * case["h"] * case["w"]])
+        bias = tensor(name + "/bias", [case["k"]]) if case["bias"] else None
+        return F.linear(x.flatten(1), weight, bias), {"x": x, "weight": weight, **({"bias": bias} if case["bias"] else {})}
+    if op == "batch_norm":
+        scale, shift = tensor(name + "/weight", [case["c"]]), tensor(name + "/bias", [case["c"]])
+        mean, variance = (tensor(name + "/mean", [case["c"]]).detach(), tensor(name + "/variance", [case["c"]], 0.5, 1).detach())
+        training = not case["running"]
+        y = F.batch_norm(x, None if training else mean, None if training else variance, scale, shift, training, eps=models.EPSILON)
+        return y, {"x": x, "weight": scale, "bias": shift}
+    if op == "activation":
+        curve = case["curve"]
+        y = {"relu": F.relu, "tanh": torch.tanh, "leaky_relu": lambda v: F.leaky_relu(v, round32(case["slope"]))}[curve](x)
+        return y, {"x": x}
+    if op == "pool":
+        if case["mode"] == "max":
+            return F.max_pool2d(x, case["r"], case["stride"], case["pad"]), {"x": x}
+        return F.avg_pool2d(x, case["r"], case["stride"], case["pad"], count_include_pad=case["count_padding"]), {"x": x}
+    if op == "global_average_pool":
+        return x.mean((2, 3)), {"x": x}
+    if op == "add":
+        other = tensor(name + "/other", shape)
+        return x + other, {"x": x, "other": other}
+    if op == "flatten":
+        return x.flatten(1), {"x": x}
+    raise ValueError(op)
+
+
+def cross_entropy(logits, name, smoothing, mixed):
+    """Loss of each sample; with `mixed` two labels, weighted."""
+    n, classes = logits.shape
+    a = torch.from_numpy(formula.labels(name + "/a", n, classes))
+    loss = F.cross_entropy(logits, a, reduction="none", label_smoothing=smoothing)
+    if not mixed:
+        return loss
+    b = torch.from_numpy(formula.labels(name + "/b", n, classes))
+    weight = torch.from_numpy(formula.weights(name + "/lambda", n)).to(logits.dtype)
+    return weight * loss + (1 - weight) * F.cross_entropy(logits, b, reduction="none", label_smoothing=smoothing)
+
+
+def convolution(name, n, c, h, w, k, r, stride, pad, groups=1, bias=False):
+    return dict(name=name, op="convolution", n=n, c=c, h=h, w=w, k=k, r=r, stride=stride, pad=pad, groups=groups, bias=bias)
+
+
+def pool(name, mode, n, c, h, w, r, stride, pad, count_padding=True):
+    return dict(name=name, op="pool", mode=mode, n=n, c=c, h=h, w=w, r=r, stride=stride, pad=pad, count_padding=count_padding)
+
+
+def simple(name, op, n, c, h, w, **rest):
+    return dict(name=name, op=op, n=n, c=c, h=h, w=w, **rest)
+
+
+OPERATIONS = [
+    convolution("conv3x3", 2, 3, 7, 5, 4, 3, 1, 1),
+    convolution("conv3x3_stride2_odd", 2, 5, 9, 7, 3, 3, 2, 1),
+    convolution("conv3x3_stride2_even", 1, 2, 8, 6, 3, 3, 2, 1, bias=True),
+    convolution("conv1x1", 2, 6, 4, 4, 5, 1, 1, 0),
+    convolution("conv1x1_stride2", 2, 4, 7, 7, 3, 1, 2, 0),
+    convolution("conv5x5_no_padding", 2, 1, 9, 8, 3, 5, 1, 0, bias=True),
+    convolution("conv7x7_stride2", 1, 3, 15, 13, 4, 7, 2, 3),
+    convolution("conv3x3_groups", 2, 6, 5, 6, 4, 3, 1, 1, groups=2),
+    convolution("conv3x3_depthwise", 2, 4, 6, 5, 4, 3, 2, 1, groups=4, bias=True),
+    simple("linear", "linear", 3, 2, 3, 4, k=7, bias=True),
+    simple("linear_without_bias", "linear", 4, 9, 1, 1, k=5, bias=False),
+    simple("batch_norm", "batch_norm", 3, 4, 5, 3, running=False),
+    simple("batch_norm_running", "batch_norm", 2, 5, 3, 3, running=True),
+    simple("relu", "activation", 2, 3, 5, 4, curve="relu", slope=0),
+    simple("leaky_relu", "activation", 2, 3, 5, 4, curve="leaky_relu", slope=0.1),
+    simple("tanh", "activation", 2, 3, 5, 4, curve="tanh", slope=0),
+    pool("max_pool", "max", 2, 3, 8, 6, 2, 2, 0),
+    pool("max_pool_padded", "max", 2, 2, 9, 7, 3, 2, 1),
+    pool("max_pool_overlapping", "max", 1, 2, 6, 5, 3, 1, 1),
+    pool("average_pool", "average", 2, 3, 8, 6, 2, 2, 0),
+    pool("average_pool_padded", "average", 2, 2, 9, 7, 3, 2, 1),
+    pool("average_pool_inside_only", "average", 2, 2, 9, 7, 3, 2, 1, count_padding=False),
+    simple("global_average_pool", "global_average_pool", 2, 5, 3, 7),
+    simple("add", "add", 2, 3, 4, 5),
+    simple("flatten", "flatten", 2, 3, 4, 5),
+]
+LOSSES = [
+    dict(name="loss", n=4, classes=7, smoothing=0, mixed=False, scale=0.25),
+    dict(name="loss_smoothed", n=3, classes=10, smoothing=0.1, mixed=False, scale=1),
+    dict(name="loss_mixed", n=5, classes=6, smoothing=0, mixed=True, scale=0.5),
+    dict(name="loss_mixed_smoothed", n=5, classes=11, smoothing=0.125, mixed=True, scale=0.2),
+]
+
+
+def make_operations():
+    results = []
+    for case in OPERATIONS:
+        y, tensors = apply(case)
+        dy = tensor(case["name"] + "/dy", list(y.shape)).detach()
+        y.backward(dy)
+        result = {"y": summarise(case["name"] + "/y", y)}
+        result |= {"d" + key: summarise(f'{case["name"]}/d{key}', value.grad) for key, value in tensors.items()}
+        results.append(case | {"shape": list(y.shape), "results": result})
+    losses = []
+    for case in LOSSES:
+        logits = tensor(case["name"] + "/logits", [case["n"], case["classes"]], 4)
+        loss = cross_entropy(logits, case["name"], round32(case["smoothing"]), case["mixed"])
+        (loss.sum() * round32(case["scale"])).backward()
+        results_of = {"loss": summarise(case["name"] + "/loss", loss), "dlogits": summarise(case["name"] + "/dlogits", logits.grad)}
+        losses.append(case | {"results": results_of})
+    return {"torch": torch.__version__, "operations": results, "losses": losses}
+
+
+NETWORKS = [
+    dict(model="lenet", n=3, channels=1, image=28, classes=10, smoothing=0.1, mixed=True),
+    dict(model="mlp", n=5, channels=3, image=6, classes=7, smoothing=0, mixed=False),
+    dict(model="resnet20", n=8, channels=3, image=32, classes=10, smoothing=0, mixed=False),
+    dict(model="resnet32_v2", n=8, channels=3, image=32, classes=10, smoothing=0, mixed=False),
+    dict(model="resnet50", n=4, channels=3, image=64, classes=20, smoothing=0.1, mixed=False),
+]
+
+
+def kind_of(name, shape):
+    if len(shape) > 1:
+        return "filter"
+    owner = name.split(".")[-2]
+    is_norm = owner.startswith("bn") or (owner == "1" and "downsample" in name)
+    return ("norm_scale" if name.endswith("weight") else "norm_shift") if is_norm else "bias"
+
+
+def run(case, dtype):
+    net = models.build(case["model"], case["channels"], case["image"], case["classes"])
+    with torch.no_grad():
+        for name, value in net.named_parameters():
+            value.copy_(torch.from_numpy(formula.parameter(name, kind_of(name, list(value.shape)), list(value.shape))))
+    net = net.to(dtype)
+    # With momentum 1 the running statistics are this batch's.
+    for module in net.modules():
+        if isinstance(module, torch.nn.BatchNorm2d):
+            module.momentum = 1.0
+    images = formula.images("x", case["n"], case["image"], case["image"], case["channels"]).astype(np.float64)
+    x = torch.from_numpy((images - 128) / 64).permute(0, 3, 1, 2).contiguous().to(dtype).requires_grad_()
+    logits = net(x)
+    loss = cross_entropy(logits, "labels", round32(case["smoothing"]), case["mixed"])
+    (loss.sum() * round32(1 / case["n"])).backward()
+    results = {"logits": logits, "loss": loss, "dx": x.grad}
+    gradients = {name: value.grad for name, value in net.named_parameters()}
+    statistics = {name: value for name, value in net.named_buffers() if "running" in name}
+    return results, gradients, statistics
+
+
+def make_network(case):
+    double = run(case, torch.float64)
+    single = run(case, torch.float32)
+    golden = {"torch": torch.__version__} | case
+    for key, exact, rounded in zip(["results", "gradients", "statistics"], double, single):
+        golden[key] = {name: summarise(name, value, rounded[name]) for name, value in exact.items()}
+    return golden
+
+
+def write(name, golden):
+    path = HERE / (name + ".json")
+    path.write_text(json.dumps(golden, indent=1) + "\n")
+    print(f"{path}: {path.stat().st_size} bytes")
+
+
+def main():
+    torch.manual_seed(0)
+    write("operations", make_operations())
+    for case in NETWORKS:
+        golden = make_network(case)
+        write(case["model"], golden)
+        deviations = [value["deviation"] for value in golden["gradients"].values()]
+        print(f"  {case['model']}: PyTorch fp32 against its fp64: worst gradient {max(deviations):.2e}, "
+              f"median {np.median(deviations):.2e}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""PyTorch forms of the networks of src/network/models, with the same parameter names."""
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+EPSILON = 9.999999747378752e-06  # 1e-5 in fp32, which is what a graph holds
+
+
+def norm(channels):
+    return nn.BatchNorm2d(channels, eps=EPSILON)
+
+
+class Lenet(nn.Module):
+    def __init__(self, channels, image, classes):
+        super().__init__()
+        self.conv1, self.conv2 = nn.Conv2d(channels, 20, 5), nn.Conv2d(20, 50, 5)
+        side = ((image - 4) // 2 - 4) // 2
+        self.fc1, self.fc2 = nn.Linear(50 * side * side, 500), nn.Linear(500, classes)
+
+    def forward(self, x):
+        x = F.avg_pool2d(torch.tanh(self.conv1(x)), 2)
+        x = F.avg_pool2d(torch.tanh(self.conv2(x)), 2)
+        return self.fc2(torch.tanh(self.fc1(x.flatten(1))))
+
+
+class Mlp(nn.Module):
+    def __init__(self, channels, image, classes, hidden):
+        super().__init__()
+        widths = [channels * image * image, *hidden]
+        for i, (width, after) in enumerate(zip(widths, [*hidden, classes]), 1):
+            setattr(self, f"fc{i}", nn.Linear(width, after))
+        self.layers = len(widths)
+
+    def forward(self, x):
+        x = x.flatten(1)
+        for i in range(1, self.layers):
+            x = torch.tanh(getattr(self, f"fc{i}")(x))
+        return getattr(self, f"fc{self.layers}")(x)
+
+
+def branch(width_in, width, stride, bottleneck):
+    """Convolutions of a block: (in, out, kernel, stride); a bottleneck's stride stands in its 3x3 (v1.5)."""
+    if not bottleneck:
+        return [(width_in, width, 3, stride), (width, width, 3, 1)]
+    return [(width_in, width, 1, 1), (width, width, 3, stride), (width, 4 * width, 1, 1)]
+
+
+class Block(nn.Module):
+    def __init__(self, width_in, width, stride, bottleneck, pre_activation):
+        super().__init__()
+        layers = branch(width_in, width, stride, bottleneck)
+        self.count, self.pre_activation = len(layers), pre_activation
+        for i, (inputs, outputs, kernel, step) in enumerate(layers, 1):
+            setattr(self, f"conv{i}", nn.Conv2d(inputs, outputs, kernel, step, kernel // 2, bias=False))
+            setattr(self, f"bn{i}", norm(inputs if pre_activation else outputs))
+        self.out = layers[-1][1]
+        self.downsample = None
+        if stride != 1 or width_in != self.out:
+            project = nn.Conv2d(width_in, self.out, 1, stride, bias=False)
+            self.downsample = nn.Sequential(project) if pre_activation else nn.Sequential(project, norm(self.out))
+
+    def forward(self, x):
+        y, shortcut = x, x
+        for i in range(1, self.count + 1):
+            conv, bn = getattr(self, f"conv{i}"), getattr(self, f"bn{i}")
+            if self.pre_activation:
+                y = F.relu(bn(y))
+                if i == 1 and self.downsample is not None:
+                    shortcut = self.downsample(y)
+                y = conv(y)
+            else:
+                y = bn(conv(y))
+                if i < self.count:
+                    y = F.relu(y)
+        if self.pre_activation:
+            return y + shortcut
+        return F.relu(y + (x if self.downsample is None else self.downsample(x)))
+
+
+class Resnet(nn.Module):
+    def __init__(self, channels, classes, blocks, widths, *, bottleneck=False, pre_activation=False, imagenet_stem=False):
+        super().__init__()
+        self.imagenet_stem, self.pre_activation, self.stages = imagenet_stem, pre_activation, len(blocks)
+        width = widths[0]
+        self.conv1 = nn.Conv2d(channels, width, 7, 2, 3, bias=False) if imagenet_stem else nn.Conv2d(channels, width, 3, 1, 1, bias=False)
+        if not pre_activation:
+            self.bn1 = norm(width)
+        for stage, (count, stage_width) in enumerate(zip(blocks, widths), 1):
+            sequence = nn.Sequential()
+            for i in range(count):
+                block = Block(width, stage_width, 2 if stage > 1 and i == 0 else 1, bottleneck, pre_activation)
+                sequence.append(block)
+                width = block.out
+            setattr(self, f"layer{stage}", sequence)
+        if pre_activation:
+            self.bn = norm(width)
+        self.fc = nn.Linear(width, classes)
+
+    def forward(self, x):
+        x = self.conv1(x)
+        if not self.pre_activation:
+            x = F.relu(self.bn1(x))
+        if self.imagenet_stem:
+            x = F.max_pool2d(x, 3, 2, 1)
+        for stage in range(1, self.stages + 1):
+            x = getattr(self, f"layer{stage}")(x)
+        if self.pre_activation:
+            x = F.relu(self.bn(x))
+        return self.fc(x.mean((2, 3)))
+
+
+def build(model, channels, image, classes):
+    if model == "lenet":
+        return Lenet(channels, image, classes)
+    if model == "mlp":
+        return Mlp(channels, image, classes, [40, 30])
+    if model == "resnet20":
+        return Resnet(channels, classes, [3, 3, 3], [16, 32, 64])
+    if model == "resnet32_v2":
+        return Resnet(channels, classes, [5, 5, 5], [16, 32, 64], pre_activation=True)
+    if model == "resnet50":
+        return Resnet(channels, classes, [3, 4, 6, 3], [64, 128, 256, 512], bottleneck=True, imagenet_stem=True)
+    raise ValueError(model)

@@ -1,0 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+# Golden values: tests/golden/make_golden.py.
+convoy_add_test(parity.golden SOURCES golden_test.cpp ../support/backend_run.cpp ../support/golden.cpp
+  LINK convoy_reference convoy_backend nlohmann_json::nlohmann_json LABEL parity TIMEOUT 120)
+target_compile_definitions(parity.golden PRIVATE CONVOY_GOLDEN="${CMAKE_SOURCE_DIR}/tests/golden")

@@ -1,0 +1,11 @@
+# SPDX-License-Identifier: Apache-2.0
+# Slow and plain versions of every operation in double: what the backends are measured against.
+add_library(convoy_reference STATIC
+  ../support/reference_convolution.cpp
+  ../support/reference_loss.cpp
+  ../support/reference_network.cpp
+  ../support/reference_operations.cpp)
+target_include_directories(convoy_reference PUBLIC ${CMAKE_SOURCE_DIR}/tests)
+target_link_libraries(convoy_reference PUBLIC convoy_network convoy_flags)
+
+convoy_add_test(parity.reference SOURCES reference_test.cpp LINK convoy_reference LABEL parity)

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/golden.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+#include "support/formula.hpp"
+
+namespace convoy {
+namespace {
+
+using nlohmann::json;
+
+json load(const std::string& name) {
+  const std::string path = std::string(CONVOY_GOLDEN) + '/' + name + ".json";
+  std::ifstream file(path);
+  if (!file) throw std::runtime_error("cannot open " + path);
+  return json::parse(file);
+}
+
+std::map<std::string, GoldenTensor> tensors_of(const json& from) {
+  std::map<std::string, GoldenTensor> tensors;
+  for (const auto& [name, value] : from.items()) {
+    tensors[name] = {value.at("norm"), value.at("projection"), value.value("deviation", 0.0), value.at("entries")};
+  }
+  return tensors;
+}
+
+Attributes attributes_of(const json& from) {
+  const std::string op = from.at("op");
+  const Index c = from.at("c");
+  if (op == "convolution") {
+    return Convolution{
+        c, from.at("k"), from.at("r"), from.at("stride"), from.at("pad"), from.at("groups"), from.at("bias")};
+  }
+  if (op == "linear")
+    return Linear{c * from.at("h").get<Index>() * from.at("w").get<Index>(), from.at("k"), from.at("bias")};
+  if (op == "batch_norm") return BatchNorm{.channels = c};
+  if (op == "activation") {
+    const std::map<std::string, Curve> curves{
+        {"relu", Curve::relu}, {"leaky_relu", Curve::leaky_relu}, {"tanh", Curve::tanh}};
+    return Activation{curves.at(from.at("curve")), from.at("slope")};
+  }
+  if (op == "pool") {
+    const Pool::Mode mode = from.at("mode") == "max" ? Pool::Mode::max : Pool::Mode::average;
+    return Pool{mode, from.at("r"), from.at("stride"), from.at("pad"), from.at("count_padding")};
+  }
+  if (op == "global_average_pool") return GlobalAveragePool{};
+  if (op == "add") return Add{};
+  if (op == "flatten") return Flatten{};
+  throw std::runtime_error("unknown golden operation " + op);
+}
+
+GraphSpec graph_of(const std::string& model) {
+  GraphSpec spec;
+  spec.model = model;
+  if (model == "lenet") spec.pooling = "average";
+  if (model == "mlp") {
+    spec.activation = "tanh";
+    spec.hidden = {40, 30};
+  }
+  if (model == "resnet32_v2") {
+    spec.model = "resnet32";
+    spec.version = "v2";
+  }
+  return spec;
+}
+
+}  // namespace
+
+void expect_golden(const GoldenTensor& golden, const std::string& name, const reference::Values& values,
+                   double tolerance) {
+  const double limit = tolerance * golden.norm;
+  double squares = 0, projection = 0;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    squares += values[i] * values[i];
+    projection += values[i] * static_cast<double>(formula_uniform(name + "/projection", static_cast<Index>(i)));
+  }
+  EXPECT_NEAR(std::sqrt(squares), golden.norm, limit) << name;
+  EXPECT_NEAR(projection, golden.projection, limit) << name;
+  ASSERT_GE(values.size(), golden.entries.size()) << name;
+  for (std::size_t i = 0; i < golden.entries.size(); ++i) {
+    EXPECT_NEAR(values[i * values.size() / golden.entries.size()], golden.entries[i], limit) << name << ", entry " << i;
+  }
+}
+
+std::vector<GoldenOperation> load_golden_operations() {
+  std::vector<GoldenOperation> operations;
+  const json file = load("operations");
+  for (const json& from : file.at("operations")) {
+    GoldenOperation& operation = operations.emplace_back();
+    operation.name = from.at("name");
+    operation.attributes = attributes_of(from);
+    operation.x = {from.at("n"), from.at("c"), from.at("h"), from.at("w")};
+    std::vector<Index> shape = from.at("shape");
+    shape.resize(4, 1);
+    operation.y = {shape[0], shape[1], shape[2], shape[3]};
+    operation.running = from.value("running", false);
+    operation.results = tensors_of(from.at("results"));
+  }
+  return operations;
+}
+
+std::vector<GoldenLoss> load_golden_losses() {
+  std::vector<GoldenLoss> losses;
+  const json file = load("operations");
+  for (const json& from : file.at("losses")) {
+    losses.push_back({from.at("name"), Loss{from.at("smoothing")}, from.at("n"), from.at("classes"), from.at("mixed"),
+                      from.at("scale").get<float>(), tensors_of(from.at("results"))});
+  }
+  return losses;
+}
+
+GoldenNetwork load_golden_network(const std::string& name) {
+  const json from = load(name);
+  GoldenNetwork network;
+  network.graph = graph_of(from.at("model"));
+  network.graph.classes = from.at("classes");
+  network.graph.channels = from.at("channels");
+  network.graph.image_size = from.at("image");
+  network.graph.label_smoothing = from.at("smoothing");
+  network.n = from.at("n");
+  network.mixed = from.at("mixed");
+  network.results = tensors_of(from.at("results"));
+  network.gradients = tensors_of(from.at("gradients"));
+  network.statistics = tensors_of(from.at("statistics"));
+  return network;
+}
+
+}  // namespace convoy

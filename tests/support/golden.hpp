@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Golden values written by tests/golden/make_golden.py, which says what a file holds.
+#pragma once
+#include <map>
+#include <string>
+#include <vector>
+
+#include "network/models.hpp"
+#include "support/reference_operations.hpp"
+
+namespace convoy {
+
+/// What is stored of a tensor.
+struct GoldenTensor {
+  double norm = 0, projection = 0, deviation = 0;
+  std::vector<double> entries;
+};
+/// EXPECTs that `values` is this tensor, to `tolerance` of its norm.
+void expect_golden(const GoldenTensor& golden, const std::string& name, const reference::Values& values,
+                   double tolerance);
+
+struct GoldenOperation {
+  std::string name;
+  Attributes attributes;
+  reference::Tensor x, y;  ///< shapes
+  bool running = false;    ///< batch norm with running statistics
+  std::map<std::string, GoldenTensor> results;
+};
+struct GoldenLoss {
+  std::string name;
+  Loss loss;
+  Index n = 0, classes = 0;
+  bool mixed = false;
+  double scale = 1;
+  std::map<std::string, GoldenTensor> results;
+};
+std::vector<GoldenOperation> load_golden_operations();
+std::vector<GoldenLoss> load_golden_losses();
+
+struct GoldenNetwork {
+  GraphSpec graph;
+  Index n = 0;
+  bool mixed = false;
+  std::map<std::string, GoldenTensor> results, gradients, statistics;
+};
+/// `name`: of the file, `resnet50`.
+GoldenNetwork load_golden_network(const std::string& name);
+
+}  // namespace convoy

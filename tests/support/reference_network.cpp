@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/reference_network.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "support/reference_operations.hpp"
+
+namespace convoy::reference {
+namespace {
+
+Values slice(const Values& block, Range range) { return {block.begin() + range.begin, block.begin() + range.end()}; }
+
+class Run {
+ public:
+  Run(const Plan& plan, const NetworkInput& input) : plan_(plan), input_(input), states_(plan.graph.nodes.size()) {
+    result_.gradients.assign(static_cast<std::size_t>(plan.table.parameters.count), 0.0);
+    result_.statistics.assign(static_cast<std::size_t>(plan.table.statistics.count), 0.0);
+  }
+
+  NetworkResult operator()() {
+    const std::vector<Node>& nodes = plan_.graph.nodes;
+    states_.front().output.y = *input_.x;
+    for (std::size_t id = 1; id + 1 < nodes.size(); ++id) run_forward(nodes[id], states_[id]);
+    const Loss& loss = *as<Loss>(nodes.back());
+    const auto logits = static_cast<std::size_t>(plan_.graph.logits());
+    result_.logits = states_[logits].output.y;
+    result_.loss = loss_forward(loss, result_.logits, input_.samples);
+    states_[logits].dy = loss_backward(loss, result_.logits, input_.samples, input_.scale);
+    for (std::size_t id = nodes.size() - 1; id-- > 1;) run_backward(nodes[id], states_[id]);
+    result_.dx = states_.front().dy;
+    return std::move(result_);
+  }
+
+ private:
+  struct State {
+    Output output;
+    std::vector<Values> parameters;
+    Values running_mean, running_variance;
+    Tensor dy;
+  };
+
+  Operands operands_of(const Node& node, const State& state) const {
+    Operands operands;
+    for (const NodeId from : node.inputs) operands.x.push_back(&states_[static_cast<std::size_t>(from)].output.y);
+    for (const Values& parameter : state.parameters) operands.parameters.push_back(&parameter);
+    if (!state.running_mean.empty()) {
+      operands.running_mean = &state.running_mean;
+      operands.running_variance = &state.running_variance;
+    }
+    return operands;
+  }
+
+  const NormStatistics* norm_of(const Node& node) const {
+    for (const NormStatistics& norm : plan_.table.norms) {
+      if (&plan_.graph.nodes[static_cast<std::size_t>(norm.node)] == &node) return &norm;
+    }
+    return nullptr;
+  }
+
+  void run_forward(const Node& node, State& state) {
+    for (const ParameterSpec& spec : node.parameters) {
+      const Parameter* row = plan_.table.find(spec.name);
+      if (row == nullptr) throw std::logic_error("no such parameter: " + spec.name);
+      state.parameters.push_back(slice(*input_.values, row->range));
+    }
+    const NormStatistics* const norm = norm_of(node);
+    if (norm != nullptr && input_.statistics != nullptr) {
+      state.running_mean = slice(*input_.statistics, norm->mean);
+      state.running_variance = slice(*input_.statistics, norm->variance);
+    }
+    state.output = forward(node, operands_of(node, state));
+    if (norm == nullptr) return;
+    const Tensor& x = state.output.y;
+    const double count = static_cast<double>(x.n * x.h * x.w);
+    std::copy(state.output.mean.begin(), state.output.mean.end(), result_.statistics.begin() + norm->mean.begin);
+    std::transform(state.output.variance.begin(), state.output.variance.end(),
+                   result_.statistics.begin() + norm->variance.begin,
+                   [&](double v) { return v * count / (count - 1); });
+  }
+
+  void run_backward(const Node& node, State& state) {
+    if (state.dy.values.empty()) return;  // nothing that reaches the loss reads it
+    const Gradient gradient = backward(node, operands_of(node, state), state.output, state.dy);
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      Tensor& to = states_[static_cast<std::size_t>(node.inputs[i])].dy;
+      if (to.values.empty()) to = Tensor::like(gradient.dx[i]);
+      for (std::size_t j = 0; j < to.values.size(); ++j) to.values[j] += gradient.dx[i].values[j];
+    }
+    for (std::size_t i = 0; i < node.parameters.size(); ++i) {
+      const Range range = plan_.table.find(node.parameters[i].name)->range;
+      std::copy(gradient.dparameters[i].begin(), gradient.dparameters[i].end(),
+                result_.gradients.begin() + range.begin);
+    }
+    state.dy = {};
+  }
+
+  const Plan& plan_;
+  const NetworkInput& input_;
+  std::vector<State> states_;
+  NetworkResult result_;
+};
+
+}  // namespace
+
+NetworkResult run_network(const Plan& plan, const NetworkInput& input) { return Run(plan, input)(); }
+
+}  // namespace convoy::reference

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// A whole graph in double: forward, loss and backward, one node after another, all activations kept.
+#pragma once
+#include <span>
+
+#include "backend/backend.hpp"
+#include "network/plan.hpp"
+#include "support/reference_tensor.hpp"
+
+namespace convoy::reference {
+
+struct NetworkInput {
+  const Values* values = nullptr;  ///< parameters, as plan.table lays them out
+  const Values* statistics =
+      nullptr;  ///< running ones, as plan.table.statistics; null: the batch's are used (training)
+  const Tensor* x = nullptr;
+  std::span<const SampleSpec> samples;  ///< labels
+  double scale = 1;                     ///< of each sample's loss in the gradients
+};
+
+struct NetworkResult {
+  Tensor logits, dx;  ///< dx: of the network input
+  Values loss;        ///< per sample, unscaled
+  Values gradients;   ///< as plan.table.parameters
+  Values statistics;  ///< as plan.table.statistics: batch mean and unbiased variance
+};
+
+NetworkResult run_network(const Plan& plan, const NetworkInput& input);
+
+}  // namespace convoy::reference

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every operation of network/graph.hpp in double, by its definition and without tricks. Small cases by hand prove
+// forward, finite differences prove backward, PyTorch in double proves both; and these prove the backends.
+#pragma once
+#include <span>
+#include <vector>
+
+#include "backend/backend.hpp"
+#include "network/graph.hpp"
+#include "support/reference_tensor.hpp"
+
+namespace convoy::reference {
+
+/// What a node works on: its inputs and its parameters in the order of graph.hpp.
+struct Operands {
+  std::vector<const Tensor*> x;
+  std::vector<const Values*> parameters;
+  /// Batch norm only: with both set, these statistics (evaluation); else the batch's.
+  const Values *running_mean = nullptr, *running_variance = nullptr;
+};
+
+struct Output {
+  Tensor y;
+  Values mean, variance;  ///< batch norm: of the batch, the variance biased
+};
+
+struct Gradient {
+  std::vector<Tensor> dx;
+  std::vector<Values> dparameters;
+};
+
+/// Any node but Input and Loss.
+Output forward(const Node& node, const Operands& operands);
+/// Gradient of sum(y * dy); through the batch's statistics unless running ones were given.
+Gradient backward(const Node& node, const Operands& operands, const Output& output, const Tensor& dy);
+
+/// Loss of each sample, unscaled.
+Values loss_forward(const Loss& loss, const Tensor& logits, std::span<const SampleSpec> samples);
+/// Gradient of scale * sum of losses.
+Tensor loss_backward(const Loss& loss, const Tensor& logits, std::span<const SampleSpec> samples, double scale);
+
+}  // namespace convoy::reference
