@@ -205,6 +205,19 @@ TEST(Digest, ChangesWithTheFunction) {
   EXPECT_EQ(std::adjacent_find(digests.begin(), digests.end()), digests.end());
 }
 
+TEST(Digest, ChangesWithTheWiring) {
+  Graph graph = build_graph({.model = "resnet20"});
+  const std::uint64_t digest = make_plan(graph, {}).digest;
+  const auto id = [&](const std::string& name) {
+    return std::find_if(graph.nodes.begin(), graph.nodes.end(), [&](const Node& n) { return n.name == name; }) -
+           graph.nodes.begin();
+  };
+  Node& sum = graph.nodes[static_cast<std::size_t>(id("layer1.1.add"))];
+  ASSERT_EQ(sum.inputs.at(1), id("layer1.0.act2"));
+  sum.inputs[1] = static_cast<NodeId>(id("act"));
+  EXPECT_NE(make_plan(graph, {}).digest, digest);
+}
+
 TEST(Plan, RefusesImpossibleSpecs) {
   const Graph graph = build_graph({.model = "mlp"});
   expect_usage_error([&] { make_plan(graph, {.replicas = 0}); }, {"0 replicas"});
