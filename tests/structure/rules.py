@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The rules of the source tree, as functions from a tree to its violations."""
+import pathlib
+import re
+
+# Folders of the sentence and those whose headers each may include, besides its own.
+MAY_INCLUDE = {
+    "core": set(),
+    "io": {"core"},
+    "comm": {"core"},
+    "network": {"core"},
+    "backend": {"core", "network"},
+    "optim": {"core"},
+    "data": {"core", "io", "network", "backend"},
+    "sync": {"core", "comm", "network", "backend"},
+    "checkpoint": {"core", "io", "comm", "network", "backend"},
+    "metrics": {"core", "io"},
+    "config": {"core", "comm", "network", "backend", "data", "optim", "sync"},
+    "train": {"core", "io", "comm", "network", "backend", "data", "optim", "sync", "checkpoint", "metrics", "config"},
+    "cli": {"core", "io", "comm", "network", "backend", "data", "optim", "sync", "checkpoint", "metrics", "config", "train"},
+    "preprocess": {"core", "io", "comm", "data", "network", "backend"},
+}
+
+# Libraries that only some folders may know. tests/support has the main function of tests under mpirun.
+LIBRARIES = {
+    r"(mpi|mpi-ext|nccl)\.h": ("src/comm/", "tests/mpi/", "tests/support/mpi_main.cpp"),
+    r"(cuda|cudnn|cublas|nvrtc)\w*\.h(pp)?": ("src/backend/cuda/", "src/comm/nccl/"),
+    r".*dnnl.*": ("src/backend/cpu/", "tests/unit/backend/", "bench/"),
+    r"hdf5\.h": ("src/io/", "preprocess/"),
+    r"boost/program_options.*": ("src/config/", "preprocess/"),
+    r"spdlog/.*": ("src/core/",),
+}
+
+LONGEST = 400
+# Files that may be longer, each with its reason.
+LONG_FILES = {}
+
+VAGUE_NAMES = {"util", "utils", "helper", "helpers", "common", "misc", "manager", "managers", "registry"}
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
+CODE = {".cpp", ".hpp", ".cu", ".cuh"}
+
+
+def files_below(root, folders, suffixes):
+    for folder in folders:
+        for path in sorted((root / folder).rglob("*")):
+            if path.is_file() and (path.suffix in suffixes or path.name in suffixes):
+                yield path.relative_to(root).as_posix(), path.read_text(encoding="utf-8")
+
+
+def folder_of(name):
+    parts = name.split("/")
+    return parts[1] if parts[0] == "src" else parts[0]
+
+
+def include_violations(root):
+    for name, text in files_below(root, ["src", "preprocess", "tests", "bench"], CODE):
+        for _, header in INCLUDE.findall(text):
+            for library, places in LIBRARIES.items():
+                if re.fullmatch(library, header) and not name.startswith(places):
+                    yield f"{name}: includes {header}, which only {', '.join(places)} may"
+            own, other = folder_of(name), header.split("/")[0]
+            if own in MAY_INCLUDE and "/" in header and other in MAY_INCLUDE:
+                if other != own and other not in MAY_INCLUDE[own]:
+                    yield f"{name}: includes {header}; {own} does not build on {other}"
+
+
+def header_violations(root):
+    """A header is self-contained: the first include of its source, or (in CMake) compiled alone."""
+    for name, text in files_below(root, ["src", "preprocess"], {".hpp"}):
+        if "#pragma once" not in text:
+            yield f"{name}: no #pragma once"
+        twin = root / name.replace(".hpp", ".cpp")
+        if twin.exists():
+            first = INCLUDE.search(twin.read_text(encoding="utf-8"))
+            wanted = name.split("/", 1)[1]
+            if first is None or first.group(2) != wanted:
+                yield f"{name}: the first include of {twin.name} is not {wanted}, so nothing shows that it compiles alone"
+
+
+def source_violations(root):
+    everywhere = ["src", "preprocess", "tests", "bench", "scripts", "slurm", "pbs", "cmake", "configs", ".ci"]
+    kinds = CODE | {".py", ".sh", ".pbs", ".cmake", ".cfg", ".proto", ".in", "CMakeLists.txt", "run"}
+    for name, text in files_below(root, everywhere, kinds):
+        if "/__pycache__/" in name:
+            continue
+        lines = text.count("\n")
+        if text.count("SPDX-License-Identifier:") != 1 and "/structure/" not in name:
+            yield f"{name}: needs one SPDX line"
+        if lines > LONGEST and name not in LONG_FILES:
+            yield f"{name}: {lines} lines; split it, or give a reason in LONG_FILES"
+        stem = name.rsplit("/", 1)[-1].split(".")[0]
+        if VAGUE_NAMES & set(re.split(r"[_-]", stem)):
+            yield f"{name}: the name does not say what is in it"
+    for name in LONG_FILES:
+        if not (root / name).exists() or (root / name).read_text().count("\n") <= LONGEST:
+            yield f"{name}: is listed in LONG_FILES and not long"
+
+
+def job_script_violations(root):
+    scripts = list(files_below(root, ["slurm", "pbs"], {".sh", ".pbs"}))
+    if len(scripts) < 2:
+        yield "slurm, pbs: job scripts are missing"
+    for name, text in scripts:
+        if text.count("\n") >= 40:
+            yield f"{name}: {text.count(chr(10))} lines, and a job script has less than 40"
+        launches = re.findall(r"^\s*(?:exec )?(?:srun|mpirun|mpiexec)\b", text, re.MULTILINE)
+        if len(launches) != 1:
+            yield f"{name}: {len(launches)} launch lines, and it should have one"
+
+
+def config_violations(root):
+    configs = list(files_below(root, ["configs"], {".cfg"}))
+    if not configs:
+        yield "configs: no configuration"
+    for name, text in configs:
+        for heading in ("Target:", "Source:", "Run here:"):
+            if not re.search(rf"^# {heading} *\S", text, re.MULTILINE):
+                yield f"{name}: no '# {heading}' line"
+
+
+def all_violations(root):
+    root = pathlib.Path(root)
+    for rule in (include_violations, header_violations, source_violations, job_script_violations, config_violations):
+        yield from rule(root)

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Each rule sees what it is there for: a tree with one violation of every kind."""
+import pathlib
+import tempfile
+
+import rules
+
+SPDX = "// SPDX-License-Identifier: Apache-2.0\n"
+TREE = {
+    "src/sync/sync.cpp": SPDX + "#include <mpi.h>\n",
+    "src/backend/cpu/pool.cpp": SPDX + '#include <dnnl.hpp>\n#include "comm/communicator.hpp"\n',
+    "src/network/plan.hpp": SPDX + "#pragma once\n#include <cudnn.h>\n",
+    "src/network/plan.cpp": SPDX + '#include <vector>\n#include "network/plan.hpp"\n',
+    "src/network/twice.hpp": SPDX,
+    "src/io/hdf5.cpp": SPDX + "#include <hdf5.h>\n",
+    "src/io/string_utils.cpp": SPDX,
+    "src/train/long.cpp": SPDX + "\n" * 401,
+    "src/train/bare.cpp": "int x;\n",
+    "slurm/job.sh": "# SPDX-License-Identifier: Apache-2.0\n" + "srun convoy train\n" * 2 + "\n" * 40,
+    "configs/a.cfg": "# SPDX-License-Identifier: Apache-2.0\n# Target:   99\n# Run here:\nlr = 1\n",
+}
+EXPECTED = [
+    "src/sync/sync.cpp: includes mpi.h",
+    "src/backend/cpu/pool.cpp: includes comm/communicator.hpp; backend does not build on comm",
+    "src/network/plan.hpp: includes cudnn.h",
+    "src/network/plan.hpp: the first include of plan.cpp is not network/plan.hpp",
+    "src/network/twice.hpp: no #pragma once",
+    "src/io/string_utils.cpp: the name",
+    "src/train/long.cpp: 402 lines",
+    "src/train/bare.cpp: needs one SPDX line",
+    "slurm/job.sh: 43 lines",
+    "slurm/job.sh: 2 launch lines",
+    "slurm, pbs: job scripts are missing",
+    "configs/a.cfg: no '# Source:' line",
+    "configs/a.cfg: no '# Run here:' line",
+]
+
+with tempfile.TemporaryDirectory() as folder:
+    for name, text in TREE.items():
+        path = pathlib.Path(folder, name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    found = list(rules.all_violations(folder))
+for expected in EXPECTED:
+    assert sum(f.startswith(expected) for f in found) == 1, f"{expected!r} not seen once in {found}"
+assert len(found) == len(EXPECTED), found
