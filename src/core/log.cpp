@@ -83,10 +83,14 @@ void report_error(std::string_view text) {
   to_stderr(s, fmt::format("{}error: {}", s.prefix, text));
 }
 
+bool shows_progress() {
+  static const bool terminal = isatty(STDERR_FILENO) != 0;
+  return terminal && speaker().rank == 0;
+}
+
 void progress(std::string_view text) {
   auto& s = speaker();
-  static const bool terminal = isatty(STDERR_FILENO) != 0;
-  if (!terminal || s.rank != 0) return;
+  if (!shows_progress()) return;
   std::fprintf(stderr, "\r\033[K%.*s", static_cast<int>(text.size()), text.data());
   std::fflush(stderr);
   s.progress_shown = true;

@@ -19,6 +19,8 @@ void also_to_file(const std::string& path);
 void write(Level level, std::string_view text);
 /// One line on stderr, flushed: `[rank 3/16 gpu-07] error: TEXT`.
 void report_error(std::string_view text);
+/// True where progress() shows something: rank 0, stderr a terminal.
+bool shows_progress();
 /// Overwrites the last line on a terminal; nothing where stderr is not one.
 void progress(std::string_view text);
 

@@ -99,6 +99,10 @@ void Trainer::step() {
   const double data = at_.loader.take_wait_seconds(), comm = at_.collectives.take_wait_seconds();
   // What a launch waits for inside (an update that needs a sum) is communication, not computation.
   const double compute = std::max(0.0, launch_seconds_ - comm);
+  if (log::shows_progress()) {
+    log::progress(fmt::format("epoch {} step {}/{} {:.0f} ms", position_.epoch + 1, position_.step_in_epoch,
+                              job_.steps_per_epoch, 1e3 * seconds));
+  }
   interval_.add_step(seconds, data, compute, comm);
   epoch_.add_step(seconds, data, compute, comm);
 }

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs the programs as users do, and reads what they leave behind. Used by the scripts of tests/."""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+import h5py
+import numpy as np
+
+CONVOY = os.environ["CONVOY"]
+PREPROCESS = os.environ["CONVOY_PREPROCESS"]
+SOURCE = os.environ.get("CONVOY_SOURCE", "")
+
+
+def mpirun(ranks):
+    return ["mpirun", "--oversubscribe", "--bind-to", "none", "-np", str(ranks)]
+
+
+def run(ranks, *words, program=None, expect=0, timeout=100, env=None):
+    """Runs one of the programs on some ranks; checks the exit code; returns (stdout, stderr)."""
+    command = mpirun(ranks) + [program or CONVOY] + [str(w) for w in words]
+    settings = dict(os.environ, OMP_NUM_THREADS="1", **(env or {}))
+    done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, env=settings, check=False)
+    if expect is not None and done.returncode != expect:
+        sys.exit(f"{' '.join(command)}\nended with {done.returncode}, expected {expect}\n{done.stdout}\n{done.stderr}")
+    return done.stdout, done.stderr
+
+
+def train(ranks, folder, *words, **kwargs):
+    """One thread a rank: bits depend on the threads of a replica, not on the number of ranks."""
+    return run(ranks, "train", "--output-dir", folder, "--threads", 1, "--no-tensorboard", *words, **kwargs)
+
+
+def tensors(path, group="parameters"):
+    with h5py.File(path, "r") as file:
+        found = {}
+        file[group].visititems(
+            lambda name, item: found.__setitem__(name, item[()]) if isinstance(item, h5py.Dataset) else None
+        )
+        return found
+
+
+def everything(path):
+    """All tensors that decide how training goes on."""
+    return {f"{g}/{n}": v for g in ("parameters", "optimiser", "statistics") for n, v in tensors(path, g).items()}
+
+
+def difference(a, b):
+    assert a.keys() == b.keys(), sorted(a.keys() ^ b.keys())
+    return max(float(np.max(np.abs(a[k].astype(np.float64) - b[k].astype(np.float64)))) for k in a)
+
+
+def same_bits(a, b):
+    assert a.keys() == b.keys(), sorted(a.keys() ^ b.keys())
+    return all(a[k].tobytes() == b[k].tobytes() for k in a)
+
+
+def records(folder, split):
+    with open(os.path.join(folder, "metrics.jsonl"), encoding="utf-8") as file:
+        return [r for r in map(json.loads, file) if r.get("split") == split]
+
+
+def check(condition, text):
+    print(("ok   " if condition else "FAIL ") + text, flush=True)
+    if not condition:
+        sys.exit(1)
+
+
+def work_folder():
+    return tempfile.TemporaryDirectory(prefix="convoy-test-")
+
+
+def last(folder):
+    return os.path.join(folder, "checkpoints", "last.h5")

@@ -1,0 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
+foreach(case throws not_finite stalls usage output partitions)
+  convoy_add_script_test(faults.job_${case} job_test.py ARGS ${case} LABEL faults)
+endforeach()
