@@ -1,2 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-int main() { return 0; }
+#include <exception>
+
+#include "cli/launch.hpp"
+
+int main(int argc, char** argv) {
+  const convoy::Words words(argv + 1, argv + argc);
+  if (const auto code = convoy::answer_alone(words)) return static_cast<int>(*code);
+  // Outside the try: while an exception unwinds, MPI_Finalize would wait for ranks that wait for this one.
+  convoy::Session session(argc, argv);
+  try {
+    return static_cast<int>(convoy::run_on_ranks(session, words));
+  } catch (const std::exception& failure) {
+    convoy::end_job(failure);
+  }
+}

@@ -18,10 +18,6 @@ void check_schedule(const TrainConfig& config) {
     fail(Exit::usage, "the configuration has [phase.{}] and another --lr-schedule; keep one of them",
          config.phases.front().number);
   }
-  const bool stepped = schedule.decay == Decay::step || schedule.decay == Decay::multistep;
-  if (stepped && schedule.step_epochs.empty()) {
-    fail(Exit::usage, "--lr-schedule {} needs --lr-step-epochs", schedule.decay == Decay::step ? "step" : "multistep");
-  }
   // The peak is not known before the number of ranks is; any rate shows what else is wrong.
   ScheduleSpec spec = schedule;
   spec.rate = config.optimiser.rate;
@@ -78,6 +74,7 @@ void check_data(const TrainConfig& config) {
 
 void check(const TrainConfig& config) {
   check_data(config);
+  build_graph(config.model);  // throws for an unknown network or variant; the data fill in classes and sizes later
   check_schedule(config);
   check_sync(config);
   if (config.start_epoch >= config.epochs) {
@@ -107,10 +104,6 @@ std::vector<std::string> implausible(const TrainConfig& config) {
     warn(fmt::runtime("--weight-decay {} is large for SGD (recipes use 1e-5 to 1e-3)"), optimiser.weight_decay);
   }
   if (optimiser.rate > 10) warn(fmt::runtime("--lr {} is large for SGD (recipes use 0.01 to 3)"), optimiser.rate);
-  if (optimiser.schedule.warmup_epochs >= config.epochs) {
-    warn(fmt::runtime("--warmup-epochs {} lasts for the whole run (--epochs {})"), optimiser.schedule.warmup_epochs,
-         config.epochs);
-  }
   if (has_momentum(optimiser.rule) && optimiser.momentum == 0) {
     warn(fmt::runtime("--momentum 0 makes --optimizer {} plain SGD"),
          optimiser.rule == Rule::nesterov ? "nesterov" : "momentum");

@@ -71,7 +71,8 @@ OptionGroup length_options(TrainConfig& config) {
   add(std::move(batch)).decides_bits();
   add(number_option("global-batch", "N", config.global_batch, from_to(0, Index{1} << 40),
                     "images of all replicas in a step; 0: follows from --batch-size"))
-      .also({"optimizer-batch-size", "macrobatch-size"});
+      .also({"optimizer-batch-size", "macrobatch-size"})
+      .decides_bits();
   add(number_option("epochs", "EPOCHS", config.epochs, above(0), "length of the run and of the schedule"))
       .also({"num-epochs", "nepochs", "train-epochs"})
       .decides_bits();
@@ -137,7 +138,10 @@ std::vector<OptionGroup> options_of(EvaluateConfig& config) {
                   "write result.json, per_class.csv and confusion.csv here; default: print only"))
       .short_form('o')
       .also({"logdir", "output"});
-  return {std::move(group), source_options(config.data), input_options(config.data), device_options(config.device),
+  // How pixels become network input is the checkpoint's to say.
+  OptionGroup input = input_options(config.data);
+  std::erase_if(input.options, [](const Option& option) { return option.name == "normalise"; });
+  return {std::move(group), source_options(config.data), std::move(input), device_options(config.device),
           stall_options(config.deadline)};
 }
 
@@ -152,8 +156,10 @@ std::vector<OptionGroup> options_of(BenchConfig& config) {
       .also({"mb"});
   add(switch_option("gradients", config.gradients, "compute: also sum the gradients over the ranks, overlapped"));
   add(switch_option("reproducible", config.reproducible, "sums follow one fixed tree over the ranks"));
-  add(number_option("classes", "N", config.model.classes, from_to(1, 1 << 20), "compute: outputs of the network"))
+  add(number_option("classes", "N", config.classes, from_to(0, 1 << 20),
+                    "compute: outputs of the network; 0: as usual for it"))
       .also({"num-classes"});
+  add(number_option("channels", "N", config.channels, from_to(0, 4), "compute: of an image; 0: as usual"));
   return {std::move(group),
           source_options(config.data),
           input_options(config.data),
@@ -168,9 +174,9 @@ std::vector<OptionGroup> options_of(InspectConfig& config) {
   OptionGroup group{"Plan", {}};
   auto add = [&](Option option) -> Option& { return group.options.emplace_back(std::move(option)); };
   add(batch_option(train.batch, "images the program is compiled for"));
-  add(number_option("classes", "N", train.model.classes, from_to(1, 1 << 20), "outputs of the network"))
+  add(number_option("classes", "N", config.classes, from_to(0, 1 << 20), "outputs of the network; 0: as usual for it"))
       .also({"num-classes"});
-  add(number_option("channels", "N", train.model.channels, from_to(1, 4), "channels of an image"));
+  add(number_option("channels", "N", config.channels, from_to(0, 4), "channels of an image; 0: as usual"));
   add(number_option("image-size", "PIXELS", train.data.image_size, from_to(0, 16384), "0: as usual for the network"))
       .also({"img-size", "input-size"});
   add(number_option("fusion-threshold-mb", "MB", train.sync.bucket_mb, {.low = 0, .high = 65536, .low_excluded = true},

@@ -135,6 +135,7 @@ struct BenchConfig {
   std::string what;  ///< compute, io, comm
   DataConfig data;
   GraphSpec model;
+  Index classes = 0, channels = 0;  ///< compute; 0: as usual for the model
   DeviceConfig device;
   Deadline deadline;
   Index batch = 128;
@@ -147,7 +148,8 @@ struct BenchConfig {
 struct InspectConfig {
   std::string what;  ///< data, checkpoint, plan, build
   std::string path;
-  TrainConfig train;  ///< plan: model, device, batch
+  TrainConfig train;                ///< plan: model, device, batch
+  Index classes = 0, channels = 0;  ///< plan; 0: as usual for the model
 };
 
 }  // namespace convoy

@@ -13,6 +13,8 @@ std::string configuration_hash(const TrainConfig& config) {
   std::string text;
   for (const auto& group : options_of(copy)) {
     for (const auto& option : group.options) {
+      // Beside --batch-size it only repeats what that and the replicas say.
+      if (option.name == "global-batch" && config.batch_given) continue;
       if (option.bits == Bits::decides) text += fmt::format("{}={}\n", option.name, option.print());
     }
   }

@@ -8,8 +8,8 @@ OptionGroup model_options(GraphSpec& model) {
   auto add = [&](Option option) -> Option& { return group.options.emplace_back(std::move(option)); };
   std::string names;
   for (const auto& name : model_names()) names += (names.empty() ? "" : ", ") + name;
-  Option network = text_option("model", "NAME", model.model, "network: " + names);
-  network.allowed = names;
+  Option network = text_option("model", "NAME", model.model, "network, one of those listed below");
+  network.allowed = names + ", other depths of resnet";
   add(std::move(network)).short_form('m').also({"arch", "a", "network", "mname"}).decides_bits();
   add(word_option(
           "resnet-version", model.version, {"v1", "v1.5", "v2"},

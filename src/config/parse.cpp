@@ -179,10 +179,6 @@ EvaluateConfig parse_evaluate(const std::vector<std::string>& words, const ReadT
     fail(Exit::usage,
          "no checkpoint is given; use 'convoy evaluate PATH --data DIR' with a checkpoint or run directory");
   }
-  const auto& data = config.data;
-  if (data.folder.empty() && (config.split == "val" ? data.val_folder : data.train_folder).empty() && !data.synthetic) {
-    fail(Exit::usage, "no data set is given; use --data DIR (made by convoy-preprocess)");
-  }
   return config;
 }
 

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/about.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "backend/factory.hpp"
+#include "comm/communicator.hpp"
+#include "core/version.hpp"
+#include "io/hdf5.hpp"
+#include "network/models.hpp"
+
+namespace convoy {
+namespace {
+
+constexpr const char* exit_codes =
+    "\nExit codes:\n"
+    "   0  done\n"
+    "   1  internal error, or a loss that is not finite\n"
+    "   2  wrong usage or configuration\n"
+    "   3  data missing, damaged or of the wrong form\n"
+    "   4  device or library\n"
+    "   5  communication failed or stalled\n"
+    "  75  stopped on request (SIGUSR1, SIGTERM) after a checkpoint: resubmit with --resume auto\n";
+
+struct About {
+  const char* usage;
+  const char* text;
+};
+
+About about(const std::string& command) {
+  if (command == "train") {
+    return {
+        "mpirun -np N convoy train --data DIR [options]",
+        "Trains a network on the ranks of an MPI job. One rank, without mpirun, works the same way.\n"
+        "A file for --config holds the same names as keys ('batch-size = 64'), switches as true or false, and rate\n"
+        "phases as sections: [phase.1] with 'epochs = 0:5' and 'lr = 0.1:0.4' (or one rate). Lists are\n"
+        "comma-separated, underscores in names are read as hyphens, and every switch has a --no- form."};
+  }
+  if (command == "evaluate") {
+    return {"mpirun -np N convoy evaluate PATH --data DIR [options]",
+            "Evaluates a checkpoint exactly: the same counts for any number of ranks. PATH is a checkpoint file, its\n"
+            "folder or a run directory (its best checkpoint)."};
+  }
+  if (command == "bench") {
+    return {
+        "mpirun -np N convoy bench compute|io|comm [options]",
+        "Measures one part alone: training steps on images in memory, the data path without training, or sums over\n"
+        "the ranks."};
+  }
+  return {"convoy inspect data DIR | checkpoint PATH | plan [options] | build",
+          "Shows a prepared data set, a checkpoint, what a network compiles to, or what this program is built of."};
+}
+
+std::string indented(const std::string& lines) {
+  std::string text;
+  for (std::size_t begin = 0; begin < lines.size();) {
+    const auto end = std::min(lines.find('\n', begin), lines.size());
+    text += "  " + lines.substr(begin, end - begin) + '\n';
+    begin = end + 1;
+  }
+  return text;
+}
+
+}  // namespace
+
+const std::vector<std::string>& command_names() {
+  static const std::vector<std::string> names = {"train", "evaluate", "bench", "inspect"};
+  return names;
+}
+
+std::string program_help() {
+  return fmt::format(
+      "convoy {}: trains image-classification networks on the ranks of an MPI job\n\n"
+      "  convoy train --data DIR          train\n"
+      "  convoy evaluate PATH --data DIR  accuracy of a checkpoint\n"
+      "  convoy bench compute|io|comm     measure one part\n"
+      "  convoy inspect data|checkpoint|plan|build\n\n"
+      "'convoy COMMAND --help' lists a command's options, --help-all also other programs' names for them;\n"
+      "'convoy --version' lists what is built in. Data sets are made by convoy-preprocess.\n{}",
+      version(), exit_codes);
+}
+
+std::string command_help(const std::string& command, HelpDepth depth) {
+  const auto [usage, text] = about(command);
+  const std::string networks = command == "evaluate" ? "" : "\nNetworks:\n" + indented(model_help());
+  return fmt::format("Usage: {}\n\n{}\n{}{}{}", usage, text, option_help(command, depth), networks, exit_codes);
+}
+
+std::string version_text() {
+  std::string backends = backend_versions();
+  if (!backends.empty() && backends.back() != '\n') backends += '\n';
+  return fmt::format("convoy {}\ncompiler: {}\nMPI: {}\nHDF5: {}\n{}", build_id(), compiler(), mpi_version(),
+                     hdf5_version(), backends);
+}
+
+}  // namespace convoy

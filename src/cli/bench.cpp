@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/bench.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "cli/agree.hpp"
+
+namespace convoy {
+
+double Stopwatch::total() const { return std::accumulate(seconds_.begin(), seconds_.end(), 0.0); }
+double Stopwatch::mean() const { return seconds_.empty() ? 0 : total() / static_cast<double>(seconds_.size()); }
+double Stopwatch::minimum() const { return seconds_.empty() ? 0 : *std::min_element(seconds_.begin(), seconds_.end()); }
+
+std::vector<double> of_all_ranks(Communicator& communicator, double value, const char* what) {
+  std::vector<double> values(static_cast<std::size_t>(communicator.size()), 0.0);
+  values[static_cast<std::size_t>(communicator.rank())] = value;
+  communicator.sum(std::span<double>(values), what);
+  return values;
+}
+
+std::string print_ranks(const std::vector<double>& values) {
+  if (values.size() > 16) {
+    const auto [low, high] = std::minmax_element(values.begin(), values.end());
+    return fmt::format("{:.1f} to {:.1f}", *low, *high);
+  }
+  std::string text;
+  for (const double value : values) text += fmt::format("{}{:.1f}", text.empty() ? "" : " ", value);
+  return text;
+}
+
+Exit bench_command(Session& session, const Words& words) {
+  const auto config = agree_on_config<BenchConfig>(session, words, parse_bench);
+  if (!config) return Exit::usage;
+  Communicator communicator(session, config->deadline);
+  if (config->what == "compute") return bench_compute(communicator, *config);
+  if (config->what == "io") return bench_io(communicator, *config);
+  return bench_comm(communicator, *config);
+}
+
+}  // namespace convoy

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "comm/communicator.hpp"
+#include "config/config.hpp"
+
+namespace convoy {
+
+/// Collective. Training steps on images in memory, through the seam and, with --gradients, the sums over the ranks.
+Exit bench_compute(Communicator& communicator, const BenchConfig& config);
+/// Collective. Reading, checking and preparing samples, without a network.
+Exit bench_io(Communicator& communicator, const BenchConfig& config);
+/// Collective. All-reduce of one size or a sweep.
+Exit bench_comm(Communicator& communicator, const BenchConfig& config);
+
+/// Seconds of repeated work.
+class Stopwatch {
+ public:
+  void start() { begin_ = Clock::now(); }
+  void stop() { seconds_.push_back(std::chrono::duration<double>(Clock::now() - begin_).count()); }
+  double total() const;
+  double mean() const;
+  double minimum() const;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point begin_;
+  std::vector<double> seconds_;
+};
+
+/// Collective. One number of each rank, on all ranks.
+std::vector<double> of_all_ranks(Communicator& communicator, double value, const char* what);
+/// `81.2 81.5` for up to 16 ranks, else `81.2 to 83.0`.
+std::string print_ranks(const std::vector<double>& values);
+
+}  // namespace convoy

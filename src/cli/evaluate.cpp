@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/agree.hpp"
+#include "train/train.hpp"
+
+namespace convoy {
+
+Exit evaluate_command(Session& session, const Words& words) {
+  auto config = agree_on_config<EvaluateConfig>(session, words, parse_evaluate);
+  if (!config) return Exit::usage;
+  config->command_line = quoted("evaluate", words);
+  Communicator communicator(session, config->deadline);
+  return evaluate(communicator, *config);
+}
+
+}  // namespace convoy

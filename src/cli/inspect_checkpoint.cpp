@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <cmath>
+#include <filesystem>
+
+#include "checkpoint/checkpoint.hpp"
+#include "cli/inspect.hpp"
+#include "io/hdf5.hpp"
+
+namespace convoy {
+namespace {
+
+std::string newest_file(const std::string& path) {
+  namespace fs = std::filesystem;
+  if (!fs::is_directory(path)) return path;
+  for (const std::string& folder : {path + "/checkpoints", path}) {
+    if (!fs::is_directory(folder)) continue;
+    if (const auto found = list_checkpoints(folder); !found.empty()) return found.front();
+  }
+  fail(Exit::data, "'{}' holds no checkpoint; give a checkpoint file or the --output-dir of a training run", path);
+}
+
+std::string describe(const CheckpointMeta& meta) {
+  const auto& at = meta.position;
+  std::string text = fmt::format("position      epoch {}, step {} of it; {} steps and {} images in all\n", at.epoch,
+                                 at.step_in_epoch, at.step, at.images);
+  text += fmt::format("replicas      {} (written by {} ranks)\n", meta.replicas, meta.ranks);
+  text +=
+      "sync          " +
+      (meta.local_steps == 0 ? std::string("gradients") : fmt::format("weights, every {} steps", meta.local_steps)) +
+      '\n';
+  text += fmt::format("plan          {:016x}\nconfiguration {}\n", meta.plan_digest, meta.configuration_hash);
+  for (const auto& [name, value] : meta.numbers) text += fmt::format("{:<13} {}\n", name, value);
+  for (const auto& [name, value] : meta.texts) {
+    const bool lines = value.find('\n') != std::string::npos;
+    text += fmt::format("{:<13} {}{}", name, lines ? "\n" : "", value);
+    if (value.empty() || value.back() != '\n') text += '\n';
+  }
+  return text;
+}
+
+std::string describe_tensor(const Hdf5File& file, const std::string& name) {
+  const DatasetShape shape = file.shape(name);
+  if (shape.element != Element::f32) return fmt::format("  {:<46} {}\n", name, shape.text());
+  std::vector<float> values(static_cast<std::size_t>(shape.count()));
+  file.read(name, Element::f32, std::as_writable_bytes(std::span(values)));
+  double squares = 0;
+  for (const float value : values) squares += static_cast<double>(value) * value;
+  return fmt::format("  {:<46} {:<26} norm {:.6g}\n", name, shape.text(), std::sqrt(squares));
+}
+
+std::string describe_group(const Hdf5File& file, const std::string& group) {
+  std::string text;
+  if (!file.exists(group)) return text;
+  for (const auto& name : file.names(group)) text += describe_tensor(file, group + '/' + name);
+  return text;
+}
+
+}  // namespace
+
+std::string inspect_checkpoint(const std::string& path) {
+  const std::string file_path = newest_file(path);
+  std::string text = fmt::format("file          {}\n", file_path) + describe(load_checkpoint_meta(file_path));
+  const Hdf5File file(file_path, Hdf5File::Access::read);
+  text += "tensors\n" + describe_group(file, "/parameters") + describe_group(file, "/statistics");
+  if (file.exists("/optimiser")) {
+    for (const auto& slot : file.names("/optimiser")) text += describe_group(file, "/optimiser/" + slot);
+  }
+  return file.exists("/state") ? text + describe_tensor(file, "/state") : text;
+}
+
+}  // namespace convoy

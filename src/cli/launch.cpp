@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/launch.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <thread>
+
+#include "cli/about.hpp"
+#include "core/log.hpp"
+#include "core/nearest.hpp"
+
+namespace convoy {
+namespace {
+
+/// The rank that the launcher gave, before MPI is there to ask.
+bool is_first_rank() {
+  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"}) {
+    if (const char* rank = std::getenv(name)) return std::string(rank) == "0";
+  }
+  return true;
+}
+
+bool has(const Words& words, const std::string& word) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+bool is_known(const std::string& command) {
+  const auto& names = command_names();
+  return std::find(names.begin(), names.end(), command) != names.end();
+}
+
+Exit refuse(const std::string& problem) {
+  if (is_first_rank()) log::report_error(problem);
+  return Exit::usage;
+}
+
+Exit say(const std::string& text) {
+  if (is_first_rank()) fmt::print("{}", text);
+  return Exit::ok;
+}
+
+Exit inspect_once(const Words& words) {
+  if (!is_first_rank()) return Exit::ok;
+  try {
+    return inspect_command(words);
+  } catch (const Error& e) {
+    log::report_error(e.what());
+    return e.code();
+  } catch (const std::exception& e) {
+    log::report_error(e.what());
+    return Exit::internal;
+  }
+}
+
+}  // namespace
+
+std::optional<Exit> answer_alone(const Words& words) {
+  if (words.empty()) {
+    say(program_help());
+    return Exit::usage;
+  }
+  const std::string& first = words.front();
+  if (first == "--version" || first == "version") return say(version_text());
+  if (first == "--help" || first == "-h" || first == "help") {
+    if (words.size() > 1 && is_known(words[1])) return say(command_help(words[1], HelpDepth::usual));
+    return say(program_help());
+  }
+  if (!is_known(first)) {
+    if (first.front() == '-') return refuse(fmt::format("'{}' comes before a command; see 'convoy --help'", first));
+    const std::string meant = nearest(first, command_names());
+    return refuse(fmt::format("convoy has no command '{}'{}; see 'convoy --help'", first,
+                              meant.empty() ? "" : fmt::format("; did you mean '{}'?", meant)));
+  }
+  const Words rest(words.begin() + 1, words.end());
+  if (has(rest, "--help") || has(rest, "-h")) return say(command_help(first, HelpDepth::usual));
+  if (has(rest, "--help-all")) return say(command_help(first, HelpDepth::all));
+  if (has(rest, "--option-names")) return say(option_names(first));
+  if (first == "inspect") return inspect_once(rest);
+  return std::nullopt;
+}
+
+Exit run_on_ranks(Session& session, const Words& words) {
+  const Words rest(words.begin() + 1, words.end());
+  if (words.front() == "train") return train_command(session, rest);
+  if (words.front() == "evaluate") return evaluate_command(session, rest);
+  require(words.front() == "bench", "a command that nobody runs");
+  return bench_command(session, rest);
+}
+
+void end_job(const std::exception& failure) {
+  const auto* error = dynamic_cast<const Error*>(&failure);
+  const Exit code = error != nullptr ? error->code() : Exit::internal;
+  // Wrong usage is mostly seen by all ranks alike: rank 0 speaks and ends the job before the others have waited.
+  if (code == Exit::usage && !is_first_rank()) std::this_thread::sleep_for(std::chrono::seconds(1));
+  log::report_error(failure.what());
+  abort_job(code);
+}
+
+}  // namespace convoy

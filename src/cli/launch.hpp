@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <optional>
+
+#include "cli/command.hpp"
+
+namespace convoy {
+
+/// Answers what needs no MPI: --help, --version, `inspect`, and words that name no command. Nothing returned:
+/// run_on_ranks is next.
+std::optional<Exit> answer_alone(const Words& words);
+
+/// Collective. Runs words[0] on all ranks. Throws where only this rank failed.
+Exit run_on_ranks(Session& session, const Words& words);
+
+/// Prints a failure and ends the whole job with its code.
+[[noreturn]] void end_job(const std::exception& failure);
+
+}  // namespace convoy

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/train.hpp"
+
+#include "cli/agree.hpp"
+#include "cli/dry_run.hpp"
+#include "core/log.hpp"
+
+namespace convoy {
+
+Exit train_command(Session& session, const Words& words) {
+  auto config = agree_on_config<TrainConfig>(session, words, parse_train);
+  if (!config) return Exit::usage;
+  config->command_line = quoted("train", words);
+  Communicator communicator(session, config->sync.deadline);
+  if (communicator.rank() == 0) {
+    for (const auto& text : implausible(*config)) log::warn("{}", text);
+  }
+  if (config->output.quiet) log::set_level(log::Level::warn);
+  if (config->dry_run) return dry_run(communicator, *config);
+  return train(communicator, *config);
+}
+
+}  // namespace convoy
