@@ -7,14 +7,15 @@
 
 namespace convoy {
 
-/// A node of the fixed binary tree over the W replicas: the sum of replicas [first, first + size).
+/// The sum of replicas [first, first + size). In reproducible sums a node of the fixed tree (core/replica_tree.hpp),
+/// and a rank's parts are the nodes of its run; else any parts.
 struct Part {
   int first = 0, size = 1;
   float* data = nullptr;
 };
 
 struct Reduction {
-  float* out = nullptr;         ///< device memory; may be one of the parts
+  float* out = nullptr;         ///< device memory; may be one of the parts (reproducible: the last)
   std::span<const Part> parts;  ///< this rank's, empty where it owns no replica
   Index count = 0;
   Event after;            ///< the parts are final then
@@ -33,7 +34,7 @@ class Collectives {
   virtual bool capturable() const = 0;
   /// Moves everything that can move. Throws Error(communication) past the deadline, naming the operation.
   virtual void poll() = 0;
-  /// Launches queued after it see the sum; the host may not have waited.
+  /// Collective. Launches queued after it see the sum; the host may not have waited.
   virtual void finish(Ticket ticket) = 0;
   /// Host wait under the deadline: the only one there is in a step.
   virtual void await(Event event, const char* what) = 0;

@@ -30,7 +30,8 @@ class Sync {
   virtual float scale(Index replica_samples, Index step_samples) const = 0;
   /// True where nothing between the stages of this replica waits for the host.
   virtual bool capturable(int replica) const = 0;
-  /// Collective. Once for every stage of every replica (replica -1: this rank has none at this turn; its block holds zeros).
+  /// Collective. Once for every stage of every replica (replica -1: this rank has none at this turn; its block holds
+  /// zeros).
   virtual void made_final(std::size_t stage, const Final& final, int replica) = 0;
   /// Collective. weights: update; gradients, last replica of the rank: finish and update. samples may be 0.
   virtual void replica_done(int replica, Index samples) = 0;
@@ -47,7 +48,8 @@ class Sync {
 };
 
 /// Collective. `gradients`: the plan's gradient block that programs write. Allocates sets, slots and buffers once.
-/// In gradients mode the number of turns a step is the same on every rank: max replicas of a rank; ranks with fewer pass -1.
+/// In gradients mode the number of turns a step is the same on every rank: max replicas of a rank; ranks with fewer
+/// pass -1.
 std::unique_ptr<Sync> make_sync(const SyncSpec& spec, Backend& backend, Collectives& collectives, const Plan& plan,
                                 const OptimiserSpec& optimiser, Updater& updater, float* gradients);
 

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// One set for all replicas: their gradients are summed in buckets while backward still runs, then the set is updated.
+// With one replica a rank the buckets are reduced where the program wrote them.
+#include <algorithm>
+#include <deque>
+
+#include "sync/modes.hpp"
+#include "sync/replica_sum.hpp"
+
+namespace convoy {
+namespace {
+
+class GradientSync final : public Sync {
+ public:
+  explicit GradientSync(const SyncParts& parts)
+      : parts_(parts),
+        run_(deal_replicas(parts.spec.replicas, parts.spec.ranks, parts.spec.rank)),
+        turns_(deal_replicas(parts.spec.replicas, parts.spec.ranks, 0).count),
+        sum_(parts.backend, parts.collectives,
+             {.run = run_,
+              .reproducible = parts.spec.reproducible,
+              // A rank with a turn too few is given a zeroed block in the last one.
+              .last_leaf = run_.count == turns_ ? LastLeaf::stays : LastLeaf::leaves,
+              .leaf = parts.gradients,
+              .count = parts.plan.table.exchange.begin}) {
+    set_ = {parts.backend.allocate(parts.layout.count()), parts.layout.count()};
+    pending_.reserve(parts.plan.buckets.size());
+  }
+
+  ParameterSet& set(int) override { return set_; }
+
+  float scale(Index, Index step_samples) const override {
+    return step_samples > 0 ? static_cast<float>(1.0 / static_cast<double>(step_samples)) : 0.0F;
+  }
+
+  bool capturable(int replica) const override { return parts_.collectives.capturable() || !is_last_turn(replica); }
+
+  void made_final(std::size_t stage, const Final& final, int replica) override {
+    if (final.range.count == 0) return;
+    if (final.when == When::blocking) return exchange(stage, final.range, replica);
+    if (replica >= 0) sum_.add(replica, final.range);
+    if (is_last_turn(replica)) pending_.push_back(sum_.reduce(final.range, name_of(stage, final)));
+  }
+
+  void replica_done(int replica, Index) override {
+    if (!is_last_turn(replica)) return;
+    for (const Ticket ticket : pending_) parts_.collectives.finish(ticket);
+    pending_.clear();
+    parts_.updater.launch(set_, parts_.gradients);
+  }
+
+  void step_done(Index) override {}
+  ParameterSet& averaged() override { return set_; }
+  std::vector<Index> samples_since_average() const override { return {}; }
+  void restore(const std::vector<Index>&) override {}
+  bool averages_are_current() const override { return true; }
+
+ private:
+  /// A rank with a turn too few has it last, without a replica.
+  bool is_last_turn(int replica) const { return replica < 0 || replica - run_.first == turns_ - 1; }
+
+  /// Collective. Statistics of synchronised batch norm: the next launch needs the sum. One replica a rank (make_sync).
+  void exchange(std::size_t stage, const Range& range, int replica) {
+    const Part own{replica, 1, parts_.gradients + range.begin};
+    const std::span<const Part> parts(&own, replica >= 0 ? 1 : 0);
+    parts_.collectives.finish(parts_.collectives.submit({.out = parts_.gradients + range.begin,
+                                                         .parts = parts,
+                                                         .count = range.count,
+                                                         .after = parts_.backend.record(),
+                                                         .what = name_of(stage, {range, When::blocking})}));
+  }
+
+  /// Names are made in the first step and kept, since the collectives refer to them.
+  const char* name_of(std::size_t stage, const Final& final) {
+    while (names_.size() <= stage) names_.emplace_back();
+    std::string& name = names_[stage];
+    if (!name.empty()) return name.c_str();
+    const auto& buckets = parts_.plan.buckets;
+    const auto bucket = std::find(buckets.begin(), buckets.end(), final.range);
+    if (final.when == When::blocking)
+      name = fmt::format("statistics of synchronised batch norm in stage {}", stage);
+    else
+      name = fmt::format("gradient bucket {}", bucket - buckets.begin());
+    return name.c_str();
+  }
+
+  SyncParts parts_;
+  ReplicaRun run_;
+  int turns_;  ///< of every rank: the most replicas that one owns
+  ReplicaSum sum_;
+  ParameterSet set_;
+  std::vector<Ticket> pending_;
+  std::deque<std::string> names_;
+};
+
+}  // namespace
+
+std::unique_ptr<Sync> make_gradient_sync(const SyncParts& parts) { return std::make_unique<GradientSync>(parts); }
+
+}  // namespace convoy

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sync/replica_sum.hpp"
+
+#include <algorithm>
+
+namespace convoy {
+
+ReplicaSum::ReplicaSum(Device& device, Collectives& collectives, const ReplicaSumSpec& spec)
+    : device_(device), collectives_(collectives), spec_(spec) {
+  std::vector<TreeNode> stack;
+  std::size_t slots = 0;
+  for (int i = 0; i < spec.run.count; ++i) {
+    Turn turn{.depth = stack.size(), .stays = i == spec.run.count - 1 && spec.last_leaf == LastLeaf::stays};
+    TreeNode node{spec.run.first + i, 1};
+    while (!stack.empty() && (!spec.reproducible || are_siblings(stack.back(), node))) {
+      node = {stack.back().first, stack.back().size + node.size};
+      stack.pop_back();
+      ++turn.merges;
+    }
+    stack.push_back(node);
+    if (!turn.stays) slots = std::max(slots, stack.size());
+    turns_.push_back(turn);
+  }
+  for (std::size_t i = 0; i < slots; ++i) slots_.push_back(device.allocate(spec.count));
+  for (std::size_t i = 0; i < stack.size(); ++i) {
+    const bool in_leaf = i + 1 == stack.size() && spec.last_leaf == LastLeaf::stays;
+    parts_.push_back({stack[i].first, stack[i].size, in_leaf ? spec.leaf : slots_[i]});
+  }
+  shifted_ = parts_;
+}
+
+void ReplicaSum::add(int replica, const Range& range) {
+  const Turn& turn = turns_.at(static_cast<std::size_t>(replica - spec_.run.first));
+  float* leaf = spec_.leaf + range.begin;
+  for (std::size_t i = 0; i < turn.merges; ++i) {
+    float* slot = slots_[turn.depth - 1 - i] + range.begin;
+    // The result goes where it belongs; additions commute bit for bit.
+    if (i + 1 == turn.merges && !turn.stays)
+      device_.add(slot, leaf, range.count);
+    else
+      device_.add(leaf, slot, range.count);
+  }
+  if (turn.merges == 0 && !turn.stays) device_.copy(slots_[turn.depth] + range.begin, leaf, range.count, 1.0F);
+}
+
+Ticket ReplicaSum::reduce(const Range& range, const char* what) {
+  for (std::size_t i = 0; i < parts_.size(); ++i) shifted_[i].data = parts_[i].data + range.begin;
+  return collectives_.submit({.out = spec_.leaf + range.begin,
+                              .parts = shifted_,
+                              .count = range.count,
+                              .after = device_.record(),
+                              .what = what});
+}
+
+}  // namespace convoy

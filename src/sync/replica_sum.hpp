@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <vector>
+
+#include "comm/collectives.hpp"
+#include "core/replica_tree.hpp"
+
+namespace convoy {
+
+/// Whether a rank's last replica is still in the leaf when the sum is reduced, or the leaf was needed for something
+/// else.
+enum class LastLeaf : std::uint8_t { stays, leaves };
+
+struct ReplicaSumSpec {
+  ReplicaRun run;             ///< the rank's replicas
+  bool reproducible = false;  ///< add along the fixed tree
+  LastLeaf last_leaf = LastLeaf::stays;
+  float* leaf = nullptr;  ///< the block in which every replica makes its contribution
+  Index count = 0;        ///< floats of it that are summed
+};
+
+/// Sums what the replicas of a job contribute one after the other in one block. A rank with several replicas keeps the
+/// earlier ones in slots: one, or with `reproducible` a stack of the nodes of its run. Which slot a replica goes to
+/// depends on its number alone, so that launches can be captured and replayed.
+class ReplicaSum {
+ public:
+  ReplicaSum(Device& device, Collectives& collectives, const ReplicaSumSpec& spec);
+
+  /// Takes `range` of the leaf as the contribution of an owned replica; replicas come in order.
+  void add(int replica, const Range& range);
+  /// Collective. After the rank's last add: the leaf's range becomes the sum over all replicas. `what`: static storage.
+  Ticket reduce(const Range& range, const char* what);
+
+ private:
+  struct Turn {
+    std::size_t depth = 0;   ///< slots in use before
+    std::size_t merges = 0;  ///< of them, the uppermost, complete nodes with this replica
+    bool stays = false;      ///< in the leaf
+  };
+
+  Device& device_;
+  Collectives& collectives_;
+  ReplicaSumSpec spec_;
+  std::vector<Turn> turns_;  ///< one for each owned replica
+  std::vector<float*> slots_;
+  std::vector<Part> parts_;    ///< data: the begin of the block
+  std::vector<Part> shifted_;  ///< parts_ at the range that is reduced
+};
+
+}  // namespace convoy

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sync/set_average.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace convoy {
+namespace {
+
+/// 4 MB: while one range travels the next is weighed, in cache.
+constexpr Index range_floats = 1 << 20;
+
+std::size_t slot(Index i) { return static_cast<std::size_t>(i); }
+
+}  // namespace
+
+SetAverage::SetAverage(const SyncParts& parts, const ReplicaRun& run)
+    : parts_(parts),
+      run_(run),
+      report_range_{align_floats(parts.layout.count()), parts.spec.replicas * report_floats},
+      set_{parts.backend.allocate(report_range_.end()), parts.layout.count()},
+      sum_(parts.backend, parts.collectives,
+           {.run = run, .reproducible = parts.spec.reproducible, .leaf = set_.block, .count = report_range_.end()}),
+      weights_(slot(parts.spec.replicas), 0.0F),
+      optimiser_weights_(weights_),
+      reports_(slot(report_range_.count), 0.0F),
+      own_reports_(slot(run.count), std::vector<float>(report_floats)),
+      own_statistics_(slot(run.count), std::vector<float>(slot(parts.layout.statistics.count))),
+      contributions_(own_statistics_),
+      statistics_(slot(parts.layout.statistics.count)),
+      spreads_(statistics_),
+      state_(slot(parts.layout.state.count), 0.0F) {
+  pending_.reserve(slot((parts.layout.values.count + parts.layout.optimiser.count) / range_floats + 2));
+}
+
+bool SetAverage::weigh(std::span<const ParameterSet> sets, std::span<const Index> samples) {
+  constexpr const char* what = "samples since the last average";
+  Backend& device = parts_.backend;
+  Event read;
+  for (std::size_t i = 0; i < sets.size(); ++i) {
+    const float* block = sets[i].block;
+    own_reports_[i][0] = static_cast<float>(samples[i] / samples_unit);
+    own_reports_[i][1] = static_cast<float>(samples[i] % samples_unit);
+    read = device.download(&own_reports_[i][2], block + parts_.layout.state.begin, state_floats, device.record());
+    if (!own_statistics_[i].empty())
+      read = device.download(own_statistics_[i].data(), block + parts_.layout.statistics.begin,
+                             parts_.layout.statistics.count, read);
+  }
+  parts_.collectives.await(read, "states of the replicas");
+  float* reports = set_.block + report_range_.begin;
+  for (int i = 0; i < run_.count; ++i) {
+    const int replica = run_.first + i;
+    device.fill(reports, report_range_.count, 0.0F);
+    device.upload(reports + replica * report_floats, own_reports_[slot(i)].data(), report_floats);
+    sum_.add(replica, report_range_);
+  }
+  parts_.collectives.finish(sum_.reduce(report_range_, what));
+  parts_.collectives.await(device.download(reports_.data(), reports, report_range_.count, device.record()), what);
+
+  double total = 0;
+  const auto samples_of = [&](int replica) {
+    return static_cast<double>(report(replica)[0]) * samples_unit + static_cast<double>(report(replica)[1]);
+  };
+  for (int replica = 0; replica < parts_.spec.replicas; ++replica) total += samples_of(replica);
+  if (total == 0) return false;
+  for (int replica = 0; replica < parts_.spec.replicas; ++replica)
+    weights_[slot(replica)] = static_cast<float>(samples_of(replica) / total);
+  optimiser_weights_ = weights_;
+  return true;
+}
+
+void SetAverage::weigh_one() {
+  std::fill(weights_.begin(), weights_.end(), 0.0F);
+  weights_.front() = 1;
+  std::fill(optimiser_weights_.begin(), optimiser_weights_.end(), 1.0F / static_cast<float>(parts_.spec.replicas));
+}
+
+void SetAverage::take_values(std::span<const ParameterSet> sets) {
+  take_state();
+  if (!statistics_.empty()) {
+    contribute_means();
+    means_ = sum_.reduce(parts_.layout.statistics, "means of batch norm");
+    statistics_pending_ = true;
+  }
+  reduce_weighted(sets, parts_.layout.values, weights_, "average of weights");
+}
+
+void SetAverage::take_optimiser(std::span<const ParameterSet> sets) {
+  reduce_weighted(sets, parts_.layout.optimiser, optimiser_weights_, "average of the optimiser state");
+}
+
+void SetAverage::clear_optimiser() {
+  parts_.backend.fill(set_.block + parts_.layout.optimiser.begin, parts_.layout.optimiser.count, 0.0F);
+}
+
+void SetAverage::finish() {
+  if (statistics_pending_) {
+    // The variance of the union of the replicas' samples. E[x^2] is taken around the average mean, which is known by
+    // now: around zero it would lose digits where a mean is large.
+    Backend& device = parts_.backend;
+    const Range& range = parts_.layout.statistics;
+    float* statistics = set_.block + range.begin;
+    parts_.collectives.finish(means_);
+    parts_.collectives.await(device.download(statistics_.data(), statistics, range.count, device.record()),
+                             "means of batch norm");
+    contribute_spreads();
+    parts_.collectives.finish(sum_.reduce(range, "variances of batch norm"));
+    parts_.collectives.await(device.download(spreads_.data(), statistics, range.count, device.record()),
+                             "variances of batch norm");
+    for (const NormStatistics& norm : parts_.plan.table.norms)
+      std::copy_n(&spreads_[slot(norm.variance.begin)], norm.variance.count, &statistics_[slot(norm.variance.begin)]);
+    device.upload(statistics, statistics_.data(), range.count);
+    statistics_pending_ = false;
+  }
+  for (const Ticket ticket : pending_) parts_.collectives.finish(ticket);
+  pending_.clear();
+}
+
+void SetAverage::copy_to(const ParameterSet& to, Optimiser optimiser) {
+  const SetLayout& layout = parts_.layout;
+  for (const Range& range : std::array{layout.values, layout.optimiser, layout.statistics, layout.state}) {
+    if (range == layout.optimiser && optimiser == Optimiser::keep) continue;
+    parts_.backend.copy(to.block + range.begin, set_.block + range.begin, range.count, 1.0F);
+  }
+}
+
+void SetAverage::reduce_weighted(std::span<const ParameterSet> sets, const Range& range, std::span<const float> weights,
+                                 const char* what) {
+  for (Index begin = range.begin; begin < range.end(); begin += range_floats) {
+    const Range piece{begin, std::min(range_floats, range.end() - begin)};
+    for (int i = 0; i < run_.count; ++i) {
+      const float weight = weights[slot(run_.first + i)];
+      if (weight == 0)
+        parts_.backend.fill(set_.block + piece.begin, piece.count, 0.0F);
+      else
+        parts_.backend.copy(set_.block + piece.begin, sets[slot(i)].block + piece.begin, piece.count, weight);
+      sum_.add(run_.first + i, piece);
+    }
+    pending_.push_back(sum_.reduce(piece, what));
+  }
+}
+
+void SetAverage::take_state() {
+  // Loss scale and the good steps since it changed: the most careful replica's. Applied and skipped steps: the most.
+  bool first = true;
+  for (int replica = 0; replica < parts_.spec.replicas; ++replica) {
+    if (weights_[slot(replica)] == 0) continue;
+    const float* state = report(replica) + 2;
+    for (std::size_t i = 0; i < state_floats; ++i) {
+      const float own = state[i];
+      state_[i] = first ? own : i < 2 ? std::min(state_[i], own) : std::max(state_[i], own);
+    }
+    first = false;
+  }
+  parts_.backend.upload(set_.block + parts_.layout.state.begin, state_.data(), parts_.layout.state.count);
+}
+
+void SetAverage::contribute_means() {
+  for (std::size_t row = 0; row < contributions_.size(); ++row) {
+    const float weight = weights_[slot(run_.first) + row];
+    for (const NormStatistics& norm : parts_.plan.table.norms)
+      for (Index i = norm.mean.begin; i < norm.mean.end(); ++i)
+        contributions_[row][slot(i)] = weight == 0 ? 0 : weight * own_statistics_[row][slot(i)];
+    contribute_statistics(row);
+  }
+}
+
+void SetAverage::contribute_spreads() {
+  for (std::size_t row = 0; row < contributions_.size(); ++row) {
+    const float weight = weights_[slot(run_.first) + row];
+    for (const NormStatistics& norm : parts_.plan.table.norms)
+      for (Index i = 0; i < norm.variance.count; ++i) {
+        const std::size_t mean = slot(norm.mean.begin + i), variance = slot(norm.variance.begin + i);
+        const float distance = own_statistics_[row][mean] - statistics_[mean];
+        contributions_[row][variance] =
+            weight == 0 ? 0 : weight * (own_statistics_[row][variance] + distance * distance);
+      }
+    contribute_statistics(row);
+  }
+}
+
+void SetAverage::contribute_statistics(std::size_t row) {
+  const Range& range = parts_.layout.statistics;
+  parts_.backend.upload(set_.block + range.begin, contributions_[row].data(), range.count);
+  sum_.add(run_.first + static_cast<int>(row), range);
+}
+
+}  // namespace convoy

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <span>
+#include <vector>
+
+#include "sync/modes.hpp"
+#include "sync/replica_sum.hpp"
+
+namespace convoy {
+
+/// The weighted average of all replicas' parameter sets, in a set of its own; the replicas' sets are only read. Every
+/// rank ends with the same bits, since every rank takes the one reduced sum. The calls of one average: weigh (and
+/// weigh_one), take_values and take_optimiser in any number, finish.
+class SetAverage {
+ public:
+  enum class Optimiser : std::uint8_t { keep, replace };
+
+  /// Allocates the set and all buffers.
+  SetAverage(const SyncParts& parts, const ReplicaRun& run);
+
+  ParameterSet& set() { return set_; }
+
+  /// Collective. The weight of a replica is its share of all samples; a replica without samples has none. `sets`,
+  /// `samples`: of the owned replicas in order. Also reads statistics and device state to the host. False, and weights
+  /// as before: no replica has samples.
+  bool weigh(std::span<const ParameterSet> sets, std::span<const Index> samples);
+  /// After weigh: values of replica 0 alone, which is exact where all hold the same; optimiser state of all alike.
+  void weigh_one();
+  /// Collective. Starts the average of values and statistics, and takes the device state: lowest loss scale, most
+  /// steps.
+  void take_values(std::span<const ParameterSet> sets);
+  /// Collective. Starts the average of the optimiser state.
+  void take_optimiser(std::span<const ParameterSet> sets);
+  void clear_optimiser();
+  /// Collective. Launches queued after it see the average.
+  void finish();
+  /// to = the average, with or without its optimiser state. Compute copies are not refreshed.
+  void copy_to(const ParameterSet& to, Optimiser optimiser);
+
+ private:
+  /// What a replica tells the others, in floats that are exact: samples / 4096, samples % 4096, device state.
+  static constexpr Index report_floats = 8, state_floats = 4, samples_unit = 4096;
+
+  const float* report(int replica) const { return &reports_[static_cast<std::size_t>(replica * report_floats)]; }
+  void reduce_weighted(std::span<const ParameterSet> sets, const Range& range, std::span<const float> weights,
+                       const char* what);
+  void take_state();
+  void contribute_means();
+  void contribute_spreads();
+  void contribute_statistics(std::size_t row);
+
+  SyncParts parts_;
+  ReplicaRun run_;
+  Range report_range_;  ///< behind the set, in the same memory
+  ParameterSet set_;    ///< also the leaf of every sum
+  ReplicaSum sum_;
+  std::vector<float> weights_, optimiser_weights_;  ///< of all replicas
+  std::vector<float> reports_;                      ///< of all replicas
+  std::vector<Ticket> pending_;
+  Ticket means_ = 0;
+  bool statistics_pending_ = false;
+  // Host memory of the owned replicas, one row each.
+  std::vector<std::vector<float>> own_reports_, own_statistics_, contributions_;
+  std::vector<float> statistics_, spreads_;  ///< averaged: means and variances; variances alone
+  std::vector<float> state_;
+};
+
+}  // namespace convoy

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// Local SGD: every replica updates a set of its own, and every few steps the sets are averaged (Stich, "Local SGD
+// converges fast and communicates little", ICLR 2019; post-local SGD: Lin et al., ICLR 2020).
+#include <algorithm>
+
+#include "sync/modes.hpp"
+#include "sync/set_average.hpp"
+
+namespace convoy {
+namespace {
+
+class WeightSync final : public Sync {
+ public:
+  explicit WeightSync(const SyncParts& parts)
+      : parts_(parts),
+        run_(deal_replicas(parts.spec.replicas, parts.spec.ranks, parts.spec.rank)),
+        samples_(static_cast<std::size_t>(run_.count), 0),
+        average_(parts, run_) {
+    for (int i = 0; i < run_.count; ++i)
+      sets_.push_back({parts.backend.allocate(parts.layout.count()), parts.layout.count()});
+  }
+
+  /// A rank without replicas has the averaged set only.
+  ParameterSet& set(int replica) override {
+    if (sets_.empty()) return average_.set();
+    return replica < 0 ? sets_.back() : sets_.at(static_cast<std::size_t>(replica - run_.first));
+  }
+
+  float scale(Index replica_samples, Index) const override {
+    return replica_samples > 0 ? static_cast<float>(1.0 / static_cast<double>(replica_samples)) : 0.0F;
+  }
+
+  /// A replayed step would not count samples, so only a job that never averages is captured as a whole.
+  bool capturable(int) const override { return parts_.spec.replicas == 1 && parts_.spec.ranks == 1; }
+
+  void made_final(std::size_t, const Final&, int) override {}
+
+  void replica_done(int replica, Index samples) override {
+    replicas_are_equal_ = values_are_current_ = optimiser_is_current_ = false;
+    if (replica < 0 || samples == 0) return;
+    parts_.updater.launch(set(replica), parts_.gradients);
+    samples_.at(static_cast<std::size_t>(replica - run_.first)) += samples;
+  }
+
+  void step_done(Index step) override {
+    const SyncSpec& spec = parts_.spec;
+    const bool due = (step + 1) % spec.local_steps == 0 || step < spec.local_start;
+    if (spec.replicas == 1 || !due || !average_.weigh(sets_, samples_)) return;
+    average_.take_values(sets_);
+    if (spec.momentum == MomentumPolicy::average) average_.take_optimiser(sets_);
+    if (spec.momentum == MomentumPolicy::reset) average_.clear_optimiser();
+    average_.finish();
+    for (const ParameterSet& set : sets_) {
+      average_.copy_to(
+          set, spec.momentum == MomentumPolicy::keep ? SetAverage::Optimiser::keep : SetAverage::Optimiser::replace);
+      parts_.backend.refresh(set);
+    }
+    std::fill(samples_.begin(), samples_.end(), 0);
+    replicas_are_equal_ = values_are_current_ = true;
+    optimiser_is_current_ = spec.momentum != MomentumPolicy::keep || parts_.layout.slots == 0;
+    compute_copies_are_current_ = false;
+  }
+
+  ParameterSet& averaged() override {
+    if (parts_.spec.replicas == 1 && parts_.spec.ranks == 1) return sets_.front();
+    if (!values_are_current_) {
+      // Averaging equal replicas is exact only where their number is a power of two: without new samples take one.
+      if (!average_.weigh(sets_, samples_)) average_.weigh_one();
+      average_.take_values(sets_);
+    }
+    if (!optimiser_is_current_) average_.take_optimiser(sets_);
+    if (!values_are_current_ || !optimiser_is_current_) {
+      average_.finish();
+      compute_copies_are_current_ = false;
+    }
+    values_are_current_ = optimiser_is_current_ = true;
+    if (!compute_copies_are_current_) parts_.backend.refresh(average_.set());
+    compute_copies_are_current_ = true;
+    return average_.set();
+  }
+
+  std::vector<Index> samples_since_average() const override { return samples_; }
+
+  void restore(const std::vector<Index>& samples_since_average) override {
+    require(samples_since_average.size() == samples_.size(), "one number of samples for each replica of the rank");
+    samples_ = samples_since_average;
+    replicas_are_equal_ = values_are_current_ = optimiser_is_current_ = false;
+  }
+
+  /// A momentum of its own makes a replica differ from the others even after an average.
+  bool averages_are_current() const override {
+    const bool own_momentum = parts_.spec.momentum == MomentumPolicy::keep && parts_.layout.slots > 0;
+    return parts_.spec.replicas == 1 || (replicas_are_equal_ && !own_momentum);
+  }
+
+ private:
+  SyncParts parts_;
+  ReplicaRun run_;
+  std::vector<ParameterSet> sets_;  ///< one for each owned replica
+  std::vector<Index> samples_;      ///< of each since the last average
+  SetAverage average_;
+  // The same on all ranks at any time, since they follow the calls alone: they decide about collectives.
+  bool replicas_are_equal_ = false;
+  bool values_are_current_ = false, optimiser_is_current_ = false;  ///< of the averaged set
+  bool compute_copies_are_current_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Sync> make_weight_sync(const SyncParts& parts) { return std::make_unique<WeightSync>(parts); }
+
+}  // namespace convoy
