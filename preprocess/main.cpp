@@ -1,2 +1,63 @@
 // SPDX-License-Identifier: Apache-2.0
-int main() { return 0; }
+#include <cstdio>
+
+#include "comm/session.hpp"
+#include "core/log.hpp"
+#include "preprocess/prepare.hpp"
+
+namespace convoy {
+namespace {
+
+Exit run(Session& session, const Command& command) {
+  if (const auto* spec = std::get_if<PrepareSpec>(&command)) {
+    Communicator communicator(session, spec->deadline);
+    log::configure(communicator.rank(), communicator.size(), communicator.host());
+    return prepare(communicator, *spec);
+  }
+  if (const auto* spec = std::get_if<VerifySpec>(&command)) {
+    Communicator communicator(session, spec->deadline);
+    log::configure(communicator.rank(), communicator.size(), communicator.host());
+    return verify(communicator, *spec);
+  }
+  Communicator communicator(session, Deadline{});
+  log::configure(communicator.rank(), communicator.size(), communicator.host());
+  return communicator.together("inspecting", [&] {
+    if (communicator.rank() != 0) return;
+    if (const auto* help = std::get_if<HelpSpec>(&command)) std::fputs(help->text.c_str(), stdout);
+    if (const auto* spec = std::get_if<InspectSpec>(&command)) inspect(*spec);
+  });
+}
+
+/// All ranks read the same words: rank 0 speaks, all return.
+Exit refuse(Session& session, const Error& error) {
+  Communicator communicator(session, Deadline{});
+  log::configure(communicator.rank(), communicator.size(), communicator.host());
+  if (communicator.rank() == 0) log::report_error(error.what());
+  return error.code();
+}
+
+Exit parse_and_run(Session& session, const std::vector<std::string>& arguments) {
+  Command command;
+  try {
+    command = parse_command_line(arguments);
+  } catch (const Error& error) {
+    return refuse(session, error);
+  }
+  return run(session, command);
+}
+
+}  // namespace
+}  // namespace convoy
+
+int main(int argc, char** argv) {
+  convoy::Session session(argc, argv);  // outside the try: MPI_Finalize must not run while an exception unwinds
+  try {
+    return static_cast<int>(convoy::parse_and_run(session, {argv + 1, argv + argc}));
+  } catch (const convoy::Error& error) {
+    convoy::log::report_error(error.what());
+    convoy::abort_job(error.code());
+  } catch (const std::exception& error) {
+    convoy::log::report_error(error.what());
+    convoy::abort_job(convoy::Exit::internal);
+  }
+}

@@ -44,13 +44,15 @@ void require_complete(const Series& series, const std::string& folder, const std
          folder, split, split);
   }
   if (series.counts.size() > 1) {
-    fail(Exit::data, "'{}' mixes '{}' partitions of {} and of {}; remove one series or run convoy-preprocess --overwrite",
-         folder, split, *series.counts.begin(), *series.counts.rbegin());
+    fail(Exit::data,
+         "'{}' mixes '{}' partitions of {} and of {}; remove one series or run convoy-preprocess --overwrite", folder,
+         split, *series.counts.begin(), *series.counts.rbegin());
   }
   const Index count = *series.counts.begin();
   for (Index number = 0; number < count; ++number) {
     if (series.paths.contains(number)) continue;
-    fail(Exit::data, "'{}' is missing ({} of {} partitions are there); run convoy-preprocess again, it makes only those",
+    fail(Exit::data,
+         "'{}' is missing ({} of {} partitions are there); run convoy-preprocess again, it makes only those",
          (fs::path(folder) / partition_file_name(split, number, count)).string(), series.paths.size(), count);
   }
 }
@@ -82,7 +84,8 @@ DatasetInfo read_dataset_info(const std::string& folder, const std::string& spli
     info.digest = hash_bytes(seal, sizeof seal, info.digest);
   }
   if (info.samples != first.split_samples) {
-    fail(Exit::data, "'{}': partitions hold {} samples, attribute 'split_samples' says {}; run convoy-preprocess verify '{}'",
+    fail(Exit::data,
+         "'{}': partitions hold {} samples, attribute 'split_samples' says {}; run convoy-preprocess verify '{}'",
          first.path, info.samples, first.split_samples, folder);
   }
   info.height = first.height;

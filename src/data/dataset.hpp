@@ -71,6 +71,7 @@ struct SyntheticSpec {
   Index samples = 1000, height = 32, width = 32, channels = 3, classes = 10;
   std::uint64_t seed = 1;
 };
+constexpr Index most_synthetic_classes = 16 * 15 * 14;
 /// One sample, a pure function of (spec.seed, sample): learnable by a small convolutional network, not by a linear model.
 /// Writes height * width * channels bytes, returns the label.
 std::int32_t synthetic_sample(const SyntheticSpec& spec, Index sample, std::uint8_t* image);

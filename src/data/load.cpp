@@ -41,7 +41,8 @@ std::vector<Piece> cut_into_pieces(const DatasetInfo& info, Range range) {
   return pieces;
 }
 
-/// Reads pieces into the caller's arrays, whose element 0 is the range's first sample. One a thread: it keeps a file open.
+/// Reads pieces into the caller's arrays, whose element 0 is the range's first sample. One a thread: it keeps a file
+/// open.
 struct Reader {
   const DatasetInfo& info;
   Range range;
@@ -74,7 +75,8 @@ struct Reader {
       const std::size_t here = static_cast<std::size_t>(at) + i;
       damaged[here] = crc32c(images + here * bytes, bytes) == crc[i] ? 0 : 1;
       if (labels[here] >= 0 && labels[here] < info.classes) continue;
-      fail(Exit::data, "'{}': dataset '/labels' holds {} for sample {} (id {}), expected 0 to {}; "
+      fail(Exit::data,
+           "'{}': dataset '/labels' holds {} for sample {} (id {}), expected 0 to {}; "
            "run convoy-preprocess verify '{}'",
            part.path, labels[here], skip + i, ids[here], info.classes - 1, info.folder);
     }

@@ -12,7 +12,8 @@ namespace convoy {
 constexpr Index format_version = 1;
 /// Names of the file's parts.
 namespace partition_name {
-constexpr const char *images = "/images", *labels = "/labels", *ids = "/ids", *crc = "/crc", *mean_image = "/mean_image";
+constexpr const char *images = "/images", *labels = "/labels", *ids = "/ids", *crc = "/crc",
+                     *mean_image = "/mean_image";
 }
 
 /// Everything of a partition but its samples. The seal has been checked, and every dataset and attribute.
@@ -22,8 +23,8 @@ struct Partition {
   Index first = 0, samples = 0;      ///< its part of the global sample space
   Index split_samples = 0, height = 0, width = 0, channels = 0, classes = 0, seed = 0;
   std::vector<std::string> class_names;
-  std::vector<double> mean, std;     ///< per channel, pixel units, of the train split
-  std::vector<float> mean_image;     ///< height * width * channels, or empty
+  std::vector<double> mean, std;  ///< per channel, pixel units, of the train split
+  std::vector<float> mean_image;  ///< height * width * channels, or empty
   std::string source, source_digest, encoding, parameters;
   std::uint64_t images_offset = 0, labels_offset = 0, ids_offset = 0, crc_offset = 0;  ///< bytes, in the file
   std::uint32_t seal_crc = 0;
@@ -44,7 +45,8 @@ PartitionName parse_partition_name(const std::string& file_name);
 /// dtype, rank, shape or attribute. The samples are not read.
 Partition read_partition(const std::string& path);
 
-/// Throws Error(data) naming what differs, unless both belong to the same data set (sizes, classes, normalisation, seed, source).
+/// Throws Error(data) naming what differs, unless both belong to the same data set (sizes, classes, normalisation,
+/// seed, source).
 void require_same_set(const Partition& first, const Partition& other);
 
 }  // namespace convoy

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Classes are textures: a few plane waves whose wave vectors name the class. A sample shows its texture through a soft round
-// window at a random place, with random phases, contrast and colours, on a random background, under noise. Random phases make
-// every pixel's mean the same for all classes, so a linear model has nothing to hold on to; wave energy, which a convolution,
-// a rectifier and a global average measure, tells the classes apart.
+// Classes are textures: a few plane waves whose wave vectors name the class. A sample shows its texture through a soft
+// round window at a random place, with random phases, contrast and colours, on a random background, under noise. Random
+// phases make every pixel's mean the same for all classes, so a linear model has nothing to hold on to; wave energy,
+// which a convolution, a rectifier and a global average measure, tells the classes apart.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -19,7 +19,7 @@ constexpr double pi = 3.14159265358979323846;
 constexpr int atoms = 16;  // 8 directions x 2 frequencies
 constexpr int waves = 3;
 constexpr std::array<double, waves> amplitudes{1.0, 0.6, 0.4};
-constexpr Index most_classes = atoms * (atoms - 1) * (atoms - 2);
+static_assert(most_synthetic_classes == atoms * (atoms - 1) * (atoms - 2));
 
 /// Ordered triples of different atoms: the strongest wave differs first, so few classes are far apart.
 std::array<int, waves> atoms_of_class(Index label) {
@@ -94,8 +94,9 @@ float noise(Random& random) {
 }  // namespace
 
 std::int32_t synthetic_sample(const SyntheticSpec& spec, Index sample, std::uint8_t* image) {
-  if (spec.classes < 1 || spec.classes > most_classes) {
-    fail(Exit::usage, "synthetic data has 1 to {} classes, not {}; choose another number", most_classes, spec.classes);
+  if (spec.classes < 1 || spec.classes > most_synthetic_classes) {
+    fail(Exit::usage, "synthetic data has 1 to {} classes, not {}; choose another number", most_synthetic_classes,
+         spec.classes);
   }
   Random random(spec.seed, Stream::synthetic, static_cast<std::uint64_t>(sample));
   const Index label = random.below(spec.classes);

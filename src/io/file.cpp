@@ -20,9 +20,12 @@ constexpr std::size_t largest_piece = std::size_t{1} << 30;
 
 int open_flags(File::Access access) {
   switch (access) {
-    case File::Access::read: return O_RDONLY | O_CLOEXEC;
-    case File::Access::update: return O_RDWR | O_CLOEXEC;
-    case File::Access::create: return O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC;
+    case File::Access::read:
+      return O_RDONLY | O_CLOEXEC;
+    case File::Access::update:
+      return O_RDWR | O_CLOEXEC;
+    case File::Access::create:
+      return O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC;
   }
   return O_RDONLY;
 }
@@ -40,8 +43,7 @@ File::~File() {
   if (descriptor_ >= 0) ::close(descriptor_);
 }
 
-File::File(File&& other) noexcept
-    : path_(std::move(other.path_)), descriptor_(std::exchange(other.descriptor_, -1)) {}
+File::File(File&& other) noexcept : path_(std::move(other.path_)), descriptor_(std::exchange(other.descriptor_, -1)) {}
 
 File& File::operator=(File&& other) noexcept {
   std::swap(path_, other.path_);

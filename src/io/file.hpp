@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A file descriptor under RAII with whole reads and writes at offsets. Errors are Error(data) with path and the system's reason.
+// A file descriptor under RAII with whole reads and writes at offsets. Errors are Error(data) with path and the
+// system's reason.
 #pragma once
 #include <cstddef>
 #include <cstdint>

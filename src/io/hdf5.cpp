@@ -13,18 +13,25 @@
 namespace convoy {
 namespace {
 
-// A file that could not be closed (a full disk) stays half open inside HDF5 1.10, whose exit handler then crashes on it. All
-// our files are closed by their owners, so the handler has nothing to do. Must precede every other call of HDF5.
+// A file that could not be closed (a full disk) stays half open inside HDF5 1.10, whose exit handler then crashes on
+// it. All our files are closed by their owners, so the handler has nothing to do. Must precede every other call of
+// HDF5.
 [[maybe_unused]] const herr_t no_exit_handler = H5dont_atexit();
 
 hid_t memory_type(Element element) {
   switch (element) {
-    case Element::u8: return H5T_NATIVE_UINT8;
-    case Element::u32: return H5T_NATIVE_UINT32;
-    case Element::i32: return H5T_NATIVE_INT32;
-    case Element::i64: return H5T_NATIVE_INT64;
-    case Element::f32: return H5T_NATIVE_FLOAT;
-    case Element::f64: return H5T_NATIVE_DOUBLE;
+    case Element::u8:
+      return H5T_NATIVE_UINT8;
+    case Element::u32:
+      return H5T_NATIVE_UINT32;
+    case Element::i32:
+      return H5T_NATIVE_INT32;
+    case Element::i64:
+      return H5T_NATIVE_INT64;
+    case Element::f32:
+      return H5T_NATIVE_FLOAT;
+    case Element::f64:
+      return H5T_NATIVE_DOUBLE;
   }
   return H5I_INVALID_HID;
 }
@@ -95,8 +102,7 @@ DatasetShape shape_of(hid_t dataset, const std::string& path, const std::string&
   std::vector<hsize_t> extent(static_cast<std::size_t>(rank));
   H5Sget_simple_extent_dims(space, extent.data(), nullptr);
   const Handle type(H5Dget_type(dataset), H5Tclose);
-  for (const Element element :
-       {Element::u8, Element::u32, Element::i32, Element::i64, Element::f32, Element::f64}) {
+  for (const Element element : {Element::u8, Element::u32, Element::i32, Element::i64, Element::f32, Element::f64}) {
     if (H5Tequal(type, file_type(element)) > 0) return {element, {extent.begin(), extent.end()}};
   }
   fail(Exit::data, "'{}': dataset '{}' has an element type that is none of u8, u32, i32, i64, f32, f64", path, name);
@@ -106,36 +112,51 @@ DatasetShape shape_of(hid_t dataset, const std::string& path, const std::string&
 
 hid_t file_type(Element element) {
   switch (element) {
-    case Element::u8: return H5T_STD_U8LE;
-    case Element::u32: return H5T_STD_U32LE;
-    case Element::i32: return H5T_STD_I32LE;
-    case Element::i64: return H5T_STD_I64LE;
-    case Element::f32: return H5T_IEEE_F32LE;
-    case Element::f64: return H5T_IEEE_F64LE;
+    case Element::u8:
+      return H5T_STD_U8LE;
+    case Element::u32:
+      return H5T_STD_U32LE;
+    case Element::i32:
+      return H5T_STD_I32LE;
+    case Element::i64:
+      return H5T_STD_I64LE;
+    case Element::f32:
+      return H5T_IEEE_F32LE;
+    case Element::f64:
+      return H5T_IEEE_F64LE;
   }
   return H5I_INVALID_HID;
 }
 
 const char* element_name(Element element) {
   switch (element) {
-    case Element::u8: return "u8";
-    case Element::u32: return "u32";
-    case Element::i32: return "i32";
-    case Element::i64: return "i64";
-    case Element::f32: return "f32";
-    case Element::f64: return "f64";
+    case Element::u8:
+      return "u8";
+    case Element::u32:
+      return "u32";
+    case Element::i32:
+      return "i32";
+    case Element::i64:
+      return "i64";
+    case Element::f32:
+      return "f32";
+    case Element::f64:
+      return "f64";
   }
   return "?";
 }
 
 std::size_t element_bytes(Element element) {
   switch (element) {
-    case Element::u8: return 1;
+    case Element::u8:
+      return 1;
     case Element::u32:
     case Element::i32:
-    case Element::f32: return 4;
+    case Element::f32:
+      return 4;
     case Element::i64:
-    case Element::f64: return 8;
+    case Element::f64:
+      return 8;
   }
   return 0;
 }
@@ -160,7 +181,8 @@ std::string hdf5_reason() {
         return herr_t{0};
       },
       &reason);
-  // The file driver's text buries the system's reason: `... errno = 28, error message = 'No space left on device', ...`.
+  // The file driver's text buries the system's reason: `... errno = 28, error message = 'No space left on device',
+  // ...`.
   const std::string key = "error message = '";
   if (const auto begin = reason.find(key); begin != std::string::npos) {
     const auto from = begin + key.size();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// HDF5's C API under RAII, as far as both file formats need it. Errors are Error(data) with path, object and HDF5's reason.
-// hdf5.h stays in the .cpp files.
+// HDF5's C API under RAII, as far as both file formats need it. Errors are Error(data) with path, object and HDF5's
+// reason. hdf5.h stays in the .cpp files.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -27,8 +27,8 @@ struct DatasetShape {
   bool operator==(const DatasetShape&) const = default;
 };
 
-/// One open file. Created: superblock V110 (low = high), no times, a user block of seal_bytes. Groups are made as needed:
-/// names are paths, `/parameters/conv1.weight`.
+/// One open file. Created: superblock V110 (low = high), no times, a user block of seal_bytes. Groups are made as
+/// needed: names are paths, `/parameters/conv1.weight`.
 class Hdf5File {
  public:
   enum class Access : std::uint8_t { read, create };

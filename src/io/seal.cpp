@@ -85,7 +85,8 @@ std::uint32_t crc32c(const void* data, std::size_t bytes, std::uint32_t crc) {
 void seal_file(const std::string& path, std::uint64_t samples_offset, std::uint64_t samples_bytes) {
   File file(path, File::Access::update);
   const std::uint64_t file_bytes = file.size();
-  require(file_bytes >= seal_bytes && fits(file_bytes, samples_offset, samples_bytes), "seal_file: samples outside file");
+  require(file_bytes >= seal_bytes && fits(file_bytes, samples_offset, samples_bytes),
+          "seal_file: samples outside file");
   Block block{};
   std::copy(magic.begin(), magic.end(), block.begin());
   store(block, at_version, seal_version);
@@ -107,7 +108,8 @@ Seal check_seal(const std::string& path) {
   Block block;
   file.read_at(block.data(), block.size(), 0);
   if (std::memcmp(block.data(), magic.data(), magic.size()) != 0) {
-    fail(Exit::data, "'{}' is not sealed (its first bytes are not '{}')", path, std::string(magic.begin(), magic.end()));
+    fail(Exit::data, "'{}' is not sealed (its first bytes are not '{}')", path,
+         std::string(magic.begin(), magic.end()));
   }
   if (const auto version = load<std::uint32_t>(block, at_version); version != seal_version) {
     fail(Exit::data, "'{}' has seal version {} (this program knows {})", path, version, seal_version);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A seal makes any flipped byte of a file show: HDF5's own format accepts most of them in silence. It lies in the HDF5 user
-// block (first 512 bytes), written after H5Fclose, and is checked before H5Fopen. docs/format.md has the layout.
+// A seal makes any flipped byte of a file show: HDF5's own format accepts most of them in silence. It lies in the HDF5
+// user block (first 512 bytes), written after H5Fclose, and is checked before H5Fopen. docs/format.md has the layout.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -24,7 +24,8 @@ std::uint32_t crc32c(const void* data, std::size_t bytes, std::uint32_t crc = 0)
 /// Writes the seal of a closed file: CRC over every byte but the samples, the user block's own included. fsyncs.
 void seal_file(const std::string& path, std::uint64_t samples_offset = 0, std::uint64_t samples_bytes = 0);
 
-/// Throws Error(data) naming the file and what is wrong: missing, empty, shorter or longer than sealed, not sealed, damaged.
+/// Throws Error(data) naming the file and what is wrong: missing, empty, shorter or longer than sealed, not sealed,
+/// damaged.
 Seal check_seal(const std::string& path);
 
 /// fsync of file and folder around rename: after it `path` is the complete new file, or still the old one.

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "preprocess/options.hpp"
+
+#include <boost/program_options.hpp>
+#include <charconv>
+#include <map>
+#include <sstream>
+
+#include "core/errors.hpp"
+#include "core/nearest.hpp"
+
+namespace convoy {
+namespace {
+
+namespace po = boost::program_options;
+
+const std::map<std::string, Kind> kinds{
+    {"cifar10", Kind::cifar10}, {"cifar100", Kind::cifar100}, {"mnist", Kind::mnist}, {"synthetic", Kind::synthetic}};
+constexpr int help_columns = 110;
+
+constexpr const char* usage =
+    "convoy-preprocess turns raw image data into HDF5 partitions (docs/format.md) for 'convoy train --data DIR'.\n\n"
+    "  convoy-preprocess cifar10|cifar100|mnist --source PATH --out DIR [options]\n"
+    "  convoy-preprocess synthetic --out DIR [options]\n"
+    "  convoy-preprocess verify DIR      every byte against its checksum; finds one flipped bit\n"
+    "  convoy-preprocess inspect DIR     counts, shapes, classes, mean and standard deviation, class mix of "
+    "partitions\n\n"
+    "Starts under mpirun or srun on any number of ranks: the files are the same bytes. A run that was killed goes on\n"
+    "where it was when started again; partitions that verify found damaged are made anew.\n\n";
+
+constexpr const char* exit_codes =
+    "\nExit codes: 0 ok, 1 internal error, 2 usage, 3 data, 4 device or library (memory), 5 communication or stall.\n";
+
+/// `32` or `32x48` (height x width).
+void parse_image_size(const std::string& text, SyntheticSpec& spec) {
+  const auto cross = text.find('x');
+  const std::string rows = text.substr(0, cross), columns = cross == std::string::npos ? rows : text.substr(cross + 1);
+  const auto number = [&](const std::string& digits) {
+    Index value = 0;
+    const auto [end, reason] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+    if (reason != std::errc() || end != digits.data() + digits.size() || value < 4 || value > 4096) {
+      fail(Exit::usage, "bad value for --image-size ('{}'); give pixels N or HEIGHTxWIDTH from 4 to 4096", text);
+    }
+    return value;
+  };
+  spec.height = number(rows);
+  spec.width = number(columns);
+}
+
+void require_between(const char* option, Index value, Index low, Index high) {
+  if (value >= low && value <= high) return;
+  fail(Exit::usage, "bad value for {} ({}); give a number from {} to {}", option, value, low, high);
+}
+
+/// Options bound to a command's fields. `image_size` is text until it is parsed.
+struct Bound {
+  PrepareSpec prepare;
+  std::string folder, image_size = "32";
+};
+
+void add_stall_options(po::options_description& options, Deadline& deadline) {
+  auto add = options.add_options();
+  add("stall-warning-seconds", po::value(&deadline.warn_seconds)->default_value(600, "600")->value_name("S"),
+      "warn when a rank waits this many seconds for the others; 0: never");
+  add("stall-abort-seconds", po::value(&deadline.abort_seconds)->default_value(7200, "7200")->value_name("S"),
+      "give up (exit 5) after this many seconds; 0: never");
+}
+
+po::options_description describe_prepare(Kind kind, Bound& bound) {
+  PrepareSpec& spec = bound.prepare;
+  po::options_description options("Options of " + std::string(kind_name(kind)), help_columns, help_columns / 2);
+  auto add = options.add_options();
+  if (kind != Kind::synthetic) {
+    const char* what = kind == Kind::mnist ? "folder of the four IDX files, each also as .gz"
+                                           : "folder of the official binary files, or the official .tar.gz archive";
+    add("source", po::value(&spec.source)->value_name("PATH"), what);
+  }
+  add("out", po::value(&spec.out)->value_name("DIR"), "folder for the partitions; made if missing");
+  add("partitions", po::value(&spec.partitions)->default_value(spec.partitions)->value_name("N"),
+      "files of the train split; any number of ranks can read any number");
+  add("val-partitions", po::value(&spec.val_partitions)->default_value(0)->value_name("N"),
+      "files of the val split; 0: as few as keep them no larger than train's");
+  add("seed", po::value(&spec.seed)->default_value(spec.seed)->value_name("N"),
+      kind == Kind::synthetic ? "of the generated samples and of the global shuffle" : "of the global shuffle");
+  add("mean-image", po::bool_switch(&spec.mean_image), "also store the mean image of the train split");
+  add("overwrite", po::bool_switch(&spec.overwrite), "replace partitions of another source or with other options");
+  if (kind == Kind::cifar100)
+    add("coarse", po::bool_switch(&spec.coarse), "the 20 coarse labels, not the 100 fine ones");
+  if (kind == Kind::synthetic) {
+    SyntheticSpec& s = spec.synthetic;
+    s.samples = 2000;
+    add("samples", po::value(&s.samples)->default_value(s.samples)->value_name("N"), "images of the train split");
+    add("val-samples", po::value(&spec.val_samples)->default_value(spec.val_samples)->value_name("N"),
+        "images of the val split");
+    add("image-size", po::value(&bound.image_size)->default_value(bound.image_size)->value_name("N|HxW"), "in pixels");
+    add("classes", po::value(&s.classes)->default_value(s.classes)->value_name("N"), "number of classes");
+    add("channels", po::value(&s.channels)->default_value(s.channels)->value_name("N"), "colour channels, 1 to 4");
+  }
+  add_stall_options(options, spec.deadline);
+  add("help", "print this and exit");
+  return options;
+}
+
+po::options_description describe_folder(const std::string& word, Bound& bound) {
+  po::options_description options("Options of " + word, help_columns, help_columns / 2);
+  options.add_options()("data", po::value(&bound.folder)->value_name("DIR"), "folder of prepared partitions");
+  if (word == "verify") add_stall_options(options, bound.prepare.deadline);
+  options.add_options()("help", "print this and exit");
+  return options;
+}
+
+std::string text_of(const po::options_description& options) {
+  std::ostringstream text;
+  text << options;
+  return text.str();
+}
+
+std::string full_help() {
+  std::string text = usage;
+  for (const auto& [name, kind] : kinds) {
+    Bound bound;
+    text += text_of(describe_prepare(kind, bound)) + "\n";
+  }
+  Bound bound;
+  return text + text_of(describe_folder("verify", bound)) + exit_codes;
+}
+
+/// True: --help was asked for.
+bool parse_options(const po::options_description& options, const std::vector<std::string>& arguments,
+                   const char* positional) {
+  po::positional_options_description places;
+  if (positional != nullptr) places.add(positional, 1);
+  try {
+    po::variables_map values;
+    // No guessed abbreviations: a typing error must not become another option.
+    const int style = po::command_line_style::unix_style & ~po::command_line_style::allow_guessing;
+    po::store(po::command_line_parser(arguments).options(options).positional(places).style(style).run(), values);
+    po::notify(values);
+    return values.count("help") > 0;
+  } catch (const po::unknown_option& e) {
+    std::vector<std::string> names;
+    for (const auto& option : options.options()) names.push_back(option->long_name());
+    std::string word = e.get_option_name();
+    word.erase(0, word.find_first_not_of('-'));
+    const std::string best = nearest(word, names);
+    fail(Exit::usage, "unknown option '--{}'; {}", word,
+         best.empty() ? "see --help" : fmt::format("did you mean --{}? See --help", best));
+  } catch (const po::too_many_positional_options_error&) {
+    fail(Exit::usage, "too many arguments (an option without its '--'?); see --help");
+  } catch (const po::error& e) {
+    fail(Exit::usage, "bad command line ({}); see --help", e.what());
+  }
+}
+
+void check(const PrepareSpec& spec) {
+  if (spec.kind != Kind::synthetic && spec.source.empty()) {
+    fail(Exit::usage, "no --source given; name the folder or archive of the raw files");
+  }
+  if (spec.out.empty()) fail(Exit::usage, "no --out given; name the folder for the partitions");
+  require_between("--partitions", spec.partitions, 1, 99999);
+  require_between("--val-partitions", spec.val_partitions, 0, 99999);
+  require_between("--samples", spec.synthetic.samples, 1, Index{1} << 40);
+  require_between("--val-samples", spec.val_samples, 1, Index{1} << 40);
+  require_between("--classes", spec.synthetic.classes, 1, most_synthetic_classes);
+  require_between("--channels", spec.synthetic.channels, 1, 4);
+}
+
+}  // namespace
+
+const char* kind_name(Kind kind) {
+  for (const auto& [name, value] : kinds) {
+    if (value == kind) return name.c_str();
+  }
+  return "?";
+}
+
+Command parse_command_line(const std::vector<std::string>& arguments) {
+  const std::string word = arguments.empty() ? "--help" : arguments[0];
+  if (word == "--help" || word == "-h" || word == "help") return HelpSpec{full_help()};
+  const std::vector<std::string> rest(arguments.begin() + 1, arguments.end());
+  Bound bound;
+  if (word == "verify" || word == "inspect") {
+    const auto options = describe_folder(word, bound);
+    if (parse_options(options, rest, "data")) return HelpSpec{usage + text_of(options) + exit_codes};
+    if (bound.folder.empty()) fail(Exit::usage, "no folder given; use convoy-preprocess {} DIR", word);
+    if (word == "verify") return VerifySpec{bound.folder, bound.prepare.deadline};
+    return InspectSpec{bound.folder};
+  }
+  const auto kind = kinds.find(word);
+  if (kind == kinds.end()) {
+    const std::string best = nearest(word, {"cifar10", "cifar100", "mnist", "synthetic", "verify", "inspect"});
+    fail(Exit::usage, "unknown kind '{}'; {}", word,
+         best.empty() ? "give cifar10, cifar100, mnist, synthetic, verify or inspect; see --help"
+                      : fmt::format("did you mean {}? See --help", best));
+  }
+  const auto options = describe_prepare(kind->second, bound);
+  if (parse_options(options, rest, nullptr)) return HelpSpec{usage + text_of(options) + exit_codes};
+  bound.prepare.kind = kind->second;
+  if (bound.prepare.kind == Kind::synthetic) {
+    parse_image_size(bound.image_size, bound.prepare.synthetic);
+    bound.prepare.synthetic.seed = bound.prepare.seed;
+  }
+  check(bound.prepare);
+  return bound.prepare;
+}
+
+}  // namespace convoy

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "comm/communicator.hpp"
+#include "data/dataset.hpp"
+
+namespace convoy {
+
+enum class Kind : std::uint8_t { cifar10, cifar100, mnist, synthetic };
+
+/// `convoy-preprocess KIND ...`.
+struct PrepareSpec {
+  Kind kind = Kind::cifar10;
+  std::string source;  ///< folder or archive; empty for synthetic
+  std::string out;
+  Index partitions = 8;      ///< of train
+  Index val_partitions = 0;  ///< 0: as many as keep them no larger than train's
+  std::uint64_t seed = 1;
+  bool mean_image = false;
+  bool overwrite = false;
+  bool coarse = false;      ///< cifar100: its 20 superclasses
+  SyntheticSpec synthetic;  ///< samples: of train
+  Index val_samples = 500;  ///< synthetic
+  Deadline deadline;
+};
+
+struct VerifySpec {
+  std::string folder;
+  Deadline deadline;
+};
+
+struct InspectSpec {
+  std::string folder;
+};
+
+struct HelpSpec {
+  std::string text;
+};
+
+using Command = std::variant<HelpSpec, PrepareSpec, VerifySpec, InspectSpec>;
+
+/// Throws Error(usage): unknown options with the nearest name, missing or bad values.
+Command parse_command_line(const std::vector<std::string>& arguments);
+
+const char* kind_name(Kind kind);
+
+}  // namespace convoy

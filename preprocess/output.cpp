@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "preprocess/output.hpp"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "core/errors.hpp"
+#include "core/log.hpp"
+#include "io/file.hpp"
+#include "io/seal.hpp"
+
+namespace convoy {
+namespace {
+
+namespace fs = std::filesystem;
+constexpr Index piece_bytes = Index{8} << 20;
+
+void remove_file(const std::string& path) {
+  std::error_code reason;
+  if (!fs::remove(path, reason) && reason) fail(Exit::data, "cannot remove '{}' ({})", path, reason.message());
+}
+
+}  // namespace
+
+std::vector<std::string> find_faults(const Partition& p, std::size_t limit) {
+  const File file(p.path, File::Access::read);
+  const auto count = static_cast<std::size_t>(p.samples), bytes = static_cast<std::size_t>(p.image_bytes());
+  std::vector<std::int32_t> labels(count);
+  std::vector<std::int64_t> ids(count);
+  std::vector<std::uint32_t> crc(count);
+  file.read_at(labels.data(), count * sizeof labels[0], p.labels_offset);
+  file.read_at(ids.data(), count * sizeof ids[0], p.ids_offset);
+  file.read_at(crc.data(), count * sizeof crc[0], p.crc_offset);
+
+  std::vector<std::string> faults;
+  std::size_t more = 0;
+  const auto report = [&](const std::string& fault) {
+    if (faults.size() < limit) {
+      faults.push_back(fault);
+    } else {
+      ++more;
+    }
+  };
+  const Index step = std::max<Index>(1, piece_bytes / p.image_bytes());
+  std::vector<std::uint8_t> images(static_cast<std::size_t>(std::min(step, p.samples)) * bytes);
+  for (Index begin = 0; begin < p.samples; begin += step) {
+    const auto first = static_cast<std::size_t>(begin), n = static_cast<std::size_t>(std::min(step, p.samples - begin));
+    file.read_at(images.data(), n * bytes, p.images_offset + first * bytes);
+    for (std::size_t i = 0; i < n; ++i) {
+      const std::size_t at = first + i;
+      const std::uint32_t found = crc32c(images.data() + i * bytes, bytes);
+      if (found != crc[at]) {
+        report(fmt::format("'{}': sample {} (id {}) is damaged (CRC32C {:08x}, stored {:08x})", p.path, at, ids[at],
+                           found, crc[at]));
+      }
+      if (labels[at] < 0 || labels[at] >= p.classes) {
+        report(fmt::format("'{}': dataset '/labels' holds {} for sample {}, expected 0 to {}", p.path, labels[at], at,
+                           p.classes - 1));
+      }
+      if (ids[at] != p.first + static_cast<Index>(at)) {
+        report(fmt::format("'{}': dataset '/ids' holds {} for sample {}, expected {}", p.path, ids[at], at,
+                           p.first + static_cast<Index>(at)));
+      }
+    }
+  }
+  if (more > 0) faults.push_back(fmt::format("'{}': and {} faults more", p.path, more));
+  return faults;
+}
+
+void prepare_folder(const std::string& folder, const std::vector<std::string>& expected_names, bool overwrite) {
+  std::error_code reason;
+  fs::create_directories(folder, reason);
+  fs::directory_iterator entries;
+  if (!reason) entries = fs::directory_iterator(folder, reason);
+  if (reason) {
+    fail(Exit::data, "cannot make the folder '{}' ({}); choose a writable --out", folder, reason.message());
+  }
+  std::vector<std::string> others, temporary;
+  for (const auto& entry : entries) {
+    std::string name = entry.path().filename().string();
+    const bool left_behind = name.ends_with(".tmp");
+    if (left_behind) name.erase(name.size() - 4);
+    const PartitionName parsed = parse_partition_name(name);
+    if (parsed.partitions == 0 || (parsed.split != "train" && parsed.split != "val")) continue;
+    if (left_behind) {
+      temporary.push_back(entry.path().string());
+    } else if (std::find(expected_names.begin(), expected_names.end(), name) == expected_names.end()) {
+      others.push_back(entry.path().string());
+    }
+  }
+  std::sort(others.begin(), others.end());
+  if (!others.empty() && !overwrite) {
+    fail(Exit::usage,
+         "'{}' is in the way (it belongs to a series of other length, {} such files); choose another --out or "
+         "give --overwrite",
+         others.front(), others.size());
+  }
+  for (const auto& path : others) remove_file(path);
+  for (const auto& path : temporary) remove_file(path);
+}
+
+Existing look_for(const Partition& wanted) {
+  if (!fs::exists(wanted.path)) return Existing::none;
+  try {
+    const Partition found = read_partition(wanted.path);
+    if (found.parameters != wanted.parameters || found.source_digest != wanted.source_digest ||
+        found.class_names != wanted.class_names) {
+      return Existing::other;
+    }
+    return find_faults(found, 1).empty() ? Existing::complete : Existing::damaged;
+  } catch (const Error& e) {
+    log::warn("{}: made anew", e.what());
+    return Existing::damaged;
+  }
+}
+
+}  // namespace convoy

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "comm/communicator.hpp"
+#include "preprocess/options.hpp"
+
+namespace convoy {
+
+/// Collective. Raw data to partitions. Returns the code with which all ranks leave; errors have been reported.
+Exit prepare(Communicator& communicator, const PrepareSpec& spec);
+
+/// Collective. Every byte of every partition against its checksum; prints what it finds. Exit::data where something is
+/// wrong.
+Exit verify(Communicator& communicator, const VerifySpec& spec);
+
+/// Prints what a folder holds. Throws Error(data).
+void inspect(const InspectSpec& spec);
+
+}  // namespace convoy

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "preprocess/source.hpp"
+
+#include "core/errors.hpp"
+
+namespace convoy {
+
+std::unique_ptr<Source> open_source(const PrepareSpec& spec) {
+  switch (spec.kind) {
+    case Kind::cifar10:
+      return open_cifar10(spec);
+    case Kind::cifar100:
+      return open_cifar100(spec);
+    case Kind::mnist:
+      return open_mnist(spec);
+    case Kind::synthetic:
+      return open_generated(spec);
+  }
+  fail(Exit::internal, "unknown kind of source");
+}
+
+}  // namespace convoy

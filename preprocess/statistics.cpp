@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "preprocess/statistics.hpp"
+
+#include <cmath>
+#include <limits>
+
+#include "core/errors.hpp"
+
+namespace convoy {
+
+PixelSums sum_pixels(const Source& source, Range range, bool with_image) {
+  const SourceInfo& info = source.info();
+  const auto channels = static_cast<std::size_t>(info.channels), bytes = static_cast<std::size_t>(info.image_bytes());
+  PixelSums sums{std::vector<std::int64_t>(channels), std::vector<std::int64_t>(channels),
+                 std::vector<std::int64_t>(with_image ? bytes : 0)};
+  std::vector<std::uint8_t> image(bytes);
+  for (Index sample = range.begin; sample < range.end(); ++sample) {
+    source.read(Split::train, sample, image.data());
+    for (std::size_t c = 0; c < channels; ++c) {
+      std::int64_t sum = 0, squares = 0;
+      for (std::size_t i = c; i < bytes; i += channels) {
+        const std::int64_t value = image[i];
+        sum += value;
+        squares += value * value;
+      }
+      sums.sum[c] += sum;
+      sums.squares[c] += squares;
+    }
+    for (std::size_t i = 0; i < sums.image.size(); ++i) sums.image[i] += image[i];
+  }
+  return sums;
+}
+
+Normalisation normalisation_of(const PixelSums& sums, Index samples, const SourceInfo& info) {
+  const Index pixels = samples * info.height * info.width;
+  if (pixels > std::numeric_limits<std::int64_t>::max() / (255 * 255)) {
+    fail(Exit::data, "the train split has too many pixels ({}) for exact sums; leave out samples", pixels);
+  }
+  Normalisation result;
+  const auto n = static_cast<double>(pixels);
+  for (std::size_t c = 0; c < sums.sum.size(); ++c) {
+    __extension__ using Wide = __int128;
+    const Wide spread = Wide{pixels} * sums.squares[c] - Wide{sums.sum[c]} * sums.sum[c];  // n^2 times the variance
+    result.mean.push_back(static_cast<double>(sums.sum[c]) / n);
+    result.std.push_back(std::sqrt(static_cast<double>(spread)) / n);
+  }
+  for (const std::int64_t sum : sums.image) {
+    result.mean_image.push_back(static_cast<float>(static_cast<double>(sum) / static_cast<double>(samples)));
+  }
+  return result;
+}
+
+}  // namespace convoy
