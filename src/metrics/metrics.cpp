@@ -2,7 +2,9 @@
 #include "metrics/metrics.hpp"
 
 #include <array>
+#include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <optional>
 #include <string>
 
@@ -20,11 +22,13 @@ struct Metrics::State {
   void append(const std::string& line) {
     if (journal) journal->append(line);
   }
+  Journal::Start start() const { return spec.append ? Journal::Start::resume : Journal::Start::fresh; }
+  void open_monitor() { monitor.emplace(spec.folder + "/monitor.jsonl", start(), spec.resume_step); }
   void write_summary();
 
   MetricsSpec spec;
   std::optional<Journal> journal;
-  std::optional<Journal> monitor;  ///< opened by the first record
+  std::optional<Journal> monitor;  ///< opened by the first record, or because an earlier run left one
   std::optional<EventFile> events;
   EpochTable table;
   Index last_step = 0;  ///< of the newest train record: intervals reach from there
@@ -35,10 +39,10 @@ struct Metrics::State {
 Metrics::State::State(const MetricsSpec& metrics_spec)
     : spec(metrics_spec), last_step(spec.append ? spec.resume_step : 0) {
   if (spec.folder.empty()) return;
-  const auto start = spec.append ? Journal::Start::resume : Journal::Start::fresh;
-  journal.emplace(spec.folder + "/metrics.jsonl", start, spec.resume_step);
+  journal.emplace(spec.folder + "/metrics.jsonl", start(), spec.resume_step);
   for (const std::string& line : journal->kept()) read_line(line, table);
   if (!table.empty()) write_summary();
+  if (std::filesystem::exists(spec.folder + "/monitor.jsonl")) open_monitor();
   if (spec.tensorboard) events.emplace(spec.folder + "/tensorboard", spec.append ? spec.resume_step + 1 : 0);
 }
 
@@ -96,10 +100,7 @@ void Metrics::epoch(const EpochRecord& record) {
 void Metrics::tensors(const std::string& group, Index step, const std::vector<TensorSummary>& summaries) {
   State& s = *state_;
   if (s.spec.folder.empty()) return;
-  if (!s.monitor) {
-    s.monitor.emplace(s.spec.folder + "/monitor.jsonl", s.spec.append ? Journal::Start::resume : Journal::Start::fresh,
-                      s.spec.resume_step);
-  }
+  if (!s.monitor) s.open_monitor();
   s.monitor->append(monitor_line(group, step, summaries));
   if (s.events) s.events->write(step, group, summaries);
 }

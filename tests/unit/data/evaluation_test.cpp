@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/evaluation.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "core/errors.hpp"
+
+namespace convoy {
+namespace {
+
+const SyntheticSpec images{.samples = 203, .height = 6, .width = 7, .classes = 5};
+const AugmentSpec centre{.source_height = 6, .source_width = 7, .height = 4, .width = 4};
+
+TEST(EvaluationBatches, AnyRankCountAndBatchCountsEverySampleOnce) {
+  const DatasetInfo info = synthetic_info(images, "train");
+  const Dataset whole(images, info, {0, images.samples});
+  const auto bytes = static_cast<std::size_t>(info.image_bytes());
+  for (const int ranks : {1, 2, 3, 5, 8, 250}) {
+    for (const Index batch_size : {1, 7, 64, 300}) {
+      SCOPED_TRACE(fmt::format("{} ranks, batch {}", ranks, batch_size));
+      Index counted = 0;
+      for (int rank = 0; rank < ranks; ++rank) {
+        const Range share = EvaluationBatches::share(images.samples, ranks, rank);
+        ASSERT_EQ(share.begin, counted) << "shares overlap or leave a gap";
+        ASSERT_LE(share.count, images.samples / ranks + 1);
+        const Dataset set(images, info, share);
+        EvaluationBatches batches(set, centre, batch_size);
+        for (Index n = 0; n < batches.count(); ++n) {
+          const Batch batch = batches.batch(n);
+          ASSERT_EQ(static_cast<Index>(batch.samples.size()), batch_size);
+          ASSERT_GT(batch.valid_count, 0);
+          for (Index row = 0; row < batch_size; ++row) {
+            const SampleSpec& s = batch.samples[static_cast<std::size_t>(row)];
+            const Index sample = counted + std::min(row, batch.valid_count - 1);
+            ASSERT_EQ(s.a, whole.label(sample));
+            ASSERT_EQ(s.b, whole.label(sample));
+            ASSERT_EQ(std::memcmp(batch.images + static_cast<std::size_t>(s.sample) * bytes,
+                                  whole.images() + static_cast<std::size_t>(sample) * bytes, bytes),
+                      0);
+            ASSERT_EQ(s.y, 1);
+            ASSERT_EQ(s.x, 2);
+            ASSERT_EQ(s.flip, 0);
+          }
+          counted += batch.valid_count;
+        }
+      }
+      ASSERT_EQ(counted, images.samples);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace convoy

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include "data/loader.hpp"
+#include "support/allocations.hpp"
+
+namespace convoy {
+namespace {
+
+TEST(LoaderAllocations, NoneInTheSteadyState) {
+  const SyntheticSpec images{.samples = 400, .height = 8, .width = 8, .classes = 4};
+  const Dataset set(images, synthetic_info(images, "train"), {0, images.samples});
+  for (const bool resident : {true, false}) {
+    LoaderSpec spec;
+    spec.order = {.samples = images.samples, .replicas = 2, .batch = 5, .seed = 5};
+    spec.augment = {
+        .source_height = 8, .source_width = 8, .height = 8, .width = 8, .pad = 2, .flip = Flip::alternating};
+    spec.replica_count = 2;
+    spec.workers = 3;
+    spec.resident = resident;
+    Loader loader(set, spec);
+    const EpochOrder& order = loader.begin_epoch(0, 0);
+    ASSERT_EQ(order.steps(), 40);
+    long before = 0;
+    Index taken = 0;
+    for (Index step = 0; step < order.steps(); ++step) {
+      if (step == 5) before = count_allocations();
+      for (const int r : {0, 1}) taken += loader.next(step, r).valid_count;
+      loader.take_wait_seconds();
+    }
+    const long during = count_allocations() - before;
+    EXPECT_EQ(during, 0);
+    EXPECT_GT(before, 0) << "nothing is counted";
+    EXPECT_EQ(taken, 400);
+  }
+}
+
+}  // namespace
+}  // namespace convoy
