@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the golden values of tests/parity/golden_test.cpp with PyTorch in fp64: operations.json and one file a network.
+"""Writes the golden values of the parity tests with PyTorch in fp64: operations.json (operations, losses, optimisers) and one
+file a network.
 
 Weights, inputs and labels come from formula.py, which the tests repeat, so only results are stored. A tensor's result is
   norm        its Euclidean norm
@@ -157,7 +158,32 @@ def make_operations():
         (loss.sum() * round32(case["scale"])).backward()
         results_of = {"loss": summarise(case["name"] + "/loss", loss), "dlogits": summarise(case["name"] + "/dlogits", logits.grad)}
         losses.append(case | {"results": results_of})
-    return {"torch": torch.__version__, "operations": results, "losses": losses}
+    return {"torch": torch.__version__, "operations": results, "losses": losses, "optimisers": [optimise(c) for c in OPTIMISERS]}
+
+
+# Two tensors: a of 40 with decay and rate 1, b of 3 x 7 without decay and twice the rate. The rate changes on the way.
+RATES = [0.25, 0.25, 0.125, 0.0625, 0.5]
+OPTIMISERS = [
+    dict(name="sgd", momentum=0, nesterov=False, decay=0.0625, clip=0),
+    dict(name="momentum", momentum=0.875, nesterov=False, decay=0.0625, clip=0),
+    dict(name="nesterov", momentum=0.875, nesterov=True, decay=0.0625, clip=0),
+    dict(name="clipped", momentum=0.875, nesterov=True, decay=0.0625, clip=1.5),
+    dict(name="hardly_clipped", momentum=0.5, nesterov=False, decay=0, clip=100),
+]
+
+
+def optimise(case):
+    a, b = tensor("optimiser/a", [40]), tensor("optimiser/b", [3, 7])
+    groups = [dict(params=[a], weight_decay=case["decay"]), dict(params=[b], weight_decay=0)]
+    optimiser = torch.optim.SGD(groups, lr=1, momentum=case["momentum"], nesterov=case["nesterov"])
+    for step, rate in enumerate(RATES):
+        optimiser.param_groups[0]["lr"], optimiser.param_groups[1]["lr"] = rate, 2 * rate
+        for name, value in [("a", a), ("b", b)]:
+            value.grad = tensor(f"optimiser/d{name}{step}", list(value.shape)).detach()
+        if case["clip"]:
+            torch.nn.utils.clip_grad_norm_([a, b], case["clip"])
+        optimiser.step()
+    return case | {"rates": RATES, "results": {"a": summarise("optimiser/a", a), "b": summarise("optimiser/b", b)}}
 
 
 NETWORKS = [

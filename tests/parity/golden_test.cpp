@@ -6,11 +6,11 @@
 #include <algorithm>
 #include <cmath>
 
-#include "backend/factory.hpp"
 #include "support/backend_run.hpp"
 #include "support/formula.hpp"
 #include "support/golden.hpp"
 #include "support/reference_network.hpp"
+#include "support/test_backend.hpp"
 
 namespace convoy {
 namespace {
@@ -121,7 +121,7 @@ TEST_P(GoldenNetworks, ReferenceAndBackendEqualPyTorch) {
   }
   if (HasFailure()) return;  // the rest is measured against the reference
 
-  const auto backend = make_cpu_backend(0);
+  const auto backend = make_test_backend();
   BackendInput input;
   input.spec.samples = golden_.n;
   input.spec.height = input.spec.width = golden_.graph.image_size;

@@ -115,6 +115,24 @@ std::vector<GoldenLoss> load_golden_losses() {
   return losses;
 }
 
+std::vector<GoldenOptimiser> load_golden_optimisers() {
+  std::vector<GoldenOptimiser> optimisers;
+  const json file = load("operations");
+  for (const json& from : file.at("optimisers")) {
+    GoldenOptimiser& optimiser = optimisers.emplace_back();
+    optimiser.name = from.at("name");
+    optimiser.momentum = from.at("momentum");
+    optimiser.decay = from.at("decay");
+    optimiser.spec.rule = optimiser.momentum == 0           ? Rule::sgd
+                          : from.at("nesterov").get<bool>() ? Rule::nesterov
+                                                            : Rule::momentum;
+    optimiser.spec.clip_norm = from.at("clip");
+    optimiser.rates = from.at("rates").get<std::vector<float>>();
+    optimiser.results = tensors_of(from.at("results"));
+  }
+  return optimisers;
+}
+
 GoldenNetwork load_golden_network(const std::string& name) {
   const json from = load(name);
   GoldenNetwork network;

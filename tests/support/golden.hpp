@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "backend/backend.hpp"
 #include "network/models.hpp"
 #include "support/reference_operations.hpp"
 
@@ -36,6 +37,16 @@ struct GoldenLoss {
 };
 std::vector<GoldenOperation> load_golden_operations();
 std::vector<GoldenLoss> load_golden_losses();
+
+/// Some steps with two tensors: `a` with decay, `b` without and with twice the rate.
+struct GoldenOptimiser {
+  std::string name;
+  OptimiserSpec spec;
+  float momentum = 0, decay = 0;
+  std::vector<float> rates;  ///< of each step
+  std::map<std::string, GoldenTensor> results;
+};
+std::vector<GoldenOptimiser> load_golden_optimisers();
 
 struct GoldenNetwork {
   GraphSpec graph;

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every operation, alone and in the patterns that backends fuse, against the double reference: forward, loss,
+// statistics and all gradients, in fp32 and bf16. A case is a line of support/case_graph.hpp.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include "support/backend_run.hpp"
+#include "support/case_graph.hpp"
+#include "support/formula.hpp"
+#include "support/reference_network.hpp"
+#include "support/test_backend.hpp"
+
+namespace convoy {
+namespace {
+
+using reference::Tensor;
+using reference::Values;
+
+/// The longest sum in a step of this graph: what rounding grows with.
+double longest_sum(const Graph& graph, const Tensor& input) {
+  const std::vector<Shape> shapes = infer_shapes(graph, input.h, input.w);
+  Index longest = 1;
+  for (std::size_t id = 0; id < graph.nodes.size(); ++id) {
+    const Node& node = graph.nodes[id];
+    longest = std::max(longest, input.n * shapes[id].h * shapes[id].w);
+    if (const auto* conv = as<Convolution>(node)) {
+      longest = std::max({longest, conv->in / conv->groups * conv->kernel * conv->kernel,
+                          conv->out / conv->groups * conv->kernel * conv->kernel});
+    }
+    if (const auto* linear = as<Linear>(node)) longest = std::max(longest, linear->in);
+  }
+  return static_cast<double>(longest);
+}
+
+/// Whether a rounded input may fall on the other side of a kink, which moves gradients by more than rounding does.
+/// `make` and the input are exact, so a kink right behind them is met exactly; one behind anything else isn't.
+bool has_inexact_kink(const Graph& graph) {
+  std::vector<bool> is_exact(graph.nodes.size(), false);
+  for (std::size_t id = 0; id < graph.nodes.size(); ++id) {
+    const Node& node = graph.nodes[id];
+    const auto* activation = as<Activation>(node);
+    const auto* pool = as<Pool>(node);
+    const bool smooth = activation != nullptr && activation->curve == Curve::tanh;
+    const bool selects = (activation != nullptr && !smooth) || (pool != nullptr && pool->mode == Pool::Mode::max);
+    bool inputs_exact = true;
+    for (const NodeId from : node.inputs) inputs_exact = inputs_exact && is_exact[static_cast<std::size_t>(from)];
+    if (selects && !inputs_exact) return true;
+    is_exact[id] = as<Input>(node) != nullptr || (inputs_exact && (node.name.starts_with("make") || selects));
+  }
+  return false;
+}
+
+struct Tolerance {
+  double rounding = 0;  ///< of the largest magnitude of a tensor, for each of its elements
+  double distance = 0;  ///< 0: elements are compared; else the Euclidean distance is, relative to the norm
+};
+
+/// fp32: c eps sqrt(terms). bf16 also rounds every stored activation and gradient, each with an error of its own, and
+/// sums in fp32. With a kink behind rounded values, about one in 1/eps of them falls on the other side; that is an
+/// error of sqrt(share) in the norm.
+Tolerance tolerance_for(Precision precision, const Graph& graph, const Tensor& input) {
+  constexpr double single = 0x1p-24, half = 0x1p-9;
+  const double sums = 4 * single * std::sqrt(longest_sum(graph, input));
+  if (precision == Precision::fp32) return {16 * single + sums, 0};
+  return {12 * half + sums, has_inexact_kink(graph) ? 2 * std::sqrt(4 * half) : 0};
+}
+
+class Comparison {
+ public:
+  Comparison(const std::string& what, Tolerance tolerance) : what_(what), tolerance_(tolerance) {}
+
+  void operator()(const std::string& name, const float* values, const double* exact, Index count) {
+    double scale = 0, norm = 0, distance = 0, worst = -1;
+    Index at = 0;
+    for (Index i = 0; i < count; ++i) {
+      const double error = std::abs(values[i] - exact[i]);
+      scale = std::max(scale, std::abs(exact[i]));
+      norm += exact[i] * exact[i];
+      distance += error * error;
+      if (!(error <= worst)) worst = error, at = i;  // also takes NaN
+    }
+    const bool by_distance = tolerance_.distance > 0;
+    const double measure = by_distance ? std::sqrt(distance / norm) : worst / scale;
+    const double limit = by_distance ? tolerance_.distance : tolerance_.rounding;
+    EXPECT_TRUE(measure <= limit) << what_ << ' ' << name << ": " << measure
+                                  << (by_distance ? " of its norm" : " of its largest") << ", limit " << limit
+                                  << "; worst element " << at << " of " << count << " is " << values[at] << ", exact "
+                                  << exact[at];
+    if (!(measure / limit <= worst_share_)) worst_share_ = measure / limit, worst_name_ = name;
+  }
+  void print(const std::string& line) const {
+    std::printf("%-5s %5.2f of the limit (%s): %s\n", what_.c_str(), worst_share_, worst_name_.c_str(), line.c_str());
+  }
+
+ private:
+  std::string what_;
+  Tolerance tolerance_;
+  double worst_share_ = 0;
+  std::string worst_name_;
+};
+
+class Operations : public testing::TestWithParam<const char*> {};
+
+TEST_P(Operations, EqualReference) {
+  const CaseGraph made = parse_case(GetParam());
+  const Tensor& shape = made.input;
+  const Plan plan = make_plan(made.graph, {});
+  const Values values = case_parameters(plan);
+  const std::vector<std::uint8_t> images = formula_images("x", shape.n * shape.c * shape.h * shape.w);
+  const std::vector<SampleSpec> samples = formula_samples("labels", shape.n, made.graph.classes, true);
+  const Tensor x = formula_network_input(images, shape);
+  const float scale = 1.0F / static_cast<float>(shape.n);
+  const reference::NetworkResult exact = reference::run_network(plan, {&values, nullptr, &x, samples, scale});
+
+  for (const auto& [precision, name] : {std::pair{Precision::fp32, "fp32"}, {Precision::bf16, "bf16"}}) {
+    const auto backend = make_test_backend();
+    BackendInput input;
+    input.spec.samples = shape.n;
+    input.spec.height = shape.h;
+    input.spec.width = shape.w;
+    input.spec.precision = precision;
+    input.spec.input = formula_input(shape.h, shape.w, shape.c);
+    input.values = &values;
+    input.images = images;
+    input.samples = samples;
+    input.scale = scale;
+    const BackendResult result = run_on(*backend, plan, input);
+
+    Comparison compare(name, tolerance_for(precision, plan.graph, shape));
+    compare("logits", result.logits.data(), exact.logits.values.data(), exact.logits.count());
+    compare("loss", result.loss.data(), exact.loss.data(), shape.n);
+    for (const Parameter& row : plan.table.rows) {
+      compare('d' + row.name, result.gradients.data() + row.range.begin, exact.gradients.data() + row.range.begin,
+              row.range.count);
+    }
+    const float* const tail = result.gradients.data() + plan.table.statistics.begin;
+    for (const NormStatistics& norm : plan.table.norms) {
+      compare(norm.name + " mean", tail + norm.mean.begin, exact.statistics.data() + norm.mean.begin, norm.mean.count);
+      compare(norm.name + " variance", tail + norm.variance.begin, exact.statistics.data() + norm.variance.begin,
+              norm.variance.count);
+    }
+    compare.print(GetParam());
+    EXPECT_EQ(result.gradients[static_cast<std::size_t>(plan.table.flags.begin)], 0) << "flagged as not finite";
+    EXPECT_EQ(result.counters.samples, shape.n);
+    if (HasFailure()) std::printf("%s\n", result.description.c_str());
+  }
+}
+
+std::string test_name(const testing::TestParamInfo<const char*>& test) {
+  std::string name = test.param;
+  for (char& c : name) {
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
+  }
+  return name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Convolution, Operations,
+                         testing::Values("n1c1h5w5 conv:k1r3p1", "n2c3h7w5 conv:k4r3s2p1",
+                                         "n2c3h8w6 make:k5 conv:k7r3p1", "n3c3h9w7 make:k16 conv:k16r3s2p1",
+                                         "n2c3h6w6 make:k16 conv:k32r3p1", "n1c3h7w9 make:k8 conv:k24r1",
+                                         "n2c3h9w9 make:k16 conv:k32r1s2", "n2c1h12w11 conv:k6r5b1",
+                                         "n2c3h9w8 make:k20 conv:k50r5b1", "n1c3h31w29 conv:k16r7s2p3",
+                                         "n2c4h9w8 conv:k8r3p1", "n2c3h6w5 make:k8 conv:k12r3p1g4",
+                                         "n1c3h9w7 make:k32 conv:k32r3s2p1g2b1", "n2c3h7w7 make:k16 conv:k16r3p1g16",
+                                         "n3c3h1w1 make:k8 conv:k8r1", "n2c3h3w3 make:k16 conv:k16r3",
+                                         "n1c3h4w4 make:k16 conv:k16r3p1 tanh conv:k16r3p1"),
+                         test_name);
+
+INSTANTIATE_TEST_SUITE_P(Pointwise, Operations,
+                         testing::Values("n2c3h5w7 make:k8 bn", "n3c3h4w4 make:k1 bn", "n1c3h6w5 make:k17 bn",
+                                         "n4c3h1w1 make:k16 bn", "n2c3h6w6 bn", "n2c3h5w7 make:k8 relu",
+                                         "n2c3h5w7 make:k5 leaky", "n2c3h5w7 make:k16 tanh", "n1c1h3w3 relu",
+                                         "n2c3h5w4 make:k8 fork make:k8 add", "n2c3h5w4 make:k16 fork add",
+                                         "n2c3h4w4 make:k16 fork bn swap tanh add"),
+                         test_name);
+
+INSTANTIATE_TEST_SUITE_P(Pool, Operations,
+                         testing::Values("n2c3h8w6 make:k8 maxpool:r2s2", "n2c3h9w7 make:k16 maxpool:r3s2p1",
+                                         "n1c3h6w5 make:k5 maxpool:r3s1p1", "n2c3h7w7 maxpool:r2s2",
+                                         "n2c3h8w6 make:k8 avgpool:r2s2", "n2c3h9w7 make:k16 avgpool:r3s2p1",
+                                         "n2c3h9w7 make:k5 avgpool:r3s2p1i1", "n1c1h5w5 avgpool:r5s1",
+                                         "n2c3h5w7 make:k16 gap", "n1c3h1w1 make:k8 gap", "n3c3h4w5 make:k20 gap"),
+                         test_name);
+
+INSTANTIATE_TEST_SUITE_P(Linear, Operations,
+                         testing::Values("n1c1h1w1", "n3c2h3w4 flatten linear:k7",
+                                         "n5c3h2w2 make:k16 flatten linear:k33 tanh",
+                                         "n2c3h4w4 make:k10 gap flatten linear:k12 linear:k9"),
+                         test_name);
+
+// What backends fuse: norms, sums and activations around convolutions, over several tiles of images.
+INSTANTIATE_TEST_SUITE_P(
+    Pattern, Operations,
+    testing::Values(
+        "n5c3h8w8 conv:k16r3p1 bn tanh", "n3c3h9w7 conv:k16r3p1 bn relu conv:k16r3p1 bn relu gap",
+        "n4c3h8w8 conv:k16r3p1 bn tanh fork conv:k16r3p1 bn tanh conv:k16r3p1 bn add tanh gap",
+        "n3c3h8w8 conv:k16r3p1 bn relu fork conv:k16r3p1 bn relu conv:k16r3p1 bn add relu gap",
+        "n4c3h9w9 conv:k16r3p1 bn tanh fork conv:k32r3s2p1 bn tanh conv:k32r3p1 bn swap conv:k32r1s2 bn add tanh gap",
+        "n3c3h8w8 conv:k16r3p1 bn relu fork conv:k32r3s2p1 bn relu conv:k32r3p1 bn swap conv:k32r1s2 bn add relu gap",
+        "n2c3h8w8 conv:k16r3p1 bn tanh fork conv:k16r1 bn tanh conv:k16r3s2p1 bn tanh conv:k64r1 bn swap conv:k64r1s2 "
+        "bn add tanh gap",
+        "n3c3h8w8 conv:k16r3p1 fork bn tanh conv:k16r3p1 bn tanh conv:k16r3p1 add bn tanh gap",
+        "n3c3h8w8 conv:k16r3p1 bn tanh fork conv:k32r3s2p1 bn tanh conv:k32r3p1 swap conv:k32r1s2 add bn tanh gap",
+        "n3c3h8w8 conv:k16r3p1 fork bn relu conv:k16r3p1 bn relu conv:k16r3p1 add bn relu gap",
+        "n2c3h8w8 conv:k16r3p1 bn leaky conv:k16r3p1 bn leaky gap",
+        "n2c3h17w15 conv:k16r7s2p3 bn relu maxpool:r3s2p1 conv:k16r1 bn",
+        "n2c1h12w12 conv:k20r5b1 tanh avgpool:r2s2 conv:k50r3b1 tanh flatten linear:k30 tanh"),
+    test_name);
+
+// The shapes of the shipped networks' convolutions.
+INSTANTIATE_TEST_SUITE_P(Shipped, Operations,
+                         testing::Values("n4c3h32w32 conv:k16r3p1", "n2c3h32w32 make:k16 conv:k16r3p1",
+                                         "n2c3h32w32 make:k16 conv:k32r3s2p1", "n2c3h16w16 make:k32 conv:k32r3p1",
+                                         "n2c3h16w16 make:k32 conv:k64r3s2p1", "n2c3h8w8 make:k64 conv:k64r3p1",
+                                         "n2c3h32w32 make:k16 conv:k32r1s2", "n1c3h32w32 make:k64 conv:k64r3p1",
+                                         "n1c3h32w32 make:k64 conv:k128r3s2p1", "n1c3h16w16 make:k128 conv:k128r3p1",
+                                         "n1c3h8w8 make:k256 conv:k256r3p1", "n1c3h8w8 make:k256 conv:k512r3s2p1",
+                                         "n1c3h4w4 make:k512 conv:k512r3p1", "n1c3h112w112 conv:k64r7s2p3",
+                                         "n1c3h56w56 make:k64 conv:k64r1", "n1c3h56w56 make:k64 conv:k64r3p1",
+                                         "n1c3h28w28 make:k128 conv:k512r1", "n1c3h28w28 make:k256 conv:k512r1s2",
+                                         "n1c3h28w28 make:k128 conv:k128r3s2p1", "n1c3h14w14 make:k1024 conv:k256r1",
+                                         "n1c3h14w14 make:k256 conv:k256r3p1", "n1c3h7w7 make:k512 conv:k512r3p1",
+                                         "n2c3h7w7 make:k512 conv:k2048r1", "n2c3h1w1 make:k2048"),
+                         test_name);
+
+}  // namespace
+}  // namespace convoy

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backend/cpu/updater.hpp"
+
+#include <fmt/core.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "network/models.hpp"
+#include "support/formula.hpp"
+#include "support/golden.hpp"
+
+namespace convoy {
+namespace {
+
+/// Parameters, gradients and state of a plan on the host.
+class Bench {
+ public:
+  Bench(Plan plan, const OptimiserSpec& spec) : plan_(std::move(plan)), layout_(set_layout(plan_.table, spec)) {
+    block_.assign(static_cast<std::size_t>(layout_.count()), 0.0F);
+    gradients_.assign(static_cast<std::size_t>(plan_.table.block()), 0.0F);
+    updater_ = make_cpu_updater(plan_, spec, step_, counters_);
+    arena_.assign(static_cast<std::size_t>(updater_->arena_floats() + 16), std::numeric_limits<float>::quiet_NaN());
+    // On 64 bytes, as a backend's memory is.
+    std::size_t space = arena_.size() * sizeof(float);
+    void* start = arena_.data();
+    updater_->bind(static_cast<float*>(std::align(64, 0, start, space)));
+  }
+  void step(float rate, float momentum) {
+    step_.rate = rate;
+    step_.momentum = momentum;
+    updater_->launch({block_.data(), layout_.count()}, gradients_.data());
+  }
+  void set(std::vector<float>& block, Range range, const reference::Values& values) {
+    std::copy(values.begin(), values.end(), block.begin() + range.begin);
+  }
+  reference::Values values(Range range) const {
+    return {block_.begin() + layout_.values.begin + range.begin, block_.begin() + layout_.values.begin + range.end()};
+  }
+  float state(Index i) const { return block_[static_cast<std::size_t>(layout_.state.begin + i)]; }
+
+  Plan plan_;
+  SetLayout layout_;
+  std::vector<float> block_, gradients_, arena_;
+  StepParams step_;
+  Counters counters_;
+  std::unique_ptr<Updater> updater_;
+};
+
+/// The two tensors of the golden file, without a network around them.
+Plan two_tensors(float decay) {
+  Plan plan;
+  plan.table.rows.resize(2);
+  Parameter &a = plan.table.rows[0], &b = plan.table.rows[1];
+  a.range = {0, 40};
+  a.decay = decay;
+  b.range = {48, 21};
+  b.rate_multiplier = 2;
+  plan.table.parameters = {0, 80};
+  plan.table.statistics = {80, 0};
+  plan.table.flags = {80, 3};
+  plan.table.exchange = {96, 0};
+  return plan;
+}
+
+TEST(Updater, EqualsPyTorch) {
+  const std::vector<GoldenOptimiser> optimisers = load_golden_optimisers();
+  EXPECT_EQ(optimisers.size(), 5U);
+  for (const GoldenOptimiser& golden : optimisers) {
+    Bench bench(two_tensors(golden.decay), golden.spec);
+    const Parameter &a = bench.plan_.table.rows[0], &b = bench.plan_.table.rows[1];
+    bench.set(bench.block_, a.range, formula_values("optimiser/a", 40));
+    bench.set(bench.block_, b.range, formula_values("optimiser/b", 21));
+    for (std::size_t step = 0; step < golden.rates.size(); ++step) {
+      bench.set(bench.gradients_, a.range, formula_values(fmt::format("optimiser/da{}", step), 40));
+      bench.set(bench.gradients_, b.range, formula_values(fmt::format("optimiser/db{}", step), 21));
+      bench.step(golden.rates[step], golden.momentum);
+    }
+    SCOPED_TRACE(golden.name);
+    expect_golden(golden.results.at("a"), "optimiser/a", bench.values(a.range), 1e-6);
+    expect_golden(golden.results.at("b"), "optimiser/b", bench.values(b.range), 1e-6);
+    EXPECT_EQ(bench.state(2), static_cast<float>(golden.rates.size()));
+    EXPECT_EQ(bench.counters_.skipped, 0);
+  }
+}
+
+Plan small_network() {
+  GraphSpec spec;
+  spec.model = "resnet8";
+  spec.classes = 10;
+  spec.norm_momentum = 0.25F;
+  PlanSpec plan;
+  plan.replicas = 4;
+  plan.weight_decay = 1e-4F;
+  return make_plan(build_graph(spec), plan);
+}
+
+TEST(Updater, LayoutHoldsEverythingOnce) {
+  const Plan plan = small_network();
+  for (const auto& [rule, slots] : {std::pair{Rule::sgd, 0}, {Rule::momentum, 1}, {Rule::nesterov, 1}}) {
+    const SetLayout layout = set_layout(plan.table, {.rule = rule});
+    EXPECT_EQ(layout.slots, slots);
+    EXPECT_EQ(layout.values, (Range{0, plan.table.parameters.count}));
+    EXPECT_EQ(layout.optimiser.count, slots * plan.table.parameters.count);
+    EXPECT_EQ(layout.statistics.count, plan.table.statistics.count);
+    EXPECT_GE(layout.optimiser.begin, layout.values.end());
+    EXPECT_GE(layout.statistics.begin, layout.optimiser.end());
+    EXPECT_GE(layout.state.begin, layout.statistics.end());
+    EXPECT_EQ(layout.state.count, 16);
+    for (const Range range : {layout.optimiser, layout.statistics, layout.state}) EXPECT_EQ(range.begin % 16, 0);
+  }
+}
+
+TEST(Updater, FoldsTheBatchIntoRunningStatistics) {
+  Bench bench(small_network(), {});
+  const ParameterTable& table = bench.plan_.table;
+  ASSERT_EQ(table.norms.size(), 9U);
+  const reference::Values running = formula_values("running", table.statistics.count),
+                          batch = formula_values("batch", table.statistics.count);
+  bench.set(bench.block_, bench.layout_.statistics, running);
+  bench.set(bench.gradients_, table.statistics, batch);
+  bench.step(0.1F, 0.9F);
+  for (const NormStatistics& norm : table.norms) {
+    for (const Range range : {norm.mean, norm.variance}) {
+      for (Index i = range.begin; i < range.end(); ++i) {
+        const auto k = static_cast<std::size_t>(i);
+        ASSERT_FLOAT_EQ(bench.block_[static_cast<std::size_t>(bench.layout_.statistics.begin) + k],
+                        static_cast<float>(0.75 * running[k] + 0.25 * batch[k]));
+      }
+    }
+  }
+}
+
+TEST(Updater, AFlagMasksEverything) {
+  for (const float flag :
+       {1.0F, -2.0F, std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+    Bench bench(small_network(), {.rule = Rule::nesterov, .clip_norm = 1});
+    bench.set(bench.block_, {0, bench.layout_.state.begin}, formula_values("set", bench.layout_.state.begin));
+    bench.gradients_.assign(bench.gradients_.size(), std::numeric_limits<float>::quiet_NaN());
+    const Index flags = bench.plan_.table.flags.begin;
+    for (Index i = 0; i < 4; ++i) bench.gradients_[static_cast<std::size_t>(flags + i)] = i < 2 ? 0 : flag;
+    const std::vector<float> before = bench.block_;
+    bench.step(0.1F, 0.9F);
+    bench.step(0.1F, 0.9F);
+    EXPECT_TRUE(std::equal(before.begin(), before.begin() + bench.layout_.state.begin, bench.block_.begin()));
+    EXPECT_EQ(bench.counters_.skipped, 2);
+    EXPECT_EQ(bench.counters_.bad_replica, 2);
+    EXPECT_EQ(bench.state(2), 0);
+    EXPECT_EQ(bench.state(3), 2);
+  }
+}
+
+TEST(Updater, FrozenParametersStay) {
+  Plan plan = small_network();
+  for (Parameter& row : plan.table.rows) row.trainable = row.name.starts_with("fc.");
+  Bench bench(plan, {.rule = Rule::momentum, .clip_norm = 1});
+  const reference::Values start = formula_parameters(plan.table);
+  bench.set(bench.block_, bench.layout_.values, start);
+  // Only the last layer's gradient counts for the norm: |g| = 2, so it is halved.
+  bench.gradients_.assign(bench.gradients_.size(), 0.0F);
+  std::fill_n(bench.gradients_.begin() + plan.table.find("conv1.weight")->range.begin, 100, 1e3F);
+  bench.gradients_[static_cast<std::size_t>(plan.table.find("fc.bias")->range.begin)] = 2;
+  bench.step(0.5F, 0);
+  for (const Parameter& row : plan.table.rows) {
+    const reference::Values values = bench.values(row.range);
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const double old = start[static_cast<std::size_t>(row.range.begin) + i];
+      if (row.name == "fc.bias" && i == 0) {
+        ASSERT_NEAR(values[i], old - 0.5, 1e-6);
+      } else if (row.name == "fc.weight") {
+        ASSERT_NEAR(values[i], old - 0.5 * 1e-4 * old, 1e-7) << "decay isn't clipped";
+      } else {
+        ASSERT_EQ(values[i], old) << row.name;
+      }
+    }
+  }
+}
+
+/// Tensors larger than a piece, whose sizes are no multiple of anything.
+TEST(Updater, LargeTensorsAreUpdatedWhole) {
+  Plan plan;
+  plan.table.rows.resize(1);
+  plan.table.rows[0].range = {0, 100003};
+  plan.table.parameters = {0, 100016};
+  plan.table.statistics = plan.table.flags = plan.table.exchange = {100016, 0};
+  Bench bench(plan, {.rule = Rule::momentum, .clip_norm = 1});
+  const reference::Values g = formula_values("g", 100003);
+  double squares = 0;
+  for (const double v : g) squares += v * v;
+  bench.set(bench.gradients_, {0, 100003}, g);
+  bench.step(1, 0.5F);
+  for (std::size_t i = 0; i < g.size(); ++i) ASSERT_NEAR(bench.block_[i], -g[i] / std::sqrt(squares), 1e-8) << i;
+}
+
+}  // namespace
+}  // namespace convoy
