@@ -1,2 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
-namespace convoy {}
+#include "backend/factory.hpp"
+
+#include "backend/cpu/instruction_set.hpp"
+#include "backend/cuda/cuda_module.hpp"
+#include "core/errors.hpp"
+
+namespace convoy {
+
+std::unique_ptr<Backend> make_backend(const BackendSpec& spec, std::string& chosen) {
+  if (spec.device != "auto" && spec.device != "cpu" && spec.device != "cuda")
+    fail(Exit::usage, "unknown device '{}' (it is auto, cpu or cuda)", spec.device);
+  if (spec.device == "cpu") {
+    chosen = "cpu (as asked)";
+    return make_cpu_backend(spec.threads);
+  }
+  std::string reason;
+  if (auto cuda = load_cuda_backend(spec, reason)) {
+    chosen = spec.device == "cuda" ? "cuda (as asked)" : "cuda (a GPU was found)";
+    return cuda;
+  }
+  if (spec.device == "cuda")
+    fail(Exit::device,
+         "device cuda is not possible ({}); build with the CUDA toolkit on a machine with a GPU, or use --device cpu",
+         reason);
+  chosen = fmt::format("cpu (no CUDA module: {})", reason);
+  return make_cpu_backend(spec.threads);
+}
+
+std::string backend_versions() { return onednn_version() + "\n" + cuda_version() + "\n"; }
+
+}  // namespace convoy

@@ -1,2 +1,97 @@
 // SPDX-License-Identifier: Apache-2.0
-namespace convoy {}
+// The CPU as a device: everything is done when a call returns, so events are always in the past.
+#include <omp.h>
+#include <sched.h>
+
+#include <algorithm>
+
+#include "backend/cpu/instruction_set.hpp"
+#include "backend/cpu/memory.hpp"
+#include "backend/cpu/program.hpp"
+#include "backend/cpu/updater.hpp"
+#include "backend/factory.hpp"
+#include "core/errors.hpp"
+
+namespace convoy {
+namespace {
+
+/// Cores that this process may run on.
+int allowed_cores() {
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof set, &set) != 0) return omp_get_num_procs();
+  return std::max(1, CPU_COUNT(&set));
+}
+
+class CpuBackend final : public Backend {
+ public:
+  explicit CpuBackend(int threads)
+      : threads_(threads > 0 ? threads : allowed_cores()), isa_(find_instruction_set()), library_(threads_) {
+    omp_set_num_threads(threads_);
+  }
+
+  float* allocate(Index floats) override { return memory_.allocate(floats); }
+  bool host_reads() const override { return true; }
+  Event record() override { return {}; }
+  bool done(Event) override { return true; }
+  void follow(Event) override {}
+  Event download(float* host, const float* from, Index n, Event) override {
+    copy_floats(host, from, n, 1.0F);
+    return {};
+  }
+  Event upload(float* to, const float* host, Index n) override {
+    copy_floats(to, host, n, 1.0F);
+    return {};
+  }
+  void copy(float* to, const float* from, Index n, float factor) override { copy_floats(to, from, n, factor); }
+  void add(float* to, const float* from, Index n) override { add_floats(to, from, n); }
+  void fill(float* to, Index n, float value) override { fill_floats(to, n, value); }
+
+  std::unique_ptr<Program> compile(const Plan& plan, const CompileSpec& spec) override {
+    if (spec.precision == Precision::bf16 && !isa_.kernels->wide)
+      fail(Exit::device, "precision bf16 needs AVX-512, which this CPU (or ONEDNN_MAX_CPU_ISA) doesn't have; use fp32");
+    return make_cpu_program(
+        {library_, *isa_.kernels, threads_, isa_.fp32_layout, isa_.bf16_layout, counters_, resident_}, plan, spec);
+  }
+  std::unique_ptr<Updater> compile(const Plan& plan, const OptimiserSpec& spec) override {
+    layout_ = set_layout(plan.table, spec);
+    return make_cpu_updater(plan, spec, step_, counters_);
+  }
+  SetLayout layout(const Plan& plan, const OptimiserSpec& spec) const override { return set_layout(plan.table, spec); }
+  void set_step(const StepParams& params) override { step_ = params; }
+
+  void blend(const ParameterSet& to, const ParameterSet& from) override {
+    require(to.count == layout_.count(), "sets to blend that no updater was compiled for");
+    blend_range(to.block, from.block, layout_.values);
+    blend_range(to.block, from.block, layout_.statistics);
+  }
+  void refresh(const ParameterSet&) override {}  // kernels take the canonical master and reorder it each step
+  void replay(std::uint64_t, const std::function<void()>& body) override { body(); }
+  void keep_resident(const std::uint8_t* images, Index, Index) override { resident_ = images; }
+  Event counters_ready() override { return {}; }
+  Counters take_counters() override { return std::exchange(counters_, {}); }
+  std::string describe() const override {
+    return fmt::format("cpu {} {} {} threads", onednn_version(), isa_.kernels->name, threads_);
+  }
+
+ private:
+  void blend_range(float* to, const float* from, Range range) const {
+    const float keep = step_.ema_decay, take = 1 - step_.ema_decay;
+#pragma omp parallel for simd schedule(static)
+    for (Index i = range.begin; i < range.end(); ++i) to[i] = keep * to[i] + take * from[i];
+  }
+
+  int threads_;
+  InstructionSet isa_;
+  Onednn library_;
+  HostMemory memory_;
+  StepParams step_;
+  SetLayout layout_;
+  Counters counters_;
+  const std::uint8_t* resident_ = nullptr;
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> make_cpu_backend(int threads) { return std::make_unique<CpuBackend>(threads); }
+
+}  // namespace convoy

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backend/cpu/choices.hpp"
+
+#include <algorithm>
+#include <sstream>
+#include <utility>
+
+#include "core/errors.hpp"
+
+namespace convoy {
+namespace {
+
+constexpr auto forward = static_cast<std::size_t>(Direction::forward);
+constexpr auto data = static_cast<std::size_t>(Direction::data);
+constexpr auto weights = static_cast<std::size_t>(Direction::weights);
+
+/// The divisor of `samples` nearest to `wanted` by ratio, the smaller of two.
+Index nearest_divisor(Index samples, Index wanted) {
+  Index best = 1;
+  const auto distance = [&](Index d) {
+    const double ratio = static_cast<double>(d) / static_cast<double>(wanted);
+    return ratio > 1 ? ratio : 1 / ratio;
+  };
+  for (Index d = 1; d <= samples; ++d)
+    if (samples % d == 0 && distance(d) < distance(best)) best = d;
+  return best;
+}
+
+/// Tiles only help when every thread gets some, and nearly as many as the others.
+bool tiles_suit(const ProgramParts& parts, Index tile) {
+  const Index tiles = parts.spec.samples / tile, most = (tiles + parts.threads - 1) / parts.threads;
+  return tiles >= parts.threads && most * parts.threads * 4 <= tiles * 5;
+}
+
+std::vector<int> convolutions_of(const ProgramParts& parts, const PhasePlan& plan) {
+  std::vector<int> result;
+  for (const Action& action : plan.actions) {
+    const bool first = std::find(result.begin(), result.end(), action.value) == result.end();
+    if (parts.lowering.values[static_cast<std::size_t>(action.value)].kind == ValueKind::convolution && first &&
+        (action.kind == ActionKind::convolve || action.kind == ActionKind::weight_gradient ||
+         action.kind == ActionKind::data_gradient))
+      result.push_back(action.value);
+  }
+  return result;
+}
+
+bool winograd_fits(const ConvolutionShape& s, const ProgramParts& parts) {
+  return s.kernel == 3 && s.stride == 1 && s.groups == 1 && s.storage == Storage::f32 && s.layout == Layout::blocked &&
+         s.in % lanes == 0 && s.out % lanes == 0 && parts.kernels.wide;
+}
+
+}  // namespace
+
+PhaseChoice choose_by_rule(const ProgramParts& parts, const PhasePlan& plan) {
+  PhaseChoice choice;
+  choice.tile = parts.spec.samples;
+  if (plan.whole) return choice;
+  const auto convolutions = convolutions_of(parts, plan);
+  Index tile = 4;
+  bool inner = false;
+  if (!convolutions.empty()) {
+    const ConvolutionShape s = convolution_of(parts.plan, parts.lowering, parts.geometry, convolutions.front(), 1);
+    const Index pixels = s.height * s.width, width = std::max(s.in, s.out);
+    if (winograd_fits(s, parts)) {
+      choice.algorithms = {Algorithm::winograd, Algorithm::winograd, Algorithm::winograd};
+      // Transformed weights are four times the weights: wide layers want them used for many images at once.
+      inner = width >= 128 || (width >= 64 && pixels <= 256);
+      tile = width <= 16 ? 8 : 16;
+      if (width > 16 && pixels <= 256) tile = 32;
+    } else {
+      inner = width >= 256 && pixels / (s.stride * s.stride) <= 64;
+      tile = pixels >= 3136 ? 2 : 4;
+    }
+  }
+  tile = nearest_divisor(parts.spec.samples, tile);
+  if (!inner && tiles_suit(parts, tile)) {
+    choice.tile = tile;
+    choice.inner = false;
+  }
+  return choice;
+}
+
+std::vector<PhaseChoice> candidates_of(const ProgramParts& parts, const PhasePlan& plan) {
+  std::vector<PhaseChoice> result{choose_by_rule(parts, plan)};
+  if (plan.whole) return result;
+  const auto offer = [&](const PhaseChoice& choice) {
+    if (std::find(result.begin(), result.end(), choice) == result.end()) result.push_back(choice);
+  };
+  std::vector<std::array<Algorithm, 3>> algorithms{{}};
+  const auto convolutions = convolutions_of(parts, plan);
+  const bool winograd =
+      !convolutions.empty() &&
+      winograd_fits(convolution_of(parts.plan, parts.lowering, parts.geometry, convolutions.front(), 1), parts);
+  if (winograd) {
+    const Algorithm w = Algorithm::winograd, d = Algorithm::direct;
+    algorithms = {{w, w, w}};
+    if (plan.backward) algorithms.push_back({w, w, d});
+    algorithms.push_back({d, d, d});
+  }
+  for (const auto& set : algorithms) {
+    for (const Index wanted : {4, 16}) {
+      const Index tile = nearest_divisor(parts.spec.samples, wanted);
+      if (tiles_suit(parts, tile)) offer({.tile = tile, .inner = false, .algorithms = set});
+    }
+    offer({.tile = parts.spec.samples, .inner = true, .algorithms = set});
+  }
+  return result;
+}
+
+std::string signature_of(const ProgramParts& parts, const PhasePlan& plan) {
+  std::string result;
+  for (const Action& action : plan.actions) {
+    const Field& f = parts.geometry.fields[static_cast<std::size_t>(action.value)];
+    result += fmt::format("{}:{}x{}x{}", static_cast<int>(action.kind), f.channels, f.height, f.width);
+    for (const Buffer& buffer : action.in) result += fmt::format(",{}", static_cast<int>(buffer.where));
+    const Value& value = parts.lowering.values[static_cast<std::size_t>(action.value)];
+    if (value.kind == ValueKind::convolution) {
+      const ConvolutionShape s = convolution_of(parts.plan, parts.lowering, parts.geometry, action.value, 1);
+      result += fmt::format(" c{}k{}s{}p{}g{}", s.in, s.kernel, s.stride, s.pad, s.groups);
+    }
+    result += ";";
+  }
+  return result;
+}
+
+std::string write_choices(const std::vector<PhaseChoice>& choices) {
+  std::string text;
+  const auto name = [](Algorithm a) { return a == Algorithm::winograd ? "winograd" : "direct"; };
+  for (const PhaseChoice& c : choices) {
+    if (!text.empty()) text += "; ";
+    text += fmt::format("{} {} {} {} {}", c.inner ? "whole" : "tile", c.tile, name(c.algorithms[forward]),
+                        name(c.algorithms[data]), name(c.algorithms[weights]));
+  }
+  return text;
+}
+
+std::vector<PhaseChoice> read_choices(const std::string& text, std::size_t phases, Index samples) {
+  std::vector<PhaseChoice> result;
+  std::istringstream in(text);
+  const auto unfit = [&] {
+    fail(Exit::usage,
+         "kernel choices '{:.40}' don't fit this program (written by another version or for another batch); "
+         "start without them",
+         text);
+  };
+  for (std::string one; std::getline(in, one, ';');) {
+    std::istringstream words(one);
+    std::string mode;
+    std::array<std::string, 3> names;
+    PhaseChoice choice;
+    if (!(words >> mode >> choice.tile >> names[forward] >> names[data] >> names[weights])) unfit();
+    choice.inner = mode == "whole";
+    for (std::size_t i = 0; i < 3; ++i) {
+      if (names[i] != "winograd" && names[i] != "direct") unfit();
+      choice.algorithms[i] = names[i] == "winograd" ? Algorithm::winograd : Algorithm::direct;
+    }
+    if ((mode != "whole" && mode != "tile") || choice.tile < 1 || samples % choice.tile != 0) unfit();
+    result.push_back(choice);
+  }
+  if (result.size() != phases) unfit();
+  return result;
+}
+
+}  // namespace convoy

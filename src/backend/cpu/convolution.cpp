@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backend/cpu/convolution.hpp"
+
+#include <omp.h>
+
+#include <array>
+#include <utility>
+#include <vector>
+
+#include "backend/cpu/onednn_compat.hpp"
+#include "backend/cpu/onednn_handles.hpp"
+#include "core/errors.hpp"
+
+namespace convoy {
+
+using dnnl::memory;
+using Tag = memory::format_tag;
+
+Onednn::Onednn(int threads) : handles_(std::make_unique<Handles>()) {
+  handles_->engine = dnnl::engine(dnnl::engine::kind::cpu, 0);
+  for (int i = 0; i < threads; ++i) handles_->streams.emplace_back(handles_->engine);
+}
+Onednn::~Onednn() = default;
+
+namespace {
+
+/// A reorder between the canonical and a kernel's own weights.
+struct Reorder {
+  dnnl::primitive primitive;
+  memory from, to;
+  std::array<dnnl_exec_arg_t, 2> arguments{};
+
+  Reorder(const dnnl::engine& engine, const memory::desc& a, const memory::desc& b)
+      : primitive(dnnl::reorder::primitive_desc(engine, a, engine, b).get()),
+        from(a, engine, nullptr),
+        to(b, engine, nullptr),
+        arguments{{{DNNL_ARG_FROM, from.get()}, {DNNL_ARG_TO, to.get()}}} {}
+};
+
+bool set(const memory& m, const void* data) {
+  return dnnl_memory_set_data_handle(m.get(), const_cast<void*>(data)) == dnnl_success;
+}
+
+/// A primitive's thread number is fixed when it is made.
+class ThreadsForMaking {
+ public:
+  explicit ThreadsForMaking(int threads) : before_(omp_get_max_threads()) { omp_set_num_threads(threads); }
+  ThreadsForMaking(const ThreadsForMaking&) = delete;
+  ThreadsForMaking& operator=(const ThreadsForMaking&) = delete;
+  ~ThreadsForMaking() { omp_set_num_threads(before_); }
+
+ private:
+  int before_;
+};
+
+}  // namespace
+
+struct ConvolutionKernel::Parts {
+  /// What one thread executes with.
+  struct Copy {
+    memory source, packed, bias, result, scratch;
+    std::array<dnnl_exec_arg_t, 5> arguments{};
+  };
+  dnnl::primitive primitive;
+  std::vector<Copy> copies;
+  std::vector<dnnl::stream> streams;
+  std::unique_ptr<Reorder> reorder;
+  Index packed_bytes = 0, scratch_bytes = 0;
+  bool bias = false;
+  std::string name;
+};
+
+ConvolutionKernel::ConvolutionKernel(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
+ConvolutionKernel::~ConvolutionKernel() = default;
+
+std::unique_ptr<ConvolutionKernel> ConvolutionKernel::make(const Onednn& library, const ConvolutionSpec& spec) {
+  const ThreadsForMaking guard(spec.threads);
+  const ConvolutionShape& s = spec.shape;
+  const auto& engine = library.handles().engine;
+  const auto type = s.storage == Storage::f32 ? memory::data_type::f32 : memory::data_type::bf16;
+  const Tag layout = s.layout == Layout::blocked ? Tag::nChw16c : Tag::nhwc;
+  const Index p = (s.height + 2 * s.pad - s.kernel) / s.stride + 1, q = (s.width + 2 * s.pad - s.kernel) / s.stride + 1;
+  const bool weights_gradient = spec.direction == Direction::weights;
+
+  memory::dims filter{s.out, s.in, s.kernel, s.kernel};
+  Tag canonical_tag = Tag::oihw;
+  if (s.groups > 1) {
+    filter = {s.groups, s.out / s.groups, s.in / s.groups, s.kernel, s.kernel};
+    canonical_tag = Tag::goihw;
+  }
+  onednn::ConvolutionDescriptors d;
+  d.source = memory::desc({s.images, s.in, s.height, s.width}, type, s.reads_image ? Tag::nchw : layout);
+  d.weights = memory::desc(filter, type, Tag::any);
+  const bool bias = s.bias && spec.direction != Direction::data;
+  if (bias) d.bias = memory::desc({s.out}, memory::data_type::f32, Tag::x);
+  d.result = memory::desc({s.images, s.out, p, q}, type, layout);
+  d.strides = {s.stride, s.stride};
+  d.padding = {s.pad, s.pad};
+  d.algorithm = spec.algorithm == Algorithm::winograd ? dnnl::algorithm::convolution_winograd
+                                                      : dnnl::algorithm::convolution_direct;
+
+  auto parts = std::make_unique<Parts>();
+  parts->bias = bias;
+  dnnl::primitive_attr attributes;
+  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  memory::desc source, packed, result, scratch;
+  const auto take = [&](const auto& descriptor, const memory::desc& from, const memory::desc& weights,
+                        const memory::desc& to) {
+    parts->primitive = dnnl::primitive(descriptor.get());
+    parts->name = descriptor.impl_info_str();
+    source = from;
+    packed = weights;
+    result = to;
+    scratch = descriptor.scratchpad_desc();
+  };
+  try {
+    // Backward descriptors want a forward one of the same kind as a hint.
+    const auto kind = dnnl::prop_kind::forward_training;
+    const auto forward = onednn::forward_of(d, kind, attributes, engine);
+    if (spec.direction == Direction::forward) {
+      take(forward, forward.src_desc(), forward.weights_desc(), forward.dst_desc());
+    } else if (spec.direction == Direction::data) {
+      const auto backward = onednn::backward_data_of(d, forward, attributes, engine);
+      take(backward, backward.diff_src_desc(), backward.weights_desc(), backward.diff_dst_desc());
+    } else {
+      d.weights = memory::desc(filter, memory::data_type::f32, Tag::any);  // sums of bf16 products stay in fp32
+      const auto backward = onednn::backward_weights_of(d, forward, attributes, engine);
+      take(backward, backward.src_desc(), backward.diff_weights_desc(), backward.diff_dst_desc());
+    }
+  } catch (const dnnl::error& error) {
+    if (spec.algorithm == Algorithm::winograd && error.status == dnnl_unimplemented) return nullptr;
+    fail(Exit::device,
+         "oneDNN has no convolution of {}x{} channels, kernel {}, stride {}, {} groups ({}); try precision fp32", s.out,
+         s.in, s.kernel, s.stride, s.groups, error.what());
+  }
+
+  const int source_argument = spec.direction == Direction::data ? DNNL_ARG_DIFF_SRC : DNNL_ARG_SRC;
+  const int result_argument = spec.direction == Direction::forward ? DNNL_ARG_DST : DNNL_ARG_DIFF_DST;
+  for (int i = 0; i < spec.copies; ++i) {
+    Parts::Copy copy;
+    copy.source = memory(source, engine, nullptr);
+    copy.packed = memory(packed, engine, nullptr);
+    copy.bias = memory(bias ? d.bias : memory::desc(), engine, nullptr);
+    copy.result = memory(result, engine, nullptr);
+    copy.scratch = memory(scratch, engine, nullptr);
+    copy.arguments = {{{source_argument, copy.source.get()},
+                       {weights_gradient ? DNNL_ARG_DIFF_WEIGHTS : DNNL_ARG_WEIGHTS, copy.packed.get()},
+                       {result_argument, copy.result.get()},
+                       {DNNL_ARG_SCRATCHPAD, copy.scratch.get()},
+                       {weights_gradient ? DNNL_ARG_DIFF_BIAS : DNNL_ARG_BIAS, copy.bias.get()}}};
+    parts->copies.push_back(std::move(copy));
+  }
+  parts->streams = library.handles().streams;
+  parts->packed_bytes = static_cast<Index>(packed.get_size());
+  parts->scratch_bytes = static_cast<Index>(scratch.get_size());
+  const memory::desc canonical(filter, memory::data_type::f32, canonical_tag);
+  const ThreadsForMaking all(static_cast<int>(parts->streams.size()));
+  parts->reorder = weights_gradient ? std::make_unique<Reorder>(engine, packed, canonical)
+                                    : std::make_unique<Reorder>(engine, canonical, packed);
+  return std::unique_ptr<ConvolutionKernel>(new ConvolutionKernel(std::move(parts)));
+}
+
+Index ConvolutionKernel::packed_bytes() const { return parts_->packed_bytes; }
+Index ConvolutionKernel::scratch_bytes() const { return parts_->scratch_bytes; }
+const std::string& ConvolutionKernel::name() const { return parts_->name; }
+
+void ConvolutionKernel::pack(const float* weights, void* packed) const {
+  const Reorder& r = *parts_->reorder;
+  const bool good =
+      set(r.from, weights) && set(r.to, packed) &&
+      dnnl_primitive_execute(r.primitive.get(), parts_->streams[0].get(), 2, r.arguments.data()) == dnnl_success;
+  if (!good) fail(Exit::device, "oneDNN failed to reorder weights");
+}
+
+void ConvolutionKernel::unpack(const void* packed, float* weights) const {
+  pack(static_cast<const float*>(packed), weights);
+}
+
+bool ConvolutionKernel::execute(int copy, const void* source, const void* packed, const float* bias, const void* result,
+                                void* scratch) const {
+  const Parts::Copy& c = parts_->copies[static_cast<std::size_t>(copy)];
+  if (parts_->bias && !set(c.bias, bias)) return false;
+  return set(c.source, source) && set(c.packed, packed) && set(c.result, result) && set(c.scratch, scratch) &&
+         dnnl_primitive_execute(parts_->primitive.get(), parts_->streams[static_cast<std::size_t>(copy)].get(),
+                                parts_->bias ? 5 : 4, c.arguments.data()) == dnnl_success;
+}
+
+}  // namespace convoy

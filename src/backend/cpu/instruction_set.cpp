@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backend/cpu/instruction_set.hpp"
+
+#include <fmt/core.h>
+
+#include <oneapi/dnnl/dnnl.hpp>
+
+#include "core/errors.hpp"
+
+namespace convoy {
+
+InstructionSet find_instruction_set() {
+  // Each set of oneDNN's contains the bits of the sets it extends.
+  const auto has = [isa = static_cast<unsigned>(dnnl_get_effective_cpu_isa())](dnnl_cpu_isa_t wanted) {
+    return (isa & static_cast<unsigned>(wanted)) == static_cast<unsigned>(wanted);
+  };
+  if (!has(dnnl_cpu_isa_avx2))
+    fail(Exit::device, "this CPU has no AVX2 (or ONEDNN_MAX_CPU_ISA forbids it); use another machine");
+  // Below AVX-512 the library blocks by 8 channels, our loops by 16: nhwc suits both.
+  if (!has(dnnl_cpu_isa_avx512_core)) return {&kernels_avx2, Layout::nhwc, Layout::nhwc};
+  if (!has(dnnl_cpu_isa_avx512_core_bf16)) return {&kernels_avx512, Layout::blocked, Layout::blocked};
+  // The matrix unit's kernels want nhwc.
+  const bool amx = has(dnnl_cpu_isa_avx512_core_amx);
+  return {&kernels_avx512_bf16, Layout::blocked, amx ? Layout::nhwc : Layout::blocked};
+}
+
+std::string onednn_version() {
+  const auto* version = dnnl_version();
+  return fmt::format("oneDNN {}.{}.{}", version->major, version->minor, version->patch);
+}
+
+}  // namespace convoy

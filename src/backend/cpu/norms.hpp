@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// The per-channel arithmetic of batch norm between phases: sums over images in double and in image order (so neither
+// tiles nor threads change them), the vectors that the loops apply, parameter gradients, the tail and the exchange
+// area.
+//   y = scale * xhat + shift,  xhat = (x - mean) * rstd
+//   dshift = sum g,  dscale = sum g * xhat
+//   dx = a * g + b * x + d:  a = scale * rstd,  b = -a * rstd * dscale / M,  d = -a * dshift / M - b * mean
+// M = samples that share the statistics, times pixels. With synchronised batch norm the sums are those of all ranks.
+#pragma once
+#include <vector>
+
+#include "backend/cpu/kernels.hpp"
+#include "backend/cpu/lowering.hpp"
+#include "network/plan.hpp"
+
+namespace convoy {
+
+/// Vectors of one norm, each padded_channels long with zeros past the last channel.
+struct NormVectors {
+  float *mean = nullptr, *rstd = nullptr, *scale = nullptr, *shift = nullptr, *a = nullptr, *b = nullptr, *d = nullptr;
+  double *sum = nullptr, *square = nullptr, *dshift = nullptr, *dscale = nullptr;  ///< over this rank's batch
+};
+
+/// What changes with a launch.
+struct NormStep {
+  const float* values = nullptr;      ///< parameters
+  const float* statistics = nullptr;  ///< running, for evaluation
+  float* gradients = nullptr;         ///< the plan's block; null unless training
+  Index shared_samples = 0;           ///< that share statistics
+  double weight = 0;                  ///< of this replica in the tail
+};
+
+class Norms {
+ public:
+  /// `pixels` per norm: height * width of what it normalises.
+  Norms(const Plan& plan, const Lowering& lowering, std::vector<Index> pixels, const KernelTable& kernels);
+  Index floats() const { return floats_; }
+  void bind(float* memory);
+  const NormVectors& vectors(int norm) const { return items_[static_cast<std::size_t>(norm)].vectors; }
+
+  /// Partial sums [images][padded_channels] into totals; with sync_bn also into the exchange area.
+  void fold_statistics(int norm, const NormStep& step, const float* sums, const float* squares, Index images);
+  /// Totals (or exchanged sums) into mean, rstd, scale, shift; while training also into the tail.
+  void prepare_forward(int norm, const NormStep& step);
+  void prepare_evaluation(int norm, const NormStep& step);
+  /// Writes dshift and dscale of this rank's samples where they are trainable.
+  void fold_products(int norm, const NormStep& step, const float* sums, const float* products, Index images);
+  void prepare_backward(int norm, const NormStep& step);
+
+ private:
+  struct Item {
+    Index channels = 0, padded = 0, pixels = 1;
+    double epsilon = 0;
+    Range mean, variance;  ///< in the statistics block
+    Range scale, shift;    ///< in the values and gradient block
+    bool scale_trains = false, shift_trains = false;
+    Index exchange = 0;  ///< first float in the gradient block
+    NormVectors vectors;
+  };
+  void fold(const float* rows, Index images, Index padded, double* total) const;
+
+  const KernelTable& kernels_;
+  bool synchronised_;
+  Range tail_;
+  std::vector<Item> items_;
+  Index floats_ = 0;
+};
+
+}  // namespace convoy

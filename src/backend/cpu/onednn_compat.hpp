@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// The one place where oneDNN 2 and 3 differ for us: how primitive descriptors are made, and what 3 no longer has.
+#pragma once
+#include <oneapi/dnnl/dnnl_version.h>
+
+#include <oneapi/dnnl/dnnl.hpp>
+
+namespace convoy::onednn {
+
+struct ConvolutionDescriptors {
+  dnnl::memory::desc source, weights, bias, result;  ///< bias: zero dimensions where there is none
+  dnnl::memory::dims strides, padding;
+  dnnl::algorithm algorithm = dnnl::algorithm::convolution_direct;
+};
+
+/// From 3.2 on the library has no Winograd on x86; asking for it then fails like any other missing kernel.
+#if DNNL_VERSION_MAJOR >= 3
+
+inline dnnl::convolution_forward::primitive_desc forward_of(const ConvolutionDescriptors& d, dnnl::prop_kind kind,
+                                                            const dnnl::primitive_attr& attr,
+                                                            const dnnl::engine& engine) {
+  return {engine, kind, d.algorithm, d.source, d.weights, d.bias, d.result, d.strides, d.padding, d.padding, attr};
+}
+inline dnnl::convolution_backward_data::primitive_desc backward_data_of(
+    const ConvolutionDescriptors& d, const dnnl::convolution_forward::primitive_desc& hint,
+    const dnnl::primitive_attr& attr, const dnnl::engine& engine) {
+  return {engine, d.algorithm, d.source, d.weights, d.result, d.strides, d.padding, d.padding, hint, attr};
+}
+inline dnnl::convolution_backward_weights::primitive_desc backward_weights_of(
+    const ConvolutionDescriptors& d, const dnnl::convolution_forward::primitive_desc& hint,
+    const dnnl::primitive_attr& attr, const dnnl::engine& engine) {
+  return {engine, d.algorithm, d.source, d.weights, d.bias, d.result, d.strides, d.padding, d.padding, hint, attr};
+}
+
+#else
+
+inline dnnl::convolution_forward::primitive_desc forward_of(const ConvolutionDescriptors& d, dnnl::prop_kind kind,
+                                                            const dnnl::primitive_attr& attr,
+                                                            const dnnl::engine& engine) {
+  return {{kind, d.algorithm, d.source, d.weights, d.bias, d.result, d.strides, d.padding, d.padding}, attr, engine};
+}
+inline dnnl::convolution_backward_data::primitive_desc backward_data_of(
+    const ConvolutionDescriptors& d, const dnnl::convolution_forward::primitive_desc& hint,
+    const dnnl::primitive_attr& attr, const dnnl::engine& engine) {
+  return {{d.algorithm, d.source, d.weights, d.result, d.strides, d.padding, d.padding}, attr, engine, hint};
+}
+inline dnnl::convolution_backward_weights::primitive_desc backward_weights_of(
+    const ConvolutionDescriptors& d, const dnnl::convolution_forward::primitive_desc& hint,
+    const dnnl::primitive_attr& attr, const dnnl::engine& engine) {
+  return {{d.algorithm, d.source, d.weights, d.bias, d.result, d.strides, d.padding, d.padding}, attr, engine, hint};
+}
+
+#endif
+
+}  // namespace convoy::onednn

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <oneapi/dnnl/dnnl.hpp>
+#include <vector>
+
+#include "backend/cpu/convolution.hpp"
+
+namespace convoy {
+
+struct Onednn::Handles {
+  dnnl::engine engine;
+  std::vector<dnnl::stream> streams;
+};
+
+}  // namespace convoy

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <omp.h>
+
+#include "core/types.hpp"
+
+namespace convoy {
+
+/// Elements below which a parallel region costs more than it saves.
+constexpr Index parallel_elements = 1 << 14;
+
+/// Calls visit(begin, end) for pieces of [0, units): one piece a thread, or all at once where threads are at work
+/// already or the work is small. What a unit computes must not depend on the pieces.
+template <class Visit>
+void split_units(Index units, Index elements_per_unit, const Visit& visit) {
+  const int threads = omp_get_max_threads();
+  if (threads == 1 || units == 1 || omp_in_parallel() || units * elements_per_unit < parallel_elements) {
+    visit(Index{0}, units);
+    return;
+  }
+#pragma omp parallel num_threads(threads)
+  {
+    const Index t = omp_get_thread_num(), n = omp_get_num_threads();
+    visit(units * t / n, units * (t + 1) / n);
+  }
+}
+
+}  // namespace convoy

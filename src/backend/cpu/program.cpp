@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backend/cpu/program.hpp"
+
+#include <omp.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <utility>
+
+#include "backend/cpu/choices.hpp"
+#include "backend/cpu/liveness.hpp"
+#include "backend/cpu/memory.hpp"
+#include "backend/cpu/parallel.hpp"
+#include "core/errors.hpp"
+
+namespace convoy {
+namespace {
+
+Storage storage_of(Precision precision) {
+  if (precision == Precision::fp32) return Storage::f32;
+  if (precision == Precision::bf16) return Storage::bf16;
+  fail(Exit::device, "precision {} is not possible on a CPU (it has fp32 and bf16); choose one of them",
+       precision == Precision::tf32 ? "tf32" : "fp16");
+}
+
+std::vector<Index> norm_pixels(const Lowering& lowering, const Geometry& geometry) {
+  std::vector<Index> result;
+  for (const Norm& norm : lowering.norms)
+    result.push_back(geometry.fields[static_cast<std::size_t>(norm.value)].pixels());
+  return result;
+}
+
+class CpuProgram final : public Program {
+ public:
+  CpuProgram(const CpuContext& context, const Plan& plan, const CompileSpec& spec)
+      : plan_(plan),
+        spec_(spec),
+        context_(context),
+        lowering_(lower(plan_)),
+        schedule_(make_schedule(plan_, lowering_, spec.mode)),
+        stages_(make_stages(plan_, lowering_, schedule_, spec.mode)),
+        geometry_(make_geometry(plan_, lowering_, spec.height, spec.width,
+                                spec.precision == Precision::bf16 ? context.bf16_layout : context.fp32_layout,
+                                storage_of(spec.precision))),
+        norms_(plan_, lowering_, norm_pixels(lowering_, geometry_), context.kernels) {
+    for (const Stage& stage : stages_) finals_.push_back(stage.final);
+    find_gaps();
+    memory_.tensors.resize(schedule_.tensors.size());
+    memory_.samples.reserve(static_cast<std::size_t>(spec.samples));
+    place_tensors();
+    make_phases();
+    floats_ = fixed_floats() + (place_.total_bytes + scratch_bytes_) / 4 + 16;
+  }
+
+  Index arena_floats() const override { return floats_; }
+
+  void bind(float* arena, float* gradients) override {
+    require(spec_.mode != Mode::train || gradients, "a training program needs a gradient block");
+    memory_.gradients = spec_.mode == Mode::train ? gradients : nullptr;
+    norms_.bind(arena);
+    memory_.losses = arena + norms_.floats();
+    auto* const base = reinterpret_cast<std::byte*>(arena + fixed_floats());
+    for (std::size_t i = 0; i < memory_.tensors.size(); ++i) memory_.tensors[i] = base + place_.offsets[i];
+    memory_.scratch = base + place_.total_bytes;
+  }
+
+  std::span<const Final> stages() const override { return finals_; }
+
+  void feed(const Batch& batch) override {
+    require(static_cast<Index>(batch.samples.size()) == spec_.samples, "a batch of another size than compiled for");
+    require(spec_.mode != Mode::train || batch.valid_count == spec_.samples, "training batches are full");
+    memory_.samples.assign(batch.samples.begin(), batch.samples.end());
+    memory_.images = batch.images;
+    memory_.valid = batch.valid_count;
+    memory_.scale = batch.scale;
+    replica_ = batch.replica;
+    memory_.norm_step.weight = static_cast<double>(batch.valid_count) * static_cast<double>(batch.scale);
+    memory_.norm_step.shared_samples =
+        batch.norm_scale > 0 ? std::llround(1 / static_cast<double>(batch.norm_scale)) : spec_.samples;
+  }
+
+  void launch(std::size_t stage, const ParameterSet& set) override {
+    omp_set_num_threads(context_.threads);
+    memory_.values = set.block;
+    memory_.norm_step.values = set.block;
+    memory_.norm_step.gradients = memory_.gradients;
+    if (stage == 0) start(set);
+    const std::size_t begin = stage == 0 ? 0 : stages_[stage - 1].end_phase;
+    for (std::size_t k = begin; k < stages_[stage].end_phase; ++k) run_phase(k);
+    if (spec_.mode == Mode::train) finish_stage(stage);
+  }
+
+  const float* logits() const override {
+    const Buffer buffer = schedule_.value_buffers[static_cast<std::size_t>(lowering_.logits)];
+    return reinterpret_cast<const float*>(memory_.tensors[static_cast<std::size_t>(buffer.index)]);
+  }
+  const float* loss_per_sample() const override { return memory_.losses; }
+  const std::string& choices() const override { return choices_; }
+
+  std::string describe() const override {
+    std::string text;
+    std::size_t stage = 0;
+    for (std::size_t k = 0; k < phases_.size(); ++k) {
+      while (stage < stages_.size() && stages_[stage].end_phase <= k) ++stage;
+      text += fmt::format("stage {:2} {} | {}\n", stage, schedule_.phases[k].backward ? "backward" : "forward ",
+                          phases_[k]->describe());
+    }
+    return text;
+  }
+
+ private:
+  Index fixed_floats() const { return align_floats(norms_.floats()) + align_floats(spec_.samples); }
+
+  ProgramParts parts() {
+    return {plan_,
+            spec_,
+            lowering_,
+            schedule_,
+            geometry_,
+            norms_,
+            context_.kernels,
+            context_.library,
+            context_.counters,
+            context_.threads};
+  }
+
+  void place_tensors() {
+    std::vector<Lifetime> lifetimes;
+    const Buffer logits = schedule_.value_buffers[static_cast<std::size_t>(lowering_.logits)];
+    for (std::size_t i = 0; i < schedule_.tensors.size(); ++i) {
+      const StoredTensor& tensor = schedule_.tensors[i];
+      const Field& field = geometry_.fields[static_cast<std::size_t>(tensor.value)];
+      const Index bytes = spec_.samples * (tensor.winners ? field.image * 2 : field.image_bytes());
+      const bool outlives = static_cast<int>(i) == logits.index;
+      lifetimes.push_back(
+          {bytes, tensor.first_phase, outlives ? static_cast<int>(schedule_.phases.size()) : tensor.last_phase});
+    }
+    place_ = place(lifetimes);
+  }
+
+  void make_phases() {
+    const ProgramParts all = parts();
+    std::vector<PhaseChoice> choices;
+    if (!spec_.choices.empty()) {
+      choices = read_choices(spec_.choices, schedule_.phases.size(), spec_.samples);
+    } else {
+      for (const PhasePlan& plan : schedule_.phases) choices.push_back(choose_by_rule(all, plan));
+    }
+    for (std::size_t k = 0; k < schedule_.phases.size(); ++k) {
+      phases_.push_back(std::make_unique<Phase>(all, schedule_.phases[k], choices[k]));
+      scratch_bytes_ = std::max(scratch_bytes_, phases_.back()->scratch_bytes());
+    }
+    choices_ = write_choices(choices);
+  }
+
+  /// What no step writes: alignment, frozen parameters, flags of other replicas.
+  void find_gaps() {
+    if (spec_.mode != Mode::train) return;
+    std::vector<Range> written;
+    for (const PhasePlan& phase : schedule_.phases)
+      for (const int row : phase.final_rows) written.push_back(plan_.table.rows[static_cast<std::size_t>(row)].range);
+    const Index tail = plan_.table.statistics.begin;
+    for (const Norm& norm : lowering_.norms) {
+      const NormStatistics& s = plan_.table.norms[static_cast<std::size_t>(norm.table)];
+      if (norm.group < 0 || !lowering_.values[static_cast<std::size_t>(norm.group)].used) continue;
+      written.push_back({tail + s.mean.begin, s.mean.count});
+      written.push_back({tail + s.variance.begin, s.variance.count});
+    }
+    std::sort(written.begin(), written.end(), [](const Range& a, const Range& b) { return a.begin < b.begin; });
+    Index at = 0;
+    for (const Range& range : written) {
+      if (range.begin > at) gaps_.push_back({at, range.begin - at});
+      at = std::max(at, range.end());
+    }
+    if (plan_.table.block() > at) gaps_.push_back({at, plan_.table.block() - at});
+  }
+
+  void start(const ParameterSet& set) {
+    if (!memory_.images) memory_.images = context_.resident;
+    require(memory_.images != nullptr, "a batch without images, and no resident set");
+    worst_stage_ = -1;
+    if (spec_.mode == Mode::evaluate) {
+      memory_.norm_step.statistics = set.block + set.count - device_state_floats - plan_.table.statistics.count;
+      for (std::size_t i = 0; i < lowering_.norms.size(); ++i)
+        norms_.prepare_evaluation(static_cast<int>(i), memory_.norm_step);
+    }
+    for (const Range& gap : gaps_) std::fill(memory_.gradients + gap.begin, memory_.gradients + gap.end(), 0.0F);
+  }
+
+  void run_phase(std::size_t k) {
+    if (k > 0) {
+      for (const int value : schedule_.phases[k - 1].statistics_of)
+        for (const int norm : lowering_.values[static_cast<std::size_t>(value)].norms)
+          norms_.prepare_forward(norm, memory_.norm_step);
+      for (const int norm : schedule_.phases[k - 1].products_of) norms_.prepare_backward(norm, memory_.norm_step);
+    }
+    phases_[k]->run(memory_);
+    if (!memory_.gradients) return;
+    const bool has_loss = schedule_.phases[k].actions.back().kind == ActionKind::loss;
+    if (has_loss && !context_.kernels.all_finite(memory_.losses, spec_.samples)) note_not_finite(0);
+  }
+
+  /// The flag names the first stage that made something not finite: stage + 1.
+  void note_not_finite(std::size_t stage) {
+    if (worst_stage_ < 0) worst_stage_ = static_cast<int>(stage);
+  }
+
+  void finish_stage(std::size_t stage) {
+    const Final& final = stages_[stage].final;
+    const Range& flags = plan_.table.flags;
+    if (final.range.contains(flags.begin) || final.range.end() == flags.end()) {
+      check(stage, {final.range.begin, flags.begin - final.range.begin});
+    } else {
+      check(stage, final.range);
+    }
+    // The last stage gives the flags away; each earlier one may have set it.
+    memory_.gradients[flags.begin + replica_] = static_cast<float>(worst_stage_ + 1);
+  }
+
+  void check(std::size_t stage, const Range& range) {
+    std::atomic<bool> finite{true};
+    split_units((range.count + 15) / 16, lanes, [&](Index begin, Index end) {
+      const Index from = begin * 16, to = std::min(end * 16, range.count);
+      if (!context_.kernels.all_finite(memory_.gradients + range.begin + from, to - from)) finite = false;
+    });
+    if (!finite) note_not_finite(stage);
+  }
+
+  static constexpr Index device_state_floats = 16;
+
+  const Plan plan_;
+  const CompileSpec spec_;
+  const CpuContext context_;
+  const Lowering lowering_;
+  const Schedule schedule_;
+  const std::vector<Stage> stages_;
+  const Geometry geometry_;
+  Norms norms_;
+  std::vector<Final> finals_;
+  std::vector<Range> gaps_;
+  std::vector<std::unique_ptr<Phase>> phases_;
+  Placement place_;
+  Memory memory_;
+  std::string choices_;
+  Index scratch_bytes_ = 0, floats_ = 0;
+  int replica_ = 0, worst_stage_ = -1;
+};
+
+}  // namespace
+
+std::unique_ptr<Program> make_cpu_program(const CpuContext& context, const Plan& plan, const CompileSpec& spec) {
+  return std::make_unique<CpuProgram>(context, plan, spec);
+}
+
+}  // namespace convoy

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backend/cpu/phase.hpp"
+
+namespace convoy {
+
+/// What the backend lends to its programs.
+struct CpuContext {
+  const Onednn& library;
+  const KernelTable& kernels;
+  int threads = 1;
+  Layout fp32_layout = Layout::blocked, bf16_layout = Layout::blocked;
+  Counters& counters;
+  const std::uint8_t* const& resident;  ///< images of keep_resident; null: none
+};
+
+/// Copies what it needs from the plan. Throws Error(device) where the precision isn't possible here.
+std::unique_ptr<Program> make_cpu_program(const CpuContext& context, const Plan& plan, const CompileSpec& spec);
+
+}  // namespace convoy

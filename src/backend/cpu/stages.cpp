@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "backend/cpu/schedule.hpp"
+
+namespace convoy {
+
+std::vector<Stage> make_stages(const Plan& plan, const Lowering& lowering, const Schedule& schedule, Mode mode) {
+  std::vector<Stage> stages;
+  const std::size_t phases = schedule.phases.size();
+  if (mode != Mode::train) return {{phases, {}}};
+
+  const auto overlaps = [](const Range& a, const Range& b) { return a.begin < b.end() && b.begin < a.end(); };
+  std::vector<std::size_t> bucket_phase;  // the phase after which each bucket is final
+  for (const Range& bucket : plan.buckets) {
+    std::size_t last = bucket_phase.empty() ? 0 : bucket_phase.back();
+    for (std::size_t k = 0; k < phases; ++k)
+      for (const int row : schedule.phases[k].final_rows)
+        if (overlaps(plan.table.rows[static_cast<std::size_t>(row)].range, bucket)) last = std::max(last, k);
+    bucket_phase.push_back(last);
+  }
+  if (!bucket_phase.empty()) bucket_phase.back() = phases - 1;  // it ends with the tail
+
+  std::vector<Range> exchange(lowering.norms.size());
+  Index begin = plan.table.exchange.begin;
+  for (std::size_t i = 0; i < plan.table.norms.size(); ++i) {
+    const Index floats = 4 * align_floats(plan.table.norms[i].mean.count);
+    for (std::size_t n = 0; n < lowering.norms.size(); ++n)
+      if (lowering.norms[n].table == static_cast<int>(i)) exchange[n] = {begin, floats};
+    begin += floats;
+  }
+
+  std::size_t bucket = 0;
+  for (std::size_t k = 0; k < phases; ++k) {
+    const auto block = [&](int norm, bool backward) {
+      if (!plan.sync_bn) return;
+      const Range slice = exchange[static_cast<std::size_t>(norm)];
+      const Index half = slice.count / 2;
+      stages.push_back({k + 1, {{slice.begin + (backward ? half : 0), half}, When::blocking}});
+    };
+    for (const int value : schedule.phases[k].statistics_of)
+      for (const int norm : lowering.values[static_cast<std::size_t>(value)].norms) block(norm, false);
+    for (const int norm : schedule.phases[k].products_of) block(norm, true);
+    for (; bucket < bucket_phase.size() && bucket_phase[bucket] == k; ++bucket)
+      stages.push_back({k + 1, {plan.buckets[bucket], When::overlapped}});
+  }
+  if (stages.empty() || stages.back().end_phase != phases) stages.push_back({phases, {}});
+  return stages;
+}
+
+}  // namespace convoy
