@@ -63,7 +63,7 @@ class Random {
 
   std::array<std::uint32_t, 2> key_;
   Block counter_, block_{};
-  int used_ = 4;
+  unsigned used_ = 4;
 };
 
 }  // namespace convoy

@@ -24,7 +24,8 @@ class GraphBuilder {
   NodeId global_average_pool(const std::string& name, NodeId from);
   /// The count of a flattened image depends on the spec's image size.
   NodeId flatten(const std::string& name, NodeId from);
-  /// A hidden layer, whose weight starts as a convolution's of the same network does.
+  /// A hidden layer. Weight: He's normal of the fan-in, or Glorot's uniform under tanh, unless the spec names an
+  /// initialiser.
   NodeId linear(const std::string& name, NodeId from, Index out);
   NodeId add(const std::string& name, NodeId branch, NodeId shortcut);
   /// The last linear layer, and the loss on it. Weight: uniform within 1/sqrt(in) as in torchvision, unless the spec

@@ -4,15 +4,6 @@
 #include "network/graph.hpp"
 
 namespace convoy {
-namespace {
-
-Index count_of(const std::vector<Index>& shape) {
-  Index count = 1;
-  for (const Index side : shape) count *= side;
-  return count;
-}
-
-}  // namespace
 
 std::vector<bool> needs_gradient(const Graph& graph) {
   std::vector<bool> needed(graph.nodes.size(), false);
@@ -31,14 +22,15 @@ Cost cost_of(const Graph& graph, Index height, Index width) {
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
     const Node& node = graph.nodes[i];
     double macs = 0;
-    if (const auto* convolution = as<Convolution>(node))
-      macs = static_cast<double>(shapes[i].count()) * static_cast<double>(convolution->in / convolution->groups) *
-             convolution->kernel * convolution->kernel;
-    else if (const auto* linear = as<Linear>(node))
+    if (const auto* convolution = as<Convolution>(node)) {
+      const Index taps = convolution->in / convolution->groups * convolution->kernel * convolution->kernel;
+      macs = static_cast<double>(shapes[i].count()) * static_cast<double>(taps);
+    } else if (const auto* linear = as<Linear>(node)) {
       macs = static_cast<double>(linear->in) * static_cast<double>(linear->out);
+    }
     cost.macs += macs;
     if (!node.inputs.empty() && !needed[static_cast<std::size_t>(node.inputs[0])]) without_data_gradient += macs;
-    for (const ParameterSpec& parameter : node.parameters) cost.parameters += count_of(parameter.shape);
+    for (const ParameterSpec& parameter : node.parameters) cost.parameters += parameter.count();
   }
   cost.training_flops = 2 * (3 * cost.macs - without_data_gradient);
   return cost;

@@ -6,18 +6,6 @@
 namespace convoy {
 namespace {
 
-const char* name_of(Curve curve) {
-  switch (curve) {
-    case Curve::relu:
-      return "relu";
-    case Curve::leaky_relu:
-      return "leaky relu";
-    case Curve::tanh:
-      return "tanh";
-  }
-  return "?";
-}
-
 // Every attribute that changes the function must appear: the plan's digest is made of these texts.
 struct Describe {
   std::string operator()(const Input& input) const { return fmt::format("input {} channels", input.channels); }
@@ -29,8 +17,15 @@ struct Describe {
     return fmt::format("batch norm {}, momentum {}, epsilon {}", norm.channels, norm.momentum, norm.epsilon);
   }
   std::string operator()(const Activation& activation) const {
-    if (activation.curve == Curve::leaky_relu) return fmt::format("leaky relu, slope {}", activation.slope);
-    return name_of(activation.curve);
+    switch (activation.curve) {
+      case Curve::relu:
+        return "relu";
+      case Curve::leaky_relu:
+        return fmt::format("leaky relu, slope {}", activation.slope);
+      case Curve::tanh:
+        return "tanh";
+    }
+    return "unknown activation";
   }
   std::string operator()(const Pool& pool) const {
     const bool average = pool.mode == Pool::Mode::average;

@@ -38,6 +38,12 @@ struct ParameterSpec {
   Kind kind = Kind::filter;
   std::vector<Index> shape;  ///< convolution k c/groups r s, linear k c, others k
   Initialiser initialiser;
+
+  Index count() const {
+    Index values = 1;
+    for (const Index side : shape) values *= side;
+    return values;
+  }
 };
 
 enum class Curve : std::uint8_t { relu, leaky_relu, tanh };

@@ -3,17 +3,11 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <functional>
-#include <numeric>
 
 #include "core/errors.hpp"
 
 namespace convoy {
 namespace {
-
-Index count_of(const std::vector<Index>& shape) {
-  return std::accumulate(shape.begin(), shape.end(), Index{1}, std::multiplies<>());
-}
 
 float decay_of(Kind kind, const PlanSpec& spec) {
   switch (kind) {
@@ -43,7 +37,7 @@ ParameterTable make_parameter_table(const Graph& graph, const PlanSpec& spec) {
   for (std::size_t node = graph.nodes.size(); node-- > 0;)
     for (const ParameterSpec& parameter : graph.nodes[node].parameters)
       table.rows.push_back({.name = parameter.name,
-                            .range = take(at, count_of(parameter.shape)),
+                            .range = take(at, parameter.count()),
                             .kind = parameter.kind,
                             .shape = parameter.shape,
                             .initialiser = parameter.initialiser,

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // One builder a family; models.cpp chooses by name. All throw Error(usage) for a variant that the family doesn't have.
 #pragma once
+#include <cstdint>
+
 #include "network/graph.hpp"
 #include "network/models.hpp"
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "network/models/residual.hpp"
 
+#include <fmt/core.h>
+
 #include <cstddef>
-#include <utility>
 
 namespace convoy {
 namespace {
@@ -17,6 +18,11 @@ std::vector<Convolution> branch_of(const Residual& residual, Index width, int st
           {.out = 4 * width, .kernel = 1, .pad = 0}};
 }
 
+/// `layer1.0` + `conv`, 0 -> `layer1.0.conv1`.
+std::string name_in(const std::string& block, const char* what, std::size_t index) {
+  return fmt::format("{}.{}{}", block, what, index + 1);
+}
+
 NodeId project(GraphBuilder& net, const std::string& block, NodeId x, Index out, int stride) {
   return net.convolution(block + ".downsample.0", x, {.out = out, .kernel = 1, .stride = stride, .pad = 0});
 }
@@ -25,10 +31,9 @@ NodeId append_post_activation(GraphBuilder& net, const std::string& block, NodeI
                               const std::vector<Convolution>& branch, int stride, bool start_at_zero) {
   NodeId y = x;
   for (std::size_t i = 0; i < branch.size(); ++i) {
-    const std::string number = std::to_string(i + 1);
-    y = net.convolution(block + ".conv" + number, y, branch[i]);
-    y = net.batch_norm(block + ".bn" + number, y);
-    if (i + 1 < branch.size()) y = net.activation(block + ".act" + number, y);
+    y = net.convolution(name_in(block, "conv", i), y, branch[i]);
+    y = net.batch_norm(name_in(block, "bn", i), y);
+    if (i + 1 < branch.size()) y = net.activation(name_in(block, "act", i), y);
   }
   if (start_at_zero) net.start_at_zero(y);
   NodeId shortcut = x;
@@ -37,21 +42,19 @@ NodeId append_post_activation(GraphBuilder& net, const std::string& block, NodeI
     shortcut = net.batch_norm(block + ".downsample.1", shortcut);
   }
   const NodeId sum = net.add(block + ".add", y, shortcut);
-  return net.activation(block + ".act" + std::to_string(branch.size()), sum);
+  return net.activation(name_in(block, "act", branch.size() - 1), sum);
 }
 
 NodeId append_pre_activation(GraphBuilder& net, const std::string& block, NodeId x,
                              const std::vector<Convolution>& branch, int stride, bool start_at_zero) {
   NodeId y = x, activated = x;
   for (std::size_t i = 0; i < branch.size(); ++i) {
-    const std::string number = std::to_string(i + 1);
-    y = net.batch_norm(block + ".bn" + number, y);
-    y = net.activation(block + ".act" + number, y);
+    y = net.batch_norm(name_in(block, "bn", i), y);
+    y = net.activation(name_in(block, "act", i), y);
     if (i == 0) activated = y;
-    y = net.convolution(block + ".conv" + number, y, branch[i]);
+    y = net.convolution(name_in(block, "conv", i), y, branch[i]);
   }
-  // Here the convolution ends the branch. A zero scale of the norm before it would die: ReLU passes no gradient at
-  // zero.
+  // Here the convolution ends the branch. A norm before it with scale zero would never learn: ReLU passes no gradient.
   if (start_at_zero) net.start_at_zero(y);
   const bool same_shape = stride == 1 && net.channels(x) == net.channels(y);
   const NodeId shortcut = same_shape ? x : project(net, block, activated, net.channels(y), stride);
@@ -66,7 +69,7 @@ NodeId append_stages(GraphBuilder& net, NodeId x, const Residual& residual, bool
   for (std::size_t stage = 0; stage < residual.blocks.size(); ++stage)
     for (int i = 0; i < residual.blocks[stage]; ++i) {
       const int stride = stage > 0 && i == 0 ? 2 : 1;
-      const std::string block = "layer" + std::to_string(stage + 1) + '.' + std::to_string(i);
+      const std::string block = fmt::format("layer{}.{}", stage + 1, i);
       x = append_block(net, block, x, branch_of(residual, residual.widths[stage], stride), stride, zero_init_residual);
     }
   if (!pre_activation) return x;
