@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the seam promises of a program beyond its numbers: stages, modes, flags, masks, replay of choices, synchronised
+// norms.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "network/models.hpp"
+#include "support/backend_run.hpp"
+#include "support/formula.hpp"
+#include "support/reference_network.hpp"
+#include "support/test_backend.hpp"
+
+namespace convoy {
+namespace {
+
+using reference::Tensor;
+using reference::Values;
+
+constexpr Index image = 12, classes = 6;
+
+GraphSpec resnet8(const char* activation) {
+  GraphSpec spec;
+  spec.model = "resnet8";
+  spec.classes = classes;
+  spec.activation = activation;
+  return spec;
+}
+
+class Programs : public testing::Test {
+ protected:
+  explicit Programs(PlanSpec spec = {.replicas = 4, .bucket_floats = 3000})
+      : plan_(make_plan(build_graph(resnet8("tanh")), spec)), values_(formula_parameters(plan_.table)) {}
+
+  static CompileSpec compile_for(Index samples, Mode mode = Mode::train) {
+    CompileSpec spec;
+    spec.samples = samples;
+    spec.height = spec.width = image;
+    spec.mode = mode;
+    spec.input = formula_input(image, image, 3);
+    spec.topk = 2;
+    return spec;
+  }
+  Values running_statistics() const {
+    Values statistics(static_cast<std::size_t>(plan_.table.statistics.count), 0.0);
+    for (const NormStatistics& norm : plan_.table.norms) {
+      const Values mean = formula_values(norm.name + "/mean", norm.mean.count, 0.5);
+      const Values variance = formula_values(norm.name + "/variance", norm.variance.count, 0.5, 1);
+      std::copy(mean.begin(), mean.end(), statistics.begin() + norm.mean.begin);
+      std::copy(variance.begin(), variance.end(), statistics.begin() + norm.variance.begin);
+    }
+    return statistics;
+  }
+  /// Only the elements of tensors: what lies between them is nobody's.
+  template <class Use>
+  void for_each_tensor(const Use& use) const {
+    for (const Parameter& row : plan_.table.rows) use(row.name, row.range);
+    for (const NormStatistics& norm : plan_.table.norms) {
+      use(norm.name + " mean", Range{plan_.table.statistics.begin + norm.mean.begin, norm.mean.count});
+      use(norm.name + " variance", Range{plan_.table.statistics.begin + norm.variance.begin, norm.variance.count});
+    }
+  }
+  void expect_same_bits(const std::vector<float>& a, const std::vector<float>& b, float factor = 1) const {
+    for_each_tensor([&](const std::string& name, Range range) {
+      for (Index i = range.begin; i < range.end(); ++i) {
+        const auto k = static_cast<std::size_t>(i);
+        ASSERT_EQ(a[k], factor * b[k]) << name << '[' << i - range.begin << ']';
+      }
+    });
+  }
+
+  static constexpr Index batch_ = 5;
+  Plan plan_;
+  Values values_;
+  std::unique_ptr<Backend> backend_ = make_test_backend();
+  std::vector<std::uint8_t> images_ = formula_images("x", batch_* image* image * 3);
+  std::vector<SampleSpec> samples_ = formula_samples("labels", batch_, classes, false);
+};
+
+TEST_F(Programs, StagesAreThePlansBucketsAndFinalWhenReturned) {
+  ProgramBench bench(*backend_, plan_, compile_for(batch_), values_);
+  const auto stages = bench.program().stages();
+  std::vector<Range> ranges;
+  for (const Final& stage : stages) {
+    EXPECT_EQ(stage.when, When::overlapped);
+    if (stage.range.count > 0) ranges.push_back(stage.range);
+  }
+  EXPECT_GT(plan_.buckets.size(), 3U);
+  EXPECT_EQ(ranges, plan_.buckets);
+
+  backend_->fill(bench.gradient_block() + plan_.table.flags.begin, 4, 0);
+  bench.feed({.replica = 1, .scale = 0.2F}, images_, samples_);
+  std::vector<std::vector<float>> after;
+  for (std::size_t stage = 0; stage < stages.size(); ++stage) {
+    bench.launch(stage);
+    after.push_back(bench.gradients());
+  }
+  for (std::size_t stage = 0; stage < stages.size(); ++stage) {
+    for_each_tensor([&](const std::string& name, Range range) {
+      if (!stages[stage].range.contains(range.begin)) return;
+      for (Index i = range.begin; i < range.end(); ++i) {
+        const auto k = static_cast<std::size_t>(i);
+        ASSERT_EQ(after[stage][k], after.back()[k]) << name << " changed after stage " << stage;
+      }
+    });
+  }
+  bench.expect_intact();
+}
+
+TEST_F(Programs, EvaluationUsesRunningStatisticsAndMasksRows) {
+  const Values statistics = running_statistics();
+  ProgramBench bench(*backend_, plan_, compile_for(batch_, Mode::evaluate), values_, &statistics);
+  ASSERT_EQ(bench.program().stages().size(), 1U);
+  EXPECT_EQ(bench.program().stages()[0].range.count, 0);
+  const Tensor x = formula_network_input(images_, {batch_, 3, image, image});
+  const reference::NetworkResult exact = reference::run_network(plan_, {&values_, &statistics, &x, samples_, 1});
+  backend_->take_counters();
+  constexpr Index valid = 3;
+  bench.feed({.valid_count = valid}, images_, samples_);
+  bench.launch_all();
+  const std::vector<float> logits = bench.logits(), loss = bench.loss();
+  Counters expected;
+  for (Index i = 0; i < batch_; ++i) {
+    const auto row = static_cast<std::size_t>(i);
+    for (Index k = 0; k < classes; ++k) {
+      EXPECT_NEAR(logits[static_cast<std::size_t>(i * classes + k)], exact.logits.at(i, k), 1e-4);
+    }
+    EXPECT_NEAR(loss[row], i < valid ? exact.loss[row] : 0, 1e-4);
+    if (i >= valid) continue;
+    Index before = 0;
+    for (Index k = 0; k < classes; ++k) before += exact.logits.at(i, k) > exact.logits.at(i, samples_[row].a) ? 1 : 0;
+    expected.top1 += before < 1 ? 1 : 0;
+    expected.topk += before < 2 ? 1 : 0;
+    expected.loss += exact.loss[row];
+  }
+  const Counters counters = backend_->take_counters();
+  EXPECT_EQ(counters.samples, valid);
+  EXPECT_EQ(counters.top1, expected.top1);
+  EXPECT_EQ(counters.topk, expected.topk);
+  EXPECT_NEAR(counters.loss, expected.loss, 1e-4);
+  EXPECT_EQ(backend_->take_counters().samples, 0) << "taking counters starts them anew";
+  bench.expect_intact();
+}
+
+TEST_F(Programs, ScoreIsTheForwardPassOfTraining) {
+  ProgramBench train(*backend_, plan_, compile_for(batch_), values_),
+      score(*backend_, plan_, compile_for(batch_, Mode::score), values_);
+  for (ProgramBench* bench : {&train, &score}) {
+    bench->feed({.scale = 0.2F}, images_, samples_);
+    bench->launch_all();
+    bench->expect_intact();
+  }
+  const std::vector<float> a = train.logits(), b = score.logits();
+  for (std::size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], 1e-5);
+}
+
+TEST_F(Programs, RepeatingAStepGivesTheSameBits) {
+  ProgramBench bench(*backend_, plan_, compile_for(batch_), values_);
+  const std::vector<std::uint8_t> other = formula_images("other", batch_ * image * image * 3);
+  const auto step = [&](std::span<const std::uint8_t> images) {
+    backend_->fill(bench.gradient_block(), plan_.table.block(), std::numeric_limits<float>::quiet_NaN());
+    bench.feed({.scale = 0.2F}, images, samples_);
+    bench.launch_all();
+    return bench.gradients();
+  };
+  const std::vector<float> first = step(images_), second = step(other), third = step(images_);
+  expect_same_bits(first, third);
+  const auto at = static_cast<std::size_t>(plan_.table.rows[0].range.begin);
+  EXPECT_NE(first[at], second[at]);
+}
+
+TEST_F(Programs, ChoicesOfAnotherProgramGiveItsBits) {
+  CompileSpec spec = compile_for(batch_);
+  ProgramBench first(*backend_, plan_, spec, values_);
+  spec.choices = first.program().choices();
+  const auto other_backend = make_test_backend();
+  ProgramBench second(*other_backend, plan_, spec, values_);
+  EXPECT_EQ(second.program().choices(), first.program().choices());
+  for (ProgramBench* bench : {&first, &second}) {
+    bench->feed({.scale = 0.2F}, images_, samples_);
+    bench->launch_all();
+  }
+  expect_same_bits(first.gradients(), second.gradients());
+}
+
+/// Halving is exact, so all of the gradient block is halved exactly: a replica with half of the samples has half of the
+/// weight.
+TEST_F(Programs, ScaleWeighsGradientsAndStatistics) {
+  ProgramBench bench(*backend_, plan_, compile_for(4), values_);
+  const auto step = [&](float scale) {
+    bench.feed({.scale = scale}, images_, std::span(samples_).first(4));
+    bench.launch_all();
+    return bench.gradients();
+  };
+  const std::vector<float> whole = step(0.25F), half = step(0.125F);
+  expect_same_bits(half, whole, 0.5F);
+  const Tensor x = formula_network_input(images_, {4, 3, image, image});
+  const reference::NetworkResult exact = reference::run_network(plan_, {&values_, nullptr, &x, samples_, 0.25});
+  for (const NormStatistics& norm : plan_.table.norms) {
+    for (const Range range : {norm.mean, norm.variance}) {
+      for (Index i = range.begin; i < range.end(); ++i) {
+        EXPECT_NEAR(whole[static_cast<std::size_t>(plan_.table.statistics.begin + i)],
+                    exact.statistics[static_cast<std::size_t>(i)], 1e-4)
+            << norm.name;
+      }
+    }
+  }
+}
+
+TEST_F(Programs, NonFiniteValuesSetTheReplicasFlagOnly) {
+  for (const char* const name : {"fc.bias", "layer2.0.conv1.weight", "conv1.weight", "bn1.bias"}) {
+    Values bad = values_;
+    bad[static_cast<std::size_t>(plan_.table.find(name)->range.begin)] = std::numeric_limits<double>::quiet_NaN();
+    ProgramBench bench(*backend_, plan_, compile_for(batch_), bad);
+    const Index flags = plan_.table.flags.begin;
+    backend_->fill(bench.gradient_block() + flags, 4, 0);
+    bench.feed({.replica = 2, .scale = 0.2F}, images_, samples_);
+    bench.launch_all();
+    const std::vector<float> gradients = bench.gradients();
+    for (Index i = 0; i < 4; ++i) {
+      EXPECT_EQ(gradients[static_cast<std::size_t>(flags + i)] != 0, i == 2) << name << ", flag " << i;
+    }
+  }
+}
+
+TEST_F(Programs, HealthyReplicaClearsItsFlag) {
+  ProgramBench bench(*backend_, plan_, compile_for(batch_), values_);
+  bench.feed({.replica = 3, .scale = 0.2F}, images_, samples_);
+  bench.launch_all();
+  EXPECT_EQ(bench.gradients()[static_cast<std::size_t>(plan_.table.flags.begin + 3)], 0);
+}
+
+TEST_F(Programs, ResidentImagesAreRowsToo) {
+  ProgramBench bench(*backend_, plan_, compile_for(2), values_);
+  backend_->keep_resident(images_.data(), batch_, image * image * 3);
+  const std::vector<SampleSpec> picked{samples_[4], samples_[1]};  // with sample = 4 and 1
+  bench.feed({.scale = 0.5F}, {}, picked);
+  bench.launch_all();
+  const std::vector<float> resident = bench.gradients();
+  bench.feed({.scale = 0.5F}, images_, picked);
+  bench.launch_all();
+  expect_same_bits(resident, bench.gradients());
+}
+
+class SynchronisedNorms : public Programs {
+ protected:
+  SynchronisedNorms() : Programs({.replicas = 2, .bucket_floats = 3000, .sync_bn = true}) {}
+};
+
+/// Two replicas of 1 and 3 images that add up their exchange areas are one of 4.
+TEST_F(SynchronisedNorms, TwoReplicasAreOneBatch) {
+  const Plan alone = make_plan(build_graph(resnet8("tanh")), {});
+  const Tensor x = formula_network_input(images_, {4, 3, image, image});
+  const reference::NetworkResult exact = reference::run_network(alone, {&values_, nullptr, &x, samples_, 0.25});
+
+  ProgramBench first(*backend_, plan_, compile_for(1), values_), second(*backend_, plan_, compile_for(3), values_);
+  const auto stages = first.program().stages();
+  ASSERT_EQ(stages.size(), second.program().stages().size()) << "every rank walks the same table";
+  first.feed({.replica = 0, .scale = 0.25F, .norm_scale = 0.25F}, images_, std::span(samples_).first(1));
+  second.feed({.replica = 1, .scale = 0.25F, .norm_scale = 0.25F}, images_, std::span(samples_).subspan(1, 3));
+  for (ProgramBench* bench : {&first, &second}) backend_->fill(bench->gradient_block() + plan_.table.flags.begin, 2, 0);
+  std::size_t blocking = 0;
+  std::vector<Range> buckets;
+  for (std::size_t stage = 0; stage < stages.size(); ++stage) {
+    ASSERT_EQ(stages[stage].range, second.program().stages()[stage].range);
+    first.launch(stage);
+    second.launch(stage);
+    const Range range = stages[stage].range;
+    if (range.count == 0) continue;
+    backend_->add(first.gradient_block() + range.begin, second.gradient_block() + range.begin, range.count);
+    backend_->copy(second.gradient_block() + range.begin, first.gradient_block() + range.begin, range.count, 1);
+    if (stages[stage].when == When::blocking) {
+      ++blocking;
+      EXPECT_GE(range.begin, plan_.table.exchange.begin);
+      EXPECT_LE(range.end(), plan_.table.exchange.end());
+    } else {
+      buckets.push_back(range);
+    }
+  }
+  EXPECT_GE(blocking, 2 * plan_.table.norms.size() - 1);
+  EXPECT_EQ(buckets, plan_.buckets);
+  const std::vector<float> sum = first.gradients();
+  for (const Parameter& row : plan_.table.rows) {
+    const Parameter* const same = alone.table.find(row.name);
+    double squares = 0, distance = 0;
+    for (Index i = 0; i < row.range.count; ++i) {
+      const double expected = exact.gradients[static_cast<std::size_t>(same->range.begin + i)];
+      squares += expected * expected;
+      distance += std::pow(sum[static_cast<std::size_t>(row.range.begin + i)] - expected, 2);
+    }
+    EXPECT_LE(std::sqrt(distance / squares), 2e-5) << row.name;
+  }
+  for (const NormStatistics& norm : plan_.table.norms) {
+    for (const Range range : {norm.mean, norm.variance}) {
+      for (Index i = range.begin; i < range.end(); ++i) {
+        EXPECT_NEAR(sum[static_cast<std::size_t>(plan_.table.statistics.begin + i)],
+                    exact.statistics[static_cast<std::size_t>(i)], 1e-4)
+            << norm.name;
+      }
+    }
+  }
+  first.expect_intact();
+  second.expect_intact();
+}
+
+}  // namespace
+}  // namespace convoy
