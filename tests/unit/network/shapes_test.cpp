@@ -2,13 +2,16 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <ostream>
 
 #include "network/graph.hpp"
 #include "network/models.hpp"
 #include "unit/network/expect_error.hpp"
 
 namespace convoy {
-void PrintTo(const Shape& shape, std::ostream* out) { *out << shape.c << 'x' << shape.h << 'x' << shape.w; }
+std::ostream& operator<<(std::ostream& out, const Shape& shape) {
+  return out << shape.c << 'x' << shape.h << 'x' << shape.w;
+}
 
 namespace {
 
