@@ -3,6 +3,7 @@
 
 #include <boost/program_options.hpp>
 #include <charconv>
+#include <limits>
 #include <map>
 #include <sstream>
 
@@ -157,6 +158,7 @@ void check(const PrepareSpec& spec) {
     fail(Exit::usage, "no --source given; name the folder or archive of the raw files");
   }
   if (spec.out.empty()) fail(Exit::usage, "no --out given; name the folder for the partitions");
+  require_between("--seed", static_cast<Index>(spec.seed), 0, std::numeric_limits<Index>::max());  // -1 wraps
   require_between("--partitions", spec.partitions, 1, 99999);
   require_between("--val-partitions", spec.val_partitions, 0, 99999);
   require_between("--samples", spec.synthetic.samples, 1, Index{1} << 40);

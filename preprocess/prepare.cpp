@@ -27,7 +27,7 @@ void agree(Communicator& comm, const char* what, const std::function<void()>& bo
 }
 
 /// One split as it will lie on the disk.
-struct Plan {
+struct SplitPlan {
   Split split = Split::train;
   std::vector<Index> order;  ///< source sample of every id
   std::vector<Partition> headers;
@@ -53,9 +53,9 @@ std::string parameters_text(const PrepareSpec& spec, Index val_partitions) {
   return text;
 }
 
-Plan plan_split(const PrepareSpec& spec, const Source& source, Split split, Index val_partitions) {
+SplitPlan plan_split(const PrepareSpec& spec, const Source& source, Split split, Index val_partitions) {
   const SourceInfo& info = source.info();
-  Plan plan{split, shuffle_by_name(source, split, spec.seed), {}};
+  SplitPlan plan{split, shuffle_by_name(source, split, spec.seed), {}};
   Partition header;
   header.split = split_name(split);
   header.partitions = split == Split::train ? spec.partitions : val_partitions;
@@ -85,16 +85,21 @@ Plan plan_split(const PrepareSpec& spec, const Source& source, Split split, Inde
   return plan;
 }
 
+std::vector<SplitPlan> plan_splits(const PrepareSpec& spec, const Source& source) {
+  const Index val_partitions = choose_val_partitions(spec, source);
+  return {plan_split(spec, source, Split::train, val_partitions), plan_split(spec, source, Split::val, val_partitions)};
+}
+
 /// The partitions that this rank has to make; partitions of both splits are dealt in turn.
 struct Work {
-  const Plan* plan = nullptr;
+  const SplitPlan* plan = nullptr;
   Partition header;
 };
 
-std::vector<Work> find_work(const Communicator& comm, const PrepareSpec& spec, const std::vector<Plan>& plans) {
+std::vector<Work> find_work(const Communicator& comm, const PrepareSpec& spec, const std::vector<SplitPlan>& plans) {
   std::vector<Work> work;
   int turn = 0;
-  for (const Plan& plan : plans) {
+  for (const SplitPlan& plan : plans) {
     for (const Partition& header : plan.headers) {
       if (turn++ % comm.size() != comm.rank()) continue;
       const Existing existing = look_for(header);
@@ -150,20 +155,17 @@ std::unique_ptr<Source> open_on_all(Communicator& comm, const PrepareSpec& spec)
 void run(Communicator& comm, const PrepareSpec& spec) {
   const auto start = std::chrono::steady_clock::now();
   const auto source = open_on_all(comm, spec);
-  const Index val_partitions = choose_val_partitions(spec, *source);
-  std::vector<Plan> plans;
+  std::vector<SplitPlan> plans;
   agree(comm, "planning", [&] {
-    // The plan is the same on all ranks, and so is what may be wrong with it.
-    if (comm.rank() == 0)
-      plan_split(spec, *source, Split::train, val_partitions), plan_split(spec, *source, Split::val, val_partitions);
+    if (comm.rank() == 0) plans = plan_splits(spec, *source);
   });
-  for (const Split split : {Split::train, Split::val})
-    plans.push_back(plan_split(spec, *source, split, val_partitions));
+  // What may be wrong with the plan is wrong on all ranks: only rank 0 had to say so.
+  if (comm.rank() != 0) plans = plan_splits(spec, *source);
 
   agree(comm, "preparing the folder", [&] {
     if (comm.rank() != 0) return;
     std::vector<std::string> names;
-    for (const Plan& plan : plans) {
+    for (const SplitPlan& plan : plans) {
       for (const auto& h : plan.headers) names.push_back(partition_file_name(h.split, h.number, h.partitions));
     }
     prepare_folder(spec.out, names, spec.overwrite);
@@ -181,7 +183,7 @@ void run(Communicator& comm, const PrepareSpec& spec) {
   }
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   Index all = 0;
-  for (const Plan& plan : plans) {
+  for (const SplitPlan& plan : plans) {
     const auto& header = plan.headers.front();
     all += header.partitions;
     log::info("{}: {} images of {}x{}x{} in {} partitions of up to {}", header.split, header.split_samples,

@@ -35,8 +35,10 @@ int open_flags(File::Access access) {
 File::File(const std::string& path, Access access)
     : path_(path), descriptor_(::open(path.c_str(), open_flags(access), 0666)) {
   if (descriptor_ >= 0) return;
-  const char* what = access == Access::create ? "create" : "open";
-  fail(Exit::data, "cannot {} '{}' ({})", what, path_, std::strerror(errno));
+  if (access == Access::create) {
+    fail(Exit::data, "cannot create '{}' ({}); choose a writable folder", path_, std::strerror(errno));
+  }
+  fail(Exit::data, "cannot open '{}' ({})", path_, std::strerror(errno));
 }
 
 File::~File() {
@@ -77,7 +79,8 @@ void File::write_at(const void* from, std::size_t bytes, std::uint64_t offset) {
     const ssize_t put = ::pwrite(descriptor_, p, std::min(bytes, largest_piece), static_cast<off_t>(offset));
     if (put < 0 && errno == EINTR) continue;
     if (put <= 0) {
-      fail(Exit::data, "cannot write '{}' ({})", path_, put == 0 ? "nothing was written" : std::strerror(errno));
+      fail(Exit::data, "cannot write '{}' ({}); make room or choose another folder", path_,
+           put == 0 ? "nothing was written" : std::strerror(errno));
     }
     p += put;
     bytes -= static_cast<std::size_t>(put);
@@ -88,7 +91,8 @@ void File::write_at(const void* from, std::size_t bytes, std::uint64_t offset) {
 void File::sync() {
   // Some file systems can't sync (EINVAL); a full or broken disk says something else.
   if (::fsync(descriptor_) != 0 && errno != EINVAL) {
-    fail(Exit::data, "cannot write '{}' to the disk ({})", path_, std::strerror(errno));
+    fail(Exit::data, "cannot write '{}' to the disk ({}); make room or choose another folder", path_,
+         std::strerror(errno));
   }
 }
 

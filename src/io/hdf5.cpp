@@ -200,8 +200,9 @@ Hdf5File::Hdf5File(const std::string& path, Access access) : state_(std::make_un
   state_->path = path;
   const Handle list = access_list();
   if (access == Access::create) {
-    state_->file = {H5Fcreate(path.c_str(), H5F_ACC_TRUNC, creation_list(), list), H5Fclose};
-    if (!state_->file) fail(Exit::data, "cannot create '{}' ({})", path, hdf5_reason());
+    const Handle creation = creation_list();  // named: closing it would clear the reason of a failure
+    state_->file = {H5Fcreate(path.c_str(), H5F_ACC_TRUNC, creation, list), H5Fclose};
+    if (!state_->file) fail(Exit::data, "cannot create '{}' ({}); choose a writable folder", path, hdf5_reason());
   } else {
     state_->file = {H5Fopen(path.c_str(), H5F_ACC_RDONLY, list), H5Fclose};
     if (!state_->file) fail(Exit::data, "cannot open '{}' as HDF5 ({})", path, hdf5_reason());
@@ -211,7 +212,8 @@ Hdf5File::Hdf5File(const std::string& path, Access access) : state_(std::make_un
 Hdf5File::~Hdf5File() = default;
 
 void Hdf5File::close() {
-  if (state_->file.close() < 0) fail(Exit::data, "cannot finish '{}' ({})", state_->path, hdf5_reason());
+  if (state_->file.close() < 0)
+    fail(Exit::data, "cannot finish '{}' ({}); make room or choose another folder", state_->path, hdf5_reason());
 }
 
 void Hdf5File::write(const std::string& name, const DatasetShape& shape, const void* data) {

@@ -1,0 +1,3 @@
+# SPDX-License-Identifier: Apache-2.0
+convoy_add_test(unit.io.seal SOURCES io/seal_test.cpp LINK convoy_io)
+convoy_add_test(unit.io.hdf5 SOURCES io/hdf5_test.cpp LINK convoy_io)
