@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <thread>
+
+#include "mpi/sync/small_job.hpp"
+
+namespace convoy {
+namespace {
+
+struct GradientSyncTest : testing::Test {
+  Communicator& comm = communicator();
+  const int size = comm.size();
+};
+
+TEST_F(GradientSyncTest, ReducesTheSumOfAllReplicas) {
+  for (const int replicas : {size, 2 * size + 1, 1}) {
+    SmallJob job({.sync = {.mode = SyncMode::gradients, .replicas = replicas}, .shares = uneven_shares}, &comm);
+    // What each replica writes, as a job of its own computes it.
+    SmallJob alone({.sync = {.mode = SyncMode::gradients, .replicas = replicas}, .shares = uneven_shares}, nullptr);
+    std::vector<float> expected(static_cast<std::size_t>(job.plan.table.exchange.begin));
+    for (int replica = 0; replica < replicas; ++replica)
+      for (std::size_t stage = 0; stage < job.plan.buckets.size(); ++stage) {
+        alone.write_gradients(1, replica, stage);
+        const Range range = alone.stage_range(stage);
+        for (Index i = range.begin; i < range.end(); ++i) expected[static_cast<std::size_t>(i)] += alone.gradients[i];
+      }
+    job.run(1, 2);
+    for (std::size_t i = 0; i < expected.size(); ++i) EXPECT_NEAR(job.gradients[i], expected[i], 1e-6) << i;
+  }
+}
+
+TEST_F(GradientSyncTest, MasksTheUpdateOfAllWhereOneReplicaIsNotFinite) {
+  SmallJob job({.sync = {.mode = SyncMode::gradients, .replicas = size + 1}}, &comm);
+  job.run(0, 3);
+  const auto before = job.contents(job.sync->averaged());
+  job.flagged_replica = size;
+  job.flagged_step = 3;
+  job.run(3, 4);
+  auto after = job.contents(job.sync->averaged());
+  const auto state = static_cast<std::size_t>(job.layout.state.begin);
+  EXPECT_EQ(after[state + 2], 3);  // applied
+  EXPECT_EQ(after[state + 3], 1);  // skipped
+  after[state + 3] = before[state + 3];
+  EXPECT_EQ(after, before);
+  EXPECT_EQ(job.gradients[job.plan.table.flags.begin + size], 1);  // names the replica, on every rank
+  job.run(4, 5);
+  EXPECT_NE(job.contents(job.sync->averaged()), before);
+}
+
+TEST_F(GradientSyncTest, HoldsOneSetThatIsAlwaysCurrent) {
+  SmallJob job({.sync = {.mode = SyncMode::gradients, .replicas = 2 * size}}, &comm);
+  EXPECT_EQ(job.sync->set(-1).block, job.sync->set(job.replicas.first).block);
+  EXPECT_EQ(job.sync->averaged().block, job.sync->set(-1).block);
+  EXPECT_TRUE(job.sync->averages_are_current());
+  EXPECT_TRUE(job.sync->samples_since_average().empty());
+  EXPECT_EQ(job.sync->scale(5, 20), 0.05F);
+  EXPECT_TRUE(job.sync->capturable(job.replicas.first));
+  EXPECT_EQ(job.sync->capturable(job.replicas.first + 1), size == 1);
+}
+
+TEST_F(GradientSyncTest, ReducesWhileTheHostWorks) {
+  constexpr double delay = 0.1;
+  SmallJob job({.sync = {.mode = SyncMode::gradients, .replicas = size}, .delay_seconds = delay}, &comm);
+  comm.barrier("start");
+  const int replica = job.replicas.first;
+  for (std::size_t stage = 0; stage < job.plan.buckets.size(); ++stage) {
+    job.write_gradients(0, replica, stage);
+    job.sync->made_final(stage, {job.stage_range(stage), When::overlapped}, replica);
+  }
+  std::this_thread::sleep_for(std::chrono::milliseconds(70));
+  static_cast<void>(job.collectives->take_wait_seconds());
+  job.sync->replica_done(replica, 4);
+  const double waited = job.collectives->take_wait_seconds();
+  EXPECT_LT(waited, 0.06);
+  if (size > 1) {
+    EXPECT_GT(waited, 0.0);
+  }
+}
+
+/// Two exchanges in a row: the second uses what the first gave.
+TEST_F(GradientSyncTest, ExchangesStatisticsOfSynchronisedBatchNormAtOnce) {
+  const Plan plan = small_plan(size, true);
+  SmallBackend backend(plan, {.far = true, .polls = 2});
+  const auto collectives = make_mpi_collectives(comm, backend, {.replicas = size});
+  float* gradients = backend.allocate(plan.table.block());
+  const SyncSpec spec{.mode = SyncMode::gradients, .replicas = size, .ranks = size, .rank = comm.rank()};
+  const auto sync = make_sync(spec, backend, *collectives, plan, {}, backend, gradients);
+  float* exchange = gradients + plan.table.exchange.begin;
+  exchange[0] = static_cast<float>(comm.rank() + 1);
+  sync->made_final(0, {{plan.table.exchange.begin, 16}, When::blocking}, comm.rank());
+  const auto sum = static_cast<float>(size * (size + 1) / 2);
+  EXPECT_EQ(exchange[0], sum);
+  exchange[16] = exchange[0];
+  sync->made_final(1, {{plan.table.exchange.begin + 16, 16}, When::blocking}, comm.rank());
+  EXPECT_EQ(exchange[16], sum * static_cast<float>(size));
+  sync->made_final(2, {plan.buckets[0], When::overlapped}, comm.rank());
+  sync->made_final(3, {plan.buckets[1], When::overlapped}, comm.rank());
+  sync->replica_done(comm.rank(), 1);
+}
+
+TEST_F(GradientSyncTest, RefusesSynchronisedBatchNormWhereItIsNotDefined) {
+  const Plan plan = small_plan(2 * size, true);
+  SmallBackend backend(plan, {});
+  const auto collectives = make_mpi_collectives(comm, backend, {.replicas = 2 * size});
+  const auto code = [&](SyncSpec spec) {
+    spec.ranks = size;
+    spec.rank = comm.rank();
+    try {
+      make_sync(spec, backend, *collectives, plan, {}, backend, nullptr);
+    } catch (const Error& e) {
+      return e.code();
+    }
+    return Exit::ok;
+  };
+  EXPECT_EQ(code({.mode = SyncMode::gradients, .replicas = 2 * size}), Exit::usage);
+  EXPECT_EQ(code({.mode = SyncMode::weights, .replicas = size}), Exit::usage);
+  EXPECT_EQ(code({.mode = SyncMode::gradients, .local_steps = 0, .replicas = size}), Exit::usage);
+}
+
+}  // namespace
+}  // namespace convoy

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mpi/sync/small_job.hpp"
+
+#include <array>
+#include <cmath>
+
+#include "core/hash.hpp"
+#include "core/random.hpp"
+#include "support/mpi_main.hpp"
+
+namespace convoy {
+namespace {
+
+constexpr Index parameters = 40, first_bucket = 16, channels = 3;
+
+/// Sample j of a replica's batch.
+struct Sample {
+  float a, b;
+};
+Sample sample(Index step, int replica, Index j, Index parameter) {
+  Random random(3, Stream::synthetic, static_cast<std::uint64_t>(step * 64 + replica),
+                static_cast<std::uint64_t>(j * 64 + parameter));
+  const float a = 0.5F + random.uniform();
+  return {a, 2 * random.uniform() - 1};
+}
+
+class Alone final : public Collectives {
+ public:
+  explicit Alone(Device& device) : device_(device) {}
+  Ticket submit(const Reduction& r) override {
+    if (r.parts.empty()) device_.fill(r.out, r.count, 0);
+    for (std::size_t i = r.parts.size(); i-- > 0;) {
+      if (i + 1 < r.parts.size())
+        device_.add(r.out, r.parts[i].data, r.count);
+      else if (r.parts[i].data != r.out)
+        device_.copy(r.out, r.parts[i].data, r.count, 1);
+    }
+    return 1;
+  }
+  bool capturable() const override { return true; }
+  void poll() override {}
+  void finish(Ticket) override {}
+  void await(Event event, const char*) override {
+    while (!device_.done(event)) continue;
+  }
+  double take_wait_seconds() override { return 0; }
+
+ private:
+  Device& device_;
+};
+
+}  // namespace
+
+std::unique_ptr<Collectives> make_alone(Device& device) { return std::make_unique<Alone>(device); }
+
+Plan small_plan(int replicas, bool sync_bn) {
+  Plan plan;
+  ParameterTable& table = plan.table;
+  table.parameters = {0, align_floats(parameters)};
+  table.norms = {{"bn", 0, {0, channels}, {16, channels}}};
+  table.statistics = {table.parameters.end(), 32};
+  table.flags = {table.statistics.end(), replicas};
+  table.exchange = {align_floats(table.flags.end()), sync_bn ? 64 : 0};
+  plan.buckets = {{0, first_bucket}, {first_bucket, table.flags.end() - first_bucket}};
+  plan.sync_bn = sync_bn;
+  return plan;
+}
+
+SetLayout SmallBackend::layout(const Plan& plan, const OptimiserSpec&) const {
+  SetLayout layout;
+  layout.slots = 1;
+  layout.values = {0, plan.table.parameters.count};
+  layout.optimiser = {layout.values.end(), plan.table.parameters.count};
+  layout.statistics = {layout.optimiser.end(), plan.table.statistics.count};
+  layout.state = {layout.statistics.end(), 16};
+  return layout;
+}
+
+void SmallBackend::launch(const ParameterSet& set, const float* gradients) {
+  const SetLayout at = layout(plan_, {});
+  const ParameterTable& table = plan_.table;
+  float* state = set.block + at.state.begin;
+  for (Index i = table.flags.begin; i < table.flags.end(); ++i)
+    if (gradients[i] != 0) {
+      state[3] += 1;
+      return;
+    }
+  for (Index i = 0; i < parameters; ++i) {
+    float& velocity = set.block[at.optimiser.begin + i];
+    velocity = 0.9F * velocity + gradients[i];
+    set.block[i] -= 0.1F * velocity;
+  }
+  for (Index i = 0; i < at.statistics.count; ++i) {
+    float& running = set.block[at.statistics.begin + i];
+    running = 0.9F * running + 0.1F * gradients[table.statistics.begin + i];
+  }
+  state[2] += 1;
+}
+
+Index even_shares(Index, int) { return 4; }
+Index uneven_shares(Index step, int replica) { return (step + replica) % 3 == 0 ? 0 : 3 + (step * replica) % 2; }
+
+SmallJob::SmallJob(JobSpec job, Communicator* ranks)
+    : spec(std::move(job)),
+      plan(small_plan(spec.sync.replicas)),
+      backend(plan, spec.device),
+      layout(backend.layout(plan, {})) {
+  spec.sync.ranks = ranks ? ranks->size() : 1;
+  spec.sync.rank = ranks ? ranks->rank() : 0;
+  replicas = deal_replicas(spec.sync.replicas, spec.sync.ranks, spec.sync.rank);
+  turns = deal_replicas(spec.sync.replicas, spec.sync.ranks, 0).count;
+  collectives = ranks ? make_mpi_collectives(*ranks, backend,
+                                             {.replicas = spec.sync.replicas,
+                                              .reproducible = spec.sync.reproducible,
+                                              .delay_seconds = spec.delay_seconds})
+                      : make_alone(backend);
+  gradients = backend.allocate(plan.table.block());
+  sync = make_sync(spec.sync, backend, *collectives, plan, {}, backend, gradients);
+  for (int i = 0; i < std::max(replicas.count, 1); ++i) {
+    float* block = sync->set(replicas.count > 0 ? replicas.first + i : -1).block;
+    for (Index k = 0; k < parameters; ++k) block[k] = 0.1F * static_cast<float>(k % 7);
+    for (Index c = 0; c < channels; ++c) block[layout.statistics.begin + 16 + c] = 1;
+    block[layout.state.begin] = 1024;
+  }
+  backend.refreshed.reserve(100'000);
+}
+
+void SmallJob::write_gradients(Index step, int replica, std::size_t stage) {
+  const Range range = stage_range(stage);
+  const Index count = replica < 0 ? 0 : spec.shares(step, replica);
+  backend.fill(gradients + range.begin, range.count, 0);
+  if (count == 0) return;
+  Index total = 0;
+  for (int r = 0; r < spec.sync.replicas; ++r) total += spec.shares(step, r);
+  const float scale = sync->scale(count, total);
+  const float* w = sync->set(replica).block;
+  for (Index i = range.begin; i < std::min(range.end(), parameters); ++i)
+    for (Index j = 0; j < count; ++j) {
+      const Sample s = sample(step, replica, j, i);
+      gradients[i] += scale * (s.a * w[i] - s.b);
+    }
+  if (stage == 0) return;
+  const Range& tail = plan.table.statistics;
+  for (Index c = 0; c < channels; ++c) {
+    double sum = 0, squares = 0;
+    for (Index j = 0; j < count; ++j) {
+      const double a = static_cast<double>(sample(step, replica, j, c).a);
+      sum += a;
+      squares += a * a;
+    }
+    const double n = static_cast<double>(count), mean = sum / n;
+    const float weight = scale * static_cast<float>(count);
+    gradients[tail.begin + c] = weight * (spec.mean + static_cast<float>(mean));
+    gradients[tail.begin + 16 + c] = weight * static_cast<float>((squares - n * mean * mean) / (n - 1));
+  }
+  if (replica == flagged_replica && step == flagged_step) gradients[plan.table.flags.begin + replica] = 1;
+}
+
+void SmallJob::run(Index from, Index to) {
+  for (Index step = from; step < to; ++step) {
+    for (int turn = 0; turn < turns; ++turn) {
+      const int replica = turn < replicas.count ? replicas.first + turn : -1;
+      for (std::size_t stage = 0; stage < plan.buckets.size(); ++stage) {
+        write_gradients(step, replica, stage);
+        sync->made_final(stage, {stage_range(stage), When::overlapped}, replica);
+        collectives->poll();
+      }
+      sync->replica_done(replica, replica < 0 ? 0 : spec.shares(step, replica));
+    }
+    sync->step_done(step);
+  }
+}
+
+Communicator& communicator() {
+  static Communicator instance(test_session(), {.warn_seconds = 5, .abort_seconds = 8});
+  return instance;
+}
+
+bool equal_on_all_ranks(Communicator& ranks, const std::vector<float>& values) {
+  const auto digest = static_cast<std::int64_t>(hash_bytes(values.data(), values.size() * sizeof(float)) >> 1);
+  std::array<std::int64_t, 2> bounds{digest, -digest};
+  ranks.maximum(bounds, "digest");
+  return bounds[0] == -bounds[1];
+}
+
+}  // namespace convoy

@@ -1,0 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+namespace convoy {
+/// Calls of operator new so far, in a binary that has allocations.cpp among its sources.
+long count_allocations();
+}  // namespace convoy
