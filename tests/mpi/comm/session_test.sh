@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# session_test.sh PROBE: what a session chooses, and that a failing rank ends the job.
+set -u
+probe=$1
+unset OMPI_MCA_pml OMPI_MCA_btl OMPI_MCA_mtl
+HOME=$(mktemp -d)  # no mca-params.conf of the user
+export HOME
+trap 'rm -rf "$HOME"' EXIT
+failures=0
+
+launch() { timeout 20 mpirun --oversubscribe --bind-to none "$@"; }
+expect() { # what, expected, found
+  if [[ $3 != "$2" ]]; then
+    echo "$1: expected '$2', found '$3'"
+    failures=$((failures + 1))
+  fi
+}
+
+expect "one host" "pml=ob1 btl=self,vader" "$(launch -np 2 "$probe" transport)"
+expect "no launcher" "pml=ob1 btl=self,vader" "$(env -u PMIX_RANK "$probe" transport)"
+expect "option of mpirun" "pml= btl=self,tcp" "$(launch --mca btl self,tcp -np 2 "$probe" transport)"
+expect "variable" "pml= btl=self,tcp" "$(OMPI_MCA_btl=self,tcp launch -np 2 "$probe" transport)"
+mkdir "$HOME/.openmpi"
+echo "btl = self,tcp" >"$HOME/.openmpi/mca-params.conf"
+expect "file of the user" "pml= btl=" "$(launch -np 2 "$probe" transport)"
+rm -r "$HOME/.openmpi"
+
+# timeout's own code is 124.
+output=$(launch -np 3 "$probe" outside 2>&1)
+expect "code of a failing rank" 3 $?
+expect "message of a failing rank" 1 "$(grep -c '^partition 1 is damaged$' <<<"$output")"
+output=$(launch -np 3 "$probe" inside 2>&1)
+expect "code where unwinding passes the session" 3 $?
+expect "message where unwinding passes the session" 1 "$(grep -c '^partition 1 is damaged$' <<<"$output")"
+
+exit $((failures > 0))
