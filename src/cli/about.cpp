@@ -91,6 +91,8 @@ std::string command_help(const std::string& command, HelpDepth depth) {
 std::string version_text() {
   std::string backends = backend_versions();
   if (!backends.empty() && backends.back() != '\n') backends += '\n';
+  // NCCL lies in the CUDA module, which speaks for both where it is built.
+  if (backends.find("CUDA not built") != std::string::npos) backends += "NCCL not built\n";
   return fmt::format("convoy {}\ncompiler: {}\nMPI: {}\nHDF5: {}\n{}", build_id(), compiler(), mpi_version(),
                      hdf5_version(), backends);
 }

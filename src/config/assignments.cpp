@@ -41,14 +41,20 @@ class Names {
     const auto at = entries_.find(name);
     return at == entries_.end() ? nullptr : &at->second;
   }
-  /// `; did you mean '--lr'?` or nothing.
+  /// `; did you mean '--lr'?` or nothing: what begins with these words, else what was misspelt.
   std::string hint(const std::string& name, const char* dashes) const {
-    std::vector<std::string> candidates;
+    std::vector<std::string> documented, others, longer;
     for (const auto& [known, entry] : entries_) {
-      if (known.size() > 1 && entry.option->visibility == Visibility::shown) candidates.push_back(known);
+      if (known.size() == 1 || entry.option->visibility == Visibility::hidden) continue;
+      (known == entry.option->name ? documented : others).push_back(known);
+      if (known == entry.option->name && known.rfind(name + '-', 0) == 0) longer.push_back(known);
     }
-    const std::string found = nearest(name, candidates);
-    return found.empty() ? "" : fmt::format("; did you mean '{}{}'?", dashes, found);
+    documented.insert(documented.end(), others.begin(), others.end());  // of equals the first is taken
+    if (longer.empty()) longer.push_back(nearest(name, documented));
+    if (longer.front().empty()) return "";
+    std::string text;
+    for (const auto& meant : longer) text += fmt::format("{}'{}{}'", text.empty() ? "" : " or ", dashes, meant);
+    return fmt::format("; did you mean {}?", text);
   }
   const std::map<std::string, Entry>& entries() const { return entries_; }
 
@@ -105,6 +111,10 @@ std::string without_dashes(const std::string& key) {
        command);
 }
 
+[[noreturn]] void fail_missing(const std::string& shown, const std::string& allowed) {
+  fail(Exit::usage, "option '{}' needs a value{}", shown, allowed.empty() ? "" : " (allowed: " + allowed + ")");
+}
+
 std::vector<po::option> tokens_of(const std::string& command, const Names& names,
                                   const std::vector<std::string>& words) {
   std::vector<std::string> spelled;
@@ -129,8 +139,7 @@ std::vector<po::option> tokens_of(const std::string& command, const Names& names
       fail(Exit::usage, "'{}' is a switch and takes no value; use '--{}' or '--no-{}'", shown, entry->option->name,
            entry->option->name);
     }
-    const std::string allowed = entry == nullptr ? "a file" : entry->option->allowed;
-    fail(Exit::usage, "option '{}' needs a value{}", shown, allowed.empty() ? "" : " (allowed: " + allowed + ")");
+    fail_missing(shown, entry == nullptr ? "a file" : entry->option->allowed);
   } catch (const po::error& e) {
     fail(Exit::usage, "cannot read the command line ({}); see 'convoy {} --help'", e.what(), command);
   }
@@ -214,9 +223,13 @@ CommandLine read_command_line(const std::string& command, const std::vector<Opti
     const std::string shown = (name.size() == 1 ? "-" : "--") + name;
     if (entry->option->is_switch()) {
       line.assignments.push_back({entry->option->name, entry->negated ? "false" : "true", shown});
-    } else {
-      line.assignments.push_back({entry->option->name, token.value.front(), shown + " " + token.value.front()});
+      continue;
     }
+    const std::string& value = token.value.front();
+    const bool is_next_option = token.original_tokens.size() > 1 && value.rfind("--", 0) == 0 &&
+                                names.find(without_dashes(with_hyphens(value.substr(0, value.find('='))))) != nullptr;
+    if (is_next_option) fail_missing(shown, entry->option->allowed);
+    line.assignments.push_back({entry->option->name, value, shown + " " + value});
   }
   return line;
 }

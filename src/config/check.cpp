@@ -5,8 +5,6 @@
 namespace convoy {
 namespace {
 
-bool has_momentum(Rule rule) { return rule != Rule::sgd; }
-
 void check_schedule(const TrainConfig& config) {
   const auto& schedule = config.optimiser.schedule;
   const bool phases = schedule.decay == Decay::phases;
@@ -97,32 +95,37 @@ void check(const TrainConfig& config) {
 
 std::vector<std::string> implausible(const TrainConfig& config) {
   std::vector<std::string> texts;
-  auto warn = [&texts](auto&&... parts) { texts.push_back(fmt::format(parts...)); };
   const auto& optimiser = config.optimiser;
-  // Published recipes of SGD lie between 1e-5 and 1e-3, and their rates below 0.2 per 256 images (LARS aside).
+  const auto& schedule = optimiser.schedule;
+  // Published recipes of SGD decay by 1e-5 to 1e-3 and stay below a rate of 3 even at large batches.
   if (optimiser.weight_decay > 1e-2) {
-    warn(fmt::runtime("--weight-decay {} is large for SGD (recipes use 1e-5 to 1e-3)"), optimiser.weight_decay);
+    texts.push_back(
+        fmt::format("--weight-decay {} is large for SGD (recipes use 1e-5 to 1e-3)", optimiser.weight_decay));
   }
-  if (optimiser.rate > 10) warn(fmt::runtime("--lr {} is large for SGD (recipes use 0.01 to 3)"), optimiser.rate);
-  if (has_momentum(optimiser.rule) && optimiser.momentum == 0) {
-    warn(fmt::runtime("--momentum 0 makes --optimizer {} plain SGD"),
-         optimiser.rule == Rule::nesterov ? "nesterov" : "momentum");
+  if (optimiser.rate > 10) {
+    texts.push_back(fmt::format("--lr {} is large for SGD (recipes use 0.01 to 3)", optimiser.rate));
   }
-  for (const double epoch : optimiser.schedule.step_epochs) {
-    if (optimiser.schedule.decay == Decay::multistep && epoch >= config.epochs) {
-      warn(fmt::runtime("--lr-step-epochs {} is past the end (--epochs {})"), epoch, config.epochs);
-    }
+  if (optimiser.rule != Rule::sgd && optimiser.momentum == 0) {
+    texts.push_back(fmt::format("--momentum 0 makes --optimizer {} plain SGD",
+                                optimiser.rule == Rule::nesterov ? "nesterov" : "momentum"));
+  }
+  if (schedule.decay == Decay::multistep && schedule.step_epochs.back() >= config.epochs) {
+    texts.push_back(
+        fmt::format("--lr-step-epochs {} is past the end (--epochs {})", schedule.step_epochs.back(), config.epochs));
+  }
+  if (!config.phases.empty() && optimiser.scaling != Scaling::none) {
+    texts.push_back("--lr-scaling doesn't scale the rates of [phase.N]: they are taken as they stand");
   }
   if (config.model.label_smoothing > 0.5F) {
-    warn(fmt::runtime("--label-smoothing {} leaves less than half of the target on the label"),
-         config.model.label_smoothing);
+    texts.push_back(fmt::format("--label-smoothing {} leaves less than half of the target on the label",
+                                config.model.label_smoothing));
   }
   const auto& sync = config.sync;
   if (sync.mode == SyncMode::gradients && sync.momentum != MomentumPolicy::keep) {
-    warn(fmt::runtime("--local-momentum has no effect with --sync gradients"));
+    texts.push_back("--local-momentum has no effect with --sync gradients");
   }
   if (!config.checkpoint.save && !config.checkpoint.resume.empty()) {
-    warn(fmt::runtime("--resume with --no-checkpoints: a stop loses what this job trains"));
+    texts.push_back("--resume with --no-checkpoints: a stop loses what this job trains");
   }
   return texts;
 }

@@ -46,13 +46,17 @@ std::string wrapped(const std::string& left, const std::string& text) {
 
 std::string describe(const Option& option, HelpDepth depth) {
   std::string left = option.letter != 0 ? fmt::format("-{}, ", option.letter) : "    ";
-  left += (option.is_switch() ? "--[no-]" : "--") + option.name;
+  left += "--" + option.name;
+  if (option.is_switch()) left += ", --no-" + option.name;
   if (!option.value.empty()) left += ' ' + option.value;
   std::string text = option.help;
-  const std::string value = option.print();
+  std::string value = option.print();
+  if (option.is_switch()) value = value == "true" ? "on" : "off";
   std::string notes;
   if (!value.empty()) notes += "default: " + value;
-  const bool told = option.is_switch() || option.allowed.empty() || option.value.find('|') != std::string::npos ||
+  constexpr std::size_t long_list = 60;
+  const bool told = option.is_switch() || option.allowed.size() > long_list || option.allowed.empty() ||
+                    option.value.find('|') != std::string::npos ||
                     option.help.find(option.allowed) != std::string::npos;
   if (!told) notes += (notes.empty() ? "allowed: " : "; ") + option.allowed;
   if (!notes.empty()) text += " [" + notes + "]";

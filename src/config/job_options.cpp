@@ -89,7 +89,7 @@ OptionGroup output_options(OutputConfig& output) {
   add(switch_option("tensorboard", output.tensorboard, "write TensorBoard event files"));
   add(number_option("monitor", "STEPS", output.monitor, at_least(0),
                     "norm, range, mean and histogram of parameters and gradients every so many steps; 0: off"));
-  add(switch_option("quiet", output.quiet, "only warnings, errors and the result")).short_form('q');
+  add(switch_option("quiet", output.quiet, "print only warnings and errors")).short_form('q');
   return group;
 }
 

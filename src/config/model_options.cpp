@@ -20,6 +20,7 @@ OptionGroup model_options(GraphSpec& model) {
       .decides_bits();
   add(word_option("activation", model.activation, {"relu", "leaky_relu", "tanh"}, "default: the model's"))
       .decides_bits();
+  add(word_option("pooling", model.pooling, {"max", "average"}, "lenet; default: max")).decides_bits();
   add(number_option("leaky-slope", "F", model.leaky_slope, from_below(0, 1), "slope of leaky_relu below 0"))
       .decides_bits();
   add(number_option("norm-momentum", "F", model.norm_momentum, from_to(0, 1),

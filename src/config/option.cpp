@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 
@@ -80,6 +81,11 @@ std::vector<std::string> split_list(const std::string& text) {
   return items;
 }
 
+bool is_same_word(const std::string& a, const std::string& b) {
+  const auto same = [](char x, char y) { return x == y || ((x == '-' || x == '_') && (y == '-' || y == '_')); };
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), same);
+}
+
 Option text_option(std::string name, std::string value, std::string& to, std::string help) {
   Option option{.name = std::move(name), .value = std::move(value), .help = std::move(help)};
   option.set = [&to](const std::string& text) {
@@ -105,8 +111,8 @@ Option word_option(std::string name, std::string& to, std::vector<std::string> n
   }
   option.set = [&to, names = std::move(names)](const std::string& text) {
     for (const auto& known : names) {
-      if (known == text) {
-        to = text;
+      if (is_same_word(known, text)) {
+        to = known;
         return;
       }
     }

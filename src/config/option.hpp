@@ -93,6 +93,8 @@ bool read_bool(const std::string& text);
 std::string print_number(double value);
 std::string print_number(float value);
 std::vector<std::string> split_list(const std::string& text);
+/// Hyphens and underscores are the same.
+bool is_same_word(const std::string& a, const std::string& b);
 
 /// Joined by commas.
 template <class T>
@@ -172,7 +174,7 @@ Option choice_option(std::string name, Enum& to, std::vector<std::pair<std::stri
   for (const auto& [text, unused] : names) option.allowed += (option.allowed.empty() ? "" : ", ") + text;
   option.set = [&to, names](const std::string& text) {
     for (const auto& [known, value] : names) {
-      if (known == text) {
+      if (is_same_word(known, text)) {
         to = value;
         return;
       }

@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The program's own surface: help, version, wrong usage, dry run, plans, benchmarks; and names in documents and configs."""
+import os
+import pathlib
+import re
+import subprocess
+import tempfile
+import time
+
+from runner import CONVOY, PREPROCESS, SOURCE, check, mpirun
+
+ROOT = pathlib.Path(SOURCE)
+
+
+def call(*words, ranks=0, expect=0):
+    """Without mpirun where ranks is 0. Returns stdout, stderr."""
+    command = (mpirun(ranks) if ranks else []) + [CONVOY] + [str(w) for w in words]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=50, check=False,
+                          env=dict(os.environ, OMP_NUM_THREADS="1"))
+    said = f"convoy {' '.join(map(str, words))}: exit {done.returncode}\n{done.stdout[-2000:]}{done.stderr[-2000:]}"
+    check(done.returncode == expect, f"exit {expect} of: convoy {' '.join(map(str, words))[:120]}"
+          if done.returncode == expect else said)
+    return done.stdout, done.stderr
+
+
+def summary(out):
+    """The comments of a dry run: name to text."""
+    return dict(re.findall(r"^# +(\S.*?)  +(\S.*)$", out, re.M))
+
+
+def helps():
+    out, _ = call("--help")
+    for word in ("train", "evaluate", "bench", "inspect", "Exit codes", "75", "stopped on request"):
+        check(word in out, f"--help names {word}")
+    started = time.monotonic()
+    out, _ = call("train", "--help")
+    check(time.monotonic() - started < 1, "train --help starts no MPI")
+    check("default: 0.9" in out and "SECONDS" in out and "Exit codes" in out, "train --help has defaults, units, codes")
+    check("resnet" in out and "lenet" in out, "train --help names the networks")
+    check("--wd" not in out and "--wd" in call("train", "--help-all")[0], "other programs' names are in --help-all only")
+    for command in ("evaluate", "bench", "inspect"):
+        check(call(command, "--help")[0].startswith("Usage: "), f"{command} --help")
+    out, _ = call("--help", ranks=2)
+    check(out.count("Exit codes") == 1, "one rank alone answers --help")
+    check(call("--version")[0] == call("inspect", "build")[0], "inspect build says what --version says")
+    out, _ = call("--version")
+    check(re.search(r"^convoy \d+\.\d+\.\d+ \((git [0-9a-f]{7,}(-dirty)?|no git)\)$", out, re.M), "--version: build id")
+    for part in ("compiler: ", "MPI: Open MPI", "HDF5: ", "oneDNN", "CUDA", "NCCL"):
+        check(part in out, f"--version names {part.strip()}")
+
+
+def wrong_usage():
+    call(expect=2)
+    _, err = call("trian", expect=2)
+    check("convoy has no command 'trian'; did you mean 'train'?" in err, "nearest command")
+    _, err = call("--data", "d", expect=2)
+    check("'--data' comes before a command" in err, "option before the command")
+    _, err = call("train", "--synthetic", "--momentm", "0.9", ranks=3, expect=2)
+    check(err.count("error: ") == 1 and "[rank 0/3 " in err, "rank 0 alone prints")
+    check("did you mean '--momentum'?" in err, "nearest option")
+    _, err = call("train", "--config", "/nowhere/x.cfg", ranks=2, expect=2)
+    check(err.count("error: cannot read the configuration file '/nowhere/x.cfg' (No such file or directory)") == 1,
+          "missing configuration file")
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "my.cfg")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("synthetic = true\n[phase.1]\nepochs = 0:2\nlearning = 1\n")
+        _, err = call("train", "-c", path, ranks=2, expect=2)
+        check(f"{path}:4: learning = 1 (unknown key in a phase)" in err, "unknown key in a phase, with its line")
+    _, err = call("train", "--synthetic", "--lr", "-1", expect=2)
+    check("--lr -1 ('-1' is out of range); allowed: > 0" in err, "value out of range")
+    _, err = call("train", "--synthetic", "--model", "resnet51", expect=2)
+    check("unknown model 'resnet51'; did you mean 'resnet50'?" in err, "nearest network")
+    _, err = call("bench", "disk", expect=2)
+    check("it is one of compute, io, comm" in err, "unknown benchmark")
+    _, err = call("inspect", "data", "/nowhere", expect=3)
+    check("/nowhere" in err, "missing data set")
+
+
+def dry_runs():
+    # He et al. 2016 and torchvision: 25,557,032 parameters and 4.09 GMAC for the form with the stride in the 3x3.
+    out, _ = call("train", "--synthetic", "--synthetic-size", 224, "--synthetic-classes", 1000, "--dry-run",
+                  "--model", "resnet50", "--resnet-version", "v1.5", "--batch-size", 4, "--replicas", 8,
+                  "--synthetic-samples", 1000, "--lr-scaling", "linear", "--lr", 0.1, "--threads", 1)
+    facts = summary(out)
+    check(facts["parameters"] == "25557032", "resnet50 has 25557032 parameters")
+    check(facts["forward"].startswith("4.089 GMAC an image = 8.178 GFLOP"), "resnet50 takes 4.089 GMAC")
+    check(facts["global batch"] == "32" and facts["peak rate"] == "0.0125", "global batch and scaled rate")
+    check(facts["steps per epoch"] == "32", "1000 images in steps of 32, the last one smaller")
+    memory = {k: float(v.split()[0]) for k, v in facts.items() if v.split()[1:2] == ["MB"]}
+    parts = sum(v for k, v in memory.items() if k != "memory a rank")
+    check(abs(parts - memory["memory a rank"]) < 0.5, "parts of the memory add up")
+    check(abs(memory["parameters"] / (9 * 25557032 * 4 / 1e6) - 1) < 0.01, "8 replicas and the mean hold 9 sets")
+
+    out, _ = call("train", "--synthetic", "--dry-run", "--model", "resnet20", "--global-batch", 64, "--sync", "gradients",
+                  "--threads", 1, "--epochs", 3, ranks=2)
+    facts = summary(out)
+    check(facts["parameters"] == "272474", "resnet20 with 10 classes has 272474 parameters")
+    check(facts["forward"].startswith("0.041 GMAC"), "resnet20 takes 0.041 GMAC")
+    check("2 ranks, 2 replicas, batch 32 a replica" in facts["job"], "the global batch is dealt to the ranks")
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "again.cfg")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(out)
+        again, _ = call("train", "--dry-run", "--config", path, ranks=2)
+        check(again == out, "a dry run's output is a configuration that repeats it")
+    _, err = call("train", "--synthetic", "--dry-run", "--batch-size", 48, "--global-batch", 96, ranks=3, expect=2)
+    check("48" in err and "96" in err, "batch sizes that don't fit are both printed")
+
+
+def plans():
+    out, _ = call("inspect", "plan", "--model", "resnet18", "--batch-size", 1, "--threads", 1)
+    check("11689512 parameters in 62 tensors" in out and "1.814 GMAC" in out, "resnet18 as torchvision counts it")
+    rows = re.findall(r"^(\S+) +(\d+ \d+ \d+) +(\d+) +(\d+) ", out, re.M)
+    check(sum(int(r[2]) for r in rows) == 11689512, "parameters of the nodes add up")
+    check(sum(int(r[3]) for r in rows) == 1814073344, "multiply-adds of the nodes add up")
+    check(re.search(r"^conv1 +64 112 112 +9408 +118013952 ", out, re.M), "conv1 row")
+    check("training program for 1 samples: cpu" in out, "the program is described")
+
+
+def benches():
+    out, _ = call("bench", "comm", "--megabytes", 0.4, "--steps", 3, "--warmup-steps", 1, "--threads", 1, ranks=2)
+    check(re.search(r"^ +400000 +[\d.]+ +[\d.]+ +[\d.]+ +[\d.]+$", out, re.M), "bench comm of one size")
+    out, _ = call("bench", "comm", "--reproducible", "--megabytes", 0.4, "--steps", 2, "--threads", 1, ranks=3)
+    check("fixed tree" in out, "bench comm over the fixed tree")
+    out, _ = call("bench", "io", "--synthetic", "--synthetic-samples", 200, "--batch-size", 10, "--steps", 5, ranks=2)
+    check("load and check: 200 images" in out and "prepare batches: 100 images" in out, "bench io counts its images")
+    for words in ([], ["--no-gradients"]):
+        out, _ = call("bench", "compute", "--model", "lenet", "--batch-size", 8, "--steps", 3, "--warmup-steps", 1,
+                      "--threads", 1, *words, ranks=2)
+        total, ranks = re.search(r"images/s: ([\d.]+) in all; a rank: (.*)", out).groups()
+        check(abs(float(total) - sum(map(float, ranks.split()))) < 0.2, "rates of the ranks add up")
+        loss = float(re.search(r"loss ([\d.]+)", out).group(1))
+        check(1 < loss < 4, "a new network's loss is near ln 10")
+
+
+def names():
+    """Every option that documents and configurations name is one of the program's."""
+    known = {c: set(call(c, "--option-names")[0].split()) for c in ("train", "evaluate", "bench", "inspect")}
+    anywhere = set.union(*known.values()) | {"--version"}
+    done = subprocess.run([PREPROCESS, "--help"], capture_output=True, text=True, check=False)
+    anywhere |= set(re.findall(r"--[a-z][a-z-]+", done.stdout))
+    # Of mpirun, ctest, git and the scripts, where a document names them alone.
+    anywhere |= {"--oversubscribe", "--bind-to", "--allow-run-as-root", "--map-by", "--build-only", "--no-install",
+                 "--preset", "--signal", "--ntasks-per-node", "--parallel"}
+    seen = 0
+    for path in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]:
+        if not path.exists():
+            continue
+        for span in re.findall(r"`([^`\n]+)`", path.read_text(encoding="utf-8")):
+            for option in re.findall(r"(?<![\w-])--[a-z][a-z0-9-]*", span):
+                seen += 1
+                check(option in anywhere, f"{path.relative_to(ROOT)}: {option}") if option not in anywhere else None
+    for path in sorted((ROOT / "configs").glob("*.cfg")):
+        for key in re.findall(r"^([a-z][\w-]*) *=", path.read_text(encoding="utf-8").split("[phase.")[0], re.M):
+            seen += 1
+            option = "--" + key.replace("_", "-")
+            check(option in known["train"], f"{path.name}: {key}") if option not in known["train"] else None
+    check(seen > 50, f"{seen} names in documents and configurations exist")
+
+
+for part in (helps, wrong_usage, dry_runs, plans, benches, names):
+    part()

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "words.hpp"
+
+namespace convoy {
+namespace {
+
+struct Case {
+  const char* name;
+  const char* line;
+  const char* file;
+  const char* message;
+};
+
+class UsageError : public testing::TestWithParam<Case> {};
+
+TEST_P(UsageError, says_what_is_wrong) { EXPECT_EQ(train_error(GetParam().line, GetParam().file), GetParam().message); }
+
+const Case cases[] = {
+    {"unknown_option", "--bacth-size 3", "",
+     "'convoy train' has no option '--bacth-size'; did you mean '--batch-size'?; see 'convoy train --help'"},
+    {"far_from_all", "--qqqqqqqq 3", "", "'convoy train' has no option '--qqqqqqqq'; see 'convoy train --help'"},
+    {"no_abbreviation", "--batch 3", "",
+     "'convoy train' has no option '--batch'; did you mean '--batch-size'?; see 'convoy train --help'"},
+    {"words_that_two_begin_with", "--stall 3", "",
+     "'convoy train' has no option '--stall'; did you mean '--stall-abort-seconds' or '--stall-warning-seconds'?; see "
+     "'convoy train --help'"},
+    {"unknown_letter", "-z 3", "", "'convoy train' has no option '-z'; see 'convoy train --help'"},
+    {"evaluate_is_a_command", "--evaluate", "", "'convoy train' has no option '--evaluate'; use 'convoy evaluate'"},
+    {"evaluate_letter", "-e", "", "'convoy train' has no option '-e'; use 'convoy evaluate'"},
+    {"test_io_is_a_command", "--test-io", "", "'convoy train' has no option '--test-io'; use 'convoy bench io'"},
+    {"not_a_number", "--lr fast", "", "--lr fast ('fast' is not a number); allowed: > 0"},
+    {"trailing_letters", "--batch-size 12k", "",
+     "--batch-size 12k ('12k' is not a whole number); allowed: 1 to 16777216"},
+    {"fraction_for_whole", "--batch-size 1.5", "",
+     "--batch-size 1.5 ('1.5' is not a whole number); allowed: 1 to 16777216"},
+    {"not_finite", "--lr nan", "", "--lr nan ('nan' is not a finite number); allowed: > 0"},
+    {"batch_zero", "-b 0", "", "-b 0 ('0' is out of range); allowed: 1 to 16777216"},
+    {"momentum_one", "--momentum 1", "", "--momentum 1 ('1' is out of range); allowed: >= 0 and < 1"},
+    {"alias_is_shown_as_typed", "--wd -1", "", "--wd -1 ('-1' is out of range); allowed: >= 0 and < 1"},
+    {"too_large", "--batch-size 99999999999999999999", "",
+     "--batch-size 99999999999999999999 ('99999999999999999999' is too large); allowed: 1 to 16777216"},
+    {"fraction", "--train-fraction 0", "", "--train-fraction 0 ('0' is out of range); allowed: > 0 and <= 1"},
+    {"smoothing", "--label-smoothing 1", "", "--label-smoothing 1 ('1' is out of range); allowed: >= 0 and < 1"},
+    {"choice", "--sync weight", "", "--sync weight ('weight' is not one of the choices); allowed: weights, gradients"},
+    {"word", "--device gpu", "", "--device gpu ('gpu' is not one of the choices); allowed: auto, cpu, cuda"},
+    {"list", "--lr-step-epochs 3,,6 --lr-schedule multistep", "",
+     "--lr-step-epochs 3,,6 ('3,,6' is not a number); allowed: a comma-separated list of numbers > 0"},
+    {"empty_value", "--name=", "", "option '--name' needs a value"},
+    {"missing_value", "--lr", "", "option '--lr' needs a value (allowed: > 0)"},
+    {"option_for_value", "--lr --batch-size 3", "", "option '--lr' needs a value (allowed: > 0)"},
+    {"option_for_text", "--name --batch_size=3", "", "option '--name' needs a value"},
+    {"switch_with_value", "--sync-bn=yes", "",
+     "'--sync-bn' is a switch and takes no value; use '--sync-bn' or '--no-sync-bn'"},
+    {"stray_word", "data other", "",
+     "'convoy train' can't use 'other' (an option's name without --, or one path too many); see 'convoy train --help'"},
+    {"fault", "--inject-fault burn@1@2", "",
+     "--inject-fault burn@1@2 ('burn@1@2' names no known fault); allowed: throw, nan or stall, then @RANK@STEP"},
+    {"hash_sign", "--name a#b", "",
+     "--name a#b ('a#b' contains '#' or a line break, which a configuration file can't hold)"},
+    {"two_configs", "--config a --config b", "", "two configuration files are given ('a' and 'b'); give one"},
+    {"model", "--model resnet55", "", "unknown model 'resnet55'; did you mean 'resnet50'?"},
+
+    {"key", "--config f.cfg", "epochs = 3\n\nbacth-size = 4\n",
+     "f.cfg:3: bacth-size = 4 (unknown key 'bacth-size'); did you mean 'batch-size'?"},
+    {"key_value", "--config f.cfg", "momentum = 2\n",
+     "f.cfg:1: momentum = 2 ('2' is out of range); allowed: >= 0 and < 1"},
+    {"key_twice", "--config f.cfg", "lr = 1\nepochs = 2\nlearning_rate = 2\n",
+     "'lr' is set twice (f.cfg:1: lr = 1; f.cfg:3: learning_rate = 2); keep one"},
+    {"key_no_form", "--config f.cfg", "no-tensorboard = true\n",
+     "f.cfg:1: no-tensorboard = true (unknown key 'no-tensorboard'); write 'tensorboard = ...'"},
+    {"key_switch_value", "--config f.cfg", "tensorboard = maybe\n",
+     "f.cfg:1: tensorboard = maybe ('maybe' is neither true nor false); allowed: true, false"},
+    {"key_empty", "--config f.cfg", "lr =\n", "f.cfg:1: lr = ('' is empty); allowed: > 0"},
+    {"key_of_the_command_line", "--config f.cfg", "dry-run = true\n",
+     "f.cfg:1: dry-run = true (only for the command line); give --dry-run there"},
+    {"config_in_config", "--config f.cfg", "config = g.cfg\n", "f.cfg:1: config = g.cfg (unknown key 'config')"},
+    {"no_key", "--config f.cfg", "lr 0.1\n",
+     "f.cfg:1: lr 0.1 (neither a comment, a [phase.N] nor 'key = value'); write 'key = value'"},
+    {"section", "--config f.cfg", "[optimizer]\nlr = 1\n",
+     "f.cfg:1: [optimizer] (unknown section); the sections are [phase.1], [phase.2], ..."},
+    {"empty_section", "--config f.cfg", "lr = 1\n[phases]\n",
+     "f.cfg:2: [phases] (unknown section); the sections are [phase.1], [phase.2], ..."},
+    {"phase_zero", "--config f.cfg", "[phase.0]\nlr = 1\n",
+     "f.cfg:1: [phase.0] (unknown section); the sections are [phase.1], [phase.2], ..."},
+    {"phase_key", "--config f.cfg", "[phase.1]\nepoch = 0:1\nlr = 1\n",
+     "f.cfg:2: epoch = 0:1 (unknown key in a phase); did you mean 'epochs'?; a phase has 'epochs' and 'lr'"},
+    {"phase_key_of_an_option", "--config f.cfg", "[phase.1]\nmomentum = 0.5\n",
+     "f.cfg:2: momentum = 0.5 (unknown key in a phase); a phase has 'epochs' and 'lr'"},
+    {"phase_twice", "--config f.cfg", "[phase.1]\nepochs = 0:1\nlr = 1\n[phase.1]\nepochs = 1:2\n",
+     "'epochs' is set twice (f.cfg:2: epochs = 0:1; f.cfg:5: epochs = 1:2); keep one"},
+    {"phase_half", "--config f.cfg", "[phase.1]\nepochs = 0:1\n",
+     "[phase.1] has no 'lr' (f.cfg:2: epochs = 0:1); a phase has 'epochs = BEGIN:END' and 'lr = RATE' or 'lr = "
+     "FROM:TO'"},
+    {"phase_span", "--config f.cfg", "[phase.1]\nepochs = 5\nlr = 1\n",
+     "f.cfg:2: epochs = 5 ('5' has no ':'); allowed: BEGIN:END, epochs >= 0"},
+    {"phase_rate", "--config f.cfg", "[phase.1]\nepochs = 0:5\nlr = 0.1:x\n",
+     "f.cfg:3: lr = 0.1:x ('0.1:x' is not a number); allowed: RATE or FROM:TO, >= 0"},
+    {"phases_and_another_schedule", "--config f.cfg --lr-schedule cosine", "[phase.1]\nepochs = 0:5\nlr = 0.1\n",
+     "the configuration has [phase.1] and another --lr-schedule; keep one of them"},
+    {"schedule_without_phases", "--lr-schedule phases", "",
+     "--lr-schedule phases has no phases; write [phase.1], [phase.2], ... into the configuration file"},
+
+    {"two_batches", "--batch-size 48 --global-batch 100", "",
+     "--batch-size 48 and --global-batch 100 don't fit (no number of replicas makes one from the other); give one of "
+     "them"},
+    {"two_batches_with_replicas", "--batch-size 48 --global-batch 96 --replicas 4", "",
+     "--batch-size 48 and --global-batch 96 don't fit (4 replicas take 192); give one of them"},
+    {"sync_bn", "--sync-bn", "",
+     "--sync-bn needs --sync gradients (replicas that average weights go their own ways between averages)"},
+    {"local_steps", "--sync gradients --local-steps 8", "",
+     "--local-steps 8 needs --sync weights (gradients are averaged every step)"},
+    {"replicas_twice", "--replicas 4 --grad-accum-steps 2", "",
+     "--replicas 4 and --grad-accum-steps 2 both set the number of replicas; give one"},
+    {"resume_and_weights", "--resume auto --weights w.h5", "",
+     "--resume auto and --weights w.h5 are both given; resume goes on with a run, weights starts a new one"},
+    {"start_after_end", "--epochs 3 --start-epoch 3", "", "--start-epoch 3 is not before the end (--epochs 3)"},
+    {"target_without_evaluation", "--target-accuracy 90 --skip-eval", "",
+     "--target-accuracy 90 can't be reached with --skip-eval; drop one"},
+    {"stall_order", "--stall-warning-seconds 20 --stall-abort-seconds 10", "",
+     "--stall-warning-seconds 20 comes after --stall-abort-seconds 10; warn earlier, or 0 for never"},
+    {"two_sources", "--data d", "", "--synthetic and a data folder are both given; keep one"},
+    {"channels", "--rgb-mean 1,2,3 --rgb-std 1", "",
+     "--rgb-mean has 3 values and --rgb-std 1; give one a channel in both"},
+};
+
+INSTANTIATE_TEST_SUITE_P(Config, UsageError, testing::ValuesIn(cases),
+                         [](const auto& test) { return std::string(test.param.name); });
+
+TEST(UsageErrors, of_the_other_commands) {
+  const auto error = [](auto parse, const std::string& line) {
+    return usage_error([&] { parse(words(line), [](const std::string&) { return "[phase.1]\nepochs = 0:1\n"; }); });
+  };
+  EXPECT_EQ(error(parse_train, ""), "no data set is given; use --data DIR (made by convoy-preprocess) or --synthetic");
+  EXPECT_EQ(error(parse_evaluate, ""),
+            "no checkpoint is given; use 'convoy evaluate PATH --data DIR' with a checkpoint or run directory");
+  EXPECT_EQ(error(parse_evaluate, "a --checkpoint b"), "two paths are given (--checkpoint b and 'a'); give one");
+  EXPECT_EQ(error(parse_evaluate, "a -c f"),
+            "f:2: epochs = 0:1 (only 'convoy train' has phases, 'convoy evaluate' has none)");
+  EXPECT_EQ(error(parse_evaluate, "a --lr 1"), "'convoy evaluate' has no option '--lr'; see 'convoy evaluate --help'");
+  EXPECT_EQ(error(parse_bench, ""), "'convoy bench' needs to know what (one of compute, io, comm)");
+  EXPECT_EQ(error(parse_bench, "disk"), "'convoy bench disk' is unknown; it is one of compute, io, comm");
+  EXPECT_EQ(error(parse_bench, "io"),
+            "no data set is given; use --data DIR (made by convoy-preprocess) or --synthetic");
+  EXPECT_EQ(error(parse_inspect, "data"), "'convoy inspect data' needs a folder made by convoy-preprocess");
+  EXPECT_EQ(error(parse_inspect, "checkpoint"),
+            "'convoy inspect checkpoint' needs a checkpoint file, its folder or a run directory");
+}
+
+}  // namespace
+}  // namespace convoy

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <set>
+
+#include "config/hash.hpp"
+#include "words.hpp"
+
+namespace convoy {
+namespace {
+
+std::string hash_of(const std::string& line) { return configuration_hash(train_config(line)); }
+
+TEST(Hash, changes_with_what_decides_bits) {
+  const char* lines[] = {"",
+                         "--seed 2",
+                         "--batch-size 64",
+                         "--global-batch 64",
+                         "--lr 0.2",
+                         "--momentum 0.8",
+                         "--weight-decay 1e-3",
+                         "--optimizer nesterov",
+                         "--epochs 91",
+                         "--warmup-epochs 5",
+                         "--lr-scaling linear",
+                         "--model resnet34",
+                         "--resnet-version v1",
+                         "--label-smoothing 0.1",
+                         "--zero-init-residual",
+                         "--sync gradients",
+                         "--local-steps 2",
+                         "--local-sgd-start 10",
+                         "--local-momentum reset",
+                         "--reproducible",
+                         "--fusion-threshold-mb 4",
+                         "--shuffle global",
+                         "--epoch-mode resample",
+                         "--train-fraction 0.5",
+                         "--pad 4",
+                         "--flip random",
+                         "--cutout 8",
+                         "--normalise per-image",
+                         "--image-size 64",
+                         "--synthetic-samples 999",
+                         "--threads 2",
+                         "--precision bf16",
+                         "--tuning measured",
+                         "--kernels winograd-bf16",
+                         "--weights w.h5"};
+  std::set<std::string> seen;
+  for (const char* line : lines) EXPECT_TRUE(seen.insert(hash_of(line)).second) << line;
+}
+
+TEST(Hash, ignores_everything_else) {
+  for (const char* line : {"--output-dir x",
+                           "--name y",
+                           "--print-freq 3",
+                           "--no-tensorboard",
+                           "--monitor 5",
+                           "--quiet",
+                           "--max-steps 10",
+                           "--run-epochs 2",
+                           "--save-every 3",
+                           "--save-every-steps 7",
+                           "--keep-checkpoints 9",
+                           "--resume auto",
+                           "--checkpoint-dir c",
+                           "--val-interval 2",
+                           "--skip-eval",
+                           "--eval-batch-size 8",
+                           "--workers 4",
+                           "--prefetch 9",
+                           "--stall-abort-seconds 99",
+                           "--replicas 4",
+                           "--grad-accum-steps 2",
+                           "--check-weights 5",
+                           "--target-accuracy 70",
+                           "--dry-run",
+                           "--inject-fault throw@0@3"}) {
+    EXPECT_EQ(hash_of(line), hash_of("")) << line;
+  }
+}
+
+TEST(Hash, one_batch_said_in_two_ways) {
+  EXPECT_EQ(hash_of("--batch-size 64 --global-batch 128"), hash_of("--batch-size 64"));
+}
+
+TEST(Hash, covers_phases) {
+  const auto with = [](const std::string& rate) {
+    return configuration_hash(train_config("--config f", "[phase.1]\nepochs = 0:90\nlr = " + rate + "\n"));
+  };
+  EXPECT_NE(with("0.1:0.4"), with("0.1:0.5"));
+  EXPECT_EQ(with("0.1"), with("0.1:0.1"));
+}
+
+TEST(Hash, is_the_same_in_every_run) { EXPECT_EQ(hash_of("--seed 5").size(), 16U); }
+
+}  // namespace
+}  // namespace convoy

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "config/help.hpp"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <sstream>
+
+#include "config/options.hpp"
+
+namespace convoy {
+namespace {
+
+TEST(Help, shows_default_unit_and_range_of_every_option) {
+  const std::string text = option_help("train", HelpDepth::usual);
+  TrainConfig config;
+  for (const auto& group : options_of(config)) {
+    EXPECT_NE(text.find("\n" + group.title + ":\n"), std::string::npos) << group.title;
+    for (const auto& option : group.options) {
+      const bool shown = text.find(" --" + option.name) != std::string::npos;
+      EXPECT_EQ(shown, option.visibility == Visibility::shown) << option.name;
+    }
+  }
+  EXPECT_NE(text.find("-b, --batch-size N"), std::string::npos);
+  EXPECT_NE(text.find("default: 128; 1 to 16777216"), std::string::npos);
+  EXPECT_NE(text.find("--checkpoints, --no-checkpoints"), std::string::npos);
+  EXPECT_EQ(text.find("--wd"), std::string::npos);
+  EXPECT_NE(option_help("train", HelpDepth::all).find("(also: --wd)"), std::string::npos);
+}
+
+TEST(Help, lines_fit_a_terminal) {
+  for (const char* command : {"train", "evaluate", "bench", "inspect"}) {
+    std::istringstream lines(option_help(command, HelpDepth::usual));
+    for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 112U) << line;
+  }
+}
+
+TEST(Help, names_are_unique_and_complete) {
+  for (const char* command : {"train", "evaluate", "bench", "inspect"}) {
+    std::istringstream lines(option_names(command));
+    std::set<std::string> seen;
+    for (std::string line; std::getline(lines, line);) {
+      EXPECT_EQ(line.rfind("--", 0), 0U) << line;
+      EXPECT_TRUE(seen.insert(line).second) << command << " has two options " << line;
+    }
+    EXPECT_TRUE(seen.count("--config") == 1 && seen.count("--model") + seen.count("--checkpoint") > 0) << command;
+  }
+}
+
+}  // namespace
+}  // namespace convoy

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "config/option.hpp"
+
+#include <gtest/gtest.h>
+
+namespace convoy {
+namespace {
+
+TEST(Bounds, ends) {
+  EXPECT_TRUE(from_to(0, 1).contains(0));
+  EXPECT_TRUE(from_to(0, 1).contains(1));
+  EXPECT_FALSE(from_below(0, 1).contains(1));
+  EXPECT_FALSE(above(0).contains(0));
+  EXPECT_EQ(from_to(0, 1).text(), "0 to 1");
+  EXPECT_EQ(from_below(0, 1).text(), ">= 0 and < 1");
+  EXPECT_EQ(above(0).text(), "> 0");
+  EXPECT_EQ(at_least(2).text(), ">= 2");
+  EXPECT_EQ(Bounds{}.text(), "a number");
+}
+
+TEST(Values, numbers_come_back_to_the_bit) {
+  for (const double value : {0.1, 1e-300, 1.0 / 3, 5e-324, 123456789.0, 0.30000000000000004}) {
+    EXPECT_EQ(read_number(print_number(value), Bounds{}), value);
+  }
+  for (const float value : {0.1F, 1e-5F, 1.F / 3}) {
+    EXPECT_EQ(static_cast<float>(read_number(print_number(value), Bounds{})), value);
+  }
+}
+
+TEST(Values, an_integer_stays_in_its_type) {
+  int narrow = 0;
+  const Option option = number_option("n", "N", narrow, at_least(0), "");
+  option.set("2147483647");
+  EXPECT_EQ(narrow, 2147483647);
+  EXPECT_THROW(option.set("2147483648"), BadValue);
+  EXPECT_EQ(narrow, 2147483647);
+}
+
+TEST(Values, a_bad_list_changes_nothing) {
+  std::vector<double> list = {1, 2};
+  const Option option = list_option("l", "A,B", list, above(0), "");
+  EXPECT_THROW(option.set("3,-1"), BadValue);
+  EXPECT_EQ(list, (std::vector<double>{1, 2}));
+  option.set("3, 4.5");
+  EXPECT_EQ(option.print(), "3,4.5");
+}
+
+TEST(Values, booleans) {
+  EXPECT_TRUE(read_bool("true") && read_bool("on") && read_bool("yes") && read_bool("1"));
+  EXPECT_FALSE(read_bool("false") || read_bool("off") || read_bool("no") || read_bool("0"));
+  EXPECT_THROW(read_bool("TRUE "), BadValue);
+}
+
+}  // namespace
+}  // namespace convoy

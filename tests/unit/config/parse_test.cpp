@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fstream>
+
+#include "support/temp_folder.hpp"
+#include "words.hpp"
+
+namespace convoy {
+namespace {
+
+TEST(Parse, defaults_are_the_documented_ones) {
+  const TrainConfig config = train_config("");
+  EXPECT_EQ(config.sync.mode, SyncMode::weights);
+  EXPECT_EQ(config.sync.local_steps, 1);
+  EXPECT_EQ(config.optimiser.rule, Rule::momentum);
+  EXPECT_DOUBLE_EQ(config.optimiser.momentum, 0.9);
+  EXPECT_DOUBLE_EQ(config.optimiser.weight_decay, 1e-4);
+  EXPECT_EQ(config.model.model, "resnet50");
+  EXPECT_EQ(config.epochs, 90);
+  EXPECT_DOUBLE_EQ(config.sync.deadline.warn_seconds, 60);
+  EXPECT_DOUBLE_EQ(config.sync.deadline.abort_seconds, 300);
+  EXPECT_FALSE(config.batch_given);
+}
+
+TEST(Parse, long_forms_and_letters) {
+  const TrainConfig config = train_config("--batch-size=64 -m resnet20 -j4 -p 7 -o out --lr .4 --hidden 32,16");
+  EXPECT_EQ(config.batch, 64);
+  EXPECT_TRUE(config.batch_given);
+  EXPECT_EQ(config.model.model, "resnet20");
+  EXPECT_EQ(config.data.workers, 4);
+  EXPECT_EQ(config.output.print_every, 7);
+  EXPECT_EQ(config.output.folder, "out");
+  EXPECT_DOUBLE_EQ(config.optimiser.rate, 0.4);
+  EXPECT_EQ(config.model.hidden, (std::vector<Index>{32, 16}));
+}
+
+TEST(Parse, names_of_other_programs) {
+  const TrainConfig config = train_config(
+      "-a resnet20 --learning-rate 0.2 --wd 5e-4 --mom 0.8 --num-epochs 12 --smoothing 0.1 --dtype bf16 --lr-gamma 0.5 "
+      "--lr-scheduler multistep --decay-milestones 3,6 --opt nesterov --disp-batches 50 --checkpoint-hist 4 --logdir x "
+      "--batches-per-allreduce 2 --data-nthreads 3 --random-seed 7 --init-bn0 --save-period 2 --top-k 3");
+  EXPECT_EQ(config.model.model, "resnet20");
+  EXPECT_DOUBLE_EQ(config.optimiser.rate, 0.2);
+  EXPECT_DOUBLE_EQ(config.optimiser.weight_decay, 5e-4);
+  EXPECT_DOUBLE_EQ(config.optimiser.momentum, 0.8);
+  EXPECT_DOUBLE_EQ(config.epochs, 12);
+  EXPECT_FLOAT_EQ(config.model.label_smoothing, 0.1F);
+  EXPECT_EQ(config.device.precision, Precision::bf16);
+  EXPECT_DOUBLE_EQ(config.optimiser.schedule.factor, 0.5);
+  EXPECT_EQ(config.optimiser.schedule.decay, Decay::multistep);
+  EXPECT_EQ(config.optimiser.schedule.step_epochs, (std::vector<double>{3, 6}));
+  EXPECT_EQ(config.optimiser.rule, Rule::nesterov);
+  EXPECT_EQ(config.output.print_every, 50);
+  EXPECT_EQ(config.checkpoint.keep, 4);
+  EXPECT_EQ(config.output.folder, "x");
+  EXPECT_EQ(config.sync.grad_accum_steps, 2);
+  EXPECT_EQ(config.data.workers, 3);
+  EXPECT_EQ(config.seed, 7U);
+  EXPECT_TRUE(config.model.zero_init_residual);
+  EXPECT_DOUBLE_EQ(config.checkpoint.save_every, 2);
+  EXPECT_EQ(config.topk, 3);
+}
+
+TEST(Parse, network_and_depth_in_two_options) {
+  EXPECT_EQ(train_config("--num-layers 50 --network resnet").model.model, "resnet50");
+  EXPECT_EQ(train_error("--model resnet20 --num-layers 50"),
+            "--num-layers 50 ('50' adds a depth to 'resnet20', which has one); allowed: a whole number, with a network "
+            "without a depth, as in --model resnet --num-layers 50");
+}
+
+TEST(Parse, underscores_are_hyphens) {
+  const TrainConfig config =
+      train_config("--batch_size 8 --weight_decay=1e-3 --activation leaky-relu --normalise per_image", "");
+  EXPECT_EQ(config.batch, 8);
+  EXPECT_DOUBLE_EQ(config.optimiser.weight_decay, 1e-3);
+  EXPECT_EQ(config.model.activation, "leaky_relu");
+  EXPECT_EQ(config.data.normalise, InputSpec::Normalise::per_image);
+  EXPECT_EQ(train_config("--output-dir a_b --name=c_d").output.folder, "a_b");
+  EXPECT_EQ(train_config("--output-dir a_b --name=c_d").output.name, "c_d");
+}
+
+TEST(Parse, switches_have_a_no_form) {
+  EXPECT_FALSE(train_config("--no-checkpoints").checkpoint.save);
+  EXPECT_FALSE(train_config("--no-tensorboard").output.tensorboard);
+  EXPECT_TRUE(train_config("--sync gradients --sync-bn").sync.sync_bn);
+  EXPECT_FALSE(train_config("--sync gradients --sync-bn --no-sync-bn").sync.sync_bn);
+  EXPECT_FALSE(train_config("--no-init-bn0 --config f", "zero-init-residual = true\n").model.zero_init_residual);
+}
+
+TEST(Parse, command_line_wins_over_file_and_the_last_word_wins) {
+  const std::string file = "lr = 0.5\nepochs = 3 # a comment\n# batch-size = 9\nmom = 0.7\nsync_bn = false\n";
+  const TrainConfig config = train_config("--lr 0.2 --config f --lr 0.3", file);
+  EXPECT_DOUBLE_EQ(config.optimiser.rate, 0.3);
+  EXPECT_DOUBLE_EQ(config.epochs, 3);
+  EXPECT_DOUBLE_EQ(config.optimiser.momentum, 0.7);
+  EXPECT_EQ(config.batch, 128);
+  EXPECT_DOUBLE_EQ(train_config("--momentum 0.1 -c f", file).optimiser.momentum, 0.1);
+}
+
+TEST(Parse, reads_the_named_file) {
+  const TempFolder folder;
+  const std::string path = folder.path() + "/my.cfg";
+  std::ofstream(path) << "synthetic = true\r\nlr = 0.25\r\n";
+  EXPECT_DOUBLE_EQ(parse_train({"--config", path}).optimiser.rate, 0.25);
+  EXPECT_EQ(usage_error([&] {
+              parse_train({"--config", folder.path() + "/none.cfg"});
+            }),
+            "cannot read the configuration file '" + folder.path() +
+                "/none.cfg' (No such file or directory); check --config");
+  EXPECT_NE(usage_error([&] { parse_train({"--config", folder.path()}); }), "");
+}
+
+TEST(Parse, phases_imply_their_schedule) {
+  const TrainConfig config = train_config(
+      "-c f --epochs 20", "lr = 0.4\n[phase.2]\nepochs = 5:20\nlr = 0.4\n[phase.1]\nepochs = 0:5\nlr = 0.1:0.4\n");
+  EXPECT_EQ(config.optimiser.schedule.decay, Decay::phases);
+  ASSERT_EQ(config.phases.size(), 2U);
+  EXPECT_EQ(config.phases[0].number, 1);
+  EXPECT_DOUBLE_EQ(config.phases[0].rate.begin_epoch, 0);
+  EXPECT_DOUBLE_EQ(config.phases[0].rate.end_epoch, 5);
+  EXPECT_DOUBLE_EQ(config.phases[0].rate.from, 0.1);
+  EXPECT_DOUBLE_EQ(config.phases[0].rate.to, 0.4);
+  EXPECT_DOUBLE_EQ(config.phases[1].rate.from, 0.4);
+  EXPECT_DOUBLE_EQ(config.phases[1].rate.to, 0.4);
+}
+
+TEST(Parse, a_path_alone) {
+  EXPECT_EQ(parse_train({"data/cifar10", "--lr", "0.2"}).data.folder, "data/cifar10");
+  EXPECT_EQ(parse_evaluate({"runs/a", "--data", "d"}).checkpoint, "runs/a");
+  EXPECT_EQ(parse_evaluate({"--checkpoint", "runs/a"}).checkpoint, "runs/a");
+  EXPECT_EQ(parse_bench({"comm", "--megabytes", "4"}).what, "comm");
+  EXPECT_EQ(parse_inspect({"data", "d"}).path, "d");
+  EXPECT_EQ(parse_inspect({"plan", "-m", "resnet20", "--image-size", "48"}).train.data.image_size, 48);
+}
+
+TEST(Parse, fault_for_tests) {
+  const TrainConfig config = train_config("--inject-fault nan@2@20");
+  EXPECT_EQ(config.fault_kind, "nan");
+  EXPECT_EQ(config.fault_rank, 2);
+  EXPECT_EQ(config.fault_step, 20);
+}
+
+TEST(Parse, synthetic_size_is_both_sides) {
+  const TrainConfig config = train_config("--synthetic-size 48 --synthetic-classes 7");
+  EXPECT_EQ(config.data.synthetic_spec.height, 48);
+  EXPECT_EQ(config.data.synthetic_spec.width, 48);
+  EXPECT_EQ(config.data.synthetic_spec.classes, 7);
+}
+
+TEST(Parse, implausible_settings_are_named) {
+  EXPECT_TRUE(implausible(train_config("")).empty());
+  const auto texts = implausible(train_config("--weight-decay 0.05 --lr 20 --label-smoothing 0.9"));
+  ASSERT_EQ(texts.size(), 3U);
+  EXPECT_NE(texts[0].find("--weight-decay 0.05"), std::string::npos);
+  EXPECT_NE(texts[1].find("--lr 20"), std::string::npos);
+  EXPECT_NE(texts[2].find("--label-smoothing 0.9"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace convoy
