@@ -4,7 +4,6 @@
 #include <sstream>
 
 #include "core/errors.hpp"
-#include "core/log.hpp"
 #include "preprocess/raw_files.hpp"
 #include "preprocess/source.hpp"
 
@@ -39,7 +38,8 @@ class Cifar : public Source {
     val_ = cut(layout_.val);
     const Index found = samples(Split::val);
     if (found != layout_.official_records) {
-      log::warn("'{}' holds {} images, the official file {}", val_.front().file->path, found, layout_.official_records);
+      info_.remarks.push_back(fmt::format("'{}' holds {} images, the official file {}", val_.front().file->path, found,
+                                          layout_.official_records));
     }
   }
 

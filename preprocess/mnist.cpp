@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // MNIST and the sets in its format (IDX, http://yann.lecun.com/exdb/mnist/): big-endian magic, extents, then bytes.
 #include "core/errors.hpp"
-#include "core/log.hpp"
 #include "preprocess/raw_files.hpp"
 #include "preprocess/source.hpp"
 
@@ -60,7 +59,8 @@ class Mnist : public Source {
     info_ = {"MNIST (IDX files)", digest_of(files_), train_.extents[1], train_.extents[2], 1, {}};
     for (Index i = 0; i < classes; ++i) info_.class_names.push_back(std::to_string(i));
     if (val_.extents[0] != 10000) {
-      log::warn("'{}' holds {} images, the official file 10000", val_.images->path, val_.extents[0]);
+      info_.remarks.push_back(
+          fmt::format("'{}' holds {} images, the official file 10000", val_.images->path, val_.extents[0]));
     }
   }
 

@@ -148,6 +148,9 @@ std::unique_ptr<Source> open_on_all(Communicator& comm, const PrepareSpec& spec)
     if (comm.rank() != 0) source = open_source(spec);
   });
   comm.require_equal(source->info().digest, "the bytes of the source");
+  if (comm.rank() == 0) {
+    for (const auto& remark : source->info().remarks) log::warn("{}", remark);
+  }
   return source;
 }
 

@@ -19,6 +19,7 @@ struct SourceInfo {
   std::string digest;  ///< `crc32c-1a2b3c4d` over names, sizes and bytes of the files read
   Index height = 0, width = 0, channels = 0;
   std::vector<std::string> class_names;
+  std::vector<std::string> remarks = {};  ///< worth a warning, said once for the job
   Index image_bytes() const { return height * width * channels; }
 };
 
