@@ -21,11 +21,16 @@ def options_of(program, command):
     return helps[program, command]
 
 
-def commands_of(text):
+# In documents `convoy train ...`; in scripts the program stands in a variable, `"$convoy" train ...`.
+CALL = {".md": re.compile(r"(?:^|\s)(convoy(?:-preprocess)?) +([a-z0-9-]+)((?: +[^|;&#`]*)?)"),
+        ".sh": re.compile(r"\"\$(convoy|preprocess)\" +([a-z0-9-]+)((?: +[^|;&#`]*)?)")}
+
+
+def commands_of(text, pattern):
     """(program, command, options) of every call in a text; a backslash joins lines."""
     for line in text.replace("\\\n", " ").splitlines():
-        for call in re.finditer(r"(?:^|[\s/\"}])(convoy(?:-preprocess)?)\"? +([a-z0-9]+)((?: +[^|;&#`]*)?)", line):
-            program, command, rest = call.groups()
+        for program, command, rest in pattern.findall(line):
+            program = "convoy-preprocess" if program == "preprocess" else program
             yield program, command, re.findall(r"(?<!\S)--([a-z][a-z0-9-]+)", rest)
 
 
@@ -39,7 +44,9 @@ documents = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs
 calls = 0
 for document in documents:
     name, text = document.relative_to(ROOT).as_posix(), document.read_text(encoding="utf-8")
-    for program, command, options in commands_of(code_of(name, text)):
+    for program, command, options in commands_of(code_of(name, text), CALL[".md" if name.endswith(".md") else ".sh"]):
+        if command.startswith("-"):  # convoy --version
+            continue
         calls += 1
         known = options_of(program, command)
         if known is None:

@@ -73,7 +73,7 @@ def header_violations(root):
         twin = root / name.replace(".hpp", ".cpp")
         if twin.exists():
             first = INCLUDE.search(twin.read_text(encoding="utf-8"))
-            wanted = name.split("/", 1)[1]
+            wanted = name.removeprefix("src/")
             if first is None or first.group(2) != wanted:
                 yield f"{name}: the first include of {twin.name} is not {wanted}, so nothing shows that it compiles alone"
 

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""PyTorch's side: the networks of the comparisons, written the way torchvision users write them."""
+import torch.nn.functional as F
+from torch import nn
+
+
+class Basic(nn.Module):
+    expansion = 1
+
+    def __init__(self, inputs, width, stride):
+        super().__init__()
+        self.conv1 = nn.Conv2d(inputs, width, 3, stride, 1, bias=False)
+        self.bn1 = nn.BatchNorm2d(width)
+        self.conv2 = nn.Conv2d(width, width, 3, 1, 1, bias=False)
+        self.bn2 = nn.BatchNorm2d(width)
+        self.downsample = shortcut(inputs, width, stride)
+
+    def forward(self, x):
+        y = F.relu(self.bn1(self.conv1(x)), inplace=True)
+        y = self.bn2(self.conv2(y))
+        y += self.downsample(x)
+        return F.relu(y, inplace=True)
+
+
+class Bottleneck(nn.Module):
+    """v1.5: the stride stands in the 3x3."""
+
+    expansion = 4
+
+    def __init__(self, inputs, width, stride):
+        super().__init__()
+        self.conv1 = nn.Conv2d(inputs, width, 1, bias=False)
+        self.bn1 = nn.BatchNorm2d(width)
+        self.conv2 = nn.Conv2d(width, width, 3, stride, 1, bias=False)
+        self.bn2 = nn.BatchNorm2d(width)
+        self.conv3 = nn.Conv2d(width, 4 * width, 1, bias=False)
+        self.bn3 = nn.BatchNorm2d(4 * width)
+        self.downsample = shortcut(inputs, 4 * width, stride)
+
+    def forward(self, x):
+        y = F.relu(self.bn1(self.conv1(x)), inplace=True)
+        y = F.relu(self.bn2(self.conv2(y)), inplace=True)
+        y = self.bn3(self.conv3(y))
+        y += self.downsample(x)
+        return F.relu(y, inplace=True)
+
+
+def shortcut(inputs, outputs, stride):
+    if stride == 1 and inputs == outputs:
+        return nn.Identity()
+    return nn.Sequential(nn.Conv2d(inputs, outputs, 1, stride, bias=False), nn.BatchNorm2d(outputs))
+
+
+class Resnet(nn.Module):
+    def __init__(self, block, counts, widths, classes, small_stem):
+        super().__init__()
+        stem = [nn.Conv2d(3, widths[0], 3, 1, 1, bias=False)] if small_stem else [nn.Conv2d(3, widths[0], 7, 2, 3, bias=False)]
+        stem += [nn.BatchNorm2d(widths[0]), nn.ReLU(inplace=True)]
+        if not small_stem:
+            stem.append(nn.MaxPool2d(3, 2, 1))
+        blocks, inputs = [], widths[0]
+        for stage, (count, width) in enumerate(zip(counts, widths)):
+            for i in range(count):
+                blocks.append(block(inputs, width, 2 if stage > 0 and i == 0 else 1))
+                inputs = width * block.expansion
+        self.stem, self.blocks = nn.Sequential(*stem), nn.Sequential(*blocks)
+        self.head = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(inputs, classes))
+        for module in self.modules():
+            if isinstance(module, nn.Conv2d):
+                nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
+
+    def forward(self, x):
+        return self.head(self.blocks(self.stem(x)))
+
+
+# name: (builder, image size, classes)
+NETWORKS = {
+    "resnet20": (lambda: Resnet(Basic, [3, 3, 3], [16, 32, 64], 10, True), 32, 10),
+    "resnet18-small": (lambda: Resnet(Basic, [2, 2, 2, 2], [64, 128, 256, 512], 10, True), 32, 10),
+    "resnet50": (lambda: Resnet(Bottleneck, [3, 4, 6, 3], [64, 128, 256, 512], 1000, False), 224, 1000),
+}
