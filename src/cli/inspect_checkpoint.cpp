@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <filesystem>
+#include <sstream>
 
 #include "checkpoint/checkpoint.hpp"
 #include "cli/inspect.hpp"
@@ -10,6 +11,13 @@
 
 namespace convoy {
 namespace {
+
+std::string indented(const std::string& lines) {
+  std::istringstream stream(lines);
+  std::string text;
+  for (std::string line; std::getline(stream, line);) text += "  " + line + '\n';
+  return text;
+}
 
 std::string newest_file(const std::string& path) {
   namespace fs = std::filesystem;
@@ -33,9 +41,11 @@ std::string describe(const CheckpointMeta& meta) {
   text += fmt::format("plan          {:016x}\nconfiguration {}\n", meta.plan_digest, meta.configuration_hash);
   for (const auto& [name, value] : meta.numbers) text += fmt::format("{:<13} {}\n", name, value);
   for (const auto& [name, value] : meta.texts) {
-    const bool lines = value.find('\n') != std::string::npos;
-    text += fmt::format("{:<13} {}{}", name, lines ? "\n" : "", value);
-    if (value.empty() || value.back() != '\n') text += '\n';
+    if (value.find('\n') == std::string::npos) {
+      text += fmt::format("{:<13} {}\n", name, value);
+    } else {
+      text += name + '\n' + indented(value);
+    }
   }
   return text;
 }

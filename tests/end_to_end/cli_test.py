@@ -7,9 +7,15 @@ import subprocess
 import tempfile
 import time
 
+import h5py
+import numpy as np
 from runner import CONVOY, PREPROCESS, SOURCE, check, mpirun
 
 ROOT = pathlib.Path(SOURCE)
+
+
+# Options of launchers and scripts that documents name alone.
+OTHERS = {"--oversubscribe", "--bind-to", "--map-by", "--allow-run-as-root"}
 
 
 def call(*words, ranks=0, expect=0):
@@ -24,8 +30,8 @@ def call(*words, ranks=0, expect=0):
 
 
 def summary(out):
-    """The comments of a dry run: name to text."""
-    return dict(re.findall(r"^# +(\S.*?)  +(\S.*)$", out, re.M))
+    """The comments of a dry run: name to text. Parts of the memory keep their indentation."""
+    return dict(re.findall(r"^# ( *\S.*?)  +(\S.*)$", out, re.M))
 
 
 def helps():
@@ -90,7 +96,7 @@ def dry_runs():
     memory = {k: float(v.split()[0]) for k, v in facts.items() if v.split()[1:2] == ["MB"]}
     parts = sum(v for k, v in memory.items() if k != "memory a rank")
     check(abs(parts - memory["memory a rank"]) < 0.5, "parts of the memory add up")
-    check(abs(memory["parameters"] / (9 * 25557032 * 4 / 1e6) - 1) < 0.01, "8 replicas and the mean hold 9 sets")
+    check(abs(memory["  parameters"] / (9 * 25557032 * 4 / 1e6) - 1) < 0.01, "8 replicas and the mean hold 9 sets")
 
     out, _ = call("train", "--synthetic", "--dry-run", "--model", "resnet20", "--global-batch", 64, "--sync", "gradients",
                   "--threads", 1, "--epochs", 3, ranks=2)
@@ -134,30 +140,71 @@ def benches():
         check(1 < loss < 4, "a new network's loss is near ln 10")
 
 
+def artifacts():
+    with tempfile.TemporaryDirectory() as folder:
+        data, out = f"{folder}/data", f"{folder}/run"
+        subprocess.run([PREPROCESS, "synthetic", "--out", data, "--samples", "60", "--val-samples", "20", "--partitions", "3"],
+                       check=True, capture_output=True)
+        text, _ = call("inspect", "data", data)
+        check("train: 60 images in 3 partitions, digest " in text and "val: 20 images in 1 partitions" in text,
+              "inspect data: counts")
+        check("train-00001-of-00003.h5  samples 20 to 39, " in text and text.count("seal ok") == 4, "inspect data: partitions")
+        with h5py.File(f"{data}/train-00000-of-00003.h5") as file:
+            mean = ", ".join(f"{m:.4f}" for m in file.attrs["mean"])
+        check(f"mean        {mean} " in text, "inspect data: mean")
+
+        call("train", "--data", data, "-m", "lenet", "-b", 10, "--max-steps", 2, "--threads", 1, "-o", out, "--quiet",
+             "--image-size", 28, ranks=2)
+        text, _ = call("inspect", "checkpoint", out)
+        check("replicas      2 (written by 2 ranks)" in text and "2 steps and 40 images in all" in text,
+              "inspect checkpoint: position")
+        check("\n  model = lenet\n" in text and "\nbuild         0." in text, "inspect checkpoint: configuration and build")
+        with h5py.File(f"{out}/checkpoints/last.h5") as file:
+            for name in ("parameters/conv1.weight", "optimiser/0/conv1.weight", "state"):
+                norm = float(np.linalg.norm(file[name][()].astype(np.float64)))
+                found = float(re.search(rf"^  /{re.escape(name)} .* norm (\S+)$", text, re.M).group(1))
+                check(abs(found - norm) <= 1e-5 * norm, f"inspect checkpoint: norm of {name}")
+        saved = f"{out}/config.cfg"
+        text, _ = call("train", "--dry-run", "--config", saved, ranks=2)
+        check("\nmodel = lenet\n" in text, "the configuration of a run is one for --config")
+
+        part = f"{data}/train-00001-of-00003.h5"
+        with open(part, "r+b") as file:
+            file.seek(700)
+            byte = file.read(1)[0]
+            file.seek(700)
+            file.write(bytes([byte ^ 1]))
+        _, err = call("inspect", "data", data, expect=3)
+        check("train-00001-of-00003.h5" in err, "inspect data names a damaged partition")
+
+
 def names():
     """Every option that documents and configurations name is one of the program's."""
     known = {c: set(call(c, "--option-names")[0].split()) for c in ("train", "evaluate", "bench", "inspect")}
     anywhere = set.union(*known.values()) | {"--version"}
     done = subprocess.run([PREPROCESS, "--help"], capture_output=True, text=True, check=False)
     anywhere |= set(re.findall(r"--[a-z][a-z-]+", done.stdout))
-    # Of mpirun, ctest, git and the scripts, where a document names them alone.
-    anywhere |= {"--oversubscribe", "--bind-to", "--allow-run-as-root", "--map-by", "--build-only", "--no-install",
-                 "--preset", "--signal", "--ntasks-per-node", "--parallel"}
+    anywhere |= OTHERS
     seen = 0
     for path in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]:
         if not path.exists():
             continue
         for span in re.findall(r"`([^`\n]+)`", path.read_text(encoding="utf-8")):
-            for option in re.findall(r"(?<![\w-])--[a-z][a-z0-9-]*", span):
+            # Options alone or of our programs; those of mpirun, srun, ctest ... stand behind their program's name.
+            if not re.match(r"--|.*\bconvoy(-preprocess)? ", span):
+                continue
+            for option in re.findall(r"(?<![\w-])--[a-z][a-z0-9-]*", span.split("convoy", 1)[-1]):
                 seen += 1
-                check(option in anywhere, f"{path.relative_to(ROOT)}: {option}") if option not in anywhere else None
+                if option not in anywhere:
+                    check(False, f"{path.relative_to(ROOT)} names {option}")
     for path in sorted((ROOT / "configs").glob("*.cfg")):
         for key in re.findall(r"^([a-z][\w-]*) *=", path.read_text(encoding="utf-8").split("[phase.")[0], re.M):
             seen += 1
             option = "--" + key.replace("_", "-")
-            check(option in known["train"], f"{path.name}: {key}") if option not in known["train"] else None
+            if option not in known["train"]:
+                check(False, f"{path.name} sets {key}")
     check(seen > 50, f"{seen} names in documents and configurations exist")
 
 
-for part in (helps, wrong_usage, dry_runs, plans, benches, names):
+for part in (helps, wrong_usage, dry_runs, plans, benches, artifacts, names):
     part()
