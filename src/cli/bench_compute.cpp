@@ -120,8 +120,8 @@ class ComputeBench {
 Exit bench_compute(Communicator& communicator, const BenchConfig& config) {
   const GraphSpec model = with_usual_input(config.model, config.classes, config.channels, config.data.image_size);
   std::unique_ptr<Engine> engine;
-  const Exit code = make_engine(
-      communicator, [&] { return build_graph(model); }, engine_spec(config, model, communicator.size()), engine);
+  const Exit code =
+      make_engine(communicator, build_graph(model), engine_spec(config, model, communicator.size()), engine);
   if (code != Exit::ok) return code;
   const Images images = make_images(model, config.batch, communicator.rank());
   ComputeBench bench(communicator, *engine, config, images);

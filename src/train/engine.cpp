@@ -52,20 +52,19 @@ Engine::Engine(const Graph& graph, const EngineSpec& spec) {
   if (evaluation_) evaluation_->bind(arena, nullptr);
 }
 
-Exit make_engine(Communicator& communicator, const std::function<Graph()>& build, EngineSpec spec,
-                 std::unique_ptr<Engine>& engine) {
+Exit make_engine(Communicator& communicator, const Graph& graph, EngineSpec spec, std::unique_ptr<Engine>& engine) {
   spec.node_rank = communicator.node_rank();
   spec.node_size = communicator.node_size();
   if (spec.device.tuning == Tuning::measured && spec.choices.empty()) {
     const Exit code = communicator.together("measuring kernels", [&] {
-      if (communicator.rank() == 0) engine = std::make_unique<Engine>(build(), spec);
+      if (communicator.rank() == 0) engine = std::make_unique<Engine>(graph, spec);
     });
     if (code != Exit::ok) return code;
     if (engine) spec.choices = engine->choices();
     communicator.broadcast(spec.choices, "broadcast of the kernel choices");
   }
   const Exit code = communicator.together("building the network", [&] {
-    if (!engine) engine = std::make_unique<Engine>(build(), spec);
+    if (!engine) engine = std::make_unique<Engine>(graph, spec);
   });
   if (code == Exit::ok) communicator.require_equal(fmt::format("{:016x}", engine->plan().digest), "the network's plan");
   return code;

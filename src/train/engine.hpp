@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Everything that runs a network on this rank: backend, plan, compiled programs and the memory they share.
 #pragma once
-#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -66,7 +65,6 @@ class Engine {
 
 /// Collective. The engines of all ranks. Where kernels are measured, rank 0 measures and its choices hold for all.
 /// Exit::ok, or the code with which all ranks leave.
-Exit make_engine(Communicator& communicator, const std::function<Graph()>& build, EngineSpec spec,
-                 std::unique_ptr<Engine>& engine);
+Exit make_engine(Communicator& communicator, const Graph& graph, EngineSpec spec, std::unique_ptr<Engine>& engine);
 
 }  // namespace convoy

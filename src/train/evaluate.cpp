@@ -94,8 +94,7 @@ Exit evaluate(Communicator& communicator, const EvaluateConfig& config) {
                         .eval_size = std::min(config.batch, largest),
                         .topk = static_cast<int>(std::min<Index>(config.topk, info.classes))};
   std::unique_ptr<Engine> engine;
-  code = make_engine(
-      communicator, [&] { return build_graph(graph_spec(trained.model, data, info)); }, spec, engine);
+  code = make_engine(communicator, build_graph(graph_spec(trained.model, data, info)), spec, engine);
   if (code != Exit::ok) return code;
   auto collectives = make_mpi_collectives(communicator, engine->backend(), {.max_count = engine->layout().count()});
   const ParameterSet set{engine->backend().allocate(engine->layout().count()), engine->layout().count()};

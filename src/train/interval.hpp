@@ -24,20 +24,23 @@ class Interval {
   }
   /// Of one step; the rest of its seconds is `other`.
   void add_step(double seconds, double data, double compute, double comm) {
-    ++steps_;
     seconds_ += seconds;
     data_ += data;
     compute_ += compute;
     comm_ += comm;
   }
-  Index steps() const { return steps_; }
+  /// Communication between two steps.
+  void add_wait(double seconds) {
+    seconds_ += seconds;
+    comm_ += seconds;
+  }
 
   /// Collective. The job's record: sums over ranks, times are means over ranks. Starts the next interval.
   StepRecord reduce(Communicator& communicator);
 
  private:
   double loss_ = 0, seconds_ = 0, data_ = 0, compute_ = 0, comm_ = 0;
-  Index top1_ = 0, topk_ = 0, samples_ = 0, steps_ = 0;
+  Index top1_ = 0, topk_ = 0, samples_ = 0;
 };
 
 }  // namespace convoy

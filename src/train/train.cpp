@@ -107,8 +107,8 @@ Exit train(Communicator& communicator, const TrainConfig& wanted) {
       .topk = static_cast<int>(std::min<Index>(config.topk, data.train.classes)),
       .choices = choices};
   std::unique_ptr<Engine> engine;
-  if (const Exit code = make_engine(
-          communicator, [&] { return build_graph(graph_spec(config.model, config.data, data.train)); }, spec, engine);
+  if (const Exit code =
+          make_engine(communicator, build_graph(graph_spec(config.model, config.data, data.train)), spec, engine);
       code != Exit::ok) {
     return code;
   }

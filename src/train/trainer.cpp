@@ -42,9 +42,9 @@ Exit Trainer::run(Position position) {
     if (order_ == nullptr) order_ = &at_.loader.begin_epoch(position_.epoch, position_.step_in_epoch);
     step();
     const Wish wish = stop_signal() != 0 ? Wish::stop : at_.checkpointing.minutes_are_up() ? Wish::save : Wish::none;
-    agreed = static_cast<Wish>(at_.communicator.agree_later(static_cast<int>(wish)));
+    agreed = agree(wish);
     const bool epoch_ends = position_.step_in_epoch >= job_.steps_per_epoch;
-    if (interval_.steps() >= config_.output.print_every || epoch_ends || position_.step == last)
+    if (position_.step % config_.output.print_every == 0 || epoch_ends || position_.step == last)
       log_interval(epoch_ends);
     if (epoch_ends) end_epoch();
     if (agreed == Wish::stop) break;
@@ -60,6 +60,14 @@ Exit Trainer::run(Position position) {
   if (at_.evaluator != nullptr && validated_at_ != position_.step) validate();
   if (config_.checkpoint.save) at_.checkpointing.save("last", position_);
   return Exit::ok;
+}
+
+Trainer::Wish Trainer::agree(Wish wish) {
+  const auto begin = Clock::now();
+  const auto agreed = static_cast<Wish>(at_.communicator.agree_later(static_cast<int>(wish)));
+  const double waited = seconds_between(begin, Clock::now());
+  for (Interval* sums : {&interval_, &epoch_}) sums->add_wait(waited);
+  return agreed;
 }
 
 void Trainer::step() {
@@ -78,14 +86,16 @@ void Trainer::step() {
                                  .seed = config_.seed,
                                  .step = step});
   for (int t = 0; t < job_.turns; ++t) turn(job_.replica(t));
+  const auto averaging = Clock::now();
   at_.sync.step_done(step);
+  launch_seconds_ += seconds_between(averaging, Clock::now());
   const Index images = order_->total(in_epoch);
   ++position_.step;
   ++position_.step_in_epoch;
   position_.images += images;
 
   // Where the host reads device memory the counters cost nothing; elsewhere they would stall the queue.
-  if (at_.engine.backend().host_reads() || interval_.steps() + 1 >= config_.output.print_every) {
+  if (at_.engine.backend().host_reads() || position_.step % config_.output.print_every == 0) {
     at_.collectives.await(at_.engine.backend().counters_ready(), "counters");
     const Counters counters = at_.engine.backend().take_counters();
     check_finite(counters);

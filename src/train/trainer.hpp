@@ -39,6 +39,8 @@ class Trainer {
  private:
   enum class Wish : int { none = 0, save = 1, stop = 2 };
 
+  /// Collective. What all ranks agreed on one step ago.
+  Wish agree(Wish wish);
   void step();
   void turn(int replica);
   void check_finite(const Counters& counters) const;

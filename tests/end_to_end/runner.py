@@ -36,6 +36,8 @@ def train(ranks, folder, *words, **kwargs):
 def tensors(path, group="parameters"):
     with h5py.File(path, "r") as file:
         found = {}
+        if group not in file:  # plain SGD has no state
+            return found
         file[group].visititems(
             lambda name, item: found.__setitem__(name, item[()]) if isinstance(item, h5py.Dataset) else None
         )
@@ -44,7 +46,8 @@ def tensors(path, group="parameters"):
 
 def everything(path):
     """All tensors that decide how training goes on."""
-    return {f"{g}/{n}": v for g in ("parameters", "optimiser", "statistics") for n, v in tensors(path, g).items()}
+    groups = ("parameters", "optimiser", "statistics")
+    return {f"{g}/{n}": v for g in groups for n, v in tensors(path, g).items()}
 
 
 def difference(a, b):

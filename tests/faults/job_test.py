@@ -11,7 +11,7 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "end_to_end"))
 from runner import CONVOY, PREPROCESS, check, mpirun, run, work_folder  # noqa: E402
 
-TINY = ["--synthetic", "--synthetic-size", 8, "--synthetic-samples", 300, "--model", "lenet", "--batch-size", 8, "--epochs", 9,
+TINY = ["--synthetic", "--synthetic-size", 16, "--synthetic-samples", 300, "--model", "lenet", "--batch-size", 8, "--epochs", 9,
         "--lr", 0.01, "--skip-eval"]
 
 
@@ -87,7 +87,7 @@ def output(work):
 def partitions(work):
     """Damaged data are found at start-up, by every program that reads them, on the rank that reads them."""
     data = f"{work}/data"
-    run(1, "synthetic", "--out", data, "--samples", 90, "--val-samples", 20, "--image-size", 8, "--partitions", 3, program=PREPROCESS)
+    run(1, "synthetic", "--out", data, "--samples", 90, "--val-samples", 20, "--image-size", 16, "--partitions", 3, program=PREPROCESS)
     job = ["--data", data, "--model", "lenet", "--batch-size", 8, "--epochs", 1]
     part = sorted(glob.glob(f"{data}/train-00001*.h5"))[0]
     shutil.copy(part, f"{work}/good.h5")
