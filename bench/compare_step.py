@@ -38,7 +38,7 @@ def parse():
 
 
 def output_of(call, environment=None):
-    done = subprocess.run(call, capture_output=True, text=True, env={**os.environ, **(environment or {})}, cwd=HERE / "peer")
+    done = subprocess.run(call, capture_output=True, text=True, env={**os.environ, **(environment or {})})
     if done.returncode != 0:
         sys.exit(f"{' '.join(call)} failed with {done.returncode}:\n{done.stdout}{done.stderr}")
     return done.stdout + done.stderr

@@ -13,11 +13,11 @@ usage: scripts/test.sh [--no-install] [--sanitize] [-- CTEST_OPTION ...]
 TEXT
 }
 
-install=1 preset=release
+install=1 preset=release targets=(all)
 while [ $# -gt 0 ]; do
   case $1 in
     --no-install) install= ;;
-    --sanitize) preset=asan ;;
+    --sanitize) preset=asan targets=(tests/unit/all tests/parity/all) ;;
     --) shift; break ;;
     -h | --help) usage; exit 0 ;;
     *) usage >&2; exit 2 ;;
@@ -26,7 +26,7 @@ while [ $# -gt 0 ]; do
 done
 
 [ -z "$install" ] || scripts/install-deps.sh
-scripts/build.sh "$preset" -DCONVOY_TESTS=ON
+scripts/build.sh "$preset" -DCONVOY_TESTS=ON -- "${targets[@]}"
 # An oversubscribed rank that spins in a wait starves the rank it waits for.
 export OMPI_MCA_mpi_yield_when_idle=1
 ctest --preset "$preset" --parallel 2 --no-tests=error "$@"
