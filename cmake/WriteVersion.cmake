@@ -5,7 +5,7 @@ set(CONVOY_GIT "no git")
 find_program(git git)
 # An archive may lie inside another project's repository, whose commit says nothing of it.
 if(git AND EXISTS ${CONVOY_SOURCE}/.git)
-  execute_process(COMMAND ${git} -C ${CONVOY_SOURCE} describe --always --dirty --abbrev=12
+  execute_process(COMMAND ${git} --no-optional-locks -C ${CONVOY_SOURCE} describe --always --dirty --abbrev=12
     OUTPUT_VARIABLE described OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET RESULT_VARIABLE result)
   if(result EQUAL 0)
     set(CONVOY_GIT "git ${described}")

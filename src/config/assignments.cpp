@@ -229,7 +229,7 @@ CommandLine read_command_line(const std::string& command, const std::vector<Opti
     const bool is_next_option = token.original_tokens.size() > 1 && value.rfind("--", 0) == 0 &&
                                 names.find(without_dashes(with_hyphens(value.substr(0, value.find('='))))) != nullptr;
     if (is_next_option) fail_missing(shown, entry->option->allowed);
-    line.assignments.push_back({entry->option->name, value, shown + " " + value});
+    line.assignments.push_back({entry->option->name, value, fmt::format("{} {}", shown, value)});
   }
   return line;
 }

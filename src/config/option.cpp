@@ -35,8 +35,8 @@ bool Bounds::contains(double value) const {
 std::string Bounds::text() const {
   const bool open_low = std::isinf(low), open_high = std::isinf(high);
   if (open_low && open_high) return "a number";
-  const std::string low_text = fmt::format("{} {}", low_excluded ? ">" : ">=", low);
-  const std::string high_text = fmt::format("{} {}", high_excluded ? "<" : "<=", high);
+  std::string low_text = fmt::format("{} {}", low_excluded ? ">" : ">=", low);
+  std::string high_text = fmt::format("{} {}", high_excluded ? "<" : "<=", high);
   if (open_high) return low_text;
   if (open_low) return high_text;
   if (!low_excluded && !high_excluded) return fmt::format("{} to {}", low, high);
