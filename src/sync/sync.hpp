@@ -28,7 +28,8 @@ class Sync {
   /// gradients: the one set; weights: the replica's own.
   virtual ParameterSet& set(int replica) = 0;
   virtual float scale(Index replica_samples, Index step_samples) const = 0;
-  /// True where nothing between the stages of this replica waits for the host.
+  /// True where nothing between the stages of this replica waits for the host, and a replay that skips these calls is
+  /// right: weights counts samples in replica_done, so it says true only for a job of one replica on one rank.
   virtual bool capturable(int replica) const = 0;
   /// Collective. Once for every stage of every replica (replica -1: this rank has none at this turn; its block holds
   /// zeros).
@@ -43,7 +44,8 @@ class Sync {
   virtual std::vector<Index> samples_since_average() const = 0;
   /// Restores the above together with the sets' contents.
   virtual void restore(const std::vector<Index>& samples_since_average) = 0;
-  /// True right after an average (no shards needed in a checkpoint).
+  /// True right after an average: no shards needed in a checkpoint. Never with momentum keep, where replicas still
+  /// differ.
   virtual bool averages_are_current() const = 0;
 };
 
