@@ -61,12 +61,11 @@ PhaseChoice choose_by_rule(const ProgramParts& parts, const PhasePlan& plan) {
   if (!convolutions.empty()) {
     const ConvolutionShape s = convolution_of(parts.plan, parts.lowering, parts.geometry, convolutions.front(), 1);
     const Index pixels = s.height * s.width, width = std::max(s.in, s.out);
-    if (winograd_fits(s, parts)) {
+    if (winograd_fits(s, parts) && std::min(s.in, s.out) > lanes) {  // the direct kernels are as fast on 16 channels
       choice.algorithms = {Algorithm::winograd, Algorithm::winograd, Algorithm::winograd};
       // Transformed weights are four times the weights: wide layers want them used for many images at once.
       inner = width >= 128 || (width >= 64 && pixels <= 256);
-      tile = width <= 16 ? 8 : 16;
-      if (width > 16 && pixels <= 256) tile = 32;
+      tile = pixels <= 256 ? 32 : 16;
     } else {
       inner = width >= 256 && pixels / (s.stride * s.stride) <= 64;
       tile = pixels >= 3136 ? 2 : 4;

@@ -89,7 +89,7 @@ std::unique_ptr<ConvolutionKernel> ConvolutionKernel::make(const Onednn& library
     canonical_tag = Tag::goihw;
   }
   onednn::ConvolutionDescriptors d;
-  d.source = memory::desc({s.images, s.in, s.height, s.width}, type, s.reads_image ? Tag::nchw : layout);
+  d.source = memory::desc({s.images, s.in, s.height, s.width}, type, s.reads_plain ? Tag::nchw : layout);
   d.weights = memory::desc(filter, type, Tag::any);
   const bool bias = s.bias && spec.direction != Direction::data;
   if (bias) d.bias = memory::desc({s.out}, memory::data_type::f32, Tag::x);

@@ -19,7 +19,7 @@ struct ConvolutionShape {
   Index images = 0, in = 0, out = 0, height = 0, width = 0;
   int kernel = 3, stride = 1, pad = 1, groups = 1;
   bool bias = false;
-  bool reads_image = false;  ///< the source is n c h w, as the input stage wrote it
+  bool reads_plain = false;  ///< the source is n c h w
   Layout layout = Layout::blocked;
   Storage storage = Storage::f32;
 };

@@ -16,7 +16,7 @@ Geometry make_geometry(const Plan& plan, const Lowering& lowering, Index height,
     }
     of_value.push_back(shape);
     Field field{.channels = shape.c, .height = shape.h, .width = shape.w};
-    if (value.form == Form::image) {  // n c h w: read by convolutions and conversions only
+    if (value.form == Form::image && layout == Layout::blocked) {  // n c h w: only convolutions and conversions read it
       field.image = shape.count();
       field.block = lanes * field.pixels();
       field.pixel = 1;
@@ -26,7 +26,7 @@ Geometry make_geometry(const Plan& plan, const Lowering& lowering, Index height,
       field.block = lanes * field.pixels();
       field.image = field.block * field.blocks();
     } else {
-      if (value.form == Form::spatial) field.storage = storage;
+      if (value.form != Form::features) field.storage = storage;
       field.pixel = field.channels;
       field.block = lanes;
       field.image = field.channels * field.pixels();
@@ -41,6 +41,7 @@ ConvolutionShape convolution_of(const Plan& plan, const Lowering& lowering, cons
   const Value& value = lowering.values[static_cast<std::size_t>(id)];
   const Value& source = lowering.values[static_cast<std::size_t>(value.source)];
   const Field& x = geometry.fields[static_cast<std::size_t>(value.source)];
+  const bool plain = geometry.plain(source.form);
   const auto& c = std::get<Convolution>(plan.graph.nodes[static_cast<std::size_t>(value.node)].attributes);
   return {.images = images,
           .in = c.in,
@@ -52,9 +53,9 @@ ConvolutionShape convolution_of(const Plan& plan, const Lowering& lowering, cons
           .pad = c.pad,
           .groups = c.groups,
           .bias = c.bias,
-          .reads_image = source.form == Form::image,
+          .reads_plain = plain,
           .layout = geometry.layout,
-          .storage = source.form == Form::image ? Storage::f32 : geometry.storage};
+          .storage = plain ? Storage::f32 : geometry.storage};
 }
 
 }  // namespace convoy

@@ -12,6 +12,10 @@ struct Geometry {
   Layout layout = Layout::blocked;
   Storage storage = Storage::f32;  ///< of spatial values
   std::vector<Field> fields;       ///< per value, for one image
+
+  /// Stored in fp32 in the order n c h w. Images are where the layout is blocked: blocks of 16 would be mostly padding,
+  /// and oneDNN's bf16 kernels want more than 3 channels then. With nhwc an image is like any other tensor.
+  bool plain(Form form) const { return form == Form::features || (form == Form::image && layout == Layout::blocked); }
 };
 
 Geometry make_geometry(const Plan& plan, const Lowering& lowering, Index height, Index width, Layout layout,

@@ -15,8 +15,8 @@ namespace convoy {
 
 enum class ValueKind : std::uint8_t { input, convert, convolution, pool, global_pool, linear, group };
 
-/// image: fp32 n c h w, as the input stage writes it. spatial: the program's layout and precision. features: fp32 rows
-/// [n][c], what linear layers and the loss see.
+/// image: what the input stage makes. spatial: the program's layout and precision. features: fp32 rows [n][c], what
+/// linear layers and the loss see.
 enum class Form : std::uint8_t { image, spatial, features };
 
 struct Term {

@@ -33,9 +33,7 @@ class Phase::Builder {
   void add(const Action& action) {
     switch (action.kind) {
       case ActionKind::input:
-        push(std::make_unique<InputStep>(parts_.spec.input, parts_.spec.height, parts_.spec.width,
-                                         operand(action.out, 0)));
-        return;
+        return add_input(action);
       case ActionKind::evaluate:
         return add_evaluate(action);
       case ActionKind::statistics:
@@ -78,6 +76,18 @@ class Phase::Builder {
         return;
       }
     }
+  }
+
+  void add_input(const Action& action) {
+    const CompileSpec& spec = parts_.spec;
+    const Operand x = operand(action.out, action.value);
+    if (plain(action.value)) {
+      push(std::make_unique<InputStep>(spec.input, spec.height, spec.width, x));
+      return;
+    }
+    const Operand made = in_shared(spec.samples * field(action.value).channels * spec.height * spec.width * 4);
+    push(std::make_unique<InputStep>(spec.input, spec.height, spec.width, made));
+    push(std::make_unique<OrderStep>(field(action.value), OrderStep::To::field, made, x));
   }
 
   void add_evaluate(const Action& action) {
@@ -148,9 +158,7 @@ class Phase::Builder {
   }
 
   /// The convolution reads the image in fp32 while its result is bf16: through a tile in fp32.
-  bool through_fp32(int id) const {
-    return value(source_of(id)).form == Form::image && field(id).storage != Storage::f32;
-  }
+  bool through_fp32(int id) const { return plain(source_of(id)) && field(id).storage != Storage::f32; }
   Field in_fp32(int id) const {
     Field f = field(id);
     f.storage = Storage::f32;
@@ -222,16 +230,16 @@ class Phase::Builder {
     const int id = action.value, source = source_of(id);
     const bool forward = action.kind == ActionKind::convert;
     const Operand from = operand(action.in[0], forward ? source : id), to = operand(action.out, forward ? id : source);
-    // One side is in the order n c h w; with an image on both sides of a flattening the source's strides say so too.
-    const bool source_plain = value(source).form != Form::spatial;
-    const Field& f = source_plain && value(id).form == Form::spatial ? field(id) : field(source);
-    const bool to_plain = forward ? value(id).form != Form::spatial : source_plain;
-    if (source_plain && value(id).form != Form::spatial) {
-      Field rows = field(id);
-      push(std::make_unique<OrderStep>(rows, OrderStep::To::plain, from, to));
-      return;
+    if (plain(source) && plain(id)) {  // an image or features, flattened: nothing moves
+      push(std::make_unique<OrderStep>(field(id), OrderStep::To::plain, from, to));
+    } else if (!plain(source) && !plain(id)) {
+      push(std::make_unique<EvaluateStep>(parts_.kernels,
+                                          EvaluateStep::Spec{.args = {.field = field(id)}, .first = from, .out = to}));
+    } else {
+      const bool to_plain = plain(forward ? id : source);
+      push(std::make_unique<OrderStep>(plain(source) ? field(id) : field(source),
+                                       to_plain ? OrderStep::To::plain : OrderStep::To::field, from, to));
     }
-    push(std::make_unique<OrderStep>(f, to_plain ? OrderStep::To::plain : OrderStep::To::field, from, to));
   }
 
   void add_linear(const Action& action) {
@@ -257,6 +265,7 @@ class Phase::Builder {
 
   const Value& value(int id) const { return parts_.lowering.values[static_cast<std::size_t>(id)]; }
   const Field& field(int id) const { return parts_.geometry.fields[static_cast<std::size_t>(id)]; }
+  bool plain(int id) const { return parts_.geometry.plain(value(id).form); }
   int source_of(int id) const { return value(id).source; }
   const Node& node(int id) const { return parts_.plan.graph.nodes[static_cast<std::size_t>(value(id).node)]; }
   const Parameter* row(int id, std::size_t index) const {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cmath>
 #include <utility>
 
@@ -12,6 +13,7 @@
 #include "backend/cpu/liveness.hpp"
 #include "backend/cpu/memory.hpp"
 #include "backend/cpu/parallel.hpp"
+#include "backend/cpu/tuning.hpp"
 #include "core/errors.hpp"
 
 namespace convoy {
@@ -43,7 +45,9 @@ class CpuProgram final : public Program {
         geometry_(make_geometry(plan_, lowering_, spec.height, spec.width,
                                 spec.precision == Precision::bf16 ? context.bf16_layout : context.fp32_layout,
                                 storage_of(spec.precision))),
-        norms_(plan_, lowering_, norm_pixels(lowering_, geometry_), context.kernels) {
+        norms_(plan_, lowering_, norm_pixels(lowering_, geometry_), context.kernels),
+        parts_{plan_,  spec_,           lowering_,       schedule_,        geometry_,
+               norms_, context.kernels, context.library, context.counters, context.threads} {
     for (const Stage& stage : stages_) finals_.push_back(stage.final);
     find_gaps();
     memory_.tensors.resize(schedule_.tensors.size());
@@ -103,7 +107,8 @@ class CpuProgram final : public Program {
     std::size_t stage = 0;
     for (std::size_t k = 0; k < phases_.size(); ++k) {
       while (stage < stages_.size() && stages_[stage].end_phase <= k) ++stage;
-      text += fmt::format("stage {:2} {} | {}\n", stage, schedule_.phases[k].backward ? "backward" : "forward ",
+      text += fmt::format("stage {:2} {} | {:8.3f} ms | {}\n", stage,
+                          schedule_.phases[k].backward ? "backward" : "forward ", seconds_[k] * 1e3,
                           phases_[k]->describe());
     }
     return text;
@@ -111,19 +116,6 @@ class CpuProgram final : public Program {
 
  private:
   Index fixed_floats() const { return align_floats(norms_.floats()) + align_floats(spec_.samples); }
-
-  ProgramParts parts() {
-    return {plan_,
-            spec_,
-            lowering_,
-            schedule_,
-            geometry_,
-            norms_,
-            context_.kernels,
-            context_.library,
-            context_.counters,
-            context_.threads};
-  }
 
   void place_tensors() {
     std::vector<Lifetime> lifetimes;
@@ -140,18 +132,21 @@ class CpuProgram final : public Program {
   }
 
   void make_phases() {
-    const ProgramParts all = parts();
     std::vector<PhaseChoice> choices;
     if (!spec_.choices.empty()) {
       choices = read_choices(spec_.choices, schedule_.phases.size(), spec_.samples);
+    } else if (spec_.tuning == Tuning::measured) {
+      omp_set_num_threads(context_.threads);
+      choices = choose_by_measuring(parts_, place_);
     } else {
-      for (const PhasePlan& plan : schedule_.phases) choices.push_back(choose_by_rule(all, plan));
+      for (const PhasePlan& plan : schedule_.phases) choices.push_back(choose_by_rule(parts_, plan));
     }
     for (std::size_t k = 0; k < schedule_.phases.size(); ++k) {
-      phases_.push_back(std::make_unique<Phase>(all, schedule_.phases[k], choices[k]));
+      phases_.push_back(std::make_unique<Phase>(parts_, schedule_.phases[k], choices[k]));
       scratch_bytes_ = std::max(scratch_bytes_, phases_.back()->scratch_bytes());
     }
     choices_ = write_choices(choices);
+    seconds_.assign(phases_.size(), 0.0);
   }
 
   /// What no step writes: alignment, frozen parameters, flags of other replicas.
@@ -189,13 +184,10 @@ class CpuProgram final : public Program {
   }
 
   void run_phase(std::size_t k) {
-    if (k > 0) {
-      for (const int value : schedule_.phases[k - 1].statistics_of)
-        for (const int norm : lowering_.values[static_cast<std::size_t>(value)].norms)
-          norms_.prepare_forward(norm, memory_.norm_step);
-      for (const int norm : schedule_.phases[k - 1].products_of) norms_.prepare_backward(norm, memory_.norm_step);
-    }
+    prepare_norms(parts_, memory_.norm_step, k);
+    const auto begin = std::chrono::steady_clock::now();
     phases_[k]->run(memory_);
+    seconds_[k] = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     if (!memory_.gradients) return;
     const bool has_loss = schedule_.phases[k].actions.back().kind == ActionKind::loss;
     if (has_loss && !context_.kernels.all_finite(memory_.losses, spec_.samples)) note_not_finite(0);
@@ -237,9 +229,11 @@ class CpuProgram final : public Program {
   const std::vector<Stage> stages_;
   const Geometry geometry_;
   Norms norms_;
+  const ProgramParts parts_;
   std::vector<Final> finals_;
   std::vector<Range> gaps_;
   std::vector<std::unique_ptr<Phase>> phases_;
+  std::vector<double> seconds_;  ///< of each phase when it last ran
   Placement place_;
   Memory memory_;
   std::string choices_;
