@@ -119,10 +119,7 @@ class ComputeBench {
 
 Exit bench_compute(Communicator& communicator, const BenchConfig& config) {
   const GraphSpec model = with_usual_input(config.model, config.classes, config.channels, config.data.image_size);
-  std::unique_ptr<Engine> engine;
-  const Exit code =
-      make_engine(communicator, build_graph(model), engine_spec(config, model, communicator.size()), engine);
-  if (code != Exit::ok) return code;
+  const auto engine = make_engine(communicator, build_graph(model), engine_spec(config, model, communicator.size()));
   const Images images = make_images(model, config.batch, communicator.rank());
   ComputeBench bench(communicator, *engine, config, images);
   for (Index i = 0; i < config.warmup; ++i) bench.step(i);

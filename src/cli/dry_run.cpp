@@ -6,8 +6,7 @@
 #include "backend/factory.hpp"
 #include "config/print.hpp"
 #include "data/evaluation.hpp"
-#include "train/data.hpp"
-#include "train/job.hpp"
+#include "train/setup.hpp"
 
 namespace convoy {
 namespace {
@@ -18,8 +17,7 @@ double megabytes(Index floats) { return static_cast<double>(floats) * 4 / mega; 
 
 /// All that a run would compute with, compiled but not allocated.
 struct Sized {
-  DatasetInfo train, val;
-  bool has_val = false;
+  Splits splits;
   Job job;
   GraphSpec model;
   std::string device;
@@ -28,57 +26,42 @@ struct Sized {
   Index arena_floats = 0;
 };
 
-OptimiserSpec optimiser_spec(const OptimiserConfig& config) {
-  return {.rule = config.rule, .clip_norm = static_cast<float>(config.clip_norm)};
-}
-
-PlanSpec plan_spec(const TrainConfig& config, int replicas) {
-  return {.replicas = replicas,
-          .bucket_floats = std::max<Index>(16, static_cast<Index>(config.sync.bucket_mb * 262144)),
-          .weight_decay = static_cast<float>(config.optimiser.weight_decay),
-          .norm_weight_decay = static_cast<float>(config.optimiser.norm_weight_decay),
-          .bias_weight_decay = static_cast<float>(config.optimiser.bias_weight_decay),
-          .sync_bn = config.sync.sync_bn};
-}
-
 /// The largest arena of the programs that the run would compile.
-Index arena_of(Backend& backend, const Sized& sized, const TrainConfig& config) {
-  const AugmentSpec augment = augment_spec(config.data, sized.train, config.seed, Use::training);
-  CompileSpec spec;
-  spec.height = augment.height;
-  spec.width = augment.width;
-  spec.precision = config.device.precision;
-  spec.input = input_spec(config.data, sized.train);
-  spec.options = config.device.options;
+Index arena_of(Backend& backend, const Plan& plan, const EngineSpec& engine) {
+  CompileSpec spec{.height = engine.height,
+                   .width = engine.width,
+                   .precision = engine.device.precision,
+                   .input = engine.input,
+                   .topk = engine.topk,
+                   .options = engine.device.options};
   Index arena = 0;
-  for (const Index samples : batch_sizes(sized.job.order)) {
+  for (const Index samples : engine.train_sizes) {
     spec.samples = samples;
-    arena = std::max(arena, backend.compile(sized.plan, spec)->arena_floats());
+    arena = std::max(arena, backend.compile(plan, spec)->arena_floats());
   }
-  if (sized.has_val) {
-    spec.samples =
-        std::clamp<Index>(EvaluationBatches::share(sized.val.samples, sized.job.ranks, 0).count, 1, config.eval_batch);
+  if (engine.eval_size > 0) {
+    spec.samples = engine.eval_size;
     spec.mode = Mode::evaluate;
-    arena = std::max(arena, backend.compile(sized.plan, spec)->arena_floats());
+    arena = std::max(arena, backend.compile(plan, spec)->arena_floats());
   }
   return arena;
 }
 
 Sized size_up(const Communicator& communicator, const TrainConfig& config) {
   Sized sized;
-  sized.train = open_split(config.data, "train");
-  sized.has_val = !config.skip_eval && split_exists(config.data, "val");
-  if (sized.has_val) sized.val = open_split(config.data, "val");
-  sized.job = plan_job(config, sized.train.samples, communicator.size(), communicator.rank(), config.sync.replicas);
-  sized.model = graph_spec(config.model, config.data, sized.train);
+  sized.splits = open_splits(config);
+  const DatasetInfo& train = sized.splits.train;
+  sized.job = plan_job(config, train.samples, communicator.size(), communicator.rank(), config.sync.replicas);
+  sized.model = graph_spec(config.model, config.data, train);
+  const EngineSpec spec = engine_spec(config, sized.job, sized.splits);
   const auto backend = make_backend({.device = config.device.device,
                                      .threads = config.device.threads,
                                      .node_rank = communicator.node_rank(),
                                      .node_size = communicator.node_size()},
                                     sized.device);
-  sized.plan = make_plan(build_graph(sized.model), plan_spec(config, sized.job.replicas));
-  sized.layout = backend->layout(sized.plan, optimiser_spec(config.optimiser));
-  sized.arena_floats = arena_of(*backend, sized, config);
+  sized.plan = make_plan(build_graph(sized.model), spec.plan);
+  sized.layout = backend->layout(sized.plan, spec.optimiser);
+  sized.arena_floats = arena_of(*backend, sized.plan, spec);
   return sized;
 }
 
@@ -105,8 +88,8 @@ void print_memory(const Sized& sized, const TrainConfig& config) {
                gradients = megabytes(sized.plan.table.block()), activations = megabytes(sized.arena_floats);
   const Job& job = sized.job;
   Index images = job.run.count > 0 ? sample_range(job.order, job.run.first, job.run.count).count : 0;
-  if (sized.has_val) images += EvaluationBatches::share(sized.val.samples, job.ranks, job.rank).count;
-  const double samples = static_cast<double>(images * sized.train.image_bytes()) / mega;
+  if (sized.splits.has_val) images += EvaluationBatches::share(sized.splits.val.samples, job.ranks, job.rank).count;
+  const double samples = static_cast<double>(images * sized.splits.train.image_bytes()) / mega;
   line("memory a rank", fmt::format("{:.1f} MB (10^6 bytes; what libraries keep is not counted)",
                                     parameters + optimiser + statistics + gradients + activations + samples));
   line("  parameters", fmt::format("{:.1f} MB in {} sets", parameters, sets));
@@ -123,7 +106,7 @@ Exit dry_run(Communicator& communicator, const TrainConfig& config) {
   return communicator.together("the dry run", [&] {
     if (communicator.rank() != 0) return;
     const Sized sized = size_up(communicator, config);
-    const DatasetInfo& data = sized.train;
+    const DatasetInfo& data = sized.splits.train;
     fmt::print("{}", to_ini(config));
     line("data set", fmt::format("{} train images of {}x{}x{}, {} classes", data.samples, data.height, data.width,
                                  data.channels, data.classes));

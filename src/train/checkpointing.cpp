@@ -99,11 +99,8 @@ void Checkpointing::save(const std::string& name, const Position& position) {
   meta.numbers = {{"best_top1", best_top1}, {"steps_per_epoch", static_cast<double>(job_.steps_per_epoch)}};
 
   const HostSet averaged{engine_.download(sync_.averaged(), collectives_)};
-  // A replica's own momentum is state of its own even right after an average.
-  const bool own_state = config_.sync.mode == SyncMode::weights && job_.replicas > 1 &&
-                         (!sync_.averages_are_current() || config_.sync.momentum == MomentumPolicy::keep);
   std::vector<Shard> shards;
-  if (own_state) {
+  if (config_.sync.mode == SyncMode::weights && !sync_.averages_are_current()) {
     const std::vector<Index> since = sync_.samples_since_average();
     for (int i = 0; i < job_.run.count; ++i) {
       const int replica = job_.run.first + i;

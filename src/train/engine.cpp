@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "backend/factory.hpp"
+#include "train/leave.hpp"
 
 namespace convoy {
 
@@ -52,22 +53,22 @@ Engine::Engine(const Graph& graph, const EngineSpec& spec) {
   if (evaluation_) evaluation_->bind(arena, nullptr);
 }
 
-Exit make_engine(Communicator& communicator, const Graph& graph, EngineSpec spec, std::unique_ptr<Engine>& engine) {
+std::unique_ptr<Engine> make_engine(Communicator& communicator, const Graph& graph, EngineSpec spec) {
   spec.node_rank = communicator.node_rank();
   spec.node_size = communicator.node_size();
+  std::unique_ptr<Engine> engine;
   if (spec.device.tuning == Tuning::measured && spec.choices.empty()) {
-    const Exit code = communicator.together("measuring kernels", [&] {
+    set_up(communicator, "measuring kernels", [&] {
       if (communicator.rank() == 0) engine = std::make_unique<Engine>(graph, spec);
     });
-    if (code != Exit::ok) return code;
     if (engine) spec.choices = engine->choices();
     communicator.broadcast(spec.choices, "broadcast of the kernel choices");
   }
-  const Exit code = communicator.together("building the network", [&] {
+  set_up(communicator, "building the network", [&] {
     if (!engine) engine = std::make_unique<Engine>(graph, spec);
   });
-  if (code == Exit::ok) communicator.require_equal(fmt::format("{:016x}", engine->plan().digest), "the network's plan");
-  return code;
+  communicator.require_equal(fmt::format("{:016x}", engine->plan().digest), "the network's plan");
+  return engine;
 }
 
 std::vector<float> Engine::initial_set(std::uint64_t seed) const {

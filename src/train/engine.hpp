@@ -64,7 +64,7 @@ class Engine {
 };
 
 /// Collective. The engines of all ranks. Where kernels are measured, rank 0 measures and its choices hold for all.
-/// Exit::ok, or the code with which all ranks leave.
-Exit make_engine(Communicator& communicator, const Graph& graph, EngineSpec spec, std::unique_ptr<Engine>& engine);
+/// Throws Leave.
+std::unique_ptr<Engine> make_engine(Communicator& communicator, const Graph& graph, EngineSpec spec);
 
 }  // namespace convoy

@@ -11,6 +11,7 @@
 #include "train/data.hpp"
 #include "train/engine.hpp"
 #include "train/evaluator.hpp"
+#include "train/leave.hpp"
 #include "train/train.hpp"
 
 namespace convoy {
@@ -65,26 +66,24 @@ void write_result(const EvaluateConfig& config, const std::string& checkpoint, c
 
 }  // namespace
 
-Exit evaluate(Communicator& communicator, const EvaluateConfig& config) {
+Exit evaluate(Communicator& communicator, const EvaluateConfig& config) try {
   const int ranks = communicator.size(), rank = communicator.rank();
   std::string path;
   TrainConfig trained;
   DataConfig data;
   DatasetInfo info;
   std::unique_ptr<Dataset> samples;
-  Exit code = communicator.together("opening checkpoint and data set", [&] {
+  set_up(communicator, "opening checkpoint and data set", [&] {
     path = checkpoint_file(config.checkpoint);
     const CheckpointMeta meta = load_checkpoint_meta(path);
     trained = parse_ini(meta.texts.at("configuration"), path);
     data = data_of(config, trained);
     info = open_split(data, config.split);
   });
-  if (code != Exit::ok) return code;
   communicator.require_equal(fmt::format("{} {:016x}", path, info.digest), "checkpoint and data set");
   const Range share = EvaluationBatches::share(info.samples, ranks, rank);
   const Index largest = EvaluationBatches::share(info.samples, ranks, 0).count;
-  code = communicator.together("loading the samples", [&] { samples = load_split(data, info, share); });
-  if (code != Exit::ok) return code;
+  set_up(communicator, "loading the samples", [&] { samples = load_split(data, info, share); });
 
   const AugmentSpec augment = augment_spec(data, info, trained.seed, Use::evaluation);
   const EngineSpec spec{.device = config.device,
@@ -93,17 +92,14 @@ Exit evaluate(Communicator& communicator, const EvaluateConfig& config) {
                         .width = augment.width,
                         .eval_size = std::min(config.batch, largest),
                         .topk = static_cast<int>(std::min<Index>(config.topk, info.classes))};
-  std::unique_ptr<Engine> engine;
-  code = make_engine(communicator, build_graph(graph_spec(trained.model, data, info)), spec, engine);
-  if (code != Exit::ok) return code;
+  const auto engine = make_engine(communicator, build_graph(graph_spec(trained.model, data, info)), spec);
   auto collectives = make_mpi_collectives(communicator, engine->backend(), {.max_count = engine->layout().count()});
   const ParameterSet set{engine->backend().allocate(engine->layout().count()), engine->layout().count()};
-  code = communicator.together("loading the weights", [&] {
+  set_up(communicator, "loading the weights", [&] {
     const Checkpoint loaded =
         load_checkpoint(path, engine->plan(), engine->layout(), {.weights_only = true, .shards = false});
     engine->upload(set, loaded.set.block, *collectives);
   });
-  if (code != Exit::ok) return code;
 
   Evaluator evaluator(*engine, *collectives, communicator, *samples, augment, spec.eval_size,
                       config.data.limit_val_batches, spec.topk);
@@ -113,7 +109,7 @@ Exit evaluate(Communicator& communicator, const EvaluateConfig& config) {
       set, files ? Evaluator::Observer([&](auto batch, const float* logits) { confusion.add(batch, logits); })
                  : Evaluator::Observer());
   if (files) confusion.sum(communicator);
-  code = communicator.together("writing the result", [&] {
+  set_up(communicator, "writing the result", [&] {
     if (rank != 0) return;
     if (files) {
       std::error_code reason;
@@ -125,7 +121,9 @@ Exit evaluate(Communicator& communicator, const EvaluateConfig& config) {
     }
     write_result(config, path, record);
   });
-  return code;
+  return Exit::ok;
+} catch (const Leave& leave) {
+  return leave.code;
 }
 
 }  // namespace convoy

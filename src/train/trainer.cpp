@@ -168,7 +168,9 @@ void Trainer::check_finite(const Counters& counters) const {
 }
 
 void Trainer::check_weights() {
-  if (config_.sync.mode == SyncMode::weights && !at_.sync.averages_are_current()) return;
+  const SyncConfig& sync = config_.sync;
+  const bool averaged = position_.step % sync.local_steps == 0 || position_.step <= sync.local_start;
+  if (sync.mode == SyncMode::weights && !averaged) return;
   const SetLayout& layout = at_.engine.layout();
   std::uint64_t digest = 0;
   for (int i = 0; i < std::max(job_.run.count, 1); ++i) {

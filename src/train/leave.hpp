@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <functional>
+
+#include "comm/communicator.hpp"
+
+namespace convoy {
+
+/// Thrown on all ranks alike, after the failing ones have reported: everybody leaves with `code`.
+struct Leave {
+  Exit code;
+};
+
+/// Collective. A step of the set-up that may fail on some ranks only.
+inline void set_up(Communicator& communicator, const char* what, const std::function<void()>& body) {
+  if (const Exit code = communicator.together(what, body); code != Exit::ok) throw Leave{code};
+}
+
+}  // namespace convoy
