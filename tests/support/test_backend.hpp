@@ -8,11 +8,15 @@
 
 namespace convoy {
 
-/// The backend that CONVOY_TEST_DEVICE names (cpu where unset): one test source serves them all.
-inline std::unique_ptr<Backend> make_test_backend() {
+/// What CONVOY_TEST_DEVICE names, cpu where unset: one test source serves all backends.
+inline std::string test_device() {
   const char* const device = std::getenv("CONVOY_TEST_DEVICE");
+  return device != nullptr ? device : "cpu";
+}
+
+inline std::unique_ptr<Backend> make_test_backend() {
   BackendSpec spec;
-  spec.device = device != nullptr ? device : "cpu";
+  spec.device = test_device();
   std::string chosen;
   return make_backend(spec, chosen);
 }
