@@ -21,13 +21,18 @@ std::string make_folder(const std::string& folder) {
 }
 
 /// The shards of the checkpoint that is in place stay until the new main file is: new ones take the other of two names.
-std::string free_generation(const std::string& main) {
+std::string free_generation(const std::string& folder, const std::string& name) {
+  const std::vector<std::string> shards = list_shards(folder, name);
+  const auto second = std::count_if(shards.begin(), shards.end(), is_second_generation);
+  if (second == static_cast<std::ptrdiff_t>(shards.size())) return {};
+  if (second == 0) return second_generation;
+  // Both are there: a save was killed. Those that the main file doesn't name are left-overs.
+  const std::string main = main_path(folder, name);
   if (!fs::exists(main) || !find_damage(main).empty()) return {};
   const FileMeta old = read_file_meta(main);
-  const bool first_in_use = std::any_of(old.shards.begin(), old.shards.end(), [](const ShardRecord& shard) {
-    return shard.file.find(second_generation) == std::string::npos;
-  });
-  return first_in_use ? second_generation : std::string();
+  const bool second_in_use = std::any_of(old.shards.begin(), old.shards.end(),
+                                         [](const ShardRecord& shard) { return is_second_generation(shard.file); });
+  return second_in_use ? std::string() : second_generation;
 }
 
 /// Rank 0 must see every shard as its writer left it, or the set could never be loaded.
@@ -53,7 +58,7 @@ void save_checkpoint(Communicator& communicator, const std::string& folder, cons
   const std::string generation = agree(communicator, "preparing a checkpoint", [&] {
     if (!root) return std::string();
     make_folder(folder);
-    return free_generation(path);
+    return free_generation(folder, name);
   })[0];
 
   const auto written = agree(communicator, "writing checkpoint shards", [&] {

@@ -105,12 +105,19 @@ std::vector<std::string> list_folder(const std::string& folder) {
   return files;
 }
 
+std::vector<std::string> list_shards(const std::string& folder, const std::string& name) {
+  std::vector<std::string> shards;
+  for (const std::string& file : list_folder(folder))
+    if (file.starts_with(name + shard_infix) && file.ends_with(suffix)) shards.push_back(file);
+  return shards;
+}
+
+bool is_second_generation(const std::string& shard_file) { return shard_file.ends_with(second_generation + suffix); }
+
 void remove_shards(const std::string& folder, const std::string& name, const std::vector<ShardRecord>& keep) {
-  for (const std::string& file : list_folder(folder)) {
-    if (!file.starts_with(name + shard_infix)) continue;
+  for (const std::string& file : list_shards(folder, name))
     if (std::none_of(keep.begin(), keep.end(), [&](const ShardRecord& shard) { return shard.file == file; }))
       remove_file(fs::path(folder) / file);
-  }
 }
 
 std::vector<std::string> list_checkpoints(const std::string& folder) { return survey(folder).whole; }
