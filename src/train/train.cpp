@@ -15,6 +15,7 @@
 #include "train/run_folder.hpp"
 #include "train/setup.hpp"
 #include "train/stop.hpp"
+#include "train/threads.hpp"
 #include "train/trainer.hpp"
 
 namespace convoy {
@@ -42,6 +43,8 @@ Exit train(Communicator& communicator, const TrainConfig& wanted) try {
   watch_stop_signals();
   const int ranks = communicator.size(), rank = communicator.rank();
   make_run_folder(communicator, config);
+  // Threads decide bits: the number stands in the configuration that is hashed and kept.
+  if (config.device.threads == 0) config.device.threads = threads_per_rank(communicator);
 
   Splits splits;
   Samples samples;

@@ -1,0 +1,76 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Trains one configuration with several seeds, synchronously and with local SGD by turns, and prints lines for results.md.
+
+    bench/accuracy.py --data DIR --runs WORK configs/cifar10_resnet20_10ep.cfg
+
+DIR is what `convoy-preprocess cifar10` wrote. A run that WORK already holds complete is not repeated. Logs go to bench/logs.
+"""
+import argparse
+import datetime
+import json
+import os
+import pathlib
+import shutil
+import statistics
+import subprocess
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+MODES = {"gradients": ["--sync", "gradients"], "local": ["--sync", "weights", "--local-steps", "10"]}
+
+
+def parse():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("config")
+    parser.add_argument("--data", required=True)
+    parser.add_argument("--runs", required=True, help="folder for the runs")
+    parser.add_argument("--convoy", default=str(HERE.parent / "build/release/src/cli/convoy"))
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--ranks", type=int, default=2)
+    return parser.parse_args()
+
+
+def final_top1(folder):
+    """Top-1 of the last validation, percent; None where the run isn't complete."""
+    log = folder / "metrics.jsonl"
+    if not log.exists():
+        return None
+    lines = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
+    if not any(r["split"] == "run" and r.get("event") == "end" and r.get("result") == "finished" for r in lines):
+        return None
+    return [r["top1"] for r in lines if r["split"] == "val"][-1]
+
+
+def run(args, mode, seed):
+    folder = pathlib.Path(args.runs) / f"{mode}-{seed}"
+    if final_top1(folder) is None:
+        shutil.rmtree(folder, ignore_errors=True)
+        call = ["mpirun", "--bind-to", "none", "-np", str(args.ranks), args.convoy, "train", "--config", args.config, "--data",
+                args.data, "--seed", str(seed), *MODES[mode], "--print-freq", "98", "--no-tensorboard", "--output-dir",
+                str(folder)]
+        environment = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+        if subprocess.run(call, env=environment, check=False).returncode != 0:
+            sys.exit(f"{' '.join(call)} failed")
+    logs = HERE / "logs"
+    logs.mkdir(exist_ok=True)
+    name = f"{pathlib.Path(args.config).stem}-{mode}-{seed}"
+    shutil.copy(folder / "log.txt", logs / f"{name}.txt")
+    return final_top1(folder)
+
+
+def main():
+    args = parse()
+    found = {mode: [] for mode in MODES}
+    for seed in range(1, args.seeds + 1):
+        for mode in MODES:
+            found[mode].append(run(args, mode, seed))
+    machine = next(line.split(": ")[1].strip() for line in open("/proc/cpuinfo", encoding="utf-8") if line.startswith("model name"))
+    for mode, values in found.items():
+        each = ", ".join(f"{v:.2f}" for v in values)
+        print(f"| {datetime.date.today()} | {pathlib.Path(args.config).stem}, {' '.join(MODES[mode])}, {args.ranks} ranks | "
+              f"{args.seeds} | {statistics.mean(values):.2f} ({each}) | {os.cpu_count()} x {machine} |")
+
+
+if __name__ == "__main__":
+    main()
