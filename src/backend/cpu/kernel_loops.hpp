@@ -73,14 +73,14 @@ struct Lines {
 };
 
 inline Vector apply_curve(CurveShape curve, Vector v, Vector slope) {
-  if (curve == CurveShape::rectifier) return v < 0 ? slope * v : v;  // keeps NaN
+  if (curve == CurveShape::rectifier) return select(greater(splat(0), v), slope * v, v);  // keeps NaN
   if (curve == CurveShape::tanh) return tanh_of(v);
   return v;
 }
 
 inline Vector apply_derivative(CurveShape curve, Vector y, Vector g, Vector slope) {
-  if (curve == CurveShape::rectifier) return y > 0 ? g : slope * g;
-  if (curve == CurveShape::tanh) return g * (1 - y * y);
+  if (curve == CurveShape::rectifier) return select(greater(y, splat(0)), g, slope * g);
+  if (curve == CurveShape::tanh) return g * (splat(1) - y * y);
   return g;
 }
 
@@ -243,9 +243,9 @@ inline void pool_forward_unit(const PoolArgs& args, int64_t image, int64_t block
         for (int64_t s = s0; s < s1; ++s) {
           const Vector v = x((top + r) * w + left + s, 0);
           if (index) {
-            const Integers better = (v > best) | (v != v);
-            best = better ? v : best;
-            winner = better ? splat_integer(static_cast<int>(r * args.kernel + s)) : winner;
+            const Integers better = greater(v, best) | not_a_number(v);
+            best = select(better, v, best);
+            winner = select(better, splat_integer(static_cast<int>(r * args.kernel + s)), winner);
           } else {
             best += v;
           }
@@ -291,7 +291,7 @@ inline void pool_backward_unit(const PoolArgs& args, int64_t image, int64_t bloc
           if (index) {
             const Integers winner = load_index<partial>(index + at * args.y.pixel, dy.rest);
             const int64_t place = (up - p * stride) * kernel + across - q * stride;
-            sum += winner == splat_integer(static_cast<int>(place)) ? g : splat(0);
+            sum += select(equal(winner, splat_integer(static_cast<int>(place))), g, splat(0));
           } else {
             const int64_t top = p * stride - args.pad, left = q * stride - args.pad;
             const int64_t rows = (top + kernel > h ? h : top + kernel) - (top < 0 ? 0 : top);

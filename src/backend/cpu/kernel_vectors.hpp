@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sixteen floats at a time: loads, stores and the few functions that the loops need. bf16 is widened on load and
-// rounded to nearest even on store.
+// Sixteen floats at a time: one register, or two where registers are narrower. bf16 is widened on load and rounded to
+// nearest even on store.
 #pragma once
 #include <cstdint>
 #include <cstring>
@@ -13,23 +13,32 @@
 namespace convoy {
 namespace {
 
-using Vector = float __attribute__((vector_size(64)));
-using Integers = std::int32_t __attribute__((vector_size(64)));
-using Unsigned = std::uint32_t __attribute__((vector_size(64)));
-using Halves = std::uint16_t __attribute__((vector_size(32)));
+#define CONVOY_INLINE [[gnu::always_inline]] inline
 
 struct Bf16 {
   std::uint16_t bits;
 };
+using Halves = std::uint16_t __attribute__((vector_size(32)));
 
-[[gnu::always_inline]] inline Vector splat(float value) { return Vector{} + value; }
-[[gnu::always_inline]] inline Integers splat_integer(int value) { return Integers{} + value; }
+#ifdef __AVX512F__
 
-[[gnu::always_inline]] inline Vector widen(Halves bits) {
+using Vector = float __attribute__((vector_size(64)));
+using Integers = std::int32_t __attribute__((vector_size(64)));
+using Unsigned = std::uint32_t __attribute__((vector_size(64)));
+
+CONVOY_INLINE Vector splat(float value) { return Vector{} + value; }
+CONVOY_INLINE Integers splat_integer(int value) { return Integers{} + value; }
+CONVOY_INLINE Integers greater(Vector a, Vector b) { return a > b; }
+CONVOY_INLINE Integers equal(Integers a, Integers b) { return a == b; }
+CONVOY_INLINE Integers not_a_number(Vector v) { return v != v; }
+template <class V>
+CONVOY_INLINE V select(Integers mask, V yes, V no) {
+  return mask ? yes : no;
+}
+CONVOY_INLINE Vector widen(Halves bits) {
   return reinterpret_cast<Vector>(__builtin_convertvector(bits, Unsigned) << 16);
 }
-
-[[gnu::always_inline]] inline Halves narrow(Vector v) {
+CONVOY_INLINE Halves narrow(Vector v) {
 #ifdef __AVX512BF16__
   return reinterpret_cast<Halves>(_mm512_cvtneps_pbh(reinterpret_cast<__m512>(v)));
 #else
@@ -38,45 +47,142 @@ struct Bf16 {
   return __builtin_convertvector(v == v ? rounded : nan, Halves);
 #endif
 }
+CONVOY_INLINE Vector load_whole(const float* from) {
+  Vector v;
+  std::memcpy(&v, from, sizeof v);
+  return v;
+}
+CONVOY_INLINE void store_whole(float* to, Vector v) { std::memcpy(to, &v, sizeof v); }
+CONVOY_INLINE Halves low_halves(Integers v) { return __builtin_convertvector(v, Halves); }
+CONVOY_INLINE Integers from_halves(Halves v) { return __builtin_convertvector(v, Integers); }
+
+#else
+
+// GCC makes poor code of a 64-byte vector here, comparisons above all; of two 32-byte ones it makes good code.
+struct Floats {
+  using Part = float __attribute__((vector_size(32)));
+};
+struct Ints {
+  using Part = std::int32_t __attribute__((vector_size(32)));
+};
+template <class Kind>
+struct Pair {
+  using Part = typename Kind::Part;
+  Part low, high;
+
+  CONVOY_INLINE friend Pair operator+(Pair a, Pair b) { return {a.low + b.low, a.high + b.high}; }
+  CONVOY_INLINE friend Pair operator-(Pair a, Pair b) { return {a.low - b.low, a.high - b.high}; }
+  CONVOY_INLINE friend Pair operator*(Pair a, Pair b) { return {a.low * b.low, a.high * b.high}; }
+  CONVOY_INLINE friend Pair operator/(Pair a, Pair b) { return {a.low / b.low, a.high / b.high}; }
+  CONVOY_INLINE friend Pair operator|(Pair a, Pair b) { return {a.low | b.low, a.high | b.high}; }
+  CONVOY_INLINE Pair& operator+=(Pair b) { return *this = *this + b; }
+  CONVOY_INLINE Pair& operator/=(Pair b) { return *this = *this / b; }
+};
+using Vector = Pair<Floats>;
+using Integers = Pair<Ints>;
+
+CONVOY_INLINE Vector splat(float value) { return {Vector::Part{} + value, Vector::Part{} + value}; }
+CONVOY_INLINE Integers splat_integer(int value) { return {Integers::Part{} + value, Integers::Part{} + value}; }
+CONVOY_INLINE Integers greater(Vector a, Vector b) { return {a.low > b.low, a.high > b.high}; }
+CONVOY_INLINE Integers equal(Integers a, Integers b) { return {a.low == b.low, a.high == b.high}; }
+CONVOY_INLINE Integers not_a_number(Vector v) { return {v.low != v.low, v.high != v.high}; }
+template <class V>
+CONVOY_INLINE V select(Integers mask, V yes, V no) {
+  return {mask.low ? yes.low : no.low, mask.high ? yes.high : no.high};
+}
+
+// Not memcpy: that goes by 16 bytes, and reading them as 32 waits for the stores.
+using Unaligned = float __attribute__((vector_size(32), aligned(4), may_alias));
+CONVOY_INLINE Vector load_whole(const float* from) {
+  const auto* parts = reinterpret_cast<const Unaligned*>(from);
+  return {parts[0], parts[1]};
+}
+CONVOY_INLINE void store_whole(float* to, Vector v) {
+  auto* parts = reinterpret_cast<Unaligned*>(to);
+  parts[0] = v.low;
+  parts[1] = v.high;
+}
+
+// The backend refuses bf16 without AVX-512; these keep the one source compiling, element by element.
+CONVOY_INLINE Vector widen(Halves bits) {
+  std::uint32_t wide[16];
+  for (int i = 0; i < 16; ++i) wide[i] = static_cast<std::uint32_t>(bits[i]) << 16;
+  Vector v;
+  std::memcpy(&v, wide, sizeof v);
+  return v;
+}
+CONVOY_INLINE Halves narrow(Vector v) {
+  std::uint32_t wide[16];
+  std::memcpy(wide, &v, sizeof wide);
+  Halves bits{};
+  for (int i = 0; i < 16; ++i) {
+    const std::uint32_t b = wide[i], rounded = (b + 0x7fff + ((b >> 16) & 1)) >> 16;
+    bits[i] = static_cast<std::uint16_t>((b & 0x7fffffff) > 0x7f800000 ? (b >> 16) | 0x40 : rounded);
+  }
+  return bits;
+}
+CONVOY_INLINE Halves low_halves(Integers v) {
+  std::int32_t wide[16];
+  std::memcpy(wide, &v, sizeof wide);
+  Halves bits{};
+  for (int i = 0; i < 16; ++i) bits[i] = static_cast<std::uint16_t>(wide[i]);
+  return bits;
+}
+CONVOY_INLINE Integers from_halves(Halves bits) {
+  std::int32_t wide[16];
+  for (int i = 0; i < 16; ++i) wide[i] = bits[i];
+  Integers v;
+  std::memcpy(&v, wide, sizeof v);
+  return v;
+}
+
+#endif
 
 /// `count`: elements that exist where partial; the others read as 0.
 template <bool partial>
-[[gnu::always_inline]] inline Vector load(const float* from, int count) {
+CONVOY_INLINE Vector load(const float* from, int count) {
+  if constexpr (!partial) return load_whole(from);
   Vector v{};
-  std::memcpy(&v, from, partial ? static_cast<std::size_t>(count) * 4 : sizeof v);
+  std::memcpy(&v, from, static_cast<std::size_t>(count) * 4);
   return v;
 }
 template <bool partial>
-[[gnu::always_inline]] inline Vector load(const Bf16* from, int count) {
+CONVOY_INLINE Vector load(const Bf16* from, int count) {
   Halves v{};
   std::memcpy(&v, from, partial ? static_cast<std::size_t>(count) * 2 : sizeof v);
   return widen(v);
 }
 template <bool partial>
-[[gnu::always_inline]] inline void store(float* to, Vector v, int count) {
-  std::memcpy(to, &v, partial ? static_cast<std::size_t>(count) * 4 : sizeof v);
+CONVOY_INLINE void store(float* to, Vector v, int count) {
+  if constexpr (partial)
+    std::memcpy(to, &v, static_cast<std::size_t>(count) * 4);
+  else
+    store_whole(to, v);
 }
 template <bool partial>
-[[gnu::always_inline]] inline void store(Bf16* to, Vector v, int count) {
+CONVOY_INLINE void store(Bf16* to, Vector v, int count) {
   const Halves bits = narrow(v);
   std::memcpy(to, &bits, partial ? static_cast<std::size_t>(count) * 2 : sizeof bits);
 }
 
 template <bool partial>
-[[gnu::always_inline]] inline Integers load_index(const std::uint16_t* from, int count) {
+CONVOY_INLINE Integers load_index(const std::uint16_t* from, int count) {
   Halves v{};
   std::memcpy(&v, from, partial ? static_cast<std::size_t>(count) * 2 : sizeof v);
-  return __builtin_convertvector(v, Integers);
+  return from_halves(v);
 }
 template <bool partial>
-[[gnu::always_inline]] inline void store_index(std::uint16_t* to, Integers v, int count) {
-  const Halves bits = __builtin_convertvector(v, Halves);
+CONVOY_INLINE void store_index(std::uint16_t* to, Integers v, int count) {
+  const Halves bits = low_halves(v);
   std::memcpy(to, &bits, partial ? static_cast<std::size_t>(count) * 2 : sizeof bits);
 }
 
 /// Element by element: only small networks use it.
 inline Vector tanh_of(Vector v) {
-  for (int i = 0; i < 16; ++i) v[i] = TanhCurve{}.value(v[i]);
+  float values[16];
+  std::memcpy(values, &v, sizeof v);
+  for (float& value : values) value = TanhCurve{}.value(value);
+  std::memcpy(&v, values, sizeof v);
   return v;
 }
 
