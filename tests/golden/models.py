@@ -48,10 +48,10 @@ def branch(width_in, width, stride, bottleneck):
 
 
 class Block(nn.Module):
-    def __init__(self, width_in, width, stride, bottleneck, pre_activation):
+    def __init__(self, width_in, width, stride, bottleneck, pre_activation, curve):
         super().__init__()
         layers = branch(width_in, width, stride, bottleneck)
-        self.count, self.pre_activation = len(layers), pre_activation
+        self.count, self.pre_activation, self.curve = len(layers), pre_activation, curve
         for i, (inputs, outputs, kernel, step) in enumerate(layers, 1):
             setattr(self, f"conv{i}", nn.Conv2d(inputs, outputs, kernel, step, kernel // 2, bias=False))
             setattr(self, f"bn{i}", norm(inputs if pre_activation else outputs))
@@ -66,23 +66,23 @@ class Block(nn.Module):
         for i in range(1, self.count + 1):
             conv, bn = getattr(self, f"conv{i}"), getattr(self, f"bn{i}")
             if self.pre_activation:
-                y = F.relu(bn(y))
+                y = self.curve(bn(y))
                 if i == 1 and self.downsample is not None:
                     shortcut = self.downsample(y)
                 y = conv(y)
             else:
                 y = bn(conv(y))
                 if i < self.count:
-                    y = F.relu(y)
+                    y = self.curve(y)
         if self.pre_activation:
             return y + shortcut
-        return F.relu(y + (x if self.downsample is None else self.downsample(x)))
+        return self.curve(y + (x if self.downsample is None else self.downsample(x)))
 
 
 class Resnet(nn.Module):
-    def __init__(self, channels, classes, blocks, widths, *, bottleneck=False, pre_activation=False, imagenet_stem=False):
+    def __init__(self, channels, classes, blocks, widths, *, curve=F.relu, bottleneck=False, pre_activation=False, imagenet_stem=False):
         super().__init__()
-        self.imagenet_stem, self.pre_activation, self.stages = imagenet_stem, pre_activation, len(blocks)
+        self.imagenet_stem, self.pre_activation, self.stages, self.curve = imagenet_stem, pre_activation, len(blocks), curve
         width = widths[0]
         self.conv1 = nn.Conv2d(channels, width, 7, 2, 3, bias=False) if imagenet_stem else nn.Conv2d(channels, width, 3, 1, 1, bias=False)
         if not pre_activation:
@@ -90,7 +90,7 @@ class Resnet(nn.Module):
         for stage, (count, stage_width) in enumerate(zip(blocks, widths), 1):
             sequence = nn.Sequential()
             for i in range(count):
-                block = Block(width, stage_width, 2 if stage > 1 and i == 0 else 1, bottleneck, pre_activation)
+                block = Block(width, stage_width, 2 if stage > 1 and i == 0 else 1, bottleneck, pre_activation, curve)
                 sequence.append(block)
                 width = block.out
             setattr(self, f"layer{stage}", sequence)
@@ -101,13 +101,13 @@ class Resnet(nn.Module):
     def forward(self, x):
         x = self.conv1(x)
         if not self.pre_activation:
-            x = F.relu(self.bn1(x))
+            x = self.curve(self.bn1(x))
         if self.imagenet_stem:
             x = F.max_pool2d(x, 3, 2, 1)
         for stage in range(1, self.stages + 1):
             x = getattr(self, f"layer{stage}")(x)
         if self.pre_activation:
-            x = F.relu(self.bn(x))
+            x = self.curve(self.bn(x))
         return self.fc(x.mean((2, 3)))
 
 
@@ -116,10 +116,11 @@ def build(model, channels, image, classes):
         return Lenet(channels, image, classes)
     if model == "mlp":
         return Mlp(channels, image, classes, [40, 30])
-    if model == "resnet20":
-        return Resnet(channels, classes, [3, 3, 3], [16, 32, 64])
-    if model == "resnet32_v2":
-        return Resnet(channels, classes, [5, 5, 5], [16, 32, 64], pre_activation=True)
+    if model.startswith("resnet20"):
+        return Resnet(channels, classes, [3, 3, 3], [16, 32, 64], curve=torch.tanh if "tanh" in model else F.relu)
+    if model.startswith("resnet32_v2"):
+        curve = torch.tanh if "tanh" in model else F.relu
+        return Resnet(channels, classes, [5, 5, 5], [16, 32, 64], curve=curve, pre_activation=True)
     if model == "resnet50":
         return Resnet(channels, classes, [3, 4, 6, 3], [64, 128, 256, 512], bottleneck=True, imagenet_stem=True)
     raise ValueError(model)

@@ -25,7 +25,7 @@ json load(const std::string& name) {
 std::map<std::string, GoldenTensor> tensors_of(const json& from) {
   std::map<std::string, GoldenTensor> tensors;
   for (const auto& [name, value] : from.items()) {
-    tensors[name] = {value.at("norm"), value.at("projection"), value.value("deviation", 0.0), value.at("entries")};
+    tensors[name] = {value.at("norm"), value.at("projection"), value.at("entries")};
   }
   return tensors;
 }
@@ -55,18 +55,14 @@ Attributes attributes_of(const json& from) {
   throw std::runtime_error("unknown golden operation " + op);
 }
 
-GraphSpec graph_of(const std::string& model) {
+/// `resnet32_v2_tanh`: model, version, activation.
+GraphSpec graph_of(const std::string& name) {
   GraphSpec spec;
-  spec.model = model;
-  if (model == "lenet") spec.pooling = "average";
-  if (model == "mlp") {
-    spec.activation = "tanh";
-    spec.hidden = {40, 30};
-  }
-  if (model == "resnet32_v2") {
-    spec.model = "resnet32";
-    spec.version = "v2";
-  }
+  spec.model = name.substr(0, name.find('_'));
+  if (name.find("_v2") != std::string::npos) spec.version = "v2";
+  if (name.ends_with("_tanh") || name == "mlp") spec.activation = "tanh";
+  if (name == "lenet") spec.pooling = "average";
+  if (name == "mlp") spec.hidden = {40, 30};
   return spec;
 }
 
@@ -143,9 +139,13 @@ GoldenNetwork load_golden_network(const std::string& name) {
   network.graph.label_smoothing = from.at("smoothing");
   network.n = from.at("n");
   network.mixed = from.at("mixed");
-  network.results = tensors_of(from.at("results"));
-  network.gradients = tensors_of(from.at("gradients"));
-  network.statistics = tensors_of(from.at("statistics"));
+  for (const auto& [what, value] : from.at("deviation").items()) {
+    network.deviation[what] = {value.at("worst"), value.at("median")};
+  }
+  for (const json& batch : from.at("batches")) {
+    network.batches.push_back(
+        {tensors_of(batch.at("results")), tensors_of(batch.at("gradients")), tensors_of(batch.at("statistics"))});
+  }
   return network;
 }
 

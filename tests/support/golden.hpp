@@ -13,7 +13,7 @@ namespace convoy {
 
 /// What is stored of a tensor.
 struct GoldenTensor {
-  double norm = 0, projection = 0, deviation = 0;
+  double norm = 0, projection = 0;
   std::vector<double> entries;
 };
 /// EXPECTs that `values` is this tensor, to `tolerance` of its norm.
@@ -48,11 +48,19 @@ struct GoldenOptimiser {
 };
 std::vector<GoldenOptimiser> load_golden_optimisers();
 
+struct GoldenBatch {
+  std::map<std::string, GoldenTensor> results, gradients, statistics;
+};
+/// Of PyTorch's fp32 from its fp64, over many batches.
+struct GoldenDeviation {
+  double worst = 0, median = 0;
+};
 struct GoldenNetwork {
   GraphSpec graph;
   Index n = 0;
   bool mixed = false;
-  std::map<std::string, GoldenTensor> results, gradients, statistics;
+  std::vector<GoldenBatch> batches;
+  std::map<std::string, GoldenDeviation> deviation;  ///< of results, gradients and statistics
 };
 /// `name`: of the file, `resnet50`.
 GoldenNetwork load_golden_network(const std::string& name);
