@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+// What only the CPU backend promises: no allocation in a step, bits that don't depend on tiles, choices by measuring.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "backend/factory.hpp"
+#include "network/models.hpp"
+#include "support/allocations.hpp"
+
+namespace convoy {
+namespace {
+
+constexpr Index samples = 8, image = 16, classes = 5;
+
+Plan plan_of(const char* model, const char* version = "") {
+  GraphSpec spec;
+  spec.model = model;
+  spec.version = version;
+  spec.classes = classes;
+  spec.image_size = image;
+  return make_plan(build_graph(spec), PlanSpec{.bucket_floats = 4000});
+}
+
+/// A program with its memory, fed with the same images each time.
+class Trained {
+ public:
+  Trained(Backend& backend, const Plan& plan, const CompileSpec& spec)
+      : plan_(plan), program_(backend.compile(plan, spec)), gradients_(backend.allocate(plan.table.block())) {
+    const SetLayout layout = backend.layout(plan, {});
+    set_ = {backend.allocate(layout.count()), layout.count()};
+    initialise_parameters(plan.table, 7, set_.block);
+    initialise_statistics(plan.table, set_.block + layout.statistics.begin);
+    program_->bind(backend.allocate(program_->arena_floats()), gradients_);
+    for (std::size_t i = 0; i < images_.size(); ++i) images_[i] = static_cast<std::uint8_t>((i * 2654435761U) >> 17);
+    for (std::size_t i = 0; i < samples_.size(); ++i) {
+      samples_[i].sample = static_cast<Index>(i);
+      samples_[i].a = samples_[i].b = static_cast<std::int32_t>(i % classes);
+    }
+  }
+
+  static CompileSpec spec() {
+    CompileSpec spec{.samples = samples, .height = image, .width = image};
+    spec.topk = 2;
+    spec.input = {.height = image, .width = image, .channels = 3};
+    spec.input.mean = {127, 127, 127, 127};
+    spec.input.std = {60, 60, 60, 60};
+    return spec;
+  }
+
+  void step() {
+    Batch batch{.samples = samples_, .images = images_.data(), .valid_count = samples};
+    batch.scale = batch.norm_scale = 1.0F / samples;
+    program_->feed(batch);
+    for (std::size_t s = 0; s < program_->stages().size(); ++s) program_->launch(s, set_);
+  }
+
+  Program& program() { return *program_; }
+  const ParameterSet& set() const { return set_; }
+  const float* gradients() const { return gradients_; }
+  std::vector<float> logits() const { return {program_->logits(), program_->logits() + samples * classes}; }
+  std::vector<float> gradient(const std::string& name) const {
+    const Range range = plan_.table.find(name)->range;
+    return {gradients_ + range.begin, gradients_ + range.end()};
+  }
+
+ private:
+  const Plan& plan_;
+  std::unique_ptr<Program> program_;
+  float* gradients_;
+  ParameterSet set_;
+  std::vector<std::uint8_t> images_ = std::vector<std::uint8_t>(samples * image * image * 3);
+  std::vector<SampleSpec> samples_ = std::vector<SampleSpec>(samples);
+};
+
+/// Every phase that can, in tiles of `tile` by direct kernels.
+std::string in_tiles(std::string choices, int tile) {
+  std::string result;
+  for (std::size_t begin = 0; begin < choices.size();) {
+    const std::size_t end = std::min(choices.find(';', begin), choices.size());
+    result += (result.empty() ? "tile " : "; tile ") + std::to_string(tile) + " direct direct direct";
+    begin = end + 1;
+  }
+  return result;
+}
+
+bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+
+class CpuPrograms : public testing::TestWithParam<const char*> {};
+
+TEST_P(CpuPrograms, AllocateNothingInAStep) {
+  const auto backend = make_cpu_backend(2);
+  const Plan plan = plan_of(GetParam());
+  const OptimiserSpec optimiser;
+  Trained trained(*backend, plan, Trained::spec());
+  const auto updater = backend->compile(plan, optimiser);
+  updater->bind(backend->allocate(updater->arena_floats()));
+  backend->set_step({.rate = 0.01F, .momentum = 0.9F});
+  const auto whole_step = [&] {
+    trained.step();
+    updater->launch(trained.set(), trained.gradients());
+    backend->take_counters();
+  };
+  whole_step();
+  whole_step();
+  const long before = count_allocations();
+  whole_step();
+  EXPECT_EQ(count_allocations() - before, 0);
+}
+
+TEST_P(CpuPrograms, ForwardBitsDontDependOnTiles) {
+  const auto backend = make_cpu_backend(2);
+  const Plan plan = plan_of(GetParam());
+  CompileSpec spec = Trained::spec();
+  const std::string rule = Trained(*backend, plan, spec).program().choices();
+  std::vector<std::vector<float>> logits, statistics;
+  for (const int tile : {1, 2, 4}) {
+    spec.choices = in_tiles(rule, tile);
+    Trained trained(*backend, plan, spec);
+    trained.step();
+    logits.push_back(trained.logits());
+    const float* const tail = trained.gradients() + plan.table.statistics.begin;
+    statistics.emplace_back(tail, tail + plan.table.statistics.count);
+  }
+  for (std::size_t i = 1; i < logits.size(); ++i) {
+    EXPECT_TRUE(same_bits(logits[i], logits[0])) << "tiles of " << (1 << i);
+    EXPECT_TRUE(same_bits(statistics[i], statistics[0])) << "tiles of " << (1 << i);
+  }
+}
+
+TEST_P(CpuPrograms, MeasuredChoicesComputeTheSame) {
+  const auto backend = make_cpu_backend(2);
+  const Plan plan = plan_of(GetParam());
+  CompileSpec spec = Trained::spec();
+  Trained by_rule(*backend, plan, spec);
+  spec.tuning = Tuning::measured;
+  Trained measured(*backend, plan, spec);
+  by_rule.step();
+  measured.step();
+  const std::vector<float> a = by_rule.logits(), b = measured.logits();
+  for (std::size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], 1e-4) << i;
+  EXPECT_EQ(std::count(measured.program().choices().begin(), measured.program().choices().end(), ';'),
+            std::count(by_rule.program().choices().begin(), by_rule.program().choices().end(), ';'));
+  EXPECT_EQ(backend->take_counters().samples, 2 * samples) << "measuring must not count";
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, CpuPrograms, testing::Values("resnet8", "lenet"),
+                         [](const auto& test) { return std::string(test.param); });
+
+TEST(CpuProgram, DataGradientBitsDontDependOnThreads) {
+  const Plan plan = plan_of("resnet8");
+  CompileSpec spec = Trained::spec();
+  std::vector<float> logits[2], shift[2];
+  for (const int threads : {1, 2}) {
+    const auto backend = make_cpu_backend(threads);
+    spec.choices = in_tiles(Trained(*backend, plan, Trained::spec()).program().choices(), 2);
+    Trained trained(*backend, plan, spec);
+    trained.step();
+    logits[threads - 1] = trained.logits();
+    shift[threads - 1] = trained.gradient("bn1.bias");  // the last thing that data gradients reach
+  }
+  EXPECT_TRUE(same_bits(logits[0], logits[1]));
+  EXPECT_TRUE(same_bits(shift[0], shift[1]));
+}
+
+TEST(CpuProgram, RefusesChoicesOfAnotherBatch) {
+  const auto backend = make_cpu_backend(1);
+  const Plan plan = plan_of("resnet8");
+  CompileSpec spec = Trained::spec();
+  spec.choices = in_tiles(Trained(*backend, plan, spec).program().choices(), 3);
+  EXPECT_THROW(backend->compile(plan, spec), std::exception);
+  spec.choices = "tile 1 direct direct direct";
+  EXPECT_THROW(backend->compile(plan, spec), std::exception);
+}
+
+TEST(CpuProgram, RefusesPrecisionsItDoesNotHave) {
+  const auto backend = make_cpu_backend(1);
+  const Plan plan = plan_of("resnet8");
+  CompileSpec spec = Trained::spec();
+  for (const Precision precision : {Precision::tf32, Precision::fp16}) {
+    spec.precision = precision;
+    EXPECT_THROW(backend->compile(plan, spec), std::exception);
+  }
+}
+
+}  // namespace
+}  // namespace convoy
