@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // THE SEAM. A backend compiles a plan into a program: a static list of stages. The trainer launches, sync submits, comm
-// moves; the backend never communicates. Everything that changes from step to step enters by feed() and set_step() and lies
-// in fixed device memory, so that replay() can capture what is launched.
+// moves; the backend never communicates. Everything that changes from step to step enters by feed() and set_step() and
+// lies in fixed device memory, so that replay() can capture what is launched.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -26,29 +26,30 @@ struct SetLayout {
   Range values;      ///< begin 0, table.parameters.count
   Range optimiser;   ///< slots * values.count: momentum, ...
   Range statistics;  ///< running mean and variance, as ParameterTable::norms
-  Range state;       ///< 16 floats: [0] loss scale, [1] good steps since it changed, [2] applied steps, [3] skipped steps
+  Range state;  ///< 16 floats: [0] loss scale, [1] good steps since it changed, [2] applied steps, [3] skipped steps
   int slots = 0;
   Index count() const { return state.end(); }
 };
 
 /// How one sample becomes network input; all of it may change with every launch.
 struct SampleSpec {
-  Index sample = 0;              ///< index into the resident set, or row of Batch::images
-  std::int16_t y = 0, x = 0;     ///< top left corner of the crop window in source pixels; outside the source: padding
-  std::uint8_t flip = 0;         ///< 1: mirrored left to right after the crop
-  std::int16_t erase_y = 0, erase_x = 0, erase_h = 0, erase_w = 0;  ///< output pixels set to 0 after normalisation; h = 0: none
-  Index partner = -1;            ///< mix-up partner: position in this batch, -1: none
-  std::int32_t a = 0, b = 0;     ///< labels, weighted lambda and 1 - lambda
+  Index sample = 0;           ///< index into the resident set, or row of Batch::images
+  std::int16_t y = 0, x = 0;  ///< top left corner of the crop window in source pixels; outside the source: padding
+  std::uint8_t flip = 0;      ///< 1: mirrored left to right after the crop
+  std::int16_t erase_y = 0, erase_x = 0, erase_h = 0,
+               erase_w = 0;   ///< output pixels set to 0 after normalisation; h = 0: none
+  Index partner = -1;         ///< mix-up partner: position in this batch, -1: none
+  std::int32_t a = 0, b = 0;  ///< labels, weighted lambda and 1 - lambda
   float lambda = 1;
 };
 
 struct Batch {
-  std::span<const SampleSpec> samples;     ///< Program's samples; past valid_count repeated and masked
-  const std::uint8_t* images = nullptr;    ///< rows n h w c; null: the set given to keep_resident
-  Index valid_count = 0;                   ///< evaluation masks the rest; training programs are fed full
-  int replica = 0;                         ///< its slot among the W flags
-  float scale = 0;                         ///< of each sample's loss: 1 / samples of the whole step (gradients) or of this batch (weights)
-  float norm_scale = 0;                    ///< 1 / samples that share batch-norm statistics (own batch, or the step's with sync_bn)
+  std::span<const SampleSpec> samples;   ///< Program's samples; past valid_count repeated and masked
+  const std::uint8_t* images = nullptr;  ///< rows n h w c; null: the set given to keep_resident
+  Index valid_count = 0;                 ///< evaluation masks the rest; training programs are fed full
+  int replica = 0;                       ///< its slot among the W flags
+  float scale = 0;  ///< of each sample's loss: 1 / samples of the whole step (gradients) or of this batch (weights)
+  float norm_scale = 0;  ///< 1 / samples that share batch-norm statistics (own batch, or the step's with sync_bn)
 };
 
 /// From stored uint8 n h w c to network input. x = (pixel - mean[c]) / std[c], or (pixel - mean_image) / std[c], or
@@ -76,10 +77,10 @@ struct OptimiserSpec {
 
 /// Sums since the last take_counters().
 struct Counters {
-  double loss = 0;         ///< summed over samples, unscaled
+  double loss = 0;  ///< summed over samples, unscaled
   Index top1 = 0, topk = 0, samples = 0;
-  Index skipped = 0;       ///< updates masked because a replica wasn't finite
-  int bad_replica = -1;    ///< the lowest replica whose flag was set; -1: none
+  Index skipped = 0;     ///< updates masked because a replica wasn't finite
+  int bad_replica = -1;  ///< the lowest replica whose flag was set; -1: none
 };
 
 /// overlapped: a bucket, later launches don't need its sum. blocking: synchronised batch norm, the next launch does.
@@ -115,8 +116,8 @@ class Program {
   virtual void bind(float* arena, float* gradients) = 0;
   /// Static, the same on all ranks and for all sizes. One empty row in evaluate and score.
   virtual std::span<const Final> stages() const = 0;
-  /// Numbers, labels and images go to fixed device memory, in queue order. The span may be reused after the call; `images`
-  /// must stay until counters or an event show the launch done.
+  /// Numbers, labels and images go to fixed device memory, in queue order. The span may be reused after the call;
+  /// `images` must stay until counters or an event show the launch done.
   virtual void feed(const Batch& batch) = 0;
   /// Queued in order; on a CPU it may be done on return. Stage 0 contains input, forward and loss.
   virtual void launch(std::size_t stage, const ParameterSet& set) = 0;
@@ -135,8 +136,8 @@ class Updater {
   virtual ~Updater() = default;
   virtual Index arena_floats() const = 0;
   virtual void bind(float* arena) = 0;
-  /// Nothing happens where any flag of `gradients` is set (counted as skipped). Else: update, fold the tail's statistics
-  /// into the running ones, rewrite compute copies.
+  /// Nothing happens where any flag of `gradients` is set (counted as skipped). Else: update, fold the tail's
+  /// statistics into the running ones, rewrite compute copies.
   virtual void launch(const ParameterSet& set, const float* gradients) = 0;
 };
 
@@ -151,8 +152,8 @@ class Backend : public Device {
   virtual void blend(const ParameterSet& to, const ParameterSet& from) = 0;
   /// Compute copies (blocked, low precision) of a set after load, average or EMA.
   virtual void refresh(const ParameterSet& set) = 0;
-  /// Captures what body launches, once per key, and replays it later without calling body. A CPU calls body. Addresses and
-  /// shapes are in the key, numbers never.
+  /// Captures what body launches, once per key, and replays it later without calling body. A CPU calls body. Addresses
+  /// and shapes are in the key, numbers never.
   virtual void replay(std::uint64_t key, const std::function<void()>& body) = 0;
   /// Keeps `count` images (n h w c) for Batches without rows. A CPU refers to the memory, which must outlive it.
   virtual void keep_resident(const std::uint8_t* images, Index count, Index bytes_per_image) = 0;

@@ -11,8 +11,8 @@ struct Event {
   std::uint64_t id = 0;
 };
 
-/// All that comm may know of a backend: memory, flat kernels and events. Everything is queued in order and returns at once
-/// (a CPU may be done on return).
+/// All that comm may know of a backend: memory, flat kernels and events. Everything is queued in order and returns at
+/// once (a CPU may be done on return).
 class Device {
  public:
   Device() = default;

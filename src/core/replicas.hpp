@@ -9,7 +9,8 @@ struct ReplicaRun {
   int first = 0, count = 0;
 };
 
-/// Deals `replicas` replicas to `ranks` ranks. Ranks beyond the number of replicas own none but take part in every reduction.
+/// Deals `replicas` replicas to `ranks` ranks. Ranks beyond the number of replicas own none but take part in every
+/// reduction.
 constexpr ReplicaRun deal_replicas(int replicas, int ranks, int rank) {
   const int share = replicas / ranks, rest = replicas % ranks;
   return {rank * share + std::min(rank, rest), share + (rank < rest ? 1 : 0)};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A prepared data set: partition files of one split form one global sample space 0 .. samples-1 (partition after partition).
-// Any number of partitions on any number of ranks: a rank loads the range of the space that it needs.
+// A prepared data set: partition files of one split form one global sample space 0 .. samples-1 (partition after
+// partition). Any number of partitions on any number of ranks: a rank loads the range of the space that it needs.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -13,7 +13,7 @@ namespace convoy {
 
 struct PartitionInfo {
   std::string path;
-  Range samples;  ///< in the global sample space
+  Range samples;                                                                       ///< in the global sample space
   std::uint64_t images_offset = 0, labels_offset = 0, ids_offset = 0, crc_offset = 0;  ///< bytes, in the file
 };
 
@@ -22,15 +22,15 @@ struct DatasetInfo {
   std::vector<PartitionInfo> partitions;
   Index samples = 0, height = 0, width = 0, channels = 0, classes = 0;
   std::vector<std::string> class_names;
-  std::vector<double> mean, std;      ///< per channel, pixel units; of the train split
-  std::vector<float> mean_image;      ///< empty where the set has none
+  std::vector<double> mean, std;  ///< per channel, pixel units; of the train split
+  std::vector<float> mean_image;  ///< empty where the set has none
   std::string source, encoding;
-  std::uint64_t digest = 0;           ///< of all partitions' seals: equal on all ranks, part of the configuration hash
+  std::uint64_t digest = 0;  ///< of all partitions' seals: equal on all ranks, part of the configuration hash
   Index image_bytes() const { return height * width * channels; }
 };
 
-/// Reads and checks the headers of all partitions of a split. Throws Error(data) naming file, attribute or dataset: missing,
-/// empty, truncated, damaged, wrong dtype, rank, shape or attribute, partition missing from the series.
+/// Reads and checks the headers of all partitions of a split. Throws Error(data) naming file, attribute or dataset:
+/// missing, empty, truncated, damaged, wrong dtype, rank, shape or attribute, partition missing from the series.
 DatasetInfo read_dataset_info(const std::string& folder, const std::string& split);
 bool has_split(const std::string& folder, const std::string& split);
 
@@ -72,12 +72,12 @@ struct SyntheticSpec {
   std::uint64_t seed = 1;
 };
 constexpr Index most_synthetic_classes = 16 * 15 * 14;
-/// One sample, a pure function of (spec.seed, sample): learnable by a small convolutional network, not by a linear model.
-/// Writes height * width * channels bytes, returns the label.
+/// One sample, a pure function of (spec.seed, sample): learnable by a small convolutional network, not by a linear
+/// model. Writes height * width * channels bytes, returns the label.
 std::int32_t synthetic_sample(const SyntheticSpec& spec, Index sample, std::uint8_t* image);
 
-/// --synthetic: the description of a data set made in memory. train has spec.samples samples, val a fifth of them after those;
-/// mean and standard deviation are those of the first samples.
+/// --synthetic: the description of a data set made in memory. train has spec.samples samples, val a fifth of them after
+/// those; mean and standard deviation are those of the first samples.
 DatasetInfo synthetic_info(const SyntheticSpec& spec, const std::string& split);
 
 }  // namespace convoy

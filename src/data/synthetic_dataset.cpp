@@ -58,7 +58,8 @@ Dataset::Dataset(const SyntheticSpec& spec, DatasetInfo info, Range range) : inf
   images_ = allocate_images(static_cast<std::size_t>(range.count) * bytes);
   const Index first = first_sample(spec, info_.split);
   for (Index i = range.begin; i < range.end(); ++i) {
-    labels_.push_back(synthetic_sample(spec, first + i, images_.get() + static_cast<std::size_t>(i - range.begin) * bytes));
+    labels_.push_back(
+        synthetic_sample(spec, first + i, images_.get() + static_cast<std::size_t>(i - range.begin) * bytes));
     ids_.push_back(i);
   }
 }

@@ -84,7 +84,7 @@ bool Checkpointing::minutes_are_up() const {
          seconds_between(saved_at_, Clock::now()) >= 60 * config_.checkpoint.save_every_minutes;
 }
 
-void Checkpointing::save(const std::string& name, const Position& position) {
+void Checkpointing::save(const std::string& name, const Position& position, Content content) {
   CheckpointMeta meta;
   meta.position = position;
   meta.replicas = job_.replicas;
@@ -100,7 +100,7 @@ void Checkpointing::save(const std::string& name, const Position& position) {
 
   const HostSet averaged{engine_.download(sync_.averaged(), collectives_)};
   std::vector<Shard> shards;
-  if (config_.sync.mode == SyncMode::weights && !sync_.averages_are_current()) {
+  if (content == Content::everything && config_.sync.mode == SyncMode::weights && !sync_.averages_are_current()) {
     const std::vector<Index> since = sync_.samples_since_average();
     for (int i = 0; i < job_.run.count; ++i) {
       const int replica = job_.run.first + i;

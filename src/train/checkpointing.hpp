@@ -29,8 +29,10 @@ class Checkpointing {
 
   /// True where rank 0's clock asks for a save (--save-every-minutes); agreed by the trainer.
   bool minutes_are_up() const;
-  /// Collective. NAME.h5, and `last`'s predecessors dropped.
-  void save(const std::string& name, const Position& position);
+  /// A checkpoint to go on from exactly holds every replica's own state; the model alone is enough to evaluate.
+  enum class Content : std::uint8_t { everything, model };
+  /// Collective. NAME.h5; older ones beyond --keep-checkpoints are dropped.
+  void save(const std::string& name, const Position& position, Content content = Content::everything);
 
   double best_top1 = -1;  ///< goes into checkpoints and comes back with them
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <memory>
 #include <optional>
 
@@ -141,9 +142,10 @@ Exit train(Communicator& communicator, const TrainConfig& wanted) try {
   const Exit code = trainer.run(position);
   if (rank == 0) {
     log::info("{}", metrics->table());
-    metrics->event("end", {{"result", code == Exit::ok ? "finished" : "stopped"}},
-                   {{"best_top1", checkpointing.best_top1}, {"exit", static_cast<double>(code)}});
-    if (evaluator) log::info("best held-out accuracy: {:.2f} % top-1", checkpointing.best_top1);
+    std::map<std::string, double> numbers{{"exit", static_cast<double>(code)}};
+    if (checkpointing.best_top1 >= 0) numbers["best_top1"] = checkpointing.best_top1;
+    metrics->event("end", {{"result", code == Exit::ok ? "finished" : "stopped"}}, numbers);
+    if (checkpointing.best_top1 >= 0) log::info("best held-out accuracy: {:.2f} % top-1", checkpointing.best_top1);
   }
   return code;
 } catch (const Leave& leave) {

@@ -255,7 +255,7 @@ void Trainer::validate() {
   log::info("epoch {} validation: top1 {:.2f} % ({}/{}), top{} {:.2f} %, loss {:.4f}, best {:.2f} %, {:.1f} s",
             record.epoch, record.top1(), record.top1_count, record.images, record.k, record.topk(), record.loss,
             at_.checkpointing.best_top1, record.seconds);
-  if (best && config_.checkpoint.save) at_.checkpointing.save("best", position_);
+  if (best && config_.checkpoint.save) at_.checkpointing.save("best", position_, Checkpointing::Content::model);
   if (config_.target_accuracy > 0 && record.top1() >= config_.target_accuracy) {
     target_reached_ = true;
     log::info("target of {} % reached", config_.target_accuracy);

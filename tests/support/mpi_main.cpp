@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// main of tests that run under mpirun: ranks other than 0 print failures only, a barrier between tests, the result is the
-// maximum over ranks, zero tests run is a failure, all skipped is 77. In tests use EXPECT before a collective, ASSERT only
-// after agreement: a rank that leaves early hangs the others until CTest's timeout.
+// main of tests that run under mpirun: ranks other than 0 print failures only, a barrier between tests, the result is
+// the maximum over ranks, zero tests run is a failure, all skipped is 77. In tests use EXPECT before a collective,
+// ASSERT only after agreement: a rank that leaves early hangs the others until CTest's timeout.
 #include "support/mpi_main.hpp"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,8 @@ class Prefixed : public testing::EmptyTestEventListener {
   explicit Prefixed(int rank) : rank_(rank) {}
   void OnTestPartResult(const testing::TestPartResult& r) override {
     if (!r.failed()) return;
-    std::fprintf(stderr, "[rank %d] %s:%d: %s\n", rank_, r.file_name() ? r.file_name() : "?", r.line_number(), r.message());
+    std::fprintf(stderr, "[rank %d] %s:%d: %s\n", rank_, r.file_name() ? r.file_name() : "?", r.line_number(),
+                 r.message());
   }
 
  private:
