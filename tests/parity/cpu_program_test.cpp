@@ -178,6 +178,16 @@ TEST(CpuProgram, RefusesChoicesOfAnotherBatch) {
   EXPECT_THROW(backend->compile(plan, spec), std::exception);
 }
 
+TEST(CpuProgram, OptionLeavesWinogradOut) {
+  const auto backend = make_cpu_backend(1);
+  const Plan plan = plan_of("resnet8");
+  CompileSpec spec = Trained::spec();
+  spec.options = "no-winograd";
+  EXPECT_EQ(backend->compile(plan, spec)->choices().find("winograd"), std::string::npos);
+  spec.options = "no-such-thing";
+  EXPECT_THROW(backend->compile(plan, spec), std::exception);
+}
+
 TEST(CpuProgram, RefusesPrecisionsItDoesNotHave) {
   const auto backend = make_cpu_backend(1);
   const Plan plan = plan_of("resnet8");

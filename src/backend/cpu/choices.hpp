@@ -3,11 +3,15 @@
 // timed. The text form is kept in checkpoints: `tile 4 direct winograd direct; whole ...`, one phase after another.
 #pragma once
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "backend/cpu/phase.hpp"
 
 namespace convoy {
+
+/// The one word of CompileSpec::options: direct kernels only, half the rounding error and slower.
+inline constexpr std::string_view no_winograd = "no-winograd";
 
 PhaseChoice choose_by_rule(const ProgramParts& parts, const PhasePlan& plan);
 /// What measuring tries, the rule's choice first.

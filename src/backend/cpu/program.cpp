@@ -244,6 +244,8 @@ class CpuProgram final : public Program {
 }  // namespace
 
 std::unique_ptr<Program> make_cpu_program(const CpuContext& context, const Plan& plan, const CompileSpec& spec) {
+  if (!spec.options.empty() && spec.options != no_winograd)
+    fail(Exit::usage, "the CPU backend has no kernel option '{}' (it has {}); leave it out", spec.options, no_winograd);
   return std::make_unique<CpuProgram>(context, plan, spec);
 }
 
