@@ -45,8 +45,9 @@ std::vector<int> convolutions_of(const ProgramParts& parts, const PhasePlan& pla
 }
 
 bool winograd_fits(const ConvolutionShape& s, const ProgramParts& parts) {
-  return s.kernel == 3 && s.stride == 1 && s.groups == 1 && s.storage == Storage::f32 && s.layout == Layout::blocked &&
-         s.in % lanes == 0 && s.out % lanes == 0 && parts.kernels.wide;
+  return parts.spec.options != no_winograd && s.kernel == 3 && s.stride == 1 && s.groups == 1 &&
+         s.storage == Storage::f32 && s.layout == Layout::blocked && s.in % lanes == 0 && s.out % lanes == 0 &&
+         parts.kernels.wide;
 }
 
 }  // namespace
