@@ -29,7 +29,7 @@ struct Records {
   Index first = 0, count = 0;
 };
 
-class Cifar : public Source {
+class Cifar final : public Source {
  public:
   Cifar(const std::string& source, CifarLayout layout) : layout_(std::move(layout)) {
     files_ = read_raw_files(source, layout_.files);

@@ -6,7 +6,7 @@ namespace convoy {
 namespace {
 
 /// Samples made when they are read: nothing is held, so any size fits.
-class Generated : public Source {
+class Generated final : public Source {
  public:
   explicit Generated(const PrepareSpec& spec) : spec_(spec.synthetic), val_samples_(spec.val_samples) {
     info_ = {"convoy-preprocess synthetic", "generated", spec_.height, spec_.width, spec_.channels, {}};

@@ -26,15 +26,15 @@ std::vector<Index> read_extents(const RawFile& file, std::size_t rank) {
          "'{}' is not an IDX file of bytes with {} extents (magic {:#010x}, expected {:#010x}); check --source",
          file.path, rank, magic, expected);
   }
+  const auto content = static_cast<Index>(file.bytes.size() - header);
   std::vector<Index> extents;
-  Index bytes = static_cast<Index>(header), product = 1;
+  Index announced = 1;
   for (std::size_t i = 0; i < rank; ++i) {
     extents.push_back(big_endian(file.bytes.data() + 4 + 4 * i));
-    product *= extents.back();
-    if (product <= 0 || product > static_cast<Index>(file.bytes.size())) product = file.bytes.size() + Index{1};
+    // Past the content it is wrong anyhow; going on might overflow.
+    if (announced <= content) announced *= extents.back();
   }
-  bytes += product;
-  if (bytes != static_cast<Index>(file.bytes.size())) {
+  if (announced != content || content == 0) {
     fail(Exit::data, "'{}' is truncated or damaged ({} bytes, its header announces another size); fetch it again",
          file.path, file.bytes.size());
   }
@@ -46,7 +46,7 @@ struct Pair {
   std::vector<Index> extents;  ///< n h w
 };
 
-class Mnist : public Source {
+class Mnist final : public Source {
  public:
   explicit Mnist(const std::string& source)
       : files_(read_raw_files(source, {{train_images, train_labels, val_images, val_labels}, {}, {"MNIST/raw"}, {}})),
