@@ -15,5 +15,6 @@ foreach(header ${headers})
   endif()
 endforeach()
 add_library(convoy_headers_alone OBJECT ${lone_sources})
-target_compile_options(convoy_headers_alone PRIVATE -O0)
-target_link_libraries(convoy_headers_alone PRIVATE convoy_flags convoy_mpi convoy_hdf5 convoy_dnnl)
+# The vector kernels are compiled for one instruction set each; here their ABI is of no matter.
+target_compile_options(convoy_headers_alone PRIVATE -O0 -Wno-psabi)
+target_link_libraries(convoy_headers_alone PRIVATE convoy_flags convoy_mpi convoy_hdf5 convoy_dnnl OpenMP::OpenMP_CXX)

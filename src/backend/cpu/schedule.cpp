@@ -25,13 +25,11 @@ class Scheduler {
   Schedule run() {
     run_forward();
     if (mode_ == Mode::train) run_backward();
-    find_lifetimes();
+    find_lifetimes(result_);
     return std::move(result_);
   }
 
  private:
-  // forward
-
   void run_forward() {
     for (std::size_t i = 0; i < values_.size(); ++i) {
       const Value& value = values_[i];
@@ -52,9 +50,8 @@ class Scheduler {
     settle(logits_);
     begin_phase();
     phase().whole = true;
-    const Buffer logits = evaluated(logits_);
     Action loss{.kind = ActionKind::loss, .value = logits_};
-    loss.in[0] = logits;
+    loss.in[0] = evaluated(logits_);
     if (mode_ == Mode::train && at(logits_).wants_gradient) {
       loss.out = partial_[index(logits_)] = new_tensor(logits_);
     }
@@ -147,8 +144,6 @@ class Scheduler {
       gather_statistics(id);
     }
   }
-
-  // backward
 
   struct Contribution {
     Buffer gradient;
@@ -258,11 +253,12 @@ class Scheduler {
 
   bool all_readers_done(int id) const {
     const Value& value = at(id);
-    const auto wants = [&](int reader) { return at(reader).wants_gradient; };
-    return std::all_of(value.operations.begin(), value.operations.end(),
-                       [&](int reader) { return !wants(reader) || differentiated_[index(reader)]; }) &&
-           std::all_of(value.groups.begin(), value.groups.end(),
-                       [&](int reader) { return !wants(reader) || gradients_[index(reader)]; });
+    const auto missing = [&](int reader, bool done) { return at(reader).wants_gradient && !done; };
+    for (const int reader : value.operations)
+      if (missing(reader, differentiated_[index(reader)])) return false;
+    for (const int reader : value.groups)
+      if (missing(reader, static_cast<bool>(gradients_[index(reader)]))) return false;
+    return true;
   }
 
   /// Gradients that operations of this phase made for `id`: finished here when nothing else is missing, else kept.
@@ -354,32 +350,11 @@ class Scheduler {
     }
   }
 
-  // shared
-
-  void find_lifetimes() {
-    for (std::size_t k = 0; k < result_.phases.size(); ++k) {
-      const auto touch = [&](const Buffer& buffer) {
-        if (buffer.where != Buffer::Where::stored) return;
-        StoredTensor& tensor = result_.tensors[index(buffer.index)];
-        if (tensor.first_phase < 0) tensor.first_phase = static_cast<int>(k);
-        tensor.last_phase = static_cast<int>(k);
-      };
-      for (const Action& action : result_.phases[k].actions) {
-        for (const Buffer& buffer : action.in) touch(buffer);
-        touch(action.out);
-        touch(action.extra);
-      }
-    }
-  }
-
   static std::size_t index(int i) { return static_cast<std::size_t>(i); }
   const Value& at(int id) const { return values_[index(id)]; }
   int current() const { return static_cast<int>(result_.phases.size()) - 1; }
   PhasePlan& phase() { return result_.phases.back(); }
-  void begin_phase() {
-    result_.phases.emplace_back();
-    result_.phases.back().backward = in_backward_;
-  }
+  void begin_phase() { result_.phases.push_back({.backward = in_backward_}); }
   void act(const Action& action) {
     in_backward_ = in_backward_ || action.kind == ActionKind::loss;
     phase().actions.push_back(action);

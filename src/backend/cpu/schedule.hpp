@@ -77,6 +77,9 @@ struct Schedule {
 
 Schedule make_schedule(const Plan& plan, const Lowering& lowering, Mode mode);
 
+/// First and last phase of every stored tensor, from the actions that touch it.
+void find_lifetimes(Schedule& schedule);
+
 /// A stage = phases up to (not including) `end_phase`, then its row of Program::stages().
 struct Stage {
   std::size_t end_phase = 0;

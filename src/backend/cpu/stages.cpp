@@ -5,6 +5,22 @@
 
 namespace convoy {
 
+void find_lifetimes(Schedule& schedule) {
+  for (std::size_t k = 0; k < schedule.phases.size(); ++k) {
+    const auto touch = [&](const Buffer& buffer) {
+      if (buffer.where != Buffer::Where::stored) return;
+      StoredTensor& tensor = schedule.tensors[static_cast<std::size_t>(buffer.index)];
+      if (tensor.first_phase < 0) tensor.first_phase = static_cast<int>(k);
+      tensor.last_phase = static_cast<int>(k);
+    };
+    for (const Action& action : schedule.phases[k].actions) {
+      for (const Buffer& buffer : action.in) touch(buffer);
+      touch(action.out);
+      touch(action.extra);
+    }
+  }
+}
+
 std::vector<Stage> make_stages(const Plan& plan, const Lowering& lowering, const Schedule& schedule, Mode mode) {
   std::vector<Stage> stages;
   const std::size_t phases = schedule.phases.size();
