@@ -18,7 +18,7 @@ export OMP_NUM_THREADS=${SLURM_CPUS_PER_TASK:-1}
 export HDF5_USE_FILE_LOCKING=FALSE # parallel file systems are often mounted without locks; partitions are only read
 convoy=${CONVOY:-build/release/src/cli/convoy}
 config=${CONFIG:-configs/imagenet_resnet152.cfg}
-output=${OUTPUT:-runs/resnet152-$SLURM_JOB_ID}
+output=${OUTPUT:-runs/resnet152}
 data=(--synthetic)
 [ -z "${DATA:-}" ] || data=(--data "$DATA")
 

@@ -5,13 +5,13 @@
 #pragma once
 #include <array>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "core/device.hpp"
+#include "core/function_ref.hpp"
 #include "network/plan.hpp"
 
 namespace convoy {
@@ -103,7 +103,7 @@ struct CompileSpec {
   InputSpec input;
   int topk = 5;
   Tuning tuning = Tuning::rule;
-  std::string options;  ///< backend's own, e.g. `winograd-bf16`
+  std::string options;  ///< backend's own, e.g. `no-winograd`
   std::string choices;  ///< from another rank or a checkpoint: taken instead of choosing
 };
 
@@ -154,7 +154,7 @@ class Backend : public Device {
   virtual void refresh(const ParameterSet& set) = 0;
   /// Captures what body launches, once per key, and replays it later without calling body. A CPU calls body. Addresses
   /// and shapes are in the key, numbers never.
-  virtual void replay(std::uint64_t key, const std::function<void()>& body) = 0;
+  virtual void replay(std::uint64_t key, FunctionRef body) = 0;
   /// Keeps `count` images (n h w c) for Batches without rows. A CPU refers to the memory, which must outlive it.
   virtual void keep_resident(const std::uint8_t* images, Index count, Index bytes_per_image) = 0;
   /// comm waits for this event, with its deadline, before take_counters().

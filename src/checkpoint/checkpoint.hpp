@@ -68,6 +68,10 @@ Checkpoint load_checkpoint(const std::string& path, const Plan& plan, const SetL
 /// Reads only the meta part. Throws Error(data).
 CheckpointMeta load_checkpoint_meta(const std::string& path);
 
+/// A checkpoint file as users name it: the file, or the newest of a run directory or of its checkpoints folder.
+/// Throws Error(data) where a folder holds none.
+std::string resolve_checkpoint(const std::string& path);
+
 /// Complete checkpoints of a folder, newest first (by steps done): `last`, `epoch-0003`, `step-00001200`, ...; not
 /// `best`.
 std::vector<std::string> list_checkpoints(const std::string& folder);

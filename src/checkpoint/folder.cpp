@@ -173,4 +173,14 @@ void drop_old_checkpoints(const std::string& folder, int keep) {
   }
 }
 
+std::string resolve_checkpoint(const std::string& path) {
+  namespace fs = std::filesystem;
+  if (!fs::is_directory(path)) return path;
+  for (const std::string& folder : {path + "/checkpoints", path}) {
+    if (!fs::is_directory(folder)) continue;
+    if (const auto found = list_checkpoints(folder); !found.empty()) return found.front();
+  }
+  fail(Exit::data, "'{}' holds no checkpoint; give a checkpoint file or the --output-dir of a training run", path);
+}
+
 }  // namespace convoy

@@ -83,6 +83,7 @@ class ComputeBench {
                   .scale = 1.F / static_cast<float>(step_samples_),
                   .norm_scale = 1.F / static_cast<float>(batch_)});
     const auto stages = program.stages();
+    if (sync_) sync_->begin_replica(rank_, batch_);
     for (std::size_t s = 0; s < stages.size(); ++s) {
       backend.replay(s + 1, [&] { program.launch(s, set()); });
       if (!sync_) continue;

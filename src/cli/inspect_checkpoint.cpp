@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <filesystem>
 #include <sstream>
 
 #include "checkpoint/checkpoint.hpp"
@@ -17,16 +16,6 @@ std::string indented(const std::string& lines) {
   std::string text;
   for (std::string line; std::getline(stream, line);) text += "  " + line + '\n';
   return text;
-}
-
-std::string newest_file(const std::string& path) {
-  namespace fs = std::filesystem;
-  if (!fs::is_directory(path)) return path;
-  for (const std::string& folder : {path + "/checkpoints", path}) {
-    if (!fs::is_directory(folder)) continue;
-    if (const auto found = list_checkpoints(folder); !found.empty()) return found.front();
-  }
-  fail(Exit::data, "'{}' holds no checkpoint; give a checkpoint file or the --output-dir of a training run", path);
 }
 
 std::string describe(const CheckpointMeta& meta) {
@@ -70,7 +59,7 @@ std::string describe_group(const Hdf5File& file, const std::string& group) {
 }  // namespace
 
 std::string inspect_checkpoint(const std::string& path) {
-  const std::string file_path = newest_file(path);
+  const std::string file_path = resolve_checkpoint(path);
   std::string text = fmt::format("file          {}\n", file_path) + describe(load_checkpoint_meta(file_path));
   const Hdf5File file(file_path, Hdf5File::Access::read);
   text += "tensors\n" + describe_group(file, "/parameters") + describe_group(file, "/statistics");

@@ -87,6 +87,11 @@ struct CollectivesSpec {
 std::unique_ptr<Collectives> make_mpi_collectives(Communicator& communicator, Device& device,
                                                   const CollectivesSpec& spec);
 
+/// Collective. By --backend: `mpi`, or `auto`, which is MPI while the device brings no collectives of its own. Throws
+/// Error(device) for `nccl`, which comes with the CUDA module.
+std::unique_ptr<Collectives> make_collectives(const std::string& backend, Communicator& communicator, Device& device,
+                                              const CollectivesSpec& spec);
+
 /// Name and version of the MPI library.
 std::string mpi_version();
 

@@ -271,4 +271,12 @@ std::unique_ptr<Collectives> make_mpi_collectives(Communicator& communicator, De
   return std::make_unique<MpiCollectives>(communicator.state_->comm, communicator.state_->policy, device, spec);
 }
 
+std::unique_ptr<Collectives> make_collectives(const std::string& backend, Communicator& communicator, Device& device,
+                                              const CollectivesSpec& spec) {
+  if (backend == "nccl") {
+    fail(Exit::device, "--backend nccl is not possible (this build has no CUDA module); use --backend mpi");
+  }
+  return make_mpi_collectives(communicator, device, spec);
+}
+
 }  // namespace convoy

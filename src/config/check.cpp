@@ -78,10 +78,12 @@ void check(const TrainConfig& config) {
   if (config.start_epoch >= config.epochs) {
     fail(Exit::usage, "--start-epoch {} is not before the end (--epochs {})", config.start_epoch, config.epochs);
   }
-  if (!config.checkpoint.resume.empty() && !config.checkpoint.weights.empty()) {
+  const CheckpointConfig& checkpoint = config.checkpoint;
+  if (!checkpoint.resume.empty() && checkpoint.resume != "auto" && !checkpoint.weights.empty()) {
     fail(Exit::usage,
-         "--resume {} and --weights {} are both given; resume goes on with a run, weights starts a new one",
-         config.checkpoint.resume, config.checkpoint.weights);
+         "--resume {} and --weights {} are both given; resume goes on with a run, weights starts a new one (beside "
+         "--resume auto they count where there is nothing to resume)",
+         checkpoint.resume, checkpoint.weights);
   }
   if (config.target_accuracy > 0 && config.skip_eval) {
     fail(Exit::usage, "--target-accuracy {} can't be reached with --skip-eval; drop one", config.target_accuracy);

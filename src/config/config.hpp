@@ -87,7 +87,7 @@ struct DeviceConfig {
   int threads = 0;
   Precision precision = Precision::fp32;
   Tuning tuning = Tuning::rule;  ///< --tuning rule|measured
-  std::string options;           ///< --kernels, e.g. winograd-bf16
+  std::string options;           ///< --kernels, e.g. no-winograd
 };
 
 struct TrainConfig {

@@ -71,8 +71,7 @@ OptionGroup checkpoint_options(CheckpointConfig& checkpoint) {
   add(text_option("resume", "PATH|auto", checkpoint.resume,
                   "go on from a checkpoint file or folder; auto: from this run's newest one, if there is one"));
   add(text_option("weights", "PATH", checkpoint.weights, "start from a checkpoint's weights and statistics only"))
-      .also({"initial-checkpoint", "pretrained-from-file", "load-model-weights-dir"})
-      .decides_bits();
+      .also({"initial-checkpoint", "pretrained-from-file", "load-model-weights-dir"});
   return group;
 }
 

@@ -7,6 +7,8 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
+#include <filesystem>
 
 #include "core/errors.hpp"
 
@@ -34,8 +36,17 @@ Speaker& speaker() {
 }
 
 void clear_progress(Speaker& s) {
-  if (s.progress_shown) std::fputs("\r\033[K", stderr);
+  if (s.progress_shown) std::fputs("\r\033[K", stdout);
   s.progress_shown = false;
+}
+
+/// Open MPI gives its ranks a terminal for stdout even where its own output goes to a file: there its stdout counts.
+bool writes_to_terminal() {
+  if (isatty(STDOUT_FILENO) == 0) return false;
+  if (std::getenv("OMPI_COMM_WORLD_SIZE") == nullptr) return true;
+  std::error_code failed;
+  const auto target = std::filesystem::read_symlink(fmt::format("/proc/{}/fd/1", getppid()), failed).string();
+  return !failed && (target.starts_with("/dev/pts/") || target.starts_with("/dev/tty"));
 }
 
 void to_stderr(Speaker& s, const std::string& line) {
@@ -84,15 +95,15 @@ void report_error(std::string_view text) {
 }
 
 bool shows_progress() {
-  static const bool terminal = isatty(STDERR_FILENO) != 0;
+  static const bool terminal = writes_to_terminal();
   return terminal && speaker().rank == 0;
 }
 
 void progress(std::string_view text) {
   auto& s = speaker();
   if (!shows_progress()) return;
-  std::fprintf(stderr, "\r\033[K%.*s", static_cast<int>(text.size()), text.data());
-  std::fflush(stderr);
+  std::printf("\r\033[K%.*s", static_cast<int>(text.size()), text.data());
+  std::fflush(stdout);
   s.progress_shown = true;
 }
 

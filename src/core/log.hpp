@@ -19,9 +19,9 @@ void also_to_file(const std::string& path);
 void write(Level level, std::string_view text);
 /// One line on stderr, flushed: `[rank 3/16 gpu-07] error: TEXT`.
 void report_error(std::string_view text);
-/// True where progress() shows something: rank 0, stderr a terminal.
+/// True where progress() shows something: rank 0, stdout, or mpirun's, a terminal.
 bool shows_progress();
-/// Overwrites the last line on a terminal; nothing where stderr is not one.
+/// Overwrites the last line on a terminal; nothing where stdout is not one.
 void progress(std::string_view text);
 
 /// Speaks on rank 0 only.

@@ -87,7 +87,8 @@ double onecycle(const ScheduleSpec& spec, double step, double total) {
   const double first = spec.rate / spec.onecycle_div, last = first / spec.onecycle_final_div;
   const double top = spec.onecycle_start * total - 1, end = total - 1;
   const auto anneal = spec.onecycle_linear ? linear : cosine;
-  if (step <= top) return anneal(first, spec.rate, step / top);
+  if (step < top) return anneal(first, spec.rate, step / top);
+  if (end <= top) return spec.rate;
   return anneal(spec.rate, last, std::min((step - top) / (end - top), 1.0));
 }
 

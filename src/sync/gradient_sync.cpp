@@ -35,6 +35,8 @@ class GradientSync final : public Sync {
 
   bool capturable(int replica) const override { return parts_.collectives.capturable() || !is_last_turn(replica); }
 
+  void begin_replica(int, Index) override {}
+
   void made_final(std::size_t stage, const Final& final, int replica) override {
     if (final.range.count == 0) return;
     if (final.when == When::blocking) return exchange(stage, final.range, replica);

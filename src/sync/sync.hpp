@@ -28,9 +28,11 @@ class Sync {
   /// gradients: the one set; weights: the replica's own.
   virtual ParameterSet& set(int replica) = 0;
   virtual float scale(Index replica_samples, Index step_samples) const = 0;
-  /// True where nothing between the stages of this replica waits for the host, and a replay that skips these calls is
-  /// right: weights counts samples in replica_done, so it says true only for a job of one replica on one rank.
+  /// True where nothing between the stages of this replica waits for the host, and a replay that skips made_final and
+  /// replica_done is right.
   virtual bool capturable(int replica) const = 0;
+  /// Outside of any replay, before a replica's stages: what the host counts of them.
+  virtual void begin_replica(int replica, Index samples) = 0;
   /// Collective. Once for every stage of every replica (replica -1: this rank has none at this turn; its block holds
   /// zeros).
   virtual void made_final(std::size_t stage, const Final& final, int replica) = 0;

@@ -30,16 +30,18 @@ class WeightSync final : public Sync {
     return replica_samples > 0 ? static_cast<float>(1.0 / static_cast<double>(replica_samples)) : 0.0F;
   }
 
-  /// A replayed step would not count samples, so only a job that never averages is captured as a whole.
-  bool capturable(int) const override { return parts_.spec.replicas == 1 && parts_.spec.ranks == 1; }
+  bool capturable(int) const override { return true; }
+
+  void begin_replica(int replica, Index samples) override {
+    replicas_are_equal_ = values_are_current_ = optimiser_is_current_ = false;
+    if (replica >= 0) samples_.at(static_cast<std::size_t>(replica - run_.first)) += samples;
+  }
 
   void made_final(std::size_t, const Final&, int) override {}
 
   void replica_done(int replica, Index samples) override {
-    replicas_are_equal_ = values_are_current_ = optimiser_is_current_ = false;
     if (replica < 0 || samples == 0) return;
     parts_.updater.launch(set(replica), parts_.gradients);
-    samples_.at(static_cast<std::size_t>(replica - run_.first)) += samples;
   }
 
   void step_done(Index step) override {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/checkpointing.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include "config/hash.hpp"
@@ -12,10 +13,23 @@ namespace convoy {
 
 std::string checkpoint_to_resume(Communicator& communicator, const CheckpointConfig& config) {
   if (config.resume.empty()) return {};
-  if (config.resume != "auto") return config.resume;
+  if (config.resume != "auto") return resolve_checkpoint(config.resume);
   std::string path = find_checkpoint(communicator, config.folder);
   if (path.empty()) log::info("no checkpoint in '{}': starting afresh", config.folder);
   return path;
+}
+
+Position same_fraction(const Position& position, Index steps_then, Index steps_now) {
+  Position moved = position;
+  const double fraction =
+      steps_then > 0 ? static_cast<double>(position.step_in_epoch) / static_cast<double>(steps_then) : 0;
+  moved.step_in_epoch = std::llround(fraction * static_cast<double>(steps_now));
+  if (moved.step_in_epoch >= steps_now) {
+    ++moved.epoch;
+    moved.step_in_epoch = 0;
+  }
+  moved.step = moved.epoch * steps_now + moved.step_in_epoch;
+  return moved;
 }
 
 Checkpointing::Checkpointing(Communicator& communicator, Collectives& collectives, Engine& engine, Sync& sync,
@@ -38,10 +52,13 @@ void Checkpointing::set_all(const std::vector<float>& block) {
 void Checkpointing::start() {
   std::vector<float> block = engine_.initial_set(config_.seed);
   if (!config_.checkpoint.weights.empty()) {
-    block = load_checkpoint(config_.checkpoint.weights, engine_.plan(), engine_.layout(),
-                            {.weights_only = true, .shards = false})
-                .set.block;
-    log::info("weights from '{}'", config_.checkpoint.weights);
+    const SetLayout& layout = engine_.layout();
+    const Checkpoint loaded = load_checkpoint(resolve_checkpoint(config_.checkpoint.weights), engine_.plan(), layout,
+                                              {.weights_only = true, .shards = false});
+    for (const Range& range : {layout.values, layout.statistics}) {
+      std::copy_n(loaded.set.block.begin() + range.begin, range.count, block.begin() + range.begin);
+    }
+    log::info("weights from '{}'", loaded.path);
   }
   set_all(block);
 }
@@ -50,33 +67,47 @@ Position Checkpointing::resume(const std::string& path) {
   const Checkpoint loaded = load_checkpoint(path, engine_.plan(), engine_.layout(),
                                             {.first_replica = job_.run.first, .replica_count = job_.run.count});
   const CheckpointMeta& meta = loaded.meta;
-  if (const auto best = meta.numbers.find("best_top1"); best != meta.numbers.end()) best_top1 = best->second;
+  const auto number = [&](const char* name, double otherwise) {
+    const auto found = meta.numbers.find(name);
+    return found == meta.numbers.end() ? otherwise : found->second;
+  };
+  best_top1 = number("best_top1", -1);
+  validated_step = static_cast<Index>(number("validated_step", -1));
   set_all(loaded.set.block);
   Position position = meta.position;
-  if (meta.replicas == job_.replicas) {
-    if (meta.configuration_hash != configuration_hash(config_)) {
-      log::info("the configuration differs from that of '{}': training goes on, but not bit for bit", path);
+  const auto steps_then = static_cast<Index>(number("steps_per_epoch", 0));
+  const bool local_then = meta.local_steps > 0, local_now = config_.sync.mode == SyncMode::weights;
+  if (meta.replicas == job_.replicas && steps_then == job_.steps_per_epoch && local_then == local_now) {
+    if (const std::string difference = what_differs(meta); !difference.empty()) {
+      log::info("{} from that of '{}': training goes on, but not bit for bit", difference, path);
     }
-    std::vector<Index> since(static_cast<std::size_t>(job_.run.count), 0);
-    for (const Shard& shard : loaded.shards) {
-      engine_.upload(sync_.set(shard.replica), shard.set.block, collectives_);
-      since.at(static_cast<std::size_t>(shard.replica - job_.run.first)) = shard.samples_since_average;
-    }
-    sync_.restore(since);
+    if (local_now) restore(loaded.shards);
   } else {
-    const auto done = meta.numbers.find("steps_per_epoch");
-    const double fraction = done == meta.numbers.end() || done->second <= 0
-                                ? 0
-                                : static_cast<double>(position.step_in_epoch) / done->second;
-    position.step_in_epoch = std::llround(fraction * static_cast<double>(job_.steps_per_epoch));
-    position.step = position.epoch * job_.steps_per_epoch + position.step_in_epoch;
+    position = same_fraction(position, steps_then, job_.steps_per_epoch);
     log::info(
-        "'{}' was written by {} replicas, this job has {}: it goes on from the averaged model at step {} of epoch {} "
-        "({:.1f} % of the epoch); --replicas {} would go on exactly",
-        path, meta.replicas, job_.replicas, position.step_in_epoch, position.epoch, 100 * fraction, meta.replicas);
+        "'{}' was written by {} replicas with {} steps an epoch and --sync {}; this job has {} replicas, {} steps and "
+        "--sync {}: it goes on from the averaged model at step {} of epoch {}",
+        path, meta.replicas, steps_then, local_then ? "weights" : "gradients", job_.replicas, job_.steps_per_epoch,
+        local_now ? "weights" : "gradients", position.step_in_epoch, position.epoch + 1);
   }
-  log::info("resumed from '{}': epoch {}, step {}", path, position.epoch, position.step);
+  log::info("resumed from '{}': epoch {}, step {}", path, position.epoch + 1, position.step);
   return position;
+}
+
+std::string Checkpointing::what_differs(const CheckpointMeta& meta) const {
+  if (meta.configuration_hash != configuration_hash(config_)) return "the configuration differs";
+  const auto device = meta.texts.find("device");
+  if (device != meta.texts.end() && device->second != engine_.backend().describe()) return "the device differs";
+  return {};
+}
+
+void Checkpointing::restore(const std::vector<Shard>& shards) {
+  std::vector<Index> since(static_cast<std::size_t>(job_.run.count), 0);
+  for (const Shard& shard : shards) {
+    engine_.upload(sync_.set(shard.replica), shard.set.block, collectives_);
+    since.at(static_cast<std::size_t>(shard.replica - job_.run.first)) = shard.samples_since_average;
+  }
+  sync_.restore(since);
 }
 
 bool Checkpointing::minutes_are_up() const {
@@ -95,8 +126,12 @@ void Checkpointing::save(const std::string& name, const Position& position, Cont
   meta.texts = {{"model", engine_.plan().graph.model},
                 {"choices", engine_.choices()},
                 {"configuration", to_ini(config_)},
+                {"device", engine_.backend().describe()},
                 {"build", build_id()}};
-  meta.numbers = {{"best_top1", best_top1}, {"steps_per_epoch", static_cast<double>(job_.steps_per_epoch)}};
+  meta.numbers = {{"best_top1", best_top1},
+                  {"validated_step", static_cast<double>(validated_step)},
+                  {"steps_per_epoch", static_cast<double>(job_.steps_per_epoch)},
+                  {"batch", static_cast<double>(job_.order.batch)}};
 
   const HostSet averaged{engine_.download(sync_.averaged(), collectives_)};
   std::vector<Shard> shards;

@@ -16,13 +16,17 @@ namespace convoy {
 /// Collective. The checkpoint to go on from, as --resume says; empty: start afresh.
 std::string checkpoint_to_resume(Communicator& communicator, const CheckpointConfig& config);
 
+/// The same fraction of the epoch in steps of another length; the end of an epoch is the start of the next.
+Position same_fraction(const Position& position, Index steps_then, Index steps_now);
+
 class Checkpointing {
  public:
   Checkpointing(Communicator& communicator, Collectives& collectives, Engine& engine, Sync& sync,
                 const TrainConfig& config, const Job& job);
 
-  /// Collective. Puts a checkpoint's state into the sets and returns where to go on. The same number of replicas goes
-  /// on exactly; another one starts from the averaged model at the same fraction of the epoch, and says so.
+  /// Collective. Puts a checkpoint's state into the sets and returns where to go on. The same replicas, batch
+  /// and way of averaging go on exactly; others start from the averaged model at the same fraction of the epoch, and it
+  /// says so.
   Position resume(const std::string& path);
   /// Collective. Fresh sets, or --weights.
   void start();
@@ -34,10 +38,15 @@ class Checkpointing {
   /// Collective. NAME.h5; older ones beyond --keep-checkpoints are dropped.
   void save(const std::string& name, const Position& position, Content content = Content::everything);
 
-  double best_top1 = -1;  ///< goes into checkpoints and comes back with them
+  // These go into checkpoints and come back with them.
+  double best_top1 = -1;
+  Index validated_step = -1;  ///< steps done at the last validation
 
  private:
   void set_all(const std::vector<float>& block);
+  void restore(const std::vector<Shard>& shards);
+  /// What keeps a run from going on bit for bit; empty: nothing.
+  std::string what_differs(const CheckpointMeta& meta) const;
 
   Communicator& communicator_;
   Collectives& collectives_;

@@ -19,14 +19,10 @@ namespace {
 
 /// A file, or the best (else the newest) checkpoint of a run directory.
 std::string checkpoint_file(const std::string& path) {
-  namespace fs = std::filesystem;
-  if (!fs::is_directory(path)) return path;
-  for (const std::string& folder : {path + "/checkpoints", path}) {
-    if (fs::exists(folder + "/best.h5")) return folder + "/best.h5";
-    if (!fs::is_directory(folder)) continue;
-    if (const auto found = list_checkpoints(folder); !found.empty()) return found.front();
+  for (const std::string& best : {path + "/checkpoints/best.h5", path + "/best.h5"}) {
+    if (std::filesystem::exists(best)) return best;
   }
-  fail(Exit::data, "'{}' holds no checkpoint; give a checkpoint file or the --output-dir of a training run", path);
+  return resolve_checkpoint(path);
 }
 
 /// What training decided and evaluation must repeat; where the data lie is this command's.

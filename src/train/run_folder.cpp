@@ -62,6 +62,24 @@ void make_run_folder(Communicator& communicator, TrainConfig& config) {
   if (!problem.empty()) fail(Exit::usage, "{}", problem);
 }
 
+void put_old_checkpoints_aside(const std::string& folder) {
+  namespace fs = std::filesystem;
+  std::error_code reason;
+  const bool empty = fs::is_empty(folder, reason);
+  if (reason || empty) return;
+  const std::string aside = folder + ".old";
+  fs::remove_all(aside, reason);
+  if (!reason) fs::rename(folder, aside, reason);
+  if (reason) {
+    fail(Exit::usage,
+         "cannot move the checkpoints of an earlier run from '{}' to '{}' ({}); choose another --output-dir, or go on "
+         "from them with --resume auto",
+         folder, aside, reason.message());
+  }
+  make_folder(folder, "--checkpoint-dir");
+  log::info("checkpoints of an earlier run moved to '{}'", aside);
+}
+
 void describe_run(const Communicator& communicator, const TrainConfig& config, const std::string& device) {
   if (communicator.rank() != 0) return;
   const std::filesystem::path folder(config.output.folder);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 
 namespace convoy {
 namespace {
@@ -26,6 +27,13 @@ std::string place(const Communicator& communicator, int& cores) {
 
 int threads_per_rank(Communicator& communicator) {
   int cores = 1;
+  if (const char* wish = std::getenv("OMP_NUM_THREADS"); wish != nullptr && std::atoi(wish) > 0) {
+    // Every rank takes part in what follows, with its own number.
+    std::array<double, 1> threads{static_cast<double>(std::atoi(wish))};
+    static_cast<void>(communicator.all_gather({}, "cores of the ranks"));
+    communicator.minimum(threads, "threads a rank");
+    return static_cast<int>(threads[0]);
+  }
   const std::string mine = place(communicator, cores);
   const auto all = communicator.all_gather(mine, "cores of the ranks");
   const auto sharing = std::count(all.begin(), all.end(), mine);

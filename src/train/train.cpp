@@ -26,15 +26,32 @@ struct Samples {
   std::unique_ptr<Dataset> train, val;
 };
 
+/// The kernels that the checkpoint's run chose, where this one does the same work: only then do bits repeat.
+std::string choices_for(const TrainConfig& config, const CheckpointMeta& meta) {
+  const auto found = meta.texts.find("choices");
+  if (found == meta.texts.end() || meta.configuration_hash != configuration_hash(config)) return {};
+  return found->second;
+}
+
 /// --start-epoch: earlier epochs count as done.
 Position start_position(const TrainConfig& config, const Job& job) {
   const auto step = static_cast<Index>(std::llround(config.start_epoch * static_cast<double>(job.steps_per_epoch)));
   return {.epoch = step / job.steps_per_epoch, .step_in_epoch = step % job.steps_per_epoch, .step = step};
 }
 
-std::string agreed_facts(const TrainConfig& config, const Job& job, const DatasetInfo& info) {
-  return fmt::format("version {}, configuration {}, data {:016x}, {} samples, {} steps an epoch", build_id(),
-                     configuration_hash(config), info.digest, info.samples, job.steps_per_epoch);
+std::string agreed_facts(const TrainConfig& config, const Job& job, const Splits& splits) {
+  return fmt::format("version {}, configuration {}, train {:016x} of {} samples, val {:016x} of {}, {} steps an epoch",
+                     build_id(), configuration_hash(config), splits.train.digest, splits.train.samples,
+                     splits.val.digest, splits.val.samples, job.steps_per_epoch);
+}
+
+/// Collective. Other instruction sets give other bits: unlike nodes are allowed, and said.
+void compare_devices(Communicator& communicator, const std::string& mine) {
+  const auto all = communicator.all_gather(mine, "devices of the ranks");
+  const auto other = std::find_if(all.begin(), all.end(), [&](const std::string& device) { return device != all[0]; });
+  if (other == all.end()) return;
+  log::info("ranks compute on unlike devices ('{}', '{}'): runs on other nodes will not repeat these bits", all[0],
+            *other);
 }
 
 }  // namespace
@@ -51,16 +68,20 @@ Exit train(Communicator& communicator, const TrainConfig& wanted) try {
   Samples samples;
   set_up(communicator, "opening the data set", [&] { splits = open_splits(config); });
   const std::string resume = checkpoint_to_resume(communicator, config.checkpoint);
+  if (resume.empty() && config.checkpoint.save)
+    set_up(communicator, "the checkpoint folder", [&] {
+      if (rank == 0) put_old_checkpoints_aside(config.checkpoint.folder);
+    });
   int replicas = config.sync.replicas;
   std::string choices;
   if (!resume.empty()) {
     CheckpointMeta meta;
     set_up(communicator, "reading the checkpoint", [&] { meta = load_checkpoint_meta(resume); });
     if (replicas == 0 && config.sync.grad_accum_steps == 1) replicas = meta.replicas;
-    if (const auto found = meta.texts.find("choices"); found != meta.texts.end()) choices = found->second;
+    choices = choices_for(config, meta);
   }
   const Job job = plan_job(config, splits.train.samples, ranks, rank, replicas);
-  communicator.require_equal(agreed_facts(config, job, splits.train), "start-up facts");
+  communicator.require_equal(agreed_facts(config, job, splits), "start-up facts");
 
   const Range range = job.run.count > 0 ? sample_range(job.order, job.run.first, job.run.count) : Range{};
   const Range val_range = splits.has_val ? EvaluationBatches::share(splits.val.samples, ranks, rank) : Range{};
@@ -72,13 +93,13 @@ Exit train(Communicator& communicator, const TrainConfig& wanted) try {
   EngineSpec spec = engine_spec(config, job, splits);
   spec.choices = choices;
   const auto engine = make_engine(communicator, build_graph(graph_spec(config.model, config.data, splits.train)), spec);
+  compare_devices(communicator, engine->backend().describe());
   engine->backend().keep_resident(samples.train->images(), range.count, splits.train.image_bytes());
 
-  auto collectives =
-      make_mpi_collectives(communicator, engine->backend(),
-                           {.replicas = job.replicas,
-                            .reproducible = config.sync.reproducible,
-                            .max_count = std::max(engine->plan().table.block(), engine->layout().count())});
+  auto collectives = make_collectives(config.sync.backend, communicator, engine->backend(),
+                                      {.replicas = job.replicas,
+                                       .reproducible = config.sync.reproducible,
+                                       .max_count = std::max(engine->plan().table.block(), engine->layout().count())});
   auto sync = make_sync({.mode = config.sync.mode,
                          .local_steps = config.sync.local_steps,
                          .local_start = config.sync.local_start,
@@ -123,12 +144,24 @@ Exit train(Communicator& communicator, const TrainConfig& wanted) try {
                                                     .ranks = ranks,
                                                     .epochs = static_cast<Index>(std::ceil(config.epochs)),
                                                     .k = spec.topk});
-    describe_run(communicator, config, engine->chosen_device());
+    describe_run(communicator, config, engine->backend().describe());
   });
-  log::info("{}; {}; {} parameters", engine->plan().graph.model, engine->chosen_device(),
+  log::info("{}; {}; {} parameters", engine->plan().graph.model, engine->backend().describe(),
             cost_of(engine->plan().graph, spec.height, spec.width).parameters);
   log::info("{}", describe(job, config));
 
+  if (rank == 0) {
+    metrics->event(resume.empty() ? "start" : "resume",
+                   {{"build", build_id()},
+                    {"model", engine->plan().graph.model},
+                    {"device", engine->backend().describe()},
+                    {"checkpoint", resume}},
+                   {{"seed", static_cast<double>(config.seed)},
+                    {"ranks", ranks},
+                    {"replicas", job.replicas},
+                    {"global_batch", static_cast<double>(job.global_batch)},
+                    {"step", static_cast<double>(position.step)}});
+  }
   const Schedule schedule(schedule_of(config, job.peak_rate), job.steps_per_epoch);
   Trainer trainer({.communicator = communicator,
                    .collectives = *collectives,

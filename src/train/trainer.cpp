@@ -29,26 +29,26 @@ Trainer::Trainer(const Parts& parts, const TrainConfig& config, const Job& job, 
 
 std::string Trainer::where() const { return fmt::format("epoch {}, step {}", position_.epoch + 1, position_.step + 1); }
 
-Exit Trainer::run(Position position) {
+Exit Trainer::run(Position position) try {
   position_ = position;
-  Index last = job_.total_steps;
+  last_ = job_.total_steps;
   if (config_.run_epochs > 0) {
     const double steps = config_.run_epochs * static_cast<double>(job_.steps_per_epoch);
-    last = std::min(last, position.step + static_cast<Index>(std::llround(steps)));
+    last_ = std::min(last_, position.step + static_cast<Index>(std::llround(steps)));
   }
-  if (config_.max_steps > 0) last = std::min(last, position.step + config_.max_steps);
+  if (config_.max_steps > 0) last_ = std::min(last_, position.step + config_.max_steps);
+  // Stopped at the end of an epoch, before its validation.
+  if (validation_due() && at_.checkpointing.validated_step != position_.step) validate();
   Wish agreed = Wish::none;
-  while (position_.step < last && !target_reached_) {
+  while (position_.step < last_ && !target_reached_) {
     if (order_ == nullptr) order_ = &at_.loader.begin_epoch(position_.epoch, position_.step_in_epoch);
     step();
-    const Wish wish = stop_signal() != 0 ? Wish::stop : at_.checkpointing.minutes_are_up() ? Wish::save : Wish::none;
-    agreed = agree(wish);
+    agreed = agree(own_wish());
     const bool epoch_ends = position_.step_in_epoch >= job_.steps_per_epoch;
-    if (position_.step % config_.output.print_every == 0 || epoch_ends || position_.step == last)
-      log_interval(epoch_ends);
+    if (interval_ends()) log_interval(epoch_ends);
     if (epoch_ends) end_epoch();
     if (agreed == Wish::stop) break;
-    if (config_.val_interval > 0 && epochs_due(config_.val_interval, position_.step, job_.steps_per_epoch)) validate();
+    if (validation_due()) validate();
     save_where_due(agreed);
   }
   if (agreed == Wish::stop) {
@@ -57,9 +57,27 @@ Exit Trainer::run(Position position) {
               position_.step);
     return Exit::stopped;
   }
-  if (at_.evaluator != nullptr && validated_at_ != position_.step) validate();
+  if (at_.evaluator != nullptr && at_.checkpointing.validated_step != position_.step) validate();
   if (config_.checkpoint.save) at_.checkpointing.save("last", position_);
   return Exit::ok;
+} catch (const Error& e) {
+  fail(e.code(), "{} (at {})", e.what(), where());
+}
+
+bool Trainer::interval_ends() const {
+  return position_.step % config_.output.print_every == 0 || position_.step_in_epoch >= job_.steps_per_epoch ||
+         position_.step == last_;
+}
+
+bool Trainer::validation_due() const {
+  return position_.step > 0 && epochs_due(config_.val_interval, position_.step, job_.steps_per_epoch);
+}
+
+Trainer::Wish Trainer::own_wish() {
+  if (stop_signal() != 0) return Wish::stop;
+  if (save_asked_ || !at_.checkpointing.minutes_are_up()) return Wish::none;
+  save_asked_ = true;  // one wish until it is fulfilled: it is agreed a step later
+  return Wish::save;
 }
 
 Trainer::Wish Trainer::agree(Wish wish) {
@@ -75,7 +93,7 @@ void Trainer::step() {
   launch_seconds_ = 0;
   const Index step = position_.step, in_epoch = position_.step_in_epoch;
   if (config_.fault_kind == "throw" && config_.fault_rank == job_.rank && config_.fault_step == step) {
-    fail(Exit::internal, "injected fault at {} (--inject-fault)", where());
+    fail(Exit::internal, "injected fault (--inject-fault)");
   }
   if (config_.fault_kind == "stall" && config_.fault_rank == job_.rank && config_.fault_step == step) {
     std::this_thread::sleep_for(std::chrono::hours(24));
@@ -95,7 +113,7 @@ void Trainer::step() {
   position_.images += images;
 
   // Where the host reads device memory the counters cost nothing; elsewhere they would stall the queue.
-  if (at_.engine.backend().host_reads() || position_.step % config_.output.print_every == 0) {
+  if (at_.engine.backend().host_reads() || interval_ends()) {
     at_.collectives.await(at_.engine.backend().counters_ready(), "counters");
     const Counters counters = at_.engine.backend().take_counters();
     check_finite(counters);
@@ -109,9 +127,8 @@ void Trainer::step() {
   const double data = at_.loader.take_wait_seconds(), comm = at_.collectives.take_wait_seconds();
   // What a launch waits for inside (an update that needs a sum) is communication, not computation.
   const double compute = std::max(0.0, launch_seconds_ - comm);
-  if (log::shows_progress()) {
-    log::progress(fmt::format("epoch {} step {}/{} {:.0f} ms", position_.epoch + 1, position_.step_in_epoch,
-                              job_.steps_per_epoch, 1e3 * seconds));
+  if (at_.metrics != nullptr) {
+    at_.metrics->progress(position_.epoch + 1, position_.step_in_epoch, job_.steps_per_epoch, images_per_second_);
   }
   interval_.add_step(seconds, data, compute, comm);
   epoch_.add_step(seconds, data, compute, comm);
@@ -149,6 +166,7 @@ void Trainer::turn(int replica) {
     }
     at_.sync.replica_done(replica, samples);
   };
+  at_.sync.begin_replica(replica, samples);
   if (at_.sync.capturable(replica)) {
     engine.backend().replay(key, body);
   } else {
@@ -161,10 +179,10 @@ void Trainer::check_finite(const Counters& counters) const {
   const int bad = counters.bad_replica;
   if (bad < job_.run.first || bad >= job_.run.first + job_.run.count) return;  // its owner speaks
   fail(Exit::internal,
-       "loss or gradient is not finite in replica {} (epoch {}, step {}); that update was not applied. Lower --lr, "
-       "lengthen "
-       "--warmup-epochs or check the data, and go on with --resume auto",
-       bad, position_.epoch + 1, position_.step);
+       "loss or gradient is not finite in replica {}; that update was not applied. Lower --lr, lengthen "
+       "--warmup-epochs or "
+       "check the data, and go on with --resume auto",
+       bad);
 }
 
 void Trainer::check_weights() {
@@ -190,14 +208,13 @@ void Trainer::check_weights() {
 }
 
 void Trainer::monitor() {
+  if (job_.rank != 0) return;
   Engine& engine = at_.engine;
-  if (job_.run.count == 0) return;
   const auto set = engine.download(at_.sync.set(job_.run.first), at_.collectives);
   std::vector<float> gradients(static_cast<std::size_t>(engine.plan().table.parameters.count));
   at_.collectives.await(engine.backend().download(gradients.data(), engine.gradients(),
                                                   engine.plan().table.parameters.count, engine.backend().record()),
                         "download of the gradients");
-  if (job_.rank != 0) return;
   std::vector<TensorSummary> values, slopes;
   for (const Parameter& row : engine.plan().table.rows) {
     values.push_back(summarise(row.name, set.data() + row.range.begin, row.range.count));
@@ -244,7 +261,7 @@ void Trainer::end_epoch() {
 
 void Trainer::validate() {
   if (at_.evaluator == nullptr) return;
-  validated_at_ = position_.step;
+  at_.checkpointing.validated_step = position_.step;
   ValidationRecord record = at_.evaluator->run(at_.sync.averaged());
   // The epoch that has just ended, or the one that goes on.
   record.epoch = position_.step_in_epoch == 0 ? position_.epoch : position_.epoch + 1;
@@ -268,6 +285,7 @@ void Trainer::save_where_due(Wish agreed) {
   const bool steps = every.save_every_steps > 0 && position_.step % every.save_every_steps == 0;
   const bool epochs = epochs_due(every.save_every, position_.step, job_.steps_per_epoch);
   if (!steps && !epochs && agreed != Wish::save) return;
+  save_asked_ = false;
   const bool border = position_.step_in_epoch == 0;
   at_.checkpointing.save(
       border && epochs ? fmt::format("epoch-{:04d}", position_.epoch) : fmt::format("step-{:08d}", position_.step),

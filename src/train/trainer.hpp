@@ -39,16 +39,25 @@ class Trainer {
  private:
   enum class Wish : int { none = 0, save = 1, stop = 2 };
 
+  Wish own_wish();
+  bool interval_ends() const;
+  bool validation_due() const;
   /// Collective. What all ranks agreed on one step ago.
   Wish agree(Wish wish);
+  /// Collective.
   void step();
+  /// Collective.
   void turn(int replica);
   void check_finite(const Counters& counters) const;
+  /// Collective.
   void check_weights();
   void monitor();
+  /// Collective.
   void log_interval(bool end_of_epoch);
   void end_epoch();
+  /// Collective.
   void validate();
+  /// Collective.
   void save_where_due(Wish agreed);
   std::string where() const;
 
@@ -60,9 +69,9 @@ class Trainer {
   const EpochOrder* order_ = nullptr;
   Interval interval_, epoch_;
   EpochRecord epoch_record_;
-  Index validated_at_ = -1;
   double images_per_second_ = 0, launch_seconds_ = 0;
-  bool target_reached_ = false;
+  Index last_ = 0;  ///< this job ends before that step
+  bool target_reached_ = false, save_asked_ = false;
 };
 
 }  // namespace convoy

@@ -2,3 +2,4 @@
 foreach(case throws not_finite stalls usage output partitions)
   convoy_add_script_test(faults.job_${case} job_test.py ARGS ${case} LABEL faults)
 endforeach()
+convoy_add_script_test(faults.signals signal_test.py LABEL faults)

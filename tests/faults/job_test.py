@@ -42,8 +42,9 @@ def throws(work):
 
 def not_finite(work):
     """NaN on one rank is caught before it spreads, and its rank is named."""
-    for sync in ("gradients", "weights"):
-        expect(f"NaN on rank 1, sync {sync}", 3, f"{work}/nan-{sync}", TINY + ["--sync", sync, "--inject-fault", "nan@1@20"], 1,
+    for name, words in (("gradients", ["--sync", "gradients"]), ("weights", ["--sync", "weights"]),
+                        ("sync-bn", ["--sync", "gradients", "--sync-bn", "--model", "resnet8"])):
+        expect(f"NaN on rank 1, {name}", 3, f"{work}/nan-{name}", TINY + words + ["--inject-fault", "nan@1@20"], 1,
                "[rank 1/3", "not finite in replica 1", "step 21")
 
 

@@ -77,7 +77,7 @@ class Trained {
 };
 
 /// Every phase that can, in tiles of `tile` by direct kernels.
-std::string in_tiles(std::string choices, int tile) {
+std::string in_tiles(const std::string& choices, int tile) {
   std::string result;
   for (std::size_t begin = 0; begin < choices.size();) {
     const std::size_t end = std::min(choices.find(';', begin), choices.size());

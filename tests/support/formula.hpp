@@ -75,7 +75,8 @@ inline reference::Values formula_parameter(const std::string& name, Kind kind, c
   for (const Index size : shape) count *= size;
   switch (kind) {
     case Kind::filter:
-      return formula_values(name, count, std::sqrt(6.0 / static_cast<double>(count / shape.at(0))));
+      return formula_values(name, count,
+                            std::sqrt(6.0 * static_cast<double>(shape.at(0)) / static_cast<double>(count)));
     case Kind::norm_scale:
       return formula_values(name, count, 0.25, 1);
     case Kind::bias:

@@ -65,7 +65,7 @@ class CpuBackend final : public Backend {
     blend_range(to.block, from.block, layout_.statistics);
   }
   void refresh(const ParameterSet&) override {}  // kernels take the canonical master and reorder it each step
-  void replay(std::uint64_t, const std::function<void()>& body) override { body(); }
+  void replay(std::uint64_t, FunctionRef body) override { body(); }
   void keep_resident(const std::uint8_t* images, Index, Index) override { resident_ = images; }
   Event counters_ready() override { return {}; }
   Counters take_counters() override { return std::exchange(counters_, {}); }

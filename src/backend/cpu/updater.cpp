@@ -95,11 +95,16 @@ class CpuUpdater final : public Updater {
   }
 
  private:
+  /// The replica whose flag is lowest above 0: flags hold 1 + the first stage that wasn't finite, and where batch norm
+  /// is synchronised the others follow the one where it began. -1: none.
   int first_flagged(const float* gradients) const {
+    int found = -1;
     for (Index i = 0; i < flags_.count; ++i) {
-      if (!(gradients[flags_.begin + i] == 0)) return static_cast<int>(i);
+      const float flag = gradients[flags_.begin + i];
+      if (flag == 0 || (found >= 0 && !(flag < gradients[flags_.begin + found]))) continue;
+      found = static_cast<int>(i);
     }
-    return -1;
+    return found;
   }
 
   /// Of all trainable parameters' gradients.

@@ -145,7 +145,7 @@ struct Damaged {
   TempFolder folder;
   std::string path = folder / "train-00001-of-00003.h5";
   Damaged() { write_formula_split(folder.path(), "train", 3, 12); }
-  void expect(std::vector<std::string> parts) const {
+  void expect(const std::vector<std::string>& parts) const {
     expect_error(Exit::data, parts, [&] { read_dataset_info(folder.path(), "train"); });
   }
 };

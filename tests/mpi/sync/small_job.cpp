@@ -160,6 +160,7 @@ void SmallJob::run(Index from, Index to) {
   for (Index step = from; step < to; ++step) {
     for (int turn = 0; turn < turns; ++turn) {
       const int replica = turn < replicas.count ? replicas.first + turn : -1;
+      sync->begin_replica(replica, replica < 0 ? 0 : spec.shares(step, replica));
       for (std::size_t stage = 0; stage < plan.buckets.size(); ++stage) {
         write_gradients(step, replica, stage);
         sync->made_final(stage, {stage_range(stage), When::overlapped}, replica);

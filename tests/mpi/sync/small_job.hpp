@@ -31,7 +31,7 @@ class SmallBackend final : public HostMemory<Backend>, public Updater {
   std::unique_ptr<Updater> compile(const Plan&, const OptimiserSpec&) override { return nullptr; }
   void set_step(const StepParams&) override {}
   void blend(const ParameterSet&, const ParameterSet&) override {}
-  void replay(std::uint64_t, const std::function<void()>& body) override { body(); }
+  void replay(std::uint64_t, FunctionRef body) override { body(); }
   void keep_resident(const std::uint8_t*, Index, Index) override {}
   Event counters_ready() override { return {}; }
   Counters take_counters() override { return {}; }

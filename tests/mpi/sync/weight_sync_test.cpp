@@ -20,6 +20,7 @@ struct WeightSyncTest : testing::Test {
   static std::vector<std::vector<float>> apart(const JobSpec& spec, Index steps, SmallJob& alone) {
     alone.run(0, steps);
     std::vector<std::vector<float>> sets;
+    sets.reserve(static_cast<std::size_t>(spec.sync.replicas));
     for (int r = 0; r < spec.sync.replicas; ++r) sets.push_back(alone.contents(alone.sync->set(r)));
     return sets;
   }
@@ -197,7 +198,7 @@ TEST_F(WeightSyncTest, DividesByTheReplicasOwnBatch) {
   SmallJob job(spec(size, 1), &comm);
   EXPECT_EQ(job.sync->scale(5, 20), 0.2F);
   EXPECT_EQ(job.sync->scale(0, 20), 0);
-  EXPECT_EQ(job.sync->capturable(0), size == 1);
+  EXPECT_TRUE(job.sync->capturable(0));
 }
 
 }  // namespace

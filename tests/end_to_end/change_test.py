@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Going on in another way: other rank counts, replicas, batches, ways of averaging; weights only; a used run directory."""
+import glob
+import os
+import shutil
+
+from runner import check, everything, last, records, run, same_bits, tensors, train, work_folder
+
+JOB = ["--synthetic", "--synthetic-size", 16, "--synthetic-samples", 165, "--model", "resnet8", "--batch-size", 8, "--lr", 0.05,
+       "--seed", 5, "--epochs", 3, "--save-every", 0, "--print-freq", 1, "--skip-eval", "--shuffle", "global"]
+
+
+def resumed(work, name, ranks, *words):
+    """From 13 steps of 2 replicas (epochs of 11), in the middle of an epoch and of a period, to the end."""
+    folder = f"{work}/{name}"
+    shutil.copytree(f"{work}/start", folder)
+    return folder, train(ranks, folder, *JOB, "--sync", "weights", "--local-steps", 4, "--resume", "auto", *words)[0]
+
+
+def main():
+    with work_folder() as work:
+        local = ["--sync", "weights", "--local-steps", 4]
+        train(2, f"{work}/straight", *JOB, *local, "--reproducible")
+        train(2, f"{work}/start", *JOB, *local, "--reproducible", "--max-steps", 13)
+        for ranks in (1, 2, 3):
+            folder, _ = resumed(work, f"ranks-{ranks}", ranks, "--reproducible")
+            same = same_bits(everything(last(folder)), everything(last(f"{work}/straight")))
+            check(same, f"2 replicas went on exactly on {ranks} ranks")
+
+        folder, said = resumed(work, "replicas", 4, "--replicas", 4)
+        check("goes on from the averaged model" in said and "4 replicas" in said, "4 replicas: says how it goes on")
+        steps = [r["step"] for r in records(folder, "train")]
+        check(max(steps) == 18, f"4 replicas: the run ends after 3 epochs of 6 steps, at {max(steps)}")
+
+        folder, said = resumed(work, "batch", 2, "--batch-size", 16)
+        check("goes on from the averaged model" in said, "another batch: says how it goes on")
+        check(max(r["step"] for r in records(folder, "train")) == 18, "another batch: the run ends after 3 epochs of 6 steps")
+
+        folder = f"{work}/gradients"
+        shutil.copytree(f"{work}/start", folder)
+        said, _ = train(2, folder, *JOB, "--sync", "gradients", "--resume", "auto", "--check-weights", 1)
+        check("goes on from the averaged model" in said, "another way of averaging: goes on from the averaged model, ranks agree")
+
+        said, _ = train(1, f"{work}/weights", *JOB, "--weights", f"{work}/straight", "--max-steps", 1, "--lr", 1e-9, "--lr-schedule",
+                        "constant", "--weight-decay", 0)
+        a, b = tensors(last(f"{work}/straight")), tensors(last(f"{work}/weights"))
+        worst = max(abs(a[k] - b[k]).max() for k in a)
+        check(worst < 1e-6, f"--weights starts from the model of a run directory ({worst:.1e})")
+        state = tensors(last(f"{work}/weights"), "/")["state"]
+        check(state.reshape(-1)[0] == 1, "--weights leaves the loss scale at its start")
+
+        train(1, f"{work}/weights", *JOB, "--max-steps", 2)
+        check(os.path.exists(f"{work}/weights/checkpoints.old/last.h5"), "a fresh run puts older checkpoints aside")
+        train(1, f"{work}/weights", *JOB, "--resume", "auto", "--max-steps", 1)
+        check(max(r["step"] for r in records(f"{work}/weights", "train")) == 3, "--resume auto goes on from the fresh run")
+        check(not glob.glob(f"{work}/*/checkpoints/*.tmp"), "no temporary files are left")
+        _, err = run(1, "train", *JOB, "--output-dir", f"{work}/nccl", "--backend", "nccl", expect=4)
+        check("no CUDA module" in err, "--backend nccl without CUDA is an error, not MPI in silence")
+
+
+if __name__ == "__main__":
+    main()
