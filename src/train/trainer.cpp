@@ -31,6 +31,8 @@ std::string Trainer::where() const { return fmt::format("epoch {}, step {}", pos
 
 Exit Trainer::run(Position position) try {
   position_ = position;
+  working_epoch_ = position.epoch;
+  working_step_ = position.step;
   last_ = job_.total_steps;
   if (config_.run_epochs > 0) {
     const double steps = config_.run_epochs * static_cast<double>(job_.steps_per_epoch);
@@ -92,6 +94,8 @@ void Trainer::step() {
   const auto begin = Clock::now();
   launch_seconds_ = 0;
   const Index step = position_.step, in_epoch = position_.step_in_epoch;
+  working_epoch_ = position_.epoch;
+  working_step_ = step;
   if (config_.fault_kind == "throw" && config_.fault_rank == job_.rank && config_.fault_step == step) {
     fail(Exit::internal, "injected fault (--inject-fault)");
   }

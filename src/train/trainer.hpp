@@ -70,7 +70,8 @@ class Trainer {
   Interval interval_, epoch_;
   EpochRecord epoch_record_;
   double images_per_second_ = 0, launch_seconds_ = 0;
-  Index last_ = 0;  ///< this job ends before that step
+  Index working_epoch_ = 0, working_step_ = 0;  ///< for messages: what the last or current step works on
+  Index last_ = 0;                              ///< this job ends before that step
   bool target_reached_ = false, save_asked_ = false;
 };
 
