@@ -27,7 +27,7 @@ bool epochs_due(double every, Index step, Index steps_per_epoch) {
 Trainer::Trainer(const Parts& parts, const TrainConfig& config, const Job& job, const Schedule& schedule)
     : at_(parts), config_(config), job_(job), schedule_(schedule) {}
 
-std::string Trainer::where() const { return fmt::format("epoch {}, step {}", position_.epoch + 1, position_.step + 1); }
+std::string Trainer::where() const { return fmt::format("epoch {}, step {}", working_epoch_ + 1, working_step_ + 1); }
 
 Exit Trainer::run(Position position) try {
   position_ = position;
