@@ -68,8 +68,10 @@ def main():
     machine = next(line.split(": ")[1].strip() for line in open("/proc/cpuinfo", encoding="utf-8") if line.startswith("model name"))
     for mode, values in found.items():
         each = ", ".join(f"{v:.2f}" for v in values)
-        print(f"| {datetime.date.today()} | {pathlib.Path(args.config).stem}, {' '.join(MODES[mode])}, {args.ranks} ranks | "
-              f"{args.seeds} | {statistics.mean(values):.2f} ({each}) | {os.cpu_count()} x {machine} |")
+        epochs = next(line.split("=")[1].strip() for line in open(args.config, encoding="utf-8") if line.startswith("epochs"))
+        print(f"| {datetime.date.today()} | {pathlib.Path(args.config).stem} {' '.join(MODES[mode])}, {args.ranks} ranks | "
+              f"{pathlib.Path(args.data).name} | {epochs} | {args.seeds} | {statistics.mean(values):.2f} ({each}) | | "
+              f"{os.cpu_count()} x {machine} | `bench/accuracy.py {args.config}` |")
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ for argument in "$@"; do
 done
 
 build_packages=(
-  cmake ninja-build g++ openmpi-bin libopenmpi-dev libhdf5-dev libdnnl-dev libeigen3-dev libboost-program-options-dev
+  cmake ninja-build g++ openmpi-bin libopenmpi-dev libhdf5-dev libdnnl-dev libboost-program-options-dev
   libspdlog-dev libfmt-dev nlohmann-json3-dev libprotobuf-dev protobuf-compiler libisal-dev zlib1g-dev
 )
 test_packages=(libgtest-dev libgmock-dev ccache python3-venv clang-format-14 clang-tidy-14 shellcheck git)

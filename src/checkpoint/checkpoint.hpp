@@ -43,8 +43,8 @@ struct Shard {
   HostSet set;
 };
 
-/// Writes `folder`/NAME.h5 and, where shards are given, `folder`/NAME.shard-RRRR.h5 (each rank its own replicas').
-/// Collective. Rank 0 writes the averaged model; all is sealed, verified and only then renamed. Any failure ends on all
+/// Collective. Writes `folder`/NAME.h5 and, where shards are given, `folder`/NAME.shard-RRRR.h5 (each rank its own
+/// replicas'). Rank 0 writes the averaged model; all is sealed, verified and only then renamed. Any failure ends on all
 /// ranks with one Error naming file and rank.
 void save_checkpoint(Communicator& communicator, const std::string& folder, const std::string& name, const Plan& plan,
                      const SetLayout& layout, const CheckpointMeta& meta, const HostSet& averaged,
@@ -78,6 +78,10 @@ std::vector<std::string> list_checkpoints(const std::string& folder);
 /// Collective. The newest checkpoint of the folder that is whole on every rank's reading; damaged ones are named in a
 /// warning and marked (renamed to NAME.damaged), the next older is taken. Empty: none.
 std::string find_checkpoint(Communicator& communicator, const std::string& folder);
+/// True for the names that a run gives its checkpoints and their shards (`last.h5`, `epoch-0003.shard-0001.h5`),
+/// damaged or not.
+bool is_checkpoint_file(const std::string& file_name);
+
 /// Keeps the newest `keep` of the numbered checkpoints and `last`, `best`.
 void drop_old_checkpoints(const std::string& folder, int keep);
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <regex>
 #include <sstream>
 #include <tuple>
 
@@ -61,7 +62,7 @@ Survey survey(const std::string& folder) {
 void mark_damaged(const std::string& path, const std::string& reason) {
   std::error_code error;
   fs::rename(path, path + ".damaged", error);
-  log::warn("checkpoint '{}' is damaged ({}); {}, an older one is used", path, reason,
+  log::warn("checkpoint '{}' is damaged ({}); {}", path, reason,
             error ? "it cannot be renamed (" + error.message() + ")" : "renamed to '" + path + ".damaged'");
 }
 
@@ -181,6 +182,11 @@ std::string resolve_checkpoint(const std::string& path) {
     if (const auto found = list_checkpoints(folder); !found.empty()) return found.front();
   }
   fail(Exit::data, "'{}' holds no checkpoint; give a checkpoint file or the --output-dir of a training run", path);
+}
+
+bool is_checkpoint_file(const std::string& file_name) {
+  static const std::regex ours(R"((last|best|epoch-\d+|step-\d+)(\.shard-\d+(\.b)?)?\.h5(\.damaged|\.tmp)?)");
+  return std::regex_match(file_name, ours);
 }
 
 }  // namespace convoy

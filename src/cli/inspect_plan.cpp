@@ -10,15 +10,6 @@
 namespace convoy {
 namespace {
 
-double macs_of(const Node& node, const Shape& out) {
-  if (const auto* convolution = as<Convolution>(node)) {
-    const Index terms = convolution->in / convolution->groups * convolution->kernel * convolution->kernel;
-    return static_cast<double>(out.count() * terms);
-  }
-  if (const auto* linear = as<Linear>(node)) return static_cast<double>(linear->in * linear->out);
-  return 0;
-}
-
 /// Buckets that hold gradients of this node: `0`, `0-1`, or nothing.
 std::string buckets_of(const Plan& plan, NodeId node) {
   Index first = -1, last = -1;
@@ -37,11 +28,7 @@ std::string buckets_of(const Plan& plan, NodeId node) {
 
 Index parameters_of(const Node& node) {
   Index count = 0;
-  for (const auto& parameter : node.parameters) {
-    Index product = 1;
-    for (const Index extent : parameter.shape) product *= extent;
-    count += product;
-  }
+  for (const ParameterSpec& parameter : node.parameters) count += parameter.count();
   return count;
 }
 

@@ -68,13 +68,13 @@ Communicator::Communicator(Session&, const Deadline& deadline, Index chunk) : st
   s.policy.deadline = deadline;
   s.wish = std::make_unique<PendingWish>();
   s.comm = duplicate(MPI_COMM_WORLD, "start-up");
-  MPI_Comm_rank(s.comm, &s.rank);
-  MPI_Comm_size(s.comm, &s.size);
+  check_mpi(MPI_Comm_rank(s.comm, &s.rank), "MPI_Comm_rank", "start-up");
+  check_mpi(MPI_Comm_size(s.comm, &s.size), "MPI_Comm_size", "start-up");
   MPI_Comm node = MPI_COMM_NULL;
   check_mpi(MPI_Comm_split_type(s.comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node), "MPI_Comm_split_type",
             "start-up");
-  MPI_Comm_rank(node, &s.node_rank);
-  MPI_Comm_size(node, &s.node_size);
+  check_mpi(MPI_Comm_rank(node, &s.node_rank), "MPI_Comm_rank", "start-up");
+  check_mpi(MPI_Comm_size(node, &s.node_size), "MPI_Comm_size", "start-up");
   check_mpi(MPI_Comm_free(&node), "MPI_Comm_free", "start-up");
   s.hosts = all_gather(host_name(), "names of hosts");
 }

@@ -47,8 +47,8 @@ class MpiCollectives final : public Collectives {
   MpiCollectives(MPI_Comm comm, const StallPolicy& policy, Device& device, const CollectivesSpec& spec)
       : policy_(policy), device_(device), spec_(spec), pending_(policy) {
     int rank = 0;
-    MPI_Comm_rank(comm, &rank);
-    MPI_Comm_size(comm, &ranks_);
+    check_mpi(MPI_Comm_rank(comm, &rank), "MPI_Comm_rank", "start-up");
+    check_mpi(MPI_Comm_size(comm, &ranks_), "MPI_Comm_size", "start-up");
     require(spec.chunk_floats > 0 && spec.chunk_floats <= INT_MAX, "chunk limit of collectives");
     run_ = deal_replicas(spec.replicas, ranks_, rank);
     nodes_ = tree_nodes(run_);

@@ -25,8 +25,8 @@ class TreeSum final : public Exchange {
  public:
   TreeSum(MPI_Comm parent, std::size_t lanes, int replicas, Index piece)
       : gather_(duplicate(parent, "start-up")), spread_(duplicate(parent, "start-up")) {
-    MPI_Comm_rank(parent, &rank_);
-    MPI_Comm_size(parent, &ranks_);
+    check_mpi(MPI_Comm_rank(parent, &rank_), "MPI_Comm_rank", "start-up");
+    check_mpi(MPI_Comm_size(parent, &ranks_), "MPI_Comm_size", "start-up");
     std::vector<TreeNode> nodes;
     for (int r = 0; r < ranks_; ++r) {
       const auto own = tree_nodes(deal_replicas(replicas, ranks_, r));

@@ -3,6 +3,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <set>
@@ -144,6 +145,9 @@ std::string one_of(const std::string& command, const Given& given, const std::ve
 }  // namespace
 
 std::string read_text_file(const std::string& path) {
+  if (std::filesystem::is_directory(path)) {
+    fail(Exit::usage, "the configuration file '{}' is a folder; check --config", path);
+  }
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;
   if (file) text << file.rdbuf();

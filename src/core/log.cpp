@@ -74,6 +74,11 @@ void also_to_file(const std::string& path) {
   } catch (const spdlog::spdlog_ex& e) {
     fail(Exit::usage, "cannot write the log '{}' ({}); choose a writable --output-dir", path, e.what());
   }
+  s.file->set_error_handler([](const std::string& problem) {
+    static bool told = false;
+    if (!told) std::fprintf(stderr, "warning: the log file can't be written (%s)\n", problem.c_str());
+    told = true;
+  });
   s.file->set_pattern("%Y-%m-%d %H:%M:%S %v");
   s.file->flush_on(spdlog::level::info);
 }

@@ -14,6 +14,15 @@ std::vector<bool> needs_gradient(const Graph& graph) {
   return needed;
 }
 
+double macs_of(const Node& node, const Shape& output) {
+  if (const auto* convolution = as<Convolution>(node)) {
+    const Index taps = convolution->in / convolution->groups * convolution->kernel * convolution->kernel;
+    return static_cast<double>(output.count()) * static_cast<double>(taps);
+  }
+  if (const auto* linear = as<Linear>(node)) return static_cast<double>(linear->in) * static_cast<double>(linear->out);
+  return 0;
+}
+
 Cost cost_of(const Graph& graph, Index height, Index width) {
   const std::vector<Shape> shapes = infer_shapes(graph, height, width);
   const std::vector<bool> needed = needs_gradient(graph);
@@ -21,13 +30,7 @@ Cost cost_of(const Graph& graph, Index height, Index width) {
   double without_data_gradient = 0;
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
     const Node& node = graph.nodes[i];
-    double macs = 0;
-    if (const auto* convolution = as<Convolution>(node)) {
-      const Index taps = convolution->in / convolution->groups * convolution->kernel * convolution->kernel;
-      macs = static_cast<double>(shapes[i].count()) * static_cast<double>(taps);
-    } else if (const auto* linear = as<Linear>(node)) {
-      macs = static_cast<double>(linear->in) * static_cast<double>(linear->out);
-    }
+    const double macs = macs_of(node, shapes[i]);
     cost.macs += macs;
     if (!node.inputs.empty() && !needed[static_cast<std::size_t>(node.inputs[0])]) without_data_gradient += macs;
     for (const ParameterSpec& parameter : node.parameters) cost.parameters += parameter.count();

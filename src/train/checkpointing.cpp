@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 
 #include "config/hash.hpp"
 #include "config/print.hpp"
@@ -11,11 +12,29 @@
 
 namespace convoy {
 
+namespace {
+
+bool holds_damaged_checkpoints(const std::string& folder) {
+  std::error_code failed;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, failed)) {
+    if (entry.path().extension() == ".damaged") return true;
+  }
+  return false;
+}
+
+}  // namespace
+
 std::string checkpoint_to_resume(Communicator& communicator, const CheckpointConfig& config) {
   if (config.resume.empty()) return {};
   if (config.resume != "auto") return resolve_checkpoint(config.resume);
   std::string path = find_checkpoint(communicator, config.folder);
-  if (path.empty()) log::info("no checkpoint in '{}': starting afresh", config.folder);
+  if (path.empty() && communicator.rank() == 0) {
+    if (holds_damaged_checkpoints(config.folder)) {
+      log::warn("no checkpoint in '{}' is whole: starting afresh; the damaged ones are put aside", config.folder);
+    } else {
+      log::info("no checkpoint in '{}': starting afresh", config.folder);
+    }
+  }
   return path;
 }
 
@@ -131,7 +150,8 @@ void Checkpointing::save(const std::string& name, const Position& position, Cont
   meta.numbers = {{"best_top1", best_top1},
                   {"validated_step", static_cast<double>(validated_step)},
                   {"steps_per_epoch", static_cast<double>(job_.steps_per_epoch)},
-                  {"batch", static_cast<double>(job_.order.batch)}};
+                  {"batch", static_cast<double>(job_.order.batch)},
+                  {"classes", static_cast<double>(engine_.plan().graph.classes)}};
 
   const HostSet averaged{engine_.download(sync_.averaged(), collectives_)};
   std::vector<Shard> shards;

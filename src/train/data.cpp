@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/errors.hpp"
+#include "core/log.hpp"
 
 namespace convoy {
 
@@ -23,7 +24,12 @@ DatasetInfo open_split(const DataConfig& config, const std::string& split) {
 
 std::unique_ptr<Dataset> load_split(const DataConfig& config, const DatasetInfo& info, Range range) {
   if (config.synthetic) return std::make_unique<Dataset>(config.synthetic_spec, info, range);
-  return std::make_unique<Dataset>(info, range, std::max(config.workers, 1), config.on_corrupt);
+  auto samples = std::make_unique<Dataset>(info, range, std::max(config.workers, 1), config.on_corrupt);
+  if (samples->skipped() > 0) {
+    log::warn("{} damaged samples of '{}' ({}) were skipped: their neighbours stand in for them", samples->skipped(),
+              info.folder, info.split);
+  }
+  return samples;
 }
 
 AugmentSpec augment_spec(const DataConfig& config, const DatasetInfo& info, std::uint64_t seed, Use use) {

@@ -75,6 +75,12 @@ Exit evaluate(Communicator& communicator, const EvaluateConfig& config) try {
     trained = parse_ini(meta.texts.at("configuration"), path);
     data = data_of(config, trained);
     info = open_split(data, config.split);
+    const auto classes = meta.numbers.find("classes");
+    if (classes != meta.numbers.end() && classes->second != static_cast<double>(info.classes)) {
+      fail(Exit::data,
+           "'{}' tells {} classes apart, but the data set '{}' has {}; give the set it was trained on with --data",
+           path, classes->second, info.folder, info.classes);
+    }
   });
   communicator.require_equal(fmt::format("{} {:016x}", path, info.digest), "checkpoint and data set");
   const Range share = EvaluationBatches::share(info.samples, ranks, rank);

@@ -3,6 +3,7 @@
 #include <functional>
 
 #include "comm/communicator.hpp"
+#include "core/log.hpp"
 
 namespace convoy {
 
@@ -14,6 +15,16 @@ struct Leave {
 /// Collective. A step of the set-up that may fail on some ranks only.
 inline void set_up(Communicator& communicator, const char* what, const std::function<void()>& body) {
   if (const Exit code = communicator.together(what, body); code != Exit::ok) throw Leave{code};
+}
+
+/// Collective. What all ranks decide from the same values: where it throws it throws on all ranks, and rank 0 speaks.
+inline void alike(Communicator& communicator, const std::function<void()>& body) {
+  try {
+    body();
+  } catch (const Error& e) {
+    if (communicator.rank() == 0) log::report_error(e.what());
+    throw Leave{e.code()};
+  }
 }
 
 }  // namespace convoy

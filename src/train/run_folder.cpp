@@ -5,8 +5,10 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <vector>
 
 #include "backend/factory.hpp"
+#include "checkpoint/checkpoint.hpp"
 #include "config/print.hpp"
 #include "core/log.hpp"
 #include "core/version.hpp"
@@ -64,20 +66,25 @@ void make_run_folder(Communicator& communicator, TrainConfig& config) {
 
 void put_old_checkpoints_aside(const std::string& folder) {
   namespace fs = std::filesystem;
+  std::vector<fs::path> ours;
   std::error_code reason;
-  const bool empty = fs::is_empty(folder, reason);
-  if (reason || empty) return;
-  const std::string aside = folder + ".old";
-  fs::remove_all(aside, reason);
-  if (!reason) fs::rename(folder, aside, reason);
-  if (reason) {
-    fail(Exit::usage,
-         "cannot move the checkpoints of an earlier run from '{}' to '{}' ({}); choose another --output-dir, or go on "
-         "from them with --resume auto",
-         folder, aside, reason.message());
+  for (const auto& entry : fs::directory_iterator(folder, reason)) {
+    if (is_checkpoint_file(entry.path().filename().string())) ours.push_back(entry.path());
   }
-  make_folder(folder, "--checkpoint-dir");
-  log::info("checkpoints of an earlier run moved to '{}'", aside);
+  if (ours.empty()) return;
+  int number = 1;
+  const auto aside = [&] { return fmt::format("{}.old-{}", folder, number); };
+  while (fs::exists(aside())) ++number;
+  make_folder(aside(), "--checkpoint-dir");
+  for (const fs::path& file : ours) {
+    fs::rename(file, fs::path(aside()) / file.filename(), reason);
+    if (!reason) continue;
+    fail(Exit::usage,
+         "cannot move '{}' of an earlier run to '{}' ({}); choose another --output-dir, or go on from it with --resume "
+         "auto",
+         file.string(), aside(), reason.message());
+  }
+  log::warn("checkpoints of an earlier run in '{}' were moved to '{}'", folder, aside());
 }
 
 void describe_run(const Communicator& communicator, const TrainConfig& config, const std::string& device) {

@@ -11,8 +11,8 @@ namespace convoy {
 /// runs/NAME-TIME. Throws Error(usage) on all ranks where it can't be written.
 void make_run_folder(Communicator& communicator, TrainConfig& config);
 
-/// A fresh run must not be mistaken for an older one in the same folder: its checkpoints move to FOLDER.old (replacing
-/// what is there). Throws Error(usage).
+/// A fresh run must not be mistaken for an older one in the same folder: its checkpoint files move to
+/// FOLDER.old-N. Throws Error(usage).
 void put_old_checkpoints_aside(const std::string& folder);
 
 /// Rank 0: config.cfg, command.txt and environment.json (hosts, versions, build, seed): what it takes to repeat the

@@ -16,8 +16,9 @@ Splits open_splits(const TrainConfig& config) {
   splits.val = open_split(config.data, "val");
   if (splits.val.classes != splits.train.classes || splits.val.channels != splits.train.channels) {
     fail(Exit::data,
-         "train and val splits of '{}' differ: {} and {} classes, {} and {} channels; prepare both together",
-         config.data.folder, splits.train.classes, splits.val.classes, splits.train.channels, splits.val.channels);
+         "train split '{}' and val split '{}' differ: {} and {} classes, {} and {} channels; prepare both together",
+         splits.train.folder, splits.val.folder, splits.train.classes, splits.val.classes, splits.train.channels,
+         splits.val.channels);
   }
   return splits;
 }

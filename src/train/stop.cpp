@@ -21,7 +21,6 @@ void remember(int signal) {
 }  // namespace
 
 void watch_stop_signals() {
-  received = 0;
   struct sigaction action = {};
   action.sa_handler = remember;
   sigemptyset(&action.sa_mask);

@@ -15,7 +15,6 @@
 #include "train/leave.hpp"
 #include "train/run_folder.hpp"
 #include "train/setup.hpp"
-#include "train/stop.hpp"
 #include "train/threads.hpp"
 #include "train/trainer.hpp"
 
@@ -27,10 +26,13 @@ struct Samples {
 };
 
 /// The kernels that the checkpoint's run chose, where this one does the same work: only then do bits repeat.
-std::string choices_for(const TrainConfig& config, const CheckpointMeta& meta) {
-  const auto found = meta.texts.find("choices");
-  if (found == meta.texts.end() || meta.configuration_hash != configuration_hash(config)) return {};
-  return found->second;
+std::string choices_for(const TrainConfig& config, const Job& job, const CheckpointMeta& meta) {
+  const auto choices = meta.texts.find("choices");
+  const auto batch = meta.numbers.find("batch");
+  if (choices == meta.texts.end() || batch == meta.numbers.end()) return {};
+  const bool same = meta.configuration_hash == configuration_hash(config) && meta.replicas == job.replicas &&
+                    batch->second == static_cast<double>(job.order.batch);
+  return same ? choices->second : std::string();
 }
 
 /// --start-epoch: earlier epochs count as done.
@@ -58,7 +60,6 @@ void compare_devices(Communicator& communicator, const std::string& mine) {
 
 Exit train(Communicator& communicator, const TrainConfig& wanted) try {
   TrainConfig config = wanted;
-  watch_stop_signals();
   const int ranks = communicator.size(), rank = communicator.rank();
   make_run_folder(communicator, config);
   // Threads decide bits: the number stands in the configuration that is hashed and kept.
@@ -68,19 +69,24 @@ Exit train(Communicator& communicator, const TrainConfig& wanted) try {
   Samples samples;
   set_up(communicator, "opening the data set", [&] { splits = open_splits(config); });
   const std::string resume = checkpoint_to_resume(communicator, config.checkpoint);
-  if (resume.empty() && config.checkpoint.save)
-    set_up(communicator, "the checkpoint folder", [&] {
-      if (rank == 0) put_old_checkpoints_aside(config.checkpoint.folder);
-    });
+  set_up(communicator, "the checkpoint folder", [&] {
+    if (rank == 0 && resume.empty() && config.checkpoint.save) put_old_checkpoints_aside(config.checkpoint.folder);
+  });
+  CheckpointMeta meta;
   int replicas = config.sync.replicas;
-  std::string choices;
   if (!resume.empty()) {
-    CheckpointMeta meta;
     set_up(communicator, "reading the checkpoint", [&] { meta = load_checkpoint_meta(resume); });
     if (replicas == 0 && config.sync.grad_accum_steps == 1) replicas = meta.replicas;
-    choices = choices_for(config, meta);
   }
-  const Job job = plan_job(config, splits.train.samples, ranks, rank, replicas);
+  Job job;
+  EngineSpec spec;
+  Graph graph;
+  alike(communicator, [&] {
+    job = plan_job(config, splits.train.samples, ranks, rank, replicas);
+    spec = engine_spec(config, job, splits);
+    graph = build_graph(graph_spec(config.model, config.data, splits.train));
+  });
+  spec.choices = choices_for(config, job, meta);
   communicator.require_equal(agreed_facts(config, job, splits), "start-up facts");
 
   const Range range = job.run.count > 0 ? sample_range(job.order, job.run.first, job.run.count) : Range{};
@@ -90,9 +96,7 @@ Exit train(Communicator& communicator, const TrainConfig& wanted) try {
     if (splits.has_val) samples.val = load_split(config.data, splits.val, val_range);
   });
 
-  EngineSpec spec = engine_spec(config, job, splits);
-  spec.choices = choices;
-  const auto engine = make_engine(communicator, build_graph(graph_spec(config.model, config.data, splits.train)), spec);
+  const auto engine = make_engine(communicator, graph, spec);
   compare_devices(communicator, engine->backend().describe());
   engine->backend().keep_resident(samples.train->images(), range.count, splits.train.image_bytes());
 

@@ -50,7 +50,7 @@ def main():
         check(state.reshape(-1)[0] == 1, "--weights leaves the loss scale at its start")
 
         train(1, f"{work}/weights", *JOB, "--max-steps", 2)
-        check(os.path.exists(f"{work}/weights/checkpoints.old/last.h5"), "a fresh run puts older checkpoints aside")
+        check(os.path.exists(f"{work}/weights/checkpoints.old-1/last.h5"), "a fresh run puts older checkpoints aside")
         train(1, f"{work}/weights", *JOB, "--resume", "auto", "--max-steps", 1)
         check(max(r["step"] for r in records(f"{work}/weights", "train")) == 3, "--resume auto goes on from the fresh run")
         check(not glob.glob(f"{work}/*/checkpoints/*.tmp"), "no temporary files are left")

@@ -45,7 +45,7 @@ def not_finite(work):
     for name, words in (("gradients", ["--sync", "gradients"]), ("weights", ["--sync", "weights"]),
                         ("sync-bn", ["--sync", "gradients", "--sync-bn", "--model", "resnet8"])):
         expect(f"NaN on rank 1, {name}", 3, f"{work}/nan-{name}", TINY + words + ["--inject-fault", "nan@1@20"], 1,
-               "[rank 1/3", "not finite in replica 1", "step 21")
+               "[rank 1/3", "not finite in replica 1", "step 21", seconds=30 if name == "sync-bn" else 10)
 
 
 def stalls(work):

@@ -111,8 +111,10 @@ const Case cases[] = {
      "--local-steps 8 needs --sync weights (gradients are averaged every step)"},
     {"replicas_twice", "--replicas 4 --grad-accum-steps 2", "",
      "--replicas 4 and --grad-accum-steps 2 both set the number of replicas; give one"},
-    {"resume_and_weights", "--resume auto --weights w.h5", "",
-     "--resume auto and --weights w.h5 are both given; resume goes on with a run, weights starts a new one"},
+    {"resume_and_weights", "--resume r.h5 --weights w.h5", "",
+     "--resume r.h5 and --weights w.h5 are both given; resume goes on with a run, weights starts a new one (beside "
+     "--resume "
+     "auto they count where there is nothing to resume)"},
     {"start_after_end", "--epochs 3 --start-epoch 3", "", "--start-epoch 3 is not before the end (--epochs 3)"},
     {"target_without_evaluation", "--target-accuracy 90 --skip-eval", "",
      "--target-accuracy 90 can't be reached with --skip-eval; drop one"},
