@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-convoy_add_script_test(end_to_end.cli cli_test.py TIMEOUT 60)
+convoy_add_script_test(end_to_end.cli cli_test.py TIMEOUT 180)
