@@ -72,16 +72,16 @@ class Programs : public testing::Test {
     });
   }
 
-  static constexpr Index batch_ = 5;
+  static constexpr Index batch = 5;
   Plan plan_;
   Values values_;
   std::unique_ptr<Backend> backend_ = make_test_backend();
-  std::vector<std::uint8_t> images_ = formula_images("x", batch_* image* image * 3);
-  std::vector<SampleSpec> samples_ = formula_samples("labels", batch_, classes, false);
+  std::vector<std::uint8_t> images_ = formula_images("x", batch* image* image * 3);
+  std::vector<SampleSpec> samples_ = formula_samples("labels", batch, classes, false);
 };
 
 TEST_F(Programs, StagesAreThePlansBucketsAndFinalWhenReturned) {
-  ProgramBench bench(*backend_, plan_, compile_for(batch_), values_);
+  ProgramBench bench(*backend_, plan_, compile_for(batch), values_);
   const auto stages = bench.program().stages();
   std::vector<Range> ranges;
   for (const Final& stage : stages) {
@@ -112,10 +112,10 @@ TEST_F(Programs, StagesAreThePlansBucketsAndFinalWhenReturned) {
 
 TEST_F(Programs, EvaluationUsesRunningStatisticsAndMasksRows) {
   const Values statistics = running_statistics();
-  ProgramBench bench(*backend_, plan_, compile_for(batch_, Mode::evaluate), values_, &statistics);
+  ProgramBench bench(*backend_, plan_, compile_for(batch, Mode::evaluate), values_, &statistics);
   ASSERT_EQ(bench.program().stages().size(), 1U);
   EXPECT_EQ(bench.program().stages()[0].range.count, 0);
-  const Tensor x = formula_network_input(images_, {batch_, 3, image, image});
+  const Tensor x = formula_network_input(images_, {batch, 3, image, image});
   const reference::NetworkResult exact = reference::run_network(plan_, {&values_, &statistics, &x, samples_, 1});
   backend_->take_counters();
   constexpr Index valid = 3;
@@ -123,7 +123,7 @@ TEST_F(Programs, EvaluationUsesRunningStatisticsAndMasksRows) {
   bench.launch_all();
   const std::vector<float> logits = bench.logits(), loss = bench.loss();
   Counters expected;
-  for (Index i = 0; i < batch_; ++i) {
+  for (Index i = 0; i < batch; ++i) {
     const auto row = static_cast<std::size_t>(i);
     for (Index k = 0; k < classes; ++k) {
       EXPECT_NEAR(logits[static_cast<std::size_t>(i * classes + k)], exact.logits.at(i, k), 1e-4);
@@ -146,8 +146,8 @@ TEST_F(Programs, EvaluationUsesRunningStatisticsAndMasksRows) {
 }
 
 TEST_F(Programs, ScoreIsTheForwardPassOfTraining) {
-  ProgramBench train(*backend_, plan_, compile_for(batch_), values_),
-      score(*backend_, plan_, compile_for(batch_, Mode::score), values_);
+  ProgramBench train(*backend_, plan_, compile_for(batch), values_),
+      score(*backend_, plan_, compile_for(batch, Mode::score), values_);
   for (ProgramBench* bench : {&train, &score}) {
     bench->feed({.scale = 0.2F}, images_, samples_);
     bench->launch_all();
@@ -158,8 +158,8 @@ TEST_F(Programs, ScoreIsTheForwardPassOfTraining) {
 }
 
 TEST_F(Programs, RepeatingAStepGivesTheSameBits) {
-  ProgramBench bench(*backend_, plan_, compile_for(batch_), values_);
-  const std::vector<std::uint8_t> other = formula_images("other", batch_ * image * image * 3);
+  ProgramBench bench(*backend_, plan_, compile_for(batch), values_);
+  const std::vector<std::uint8_t> other = formula_images("other", batch * image * image * 3);
   const auto step = [&](std::span<const std::uint8_t> images) {
     backend_->fill(bench.gradient_block(), plan_.table.block(), std::numeric_limits<float>::quiet_NaN());
     bench.feed({.scale = 0.2F}, images, samples_);
@@ -173,7 +173,7 @@ TEST_F(Programs, RepeatingAStepGivesTheSameBits) {
 }
 
 TEST_F(Programs, ChoicesOfAnotherProgramGiveItsBits) {
-  CompileSpec spec = compile_for(batch_);
+  CompileSpec spec = compile_for(batch);
   ProgramBench first(*backend_, plan_, spec, values_);
   spec.choices = first.program().choices();
   const auto other_backend = make_test_backend();
@@ -214,7 +214,7 @@ TEST_F(Programs, NonFiniteValuesSetTheReplicasFlagOnly) {
   for (const char* const name : {"fc.bias", "layer2.0.conv1.weight", "conv1.weight", "bn1.bias"}) {
     Values bad = values_;
     bad[static_cast<std::size_t>(plan_.table.find(name)->range.begin)] = std::numeric_limits<double>::quiet_NaN();
-    ProgramBench bench(*backend_, plan_, compile_for(batch_), bad);
+    ProgramBench bench(*backend_, plan_, compile_for(batch), bad);
     const Index flags = plan_.table.flags.begin;
     backend_->fill(bench.gradient_block() + flags, 4, 0);
     bench.feed({.replica = 2, .scale = 0.2F}, images_, samples_);
@@ -227,7 +227,7 @@ TEST_F(Programs, NonFiniteValuesSetTheReplicasFlagOnly) {
 }
 
 TEST_F(Programs, HealthyReplicaClearsItsFlag) {
-  ProgramBench bench(*backend_, plan_, compile_for(batch_), values_);
+  ProgramBench bench(*backend_, plan_, compile_for(batch), values_);
   bench.feed({.replica = 3, .scale = 0.2F}, images_, samples_);
   bench.launch_all();
   EXPECT_EQ(bench.gradients()[static_cast<std::size_t>(plan_.table.flags.begin + 3)], 0);
@@ -235,7 +235,7 @@ TEST_F(Programs, HealthyReplicaClearsItsFlag) {
 
 TEST_F(Programs, ResidentImagesAreRowsToo) {
   ProgramBench bench(*backend_, plan_, compile_for(2), values_);
-  backend_->keep_resident(images_.data(), batch_, image * image * 3);
+  backend_->keep_resident(images_.data(), batch, image * image * 3);
   const std::vector<SampleSpec> picked{samples_[4], samples_[1]};  // with sample = 4 and 1
   bench.feed({.scale = 0.5F}, {}, picked);
   bench.launch_all();

@@ -98,9 +98,9 @@ class CaseBuilder {
     Shape shape;
   };
 
-  Tensor append(const std::string& op, Attributes attributes, std::vector<NodeId> inputs, Shape shape) {
+  Tensor append(const std::string& op, const Attributes& attributes, std::vector<NodeId> inputs, Shape shape) {
     const auto id = static_cast<NodeId>(result_.graph.nodes.size());
-    result_.graph.nodes.push_back({op + std::to_string(id), std::move(attributes), std::move(inputs), {}});
+    result_.graph.nodes.push_back({op + std::to_string(id), attributes, std::move(inputs), {}});
     return {id, shape};
   }
   void parameter(const char* suffix, Kind kind, std::vector<Index> shape) {

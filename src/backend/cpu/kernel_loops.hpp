@@ -10,6 +10,7 @@
 
 namespace convoy {
 namespace {
+// NOLINTBEGIN(misc-definitions-in-headers): every instruction set's source includes this once, into its own namespace
 
 using std::int64_t;
 
@@ -392,5 +393,6 @@ constexpr KernelTable make_kernel_table(const char* name, bool wide) {
           convert, add,  fold,     all_finite};
 }
 
+// NOLINTEND(misc-definitions-in-headers)
 }  // namespace
 }  // namespace convoy

@@ -90,7 +90,7 @@ TEST_F(GradientSyncTest, ExchangesStatisticsOfSynchronisedBatchNormAtOnce) {
   float* exchange = gradients + plan.table.exchange.begin;
   exchange[0] = static_cast<float>(comm.rank() + 1);
   sync->made_final(0, {{plan.table.exchange.begin, 16}, When::blocking}, comm.rank());
-  const auto sum = static_cast<float>(size * (size + 1) / 2);
+  const float sum = 0.5F * static_cast<float>(size * (size + 1));
   EXPECT_EQ(exchange[0], sum);
   exchange[16] = exchange[0];
   sync->made_final(1, {{plan.table.exchange.begin + 16, 16}, When::blocking}, comm.rank());

@@ -130,8 +130,8 @@ TEST(Augment, CutoutIsASquareClippedAtTheBorders) {
   // Centres 0 .. 31, rows centre - 4 .. centre + 3: 4 to 7 at the upper border, 5 to 7 at the lower one, else 8.
   EXPECT_EQ(heights.begin()->first, 4);
   EXPECT_EQ(heights.rbegin()->first, 8);
-  EXPECT_NEAR(heights[4], 20000 / 32, 130);
-  EXPECT_NEAR(heights[8], 20000 * 25 / 32, 330);
+  EXPECT_NEAR(heights[4], 20000 / 32.0, 130);
+  EXPECT_NEAR(heights[8], 20000 * 25 / 32.0, 330);
 }
 
 // torchvision's center_crop starts at int(round(spare / 2)), which rounds half to even, and puts floor(missing / 2)

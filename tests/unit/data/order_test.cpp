@@ -65,6 +65,7 @@ TEST_P(EveryShuffle, SharesOfAStepDifferByAtMostOneAndOnlyTheLastStepIsShort) {
     std::set<Index> sizes;
     for (Index step = 0; step < order.steps(); ++step) {
       std::vector<Index> shares;
+      shares.reserve(static_cast<std::size_t>(c.replicas));
       for (int r = 0; r < c.replicas; ++r) shares.push_back(order.count(step, r));
       const auto [least, most] = std::minmax_element(shares.begin(), shares.end());
       EXPECT_LE(*most - *least, 1);

@@ -74,6 +74,7 @@ TEST(Hdf5File, ReadsBackWhatWasWritten) {
 TEST(Hdf5File, AttributesPastTheHeadersLimitOf64KiB) {
   const TempFolder folder;
   std::vector<std::string> names;
+  names.reserve(1000);
   for (int i = 0; i < 1000; ++i) names.push_back(std::string(120, static_cast<char>('a' + i % 26)) + std::to_string(i));
   {
     Hdf5File file(folder / "names.h5", Hdf5File::Access::create);

@@ -16,7 +16,7 @@ namespace {
 
 /// A sealed file of `bytes` bytes after the user block, samples at 600..799.
 std::string make_sealed(const TempFolder& folder, std::size_t bytes = 500) {
-  const std::string path = folder / "sealed";
+  std::string path = folder / "sealed";
   std::string content(seal_bytes + bytes, '\0');
   for (std::size_t i = 0; i < content.size(); ++i) content[i] = static_cast<char>(i * 7);
   write_bytes(path, content);
