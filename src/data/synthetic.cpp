@@ -65,7 +65,8 @@ std::vector<float> draw_texture(const SyntheticSpec& spec, Index label, Random& 
     const int atom = chosen[static_cast<std::size_t>(w)];
     // Waves per side: 3.2 and 5.6 from 32 pixels on; smaller images keep at least 3.2 pixels a wave.
     const double per_side = std::min(atom < atoms / 2 ? 3.2 : 5.6, side / (atom < atoms / 2 ? 5.6 : 3.2));
-    const double direction = pi * (atom % (atoms / 2)) / (atoms / 2);
+    constexpr int directions = atoms / 2;
+    const double direction = pi * (atom % directions) / directions;
     const double k = 2 * pi * per_side / side;
     const auto amplitude = static_cast<float>(amplitudes[static_cast<std::size_t>(w)]);
     const Axis x(spec.width, k * std::cos(direction), 2 * pi * random.uniform());

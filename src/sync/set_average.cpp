@@ -39,7 +39,8 @@ bool SetAverage::weigh(std::span<const ParameterSet> sets, std::span<const Index
   Event read;
   for (std::size_t i = 0; i < sets.size(); ++i) {
     const float* block = sets[i].block;
-    own_reports_[i][0] = static_cast<float>(samples[i] / samples_unit);
+    const Index units = samples[i] / samples_unit;
+    own_reports_[i][0] = static_cast<float>(units);
     own_reports_[i][1] = static_cast<float>(samples[i] % samples_unit);
     read = device.download(&own_reports_[i][2], block + parts_.layout.state.begin, state_floats, device.record());
     if (!own_statistics_[i].empty())
