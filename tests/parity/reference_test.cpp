@@ -17,13 +17,14 @@ Tensor tensor(Tensor shape, Values values) {
   return shape;
 }
 
-Node node_of(Attributes attributes) { return {"node", std::move(attributes), {}, {}}; }
+Node node_of(const Attributes& attributes) { return {"node", attributes, {}, {}}; }
 
-Values apply(Attributes attributes, const Tensor& x, const std::vector<Values>& parameters = {}) {
+Values apply(const Attributes& attributes, const Tensor& x, const std::vector<Values>& parameters = {}) {
   Operands operands;
   operands.x = {&x};
+  operands.parameters.reserve(parameters.size());
   for (const Values& parameter : parameters) operands.parameters.push_back(&parameter);
-  return forward(node_of(std::move(attributes)), operands).y.values;
+  return forward(node_of(attributes), operands).y.values;
 }
 
 const Tensor counting = tensor({1, 1, 3, 3}, {1, 2, 3, 4, 5, 6, 7, 8, 9});
