@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a form becomes something that runs. Two libraries exist: cuDNN (frontend.cpp), for the GPU at hand or for one
+// that is only described, and the double reference of tests/support.
+#pragma once
+#include <cuda_runtime_api.h>
+
+#include <array>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backend/cuda/graphs/forms.hpp"
+
+namespace convoy::cuda {
+
+/// Device addresses by role; null where the form has no such operand.
+struct Pointers {
+  std::array<void*, role_count> at{};
+  void* workspace = nullptr;
+  void*& operator[](Role role) { return at[static_cast<std::size_t>(role)]; }
+  void* operator[](Role role) const { return at[static_cast<std::size_t>(role)]; }
+};
+
+/// A form compiled for a card.
+class Operation {
+ public:
+  Operation() = default;
+  Operation(const Operation&) = delete;
+  Operation& operator=(const Operation&) = delete;
+  virtual ~Operation() = default;
+  virtual Index workspace_bytes() const = 0;
+  /// Engine and knobs, `eng2_k2=3_k5=1`: what choices are made of.
+  virtual const std::string& engine() const = 0;
+  /// Queued; capturable. Throws Error(device).
+  virtual void execute(const Pointers& pointers, cudaStream_t stream) = 0;
+};
+
+struct BuildSpec {
+  Index workspace_limit = 0;  ///< bytes; plans that need more are not taken
+  std::string engine;         ///< empty: the heuristics' first; else exactly this one, or none
+};
+
+class Library {
+ public:
+  Library() = default;
+  Library(const Library&) = delete;
+  Library& operator=(const Library&) = delete;
+  virtual ~Library() = default;
+  /// Null where there is no plan for the form. Called by several threads at once.
+  virtual std::unique_ptr<Operation> build(const Form& form, const BuildSpec& spec) = 0;
+  /// Engines that a form could take, best guess first; for timing on a device.
+  virtual std::vector<std::string> engines(const Form& form, Index workspace_limit) = 0;
+  /// `NVIDIA H100 80GB HBM3 sm_90, cuDNN 9.19`.
+  virtual const std::string& name() const = 0;
+  virtual int sm() const = 0;  ///< 80, 90
+};
+
+/// A card that is only described: plans are built for it, none can run.
+struct CardDescription {
+  std::string properties;  ///< JSON of cudnn_frontend::DeviceProperties
+};
+
+/// cuDNN on the current device, or for a described card. Throws Error(device) where cuDNN is too old or the description
+/// is refused. Answered by tests/support/host_cuda/reference_library.cpp in host tests.
+std::unique_ptr<Library> make_library();
+std::unique_ptr<Library> make_library(const CardDescription& card);
+
+}  // namespace convoy::cuda
