@@ -3,8 +3,11 @@
 add_library(convoy_flags INTERFACE)
 target_include_directories(convoy_flags INTERFACE ${CMAKE_SOURCE_DIR}/src)
 target_compile_options(convoy_flags INTERFACE
-  -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wnon-virtual-dtor -Werror
-  -Wno-missing-field-initializers)  # designated initialisers with defaults are how specs are written
+  "$<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wpedantic;-Wconversion;-Wshadow;-Wnon-virtual-dtor;-Werror>"
+  # Designated initialisers with defaults are how specs are written.
+  "$<$<COMPILE_LANGUAGE:CXX>:-Wno-missing-field-initializers>"
+  # nvcc's own code does not pass -Wpedantic.
+  "$<$<COMPILE_LANGUAGE:CUDA>:SHELL:-Werror all-warnings -Xcompiler=-Wall,-Wextra,-Werror>")
 target_link_libraries(convoy_flags INTERFACE fmt::fmt Threads::Threads)
 if(CONVOY_SANITIZE)
   # g++ 12 sees uninitialised values in its own <regex> and <functional> once they are instrumented.

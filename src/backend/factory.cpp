@@ -2,7 +2,7 @@
 #include "backend/factory.hpp"
 
 #include "backend/cpu/instruction_set.hpp"
-#include "backend/cuda/cuda_module.hpp"
+#include "backend/cuda/load.hpp"
 #include "core/errors.hpp"
 
 namespace convoy {

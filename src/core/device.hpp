@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <cstdint>
+#include <string>
 
 #include "core/types.hpp"
 
@@ -9,6 +10,26 @@ namespace convoy {
 /// A point in a device's queue. Owned by the Device; only its module looks inside. 0 = already passed.
 struct Event {
   std::uint64_t id = 0;
+};
+
+/// The second queue of a device: for libraries that queue communication themselves (NCCL), and for what lies between
+/// their calls.
+class CommunicationQueue {
+ public:
+  CommunicationQueue() = default;
+  CommunicationQueue(const CommunicationQueue&) = delete;
+  CommunicationQueue& operator=(const CommunicationQueue&) = delete;
+  virtual ~CommunicationQueue() = default;
+
+  /// A cudaStream_t.
+  virtual void* stream() = 0;
+  /// What is queued here from now on starts after `event` of the device's own queue.
+  virtual void follow(Event event) = 0;
+  /// The end of the work queued here so far: for Device::follow and Device::done.
+  virtual Event record() = 0;
+  virtual void copy(float* to, const float* from, Index n) = 0;
+  /// As Device::add.
+  virtual void add(float* to, const float* from, Index n) = 0;
 };
 
 /// All that comm may know of a backend: memory, flat kernels and events. Everything is queued in order and returns at
@@ -22,6 +43,16 @@ class Device {
 
   /// Set-up only. 64-byte aligned, zeroed, freed with the Device. Throws Error(device) when memory is out.
   virtual float* allocate(Index floats) = 0;
+  /// Set-up only. Host memory that download and upload move at full speed and without waiting; 64-byte aligned, freed
+  /// with the Device. Null where the host reads device memory and no staging is needed.
+  virtual float* allocate_host(Index floats) {
+    static_cast<void>(floats);
+    return nullptr;
+  }
+  /// Null where there is no second queue.
+  virtual CommunicationQueue* communication() { return nullptr; }
+  /// Names the physical device among all of the host (a GPU's UUID). Empty: shared by nature, as cores are.
+  virtual std::string identity() const { return {}; }
   /// True: the host may use device pointers once the event that wrote them is done.
   virtual bool host_reads() const = 0;
   /// The end of the work queued so far.

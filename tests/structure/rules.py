@@ -23,8 +23,10 @@ MAY_INCLUDE = {
 
 # Libraries that only some folders may know. tests/support has the main function of tests under mpirun.
 LIBRARIES = {
-    r"(mpi|mpi-ext|nccl)\.h": ("src/comm/", "tests/mpi/", "tests/support/mpi_main.cpp"),
-    r"(cuda|cudnn|cublas|nvrtc)\w*\.h(pp)?": ("src/backend/cuda/", "src/comm/nccl/"),
+    r"(mpi|mpi-ext|nccl)\.h": ("src/comm/", "tests/mpi/", "tests/cuda/", "tests/support/mpi_main.cpp",
+                                "tests/support/host_nccl/"),
+    r"(cuda|cudnn|cublas|nvrtc)\w*\.h(pp)?": ("src/backend/cuda/", "src/comm/nccl/", "tests/cuda/", "tests/support/host_cuda/",
+                                             "tests/support/host_nccl/"),
     r".*dnnl.*": ("src/backend/cpu/", "tests/unit/backend/", "bench/"),
     r"hdf5\.h": ("src/io/", "preprocess/"),
     r"boost/program_options.*": ("src/config/", "preprocess/"),

@@ -5,6 +5,9 @@ convoy_add_script_test(structure.documents documents.py LABEL structure)
 
 # Headers without a source file of their own name are compiled alone; the others are the first include of their source.
 file(GLOB_RECURSE headers CONFIGURE_DEPENDS RELATIVE ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/src/*.hpp)
+if(NOT TARGET convoy_cuda_sdk) # without the toolkit they can't be compiled
+  list(FILTER headers EXCLUDE REGEX "^(backend/cuda|comm/nccl)/")
+endif()
 set(lone_sources)
 foreach(header ${headers})
   string(REGEX REPLACE "hpp$" "cpp" twin ${header})
@@ -18,3 +21,6 @@ add_library(convoy_headers_alone OBJECT ${lone_sources})
 # The vector kernels are compiled for one instruction set each; here their ABI is of no matter.
 target_compile_options(convoy_headers_alone PRIVATE -O0 -Wno-psabi)
 target_link_libraries(convoy_headers_alone PRIVATE convoy_flags convoy_mpi convoy_hdf5 convoy_dnnl OpenMP::OpenMP_CXX)
+if(TARGET convoy_cuda_sdk)
+  target_link_libraries(convoy_headers_alone PRIVATE convoy_cuda_sdk)
+endif()

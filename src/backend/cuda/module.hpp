@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the module libconvoy_cuda.so shows of the backend. NCCL's collectives have an entry of their own
+// (comm/nccl/module.hpp).
+#pragma once
+#include <memory>
+#include <string>
+
+#include "backend/factory.hpp"
+
+namespace convoy {
+
+struct CudaEntry {
+  const char* build = nullptr;  ///< build_id() and compiler(): classes are passed, so both sides must be of one build
+  /// Null where the libraries that were found are older than what it was built for; `problem` then says which.
+  std::unique_ptr<Backend> (*make_backend)(const BackendSpec& spec, std::string& problem) = nullptr;
+};
+
+}  // namespace convoy
+
+extern "C" const convoy::CudaEntry* convoy_cuda_entry();
