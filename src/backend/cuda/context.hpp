@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "backend/cuda/filter_copies.hpp"
+#include "backend/cuda/graphs/library.hpp"
+#include "backend/cuda/runtime/queue.hpp"
+
+namespace convoy::cuda {
+
+/// What the backend lends to programs and updaters; outlives them.
+struct Context {
+  Queue& queue;
+  Library& library;
+  FilterCopies& copies;
+  const StepNumbers* step;              ///< device memory, set_step's
+  Tally* tally;                         ///< device memory, counters
+  const std::uint8_t* const& resident;  ///< device memory, images of keep_resident; null: none
+};
+
+}  // namespace convoy::cuda

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "backend/cuda/kernels/types.hpp"
+
+namespace convoy::cuda {
+
+/// backend/cpu/loss.hpp on the device; labels and masks from the feed.
+struct SoftmaxLoss {
+  int samples = 0, classes = 0, topk = 5;
+  float smoothing = 0;
+  const float* logits = nullptr;  ///< [samples][classes]
+  const SampleRow* rows = nullptr;
+  const FeedNumbers* feed = nullptr;
+  float* loss = nullptr;         ///< [samples], unscaled; 0 past the valid ones
+  std::uint8_t* hits = nullptr;  ///< [samples] scratch: bit 0 top-1, bit 1 top-k
+  void* dlogits = nullptr;       ///< [samples][stored_classes] in storage, the rest 0; null: forward only
+  Index stored_classes = 0;
+  Storage storage = Storage::f32;
+  const float* loss_scale = nullptr;  ///< of dlogits; null: 1
+  Tally* tally = nullptr;             ///< loss in the order of samples, hits, samples are added
+  std::int32_t* worst = nullptr;      ///< kernels/flat.hpp: noted as stage 0 where a loss isn't finite; null: not
+};
+/// Two launches: a warp a sample, then one block for the sums.
+cudaError_t softmax_cross_entropy(const SoftmaxLoss& loss, cudaStream_t stream);
+
+}  // namespace convoy::cuda

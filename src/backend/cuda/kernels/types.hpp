@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// What kernels and those who launch them share. The headers of this folder are C++17, since .cu files include them.
+// Spatial tensors are NHWC and packed: rows (n h w) times channels, any number of channels; 16-byte accesses are used
+// where a row is a multiple of 16 bytes. Tensors start on 16 bytes. Arithmetic is in float. Every launcher queues and
+// returns at once; it may be captured.
+#pragma once
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+namespace convoy {
+using Index = std::int64_t;
+}
+
+namespace convoy::cuda {
+
+/// Elements of activations, filter copies and their gradients in memory.
+enum class Storage : std::uint8_t { f32, bf16, f16 };
+
+constexpr Index bytes_of(Storage storage) { return storage == Storage::f32 ? 4 : 2; }
+
+/// y = curve(x); none: y = x. Formulas: backend/rules/activation.hpp.
+enum class Curve : std::uint8_t { none, relu, leaky_relu, tanh };
+struct Activating {
+  Curve curve = Curve::none;
+  float slope = 0;
+};
+
+/// Numbers of the batch in device memory (runtime/feed.hpp writes them): what kernels read instead of arguments, since
+/// a captured launch keeps its arguments.
+struct FeedNumbers {
+  Index valid = 0;                       ///< samples that count; the rest is masked
+  std::int32_t replica = 0;              ///< its slot among the flags
+  float scale = 0;                       ///< of each sample's loss
+  float weight = 0;                      ///< of this replica in the tail: valid * scale
+  double shared = 0;                     ///< samples that share batch-norm statistics
+  const std::uint8_t* images = nullptr;  ///< device memory: rows n h w c, or the resident set
+};
+
+/// SampleSpec in device memory.
+struct SampleRow {
+  Index sample = 0, partner = -1;
+  std::int32_t a = 0, b = 0;
+  float lambda = 1;
+  std::int16_t y = 0, x = 0, erase_y = 0, erase_x = 0, erase_h = 0, erase_w = 0;
+  std::int32_t flip = 0;
+};
+
+/// StepParams in device memory.
+struct StepNumbers {
+  float rate = 0, momentum = 0, ema_decay = 0;
+};
+
+/// Counters in device memory, sums since they were last taken.
+struct Tally {
+  double loss = 0;
+  Index top1 = 0, topk = 0, samples = 0, skipped = 0;
+  std::int32_t bad_replica = -1;  ///< the lowest one that wasn't finite and couldn't be helped by a lower loss scale
+  std::int32_t unused = 0;
+};
+
+}  // namespace convoy::cuda

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// An optimiser step over a parameter table, masked by the replicas' flags; also writes the copies of filters that
+// convolutions read (KRSC in storage), folds batch statistics and keeps the loss scale.
+#pragma once
+#include "backend/cuda/kernels/types.hpp"
+
+namespace convoy::cuda {
+
+/// A piece of one tensor: `channels` of k's [k, k + ks). One block's work, at most piece_elements elements of the
+/// canonical layout [k][c][rs]. copy < 0: no copy.
+struct UpdatePiece {
+  Index begin = 0;                            ///< of its first element, in the values block
+  Index copy = -1;                            ///< of the element (k, first channel, 0) in the copies, in elements
+  std::int32_t ks = 1, channels = 1, rs = 1;  ///< elements = ks * channels * rs, contiguous from begin
+  std::int32_t stored_c = 1;                  ///< channels of a copy's row; k rows are rs * stored_c apart
+  float decay = 0, rate_multiplier = 1;
+  std::int32_t trains = 1;
+};
+inline constexpr int piece_elements = 4096;
+
+struct NormFold {
+  Index begin = 0, count = 0;  ///< in the statistics block and the tail
+  float momentum = 0;
+};
+
+enum class UpdateRule : std::uint8_t { sgd, momentum, nesterov };
+
+/// Decided by decide_update for all kernels of one update.
+struct UpdateVerdict {
+  std::int32_t apply = 0;  ///< 0: skipped
+  float clip = 1;
+};
+
+struct UpdateArgs {
+  float* values = nullptr;
+  float* velocity = nullptr;  ///< null for sgd
+  const float* gradients = nullptr;
+  void* copies = nullptr;
+  Storage storage = Storage::f32;
+  const UpdatePiece* pieces = nullptr;
+  int count = 0;
+  const StepNumbers* step = nullptr;
+  UpdateVerdict* verdict = nullptr;
+};
+
+/// squares[piece] = sum g * g of each piece that trains, in double.
+cudaError_t piece_squares(const UpdateArgs& args, double* squares, cudaStream_t stream);
+
+struct Decision {
+  const float* flags = nullptr;
+  int replicas = 0;
+  const double* squares = nullptr;  ///< null: no clipping
+  int pieces = 0;
+  float clip_norm = 0;
+  float* state = nullptr;  ///< loss scale, good steps, applied steps, skipped steps
+  float grow_every = 0;    ///< good steps until the loss scale doubles; 0: it stays
+  Tally* tally = nullptr;
+  UpdateVerdict* verdict = nullptr;
+};
+/// One block: the flags, the norm, the loss scale and the counters.
+cudaError_t decide_update(const Decision& decision, cudaStream_t stream);
+/// One launch for all tensors.
+cudaError_t update(UpdateRule rule, const UpdateArgs& args, cudaStream_t stream);
+/// running = (1 - momentum) * running + momentum * batch, unless skipped.
+cudaError_t fold_norms(float* running, const float* tail, const NormFold* folds, int count,
+                       const UpdateVerdict* verdict, cudaStream_t stream);
+/// Copies of all tensors from the values as they are.
+cudaError_t refresh_copies(const UpdateArgs& args, cudaStream_t stream);
+
+}  // namespace convoy::cuda

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <array>
+
+#include "backend/cuda/runtime/queue.hpp"
+
+namespace convoy::cuda {
+
+/// Numbers that change from step to step on their way to fixed device memory: written into a free slot of pinned
+/// memory, copied in stream order. The slot is used again once its copy ran.
+class PinnedRing {
+ public:
+  /// `to`: device memory of `bytes`. Set-up only.
+  PinnedRing(Queue& queue, void* to, Index bytes, const char* what);
+
+  /// A free slot; polls where all are on their way (the host is `slots` steps ahead then).
+  std::byte* begin();
+  /// Copies what was written since begin().
+  void send();
+
+ private:
+  static constexpr std::size_t slots = 4;
+  Queue& queue_;
+  void* to_;
+  Index bytes_;
+  std::byte* memory_;
+  std::array<Event, slots> sent_{};
+  std::size_t next_ = 0;
+};
+
+}  // namespace convoy::cuda

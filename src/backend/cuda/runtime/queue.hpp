@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// The device as a queue: streams, events, memory, copies, captured graphs. Nothing here waits for the device except
+// what says so.
+#pragma once
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "backend/cuda/runtime/events.hpp"
+#include "core/function_ref.hpp"
+
+namespace convoy::cuda {
+
+/// compute: everything a program launches, in order. communication: downloads and NCCL. upload: rows of images ahead
+/// of the step that reads them.
+enum class Stream : std::uint8_t { compute, communication, upload };
+
+class Queue {
+ public:
+  /// On the current device. Throws Error(device).
+  Queue();
+  ~Queue();
+  Queue(const Queue&) = delete;
+  Queue& operator=(const Queue&) = delete;
+
+  cudaStream_t stream(Stream stream = Stream::compute) const { return streams_[static_cast<std::size_t>(stream)]; }
+
+  Event record(Stream stream = Stream::compute) { return events_.record(this->stream(stream)); }
+  bool done(Event event) { return events_.done(event); }
+  /// Later work of `stream` waits for the event.
+  void follow(Stream stream, Event event) { events_.follow(this->stream(stream), event); }
+  /// The host polls until the event has passed: at set-up, and where a ring of buffers is full. A job's own waits go
+  /// through Collectives::await, with its deadline.
+  void wait(Event event);
+
+  /// Set-up only. Zeroed, on 256 bytes, freed with the queue. Throws Error(device): how much, and what to lower.
+  std::byte* allocate(Index bytes, const char* what);
+  /// Host memory that copies reach without staging; zeroed, on 64 bytes, freed with the queue.
+  std::byte* allocate_host(Index bytes, const char* what);
+  bool is_pinned(const void* host, Index bytes) const;
+
+  /// Copies of pinned host memory, device memory; queued.
+  void to_device(void* to, const void* from, Index bytes, Stream stream = Stream::compute);
+  void to_host(void* to, const void* from, Index bytes, Stream stream);
+  void clear(void* at, Index bytes, Stream stream = Stream::compute);
+  /// Set-up only: from any host memory, in order behind the compute stream; waits until it is there.
+  void upload_now(void* to, const void* from, Index bytes);
+  void download_now(void* to, const void* from, Index bytes);
+
+  /// The first call of a key runs body (libraries load their kernels then), the second captures and launches it, later
+  /// ones launch the graph. Inside of another replay body runs, and so becomes part of what is captured.
+  void replay(std::uint64_t key, FunctionRef body);
+  bool capturing() const { return capturing_; }
+  Index graph_launches() const { return graph_launches_; }
+
+ private:
+  struct Pinned {
+    std::byte* begin;
+    Index bytes;
+  };
+  void capture(cudaGraphExec_t& graph, FunctionRef body);
+
+  cudaStream_t streams_[3] = {};
+  EventRing events_;
+  std::vector<std::byte*> device_blocks_;
+  std::vector<Pinned> pinned_;
+  std::byte* bounce_ = nullptr;  ///< for copies of memory that isn't pinned
+  std::unordered_map<std::uint64_t, cudaGraphExec_t> graphs_;
+  bool capturing_ = false, inside_ = false;
+  Index graph_launches_ = 0;
+};
+
+}  // namespace convoy::cuda
