@@ -92,6 +92,6 @@ constexpr Index storage_bytes(Precision precision) {
 
 /// `forward [join] +stats fp16 n256 64x56x56 -> 256 1x1 s1 p0 g1`: also the key of caches and choices.
 std::string describe(const Form& form);
-const char* name_of(Role role);
+const char* name_of(Precision precision);
 
 }  // namespace convoy::cuda

@@ -58,7 +58,11 @@ class Library {
 /// A card that is only described: plans are built for it, none can run.
 struct CardDescription {
   std::string properties;  ///< JSON of cudnn_frontend::DeviceProperties
+  std::string name;
+  int sm = 0;
 };
+/// Reads name and sm from the properties. Throws Error(usage) where they are missing.
+CardDescription describe_card(const std::string& properties);
 
 /// cuDNN on the current device, or for a described card. Throws Error(device) where cuDNN is too old or the description
 /// is refused. Answered by tests/support/host_cuda/reference_library.cpp in host tests.
