@@ -45,6 +45,7 @@ openSUSE, SLES        cmake ninja gcc-c++ openmpi4-devel hdf5-devel onednn-devel
 Spack                 cmake ninja openmpi hdf5~mpi+threadsafe onednn eigen boost+program_options spdlog fmt nlohmann-json
                       protobuf isa-l zlib; tests: googletest ccache python
 PyPI (tests)          python3 -m venv .venv && .venv/bin/pip install h5py numpy tensorboard
+PyPI (CUDA)           .venv/bin/pip install nvidia-cudnn-frontend, beside a CUDA toolkit with cuDNN >= 9.8 and NCCL
 TEXT
 }
 
@@ -67,6 +68,11 @@ if [ -z "$build_only" ]; then
   for package in "${python_packages[@]}"; do
     compgen -G ".venv/lib/python3*/site-packages/$package" >/dev/null || missing_python+=("$package")
   done
+fi
+# Headers over cuDNN's C interface, of use only where the toolkit is (see cmake/ConvoyCuda.cmake).
+if [ -n "$(command -v nvcc)" ] || [ -x /usr/local/cuda/bin/nvcc ]; then
+  compgen -G '.venv/lib/python3*/site-packages/include/cudnn_frontend.h' >/dev/null ||
+    missing_python+=(nvidia-cudnn-frontend)
 fi
 
 if [ ${#missing[@]} -eq 0 ] && [ ${#missing_python[@]} -eq 0 ]; then
@@ -93,7 +99,12 @@ if [ ${#missing[@]} -gt 0 ]; then
   quietly "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "${missing[@]}"
 fi
 if [ ${#missing_python[@]} -gt 0 ]; then
-  [ -x .venv/bin/pip ] || quietly python3 -m venv .venv
+  if [ ! -x .venv/bin/pip ]; then
+    # With --build-only nobody asked for python3-venv yet.
+    python3 -c 'import ensurepip' 2>/dev/null ||
+      quietly "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends python3-venv
+    quietly python3 -m venv .venv
+  fi
   quietly .venv/bin/pip install --disable-pip-version-check "${missing_python[@]}"
 fi
 echo "install-deps: done"

@@ -26,7 +26,12 @@ while [ $# -gt 0 ]; do
 done
 
 [ -z "$install" ] || scripts/install-deps.sh
-scripts/build.sh "$preset" -DCONVOY_TESTS=ON -- "${targets[@]}"
+options=(-DCONVOY_TESTS=ON)
+# Where the CUDA toolkit is, a build without the module would pass by leaving out its tests.
+if [ "$preset" = release ] && { [ -n "$(command -v nvcc)" ] || [ -x /usr/local/cuda/bin/nvcc ]; }; then
+  options+=(-DCONVOY_CUDA=ON)
+fi
+scripts/build.sh "$preset" "${options[@]}" -- "${targets[@]}"
 # An oversubscribed rank that spins in a wait starves the rank it waits for.
 export OMPI_MCA_mpi_yield_when_idle=1
 ctest --preset "$preset" --parallel 2 --no-tests=error "$@"

@@ -12,8 +12,8 @@ struct Event {
   std::uint64_t id = 0;
 };
 
-/// The second queue of a device: for libraries that queue communication themselves (NCCL), and for what lies between
-/// their calls.
+/// The second queue of a device, for all that moves between ranks while the first one computes: NCCL's work, or copies
+/// to and from host memory of allocate_host. Never captured unless Collectives::capturable says so.
 class CommunicationQueue {
  public:
   CommunicationQueue() = default;
@@ -27,6 +27,8 @@ class CommunicationQueue {
   virtual void follow(Event event) = 0;
   /// The end of the work queued here so far: for Device::follow and Device::done.
   virtual Event record() = 0;
+  virtual void download(float* host, const float* from, Index n) = 0;
+  virtual void upload(float* to, const float* host, Index n) = 0;
   virtual void copy(float* to, const float* from, Index n) = 0;
   /// As Device::add.
   virtual void add(float* to, const float* from, Index n) = 0;
@@ -44,7 +46,7 @@ class Device {
   /// Set-up only. 64-byte aligned, zeroed, freed with the Device. Throws Error(device) when memory is out.
   virtual float* allocate(Index floats) = 0;
   /// Set-up only. Host memory that download and upload move at full speed and without waiting; 64-byte aligned, freed
-  /// with the Device. Null where the host reads device memory and no staging is needed.
+  /// with the Device. Null: any host memory will do.
   virtual float* allocate_host(Index floats) {
     static_cast<void>(floats);
     return nullptr;

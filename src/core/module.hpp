@@ -11,7 +11,8 @@ struct Module {
   std::string problem;     ///< the loader's words where it could not be opened
 };
 
-/// Looks for `file` in $CONVOY_MODULE_DIR where that is set, else beside the program and in ../lib/convoy, and opens it.
+/// Looks for `file` in $CONVOY_MODULE_DIR where that is set, else beside the program and in ../lib/convoy, and opens
+/// it.
 Module open_module(const std::string& file);
 
 /// Null where the module has no such symbol.

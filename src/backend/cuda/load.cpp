@@ -31,7 +31,8 @@ std::unique_ptr<Backend> load_cuda_backend(const BackendSpec& spec, std::string&
   }
   static const Module module = open_module("libconvoy_cuda.so");
   if (module.handle == nullptr) {
-    reason = module.path.empty() ? "libconvoy_cuda.so is neither beside the program nor in ../lib/convoy" : module.problem;
+    reason =
+        module.path.empty() ? "libconvoy_cuda.so is neither beside the program nor in ../lib/convoy" : module.problem;
     return nullptr;
   }
   const auto entry = reinterpret_cast<decltype(&convoy_cuda_entry)>(module_symbol(module, "convoy_cuda_entry"));
