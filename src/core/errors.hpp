@@ -16,6 +16,7 @@ enum class Exit : int {
   data = 3,
   device = 4,
   communication = 5,
+  superseded = 6,  ///< a newer attempt goes on with this run: don't resubmit
   stopped = 75,  ///< stopped on request after a checkpoint: resubmit
 };
 
