@@ -239,7 +239,7 @@ class CudnnLibrary final : public Library {
     if (target_.handle != nullptr) cudnnDestroy(target_.handle);
   }
 
-  std::unique_ptr<Operation> build(const Form& form, const BuildSpec& spec) override {
+  std::shared_ptr<Operation> build(const Form& form, const BuildSpec& spec) override {
     auto graph = spell(form, target_, spec.workspace_limit);
     if (!graph) return nullptr;
     const std::int64_t plans = graph->get_execution_plan_count();
@@ -255,7 +255,7 @@ class CudnnLibrary final : public Library {
         // Without a driver a kernel that was compiled at run time can't be loaded, and all before that succeeded.
         continue;
       }
-      return std::make_unique<CudnnOperation>(form, target_, std::move(graph), plan, engine, workspace);
+      return std::make_shared<CudnnOperation>(form, target_, std::move(graph), plan, engine, workspace);
     }
     return nullptr;
   }

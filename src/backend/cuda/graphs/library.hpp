@@ -5,8 +5,13 @@
 #include <cuda_runtime_api.h>
 
 #include <array>
+#include <atomic>
+#include <future>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "backend/cuda/graphs/forms.hpp"
@@ -38,6 +43,7 @@ class Operation {
 struct BuildSpec {
   Index workspace_limit = 0;  ///< bytes; plans that need more are not taken
   std::string engine;         ///< empty: the heuristics' first; else exactly this one, or none
+  auto operator<=>(const BuildSpec&) const = default;
 };
 
 class Library {
@@ -46,13 +52,23 @@ class Library {
   Library(const Library&) = delete;
   Library& operator=(const Library&) = delete;
   virtual ~Library() = default;
-  /// Null where there is no plan for the form. Called by several threads at once.
-  virtual std::unique_ptr<Operation> build(const Form& form, const BuildSpec& spec) = 0;
+  /// Null where there is no plan for the form. Kept: asked again, the same operation is returned. Any thread.
+  std::shared_ptr<Operation> find(const Form& form, const BuildSpec& spec);
   /// Engines that a form could take, best guess first; for timing on a device.
   virtual std::vector<std::string> engines(const Form& form, Index workspace_limit) = 0;
-  /// `NVIDIA H100 80GB HBM3 sm_90, cuDNN 9.19`.
+  /// `NVIDIA H100 80GB HBM3 sm_90, cuDNN 9.19.0`.
   virtual const std::string& name() const = 0;
   virtual int sm() const = 0;  ///< 80, 90
+  Index plans_built() const { return built_; }
+
+ protected:
+  /// Null where there is no plan. Called by several threads at once.
+  virtual std::shared_ptr<Operation> build(const Form& form, const BuildSpec& spec) = 0;
+
+ private:
+  std::mutex mutex_;
+  std::map<std::pair<Form, BuildSpec>, std::shared_future<std::shared_ptr<Operation>>> operations_;
+  std::atomic<Index> built_ = 0;
 };
 
 /// A card that is only described: plans are built for it, none can run.

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backend/cuda/graphs/library.hpp"
+
+#include <cstdlib>
+
+#include "core/errors.hpp"
+
+namespace convoy::cuda {
+namespace {
+
+/// What follows `"key":` in flat JSON.
+std::string value_of(const std::string& json, const std::string& key) {
+  const std::size_t at = json.find('"' + key + "\":");
+  if (at == std::string::npos)
+    fail(Exit::usage, "the card's description has no '{}' (it takes what cudnn_frontend::DeviceProperties writes)",
+         key);
+  std::size_t begin = at + key.size() + 3;
+  while (begin < json.size() && json[begin] == ' ') ++begin;
+  const bool quoted = begin < json.size() && json[begin] == '"';
+  if (quoted) ++begin;
+  return json.substr(begin, json.find_first_of(quoted ? "\"" : ",}", begin) - begin);
+}
+
+}  // namespace
+
+std::shared_ptr<Operation> Library::find(const Form& form, const BuildSpec& spec) {
+  std::promise<std::shared_ptr<Operation>> mine;
+  std::shared_future<std::shared_ptr<Operation>> result;
+  bool builds = false;
+  {
+    const std::lock_guard lock(mutex_);
+    auto& kept = operations_[{form, spec}];
+    builds = !kept.valid();
+    if (builds) kept = mine.get_future().share();
+    result = kept;
+  }
+  if (!builds) return result.get();
+  try {
+    mine.set_value(build(form, spec));
+    ++built_;
+  } catch (...) {
+    mine.set_exception(std::current_exception());
+  }
+  return result.get();
+}
+
+CardDescription describe_card(const std::string& properties) {
+  CardDescription card{properties, value_of(properties, "deviceName"), 0};
+  card.sm = std::atoi(value_of(properties, "deviceVer").c_str()) / 10;
+  if (card.sm < 50)
+    fail(Exit::usage, "the card's description has deviceVer '{}' (compute capability times 100)",
+         value_of(properties, "deviceVer"));
+  return card;
+}
+
+}  // namespace convoy::cuda
