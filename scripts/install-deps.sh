@@ -27,9 +27,14 @@ done
 build_packages=(
   cmake ninja-build g++ openmpi-bin libopenmpi-dev libhdf5-dev libdnnl-dev libboost-program-options-dev
   libspdlog-dev libfmt-dev nlohmann-json3-dev libprotobuf-dev protobuf-compiler libisal-dev zlib1g-dev
+  libjpeg62-turbo-dev libpng-dev libarchive-dev libcurl4-openssl-dev
 )
-test_packages=(libgtest-dev libgmock-dev ccache python3-venv clang-format-14 clang-tidy-14 shellcheck git)
-python_packages=(h5py numpy tensorboard) # of the tests only
+test_packages=(
+  libgtest-dev libgmock-dev ccache python3-venv clang-format-14 clang-tidy-14 clang-14 libclang-rt-14-dev shellcheck git
+  nginx-light
+)
+# Of the tests only. NAME or NAME:FOLDER where the folder in site-packages has another name.
+python_packages=(h5py numpy tensorboard pillow:PIL 'moto[server]:moto')
 
 print_other_names() {
   cat <<'TEXT'
@@ -37,14 +42,17 @@ This is not Debian 12: install these yourself (the test tools are optional), the
 
 Ubuntu 22.04, 24.04   the names of Debian: see build_packages in scripts/install-deps.sh; apt-get install them
 Fedora, RHEL + EPEL   cmake ninja-build gcc-c++ openmpi-devel hdf5-devel onednn-devel eigen3-devel boost-devel spdlog-devel
-                      fmt-devel json-devel protobuf-devel isa-l-devel zlib-devel; module load mpi/openmpi-x86_64
-                      tests: gtest-devel gmock-devel ccache python3 clang-tools-extra ShellCheck
+                      fmt-devel json-devel protobuf-devel isa-l-devel zlib-devel libjpeg-turbo-devel libpng-devel
+                      libarchive-devel libcurl-devel; module load mpi/openmpi-x86_64
+                      tests: gtest-devel gmock-devel ccache python3 clang-tools-extra ShellCheck nginx
 openSUSE, SLES        cmake ninja gcc-c++ openmpi4-devel hdf5-devel onednn-devel eigen3-devel
                       libboost_program_options-devel spdlog-devel fmt-devel nlohmann_json-devel protobuf-devel isa-l-devel
-                      zlib-devel; tests: gtest gmock ccache python3 clang-tools ShellCheck
+                      zlib-devel libjpeg8-devel libpng16-devel libarchive-devel libcurl-devel
+                      tests: gtest gmock ccache python3 clang-tools ShellCheck nginx
 Spack                 cmake ninja openmpi hdf5~mpi+threadsafe onednn eigen boost+program_options spdlog fmt nlohmann-json
-                      protobuf isa-l zlib; tests: googletest ccache python
-PyPI (tests)          python3 -m venv .venv && .venv/bin/pip install h5py numpy tensorboard
+                      protobuf isa-l zlib libjpeg-turbo libpng libarchive curl
+                      tests: googletest ccache python nginx
+PyPI (tests)          python3 -m venv .venv && .venv/bin/pip install h5py numpy tensorboard pillow 'moto[server]'
 PyPI (CUDA)           .venv/bin/pip install nvidia-cudnn-frontend, beside a CUDA toolkit with cuDNN >= 9.8 and NCCL
 TEXT
 }
@@ -66,7 +74,7 @@ done
 missing_python=()
 if [ -z "$build_only" ]; then
   for package in "${python_packages[@]}"; do
-    compgen -G ".venv/lib/python3*/site-packages/$package" >/dev/null || missing_python+=("$package")
+    compgen -G ".venv/lib/python3*/site-packages/${package#*:}" >/dev/null || missing_python+=("${package%%:*}")
   done
 fi
 # Headers over cuDNN's C interface, of use only where the toolkit is (see cmake/ConvoyCuda.cmake).

@@ -7,18 +7,20 @@ import re
 MAY_INCLUDE = {
     "core": set(),
     "io": {"core"},
+    "image": {"core"},
     "comm": {"core"},
     "network": {"core"},
     "backend": {"core", "network"},
     "optim": {"core"},
-    "data": {"core", "io", "network", "backend"},
+    "data": {"core", "io", "image", "network", "backend"},
     "sync": {"core", "comm", "network", "backend"},
     "checkpoint": {"core", "io", "comm", "network", "backend"},
     "metrics": {"core", "io"},
     "config": {"core", "comm", "network", "backend", "data", "optim", "sync"},
-    "train": {"core", "io", "comm", "network", "backend", "data", "optim", "sync", "checkpoint", "metrics", "config"},
-    "cli": {"core", "io", "comm", "network", "backend", "data", "optim", "sync", "checkpoint", "metrics", "config", "train"},
-    "preprocess": {"core", "io", "comm", "data", "network", "backend"},
+    "train": {"core", "io", "image", "comm", "network", "backend", "data", "optim", "sync", "checkpoint", "metrics", "config"},
+    "cli": {"core", "io", "image", "comm", "network", "backend", "data", "optim", "sync", "checkpoint", "metrics", "config",
+            "train"},
+    "preprocess": {"core", "io", "image", "comm", "data", "network", "backend"},
 }
 
 # Libraries that only some folders may know. tests/support has the main function of tests under mpirun.
@@ -29,6 +31,8 @@ LIBRARIES = {
                                              "tests/support/host_nccl/"),
     r".*dnnl.*": ("src/backend/cpu/", "tests/unit/backend/", "bench/"),
     r"hdf5\.h": ("src/io/", "preprocess/"),
+    r"(jpeglib|jerror|turbojpeg|png)\.h": ("src/image/", "bench/"),
+    r"(archive|archive_entry|curl/.*)\.h": ("preprocess/",),
     r"boost/program_options.*": ("src/config/", "preprocess/"),
     r"spdlog/.*": ("src/core/",),
 }

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// EXIF's eight orientations. Upright pixel (y, x) is stored at: mirrored and transposed as `orientation` says.
+#pragma once
+#include <cstdint>
+
+#include "image/image.hpp"
+
+namespace convoy {
+
+constexpr bool swaps_sides(std::uint8_t orientation) { return orientation >= 5; }
+
+/// Where a region of the upright image lies in the stored one of stored_height x stored_width.
+Region stored_region(const Region& upright, std::uint8_t orientation, Index stored_height, Index stored_width);
+
+/// Stored pixels to upright ones.
+void make_upright(const Image& stored, std::uint8_t orientation, Image& upright);
+
+}  // namespace convoy

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "image/resize.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/errors.hpp"
+#include "image/resize_kernels.hpp"
+
+namespace convoy {
+namespace {
+
+double triangle(double x) {
+  x = std::abs(x);
+  return x < 1.0 ? 1.0 - x : 0.0;
+}
+
+/// The weights of one axis as Pillow computes them: in double, each sum made 1, then rounded to 22 bits.
+void fill_axis(Resizer::Axis& axis, Index input, double begin, double length, Index size) {
+  if (axis.size == size && axis.input == input && axis.begin == begin && axis.length == length) return;
+  axis.size = size;
+  axis.input = input;
+  axis.begin = begin;
+  axis.length = length;
+  const double scale = length / static_cast<double>(size), filter_scale = std::max(scale, 1.0);
+  const double support = filter_scale;  // the triangle's own support is 1
+  const auto most = static_cast<Index>(std::ceil(support)) * 2 + 1;
+  axis.taps = (most + taps_per_step - 1) / taps_per_step * taps_per_step;
+  const auto count = static_cast<std::size_t>(size), taps = static_cast<std::size_t>(axis.taps);
+  axis.first.assign(count, 0);
+  axis.count.assign(count, 0);
+  axis.weights.assign(count * taps, 0);
+  std::vector<double> exact(taps);
+  for (std::size_t i = 0; i < count; ++i) {
+    const double centre = begin + (static_cast<double>(i) + 0.5) * scale;
+    const auto first = std::max<Index>(static_cast<Index>(centre - support + 0.5), 0);
+    const Index used = std::min(static_cast<Index>(centre + support + 0.5), input) - first;
+    double sum = 0;
+    for (Index t = 0; t < used; ++t) {
+      exact[static_cast<std::size_t>(t)] =
+          triangle((static_cast<double>(t + first) - centre + 0.5) * (1.0 / filter_scale));
+      sum += exact[static_cast<std::size_t>(t)];
+    }
+    axis.first[i] = static_cast<std::int32_t>(first);
+    axis.count[i] = static_cast<std::int32_t>(used);
+    for (std::size_t t = 0; t < static_cast<std::size_t>(used); ++t) {
+      const double weight = sum == 0 ? exact[t] : exact[t] / sum;
+      axis.weights[i * taps + t] = static_cast<std::int32_t>(weight * (1 << weight_bits) + 0.5);
+    }
+  }
+  // low and high 16-bit parts, four taps a step: low of taps 0 1 | 2 3, then high; see the vector kernel.
+  axis.split_weights.resize(axis.weights.size() * 2);
+  for (std::size_t w = 0; w < axis.weights.size(); w += taps_per_step) {
+    for (std::size_t t = 0; t < taps_per_step; ++t) {
+      const std::int32_t weight = axis.weights[w + t];
+      axis.split_weights[w * 2 + t] = static_cast<std::int16_t>(weight & ((1 << low_bits) - 1));
+      axis.split_weights[w * 2 + taps_per_step + t] = static_cast<std::int16_t>(weight >> low_bits);
+    }
+  }
+}
+
+}  // namespace
+
+void Resizer::resize(const ImageView& in, Index height, Index width, std::uint8_t* out) {
+  resize(in, {0, 0, static_cast<double>(in.height), static_cast<double>(in.width)}, height, width, out);
+}
+
+void Resizer::resize(const ImageView& in, const Box& box, Index height, Index width, std::uint8_t* out) {
+  require(height > 0 && width > 0 && in.height > 0 && in.width > 0 && box.height > 0 && box.width > 0,
+          "resize: an empty image");
+  const bool across = width != in.width || box.x != 0 || box.width != static_cast<double>(in.width);
+  const bool down = height != in.height || box.y != 0 || box.height != static_cast<double>(in.height);
+  const Index in_bytes = in.width * in.channels, out_bytes = width * in.channels;
+  if (!across && !down) {
+    for (Index y = 0; y < height; ++y) std::copy_n(in.row(y), in_bytes, out + y * out_bytes);
+    return;
+  }
+  const ResizeKernels& kernels = resize_kernels();
+  Index first_row = 0, end_row = in.height;
+  if (down) {
+    fill_axis(rows_, in.height, box.y, box.height, height);
+    first_row = rows_.first.front();
+    end_row = rows_.first.back() + rows_.count.back();
+  }
+  ImageView rows = in.part({first_row, 0, end_row - first_row, in.width});
+  if (across) {
+    fill_axis(columns_, in.width, box.x, box.width, width);
+    std::uint8_t* to = out;
+    if (down) {
+      between_.resize(static_cast<std::size_t>(rows.height * out_bytes));
+      to = between_.data();
+    }
+    for (Index y = 0; y < rows.height; ++y) {
+      // The vector kernel reads a little behind its row, which is another row but for the last.
+      const bool slack = y + 1 < rows.height && in.row_bytes >= columns_slack;
+      const ColumnsPass pass = in.channels == 3 && slack ? kernels.columns_rgb : resize_columns_generic;
+      pass(columns_, rows.row(y), in.channels, to + y * out_bytes);
+    }
+    rows = {to, rows.height, width, in.channels, out_bytes};
+  }
+  if (!down) return;
+  for (Index y = 0; y < height; ++y) {
+    const auto i = static_cast<std::size_t>(y);
+    kernels.rows(rows_.weights.data() + y * rows_.taps, rows_.count[i], rows.row(rows_.first[i] - first_row),
+                 rows.row_bytes, out_bytes, out + y * out_bytes);
+  }
+}
+
+ImageSize with_short_side(const ImageSize& size, Index side) {
+  if (size.height <= size.width) return {side, side * size.width / size.height};
+  return {side * size.height / size.width, side};
+}
+
+ImageSize within_long_side(const ImageSize& size, Index side) {
+  const Index longest = std::max(size.height, size.width);
+  if (longest <= side) return size;
+  const auto scaled = [&](Index length) { return std::max<Index>((length * side + longest / 2) / longest, 1); };
+  return {scaled(size.height), scaled(size.width)};
+}
+
+Region centre_region(const ImageSize& size, Index height, Index width) {
+  const auto half_to_even = [](Index rest) { return rest / 2 + (rest % 2 != 0 && rest / 2 % 2 != 0 ? 1 : 0); };
+  return {half_to_even(size.height - height), half_to_even(size.width - width), height, width};
+}
+
+}  // namespace convoy

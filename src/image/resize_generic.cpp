@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "image/resize_kernels.hpp"
+
+namespace convoy {
+namespace {
+
+constexpr std::int32_t half = 1 << (weight_bits - 1);
+
+std::uint8_t rounded(std::int32_t sum) { return static_cast<std::uint8_t>(std::clamp(sum >> weight_bits, 0, 255)); }
+
+}  // namespace
+
+void resize_columns_generic(const Resizer::Axis& axis, const std::uint8_t* in, Index channels, std::uint8_t* out) {
+  for (Index x = 0; x < axis.size; ++x) {
+    const auto i = static_cast<std::size_t>(x);
+    const std::int32_t* weights = axis.weights.data() + x * axis.taps;
+    const std::uint8_t* from = in + Index{axis.first[i]} * channels;
+    for (Index c = 0; c < channels; ++c) {
+      std::int32_t sum = half;
+      for (Index t = 0; t < axis.count[i]; ++t) sum += from[t * channels + c] * weights[t];
+      *out++ = rounded(sum);
+    }
+  }
+}
+
+void resize_rows_generic(const std::int32_t* weights, Index count, const std::uint8_t* in, Index row_bytes, Index bytes,
+                         std::uint8_t* out) {
+  for (Index i = 0; i < bytes; ++i) {
+    std::int32_t sum = half;
+    for (Index t = 0; t < count; ++t) sum += in[t * row_bytes + i] * weights[t];
+    out[i] = rounded(sum);
+  }
+}
+
+const ResizeKernels& resize_kernels() {
+  static const ResizeKernels kernels = [] {
+    ResizeKernels chosen{resize_columns_generic, resize_rows_generic};
+    if (__builtin_cpu_supports("avx2")) chosen = {resize_columns_avx2, resize_rows_avx2};
+    return chosen;
+  }();
+  return kernels;
+}
+
+}  // namespace convoy
