@@ -70,6 +70,7 @@ class Communicator {
 
  private:
   friend std::unique_ptr<Collectives> make_mpi_collectives(Communicator&, Device&, const struct CollectivesSpec&);
+  friend std::unique_ptr<Collectives> make_nccl_collectives(Communicator&, Device&, const struct CollectivesSpec&);
   struct State;
   std::unique_ptr<State> state_;
 };
@@ -87,10 +88,32 @@ struct CollectivesSpec {
 std::unique_ptr<Collectives> make_mpi_collectives(Communicator& communicator, Device& device,
                                                   const CollectivesSpec& spec);
 
-/// Collective. By --backend: `mpi`, or `auto`, which is MPI while the device brings no collectives of its own. Throws
-/// Error(device) for `nccl`, which comes with the CUDA module.
-std::unique_ptr<Collectives> make_collectives(const std::string& backend, Communicator& communicator, Device& device,
-                                              const CollectivesSpec& spec);
+/// What moves the sums.
+enum class Transport : std::uint8_t { mpi, nccl };
+
+/// Collective. Device::identity of every rank.
+std::vector<std::string> device_identities(Communicator& communicator, const Device& device);
+
+struct TransportChoice {
+  Transport transport = Transport::mpi;
+  std::string reason;   ///< for the log: what was taken and why
+  std::string warning;  ///< what the user should know; mostly empty
+};
+
+/// From --backend (auto, mpi, nccl) and what device_identities says, so alike on all ranks. auto takes NCCL where there
+/// are several ranks and each has a GPU of its own. Throws Error(device) where nccl is asked for and can't be.
+TransportChoice choose_transport(const std::string& backend, const std::vector<std::string>& identities);
+
+/// Collective. By NCCL, which comes with the CUDA module.
+std::unique_ptr<Collectives> make_nccl_collectives(Communicator& communicator, Device& device,
+                                                   const CollectivesSpec& spec);
+
+/// Collective.
+inline std::unique_ptr<Collectives> make_collectives(Transport transport, Communicator& communicator, Device& device,
+                                                     const CollectivesSpec& spec) {
+  return transport == Transport::nccl ? make_nccl_collectives(communicator, device, spec)
+                                      : make_mpi_collectives(communicator, device, spec);
+}
 
 /// Name and version of the MPI library.
 std::string mpi_version();

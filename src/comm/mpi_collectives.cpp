@@ -4,11 +4,12 @@
 #include <algorithm>
 #include <chrono>
 #include <climits>
+#include <optional>
 
 #include "comm/checked.hpp"
 #include "comm/exchange.hpp"
+#include "comm/local_sum.hpp"
 #include "comm/state.hpp"
-#include "core/replica_tree.hpp"
 
 namespace convoy {
 namespace {
@@ -45,15 +46,14 @@ struct Lane {
 class MpiCollectives final : public Collectives {
  public:
   MpiCollectives(MPI_Comm comm, const StallPolicy& policy, Device& device, const CollectivesSpec& spec)
-      : policy_(policy), device_(device), spec_(spec), pending_(policy) {
+      : policy_(policy), device_(device), spec_(spec), queue_(device.communication()), pending_(policy) {
     int rank = 0;
     check_mpi(MPI_Comm_rank(comm, &rank), "MPI_Comm_rank", "start-up");
     check_mpi(MPI_Comm_size(comm, &ranks_), "MPI_Comm_size", "start-up");
     require(spec.chunk_floats > 0 && spec.chunk_floats <= INT_MAX, "chunk limit of collectives");
-    run_ = deal_replicas(spec.replicas, ranks_, rank);
-    nodes_ = tree_nodes(run_);
+    local_.emplace(device, tree_nodes(deal_replicas(spec.replicas, ranks_, rank)), spec.reproducible);
     operations_.resize(64);
-    for (Operation& operation : operations_) operation.parts.reserve(std::max<std::size_t>(nodes_.size(), 1));
+    for (Operation& operation : operations_) operation.parts.reserve(most_parts());
     if (ranks_ == 1) return;
     piece_ = std::min(spec.chunk_floats, piece_floats);
     if (spec.max_count > 0) piece_ = std::min(piece_, align_floats(spec.max_count));
@@ -70,14 +70,14 @@ class MpiCollectives final : public Collectives {
     operation.what = reduction.what;
     operation.ready = reduction.after;
     operation.parts.clear();
-    if (spec_.reproducible) require_tree(reduction.parts);
+    if (spec_.reproducible) local_->require_tree(reduction.parts);
     if (ranks_ == 1) {
-      add_here(reduction);
+      local_->add(reduction);
       operation.moved = reduction.count;
     } else if (spec_.reproducible) {
       for (const Part& part : reduction.parts) operation.parts.push_back(part.data);
     } else {
-      if (add_here(reduction)) operation.ready = device_.record();
+      if (local_->add(reduction)) operation.ready = device_.record();
       operation.parts.push_back(reduction.out);
     }
     const Ticket ticket = submitted_;
@@ -94,17 +94,9 @@ class MpiCollectives final : public Collectives {
 
   void finish(Ticket ticket) override {
     require(ticket <= submitted_, "finish of a reduction that was submitted");
-    if (completed_ >= ticket) return;
-    const auto begin = Clock::now();
-    Patience patience(policy_);
-    for (Ticket seen = completed_;;) {
-      advance();
-      if (completed_ >= ticket) break;
-      if (seen != completed_) patience.restart();
-      seen = completed_;
-      patience.pause(oldest().what);
-    }
-    waited_seconds_ += seconds_since(begin);
+    if (completed_ < ticket) wait_for(ticket);
+    // Uploads on the communication queue keep their order.
+    if (uploaded_.id != 0) device_.follow(std::exchange(uploaded_, Event{}));
   }
 
   void await(Event event, const char* what) override {
@@ -121,19 +113,37 @@ class MpiCollectives final : public Collectives {
   double take_wait_seconds() override { return std::exchange(waited_seconds_, 0.0); }
 
  private:
+  void wait_for(Ticket ticket) {
+    const auto begin = Clock::now();
+    Patience patience(policy_);
+    for (Ticket seen = completed_;;) {
+      advance();
+      if (completed_ >= ticket) break;
+      if (seen != completed_) patience.restart();
+      seen = completed_;
+      patience.pause(oldest().what);
+    }
+    waited_seconds_ += seconds_since(begin);
+  }
+
   bool passed(Event event) { return event.id == 0 || device_.done(event); }
   Operation& at(Ticket ticket) { return operations_[ticket % operations_.size()]; }
   Operation& oldest() { return at(completed_ + 1); }
 
+  std::size_t most_parts() const { return spec_.reproducible ? std::max<std::size_t>(local_->nodes().size(), 1) : 1; }
+
   void make_lanes() {
     lanes_.resize(lane_count);
-    const std::size_t parts = spec_.reproducible ? std::max<std::size_t>(nodes_.size(), 1) : 1;
-    for (Lane& lane : lanes_) lane.parts.reserve(parts);
+    for (Lane& lane : lanes_) lane.parts.reserve(most_parts());
     if (device_.host_reads()) return;
-    staging_.resize(lane_count * parts * static_cast<std::size_t>(piece_));
-    float* memory = staging_.data();
+    const std::size_t floats = lane_count * most_parts() * static_cast<std::size_t>(piece_);
+    float* memory = device_.allocate_host(static_cast<Index>(floats));
+    if (memory == nullptr) {
+      staging_.resize(floats);
+      memory = staging_.data();
+    }
     for (Lane& lane : lanes_)
-      for (std::size_t i = 0; i < parts; ++i, memory += piece_) lane.host.push_back(memory);
+      for (std::size_t i = 0; i < most_parts(); ++i, memory += piece_) lane.host.push_back(memory);
   }
 
   /// Room for one more; operations under way are referred to by lanes, so a full queue is emptied instead of enlarged.
@@ -141,31 +151,6 @@ class MpiCollectives final : public Collectives {
     if (submitted_ - completed_ == operations_.size()) finish(completed_ + 1);
     if (submitted_ == completed_) pending_.restart();
     return at(++submitted_);
-  }
-
-  void require_tree(std::span<const Part> parts) const {
-    bool same = parts.size() == nodes_.size();
-    for (std::size_t i = 0; same && i < nodes_.size(); ++i)
-      same = parts[i].first == nodes_[i].first && parts[i].size == nodes_[i].size;
-    require(same, "the parts of a reproducible sum are the nodes of this rank's run");
-  }
-
-  /// out = sum of this rank's parts. From the last one back, which for the nodes of all replicas is the order of the
-  /// tree. False: there was nothing to do.
-  bool add_here(const Reduction& r) {
-    if (r.parts.empty()) {
-      device_.fill(r.out, r.count, 0.0F);
-      return true;
-    }
-    std::size_t first = r.parts.size() - 1;
-    for (std::size_t i = 0; i < r.parts.size(); ++i)
-      if (r.parts[i].data == r.out) first = i;
-    require(!spec_.reproducible || first == r.parts.size() - 1,
-            "a reproducible sum on one rank goes into the last part or beside the parts");
-    if (r.parts[first].data != r.out) device_.copy(r.out, r.parts[first].data, r.count, 1.0F);
-    for (std::size_t i = r.parts.size(); i-- > 0;)
-      if (i != first) device_.add(r.out, r.parts[i].data, r.count);
-    return r.parts.size() > 1 || r.parts[first].data != r.out;
   }
 
   /// Moves everything that can move.
@@ -191,6 +176,8 @@ class MpiCollectives final : public Collectives {
   void load_pieces() {
     for (; loading_ <= submitted_; ++loading_) {
       Operation& operation = at(loading_);
+      // The communication queue would wait for the parts, and with it the uploads of earlier operations.
+      if (queue_ != nullptr && !passed(operation.ready)) return;
       while (operation.begun < operation.count) {
         if (loaded_ - retired_ == lane_count && !retire_piece()) return;
         load(lane(loaded_++), operation);
@@ -209,11 +196,31 @@ class MpiCollectives final : public Collectives {
     for (std::size_t i = 0; i < operation.parts.size(); ++i) {
       const float* part = operation.parts[i] + piece.begin;
       if (!piece.host.empty()) {
-        piece.event = device_.download(piece.host[i], part, piece.count, operation.ready);
+        download(piece, piece.host[i], part);
         part = piece.host[i];
       }
       piece.parts.push_back(part);
     }
+    if (queue_ != nullptr && !piece.host.empty() && !piece.parts.empty()) piece.event = queue_->record();
+  }
+
+  void download(Lane& piece, float* host, const float* part) {
+    if (queue_ == nullptr) {
+      piece.event = device_.download(host, part, piece.count, piece.operation->ready);
+      return;
+    }
+    queue_->follow(piece.operation->ready);
+    queue_->download(host, part, piece.count);
+  }
+
+  void upload(Lane& piece) {
+    float* const out = piece.operation->out + piece.begin;
+    if (queue_ == nullptr) {
+      piece.event = device_.upload(out, piece.host.front(), piece.count);
+      return;
+    }
+    queue_->upload(out, piece.host.front(), piece.count);
+    piece.event = uploaded_ = queue_->record();
   }
 
   /// The same order on every rank.
@@ -234,8 +241,7 @@ class MpiCollectives final : public Collectives {
       if (piece.done || !exchange_->advance(i % lane_count, piece.operation->what)) continue;
       piece.done = true;
       piece.event = {};
-      if (!piece.host.empty())
-        piece.event = device_.upload(piece.operation->out + piece.begin, piece.host.front(), piece.count);
+      if (!piece.host.empty()) upload(piece);
       piece.operation->moved += piece.count;
     }
   }
@@ -251,8 +257,8 @@ class MpiCollectives final : public Collectives {
   Device& device_;
   const CollectivesSpec spec_;
   int ranks_ = 1;
-  ReplicaRun run_;
-  std::vector<TreeNode> nodes_;
+  CommunicationQueue* queue_ = nullptr;  ///< null: copies go through the device's own queue
+  std::optional<LocalSum> local_;
   Index piece_ = 0;
   std::unique_ptr<Exchange> exchange_;
   std::vector<float> staging_;
@@ -260,6 +266,7 @@ class MpiCollectives final : public Collectives {
   std::uint64_t loaded_ = 0, started_ = 0, retired_ = 0;  ///< numbers of pieces: retired <= started <= loaded
   std::vector<Operation> operations_;                     ///< ring; an operation's number is its ticket
   Ticket submitted_ = 0, completed_ = 0, loading_ = 1;
+  Event uploaded_;  ///< the last upload that the device's own queue does not follow yet
   Patience pending_;
   double waited_seconds_ = 0;
 };
@@ -269,14 +276,6 @@ class MpiCollectives final : public Collectives {
 std::unique_ptr<Collectives> make_mpi_collectives(Communicator& communicator, Device& device,
                                                   const CollectivesSpec& spec) {
   return std::make_unique<MpiCollectives>(communicator.state_->comm, communicator.state_->policy, device, spec);
-}
-
-std::unique_ptr<Collectives> make_collectives(const std::string& backend, Communicator& communicator, Device& device,
-                                              const CollectivesSpec& spec) {
-  if (backend == "nccl") {
-    fail(Exit::device, "--backend nccl is not possible (this build has no CUDA module); use --backend mpi");
-  }
-  return make_mpi_collectives(communicator, device, spec);
 }
 
 }  // namespace convoy

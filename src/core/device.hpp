@@ -23,6 +23,8 @@ class CommunicationQueue {
 
   /// A cudaStream_t.
   virtual void* stream() = 0;
+  /// True while what is queued is being captured: its events mark places in the graph, and can't be asked for.
+  virtual bool capturing() const { return false; }
   /// What is queued here from now on starts after `event` of the device's own queue.
   virtual void follow(Event event) = 0;
   /// The end of the work queued here so far: for Device::follow and Device::done.

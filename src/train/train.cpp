@@ -100,7 +100,11 @@ Exit train(Communicator& communicator, const TrainConfig& wanted) try {
   compare_devices(communicator, engine->backend().describe());
   engine->backend().keep_resident(samples.train->images(), range.count, splits.train.image_bytes());
 
-  auto collectives = make_collectives(config.sync.backend, communicator, engine->backend(),
+  const auto identities = device_identities(communicator, engine->backend());
+  TransportChoice transport;
+  alike(communicator, [&] { transport = choose_transport(config.sync.backend, identities); });
+  if (!transport.warning.empty() && rank == 0) log::warn("{}", transport.warning);
+  auto collectives = make_collectives(transport.transport, communicator, engine->backend(),
                                       {.replicas = job.replicas,
                                        .reproducible = config.sync.reproducible,
                                        .max_count = std::max(engine->plan().table.block(), engine->layout().count())});
@@ -153,6 +157,7 @@ Exit train(Communicator& communicator, const TrainConfig& wanted) try {
   log::info("{}; {}; {} parameters", engine->plan().graph.model, engine->backend().describe(),
             cost_of(engine->plan().graph, spec.height, spec.width).parameters);
   log::info("{}", describe(job, config));
+  log::info("device: {}; sums: {}", engine->chosen_device(), transport.reason);
 
   if (rank == 0) {
     metrics->event(resume.empty() ? "start" : "resume",

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "comm/nccl/nccl_collectives.hpp"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <optional>
+
+#include "comm/local_sum.hpp"
+#include "comm/nccl/nccl_comm.hpp"
+#include "comm/nccl/nccl_tree.hpp"
+#include "core/errors.hpp"
+
+namespace convoy {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// 16 MB: beyond it NCCL does what it does for larger sums.
+constexpr Index largest_warm_up = 1 << 22;
+
+class NcclCollectives final : public Collectives {
+ public:
+  NcclCollectives(const NcclJob& job, const StallPolicy& policy, Device& device, const CollectivesSpec& spec)
+      : policy_(policy),
+        device_(device),
+        queue_(*device.communication()),
+        local_(device, tree_nodes(deal_replicas(spec.replicas, job.ranks, job.rank)), spec.reproducible),
+        ranks_(job.ranks),
+        comm_(job, policy) {
+    if (spec.reproducible && ranks_ > 1)
+      tree_.emplace(
+          comm_, device,
+          NcclTree::Spec{.replicas = spec.replicas, .rank = job.rank, .ranks = job.ranks, .max_count = spec.max_count});
+    warm_up(std::clamp<Index>(spec.max_count, 1, largest_warm_up));
+  }
+
+  Ticket submit(const Reduction& reduction) override {
+    Operation& operation = operations_[++submitted_ % operations_.size()];
+    operation = {.what = reduction.what, .captured = queue_.capturing()};
+    if (tree_) {
+      local_.require_tree(reduction.parts);
+      queue_.follow(reduction.after);
+      tree_->sum(reduction.out, reduction.parts, reduction.count, reduction.what);
+    } else {
+      const bool added = local_.add(reduction);
+      if (ranks_ == 1) return submitted_;
+      queue_.follow(added ? device_.record() : reduction.after);
+      all_reduce(reduction.out, reduction.count, reduction.what);
+    }
+    operation.done = queue_.record();
+    return submitted_;
+  }
+
+  bool capturable() const override { return true; }
+  void poll() override { comm_.check("sums of the ranks"); }
+
+  void finish(Ticket ticket) override {
+    require(ticket <= submitted_, "finish of a reduction that was submitted");
+    // The queue keeps its order, so a later operation's end will do for one that the ring has forgotten.
+    const Ticket kept = submitted_ < operations_.size() ? 1 : submitted_ - operations_.size() + 1;
+    const Operation& operation = operations_[std::max(ticket, kept) % operations_.size()];
+    if (operation.done.id != 0) device_.follow(operation.done);
+  }
+
+  void await(Event event, const char* what) override {
+    if (event.id == 0 || device_.done(event)) return;
+    const auto begin = Clock::now();
+    Patience patience(policy_);
+    try {
+      while (!device_.done(event)) {
+        comm_.check(what);
+        patience.pause(what);
+      }
+    } catch (const Error& e) {
+      const std::string missing = unfinished();
+      // Without this the streams would wait for ever, and whoever frees them too.
+      comm_.abort();
+      if (missing.empty()) throw;
+      fail(e.code(), "{} (NCCL has not finished {})", e.what(), missing);
+    }
+    waited_seconds_ += std::chrono::duration<double>(Clock::now() - begin).count();
+  }
+
+  double take_wait_seconds() override { return std::exchange(waited_seconds_, 0.0); }
+
+ private:
+  struct Operation {
+    const char* what = "";
+    bool captured = false;
+    Event done;
+  };
+
+  void all_reduce(float* out, Index count, const char* what) {
+    if (count == 0) return;
+    comm_.issued(ncclAllReduce(out, out, static_cast<std::size_t>(count), ncclFloat, ncclSum, comm_.get(),
+                               static_cast<cudaStream_t>(queue_.stream())),
+                 "ncclAllReduce", what);
+  }
+
+  /// NCCL connects its ranks at the first sum of a kind: not in the first step, and not while it is captured.
+  void warm_up(Index count) {
+    constexpr const char* what = "first sum of NCCL";
+    float* const block = device_.allocate(count);
+    device_.fill(block, count, 0.0F);
+    queue_.follow(device_.record());
+    if (tree_) {
+      std::vector<Part> parts;
+      for (const TreeNode& node : local_.nodes()) parts.push_back({node.first, node.size, block});
+      tree_->sum(block, parts, count, what);
+    } else {
+      all_reduce(block, 1, what);
+      if (ranks_ > 1) all_reduce(block, count, what);
+    }
+    await(queue_.record(), what);
+  }
+
+  /// The oldest operation that the device has not finished. Those that are replayed can't be told apart.
+  std::string unfinished() {
+    const Ticket kept = submitted_ < operations_.size() ? 1 : submitted_ - operations_.size() + 1;
+    for (Ticket ticket = kept; ticket <= submitted_; ++ticket) {
+      const Operation& operation = operations_[ticket % operations_.size()];
+      if (operation.captured) return "the sums of a captured step";
+      if (operation.done.id != 0 && !device_.done(operation.done)) return operation.what;
+    }
+    return {};
+  }
+
+  const StallPolicy& policy_;
+  Device& device_;
+  CommunicationQueue& queue_;
+  LocalSum local_;
+  int ranks_;
+  NcclComm comm_;
+  std::optional<NcclTree> tree_;
+  std::array<Operation, 256> operations_{};  ///< ring by ticket
+  Ticket submitted_ = 0;
+  double waited_seconds_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Collectives> make_nccl_collectives_here(const NcclJob& job, const StallPolicy& policy, Device& device,
+                                                        const CollectivesSpec& spec) {
+  require(device.communication() != nullptr, "NCCL needs a device with a communication queue");
+  return std::make_unique<NcclCollectives>(job, policy, device, spec);
+}
+
+}  // namespace convoy

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <nccl.h>
+
+#include <string>
+
+#include "comm/nccl/module.hpp"
+
+namespace convoy {
+
+/// Names a new communicator: rank 0 makes it, all ranks are given it. Throws Error(device).
+std::string make_nccl_id();
+
+/// A communicator of NCCL whose calls return at once and whose waits are the host's, under the deadline.
+class NcclComm {
+ public:
+  /// Collective. Throws Error(communication), past the deadline too.
+  NcclComm(const NcclJob& job, const StallPolicy& policy);
+  /// Aborts: everything that was awaited is done then, and all else would wait for other ranks.
+  ~NcclComm() { abort(); }
+  NcclComm(const NcclComm&) = delete;
+  NcclComm& operator=(const NcclComm&) = delete;
+
+  ncclComm_t get() const { return comm_; }
+  /// After every call that queues work: returns once the work lies in the stream.
+  void issued(ncclResult_t result, const char* call, const char* what);
+  /// Throws Error(communication) where the communicator has failed. Cheap, never waits.
+  void check(const char* what);
+  /// Ends what is under way, so that streams and memory can be freed.
+  void abort() noexcept;
+
+ private:
+  ncclResult_t state(const char* what);
+  [[noreturn]] void fail_nccl(ncclResult_t result, const char* call, const char* what);
+  void settle(const char* call, const char* what);
+
+  const StallPolicy& policy_;
+  ncclComm_t comm_ = nullptr;
+};
+
+/// Calls between its construction and end() become one operation.
+class NcclGroup {
+ public:
+  NcclGroup(NcclComm& comm, const char* what) : comm_(comm), what_(what) { add(ncclGroupStart(), "ncclGroupStart"); }
+  /// Not ended where an exception is in flight: the communicator is aborted then.
+  ~NcclGroup() = default;
+  NcclGroup(const NcclGroup&) = delete;
+  NcclGroup& operator=(const NcclGroup&) = delete;
+
+  void add(ncclResult_t result, const char* call) {
+    if (result != ncclInProgress) comm_.issued(result, call, what_);
+  }
+  void end() { comm_.issued(ncclGroupEnd(), "ncclGroupEnd", what_); }
+
+ private:
+  NcclComm& comm_;
+  const char* what_;
+};
+
+}  // namespace convoy

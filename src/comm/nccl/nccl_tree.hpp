@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <span>
+#include <vector>
+
+#include "comm/nccl/nccl_comm.hpp"
+#include "core/replica_tree.hpp"
+
+namespace convoy {
+
+/// Sums along the fixed tree over replicas, as comm/tree_sum.cpp does over MPI: every rank is sent its slice of all
+/// nodes, adds them in the tree's order, and hands its slice of the sum to all. All of it is queued.
+class NcclTree {
+ public:
+  struct Spec {
+    int replicas = 1, rank = 0, ranks = 1;
+    Index max_count = 0;
+  };
+  /// Allocates one slice for each node on the device.
+  NcclTree(NcclComm& comm, Device& device, const Spec& spec);
+
+  /// Collective. `parts`: the nodes of this rank's run; `out` may be one of them.
+  void sum(float* out, std::span<const Part> parts, Index count, const char* what);
+
+ private:
+  struct Owner {
+    int rank, index;  ///< its index-th node
+  };
+  /// Elements [begin, end) of a piece that a rank adds.
+  Range slice(int rank, Index count) const;
+  float* node(std::size_t position) const { return slices_ + static_cast<Index>(position) * slice_; }
+  void gather(std::span<const Part> parts, const Range& piece, const char* what);
+  void spread(float* out, Index count, const char* what);
+
+  NcclComm& comm_;
+  CommunicationQueue& queue_;
+  int rank_, ranks_;
+  std::vector<Owner> owners_;  ///< of all nodes, in the order of replicas
+  std::vector<TreeAddition> additions_;
+  Index piece_ = 0, slice_ = 0;
+  float* slices_ = nullptr;
+};
+
+}  // namespace convoy

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <map>
+
+#include "comm/nccl/module.hpp"
+#include "comm/state.hpp"
+#include "core/module.hpp"
+#include "core/version.hpp"
+
+namespace convoy {
+namespace {
+
+/// The first two ranks with the same device, in words; empty: every rank has one of its own.
+std::string sharing_ranks(const std::vector<std::string>& identities) {
+  std::map<std::string, std::size_t> owners;
+  for (std::size_t rank = 0; rank < identities.size(); ++rank) {
+    const auto [owner, is_new] = owners.emplace(identities[rank], rank);
+    if (!is_new && !identities[rank].empty())
+      return fmt::format("ranks {} and {} share {}", owner->second, rank, identities[rank]);
+  }
+  return {};
+}
+
+const NcclEntry& nccl_entry() {
+  static const Module module = open_module("libconvoy_cuda.so");
+  const auto entry = reinterpret_cast<decltype(&convoy_nccl_entry)>(module_symbol(module, "convoy_nccl_entry"));
+  if (entry == nullptr || entry()->build != build_id() + ", " + compiler())
+    fail(Exit::device, "NCCL is not possible (no libconvoy_cuda.so of this build is there); use --backend mpi");
+  return *entry();
+}
+
+}  // namespace
+
+std::vector<std::string> device_identities(Communicator& communicator, const Device& device) {
+  return communicator.all_gather(device.identity(), "devices of the ranks");
+}
+
+TransportChoice choose_transport(const std::string& backend, const std::vector<std::string>& identities) {
+  const std::string shared = sharing_ranks(identities);
+  std::string obstacle;
+  for (std::size_t rank = 0; rank < identities.size() && obstacle.empty(); ++rank)
+    if (identities[rank].empty()) obstacle = fmt::format("rank {} has no GPU", rank);
+  if (obstacle.empty() && !shared.empty()) obstacle = shared + ", and NCCL needs one each";
+  if (backend == "nccl") {
+    if (!obstacle.empty())
+      fail(Exit::device,
+           "--backend nccl is not possible ({}); use --backend mpi, or start one rank for each GPU with --device cuda",
+           obstacle);
+    return {Transport::nccl, "NCCL (as asked)", {}};
+  }
+  if (backend == "auto" && obstacle.empty() && identities.size() > 1)
+    return {Transport::nccl, "NCCL (every rank has a GPU of its own)", {}};
+  TransportChoice choice;
+  choice.reason = backend == "mpi"         ? "MPI (as asked)"
+                  : identities.size() == 1 ? "none (one rank)"
+                                           : fmt::format("MPI ({})", obstacle);
+  // Allowed, since it lets two ranks be tried on one GPU, but never fast.
+  if (!shared.empty())
+    choice.warning = shared + ": they compute in turns, and sums go through host memory; start one rank for each GPU";
+  return choice;
+}
+
+std::unique_ptr<Collectives> make_nccl_collectives(Communicator& communicator, Device& device,
+                                                   const CollectivesSpec& spec) {
+  const NcclEntry& entry = nccl_entry();
+  NcclJob job{.rank = communicator.rank(), .ranks = communicator.size(), .id = {}};
+  if (job.rank == 0) job.id = entry.make_id();
+  communicator.broadcast(job.id, "broadcast of NCCL's id");
+  return entry.make(job, communicator.state_->policy, device, spec);
+}
+
+}  // namespace convoy
