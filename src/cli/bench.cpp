@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "cli/agree.hpp"
+#include "train/watch.hpp"
 
 namespace convoy {
 
@@ -33,6 +34,7 @@ Exit bench_command(Session& session, const Words& words) {
   const auto config = agree_on_config<BenchConfig>(session, words, parse_bench);
   if (!config) return Exit::usage;
   Communicator communicator(session, config->deadline);
+  start_watch(communicator, config->deadline);
   if (config->what == "compute") return bench_compute(communicator, *config);
   if (config->what == "io") return bench_io(communicator, *config);
   return bench_comm(communicator, *config);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/agree.hpp"
 #include "train/train.hpp"
+#include "train/watch.hpp"
 
 namespace convoy {
 
@@ -9,6 +10,7 @@ Exit evaluate_command(Session& session, const Words& words) {
   if (!config) return Exit::usage;
   config->command_line = quoted("evaluate", words);
   Communicator communicator(session, config->deadline);
+  start_watch(communicator, config->deadline);
   return evaluate(communicator, *config);
 }
 

@@ -9,6 +9,7 @@
 #include "cli/about.hpp"
 #include "core/log.hpp"
 #include "core/nearest.hpp"
+#include "train/watch.hpp"
 
 namespace convoy {
 namespace {
@@ -82,10 +83,15 @@ std::optional<Exit> answer_alone(const Words& words) {
 
 Exit run_on_ranks(Session& session, const Words& words) {
   const Words rest(words.begin() + 1, words.end());
-  if (words.front() == "train") return train_command(session, rest);
-  if (words.front() == "evaluate") return evaluate_command(session, rest);
-  require(words.front() == "bench", "a command that nobody runs");
-  return bench_command(session, rest);
+  const auto run = [&] {
+    if (words.front() == "train") return train_command(session, rest);
+    if (words.front() == "evaluate") return evaluate_command(session, rest);
+    require(words.front() == "bench", "a command that nobody runs");
+    return bench_command(session, rest);
+  };
+  const Exit code = run();
+  end_watch(code);
+  return code;
 }
 
 void end_job(const std::exception& failure) {
@@ -94,6 +100,7 @@ void end_job(const std::exception& failure) {
   // Wrong usage is mostly seen by all ranks alike: rank 0 speaks and ends the job before the others have waited.
   if (code == Exit::usage && !is_first_rank()) std::this_thread::sleep_for(std::chrono::seconds(1));
   log::report_error(failure.what());
+  end_watch(code);
   abort_job(code);
 }
 

@@ -4,6 +4,7 @@
 #include "cli/agree.hpp"
 #include "cli/dry_run.hpp"
 #include "core/log.hpp"
+#include "train/watch.hpp"
 
 namespace convoy {
 
@@ -12,6 +13,7 @@ Exit train_command(Session& session, const Words& words) {
   if (!config) return Exit::usage;
   config->command_line = quoted("train", words);
   Communicator communicator(session, config->sync.deadline);
+  start_watch(communicator, config->sync.deadline);
   if (communicator.rank() == 0) {
     for (const auto& text : implausible(*config)) log::warn("{}", text);
   }

@@ -70,11 +70,14 @@ Communicator::Communicator(Session&, const Deadline& deadline, Index chunk) : st
   s.comm = duplicate(MPI_COMM_WORLD, "start-up");
   check_mpi(MPI_Comm_rank(s.comm, &s.rank), "MPI_Comm_rank", "start-up");
   check_mpi(MPI_Comm_size(s.comm, &s.size), "MPI_Comm_size", "start-up");
+  s.policy.rank = s.rank;
   MPI_Comm node = MPI_COMM_NULL;
   check_mpi(MPI_Comm_split_type(s.comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node), "MPI_Comm_split_type",
             "start-up");
   check_mpi(MPI_Comm_rank(node, &s.node_rank), "MPI_Comm_rank", "start-up");
   check_mpi(MPI_Comm_size(node, &s.node_size), "MPI_Comm_size", "start-up");
+  s.node_first = s.rank;
+  check_mpi(MPI_Bcast(&s.node_first, 1, MPI_INT, 0, node), "MPI_Bcast", "start-up");
   check_mpi(MPI_Comm_free(&node), "MPI_Comm_free", "start-up");
   s.hosts = all_gather(host_name(), "names of hosts");
 }
@@ -88,10 +91,11 @@ int Communicator::rank() const { return state_->rank; }
 int Communicator::size() const { return state_->size; }
 int Communicator::node_rank() const { return state_->node_rank; }
 int Communicator::node_size() const { return state_->node_size; }
+int Communicator::node_first() const { return state_->node_first; }
 const std::string& Communicator::host() const { return state_->hosts[static_cast<std::size_t>(state_->rank)]; }
 const std::vector<std::string>& Communicator::hosts() const { return state_->hosts; }
 
-void Communicator::explain_stalls(std::function<std::string()> who_is_missing) {
+void Communicator::explain_stalls(std::function<StallReport()> who_is_missing) {
   state_->policy.explain = std::move(who_is_missing);
 }
 

@@ -17,7 +17,14 @@
 namespace convoy {
 
 struct Deadline {
-  double warn_seconds = 60, abort_seconds = 300;  ///< 0: never
+  double warn_seconds = 60, abort_seconds = 300;  ///< of a wait between ranks; 0: never
+  double watchdog_seconds = 300;                  ///< of a main thread that does not move (core/watchdog.hpp); 0: never
+};
+
+/// What is known when a wait lasts.
+struct StallReport {
+  std::string missing;  ///< the ranks that did not arrive, their hosts and what they do; empty: nothing is known
+  bool speaker = true;  ///< this rank speaks for the job; others wait for it to end the job
 };
 
 class Communicator {
@@ -32,12 +39,12 @@ class Communicator {
   int size() const;
   int node_rank() const;  ///< among the ranks of this host
   int node_size() const;
+  int node_first() const;  ///< the lowest rank of this host
   const std::string& host() const;
   const std::vector<std::string>& hosts() const;  ///< one a rank
 
-  /// Asked when a wait warns or gives up: the ranks that did not arrive and their hosts, or an empty text if that isn't
-  /// known.
-  void explain_stalls(std::function<std::string()> who_is_missing);
+  /// Asked when a wait warns or gives up. Without it rank 0 speaks.
+  void explain_stalls(std::function<StallReport()> who_is_missing);
 
   /// Collective. `what` names the operation in deadline messages.
   void barrier(const char* what);

@@ -7,41 +7,69 @@
 #include <algorithm>
 
 #include "core/log.hpp"
+#include "core/pulse.hpp"
 
 namespace convoy {
 namespace {
 
 constexpr double spin_seconds = 20e-6, yield_seconds = 0.2, longest_gap_seconds = 1;
-
-std::string missing_ranks(const StallPolicy& policy) {
-  const std::string known = policy.explain ? policy.explain() : std::string();
-  return known.empty() ? "a rank has not arrived" : known;
-}
+/// What the others give the rank that speaks for the job to end it, in seconds and as a share of the deadline.
+constexpr double longest_grace_seconds = 3, grace_share = 0.5;
 
 }  // namespace
 
 void Patience::restart() {
+  settle();
   last_ = Clock::now();
-  waited_ = 0;
+  waited_ = grace_ = 0;
   warned_ = false;
+}
+
+void Patience::settle() {
+  if (shown_) pulse().wait_ends();
+  shown_ = false;
+}
+
+StallReport Patience::report() const {
+  StallReport report;
+  if (policy_.explain) {
+    report = policy_.explain();
+  } else {
+    report.speaker = policy_.rank == 0;
+  }
+  if (report.missing.empty()) report.missing = "a rank has not arrived";
+  return report;
+}
+
+void Patience::warn(const char* what) {
+  warned_ = true;
+  const StallReport stall = report();
+  if (!stall.speaker) return;
+  const double abort_seconds = policy_.deadline.abort_seconds;
+  const std::string end =
+      abort_seconds > 0 ? fmt::format("the job ends after {:g} s", abort_seconds) : "it waits without limit";
+  log::warn("waiting in {} for {} since {:.1f} s ({}); {}", name_of(pulse().phase()), what, waited_, stall.missing, end);
+}
+
+void Patience::give_up(const char* what) {
+  const StallReport stall = report();
+  if (!stall.speaker && grace_ == 0) {
+    grace_ = std::min(longest_grace_seconds, grace_share * policy_.deadline.abort_seconds);
+    return;
+  }
+  fail(Exit::communication,
+       "waited {:.1f} s in {} for {} ({}); look at those ranks and their hosts, or raise --stall-abort-seconds", waited_,
+       name_of(pulse().phase()), what, stall.missing);
 }
 
 void Patience::spend(const char* what) {
   const auto now = Clock::now();
   waited_ += std::min(std::chrono::duration<double>(now - last_).count(), longest_gap_seconds);
   last_ = now;
+  pulse().beat();
   const Deadline& deadline = policy_.deadline;
-  if (deadline.abort_seconds > 0 && waited_ >= deadline.abort_seconds)
-    fail(Exit::communication,
-         "waited {:.1f} s for {} ({}); look for the first message of another rank, or raise --stall-abort-seconds",
-         waited_, what, missing_ranks(policy_));
-  if (deadline.warn_seconds > 0 && waited_ >= deadline.warn_seconds && !warned_) {
-    warned_ = true;
-    const std::string end = deadline.abort_seconds > 0
-                                ? fmt::format("the job ends after {:g} s", deadline.abort_seconds)
-                                : "it waits without limit";
-    log::warn("waiting for {} since {:.1f} s ({}); {}", what, waited_, missing_ranks(policy_), end);
-  }
+  if (deadline.abort_seconds > 0 && waited_ >= deadline.abort_seconds + grace_) give_up(what);
+  if (deadline.warn_seconds > 0 && waited_ >= deadline.warn_seconds && !warned_) warn(what);
 }
 
 void Patience::pause(const char* what) {
@@ -51,6 +79,8 @@ void Patience::pause(const char* what) {
     sched_yield();
     return;
   }
+  if (!shown_) pulse().wait_begins(what);
+  shown_ = true;
   const timespec nap{0, 50'000};
   nanosleep(&nap, nullptr);
 }

@@ -20,7 +20,7 @@ struct PendingWish {
 
 struct Communicator::State {
   MPI_Comm comm = MPI_COMM_NULL;
-  int rank = 0, size = 1, node_rank = 0, node_size = 1;
+  int rank = 0, size = 1, node_rank = 0, node_size = 1, node_first = 0;
   std::vector<std::string> hosts;
   StallPolicy policy;
   Index chunk = 0;

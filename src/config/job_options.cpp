@@ -47,10 +47,13 @@ OptionGroup stall_options(Deadline& deadline) {
   OptionGroup group{"Stalls", {}};
   group.options.push_back(number_option("stall-warning-seconds", "SECONDS", deadline.warn_seconds, at_least(0),
                                         "warn when an operation between ranks waits this long; 0: never"));
-  group.options.back().also({"stall-check-warning-time-seconds"});
+  group.options.back().also({"stall-warn-seconds", "stall-check-warning-time-seconds"});
   group.options.push_back(number_option("stall-abort-seconds", "SECONDS", deadline.abort_seconds, at_least(0),
                                         "end the job with code 5 when it waits this long; 0: never"));
   group.options.back().also({"stall-check-shutdown-time-seconds"});
+  group.options.push_back(number_option("watchdog-seconds", "SECONDS", deadline.watchdog_seconds, at_least(0),
+                                        "end a process with code 5 when its main thread is stuck in a system call or "
+                                        "driver this long; 0: never"));
   return group;
 }
 

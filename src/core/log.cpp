@@ -6,6 +6,7 @@
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -19,25 +20,26 @@ struct Speaker {
   int rank = 0, ranks = 1;
   std::string prefix;
   Level level = Level::info;
-  bool progress_shown = false;
+  std::atomic<bool> progress_shown = false;
   std::shared_ptr<spdlog::logger> console, file;
 };
 
 Speaker& speaker() {
-  static Speaker instance = [] {
-    Speaker s;
+  static Speaker instance;
+  static const bool made = [] {
+    Speaker& s = instance;
     s.console = std::make_shared<spdlog::logger>("convoy", std::make_shared<spdlog::sinks::stdout_sink_mt>());
     s.console->set_pattern("%v");
     s.console->flush_on(spdlog::level::info);
     s.console->set_level(spdlog::level::trace);
-    return s;
+    return true;
   }();
+  static_cast<void>(made);
   return instance;
 }
 
 void clear_progress(Speaker& s) {
-  if (s.progress_shown) std::fputs("\r\033[K", stdout);
-  s.progress_shown = false;
+  if (s.progress_shown.exchange(false)) std::fputs("\r\033[K", stdout);
 }
 
 /// Open MPI gives its ranks a terminal for stdout even where its own output goes to a file: there its stdout counts.

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "core/errors.hpp"
+#include "core/open_calls.hpp"
 
 namespace convoy {
 namespace {
@@ -30,10 +31,25 @@ int open_flags(File::Access access) {
   return O_RDONLY;
 }
 
+int open_file(const std::string& path, File::Access access) {
+  const OpenCall call("open", path);
+  return ::open(path.c_str(), open_flags(access), 0666);
+}
+
+ssize_t read_piece(int descriptor, const std::string& path, char* to, std::size_t bytes, std::uint64_t offset) {
+  const OpenCall call("read", path);
+  return ::pread(descriptor, to, bytes, static_cast<off_t>(offset));
+}
+
+ssize_t write_piece(int descriptor, const std::string& path, const char* from, std::size_t bytes,
+                    std::uint64_t offset) {
+  const OpenCall call("write", path);
+  return ::pwrite(descriptor, from, bytes, static_cast<off_t>(offset));
+}
+
 }  // namespace
 
-File::File(const std::string& path, Access access)
-    : path_(path), descriptor_(::open(path.c_str(), open_flags(access), 0666)) {
+File::File(const std::string& path, Access access) : path_(path), descriptor_(open_file(path, access)) {
   if (descriptor_ >= 0) return;
   if (access == Access::create) {
     fail(Exit::data, "cannot create '{}' ({}); choose a writable folder", path_, std::strerror(errno));
@@ -63,7 +79,7 @@ std::uint64_t File::size() const {
 void File::read_at(void* to, std::size_t bytes, std::uint64_t offset) const {
   auto* p = static_cast<char*>(to);
   while (bytes > 0) {
-    const ssize_t got = ::pread(descriptor_, p, std::min(bytes, largest_piece), static_cast<off_t>(offset));
+    const ssize_t got = read_piece(descriptor_, path_, p, std::min(bytes, largest_piece), offset);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) fail(Exit::data, "cannot read '{}' at byte {} ({})", path_, offset, std::strerror(errno));
     if (got == 0) fail(Exit::data, "'{}' is truncated (it ends at byte {}, {} more expected)", path_, offset, bytes);
@@ -76,7 +92,7 @@ void File::read_at(void* to, std::size_t bytes, std::uint64_t offset) const {
 void File::write_at(const void* from, std::size_t bytes, std::uint64_t offset) {
   const auto* p = static_cast<const char*>(from);
   while (bytes > 0) {
-    const ssize_t put = ::pwrite(descriptor_, p, std::min(bytes, largest_piece), static_cast<off_t>(offset));
+    const ssize_t put = write_piece(descriptor_, path_, p, std::min(bytes, largest_piece), offset);
     if (put < 0 && errno == EINTR) continue;
     if (put <= 0) {
       fail(Exit::data, "cannot write '{}' ({}); make room or choose another folder", path_,
@@ -89,6 +105,7 @@ void File::write_at(const void* from, std::size_t bytes, std::uint64_t offset) {
 }
 
 void File::sync() {
+  const OpenCall call("fsync", path_);
   // Some file systems can't sync (EINVAL); a full or broken disk says something else.
   if (::fsync(descriptor_) != 0 && errno != EINVAL) {
     fail(Exit::data, "cannot write '{}' to the disk ({}); make room or choose another folder", path_,
@@ -97,6 +114,7 @@ void File::sync() {
 }
 
 void sync_folder(const std::string& folder) {
+  const OpenCall call("fsync", folder);
   const int descriptor = ::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (descriptor < 0) fail(Exit::data, "cannot open the folder '{}' ({})", folder, std::strerror(errno));
   const int result = ::fsync(descriptor);

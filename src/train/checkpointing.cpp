@@ -8,6 +8,7 @@
 #include "config/hash.hpp"
 #include "config/print.hpp"
 #include "core/log.hpp"
+#include "core/pulse.hpp"
 #include "core/version.hpp"
 
 namespace convoy {
@@ -135,6 +136,7 @@ bool Checkpointing::minutes_are_up() const {
 }
 
 void Checkpointing::save(const std::string& name, const Position& position, Content content) {
+  const ActivityScope phase(Activity::checkpoint);
   CheckpointMeta meta;
   meta.position = position;
   meta.replicas = job_.replicas;

@@ -7,6 +7,7 @@
 #include "checkpoint/checkpoint.hpp"
 #include "config/parse.hpp"
 #include "core/log.hpp"
+#include "core/pulse.hpp"
 #include "train/confusion.hpp"
 #include "train/data.hpp"
 #include "train/engine.hpp"
@@ -69,6 +70,7 @@ Exit evaluate(Communicator& communicator, const EvaluateConfig& config) try {
   DataConfig data;
   DatasetInfo info;
   std::unique_ptr<Dataset> samples;
+  pulse().doing("opening checkpoint and data set");
   set_up(communicator, "opening checkpoint and data set", [&] {
     path = checkpoint_file(config.checkpoint);
     const CheckpointMeta meta = load_checkpoint_meta(path);
@@ -85,7 +87,11 @@ Exit evaluate(Communicator& communicator, const EvaluateConfig& config) try {
   communicator.require_equal(fmt::format("{} {:016x}", path, info.digest), "checkpoint and data set");
   const Range share = EvaluationBatches::share(info.samples, ranks, rank);
   const Index largest = EvaluationBatches::share(info.samples, ranks, 0).count;
-  set_up(communicator, "loading the samples", [&] { samples = load_split(data, info, share); });
+  set_up(communicator, "loading the samples", [&] {
+    const ActivityScope phase(Activity::data);
+    pulse().doing("loading the samples");
+    samples = load_split(data, info, share);
+  });
 
   const AugmentSpec augment = augment_spec(data, info, trained.seed, Use::evaluation);
   const EngineSpec spec{.device = config.device,

@@ -3,6 +3,7 @@
 
 #include <array>
 
+#include "core/pulse.hpp"
 #include "train/interval.hpp"
 
 namespace convoy {
@@ -19,6 +20,7 @@ Evaluator::Evaluator(Engine& engine, Collectives& collectives, Communicator& com
       logits_(static_cast<std::size_t>(batch * dataset.info().classes)) {}
 
 ValidationRecord Evaluator::run(const ParameterSet& set, const Observer& observe) {
+  const ActivityScope phase(Activity::evaluation);
   const auto begin = Clock::now();
   Backend& backend = engine_.backend();
   Program& program = engine_.evaluation();
@@ -27,6 +29,7 @@ ValidationRecord Evaluator::run(const ParameterSet& set, const Observer& observe
   Index count = batches_.count();
   if (limit_batches_ > 0) count = std::min(count, limit_batches_);
   for (Index i = 0; i < count; ++i) {
+    pulse().beat();
     const Batch batch = batches_.batch(i);
     program.feed(batch);
     program.launch(0, set);

@@ -11,12 +11,14 @@
 #include "config/hash.hpp"
 #include "config/print.hpp"
 #include "core/log.hpp"
+#include "core/pulse.hpp"
 #include "core/version.hpp"
 #include "train/leave.hpp"
 #include "train/run_folder.hpp"
 #include "train/setup.hpp"
 #include "train/threads.hpp"
 #include "train/trainer.hpp"
+#include "train/watch.hpp"
 
 namespace convoy {
 namespace {
@@ -62,11 +64,13 @@ Exit train(Communicator& communicator, const TrainConfig& wanted) try {
   TrainConfig config = wanted;
   const int ranks = communicator.size(), rank = communicator.rank();
   make_run_folder(communicator, config);
+  write_heartbeats_to(communicator, config.output.folder);
   // Threads decide bits: the number stands in the configuration that is hashed and kept.
   if (config.device.threads == 0) config.device.threads = threads_per_rank(communicator);
 
   Splits splits;
   Samples samples;
+  pulse().doing("opening the data set");
   set_up(communicator, "opening the data set", [&] { splits = open_splits(config); });
   const std::string resume = checkpoint_to_resume(communicator, config.checkpoint);
   set_up(communicator, "the checkpoint folder", [&] {
@@ -92,10 +96,13 @@ Exit train(Communicator& communicator, const TrainConfig& wanted) try {
   const Range range = job.run.count > 0 ? sample_range(job.order, job.run.first, job.run.count) : Range{};
   const Range val_range = splits.has_val ? EvaluationBatches::share(splits.val.samples, ranks, rank) : Range{};
   set_up(communicator, "loading the samples", [&] {
+    const ActivityScope phase(Activity::data);
+    pulse().doing("loading the samples");
     samples.train = load_split(config.data, splits.train, range);
     if (splits.has_val) samples.val = load_split(config.data, splits.val, val_range);
   });
 
+  pulse().doing("building the network");
   const auto engine = make_engine(communicator, graph, spec);
   compare_devices(communicator, engine->backend().describe());
   engine->backend().keep_resident(samples.train->images(), range.count, splits.train.image_bytes());

@@ -8,6 +8,7 @@
 
 #include "core/hash.hpp"
 #include "core/log.hpp"
+#include "core/pulse.hpp"
 #include "train/stop.hpp"
 
 namespace convoy {
@@ -96,6 +97,8 @@ void Trainer::step() {
   const Index step = position_.step, in_epoch = position_.step_in_epoch;
   working_epoch_ = position_.epoch;
   working_step_ = step;
+  pulse().at(working_epoch_ + 1, step + 1);
+  pulse().enter(Activity::compute);
   if (config_.fault_kind == "throw" && config_.fault_rank == job_.rank && config_.fault_step == step) {
     fail(Exit::internal, "injected fault (--inject-fault)");
   }
@@ -108,6 +111,7 @@ void Trainer::step() {
                                  .seed = config_.seed,
                                  .step = step});
   for (int t = 0; t < job_.turns; ++t) turn(job_.replica(t));
+  pulse().enter(Activity::communication);
   const auto averaging = Clock::now();
   at_.sync.step_done(step);
   launch_seconds_ += seconds_between(averaging, Clock::now());
@@ -146,7 +150,9 @@ void Trainer::turn(int replica) {
   if (samples > 0) {
     program = &engine.training(samples);
     const Index total = order_->total(in_epoch);
+    pulse().enter(Activity::data);
     Batch batch = at_.loader.next(in_epoch, replica);
+    pulse().enter(Activity::compute);
     batch.replica = replica;
     batch.scale = at_.sync.scale(samples, total);
     batch.norm_scale = 1.F / static_cast<float>(engine.plan().sync_bn ? total : samples);
@@ -163,6 +169,7 @@ void Trainer::turn(int replica) {
     if (program == nullptr) engine.backend().fill(engine.gradients(), engine.plan().table.block(), 0.F);
     for (std::size_t s = 0; s < stages.size(); ++s) {
       if (program != nullptr) {
+        pulse().beat();
         engine.backend().replay(key + s + 1, [&] { program->launch(s, at_.sync.set(replica)); });
       }
       at_.sync.made_final(s, stages[s], replica);

@@ -51,8 +51,8 @@ def not_finite(work):
 def stalls(work):
     """A rank that stops answering: the others leave with 5, naming the operation."""
     expect("stall on rank 1", 2, f"{work}/stall", TINY + ["--inject-fault", "stall@1@5", "--stall-warning-seconds", 1,
-                                                          "--stall-abort-seconds", 3], 5, "[rank 0/2", "waited 3.0 s for",
-           "a rank has not arrived", "step 6", seconds=20)
+                                                          "--stall-abort-seconds", 3], 5, "[rank 0/2", "waited 3.0 s in ",
+           "did not arrive: rank 1 on ", "step 6", seconds=20)
 
 
 def usage(work):

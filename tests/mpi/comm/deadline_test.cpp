@@ -36,6 +36,9 @@ Caught run(const std::function<void()>& body) {
 /// Kept until the program ends: MPI may still write to what an expired operation left behind.
 struct Kept {
   Communicator comm{test_session(), {.warn_seconds = 0.1, .abort_seconds = 0.3}};
+  Kept() {
+    comm.explain_stalls([] { return StallReport{}; });
+  }
   Communicator patient{test_session(), {}};
   HostDevice device;
 };
@@ -56,7 +59,7 @@ void expect_expired(const Caught& caught, const char* what) {
 TEST(DeadlineTest, NamesTheOperationOfACommunicator) {
   Kept& kept = keep();
   static double value = 1;
-  kept.comm.explain_stalls([] { return std::string("rank 0 on node-7 is missing"); });
+  kept.comm.explain_stalls([] { return StallReport{"rank 0 on node-7 is missing", true}; });
   kept.patient.barrier("start");
   testing::internal::CaptureStderr();
   if (kept.comm.rank() == 0) std::this_thread::sleep_for(late);
@@ -66,7 +69,7 @@ TEST(DeadlineTest, NamesTheOperationOfACommunicator) {
     EXPECT_EQ(printed, "");
   } else {
     expect_expired(caught, "sum of losses (rank 0 on node-7 is missing)");
-    EXPECT_NE(printed.find("warning: waiting for sum of losses since 0.1 s (rank 0 on node-7 is missing)"),
+    EXPECT_NE(printed.find("warning: waiting in start-up for sum of losses since 0.1 s (rank 0 on node-7 is missing)"),
               std::string::npos)
         << printed;
   }

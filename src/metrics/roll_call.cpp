@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "metrics/roll_call.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace convoy {
+namespace {
+
+/// Heartbeats that are this late have stopped: two were missed.
+double silence_of(const Heartbeat& beat) { return 2.5 * beat.period + 0.5; }
+
+std::string position_of(const Heartbeat& beat) {
+  std::string text = beat.phase;
+  if (beat.step > 0) text += fmt::format(", epoch {}, step {}", beat.epoch, beat.step);
+  if (!beat.operation.empty()) text += fmt::format(", {}{}", beat.waiting >= 0 ? "waiting for " : "", beat.operation);
+  return text;
+}
+
+}  // namespace
+
+LifeSign sign_of(const Seen& seen) {
+  if (!seen.known) return LifeSign::unknown;
+  if (seen.heartbeat.exit >= 0) return LifeSign::left;
+  return seen.unchanged > silence_of(seen.heartbeat) ? LifeSign::silent : LifeSign::alive;
+}
+
+std::string describe(const Seen& seen, int rank, const std::string& host) {
+  const std::string who = fmt::format("rank {} on {}", rank, host);
+  const Heartbeat& beat = seen.heartbeat;
+  switch (sign_of(seen)) {
+    case LifeSign::unknown:
+      return fmt::format("{}: no heartbeat is known", who);
+    case LifeSign::left:
+      return fmt::format("{}: left with code {} in {}", who, beat.exit, position_of(beat));
+    case LifeSign::silent:
+      return fmt::format("{}: in {}, its heartbeats stopped {:.0f} s ago (frozen or killed, or its host, network or "
+                         "file system is gone)",
+                         who, position_of(beat), seen.unchanged);
+    case LifeSign::alive:
+      break;
+  }
+  if (beat.waiting >= 0) return fmt::format("{}: in {} for {:.0f} s", who, position_of(beat), beat.waiting);
+  return fmt::format("{}: alive in {}, no progress for {:.0f} s", who, position_of(beat), beat.quiet);
+}
+
+RollCall call_roll(const std::vector<Seen>& seen, const std::vector<std::string>& hosts, int own) {
+  constexpr std::size_t most_named = 8;
+  RollCall roll;
+  std::vector<int> missing, waiting;
+  bool any_known = false;
+  for (int rank = 0; rank < static_cast<int>(seen.size()); ++rank) {
+    if (rank == own) continue;
+    const Seen& other = seen[static_cast<std::size_t>(rank)];
+    const bool waits = sign_of(other) == LifeSign::alive && other.heartbeat.waiting >= 0;
+    any_known |= other.known;
+    if (waits && rank < own) roll.speaker = false;
+    (waits ? waiting : missing).push_back(rank);
+  }
+  if (!any_known) return roll;
+  const auto list = [&](const std::vector<int>& ranks) {
+    std::string text;
+    const std::size_t named = std::min(ranks.size(), most_named);
+    for (std::size_t i = 0; i < named; ++i) {
+      const auto rank = static_cast<std::size_t>(ranks[i]);
+      text += fmt::format("{}{}", i > 0 ? "; " : "", describe(seen[rank], ranks[i], hosts[rank]));
+    }
+    return ranks.size() > named ? text + fmt::format("; and {} more ranks", ranks.size() - named) : text;
+  };
+  roll.missing = missing.empty() ? "all ranks are alive and wait, so the network between them may be cut: " + list(waiting)
+                                 : "did not arrive: " + list(missing);
+  return roll;
+}
+
+}  // namespace convoy
