@@ -10,10 +10,10 @@
 #include <utility>
 
 #include "backend/cpu/choices.hpp"
-#include "backend/cpu/liveness.hpp"
 #include "backend/cpu/memory.hpp"
 #include "backend/cpu/parallel.hpp"
 #include "backend/cpu/tuning.hpp"
+#include "backend/liveness.hpp"
 #include "core/errors.hpp"
 
 namespace convoy {

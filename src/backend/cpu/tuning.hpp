@@ -2,8 +2,8 @@
 #pragma once
 #include <vector>
 
-#include "backend/cpu/liveness.hpp"
 #include "backend/cpu/phase.hpp"
+#include "backend/liveness.hpp"
 
 namespace convoy {
 

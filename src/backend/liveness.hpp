@@ -1,12 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "backend/cpu/liveness.hpp"
-
+#pragma once
 #include <algorithm>
+#include <cstddef>
 #include <numeric>
+#include <vector>
+
+#include "core/types.hpp"
 
 namespace convoy {
 
-Placement place(const std::vector<Lifetime>& lifetimes) {
+/// A block of memory in use from one phase or step to another, both included.
+struct Lifetime {
+  Index bytes = 0;
+  int first = 0, last = 0;
+};
+
+struct Placement {
+  std::vector<Index> offsets;  ///< bytes, per lifetime, on 64
+  Index total_bytes = 0;
+};
+
+/// Blocks whose lifetimes overlap don't overlap in memory. Largest first, each at the lowest place that is free.
+inline Placement place(const std::vector<Lifetime>& lifetimes) {
   constexpr Index line = 64;
   const auto rounded = [&](Index bytes) { return (bytes + line - 1) / line * line + 4 * line; };
   std::vector<std::size_t> order(lifetimes.size());
