@@ -25,7 +25,7 @@ Images make_images(const GraphSpec& model, Index batch, int rank) {
   images.pixels.resize(bytes * static_cast<std::size_t>(batch));
   images.samples.resize(static_cast<std::size_t>(batch));
   for (std::size_t i = 0; i < images.samples.size(); ++i) {
-    images.samples[i].sample = static_cast<Index>(i);
+    images.samples[i].sample = images.samples[i].position = static_cast<Index>(i);
     images.samples[i].a = synthetic_sample(spec, static_cast<Index>(i), images.pixels.data() + i * bytes);
   }
   return images;

@@ -7,7 +7,8 @@
 namespace convoy {
 
 GraphSpec with_usual_input(GraphSpec model, Index classes, Index channels, Index image_size) {
-  constexpr std::array<const char*, 5> imagenet = {"resnet18", "resnet34", "resnet50", "resnet101", "resnet152"};
+  constexpr std::array<const char*, 6> imagenet = {"alexnet",  "resnet18",  "resnet34",
+                                                   "resnet50", "resnet101", "resnet152"};
   struct Usual {
     Index classes, channels, size;
   } usual{10, 3, 32};

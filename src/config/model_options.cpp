@@ -21,6 +21,11 @@ OptionGroup model_options(GraphSpec& model) {
   add(word_option("activation", model.activation, {"relu", "leaky_relu", "tanh"}, "default: the model's"))
       .decides_bits();
   add(word_option("pooling", model.pooling, {"max", "average"}, "lenet; default: max")).decides_bits();
+  add(word_option("variant", model.variant, {"2012", "ray", "owt"}, "alexnet; default: 2012")).decides_bits();
+  Option dropout = number_option("dropout", "F", model.dropout, from_below(0, 1),
+                                 "share of values that dropout layers drop; default: the model's");
+  dropout.print = [&model] { return model.dropout < 0 ? std::string() : print_number(model.dropout); };
+  add(std::move(dropout)).decides_bits();
   add(number_option("leaky-slope", "F", model.leaky_slope, from_below(0, 1), "slope of leaky_relu below 0"))
       .decides_bits();
   add(number_option("norm-momentum", "F", model.norm_momentum, from_to(0, 1),

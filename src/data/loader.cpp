@@ -99,6 +99,7 @@ void Loader::State::prepare(Index ticket, Slot& to) const {
     SampleSpec& s = to.specs[static_cast<std::size_t>(i)];
     augment(spec.augment, epoch, order->position(step, replica, i), dataset.id(sample), s);
     s.a = s.b = dataset.label(sample);
+    s.position = order->position(step, replica, i);
     const Index stored = sample - dataset.range().begin;
     s.sample = spec.resident ? stored : i;
     if (!spec.resident) {

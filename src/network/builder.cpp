@@ -69,8 +69,20 @@ NodeId GraphBuilder::activation(const std::string& name, NodeId from) {
   return append(name, activation_, {from}, channels(from));
 }
 
+NodeId GraphBuilder::curve(const std::string& name, NodeId from, Curve curve) {
+  return append(name, Activation{.curve = curve}, {from}, channels(from));
+}
+
 NodeId GraphBuilder::pool(const std::string& name, NodeId from, Pool attributes) {
   return append(name, attributes, {from}, channels(from));
+}
+
+NodeId GraphBuilder::local_response_norm(const std::string& name, NodeId from, LocalResponseNorm attributes) {
+  return append(name, attributes, {from}, channels(from));
+}
+
+NodeId GraphBuilder::dropout(const std::string& name, NodeId from, float rate) {
+  return append(name, Dropout{rate}, {from}, channels(from));
 }
 
 NodeId GraphBuilder::global_average_pool(const std::string& name, NodeId from) {

@@ -20,7 +20,11 @@ class GraphBuilder {
   NodeId batch_norm(const std::string& name, NodeId from);
   /// The network's activation: the spec's, else the default.
   NodeId activation(const std::string& name, NodeId from);
+  /// One that no option changes.
+  NodeId curve(const std::string& name, NodeId from, Curve curve);
   NodeId pool(const std::string& name, NodeId from, Pool attributes);
+  NodeId local_response_norm(const std::string& name, NodeId from, LocalResponseNorm attributes);
+  NodeId dropout(const std::string& name, NodeId from, float rate);
   NodeId global_average_pool(const std::string& name, NodeId from);
   /// The count of a flattened image depends on the spec's image size.
   NodeId flatten(const std::string& name, NodeId from);

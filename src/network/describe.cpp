@@ -36,6 +36,11 @@ struct Describe {
   std::string operator()(const Linear& linear) const {
     return fmt::format("linear {} -> {}{}", linear.in, linear.out, linear.bias ? ", bias" : "");
   }
+  std::string operator()(const LocalResponseNorm& norm) const {
+    return fmt::format("local response norm over {}, alpha {}, beta {}, k {}", norm.size, norm.alpha, norm.beta,
+                       norm.k);
+  }
+  std::string operator()(const Dropout& dropout) const { return fmt::format("dropout {}", dropout.rate); }
   std::string operator()(const Add&) const { return "add"; }
   std::string operator()(const Flatten&) const { return "flatten"; }
   std::string operator()(const Loss& loss) const {

@@ -37,6 +37,8 @@ class ShapeRule {
            node_.name, linear.in, from().count(), image_.h, image_.w);
     return {linear.out};
   }
+  Shape operator()(const LocalResponseNorm&) const { return from(); }
+  Shape operator()(const Dropout&) const { return from(); }
   Shape operator()(const Add&) const {
     if (in_[0] != in_[1])
       fail(Exit::usage, "node '{}' adds {} x {} x {} and {} x {} x {} (graph built wrongly)", node_.name, in_[0].c,

@@ -81,6 +81,18 @@ struct Linear {
   Index in = 0, out = 0;
   bool bias = true;
 };
+/// Across channels (Krizhevsky et al. 2012, section 3.3): y[c] = x[c] / (k + alpha / size * sum of x^2)^beta, the sum
+/// over the `size` channels from c - size / 2 on, as far as they exist. PyTorch's LocalResponseNorm; the paper's alpha
+/// is not divided by size.
+struct LocalResponseNorm {
+  int size = 5;
+  float alpha = 1e-4F, beta = 0.75F, k = 1;
+};
+/// Training: 0 for a share `rate` of the values, x / (1 - rate) for the others; which ones, backend/rules/dropout.hpp
+/// says. Elsewhere y = x.
+struct Dropout {
+  float rate = 0.5F;
+};
 struct Add {};      ///< two inputs of one shape
 struct Flatten {};  ///< n c h w -> n (c h w), order of n c h w
 /// Softmax cross-entropy of logits with labels (a, b) weighted (lambda, 1 - lambda) and smoothing e: the target is
@@ -88,8 +100,8 @@ struct Flatten {};  ///< n c h w -> n (c h w), order of n c h w
 struct Loss {
   float label_smoothing = 0;
 };
-using Attributes =
-    std::variant<Input, Convolution, BatchNorm, Activation, Pool, GlobalAveragePool, Linear, Add, Flatten, Loss>;
+using Attributes = std::variant<Input, Convolution, BatchNorm, Activation, Pool, GlobalAveragePool, Linear,
+                                LocalResponseNorm, Dropout, Add, Flatten, Loss>;
 
 struct Node {
   std::string name;  ///< torchvision module path, `layer1.0.conv1`; generated where a function has none

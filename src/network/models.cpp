@@ -54,6 +54,7 @@ void check_numbers(const GraphSpec& spec) {
          spec.channels, spec.image_size);
   if (!(spec.label_smoothing >= 0 && spec.label_smoothing < 1))
     fail(Exit::usage, "label smoothing {} (must be at least 0 and below 1)", spec.label_smoothing);
+  if (!(spec.dropout < 1)) fail(Exit::usage, "dropout {} (must be at least 0 and below 1)", spec.dropout);
   if (!(spec.initialiser_std > 0))
     fail(Exit::usage, "initialiser deviation or bound {} (must be above 0)", spec.initialiser_std);
   if (!(spec.leaky_slope >= 0)) fail(Exit::usage, "leaky ReLU slope {} (must not be negative)", spec.leaky_slope);
@@ -75,10 +76,21 @@ void refuse_residual_variants(const GraphSpec& spec) {
 
 void refuse_pooling(const GraphSpec& spec) { refuse(spec, "choice of pooling", spec.pooling); }
 
+void refuse_alexnet_options(const GraphSpec& spec) {
+  refuse(spec, "variant", spec.variant);
+  if (spec.dropout >= 0) fail(Exit::usage, "{} has no dropout (got {}); leave it out", spec.model, spec.dropout);
+}
+
 }  // namespace
 
 Graph build_graph(const GraphSpec& spec) {
   check_numbers(spec);
+  if (spec.model == "alexnet") {
+    refuse_residual_variants(spec);
+    refuse_pooling(spec);
+    return build_alexnet(spec);
+  }
+  refuse_alexnet_options(spec);
   if (spec.model == "mlp") {
     refuse_residual_variants(spec);
     refuse_pooling(spec);
@@ -102,13 +114,31 @@ Graph build_graph(const GraphSpec& spec) {
 }
 
 std::vector<std::string> model_names() {
-  return {"mlp",       "lenet",      "resnet18",       "resnet34",        "resnet50",        "resnet101",
-          "resnet152", "resnet20",   "resnet32",       "resnet44",        "resnet56",        "resnet110",
-          "resnet164", "resnet1001", "resnet50_cifar", "resnet101_cifar", "resnet152_cifar", "resnet110_bottleneck"};
+  return {"mlp",
+          "lenet",
+          "alexnet",
+          "resnet18",
+          "resnet34",
+          "resnet50",
+          "resnet101",
+          "resnet152",
+          "resnet20",
+          "resnet32",
+          "resnet44",
+          "resnet56",
+          "resnet110",
+          "resnet164",
+          "resnet1001",
+          "resnet50_cifar",
+          "resnet101_cifar",
+          "resnet152_cifar",
+          "resnet110_bottleneck"};
 }
 
 std::string model_help() {
   return "mlp, lenet\n"
+         "alexnet: variants 2012 (local response norm, two groups), ray (tanh in the dense layers), owt "
+         "(torchvision's)\n"
          "resnet18, 34, 50, 101, 152: for ImageNet; v1, v1.5 (bottlenecks), v2\n"
          "resnetN, N = 6n+2 (20, 32, 44, 56, 110 ...): for CIFAR, basic blocks; v1, v2\n"
          "resnetN, N = 9n+2 (164, 1001 ...): for CIFAR, bottlenecks; v2, v1, v1.5\n"

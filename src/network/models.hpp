@@ -17,6 +17,8 @@ struct GraphSpec {
   std::string stem;        ///< resnet for ImageNet: `imagenet`, `small` (3x3, no pooling)
   std::string activation;  ///< `relu`, `leaky_relu`, `tanh`
   std::string pooling;     ///< lenet: `max`, `average`
+  std::string variant;     ///< alexnet: `2012`, `ray`, `owt`
+  float dropout = -1;      ///< share of values dropped in training; below 0: the model's
   float leaky_slope = 0.1F;
   float norm_momentum = 0.1F, norm_epsilon = 1e-5F;
   std::string initialiser;        ///< of filters: `he`, `xavier`, `normal`, `truncated_normal`, `uniform`

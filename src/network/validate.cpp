@@ -48,6 +48,11 @@ struct ContractOf {
     if (linear.bias) contract.parameters.push_back({Kind::bias, {linear.out}});
     return contract;
   }
+  // The power is taken of a number of at least k.
+  Contract operator()(const LocalResponseNorm& norm) const {
+    return {.possible = norm.size > 0 && norm.alpha >= 0 && norm.beta > 0 && norm.k > 0};
+  }
+  Contract operator()(const Dropout& dropout) const { return {.possible = dropout.rate >= 0 && dropout.rate < 1}; }
   Contract operator()(const Add&) const { return {.inputs = 2}; }
   Contract operator()(const Flatten&) const { return {}; }
   Contract operator()(const Loss& loss) const {

@@ -58,6 +58,21 @@ def labels(name, count, classes):
     return (bits(name, count) % np.uint64(classes)).astype(np.int64)
 
 
+def positions(count):
+    """Of the samples of a batch, in the epoch."""
+    return 100 + 7 * np.arange(count, dtype=np.int64)
+
+
+def dropout_factors(rate, seed, step, node, sample_positions, count):
+    """What dropout multiplies the `count` values of each sample by: src/backend/rules/dropout.hpp. `node`: its place in the graph."""
+    with np.errstate(over="ignore"):
+        start = mix_bits(np.array([seed ^ 0x64726F706F7574], np.uint64)) + GOLDEN * np.uint64(step)
+        node_key = mix_bits(mix_bits(start) + GOLDEN * np.uint64(node))
+        keys = mix_bits(node_key + GOLDEN * sample_positions.astype(np.uint64))
+        chosen = mix_bits(keys[:, None] + GOLDEN * np.arange(count, dtype=np.uint64)[None, :]) >> np.uint64(32)
+    return np.where(chosen < np.uint64(int(rate * 2**32)), 0.0, 1 / (1 - rate))
+
+
 def weights(name, count):
     """Multiples of 2^-24 in [0, 1): exact in fp32."""
     return (uniform(name, count) + np.float32(1)) / np.float32(2)

@@ -76,6 +76,8 @@ def apply(case):
         return F.avg_pool2d(x, case["r"], case["stride"], case["pad"], count_include_pad=case["count_padding"]), {"x": x}
     if op == "global_average_pool":
         return x.mean((2, 3)), {"x": x}
+    if op == "local_response":
+        return F.local_response_norm(x, case["r"], round32(case["alpha"]), round32(case["beta"]), round32(case["k"])), {"x": x}
     if op == "add":
         other = tensor(name + "/other", shape)
         return x + other, {"x": x, "other": other}
@@ -132,6 +134,8 @@ OPERATIONS = [
     pool("average_pool_padded", "average", 2, 2, 9, 7, 3, 2, 1),
     pool("average_pool_inside_only", "average", 2, 2, 9, 7, 3, 2, 1, count_padding=False),
     simple("global_average_pool", "global_average_pool", 2, 5, 3, 7),
+    simple("local_response", "local_response", 2, 7, 3, 4, r=5, alpha=0.5, beta=0.75, k=2),
+    simple("local_response_even", "local_response", 1, 9, 2, 3, r=4, alpha=1, beta=0.6, k=1),
     simple("add", "add", 2, 3, 4, 5),
     simple("flatten", "flatten", 2, 3, 4, 5),
 ]
@@ -191,6 +195,8 @@ def optimise(case):
 # rounding of 0 moves some gradients by 1e-2, but only one batch in several meets one.
 NETWORKS = [
     dict(model="lenet", n=3, channels=1, image=28, classes=10, smoothing=0.1, mixed=True, batches=1, watched=4),
+    dict(model="alexnet", n=2, channels=3, image=64, classes=10, smoothing=0, mixed=False, batches=1, watched=4, step=dict(seed=3, step=5)),
+    dict(model="alexnet_ray", n=2, channels=3, image=64, classes=10, smoothing=0.1, mixed=True, batches=1, watched=4, step=dict(seed=3, step=5)),
     dict(model="mlp", n=5, channels=3, image=6, classes=7, smoothing=0, mixed=False, batches=1, watched=4),
     dict(model="resnet20_tanh", n=4, channels=3, image=32, classes=10, smoothing=0, mixed=False, batches=1, watched=4),
     dict(model="resnet32_v2_tanh", n=4, channels=3, image=32, classes=10, smoothing=0, mixed=False, batches=1, watched=4),
@@ -220,6 +226,8 @@ def run(case, batch, dtype):
             module.momentum = 1.0
     images = formula.images(f"x{batch}", case["n"], case["image"], case["image"], case["channels"]).astype(np.float64)
     x = torch.from_numpy((images - 128) / 64).permute(0, 3, 1, 2).contiguous().to(dtype).requires_grad_()
+    if "step" in case:
+        net.step, net.positions = case["step"], formula.positions(case["n"])
     logits = net(x)
     loss = cross_entropy(logits, f"labels{batch}", round32(case["smoothing"]), case["mixed"])
     (loss.sum() * round32(1 / case["n"])).backward()

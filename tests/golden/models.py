@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """PyTorch forms of the networks of src/network/models, with the same parameter names."""
 
+import numpy as np
 import torch
 from torch import nn
 from torch.nn import functional as F
+
+import formula
 
 EPSILON = 9.999999747378752e-06  # 1e-5 in fp32, which is what a graph holds
 
@@ -23,6 +26,54 @@ class Lenet(nn.Module):
         x = F.avg_pool2d(torch.tanh(self.conv1(x)), 2)
         x = F.avg_pool2d(torch.tanh(self.conv2(x)), 2)
         return self.fc2(torch.tanh(self.fc1(x.flatten(1))))
+
+
+class Alexnet(nn.Module):
+    """The forms 2012 and ray. Dropout takes the masks of formula.dropout_factors: set `step` and `positions` before a forward
+    pass. Its place in the graph is counted here by hand."""
+
+    def __init__(self, channels, image, classes, *, ray):
+        super().__init__()
+        self.ray = ray
+        groups = 1 if ray else 2
+        self.conv1 = nn.Conv2d(channels, 96, 11, 4, 4 if ray else 2)
+        self.conv2 = nn.Conv2d(96, 256, 5, 1, 2, groups=groups)
+        self.conv3 = nn.Conv2d(256, 384, 3, 1, 1)
+        self.conv4 = nn.Conv2d(384, 384, 3, 1, 1, groups=groups)
+        self.conv5 = nn.Conv2d(384, 256, 3, 1, 1, groups=groups)
+        side = (image + (8 if ray else 4) - 11) // 4 + 1
+        for _ in range(3):
+            side = (side - 3) // 2 + 1
+        first = 1 if ray else 6
+        self.dense = [f"fc{first + i}" for i in range(3)]
+        widths = [256 * side * side, 4096, 4096, classes]
+        for name, before, after in zip(self.dense, widths, widths[1:]):
+            setattr(self, name, nn.Linear(before, after))
+        # input, 5 convolutions with activation, 3 pools, 3 or 2 norms, flatten; then linear, activation, dropout twice.
+        before_dense = 1 + 10 + 3 + (3 if ray else 2) + 1
+        self.drop_nodes = [before_dense + 2, before_dense + 5]
+        self.norm = dict(size=11, alpha=11e-4, k=1) if ray else dict(size=5, alpha=5e-4, k=2)
+        self.norm = {key: float(np.float32(value)) if key == "alpha" else value for key, value in self.norm.items()}
+
+    def drop(self, x, node):
+        factors = formula.dropout_factors(0.5, self.step["seed"], self.step["step"], node, self.positions, x.shape[1])
+        return x * torch.from_numpy(factors).to(x.dtype)
+
+    def norm_and_pool(self, x, normalise=True):
+        if self.ray:
+            return F.local_response_norm(F.max_pool2d(x, 3, 2), beta=0.75, **self.norm)
+        return F.max_pool2d(F.local_response_norm(x, beta=0.75, **self.norm) if normalise else x, 3, 2)
+
+    def forward(self, x):
+        x = self.norm_and_pool(F.relu(self.conv1(x)))
+        x = self.norm_and_pool(F.relu(self.conv2(x)))
+        for i in (3, 4, 5):
+            x = F.relu(getattr(self, f"conv{i}")(x))
+        x = self.norm_and_pool(x, normalise=False).flatten(1)
+        curve = torch.tanh if self.ray else F.relu
+        for name, node in zip(self.dense, self.drop_nodes):
+            x = self.drop(curve(getattr(self, name)(x)), node)
+        return getattr(self, self.dense[2])(x)
 
 
 class Mlp(nn.Module):
@@ -114,6 +165,8 @@ class Resnet(nn.Module):
 def build(model, channels, image, classes):
     if model == "lenet":
         return Lenet(channels, image, classes)
+    if model.startswith("alexnet"):
+        return Alexnet(channels, image, classes, ray=model.endswith("ray"))
     if model == "mlp":
         return Mlp(channels, image, classes, [40, 30])
     if model.startswith("resnet20"):

@@ -122,6 +122,8 @@ bool may_lack(Precision precision) {
   return std::getenv("ONEDNN_MAX_CPU_ISA") != nullptr || __builtin_cpu_supports("avx512bw") == 0;
 }
 
+const StepParams case_step{.seed = 11, .step = 12};
+
 class Operations : public testing::TestWithParam<std::tuple<const char*, Precision>> {};
 
 TEST_P(Operations, EqualReference) {
@@ -135,7 +137,8 @@ TEST_P(Operations, EqualReference) {
   const std::vector<SampleSpec> samples = formula_samples("labels", shape.n, made.graph.classes, true);
   const Tensor x = formula_network_input(images, shape);
   const float scale = 1.0F / static_cast<float>(shape.n);
-  const reference::NetworkResult exact = reference::run_network(plan, {&values, nullptr, &x, samples, scale});
+  const reference::NetworkResult exact =
+      reference::run_network(plan, {&values, nullptr, &x, samples, scale, case_step});
 
   const auto backend = make_test_backend();
   BackendInput input;
@@ -148,6 +151,7 @@ TEST_P(Operations, EqualReference) {
   input.images = images;
   input.samples = samples;
   input.scale = scale;
+  input.step = case_step;
   const BackendResult result = run_on(*backend, plan, input);
 
   Comparison compare(precision == Precision::fp32 ? "fp32" : "bf16", tolerance_for(precision, plan.graph, shape));
@@ -222,6 +226,17 @@ INSTANTIATE_TEST_SUITE_P(Pool, Operations,
 INSTANTIATE_TEST_SUITE_P(Linear, Operations,
                          cases("n1c1h1w1", "n3c2h3w4 flatten linear:k7", "n5c3h2w2 make:k16 flatten linear:k33 tanh",
                                "n2c3h4w4 make:k10 gap flatten linear:k12 linear:k9"),
+                         test_name);
+
+INSTANTIATE_TEST_SUITE_P(Response, Operations,
+                         cases("n2c3h5w7 make:k16 lrn:r5", "n2c3h4w3 make:k20 lrn:r5a2k2", "n1c3h3w4 make:k96 lrn:r11",
+                               "n3c3h2w5 make:k7 lrn:r4a3", "n1c3h4w4 lrn:r3", "n2c3h1w1 make:k40 lrn:r1",
+                               "n2c3h9w9 conv:k32r3p1b1 tanh lrn:r5 avgpool:r3s2 conv:k16r3p1 tanh"),
+                         test_name);
+
+INSTANTIATE_TEST_SUITE_P(Dropout, Operations,
+                         cases("n3c3h5w4 make:k16 drop", "n2c3h3w4 make:k5 drop:e2", "n2c3h4w4 drop:e7",
+                               "n4c3h2w2 make:k16 flatten linear:k33 tanh drop linear:k20 tanh drop:e1"),
                          test_name);
 
 // What backends fuse: norms, sums and activations around convolutions, over several tiles of images.

@@ -4,7 +4,8 @@ add_library(convoy_reference STATIC
   ../support/reference_convolution.cpp
   ../support/reference_loss.cpp
   ../support/reference_network.cpp
-  ../support/reference_operations.cpp)
+  ../support/reference_operations.cpp
+  ../support/reference_response.cpp)
 target_include_directories(convoy_reference PUBLIC ${CMAKE_SOURCE_DIR}/tests)
 target_link_libraries(convoy_reference PUBLIC convoy_network convoy_flags)
 

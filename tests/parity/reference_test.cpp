@@ -186,6 +186,9 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"average_pool_padded", Pool{Pool::Mode::average, 3, 2, 1}, {1, 2, 7, 5}},
                     Case{"average_pool_inside_only", Pool{Pool::Mode::average, 3, 2, 1, false}, {1, 2, 7, 5}},
                     Case{"global_average_pool", GlobalAveragePool{}, {2, 3, 3, 5}}, Case{"add", Add{}, {2, 2, 3, 2}},
+                    Case{"local_response", LocalResponseNorm{5, 0.5F, 0.75F, 2}, {2, 7, 2, 3}},
+                    Case{"local_response_even", LocalResponseNorm{4, 1, 0.5F, 1}, {1, 6, 3, 2}},
+                    Case{"local_response_wide", LocalResponseNorm{11, 1, 1.25F, 1}, {2, 4, 2, 2}},
                     Case{"flatten", Flatten{}, {2, 2, 3, 2}}),
     [](const auto& test) { return std::string(test.param.name); });
 

@@ -86,6 +86,7 @@ void ProgramBench::expect_intact() const {
 BackendResult run_on(Backend& backend, const Plan& plan, const BackendInput& input) {
   ProgramBench bench(backend, plan, input.spec, *input.values);
   backend.take_counters();
+  backend.set_step(input.step);
   Batch batch;
   batch.scale = input.scale;
   bench.feed(batch, input.images, input.samples);

@@ -62,6 +62,7 @@ struct BackendInput {
   std::span<const std::uint8_t> images;       ///< n h w c
   std::span<const SampleSpec> samples;
   float scale = 1;
+  StepParams step = {};
 };
 
 struct BackendResult {

@@ -65,6 +65,12 @@ class CaseBuilder {
     } else if (op == "maxpool" || op == "avgpool") {
       const Pool pool{op == "maxpool" ? Pool::Mode::max : Pool::Mode::average, r, s, p, number('i', 0) == 0};
       top_ = append(op, pool, {top_.node}, {x.c, size(x.h), size(x.w)});
+    } else if (op == "lrn") {
+      const LocalResponseNorm norm{
+          .size = r, .alpha = static_cast<float>(number('a', 1)), .k = static_cast<float>(number('k', 1))};
+      top_ = append(op, norm, {top_.node}, x);
+    } else if (op == "drop") {
+      top_ = append(op, Dropout{static_cast<float>(number('e', 4)) / 8}, {top_.node}, x);
     } else if (op == "gap") {
       top_ = append(op, GlobalAveragePool{}, {top_.node}, {x.c});
     } else if (op == "flatten") {

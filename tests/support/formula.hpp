@@ -103,6 +103,7 @@ inline std::vector<SampleSpec> formula_samples(const std::string& name, Index n,
       return static_cast<std::int32_t>(formula_bits(name + which, i) % static_cast<std::uint64_t>(classes));
     };
     sample.sample = i;
+    sample.position = 100 + 7 * i;
     sample.a = label("/a");
     if (!mixed) continue;
     sample.b = label("/b");

@@ -50,6 +50,7 @@ Attributes attributes_of(const json& from) {
     return Pool{mode, from.at("r"), from.at("stride"), from.at("pad"), from.at("count_padding")};
   }
   if (op == "global_average_pool") return GlobalAveragePool{};
+  if (op == "local_response") return LocalResponseNorm{from.at("r"), from.at("alpha"), from.at("beta"), from.at("k")};
   if (op == "add") return Add{};
   if (op == "flatten") return Flatten{};
   throw std::runtime_error("unknown golden operation " + op);
@@ -60,6 +61,7 @@ GraphSpec graph_of(const std::string& name) {
   GraphSpec spec;
   spec.model = name.substr(0, name.find('_'));
   if (name.find("_v2") != std::string::npos) spec.version = "v2";
+  if (name == "alexnet_ray") spec.variant = "ray";
   if (name.ends_with("_tanh") || name == "mlp") spec.activation = "tanh";
   if (name == "lenet") spec.pooling = "average";
   if (name == "mlp") spec.hidden = {40, 30};
@@ -139,6 +141,7 @@ GoldenNetwork load_golden_network(const std::string& name) {
   network.graph.label_smoothing = from.at("smoothing");
   network.n = from.at("n");
   network.mixed = from.at("mixed");
+  if (from.contains("step")) network.step = {.seed = from["step"].at("seed"), .step = from["step"].at("step")};
   for (const auto& [what, value] : from.at("deviation").items()) {
     network.deviation[what] = {value.at("worst"), value.at("median")};
   }

@@ -59,6 +59,7 @@ struct GoldenNetwork {
   GraphSpec graph;
   Index n = 0;
   bool mixed = false;
+  StepParams step;  ///< where the network drops values
   std::vector<GoldenBatch> batches;
   std::map<std::string, GoldenDeviation> deviation;  ///< of results, gradients and statistics
 };

@@ -83,8 +83,14 @@ Tensor make_input(const InputSpec& spec, std::span<const SampleSpec> samples, co
       for (Index p = 0; p < height; ++p) {
         for (Index q = 0; q < width; ++q) {
           x.at(i, c, p, q) = own.value(c, p, q);
-          if (partner)
+          if (!partner) continue;
+          const bool in_box = p >= sample.mix_y && p < sample.mix_y + sample.mix_h && q >= sample.mix_x &&
+                              q < sample.mix_x + sample.mix_w;
+          if (sample.mix_h > 0) {
+            if (in_box) x.at(i, c, p, q) = partner->value(c, p, q);
+          } else {
             x.at(i, c, p, q) = sample.lambda * x.at(i, c, p, q) + (1 - double{sample.lambda}) * partner->value(c, p, q);
+          }
         }
       }
     }

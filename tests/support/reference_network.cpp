@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "support/reference_operations.hpp"
+#include "support/reference_response.hpp"
 
 namespace convoy::reference {
 namespace {
@@ -36,7 +37,7 @@ class Run {
   struct State {
     Output output;
     std::vector<Values> parameters;
-    Values running_mean, running_variance;
+    Values running_mean, running_variance, factors;
     Tensor dy;
   };
 
@@ -44,6 +45,7 @@ class Run {
     Operands operands;
     for (const NodeId from : node.inputs) operands.x.push_back(&states_[static_cast<std::size_t>(from)].output.y);
     for (const Values& parameter : state.parameters) operands.parameters.push_back(&parameter);
+    if (!state.factors.empty()) operands.factors = &state.factors;
     if (!state.running_mean.empty()) {
       operands.running_mean = &state.running_mean;
       operands.running_variance = &state.running_variance;
@@ -68,6 +70,11 @@ class Run {
     if (norm != nullptr && input_.statistics != nullptr) {
       state.running_mean = slice(*input_.statistics, norm->mean);
       state.running_variance = slice(*input_.statistics, norm->variance);
+    }
+    if (const auto* dropout = as<Dropout>(node); dropout != nullptr && input_.statistics == nullptr) {
+      const auto id = static_cast<NodeId>(&node - plan_.graph.nodes.data());
+      const Tensor& x = states_[static_cast<std::size_t>(node.inputs[0])].output.y;
+      state.factors = dropout_factors(*dropout, x, input_.step, id, input_.samples).values;
     }
     state.output = forward(node, operands_of(node, state));
     if (norm == nullptr) return;

@@ -16,6 +16,7 @@ struct NetworkInput {
   const Tensor* x = nullptr;
   std::span<const SampleSpec> samples;  ///< labels
   double scale = 1;                     ///< of each sample's loss in the gradients
+  StepParams step = {};                 ///< with the samples' positions it decides what dropout drops
 };
 
 struct NetworkResult {

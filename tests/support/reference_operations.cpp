@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "support/reference_convolution.hpp"
+#include "support/reference_response.hpp"
 
 namespace convoy::reference {
 namespace {
@@ -199,6 +200,29 @@ Gradient backward(const GlobalAveragePool&, const Operands& operands, const Outp
     }
   }
   return gradient;
+}
+
+Output forward(const LocalResponseNorm& spec, const Operands& operands) {
+  return {response_forward(spec, *operands.x.at(0)), {}, {}};
+}
+
+Gradient backward(const LocalResponseNorm& spec, const Operands& operands, const Output&, const Tensor& dy) {
+  return {{response_backward(spec, *operands.x.at(0), dy)}, {}};
+}
+
+Tensor times_factors(const Tensor& x, const Operands& operands) {
+  Tensor result = x;
+  if (operands.factors == nullptr) return result;
+  for (std::size_t i = 0; i < result.values.size(); ++i) result.values[i] *= operands.factors->at(i);
+  return result;
+}
+
+Output forward(const Dropout&, const Operands& operands) {
+  return {times_factors(*operands.x.at(0), operands), {}, {}};
+}
+
+Gradient backward(const Dropout&, const Operands& operands, const Output&, const Tensor& dy) {
+  return {{times_factors(dy, operands)}, {}};
 }
 
 Output forward(const Add&, const Operands& operands) {

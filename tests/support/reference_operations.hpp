@@ -17,6 +17,8 @@ struct Operands {
   std::vector<const Values*> parameters;
   /// Batch norm only: with both set, these statistics (evaluation); else the batch's.
   const Values *running_mean = nullptr, *running_variance = nullptr;
+  /// Dropout only: what each value is multiplied by; null: 1 (evaluation).
+  const Values* factors = nullptr;
 };
 
 struct Output {

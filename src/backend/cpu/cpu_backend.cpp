@@ -50,7 +50,8 @@ class CpuBackend final : public Backend {
     if (spec.precision == Precision::bf16 && !isa_.kernels->wide)
       fail(Exit::device, "precision bf16 needs AVX-512, which this CPU (or ONEDNN_MAX_CPU_ISA) doesn't have; use fp32");
     return make_cpu_program(
-        {library_, *isa_.kernels, threads_, isa_.fp32_layout, isa_.bf16_layout, counters_, resident_}, plan, spec);
+        {library_, *isa_.kernels, threads_, isa_.fp32_layout, isa_.bf16_layout, counters_, step_, resident_}, plan,
+        spec);
   }
   std::unique_ptr<Updater> compile(const Plan& plan, const OptimiserSpec& spec) override {
     layout_ = set_layout(plan.table, spec);

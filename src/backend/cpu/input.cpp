@@ -61,11 +61,16 @@ Normaliser by_image(const InputSpec& spec, const SampleSpec& sample, const std::
 
 enum class Store { assign, accumulate };
 
-/// One sample's image, times `weight`, written to or added to x (c h w). Output column q shows the window's column q,
-/// or its mirror; erased pixels are 0, that is, left as they are when adding.
+/// Output pixels.
+struct Box {
+  Inside rows, columns;
+};
+
+/// One sample's image inside of `box`, times `weight`, written to or added to x (c h w). Output column q shows the
+/// window's column q, or its mirror; erased pixels are 0, that is, left as they are when adding.
 template <Store store>
 void write_image(const InputSpec& spec, const Normaliser& normaliser, const SampleSpec& sample,
-                 const std::uint8_t* image, Index height, Index width, float weight, float* x) {
+                 const std::uint8_t* image, Index height, Index width, const Box& box, float weight, float* x) {
   const auto put = [weight](float& to, float value) {
     if constexpr (store == Store::assign) {
       to = weight * value;
@@ -86,16 +91,18 @@ void write_image(const InputSpec& spec, const Normaliser& normaliser, const Samp
     const auto channel = static_cast<std::size_t>(c);
     const float subtract = normaliser.subtract[channel], multiply = normaliser.multiply[channel];
     const float padding = normaliser.padding[channel];
-    for (Index p = 0; p < height; ++p) {
+    for (Index p = box.rows.begin; p < box.rows.end; ++p) {
       float* const line = x + (c * height + p) * width;
       // Runs outside of the erased columns: all of the line where it isn't erased.
       const bool erased = p >= sample.erase_y && p < erase_end;
-      const Index cut = erased ? erase_from : width, resume = erased ? erase_to : width;
+      const Index begin = box.columns.begin, end = box.columns.end;
+      const Index cut = erased ? std::clamp(erase_from, begin, end) : end;
+      const Index resume = erased ? std::clamp(erase_to, cut, end) : end;
       const bool padded = p < rows.begin || p >= rows.end;
-      const auto run = [&](Index begin, Index end) {
-        const Index left = padded ? end : std::clamp(from, begin, end),
-                    right = padded ? end : std::clamp(to, left, end);
-        for (Index q = begin; q < left; ++q) put(line[q], padding);
+      const auto run = [&](Index start, Index stop) {
+        const Index left = padded ? stop : std::clamp(from, start, stop),
+                    right = padded ? stop : std::clamp(to, left, stop);
+        for (Index q = start; q < left; ++q) put(line[q], padding);
         if (left < right) {
           const Index offset = (sample.y + p) * spec.width * spec.channels + c;
           if (mean_image) {
@@ -109,11 +116,11 @@ void write_image(const InputSpec& spec, const Normaliser& normaliser, const Samp
             }
           }
         }
-        for (Index q = right; q < end; ++q) put(line[q], padding);
+        for (Index q = right; q < stop; ++q) put(line[q], padding);
       };
-      run(0, cut);
+      run(begin, cut);
       if constexpr (store == Store::assign) std::fill(line + cut, line + resume, 0.0F);
-      run(resume, width);
+      run(resume, end);
     }
   }
 }
@@ -126,19 +133,27 @@ void make_input(const InputSpec& spec, std::span<const SampleSpec> samples, cons
   const bool per_image = spec.normalise == InputSpec::Normalise::per_image;
   const Normaliser common = by_channel(spec);
   const Index image_bytes = spec.height * spec.width * spec.channels, floats = height * width * spec.channels;
+  const Box everything{{0, height}, {0, width}};
 #pragma omp parallel for schedule(static)
   for (Index i = 0; i < static_cast<Index>(samples.size()); ++i) {
-    const auto add = [&]<Store store>(const SampleSpec& sample, float weight) {
+    const auto add = [&]<Store store>(const SampleSpec& sample, const Box& box, float weight) {
       const std::uint8_t* const image = images + sample.sample * image_bytes;
       write_image<store>(spec, per_image ? by_image(spec, sample, image, height, width) : common, sample, image, height,
-                         width, weight, x + i * floats);
+                         width, box, weight, x + i * floats);
     };
     const SampleSpec& sample = samples[static_cast<std::size_t>(i)];
     if (sample.partner < 0) {
-      add.operator()<Store::assign>(sample, 1);
+      add.operator()<Store::assign>(sample, everything, 1);
+      continue;
+    }
+    const SampleSpec& partner = samples[static_cast<std::size_t>(sample.partner)];
+    if (sample.mix_h > 0) {
+      const Box box{inside(-sample.mix_y, height, sample.mix_h), inside(-sample.mix_x, width, sample.mix_w)};
+      add.operator()<Store::assign>(sample, everything, 1);
+      add.operator()<Store::assign>(partner, box, 1);
     } else {
-      add.operator()<Store::assign>(sample, sample.lambda);
-      add.operator()<Store::accumulate>(samples[static_cast<std::size_t>(sample.partner)], 1 - sample.lambda);
+      add.operator()<Store::assign>(sample, everything, sample.lambda);
+      add.operator()<Store::accumulate>(partner, everything, 1 - sample.lambda);
     }
   }
 }

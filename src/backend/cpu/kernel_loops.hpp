@@ -7,6 +7,7 @@
 
 #include "backend/cpu/kernel_vectors.hpp"
 #include "backend/cpu/kernels.hpp"
+#include "backend/cpu/local_response_loops.hpp"
 
 namespace convoy {
 namespace {
@@ -389,8 +390,8 @@ bool all_finite(const float* values, int64_t n) {
 }
 
 constexpr KernelTable make_kernel_table(const char* name, bool wide) {
-  return {name,    wide, evaluate, statistics, collect, pool_forward, pool_backward, global_forward, global_backward,
-          convert, add,  fold,     all_finite};
+  return {name,           wide,           evaluate,        statistics, collect, pool_forward, pool_backward,
+          local_response, global_forward, global_backward, convert,    add,     fold,         all_finite};
 }
 
 // NOLINTEND(misc-definitions-in-headers)

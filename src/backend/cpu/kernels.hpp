@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "backend/cpu/field.hpp"
+#include "backend/rules/local_response.hpp"
 
 namespace convoy {
 
@@ -60,6 +61,14 @@ struct PoolArgs {
   std::uint16_t* index = nullptr;
 };
 
+/// y from x, or dx from x and dy. The window reaches at most one block of channels to either side.
+struct LocalResponseArgs {
+  Field field;
+  LocalResponseRule rule;
+  const void *x = nullptr, *dy = nullptr;  ///< no dy: forward
+  void* to = nullptr;
+};
+
 /// Global average of x into rows of floats [image][channels], or its gradient back over all pixels.
 struct GlobalPoolArgs {
   Field x;
@@ -82,6 +91,8 @@ struct KernelTable {
   void (*collect)(const CollectArgs&, std::int64_t begin, std::int64_t end);
   void (*pool_forward)(const PoolArgs&, std::int64_t begin, std::int64_t end);
   void (*pool_backward)(const PoolArgs&, std::int64_t begin, std::int64_t end);
+  /// Units: images times rows of pixels.
+  void (*local_response)(const LocalResponseArgs&, std::int64_t begin, std::int64_t end);
   void (*global_forward)(const GlobalPoolArgs&, std::int64_t begin, std::int64_t end);
   void (*global_backward)(const GlobalPoolArgs&, std::int64_t begin, std::int64_t end);
   void (*convert)(const ConvertArgs&, std::int64_t begin, std::int64_t end);

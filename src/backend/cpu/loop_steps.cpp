@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "backend/cpu/parallel.hpp"
+#include "backend/rules/dropout.hpp"
 
 namespace convoy {
 namespace {
@@ -104,6 +105,45 @@ bool PoolStep::run(const Memory& memory, const Tile& tile) {
   args.index = reinterpret_cast<std::uint16_t*>(winners_.at(memory, tile));
   return way_ == Way::forward ? run_units(kernels_.pool_forward, args, args.y, tile.count)
                               : run_units(kernels_.pool_backward, args, args.x, tile.count);
+}
+
+bool LocalResponseStep::run(const Memory& memory, const Tile& tile) {
+  LocalResponseArgs args = args_;
+  args.x = x_.at(memory, tile);
+  args.dy = dy_.at(memory, tile);
+  args.to = to_.at(memory, tile);
+  split_units(tile.count * args.field.height, args.field.width * args.field.channels,
+              [&](Index begin, Index end) { kernels_.local_response(args, begin, end); });
+  return true;
+}
+
+bool DropoutStep::run(const Memory& memory, const Tile& tile) {
+  const Field& f = spec_.field;
+  const std::byte* const from = spec_.from.at(memory, tile);
+  std::byte* const to = spec_.to.at(memory, tile);
+  if (spec_.rate == 0) {
+    std::memcpy(to, from, static_cast<std::size_t>(tile.count * f.image_bytes()));
+    return true;
+  }
+  const DropoutRule rule = DropoutRule::of(spec_.rate);
+  const std::uint64_t node_key = dropout_key(step_.seed, step_.step, spec_.node);
+  const Index pixels = f.pixels();
+  // Channels that only fill the last block stay zeros.
+  const Index stored = f.blocked() ? f.padded_channels() : f.channels;
+  split_units(tile.count * stored, pixels, [&](Index begin, Index end) {
+    for (Index unit = begin; unit < end; ++unit) {
+      const Index image = unit / stored, c = unit % stored;
+      const SampleSpec& sample = memory.samples[static_cast<std::size_t>(tile.first + image)];
+      const std::uint64_t key = dropout_sample_key(node_key, sample.position);
+      const Index start = image * f.image + c / lanes * f.block + c % lanes;
+      for (Index p = 0; p < pixels; ++p) {
+        const Index at = start + p * f.pixel;
+        const float factor = c < f.channels ? rule.factor(key, c * pixels + p) : 0;
+        write(to, f.storage, at, factor * read(from, f.storage, at));
+      }
+    }
+  });
+  return true;
 }
 
 bool GlobalPoolStep::run(const Memory& memory, const Tile& tile) {

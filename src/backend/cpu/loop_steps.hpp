@@ -75,6 +75,36 @@ class PoolStep final : public Step {
   Operand from_, to_, winners_;
 };
 
+class LocalResponseStep final : public Step {
+ public:
+  /// No `dy`: forward, y to `to`; else dx to `to`.
+  LocalResponseStep(const KernelTable& kernels, const LocalResponseArgs& args, Operand x, Operand dy, Operand to)
+      : kernels_(kernels), args_(args), x_(x), dy_(dy), to_(to) {}
+  bool run(const Memory& memory, const Tile& tile) override;
+
+ private:
+  const KernelTable& kernels_;
+  LocalResponseArgs args_;
+  Operand x_, dy_, to_;
+};
+
+/// The same forward and backward: a copy where the mask keeps, scaled, and zeros. Rate 0: a copy.
+class DropoutStep final : public Step {
+ public:
+  struct Spec {
+    Field field;
+    float rate = 0;
+    NodeId node = 0;
+    Operand from, to;
+  };
+  DropoutStep(const Spec& spec, const StepParams& step) : spec_(spec), step_(step) {}
+  bool run(const Memory& memory, const Tile& tile) override;
+
+ private:
+  Spec spec_;
+  const StepParams& step_;
+};
+
 class GlobalPoolStep final : public Step {
  public:
   GlobalPoolStep(const KernelTable& kernels, Way way, const Field& x, Operand from, Operand to)

@@ -92,6 +92,13 @@ class Lowerer {
       value.kind = as<Pool>(node) ? ValueKind::pool : ValueKind::global_pool;
       source = in_form(source, Form::spatial, id);
       if (value.kind == ValueKind::global_pool) value.form = Form::features;
+    } else if (as<LocalResponseNorm>(node)) {
+      value.kind = ValueKind::local_response;
+      source = in_form(source, Form::spatial, id);
+    } else if (as<Dropout>(node)) {
+      value.kind = ValueKind::dropout;
+      if (at(source).form == Form::image) source = in_form(source, Form::spatial, id);
+      value.form = at(source).form;
     } else if (as<Linear>(node)) {
       value.kind = ValueKind::linear;
       value.form = Form::features;
@@ -188,7 +195,8 @@ class Lowerer {
       const bool one_phase =
           !value.operations.empty() && std::all_of(value.operations.begin(), value.operations.end(), [&](int reader) {
             const ValueKind kind = at(reader).kind;
-            return kind == ValueKind::convolution || (kind == ValueKind::pool && value.operations.size() == 1);
+            const bool alone = kind == ValueKind::pool || kind == ValueKind::local_response;
+            return kind == ValueKind::convolution || (alone && value.operations.size() == 1);
           });
       value.stored = !(value.kind == ValueKind::group && value.terms.size() == 1 && one_phase && value.groups.empty() &&
                        value.norms.empty());

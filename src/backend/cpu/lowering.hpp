@@ -13,7 +13,17 @@
 
 namespace convoy {
 
-enum class ValueKind : std::uint8_t { input, convert, convolution, pool, global_pool, linear, group };
+enum class ValueKind : std::uint8_t {
+  input,
+  convert,
+  convolution,
+  pool,
+  local_response,
+  global_pool,
+  linear,
+  dropout,
+  group
+};
 
 /// image: what the input stage makes. spatial: the program's layout and precision. features: fp32 rows [n][c], what
 /// linear layers and the loss see.

@@ -49,6 +49,12 @@ class Phase::Builder {
       case ActionKind::pool:
       case ActionKind::pool_gradient:
         return add_pool(action);
+      case ActionKind::local_response:
+      case ActionKind::local_response_gradient:
+        return add_local_response(action);
+      case ActionKind::dropout:
+      case ActionKind::dropout_gradient:
+        return add_dropout(action);
       case ActionKind::global_pool:
         push(std::make_unique<GlobalPoolStep>(parts_.kernels, Way::forward, field(source_of(action.value)),
                                               operand(action.in[0], source_of(action.value)),
@@ -224,6 +230,32 @@ class Phase::Builder {
     push(std::make_unique<PoolStep>(parts_.kernels, forward ? Way::forward : Way::backward, args,
                                     operand(action.in[0], forward ? source : id),
                                     operand(action.out, forward ? id : source), winners));
+  }
+
+  void add_local_response(const Action& action) {
+    const int id = action.value;
+    const bool forward = action.kind == ActionKind::local_response;
+    const auto& norm = std::get<LocalResponseNorm>(node(id).attributes);
+    if (norm.size > 2 * lanes)
+      fail(Exit::device, "node '{}' normalises over {} channels (the CPU backend: at most {}); use a smaller window",
+           node(id).name, norm.size, 2 * lanes);
+    LocalResponseArgs args{.field = field(id),
+                           .rule = {norm.size, norm.alpha / static_cast<float>(norm.size), norm.beta, norm.k}};
+    push(std::make_unique<LocalResponseStep>(parts_.kernels, args, operand(action.in[0], source_of(id)),
+                                             forward ? Operand{} : operand(action.in[1], id),
+                                             operand(action.out, forward ? id : source_of(id))));
+  }
+
+  void add_dropout(const Action& action) {
+    const int id = action.value;
+    const bool forward = action.kind == ActionKind::dropout;
+    push(std::make_unique<DropoutStep>(
+        DropoutStep::Spec{.field = field(id),
+                          .rate = parts_.spec.mode == Mode::train ? std::get<Dropout>(node(id).attributes).rate : 0,
+                          .node = value(id).node,
+                          .from = operand(action.in[0], forward ? source_of(id) : id),
+                          .to = operand(action.out, forward ? id : source_of(id))},
+        parts_.step));
   }
 
   void add_convert(const Action& action) {

@@ -32,6 +32,7 @@ struct ProgramParts {
   const KernelTable& kernels;
   const Onednn& library;
   Counters& counters;
+  const StepParams& step;
   int threads = 1;
 };
 

@@ -46,8 +46,8 @@ class CpuProgram final : public Program {
                                 spec.precision == Precision::bf16 ? context.bf16_layout : context.fp32_layout,
                                 storage_of(spec.precision))),
         norms_(plan_, lowering_, norm_pixels(lowering_, geometry_), context.kernels),
-        parts_{plan_,  spec_,           lowering_,       schedule_,        geometry_,
-               norms_, context.kernels, context.library, context.counters, context.threads} {
+        parts_{plan_,           spec_,           lowering_,        schedule_,    geometry_,      norms_,
+               context.kernels, context.library, context.counters, context.step, context.threads} {
     for (const Stage& stage : stages_) finals_.push_back(stage.final);
     find_gaps();
     memory_.tensors.resize(schedule_.tensors.size());

@@ -15,6 +15,7 @@ struct CpuContext {
   int threads = 1;
   Layout fp32_layout = Layout::blocked, bf16_layout = Layout::blocked;
   Counters& counters;
+  const StepParams& step;
   const std::uint8_t* const& resident;  ///< images of keep_resident; null: none
 };
 

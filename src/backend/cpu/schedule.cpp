@@ -78,6 +78,10 @@ class Scheduler {
       const auto& pool = std::get<Pool>(plan_.graph.nodes[static_cast<std::size_t>(value.node)].attributes);
       if (pool.mode == Pool::Mode::max && mode_ == Mode::train && value.wants_gradient)
         winners_of(id) = action.extra = new_tensor(id, true);
+    } else if (value.kind == ValueKind::local_response) {
+      action.kind = ActionKind::local_response;
+    } else if (value.kind == ValueKind::dropout) {
+      action.kind = ActionKind::dropout;
     } else if (value.kind == ValueKind::global_pool) {
       action.kind = ActionKind::global_pool;
     } else if (value.kind == ValueKind::convert) {
@@ -177,7 +181,8 @@ class Scheduler {
     const bool wants = at(source).wants_gradient;
     // A group that lives in tiles only is computed again, for the weight gradient and for its own derivative.
     Buffer input = result_.value_buffers[index(source)];
-    const bool reads_input = value.kind == ValueKind::convolution || value.kind == ValueKind::linear;
+    const bool reads_input = value.kind == ValueKind::convolution || value.kind == ValueKind::linear ||
+                             value.kind == ValueKind::local_response;
     if (!at(source).stored && (reads_input || (wants && at(source).curve != CurveShape::identity)))
       input = evaluated(source);
     std::vector<Contribution> made;
@@ -216,6 +221,14 @@ class Scheduler {
       case ValueKind::pool:
         action.kind = ActionKind::pool_gradient;
         action.extra = winners_of(id);
+        break;
+      case ValueKind::local_response:
+        action.kind = ActionKind::local_response_gradient;
+        action.in[0] = source;
+        action.in[1] = dy;
+        break;
+      case ValueKind::dropout:
+        action.kind = ActionKind::dropout_gradient;
         break;
       case ValueKind::global_pool:
         action.kind = ActionKind::global_pool_gradient;

@@ -22,14 +22,18 @@ struct Buffer {
 };
 
 enum class ActionKind : std::uint8_t {
-  evaluate,         ///< group: in = its terms
-  statistics,       ///< in = the value
-  convolve,         ///< in = source
-  weight_gradient,  ///< in = source, dy
-  data_gradient,    ///< in = dy
-  collect,          ///< in = see collect_* below; out = gradient of `value`
-  pool,             ///< in = source; extra = winners of max pooling
-  pool_gradient,    ///< in = dy; extra = winners
+  evaluate,                 ///< group: in = its terms
+  statistics,               ///< in = the value
+  convolve,                 ///< in = source
+  weight_gradient,          ///< in = source, dy
+  data_gradient,            ///< in = dy
+  collect,                  ///< in = see collect_* below; out = gradient of `value`
+  pool,                     ///< in = source; extra = winners of max pooling
+  pool_gradient,            ///< in = dy; extra = winners
+  local_response,           ///< in = source
+  local_response_gradient,  ///< in = source, dy
+  dropout,
+  dropout_gradient,
   global_pool,
   global_pool_gradient,
   convert,

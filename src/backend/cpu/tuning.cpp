@@ -75,7 +75,8 @@ class Measuring {
 
  private:
   ProgramParts with_counters(const ProgramParts& p) {
-    return {p.plan, p.spec, p.lowering, p.schedule, p.geometry, p.norms, p.kernels, p.library, counters_, p.threads};
+    return {p.plan,    p.spec,    p.lowering, p.schedule, p.geometry, p.norms,
+            p.kernels, p.library, counters_,  p.step,     p.threads};
   }
 
   /// The least of `runs` after one that warms up.

@@ -15,6 +15,10 @@ Graph build_mlp(const GraphSpec& spec);
 /// (tanh) and 2x2 pooling (max), 500 hidden values.
 Graph build_lenet(const GraphSpec& spec);
 
+/// Krizhevsky et al. 2012 and two later forms (`variant`): 2012 with local response normalisation and two groups, ray
+/// with one and dense layers with tanh, owt as in torchvision.
+Graph build_alexnet(const GraphSpec& spec);
+
 enum class BlockKind : std::uint8_t { basic, bottleneck };
 
 /// He et al. 2015 for ImageNet: 18 and 34 with basic blocks, 50, 101 and 152 with bottlenecks.

@@ -69,6 +69,20 @@ TEST(Input, PartnersImageIsMadeItsOwnWay) {
   EXPECT_EQ(x, (std::vector<float>{125, 150}));
 }
 
+TEST(Input, ABoxOfThePartnersImageReplacesTheOwn) {
+  InputSpec spec;
+  spec.height = 2;
+  spec.width = 3;
+  spec.channels = 1;
+  const std::vector<std::uint8_t> pixels{1, 2, 3, 4, 5, 6, 11, 12, 13, 14, 15, 16};
+  const std::vector<SampleSpec> samples{
+      {.sample = 0, .partner = 1, .mix_y = 1, .mix_x = -1, .mix_h = 9, .mix_w = 3, .lambda = 0.25F},
+      {.sample = 1, .flip = 1, .erase_y = 1, .erase_x = 1, .erase_h = 1, .erase_w = 1}};
+  std::vector<float> x(12, NAN);
+  make_input(spec, samples, pixels.data(), 2, 3, x.data());
+  EXPECT_EQ(x, (std::vector<float>{1, 2, 3, 16, 0, 6, 13, 12, 11, 16, 0, 14}));
+}
+
 struct Case {
   const char* name;
   InputSpec::Normalise normalise;
@@ -111,6 +125,12 @@ TEST_P(InputStage, EqualsReference) {
     if (i % 4 == 0) {
       sample.partner = below("partner", 0, n);
       sample.lambda = (formula_uniform("lambda", i) + 1) / 2;
+    }
+    if (i % 8 == 0) {
+      sample.mix_y = below("mix_y", -3, c.height);
+      sample.mix_x = below("mix_x", -3, c.width);
+      sample.mix_h = below("mix_h", 1, c.height + 3);
+      sample.mix_w = below("mix_w", 0, c.width + 3);
     }
   }
   const Index floats = c.channels * c.height * c.width;

@@ -39,11 +39,13 @@ SampleSpec expected(const LoaderSpec& spec, const Dataset& set, const EpochOrder
   augment(spec.augment, epoch, order.position(step, replica, i), set.id(sample), s);
   s.sample = sample - set.range().begin;
   s.a = s.b = set.label(sample);
+  s.position = order.position(step, replica, i);
   return s;
 }
 
 void expect_equal(const SampleSpec& got, const SampleSpec& want) {
   ASSERT_EQ(got.sample, want.sample);
+  ASSERT_EQ(got.position, want.position);
   ASSERT_EQ(got.y, want.y);
   ASSERT_EQ(got.x, want.x);
   ASSERT_EQ(got.flip, want.flip);

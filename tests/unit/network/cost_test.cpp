@@ -47,6 +47,10 @@ INSTANTIATE_TEST_SUITE_P(
                     Known{{.model = "resnet110", .classes = 10}, 32, 1'730'714, 0},
                     Known{{.model = "resnet164", .classes = 10}, 32, 1'703'258, 0},
                     Known{{.model = "resnet164", .classes = 10, .version = "v1"}, 32, 1'704'154, 0},
+                    // Krizhevsky et al. 2012 in Caffe's form, one tower, torchvision.
+                    Known{{.model = "alexnet"}, 224, 60'965'224, 724'406'816},
+                    Known{{.model = "alexnet", .variant = "ray"}, 224, 62'378'344, 0},
+                    Known{{.model = "alexnet", .variant = "owt"}, 224, 61'100'840, 714.2e6},
                     Known{{.model = "lenet", .classes = 10, .channels = 1, .image_size = 28},
                           28,
                           431'080,

@@ -25,9 +25,10 @@ std::map<std::string, ParameterSpec> parameters_of(const Graph& graph) {
 
 TEST(Models, EveryListedNameBuildsAValidPlan) {
   for (const std::string& name : model_names()) {
-    const Graph graph = build_graph({.model = name, .classes = 7, .image_size = 32});
+    const Index size = name == "alexnet" ? 64 : 32;
+    const Graph graph = build_graph({.model = name, .classes = 7, .image_size = size});
     EXPECT_EQ(graph.model.rfind(name, 0), 0U) << graph.model;
-    EXPECT_EQ(infer_shapes(graph, 32, 32).at(static_cast<std::size_t>(graph.logits())).c, 7) << name;
+    EXPECT_EQ(infer_shapes(graph, size, size).at(static_cast<std::size_t>(graph.logits())).c, 7) << name;
     EXPECT_NO_THROW(make_plan(graph, {})) << name;
   }
 }
@@ -194,13 +195,42 @@ TEST(Models, MlpTakesAnyHiddenLayers) {
 TEST(Models, UnknownNamesSuggestTheNearest) {
   expect_usage_error([] { build_graph({.model = "resnet-50"}); }, {"'resnet-50'", "did you mean 'resnet50'"});
   expect_usage_error([] { build_graph({.model = "lenett"}); }, {"did you mean 'lenet'"});
-  expect_usage_error([] { build_graph({.model = "vgg16"}); }, {"'vgg16'", "mlp, lenet, resnet18"});
+  expect_usage_error([] { build_graph({.model = "vgg16"}); }, {"'vgg16'", "mlp, lenet, alexnet, resnet18"});
   for (const char* impossible : {"resnet", "resnet19", "resnet2", "resnet20x", "resnet18_cifar", "resnet50_bottleneck",
                                  "resnet-20", "resnet99999999999"})
     expect_usage_error([&] { build_graph({.model = impossible}); }, {"unknown model", impossible});
 }
 
+TEST(Models, AlexnetsVariantsDifferInNormsGroupsAndCurves) {
+  const auto count = [](const Graph& graph, const auto& wanted) {
+    return std::count_if(graph.nodes.begin(), graph.nodes.end(), wanted);
+  };
+  const auto is_norm = [](const Node& node) { return as<LocalResponseNorm>(node) != nullptr; };
+  const auto is_grouped = [](const Node& node) { return as<Convolution>(node) && as<Convolution>(node)->groups == 2; };
+  const auto is_tanh = [](const Node& node) {
+    return as<Activation>(node) && as<Activation>(node)->curve == Curve::tanh;
+  };
+  const auto drops = [](const Node& node) { return as<Dropout>(node) && as<Dropout>(node)->rate == 0.25F; };
+  const Graph first = build_graph({.model = "alexnet", .dropout = 0.25F}),
+              ray = build_graph({.model = "alexnet", .variant = "ray", .dropout = 0.25F}),
+              owt = build_graph({.model = "alexnet", .variant = "owt", .dropout = 0.25F});
+  EXPECT_EQ(count(first, is_norm), 2);
+  EXPECT_EQ(count(ray, is_norm), 3);
+  EXPECT_EQ(count(owt, is_norm), 0);
+  EXPECT_EQ(count(first, is_grouped), 3);
+  EXPECT_EQ(count(ray, is_grouped) + count(owt, is_grouped), 0);
+  EXPECT_EQ(count(first, is_tanh) + count(owt, is_tanh), 0);
+  EXPECT_EQ(count(ray, is_tanh), 2);
+  for (const Graph* graph : {&first, &ray, &owt}) EXPECT_EQ(count(*graph, drops), 2) << graph->model;
+  EXPECT_EQ(owt.nodes[1].parameters[0].name, "features.0.weight");
+  EXPECT_EQ(owt.nodes[owt.nodes.size() - 2].parameters[1].name, "classifier.6.bias");
+}
+
 TEST(Models, VariantsThatAModelLacksAreErrors) {
+  expect_usage_error([] { build_graph({.model = "alexnet", .variant = "2014"}); }, {"alexnet", "'2014'", "owt"});
+  expect_usage_error([] { build_graph({.model = "alexnet", .version = "v2"}); }, {"alexnet", "version"});
+  expect_usage_error([] { build_graph({.model = "lenet", .variant = "ray"}); }, {"lenet", "'ray'"});
+  expect_usage_error([] { build_graph({.model = "resnet50", .dropout = 0.5F}); }, {"resnet50", "dropout"});
   expect_usage_error([] { build_graph({.model = "resnet50", .version = "v3"}); }, {"resnet50", "'v3'", "v1.5"});
   expect_usage_error([] { build_graph({.model = "resnet18", .version = "v1.5"}); }, {"resnet18", "v1.5"});
   expect_usage_error([] { build_graph({.model = "resnet20", .version = "v1.5"}); }, {"resnet20", "'v1.5'"});
