@@ -209,7 +209,6 @@ class MpiCollectives final : public Collectives {
       piece.event = device_.download(host, part, piece.count, piece.operation->ready);
       return;
     }
-    queue_->follow(piece.operation->ready);
     queue_->download(host, part, piece.count);
   }
 

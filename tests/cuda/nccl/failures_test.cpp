@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a job sees of NCCL's failures: which operation, which exit code, and no stream that waits for ever.
+#include <gtest/gtest.h>
+
+#include <chrono>
+
+#include "cuda/nccl/nccl_job.hpp"
+
+namespace convoy {
+namespace {
+
+struct Caught {
+  Exit code = Exit::ok;
+  std::string message;
+};
+
+Caught run(const std::function<void()>& body) {
+  try {
+    body();
+  } catch (const Error& e) {
+    return {e.code(), e.what()};
+  }
+  return {};
+}
+
+void expect(const Caught& caught, Exit code, const std::vector<std::string>& texts) {
+  EXPECT_EQ(caught.code, code) << caught.message;
+  for (const std::string& text : texts) EXPECT_NE(caught.message.find(text), std::string::npos) << caught.message;
+}
+
+class NcclFailureTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (ranks().size() == 1) GTEST_SKIP() << "one rank sums nothing";
+  }
+
+  Ticket sum(NcclTestJob& job, const char* what) {
+    static float* const data = [&] { return kept_.allocate(100); }();
+    const Part part{ranks().rank(), 1, data};
+    return job.sums->submit({data, std::span(&part, 1), 100, job.device.record(), what});
+  }
+
+  static inline QueueDevice kept_{Progress::lazy};  ///< memory that outlives every job
+};
+
+TEST_F(NcclFailureTest, NamesTheOperationThatAPeerNeverJoins) {
+  auto& job = *new NcclTestJob(Progress::lazy);  // MPI may still write to what an expired operation left behind
+  const int before = host_nccl::communicators();
+  job.policy = {.deadline = {.warn_seconds = 0.1, .abort_seconds = 0.3},
+                .explain = [] { return std::string("rank 0 on node-7 is missing"); }};
+  job.start({.replicas = ranks().size(), .max_count = 100});
+  job.sums->finish(sum(job, "gradient bucket 0"));
+  job.sums->await(job.device.record(), "counters of step 1");
+  ranks().barrier("start");
+  testing::internal::CaptureStderr();
+  if (ranks().rank() != 0) {
+    job.sums->finish(sum(job, "gradient bucket 1"));
+    const Event counters = job.device.record();
+    expect(run([&] { job.sums->await(counters, "counters of step 2"); }), Exit::communication,
+           {"waited 0.3 s", "counters of step 2", "rank 0 on node-7 is missing",
+            "NCCL has not finished gradient bucket 1"});
+    // Aborted: what was queued ends, so that memory can be freed.
+    EXPECT_TRUE(job.device.done(counters));
+    EXPECT_EQ(host_nccl::communicators(), before);
+  }
+  const std::string printed = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(printed.find("warning: waiting for counters of step 2") != std::string::npos, ranks().rank() != 0)
+      << printed;
+  ranks().barrier("end");
+}
+
+TEST_F(NcclFailureTest, SaysThatACapturedStepIsUnfinished) {
+  auto& job = *new NcclTestJob(Progress::lazy);
+  job.policy.deadline = {.warn_seconds = 0, .abort_seconds = 0.2};
+  job.start({.replicas = ranks().size(), .max_count = 100});
+  ranks().barrier("start");
+  if (ranks().rank() != 0) {
+    job.device.capturing = true;
+    job.sums->finish(sum(job, "gradient bucket 0"));
+    job.device.capturing = false;
+    expect(run([&] { job.sums->await(job.device.record(), "counters"); }), Exit::communication,
+           {"NCCL has not finished the sums of a captured step"});
+  }
+  ranks().barrier("end");
+}
+
+TEST_F(NcclFailureTest, ReportsWhatNcclReports) {
+  auto& job = *new NcclTestJob(Progress::lazy);
+  job.start({.replicas = ranks().size(), .max_count = 100});
+  host_nccl::settings().failing_call = 1;
+  job.sums->finish(sum(job, "gradient bucket 0"));
+  job.sums->await(job.device.record(), "counters");
+  expect(run([&] { static_cast<void>(sum(job, "gradient bucket 1")); }), Exit::communication,
+         {"ncclAllReduce failed in gradient bucket 1", "remote process exited", "socket closed by peer"});
+  expect(run([&] { job.sums->poll(); }), Exit::communication, {"remote process exited"});
+  expect(run([&] {
+           job.device.compute([] {});
+           job.sums->await(job.device.record(), "counters");
+         }),
+         Exit::ok, {});  // done before anybody has to wait
+}
+
+TEST_F(NcclFailureTest, ExpiresAtStartUpWhereARankIsMissing) {
+  host_nccl::settings() = {.enqueue = QueueDevice::enqueue};
+  auto& job = *new NcclTestJob(Progress::lazy);
+  job.policy.deadline = {.warn_seconds = 0, .abort_seconds = 0.2};
+  const NcclJob named = NcclTestJob::job();
+  const int before = host_nccl::communicators();
+  if (ranks().rank() != 0) {
+    expect(run([&] { job.sums = convoy_nccl_entry()->make(named, job.policy, job.device, {.max_count = 1}); }),
+           Exit::communication, {"waited 0.2 s", "start-up of NCCL"});
+    EXPECT_EQ(host_nccl::communicators(), before);
+  }
+  ranks().barrier("end");
+}
+
+TEST(NcclStartTest, RefusesAnOldLibrary) {
+  host_nccl::settings() = {.enqueue = QueueDevice::enqueue, .version = NCCL_VERSION(2, 14, 3)};
+  expect(run([] { convoy_nccl_entry()->make_id(); }), Exit::device, {"2.14.3 was found", "2.18.0 or newer"});
+}
+
+TEST(NcclStartTest, SaysWhyItDoesNotStart) {
+  host_nccl::settings() = {.enqueue = QueueDevice::enqueue, .id = ncclSystemError};
+  expect(run([] { convoy_nccl_entry()->make_id(); }), Exit::device, {"NCCL does not start", "ncclGetUniqueId"});
+}
+
+TEST(NcclStartTest, AbortsItsCommunicatorAtTheEnd) {
+  const int before = host_nccl::communicators();
+  {
+    NcclTestJob job(Progress::eager);
+    job.start({.replicas = ranks().size(), .max_count = 10});
+    EXPECT_EQ(host_nccl::communicators(), before + 1);
+  }
+  EXPECT_EQ(host_nccl::communicators(), before);
+}
+
+TEST(TransportTest, TakesNcclWhereEveryRankHasItsGpu) {
+  EXPECT_EQ(choose_transport("auto", {"a", "b"}).transport, Transport::nccl);
+  EXPECT_EQ(choose_transport("nccl", {"a", "b"}).transport, Transport::nccl);
+  EXPECT_EQ(choose_transport("mpi", {"a", "b"}).transport, Transport::mpi);
+  EXPECT_EQ(choose_transport("auto", {"a"}).transport, Transport::mpi);
+  EXPECT_EQ(choose_transport("nccl", {"a"}).transport, Transport::nccl);
+  EXPECT_EQ(choose_transport("auto", {"", ""}).transport, Transport::mpi);
+  EXPECT_EQ(choose_transport("auto", {"a", ""}).transport, Transport::mpi);
+  EXPECT_EQ(choose_transport("mpi", {"a", "b"}).warning, "");
+}
+
+TEST(TransportTest, SaysWhatStandsInTheWay) {
+  const TransportChoice shared = choose_transport("auto", {"GPU-1", "GPU-2", "GPU-1"});
+  EXPECT_EQ(shared.transport, Transport::mpi);
+  EXPECT_NE(shared.warning.find("ranks 0 and 2 share GPU-1"), std::string::npos) << shared.warning;
+  EXPECT_NE(choose_transport("mpi", {"GPU-1", "GPU-1"}).warning, "");
+  expect(run([] {
+           choose_transport("nccl", {"GPU-1", "GPU-1"});
+         }),
+         Exit::device, {"ranks 0 and 1 share GPU-1, and NCCL needs one each", "--backend mpi"});
+  expect(run([] { choose_transport("nccl", {"GPU-1", ""}); }), Exit::device, {"rank 1 has no GPU"});
+}
+
+}  // namespace
+}  // namespace convoy
