@@ -9,6 +9,32 @@
 namespace convoy {
 namespace {
 
+struct Actions {
+  ActionKind forward{}, backward{};
+};
+Actions actions_of(ValueKind operation) {
+  switch (operation) {
+    case ValueKind::convolution:
+      return {ActionKind::convolve, ActionKind::data_gradient};
+    case ValueKind::pool:
+      return {ActionKind::pool, ActionKind::pool_gradient};
+    case ValueKind::local_response:
+      return {ActionKind::local_response, ActionKind::local_response_gradient};
+    case ValueKind::dropout:
+      return {ActionKind::dropout, ActionKind::dropout_gradient};
+    case ValueKind::global_pool:
+      return {ActionKind::global_pool, ActionKind::global_pool_gradient};
+    case ValueKind::convert:
+      return {ActionKind::convert, ActionKind::convert_gradient};
+    case ValueKind::linear:
+      return {ActionKind::linear, ActionKind::linear_gradient};
+    case ValueKind::input:
+    case ValueKind::group:
+      break;
+  }
+  fail(Exit::internal, "internal error: not an operation");
+}
+
 class Scheduler {
  public:
   Scheduler(const Plan& plan, const Lowering& lowering, Mode mode)
@@ -70,26 +96,15 @@ class Scheduler {
 
   void run_operation(int id, Buffer source) {
     const Value& value = at(id);
-    Action action{.kind = ActionKind::convolve, .value = id};
+    Action action{.kind = actions_of(value.kind).forward, .value = id};
     action.in[0] = source;
     action.out = store(id);
     if (value.kind == ValueKind::pool) {
-      action.kind = ActionKind::pool;
       const auto& pool = std::get<Pool>(plan_.graph.nodes[static_cast<std::size_t>(value.node)].attributes);
       if (pool.mode == Pool::Mode::max && mode_ == Mode::train && value.wants_gradient)
         winners_of(id) = action.extra = new_tensor(id, true);
-    } else if (value.kind == ValueKind::local_response) {
-      action.kind = ActionKind::local_response;
-    } else if (value.kind == ValueKind::dropout) {
-      action.kind = ActionKind::dropout;
-    } else if (value.kind == ValueKind::global_pool) {
-      action.kind = ActionKind::global_pool;
-    } else if (value.kind == ValueKind::convert) {
-      action.kind = ActionKind::convert;
-    } else if (value.kind == ValueKind::linear) {
-      action.kind = ActionKind::linear;
-      phase().whole = true;
     }
+    if (value.kind == ValueKind::linear) phase().whole = true;
     act(action);
     done_[index(id)] = true;
     gather_statistics(id);
@@ -199,46 +214,20 @@ class Scheduler {
 
   void differentiate_one(int id, Buffer source, Buffer dy, Buffer dx) {
     const Value& value = at(id);
-    Action action{.kind = ActionKind::data_gradient, .value = id};
+    Action action{.kind = actions_of(value.kind).backward, .value = id};
     action.in[0] = dy;
     action.out = dx;
-    switch (value.kind) {
-      case ValueKind::convolution: {
-        Action weights{.kind = ActionKind::weight_gradient, .value = id};
-        weights.in[0] = source;
-        weights.in[1] = dy;
-        if (add_final_rows(value.node)) act(weights);
-        if (!dx) return;
-        break;
-      }
-      case ValueKind::linear:
-        action.kind = ActionKind::linear_gradient;
-        action.in[0] = source;
-        action.in[1] = dy;
-        add_final_rows(value.node);
-        phase().whole = true;
-        break;
-      case ValueKind::pool:
-        action.kind = ActionKind::pool_gradient;
-        action.extra = winners_of(id);
-        break;
-      case ValueKind::local_response:
-        action.kind = ActionKind::local_response_gradient;
-        action.in[0] = source;
-        action.in[1] = dy;
-        break;
-      case ValueKind::dropout:
-        action.kind = ActionKind::dropout_gradient;
-        break;
-      case ValueKind::global_pool:
-        action.kind = ActionKind::global_pool_gradient;
-        break;
-      case ValueKind::convert:
-        action.kind = ActionKind::convert_gradient;
-        break;
-      case ValueKind::input:
-      case ValueKind::group:
-        fail(Exit::internal, "internal error: nothing to differentiate");
+    if (value.kind == ValueKind::convolution) {
+      Action weights{.kind = ActionKind::weight_gradient, .value = id};
+      weights.in = {source, dy};
+      if (add_final_rows(value.node)) act(weights);
+      if (!dx) return;
+    } else if (value.kind == ValueKind::linear || value.kind == ValueKind::local_response) {
+      action.in = {source, dy};
+      add_final_rows(value.node);
+      if (value.kind == ValueKind::linear) phase().whole = true;
+    } else if (value.kind == ValueKind::pool) {
+      action.extra = winners_of(id);
     }
     act(action);
   }
