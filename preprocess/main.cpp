@@ -2,7 +2,9 @@
 #include <cstdio>
 
 #include "comm/session.hpp"
+#include "comm/time_limit.hpp"
 #include "core/log.hpp"
+#include "core/stop.hpp"
 #include "preprocess/prepare.hpp"
 
 namespace convoy {
@@ -12,11 +14,13 @@ Exit run(Session& session, const Command& command) {
   if (const auto* spec = std::get_if<PrepareSpec>(&command)) {
     Communicator communicator(session, spec->deadline);
     log::configure(communicator.rank(), communicator.size(), communicator.host());
+    keep_time_limit(communicator, spec->time_limit);
     return prepare(communicator, *spec);
   }
   if (const auto* spec = std::get_if<VerifySpec>(&command)) {
     Communicator communicator(session, spec->deadline);
     log::configure(communicator.rank(), communicator.size(), communicator.host());
+    keep_time_limit(communicator, spec->time_limit);
     return verify(communicator, *spec);
   }
   Communicator communicator(session, Deadline{});
@@ -50,6 +54,7 @@ Exit parse_and_run(Session& session, const std::vector<std::string>& arguments) 
 }  // namespace convoy
 
 int main(int argc, char** argv) {
+  convoy::watch_stop_signals();
   convoy::Session session(argc, argv);  // outside the try: MPI_Finalize must not run while an exception unwinds
   try {
     return static_cast<int>(convoy::parse_and_run(session, {argv + 1, argv + argc}));

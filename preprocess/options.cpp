@@ -6,6 +6,7 @@
 #include <limits>
 #include <map>
 #include <sstream>
+#include <stdexcept>
 
 #include "core/errors.hpp"
 #include "core/nearest.hpp"
@@ -30,7 +31,8 @@ constexpr const char* usage =
     "where it was when started again; partitions that verify found damaged are made anew.\n\n";
 
 constexpr const char* exit_codes =
-    "\nExit codes: 0 ok, 1 internal error, 2 usage, 3 data, 4 device or library (memory), 5 communication or stall.\n";
+    "\nExit codes: 0 ok, 1 internal error, 2 usage, 3 data, 4 device or library (memory), 5 communication or stall,\n"
+    "75 stopped on request (SIGUSR1, SIGTERM, time limit): start it again, it goes on.\n";
 
 /// `32` or `32x48` (height x width).
 void parse_image_size(const std::string& text, SyntheticSpec& spec) {
@@ -58,6 +60,27 @@ struct Bound {
   PrepareSpec prepare;
   std::string folder, image_size = "32";
 };
+
+/// A time as text, read when it is stored.
+po::typed_value<std::string>* time_value(double& to, const char* option, double (*parse)(const std::string&)) {
+  return po::value<std::string>()->notifier([&to, option, parse](const std::string& text) {
+    try {
+      to = parse(text);
+    } catch (const std::invalid_argument& problem) {
+      fail(Exit::usage, "bad value for {} ('{}': {}); see --help", option, text, problem.what());
+    }
+  });
+}
+
+void add_time_options(po::options_description& options, TimeLimit& limit) {
+  auto add = options.add_options();
+  add("end-time", time_value(limit.end_time, "--end-time", parse_end_time)->value_name("TIME"),
+      "be gone by then (exit 75): seconds since 1970, local 2026-11-28T14:03:07, or NONE");
+  add("time-limit", time_value(limit.limit_seconds, "--time-limit", parse_duration)->value_name("DURATION"),
+      "the same from the start: seconds, HH:MM:SS, D-HH:MM:SS, 90m, 2h");
+  add("end-margin", po::value(&limit.margin_seconds)->default_value(15, "15")->value_name("S"),
+      "be gone so many seconds before");
+}
 
 void add_stall_options(po::options_description& options, Deadline& deadline) {
   auto add = options.add_options();
@@ -97,6 +120,7 @@ po::options_description describe_prepare(Kind kind, Bound& bound) {
     add("classes", po::value(&s.classes)->default_value(s.classes)->value_name("N"), "number of classes");
     add("channels", po::value(&s.channels)->default_value(s.channels)->value_name("N"), "colour channels, 1 to 4");
   }
+  add_time_options(options, spec.time_limit);
   add_stall_options(options, spec.deadline);
   add("help", "print this and exit");
   return options;
@@ -105,7 +129,10 @@ po::options_description describe_prepare(Kind kind, Bound& bound) {
 po::options_description describe_folder(const std::string& word, Bound& bound) {
   po::options_description options("Options of " + word, help_columns, help_columns / 2);
   options.add_options()("data", po::value(&bound.folder)->value_name("DIR"), "folder of prepared partitions");
-  if (word == "verify") add_stall_options(options, bound.prepare.deadline);
+  if (word == "verify") {
+    add_time_options(options, bound.prepare.time_limit);
+    add_stall_options(options, bound.prepare.deadline);
+  }
   options.add_options()("help", "print this and exit");
   return options;
 }
@@ -185,7 +212,7 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
     const auto options = describe_folder(word, bound);
     if (parse_options(options, rest, "data")) return HelpSpec{usage + text_of(options) + exit_codes};
     if (bound.folder.empty()) fail(Exit::usage, "no folder given; use convoy-preprocess {} DIR", word);
-    if (word == "verify") return VerifySpec{bound.folder, bound.prepare.deadline};
+    if (word == "verify") return VerifySpec{bound.folder, bound.prepare.deadline, bound.prepare.time_limit};
     return InspectSpec{bound.folder};
   }
   const auto kind = kinds.find(word);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "comm/communicator.hpp"
+#include "core/wall_clock.hpp"
 #include "data/dataset.hpp"
 
 namespace convoy {
@@ -26,11 +27,13 @@ struct PrepareSpec {
   SyntheticSpec synthetic;  ///< samples: of train
   Index val_samples = 500;  ///< synthetic
   Deadline deadline;
+  TimeLimit time_limit;
 };
 
 struct VerifySpec {
   std::string folder;
   Deadline deadline;
+  TimeLimit time_limit;
 };
 
 struct InspectSpec {

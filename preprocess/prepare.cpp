@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "core/log.hpp"
+#include "core/stop.hpp"
 #include "preprocess/order.hpp"
 #include "preprocess/output.hpp"
 #include "preprocess/source.hpp"
@@ -181,7 +182,10 @@ void run(Communicator& comm, const PrepareSpec& spec) {
   if (made > 0) {
     const Normalisation normalisation = measure(comm, spec, *source);
     agree(comm, "writing partitions", [&] {
-      for (const Work& item : work) make(item, *source, normalisation);
+      for (const Work& item : work) {
+        leave_if_stopped("writing partitions");
+        make(item, *source, normalisation);
+      }
     });
   }
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
@@ -203,6 +207,10 @@ Exit prepare(Communicator& comm, const PrepareSpec& spec) {
     run(comm, spec);
     return Exit::ok;
   } catch (const Leave& leave) {
+    if (leave.code == Exit::stopped) {
+      log::info("stopped on request ({}); start it again, it makes the partitions that are missing",
+                name_of(stop_reason()));
+    }
     return leave.code;
   }
 }

@@ -5,8 +5,12 @@
 #include <limits>
 
 #include "core/errors.hpp"
+#include "core/stop.hpp"
 
 namespace convoy {
+namespace {
+constexpr Index samples_between_looks = 256;
+}
 
 PixelSums sum_pixels(const Source& source, Range range, bool with_image) {
   const SourceInfo& info = source.info();
@@ -15,6 +19,7 @@ PixelSums sum_pixels(const Source& source, Range range, bool with_image) {
                  std::vector<std::int64_t>(with_image ? bytes : 0)};
   std::vector<std::uint8_t> image(bytes);
   for (Index sample = range.begin; sample < range.end(); ++sample) {
+    if (sample % samples_between_looks == 0) leave_if_stopped("measuring mean and standard deviation");
     source.read(Split::train, sample, image.data());
     for (std::size_t c = 0; c < channels; ++c) {
       std::int64_t sum = 0, squares = 0;

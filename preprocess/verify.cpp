@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "core/log.hpp"
+#include "core/stop.hpp"
 #include "preprocess/output.hpp"
 #include "preprocess/prepare.hpp"
 
@@ -87,6 +88,7 @@ Exit verify(Communicator& comm, const VerifySpec& spec) {
   const Exit checked = comm.together("checking partitions", [&] {
     for (std::size_t i = static_cast<std::size_t>(comm.rank()); i < paths.size();
          i += static_cast<std::size_t>(comm.size())) {
+      leave_if_stopped("checking partitions");
       faults += check_file(paths[i]);
     }
   });

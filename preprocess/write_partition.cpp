@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/errors.hpp"
+#include "core/stop.hpp"
 #include "io/file.hpp"
 #include "io/hdf5.hpp"
 #include "io/seal.hpp"
@@ -62,6 +63,7 @@ void write_samples(const std::string& path, const Partition& p, const Offsets& o
   std::vector<std::uint8_t> images(static_cast<std::size_t>(std::min(step, p.samples)) * bytes);
   for (Index begin = 0; begin < p.samples; begin += step) {
     const Index n = std::min(step, p.samples - begin);
+    leave_if_stopped("writing a partition");
     for (Index i = 0; i < n; ++i) {
       std::uint8_t* image = images.data() + static_cast<std::size_t>(i) * bytes;
       const auto at = static_cast<std::size_t>(begin + i);

@@ -2,12 +2,12 @@
 #include <exception>
 
 #include "cli/launch.hpp"
-#include "train/stop.hpp"
+#include "core/stop.hpp"
 
 int main(int argc, char** argv) {
   const convoy::Words words(argv + 1, argv + argc);
   if (const auto code = convoy::answer_alone(words)) return static_cast<int>(*code);
-  if (words.front() == "train") convoy::watch_stop_signals();
+  if (words.front() == "train" || words.front() == "evaluate") convoy::watch_stop_signals();
   // Outside the try: while an exception unwinds, MPI_Finalize would wait for ranks that wait for this one.
   convoy::Session session(argc, argv);
   try {

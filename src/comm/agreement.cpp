@@ -17,24 +17,50 @@ std::string excerpt(const std::string& text, std::size_t difference) {
   return (begin > 0 ? "..." : "") + text.substr(begin, longest) + (begin + longest < text.size() ? "..." : "");
 }
 
+/// Being asked to stop weighs less than any failure: a failure would come back with the resubmitted job.
+std::int64_t weight_of(Exit code) {
+  if (code == Exit::ok) return 0;
+  return code == Exit::stopped ? 1 : static_cast<std::int64_t>(code) + 1;
+}
+Exit code_of(std::int64_t weight) {
+  if (weight == 0) return Exit::ok;
+  return weight == 1 ? Exit::stopped : static_cast<Exit>(weight - 1);
+}
+
+/// What is wrong on a thousand ranks alike is said once.
+void report_each_once(const std::vector<std::string>& problems, int rank) {
+  const std::string& own = problems[static_cast<std::size_t>(rank)];
+  const auto first = std::find(problems.begin(), problems.end(), own);
+  if (own.empty() || first - problems.begin() != rank) return;
+  const auto same = std::count(problems.begin(), problems.end(), own) - 1;
+  log::report_error(same == 0 ? own : fmt::format("{} (the same on {} other ranks)", own, same));
+}
+
 }  // namespace
 
 Exit Communicator::together(const char* what, const std::function<void()>& body) {
   Exit own = Exit::ok;
+  std::string problem;
   try {
     body();
   } catch (const Error& e) {
     // Without the others there is no agreement either.
     if (e.code() == Exit::communication) throw;
     own = e.code();
-    log::report_error(e.what());
+    if (own != Exit::stopped) problem = e.what();
   } catch (const std::exception& e) {
     own = Exit::internal;
-    log::report_error(fmt::format("{} failed ({}); this is a fault of the program", what, e.what()));
+    problem = fmt::format("{} failed ({}); this is a fault of the program", what, e.what());
   }
-  std::int64_t worst = static_cast<int>(own);
-  maximum(std::span(&worst, 1), what);
-  return static_cast<Exit>(worst);
+  std::int64_t worst = weight_of(own);
+  try {
+    maximum(std::span(&worst, 1), what);
+  } catch (const Error&) {
+    if (!problem.empty()) log::report_error(problem);  // nobody else will say it
+    throw;
+  }
+  if (worst > weight_of(Exit::stopped)) report_each_once(all_gather(problem, what), rank());
+  return code_of(worst);
 }
 
 void Communicator::require_equal(const std::string& text, const char* what) {
@@ -53,17 +79,18 @@ void Communicator::require_equal(const std::string& text, const char* what) {
        excerpt(second, difference));
 }
 
-int Communicator::agree_later(int wish) {
+Wishes Communicator::agree_later(const Wishes& wishes) {
   constexpr const char* what = "agreement on stopping";
   PendingWish& pending = *state_->wish;
-  int agreed = 0;
+  Wishes agreed{};
   if (pending.started) {
     state_->wait(pending.request, what);
     agreed = pending.agreed;
   }
-  pending.sent = wish;
+  pending.sent = wishes;
   pending.started = true;
-  check_mpi(MPI_Iallreduce(&pending.sent, &pending.agreed, 1, MPI_INT, MPI_MAX, state_->comm, &pending.request),
+  check_mpi(MPI_Iallreduce(pending.sent.data(), pending.agreed.data(), static_cast<int>(wishes.size()), MPI_INT64_T,
+                           MPI_MAX, state_->comm, &pending.request),
             "MPI_Iallreduce", what);
   return agreed;
 }

@@ -2,6 +2,7 @@
 // Small messages between the ranks of a job: agreement, broadcast, sums. All non-blocking inside, tested under a
 // deadline.
 #pragma once
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -15,6 +16,9 @@
 #include "core/types.hpp"
 
 namespace convoy {
+
+/// What a rank tells the others every step; train/agreement.hpp gives the places a meaning.
+using Wishes = std::array<std::int64_t, 6>;
 
 struct Deadline {
   double warn_seconds = 60, abort_seconds = 300;  ///< of a wait between ranks; 0: never
@@ -64,16 +68,17 @@ class Communicator {
   void minimum(std::span<double> values, const char* what);
   /// Collective. One text a rank, on all ranks.
   std::vector<std::string> all_gather(const std::string& text, const char* what);
-  /// Collective. Set-up that may fail on some ranks: runs body, every failing rank reports once, the worst (highest)
-  /// code is agreed. Returns Exit::ok, or the code with which all ranks leave. The body must not communicate where only
-  /// some fail.
+  /// Collective. Set-up that may fail on some ranks: runs body, every different failure is reported by the lowest rank
+  /// that has it, the worst (highest) code is agreed. Returns Exit::ok, or the code with which all ranks leave. Who is
+  /// asked to stop (Error(stopped)) says nothing, and real failures outweigh it. The body must not communicate where
+  /// only some fail.
   Exit together(const char* what, const std::function<void()>& body);
   /// Collective. Throws Error(usage) on all ranks, printing both values, unless all ranks hold the same text.
   void require_equal(const std::string& text, const char* what);
 
-  /// Collective. A flag agreed one step later by a pipelined all-reduce: call it every step with the local wish.
-  /// Returns the maximum over ranks of the wishes of the previous call (0 on the first).
-  int agree_later(int wish);
+  /// Collective. Numbers agreed one step later by a pipelined all-reduce: call it every step with this rank's. Returns
+  /// the maxima over ranks of the previous call's (0 on the first).
+  Wishes agree_later(const Wishes& wishes);
 
  private:
   friend std::unique_ptr<Collectives> make_mpi_collectives(Communicator&, Device&, const struct CollectivesSpec&);

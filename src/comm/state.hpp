@@ -13,7 +13,7 @@ namespace convoy {
 
 /// What agree_later has under way; it outlives the communicator where MPI may still write to it.
 struct PendingWish {
-  int sent = 0, agreed = 0;
+  Wishes sent{}, agreed{};
   MPI_Request request = MPI_REQUEST_NULL;
   bool started = false;
 };

@@ -119,6 +119,7 @@ std::vector<OptionGroup> options_of(TrainConfig& config) {
           order_options(config.data),
           evaluation_options(config),
           checkpoint_options(config.checkpoint),
+          time_limit_options(config.time_limit),
           output_options(config.output),
           device_options(config.device),
           stall_options(config.sync.deadline)};
@@ -141,7 +142,11 @@ std::vector<OptionGroup> options_of(EvaluateConfig& config) {
   // How pixels become network input is the checkpoint's to say.
   OptionGroup input = input_options(config.data);
   std::erase_if(input.options, [](const Option& option) { return option.name == "normalise"; });
-  return {std::move(group), source_options(config.data), std::move(input), device_options(config.device),
+  return {std::move(group),
+          source_options(config.data),
+          std::move(input),
+          device_options(config.device),
+          time_limit_options(config.time_limit),
           stall_options(config.deadline)};
 }
 

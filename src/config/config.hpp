@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "backend/backend.hpp"
+#include "core/wall_clock.hpp"
 #include "data/augment.hpp"
 #include "data/dataset.hpp"
 #include "data/order.hpp"
@@ -67,6 +68,8 @@ struct CheckpointConfig {
   double save_every = 1;  ///< epochs; 0 = only at the end
   Index save_every_steps = 0;
   double save_every_minutes = 0;
+  bool save_auto = false;          ///< --save-every-minutes auto: sqrt(2 C M) from the measured time of a save
+  double mean_failure_hours = 24;  ///< --mtbf: M of that formula, for the whole job
   int keep = 3;
   std::string resume;   ///< path, `auto`, or empty
   std::string weights;  ///< --weights PATH: weights only
@@ -107,6 +110,7 @@ struct TrainConfig {
   double start_epoch = 0;
   double run_epochs = 0;    ///< this job's share; 0 = all
   Index max_steps = 0;      ///< of this job; 0 = all
+  TimeLimit time_limit;     ///< --end-time, --time-limit, --end-margin
   double val_interval = 1;  ///< epochs; 0 = only at the end
   int topk = 5;
   double target_accuracy = 0;  ///< percent top-1; 0 = off
@@ -125,6 +129,7 @@ struct EvaluateConfig {
   std::string split = "val";
   DeviceConfig device;
   Deadline deadline;
+  TimeLimit time_limit;
   Index batch = 256;
   int topk = 5;
   std::string output_folder;  ///< confusion.csv, per_class.csv, result.json; empty: none

@@ -1,7 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <stdexcept>
+
 #include "config/options.hpp"
 
 namespace convoy {
+namespace {
+
+double read_time(double (*parse)(const std::string&), const std::string& text) {
+  try {
+    return parse(text);
+  } catch (const std::invalid_argument& problem) {
+    throw BadValue(problem.what());
+  }
+}
+
+/// Minutes, or `auto`.
+Option save_minutes_option(CheckpointConfig& checkpoint) {
+  const Bounds bounds = at_least(0);
+  Option option{.name = "save-every-minutes", .value = "MINUTES|auto"};
+  option.help = "0: off; auto: sqrt(2 C M), C the measured time of a checkpoint, M --mtbf";
+  option.allowed = "auto, or a number " + bounds.text();
+  option.set = [&checkpoint, bounds](const std::string& text) {
+    checkpoint.save_auto = text == "auto";
+    checkpoint.save_every_minutes = checkpoint.save_auto ? 0 : read_number(text, bounds);
+  };
+  option.print = [&checkpoint] {
+    return checkpoint.save_auto ? std::string("auto") : print_number(checkpoint.save_every_minutes);
+  };
+  return option;
+}
+
+}  // namespace
 
 OptionGroup sync_options(SyncConfig& sync) {
   OptionGroup group{"Ranks and averaging", {}};
@@ -57,6 +86,26 @@ OptionGroup stall_options(Deadline& deadline) {
   return group;
 }
 
+OptionGroup time_limit_options(TimeLimit& limit) {
+  OptionGroup group{"Time limit", {}};
+  auto add = [&](Option option) -> Option& { return group.options.emplace_back(std::move(option)); };
+  Option end{.name = "end-time", .value = "TIME", .help = "be gone by then, stopped with a checkpoint (exit 75)"};
+  end.allowed = "seconds since 1970, a local time like 2026-11-28T14:03:07, or NONE";
+  end.set = [&limit](const std::string& text) { limit.end_time = read_time(parse_end_time, text); };
+  end.print = [&limit] { return limit.end_time > 0 ? print_number(limit.end_time) : std::string(); };
+  add(std::move(end)).only_on_command_line();
+  Option length{.name = "time-limit",
+                .value = "DURATION",
+                .help = "the same from the start of the program; the earliest limit counts"};
+  length.allowed = "seconds, MM:SS, HH:MM:SS, D-HH:MM:SS, or a number with s, m, h or d; 0: none";
+  length.set = [&limit](const std::string& text) { limit.limit_seconds = read_time(parse_duration, text); };
+  length.print = [&limit] { return print_number(limit.limit_seconds); };
+  add(std::move(length)).also({"max-time", "walltime"});
+  add(number_option("end-margin", "SECONDS", limit.margin_seconds, at_least(0),
+                    "be gone so long before the limit; the measured time of a checkpoint comes on top"));
+  return group;
+}
+
 OptionGroup checkpoint_options(CheckpointConfig& checkpoint) {
   OptionGroup group{"Checkpoints", {}};
   auto add = [&](Option option) -> Option& { return group.options.emplace_back(std::move(option)); };
@@ -67,7 +116,9 @@ OptionGroup checkpoint_options(CheckpointConfig& checkpoint) {
       .also({"save-period", "checkpoint-freq"});
   add(number_option("save-every-steps", "STEPS", checkpoint.save_every_steps, at_least(0), "0: off"))
       .also({"recovery-interval"});
-  add(number_option("save-every-minutes", "MINUTES", checkpoint.save_every_minutes, at_least(0), "0: off"));
+  add(save_minutes_option(checkpoint)).also({"checkpoint-every"});
+  add(number_option("mtbf", "HOURS", checkpoint.mean_failure_hours, above(0),
+                    "mean time between failures of the whole job, for --save-every-minutes auto"));
   add(number_option("keep-checkpoints", "N", checkpoint.keep, from_to(1, 1 << 20),
                     "numbered checkpoints kept beside the best and the last"))
       .also({"checkpoint-hist"});

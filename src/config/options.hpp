@@ -22,6 +22,7 @@ OptionGroup optimiser_options(OptimiserConfig& optimiser);
 OptionGroup schedule_options(OptimiserConfig& optimiser);
 OptionGroup sync_options(SyncConfig& sync);
 OptionGroup stall_options(Deadline& deadline);
+OptionGroup time_limit_options(TimeLimit& limit);
 OptionGroup checkpoint_options(CheckpointConfig& checkpoint);
 OptionGroup output_options(OutputConfig& output);
 

@@ -12,6 +12,7 @@
 
 #include "core/errors.hpp"
 #include "core/log.hpp"
+#include "core/stop.hpp"
 #include "data/dataset.hpp"
 #include "io/file.hpp"
 #include "io/seal.hpp"
@@ -94,6 +95,7 @@ void read_pieces(const std::vector<Piece>& pieces, int threads, const MakeReader
     Reader own = make_reader();
     for (std::size_t i = next++; i < pieces.size(); i = next++) {
       try {
+        leave_if_stopped("loading the samples");
         own.read(pieces[i]);
       } catch (...) {
         const std::lock_guard lock(guard);

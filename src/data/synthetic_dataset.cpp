@@ -6,6 +6,7 @@
 
 #include "core/errors.hpp"
 #include "core/hash.hpp"
+#include "core/stop.hpp"
 #include "data/dataset.hpp"
 
 namespace convoy {
@@ -13,6 +14,7 @@ namespace {
 
 /// Enough for a mean and a standard deviation to two digits, little enough not to be felt at start-up.
 constexpr Index measured_samples = 64;
+constexpr Index samples_between_looks = 256;
 
 Index first_sample(const SyntheticSpec& spec, const std::string& split) { return split == "train" ? 0 : spec.samples; }
 
@@ -58,6 +60,7 @@ Dataset::Dataset(const SyntheticSpec& spec, DatasetInfo info, Range range) : inf
   images_ = allocate_images(static_cast<std::size_t>(range.count) * bytes);
   const Index first = first_sample(spec, info_.split);
   for (Index i = range.begin; i < range.end(); ++i) {
+    if (i % samples_between_looks == 0) leave_if_stopped("making the samples");
     labels_.push_back(
         synthetic_sample(spec, first + i, images_.get() + static_cast<std::size_t>(i - range.begin) * bytes));
     ids_.push_back(i);

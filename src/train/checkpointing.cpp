@@ -15,6 +15,8 @@ namespace convoy {
 
 namespace {
 
+constexpr double slow_bytes_per_second = 1e8, slow_start_seconds = 1;
+
 bool holds_damaged_checkpoints(const std::string& folder) {
   std::error_code failed;
   for (const auto& entry : std::filesystem::directory_iterator(folder, failed)) {
@@ -53,13 +55,18 @@ Position same_fraction(const Position& position, Index steps_then, Index steps_n
 }
 
 Checkpointing::Checkpointing(Communicator& communicator, Collectives& collectives, Engine& engine, Sync& sync,
-                             const TrainConfig& config, const Job& job)
+                             const TrainConfig& config, const Job& job, const KeptLimit& limit)
     : communicator_(communicator),
       collectives_(collectives),
       engine_(engine),
       sync_(sync),
       config_(config),
-      job_(job) {}
+      job_(job),
+      limit_(limit) {
+  // Until a save has been measured.
+  const double bytes = static_cast<double>(engine.layout().count()) * sizeof(float);
+  limit_.reserve(config.checkpoint.save ? slow_start_seconds + bytes / slow_bytes_per_second : 0);
+}
 
 void Checkpointing::set_all(const std::vector<float>& block) {
   if (config_.sync.mode == SyncMode::gradients || job_.run.count == 0) {
@@ -137,6 +144,7 @@ bool Checkpointing::minutes_are_up() const {
 
 void Checkpointing::save(const std::string& name, const Position& position, Content content) {
   const ActivityScope phase(Activity::checkpoint);
+  const auto begin = Clock::now();
   CheckpointMeta meta;
   meta.position = position;
   meta.replicas = job_.replicas;
@@ -169,6 +177,7 @@ void Checkpointing::save(const std::string& name, const Position& position, Cont
                   shards);
   if (communicator_.rank() == 0) drop_old_checkpoints(config_.checkpoint.folder, config_.checkpoint.keep);
   saved_at_ = Clock::now();
+  limit_.reserve(1.5 * seconds_between(begin, saved_at_));
 }
 
 }  // namespace convoy

@@ -5,6 +5,7 @@
 
 #include "checkpoint/checkpoint.hpp"
 #include "comm/communicator.hpp"
+#include "comm/time_limit.hpp"
 #include "config/config.hpp"
 #include "sync/sync.hpp"
 #include "train/engine.hpp"
@@ -22,7 +23,7 @@ Position same_fraction(const Position& position, Index steps_then, Index steps_n
 class Checkpointing {
  public:
   Checkpointing(Communicator& communicator, Collectives& collectives, Engine& engine, Sync& sync,
-                const TrainConfig& config, const Job& job);
+                const TrainConfig& config, const Job& job, const KeptLimit& limit);
 
   /// Collective. Puts a checkpoint's state into the sets and returns where to go on. The same replicas, batch
   /// and way of averaging go on exactly; others start from the averaged model at the same fraction of the epoch, and it
@@ -54,6 +55,7 @@ class Checkpointing {
   Sync& sync_;
   const TrainConfig& config_;
   const Job& job_;
+  const KeptLimit limit_;
   Clock::time_point saved_at_ = Clock::now();
 };
 

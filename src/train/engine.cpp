@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "backend/factory.hpp"
+#include "core/stop.hpp"
 #include "train/leave.hpp"
 #include "train/threads.hpp"
 
@@ -27,6 +28,7 @@ Engine::Engine(const Graph& graph, const EngineSpec& spec) {
                       .options = spec.device.options};
   bool usual = true;
   for (const Index samples : spec.train_sizes) {
+    leave_if_stopped("compiling the network");
     compile.samples = samples;
     compile.choices = usual ? spec.choices : std::string();
     compile.tuning = usual && spec.choices.empty() ? spec.device.tuning : Tuning::rule;

@@ -5,9 +5,12 @@
 #include <nlohmann/json.hpp>
 
 #include "checkpoint/checkpoint.hpp"
+#include "comm/time_limit.hpp"
 #include "config/parse.hpp"
 #include "core/log.hpp"
 #include "core/pulse.hpp"
+#include "core/stop.hpp"
+#include "train/agreement.hpp"
 #include "train/confusion.hpp"
 #include "train/data.hpp"
 #include "train/engine.hpp"
@@ -64,6 +67,7 @@ void write_result(const EvaluateConfig& config, const std::string& checkpoint, c
 }  // namespace
 
 Exit evaluate(Communicator& communicator, const EvaluateConfig& config) try {
+  keep_time_limit(communicator, config.time_limit);
   const int ranks = communicator.size(), rank = communicator.rank();
   std::string path;
   TrainConfig trained;
@@ -113,9 +117,20 @@ Exit evaluate(Communicator& communicator, const EvaluateConfig& config) try {
                       config.data.limit_val_batches, spec.topk);
   Confusion confusion(info.classes);
   const bool files = !config.output_folder.empty();
-  const ValidationRecord record = evaluator.run(
-      set, files ? Evaluator::Observer([&](auto batch, const float* logits) { confusion.add(batch, logits); })
-                 : Evaluator::Observer());
+  StopReason stop = StopReason::none;
+  const auto stop_agreed = [&] {
+    stop = std::max(stop, agree_later(communicator, {.stop = stop_reason()}).stop);
+    return stop != StopReason::none;
+  };
+  const auto result =
+      evaluator.run(set, stop_agreed,
+                    files ? Evaluator::Observer([&](auto batch, const float* logits) { confusion.add(batch, logits); })
+                          : Evaluator::Observer());
+  if (!result) {
+    log::info("stopped on request ({}): nothing was written; start the evaluation again", name_of(stop));
+    return Exit::stopped;
+  }
+  const ValidationRecord& record = *result;
   if (files) confusion.sum(communicator);
   set_up(communicator, "writing the result", [&] {
     if (rank != 0) return;
@@ -131,6 +146,7 @@ Exit evaluate(Communicator& communicator, const EvaluateConfig& config) try {
   });
   return Exit::ok;
 } catch (const Leave& leave) {
+  if (leave.code == Exit::stopped) log::info("stopped on request ({}) before the evaluation", name_of(stop_reason()));
   return leave.code;
 }
 

@@ -1,12 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/evaluator.hpp"
 
+#include <algorithm>
 #include <array>
 
 #include "core/pulse.hpp"
 #include "train/interval.hpp"
 
 namespace convoy {
+namespace {
+
+/// Batches that `samples` samples make.
+Index rounds(Index samples, Index batch, Index limit) {
+  const Index all = (samples + batch - 1) / batch;
+  return limit > 0 ? std::min(all, limit) : all;
+}
+
+}  // namespace
 
 Evaluator::Evaluator(Engine& engine, Collectives& collectives, Communicator& communicator, const Dataset& dataset,
                      const AugmentSpec& augment, Index batch, Index limit_batches, int topk)
@@ -15,21 +25,23 @@ Evaluator::Evaluator(Engine& engine, Collectives& collectives, Communicator& com
       communicator_(communicator),
       dataset_(dataset),
       batches_(dataset, augment, batch),
-      limit_batches_(limit_batches),
+      rounds_(
+          rounds(EvaluationBatches::share(dataset.info().samples, communicator.size(), 0).count, batch, limit_batches)),
       topk_(topk),
       logits_(static_cast<std::size_t>(batch * dataset.info().classes)) {}
 
-ValidationRecord Evaluator::run(const ParameterSet& set, const Observer& observe) {
+std::optional<ValidationRecord> Evaluator::run(const ParameterSet& set, const StopAgreed& stop_agreed,
+                                               const Observer& observe) {
   const ActivityScope phase(Activity::evaluation);
   const auto begin = Clock::now();
   Backend& backend = engine_.backend();
   Program& program = engine_.evaluation();
   const Index classes = dataset_.info().classes;
   Counters sums;
-  Index count = batches_.count();
-  if (limit_batches_ > 0) count = std::min(count, limit_batches_);
-  for (Index i = 0; i < count; ++i) {
+  for (Index i = 0; i < rounds_; ++i) {
     pulse().beat();
+    if (stop_agreed()) return std::nullopt;
+    if (i >= batches_.count()) continue;  // others have one more
     const Batch batch = batches_.batch(i);
     program.feed(batch);
     program.launch(0, set);

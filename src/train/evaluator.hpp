@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <functional>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -23,8 +24,12 @@ class Evaluator {
   /// Told of each batch's valid samples: labels and logits [count][classes] in host memory.
   using Observer = std::function<void(std::span<const SampleSpec>, const float* logits)>;
 
-  /// Collective. Epoch and step of the record are the caller's.
-  ValidationRecord run(const ParameterSet& set, const Observer& observe = {});
+  /// Asked before each batch, as often on all ranks: true, on all ranks alike, ends the evaluation.
+  using StopAgreed = std::function<bool()>;
+
+  /// Collective. Epoch and step of the record are the caller's. Nothing: it was stopped.
+  std::optional<ValidationRecord> run(const ParameterSet& set, const StopAgreed& stop_agreed,
+                                      const Observer& observe = {});
 
  private:
   Engine& engine_;
@@ -32,7 +37,7 @@ class Evaluator {
   Communicator& communicator_;
   const Dataset& dataset_;
   EvaluationBatches batches_;
-  Index limit_batches_;
+  Index rounds_;  ///< batches of the rank with most
   int topk_;
   std::vector<float> logits_;
 };

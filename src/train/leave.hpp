@@ -4,6 +4,7 @@
 
 #include "comm/communicator.hpp"
 #include "core/log.hpp"
+#include "core/stop.hpp"
 
 namespace convoy {
 
@@ -12,9 +13,13 @@ struct Leave {
   Exit code;
 };
 
-/// Collective. A step of the set-up that may fail on some ranks only.
+/// Collective. A step of the set-up that may fail on some ranks only. Who was asked to stop meanwhile says so here.
 inline void set_up(Communicator& communicator, const char* what, const std::function<void()>& body) {
-  if (const Exit code = communicator.together(what, body); code != Exit::ok) throw Leave{code};
+  const auto interruptible = [&] {
+    body();
+    leave_if_stopped(what);
+  };
+  if (const Exit code = communicator.together(what, interruptible); code != Exit::ok) throw Leave{code};
 }
 
 /// Collective. What all ranks decide from the same values: where it throws it throws on all ranks, and rank 0 speaks.

@@ -8,10 +8,12 @@
 #include <memory>
 #include <optional>
 
+#include "comm/time_limit.hpp"
 #include "config/hash.hpp"
 #include "config/print.hpp"
 #include "core/log.hpp"
 #include "core/pulse.hpp"
+#include "core/stop.hpp"
 #include "core/version.hpp"
 #include "train/leave.hpp"
 #include "train/run_folder.hpp"
@@ -65,6 +67,7 @@ Exit train(Communicator& communicator, const TrainConfig& wanted) try {
   const int ranks = communicator.size(), rank = communicator.rank();
   make_run_folder(communicator, config);
   write_heartbeats_to(communicator, config.output.folder);
+  const KeptLimit limit = keep_time_limit(communicator, config.time_limit);
   // Threads decide bits: the number stands in the configuration that is hashed and kept.
   if (config.device.threads == 0) config.device.threads = threads_per_rank(communicator);
 
@@ -125,7 +128,7 @@ Exit train(Communicator& communicator, const TrainConfig& wanted) try {
                          .rank = rank},
                         engine->backend(), *collectives, engine->plan(), spec.optimiser, engine->updater(),
                         engine->gradients());
-  Checkpointing checkpointing(communicator, *collectives, *engine, *sync, config, job);
+  Checkpointing checkpointing(communicator, *collectives, *engine, *sync, config, job, limit);
   Position position;
   set_up(communicator, "loading the weights", [&] {
     if (resume.empty()) {
@@ -198,6 +201,8 @@ Exit train(Communicator& communicator, const TrainConfig& wanted) try {
   }
   return code;
 } catch (const Leave& leave) {
+  if (leave.code == Exit::stopped)
+    log::info("stopped on request ({}) before the first step; resubmit with --resume auto", name_of(stop_reason()));
   return leave.code;
 }
 

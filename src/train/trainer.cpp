@@ -9,7 +9,7 @@
 #include "core/hash.hpp"
 #include "core/log.hpp"
 #include "core/pulse.hpp"
-#include "train/stop.hpp"
+#include "core/stop.hpp"
 
 namespace convoy {
 namespace {
@@ -41,26 +41,24 @@ Exit Trainer::run(Position position) try {
   }
   if (config_.max_steps > 0) last_ = std::min(last_, position.step + config_.max_steps);
   // Stopped at the end of an epoch, before its validation.
-  if (validation_due() && at_.checkpointing.validated_step != position_.step) validate();
-  Wish agreed = Wish::none;
-  while (position_.step < last_ && !target_reached_) {
+  if (validation_due() && validation_missing()) validate();
+  while (!stops() && position_.step < last_ && !target_reached_) {
     if (order_ == nullptr) order_ = &at_.loader.begin_epoch(position_.epoch, position_.step_in_epoch);
     step();
-    agreed = agree(own_wish());
+    const auto waiting = Clock::now();
+    agree_on_stop();
+    const double waited = seconds_between(waiting, Clock::now());
+    for (Interval* sums : {&interval_, &epoch_}) sums->add_wait(waited);
     const bool epoch_ends = position_.step_in_epoch >= job_.steps_per_epoch;
     if (interval_ends()) log_interval(epoch_ends);
     if (epoch_ends) end_epoch();
-    if (agreed == Wish::stop) break;
+    if (stops()) break;
     if (validation_due()) validate();
-    save_where_due(agreed);
+    if (!stops()) save_where_due();
   }
-  if (agreed == Wish::stop) {
-    if (config_.checkpoint.save) at_.checkpointing.save("last", position_);
-    log::info("stopped on request at epoch {}, step {}; resubmit with --resume auto", position_.epoch + 1,
-              position_.step);
-    return Exit::stopped;
-  }
-  if (at_.evaluator != nullptr && at_.checkpointing.validated_step != position_.step) validate();
+  if (!stops() && validation_missing()) validate();
+  const bool finished = (position_.step >= last_ || target_reached_) && !validation_missing();
+  if (stops() && !finished) return stop();
   if (config_.checkpoint.save) at_.checkpointing.save("last", position_);
   return Exit::ok;
 } catch (const Error& e) {
@@ -76,19 +74,30 @@ bool Trainer::validation_due() const {
   return position_.step > 0 && epochs_due(config_.val_interval, position_.step, job_.steps_per_epoch);
 }
 
-Trainer::Wish Trainer::own_wish() {
-  if (stop_signal() != 0) return Wish::stop;
-  if (save_asked_ || !at_.checkpointing.minutes_are_up()) return Wish::none;
-  save_asked_ = true;  // one wish until it is fulfilled: it is agreed a step later
-  return Wish::save;
+bool Trainer::validation_missing() const {
+  return at_.evaluator != nullptr && at_.checkpointing.validated_step != position_.step;
 }
 
-Trainer::Wish Trainer::agree(Wish wish) {
-  const auto begin = Clock::now();
-  const auto agreed = static_cast<Wish>(at_.communicator.agree_later(static_cast<int>(wish)));
-  const double waited = seconds_between(begin, Clock::now());
-  for (Interval* sums : {&interval_, &epoch_}) sums->add_wait(waited);
-  return agreed;
+Exit Trainer::stop() {
+  if (config_.checkpoint.save) at_.checkpointing.save("last", position_);
+  log::info("stopped on request ({}) at epoch {}, step {}; resubmit with --resume auto", name_of(stop_),
+            position_.epoch + 1, position_.step);
+  return Exit::stopped;
+}
+
+Wish Trainer::own_wish() {
+  Wish wish{.stop = stop_reason()};
+  if (!save_asked_ && at_.checkpointing.minutes_are_up()) {
+    wish.save = save_asked_ = true;  // one wish until it is fulfilled: it is agreed a step later
+  }
+  return wish;
+}
+
+bool Trainer::agree_on_stop() {
+  const Wish agreed = agree_later(at_.communicator, own_wish());
+  save_due_ = save_due_ || agreed.save;
+  stop_ = std::max(stop_, agreed.stop);
+  return stops();
 }
 
 void Trainer::step() {
@@ -272,8 +281,10 @@ void Trainer::end_epoch() {
 
 void Trainer::validate() {
   if (at_.evaluator == nullptr) return;
+  const auto result = at_.evaluator->run(at_.sync.averaged(), [&] { return agree_on_stop(); });
+  if (!result) return;  // done by the job that goes on
+  ValidationRecord record = *result;
   at_.checkpointing.validated_step = position_.step;
-  ValidationRecord record = at_.evaluator->run(at_.sync.averaged());
   // The epoch that has just ended, or the one that goes on.
   record.epoch = position_.step_in_epoch == 0 ? position_.epoch : position_.epoch + 1;
   record.step = position_.step;
@@ -290,13 +301,13 @@ void Trainer::validate() {
   }
 }
 
-void Trainer::save_where_due(Wish agreed) {
+void Trainer::save_where_due() {
   if (!config_.checkpoint.save) return;
   const CheckpointConfig& every = config_.checkpoint;
   const bool steps = every.save_every_steps > 0 && position_.step % every.save_every_steps == 0;
   const bool epochs = epochs_due(every.save_every, position_.step, job_.steps_per_epoch);
-  if (!steps && !epochs && agreed != Wish::save) return;
-  save_asked_ = false;
+  if (!steps && !epochs && !save_due_) return;
+  save_asked_ = save_due_ = false;
   const bool border = position_.step_in_epoch == 0;
   at_.checkpointing.save(
       border && epochs ? fmt::format("epoch-{:04d}", position_.epoch) : fmt::format("step-{:08d}", position_.step),

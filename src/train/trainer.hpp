@@ -8,6 +8,7 @@
 #include "metrics/metrics.hpp"
 #include "optim/schedule.hpp"
 #include "sync/sync.hpp"
+#include "train/agreement.hpp"
 #include "train/checkpointing.hpp"
 #include "train/engine.hpp"
 #include "train/evaluator.hpp"
@@ -37,13 +38,12 @@ class Trainer {
   Exit run(Position position);
 
  private:
-  enum class Wish : int { none = 0, save = 1, stop = 2 };
-
   Wish own_wish();
   bool interval_ends() const;
   bool validation_due() const;
-  /// Collective. What all ranks agreed on one step ago.
-  Wish agree(Wish wish);
+  /// Collective. Hears what all ranks wished one step, or one batch of an evaluation, ago. True: they stop.
+  bool agree_on_stop();
+  bool stops() const { return stop_ != StopReason::none; }
   /// Collective.
   void step();
   /// Collective.
@@ -55,10 +55,13 @@ class Trainer {
   /// Collective.
   void log_interval(bool end_of_epoch);
   void end_epoch();
-  /// Collective.
+  /// Collective. Left undone where a stop is agreed on meanwhile.
   void validate();
+  bool validation_missing() const;
   /// Collective.
-  void save_where_due(Wish agreed);
+  void save_where_due();
+  /// Collective.
+  Exit stop();
   std::string where() const;
 
   Parts at_;
@@ -73,6 +76,8 @@ class Trainer {
   Index working_epoch_ = 0, working_step_ = 0;  ///< for messages: what the last or current step works on
   Index last_ = 0;                              ///< this job ends before that step
   bool target_reached_ = false, save_asked_ = false;
+  StopReason stop_ = StopReason::none;  ///< agreed
+  bool save_due_ = false;               ///< agreed
 };
 
 }  // namespace convoy

@@ -18,10 +18,10 @@
 
 #include "core/log.hpp"
 #include "core/pulse.hpp"
+#include "core/stop.hpp"
 #include "core/watchdog.hpp"
 #include "metrics/heartbeats.hpp"
 #include "metrics/roll_call.hpp"
-#include "train/stop.hpp"
 
 namespace convoy {
 namespace {

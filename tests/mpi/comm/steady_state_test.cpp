@@ -33,7 +33,7 @@ TEST_P(SteadyStateTest, AllocatesNothing) {
       sums->poll();
     }
     sums->finish(last);
-    static_cast<void>(comm.agree_later(0));
+    static_cast<void>(comm.agree_later({}));
   };
   step();
   const long before = count_allocations();

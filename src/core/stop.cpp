@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/stop.hpp"
+
+#include <time.h>
+
+#include <atomic>
+#include <csignal>
+
+#include "core/errors.hpp"
+#include "core/wall_clock.hpp"
+
+namespace convoy {
+namespace {
+
+constexpr std::int64_t doubled_signal_ms = 2000;
+
+// Written by the handler: lock-free atomics only.
+std::atomic<int> received{0};
+std::atomic<std::int64_t> received_at_ms{0};
+std::atomic<double> stop_time{0};
+static_assert(std::atomic<int>::is_always_lock_free && std::atomic<std::int64_t>::is_always_lock_free);
+
+std::int64_t monotonic_ms() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return std::int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1'000'000;
+}
+
+void remember(int signal) {
+  const std::int64_t now = monotonic_ms();
+  if (received != 0) {
+    if (now - received_at_ms < doubled_signal_ms) return;
+    std::signal(signal, SIG_DFL);
+    std::raise(signal);
+    return;
+  }
+  received_at_ms = now;
+  received = signal;
+}
+
+}  // namespace
+
+const char* name_of(StopReason reason) {
+  switch (reason) {
+    case StopReason::none:
+      return "";
+    case StopReason::time_limit:
+      return "time limit";
+    case StopReason::usr1:
+      return "SIGUSR1";
+    case StopReason::term:
+      return "SIGTERM";
+  }
+  return "";
+}
+
+void watch_stop_signals() {
+  struct sigaction action = {};
+  action.sa_handler = remember;
+  sigemptyset(&action.sa_mask);
+  action.sa_flags = SA_RESTART;
+  sigaction(SIGUSR1, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+}
+
+void set_stop_time(double seconds) { stop_time = seconds; }
+
+StopReason stop_reason() {
+  if (const int signal = received; signal != 0) return signal == SIGTERM ? StopReason::term : StopReason::usr1;
+  const double limit = stop_time;
+  return limit > 0 && wall_seconds() >= limit ? StopReason::time_limit : StopReason::none;
+}
+
+int stop_signal() { return received; }
+
+void leave_if_stopped(const char* what) {
+  if (const StopReason reason = stop_reason(); reason != StopReason::none)
+    fail(Exit::stopped, "stopped on request ({}) while {}; submit it again", name_of(reason), what);
+}
+
+}  // namespace convoy

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Times of day and durations as schedulers write them, and when this job will be ended.
+#pragma once
+#include <string>
+
+namespace convoy {
+
+/// Seconds since 1970.
+double wall_seconds();
+/// `2026-11-28 14:03:07`, local time.
+std::string local_time_text(double seconds);
+
+/// `90`, `90s`, `15m`, `2h`, `1d`, `MM:SS`, `HH:MM:SS`, `D-HH`, `D-HH:MM`, `D-HH:MM:SS`, in seconds. Throws
+/// std::invalid_argument.
+double parse_duration(const std::string& text);
+/// Seconds since 1970, or a local time `2026-11-28T14:03:07` (a blank for the T, no seconds: fine). What schedulers say
+/// for "none" (NONE, N/A, UNLIMITED, Unknown, an empty text) is 0. Throws std::invalid_argument.
+double parse_end_time(const std::string& text);
+
+/// What the user says of the end of the job.
+struct TimeLimit {
+  double end_time = 0;         ///< --end-time, seconds since 1970; 0: none
+  double limit_seconds = 0;    ///< --time-limit, from the start of the program; 0: none
+  double margin_seconds = 15;  ///< --end-margin: be gone so long before
+};
+
+struct EndOfJob {
+  double time = 0;     ///< seconds since 1970; 0: no limit is known
+  std::string source;  ///< `--end-time`, `SLURM_JOB_END_TIME` ...
+};
+
+/// The earliest of what the user and the scheduler say (SLURM_JOB_END_TIME; PBS_WALLTIME from the start of the job's
+/// first process that is an ancestor of this one). A variable that can't be read counts as absent.
+EndOfJob end_of_job(const TimeLimit& limit);
+
+}  // namespace convoy
