@@ -12,7 +12,21 @@
 namespace convoy {
 
 /// What a stream of draws is for; different purposes never share numbers.
-enum class Stream : std::uint32_t { shuffle = 1, resample, augmentation, initialisation, synthetic, dropout };
+enum class Stream : std::uint32_t {
+  shuffle = 1,
+  resample,
+  augmentation,
+  initialisation,
+  synthetic,
+  dropout,
+  region,
+  colour,
+  geometry,
+  policy,
+  erasing,
+  mixing,
+  buffer
+};
 
 /// Draws of one (seed, stream, a, b), for instance (seed, augmentation, epoch, position).
 class Random {

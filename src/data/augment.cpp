@@ -2,6 +2,7 @@
 #include "data/augment.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "core/errors.hpp"
 #include "core/hash.hpp"
@@ -32,41 +33,126 @@ Range clipped(Index middle, Index side, Index size) {
 
 std::int16_t narrow(Index pixels) { return static_cast<std::int16_t>(pixels); }
 
+/// The first draws of the stream. Draws take the same numbers whatever the size.
+Region window_in(const AugmentSpec& spec, Random& random, const ImageSize& size) {
+  const Index y = random.below(size.height + 2 * spec.pad - spec.height + 1);
+  const Index x = random.below(size.width + 2 * spec.pad - spec.width + 1);
+  return {y - spec.pad, x - spec.pad, spec.height, spec.width};
+}
+
+/// Log-uniform.
+double draw_aspect(Random& random, double low, double high) {
+  return std::exp(std::log(low) + random.uniform() * (std::log(high) - std::log(low)));
+}
+
+/// torchvision's RandomErasing: ten tries for a box that fits.
+void erase(const AugmentSpec& spec, Index epoch, Index position, SampleSpec& to) {
+  const ErasingSpec& e = spec.erasing;
+  Random random(spec.seed, Stream::erasing, static_cast<std::uint64_t>(epoch), static_cast<std::uint64_t>(position));
+  if (random.uniform() >= e.probability) return;
+  const double area = static_cast<double>(spec.height * spec.width);
+  for (int attempt = 0; attempt < 10; ++attempt) {
+    const double wanted = area * (e.min_area + random.uniform() * (e.max_area - e.min_area));
+    const double aspect = draw_aspect(random, 1 / e.max_aspect, e.max_aspect);
+    const auto h = static_cast<Index>(std::nearbyint(std::sqrt(wanted * aspect))),
+               w = static_cast<Index>(std::nearbyint(std::sqrt(wanted / aspect)));
+    if (h < 1 || w < 1 || h >= spec.height || w >= spec.width) continue;
+    to.erase_y = narrow(random.below(spec.height - h + 1));
+    to.erase_x = narrow(random.below(spec.width - w + 1));
+    to.erase_h = narrow(h);
+    to.erase_w = narrow(w);
+    return;
+  }
+}
+
+void check_ranges(const AugmentSpec& spec) {
+  const ColourSpec& colour = spec.colour;
+  const GeometrySpec& geometry = spec.geometry;
+  const ErasingSpec& erasing = spec.erasing;
+  if (!(spec.min_area > 0 && spec.min_area <= spec.max_area && spec.max_area <= 1))
+    fail(Exit::usage, "--min-random-area {} and --max-random-area {} are no range within 0 to 1; give both",
+         spec.min_area, spec.max_area);
+  if (!(spec.min_aspect > 0 && spec.min_aspect <= spec.max_aspect))
+    fail(Exit::usage, "--min-random-aspect-ratio {} and --max-random-aspect-ratio {} are no range above 0; give both",
+         spec.min_aspect, spec.max_aspect);
+  if (!(geometry.min_scale > 0 && geometry.min_scale <= geometry.max_scale))
+    fail(Exit::usage, "--min-random-scale {} and --max-random-scale {} are no range above 0; give both",
+         geometry.min_scale, geometry.max_scale);
+  if (!(erasing.min_area > 0 && erasing.min_area <= erasing.max_area && erasing.max_area < 1 &&
+        erasing.max_aspect >= 1))
+    fail(Exit::usage, "areas {} to {} of erased boxes are no range within 0 to 1", erasing.min_area, erasing.max_area);
+  if (erasing.probability > 0 && spec.cutout > 0)
+    fail(Exit::usage, "--random-erasing and --cutout both erase a box of each image; drop one");
+  const bool changes = colour.any() || geometry.any() || spec.policy.policy != Policy::none;
+  if (changes && spec.channels != 3)
+    fail(Exit::usage, "colour and shape changes need images of 3 channels (these have {}); drop them", spec.channels);
+}
+
 }  // namespace
+
+Index AugmentSpec::short_side() const {
+  if (resize > 0) return resize;
+  if (stored == Stored::pixels) return 0;
+  return (std::min(height, width) * 8 + 3) / 7;
+}
+
+bool AugmentSpec::on_host() const {
+  if (stored == Stored::files || resize > 0) return true;
+  if (!train) return false;
+  return crop == Crop::resized || colour.any() || geometry.any() || policy.policy != Policy::none || fill != 0;
+}
 
 void check_augment(const AugmentSpec& spec) {
   constexpr Index limit = 16384;  // SampleSpec counts pixels in 16 bits
-  require(spec.source_height > 0 && spec.source_width > 0 && spec.height > 0 && spec.width > 0, "empty images");
-  if (std::max({spec.source_height, spec.source_width, spec.height, spec.width, spec.pad, spec.cutout}) > limit)
+  const bool files = spec.stored == Stored::files;
+  require(files || (spec.source_height > 0 && spec.source_width > 0), "empty stored images");
+  require(spec.height > 0 && spec.width > 0, "empty images");
+  if (std::max({spec.source_height, spec.source_width, spec.height, spec.width, spec.pad, spec.cutout, spec.resize}) >
+      limit)
     fail(Exit::usage, "images, padding and cutout are limited to {} pixels a side; prepare smaller images", limit);
   if (spec.pad < 0 || spec.cutout < 0)
     fail(Exit::usage, "--pad and --cutout can't be negative (got {} and {})", spec.pad, spec.cutout);
-  if (spec.train && (spec.source_height + 2 * spec.pad < spec.height || spec.source_width + 2 * spec.pad < spec.width))
+  const Index shortest = spec.short_side(), pad = spec.train ? spec.pad : 0;
+  const bool window = !spec.train || spec.crop == Crop::window;
+  if (window && shortest > 0 && shortest + 2 * pad < std::min(spec.height, spec.width))
+    fail(Exit::usage, "cannot crop {}x{} from images with a short side of {}; raise --resize or lower --image-size",
+         spec.height, spec.width, shortest);
+  if (spec.train && window && shortest == 0 &&
+      (spec.source_height + 2 * spec.pad < spec.height || spec.source_width + 2 * spec.pad < spec.width))
     fail(Exit::usage,
          "cannot crop {}x{} from images of {}x{} with {} pixels of padding (the crop is larger); lower --image-size or "
          "raise --pad",
          spec.height, spec.width, spec.source_height, spec.source_width, spec.pad);
+  check_ranges(spec);
+}
+
+Region random_window(const AugmentSpec& spec, Index epoch, Index position, const ImageSize& size) {
+  Random random(spec.seed, Stream::augmentation, static_cast<std::uint64_t>(epoch),
+                static_cast<std::uint64_t>(position));
+  return window_in(spec, random, size);
 }
 
 void augment(const AugmentSpec& spec, Index epoch, Index position, Index sample_id, SampleSpec& to) {
   to.flip = 0;
   to.erase_y = to.erase_x = to.erase_h = to.erase_w = 0;
+  const bool made = spec.on_host();  // images come as large as the input
+  const Index source_height = made ? spec.height : spec.source_height;
+  const Index source_width = made ? spec.width : spec.source_width;
   if (!spec.train) {
-    to.y = narrow(centre(spec.source_height, spec.height));
-    to.x = narrow(centre(spec.source_width, spec.width));
+    to.y = narrow(centre(source_height, spec.height));
+    to.x = narrow(centre(source_width, spec.width));
     return;
   }
   Random random(spec.seed, Stream::augmentation, static_cast<std::uint64_t>(epoch),
                 static_cast<std::uint64_t>(position));
   // Every draw is made, in this order, whether it is used or not: switching one augmentation off leaves the others as
   // they were. New augmentations draw after these.
-  const Index y = random.below(spec.source_height + 2 * spec.pad - spec.height + 1);
-  const Index x = random.below(spec.source_width + 2 * spec.pad - spec.width + 1);
+  const Region window = window_in(spec, random, {source_height, source_width});
   const bool mirrored = random.bits() >> 31 != 0;
   const Index erase_y = random.below(spec.height), erase_x = random.below(spec.width);
 
-  to.y = narrow(y - spec.pad);
-  to.x = narrow(x - spec.pad);
+  to.y = narrow(made ? 0 : window.y);
+  to.x = narrow(made ? 0 : window.x);
   if (spec.flip == Flip::random) to.flip = mirrored ? 1 : 0;
   if (spec.flip == Flip::alternating) to.flip = alternating_flip(spec.seed, epoch, sample_id) ? 1 : 0;
   if (spec.cutout > 0) {
@@ -76,6 +162,26 @@ void augment(const AugmentSpec& spec, Index epoch, Index position, Index sample_
     to.erase_x = narrow(columns.begin);
     to.erase_w = narrow(columns.count);
   }
+  if (spec.erasing.probability > 0) erase(spec, epoch, position, to);
+}
+
+Region random_region(const AugmentSpec& spec, Index epoch, Index position, const ImageSize& size) {
+  Random random(spec.seed, Stream::region, static_cast<std::uint64_t>(epoch), static_cast<std::uint64_t>(position));
+  const double area = static_cast<double>(size.height * size.width);
+  for (int attempt = 0; attempt < 10; ++attempt) {
+    const double wanted = area * (spec.min_area + random.uniform() * (spec.max_area - spec.min_area));
+    const double aspect = draw_aspect(random, spec.min_aspect, spec.max_aspect);
+    const auto w = static_cast<Index>(std::nearbyint(std::sqrt(wanted * aspect))),
+               h = static_cast<Index>(std::nearbyint(std::sqrt(wanted / aspect)));
+    if (w < 1 || h < 1 || w > size.width || h > size.height) continue;
+    const Index y = random.below(size.height - h + 1);
+    return {y, random.below(size.width - w + 1), h, w};
+  }
+  const double own = static_cast<double>(size.width) / static_cast<double>(size.height);
+  Index h = size.height, w = size.width;
+  if (own < spec.min_aspect) h = static_cast<Index>(std::nearbyint(static_cast<double>(w) / spec.min_aspect));
+  if (own > spec.max_aspect) w = static_cast<Index>(std::nearbyint(static_cast<double>(h) * spec.max_aspect));
+  return {(size.height - h) / 2, (size.width - w) / 2, h, w};
 }
 
 }  // namespace convoy

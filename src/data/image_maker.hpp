@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "data/augment.hpp"
+#include "image/decode.hpp"
+#include "image/resize.hpp"
+
+namespace convoy {
+
+/// Makes the images that the input stage takes whole: decodes the part that is needed, resizes as Pillow does, changes
+/// shape and colour. Flips, erased boxes and mixing are the input stage's. Keeps its memory; one a thread.
+class ImageMaker {
+ public:
+  /// `spec` has been checked and is on_host().
+  explicit ImageMaker(const AugmentSpec& spec);
+
+  /// One image: training's of (epoch, position), or evaluation's centre. `stored`: the pixels or the file of a sample.
+  /// `to`: spec.height x spec.width x channels bytes. Not ok: a file that can't be decoded.
+  DecodeStatus make(std::span<const std::uint8_t> stored, Index epoch, Index position, std::uint8_t* to);
+  /// Evaluation's with another crop, height x width, of the same short side (rectangular validation).
+  DecodeStatus make_centre(std::span<const std::uint8_t> stored, Index height, Index width, std::uint8_t* to);
+
+ private:
+  /// Decodes `region` (all of the image's pixels that are needed), shrunk where allowed; `box`: where it lies in
+  /// `image_`, in its pixels.
+  DecodeStatus decode(const Region& region, int denominator, Resizer::Box& box);
+  DecodeStatus make_region(const Region& region, std::uint8_t* to);
+  /// `window` lies in the image resized to a short side of `side` (0: not resized).
+  DecodeStatus make_window(const Region& window, Index side, std::uint8_t* to);
+  ImageSize stored_size() const;
+  ImageView stored_view() const;
+  void change(Index epoch, Index position, std::uint8_t* to);
+
+  AugmentSpec spec_;
+  Decoder decoder_;
+  Resizer resizer_;
+  std::span<const std::uint8_t> stored_;
+  Image image_;  ///< decoded part
+  std::vector<std::uint8_t> scratch_;
+  std::vector<PolicyStep> steps_;
+};
+
+}  // namespace convoy
