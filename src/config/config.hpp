@@ -93,6 +93,9 @@ struct DeviceConfig {
   std::string options;           ///< --kernels, e.g. no-winograd
 };
 
+/// --inject-fault slow-data and slow-compute: of every batch of that rank.
+constexpr double injected_delay_seconds = 0.05;
+
 struct TrainConfig {
   DataConfig data;
   GraphSpec model;  ///< classes, channels, image_size are filled from the data
@@ -117,7 +120,7 @@ struct TrainConfig {
   std::uint64_t seed = 1;
   bool dry_run = false;
   bool skip_eval = false;
-  int fault_rank = -1;  ///< --inject-fault KIND@RANK@STEP, for tests: throw, nan, stall
+  int fault_rank = -1;  ///< --inject-fault KIND@RANK@STEP, for tests: throw, nan, stall, slow-data, slow-compute
   Index fault_step = -1;
   std::string fault_kind;
   std::string command_line;
