@@ -9,7 +9,7 @@ set -uo pipefail
 
 script=${1:?usage: . scripts/batch.sh SCRIPT}
 scheduler=${script%%/*} # slurm or pbs
-run_directory='' child='' stop_asked='' told_to_end='' launch_words=()
+run_directory='' child='' stop_asked='' told_to_end='' launch_words=() attempts=0
 
 say() { echo "[job ${SLURM_JOB_ID:-${PBS_JOBID:-}}] $*" >&2; }
 
@@ -103,6 +103,7 @@ choose_launcher() {
 launch() {
   local code=75
   choose_launcher
+  attempts=$(find "${run_directory:-/dev/null}/attempts" -name '[0-9]*[0-9].json' 2>/dev/null | wc -l)
   say "$(date '+%F %T') ${SLURM_JOB_NODELIST:-$(sort -u "${PBS_NODEFILE:-/dev/null}" | tr '\n' ' ')}: ${launch_words[*]} $*"
   if [ -z "$stop_asked" ]; then
     "${launch_words[@]}" "$@" &
@@ -120,7 +121,7 @@ after_launch() { # CODE
   local verdict=$1
   trap '' USR1
   if [ -n "$run_directory" ]; then # the program judges by what it left there
-    "$convoy" status "$run_directory" --after "$1" >&2
+    "$convoy" status "$run_directory" --after "$1" --attempts-before "$attempts" >&2
     verdict=$?
   else
     case $1 in 129 | 130 | 137 | 143 | 205) verdict=75 ;; esac # killed, or a host was lost

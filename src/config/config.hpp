@@ -160,4 +160,19 @@ struct InspectConfig {
   Index classes = 0, channels = 0;  ///< plan; 0: as usual for the model
 };
 
+struct StatusConfig {
+  std::string folder;          ///< a run directory
+  int after = -1;              ///< --after: the launcher's exit code
+  Index attempts_before = -1;  ///< --attempts-before
+  bool json = false;
+};
+
+enum class TableFormat : std::uint8_t { text, markdown, csv };
+
+struct SummaryConfig {
+  std::vector<std::string> folders;
+  TableFormat format = TableFormat::text;
+  bool per_epoch = false;
+};
+
 }  // namespace convoy

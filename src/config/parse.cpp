@@ -216,4 +216,21 @@ InspectConfig parse_inspect(const std::vector<std::string>& words, const ReadTex
   return config;
 }
 
+StatusConfig parse_status(const std::vector<std::string>& words, const ReadText& read_text) {
+  StatusConfig config;
+  const Given given = fill("status", options_of(config), words, read_text);
+  allow_positional("status", given, 1);
+  if (given.positional.empty()) fail(Exit::usage, "no run directory is given; use 'convoy status RUN_DIR'");
+  config.folder = given.positional[0];
+  return config;
+}
+
+SummaryConfig parse_summary(const std::vector<std::string>& words, const ReadText& read_text) {
+  SummaryConfig config;
+  const Given given = fill("summary", options_of(config), words, read_text);
+  config.folders = given.positional;
+  if (config.folders.empty()) fail(Exit::usage, "no run directory is given; use 'convoy summary RUN_DIR ...'");
+  return config;
+}
+
 }  // namespace convoy
