@@ -46,9 +46,9 @@ About about(const std::string& command) {
   }
   if (command == "bench") {
     return {
-        "mpirun -np N convoy bench compute|io|comm [options]",
-        "Measures one part alone: training steps on images in memory, the data path without training, or sums over\n"
-        "the ranks."};
+        "mpirun -np N convoy bench compute|scaling|io|comm [options]",
+        "Measures one part alone: training steps on images in memory, the same on 1, 2, 4 ... of the job's ranks, the\n"
+        "data path without training, or sums over the ranks."};
   }
   if (command == "status") {
     return {"convoy status RUN_DIR [options]",
@@ -88,7 +88,7 @@ std::string program_help() {
       "convoy {}: trains image-classification networks on the ranks of an MPI job\n\n"
       "  convoy train --data DIR          train\n"
       "  convoy evaluate PATH --data DIR  accuracy of a checkpoint\n"
-      "  convoy bench compute|io|comm     measure one part\n"
+      "  convoy bench compute|scaling|io|comm  measure one part\n"
       "  convoy inspect data|checkpoint|plan|build\n"
       "  convoy status RUN_DIR            how a run does\n"
       "  convoy summary RUN_DIR ...       table of runs\n\n"

@@ -165,6 +165,9 @@ std::vector<OptionGroup> options_of(BenchConfig& config) {
       .also({"mb"});
   add(switch_option("gradients", config.gradients, "compute: also sum the gradients over the ranks, overlapped"));
   add(switch_option("reproducible", config.reproducible, "sums follow one fixed tree over the ranks"));
+  add(switch_option("strong", config.strong,
+                    "scaling: --batch-size is dealt to the ranks, else each has so many images"));
+  add(text_option("csv", "FILE", config.csv, "scaling: also write the table here"));
   add(number_option("classes", "N", config.classes, from_to(0, 1 << 20),
                     "compute: outputs of the network; 0: as usual for it"))
       .also({"num-classes"});

@@ -140,7 +140,7 @@ struct EvaluateConfig {
 };
 
 struct BenchConfig {
-  std::string what;  ///< compute, io, comm
+  std::string what;  ///< compute, scaling, io, comm
   DataConfig data;
   GraphSpec model;
   Index classes = 0, channels = 0;  ///< compute; 0: as usual for the model
@@ -151,6 +151,8 @@ struct BenchConfig {
   double megabytes = 100;  ///< comm: message size; 0 = a sweep
   bool reproducible = false;
   bool gradients = true;  ///< compute: with a reduction of gradients over the ranks
+  bool strong = false;    ///< scaling: the batch is that of all ranks together
+  std::string csv;        ///< scaling: file; empty: none
 };
 
 struct InspectConfig {

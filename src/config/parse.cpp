@@ -190,7 +190,7 @@ BenchConfig parse_bench(const std::vector<std::string>& words, const ReadText& r
   BenchConfig config;
   const Given given = fill("bench", options_of(config), words, read_text);
   refuse_phases("bench", given);
-  config.what = one_of("bench", given, {"compute", "io", "comm"});
+  config.what = one_of("bench", given, {"compute", "scaling", "io", "comm"});
   allow_positional("bench", given, 1);
   if (config.what == "io" && config.data.folder.empty() && config.data.train_folder.empty() && !config.data.synthetic) {
     fail(Exit::usage, "no data set is given; use --data DIR (made by convoy-preprocess) or --synthetic");
