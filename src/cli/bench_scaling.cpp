@@ -101,7 +101,7 @@ Exit bench_scaling(Communicator& whole, const BenchConfig& config) {
       }
       part_config.batch = config.batch / ranks;
     }
-    const auto part = whole.first_ranks(ranks);
+    const auto part = whole.first_ranks(ranks, config.deadline);
     if (part) {
       const Measured row = measure(*part, part_config);
       if (whole.rank() == 0) table.add(row);

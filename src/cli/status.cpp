@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <csignal>
@@ -62,7 +63,15 @@ Exit say_what_next(const StatusConfig& config) {
   const auto state = read_run_state(config.folder);
   Signs signs;
   signs.restarts = own_restarts();
-  if (state) signs = signs_of(config.folder, *state);
+  if (state) {
+    signs = signs_of(config.folder, *state);
+    std::vector<std::string> hosts;
+    signs.silent = first_dead_ranks(config.folder, hosts);
+    // A rank that froze has a host that answers; one that was switched off or cut off has not.
+    if (config.after == static_cast<int>(Exit::communication)) {
+      signs.host_lost = std::any_of(hosts.begin(), hosts.end(), [](const auto& host) { return !host_answers(host); });
+    }
+  }
   Next next = after_launch(state ? &*state : nullptr, signs, config.after);
   if (state && config.attempts_before >= 0 && state->attempt > config.attempts_before + 1) {
     next = {static_cast<int>(Exit::superseded),
@@ -87,6 +96,7 @@ Exit status_command(const Words& words) {
   if (state->result == Result::running) {
     report.signs.process = look_for_process(*state);
     report.signs.job = ask_scheduler(state->scheduler, state->job);
+    report.signs.silent = silent_ranks(config.folder);
   }
   fmt::print("{}", config.json ? status_json(report) : status_text(report));
   return exit_of(life_of(report.state, report.signs), report.state);

@@ -36,7 +36,7 @@ class Communicator {
   /// Collective. The session must outlive it. One MPI call moves at most `chunk` elements (tests set 3).
   Communicator(Session& session, const Deadline& deadline, Index chunk = 1 << 30);
   /// Collective. The first `count` ranks as a job of their own; null on the others.
-  std::unique_ptr<Communicator> first_ranks(int count);
+  std::unique_ptr<Communicator> first_ranks(int count, const Deadline& deadline);
   ~Communicator();
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;

@@ -3,6 +3,8 @@
 import os
 import stat
 
+import hosts
+
 SLURM = """\
 ClusterName=convoy
 SlurmctldHost=login({login})
@@ -68,7 +70,7 @@ echo "export OMP_NUM_THREADS=$SLURM_CPUS_ON_NODE"
 
 def write(folder, spec, addresses):
     """slurm.conf, gres.conf, mpi.conf and what belongs to them. `addresses`: host names and theirs."""
-    for name in ("run", "log", "state", "spool", "pmix", "devices", "nodefiles"):
+    for name in ("state", "spool", "devices", "nodefiles"):
         (folder / name).mkdir()
     (folder / "nodefiles").chmod(0o1777)
     extra = ""
@@ -78,15 +80,15 @@ def write(folder, spec, addresses):
         prolog.chmod(0o755)
         (folder / "plugstack.conf").write_text("required spank_pbs.so\n", encoding="utf-8")
         extra = f"TaskProlog={prolog}"
-    hosts = []
+    lines = []
     for name, address in addresses.items():
         (folder / "spool" / name).mkdir()
-        hosts.append(HOST.format(name=name, address=address, port=6818, cpus=spec.cpus, memory=spec.memory, gpus=spec.gpus))
+        lines.append(HOST.format(name=name, address=address, port=6818, cpus=spec.cpus, memory=spec.memory, gpus=spec.gpus))
     (folder / "slurm.conf").write_text(
-        SLURM.format(folder=folder, login=spec.login, requeue_delay=spec.requeue_delay, mpi=spec.mpi,
-                     kill_wait=spec.kill_wait, down_after=spec.down_after, extra=extra, hosts="\n".join(hosts)),
+        SLURM.format(folder=folder, login=hosts.LOGIN, requeue_delay=spec.requeue_delay, mpi=spec.mpi,
+                     kill_wait=spec.kill_wait, down_after=spec.down_after, extra=extra, hosts="\n".join(lines)),
         encoding="utf-8")
-    (folder / "mpi.conf").write_text(f"PMIxCliTmpDirBase={folder}/pmix\n", encoding="utf-8")
+    (folder / "mpi.conf").write_text(f"PMIxCliTmpDirBase={folder}/private\n", encoding="utf-8")
     (folder / "cgroup.conf").write_text("CgroupPlugin=cgroup/v1\n", encoding="utf-8")
     gres = ""
     if spec.gpus > 0:  # device nodes of the kind of /dev/null: Slurm counts them and sets CUDA_VISIBLE_DEVICES
