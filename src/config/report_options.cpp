@@ -3,18 +3,30 @@
 #include "config/options.hpp"
 
 namespace convoy {
+namespace {
+
+/// Below 0 stands for not given.
+Option unset_below_zero(Option option, const auto& value) {
+  option.print = [&value] { return value < 0 ? std::string() : std::to_string(value); };
+  return option;
+}
+
+}  // namespace
 
 std::vector<OptionGroup> options_of(StatusConfig& config) {
   OptionGroup group{"Status", {}};
   auto add = [&](Option option) -> Option& { return group.options.emplace_back(std::move(option)); };
   add(switch_option("json", config.json, "print one JSON object")).only_on_command_line();
-  add(number_option(
-          "after", "CODE", config.after, from_to(0, 255),
-          "for job scripts: say what should follow a launcher that ended with this code, and leave with 0 (done), "
-          "75 (submit again) or what it failed with"))
+  add(unset_below_zero(
+          number_option(
+              "after", "CODE", config.after, from_to(0, 255),
+              "for job scripts: say what should follow a launcher that ended with this code, and leave with 0 (done), "
+              "75 (submit again) or what it failed with"),
+          config.after))
       .only_on_command_line();
-  add(number_option("attempts-before", "N", config.attempts_before, at_least(0),
-                    "with --after: attempts that the run directory had before the launch"))
+  add(unset_below_zero(number_option("attempts-before", "N", config.attempts_before, at_least(0),
+                                     "with --after: attempts that the run directory had before the launch"),
+                       config.attempts_before))
       .only_on_command_line();
   return {std::move(group)};
 }
