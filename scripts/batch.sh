@@ -18,14 +18,15 @@ say() { echo "[job ${SLURM_JOB_ID:-${PBS_JOBID:-}}] $*" >&2; }
 trap 'stop_asked=1; [ -z "$child" ] || kill -USR1 "$child" 2>/dev/null' USR1
 trap on_term TERM
 
-# The scheduler sends TERM to all processes, or somebody to this shell alone. In case of the latter the program is told as
-# well, a little later: ranks take the same signal twice for one, and mpirun, which would end at once, gets USR1.
+# The scheduler sends TERM to all processes, or somebody to this shell alone: so it is handed on, at once, since ranks take
+# signals within two seconds for one. mpirun would kill the ranks on TERM; USR1 means the same to them.
 on_term() {
   stop_asked=1 told_to_end=$(date +%s)
   [ -n "$child" ] || return 0
-  local signal=USR1
-  case ${launch_words[0]} in *srun) signal=TERM ;; esac
-  (sleep 4; kill "-$signal" "$child" 2>/dev/null) &
+  case ${launch_words[0]} in
+    *srun) kill -TERM "$child" 2>/dev/null ;;
+    *) kill -USR1 "$child" 2>/dev/null ;;
+  esac
 }
 
 load_site() {
