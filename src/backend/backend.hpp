@@ -74,17 +74,29 @@ struct StepParams {
 };
 
 enum class Rule : std::uint8_t { sgd, momentum, nesterov };
+
+/// Factor of the loss in backward, so that small gradients don't vanish in fp16; the gradient block is without it. A
+/// dynamic one is halved by every update that is skipped (down to 1) and doubled after `grow_every` good ones. The
+/// current one is device state of the set; a new set starts with `start`.
+struct LossScale {
+  float start = 1;
+  Index grow_every = 0;  ///< 0: it stays as it is
+};
+
 struct OptimiserSpec {
   Rule rule = Rule::momentum;
   float clip_norm = 0;  ///< 0: off
+  LossScale loss_scale;
 };
 
 /// Sums since the last take_counters().
 struct Counters {
   double loss = 0;  ///< summed over samples, unscaled
   Index top1 = 0, topk = 0, samples = 0;
-  Index skipped = 0;     ///< updates masked because a replica wasn't finite
-  int bad_replica = -1;  ///< the lowest replica whose flag was set; -1: none
+  Index skipped = 0;  ///< updates masked because a replica wasn't finite
+  /// The lowest replica whose flag was set in an update that a lower loss scale could not have saved; -1: none. While a
+  /// dynamic loss scale can still be halved, a skipped update is part of training and only counted.
+  int bad_replica = -1;
 };
 
 /// overlapped: a bucket, later launches don't need its sum. blocking: synchronised batch norm, the next launch does.

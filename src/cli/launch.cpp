@@ -41,11 +41,10 @@ Exit say(const std::string& text) {
   return Exit::ok;
 }
 
-/// A command that needs no ranks.
-Exit run_once(Exit (*command)(const Words&), const Words& words) {
+Exit inspect_once(const Words& words) {
   if (!is_first_rank()) return Exit::ok;
   try {
-    return command(words);
+    return inspect_command(words);
   } catch (const Error& e) {
     log::report_error(e.what());
     return e.code();
@@ -78,9 +77,7 @@ std::optional<Exit> answer_alone(const Words& words) {
   if (has(rest, "--help") || has(rest, "-h")) return say(command_help(first, HelpDepth::usual));
   if (has(rest, "--help-all")) return say(command_help(first, HelpDepth::all));
   if (has(rest, "--option-names")) return say(option_names(first));
-  if (first == "inspect") return run_once(inspect_command, rest);
-  if (first == "status") return run_once(status_command, rest);
-  if (first == "summary") return run_once(summary_command, rest);
+  if (first == "inspect") return inspect_once(rest);
   return std::nullopt;
 }
 

@@ -13,6 +13,7 @@
 #include "backend/cpu/memory.hpp"
 #include "backend/cpu/parallel.hpp"
 #include "backend/cpu/tuning.hpp"
+#include "backend/set_layout.hpp"
 #include "backend/liveness.hpp"
 #include "core/errors.hpp"
 
@@ -218,8 +219,6 @@ class CpuProgram final : public Program {
     });
     if (!finite) note_not_finite(stage);
   }
-
-  static constexpr Index device_state_floats = 16;
 
   const Plan plan_;
   const CompileSpec spec_;

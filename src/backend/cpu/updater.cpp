@@ -159,16 +159,6 @@ class CpuUpdater final : public Updater {
 
 }  // namespace
 
-SetLayout set_layout(const ParameterTable& table, const OptimiserSpec& spec) {
-  SetLayout layout;
-  layout.slots = spec.rule == Rule::sgd ? SgdRule::slots : MomentumRule::slots;
-  layout.values = {0, table.parameters.count};
-  layout.optimiser = {align_floats(layout.values.end()), layout.slots * table.parameters.count};
-  layout.statistics = {align_floats(layout.optimiser.end()), table.statistics.count};
-  layout.state = {align_floats(layout.statistics.end()), device_state_floats};
-  return layout;
-}
-
 std::unique_ptr<Updater> make_cpu_updater(const Plan& plan, const OptimiserSpec& spec, const StepParams& current,
                                           Counters& counters) {
   return std::make_unique<CpuUpdater>(plan, spec, current, counters);

@@ -21,7 +21,7 @@ constexpr Index image_channels(Index channels) { return (channels + 3) / 4 * 4; 
 
 /// Per row of the parameter table. A linear layer's weight counts as a filter over the pixels of what is flattened.
 struct FilterCopy {
-  Index offset = -1;  ///< elements from the start of the copies, a multiple of 128 bytes; -1: no copy
+  Index offset = -1;  ///< elements from the start of the copies, a multiple of 64; -1: no copy
   Index k = 0, c = 0, rs = 1;
   Index stored_c = 0;  ///< c, or image_channels(c) where the input is read; the rest is 0
   bool operator==(const FilterCopy&) const = default;
@@ -31,7 +31,9 @@ struct CopyLayout {
   std::vector<FilterCopy> rows;
   Index elements = 0;
   Storage storage = Storage::f32;
-  std::vector<UpdatePiece> pieces;  ///< of all tensors, for the kernels of kernels/update.hpp
+  std::vector<UpdatePiece>
+      pieces;  ///< of all tensors, for the kernels of kernels/update.hpp; the same for every storage
+  /// Of the copies; decay and rates don't count.
   bool operator==(const CopyLayout& other) const;
 };
 
@@ -59,6 +61,8 @@ class FilterCopies {
   const std::byte* at(const ParameterSet& set, const CopyLayout& layout) const;
 
  private:
+  Copies& own_copies(const float* block, const std::shared_ptr<const CopyLayout>& layout);
+
   Queue& queue_;
   mutable std::mutex mutex_;
   std::shared_ptr<const CopyLayout> layout_;

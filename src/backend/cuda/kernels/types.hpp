@@ -39,16 +39,19 @@ struct FeedNumbers {
 
 /// SampleSpec in device memory.
 struct SampleRow {
-  Index sample = 0, partner = -1;
-  std::int32_t a = 0, b = 0;
+  Index sample = 0, position = 0;
+  std::int32_t partner = -1, a = 0, b = 0;
   float lambda = 1;
   std::int16_t y = 0, x = 0, erase_y = 0, erase_x = 0, erase_h = 0, erase_w = 0;
-  std::int32_t flip = 0;
+  std::int16_t mix_y = 0, mix_x = 0, mix_h = 0, mix_w = 0;
+  std::int16_t flip = 0, unused = 0;
 };
 
 /// StepParams in device memory.
 struct StepNumbers {
   float rate = 0, momentum = 0, ema_decay = 0;
+  std::uint64_t seed = 0;
+  Index step = 0;
 };
 
 /// Counters in device memory, sums since they were last taken.

@@ -35,7 +35,7 @@ struct UpdateArgs {
   float* values = nullptr;
   float* velocity = nullptr;  ///< null for sgd
   const float* gradients = nullptr;
-  void* copies = nullptr;
+  void* copies = nullptr;  ///< null: the set has none
   Storage storage = Storage::f32;
   const UpdatePiece* pieces = nullptr;
   int count = 0;

@@ -16,15 +16,16 @@ class EventRing {
   EventRing(const EventRing&) = delete;
   EventRing& operator=(const EventRing&) = delete;
 
-  /// The end of what is queued in the stream. In a stream that is being captured the event is part of the graph: only
-  /// follow() within the same capture may use it.
+  /// The end of what is queued in the stream. Polls where all slots are under way.
   Event record(cudaStream_t stream);
+  /// The same in a stream that is being captured: a place in the graph, for follow() within the same capture only.
+  Event record_captured(cudaStream_t stream);
   /// Never blocks. Throws Error(internal) for an event of a capture.
   bool done(Event event);
-  /// The stream waits for the event; nothing to do where it has passed.
+  /// The stream waits for the event; nothing to do where that is known to have passed.
   void follow(cudaStream_t stream, Event event);
-  /// Events of the capture that has ended may be used again.
-  void forget_captured();
+  /// The capture has ended: its events may be used by the next one.
+  void forget_captured() { captured_used_ = 0; }
 
  private:
   static constexpr std::uint64_t captured_bit = std::uint64_t{1} << 63;
@@ -34,6 +35,7 @@ class EventRing {
     bool passed = true;
   };
   Slot& slot(std::uint64_t id) { return slots_[id % slots_.size()]; }
+  bool ask(Slot& slot);
 
   std::vector<Slot> slots_;
   std::uint64_t last_ = 0;

@@ -9,6 +9,8 @@
 
 namespace convoy::cuda {
 
+SampleRow row_of(const SampleSpec& sample);
+
 /// What a Program's feed() does: numbers, samples and rows of images into fixed device memory. Rows of images go ahead
 /// in the upload stream, into two buffers by turns, so that they travel while the step before computes.
 class Feed {
@@ -22,12 +24,13 @@ class Feed {
 
   /// Of the arena, on 16 bytes.
   Index device_bytes() const;
-  /// Set-up only; `memory`: device_bytes(), of this feed alone (arenas are shared: programs that are fed in turns may
-  /// share it, since each is fed before it is launched).
+  /// Set-up only; `memory`: device_bytes(). Programs that are fed in turns may share it, since each is fed before it
+  /// is launched.
   void bind(Queue& queue, std::byte* memory);
 
   /// In stream order. `resident`: device memory of the set in use where the batch has no rows. Pinned rows
-  /// (allocate_host) are copied from where they lie, others are copied aside first.
+  /// (allocate_host) are copied from where they lie, others are copied aside first. The first rows that come make room
+  /// for rows on the device.
   void send(const Batch& batch, const std::uint8_t* resident);
 
   const FeedNumbers* numbers() const;
@@ -37,16 +40,17 @@ class Feed {
   struct Rows {
     std::byte* device = nullptr;
     std::byte* pinned = nullptr;  ///< made once rows come that aren't pinned
-    Event uploaded, read;
+    Event uploaded;
   };
-  const std::uint8_t* upload_rows(const std::uint8_t* images);
+  const std::uint8_t* upload_rows(const std::uint8_t* images, Event reusable);
 
   Spec spec_;
   Queue* queue_ = nullptr;
   std::byte* memory_ = nullptr;
   std::optional<PinnedRing> ring_;
-  Rows rows_[2];
+  Rows image_rows_[2];
   std::size_t turn_ = 0;
+  Event before_last_;  ///< all that was queued when the batch before was sent
 };
 
 }  // namespace convoy::cuda

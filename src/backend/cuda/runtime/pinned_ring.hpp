@@ -22,7 +22,7 @@ class PinnedRing {
   static constexpr std::size_t slots = 4;
   Queue& queue_;
   void* to_;
-  Index bytes_;
+  Index bytes_, stride_;
   std::byte* memory_;
   std::array<Event, slots> sent_{};
   std::size_t next_ = 0;

@@ -28,7 +28,8 @@ class Queue {
 
   cudaStream_t stream(Stream stream = Stream::compute) const { return streams_[static_cast<std::size_t>(stream)]; }
 
-  Event record(Stream stream = Stream::compute) { return events_.record(this->stream(stream)); }
+  /// The end of what is queued so far. While a graph is captured: see EventRing::record_captured.
+  Event record(Stream stream = Stream::compute);
   bool done(Event event) { return events_.done(event); }
   /// Later work of `stream` waits for the event.
   void follow(Stream stream, Event event) { events_.follow(this->stream(stream), event); }
@@ -46,9 +47,8 @@ class Queue {
   void to_device(void* to, const void* from, Index bytes, Stream stream = Stream::compute);
   void to_host(void* to, const void* from, Index bytes, Stream stream);
   void clear(void* at, Index bytes, Stream stream = Stream::compute);
-  /// Set-up only: from any host memory, in order behind the compute stream; waits until it is there.
+  /// Set-up only: from any host memory, behind what the compute stream has queued; waits until it is there.
   void upload_now(void* to, const void* from, Index bytes);
-  void download_now(void* to, const void* from, Index bytes);
 
   /// The first call of a key runs body (libraries load their kernels then), the second captures and launches it, later
   /// ones launch the graph. Inside of another replay body runs, and so becomes part of what is captured.
@@ -61,7 +61,7 @@ class Queue {
     std::byte* begin;
     Index bytes;
   };
-  void capture(cudaGraphExec_t& graph, FunctionRef body);
+  cudaGraphExec_t capture(FunctionRef body);
 
   cudaStream_t streams_[3] = {};
   EventRing events_;

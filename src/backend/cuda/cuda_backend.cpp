@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backend/cuda/cuda_backend.hpp"
+
+#include <utility>
+
+#include "backend/cuda/counters.hpp"
+#include "backend/cuda/kernels/flat.hpp"
+#include "backend/cuda/runtime/check.hpp"
+#include "backend/cuda/runtime/download.hpp"
+#include "backend/cuda/runtime/pinned_ring.hpp"
+#include "backend/cuda/updater.hpp"
+#include "backend/set_layout.hpp"
+#include "core/errors.hpp"
+
+namespace convoy::cuda {
+namespace {
+
+constexpr Index float_bytes = sizeof(float);
+
+class SecondQueue final : public CommunicationQueue {
+ public:
+  explicit SecondQueue(Queue& queue) : queue_(queue) {}
+  void* stream() override { return own(); }
+  bool capturing() const override { return queue_.capturing(); }
+  void follow(Event event) override { queue_.follow(Stream::communication, event); }
+  Event record() override { return queue_.record(Stream::communication); }
+  void download(float* host, const float* from, Index n) override {
+    queue_.to_host(host, from, n * float_bytes, Stream::communication);
+  }
+  void upload(float* to, const float* host, Index n) override {
+    queue_.to_device(to, host, n * float_bytes, Stream::communication);
+  }
+  void copy(float* to, const float* from, Index n) override {
+    check(copy_floats(to, from, n, 1, own()), "launch of a copy");
+  }
+  void add(float* to, const float* from, Index n) override { check(add_floats(to, from, n, own()), "launch of a sum"); }
+
+ private:
+  cudaStream_t own() const { return queue_.stream(Stream::communication); }
+  Queue& queue_;
+};
+
+class QueuedBackend final : public CudaBackend {
+ public:
+  explicit QueuedBackend(std::unique_ptr<Library> library)
+      : library_(std::move(library)),
+        second_(queue_),
+        downloads_(queue_),
+        copies_(queue_),
+        counters_(queue_),
+        step_(reinterpret_cast<StepNumbers*>(queue_.allocate(sizeof(StepNumbers), "numbers of a step"))),
+        steps_(queue_, step_, sizeof(StepNumbers), "numbers of a step"),
+        context_{queue_, *library_, copies_, step_, counters_.tally(), resident_} {}
+
+  Queue& queue() override { return queue_; }
+
+  float* allocate(Index floats) override {
+    return reinterpret_cast<float*>(queue_.allocate(floats * float_bytes, "a block of the network"));
+  }
+  float* allocate_host(Index floats) override {
+    return reinterpret_cast<float*>(queue_.allocate_host(floats * float_bytes, "a staging buffer"));
+  }
+  CommunicationQueue* communication() override { return &second_; }
+  std::string identity() const override {
+    int device = 0;
+    cudaDeviceProp properties;
+    check(cudaGetDevice(&device), "asking for the GPU");
+    check(cudaGetDeviceProperties(&properties, device), "asking for the GPU's properties");
+    std::string text = "GPU-";
+    for (const char byte : properties.uuid.bytes) text += fmt::format("{:02x}", static_cast<unsigned char>(byte));
+    return text;
+  }
+  bool host_reads() const override { return false; }
+
+  Event record() override { return queue_.record(); }
+  bool done(Event event) override {
+    return PagedDownload::owns(event) ? downloads_.advance(event) : queue_.done(event);
+  }
+  void follow(Event event) override {
+    require(!PagedDownload::owns(event), "the queue waits for a download to memory of the host");
+    queue_.follow(Stream::compute, event);
+  }
+  Event download(float* host, const float* from, Index n, Event after) override {
+    if (n == 0) return {};
+    if (!queue_.is_pinned(host, n * float_bytes)) return downloads_.start(host, from, n * float_bytes, after);
+    queue_.follow(Stream::communication, after);
+    second_.download(host, from, n);
+    return second_.record();
+  }
+  Event upload(float* to, const float* host, Index n) override {
+    if (n == 0) return {};
+    if (queue_.is_pinned(host, n * float_bytes)) {
+      queue_.to_device(to, host, n * float_bytes);
+    } else {
+      queue_.upload_now(to, host, n * float_bytes);
+    }
+    return queue_.record();
+  }
+  void copy(float* to, const float* from, Index n, float factor) override {
+    check(copy_floats(to, from, n, factor, queue_.stream()), "launch of a copy");
+  }
+  void add(float* to, const float* from, Index n) override {
+    check(add_floats(to, from, n, queue_.stream()), "launch of a sum");
+  }
+  void fill(float* to, Index n, float value) override {
+    check(fill_floats(to, n, value, queue_.stream()), "launch of a fill");
+  }
+
+  std::unique_ptr<Program> compile(const Plan&, const CompileSpec&) override {
+    fail(Exit::device, "programs are not in this build yet; use --device cpu");
+  }
+  std::unique_ptr<Updater> compile(const Plan& plan, const OptimiserSpec& spec) override {
+    layout_ = set_layout(plan.table, spec);
+    return make_updater(context_, plan, spec);
+  }
+  SetLayout layout(const Plan& plan, const OptimiserSpec& spec) const override { return set_layout(plan.table, spec); }
+
+  void set_step(const StepParams& params) override {
+    *reinterpret_cast<StepNumbers*>(steps_.begin()) = {params.rate, params.momentum, params.ema_decay, params.seed,
+                                                       params.step};
+    steps_.send();
+  }
+  void blend(const ParameterSet& to, const ParameterSet& from) override {
+    require(to.count == layout_.count(), "sets to blend that no updater was compiled for");
+    for (const Range& range : {layout_.values, layout_.statistics}) {
+      check(blend_floats(to.block + range.begin, from.block + range.begin, range.count, step_, queue_.stream()),
+            "launch of an average");
+    }
+  }
+  void refresh(const ParameterSet& set) override { copies_.refresh(set); }
+  void replay(std::uint64_t key, FunctionRef body) override { queue_.replay(key, body); }
+
+  void keep_resident(const std::uint8_t* images, Index count, Index bytes_per_image) override {
+    std::byte* const memory = queue_.allocate(count * bytes_per_image, "the data set, kept on the GPU,");
+    queue_.upload_now(memory, images, count * bytes_per_image);
+    resident_ = reinterpret_cast<const std::uint8_t*>(memory);
+  }
+  Event counters_ready() override { return counters_.snapshot(); }
+  Counters take_counters() override { return counters_.take(); }
+  std::string describe() const override { return "cuda " + library_->name(); }
+
+ private:
+  Queue queue_;
+  std::unique_ptr<Library> library_;
+  SecondQueue second_;
+  PagedDownload downloads_;
+  FilterCopies copies_;
+  CountersOnDevice counters_;
+  StepNumbers* step_;
+  PinnedRing steps_;
+  const std::uint8_t* resident_ = nullptr;
+  SetLayout layout_;
+  const Context context_;
+};
+
+}  // namespace
+
+std::unique_ptr<CudaBackend> make_cuda_backend(std::unique_ptr<Library> library) {
+  return std::make_unique<QueuedBackend>(std::move(library));
+}
+
+}  // namespace convoy::cuda

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backend/cuda/kernels/flat.hpp"
+
+#include "backend/cuda/kernels/finite.cuh"
+#include "backend/cuda/kernels/tiling.hpp"
+
+namespace convoy::cuda {
+namespace {
+
+constexpr int threads = 256;
+
+/// Blocks that keep every card busy; each thread takes packs of four in strides.
+dim3 flat_grid(Index n) {
+  const Index blocks = (n + 4 * threads - 1) / (4 * threads);
+  return {static_cast<unsigned>(blocks < 1 ? 1 : blocks > 2048 ? 2048 : blocks), 1, 1};
+}
+bool on_16_bytes(const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer) % 16 == 0; }
+
+__device__ __forceinline__ Index first_index() { return static_cast<Index>(blockIdx.x) * blockDim.x + threadIdx.x; }
+__device__ __forceinline__ Index index_stride() { return static_cast<Index>(gridDim.x) * blockDim.x; }
+
+struct Scale {
+  float factor;
+  __device__ float operator()(float, float from) const { return factor * from; }
+};
+struct Plus {
+  __device__ float operator()(float to, float from) const { return to + from; }
+};
+struct Constant {
+  float value;
+  __device__ float operator()(float, float) const { return value; }
+};
+struct Blend {
+  const StepNumbers* step;
+  __device__ float operator()(float to, float from) const {
+    const float keep = step->ema_decay;
+    return keep * to + (1 - keep) * from;
+  }
+};
+
+/// to[i] = formula(to[i], from[i]); from and to are read only where the formula wants them.
+template <class Formula, bool reads_to, bool reads_from>
+__global__ void __launch_bounds__(threads)
+    flat_kernel(float* to, const float* from, Index packs, Index n, Formula formula) {
+  for (Index i = first_index(); i < packs; i += index_stride()) {
+    float4 a = make_float4(0, 0, 0, 0), b = a;
+    if constexpr (reads_to) a = reinterpret_cast<const float4*>(to)[i];
+    if constexpr (reads_from) b = reinterpret_cast<const float4*>(from)[i];
+    reinterpret_cast<float4*>(to)[i] =
+        make_float4(formula(a.x, b.x), formula(a.y, b.y), formula(a.z, b.z), formula(a.w, b.w));
+  }
+  for (Index i = 4 * packs + first_index(); i < n; i += index_stride())
+    to[i] = formula(reads_to ? to[i] : 0.0F, reads_from ? from[i] : 0.0F);
+}
+
+template <bool reads_to, bool reads_from, class Formula>
+cudaError_t run(float* to, const float* from, Index n, const Formula& formula, cudaStream_t stream) {
+  if (n <= 0) return cudaSuccess;
+  const Index packs = on_16_bytes(to) && on_16_bytes(from) ? n / 4 : 0;
+  return launch(flat_kernel<Formula, reads_to, reads_from>, flat_grid(n), threads, 0, stream, to, from, packs, n,
+                formula);
+}
+
+__global__ void __launch_bounds__(threads) clear_kernel(float* block, const FloatRange* ranges) {
+  const FloatRange range = ranges[blockIdx.y];
+  for (Index i = first_index(); i < range.count; i += index_stride()) block[range.begin + i] = 0;
+}
+
+__global__ void forget_kernel(std::int32_t* worst) { *worst = no_stage; }
+
+__global__ void __launch_bounds__(threads)
+    finite_kernel(const float* from, Index packs, Index n, std::int32_t stage, std::int32_t* worst) {
+  bool bad = false;
+  for (Index i = first_index(); i < packs; i += index_stride()) {
+    const float4 v = reinterpret_cast<const float4*>(from)[i];
+    bad = bad || not_finite(v.x) || not_finite(v.y) || not_finite(v.z) || not_finite(v.w);
+  }
+  for (Index i = 4 * packs + first_index(); i < n; i += index_stride()) bad = bad || not_finite(from[i]);
+  if (bad) atomicMin(worst, stage);
+}
+
+__global__ void flag_kernel(const std::int32_t* worst, const FeedNumbers* feed, float* flags) {
+  flags[feed->replica] = *worst == no_stage ? 0.0F : static_cast<float>(*worst + 1);
+}
+
+}  // namespace
+
+cudaError_t copy_floats(float* to, const float* from, Index n, float factor, cudaStream_t stream) {
+  return run<false, true>(to, from, n, Scale{factor}, stream);
+}
+cudaError_t add_floats(float* to, const float* from, Index n, cudaStream_t stream) {
+  return run<true, true>(to, from, n, Plus{}, stream);
+}
+cudaError_t fill_floats(float* to, Index n, float value, cudaStream_t stream) {
+  return run<false, false>(to, nullptr, n, Constant{value}, stream);
+}
+cudaError_t blend_floats(float* to, const float* from, Index n, const StepNumbers* step, cudaStream_t stream) {
+  return run<true, true>(to, from, n, Blend{step}, stream);
+}
+
+cudaError_t clear_ranges(float* block, const FloatRange* ranges, int count, cudaStream_t stream) {
+  if (count <= 0) return cudaSuccess;
+  return launch(clear_kernel, dim3(1, static_cast<unsigned>(count)), threads, 0, stream, block, ranges);
+}
+
+cudaError_t forget_worst(std::int32_t* worst, cudaStream_t stream) {
+  return launch(forget_kernel, 1, 1, 0, stream, worst);
+}
+cudaError_t note_not_finite(const float* from, Index n, std::int32_t stage, std::int32_t* worst, cudaStream_t stream) {
+  if (n <= 0) return cudaSuccess;
+  const Index packs = on_16_bytes(from) ? n / 4 : 0;
+  return launch(finite_kernel, flat_grid(n), threads, 0, stream, from, packs, n, stage, worst);
+}
+cudaError_t give_flag(const std::int32_t* worst, const FeedNumbers* feed, float* flags, cudaStream_t stream) {
+  return launch(flag_kernel, 1, 1, 0, stream, worst, feed, flags);
+}
+
+}  // namespace convoy::cuda

@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backend/cuda/kernels/pool.hpp"
+
+#include "backend/cuda/kernels/columns.cuh"
+
+namespace convoy::cuda {
+namespace {
+
+/// A pixel of n h w by its number.
+struct Pixel {
+  int image, y, x;
+  __device__ __forceinline__ Pixel(Index row, int height, int width)
+      : image(static_cast<int>(row / (height * width))),
+        y(static_cast<int>(row / width % height)),
+        x(static_cast<int>(row % width)) {}
+};
+
+/// Windows [begin, end) along one axis that hold a position: p * stride - pad <= position < p * stride - pad + kernel.
+struct Windows {
+  int begin, end;
+  __device__ __forceinline__ Windows(int position, const PoolShape& shape, int count) {
+    const int last = position + shape.pad, first = last - shape.kernel;
+    begin = first < 0 ? 0 : first / shape.stride + 1;
+    end = min(last / shape.stride + 1, count);
+  }
+};
+
+template <int Width>
+__device__ __forceinline__ void store_winners(std::uint8_t* to, const int (&winner)[Width]) {
+  if constexpr (Width == pack_width) {
+    uint2 bytes = make_uint2(0, 0);
+#pragma unroll
+    for (int k = 0; k < 4; ++k) {
+      bytes.x |= static_cast<unsigned>(winner[k]) << 8 * k;
+      bytes.y |= static_cast<unsigned>(winner[k + 4]) << 8 * k;
+    }
+    *reinterpret_cast<uint2*>(to) = bytes;
+  } else {
+    *to = static_cast<std::uint8_t>(winner[0]);
+  }
+}
+
+template <int Width>
+__device__ __forceinline__ void load_winners(const std::uint8_t* from, int (&winner)[Width]) {
+  if constexpr (Width == pack_width) {
+    const uint2 bytes = *reinterpret_cast<const uint2*>(from);
+#pragma unroll
+    for (int k = 0; k < 4; ++k) {
+      winner[k] = static_cast<int>(bytes.x >> 8 * k & 255U);
+      winner[k + 4] = static_cast<int>(bytes.y >> 8 * k & 255U);
+    }
+  } else {
+    winner[0] = *from;
+  }
+}
+
+template <class T, int Width>
+__global__ void __launch_bounds__(tile_threads) max_kernel(MaxPool pool) {
+  const PoolShape& shape = pool.shape;
+  const int c = own_channel<Width>();
+  if (c >= shape.channels) return;
+  const Index rows = static_cast<Index>(shape.n) * shape.p * shape.q;
+  const Floats<Width> scale = load_or<Width>(pool.scale, c, 1), shift = load_or<Width>(pool.shift, c, 0);
+  with_curve(pool.act, [&](auto formula) {
+    for (Index row = first_row(); row < rows; row += row_stride()) {
+      const Pixel at(row, shape.p, shape.q);
+      Floats<Width> best;
+      int winner[Width];
+#pragma unroll
+      for (int k = 0; k < Width; ++k) {
+        best.at[k] = 0;
+        winner[k] = -1;
+      }
+      for (int r = 0; r < shape.kernel; ++r) {
+        const int y = at.y * shape.stride - shape.pad + r;
+        if (y < 0 || y >= shape.h) continue;
+        for (int s = 0; s < shape.kernel; ++s) {
+          const int x = at.x * shape.stride - shape.pad + s;
+          if (x < 0 || x >= shape.w) continue;
+          const Index from = (static_cast<Index>(at.image) * shape.h + y) * shape.w + x;
+          const Floats<Width> v = load<Width>(static_cast<const T*>(pool.x) + from * shape.channels + c);
+#pragma unroll
+          for (int k = 0; k < Width; ++k) {
+            const float z = formula.value(fmaf(scale.at[k], v.at[k], shift.at[k]));
+            if (winner[k] >= 0 && !(z > best.at[k]) && z == z) continue;  // NaN wins
+            best.at[k] = z;
+            winner[k] = r * shape.kernel + s;
+          }
+        }
+      }
+      store<Width>(static_cast<T*>(pool.y) + row * shape.channels + c, best);
+      if (pool.winner != nullptr) store_winners<Width>(pool.winner + row * shape.channels + c, winner);
+    }
+  });
+}
+
+template <class T, int Width>
+__global__ void __launch_bounds__(tile_threads)
+    max_backward_kernel(PoolShape shape, const T* dy, const std::uint8_t* winner, T* dx) {
+  const int c = own_channel<Width>();
+  if (c >= shape.channels) return;
+  const Index rows = static_cast<Index>(shape.n) * shape.h * shape.w;
+  for (Index row = first_row(); row < rows; row += row_stride()) {
+    const Pixel at(row, shape.h, shape.w);
+    const Windows down(at.y, shape, shape.p), across(at.x, shape, shape.q);
+    Floats<Width> sum = {};
+    for (int p = down.begin; p < down.end; ++p) {
+      for (int q = across.begin; q < across.end; ++q) {
+        const int mine = (at.y + shape.pad - p * shape.stride) * shape.kernel + at.x + shape.pad - q * shape.stride;
+        const Index from = ((static_cast<Index>(at.image) * shape.p + p) * shape.q + q) * shape.channels + c;
+        const Floats<Width> g = load<Width>(dy + from);
+        int won[Width];
+        load_winners<Width>(winner + from, won);
+#pragma unroll
+        for (int k = 0; k < Width; ++k) sum.at[k] += won[k] == mine ? g.at[k] : 0.0F;
+      }
+    }
+    store<Width>(dx + row * shape.channels + c, sum);
+  }
+}
+
+/// Elements that an average divides by.
+__device__ __forceinline__ int window_count(const PoolShape& shape, int p, int q) {
+  if (shape.count_padding) return shape.kernel * shape.kernel;
+  const int top = max(p * shape.stride - shape.pad, 0), left = max(q * shape.stride - shape.pad, 0);
+  const int bottom = min(p * shape.stride - shape.pad + shape.kernel, shape.h);
+  const int right = min(q * shape.stride - shape.pad + shape.kernel, shape.w);
+  return (bottom - top) * (right - left);
+}
+
+template <class T, int Width>
+__global__ void __launch_bounds__(tile_threads) average_kernel(PoolShape shape, const T* x, T* y) {
+  const int c = own_channel<Width>();
+  if (c >= shape.channels) return;
+  const Index rows = static_cast<Index>(shape.n) * shape.p * shape.q;
+  for (Index row = first_row(); row < rows; row += row_stride()) {
+    const Pixel at(row, shape.p, shape.q);
+    Floats<Width> sum = {};
+    for (int r = max(0, shape.pad - at.y * shape.stride); r < shape.kernel; ++r) {
+      const int h = at.y * shape.stride - shape.pad + r;
+      if (h >= shape.h) break;
+      for (int s = max(0, shape.pad - at.x * shape.stride); s < shape.kernel; ++s) {
+        const int w = at.x * shape.stride - shape.pad + s;
+        if (w >= shape.w) break;
+        const Index from = (static_cast<Index>(at.image) * shape.h + h) * shape.w + w;
+        const Floats<Width> v = load<Width>(x + from * shape.channels + c);
+#pragma unroll
+        for (int k = 0; k < Width; ++k) sum.at[k] += v.at[k];
+      }
+    }
+    const float factor = 1.0F / static_cast<float>(window_count(shape, at.y, at.x));
+#pragma unroll
+    for (int k = 0; k < Width; ++k) sum.at[k] *= factor;
+    store<Width>(y + row * shape.channels + c, sum);
+  }
+}
+
+template <class T, int Width>
+__global__ void __launch_bounds__(tile_threads) average_backward_kernel(PoolShape shape, const T* dy, T* dx) {
+  const int c = own_channel<Width>();
+  if (c >= shape.channels) return;
+  const Index rows = static_cast<Index>(shape.n) * shape.h * shape.w;
+  for (Index row = first_row(); row < rows; row += row_stride()) {
+    const Pixel at(row, shape.h, shape.w);
+    const Windows down(at.y, shape, shape.p), across(at.x, shape, shape.q);
+    Floats<Width> sum = {};
+    for (int p = down.begin; p < down.end; ++p) {
+      for (int q = across.begin; q < across.end; ++q) {
+        const float factor = 1.0F / static_cast<float>(window_count(shape, p, q));
+        const Index from = ((static_cast<Index>(at.image) * shape.p + p) * shape.q + q) * shape.channels + c;
+        const Floats<Width> g = load<Width>(dy + from);
+#pragma unroll
+        for (int k = 0; k < Width; ++k) sum.at[k] = fmaf(factor, g.at[k], sum.at[k]);
+      }
+    }
+    store<Width>(dx + row * shape.channels + c, sum);
+  }
+}
+
+/// A block an image and block's width of channels; rows of threads share out the pixels.
+template <class T, int Width>
+__global__ void __launch_bounds__(tile_threads) global_kernel(GlobalPool pool, const T* x, T* y) {
+  DYNAMIC_SHARED(float, tile);
+  const int across = static_cast<int>(blockDim.x) * Width, c = own_channel<Width>();
+  const T* const image = x + static_cast<Index>(blockIdx.x) * pool.pixels * pool.channels;
+  Floats<Width> sum = {};
+  if (c < pool.channels) {
+    for (Index pixel = threadIdx.y; pixel < pool.pixels; pixel += blockDim.y) {
+      const Floats<Width> v = load<Width>(image + pixel * pool.channels + c);
+#pragma unroll
+      for (int k = 0; k < Width; ++k) sum.at[k] += v.at[k];
+    }
+  }
+#pragma unroll
+  for (int k = 0; k < Width; ++k)
+    tile[static_cast<int>(threadIdx.y) * across + static_cast<int>(threadIdx.x) * Width + k] = sum.at[k];
+  __syncthreads();
+  if (threadIdx.y != 0 || c >= pool.channels) return;
+  const float factor = 1.0F / static_cast<float>(pool.pixels);
+#pragma unroll
+  for (int k = 0; k < Width; ++k) {
+    sum.at[k] = 0;
+    for (int row = 0; row < static_cast<int>(blockDim.y); ++row)
+      sum.at[k] += tile[row * across + static_cast<int>(threadIdx.x) * Width + k];
+    sum.at[k] *= factor;
+  }
+  store<Width>(y + static_cast<Index>(blockIdx.x) * pool.channels + c, sum);
+}
+
+template <class T, int Width>
+__global__ void __launch_bounds__(tile_threads) global_backward_kernel(GlobalPool pool, const T* dy, T* dx) {
+  const int c = own_channel<Width>();
+  if (c >= pool.channels) return;
+  const float factor = 1.0F / static_cast<float>(pool.pixels);
+  for (Index row = first_row(); row < pool.n * pool.pixels; row += row_stride()) {
+    Floats<Width> g = load<Width>(dy + row / pool.pixels * pool.channels + c);
+#pragma unroll
+    for (int k = 0; k < Width; ++k) g.at[k] *= factor;
+    store<Width>(dx + row * pool.channels + c, g);
+  }
+}
+
+Index outputs(const PoolShape& shape) { return static_cast<Index>(shape.n) * shape.p * shape.q; }
+Index inputs(const PoolShape& shape) { return static_cast<Index>(shape.n) * shape.h * shape.w; }
+
+}  // namespace
+
+cudaError_t max_pool(const MaxPool& pool, cudaStream_t stream) {
+  const Tiling tiling = tile_elements(outputs(pool.shape), pool.shape.channels);
+  return with_elements(pool.shape.storage, pool.shape.channels, [&](auto tag, auto width) {
+    using T = typename decltype(tag)::type;
+    return launch(max_kernel<T, decltype(width)::value>, tiling.grid, tiling.block, 0, stream, pool);
+  });
+}
+
+cudaError_t max_pool_backward(const PoolShape& shape, const void* dy, const std::uint8_t* winner, void* dx,
+                              cudaStream_t stream) {
+  const Tiling tiling = tile_elements(inputs(shape), shape.channels);
+  return with_elements(shape.storage, shape.channels, [&](auto tag, auto width) {
+    using T = typename decltype(tag)::type;
+    return launch(max_backward_kernel<T, decltype(width)::value>, tiling.grid, tiling.block, 0, stream, shape,
+                  static_cast<const T*>(dy), winner, static_cast<T*>(dx));
+  });
+}
+
+cudaError_t average_pool(const PoolShape& shape, const void* x, void* y, cudaStream_t stream) {
+  const Tiling tiling = tile_elements(outputs(shape), shape.channels);
+  return with_elements(shape.storage, shape.channels, [&](auto tag, auto width) {
+    using T = typename decltype(tag)::type;
+    return launch(average_kernel<T, decltype(width)::value>, tiling.grid, tiling.block, 0, stream, shape,
+                  static_cast<const T*>(x), static_cast<T*>(y));
+  });
+}
+
+cudaError_t average_pool_backward(const PoolShape& shape, const void* dy, void* dx, cudaStream_t stream) {
+  const Tiling tiling = tile_elements(inputs(shape), shape.channels);
+  return with_elements(shape.storage, shape.channels, [&](auto tag, auto width) {
+    using T = typename decltype(tag)::type;
+    return launch(average_backward_kernel<T, decltype(width)::value>, tiling.grid, tiling.block, 0, stream, shape,
+                  static_cast<const T*>(dy), static_cast<T*>(dx));
+  });
+}
+
+cudaError_t global_pool(const GlobalPool& pool, const void* x, void* y, cudaStream_t stream) {
+  const Tiling tiling = tile_elements(pool.pixels, pool.channels);
+  const dim3 grid(static_cast<unsigned>(pool.n), tiling.grid.y, 1);
+  return with_elements(pool.storage, pool.channels, [&](auto tag, auto width) {
+    using T = typename decltype(tag)::type;
+    constexpr int w = decltype(width)::value;
+    return launch(global_kernel<T, w>, grid, tiling.block, partial_bytes<w, 1>(tiling), stream, pool,
+                  static_cast<const T*>(x), static_cast<T*>(y));
+  });
+}
+
+cudaError_t global_pool_backward(const GlobalPool& pool, const void* dy, void* dx, cudaStream_t stream) {
+  const Tiling tiling = tile_elements(pool.n * pool.pixels, pool.channels);
+  return with_elements(pool.storage, pool.channels, [&](auto tag, auto width) {
+    using T = typename decltype(tag)::type;
+    return launch(global_backward_kernel<T, decltype(width)::value>, tiling.grid, tiling.block, 0, stream, pool,
+                  static_cast<const T*>(dy), static_cast<T*>(dx));
+  });
+}
+
+}  // namespace convoy::cuda

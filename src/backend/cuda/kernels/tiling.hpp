@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// How rows x channels are dealt to threads. A thread has its channels for good (a pack of 8, or one where channels % 8
+// != 0), so that what belongs to channels stays in registers, and takes rows in strides.
+#pragma once
+#include <algorithm>
+
+#include "backend/cuda/kernels/types.hpp"
+
+namespace convoy::cuda {
+
+constexpr int tile_threads = 256;
+
+struct Tiling {
+  dim3 grid,
+      block;  ///< x: channel packs in a block, rows over the grid's x; y: rows in a block, packs over the grid's y
+};
+
+/// Threads of a block along channels and along rows.
+inline dim3 tile_block(Index channels) {
+  const Index packs = channels % 8 == 0 ? channels / 8 : channels;
+  const auto x = static_cast<unsigned>(std::min<Index>(packs, tile_threads));
+  return {x, tile_threads / x, 1};
+}
+
+inline Tiling tile(Index rows, Index channels, Index blocks_at_most, Index rows_a_thread) {
+  const Index packs = channels % 8 == 0 ? channels / 8 : channels;
+  const dim3 block = tile_block(channels);
+  const Index across = (packs + block.x - 1) / block.x;
+  const Index rows_a_block = static_cast<Index>(block.y) * rows_a_thread;
+  const Index wanted = (rows + rows_a_block - 1) / rows_a_block;
+  const Index limit = std::max<Index>(1, blocks_at_most / across);
+  return {{static_cast<unsigned>(std::clamp<Index>(wanted, 1, limit)), static_cast<unsigned>(across), 1}, block};
+}
+
+/// Elementwise passes: enough blocks for every card, each thread with two rows under way.
+inline Tiling tile_elements(Index rows, Index channels) { return tile(rows, channels, 8192, 2); }
+/// Reductions: see reduction_blocks().
+inline Tiling tile_reduction(Index rows, Index channels) { return tile(rows, channels, 1024, 8); }
+
+/// Blocks of `threads` over n elements.
+inline dim3 grid_over(Index n, int threads) {
+  return {static_cast<unsigned>(std::max<Index>(1, (n + threads - 1) / threads)), 1, 1};
+}
+
+}  // namespace convoy::cuda

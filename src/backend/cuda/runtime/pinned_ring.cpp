@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backend/cuda/runtime/pinned_ring.hpp"
+
+#include "core/errors.hpp"
+
+namespace convoy::cuda {
+
+PinnedRing::PinnedRing(Queue& queue, void* to, Index bytes, const char* what)
+    : queue_(queue),
+      to_(to),
+      bytes_(bytes),
+      stride_((bytes + 63) / 64 * 64),
+      memory_(queue.allocate_host(stride_ * static_cast<Index>(slots), what)) {}
+
+std::byte* PinnedRing::begin() {
+  require(!queue_.capturing(), "numbers of a step are sent while the step is captured");
+  queue_.wait(sent_[next_]);
+  return memory_ + static_cast<Index>(next_) * stride_;
+}
+
+void PinnedRing::send() {
+  queue_.to_device(to_, memory_ + static_cast<Index>(next_) * stride_, bytes_);
+  sent_[next_] = queue_.record();
+  next_ = (next_ + 1) % slots;
+}
+
+}  // namespace convoy::cuda

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backend/cuda/runtime/queue.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <thread>
+
+#include "backend/cuda/runtime/check.hpp"
+#include "core/errors.hpp"
+
+namespace convoy::cuda {
+namespace {
+
+/// Memory that isn't pinned passes through a buffer of this size.
+constexpr Index bounce_bytes = 4 << 20;
+constexpr double mebi = 1048576;
+
+}  // namespace
+
+Queue::Queue() {
+  int lowest = 0, highest = 0;
+  check(cudaDeviceGetStreamPriorityRange(&lowest, &highest), "asking for the priorities of streams");
+  for (const Stream kind : {Stream::compute, Stream::communication, Stream::upload}) {
+    // What others wait for goes first.
+    const int priority = kind == Stream::communication ? highest : lowest;
+    check(cudaStreamCreateWithPriority(&streams_[static_cast<std::size_t>(kind)], cudaStreamNonBlocking, priority),
+          "making a stream");
+  }
+  bounce_ = allocate_host(bounce_bytes, "the buffer for set-up");
+}
+
+Queue::~Queue() {
+  // Errors have been reported where they happened; here they must not hide them.
+  cudaDeviceSynchronize();
+  for (const auto& [key, graph] : graphs_)
+    if (graph != nullptr) cudaGraphExecDestroy(graph);
+  for (std::byte* block : device_blocks_) cudaFree(block);
+  for (const Pinned& block : pinned_) cudaFreeHost(block.begin);
+  for (cudaStream_t stream : streams_) cudaStreamDestroy(stream);
+}
+
+Event Queue::record(Stream stream) {
+  return capturing_ ? events_.record_captured(this->stream(stream)) : events_.record(this->stream(stream));
+}
+
+void Queue::wait(Event event) {
+  while (!done(event)) std::this_thread::yield();
+}
+
+std::byte* Queue::allocate(Index bytes, const char* what) {
+  void* block = nullptr;
+  const cudaError_t error = cudaMalloc(&block, static_cast<std::size_t>(std::max<Index>(bytes, 1)));
+  if (error == cudaErrorMemoryAllocation) {
+    cudaGetLastError();
+    std::size_t left = 0, all = 0;
+    if (cudaMemGetInfo(&left, &all) != cudaSuccess) cudaGetLastError();
+    fail(Exit::device,
+         "GPU memory is out: {} needs {:.0f} MiB, {:.0f} of {:.0f} MiB are left; lower --batch-size or "
+         "--eval-batch-size, or take more GPUs",
+         what, static_cast<double>(bytes) / mebi, static_cast<double>(left) / mebi, static_cast<double>(all) / mebi);
+  }
+  check(error, "allocating GPU memory");
+  device_blocks_.push_back(static_cast<std::byte*>(block));
+  clear(block, bytes);
+  return device_blocks_.back();
+}
+
+std::byte* Queue::allocate_host(Index bytes, const char* what) {
+  void* block = nullptr;
+  const cudaError_t error = cudaMallocHost(&block, static_cast<std::size_t>(std::max<Index>(bytes, 1)));
+  if (error == cudaErrorMemoryAllocation) {
+    cudaGetLastError();
+    fail(Exit::device,
+         "pinned memory is out: {} needs {:.0f} MiB; ask for more memory of the job, lower --prefetch, or look at "
+         "'ulimit -l'",
+         what, static_cast<double>(bytes) / mebi);
+  }
+  check(error, "allocating pinned memory");
+  pinned_.push_back({static_cast<std::byte*>(block), bytes});
+  std::memset(block, 0, static_cast<std::size_t>(bytes));
+  return pinned_.back().begin;
+}
+
+bool Queue::is_pinned(const void* host, Index bytes) const {
+  const auto* const begin = static_cast<const std::byte*>(host);
+  return std::any_of(pinned_.begin(), pinned_.end(), [&](const Pinned& block) {
+    return begin >= block.begin && begin + bytes <= block.begin + block.bytes;
+  });
+}
+
+void Queue::to_device(void* to, const void* from, Index bytes, Stream stream) {
+  if (bytes == 0) return;
+  check(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyHostToDevice, this->stream(stream)),
+        "a copy to the GPU");
+}
+
+void Queue::to_host(void* to, const void* from, Index bytes, Stream stream) {
+  if (bytes == 0) return;
+  check(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToHost, this->stream(stream)),
+        "a copy from the GPU");
+}
+
+void Queue::clear(void* at, Index bytes, Stream stream) {
+  if (bytes == 0) return;
+  check(cudaMemsetAsync(at, 0, static_cast<std::size_t>(bytes), this->stream(stream)), "clearing GPU memory");
+}
+
+void Queue::upload_now(void* to, const void* from, Index bytes) {
+  for (Index at = 0; at < bytes; at += bounce_bytes) {
+    const Index count = std::min(bounce_bytes, bytes - at);
+    std::memcpy(bounce_, static_cast<const std::byte*>(from) + at, static_cast<std::size_t>(count));
+    to_device(static_cast<std::byte*>(to) + at, bounce_, count);
+    wait(record());
+  }
+}
+
+void Queue::replay(std::uint64_t key, FunctionRef body) {
+  if (inside_) return body();
+  const auto [at, is_new] = graphs_.try_emplace(key, nullptr);
+  if (is_new) {
+    inside_ = true;
+    try {
+      body();
+    } catch (...) {
+      inside_ = false;
+      throw;
+    }
+    inside_ = false;
+    return;
+  }
+  if (at->second == nullptr) at->second = capture(body);
+  check(cudaGraphLaunch(at->second, stream()), "launching a captured step");
+  ++graph_launches_;
+}
+
+cudaGraphExec_t Queue::capture(FunctionRef body) {
+  // Other threads (a loader, a compilation) may go on calling CUDA.
+  check(cudaStreamBeginCapture(stream(), cudaStreamCaptureModeThreadLocal), "beginning to capture a step");
+  inside_ = capturing_ = true;
+  const auto end = [this] {
+    inside_ = capturing_ = false;
+    events_.forget_captured();
+    cudaGraph_t graph = nullptr;
+    const cudaError_t error = cudaStreamEndCapture(stream(), &graph);
+    return std::pair(graph, error);
+  };
+  try {
+    body();
+  } catch (...) {
+    const auto [graph, error] = end();
+    if (graph != nullptr) cudaGraphDestroy(graph);
+    cudaGetLastError();
+    throw;
+  }
+  const auto [graph, error] = end();
+  check(error, "capturing a step");
+  cudaGraphExec_t exec = nullptr;
+  const cudaError_t made = cudaGraphInstantiate(&exec, graph, 0);
+  cudaGraphDestroy(graph);
+  check(made, "making a graph of a captured step");
+  return exec;
+}
+
+}  // namespace convoy::cuda

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backend/cuda/updater.hpp"
+
+#include <vector>
+
+#include "backend/cuda/kernels/update.hpp"
+#include "backend/cuda/runtime/check.hpp"
+#include "backend/set_layout.hpp"
+#include "core/errors.hpp"
+
+namespace convoy::cuda {
+namespace {
+
+UpdateRule rule_of(Rule rule) {
+  switch (rule) {
+    case Rule::sgd:
+      return UpdateRule::sgd;
+    case Rule::momentum:
+      return UpdateRule::momentum;
+    case Rule::nesterov:
+      break;
+  }
+  return UpdateRule::nesterov;
+}
+
+template <class T>
+Index bytes_of_all(const std::vector<T>& table) {
+  return (static_cast<Index>(table.size() * sizeof(T)) + 63) / 64 * 64;
+}
+
+class CudaUpdater final : public Updater {
+ public:
+  CudaUpdater(const Context& context, const Plan& plan, const OptimiserSpec& spec)
+      : context_(context),
+        spec_(spec),
+        layout_(set_layout(plan.table, spec)),
+        flags_(plan.table.flags),
+        tail_(plan.table.statistics),
+        pieces_(make_copy_layout(plan, Precision::fp32).pieces) {
+    for (const NormStatistics& norm : plan.table.norms) {
+      const auto* attributes = as<BatchNorm>(plan.graph.nodes.at(static_cast<std::size_t>(norm.node)));
+      require(attributes != nullptr, "statistics of a node that is no batch norm");
+      for (const Range& range : {norm.mean, norm.variance})
+        folds_.push_back({range.begin, range.count, attributes->momentum});
+    }
+  }
+
+  /// verdict | squares of pieces | pieces | folds.
+  Index arena_floats() const override {
+    return (64 + squares_bytes() + bytes_of_all(pieces_) + bytes_of_all(folds_)) / 4;
+  }
+
+  void bind(float* arena) override {
+    auto* at = reinterpret_cast<std::byte*>(arena);
+    verdict_ = reinterpret_cast<UpdateVerdict*>(at);
+    at += 64;
+    squares_ = spec_.clip_norm > 0 ? reinterpret_cast<double*>(at) : nullptr;
+    at += squares_bytes();
+    device_pieces_ = put(at, pieces_);
+    at += bytes_of_all(pieces_);
+    device_folds_ = put(at, folds_);
+  }
+
+  void launch(const ParameterSet& set, const float* gradients) override {
+    require(set.count == layout_.count(), "a parameter set of another layout");
+    cudaStream_t const stream = context_.queue.stream();
+    UpdateArgs args;
+    args.values = set.block + layout_.values.begin;
+    args.velocity = layout_.slots > 0 ? set.block + layout_.optimiser.begin : nullptr;
+    args.gradients = gradients;
+    if (const FilterCopies::Copies* const copies = context_.copies.find(set.block)) {
+      args.copies = copies->memory;
+      args.storage = copies->layout->storage;
+    }
+    args.pieces = device_pieces_;
+    args.count = static_cast<int>(pieces_.size());
+    args.step = context_.step;
+    args.verdict = verdict_;
+    if (squares_ != nullptr) check(piece_squares(args, squares_, stream), "launch of the gradient's norm");
+    Decision decision;
+    decision.flags = gradients + flags_.begin;
+    decision.replicas = static_cast<int>(flags_.count);
+    decision.squares = squares_;
+    decision.pieces = args.count;
+    decision.clip_norm = spec_.clip_norm;
+    decision.state = set.block + layout_.state.begin;
+    decision.grow_every = static_cast<float>(spec_.loss_scale.grow_every);
+    decision.tally = context_.tally;
+    decision.verdict = verdict_;
+    check(decide_update(decision, stream), "launch of the update's decision");
+    check(update(rule_of(spec_.rule), args, stream), "launch of the update");
+    check(fold_norms(set.block + layout_.statistics.begin, gradients + tail_.begin, device_folds_,
+                     static_cast<int>(folds_.size()), verdict_, stream),
+          "launch of the running statistics");
+  }
+
+ private:
+  Index squares_bytes() const {
+    return spec_.clip_norm > 0 ? (static_cast<Index>(pieces_.size() * sizeof(double)) + 63) / 64 * 64 : 0;
+  }
+  template <class T>
+  const T* put(std::byte* at, const std::vector<T>& table) {
+    context_.queue.upload_now(at, table.data(), static_cast<Index>(table.size() * sizeof(T)));
+    return reinterpret_cast<const T*>(at);
+  }
+
+  const Context context_;
+  const OptimiserSpec spec_;
+  const SetLayout layout_;
+  const Range flags_, tail_;
+  const std::vector<UpdatePiece> pieces_;
+  std::vector<NormFold> folds_;
+  UpdateVerdict* verdict_ = nullptr;
+  double* squares_ = nullptr;
+  const UpdatePiece* device_pieces_ = nullptr;
+  const NormFold* device_folds_ = nullptr;
+};
+
+}  // namespace
+
+std::unique_ptr<Updater> make_updater(const Context& context, const Plan& plan, const OptimiserSpec& spec) {
+  return std::make_unique<CudaUpdater>(context, plan, spec);
+}
+
+}  // namespace convoy::cuda

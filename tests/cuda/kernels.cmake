@@ -1,0 +1,6 @@
+# SPDX-License-Identifier: Apache-2.0
+# Every kernel on the host, in all orders, in all storages.
+convoy_add_cuda_host_test(cuda.kernels
+  SOURCES kernels/bench.cpp kernels/norm_test.cpp kernels/backward_test.cpp kernels/pool_test.cpp kernels/dense_test.cpp
+          ../support/reference_input.cpp
+  LINK convoy_reference TIMEOUT 120)

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+// Batch norm, activation and joins as kernels, against sums and formulas in double.
+#include "backend/cuda/kernels/norm.hpp"
+
+#include <cmath>
+
+#include "cuda/kernels/norm_case.hpp"
+#include "support/formula.hpp"
+
+namespace convoy::cuda {
+namespace {
+
+class Norm : public EveryStorage {
+ protected:
+  static Values values(const std::string& name, Index count, double scale = 1, double offset = 0) {
+    return formula_values(name, count, scale, offset);
+  }
+  /// Sums by reduce kernels: rounding of each product, and of sums in float.
+  static double sum_tolerance(Size size) { return 0x1p-24 * (4 + std::sqrt(static_cast<double>(size.rows))); }
+};
+CONVOY_EVERY_STORAGE(Norm);
+
+TEST_P(Norm, StatisticsBecomeScaleAndShift) {
+  in_all_orders([&] {
+    for (const Size size : sizes) {
+      SCOPED_TRACE(size.channels);
+      Bench bench;
+      const Index count = size.rows * size.channels;
+      Values x = values("x", count, 1, 0.5);
+      const Values gamma = values("gamma", size.channels, 0.25, 1), beta = values("beta", size.channels);
+      const void* const device = bench.elements(x, storage());
+      const int blocks = reduction_blocks(size.rows, size.channels);
+      float* const partial = bench.empty<float>(blocks * 2 * size.channels);
+      expect_success(reduce_statistics({storage(), size.rows, size.channels, device, partial}, bench.stream()));
+
+      FeedNumbers feed;
+      feed.shared = static_cast<double>(size.rows);
+      feed.weight = 0.75F;
+      const auto vector = [&] { return bench.empty<float>(size.channels); };
+      NormFinish finish;
+      finish.sums = PartialSums::of_reduce(partial, blocks, 2, size.channels);
+      finish.channels = size.channels;
+      finish.pixels = 1;
+      finish.epsilon = 1e-3F;
+      finish.gamma = bench.floats(gamma);
+      finish.beta = bench.floats(beta);
+      finish.feed = bench.put(std::vector<FeedNumbers>{feed});
+      finish.tail_mean = vector();
+      finish.tail_variance = vector();
+      finish.low = storage();
+      finish.vectors.mean = vector();
+      finish.vectors.rstd = vector();
+      finish.vectors.scale = vector();
+      finish.vectors.shift = vector();
+      finish.vectors.low_scale = bench.empty_elements(size.channels, storage());
+      finish.vectors.low_shift = bench.empty_elements(size.channels, storage());
+      expect_success(finish_statistics(finish, bench.stream()));
+
+      Values mean = by_channel(size, [&](std::size_t i) { return x[i] / static_cast<double>(size.rows); });
+      const auto channels = static_cast<std::size_t>(size.channels);
+      const Values variance = by_channel(size, [&](std::size_t i) {
+        const double from_mean = x[i] - mean[i % channels];
+        return from_mean * from_mean / static_cast<double>(size.rows);
+      });
+      Values rstd, scale, shift, tail_mean, tail_variance;
+      const double rows = static_cast<double>(size.rows), unbiased = rows > 1 ? rows / (rows - 1) : 1;
+      for (std::size_t c = 0; c < channels; ++c) {
+        rstd.push_back(1 / std::sqrt(variance[c] + static_cast<double>(finish.epsilon)));
+        scale.push_back(gamma[c] * rstd[c]);
+        shift.push_back(beta[c] - mean[c] * scale[c]);
+        tail_mean.push_back(0.75 * mean[c]);
+        tail_variance.push_back(0.75 * unbiased * variance[c]);
+      }
+      // The variance is E[x^2] - mean^2, so what rounding does to the sums counts in units of E[x^2].
+      const double tolerance = sum_tolerance(size);
+      double of_rstd = 0;
+      for (std::size_t c = 0; c < channels; ++c) {
+        const double square = variance[c] + mean[c] * mean[c];
+        of_rstd = std::max(of_rstd, tolerance * (1 + square * rstd[c] * rstd[c]));
+      }
+      const auto read = [&](const float* from) { return bench.floats(from, size.channels); };
+      expect_close(read(finish.vectors.mean), mean, tolerance, "mean");
+      expect_close(read(finish.vectors.rstd), rstd, of_rstd, "rstd");
+      expect_close(read(finish.vectors.scale), scale, of_rstd, "scale");
+      expect_close(read(finish.vectors.shift), shift, of_rstd, "shift");
+      expect_close(read(finish.tail_mean), tail_mean, tolerance, "mean in the tail");
+      if (size.rows > 1)
+        expect_close(read(finish.tail_variance), tail_variance, 20 * tolerance, "variance in the tail");
+      expect_close(bench.elements(finish.vectors.low_scale, size.channels, storage()), scale, epsilon() + of_rstd,
+                   "scale in storage");
+      expect_close(bench.elements(finish.vectors.low_shift, size.channels, storage()), shift, epsilon() + of_rstd,
+                   "shift in storage");
+    }
+  });
+}
+
+TEST_P(Norm, ManyPartsAreAddedInDouble) {
+  in_all_orders([&] {
+    Bench bench;
+    constexpr Index parts = 37, channels = 40;
+    const Values a = values("a", parts * channels), b = values("b", parts * channels),
+                 c = values("c", parts * channels);
+    SumsFold fold;
+    fold.sums.at[0] = bench.floats(a);
+    fold.sums.at[1] = bench.floats(b);
+    fold.sums.at[2] = bench.floats(c);
+    fold.sums.parts = parts;
+    fold.sums.stride = channels;
+    fold.terms = 3;
+    fold.channels = channels;
+    for (float*& out : fold.out) out = bench.empty<float>(channels);
+    expect_success(fold_sums(fold, bench.stream()));
+    const Values* const terms[] = {&a, &b, &c};
+    for (int t = 0; t < 3; ++t) {
+      const Values want = by_channel({parts, channels}, [&](std::size_t i) { return (*terms[t])[i]; });
+      expect_close(bench.floats(fold.out[t], channels), want, 0x1p-24, "folded sum");
+    }
+  });
+}
+
+TEST_P(Norm, EvaluationTakesRunningStatistics) {
+  in_all_orders([&] {
+    Bench bench;
+    const Values gamma = values("gamma", 300, 0.25, 1), beta = values("beta", 300), mean = values("mean", 300),
+                 variance = values("variance", 300, 0.5, 1);
+    Values block;
+    for (const Values* part : {&gamma, &beta, &mean, &variance}) block.insert(block.end(), part->begin(), part->end());
+    std::vector<EvaluationNorm> norms(2);
+    for (std::size_t i = 0; i < 2; ++i) {
+      const Index from = i == 0 ? 0 : 17;
+      norms[i] = {from, 300 + from, 600 + from, 900 + from, i == 0 ? 17 : 283, 1e-5F, {}};
+      norms[i].vectors.scale = bench.empty<float>(300);
+      norms[i].vectors.shift = bench.empty<float>(300);
+      norms[i].vectors.low_scale = bench.empty_elements(300, storage());
+    }
+    expect_success(finish_evaluation(bench.put(norms), 2, bench.floats(block), storage(), bench.stream()));
+    for (const EvaluationNorm& norm : norms) {
+      Values scale, shift;
+      for (Index c = 0; c < norm.channels; ++c) {
+        const auto at = static_cast<std::size_t>(norm.gamma + c);
+        scale.push_back(gamma[at] / std::sqrt(variance[at] + static_cast<double>(norm.epsilon)));
+        shift.push_back(beta[at] - mean[at] * scale.back());
+      }
+      expect_close(bench.floats(norm.vectors.scale, norm.channels), scale, 0x1p-23, "scale");
+      expect_close(bench.floats(norm.vectors.shift, norm.channels), shift, 0x1p-23, "shift");
+      expect_close(bench.elements(norm.vectors.low_scale, norm.channels, storage()), scale, epsilon() + 0x1p-23,
+                   "scale in storage");
+    }
+  });
+}
+
+enum class Join { none, tensor, norm };
+
+TEST_P(Norm, AppliesNormJoinAndCurve) {
+  in_all_orders([&] {
+    for (const Size size : sizes) {
+      for (const Activating& act : curves) {
+        for (const Join join : {Join::none, Join::tensor, Join::norm}) {
+          SCOPED_TRACE(testing::Message() << size.channels << " channels, curve " << static_cast<int>(act.curve)
+                                          << ", join " << static_cast<int>(join));
+          Bench bench;
+          const Index count = size.rows * size.channels;
+          const auto channels = static_cast<std::size_t>(size.channels);
+          Values x = values("x", count), other = values("other", count);
+          const Values scale = values("scale", size.channels), shift = values("shift", size.channels),
+                       scale2 = values("scale2", size.channels), shift2 = values("shift2", size.channels);
+          Apply args{storage(), size.rows, size.channels, act};
+          args.x = bench.elements(x, storage());
+          args.scale = bench.floats(scale);
+          args.shift = bench.floats(shift);
+          if (join != Join::none) args.other = bench.elements(other, storage());
+          if (join == Join::norm) args.scale2 = bench.floats(scale2), args.shift2 = bench.floats(shift2);
+          args.z = bench.empty_elements(count, storage());
+          const bool masks = act.curve == Curve::relu && size.channels % 8 == 0;
+          if (masks) args.mask = bench.empty<std::uint8_t>(count / 8);
+          expect_success(apply(args, bench.stream()));
+          Values want(static_cast<std::size_t>(count));
+          for (std::size_t i = 0; i < want.size(); ++i) {
+            const std::size_t c = i % channels;
+            double y = scale[c] * x[i] + shift[c];
+            if (join == Join::tensor) y += other[i];
+            if (join == Join::norm) y += scale2[c] * other[i] + shift2[c];
+            want[i] = curve(act, y);
+          }
+          const Values got = bench.elements(args.z, count, storage());
+          expect_close(got, want, epsilon() + 0x1p-22, "z");
+          if (!masks) continue;
+          const auto bits = bench.get(args.mask, count / 8);
+          for (std::size_t i = 0; i < got.size(); ++i) ASSERT_EQ(bits[i / 8] >> i % 8 & 1, got[i] > 0 ? 1 : 0) << i;
+        }
+      }
+    }
+  });
+}
+
+TEST_P(Norm, AppliesInPlaceWithoutNorm) {
+  in_all_orders([&] {
+    Bench bench;
+    Values x = values("x", 37 * 24), other = values("other", 37 * 24);
+    Apply args{storage(), 37, 24, {}};
+    args.x = bench.elements(x, storage());
+    args.other = bench.elements(other, storage());
+    args.z = const_cast<void*>(args.other);
+    expect_success(apply(args, bench.stream()));
+    Values want;
+    for (std::size_t i = 0; i < x.size(); ++i) want.push_back(x[i] + other[i]);
+    expect_close(bench.elements(args.z, 37 * 24, storage()), want, epsilon(), "sum in place");
+  });
+}
+
+}  // namespace
+}  // namespace convoy::cuda

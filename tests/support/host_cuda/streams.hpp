@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// Queued work is a graph of nodes. A node runs when the host waits for something that needs it, after those that it
+// depends on.
+#pragma once
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "support/host_cuda/host_cuda.hpp"
+#include "support/host_cuda/runner.hpp"
+
+namespace host_cuda {
+
+struct Node {
+  std::function<void()> run;  ///< empty: a record or a wait
+  std::vector<std::shared_ptr<Node>> after;
+  Pool* pool = nullptr;
+  Fiber* from = nullptr;
+  bool done = false, captured = false;
+};
+using NodeRef = std::shared_ptr<Node>;
+
+struct Capture {
+  cudaStream_t origin;
+  std::vector<NodeRef> nodes;
+};
+
+}  // namespace host_cuda
+
+struct CUstream_st {
+  host_cuda::Pool own, inner;  ///< inner: of graphs that run inside a launch in this stream
+  host_cuda::NodeRef last, outside;
+  std::shared_ptr<host_cuda::Capture> capture;
+};
+struct CUevent_st {
+  host_cuda::NodeRef node;
+  std::shared_ptr<host_cuda::Capture> capture;
+  bool asked = false;
+};
+struct CUgraph_st {
+  std::vector<host_cuda::NodeRef> nodes;
+  host_cuda::NodeRef end;
+};
+struct CUgraphExec_st {
+  std::shared_ptr<CUgraph_st> graph;
+};
+
+namespace host_cuda {
+
+std::vector<cudaStream_t>& streams();
+cudaStream_t make_stream();
+void end_stream(cudaStream_t stream);
+
+/// Everything that is queued goes through here. In a stream that is being captured it becomes a node of the graph.
+NodeRef add(cudaStream_t stream, std::function<void()> run, NodeRef also = nullptr);
+/// Runs `node` and what it needs, nothing else. The order decides among what it needs: the stream first, or the event.
+void demand(const NodeRef& node);
+void demand_all();
+
+bool any_capture();
+cudaError_t begin_capture(cudaStream_t stream);
+/// The graph, or null where a stream was not joined.
+cudaError_t end_capture(cudaStream_t stream, cudaGraph_t* graph);
+
+/// Counts a call that can fail; not cudaSuccess: it is the one that shall.
+cudaError_t called();
+/// For cudaGetLastError.
+cudaError_t note_error(cudaError_t error);
+cudaError_t take_last_error();
+
+/// Device memory exists only while queued work runs: a host that dereferences a device pointer gets SIGSEGV.
+class OpenMemory {
+ public:
+  OpenMemory();
+  ~OpenMemory();
+  OpenMemory(const OpenMemory&) = delete;
+  OpenMemory& operator=(const OpenMemory&) = delete;
+};
+
+}  // namespace host_cuda
