@@ -46,9 +46,21 @@ About about(const std::string& command) {
   }
   if (command == "bench") {
     return {
-        "mpirun -np N convoy bench compute|io|comm [options]",
-        "Measures one part alone: training steps on images in memory, the data path without training, or sums over\n"
-        "the ranks."};
+        "mpirun -np N convoy bench compute|scaling|io|comm [options]",
+        "Measures one part alone: training steps on images in memory, the same on 1, 2, 4 ... of the job's ranks, the\n"
+        "data path without training, or sums over the ranks."};
+  }
+  if (command == "status") {
+    return {"convoy status RUN_DIR [options]",
+            "How a run does, from any machine that sees its run directory: progress, speed, time to go, newest "
+            "checkpoint,\n"
+            "and whether it is alive. Leaves with 0 where it runs or has finished, 5 where it hangs, 75 where it "
+            "stopped or\n"
+            "was killed and goes on when submitted again, else with the code with which it failed."};
+  }
+  if (command == "summary") {
+    return {"convoy summary RUN_DIR ... [options]",
+            "A table of runs: epochs, hours, best top-1 and top-5 on the val split, speed."};
   }
   return {"convoy inspect data DIR | checkpoint PATH | plan [options] | build",
           "Shows a prepared data set, a checkpoint, what a network compiles to, or what this program is built of."};
@@ -67,7 +79,7 @@ std::string indented(const std::string& lines) {
 }  // namespace
 
 const std::vector<std::string>& command_names() {
-  static const std::vector<std::string> names = {"train", "evaluate", "bench", "inspect"};
+  static const std::vector<std::string> names = {"train", "evaluate", "bench", "inspect", "status", "summary"};
   return names;
 }
 
@@ -76,8 +88,10 @@ std::string program_help() {
       "convoy {}: trains image-classification networks on the ranks of an MPI job\n\n"
       "  convoy train --data DIR          train\n"
       "  convoy evaluate PATH --data DIR  accuracy of a checkpoint\n"
-      "  convoy bench compute|io|comm     measure one part\n"
-      "  convoy inspect data|checkpoint|plan|build\n\n"
+      "  convoy bench compute|scaling|io|comm  measure one part\n"
+      "  convoy inspect data|checkpoint|plan|build\n"
+      "  convoy status RUN_DIR            how a run does\n"
+      "  convoy summary RUN_DIR ...       table of runs\n\n"
       "'convoy COMMAND --help' lists a command's options, --help-all also other programs' names for them;\n"
       "'convoy --version' lists what is built in. Data sets are made by convoy-preprocess.\n{}",
       version(), exit_codes);
@@ -85,7 +99,8 @@ std::string program_help() {
 
 std::string command_help(const std::string& command, HelpDepth depth) {
   const auto [usage, text] = about(command);
-  const std::string networks = command == "evaluate" ? "" : "\nNetworks:\n" + indented(model_help());
+  const bool builds = command == "train" || command == "bench" || command == "inspect";
+  const std::string networks = builds ? "\nNetworks:\n" + indented(model_help()) : "";
   return fmt::format("Usage: {}\n\n{}\n{}{}{}", usage, text, option_help(command, depth), networks, exit_codes);
 }
 

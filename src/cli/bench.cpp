@@ -36,6 +36,11 @@ Exit bench_command(Session& session, const Words& words) {
   Communicator communicator(session, config->deadline);
   start_watch(communicator, config->deadline);
   if (config->what == "compute") return bench_compute(communicator, *config);
+  if (config->what == "scaling") {
+    // Ranks without work wait for measurements of unknown length.
+    Communicator patient(session, Deadline{0, 0});
+    return bench_scaling(patient, *config);
+  }
   if (config->what == "io") return bench_io(communicator, *config);
   return bench_comm(communicator, *config);
 }

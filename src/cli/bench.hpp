@@ -11,6 +11,8 @@ namespace convoy {
 
 /// Collective. Training steps on images in memory, through the seam and, with --gradients, the sums over the ranks.
 Exit bench_compute(Communicator& communicator, const BenchConfig& config);
+/// Collective. The same on 1, 2, 4 ... of the job's ranks: how training scales here.
+Exit bench_scaling(Communicator& communicator, const BenchConfig& config);
 /// Collective. Reading, checking and preparing samples, without a network.
 Exit bench_io(Communicator& communicator, const BenchConfig& config);
 /// Collective. All-reduce of one size or a sweep.

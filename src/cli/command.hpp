@@ -20,5 +20,9 @@ Exit bench_command(Session& session, const Words& words);
 
 /// Alone, without MPI.
 Exit inspect_command(const Words& words);
+/// Alone, without MPI.
+Exit status_command(const Words& words);
+/// Alone, without MPI.
+Exit summary_command(const Words& words);
 
 }  // namespace convoy

@@ -41,10 +41,11 @@ Exit say(const std::string& text) {
   return Exit::ok;
 }
 
-Exit inspect_once(const Words& words) {
+/// A command that needs no ranks.
+Exit run_once(Exit (*command)(const Words&), const Words& words) {
   if (!is_first_rank()) return Exit::ok;
   try {
-    return inspect_command(words);
+    return command(words);
   } catch (const Error& e) {
     log::report_error(e.what());
     return e.code();
@@ -77,7 +78,9 @@ std::optional<Exit> answer_alone(const Words& words) {
   if (has(rest, "--help") || has(rest, "-h")) return say(command_help(first, HelpDepth::usual));
   if (has(rest, "--help-all")) return say(command_help(first, HelpDepth::all));
   if (has(rest, "--option-names")) return say(option_names(first));
-  if (first == "inspect") return inspect_once(rest);
+  if (first == "inspect") return run_once(inspect_command, rest);
+  if (first == "status") return run_once(status_command, rest);
+  if (first == "summary") return run_once(summary_command, rest);
   return std::nullopt;
 }
 

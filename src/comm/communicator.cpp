@@ -82,6 +82,8 @@ Communicator::Communicator(Session&, const Deadline& deadline, Index chunk) : st
   s.hosts = all_gather(host_name(), "names of hosts");
 }
 
+Communicator::Communicator(std::unique_ptr<State> state) : state_(std::move(state)) {}
+
 Communicator::~Communicator() {
   // MPI_Finalize may still finish the agreement and write its result.
   if (state_->wish->request != MPI_REQUEST_NULL) static_cast<void>(state_->wish.release());

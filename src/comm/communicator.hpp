@@ -35,6 +35,8 @@ class Communicator {
  public:
   /// Collective. The session must outlive it. One MPI call moves at most `chunk` elements (tests set 3).
   Communicator(Session& session, const Deadline& deadline, Index chunk = 1 << 30);
+  /// Collective. The first `count` ranks as a job of their own; null on the others.
+  std::unique_ptr<Communicator> first_ranks(int count, const Deadline& deadline);
   ~Communicator();
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
@@ -84,6 +86,7 @@ class Communicator {
   friend std::unique_ptr<Collectives> make_mpi_collectives(Communicator&, Device&, const struct CollectivesSpec&);
   friend std::unique_ptr<Collectives> make_nccl_collectives(Communicator&, Device&, const struct CollectivesSpec&);
   struct State;
+  explicit Communicator(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
 };
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cctype>
 
 #include "config/options.hpp"
@@ -38,14 +39,17 @@ Option topk_option(int& topk) {
 
 /// For tests of the fault paths: KIND@RANK@STEP.
 Option fault_option(TrainConfig& config) {
-  Option option{.name = "inject-fault", .value = "KIND@RANK@STEP", .help = "for tests: throw, nan or stall"};
-  option.allowed = "throw, nan or stall, then @RANK@STEP";
+  Option option{.name = "inject-fault",
+                .value = "KIND@RANK@STEP",
+                .help = "for tests: throw, nan, stall, slow-data or slow-compute"};
+  option.allowed = "throw, nan, stall, slow-data or slow-compute, then @RANK@STEP";
   option.set = [&config](const std::string& text) {
     const auto first = text.find('@');
     const auto second = first == std::string::npos ? first : text.find('@', first + 1);
     if (second == std::string::npos) throw BadValue("is not KIND@RANK@STEP");
     const std::string kind = text.substr(0, first);
-    if (kind != "throw" && kind != "nan" && kind != "stall") throw BadValue("names no known fault");
+    const auto known = {"throw", "nan", "stall", "slow-data", "slow-compute"};
+    if (std::find(known.begin(), known.end(), kind) == known.end()) throw BadValue("names no known fault");
     config.fault_rank = static_cast<int>(read_integer(text.substr(first + 1, second - first - 1), from_to(0, 1 << 20)));
     config.fault_step = read_integer(text.substr(second + 1), at_least(0));
     config.fault_kind = kind;
@@ -161,6 +165,9 @@ std::vector<OptionGroup> options_of(BenchConfig& config) {
       .also({"mb"});
   add(switch_option("gradients", config.gradients, "compute: also sum the gradients over the ranks, overlapped"));
   add(switch_option("reproducible", config.reproducible, "sums follow one fixed tree over the ranks"));
+  add(switch_option("strong", config.strong,
+                    "scaling: --batch-size is dealt to the ranks, else each has so many images"));
+  add(text_option("csv", "FILE", config.csv, "scaling: also write the table here"));
   add(number_option("classes", "N", config.classes, from_to(0, 1 << 20),
                     "compute: outputs of the network; 0: as usual for it"))
       .also({"num-classes"});

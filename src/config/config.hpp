@@ -93,6 +93,9 @@ struct DeviceConfig {
   std::string options;           ///< --kernels, e.g. no-winograd
 };
 
+/// --inject-fault slow-data and slow-compute: of every batch of that rank.
+constexpr double injected_delay_seconds = 0.05;
+
 struct TrainConfig {
   DataConfig data;
   GraphSpec model;  ///< classes, channels, image_size are filled from the data
@@ -117,7 +120,7 @@ struct TrainConfig {
   std::uint64_t seed = 1;
   bool dry_run = false;
   bool skip_eval = false;
-  int fault_rank = -1;  ///< --inject-fault KIND@RANK@STEP, for tests: throw, nan, stall
+  int fault_rank = -1;  ///< --inject-fault KIND@RANK@STEP, for tests: throw, nan, stall, slow-data, slow-compute
   Index fault_step = -1;
   std::string fault_kind;
   std::string command_line;
@@ -137,7 +140,7 @@ struct EvaluateConfig {
 };
 
 struct BenchConfig {
-  std::string what;  ///< compute, io, comm
+  std::string what;  ///< compute, scaling, io, comm
   DataConfig data;
   GraphSpec model;
   Index classes = 0, channels = 0;  ///< compute; 0: as usual for the model
@@ -148,6 +151,8 @@ struct BenchConfig {
   double megabytes = 100;  ///< comm: message size; 0 = a sweep
   bool reproducible = false;
   bool gradients = true;  ///< compute: with a reduction of gradients over the ranks
+  bool strong = false;    ///< scaling: the batch is that of all ranks together
+  std::string csv;        ///< scaling: file; empty: none
 };
 
 struct InspectConfig {
@@ -155,6 +160,21 @@ struct InspectConfig {
   std::string path;
   TrainConfig train;                ///< plan: model, device, batch
   Index classes = 0, channels = 0;  ///< plan; 0: as usual for the model
+};
+
+struct StatusConfig {
+  std::string folder;          ///< a run directory
+  int after = -1;              ///< --after: the launcher's exit code
+  Index attempts_before = -1;  ///< --attempts-before
+  bool json = false;
+};
+
+enum class TableFormat : std::uint8_t { text, markdown, csv };
+
+struct SummaryConfig {
+  std::vector<std::string> folders;
+  TableFormat format = TableFormat::text;
+  bool per_epoch = false;
 };
 
 }  // namespace convoy

@@ -79,6 +79,8 @@ void visit_groups(const std::string& command, const Visit& visit) {
   if (command == "train") return walk(TrainConfig{});
   if (command == "evaluate") return walk(EvaluateConfig{});
   if (command == "bench") return walk(BenchConfig{});
+  if (command == "status") return walk(StatusConfig{});
+  if (command == "summary") return walk(SummaryConfig{});
   require(command == "inspect", "a command without options");
   walk(InspectConfig{});
 }

@@ -11,6 +11,8 @@ std::vector<OptionGroup> options_of(TrainConfig& config);
 std::vector<OptionGroup> options_of(EvaluateConfig& config);
 std::vector<OptionGroup> options_of(BenchConfig& config);
 std::vector<OptionGroup> options_of(InspectConfig& config);
+std::vector<OptionGroup> options_of(StatusConfig& config);
+std::vector<OptionGroup> options_of(SummaryConfig& config);
 
 // Groups that several commands share.
 OptionGroup source_options(DataConfig& data);  ///< where samples come from

@@ -190,7 +190,7 @@ BenchConfig parse_bench(const std::vector<std::string>& words, const ReadText& r
   BenchConfig config;
   const Given given = fill("bench", options_of(config), words, read_text);
   refuse_phases("bench", given);
-  config.what = one_of("bench", given, {"compute", "io", "comm"});
+  config.what = one_of("bench", given, {"compute", "scaling", "io", "comm"});
   allow_positional("bench", given, 1);
   if (config.what == "io" && config.data.folder.empty() && config.data.train_folder.empty() && !config.data.synthetic) {
     fail(Exit::usage, "no data set is given; use --data DIR (made by convoy-preprocess) or --synthetic");
@@ -213,6 +213,23 @@ InspectConfig parse_inspect(const std::vector<std::string>& words, const ReadTex
     }
     config.path = given.positional[1];
   }
+  return config;
+}
+
+StatusConfig parse_status(const std::vector<std::string>& words, const ReadText& read_text) {
+  StatusConfig config;
+  const Given given = fill("status", options_of(config), words, read_text);
+  allow_positional("status", given, 1);
+  if (given.positional.empty()) fail(Exit::usage, "no run directory is given; use 'convoy status RUN_DIR'");
+  config.folder = given.positional[0];
+  return config;
+}
+
+SummaryConfig parse_summary(const std::vector<std::string>& words, const ReadText& read_text) {
+  SummaryConfig config;
+  const Given given = fill("summary", options_of(config), words, read_text);
+  config.folders = given.positional;
+  if (config.folders.empty()) fail(Exit::usage, "no run directory is given; use 'convoy summary RUN_DIR ...'");
   return config;
 }
 

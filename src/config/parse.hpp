@@ -20,6 +20,8 @@ TrainConfig parse_train(const std::vector<std::string>& words, const ReadText& r
 EvaluateConfig parse_evaluate(const std::vector<std::string>& words, const ReadText& read_text = read_text_file);
 BenchConfig parse_bench(const std::vector<std::string>& words, const ReadText& read_text = read_text_file);
 InspectConfig parse_inspect(const std::vector<std::string>& words, const ReadText& read_text = read_text_file);
+StatusConfig parse_status(const std::vector<std::string>& words, const ReadText& read_text = read_text_file);
+SummaryConfig parse_summary(const std::vector<std::string>& words, const ReadText& read_text = read_text_file);
 
 /// A configuration file's text alone, as to_ini() writes it.
 TrainConfig parse_ini(const std::string& text, const std::string& name = "configuration");

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <functional>
 #include <iterator>
 
@@ -51,6 +52,26 @@ std::string EpochTable::text() const {
                    rounded(value_of(row.validation, &ValidationRecord::topk), 2));
   }
   return text;
+}
+
+std::vector<EpochRow> EpochTable::rows() const {
+  std::vector<EpochRow> all;
+  const double unknown = std::nan("");
+  double seconds = 0;
+  for (const auto& [epoch, row] : rows_) {
+    const double training = value_of(row.training, &EpochRecord::seconds).value_or(0);
+    seconds += training + row.validation_seconds;
+    all.push_back({.epoch = epoch,
+                   .step = row.training ? row.step : row.validation->step,
+                   .hours = seconds / 3600,
+                   .loss = value_of(row.training, &EpochRecord::loss).value_or(unknown),
+                   .top1 = value_of(row.training, &EpochRecord::top1).value_or(unknown),
+                   .images_per_second = training > 0 ? static_cast<double>(row.training->images) / training : unknown,
+                   .val_loss = value_of(row.validation, &ValidationRecord::loss).value_or(unknown),
+                   .val_top1 = value_of(row.validation, &ValidationRecord::top1).value_or(unknown),
+                   .val_topk = value_of(row.validation, &ValidationRecord::topk).value_or(unknown)});
+  }
+  return all;
 }
 
 std::string EpochTable::csv() const {

@@ -88,6 +88,7 @@ void Metrics::validation(const ValidationRecord& record) {
 void Metrics::epoch(const EpochRecord& record) {
   State& s = *state_;
   s.append(epoch_line(record, s.last_step));
+  if (record.ranks.ranks > 1) log::info("epoch {}: {}", record.epoch, describe(record.ranks));
   s.table.add(record, s.last_step);
   s.write_summary();
   if (!s.events) return;

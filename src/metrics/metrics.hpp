@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/types.hpp"
+#include "metrics/rank_times.hpp"
 
 namespace convoy {
 
@@ -36,6 +37,7 @@ struct EpochRecord {
   Index epoch = 0, images = 0;
   double seconds = 0, loss = 0, top1 = 0, rate = 0;
   double data_seconds = 0, compute_seconds = 0, comm_seconds = 0;
+  RankSpread ranks;  ///< with one rank there is nothing to compare
 };
 
 struct TensorSummary {
@@ -65,7 +67,7 @@ class Metrics {
   Metrics& operator=(const Metrics&) = delete;
   void train(const StepRecord& record);             ///< {"split":"train", ...} and one console line
   void validation(const ValidationRecord& record);  ///< {"split":"val","epoch":..,"top1":percent, ...}
-  void epoch(const EpochRecord& record);            ///< {"split":"epoch", ...}
+  void epoch(const EpochRecord& record);            ///< {"split":"epoch", ...}, and a line on how even the ranks are
   void tensors(const std::string& group, Index step, const std::vector<TensorSummary>& summaries);  ///< --monitor
   /// {"split":"run", ...}: everything needed to repeat the run, and the final result.
   void event(const std::string& what, const std::map<std::string, std::string>& texts,

@@ -99,20 +99,37 @@ std::string validation_line(const ValidationRecord& record) {
 
 std::string epoch_line(const EpochRecord& record, Index step) {
   const double known = record.data_seconds + record.compute_seconds + record.comm_seconds;
-  return line_of({{"split", "epoch"},
-                  {"epoch", record.epoch},
-                  {"step", step},
-                  {"images", record.images},
-                  {"loss", record.loss},
-                  {"top1", record.top1},
-                  {"lr", record.rate},
-                  {"seconds", record.seconds},
-                  {"images_per_sec", ratio(static_cast<double>(record.images), record.seconds)},
-                  {"data_time", record.data_seconds},
-                  {"compute_time", record.compute_seconds},
-                  {"comm_time", record.comm_seconds},
-                  {"other_time", std::max(record.seconds - known, 0.0)},
-                  {"limit", limit_of(record)}});
+  Json json{{"split", "epoch"},
+            {"epoch", record.epoch},
+            {"step", step},
+            {"images", record.images},
+            {"loss", record.loss},
+            {"top1", record.top1},
+            {"lr", record.rate},
+            {"seconds", record.seconds},
+            {"images_per_sec", ratio(static_cast<double>(record.images), record.seconds)},
+            {"data_time", record.data_seconds},
+            {"compute_time", record.compute_seconds},
+            {"comm_time", record.comm_seconds},
+            {"other_time", std::max(record.seconds - known, 0.0)},
+            {"limit", limit_of(record)}};
+  const RankSpread& ranks = record.ranks;
+  if (ranks.ranks > 1) {
+    json.update({{"slowest_rank", ranks.slowest},
+                 {"slowest_host", ranks.host},
+                 {"slowest_part", ranks.part},
+                 {"slowest_excess", ranks.excess}});
+    const auto add = [&json](const std::string& name, const Spread& spread) {
+      json[name + "_min"] = spread.min;
+      json[name + "_mean"] = spread.mean;
+      json[name + "_max"] = spread.max;
+    };
+    add("busy_time", ranks.busy);
+    add("data_time", ranks.data);
+    add("compute_time", ranks.compute);
+    add("comm_time", ranks.comm);
+  }
+  return line_of(json);
 }
 
 std::string run_line(const std::string& what, const std::map<std::string, std::string>& texts,

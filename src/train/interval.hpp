@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where the time of the steps goes, and what they learned, summed until the next line of the log.
 #pragma once
+#include <algorithm>
 #include <chrono>
 
 #include "backend/backend.hpp"
@@ -35,6 +36,14 @@ class Interval {
     comm_ += seconds;
   }
 
+  /// Of this rank.
+  RankTimes times() const {
+    return {
+        .data = data_, .compute = compute_, .comm = comm_, .other = std::max(0.0, seconds_ - data_ - compute_ - comm_)};
+  }
+
+  /// Collective. How the ranks compare.
+  RankSpread compare(Communicator& communicator) const;
   /// Collective. The job's record: sums over ranks, times are means over ranks. Starts the next interval.
   StepRecord reduce(Communicator& communicator);
 

@@ -139,13 +139,16 @@ Exit train(Communicator& communicator, const TrainConfig& wanted) try {
     }
   });
 
+  const bool slow = config.fault_kind == "slow-data" && config.fault_rank == rank;
+  const double delay = slow ? injected_delay_seconds : 0;
   Loader loader(*samples.train, {.order = job.order,
                                  .augment = augment_spec(config.data, splits.train, config.seed, Use::training),
                                  .first_replica = job.run.first,
                                  .replica_count = job.run.count,
                                  .workers = config.data.workers,
                                  .prefetch = config.data.prefetch,
-                                 .resident = true});
+                                 .resident = true,
+                                 .delay_seconds = delay});
   std::optional<Evaluator> evaluator;
   if (splits.has_val) {
     evaluator.emplace(*engine, *collectives, communicator, *samples.val,

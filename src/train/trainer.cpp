@@ -28,7 +28,9 @@ bool epochs_due(double every, Index step, Index steps_per_epoch) {
 Trainer::Trainer(const Parts& parts, const TrainConfig& config, const Job& job, const Schedule& schedule)
     : at_(parts), config_(config), job_(job), schedule_(schedule) {}
 
-std::string Trainer::where() const { return fmt::format("epoch {}, step {}", working_epoch_ + 1, working_step_ + 1); }
+std::string Trainer::where() const {
+  return fmt::format("epoch {}, step {}, {}", working_epoch_ + 1, working_step_ + 1, name_of(pulse().phase()));
+}
 
 Exit Trainer::run(Position position) try {
   position_ = position;
@@ -100,6 +102,13 @@ bool Trainer::agree_on_stop() {
   return stops();
 }
 
+/// --inject-fault, for tests: on that rank at that step; a rank that was made slow stays so.
+bool Trainer::fault_is(const char* kind) const {
+  if (config_.fault_kind != kind || config_.fault_rank != job_.rank) return false;
+  return config_.fault_kind.starts_with("slow") ? position_.step >= config_.fault_step
+                                                : position_.step == config_.fault_step;
+}
+
 void Trainer::step() {
   const auto begin = Clock::now();
   launch_seconds_ = 0;
@@ -108,10 +117,8 @@ void Trainer::step() {
   working_step_ = step;
   pulse().at(working_epoch_ + 1, step + 1);
   pulse().enter(Activity::compute);
-  if (config_.fault_kind == "throw" && config_.fault_rank == job_.rank && config_.fault_step == step) {
-    fail(Exit::internal, "injected fault (--inject-fault)");
-  }
-  if (config_.fault_kind == "stall" && config_.fault_rank == job_.rank && config_.fault_step == step) {
+  if (fault_is("throw")) fail(Exit::internal, "injected fault (--inject-fault)");
+  if (fault_is("stall")) {
     std::this_thread::sleep_for(std::chrono::hours(24));
   }
   at_.engine.backend().set_step({.rate = static_cast<float>(schedule_.rate(step)),
@@ -165,7 +172,7 @@ void Trainer::turn(int replica) {
     batch.replica = replica;
     batch.scale = at_.sync.scale(samples, total);
     batch.norm_scale = 1.F / static_cast<float>(engine.plan().sync_bn ? total : samples);
-    if (config_.fault_kind == "nan" && config_.fault_rank == job_.rank && config_.fault_step == position_.step) {
+    if (fault_is("nan")) {
       batch.scale = std::numeric_limits<float>::quiet_NaN();
     }
     program->feed(batch);
@@ -187,6 +194,7 @@ void Trainer::turn(int replica) {
     at_.sync.replica_done(replica, samples);
   };
   at_.sync.begin_replica(replica, samples);
+  if (fault_is("slow-compute")) std::this_thread::sleep_for(std::chrono::duration<double>(injected_delay_seconds));
   if (at_.sync.capturable(replica)) {
     engine.backend().replay(key, body);
   } else {
@@ -260,6 +268,7 @@ void Trainer::log_interval(bool end_of_epoch) {
   record.eta_seconds = images_per_second_ > 0 ? left / images_per_second_ : 0;
   if (at_.metrics != nullptr) at_.metrics->train(record);
   if (!end_of_epoch) return;
+  const RankSpread ranks = epoch_.compare(at_.communicator);
   const StepRecord whole = epoch_.reduce(at_.communicator);
   epoch_record_ = {.epoch = position_.epoch + 1,
                    .images = whole.images,
@@ -269,7 +278,8 @@ void Trainer::log_interval(bool end_of_epoch) {
                    .rate = record.rate,
                    .data_seconds = whole.data_seconds,
                    .compute_seconds = whole.compute_seconds,
-                   .comm_seconds = whole.comm_seconds};
+                   .comm_seconds = whole.comm_seconds,
+                   .ranks = ranks};
   if (at_.metrics != nullptr) at_.metrics->epoch(epoch_record_);
 }
 

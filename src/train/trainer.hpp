@@ -63,6 +63,7 @@ class Trainer {
   /// Collective.
   Exit stop();
   std::string where() const;
+  bool fault_is(const char* kind) const;
 
   Parts at_;
   const TrainConfig& config_;

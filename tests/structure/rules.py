@@ -3,6 +3,8 @@
 import pathlib
 import re
 
+import job_script_rules
+
 # Folders of the sentence and those whose headers each may include, besides its own.
 MAY_INCLUDE = {
     "core": set(),
@@ -108,11 +110,7 @@ def job_script_violations(root):
     if len(scripts) < 2:
         yield "slurm, pbs: job scripts are missing"
     for name, text in scripts:
-        if text.count("\n") >= 40:
-            yield f"{name}: {text.count(chr(10))} lines, and a job script has less than 40"
-        launches = re.findall(r"^\s*(?:exec )?(?:srun|mpirun|mpiexec)\b", text, re.MULTILINE)
-        if len(launches) != 1:
-            yield f"{name}: {len(launches)} launch lines, and it should have one"
+        yield from job_script_rules.violations(name, text)
 
 
 def config_violations(root):

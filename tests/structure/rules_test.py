@@ -16,7 +16,11 @@ TREE = {
     "src/io/string_utils.cpp": SPDX,
     "src/train/long.cpp": SPDX + "\n" * 401,
     "src/train/bare.cpp": "int x;\n",
-    "slurm/job.sh": "# SPDX-License-Identifier: Apache-2.0\n" + "srun convoy train\n" * 2 + "\n" * 40,
+    "slurm/job.sh": "# SPDX-License-Identifier: Apache-2.0\n#SBATCH -n 4\nrun_directory=x\n" + "srun convoy train\n" * 2
+                    + "#SBATCH --nodes=1\n" + "\n" * 40,
+    "pbs/job.pbs": "#!/bin/bash\n# SPDX-License-Identifier: Apache-2.0\n#PBS -l select=2:ncpus=4:mpiprocs=2,walltime=1:00:00\n"
+                   "#PBS -l nodes=2:ppn=2\n#PBS -r y\n. scripts/batch.sh pbs/job.pbs || exit\n"
+                   "launch true $SLURM_JOB_ID\n#PBS -N late\n",
     "configs/a.cfg": "# SPDX-License-Identifier: Apache-2.0\n# Target:   99\n# Run here:\nlr = 1\n",
 }
 EXPECTED = [
@@ -28,9 +32,25 @@ EXPECTED = [
     "src/io/string_utils.cpp: the name",
     "src/train/long.cpp: 402 lines",
     "src/train/bare.cpp: needs one SPDX line",
-    "slurm/job.sh: 43 lines",
+    "slurm/job.sh: 46 lines",
+    "slurm/job.sh: does not begin with #!",
     "slurm/job.sh: 2 launch lines",
-    "slurm, pbs: job scripts are missing",
+    "slurm/job.sh: does not source",
+    "slurm/job.sh: trains without",
+    "slurm/job.sh: an #SBATCH line stands behind",
+    "slurm/job.sh: '#SBATCH -n 4' is not",
+    "slurm/job.sh: no #SBATCH --job-name",
+    "slurm/job.sh: no #SBATCH --time",
+    "slurm/job.sh: no #SBATCH --output",
+    "slurm/job.sh: no #SBATCH --requeue",
+    "slurm/job.sh: without --open-mode",
+    "slurm/job.sh: needs --signal",
+    "pbs/job.pbs: a #PBS line stands behind",
+    "pbs/job.pbs: '#PBS -l select=2:ncpus=4:mpiprocs=2,walltime=1:00:00' is nothing",
+    "pbs/job.pbs: '#PBS -l nodes=2:ppn=2' is nothing",
+    "pbs/job.pbs: no #PBS -l walltime=",
+    "pbs/job.pbs: no #PBS -j oe",
+    "pbs/job.pbs: uses SLURM_JOB_ID",
     "configs/a.cfg: no '# Source:' line",
     "configs/a.cfg: no '# Run here:' line",
 ]

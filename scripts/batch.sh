@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+# What the job scripts of slurm/ and pbs/ share. A script sources it with its own name, `. scripts/batch.sh pbs/train.pbs`, and
+# then calls launch, the last thing it does. Here stand the environment, the launcher, signals, the end of the allocation, and
+# what the end of the program asks for; what a site adapts is in site.sh.
+#
+# For the scripts: $convoy, $preprocess, end_time, launch. A script that trains sets run_directory before launch.
+set -uo pipefail
+
+script=${1:?usage: . scripts/batch.sh SCRIPT}
+scheduler=${script%%/*} # slurm or pbs
+run_directory='' child='' stop_asked='' told_to_end='' launch_words=() attempts=0
+
+say() { echo "[job ${SLURM_JOB_ID:-${PBS_JOBID:-}}] $*" >&2; }
+
+# A signal that comes before the launch is kept. Slurm's --signal=B:USR1 reaches this shell alone; mpirun and srun hand USR1
+# on to all ranks.
+trap 'stop_asked=1; [ -z "$child" ] || kill -USR1 "$child" 2>/dev/null' USR1
+trap on_term TERM
+
+# The scheduler sends TERM to all processes, or somebody to this shell alone: so it is handed on, at once, since ranks take
+# signals within two seconds for one. mpirun would kill the ranks on TERM; USR1 means the same to them.
+on_term() {
+  stop_asked=1 told_to_end=$(date +%s)
+  [ -n "$child" ] || return 0
+  case ${launch_words[0]} in
+    *srun) kill -TERM "$child" 2>/dev/null ;;
+    *) kill -USR1 "$child" 2>/dev/null ;;
+  esac
+}
+
+load_site() {
+  # shellcheck source=scripts/site.sh
+  . "${CONVOY_SITE:-scripts/site.sh}" || exit 2
+  [ -n "$modules" ] || return 0
+  local file
+  set +u # the module system's own code
+  for file in /etc/profile.d/lmod.sh /etc/profile.d/modules.sh /usr/share/lmod/lmod/init/bash /usr/share/modules/init/bash; do
+    # shellcheck source=/dev/null
+    if ! command -v module >/dev/null && [ -r "$file" ]; then . "$file"; fi
+  done
+  # shellcheck disable=SC2086 # a list of words
+  module load $modules || { say "cannot load the modules '$modules' of ${CONVOY_SITE:-scripts/site.sh}"; exit 2; }
+  set -u
+}
+
+# Seconds since 1970 at which the scheduler ends this job; NONE where there is no limit or nobody knows it.
+end_time() {
+  local end=''
+  if [ "$scheduler" = slurm ]; then
+    end=$(squeue --noheader --jobs "$SLURM_JOB_ID" --format %e 2>/dev/null | head -n 1)
+    end=$(date -d "${end:-NONE}" +%s 2>/dev/null)
+  else
+    end=$(pbs_end_time)
+  fi
+  echo "${end:-NONE}"
+}
+
+# Lines of `qstat -f` as NAME = VALUE; it folds long ones.
+pbs_attributes() {
+  qstat -f "$PBS_JOBID" 2>/dev/null | awk '
+    /^\t/ { sub(/^\t/, ""); line = line $0; next }
+    { if (line != "") print line; sub(/^ +/, ""); line = $0 }
+    END { print line }'
+}
+
+# Start (OpenPBS says stime, Torque start_time) plus wall time.
+pbs_end_time() {
+  local line value start='' seconds=0 part wall=''
+  while IFS= read -r line; do
+    value=${line#* = }
+    case $line in
+      stime\ =* | start_time\ =*) start=$(date -d "$value" +%s 2>/dev/null) ;;
+      Resource_List.walltime\ =*) wall=$value ;;
+    esac
+  done < <(pbs_attributes)
+  [ -n "$wall" ] && [ -n "$start" ] || return 0
+  for part in ${wall//:/ }; do seconds=$((seconds * 60 + 10#$part)); done
+  echo $((start + seconds))
+}
+
+# launch_words: what stands before the program.
+choose_launcher() {
+  read -ra launch_words <<<"$launcher"
+  [ "$scheduler" = slurm ] || launch_words=(mpirun)
+  case ${launch_words[0]} in
+    *srun) # it does not take over what sbatch was told about cores
+      launch_words+=(--kill-on-bad-exit=1 ${SLURM_CPUS_PER_TASK:+"--cpus-per-task=$SLURM_CPUS_PER_TASK"}) ;;
+    *) launch_words+=(--bind-to none) ;;
+  esac
+  [ "$scheduler" = pbs ] || return 0
+  local variable
+  unset OMP_NUM_THREADS # PBS means the whole chunk; the ranks divide their cores themselves
+  launch_words+=(-np "$(wc -l <"$PBS_NODEFILE")")
+  for variable in $(compgen -e); do
+    case $variable in PATH | LD_LIBRARY_PATH | HDF5_* | NCCL_* | UCX_* | CONVOY_*) launch_words+=(-x "$variable") ;; esac
+  done
+  if ompi_info 2>/dev/null | grep -q 'plm: tm'; then return 0; fi # it knows the job's hosts by itself
+  launch_words+=(-hostfile "$PBS_NODEFILE")
+  if command -v pbs_tmrsh >/dev/null; then launch_words+=(--mca plm_rsh_agent "$PWD/scripts/pbs-agent.sh"); fi
+}
+
+# launch PROGRAM ARGUMENT ...: on all ranks of the job; then ends the script as the program's end asks for.
+launch() {
+  local code=75
+  choose_launcher
+  attempts=$(find "${run_directory:-/dev/null}/attempts" -name '[0-9]*[0-9].json' 2>/dev/null | wc -l)
+  say "$(date '+%F %T') ${SLURM_JOB_NODELIST:-$(sort -u "${PBS_NODEFILE:-/dev/null}" | tr '\n' ' ')}: ${launch_words[*]} $*"
+  if [ -z "$stop_asked" ]; then
+    "${launch_words[@]}" "$@" &
+    child=$!
+    while :; do # a signal ends the wait, but not what it waits for
+      code=0
+      wait "$child" || code=$?
+      kill -0 "$child" 2>/dev/null || break
+    done
+  fi
+  after_launch "$code"
+}
+
+after_launch() { # CODE
+  local verdict=$1
+  trap '' USR1
+  if [ -n "$run_directory" ]; then # the program judges by what it left there
+    "$convoy" status "$run_directory" --after "$1" --attempts-before "$attempts" >&2
+    verdict=$?
+  else
+    case $1 in 129 | 130 | 137 | 143 | 205) verdict=75 ;; esac # killed, or a host was lost
+  fi
+  if [ "$verdict" = 75 ] && [ -n "$told_to_end" ] && ! is_end "$told_to_end"; then
+    say "was told to end before its time was up: does not submit itself again"
+    exit 75
+  fi
+  [ "$verdict" = 75 ] || exit "$verdict"
+  local restarts=${CONVOY_RESUBMITTED:-0}
+  [ "$scheduler" = pbs ] || restarts=${SLURM_RESTART_COUNT:-0}
+  if [ "$restarts" -ge "$resubmissions" ]; then
+    say "submitted itself $restarts times, the limit (resubmissions in scripts/site.sh): submit it by hand to go on"
+    exit 75
+  fi
+  say "submits itself again: $((restarts + 1)) of at most $resubmissions"
+  "resubmit_to_$scheduler" $((restarts + 1)) || say "the scheduler refused: submit $script by hand to go on"
+  exit 75
+}
+
+# Is that moment within a minute of the end of the allocation?
+is_end() { # SECONDS since 1970
+  local end
+  end=$(end_time)
+  [ "$end" != NONE ] && [ "$1" -ge $((end - 60)) ]
+}
+
+resubmit_to_slurm() {
+  local job=$SLURM_JOB_ID
+  [ -z "${SLURM_ARRAY_TASK_ID:-}" ] || job=${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID
+  trap 'exit 75' TERM # with which Slurm ends this run of the job
+  scontrol requeue "$job" || return
+  sleep 60 &
+  wait $!
+}
+
+# A new job after this one, with what qsub was told on its command line.
+resubmit_to_pbs() { # NUMBER
+  local line options=() names=()
+  while IFS= read -r line; do
+    case $line in
+      Resource_List.select\ =* | Resource_List.place\ =* | Resource_List.walltime\ =*)
+        line=${line#Resource_List.}
+        options+=(-l "${line%% = *}=${line#* = }") ;;
+      queue\ =*) options+=(-q "${line#* = }") ;;
+    esac
+  done < <(pbs_attributes)
+  export CONVOY_RESUBMITTED=$1
+  for line in $(compgen -e); do
+    case $line in DATA | SOURCE | KIND | CONFIG | OUTPUT | RUN | EXTRA | CONVOY_*) names+=("$line") ;; esac
+  done
+  qsub -W "depend=afterany:$PBS_JOBID" "${options[@]}" -v "$(IFS=,; echo "${names[*]}")" "$script" && exit 0
+}
+
+load_site

@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash disable=SC2034
+# What differs from site to site: the one file to edit for all job scripts of slurm/ and pbs/, which source it. Each setting
+# can also be given as a variable when a job is submitted, and CONVOY_SITE names another file to take instead of this one.
+
+# Modules to load, for instance 'gcc/12 openmpi/4.1 hdf5/1.12 cuda/12.4'. Empty: none.
+modules=${CONVOY_MODULES:-}
+
+# The two programs. For a container: packaging/in-container.sh, with CONVOY_IMAGE naming the image.
+convoy=${CONVOY:-build/release/src/cli/convoy}
+preprocess=${CONVOY_PREPROCESS:-build/release/preprocess/convoy-preprocess}
+
+# Under Slurm: what starts the ranks. 'srun --mpi=pmix' where Slurm and the MPI library both speak PMIx ('srun --mpi=list'
+# tells), 'mpirun' where not. Under PBS it is mpirun.
+launcher=${CONVOY_LAUNCHER:-srun --mpi=pmix}
+
+# How often a job may submit itself again before it asks for you.
+resubmissions=${CONVOY_RESUBMISSIONS:-100}
+
+# Parallel file systems are often mounted without locks; partitions are only read.
+export HDF5_USE_FILE_LOCKING=${HDF5_USE_FILE_LOCKING:-FALSE}
+
+# Networks: see docs/cluster.md. For instance
+# export UCX_NET_DEVICES=mlx5_0:1 NCCL_IB_HCA=mlx5 NCCL_SOCKET_IFNAME=ib0

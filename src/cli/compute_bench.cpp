@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/compute_bench.hpp"
+
+#include "cli/usual_input.hpp"
+
+namespace convoy {
+namespace {
+
+EngineSpec engine_spec(const BenchConfig& config, const GraphSpec& model, int ranks) {
+  InputSpec input;
+  input.height = input.width = model.image_size;
+  input.channels = model.channels;
+  input.mean.fill(127.5F);
+  input.std.fill(64.F);
+  EngineSpec spec;
+  spec.device = config.device;
+  spec.plan.replicas = ranks;
+  spec.input = input;
+  spec.height = spec.width = model.image_size;
+  spec.train_sizes = {config.batch};
+  return spec;
+}
+
+}  // namespace
+
+ComputeBench::ComputeBench(Communicator& communicator, const BenchConfig& config)
+    : model_(with_usual_input(config.model, config.classes, config.channels, config.data.image_size)),
+      engine_(make_engine(communicator, build_graph(model_), engine_spec(config, model_, communicator.size()))),
+      rank_(communicator.rank()),
+      batch_(config.batch) {
+  make_images(rank_);
+  Engine& engine = *engine_;
+  const TransportChoice choice = choose_transport("auto", device_identities(communicator, engine.backend()));
+  transport_ = choice.reason;
+  collectives_ = make_collectives(choice.transport, communicator, engine.backend(),
+                                  {.replicas = communicator.size(),
+                                   .reproducible = config.reproducible,
+                                   .max_count = std::max(engine.plan().table.block(), engine.layout().count())});
+  if (config.gradients) {
+    sync_ = make_sync({.mode = SyncMode::gradients,
+                       .reproducible = config.reproducible,
+                       .replicas = communicator.size(),
+                       .ranks = communicator.size(),
+                       .rank = rank_},
+                      engine.backend(), *collectives_, engine.plan(), OptimiserSpec{}, engine.updater(),
+                      engine.gradients());
+  } else {
+    own_ = {engine.backend().allocate(engine.layout().count()), engine.layout().count()};
+  }
+  engine.upload(set(), engine.initial_set(1), *collectives_);
+  step_samples_ = config.gradients ? batch_ * communicator.size() : batch_;
+}
+
+void ComputeBench::make_images(int rank) {
+  const SyntheticSpec spec{.samples = batch_,
+                           .height = model_.image_size,
+                           .width = model_.image_size,
+                           .channels = model_.channels,
+                           .classes = model_.classes,
+                           .seed = static_cast<std::uint64_t>(rank) + 1};
+  const auto bytes = static_cast<std::size_t>(model_.image_size * model_.image_size * model_.channels);
+  pixels_.resize(bytes * static_cast<std::size_t>(batch_));
+  samples_.resize(static_cast<std::size_t>(batch_));
+  for (std::size_t i = 0; i < samples_.size(); ++i) {
+    samples_[i].sample = samples_[i].position = static_cast<Index>(i);
+    samples_[i].a = synthetic_sample(spec, static_cast<Index>(i), pixels_.data() + i * bytes);
+  }
+}
+
+void ComputeBench::step(Index number) {
+  Engine& engine = *engine_;
+  Backend& backend = engine.backend();
+  backend.set_step({.rate = 1e-3F, .momentum = 0.9F, .ema_decay = 0, .seed = 1, .step = number});
+  Program& program = engine.training(batch_);
+  program.feed({.samples = samples_,
+                .images = pixels_.data(),
+                .valid_count = batch_,
+                .replica = sync_ ? rank_ : 0,
+                .scale = 1.F / static_cast<float>(step_samples_),
+                .norm_scale = 1.F / static_cast<float>(batch_)});
+  const auto stages = program.stages();
+  if (sync_) sync_->begin_replica(rank_, batch_);
+  for (std::size_t s = 0; s < stages.size(); ++s) {
+    backend.replay(s + 1, [&] { program.launch(s, set()); });
+    if (!sync_) continue;
+    sync_->made_final(s, stages[s], rank_);
+    collectives_->poll();
+  }
+  if (sync_) {
+    sync_->replica_done(rank_, batch_);
+    sync_->step_done(number);
+  } else {
+    engine.updater().launch(set(), engine.gradients());
+  }
+  collectives_->await(backend.counters_ready(), "counters");
+  loss_ = backend.take_counters().loss / static_cast<double>(batch_);
+}
+
+}  // namespace convoy

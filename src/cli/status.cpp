@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/status.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "cli/command.hpp"
+#include "cli/scheduler.hpp"
+#include "config/parse.hpp"
+#include "core/log.hpp"
+
+namespace convoy {
+namespace {
+
+namespace fs = std::filesystem;
+
+double seconds_since_1970() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+/// Looks only where rank 0 runs on this host.
+Signs::Process look_for_process(const RunState& state) {
+  std::array<char, 256> name{};
+  gethostname(name.data(), name.size() - 1);
+  if (state.host != name.data() || state.pid <= 0) return Signs::Process::unknown;
+  if (kill(static_cast<pid_t>(state.pid), 0) != 0 && errno == ESRCH) return Signs::Process::gone;
+  std::ifstream command(fmt::format("/proc/{}/comm", state.pid));
+  std::string program;
+  if (!std::getline(command, program)) return Signs::Process::unknown;
+  return program == "convoy" ? Signs::Process::lives : Signs::Process::gone;
+}
+
+/// attempts/NNNN.json that began after `time`.
+Index attempts_since(const std::string& folder, double time) {
+  Index count = 0;
+  std::error_code none;
+  for (const auto& entry : fs::directory_iterator(folder + "/attempts", none)) {
+    if (entry.path().extension() != ".json" || entry.path().stem().extension() == ".end") continue;
+    std::ifstream file(entry.path());
+    const auto attempt = nlohmann::json::parse(file, nullptr, false);
+    if (attempt.is_object() && attempt.value("started", 0.0) > time) ++count;
+  }
+  return count;
+}
+
+Signs signs_of(const std::string& folder, const RunState& state) {
+  Signs signs;
+  signs.now = seconds_since_1970();
+  signs.lost_attempts = attempts_since(folder, state.checkpoint_time);
+  signs.restarts = own_restarts();
+  return signs;
+}
+
+/// For job scripts: the launcher has ended, so nothing of this attempt is alive.
+Exit say_what_next(const StatusConfig& config) {
+  const auto state = read_run_state(config.folder);
+  Signs signs;
+  signs.restarts = own_restarts();
+  if (state) {
+    signs = signs_of(config.folder, *state);
+    std::vector<std::string> hosts;
+    signs.silent = first_dead_ranks(config.folder, hosts);
+    // A rank that froze has a host that answers; one that was switched off or cut off has not.
+    if (config.after == static_cast<int>(Exit::communication)) {
+      signs.host_lost = std::any_of(hosts.begin(), hosts.end(), [](const auto& host) { return !host_answers(host); });
+    }
+  }
+  Next next = after_launch(state ? &*state : nullptr, signs, config.after);
+  if (state && config.attempts_before >= 0 && state->attempt > config.attempts_before + 1) {
+    next = {static_cast<int>(Exit::superseded),
+            fmt::format("attempt {} goes on with this run elsewhere", state->attempt)};
+  }
+  fmt::print("{}: {}\n", config.folder, next.text);
+  return static_cast<Exit>(next.exit);
+}
+
+}  // namespace
+
+Exit status_command(const Words& words) {
+  const StatusConfig config = parse_status(words);
+  if (config.after >= 0) return say_what_next(config);
+  const auto state = read_run_state(config.folder);
+  if (!state) {
+    fail(Exit::usage,
+         "'{}' has no state.json (no run has begun there, or this is another folder); give a run directory",
+         config.folder);
+  }
+  RunReport report{.folder = config.folder, .state = *state, .signs = signs_of(config.folder, *state)};
+  if (state->result == Result::running) {
+    report.signs.process = look_for_process(*state);
+    report.signs.job = ask_scheduler(state->scheduler, state->job);
+    report.signs.silent = silent_ranks(config.folder);
+  }
+  fmt::print("{}", config.json ? status_json(report) : status_text(report));
+  return exit_of(life_of(report.state, report.signs), report.state);
+}
+
+}  // namespace convoy

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <string>
+#include <vector>
+
+#include "train/run_health.hpp"
+
+namespace convoy {
+
+/// Everything that `convoy status` knows of a run.
+struct RunReport {
+  std::string folder;
+  RunState state;
+  Signs signs;
+};
+
+/// Lines for people, as of report.signs.now.
+std::string status_text(const RunReport& report);
+/// The state's own fields and `life`, `silent`, `lost_attempts`.
+std::string status_json(const RunReport& report);
+
+/// Ranks that have stopped or keep the others waiting, by their heartbeats; empty: none. Where it looks as if one had,
+/// it looks again some seconds later.
+std::string silent_ranks(const std::string& folder);
+/// The same after the end of an attempt: ranks that neither left nor were told to end, so died first or were cut off.
+/// `hosts`: theirs.
+std::string first_dead_ranks(const std::string& folder, std::vector<std::string>& hosts);
+
+}  // namespace convoy

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "cli/command.hpp"
+#include "config/parse.hpp"
+#include "metrics/epoch_table.hpp"
+#include "metrics/records.hpp"
+#include "train/run_state.hpp"
+
+namespace convoy {
+namespace {
+
+using Row = std::vector<std::string>;
+
+struct Run {
+  std::string folder, model = "-", result = "-";
+  Index ranks = 0;
+  EpochTable table;
+};
+
+Run read_run(const std::string& folder) {
+  Run run{.folder = folder, .table = {}};
+  std::ifstream file(folder + "/metrics.jsonl");
+  if (!file) {
+    fail(Exit::usage, "'{}' has no metrics.jsonl (it is no run directory, or its run has not begun)", folder);
+  }
+  for (std::string line; std::getline(file, line);) {
+    read_line(line, run.table);
+    const auto record = nlohmann::json::parse(line, nullptr, false);
+    if (!record.is_object() || record.value("split", "") != "run") continue;
+    run.model = record.value("model", run.model);
+    run.ranks = static_cast<Index>(record.value("ranks", static_cast<double>(run.ranks)));
+  }
+  if (const auto state = read_run_state(folder)) run.result = name_of(state->result);
+  return run;
+}
+
+std::string number(double value, int decimals) {
+  return std::isnan(value) ? "-" : fmt::format("{:.{}f}", value, decimals);
+}
+
+/// The best validation counts, as the best checkpoint does.
+Row row_of(const Run& run) {
+  const auto rows = run.table.rows();
+  const EpochRow* best = nullptr;
+  double speed = std::nan("");
+  for (const EpochRow& row : rows) {
+    if (!std::isnan(row.val_top1) && (best == nullptr || row.val_top1 > best->val_top1)) best = &row;
+    if (!std::isnan(row.images_per_second)) speed = row.images_per_second;
+  }
+  const EpochRow none{.val_top1 = std::nan(""), .val_topk = std::nan("")};
+  const EpochRow& shown = best != nullptr ? *best : none;
+  const EpochRow last = rows.empty() ? EpochRow{} : rows.back();
+  return {run.folder,
+          run.model,
+          fmt::format("{}", run.ranks),
+          fmt::format("{}", last.epoch),
+          number(last.hours, 4),
+          number(shown.val_top1, 2),
+          number(shown.val_topk, 2),
+          best != nullptr ? fmt::format("{}", best->epoch) : "-",
+          number(speed, 1),
+          run.result};
+}
+
+void add_epochs(const Run& run, std::vector<Row>& to) {
+  for (const EpochRow& row : run.table.rows()) {
+    to.push_back({run.folder, fmt::format("{}", row.epoch), fmt::format("{}", row.step), number(row.hours, 4),
+                  number(row.loss, 4), number(row.top1, 2), number(row.val_loss, 4), number(row.val_top1, 2),
+                  number(row.val_topk, 2), number(row.images_per_second, 1)});
+  }
+}
+
+/// Paths may hold commas and quotes.
+std::string csv_field(const std::string& text) {
+  if (text.find_first_of(",\"\n") == std::string::npos) return text == "-" ? "" : text;
+  std::string quoted = "\"";
+  for (const char c : text) quoted.append(c == '"' ? 2 : 1, c);
+  return quoted + '"';
+}
+
+std::string csv(const std::vector<Row>& rows) {
+  std::string text;
+  for (const Row& row : rows) {
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      if (i > 0) text += ',';
+      text += csv_field(row[i]);
+    }
+    text += '\n';
+  }
+  return text;
+}
+
+/// Columns of equal width: the first to the left, the numbers to the right.
+std::string columns(const std::vector<Row>& rows, bool markdown) {
+  std::vector<std::size_t> widths(rows.front().size(), 3);
+  for (const Row& row : rows) {
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  }
+  const auto line = [&](const Row& row) {
+    std::string text = markdown ? "|" : "";
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      text += markdown ? " " : i == 0 ? "" : "  ";
+      text += i == 0 ? fmt::format("{:<{}}", row[i], widths[i]) : fmt::format("{:>{}}", row[i], widths[i]);
+      text += markdown ? " |" : "";
+    }
+    return text + '\n';
+  };
+  std::string text = line(rows.front());
+  if (markdown) {
+    Row rule;
+    for (std::size_t i = 0; i < widths.size(); ++i)
+      rule.push_back(std::string(widths[i] - 1, '-') + (i == 0 ? "-" : ":"));
+    text += line(rule);
+  }
+  for (auto row = rows.begin() + 1; row != rows.end(); ++row) text += line(*row);
+  return text;
+}
+
+}  // namespace
+
+Exit summary_command(const Words& words) {
+  const SummaryConfig config = parse_summary(words);
+  std::vector<Run> runs;
+  for (const std::string& folder : config.folders) runs.push_back(read_run(folder));
+  const std::string topk = fmt::format("top{}", runs.front().table.k());
+  std::vector<Row> rows;
+  if (config.per_epoch) {
+    rows.push_back(
+        {"run", "epoch", "step", "hours", "loss", "top1", "val_loss", "val_top1", "val_" + topk, "images_per_sec"});
+    for (const Run& run : runs) add_epochs(run, rows);
+  } else {
+    rows.push_back(
+        {"run", "model", "ranks", "epochs", "hours", "top1", topk, "best_epoch", "images_per_sec", "result"});
+    for (const Run& run : runs) rows.push_back(row_of(run));
+  }
+  fmt::print("{}",
+             config.format == TableFormat::csv ? csv(rows) : columns(rows, config.format == TableFormat::markdown));
+  return Exit::ok;
+}
+
+}  // namespace convoy

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Options of the commands that tell about runs.
+#include "config/options.hpp"
+
+namespace convoy {
+namespace {
+
+/// Below 0 stands for not given.
+Option unset_below_zero(Option option, const auto& value) {
+  option.print = [&value] { return value < 0 ? std::string() : std::to_string(value); };
+  return option;
+}
+
+}  // namespace
+
+std::vector<OptionGroup> options_of(StatusConfig& config) {
+  OptionGroup group{"Status", {}};
+  auto add = [&](Option option) -> Option& { return group.options.emplace_back(std::move(option)); };
+  add(switch_option("json", config.json, "print one JSON object")).only_on_command_line();
+  add(unset_below_zero(
+          number_option(
+              "after", "CODE", config.after, from_to(0, 255),
+              "for job scripts: say what should follow a launcher that ended with this code, and leave with 0 (done), "
+              "75 (submit again) or what it failed with"),
+          config.after))
+      .only_on_command_line();
+  add(unset_below_zero(number_option("attempts-before", "N", config.attempts_before, at_least(0),
+                                     "with --after: attempts that the run directory had before the launch"),
+                       config.attempts_before))
+      .only_on_command_line();
+  return {std::move(group)};
+}
+
+std::vector<OptionGroup> options_of(SummaryConfig& config) {
+  OptionGroup group{"Summary", {}};
+  group.options.push_back(choice_option<TableFormat>(
+      "format", config.format,
+      {{"text", TableFormat::text}, {"markdown", TableFormat::markdown}, {"csv", TableFormat::csv}}, "of the table"));
+  group.options.push_back(switch_option("per-epoch", config.per_epoch, "a row an epoch instead of a row a run"));
+  return {std::move(group)};
+}
+
+}  // namespace convoy

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/run_health.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace convoy {
+namespace {
+
+constexpr double stale_seconds = 30;  // rank 0 writes every 5 s while it lives
+constexpr Index most_lost_attempts = 3;
+constexpr int submit_again = static_cast<int>(Exit::stopped);
+
+constexpr std::array lives{"running", "hanging", "lost", "stopped", "finished", "failed"};
+
+/// Codes of mpirun, srun and the shell for ranks that were killed (128 + signal), a host that was lost (205), or an
+/// mpirun that was told to end (1).
+bool is_death_by_others(int code) {
+  constexpr std::array codes{1, 129, 130, 137, 143, 205};
+  return std::find(codes.begin(), codes.end(), code) != codes.end();
+}
+
+std::string checkpoint_text(const RunState& state) {
+  if (state.checkpoint.empty()) return "no checkpoint yet";
+  return fmt::format("its newest checkpoint has {} of {} steps", state.checkpoint_step, state.steps);
+}
+
+std::string silent_text(const Signs& signs) { return signs.silent.empty() ? "" : "; " + signs.silent; }
+
+Next go_on(const RunState& state, const Signs& signs, const std::string& why, int code) {
+  if (signs.lost_attempts >= most_lost_attempts) {
+    return {
+        code == 0 || code == submit_again ? static_cast<int>(Exit::internal) : code,
+        fmt::format("{}{}; {} attempts in a row brought no new checkpoint, so it isn't submitted again: see its log, "
+                    "and save more often (--save-every-minutes)",
+                    why, silent_text(signs), signs.lost_attempts)};
+  }
+  return {submit_again, fmt::format("{}{}; it goes on ({})", why, silent_text(signs), checkpoint_text(state))};
+}
+
+Next after_failure(const RunState& state, const Signs& signs, int code) {
+  const std::string said =
+      fmt::format("rank {} failed with code {}: {}", state.rank, static_cast<int>(state.exit), state.message);
+  if (state.exit == Exit::communication) {  // mostly what survivors see of somebody else's end
+    if (signs.host_lost) return go_on(state, signs, said + "; a host does not answer", code);
+    if (code != 1 && is_death_by_others(code)) {
+      return go_on(state, signs, fmt::format("{}; the launcher ended with {}", said, code), code);
+    }
+  }
+  return {static_cast<int>(state.exit), said + silent_text(signs)};
+}
+
+Next after_stop(const RunState& state) {
+  if (state.stop == "time limit" && state.step == state.start_step) {
+    return {
+        static_cast<int>(Exit::usage),
+        fmt::format("not one step was made in the time of this job ({} of {} steps are done), so it isn't submitted "
+                    "again; ask for more time",
+                    state.step, state.steps)};
+  }
+  return {submit_again,
+          fmt::format("stopped on request ({}) at step {} of {}; it goes on", state.stop, state.step, state.steps)};
+}
+
+}  // namespace
+
+const char* name_of(Life life) { return lives[static_cast<std::size_t>(life)]; }
+
+Life life_of(const RunState& state, const Signs& signs) {
+  switch (state.result) {
+    case Result::finished:
+      return Life::finished;
+    case Result::stopped:
+      return Life::stopped;
+    case Result::failed:
+    case Result::superseded:
+      return Life::failed;
+    case Result::running:
+      break;
+  }
+  if (signs.process == Signs::Process::gone) return Life::lost;
+  if (signs.job == Signs::Job::gone || signs.job == Signs::Job::waits) return Life::lost;
+  const bool stale = signs.now - state.updated > stale_seconds;
+  // A job that runs and says nothing: rank 0 is stuck, or was killed a moment ago.
+  if (stale)
+    return signs.job == Signs::Job::runs || signs.process == Signs::Process::lives ? Life::hanging : Life::lost;
+  return signs.silent.empty() ? Life::running : Life::hanging;
+}
+
+Exit exit_of(Life life, const RunState& state) {
+  switch (life) {
+    case Life::running:
+    case Life::finished:
+      return Exit::ok;
+    case Life::hanging:
+      return Exit::communication;
+    case Life::lost:
+    case Life::stopped:
+      return Exit::stopped;
+    case Life::failed:
+      break;
+  }
+  return state.exit;
+}
+
+Next after_launch(const RunState* state, const Signs& signs, int code) {
+  if (state == nullptr) {
+    if (code == 0 || !is_death_by_others(code) || code == 1) {
+      return {code, fmt::format("the program ended with {} before it had a run directory", code)};
+    }
+    if (signs.restarts >= most_lost_attempts) {
+      return {code, fmt::format("killed ({}) before it had a run directory, for the {}th time: not submitted again",
+                                code, signs.restarts + 1)};
+    }
+    return {submit_again, fmt::format("killed ({}) before it had a run directory: it starts again", code)};
+  }
+  switch (state->result) {
+    case Result::finished:
+      return {0, fmt::format("finished: {} of {} steps", state->step, state->steps)};
+    case Result::superseded:
+      return {static_cast<int>(Exit::superseded), "a newer attempt goes on with this run"};
+    case Result::stopped:
+      return after_stop(*state);
+    case Result::failed:
+      return after_failure(*state, signs, code);
+    case Result::running:
+      break;
+  }
+  if (code == static_cast<int>(Exit::superseded)) return {code, "a newer attempt goes on with this run"};
+  if (code == 0) return {0, "the program ended without saying how"};
+  if (code == submit_again || is_death_by_others(code)) {
+    return go_on(*state, signs,
+                 fmt::format("killed at epoch {}, step {}, phase {} (the launcher ended with {})", state->epoch,
+                             state->step, name_of(state->phase), code),
+                 code);
+  }
+  return {code, fmt::format("the launcher ended with {} at epoch {}, step {}, phase {}{}", code, state->epoch,
+                            state->step, name_of(state->phase), silent_text(signs))};
+}
+
+}  // namespace convoy

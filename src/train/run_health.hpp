@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a run does and what should come next, judged from outside by what it left in its run directory.
+#pragma once
+#include <string>
+
+#include "train/run_state.hpp"
+
+namespace convoy {
+
+/// What can be seen of a run beside its state.json.
+struct Signs {
+  enum class Process : std::uint8_t { unknown, lives, gone };
+  enum class Job : std::uint8_t { unknown, waits, runs, gone };
+
+  double now = 0;                      ///< seconds since 1970
+  Process process = Process::unknown;  ///< rank 0's, where this is its host
+  Job job = Job::unknown;              ///< what the scheduler says
+  std::string silent;                  ///< ranks that stopped or hang, with their hosts and what they did; empty: none
+  bool host_lost = false;              ///< a host of silent ranks does not answer
+  Index lost_attempts = 0;             ///< started since the newest durable checkpoint
+  Index restarts = 0;                  ///< of the scheduler's job
+};
+
+/// lost: it was killed, or its host is gone, before it could say how it ended.
+enum class Life : std::uint8_t { running, hanging, lost, stopped, finished, failed };
+const char* name_of(Life life);
+
+Life life_of(const RunState& state, const Signs& signs);
+
+/// What `convoy status` leaves with: 0 running or finished, 5 hanging, 75 stopped or lost (submit it again), else the
+/// code with which it failed.
+Exit exit_of(Life life, const RunState& state);
+
+struct Next {
+  int exit = 0;      ///< 0: done, 75: submit it again, else: don't
+  std::string text;  ///< why
+};
+
+/// What a job script should do after its launcher ended with `code`. mpirun and srun report deaths in many ways, so the
+/// state that the program left counts for more than the code. `state` null: there is none yet.
+Next after_launch(const RunState* state, const Signs& signs, int code);
+
+}  // namespace convoy
