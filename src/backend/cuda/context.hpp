@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <vector>
+
 #include "backend/cuda/filter_copies.hpp"
 #include "backend/cuda/graphs/library.hpp"
 #include "backend/cuda/runtime/queue.hpp"
@@ -11,9 +13,9 @@ struct Context {
   Queue& queue;
   Library& library;
   FilterCopies& copies;
-  const StepNumbers* step;              ///< device memory, set_step's
-  Tally* tally;                         ///< device memory, counters
-  const std::uint8_t* const& resident;  ///< device memory, images of keep_resident; null: none
+  const StepNumbers* step;                           ///< device memory, set_step's
+  Tally* tally;                                      ///< device memory, counters
+  const std::vector<const std::uint8_t*>& resident;  ///< device memory, images of keep_resident
 };
 
 }  // namespace convoy::cuda

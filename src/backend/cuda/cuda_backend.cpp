@@ -2,6 +2,7 @@
 #include "backend/cuda/cuda_backend.hpp"
 
 #include <utility>
+#include <vector>
 
 #include "backend/cuda/counters.hpp"
 #include "backend/cuda/kernels/flat.hpp"
@@ -130,10 +131,16 @@ class QueuedBackend final : public CudaBackend {
   void refresh(const ParameterSet& set) override { copies_.refresh(set); }
   void replay(std::uint64_t key, FunctionRef body) override { queue_.replay(key, body); }
 
-  void keep_resident(const std::uint8_t* images, Index count, Index bytes_per_image) override {
-    std::byte* const memory = queue_.allocate(count * bytes_per_image, "the data set, kept on the GPU,");
-    queue_.upload_now(memory, images, count * bytes_per_image);
-    resident_ = reinterpret_cast<const std::uint8_t*>(memory);
+  int keep_resident(const std::uint8_t* images, Index count, Index bytes_per_image) override {
+    const Index bytes = count * bytes_per_image;
+    std::size_t free = 0, all = 0;
+    check(cudaMemGetInfo(&free, &all), "asking for the GPU's memory");
+    // The other half is for what a job allocates after its samples: sets, slots of sums, workspace.
+    if (bytes == 0 || bytes > static_cast<Index>(free / 2)) return -1;
+    std::byte* const memory = queue_.allocate(bytes, "the data set, kept on the GPU,");
+    queue_.upload_now(memory, images, bytes);
+    resident_.push_back(reinterpret_cast<const std::uint8_t*>(memory));
+    return static_cast<int>(resident_.size()) - 1;
   }
   Event counters_ready() override { return counters_.snapshot(); }
   Counters take_counters() override { return counters_.take(); }
@@ -148,7 +155,7 @@ class QueuedBackend final : public CudaBackend {
   CountersOnDevice counters_;
   StepNumbers* step_;
   PinnedRing steps_;
-  const std::uint8_t* resident_ = nullptr;
+  std::vector<const std::uint8_t*> resident_;
   SetLayout layout_;
   const Context context_;
 };
