@@ -61,6 +61,8 @@ function(convoy_find_cuda missing)
       CUDNN_FRONTEND_MAJOR_VERSION CUDNN_FRONTEND_MINOR_VERSION CUDNN_FRONTEND_PATCH_VERSION)
   endif()
   list(JOIN problems ", " problems)
+  get_filename_component(libraries "${CONVOY_CUDART}" DIRECTORY)
+  set(CONVOY_CUDA_STUBS ${libraries}/stubs PARENT_SCOPE) # a libcuda.so to link with where there is no driver
   set(${missing} "${problems}" PARENT_SCOPE)
   set(CONVOY_LIBRARY_VERSIONS "cuDNN ${cudnn}, NCCL ${nccl}, cudnn-frontend ${frontend}" PARENT_SCOPE)
 endfunction()

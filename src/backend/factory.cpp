@@ -19,11 +19,8 @@ std::unique_ptr<Backend> make_backend(const BackendSpec& spec, std::string& chos
     chosen = spec.device == "cuda" ? "cuda (as asked)" : "cuda (a GPU was found)";
     return cuda;
   }
-  if (spec.device == "cuda")
-    fail(Exit::device,
-         "device cuda is not possible ({}); build with the CUDA toolkit on a machine with a GPU, or use --device cpu",
-         reason);
-  chosen = fmt::format("cpu (no CUDA module: {})", reason);
+  if (spec.device == "cuda") fail(Exit::device, "--device cuda is not possible: {}, or use --device cpu", reason);
+  chosen = fmt::format("cpu ({})", reason);
   return make_cpu_backend(spec.threads);
 }
 

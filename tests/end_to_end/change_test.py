@@ -55,7 +55,7 @@ def main():
         check(max(r["step"] for r in records(f"{work}/weights", "train")) == 3, "--resume auto goes on from the fresh run")
         check(not glob.glob(f"{work}/*/checkpoints/*.tmp"), "no temporary files are left")
         _, err = run(1, "train", *JOB, "--output-dir", f"{work}/nccl", "--backend", "nccl", expect=4)
-        check("no CUDA module" in err, "--backend nccl without CUDA is an error, not MPI in silence")
+        check("rank 0 has no GPU" in err, "--backend nccl without CUDA is an error, not MPI in silence")
 
 
 if __name__ == "__main__":

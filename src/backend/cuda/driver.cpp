@@ -28,7 +28,8 @@ std::string visible_devices() {
 std::string start_problem(int result) {
   switch (result) {
     case no_device:
-      return fmt::format("the driver sees no GPU{}", visible_devices());
+      return fmt::format("the NVIDIA driver sees no GPU{}; see nvidia-smi, or ask the scheduler for one",
+                         visible_devices());
     case stub_library:
       return "the libcuda.so.1 that was found is the CUDA toolkit's stub; take it off LD_LIBRARY_PATH";
     case insufficient_driver:
@@ -51,14 +52,14 @@ DriverState start_driver(int wanted_version) {
   DriverState state;
   void* const library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
-    state.problem = "no NVIDIA driver: libcuda.so.1 was not found";
+    state.problem = "no NVIDIA driver, libcuda.so.1 was not found; run on a machine with a GPU";
     return state;
   }
   const auto init = symbol<int(unsigned)>(library, "cuInit");
   const auto count = symbol<int(int*)>(library, "cuDeviceGetCount");
   const auto version = symbol<int(int*)>(library, "cuDriverGetVersion");
   if (init == nullptr || count == nullptr || version == nullptr) {
-    state.problem = "the libcuda.so.1 that was found is no NVIDIA driver";
+    state.problem = "the libcuda.so.1 that was found is no NVIDIA driver; see LD_LIBRARY_PATH";
     return state;
   }
   int supported = 0;

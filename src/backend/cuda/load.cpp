@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backend/cuda/load.hpp"
 
+#include <fmt/core.h>
+
 #include "backend/cuda/driver.hpp"
 #include "backend/cuda/module.hpp"
 #include "core/module.hpp"
@@ -13,15 +15,31 @@ constexpr const char* built_with = CONVOY_CUDA_VERSIONS;
 
 bool is_built() { return built_with[0] != '\0'; }
 
+/// Null, and why.
+const CudaEntry* entry_of(const Module& module, std::string& reason) {
+  if (module.path.empty()) {
+    reason =
+        "libconvoy_cuda.so is neither beside the program nor in ../lib/convoy; install it there, or set "
+        "CONVOY_MODULE_DIR";
+  } else if (module.handle == nullptr) {
+    reason = fmt::format("{}; put its folder on LD_LIBRARY_PATH", module.problem);
+  } else {
+    const auto entry = reinterpret_cast<decltype(&convoy_cuda_entry)>(module_symbol(module, "convoy_cuda_entry"));
+    if (entry != nullptr && entry()->build == build_id() + ", " + compiler()) return entry();
+    reason = module.path + " is of another build than the program; install both together";
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 std::unique_ptr<Backend> load_cuda_backend(const BackendSpec& spec, std::string& reason) {
   if (!is_built()) {
-    reason = "this build has no CUDA part";
+    reason = "this build has no CUDA part; build where the CUDA toolkit is";
     return nullptr;
   }
   if (spec.device == "auto" && !has_nvidia_device()) {
-    reason = "this machine has no NVIDIA device";
+    reason = "this machine has no NVIDIA device; run on one that has";
     return nullptr;
   }
   const DriverState driver = start_driver(CONVOY_CUDA_NEEDS);
@@ -30,17 +48,8 @@ std::unique_ptr<Backend> load_cuda_backend(const BackendSpec& spec, std::string&
     return nullptr;
   }
   static const Module module = open_module("libconvoy_cuda.so");
-  if (module.handle == nullptr) {
-    reason =
-        module.path.empty() ? "libconvoy_cuda.so is neither beside the program nor in ../lib/convoy" : module.problem;
-    return nullptr;
-  }
-  const auto entry = reinterpret_cast<decltype(&convoy_cuda_entry)>(module_symbol(module, "convoy_cuda_entry"));
-  if (entry == nullptr || entry()->build != build_id() + ", " + compiler()) {
-    reason = module.path + " is of another build than the program";
-    return nullptr;
-  }
-  return entry()->make_backend(spec, reason);
+  const CudaEntry* const entry = entry_of(module, reason);
+  return entry == nullptr ? nullptr : entry->make_backend(spec, reason);
 }
 
 std::string cuda_version() { return is_built() ? built_with : "CUDA not built"; }

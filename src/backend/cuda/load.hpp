@@ -7,9 +7,9 @@
 
 namespace convoy {
 
-/// Null where there is no CUDA part or no GPU that it can use; `reason` then says why. With device auto nothing of
-/// CUDA, not even the driver, is opened on a machine that has no NVIDIA device. Errors of a GPU that is there are
-/// thrown.
+/// Null where there is no CUDA part or no GPU that it can use; `reason` then says why and what to do. With device auto
+/// nothing of CUDA, not even the driver, is opened on a machine that has no NVIDIA device. Errors of a GPU that is
+/// there are thrown.
 std::unique_ptr<Backend> load_cuda_backend(const BackendSpec& spec, std::string& reason);
 
 /// What the module was built with, for backend_versions(). Opens nothing.

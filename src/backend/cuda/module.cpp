@@ -1,24 +1,46 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backend/cuda/module.hpp"
 
+#include <cuda_runtime_api.h>
 #include <cudnn.h>
+#include <fmt/core.h>
 
-#include "core/errors.hpp"
+#include "backend/cuda/cuda_backend.hpp"
+#include "backend/cuda/runtime/check.hpp"
 #include "core/version.hpp"
 
-namespace convoy {
+namespace convoy::cuda {
 namespace {
 
-std::unique_ptr<Backend> make_cuda(const BackendSpec&, std::string& problem) {
+/// Machine code is for 8.0 and 9.0, and newer cards compile the rest.
+constexpr int oldest_capability = 8;
+
+/// Ranks of a host take its GPUs in turn. Where a launcher shows each rank a GPU of its own, that is number 0.
+void take_device(const BackendSpec& spec, std::string& problem) {
+  int devices = 0;
+  check(cudaGetDeviceCount(&devices), "counting the GPUs");
+  const int device = spec.node_rank % devices;
+  cudaDeviceProp properties{};
+  check(cudaGetDeviceProperties(&properties, device), "asking for the GPU's properties");
+  if (properties.major < oldest_capability) {
+    problem = fmt::format("GPU {} ({}) has compute capability {}.{}, {}.0 or newer is needed; take another GPU", device,
+                          properties.name, properties.major, properties.minor, oldest_capability);
+    return;
+  }
+  check(cudaSetDevice(device), "taking the GPU");
+}
+
+std::unique_ptr<Backend> make(const BackendSpec& spec, std::string& problem) {
   // cuDNN keeps its promises upwards only: a program runs with its own minor version or a newer one.
   const std::size_t found = cudnnGetVersion(), wanted = CUDNN_MAJOR * 10000 + CUDNN_MINOR * 100;
   if (found < wanted) {
-    problem = fmt::format("cuDNN {}.{} was found, {}.{} or newer is needed", found / 10000, found / 100 % 100,
-                          CUDNN_MAJOR, CUDNN_MINOR);
+    problem = fmt::format("cuDNN {}.{} was found, {}.{} or newer is needed; load that one", found / 10000,
+                          found / 100 % 100, CUDNN_MAJOR, CUDNN_MINOR);
     return nullptr;
   }
-  problem = "the backend is not in this build yet";
-  return nullptr;
+  take_device(spec, problem);
+  if (!problem.empty()) return nullptr;
+  return make_cuda_backend(make_library());
 }
 
 const std::string& build() {
@@ -27,9 +49,9 @@ const std::string& build() {
 }
 
 }  // namespace
-}  // namespace convoy
+}  // namespace convoy::cuda
 
 extern "C" const convoy::CudaEntry* convoy_cuda_entry() {
-  static const convoy::CudaEntry entry{.build = convoy::build().c_str(), .make_backend = convoy::make_cuda};
+  static const convoy::CudaEntry entry{.build = convoy::cuda::build().c_str(), .make_backend = convoy::cuda::make};
   return &entry;
 }

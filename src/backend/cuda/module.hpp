@@ -11,7 +11,8 @@ namespace convoy {
 
 struct CudaEntry {
   const char* build = nullptr;  ///< build_id() and compiler(): classes are passed, so both sides must be of one build
-  /// Null where the libraries that were found are older than what it was built for; `problem` then says which.
+  /// Null where the libraries that were found are older than what it was built for, or the GPU is; `problem` then says
+  /// which and what to do.
   std::unique_ptr<Backend> (*make_backend)(const BackendSpec& spec, std::string& problem) = nullptr;
 };
 
