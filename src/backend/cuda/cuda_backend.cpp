@@ -6,6 +6,7 @@
 
 #include "backend/cuda/counters.hpp"
 #include "backend/cuda/kernels/flat.hpp"
+#include "backend/cuda/program.hpp"
 #include "backend/cuda/runtime/check.hpp"
 #include "backend/cuda/runtime/download.hpp"
 #include "backend/cuda/runtime/pinned_ring.hpp"
@@ -107,8 +108,8 @@ class QueuedBackend final : public CudaBackend {
     check(fill_floats(to, n, value, queue_.stream()), "launch of a fill");
   }
 
-  std::unique_ptr<Program> compile(const Plan&, const CompileSpec&) override {
-    fail(Exit::device, "programs are not in this build yet; use --device cpu");
+  std::unique_ptr<Program> compile(const Plan& plan, const CompileSpec& spec) override {
+    return make_program(context_, plan, spec);
   }
   std::unique_ptr<Updater> compile(const Plan& plan, const OptimiserSpec& spec) override {
     layout_ = set_layout(plan.table, spec);

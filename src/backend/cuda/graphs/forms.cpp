@@ -108,10 +108,14 @@ const char* name_of(Border border) {
 
 std::vector<Operand> operands_of(const Form& form) { return Operands(form).run(); }
 
+std::string describe_fusion(const Form& f) {
+  return fmt::format("{}{}{}{}", name_of(f.pass), name_of(f.border), f.statistics ? " +statistics" : "",
+                     f.adds ? " +add" : "");
+}
+
 std::string describe(const Form& f) {
-  return fmt::format("{}{}{}{} {} n{} {}x{}x{} -> {} {}x{} s{} p{} g{}", name_of(f.pass), name_of(f.border),
-                     f.statistics ? " +statistics" : "", f.adds ? " +add" : "", name_of(f.precision), f.n, f.c, f.h,
-                     f.w, f.k, f.r, f.s, f.stride, f.pad, f.groups);
+  return fmt::format("{} {} n{} {}x{}x{} -> {} {}x{} s{} p{} g{}", describe_fusion(f), name_of(f.precision), f.n, f.c,
+                     f.h, f.w, f.k, f.r, f.s, f.stride, f.pad, f.groups);
 }
 
 const char* name_of(Precision precision) {

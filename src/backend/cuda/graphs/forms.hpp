@@ -92,6 +92,8 @@ constexpr Index storage_bytes(Precision precision) {
 
 /// `forward [join] +stats fp16 n256 64x56x56 -> 256 1x1 s1 p0 g1`: also the key of caches and choices.
 std::string describe(const Form& form);
+/// Its first half: `forward [join] +statistics`.
+std::string describe_fusion(const Form& form);
 const char* name_of(Precision precision);
 
 }  // namespace convoy::cuda

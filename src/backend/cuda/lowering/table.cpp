@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backend/cuda/lowering/table.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "backend/cuda/lowering/memory_plan.hpp"
+
+namespace convoy::cuda {
+namespace {
+
+bool joins(Border border) { return border == Border::join || border == Border::join_norms; }
+
+void count(Summary& summary, const Form& form) {
+  switch (form.pass) {
+    case Pass::forward:
+      ++summary.convolutions;
+      summary.statistics += form.statistics ? 1 : 0;
+      summary.prologues += form.border == Border::norm ? 1 : 0;
+      summary.joins += joins(form.border) ? 1 : 0;
+      break;
+    case Pass::data_gradient:
+      summary.data_borders += form.border == Border::norm ? 1 : 0;
+      summary.data_joins += joins(form.border) ? 1 : 0;
+      break;
+    case Pass::weight_gradient:
+      summary.weight_prologues += form.border != Border::none ? 1 : 0;
+      break;
+  }
+}
+
+std::string names_of(const Step& step, const Graph& graph) {
+  std::string text;
+  for (const NodeId node : step.nodes)
+    text += (text.empty() ? "" : " + ") + graph.nodes[static_cast<std::size_t>(node)].name;
+  return text;
+}
+
+}  // namespace
+
+Summary summarise(const Recipe& recipe) {
+  Summary summary;
+  const auto samples = static_cast<double>(recipe.samples);
+  for (const Step& step : recipe.steps) {
+    summary.bytes_per_image += static_cast<double>(recipe.bytes_moved(step)) / samples;
+    summary.hidden_per_image += static_cast<double>(step.hidden_bytes) / samples;
+    ++(step.operation ? summary.graphs : summary.kernels);
+    if (!step.operation) continue;
+    count(summary, step.form);
+    summary.workspace_bytes = std::max(summary.workspace_bytes, step.operation->workspace_bytes());
+  }
+  summary.arena_bytes = plan_memory(recipe).total_bytes;
+  return summary;
+}
+
+std::string describe(const Summary& s) {
+  return fmt::format(
+      "{} convolutions: {} with statistics, {} with a norm in front, {} with a join in front; {} weight gradients with "
+      "a "
+      "norm in front; data gradients: {} through a norm, {} through a join\n"
+      "{} cuDNN graphs and {} kernels a step; {:.1f} MB moved per image ({:.1f} MB of it in workspaces); largest "
+      "workspace {:.1f} MB, activations {:.1f} MB\n",
+      s.convolutions, s.statistics, s.prologues, s.joins, s.weight_prologues, s.data_borders, s.data_joins, s.graphs,
+      s.kernels, s.bytes_per_image / 1e6, s.hidden_per_image / 1e6, static_cast<double>(s.workspace_bytes) / 1e6,
+      static_cast<double>(s.arena_bytes) / 1e6);
+}
+
+std::string describe(const Recipe& recipe, const Graph& graph) {
+  std::string text = describe(summarise(recipe));
+  text += fmt::format("{:>5} {:<8} {:<34} {:>9} {:<52} {}\n", "stage", "", "step", "MB/image", "nodes", "engine");
+  std::size_t stage = 0;
+  for (std::size_t k = 0; k < recipe.steps.size(); ++k) {
+    while (stage < recipe.stages.size() && recipe.stages[stage].end_step <= k) ++stage;
+    const Step& step = recipe.steps[k];
+    std::string how;
+    if (step.operation)
+      how = fmt::format("{}, workspace {:.1f} MB{}", step.operation->engine(),
+                        static_cast<double>(step.operation->workspace_bytes()) / 1e6,
+                        step.hidden_bytes > 0 ? " (a tensor)" : "");
+    text += fmt::format("{:>5} {:<8} {:<34} {:>9.3f} {:<52} {}\n", stage,
+                        step.section == Section::forward ? "forward" : "backward",
+                        step.operation ? describe_fusion(step.form) : step.what,
+                        static_cast<double>(recipe.bytes_moved(step)) / static_cast<double>(recipe.samples) / 1e6,
+                        names_of(step, graph), how);
+  }
+  return text;
+}
+
+}  // namespace convoy::cuda

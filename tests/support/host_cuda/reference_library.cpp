@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// Answers cuDNN's graphs in host tests: the double reference of each form's description, queued on the stand-in like a
+// kernel of the library. Which forms there are is what the plan check sees on described cards (docs/cuda.md).
+#include "support/host_cuda/reference_library.hpp"
+
+#include <cstring>
+#include <utility>
+
+#include "core/errors.hpp"
+#include "support/host_cuda/host_cuda.hpp"
+#include "support/host_cuda/reference_form.hpp"
+
+// Reads and writes for the thread sanitizer, where it is linked: this file isn't instrumented.
+extern "C" {
+__attribute__((weak)) void __tsan_read_range(void* address, unsigned long size);
+__attribute__((weak)) void __tsan_write_range(void* address, unsigned long size);
+}
+
+namespace convoy::cuda {
+namespace {
+
+constexpr int hopper = 90;
+
+class ReferenceOperation final : public Operation {
+ public:
+  ReferenceOperation(const Form& form, std::string engine, Index workspace)
+      : form_(form), operands_(operands_of(form)), engine_(std::move(engine)), workspace_(workspace) {}
+
+  Index workspace_bytes() const override { return workspace_; }
+  const std::string& engine() const override { return engine_; }
+
+  void execute(const Pointers& pointers, cudaStream_t stream) override {
+    const host_cuda::Inside inside;
+    for (const Operand& operand : operands_) {
+      const auto address = reinterpret_cast<std::uintptr_t>(pointers[operand.role]);
+      if (!host_cuda::is_device(pointers[operand.role])) host_cuda::fail("an operand of a graph is not device memory");
+      if (address % 16 != 0) host_cuda::fail("an operand of a graph is not on 16 bytes");
+    }
+    if (!host_cuda::is_device(pointers.workspace)) host_cuda::fail("a graph's workspace is not device memory");
+    // By value: the work may still be queued when its program is gone.
+    const auto queued = host_cuda::enqueue(
+        stream, [form = form_, operands = operands_, bytes = static_cast<std::size_t>(workspace_), pointers] {
+          mark(form, operands, pointers);
+          // A workspace is overwritten before and after: nothing else may lie there.
+          std::memset(pointers.workspace, 0xff, bytes);
+          run_form(form, pointers);
+          std::memset(pointers.workspace, 0xff, bytes);
+        });
+    if (queued != cudaSuccess) fail(Exit::device, "the stand-in refused a graph");
+  }
+
+ private:
+  static void mark(const Form& form, const std::vector<Operand>& operands, const Pointers& pointers) {
+    if (__tsan_read_range == nullptr) return;
+    for (const Operand& operand : operands) {
+      const Index bytes = operand.count() * (operand.is_float ? 4 : storage_bytes(form.precision));
+      (operand.access == Access::read ? __tsan_read_range : __tsan_write_range)(pointers[operand.role],
+                                                                                static_cast<unsigned long>(bytes));
+    }
+  }
+
+  const Form form_;
+  const std::vector<Operand> operands_;
+  const std::string engine_;
+  const Index workspace_;
+};
+
+class ReferenceLibrary final : public Library {
+ public:
+  ReferenceLibrary(int sm, Fusing fusing)
+      : sm_(sm), fusing_(fusing), name_("double reference as sm_" + std::to_string(sm)) {}
+
+  std::vector<std::string> engines(const Form& form, Index workspace_limit) override {
+    if (!supports(form) || workspace_of(form) > workspace_limit) return {};
+    return {"reference", "reference2"};
+  }
+  const std::string& name() const override { return name_; }
+  int sm() const override { return sm_; }
+
+ protected:
+  std::shared_ptr<Operation> build(const Form& form, const BuildSpec& spec) override {
+    const std::vector<std::string> offered = engines(form, spec.workspace_limit);
+    if (offered.empty()) return nullptr;
+    if (spec.engine.empty()) return std::make_shared<ReferenceOperation>(form, offered[0], workspace_of(form));
+    for (const std::string& engine : offered)
+      if (engine == spec.engine) return std::make_shared<ReferenceOperation>(form, engine, workspace_of(form));
+    return nullptr;
+  }
+
+ private:
+  bool supports(const Form& form) const {
+    const bool fused = form.border != Border::none || form.statistics;
+    if (!fused) return true;
+    if (fusing_ == Fusing::fp16 && form.precision != Precision::fp16) return false;
+    if (form.groups != 1 || form.c % 8 != 0 || form.k % 8 != 0) return false;
+    const bool joins = form.border == Border::join || form.border == Border::join_norms;
+    const bool pointwise = form.r == 1 && form.s == 1 && form.pad == 0;
+    if (form.pass == Pass::forward) {
+      if (form.border != Border::none && !form.statistics) return false;
+      return !joins || (sm_ >= hopper && pointwise && form.stride == 1);
+    }
+    if (form.pass == Pass::weight_gradient) return !joins;
+    if (!joins) return form.border == Border::norm;
+    return form.stride == 1 && (pointwise || sm_ >= hopper);
+  }
+  /// Before Hopper a fused data gradient keeps all of dx in floats.
+  Index workspace_of(const Form& form) const {
+    const bool hides = form.pass == Pass::data_gradient && form.border != Border::none && sm_ < hopper;
+    return hides ? 4 * form.n * form.h * form.w * form.c : 64;
+  }
+
+  const int sm_;
+  const Fusing fusing_;
+  const std::string name_;
+};
+
+}  // namespace
+
+std::unique_ptr<Library> make_reference_library(int sm, Fusing fusing) {
+  return std::make_unique<ReferenceLibrary>(sm, fusing);
+}
+
+std::unique_ptr<Library> make_library() { return make_reference_library(hopper, Fusing::fp16); }
+std::unique_ptr<Library> make_library(const CardDescription& card) {
+  return make_reference_library(card.sm, Fusing::fp16);
+}
+
+}  // namespace convoy::cuda
