@@ -172,9 +172,9 @@ resubmit_to_pbs() { # NUMBER
   done < <(pbs_attributes)
   export CONVOY_RESUBMITTED=$1
   for line in $(compgen -e); do
-    case $line in DATA | SOURCE | KIND | CONFIG | OUTPUT | RUN | EXTRA | CONVOY_*) names+=("$line") ;; esac
+    case $line in DATA | SOURCE | KIND | CONFIG | OUTPUT | RUN | EXTRA | CONVOY | CONVOY_*) names+=("$line") ;; esac
   done
-  qsub -W "depend=afterany:$PBS_JOBID" "${options[@]}" -v "$(IFS=,; echo "${names[*]}")" "$script" && exit 0
+  qsub -W "depend=afterany:$PBS_JOBID" "${options[@]}" -v "$(IFS=,; echo "${names[*]}")" "$script"
 }
 
 load_site

@@ -45,8 +45,9 @@ class Hosts:
     def __init__(self, folder, count, daemon):
         self.folder, self._daemon = folder, [str(word) for word in daemon]
         self.addresses = {f"n{i}": f"10.77.0.{i + 1}" for i in range(count)}
+        self.work = folder / "work"  # for what runs here
         self._first, self._keepers = {}, {}  # first process of each host as seen from here, and who waits for it
-        for name in ("run", "log", "private"):
+        for name in ("run", "log", "private", "work"):
             (folder / name).mkdir()
 
     def __enter__(self):
@@ -71,8 +72,8 @@ class Hosts:
             self.crash(name)
 
     def print_logs(self):
-        for log in sorted((self.folder / "log").iterdir()):
-            lines = log.read_text(errors="replace").splitlines()[-15:]
+        for log in sorted((self.folder / "log").glob("*.log")):
+            lines = log.read_text(errors="replace").splitlines()[-8:]
             print(f"--- {log.name}", *lines, sep="\n", file=sys.stderr)
 
     def start(self, name):

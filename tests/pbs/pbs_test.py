@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""pbs/*.pbs under what PBS gives a job: ranks on all hosts through pbs_tmrsh, a wall-clock limit that the program keeps, and
+jobs that submit themselves again with what they were asked for. Usage: pbs_test.py"""
+import os
+import subprocess
+import sys
+import time
+
+import numpy as np
+
+from complex import Complex, enter_or_skip
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../end_to_end"))
+from runner import CONVOY, PREPROCESS, SOURCE, check, everything, last, records, same_bits  # noqa: E402
+
+OPTIONS = "--threads 1 --no-tensorboard --print-freq 1 --epochs 8"
+PLACES = ["-l", "select=2:ncpus=2:mpiprocs=2"]
+
+
+def submit(pbs, run, *words, script="pbs/train.pbs", wall="00:05:00", extra="", **variables):
+    values = {"DATA": pbs.work / "data", "CONFIG": "configs/tiny.cfg", "OUTPUT": run, "EXTRA": f"{OPTIONS} {extra}".strip(),
+              "CONVOY": CONVOY, "CONVOY_PREPROCESS": PREPROCESS, "CONVOY_HOME": SOURCE, **variables}
+    return pbs.qsub(*PLACES, "-l", f"walltime={wall}", "-v", ",".join(values), *words, f"{SOURCE}/{script}", cwd=pbs.work, **values)
+
+
+def prepares(pbs):
+    raw = pbs.work / "raw"
+    raw.mkdir()
+    rng = np.random.default_rng(1)
+    for name in (*(f"data_batch_{i}.bin" for i in range(1, 6)), "test_batch.bin"):
+        records_ = rng.integers(0, 256, (40, 3073), dtype=np.uint8)
+        records_[:, 0] = np.arange(40) % 10
+        (raw / name).write_bytes(records_.tobytes())
+    (raw / "batches.meta.txt").write_text("\n".join(f"class{i}" for i in range(10)) + "\n")
+    job = submit(pbs, "", script="pbs/preprocess.pbs", KIND="cifar10", SOURCE=raw, DATA=pbs.work / "cifar10", EXTRA="--partitions 3")
+    pbs.wait_idle(60)
+    check(pbs.job(job)["exit"] == 0 or print(pbs.output(job)), "pbs/preprocess.pbs ends with 0")
+    check(len(list((pbs.work / "cifar10").glob("train-*.h5"))) == 3 and "on 4 ranks" in pbs.output(job),
+          "it makes the partitions on 4 ranks of 2 hosts")
+    subprocess.run([PREPROCESS, "synthetic", "--out", pbs.work / "data", "--partitions", "3", "--samples", "600", "--val-samples",
+                    "200"], check=True, stdout=subprocess.DEVNULL)
+
+
+def trains(pbs, run):
+    job = submit(pbs, run)
+    pbs.wait_idle(90)
+    took = time.time() - pbs.job(job)["stime"]
+    check(pbs.job(job)["exit"] == 0, "pbs/train.pbs ends with 0" if pbs.job(job)["exit"] == 0 else pbs.output(job))
+    check("4 ranks, 4 replicas" in pbs.output(job), "it trains on 4 ranks")
+    reference = pbs.work / "reference"
+    subprocess.run(["mpirun", "--oversubscribe", "--bind-to", "none", "-np", "4", CONVOY, "train", "--config",
+                    f"{SOURCE}/configs/tiny.cfg", "--data", pbs.work / "data", "--output-dir", reference, *OPTIONS.split()],
+                   check=True, stdout=subprocess.DEVNULL)
+    check(same_bits(everything(last(reference)), everything(last(run))), "to the same bits as under mpirun")
+    return reference, took
+
+
+def goes_on(pbs, reference, took):
+    """The wall time ends before the run does."""
+    run, before = pbs.work / "limited", len(pbs.jobs())
+    submit(pbs, run, "-q", "express", wall=f"00:00:{max(4, round(0.6 * took)):02}")
+    pbs.wait_idle(120)
+    jobs = pbs.jobs()[before:]
+    check(len(jobs) > 1 and all(job["exit"] == 75 for job in jobs[:-1]) and jobs[-1]["exit"] == 0,
+          f"a job that is too short submits itself again until it is done ({len(jobs)} jobs, exits {[job['exit'] for job in jobs]})")
+    check(all(job["after"] == earlier["id"] for earlier, job in zip(jobs, jobs[1:])), "each waits for the end of the one before")
+    first, second = jobs[0], jobs[1]
+    check(second["resources"] == first["resources"] and second["queue"] == "express", "it asks for what the first asked for")
+    check({k: second["variables"].get(k) for k in first["variables"]} == first["variables"], "it gets the same variables")
+    check(same_bits(everything(last(reference)), everything(last(run))), "and ends with the same bits")
+
+
+def loses_a_host(pbs, reference):
+    run, before = pbs.work / "lost", len(pbs.jobs())
+    job = submit(pbs, run)
+    pbs.until(lambda: os.path.exists(run / "metrics.jsonl") and len(records(run, "train")) > 10, 60, "some steps")
+    pbs.crash(pbs.job(job)["hosts"][1])
+    pbs.wait_idle(120)
+    jobs = pbs.jobs()[before:]
+    check([job["exit"] for job in jobs] == [75, 0], "a job that loses its second host submits itself again and finishes")
+    check(same_bits(everything(last(reference)), everything(last(run))), "with the same bits")
+
+
+def is_deleted(pbs):
+    run, before = pbs.work / "deleted", len(pbs.jobs())
+    job = submit(pbs, run)
+    pbs.until(lambda: os.path.exists(run / "metrics.jsonl") and len(records(run, "train")) > 4, 60, "some steps")
+    subprocess.run([pbs.folder / "bin/qdel", job], check=True)
+    pbs.wait_idle(60)
+    check(len(pbs.jobs()) == before + 1, "a deleted job does not come back")
+
+
+def evaluates(pbs, run):
+    job = submit(pbs, pbs.work / "evaluation", script="pbs/evaluate.pbs", RUN=run, EXTRA="--threads=1")
+    pbs.wait_idle(60)
+    check(pbs.job(job)["exit"] == 0 and (pbs.work / "evaluation/result.json").exists(), "pbs/evaluate.pbs evaluates")
+
+
+if __name__ == "__main__":
+    with Complex(enter_or_skip(), 4) as complex_:
+        prepares(complex_)
+        straight = complex_.work / "straight"
+        bits, took_ = trains(complex_, straight)
+        evaluates(complex_, straight)
+        goes_on(complex_, bits, took_)
+        is_deleted(complex_)
+        loses_a_host(complex_, bits)
+        check(complex_.processes("convoy", "orted", "mpirun") == [], "no process is left on any host")
