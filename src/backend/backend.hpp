@@ -33,7 +33,7 @@ struct SetLayout {
 
 /// How one sample becomes network input; all of it may change with every launch.
 struct SampleSpec {
-  Index sample = 0;           ///< index into the resident set, or row of Batch::images
+  Index sample = 0;           ///< index into a resident set, or row of Batch::images
   Index position = 0;         ///< in the epoch: with the step it is the key of this sample's dropout masks
   std::int16_t y = 0, x = 0;  ///< top left corner of the crop window in source pixels; outside the source: padding
   std::uint8_t flip = 0;      ///< 1: mirrored left to right after the crop
@@ -49,7 +49,8 @@ struct SampleSpec {
 
 struct Batch {
   std::span<const SampleSpec> samples;   ///< Program's samples; past valid_count repeated and masked
-  const std::uint8_t* images = nullptr;  ///< rows n h w c; null: the set given to keep_resident
+  const std::uint8_t* images = nullptr;  ///< rows n h w c; null: a resident set
+  int resident = 0;                      ///< which one, by keep_resident
   Index valid_count = 0;                 ///< evaluation masks the rest; training programs are fed full
   int replica = 0;                       ///< its slot among the W flags
   float scale = 0;  ///< of each sample's loss: 1 / samples of the whole step (gradients) or of this batch (weights)
@@ -171,8 +172,9 @@ class Backend : public Device {
   /// Captures what body launches, once per key, and replays it later without calling body. A CPU calls body. Addresses
   /// and shapes are in the key, numbers never.
   virtual void replay(std::uint64_t key, FunctionRef body) = 0;
-  /// Keeps `count` images (n h w c) for Batches without rows. A CPU refers to the memory, which must outlive it.
-  virtual void keep_resident(const std::uint8_t* images, Index count, Index bytes_per_image) = 0;
+  /// Keeps `count` images (n h w c) for Batches without rows and returns the number of the set, from 0. -1: there is no
+  /// room for it, so batches bring rows. A CPU refers to the memory, which must outlive it.
+  virtual int keep_resident(const std::uint8_t* images, Index count, Index bytes_per_image) = 0;
   /// comm waits for this event, with its deadline, before take_counters().
   virtual Event counters_ready() = 0;
   virtual Counters take_counters() = 0;

@@ -55,7 +55,7 @@ Exit bench_io(Communicator& communicator, const BenchConfig& config) {
                            .replica_count = 1,
                            .workers = config.data.workers,
                            .prefetch = config.data.prefetch,
-                           .resident = false});
+                           .resident = -1});
   communicator.barrier("start of the loader");
   Stopwatch prepare;
   Index images = 0, done = 0;

@@ -17,15 +17,17 @@ class EvaluationBatches {
   static Range share(Index samples, int ranks, int rank);
 
   /// `dataset` holds the share (its range is taken) and must outlive this. `augment.train` is taken as false.
-  EvaluationBatches(const Dataset& dataset, const AugmentSpec& augment, Index batch);
+  /// `resident`: the number of the data set's images on the device (Backend::keep_resident); -1: batches bring rows.
+  EvaluationBatches(const Dataset& dataset, const AugmentSpec& augment, Index batch, int resident = -1);
   Index count() const;  ///< batches; 0 for an empty share
-  /// Images are rows of the data set's memory (of one padded copy for the last batch). The specs stay valid until the
+  /// Rows are those of the data set's memory (of one padded copy for the last batch). The specs stay valid until the
   /// next-but-one call; labels are in `a`.
   Batch batch(Index number);
 
  private:
   const Dataset& dataset_;
   Index batch_;
+  int resident_;
   std::vector<SampleSpec> specs_[2];
   int turn_ = 0;
   std::vector<std::uint8_t> last_images_;

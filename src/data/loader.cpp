@@ -101,8 +101,8 @@ void Loader::State::prepare(Index ticket, Slot& to) const {
     s.a = s.b = dataset.label(sample);
     s.position = order->position(step, replica, i);
     const Index stored = sample - dataset.range().begin;
-    s.sample = spec.resident ? stored : i;
-    if (!spec.resident) {
+    s.sample = spec.resident >= 0 ? stored : i;
+    if (spec.resident < 0) {
       std::memcpy(to.images.data() + i * bytes, dataset.images() + stored * bytes, static_cast<std::size_t>(bytes));
     }
   }
@@ -152,7 +152,8 @@ Loader::Loader(const Dataset& dataset, const LoaderSpec& spec) : state_(std::mak
   state_->slots.resize(static_cast<std::size_t>(spec.prefetch) + 2);
   for (Slot& slot : state_->slots) {
     slot.specs.resize(static_cast<std::size_t>(spec.order.batch));
-    if (!spec.resident) slot.images.resize(static_cast<std::size_t>(spec.order.batch * dataset.info().image_bytes()));
+    if (spec.resident < 0)
+      slot.images.resize(static_cast<std::size_t>(spec.order.batch * dataset.info().image_bytes()));
   }
   for (int worker = 0; worker < spec.workers; ++worker) {
     state_->threads.emplace_back([state = state_.get()] {
@@ -215,7 +216,8 @@ Batch Loader::next(Index step, int replica) {
   if (slot.error) std::rethrow_exception(slot.error);
   Batch batch;
   batch.samples = {slot.specs.data(), static_cast<std::size_t>(slot.count)};
-  batch.images = s.spec.resident ? nullptr : slot.images.data();
+  batch.images = s.spec.resident >= 0 ? nullptr : slot.images.data();
+  batch.resident = s.spec.resident;
   batch.valid_count = slot.count;
   batch.replica = replica;
   return batch;

@@ -16,7 +16,7 @@ struct LoaderSpec {
   int first_replica = 0, replica_count = 1;  ///< of this rank
   int workers = 1;                           ///< threads that prepare batches ahead; 0: next() prepares them itself
   int prefetch = 4;                          ///< batches ahead, all replicas together
-  bool resident = true;  ///< samples as indices into Dataset::images() (Backend::keep_resident); false: gathered rows
+  int resident = 0;  ///< Backend::keep_resident of Dataset::images(): samples are indices into it; -1: gathered rows
   double delay_seconds = 0;  ///< for tests: added to every batch
 };
 

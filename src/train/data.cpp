@@ -48,6 +48,10 @@ AugmentSpec augment_spec(const DataConfig& config, const DatasetInfo& info, std:
   return spec;
 }
 
+int keep_resident(Backend& backend, const Dataset& dataset) {
+  return backend.keep_resident(dataset.images(), dataset.range().count, dataset.info().image_bytes());
+}
+
 InputSpec input_spec(const DataConfig& config, const DatasetInfo& info) {
   InputSpec spec{.height = info.height, .width = info.width, .channels = info.channels, .normalise = config.normalise};
   const auto& mean = config.rgb_mean.empty() ? info.mean : config.rgb_mean;

@@ -19,6 +19,9 @@ std::unique_ptr<Dataset> load_split(const DataConfig& config, const DatasetInfo&
 enum class Use : std::uint8_t { training, evaluation };
 AugmentSpec augment_spec(const DataConfig& config, const DatasetInfo& info, std::uint64_t seed, Use use);
 
+/// Backend::keep_resident of a data set's images.
+int keep_resident(Backend& backend, const Dataset& dataset);
+
 /// Network input from a data set's attributes and the user's wishes.
 InputSpec input_spec(const DataConfig& config, const DatasetInfo& info);
 

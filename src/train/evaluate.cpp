@@ -113,8 +113,8 @@ Exit evaluate(Communicator& communicator, const EvaluateConfig& config) try {
     engine->upload(set, loaded.set.block, *collectives);
   });
 
-  Evaluator evaluator(*engine, *collectives, communicator, *samples, augment, spec.eval_size,
-                      config.data.limit_val_batches, spec.topk);
+  Evaluator evaluator(*engine, *collectives, communicator, *samples, augment,
+                      {.batch = spec.eval_size, .limit_batches = config.data.limit_val_batches, .topk = spec.topk});
   Confusion confusion(info.classes);
   const bool files = !config.output_folder.empty();
   StopReason stop = StopReason::none;

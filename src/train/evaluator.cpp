@@ -6,6 +6,7 @@
 
 #include "core/pulse.hpp"
 #include "train/interval.hpp"
+#include "train/pace.hpp"
 
 namespace convoy {
 namespace {
@@ -19,16 +20,16 @@ Index rounds(Index samples, Index batch, Index limit) {
 }  // namespace
 
 Evaluator::Evaluator(Engine& engine, Collectives& collectives, Communicator& communicator, const Dataset& dataset,
-                     const AugmentSpec& augment, Index batch, Index limit_batches, int topk)
+                     const AugmentSpec& augment, const EvaluatorSpec& spec)
     : engine_(engine),
       collectives_(collectives),
       communicator_(communicator),
       dataset_(dataset),
-      batches_(dataset, augment, batch),
-      rounds_(
-          rounds(EvaluationBatches::share(dataset.info().samples, communicator.size(), 0).count, batch, limit_batches)),
-      topk_(topk),
-      logits_(static_cast<std::size_t>(batch * dataset.info().classes)) {}
+      spec_(spec),
+      batches_(dataset, augment, spec.batch, spec.resident),
+      rounds_(rounds(EvaluationBatches::share(dataset.info().samples, communicator.size(), 0).count, spec.batch,
+                     spec.limit_batches)),
+      logits_(static_cast<std::size_t>(spec.batch * dataset.info().classes)) {}
 
 std::optional<ValidationRecord> Evaluator::run(const ParameterSet& set, const StopAgreed& stop_agreed,
                                                const Observer& observe) {
@@ -37,7 +38,7 @@ std::optional<ValidationRecord> Evaluator::run(const ParameterSet& set, const St
   Backend& backend = engine_.backend();
   Program& program = engine_.evaluation();
   const Index classes = dataset_.info().classes;
-  Counters sums;
+  Pace pace(backend, collectives_);
   for (Index i = 0; i < rounds_; ++i) {
     pulse().beat();
     if (stop_agreed()) return std::nullopt;
@@ -51,22 +52,20 @@ std::optional<ValidationRecord> Evaluator::run(const ParameterSet& set, const St
           "download of the logits");
       observe(batch.samples.first(static_cast<std::size_t>(batch.valid_count)), logits_.data());
     }
-    collectives_.await(backend.counters_ready(), "evaluation counters");
-    const Counters counters = backend.take_counters();
-    sums.loss += counters.loss;
-    sums.top1 += counters.top1;
-    sums.topk += counters.topk;
-    sums.samples += counters.samples;
+    pace.launched("an earlier batch of the evaluation");
   }
+  collectives_.await(backend.counters_ready(), "evaluation counters");
+  const Counters sums = backend.take_counters();
+  double loss = sums.loss;
   std::array<std::int64_t, 3> counts{sums.top1, sums.topk, sums.samples};
   communicator_.sum(std::span<std::int64_t>(counts), "sum of the evaluation counts");
-  communicator_.sum(std::span<double>(&sums.loss, 1), "sum of the evaluation loss");
+  communicator_.sum(std::span<double>(&loss, 1), "sum of the evaluation loss");
   ValidationRecord record;
   record.images = counts[2];
   record.top1_count = counts[0];
   record.topk_count = counts[1];
-  record.k = topk_;
-  record.loss = record.images > 0 ? sums.loss / static_cast<double>(record.images) : 0;
+  record.k = spec_.topk;
+  record.loss = record.images > 0 ? loss / static_cast<double>(record.images) : 0;
   record.seconds = seconds_between(begin, Clock::now());
   return record;
 }

@@ -13,13 +13,20 @@
 
 namespace convoy {
 
+struct EvaluatorSpec {
+  Index batch = 1;
+  Index limit_batches = 0;  ///< 0: all
+  int topk = 5;
+  int resident = -1;  ///< Backend::keep_resident of the data set's images; -1: batches bring rows
+};
+
 /// Exact evaluation: every rank takes a contiguous share of the split, the last batch is masked, counts are summed as
 /// integers, so that they don't depend on the number of ranks.
 class Evaluator {
  public:
   /// `dataset` holds this rank's share (EvaluationBatches::share) and outlives the evaluator.
   Evaluator(Engine& engine, Collectives& collectives, Communicator& communicator, const Dataset& dataset,
-            const AugmentSpec& augment, Index batch, Index limit_batches, int topk);
+            const AugmentSpec& augment, const EvaluatorSpec& spec);
 
   /// Told of each batch's valid samples: labels and logits [count][classes] in host memory.
   using Observer = std::function<void(std::span<const SampleSpec>, const float* logits)>;
@@ -36,9 +43,9 @@ class Evaluator {
   Collectives& collectives_;
   Communicator& communicator_;
   const Dataset& dataset_;
+  EvaluatorSpec spec_;
   EvaluationBatches batches_;
   Index rounds_;  ///< batches of the rank with most
-  int topk_;
   std::vector<float> logits_;
 };
 

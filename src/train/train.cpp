@@ -108,7 +108,11 @@ Exit train(Communicator& communicator, const TrainConfig& wanted) try {
   pulse().doing("building the network");
   const auto engine = make_engine(communicator, graph, spec);
   compare_devices(communicator, engine->backend().describe());
-  engine->backend().keep_resident(samples.train->images(), range.count, splits.train.image_bytes());
+  int resident = -1, resident_val = -1;
+  set_up(communicator, "keeping the samples on the device", [&] {
+    resident = keep_resident(engine->backend(), *samples.train);
+    if (samples.val) resident_val = keep_resident(engine->backend(), *samples.val);
+  });
 
   const auto identities = device_identities(communicator, engine->backend());
   TransportChoice transport;
@@ -147,13 +151,16 @@ Exit train(Communicator& communicator, const TrainConfig& wanted) try {
                                  .replica_count = job.run.count,
                                  .workers = config.data.workers,
                                  .prefetch = config.data.prefetch,
-                                 .resident = true,
+                                 .resident = resident,
                                  .delay_seconds = delay});
   std::optional<Evaluator> evaluator;
   if (splits.has_val) {
     evaluator.emplace(*engine, *collectives, communicator, *samples.val,
-                      augment_spec(config.data, splits.val, config.seed, Use::evaluation), spec.eval_size,
-                      config.data.limit_val_batches, spec.topk);
+                      augment_spec(config.data, splits.val, config.seed, Use::evaluation),
+                      EvaluatorSpec{.batch = spec.eval_size,
+                                    .limit_batches = config.data.limit_val_batches,
+                                    .topk = spec.topk,
+                                    .resident = resident_val});
   }
   std::unique_ptr<Metrics> metrics;
   set_up(communicator, "opening the log", [&] {

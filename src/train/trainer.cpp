@@ -26,7 +26,7 @@ bool epochs_due(double every, Index step, Index steps_per_epoch) {
 }  // namespace
 
 Trainer::Trainer(const Parts& parts, const TrainConfig& config, const Job& job, const Schedule& schedule)
-    : at_(parts), config_(config), job_(job), schedule_(schedule) {}
+    : at_(parts), config_(config), job_(job), schedule_(schedule), pace_(parts.engine.backend(), parts.collectives) {}
 
 std::string Trainer::where() const {
   return fmt::format("epoch {}, step {}, {}", working_epoch_ + 1, working_step_ + 1, name_of(pulse().phase()));
@@ -131,26 +131,25 @@ void Trainer::step() {
   const auto averaging = Clock::now();
   at_.sync.step_done(step);
   launch_seconds_ += seconds_between(averaging, Clock::now());
+  // What a launch waits for inside (an update that needs a sum) is communication, not computation; what the host waits
+  // for from here on is the device's work.
+  const double comm = at_.collectives.take_wait_seconds();
+  const auto working = Clock::now();
+  pace_.launched("an earlier step");
   const Index images = order_->total(in_epoch);
   ++position_.step;
   ++position_.step_in_epoch;
   position_.images += images;
 
   // Where the host reads device memory the counters cost nothing; elsewhere they would stall the queue.
-  if (at_.engine.backend().host_reads() || interval_ends()) {
-    at_.collectives.await(at_.engine.backend().counters_ready(), "counters");
-    const Counters counters = at_.engine.backend().take_counters();
-    check_finite(counters);
-    interval_.add(counters);
-    epoch_.add(counters);
-  }
+  if (at_.engine.backend().host_reads() || interval_ends()) take_counters();
+  launch_seconds_ += seconds_between(working, Clock::now());
   if (config_.sync.digest_every > 0 && position_.step % config_.sync.digest_every == 0) check_weights();
   if (config_.output.monitor > 0 && position_.step % config_.output.monitor == 0) monitor();
 
   const double seconds = seconds_between(begin, Clock::now());
-  const double data = at_.loader.take_wait_seconds(), comm = at_.collectives.take_wait_seconds();
-  // What a launch waits for inside (an update that needs a sum) is communication, not computation.
-  const double compute = std::max(0.0, launch_seconds_ - comm);
+  const double data = at_.loader.take_wait_seconds(), compute = std::max(0.0, launch_seconds_ - comm);
+  static_cast<void>(at_.collectives.take_wait_seconds());
   if (at_.metrics != nullptr) {
     at_.metrics->progress(position_.epoch + 1, position_.step_in_epoch, job_.steps_per_epoch, images_per_second_);
   }
@@ -201,6 +200,14 @@ void Trainer::turn(int replica) {
     body();
   }
   launch_seconds_ += seconds_between(begin, Clock::now());
+}
+
+void Trainer::take_counters() {
+  at_.collectives.await(at_.engine.backend().counters_ready(), "counters");
+  const Counters counters = at_.engine.backend().take_counters();
+  check_finite(counters);
+  interval_.add(counters);
+  epoch_.add(counters);
 }
 
 void Trainer::check_finite(const Counters& counters) const {
@@ -291,6 +298,7 @@ void Trainer::end_epoch() {
 
 void Trainer::validate() {
   if (at_.evaluator == nullptr) return;
+  take_counters();  // in the middle of an interval they would be counted with the evaluation's
   const auto result = at_.evaluator->run(at_.sync.averaged(), [&] { return agree_on_stop(); });
   if (!result) return;  // done by the job that goes on
   ValidationRecord record = *result;

@@ -14,6 +14,7 @@
 #include "train/evaluator.hpp"
 #include "train/interval.hpp"
 #include "train/job.hpp"
+#include "train/pace.hpp"
 
 namespace convoy {
 
@@ -48,6 +49,7 @@ class Trainer {
   void step();
   /// Collective.
   void turn(int replica);
+  void take_counters();
   void check_finite(const Counters& counters) const;
   /// Collective.
   void check_weights();
@@ -69,6 +71,7 @@ class Trainer {
   const TrainConfig& config_;
   const Job& job_;
   const Schedule& schedule_;
+  Pace pace_;
   Position position_;
   const EpochOrder* order_ = nullptr;
   Interval interval_, epoch_;

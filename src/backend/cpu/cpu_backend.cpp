@@ -67,7 +67,10 @@ class CpuBackend final : public Backend {
   }
   void refresh(const ParameterSet&) override {}  // kernels take the canonical master and reorder it each step
   void replay(std::uint64_t, FunctionRef body) override { body(); }
-  void keep_resident(const std::uint8_t* images, Index, Index) override { resident_ = images; }
+  int keep_resident(const std::uint8_t* images, Index, Index) override {
+    resident_.push_back(images);
+    return static_cast<int>(resident_.size()) - 1;
+  }
   Event counters_ready() override { return {}; }
   Counters take_counters() override { return std::exchange(counters_, {}); }
   std::string describe() const override {
@@ -88,7 +91,7 @@ class CpuBackend final : public Backend {
   StepParams step_;
   SetLayout layout_;
   Counters counters_;
-  const std::uint8_t* resident_ = nullptr;
+  std::vector<const std::uint8_t*> resident_;
 };
 
 }  // namespace

@@ -76,7 +76,7 @@ class CpuProgram final : public Program {
     require(static_cast<Index>(batch.samples.size()) == spec_.samples, "a batch of another size than compiled for");
     require(spec_.mode != Mode::train || batch.valid_count == spec_.samples, "training batches are full");
     memory_.samples.assign(batch.samples.begin(), batch.samples.end());
-    memory_.images = batch.images;
+    memory_.images = batch.images != nullptr ? batch.images : resident(batch.resident);
     memory_.valid = batch.valid_count;
     memory_.scale = batch.scale;
     replica_ = batch.replica;
@@ -172,9 +172,13 @@ class CpuProgram final : public Program {
     if (plan_.table.block() > at) gaps_.push_back({at, plan_.table.block() - at});
   }
 
+  const std::uint8_t* resident(int set) const {
+    const auto& sets = context_.resident;
+    require(set >= 0 && set < static_cast<int>(sets.size()), "a batch without images, and no resident set");
+    return sets[static_cast<std::size_t>(set)];
+  }
+
   void start(const ParameterSet& set) {
-    if (!memory_.images) memory_.images = context_.resident;
-    require(memory_.images != nullptr, "a batch without images, and no resident set");
     worst_stage_ = -1;
     if (spec_.mode == Mode::evaluate) {
       memory_.norm_step.statistics = set.block + set.count - device_state_floats - plan_.table.statistics.count;

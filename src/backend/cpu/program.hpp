@@ -16,7 +16,7 @@ struct CpuContext {
   Layout fp32_layout = Layout::blocked, bf16_layout = Layout::blocked;
   Counters& counters;
   const StepParams& step;
-  const std::uint8_t* const& resident;  ///< images of keep_resident; null: none
+  const std::vector<const std::uint8_t*>& resident;  ///< images of keep_resident
 };
 
 /// Copies what it needs from the plan. Throws Error(device) where the precision isn't possible here.

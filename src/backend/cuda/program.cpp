@@ -57,8 +57,9 @@ class CudaProgram final : public Program {
   void feed(const Batch& batch) override {
     require(static_cast<Index>(batch.samples.size()) == spec_.samples, "a batch of another size than compiled for");
     require(spec_.mode != Mode::train || batch.valid_count == spec_.samples, "training batches are full");
-    require(batch.images != nullptr || context_.resident != nullptr, "a batch without images, and no resident set");
-    feed_.send(batch, context_.resident);
+    const auto set = static_cast<std::size_t>(batch.resident);
+    require(batch.images != nullptr || set < context_.resident.size(), "a batch without images, and no resident set");
+    feed_.send(batch, batch.images != nullptr ? nullptr : context_.resident[set]);
   }
 
   void launch(std::size_t stage, const ParameterSet& set) override {

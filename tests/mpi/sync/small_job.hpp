@@ -32,7 +32,7 @@ class SmallBackend final : public HostMemory<Backend>, public Updater {
   void set_step(const StepParams&) override {}
   void blend(const ParameterSet&, const ParameterSet&) override {}
   void replay(std::uint64_t, FunctionRef body) override { body(); }
-  void keep_resident(const std::uint8_t*, Index, Index) override {}
+  int keep_resident(const std::uint8_t*, Index, Index) override { return -1; }
   Event counters_ready() override { return {}; }
   Counters take_counters() override { return {}; }
   std::string describe() const override { return "small"; }

@@ -13,7 +13,10 @@ namespace {
 const SyntheticSpec images{.samples = 203, .height = 6, .width = 7, .classes = 5};
 const AugmentSpec centre{.source_height = 6, .source_width = 7, .height = 4, .width = 4};
 
-TEST(EvaluationBatches, AnyRankCountAndBatchCountsEverySampleOnce) {
+class EvaluationBatchesTest : public testing::TestWithParam<int> {};
+
+TEST_P(EvaluationBatchesTest, AnyRankCountAndBatchCountsEverySampleOnce) {
+  const int resident = GetParam();
   const DatasetInfo info = synthetic_info(images, "train");
   const Dataset whole(images, info, {0, images.samples});
   const auto bytes = static_cast<std::size_t>(info.image_bytes());
@@ -26,17 +29,20 @@ TEST(EvaluationBatches, AnyRankCountAndBatchCountsEverySampleOnce) {
         ASSERT_EQ(share.begin, counted) << "shares overlap or leave a gap";
         ASSERT_LE(share.count, images.samples / ranks + 1);
         const Dataset set(images, info, share);
-        EvaluationBatches batches(set, centre, batch_size);
+        EvaluationBatches batches(set, centre, batch_size, resident);
         for (Index n = 0; n < batches.count(); ++n) {
           const Batch batch = batches.batch(n);
           ASSERT_EQ(static_cast<Index>(batch.samples.size()), batch_size);
           ASSERT_GT(batch.valid_count, 0);
+          ASSERT_EQ(batch.images == nullptr, resident >= 0);
+          ASSERT_EQ(batch.resident, resident);
+          const std::uint8_t* const rows = resident >= 0 ? set.images() : batch.images;
           for (Index row = 0; row < batch_size; ++row) {
             const SampleSpec& s = batch.samples[static_cast<std::size_t>(row)];
             const Index sample = counted + std::min(row, batch.valid_count - 1);
             ASSERT_EQ(s.a, whole.label(sample));
             ASSERT_EQ(s.b, whole.label(sample));
-            ASSERT_EQ(std::memcmp(batch.images + static_cast<std::size_t>(s.sample) * bytes,
+            ASSERT_EQ(std::memcmp(rows + static_cast<std::size_t>(s.sample) * bytes,
                                   whole.images() + static_cast<std::size_t>(sample) * bytes, bytes),
                       0);
             ASSERT_EQ(s.y, 1);
@@ -50,6 +56,8 @@ TEST(EvaluationBatches, AnyRankCountAndBatchCountsEverySampleOnce) {
     }
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Resident, EvaluationBatchesTest, testing::Values(-1, 1));
 
 }  // namespace
 }  // namespace convoy

@@ -10,7 +10,7 @@ namespace {
 TEST(LoaderAllocations, NoneInTheSteadyState) {
   const SyntheticSpec images{.samples = 400, .height = 8, .width = 8, .classes = 4};
   const Dataset set(images, synthetic_info(images, "train"), {0, images.samples});
-  for (const bool resident : {true, false}) {
+  for (const int resident : {0, -1}) {
     LoaderSpec spec;
     spec.order = {.samples = images.samples, .replicas = 2, .batch = 5, .seed = 5};
     spec.augment = {

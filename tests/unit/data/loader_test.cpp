@@ -145,7 +145,7 @@ TEST(Loader, GatheredRowsAreTheResidentImages) {
   spec.workers = 2;
   const Dataset set = load(sample_range(spec.order, 2, 2));
   LoaderSpec gathered_spec = spec;
-  gathered_spec.resident = false;
+  gathered_spec.resident = -1;
   Loader resident(set, spec), gathered(set, gathered_spec);
   const EpochOrder& order = resident.begin_epoch(1, 0);
   gathered.begin_epoch(1, 0);
@@ -171,7 +171,7 @@ TEST(Loader, GatheredRowsAreTheResidentImages) {
 TEST(Loader, ABatchStaysValidUntilTheNextButOneCall) {
   const Dataset set = load({0, images.samples});
   LoaderSpec spec = spec_of(1, 4);
-  spec.resident = false;
+  spec.resident = -1;
   spec.workers = 4;
   spec.prefetch = 2;
   Loader loader(set, spec);
