@@ -52,7 +52,7 @@ void check_shards(const std::string& folder, int replicas, const std::vector<Sha
 
 void save_checkpoint(Communicator& communicator, const std::string& folder, const std::string& name, const Plan& plan,
                      const SetLayout& layout, const CheckpointMeta& meta, const HostSet& averaged,
-                     const std::vector<Shard>& shards) {
+                     const std::vector<Shard>& shards, const Fence& fence) {
   const bool root = communicator.rank() == 0;
   const std::string path = main_path(folder, name);
   const std::string generation = agree(communicator, "preparing a checkpoint", [&] {
@@ -66,7 +66,7 @@ void save_checkpoint(Communicator& communicator, const std::string& folder, cons
     for (const Shard& shard : shards) {
       const std::string file = shard_file(name, shard.replica, generation);
       const std::string shard_path = folder + "/" + file;
-      write_set_file(shard_path, plan, layout, {meta, plan.graph.model, {}, shard.replica}, shard.set);
+      write_set_file(shard_path, plan, layout, {meta, plan.graph.model, {}, shard.replica}, shard.set, fence);
       records.push_back({shard.replica, shard.samples_since_average, file, seal_digest(shard_path)});
     }
     return to_text(records);
@@ -80,7 +80,7 @@ void save_checkpoint(Communicator& communicator, const std::string& folder, cons
     std::sort(file.shards.begin(), file.shards.end(),
               [](const ShardRecord& a, const ShardRecord& b) { return a.replica < b.replica; });
     check_shards(folder, meta.replicas, file.shards);
-    write_set_file(path, plan, layout, file, averaged);
+    write_set_file(path, plan, layout, file, averaged, fence);
     remove_shards(folder, name, file.shards);
     return std::string();
   });

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "backend/backend.hpp"
+#include "checkpoint/fence.hpp"
 #include "comm/communicator.hpp"
 #include "network/plan.hpp"
 
@@ -22,6 +23,8 @@ struct Position {
 /// Everything but the tensors. `texts`: choices, configuration (INI), build id, model name ...; `numbers`: best_top1
 /// ...
 struct CheckpointMeta {
+  std::string run;    ///< id of the run; empty: written by no attempt
+  Index attempt = 0;  ///< that wrote it
   Position position;
   int replicas = 1, ranks = 1;
   Index local_steps = 0;  ///< 0: sync = gradients
@@ -48,7 +51,7 @@ struct Shard {
 /// ranks with one Error naming file and rank.
 void save_checkpoint(Communicator& communicator, const std::string& folder, const std::string& name, const Plan& plan,
                      const SetLayout& layout, const CheckpointMeta& meta, const HostSet& averaged,
-                     const std::vector<Shard>& shards);
+                     const std::vector<Shard>& shards, const Fence& fence = {});
 
 struct Checkpoint {
   std::string path;

@@ -10,6 +10,7 @@
 #include <fstream>
 #include <set>
 
+#include "io/file.hpp"
 #include "io/hdf5.hpp"
 #include "io/seal.hpp"
 
@@ -131,16 +132,17 @@ std::uint32_t seal_digest(const std::string& path) {
 }
 
 void write_set_file(const std::string& path, const Plan& plan, const SetLayout& layout, const FileMeta& meta,
-                    const HostSet& set) {
+                    const HostSet& set, const Fence& fence) {
   require(static_cast<Index>(set.block.size()) == layout.count(), "a set to be saved has another size than its layout");
   const std::vector<StoredTensor> tensors = stored_tensors(plan, layout);
   const std::string text = to_text(meta);
-  const std::string temporary = path + ".tmp";
+  const std::string temporary = path + fence.suffix();
   try {
     write_tensors(temporary, tensors, text, set);
     seal_file(temporary);
     verify_written(temporary, tensors, text, set);
-    publish_file(temporary, path);
+    fence.rename(temporary, path);
+    sync_folder(std::filesystem::path(path).parent_path().string());
   } catch (...) {
     std::error_code ignored;
     std::filesystem::remove(temporary, ignored);  // gives a full disk its room back

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "checkpoint/checkpoint.hpp"
+#include "checkpoint/fence.hpp"
 
 namespace convoy {
 
@@ -45,9 +46,10 @@ std::vector<ShardRecord> parse_shards(const std::string& text);
 /// Identifies the sealed bytes of a file without reading them all: CRC of the user block. Throws Error(data).
 std::uint32_t seal_digest(const std::string& path);
 
-/// Writes, seals, reads everything back, renames. On an error the temporary file is gone and `path` is as before.
+/// Writes, seals, flushes, reads everything back, renames within the fence. On an error the temporary file is gone and
+/// `path` is as before.
 void write_set_file(const std::string& path, const Plan& plan, const SetLayout& layout, const FileMeta& meta,
-                    const HostSet& set);
+                    const HostSet& set, const Fence& fence = {});
 
 enum class Content : std::uint8_t { all, weights };
 struct SetFile {

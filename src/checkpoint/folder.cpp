@@ -170,7 +170,7 @@ void drop_old_checkpoints(const std::string& folder, int keep) {
     const std::string name = name_of(file);
     if (name != "last" && name != "best" && !is_numbered(name)) continue;
     const bool orphan = file.starts_with(name + shard_infix) && !fs::exists(main_path(folder, name));
-    if (orphan || file.ends_with(".h5.tmp")) remove_file(fs::path(folder) / file);
+    if (orphan || file.ends_with(".tmp")) remove_file(fs::path(folder) / file);
   }
 }
 
@@ -185,7 +185,7 @@ std::string resolve_checkpoint(const std::string& path) {
 }
 
 bool is_checkpoint_file(const std::string& file_name) {
-  static const std::regex ours(R"((last|best|epoch-\d+|step-\d+)(\.shard-\d+(\.b)?)?\.h5(\.damaged|\.tmp)?)");
+  static const std::regex ours(R"((last|best|epoch-\d+|step-\d+)(\.shard-\d+(\.b)?)?\.h5(\.damaged|(\.a\d+)?\.tmp)?)");
   return std::regex_match(file_name, ours);
 }
 

@@ -50,6 +50,8 @@ std::vector<ShardRecord> parse_shards(const std::string& text) { return shards_o
 std::string to_text(const FileMeta& file) {
   const CheckpointMeta& meta = file.meta;
   Json json = {{"model", file.model},
+               {"run", meta.run},
+               {"attempt", meta.attempt},
                {"position",
                 {{"epoch", meta.position.epoch},
                  {"step_in_epoch", meta.position.step_in_epoch},
@@ -76,6 +78,8 @@ FileMeta parse_meta(const std::string& text, const std::string& path) {
     FileMeta file;
     file.model = json.at("model").get<std::string>();
     CheckpointMeta& meta = file.meta;
+    meta.run = json.value("run", "");
+    meta.attempt = json.value("attempt", Index{0});
     const Json& position = json.at("position");
     meta.position = {position.at("epoch").get<Index>(), position.at("step_in_epoch").get<Index>(),
                      position.at("step").get<Index>(), position.at("images").get<Index>()};

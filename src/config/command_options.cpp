@@ -92,6 +92,11 @@ OptionGroup length_options(TrainConfig& config) {
       .decides_bits();
   add(switch_option("dry-run", config.dry_run, "print configuration, sizes, cost and steps, and train nothing"))
       .only_on_command_line();
+  add(switch_option("take-over", config.take_over,
+                    "begin although another job seems to be alive in the run directory; that one then leaves (exit 6)"))
+      .only_on_command_line();
+  add(number_option("wait-for-other", "SECONDS", config.wait_for_other, at_least(0),
+                    "how long to wait for another job that is alive in the run directory to end"));
   add(fault_option(config));
   return group;
 }

@@ -18,7 +18,7 @@ namespace {
 
 struct Speaker {
   int rank = 0, ranks = 1;
-  std::string prefix;
+  std::string prefix, last_error;
   Level level = Level::info;
   std::atomic<bool> progress_shown = false;
   std::shared_ptr<spdlog::logger> console, file;
@@ -98,8 +98,11 @@ void write(Level level, std::string_view text) {
 
 void report_error(std::string_view text) {
   auto& s = speaker();
+  s.last_error = text;
   to_stderr(s, fmt::format("{}error: {}", s.prefix, text));
 }
+
+std::string last_error() { return speaker().last_error; }
 
 bool shows_progress() {
   static const bool terminal = writes_to_terminal();

@@ -19,6 +19,8 @@ void also_to_file(const std::string& path);
 void write(Level level, std::string_view text);
 /// One line on stderr, flushed: `[rank 3/16 gpu-07] error: TEXT`.
 void report_error(std::string_view text);
+/// What report_error said last on this rank; empty: nothing yet.
+std::string last_error();
 /// True where progress() shows something: rank 0, stdout, or mpirun's, a terminal.
 bool shows_progress();
 /// Overwrites the last line on a terminal; nothing where stdout is not one.

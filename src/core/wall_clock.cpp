@@ -67,6 +67,7 @@ const double program_start = std::chrono::duration<double>(std::chrono::system_c
 
 /// Parent and start (clock ticks since the host's start) of a process; parent 0: not known.
 struct Process {
+  char state = 0;
   long parent = 0;
   double start_ticks = 0;
 };
@@ -77,8 +78,8 @@ Process look_up(long pid) {
   if (name_end == std::string::npos) return {};
   std::istringstream rest(text.substr(name_end + 1));
   Process process;
-  std::string state, skipped;
-  rest >> state >> process.parent;
+  std::string skipped;
+  rest >> process.state >> process.parent;
   for (int field = 5; field < 22; ++field) rest >> skipped;
   rest >> process.start_ticks;
   return rest ? process : Process{};
@@ -100,7 +101,7 @@ double boot_seconds() {
 
 double start_seconds(const Process& process) {
   const double boot = boot_seconds();
-  if (boot == 0 || process.parent == 0) return program_start;
+  if (boot == 0 || process.start_ticks == 0) return program_start;
   return boot + process.start_ticks / static_cast<double>(sysconf(_SC_CLK_TCK));
 }
 
@@ -129,6 +130,12 @@ std::string local_time_text(double seconds) {
   std::array<char, 32> text{};
   std::strftime(text.data(), text.size(), "%Y-%m-%d %H:%M:%S", &local);
   return text.data();
+}
+
+double process_start(long pid) {
+  const Process process = look_up(pid);
+  const bool dead = process.state == 0 || process.state == 'Z' || process.state == 'X';
+  return dead ? 0 : start_seconds(process);
 }
 
 double parse_duration(const std::string& text) {

@@ -17,6 +17,9 @@ double parse_duration(const std::string& text);
 /// for "none" (NONE, N/A, UNLIMITED, Unknown, an empty text) is 0. Throws std::invalid_argument.
 double parse_end_time(const std::string& text);
 
+/// When a process of this host began, seconds since 1970; 0: there is none, or it has ended and nobody has taken note.
+double process_start(long pid);
+
 /// What the user says of the end of the job.
 struct TimeLimit {
   double end_time = 0;         ///< --end-time, seconds since 1970; 0: none

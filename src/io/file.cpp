@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <utility>
 
@@ -109,6 +110,22 @@ void File::sync() {
   // Some file systems can't sync (EINVAL); a full or broken disk says something else.
   if (::fsync(descriptor_) != 0 && errno != EINVAL) {
     fail(Exit::data, "cannot write '{}' to the disk ({}); make room or choose another folder", path_,
+         std::strerror(errno));
+  }
+}
+
+void File::close() {
+  const OpenCall call("close", path_);
+  const int descriptor = std::exchange(descriptor_, -1);
+  if (descriptor >= 0 && ::close(descriptor) != 0) {
+    fail(Exit::data, "cannot write '{}' ({}); make room or choose another folder", path_, std::strerror(errno));
+  }
+}
+
+void rename_file(const std::string& from, const std::string& to) {
+  const OpenCall call("rename", to);
+  if (::rename(from.c_str(), to.c_str()) != 0) {
+    fail(Exit::data, "cannot rename '{}' to '{}' ({}); make room or choose a writable folder", from, to,
          std::strerror(errno));
   }
 }

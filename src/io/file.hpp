@@ -25,6 +25,8 @@ class File {
   void write_at(const void* from, std::size_t bytes, std::uint64_t offset);
   /// To the disk. Errors that earlier writes deferred (full disk, quota) show here.
   void sync();
+  /// What a destructor can't report: network file systems may tell of a full disk only here.
+  void close();
 
  private:
   std::string path_;
@@ -33,5 +35,8 @@ class File {
 
 /// Makes names in a folder durable after create or rename.
 void sync_folder(const std::string& folder);
+
+/// Throws Error(data) naming both.
+void rename_file(const std::string& from, const std::string& to);
 
 }  // namespace convoy

@@ -7,7 +7,6 @@
 #include <array>
 #include <bit>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <vector>
@@ -132,9 +131,7 @@ Seal check_seal(const std::string& path) {
 
 void publish_file(const std::string& temporary, const std::string& path) {
   File(temporary, File::Access::update).sync();
-  if (std::rename(temporary.c_str(), path.c_str()) != 0) {
-    fail(Exit::data, "cannot rename '{}' to '{}' ({})", temporary, path, std::strerror(errno));
-  }
+  rename_file(temporary, path);
   sync_folder(std::filesystem::path(path).parent_path().string());
 }
 

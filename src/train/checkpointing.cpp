@@ -10,6 +10,7 @@
 #include "core/log.hpp"
 #include "core/pulse.hpp"
 #include "core/version.hpp"
+#include "core/wall_clock.hpp"
 
 namespace convoy {
 
@@ -55,14 +56,17 @@ Position same_fraction(const Position& position, Index steps_then, Index steps_n
 }
 
 Checkpointing::Checkpointing(Communicator& communicator, Collectives& collectives, Engine& engine, Sync& sync,
-                             const TrainConfig& config, const Job& job, const KeptLimit& limit)
+                             const TrainConfig& config, const Job& job, const KeptLimit& limit, const Attempt& attempt,
+                             StateFile* state)
     : communicator_(communicator),
       collectives_(collectives),
       engine_(engine),
       sync_(sync),
       config_(config),
       job_(job),
-      limit_(limit) {
+      limit_(limit),
+      attempt_(attempt),
+      state_(state) {
   // Until a save has been measured.
   const double bytes = static_cast<double>(engine.layout().count()) * sizeof(float);
   limit_.reserve(config.checkpoint.save ? slow_start_seconds + bytes / slow_bytes_per_second : 0);
@@ -146,6 +150,8 @@ void Checkpointing::save(const std::string& name, const Position& position, Cont
   const ActivityScope phase(Activity::checkpoint);
   const auto begin = Clock::now();
   CheckpointMeta meta;
+  meta.run = attempt_.record.run;
+  meta.attempt = attempt_.record.number;
   meta.position = position;
   meta.replicas = job_.replicas;
   meta.ranks = job_.ranks;
@@ -174,10 +180,18 @@ void Checkpointing::save(const std::string& name, const Position& position, Cont
     }
   }
   save_checkpoint(communicator_, config_.checkpoint.folder, name, engine_.plan(), engine_.layout(), meta, averaged,
-                  shards);
+                  shards, attempt_.fence);
   if (communicator_.rank() == 0) drop_old_checkpoints(config_.checkpoint.folder, config_.checkpoint.keep);
   saved_at_ = Clock::now();
-  limit_.reserve(1.5 * seconds_between(begin, saved_at_));
+  const double seconds = seconds_between(begin, saved_at_);
+  limit_.reserve(1.5 * seconds);
+  if (state_ == nullptr || name == "best") return;
+  state_->update([&](RunState& state) {
+    state.checkpoint = path_from(config_.output.folder, config_.checkpoint.folder + "/" + name + ".h5");
+    state.checkpoint_step = position.step;
+    state.checkpoint_time = wall_seconds();
+    state.checkpoint_seconds = seconds;
+  });
 }
 
 }  // namespace convoy

@@ -8,9 +8,11 @@
 #include "comm/time_limit.hpp"
 #include "config/config.hpp"
 #include "sync/sync.hpp"
+#include "train/attempt.hpp"
 #include "train/engine.hpp"
 #include "train/interval.hpp"
 #include "train/job.hpp"
+#include "train/state_file.hpp"
 
 namespace convoy {
 
@@ -23,7 +25,8 @@ Position same_fraction(const Position& position, Index steps_then, Index steps_n
 class Checkpointing {
  public:
   Checkpointing(Communicator& communicator, Collectives& collectives, Engine& engine, Sync& sync,
-                const TrainConfig& config, const Job& job, const KeptLimit& limit);
+                const TrainConfig& config, const Job& job, const KeptLimit& limit, const Attempt& attempt,
+                StateFile* state);
 
   /// Collective. Puts a checkpoint's state into the sets and returns where to go on. The same replicas, batch
   /// and way of averaging go on exactly; others start from the averaged model at the same fraction of the epoch, and it
@@ -38,6 +41,8 @@ class Checkpointing {
   enum class Content : std::uint8_t { everything, model };
   /// Collective. NAME.h5; older ones beyond --keep-checkpoints are dropped.
   void save(const std::string& name, const Position& position, Content content = Content::everything);
+
+  const Fence& fence() const { return attempt_.fence; }
 
   // These go into checkpoints and come back with them.
   double best_top1 = -1;
@@ -56,6 +61,8 @@ class Checkpointing {
   const TrainConfig& config_;
   const Job& job_;
   const KeptLimit limit_;
+  const Attempt& attempt_;
+  StateFile* state_;  ///< null but on rank 0
   Clock::time_point saved_at_ = Clock::now();
 };
 

@@ -3,7 +3,6 @@
 
 #include <ctime>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <vector>
 
@@ -31,13 +30,6 @@ void make_folder(const std::string& path, const char* option) {
   std::error_code reason;
   std::filesystem::create_directories(path, reason);
   if (reason) fail(Exit::usage, "cannot make '{}' ({}); choose a writable {}", path, reason.message(), option);
-}
-
-void write_text(const std::filesystem::path& path, const std::string& text) {
-  std::ofstream file(path);
-  file << text << std::flush;
-  if (!file)
-    fail(Exit::usage, "cannot write '{}' (disk full or not writable); choose another --output-dir", path.string());
 }
 
 }  // namespace
@@ -87,15 +79,18 @@ void put_old_checkpoints_aside(const std::string& folder) {
   log::warn("checkpoints of an earlier run in '{}' were moved to '{}'", folder, aside());
 }
 
-void describe_run(const Communicator& communicator, const TrainConfig& config, const std::string& device) {
+void describe_run(const Communicator& communicator, const TrainConfig& config, const std::string& device,
+                  const Fence& fence) {
   if (communicator.rank() != 0) return;
-  const std::filesystem::path folder(config.output.folder);
-  write_text(folder / "config.cfg", to_ini(config));
-  write_text(folder / "command.txt", config.command_line + "\n");
+  const auto write = [&](const char* name, const std::string& text) {
+    fence.replace(config.output.folder + "/" + name, text);
+  };
+  write("config.cfg", to_ini(config));
+  write("command.txt", config.command_line + "\n");
   const nlohmann::json environment = {
       {"build", build_id()}, {"mpi", mpi_version()}, {"hdf5", hdf5_version()},       {"backends", backend_versions()},
       {"device", device},    {"seed", config.seed},  {"ranks", communicator.size()}, {"hosts", communicator.hosts()}};
-  write_text(folder / "environment.json", environment.dump(2) + "\n");
+  write("environment.json", environment.dump(2) + "\n");
 }
 
 }  // namespace convoy

@@ -2,6 +2,7 @@
 #pragma once
 #include <string>
 
+#include "checkpoint/fence.hpp"
 #include "comm/communicator.hpp"
 #include "config/config.hpp"
 
@@ -17,6 +18,7 @@ void put_old_checkpoints_aside(const std::string& folder);
 
 /// Rank 0: config.cfg, command.txt and environment.json (hosts, versions, build, seed): what it takes to repeat the
 /// run.
-void describe_run(const Communicator& communicator, const TrainConfig& config, const std::string& device);
+void describe_run(const Communicator& communicator, const TrainConfig& config, const std::string& device,
+                  const Fence& fence);
 
 }  // namespace convoy

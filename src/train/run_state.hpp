@@ -53,6 +53,9 @@ struct RunState {
 const char* name_of(Phase phase);
 const char* name_of(Result result);
 
+/// A checkpoint as RunState names it.
+std::string path_from(const std::string& run_folder, const std::string& path);
+
 /// One JSON object, indented.
 std::string to_text(const RunState& state);
 /// Throws Error(data) naming `path` where text is not such an object.

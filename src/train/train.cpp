@@ -15,9 +15,11 @@
 #include "core/pulse.hpp"
 #include "core/stop.hpp"
 #include "core/version.hpp"
+#include "train/attempt.hpp"
 #include "train/leave.hpp"
 #include "train/run_folder.hpp"
 #include "train/setup.hpp"
+#include "train/state_file.hpp"
 #include "train/threads.hpp"
 #include "train/trainer.hpp"
 #include "train/watch.hpp"
@@ -60,14 +62,30 @@ void compare_devices(Communicator& communicator, const std::string& mine) {
             *other);
 }
 
-}  // namespace
+RunState first_state(const Attempt& attempt, int ranks, const KeptLimit& limit) {
+  const AttemptRecord& record = attempt.record;
+  return {.run = record.run,
+          .attempt = record.number,
+          .scheduler = record.scheduler,
+          .job = record.job,
+          .host = record.host,
+          .pid = record.pid,
+          .ranks = ranks,
+          .end_time = limit.end_time,
+          .started = record.started,
+          .progressed = record.started};
+}
 
-Exit train(Communicator& communicator, const TrainConfig& wanted) try {
+/// Collective. `state` is made on rank 0, as soon as there is something to say.
+Exit run(Communicator& communicator, const TrainConfig& wanted, std::unique_ptr<StateFile>& state) {
   TrainConfig config = wanted;
   const int ranks = communicator.size(), rank = communicator.rank();
   make_run_folder(communicator, config);
-  write_heartbeats_to(communicator, config.output.folder);
+  Attempt attempt = begin_attempt(communicator, config);
   const KeptLimit limit = keep_time_limit(communicator, config.time_limit);
+  if (rank == 0)
+    state = std::make_unique<StateFile>(config.output.folder, attempt.fence, first_state(attempt, ranks, limit));
+  write_heartbeats_to(communicator, config.output.folder);
   // Threads decide bits: the number stands in the configuration that is hashed and kept.
   if (config.device.threads == 0) config.device.threads = threads_per_rank(communicator);
 
@@ -85,6 +103,7 @@ Exit train(Communicator& communicator, const TrainConfig& wanted) try {
     set_up(communicator, "reading the checkpoint", [&] { meta = load_checkpoint_meta(resume); });
     if (replicas == 0 && config.sync.grad_accum_steps == 1) replicas = meta.replicas;
   }
+  settle_run(communicator, attempt, meta.run);
   Job job;
   EngineSpec spec;
   Graph graph;
@@ -132,7 +151,7 @@ Exit train(Communicator& communicator, const TrainConfig& wanted) try {
                          .rank = rank},
                         engine->backend(), *collectives, engine->plan(), spec.optimiser, engine->updater(),
                         engine->gradients());
-  Checkpointing checkpointing(communicator, *collectives, *engine, *sync, config, job, limit);
+  Checkpointing checkpointing(communicator, *collectives, *engine, *sync, config, job, limit, attempt, state.get());
   Position position;
   set_up(communicator, "loading the weights", [&] {
     if (resume.empty()) {
@@ -172,7 +191,7 @@ Exit train(Communicator& communicator, const TrainConfig& wanted) try {
                                                     .ranks = ranks,
                                                     .epochs = static_cast<Index>(std::ceil(config.epochs)),
                                                     .k = spec.topk});
-    describe_run(communicator, config, engine->backend().describe());
+    describe_run(communicator, config, engine->backend().describe(), attempt.fence);
   });
   log::info("{}; {}; {} parameters", engine->plan().graph.model, engine->backend().describe(),
             cost_of(engine->plan().graph, spec.height, spec.width).parameters);
@@ -191,6 +210,19 @@ Exit train(Communicator& communicator, const TrainConfig& wanted) try {
                     {"global_batch", static_cast<double>(job.global_batch)},
                     {"step", static_cast<double>(position.step)}});
   }
+  if (state) {
+    state->update([&](RunState& s) {
+      s.run = attempt.record.run;
+      s.epochs = static_cast<Index>(std::ceil(config.epochs));
+      s.step = s.start_step = position.step;
+      s.steps = job.total_steps;
+      s.steps_per_epoch = job.steps_per_epoch;
+      s.epoch = std::min(position.epoch + 1, s.epochs);
+      if (resume.empty()) return;
+      s.checkpoint = path_from(config.output.folder, resume);
+      s.checkpoint_step = position.step;
+    });
+  }
   const Schedule schedule(schedule_of(config, job.peak_rate), job.steps_per_epoch);
   Trainer trainer({.communicator = communicator,
                    .collectives = *collectives,
@@ -199,10 +231,11 @@ Exit train(Communicator& communicator, const TrainConfig& wanted) try {
                    .loader = loader,
                    .evaluator = evaluator ? &*evaluator : nullptr,
                    .metrics = metrics.get(),
+                   .state = state.get(),
                    .checkpointing = checkpointing},
                   config, job, schedule);
   const Exit code = trainer.run(position);
-  if (rank == 0) {
+  if (rank == 0 && code != Exit::superseded) {
     log::info("{}", metrics->table());
     std::map<std::string, double> numbers{{"exit", static_cast<double>(code)}};
     if (checkpointing.best_top1 >= 0) numbers["best_top1"] = checkpointing.best_top1;
@@ -210,10 +243,47 @@ Exit train(Communicator& communicator, const TrainConfig& wanted) try {
     if (checkpointing.best_top1 >= 0) log::info("best held-out accuracy: {:.2f} % top-1", checkpointing.best_top1);
   }
   return code;
-} catch (const Leave& leave) {
-  if (leave.code == Exit::stopped)
-    log::info("stopped on request ({}) before the first step; resubmit with --resume auto", name_of(stop_reason()));
-  return leave.code;
+}
+
+/// What the run directory says of the end of this attempt.
+void tell_end(std::unique_ptr<StateFile>& state, Exit code, const std::string& message, int rank) {
+  if (state) {
+    state->update([&](RunState& s) {
+      s.phase = Phase::end;
+      s.exit = code;
+      s.result = code == Exit::ok ? Result::finished : code == Exit::stopped ? Result::stopped : Result::failed;
+      if (s.result != Result::failed) return;
+      s.message = message;
+      s.rank = rank;
+    });
+    state.reset();
+  }
+  // All ranks know of an ordinary end, and one has to say so.
+  const bool ordinary = code == Exit::ok || code == Exit::stopped || code == Exit::superseded;
+  if (ordinary ? rank == 0 : !message.empty()) record_end(code, message);
+}
+
+}  // namespace
+
+Exit train(Communicator& communicator, const TrainConfig& config) {
+  const int rank = communicator.rank();
+  std::unique_ptr<StateFile> state;
+  try {
+    const Exit code = run(communicator, config, state);
+    tell_end(state, code, "", rank);
+    return code;
+  } catch (const Leave& leave) {
+    if (leave.code == Exit::stopped)
+      log::info("stopped on request ({}) before the first step; resubmit with --resume auto", name_of(stop_reason()));
+    tell_end(state, leave.code, log::last_error(), rank);
+    return leave.code;
+  } catch (const Error& error) {
+    tell_end(state, error.code(), error.what(), rank);
+    throw;
+  } catch (const std::exception& error) {
+    tell_end(state, Exit::internal, error.what(), rank);
+    throw;
+  }
 }
 
 }  // namespace convoy

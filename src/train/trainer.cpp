@@ -10,6 +10,7 @@
 #include "core/log.hpp"
 #include "core/pulse.hpp"
 #include "core/stop.hpp"
+#include "core/wall_clock.hpp"
 
 namespace convoy {
 namespace {
@@ -45,6 +46,7 @@ Exit Trainer::run(Position position) try {
   // Stopped at the end of an epoch, before its validation.
   if (validation_due() && validation_missing()) validate();
   while (!stops() && position_.step < last_ && !target_reached_) {
+    tell(Phase::train);
     if (order_ == nullptr) order_ = &at_.loader.begin_epoch(position_.epoch, position_.step_in_epoch);
     step();
     const auto waiting = Clock::now();
@@ -59,11 +61,15 @@ Exit Trainer::run(Position position) try {
     if (!stops()) save_where_due();
   }
   if (!stops() && validation_missing()) validate();
+  if (superseded_by_ > 0) return leave_to_newer();
   const bool finished = (position_.step >= last_ || target_reached_) && !validation_missing();
   if (stops() && !finished) return stop();
+  tell(Phase::save);
   if (config_.checkpoint.save) at_.checkpointing.save("last", position_);
   return Exit::ok;
 } catch (const Error& e) {
+  // Whatever fails in a run that goes on elsewhere (files that are gone, ranks that have left) fails because of that.
+  at_.checkpointing.fence().check();
   fail(e.code(), "{} (at {})", e.what(), where());
 }
 
@@ -81,14 +87,39 @@ bool Trainer::validation_missing() const {
 }
 
 Exit Trainer::stop() {
+  tell(Phase::save);
   if (config_.checkpoint.save) at_.checkpointing.save("last", position_);
   log::info("stopped on request ({}) at epoch {}, step {}; resubmit with --resume auto", name_of(stop_),
             position_.epoch + 1, position_.step);
   return Exit::stopped;
 }
 
+Exit Trainer::leave_to_newer() const {
+  if (job_.rank == 0) {
+    log::report_error(
+        fmt::format("attempt {} goes on with this run (this is attempt {}): leaving at epoch {}, step {} without a "
+                    "checkpoint; don't submit this job again",
+                    superseded_by_, at_.checkpointing.fence().number(), position_.epoch + 1, position_.step));
+  }
+  return Exit::superseded;
+}
+
+void Trainer::tell(Phase phase) {
+  if (at_.state == nullptr) return;
+  at_.state->update([&](RunState& state) {
+    state.phase = phase;
+    state.epoch = std::min(position_.epoch + 1, state.epochs);
+    state.step = position_.step;
+    if (stop_ != StopReason::none && state.stop.empty()) {  // another rank was asked
+      state.stop = name_of(stop_);
+      state.stop_time = wall_seconds();
+    }
+  });
+}
+
 Wish Trainer::own_wish() {
   Wish wish{.stop = stop_reason()};
+  if (at_.state != nullptr) wish.superseded_by = at_.state->superseded_by();
   if (!save_asked_ && at_.checkpointing.minutes_are_up()) {
     wish.save = save_asked_ = true;  // one wish until it is fulfilled: it is agreed a step later
   }
@@ -99,6 +130,7 @@ bool Trainer::agree_on_stop() {
   const Wish agreed = agree_later(at_.communicator, own_wish());
   save_due_ = save_due_ || agreed.save;
   stop_ = std::max(stop_, agreed.stop);
+  superseded_by_ = std::max(superseded_by_, agreed.superseded_by);
   return stops();
 }
 
@@ -274,6 +306,12 @@ void Trainer::log_interval(bool end_of_epoch) {
   const double left = static_cast<double>(job_.total_steps - position_.step) * static_cast<double>(job_.global_batch);
   record.eta_seconds = images_per_second_ > 0 ? left / images_per_second_ : 0;
   if (at_.metrics != nullptr) at_.metrics->train(record);
+  if (at_.state != nullptr) {
+    at_.state->update([&](RunState& state) {
+      state.images_per_second = images_per_second_;
+      state.eta_seconds = record.eta_seconds;
+    });
+  }
   if (!end_of_epoch) return;
   const RankSpread ranks = epoch_.compare(at_.communicator);
   const StepRecord whole = epoch_.reduce(at_.communicator);
@@ -299,6 +337,7 @@ void Trainer::end_epoch() {
 void Trainer::validate() {
   if (at_.evaluator == nullptr) return;
   take_counters();  // in the middle of an interval they would be counted with the evaluation's
+  tell(Phase::evaluate);
   const auto result = at_.evaluator->run(at_.sync.averaged(), [&] { return agree_on_stop(); });
   if (!result) return;  // done by the job that goes on
   ValidationRecord record = *result;

@@ -15,6 +15,7 @@
 #include "train/interval.hpp"
 #include "train/job.hpp"
 #include "train/pace.hpp"
+#include "train/state_file.hpp"
 
 namespace convoy {
 
@@ -30,6 +31,7 @@ class Trainer {
     Loader& loader;
     Evaluator* evaluator;  ///< null: no validation split, or --skip-eval
     Metrics* metrics;      ///< rank 0 only; null elsewhere
+    StateFile* state;      ///< likewise
     Checkpointing& checkpointing;
   };
 
@@ -44,7 +46,10 @@ class Trainer {
   bool validation_due() const;
   /// Collective. Hears what all ranks wished one step, or one batch of an evaluation, ago. True: they stop.
   bool agree_on_stop();
-  bool stops() const { return stop_ != StopReason::none; }
+  bool stops() const { return stop_ != StopReason::none || superseded_by_ > 0; }
+  Exit leave_to_newer() const;
+  /// What state.json says from now on.
+  void tell(Phase phase);
   /// Collective.
   void step();
   /// Collective.
@@ -81,6 +86,7 @@ class Trainer {
   Index last_ = 0;                              ///< this job ends before that step
   bool target_reached_ = false, save_asked_ = false;
   StopReason stop_ = StopReason::none;  ///< agreed
+  Index superseded_by_ = 0;             ///< agreed: a newer attempt
   bool save_due_ = false;               ///< agreed
 };
 

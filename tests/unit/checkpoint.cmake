@@ -1,3 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
 convoy_add_test(unit.checkpoint.file SOURCES checkpoint/file_test.cpp LINK convoy_checkpoint)
 convoy_add_test(unit.checkpoint.folder SOURCES checkpoint/folder_test.cpp LINK convoy_checkpoint)
+convoy_add_test(unit.checkpoint.fence SOURCES checkpoint/fence_test.cpp LINK convoy_checkpoint)

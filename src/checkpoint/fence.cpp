@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "checkpoint/fence.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <regex>
+
+#include "core/errors.hpp"
+#include "core/log.hpp"
+#include "io/file.hpp"
+#include "io/text_file.hpp"
+
+namespace convoy {
+namespace fs = std::filesystem;
+namespace {
+
+std::string folder_of_attempts(const std::string& folder) { return folder + "/attempts"; }
+
+std::string record_path(const std::string& folder, Index number) {
+  return fmt::format("{}/{:04}.json", folder_of_attempts(folder), number);
+}
+
+/// Of `0003.json`; 0 for other names.
+Index number_of(const std::string& file) {
+  Index number = 0;
+  const auto [end, error] = std::from_chars(file.data(), file.data() + file.size(), number);
+  const bool whole = error == std::errc() && std::string_view(end, file.data() + file.size()) == ".json";
+  return whole ? number : 0;
+}
+
+/// Opening the folder makes network file systems look again.
+std::vector<Index> numbers_in(const std::string& folder, std::error_code& error) {
+  std::vector<Index> numbers;
+  for (fs::directory_iterator entry(folder_of_attempts(folder), error), end; !error && entry != end;
+       entry.increment(error)) {
+    if (const Index number = number_of(entry->path().filename().string()); number > 0) numbers.push_back(number);
+  }
+  std::sort(numbers.rbegin(), numbers.rend());
+  return numbers;
+}
+
+Index highest_in(const std::string& folder, std::error_code& error) {
+  const auto numbers = numbers_in(folder, error);
+  return numbers.empty() ? 0 : numbers.front();
+}
+
+std::string to_text(const AttemptRecord& record) {
+  const nlohmann::json json = {{"run", record.run}, {"attempt", record.number},    {"scheduler", record.scheduler},
+                               {"job", record.job}, {"restarts", record.restarts}, {"host", record.host},
+                               {"pid", record.pid}, {"started", record.started}};
+  return json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
+void make_folder(const std::string& folder) {
+  std::error_code error;
+  fs::create_directories(folder_of_attempts(folder), error);
+  if (error)
+    fail(Exit::data, "cannot make '{}' ({}); make room or choose a writable folder", folder_of_attempts(folder),
+         error.message());
+}
+
+std::vector<Index> readable_numbers(const std::string& folder) {
+  std::error_code error;
+  auto numbers = numbers_in(folder, error);
+  if (error && error != std::errc::no_such_file_or_directory)
+    fail(Exit::data, "cannot read '{}' ({}); check its rights", folder_of_attempts(folder), error.message());
+  return numbers;
+}
+
+/// Nothing: its writer was killed while it began.
+std::optional<AttemptRecord> read_record(const std::string& folder, Index number) {
+  const auto text = text_of_file(record_path(folder, number));
+  const auto json = nlohmann::json::parse(text.value_or(""), nullptr, false);
+  if (!json.is_object()) return std::nullopt;
+  return AttemptRecord{.run = json.value("run", ""),
+                       .number = number,
+                       .scheduler = json.value("scheduler", ""),
+                       .job = json.value("job", ""),
+                       .restarts = json.value("restarts", Index{0}),
+                       .host = json.value("host", ""),
+                       .pid = json.value("pid", Index{0}),
+                       .started = json.value("started", 0.0)};
+}
+
+}  // namespace
+
+AttemptRecord newest_attempt(const std::string& folder) {
+  for (const Index number : readable_numbers(folder)) {
+    if (const auto record = read_record(folder, number)) return *record;
+  }
+  return {};
+}
+
+bool knows_run(const std::string& folder, const std::string& run) {
+  for (const Index number : readable_numbers(folder)) {
+    if (const auto record = read_record(folder, number); record && record->run == run) return true;
+  }
+  return false;
+}
+
+bool has_ended(const std::string& folder, Index number) {
+  std::error_code ignored;
+  return fs::exists(fmt::format("{}/{:04}.end.json", folder_of_attempts(folder), number), ignored);
+}
+
+Index claim_attempt(const std::vector<std::string>& folders, AttemptRecord record) {
+  std::error_code ignored;
+  for (const std::string& folder : folders) {
+    make_folder(folder);
+    record.number = std::max(record.number, highest_in(folder, ignored));
+  }
+  for (;;) {
+    ++record.number;
+    // A number that is taken in one folder only is given up: gaps do no harm.
+    if (std::all_of(folders.begin(), folders.end(), [&](const std::string& folder) {
+          return create_text_file(record_path(folder, record.number), to_text(record));
+        })) {
+      for (const std::string& folder : folders) sync_folder(folder_of_attempts(folder));
+      return record.number;
+    }
+  }
+}
+
+void rewrite_record(const std::vector<std::string>& folders, const AttemptRecord& record) {
+  for (const std::string& folder : folders) {
+    replace_text_file(record_path(folder, record.number), to_text(record), fmt::format(".a{:04}.tmp", record.number));
+  }
+}
+
+Fence::Fence(std::vector<std::string> folders, Index number) : folders_(std::move(folders)), number_(number) {}
+
+Index Fence::newer() const {
+  Index newest = 0;
+  for (const std::string& folder : folders_) {
+    std::error_code ignored;
+    newest = std::max(newest, highest_in(folder, ignored));
+  }
+  return newest > number_ ? newest : 0;
+}
+
+void Fence::check() const {
+  if (const Index newest = newer(); newest > 0)
+    fail(
+        Exit::superseded,
+        "attempt {} goes on with this run (this is attempt {}, which writes nothing more); look at that job, and don't "
+        "submit this one again",
+        newest, number_);
+}
+
+std::string Fence::suffix() const { return number_ > 0 ? fmt::format(".a{:04}.tmp", number_) : ".tmp"; }
+
+void Fence::rename(const std::string& temporary, const std::string& path) const {
+  check();
+  try {
+    rename_file(temporary, path);
+  } catch (const Error&) {
+    check();  // a newer attempt may have removed the file meanwhile
+    throw;
+  }
+}
+
+void Fence::replace(const std::string& path, const std::string& text) const {
+  const std::string temporary = path + suffix();
+  try {
+    write_text_file(temporary, text);
+    rename(temporary, path);
+  } catch (...) {
+    std::error_code ignored;
+    fs::remove(temporary, ignored);
+    throw;
+  }
+}
+
+void Fence::remove_older_temporaries(const std::string& folder) const {
+  static const std::regex temporary(R"(.*\.a(\d+)\.tmp)");
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    std::smatch match;
+    if (!std::regex_match(name, match, temporary)) continue;
+    if (std::stoll(match[1].str()) >= number_) continue;
+    std::error_code failed;
+    fs::remove(entry->path(), failed);
+    if (failed) log::warn("cannot remove '{}' ({})", entry->path().string(), failed.message());
+  }
+}
+
+}  // namespace convoy

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every start of a run is an attempt with a number of its own, and only the newest may write. A rank that was cut off
+// or frozen while its run was started again elsewhere finds a higher number and leaves.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "core/types.hpp"
+
+namespace convoy {
+
+/// What an attempt says of itself: FOLDER/attempts/NNNN.json.
+struct AttemptRecord {
+  std::string run;  ///< id of the run; empty while it is being decided
+  Index number = 0;
+  std::string scheduler, job;  ///< `slurm`, `pbs` or nothing, and its job id
+  Index restarts = 0;          ///< times the scheduler had started that job again
+  std::string host;            ///< of rank 0
+  Index pid = 0;
+  double started = 0;  ///< seconds since 1970
+};
+
+/// The newest attempt of the folder that has a readable record; number 0: there is none. Throws Error(data).
+AttemptRecord newest_attempt(const std::string& folder);
+/// Did an attempt of the folder belong to that run? Throws Error(data).
+bool knows_run(const std::string& folder, const std::string& run);
+
+/// How an attempt ended: FOLDER/attempts/NNNN.end.json.
+bool has_ended(const std::string& folder, Index number);
+
+/// A number for this attempt, higher than any in the folders, and taken in all of them: of several jobs that start at
+/// once each gets its own. The record is written with that number. Throws Error(data).
+Index claim_attempt(const std::vector<std::string>& folders, AttemptRecord record);
+/// Replaces the record of the claimed attempt. Throws Error(data).
+void rewrite_record(const std::vector<std::string>& folders, const AttemptRecord& record);
+
+/// Guards what one attempt writes. A default one guards nothing.
+///
+/// A file is written under a temporary name that ends in suffix(), then check() is called, then the file is renamed. A
+/// newer attempt takes its number first and then removes such files of older ones. So an older writer, wherever it was
+/// frozen, either finds the number, or has renamed before the newer attempt looked at the files, or has nothing left to
+/// rename.
+class Fence {
+ public:
+  Fence() = default;
+  Fence(std::vector<std::string> folders, Index number);
+
+  Index number() const { return number_; }
+  /// Number of the newest attempt, where it is newer than this one; else 0. Never throws: what can't be read is no
+  /// reason to leave.
+  Index newer() const;
+  /// Throws Error(superseded) where there is a newer attempt.
+  void check() const;
+  /// `.a0003.tmp`, or `.tmp` without a number.
+  std::string suffix() const;
+  /// Replaces `path` by `temporary`, which ends in suffix(). Throws Error(superseded) or Error(data).
+  void rename(const std::string& temporary, const std::string& path) const;
+  /// The whole text at once, through a temporary file. Throws Error(superseded) or Error(data); the old text is then
+  /// still there.
+  void replace(const std::string& path, const std::string& text) const;
+  /// Removes what older attempts left half-written in `folder`.
+  void remove_older_temporaries(const std::string& folder) const;
+
+ private:
+  std::vector<std::string> folders_;
+  Index number_ = 0;
+};
+
+}  // namespace convoy

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// One start of a run: who it is, that no other job is at it, and how it ended.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "checkpoint/fence.hpp"
+#include "comm/communicator.hpp"
+#include "config/config.hpp"
+
+namespace convoy {
+
+struct Attempt {
+  AttemptRecord record;
+  std::vector<std::string> folders;  ///< that are fenced: the run directory, and a checkpoint folder outside it
+  Fence fence;
+};
+
+/// Collective. Takes the next number in the run directory. Where another job seems to be alive there, it waits some
+/// seconds for it to end, then throws Error(usage) on all ranks, unless it is this very job, started again by its
+/// scheduler, or --take-over is given. Throws Leave.
+Attempt begin_attempt(Communicator& communicator, const TrainConfig& config);
+
+/// Collective. Settles which run this attempt goes on with; empty: a new one.
+void settle_run(Communicator& communicator, Attempt& attempt, std::string run);
+
+/// How this process's attempt ended, said once by the first rank that knows. Nothing where no attempt has begun. Never
+/// throws.
+void record_end(Exit code, const std::string& message);
+
+}  // namespace convoy

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "checkpoint/fence.hpp"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <thread>
+
+#include "checkpoint/file.hpp"
+#include "support/expect_error.hpp"
+#include "support/small_plan.hpp"
+#include "support/temp_folder.hpp"
+
+namespace convoy {
+namespace {
+namespace fs = std::filesystem;
+
+void write(const std::string& path, const std::string& text = "x") { std::ofstream(path) << text; }
+
+TEST(Fence, EveryAttemptGetsItsOwnNumber) {
+  const TempFolder folder;
+  constexpr std::size_t starters = 8, each = 20;
+  std::vector<std::vector<Index>> numbers(starters);
+  std::vector<std::thread> threads;
+  for (std::size_t i = 0; i < starters; ++i)
+    threads.emplace_back([&, i] {
+      for (std::size_t n = 0; n < each; ++n) numbers[i].push_back(claim_attempt({folder.path()}, {}));
+    });
+  for (auto& thread : threads) thread.join();
+  std::set<Index> all;
+  for (const auto& own : numbers) all.insert(own.begin(), own.end());
+  EXPECT_EQ(all.size(), starters * each);
+  EXPECT_EQ(*all.rbegin(), static_cast<Index>(starters * each));
+}
+
+TEST(Fence, ANumberIsTakenInAllFolders) {
+  const TempFolder run, checkpoints;
+  EXPECT_EQ(claim_attempt({run.path()}, {}), 1);
+  EXPECT_EQ(claim_attempt({run.path(), checkpoints.path()}, {}), 2);
+  EXPECT_EQ(claim_attempt({checkpoints.path()}, {}), 3);
+  EXPECT_EQ(Fence({run.path()}, 2).newer(), 0);
+  EXPECT_EQ(Fence({run.path(), checkpoints.path()}, 2).newer(), 3);
+}
+
+TEST(Fence, RecordsComeBack) {
+  const TempFolder folder;
+  EXPECT_EQ(newest_attempt(folder.path()).number, 0);
+  AttemptRecord record{.scheduler = "slurm", .job = "17", .restarts = 2, .host = "n1", .pid = 5, .started = 7.5};
+  record.number = claim_attempt({folder.path()}, record);
+  record.run = "r";
+  rewrite_record({folder.path()}, record);
+  claim_attempt({folder.path()}, {});
+  write(folder / "attempts/0003.json", "");  // killed while it began
+  write(folder / "attempts/0001.end.json", "{}");
+  const AttemptRecord second = newest_attempt(folder.path());
+  EXPECT_EQ(second.number, 2);
+  EXPECT_TRUE(knows_run(folder.path(), "r"));
+  EXPECT_FALSE(knows_run(folder.path(), "s"));
+  EXPECT_TRUE(has_ended(folder.path(), 1));
+  EXPECT_FALSE(has_ended(folder.path(), 2));
+  EXPECT_EQ(claim_attempt({folder.path()}, {}), 4);
+}
+
+TEST(Fence, OnlyTheNewestRenames) {
+  const TempFolder folder;
+  const Fence old({folder.path()}, claim_attempt({folder.path()}, {}));
+  write(folder / ("a" + old.suffix()), "first");
+  old.rename(folder / ("a" + old.suffix()), folder / "a");
+  EXPECT_EQ(old.suffix(), ".a0001.tmp");
+
+  write(folder / ("a" + old.suffix()), "second");
+  const Fence newer({folder.path()}, claim_attempt({folder.path()}, {}));
+  EXPECT_EQ(old.newer(), 2);
+  EXPECT_EQ(newer.newer(), 0);
+  expect_error(Exit::superseded, {"attempt 2", "this is attempt 1"},
+               [&] { old.rename(folder / ("a" + old.suffix()), folder / "a"); });
+  std::string text;
+  std::ifstream(folder / "a") >> text;
+  EXPECT_EQ(text, "first");
+}
+
+// Frozen between the check and the rename: there is nothing left to rename.
+TEST(Fence, TheNewerRemovesWhatTheOlderWouldRename) {
+  const TempFolder folder;
+  const Fence old({folder.path()}, claim_attempt({folder.path()}, {}));
+  write(folder / ("last.h5" + old.suffix()));
+  old.check();
+  const Fence newer({folder.path()}, claim_attempt({folder.path()}, {}));
+  write(folder / ("mine.h5" + newer.suffix()));
+  write(folder / "notes.tmp");
+  newer.remove_older_temporaries(folder.path());
+  EXPECT_NE(std::rename((folder / ("last.h5" + old.suffix())).c_str(), (folder / "last.h5").c_str()), 0);
+  EXPECT_TRUE(fs::exists(folder / ("mine.h5" + newer.suffix())));
+  EXPECT_TRUE(fs::exists(folder / "notes.tmp"));  // not ours
+}
+
+TEST(Fence, AnOlderAttemptSavesNothing) {
+  const TempFolder folder;
+  const SmallPlan small = small_plan();
+  const Fence old({folder.path()}, claim_attempt({folder.path()}, {}));
+  const auto save = [&](const Fence& fence, std::uint64_t seed) {
+    write_set_file(folder / "last.h5", small.plan, small.layout, {.model = "small"}, formula_set(small, seed), fence);
+  };
+  save(old, 1);
+  const Fence newer({folder.path()}, claim_attempt({folder.path()}, {}));
+  save(newer, 2);
+  expect_error(Exit::superseded, {"attempt 2"}, [&] { save(old, 3); });
+  const SetFile read = read_set_file(folder / "last.h5", small.plan, small.layout, Content::all);
+  EXPECT_EQ(read.set.block, formula_set(small, 2).block);
+  EXPECT_FALSE(fs::exists(folder / ("last.h5" + old.suffix())));
+}
+
+TEST(Fence, WithoutANumberGuardsNothing) {
+  const Fence none;
+  none.check();
+  EXPECT_EQ(none.newer(), 0);
+  EXPECT_EQ(none.suffix(), ".tmp");
+}
+
+}  // namespace
+}  // namespace convoy
