@@ -15,6 +15,7 @@
 #include "core/pulse.hpp"
 #include "core/stop.hpp"
 #include "core/version.hpp"
+#include "core/wall_clock.hpp"
 #include "train/attempt.hpp"
 #include "train/leave.hpp"
 #include "train/run_folder.hpp"
@@ -39,6 +40,19 @@ std::string choices_for(const TrainConfig& config, const Job& job, const Checkpo
   const bool same = meta.configuration_hash == configuration_hash(config) && meta.replicas == job.replicas &&
                     batch->second == static_cast<double>(job.order.batch);
   return same ? choices->second : std::string();
+}
+
+ForecastSpec forecast_spec(const TrainConfig& config, const Job& job, const Splits& splits, const Position& position) {
+  Index images = splits.val.samples;
+  if (config.data.limit_val_batches > 0)
+    images = std::min(images, config.data.limit_val_batches * config.eval_batch * job.ranks);
+  return {.steps_per_epoch = job.steps_per_epoch,
+          .first_step = position.step,
+          .last_step = job.total_steps,
+          .train_images = static_cast<double>(job.global_batch),
+          .val_images = splits.has_val ? static_cast<double>(images) : 0,
+          .val_interval = config.val_interval,
+          .save_interval = config.checkpoint.save ? config.checkpoint.save_every : 0};
 }
 
 /// --start-epoch: earlier epochs count as done.
@@ -78,6 +92,7 @@ RunState first_state(const Attempt& attempt, int ranks, const KeptLimit& limit) 
 
 /// Collective. `state` is made on rank 0, as soon as there is something to say.
 Exit run(Communicator& communicator, const TrainConfig& wanted, std::unique_ptr<StateFile>& state) {
+  const double began = wall_seconds();
   TrainConfig config = wanted;
   const int ranks = communicator.size(), rank = communicator.rank();
   make_run_folder(communicator, config);
@@ -224,6 +239,8 @@ Exit run(Communicator& communicator, const TrainConfig& wanted, std::unique_ptr<
     });
   }
   const Schedule schedule(schedule_of(config, job.peak_rate), job.steps_per_epoch);
+  Foreteller foreteller(forecast_spec(config, job, splits, position),
+                        {.began = began, .end_time = limit.end_time, .margin = limit.margin_seconds});
   Trainer trainer({.communicator = communicator,
                    .collectives = *collectives,
                    .engine = *engine,
@@ -232,7 +249,8 @@ Exit run(Communicator& communicator, const TrainConfig& wanted, std::unique_ptr<
                    .evaluator = evaluator ? &*evaluator : nullptr,
                    .metrics = metrics.get(),
                    .state = state.get(),
-                   .checkpointing = checkpointing},
+                   .checkpointing = checkpointing,
+                   .foreteller = foreteller},
                   config, job, schedule);
   const Exit code = trainer.run(position);
   if (rank == 0 && code != Exit::superseded) {

@@ -47,6 +47,7 @@ Exit Trainer::run(Position position) try {
   if (validation_due() && validation_missing()) validate();
   while (!stops() && position_.step < last_ && !target_reached_) {
     tell(Phase::train);
+    const auto begin = Clock::now();
     if (order_ == nullptr) order_ = &at_.loader.begin_epoch(position_.epoch, position_.step_in_epoch);
     step();
     const auto waiting = Clock::now();
@@ -56,6 +57,7 @@ Exit Trainer::run(Position position) try {
     const bool epoch_ends = position_.step_in_epoch >= job_.steps_per_epoch;
     if (interval_ends()) log_interval(epoch_ends);
     if (epoch_ends) end_epoch();
+    at_.foreteller.step_done(seconds_between(begin, Clock::now()), position_.step);
     if (stops()) break;
     if (validation_due()) validate();
     if (!stops()) save_where_due();
@@ -338,6 +340,7 @@ void Trainer::validate() {
   if (at_.evaluator == nullptr) return;
   take_counters();  // in the middle of an interval they would be counted with the evaluation's
   tell(Phase::evaluate);
+  const auto begin = Clock::now();
   const auto result = at_.evaluator->run(at_.sync.averaged(), [&] { return agree_on_stop(); });
   if (!result) return;  // done by the job that goes on
   ValidationRecord record = *result;
@@ -345,6 +348,7 @@ void Trainer::validate() {
   // The epoch that has just ended, or the one that goes on.
   record.epoch = position_.step_in_epoch == 0 ? position_.epoch : position_.epoch + 1;
   record.step = position_.step;
+  at_.foreteller.validation_done(seconds_between(begin, Clock::now()));
   if (at_.metrics != nullptr) at_.metrics->validation(record);
   const bool best = record.top1() > at_.checkpointing.best_top1;
   at_.checkpointing.best_top1 = std::max(at_.checkpointing.best_top1, record.top1());
@@ -366,9 +370,11 @@ void Trainer::save_where_due() {
   if (!steps && !epochs && !save_due_) return;
   save_asked_ = save_due_ = false;
   const bool border = position_.step_in_epoch == 0;
+  const auto begin = Clock::now();
   at_.checkpointing.save(
       border && epochs ? fmt::format("epoch-{:04d}", position_.epoch) : fmt::format("step-{:08d}", position_.step),
       position_);
+  at_.foreteller.save_done(seconds_between(begin, Clock::now()));
 }
 
 }  // namespace convoy

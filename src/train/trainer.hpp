@@ -12,6 +12,7 @@
 #include "train/checkpointing.hpp"
 #include "train/engine.hpp"
 #include "train/evaluator.hpp"
+#include "train/foretell.hpp"
 #include "train/interval.hpp"
 #include "train/job.hpp"
 #include "train/pace.hpp"
@@ -33,6 +34,7 @@ class Trainer {
     Metrics* metrics;      ///< rank 0 only; null elsewhere
     StateFile* state;      ///< likewise
     Checkpointing& checkpointing;
+    Foreteller& foreteller;
   };
 
   Trainer(const Parts& parts, const TrainConfig& config, const Job& job, const Schedule& schedule);

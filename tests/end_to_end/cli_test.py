@@ -78,7 +78,7 @@ def wrong_usage():
     _, err = call("train", "--synthetic", "--model", "resnet51", expect=2)
     check("unknown model 'resnet51'; did you mean 'resnet50'?" in err, "nearest network")
     _, err = call("bench", "disk", expect=2)
-    check("it is one of compute, io, comm" in err, "unknown benchmark")
+    check("it is one of compute, scaling, io, comm" in err, "unknown benchmark")
     _, err = call("inspect", "data", "/nowhere", expect=3)
     check("/nowhere" in err, "missing data set")
 

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "train/forecast.hpp"
+
+namespace convoy {
+
+/// Tells the log how long the run will take: after the first steps, and again when the first epoch and its validation
+/// have been measured.
+class Foreteller {
+ public:
+  struct Job {
+    double began = 0;                 ///< this process, seconds since 1970
+    double end_time = 0, margin = 0;  ///< its limit; 0: none
+  };
+  Foreteller(const ForecastSpec& spec, const Job& job);
+
+  /// `step`: done so far.
+  void step_done(double seconds, Index step);
+  void validation_done(double seconds) { forecast_.add_validation(seconds); }
+  void save_done(double seconds) { forecast_.add_save(seconds); }
+
+ private:
+  void tell(Index step);
+
+  ForecastSpec spec_;
+  Job job_;
+  Forecast forecast_;
+  double start_up_ = 0;
+  Index told_ = 0, tell_again_at_ = 0;
+};
+
+}  // namespace convoy
