@@ -3,6 +3,7 @@
 
 #include "comm/session.hpp"
 #include "comm/time_limit.hpp"
+#include "core/launcher.hpp"
 #include "core/log.hpp"
 #include "core/stop.hpp"
 #include "preprocess/prepare.hpp"
@@ -11,6 +12,11 @@ namespace convoy {
 namespace {
 
 Exit run(Session& session, const Command& command) {
+  const Launcher launcher = read_launcher();
+  if (const std::string problem = lonely_worlds(launcher, world_size()); !problem.empty()) {
+    if (launcher.rank == 0) log::report_error(problem);
+    return Exit::usage;
+  }
   if (const auto* spec = std::get_if<PrepareSpec>(&command)) {
     Communicator communicator(session, spec->deadline);
     log::configure(communicator.rank(), communicator.size(), communicator.host());

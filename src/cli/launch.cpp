@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "cli/about.hpp"
+#include "core/launcher.hpp"
 #include "core/log.hpp"
 #include "core/nearest.hpp"
 #include "train/watch.hpp"
@@ -15,12 +16,7 @@ namespace convoy {
 namespace {
 
 /// The rank that the launcher gave, before MPI is there to ask.
-bool is_first_rank() {
-  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"}) {
-    if (const char* rank = std::getenv(name)) return std::string(rank) == "0";
-  }
-  return true;
-}
+bool is_first_rank() { return read_launcher().rank == 0; }
 
 bool has(const Words& words, const std::string& word) {
   return std::find(words.begin(), words.end(), word) != words.end();
@@ -85,6 +81,12 @@ std::optional<Exit> answer_alone(const Words& words) {
 }
 
 Exit run_on_ranks(Session& session, const Words& words) {
+  const Launcher launcher = read_launcher();
+  if (const std::string problem = lonely_worlds(launcher, world_size()); !problem.empty()) {
+    // The launcher may end all once one has left.
+    if (!is_first_rank()) std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    return refuse(problem);
+  }
   const Words rest(words.begin() + 1, words.end());
   const auto run = [&] {
     if (words.front() == "train") return train_command(session, rest);

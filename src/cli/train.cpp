@@ -3,6 +3,7 @@
 
 #include "cli/agree.hpp"
 #include "cli/dry_run.hpp"
+#include "core/launcher.hpp"
 #include "core/log.hpp"
 #include "train/watch.hpp"
 
@@ -15,6 +16,8 @@ Exit train_command(Session& session, const Words& words) {
   Communicator communicator(session, config->sync.deadline);
   start_watch(communicator, config->sync.deadline);
   if (communicator.rank() == 0) {
+    const std::string alone = forgotten_launcher(read_launcher(), communicator.size());
+    if (!alone.empty()) log::warn("{}", alone);
     for (const auto& text : implausible(*config)) log::warn("{}", text);
   }
   if (config->output.quiet) log::set_level(log::Level::warn);

@@ -76,6 +76,12 @@ Session::~Session() {
   MPI_Finalize();
 }
 
+int world_size() {
+  int size = 1;
+  check_mpi(MPI_Comm_size(MPI_COMM_WORLD, &size), "MPI_Comm_size", "start of the program");
+  return size;
+}
+
 void abort_job(Exit code) {
   int initialised = 0, finalised = 0;
   MPI_Initialized(&initialised);

@@ -16,6 +16,9 @@ class Session {
   Session& operator=(const Session&) = delete;
 };
 
+/// Ranks of this job, as MPI sees it.
+int world_size();
+
 /// Ends the whole job with this code: MPI_Abort. Flush messages first.
 [[noreturn]] void abort_job(Exit code);
 

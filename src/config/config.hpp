@@ -85,9 +85,13 @@ struct OutputConfig {
   bool quiet = false;
 };
 
+/// What to do with ranks that the launcher left all on the same cores.
+enum class Bind : std::uint8_t { cores, none };
+
 struct DeviceConfig {
   std::string device = "auto";
   int threads = 0;
+  Bind bind = Bind::cores;
   Precision precision = Precision::fp32;
   Tuning tuning = Tuning::rule;  ///< --tuning rule|measured
   std::string options;           ///< --kernels, e.g. no-winograd

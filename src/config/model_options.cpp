@@ -65,6 +65,9 @@ OptionGroup device_options(DeviceConfig& device) {
   add(number_option("threads", "N", device.threads, from_to(0, 4096),
                     "compute threads a rank; 0: the cores the rank was given"))
       .decides_bits();
+  add(choice_option<Bind>(
+      "bind", device.bind, {{"cores", Bind::cores}, {"none", Bind::none}},
+      "give ranks that the launcher left all on the same cores shares of their own; a launcher's binding stays"));
   add(choice_option<Precision>(
           "precision", device.precision,
           {{"fp32", Precision::fp32}, {"tf32", Precision::tf32}, {"bf16", Precision::bf16}, {"fp16", Precision::fp16}},

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/loader.hpp"
 
-#include <pthread.h>
-#include <sched.h>
-
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
@@ -14,6 +11,7 @@
 #include <thread>
 #include <utility>
 
+#include "core/cores.hpp"
 #include "core/errors.hpp"
 
 namespace convoy {
@@ -22,18 +20,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
-
-/// The cores this process was given, read before main: the main thread may have been bound to one of them since, and
-/// new threads inherit that.
-const cpu_set_t cores_at_start = [] {
-  cpu_set_t cores;
-  if (sched_getaffinity(0, sizeof(cores), &cores) != 0) CPU_ZERO(&cores);
-  return cores;
-}();
-
-void leave_binding_of_main_thread() {
-  if (CPU_COUNT(&cores_at_start) > 0) pthread_setaffinity_np(pthread_self(), sizeof(cores_at_start), &cores_at_start);
-}
 
 /// Memory of one prepared batch, made once for the largest.
 struct Slot {
@@ -157,7 +143,7 @@ Loader::Loader(const Dataset& dataset, const LoaderSpec& spec) : state_(std::mak
   }
   for (int worker = 0; worker < spec.workers; ++worker) {
     state_->threads.emplace_back([state = state_.get()] {
-      leave_binding_of_main_thread();
+      use_all_kept_cores();  // new threads inherit the binding of the main thread
       state->work_on_batches();
     });
   }

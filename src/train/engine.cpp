@@ -6,7 +6,7 @@
 #include "backend/factory.hpp"
 #include "core/stop.hpp"
 #include "train/leave.hpp"
-#include "train/threads.hpp"
+#include "train/placement.hpp"
 
 namespace convoy {
 
@@ -59,7 +59,7 @@ Engine::Engine(const Graph& graph, const EngineSpec& spec) {
 std::unique_ptr<Engine> make_engine(Communicator& communicator, const Graph& graph, EngineSpec spec) {
   spec.node_rank = communicator.node_rank();
   spec.node_size = communicator.node_size();
-  if (spec.device.threads == 0) spec.device.threads = threads_per_rank(communicator);
+  if (spec.device.threads == 0) spec.device.threads = take_seats(communicator, spec.device).threads;
   std::unique_ptr<Engine> engine;
   if (spec.device.tuning == Tuning::measured && spec.choices.empty()) {
     set_up(communicator, "measuring kernels", [&] {

@@ -18,10 +18,10 @@
 #include "core/wall_clock.hpp"
 #include "train/attempt.hpp"
 #include "train/leave.hpp"
+#include "train/placement.hpp"
 #include "train/run_folder.hpp"
 #include "train/setup.hpp"
 #include "train/state_file.hpp"
-#include "train/threads.hpp"
 #include "train/trainer.hpp"
 #include "train/watch.hpp"
 
@@ -67,9 +67,21 @@ std::string agreed_facts(const TrainConfig& config, const Job& job, const Splits
                      splits.val.digest, splits.val.samples, job.steps_per_epoch);
 }
 
-/// Collective. Other instruction sets give other bits: unlike nodes are allowed, and said.
-void compare_devices(Communicator& communicator, const std::string& mine) {
+/// The table that heads the log, and what about it looks like an accident.
+void show(const Seating& seating) {
+  std::string table = table_of(seating);
+  table.pop_back();
+  log::info("{}", table);
+  if (seating.seats.size() == 1) return;
+  for (const std::string& problem : find_overbooked_cores(seating)) {
+    log::warn("{}; 'convoy preflight' shows the whole; check the launcher's options for cores and binding", problem);
+  }
+}
+
+/// Collective. Fills the seats' devices. Other instruction sets give other bits: unlike nodes are allowed, and said.
+void compare_devices(Communicator& communicator, const std::string& mine, Seating& seating) {
   const auto all = communicator.all_gather(mine, "devices of the ranks");
+  for (std::size_t r = 0; r < all.size(); ++r) seating.seats[r].device = all[r];
   const auto other = std::find_if(all.begin(), all.end(), [&](const std::string& device) { return device != all[0]; });
   if (other == all.end()) return;
   log::info("ranks compute on unlike devices ('{}', '{}'): runs on other nodes will not repeat these bits", all[0],
@@ -101,8 +113,9 @@ Exit run(Communicator& communicator, const TrainConfig& wanted, std::unique_ptr<
   if (rank == 0)
     state = std::make_unique<StateFile>(config.output.folder, attempt.fence, first_state(attempt, ranks, limit));
   write_heartbeats_to(communicator, config.output.folder);
+  Seating seating = take_seats(communicator, config.device);
   // Threads decide bits: the number stands in the configuration that is hashed and kept.
-  if (config.device.threads == 0) config.device.threads = threads_per_rank(communicator);
+  config.device.threads = seating.threads;
 
   Splits splits;
   Samples samples;
@@ -141,7 +154,8 @@ Exit run(Communicator& communicator, const TrainConfig& wanted, std::unique_ptr<
 
   pulse().doing("building the network");
   const auto engine = make_engine(communicator, graph, spec);
-  compare_devices(communicator, engine->backend().describe());
+  compare_devices(communicator, engine->backend().describe(), seating);
+  if (rank == 0) show(seating);
   int resident = -1, resident_val = -1;
   set_up(communicator, "keeping the samples on the device", [&] {
     resident = keep_resident(engine->backend(), *samples.train);

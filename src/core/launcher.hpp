@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the environment says of whoever started this process, before MPI is there to ask and to check what it says.
+#pragma once
+#include <string>
+
+namespace convoy {
+
+struct Launcher {
+  std::string name;    ///< `mpirun`, `srun`, `mpiexec`; empty: started alone
+  std::string source;  ///< the variable that told `size`
+  int rank = 0;        ///< as the launcher counts
+  int size = 1;        ///< processes that it started
+};
+Launcher read_launcher();
+
+/// A launcher that started several processes, each of which MPI takes for a job of its own, would train the same
+/// network N times into the same folder. What to say then, with the remedy; empty: `world_size` is what the launcher
+/// said.
+std::string lonely_worlds(const Launcher& launcher, int world_size);
+
+/// A batch job that was given several tasks and starts the program once, without srun or mpirun: what to say; empty: it
+/// did not.
+std::string forgotten_launcher(const Launcher& launcher, int world_size);
+
+}  // namespace convoy

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/placement.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "core/cores.hpp"
+#include "core/log.hpp"
+
+namespace convoy {
+namespace {
+
+using Ranks = std::vector<std::size_t>;
+
+std::map<std::string, Ranks> ranks_by_host(const std::vector<std::string>& hosts) {
+  std::map<std::string, Ranks> ranks;
+  for (std::size_t r = 0; r < hosts.size(); ++r) ranks[hosts[r]].push_back(r);
+  return ranks;
+}
+
+std::vector<Cpu> cpus_of(const Given& given) {
+  std::vector<Cpu> cpus;
+  for (std::size_t i = 0; i < given.ids.size(); ++i)
+    cpus.push_back({given.ids[i], given.core_of.at(i), given.node_of.at(i)});
+  std::sort(cpus.begin(), cpus.end(),
+            [](const Cpu& a, const Cpu& b) { return std::tie(a.node, a.core, a.id) < std::tie(b.node, b.core, b.id); });
+  return cpus;
+}
+
+bool overlap(const std::vector<int>& a, const std::vector<int>& b) {
+  return std::any_of(a.begin(), a.end(), [&](int id) { return std::find(b.begin(), b.end(), id) != b.end(); });
+}
+
+/// The ranks of a host that were given just what `rank` was.
+Ranks alike(const Ranks& here, const std::vector<Given>& given, std::size_t rank) {
+  Ranks same;
+  for (const std::size_t r : here) {
+    if (given[r].ids == given[rank].ids) same.push_back(r);
+  }
+  return same;
+}
+
+/// True where ranks with other cores run on some of these too.
+bool entangled(const Ranks& here, const std::vector<Given>& given, std::size_t rank) {
+  return std::any_of(here.begin(), here.end(), [&](std::size_t r) {
+    return given[r].ids != given[rank].ids && overlap(given[r].ids, given[rank].ids);
+  });
+}
+
+void describe_share(Seat& seat, const std::vector<Cpu>& all) {
+  std::vector<Cpu> mine;
+  std::set<int> nodes;
+  for (const Cpu& cpu : all) {
+    if (std::find(seat.cpus.begin(), seat.cpus.end(), cpu.id) == seat.cpus.end()) continue;
+    mine.push_back(cpu);
+    nodes.insert(cpu.node);
+  }
+  seat.cores = std::max(1, count_cores(mine));
+  seat.nodes.assign(nodes.begin(), nodes.end());
+}
+
+/// Cores, binding, and the threads that these cores are good for.
+int seat_rank(Seat& seat, const Ranks& here, const std::vector<Given>& given, Bind bind) {
+  const auto rank = static_cast<std::size_t>(seat.rank);
+  const Given& own = given[rank];
+  const std::vector<Cpu> cpus = cpus_of(own);
+  const Ranks same = alike(here, given, rank);
+  const auto sharing = static_cast<int>(same.size());
+  const int cores = count_cores(cpus);
+  seat.given = seat.cpus = own.ids;
+  seat.quota = own.quota;
+  seat.binding = sharing > 1                                                        ? Binding::shared
+                 : static_cast<int>(own.ids.size()) < own.online || here.size() > 1 ? Binding::launcher
+                                                                                    : Binding::whole;
+  const bool limited = own.quota > 0 && own.quota < cores;
+  if (own.openmp_binds) {
+    seat.binding = Binding::openmp;
+  } else if (bind == Bind::cores && sharing > 1 && !limited && !entangled(here, given, rank)) {
+    const auto dealt = deal_cores(cpus, sharing);
+    if (!dealt.empty()) {
+      const auto place = std::find(same.begin(), same.end(), rank) - same.begin();
+      seat.cpus = dealt[static_cast<std::size_t>(place)];
+      seat.binding = Binding::convoy;
+    }
+  }
+  describe_share(seat, cpus);
+  const int share = seat.binding == Binding::convoy ? seat.cores : cores / sharing;
+  const int allowed = own.quota > 0 ? static_cast<int>(own.quota / static_cast<double>(here.size())) : share;
+  return std::max(1, std::min(share, allowed));
+}
+
+Given look_around() {
+  Given given;
+  given.ids = cores_at_start();
+  for (const int id : given.ids) {
+    const Cpu cpu = describe_cpus({id}).front();
+    given.core_of.push_back(cpu.core);
+    given.node_of.push_back(cpu.node);
+  }
+  given.quota = cpu_quota();
+  given.online = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
+  const char* wish = std::getenv("OMP_NUM_THREADS");
+  if (wish != nullptr) given.wished_threads = std::max(0, std::atoi(wish));
+  const char* bound = std::getenv("OMP_PROC_BIND");
+  given.openmp_binds = (bound != nullptr && std::string(bound) != "false" && std::string(bound) != "FALSE") ||
+                       std::getenv("OMP_PLACES") != nullptr || std::getenv("GOMP_CPU_AFFINITY") != nullptr;
+  return given;
+}
+
+std::string to_text(const Given& given, Index pid) {
+  return nlohmann::json{given.ids,    given.core_of,        given.node_of,      given.quota,
+                        given.online, given.wished_threads, given.openmp_binds, pid}
+      .dump();
+}
+
+Given from_text(const std::string& text, Index& pid) {
+  const auto json = nlohmann::json::parse(text);
+  Given given;
+  json.at(0).get_to(given.ids);
+  json.at(1).get_to(given.core_of);
+  json.at(2).get_to(given.node_of);
+  json.at(3).get_to(given.quota);
+  json.at(4).get_to(given.online);
+  json.at(5).get_to(given.wished_threads);
+  json.at(6).get_to(given.openmp_binds);
+  json.at(7).get_to(pid);
+  return given;
+}
+
+}  // namespace
+
+const char* name_of(Binding binding) {
+  switch (binding) {
+    case Binding::launcher:
+      return "launcher";
+    case Binding::convoy:
+      return "convoy";
+    case Binding::openmp:
+      return "OpenMP";
+    case Binding::shared:
+      return "nobody (shared)";
+    case Binding::whole:
+      return "nobody";
+  }
+  return "";
+}
+
+Seating seat(const std::vector<std::string>& hosts, const std::vector<Given>& given, Bind bind, int threads) {
+  Seating seating;
+  seating.seats.resize(hosts.size());
+  int fewest = 0;
+  for (const auto& [host, here] : ranks_by_host(hosts)) {
+    for (std::size_t i = 0; i < here.size(); ++i) {
+      Seat& own = seating.seats[here[i]];
+      own.rank = static_cast<int>(here[i]);
+      own.node_rank = static_cast<int>(i);
+      own.host = host;
+      const int good = seat_rank(own, here, given, bind), wished = given[here[i]].wished_threads;
+      const int mine = wished > 0 ? wished : good;
+      fewest = fewest == 0 ? mine : std::min(fewest, mine);
+    }
+  }
+  seating.threads = threads > 0 ? threads : std::max(fewest, 1);
+  for (Seat& own : seating.seats) own.threads = seating.threads;
+  return seating;
+}
+
+Seating take_seats(Communicator& communicator, const DeviceConfig& config) {
+  const auto texts = communicator.all_gather(to_text(look_around(), getpid()), "cores of the ranks");
+  std::vector<Given> given(texts.size());
+  std::vector<Index> pids(texts.size());
+  for (std::size_t r = 0; r < texts.size(); ++r) given[r] = from_text(texts[r], pids[r]);
+  Seating seating = seat(communicator.hosts(), given, config.bind, config.threads);
+  for (std::size_t r = 0; r < texts.size(); ++r) seating.seats[r].pid = pids[r];
+  const Seat& own = seating.seats[static_cast<std::size_t>(communicator.rank())];
+  if (own.binding == Binding::convoy && !keep_to_cores(own.cpus))
+    log::warn("cannot run on cores {} alone (the system refuses); they stay shared", print_cpu_list(own.cpus));
+  return seating;
+}
+
+std::vector<std::string> find_overbooked_cores(const Seating& seating) {
+  std::vector<std::string> hosts;
+  for (const Seat& seat : seating.seats) hosts.push_back(seat.host);
+  std::vector<std::string> found;
+  for (const auto& [host, here] : ranks_by_host(hosts)) {
+    std::set<std::size_t> left(here.begin(), here.end());
+    int threads_here = 0;
+    for (const std::size_t r : here) threads_here += seating.seats[r].threads;
+    while (!left.empty()) {
+      // Ranks that are tied to each other by common cores.
+      Ranks group{*left.begin()};
+      std::set<int> cpus;
+      left.erase(left.begin());
+      for (std::size_t i = 0; i < group.size(); ++i) {
+        const Seat& one = seating.seats[group[i]];
+        cpus.insert(one.cpus.begin(), one.cpus.end());
+        for (auto r = left.begin(); r != left.end();) {
+          if (overlap(one.cpus, seating.seats[*r].cpus)) {
+            group.push_back(*r);
+            r = left.erase(r);
+          } else {
+            ++r;
+          }
+        }
+      }
+      int threads = 0;
+      for (const std::size_t r : group) threads += seating.seats[r].threads;
+      if (threads <= static_cast<int>(cpus.size()) || group.size() < 2) continue;
+      std::sort(group.begin(), group.end());
+      std::vector<int> ranks(group.begin(), group.end());
+      found.push_back(fmt::format("{}: ranks {} run {} threads on {} (cores {})", host, print_cpu_list(ranks), threads,
+                                  cpus.size() == 1 ? "one core" : fmt::format("{} cores", cpus.size()),
+                                  print_cpu_list({cpus.begin(), cpus.end()})));
+    }
+    const double quota = seating.seats[here.front()].quota;
+    if (quota > 0 && threads_here > std::ceil(quota))
+      found.push_back(fmt::format("{}: {} threads of {} ranks, but its control group allows {:g} cores", host,
+                                  threads_here, here.size(), quota));
+  }
+  return found;
+}
+
+}  // namespace convoy

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/launcher.hpp"
+
+#include <gmock/gmock.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <map>
+
+#include "support/temp_folder.hpp"
+
+namespace convoy {
+namespace {
+
+using testing::HasSubstr;
+
+class LauncherTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    for (const char* name : {"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "PMI_SIZE",
+                             "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_NTASKS", "PBS_NODEFILE"}) {
+      unsetenv(name);
+    }
+  }
+  void TearDown() override { SetUp(); }
+  static Launcher read(const std::map<std::string, std::string>& variables) {
+    for (const auto& [name, value] : variables) setenv(name.c_str(), value.c_str(), 1);
+    return read_launcher();
+  }
+};
+
+TEST_F(LauncherTest, Alone) {
+  const Launcher alone = read({});
+  EXPECT_EQ(alone.name, "");
+  EXPECT_EQ(alone.rank, 0);
+  EXPECT_EQ(alone.size, 1);
+  EXPECT_EQ(lonely_worlds(alone, 1), "");
+  EXPECT_EQ(forgotten_launcher(alone, 1), "");
+}
+
+TEST_F(LauncherTest, MpirunGoesBeforeTheSlurmJobAroundIt) {
+  const Launcher mpirun = read({{"OMPI_COMM_WORLD_SIZE", "4"},
+                                {"OMPI_COMM_WORLD_RANK", "3"},
+                                {"PMIX_RANK", "3"},
+                                {"SLURM_PROCID", "1"},
+                                {"SLURM_STEP_NUM_TASKS", "2"},
+                                {"SLURM_NTASKS", "4"}});
+  EXPECT_EQ(mpirun.name, "mpirun");
+  EXPECT_EQ(mpirun.rank, 3);
+  EXPECT_EQ(mpirun.size, 4);
+  EXPECT_EQ(lonely_worlds(mpirun, 4), "");
+  EXPECT_EQ(lonely_worlds({"mpirun", "OMPI_COMM_WORLD_SIZE", 0, 1}, 1), "");
+}
+
+TEST_F(LauncherTest, SrunWithoutPmix) {
+  const Launcher srun = read({{"SLURM_PROCID", "2"}, {"SLURM_STEP_NUM_TASKS", "4"}, {"SLURM_NTASKS", "4"}});
+  EXPECT_EQ(srun.rank, 2);
+  const std::string text = lonely_worlds(srun, 1);
+  EXPECT_THAT(text, HasSubstr("srun started 4 processes (SLURM_STEP_NUM_TASKS), but each is a world of 1 rank"));
+  EXPECT_THAT(text, HasSubstr("srun --mpi=pmix"));
+  EXPECT_EQ(lonely_worlds(srun, 4), "");
+}
+
+TEST_F(LauncherTest, AnotherMpisMpiexec) {
+  const Launcher hydra = read({{"PMI_SIZE", "8"}, {"PMI_RANK", "5"}});
+  EXPECT_EQ(hydra.rank, 5);
+  EXPECT_THAT(lonely_worlds(hydra, 1), HasSubstr("mpiexec started 8 processes (PMI_SIZE)"));
+  EXPECT_THAT(lonely_worlds(hydra, 1), HasSubstr("env -u PMI_SIZE convoy"));
+}
+
+TEST_F(LauncherTest, NumbersThatAreNone) {
+  EXPECT_EQ(read({{"PMI_SIZE", "many"}}).size, 1);
+  EXPECT_EQ(read({{"PMI_SIZE", "-3"}}).size, 1);
+}
+
+/// A batch script runs on one host as task 0 of 4: the program alone there is legal, and mostly a mistake.
+TEST_F(LauncherTest, AForgottenLauncherIsSaid) {
+  const Launcher batch = read({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "4"}});
+  EXPECT_EQ(batch.name, "");
+  EXPECT_EQ(lonely_worlds(batch, 1), "");
+  EXPECT_THAT(forgotten_launcher(batch, 1),
+              HasSubstr("this job has 4 tasks (SLURM_NTASKS), but the program was started alone"));
+  SetUp();
+  const TempFolder folder;
+  std::ofstream(folder / "nodes") << "p0\np0\np1\n";
+  const Launcher pbs = read({{"PBS_NODEFILE", folder / "nodes"}});
+  EXPECT_THAT(forgotten_launcher(pbs, 1), HasSubstr("3 places (PBS_NODEFILE)"));
+  EXPECT_EQ(forgotten_launcher(pbs, 3), "");
+}
+
+}  // namespace
+}  // namespace convoy
