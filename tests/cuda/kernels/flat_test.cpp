@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backend/cuda/kernels/flat.hpp"
+
+#include <limits>
+
+#include "cuda/kernels/bench.hpp"
+#include "support/formula.hpp"
+
+namespace convoy::cuda {
+namespace {
+
+/// Lengths around packs of 4, with starts that are on 16 bytes and that aren't.
+constexpr Index lengths[] = {1, 3, 4, 1027, 70001};
+
+class Flat : public EveryStorage {};
+INSTANTIATE_TEST_SUITE_P(All, Flat, testing::Values(Storage::f32), name_of_storage);
+
+TEST_P(Flat, CopiesAddsFillsAndBlends) {
+  in_all_orders([&] {
+    for (const Index n : lengths) {
+      for (const Index start : {0, 3}) {
+        SCOPED_TRACE(testing::Message() << n << " from " << start);
+        Bench bench;
+        const Values to = formula_values("to", n + start), from = formula_values("from", n + start);
+        float* const device_from = bench.floats(from) + start;
+        StepNumbers numbers;
+        numbers.ema_decay = 0.75F;
+        const StepNumbers* const step = bench.put(std::vector<StepNumbers>{numbers});
+        const auto expect = [&](const auto& kernel, const auto& formula) {
+          float* const device = bench.floats(to);
+          expect_success(kernel(device + start));
+          Values want(to.begin(), to.begin() + start);
+          for (std::size_t i = static_cast<std::size_t>(start); i < to.size(); ++i)
+            want.push_back(formula(static_cast<float>(to[i]), static_cast<float>(from[i])));
+          EXPECT_EQ(bench.floats(device, n + start), want);
+        };
+        expect([&](float* at) { return copy_floats(at, device_from, n, 0.3F, bench.stream()); },
+               [](float, float b) { return 0.3F * b; });
+        expect([&](float* at) { return add_floats(at, device_from, n, bench.stream()); },
+               [](float a, float b) { return a + b; });
+        expect([&](float* at) { return fill_floats(at, n, 7, bench.stream()); }, [](float, float) { return 7.0F; });
+        expect([&](float* at) { return blend_floats(at, device_from, n, step, bench.stream()); },
+               [](float a, float b) { return 0.75F * a + 0.25F * b; });
+      }
+    }
+  });
+}
+
+TEST_P(Flat, NothingIsLaunchedForNothing) {
+  host_cuda::counts() = {};
+  expect_success(copy_floats(nullptr, nullptr, 0, 1, nullptr));
+  expect_success(note_not_finite(nullptr, 0, 1, nullptr, nullptr));
+  expect_success(clear_ranges(nullptr, nullptr, 0, nullptr));
+  EXPECT_EQ(host_cuda::counts().kernels, 0);
+}
+
+TEST_P(Flat, ClearsRanges) {
+  in_all_orders([&] {
+    Bench bench;
+    Values block = formula_values("block", 3000, 1, 5);
+    float* const device = bench.floats(block);
+    const std::vector<FloatRange> ranges{{2, 5}, {100, 1}, {1000, 1999}};
+    expect_success(clear_ranges(device, bench.put(ranges), 3, bench.stream()));
+    for (const FloatRange& range : ranges)
+      for (Index i = range.begin; i < range.begin + range.count; ++i) block[static_cast<std::size_t>(i)] = 0;
+    EXPECT_EQ(bench.floats(device, 3000), block);
+  });
+}
+
+TEST_P(Flat, FlagsTheFirstStageThatIsNotFinite) {
+  in_all_orders([&] {
+    for (const float bad : {std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity(),
+                            std::numeric_limits<float>::quiet_NaN()}) {
+      for (const Index n : lengths) {
+        for (const Index start : {0, 1}) {
+          for (const Index at : {Index{0}, n / 2, n - 1}) {
+            Bench bench;
+            std::vector<float> good(static_cast<std::size_t>(n + start), 1e30F), poisoned = good;
+            poisoned[static_cast<std::size_t>(start + at)] = bad;
+            auto* const worst = bench.empty<std::int32_t>(1);
+            FeedNumbers feed;
+            feed.replica = 2;
+            float* const flags = bench.put(std::vector<float>(4, 9));
+            expect_success(forget_worst(worst, bench.stream()));
+            const FeedNumbers* const device_feed = bench.put(std::vector<FeedNumbers>{feed});
+            expect_success(note_not_finite(bench.put(good) + start, n, 1, worst, bench.stream()));
+            expect_success(give_flag(worst, device_feed, flags, bench.stream()));
+            EXPECT_EQ(bench.floats(flags, 4), (Values{9, 9, 0, 9}));
+            const float* const device = bench.put(poisoned);
+            expect_success(note_not_finite(device + start, n, 5, worst, bench.stream()));
+            expect_success(note_not_finite(device + start, n, 3, worst, bench.stream()));
+            expect_success(note_not_finite(device + start, n, 4, worst, bench.stream()));
+            expect_success(give_flag(worst, device_feed, flags, bench.stream()));
+            ASSERT_EQ(bench.floats(flags, 4), (Values{9, 9, 4, 9})) << n << " from " << start << " at " << at;
+          }
+        }
+      }
+    }
+  });
+}
+
+}  // namespace
+}  // namespace convoy::cuda

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backend/cuda/kernels/loss.hpp"
+
+#include <limits>
+
+#include "backend/cuda/kernels/flat.hpp"
+#include "backend/cuda/runtime/feed.hpp"
+#include "cuda/kernels/bench.hpp"
+#include "support/formula.hpp"
+#include "support/reference_operations.hpp"
+
+namespace convoy::cuda {
+namespace {
+
+struct Case {
+  Index samples, valid, classes, stored;
+};
+
+class SoftmaxKernel : public EveryStorage {
+ protected:
+  struct Buffers {
+    SoftmaxLoss loss;
+    Tally* tally;
+    std::int32_t* worst;
+  };
+  Buffers make(Bench& bench, const Case& c, const Tensor& logits, const std::vector<SampleSpec>& samples) {
+    std::vector<SampleRow> rows;
+    for (const SampleSpec& sample : samples) rows.push_back(row_of(sample));
+    FeedNumbers feed;
+    feed.valid = c.valid;
+    feed.scale = 0.25F;
+    Tally before;
+    before.loss = 1.5;
+    before.top1 = 2;
+    before.topk = 3;
+    before.samples = 100;
+    Buffers b;
+    b.tally = bench.put(std::vector<Tally>{before});
+    b.worst = bench.put(std::vector<std::int32_t>{no_stage});
+    b.loss.samples = static_cast<int>(c.samples);
+    b.loss.classes = static_cast<int>(c.classes);
+    b.loss.topk = 3;
+    b.loss.smoothing = 0.1F;
+    b.loss.logits = bench.floats(logits.values);
+    b.loss.rows = bench.put(rows);
+    b.loss.feed = bench.put(std::vector<FeedNumbers>{feed});
+    b.loss.loss = bench.empty<float>(c.samples);
+    b.loss.hits = bench.empty<std::uint8_t>(c.samples);
+    b.loss.dlogits = bench.empty_elements(c.samples * c.stored, storage());
+    b.loss.stored_classes = c.stored;
+    b.loss.storage = storage();
+    b.loss.loss_scale = bench.put(std::vector<float>{16});
+    b.loss.tally = b.tally;
+    b.loss.worst = b.worst;
+    return b;
+  }
+};
+CONVOY_EVERY_STORAGE(SoftmaxKernel);
+
+TEST_P(SoftmaxKernel, LossGradientAndCounters) {
+  in_all_orders([&] {
+    for (const Case& c : {Case{5, 5, 10, 16}, {9, 6, 7, 7}, {3, 0, 100, 104}, {300, 299, 33, 40}}) {
+      SCOPED_TRACE(c.samples);
+      Bench bench;
+      Tensor logits = formula_tensor("logits", Tensor(c.samples, c.classes), 4);
+      for (double& value : logits.values) value = std::round(value * 8) / 8;  // ties between classes
+      const std::vector<SampleSpec> samples = formula_samples("labels", c.samples, c.classes, true);
+      const Buffers b = make(bench, c, logits, samples);
+      expect_success(softmax_cross_entropy(b.loss, bench.stream()));
+
+      Values loss = reference::loss_forward({0.1F}, logits, samples);
+      const Tensor gradient = reference::loss_backward({0.1F}, logits, samples, 0.25 * 16);
+      Values dlogits(static_cast<std::size_t>(c.samples * c.stored), 0.0);
+      double sum = 1.5;
+      Index top1 = 2, topk = 3;
+      for (Index i = 0; i < c.samples; ++i) {
+        const auto row = static_cast<std::size_t>(i);
+        if (i >= c.valid) {
+          loss[row] = 0;
+          continue;
+        }
+        sum += loss[row];
+        Index before = 0;
+        const Index label = samples[row].a;
+        for (Index k = 0; k < c.classes; ++k) {
+          dlogits[static_cast<std::size_t>(i * c.stored + k)] = gradient.at(i, k);
+          const double z = logits.at(i, k), own = logits.at(i, label);
+          before += z > own || (z == own && k < label) ? 1 : 0;
+        }
+        top1 += before < 1 ? 1 : 0;
+        topk += before < 3 ? 1 : 0;
+      }
+      expect_close(bench.floats(b.loss.loss, c.samples), loss, 0x1p-22, "loss");
+      expect_close(bench.elements(b.loss.dlogits, c.samples * c.stored, storage()), dlogits, epsilon() + 0x1p-22,
+                   "dlogits");
+      const Tally tally = bench.get(b.tally, 1)[0];
+      EXPECT_NEAR(tally.loss, sum, 1e-6 * sum);
+      EXPECT_EQ(tally.top1, top1);
+      EXPECT_EQ(tally.topk, topk);
+      EXPECT_EQ(tally.samples, 100 + c.valid);
+      EXPECT_EQ(bench.get(b.worst, 1)[0], no_stage);
+    }
+  });
+}
+
+TEST_P(SoftmaxKernel, AnInfiniteOrUndefinedLogitIsNotedAndScoresNothing) {
+  in_all_orders([&] {
+    for (const double bad : {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {
+      Bench bench;
+      Tensor logits = formula_tensor("logits", Tensor(4, 10));
+      logits.at(2, 7) = bad;
+      const Buffers b = make(bench, {4, 4, 10, 16}, logits, std::vector<SampleSpec>(4));
+      expect_success(softmax_cross_entropy(b.loss, bench.stream()));
+      const Values loss = bench.floats(b.loss.loss, 4);
+      for (std::size_t i = 0; i < 4; ++i) EXPECT_EQ(std::isfinite(loss[i]), i != 2);
+      EXPECT_EQ(bench.get(b.worst, 1)[0], 0);
+      EXPECT_EQ(bench.get(b.loss.hits, 4)[2] & 1, 0) << "a broken class ranks before the label";
+    }
+  });
+}
+
+}  // namespace
+}  // namespace convoy::cuda
