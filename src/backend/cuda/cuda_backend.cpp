@@ -134,11 +134,8 @@ class QueuedBackend final : public CudaBackend {
 
   int keep_resident(const std::uint8_t* images, Index count, Index bytes_per_image) override {
     const Index bytes = count * bytes_per_image;
-    std::size_t free = 0, all = 0;
-    check(cudaMemGetInfo(&free, &all), "asking for the GPU's memory");
-    // The other half is for what a job allocates after its samples: sets, slots of sums, workspace.
-    if (bytes == 0 || bytes > static_cast<Index>(free / 2)) return -1;
-    std::byte* const memory = queue_.allocate(bytes, "the data set, kept on the GPU,");
+    if (bytes == 0 || !queue_.has_room(bytes)) return -1;
+    std::byte* const memory = queue_.allocate(bytes, "a data set");
     queue_.upload_now(memory, images, bytes);
     resident_.push_back(reinterpret_cast<const std::uint8_t*>(memory));
     return static_cast<int>(resident_.size()) - 1;

@@ -174,7 +174,7 @@ TEST_P(Decide, CountsGoodStepsAndDoublesADynamicScale) {
     Outcome outcome = decide({0, 0, 0}, {1024, 1, 7, 2}, 0);
     EXPECT_EQ(outcome.verdict.apply, 1);
     EXPECT_EQ(outcome.verdict.clip, 1);
-    EXPECT_EQ(outcome.state, (Values{1024, 2, 8, 2}));
+    EXPECT_EQ(outcome.state, (Values{1024, 1, 8, 2}));
     outcome = decide({0}, {1024, 4, 7, 2}, 6);
     EXPECT_EQ(outcome.state, (Values{1024, 5, 8, 2}));
     outcome = decide({0}, {1024, 5, 7, 2}, 6);

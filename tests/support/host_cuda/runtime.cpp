@@ -111,10 +111,13 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
   return begin_capture(stream);
 }
 
+/// Where it fails the capture has ended all the same.
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
   const Inside inside;
-  if (const cudaError_t error = called(); error != cudaSuccess) return error;
-  return end_capture(stream, graph);
+  const cudaError_t error = called(), ended = end_capture(stream, graph);
+  if (error == cudaSuccess || ended != cudaSuccess) return ended;
+  delete std::exchange(*graph, nullptr);
+  return error;
 }
 
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* exec, cudaGraph_t graph, unsigned long long) {
@@ -151,10 +154,10 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream) {
 }
 
 cudaError_t cudaGetLastError() { return take_last_error(); }
-const char* cudaGetErrorString(cudaError_t) { return "an error of the stand-in"; }
-const char* cudaGetErrorName(cudaError_t error) {
-  return error == cudaErrorMemoryAllocation ? "cudaErrorMemoryAllocation" : "cudaErrorOfTheStandIn";
+const char* cudaGetErrorString(cudaError_t error) {
+  return error == cudaErrorIllegalAddress ? "an illegal memory access was encountered" : "an error of the stand-in";
 }
+const char* cudaGetErrorName(cudaError_t) { return "cudaErrorOfTheStandIn"; }
 
 cudaError_t cudaGetDevice(int* device) {
   *device = 0;

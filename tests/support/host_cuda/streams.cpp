@@ -137,6 +137,10 @@ void demand(const NodeRef& node) {
 }
 
 void end_stream(cudaStream_t stream) {
+  if (stream->capture) {
+    --captures;
+    leave_capture(stream->capture);
+  }
   demand(stream->last);
   stream->last = nullptr;
   streams().erase(std::find(streams().begin(), streams().end(), stream));

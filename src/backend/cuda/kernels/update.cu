@@ -118,8 +118,9 @@ __device__ __forceinline__ void skip(const Decision& d, int replica) {
 
 __device__ __forceinline__ void count_applied(const Decision& d) {
   d.state[2] += 1;
+  if (d.grow_every <= 0) return;
   d.state[1] += 1;
-  if (d.grow_every <= 0 || d.state[1] < d.grow_every) return;
+  if (d.state[1] < d.grow_every) return;
   d.state[1] = 0;
   d.state[0] = fminf(d.state[0] * 2, highest_scale);
 }

@@ -44,7 +44,7 @@ void Feed::bind(Queue& queue, std::byte* memory) {
   ring_.emplace(queue, memory, device_bytes(), "the numbers of batches");
 }
 
-void Feed::send(const Batch& batch, const std::uint8_t* resident) {
+void Feed::send(const Batch& batch, const std::vector<const std::uint8_t*>& resident) {
   require(ring_.has_value(), "a program is fed before it is bound");
   require(static_cast<Index>(batch.samples.size()) == spec_.samples, "a batch of another size than compiled for");
   // What read the rows of the batch before the last was queued when the last one was sent.
@@ -57,8 +57,13 @@ void Feed::send(const Batch& batch, const std::uint8_t* resident) {
   numbers.weight = static_cast<float>(static_cast<double>(batch.valid_count) * static_cast<double>(batch.scale));
   numbers.shared = batch.norm_scale > 0 ? static_cast<double>(std::llround(1 / static_cast<double>(batch.norm_scale)))
                                         : static_cast<double>(spec_.samples);
-  numbers.images = batch.images != nullptr ? upload_rows(batch.images, reusable) : resident;
-  require(numbers.images != nullptr, "a batch without images, and no resident set");
+  if (batch.images != nullptr) {
+    numbers.images = upload_rows(batch.images, reusable);
+  } else {
+    require(batch.resident >= 0 && batch.resident < static_cast<int>(resident.size()),
+            "a batch without images, and no resident set");
+    numbers.images = resident[static_cast<std::size_t>(batch.resident)];
+  }
   std::byte* const slot = ring_->begin();
   std::memcpy(slot, &numbers, sizeof numbers);
   auto* const rows = reinterpret_cast<SampleRow*>(slot + rows_offset);
@@ -68,10 +73,12 @@ void Feed::send(const Batch& batch, const std::uint8_t* resident) {
 
 const std::uint8_t* Feed::upload_rows(const std::uint8_t* images, Event reusable) {
   const Index bytes = spec_.samples * spec_.image_bytes;
-  Rows& rows = image_rows_[turn_++ % 2];
+  Rows& rows = image_rows_[turn_ % 2];
+  const Event previous = image_rows_[(turn_ + 1) % 2].uploaded;
+  ++turn_;
   if (rows.device == nullptr) {
-    rows.device = queue_->allocate(bytes, "a batch of images");
-    queue_->follow(Stream::upload, queue_->record());  // it was cleared
+    for (Rows& each : image_rows_) each.device = queue_->allocate(bytes, "a batch of images");
+    queue_->follow(Stream::upload, queue_->record());  // they were cleared
   }
   const void* from = images;
   if (!queue_->is_pinned(images, bytes)) {
@@ -79,8 +86,10 @@ const std::uint8_t* Feed::upload_rows(const std::uint8_t* images, Event reusable
     queue_->wait(rows.uploaded);
     std::memcpy(rows.pinned, images, static_cast<std::size_t>(bytes));
     from = rows.pinned;
+  } else {
+    queue_->wait(previous);  // whoever filled them may overwrite the batch before this one from now on
   }
-  queue_->follow(Stream::upload, reusable);
+  if (rows.uploaded.id != 0) queue_->follow(Stream::upload, reusable);
   queue_->to_device(rows.device, from, bytes, Stream::upload);
   rows.uploaded = queue_->record(Stream::upload);
   queue_->follow(Stream::compute, rows.uploaded);

@@ -65,6 +65,13 @@ std::byte* Queue::allocate(Index bytes, const char* what) {
   return device_blocks_.back();
 }
 
+bool Queue::has_room(Index bytes) const {
+  std::size_t left = 0, all = 0;
+  check(cudaMemGetInfo(&left, &all), "asking for the GPU's memory");
+  // The other half is for what a job allocates after its samples: sets, slots of sums, graphs.
+  return static_cast<std::size_t>(bytes) <= left / 2;
+}
+
 std::byte* Queue::allocate_host(Index bytes, const char* what) {
   void* block = nullptr;
   const cudaError_t error = cudaMallocHost(&block, static_cast<std::size_t>(std::max<Index>(bytes, 1)));

@@ -39,6 +39,8 @@ class Queue {
 
   /// Set-up only. Zeroed, on 256 bytes, freed with the queue. Throws Error(device): how much, and what to lower.
   std::byte* allocate(Index bytes, const char* what);
+  /// Whether a block that a job can do without fits beside what it can't.
+  bool has_room(Index bytes) const;
   /// Host memory that copies reach without staging; zeroed, on 64 bytes, freed with the queue.
   std::byte* allocate_host(Index bytes, const char* what);
   bool is_pinned(const void* host, Index bytes) const;

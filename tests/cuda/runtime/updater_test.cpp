@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+// The CUDA updater and the CPU's make the same of the same numbers; and the filters' copies follow.
+#include "backend/cuda/updater.hpp"
+
+#include <cuda_fp16.h>
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "backend/cpu/updater.hpp"
+#include "backend/set_layout.hpp"
+#include "cuda/runtime/fixture.hpp"
+#include "network/models.hpp"
+#include "support/formula.hpp"
+
+namespace convoy::cuda {
+namespace {
+
+Plan plan_of(int replicas) {
+  GraphSpec spec;
+  spec.model = "resnet8";
+  spec.classes = 10;
+  spec.norm_momentum = 0.25F;
+  PlanSpec plan;
+  plan.replicas = replicas;
+  plan.weight_decay = 0.01F;
+  Plan made = make_plan(build_graph(spec), plan);
+  made.table.rows[4].trainable = false;
+  made.table.rows[2].rate_multiplier = 0.5F;
+  return made;
+}
+
+std::vector<float> numbers(const std::string& name, Index count) {
+  const reference::Values values = formula_values(name, count);
+  return {values.begin(), values.end()};
+}
+
+struct Steps {
+  std::vector<float> block;
+  Counters counters;
+};
+
+void flag(std::vector<float>& gradients, const Plan& plan, int step) {
+  for (Index i = 0; i < plan.table.flags.count; ++i)
+    gradients[static_cast<std::size_t>(plan.table.flags.begin + i)] = step == 1 && i == 2 ? 4.0F : 0.0F;
+}
+
+/// Three steps, of which the second is skipped.
+Steps run_on_cpu(const Plan& plan, const OptimiserSpec& spec) {
+  const SetLayout layout = set_layout(plan.table, spec);
+  StepParams step;
+  Steps result;
+  alignas(64) float arena[4096];
+  const auto updater = make_cpu_updater(plan, spec, step, result.counters);
+  updater->bind(arena);
+  result.block = numbers("set", layout.count());
+  for (int i = 0; i < 3; ++i) {
+    std::vector<float> gradients = numbers(fmt::format("g{}", i), plan.table.block());
+    flag(gradients, plan, i);
+    step = {.rate = 0.1F / static_cast<float>(i + 1), .momentum = 0.875F};
+    updater->launch({result.block.data(), layout.count()}, gradients.data());
+  }
+  return result;
+}
+
+Steps run_on_cuda(const Plan& plan, const OptimiserSpec& spec, bool replayed) {
+  const auto backend = make_backend();
+  const SetLayout layout = backend->layout(plan, spec);
+  const auto updater = backend->compile(plan, spec);
+  updater->bind(backend->allocate(updater->arena_floats()));
+  const ParameterSet set{backend->allocate(layout.count()), layout.count()};
+  float* const gradients = backend->allocate(plan.table.block());
+  backend->upload(set.block, numbers("set", layout.count()).data(), layout.count());
+  for (int i = 0; i < 3; ++i) {
+    std::vector<float> host = numbers(fmt::format("g{}", i), plan.table.block());
+    flag(host, plan, i);
+    backend->upload(gradients, host.data(), plan.table.block());
+    backend->set_step({.rate = 0.1F / static_cast<float>(i + 1), .momentum = 0.875F});
+    if (replayed) {
+      backend->replay(1, [&] { updater->launch(set, gradients); });
+    } else {
+      updater->launch(set, gradients);
+    }
+  }
+  const Event ready = backend->counters_ready();
+  Steps result;
+  result.block = read_back(*backend, set.block, layout.count());
+  while (!backend->done(ready)) {
+  }
+  result.counters = backend->take_counters();
+  return result;
+}
+
+TEST(CudaUpdater, EqualsTheCpusForEveryRule) {
+  const Plan plan = plan_of(4);
+  for (const Rule rule : {Rule::sgd, Rule::momentum, Rule::nesterov}) {
+    for (const float clip : {0.0F, 3.0F}) {
+      const OptimiserSpec spec{.rule = rule, .clip_norm = clip};
+      const Steps cpu = run_on_cpu(plan, spec);
+      in_all_orders([&] {
+        for (const bool replayed : {false, true}) {
+          const Steps cuda = run_on_cuda(plan, spec, replayed);
+          ASSERT_EQ(cuda.block.size(), cpu.block.size());
+          for (std::size_t i = 0; i < cpu.block.size(); ++i)
+            ASSERT_NEAR(cuda.block[i], cpu.block[i], 4e-7) << i << (replayed ? " replayed" : "");
+          EXPECT_EQ(cuda.counters.skipped, 1);
+          EXPECT_EQ(cuda.counters.skipped, cpu.counters.skipped);
+          EXPECT_EQ(cuda.counters.bad_replica, 2);
+          EXPECT_EQ(cuda.counters.bad_replica, cpu.counters.bad_replica);
+        }
+      });
+    }
+  }
+}
+
+TEST(CudaUpdater, ADynamicLossScaleIsHalvedInsteadOfNamingAReplica) {
+  const Plan plan = plan_of(4);
+  const OptimiserSpec spec{.loss_scale = {.start = 4, .grow_every = 2}};
+  in_all_orders([&] {
+    const auto backend = make_backend();
+    const SetLayout layout = backend->layout(plan, spec);
+    const auto updater = backend->compile(plan, spec);
+    updater->bind(backend->allocate(updater->arena_floats()));
+    const ParameterSet set{backend->allocate(layout.count()), layout.count()};
+    float* const gradients = backend->allocate(plan.table.block());
+    float* const scale = set.block + layout.state.begin;
+    backend->fill(scale, 1, spec.loss_scale.start);
+    const auto step = [&](float flag) {
+      backend->fill(gradients + plan.table.flags.begin, 1, flag);
+      updater->launch(set, gradients);
+      const Event ready = backend->counters_ready();
+      while (!backend->done(ready)) {
+      }
+      const Counters counters = backend->take_counters();
+      EXPECT_EQ(counters.skipped, flag > 0 ? 1 : 0);
+      const float now = read_back(*backend, scale, 1)[0];
+      return std::pair(now, counters.bad_replica);
+    };
+    using Result = std::pair<float, int>;
+    EXPECT_EQ(step(1), Result(2, -1));
+    EXPECT_EQ(step(0), Result(2, -1));
+    EXPECT_EQ(step(0), Result(4, -1));
+    EXPECT_EQ(step(1), Result(2, -1));
+    EXPECT_EQ(step(1), Result(1, -1));
+    EXPECT_EQ(step(1), Result(1, 0)) << "nothing is left to lower";
+  });
+}
+
+/// As convolutions read them, after refresh and after updates.
+TEST(FilterCopies, FollowTheMaster) {
+  const Plan plan = plan_of(1);
+  in_all_orders([&] {
+    Queue queue;
+    NoForms library;
+    FilterCopies copies(queue);
+    const StepNumbers* const step = reinterpret_cast<StepNumbers*>(queue.allocate(sizeof(StepNumbers), "step"));
+    auto* const tally = reinterpret_cast<Tally*>(queue.allocate(sizeof(Tally), "tally"));
+    const std::vector<const std::uint8_t*> resident;
+    const Context context{queue, library, copies, step, tally, resident};
+    const OptimiserSpec spec{.rule = Rule::sgd};
+    const SetLayout layout = set_layout(plan.table, spec);
+    const std::vector<float> values = numbers("w", layout.count());
+    const auto new_set = [&] {
+      auto* const block = reinterpret_cast<float*>(queue.allocate(layout.count() * 4, "a set"));
+      queue.upload_now(block, values.data(), layout.count() * 4);
+      return ParameterSet{block, layout.count()};
+    };
+    const ParameterSet first = new_set(), second = new_set();
+    copies.refresh(first);
+    EXPECT_EQ(copies.find(first.block), nullptr) << "no program, no copies";
+    const auto copy_layout = copies.use(plan, Precision::fp16);
+    EXPECT_EQ(copies.use(plan, Precision::fp16), copy_layout);
+    copies.refresh(first);
+    copies.refresh(second);
+    EXPECT_NE(copies.at(first, *copy_layout), copies.at(second, *copy_layout));
+    EXPECT_EQ(copies.find(first.block)->pieces, copies.find(second.block)->pieces);
+    EXPECT_ANY_THROW(copies.at({first.block + 16, first.count}, *copy_layout));
+
+    auto* const host = reinterpret_cast<__half*>(queue.allocate_host(copy_layout->elements * 2, "a test"));
+    const auto expect_copies_of = [&](const ParameterSet& set, double added) {
+      queue.to_host(host, copies.at(set, *copy_layout), copy_layout->elements * 2, Stream::compute);
+      queue.wait(queue.record());
+      for (std::size_t r = 0; r < plan.table.rows.size(); ++r) {
+        const FilterCopy& copy = copy_layout->rows[r];
+        if (copy.offset < 0) continue;
+        for (Index k = 0; k < copy.k; ++k)
+          for (Index c = 0; c < copy.stored_c; ++c)
+            for (Index s = 0; s < copy.rs; ++s) {
+              const Index at = plan.table.rows[r].range.begin + (k * copy.c + c) * copy.rs + s;
+              const double want = c < copy.c ? static_cast<double>(values[static_cast<std::size_t>(at)]) +
+                                                   (plan.table.rows[r].trainable ? added : 0)
+                                             : 0;
+              ASSERT_NEAR(static_cast<double>(__half2float(host[copy.offset + (k * copy.rs + s) * copy.stored_c + c])),
+                          want, 0x1p-10)
+                  << plan.table.rows[r].name;
+            }
+      }
+    };
+    expect_copies_of(first, 0);
+    const auto updater = make_updater(context, plan, spec);
+    updater->bind(reinterpret_cast<float*>(queue.allocate(updater->arena_floats() * 4, "arena")));
+    const StepNumbers numbers_of_step{1, 0};
+    queue.upload_now(const_cast<StepNumbers*>(step), &numbers_of_step, sizeof numbers_of_step);
+    std::vector<float> gradients(static_cast<std::size_t>(plan.table.block()), 0.0F);
+    for (const Parameter& row : plan.table.rows)  // w - (g + decay * w) = w + 1
+      for (Index i = row.range.begin; i < row.range.end(); ++i) {
+        const auto at = static_cast<std::size_t>(i);
+        gradients[at] = -row.decay * values[at] - 1 / row.rate_multiplier;
+      }
+    auto* const device = reinterpret_cast<float*>(queue.allocate(plan.table.block() * 4, "gradients"));
+    queue.upload_now(device, gradients.data(), plan.table.block() * 4);
+    updater->launch(second, device);
+    expect_copies_of(second, 1);
+    expect_copies_of(first, 0);
+    updater->launch(first, device);
+    expect_copies_of(first, 1);
+  });
+}
+
+}  // namespace
+}  // namespace convoy::cuda
