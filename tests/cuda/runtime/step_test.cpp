@@ -46,7 +46,7 @@ class Network {
     if (kind.rows == Rows::resident) {
       std::byte* const set = queue.allocate(samples * image_bytes, "images");
       queue.upload_now(set, images_.data(), samples * image_bytes);
-      resident_.push_back(reinterpret_cast<const std::uint8_t*>(set));
+      resident_ = reinterpret_cast<const std::uint8_t*>(set);
     }
     for (auto& buffer : pinned_)
       buffer = reinterpret_cast<std::uint8_t*>(queue.allocate_host(samples * image_bytes, "rows"));
@@ -148,7 +148,7 @@ class Network {
   Event end_;
   std::unique_ptr<CudaBackend> backend_ = make_backend();
   Feed feed_;
-  std::vector<const std::uint8_t*> resident_;
+  const std::uint8_t* resident_ = nullptr;
   std::vector<std::uint8_t> images_, paged_;
   std::uint8_t* pinned_[2] = {};
   std::vector<SampleSpec> specs_;

@@ -44,7 +44,7 @@ void Feed::bind(Queue& queue, std::byte* memory) {
   ring_.emplace(queue, memory, device_bytes(), "the numbers of batches");
 }
 
-void Feed::send(const Batch& batch, const std::vector<const std::uint8_t*>& resident) {
+void Feed::send(const Batch& batch, const std::uint8_t* resident) {
   require(ring_.has_value(), "a program is fed before it is bound");
   require(static_cast<Index>(batch.samples.size()) == spec_.samples, "a batch of another size than compiled for");
   // What read the rows of the batch before the last was queued when the last one was sent.
@@ -57,13 +57,8 @@ void Feed::send(const Batch& batch, const std::vector<const std::uint8_t*>& resi
   numbers.weight = static_cast<float>(static_cast<double>(batch.valid_count) * static_cast<double>(batch.scale));
   numbers.shared = batch.norm_scale > 0 ? static_cast<double>(std::llround(1 / static_cast<double>(batch.norm_scale)))
                                         : static_cast<double>(spec_.samples);
-  if (batch.images != nullptr) {
-    numbers.images = upload_rows(batch.images, reusable);
-  } else {
-    require(batch.resident >= 0 && batch.resident < static_cast<int>(resident.size()),
-            "a batch without images, and no resident set");
-    numbers.images = resident[static_cast<std::size_t>(batch.resident)];
-  }
+  numbers.images = batch.images != nullptr ? upload_rows(batch.images, reusable) : resident;
+  require(numbers.images != nullptr, "a batch without images, and no resident set");
   std::byte* const slot = ring_->begin();
   std::memcpy(slot, &numbers, sizeof numbers);
   auto* const rows = reinterpret_cast<SampleRow*>(slot + rows_offset);

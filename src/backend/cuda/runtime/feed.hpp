@@ -2,7 +2,6 @@
 #pragma once
 #include <memory>
 #include <optional>
-#include <vector>
 
 #include "backend/backend.hpp"
 #include "backend/cuda/kernels/types.hpp"
@@ -29,10 +28,10 @@ class Feed {
   /// is launched.
   void bind(Queue& queue, std::byte* memory);
 
-  /// In stream order. `resident`: device memory of the sets, one of which is used where the batch has no rows. Pinned
+  /// In stream order. `resident`: device memory of the set that a batch without rows is of. Pinned
   /// rows (allocate_host) are copied from where they lie, others are copied aside first. The first rows that come make
   /// room for rows on the device.
-  void send(const Batch& batch, const std::vector<const std::uint8_t*>& resident);
+  void send(const Batch& batch, const std::uint8_t* resident);
 
   const FeedNumbers* numbers() const;
   const SampleRow* rows() const;
