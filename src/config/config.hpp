@@ -98,7 +98,7 @@ struct DeviceConfig {
 };
 
 /// --inject-fault slow-data and slow-compute: of every batch of that rank.
-constexpr double injected_delay_seconds = 0.05;
+constexpr double injected_delay_seconds = 0.1;
 
 struct TrainConfig {
   DataConfig data;

@@ -7,7 +7,7 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "end_to_end"))
 from runner import check, records, train, work_folder  # noqa: E402
 
-JOB = ["--synthetic", "--synthetic-size", 16, "--synthetic-samples", 320, "--model", "lenet", "--batch-size", 8, "--epochs", 2,
+JOB = ["--synthetic", "--synthetic-size", 16, "--synthetic-samples", 160, "--model", "lenet", "--batch-size", 8, "--epochs", 2,
        "--lr", 0.01, "--skip-eval", "--no-checkpoints"]
 
 
@@ -18,10 +18,10 @@ def main():
             last = records(f"{work}/{kind}", "epoch")[-1]
             check(last["slowest_rank"] == rank, f"{kind} on rank {rank}: rank {last['slowest_rank']} is named")
             check(last["slowest_part"] == part, f"{kind}: {last['slowest_part']} is named")
-            # 20 steps of 50 ms: that much is the slow rank's own, and the other one waited for it.
+            # 10 steps of 100 ms: most of that is the slow rank's own, and the other one waited for it.
             own, waited = last[f"{part}_time_max"], last["comm_time_max"]
-            check(0.7 < own < 3, f"{kind}: {own:.2f} s of {part}")
-            check(waited > 0.5 * own, f"{kind}: the other rank waited {waited:.2f} s")
+            check(0.3 < own < 5, f"{kind}: {own:.2f} s of {part}")
+            check(waited > 0.4 * own, f"{kind}: the other rank waited {waited:.2f} s")
             check(last[f"{part}_time_min"] <= last[f"{part}_time_mean"] <= own, f"{kind}: min, mean and max are in order")
             line = re.search(rf"epoch 2: 2 ranks worked .* slowest: rank {rank} on \S+, .*: {part} [\d.]+ s", out)
             check(line is not None, f"{kind}: the log says so")
