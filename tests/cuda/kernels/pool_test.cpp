@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "backend/cuda/kernels/pool.hpp"
+#include "backend/cuda/kernels/pool_gradient.hpp"
 
 #include <algorithm>
 
@@ -108,6 +108,66 @@ TEST_P(Pooling, MaxOfNormAndCurveOnTheFly) {
     pool.y = bench.empty_elements(want.y.count(), storage());
     expect_success(max_pool(pool, bench.stream()));
     expect_close(bench.tensor(pool.y, want.y, storage()).values, want.y.values, epsilon() + 0x1p-22, "y");
+  });
+}
+
+/// What pooling, curve and norm's sums give one after the other, the curve's input taken as the norm's x.
+TEST_P(Pooling, GradientThroughMaxCurveAndNorm) {
+  for_every_case(Pool::Mode::max, [&](Bench& bench, Case& c) {
+    PooledGradient from;
+    from.x = bench.tensor(c.x, storage());
+    const Values scale = formula_values("scale", c.x.c), shift = formula_values("shift", c.x.c),
+                 mean = formula_values("mean", c.x.c, 0.25);
+    from.scale = bench.floats(scale);
+    from.shift = bench.floats(shift);
+    from.act = {Curve::relu};
+    Tensor z = Tensor::like(c.x);
+    const auto for_each = [&](const Tensor& x, const auto& use) {
+      for (Index i = 0; i < x.n; ++i)
+        for (Index k = 0; k < x.c; ++k)
+          for (Index j = 0; j < x.h * x.w; ++j) use(i, k, j, static_cast<std::size_t>(k));
+    };
+    for_each(z, [&](Index i, Index k, Index j, std::size_t channel) {
+      z.line(i, k, 0)[j] = curve(from.act, scale[channel] * c.x.line(i, k, 0)[j] + shift[channel]);
+    });
+    const Node node = node_of(c.pool);
+    const reference::Output pooled = reference::forward(node, {{&z}, {}});
+    from.shape = shape_of(c, pooled.y);
+    MaxPool pool{.shape = from.shape, .x = from.x, .scale = from.scale, .shift = from.shift, .act = from.act};
+    pool.y = bench.empty_elements(pooled.y.count(), storage());
+    pool.winner = bench.empty<std::uint8_t>(pooled.y.count());
+    expect_success(max_pool(pool, bench.stream()));
+    from.winner = pool.winner;
+
+    Tensor dy = formula_tensor("dy", pooled.y), more = formula_tensor("more", pooled.y), sum = dy;
+    from.dy = bench.tensor(dy, storage());
+    from.dy_more = bench.tensor(more, storage());
+    for (std::size_t i = 0; i < sum.values.size(); ++i) sum.values[i] = dy.values[i] + more.values[i];
+    Tensor g = reference::backward(node, {{&z}, {}}, pooled, sum).dx[0], dx = g;
+    Values dbeta(static_cast<std::size_t>(g.c)), products(dbeta.size());
+    const Values a = formula_values("a", g.c), b = formula_values("b", g.c), d = formula_values("d", g.c);
+    for_each(g, [&](Index i, Index k, Index j, std::size_t channel) {
+      const double x = c.x.line(i, k, 0)[j];
+      double& value = g.line(i, k, 0)[j];
+      if (!(z.line(i, k, 0)[j] > 0)) value = 0;
+      dbeta[channel] += value;
+      products[channel] += value * (x - mean[channel]);
+      dx.line(i, k, 0)[j] = a[channel] * value + b[channel] * x + d[channel];
+    });
+
+    const int blocks = reduction_blocks(c.x.n * c.x.h * c.x.w, c.x.c);
+    PooledReduce reduce{from, bench.floats(mean), bench.empty<float>(blocks * 2 * c.x.c)};
+    expect_success(reduce_pooled(reduce, bench.stream()));
+    const Values partial = bench.floats(reduce.partial, blocks * 2 * c.x.c);
+    Values sums[2] = {Values(dbeta.size()), Values(dbeta.size())};
+    for (std::size_t i = 0; i < partial.size(); ++i) sums[i / dbeta.size() % 2][i % dbeta.size()] += partial[i];
+    expect_close(sums[0], dbeta, 0x1p-19, "sum g");
+    expect_close(sums[1], products, 0x1p-19, "sum g (x - mean)");
+
+    PooledApply apply{from, bench.floats(a), bench.floats(b), bench.floats(d)};
+    apply.dx = bench.empty_elements(c.x.count(), storage());
+    expect_success(apply_pooled(apply, bench.stream()));
+    expect_close(bench.tensor(apply.dx, dx, storage()).values, dx.values, epsilon() + 0x1p-20, "dx");
   });
 }
 

@@ -1,58 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backend/cuda/kernels/pool.hpp"
 
-#include "backend/cuda/kernels/columns.cuh"
+#include "backend/cuda/kernels/pool_windows.cuh"
 
 namespace convoy::cuda {
 namespace {
-
-/// A pixel of n h w by its number.
-struct Pixel {
-  int image, y, x;
-  __device__ __forceinline__ Pixel(Index row, int height, int width)
-      : image(static_cast<int>(row / (height * width))),
-        y(static_cast<int>(row / width % height)),
-        x(static_cast<int>(row % width)) {}
-};
-
-/// Windows [begin, end) along one axis that hold a position: p * stride - pad <= position < p * stride - pad + kernel.
-struct Windows {
-  int begin, end;
-  __device__ __forceinline__ Windows(int position, const PoolShape& shape, int count) {
-    const int last = position + shape.pad, first = last - shape.kernel;
-    begin = first < 0 ? 0 : first / shape.stride + 1;
-    end = min(last / shape.stride + 1, count);
-  }
-};
-
-template <int Width>
-__device__ __forceinline__ void store_winners(std::uint8_t* to, const int (&winner)[Width]) {
-  if constexpr (Width == pack_width) {
-    uint2 bytes = make_uint2(0, 0);
-#pragma unroll
-    for (int k = 0; k < 4; ++k) {
-      bytes.x |= static_cast<unsigned>(winner[k]) << 8 * k;
-      bytes.y |= static_cast<unsigned>(winner[k + 4]) << 8 * k;
-    }
-    *reinterpret_cast<uint2*>(to) = bytes;
-  } else {
-    *to = static_cast<std::uint8_t>(winner[0]);
-  }
-}
-
-template <int Width>
-__device__ __forceinline__ void load_winners(const std::uint8_t* from, int (&winner)[Width]) {
-  if constexpr (Width == pack_width) {
-    const uint2 bytes = *reinterpret_cast<const uint2*>(from);
-#pragma unroll
-    for (int k = 0; k < 4; ++k) {
-      winner[k] = static_cast<int>(bytes.x >> 8 * k & 255U);
-      winner[k + 4] = static_cast<int>(bytes.y >> 8 * k & 255U);
-    }
-  } else {
-    winner[0] = *from;
-  }
-}
 
 template <class T, int Width>
 __global__ void __launch_bounds__(tile_threads) max_kernel(MaxPool pool) {

@@ -218,8 +218,9 @@ void Backward::data_gradient(int id, Place dy) {
 
 void Backward::pool(int id) {
   const Value& value = a_.value(id);
-  const Place dy = contributions(id, 1).front();
   if (!a_.value(value.source).wants_gradient) return;
+  if (!tensors_.values[at(value.source)]) return pooled_norm(id);
+  const Place dy = contributions(id, 1).front();
   const Place dx = a_.add_tensor(value.source), winner = tensors_.winners[at(id)];
   const PoolShape shape = pool_shape(a_, id);
   a_.add_step(winner ? "max pool gradient" : "average pool gradient", value.nodes, {dy, winner}, {dx},

@@ -20,6 +20,8 @@ class Backward {
   void weight_gradient(int id, Place dy);
   void data_gradient(int id, Place dy);
   void pool(int id);
+  /// Of a max pool that computed norm and curve of its source on the fly: through all three.
+  void pooled_norm(int id);
   void global_pool(int id);
   void local_response(int id);
   void dropout(int id);

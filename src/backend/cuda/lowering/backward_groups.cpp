@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "backend/cuda/kernels/pool_gradient.hpp"
 #include "backend/cuda/lowering/backward.hpp"
+#include "backend/cuda/lowering/operations.hpp"
 #include "backend/cuda/runtime/check.hpp"
 #include "core/errors.hpp"
 
@@ -230,6 +232,53 @@ void Backward::apply(int id, const Gradient& from) {
   for (const Place& place : from.reads) step.touches.push_back({place.buffer, Access::read});
   if (wants[0]) contribute(value.terms[0].value, dx);
   if (wants[1]) contribute(value.terms[1].value, dx2);
+}
+
+void Backward::pooled_norm(int id) {
+  const Value& value = a_.value(id);
+  const int source = value.source;
+  const Term term = a_.value(source).terms[0];
+  const std::vector<Place> dy = contributions(id, 2);
+  const Place first = dy[0], more = dy.size() > 1 ? dy[1] : Place{}, winner = tensors_.winners[at(id)];
+  const Place x = tensors_.values[at(term.value)];
+  const Place scale = a_.vector(term.norm, Vector::scale), shift = a_.vector(term.norm, Vector::shift);
+  const PooledGradient gradient{.shape = pool_shape(a_, id), .act = a_.value(source).act};
+  const auto from = [=](const Frame& frame) {
+    PooledGradient now = gradient;
+    now.dy = frame.at(first);
+    now.dy_more = frame.at(more);
+    now.winner = static_cast<const std::uint8_t*>(frame.at(winner));
+    now.x = frame.at(x);
+    now.scale = frame.floats(scale);
+    now.shift = frame.floats(shift);
+    return now;
+  };
+  std::vector<NodeId> nodes = a_.value(source).nodes;
+  nodes.insert(nodes.end(), value.nodes.begin(), value.nodes.end());
+  const Index channels = value.extent.c;
+  const int blocks = reduction_blocks(a_.rows(source), channels);
+  const Place partial = a_.add_floats(Index{blocks} * 2 * channels), mean = a_.vector(term.norm, Vector::mean);
+  a_.add_step("norm sums of a max pool", nodes, {first, more, winner, x}, {partial}, [=](const Frame& frame) {
+    const PooledReduce now{.from = from(frame), .mean = frame.floats(mean), .partial = frame.floats(partial)};
+    check(reduce_pooled(now, frame.stream), "the sums of a pooled batch norm's gradient");
+  });
+  Place products = partial;
+  products.offset += 4 * channels;
+  finish_norms({{term.norm, {.dbeta = partial, .products = products, .parts = blocks, .stride = 2 * channels}}});
+  done_[at(source)] = true;
+  missing_[at(source)] = 0;
+  if (!a_.value(term.value).wants_gradient) return;
+  const Place dx = a_.add_tensor(source);
+  const NormPlaces v = a_.vectors(term.norm, {Vector::a, Vector::b, Vector::d});
+  a_.add_step("apply gradient of a max pool", nodes, {first, more, winner, x}, {dx}, [=](const Frame& frame) {
+    const PooledApply now{.from = from(frame),
+                          .a = frame.floats(v[Vector::a]),
+                          .b = frame.floats(v[Vector::b]),
+                          .d = frame.floats(v[Vector::d]),
+                          .dx = frame.at(dx)};
+    check(apply_pooled(now, frame.stream), "the gradient of a pooled batch norm");
+  });
+  contribute(term.value, dx);
 }
 
 void Backward::hand_on(int id, Place g) {

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+// Compiles the programs of every shipped configuration, and of resnet50 at batch 256, for described cards: heuristics,
+// support check and compilation of every graph. What the programs are made of is compared with plan/expected; after a
+// change that is meant, CONVOY_WRITE_EXPECTED=1 plan_check writes it anew.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <thread>
+
+#include "backend/cuda/lowering/table.hpp"
+#include "cli/usual_input.hpp"
+#include "config/parse.hpp"
+#include "cuda/plan/expectation.hpp"
+
+namespace convoy::cuda {
+namespace {
+
+std::string read_file(const std::string& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+struct Case {
+  std::string name;
+  GraphSpec model;
+  Index batch = 0, eval_batch = 0;
+  Precision precision = Precision::fp32;
+  std::string options;
+  bool synchronised = false;
+};
+
+/// In the precision that the file says, and in fp16.
+std::vector<Case> shipped_cases() {
+  std::vector<Case> cases;
+  for (const auto& entry : std::filesystem::directory_iterator(CONVOY_CONFIGS)) {
+    if (entry.path().extension() != ".cfg") continue;
+    const TrainConfig config = parse_train({"--config", entry.path().string(), "--synthetic"});
+    Case made{.name = entry.path().stem().string()};
+    made.model = with_usual_input(config.model, 0, 0, config.data.image_size);
+    made.batch = config.global_batch > 0 ? config.global_batch : config.batch;
+    made.eval_batch = config.eval_batch;
+    made.precision = config.device.precision;
+    made.synchronised = config.sync.sync_bn;
+    cases.push_back(made);
+    if (made.precision == Precision::fp16) continue;
+    made.precision = Precision::fp16;
+    cases.push_back(made);
+  }
+  return cases;
+}
+
+/// What the byte counts of docs/cuda.md are about, and what falls back.
+std::vector<Case> named_cases() {
+  Case resnet50{.name = "resnet50", .batch = 256, .eval_batch = 256, .precision = Precision::fp16};
+  resnet50.model.model = "resnet50";
+  resnet50.model = with_usual_input(resnet50.model, 0, 0, 0);
+  std::vector<Case> cases{resnet50};
+  for (const Precision precision : {Precision::bf16, Precision::tf32}) {
+    cases.push_back(resnet50);
+    cases.back().precision = precision;
+  }
+  cases.push_back(resnet50);
+  cases.back().name = "resnet50 unfused";
+  cases.back().options = "no-fusion";
+  for (const char* const activation : {"leaky_relu", "tanh"}) {
+    cases.push_back(resnet50);
+    cases.back().name += std::string(" ") + activation;
+    cases.back().model.activation = activation;
+  }
+  cases.push_back(resnet50);
+  cases.back().name = "resnet50 v2";
+  cases.back().model.version = "v2";
+  cases.push_back(resnet50);
+  cases.back().name = "resnet50 synchronised norms";
+  cases.back().synchronised = true;
+  Case small{.name = "resnet18 small stem", .batch = 512, .eval_batch = 512, .precision = Precision::fp16};
+  small.model.model = "resnet18";
+  small.model.stem = "small";
+  small.model = with_usual_input(small.model, 0, 0, 0);
+  cases.push_back(small);
+  return cases;
+}
+
+struct Result {
+  Expectation found;
+  std::map<std::string, Summary> summaries;
+  std::string problems;
+};
+
+void compile(Library& library, const Case& made, Result& result) {
+  const Plan plan = make_plan(build_graph(made.model), PlanSpec{.sync_bn = made.synchronised});
+  CompileSpec spec;
+  spec.height = spec.width = spec.input.height = spec.input.width = made.model.image_size;
+  spec.input.channels = made.model.channels;
+  spec.precision = made.precision;
+  spec.options = made.options;
+  const CopyLayout copies = make_copy_layout(plan, spec.precision);
+  for (const Mode mode : {Mode::train, Mode::evaluate}) {
+    spec.mode = mode;
+    spec.samples = mode == Mode::train ? made.batch : made.eval_batch;
+    const std::string name = fmt::format("{} {} n{} {}", made.name, name_of(spec.precision), spec.samples,
+                                         mode == Mode::train ? "train" : "evaluate");
+    try {
+      const Recipe recipe = make_recipe({plan, spec, copies, library});
+      result.found.add(name, recipe, mode);
+      result.summaries[name] = summarise(recipe);
+    } catch (const std::exception& error) {
+      result.problems += name + ": " + error.what() + '\n';
+    }
+  }
+}
+
+class PlanCheck : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    for (const char* const card : {"h100", "a100"}) results_[card];
+    std::vector<std::jthread> threads;  // a card each, and so a cache of plans each
+    for (auto& [card, result] : results_)
+      threads.emplace_back([&card = card, &result = result] { check(card, result); });
+  }
+  static void check(const std::string& card, Result& result) {
+    try {
+      const auto library = make_library(describe_card(read_file(CONVOY_CARDS "/" + card + ".json")));
+      result.found.library = library->name();
+      for (const auto& cases : {named_cases(), shipped_cases()})
+        for (const Case& made : cases) compile(*library, made, result);
+    } catch (const std::exception& error) {
+      result.problems += error.what();
+    }
+  }
+  static const Result& result(const std::string& card) { return results_.at(card); }
+  static Summary summary(const std::string& card, const std::string& program) {
+    const auto found = result(card).summaries.find(program);
+    if (found != result(card).summaries.end()) return found->second;
+    ADD_FAILURE() << "no program " << program << " for " << card;
+    return {};
+  }
+
+ private:
+  static inline std::map<std::string, Result> results_;
+};
+
+TEST_F(PlanCheck, EveryProgramCompilesAndLooksAsExpected) {
+  for (const char* const card : {"h100", "a100"}) {
+    EXPECT_EQ(result(card).problems, "") << card;
+    EXPECT_GT(result(card).found.programs.size(), 20U);
+    const std::string path = std::string(CONVOY_EXPECTED "/") + card + ".txt";
+    if (std::getenv("CONVOY_WRITE_EXPECTED") != nullptr) std::ofstream(path) << to_text(result(card).found);
+    const Expectation expected = read_expectation(path);
+    EXPECT_EQ(differences(expected, result(card).found), "")
+        << card << ": where the change is meant, run plan_check with CONVOY_WRITE_EXPECTED=1 and commit " << path;
+    if (expected.library != result(card).found.library)
+      std::printf("engines and workspaces of %s were not compared: they are those of %s\n",
+                  result(card).found.library.c_str(), expected.library.c_str());
+  }
+}
+
+TEST_F(PlanCheck, Resnet50IsFusedAsFarAsThePlansGo) {
+  const Summary h100 = summary("h100", "resnet50 fp16 n256 train"), a100 = summary("a100", "resnet50 fp16 n256 train");
+  for (const Summary& s : {h100, a100}) {
+    EXPECT_EQ(s.convolutions, 54) << "53 and the classifier";
+    EXPECT_EQ(s.statistics, 52);
+    EXPECT_EQ(s.prologues, 32);
+    EXPECT_EQ(s.weight_prologues, 32);
+  }
+  EXPECT_EQ(h100.data_borders, 32);
+  EXPECT_EQ(h100.joins, 15);
+  EXPECT_EQ(h100.data_joins, 15);
+  EXPECT_LE(h100.bytes_per_image, 265e6);
+  // The A100's fused data gradients keep a copy in fp32: they would move more than they spare.
+  EXPECT_EQ(a100.data_borders + a100.data_joins, 0);
+  EXPECT_LE(a100.bytes_per_image, 305e6);
+  EXPECT_LE(h100.hidden_per_image + a100.hidden_per_image, 1e6);
+}
+
+TEST_F(PlanCheck, WhatHasNoFormFallsBack) {
+  for (const char* const card : {"h100", "a100"}) {
+    for (const char* const program :
+         {"resnet50 bf16 n256 train", "resnet50 tf32 n256 train", "resnet50 unfused fp16 n256 train"}) {
+      const Summary s = summary(card, program);
+      EXPECT_EQ(s.statistics + s.prologues + s.joins + s.weight_prologues + s.data_borders + s.data_joins, 0)
+          << program;
+      EXPECT_EQ(s.convolutions, 54);
+    }
+    for (const char* const program : {"resnet50 leaky_relu fp16 n256 train", "resnet50 tanh fp16 n256 train"}) {
+      const Summary s = summary(card, program);
+      EXPECT_EQ(s.statistics, 52) << "statistics know no activation";
+      EXPECT_EQ(s.prologues + s.joins + s.weight_prologues + s.data_borders + s.data_joins, 0) << program;
+    }
+    // Synchronised norms change where sums are added up, not how convolutions are fused.
+    const Summary alone = summary(card, "resnet50 fp16 n256 train"),
+                  shared = summary(card, "resnet50 synchronised norms fp16 n256 train");
+    EXPECT_EQ(alone.graphs, shared.graphs);
+    EXPECT_EQ(alone.bytes_per_image, shared.bytes_per_image);
+  }
+}
+
+}  // namespace
+}  // namespace convoy::cuda
