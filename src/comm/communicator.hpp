@@ -90,18 +90,26 @@ class Communicator {
   std::unique_ptr<State> state_;
 };
 
+/// What MPI is given of a device whose memory the host can't read: a copy in host memory, or the memory itself, which
+/// crashes unless mpi_takes_device_memory().
+enum class MpiMemory : std::uint8_t { host, device };
+
 struct CollectivesSpec {
   int replicas = 1;  ///< W
   bool reproducible =
       false;  ///< sums follow the fixed binary tree over replicas: the same bits for any number of ranks
   Index chunk_floats = 1 << 28;  ///< one MPI call moves at most this many (below INT_MAX; tests set 3)
   Index max_count = 0;           ///< largest Reduction::count to come: buffers are made once
-  double delay_seconds = 0;      ///< for tests of overlap: a reduction is not done earlier than this after its start
+  MpiMemory memory = MpiMemory::host;
+  double delay_seconds = 0;  ///< for tests of overlap: a reduction is not done earlier than this after its start
 };
 
 /// Collective. Over MPI; device memory that the host can't read is staged through download and upload.
 std::unique_ptr<Collectives> make_mpi_collectives(Communicator& communicator, Device& device,
                                                   const CollectivesSpec& spec);
+
+/// True where the MPI library says that it takes pointers to a GPU's memory.
+bool mpi_takes_device_memory();
 
 /// What moves the sums.
 enum class Transport : std::uint8_t { mpi, nccl };

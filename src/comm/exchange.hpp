@@ -9,7 +9,7 @@
 
 namespace convoy {
 
-/// Moves pieces of reductions between ranks: memory the host can read, no queue, no deadline. A few pieces are under
+/// Moves pieces of reductions between ranks: memory that MPI can read, no queue, no deadline. A few pieces are under
 /// way at once, each in its lane; they start in the same order on all ranks.
 class Exchange {
  public:
@@ -25,8 +25,15 @@ class Exchange {
 /// Collective. By MPI_Iallreduce, in place: exactly one part, which is `out`.
 std::unique_ptr<Exchange> make_all_reduce(MPI_Comm parent, std::size_t lanes);
 
-/// Collective. By the fixed tree over `replicas` replicas: the parts are the nodes of this rank's run. Pieces have at
-/// most `piece` elements.
-std::unique_ptr<Exchange> make_tree_sum(MPI_Comm parent, std::size_t lanes, int replicas, Index piece);
+struct TreeSumSpec {
+  std::size_t lanes = 1;
+  int replicas = 1;
+  Index piece = 0;           ///< most elements of one
+  Device* device = nullptr;  ///< parts and sums are its memory, and its communication queue adds; null: host memory
+};
+
+/// Collective. By the fixed tree over the replicas: the parts are the nodes of this rank's run. Only point-to-point
+/// messages: those are what every CUDA-aware MPI does with device memory.
+std::unique_ptr<Exchange> make_tree_sum(MPI_Comm parent, const TreeSumSpec& spec);
 
 }  // namespace convoy

@@ -57,9 +57,16 @@ class MpiCollectives final : public Collectives {
     if (ranks_ == 1) return;
     piece_ = std::min(spec.chunk_floats, piece_floats);
     if (spec.max_count > 0) piece_ = std::min(piece_, align_floats(spec.max_count));
-    exchange_ =
-        spec.reproducible ? make_tree_sum(comm, lane_count, spec.replicas, piece_) : make_all_reduce(comm, lane_count);
-    make_lanes();
+    const bool direct = spec.memory == MpiMemory::device && queue_ != nullptr;
+    // No MPI adds in device memory without blocking: there the device adds, along the tree over the ranks' sums.
+    if (spec.reproducible || direct)
+      exchange_ = make_tree_sum(comm, {.lanes = lane_count,
+                                       .replicas = spec.reproducible ? spec.replicas : ranks_,
+                                       .piece = piece_,
+                                       .device = direct ? &device : nullptr});
+    else
+      exchange_ = make_all_reduce(comm, lane_count);
+    make_lanes(direct || device.host_reads());
   }
 
   Ticket submit(const Reduction& reduction) override {
@@ -132,10 +139,10 @@ class MpiCollectives final : public Collectives {
 
   std::size_t most_parts() const { return spec_.reproducible ? std::max<std::size_t>(local_->nodes().size(), 1) : 1; }
 
-  void make_lanes() {
+  void make_lanes(bool in_place) {
     lanes_.resize(lane_count);
     for (Lane& lane : lanes_) lane.parts.reserve(most_parts());
-    if (device_.host_reads()) return;
+    if (in_place) return;
     const std::size_t floats = lane_count * most_parts() * static_cast<std::size_t>(piece_);
     float* memory = device_.allocate_host(static_cast<Index>(floats));
     if (memory == nullptr) {

@@ -1,4 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <mpi.h>
+#if defined(OPEN_MPI) && OPEN_MPI
+#include <mpi-ext.h>
+#endif
+
 #include <map>
 
 #include "comm/nccl/module.hpp"
@@ -29,6 +34,14 @@ const NcclEntry& nccl_entry() {
 }
 
 }  // namespace
+
+bool mpi_takes_device_memory() {
+#if defined(OMPI_HAVE_MPI_EXT_CUDA) && OMPI_HAVE_MPI_EXT_CUDA
+  return MPIX_Query_cuda_support() == 1;
+#else
+  return false;
+#endif
+}
 
 std::vector<std::string> device_identities(Communicator& communicator, const Device& device) {
   return communicator.all_gather(device.identity(), "devices of the ranks");

@@ -16,33 +16,40 @@ struct Lane {
   Index count = 0;
   std::uint64_t sequence = 0;
   float* slices = nullptr;  ///< [nodes][slice]: this rank's slice of every node
+  Event summed;             ///< of a device: its slice of the sum is in `out`
   std::vector<MPI_Request> requests;
   int active = 0;
-  std::vector<int> counts, offsets;  ///< of the slices of all ranks; MPI reads them until the piece is done
+  std::vector<int> counts, offsets;  ///< of the slices of all ranks
 };
 
 class TreeSum final : public Exchange {
  public:
-  TreeSum(MPI_Comm parent, std::size_t lanes, int replicas, Index piece)
-      : gather_(duplicate(parent, "start-up")), spread_(duplicate(parent, "start-up")) {
+  TreeSum(MPI_Comm parent, const TreeSumSpec& spec)
+      : device_(spec.device),
+        queue_(spec.device != nullptr ? spec.device->communication() : nullptr),
+        gather_(duplicate(parent, "start-up")),
+        spread_(duplicate(parent, "start-up")) {
     check_mpi(MPI_Comm_rank(parent, &rank_), "MPI_Comm_rank", "start-up");
     check_mpi(MPI_Comm_size(parent, &ranks_), "MPI_Comm_size", "start-up");
     std::vector<TreeNode> nodes;
     for (int r = 0; r < ranks_; ++r) {
-      const auto own = tree_nodes(deal_replicas(replicas, ranks_, r));
+      const auto own = tree_nodes(deal_replicas(spec.replicas, ranks_, r));
       for (int i = 0; i < static_cast<int>(own.size()); ++i) owners_.push_back({r, i});
       nodes.insert(nodes.end(), own.begin(), own.end());
       if (r == rank_) own_ = own.size();
     }
     additions_ = tree_additions(nodes);
-    slice_ = align_floats((piece + ranks_ - 1) / ranks_);
-    memory_.resize(lanes * nodes.size() * static_cast<std::size_t>(slice_));
-    lanes_.resize(lanes);
-    for (std::size_t i = 0; i < lanes; ++i) {
-      lanes_[i].slices = memory_.data() + i * nodes.size() * static_cast<std::size_t>(slice_);
-      lanes_[i].requests.resize(nodes.size() + own_ * static_cast<std::size_t>(ranks_), MPI_REQUEST_NULL);
-      lanes_[i].counts.resize(static_cast<std::size_t>(ranks_));
-      lanes_[i].offsets.resize(static_cast<std::size_t>(ranks_));
+    slice_ = align_floats((spec.piece + ranks_ - 1) / ranks_);
+    const Index lane_floats = static_cast<Index>(nodes.size()) * slice_,
+                all = static_cast<Index>(spec.lanes) * lane_floats;
+    if (device_ == nullptr) memory_.resize(static_cast<std::size_t>(all));
+    float* const slices = device_ == nullptr ? memory_.data() : device_->allocate(all);
+    lanes_.resize(spec.lanes);
+    for (std::size_t i = 0; i < spec.lanes; ++i) {
+      lanes_[i].slices = slices + static_cast<Index>(i) * lane_floats;
+      lanes_[i].requests.resize(nodes.size() + (own_ + 2) * slot(ranks_), MPI_REQUEST_NULL);
+      lanes_[i].counts.resize(slot(ranks_));
+      lanes_[i].offsets.resize(slot(ranks_));
     }
   }
 
@@ -55,7 +62,8 @@ class TreeSum final : public Exchange {
     lane.count = count;
     lane.sequence = started_++;
     lane.active = 0;
-    const Index each = (count + ranks_ - 1) / ranks_;
+    // Kernels like their operands aligned.
+    const Index each = align_floats((count + ranks_ - 1) / ranks_);
     for (int r = 0; r < ranks_; ++r) {
       const Index begin = std::min(r * each, count);
       lane.offsets[slot(r)] = static_cast<int>(begin);
@@ -69,16 +77,16 @@ class TreeSum final : public Exchange {
     Lane& lane = lanes_[index];
     if (lane.phase == Lane::Phase::gather && arrived(lane, what)) {
       for (const TreeAddition& a : additions_) add(node(lane, a.to), node(lane, a.from), own_count(lane));
+      // Messages of the first phase have left `out`, which may be one of the parts.
+      copy(lane.out + lane.offsets[slot(rank_)], node(lane, 0), own_count(lane));
+      if (queue_ != nullptr) lane.summed = queue_->record();
       lane.phase = Lane::Phase::added;
     }
     // The second phase starts in the order of the first, on every rank.
-    if (lane.phase == Lane::Phase::added && lane.sequence == spread_started_) {
+    if (lane.phase == Lane::Phase::added && lane.sequence == spread_started_ &&
+        (lane.summed.id == 0 || device_->done(lane.summed))) {
       ++spread_started_;
-      std::copy_n(node(lane, 0), own_count(lane), lane.out + lane.offsets[slot(rank_)]);
-      check_mpi(MPI_Iallgatherv(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, lane.out, lane.counts.data(), lane.offsets.data(),
-                                MPI_FLOAT, spread_, &lane.requests[0]),
-                "MPI_Iallgatherv", what);
-      lane.active = 1;
+      spread(lane, what);
       lane.phase = Lane::Phase::spread;
     }
     if (lane.phase == Lane::Phase::spread && arrived(lane, what)) lane.phase = Lane::Phase::idle;
@@ -95,21 +103,27 @@ class TreeSum final : public Exchange {
   Index own_count(const Lane& lane) const { return lane.counts[slot(rank_)]; }
 
   /// One IEEE addition an element, as Device::add.
-  static void add(float* to, const float* from, Index n) {
+  void add(float* to, const float* from, Index n) {
+    if (queue_ != nullptr) return queue_->add(to, from, n);
     for (Index i = 0; i < n; ++i) to[i] += from[i];
   }
+  void copy(float* to, const float* from, Index n) {
+    if (queue_ != nullptr) return queue_->copy(to, from, n);
+    std::copy_n(from, n, to);
+  }
+
+  MPI_Request* next_request(Lane& lane) { return &lane.requests[static_cast<std::size_t>(lane.active++)]; }
 
   void receive(Lane& lane, std::span<const float* const> parts, const char* what) {
     const int count = lane.counts[slot(rank_)];
     for (int position = 0; position < static_cast<int>(owners_.size()); ++position) {
       const Owner owner = owners_[static_cast<std::size_t>(position)];
       if (owner.rank == rank_)
-        std::copy_n(parts[static_cast<std::size_t>(owner.index)] + lane.offsets[slot(rank_)], count,
-                    node(lane, position));
+        copy(node(lane, position), parts[static_cast<std::size_t>(owner.index)] + lane.offsets[slot(rank_)], count);
       else if (count > 0)
-        check_mpi(MPI_Irecv(node(lane, position), count, MPI_FLOAT, owner.rank, owner.index, gather_,
-                            &lane.requests[static_cast<std::size_t>(lane.active++)]),
-                  "MPI_Irecv", what);
+        check_mpi(
+            MPI_Irecv(node(lane, position), count, MPI_FLOAT, owner.rank, owner.index, gather_, next_request(lane)),
+            "MPI_Irecv", what);
     }
   }
 
@@ -120,7 +134,29 @@ class TreeSum final : public Exchange {
       if (lane.counts[slot(to)] == 0) continue;
       for (std::size_t i = 0; i < parts.size(); ++i)
         check_mpi(MPI_Isend(parts[i] + lane.offsets[slot(to)], lane.counts[slot(to)], MPI_FLOAT, to,
-                            static_cast<int>(i), gather_, &lane.requests[static_cast<std::size_t>(lane.active++)]),
+                            static_cast<int>(i), gather_, next_request(lane)),
+                  "MPI_Isend", what);
+    }
+  }
+
+  /// Host memory by one collective call; device memory by messages.
+  void spread(Lane& lane, const char* what) {
+    lane.active = 0;
+    if (queue_ == nullptr) {
+      check_mpi(MPI_Iallgatherv(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, lane.out, lane.counts.data(), lane.offsets.data(),
+                                MPI_FLOAT, spread_, next_request(lane)),
+                "MPI_Iallgatherv", what);
+      return;
+    }
+    for (int step = 1; step < ranks_; ++step) {
+      const int to = (rank_ + step) % ranks_, from = (rank_ - step + ranks_) % ranks_;
+      if (lane.counts[slot(from)] > 0)
+        check_mpi(MPI_Irecv(lane.out + lane.offsets[slot(from)], lane.counts[slot(from)], MPI_FLOAT, from, 0, spread_,
+                            next_request(lane)),
+                  "MPI_Irecv", what);
+      if (own_count(lane) > 0)
+        check_mpi(MPI_Isend(lane.out + lane.offsets[slot(rank_)], lane.counts[slot(rank_)], MPI_FLOAT, to, 0, spread_,
+                            next_request(lane)),
                   "MPI_Isend", what);
     }
   }
@@ -131,6 +167,8 @@ class TreeSum final : public Exchange {
     return all != 0;
   }
 
+  Device* device_;
+  CommunicationQueue* queue_;
   MPI_Comm gather_, spread_;  ///< one for each phase: ranks may be in different phases of different pieces
   int rank_ = 0, ranks_ = 1;
   std::size_t own_ = 0;
@@ -144,8 +182,8 @@ class TreeSum final : public Exchange {
 
 }  // namespace
 
-std::unique_ptr<Exchange> make_tree_sum(MPI_Comm parent, std::size_t lanes, int replicas, Index piece) {
-  return std::make_unique<TreeSum>(parent, lanes, replicas, piece);
+std::unique_ptr<Exchange> make_tree_sum(MPI_Comm parent, const TreeSumSpec& spec) {
+  return std::make_unique<TreeSum>(parent, spec);
 }
 
 }  // namespace convoy

@@ -11,6 +11,7 @@
 #include "core/replica_tree.hpp"
 #include "support/host_device.hpp"
 #include "support/mpi_main.hpp"
+#include "support/queue_device.hpp"
 
 namespace convoy {
 namespace {
@@ -87,6 +88,38 @@ TEST_P(TreeSumTest, GivesTheBitsOfTheTree) {
   if (replicas >= 4) {
     EXPECT_GT(different_order, 0) << "these values can't tell orders apart";
   }
+}
+
+/// As above, added by the device: its memory is given to MPI.
+TEST(TreeSumOnDeviceTest, GivesTheBitsOfTheTree) {
+  Communicator comm{test_session(), {.warn_seconds = 5, .abort_seconds = 8}};
+  for (const int replicas : {1, 2, 5, 7})
+    for (const Progress progress : {Progress::lazy, Progress::ahead}) {
+      QueueDevice device(progress);
+      constexpr Index count = 250;
+      const auto sums = make_mpi_collectives(comm, device,
+                                             {.replicas = replicas,
+                                              .reproducible = true,
+                                              .chunk_floats = 100,
+                                              .max_count = count,
+                                              .memory = MpiMemory::device});
+      std::vector<Part> parts;
+      for (const TreeNode& node : tree_nodes(deal_replicas(replicas, comm.size(), comm.rank()))) {
+        parts.push_back({node.first, node.size, device.allocate(count)});
+        for (Index i = 0; i < count; ++i) parts.back().data[i] = tree(node.first, node.size, i);
+      }
+      float* const out = parts.empty() ? device.allocate(count) : parts.back().data;
+      sums->finish(sums->submit({out, parts, count, device.record(), "reproducible sum"}));
+      sums->await(device.record(), "reproducible sum");
+      for (Index i = 0; i < count; ++i)
+        ASSERT_EQ(std::bit_cast<std::uint32_t>(out[i]), std::bit_cast<std::uint32_t>(tree(0, replicas, i))) << i;
+    }
+}
+
+TEST(DeviceMemoryTest, DebiansMpiSaysThatItTakesNone) {
+  std::string library = mpi_version();
+  if (library.find("Open MPI v4.1.4") == std::string::npos) GTEST_SKIP() << library;
+  EXPECT_FALSE(mpi_takes_device_memory());
 }
 
 INSTANTIATE_TEST_SUITE_P(Replicas, TreeSumTest,
