@@ -35,9 +35,10 @@ std::string describe(const Seen& seen, int rank, const std::string& host) {
     case LifeSign::left:
       return fmt::format("{}: left with code {} in {}", who, beat.exit, position_of(beat));
     case LifeSign::silent:
-      return fmt::format("{}: in {}, its heartbeats stopped {:.0f} s ago (frozen or killed, or its host, network or "
-                         "file system is gone)",
-                         who, position_of(beat), seen.unchanged);
+      return fmt::format(
+          "{}: in {}, its heartbeats stopped {:.0f} s ago (frozen or killed, or its host, network or "
+          "file system is gone)",
+          who, position_of(beat), seen.unchanged);
     case LifeSign::alive:
       break;
   }
@@ -53,9 +54,10 @@ RollCall call_roll(const std::vector<Seen>& seen, const std::vector<std::string>
   for (int rank = 0; rank < static_cast<int>(seen.size()); ++rank) {
     if (rank == own) continue;
     const Seen& other = seen[static_cast<std::size_t>(rank)];
-    const bool waits = sign_of(other) == LifeSign::alive && other.heartbeat.waiting >= 0;
+    const LifeSign sign = sign_of(other);
+    const bool waits = sign == LifeSign::alive && other.heartbeat.waiting >= 0;
     any_known |= other.known;
-    if (waits && rank < own) roll.speaker = false;
+    if ((waits || sign == LifeSign::left) && rank < own) roll.speaker = false;
     (waits ? waiting : missing).push_back(rank);
   }
   if (!any_known) return roll;
@@ -68,8 +70,9 @@ RollCall call_roll(const std::vector<Seen>& seen, const std::vector<std::string>
     }
     return ranks.size() > named ? text + fmt::format("; and {} more ranks", ranks.size() - named) : text;
   };
-  roll.missing = missing.empty() ? "all ranks are alive and wait, so the network between them may be cut: " + list(waiting)
-                                 : "did not arrive: " + list(missing);
+  roll.missing = missing.empty()
+                     ? "all ranks are alive and wait, so the network between them may be cut: " + list(waiting)
+                     : "did not arrive: " + list(missing);
   return roll;
 }
 

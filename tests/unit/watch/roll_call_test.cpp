@@ -56,7 +56,9 @@ TEST(RollCallTest, RanksThatLeftSaidWhy) {
   Seen left = computing(0);
   left.heartbeat.exit = 3;
   EXPECT_EQ(sign_of(left), LifeSign::left);
-  EXPECT_THAT(call_roll({left, waiting(1)}, hosts, 1).missing, HasSubstr("rank 0 on n0: left with code 3 in data"));
+  const RollCall roll = call_roll({left, waiting(1)}, hosts, 1);
+  EXPECT_THAT(roll.missing, HasSubstr("rank 0 on n0: left with code 3 in data"));
+  EXPECT_FALSE(roll.speaker) << "it has spoken and is about to end the job";
 }
 
 TEST(RollCallTest, AllWait) {

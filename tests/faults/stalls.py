@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Kinds of deaths and stalls that happen to a running job, and what must come of each. Used by stall_test.py (one of each) and
+bench/stalls.py (many)."""
+import collections
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "end_to_end"))
+from runner import CONVOY, PREPROCESS, mpirun, run  # noqa: E402
+
+ABORT, WATCHDOG = 3, 2
+LIMIT = ABORT + 10  # from the fault to the end of the last process
+TRAIN = ["--synthetic", "--synthetic-size", 16, "--synthetic-samples", 4000, "--model", "lenet", "--batch-size", 8, "--epochs", 99,
+         "--lr", 0.01, "--skip-eval", "--no-checkpoints", "--threads", 1, "--no-tensorboard"]
+DEADLINES = ["--stall-warning-seconds", 1, "--stall-abort-seconds", ABORT]
+
+Ended = collections.namedtuple("Ended", "code seconds said beats left")
+
+
+def heartbeats(folder):
+    """rank -> newest heartbeat, from RUN_DIR/heartbeats."""
+    beats = {}
+    where = os.path.join(folder, "heartbeats")
+    for name in os.listdir(where) if os.path.isdir(where) else []:
+        with open(os.path.join(where, name), encoding="utf-8") as file:
+            for line in file:
+                try:
+                    beat = json.loads(line.strip("\0 \n"))
+                    beats[beat["rank"]] = beat
+                except (ValueError, KeyError):
+                    pass  # being written
+    return beats
+
+
+def processes_of(folder):
+    return subprocess.run(["pgrep", "-f", f"{folder}( |$)"], capture_output=True, text=True, check=False).stdout.split()
+
+
+def run_until(ranks, folder, words, strike, env=None):
+    """Starts a job; strike(pid by rank) once all ranks train; waits for its end."""
+    command = mpirun(ranks) + [CONVOY] + [str(w) for w in words]
+    job = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+                           env=dict(os.environ, OMP_NUM_THREADS="1", **(env or {})))
+    try:
+        begin = time.time()
+        if strike:
+            while job.poll() is None and time.time() < begin + 40:
+                beats = heartbeats(folder)
+                if len(beats) == ranks and all(b["step"] > 0 for b in beats.values()):
+                    break
+                time.sleep(0.05)
+            begin = time.time()
+            strike({rank: beat["pid"] for rank, beat in heartbeats(folder).items()})
+        _, said = job.communicate(timeout=60)
+        seconds = time.time() - begin
+        time.sleep(0.3)
+        return Ended(job.returncode, seconds, said, heartbeats(folder), processes_of(folder))
+    finally:
+        job.kill()
+        for pid in processes_of(folder):  # ours alone: the folder is this job's
+            os.kill(int(pid), signal.SIGKILL)
+
+
+def errors(ended):
+    return [line for line in ended.said.splitlines() if "] error: " in line]
+
+
+def problem_of(ended, code, *patterns):
+    """None where all is as it must be. The patterns are looked for in the last line that our program printed."""
+    lines = errors(ended)
+    if ended.code != code:
+        return f"exit code {ended.code}, expected {code}"
+    if ended.seconds > LIMIT:
+        return f"ended after {ended.seconds:.1f} s, more than {LIMIT}"
+    if ended.left:
+        return f"processes {ended.left} are left"
+    for pattern in patterns:
+        if not lines or not re.search(pattern, lines[-1]):
+            return f"the last error does not match '{pattern}'"
+    if patterns and len(lines) != 1:
+        return f"{len(lines)} ranks speak"
+    return None
+
+
+POSITION = r"epoch \d+, step \d+"
+
+
+def frozen(work, rank, ranks=4):
+    """SIGSTOP: the lowest rank that waits names it."""
+    folder = f"{work}/frozen-{rank}"
+    ended = run_until(ranks, folder, ["train", "--output-dir", folder, *TRAIN, *DEADLINES],
+                      lambda pids: os.kill(pids[rank], signal.SIGSTOP))
+    speaker = 1 if rank == 0 else 0
+    return ended, problem_of(ended, 5, rf"^\[rank {speaker}/{ranks} \S+\] error: waited [3-6]\.\d s in \S+ for \S+",
+                             rf"did not arrive: rank {rank} on \S+: in \S+, {POSITION}.*its heartbeats stopped \d+ s ago",
+                             rf"\(at {POSITION}, \S+\)$")
+
+
+def killed(work, rank, ranks=4):
+    """kill -9: the launcher ends the job; the heartbeats tell who died and who was ended."""
+    folder = f"{work}/killed-{rank}"
+    ended = run_until(ranks, folder, ["train", "--output-dir", folder, *TRAIN, *DEADLINES],
+                      lambda pids: os.kill(pids[rank], signal.SIGKILL))
+    problem = problem_of(ended, 137)
+    unexplained = [r for r, b in ended.beats.items() if b["signal"] == 0 and b["exit"] < 0]
+    if problem is None and unexplained != [rank]:
+        problem = f"by their heartbeats ranks {unexplained} died first, and it was {rank}"
+    if problem is None and ended.beats[rank]["step"] < 1:
+        problem = "its heartbeat tells no step"
+    return ended, problem
+
+
+def prepared(work):
+    data = f"{work}/data"
+    if not os.path.isdir(data):
+        run(1, "synthetic", "--out", data, "--samples", 90, "--val-samples", 20, "--image-size", 16, "--partitions", 3,
+            program=PREPROCESS)
+    return data
+
+
+def on_data(work, name, how, *words):
+    """Rank 1 of 3 cannot read its samples in partition 1."""
+    folder = f"{work}/{name}"
+    shim = os.environ["CONVOY_STUCK_READS"]
+    env = {"LD_PRELOAD": shim, "STUCK_RANK": "1", "STUCK_PATH": "train-00001-of-00003", "STUCK_HOW": how}
+    return run_until(3, folder, ["train", "--output-dir", folder, "--data", prepared(work), "--model", "lenet", "--batch-size", 8,
+                                 "--epochs", 1, "--threads", 1, "--no-tensorboard", *words], None, env)
+
+
+def stuck(work):
+    """A read that never returns: the watchdog of that rank ends it, naming the file."""
+    ended = on_data(work, "stuck", "hang", "--watchdog-seconds", WATCHDOG)
+    return ended, problem_of(ended, 5, r"^\[rank 1/3 \S+\] error: no progress for [2-4]\.\d s in phase \S+ \(",
+                             r"read of '\S+train-00001-of-00003.h5' for [2-4]\.\d s; main thread in state [SD]\)")
+
+
+def stuck_unwatched(work):
+    """The same without watchdog: the others name it."""
+    ended = on_data(work, "stuck-unwatched", "hang", "--watchdog-seconds", 0, *DEADLINES)
+    return ended, problem_of(ended, 5, r"^\[rank 0/3 \S+\] error: waited [3-6]\.\d s in \S+ for opening the data set",
+                             r"did not arrive: rank 1 on \S+: alive in \S+, .*no progress for \d+ s")
+
+
+def unreadable(work):
+    """EIO on one rank: one message, of that rank."""
+    ended = on_data(work, "unreadable", "eio")
+    return ended, problem_of(ended, 3, r"^\[rank 1/3 \S+\] error: .*train-00001-of-00003.h5.*Input/output error")
+
+
+def thrown(work, rank, ranks=4):
+    """An exception in a step."""
+    folder = f"{work}/thrown-{rank}"
+    ended = run_until(ranks, folder, ["train", "--output-dir", folder, *TRAIN, "--inject-fault", f"throw@{rank}@20"], None)
+    return ended, problem_of(ended, 1, rf"^\[rank {rank}/{ranks} \S+\] error: injected fault.*\(at epoch 1, step 21, \S+\)$")
