@@ -126,6 +126,7 @@ std::vector<OptionGroup> options_of(TrainConfig& config) {
           sync_options(config.sync),
           input_options(config.data),
           order_options(config.data),
+          augment_options(config.data),
           evaluation_options(config),
           checkpoint_options(config.checkpoint),
           time_limit_options(config.time_limit),
@@ -181,6 +182,7 @@ std::vector<OptionGroup> options_of(BenchConfig& config) {
           source_options(config.data),
           input_options(config.data),
           order_options(config.data),
+          augment_options(config.data),
           network_group(config.model),
           device_options(config.device),
           stall_options(config.deadline)};

@@ -26,9 +26,9 @@ struct DataConfig {
   EpochMode epoch_mode = EpochMode::exact;
   double train_fraction = 1;                             ///< the first part of the global sample space
   Index limit_train_batches = 0, limit_val_batches = 0;  ///< smoke runs; 0 = no limit
-  Index pad = 0;                                         ///< --pad
-  Flip flip = Flip::none;                                ///< --flip none|random|alternating
-  Index cutout = 0;
+  int repeats = 1;                                       ///< --repeated-augmentation
+  std::string augmentation;                              ///< --augment: the recipe that `augment` started from
+  AugmentSpec augment;  ///< as options say it; sizes and what the data decide are filled when the run starts
   InputSpec::Normalise normalise = InputSpec::Normalise::channel;
   std::vector<double> rgb_mean, rgb_std;  ///< empty: from the data
   int workers = 1, prefetch = 4;

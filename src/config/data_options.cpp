@@ -46,6 +46,11 @@ OptionGroup input_options(DataConfig& data) {
                     "height and width of the network input, pixels; 0: the stored size"))
       .also({"img-size", "input-size"})
       .decides_bits();
+  add(number_option("resize", "PIXELS", data.augment.resize, from_to(0, 16384),
+                    "short side before a centre crop or window, pixels; 0: stored pixels as they are, files 8/7 of the "
+                    "input"))
+      .also({"val-resize-size"})
+      .decides_bits();
   add(choice_option<Normalise>(
           "normalise", data.normalise,
           {{"channel", Normalise::channel}, {"mean-image", Normalise::mean_image}, {"per-image", Normalise::per_image}},
@@ -64,7 +69,7 @@ OptionGroup input_options(DataConfig& data) {
 }
 
 OptionGroup order_options(DataConfig& data) {
-  OptionGroup group{"Order and augmentation", {}};
+  OptionGroup group{"Order", {}};
   auto add = [&](Option option) -> Option& { return group.options.emplace_back(std::move(option)); };
   add(choice_option<Shuffle>("shuffle", data.shuffle, {{"partition", Shuffle::partition}, {"global", Shuffle::global}},
                              "permute within each replica's part of the set, or all samples"))
@@ -83,14 +88,9 @@ OptionGroup order_options(DataConfig& data) {
   add(number_option("limit-val-batches", "N", data.limit_val_batches, at_least(0),
                     "evaluation batches a rank at most; 0: all"))
       .also({"eval-batch-count"});
-  add(number_option("pad", "PIXELS", data.pad, from_to(0, 4096), "padding on every side before a random crop, pixels"))
-      .also({"pad-size"})
-      .decides_bits();
-  add(choice_option<Flip>("flip", data.flip,
-                          {{"none", Flip::none}, {"random", Flip::random}, {"alternating", Flip::alternating}},
-                          "mirror left to right: never, at random, or every other epoch"))
-      .decides_bits();
-  add(number_option("cutout", "PIXELS", data.cutout, from_to(0, 16384), "side of a square erased, pixels; 0: none"))
+  add(number_option("repeated-augmentation", "N", data.repeats, from_to(1, 64),
+                    "an epoch shows a part 1/N of the images, each N times, differently augmented"))
+      .also({"ra-reps", "aug-repeats"})
       .decides_bits();
   return group;
 }

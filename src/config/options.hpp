@@ -17,7 +17,8 @@ std::vector<OptionGroup> options_of(SummaryConfig& config);
 // Groups that several commands share.
 OptionGroup source_options(DataConfig& data);  ///< where samples come from
 OptionGroup input_options(DataConfig& data);   ///< from stored pixels to network input
-OptionGroup order_options(DataConfig& data);   ///< order and augmentation of training
+OptionGroup order_options(DataConfig& data);   ///< order of training
+OptionGroup augment_options(DataConfig& data);
 OptionGroup model_options(GraphSpec& model);
 OptionGroup device_options(DeviceConfig& device);
 OptionGroup optimiser_options(OptimiserConfig& optimiser);

@@ -88,8 +88,8 @@ void check_augment(const AugmentSpec& spec);
 /// alternating flip is f(sample id, epoch). Fills y, x, flip, erase_*; leaves sample, labels and mixing alone.
 void augment(const AugmentSpec& spec, Index epoch, Index position, Index sample_id, SampleSpec& to);
 
-/// Mixes each sample with the one before it in the batch (the first with the last): partner, lambda, box and second
-/// label. Positions and labels are set already.
+/// Mixes each sample with the one half a batch away (repeated augmentations of an image stand side by side): partner,
+/// lambda, box and second label. Positions and labels are set already.
 void mix_batch(const AugmentSpec& spec, Index epoch, std::span<SampleSpec> batch);
 
 /// The part of an image that a resized crop shows: torchvision's RandomResizedCrop, ten tries, then the largest centred

@@ -69,7 +69,7 @@ void mix_batch(const AugmentSpec& spec, Index epoch, std::span<SampleSpec> batch
     if (chance >= spec.mixing.probability) continue;
     const bool cut = spec.mixing.cutmix > 0 && (spec.mixing.mixup <= 0 || first);
     const double lambda = beta_draw(random, cut ? spec.mixing.cutmix : spec.mixing.mixup);
-    const std::size_t partner = i == 0 ? batch.size() - 1 : i - 1;
+    const std::size_t partner = (i + batch.size() / 2) % batch.size();
     sample.lambda = static_cast<float>(lambda);
     if (cut) cut_box(random, lambda, spec.height, spec.width, sample);
     if (cut && (sample.mix_h == 0 || sample.mix_w == 0)) {  // too small a box to show

@@ -101,7 +101,8 @@ Index EpochOrder::sample(Index step, int replica, Index i) const {
   }
   if (!spec_.shuffled) return place;
   const Index base = owns_ranges(spec_) ? deal(spec_.samples, spec_.replicas, first_).begin : 0;
-  return permutation_.at(static_cast<std::size_t>(place - base));
+  const Index own = owns_ranges(spec_) ? deal(spec_.samples, spec_.replicas, replica).begin : 0;
+  return permutation_.at(static_cast<std::size_t>(own - base + (place - own) / spec_.repeats));
 }
 
 Range sample_range(const OrderSpec& spec, int first_replica, int replica_count) {

@@ -20,6 +20,7 @@ struct OrderSpec {
   Shuffle shuffle = Shuffle::partition;
   EpochMode mode = EpochMode::exact;
   bool shuffled = true;  ///< false: natural order (evaluation, tests)
+  int repeats = 1;  ///< exact and shuffled: an epoch takes a part 1 / repeats of the samples, each so often in a row
 };
 
 /// The order of one epoch. Every step gives replicas shares that differ by at most one; all but an epoch's last steps

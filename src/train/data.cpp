@@ -34,17 +34,15 @@ std::unique_ptr<Dataset> load_split(const DataConfig& config, const DatasetInfo&
 
 AugmentSpec augment_spec(const DataConfig& config, const DatasetInfo& info, std::uint64_t seed, Use use) {
   const Index size = config.image_size;
-  AugmentSpec spec{.source_height = info.height,
-                   .source_width = info.width,
-                   .height = size > 0 ? size : info.height,
-                   .width = size > 0 ? size : info.width,
-                   .train = use == Use::training,
-                   .seed = seed};
-  if (use == Use::training) {
-    spec.pad = config.pad;
-    spec.flip = config.flip;
-    spec.cutout = config.cutout;
-  }
+  AugmentSpec spec = config.augment;
+  spec.source_height = info.height;
+  spec.source_width = info.width;
+  spec.channels = info.channels;
+  spec.height = size > 0 ? size : info.height;
+  spec.width = size > 0 ? size : info.width;
+  spec.train = use == Use::training;
+  spec.seed = seed;
+  check_augment(spec);
   return spec;
 }
 

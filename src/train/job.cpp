@@ -60,7 +60,8 @@ Job plan_job(const TrainConfig& config, Index train_samples, int ranks, int rank
                .seed = config.seed,
                .shuffle = config.data.shuffle,
                .mode = config.data.epoch_mode,
-               .shuffled = true};
+               .shuffled = true,
+               .repeats = config.data.repeats};
   job.global_batch = batch * job.replicas;
   job.steps_per_epoch = EpochOrder(job.order, 0, job.run.first, job.run.count).steps();
   if (config.data.limit_train_batches > 0) {

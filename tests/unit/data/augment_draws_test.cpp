@@ -85,7 +85,7 @@ std::vector<SampleSpec> batch_of(Index n, Index first = 0) {
 /// Of Beta(alpha, alpha).
 double deviation_of_beta(double alpha) { return std::sqrt(1 / (4 * (2 * alpha + 1))); }
 
-TEST(Mixing, LambdaIsBetaAndThePartnerIsTheOneBefore) {
+TEST(Mixing, LambdaIsBetaAndThePartnerIsHalfABatchAway) {
   for (const float alpha : {0.2F, 1.0F, 4.0F}) {
     AugmentSpec spec = imagenet();
     spec.mixing.mixup = alpha;
@@ -95,7 +95,7 @@ TEST(Mixing, LambdaIsBetaAndThePartnerIsTheOneBefore) {
     mix_batch(spec, 2, batch);
     for (Index i = 0; i < count; ++i) {
       const SampleSpec& s = batch[static_cast<std::size_t>(i)];
-      ASSERT_EQ(s.partner, i == 0 ? count - 1 : i - 1);
+      ASSERT_EQ(s.partner, (i + count / 2) % count);
       ASSERT_EQ(s.b, batch[static_cast<std::size_t>(s.partner)].a);
       ASSERT_EQ(s.mix_h, 0);
       ASSERT_TRUE(s.lambda >= 0 && s.lambda <= 1);

@@ -191,6 +191,33 @@ TEST(GlobalOrder, EveryRankReadsEverySample) {
   EXPECT_EQ(sample_range(spec, 5, 0), (Range{0, 0}));
 }
 
+TEST_P(EveryShuffle, RepeatedSamplesStandSideBySideAtPositionsOfTheirOwn) {
+  for (const Case& c : cases()) {
+    SCOPED_TRACE(name(c, GetParam()));
+    OrderSpec spec = spec_of(c, GetParam());
+    spec.repeats = 3;
+    if (c.samples < c.replicas) continue;
+    const EpochOrder order(spec, 1, 0, c.replicas);
+    std::map<Index, int> seen;
+    std::set<Index> positions;
+    for (Index step = 0; step < order.steps(); ++step) {
+      for (int r = 0; r < c.replicas; ++r) {
+        for (Index i = 0; i < order.count(step, r); ++i) {
+          ++seen[order.sample(step, r, i)];
+          positions.insert(order.position(step, r, i));
+        }
+      }
+    }
+    EXPECT_EQ(static_cast<Index>(positions.size()), c.samples);
+    int incomplete = 0;
+    for (const auto& [sample, times] : seen) {
+      EXPECT_LE(times, 3);
+      incomplete += times < 3 ? 1 : 0;
+    }
+    EXPECT_LE(incomplete, GetParam() == Shuffle::global ? 1 : c.replicas) << "only the last of a range is cut short";
+  }
+}
+
 TEST_P(EveryShuffle, UnshuffledIsTheNaturalOrder) {
   OrderSpec spec = spec_of({10, 4, 1}, GetParam());
   spec.shuffled = false;

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <array>
+
+#include "config/options.hpp"
+
+namespace convoy {
+namespace {
+
+/// Stands before the other options in the table, so it is set before them and they change parts of it.
+void take_recipe(const std::string& name, AugmentSpec& spec) {
+  if (name == "none") return;
+  spec.crop = Crop::resized;
+  spec.flip = Flip::random;
+  if (name == "mxnet") {
+    spec.colour.brightness = spec.colour.contrast = spec.colour.saturation = 0.4F;
+    spec.colour.lighting = 0.1F;
+  }
+  if (name == "trivial") {
+    spec.policy.policy = Policy::trivial;
+    spec.erasing.probability = 0.1F;
+  }
+}
+
+Option preset_option(DataConfig& data) {
+  Option option = word_option("augment", data.augmentation, {"none", "imagenet", "mxnet", "trivial"},
+                              "a recipe: random resized crop and flip (imagenet), and jitter of colour with PCA noise "
+                              "(mxnet), or TrivialAugment and erasing (trivial); options given beside it change parts");
+  option.set = [&data, set_word = option.set](const std::string& text) {
+    set_word(text);
+    take_recipe(data.augmentation, data.augment);
+  };
+  return option.also({"augmentation", "use-imagenet-data-augmentation"});
+}
+
+constexpr Bounds share{.low = 0, .high = 1};
+constexpr Bounds positive_share{.low = 0, .high = 1, .low_excluded = true};
+
+}  // namespace
+
+OptionGroup augment_options(DataConfig& data) {
+  AugmentSpec& spec = data.augment;
+  OptionGroup group{"Augmentation", {}};
+  auto add = [&](Option option) -> Option& { return group.options.emplace_back(std::move(option)); };
+  add(preset_option(data));
+  add(choice_option<Crop>("crop", spec.crop, {{"window", Crop::window}, {"resized", Crop::resized}},
+                          "what training sees: a window of the input's size, or a region of random area and shape"))
+      .decides_bits();
+  add(number_option("min-random-area", "F", spec.min_area, positive_share, "resized crops: least share of the area"))
+      .also({"min-scale", "min-crop-scale"})
+      .decides_bits();
+  add(number_option("max-random-area", "F", spec.max_area, positive_share, "resized crops: largest share of the area"))
+      .decides_bits();
+  add(number_option("min-random-aspect-ratio", "F", spec.min_aspect, above(0), "resized crops: least width by height"))
+      .decides_bits();
+  add(number_option("max-random-aspect-ratio", "F", spec.max_aspect, above(0),
+                    "resized crops: largest width by height"))
+      .decides_bits();
+  add(switch_option("scaled-decoding", spec.scaled_decoding,
+                    "resized crops: shrink JPEG files by 2, 4 or 8 while decoding where that is large enough"))
+      .decides_bits();
+  add(number_option("pad", "PIXELS", spec.pad, from_to(0, 4096),
+                    "padding on every side before a random window, pixels"))
+      .also({"pad-size"})
+      .decides_bits();
+  add(number_option("fill-value", "V", spec.fill, from_to(0, 255), "of padding and of what turns into view"))
+      .decides_bits();
+  add(choice_option<Flip>("flip", spec.flip,
+                          {{"none", Flip::none}, {"random", Flip::random}, {"alternating", Flip::alternating}},
+                          "mirror left to right: never, at random, or every other epoch"))
+      .decides_bits();
+  add(number_option("cutout", "PIXELS", spec.cutout, from_to(0, 16384), "side of a square erased, pixels; 0: none"))
+      .decides_bits();
+  add(number_option("random-erasing", "P", spec.erasing.probability, share, "of an image to lose a random box"))
+      .also({"random-erase", "reprob"})
+      .decides_bits();
+  add(number_option("brightness", "F", spec.colour.brightness, from_to(0, 10), "random factor 1-F to 1+F"))
+      .decides_bits();
+  add(number_option("contrast", "F", spec.colour.contrast, from_to(0, 10), "random factor 1-F to 1+F")).decides_bits();
+  add(number_option("saturation", "F", spec.colour.saturation, from_to(0, 10), "random factor 1-F to 1+F"))
+      .decides_bits();
+  add(number_option("hue", "F", spec.colour.hue, from_to(0, 0.5), "random turn, share of the circle")).decides_bits();
+  add(number_option("max-random-h", "N", spec.colour.hsl_hue, from_to(0, 180), "random change of HSL's hue, 2 degrees"))
+      .decides_bits();
+  add(number_option("max-random-s", "N", spec.colour.hsl_saturation, from_to(0, 255),
+                    "random change of HSL's saturation, 0 to 255"))
+      .decides_bits();
+  add(number_option("max-random-l", "N", spec.colour.hsl_lightness, from_to(0, 255),
+                    "random change of HSL's lightness, 0 to 255"))
+      .decides_bits();
+  add(number_option("pca-noise", "F", spec.colour.lighting, from_to(0, 10), "deviation of the lighting noise"))
+      .also({"lighting"})
+      .decides_bits();
+  add(number_option("max-random-rotate-angle", "DEGREES", spec.geometry.rotate, from_to(0, 180), "random rotation"))
+      .decides_bits();
+  add(number_option("max-random-shear-ratio", "F", spec.geometry.shear, from_to(0, 10), "random shear, tangent"))
+      .decides_bits();
+  add(number_option("min-random-scale", "F", spec.geometry.min_scale, above(0), "random scale: least")).decides_bits();
+  add(number_option("max-random-scale", "F", spec.geometry.max_scale, above(0), "random scale: largest"))
+      .decides_bits();
+  add(choice_option<Policy>("auto-augment", spec.policy.policy,
+                            {{"none", Policy::none},
+                             {"randaugment", Policy::rand},
+                             {"trivial", Policy::trivial},
+                             {"autoaugment", Policy::autoaugment}},
+                            "random operations of colour and shape: RandAugment, TrivialAugmentWide, AutoAugment's "
+                            "ImageNet policy"))
+      .also({"aa"})
+      .decides_bits();
+  add(number_option("randaugment-operations", "N", spec.policy.operations, from_to(1, 16), "operations an image"))
+      .also({"ra-num-ops"})
+      .decides_bits();
+  add(number_option("randaugment-magnitude", "N", spec.policy.magnitude, from_to(0, 100), "strength, 0 to bins - 1"))
+      .also({"ra-magnitude"})
+      .decides_bits();
+  add(number_option("randaugment-bins", "N", spec.policy.bins, from_to(2, 1000), "steps of strength"))
+      .also({"ra-num-bins"})
+      .decides_bits();
+  add(number_option("mixup", "ALPHA", spec.mixing.mixup, from_to(0, 100), "mix-up's parameter of Beta; 0: off"))
+      .also({"mixup-alpha"})
+      .decides_bits();
+  add(number_option("cutmix", "ALPHA", spec.mixing.cutmix, from_to(0, 100), "cut-mix's parameter of Beta; 0: off"))
+      .also({"cutmix-alpha"})
+      .decides_bits();
+  add(number_option("mix-probability", "P", spec.mixing.probability, share, "of an image to be mixed"))
+      .also({"mixup-prob"})
+      .decides_bits();
+  return group;
+}
+
+}  // namespace convoy
