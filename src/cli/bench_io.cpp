@@ -36,7 +36,8 @@ Exit bench_io(Communicator& communicator, const BenchConfig& config) {
              .shuffle = config.data.shuffle,
              .mode = config.data.epoch_mode};
     load.start();
-    samples = load_split(config.data, info, sample_range(order, rank, 1));
+    samples = load_split(config.data, info, sample_range(order, rank, 1),
+                         samples_memory(config.data, communicator.node_size()));
     load.stop();
   });
   if (code != Exit::ok) return code;

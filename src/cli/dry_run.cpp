@@ -41,6 +41,7 @@ Index arena_of(Backend& backend, const Plan& plan, const EngineSpec& engine) {
   }
   if (engine.eval_size > 0) {
     spec.samples = engine.eval_size;
+    spec.input = engine.eval_input;
     spec.mode = Mode::evaluate;
     arena = std::max(arena, backend.compile(plan, spec)->arena_floats());
   }

@@ -16,6 +16,10 @@
 
 namespace convoy {
 
+/// ram: samples are read once. stream: when they are used. stage: streamed from a copy on this host. automatic: ram
+/// where it is enough.
+enum class DataCache : std::uint8_t { automatic, ram, stream, stage };
+
 struct DataConfig {
   std::string folder;                    ///< --data
   std::string train_folder, val_folder;  ///< --train-data, --val-data; default: --data
@@ -32,6 +36,9 @@ struct DataConfig {
   InputSpec::Normalise normalise = InputSpec::Normalise::channel;
   std::vector<double> rgb_mean, rgb_std;  ///< empty: from the data
   int workers = 1, prefetch = 4;
+  DataCache cache = DataCache::automatic;  ///< --data-cache
+  double memory_mb = 0;                    ///< --data-memory, a rank; 0: half of what the host has to spare
+  std::string stage_folder;                ///< --stage-dir
   OnCorrupt on_corrupt = OnCorrupt::fail;
 };
 

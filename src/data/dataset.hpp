@@ -4,6 +4,7 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,8 @@ struct PartitionInfo {
   std::string path;
   Range samples;                                                                       ///< in the global sample space
   std::uint64_t images_offset = 0, labels_offset = 0, ids_offset = 0, crc_offset = 0;  ///< bytes, in the file
+  std::uint64_t offsets_offset = 0, dimensions_offset = 0;  ///< jpeg: tables; 0: there are none
+  Index stored_bytes = 0;                                   ///< jpeg: of all samples
 };
 
 struct DatasetInfo {
@@ -35,22 +38,48 @@ DatasetInfo read_dataset_info(const std::string& folder, const std::string& spli
 bool has_split(const std::string& folder, const std::string& split);
 
 enum class OnCorrupt : std::uint8_t { fail, skip };
+/// Where the samples of a range are while training runs: read once, or each time they are used.
+enum class Keep : std::uint8_t { memory, files };
 
-/// The samples of one range in memory, every sample's CRC and label checked while loading.
+struct ReadSpec {
+  int threads = 1;
+  OnCorrupt on_corrupt = OnCorrupt::fail;
+  Keep keep = Keep::memory;
+};
+
+/// The samples of one range, in memory or read from their files when they are used: labels, ids and tables are in
+/// memory either way. Every sample's CRC is checked when it is read, its label at the start.
 class Dataset {
  public:
   /// Several read threads. Throws Error(data) naming file, partition and sample.
-  Dataset(DatasetInfo info, Range range, int threads, OnCorrupt on_corrupt = OnCorrupt::fail);
+  Dataset(DatasetInfo info, Range range, const ReadSpec& spec);
+  Dataset(DatasetInfo info, Range range, int threads, OnCorrupt on_corrupt = OnCorrupt::fail)
+      : Dataset(std::move(info), range, ReadSpec{threads, on_corrupt, Keep::memory}) {}
   /// Made in memory: synthetic_info's samples of one range.
   Dataset(const struct SyntheticSpec& spec, DatasetInfo info, Range range);
+  ~Dataset();
+  Dataset(Dataset&&) noexcept;
+  Dataset& operator=(Dataset&&) = delete;
+
   const DatasetInfo& info() const { return info_; }
   Range range() const { return range_; }
-  /// Contiguous n h w c.
-  const std::uint8_t* images() const { return images_.get(); }
+  /// Contiguous n h w c; null where samples aren't pixels in memory.
+  const std::uint8_t* images() const;
   std::int32_t label(Index sample) const { return labels_[static_cast<std::size_t>(sample - range_.begin)]; }
   Index id(Index sample) const { return ids_[static_cast<std::size_t>(sample - range_.begin)]; }
-  /// Corrupt samples that were replaced by their predecessor (OnCorrupt::skip).
-  Index skipped() const { return skipped_; }
+
+  /// The stored bytes, in memory or read into `scratch`. Sets `fault` where they are damaged. Throws Error(data) where
+  /// the file can't be read. Safe from several threads, each with its own scratch.
+  std::span<const std::uint8_t> stored(Index sample, std::vector<std::uint8_t>& scratch, std::string& fault) const;
+  /// After `fault` of `tried`: throws Error(data), or (OnCorrupt::skip) counts it, says so once, and names the next
+  /// sample to try for `sample`: its predecessors, then its successors.
+  Index stand_in(Index sample, Index tried, const std::string& fault) const;
+  /// `'part.h5': sample 3 (id 7, partition 1)`.
+  std::string describe(Index sample) const;
+  /// Samples that others stand in for (OnCorrupt::skip).
+  Index skipped() const;
+  /// Bytes of memory that it holds.
+  Index memory_bytes() const;
 
  private:
   struct Free {
@@ -58,12 +87,17 @@ class Dataset {
   };
   /// 64-byte aligned, on 2 MiB pages where large.
   static std::unique_ptr<std::uint8_t[], Free> allocate_images(std::size_t bytes);
+  void load(class SampleTable table, int threads);
   DatasetInfo info_;
   Range range_;
   std::unique_ptr<std::uint8_t[], Free> images_;
+  Index image_block_bytes_ = 0;
   std::vector<std::int32_t> labels_;
   std::vector<Index> ids_;
-  Index skipped_ = 0;
+  struct Files;
+  std::shared_ptr<Files> files_;  ///< null: pixels in memory
+  struct Skips;
+  std::shared_ptr<Skips> skips_;
 };
 
 /// A data set made in memory, for --synthetic and tests: the same generator as `convoy-preprocess synthetic`.

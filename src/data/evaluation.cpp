@@ -4,6 +4,8 @@
 #include <algorithm>
 
 #include "core/errors.hpp"
+#include "data/loader.hpp"
+#include "data/sample_images.hpp"
 
 namespace convoy {
 
@@ -12,44 +14,75 @@ Range EvaluationBatches::share(Index samples, int ranks, int rank) {
   return {rank * part + std::min<Index>(rank, rest), part + (rank < rest ? 1 : 0)};
 }
 
-EvaluationBatches::EvaluationBatches(const Dataset& dataset, const AugmentSpec& augment_spec, Index batch, int resident)
-    : dataset_(dataset), batch_(batch), resident_(resident) {
-  require(batch > 0, "evaluation needs a batch size");
-  AugmentSpec centred = augment_spec;
+EvaluationBatches::EvaluationBatches(const Dataset& dataset, const EvaluationSpec& spec)
+    : dataset_(dataset), batch_(spec.batch), resident_(spec.resident) {
+  require(spec.batch > 0, "evaluation needs a batch size");
+  AugmentSpec centred = spec.augment;
   centred.train = false;
   check_augment(centred);
-  SampleSpec spec;
-  augment(centred, 0, 0, 0, spec);
-  for (auto& specs : specs_) specs.assign(static_cast<std::size_t>(batch), spec);
+  augment(centred, 0, 0, 0, centre_);
 
-  const Index rest = dataset.range().count % batch, bytes = dataset.info().image_bytes();
-  if (rest == 0 || resident >= 0) return;
-  last_images_.resize(static_cast<std::size_t>(batch * bytes));
-  const std::uint8_t* from = dataset.images() + (dataset.range().count - rest) * bytes;
-  for (Index row = 0; row < batch; ++row) {
-    std::copy_n(from + std::min(row, rest - 1) * bytes, bytes, last_images_.data() + row * bytes);
+  BatchQueueSpec queue{.workers = 0, .prefetch = 1, .batch = batch_};
+  if (can_be_resident(dataset, centred)) {
+    const Index rest = dataset.range().count % batch_, bytes = dataset.info().image_bytes();
+    if (rest > 0 && resident_ < 0) {
+      last_images_.resize(static_cast<std::size_t>(batch_ * bytes));
+      const std::uint8_t* from = dataset.images() + (dataset.range().count - rest) * bytes;
+      for (Index row = 0; row < batch_; ++row)
+        std::copy_n(from + std::min(row, rest - 1) * bytes, bytes, last_images_.data() + row * bytes);
+    }
+  } else {
+    for (int worker = 0; worker < std::max(spec.workers, 1); ++worker) makers_.emplace_back(dataset, centred);
+    queue.workers = spec.workers;
+    queue.prefetch = spec.prefetch;
+    image_bytes_ = SampleImages::image_bytes(dataset, centred);
+    queue.image_bytes = static_cast<std::size_t>(batch_ * image_bytes_);
+    queue.memory = spec.memory;
   }
+  queue_.emplace(queue, [this](Index number, int worker, BatchSlot& slot) { prepare(number, worker, slot); });
 }
+
+EvaluationBatches::~EvaluationBatches() = default;
 
 Index EvaluationBatches::count() const { return (dataset_.range().count + batch_ - 1) / batch_; }
 
+Index EvaluationBatches::valid(Index number) const {
+  return std::min(batch_, dataset_.range().count - number * batch_);
+}
+
+void EvaluationBatches::prepare(Index number, int worker, BatchSlot& slot) {
+  const Index valid_count = valid(number), first = dataset_.range().begin + number * batch_;
+  slot.count = valid_count;
+  for (Index row = 0; row < batch_; ++row) {
+    SampleSpec& spec = slot.specs[static_cast<std::size_t>(row)];
+    if (row >= valid_count) {
+      spec = slot.specs[static_cast<std::size_t>(valid_count - 1)];
+      if (direct() && resident_ < 0) spec.sample = row;
+      continue;
+    }
+    Index sample = first + row;
+    if (!direct())
+      sample = makers_[static_cast<std::size_t>(worker)].put(sample, 0, 0, slot.images + row * image_bytes_);
+    spec = centre_;
+    spec.position = row;
+    spec.sample = resident_ >= 0 ? sample - dataset_.range().begin : row;
+    spec.a = spec.b = dataset_.label(sample);
+  }
+}
+
 Batch EvaluationBatches::batch(Index number) {
   require(number >= 0 && number < count(), "no such evaluation batch");
-  auto& specs = specs_[turn_];
-  turn_ = 1 - turn_;
-  const Index first = number * batch_, valid = std::min(batch_, dataset_.range().count - first);
-  for (Index row = 0; row < batch_; ++row) {
-    SampleSpec& spec = specs[static_cast<std::size_t>(row)];
-    const Index stored = first + std::min(row, valid - 1);
-    spec.sample = resident_ >= 0 ? stored : row;
-    spec.a = spec.b = dataset_.label(dataset_.range().begin + stored);
-  }
+  if (number == 0) queue_->begin(count(), [] {});
+  const BatchSlot& slot = queue_->next(number);
   Batch batch;
-  batch.samples = specs;
-  batch.valid_count = valid;
+  batch.samples = slot.specs;
+  batch.images = slot.images;
+  batch.valid_count = slot.count;
   batch.resident = resident_;
-  if (resident_ >= 0) return batch;
-  batch.images = valid < batch_ ? last_images_.data() : dataset_.images() + first * dataset_.info().image_bytes();
+  if (direct() && resident_ < 0) {
+    batch.images =
+        slot.count < batch_ ? last_images_.data() : dataset_.images() + number * batch_ * dataset_.info().image_bytes();
+  }
   return batch;
 }
 

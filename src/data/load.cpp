@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dataset: the samples of a range read into memory by several threads, through pread and not through HDF5.
+// Dataset: the samples of a range read through pread and not through HDF5, into memory by several threads, or from
+// their files when they are used.
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -7,96 +8,50 @@
 #include <cstdlib>
 #include <exception>
 #include <mutex>
-#include <optional>
+#include <set>
 #include <thread>
 
 #include "core/errors.hpp"
 #include "core/log.hpp"
-#include "core/stop.hpp"
 #include "data/dataset.hpp"
-#include "io/file.hpp"
+#include "data/sample_table.hpp"
 #include "io/seal.hpp"
 
 namespace convoy {
 namespace {
 
 constexpr std::size_t huge_page_bytes = std::size_t{2} << 20;
-constexpr Index piece_bytes = Index{8} << 20;
+constexpr std::uint64_t piece_bytes = std::uint64_t{8} << 20;
 
-/// Samples of one partition that one thread reads at a time.
+/// Rows [first, last) that lie side by side in one file, which one thread reads at a time.
 struct Piece {
-  std::size_t partition = 0;
-  Range samples;  ///< in the global sample space
+  std::size_t first = 0, last = 0;
 };
 
-std::vector<Piece> cut_into_pieces(const DatasetInfo& info, Range range) {
-  const Index step = std::max<Index>(1, piece_bytes / info.image_bytes());
+std::vector<Piece> cut_into_pieces(const SampleTable& table) {
   std::vector<Piece> pieces;
-  for (std::size_t i = 0; i < info.partitions.size(); ++i) {
-    const Range part = info.partitions[i].samples;
-    const Index end = std::min(part.end(), range.end());
-    for (Index begin = std::max(part.begin, range.begin); begin < end; begin += step) {
-      pieces.push_back({i, {begin, std::min(step, end - begin)}});
-    }
+  const auto& extents = table.extents;
+  for (std::size_t i = 0; i < extents.size();) {
+    std::size_t end = i + 1;
+    while (end < extents.size() && table.same_file(i, end) && extents[end].end() - extents[i].begin <= piece_bytes)
+      ++end;
+    pieces.push_back({i, end});
+    i = end;
   }
   return pieces;
 }
 
-/// Reads pieces into the caller's arrays, whose element 0 is the range's first sample. One a thread: it keeps a file
-/// open.
-struct Reader {
-  const DatasetInfo& info;
-  Range range;
-  std::uint8_t* images;
-  std::int32_t* labels;
-  Index* ids;
-  std::uint8_t* damaged;  ///< 1: CRC differs
-
-  std::size_t opened = 0;
-  std::optional<File> file = {};
-
-  const File& open(std::size_t partition) {
-    if (!file || opened != partition) file.emplace(info.partitions[partition].path, File::Access::read);
-    opened = partition;
-    return *file;
-  }
-
-  void read(const Piece& piece) {
-    const PartitionInfo& part = info.partitions[piece.partition];
-    const File& source = open(piece.partition);
-    const auto skip = static_cast<std::uint64_t>(piece.samples.begin - part.samples.begin);
-    const Index at = piece.samples.begin - range.begin;
-    const auto n = static_cast<std::size_t>(piece.samples.count), bytes = static_cast<std::size_t>(info.image_bytes());
-    std::vector<std::uint32_t> crc(n);
-    source.read_at(images + static_cast<std::size_t>(at) * bytes, n * bytes, part.images_offset + skip * bytes);
-    source.read_at(labels + at, n * sizeof *labels, part.labels_offset + skip * sizeof *labels);
-    source.read_at(ids + at, n * sizeof *ids, part.ids_offset + skip * sizeof *ids);
-    source.read_at(crc.data(), n * sizeof crc[0], part.crc_offset + skip * sizeof crc[0]);
-    for (std::size_t i = 0; i < n; ++i) {
-      const std::size_t here = static_cast<std::size_t>(at) + i;
-      damaged[here] = crc32c(images + here * bytes, bytes) == crc[i] ? 0 : 1;
-      if (labels[here] >= 0 && labels[here] < info.classes) continue;
-      fail(Exit::data,
-           "'{}': dataset '/labels' holds {} for sample {} (id {}), expected 0 to {}; "
-           "run convoy-preprocess verify '{}'",
-           part.path, labels[here], skip + i, ids[here], info.classes - 1, info.folder);
-    }
-  }
-};
-
 /// Runs read(piece) for all pieces; the error of the lowest piece is thrown, whatever the threads' timing.
-template <class MakeReader>
-void read_pieces(const std::vector<Piece>& pieces, int threads, const MakeReader& make_reader) {
+template <class Read>
+void read_pieces(const std::vector<Piece>& pieces, int threads, const Read& read) {
   std::atomic<std::size_t> next{0};
   std::mutex guard;
   std::size_t failed = pieces.size();
   std::exception_ptr error;
   const auto work = [&] {
-    Reader own = make_reader();
     for (std::size_t i = next++; i < pieces.size(); i = next++) {
       try {
-        leave_if_stopped("loading the samples");
-        own.read(pieces[i]);
+        read(pieces[i]);
       } catch (...) {
         const std::lock_guard lock(guard);
         if (i < failed) {
@@ -115,14 +70,17 @@ void read_pieces(const std::vector<Piece>& pieces, int threads, const MakeReader
   if (error) std::rethrow_exception(error);
 }
 
-std::string describe_damage(const DatasetInfo& info, Index sample, Index id) {
-  const auto part = std::find_if(info.partitions.begin(), info.partitions.end(),
-                                 [&](const PartitionInfo& p) { return p.samples.contains(sample); });
-  return fmt::format("'{}': sample {} (id {}, partition {}) is damaged (its CRC32C differs)", part->path,
-                     sample - part->samples.begin, id, part - info.partitions.begin());
-}
-
 }  // namespace
+
+struct Dataset::Files {
+  SampleTable table;  ///< in memory: where each file lies in the block
+};
+
+struct Dataset::Skips {
+  OnCorrupt policy = OnCorrupt::fail;
+  std::mutex mutex;
+  std::set<Index> samples;
+};
 
 void Dataset::Free::operator()(std::uint8_t* p) const { std::free(p); }
 
@@ -131,39 +89,120 @@ std::unique_ptr<std::uint8_t[], Dataset::Free> Dataset::allocate_images(std::siz
   const std::size_t rounded = std::max((bytes + alignment - 1) / alignment, std::size_t{1}) * alignment;
   void* memory = std::aligned_alloc(alignment, rounded);
   if (memory == nullptr) {
-    fail(Exit::device, "cannot hold {} bytes of samples (out of memory); use more ranks or less data", bytes);
+    fail(Exit::device,
+         "cannot hold {} bytes of samples (out of memory); use more ranks or less data, or --data-cache stream", bytes);
   }
   if (alignment == huge_page_bytes) ::madvise(memory, rounded, MADV_HUGEPAGE);  // advice: a refusal costs nothing
   return std::unique_ptr<std::uint8_t[], Free>(static_cast<std::uint8_t*>(memory));
 }
 
-Dataset::Dataset(DatasetInfo info, Range range, int threads, OnCorrupt on_corrupt)
-    : info_(std::move(info)), range_(range) {
+Dataset::Dataset(DatasetInfo info, Range range, const ReadSpec& spec)
+    : info_(std::move(info)), range_(range), skips_(std::make_shared<Skips>()) {
   require(range_.begin >= 0 && range_.count >= 0 && range_.end() <= info_.samples, "Dataset: range outside the set");
-  const auto count = static_cast<std::size_t>(range_.count), bytes = static_cast<std::size_t>(info_.image_bytes());
-  images_ = allocate_images(count * bytes);
-  labels_.resize(count);
-  ids_.resize(count);
+  skips_->policy = spec.on_corrupt;
+  SampleTable table(info_, range_);
+  labels_ = std::move(table.labels);
+  ids_ = std::move(table.ids);
+  if (spec.keep == Keep::files) {
+    files_ = std::make_shared<Files>(Files{std::move(table)});
+    return;
+  }
+  load(std::move(table), spec.threads);
+}
+
+void Dataset::load(SampleTable table, int threads) {
+  const std::size_t count = table.extents.size();
+  std::vector<std::uint64_t> places(count + 1);
+  for (std::size_t i = 0; i < count; ++i) places[i + 1] = places[i] + table.extents[i].bytes;
+  images_ = allocate_images(places[count]);
+  image_block_bytes_ = static_cast<Index>(places[count]);
   std::vector<std::uint8_t> damaged(count);
-  read_pieces(cut_into_pieces(info_, range_), threads,
-              [&] { return Reader{info_, range_, images_.get(), labels_.data(), ids_.data(), damaged.data()}; });
+  read_pieces(cut_into_pieces(table), threads, [&](const Piece& piece) {
+    std::uint8_t* const to = images_.get() + places[piece.first];
+    table.read(piece.first, piece.last, to);
+    for (std::size_t i = piece.first; i < piece.last; ++i) {
+      const Extent& extent = table.extents[i];
+      damaged[i] = crc32c(images_.get() + places[i], extent.bytes) == extent.crc ? 0 : 1;
+    }
+  });
+  const bool pixels = info_.encoding == "raw";
+  for (std::size_t i = 0; i < count; ++i) table.extents[i].begin = places[i];
 
   const auto whole = static_cast<std::size_t>(std::find(damaged.begin(), damaged.end(), 0) - damaged.begin());
   for (std::size_t i = 0; i < count; ++i) {
     if (damaged[i] == 0) continue;
-    const std::string what = describe_damage(info_, range_.begin + static_cast<Index>(i), ids_[i]);
-    if (on_corrupt == OnCorrupt::fail || whole == count) {
+    const Index sample = range_.begin + static_cast<Index>(i);
+    const std::string what = describe(sample) + " is damaged (its CRC32C differs)";
+    if (skips_->policy == OnCorrupt::fail || whole == count) {
       fail(Exit::data, "{}; run convoy-preprocess verify '{}', or skip damaged samples with --on-corrupt skip", what,
            info_.folder);
     }
     // Everything before i is whole by now; damage at the very start takes the first whole sample.
     const std::size_t from = i == 0 ? whole : i - 1;
-    std::copy_n(images_.get() + from * bytes, bytes, images_.get() + i * bytes);
+    if (pixels) {
+      std::copy_n(images_.get() + places[from], table.extents[i].bytes, images_.get() + places[i]);
+    } else {
+      table.extents[i] = table.extents[from];
+    }
     labels_[i] = labels_[from];
     ids_[i] = ids_[from];
     log::warn("{}: replaced by sample id {}", what, ids_[i]);
-    ++skipped_;
+    skips_->samples.insert(sample);
   }
+  if (pixels) return;
+  table.close();
+  files_ = std::make_shared<Files>(Files{std::move(table)});
+}
+
+Dataset::~Dataset() = default;
+Dataset::Dataset(Dataset&&) noexcept = default;
+
+const std::uint8_t* Dataset::images() const { return files_ ? nullptr : images_.get(); }
+
+std::span<const std::uint8_t> Dataset::stored(Index sample, std::vector<std::uint8_t>& scratch,
+                                              std::string& fault) const {
+  const auto i = static_cast<std::size_t>(sample - range_.begin);
+  if (!files_) {
+    const auto bytes = static_cast<std::size_t>(info_.image_bytes());
+    return {images_.get() + i * bytes, bytes};
+  }
+  const SampleTable& table = files_->table;
+  const Extent& extent = table.extents[i];
+  if (images_) return {images_.get() + extent.begin, extent.bytes};
+  scratch.resize(extent.bytes);
+  table.read(i, i + 1, scratch.data());
+  if (crc32c(scratch.data(), extent.bytes) != extent.crc) fault = describe(sample) + " is damaged (its CRC32C differs)";
+  return {scratch.data(), extent.bytes};
+}
+
+Index Dataset::stand_in(Index sample, Index tried, const std::string& fault) const {
+  const Index next = tried > sample ? tried + 1 : tried > range_.begin ? tried - 1 : sample + 1;
+  if (skips_->policy == OnCorrupt::fail || next >= range_.end()) {
+    fail(Exit::data, "{}; run convoy-preprocess verify '{}', or skip damaged samples with --on-corrupt skip", fault,
+         info_.folder);
+  }
+  const std::lock_guard lock(skips_->mutex);
+  if (skips_->samples.insert(tried).second) log::warn("{}: a neighbour stands in for it", fault);
+  return next;
+}
+
+std::string Dataset::describe(Index sample) const {
+  const auto part = std::find_if(info_.partitions.begin(), info_.partitions.end(),
+                                 [&](const PartitionInfo& p) { return p.samples.contains(sample); });
+  return fmt::format("'{}': sample {} (id {}, partition {})", part->path, sample - part->samples.begin, id(sample),
+                     part - info_.partitions.begin());
+}
+
+Index Dataset::skipped() const {
+  if (!skips_) return 0;
+  const std::lock_guard lock(skips_->mutex);
+  return static_cast<Index>(skips_->samples.size());
+}
+
+Index Dataset::memory_bytes() const {
+  const std::size_t tables = labels_.size() * sizeof labels_[0] + ids_.size() * sizeof ids_[0] +
+                             (files_ ? files_->table.extents.size() * sizeof(Extent) : 0);
+  return image_block_bytes_ + static_cast<Index>(tables);
 }
 
 }  // namespace convoy

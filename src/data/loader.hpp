@@ -3,8 +3,8 @@
 #include <memory>
 #include <vector>
 
-#include "backend/backend.hpp"
 #include "data/augment.hpp"
+#include "data/batch_queue.hpp"
 #include "data/dataset.hpp"
 #include "data/order.hpp"
 
@@ -16,9 +16,13 @@ struct LoaderSpec {
   int first_replica = 0, replica_count = 1;  ///< of this rank
   int workers = 1;                           ///< threads that prepare batches ahead; 0: next() prepares them itself
   int prefetch = 4;                          ///< batches ahead, all replicas together
-  int resident = 0;  ///< Backend::keep_resident of Dataset::images(): samples are indices into it; -1: gathered rows
+  int resident = 0;  ///< Backend::keep_resident of Dataset::images(): samples are indices into it; -1: batches of rows
   double delay_seconds = 0;  ///< for tests: added to every batch
+  ImageMemory memory;        ///< of rows
 };
+
+/// Whether batches can refer to samples in memory: pixels, from which the input stage takes what it needs.
+bool can_be_resident(const Dataset& dataset, const AugmentSpec& augment);
 
 /// Batches of the owned replicas, prepared ahead in the order step, replica. next() is called in exactly that order;
 /// replicas without samples at a step are skipped. A worker's error is thrown by next().
@@ -34,6 +38,8 @@ class Loader {
   Batch next(Index step, int replica);
   /// Seconds next() has waited since the last call.
   double take_wait_seconds();
+  /// Of the batches in memory, all workers included.
+  static Index memory_bytes(const Dataset& dataset, const LoaderSpec& spec);
 
  private:
   struct State;

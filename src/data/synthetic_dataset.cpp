@@ -58,6 +58,7 @@ DatasetInfo synthetic_info(const SyntheticSpec& spec, const std::string& split) 
 Dataset::Dataset(const SyntheticSpec& spec, DatasetInfo info, Range range) : info_(std::move(info)), range_(range) {
   const auto bytes = static_cast<std::size_t>(info_.image_bytes());
   images_ = allocate_images(static_cast<std::size_t>(range.count) * bytes);
+  image_block_bytes_ = range.count * info_.image_bytes();
   const Index first = first_sample(spec, info_.split);
   for (Index i = range.begin; i < range.end(); ++i) {
     if (i % samples_between_looks == 0) leave_if_stopped("making the samples");

@@ -2,9 +2,12 @@
 #include "train/data.hpp"
 
 #include <algorithm>
+#include <fstream>
+#include <limits>
 
 #include "core/errors.hpp"
 #include "core/log.hpp"
+#include "data/loader.hpp"
 
 namespace convoy {
 
@@ -22,9 +25,45 @@ DatasetInfo open_split(const DataConfig& config, const std::string& split) {
   return read_dataset_info(folder_of(config, split), split);
 }
 
-std::unique_ptr<Dataset> load_split(const DataConfig& config, const DatasetInfo& info, Range range) {
+Index samples_bytes(const DatasetInfo& info, Range range) {
+  if (info.encoding == "raw") return range.count * info.image_bytes();
+  double bytes = 0;
+  for (const PartitionInfo& part : info.partitions) {
+    const Index begin = std::max(part.samples.begin, range.begin), end = std::min(part.samples.end(), range.end());
+    const double share = static_cast<double>(std::max<Index>(end - begin, 0)) / static_cast<double>(part.samples.count);
+    bytes += share * static_cast<double>(part.stored_bytes);
+  }
+  return static_cast<Index>(bytes);
+}
+
+Index samples_memory(const DataConfig& config, int node_size) {
+  constexpr double mega = 1e6;
+  if (config.memory_mb > 0) return static_cast<Index>(config.memory_mb * mega);
+  std::ifstream memory("/proc/meminfo");
+  std::string name;
+  Index kilobytes = 0;
+  while (memory >> name >> kilobytes) {
+    if (name == "MemAvailable:") return kilobytes * 1024 / 2 / std::max(node_size, 1);
+    std::getline(memory, name);
+  }
+  return std::numeric_limits<Index>::max();
+}
+
+std::unique_ptr<Dataset> load_split(const DataConfig& config, const DatasetInfo& info, Range range,
+                                    Index memory_bytes) {
   if (config.synthetic) return std::make_unique<Dataset>(config.synthetic_spec, info, range);
-  auto samples = std::make_unique<Dataset>(info, range, std::max(config.workers, 1), config.on_corrupt);
+  const bool fits = samples_bytes(info, range) <= memory_bytes;
+  if (config.cache == DataCache::ram && !fits && config.memory_mb > 0) {
+    fail(Exit::usage,
+         "--data-cache ram needs {:.1f} MB for the samples of a rank, --data-memory allows {}; use more ranks, or "
+         "--data-cache stream",
+         static_cast<double>(samples_bytes(info, range)) / 1e6, config.memory_mb);
+  }
+  const bool keep = config.cache == DataCache::ram || (config.cache == DataCache::automatic && fits);
+  auto samples = std::make_unique<Dataset>(info, range,
+                                           ReadSpec{.threads = std::max(config.workers, 1),
+                                                    .on_corrupt = config.on_corrupt,
+                                                    .keep = keep ? Keep::memory : Keep::files});
   if (samples->skipped() > 0) {
     log::warn("{} damaged samples of '{}' ({}) were skipped: their neighbours stand in for them", samples->skipped(),
               info.folder, info.split);
@@ -32,26 +71,45 @@ std::unique_ptr<Dataset> load_split(const DataConfig& config, const DatasetInfo&
   return samples;
 }
 
+ImageSize input_size(const DataConfig& config, const DatasetInfo& info) {
+  constexpr Index usual = 224;
+  if (config.image_size > 0) return {config.image_size, config.image_size};
+  if (info.encoding == "raw") return {info.height, info.width};
+  return {usual, usual};
+}
+
 AugmentSpec augment_spec(const DataConfig& config, const DatasetInfo& info, std::uint64_t seed, Use use) {
-  const Index size = config.image_size;
+  const ImageSize size = input_size(config, info);
   AugmentSpec spec = config.augment;
+  spec.stored = info.encoding == "raw" ? Stored::pixels : Stored::files;
   spec.source_height = info.height;
   spec.source_width = info.width;
   spec.channels = info.channels;
-  spec.height = size > 0 ? size : info.height;
-  spec.width = size > 0 ? size : info.width;
+  spec.height = size.height;
+  spec.width = size.width;
   spec.train = use == Use::training;
   spec.seed = seed;
   check_augment(spec);
   return spec;
 }
 
-int keep_resident(Backend& backend, const Dataset& dataset) {
+int keep_resident(Backend& backend, const Dataset& dataset, const AugmentSpec& augment) {
+  if (!can_be_resident(dataset, augment)) return -1;
   return backend.keep_resident(dataset.images(), dataset.range().count, dataset.info().image_bytes());
 }
 
-InputSpec input_spec(const DataConfig& config, const DatasetInfo& info) {
-  InputSpec spec{.height = info.height, .width = info.width, .channels = info.channels, .normalise = config.normalise};
+ImageMemory image_memory(Backend& backend) {
+  return [&backend](std::size_t bytes) {
+    return reinterpret_cast<std::uint8_t*>(backend.allocate_host(static_cast<Index>((bytes + 3) / 4)));
+  };
+}
+
+InputSpec input_spec(const DataConfig& config, const DatasetInfo& info, const AugmentSpec& augment) {
+  const bool made = augment.on_host();
+  InputSpec spec{.height = made ? augment.height : info.height,
+                 .width = made ? augment.width : info.width,
+                 .channels = info.channels,
+                 .normalise = config.normalise};
   const auto& mean = config.rgb_mean.empty() ? info.mean : config.rgb_mean;
   const auto& std = config.rgb_std.empty() ? info.std : config.rgb_std;
   const auto channels = static_cast<std::size_t>(info.channels);
@@ -72,6 +130,11 @@ InputSpec input_spec(const DataConfig& config, const DatasetInfo& info) {
     if (info.mean_image.empty()) {
       fail(Exit::data, "'{}' has no mean image; prepare it with --mean-image, or use --normalise channel", info.folder);
     }
+    if (made) {
+      fail(Exit::usage,
+           "--normalise mean-image needs windows of stored pixels (resized, decoded or changed images have moved); use "
+           "--normalise channel");
+    }
     spec.mean_image = info.mean_image;
   }
   return spec;
@@ -81,7 +144,7 @@ GraphSpec graph_spec(const GraphSpec& model, const DataConfig& config, const Dat
   GraphSpec spec = model;
   spec.classes = info.classes;
   spec.channels = info.channels;
-  spec.image_size = config.image_size > 0 ? config.image_size : info.height;
+  spec.image_size = input_size(config, info).height;
   return spec;
 }
 

@@ -6,6 +6,7 @@
 
 #include "config/config.hpp"
 #include "data/augment.hpp"
+#include "data/batch_queue.hpp"
 #include "data/dataset.hpp"
 
 namespace convoy {
@@ -14,16 +15,26 @@ namespace convoy {
 std::string folder_of(const DataConfig& config, const std::string& split);
 bool split_exists(const DataConfig& config, const std::string& split);
 DatasetInfo open_split(const DataConfig& config, const std::string& split);
-std::unique_ptr<Dataset> load_split(const DataConfig& config, const DatasetInfo& info, Range range);
+/// What `range` of a split would take in memory, bytes.
+Index samples_bytes(const DatasetInfo& info, Range range);
+/// In memory, or read when they are used: as asked for, else what `memory_bytes` allow.
+std::unique_ptr<Dataset> load_split(const DataConfig& config, const DatasetInfo& info, Range range, Index memory_bytes);
+/// --data-memory in bytes; its default is half of the memory that the host has to spare, shared by `node_size` ranks.
+Index samples_memory(const DataConfig& config, int node_size);
 
 enum class Use : std::uint8_t { training, evaluation };
 AugmentSpec augment_spec(const DataConfig& config, const DatasetInfo& info, std::uint64_t seed, Use use);
 
-/// Backend::keep_resident of a data set's images.
-int keep_resident(Backend& backend, const Dataset& dataset);
+/// Backend::keep_resident of a data set's images; -1 where batches bring rows, since images are made or read.
+int keep_resident(Backend& backend, const Dataset& dataset, const AugmentSpec& augment);
 
-/// Network input from a data set's attributes and the user's wishes.
-InputSpec input_spec(const DataConfig& config, const DatasetInfo& info);
+/// Memory for rows of images from which the device copies fastest.
+ImageMemory image_memory(Backend& backend);
+
+/// Network input from a data set's attributes and the user's wishes, of images as `augment` gives them.
+InputSpec input_spec(const DataConfig& config, const DatasetInfo& info, const AugmentSpec& augment);
+/// Height and width of the network input: --image-size, else the stored size, else (files of any size) 224.
+ImageSize input_size(const DataConfig& config, const DatasetInfo& info);
 
 /// The model's description with what the data decide filled in.
 GraphSpec graph_spec(const GraphSpec& model, const DataConfig& config, const DatasetInfo& info);

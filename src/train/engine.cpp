@@ -40,6 +40,7 @@ Engine::Engine(const Graph& graph, const EngineSpec& spec) {
   }
   if (spec.eval_size > 0) {
     compile.samples = spec.eval_size;
+    compile.input = spec.eval_input;
     compile.mode = Mode::evaluate;
     compile.tuning = Tuning::rule;
     compile.choices.clear();

@@ -18,7 +18,7 @@ struct EngineSpec {
   DeviceConfig device;
   PlanSpec plan;
   OptimiserSpec optimiser;
-  InputSpec input;
+  InputSpec input, eval_input;
   Index height = 0, width = 0;     ///< of the network input
   std::vector<Index> train_sizes;  ///< samples a program takes; the first is the usual one. Empty: no training
   Index eval_size = 0;             ///< 0: no evaluation

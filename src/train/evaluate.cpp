@@ -40,6 +40,7 @@ DataConfig data_of(const EvaluateConfig& config, const TrainConfig& trained) {
     data.synthetic_spec = trained.data.synthetic_spec;
   }
   data.normalise = trained.data.normalise;
+  if (data.augment.resize == 0) data.augment.resize = trained.data.augment.resize;
   if (data.image_size == 0) data.image_size = trained.data.image_size;
   if (data.rgb_mean.empty()) data.rgb_mean = trained.data.rgb_mean;
   if (data.rgb_std.empty()) data.rgb_std = trained.data.rgb_std;
@@ -94,12 +95,12 @@ Exit evaluate(Communicator& communicator, const EvaluateConfig& config) try {
   set_up(communicator, "loading the samples", [&] {
     const ActivityScope phase(Activity::data);
     pulse().doing("loading the samples");
-    samples = load_split(data, info, share);
+    samples = load_split(data, info, share, samples_memory(data, communicator.node_size()));
   });
 
   const AugmentSpec augment = augment_spec(data, info, trained.seed, Use::evaluation);
   const EngineSpec spec{.device = config.device,
-                        .input = input_spec(data, info),
+                        .eval_input = input_spec(data, info, augment),
                         .height = augment.height,
                         .width = augment.width,
                         .eval_size = std::min(config.batch, largest),
@@ -113,8 +114,14 @@ Exit evaluate(Communicator& communicator, const EvaluateConfig& config) try {
     engine->upload(set, loaded.set.block, *collectives);
   });
 
-  Evaluator evaluator(*engine, *collectives, communicator, *samples, augment,
-                      {.batch = spec.eval_size, .limit_batches = config.data.limit_val_batches, .topk = spec.topk});
+  Evaluator evaluator(*engine, *collectives, communicator, *samples,
+                      {.batches = {.augment = augment,
+                                   .batch = spec.eval_size,
+                                   .workers = std::max(data.workers, 1),
+                                   .prefetch = data.prefetch,
+                                   .memory = image_memory(engine->backend())},
+                       .limit_batches = config.data.limit_val_batches,
+                       .topk = spec.topk});
   Confusion confusion(info.classes);
   const bool files = !config.output_folder.empty();
   StopReason stop = StopReason::none;

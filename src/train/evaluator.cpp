@@ -20,16 +20,16 @@ Index rounds(Index samples, Index batch, Index limit) {
 }  // namespace
 
 Evaluator::Evaluator(Engine& engine, Collectives& collectives, Communicator& communicator, const Dataset& dataset,
-                     const AugmentSpec& augment, const EvaluatorSpec& spec)
+                     const EvaluatorSpec& spec)
     : engine_(engine),
       collectives_(collectives),
       communicator_(communicator),
       dataset_(dataset),
       spec_(spec),
-      batches_(dataset, augment, spec.batch, spec.resident),
-      rounds_(rounds(EvaluationBatches::share(dataset.info().samples, communicator.size(), 0).count, spec.batch,
+      batches_(dataset, spec.batches),
+      rounds_(rounds(EvaluationBatches::share(dataset.info().samples, communicator.size(), 0).count, spec.batches.batch,
                      spec.limit_batches)),
-      logits_(static_cast<std::size_t>(spec.batch * dataset.info().classes)) {}
+      logits_(static_cast<std::size_t>(spec.batches.batch * dataset.info().classes)) {}
 
 std::optional<ValidationRecord> Evaluator::run(const ParameterSet& set, const StopAgreed& stop_agreed,
                                                const Observer& observe) {

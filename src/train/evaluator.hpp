@@ -14,10 +14,9 @@
 namespace convoy {
 
 struct EvaluatorSpec {
-  Index batch = 1;
+  EvaluationSpec batches;
   Index limit_batches = 0;  ///< 0: all
   int topk = 5;
-  int resident = -1;  ///< Backend::keep_resident of the data set's images; -1: batches bring rows
 };
 
 /// Exact evaluation: every rank takes a contiguous share of the split, the last batch is masked, counts are summed as
@@ -26,7 +25,7 @@ class Evaluator {
  public:
   /// `dataset` holds this rank's share (EvaluationBatches::share) and outlives the evaluator.
   Evaluator(Engine& engine, Collectives& collectives, Communicator& communicator, const Dataset& dataset,
-            const AugmentSpec& augment, const EvaluatorSpec& spec);
+            const EvaluatorSpec& spec);
 
   /// Told of each batch's valid samples: labels and logits [count][classes] in host memory.
   using Observer = std::function<void(std::span<const SampleSpec>, const float* logits)>;

@@ -35,7 +35,7 @@ EngineSpec engine_spec(const TrainConfig& config, const Job& job, const Splits& 
                .bias_weight_decay = static_cast<float>(config.optimiser.bias_weight_decay),
                .sync_bn = config.sync.sync_bn},
       .optimiser = {.rule = config.optimiser.rule, .clip_norm = static_cast<float>(config.optimiser.clip_norm)},
-      .input = input_spec(config.data, splits.train),
+      .input = input_spec(config.data, splits.train, augment),
       .height = augment.height,
       .width = augment.width,
       .train_sizes = batch_sizes(job.order),
@@ -43,6 +43,8 @@ EngineSpec engine_spec(const TrainConfig& config, const Job& job, const Splits& 
   if (splits.has_val) {
     const Index largest = EvaluationBatches::share(splits.val.samples, job.ranks, 0).count;
     spec.eval_size = std::clamp<Index>(largest, 1, config.eval_batch);
+    spec.eval_input =
+        input_spec(config.data, splits.val, augment_spec(config.data, splits.val, config.seed, Use::evaluation));
   }
   return spec;
 }

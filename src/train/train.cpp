@@ -148,18 +148,26 @@ Exit run(Communicator& communicator, const TrainConfig& wanted, std::unique_ptr<
   set_up(communicator, "loading the samples", [&] {
     const ActivityScope phase(Activity::data);
     pulse().doing("loading the samples");
-    samples.train = load_split(config.data, splits.train, range);
-    if (splits.has_val) samples.val = load_split(config.data, splits.val, val_range);
+    const Index memory = samples_memory(config.data, communicator.node_size());
+    samples.train = load_split(config.data, splits.train, range, memory);
+    const Index left = memory - samples.train->memory_bytes();
+    if (splits.has_val) samples.val = load_split(config.data, splits.val, val_range, left);
   });
 
   pulse().doing("building the network");
   const auto engine = make_engine(communicator, graph, spec);
   compare_devices(communicator, engine->backend().describe(), seating);
   if (rank == 0) show(seating);
-  int resident = -1, resident_val = -1;
+  const AugmentSpec augment = augment_spec(config.data, splits.train, config.seed, Use::training);
+  EvaluationSpec evaluation{.batch = spec.eval_size,
+                            .workers = config.data.workers,
+                            .prefetch = config.data.prefetch,
+                            .memory = image_memory(engine->backend())};
+  if (splits.has_val) evaluation.augment = augment_spec(config.data, splits.val, config.seed, Use::evaluation);
+  int resident = -1;
   set_up(communicator, "keeping the samples on the device", [&] {
-    resident = keep_resident(engine->backend(), *samples.train);
-    if (samples.val) resident_val = keep_resident(engine->backend(), *samples.val);
+    resident = keep_resident(engine->backend(), *samples.train, augment);
+    if (samples.val) evaluation.resident = keep_resident(engine->backend(), *samples.val, evaluation.augment);
   });
 
   const auto identities = device_identities(communicator, engine->backend());
@@ -194,21 +202,19 @@ Exit run(Communicator& communicator, const TrainConfig& wanted, std::unique_ptr<
   const bool slow = config.fault_kind == "slow-data" && config.fault_rank == rank;
   const double delay = slow ? injected_delay_seconds : 0;
   Loader loader(*samples.train, {.order = job.order,
-                                 .augment = augment_spec(config.data, splits.train, config.seed, Use::training),
+                                 .augment = augment,
                                  .first_replica = job.run.first,
                                  .replica_count = job.run.count,
                                  .workers = config.data.workers,
                                  .prefetch = config.data.prefetch,
                                  .resident = resident,
-                                 .delay_seconds = delay});
+                                 .delay_seconds = delay,
+                                 .memory = image_memory(engine->backend())});
   std::optional<Evaluator> evaluator;
   if (splits.has_val) {
-    evaluator.emplace(*engine, *collectives, communicator, *samples.val,
-                      augment_spec(config.data, splits.val, config.seed, Use::evaluation),
-                      EvaluatorSpec{.batch = spec.eval_size,
-                                    .limit_batches = config.data.limit_val_batches,
-                                    .topk = spec.topk,
-                                    .resident = resident_val});
+    evaluator.emplace(
+        *engine, *collectives, communicator, *samples.val,
+        EvaluatorSpec{.batches = evaluation, .limit_batches = config.data.limit_val_batches, .topk = spec.topk});
   }
   std::unique_ptr<Metrics> metrics;
   set_up(communicator, "opening the log", [&] {

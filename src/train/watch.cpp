@@ -118,7 +118,7 @@ void Watch::run() {
     lock.unlock();
     if (folder != written_folder_) {
       written_folder_ = folder;
-      path_ = heartbeat_path({folder, start_, node_first_, slot_ });
+      path_ = heartbeat_path({folder, start_, node_first_, slot_});
       created_ = false;
       failures_ = 0;
       written_ = {};
@@ -167,8 +167,9 @@ void Watch::write(Clock::time_point now) {
   constexpr int tolerated = 3;
   if (++failures_ != tolerated || written_folder_ == local_folder_) return;
   if (rank_ == 0)
-    log::warn("heartbeats can't be written to '{}'; the run goes on, but ranks of other hosts can't be told from dead ones",
-              written_folder_);
+    log::warn(
+        "heartbeats can't be written to '{}'; the run goes on, but ranks of other hosts can't be told from dead ones",
+        written_folder_);
   const std::lock_guard lock(guard_);
   if (folder_ == written_folder_) folder_ = local_folder_;
 }
@@ -220,7 +221,8 @@ void Watch::end() {
   ending_ = true;
   changed_.notify_all();
   changed_.wait_for(lock, std::chrono::seconds(1), [&] { return ended_; });
-  if (slot_ == 0 && folder_ == local_folder_) ::unlink(heartbeat_path({local_folder_, start_, node_first_, slot_}).c_str());
+  if (slot_ == 0 && folder_ == local_folder_)
+    ::unlink(heartbeat_path({local_folder_, start_, node_first_, slot_}).c_str());
 }
 
 /// Files that killed jobs left in the memory of this host.
@@ -256,9 +258,10 @@ std::string name_of_start() {
 }  // namespace
 
 void start_watch(Communicator& communicator, const Deadline& deadline) {
-  start_watchdog({.seconds = deadline.watchdog_seconds,
-                  .warn_seconds = deadline.warn_seconds,
-                  .speaker = fmt::format("[rank {}/{} {}] ", communicator.rank(), communicator.size(), communicator.host())});
+  start_watchdog(
+      {.seconds = deadline.watchdog_seconds,
+       .warn_seconds = deadline.warn_seconds,
+       .speaker = fmt::format("[rank {}/{} {}] ", communicator.rank(), communicator.size(), communicator.host())});
   std::string start = name_of_start();
   communicator.broadcast(start, "name of this start");
   auto watch = std::make_shared<Watch>(communicator, deadline, start);

@@ -8,8 +8,8 @@
 
 namespace convoy {
 
-/// Collective. Starts the watchdog and lets `communicator` name missing ranks by their heartbeats. Heartbeats go to the memory of
-/// each host (/dev/shm), so that ranks of one host know of each other, until a folder is given.
+/// Collective. Starts the watchdog and lets `communicator` name missing ranks by their heartbeats. Heartbeats go to the
+/// memory of each host (/dev/shm), so that ranks of one host know of each other, until a folder is given.
 void start_watch(Communicator& communicator, const Deadline& deadline);
 
 /// Collective. From now on heartbeats go to FOLDER/heartbeats, which all hosts see. Where that can't be written the run

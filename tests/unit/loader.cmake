@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-convoy_add_test(unit.data.loader SOURCES data/loader_test.cpp LINK convoy_data)
+convoy_add_test(unit.data.loader SOURCES data/loader_test.cpp data/made_images_test.cpp LINK convoy_data)
 convoy_add_test(unit.data.loader_allocations SOURCES data/loader_allocations_test.cpp ${CMAKE_SOURCE_DIR}/tests/support/allocations.cpp
   LINK convoy_data)
 convoy_add_test(unit.data.evaluation SOURCES data/evaluation_test.cpp LINK convoy_data)

@@ -29,7 +29,7 @@ TEST_P(EvaluationBatchesTest, AnyRankCountAndBatchCountsEverySampleOnce) {
         ASSERT_EQ(share.begin, counted) << "shares overlap or leave a gap";
         ASSERT_LE(share.count, images.samples / ranks + 1);
         const Dataset set(images, info, share);
-        EvaluationBatches batches(set, centre, batch_size, resident);
+        EvaluationBatches batches(set, {.augment = centre, .batch = batch_size, .resident = resident});
         for (Index n = 0; n < batches.count(); ++n) {
           const Batch batch = batches.batch(n);
           ASSERT_EQ(static_cast<Index>(batch.samples.size()), batch_size);

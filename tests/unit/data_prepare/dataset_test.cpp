@@ -133,6 +133,61 @@ TEST(Dataset, SkippedSamplesAreReplacedByTheirPredecessor) {
   });
 }
 
+/// What stored() gives, sample by sample.
+void expect_stored(const Dataset& dataset, const std::vector<Index>& wanted) {
+  std::vector<std::uint8_t> scratch;
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    const Index sample = dataset.range().begin + static_cast<Index>(i);
+    std::string fault;
+    Index from = sample;
+    auto stored = dataset.stored(from, scratch, fault);
+    while (!fault.empty()) {
+      from = dataset.stand_in(sample, from, fault);
+      fault.clear();
+      stored = dataset.stored(from, scratch, fault);
+    }
+    ASSERT_EQ(static_cast<Index>(stored.size()), image_bytes);
+    ASSERT_EQ(dataset.label(from), wanted[i] % 4);
+    for (Index k = 0; k < image_bytes; ++k)
+      ASSERT_EQ(stored[static_cast<std::size_t>(k)], formula_pixel(wanted[i], k)) << sample;
+  }
+}
+
+TEST(Dataset, SamplesAreTheSameInMemoryAndInFiles) {
+  const TempFolder folder;
+  write_formula_split(folder.path(), "train", 4, 23);
+  const DatasetInfo info = read_dataset_info(folder.path(), "train");
+  for (const Range range : {Range{0, 23}, Range{5, 9}, Range{22, 1}}) {
+    std::vector<Index> wanted;
+    for (Index i = range.begin; i < range.end(); ++i) wanted.push_back(i);
+    const Dataset memory(info, range, {.keep = Keep::memory}), files(info, range, {.keep = Keep::files});
+    expect_stored(memory, wanted);
+    expect_stored(files, wanted);
+    EXPECT_NE(memory.images(), nullptr);
+    EXPECT_EQ(files.images(), nullptr);
+    EXPECT_EQ(memory.memory_bytes() - files.memory_bytes(), range.count * (image_bytes - 16));
+  }
+}
+
+// Samples 0, 4 and 5 of twelve are damaged after the files were opened.
+TEST(Dataset, DamageFoundWhileTrainingIsNamedOrSkipped) {
+  const TempFolder folder;
+  write_formula_split(folder.path(), "train", 3, 12);
+  const DatasetInfo info = read_dataset_info(folder.path(), "train");
+  const Dataset strict(info, {0, 12}, {.keep = Keep::files});
+  const Dataset lenient(info, {0, 12}, {.on_corrupt = OnCorrupt::skip, .keep = Keep::files});
+  for (const Index sample : {0, 4, 5}) {
+    const PartitionInfo& part = info.partitions[static_cast<std::size_t>(sample / 4)];
+    flip_byte(part.path, part.images_offset + static_cast<std::uint64_t>((sample % 4) * image_bytes + 3));
+  }
+  expect_error(Exit::data, {"train-00000-of-00003.h5': sample 0 (id 0, partition 0) is damaged", "--on-corrupt skip"},
+               [&] { expect_stored(strict, {0}); });
+  expect_stored(lenient, {1, 1, 2, 3, 3, 3, 6, 7, 8, 9, 10, 11});
+  EXPECT_EQ(lenient.skipped(), 3);
+  expect_stored(lenient, {1, 1, 2, 3, 3, 3, 6, 7, 8, 9, 10, 11});
+  EXPECT_EQ(lenient.skipped(), 3) << "counted once";
+}
+
 TEST(Dataset, PartitionsPastTwoToThe31) {
   // A sparse file: 2.1 GiB of zeros, of which only the last samples are written and read.
   const TempFolder folder;
