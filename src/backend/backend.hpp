@@ -49,7 +49,7 @@ struct SampleSpec {
 
 struct Batch {
   std::span<const SampleSpec> samples;   ///< Program's samples; past valid_count repeated and masked
-  const std::uint8_t* images = nullptr;  ///< rows n h w c; null: a resident set
+  const std::uint8_t* images = nullptr;  ///< rows n h w c, one a sample; null: a resident set
   int resident = 0;                      ///< which one, by keep_resident
   Index valid_count = 0;                 ///< evaluation masks the rest; training programs are fed full
   int replica = 0;                       ///< its slot among the W flags

@@ -1,3 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # Whole steps on the host: the module's code, cuDNN's graphs answered by the double reference.
-convoy_add_cuda_host_test(cuda.step SOURCES step/step_test.cpp step/order_test.cpp step/training.cpp LINK convoy_backend_cpu TIMEOUT 120)
+convoy_add_cuda_host_test(cuda.step SOURCES step/step_test.cpp step/order_test.cpp step/training.cpp LINK convoy_backend_cpu
+  TIMEOUT 120)
+
+# The tests that all backends share.
+convoy_add_cuda_host_test(cuda.operations LINK convoy_reference TIMEOUT 120
+  SOURCES step/host_factory.cpp ../parity/operations_test.cpp ../support/backend_run.cpp ../support/case_graph.cpp)
+convoy_add_cuda_host_test(cuda.program LINK convoy_reference TIMEOUT 120
+  SOURCES step/host_factory.cpp ../parity/program_test.cpp ../support/backend_run.cpp)
+set_property(TEST cuda.operations PROPERTY ENVIRONMENT CONVOY_TEST_DEVICE=cuda GTEST_FILTER=-Shipped/*)
+set_property(TEST cuda.program PROPERTY ENVIRONMENT CONVOY_TEST_DEVICE=cuda)

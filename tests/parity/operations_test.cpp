@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every operation, alone and in the patterns that backends fuse, against the double reference: forward, loss,
-// statistics and all gradients, in fp32 and bf16. A case is a line of support/case_graph.hpp.
+// statistics and all gradients, in fp32, bf16 and, where there is, fp16. A case is a line of support/case_graph.hpp.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -66,14 +66,17 @@ struct Tolerance {
   double distance = 0;  ///< 0: elements are compared; else the Euclidean distance is, relative to the norm
 };
 
-/// fp32: depth eps (c + sqrt(terms)). bf16 also rounds every stored activation and gradient, each with an error of
-/// its own, and sums in fp32. With a kink behind rounded values, about one in 1/eps of them falls on the other side;
-/// that is an error of sqrt(share) in the norm.
+/// fp32: depth eps (c + sqrt(terms)). Half precision also rounds every stored activation and gradient, each with an
+/// error of its own, and sums in fp32. With a kink behind rounded values, about one in 1/eps of them falls on the other
+/// side; that is an error of sqrt(share) in the norm. A GPU adds up in fp32 only, and stores filters' gradients in the
+/// precision too: one more rounding.
 Tolerance tolerance_for(Precision precision, const Graph& graph, const Tensor& input) {
-  constexpr double single = 0x1p-24, half = 0x1p-9;
+  const bool on_cpu = test_device() == "cpu";
+  constexpr double single = 0x1p-24;
+  const double half = precision == Precision::fp16 ? 0x1p-12 : 0x1p-9;
   const double depth = depth_of(graph), sums = depth * single * (4 + std::sqrt(longest_sum(graph, input)));
-  if (precision == Precision::fp32) return {sums, 0};
-  return {2 * depth * half + sums, has_inexact_kink(graph) ? 2 * std::sqrt(4 * half) : 0};
+  if (precision == Precision::fp32) return {on_cpu ? sums : 4 * sums, 0};
+  return {2 * (on_cpu ? depth : depth + 1) * half + sums, has_inexact_kink(graph) ? 2 * std::sqrt(4 * half) : 0};
 }
 
 double largest(const double* values, Index count) {
@@ -116,6 +119,11 @@ class Comparison {
   std::string worst_name_;
 };
 
+const char* name_of(Precision precision) {
+  if (precision == Precision::fp32) return "fp32";
+  return precision == Precision::bf16 ? "bf16" : "fp16";
+}
+
 /// bf16 needs AVX-512 on a CPU. Only where that is missing a test may be skipped.
 bool may_lack(Precision precision) {
   if (precision == Precision::fp32 || test_device() != "cpu") return false;
@@ -154,7 +162,7 @@ TEST_P(Operations, EqualReference) {
   input.step = case_step;
   const BackendResult result = run_on(*backend, plan, input);
 
-  Comparison compare(precision == Precision::fp32 ? "fp32" : "bf16", tolerance_for(precision, plan.graph, shape));
+  Comparison compare(name_of(precision), tolerance_for(precision, plan.graph, shape));
   compare("logits", result.logits.data(), exact.logits.values.data(), exact.logits.count(),
           largest(exact.logits.values.data(), exact.logits.count()));
   compare("loss", result.loss.data(), exact.loss.data(), shape.n, largest(exact.loss.data(), shape.n));
@@ -188,13 +196,15 @@ std::string test_name(const testing::TestParamInfo<std::tuple<const char*, Preci
   for (char& c : name) {
     if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
   }
-  return name + (std::get<1>(test.param) == Precision::fp32 ? "_fp32" : "_bf16");
+  return name + "_" + name_of(std::get<1>(test.param));
 }
 
-/// Lines, each in both precisions.
+/// Lines, each in all precisions of the device.
 template <class... Lines>
 auto cases(Lines... lines) {
-  return testing::Combine(testing::Values(lines...), testing::Values(Precision::fp32, Precision::bf16));
+  std::vector<Precision> precisions{Precision::fp32, Precision::bf16};
+  if (test_device() != "cpu") precisions.push_back(Precision::fp16);
+  return testing::Combine(testing::Values(lines...), testing::ValuesIn(precisions));
 }
 
 INSTANTIATE_TEST_SUITE_P(Convolution, Operations,

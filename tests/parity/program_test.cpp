@@ -136,12 +136,12 @@ TEST_F(Programs, EvaluationUsesRunningStatisticsAndMasksRows) {
     expected.topk += before < 2 ? 1 : 0;
     expected.loss += exact.loss[row];
   }
-  const Counters counters = backend_->take_counters();
+  const Counters counters = take_counters(*backend_);
   EXPECT_EQ(counters.samples, valid);
   EXPECT_EQ(counters.top1, expected.top1);
   EXPECT_EQ(counters.topk, expected.topk);
   EXPECT_NEAR(counters.loss, expected.loss, 1e-4);
-  EXPECT_EQ(backend_->take_counters().samples, 0) << "taking counters starts them anew";
+  EXPECT_EQ(take_counters(*backend_).samples, 0) << "taking counters starts them anew";
   bench.expect_intact();
 }
 

@@ -22,6 +22,11 @@ void wait(Backend& backend, Event event) {
 
 }  // namespace
 
+Counters take_counters(Backend& backend) {
+  wait(backend, backend.counters_ready());
+  return backend.take_counters();
+}
+
 std::vector<float> download(Backend& backend, const float* from, Index n) {
   std::vector<float> host(static_cast<std::size_t>(n));
   wait(backend, backend.download(host.data(), from, n, backend.record()));
@@ -60,14 +65,29 @@ ProgramBench::ProgramBench(Backend& backend, const Plan& plan, const CompileSpec
   std::copy(values.begin(), values.end(), block_.begin() + layout.values.begin);
   if (statistics != nullptr)
     std::copy(statistics->begin(), statistics->end(), block_.begin() + layout.statistics.begin);
+  block_[static_cast<std::size_t>(layout.state.begin)] =
+      spec.precision == Precision::fp16 ? 1024.0F : 1.0F;  // loss scale
   wait(backend, backend.upload(set_memory_.data(), block_.data(), layout.count()));
   backend.refresh(set_);
   program_->bind(arena_.data(), spec.mode == Mode::train ? gradients_.data() : nullptr);
 }
 
 void ProgramBench::feed(Batch batch, std::span<const std::uint8_t> images, std::span<const SampleSpec> samples) {
+  std::vector<SampleSpec> own(samples.begin(), samples.end());
   batch.samples = samples;
-  batch.images = images.data();
+  if (!images.empty()) {
+    // A program takes as many rows as samples.
+    const InputSpec& input = spec_.input;
+    const auto bytes = static_cast<std::size_t>(input.height * input.width * input.channels);
+    std::vector<std::uint8_t>& rows = rows_.emplace_back();
+    for (std::size_t i = 0; i < own.size(); ++i) {
+      const auto row = images.subspan(static_cast<std::size_t>(own[i].sample) * bytes, bytes);
+      rows.insert(rows.end(), row.begin(), row.end());
+      own[i].sample = static_cast<Index>(i);
+    }
+    batch.samples = own;
+    batch.images = rows.data();
+  }
   if (batch.valid_count == 0) batch.valid_count = spec_.samples;
   if (batch.norm_scale == 0) batch.norm_scale = 1.0F / static_cast<float>(spec_.samples);
   program_->feed(batch);
@@ -91,9 +111,9 @@ BackendResult run_on(Backend& backend, const Plan& plan, const BackendInput& inp
   batch.scale = input.scale;
   bench.feed(batch, input.images, input.samples);
   bench.launch_all();
-  wait(backend, backend.counters_ready());
+  const Counters counters = take_counters(backend);
   bench.expect_intact();
-  return {bench.logits(), bench.loss(), bench.gradients(), backend.take_counters(), bench.program().describe()};
+  return {bench.logits(), bench.loss(), bench.gradients(), counters, bench.program().describe()};
 }
 
 }  // namespace convoy

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A program on a backend, with memory that shows what it does wrong, for comparison with the reference.
 #pragma once
+#include <deque>
 #include <memory>
 #include <span>
 #include <vector>
@@ -25,6 +26,8 @@ class FencedBlock {
   float* data_;
 };
 
+/// When all that was launched is done.
+Counters take_counters(Backend& backend);
 /// The first `n` floats of device memory.
 std::vector<float> download(Backend& backend, const float* from, Index n);
 
@@ -35,7 +38,8 @@ class ProgramBench {
   ProgramBench(Backend& backend, const Plan& plan, const CompileSpec& spec, const reference::Values& values,
                const reference::Values* statistics = nullptr);
   Program& program() { return *program_; }
-  /// Replaces samples, images and counts that `batch` leaves empty: all valid, norms over the own batch.
+  /// Replaces samples, images and counts that `batch` leaves empty: all valid, norms over the own batch. `images`:
+  /// those that samples name, any number.
   void feed(Batch batch, std::span<const std::uint8_t> images, std::span<const SampleSpec> samples);
   void launch(std::size_t stage) { program_->launch(stage, set_); }
   void launch_all();
@@ -54,6 +58,7 @@ class ProgramBench {
   std::vector<float> block_;
   FencedBlock set_memory_, arena_, gradients_;
   ParameterSet set_;
+  std::deque<std::vector<std::uint8_t>> rows_;  ///< of all batches fed: they must outlive their launch
 };
 
 struct BackendInput {
