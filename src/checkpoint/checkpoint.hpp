@@ -46,13 +46,6 @@ struct Shard {
   HostSet set;
 };
 
-/// Collective. Writes `folder`/NAME.h5 and, where shards are given, `folder`/NAME.shard-RRRR.h5 (each rank its own
-/// replicas'). Rank 0 writes the averaged model; all is sealed, verified and only then renamed. Any failure ends on all
-/// ranks with one Error naming file and rank.
-void save_checkpoint(Communicator& communicator, const std::string& folder, const std::string& name, const Plan& plan,
-                     const SetLayout& layout, const CheckpointMeta& meta, const HostSet& averaged,
-                     const std::vector<Shard>& shards, const Fence& fence = {});
-
 struct Checkpoint {
   std::string path;
   CheckpointMeta meta;
@@ -85,7 +78,10 @@ std::string find_checkpoint(Communicator& communicator, const std::string& folde
 /// damaged or not.
 bool is_checkpoint_file(const std::string& file_name);
 
-/// Keeps the newest `keep` of the numbered checkpoints and `last`, `best`.
-void drop_old_checkpoints(const std::string& folder, int keep);
+/// Keeps the newest `keep` of the numbered checkpoints and `last`, `best`. Throws Error(superseded).
+void drop_old_checkpoints(const std::string& folder, int keep, const Fence& fence);
+/// What killed saves of older attempts left: half-written files, shards without a main file. Only before this attempt's
+/// first save. Throws Error(superseded).
+void remove_leftovers(const std::string& folder, const Fence& fence);
 
 }  // namespace convoy

@@ -140,6 +140,7 @@ void write_set_file(const std::string& path, const Plan& plan, const SetLayout& 
   try {
     write_tensors(temporary, tensors, text, set);
     seal_file(temporary);
+    forget_cached(temporary);
     verify_written(temporary, tensors, text, set);
     fence.rename(temporary, path);
     sync_folder(std::filesystem::path(path).parent_path().string());

@@ -66,7 +66,8 @@ void mark_damaged(const std::string& path, const std::string& reason) {
             error ? "it cannot be renamed (" + error.message() + ")" : "renamed to '" + path + ".damaged'");
 }
 
-void remove_file(const fs::path& path) {
+void remove_file(const fs::path& path, const Fence& fence) {
+  fence.check();
   std::error_code error;
   fs::remove(path, error);
   if (error) log::warn("cannot remove '{}' ({})", path.string(), error.message());
@@ -91,8 +92,8 @@ std::string name_of(const std::string& file) { return file.substr(0, file.find('
 
 std::string main_path(const std::string& folder, const std::string& name) { return folder + "/" + name + suffix; }
 
-std::string shard_file(const std::string& name, int replica, const std::string& generation) {
-  return fmt::format("{}{}{:04}{}{}", name, shard_infix, replica, generation, suffix);
+std::string shard_file(const std::string& name, int replica, Index attempt) {
+  return fmt::format("{}{}{:04}.a{:04}{}", name, shard_infix, replica, attempt, suffix);
 }
 
 std::vector<std::string> list_folder(const std::string& folder) {
@@ -113,12 +114,11 @@ std::vector<std::string> list_shards(const std::string& folder, const std::strin
   return shards;
 }
 
-bool is_second_generation(const std::string& shard_file) { return shard_file.ends_with(second_generation + suffix); }
-
-void remove_shards(const std::string& folder, const std::string& name, const std::vector<ShardRecord>& keep) {
+void remove_shards(const std::string& folder, const std::string& name, const std::vector<ShardRecord>& keep,
+                   const Fence& fence) {
   for (const std::string& file : list_shards(folder, name))
     if (std::none_of(keep.begin(), keep.end(), [&](const ShardRecord& shard) { return shard.file == file; }))
-      remove_file(fs::path(folder) / file);
+      remove_file(fs::path(folder) / file, fence);
 }
 
 std::vector<std::string> list_checkpoints(const std::string& folder) { return survey(folder).whole; }
@@ -150,7 +150,7 @@ std::string find_checkpoint(Communicator& communicator, const std::string& folde
   return {};
 }
 
-void drop_old_checkpoints(const std::string& folder, int keep) {
+void drop_old_checkpoints(const std::string& folder, int keep, const Fence& fence) {
   // By time of writing, not by number: a run that was sent back to an earlier epoch must keep what it writes now.
   std::vector<std::tuple<fs::file_time_type, std::string>> numbered;
   for (const std::string& name : checkpoint_names(folder)) {
@@ -162,15 +162,17 @@ void drop_old_checkpoints(const std::string& folder, int keep) {
   for (std::size_t i = static_cast<std::size_t>(std::max(keep, 0)); i < numbered.size(); ++i) {
     // The main file first: without it the shards are no checkpoint, without them it would be a torn one.
     const std::string& name = std::get<1>(numbered[i]);
-    remove_file(main_path(folder, name));
-    remove_shards(folder, name, {});
+    remove_file(main_path(folder, name), fence);
+    remove_shards(folder, name, {}, fence);
   }
-  // What killed saves left: shards without a main file, temporary files.
+}
+
+void remove_leftovers(const std::string& folder, const Fence& fence) {
+  fence.remove_older_temporaries(folder);
   for (const std::string& file : list_folder(folder)) {
     const std::string name = name_of(file);
-    if (name != "last" && name != "best" && !is_numbered(name)) continue;
-    const bool orphan = file.starts_with(name + shard_infix) && !fs::exists(main_path(folder, name));
-    if (orphan || file.ends_with(".tmp")) remove_file(fs::path(folder) / file);
+    const bool shard = file.starts_with(name + shard_infix) && (name == "last" || is_numbered(name));
+    if (shard && !fs::exists(main_path(folder, name))) remove_file(fs::path(folder) / file, fence);
   }
 }
 
@@ -185,7 +187,7 @@ std::string resolve_checkpoint(const std::string& path) {
 }
 
 bool is_checkpoint_file(const std::string& file_name) {
-  static const std::regex ours(R"((last|best|epoch-\d+|step-\d+)(\.shard-\d+(\.b)?)?\.h5(\.damaged|(\.a\d+)?\.tmp)?)");
+  static const std::regex ours(R"((last|best|epoch-\d+|step-\d+)(\.shard-\d+\.a\d+)?\.h5(\.damaged|(\.a\d+)?\.tmp)?)");
   return std::regex_match(file_name, ours);
 }
 

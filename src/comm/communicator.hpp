@@ -18,7 +18,7 @@
 namespace convoy {
 
 /// What a rank tells the others every step; train/agreement.hpp gives the places a meaning.
-using Wishes = std::array<std::int64_t, 6>;
+using Wishes = std::array<std::int64_t, 4>;
 
 struct Deadline {
   double warn_seconds = 60, abort_seconds = 300;  ///< of a wait between ranks; 0: never

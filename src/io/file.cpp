@@ -53,7 +53,7 @@ ssize_t write_piece(int descriptor, const std::string& path, const char* from, s
 File::File(const std::string& path, Access access) : path_(path), descriptor_(open_file(path, access)) {
   if (descriptor_ >= 0) return;
   if (access == Access::create) {
-    fail(Exit::data, "cannot create '{}' ({}); choose a writable folder", path_, std::strerror(errno));
+    fail(Exit::data, "cannot create '{}' ({}); make room or choose a writable folder", path_, std::strerror(errno));
   }
   fail(Exit::data, "cannot open '{}' ({})", path_, std::strerror(errno));
 }
@@ -120,6 +120,13 @@ void File::close() {
   if (descriptor >= 0 && ::close(descriptor) != 0) {
     fail(Exit::data, "cannot write '{}' ({}); make room or choose another folder", path_, std::strerror(errno));
   }
+}
+
+void forget_cached(const std::string& path) {
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) return;
+  ::posix_fadvise(descriptor, 0, 0, POSIX_FADV_DONTNEED);
+  ::close(descriptor);
 }
 
 void rename_file(const std::string& from, const std::string& to) {

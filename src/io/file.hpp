@@ -33,6 +33,9 @@ class File {
   int descriptor_ = -1;
 };
 
+/// Synced pages leave memory, so that the next reader gets what is on the disk. Advice: a file system may not heed it.
+void forget_cached(const std::string& path);
+
 /// Makes names in a folder durable after create or rename.
 void sync_folder(const std::string& folder);
 

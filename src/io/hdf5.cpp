@@ -204,7 +204,8 @@ Hdf5File::Hdf5File(const std::string& path, Access access) : state_(std::make_un
   if (access == Access::create) {
     const Handle creation = creation_list();  // named: closing it would clear the reason of a failure
     state_->file = {H5Fcreate(path.c_str(), H5F_ACC_TRUNC, creation, list), H5Fclose};
-    if (!state_->file) fail(Exit::data, "cannot create '{}' ({}); choose a writable folder", path, hdf5_reason());
+    if (!state_->file)
+      fail(Exit::data, "cannot create '{}' ({}); make room or choose a writable folder", path, hdf5_reason());
   } else {
     state_->file = {H5Fopen(path.c_str(), H5F_ACC_RDONLY, list), H5Fclose};
     if (!state_->file) fail(Exit::data, "cannot open '{}' as HDF5 ({})", path, hdf5_reason());
@@ -220,11 +221,13 @@ void Hdf5File::close() {
 }
 
 void Hdf5File::write(const std::string& name, const DatasetShape& shape, const void* data) {
-  const Handle dataset = make_dataset(state_->file, state_->path, name, shape);
+  Handle dataset = make_dataset(state_->file, state_->path, name, shape);
   if (shape.count() == 0) return;
   const OpenCall call("write", state_->path);
-  if (H5Dwrite(dataset, memory_type(shape.element), H5S_ALL, H5S_ALL, H5P_DEFAULT, data) < 0) {
-    fail_on(state_->path, "cannot write dataset", name);
+  // Small datasets wait in a buffer until they are closed: that is where a full disk shows.
+  if (H5Dwrite(dataset, memory_type(shape.element), H5S_ALL, H5S_ALL, H5P_DEFAULT, data) < 0 || dataset.close() < 0) {
+    fail(Exit::data, "cannot write dataset '{}' of '{}' ({}); make room or choose another folder", name, state_->path,
+         hdf5_reason());
   }
 }
 
@@ -285,6 +288,11 @@ std::string hdf5_version() {
   unsigned major = 0, minor = 0, release = 0;
   H5get_libversion(&major, &minor, &release);
   return fmt::format("HDF5 {}.{}.{}", major, minor, release);
+}
+
+bool hdf5_is_thread_safe() {
+  hbool_t safe = 0;
+  return H5is_library_threadsafe(&safe) >= 0 && safe;
 }
 
 }  // namespace convoy

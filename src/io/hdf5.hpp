@@ -69,5 +69,7 @@ class Hdf5File {
 };
 
 std::string hdf5_version();
+/// False: only one thread may use this library at a time.
+bool hdf5_is_thread_safe();
 
 }  // namespace convoy

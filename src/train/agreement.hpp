@@ -12,19 +12,17 @@ struct Wish {
   StopReason stop = StopReason::none;  ///< agreed: the weightiest
   bool save = false;                   ///< agreed: somebody's
   Index finished_parts = 0;            ///< parts of saves that the writer is through with; agreed: the fewest
-  Index failed_part = 0;               ///< the newest that failed; agreed: the newest
   Index superseded_by = 0;             ///< a newer attempt; agreed: the newest. 0: none
 };
 
 /// Collective. All ranks call it at the same places; returns what was agreed on at the call before.
 inline Wish agree_later(Communicator& communicator, const Wish& own) {
   const Wishes agreed = communicator.agree_later(
-      {static_cast<std::int64_t>(own.stop), own.save ? 1 : 0, -own.finished_parts, own.failed_part, own.superseded_by});
+      {static_cast<std::int64_t>(own.stop), own.save ? 1 : 0, -own.finished_parts, own.superseded_by});
   return {.stop = static_cast<StopReason>(agreed[0]),
           .save = agreed[1] != 0,
           .finished_parts = -agreed[2],
-          .failed_part = agreed[3],
-          .superseded_by = agreed[4]};
+          .superseded_by = agreed[3]};
 }
 
 }  // namespace convoy

@@ -12,6 +12,7 @@
 #include <random>
 #include <thread>
 
+#include "checkpoint/checkpoint.hpp"
 #include "core/log.hpp"
 #include "core/stop.hpp"
 #include "core/wall_clock.hpp"
@@ -182,7 +183,7 @@ Attempt begin_attempt(Communicator& communicator, const TrainConfig& config) {
     begun(0);
     attempt.fence = Fence(attempt.folders, attempt.record.number);
     for (const std::string& folder : attempt.folders) attempt.fence.remove_older_temporaries(folder);
-    if (config.checkpoint.save) attempt.fence.remove_older_temporaries(config.checkpoint.folder);
+    if (config.checkpoint.save) remove_leftovers(config.checkpoint.folder, attempt.fence);
     attempt.fence.remove_older_temporaries(config.output.folder + "/attempts");
   });
   communicator.broadcast(std::as_writable_bytes(std::span(&attempt.record.number, 1)), 0, "number of the attempt");

@@ -6,17 +6,11 @@
 #include <filesystem>
 
 #include "config/hash.hpp"
-#include "config/print.hpp"
 #include "core/log.hpp"
-#include "core/pulse.hpp"
-#include "core/version.hpp"
-#include "core/wall_clock.hpp"
 
 namespace convoy {
 
 namespace {
-
-constexpr double slow_bytes_per_second = 1e8, slow_start_seconds = 1;
 
 bool holds_damaged_checkpoints(const std::string& folder) {
   std::error_code failed;
@@ -53,23 +47,6 @@ Position same_fraction(const Position& position, Index steps_then, Index steps_n
   }
   moved.step = moved.epoch * steps_now + moved.step_in_epoch;
   return moved;
-}
-
-Checkpointing::Checkpointing(Communicator& communicator, Collectives& collectives, Engine& engine, Sync& sync,
-                             const TrainConfig& config, const Job& job, const KeptLimit& limit, const Attempt& attempt,
-                             StateFile* state)
-    : communicator_(communicator),
-      collectives_(collectives),
-      engine_(engine),
-      sync_(sync),
-      config_(config),
-      job_(job),
-      limit_(limit),
-      attempt_(attempt),
-      state_(state) {
-  // Until a save has been measured.
-  const double bytes = static_cast<double>(engine.layout().count()) * sizeof(float);
-  limit_.reserve(config.checkpoint.save ? slow_start_seconds + bytes / slow_bytes_per_second : 0);
 }
 
 void Checkpointing::set_all(const std::vector<float>& block) {
@@ -139,59 +116,6 @@ void Checkpointing::restore(const std::vector<Shard>& shards) {
     since.at(static_cast<std::size_t>(shard.replica - job_.run.first)) = shard.samples_since_average;
   }
   sync_.restore(since);
-}
-
-bool Checkpointing::minutes_are_up() const {
-  return config_.checkpoint.save_every_minutes > 0 && communicator_.rank() == 0 &&
-         seconds_between(saved_at_, Clock::now()) >= 60 * config_.checkpoint.save_every_minutes;
-}
-
-void Checkpointing::save(const std::string& name, const Position& position, Content content) {
-  const ActivityScope phase(Activity::checkpoint);
-  const auto begin = Clock::now();
-  CheckpointMeta meta;
-  meta.run = attempt_.record.run;
-  meta.attempt = attempt_.record.number;
-  meta.position = position;
-  meta.replicas = job_.replicas;
-  meta.ranks = job_.ranks;
-  meta.local_steps = config_.sync.mode == SyncMode::weights ? config_.sync.local_steps : 0;
-  meta.plan_digest = engine_.plan().digest;
-  meta.configuration_hash = configuration_hash(config_);
-  meta.texts = {{"model", engine_.plan().graph.model},
-                {"choices", engine_.choices()},
-                {"configuration", to_ini(config_)},
-                {"device", engine_.backend().describe()},
-                {"build", build_id()}};
-  meta.numbers = {{"best_top1", best_top1},
-                  {"validated_step", static_cast<double>(validated_step)},
-                  {"steps_per_epoch", static_cast<double>(job_.steps_per_epoch)},
-                  {"batch", static_cast<double>(job_.order.batch)},
-                  {"classes", static_cast<double>(engine_.plan().graph.classes)}};
-
-  const HostSet averaged{engine_.download(sync_.averaged(), collectives_)};
-  std::vector<Shard> shards;
-  if (content == Content::everything && config_.sync.mode == SyncMode::weights && !sync_.averages_are_current()) {
-    const std::vector<Index> since = sync_.samples_since_average();
-    for (int i = 0; i < job_.run.count; ++i) {
-      const int replica = job_.run.first + i;
-      shards.push_back(
-          {replica, since.at(static_cast<std::size_t>(i)), {engine_.download(sync_.set(replica), collectives_)}});
-    }
-  }
-  save_checkpoint(communicator_, config_.checkpoint.folder, name, engine_.plan(), engine_.layout(), meta, averaged,
-                  shards, attempt_.fence);
-  if (communicator_.rank() == 0) drop_old_checkpoints(config_.checkpoint.folder, config_.checkpoint.keep);
-  saved_at_ = Clock::now();
-  const double seconds = seconds_between(begin, saved_at_);
-  limit_.reserve(1.5 * seconds);
-  if (state_ == nullptr || name == "best") return;
-  state_->update([&](RunState& state) {
-    state.checkpoint = path_from(config_.output.folder, config_.checkpoint.folder + "/" + name + ".h5");
-    state.checkpoint_step = position.step;
-    state.checkpoint_time = wall_seconds();
-    state.checkpoint_seconds = seconds;
-  });
 }
 
 }  // namespace convoy

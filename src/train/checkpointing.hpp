@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // When a run saves, what goes into a checkpoint, and how a run goes on from one.
 #pragma once
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "checkpoint/checkpoint.hpp"
+#include "checkpoint/saver.hpp"
 #include "comm/communicator.hpp"
 #include "comm/time_limit.hpp"
 #include "config/config.hpp"
@@ -39,8 +42,19 @@ class Checkpointing {
   bool minutes_are_up() const;
   /// A checkpoint to go on from exactly holds every replica's own state; the model alone is enough to evaluate.
   enum class Content : std::uint8_t { everything, model };
-  /// Collective. NAME.h5; older ones beyond --keep-checkpoints are dropped.
+  /// Collective. Copies what goes into NAME.h5 and returns; a thread writes it, then drops older ones beyond
+  /// --keep-checkpoints. Waits only where the save of an earlier step is still under way.
   void save(const std::string& name, const Position& position, Content content = Content::everything);
+  /// For the agreement of every step.
+  Index finished_parts() const { return saver_.finished_parts(); }
+  /// Collective. What all ranks agreed on: lets saves go on, and takes note of those that are through.
+  void advance(Index finished_parts);
+  /// Collective. Waits for all saves. The code of the last one.
+  Exit finish();
+  /// Not ok, on all ranks alike: saves fail again and again, or a newer attempt has taken over.
+  Exit trouble() const;
+  /// How long a step takes: a stop must come that much earlier.
+  void expect_step(double seconds);
 
   const Fence& fence() const { return attempt_.fence; }
 
@@ -51,6 +65,11 @@ class Checkpointing {
  private:
   void set_all(const std::vector<float>& block);
   void restore(const std::vector<Shard>& shards);
+  CheckpointMeta describe(const Position& position) const;
+  void settle();
+  void note(const SaveResult& result);
+  double interval_seconds() const;
+  std::vector<float> spare_memory();
   /// What keeps a run from going on bit for bit; empty: nothing.
   std::string what_differs(const CheckpointMeta& meta) const;
 
@@ -63,7 +82,16 @@ class Checkpointing {
   const KeptLimit limit_;
   const Attempt& attempt_;
   StateFile* state_;  ///< null but on rank 0
+  Saver saver_;
   Clock::time_point saved_at_ = Clock::now();
+  std::shared_ptr<HostSet> averaged_;  ///< rank 0: the newest copy
+  Index averaged_step_ = -1;           ///< that it was made at; known on all ranks
+  std::vector<std::vector<float>> spare_;
+  double cost_seconds_ = 0;  ///< rank 0: of a save, measured; 0: not yet
+  double step_seconds_ = 0, stall_seconds_ = 0;
+  int failures_ = 0;  ///< in a row
+  Exit last_code_ = Exit::ok;
+  bool told_slow_ = false;
 };
 
 }  // namespace convoy

@@ -90,10 +90,15 @@ void Engine::upload(const ParameterSet& set, const std::vector<float>& host, Col
 }
 
 std::vector<float> Engine::download(const ParameterSet& set, Collectives& collectives) {
-  std::vector<float> host(static_cast<std::size_t>(layout_.count()));
+  std::vector<float> host;
+  download(set, host, collectives);
+  return host;
+}
+
+void Engine::download(const ParameterSet& set, std::vector<float>& host, Collectives& collectives) {
+  host.resize(static_cast<std::size_t>(layout_.count()));
   collectives.await(backend_->download(host.data(), set.block, layout_.count(), backend_->record()),
                     "download of the parameters");
-  return host;
 }
 
 }  // namespace convoy

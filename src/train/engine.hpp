@@ -50,6 +50,8 @@ class Engine {
   /// Copies between a set and host memory; host waits. `set` and `host` have layout().count() floats.
   void upload(const ParameterSet& set, const std::vector<float>& host, Collectives& collectives);
   std::vector<float> download(const ParameterSet& set, Collectives& collectives);
+  /// The same into memory that is used again.
+  void download(const ParameterSet& set, std::vector<float>& host, Collectives& collectives);
 
  private:
   std::unique_ptr<Backend> backend_;

@@ -70,7 +70,8 @@ std::string to_text(const RunState& s) {
                       {{"file", s.checkpoint},
                        {"step", s.checkpoint_step},
                        {"time", s.checkpoint_time},
-                       {"seconds", s.checkpoint_seconds}}},
+                       {"seconds", s.checkpoint_seconds},
+                       {"stall", s.checkpoint_stall}}},
                      {"stop", s.stop},
                      {"stop_time", s.stop_time},
                      {"started", s.started},
@@ -110,6 +111,7 @@ RunState parse_run_state(const std::string& text, const std::string& path) {
     take(checkpoint, "step", s.checkpoint_step);
     take(checkpoint, "time", s.checkpoint_time);
     take(checkpoint, "seconds", s.checkpoint_seconds);
+    s.checkpoint_stall = checkpoint.value("stall", 0.0);
     take(json, "stop", s.stop);
     take(json, "stop_time", s.stop_time);
     take(json, "started", s.started);

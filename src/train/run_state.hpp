@@ -36,6 +36,7 @@ struct RunState {
   std::string checkpoint;
   Index checkpoint_step = 0;
   double checkpoint_time = 0, checkpoint_seconds = 0;  ///< when it was in place; from the end of its step to then
+  double checkpoint_stall = 0;                         ///< seconds of it for which the steps stood still
 
   std::string stop;  ///< why it was asked to stop: `SIGUSR1`, `SIGTERM`, `time limit`; empty: it was not
   double stop_time = 0;

@@ -65,10 +65,13 @@ Exit Trainer::run(Position position) try {
   if (!stops() && validation_missing()) validate();
   if (superseded_by_ > 0) return leave_to_newer();
   const bool finished = (position_.step >= last_ || target_reached_) && !validation_missing();
-  if (stops() && !finished) return stop();
-  tell(Phase::save);
-  if (config_.checkpoint.save) at_.checkpointing.save("last", position_);
-  return Exit::ok;
+  const Exit saved = save_last();
+  if (saved == Exit::superseded) return leave_to_newer();
+  if (saved != Exit::ok) return saved;
+  if (finished) return Exit::ok;
+  log::info("stopped on request ({}) at epoch {}, step {}; resubmit with --resume auto", name_of(stop_),
+            position_.epoch + 1, position_.step);
+  return Exit::stopped;
 } catch (const Error& e) {
   // Whatever fails in a run that goes on elsewhere (files that are gone, ranks that have left) fails because of that.
   at_.checkpointing.fence().check();
@@ -88,20 +91,29 @@ bool Trainer::validation_missing() const {
   return at_.evaluator != nullptr && at_.checkpointing.validated_step != position_.step;
 }
 
-Exit Trainer::stop() {
+Exit Trainer::save_last() {
   tell(Phase::save);
-  if (config_.checkpoint.save) at_.checkpointing.save("last", position_);
-  log::info("stopped on request ({}) at epoch {}, step {}; resubmit with --resume auto", name_of(stop_),
-            position_.epoch + 1, position_.step);
-  return Exit::stopped;
+  if (!config_.checkpoint.save) return Exit::ok;
+  if (trouble_ == Exit::ok) at_.checkpointing.save("last", position_);
+  const Exit code = at_.checkpointing.finish();
+  if (code != Exit::ok && code != Exit::superseded && job_.rank == 0) {
+    log::report_error(
+        fmt::format("{} at epoch {}, step {}; make room or mend the file system, then go on from the newest "
+                    "checkpoint with --resume auto",
+                    trouble_ == Exit::ok ? "the last checkpoint could not be saved"
+                                         : "checkpoints can't be saved again and again: leaving",
+                    position_.epoch + 1, position_.step));
+  }
+  return code;
 }
 
 Exit Trainer::leave_to_newer() const {
   if (job_.rank == 0) {
+    const Index newer = superseded_by_ > 0 ? superseded_by_ : at_.checkpointing.fence().newer();
     log::report_error(
         fmt::format("attempt {} goes on with this run (this is attempt {}): leaving at epoch {}, step {} without a "
                     "checkpoint; don't submit this job again",
-                    superseded_by_, at_.checkpointing.fence().number(), position_.epoch + 1, position_.step));
+                    newer, at_.checkpointing.fence().number(), position_.epoch + 1, position_.step));
   }
   return Exit::superseded;
 }
@@ -120,7 +132,7 @@ void Trainer::tell(Phase phase) {
 }
 
 Wish Trainer::own_wish() {
-  Wish wish{.stop = stop_reason()};
+  Wish wish{.stop = stop_reason(), .finished_parts = at_.checkpointing.finished_parts()};
   if (at_.state != nullptr) wish.superseded_by = at_.state->superseded_by();
   if (!save_asked_ && at_.checkpointing.minutes_are_up()) {
     wish.save = save_asked_ = true;  // one wish until it is fulfilled: it is agreed a step later
@@ -133,6 +145,8 @@ bool Trainer::agree_on_stop() {
   save_due_ = save_due_ || agreed.save;
   stop_ = std::max(stop_, agreed.stop);
   superseded_by_ = std::max(superseded_by_, agreed.superseded_by);
+  at_.checkpointing.advance(agreed.finished_parts);
+  trouble_ = at_.checkpointing.trouble();
   return stops();
 }
 
@@ -305,6 +319,8 @@ void Trainer::log_interval(bool end_of_epoch) {
   StepRecord record = interval_.reduce(at_.communicator);
   fill(record);
   if (record.seconds > 0) images_per_second_ = static_cast<double>(record.images) / record.seconds;
+  if (images_per_second_ > 0)
+    at_.checkpointing.expect_step(static_cast<double>(job_.global_batch) / images_per_second_);
   const double left = static_cast<double>(job_.total_steps - position_.step) * static_cast<double>(job_.global_batch);
   record.eta_seconds = images_per_second_ > 0 ? left / images_per_second_ : 0;
   if (at_.metrics != nullptr) at_.metrics->train(record);

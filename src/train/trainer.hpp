@@ -48,7 +48,7 @@ class Trainer {
   bool validation_due() const;
   /// Collective. Hears what all ranks wished one step, or one batch of an evaluation, ago. True: they stop.
   bool agree_on_stop();
-  bool stops() const { return stop_ != StopReason::none || superseded_by_ > 0; }
+  bool stops() const { return stop_ != StopReason::none || superseded_by_ > 0 || trouble_ != Exit::ok; }
   Exit leave_to_newer() const;
   /// What state.json says from now on.
   void tell(Phase phase);
@@ -69,8 +69,8 @@ class Trainer {
   bool validation_missing() const;
   /// Collective.
   void save_where_due();
-  /// Collective.
-  Exit stop();
+  /// Collective. ok, or the code with which the job leaves because it can't be saved.
+  Exit save_last();
   std::string where() const;
   bool fault_is(const char* kind) const;
 
@@ -89,6 +89,7 @@ class Trainer {
   bool target_reached_ = false, save_asked_ = false;
   StopReason stop_ = StopReason::none;  ///< agreed
   Index superseded_by_ = 0;             ///< agreed: a newer attempt
+  Exit trouble_ = Exit::ok;             ///< agreed: of saving
   bool save_due_ = false;               ///< agreed
 };
 

@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "checkpoint/names.hpp"
+#include "checkpoint/saver.hpp"
 #include "core/replicas.hpp"
 #include "support/mpi_main.hpp"
 #include "support/small_plan.hpp"
@@ -38,20 +39,28 @@ class CheckpointTest : public testing::Test {
 
   ReplicaRun own() const { return deal_replicas(replicas, communicator_.size(), communicator_.rank()); }
 
-  void save(const std::string& name, Index step, bool with_shards, const std::string& folder, const SmallPlan& small) {
-    CheckpointMeta meta;
-    meta.position = {.step = step};
-    meta.replicas = replicas;
-    meta.ranks = communicator_.size();
-    std::vector<Shard> shards;
+  /// One save of an attempt of its own, to its end.
+  SaveResult save(const std::string& name, Index step, bool with_shards, const std::string& folder,
+                  const SmallPlan& small) {
+    Saver saver(communicator_,
+                {.folder = folder, .plan = small.plan, .layout = small.layout, .fence = Fence({}, ++attempt_)});
+    saver.begin(spec(name, step, with_shards, small));
+    saver.finish();
+    return *saver.take_result();
+  }
+  SaveSpec spec(const std::string& name, Index step, bool with_shards, const SmallPlan& small) const {
+    SaveSpec spec{.name = name, .with_shards = with_shards};
+    spec.meta.position = {.step = step};
+    spec.meta.replicas = replicas;
+    spec.meta.ranks = communicator_.size();
+    if (communicator_.rank() == 0) spec.averaged = std::make_shared<HostSet>(formula_set(small, averaged_seed(step)));
     const ReplicaRun run = own();
     for (int r = run.first; with_shards && r < run.first + run.count; ++r)
-      shards.push_back({r, 10 * step + r, formula_set(small, shard_seed(step, r))});
-    save_checkpoint(communicator_, folder, name, small.plan, small.layout, meta,
-                    formula_set(small, averaged_seed(step)), shards);
+      spec.shards.push_back({r, 10 * step + r, formula_set(small, shard_seed(step, r))});
+    return spec;
   }
   void save(const std::string& name, Index step, bool with_shards = false) {
-    save(name, step, with_shards, folder_, small_);
+    EXPECT_EQ(save(name, step, with_shards, folder_, small_).code, Exit::ok);
   }
   /// Run by rank 0 between barriers, so that no other rank reads meanwhile.
   template <class Body>
@@ -64,16 +73,15 @@ class CheckpointTest : public testing::Test {
     return load_checkpoint(main_path(folder_, name), small_.plan, small_.layout,
                            {.first_replica = first, .replica_count = count});
   }
-  /// What save throws, the same on all ranks.
-  std::string saving_error(const std::string& folder, const SmallPlan& small) {
+  /// The code of a save that fails, the same on all ranks, and what the ranks say of it.
+  std::string saying_of_failure(const std::string& folder, const SmallPlan& small) {
+    testing::internal::CaptureStderr();
+    const Exit code = save("last", 9, true, folder, small).code;
     std::string text;
-    try {
-      save("last", 9, true, folder, small);
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), Exit::data);
-      text = error.what();
-    }
-    for (const std::string& other : communicator_.all_gather(text, "error texts")) EXPECT_EQ(other, text);
+    for (const std::string& own : communicator_.all_gather(testing::internal::GetCapturedStderr(), "texts"))
+      text += own;
+    for (const std::string& other : communicator_.all_gather(std::to_string(static_cast<int>(code)), "codes"))
+      EXPECT_EQ(other, std::to_string(static_cast<int>(Exit::data)));
     return text;
   }
 
@@ -81,6 +89,7 @@ class CheckpointTest : public testing::Test {
   std::unique_ptr<TempFolder> owned_;
   std::string folder_;
   const SmallPlan small_ = small_plan();
+  Index attempt_ = 0;
 };
 
 TEST_F(CheckpointTest, ShardsGoToAnyRank) {
@@ -108,7 +117,7 @@ TEST_F(CheckpointTest, SavingAgainReplacesTheShards) {
   for (Index step = 1; step <= 4; ++step) {
     save("last", step, step != 4);
     EXPECT_EQ(load("last", 0, replicas).shards.size(), step != 4 ? 5U : 0U);
-    // Two generations of names, and never more files than one set needs.
+    // Never more files than one set needs.
     EXPECT_EQ(list_folder(folder_).size(), step != 4 ? 6U : 1U);
     communicator_.barrier("read before the next save");
   }
@@ -134,7 +143,8 @@ TEST_F(CheckpointTest, FindsTheNewestWholeOne) {
   // A whole shard of another save makes the set torn.
   save("step-00000021", 21, true);
   on_root([&] {
-    fs::rename(folder_ + "/" + shard_file("step-00000021", 4, ""), folder_ + "/" + shard_file("epoch-0002", 4, ""));
+    fs::rename(folder_ + "/" + shard_file("step-00000021", 4, attempt_),
+               folder_ + "/" + shard_file("epoch-0002", 4, 2));
   });
   EXPECT_EQ(find_checkpoint(communicator_, folder_), main_path(folder_, "epoch-0001"));
   EXPECT_TRUE(fs::exists(main_path(folder_, "epoch-0002") + ".damaged"));
@@ -145,17 +155,18 @@ TEST_F(CheckpointTest, AForeignShardIsNotLoaded) {
   save("epoch-0001", 1, true);
   save("epoch-0002", 2, true);
   on_root([&] {
-    fs::rename(folder_ + "/" + shard_file("epoch-0001", 2, ""), folder_ + "/" + shard_file("epoch-0002", 2, ""));
+    fs::rename(folder_ + "/" + shard_file("epoch-0001", 2, 1), folder_ + "/" + shard_file("epoch-0002", 2, 2));
   });
   EXPECT_EQ(load("epoch-0002", 0, 2).shards.size(), 2U);
   EXPECT_THROW(load("epoch-0002", 0, 3), Error);
 }
 
-TEST_F(CheckpointTest, AnUnwritableFolderIsOneErrorOnAllRanks) {
+TEST_F(CheckpointTest, AnUnwritableFolderFailsOnAllRanks) {
   on_root([&] { std::ofstream(folder_ + "/file") << "no folder"; });
-  const std::string text = saving_error(folder_ + "/file/checkpoints", small_);
-  EXPECT_NE(text.find("failed on rank 0"), std::string::npos) << text;
-  EXPECT_NE(text.find("/file/checkpoints'"), std::string::npos) << text;
+  const std::string text = saying_of_failure(folder_ + "/file/checkpoints", small_);
+  EXPECT_NE(text.find("cannot make the checkpoint folder '" + folder_ + "/file/checkpoints'"), std::string::npos)
+      << text;
+  EXPECT_NE(text.find("--checkpoint-dir"), std::string::npos) << text;
 }
 
 // A limit on file sizes stands for a full disk on the last rank: its shard can't be written to the end.
@@ -169,11 +180,11 @@ TEST_F(CheckpointTest, AFullDiskOnOneRankLeavesTheOldCheckpoint) {
     const rlimit small_files{50000, old.rlim_max};
     setrlimit(RLIMIT_FSIZE, &small_files);
   }
-  const std::string text = saving_error(folder_, small_plan(Placing::forward, 1, huge_classes));
+  const std::string text = saying_of_failure(folder_, small_plan(Placing::forward, 1, huge_classes));
   setrlimit(RLIMIT_FSIZE, &old);
   std::signal(SIGXFSZ, handler);
-  EXPECT_NE(text.find(fmt::format("failed on rank {} ", communicator_.size() - 1)), std::string::npos) << text;
-  EXPECT_NE(text.find(".h5"), std::string::npos) << text;
+  EXPECT_NE(text.find("last.shard-"), std::string::npos) << text;
+  EXPECT_NE(text.find("the one before stays"), std::string::npos) << text;
 
   EXPECT_EQ(find_checkpoint(communicator_, folder_), main_path(folder_, "last"));
   EXPECT_EQ(load("last", 0, replicas).shards.size(), 5U);

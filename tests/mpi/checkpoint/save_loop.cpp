@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "checkpoint/checkpoint.hpp"
+#include "checkpoint/saver.hpp"
 #include "core/replicas.hpp"
 #include "support/small_plan.hpp"
 
@@ -31,22 +31,27 @@ Index resume(Communicator& communicator, const std::string& folder, const SmallP
   return step;
 }
 
-void save(Communicator& communicator, const std::string& folder, const SmallPlan& small, ReplicaRun run, Index step) {
+void save(Communicator& communicator, const Fence& fence, const std::string& folder, const SmallPlan& small,
+          ReplicaRun run, Index step) {
   CheckpointMeta meta;
   meta.position = {.epoch = step / 10, .step_in_epoch = step % 10, .step = step, .images = step * 64};
   meta.replicas = replicas;
   meta.ranks = communicator.size();
   meta.texts["choices"] = "none";
-  const HostSet averaged = formula_set(small, static_cast<std::uint64_t>(step * 100));
-  std::vector<Shard> shards;
-  for (int r = run.first; step % 2 == 1 && r < run.first + run.count; ++r)
-    shards.push_back({r, step, formula_set(small, shard_seed(step, r))});
-  save_checkpoint(communicator, folder, "last", small.plan, small.layout, meta, averaged, shards);
-  if (step % 3 == 0) {
-    const std::string name = fmt::format("step-{:08}", step);
-    save_checkpoint(communicator, folder, name, small.plan, small.layout, meta, averaged, shards);
-    if (communicator.rank() == 0) drop_old_checkpoints(folder, 2);
-  }
+  Saver saver(communicator, {.folder = folder, .keep = 2, .plan = small.plan, .layout = small.layout, .fence = fence});
+  const auto begin = [&](const std::string& name) {
+    SaveSpec spec{.name = name, .meta = meta, .with_shards = step % 2 == 1};
+    if (communicator.rank() == 0)
+      spec.averaged = std::make_shared<HostSet>(formula_set(small, static_cast<std::uint64_t>(step * 100)));
+    for (int r = run.first; spec.with_shards && r < run.first + run.count; ++r)
+      spec.shards.push_back({r, step, formula_set(small, shard_seed(step, r))});
+    saver.begin(std::move(spec));
+  };
+  begin("last");
+  if (step % 3 == 0) begin(fmt::format("step-{:08}", step));
+  saver.finish();
+  while (const auto result = saver.take_result())
+    if (result->code != Exit::ok) fail(result->code, "step {} was not saved", step);
 }
 
 void run(Session& session, const std::string& folder, Index steps) {
@@ -54,11 +59,21 @@ void run(Session& session, const std::string& folder, Index steps) {
   const ReplicaRun own = deal_replicas(replicas, communicator.size(), communicator.rank());
   const SmallPlan small = small_plan(Placing::forward, 1, 1000);
   const bool speaks = communicator.rank() == 0;
+  // Every step is an attempt of its own: `last` is written again and again.
+  const auto claim = [&] {
+    Index number = speaks ? claim_attempt({folder}, {}) : 0;
+    communicator.broadcast(std::as_writable_bytes(std::span(&number, 1)), 0, "number of the attempt");
+    const Fence fence({folder}, number);
+    if (speaks) remove_leftovers(folder, fence);
+    communicator.barrier("removal of leftovers");
+    return fence;
+  };
+  claim();
   const Index first = resume(communicator, folder, small, own);
   if (speaks) std::printf("resumed %lld\n", static_cast<long long>(first));
   for (Index step = first + 1; step <= first + steps; ++step) {
     std::fflush(stdout);
-    save(communicator, folder, small, own, step);
+    save(communicator, claim(), folder, small, own, step);
     if (speaks) std::printf("saved %lld\n", static_cast<long long>(step));
   }
   std::fflush(stdout);

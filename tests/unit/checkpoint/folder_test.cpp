@@ -53,14 +53,25 @@ TEST(CheckpointFolder, DropsTheOldestWritten) {
   write(folder, "epoch-0003", 300, 400);
   write(folder, "step-00000350", 350, 300);
   write(folder, "epoch-0004", 400, 200);
-  std::ofstream(folder / "epoch-0003.shard-0000.h5") << "goes with its main file";
-  std::ofstream(folder / "epoch-0004.shard-0000.h5") << "stays";
-  std::ofstream(folder / "epoch-0001.shard-0000.h5") << "has no main file";
-  std::ofstream(folder / "last.h5.tmp") << "of a killed save";
+  std::ofstream(folder / "epoch-0003.shard-0000.a0001.h5") << "goes with its main file";
+  std::ofstream(folder / "epoch-0004.shard-0000.a0001.h5") << "stays";
+  std::ofstream(folder / "epoch-0005.shard-0000.a0001.h5") << "of a save that is under way";
+  drop_old_checkpoints(folder.path(), 2, {});
+  EXPECT_EQ(list_folder(folder.path()), (Names{"best.h5", "epoch-0004.h5", "epoch-0004.shard-0000.a0001.h5",
+                                               "epoch-0005.shard-0000.a0001.h5", "last.h5", "step-00000350.h5"}));
+}
+
+TEST(CheckpointFolder, RemovesWhatKilledSavesLeft) {
+  const TempFolder folder;
+  write(folder, "last", 1, 0);
+  std::ofstream(folder / "last.shard-0000.a0001.h5") << "may belong to the main file";
+  std::ofstream(folder / "epoch-0001.shard-0000.a0001.h5") << "has no main file";
+  std::ofstream(folder / "last.h5.a0001.tmp") << "half-written";
+  std::ofstream(folder / "last.h5.a0003.tmp") << "of a newer attempt";
   std::ofstream(folder / "notes.h5.tmp") << "not ours";
-  drop_old_checkpoints(folder.path(), 2);
-  EXPECT_EQ(list_folder(folder.path()), (Names{"best.h5", "epoch-0004.h5", "epoch-0004.shard-0000.h5", "last.h5",
-                                               "notes.h5.tmp", "step-00000350.h5"}));
+  remove_leftovers(folder.path(), Fence({}, 2));
+  EXPECT_EQ(list_folder(folder.path()),
+            (Names{"last.h5", "last.h5.a0003.tmp", "last.shard-0000.a0001.h5", "notes.h5.tmp"}));
 }
 
 }  // namespace

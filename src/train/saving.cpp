@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+// The part of Checkpointing that saves: what is copied, when, and what came of it.
+#include <algorithm>
+#include <cmath>
+
+#include "config/hash.hpp"
+#include "config/print.hpp"
+#include "core/log.hpp"
+#include "core/pulse.hpp"
+#include "core/version.hpp"
+#include "core/wall_clock.hpp"
+#include "train/checkpointing.hpp"
+
+namespace convoy {
+namespace {
+
+constexpr double slow_bytes_per_second = 1e8, slow_start_seconds = 1;
+// Of --save-every-minutes auto, until a save has been measured.
+constexpr double first_interval_seconds = 60;
+constexpr int failures_tolerated = 2;
+
+}  // namespace
+
+Checkpointing::Checkpointing(Communicator& communicator, Collectives& collectives, Engine& engine, Sync& sync,
+                             const TrainConfig& config, const Job& job, const KeptLimit& limit, const Attempt& attempt,
+                             StateFile* state)
+    : communicator_(communicator),
+      collectives_(collectives),
+      engine_(engine),
+      sync_(sync),
+      config_(config),
+      job_(job),
+      limit_(limit),
+      attempt_(attempt),
+      state_(state),
+      saver_(communicator, {.folder = config.checkpoint.folder,
+                            .keep = config.checkpoint.keep,
+                            .plan = engine.plan(),
+                            .layout = engine.layout(),
+                            .fence = attempt.fence,
+                            .patience_seconds = config.sync.deadline.abort_seconds}) {
+  // Until a save has been measured.
+  const double bytes = static_cast<double>(engine.layout().count()) * sizeof(float);
+  limit_.reserve(config.checkpoint.save ? slow_start_seconds + bytes / slow_bytes_per_second : 0);
+}
+
+double Checkpointing::interval_seconds() const {
+  const CheckpointConfig& config = config_.checkpoint;
+  if (!config.save_auto) return 60 * config.save_every_minutes;
+  // Young, Communications of the ACM 17 (1974): the time lost to saves and to failures together is least at this
+  // interval.
+  return cost_seconds_ > 0 ? std::sqrt(2 * cost_seconds_ * 3600 * config.mean_failure_hours) : first_interval_seconds;
+}
+
+bool Checkpointing::minutes_are_up() const {
+  const double interval = interval_seconds();
+  return interval > 0 && communicator_.rank() == 0 && seconds_between(saved_at_, Clock::now()) >= interval;
+}
+
+CheckpointMeta Checkpointing::describe(const Position& position) const {
+  CheckpointMeta meta;
+  meta.run = attempt_.record.run;
+  meta.attempt = attempt_.record.number;
+  meta.position = position;
+  meta.replicas = job_.replicas;
+  meta.ranks = job_.ranks;
+  meta.local_steps = config_.sync.mode == SyncMode::weights ? config_.sync.local_steps : 0;
+  meta.plan_digest = engine_.plan().digest;
+  meta.configuration_hash = configuration_hash(config_);
+  meta.texts = {{"model", engine_.plan().graph.model},
+                {"choices", engine_.choices()},
+                {"configuration", to_ini(config_)},
+                {"device", engine_.backend().describe()},
+                {"build", build_id()}};
+  meta.numbers = {{"best_top1", best_top1},
+                  {"validated_step", static_cast<double>(validated_step)},
+                  {"steps_per_epoch", static_cast<double>(job_.steps_per_epoch)},
+                  {"batch", static_cast<double>(job_.order.batch)},
+                  {"classes", static_cast<double>(engine_.plan().graph.classes)}};
+  return meta;
+}
+
+std::vector<float> Checkpointing::spare_memory() {
+  if (spare_.empty()) return {};
+  std::vector<float> memory = std::move(spare_.back());
+  spare_.pop_back();
+  return memory;
+}
+
+void Checkpointing::save(const std::string& name, const Position& position, Content content) {
+  const ActivityScope phase(Activity::checkpoint);
+  const double begun = wall_seconds();
+  const auto begin = Clock::now();
+  if (!saver_.idle() && averaged_step_ != position.step) {
+    if (!told_slow_ && communicator_.rank() == 0) {
+      log::info("the checkpoint of step {} is still being written: steps wait for it; save less often", averaged_step_);
+    }
+    told_slow_ = true;
+    finish();
+  }
+  SaveSpec spec{.name = name, .meta = describe(position), .begun = begun};
+  if (averaged_step_ != position.step) {
+    const ParameterSet& averaged = sync_.averaged();
+    averaged_step_ = position.step;
+    if (communicator_.rank() == 0) {
+      if (averaged_ == nullptr || averaged_.use_count() > 1) averaged_ = std::make_shared<HostSet>();
+      engine_.download(averaged, averaged_->block, collectives_);
+    }
+  }
+  spec.averaged = averaged_;
+  spec.with_shards =
+      content == Content::everything && config_.sync.mode == SyncMode::weights && !sync_.averages_are_current();
+  if (spec.with_shards) {
+    const std::vector<Index> since = sync_.samples_since_average();
+    for (int i = 0; i < job_.run.count; ++i) {
+      const int replica = job_.run.first + i;
+      Shard shard{replica, since.at(static_cast<std::size_t>(i)), {spare_memory()}};
+      engine_.download(sync_.set(replica), shard.set.block, collectives_);
+      spec.shards.push_back(std::move(shard));
+    }
+  }
+  saver_.begin(std::move(spec));
+  saved_at_ = Clock::now();
+  stall_seconds_ = seconds_between(begin, saved_at_);
+}
+
+void Checkpointing::advance(Index finished_parts) {
+  if (saver_.idle()) return;
+  saver_.advance(finished_parts);
+  settle();
+}
+
+Exit Checkpointing::finish() {
+  saver_.finish();
+  settle();
+  return last_code_;
+}
+
+void Checkpointing::settle() {
+  while (auto result = saver_.take_result()) {
+    for (Shard& shard : result->spec.shards) spare_.push_back(std::move(shard.set.block));
+    last_code_ = result->code;
+    failures_ = result->code == Exit::ok ? 0 : failures_ + 1;
+    if (result->code == Exit::ok && communicator_.rank() == 0) note(*result);
+  }
+}
+
+void Checkpointing::note(const SaveResult& result) {
+  const bool first = cost_seconds_ == 0;
+  cost_seconds_ = result.seconds;
+  expect_step(step_seconds_);
+  const Index step = result.spec.meta.position.step;
+  if (first) {
+    log::info("checkpoint of step {}: {:.2f} s until it was verified and in place, steps stood still for {:.3f} s",
+              step, result.seconds, stall_seconds_);
+    if (config_.checkpoint.save_auto) {
+      log::info("a checkpoint every {:.0f} s: sqrt(2 C M), C = {:.2f} s as measured, M = {} h (--mtbf)",
+                interval_seconds(), cost_seconds_, config_.checkpoint.mean_failure_hours);
+    }
+  }
+  if (state_ == nullptr || result.spec.name == "best") return;
+  state_->note([&](RunState& state) {
+    state.checkpoint =
+        path_from(config_.output.folder, fmt::format("{}/{}.h5", config_.checkpoint.folder, result.spec.name));
+    state.checkpoint_step = step;
+    state.checkpoint_time = result.spec.begun + result.seconds;
+    state.checkpoint_seconds = result.seconds;
+    state.checkpoint_stall = stall_seconds_;
+  });
+}
+
+void Checkpointing::expect_step(double seconds) {
+  step_seconds_ = seconds;
+  // A save that is under way, then the last one; the running step, and the one in which the stop is agreed on.
+  if (cost_seconds_ > 0) limit_.reserve(2 * cost_seconds_ + 2 * step_seconds_);
+}
+
+Exit Checkpointing::trouble() const {
+  return failures_ > failures_tolerated || last_code_ == Exit::superseded ? last_code_ : Exit::ok;
+}
+
+}  // namespace convoy

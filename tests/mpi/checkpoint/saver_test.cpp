@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// Saves beside the steps, on a disk that is slow or full.
+#include "checkpoint/saver.hpp"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <filesystem>
+#include <memory>
+#include <thread>
+
+#include "checkpoint/names.hpp"
+#include "core/replicas.hpp"
+#include "support/expect_error.hpp"
+#include "support/failing_calls.hpp"
+#include "support/mpi_main.hpp"
+#include "support/small_plan.hpp"
+#include "support/temp_folder.hpp"
+
+namespace convoy {
+namespace {
+using Clock = std::chrono::steady_clock;
+constexpr int replicas = 5;
+
+double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
+
+class SaverTest : public testing::Test {
+ protected:
+  SaverTest() : communicator_(test_session(), {}) {
+    if (communicator_.rank() == 0) owned_ = std::make_unique<TempFolder>();
+    folder_ = owned_ ? owned_->path() : std::string();
+    communicator_.broadcast(folder_, "test folder");
+    saver_ = std::make_unique<Saver>(
+        communicator_,
+        Saver::Place{
+            .folder = folder_, .keep = 2, .plan = small_.plan, .layout = small_.layout, .fence = Fence({}, 1)});
+  }
+  ~SaverTest() override {
+    set_failing_calls("");
+    communicator_.barrier("end of test");
+  }
+
+  void begin(const std::string& name, Index step, bool with_shards) {
+    SaveSpec spec{.name = name, .with_shards = with_shards};
+    spec.meta.position = {.step = step};
+    spec.meta.replicas = replicas;
+    if (communicator_.rank() == 0)
+      spec.averaged = std::make_shared<HostSet>(formula_set(small_, static_cast<std::uint64_t>(step)));
+    const ReplicaRun run = deal_replicas(replicas, communicator_.size(), communicator_.rank());
+    for (int r = run.first; with_shards && r < run.first + run.count; ++r)
+      spec.shards.push_back({r, step, formula_set(small_, static_cast<std::uint64_t>(r))});
+    saver_->begin(std::move(spec));
+  }
+  /// Steps of a millisecond, with the agreement of every step, until nothing is under way. Returns their number.
+  int steps_until_idle() {
+    int steps = 0;
+    for (; !saver_->idle() && steps < 20000; ++steps) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      saver_->advance(-communicator_.agree_later({-saver_->finished_parts()})[0]);
+    }
+    return steps;
+  }
+  std::vector<std::string> files() {
+    communicator_.barrier("before");
+    auto all = list_folder(folder_);
+    communicator_.barrier("after");
+    return all;
+  }
+
+  Communicator communicator_;
+  std::unique_ptr<TempFolder> owned_;
+  std::string folder_;
+  const SmallPlan small_ = small_plan();
+  std::unique_ptr<Saver> saver_;
+};
+
+TEST_F(SaverTest, StepsGoOnWhileASlowDiskWrites) {
+  for (const bool with_shards : {false, true}) {
+    set_failing_calls("fsync:.h5:500ms");
+    const auto start = Clock::now();
+    begin("last", 7, with_shards);
+    EXPECT_LT(seconds_since(start), 0.2);
+    EXPECT_GT(steps_until_idle(), 5);
+    EXPECT_GT(seconds_since(start), 0.5);
+    const SaveResult result = *saver_->take_result();
+    EXPECT_EQ(result.code, Exit::ok);
+    EXPECT_EQ(find_damage(main_path(folder_, "last")), "");
+    EXPECT_EQ(files().size(), with_shards ? 6U : 1U);
+  }
+}
+
+TEST_F(SaverTest, SavesFollowInOrder) {
+  begin("best", 5, false);
+  begin("step-00000005", 5, true);
+  begin("last", 5, false);
+  saver_->finish();
+  for (const char* name : {"best", "step-00000005", "last"}) {
+    const SaveResult result = *saver_->take_result();
+    EXPECT_EQ(result.spec.name, name);
+    EXPECT_EQ(result.code, Exit::ok);
+    EXPECT_EQ(result.spec.shards.empty(), name != std::string("step-00000005"));  // its memory comes back
+  }
+  EXPECT_FALSE(saver_->take_result().has_value());
+}
+
+TEST_F(SaverTest, OneRankThatFailsEndsTheSaveAndTheNextOneWorks) {
+  begin("epoch-0001", 1, true);
+  saver_->finish();
+  EXPECT_EQ(saver_->take_result()->code, Exit::ok);
+  if (communicator_.rank() == communicator_.size() - 1) set_failing_calls("write:.shard-0004:ENOSPC");
+  begin("epoch-0002", 2, true);
+  begin("last", 2, false);
+  steps_until_idle();
+  EXPECT_EQ(saver_->take_result()->code, Exit::data);
+  EXPECT_EQ(saver_->take_result()->code, Exit::ok);
+  std::vector<std::string> expected{"epoch-0001.h5"};
+  for (int r = 0; r < replicas; ++r) expected.push_back(shard_file("epoch-0001", r, 1));
+  expected.emplace_back("last.h5");
+  EXPECT_EQ(files(), expected);  // nothing of the one that failed
+  begin("epoch-0003", 3, true);
+  saver_->finish();
+  EXPECT_EQ(saver_->take_result()->code, Exit::ok);
+}
+
+TEST_F(SaverTest, AFileSystemThatHangsIsNamed) {
+  if (communicator_.size() > 1) return;  // the others would wait for the rank that gives up to end the job
+  Saver impatient(communicator_, {.folder = folder_,
+                                  .plan = small_.plan,
+                                  .layout = small_.layout,
+                                  .fence = Fence({}, 2),
+                                  .patience_seconds = 0.5});
+  set_failing_calls("write:last.h5:1500ms:1");
+  impatient.begin({.name = "last", .averaged = std::make_shared<HostSet>(formula_set(small_, 1))});
+  expect_error(Exit::communication, {"'last'", "last.h5", "--stall-abort-seconds"}, [&] { impatient.finish(); });
+}
+
+}  // namespace
+}  // namespace convoy

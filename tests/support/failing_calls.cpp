@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lets calls that write fail as a full, broken, read-only or slow file system does. Loaded with LD_PRELOAD, or linked
+// into a test; the calls of libraries go through it too.
+//
+// CONVOY_FAILING_CALLS, or set_failing_calls: rules joined by commas, CALL:PATH:WHAT[:TIMES[:AFTER]]. CALL is one of
+// those below, or `all`; PATH a part of the file's path; WHAT an error (ENOSPC ...) or a pause (20ms, before the call
+// is made); TIMES how often (default 1, 0: always), AFTER so many calls that match.
+#include <dirent.h>
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "support/failing_calls.hpp"
+
+namespace {
+
+struct Rule {
+  std::string call, path;
+  int error = 0;
+  long pause_ms = 0;
+  long times = 1, after = 0;
+  long seen = 0;
+};
+
+struct Rules {
+  std::mutex guard;
+  std::vector<Rule> rules;
+  std::atomic<bool> any{false};
+};
+
+int error_of(const std::string& name) {
+  if (name == "ENOSPC") return ENOSPC;
+  if (name == "EDQUOT") return EDQUOT;
+  if (name == "EROFS") return EROFS;
+  return EIO;
+}
+
+std::vector<std::string> split(const std::string& text, char separator) {
+  std::vector<std::string> parts;
+  std::string part;
+  for (const char c : text + separator) {
+    if (c == separator) {
+      parts.push_back(part);
+      part.clear();
+    } else {
+      part += c;
+    }
+  }
+  return parts;
+}
+
+void read_rules(Rules& to, const std::string& text) {
+  const std::lock_guard lock(to.guard);
+  to.rules.clear();
+  for (const std::string& word : split(text, ',')) {
+    const auto fields = split(word, ':');
+    if (fields.size() < 3) continue;
+    Rule rule{.call = fields[0], .path = fields[1]};
+    if (fields[2].ends_with("ms")) {
+      rule.pause_ms = std::atol(fields[2].c_str());
+      rule.times = 0;
+    } else {
+      rule.error = error_of(fields[2]);
+    }
+    if (fields.size() > 3) rule.times = std::atol(fields[3].c_str());
+    if (fields.size() > 4) rule.after = std::atol(fields[4].c_str());
+    to.rules.push_back(rule);
+  }
+  to.any = !to.rules.empty();
+}
+
+Rules& rules() {
+  static Rules* instance = [] {
+    auto* made = new Rules;  // never freed: calls come until the very end
+    if (const char* text = std::getenv("CONVOY_FAILING_CALLS")) read_rules(*made, text);
+    return made;
+  }();
+  return *instance;
+}
+
+std::string path_of(int descriptor) {
+  std::array<char, 4096> path{};
+  const std::string link = "/proc/self/fd/" + std::to_string(descriptor);
+  const ssize_t length = ::readlink(link.c_str(), path.data(), path.size() - 1);
+  return length > 0 ? std::string(path.data(), static_cast<std::size_t>(length)) : std::string();
+}
+
+/// The error that this call shall have; 0: none. Pauses here.
+int fate(const char* call, const std::string& path) {
+  Rules& all = rules();
+  int error = 0;
+  long pause_ms = 0;
+  {
+    const std::lock_guard lock(all.guard);
+    for (Rule& rule : all.rules) {
+      if ((rule.call != call && rule.call != "all") || path.find(rule.path) == std::string::npos) continue;
+      const long turn = rule.seen++;
+      if (turn < rule.after || (rule.times > 0 && turn >= rule.after + rule.times)) continue;
+      pause_ms += rule.pause_ms;
+      if (error == 0) error = rule.error;
+    }
+  }
+  if (pause_ms > 0) {
+    const timespec pause{pause_ms / 1000, pause_ms % 1000 * 1'000'000};
+    nanosleep(&pause, nullptr);
+  }
+  return error;
+}
+
+bool fails(const char* call, const std::string& path) {
+  if (!rules().any) return false;
+  const int before = errno, error = fate(call, path);
+  errno = error != 0 ? error : before;
+  return error != 0;
+}
+bool fails(const char* call, int descriptor) { return rules().any && fails(call, path_of(descriptor)); }
+
+template <class Function>
+Function* real(const char* name) {
+  return reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));
+}
+
+bool writes(int flags) { return (flags & (O_WRONLY | O_RDWR | O_CREAT)) != 0; }
+
+}  // namespace
+
+namespace convoy {
+void set_failing_calls(const std::string& text) { read_rules(rules(), text); }
+}  // namespace convoy
+
+// NOLINTBEGIN(readability-identifier-naming): the names are libc's.
+extern "C" {
+
+#define CONVOY_OPEN(name)                                                  \
+  int name(const char* path, int flags, ...) {                             \
+    static auto* const next = real<int(const char*, int, ...)>(#name);     \
+    va_list rest;                                                          \
+    va_start(rest, flags);                                                 \
+    const mode_t mode = (flags & O_CREAT) != 0 ? va_arg(rest, mode_t) : 0; \
+    va_end(rest);                                                          \
+    if (writes(flags) && fails("open", std::string(path))) return -1;      \
+    return next(path, flags, mode);                                        \
+  }
+CONVOY_OPEN(open)
+CONVOY_OPEN(open64)
+#undef CONVOY_OPEN
+
+FILE* fopen(const char* path, const char* mode) {
+  static auto* const next = real<FILE*(const char*, const char*)>("fopen");
+  if (std::strpbrk(mode, "wa+") != nullptr && fails("open", std::string(path))) return nullptr;
+  return next(path, mode);
+}
+FILE* fopen64(const char* path, const char* mode) {
+  static auto* const next = real<FILE*(const char*, const char*)>("fopen64");
+  if (std::strpbrk(mode, "wa+") != nullptr && fails("open", std::string(path))) return nullptr;
+  return next(path, mode);
+}
+
+ssize_t write(int descriptor, const void* data, size_t bytes) {
+  static auto* const next = real<ssize_t(int, const void*, size_t)>("write");
+  return fails("write", descriptor) ? -1 : next(descriptor, data, bytes);
+}
+ssize_t writev(int descriptor, const iovec* pieces, int count) {
+  static auto* const next = real<ssize_t(int, const iovec*, int)>("writev");
+  return fails("write", descriptor) ? -1 : next(descriptor, pieces, count);
+}
+ssize_t pwrite(int descriptor, const void* data, size_t bytes, off_t offset) {
+  static auto* const next = real<ssize_t(int, const void*, size_t, off_t)>("pwrite");
+  return fails("write", descriptor) ? -1 : next(descriptor, data, bytes, offset);
+}
+ssize_t pwrite64(int descriptor, const void* data, size_t bytes, off64_t offset) {
+  static auto* const next = real<ssize_t(int, const void*, size_t, off64_t)>("pwrite64");
+  return fails("write", descriptor) ? -1 : next(descriptor, data, bytes, offset);
+}
+size_t fwrite(const void* data, size_t size, size_t count, FILE* file) {
+  static auto* const next = real<size_t(const void*, size_t, size_t, FILE*)>("fwrite");
+  return file != stdout && file != stderr && fails("write", fileno(file)) ? 0 : next(data, size, count, file);
+}
+
+int fsync(int descriptor) {
+  static auto* const next = real<int(int)>("fsync");
+  return fails("fsync", descriptor) ? -1 : next(descriptor);
+}
+int ftruncate(int descriptor, off_t length) {
+  static auto* const next = real<int(int, off_t)>("ftruncate");
+  return fails("write", descriptor) ? -1 : next(descriptor, length);
+}
+int ftruncate64(int descriptor, off64_t length) {
+  static auto* const next = real<int(int, off64_t)>("ftruncate64");
+  return fails("write", descriptor) ? -1 : next(descriptor, length);
+}
+
+int rename(const char* from, const char* to) {
+  static auto* const next = real<int(const char*, const char*)>("rename");
+  return fails("rename", std::string(to)) ? -1 : next(from, to);
+}
+int mkdir(const char* path, mode_t mode) {
+  static auto* const next = real<int(const char*, mode_t)>("mkdir");
+  return fails("mkdir", std::string(path)) ? -1 : next(path, mode);
+}
+int unlink(const char* path) {
+  static auto* const next = real<int(const char*)>("unlink");
+  return fails("unlink", std::string(path)) ? -1 : next(path);
+}
+
+}  // extern "C"
+// NOLINTEND(readability-identifier-naming)
