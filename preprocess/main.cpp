@@ -12,7 +12,7 @@ namespace convoy {
 namespace {
 
 Exit run(Session& session, const Command& command) {
-  const Launcher launcher = read_launcher();
+  const Launcher& launcher = launcher_at_start();
   if (const std::string problem = lonely_worlds(launcher, world_size()); !problem.empty()) {
     if (launcher.rank == 0) log::report_error(problem);
     return Exit::usage;

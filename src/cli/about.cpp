@@ -50,6 +50,17 @@ About about(const std::string& command) {
         "Measures one part alone: training steps on images in memory, the same on 1, 2, 4 ... of the job's ranks, the\n"
         "data path without training, or sums over the ranks."};
   }
+  if (command == "preflight") {
+    return {
+        "mpirun -np N convoy preflight --data DIR --output-dir DIR [options]",
+        "Looks at what a job needs before it starts, with the launch line and the options of the job: for each rank "
+        "host,\n"
+        "device, cores, NUMA nodes and threads; the network, MPI and clocks; whether all ranks can read the data set "
+        "and all\n"
+        "hosts write the run directory. Leaves with 0, or with the worst of: 2 run directory or builds, 3 data, 4 "
+        "devices or\n"
+        "cores that ranks share by accident. Options of 'convoy train' that don't matter here are taken and ignored."};
+  }
   if (command == "status") {
     return {"convoy status RUN_DIR [options]",
             "How a run does, from any machine that sees its run directory: progress, speed, time to go, newest "
@@ -79,7 +90,8 @@ std::string indented(const std::string& lines) {
 }  // namespace
 
 const std::vector<std::string>& command_names() {
-  static const std::vector<std::string> names = {"train", "evaluate", "bench", "inspect", "status", "summary"};
+  static const std::vector<std::string> names = {"train",   "evaluate", "bench",  "preflight",
+                                                 "inspect", "status",   "summary"};
   return names;
 }
 
@@ -89,6 +101,7 @@ std::string program_help() {
       "  convoy train --data DIR          train\n"
       "  convoy evaluate PATH --data DIR  accuracy of a checkpoint\n"
       "  convoy bench compute|scaling|io|comm  measure one part\n"
+      "  convoy preflight --data DIR      look at ranks, devices, network and folders before a job\n"
       "  convoy inspect data|checkpoint|plan|build\n"
       "  convoy status RUN_DIR            how a run does\n"
       "  convoy summary RUN_DIR ...       table of runs\n\n"

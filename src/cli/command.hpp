@@ -17,6 +17,8 @@ Exit train_command(Session& session, const Words& words);
 Exit evaluate_command(Session& session, const Words& words);
 /// Collective.
 Exit bench_command(Session& session, const Words& words);
+/// Collective.
+Exit preflight_command(Session& session, const Words& words);
 
 /// Alone, without MPI.
 Exit inspect_command(const Words& words);

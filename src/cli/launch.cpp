@@ -16,7 +16,7 @@ namespace convoy {
 namespace {
 
 /// The rank that the launcher gave, before MPI is there to ask.
-bool is_first_rank() { return read_launcher().rank == 0; }
+bool is_first_rank() { return launcher_at_start().rank == 0; }
 
 bool has(const Words& words, const std::string& word) {
   return std::find(words.begin(), words.end(), word) != words.end();
@@ -81,8 +81,7 @@ std::optional<Exit> answer_alone(const Words& words) {
 }
 
 Exit run_on_ranks(Session& session, const Words& words) {
-  const Launcher launcher = read_launcher();
-  if (const std::string problem = lonely_worlds(launcher, world_size()); !problem.empty()) {
+  if (const std::string problem = lonely_worlds(launcher_at_start(), world_size()); !problem.empty()) {
     // The launcher may end all once one has left.
     if (!is_first_rank()) std::this_thread::sleep_for(std::chrono::milliseconds(500));
     return refuse(problem);
@@ -91,6 +90,7 @@ Exit run_on_ranks(Session& session, const Words& words) {
   const auto run = [&] {
     if (words.front() == "train") return train_command(session, rest);
     if (words.front() == "evaluate") return evaluate_command(session, rest);
+    if (words.front() == "preflight") return preflight_command(session, rest);
     require(words.front() == "bench", "a command that nobody runs");
     return bench_command(session, rest);
   };

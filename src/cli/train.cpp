@@ -16,7 +16,7 @@ Exit train_command(Session& session, const Words& words) {
   Communicator communicator(session, config->sync.deadline);
   start_watch(communicator, config->sync.deadline);
   if (communicator.rank() == 0) {
-    const std::string alone = forgotten_launcher(read_launcher(), communicator.size());
+    const std::string alone = forgotten_launcher(launcher_at_start(), communicator.size());
     if (!alone.empty()) log::warn("{}", alone);
     for (const auto& text : implausible(*config)) log::warn("{}", text);
   }

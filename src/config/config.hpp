@@ -168,6 +168,11 @@ struct BenchConfig {
   std::string csv;        ///< scaling: file; empty: none
 };
 
+struct PreflightConfig {
+  TrainConfig train;  ///< of the job to come: data set, run directory, device, deadlines
+  bool json = false;
+};
+
 struct InspectConfig {
   std::string what;  ///< data, checkpoint, plan, build
   std::string path;

@@ -79,6 +79,7 @@ void visit_groups(const std::string& command, const Visit& visit) {
   if (command == "train") return walk(TrainConfig{});
   if (command == "evaluate") return walk(EvaluateConfig{});
   if (command == "bench") return walk(BenchConfig{});
+  if (command == "preflight") return walk(PreflightConfig{});
   if (command == "status") return walk(StatusConfig{});
   if (command == "summary") return walk(SummaryConfig{});
   require(command == "inspect", "a command without options");
@@ -93,10 +94,11 @@ std::string option_help(const std::string& command, HelpDepth depth) {
       wrapped("-c, --config FILE", "INI file: option names as keys, # for comments; the command line wins") +
       wrapped("    --help", "this text; --help-all adds other programs' names for the same options");
   visit_groups(command, [&](const OptionGroup& group) {
-    text += '\n' + group.title + ":\n";
+    std::string lines;
     for (const auto& option : group.options) {
-      if (option.visibility == Visibility::shown || depth == HelpDepth::all) text += describe(option, depth);
+      if (option.visibility == Visibility::shown || depth == HelpDepth::all) lines += describe(option, depth);
     }
+    if (!lines.empty()) text += '\n' + group.title + ":\n" + lines;
   });
   return text;
 }

@@ -10,6 +10,7 @@ namespace convoy {
 std::vector<OptionGroup> options_of(TrainConfig& config);
 std::vector<OptionGroup> options_of(EvaluateConfig& config);
 std::vector<OptionGroup> options_of(BenchConfig& config);
+std::vector<OptionGroup> options_of(PreflightConfig& config);
 std::vector<OptionGroup> options_of(InspectConfig& config);
 std::vector<OptionGroup> options_of(StatusConfig& config);
 std::vector<OptionGroup> options_of(SummaryConfig& config);

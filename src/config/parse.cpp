@@ -198,6 +198,14 @@ BenchConfig parse_bench(const std::vector<std::string>& words, const ReadText& r
   return config;
 }
 
+PreflightConfig parse_preflight(const std::vector<std::string>& words, const ReadText& read_text) {
+  PreflightConfig config;
+  const Given given = fill("preflight", options_of(config), words, read_text);
+  take_positional("preflight", given, "data", config.train.data.folder);
+  fill_phases(config.train, given);
+  return config;
+}
+
 InspectConfig parse_inspect(const std::vector<std::string>& words, const ReadText& read_text) {
   InspectConfig config;
   const Given given = fill("inspect", options_of(config), words, read_text);

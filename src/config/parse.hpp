@@ -19,6 +19,8 @@ std::string read_text_file(const std::string& path);
 TrainConfig parse_train(const std::vector<std::string>& words, const ReadText& read_text = read_text_file);
 EvaluateConfig parse_evaluate(const std::vector<std::string>& words, const ReadText& read_text = read_text_file);
 BenchConfig parse_bench(const std::vector<std::string>& words, const ReadText& read_text = read_text_file);
+/// Contradictions of the job are left to the job: only what is there is looked at.
+PreflightConfig parse_preflight(const std::vector<std::string>& words, const ReadText& read_text = read_text_file);
 InspectConfig parse_inspect(const std::vector<std::string>& words, const ReadText& read_text = read_text_file);
 StatusConfig parse_status(const std::vector<std::string>& words, const ReadText& read_text = read_text_file);
 SummaryConfig parse_summary(const std::vector<std::string>& words, const ReadText& read_text = read_text_file);

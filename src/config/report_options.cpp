@@ -13,6 +13,21 @@ Option unset_below_zero(Option option, const auto& value) {
 
 }  // namespace
 
+/// All options of a training job, so that its words can be given as they are; help shows those that matter here.
+std::vector<OptionGroup> options_of(PreflightConfig& config) {
+  std::vector<OptionGroup> groups = options_of(config.train);
+  for (OptionGroup& group : groups) {
+    const bool matters = group.title == "Data set" || group.title == "Device" || group.title == "Stalls";
+    for (Option& option : group.options) {
+      if (!matters && option.name != "output-dir") option.hidden();
+    }
+  }
+  OptionGroup own{"Preflight", {}};
+  own.options.push_back(switch_option("json", config.json, "print one JSON object instead of a table"));
+  groups.insert(groups.begin(), std::move(own));
+  return groups;
+}
+
 std::vector<OptionGroup> options_of(StatusConfig& config) {
   OptionGroup group{"Status", {}};
   auto add = [&](Option option) -> Option& { return group.options.emplace_back(std::move(option)); };

@@ -25,6 +25,8 @@ int lines_of(const char* path) {
   return lines;
 }
 
+const Launcher at_start = read_launcher();
+
 }  // namespace
 
 Launcher read_launcher() {
@@ -33,17 +35,15 @@ Launcher read_launcher() {
   if (const int size = number_in("OMPI_COMM_WORLD_SIZE"); size > 0)
     return {"mpirun", "OMPI_COMM_WORLD_SIZE", std::max(number_in("OMPI_COMM_WORLD_RANK"), 0), size};
   const bool in_step = number_in("SLURM_STEP_NUM_TASKS") > 0 && number_in("SLURM_PROCID") >= 0;
-  if (in_step) {
-    const int pmix = number_in("PMIX_RANK");
-    return {"srun", "SLURM_STEP_NUM_TASKS", pmix >= 0 ? pmix : number_in("SLURM_PROCID"),
-            number_in("SLURM_STEP_NUM_TASKS")};
-  }
+  if (in_step) return {"srun", "SLURM_STEP_NUM_TASKS", number_in("SLURM_PROCID"), number_in("SLURM_STEP_NUM_TASKS")};
   if (const int size = number_in("PMI_SIZE"); size > 0)
     return {"mpiexec", "PMI_SIZE", std::max(number_in("PMI_RANK"), 0), size};
   // PMIx tells no size; a rank above 0 tells that there is more than one.
   if (const int rank = number_in("PMIX_RANK"); rank >= 0) return {"mpiexec", "PMIX_RANK", rank, rank + 1};
   return {};
 }
+
+const Launcher& launcher_at_start() { return at_start; }
 
 std::string lonely_worlds(const Launcher& launcher, int world_size) {
   if (world_size > 1 || launcher.size <= 1) return {};

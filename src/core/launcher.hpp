@@ -12,6 +12,8 @@ struct Launcher {
   int size = 1;        ///< processes that it started
 };
 Launcher read_launcher();
+/// Read before main: MPI_Init of a process without launcher sets such variables itself.
+const Launcher& launcher_at_start();
 
 /// A launcher that started several processes, each of which MPI takes for a job of its own, would train the same
 /// network N times into the same folder. What to say then, with the remedy; empty: `world_size` is what the launcher

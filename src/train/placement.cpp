@@ -211,10 +211,11 @@ std::vector<std::string> find_overbooked_cores(const Seating& seating) {
       }
       int threads = 0;
       for (const std::size_t r : group) threads += seating.seats[r].threads;
-      if (threads <= static_cast<int>(cpus.size()) || group.size() < 2) continue;
+      if (threads <= static_cast<int>(cpus.size())) continue;
       std::sort(group.begin(), group.end());
       std::vector<int> ranks(group.begin(), group.end());
-      found.push_back(fmt::format("{}: ranks {} run {} threads on {} (cores {})", host, print_cpu_list(ranks), threads,
+      found.push_back(fmt::format("{}: rank{} {} run{} {} threads on {} (cores {})", host, ranks.size() > 1 ? "s" : "",
+                                  print_cpu_list(ranks), ranks.size() > 1 ? "" : "s", threads,
                                   cpus.size() == 1 ? "one core" : fmt::format("{} cores", cpus.size()),
                                   print_cpu_list({cpus.begin(), cpus.end()})));
     }
@@ -223,6 +224,23 @@ std::vector<std::string> find_overbooked_cores(const Seating& seating) {
       found.push_back(fmt::format("{}: {} threads of {} ranks, but its control group allows {:g} cores", host,
                                   threads_here, here.size(), quota));
   }
+  return found;
+}
+
+std::vector<SharedDevice> find_shared_devices(const Seating& seating) {
+  std::map<std::string, std::vector<int>> owners;
+  std::vector<int> without;
+  for (const Seat& seat : seating.seats) (seat.identity.empty() ? without : owners[seat.identity]).push_back(seat.rank);
+  std::vector<SharedDevice> found;
+  for (const auto& [device, ranks] : owners) {
+    if (ranks.size() > 1)
+      found.push_back({fmt::format("{}: {} ranks share {}; start one rank for each GPU and give every rank its own",
+                                   seating.seats[static_cast<std::size_t>(ranks.front())].host, ranks.size(), device),
+                       ranks});
+  }
+  if (!owners.empty() && !without.empty())
+    found.push_back(
+        {"these ranks have no GPU and others have one; check what the job asks for, or give --device cpu", without});
   return found;
 }
 

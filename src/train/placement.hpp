@@ -26,7 +26,8 @@ struct Seat {
   double quota = 0;        ///< cores' worth of time that its control group allows, with all others in it; 0: no limit
   int threads = 1;
   Binding binding = Binding::whole;
-  std::string device;  ///< once there is one
+  std::string device;    ///< once there is one
+  std::string identity;  ///< Device::identity: of a GPU
 };
 
 struct Seating {
@@ -52,8 +53,15 @@ Seating seat(const std::vector<std::string>& hosts, const std::vector<Given>& gi
 /// threads decide bits and replicas must not depend on ranks.
 Seating take_seats(Communicator& communicator, const DeviceConfig& config);
 
-/// More threads than cores, or than a control group allows, by accident: one text a host that has it.
+/// More threads than cores, or than a control group allows: one text for each group of ranks that has it.
 std::vector<std::string> find_overbooked_cores(const Seating& seating);
+
+/// Ranks that have one GPU together, or none where others have one.
+struct SharedDevice {
+  std::string text;
+  std::vector<int> ranks;
+};
+std::vector<SharedDevice> find_shared_devices(const Seating& seating);
 
 /// A table of the ranks, folded where there are many: equal hosts in one row, runs of equal ranks in one row.
 std::string table_of(const Seating& seating);

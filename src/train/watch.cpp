@@ -2,7 +2,6 @@
 #include "train/watch.hpp"
 
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -19,6 +18,7 @@
 #include "core/log.hpp"
 #include "core/pulse.hpp"
 #include "core/stop.hpp"
+#include "core/wall_clock.hpp"
 #include "core/watchdog.hpp"
 #include "metrics/heartbeats.hpp"
 #include "metrics/roll_call.hpp"
@@ -32,12 +32,6 @@ double seconds_between(Clock::time_point from, Clock::time_point to) {
 }
 
 constexpr auto tick = std::chrono::milliseconds(200);
-
-double wall_seconds() {
-  timespec now{};
-  clock_gettime(CLOCK_REALTIME, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
 
 double shortest_of(const Deadline& deadline) {
   const double warn = deadline.warn_seconds, abort = deadline.abort_seconds;

@@ -92,8 +92,8 @@ TEST(SeatTest, ThreadsThatWereAskedForCount) {
   EXPECT_EQ(seat({"a", "a"}, two, Bind::cores, 0).threads, 2) << "OMP_NUM_THREADS, the lowest";
   const Seating seating = seat({"a", "a"}, two, Bind::cores, 5);
   EXPECT_EQ(seating.threads, 5);
-  EXPECT_THAT(find_overbooked_cores(seating), IsEmpty())
-      << "bound apart, each too many for its own: as it was asked for";
+  EXPECT_THAT(find_overbooked_cores(seating), ElementsAre("a: rank 0 runs 5 threads on 4 cores (cores 0-3)",
+                                                          "a: rank 1 runs 5 threads on 4 cores (cores 4-7)"));
 }
 
 TEST(SeatTest, AControlGroupLimitsThreads) {
@@ -105,6 +105,20 @@ TEST(SeatTest, AControlGroupLimitsThreads) {
   EXPECT_THAT(find_overbooked_cores(seating), IsEmpty());
   EXPECT_THAT(find_overbooked_cores(seat({"a", "a"}, two, Bind::cores, 2)),
               ElementsAre(HasSubstr("a: 4 threads of 2 ranks, but its control group allows 2.5 cores")));
+}
+
+TEST(SeatTest, SharedGpusAreFound) {
+  Seating seating = seat({"a", "a", "b", "b"}, {given(all), given(all), given(all), given(all)}, Bind::cores, 0);
+  EXPECT_THAT(find_shared_devices(seating), IsEmpty()) << "no rank has one";
+  for (Seat& one : seating.seats) one.identity = fmt::format("GPU-{}", one.rank);
+  EXPECT_THAT(find_shared_devices(seating), IsEmpty());
+  seating.seats[3].identity = "GPU-2";
+  ASSERT_EQ(find_shared_devices(seating).size(), 1U);
+  EXPECT_THAT(find_shared_devices(seating)[0].text, HasSubstr("b: 2 ranks share GPU-2"));
+  EXPECT_THAT(find_shared_devices(seating)[0].ranks, ElementsAre(2, 3));
+  seating.seats[3].identity.clear();
+  ASSERT_EQ(find_shared_devices(seating).size(), 1U);
+  EXPECT_THAT(find_shared_devices(seating)[0].ranks, ElementsAre(3));
 }
 
 TEST(SeatTest, OpenMpsBindingStays) {

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a host says of itself, from /sys, /proc and statvfs.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace convoy {
+
+/// Network interfaces that are up (`eth0 25 Gb/s`; the loopback apart) and InfiniBand ports that are active (`mlx5_0
+/// port 1 200 Gb/s`), sorted. `root` is put before /sys, for tests.
+std::vector<std::string> network_links(const std::string& root = "");
+
+struct Room {
+  double free_bytes = 0, total_bytes = 0;
+  double free_files = -1;  ///< < 0: the file system does not count them
+};
+/// Of the file system that holds `path`, for this user; all 0 where it can't be asked.
+Room room_at(const std::string& path);
+
+/// Bytes that new work may use; 0: not known.
+double available_memory(const std::string& root = "");
+
+}  // namespace convoy

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""convoy preflight, the table that heads logs, and launchers that MPI does not understand."""
+import concurrent.futures
+import glob
+import json
+import os
+import re
+import shutil
+import subprocess
+
+from runner import CONVOY, PREPROCESS, check, mpirun, run, work_folder
+
+CORES = len(os.sched_getaffinity(0))
+
+
+def call(name, ranks, *words, expect=0, before=(), env=None):
+    """Without mpirun where ranks is 0. Its own threads: OMP_NUM_THREADS is not set."""
+    settings = {k: v for k, v in os.environ.items() if k != "OMP_NUM_THREADS"} | (env or {})
+    command = [*before, *(mpirun(ranks) if ranks else []), CONVOY, *(str(w) for w in words)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=50, check=False, env=settings)
+    said = "" if done.returncode == expect else f", expected {expect}\n{done.stdout}{done.stderr}"
+    check(done.returncode == expect, f"{name}: exit code {done.returncode}{said}")
+    return done.stdout, done.stderr
+
+
+def prepared(work):
+    run(1, "synthetic", "--out", f"{work}/data", "--samples", 90, "--val-samples", 20, "--image-size", 16, "--partitions", 3,
+        program=PREPROCESS)
+    return f"{work}/data"
+
+
+def places(work, data):
+    folder = f"{work}/new/run"
+    out, _ = call("one rank", 0, "preflight", "--data", data, "--output-dir", folder)
+    check(re.search(rf"^0 +\S+ +0 +cpu .* {CORES} +nobody", out, re.M), "one rank: its row")
+    check("90 images of 16x16x3 in 3 partitions of split train" in out, "the data set is described")
+    check(out.endswith("preflight: ok\n") and not os.path.exists(f"{work}/new"), "it leaves nothing behind")
+    out, _ = call("two ranks", 2, "preflight", "--data", data, "--output-dir", folder, "--json")
+    report = json.loads(out)
+    ranks = report["ranks"]
+    check(report["ok"] and report["exit"] == 0 and [r["local_rank"] for r in ranks] == [0, 1], "JSON of two ranks")
+    check(report["run_directory"]["write_mb_per_sec"] > 0 and report["run_directory"]["free_gb"] > 0, "speed and room")
+    check(report["network"]["large_sum_mb_per_sec"] > 0 and abs(report["clocks"]["most_off_seconds"]) < 0.5, "network, clocks")
+    if CORES >= 2:
+        check(ranks[0]["bound_by"] == "convoy" and ranks[0]["cpus"] != ranks[1]["cpus"], "ranks have cores of their own")
+        out, _ = call("--bind none", 2, "preflight", "--bind", "none", "--json", "--output-dir", folder)
+        check(all(r["bound_by"] == "nobody (shared)" and r["threads"] == CORES // 2 for r in json.loads(out)["ranks"]),
+              "--bind none shares the cores")
+        out, _ = call("bound by the launcher", 0, "preflight", "--json", "--output-dir", folder,
+                      before=["mpirun", "-np", "2", "--map-by", "core", "--bind-to", "core"])
+        check(all(r["bound_by"] == "launcher" for r in json.loads(out)["ranks"]), "a launcher's binding stays")
+
+
+def double_booked(work, data):
+    words = ["preflight", "--data", data, "--output-dir", f"{work}/run"]
+    out, _ = call("two ranks on one core", 2, *words, expect=4, before=["taskset", "-c", "0"])
+    check("ranks 0-1 run 2 threads on one core (cores 0); " in out, "which ranks, which cores")
+    out, _ = call("too many threads", 1, *words, expect=4, before=["taskset", "-c", "0"], env={"OMP_NUM_THREADS": "8"})
+    check("rank 0 runs 8 threads on one core (cores 0); " in out, "which rank")
+
+
+def unreachable(work, data):
+    os.makedirs(work)
+    data = shutil.copytree(data, f"{work}/data")
+    out, _ = call("no data set", 2, "preflight", "--data", f"{work}/none", "--output-dir", f"{work}/run", "--threads", 1, expect=3)
+    check(re.search(rf"^FAILED: .*'{work}/none'.* \[ranks 0-1\]$", out, re.M), "one line for both ranks")
+    part = sorted(glob.glob(f"{data}/train-*.h5"))[1]
+    os.truncate(part, os.path.getsize(part) - 100)
+    out, _ = call("a truncated partition", 1, "preflight", "--data", data, "--output-dir", f"{work}/run", expect=3)
+    check(os.path.basename(part) in out, "the partition is named")
+    open(f"{work}/file", "w", encoding="utf-8").close()
+    out, _ = call("a run directory below a file", 2, "preflight", "--output-dir", f"{work}/file/run", "--threads", 1, expect=2)
+    check("FAILED: cannot make " in out and "--output-dir [rank 0]" in out, "the remedy is named")
+    check("data: not given" in out, "what isn't given isn't checked")
+
+
+def launchers(work, _):
+    job = ["train", "--synthetic", "--output-dir", f"{work}/never"]
+    for variables in ({"PMI_SIZE": "4", "PMI_RANK": "0"}, {"SLURM_STEP_NUM_TASKS": "4", "SLURM_PROCID": "0"}):
+        _, err = call(f"lonely worlds by {min(variables)}", 0, *job, expect=2, env=variables)
+        check(err.count("error: ") == 1 and "started 4 processes" in err and "world of 1 rank" in err, "it is explained")
+    for variables in ({"PMI_SIZE": "4", "PMI_RANK": "3"}, {"SLURM_STEP_NUM_TASKS": "4", "SLURM_PROCID": "3"}):
+        _, err = call("the others", 0, *job, expect=2, env=variables)
+        check(err == "", "they are silent")
+    check(not os.path.exists(f"{work}/never"), "nothing was begun")
+
+
+def table_heads_logs(work, _):
+    small = ["train", "--synthetic", "--synthetic-size", 16, "--synthetic-samples", 64, "--model", "lenet", "--batch-size", 8,
+             "--max-steps", 1, "--skip-eval", "--no-checkpoints", "--no-tensorboard", "--output-dir"]
+    out, _ = call("a job", 2, *small, f"{work}/job")
+    check(re.match(r"rank +host +local +device .*\n0 .*\n1 ", out), "its output begins with the table")
+    log = open(f"{work}/job/log.txt", encoding="utf-8").read()
+    check("bound by" in log.splitlines()[0], "and so does its log")
+
+
+def main():
+    with work_folder() as work:
+        data = prepared(work)
+        with concurrent.futures.ThreadPoolExecutor(3) as pool:
+            parts = [pool.submit(part, f"{work}/{part.__name__}", data)
+                     for part in (places, double_booked, unreachable, launchers, table_heads_logs)]
+            for part in parts:
+                part.result()
+
+
+if __name__ == "__main__":
+    main()
