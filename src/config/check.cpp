@@ -75,6 +75,10 @@ void check(const TrainConfig& config) {
   build_graph(config.model);  // throws for an unknown network or variant; the data fill in classes and sizes later
   check_schedule(config);
   check_sync(config);
+  if (config.optimiser.loss_scale > 0 && config.device.precision != Precision::fp16) {
+    fail(Exit::usage, "--loss-scale {} needs --precision fp16 (the others hold small gradients without it)",
+         config.optimiser.loss_scale);
+  }
   if (config.start_epoch >= config.epochs) {
     fail(Exit::usage, "--start-epoch {} is not before the end (--epochs {})", config.start_epoch, config.epochs);
   }

@@ -46,6 +46,8 @@ struct OptimiserConfig {
   Rule rule = Rule::momentum;
   double momentum = 0.9, weight_decay = 1e-4, norm_weight_decay = 0, bias_weight_decay = 0;
   double clip_norm = 0;
+  double loss_scale = 0;            ///< fp16 only; 0: dynamic
+  Index loss_scale_window = 2000;   ///< good steps until a dynamic one is doubled
   double rate = 0.1;                ///< --lr
   Scaling scaling = Scaling::none;  ///< --lr-scaling: --lr is for --lr-base-batch images a step
   Index base_batch = 256;

@@ -28,6 +28,13 @@ OptionGroup optimiser_options(OptimiserConfig& optimiser) {
                     "scale gradients down to this norm; 0: off"))
       .also({"clip-grad"})
       .decides_bits();
+  add(number_option("loss-scale", "F", optimiser.loss_scale, at_least(0),
+                    "fp16: factor of the loss in backward; 0: dynamic, from 65536 on, halved by an overflow"))
+      .also({"static-loss-scale"})
+      .decides_bits();
+  add(number_option("loss-scale-window", "STEPS", optimiser.loss_scale_window, from_to(1, 1 << 24),
+                    "steps without an overflow until a dynamic loss scale is doubled"))
+      .decides_bits();
   return group;
 }
 

@@ -72,7 +72,7 @@ void Checkpointing::start() {
 }
 
 Position Checkpointing::resume(const std::string& path) {
-  const Checkpoint loaded = load_checkpoint(path, engine_.plan(), engine_.layout(),
+  Checkpoint loaded = load_checkpoint(path, engine_.plan(), engine_.layout(),
                                             {.first_replica = job_.run.first, .replica_count = job_.run.count});
   const CheckpointMeta& meta = loaded.meta;
   const auto number = [&](const char* name, double otherwise) {
@@ -81,6 +81,8 @@ Position Checkpointing::resume(const std::string& path) {
   };
   best_top1 = number("best_top1", -1);
   validated_step = static_cast<Index>(number("validated_step", -1));
+  engine_.adopt_loss_scale(loaded.set.block);
+  for (Shard& shard : loaded.shards) engine_.adopt_loss_scale(shard.set.block);
   set_all(loaded.set.block);
   Position position = meta.position;
   const auto steps_then = static_cast<Index>(number("steps_per_epoch", 0));

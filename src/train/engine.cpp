@@ -18,6 +18,7 @@ Engine::Engine(const Graph& graph, const EngineSpec& spec) {
                           chosen_);
   plan_ = make_plan(graph, spec.plan);
   layout_ = backend_->layout(plan_, spec.optimiser);
+  loss_scale_ = spec.optimiser.loss_scale;
 
   CompileSpec compile{.height = spec.height,
                       .width = spec.width,
@@ -80,8 +81,13 @@ std::vector<float> Engine::initial_set(std::uint64_t seed) const {
   std::vector<float> set(static_cast<std::size_t>(layout_.count()), 0.F);
   initialise_parameters(plan_.table, seed, set.data() + layout_.values.begin);
   initialise_statistics(plan_.table, set.data() + layout_.statistics.begin);
-  set[static_cast<std::size_t>(layout_.state.begin)] = 1.F;  // loss scale
+  set[static_cast<std::size_t>(layout_.state.begin)] = loss_scale_.start;
   return set;
+}
+
+void Engine::adopt_loss_scale(std::vector<float>& set) const {
+  float& scale = set.at(static_cast<std::size_t>(layout_.state.begin));
+  if (loss_scale_.grow_every == 0 || scale == 1) scale = loss_scale_.start;
 }
 
 void Engine::upload(const ParameterSet& set, const std::vector<float>& host, Collectives& collectives) {

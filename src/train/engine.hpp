@@ -45,8 +45,11 @@ class Engine {
   const std::string& chosen_device() const { return chosen_; }
   Index arena_floats() const { return arena_floats_; }
 
-  /// A new set: initial values, zero optimiser state, running mean 0 and variance 1.
+  /// A new set: initial values, zero optimiser state, running mean 0 and variance 1, the first loss scale.
   std::vector<float> initial_set(std::uint64_t seed) const;
+  /// A loaded set takes this run's loss scale where that is fixed, and where the set's is 1, which is what runs of other
+  /// precisions have. The same run goes on with its own.
+  void adopt_loss_scale(std::vector<float>& set) const;
   /// Copies between a set and host memory; host waits. `set` and `host` have layout().count() floats.
   void upload(const ParameterSet& set, const std::vector<float>& host, Collectives& collectives);
   std::vector<float> download(const ParameterSet& set, Collectives& collectives);
@@ -63,6 +66,7 @@ class Engine {
   std::unique_ptr<Updater> updater_;
   float* gradients_ = nullptr;
   Index arena_floats_ = 0;
+  LossScale loss_scale_;
 };
 
 /// Collective. The engines of all ranks. Where kernels are measured, rank 0 measures and its choices hold for all.

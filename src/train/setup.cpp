@@ -23,6 +23,20 @@ Splits open_splits(const TrainConfig& config) {
   return splits;
 }
 
+namespace {
+
+/// The first value of a dynamic loss scale: torch.amp.GradScaler's, too.
+constexpr float dynamic_loss_scale = 65536;
+
+LossScale loss_scale(const TrainConfig& config) {
+  if (config.device.precision != Precision::fp16) return {};
+  const OptimiserConfig& optimiser = config.optimiser;
+  if (optimiser.loss_scale > 0) return {.start = static_cast<float>(optimiser.loss_scale)};
+  return {.start = dynamic_loss_scale, .grow_every = optimiser.loss_scale_window};
+}
+
+}  // namespace
+
 EngineSpec engine_spec(const TrainConfig& config, const Job& job, const Splits& splits) {
   const AugmentSpec augment = augment_spec(config.data, splits.train, config.seed, Use::training);
   constexpr double floats_per_mb = 262144;
@@ -34,7 +48,9 @@ EngineSpec engine_spec(const TrainConfig& config, const Job& job, const Splits& 
                .norm_weight_decay = static_cast<float>(config.optimiser.norm_weight_decay),
                .bias_weight_decay = static_cast<float>(config.optimiser.bias_weight_decay),
                .sync_bn = config.sync.sync_bn},
-      .optimiser = {.rule = config.optimiser.rule, .clip_norm = static_cast<float>(config.optimiser.clip_norm)},
+      .optimiser = {.rule = config.optimiser.rule,
+                    .clip_norm = static_cast<float>(config.optimiser.clip_norm),
+                    .loss_scale = loss_scale(config)},
       .input = input_spec(config.data, splits.train, augment),
       .height = augment.height,
       .width = augment.width,

@@ -116,6 +116,8 @@ const Case cases[] = {
      "--resume r.h5 and --weights w.h5 are both given; resume goes on with a run, weights starts a new one (beside "
      "--resume "
      "auto they count where there is nothing to resume)"},
+    {"loss_scale_without_fp16", "--loss-scale 512 --precision bf16", "",
+     "--loss-scale 512 needs --precision fp16 (the others hold small gradients without it)"},
     {"start_after_end", "--epochs 3 --start-epoch 3", "", "--start-epoch 3 is not before the end (--epochs 3)"},
     {"target_without_evaluation", "--target-accuracy 90 --skip-eval", "",
      "--target-accuracy 90 can't be reached with --skip-eval; drop one"},
