@@ -24,6 +24,10 @@ std::unique_ptr<Backend> make_backend(const BackendSpec& spec, std::string& chos
   return make_cpu_backend(spec.threads);
 }
 
+std::string describe_on_card(const std::string& card, const Plan& plan, const CompileSpec& spec) {
+  return describe_cuda_program(card, plan, spec);
+}
+
 std::string backend_versions() { return onednn_version() + "\n" + cuda_version() + "\n"; }
 
 }  // namespace convoy

@@ -19,6 +19,10 @@ std::unique_ptr<Backend> make_backend(const BackendSpec& spec, std::string& chos
 /// cpu/: oneDNN. Throws Error(device) on a machine without AVX2.
 std::unique_ptr<Backend> make_cpu_backend(int threads);
 
+/// The table of a training program on a CUDA card that is only described (JSON of cudnn_frontend::DeviceProperties);
+/// needs the CUDA module, but neither GPU nor driver. Throws Error(device) or, for the description, Error(usage).
+std::string describe_on_card(const std::string& card, const Plan& plan, const CompileSpec& spec);
+
 /// One line a library: name and version; parts that are not built in say so.
 std::string backend_versions();
 

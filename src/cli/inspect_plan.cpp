@@ -2,10 +2,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <iterator>
 
 #include "backend/factory.hpp"
 #include "cli/inspect.hpp"
 #include "cli/usual_input.hpp"
+#include "core/errors.hpp"
 
 namespace convoy {
 namespace {
@@ -47,6 +52,13 @@ std::string table_of(const Plan& plan, Index size) {
   return text;
 }
 
+std::string read_card(const std::string& path) {
+  std::ifstream file(path);
+  if (!file)
+    fail(Exit::usage, "cannot read the card's description '{}' ({}); see docs/cuda.md", path, std::strerror(errno));
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
 }  // namespace
 
 std::string inspect_plan(const InspectConfig& config) {
@@ -65,8 +77,6 @@ std::string inspect_plan(const InspectConfig& config) {
       plan.digest);
   text += table_of(plan, size);
 
-  std::string chosen;
-  const auto backend = make_backend({.device = train.device.device, .threads = train.device.threads}, chosen);
   CompileSpec compile;
   compile.samples = train.batch;
   compile.height = compile.width = compile.input.height = compile.input.width = size;
@@ -74,6 +84,12 @@ std::string inspect_plan(const InspectConfig& config) {
   compile.precision = train.device.precision;
   compile.tuning = train.device.tuning;
   compile.options = train.device.options;
+  if (!config.card.empty()) {
+    return text + fmt::format("\ntraining program for {} samples on a described card\n{}", train.batch,
+                              describe_on_card(read_card(config.card), plan, compile));
+  }
+  std::string chosen;
+  const auto backend = make_backend({.device = train.device.device, .threads = train.device.threads}, chosen);
   const auto program = backend->compile(plan, compile);
   text += fmt::format("\ntraining program for {} samples: {}; activations {:.1f} MB, {} stages\n{}", train.batch,
                       chosen, static_cast<double>(program->arena_floats()) * 4 / 1e6, program->stages().size(),

@@ -200,6 +200,8 @@ std::vector<OptionGroup> options_of(InspectConfig& config) {
       .also({"img-size", "input-size"});
   add(number_option("fusion-threshold-mb", "MB", train.sync.bucket_mb, {.low = 0, .high = 65536, .low_excluded = true},
                     "size of the gradient buckets, MB of 2^20 bytes"));
+  add(text_option("card", "FILE", config.card,
+                  "compile for the CUDA card that this describes (JSON, docs/cuda.md); needs no GPU"));
   return {std::move(group), network_group(train.model), device_options(train.device)};
 }
 

@@ -180,6 +180,7 @@ struct InspectConfig {
   std::string path;
   TrainConfig train;                ///< plan: model, device, batch
   Index classes = 0, channels = 0;  ///< plan; 0: as usual for the model
+  std::string card;                 ///< plan: file that describes a CUDA card; empty: the program of --device
 };
 
 struct StatusConfig {

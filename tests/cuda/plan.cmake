@@ -4,14 +4,13 @@
 if(NOT TARGET convoy_cuda_frontend OR NOT TARGET convoy_cuda_kernels)
   return()
 endif()
-find_file(CONVOY_CUDA_STUB libcuda.so HINTS ${CONVOY_CUDA_INCLUDE}/.. PATH_SUFFIXES lib64/stubs lib/stubs)
-if(NOT CONVOY_CUDA_STUB)
+if(NOT EXISTS ${CONVOY_CUDA_STUBS}/libcuda.so)
   message(STATUS "plan_check: not built, the toolkit has no stub of the driver")
   return()
 endif()
 set(stubs ${CMAKE_CURRENT_BINARY_DIR}/stubs)
 file(MAKE_DIRECTORY ${stubs})
-file(CREATE_LINK ${CONVOY_CUDA_STUB} ${stubs}/libcuda.so.1 SYMBOLIC)
+file(CREATE_LINK ${CONVOY_CUDA_STUBS}/libcuda.so ${stubs}/libcuda.so.1 SYMBOLIC)
 
 convoy_add_test(plan_check LABEL cuda TIMEOUT 180
   SOURCES plan/plan_check.cpp plan/expectation.cpp ../../src/cli/usual_input.cpp $<TARGET_OBJECTS:convoy_cuda_objects>
@@ -21,3 +20,5 @@ target_compile_definitions(plan_check PRIVATE CONVOY_CARDS="${CMAKE_CURRENT_SOUR
   CONVOY_EXPECTED="${CMAKE_CURRENT_SOURCE_DIR}/plan/expected" CONVOY_CONFIGS="${CMAKE_SOURCE_DIR}/configs")
 set_target_properties(plan_check PROPERTIES LINKER_LANGUAGE CXX)
 set_tests_properties(plan_check PROPERTIES PROCESSORS 2 ENVIRONMENT "LD_LIBRARY_PATH=${stubs}:$ENV{LD_LIBRARY_PATH}")
+
+convoy_add_script_test(cuda.inspect_plan plan/inspect_test.py LABEL cuda TIMEOUT 120 ARGS ${CMAKE_CURRENT_SOURCE_DIR}/plan/cards)

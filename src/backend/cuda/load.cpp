@@ -5,6 +5,7 @@
 
 #include "backend/cuda/driver.hpp"
 #include "backend/cuda/module.hpp"
+#include "core/errors.hpp"
 #include "core/module.hpp"
 #include "core/version.hpp"
 
@@ -31,6 +32,11 @@ const CudaEntry* entry_of(const Module& module, std::string& reason) {
   return nullptr;
 }
 
+const CudaEntry* open_entry(std::string& reason) {
+  static const Module module = open_module("libconvoy_cuda.so");
+  return entry_of(module, reason);
+}
+
 }  // namespace
 
 std::unique_ptr<Backend> load_cuda_backend(const BackendSpec& spec, std::string& reason) {
@@ -47,9 +53,15 @@ std::unique_ptr<Backend> load_cuda_backend(const BackendSpec& spec, std::string&
     reason = driver.problem;
     return nullptr;
   }
-  static const Module module = open_module("libconvoy_cuda.so");
-  const CudaEntry* const entry = entry_of(module, reason);
+  const CudaEntry* const entry = open_entry(reason);
   return entry == nullptr ? nullptr : entry->make_backend(spec, reason);
+}
+
+std::string describe_cuda_program(const std::string& card, const Plan& plan, const CompileSpec& spec) {
+  std::string reason = "this build has no CUDA part; build where the CUDA toolkit is";
+  const CudaEntry* const entry = is_built() ? open_entry(reason) : nullptr;
+  if (entry == nullptr) fail(Exit::device, "programs for a described card can't be compiled: {}", reason);
+  return entry->describe_on_card(card, plan, spec);
 }
 
 std::string cuda_version() { return is_built() ? built_with : "CUDA not built"; }

@@ -12,6 +12,9 @@ namespace convoy {
 /// there are thrown.
 std::unique_ptr<Backend> load_cuda_backend(const BackendSpec& spec, std::string& reason);
 
+/// describe_on_card() of backend/factory.hpp.
+std::string describe_cuda_program(const std::string& card, const Plan& plan, const CompileSpec& spec);
+
 /// What the module was built with, for backend_versions(). Opens nothing.
 std::string cuda_version();
 

@@ -6,6 +6,7 @@
 #include <fmt/core.h>
 
 #include "backend/cuda/cuda_backend.hpp"
+#include "backend/cuda/program.hpp"
 #include "backend/cuda/runtime/check.hpp"
 #include "core/version.hpp"
 
@@ -43,6 +44,11 @@ std::unique_ptr<Backend> make(const BackendSpec& spec, std::string& problem) {
   return make_cuda_backend(make_library());
 }
 
+std::string describe_on(const std::string& card, const Plan& plan, const CompileSpec& spec) {
+  const auto library = make_library(describe_card(card));
+  return fmt::format("{}: {}", library->name(), describe_program(*library, plan, spec));
+}
+
 const std::string& build() {
   static const std::string text = build_id() + ", " + compiler();
   return text;
@@ -52,6 +58,8 @@ const std::string& build() {
 }  // namespace convoy::cuda
 
 extern "C" const convoy::CudaEntry* convoy_cuda_entry() {
-  static const convoy::CudaEntry entry{.build = convoy::cuda::build().c_str(), .make_backend = convoy::cuda::make};
+  static const convoy::CudaEntry entry{.build = convoy::cuda::build().c_str(),
+                                       .make_backend = convoy::cuda::make,
+                                       .describe_on_card = convoy::cuda::describe_on};
   return &entry;
 }
