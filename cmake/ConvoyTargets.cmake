@@ -6,8 +6,8 @@ target_compile_options(convoy_flags INTERFACE
   "$<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wpedantic;-Wconversion;-Wshadow;-Wnon-virtual-dtor;-Werror>"
   # Designated initialisers with defaults are how specs are written.
   "$<$<COMPILE_LANGUAGE:CXX>:-Wno-missing-field-initializers>"
-  # nvcc's own code does not pass -Wpedantic.
-  "$<$<COMPILE_LANGUAGE:CUDA>:SHELL:-Werror all-warnings -Xcompiler=-Wall,-Wextra,-Werror>")
+  # nvcc's own code does not pass -Wpedantic. A kernel that spills registers is an error too.
+  "$<$<COMPILE_LANGUAGE:CUDA>:SHELL:-Werror all-warnings -Xptxas=-warn-spills,-warn-lmem-usage -Xcompiler=-Wall,-Wextra,-Werror>")
 target_link_libraries(convoy_flags INTERFACE fmt::fmt Threads::Threads)
 if(CONVOY_SANITIZE)
   # g++ 12 sees uninitialised values in its own <regex> and <functional> once they are instrumented.
