@@ -10,6 +10,7 @@
 #include "backend/cuda/lowering/table.hpp"
 #include "backend/cuda/runtime/check.hpp"
 #include "backend/cuda/runtime/feed.hpp"
+#include "backend/cuda/tuning.hpp"
 #include "core/errors.hpp"
 
 namespace convoy::cuda {
@@ -17,6 +18,14 @@ namespace {
 
 constexpr Index device_state_floats = 16;
 constexpr Index arena_alignment = 256;
+
+/// The recipe as told (choices), as measured, or by the rule.
+Recipe compile(const Context& context, const Plan& plan, const CompileSpec& spec, const CopyLayout& copies) {
+  CompileSpec told = spec;
+  if (spec.tuning == Tuning::measured && spec.choices.empty() && spec.mode == Mode::train)
+    told.choices = choose_by_measuring(context, {plan, spec, copies, context.library});
+  return make_recipe({plan, told, copies, context.library});
+}
 
 class CudaProgram final : public Program {
  public:
@@ -27,7 +36,7 @@ class CudaProgram final : public Program {
         statistics_(plan.table.statistics.count),
         flags_(plan.table.flags),
         copies_(context.copies.use(plan, spec.precision)),
-        recipe_(make_recipe({plan, spec, *copies_, context.library})),
+        recipe_(compile(context, plan, spec, *copies_)),
         placement_(plan_memory(recipe_)),
         feed_({.samples = spec.samples, .image_bytes = spec.input.height * spec.input.width * spec.input.channels}) {
     for (const RecipeStage& stage : recipe_.stages) finals_.push_back(stage.final);

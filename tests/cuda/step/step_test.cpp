@@ -126,6 +126,18 @@ TEST(Step, LossScaleDoesntShow) {
   EXPECT_EQ(more.set[state], 4096);
 }
 
+/// Times mean nothing here; whatever they choose must compute the same, and nothing of the measuring may be left.
+TEST(Step, MeasuredChoicesComputeTheSame) {
+  TrainingSpec spec{.model = small_model("resnet11_bottleneck", "relu", "v1.5"), .batch = 2, .image = 8};
+  const TrainingResult& expected = on_cpu("small bottleneck", spec);
+  spec.tuning = Tuning::measured;
+  const TrainingResult measured = on_host(spec, 90, Fusing::everything);
+  expect_alike(measured, expected, tight);
+  spec.tuning = Tuning::rule;
+  spec.choices = measured.choices;
+  EXPECT_EQ(on_host(spec, 90, Fusing::everything).set, measured.set) << "what rank 0 measured, another rank computes";
+}
+
 TEST(Step, ChoicesRepeatTheProgram) {
   TrainingSpec spec = in(bottleneck(), Precision::fp16);
   const TrainingResult first = on_host(spec);

@@ -50,6 +50,7 @@ TrainingResult train(Backend& backend, const TrainingSpec& spec) {
   compile.precision = spec.precision;
   compile.input = formula_input(spec.image, spec.image, channels);
   compile.topk = 2;
+  compile.tuning = spec.tuning;
   compile.options = spec.options;
   compile.choices = spec.choices;
   const auto program = backend.compile(plan, compile);

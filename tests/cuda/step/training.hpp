@@ -20,6 +20,7 @@ struct TrainingSpec {
   GraphSpec model;
   Index batch = 4, image = 16;
   Precision precision = Precision::fp32;
+  Tuning tuning = Tuning::rule;
   std::string options, choices;
   int steps = 2;
   PlanSpec plan;

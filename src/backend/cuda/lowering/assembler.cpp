@@ -119,6 +119,11 @@ Step& Assembler::add_graph(GraphCall call) {
   return step;
 }
 
+void Assembler::tag(std::size_t begin, int value) {
+  for (std::size_t k = begin; k < recipe_.steps.size(); ++k)
+    if (recipe_.steps[k].serves < 0) recipe_.steps[k].serves = value;
+}
+
 void Assembler::find_lifetimes() {
   for (std::size_t k = 0; k < recipe_.steps.size(); ++k) {
     for (const Touch& touch : recipe_.steps[k].touches) {

@@ -81,6 +81,8 @@ class Assembler {
   /// What follows needs the sum over all ranks of this range of the gradient block.
   void block(Range range) { blocks_.push_back({steps(), range}); }
   void enter(Section section) { section_ = section; }
+  /// Steps from `begin` on are for this value's sake, unless they are for another's.
+  void tag(std::size_t begin, int value);
   std::size_t steps() const { return recipe_.steps.size(); }
   Step& step(std::size_t index) { return recipe_.steps[index]; }
 

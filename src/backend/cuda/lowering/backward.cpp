@@ -42,9 +42,12 @@ void Backward::run() {
       case ValueKind::logits:
         logits(id);
         break;
-      case ValueKind::group:
+      case ValueKind::group: {
+        const std::size_t begin = a_.steps();
         group(id);
+        a_.tag(begin, id);
         break;
+      }
       case ValueKind::convolution:
         convolution(id);
         break;
@@ -143,7 +146,7 @@ void Backward::weight_gradient(int id, Place dy) {
   call.places.emplace_back(Role::dw, dw);
   call.form = form;
   call.operation = std::move(chosen.operation);
-  a_.add_graph(std::move(call));
+  a_.add_graph(std::move(call)).serves = value.source;
 
   const FilterCopy& copy = a_.copy(row);
   const FilterGradient convert{
@@ -179,13 +182,12 @@ void Backward::data_gradient(int id, Place dy) {
   if (!fused) {
     const Place dx = a_.add_tensor(to);
     call.places.emplace_back(Role::dx, dx);
-    a_.add_graph(std::move(call));
+    a_.add_graph(std::move(call)).serves = to;
     return contribute(to, dx);
   }
   missing_[at(to)] = 0;
-  if (adds) {
-    call.places.emplace_back(Role::add, contributions(to, 1).front());
-  }
+  const std::size_t begin = a_.steps();
+  if (adds) call.places.emplace_back(Role::add, contributions(to, 1).front());
   const Place g = a_.add_tensor(to);
   call.places.emplace_back(Role::dx, g);
   call.nodes.insert(call.nodes.end(), source.nodes.begin(), source.nodes.end());
@@ -214,6 +216,7 @@ void Backward::data_gradient(int id, Place dy) {
   a_.add_graph(std::move(call));
   finish_norms(norms);
   hand_on(to, g);
+  a_.tag(begin, to);
 }
 
 void Backward::pool(int id) {

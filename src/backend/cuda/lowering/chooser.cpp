@@ -57,10 +57,13 @@ Index hidden_bytes(const Form& form, const Operation& operation) {
 Chooser::Chooser(const RecipeSpec& spec, const Lowering& lowering) : spec_(spec), lowering_(lowering) {
   std::istringstream words(spec.compile.options);
   for (std::string word; words >> word;) {
-    if (word == "no-fusion") {
-      fuses_ = false;
+    if (word == no_fusion) {
+      fuses_ = Fuses::nothing;
+    } else if (word == statistics_only) {
+      fuses_ = Fuses::statistics;
     } else {
-      fail(Exit::usage, "the CUDA backend has no kernel option '{}' (it has no-fusion); leave it out", word);
+      fail(Exit::usage, "the CUDA backend has no kernel option '{}' (it has {}, {}); leave it out", word, no_fusion,
+           statistics_only);
     }
   }
   if (!spec.compile.choices.empty()) read(spec.compile.choices);
@@ -85,8 +88,10 @@ Form Chooser::form_of(int convolution, Pass pass) const {
 
 /// A plan that hides no tensor in its workspace comes first, whatever the heuristics prefer.
 std::shared_ptr<Operation> Chooser::find(const Form& form) {
-  const bool fused = form.border != Border::none || form.statistics;
-  if (fused && !fuses_ && given_.empty()) return nullptr;
+  if (given_.empty() && fuses_ != Fuses::everything) {
+    if (form.border != Border::none) return nullptr;
+    if (form.statistics && fuses_ == Fuses::nothing) return nullptr;
+  }
   const auto given = given_engines_.find(describe(form));
   if (given != given_engines_.end()) return spec_.library.find(form, {workspace_limit_, given->second});
   constexpr Index floor_bytes = 8 << 20;

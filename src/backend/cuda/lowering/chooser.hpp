@@ -7,12 +7,16 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "backend/cuda/graphs/library.hpp"
 #include "backend/cuda/lowering/recipe.hpp"
 #include "backend/cuda/lowering/values.hpp"
 
 namespace convoy::cuda {
+
+/// Words of CompileSpec::options: plain convolutions only; and those with the statistics of their output.
+inline constexpr std::string_view no_fusion = "no-fusion", statistics_only = "statistics-only";
 
 struct Chosen {
   Form form;
@@ -53,7 +57,8 @@ class Chooser {
   const RecipeSpec& spec_;
   const Lowering& lowering_;
   Index workspace_limit_ = Index{1} << 30;
-  bool fuses_ = true;
+  enum class Fuses : std::uint8_t { nothing, statistics, everything };
+  Fuses fuses_ = Fuses::everything;
   std::map<int, Letters> letters_;                              ///< by convolution: what was chosen
   std::map<int, Letters> given_;                                ///< what choices say
   std::map<std::string, std::string> engines_, given_engines_;  ///< by form

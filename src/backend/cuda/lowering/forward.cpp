@@ -132,6 +132,7 @@ bool Forward::needs_statistics(int id) const { return a_.mode() != Mode::evaluat
 
 void Forward::convolution(int id) {
   const Value& value = a_.value(id);
+  const std::size_t begin = a_.steps();
   const Value& source = a_.value(value.source);
   const bool statistics = needs_statistics(id);
   std::optional<Chosen> chosen;
@@ -178,12 +179,9 @@ void Forward::convolution(int id) {
   call.places.emplace_back(Role::squares, squares);
   call.nodes.insert(call.nodes.end(), value.nodes.begin(), value.nodes.end());
   a_.add_graph(std::move(call));
-  if (!statistics) return;
-  if (chosen->form.statistics) {
-    finish_norms(id, sum, squares, 1, 0);
-  } else {
-    reduce_statistics(id);
-  }
+  if (statistics && chosen->form.statistics) finish_norms(id, sum, squares, 1, 0);
+  if (statistics && !chosen->form.statistics) reduce_statistics(id);
+  a_.tag(begin, value.source);
 }
 
 void Forward::reduce_statistics(int id) {

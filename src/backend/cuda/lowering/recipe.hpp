@@ -72,6 +72,10 @@ struct Step {
   std::vector<Touch> touches;
   std::function<void(const Frame&)> run;
 
+  /// The value in front of which convolutions may be fused in several ways, for whose sake this step is (lowering/
+  /// values.hpp): what is fused differently is compared by it. -1: none.
+  int serves = -1;
+
   std::shared_ptr<Operation> operation;  ///< cuDNN; null: a kernel of ours
   Form form;
   Index hidden_bytes = 0;  ///< of a workspace that holds a tensor: written and read

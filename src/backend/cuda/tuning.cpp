@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backend/cuda/tuning.hpp"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <map>
+#include <set>
+#include <sstream>
+#include <utility>
+#include <vector>
+
+#include "backend/cuda/lowering/chooser.hpp"
+#include "backend/cuda/lowering/memory_plan.hpp"
+#include "backend/cuda/lowering/values.hpp"
+#include "backend/cuda/runtime/check.hpp"
+#include "core/errors.hpp"
+
+namespace convoy::cuda {
+namespace {
+
+constexpr std::size_t engines_tried = 8;
+constexpr int repetitions = 4;
+
+/// Device memory that goes when measuring is over.
+class Scratch {
+ public:
+  explicit Scratch(Queue& queue, Index bytes) : queue_(queue) {
+    const cudaError_t error = cudaMalloc(&memory_, static_cast<std::size_t>(bytes));
+    if (error == cudaErrorMemoryAllocation) {
+      cudaGetLastError();
+      fail(Exit::device,
+           "GPU memory is out: measuring kernels needs {:.0f} MiB for its time; take --tuning rule or lower "
+           "--batch-size",
+           static_cast<double>(bytes) / 1048576);
+    }
+    check(error, "allocating GPU memory");
+    queue.clear(memory_, bytes);
+  }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  ~Scratch() {
+    queue_.wait(queue_.record());
+    cudaFree(memory_);
+  }
+  std::byte* at(Index offset) const { return static_cast<std::byte*>(memory_) + offset; }
+
+ private:
+  Queue& queue_;
+  void* memory_ = nullptr;
+};
+
+Index rounded(Index bytes) { return (bytes + 255) / 256 * 256; }
+
+/// A way to fuse: its recipe, its letters by convolution, and how long each part takes.
+struct Variant {
+  Recipe recipe;
+  std::vector<std::string> letters;     ///< of convolutions in the order of values
+  std::map<int, double> forward, data;  ///< seconds by Step::serves: forward and weight gradients; data gradients
+};
+
+std::vector<std::string> letters_of(const std::string& choices) {
+  std::istringstream words(choices.substr(0, choices.find('|')));
+  std::vector<std::string> letters;
+  for (std::string word; words >> word;) letters.push_back(word);
+  return letters;
+}
+
+class Measuring {
+ public:
+  Measuring(const Context& context, const RecipeSpec& spec) : context_(context), spec_(spec) {}
+
+  std::string run() {
+    for (const std::string& options : ways()) {
+      Variant variant{make({.options = options})};
+      variant.letters = letters_of(variant.recipe.choices);
+      const auto same = [&](const Variant& other) { return other.letters == variant.letters; };
+      if (std::none_of(variants_.begin(), variants_.end(), same)) variants_.push_back(std::move(variant));
+    }
+    tune_engines();
+    if (variants_.size() > 1)
+      for (Variant& variant : variants_) time_steps(variant);
+    return text_of(combine());
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct Choice {
+    std::string options, choices;
+  };
+
+  std::vector<std::string> ways() const {
+    if (!spec_.compile.options.empty()) return {spec_.compile.options};
+    return {std::string(), std::string(statistics_only), std::string(no_fusion)};
+  }
+
+  Recipe make(const Choice& choice) const {
+    CompileSpec compile = spec_.compile;
+    compile.options = choice.options;
+    compile.choices = choice.choices;
+    return make_recipe({spec_.plan, compile, spec_.copies, spec_.library});
+  }
+
+  /// The least of some runs, after one that warms up.
+  template <class Body>
+  double seconds_of(const Body& body) const {
+    Queue& queue = context_.queue;
+    double least = 0;
+    queue.wait(queue.record());
+    for (int i = 0; i <= repetitions; ++i) {
+      const auto begin = Clock::now();
+      body();
+      queue.wait(queue.record());
+      const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+      if (i == 1 || (i > 1 && seconds < least)) least = seconds;
+    }
+    return least;
+  }
+
+  void tune_engines() {
+    for (const Variant& variant : variants_)
+      for (const Step& step : variant.recipe.steps)
+        if (step.operation && engines_.count(describe(step.form)) == 0)
+          engines_[describe(step.form)] = best_engine(step.form, *step.operation);
+  }
+
+  /// Never one that needs more workspace than what the rule would take and a tensor's worth.
+  std::string best_engine(const Form& form, const Operation& rule) {
+    std::string best = rule.engine();
+    std::vector<std::string> engines = spec_.library.engines(form, rule.workspace_bytes() + workspace_floor);
+    if (engines.size() > engines_tried) engines.resize(engines_tried);
+    if (std::find(engines.begin(), engines.end(), best) == engines.end()) engines.push_back(best);
+    double least = 0;
+    for (const std::string& engine : engines) {
+      const auto operation = spec_.library.find(form, {rule.workspace_bytes() + workspace_floor, engine});
+      if (!operation) continue;
+      const double seconds = seconds_of_form(form, *operation);
+      if (least > 0 && seconds >= least) continue;
+      least = seconds;
+      best = engine;
+    }
+    return best;
+  }
+
+  double seconds_of_form(const Form& form, Operation& operation) const {
+    Index bytes = rounded(operation.workspace_bytes());
+    const std::vector<Operand> operands = operands_of(form);
+    const auto size_of = [&](const Operand& operand) {
+      return rounded(operand.count() * (operand.is_float ? 4 : storage_bytes(form.precision)));
+    };
+    for (const Operand& operand : operands) bytes += size_of(operand);
+    const Scratch scratch(context_.queue, std::max<Index>(bytes, 256));
+    Pointers pointers;
+    pointers.workspace = scratch.at(0);
+    Index at = rounded(operation.workspace_bytes());
+    for (const Operand& operand : operands) {
+      pointers[operand.role] = scratch.at(at);
+      at += size_of(operand);
+    }
+    return seconds_of([&] { operation.execute(pointers, context_.queue.stream()); });
+  }
+
+  /// Runs the recipe with its best engines on zeros, one step after another.
+  void time_steps(Variant& variant) {
+    std::vector<std::string> words = variant.letters;
+    variant.recipe = make({.options = spec_.compile.options, .choices = text_of(words)});
+    const Recipe& recipe = variant.recipe;
+    const Placement placement = plan_memory(recipe);
+    const InputSpec& input = spec_.compile.input;
+    const Index set_floats = 2 * spec_.plan.table.block();
+    const std::array<Index, 8> sizes{rounded(placement.total_bytes),
+                                     rounded(set_floats * 4),
+                                     rounded(spec_.plan.table.block() * 4),
+                                     rounded(spec_.copies.elements * bytes_of(spec_.copies.storage)),
+                                     rounded(sizeof(FeedNumbers)),
+                                     rounded(spec_.compile.samples * static_cast<Index>(sizeof(SampleRow))),
+                                     rounded(input.height * input.width * input.channels * 5),
+                                     rounded(sizeof(Tally))};
+    std::array<Index, 8> begins{};
+    Index total = 0;
+    for (std::size_t i = 0; i < sizes.size(); ++i) {
+      begins[i] = total;
+      total += sizes[i];
+    }
+    const Scratch scratch(context_.queue, total);
+    FeedNumbers numbers;
+    numbers.valid = spec_.compile.samples;
+    numbers.scale = 1.0F / static_cast<float>(spec_.compile.samples);
+    numbers.weight = 1;
+    numbers.shared = static_cast<double>(spec_.compile.samples);
+    numbers.images = reinterpret_cast<const std::uint8_t*>(scratch.at(begins[6]));
+    context_.queue.upload_now(scratch.at(begins[4]), &numbers, sizeof numbers);
+    Frame frame;
+    frame.arena = scratch.at(begins[0]);
+    frame.offsets = placement.offsets.data();
+    frame.set = reinterpret_cast<const float*>(scratch.at(begins[1]));
+    frame.gradients = reinterpret_cast<float*>(scratch.at(begins[2]));
+    frame.copies = scratch.at(begins[3]);
+    frame.feed = reinterpret_cast<const FeedNumbers*>(scratch.at(begins[4]));
+    frame.rows = reinterpret_cast<const SampleRow*>(scratch.at(begins[5]));
+    frame.mean_image = reinterpret_cast<const float*>(scratch.at(begins[6]));
+    frame.tally = reinterpret_cast<Tally*>(scratch.at(begins[7]));
+    frame.step = context_.step;
+    frame.stream = context_.queue.stream();
+    for (const Step& step : recipe.steps) {
+      if (step.serves < 0) {
+        step.run(frame);
+        continue;
+      }
+      const bool data =
+          step.section == Section::backward && !(step.operation && step.form.pass == Pass::weight_gradient);
+      (data ? variant.data : variant.forward)[step.serves] += seconds_of([&] { step.run(frame); });
+    }
+  }
+
+  /// For each value the fastest way to convolve it, and to get its gradient.
+  std::vector<std::string> combine() const {
+    std::vector<std::string> words = variants_.front().letters;
+    if (variants_.size() == 1) return words;
+    const Lowering lowering = lower(spec_.plan, spec_.copies, spec_.compile.height, spec_.compile.width);
+    std::size_t word = 0;
+    for (const Value& value : lowering.values) {
+      if (value.kind != ValueKind::convolution || !value.used) continue;
+      const std::string& forward = fastest(&Variant::forward, value.source).letters[word];
+      const std::string& data = fastest(&Variant::data, value.source).letters[word];
+      words[word] = {forward[0], data[1], forward[2]};
+      ++word;
+    }
+    return words;
+  }
+
+  const Variant& fastest(std::map<int, double> Variant::*part, int value) const {
+    const auto seconds = [&](const Variant& variant) {
+      const auto found = (variant.*part).find(value);
+      return found == (variant.*part).end() ? 0.0 : found->second;
+    };
+    return *std::min_element(variants_.begin(), variants_.end(),
+                             [&](const Variant& a, const Variant& b) { return seconds(a) < seconds(b); });
+  }
+
+  std::string text_of(const std::vector<std::string>& words) const {
+    std::string text;
+    for (const std::string& word : words) text += (text.empty() ? "" : " ") + word;
+    for (const auto& [form, engine] : engines_) text += '|' + form + '=' + engine;
+    return text;
+  }
+
+  static constexpr Index workspace_floor = 8 << 20;
+
+  const Context& context_;
+  const RecipeSpec& spec_;
+  std::vector<Variant> variants_;
+  std::map<std::string, std::string> engines_;  ///< by form
+};
+
+}  // namespace
+
+std::string choose_by_measuring(const Context& context, const RecipeSpec& spec) {
+  return Measuring(context, spec).run();
+}
+
+}  // namespace convoy::cuda
