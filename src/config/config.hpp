@@ -16,9 +16,8 @@
 
 namespace convoy {
 
-/// ram: samples are read once. stream: when they are used. stage: streamed from a copy on this host. automatic: ram
-/// where it is enough.
-enum class DataCache : std::uint8_t { automatic, ram, stream, stage };
+/// ram: samples are read once. stream: when they are used. automatic: ram where it is enough.
+enum class DataCache : std::uint8_t { automatic, ram, stream };
 
 struct DataConfig {
   std::string folder;                    ///< --data
@@ -38,7 +37,6 @@ struct DataConfig {
   int workers = 1, prefetch = 4;
   DataCache cache = DataCache::automatic;  ///< --data-cache
   double memory_mb = 0;                    ///< --data-memory, a rank; 0: half of what the host has to spare
-  std::string stage_folder;                ///< --stage-dir
   OnCorrupt on_corrupt = OnCorrupt::fail;
 };
 

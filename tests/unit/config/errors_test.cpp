@@ -142,8 +142,8 @@ TEST(UsageErrors, of_the_other_commands) {
   EXPECT_EQ(error(parse_evaluate, "a -c f"),
             "f:2: epochs = 0:1 (only 'convoy train' has phases, 'convoy evaluate' has none)");
   EXPECT_EQ(error(parse_evaluate, "a --lr 1"), "'convoy evaluate' has no option '--lr'; see 'convoy evaluate --help'");
-  EXPECT_EQ(error(parse_bench, ""), "'convoy bench' needs to know what (one of compute, io, comm)");
-  EXPECT_EQ(error(parse_bench, "disk"), "'convoy bench disk' is unknown; it is one of compute, io, comm");
+  EXPECT_EQ(error(parse_bench, ""), "'convoy bench' needs to know what (one of compute, scaling, io, comm)");
+  EXPECT_EQ(error(parse_bench, "disk"), "'convoy bench disk' is unknown; it is one of compute, scaling, io, comm");
   EXPECT_EQ(error(parse_bench, "io"),
             "no data set is given; use --data DIR (made by convoy-preprocess) or --synthetic");
   EXPECT_EQ(error(parse_inspect, "data"), "'convoy inspect data' needs a folder made by convoy-preprocess");
