@@ -158,6 +158,11 @@ class Updater {
   virtual void launch(const ParameterSet& set, const float* gradients) = 0;
 };
 
+/// What a device has been asked for since it was made.
+struct DeviceCounts {
+  Index graph_launches = 0, allocations = 0;  ///< of captured graphs; of device and pinned memory. A CPU counts none
+};
+
 class Backend : public Device {
  public:
   /// Any thread; touches no block. Throws Error(device) for what this backend can't do, naming the node.
@@ -180,6 +185,7 @@ class Backend : public Device {
   virtual Counters take_counters() = 0;
   /// `cpu oneDNN 2.6.3 AVX-512 2 threads`: for logs, and part of the configuration hash where it decides bits.
   virtual std::string describe() const = 0;
+  virtual DeviceCounts counts() const { return {}; }
 };
 
 }  // namespace convoy

@@ -18,10 +18,11 @@ std::vector<Index> sizes_in_floats(double megabytes) {
 /// Sums rank + 1 over the ranks: exact in fp32, so a wrong sum is an error and not a rounding.
 class SumBench {
  public:
-  SumBench(Communicator& communicator, Backend& backend, bool reproducible, Index floats)
+  SumBench(Communicator& communicator, Backend& backend, const TransportChoice& choice, bool reproducible, Index floats)
       : communicator_(communicator), backend_(backend) {
-    collectives_ = make_mpi_collectives(
-        communicator, backend, {.replicas = communicator.size(), .reproducible = reproducible, .max_count = floats});
+    collectives_ =
+        make_collectives(choice, communicator, backend,
+                         {.replicas = communicator.size(), .reproducible = reproducible, .max_count = floats});
     mine_ = backend.allocate(floats);
     sum_ = backend.allocate(floats);
     backend.fill(mine_, floats, static_cast<float>(communicator.rank() + 1));
@@ -59,24 +60,16 @@ class SumBench {
   float *mine_ = nullptr, *sum_ = nullptr;
 };
 
-}  // namespace
+/// The ways that the user wants to see.
+std::vector<TransportWish> wishes_of(const BenchConfig& config) {
+  const MpiMemory memory = config.cuda_aware ? MpiMemory::device : MpiMemory::host;
+  if (config.backend != "all") return {{config.backend, memory}};
+  return {{"mpi", MpiMemory::host}, {"mpi", MpiMemory::device}, {"nccl", MpiMemory::host}};
+}
 
-Exit bench_comm(Communicator& communicator, const BenchConfig& config) {
-  const auto sizes = sizes_in_floats(config.megabytes);
-  std::string chosen;
-  std::unique_ptr<Backend> backend;
-  const Exit code = communicator.together("making the device", [&] {
-    backend = make_backend({.device = config.device.device,
-                            .threads = config.device.threads,
-                            .node_rank = communicator.node_rank(),
-                            .node_size = communicator.node_size()},
-                           chosen);
-  });
-  if (code != Exit::ok) return code;
-  SumBench bench(communicator, *backend, config.reproducible, sizes.back());
+/// Collective.
+void measure(Communicator& communicator, SumBench& bench, const std::vector<Index>& sizes, const BenchConfig& config) {
   const int ranks = communicator.size();
-  log::info("all-reduce over {} ranks, {}, {} times each; {}", ranks,
-            config.reproducible ? "fixed tree (--reproducible)" : "MPI's own order", config.steps, chosen);
   // Bus bandwidth as NCCL's tests define it: what each link carries of a ring, 2 (R - 1) / R of the message.
   log::info("{:>14} {:>11} {:>11} {:>12} {:>12}", "bytes", "mean ms", "min ms", "algo GB/s", "bus GB/s");
   for (const Index floats : sizes) {
@@ -94,6 +87,53 @@ Exit bench_comm(Communicator& communicator, const BenchConfig& config) {
     const double rate = static_cast<double>(floats) * 4 / slowest[0] / 1e9;
     log::info("{:>14} {:>11.3f} {:>11.3f} {:>12.3f} {:>12.3f}", floats * 4, slowest[0] * 1e3, slowest[1] * 1e3, rate,
               rate * 2 * (ranks - 1) / ranks);
+  }
+}
+
+}  // namespace
+
+Exit bench_comm(Communicator& communicator, const BenchConfig& config) {
+  const auto sizes = sizes_in_floats(config.megabytes);
+  std::string chosen;
+  std::unique_ptr<Backend> backend;
+  const Exit code = communicator.together("making the device", [&] {
+    backend = make_backend({.device = config.device.device,
+                            .threads = config.device.threads,
+                            .node_rank = communicator.node_rank(),
+                            .node_size = communicator.node_size()},
+                           chosen);
+  });
+  if (code != Exit::ok) return code;
+  const auto identities = device_identities(communicator, *backend);
+  const bool host = backend->host_reads();
+  log::info("all-reduce over {} ranks, {}, {} times each; {}", communicator.size(),
+            config.reproducible ? "fixed tree (--reproducible)" : "the library's own order", config.steps, chosen);
+  for (const TransportWish& wish : wishes_of(config)) {
+    // Memory of a CPU is the host's.
+    if (config.backend == "all" && host && wish.memory == MpiMemory::device) continue;
+    TransportChoice choice;
+    std::string obstacle;
+    try {
+      choice = choose_transport(wish, identities);
+    } catch (const Error& e) {
+      obstacle = e.what();
+    }
+    if (!obstacle.empty() && config.backend == "all") {
+      log::info("left out: {}", obstacle);
+      continue;
+    }
+    // Alike on all ranks, as the choice is.
+    if (!obstacle.empty()) {
+      if (communicator.rank() == 0) log::report_error(obstacle);
+      return Exit::device;
+    }
+    if (!choice.warning.empty() && communicator.rank() == 0) log::warn("{}", choice.warning);
+    log::info("sums: {}{}", choice.reason,
+              !host && choice.transport == Transport::mpi && choice.memory == MpiMemory::host
+                  ? ", through pinned host memory"
+                  : "");
+    SumBench bench(communicator, *backend, choice, config.reproducible, sizes.back());
+    measure(communicator, bench, sizes, config);
   }
   return Exit::ok;
 }

@@ -7,20 +7,11 @@ namespace convoy {
 
 Exit bench_compute(Communicator& communicator, const BenchConfig& config) {
   ComputeBench bench(communicator, config);
-  const Engine& engine = bench.engine();
+  Engine& engine = bench.engine();
   const GraphSpec& model = bench.model();
-  for (Index i = 0; i < config.warmup; ++i) bench.step(i);
-  bench.take_wait_seconds();
-  communicator.barrier("start of the timed steps");
-  Stopwatch watch;
-  for (Index i = 0; i < config.steps; ++i) {
-    watch.start();
-    bench.step(config.warmup + i);
-    watch.stop();
-  }
-  const double wait = bench.take_wait_seconds() / static_cast<double>(config.steps);
-  const auto rates = of_all_ranks(communicator, static_cast<double>(config.batch) / watch.mean(), "images a second");
-  double slowest[3] = {watch.mean(), watch.minimum(), wait};
+  const StepTimes times = bench.run(communicator, config.warmup, config.steps);
+  const auto rates = of_all_ranks(communicator, static_cast<double>(config.batch) / times.mean, "images a second");
+  double slowest[3] = {times.mean, times.fastest, times.wait};
   communicator.maximum(std::span<double>(slowest), "time of the steps");
   double total = 0;
   for (const double rate : rates) total += rate;
@@ -28,6 +19,9 @@ Exit bench_compute(Communicator& communicator, const BenchConfig& config) {
   log::info("{}, {}x{}x{}, {} ranks x batch {}, {}; {}", engine.plan().graph.model, model.channels, model.image_size,
             model.image_size, communicator.size(), config.batch,
             config.gradients ? "gradients summed over the ranks" : "ranks alone", engine.chosen_device());
+  if (!engine.backend().host_reads())
+    log::info("{}; graph launches: {:.2f} a step; allocations in the timed steps: {}; sums: {}",
+              engine.backend().describe(), times.graph_launches, times.allocations, bench.transport());
   log::info("images/s: {:.1f} in all; a rank: {}", total, print_ranks(rates));
   log::info("step: mean {:.2f} ms, min {:.2f} ms of {} steps; waiting for sums {:.2f} ms (slowest rank)",
             slowest[0] * 1e3, slowest[1] * 1e3, config.steps, slowest[2] * 1e3);

@@ -28,16 +28,8 @@ std::vector<int> counts_up_to(int ranks) {
 /// Collective over the ranks of `part`.
 Measured measure(Communicator& part, const BenchConfig& config) {
   ComputeBench bench(part, config);
-  for (Index i = 0; i < config.warmup; ++i) bench.step(i);
-  bench.take_wait_seconds();
-  part.barrier("start of the timed steps");
-  Stopwatch watch;
-  for (Index i = 0; i < config.steps; ++i) {
-    watch.start();
-    bench.step(config.warmup + i);
-    watch.stop();
-  }
-  double slowest[3] = {watch.mean(), watch.minimum(), bench.take_wait_seconds() / static_cast<double>(config.steps)};
+  const StepTimes times = bench.run(part, config.warmup, config.steps);
+  double slowest[3] = {times.mean, times.fastest, times.wait};
   part.maximum(std::span<double>(slowest), "time of the steps");
   return {.ranks = part.size(),
           .hosts = static_cast<int>(std::set<std::string>(part.hosts().begin(), part.hosts().end()).size()),

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/compute_bench.hpp"
 
+#include <algorithm>
+
 #include "cli/usual_input.hpp"
+#include "train/interval.hpp"
 
 namespace convoy {
 namespace {
@@ -30,9 +33,11 @@ ComputeBench::ComputeBench(Communicator& communicator, const BenchConfig& config
       batch_(config.batch) {
   make_images(rank_);
   Engine& engine = *engine_;
-  const TransportChoice choice = choose_transport("auto", device_identities(communicator, engine.backend()));
+  const TransportChoice choice = choose_transport({.backend = config.backend == "all" ? "auto" : config.backend,
+                                                   .memory = config.cuda_aware ? MpiMemory::device : MpiMemory::host},
+                                                  device_identities(communicator, engine.backend()));
   transport_ = choice.reason;
-  collectives_ = make_collectives(choice.transport, communicator, engine.backend(),
+  collectives_ = make_collectives(choice, communicator, engine.backend(),
                                   {.replicas = communicator.size(),
                                    .reproducible = config.reproducible,
                                    .max_count = std::max(engine.plan().table.block(), engine.layout().count())});
@@ -49,6 +54,8 @@ ComputeBench::ComputeBench(Communicator& communicator, const BenchConfig& config
   }
   engine.upload(set(), engine.initial_set(1), *collectives_);
   step_samples_ = config.gradients ? batch_ * communicator.size() : batch_;
+  resident_ = engine.backend().keep_resident(pixels_.data(), batch_, static_cast<Index>(pixels_.size()) / batch_);
+  pace_.emplace(engine.backend(), *collectives_);
 }
 
 void ComputeBench::make_images(int rank) {
@@ -73,27 +80,70 @@ void ComputeBench::step(Index number) {
   backend.set_step({.rate = 1e-3F, .momentum = 0.9F, .ema_decay = 0, .seed = 1, .step = number});
   Program& program = engine.training(batch_);
   program.feed({.samples = samples_,
-                .images = pixels_.data(),
+                .images = resident_ >= 0 ? nullptr : pixels_.data(),
+                .resident = resident_,
                 .valid_count = batch_,
                 .replica = sync_ ? rank_ : 0,
                 .scale = 1.F / static_cast<float>(step_samples_),
                 .norm_scale = 1.F / static_cast<float>(batch_)});
   const auto stages = program.stages();
+  constexpr std::uint64_t whole_step = 0;
+  const auto body = [&] {
+    for (std::size_t s = 0; s < stages.size(); ++s) {
+      backend.replay(whole_step + s + 1, [&] { program.launch(s, set()); });
+      if (!sync_) continue;
+      sync_->made_final(s, stages[s], rank_);
+      collectives_->poll();
+    }
+    if (sync_)
+      sync_->replica_done(rank_, batch_);
+    else
+      engine.updater().launch(set(), engine.gradients());
+  };
   if (sync_) sync_->begin_replica(rank_, batch_);
-  for (std::size_t s = 0; s < stages.size(); ++s) {
-    backend.replay(s + 1, [&] { program.launch(s, set()); });
-    if (!sync_) continue;
-    sync_->made_final(s, stages[s], rank_);
-    collectives_->poll();
-  }
-  if (sync_) {
-    sync_->replica_done(rank_, batch_);
-    sync_->step_done(number);
-  } else {
-    engine.updater().launch(set(), engine.gradients());
-  }
+  if (!sync_ || sync_->capturable(rank_))
+    backend.replay(whole_step, body);
+  else
+    body();
+  if (sync_) sync_->step_done(number);
+  pace_->launched("an earlier step");
+}
+
+void ComputeBench::settle() {
+  Backend& backend = engine_->backend();
   collectives_->await(backend.counters_ready(), "counters");
-  loss_ = backend.take_counters().loss / static_cast<double>(batch_);
+  const Counters counters = backend.take_counters();
+  if (counters.samples > 0) loss_ = counters.loss / static_cast<double>(counters.samples);
+}
+
+StepTimes ComputeBench::run(Communicator& communicator, Index warmup, Index steps) {
+  Backend& backend = engine_->backend();
+  for (Index i = 0; i < warmup; ++i) step(i);
+  settle();
+  collectives_->take_wait_seconds();
+  const DeviceCounts before = backend.counts();
+  communicator.barrier("start of the timed steps");
+  // A GPU is asked for its results a few times only: it computes while the host is ahead.
+  const Index block = backend.host_reads() ? 1 : std::max<Index>(1, steps / 4);
+  StepTimes times;
+  double total = 0;
+  for (Index done = 0; done < steps;) {
+    const Index count = std::min(block, steps - done);
+    const auto begin = Clock::now();
+    for (Index i = 0; i < count; ++i) step(warmup + done + i);
+    settle();
+    const double seconds = seconds_between(begin, Clock::now());
+    total += seconds;
+    times.fastest = done == 0 ? seconds / static_cast<double>(count)
+                              : std::min(times.fastest, seconds / static_cast<double>(count));
+    done += count;
+  }
+  const auto each = static_cast<double>(steps);
+  times.mean = total / each;
+  times.wait = collectives_->take_wait_seconds() / each;
+  times.graph_launches = static_cast<double>(backend.counts().graph_launches - before.graph_launches) / each;
+  times.allocations = backend.counts().allocations - before.allocations;
+  return times;
 }
 
 }  // namespace convoy

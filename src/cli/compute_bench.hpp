@@ -1,13 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "config/config.hpp"
 #include "sync/sync.hpp"
 #include "train/engine.hpp"
+#include "train/pace.hpp"
 
 namespace convoy {
+
+/// Of one rank, in seconds.
+struct StepTimes {
+  double mean = 0, fastest = 0;  ///< fastest: of a GPU the fastest quarter's mean
+  double wait = 0;               ///< of the host, for sums and for the device
+  double graph_launches = 0;     ///< a step
+  Index allocations = 0;         ///< on the device, in all timed steps
+};
 
 /// One rank's replica of a training job on images in memory, stepping as the trainer does.
 class ComputeBench {
@@ -15,17 +25,20 @@ class ComputeBench {
   /// Collective.
   ComputeBench(Communicator& communicator, const BenchConfig& config);
 
-  /// Collective where gradients are summed.
-  void step(Index number);
+  /// Collective. Warm-up steps, then timed ones.
+  StepTimes run(Communicator& communicator, Index warmup, Index steps);
 
-  const Engine& engine() const { return *engine_; }
+  Engine& engine() { return *engine_; }
   const GraphSpec& model() const { return model_; }
   /// How the sums travel.
   const std::string& transport() const { return transport_; }
   double loss() const { return loss_; }
-  double take_wait_seconds() { return collectives_->take_wait_seconds(); }
 
  private:
+  /// Collective where gradients are summed.
+  void step(Index number);
+  /// Waits for all steps.
+  void settle();
   void make_images(int rank);
   ParameterSet& set() { return sync_ ? sync_->set(rank_) : own_; }
 
@@ -39,6 +52,8 @@ class ComputeBench {
   std::unique_ptr<Collectives> collectives_;
   std::unique_ptr<Sync> sync_;  ///< null: every rank trains alone
   ParameterSet own_;
+  int resident_ = -1;
+  std::optional<Pace> pace_;
   double loss_ = 0;
 };
 

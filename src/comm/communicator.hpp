@@ -117,25 +117,32 @@ enum class Transport : std::uint8_t { mpi, nccl };
 /// Collective. Device::identity of every rank.
 std::vector<std::string> device_identities(Communicator& communicator, const Device& device);
 
+struct TransportWish {
+  std::string backend = "auto";  ///< auto, mpi, nccl
+  MpiMemory memory = MpiMemory::host;
+};
+
 struct TransportChoice {
   Transport transport = Transport::mpi;
+  MpiMemory memory = MpiMemory::host;
   std::string reason;   ///< for the log: what was taken and why
   std::string warning;  ///< what the user should know; mostly empty
 };
 
-/// From --backend (auto, mpi, nccl) and what device_identities says, so alike on all ranks. auto takes NCCL where there
-/// are several ranks and each has a GPU of its own. Throws Error(device) where nccl is asked for and can't be.
-TransportChoice choose_transport(const std::string& backend, const std::vector<std::string>& identities);
+/// From what the user wants and device_identities says, so alike on all ranks. auto takes NCCL where there are several
+/// ranks and each has a GPU of its own. Throws Error(device) where what is asked for can't be.
+TransportChoice choose_transport(const TransportWish& wish, const std::vector<std::string>& identities);
 
 /// Collective. By NCCL, which comes with the CUDA module.
 std::unique_ptr<Collectives> make_nccl_collectives(Communicator& communicator, Device& device,
                                                    const CollectivesSpec& spec);
 
 /// Collective.
-inline std::unique_ptr<Collectives> make_collectives(Transport transport, Communicator& communicator, Device& device,
-                                                     const CollectivesSpec& spec) {
-  return transport == Transport::nccl ? make_nccl_collectives(communicator, device, spec)
-                                      : make_mpi_collectives(communicator, device, spec);
+inline std::unique_ptr<Collectives> make_collectives(const TransportChoice& choice, Communicator& communicator,
+                                                     Device& device, CollectivesSpec spec) {
+  spec.memory = choice.memory;
+  return choice.transport == Transport::nccl ? make_nccl_collectives(communicator, device, spec)
+                                             : make_mpi_collectives(communicator, device, spec);
 }
 
 /// Name and version of the MPI library.

@@ -47,25 +47,35 @@ std::vector<std::string> device_identities(Communicator& communicator, const Dev
   return communicator.all_gather(device.identity(), "devices of the ranks");
 }
 
-TransportChoice choose_transport(const std::string& backend, const std::vector<std::string>& identities) {
+TransportChoice choose_transport(const TransportWish& wish, const std::vector<std::string>& identities) {
   const std::string shared = sharing_ranks(identities);
   std::string obstacle;
   for (std::size_t rank = 0; rank < identities.size() && obstacle.empty(); ++rank)
     if (identities[rank].empty()) obstacle = fmt::format("rank {} has no GPU", rank);
-  if (obstacle.empty() && !shared.empty()) obstacle = shared + ", and NCCL needs one each";
-  if (backend == "nccl") {
+  const bool gpus = obstacle.empty();
+  if (gpus && !shared.empty()) obstacle = shared + ", and NCCL needs one each";
+  if (wish.backend == "nccl") {
     if (!obstacle.empty())
       fail(Exit::device,
            "--backend nccl is not possible ({}); use --backend mpi, or start one rank for each GPU with --device cuda",
            obstacle);
-    return {Transport::nccl, "NCCL (as asked)", {}};
+    return {.transport = Transport::nccl, .reason = "NCCL (as asked)"};
   }
-  if (backend == "auto" && obstacle.empty() && identities.size() > 1)
-    return {Transport::nccl, "NCCL (every rank has a GPU of its own)", {}};
+  if (wish.backend == "auto" && obstacle.empty() && identities.size() > 1)
+    return {.transport = Transport::nccl, .reason = "NCCL (every rank has a GPU of its own)"};
   TransportChoice choice;
-  choice.reason = backend == "mpi"         ? "MPI (as asked)"
+  choice.reason = wish.backend == "mpi"    ? "MPI (as asked)"
                   : identities.size() == 1 ? "none (one rank)"
                                            : fmt::format("MPI ({})", obstacle);
+  if (gpus && wish.memory == MpiMemory::device) {
+    if (!mpi_takes_device_memory())
+      fail(Exit::device,
+           "--cuda-aware is not possible (this {} says that it can't take a GPU's memory); leave it out, and copies of "
+           "the sums go through host memory",
+           mpi_version());
+    choice.memory = MpiMemory::device;
+    choice.reason += ", given the GPU's memory";
+  }
   // Allowed, since it lets two ranks be tried on one GPU, but never fast.
   if (!shared.empty())
     choice.warning = shared + ": they compute in turns, and sums go through host memory; start one rank for each GPU";

@@ -171,6 +171,10 @@ std::vector<OptionGroup> options_of(BenchConfig& config) {
       .also({"mb"});
   add(switch_option("gradients", config.gradients, "compute: also sum the gradients over the ranks, overlapped"));
   add(switch_option("reproducible", config.reproducible, "sums follow one fixed tree over the ranks"));
+  add(word_option("backend", config.backend, {"auto", "mpi", "nccl", "all"},
+                  "library that moves the sums; all: comm compares those that are possible"))
+      .also({"dist-backend"});
+  add(cuda_aware_option(config.cuda_aware));
   add(switch_option("strong", config.strong,
                     "scaling: --batch-size is dealt to the ranks, else each has so many images"));
   add(text_option("csv", "FILE", config.csv, "scaling: also write the table here"));

@@ -66,6 +66,7 @@ struct SyncConfig {
   int grad_accum_steps = 1;
   double bucket_mb = 8;          ///< --fusion-threshold-mb
   std::string backend = "auto";  ///< --backend auto|mpi|nccl
+  bool cuda_aware = false;       ///< MPI is given a GPU's memory
   Index digest_every = 0;        ///< --check-weights N: cross-rank digest every N steps
   Deadline deadline;             ///< --stall-warning-seconds, --stall-abort-seconds
 };
@@ -163,6 +164,8 @@ struct BenchConfig {
   Index steps = 20, warmup = 3;
   double megabytes = 100;  ///< comm: message size; 0 = a sweep
   bool reproducible = false;
+  std::string backend = "auto";  ///< --backend; comm: also `all`, every one that is possible
+  bool cuda_aware = false;
   bool gradients = true;  ///< compute: with a reduction of gradients over the ranks
   bool strong = false;    ///< scaling: the batch is that of all ranks together
   std::string csv;        ///< scaling: file; empty: none

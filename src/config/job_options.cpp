@@ -32,6 +32,11 @@ Option save_minutes_option(CheckpointConfig& checkpoint) {
 
 }  // namespace
 
+Option cuda_aware_option(bool& value) {
+  return switch_option("cuda-aware", value,
+                       "with --backend mpi give a GPU's memory to MPI, which must be made for it, instead of copies");
+}
+
 OptionGroup sync_options(SyncConfig& sync) {
   OptionGroup group{"Ranks and averaging", {}};
   auto add = [&](Option option) -> Option& { return group.options.emplace_back(std::move(option)); };
@@ -67,6 +72,7 @@ OptionGroup sync_options(SyncConfig& sync) {
   add(word_option("backend", sync.backend, {"auto", "mpi", "nccl"}, "library that moves the sums"))
       .also({"dist-backend"})
       .decides_bits();
+  add(cuda_aware_option(sync.cuda_aware)).decides_bits();
   add(number_option("check-weights", "STEPS", sync.digest_every, at_least(0),
                     "compare a digest of the weights over the ranks every so many steps; 0: never"));
   return group;

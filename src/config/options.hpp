@@ -25,6 +25,7 @@ OptionGroup device_options(DeviceConfig& device);
 OptionGroup optimiser_options(OptimiserConfig& optimiser);
 OptionGroup schedule_options(OptimiserConfig& optimiser);
 OptionGroup sync_options(SyncConfig& sync);
+Option cuda_aware_option(bool& value);
 OptionGroup stall_options(Deadline& deadline);
 OptionGroup time_limit_options(TimeLimit& limit);
 OptionGroup checkpoint_options(CheckpointConfig& checkpoint);

@@ -55,6 +55,10 @@ ForecastSpec forecast_spec(const TrainConfig& config, const Job& job, const Spli
           .save_interval = config.checkpoint.save ? config.checkpoint.save_every : 0};
 }
 
+TransportWish wish_of(const SyncConfig& sync) {
+  return {.backend = sync.backend, .memory = sync.cuda_aware ? MpiMemory::device : MpiMemory::host};
+}
+
 /// --start-epoch: earlier epochs count as done.
 Position start_position(const TrainConfig& config, const Job& job) {
   const auto step = static_cast<Index>(std::llround(config.start_epoch * static_cast<double>(job.steps_per_epoch)));
@@ -172,9 +176,9 @@ Exit run(Communicator& communicator, const TrainConfig& wanted, std::unique_ptr<
 
   const auto identities = device_identities(communicator, engine->backend());
   TransportChoice transport;
-  alike(communicator, [&] { transport = choose_transport(config.sync.backend, identities); });
+  alike(communicator, [&] { transport = choose_transport(wish_of(config.sync), identities); });
   if (!transport.warning.empty() && rank == 0) log::warn("{}", transport.warning);
-  auto collectives = make_collectives(transport.transport, communicator, engine->backend(),
+  auto collectives = make_collectives(transport, communicator, engine->backend(),
                                       {.replicas = job.replicas,
                                        .reproducible = config.sync.reproducible,
                                        .max_count = std::max(engine->plan().table.block(), engine->layout().count())});

@@ -142,6 +142,7 @@ class QueuedBackend final : public CudaBackend {
   }
   Event counters_ready() override { return counters_.snapshot(); }
   Counters take_counters() override { return counters_.take(); }
+  DeviceCounts counts() const override { return {queue_.graph_launches(), queue_.allocations()}; }
   std::string describe() const override { return "cuda " + library_->name(); }
 
  private:

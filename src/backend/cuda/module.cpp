@@ -15,6 +15,8 @@ namespace {
 
 /// Machine code is for 8.0 and 9.0, and newer cards compile the rest.
 constexpr int oldest_capability = 8;
+/// 9.8: its graphs have what the forms need (graphs/frontend.cpp).
+constexpr std::size_t oldest_cudnn = 90800;
 
 /// Ranks of a host take its GPUs in turn. Where a launcher shows each rank a GPU of its own, that is number 0.
 void take_device(const BackendSpec& spec, std::string& problem) {
@@ -32,11 +34,10 @@ void take_device(const BackendSpec& spec, std::string& problem) {
 }
 
 std::unique_ptr<Backend> make(const BackendSpec& spec, std::string& problem) {
-  // cuDNN keeps its promises upwards only: a program runs with its own minor version or a newer one.
-  const std::size_t found = cudnnGetVersion(), wanted = CUDNN_MAJOR * 10000 + CUDNN_MINOR * 100;
+  const std::size_t found = cudnnGetVersion(), wanted = oldest_cudnn;
   if (found < wanted) {
     problem = fmt::format("cuDNN {}.{} was found, {}.{} or newer is needed; load that one", found / 10000,
-                          found / 100 % 100, CUDNN_MAJOR, CUDNN_MINOR);
+                          found / 100 % 100, wanted / 10000, wanted / 100 % 100);
     return nullptr;
   }
   take_device(spec, problem);

@@ -46,8 +46,8 @@ class NcclFailureTest : public testing::Test {
 TEST_F(NcclFailureTest, NamesTheOperationThatAPeerNeverJoins) {
   auto& job = *new NcclTestJob(Progress::lazy);  // MPI may still write to what an expired operation left behind
   const int before = host_nccl::communicators();
-  job.policy = {.deadline = {.warn_seconds = 0.1, .abort_seconds = 0.3},
-                .explain = [] { return std::string("rank 0 on node-7 is missing"); }};
+  job.policy.deadline = {.warn_seconds = 0.1, .abort_seconds = 0.3};
+  job.policy.explain = [] { return StallReport{"rank 0 on node-7 is missing", true}; };
   job.start({.replicas = ranks().size(), .max_count = 100});
   job.sums->finish(sum(job, "gradient bucket 0"));
   job.sums->await(job.device.record(), "counters of step 1");
@@ -57,21 +57,21 @@ TEST_F(NcclFailureTest, NamesTheOperationThatAPeerNeverJoins) {
     job.sums->finish(sum(job, "gradient bucket 1"));
     const Event counters = job.device.record();
     expect(run([&] { job.sums->await(counters, "counters of step 2"); }), Exit::communication,
-           {"waited 0.3 s", "counters of step 2", "rank 0 on node-7 is missing",
+           {"waited 0.3 s", "for counters of step 2", "rank 0 on node-7 is missing",
             "NCCL has not finished gradient bucket 1"});
     // Aborted: what was queued ends, so that memory can be freed.
     EXPECT_TRUE(job.device.done(counters));
     EXPECT_EQ(host_nccl::communicators(), before);
   }
   const std::string printed = testing::internal::GetCapturedStderr();
-  EXPECT_EQ(printed.find("warning: waiting for counters of step 2") != std::string::npos, ranks().rank() != 0)
-      << printed;
+  EXPECT_EQ(printed.find("for counters of step 2 since 0.1 s") != std::string::npos, ranks().rank() != 0) << printed;
   ranks().barrier("end");
 }
 
 TEST_F(NcclFailureTest, SaysThatACapturedStepIsUnfinished) {
   auto& job = *new NcclTestJob(Progress::lazy);
   job.policy.deadline = {.warn_seconds = 0, .abort_seconds = 0.2};
+  job.policy.explain = [] { return StallReport{}; };
   job.start({.replicas = ranks().size(), .max_count = 100});
   ranks().barrier("start");
   if (ranks().rank() != 0) {
@@ -104,6 +104,7 @@ TEST_F(NcclFailureTest, ExpiresAtStartUpWhereARankIsMissing) {
   host_nccl::settings() = {.enqueue = QueueDevice::enqueue};
   auto& job = *new NcclTestJob(Progress::lazy);
   job.policy.deadline = {.warn_seconds = 0, .abort_seconds = 0.2};
+  job.policy.explain = [] { return StallReport{}; };
   const NcclJob named = NcclTestJob::job();
   const int before = host_nccl::communicators();
   if (ranks().rank() != 0) {
@@ -135,26 +136,40 @@ TEST(NcclStartTest, AbortsItsCommunicatorAtTheEnd) {
 }
 
 TEST(TransportTest, TakesNcclWhereEveryRankHasItsGpu) {
-  EXPECT_EQ(choose_transport("auto", {"a", "b"}).transport, Transport::nccl);
-  EXPECT_EQ(choose_transport("nccl", {"a", "b"}).transport, Transport::nccl);
-  EXPECT_EQ(choose_transport("mpi", {"a", "b"}).transport, Transport::mpi);
-  EXPECT_EQ(choose_transport("auto", {"a"}).transport, Transport::mpi);
-  EXPECT_EQ(choose_transport("nccl", {"a"}).transport, Transport::nccl);
-  EXPECT_EQ(choose_transport("auto", {"", ""}).transport, Transport::mpi);
-  EXPECT_EQ(choose_transport("auto", {"a", ""}).transport, Transport::mpi);
-  EXPECT_EQ(choose_transport("mpi", {"a", "b"}).warning, "");
+  EXPECT_EQ(choose_transport({.backend = "auto"}, {"a", "b"}).transport, Transport::nccl);
+  EXPECT_EQ(choose_transport({.backend = "nccl"}, {"a", "b"}).transport, Transport::nccl);
+  EXPECT_EQ(choose_transport({.backend = "mpi"}, {"a", "b"}).transport, Transport::mpi);
+  EXPECT_EQ(choose_transport({.backend = "auto"}, {"a"}).transport, Transport::mpi);
+  EXPECT_EQ(choose_transport({.backend = "nccl"}, {"a"}).transport, Transport::nccl);
+  EXPECT_EQ(choose_transport({.backend = "auto"}, {"", ""}).transport, Transport::mpi);
+  EXPECT_EQ(choose_transport({.backend = "auto"}, {"a", ""}).transport, Transport::mpi);
+  EXPECT_EQ(choose_transport({.backend = "mpi"}, {"a", "b"}).warning, "");
+}
+
+/// Debian's MPI takes no memory of a GPU.
+TEST(TransportTest, AsksTheMpiLibraryFirst) {
+  const TransportWish wish{.backend = "mpi", .memory = MpiMemory::device};
+  EXPECT_EQ(choose_transport(wish, {"", ""}).memory, MpiMemory::host) << "ranks without a GPU";
+  if (mpi_takes_device_memory()) {
+    EXPECT_EQ(choose_transport(wish, {"a", "b"}).memory, MpiMemory::device);
+  } else {
+    expect(run([&] {
+             choose_transport(wish, {"a", "b"});
+           }),
+           Exit::device, {"--cuda-aware is not possible", "can't take a GPU's memory"});
+  }
 }
 
 TEST(TransportTest, SaysWhatStandsInTheWay) {
-  const TransportChoice shared = choose_transport("auto", {"GPU-1", "GPU-2", "GPU-1"});
+  const TransportChoice shared = choose_transport({.backend = "auto"}, {"GPU-1", "GPU-2", "GPU-1"});
   EXPECT_EQ(shared.transport, Transport::mpi);
   EXPECT_NE(shared.warning.find("ranks 0 and 2 share GPU-1"), std::string::npos) << shared.warning;
-  EXPECT_NE(choose_transport("mpi", {"GPU-1", "GPU-1"}).warning, "");
+  EXPECT_NE(choose_transport({.backend = "mpi"}, {"GPU-1", "GPU-1"}).warning, "");
   expect(run([] {
-           choose_transport("nccl", {"GPU-1", "GPU-1"});
+           choose_transport({.backend = "nccl"}, {"GPU-1", "GPU-1"});
          }),
          Exit::device, {"ranks 0 and 1 share GPU-1, and NCCL needs one each", "--backend mpi"});
-  expect(run([] { choose_transport("nccl", {"GPU-1", ""}); }), Exit::device, {"rank 1 has no GPU"});
+  expect(run([] { choose_transport({.backend = "nccl"}, {"GPU-1", ""}); }), Exit::device, {"rank 1 has no GPU"});
 }
 
 }  // namespace

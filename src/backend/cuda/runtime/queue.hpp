@@ -57,6 +57,8 @@ class Queue {
   void replay(std::uint64_t key, FunctionRef body);
   bool capturing() const { return capturing_; }
   Index graph_launches() const { return graph_launches_; }
+  /// Of device and pinned memory.
+  Index allocations() const { return static_cast<Index>(device_blocks_.size() + pinned_.size()); }
 
  private:
   struct Pinned {

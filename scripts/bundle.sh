@@ -1,0 +1,154 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Makes a folder, and an archive of it, that runs on a machine that has none of our libraries: the programs, the tests that
+# scripts/gpu-check.sh needs, Open MPI with its plugins, and every shared library but libc and CUDA's. The folder may be moved.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+usage() {
+  cat <<'TEXT'
+usage: scripts/bundle.sh [--build DIR] [--out DIR] [--fast] [--no-archive]
+  --build DIR    of the programs and tests; default build/release
+  --out DIR      the folder to make, replaced where it exists; default build/bundle/convoy
+  --fast         a larger archive in a fifth of the time
+  --no-archive   the folder only; else DIR.tar.xz is made beside it
+The target needs x86-64, glibc as new as here, and for GPUs an NVIDIA driver, cuDNN and NCCL (Python's packages will do).
+Start everything there through the folder's `run`:  convoy/run convoy train ...   convoy/run mpirun -np 2 convoy train ...
+TEXT
+}
+
+build=build/release folder=build/bundle/convoy level=-9 archive=1
+while [ $# -gt 0 ]; do
+  case $1 in
+    --build) build=${2:?}; shift ;;
+    --out) folder=${2:?}; shift ;;
+    --fast) level=-1 ;;
+    --no-archive) archive='' ;;
+    -h | --help) usage; exit 0 ;;
+    *) usage >&2; exit 2 ;;
+  esac
+  shift
+done
+
+die() { echo "bundle: $*" >&2; exit 1; }
+for tool in patchelf strip ldd xz ompi_info; do
+  command -v "$tool" >/dev/null || die "$tool is missing; run scripts/install-deps.sh"
+done
+programs=("$build/src/cli/convoy" "$build/preprocess/convoy-preprocess")
+# Of all backends: CONVOY_TEST_DEVICE chooses.
+tests=(parity.operations.cpu parity.program.cpu parity.golden)
+for file in "${programs[@]}" "${tests[@]/#/$build/tests/parity/}"; do
+  [ -x "$file" ] || die "$file is missing; run scripts/build.sh release first"
+done
+
+rm -rf "$folder"
+mkdir -p "$folder"/{bin,lib/convoy,lib/pmix,etc/openmpi,share/pmix,share/convoy,tests/golden,bench,configs,scripts,docs}
+folder=$(cd "$folder" && pwd)
+
+# --- ours
+cp "${programs[@]}" "$folder/bin/"
+for name in "${tests[@]}"; do cp "$build/tests/parity/$name" "$folder/tests/${name%.cpu}"; done
+if [ -e "$build/src/cli/libconvoy_cuda.so" ]; then cp "$build/src/cli/libconvoy_cuda.so" "$folder/lib/convoy/"; fi
+cp tests/golden/*.json "$folder/tests/golden/"
+cp configs/*.cfg "$folder/configs/"
+cp -r bench/peer "$folder/bench/"
+cp scripts/gpu-check.sh "$folder/scripts/"
+cp LICENSE "$folder/"
+"$build/src/cli/convoy" --version >"$folder/share/convoy/bundle"
+
+# --- Open MPI: launcher, daemon, texts, plugins. Those of network fabrics drag in their drivers' libraries.
+path_of() { ompi_info --parsable --path "$1" | cut -d: -f3; }
+prefix=$(path_of prefix)
+plugins=$(path_of pkglibdir)
+[ "${plugins#"$prefix"/}" != "$plugins" ] || die "Open MPI's plugins ($plugins) are not below its prefix ($prefix)"
+plugin_folder=${plugins#"$prefix"/}
+mkdir -p "$folder/$plugin_folder" "$folder/share/openmpi"
+cp "$(command -v orterun)" "$(command -v orted)" "$folder/bin/"
+cp -rL "$(path_of pkgdatadir)"/*.txt "$folder/share/openmpi/"
+cp -L "$(path_of sysconfdir)"/*.conf "$folder/etc/openmpi/"
+for plugin in "$plugins"/mca_*.so; do
+  case ${plugin##*/} in
+    *ucx* | *ofi* | *openib* | *usnic* | *psm* | *_uct* | mca_pml_cm.so | mca_mtl_* | *memheap* | *scoll* | *spml* | *sshmem* | \
+      mca_atomic_* | *monitoring* | *flux* | *romio* | *gridengine* | *simulator*) ;;
+    *) cp "$plugin" "$folder/$plugin_folder/" ;;
+  esac
+done
+
+# --- libraries: what all of these need, found as the loader finds it
+libc='^(linux-vdso|ld-linux-x86-64|libc|libm|libdl|librt|libpthread|libresolv|libutil|libanl|libnss_[a-z]*)\.so'
+cuda='^lib(cuda|cudart|cudnn|nccl|nvrtc|cublas|nvJitLink)[A-Za-z_-]*\.so'
+needs_of() { # FILE: `name path` lines; a library that is not found ends the work
+  local lines
+  lines=$(ldd "$1" 2>/dev/null | awk '$2 == "=>" { print $1, ($3 == "not" ? "missing" : $3) }')
+  awk -v file="$1" -v libc="$libc" -v cuda="$cuda" '
+    $1 ~ libc || $1 ~ cuda { next }
+    $2 == "missing" { print "bundle: " file " needs " $1 ", which is not found" >"/dev/stderr"; exit 1 }
+    { print }' <<<"$lines"
+}
+carry() { # FILE ...
+  local file name path
+  for file in "$@"; do
+    while read -r name path; do
+      if [ -n "$name" ] && [ ! -e "$folder/lib/$name" ]; then cp -L "$path" "$folder/lib/$name"; fi
+    done < <(needs_of "$file")
+  done
+}
+pmix=$(ldd "$plugins/mca_pmix_ext3x.so" 2>/dev/null | awk '/libpmix/ { print $3 }')
+[ -n "$pmix" ] || die "libpmix of $plugins/mca_pmix_ext3x.so is not found"
+pmix=$(dirname "$(readlink -f "$pmix")")
+cp "$pmix"/pmix/*.so "$folder/lib/pmix/"
+cp -r "$pmix"/../share/pmix/. "$folder/share/pmix/"
+carry "$folder"/bin/* "$folder"/tests/parity.* "$folder"/lib/convoy/*.so "$folder/$plugin_folder"/*.so "$folder"/lib/pmix/*.so
+
+# --- movable: every file finds the others from its own place
+strip --strip-unneeded "$folder"/bin/* "$folder"/tests/parity.* "$folder"/lib/*.so* "$folder"/lib/convoy/*.so 2>/dev/null || true
+up=''
+for _ in ${plugin_folder//\// }; do up+=../; done # from the plugins to the folder
+patchelf --set-rpath "\$ORIGIN/../lib" "$folder"/bin/* "$folder"/tests/parity.*
+patchelf --set-rpath "\$ORIGIN" "$folder"/lib/*.so*
+for file in "$folder"/lib/convoy/*.so "$folder"/lib/pmix/*.so; do patchelf --set-rpath "\$ORIGIN/.." "$file"; done
+patchelf --set-rpath "\$ORIGIN/${up}lib" "$folder/$plugin_folder"/*.so
+
+# --- what starts them
+cat >"$folder/run" <<'RUN'
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# run COMMAND [ARGUMENT ...]: a command with this folder's programs first on the PATH, its Open MPI, and CUDA's libraries.
+case $0 in */*) here=${0%/*} ;; *) here=. ;; esac
+here=$(cd "$here" && pwd) || exit
+PATH=$here/bin:$PATH
+export PATH OPAL_PREFIX="$here" OPAL_SYSCONFDIR="$here/etc/openmpi" PMIX_PKGLIBDIR="$here/lib/pmix" \
+  PMIX_PKGDATADIR="$here/share/pmix" CONVOY_BUNDLE="$here"
+# Without ssh mpirun would not even start on one machine.
+command -v ssh >/dev/null 2>&1 || command -v rsh >/dev/null 2>&1 || export OMPI_MCA_plm_rsh_agent=
+# cuDNN and NCCL: where the user says, else those of Python's packages, else the toolkit's.
+found=$(python3 -c '
+import glob
+try:
+    import nvidia
+    print(":".join(folder for path in nvidia.__path__ for folder in sorted(glob.glob(path + "/*/lib"))))
+except ImportError:
+    pass' 2>/dev/null)
+for folder in /usr/local/cuda/lib64 /usr/local/nvidia/lib64; do
+  [ -d "$folder" ] && found=${found:+$found:}$folder
+done
+[ -z "$found" ] || export LD_LIBRARY_PATH="${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$found"
+[ $# -gt 0 ] || { echo "usage: $0 COMMAND [ARGUMENT ...]" >&2; exit 2; }
+exec "$@"
+RUN
+cat >"$folder/bin/mpirun" <<'RUN'
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+case $0 in */*) here=${0%/*} ;; *) here=$(command -v "$0"); here=${here%/*} ;; esac
+here=$(cd "$here/.." && pwd) || exit
+export OPAL_PREFIX="$here" OPAL_SYSCONFDIR="$here/etc/openmpi" PMIX_PKGLIBDIR="$here/lib/pmix" PMIX_PKGDATADIR="$here/share/pmix"
+exec "$here/bin/orterun" "$@"
+RUN
+chmod +x "$folder/run" "$folder/bin/mpirun"
+
+echo "bundle: $folder, $(du -sm "$folder" | cut -f1) MB, $(find "$folder/lib" -maxdepth 1 -name '*.so*' | wc -l) libraries"
+[ -n "$archive" ] || exit 0
+tar -C "$(dirname "$folder")" -cf - "$(basename "$folder")" | xz -T0 "$level" >"$folder.tar.xz"
+bytes=$(stat -c %s "$folder.tar.xz")
+echo "bundle: $folder.tar.xz, $(((bytes + 999999) / 1000000)) MB"
+[ "$bytes" -le 40000000 ] || die "the archive is larger than 40 MB; leave out tests or oneDNN"
