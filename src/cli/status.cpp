@@ -9,6 +9,7 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <nlohmann/json.hpp>
 
 #include "cli/command.hpp"
@@ -37,17 +38,28 @@ Signs::Process look_for_process(const RunState& state) {
   return program == "convoy" ? Signs::Process::lives : Signs::Process::gone;
 }
 
-/// attempts/NNNN.json that began after `time`.
-Index attempts_since(const std::string& folder, double time) {
-  Index count = 0;
+/// Visits attempts/NNNN.json: number and what it holds.
+void visit_attempts(const std::string& folder, const std::function<void(Index, const nlohmann::json&)>& visit) {
   std::error_code none;
   for (const auto& entry : fs::directory_iterator(folder + "/attempts", none)) {
-    if (entry.path().extension() != ".json" || entry.path().stem().extension() == ".end") continue;
+    const std::string name = entry.path().stem().string();
+    if (entry.path().extension() != ".json" || name.find_first_not_of("0123456789") != std::string::npos) continue;
     std::ifstream file(entry.path());
     const auto attempt = nlohmann::json::parse(file, nullptr, false);
-    if (attempt.is_object() && attempt.value("started", 0.0) > time) ++count;
+    if (attempt.is_object()) visit(std::stoll(name), attempt);
   }
+}
+
+Index attempts_since(const std::string& folder, double time) {
+  Index count = 0;
+  visit_attempts(folder, [&](Index, const auto& attempt) { count += attempt.value("started", 0.0) > time ? 1 : 0; });
   return count;
+}
+
+Index newest_attempt(const std::string& folder) {
+  Index newest = 0;
+  visit_attempts(folder, [&](Index number, const auto&) { newest = std::max(newest, number); });
+  return newest;
 }
 
 Signs signs_of(const std::string& folder, const RunState& state) {
@@ -58,24 +70,44 @@ Signs signs_of(const std::string& folder, const RunState& state) {
   return signs;
 }
 
+/// Counts launches in a row that began no attempt, in a file of the run directory. Returns the count.
+Index count_failed_launches(const StatusConfig& config, Index attempt) {
+  const fs::path path = fs::path(config.folder) / "attempts/failed-launches";
+  std::error_code none;
+  if (config.attempts_before < 0 || attempt > config.attempts_before) {
+    fs::remove(path, none);
+    return 0;
+  }
+  Index count = 0;
+  std::ifstream(path) >> count;
+  std::ofstream(path) << count + 1 << '\n';
+  return count + 1;
+}
+
 /// For job scripts: the launcher has ended, so nothing of this attempt is alive.
 Exit say_what_next(const StatusConfig& config) {
-  const auto state = read_run_state(config.folder);
+  auto state = read_run_state(config.folder);
   Signs signs;
   signs.restarts = own_restarts();
+  const Index newest = newest_attempt(config.folder);
   if (state) {
     signs = signs_of(config.folder, *state);
+    signs.failed_launches = count_failed_launches(config, newest);
+    if (newest > state->attempt) {  // killed between its first two files: the state is that of the attempt before
+      state->attempt = newest;
+      state->result = Result::running;
+      state->phase = Phase::start;
+    }
     std::vector<std::string> hosts;
     signs.silent = first_dead_ranks(config.folder, hosts);
     // A rank that froze has a host that answers; one that was switched off or cut off has not.
-    if (config.after == static_cast<int>(Exit::communication)) {
+    if (state->exit == Exit::communication || config.after == static_cast<int>(Exit::communication)) {
       signs.host_lost = std::any_of(hosts.begin(), hosts.end(), [](const auto& host) { return !host_answers(host); });
     }
   }
   Next next = after_launch(state ? &*state : nullptr, signs, config.after);
-  if (state && config.attempts_before >= 0 && state->attempt > config.attempts_before + 1) {
-    next = {static_cast<int>(Exit::superseded),
-            fmt::format("attempt {} goes on with this run elsewhere", state->attempt)};
+  if (config.attempts_before >= 0 && newest > config.attempts_before + 1) {
+    next = {static_cast<int>(Exit::superseded), fmt::format("attempt {} goes on with this run elsewhere", newest)};
   }
   fmt::print("{}: {}\n", config.folder, next.text);
   return static_cast<Exit>(next.exit);

@@ -81,9 +81,13 @@ std::string first_dead_ranks(const std::string& folder, std::vector<std::string>
   for (const Heartbeat& beat : beats) newest = std::max(newest, beat.time);
   std::vector<std::string> texts;
   const auto seen = all_ranks(beats, newest);
+  // Launchers kill the survivors, some without a signal that they could note down: whose heartbeats stopped long before
+  // the newest one was first.
+  const bool some_stopped_early = std::any_of(seen.begin(), seen.end(), is_suspicious);
   for (std::size_t rank = 0; rank < seen.size(); ++rank) {
     const Heartbeat& beat = seen[rank].heartbeat;
     if (seen[rank].known && (beat.exit >= 0 || beat.signal != 0)) continue;
+    if (some_stopped_early && !is_suspicious(seen[rank])) continue;
     hosts.push_back(host_of(seen[rank]));
     const std::string phase = !seen[rank].known ? "it never gave a sign of life"
                               : beat.step > 0

@@ -104,6 +104,14 @@ Exit exit_of(Life life, const RunState& state) {
 }
 
 Next after_launch(const RunState* state, const Signs& signs, int code) {
+  if (signs.failed_launches > 0) {
+    const std::string what = fmt::format("the launcher ended with {} before the program began", code);
+    if (!is_death_by_others(code)) return {code, what};
+    if (signs.failed_launches >= most_lost_attempts) {
+      return {code, fmt::format("{}, for the {}rd time in a row: see what it said above", what, signs.failed_launches)};
+    }
+    return {submit_again, what + "; it is started again"};
+  }
   if (state == nullptr) {
     if (code == 0 || !is_death_by_others(code) || code == 1) {
       return {code, fmt::format("the program ended with {} before it had a run directory", code)};

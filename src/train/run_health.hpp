@@ -19,6 +19,7 @@ struct Signs {
   bool host_lost = false;              ///< a host of silent ranks does not answer
   Index lost_attempts = 0;             ///< started since the newest durable checkpoint
   Index restarts = 0;                  ///< of the scheduler's job
+  Index failed_launches = 0;           ///< in a row, the last one included: no attempt began
 };
 
 /// lost: it was killed, or its host is gone, before it could say how it ended.

@@ -11,6 +11,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 
 import configuration
 import hosts
@@ -52,6 +53,7 @@ class Cluster(hosts.Hosts):
         key.write_bytes(os.urandom(128))
         self._start("munged", "--foreground", "--force", f"--key-file={key}", f"--socket={self.folder}/munge.socket",
                     f"--pid-file={self.folder}/run/munged.pid", f"--seed-file={self.folder}/munge.seed", "--num-threads=2")
+        self.began = time.monotonic()
         self._start("slurmctld", "-D", "-f", str(self.folder / "slurm.conf"))
         self.wait_idle()
         return self

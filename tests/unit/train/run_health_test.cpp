@@ -124,6 +124,16 @@ TEST(AfterLaunch, TooShortATimeIsNotAskedForAgain) {
   EXPECT_EQ(after_launch(&state, {}, 75).exit, 75);
 }
 
+TEST(AfterLaunch, LaunchersThatFailAreTriedThreeTimes) {
+  const RunState failed_before = ended_state(Result::failed, Exit::communication);
+  EXPECT_EQ(after_launch(&failed_before, {.failed_launches = 1}, 137).exit, 75);
+  EXPECT_EQ(after_launch(&failed_before, {.failed_launches = 2}, 205).exit, 75);
+  EXPECT_EQ(after_launch(&failed_before, {.failed_launches = 3}, 137).exit, 137);
+  EXPECT_EQ(after_launch(&failed_before, {.failed_launches = 1}, 2).exit, 2);
+  EXPECT_NE(after_launch(&failed_before, {.failed_launches = 1}, 2).text.find("before the program began"),
+            std::string::npos);
+}
+
 TEST(AfterLaunch, WithoutAStateTheCodeCounts) {
   EXPECT_EQ(after_launch(nullptr, {}, 2).exit, 2);
   EXPECT_EQ(after_launch(nullptr, {}, 1).exit, 1);

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ranks that freeze, hosts that crash, cables that are cut, in a job of four ranks on four hosts: who is missing is named in time,
+nothing is left, and the job goes on where a host was lost."""
+import os
+import re
+import signal
+import time
+
+from training import TRAINING, check
+
+WARN, ABORT, GRACE = 2, 5, 10  # seconds: the program's two deadlines, and what naming may take beyond the second
+DEADLINES = ["--stall-warning-seconds", WARN, "--stall-abort-seconds", ABORT, "--watchdog-seconds", ABORT]
+
+
+class Death:
+    """One job and what happens to the rank of one of its hosts."""
+
+    def __init__(self, training, name, launcher):
+        self.cluster, self.training = training.cluster, training
+        self.run, self.job = training.submit(name, 4, launcher=launcher, options=DEADLINES)
+        self.job.wait_for(lambda: len(training.steps(self.run)) > 6, 60, "some steps")
+
+    def happens(self, kind, host):
+        self.kind, self.host, self.began, self.before = kind, host, time.monotonic(), len(self.job.text())
+        if kind == "freeze":
+            for where, process, _ in self.cluster.processes("convoy"):
+                if where == host:
+                    os.kill(process, signal.SIGSTOP)
+        else:
+            getattr(self.cluster, kind)(host)
+
+    def rank(self):
+        return int(self.host.removeprefix("n"))
+
+    def is_named(self):
+        """Rank and host, in what the job has said since."""
+        return re.search(rf"rank {self.rank()} on {self.host}\b", self.job.text()[self.before:]) is not None
+
+    def wait_until_named(self):
+        self.job.wait_for(self.is_named, ABORT + GRACE, f"name of rank {self.rank()} on {self.host}")
+        return time.monotonic() - self.began
+
+    def is_clean(self):
+        return self.cluster.processes(*TRAINING) == []
+
+
+def run_death(training, kind, host, launcher, reference):
+    """Returns seconds until the dead rank was named."""
+    cluster = training.cluster
+    what = f"{kind} of {host}, {launcher.split()[0]}"
+    death = Death(training, f"{kind}-{host}-{launcher.split()[0]}-{time.monotonic_ns()}", launcher)
+    death.happens(kind, host)
+    seconds = death.wait_until_named()
+    check(True, f"{what}: rank {death.rank()} on {host} is named after {seconds:.1f} s")
+    if kind == "freeze":
+        death.job.wait(40, state="FAILED")
+        check(death.job.facts()["ExitCode"] == "5:0", f"{what}: the job ends with 5 and is not submitted again")
+        cluster.until(death.is_clean, 20, "no process left")
+        return seconds
+    cluster.until(lambda: death.job.restarts() == 1 or death.job.state() == "PENDING", 60, f"{what}: another start")
+    if kind == "cut":
+        cluster.until(lambda: [host_ for host_, _, name in cluster.processes(*TRAINING) if name == "convoy" and host_ == host] == [], 60,
+                      "the ranks that were cut off ended by themselves")
+        cluster.heal(host)
+    else:
+        cluster.start(host)
+    training.compare(reference, death.run, death.job, what)
+    cluster.until(death.is_clean, 20, "no process left")
+    return seconds
