@@ -30,6 +30,8 @@ on_term() {
 }
 
 load_site() {
+  # sbatch --export=NONE, the default of some sites, is about this script; what srun starts needs what is set here.
+  export SLURM_EXPORT_ENV=ALL
   # shellcheck source=scripts/site.sh
   . "${CONVOY_SITE:-scripts/site.sh}" || exit 2
   [ -n "$modules" ] || return 0
@@ -108,20 +110,37 @@ skip_steps() { # SRUN
   for ((step = 0; step < ${SLURM_RESTART_COUNT:-0} % 8; step++)); do "$1" --mpi=none --nodes=1 --ntasks=1 true || return; done
 }
 
+# mpirun waits without end for a host that was cut off, also when the program has ended and said so in its run directory.
+end_hanging_launcher() { # PROCESS
+  local end
+  printf -v end '%s/attempts/%04d.end.json' "$run_directory" $((attempts + 1))
+  while [ ! -e "$end" ]; do
+    sleep 1
+    kill -0 "$1" 2>/dev/null || return
+  done
+  sleep 3
+  kill -TERM "$1" 2>/dev/null && sleep 1 && kill -KILL "$1" 2>/dev/null
+}
+
 # launch PROGRAM ARGUMENT ...: on all ranks of the job; then ends the script as the program's end asks for.
 launch() {
-  local code=75
+  local code=75 watcher=''
   choose_launcher
   attempts=$(find "${run_directory:-/dev/null}/attempts" -name '[0-9]*[0-9].json' 2>/dev/null | wc -l)
   say "$(date '+%F %T') ${SLURM_JOB_NODELIST:-$(sort -u "${PBS_NODEFILE:-/dev/null}" | tr '\n' ' ')}: ${launch_words[*]} $*"
   if [ -z "$stop_asked" ]; then
     "${launch_words[@]}" "$@" &
     child=$!
+    if [ -n "$run_directory" ]; then
+      end_hanging_launcher "$child" &
+      watcher=$!
+    fi
     while :; do # a signal ends the wait, but not what it waits for
       code=0
       wait "$child" || code=$?
       kill -0 "$child" 2>/dev/null || break
     done
+    [ -z "$watcher" ] || kill "$watcher" 2>/dev/null
   fi
   after_launch "$code"
 }

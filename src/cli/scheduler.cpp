@@ -87,7 +87,7 @@ bool connects(const addrinfo& address) {
   if (error == EINPROGRESS) {
     pollfd waiting{socket, POLLOUT, 0};
     socklen_t size = sizeof error;
-    constexpr int milliseconds = 3000;
+    constexpr int milliseconds = 2000;
     if (poll(&waiting, 1, milliseconds) != 1 || getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &size) != 0)
       error = ETIMEDOUT;
   }

@@ -98,11 +98,10 @@ Exit say_what_next(const StatusConfig& config) {
       state->result = Result::running;
       state->phase = Phase::start;
     }
-    std::vector<std::string> hosts;
-    signs.silent = first_dead_ranks(config.folder, hosts);
+    signs.silent = first_dead_ranks(config.folder);
     // A rank that froze has a host that answers; one that was switched off or cut off has not.
     if (state->exit == Exit::communication || config.after == static_cast<int>(Exit::communication)) {
-      signs.host_lost = std::any_of(hosts.begin(), hosts.end(), [](const auto& host) { return !host_answers(host); });
+      signs.lost_hosts = lost_hosts(config.folder);
     }
   }
   Next next = after_launch(state ? &*state : nullptr, signs, config.after);
@@ -130,8 +129,12 @@ Exit status_command(const Words& words) {
     report.signs.job = ask_scheduler(state->scheduler, state->job);
     report.signs.silent = silent_ranks(config.folder);
   }
+  const Life life = life_of(report.state, report.signs);
+  if (life == Life::hanging || (life == Life::failed && state->exit == Exit::communication)) {
+    report.signs.lost_hosts = lost_hosts(config.folder);
+  }
   fmt::print("{}", config.json ? status_json(report) : status_text(report));
-  return exit_of(life_of(report.state, report.signs), report.state);
+  return exit_of(life, report.state);
 }
 
 }  // namespace convoy

@@ -16,14 +16,15 @@ struct RunReport {
 
 /// Lines for people, as of report.signs.now.
 std::string status_text(const RunReport& report);
-/// The state's own fields and `life`, `silent`, `lost_attempts`.
+/// The state's own fields and `life`, `silent`, `lost_hosts`, `lost_attempts`, `now`.
 std::string status_json(const RunReport& report);
 
 /// Ranks that have stopped or keep the others waiting, by their heartbeats; empty: none. Where it looks as if one had,
 /// it looks again some seconds later.
 std::string silent_ranks(const std::string& folder);
 /// The same after the end of an attempt: ranks that neither left nor were told to end, so died first or were cut off.
-/// `hosts`: theirs.
-std::string first_dead_ranks(const std::string& folder, std::vector<std::string>& hosts);
+std::string first_dead_ranks(const std::string& folder);
+/// Hosts of the newest attempt's ranks that do not answer, comma-separated.
+std::string lost_hosts(const std::string& folder);
 
 }  // namespace convoy

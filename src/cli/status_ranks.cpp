@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <chrono>
+#include <set>
 #include <thread>
 
+#include "cli/scheduler.hpp"
 #include "cli/status.hpp"
 #include "metrics/roll_call.hpp"
 
@@ -74,7 +76,7 @@ std::string silent_ranks(const std::string& folder) {
   return joined(texts);
 }
 
-std::string first_dead_ranks(const std::string& folder, std::vector<std::string>& hosts) {
+std::string first_dead_ranks(const std::string& folder) {
   const auto beats = heartbeats_of(folder);
   if (beats.empty()) return {};
   double newest = 0;
@@ -88,16 +90,28 @@ std::string first_dead_ranks(const std::string& folder, std::vector<std::string>
     const Heartbeat& beat = seen[rank].heartbeat;
     if (seen[rank].known && (beat.exit >= 0 || beat.signal != 0)) continue;
     if (some_stopped_early && !is_suspicious(seen[rank])) continue;
-    hosts.push_back(host_of(seen[rank]));
     const std::string phase = !seen[rank].known ? "it never gave a sign of life"
                               : beat.step > 0
                                   ? fmt::format("{}, epoch {}, step {}{}{}", beat.phase, beat.epoch, beat.step,
                                                 beat.operation.empty() ? "" : ", ", beat.operation)
                                   : beat.phase;
-    texts.push_back(fmt::format("rank {} on {} ({})", rank, hosts.back(), phase));
+    texts.push_back(fmt::format("rank {} on {} ({})", rank, host_of(seen[rank]), phase));
   }
   if (texts.empty()) return {};
   return "died first, frozen or cut off: " + joined(texts);
+}
+
+std::string lost_hosts(const std::string& folder) {
+  std::set<std::string> hosts;
+  for (const Heartbeat& beat : heartbeats_of(folder)) hosts.insert(beat.host);
+  std::string lost;
+  for (const std::string& host : hosts) {
+    if (!host_answers(host)) {
+      if (!lost.empty()) lost += ", ";
+      lost += host;
+    }
+  }
+  return lost;
 }
 
 }  // namespace convoy

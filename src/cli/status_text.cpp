@@ -84,6 +84,7 @@ std::string status_text(const RunReport& report) {
                                                             state.checkpoint_seconds));
   if (state.end_time > 0 && state.result == Result::running) line("time limit", limit_text(state, now));
   if (!report.signs.silent.empty()) line("ranks", report.signs.silent);
+  if (!report.signs.lost_hosts.empty()) line("hosts", "no answer from " + report.signs.lost_hosts);
   if (report.signs.lost_attempts > 1) {
     line("warning", fmt::format("{} attempts since the newest checkpoint", report.signs.lost_attempts));
   }
@@ -94,6 +95,7 @@ std::string status_json(const RunReport& report) {
   auto json = nlohmann::ordered_json::parse(to_text(report.state));
   json["life"] = name_of(life_of(report.state, report.signs));
   json["silent"] = report.signs.silent;
+  json["lost_hosts"] = report.signs.lost_hosts;
   json["lost_attempts"] = report.signs.lost_attempts;
   json["now"] = report.signs.now;
   return json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";

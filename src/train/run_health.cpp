@@ -42,7 +42,8 @@ Next after_failure(const RunState& state, const Signs& signs, int code) {
   const std::string said =
       fmt::format("rank {} failed with code {}: {}", state.rank, static_cast<int>(state.exit), state.message);
   if (state.exit == Exit::communication) {  // mostly what survivors see of somebody else's end
-    if (signs.host_lost) return go_on(state, signs, said + "; a host does not answer", code);
+    if (!signs.lost_hosts.empty())
+      return go_on(state, signs, fmt::format("{}; no answer from {}", said, signs.lost_hosts), code);
     if (code != 1 && is_death_by_others(code)) {
       return go_on(state, signs, fmt::format("{}; the launcher ended with {}", said, code), code);
     }
@@ -106,7 +107,8 @@ Exit exit_of(Life life, const RunState& state) {
 Next after_launch(const RunState* state, const Signs& signs, int code) {
   if (signs.failed_launches > 0) {
     const std::string what = fmt::format("the launcher ended with {} before the program began", code);
-    if (!is_death_by_others(code)) return {code, what};
+    // 1 is what mpirun says of its own troubles.
+    if (!is_death_by_others(code) || code == 1) return {code, what + ": see what it said above"};
     if (signs.failed_launches >= most_lost_attempts) {
       return {code, fmt::format("{}, for the {}rd time in a row: see what it said above", what, signs.failed_launches)};
     }

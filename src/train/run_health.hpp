@@ -16,7 +16,7 @@ struct Signs {
   Process process = Process::unknown;  ///< rank 0's, where this is its host
   Job job = Job::unknown;              ///< what the scheduler says
   std::string silent;                  ///< ranks that stopped or hang, with their hosts and what they did; empty: none
-  bool host_lost = false;              ///< a host of silent ranks does not answer
+  std::string lost_hosts;              ///< that do not answer; empty: none
   Index lost_attempts = 0;             ///< started since the newest durable checkpoint
   Index restarts = 0;                  ///< of the scheduler's job
   Index failed_launches = 0;           ///< in a row, the last one included: no attempt began

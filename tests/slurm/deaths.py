@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ranks that freeze, hosts that crash, cables that are cut, in a job of four ranks on four hosts: who is missing is named in time,
 nothing is left, and the job goes on where a host was lost."""
+import json
 import os
 import re
 import signal
+import subprocess
 import time
 
-from training import TRAINING, check
+from training import CONVOY, TRAINING, check
 
 WARN, ABORT, GRACE = 2, 5, 10  # seconds: the program's two deadlines, and what naming may take beyond the second
 DEADLINES = ["--stall-warning-seconds", WARN, "--stall-abort-seconds", ABORT, "--watchdog-seconds", ABORT]
@@ -19,6 +21,7 @@ class Death:
         self.cluster, self.training = training.cluster, training
         self.run, self.job = training.submit(name, 4, launcher=launcher, options=DEADLINES)
         self.job.wait_for(lambda: len(training.steps(self.run)) > 6, 60, "some steps")
+        self.batch_host = self.job.hosts()[0]
 
     def happens(self, kind, host):
         self.kind, self.host, self.began, self.before = kind, host, time.monotonic(), len(self.job.text())
@@ -33,11 +36,19 @@ class Death:
         return int(self.host.removeprefix("n"))
 
     def is_named(self):
-        """Rank and host, in what the job has said since."""
-        return re.search(rf"rank {self.rank()} on {self.host}\b", self.job.text()[self.before:]) is not None
+        """That rank, or for a cut cable its host, and no other: by the job's own words since, or, where its first host is
+        gone, by `convoy status` on the login host."""
+        text, status = self.job.text()[self.before:], {"silent": "", "lost_hosts": ""}
+        if self.kind != "freeze" and self.host == self.batch_host:
+            said = subprocess.run([CONVOY, "status", "--json", self.run], capture_output=True, text=True, timeout=30, check=False)
+            text, status = "", json.loads(said.stdout)
+        if self.kind == "cut":
+            return status["lost_hosts"] == self.host or f"no answer from {self.host};" in text
+        clauses = [*re.findall(r"(?:did not arrive|died first, frozen or cut off): (.*)", text), status["silent"]]
+        return any(set(re.findall(r"rank (\d+) on (\w+)", clause)) == {(str(self.rank()), self.host)} for clause in clauses)
 
     def wait_until_named(self):
-        self.job.wait_for(self.is_named, ABORT + GRACE, f"name of rank {self.rank()} on {self.host}")
+        self.job.wait_for(self.is_named, ABORT + GRACE, f"word of rank {self.rank()} on {self.host}")
         return time.monotonic() - self.began
 
     def is_clean(self):

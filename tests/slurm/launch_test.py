@@ -40,19 +40,12 @@ def launches(cluster):
 def hosts_behave(cluster):
     names = output("srun", "--nodes=4", "hostname").split()
     check(sorted(names) == ["n0", "n1", "n2", "n3"], "each host has its own name")
-    job = subprocess.Popen(["srun", "--nodes=4", "--job-name=sleepers", "sleep", "1000"], stderr=subprocess.DEVNULL)
+    job = subprocess.Popen(["srun", "--nodes=4", "sleep", "1000"], stderr=subprocess.DEVNULL)
     sleepers = lambda: [host for host, _, _ in cluster.processes("sleep")]
     cluster.until(lambda: sleepers() == ["n0", "n1", "n2", "n3"], 20, "a process on each host")
     cluster.crash("n1")
     check(sleepers() == ["n0", "n2", "n3"], "a crash ends what ran there and nothing else")
-    cluster.cut("n2")
-    cluster.until(lambda: "n1" in cluster.ask("sinfo", "-h", "-N", "-t", "down", "-o", "%N"), 40, "n1 down")
-    job.wait(timeout=40)
-    check(sleepers() == ["n2"], "Slurm ends the job on all hosts that it can reach")
-    cluster.heal("n2")
-    cluster.start("n1")
-    cluster.wait_idle()
-    check(sleepers() == [], "nothing is left when the cable is back")
+    job.kill()
 
 
 if __name__ == "__main__":

@@ -101,7 +101,7 @@ TEST(AfterLaunch, BrokenCommunicationOfALostHostGoesOn) {
   EXPECT_EQ(after_launch(&failed, {}, 5).exit, 5);
   EXPECT_EQ(after_launch(&failed, {.silent = "rank 1 on n1: frozen"}, 5).exit, 5);
   EXPECT_NE(after_launch(&failed, {.silent = "rank 1 on n1: frozen"}, 5).text.find("rank 1 on n1"), std::string::npos);
-  EXPECT_EQ(after_launch(&failed, {.host_lost = true}, 5).exit, 75);
+  EXPECT_EQ(after_launch(&failed, {.lost_hosts = "n1"}, 5).exit, 75);
   EXPECT_EQ(after_launch(&failed, {}, 205).exit, 75);
   EXPECT_EQ(after_launch(&failed, {}, 137).exit, 75);
 }
@@ -130,6 +130,7 @@ TEST(AfterLaunch, LaunchersThatFailAreTriedThreeTimes) {
   EXPECT_EQ(after_launch(&failed_before, {.failed_launches = 2}, 205).exit, 75);
   EXPECT_EQ(after_launch(&failed_before, {.failed_launches = 3}, 137).exit, 137);
   EXPECT_EQ(after_launch(&failed_before, {.failed_launches = 1}, 2).exit, 2);
+  EXPECT_EQ(after_launch(&failed_before, {.failed_launches = 1}, 1).exit, 1);
   EXPECT_NE(after_launch(&failed_before, {.failed_launches = 1}, 2).text.find("before the program began"),
             std::string::npos);
 }
