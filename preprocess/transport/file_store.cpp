@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "preprocess/transport/file_store.hpp"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "core/errors.hpp"
+#include "io/file.hpp"
+
+namespace convoy {
+namespace {
+
+namespace fs = std::filesystem;
+
+class FileStream final : public ByteStream {
+ public:
+  FileStream(const std::string& path, const ByteRange& range)
+      : file_(path, File::Access::read), at_(range.begin), end_(static_cast<Index>(file_.size())) {
+    if (range.end >= 0 && range.end > end_) {
+      fail(Exit::data, "'{}' is truncated ({} bytes, {} expected); fetch it again", path, end_, range.end);
+    }
+    if (range.end >= 0) end_ = range.end;
+  }
+  std::size_t read(std::uint8_t* to, std::size_t bytes) override {
+    const auto piece = static_cast<std::size_t>(std::min(static_cast<Index>(bytes), end_ - at_));
+    if (piece > 0) file_.read_at(to, piece, static_cast<std::uint64_t>(at_));
+    at_ += static_cast<Index>(piece);
+    return piece;
+  }
+  void skip(Index bytes) override {
+    if (bytes > end_ - at_) {
+      fail(Exit::data, "'{}' is truncated (it ends at byte {}, {} more expected)", file_.path(), end_,
+           bytes - (end_ - at_));
+    }
+    at_ += bytes;
+  }
+
+ private:
+  File file_;
+  Index at_, end_;
+};
+
+class FileStore final : public Store {
+ public:
+  explicit FileStore(std::string folder) : folder_(std::move(folder)) {}
+
+  Listing list(const std::string& folder) override {
+    const std::string path = address(folder);
+    std::error_code reason;
+    fs::directory_iterator entries(path.empty() ? "." : path, reason);
+    if (reason) fail(Exit::data, "cannot open the folder '{}' ({}); check the path", path, reason.message());
+    Listing listing;
+    for (const auto& entry : entries) {
+      const std::string name = entry.path().filename().string();
+      if (entry.is_directory(reason)) {
+        listing.folders.push_back(name);
+      } else {
+        listing.objects.push_back({name, -1, ""});  // sizes would cost a call each
+      }
+    }
+    std::sort(listing.folders.begin(), listing.folders.end());
+    std::sort(listing.objects.begin(), listing.objects.end(),
+              [](const ObjectInfo& a, const ObjectInfo& b) { return a.name < b.name; });
+    return listing;
+  }
+
+  ObjectInfo look_up(const std::string& name) override {
+    const File file(address(name), File::Access::read);
+    struct stat status {};
+    if (::stat(file.path().c_str(), &status) != 0) fail(Exit::data, "cannot stat '{}'", file.path());
+    return {name, static_cast<Index>(file.size()),
+            fmt::format("{}.{:09}", status.st_mtim.tv_sec, status.st_mtim.tv_nsec)};
+  }
+
+  std::unique_ptr<ByteStream> open(const std::string& name, const ByteRange& range) override {
+    return std::make_unique<FileStream>(address(name), range);
+  }
+  std::string address(const std::string& name) const override { return join_names(folder_, name); }
+  std::size_t streams_ahead() const override { return 1; }
+  bool seekable() const override { return true; }
+
+ private:
+  std::string folder_;
+};
+
+}  // namespace
+
+std::unique_ptr<Store> open_file_store(const std::string& folder) { return std::make_unique<FileStore>(folder); }
+
+}  // namespace convoy
