@@ -1,15 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <sched.h>
+
+#include <algorithm>
 #include <cstdio>
+#include <thread>
 
 #include "comm/session.hpp"
 #include "comm/time_limit.hpp"
 #include "core/launcher.hpp"
 #include "core/log.hpp"
 #include "core/stop.hpp"
+#include "preprocess/images/prepare_images.hpp"
 #include "preprocess/prepare.hpp"
 
 namespace convoy {
 namespace {
+
+/// Cores that the launcher bound this rank to, or its share of the node's.
+int usual_threads(const Communicator& communicator) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  const int all = static_cast<int>(std::thread::hardware_concurrency());
+  const int own = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : all;
+  return std::max(own < all ? own : all / communicator.node_size(), 1);
+}
 
 Exit run(Session& session, const Command& command) {
   const Launcher& launcher = launcher_at_start();
@@ -22,6 +36,14 @@ Exit run(Session& session, const Command& command) {
     log::configure(communicator.rank(), communicator.size(), communicator.host());
     keep_time_limit(communicator, spec->time_limit);
     return prepare(communicator, *spec);
+  }
+  if (const auto* given = std::get_if<ImagesSpec>(&command)) {
+    ImagesSpec spec = *given;
+    Communicator communicator(session, spec.deadline);
+    log::configure(communicator.rank(), communicator.size(), communicator.host());
+    keep_time_limit(communicator, spec.time_limit);
+    if (spec.threads == 0) spec.threads = usual_threads(communicator);
+    return prepare_images(communicator, spec);
   }
   if (const auto* spec = std::get_if<VerifySpec>(&command)) {
     Communicator communicator(session, spec->deadline);

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "preprocess/options.hpp"
 
-#include <boost/program_options.hpp>
+#include <fmt/ranges.h>
+
 #include <charconv>
 #include <limits>
 #include <map>
-#include <sstream>
-#include <stdexcept>
 
 #include "core/errors.hpp"
 #include "core/nearest.hpp"
+#include "preprocess/images_options.hpp"
+#include "preprocess/option_parsing.hpp"
 
 namespace convoy {
 namespace {
@@ -18,12 +19,13 @@ namespace po = boost::program_options;
 
 const std::map<std::string, Kind> kinds{
     {"cifar10", Kind::cifar10}, {"cifar100", Kind::cifar100}, {"mnist", Kind::mnist}, {"synthetic", Kind::synthetic}};
-constexpr int help_columns = 110;
 
 constexpr const char* usage =
     "convoy-preprocess turns raw image data into HDF5 partitions (docs/format.md) for 'convoy train --data DIR'.\n\n"
     "  convoy-preprocess cifar10|cifar100|mnist --source PATH --out DIR [options]\n"
     "  convoy-preprocess synthetic --out DIR [options]\n"
+    "  convoy-preprocess imagenet|folder|webdataset|recordio --source WHERE --out DIR [options]\n"
+    "  convoy-preprocess list --train FILE --root WHERE --out DIR [options]\n"
     "  convoy-preprocess verify DIR      every byte against its checksum; finds one flipped bit\n"
     "  convoy-preprocess inspect DIR     counts, shapes, classes, mean and standard deviation, class mix of "
     "partitions\n\n"
@@ -50,45 +52,11 @@ void parse_image_size(const std::string& text, SyntheticSpec& spec) {
   spec.width = number(columns);
 }
 
-void require_between(const char* option, Index value, Index low, Index high) {
-  if (value >= low && value <= high) return;
-  fail(Exit::usage, "bad value for {} ({}); give a number from {} to {}", option, value, low, high);
-}
-
 /// Options bound to a command's fields. `image_size` is text until it is parsed.
 struct Bound {
   PrepareSpec prepare;
   std::string folder, image_size = "32";
 };
-
-/// A time as text, read when it is stored.
-po::typed_value<std::string>* time_value(double& to, const char* option, double (*parse)(const std::string&)) {
-  return po::value<std::string>()->notifier([&to, option, parse](const std::string& text) {
-    try {
-      to = parse(text);
-    } catch (const std::invalid_argument& problem) {
-      fail(Exit::usage, "bad value for {} ('{}': {}); see --help", option, text, problem.what());
-    }
-  });
-}
-
-void add_time_options(po::options_description& options, TimeLimit& limit) {
-  auto add = options.add_options();
-  add("end-time", time_value(limit.end_time, "--end-time", parse_end_time)->value_name("TIME"),
-      "be gone by then (exit 75): seconds since 1970, local 2026-11-28T14:03:07, or NONE");
-  add("time-limit", time_value(limit.limit_seconds, "--time-limit", parse_duration)->value_name("DURATION"),
-      "the same from the start: seconds, HH:MM:SS, D-HH:MM:SS, 90m, 2h");
-  add("end-margin", po::value(&limit.margin_seconds)->default_value(15, "15")->value_name("S"),
-      "be gone so many seconds before");
-}
-
-void add_stall_options(po::options_description& options, Deadline& deadline) {
-  auto add = options.add_options();
-  add("stall-warning-seconds", po::value(&deadline.warn_seconds)->default_value(600, "600")->value_name("S"),
-      "warn when a rank waits this many seconds for the others; 0: never");
-  add("stall-abort-seconds", po::value(&deadline.abort_seconds)->default_value(7200, "7200")->value_name("S"),
-      "give up (exit 5) after this many seconds; 0: never");
-}
 
 po::options_description describe_prepare(Kind kind, Bound& bound) {
   PrepareSpec& spec = bound.prepare;
@@ -137,47 +105,15 @@ po::options_description describe_folder(const std::string& word, Bound& bound) {
   return options;
 }
 
-std::string text_of(const po::options_description& options) {
-  std::ostringstream text;
-  text << options;
-  return text.str();
-}
-
 std::string full_help() {
   std::string text = usage;
   for (const auto& [name, kind] : kinds) {
     Bound bound;
     text += text_of(describe_prepare(kind, bound)) + "\n";
   }
+  for (const auto& name : images_kind_names()) text += images_help(*images_kind(name)) + "\n";
   Bound bound;
   return text + text_of(describe_folder("verify", bound)) + exit_codes;
-}
-
-/// True: --help was asked for.
-bool parse_options(const po::options_description& options, const std::vector<std::string>& arguments,
-                   const char* positional) {
-  po::positional_options_description places;
-  if (positional != nullptr) places.add(positional, 1);
-  try {
-    po::variables_map values;
-    // No guessed abbreviations: a typing error must not become another option.
-    const int style = po::command_line_style::unix_style & ~po::command_line_style::allow_guessing;
-    po::store(po::command_line_parser(arguments).options(options).positional(places).style(style).run(), values);
-    po::notify(values);
-    return values.count("help") > 0;
-  } catch (const po::unknown_option& e) {
-    std::vector<std::string> names;
-    for (const auto& option : options.options()) names.push_back(option->long_name());
-    std::string word = e.get_option_name();
-    word.erase(0, word.find_first_not_of('-'));
-    const std::string best = nearest(word, names);
-    fail(Exit::usage, "unknown option '--{}'; {}", word,
-         best.empty() ? "see --help" : fmt::format("did you mean --{}? See --help", best));
-  } catch (const po::too_many_positional_options_error&) {
-    fail(Exit::usage, "too many arguments (an option without its '--'?); see --help");
-  } catch (const po::error& e) {
-    fail(Exit::usage, "bad command line ({}); see --help", e.what());
-  }
 }
 
 void check(const PrepareSpec& spec) {
@@ -215,11 +151,18 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
     if (word == "verify") return VerifySpec{bound.folder, bound.prepare.deadline, bound.prepare.time_limit};
     return InspectSpec{bound.folder};
   }
+  if (const auto images = images_kind(word)) {
+    if (auto spec = parse_images_options(*images, rest)) return *spec;
+    return HelpSpec{usage + images_help(*images) + exit_codes};
+  }
   const auto kind = kinds.find(word);
   if (kind == kinds.end()) {
-    const std::string best = nearest(word, {"cifar10", "cifar100", "mnist", "synthetic", "verify", "inspect"});
+    std::vector<std::string> known = images_kind_names();
+    for (const auto& [name, value] : kinds) known.push_back(name);
+    known.insert(known.end(), {"verify", "inspect"});
+    const std::string best = nearest(word, known);
     fail(Exit::usage, "unknown kind '{}'; {}", word,
-         best.empty() ? "give cifar10, cifar100, mnist, synthetic, verify or inspect; see --help"
+         best.empty() ? fmt::format("give one of {}; see --help", fmt::join(known, ", "))
                       : fmt::format("did you mean {}? See --help", best));
   }
   const auto options = describe_prepare(kind->second, bound);

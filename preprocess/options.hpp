@@ -8,6 +8,7 @@
 #include "comm/communicator.hpp"
 #include "core/wall_clock.hpp"
 #include "data/dataset.hpp"
+#include "preprocess/images/images_spec.hpp"
 
 namespace convoy {
 
@@ -44,7 +45,7 @@ struct HelpSpec {
   std::string text;
 };
 
-using Command = std::variant<HelpSpec, PrepareSpec, VerifySpec, InspectSpec>;
+using Command = std::variant<HelpSpec, PrepareSpec, ImagesSpec, VerifySpec, InspectSpec>;
 
 /// Throws Error(usage): unknown options with the nearest name, missing or bad values.
 Command parse_command_line(const std::vector<std::string>& arguments);

@@ -6,6 +6,7 @@
 
 #include "core/errors.hpp"
 #include "core/log.hpp"
+#include "data/partition_tables.hpp"
 #include "io/file.hpp"
 #include "io/seal.hpp"
 
@@ -24,13 +25,8 @@ void remove_file(const std::string& path) {
 
 std::vector<std::string> find_faults(const Partition& p, std::size_t limit) {
   const File file(p.path, File::Access::read);
-  const auto count = static_cast<std::size_t>(p.samples), bytes = static_cast<std::size_t>(p.image_bytes());
-  std::vector<std::int32_t> labels(count);
-  std::vector<std::int64_t> ids(count);
-  std::vector<std::uint32_t> crc(count);
-  file.read_at(labels.data(), count * sizeof labels[0], p.labels_offset);
-  file.read_at(ids.data(), count * sizeof ids[0], p.ids_offset);
-  file.read_at(crc.data(), count * sizeof crc[0], p.crc_offset);
+  const PartitionTables tables = read_partition_tables(p, file);
+  if (const std::string fault = find_table_fault(p, tables); !fault.empty()) return {fault};
 
   std::vector<std::string> faults;
   std::size_t more = 0;
@@ -41,26 +37,32 @@ std::vector<std::string> find_faults(const Partition& p, std::size_t limit) {
       ++more;
     }
   };
-  const Index step = std::max<Index>(1, piece_bytes / p.image_bytes());
-  std::vector<std::uint8_t> images(static_cast<std::size_t>(std::min(step, p.samples)) * bytes);
-  for (Index begin = 0; begin < p.samples; begin += step) {
-    const auto first = static_cast<std::size_t>(begin), n = static_cast<std::size_t>(std::min(step, p.samples - begin));
-    file.read_at(images.data(), n * bytes, p.images_offset + first * bytes);
-    for (std::size_t i = 0; i < n; ++i) {
-      const std::size_t at = first + i;
-      const std::uint32_t found = crc32c(images.data() + i * bytes, bytes);
-      if (found != crc[at]) {
-        report(fmt::format("'{}': sample {} (id {}) is damaged (CRC32C {:08x}, stored {:08x})", p.path, at, ids[at],
-                           found, crc[at]));
-      }
-      if (labels[at] < 0 || labels[at] >= p.classes) {
-        report(fmt::format("'{}': dataset '/labels' holds {} for sample {}, expected 0 to {}", p.path, labels[at], at,
-                           p.classes - 1));
-      }
-      if (ids[at] != p.first + static_cast<Index>(at)) {
-        report(fmt::format("'{}': dataset '/ids' holds {} for sample {}, expected {}", p.path, ids[at], at,
-                           p.first + static_cast<Index>(at)));
-      }
+  const auto check = [&](std::size_t row, const std::uint8_t* bytes, std::size_t size) {
+    const std::uint32_t found = crc32c(bytes, size);
+    if (found != tables.crc[row]) {
+      report(fmt::format("'{}': sample {} (id {}) is damaged (CRC32C {:08x}, stored {:08x})", p.path, row,
+                         tables.ids[row], found, tables.crc[row]));
+    }
+    if (tables.labels[row] < 0 || tables.labels[row] >= p.classes) {
+      report(fmt::format("'{}': dataset '/labels' holds {} for sample {}, expected 0 to {}", p.path, tables.labels[row],
+                         row, p.classes - 1));
+    }
+    if (tables.ids[row] != p.first + static_cast<Index>(row)) {
+      report(fmt::format("'{}': dataset '/ids' holds {} for sample {}, expected {}", p.path, tables.ids[row], row,
+                         p.first + static_cast<Index>(row)));
+    }
+  };
+  const auto count = static_cast<std::size_t>(p.samples);
+  std::vector<std::uint8_t> buffer;
+  for (std::size_t begin = 0, end = 0; begin < count; begin = end) {
+    const Index from = tables.offsets[begin];
+    for (end = begin + 1; end < count && tables.offsets[end + 1] - from <= piece_bytes; ++end) {
+    }
+    buffer.resize(static_cast<std::size_t>(tables.offsets[end] - from));
+    file.read_at(buffer.data(), buffer.size(), p.images_offset + static_cast<std::uint64_t>(from));
+    for (std::size_t row = begin; row < end; ++row) {
+      check(row, buffer.data() + (tables.offsets[row] - from),
+            static_cast<std::size_t>(tables.offsets[row + 1] - tables.offsets[row]));
     }
   }
   if (more > 0) faults.push_back(fmt::format("'{}': and {} faults more", p.path, more));

@@ -126,7 +126,7 @@ Normalisation measure(Communicator& comm, const PrepareSpec& spec, const Source&
   comm.sum(sums.sum, "sums of pixels");
   comm.sum(sums.squares, "sums of squares");
   if (spec.mean_image) comm.sum(sums.image, "sums of images");
-  return normalisation_of(sums, samples, source.info());
+  return normalisation_of(sums, samples * source.info().height * source.info().width);
 }
 
 void make(const Work& work, const Source& source, const Normalisation& normalisation) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "preprocess/statistics.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -36,8 +37,7 @@ PixelSums sum_pixels(const Source& source, Range range, bool with_image) {
   return sums;
 }
 
-Normalisation normalisation_of(const PixelSums& sums, Index samples, const SourceInfo& info) {
-  const Index pixels = samples * info.height * info.width;
+Normalisation normalisation_of(const PixelSums& sums, Index pixels) {
   if (pixels > std::numeric_limits<std::int64_t>::max() / (255 * 255)) {
     fail(Exit::data, "the train split has too many pixels ({}) for exact sums; leave out samples", pixels);
   }
@@ -49,6 +49,8 @@ Normalisation normalisation_of(const PixelSums& sums, Index samples, const Sourc
     result.mean.push_back(static_cast<double>(sums.sum[c]) / n);
     result.std.push_back(std::sqrt(static_cast<double>(spread)) / n);
   }
+  const Index pixels_per_image = static_cast<Index>(sums.image.size() / std::max<std::size_t>(sums.sum.size(), 1));
+  const Index samples = pixels_per_image > 0 ? pixels / pixels_per_image : 0;
   for (const std::int64_t sum : sums.image) {
     result.mean_image.push_back(static_cast<float>(static_cast<double>(sum) / static_cast<double>(samples)));
   }

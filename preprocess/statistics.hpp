@@ -23,6 +23,6 @@ struct Normalisation {
 };
 
 /// Exact until the last division and square root. Throws Error(data) past 1.4e14 pixels, where sums would overflow.
-Normalisation normalisation_of(const PixelSums& sums, Index samples, const SourceInfo& info);
+Normalisation normalisation_of(const PixelSums& sums, Index pixels);
 
 }  // namespace convoy

@@ -230,7 +230,7 @@ class HttpStream final : public ByteStream {
     if (transfer_->received() > before || transfer_->finished()) waited_ = 0;
     if (waited_ < client_.spec.timeout_seconds) return;
     transfer_.reset();
-    attempts_.failed(fmt::format("no byte for {:.0f} s", waited_), position_, true);
+    attempts_.failed(fmt::format("no byte for {:g} s", client_.spec.timeout_seconds), position_, true);
   }
 
   HttpClient::State& client_;
@@ -269,8 +269,9 @@ HttpAnswer fetch(HttpClient::State& client, const HttpRequest& request) {
     }
     take_all();
     if (!transfer->finished()) {
-      attempts.failed(body.size() < longest_body ? fmt::format("no byte for {:.0f} s", waited) : "more than 1 GiB", 0,
-                      body.size() < longest_body);
+      attempts.failed(body.size() < longest_body ? fmt::format("no byte for {:g} s", client.spec.timeout_seconds)
+                                                 : "more than 1 GiB",
+                      0, body.size() < longest_body);
       continue;
     }
     if (transfer->result() != CURLE_OK || transfer->answer().status != 200) {

@@ -77,8 +77,15 @@ DatasetInfo read_dataset_info(const std::string& folder, const std::string& spli
       fail(Exit::data, "'{}': attribute 'first_sample' is {}, expected {}; run convoy-preprocess verify '{}'", path,
            p.first, info.samples, folder);
     }
-    info.partitions.push_back(
-        {path, {p.first, p.samples}, p.images_offset, p.labels_offset, p.ids_offset, p.crc_offset});
+    info.partitions.push_back({path,
+                               {p.first, p.samples},
+                               p.images_offset,
+                               p.labels_offset,
+                               p.ids_offset,
+                               p.crc_offset,
+                               p.offsets_offset,
+                               p.dimensions_offset,
+                               p.stored_bytes});
     info.samples += p.samples;
     const std::uint64_t seal[] = {static_cast<std::uint64_t>(p.samples), p.seal_crc};
     info.digest = hash_bytes(seal, sizeof seal, info.digest);

@@ -41,7 +41,9 @@ void read_identity(Partition& p, const Hdf5File& file) {
     reject(p, "attribute 'format_version' is {}, this program reads {}", version, format_version);
   }
   p.encoding = file.text_attribute("encoding");
-  if (p.encoding != "raw") reject(p, "attribute 'encoding' is '{}', this program reads 'raw'", p.encoding);
+  if (p.encoding != "raw" && p.encoding != "jpeg") {
+    reject(p, "attribute 'encoding' is '{}', this program reads 'raw' and 'jpeg'", p.encoding);
+  }
   p.split = file.text_attribute("split");
   p.number = file.integer_attribute("partition");
   p.partitions = positive_attribute(p, file, "partitions");
@@ -54,8 +56,8 @@ void read_identity(Partition& p, const Hdf5File& file) {
   p.first = file.integer_attribute("first_sample");
   p.samples = positive_attribute(p, file, "samples");
   p.split_samples = positive_attribute(p, file, "split_samples");
-  if (p.first < 0 || p.first + p.samples > p.split_samples) {
-    reject(p, "attributes place samples {} to {} in a split of {}", p.first, p.first + p.samples, p.split_samples);
+  if (p.first < 0 || p.samples > p.split_samples || p.first > p.split_samples - p.samples) {
+    reject(p, "attributes place {} samples from {} on in a split of {}", p.samples, p.first, p.split_samples);
   }
   p.seed = file.integer_attribute("seed");
   p.source = file.text_attribute("source");
@@ -71,29 +73,54 @@ void read_classes(Partition& p, const Hdf5File& file) {
   }
 }
 
-void read_shapes(Partition& p, const Hdf5File& file, const Seal& seal) {
-  if (!file.exists(partition_name::images)) reject(p, "dataset '{}' is missing", partition_name::images);
-  const DatasetShape images = file.shape(partition_name::images);
-  const bool plausible = images.element == Element::u8 && images.extent.size() == 4 && images.extent[0] == p.samples &&
-                         std::all_of(images.extent.begin(), images.extent.end(), [](Index n) { return n > 0; }) &&
-                         images.extent[3] <= 4;
+/// Extents of `/images` by encoding: [n, h, w, c], or bytes one after another.
+void read_image_shape(Partition& p, const DatasetShape& images) {
+  const bool positive = std::all_of(images.extent.begin(), images.extent.end(), [](Index n) { return n > 0; });
+  const std::size_t rank = p.is_jpeg() ? 1 : 4;
+  const bool plausible = images.element == Element::u8 && images.extent.size() == rank && positive &&
+                         (p.is_jpeg() || (images.extent[0] == p.samples && images.extent[3] <= 4));
   if (!plausible) {
-    reject(p, "dataset '{}' is {}, expected u8 [{}, height, width, 1 to 4 channels]", partition_name::images,
-           images.text(), p.samples);
+    reject(p, "dataset '{}' is {}, expected u8 {}", partition_name::images, images.text(),
+           p.is_jpeg() ? "[bytes]" : fmt::format("[{}, height, width, 1 to 4 channels]", p.samples));
   }
+  p.stored_bytes = static_cast<Index>(images.bytes());
+  if (p.is_jpeg()) return;
   p.height = images.extent[1];
   p.width = images.extent[2];
   p.channels = images.extent[3];
-  expect_shape(p, file, partition_name::labels, {Element::i32, {p.samples}});
-  expect_shape(p, file, partition_name::ids, {Element::i64, {p.samples}});
-  expect_shape(p, file, partition_name::crc, {Element::u32, {p.samples}});
+}
+
+void read_shapes(Partition& p, const Hdf5File& file, const Seal& seal) {
+  if (!file.exists(partition_name::images)) reject(p, "dataset '{}' is missing", partition_name::images);
+  read_image_shape(p, file.shape(partition_name::images));
+  const auto place = [&](const char* name, const DatasetShape& shape) {
+    expect_shape(p, file, name, shape);
+    return file.offset(name);
+  };
   p.images_offset = file.offset(partition_name::images);
-  p.labels_offset = file.offset(partition_name::labels);
-  p.ids_offset = file.offset(partition_name::ids);
-  p.crc_offset = file.offset(partition_name::crc);
-  if (seal.samples_offset != p.images_offset || seal.samples_bytes != images.bytes()) {
+  p.labels_offset = place(partition_name::labels, {Element::i32, {p.samples}});
+  p.ids_offset = place(partition_name::ids, {Element::i64, {p.samples}});
+  p.crc_offset = place(partition_name::crc, {Element::u32, {p.samples}});
+  if (p.is_jpeg()) {
+    p.channels = file.integer_attribute("channels");
+    if (p.channels != 1 && p.channels != 3) reject(p, "attribute 'channels' is {}, expected 1 or 3", p.channels);
+    p.offsets_offset = place(partition_name::offsets, {Element::i64, {p.samples + 1}});
+  }
+  if (p.is_jpeg() || file.exists(partition_name::dimensions)) {
+    p.dimensions_offset = place(partition_name::dimensions, {Element::i32, {p.samples, 2}});
+  }
+  if (file.exists(partition_name::names)) {
+    const DatasetShape names = file.shape(partition_name::names);
+    if (names.element != Element::u8 || names.extent.size() != 1) {
+      reject(p, "dataset '{}' is {}, expected u8 [bytes]", partition_name::names, names.text());
+    }
+    p.name_bytes = static_cast<Index>(names.bytes());
+    p.names_offset = file.offset(partition_name::names);
+    p.name_offsets_offset = place(partition_name::name_offsets, {Element::i64, {p.samples + 1}});
+  }
+  if (seal.samples_offset != p.images_offset || seal.samples_bytes != static_cast<std::uint64_t>(p.stored_bytes)) {
     reject(p, "the seal leaves out bytes {} + {}, dataset '{}' lies at {} + {}", seal.samples_offset,
-           seal.samples_bytes, partition_name::images, p.images_offset, images.bytes());
+           seal.samples_bytes, partition_name::images, p.images_offset, p.stored_bytes);
   }
 }
 
@@ -113,7 +140,7 @@ std::vector<double> channel_attribute(const Partition& p, const Hdf5File& file, 
 void read_normalisation(Partition& p, const Hdf5File& file) {
   p.mean = channel_attribute(p, file, "mean");
   p.std = channel_attribute(p, file, "std");
-  if (!file.exists(partition_name::mean_image)) return;
+  if (p.is_jpeg() || !file.exists(partition_name::mean_image)) return;
   expect_shape(p, file, partition_name::mean_image, {Element::f32, {p.height, p.width, p.channels}});
   p.mean_image.resize(static_cast<std::size_t>(p.image_bytes()));
   file.read(partition_name::mean_image, Element::f32, std::as_writable_bytes(std::span(p.mean_image)));
@@ -139,19 +166,22 @@ PartitionName parse_partition_name(const std::string& file_name) {
 
 Partition read_partition(const std::string& path) {
   try {
-    const Seal seal = check_seal(path);  // before HDF5's parser sees a byte
-    const Hdf5File file(path, Hdf5File::Access::read);
-    Partition p;
-    p.path = path;
-    p.seal_crc = seal.crc;
-    read_identity(p, file);
-    read_classes(p, file);
-    read_shapes(p, file, seal);
-    read_normalisation(p, file);
-    return p;
+    return read_sealed_partition(path, check_seal(path));  // before HDF5's parser sees a byte
   } catch (const Error& e) {
     fail(e.code(), "{}; {}", e.what(), advice(path));
   }
+}
+
+Partition read_sealed_partition(const std::string& path, const Seal& seal) {
+  const Hdf5File file(path, Hdf5File::Access::read);
+  Partition p;
+  p.path = path;
+  p.seal_crc = seal.crc;
+  read_identity(p, file);
+  read_classes(p, file);
+  read_shapes(p, file, seal);
+  read_normalisation(p, file);
+  return p;
 }
 
 void require_same_set(const Partition& first, const Partition& other) {
@@ -162,6 +192,7 @@ void require_same_set(const Partition& first, const Partition& other) {
   if (first.height != other.height || first.width != other.width || first.channels != other.channels) {
     differ("the shape of images");
   }
+  if (first.encoding != other.encoding) differ("attribute 'encoding'");
   if (first.classes != other.classes || first.class_names != other.class_names) differ("attribute 'class_names'");
   if (first.mean != other.mean) differ("attribute 'mean'");
   if (first.std != other.std) differ("attribute 'std'");

@@ -13,10 +13,12 @@ constexpr Index format_version = 1;
 /// Names of the file's parts.
 namespace partition_name {
 constexpr const char *images = "/images", *labels = "/labels", *ids = "/ids", *crc = "/crc",
-                     *mean_image = "/mean_image";
+                     *mean_image = "/mean_image", *offsets = "/offsets", *dimensions = "/dimensions", *names = "/names",
+                     *name_offsets = "/name_offsets";
 }
 
 /// Everything of a partition but its samples. The seal has been checked, and every dataset and attribute.
+/// With encoding `jpeg` the images have sizes of their own: height and width are 0, channels what decoding gives.
 struct Partition {
   std::string path, split;
   Index number = 0, partitions = 0;  ///< this file's and how many make the split
@@ -27,7 +29,12 @@ struct Partition {
   std::vector<float> mean_image;  ///< height * width * channels, or empty
   std::string source, source_digest, encoding, parameters;
   std::uint64_t images_offset = 0, labels_offset = 0, ids_offset = 0, crc_offset = 0;  ///< bytes, in the file
+  std::uint64_t offsets_offset = 0, dimensions_offset = 0;                             ///< 0: there are none
+  std::uint64_t names_offset = 0, name_offsets_offset = 0;                             ///< 0: there are none
+  Index stored_bytes = 0, name_bytes = 0;                                              ///< of all samples, of all names
   std::uint32_t seal_crc = 0;
+  bool is_jpeg() const { return encoding == "jpeg"; }
+  /// Of raw samples.
   Index image_bytes() const { return height * width * channels; }
 };
 
@@ -44,6 +51,8 @@ PartitionName parse_partition_name(const std::string& file_name);
 /// Throws Error(data), naming file, dataset or attribute, expected and found: missing, empty, truncated, damaged, wrong
 /// dtype, rank, shape or attribute. The samples are not read.
 Partition read_partition(const std::string& path);
+/// The same without checking the seal. For the fuzzer: nothing else may let HDF5's parser see bytes of unknown origin.
+Partition read_sealed_partition(const std::string& path, const struct Seal& seal);
 
 /// Throws Error(data) naming what differs, unless both belong to the same data set (sizes, classes, normalisation,
 /// seed, source).

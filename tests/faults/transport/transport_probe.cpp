@@ -35,7 +35,7 @@ void run(const std::vector<std::string>& words) {
   spec.endpoint = setting("ENDPOINT", "");
   spec.anonymous = setting("ANONYMOUS", "") == "1";
   spec.retries = std::stoi(setting("RETRIES", "4"));
-  spec.timeout_seconds = std::stod(setting("TIMEOUT", "1"));
+  spec.timeout_seconds = std::stod(setting("TIMEOUT", "0.4"));
   spec.backoff_seconds = std::stod(setting("BACKOFF", "0.02"));
   const auto store = open_store(parse_location(words.at(1)), spec);
   const std::string name = words.size() > 2 ? words[2] : "";

@@ -56,7 +56,7 @@ def faulty_case():
         check(probe("look", at, "good") == b"3000000\n", "its size")
         for name, parts in (("refused", ["HTTP 404", "/refused'"]), ("missing", ["HTTP 404", "/missing'"]),
                             ("broken", ["HTTP 500", "after 5 attempts", "/broken'"]),
-                            ("silent", ["no byte for 1 s", "at byte 10", "/silent'"]),
+                            ("silent", ["no byte for 0.4 s", "at byte 10", "/silent'"]),
                             ("changed", ["changed while it was read"])):
             text = probe("cat", at, name, expect=3)
             check(all(part in text for part in parts) and text.count("error:") == 1, f"{name}: {text.splitlines()[-1]}")

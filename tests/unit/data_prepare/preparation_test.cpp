@@ -82,7 +82,7 @@ TEST(Statistics, EqualADoubleSumAndAddUpOverRanges) {
   }
   EXPECT_EQ(joined.sum, all.sum);
   EXPECT_EQ(joined.squares, all.squares);
-  const Normalisation result = normalisation_of(all, 37, source.info());
+  const Normalisation result = normalisation_of(all, 37 * source.info().height * source.info().width);
   std::uint8_t image[8];
   for (int c = 0; c < 2; ++c) {
     double sum = 0, squares = 0;
@@ -113,13 +113,11 @@ TEST(Statistics, OfImageNetSizeDoNotOverflow) {
   const Index samples = 1300000, pixels = samples * 500 * 400;
   white.sum = {pixels * 255, 0};
   white.squares = {pixels * 255 * 255, 0};
-  const Normalisation result = normalisation_of(white, samples, {"", "", 500, 400, 2, {}});
+  const Normalisation result = normalisation_of(white, samples * 500 * 400);
   EXPECT_EQ(result.mean[0], 255);
   EXPECT_EQ(result.std[0], 0);
   EXPECT_EQ(result.mean[1], 0);
-  expect_error(Exit::data, {"too many pixels"}, [&] {
-    normalisation_of(white, Index{1} << 40, {"", "", 500, 400, 2, {}});
-  });
+  expect_error(Exit::data, {"too many pixels"}, [&] { normalisation_of(white, (Index{1} << 40) * 500 * 400); });
 }
 
 TEST(CommandLine, DefaultsAndValues) {

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "preprocess/containers/tar_reader.hpp"
+
+#include <archive.h>
+#include <archive_entry.h>
+
+#include <array>
+#include <exception>
+
+#include "core/errors.hpp"
+
+namespace convoy {
+namespace {
+
+constexpr Index block_bytes = 512;
+constexpr std::size_t piece_bytes = std::size_t{1} << 17;
+constexpr std::array compressed_suffixes{".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".tar.zst", ".tar.lz4"};
+
+}  // namespace
+
+bool is_tar_name(const std::string& name) {
+  return name.ends_with(".tar") || compression_of(name) != Compression::none;
+}
+
+Compression compression_of(const std::string& name) {
+  for (const char* suffix : compressed_suffixes) {
+    if (name.ends_with(suffix)) return Compression::compressed;
+  }
+  return Compression::none;
+}
+
+std::string tar_stem(const std::string& name) {
+  const std::string base = base_name(name);
+  const auto dot = base.find(".tar");
+  return base.substr(0, dot != std::string::npos ? dot : base.rfind(".tgz"));
+}
+
+struct TarReader::State {
+  std::unique_ptr<ByteStream> stream;
+  std::string what;
+  Index offset = 0;
+  archive* reader = nullptr;
+  archive_entry* entry = nullptr;
+  std::vector<std::uint8_t> piece;
+  std::exception_ptr error;  ///< thrown by the stream inside a callback
+  Index member_bytes = 0, data_begin = 0;
+
+  ~State() { archive_read_free(reader); }
+
+  /// libarchive is C: the stream's exceptions wait here.
+  template <class Body>
+  la_int64_t guarded(const Body& body) {
+    try {
+      return body();
+    } catch (...) {
+      error = std::current_exception();
+      return ARCHIVE_FATAL;
+    }
+  }
+
+  static la_ssize_t on_read(archive*, void* self, const void** data) {
+    State& s = *static_cast<State*>(self);
+    *data = s.piece.data();
+    return static_cast<la_ssize_t>(
+        s.guarded([&] { return static_cast<la_int64_t>(s.stream->read(s.piece.data(), s.piece.size())); }));
+  }
+  static la_int64_t on_skip(archive*, void* self, la_int64_t bytes) {
+    State& s = *static_cast<State*>(self);
+    return s.guarded([&] {
+      s.stream->skip(bytes);
+      return bytes;
+    });
+  }
+
+  [[noreturn]] void fail_now() {
+    if (error) std::rethrow_exception(error);
+    const char* reason = archive_error_string(reader);
+    const std::string text = reason != nullptr ? reason : "no reason given by libarchive";
+    if (text.find("runcated") != std::string::npos) {
+      fail(Exit::data, "'{}' is truncated ({}, at byte {}); fetch it again", what, text, position());
+    }
+    fail(Exit::data, "'{}' is damaged or not a tar archive ({}, at byte {}); check the source", what, text, position());
+  }
+
+  Index position() const { return offset + archive_filter_bytes(reader, 0); }
+};
+
+TarReader::TarReader(std::unique_ptr<ByteStream> stream, std::string what, Compression compression, Index offset)
+    : state_(std::make_unique<State>()) {
+  State& s = *state_;
+  s.stream = std::move(stream);
+  s.what = std::move(what);
+  s.offset = offset;
+  s.piece.resize(piece_bytes);
+  s.reader = archive_read_new();
+  if (s.reader == nullptr) fail(Exit::device, "cannot read '{}' (libarchive found no memory)", s.what);
+  archive_read_support_format_tar(s.reader);
+  if (compression == Compression::compressed) archive_read_support_filter_all(s.reader);
+  archive_read_set_callback_data(s.reader, &s);
+  archive_read_set_read_callback(s.reader, State::on_read);
+  archive_read_set_skip_callback(s.reader, State::on_skip);
+  if (archive_read_open1(s.reader) != ARCHIVE_OK) s.fail_now();
+}
+
+TarReader::~TarReader() = default;
+
+bool TarReader::next(TarMember& member) {
+  State& s = *state_;
+  while (true) {
+    const int result = archive_read_next_header(s.reader, &s.entry);
+    if (result == ARCHIVE_EOF) {
+      // The end marker has been read if anything has been read where the next header would be.
+      if (s.position() <= s.offset + archive_read_header_position(s.reader)) {
+        fail(Exit::data, "'{}' is truncated (it has no end marker, at byte {}); fetch it again", s.what, s.position());
+      }
+      return false;
+    }
+    if (result != ARCHIVE_OK && result != ARCHIVE_WARN) s.fail_now();
+    if (archive_entry_filetype(s.entry) != AE_IFREG || archive_entry_hardlink(s.entry) != nullptr) continue;
+    const char* name = archive_entry_pathname(s.entry);
+    if (name == nullptr) fail(Exit::data, "'{}' has a member without a name, at byte {}", s.what, s.position());
+    member.name = name;
+    while (member.name.starts_with("./")) member.name.erase(0, 2);
+    member.bytes = archive_entry_size(s.entry);
+    member.begin = s.offset + archive_read_header_position(s.reader);
+    s.member_bytes = member.bytes;
+    s.data_begin = s.position();
+    return true;
+  }
+}
+
+void TarReader::read(std::vector<std::uint8_t>& to) {
+  constexpr Index most_bytes = Index{1} << 31;
+  State& s = *state_;
+  if (s.member_bytes > most_bytes) {
+    fail(Exit::data, "'{}' has a member of {} bytes, at byte {}; is it an archive of images?", s.what, s.member_bytes,
+         s.position());
+  }
+  to.resize(static_cast<std::size_t>(s.member_bytes));
+  std::size_t used = 0;
+  while (used < to.size()) {
+    const la_ssize_t got = archive_read_data(s.reader, to.data() + used, to.size() - used);
+    if (got < 0) s.fail_now();
+    if (got == 0) fail(Exit::data, "'{}' is truncated (at byte {}); fetch it again", s.what, s.position());
+    used += static_cast<std::size_t>(got);
+  }
+}
+
+Index TarReader::next_begin() const {
+  return (state_->data_begin + state_->member_bytes + block_bytes - 1) / block_bytes * block_bytes;
+}
+
+Index TarReader::data_begin() const { return state_->data_begin; }
+
+}  // namespace convoy

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/types.hpp"
+#include "preprocess/transport/store.hpp"
+
+namespace convoy {
+
+enum class Compression : std::uint8_t { none, compressed };
+/// By the name: `.tar`, or `.tar.gz`, `.tgz`, `.tar.bz2`, `.tar.xz`, `.tar.zst`, `.tar.lz4`. False for other names.
+bool is_tar_name(const std::string& name);
+Compression compression_of(const std::string& name);
+/// `n01440764` of `train/n01440764.tar.gz`.
+std::string tar_stem(const std::string& name);
+
+struct TarMember {
+  std::string name;
+  Index bytes = 0;
+  Index begin = 0;  ///< of its header, in the (unpacked) archive
+};
+
+/// Regular files of a tar archive (ustar, GNU, pax), front to back. Errors are Error(data) naming the archive: damaged,
+/// shorter than announced, or without its end marker, at which libarchive itself ends in silence.
+class TarReader {
+ public:
+  /// The stream begins at a member's header, `offset` bytes into the archive. `what` names the archive in messages.
+  TarReader(std::unique_ptr<ByteStream> stream, std::string what, Compression compression, Index offset = 0);
+  ~TarReader();
+  TarReader(const TarReader&) = delete;
+  TarReader& operator=(const TarReader&) = delete;
+
+  /// False at the end marker.
+  bool next(TarMember& member);
+  /// All bytes of the member that next() gave.
+  void read(std::vector<std::uint8_t>& to);
+  /// Of the member that next() gave: where its data begins, and where the next member's header (or the end marker) does.
+  Index data_begin() const;
+  Index next_begin() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace convoy

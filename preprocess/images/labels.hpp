@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "core/types.hpp"
+
+namespace convoy {
+
+/// A class as a source names it, before classes are numbered: a name (`n01440764`), or `#65` where the source gives the
+/// number itself.
+using ClassText = std::string;
+ClassText numbered_class(Index number);
+/// The number of `#65`; -1 for a name.
+Index class_number(const ClassText& text);
+
+/// The label files of the field, told apart by their looks: `path label` lines (labels are numbers or names), MXNet's
+/// `.lst` (number, tab, labels, tab, path), Kaggle's LOC_val_solution.csv, the `mv FILE CLASS/` lines of the usual
+/// validation script, or one class name a line for the images in the order of their numbers.
+class LabelFile {
+ public:
+  /// Whether paths are needed, or only looked for.
+  enum class Paths : std::uint8_t { forget, keep };
+  /// `column`: of several labels. Throws Error(data) naming line and reason.
+  LabelFile(const std::string& text, const std::string& what, Index column = 0, Paths paths = Paths::forget);
+  /// By path, then by file name (where that means one class only), without extension; then by number.
+  std::optional<ClassText> find(const std::string& name) const;
+  /// Paths::keep: in the file's order.
+  const std::vector<std::string>& paths() const { return paths_; }
+  const ClassText& class_of(std::size_t entry) const { return classes_[entries_[entry]]; }
+
+ private:
+  using Class = std::uint32_t;
+  struct Key {
+    std::uint64_t hash = 0;
+    Class number = 0;
+  };
+  void read_line(const std::string& line, Index column);
+  void add(const std::string& path, const ClassText& text);
+  Class number_of(const ClassText& text);
+  void build_index();
+  std::vector<ClassText> classes_;
+  std::unordered_map<ClassText, Class> numbers_;
+  std::vector<Class> entries_;
+  std::vector<std::string> paths_;
+  std::vector<Key> by_path_, by_name_;  ///< sorted by hash
+  std::vector<ClassText> by_number_;
+  bool csv_ = false, keep_paths_ = false;
+};
+
+/// Classes and their numbers.
+struct ClassList {
+  std::vector<std::string> names;                  ///< by number
+  std::unordered_map<std::string, Index> numbers;  ///< by name (its first word, where a list gave more)
+  bool closed = false;                             ///< given by the user: other classes are left out
+  /// -1: not a class of this list.
+  Index number_of(const ClassText& text) const;
+};
+
+/// From a file with a class a line, in order: the first word is the key; the whole line is the name.
+ClassList parse_class_list(const std::string& text, const std::string& what);
+/// Sorted names; or as many classes as the largest number needs.
+ClassList classes_from(const std::vector<ClassText>& seen);
+
+}  // namespace convoy

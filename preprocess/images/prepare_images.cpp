@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "preprocess/images/prepare_images.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <set>
+
+#include "core/hash.hpp"
+#include "core/log.hpp"
+#include "core/stop.hpp"
+#include "preprocess/images/agree.hpp"
+#include "preprocess/images/fields.hpp"
+#include "preprocess/images/journal.hpp"
+#include "preprocess/images/reading.hpp"
+#include "preprocess/images/report.hpp"
+#include "preprocess/images/scan.hpp"
+#include "preprocess/images/survey.hpp"
+#include "preprocess/images/write_images.hpp"
+#include "preprocess/output.hpp"
+
+namespace convoy {
+namespace {
+
+namespace fs = std::filesystem;
+constexpr const char* report_file = "report.tsv";
+
+/// The preparation as all ranks see it once the source has been looked at.
+struct Job {
+  const ImagesSpec& spec;
+  std::vector<OpenPool> pools;
+  ClassList given;  ///< by the user; empty and open: none
+  Scan scan;
+  JobIdentity identity;
+  std::string parameters;  ///< of partitions
+  std::string spill;
+  std::atomic<bool> cancel{false};
+};
+
+/// Collective. Rank 0 finds the sources and reads labels and classes, so that all errors come once.
+void open_sources(Communicator& comm, Job& job) {
+  std::string text;
+  agree(comm, "looking at the source", [&] {
+    if (comm.rank() != 0) return;
+    const auto sources = find_sources(job.spec);
+    FieldWriter fields;
+    fields.put(to_text(sources));
+    for (const auto& s : sources) fields.put(s.labels.empty() ? "" : read_location(s.labels, job.spec.transfer));
+    fields.put(job.spec.classes.empty() ? "" : read_location(job.spec.classes, job.spec.transfer));
+    text = fields.text();
+  });
+  comm.broadcast(text, "sources");
+  FieldReader fields(text);
+  TransferSpec transfer = job.spec.transfer;
+  transfer.cancel = &job.cancel;
+  job.identity.source = fmt::format("{:016x}", hash_text(""));
+  const auto open = [&] {
+    for (auto& source : sources_from_text(fields.text())) {
+      OpenPool pool{source, open_store(parse_location(source.folder), transfer), std::nullopt};
+      job.pools.push_back(std::move(pool));
+    }
+    for (auto& pool : job.pools) {
+      const std::string labels = fields.text();
+      job.identity.source = fmt::format("{:016x}", hash_text(job.identity.source + labels));
+      if (pool.source.labels.empty()) continue;
+      const auto paths = job.spec.kind == ImagesKind::list ? LabelFile::Paths::keep : LabelFile::Paths::forget;
+      pool.labels.emplace(labels, pool.source.labels, job.spec.label_column, paths);
+    }
+    const std::string classes = fields.text();
+    job.identity.source = fmt::format("{:016x}", hash_text(job.identity.source + classes));
+    if (!job.spec.classes.empty()) job.given = parse_class_list(classes, job.spec.classes);
+  };
+  agree(comm, "opening the source", [&] {
+    if (comm.rank() == 0) open();
+  });
+  agree(comm, "opening the source", [&] {
+    if (comm.rank() != 0) open();
+  });
+}
+
+/// Partitions in the size folders whose parameters are others. Throws Error(usage) naming the first.
+void require_no_others(const Job& job) {
+  for (std::size_t s = 0; s < job.spec.recipe.sizes.size(); ++s) {
+    std::error_code reason;
+    for (const auto& entry : fs::directory_iterator(size_folder(job.spec, s), reason)) {
+      const PartitionName name = parse_partition_name(entry.path().filename().string());
+      if (name.partitions == 0 || (name.split != "train" && name.split != "val")) continue;
+      try {
+        const std::string expected = fmt::format("size={} {}", size_name(job.spec.recipe.sizes[s]), job.parameters);
+        if (read_partition(entry.path().string()).parameters == expected) continue;
+      } catch (const Error&) {
+        continue;  // a damaged one is made anew
+      }
+      fail(Exit::usage, "'{}' is in the way (made with other options); choose another --out or give --overwrite",
+           entry.path().string());
+    }
+  }
+}
+
+/// Collective. True: an earlier run made all of this, and it is whole.
+bool is_done(Communicator& comm, const Job& job) {
+  std::string list;
+  Preparation found;
+  if (comm.rank() == 0 && read_preparation(job.spec.out, found) && found.identity == job.identity &&
+      found.layout == layout_text(job.spec)) {
+    FieldWriter fields;
+    for (const auto& file : found.files) fields.put(file);
+    list = fields.text();
+  }
+  comm.broadcast(list, "list of partitions");
+  if (list.empty()) return false;
+  std::vector<std::string> files;
+  for (FieldReader fields(list); !fields.done();) files.push_back(fields.text());
+  std::int64_t missing = 0;
+  agree(comm, "checking partitions", [&] {
+    for (std::size_t i = static_cast<std::size_t>(comm.rank()); i < files.size();
+         i += static_cast<std::size_t>(comm.size())) {
+      leave_if_stopped("checking partitions");
+      const std::string path = (fs::path(job.spec.out) / files[i]).string();
+      try {
+        if (!find_faults(read_partition(path), 1).empty()) ++missing;
+      } catch (const Error& e) {
+        log::warn("{}: made anew", e.what());
+        ++missing;
+      }
+    }
+  });
+  comm.sum(std::span(&missing, 1), "count of missing partitions");
+  if (missing == 0) log::info("{} partitions kept, in '{}': nothing to do", files.size(), job.spec.out);
+  return missing == 0;
+}
+
+/// Collective.
+std::vector<RunReader> open_runs(Communicator& comm, const Job& job) {
+  std::string list;
+  agree(comm, "looking at intermediate files", [&] {
+    if (comm.rank() != 0) return;
+    FieldWriter fields;
+    for (const auto& name : keep_sound_runs(job.spill, job.scan.units.size())) fields.put(name);
+    list = fields.text();
+  });
+  comm.broadcast(list, "list of intermediate files");
+  std::vector<RunReader> runs;
+  agree(comm, "opening intermediate files", [&] {
+    for (FieldReader fields(list); !fields.done();) runs.emplace_back((fs::path(job.spill) / fields.text()).string());
+  });
+  return runs;
+}
+
+/// Collective. Reads what no run holds yet.
+std::vector<RunReader> read_source(Communicator& comm, Job& job) {
+  auto runs = open_runs(comm, job);
+  auto left = find_left(job.scan.units, runs);
+  Index open = 0, weight = 0, all = 0;
+  for (const Assignment& a : left) {
+    open += a.left > 0 ? 1 : 0;
+    weight += a.left;
+    all += job.scan.units[static_cast<std::size_t>(a.unit)].weight;
+  }
+  if (open == 0) return runs;
+  if (!runs.empty()) {
+    log::info("going on: about {:.0f} % has been read before",
+              100.0 * static_cast<double>(all - weight) / static_cast<double>(std::max<Index>(all, 1)));
+  }
+  read_images(comm, job.spec, job.pools, job.scan.units, left, job.spill, job.cancel);
+  runs = open_runs(comm, job);
+  left = find_left(job.scan.units, runs);
+  agree(comm, "checking intermediate files", [&] {
+    const auto lost = std::find_if(left.begin(), left.end(), [](const Assignment& a) { return a.left > 0; });
+    if (lost == left.end() || comm.rank() != 0) return;
+    fail(Exit::data, "'{}' does not hold all of the source; start again", job.spill);
+  });
+  return runs;
+}
+
+/// Collective. Which partitions are to be written: those that aren't there already.
+std::vector<std::pair<PartitionKey, Partition>> find_work(Communicator& comm, const Job& job, const Survey& survey,
+                                                          Preparation& preparation) {
+  std::vector<std::vector<std::string>> names(job.spec.recipe.sizes.size());
+  std::vector<std::pair<PartitionKey, Partition>> work;
+  for (const PartitionKey& key : all_partitions(survey)) {
+    const Partition header = header_of(job.spec, survey, job.parameters, key);
+    names[key.size].push_back(fs::path(header.path).filename().string());
+    preparation.files.push_back(fs::relative(header.path, job.spec.out).string());
+    work.emplace_back(key, header);
+  }
+  agree(comm, "preparing the folder", [&] {
+    if (comm.rank() != 0) return;
+    for (std::size_t s = 0; s < names.size(); ++s) {
+      prepare_folder(size_folder(job.spec, s), names[s], job.spec.overwrite);
+    }
+  });
+  std::vector<std::pair<PartitionKey, Partition>> own;
+  agree(comm, "looking for finished partitions", [&] {
+    for (std::size_t i = static_cast<std::size_t>(comm.rank()); i < work.size();
+         i += static_cast<std::size_t>(comm.size())) {
+      leave_if_stopped("looking for finished partitions");
+      const Existing existing = look_for(work[i].second);
+      if (existing == Existing::complete) continue;
+      if (existing == Existing::other && !job.spec.overwrite) {
+        fail(Exit::usage,
+             "'{}' is in the way (made from another source or with other options); choose another --out or "
+             "give --overwrite",
+             work[i].second.path);
+      }
+      own.push_back(work[i]);
+    }
+  });
+  return own;
+}
+
+/// Collective.
+void write_partitions(Communicator& comm, const Job& job, const std::vector<RunReader>& runs, const Survey& survey,
+                      Preparation& preparation) {
+  auto work = find_work(comm, job, survey, preparation);
+  auto made = static_cast<std::int64_t>(work.size());
+  comm.sum(std::span(&made, 1), "count of partitions to make");
+  if (made > 0) {
+    const auto means = measure_mean_images(comm, job.spec, runs, survey);
+    agree(comm, "writing partitions", [&] {
+      for (std::size_t i = 0; i < work.size(); ++i) {
+        auto& [key, header] = work[i];
+        leave_if_stopped("writing partitions");
+        if (comm.rank() == 0) log::progress(fmt::format("writing: partition {} of {} of rank 0", i + 1, work.size()));
+        header.mean_image = means[key.size];
+        write_images(job.spec, runs, survey, header, key);
+      }
+    });
+  }
+  for (std::size_t s = 0; s < job.spec.recipe.sizes.size(); ++s) {
+    for (const SplitPlan& split : survey.splits) {
+      log::info("{}{}: {} images, {:.1f} MB, in {} partitions",
+                job.spec.recipe.sizes.size() > 1 ? size_name(job.spec.recipe.sizes[s]) + "/" : "", split.name,
+                split.range.count, static_cast<double>(split.stored_bytes[s]) / 1e6, split.partitions(s));
+    }
+  }
+  log::info("{} partitions made, {} kept, in '{}'", made, static_cast<Index>(preparation.files.size()) - made,
+            job.spec.out);
+}
+
+/// Collective. The report, and what --strict makes of it.
+void report(Communicator& comm, const Job& job, const Survey& survey) {
+  agree(comm, "writing the report", [&] {
+    if (comm.rank() != 0) return;
+    const std::string path = (fs::path(job.spec.out) / report_file).string();
+    write_report(path, survey.notes);
+    for (const auto& line : report_table(survey.images_read, survey.notes)) log::info("{}", line);
+    require_strict(job.spec.strict, survey.notes, path);
+  });
+}
+
+/// Collective.
+void run(Communicator& comm, const ImagesSpec& spec) {
+  const auto start = std::chrono::steady_clock::now();
+  Job job{spec, {}, {}, {}, {}, recipe_text(spec) + " " + layout_text(spec), {}, {}};
+  // Always a folder of its own: it is removed in the end.
+  job.spill = (fs::path(spec.spill.empty() ? spec.out : spec.spill) / "unfinished").string();
+  open_sources(comm, job);
+  job.scan = scan_pools(comm, spec, job.pools, job.given);
+  job.identity = {recipe_text(spec), fmt::format("{:016x}", hash_text(job.identity.source + job.scan.digest))};
+  agree(comm, "looking at the output folder", [&] {
+    if (comm.rank() == 0 && !spec.overwrite) require_no_others(job);
+  });
+  if (is_done(comm, job)) return;
+  agree(comm, "preparing the folder", [&] {
+    if (comm.rank() == 0) prepare_spill(job.spill, job.identity, spec.overwrite);
+  });
+  log::info("source: {} files or archives in {} units, {} ranks with {} threads that decode", job.scan.objects,
+            job.scan.units.size(), comm.size(), std::max(spec.threads, 1));
+
+  const auto runs = read_source(comm, job);
+  std::set<ClassText> known;
+  for (const Unit& unit : job.scan.units) {
+    if (!unit.class_name.empty()) known.insert(unit.class_name);
+  }
+  const Survey survey = survey_runs(comm, spec, runs, job.given, {known.begin(), known.end()});
+  report(comm, job, survey);
+  Preparation preparation{job.identity, layout_text(spec),  survey.source_digest,
+                          {},           survey.images_read, count_findings(survey.notes)};
+  write_partitions(comm, job, runs, survey, preparation);
+  agree(comm, "finishing", [&] {
+    if (comm.rank() != 0) return;
+    write_preparation(spec.out, preparation);
+    remove_spill(job.spill);
+  });
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+  log::info("done in {:.1f} s on {} ranks", seconds.count(), comm.size());
+}
+
+}  // namespace
+
+Exit prepare_images(Communicator& comm, const ImagesSpec& spec) {
+  try {
+    run(comm, spec);
+    return Exit::ok;
+  } catch (const Leave& leave) {
+    if (leave.code == Exit::stopped) {
+      log::info("stopped on request ({}); start it again, it goes on from here", name_of(stop_reason()));
+    }
+    return leave.code;
+  }
+}
+
+}  // namespace convoy

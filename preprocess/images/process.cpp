@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "preprocess/images/process.hpp"
+
+#include <algorithm>
+
+#include "core/hash.hpp"
+#include "image/encode_jpeg.hpp"
+#include "io/seal.hpp"
+
+namespace convoy {
+namespace {
+
+Finding finding_of(Fault fault) {
+  switch (fault) {
+    case Fault::empty:
+      return Finding::empty;
+    case Fault::not_an_image:
+      return Finding::not_an_image;
+    case Fault::unsupported:
+      return Finding::unsupported;
+    case Fault::too_large:
+      return Finding::too_large;
+    case Fault::truncated:
+      return Finding::truncated;
+    case Fault::none:
+    case Fault::damaged:
+      break;
+  }
+  return Finding::damaged;
+}
+
+bool ends_with_any(std::string name, std::initializer_list<const char*> endings) {
+  std::transform(name.begin(), name.end(), name.begin(),
+                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+  return std::any_of(endings.begin(), endings.end(), [&](const char* ending) { return name.ends_with(ending); });
+}
+
+/// A format other than the one that the name promises. Names without a known extension promise nothing.
+bool is_misnamed(const std::string& name, ImageFormat format) {
+  return format == ImageFormat::jpeg ? ends_with_any(name, {".png"}) : ends_with_any(name, {".jpg", ".jpeg"});
+}
+
+ImageSize bounded(const ImageSize& size, Index short_side, Index max_resolution) {
+  ImageSize result = size;
+  if (short_side > 0 && std::min(size.height, size.width) > short_side) result = with_short_side(size, short_side);
+  if (max_resolution > 0) result = within_long_side(result, max_resolution);
+  return result;
+}
+
+}  // namespace
+
+ImageSums sum_channels(const ImageView& image) {
+  // 48 neighbours at a time hold whole pixels of 1 and of 3 channels, and whole vectors.
+  constexpr std::size_t lanes = 48, most_rounds = 60000;  // 60000 * 255^2 < 2^32
+  const auto channels = static_cast<std::size_t>(image.channels);
+  const auto bytes = static_cast<std::size_t>(image.width * image.channels);
+  std::array<std::uint32_t, lanes> sum{}, squares{};
+  ImageSums sums;
+  std::size_t rounds = 0;
+  const auto fold = [&] {
+    for (std::size_t lane = 0; lane < lanes; ++lane) {
+      sums.sum[lane % channels] += sum[lane];
+      sums.squares[lane % channels] += squares[lane];
+    }
+    sum.fill(0);
+    squares.fill(0);
+    rounds = 0;
+  };
+  for (Index y = 0; y < image.height; ++y) {
+    const std::uint8_t* row = image.row(y);
+    std::size_t i = 0;
+    for (; i + lanes <= bytes; i += lanes) {
+      for (std::size_t lane = 0; lane < lanes; ++lane) {
+        const std::uint32_t value = row[i + lane];
+        sum[lane] += value;
+        squares[lane] += value * value;
+      }
+      if (++rounds == most_rounds) fold();
+    }
+    for (; i < bytes; ++i) {
+      sums.sum[i % channels] += row[i];
+      sums.squares[i % channels] += std::uint64_t{row[i]} * row[i];
+    }
+  }
+  fold();
+  return sums;
+}
+
+Processor::Processor(const Recipe& recipe) : recipe_(recipe), decoder_(recipe.channels, recipe.limits) {}
+
+void Processor::note_conversions(const RawImage& raw, const DecodeStatus& status, ProcessedImage& to) const {
+  const ImageHeader& h = decoder_.header();
+  const auto note = [&](bool is, Finding finding, const std::string& detail = "") {
+    if (is) to.notes.push_back({finding, raw.name, detail});
+  };
+  note(h.grey, Finding::grey);
+  note(h.cmyk, Finding::cmyk);
+  note(h.palette, Finding::palette);
+  note(h.alpha, Finding::alpha);
+  note(h.deep, Finding::deep);
+  note(h.rotated(), Finding::rotated, fmt::format("orientation {}", h.orientation));
+  note(is_misnamed(raw.name, h.format), Finding::misnamed, h.format == ImageFormat::png ? "a PNG file" : "a JPEG file");
+  note(!status.reason.empty(), Finding::warning, status.reason);
+}
+
+void Processor::process(const RawImage& raw, ProcessedImage& to) {
+  to.kept = false;
+  to.stored.clear();
+  to.notes.clear();
+  if (!raw.class_text) {
+    to.notes.push_back({Finding::no_label, raw.name, ""});
+    return;
+  }
+  DecodeStatus status = decoder_.open(raw.bytes);
+  if (status.ok()) status = decoder_.decode(image_);
+  if (!status.ok()) {
+    to.notes.push_back({finding_of(status.fault), raw.name, status.reason});
+    return;
+  }
+  note_conversions(raw, status, to);
+  to.kept = true;
+  to.content = hash_bytes(raw.bytes.data(), raw.bytes.size(), hash_text(raw.name, hash_text(*raw.class_text)));
+  to.stored.resize(recipe_.sizes.size());
+  for (std::size_t i = 0; i < recipe_.sizes.size(); ++i) {
+    StoredImage& stored = to.stored[i];
+    if (recipe_.encoding == Encoding::raw) {
+      store_raw(recipe_.sizes[i], stored);
+    } else {
+      store_jpeg(raw, recipe_.sizes[i], stored);
+    }
+    stored.crc = crc32c(stored.bytes.data(), stored.bytes.size());
+  }
+}
+
+void Processor::store_raw(Index side, StoredImage& to) {
+  to.height = image_.height;
+  to.width = image_.width;
+  to.pixels = side * side;
+  to.bytes.resize(static_cast<std::size_t>(side * side * image_.channels));
+  if (recipe_.fit == Fit::squash) {
+    resizer_.resize(image_.view(), side, side, to.bytes.data());
+  } else {
+    const ImageSize size = with_short_side({image_.height, image_.width}, side);
+    resized_.reshape(size.height, size.width, image_.channels);
+    resizer_.resize(image_.view(), size.height, size.width, resized_.pixels.data());
+    const ImageView part = resized_.view().part(centre_region(size, side, side));
+    for (Index y = 0; y < side; ++y) {
+      std::copy_n(part.row(y), side * part.channels, to.bytes.data() + y * side * part.channels);
+    }
+  }
+  to.sums = sum_channels({to.bytes.data(), side, side, image_.channels, side * image_.channels});
+}
+
+/// Whether the file itself can be stored: an upright JPEG in colour or grey, as wished for, and not drawn for encoding.
+bool Processor::may_pass(const RawImage& raw) const {
+  const ImageHeader& h = decoder_.header();
+  if (h.format != ImageFormat::jpeg || h.cmyk || h.rotated()) return false;
+  if (recipe_.channels == Channels::grey && !h.grey) return false;
+  constexpr std::uint64_t purpose = 0x6a70656761676e;  // other numbers than those of the order
+  const double draw = static_cast<double>(hash_text(raw.name, recipe_.seed ^ purpose) >> 11) * 0x1p-53;
+  return draw >= recipe_.compress_probability;
+}
+
+void Processor::store_jpeg(const RawImage& raw, Index side, StoredImage& to) {
+  const ImageSize size{image_.height, image_.width};
+  const ImageSize wanted = bounded(size, side, recipe_.max_resolution);
+  ImageView view = image_.view();
+  if (wanted != size) {
+    resized_.reshape(wanted.height, wanted.width, image_.channels);
+    resizer_.resize(view, wanted.height, wanted.width, resized_.pixels.data());
+    view = resized_.view();
+  }
+  if (wanted == size && may_pass(raw)) {
+    to.bytes = raw.bytes;
+  } else {
+    encode_jpeg(view, recipe_.quality, to.bytes);
+  }
+  to.height = wanted.height;
+  to.width = wanted.width;
+  to.pixels = wanted.height * wanted.width;
+  to.sums = sum_channels(view);
+}
+
+}  // namespace convoy

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "preprocess/images/reading.hpp"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <thread>
+
+#include "core/log.hpp"
+#include "core/stop.hpp"
+#include "preprocess/images/agree.hpp"
+
+namespace convoy {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
+
+std::string duration_text(double seconds) {
+  const auto s = static_cast<long>(seconds + 0.5);
+  return fmt::format("{}:{:02}:{:02}", s / 3600, s / 60 % 60, s % 60);
+}
+
+/// Tells from time to time how far all ranks have come.
+class Progress {
+ public:
+  Progress(double log_seconds, Index weight) : log_seconds_(log_seconds), weight_(weight) {}
+
+  void show(const SpillProgress& all) {
+    const double seconds = seconds_since(begin_);
+    if (all.images == 0 || seconds < 0.5) return;
+    const double done = weight_ > 0 ? static_cast<double>(all.weight) / static_cast<double>(weight_) : 1;
+    std::string text =
+        fmt::format("reading: {} images, {:.0f} %, {:.0f} images/s, {:.1f} MB/s", all.images, 100 * done,
+                    static_cast<double>(all.images) / seconds, static_cast<double>(all.bytes) / seconds / 1e6);
+    if (done > 0.005) text += fmt::format(", {} left", duration_text(seconds / done * (1 - done)));
+    if (log::shows_progress()) {
+      log::progress(text);
+    } else if (seconds >= next_) {
+      log::info("{}", text);
+      next_ = seconds + log_seconds_;
+    }
+  }
+
+ private:
+  Clock::time_point begin_ = Clock::now();
+  double log_seconds_, next_ = log_seconds_;
+  Index weight_;
+};
+
+}  // namespace
+
+void read_images(Communicator& comm, const ImagesSpec& spec, std::vector<OpenPool>& pools,
+                 const std::vector<Unit>& units, const std::vector<Assignment>& left, const std::string& folder,
+                 std::atomic<bool>& cancel) {
+  std::vector<Index> weights;
+  Index weight = 0;
+  for (const Assignment& a : left) {
+    weights.push_back(a.left);
+    weight += a.left;
+  }
+  const auto owners = deal_units(units, weights, comm.size());
+  Spiller::Spec work{&spec, &units, {}, folder, std::max(spec.threads, 1)};
+  for (std::size_t u = 0; u < units.size(); ++u) {
+    if (owners[u] == comm.rank() && left[u].left > 0) work.assignments.push_back(left[u]);
+  }
+  Spiller spiller(std::move(work), pools);
+  Progress progress(spec.log_seconds, weight);
+  enum Sum : std::size_t { images, bytes, read_weight, finished, failed, stopped, sums };
+  // Short at first, for small jobs; all ranks meet after each nap, and none of them works on this thread.
+  constexpr double first_nap = 0.01, longest_nap = 0.5;
+  for (double nap = first_nap;; nap = std::min(nap * 1.3, longest_nap)) {
+    const auto begin = Clock::now();
+    while (seconds_since(begin) < nap && !spiller.finished()) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    const SpillProgress own = spiller.progress();
+    std::array<std::int64_t, sums> all{};
+    all[images] = own.images;
+    all[bytes] = own.bytes;
+    all[read_weight] = own.weight;
+    all[finished] = spiller.finished() ? 1 : 0;
+    all[failed] = spiller.failed() ? 1 : 0;
+    all[stopped] = stop_reason() != StopReason::none ? 1 : 0;
+    comm.sum(all, "progress of reading");
+    if (comm.rank() == 0) progress.show({all[images], all[bytes], all[read_weight]});
+    if (all[failed] > 0 || all[stopped] > 0) {
+      spiller.stop();
+      cancel = true;
+    }
+    if (all[finished] == comm.size()) break;
+  }
+  agree(comm, "reading images", [&] {
+    spiller.join();
+    leave_if_stopped("reading images");
+  });
+}
+
+}  // namespace convoy

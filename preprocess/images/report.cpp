@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "preprocess/images/report.hpp"
+
+#include "core/errors.hpp"
+#include "io/file.hpp"
+#include "io/seal.hpp"
+
+namespace convoy {
+namespace {
+
+/// Names of files may hold anything; a line of a table must stay one.
+std::string one_line(std::string text) {
+  for (char& c : text) {
+    if (c == '\t' || c == '\n' || c == '\r') c = ' ';
+  }
+  return text;
+}
+
+}  // namespace
+
+FindingCounts count_findings(const std::vector<Note>& notes) {
+  FindingCounts counts{};
+  for (const Note& note : notes) ++counts[static_cast<std::size_t>(note.finding)];
+  return counts;
+}
+
+std::vector<std::string> report_table(Index images_read, const std::vector<Note>& notes) {
+  constexpr Index names_shown = 3;
+  const FindingCounts counts = count_findings(notes);
+  Index skipped = 0;
+  for (std::size_t kind = 0; kind < finding_kinds; ++kind) {
+    if (is_skipped(static_cast<Finding>(kind))) skipped += counts[kind];
+  }
+  std::vector<std::string> lines{
+      fmt::format("{} images read, {} kept, {} skipped", images_read, images_read - skipped, skipped)};
+  for (std::size_t kind = 0; kind < finding_kinds; ++kind) {
+    if (counts[kind] == 0) continue;
+    const auto finding = static_cast<Finding>(kind);
+    std::string names;
+    Index shown = 0;
+    for (const Note& note : notes) {
+      if (note.finding != finding || shown == names_shown) continue;
+      ++shown;
+      names += (names.empty() ? "" : ", ") + note.name;
+      if (is_skipped(finding) && !note.detail.empty()) names += " (" + note.detail + ")";
+    }
+    lines.push_back(fmt::format("  {:<10} {:<20} {:>8}   {}{}", is_skipped(finding) ? "skipped" : "converted",
+                                finding_name(finding), counts[kind], one_line(names),
+                                counts[kind] > shown ? " ..." : ""));
+  }
+  return lines;
+}
+
+void write_report(const std::string& path, const std::vector<Note>& notes) {
+  std::string text;
+  for (const Note& note : notes) {
+    text += fmt::format("{}\t{}\t{}\n", finding_name(note.finding), one_line(note.name), one_line(note.detail));
+  }
+  const std::string temporary = path + ".tmp";
+  {
+    File file(temporary, File::Access::create);
+    file.write_at(text.data(), text.size(), 0);
+  }
+  publish_file(temporary, path);
+}
+
+void require_strict(Strict strict, const std::vector<Note>& notes, const std::string& report_path) {
+  if (strict == Strict::no) return;
+  const Note* first = nullptr;
+  Index count = 0;
+  for (const Note& note : notes) {
+    if (note.finding == Finding::left_out || (strict == Strict::skipped && !is_skipped(note.finding))) continue;
+    if (first == nullptr) first = &note;
+    ++count;
+  }
+  if (first == nullptr) return;
+  fail(Exit::data,
+       "{} images are not as they should be, as --strict demands (the first: '{}' is {}{}; all: '{}'); mend them, or "
+       "start again without --strict: it goes on from here",
+       count, first->name, finding_name(first->finding), first->detail.empty() ? "" : ", " + first->detail,
+       report_path);
+}
+
+}  // namespace convoy

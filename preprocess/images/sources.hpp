@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// From what the user named to units: which stores, which layout, which labels.
+#pragma once
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "comm/communicator.hpp"
+#include "preprocess/images/images_spec.hpp"
+#include "preprocess/images/labels.hpp"
+#include "preprocess/images/unit.hpp"
+
+namespace convoy {
+
+/// One pool as it was found.
+struct PoolSource {
+  Pool pool = Pool::train;
+  std::string folder;              ///< location of its store
+  std::vector<std::string> names;  ///< objects in it; empty: what lies in the folder
+  std::string labels;              ///< location of its label file; empty: none
+};
+
+/// Looks at --source, --train and --val. Throws Error(usage) where they make no sense together, Error(data) where
+/// nothing fits.
+std::vector<PoolSource> find_sources(const ImagesSpec& spec);
+
+std::string to_text(const std::vector<PoolSource>& sources);
+std::vector<PoolSource> sources_from_text(const std::string& text);
+
+/// A pool ready to be read.
+struct OpenPool {
+  PoolSource source;
+  std::unique_ptr<Store> store;
+  std::optional<LabelFile> labels;
+};
+
+/// A small text file anywhere.
+std::string read_location(const std::string& location, const TransferSpec& spec);
+/// The store of a location's folder, and the object's name in it.
+std::pair<std::string, std::string> split_location(const std::string& location);
+
+}  // namespace convoy

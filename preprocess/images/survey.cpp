@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "preprocess/images/survey.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <set>
+
+#include "core/errors.hpp"
+#include "core/hash.hpp"
+#include "preprocess/images/agree.hpp"
+#include "preprocess/images/fields.hpp"
+#include "preprocess/order.hpp"
+
+namespace convoy {
+namespace {
+
+/// A rank's share of the order: hashes from `low` to `high`.
+struct Share {
+  std::uint64_t low = 0, high = ~std::uint64_t{0};
+  std::vector<std::vector<OrderedImage>> images;  ///< by pool
+  std::vector<Index> before, total;               ///< by pool: images of lower ranks, of all
+};
+
+Share share_of(int rank, int ranks) {
+  Share share;
+  const auto cut = [&](int number) {
+    __extension__ using Wide = unsigned __int128;
+    return static_cast<std::uint64_t>((Wide{1} << 64) * static_cast<unsigned>(number) / static_cast<unsigned>(ranks));
+  };
+  if (rank > 0) share.low = cut(rank);
+  if (rank + 1 < ranks) share.high = cut(rank + 1) - 1;
+  share.images.resize(pool_count);
+  return share;
+}
+
+/// Collective.
+void count_images(Communicator& comm, Share& share) {
+  const auto ranks = static_cast<std::size_t>(comm.size()), own = static_cast<std::size_t>(comm.rank());
+  std::vector<std::int64_t> counts(ranks * pool_count);
+  for (std::size_t p = 0; p < pool_count; ++p) {
+    counts[own * pool_count + p] = static_cast<std::int64_t>(share.images[p].size());
+  }
+  comm.sum(counts, "images of ranks");
+  share.before.assign(pool_count, 0);
+  share.total.assign(pool_count, 0);
+  for (std::size_t r = 0; r < ranks; ++r) {
+    for (std::size_t p = 0; p < pool_count; ++p) {
+      if (r < own) share.before[p] += counts[r * pool_count + p];
+      share.total[p] += counts[r * pool_count + p];
+    }
+  }
+}
+
+std::vector<SplitPlan> plan_splits(const ImagesSpec& spec, const std::vector<Index>& total) {
+  Index train = total[0], val = total[1];
+  Range val_range{0, val};
+  Pool val_pool = Pool::val;
+  if (spec.train_ratio < 1) {
+    train = std::llround(static_cast<double>(total[0]) * spec.train_ratio);
+    val_range = {train, total[0] - train};
+    val_pool = Pool::train;
+  }
+  if (spec.subset > 0) train = std::min(train, spec.subset);
+  if (spec.val_subset > 0) val_range.count = std::min(val_range.count, spec.val_subset);
+  std::vector<SplitPlan> splits;
+  if (train == 0) {
+    fail(Exit::data, "no image of the train split is left ({} of the source could be used); see the report", total[0]);
+  }
+  splits.push_back({"train", Pool::train, {0, train}, {}, {}});
+  if (val_range.count > 0) splits.push_back({"val", val_pool, val_range, {}, {}});
+  return splits;
+}
+
+/// Calls body(image, place in the pool) for this rank's images of a split.
+template <class Body>
+void for_each_of(const Share& share, const SplitPlan& split, const Body& body) {
+  const auto pool = static_cast<std::size_t>(split.pool);
+  for (std::size_t i = 0; i < share.images[pool].size(); ++i) {
+    const Index place = share.before[pool] + static_cast<Index>(i);
+    if (split.range.contains(place)) body(share.images[pool][i], place);
+  }
+}
+
+/// Collective. Bytes of splits, and the sums over the train split from which mean and deviation come.
+void sum_images(Communicator& comm, const std::vector<RunReader>& runs, const Recipe& recipe, const Share& share,
+                Survey& survey) {
+  const std::size_t sizes = recipe.sizes.size();
+  const auto channels = static_cast<std::size_t>(channel_count(recipe.channels));
+  std::vector<PixelSums> sums(sizes, {std::vector<std::int64_t>(channels), std::vector<std::int64_t>(channels), {}});
+  std::vector<std::int64_t> pixels(sizes);
+  agree(comm, "adding up images", [&] {
+    for (auto& split : survey.splits) {
+      split.stored_bytes.assign(sizes, 0);
+      std::vector<std::vector<const OrderedImage*>> by_run(runs.size());
+      for_each_of(share, split, [&](const OrderedImage& image, Index) { by_run[image.run].push_back(&image); });
+      for (std::size_t r = 0; r < runs.size(); ++r) {
+        if (by_run[r].empty()) continue;
+        const File file = runs[r].open();
+        const std::size_t first = by_run[r].front()->number, count = by_run[r].back()->number - first + 1;
+        for (std::size_t s = 0; s < sizes; ++s) {
+          const auto stored = runs[r].stored(file, s, first, count);
+          for (const OrderedImage* image : by_run[r]) {
+            const RunStored& of = stored[image->number - first];
+            split.stored_bytes[s] += static_cast<Index>(of.bytes);
+            if (split.name != "train") continue;
+            pixels[s] += static_cast<std::int64_t>(of.pixels);
+            for (std::size_t c = 0; c < channels; ++c) {
+              sums[s].sum[c] += static_cast<std::int64_t>(of.sum[c]);
+              sums[s].squares[c] += static_cast<std::int64_t>(of.squares[c]);
+            }
+          }
+        }
+      }
+    }
+  });
+  for (auto& split : survey.splits) comm.sum(split.stored_bytes, "bytes of splits");
+  comm.sum(pixels, "counts of pixels");
+  for (std::size_t s = 0; s < sizes; ++s) {
+    comm.sum(sums[s].sum, "sums of pixels");
+    comm.sum(sums[s].squares, "sums of squares");
+  }
+  const auto normalise = [&] {
+    for (std::size_t s = 0; s < sizes; ++s) survey.normalisation.push_back(normalisation_of(sums[s], pixels[s]));
+  };
+  agree(comm, "computing mean and standard deviation", [&] {
+    if (comm.rank() == 0) normalise();
+  });
+  if (comm.rank() != 0) normalise();
+}
+
+Index choose_partitions(const ImagesSpec& spec, const SplitPlan& split, std::size_t size) {
+  const Index asked = split.name == "train" ? spec.partitions : spec.val_partitions;
+  if (asked > split.range.count) {
+    fail(Exit::usage, "{} {} samples can't fill {} partitions; give fewer --{}partitions", split.range.count,
+         split.name, asked, split.name == "train" ? "" : "val-");
+  }
+  if (asked > 0) return asked;
+  const auto parts = [](Index whole, Index largest) { return largest > 0 ? (whole + largest - 1) / largest : 1; };
+  const Index wanted =
+      std::max({parts(split.range.count, spec.max_count), parts(split.stored_bytes[size], spec.max_bytes), Index{1}});
+  return std::min({wanted, split.range.count, Index{99999}});
+}
+
+/// Collective. Each boundary is known to the rank whose share holds its first image.
+void find_boundaries(Communicator& comm, const ImagesSpec& spec, const Share& share, Survey& survey) {
+  for (auto& split : survey.splits) {
+    split.boundaries.resize(spec.recipe.sizes.size());
+    for (std::size_t s = 0; s < split.boundaries.size(); ++s) {
+      Index partitions = 0;
+      agree(comm, "cutting into partitions", [&] {
+        if (comm.rank() == 0) partitions = choose_partitions(spec, split, s);
+      });
+      if (comm.rank() != 0) partitions = choose_partitions(spec, split, s);
+      const auto pool = static_cast<std::size_t>(split.pool);
+      const auto& images = share.images[pool];
+      // The last boundary is the end: an image's that belongs to no partition, or nobody's.
+      std::vector<std::int64_t> found(static_cast<std::size_t>(partitions + 1) * 2);
+      for (Index number = 0; number <= partitions; ++number) {
+        const Index place = split.range.begin + cut_evenly(split.range.count, partitions, number).begin;
+        const Index own = place - share.before[pool];
+        if (own < 0 || own >= static_cast<Index>(images.size())) continue;
+        auto first = static_cast<std::size_t>(own);
+        const std::uint64_t hash = images[first].entry.hash;
+        while (first > 0 && images[first - 1].entry.hash == hash) --first;
+        found[static_cast<std::size_t>(number) * 2] = static_cast<std::int64_t>(hash);
+        found[static_cast<std::size_t>(number) * 2 + 1] = share.before[pool] + static_cast<Index>(first);
+      }
+      comm.sum(found, "boundaries of partitions");
+      for (std::size_t i = 0; i < found.size(); i += 2) {
+        split.boundaries[s].push_back({static_cast<std::uint64_t>(found[i]), found[i + 1]});
+      }
+      if (split.range.end() == share.total[pool]) split.boundaries[s].back() = {~std::uint64_t{0}, share.total[pool]};
+    }
+  }
+}
+
+/// Collective. Independent of order: a sum over images, in halves that can't overflow.
+std::string digest_images(Communicator& comm, const Share& share) {
+  std::vector<std::int64_t> halves(2);
+  for (std::size_t p = 0; p < pool_count; ++p) {
+    for (const OrderedImage& image : share.images[p]) {
+      const std::uint64_t digest = mix_bits(image.entry.content + p);
+      halves[0] += static_cast<std::int64_t>(digest >> 32);
+      halves[1] += static_cast<std::int64_t>(digest & 0xFFFFFFFFU);
+    }
+  }
+  comm.sum(halves, "digest of the source");
+  return fmt::format("images-{:016x}", mix_bits(static_cast<std::uint64_t>(halves[0]) * 0x9e3779b97f4a7c15ULL +
+                                                static_cast<std::uint64_t>(halves[1])));
+}
+
+/// Collective. Rank 0 gets everybody's notes beside those of the runs.
+void gather_notes(Communicator& comm, const std::vector<RunReader>& runs, const std::vector<Note>& own,
+                  Survey& survey) {
+  FieldWriter fields;
+  for (const Note& n : own) fields.put(static_cast<Index>(n.finding)).put(n.name).put(n.detail);
+  const auto texts = comm.all_gather(fields.text(), "notes on images");
+  for (const RunReader& run : runs) survey.images_read += run.tables().images_read;
+  if (comm.rank() != 0) return;
+  for (const auto& text : texts) {
+    for (FieldReader reader(text); !reader.done();) {
+      Note note;
+      note.finding = static_cast<Finding>(reader.number());
+      note.name = reader.text();
+      note.detail = reader.text();
+      survey.notes.push_back(std::move(note));
+    }
+  }
+  for (const RunReader& run : runs) {
+    survey.notes.insert(survey.notes.end(), run.tables().notes.begin(), run.tables().notes.end());
+  }
+  std::sort(survey.notes.begin(), survey.notes.end());
+}
+
+}  // namespace
+
+std::vector<OrderedImage> load_order(const std::vector<RunReader>& runs, const ClassList& classes, Pool pool,
+                                     std::uint64_t low, std::uint64_t high, std::vector<Note>* notes) {
+  std::vector<OrderedImage> images;
+  for (std::size_t r = 0; r < runs.size(); ++r) {
+    std::vector<Index> labels;
+    for (const auto& text : runs[r].tables().classes) labels.push_back(classes.number_of(text));
+    RunSlice slice = runs[r].slice(runs[r].open(), pool, low, high);
+    for (std::size_t i = 0; i < slice.entries.size(); ++i) {
+      const Index label = labels[slice.entries[i].class_number];
+      if (label >= 0) {
+        images.push_back(
+            {slice.entries[i], r, slice.first + i, static_cast<std::int32_t>(label), std::move(slice.names[i])});
+      } else if (notes != nullptr) {
+        notes->push_back({Finding::left_out, slice.names[i], runs[r].tables().classes[slice.entries[i].class_number]});
+      }
+    }
+  }
+  std::sort(images.begin(), images.end(), [](const OrderedImage& a, const OrderedImage& b) {
+    if (a.entry.hash != b.entry.hash) return a.entry.hash < b.entry.hash;
+    if (a.name != b.name) return a.name < b.name;
+    return a.entry.unit != b.entry.unit ? a.entry.unit < b.entry.unit : a.entry.position < b.entry.position;
+  });
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < images.size(); ++i) {
+    const bool again =
+        kept > 0 && images[kept - 1].entry.hash == images[i].entry.hash && images[kept - 1].name == images[i].name;
+    if (again) {
+      if (notes != nullptr) {
+        const bool same = images[kept - 1].entry.content == images[i].entry.content;
+        notes->push_back({Finding::duplicate, images[i].name, same ? "the same bytes" : "other bytes or class"});
+      }
+      continue;
+    }
+    if (kept != i) images[kept] = std::move(images[i]);
+    ++kept;
+  }
+  images.resize(kept);
+  return images;
+}
+
+Survey survey_runs(Communicator& comm, const ImagesSpec& spec, const std::vector<RunReader>& runs,
+                   const ClassList& given, const std::vector<ClassText>& known) {
+  Survey survey;
+  survey.classes = given;
+  if (!given.closed) {
+    std::set<ClassText> seen(known.begin(), known.end());
+    for (const RunReader& run : runs) seen.insert(run.tables().classes.begin(), run.tables().classes.end());
+    survey.classes = classes_from({seen.begin(), seen.end()});
+  }
+  Share share = share_of(comm.rank(), comm.size());
+  std::vector<Note> notes;
+  agree(comm, "ordering images", [&] {
+    for (std::size_t p = 0; p < pool_count; ++p) {
+      share.images[p] = load_order(runs, survey.classes, static_cast<Pool>(p), share.low, share.high, &notes);
+    }
+  });
+  gather_notes(comm, runs, notes, survey);
+  count_images(comm, share);
+  // What is wrong with the plan is wrong on all ranks: rank 0 says so.
+  agree(comm, "planning", [&] {
+    if (comm.rank() == 0) survey.splits = plan_splits(spec, share.total);
+  });
+  if (comm.rank() != 0) survey.splits = plan_splits(spec, share.total);
+  sum_images(comm, runs, spec.recipe, share, survey);
+  find_boundaries(comm, spec, share, survey);
+  survey.source_digest = digest_images(comm, share);
+  return survey;
+}
+
+}  // namespace convoy

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// What all runs hold together: classes, the global order, splits and partitions, sums. Nothing here depends on which
+// rank read what, nor when.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "preprocess/images/images_spec.hpp"
+#include "preprocess/images/labels.hpp"
+#include "preprocess/spill/run_file.hpp"
+#include "preprocess/statistics.hpp"
+
+namespace convoy {
+
+/// An image in the global order of its pool.
+struct OrderedImage {
+  RunEntry entry;
+  std::size_t run = 0;     ///< number of its run
+  std::size_t number = 0;  ///< of its entry there
+  std::int32_t label = 0;
+  std::string name;
+};
+
+/// Images of a pool with low <= hash <= high, in order; of several of one name only the first of the source. `notes`
+/// gets what was left out, if it isn't null.
+std::vector<OrderedImage> load_order(const std::vector<RunReader>& runs, const ClassList& classes, Pool pool,
+                                     std::uint64_t low, std::uint64_t high, std::vector<Note>* notes);
+
+/// Where a partition begins: images of lower hash come before it, and `before` of its pool have them.
+struct Boundary {
+  std::uint64_t hash = 0;
+  Index before = 0;
+};
+
+/// A split as it will lie on the disk.
+struct SplitPlan {
+  std::string name;
+  Pool pool = Pool::train;
+  Range range;                                    ///< places in the order of its pool
+  std::vector<Index> stored_bytes;                ///< by size
+  std::vector<std::vector<Boundary>> boundaries;  ///< by size, then by partition, and the end
+  Index partitions(std::size_t size) const { return static_cast<Index>(boundaries[size].size()) - 1; }
+};
+
+struct Survey {
+  ClassList classes;
+  std::vector<SplitPlan> splits;             ///< none of them empty
+  std::vector<Normalisation> normalisation;  ///< by size; without mean images
+  std::string source_digest;
+  Index images_read = 0;
+  std::vector<Note> notes;  ///< of rank 0: all, sorted
+};
+
+/// Collective. `known` are classes that the source names whether or not it has images of them.
+Survey survey_runs(Communicator& comm, const ImagesSpec& spec, const std::vector<RunReader>& runs,
+                   const ClassList& given, const std::vector<ClassText>& known);
+
+}  // namespace convoy

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs: intermediate files of processed images, each sorted by place in the global order. A run appears under its name when
+// it is whole and synced, and tells which part of the source it holds, so the runs are the journal of a preparation:
+// what no run holds is to be read (again). Only the program that wrote them reads them.
+//
+//   header | bytes of size 0, of size 1 ... | entries | stored entries of size 0, 1 ... | names | tables
+//
+// Images carry a CRC32C each, all the rest one together.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "core/types.hpp"
+#include "io/file.hpp"
+#include "preprocess/images/findings.hpp"
+#include "preprocess/images/process.hpp"
+#include "preprocess/images/unit.hpp"
+
+namespace convoy {
+
+/// Part of a unit: images from position `from` (-1: the beginning) up to `to`; `done`: up to its end.
+struct Piece {
+  Index unit = 0, from = -1, to = -1;
+  bool done = false;
+};
+
+/// One image. Sorted by pool, hash, name.
+struct RunEntry {
+  std::uint64_t hash = 0;     ///< of seed and name: the place in the global order
+  std::uint64_t content = 0;  ///< of name, class and the file's bytes: for the digest of the source
+  Index unit = 0, position = 0;  ///< where it comes from: the first of two of the same name is kept
+  std::uint64_t name_begin = 0;
+  std::uint32_t name_bytes = 0;
+  std::uint32_t class_number = 0;  ///< in the run's table
+  std::uint32_t pool = 0;
+  std::uint32_t unused = 0;
+};
+
+/// What is stored of it in one size.
+struct RunStored {
+  std::uint64_t offset = 0, bytes = 0;  ///< in the run
+  std::uint64_t sum[3] = {}, squares[3] = {};
+  std::uint64_t pixels = 0;
+  std::uint32_t crc = 0;
+  std::int32_t height = 0, width = 0;
+  std::uint32_t unused = 0;
+};
+
+struct RunTables {
+  std::vector<Piece> pieces;
+  std::vector<ClassText> classes;
+  std::vector<Note> notes;
+  Index images_read = 0;
+};
+
+/// Collects images in memory until they are written. Not thread-safe.
+class RunWriter {
+ public:
+  RunWriter(std::size_t sizes, std::uint64_t seed) : seed_(seed), stored_(sizes), bytes_(sizes) {}
+  /// An image that was kept; takes its bytes.
+  void add(const RawImage& raw, ProcessedImage& image, Pool pool, Index unit);
+  void add_notes(const std::vector<Note>& notes) { tables_.notes.insert(tables_.notes.end(), notes.begin(), notes.end()); }
+  void count_read() { ++tables_.images_read; }
+  void add_piece(const Piece& piece) { tables_.pieces.push_back(piece); }
+  bool empty() const { return tables_.pieces.empty(); }
+  /// Writes `path`.tmp, syncs and renames it. Throws Error(data); nothing is left then.
+  void write(const std::string& path);
+
+ private:
+  std::uint64_t seed_;
+  std::vector<RunEntry> entries_;
+  std::vector<std::vector<RunStored>> stored_;                  ///< by size
+  std::vector<std::vector<std::vector<std::uint8_t>>> bytes_;  ///< by size
+  std::vector<std::string> names_;
+  std::unordered_map<ClassText, std::uint32_t> class_numbers_;
+  RunTables tables_;
+};
+
+/// Entries of a slice of the order in one run.
+struct RunSlice {
+  std::size_t first = 0;  ///< number of the first entry in the run
+  std::vector<RunEntry> entries;
+  std::vector<std::string> names;
+};
+
+/// A whole run. Its file is open only while it is read: there may be more runs than a process may have files.
+class RunReader {
+ public:
+  /// Checks everything but the images. Throws Error(data) naming the file.
+  explicit RunReader(const std::string& path);
+  const std::string& path() const { return path_; }
+  const RunTables& tables() const { return tables_; }
+  std::size_t sizes() const { return size_count_; }
+  File open() const { return {path_, File::Access::read}; }
+  /// Entries of a pool with low <= hash <= high.
+  RunSlice slice(const File& file, Pool pool, std::uint64_t low, std::uint64_t high) const;
+  /// Of entries [first, first + count).
+  std::vector<RunStored> stored(const File& file, std::size_t size, std::size_t first, std::size_t count) const;
+
+ private:
+  std::size_t lower_bound(const File& file, Pool pool, std::uint64_t hash) const;
+  std::string path_;
+  RunTables tables_;
+  std::size_t entry_count_ = 0, size_count_ = 0;
+  std::uint64_t entries_begin_ = 0, stored_begin_ = 0, names_begin_ = 0;
+};
+
+}  // namespace convoy

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "preprocess/images/images_spec.hpp"
+#include "preprocess/images/sources.hpp"
+#include "preprocess/images/unit.hpp"
+
+namespace convoy {
+
+/// One rank's part of the source: a unit, and where to go on in it.
+struct Assignment {
+  Index unit = 0;   ///< number in the scan
+  Index from = -1;  ///< position; -1: its beginning
+  Index left = 0;   ///< weight still to read, for progress
+};
+
+struct SpillProgress {
+  std::int64_t images = 0, bytes = 0, weight = 0;  ///< read so far; weight: of units, as far as they are read
+};
+
+/// Reads, processes and spills a rank's units on threads of its own: one reader, several that process. Images are
+/// collected into runs of bounded size; whichever thread completes one writes it.
+class Spiller {
+ public:
+  struct Spec {
+    const ImagesSpec* images = nullptr;
+    const std::vector<Unit>* units = nullptr;
+    std::vector<Assignment> assignments;  ///< in the order of reading
+    std::string folder;                   ///< of the runs
+    int threads = 1;                      ///< that process
+  };
+  /// Begins at once. `pools` is used by the reader alone until the end.
+  Spiller(Spec spec, std::vector<OpenPool>& pools);
+  /// Stops and waits.
+  ~Spiller();
+  Spiller(const Spiller&) = delete;
+  Spiller& operator=(const Spiller&) = delete;
+
+  bool finished() const;
+  bool failed() const;
+  SpillProgress progress() const;
+  /// No further image is read; those that were are still written, so that they needn't be read again.
+  void stop();
+  /// Waits for the end; throws what went wrong.
+  void join();
+
+  struct State;
+
+ private:
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace convoy

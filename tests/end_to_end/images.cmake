@@ -1,0 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
+foreach(case sources modes ranks)
+  convoy_add_script_test(end_to_end.images_${case} images/images_test.py ARGS ${case})
+endforeach()

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Images that are not as they should be: converted or skipped by rule, counted and named; errors under --strict."""
+import io
+import os
+import sys
+import tempfile
+
+import numpy as np
+from PIL import Image
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../support"))
+import image_sets as sets  # noqa: E402  (the path is set above)
+from preparation import check, prepare  # noqa: E402
+
+
+def make_zoo():
+    """name -> (bytes, finding, what a reader must see or None)"""
+    base = Image.fromarray(sets.photo(5, 60, 80))
+    exif = Image.Exif()
+    exif[0x0112] = 8
+    turned = base.transpose(Image.Transpose.ROTATE_270)  # stored so that orientation 8 shows `base`
+    whole = sets.jpeg(base, quality=92)
+    deep = np.random.default_rng(3).integers(0, 65536, (60, 80), np.uint16)
+    scans = sets.jpeg(base, progressive=True)
+    return {
+        "good.JPEG": (whole, None, base),
+        "grey.JPEG": (sets.jpeg(base.convert("L")), "grey", base.convert("L").convert("RGB")),
+        "ink.JPEG": (sets.jpeg(base.convert("CMYK")), "CMYK", base),
+        "palette.png": (sets.png(base.convert("P", palette=Image.Palette.ADAPTIVE)), "palette", base),
+        "alpha.png": (sets.png(base.convert("RGBA")), "alpha", base),
+        "deep.png": (sets.png(Image.fromarray(deep)), "16 bits a channel", None),
+        "turned.JPEG": (sets.jpeg(turned, exif=exif, quality=92), "EXIF-rotated", base),
+        "really-png.JPEG": (sets.png(base), "misnamed", base),
+        "really-jpeg.png": (whole, "misnamed", base),
+        "warned.JPEG": (whole[:2] + b"\xff\xfe\x00\x04abjunk" + whole[2:], "decoder warning", base),
+        "progressive.JPEG": (scans, None, base),
+        "empty.JPEG": (b"", "empty", None),
+        "text.JPEG": (b"this is a text file", "not an image", None),
+        "page.JPEG": (b"<html>404</html>", "not an image", None),
+        "gif.JPEG": (b"GIF89a" + bytes(50), "not an image", None),
+        "cut.JPEG": (whole[: len(whole) * 2 // 3], "truncated", None),
+        "head.JPEG": (whole[:150], "truncated", None),
+        "cut.png": (sets.png(base)[:2000], "truncated", None),
+        "hurt.png": (flipped(sets.png(base), 1000), "damaged", None),
+        "huge.JPEG": (whole.replace(b"\x00\x3c\x00\x50", b"\xff\xd0\xff\xd0", 1), "too large", None),
+        "twelve.JPEG": (whole.replace(b"\xff\xc0\x00\x11\x08", b"\xff\xc0\x00\x11\x0c", 1), "unsupported", None),
+    }
+
+
+def flipped(data, at):
+    return data[:at] + bytes([data[at] ^ 0x55]) + data[at + 1:]
+
+
+def expect_zoo(folder, zoo, text, encoding):
+    report = [line.split("\t") for line in open(f"{folder}/report.tsv", encoding="utf-8").read().splitlines()]
+    found = {}
+    for finding, name, _ in report:
+        found.setdefault(name.split("/")[-1], []).append(finding)
+    for name, (_, finding, _) in zoo.items():
+        expected = [finding] if finding else []
+        if name == "deep.png":
+            expected = ["grey", finding]
+        assert sorted(found.get(name, [])) == sorted(expected), (name, found.get(name), expected)
+    split = sets.Split(folder)
+    skipped = {"empty", "not an image", "truncated", "damaged", "too large", "unsupported"}
+    kept = {n for n, (_, finding, _) in zoo.items() if finding not in skipped}
+    assert {n.split("/")[-1] for n in split.names} == kept, kept ^ {n.split("/")[-1] for n in split.names}
+    for name, stored in zip(split.names, split.images):
+        image = zoo[name.split("/")[-1]][2]
+        if image is None:
+            continue
+        if encoding == "jpeg":
+            decoded = Image.open(io.BytesIO(stored))
+            assert decoded.format == "JPEG" and decoded.mode in ("RGB", "L") and decoded.getexif().get(0x0112, 1) == 1
+            ours, expected = np.asarray(decoded.convert("RGB")).astype(int), np.asarray(image).astype(int)
+        else:
+            ours, expected = stored.astype(int), np.asarray(image.resize((32, 32), Image.BILINEAR)).astype(int)
+        assert ours.shape == expected.shape, (name, ours.shape, expected.shape)
+        assert np.abs(ours - expected).mean() < 12, (name, np.abs(ours - expected).mean())
+    for name, (_, finding, _) in zoo.items():
+        if finding:
+            assert finding in text, finding
+    check(f"{len(zoo)} images read, {len(kept)} kept, {len(zoo) - len(kept)} skipped" in text, f"the zoo as {encoding}")
+
+
+with tempfile.TemporaryDirectory(prefix="convoy-test-") as work:
+    animals = make_zoo()
+    sets.write_folder({f"a/{n}": (d, 0) for n, (d, _, _) in animals.items()}, f"{work}/zoo")
+    base = ("folder", "--train", f"{work}/zoo", "--keep-names")
+    expect_zoo(f"{work}/raw", animals, prepare(work, "raw", *base, "--sizes", 32, ranks=2), "raw")
+    expect_zoo(f"{work}/jpeg", animals, prepare(work, "jpeg", *base, "--encoding", "jpeg"), "jpeg")
+
+    text = prepare(work, "strict", *base, "--sizes", 32, "--strict", expect=3, ranks=2)
+    check("as --strict demands" in text and "21 images read" in text and text.count("error:") == 1, "--strict")
+    check(not [n for n in os.listdir(f"{work}/strict") if n.endswith(".h5")], "leaves no partition")
+    text = prepare(work, "strict", *base, "--sizes", 32)
+    check("reading" not in text and sets.digest(f"{work}/strict") == sets.digest(f"{work}/raw"), "and is gone on from")
+    sets.write_folder({"a/x.JPEG": (animals["grey.JPEG"][0], 0)}, f"{work}/grey")
+    prepare(work, "lenient", "folder", "--train", f"{work}/grey", "--sizes", 32, "--strict=skipped")
+    prepare(work, "severe", "folder", "--train", f"{work}/grey", "--sizes", 32, "--strict", expect=3)
+    print("ok --strict=skipped", flush=True)
+
+    # Names that come twice, and labels that don't come at all.
+    picture, other = sets.jpeg(sets.photo(1, 20, 20)), sets.jpeg(sets.photo(2, 20, 20))
+    sets.write(f"{work}/tars/a.tar", sets.tar_of([("1.jpg", picture), ("1.jpg", picture), ("2.jpg", picture),
+                                                  ("2.jpg", other), ("3.jpg", other)]))
+    text = prepare(work, "twice", "folder", "--train", f"{work}/tars", "--sizes", 8, "--keep-names", ranks=2)
+    report = open(f"{work}/twice/report.tsv", encoding="utf-8").read()
+    check(report == "duplicate name\ta/1.jpg\tthe same bytes\nduplicate name\ta/2.jpg\tother bytes or class\n", "duplicates")
+    check(sorted(sets.Split(f"{work}/twice").names) == ["a/1.jpg", "a/2.jpg", "a/3.jpg"], "are kept once")
+    sets.write(f"{work}/labels.txt", "1.jpg 4\na/3.jpg 0\n")
+    text = prepare(work, "labels", "folder", "--train", f"{work}/tars", "--label-file", f"{work}/labels.txt", "--sizes", 8,
+                   "--keep-names")
+    report = open(f"{work}/labels/report.tsv", encoding="utf-8").read()
+    check(report.count("no label\ta/2.jpg\t\n") == 2, "a missing label is named")
+    split = sets.Split(f"{work}/labels")
+    check(dict(zip(split.names, split.labels)) == {"a/1.jpg": 4, "a/3.jpg": 0} and len(split.classes) == 5, "the others stay")
