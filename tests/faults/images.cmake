@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
 convoy_add_script_test(faults.images_zoo images/zoo_test.py LABEL faults)
-convoy_add_script_test(faults.images_restart images/restart_test.py ARGS 4 LABEL faults)
+convoy_add_script_test(faults.images_restart images/restart_test.py ARGS 3 LABEL faults TIMEOUT 300)

@@ -11,11 +11,12 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../support"))
 import image_sets as sets  # noqa: E402  (the path is set above)
+import servers  # noqa: E402
 from preparation import check, command, prepare, run  # noqa: E402
 
 
 def start(words, ranks):
-    env = {**os.environ, "OMP_NUM_THREADS": "1"}
+    env = {**os.environ, "OMP_NUM_THREADS": "1", "no_proxy": "127.0.0.1"}
     return subprocess.Popen(command(words, ranks), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=env)
 
 
@@ -78,22 +79,22 @@ with tempfile.TemporaryDirectory(prefix="convoy-test-") as work:
     if len(sys.argv) > 2:
         sys.exit(0)
 
-    # A stop on request keeps what was read. For this the source is longer: the same files under more names.
-    for name in sets.CLASSES:
-        members = [(f"{n.split('/')[1]}.{i}.JPEG", d) for i in range(4) for n, (d, _) in files.items() if n.startswith(name)]
-        sets.write(f"{work}/long/{name}.tar", sets.tar_of(members))
-    base = ("folder", "--train", f"{work}/long", "--sizes", 128, *base[5:])
-    prepare(work, "long-whole", *base)
-    expected = sets.digest(f"{work}/long-whole")
-    out = f"{work}/stopped"
-    process = start((*base, "--out", out), 2)
-    while not glob.glob(f"{out}/unfinished/*.run") and process.poll() is None:
-        time.sleep(0.005)
-    process.send_signal(signal.SIGUSR1)
-    text = process.communicate(timeout=30)[0]
-    check(process.returncode == 75 and "stopped on request (SIGUSR1)" in text, f"SIGUSR1 ends it with 75: {text[-300:]}")
-    text = run(*base, "--out", out)
-    check("going on: about" in text and sets.digest(out) == expected, f"it goes on: {text[:300]}")
+    # A stop on request, while a rank waits for a server that has fallen silent, keeps what was read.
+    objects = {f"{name}.tar": sets.tar_of([(n, d) for n, (d, _) in files.items() if n.startswith(name)])
+               for name in sets.CLASSES}
+    silent = f"{sets.CLASSES[2]}.tar"
+    with servers.Faulty(objects, {silent: ["ok", "stall:200000"]}) as server:
+        web = ("folder", "--train", f"{server.address}/{{{','.join(sets.CLASSES)}}}.tar", *base[3:])
+        out = f"{work}/stopped"
+        process = start((*web, "--out", out), 2)
+        while [r[:2] for r in server.requests].count(("GET", silent)) < 2 and process.poll() is None:
+            time.sleep(0.01)
+        time.sleep(0.5)
+        process.send_signal(signal.SIGUSR1)
+        text = process.communicate(timeout=30)[0]
+        check(process.returncode == 75 and "stopped on request (SIGUSR1)" in text, f"SIGUSR1 ends it with 75: {text[:200]}")
+        text = run(*web, "--out", out)
+        check("going on: about" in text and sets.digest(out) == expected, "it goes on")
 
     # A damaged intermediate file is found, and what depends on it is read again.
     out = f"{work}/damaged"

@@ -88,7 +88,7 @@ def s3_case():
         odd = "many/a b+c&d=e%é/f.bin"
         data = os.urandom(100_000)
         bucket.put(odd, data)
-        settings = {"ENDPOINT": endpoint, **bucket.environment()}
+        settings = {"ENDPOINT": endpoint, "TIMEOUT": 20, **bucket.environment()}
         listed = probe("list", "s3://images/many", **settings).decode().splitlines()
         check(listed == ["a b+c&d=e%é/"] + [f"{i:04}.txt" for i in range(count)], f"{count} keys and a folder are listed")
         check(probe("list", "s3://images", **settings) == b"many/\n", "the bucket's top")
@@ -108,12 +108,12 @@ def s3_case():
                            f"aws_secret_access_key={bucket.secret}\n")
             with open(f"{home}/.aws/config", "w", encoding="utf-8") as file:
                 file.write(f"[profile lab]\nregion = eu-central-1\nendpoint_url = {endpoint}\n")
-            profile = {"HOME": home, "AWS_PROFILE": "lab"}
+            profile = {"HOME": home, "AWS_PROFILE": "lab", "TIMEOUT": 20}
             check(len(probe("list", "s3://images/many", **profile).splitlines()) == count + 1, "a profile")
             check("no credentials" in probe("list", "s3://images/many", expect=2, HOME=home, ENDPOINT=endpoint),
                   "none at all")
     with servers.Faulty({"public/a": b"content"}, {}) as server:
-        settings = {"ENDPOINT": server.address, "HOME": "/nonexistent"}
+        settings = {"ENDPOINT": server.address, "HOME": "/nonexistent", "TIMEOUT": 20}
         check(probe("cat", "s3://public", "a", ANONYMOUS=1, **settings) == b"content", "an anonymous request")
         check(probe("cat", "s3://public", "a", AWS_ACCESS_KEY_ID="k", AWS_SECRET_ACCESS_KEY="s", **settings) == b"content",
               "and one that is not")
