@@ -37,7 +37,8 @@ class TarReader {
   bool next(TarMember& member);
   /// All bytes of the member that next() gave.
   void read(std::vector<std::uint8_t>& to);
-  /// Of the member that next() gave: where its data begins, and where the next member's header (or the end marker) does.
+  /// Of the member that next() gave: where its data begins, and where the next member's header (or the end marker)
+  /// does.
   Index data_begin() const;
   Index next_begin() const;
 

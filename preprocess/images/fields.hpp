@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Texts and numbers one after another in a text: messages between ranks, tables of intermediate files. Names of files are
-// any bytes, so nothing is escaped: each field has its length before it.
+// Texts and numbers one after another in a text: messages between ranks, tables of intermediate files. Names of files
+// are any bytes, so nothing is escaped: each field has its length before it.
 #pragma once
 #include <charconv>
 #include <string>

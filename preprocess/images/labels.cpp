@@ -135,7 +135,8 @@ void LabelFile::read_line(const std::string& line, Index column) {
     add(line.substr(0, end + 1), class_of_word(label));
   } else if (class_number(class_of_word(words[0])) >= 0) {
     fail(Exit::data,
-         "a number alone doesn't say which class it means (the development kit counts otherwise); give lines of path and "
+         "a number alone doesn't say which class it means (the development kit counts otherwise); give lines of path "
+         "and "
          "label, or of class names");
   } else {
     by_number_.push_back(words[0]);

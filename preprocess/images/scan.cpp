@@ -74,8 +74,8 @@ std::vector<Item> find_items(const ImagesSpec& spec, std::size_t number, OpenPoo
   } else {
     for (const auto& object : top.objects) {
       // With a label file the archives' names mean no classes.
-      const bool wanted = pool.labels ? object.name.starts_with(spec.key_prefix)
-                                      : wanted_class(spec, classes, tar_stem(object.name));
+      const bool wanted =
+          pool.labels ? object.name.starts_with(spec.key_prefix) : wanted_class(spec, classes, tar_stem(object.name));
       if (is_tar_name(object.name) && wanted) add(Item::What::class_tar, object.name);
     }
     if (items.empty()) {
@@ -188,15 +188,18 @@ class Finder {
     if (!tar.next(member)) return;
     if (is_tar_name(member.name)) {
       if (compression != Compression::none) {
-        fail(Exit::data, "'{}' is a compressed archive of archives, which can't be entered here and there; unpack its "
-                         "outer layer", address);
+        fail(Exit::data,
+             "'{}' is a compressed archive of archives, which can't be entered here and there; unpack its "
+             "outer layer",
+             address);
       }
       return add_inner_tars(pool, unit, tar, member, address);
     }
     if (folder_name(member.name).empty() && !pool.labels) {
       fail(Exit::data,
            "'{}' holds images without class folders, and nothing says their classes; give --val-labels or "
-           "--label-file", address);
+           "--label-file",
+           address);
     }
     unit.weight = std::max<Index>(object.bytes, 1);
     if (!pool.store->seekable() || compression != Compression::none ||

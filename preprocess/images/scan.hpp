@@ -18,7 +18,8 @@ struct Scan {
 Scan scan_pools(Communicator& comm, const ImagesSpec& spec, std::vector<OpenPool>& pools, const ClassList& classes);
 
 /// Image files below a folder, as paths from it, sorted.
-std::vector<std::string> list_files(Store& store, const std::string& folder, const std::vector<std::string>& extensions);
+std::vector<std::string> list_files(Store& store, const std::string& folder,
+                                    const std::vector<std::string>& extensions);
 /// By the extension, whatever its case; hidden files are none.
 bool is_image_name(const std::string& name, const std::vector<std::string>& extensions);
 

@@ -203,7 +203,8 @@ RunSlice RunReader::slice(const File& file, Pool pool, std::uint64_t low, std::u
   RunSlice slice;
   slice.first = lower_bound(file, pool, low);
   const auto next_pool = static_cast<Pool>(static_cast<int>(pool) + 1);
-  const std::size_t end = high == ~std::uint64_t{0} ? lower_bound(file, next_pool, 0) : lower_bound(file, pool, high + 1);
+  const std::size_t end =
+      high == ~std::uint64_t{0} ? lower_bound(file, next_pool, 0) : lower_bound(file, pool, high + 1);
   if (end == slice.first) return slice;
   slice.entries.resize(end - slice.first);
   file.read_at(slice.entries.data(), slice.entries.size() * sizeof(RunEntry),

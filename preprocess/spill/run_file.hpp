@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs: intermediate files of processed images, each sorted by place in the global order. A run appears under its name when
-// it is whole and synced, and tells which part of the source it holds, so the runs are the journal of a preparation:
-// what no run holds is to be read (again). Only the program that wrote them reads them.
+// Runs: intermediate files of processed images, each sorted by place in the global order. A run appears under its name
+// when it is whole and synced, and tells which part of the source it holds, so the runs are the journal of a
+// preparation: what no run holds is to be read (again). Only the program that wrote them reads them.
 //
 //   header | bytes of size 0, of size 1 ... | entries | stored entries of size 0, 1 ... | names | tables
 //
@@ -28,8 +28,8 @@ struct Piece {
 
 /// One image. Sorted by pool, hash, name.
 struct RunEntry {
-  std::uint64_t hash = 0;     ///< of seed and name: the place in the global order
-  std::uint64_t content = 0;  ///< of name, class and the file's bytes: for the digest of the source
+  std::uint64_t hash = 0;        ///< of seed and name: the place in the global order
+  std::uint64_t content = 0;     ///< of name, class and the file's bytes: for the digest of the source
   Index unit = 0, position = 0;  ///< where it comes from: the first of two of the same name is kept
   std::uint64_t name_begin = 0;
   std::uint32_t name_bytes = 0;
@@ -61,7 +61,9 @@ class RunWriter {
   RunWriter(std::size_t sizes, std::uint64_t seed) : seed_(seed), stored_(sizes), bytes_(sizes) {}
   /// An image that was kept; takes its bytes.
   void add(const RawImage& raw, ProcessedImage& image, Pool pool, Index unit);
-  void add_notes(const std::vector<Note>& notes) { tables_.notes.insert(tables_.notes.end(), notes.begin(), notes.end()); }
+  void add_notes(const std::vector<Note>& notes) {
+    tables_.notes.insert(tables_.notes.end(), notes.begin(), notes.end());
+  }
   void count_read() { ++tables_.images_read; }
   void add_piece(const Piece& piece) { tables_.pieces.push_back(piece); }
   bool empty() const { return tables_.pieces.empty(); }
@@ -71,7 +73,7 @@ class RunWriter {
  private:
   std::uint64_t seed_;
   std::vector<RunEntry> entries_;
-  std::vector<std::vector<RunStored>> stored_;                  ///< by size
+  std::vector<std::vector<RunStored>> stored_;                 ///< by size
   std::vector<std::vector<std::vector<std::uint8_t>>> bytes_;  ///< by size
   std::vector<std::string> names_;
   std::unordered_map<ClassText, std::uint32_t> class_numbers_;

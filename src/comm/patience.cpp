@@ -48,7 +48,8 @@ void Patience::warn(const char* what) {
   const double abort_seconds = policy_.deadline.abort_seconds;
   const std::string end =
       abort_seconds > 0 ? fmt::format("the job ends after {:g} s", abort_seconds) : "it waits without limit";
-  log::warn("waiting in {} for {} since {:.1f} s ({}); {}", name_of(pulse().phase()), what, waited_, stall.missing, end);
+  log::warn("waiting in {} for {} since {:.1f} s ({}); {}", name_of(pulse().phase()), what, waited_, stall.missing,
+            end);
 }
 
 void Patience::give_up(const char* what) {
@@ -58,8 +59,8 @@ void Patience::give_up(const char* what) {
     return;
   }
   fail(Exit::communication,
-       "waited {:.1f} s in {} for {} ({}); look at those ranks and their hosts, or raise --stall-abort-seconds", waited_,
-       name_of(pulse().phase()), what, stall.missing);
+       "waited {:.1f} s in {} for {} ({}); look at those ranks and their hosts, or raise --stall-abort-seconds",
+       waited_, name_of(pulse().phase()), what, stall.missing);
 }
 
 void Patience::spend(const char* what) {

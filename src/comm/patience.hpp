@@ -25,8 +25,8 @@ class Patience {
 
   void restart();
   /// Adds the time since the last call, and at most a second of it: what the host spent elsewhere is nobody's delay.
-  /// Warns once at warn_seconds, throws Error(communication) at abort_seconds. Where another rank speaks for the job this
-  /// one does not warn, and gives up a little later: by then that one has ended the job.
+  /// Warns once at warn_seconds, throws Error(communication) at abort_seconds. Where another rank speaks for the job
+  /// this one does not warn, and gives up a little later: by then that one has ended the job.
   void spend(const char* what);
   /// spend(), and gives the core away: first not at all, since most operations take microseconds; then by yielding,
   /// which lets a rank on the same core go on; after long by sleeping.

@@ -17,7 +17,7 @@ enum class Exit : int {
   device = 4,
   communication = 5,
   superseded = 6,  ///< a newer attempt goes on with this run: don't resubmit
-  stopped = 75,  ///< stopped on request after a checkpoint: resubmit
+  stopped = 75,    ///< stopped on request after a checkpoint: resubmit
 };
 
 /// An error that ends the program. The text is problem, reason in brackets, what to do.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the main thread is. It writes a few atomics as it goes; the threads that watch it read them, and never wait for it.
+// Where the main thread is. It writes a few atomics as it goes; the threads that watch it read them, and never wait for
+// it.
 #pragma once
 #include <array>
 #include <atomic>
@@ -33,11 +34,11 @@ class SharedText {
 struct Whereabouts {
   Activity phase = Activity::start_up;
   Index epoch = 0, step = 0;
-  SharedText::Copy operation{};    ///< what it waits for, or does
-  bool waiting = false;            ///< for other ranks or the device, under a deadline
-  std::uint64_t waits = 0;         ///< waits so far
-  std::uint64_t beats = 0;         ///< grows whenever the main thread moves
-  int exit = -1;                   ///< the code with which this process is about to leave
+  SharedText::Copy operation{};  ///< what it waits for, or does
+  bool waiting = false;          ///< for other ranks or the device, under a deadline
+  std::uint64_t waits = 0;       ///< waits so far
+  std::uint64_t beats = 0;       ///< grows whenever the main thread moves
+  int exit = -1;                 ///< the code with which this process is about to leave
 };
 
 class Pulse {

@@ -78,8 +78,10 @@ int describe(Line& line, const char* level, double seconds, const char* remedy) 
   const char* operation = at.operation.data();
   const bool both = operation[0] != 0 && call[0] != 0;
   const char* nothing = operation[0] == 0 && call[0] == 0 ? "no operation known" : "";
-  return std::snprintf(line.data(), line.size(), "%s%s: no progress for %.1f s in phase %s%s (%s%s%s%s; main thread in "
-                       "state %c); %s\n", w.speaker.data(), level, seconds, name_of(at.phase), position.data(), operation,
+  return std::snprintf(line.data(), line.size(),
+                       "%s%s: no progress for %.1f s in phase %s%s (%s%s%s%s; main thread in "
+                       "state %c); %s\n",
+                       w.speaker.data(), level, seconds, name_of(at.phase), position.data(), operation,
                        both ? ", " : "", call.data(), nothing, state_of(w.thread), remedy);
 }
 

@@ -73,7 +73,7 @@ void Checkpointing::start() {
 
 Position Checkpointing::resume(const std::string& path) {
   Checkpoint loaded = load_checkpoint(path, engine_.plan(), engine_.layout(),
-                                            {.first_replica = job_.run.first, .replica_count = job_.run.count});
+                                      {.first_replica = job_.run.first, .replica_count = job_.run.count});
   const CheckpointMeta& meta = loaded.meta;
   const auto number = [&](const char* name, double otherwise) {
     const auto found = meta.numbers.find(name);

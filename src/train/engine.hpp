@@ -47,8 +47,8 @@ class Engine {
 
   /// A new set: initial values, zero optimiser state, running mean 0 and variance 1, the first loss scale.
   std::vector<float> initial_set(std::uint64_t seed) const;
-  /// A loaded set takes this run's loss scale where that is fixed, and where the set's is 1, which is what runs of other
-  /// precisions have. The same run goes on with its own.
+  /// A loaded set takes this run's loss scale where that is fixed, and where the set's is 1, which is what runs of
+  /// other precisions have. The same run goes on with its own.
   void adopt_loss_scale(std::vector<float>& set) const;
   /// Copies between a set and host memory; host waits. `set` and `host` have layout().count() floats.
   void upload(const ParameterSet& set, const std::vector<float>& host, Collectives& collectives);

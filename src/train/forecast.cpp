@@ -22,7 +22,9 @@ double times_due(double every, Index from, Index to, Index steps_per_epoch) {
 }
 
 /// Seconds where minutes would say nothing.
-std::string duration(double seconds) { return seconds < 100 ? fmt::format("{:.1f} s", seconds) : duration_text(seconds); }
+std::string duration(double seconds) {
+  return seconds < 100 ? fmt::format("{:.1f} s", seconds) : duration_text(seconds);
+}
 
 double mean(double sum, Index count, double otherwise) {
   return count > 0 ? sum / static_cast<double>(count) : otherwise;
@@ -71,9 +73,9 @@ Estimate Forecast::estimate(Index step) const {
 }
 
 std::string describe(const Estimate& estimate, const ForecastSpec& spec) {
-  std::string text = fmt::format("forecast: a step {:.1f} ms, an epoch {} ({} steps {}", estimate.step * 1e3,
-                                 duration(estimate.epoch), spec.steps_per_epoch,
-                                 duration(estimate.step * static_cast<double>(spec.steps_per_epoch)));
+  std::string text =
+      fmt::format("forecast: a step {:.1f} ms, an epoch {} ({} steps {}", estimate.step * 1e3, duration(estimate.epoch),
+                  spec.steps_per_epoch, duration(estimate.step * static_cast<double>(spec.steps_per_epoch)));
   if (spec.val_images > 0) text += fmt::format(", a validation {}", duration(estimate.validation));
   if (estimate.save > 0) text += fmt::format(", a checkpoint {}", duration(estimate.save));
   return text + fmt::format("), to the end of the run {}", duration(estimate.left));

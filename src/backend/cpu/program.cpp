@@ -13,8 +13,8 @@
 #include "backend/cpu/memory.hpp"
 #include "backend/cpu/parallel.hpp"
 #include "backend/cpu/tuning.hpp"
-#include "backend/set_layout.hpp"
 #include "backend/liveness.hpp"
+#include "backend/set_layout.hpp"
 #include "core/errors.hpp"
 
 namespace convoy {
