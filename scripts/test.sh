@@ -6,18 +6,20 @@ cd "$(dirname "$0")/.."
 
 usage() {
   cat <<'TEXT'
-usage: scripts/test.sh [--no-install] [--sanitize] [-- CTEST_OPTION ...]
+usage: scripts/test.sh [--no-install] [--sanitize | --sanitize-unit] [-- CTEST_OPTION ...]
   --no-install  take the libraries that are there
   --sanitize    unit and parity tests under AddressSanitizer and UndefinedBehaviorSanitizer instead (build/asan)
+  --sanitize-unit  the same for the unit tests alone
   CTEST_OPTION  for instance -L unit, -R checkpoint
 TEXT
 }
 
-install=1 preset=release targets=(all)
+install=1 preset=release targets=(all) selection=()
 while [ $# -gt 0 ]; do
   case $1 in
     --no-install) install= ;;
     --sanitize) preset=asan targets=(tests/unit/all tests/parity/all) ;;
+    --sanitize-unit) preset=asan targets=(tests/unit/all) selection=(-L unit) ;;
     --) shift; break ;;
     -h | --help) usage; exit 0 ;;
     *) usage >&2; exit 2 ;;
@@ -34,4 +36,4 @@ fi
 scripts/build.sh "$preset" "${options[@]}" -- "${targets[@]}"
 # An oversubscribed rank that spins in a wait starves the rank it waits for.
 export OMPI_MCA_mpi_yield_when_idle=1
-ctest --preset "$preset" --parallel 2 --no-tests=error "$@"
+ctest --preset "$preset" --parallel 2 --no-tests=error "${selection[@]}" "$@"

@@ -180,7 +180,8 @@ def artifacts():
 
 def names():
     """Every option that documents and configurations name is one of the program's."""
-    known = {c: set(call(c, "--option-names")[0].split()) for c in ("train", "evaluate", "bench", "inspect")}
+    known = {c: set(call(c, "--option-names")[0].split()) for c in ("train", "evaluate", "bench", "inspect", "preflight",
+                                                                             "status", "summary")}
     anywhere = set.union(*known.values()) | {"--version"}
     done = subprocess.run([PREPROCESS, "--help"], capture_output=True, text=True, check=False)
     anywhere |= set(re.findall(r"--[a-z][a-z-]+", done.stdout))

@@ -93,8 +93,8 @@ def limits(work):
 def programs(work):
     """convoy evaluate and convoy-preprocess."""
     train(2, f"{work}/run", *EVALUATES, "--skip-eval")
-    job = start("evaluate", f"{work}/run", "--output-dir", f"{work}/result", "--batch-size", 2)
-    time.sleep(0.9)
+    job = start("evaluate", f"{work}/run", "--output-dir", f"{work}/result", "--batch-size", 1)
+    time.sleep(0.5)
     job.send_signal(signal.SIGUSR1)
     ends("convoy evaluate", job, 75, 5, "SIGUSR1")
     check(not os.path.exists(f"{work}/result/result.json"), "convoy evaluate: no result")

@@ -113,7 +113,7 @@ inline void response_rows(const LocalResponseArgs& args, std::int64_t begin, std
   });
 }
 
-void local_response(const LocalResponseArgs& args, std::int64_t begin, std::int64_t end) {
+[[maybe_unused]] void local_response(const LocalResponseArgs& args, std::int64_t begin, std::int64_t end) {
   if (args.field.storage == Storage::f32)
     response_rows<float>(args, begin, end);
   else
