@@ -112,7 +112,6 @@ patchelf --set-rpath "\$ORIGIN/${up}lib" "$folder/$plugin_folder"/*.so
 # --- what starts them
 cat >"$folder/run" <<'RUN'
 #!/bin/sh
-# SPDX-License-Identifier: Apache-2.0
 # run COMMAND [ARGUMENT ...]: a command with this folder's programs first on the PATH, its Open MPI, and CUDA's libraries.
 case $0 in */*) here=${0%/*} ;; *) here=. ;; esac
 here=$(cd "$here" && pwd) || exit
@@ -138,7 +137,6 @@ exec "$@"
 RUN
 cat >"$folder/bin/mpirun" <<'RUN'
 #!/bin/sh
-# SPDX-License-Identifier: Apache-2.0
 case $0 in */*) here=${0%/*} ;; *) here=$(command -v "$0"); here=${here%/*} ;; esac
 here=$(cd "$here/.." && pwd) || exit
 export OPAL_PREFIX="$here" OPAL_SYSCONFDIR="$here/etc/openmpi" PMIX_PKGLIBDIR="$here/lib/pmix" PMIX_PKGDATADIR="$here/share/pmix"

@@ -39,8 +39,8 @@ const char* finding_name(Finding finding);
 /// One line of the report.
 struct Note {
   Finding finding = Finding::grey;
-  std::string name, detail;  ///< of the image; what exactly, may be empty
-  auto operator<=>(const Note&) const = default;
+  std::string name, detail;                       ///< of the image; what exactly, may be empty
+  auto operator<=>(const Note&) const = default;  // NOLINT(modernize-use-nullptr): clang-tidy 14 misreads it
 };
 
 using FindingCounts = std::array<Index, finding_kinds>;

@@ -158,6 +158,7 @@ std::vector<std::string> keep_sound_runs(const std::string& folder, std::size_t 
     }
   }
   std::vector<std::string> names;
+  names.reserve(runs.size());
   for (const auto& [name, pieces] : runs) names.push_back(name);
   return names;
 }

@@ -136,6 +136,7 @@ void RunWriter::write(const std::string& path) {
     header.stored_begin = at;
     for (const auto& of_size : stored_) {
       std::vector<RunStored> sorted;
+      sorted.reserve(order.size());
       for (const std::size_t i : order) sorted.push_back(of_size[i]);
       put_checked(sorted.data(), sorted.size() * sizeof(RunStored));
     }
