@@ -9,7 +9,7 @@ usage() {
 usage: scripts/test.sh [--no-install] [--sanitize | --sanitize-unit] [-- CTEST_OPTION ...]
   --no-install  take the libraries that are there
   --sanitize    unit and parity tests under AddressSanitizer and UndefinedBehaviorSanitizer instead (build/asan)
-  --sanitize-unit  the same for the unit tests alone
+  --sanitize-unit  the same for the unit tests of network and io alone
   CTEST_OPTION  for instance -L unit, -R checkpoint
 TEXT
 }
@@ -19,7 +19,7 @@ while [ $# -gt 0 ]; do
   case $1 in
     --no-install) install= ;;
     --sanitize) preset=asan targets=(tests/unit/all tests/parity/all) ;;
-    --sanitize-unit) preset=asan targets=(tests/unit/all) selection=(-L unit) ;;
+    --sanitize-unit) preset=asan targets=(unit_network unit.io.hdf5) selection=(-R '^(unit_network|unit.io.hdf5)$') ;;
     --) shift; break ;;
     -h | --help) usage; exit 0 ;;
     *) usage >&2; exit 2 ;;

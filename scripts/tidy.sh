@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-limit=${TIDY_SECONDS:-60}
+limit=${TIDY_SECONDS:-40}
 database=build/release
 if [ "${1:-}" = --all ]; then
   mapfile -t files < <(git ls-files -- 'src/*.cpp' 'preprocess/*.cpp' 'tests/*.cpp')
