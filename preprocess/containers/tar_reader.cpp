@@ -47,29 +47,26 @@ struct TarReader::State {
 
   ~State() { archive_read_free(reader); }
 
-  /// libarchive is C: the stream's exceptions wait here.
-  template <class Body>
-  la_int64_t guarded(const Body& body) {
+  static la_ssize_t on_read(archive*, void* self, const void** data) {
+    State& s = *static_cast<State*>(self);
+    if (s.error) return ARCHIVE_FATAL;
+    *data = s.piece.data();
     try {
-      return body();
-    } catch (...) {
-      error = std::current_exception();
+      return static_cast<la_ssize_t>(s.stream->read(s.piece.data(), s.piece.size()));
+    } catch (...) {  // libarchive is C: exceptions wait in the state
+      s.error = std::current_exception();
       return ARCHIVE_FATAL;
     }
   }
-
-  static la_ssize_t on_read(archive*, void* self, const void** data) {
-    State& s = *static_cast<State*>(self);
-    *data = s.piece.data();
-    return static_cast<la_ssize_t>(
-        s.guarded([&] { return static_cast<la_int64_t>(s.stream->read(s.piece.data(), s.piece.size())); }));
-  }
   static la_int64_t on_skip(archive*, void* self, la_int64_t bytes) {
     State& s = *static_cast<State*>(self);
-    return s.guarded([&] {
+    try {
       s.stream->skip(bytes);
       return bytes;
-    });
+    } catch (...) {
+      s.error = std::current_exception();
+      return 0;  // an error code would be taken for a number of bytes, for ever; the read that follows fails
+    }
   }
 
   [[noreturn]] void fail_now() {
