@@ -7,6 +7,7 @@
 #include <map>
 #include <sstream>
 
+#include "config/phase_fields.hpp"
 #include "core/errors.hpp"
 #include "core/nearest.hpp"
 
@@ -177,11 +178,14 @@ std::vector<std::string> ini_origins(const std::string& text, const std::string&
 Assignment place(const Names& names, const std::string& key, const std::string& value, const std::string& origin) {
   if (key.rfind("phase.", 0) == 0) {
     const auto dot = key.find('.', 6);
-    const std::string field = key.substr(dot + 1);
-    if (field != "epochs" && field != "lr") {
-      const std::string meant = nearest(field, {"epochs", "lr"});
-      fail(Exit::usage, "{} (unknown key in a phase){}; a phase has 'epochs' and 'lr'", origin,
-           meant.empty() ? "" : fmt::format("; did you mean '{}'?", meant));
+    const std::string field = with_hyphens(key.substr(dot + 1));
+    const auto& keys = phase_keys();
+    if (std::find(keys.begin(), keys.end(), field) == keys.end()) {
+      const std::string meant = nearest(field, keys);
+      fail(Exit::usage,
+           "{} (unknown key in a phase){}; a phase has 'epochs', 'lr', 'image-size', 'batch-size', "
+           "'global-batch', 'min-random-area' and 'data'",
+           origin, meant.empty() ? "" : fmt::format("; did you mean '{}'?", meant));
     }
     return {field, value, origin, std::stoi(key.substr(6, dot - 6))};
   }

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include "config/parse.hpp"
 #include "core/errors.hpp"
 
@@ -8,11 +10,16 @@ namespace {
 void check_schedule(const TrainConfig& config) {
   const auto& schedule = config.optimiser.schedule;
   const bool phases = schedule.decay == Decay::phases;
-  if (phases && config.phases.empty()) {
+  const auto rates = std::count_if(config.phases.begin(), config.phases.end(), [](auto& p) { return p.has_rate; });
+  if (rates > 0 && rates < static_cast<Index>(config.phases.size())) {
+    fail(Exit::usage,
+         "some phases have 'lr' and others don't; give it in all of them, or in none beside --lr-schedule");
+  }
+  if (phases && rates == 0) {
     fail(Exit::usage,
          "--lr-schedule phases has no phases; write [phase.1], [phase.2], ... into the configuration file");
   }
-  if (!phases && !config.phases.empty()) {
+  if (!phases && rates > 0) {
     fail(Exit::usage, "the configuration has [phase.{}] and another --lr-schedule; keep one of them",
          config.phases.front().number);
   }
@@ -20,8 +27,23 @@ void check_schedule(const TrainConfig& config) {
   ScheduleSpec spec = schedule;
   spec.rate = config.optimiser.rate;
   spec.epochs = config.epochs;
-  for (const auto& phase : config.phases) spec.phases.push_back(phase.rate);
+  for (const auto& phase : config.phases) {
+    if (phase.has_rate) spec.phases.push_back(phase.rate);
+  }
   Schedule(spec, 1);
+}
+
+/// Phases without rates are in order too, and those that change data begin with epochs.
+void check_phases(const TrainConfig& config) {
+  double end = 0;
+  for (const PhaseConfig& phase : config.phases) {
+    if (!(phase.rate.begin_epoch >= end) || !(phase.rate.end_epoch > phase.rate.begin_epoch)) {
+      fail(Exit::usage, "[phase.{}] lasts from epoch {} to {}; phases must be in order, not empty and must not overlap",
+           phase.number, phase.rate.begin_epoch, phase.rate.end_epoch);
+    }
+    end = phase.rate.end_epoch;
+  }
+  data_phases(config);
 }
 
 void check_sync(const TrainConfig& config) {
@@ -79,6 +101,7 @@ void check(const TrainConfig& config) {
     fail(Exit::usage, "--loss-scale {} needs --precision fp16 (the others hold small gradients without it)",
          config.optimiser.loss_scale);
   }
+  check_phases(config);
   if (config.start_epoch >= config.epochs) {
     fail(Exit::usage, "--start-epoch {} is not before the end (--epochs {})", config.start_epoch, config.epochs);
   }
@@ -119,7 +142,7 @@ std::vector<std::string> implausible(const TrainConfig& config) {
     texts.push_back(
         fmt::format("--lr-step-epochs {} is past the end (--epochs {})", schedule.step_epochs.back(), config.epochs));
   }
-  if (!config.phases.empty() && optimiser.scaling != Scaling::none) {
+  if (schedule.decay == Decay::phases && optimiser.scaling != Scaling::none) {
     texts.push_back("--lr-scaling doesn't scale the rates of [phase.N]: they are taken as they stand");
   }
   if (config.model.label_smoothing > 0.5F) {

@@ -3,6 +3,7 @@
 // command line and an INI file, print.cpp writes them back as an INI that repeats the run.
 #pragma once
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "backend/backend.hpp"
@@ -16,8 +17,9 @@
 
 namespace convoy {
 
-/// ram: samples are read once. stream: when they are used. automatic: ram where it is enough.
-enum class DataCache : std::uint8_t { automatic, ram, stream };
+/// ram: samples are read once. stream: when they are used. stage: streamed from a copy on this host. automatic: ram
+/// where it is enough.
+enum class DataCache : std::uint8_t { automatic, ram, stream, stage };
 
 struct DataConfig {
   std::string folder;                    ///< --data
@@ -37,7 +39,10 @@ struct DataConfig {
   int workers = 1, prefetch = 4;
   DataCache cache = DataCache::automatic;  ///< --data-cache
   double memory_mb = 0;                    ///< --data-memory, a rank; 0: half of what the host has to spare
+  std::string stage_folder;                ///< --stage-dir
   OnCorrupt on_corrupt = OnCorrupt::fail;
+  bool rectangular = false;  ///< --rectangular-validation
+  bool flip_test = false;    ///< --flip-test: evaluation averages an image and its mirror
 };
 
 struct OptimiserConfig {
@@ -52,9 +57,19 @@ struct OptimiserConfig {
   ScheduleSpec schedule;  ///< rate and epochs are filled when the run starts
 };
 
-struct PhaseConfig {  ///< [phase.N]: epochs `begin`..`end`, rate `lr` or `lr0:lr1`
+/// [phase.N]: epochs `begin`..`end`, rate `lr` or `lr0:lr1`, and what else changes then (0, empty: nothing).
+struct PhaseConfig {
   int number = 0;
-  RatePhase rate;
+  RatePhase rate;  ///< its epochs are the phase's
+  bool has_rate = true;
+  Index image_size = 0, batch = 0, global_batch = 0;
+  double min_area = 0;                                                                      ///< of random resized crops
+  std::string folder;                                                                       ///< data set
+  enum class Switch : std::uint8_t { unchanged, off, on } rectangular = Switch::unchanged;  ///< validation
+  bool changes_data() const {
+    return image_size > 0 || batch > 0 || global_batch > 0 || min_area > 0 || !folder.empty() ||
+           rectangular != Switch::unchanged;
+  }
 };
 
 struct SyncConfig {
@@ -140,6 +155,10 @@ struct TrainConfig {
   std::string command_line;
 };
 
+/// Where data, image size or batch change: first epoch and the configuration from there on; phases in a row that agree
+/// are one. At least one entry, the first at epoch 0.
+std::vector<std::pair<Index, TrainConfig>> data_phases(const TrainConfig& config);
+
 struct EvaluateConfig {
   DataConfig data;
   std::string checkpoint;  ///< file or run directory
@@ -151,6 +170,21 @@ struct EvaluateConfig {
   int topk = 5;
   std::string output_folder;  ///< confusion.csv, per_class.csv, result.json; empty: none
   std::string command_line;
+};
+
+enum class PredictFormat : std::uint8_t { text, json, csv };
+
+struct PredictConfig {
+  std::vector<std::string> paths;  ///< image files, folders of them, or one prepared data set
+  std::string checkpoint;          ///< file or run directory
+  std::string split = "val";       ///< of a prepared data set
+  DataConfig data;                 ///< image size and resize, where they differ from training's
+  DeviceConfig device;
+  Deadline deadline;
+  Index batch = 64;
+  int topk = 5;
+  PredictFormat format = PredictFormat::text;
+  std::string output;  ///< file; empty: standard output
 };
 
 struct BenchConfig {

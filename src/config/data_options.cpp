@@ -32,14 +32,21 @@ OptionGroup source_options(DataConfig& data) {
       .short_form('j')
       .also({"data-nthreads", "num-io-threads", "num-workers"});
   add(number_option("prefetch", "N", data.prefetch, from_to(1, 1024), "batches prepared ahead, a rank"));
-  add(choice_option<DataCache>("data-cache", data.cache,
-                               {{"auto", DataCache::automatic}, {"ram", DataCache::ram}, {"stream", DataCache::stream}},
-                               "keep samples in memory, or read them when they are used; auto: memory where "
-                               "--data-memory is enough"));
+  add(choice_option<DataCache>(
+      "data-cache", data.cache,
+      {{"auto", DataCache::automatic},
+       {"ram", DataCache::ram},
+       {"stream", DataCache::stream},
+       {"stage", DataCache::stage}},
+      "keep samples in memory, read them when they are used, or that from a copy on this host; "
+      "auto: memory where --data-memory is enough"));
   add(number_option("data-memory", "MB", data.memory_mb, at_least(0),
                     "for the samples of a rank, MB of 10^6 bytes; 0: half of the host's free memory, shared by its "
                     "ranks"))
       .also({"cache-mb"});
+  add(text_option("stage-dir", "DIR", data.stage_folder,
+                  "where --data-cache stage copies partitions; default: convoy-data in TMPDIR or /tmp"))
+      .also({"cache-dir"});
   add(choice_option<OnCorrupt>("on-corrupt", data.on_corrupt, {{"fail", OnCorrupt::fail}, {"skip", OnCorrupt::skip}},
                                "a sample whose checksum is wrong ends the run, or is replaced and counted"))
       .decides_bits();

@@ -18,8 +18,12 @@ std::string configuration_hash(const TrainConfig& config) {
       if (option.bits == Bits::decides) text += fmt::format("{}={}\n", option.name, option.print());
     }
   }
-  for (const auto& [number, rate] : config.phases) {
+  for (const PhaseConfig& phase : config.phases) {
+    const RatePhase& rate = phase.rate;
     text += fmt::format("phase={}:{} {}:{}\n", rate.begin_epoch, rate.end_epoch, rate.from, rate.to);
+    if (!phase.changes_data()) continue;
+    text += fmt::format("size={} batch={} global={} area={}\n", phase.image_size, phase.batch, phase.global_batch,
+                        phase.min_area);
   }
   return fmt::format("{:016x}", hash_text(text));
 }

@@ -59,7 +59,7 @@ struct Option {
 
   bool is_switch() const { return value.empty(); }
   Option& also(std::initializer_list<const char*> names) {
-    aliases.assign(names.begin(), names.end());
+    aliases = std::vector<std::string>(names.begin(), names.end());
     return *this;
   }
   Option& short_form(char c) {

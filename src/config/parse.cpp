@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "config/parse.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -12,6 +13,7 @@
 
 #include "config/assignments.hpp"
 #include "config/options.hpp"
+#include "config/phase_fields.hpp"
 #include "core/errors.hpp"
 
 namespace convoy {
@@ -84,26 +86,42 @@ std::pair<double, double> read_span(const Assignment& given, bool both, const ch
   }
 }
 
+/// All but epochs and lr.
+void set_fields(PhaseConfig& phase, const std::map<std::string, Assignment>& fields) {
+  for (const auto& group : options_of(phase)) {
+    for (const Option& option : group.options) {
+      for (const auto& [name, given] : fields) {
+        const bool alias = std::find(option.aliases.begin(), option.aliases.end(), name) != option.aliases.end();
+        if (name != option.name && !alias) continue;
+        try {
+          option.set(given.value);
+        } catch (const BadValue& e) {
+          fail(Exit::usage, "{} ('{}' {}); allowed: {}", given.origin, given.value, e.what(), option.allowed);
+        }
+      }
+    }
+  }
+}
+
 void fill_phases(TrainConfig& config, const Given& given) {
   std::map<int, std::map<std::string, Assignment>> phases;
   for (const auto& assignment : given.phases) phases[assignment.phase][assignment.name] = assignment;
   for (const auto& [number, fields] : phases) {
-    for (const char* needed : {"epochs", "lr"}) {
-      if (fields.count(needed) == 0) {
-        fail(Exit::usage,
-             "[phase.{}] has no '{}' ({}); a phase has 'epochs = BEGIN:END' and 'lr = RATE' or "
-             "'lr = FROM:TO'",
-             number, needed, fields.begin()->second.origin);
-      }
+    if (fields.count("epochs") == 0) {
+      fail(Exit::usage, "[phase.{}] has no 'epochs' ({}); a phase has 'epochs = BEGIN:END' and what it changes", number,
+           fields.begin()->second.origin);
     }
-    PhaseConfig phase{.number = number, .rate = {}};
+    PhaseConfig phase{.number = number, .rate = {}, .has_rate = fields.count("lr") > 0};
     std::tie(phase.rate.begin_epoch, phase.rate.end_epoch) =
         read_span(fields.at("epochs"), true, "BEGIN:END, epochs >= 0");
-    std::tie(phase.rate.from, phase.rate.to) = read_span(fields.at("lr"), false, "RATE or FROM:TO, >= 0");
+    if (phase.has_rate)
+      std::tie(phase.rate.from, phase.rate.to) = read_span(fields.at("lr"), false, "RATE or FROM:TO, >= 0");
+    set_fields(phase, fields);
     config.phases.push_back(phase);
   }
   if (config.phases.empty()) return;
-  if (given.names.count("lr-schedule") == 0) config.optimiser.schedule.decay = Decay::phases;
+  const auto rates = std::count_if(config.phases.begin(), config.phases.end(), [](auto& p) { return p.has_rate; });
+  if (rates > 0 && given.names.count("lr-schedule") == 0) config.optimiser.schedule.decay = Decay::phases;
 }
 
 void refuse_phases(const std::string& command, const Given& given) {

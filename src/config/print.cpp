@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "config/options.hpp"
+#include "config/phase_fields.hpp"
 
 namespace convoy {
 
@@ -18,9 +19,16 @@ std::string to_ini(const TrainConfig& config) {
     }
     if (!lines.empty()) text += fmt::format("# {}\n{}", group.title, lines);
   }
-  for (const auto& [number, rate] : config.phases) {
-    text += fmt::format("[phase.{}]\nepochs = {}:{}\nlr = {}:{}\n", number, rate.begin_epoch, rate.end_epoch, rate.from,
-                        rate.to);
+  for (const PhaseConfig& phase : config.phases) {
+    const RatePhase& rate = phase.rate;
+    text += fmt::format("[phase.{}]\nepochs = {}:{}\n", phase.number, rate.begin_epoch, rate.end_epoch);
+    if (phase.has_rate) text += fmt::format("lr = {}:{}\n", rate.from, rate.to);
+    PhaseConfig fields = phase, unset;
+    const auto given = options_of(fields), usual = options_of(unset);
+    for (std::size_t i = 0; i < given[0].options.size(); ++i) {
+      const std::string value = given[0].options[i].print();
+      if (value != usual[0].options[i].print()) text += fmt::format("{} = {}\n", given[0].options[i].name, value);
+    }
   }
   return text;
 }

@@ -109,8 +109,7 @@ Schedule::Schedule(ScheduleSpec spec, Index steps_per_epoch)
   check(spec_, steps_per_epoch);
 }
 
-double Schedule::rate(Index step_number) const {
-  const auto step = static_cast<double>(step_number);
+double Schedule::rate_at(double step) const {
   const double total = std::round(spec_.epochs * steps_per_epoch_),
                warmup = std::round(spec_.warmup_epochs * steps_per_epoch_);
   if (step < warmup) return linear(spec_.warmup_rate, spec_.rate, step / warmup);

@@ -36,9 +36,14 @@ struct ScheduleSpec {
 class Schedule {
  public:
   Schedule(ScheduleSpec spec, Index steps_per_epoch);
-  double rate(Index step) const;
+  /// `step`: whole numbers, or between them where epochs have several numbers of steps (Timeline::even_step).
+  template <class Step>
+  double rate(Step step) const {
+    return rate_at(static_cast<double>(step));
+  }
 
  private:
+  double rate_at(double step) const;
   ScheduleSpec spec_;
   double steps_per_epoch_;
 };

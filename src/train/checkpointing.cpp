@@ -85,19 +85,23 @@ Position Checkpointing::resume(const std::string& path) {
   for (Shard& shard : loaded.shards) engine_.adopt_loss_scale(shard.set.block);
   set_all(loaded.set.block);
   Position position = meta.position;
-  const auto steps_then = static_cast<Index>(number("steps_per_epoch", 0));
+  // Of the epoch that goes on: phases may have several.
+  const auto steps_then = static_cast<Index>(number("steps_of_epoch", number("steps_per_epoch", 0)));
+  const Index steps_now = job_.timeline.steps(position.epoch);
   const bool local_then = meta.local_steps > 0, local_now = config_.sync.mode == SyncMode::weights;
-  if (meta.replicas == job_.replicas && steps_then == job_.steps_per_epoch && local_then == local_now) {
+  if (meta.replicas == job_.replicas && steps_then == steps_now && local_then == local_now &&
+      position.step == job_.timeline.first_step(position.epoch) + position.step_in_epoch) {
     if (const std::string difference = what_differs(meta); !difference.empty()) {
       log::info("{} from that of '{}': training goes on, but not bit for bit", difference, path);
     }
     if (local_now) restore(loaded.shards);
   } else {
-    position = same_fraction(position, steps_then, job_.steps_per_epoch);
+    position = same_fraction(position, steps_then, steps_now);
+    position.step = job_.timeline.first_step(position.epoch) + position.step_in_epoch;
     log::info(
         "'{}' was written by {} replicas with {} steps an epoch and --sync {}; this job has {} replicas, {} steps and "
         "--sync {}: it goes on from the averaged model at step {} of epoch {}",
-        path, meta.replicas, steps_then, local_then ? "weights" : "gradients", job_.replicas, job_.steps_per_epoch,
+        path, meta.replicas, steps_then, local_then ? "weights" : "gradients", job_.replicas, steps_now,
         local_now ? "weights" : "gradients", position.step_in_epoch, position.epoch + 1);
   }
   log::info("resumed from '{}': epoch {}, step {}", path, position.epoch + 1, position.step);

@@ -8,6 +8,7 @@
 #include "core/errors.hpp"
 #include "core/log.hpp"
 #include "data/loader.hpp"
+#include "data/stage.hpp"
 
 namespace convoy {
 
@@ -60,7 +61,9 @@ std::unique_ptr<Dataset> load_split(const DataConfig& config, const DatasetInfo&
          static_cast<double>(samples_bytes(info, range)) / 1e6, config.memory_mb);
   }
   const bool keep = config.cache == DataCache::ram || (config.cache == DataCache::automatic && fits);
-  auto samples = std::make_unique<Dataset>(info, range,
+  DatasetInfo from = info;
+  if (config.cache == DataCache::stage) stage_partitions(from, range, stage_folder(config.stage_folder));
+  auto samples = std::make_unique<Dataset>(std::move(from), range,
                                            ReadSpec{.threads = std::max(config.workers, 1),
                                                     .on_corrupt = config.on_corrupt,
                                                     .keep = keep ? Keep::memory : Keep::files});

@@ -10,6 +10,15 @@
 
 namespace convoy {
 
+EngineForm first_form(const EngineSpec& spec) {
+  return {.input = spec.input,
+          .eval_input = spec.eval_input,
+          .height = spec.height,
+          .width = spec.width,
+          .train_sizes = spec.train_sizes,
+          .eval_size = spec.eval_size};
+}
+
 Engine::Engine(const Graph& graph, const EngineSpec& spec) {
   backend_ = make_backend({.device = spec.device.device,
                            .threads = spec.device.threads,
@@ -20,15 +29,28 @@ Engine::Engine(const Graph& graph, const EngineSpec& spec) {
   layout_ = backend_->layout(plan_, spec.optimiser);
   loss_scale_ = spec.optimiser.loss_scale;
 
-  CompileSpec compile{.height = spec.height,
-                      .width = spec.width,
+  compile(spec, first_form(spec), 0);
+  for (std::size_t i = 0; i < spec.later.size(); ++i) compile(spec, spec.later[i], i + 1);
+  float* arena = backend_->allocate(std::max<Index>(arena_floats_, 16));
+  if (!training_.empty()) {
+    gradients_ = backend_->allocate(plan_.table.block());
+    updater_ = backend_->compile(plan_, spec.optimiser);
+    updater_->bind(backend_->allocate(std::max<Index>(updater_->arena_floats(), 16)));
+  }
+  for (auto& [key, program] : training_) program->bind(arena, gradients_);
+  for (auto& [form, program] : evaluation_) program->bind(arena, nullptr);
+}
+
+void Engine::compile(const EngineSpec& spec, const EngineForm& form, std::size_t number) {
+  CompileSpec compile{.height = form.height,
+                      .width = form.width,
                       .mode = Mode::train,
                       .precision = spec.device.precision,
-                      .input = spec.input,
+                      .input = form.input,
                       .topk = spec.topk,
                       .options = spec.device.options};
-  bool usual = true;
-  for (const Index samples : spec.train_sizes) {
+  bool usual = number == 0;
+  for (const Index samples : form.train_sizes) {
     leave_if_stopped("compiling the network");
     compile.samples = samples;
     compile.choices = usual ? spec.choices : std::string();
@@ -37,25 +59,17 @@ Engine::Engine(const Graph& graph, const EngineSpec& spec) {
     if (usual) choices_ = program->choices();
     usual = false;
     arena_floats_ = std::max(arena_floats_, program->arena_floats());
-    training_.emplace(samples, std::move(program));
+    training_.emplace(std::pair(number, samples), std::move(program));
   }
-  if (spec.eval_size > 0) {
-    compile.samples = spec.eval_size;
-    compile.input = spec.eval_input;
-    compile.mode = Mode::evaluate;
-    compile.tuning = Tuning::rule;
-    compile.choices.clear();
-    evaluation_ = backend_->compile(plan_, compile);
-    arena_floats_ = std::max(arena_floats_, evaluation_->arena_floats());
-  }
-  float* arena = backend_->allocate(std::max<Index>(arena_floats_, 16));
-  if (!training_.empty()) {
-    gradients_ = backend_->allocate(plan_.table.block());
-    updater_ = backend_->compile(plan_, spec.optimiser);
-    updater_->bind(backend_->allocate(std::max<Index>(updater_->arena_floats(), 16)));
-  }
-  for (auto& [samples, program] : training_) program->bind(arena, gradients_);
-  if (evaluation_) evaluation_->bind(arena, nullptr);
+  if (form.eval_size == 0) return;
+  compile.samples = form.eval_size;
+  compile.input = form.eval_input;
+  compile.mode = Mode::evaluate;
+  compile.tuning = Tuning::rule;
+  compile.choices.clear();
+  auto program = backend_->compile(plan_, compile);
+  arena_floats_ = std::max(arena_floats_, program->arena_floats());
+  evaluation_.emplace(number, std::move(program));
 }
 
 std::unique_ptr<Engine> make_engine(Communicator& communicator, const Graph& graph, EngineSpec spec) {

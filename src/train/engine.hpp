@@ -14,31 +14,43 @@
 
 namespace convoy {
 
-struct EngineSpec {
-  DeviceConfig device;
-  PlanSpec plan;
-  OptimiserSpec optimiser;
+/// Programs for one image size. Input sizes may differ between training and evaluation before the crop.
+struct EngineForm {
   InputSpec input, eval_input;
   Index height = 0, width = 0;     ///< of the network input
   std::vector<Index> train_sizes;  ///< samples a program takes; the first is the usual one. Empty: no training
   Index eval_size = 0;             ///< 0: no evaluation
+};
+
+struct EngineSpec {
+  DeviceConfig device;
+  PlanSpec plan;
+  OptimiserSpec optimiser;
+  InputSpec input, eval_input;  ///< of the first form, as all that EngineForm has
+  Index height = 0, width = 0;
+  std::vector<Index> train_sizes;
+  Index eval_size = 0;
+  std::vector<EngineForm> later;  ///< the forms after the first
   int topk = 5;
   int node_rank = 0, node_size = 1;
   std::string choices;  ///< of the usual training program, from a checkpoint; empty: choose
 };
 
+EngineForm first_form(const EngineSpec& spec);
+
 class Engine {
  public:
-  /// Compiles all programs and allocates their shared arena. Talks to no other rank.
+  /// Compiles the programs of all forms and allocates their shared arena, so that a phase begins without delay. Talks
+  /// to no other rank.
   Engine(const Graph& graph, const EngineSpec& spec);
 
   Backend& backend() { return *backend_; }
   const Plan& plan() const { return plan_; }
   const SetLayout& layout() const { return layout_; }
-  Program& training(Index samples) { return *training_.at(samples); }
+  Program& training(Index samples, std::size_t form = 0) { return *training_.at({form, samples}); }
   /// The same for every training program.
   std::span<const Final> stages() const { return training_.begin()->second->stages(); }
-  Program& evaluation() { return *evaluation_; }
+  Program& evaluation(std::size_t form = 0) { return *evaluation_.at(form); }
   Updater& updater() { return *updater_; }
   float* gradients() { return gradients_; }
   const std::string& choices() const { return choices_; }
@@ -61,8 +73,9 @@ class Engine {
   std::string chosen_, choices_;
   Plan plan_;
   SetLayout layout_;
-  std::map<Index, std::unique_ptr<Program>> training_;
-  std::unique_ptr<Program> evaluation_;
+  void compile(const EngineSpec& spec, const EngineForm& form, std::size_t number);
+  std::map<std::pair<std::size_t, Index>, std::unique_ptr<Program>> training_;  ///< by form and samples
+  std::map<std::size_t, std::unique_ptr<Program>> evaluation_;                  ///< by form
   std::unique_ptr<Updater> updater_;
   float* gradients_ = nullptr;
   Index arena_floats_ = 0;

@@ -36,7 +36,7 @@ std::optional<ValidationRecord> Evaluator::run(const ParameterSet& set, const St
   const ActivityScope phase(Activity::evaluation);
   const auto begin = Clock::now();
   Backend& backend = engine_.backend();
-  Program& program = engine_.evaluation();
+  Program& program = engine_.evaluation(spec_.form);
   const Index classes = dataset_.info().classes;
   Pace pace(backend, collectives_);
   for (Index i = 0; i < rounds_; ++i) {

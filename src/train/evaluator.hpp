@@ -17,6 +17,7 @@ struct EvaluatorSpec {
   EvaluationSpec batches;
   Index limit_batches = 0;  ///< 0: all
   int topk = 5;
+  std::size_t form = 0;  ///< of the engine's programs
 };
 
 /// Exact evaluation: every rank takes a contiguous share of the split, the last batch is masked, counts are summed as

@@ -14,7 +14,9 @@ ScheduleSpec schedule_of(const TrainConfig& config, double peak_rate) {
   ScheduleSpec spec = config.optimiser.schedule;
   spec.rate = peak_rate;
   spec.epochs = config.epochs;
-  for (const auto& phase : config.phases) spec.phases.push_back(phase.rate);
+  for (const auto& phase : config.phases) {
+    if (phase.has_rate) spec.phases.push_back(phase.rate);
+  }
   return spec;
 }
 
@@ -69,7 +71,8 @@ Job plan_job(const TrainConfig& config, Index train_samples, int ranks, int rank
   }
   job.peak_rate =
       scaled_rate(config.optimiser.rate, config.optimiser.scaling, job.global_batch, config.optimiser.base_batch);
-  job.total_steps = static_cast<Index>(std::llround(config.epochs * static_cast<double>(job.steps_per_epoch)));
+  job.timeline = Timeline({{.begin_epoch = 0, .steps_per_epoch = job.steps_per_epoch}});
+  job.total_steps = job.timeline.step(config.epochs);
   return job;
 }
 

@@ -5,6 +5,7 @@
 #include "config/config.hpp"
 #include "core/replicas.hpp"
 #include "data/order.hpp"
+#include "train/timeline.hpp"
 
 namespace convoy {
 
@@ -14,8 +15,9 @@ struct Job {
   ReplicaRun run;    ///< this rank's replicas
   int turns = 1;     ///< replicas of the rank with most: every rank walks the stages this often a step
   OrderSpec order;
-  Index steps_per_epoch = 0;
+  Index steps_per_epoch = 0;  ///< of the first leg, as order and batch
   Index global_batch = 0;
+  Timeline timeline;     ///< of all legs
   double peak_rate = 0;  ///< after scaling
   Index total_steps = 0;
 

@@ -75,6 +75,7 @@ CheckpointMeta Checkpointing::describe(const Position& position) const {
   meta.numbers = {{"best_top1", best_top1},
                   {"validated_step", static_cast<double>(validated_step)},
                   {"steps_per_epoch", static_cast<double>(job_.steps_per_epoch)},
+                  {"steps_of_epoch", static_cast<double>(job_.timeline.steps(position.epoch))},
                   {"batch", static_cast<double>(job_.order.batch)},
                   {"classes", static_cast<double>(engine_.plan().graph.classes)}};
   return meta;

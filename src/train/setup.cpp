@@ -65,4 +65,69 @@ EngineSpec engine_spec(const TrainConfig& config, const Job& job, const Splits& 
   return spec;
 }
 
+std::vector<Leg> open_legs(const TrainConfig& config) {
+  std::vector<Leg> legs;
+  for (auto& [begin, changed] : data_phases(config)) {
+    Leg& leg = legs.emplace_back();
+    leg.begin_epoch = begin;
+    leg.config = changed;
+    leg.splits = open_splits(changed);
+    const Splits &first = legs.front().splits, &own = leg.splits;
+    if (own.train.classes != first.train.classes || own.train.channels != first.train.channels ||
+        own.has_val != first.has_val) {
+      fail(Exit::data, "the data sets '{}' and '{}' of two phases don't belong together (classes, channels or splits)",
+           first.train.folder, own.train.folder);
+    }
+  }
+  return legs;
+}
+
+void plan_legs(std::vector<Leg>& legs, int ranks, int rank, int replicas) {
+  std::vector<Stretch> stretches;
+  for (Leg& leg : legs) {
+    leg.job = plan_job(leg.config, leg.splits.train.samples, ranks, rank, replicas);
+    leg.augment = augment_spec(leg.config.data, leg.splits.train, leg.config.seed, Use::training);
+    leg.topk = static_cast<int>(std::min<Index>(leg.config.topk, leg.splits.train.classes));
+    stretches.push_back({.begin_epoch = leg.begin_epoch, .steps_per_epoch = leg.job.steps_per_epoch});
+    if (!leg.splits.has_val) continue;
+    const Index largest = EvaluationBatches::share(leg.splits.val.samples, ranks, 0).count;
+    leg.evaluation = {.augment = augment_spec(leg.config.data, leg.splits.val, leg.config.seed, Use::evaluation),
+                      .batch = std::clamp<Index>(largest, 1, leg.config.eval_batch),
+                      .workers = leg.config.data.workers,
+                      .prefetch = leg.config.data.prefetch};
+  }
+  const Timeline timeline(stretches);
+  for (Leg& leg : legs) {
+    leg.job.timeline = timeline;
+    leg.job.total_steps = timeline.step(leg.config.epochs);
+  }
+}
+
+EngineSpec engine_spec(const std::vector<Leg>& legs) {
+  const Leg& first = legs.front();
+  EngineSpec spec = engine_spec(first.config, first.job, first.splits);
+  for (std::size_t i = 1; i < legs.size(); ++i)
+    spec.later.push_back(first_form(engine_spec(legs[i].config, legs[i].job, legs[i].splits)));
+  return spec;
+}
+
+std::vector<double> rate_factors(const std::vector<Leg>& legs) {
+  std::vector<double> factors;
+  for (const Leg& leg : legs) {
+    const bool given = leg.config.optimiser.schedule.decay == Decay::phases;
+    factors.push_back(given ? 1 : leg.job.peak_rate / legs.front().job.peak_rate);
+  }
+  return factors;
+}
+
+std::string describe(const std::vector<Leg>& legs) {
+  std::string text;
+  for (const Leg& leg : legs) {
+    text += fmt::format("{}from epoch {}: {} x {} pixels, global batch {}, {} steps an epoch", text.empty() ? "" : "; ",
+                        leg.begin_epoch + 1, leg.augment.height, leg.augment.width, leg.job.global_batch,
+                        leg.job.steps_per_epoch);
+  }
+  return text;
+}
+
 }  // namespace convoy

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a training job needs before its first step, as far as one rank can tell: shared by the run and its dry run.
 #pragma once
+#include <string>
+#include <vector>
+
+#include "data/evaluation.hpp"
 #include "train/data.hpp"
 #include "train/engine.hpp"
 #include "train/job.hpp"
@@ -12,10 +16,33 @@ struct Splits {
   bool has_val = false;  ///< false with --skip-eval too
 };
 
+/// Whole epochs on one data set, image size and batch: all of the run, or what its phases make of it.
+struct Leg {
+  Index begin_epoch = 0;
+  TrainConfig config;  ///< the run's, changed as the phase says
+  Splits splits;
+  Job job;  ///< its timeline and total steps are the run's
+  AugmentSpec augment;
+  EvaluationSpec evaluation;  ///< unused without a val split
+  int topk = 5;
+};
+
 /// Throws Error(data), also where the two splits don't belong together.
 Splits open_splits(const TrainConfig& config);
 
 /// Plan, optimiser, input and the sizes to compile; choices are left empty.
 EngineSpec engine_spec(const TrainConfig& config, const Job& job, const Splits& splits);
+
+/// The legs of a run, opened: one where no phase changes data, size or batch. Throws Error(data), and Error(usage)
+/// where a phase changes them in the middle of an epoch.
+std::vector<Leg> open_legs(const TrainConfig& config);
+/// Fills job, augmentation and evaluation of all legs.
+void plan_legs(std::vector<Leg>& legs, int ranks, int rank, int replicas);
+/// Of all legs; choices are left empty.
+EngineSpec engine_spec(const std::vector<Leg>& legs);
+/// By what a leg's batch changes the rate (--lr-scaling), against the first leg's; 1 where phases give rates.
+std::vector<double> rate_factors(const std::vector<Leg>& legs);
+/// One line a leg.
+std::string describe(const std::vector<Leg>& legs);
 
 }  // namespace convoy

@@ -28,10 +28,6 @@
 namespace convoy {
 namespace {
 
-struct Samples {
-  std::unique_ptr<Dataset> train, val;
-};
-
 /// The kernels that the checkpoint's run chose, where this one does the same work: only then do bits repeat.
 std::string choices_for(const TrainConfig& config, const Job& job, const CheckpointMeta& meta) {
   const auto choices = meta.texts.find("choices");
@@ -61,14 +57,17 @@ TransportWish wish_of(const SyncConfig& sync) {
 
 /// --start-epoch: earlier epochs count as done.
 Position start_position(const TrainConfig& config, const Job& job) {
-  const auto step = static_cast<Index>(std::llround(config.start_epoch * static_cast<double>(job.steps_per_epoch)));
-  return {.epoch = step / job.steps_per_epoch, .step_in_epoch = step % job.steps_per_epoch, .step = step};
+  const Index step = job.timeline.step(config.start_epoch), epoch = job.timeline.epoch_of(step);
+  return {.epoch = epoch, .step_in_epoch = step - job.timeline.first_step(epoch), .step = step};
 }
 
-std::string agreed_facts(const TrainConfig& config, const Job& job, const Splits& splits) {
-  return fmt::format("version {}, configuration {}, train {:016x} of {} samples, val {:016x} of {}, {} steps an epoch",
-                     build_id(), configuration_hash(config), splits.train.digest, splits.train.samples,
-                     splits.val.digest, splits.val.samples, job.steps_per_epoch);
+std::string agreed_facts(const TrainConfig& config, const std::vector<Leg>& legs) {
+  std::string text = fmt::format("version {}, configuration {}", build_id(), configuration_hash(config));
+  for (const auto& [begin, unused, splits, job, augment, evaluation, topk] : legs) {
+    text += fmt::format(", train {:016x} of {} samples, val {:016x} of {}, {} steps an epoch", splits.train.digest,
+                        splits.train.samples, splits.val.digest, splits.val.samples, job.steps_per_epoch);
+  }
+  return text;
 }
 
 /// The table that heads the log, and what about it looks like an accident.
@@ -121,10 +120,10 @@ Exit run(Communicator& communicator, const TrainConfig& wanted, std::unique_ptr<
   // Threads decide bits: the number stands in the configuration that is hashed and kept.
   config.device.threads = seating.threads;
 
-  Splits splits;
-  Samples samples;
+  std::vector<Leg> legs;
   pulse().doing("opening the data set");
-  set_up(communicator, "opening the data set", [&] { splits = open_splits(config); });
+  set_up(communicator, "opening the data set", [&] { legs = open_legs(config); });
+  const Splits& splits = legs.front().splits;
   const std::string resume = checkpoint_to_resume(communicator, config.checkpoint);
   set_up(communicator, "the checkpoint folder", [&] {
     if (rank == 0 && resume.empty() && config.checkpoint.save) put_old_checkpoints_aside(config.checkpoint.folder);
@@ -140,40 +139,25 @@ Exit run(Communicator& communicator, const TrainConfig& wanted, std::unique_ptr<
   EngineSpec spec;
   Graph graph;
   alike(communicator, [&] {
-    job = plan_job(config, splits.train.samples, ranks, rank, replicas);
-    spec = engine_spec(config, job, splits);
-    graph = build_graph(graph_spec(config.model, config.data, splits.train));
+    plan_legs(legs, ranks, rank, replicas);
+    job = legs.front().job;
+    spec = engine_spec(legs);
+    graph = build_graph(graph_spec(config.model, legs.front().config.data, splits.train));
   });
   spec.choices = choices_for(config, job, meta);
-  communicator.require_equal(agreed_facts(config, job, splits), "start-up facts");
+  communicator.require_equal(agreed_facts(config, legs), "start-up facts");
 
-  const Range range = job.run.count > 0 ? sample_range(job.order, job.run.first, job.run.count) : Range{};
-  const Range val_range = splits.has_val ? EvaluationBatches::share(splits.val.samples, ranks, rank) : Range{};
+  std::unique_ptr<Feeds> feeds;
   set_up(communicator, "loading the samples", [&] {
     const ActivityScope phase(Activity::data);
     pulse().doing("loading the samples");
-    const Index memory = samples_memory(config.data, communicator.node_size());
-    samples.train = load_split(config.data, splits.train, range, memory);
-    const Index left = memory - samples.train->memory_bytes();
-    if (splits.has_val) samples.val = load_split(config.data, splits.val, val_range, left);
+    feeds = std::make_unique<Feeds>(legs, communicator);
   });
 
   pulse().doing("building the network");
   const auto engine = make_engine(communicator, graph, spec);
   compare_devices(communicator, engine->backend().describe(), seating);
   if (rank == 0) show(seating);
-  const AugmentSpec augment = augment_spec(config.data, splits.train, config.seed, Use::training);
-  EvaluationSpec evaluation{.batch = spec.eval_size,
-                            .workers = config.data.workers,
-                            .prefetch = config.data.prefetch,
-                            .memory = image_memory(engine->backend())};
-  if (splits.has_val) evaluation.augment = augment_spec(config.data, splits.val, config.seed, Use::evaluation);
-  int resident = -1;
-  set_up(communicator, "keeping the samples on the device", [&] {
-    resident = keep_resident(engine->backend(), *samples.train, augment);
-    if (samples.val) evaluation.resident = keep_resident(engine->backend(), *samples.val, evaluation.augment);
-  });
-
   const auto identities = device_identities(communicator, engine->backend());
   TransportChoice transport;
   alike(communicator, [&] { transport = choose_transport(wish_of(config.sync), identities); });
@@ -205,21 +189,10 @@ Exit run(Communicator& communicator, const TrainConfig& wanted, std::unique_ptr<
 
   const bool slow = config.fault_kind == "slow-data" && config.fault_rank == rank;
   const double delay = slow ? injected_delay_seconds : 0;
-  Loader loader(*samples.train, {.order = job.order,
-                                 .augment = augment,
-                                 .first_replica = job.run.first,
-                                 .replica_count = job.run.count,
-                                 .workers = config.data.workers,
-                                 .prefetch = config.data.prefetch,
-                                 .resident = resident,
-                                 .delay_seconds = delay,
-                                 .memory = image_memory(engine->backend())});
-  std::optional<Evaluator> evaluator;
-  if (splits.has_val) {
-    evaluator.emplace(
-        *engine, *collectives, communicator, *samples.val,
-        EvaluatorSpec{.batches = evaluation, .limit_batches = config.data.limit_val_batches, .topk = spec.topk});
-  }
+  set_up(communicator, "preparing batches", [&] {
+    feeds->attach(
+        {.engine = *engine, .collectives = *collectives, .communicator = communicator, .delay_seconds = delay});
+  });
   std::unique_ptr<Metrics> metrics;
   set_up(communicator, "opening the log", [&] {
     if (rank != 0) return;
@@ -235,6 +208,8 @@ Exit run(Communicator& communicator, const TrainConfig& wanted, std::unique_ptr<
   log::info("{}; {}; {} parameters", engine->plan().graph.model, engine->backend().describe(),
             cost_of(engine->plan().graph, spec.height, spec.width).parameters);
   log::info("{}", describe(job, config));
+  if (legs.size() > 1) log::info("{}", describe(legs));
+  log::info("samples and batches take {:.1f} MB a rank", static_cast<double>(feeds->memory_bytes()) / 1e6);
   log::info("device: {}; sums: {}", engine->chosen_device(), transport.reason);
 
   if (rank == 0) {
@@ -269,8 +244,8 @@ Exit run(Communicator& communicator, const TrainConfig& wanted, std::unique_ptr<
                    .collectives = *collectives,
                    .engine = *engine,
                    .sync = *sync,
-                   .loader = loader,
-                   .evaluator = evaluator ? &*evaluator : nullptr,
+                   .feeds = *feeds,
+                   .rate_factors = rate_factors(legs),
                    .metrics = metrics.get(),
                    .state = state.get(),
                    .checkpointing = checkpointing,

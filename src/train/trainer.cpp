@@ -16,10 +16,9 @@ namespace convoy {
 namespace {
 
 /// True where `every` epochs (fractions allowed) end at this step.
-bool epochs_due(double every, Index step, Index steps_per_epoch) {
-  if (every <= 0) return false;
-  const double now = static_cast<double>(step) / static_cast<double>(steps_per_epoch);
-  const double before = static_cast<double>(step - 1) / static_cast<double>(steps_per_epoch);
+bool epochs_due(double every, Index step, const Timeline& timeline) {
+  if (every <= 0 || step == 0) return false;
+  const double now = timeline.epochs(step), before = timeline.epochs(step - 1);
   constexpr double slack = 1e-9;
   return std::floor(now / every + slack) > std::floor(before / every + slack);
 }
@@ -39,8 +38,7 @@ Exit Trainer::run(Position position) try {
   working_step_ = position.step;
   last_ = job_.total_steps;
   if (config_.run_epochs > 0) {
-    const double steps = config_.run_epochs * static_cast<double>(job_.steps_per_epoch);
-    last_ = std::min(last_, position.step + static_cast<Index>(std::llround(steps)));
+    last_ = std::min(last_, job_.timeline.step(job_.timeline.epochs(position.step) + config_.run_epochs));
   }
   if (config_.max_steps > 0) last_ = std::min(last_, position.step + config_.max_steps);
   // Stopped at the end of an epoch, before its validation.
@@ -48,13 +46,13 @@ Exit Trainer::run(Position position) try {
   while (!stops() && position_.step < last_ && !target_reached_) {
     tell(Phase::train);
     const auto begin = Clock::now();
-    if (order_ == nullptr) order_ = &at_.loader.begin_epoch(position_.epoch, position_.step_in_epoch);
+    if (order_ == nullptr) order_ = &at_.feeds.begin_epoch(position_.epoch, position_.step_in_epoch);
     step();
     const auto waiting = Clock::now();
     agree_on_stop();
     const double waited = seconds_between(waiting, Clock::now());
     for (Interval* sums : {&interval_, &epoch_}) sums->add_wait(waited);
-    const bool epoch_ends = position_.step_in_epoch >= job_.steps_per_epoch;
+    const bool epoch_ends = position_.step_in_epoch >= job_.timeline.steps(position_.epoch);
     if (interval_ends()) log_interval(epoch_ends);
     if (epoch_ends) end_epoch();
     at_.foreteller.step_done(seconds_between(begin, Clock::now()), position_.step);
@@ -79,16 +77,16 @@ Exit Trainer::run(Position position) try {
 }
 
 bool Trainer::interval_ends() const {
-  return position_.step % config_.output.print_every == 0 || position_.step_in_epoch >= job_.steps_per_epoch ||
-         position_.step == last_;
+  return position_.step % config_.output.print_every == 0 ||
+         position_.step_in_epoch >= job_.timeline.steps(position_.epoch) || position_.step == last_;
 }
 
 bool Trainer::validation_due() const {
-  return position_.step > 0 && epochs_due(config_.val_interval, position_.step, job_.steps_per_epoch);
+  return position_.step > 0 && epochs_due(config_.val_interval, position_.step, job_.timeline);
 }
 
 bool Trainer::validation_missing() const {
-  return at_.evaluator != nullptr && at_.checkpointing.validated_step != position_.step;
+  return evaluator() != nullptr && at_.checkpointing.validated_step != position_.step;
 }
 
 Exit Trainer::save_last() {
@@ -169,7 +167,7 @@ void Trainer::step() {
   if (fault_is("stall")) {
     std::this_thread::sleep_for(std::chrono::hours(24));
   }
-  at_.engine.backend().set_step({.rate = static_cast<float>(schedule_.rate(step)),
+  at_.engine.backend().set_step({.rate = static_cast<float>(rate(step)),
                                  .momentum = static_cast<float>(config_.optimiser.momentum),
                                  .ema_decay = 0,
                                  .seed = config_.seed,
@@ -196,10 +194,11 @@ void Trainer::step() {
   if (config_.output.monitor > 0 && position_.step % config_.output.monitor == 0) monitor();
 
   const double seconds = seconds_between(begin, Clock::now());
-  const double data = at_.loader.take_wait_seconds(), compute = std::max(0.0, launch_seconds_ - comm);
+  const double data = at_.feeds.take_wait_seconds(), compute = std::max(0.0, launch_seconds_ - comm);
   static_cast<void>(at_.collectives.take_wait_seconds());
   if (at_.metrics != nullptr) {
-    at_.metrics->progress(position_.epoch + 1, position_.step_in_epoch, job_.steps_per_epoch, images_per_second_);
+    at_.metrics->progress(position_.epoch + 1, position_.step_in_epoch, job_.timeline.steps(position_.epoch),
+                          images_per_second_);
   }
   interval_.add_step(seconds, data, compute, comm);
   epoch_.add_step(seconds, data, compute, comm);
@@ -211,10 +210,10 @@ void Trainer::turn(int replica) {
   Engine& engine = at_.engine;
   Program* program = nullptr;
   if (samples > 0) {
-    program = &engine.training(samples);
+    program = &engine.training(samples, job_.timeline.stretch(position_.epoch));
     const Index total = order_->total(in_epoch);
     pulse().enter(Activity::data);
-    Batch batch = at_.loader.next(in_epoch, replica);
+    Batch batch = at_.feeds.next(in_epoch, replica);
     pulse().enter(Activity::compute);
     batch.replica = replica;
     batch.scale = at_.sync.scale(samples, total);
@@ -227,7 +226,8 @@ void Trainer::turn(int replica) {
   const auto begin = Clock::now();
   const auto stages = engine.stages();
   const std::uint64_t key =
-      mix_bits(static_cast<std::uint64_t>(samples) * 1048576U + static_cast<std::uint64_t>(replica + 1));
+      mix_bits((job_.timeline.stretch(position_.epoch) << 48) + static_cast<std::uint64_t>(samples) * 1048576U +
+               static_cast<std::uint64_t>(replica + 1));
   const auto body = [&] {
     if (program == nullptr) engine.backend().fill(engine.gradients(), engine.plan().table.block(), 0.F);
     for (std::size_t s = 0; s < stages.size(); ++s) {
@@ -248,6 +248,17 @@ void Trainer::turn(int replica) {
     body();
   }
   launch_seconds_ += seconds_between(begin, Clock::now());
+}
+
+/// A leg with another batch has another rate, where --lr-scaling says so.
+double Trainer::rate(Index step) const {
+  const Timeline& timeline = job_.timeline;
+  return schedule_.rate(timeline.even_step(step)) * at_.rate_factors[timeline.stretch(timeline.epoch_of(step))];
+}
+
+Evaluator* Trainer::evaluator() const {
+  const bool border = position_.step_in_epoch == 0 && position_.epoch > 0;
+  return at_.feeds.evaluator(border ? position_.epoch - 1 : position_.epoch);
 }
 
 void Trainer::take_counters() {
@@ -312,9 +323,9 @@ void Trainer::log_interval(bool end_of_epoch) {
     record.epoch = position_.epoch + 1;
     record.step = position_.step;
     record.step_in_epoch = position_.step_in_epoch;
-    record.steps_per_epoch = job_.steps_per_epoch;
+    record.steps_per_epoch = job_.timeline.steps(position_.epoch);
     record.images_seen = position_.images;
-    record.rate = schedule_.rate(position_.step - 1);
+    record.rate = rate(position_.step - 1);
   };
   StepRecord record = interval_.reduce(at_.communicator);
   fill(record);
@@ -353,11 +364,11 @@ void Trainer::end_epoch() {
 }
 
 void Trainer::validate() {
-  if (at_.evaluator == nullptr) return;
+  if (evaluator() == nullptr) return;
   take_counters();  // in the middle of an interval they would be counted with the evaluation's
   tell(Phase::evaluate);
   const auto begin = Clock::now();
-  const auto result = at_.evaluator->run(at_.sync.averaged(), [&] { return agree_on_stop(); });
+  const auto result = evaluator()->run(at_.sync.averaged(), [&] { return agree_on_stop(); });
   if (!result) return;  // done by the job that goes on
   ValidationRecord record = *result;
   at_.checkpointing.validated_step = position_.step;
@@ -382,7 +393,7 @@ void Trainer::save_where_due() {
   if (!config_.checkpoint.save) return;
   const CheckpointConfig& every = config_.checkpoint;
   const bool steps = every.save_every_steps > 0 && position_.step % every.save_every_steps == 0;
-  const bool epochs = epochs_due(every.save_every, position_.step, job_.steps_per_epoch);
+  const bool epochs = epochs_due(every.save_every, position_.step, job_.timeline);
   if (!steps && !epochs && !save_due_) return;
   save_asked_ = save_due_ = false;
   const bool border = position_.step_in_epoch == 0;

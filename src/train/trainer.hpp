@@ -11,7 +11,7 @@
 #include "train/agreement.hpp"
 #include "train/checkpointing.hpp"
 #include "train/engine.hpp"
-#include "train/evaluator.hpp"
+#include "train/feeds.hpp"
 #include "train/foretell.hpp"
 #include "train/interval.hpp"
 #include "train/job.hpp"
@@ -29,10 +29,10 @@ class Trainer {
     Collectives& collectives;
     Engine& engine;
     Sync& sync;
-    Loader& loader;
-    Evaluator* evaluator;  ///< null: no validation split, or --skip-eval
-    Metrics* metrics;      ///< rank 0 only; null elsewhere
-    StateFile* state;      ///< likewise
+    Feeds& feeds;
+    std::vector<double> rate_factors;  ///< one a leg
+    Metrics* metrics;                  ///< rank 0 only; null elsewhere
+    StateFile* state;                  ///< likewise
     Checkpointing& checkpointing;
     Foreteller& foreteller;
   };
@@ -57,6 +57,9 @@ class Trainer {
   /// Collective.
   void turn(int replica);
   void take_counters();
+  double rate(Index step) const;
+  /// Of the leg whose epoch has just ended or goes on; null: no validation split, or --skip-eval.
+  Evaluator* evaluator() const;
   void check_finite(const Counters& counters) const;
   /// Collective.
   void check_weights();

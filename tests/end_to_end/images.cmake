@@ -2,3 +2,4 @@
 foreach(case sources modes ranks)
   convoy_add_script_test(end_to_end.images_${case} images/images_test.py ARGS ${case})
 endforeach()
+convoy_add_script_test(end_to_end.images_train images/train_test.py)

@@ -95,6 +95,8 @@ TEST(Hash, covers_phases) {
     return configuration_hash(train_config("--config f", "[phase.1]\nepochs = 0:90\nlr = " + rate + "\n"));
   };
   EXPECT_NE(with("0.1:0.4"), with("0.1:0.5"));
+  EXPECT_NE(with("0.1"), with("0.1\nimage-size = 128"));
+  EXPECT_NE(with("0.1"), with("0.1\nmin-random-area = 0.5"));
   EXPECT_EQ(with("0.1"), with("0.1:0.1"));
 }
 

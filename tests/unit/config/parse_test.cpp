@@ -155,5 +155,33 @@ TEST(Parse, implausible_settings_are_named) {
   EXPECT_NE(texts[2].find("--label-smoothing 0.9"), std::string::npos);
 }
 
+TEST(Phases, change_size_batch_and_data_from_their_epoch_on) {
+  const TrainConfig config =
+      train_config("--config f",
+                   "lr-schedule = cosine\nbatch-size = 32\n[phase.1]\nepochs = 0:2\nsize = 128\n"
+                   "[phase.2]\nepochs = 2:5\nsize = 128\n"
+                   "[phase.3]\nepochs = 5:9\nimage_size = 224\nbatch-size = 16\nmin-scale = 0.3\n"
+                   "data = /large\n");
+  EXPECT_EQ(config.optimiser.schedule.decay, Decay::cosine);
+  const auto legs = data_phases(config);
+  ASSERT_EQ(legs.size(), 2U) << "phases 1 and 2 agree";
+  EXPECT_EQ(legs[0].first, 0);
+  EXPECT_EQ(legs[0].second.data.image_size, 128);
+  EXPECT_EQ(legs[0].second.batch, 32);
+  EXPECT_EQ(legs[1].first, 5);
+  EXPECT_EQ(legs[1].second.data.image_size, 224);
+  EXPECT_EQ(legs[1].second.batch, 16);
+  EXPECT_EQ(legs[1].second.data.folder, "/large");
+  EXPECT_DOUBLE_EQ(legs[1].second.data.augment.min_area, 0.3);
+}
+
+TEST(Phases, that_begin_late_leave_the_first_epochs_alone) {
+  const auto legs = data_phases(train_config("--config f", "[phase.1]\nepochs = 3:5\nsize = 64\n"));
+  ASSERT_EQ(legs.size(), 2U);
+  EXPECT_EQ(legs[0].second.data.image_size, 0);
+  EXPECT_EQ(legs[1].first, 3);
+  EXPECT_EQ(data_phases(train_config("--config f", "[phase.1]\nepochs = 0:5\nlr = 1\n")).size(), 1U);
+}
+
 }  // namespace
 }  // namespace convoy

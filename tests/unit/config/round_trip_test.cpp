@@ -57,7 +57,8 @@ TEST(RoundTrip, every_option) {
     }
   }
   EXPECT_GT(given.size(), 90U);
-  changed.phases = {{.number = 1, .rate = {0, 5, 0.1, 0.4}}, {.number = 3, .rate = {5, 1e3, 0.4, 1.0 / 3}}};
+  changed.phases = {{.number = 1, .rate = {0, 5, 0.1, 0.4}, .image_size = 128, .min_area = 0.25},
+                    {.number = 3, .rate = {5, 1e3, 0.4, 1.0 / 3}, .global_batch = 64, .folder = "/else/where"}};
 
   // Not every combination of these is a legal run, so each goes through the file alone, and the text whole.
   const std::string text = to_ini(changed);

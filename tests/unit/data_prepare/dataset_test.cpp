@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "data/partition.hpp"
+#include "data/stage.hpp"
 #include "io/file.hpp"
 #include "io/hdf5.hpp"
 #include "io/seal.hpp"
@@ -186,6 +187,39 @@ TEST(Dataset, DamageFoundWhileTrainingIsNamedOrSkipped) {
   EXPECT_EQ(lenient.skipped(), 3);
   expect_stored(lenient, {1, 1, 2, 3, 3, 3, 6, 7, 8, 9, 10, 11});
   EXPECT_EQ(lenient.skipped(), 3) << "counted once";
+}
+
+TEST(Stage, CopiesWhatARangeNeedsOnceAndVerifiesIt) {
+  const TempFolder folder, local;
+  write_formula_split(folder.path(), "train", 4, 23);
+  const DatasetInfo info = read_dataset_info(folder.path(), "train");
+  DatasetInfo staged = info;
+  stage_partitions(staged, {7, 9}, local.path());
+  EXPECT_EQ(staged.partitions[0].path, info.partitions[0].path) << "not needed";
+  EXPECT_EQ(staged.partitions[3].path, info.partitions[3].path);
+  for (const std::size_t i : {1U, 2U}) {
+    EXPECT_NE(staged.partitions[i].path, info.partitions[i].path);
+    EXPECT_EQ(read_bytes(staged.partitions[i].path), read_bytes(info.partitions[i].path));
+  }
+  expect_stored(Dataset(staged, {7, 9}, {.keep = Keep::files}), {7, 8, 9, 10, 11, 12, 13, 14, 15});
+
+  // A damaged copy is made again, a whole one is kept.
+  const auto written = std::filesystem::last_write_time(staged.partitions[2].path);
+  flip_byte(staged.partitions[1].path, 700);
+  DatasetInfo again = info;
+  stage_partitions(again, {7, 9}, local.path());
+  EXPECT_EQ(read_bytes(again.partitions[1].path), read_bytes(info.partitions[1].path));
+  EXPECT_EQ(std::filesystem::last_write_time(again.partitions[2].path), written);
+}
+
+TEST(Stage, ADamagedOriginalIsNotCopied) {
+  const TempFolder folder, local;
+  write_formula_split(folder.path(), "train", 2, 12);
+  DatasetInfo info = read_dataset_info(folder.path(), "train");
+  flip_byte(info.partitions[1].path, static_cast<std::size_t>(info.partitions[1].images_offset) + 2 * image_bytes);
+  expect_error(Exit::data, {"sample 2 of the copy", "train-00001-of-00002.h5' or the copy's disk"}, [&] {
+    stage_partitions(info, {0, 12}, local.path());
+  });
 }
 
 TEST(Dataset, PartitionsPastTwoToThe31) {

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+#include <tuple>
+
+#include "config/phase_fields.hpp"
+#include "core/errors.hpp"
+
+namespace convoy {
+namespace {
+
+constexpr double largest = 16384;
+
+/// All that phases change of the data.
+auto data_of(const PhaseConfig& phase) {
+  return std::tie(phase.image_size, phase.batch, phase.global_batch, phase.min_area, phase.folder);
+}
+
+TrainConfig changed_by(const TrainConfig& config, const PhaseConfig& phase) {
+  TrainConfig changed = config;
+  if (phase.image_size > 0) changed.data.image_size = phase.image_size;
+  if (phase.min_area > 0) changed.data.augment.min_area = phase.min_area;
+  if (!phase.folder.empty()) {
+    changed.data.folder = phase.folder;
+    changed.data.train_folder.clear();
+    changed.data.val_folder.clear();
+  }
+  if (phase.batch > 0) {
+    changed.batch = phase.batch;
+    changed.batch_given = true;
+    changed.global_batch = 0;
+  }
+  if (phase.global_batch > 0) {
+    changed.global_batch = phase.global_batch;
+    changed.batch_given = false;
+  }
+  return changed;
+}
+
+}  // namespace
+
+std::vector<OptionGroup> options_of(PhaseConfig& phase) {
+  return {{"Phase",
+           {number_option("image-size", "PIXELS", phase.image_size, from_to(1, largest), "height and width")
+                .also({"size", "sz"}),
+            number_option("batch-size", "N", phase.batch, from_to(1, 1 << 24), "images a replica").also({"bs"}),
+            number_option("global-batch", "N", phase.global_batch, from_to(1, Index{1} << 40), "images a step"),
+            number_option("min-random-area", "F", phase.min_area, {.low = 0, .high = 1, .low_excluded = true},
+                          "least area of resized crops")
+                .also({"min-scale"}),
+            text_option("data", "DIR", phase.folder, "data set")}}};
+}
+
+const std::vector<std::string>& phase_keys() {
+  static const std::vector<std::string> keys = {
+      "epochs", "lr", "image-size", "batch-size", "global-batch", "min-random-area", "min-scale", "size", "data"};
+  return keys;
+}
+
+std::vector<std::pair<Index, TrainConfig>> data_phases(const TrainConfig& config) {
+  std::vector<std::pair<Index, TrainConfig>> legs;
+  const PhaseConfig nothing;
+  const PhaseConfig* last = &nothing;
+  for (const PhaseConfig& phase : config.phases) {
+    if (data_of(phase) == data_of(*last)) continue;
+    const double begin = phase.rate.begin_epoch;
+    if (legs.empty() && begin > 0) legs.emplace_back(0, config);
+    if (begin != std::floor(begin))
+      fail(Exit::usage,
+           "[phase.{}] begins at epoch {} and changes data, image size or batch; such a phase begins with an epoch",
+           phase.number, begin);
+    legs.emplace_back(static_cast<Index>(begin), changed_by(config, phase));
+    last = &phase;
+  }
+  if (legs.empty()) legs.emplace_back(0, config);
+  return legs;
+}
+
+}  // namespace convoy

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Epochs and steps of a run whose phases have batches, and so steps an epoch, of their own.
+#pragma once
+#include <vector>
+
+#include "core/types.hpp"
+
+namespace convoy {
+
+/// Whole epochs with one number of steps.
+struct Stretch {
+  Index begin_epoch = 0;  ///< ends where the next one begins; the last goes on for ever
+  Index steps_per_epoch = 1;
+};
+
+class Timeline {
+ public:
+  Timeline() = default;
+  /// In order; the first begins at epoch 0.
+  explicit Timeline(std::vector<Stretch> stretches);
+
+  /// Which stretch an epoch lies in.
+  std::size_t stretch(Index epoch) const;
+  Index steps(Index epoch) const { return stretches_[stretch(epoch)].steps_per_epoch; }
+  bool ends_stretch(Index epoch) const { return stretch(epoch + 1) != stretch(epoch); }
+  /// The first step of an epoch, counted over the run.
+  Index first_step(Index epoch) const;
+  /// Epochs that `step` steps are.
+  double epochs(Index step) const;
+  /// The step nearest to an epoch.
+  Index step(double epochs) const;
+  /// Steps in units of the first stretch's, for schedules: the step itself where there is one stretch.
+  double even_step(Index step) const;
+  Index epoch_of(Index step) const;
+
+ private:
+  std::vector<Stretch> stretches_{1};
+};
+
+}  // namespace convoy

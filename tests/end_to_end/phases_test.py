@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Phases that change image size, batch and crops: steps are counted right, the change costs less than a step, and a run stopped in
+the middle of a phase goes on to the same bits, on another number of ranks too."""
+import os
+
+from runner import check, everything, last, records, same_bits, train, work_folder
+
+PHASES = """
+lr-schedule = cosine
+lr = 0.02
+epochs = 5
+batch-size = 10
+model = resnet8
+augment = imagenet
+[phase.1]
+epochs = 0:2
+image-size = 24
+min-random-area = 0.5
+[phase.2]
+epochs = 2:4
+image-size = 32
+batch-size = 5
+[phase.3]
+epochs = 4:5
+image-size = 40
+batch-size = 5
+"""
+DATA = ["--synthetic", "--synthetic-samples", 83, "--synthetic-size", 40, "--sync", "gradients", "--reproducible", "--replicas", 2,
+        "--print-freq", 1]
+
+with work_folder() as folder:
+    config = os.path.join(folder, "phases.cfg")
+    with open(config, "w", encoding="utf-8") as file:
+        file.write(PHASES)
+    straight, parts = f"{folder}/straight", f"{folder}/parts"
+    out, err = train(2, straight, "--config", config, *DATA)
+    log = records(straight, "train")
+    # 83 images in steps of 20 make 5, in steps of 10 they make 9.
+    check([r["step"] for r in log] == list(range(1, 2 * 5 + 3 * 9 + 1)), "37 steps, one line each")
+    check([r["step_in_epoch"] for r in log][:12] == [1, 2, 3, 4, 5, 1, 2, 3, 4, 5, 1, 2], "steps within epochs start anew")
+    check(log[-1]["images_seen"] == 5 * 83, "every image once an epoch")
+    check("24 x 24 pixels, global batch 20, 5 steps" in out + err and "40 x 40 pixels, global batch 10, 9 steps" in out + err,
+          "the log tells the phases")
+    rates = [r["lr"] for r in log]
+    check(all(a > b for a, b in zip(rates[1:], rates[2:])), "the rate falls along one cosine over all phases")
+    delays = []
+    for first in (11, 29):
+        after = sorted(r["step_time"] for r in log[first:first + 7])
+        typical = after[len(after) // 2]
+        delays.append((log[first - 1]["step_time"] - typical) / typical)
+    # The better of the two: a machine that others use too delays any step.
+    check(min(delays) < 1, f"a change of phase costs {delays[0]:.2f} and {delays[1]:.2f} steps")
+
+    train(1, parts, "--config", config, *DATA, "--max-steps", 14)
+    train(2, parts, "--config", config, *DATA, "--resume", "auto", "--max-steps", 9)
+    train(2, parts, "--config", config, *DATA, "--resume", "auto")
+    check(same_bits(everything(last(straight)), everything(last(parts))), "stopped in the middle of phases: the same bits")
+    epochs = [r["epoch"] for r in records(straight, "val")], [r["epoch"] for r in records(parts, "val")]
+    check(epochs[0] == [1, 2, 3, 4, 5], f"a validation an epoch: {epochs}")
