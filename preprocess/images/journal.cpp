@@ -88,7 +88,7 @@ void prepare_spill(const std::string& folder, const JobIdentity& identity, bool 
   const auto json = read_json(path);
   const JobIdentity found{text_of(json, "recipe"), text_of(json, "source")};
   if (found == identity) return;
-  const bool used = fs::exists(path, reason);
+  const bool used = fs::exists(folder, reason) && !list_runs(folder).empty();
   if (used && !overwrite) {
     fail(
         Exit::usage,

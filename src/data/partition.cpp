@@ -23,6 +23,25 @@ template <class... Args>
   fail(Exit::data, "'{}': {}", p.path, fmt::format(text, std::forward<Args>(args)...));
 }
 
+/// Whether a dataset lies in the file, without overflow whatever its extents say.
+bool lies_within(const DatasetShape& shape, std::uint64_t offset, std::uint64_t file_bytes) {
+  std::uint64_t bytes = element_bytes(shape.element);
+  for (const Index extent : shape.extent) {
+    if (extent < 0 || (extent > 0 && bytes > file_bytes / static_cast<std::uint64_t>(extent))) return false;
+    bytes *= static_cast<std::uint64_t>(extent);
+  }
+  return offset <= file_bytes && bytes <= file_bytes - offset;
+}
+
+/// File offset of a dataset that lies in the file.
+std::uint64_t place_of(const Partition& p, const Hdf5File& file, const char* name, const Seal& seal) {
+  const std::uint64_t offset = file.offset(name);
+  if (!lies_within(file.shape(name), offset, seal.file_bytes)) {
+    reject(p, "dataset '{}' is {} at byte {} and leaves the file", name, file.shape(name).text(), offset);
+  }
+  return offset;
+}
+
 void expect_shape(const Partition& p, const Hdf5File& file, const char* name, const DatasetShape& expected) {
   if (!file.exists(name)) reject(p, "dataset '{}' is missing, expected {}", name, expected.text());
   const DatasetShape found = file.shape(name);
@@ -92,12 +111,12 @@ void read_image_shape(Partition& p, const DatasetShape& images) {
 
 void read_shapes(Partition& p, const Hdf5File& file, const Seal& seal) {
   if (!file.exists(partition_name::images)) reject(p, "dataset '{}' is missing", partition_name::images);
+  p.images_offset = place_of(p, file, partition_name::images, seal);
   read_image_shape(p, file.shape(partition_name::images));
   const auto place = [&](const char* name, const DatasetShape& shape) {
     expect_shape(p, file, name, shape);
-    return file.offset(name);
+    return place_of(p, file, name, seal);
   };
-  p.images_offset = file.offset(partition_name::images);
   p.labels_offset = place(partition_name::labels, {Element::i32, {p.samples}});
   p.ids_offset = place(partition_name::ids, {Element::i64, {p.samples}});
   p.crc_offset = place(partition_name::crc, {Element::u32, {p.samples}});
@@ -114,8 +133,8 @@ void read_shapes(Partition& p, const Hdf5File& file, const Seal& seal) {
     if (names.element != Element::u8 || names.extent.size() != 1) {
       reject(p, "dataset '{}' is {}, expected u8 [bytes]", partition_name::names, names.text());
     }
+    p.names_offset = place_of(p, file, partition_name::names, seal);
     p.name_bytes = static_cast<Index>(names.bytes());
-    p.names_offset = file.offset(partition_name::names);
     p.name_offsets_offset = place(partition_name::name_offsets, {Element::i64, {p.samples + 1}});
   }
   if (seal.samples_offset != p.images_offset || seal.samples_bytes != static_cast<std::uint64_t>(p.stored_bytes)) {

@@ -15,7 +15,8 @@ double triangle(double x) {
   return x < 1.0 ? 1.0 - x : 0.0;
 }
 
-/// The weights of one axis as Pillow computes them: in double, each sum made 1, then rounded to 22 bits.
+}  // namespace
+
 void fill_axis(Resizer::Axis& axis, Index input, double begin, double length, Index size) {
   if (axis.size == size && axis.input == input && axis.begin == begin && axis.length == length) return;
   axis.size = size;
@@ -24,8 +25,7 @@ void fill_axis(Resizer::Axis& axis, Index input, double begin, double length, In
   axis.length = length;
   const double scale = length / static_cast<double>(size), filter_scale = std::max(scale, 1.0);
   const double support = filter_scale;  // the triangle's own support is 1
-  const auto most = static_cast<Index>(std::ceil(support)) * 2 + 1;
-  axis.taps = (most + taps_per_step - 1) / taps_per_step * taps_per_step;
+  axis.taps = static_cast<Index>(std::ceil(support)) * 2 + 1;
   const auto count = static_cast<std::size_t>(size), taps = static_cast<std::size_t>(axis.taps);
   axis.first.assign(count, 0);
   axis.count.assign(count, 0);
@@ -48,18 +48,7 @@ void fill_axis(Resizer::Axis& axis, Index input, double begin, double length, In
       axis.weights[i * taps + t] = static_cast<std::int32_t>(weight * (1 << weight_bits) + 0.5);
     }
   }
-  // low and high 16-bit parts, four taps a step: low of taps 0 1 | 2 3, then high; see the vector kernel.
-  axis.split_weights.resize(axis.weights.size() * 2);
-  for (std::size_t w = 0; w < axis.weights.size(); w += taps_per_step) {
-    for (std::size_t t = 0; t < taps_per_step; ++t) {
-      const std::int32_t weight = axis.weights[w + t];
-      axis.split_weights[w * 2 + t] = static_cast<std::int16_t>(weight & ((1 << low_bits) - 1));
-      axis.split_weights[w * 2 + taps_per_step + t] = static_cast<std::int16_t>(weight >> low_bits);
-    }
-  }
 }
-
-}  // namespace
 
 void Resizer::resize(const ImageView& in, Index height, Index width, std::uint8_t* out) {
   resize(in, {0, 0, static_cast<double>(in.height), static_cast<double>(in.width)}, height, width, out);
@@ -90,11 +79,15 @@ void Resizer::resize(const ImageView& in, const Box& box, Index height, Index wi
       between_.resize(static_cast<std::size_t>(rows.height * out_bytes));
       to = between_.data();
     }
-    for (Index y = 0; y < rows.height; ++y) {
-      // The vector kernel reads a little behind its row, which is another row but for the last.
-      const bool slack = y + 1 < rows.height && in.row_bytes >= columns_slack;
-      const ColumnsPass pass = in.channels == 3 && slack ? kernels.columns_rgb : resize_columns_generic;
-      pass(columns_, rows.row(y), in.channels, to + y * out_bytes);
+    scratch_.resize(static_cast<std::size_t>(strip_rows * (in_bytes + out_bytes)));
+    for (Index y = 0; y < rows.height; y += strip_rows) {
+      kernels.columns(columns_, {.in = rows.row(y),
+                                 .in_row_bytes = in.row_bytes,
+                                 .out = to + y * out_bytes,
+                                 .out_row_bytes = out_bytes,
+                                 .rows = std::min(strip_rows, rows.height - y),
+                                 .channels = in.channels,
+                                 .scratch = scratch_.data()});
     }
     rows = {to, rows.height, width, in.channels, out_bytes};
   }

@@ -26,13 +26,12 @@ class Resizer {
     Index input = 0;
     double begin = 0, length = 0;
     std::vector<std::int32_t> first, count;
-    std::vector<std::int32_t> weights;        ///< fixed point
-    std::vector<std::int16_t> split_weights;  ///< the same for vector kernels: see resize_kernels.hpp
+    std::vector<std::int32_t> weights;  ///< fixed point: see resize_kernels.hpp
   };
 
  private:
   Axis rows_, columns_;
-  std::vector<std::uint8_t> between_;  ///< after the first pass
+  std::vector<std::uint8_t> between_, scratch_;  ///< between_: after the first pass
 };
 
 /// torchvision's Resize(side): the short side becomes `side`, the other keeps the aspect ratio, rounded down.

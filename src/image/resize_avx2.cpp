@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <immintrin.h>
 
+#include <algorithm>
+
 #include "image/resize_kernels.hpp"
 
 namespace convoy {
@@ -8,63 +10,120 @@ namespace {
 
 constexpr std::int32_t half = 1 << (weight_bits - 1);
 
-/// Four pixels as 16-bit pairs per channel: lane 0 has taps 0 and 1 (r r g g b b 0 0), lane 1 taps 2 and 3.
-__m256i pair_up(const std::uint8_t* from) {
-  const __m256i pixels = _mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
-  const __m256i places = _mm256_setr_epi8(0, -1, 3, -1, 1, -1, 4, -1, 2, -1, 5, -1, -1, -1, -1, -1,  //
-                                          6, -1, 9, -1, 7, -1, 10, -1, 8, -1, 11, -1, -1, -1, -1, -1);
-  return _mm256_shuffle_epi8(pixels, places);
+__m128i load16(const std::uint8_t* from) { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(from)); }
+void store16(std::uint8_t* to, __m128i value) { _mm_storeu_si128(reinterpret_cast<__m128i*>(to), value); }
+/// Eight bytes to 32-bit lanes.
+__m256i widen8(const std::uint8_t* from) {
+  return _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(from)));
 }
 
-/// 16-bit weights w0 w1 w2 w3 of a step to w0 w1 in every pair of lane 0, w2 w3 in every pair of lane 1.
-__m256i spread(__m128i four) {
-  const __m128i front = _mm_shuffle_epi32(four, 0x00), back = _mm_shuffle_epi32(four, 0x55);
-  return _mm256_inserti128_si256(_mm256_castsi128_si256(front), back, 1);
+/// 16 x 16 bytes: four perfect shuffles of halves transpose them.
+void transpose(__m128i (&m)[16]) {
+  for (int stage = 0; stage < 4; ++stage) {
+    __m128i shuffled[16];
+    for (int i = 0; i < 8; ++i) {
+      shuffled[2 * i] = _mm_unpacklo_epi8(m[i], m[i + 8]);
+      shuffled[2 * i + 1] = _mm_unpackhi_epi8(m[i], m[i + 8]);
+    }
+    std::copy(std::begin(shuffled), std::end(shuffled), std::begin(m));
+  }
+}
+
+/// Rows to columns: to[16 * i + y] is byte i of row y. Rows behind the last repeat it.
+void gather_columns(const RowStrip& strip, Index bytes, std::uint8_t* to) {
+  const std::uint8_t* row[strip_rows];
+  for (Index y = 0; y < strip_rows; ++y) row[y] = strip.in + std::min(y, strip.rows - 1) * strip.in_row_bytes;
+  __m128i m[16];
+  Index i = 0;
+  for (; i + 16 <= bytes; i += 16) {
+    for (int y = 0; y < 16; ++y) m[y] = load16(row[y] + i);
+    transpose(m);
+    for (int k = 0; k < 16; ++k) store16(to + (i + k) * 16, m[k]);
+  }
+  for (; i < bytes; ++i) {
+    for (Index y = 0; y < 16; ++y) to[i * 16 + y] = row[y][i];
+  }
+}
+
+void scatter_columns(const std::uint8_t* from, Index bytes, const RowStrip& strip) {
+  __m128i m[16];
+  Index i = 0;
+  for (; i + 16 <= bytes; i += 16) {
+    for (int k = 0; k < 16; ++k) m[k] = load16(from + (i + k) * 16);
+    transpose(m);
+    for (Index y = 0; y < strip.rows; ++y) store16(strip.out + y * strip.out_row_bytes + i, m[y]);
+  }
+  for (; i < bytes; ++i) {
+    for (Index y = 0; y < strip.rows; ++y) strip.out[y * strip.out_row_bytes + i] = from[i * 16 + y];
+  }
+}
+
+/// 16 sums to 16 bytes.
+__m128i round_sums(__m256i front, __m256i back) {
+  front = _mm256_srai_epi32(front, weight_bits);
+  back = _mm256_srai_epi32(back, weight_bits);
+  // Packing works within 128-bit lanes: put the quarters right afterwards.
+  const __m256i words = _mm256_permute4x64_epi64(_mm256_packs_epi32(front, back), 0xD8);
+  return _mm_packus_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1));
+}
+
+/// Output pixels of 16 rows at once: lanes are rows, so that every weight is one broadcast.
+template <int channels>
+void weigh_columns(const Resizer::Axis& axis, const std::uint8_t* in, std::uint8_t* out) {
+  for (Index x = 0; x < axis.size; ++x) {
+    const auto i = static_cast<std::size_t>(x);
+    const std::int32_t* weights = axis.weights.data() + x * axis.taps;
+    const std::uint8_t* from = in + Index{axis.first[i]} * channels * 16;
+    __m256i front[channels], back[channels];
+    for (int c = 0; c < channels; ++c) front[c] = back[c] = _mm256_set1_epi32(half);
+    for (Index t = 0; t < axis.count[i]; ++t) {
+      const __m256i weight = _mm256_set1_epi32(weights[t]);
+      for (int c = 0; c < channels; ++c, from += 16) {
+        front[c] = _mm256_add_epi32(front[c], _mm256_mullo_epi32(widen8(from), weight));
+        back[c] = _mm256_add_epi32(back[c], _mm256_mullo_epi32(widen8(from + 8), weight));
+      }
+    }
+    for (int c = 0; c < channels; ++c, out += 16) store16(out, round_sums(front[c], back[c]));
+  }
 }
 
 }  // namespace
 
-void resize_columns_avx2(const Resizer::Axis& axis, const std::uint8_t* in, Index, std::uint8_t* out) {
-  for (Index x = 0; x < axis.size; ++x) {
-    const auto i = static_cast<std::size_t>(x);
-    const std::int16_t* weights = axis.split_weights.data() + x * axis.taps * 2;
-    const std::uint8_t* from = in + Index{axis.first[i]} * 3;
-    __m256i low = _mm256_setzero_si256(), high = low;
-    for (Index t = 0; t < axis.count[i]; t += taps_per_step) {
-      const __m128i both = _mm_loadu_si128(reinterpret_cast<const __m128i*>(weights + t * 2));
-      const __m256i pixels = pair_up(from + t * 3);
-      low = _mm256_add_epi32(low, _mm256_madd_epi16(pixels, spread(both)));
-      high = _mm256_add_epi32(high, _mm256_madd_epi16(pixels, spread(_mm_srli_si128(both, 8))));
-    }
-    const __m256i wide = _mm256_add_epi32(low, _mm256_slli_epi32(high, low_bits));
-    __m128i sum = _mm_add_epi32(_mm256_castsi256_si128(wide), _mm256_extracti128_si256(wide, 1));
-    sum = _mm_srai_epi32(_mm_add_epi32(sum, _mm_set1_epi32(half)), weight_bits);
-    const __m128i bytes = _mm_packus_epi16(_mm_packs_epi32(sum, sum), sum);
-    const auto pixel = static_cast<std::uint32_t>(_mm_cvtsi128_si32(bytes));
-    out[x * 3] = static_cast<std::uint8_t>(pixel);
-    out[x * 3 + 1] = static_cast<std::uint8_t>(pixel >> 8);
-    out[x * 3 + 2] = static_cast<std::uint8_t>(pixel >> 16);
+void resize_columns_avx2(const Resizer::Axis& axis, const RowStrip& strip) {
+  const Index in_bytes = axis.input * strip.channels, out_bytes = axis.size * strip.channels;
+  std::uint8_t *in = strip.scratch, *out = strip.scratch + strip_rows * in_bytes;
+  gather_columns(strip, in_bytes, in);
+  switch (strip.channels) {
+    case 1:
+      weigh_columns<1>(axis, in, out);
+      break;
+    case 2:
+      weigh_columns<2>(axis, in, out);
+      break;
+    case 3:
+      weigh_columns<3>(axis, in, out);
+      break;
+    default:
+      weigh_columns<4>(axis, in, out);
   }
+  scatter_columns(out, out_bytes, strip);
 }
 
 void resize_rows_avx2(const std::int32_t* weights, Index count, const std::uint8_t* in, Index row_bytes, Index bytes,
                       std::uint8_t* out) {
   Index i = 0;
-  for (; i + 16 <= bytes; i += 16) {
-    __m256i front = _mm256_set1_epi32(half), back = front;
-    for (Index t = 0; t < count; ++t) {
-      const auto* from = in + t * row_bytes + i;
-      const __m128i values = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
+  for (; i + 32 <= bytes; i += 32) {
+    __m256i sums[4];
+    for (auto& sum : sums) sum = _mm256_set1_epi32(half);
+    const std::uint8_t* from = in + i;
+    for (Index t = 0; t < count; ++t, from += row_bytes) {
       const __m256i weight = _mm256_set1_epi32(weights[t]);
-      front = _mm256_add_epi32(front, _mm256_mullo_epi32(_mm256_cvtepu8_epi32(values), weight));
-      back = _mm256_add_epi32(back, _mm256_mullo_epi32(_mm256_cvtepu8_epi32(_mm_srli_si128(values, 8)), weight));
+      for (int k = 0; k < 4; ++k) {
+        sums[k] = _mm256_add_epi32(sums[k], _mm256_mullo_epi32(widen8(from + 8 * k), weight));
+      }
     }
-    front = _mm256_srai_epi32(front, weight_bits);
-    back = _mm256_srai_epi32(back, weight_bits);
-    // Packing works within 128-bit lanes: put the quarters right afterwards.
-    const __m256i words = _mm256_permute4x64_epi64(_mm256_packs_epi32(front, back), 0xD8);
-    const __m128i packed = _mm_packus_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1));
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(out + i), packed);
+    store16(out + i, round_sums(sums[0], sums[1]));
+    store16(out + i + 16, round_sums(sums[2], sums[3]));
   }
   if (i < bytes) resize_rows_generic(weights, count, in + i, row_bytes, bytes - i, out + i);
 }

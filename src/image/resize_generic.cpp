@@ -12,15 +12,19 @@ std::uint8_t rounded(std::int32_t sum) { return static_cast<std::uint8_t>(std::c
 
 }  // namespace
 
-void resize_columns_generic(const Resizer::Axis& axis, const std::uint8_t* in, Index channels, std::uint8_t* out) {
-  for (Index x = 0; x < axis.size; ++x) {
-    const auto i = static_cast<std::size_t>(x);
-    const std::int32_t* weights = axis.weights.data() + x * axis.taps;
-    const std::uint8_t* from = in + Index{axis.first[i]} * channels;
-    for (Index c = 0; c < channels; ++c) {
-      std::int32_t sum = half;
-      for (Index t = 0; t < axis.count[i]; ++t) sum += from[t * channels + c] * weights[t];
-      *out++ = rounded(sum);
+void resize_columns_generic(const Resizer::Axis& axis, const RowStrip& strip) {
+  const Index channels = strip.channels;
+  for (Index y = 0; y < strip.rows; ++y) {
+    std::uint8_t* out = strip.out + y * strip.out_row_bytes;
+    for (Index x = 0; x < axis.size; ++x) {
+      const auto i = static_cast<std::size_t>(x);
+      const std::int32_t* weights = axis.weights.data() + x * axis.taps;
+      const std::uint8_t* from = strip.in + y * strip.in_row_bytes + Index{axis.first[i]} * channels;
+      for (Index c = 0; c < channels; ++c) {
+        std::int32_t sum = half;
+        for (Index t = 0; t < axis.count[i]; ++t) sum += from[t * channels + c] * weights[t];
+        *out++ = rounded(sum);
+      }
     }
   }
 }

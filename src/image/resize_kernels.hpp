@@ -9,27 +9,38 @@ namespace convoy {
 
 /// A weight has 22 bits after the point; 255 times their sum stays below 2^31.
 constexpr int weight_bits = 22;
-/// Vector kernels multiply 16 by 16 bits: weight = high << 15 | low, both signed 16-bit numbers.
-constexpr int low_bits = 15;
-/// Taps of a vector step along a row; weights are padded with zeros to a multiple of it.
-constexpr Index taps_per_step = 4;
+/// Rows that a vector kernel takes at once.
+constexpr Index strip_rows = 16;
 
-/// One row of `axis.size` pixels from one row of `axis.input` pixels.
-using ColumnsPass = void (*)(const Resizer::Axis& axis, const std::uint8_t* in, Index channels, std::uint8_t* out);
+/// The weights of one axis as Pillow computes them: in double, each sum made 1, then rounded to 22 bits. Kept where
+/// they are those of the last call already.
+void fill_axis(Resizer::Axis& axis, Index input, double begin, double length, Index size);
+
+/// Some rows before and after the pass along them.
+struct RowStrip {
+  const std::uint8_t* in = nullptr;
+  Index in_row_bytes = 0;
+  std::uint8_t* out = nullptr;
+  Index out_row_bytes = 0;
+  Index rows = 0, channels = 0;     ///< rows: 1 to strip_rows
+  std::uint8_t* scratch = nullptr;  ///< strip_rows times the bytes of a row of input and of one of output
+};
+
+/// Rows of `axis.input` pixels to rows of `axis.size` pixels.
+using ColumnsPass = void (*)(const Resizer::Axis& axis, const RowStrip& strip);
 /// One row of `bytes` values from `count` rows that lie `row_bytes` apart, weighted.
 using RowsPass = void (*)(const std::int32_t* weights, Index count, const std::uint8_t* in, Index row_bytes,
                           Index bytes, std::uint8_t* out);
 
 struct ResizeKernels {
-  ColumnsPass columns_rgb = nullptr;  ///< 3 channels; may read `columns_slack` bytes behind the row
+  ColumnsPass columns = nullptr;
   RowsPass rows = nullptr;
 };
-constexpr Index columns_slack = 16;
 
-void resize_columns_generic(const Resizer::Axis& axis, const std::uint8_t* in, Index channels, std::uint8_t* out);
+void resize_columns_generic(const Resizer::Axis& axis, const RowStrip& strip);
 void resize_rows_generic(const std::int32_t* weights, Index count, const std::uint8_t* in, Index row_bytes, Index bytes,
                          std::uint8_t* out);
-void resize_columns_avx2(const Resizer::Axis& axis, const std::uint8_t* in, Index channels, std::uint8_t* out);
+void resize_columns_avx2(const Resizer::Axis& axis, const RowStrip& strip);
 void resize_rows_avx2(const std::int32_t* weights, Index count, const std::uint8_t* in, Index row_bytes, Index bytes,
                       std::uint8_t* out);
 

@@ -56,6 +56,8 @@ std::vector<std::string> read_texts(const OpenAttribute& opened, const std::stri
     fail_type(path, name, "a text of fixed length");
   }
   const std::size_t bytes = H5Tget_size(opened.type);
+  constexpr std::size_t most_bytes = std::size_t{1} << 28;  // more is no attribute, whatever a file says
+  if (bytes == 0 || opened.count > most_bytes / bytes) fail_type(path, name, "a text of plausible length");
   std::string buffer(bytes * opened.count, '\0');
   if (!buffer.empty() && H5Aread(opened.attribute, opened.type, buffer.data()) < 0) {
     fail_on(path, "cannot read attribute", name);
@@ -118,6 +120,8 @@ Index Hdf5File::integer_attribute(const std::string& name) const {
 std::vector<double> Hdf5File::numbers_attribute(const std::string& name) const {
   const auto opened = open_attribute(state_->file, state_->path, name);
   if (opened.type_class != H5T_FLOAT) fail_type(state_->path, name, "a row of floating-point numbers");
+  constexpr std::size_t most_values = std::size_t{1} << 20;
+  if (opened.count > most_values) fail_type(state_->path, name, "a row of plausible length");
   std::vector<double> values(opened.count);
   if (!values.empty() && H5Aread(opened.attribute, H5T_NATIVE_DOUBLE, values.data()) < 0) {
     fail_on(state_->path, "cannot read attribute", name);

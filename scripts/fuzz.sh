@@ -1,0 +1,25 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# scripts/fuzz.sh SECONDS [TARGET ...]: coverage-guided fuzzing (libFuzzer, clang 14, address and undefined sanitizers) of the readers
+# of foreign bytes: partition, image, containers. Corpora stay in build/fuzz/corpus. Ends with 1 at the first finding.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+seconds=${1:?usage: scripts/fuzz.sh SECONDS [partition|image|containers ...]}
+shift
+targets=("${@}")
+[ ${#targets[@]} -gt 0 ] || targets=(partition image containers)
+command -v clang++-14 >/dev/null || {
+  echo "fuzz: clang++-14 is missing; scripts/install-deps.sh installs it" >&2
+  exit 2
+}
+export CONVOY_PREPROCESS=${CONVOY_PREPROCESS:-build/release/preprocess/convoy-preprocess}
+cmake -S tests/fuzz -B build/fuzz -G Ninja -DCMAKE_C_COMPILER=clang-14 -DCMAKE_CXX_COMPILER=clang++-14 >/dev/null
+cmake --build build/fuzz --target "${targets[@]/%/_fuzz}"
+for target in "${targets[@]}"; do
+  seeds=build/fuzz/corpus/$target
+  .venv/bin/python tests/fuzz/seeds.py "$target" "$seeds"
+  # HDF5 and libfuzzer's parent keep memory on purpose.
+  ASAN_OPTIONS=detect_leaks=0 "build/fuzz/${target}_fuzz" -max_total_time="$seconds" -timeout=20 -rss_limit_mb=4096 \
+    -max_len=65536 -print_final_stats=1 -artifact_prefix="build/fuzz/$target-" "$seeds"
+done

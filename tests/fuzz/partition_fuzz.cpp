@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// Any bytes as a partition whose seal is right: what the program makes of headers and tables once HDF5 has read them.
+// HDF5's own parser crashes on some damaged files, which is why a seal is checked before it sees any; here it runs in a
+// child process, whose crash counts as an error of the file. The child's coverage is taken over.
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <span>
+#include <string>
+
+#include "core/errors.hpp"
+#include "data/partition.hpp"
+#include "io/file.hpp"
+#include "io/seal.hpp"
+#include "preprocess/images/fields.hpp"
+#include "preprocess/output.hpp"
+
+// Sections of clang's coverage counters; absent in a build without.
+extern "C" {
+__attribute__((weak)) extern std::uint8_t __start___sancov_cntrs[];  // NOLINT: the linker's name
+__attribute__((weak)) extern std::uint8_t __stop___sancov_cntrs[];   // NOLINT
+}
+
+namespace convoy {
+namespace {
+
+constexpr std::size_t most_bytes = std::size_t{1} << 20;
+
+/// Memory that parent and child share: the partition as fields, and counters.
+struct Shared {
+  std::size_t text_bytes = 0;
+  char text[1 << 16];
+  std::uint8_t counters[1 << 22];
+};
+
+Shared& shared() {
+  static auto* memory =
+      static_cast<Shared*>(mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  return *memory;
+}
+
+std::size_t counter_count() {
+  if (__start___sancov_cntrs == nullptr) return 0;
+  return std::min<std::size_t>(static_cast<std::size_t>(__stop___sancov_cntrs - __start___sancov_cntrs),
+                               sizeof(Shared::counters));
+}
+
+/// In memory, where there are thousands of them; removed at the end.
+class TemporaryFile {
+ public:
+  TemporaryFile() {
+    std::string pattern = "/dev/shm/convoy-fuzz-XXXXXX";
+    if (mkdtemp(pattern.data()) == nullptr) std::abort();
+    folder_ = pattern;
+  }
+  ~TemporaryFile() {
+    std::error_code ignored;
+    std::filesystem::remove_all(folder_, ignored);
+  }
+  TemporaryFile(const TemporaryFile&) = delete;
+  TemporaryFile& operator=(const TemporaryFile&) = delete;
+  std::string path() const { return folder_ + "/train-00000-of-00001.h5"; }
+
+ private:
+  std::string folder_;
+};
+
+std::string pack(const Partition& p) {
+  FieldWriter fields;
+  fields.put(p.encoding).put(p.samples).put(p.first).put(p.classes).put(p.height).put(p.width).put(p.channels);
+  fields.put(p.stored_bytes).put(p.name_bytes);
+  for (const std::uint64_t offset : {p.images_offset, p.labels_offset, p.ids_offset, p.crc_offset, p.offsets_offset,
+                                     p.dimensions_offset, p.names_offset, p.name_offsets_offset}) {
+    fields.put(static_cast<Index>(offset));
+  }
+  return fields.text();
+}
+
+Partition unpack(const std::string& path, std::string_view text) {
+  FieldReader fields(text);
+  Partition p;
+  p.path = path;
+  p.encoding = fields.text();
+  for (Index* number :
+       {&p.samples, &p.first, &p.classes, &p.height, &p.width, &p.channels, &p.stored_bytes, &p.name_bytes}) {
+    *number = fields.number();
+  }
+  for (std::uint64_t* offset : {&p.images_offset, &p.labels_offset, &p.ids_offset, &p.crc_offset, &p.offsets_offset,
+                                &p.dimensions_offset, &p.names_offset, &p.name_offsets_offset}) {
+    *offset = static_cast<std::uint64_t>(fields.number());
+  }
+  return p;
+}
+
+[[noreturn]] void parse_in_child(const std::string& path, const Seal& seal) {
+  for (const int number : {SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL}) std::signal(number, SIG_DFL);
+  alarm(5);
+  try {
+    const std::string text = pack(read_sealed_partition(path, seal));
+    if (text.size() <= sizeof(Shared::text)) {
+      text.copy(shared().text, text.size());
+      shared().text_bytes = text.size();
+    }
+  } catch (const Error&) {
+    shared().text_bytes = 0;
+  }
+  std::copy_n(__start___sancov_cntrs, counter_count(), shared().counters);
+  _exit(0);
+}
+
+void run(std::span<const std::uint8_t> bytes) {
+  static const TemporaryFile file;
+  const std::string path = file.path();
+  File(path, File::Access::create).write_at(bytes.data(), bytes.size(), 0);
+  Seal seal;
+  seal.file_bytes = bytes.size();
+  std::memcpy(&seal.samples_offset, bytes.data() + 24, 8);
+  std::memcpy(&seal.samples_bytes, bytes.data() + 32, 8);
+  shared().text_bytes = 0;
+  const pid_t child = fork();
+  if (child == 0) parse_in_child(path, seal);
+  int status = 0;
+  if (child < 0 || waitpid(child, &status, 0) != child) return;
+  const bool ended = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  for (std::size_t i = 0; ended && i < counter_count(); ++i) {
+    __start___sancov_cntrs[i] = std::max(__start___sancov_cntrs[i], shared().counters[i]);
+  }
+  if (!ended || shared().text_bytes == 0) return;
+  find_faults(unpack(path, {shared().text, shared().text_bytes}), 3);
+}
+
+}  // namespace
+}  // namespace convoy
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace convoy;
+  if (size < seal_bytes || size > most_bytes) return 0;
+  try {
+    run({data, size});
+  } catch (const Error&) {
+    return 0;
+  }
+  return 0;
+}
