@@ -17,8 +17,10 @@ namespace {
 
 namespace po = boost::program_options;
 
-const std::map<std::string, Kind> kinds{
-    {"cifar10", Kind::cifar10}, {"cifar100", Kind::cifar100}, {"mnist", Kind::mnist}, {"synthetic", Kind::synthetic}};
+const std::map<std::string, DataKind> kinds{{"cifar10", DataKind::cifar10},
+                                            {"cifar100", DataKind::cifar100},
+                                            {"mnist", DataKind::mnist},
+                                            {"synthetic", DataKind::synthetic}};
 
 constexpr const char* usage =
     "convoy-preprocess turns raw image data into HDF5 partitions (docs/format.md) for 'convoy train --data DIR'.\n\n"
@@ -58,13 +60,13 @@ struct Bound {
   std::string folder, image_size = "32";
 };
 
-po::options_description describe_prepare(Kind kind, Bound& bound) {
+po::options_description describe_prepare(DataKind kind, Bound& bound) {
   PrepareSpec& spec = bound.prepare;
   po::options_description options("Options of " + std::string(kind_name(kind)), help_columns, help_columns / 2);
   auto add = options.add_options();
-  if (kind != Kind::synthetic) {
-    const char* what = kind == Kind::mnist ? "folder of the four IDX files, each also as .gz"
-                                           : "folder of the official binary files, or the official .tar.gz archive";
+  if (kind != DataKind::synthetic) {
+    const char* what = kind == DataKind::mnist ? "folder of the four IDX files, each also as .gz"
+                                               : "folder of the official binary files, or the official .tar.gz archive";
     add("source", po::value(&spec.source)->value_name("PATH"), what);
   }
   add("out", po::value(&spec.out)->value_name("DIR"), "folder for the partitions; made if missing");
@@ -73,12 +75,12 @@ po::options_description describe_prepare(Kind kind, Bound& bound) {
   add("val-partitions", po::value(&spec.val_partitions)->default_value(0)->value_name("N"),
       "files of the val split; 0: as few as keep them no larger than train's");
   add("seed", po::value(&spec.seed)->default_value(spec.seed)->value_name("N"),
-      kind == Kind::synthetic ? "of the generated samples and of the global shuffle" : "of the global shuffle");
+      kind == DataKind::synthetic ? "of the generated samples and of the global shuffle" : "of the global shuffle");
   add("mean-image", po::bool_switch(&spec.mean_image), "also store the mean image of the train split");
   add("overwrite", po::bool_switch(&spec.overwrite), "replace partitions of another source or with other options");
-  if (kind == Kind::cifar100)
+  if (kind == DataKind::cifar100)
     add("coarse", po::bool_switch(&spec.coarse), "the 20 coarse labels, not the 100 fine ones");
-  if (kind == Kind::synthetic) {
+  if (kind == DataKind::synthetic) {
     SyntheticSpec& s = spec.synthetic;
     s.samples = 2000;
     add("samples", po::value(&s.samples)->default_value(s.samples)->value_name("N"), "images of the train split");
@@ -117,7 +119,7 @@ std::string full_help() {
 }
 
 void check(const PrepareSpec& spec) {
-  if (spec.kind != Kind::synthetic && spec.source.empty()) {
+  if (spec.kind != DataKind::synthetic && spec.source.empty()) {
     fail(Exit::usage, "no --source given; name the folder or archive of the raw files");
   }
   if (spec.out.empty()) fail(Exit::usage, "no --out given; name the folder for the partitions");
@@ -132,7 +134,7 @@ void check(const PrepareSpec& spec) {
 
 }  // namespace
 
-const char* kind_name(Kind kind) {
+const char* kind_name(DataKind kind) {
   for (const auto& [name, value] : kinds) {
     if (value == kind) return name.c_str();
   }
@@ -168,7 +170,7 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
   const auto options = describe_prepare(kind->second, bound);
   if (parse_options(options, rest, nullptr)) return HelpSpec{usage + text_of(options) + exit_codes};
   bound.prepare.kind = kind->second;
-  if (bound.prepare.kind == Kind::synthetic) {
+  if (bound.prepare.kind == DataKind::synthetic) {
     parse_image_size(bound.image_size, bound.prepare.synthetic);
     bound.prepare.synthetic.seed = bound.prepare.seed;
   }

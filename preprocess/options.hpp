@@ -12,11 +12,11 @@
 
 namespace convoy {
 
-enum class Kind : std::uint8_t { cifar10, cifar100, mnist, synthetic };
+enum class DataKind : std::uint8_t { cifar10, cifar100, mnist, synthetic };
 
 /// `convoy-preprocess KIND ...`.
 struct PrepareSpec {
-  Kind kind = Kind::cifar10;
+  DataKind kind = DataKind::cifar10;
   std::string source;  ///< folder or archive; empty for synthetic
   std::string out;
   Index partitions = 8;      ///< of train
@@ -50,6 +50,6 @@ using Command = std::variant<HelpSpec, PrepareSpec, ImagesSpec, VerifySpec, Insp
 /// Throws Error(usage): unknown options with the nearest name, missing or bad values.
 Command parse_command_line(const std::vector<std::string>& arguments);
 
-const char* kind_name(Kind kind);
+const char* kind_name(DataKind kind);
 
 }  // namespace convoy

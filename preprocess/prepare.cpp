@@ -45,8 +45,8 @@ Index choose_val_partitions(const PrepareSpec& spec, const Source& source) {
 std::string parameters_text(const PrepareSpec& spec, Index val_partitions) {
   std::string text = fmt::format("kind={} partitions={} val_partitions={} seed={} mean_image={}", kind_name(spec.kind),
                                  spec.partitions, val_partitions, spec.seed, spec.mean_image ? 1 : 0);
-  if (spec.kind == Kind::cifar100) text += fmt::format(" coarse={}", spec.coarse ? 1 : 0);
-  if (spec.kind == Kind::synthetic) {
+  if (spec.kind == DataKind::cifar100) text += fmt::format(" coarse={}", spec.coarse ? 1 : 0);
+  if (spec.kind == DataKind::synthetic) {
     const SyntheticSpec& s = spec.synthetic;
     text += fmt::format(" samples={} val_samples={} image_size={}x{} channels={} classes={}", s.samples,
                         spec.val_samples, s.height, s.width, s.channels, s.classes);

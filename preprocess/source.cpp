@@ -7,13 +7,13 @@ namespace convoy {
 
 std::unique_ptr<Source> open_source(const PrepareSpec& spec) {
   switch (spec.kind) {
-    case Kind::cifar10:
+    case DataKind::cifar10:
       return open_cifar10(spec);
-    case Kind::cifar100:
+    case DataKind::cifar100:
       return open_cifar100(spec);
-    case Kind::mnist:
+    case DataKind::mnist:
       return open_mnist(spec);
-    case Kind::synthetic:
+    case DataKind::synthetic:
       return open_generated(spec);
   }
   fail(Exit::internal, "unknown kind of source");

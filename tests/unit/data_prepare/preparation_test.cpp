@@ -123,7 +123,7 @@ TEST(Statistics, OfImageNetSizeDoNotOverflow) {
 TEST(CommandLine, DefaultsAndValues) {
   const auto spec = std::get<PrepareSpec>(parse_command_line(
       {"synthetic", "--out", "x", "--samples", "300", "--image-size", "16x24", "--seed=5", "--mean-image"}));
-  EXPECT_EQ(spec.kind, Kind::synthetic);
+  EXPECT_EQ(spec.kind, DataKind::synthetic);
   EXPECT_EQ(spec.out, "x");
   EXPECT_EQ(spec.partitions, 8);
   EXPECT_EQ(spec.val_partitions, 0);
