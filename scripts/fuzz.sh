@@ -21,5 +21,9 @@ for target in "${targets[@]}"; do
   .venv/bin/python tests/fuzz/seeds.py "$target" "$seeds"
   # HDF5 and libfuzzer's parent keep memory on purpose.
   ASAN_OPTIONS=detect_leaks=0 "build/fuzz/${target}_fuzz" -max_total_time="$seconds" -timeout=20 -rss_limit_mb=4096 \
-    -max_len=65536 -print_final_stats=1 -artifact_prefix="build/fuzz/$target-" "$seeds"
+    -max_len=65536 -print_final_stats=1 -artifact_prefix="build/fuzz/$target-" "$seeds" 2>&1 | tee "build/fuzz/$target.log"
+  grep -q 'inline 8-bit counters' "build/fuzz/$target.log" || {
+    echo "fuzz: $target counts no coverage; it would find nothing" >&2
+    exit 1
+  }
 done

@@ -187,24 +187,29 @@ DecodeStatus JpegReader::decode(const Region& region, int denominator, Image& to
   const auto width = static_cast<Index>(jpeg.output_width), channels = static_cast<Index>(jpeg.output_components);
   to.reshape(region.height, region.width, channels);
 
-  // Chroma is interpolated, so that a column needs its neighbours: one block more on each side keeps the pixels those
-  // of a full decoding.
+  // Chroma is interpolated, so that a column needs its neighbours: one sample of chroma more on each side keeps the
+  // pixels those of a full decoding. The library rounds the left side outwards to whole blocks.
   Index left = 0;
   if (region.x > 0 || region.width < width) {
-    const Index block = Index{jpeg.max_h_samp_factor} * DCTSIZE;
-    const Index wanted = std::max<Index>(region.x - block, 0);
+    const Index more = Index{jpeg.max_h_samp_factor};
+    const Index wanted = std::max<Index>(region.x - more, 0);
     auto offset = static_cast<JDIMENSION>(wanted);
-    auto columns = static_cast<JDIMENSION>(std::min(region.x + region.width + block, width) - wanted);
+    auto columns = static_cast<JDIMENSION>(std::min(region.x + region.width + more, width) - wanted);
     jpeg_crop_scanline(&jpeg, &offset, &columns);
     left = region.x - static_cast<Index>(offset);
   }
   if (region.y > 0) jpeg_skip_scanlines(&jpeg, static_cast<JDIMENSION>(region.y));
-  const bool direct = left == 0 && static_cast<Index>(jpeg.output_width) == region.width;
-  if (!direct) s.margin.resize(static_cast<std::size_t>(jpeg.output_width) * jpeg.output_components);
+  // libjpeg-turbo stores aligned rows past the caches, from where the next to read them would have to fetch them again.
+  constexpr std::size_t alignment = 32, off = 8;
+  s.margin.resize(static_cast<std::size_t>(jpeg.output_width) * jpeg.output_components + alignment + off);
+  std::uint8_t* margin = s.margin.data();
+  margin += off + (alignment - reinterpret_cast<std::uintptr_t>(margin) % alignment) % alignment;
+  const bool same_width = left == 0 && static_cast<Index>(jpeg.output_width) == region.width;
   for (Index y = 0; y < region.height; ++y) {
-    JSAMPROW row = direct ? to.row(y) : s.margin.data();
+    const bool direct = same_width && reinterpret_cast<std::uintptr_t>(to.row(y)) % alignment != 0;
+    JSAMPROW row = direct ? to.row(y) : margin;
     jpeg_read_scanlines(&jpeg, &row, 1);
-    if (!direct) std::copy_n(s.margin.data() + left * channels, region.width * channels, to.row(y));
+    if (!direct) std::copy_n(margin + left * channels, region.width * channels, to.row(y));
   }
   // To the end of the file, where it is looked at whole: what comes after the last row tells truncated files.
   if (jpeg.output_scanline == jpeg.output_height) {

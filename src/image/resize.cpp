@@ -64,7 +64,7 @@ void Resizer::resize(const ImageView& in, const Box& box, Index height, Index wi
     for (Index y = 0; y < height; ++y) std::copy_n(in.row(y), in_bytes, out + y * out_bytes);
     return;
   }
-  const ResizeKernels& kernels = resize_kernels();
+  const ResizeKernels& kernels = resize_kernels().back();
   Index first_row = 0, end_row = in.height;
   if (down) {
     fill_axis(rows_, in.height, box.y, box.height, height);

@@ -29,35 +29,6 @@ void transpose(__m128i (&m)[16]) {
   }
 }
 
-/// Rows to columns: to[16 * i + y] is byte i of row y. Rows behind the last repeat it.
-void gather_columns(const RowStrip& strip, Index bytes, std::uint8_t* to) {
-  const std::uint8_t* row[strip_rows];
-  for (Index y = 0; y < strip_rows; ++y) row[y] = strip.in + std::min(y, strip.rows - 1) * strip.in_row_bytes;
-  __m128i m[16];
-  Index i = 0;
-  for (; i + 16 <= bytes; i += 16) {
-    for (int y = 0; y < 16; ++y) m[y] = load16(row[y] + i);
-    transpose(m);
-    for (int k = 0; k < 16; ++k) store16(to + (i + k) * 16, m[k]);
-  }
-  for (; i < bytes; ++i) {
-    for (Index y = 0; y < 16; ++y) to[i * 16 + y] = row[y][i];
-  }
-}
-
-void scatter_columns(const std::uint8_t* from, Index bytes, const RowStrip& strip) {
-  __m128i m[16];
-  Index i = 0;
-  for (; i + 16 <= bytes; i += 16) {
-    for (int k = 0; k < 16; ++k) m[k] = load16(from + (i + k) * 16);
-    transpose(m);
-    for (Index y = 0; y < strip.rows; ++y) store16(strip.out + y * strip.out_row_bytes + i, m[y]);
-  }
-  for (; i < bytes; ++i) {
-    for (Index y = 0; y < strip.rows; ++y) strip.out[y * strip.out_row_bytes + i] = from[i * 16 + y];
-  }
-}
-
 /// 16 sums to 16 bytes.
 __m128i round_sums(__m256i front, __m256i back) {
   front = _mm256_srai_epi32(front, weight_bits);
@@ -88,6 +59,34 @@ void weigh_columns(const Resizer::Axis& axis, const std::uint8_t* in, std::uint8
 }
 
 }  // namespace
+
+void gather_columns(const RowStrip& strip, Index bytes, std::uint8_t* to) {
+  const std::uint8_t* row[strip_rows];
+  for (Index y = 0; y < strip_rows; ++y) row[y] = strip.in + std::min(y, strip.rows - 1) * strip.in_row_bytes;
+  __m128i m[16];
+  Index i = 0;
+  for (; i + 16 <= bytes; i += 16) {
+    for (int y = 0; y < 16; ++y) m[y] = load16(row[y] + i);
+    transpose(m);
+    for (int k = 0; k < 16; ++k) store16(to + (i + k) * 16, m[k]);
+  }
+  for (; i < bytes; ++i) {
+    for (Index y = 0; y < 16; ++y) to[i * 16 + y] = row[y][i];
+  }
+}
+
+void scatter_columns(const std::uint8_t* from, Index bytes, const RowStrip& strip) {
+  __m128i m[16];
+  Index i = 0;
+  for (; i + 16 <= bytes; i += 16) {
+    for (int k = 0; k < 16; ++k) m[k] = load16(from + (i + k) * 16);
+    transpose(m);
+    for (Index y = 0; y < strip.rows; ++y) store16(strip.out + y * strip.out_row_bytes + i, m[y]);
+  }
+  for (; i < bytes; ++i) {
+    for (Index y = 0; y < strip.rows; ++y) strip.out[y * strip.out_row_bytes + i] = from[i * 16 + y];
+  }
+}
 
 void resize_columns_avx2(const Resizer::Axis& axis, const RowStrip& strip) {
   const Index in_bytes = axis.input * strip.channels, out_bytes = axis.size * strip.channels;

@@ -38,11 +38,14 @@ void resize_rows_generic(const std::int32_t* weights, Index count, const std::ui
   }
 }
 
-const ResizeKernels& resize_kernels() {
-  static const ResizeKernels kernels = [] {
-    ResizeKernels chosen{resize_columns_generic, resize_rows_generic};
-    if (__builtin_cpu_supports("avx2")) chosen = {resize_columns_avx2, resize_rows_avx2};
-    return chosen;
+std::span<const ResizeKernels> resize_kernels() {
+  static const std::vector<ResizeKernels> kernels = [] {
+    std::vector<ResizeKernels> found{{"generic", resize_columns_generic, resize_rows_generic}};
+    if (__builtin_cpu_supports("avx2")) found.push_back({"AVX2", resize_columns_avx2, resize_rows_avx2});
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw")) {
+      found.push_back({"AVX-512", resize_columns_avx512, resize_rows_avx512});
+    }
+    return found;
   }();
   return kernels;
 }

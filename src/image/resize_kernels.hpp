@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Private to image: the two passes of a resize. All kernels give the same bytes: they compute the same integers.
 #pragma once
+#include <span>
+
 #include <cstdint>
 
 #include "image/resize.hpp"
@@ -33,6 +35,7 @@ using RowsPass = void (*)(const std::int32_t* weights, Index count, const std::u
                           Index bytes, std::uint8_t* out);
 
 struct ResizeKernels {
+  const char* name = nullptr;
   ColumnsPass columns = nullptr;
   RowsPass rows = nullptr;
 };
@@ -44,7 +47,16 @@ void resize_columns_avx2(const Resizer::Axis& axis, const RowStrip& strip);
 void resize_rows_avx2(const std::int32_t* weights, Index count, const std::uint8_t* in, Index row_bytes, Index bytes,
                       std::uint8_t* out);
 
-/// The best that this CPU runs.
-const ResizeKernels& resize_kernels();
+void resize_columns_avx512(const Resizer::Axis& axis, const RowStrip& strip);
+void resize_rows_avx512(const std::int32_t* weights, Index count, const std::uint8_t* in, Index row_bytes, Index bytes,
+                        std::uint8_t* out);
+
+/// For vector kernels, AVX2. Rows of `bytes` to columns: to[16 * i + y] is byte i of row y; rows behind the last repeat
+/// it. And back.
+void gather_columns(const RowStrip& strip, Index bytes, std::uint8_t* to);
+void scatter_columns(const std::uint8_t* from, Index bytes, const RowStrip& strip);
+
+/// Those that this CPU runs, the best last.
+std::span<const ResizeKernels> resize_kernels();
 
 }  // namespace convoy

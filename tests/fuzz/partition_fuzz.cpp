@@ -21,12 +21,7 @@
 #include "io/seal.hpp"
 #include "preprocess/images/fields.hpp"
 #include "preprocess/output.hpp"
-
-// Sections of clang's coverage counters; absent in a build without.
-extern "C" {
-__attribute__((weak)) extern std::uint8_t __start___sancov_cntrs[];  // NOLINT: the linker's name
-__attribute__((weak)) extern std::uint8_t __stop___sancov_cntrs[];   // NOLINT
-}
+#include "tests/fuzz/counters.hpp"
 
 namespace convoy {
 namespace {
@@ -46,10 +41,10 @@ Shared& shared() {
   return *memory;
 }
 
-std::size_t counter_count() {
-  if (__start___sancov_cntrs == nullptr) return 0;
-  return std::min<std::size_t>(static_cast<std::size_t>(__stop___sancov_cntrs - __start___sancov_cntrs),
-                               sizeof(Shared::counters));
+/// Those that fit into the memory shared with the child.
+std::span<std::uint8_t> counters() {
+  const auto all = coverage_counters();
+  return all.first(std::min(all.size(), sizeof(Shared::counters)));
 }
 
 /// In memory, where there are thousands of them; removed at the end.
@@ -111,7 +106,7 @@ Partition unpack(const std::string& path, std::string_view text) {
   } catch (const Error&) {
     shared().text_bytes = 0;
   }
-  std::copy_n(__start___sancov_cntrs, counter_count(), shared().counters);
+  std::ranges::copy(counters(), shared().counters);
   _exit(0);
 }
 
@@ -129,8 +124,9 @@ void run(std::span<const std::uint8_t> bytes) {
   int status = 0;
   if (child < 0 || waitpid(child, &status, 0) != child) return;
   const bool ended = WIFEXITED(status) && WEXITSTATUS(status) == 0;
-  for (std::size_t i = 0; ended && i < counter_count(); ++i) {
-    __start___sancov_cntrs[i] = std::max(__start___sancov_cntrs[i], shared().counters[i]);
+  if (ended) {
+    const auto own = counters();
+    for (std::size_t i = 0; i < own.size(); ++i) own[i] = std::max(own[i], shared().counters[i]);
   }
   if (!ended || shared().text_bytes == 0) return;
   find_faults(unpack(path, {shared().text, shared().text_bytes}), 3);

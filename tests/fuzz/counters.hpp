@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <span>
+
+namespace convoy {
+
+/// clang's coverage counters of the whole program; empty in a build without.
+std::span<std::uint8_t> coverage_counters();
+
+}  // namespace convoy
