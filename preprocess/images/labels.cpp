@@ -123,6 +123,7 @@ void LabelFile::read_line(const std::string& line, Index column) {
     return;
   }
   auto words = split_words(line);
+  if (words.empty()) return;  // white space of rarer kinds
   if (words.size() == 3 && words[0] == "mv") {
     while (words[2].ends_with('/')) words[2].pop_back();
     add(words[1], base_name(words[2]));

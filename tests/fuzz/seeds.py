@@ -45,7 +45,7 @@ def containers(folder):
         members = [("x" * (120 if form else 20) + n, d) for n, (d, _) in files] + [("empty", b""), ("a.cls", b"12")]
         sets.write(f"{folder}/tar-{name}", b"T" + sets.tar_of(members, format=form))
     for i, text in enumerate(("a/b.jpg 7\nc d.jpg 8\n", "1\t3.0\t4\ta.jpg\n", "ImageId,PredictionString\nx,n01 1 2 3 4\n",
-                              "mv a.JPEG n01/\nmkdir -p n01\n", "n01440764\nn01443537\n", "490\n")):
+                              "mv a.JPEG n01/\nmkdir -p n01\n", "n01440764\nn01443537\n", "490\n", "a.jpg 3\n\v\f\n")):
         sets.write(f"{folder}/labels-{i}", b"L" + text.encode())
 
 

@@ -124,8 +124,34 @@ def full_disk(work):
             subprocess.run(["umount", small], check=True)
 
 
+def broken_disk(work):
+    """Every kind of call that writes fails once, in both phases: an error, nothing half made, and the next run goes on."""
+    files = sets.make_set(10)
+    sets.write_folder(files, f"{work}/in")
+    base = ("folder", "--train", f"{work}/in", "--sizes", "200,48", "--partitions", 3, "--memory", 16)
+    prepare(work, "expected", *base)
+    expected = sets.digest(f"{work}/expected")
+    library = f"{os.environ['CONVOY_BUILD']}/tests/libconvoy_failing_calls_preload.so"
+    # HDF5 opens a file before it creates it, and takes a failure for an answer: its opening fails always.
+    cases = [("write", ".run"), ("fsync", ".run"), ("rename", ".run"), ("open", ".run"), ("write", "train-00001"),
+             ("fsync", "train-00001"), ("rename", "train-00001"), ("open", "train-00002"), ("all", "preparation.json"),
+             ("all", "report.tsv"), ("all", "job.json")]
+    for number, (call, where) in enumerate(cases):
+        rule = {"CONVOY_FAILING_CALLS": f"{call}:{where}:EIO:{0 if call == 'open' else 1}", "LD_PRELOAD": library}
+        text = prepare(work, f"o{number}", *base, expect=None, env=rule)
+        errors = [line for line in text.splitlines() if "error:" in line]
+        check(len(errors) == 1 and "Input/output error" in errors[0] and where in errors[0], f"{call} of {where}: {errors or text}")
+        for name, digest in sets.digest(f"{work}/o{number}").items():
+            assert not name.endswith(".tmp"), name
+            if name.endswith(".h5"):
+                assert digest == expected[name], name
+        prepare(work, f"o{number}", *base)
+        assert sets.digest(f"{work}/o{number}") == expected, (call, where)
+
+
 with tempfile.TemporaryDirectory(prefix="convoy-test-") as folder:
     os.environ["HOME"] = folder
     for name in [n for n in os.environ if n.startswith("AWS_")]:
         del os.environ[name]
-    {"archives": archives, "folders": folders, "full_disk": full_disk}[sys.argv[1]](folder)
+    {"archives": archives, "folders": folders, "full_disk": full_disk,
+     "broken_disk": broken_disk}[sys.argv[1]](folder)
