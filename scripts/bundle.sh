@@ -120,8 +120,8 @@ export PATH OPAL_PREFIX="$here" OPAL_SYSCONFDIR="$here/etc/openmpi" PMIX_PKGLIBD
   PMIX_PKGDATADIR="$here/share/pmix" CONVOY_BUNDLE="$here"
 # Without ssh mpirun would not even start on one machine.
 command -v ssh >/dev/null 2>&1 || command -v rsh >/dev/null 2>&1 || export OMPI_MCA_plm_rsh_agent=
-# cuDNN and NCCL: where the user says, else those of Python's packages, else the toolkit's.
-found=$(python3 -c '
+# cuDNN and NCCL: where the user says, else those of Python's packages (CONVOY_PYTHON names another interpreter), else the toolkit's.
+found=$("${CONVOY_PYTHON:-python3}" -c '
 import glob
 try:
     import nvidia

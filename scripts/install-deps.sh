@@ -32,6 +32,7 @@ build_packages=(
 test_packages=(
   libgtest-dev libgmock-dev ccache python3-venv clang-format-14 clang-tidy-14 clang-14 libclang-rt-14-dev shellcheck git
   nginx-light
+  patchelf xz-utils # scripts/bundle.sh
   # A real Slurm for tests/slurm; srun's PMIx opens libpmix.so, which only the -dev package has.
   slurmctld slurmd slurm-client slurm-wlm-basic-plugins slurm-wlm-torque munge libpmix-dev iproute2
 )
@@ -46,14 +47,14 @@ Ubuntu 22.04, 24.04   the names of Debian: see build_packages in scripts/install
 Fedora, RHEL + EPEL   cmake ninja-build gcc-c++ openmpi-devel hdf5-devel onednn-devel eigen3-devel boost-devel spdlog-devel
                       fmt-devel json-devel protobuf-devel isa-l-devel zlib-devel libjpeg-turbo-devel libpng-devel
                       libarchive-devel libcurl-devel; module load mpi/openmpi-x86_64
-                      tests: gtest-devel gmock-devel ccache python3 clang-tools-extra ShellCheck nginx
+                      tests: gtest-devel gmock-devel ccache python3 clang-tools-extra ShellCheck nginx patchelf xz
 openSUSE, SLES        cmake ninja gcc-c++ openmpi4-devel hdf5-devel onednn-devel eigen3-devel
                       libboost_program_options-devel spdlog-devel fmt-devel nlohmann_json-devel protobuf-devel isa-l-devel
                       zlib-devel libjpeg8-devel libpng16-devel libarchive-devel libcurl-devel
-                      tests: gtest gmock ccache python3 clang-tools ShellCheck nginx
+                      tests: gtest gmock ccache python3 clang-tools ShellCheck nginx patchelf xz
 Spack                 cmake ninja openmpi hdf5~mpi+threadsafe onednn eigen boost+program_options spdlog fmt nlohmann-json
                       protobuf isa-l zlib libjpeg-turbo libpng libarchive curl
-                      tests: googletest ccache python nginx
+                      tests: googletest ccache python nginx patchelf xz
 PyPI (tests)          python3 -m venv .venv && .venv/bin/pip install h5py numpy tensorboard pillow 'moto[server]'
 PyPI (CUDA)           .venv/bin/pip install nvidia-cudnn-frontend, beside a CUDA toolkit with cuDNN >= 9.8 and NCCL
 TEXT

@@ -1,0 +1,87 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# A bundle in a root folder of its own: nothing but the bundle, libc, a shell, /proc and a few devices. There it makes data,
+# trains on two ranks and evaluates, through its `run` and without; and says what is missing for a GPU.
+set -euo pipefail
+
+if [ "${1:-}" != inside ]; then
+  command -v unshare >/dev/null || { echo "unshare is missing"; exit 77; }
+  command -v patchelf >/dev/null || { echo "patchelf is missing; run scripts/install-deps.sh" >&2; exit 1; }
+  own=()
+  [ "$(id -u)" = 0 ] || own=(--map-root-user)
+  unshare "${own[@]}" --mount --pid --fork true || { echo "no namespaces here"; exit 77; }
+  folder=$(mktemp -d)
+  trap 'rm -rf "$folder"' EXIT
+  "$CONVOY_SOURCE/scripts/bundle.sh" --build "$CONVOY_BUILD" --out "$folder/made/convoy" --fast
+  bytes=$(stat -c %s "$folder/made/convoy.tar.xz")
+  [ "$bytes" -lt 40000000 ] || { echo "the archive has $bytes bytes" >&2; exit 1; }
+  # As it will be used: unpacked elsewhere, moved, in a folder with a blank.
+  mkdir -p "$folder/root/opt"
+  tar -C "$folder/root/opt" -xf "$folder/made/convoy.tar.xz"
+  mkdir "$folder/root/opt/a place"
+  mv "$folder/root/opt/convoy" "$folder/root/opt/a place/moved"
+  rm -rf "$folder/made"
+  unshare "${own[@]}" --mount --pid --fork bash "$0" inside "$folder/root"
+  exit
+fi
+
+# --- in namespaces of its own
+root=$2
+mkdir -p "$root"/{bin,lib64,lib/x86_64-linux-gnu,proc,sys,dev/shm,tmp,etc}
+for name in ld-linux-x86-64 libc libm libdl librt libpthread libresolv libutil; do
+  cp -L /lib/x86_64-linux-gnu/$name.so.[0-9] "$root/lib/x86_64-linux-gnu/"
+done
+cp -L /lib64/ld-linux-x86-64.so.2 "$root/lib64/"
+cp /bin/dash "$root/bin/sh"
+printf 'root:x:0:0:root:/tmp:/bin/sh\n' >"$root/etc/passwd"
+printf '127.0.0.1 localhost %s\n' "$(hostname)" >"$root/etc/hosts"
+mount -t proc proc "$root/proc" 2>/dev/null || mount --rbind /proc "$root/proc"
+mount --rbind /sys "$root/sys"
+for device in null zero urandom random; do
+  : >"$root/dev/$device"
+  mount --bind "/dev/$device" "$root/dev/$device"
+done
+mount -t tmpfs tmpfs "$root/dev/shm"
+mount -t tmpfs tmpfs "$root/tmp"
+
+there="/opt/a place/moved"
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_mpi_yield_when_idle=1 HOME=/tmp
+unset LD_LIBRARY_PATH CONVOY_MODULE_DIR PYTHONPATH
+inside() { env PATH=/bin /usr/sbin/chroot "$root" "$@"; }
+fail() { echo "bundle: $*" >&2; exit 1; }
+
+version=$(inside "$there/run" convoy --version)
+[[ $version == *"MPI: Open MPI"* && $version == *oneDNN* ]] || fail "--version says: $version"
+inside "$there/run" convoy-preprocess synthetic --out /tmp/data --partitions 3 --samples 2000 >/dev/null
+inside "$there/run" convoy-preprocess verify /tmp/data >/dev/null
+
+tiny=(train --config "$there/configs/tiny.cfg" --data /tmp/data --device cpu --threads 1 --epochs 2)
+inside "$there/run" mpirun --oversubscribe --bind-to none -np 2 convoy "${tiny[@]}" --output-dir /tmp/two >"$root/tmp/two.txt" 2>&1 ||
+  { cat "$root/tmp/two.txt" >&2; fail "two ranks do not train"; }
+grep -q '"ranks":2' "$root/tmp/two/metrics.jsonl" || fail "there was no job of two ranks: $(head -1 "$root/tmp/two/metrics.jsonl")"
+grep -q '"split":"val"' "$root/tmp/two/metrics.jsonl" || fail "nothing was evaluated"
+noise=$(grep -aiE 'help-|mca|opal|pmix|unable|not find' "$root/tmp/two.txt" || true)
+[ -z "$noise" ] || fail "Open MPI complains: $noise"
+inside "$there/run" convoy evaluate /tmp/two --data /tmp/data --device cpu >"$root/tmp/evaluate.txt" 2>&1 || fail "$(cat "$root/tmp/evaluate.txt")"
+
+# Started directly, as srun would, it finds its own Open MPI.
+inside "$there/bin/convoy" "${tiny[@]}" --max-steps 2 --no-checkpoints --output-dir /tmp/one >"$root/tmp/one.txt" 2>&1 ||
+  fail "without run: $(cat "$root/tmp/one.txt")"
+
+# A test of the examination.
+CONVOY_TEST_DEVICE=cpu CONVOY_GOLDEN_DIR="$there/tests/golden" inside "$there/tests/parity.golden" --gtest_filter='*lenet*' \
+  >"$root/tmp/golden.txt" 2>&1 || fail "$(cat "$root/tmp/golden.txt")"
+
+if [ -e "$root$there/lib/convoy/libconvoy_cuda.so" ] && [ ! -e /dev/nvidiactl ]; then
+  code=0
+  text=$(inside "$there/run" convoy bench comm --device cuda 2>&1) || code=$?
+  [[ $code = 4 && $text == *"no NVIDIA driver"* ]] || fail "--device cuda: $code, $text"
+  # All that it will lack where there is a driver.
+  while read -r name; do
+    case $name in
+      libcudnn.so.9 | libnccl.so.2 | libc.so.6 | libm.so.6 | ld-linux-x86-64.so.2) ;;
+      *) [ -e "$root$there/lib/$name" ] || fail "libconvoy_cuda.so needs $name, which is not carried" ;;
+    esac
+  done < <(patchelf --print-needed "$root$there/lib/convoy/libconvoy_cuda.so")
+fi
+echo "bundle: works"
