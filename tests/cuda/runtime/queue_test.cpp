@@ -211,6 +211,20 @@ TEST(CudaErrors, OutOfMemorySaysHowMuchAndWhatToLower) {
   EXPECT_EQ(cudaGetLastError(), cudaSuccess) << "reported once";
 }
 
+TEST(CudaErrors, OnTheWayOutNothingWaitsForTheDevice) {
+  host_cuda::settings() = {};
+  const long before = host_cuda::counts().syncs;
+  EXPECT_THROW(
+      {
+        Queue queue;
+        fail(Exit::communication, "a peer is gone");
+      },
+      Error);
+  EXPECT_EQ(host_cuda::counts().syncs, before);
+  { Queue queue; }
+  EXPECT_EQ(host_cuda::counts().syncs, before + 1);
+}
+
 /// Whatever call fails, an error comes out and nothing hangs or leaks into the next queue.
 TEST(CudaErrors, EveryCallMayFail) {
   host_cuda::settings() = {};

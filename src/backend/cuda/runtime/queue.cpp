@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <exception>
 #include <thread>
 
 #include "backend/cuda/runtime/check.hpp"
@@ -17,7 +18,7 @@ constexpr double mebi = 1048576;
 
 }  // namespace
 
-Queue::Queue() {
+Queue::Queue() : exceptions_(std::uncaught_exceptions()) {
   int lowest = 0, highest = 0;
   check(cudaDeviceGetStreamPriorityRange(&lowest, &highest), "asking for the priorities of streams");
   for (const Stream kind : {Stream::compute, Stream::communication, Stream::upload}) {
@@ -30,6 +31,7 @@ Queue::Queue() {
 }
 
 Queue::~Queue() {
+  if (std::uncaught_exceptions() > exceptions_) return;
   // Errors have been reported where they happened; here they must not hide them.
   cudaDeviceSynchronize();
   for (const auto& [key, graph] : graphs_)

@@ -22,6 +22,8 @@ class Queue {
  public:
   /// On the current device. Throws Error(device).
   Queue();
+  /// Waits for what is queued, unless an error is on its way out: then the device may never finish (a sum whose peer is
+  /// gone), and the process that ends frees everything.
   ~Queue();
   Queue(const Queue&) = delete;
   Queue& operator=(const Queue&) = delete;
@@ -75,6 +77,7 @@ class Queue {
   std::unordered_map<std::uint64_t, cudaGraphExec_t> graphs_;
   bool capturing_ = false, inside_ = false;
   Index graph_launches_ = 0;
+  const int exceptions_;
 };
 
 }  // namespace convoy::cuda
