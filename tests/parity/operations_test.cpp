@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every operation, alone and in the patterns that backends fuse, against the double reference: forward, loss,
-// statistics and all gradients, in fp32, bf16 and, where there is, fp16. A case is a line of support/case_graph.hpp.
+// statistics and all gradients, in fp32, bf16 and, where there are, tf32 and fp16. A case is a line of
+// support/case_graph.hpp.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -69,11 +70,11 @@ struct Tolerance {
 /// fp32: depth eps (c + sqrt(terms)). Half precision also rounds every stored activation and gradient, each with an
 /// error of its own, and sums in fp32. With a kink behind rounded values, about one in 1/eps of them falls on the other
 /// side; that is an error of sqrt(share) in the norm. A GPU adds up in fp32 only, and stores filters' gradients in the
-/// precision too: one more rounding.
+/// precision too: one more rounding. tf32 rounds what is multiplied, to 11 bits.
 Tolerance tolerance_for(Precision precision, const Graph& graph, const Tensor& input) {
   const bool on_cpu = test_device() == "cpu";
   constexpr double single = 0x1p-24;
-  const double half = precision == Precision::fp16 ? 0x1p-12 : 0x1p-9;
+  const double half = precision == Precision::bf16 ? 0x1p-9 : precision == Precision::fp16 ? 0x1p-12 : 0x1p-11;
   const double depth = depth_of(graph), sums = depth * single * (4 + std::sqrt(longest_sum(graph, input)));
   if (precision == Precision::fp32) return {on_cpu ? sums : 4 * sums, 0};
   return {2 * (on_cpu ? depth : depth + 1) * half + sums, has_inexact_kink(graph) ? 2 * std::sqrt(4 * half) : 0};
@@ -121,6 +122,7 @@ class Comparison {
 
 const char* name_of(Precision precision) {
   if (precision == Precision::fp32) return "fp32";
+  if (precision == Precision::tf32) return "tf32";
   return precision == Precision::bf16 ? "bf16" : "fp16";
 }
 
@@ -203,7 +205,7 @@ std::string test_name(const testing::TestParamInfo<std::tuple<const char*, Preci
 template <class... Lines>
 auto cases(Lines... lines) {
   std::vector<Precision> precisions{Precision::fp32, Precision::bf16};
-  if (test_device() != "cpu") precisions.push_back(Precision::fp16);
+  if (test_device() != "cpu") precisions.insert(precisions.end(), {Precision::tf32, Precision::fp16});
   return testing::Combine(testing::Values(lines...), testing::ValuesIn(precisions));
 }
 

@@ -205,7 +205,8 @@ class CudnnOperation final : public Operation {
 };
 
 /// A graph up to the point where plans can be listed; null where the library has none.
-std::unique_ptr<fe::graph::Graph> spell(const Form& form, const Target& target, Index workspace_limit) {
+std::unique_ptr<fe::graph::Graph> spell(const Form& form, const Target& target, Index workspace_limit,
+                                        Kernels kernels) {
   auto graph = std::make_unique<fe::graph::Graph>();
   Speller(form, target, *graph).spell();
   if (graph->validate().is_bad()) return nullptr;
@@ -213,6 +214,9 @@ std::unique_ptr<fe::graph::Graph> spell(const Form& form, const Target& target, 
   // A alone leaves some strict fp32 convolutions without a plan.
   if (graph->create_execution_plans({fe::HeurMode_t::A, fe::HeurMode_t::FALLBACK}).is_bad()) return nullptr;
   graph->deselect_workspace_greater_than(workspace_limit);
+  if (kernels == Kernels::ready) graph->deselect_behavior_notes({fe::BehaviorNote_t::RUNTIME_COMPILATION});
+  // A step repeated gives the same bits: what a resumed run and --reproducible promise.
+  graph->deselect_numeric_notes({fe::NumericalNote_t::NONDETERMINISTIC});
   if (form.precision == Precision::fp32)
     graph->deselect_numeric_notes({fe::NumericalNote_t::TENSOR_CORE, fe::NumericalNote_t::DOWN_CONVERT_INPUTS});
   if (graph->check_support().is_bad()) return nullptr;
@@ -240,7 +244,7 @@ class CudnnLibrary final : public Library {
   }
 
   std::shared_ptr<Operation> build(const Form& form, const BuildSpec& spec) override {
-    auto graph = spell(form, target_, spec.workspace_limit);
+    auto graph = spell(form, target_, spec.workspace_limit, spec.kernels);
     if (!graph) return nullptr;
     const std::int64_t plans = graph->get_execution_plan_count();
     for (std::int64_t plan = 0; plan < plans; ++plan) {
@@ -262,7 +266,7 @@ class CudnnLibrary final : public Library {
 
   std::vector<std::string> engines(const Form& form, Index workspace_limit) override {
     std::vector<std::string> result;
-    const auto graph = spell(form, target_, workspace_limit);
+    const auto graph = spell(form, target_, workspace_limit, Kernels::ready);
     if (!graph) return result;
     for (std::int64_t plan = 0; plan < graph->get_execution_plan_count(); ++plan)
       result.push_back(engine_at(*graph, plan));

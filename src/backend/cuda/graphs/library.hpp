@@ -40,9 +40,13 @@ class Operation {
   virtual void execute(const Pointers& pointers, cudaStream_t stream) = 0;
 };
 
+/// ready: kernels that come with the library. any: also those that it compiles at run time, a second or more each.
+enum class Kernels : std::uint8_t { ready, any };
+
 struct BuildSpec {
   Index workspace_limit = 0;  ///< bytes; plans that need more are not taken
   std::string engine;         ///< empty: the heuristics' first; else exactly this one, or none
+  Kernels kernels = Kernels::ready;
   auto operator<=>(const BuildSpec&) const = default;
 };
 

@@ -93,10 +93,16 @@ std::shared_ptr<Operation> Chooser::find(const Form& form) {
     if (form.statistics && fuses_ == Fuses::nothing) return nullptr;
   }
   const auto given = given_engines_.find(describe(form));
-  if (given != given_engines_.end()) return spec_.library.find(form, {workspace_limit_, given->second});
+  const auto any = [&](const std::string& engine) {
+    return spec_.library.find(form, {workspace_limit_, engine, Kernels::any});
+  };
+  if (given != given_engines_.end()) return any(given->second);
   constexpr Index floor_bytes = 8 << 20;
   auto operation = spec_.library.find(form, {std::max(elements_of(form), floor_bytes), {}});
-  return operation ? operation : spec_.library.find(form, {workspace_limit_, {}});
+  if (!operation) operation = spec_.library.find(form, {workspace_limit_, {}});
+  // Fused forms that are compiled at run time are not known to be fast; a convolution must be computed somehow.
+  const bool plain = form.border == Border::none && !form.statistics;
+  return operation || !plain ? operation : any({});
 }
 
 Chosen Chooser::need(int convolution, const Form& form) {
