@@ -40,7 +40,8 @@ class Scratch {
   Scratch(const Scratch&) = delete;
   Scratch& operator=(const Scratch&) = delete;
   ~Scratch() {
-    queue_.wait(queue_.record());
+    // Errors have been reported where they happened.
+    cudaStreamSynchronize(queue_.stream());
     cudaFree(memory_);
   }
   std::byte* at(Index offset) const { return static_cast<std::byte*>(memory_) + offset; }

@@ -245,7 +245,7 @@ TEST(CudaErrors, EveryCallMayFail) {
     host_cuda::settings().fail_call = host_cuda::counts().calls + i;
     host_cuda::settings().error = cudaErrorLaunchFailure;
     EXPECT_THROW(work(), Error) << "call " << i;
-    host_cuda::abandon_captures();
+    host_cuda::abandon_all();
     host_cuda::settings() = {};
     cudaGetLastError();
   }

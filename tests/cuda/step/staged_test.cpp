@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Two ranks train one network: whole steps of the CUDA backend on the host, gradients or weights staged through pinned
 // memory and summed by MPI, against the same job on the CPU backend.
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -20,11 +21,12 @@
 namespace convoy::cuda {
 namespace {
 
-constexpr Index image = 8, classes = 10, batch = 2, steps = 3;
+constexpr Index classes = 10, batch = 2;
 
 struct JobSpec {
   SyncMode mode = SyncMode::gradients;
   bool sync_bn = false, reproducible = false;
+  Index image = 8, steps = 3;
 };
 
 Communicator& communicator() {
@@ -41,8 +43,8 @@ std::vector<float> run(Backend& backend, const JobSpec& job, Plan& plan) {
   const SetLayout layout = backend.layout(plan, optimiser);
   CompileSpec compile;
   compile.samples = batch;
-  compile.height = compile.width = image;
-  compile.input = formula_input(image, image, 3);
+  compile.height = compile.width = job.image;
+  compile.input = formula_input(job.image, job.image, 3);
   const auto program = backend.compile(plan, compile);
   const auto updater = backend.compile(plan, optimiser);
   float* const gradients = backend.allocate(plan.table.block());
@@ -70,9 +72,9 @@ std::vector<float> run(Backend& backend, const JobSpec& job, Plan& plan) {
   backend.refresh(set);
 
   std::vector<std::vector<std::uint8_t>> images;
-  for (Index step = 0; step < steps; ++step) {
+  for (Index step = 0; step < job.steps; ++step) {
     const std::string name = std::to_string(step) + "/" + std::to_string(replica);
-    images.push_back(formula_images("images" + name, batch * image * image * 3));
+    images.push_back(formula_images("images" + name, batch * job.image * job.image * 3));
     const std::vector<SampleSpec> samples = formula_samples("labels" + name, batch, classes, false);
     backend.set_step({.rate = 0.05F, .momentum = 0.9F, .step = step});
     const Index together = batch * ranks.size();
@@ -118,6 +120,53 @@ TEST_P(Staged, JobIsTheCpusInEveryOrder) {
     EXPECT_EQ(found, first) << "order " << static_cast<int>(order);
   }
   host_cuda::settings() = {};
+}
+
+/// The set after the last step, where rank 0 forgets this wait.
+std::vector<float> run_without(long wait, host_cuda::Order order, const JobSpec& job) {
+  host_cuda::start_without(communicator().rank() == 0 ? wait : -1, order);
+  const auto backend = make_cuda_backend(make_reference_library(90, Fusing::everything));
+  Plan plan;
+  return run(*backend, job, plan);
+}
+
+bool on_any_rank(bool here) {
+  std::int64_t found = here ? 1 : 0;
+  communicator().maximum(std::span(&found, 1), "what the ranks saw");
+  return found != 0;
+}
+
+/// Each shows in one of the orders, or nothing depends on it: where sums are finished one after the other the last wait
+/// stands for all, and a host that waits for a download has waited for what was uploaded before it. Synchronised norms
+/// of a block's last convolution and of its shortcut are summed one after the other and read together: there the first
+/// wait doesn't show. Which waits there are depends on how often the host asks before a message is there, so each
+/// number is tried until a job has fewer.
+TEST_P(Staged, EachForgottenWaitShows) {
+  using host_cuda::Order;
+  JobSpec job = GetParam();
+  job.image = 4;
+  job.steps = 2;
+  const Index strided_blocks = 2, hidden = job.sync_bn ? strided_blocks * job.steps : 0;
+  const std::vector<float> right = run_without(-1, Order::forward, job);
+  constexpr long limit = 200;
+  long wait = 0, needless = 0;
+  std::vector<long> silent;
+  for (bool there = true; there && wait < limit; ++wait) {
+    bool shows = false, is_needless = false;
+    for (const Order order : {Order::forward, Order::reverse, Order::shuffled}) {
+      if (shows || is_needless || !there) break;
+      shows = on_any_rank(run_without(wait, order, job) != right);
+      is_needless = on_any_rank(host_cuda::forgot_needless_wait());
+      there = on_any_rank(communicator().rank() == 0 && host_cuda::counts().waits > wait);
+    }
+    if (!shows && !is_needless && there) silent.push_back(wait);
+    if (is_needless) ++needless;
+  }
+  host_cuda::settings() = {};
+  EXPECT_EQ(silent.size(), static_cast<std::size_t>(hidden)) << fmt::format("{}", fmt::join(silent, " "));
+  EXPECT_GT(wait, 2 * job.steps);
+  EXPECT_LT(wait, limit);
+  if (communicator().rank() == 0) std::printf("  %ld waits, %ld of them needless\n", wait - 1, needless);
 }
 
 }  // namespace

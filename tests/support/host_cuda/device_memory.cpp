@@ -35,6 +35,11 @@ OpenMemory::~OpenMemory() {
   if (--memory.users == 0) mprotect(memory.base + memory.low, memory.used - memory.low, PROT_NONE);
 }
 
+void free_everything() {
+  while (!memory.live.empty()) cudaFree(const_cast<void*>(memory.live.begin()->first));
+  while (!memory.pinned.empty()) cudaFreeHost(const_cast<void*>(memory.pinned.begin()->first));
+}
+
 bool is_device(const void* pointer) {
   return pointer >= memory.base + memory.low && pointer < memory.base + memory.used;
 }

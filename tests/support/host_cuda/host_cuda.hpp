@@ -54,6 +54,12 @@ struct Counts {
 };
 Counts& counts();
 
+/// Settings and counts as at first, but for the order and a wait that is forgotten.
+void start_without(long wait, Order order);
+/// Whether that wait changes nothing: all that was queued behind it comes behind the event all the same, by other waits
+/// or because the host waited. Exact; not of the eager order.
+bool forgot_needless_wait();
+
 /// Around what the stand-in does, so that its own allocations can be told from those of the code under test.
 class Inside {
  public:
@@ -71,6 +77,8 @@ cudaError_t enqueue(cudaStream_t stream, std::function<void()> work);
 bool is_device(const void* pointer);
 /// After a test that failed inside a capture.
 void abandon_captures();
+/// After an error, once all that used CUDA is gone: forgets what is queued and frees what was not freed on the way out.
+void abandon_all();
 [[noreturn]] void fail(const char* what);
 
 cudaError_t check_launch(dim3 grid, dim3 block, std::size_t shared_bytes);

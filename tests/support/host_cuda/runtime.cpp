@@ -94,7 +94,11 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
   const Inside inside;
   if (flags != 0) fail("cudaStreamWaitEvent: external waits are not modelled");
   if (const cudaError_t error = called(); error != cudaSuccess) return error;
-  if (!event->node || counts().waits++ == settings().drop_wait) return cudaSuccess;  // never recorded: no wait
+  if (!event->node) return cudaSuccess;  // never recorded: no wait
+  if (counts().waits++ == settings().drop_wait) {
+    if (stream->capture == event->capture) note_forgotten_wait(*event->node, *add(stream, nullptr));
+    return cudaSuccess;
+  }
   const bool live = event->capture && event->capture->origin->capture == event->capture;
   if (live && !stream->capture) {  // joins the capture
     stream->capture = event->capture;

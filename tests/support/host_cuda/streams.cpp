@@ -134,6 +134,7 @@ void demand(const NodeRef& node) {
                                             : todo[order == Order::shuffled ? random() % todo.size() : 0]);
   }
   acquire(node.get());
+  if (running == nullptr) note_host_waited(*node);
 }
 
 void end_stream(cudaStream_t stream) {
@@ -159,6 +160,7 @@ NodeRef add(cudaStream_t stream, std::function<void()> run, NodeRef also) {
   node->pool = node->captured ? &stream->inner : &stream->own;
   if (stream->last) node->after.push_back(stream->last);
   if (also) node->after.push_back(std::move(also));
+  node->number = note_queued(node->after, node->run != nullptr);
   stream->last = node;
   release(node.get());
   if (node->captured) {
@@ -210,6 +212,16 @@ void abandon_captures() {
   captures = 0;
   for (CUstream_st* stream : streams())
     if (const std::shared_ptr<Capture> capture = stream->capture) leave_capture(capture);
+}
+
+void abandon_all() {
+  abandon_captures();
+  for (CUstream_st* stream : streams()) {
+    stream->last = nullptr;
+    unused().push_back(stream);
+  }
+  streams().clear();
+  free_everything();
 }
 
 cudaError_t called() { return counts().calls++ == settings().fail_call ? note_error(settings().error) : cudaSuccess; }

@@ -17,6 +17,7 @@ struct Node {
   Pool* pool = nullptr;
   Fiber* from = nullptr;
   bool done = false, captured = false;
+  long number = -1;  ///< in the history
 };
 using NodeRef = std::shared_ptr<Node>;
 
@@ -57,6 +58,11 @@ NodeRef add(cudaStream_t stream, std::function<void()> run, NodeRef also = nullp
 void demand(const NodeRef& node);
 void demand_all();
 
+/// The history of what was queued, kept while a wait is to be forgotten: see forgot_needless_wait.
+long note_queued(const std::vector<NodeRef>& after, bool is_work);
+void note_host_waited(const Node& node);
+void note_forgotten_wait(const Node& event, const Node& place);
+
 bool any_capture();
 cudaError_t begin_capture(cudaStream_t stream);
 /// The graph, or null where a stream was not joined.
@@ -67,6 +73,8 @@ cudaError_t called();
 /// For cudaGetLastError.
 cudaError_t note_error(cudaError_t error);
 cudaError_t take_last_error();
+
+void free_everything();
 
 /// Device memory exists only while queued work runs: a host that dereferences a device pointer gets SIGSEGV.
 class OpenMemory {

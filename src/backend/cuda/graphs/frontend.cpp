@@ -4,6 +4,7 @@
 #include <cudnn_frontend.h>
 #include <fmt/format.h>
 
+#include <exception>
 #include <unordered_map>
 #include <utility>
 
@@ -240,7 +241,8 @@ class CudnnLibrary final : public Library {
                         version % 100);
   }
   ~CudnnLibrary() override {
-    if (target_.handle != nullptr) cudnnDestroy(target_.handle);
+    // It waits for the device, as Queue does.
+    if (target_.handle != nullptr && std::uncaught_exceptions() == 0) cudnnDestroy(target_.handle);
   }
 
   std::shared_ptr<Operation> build(const Form& form, const BuildSpec& spec) override {
