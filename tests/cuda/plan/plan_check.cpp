@@ -175,6 +175,32 @@ TEST_F(PlanCheck, Resnet50IsFusedAsFarAsThePlansGo) {
   EXPECT_EQ(a100.data_borders + a100.data_joins, 0);
   EXPECT_LE(a100.bytes_per_image, 305e6);
   EXPECT_LE(h100.hidden_per_image + a100.hidden_per_image, 1e6);
+  // As docs/cuda.md says them.
+  EXPECT_NEAR(h100.bytes_per_image, 261.27e6, 0.005e6);
+  EXPECT_NEAR(a100.bytes_per_image, 293.66e6, 0.005e6);
+  EXPECT_NEAR(summary("h100", "resnet50 bf16 n256 train").bytes_per_image, 327.28e6, 0.005e6);
+  std::printf("  MB an image: %.2f on an H100, %.2f on an A100\n", h100.bytes_per_image / 1e6,
+              a100.bytes_per_image / 1e6);
+}
+
+/// The comparison itself: a count that is off by one, a form that is missing and one that is new are each found.
+TEST_F(PlanCheck, ACountThatIsOffByOneIsFound) {
+  const Expectation& found = result("h100").found;
+  const std::string program = "resnet50 fp16 n256 train";
+  const std::string text = found.programs.at(program);
+  for (const char* const count : {"statistics 52", "prologues 32", "joins 15", "weight prologues 32", "data borders 32",
+                                  "data joins 15", "graphs 161", "hidden 0.00"}) {
+    Expectation expected = found;
+    std::string& changed = expected.programs.at(program);
+    const std::size_t at = changed.find(count);
+    ASSERT_NE(at, std::string::npos) << count << " in " << text;
+    ++changed[at + std::string(count).size() - 1];
+    EXPECT_NE(differences(expected, found).find(program), std::string::npos) << count;
+  }
+  Expectation other = found;
+  other.forms.erase(other.forms.begin());
+  EXPECT_NE(differences(other, found).find("new: "), std::string::npos);
+  EXPECT_NE(differences(found, other).find("missing: "), std::string::npos);
 }
 
 TEST_F(PlanCheck, WhatHasNoFormFallsBack) {
