@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 
 #include "core/log.hpp"
 #include "data/dataset.hpp"
 #include "data/partition.hpp"
 #include "io/file.hpp"
+#include "preprocess/partition_folders.hpp"
 #include "preprocess/prepare.hpp"
 
 namespace convoy {
@@ -51,14 +53,15 @@ double mix_of(const std::vector<Index>& part, const std::vector<Index>& whole) {
   return present > 1 ? chi / (present - 1) : 0;
 }
 
-void print_split(const DatasetInfo& info) {
+/// `of`: the size's folder, with a slash, where there are several.
+void print_split(const DatasetInfo& info, const std::string& of) {
   std::vector<std::vector<Index>> counts;
   std::vector<Index> whole(static_cast<std::size_t>(info.classes));
   for (const auto& part : info.partitions) {
     counts.push_back(count_labels(part, info.classes));
     for (std::size_t c = 0; c < whole.size(); ++c) whole[c] += counts.back()[c];
   }
-  log::info("{}", info.split);
+  log::info("{}{}", of, info.split);
   log::info("  images      {} of {}x{}x{} (height x width x channels), {} encoding", info.samples, info.height,
             info.width, info.channels, info.encoding);
   log::info("  partitions  {}, {}-[00000-{:05}]-of-{:05}.h5", info.partitions.size(), info.split,
@@ -85,10 +88,14 @@ void print_split(const DatasetInfo& info) {
 
 void inspect(const InspectSpec& spec) {
   bool any = false;
-  for (const char* split : {"train", "val"}) {
-    if (!has_split(spec.folder, split)) continue;
-    print_split(read_dataset_info(spec.folder, split));
-    any = true;
+  const auto folders = partition_folders(spec.folder);
+  for (const auto& folder : folders) {
+    const std::string of = folders.size() > 1 ? std::filesystem::path(folder).filename().string() + "/" : "";
+    for (const char* split : {"train", "val"}) {
+      if (!has_split(folder, split)) continue;
+      print_split(read_dataset_info(folder, split), of);
+      any = true;
+    }
   }
   if (!any) fail(Exit::data, "'{}' has no partitions of train or val; make them with convoy-preprocess", spec.folder);
 }

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <filesystem>
+#include <set>
 
 #include "core/log.hpp"
 #include "core/stop.hpp"
 #include "preprocess/output.hpp"
+#include "preprocess/partition_folders.hpp"
 #include "preprocess/prepare.hpp"
 
 namespace convoy {
@@ -12,18 +14,19 @@ namespace {
 
 constexpr std::size_t faults_shown = 10;  // of one file
 
-/// Files that look like partitions, sorted: the same list on all ranks.
-std::vector<std::string> list_partitions(const std::string& folder) {
-  std::error_code reason;
-  std::filesystem::directory_iterator entries(folder, reason);
-  if (reason) fail(Exit::data, "cannot open the data folder '{}' ({}); check the path", folder, reason.message());
-  std::vector<std::string> paths;
-  for (const auto& entry : entries) {
-    if (parse_partition_name(entry.path().filename().string()).partitions > 0) paths.push_back(entry.path().string());
+std::string joined(const std::vector<std::string>& lines) {
+  std::string text;
+  for (const auto& line : lines) text += line + '\0';  // a path may hold anything else
+  return text;
+}
+
+std::vector<std::string> separated(const std::string& text) {
+  std::vector<std::string> lines;
+  for (std::size_t begin = 0, end = 0; begin < text.size(); begin = end + 1) {
+    end = text.find('\0', begin);
+    lines.push_back(text.substr(begin, end - begin));
   }
-  if (paths.empty()) fail(Exit::data, "'{}' has no partitions (NAME-NNNNN-of-NNNNN.h5); check the path", folder);
-  std::sort(paths.begin(), paths.end());
-  return paths;
+  return lines;
 }
 
 /// One fault a line; empty: none.
@@ -40,19 +43,21 @@ std::string check_file(const std::string& path) {
 }
 
 /// Faults between files: missing ones, mixed sets. Only where every single file is whole.
-std::string check_splits(const std::vector<std::string>& paths, const std::string& folder) {
-  std::vector<std::string> splits;
-  for (const auto& path : paths) {
-    const auto split = parse_partition_name(std::filesystem::path(path).filename().string()).split;
-    if (std::find(splits.begin(), splits.end(), split) == splits.end()) splits.push_back(split);
-  }
+std::string check_splits(const std::vector<std::string>& folders) {
   std::string text;
-  for (const auto& split : splits) {
-    try {
-      const DatasetInfo info = read_dataset_info(folder, split);
-      log::info("{}: {} partitions, {} images: whole", split, info.partitions.size(), info.samples);
-    } catch (const Error& e) {
-      text += std::string(e.what()) + "\n";
+  for (const auto& folder : folders) {
+    std::set<std::string> splits;
+    for (const auto& path : list_partitions(folder)) {
+      splits.insert(parse_partition_name(std::filesystem::path(path).filename().string()).split);
+    }
+    const std::string of = folders.size() > 1 ? std::filesystem::path(folder).filename().string() + "/" : "";
+    for (const auto& split : splits) {
+      try {
+        const DatasetInfo info = read_dataset_info(folder, split);
+        log::info("{}{}: {} partitions, {} images: whole", of, split, info.partitions.size(), info.samples);
+      } catch (const Error& e) {
+        text += std::string(e.what()) + "\n";
+      }
     }
   }
   return text;
@@ -69,20 +74,16 @@ void print_faults(const std::string& text) {
 }  // namespace
 
 Exit verify(Communicator& comm, const VerifySpec& spec) {
-  std::vector<std::string> paths;
+  std::string folder_text, path_text;
   const Exit listed = comm.together("listing partitions", [&] {
-    if (comm.rank() == 0) paths = list_partitions(spec.folder);
+    if (comm.rank() != 0) return;
+    const auto folders = partition_folders(spec.folder);
+    folder_text = joined(folders);
+    for (const auto& folder : folders) path_text += joined(list_partitions(folder));
   });
   if (listed != Exit::ok) return listed;
-  std::string list;
-  for (const auto& path : paths) list += path + "\n";
-  comm.broadcast(list, "list of partitions");
-  paths.clear();
-  for (std::size_t begin = 0; begin < list.size();) {
-    const std::size_t end = list.find('\n', begin);
-    paths.push_back(list.substr(begin, end - begin));
-    begin = end + 1;
-  }
+  comm.broadcast(path_text, "list of partitions");
+  const auto paths = separated(path_text);
 
   std::string faults;
   const Exit checked = comm.together("checking partitions", [&] {
@@ -95,7 +96,7 @@ Exit verify(Communicator& comm, const VerifySpec& spec) {
   if (checked != Exit::ok) return checked;
   std::string all;
   for (const auto& text : comm.all_gather(faults, "faults found")) all += text;
-  if (all.empty() && comm.rank() == 0) all = check_splits(paths, spec.folder);
+  if (all.empty() && comm.rank() == 0) all = check_splits(separated(folder_text));
   comm.broadcast(all, "faults found");
   if (all.empty()) return Exit::ok;
   if (comm.rank() == 0) {

@@ -178,7 +178,20 @@ def ranks_case(work):
         out = f"r{ranks}{threads}"
         prepare(work, out, "folder", "--train", f"{work}/{source}", *base, threads, ranks=ranks)
         check(sets.digest(f"{work}/{out}") == expected, f"{ranks} ranks with {threads} threads: the same bytes")
-    run("verify", f"{work}/one/200", ranks=3)
+    text = run("verify", f"{work}/one", ranks=3)
+    check(all(f"{size}/{split}: {n} partitions" in text for size in (200, 32) for split, n in (("train", 7), ("val", 1))),
+          "verify looks at all sizes")
+    text = run("inspect", f"{work}/one")
+    check("200/train" in text and "32/val" in text, "inspect too")
+    with open(f"{work}/one/32/train-00003-of-00007.h5", "r+b") as file:
+        file.seek(-3, os.SEEK_END)
+        byte = file.read(1)
+        file.seek(-3, os.SEEK_END)
+        file.write(bytes([byte[0] ^ 16]))
+    text = run("verify", f"{work}/one", ranks=2, expect=3)
+    check("32/train-00003-of-00007.h5'" in text and "is not whole" in text, "and finds a flipped bit in one of them")
+    text = prepare(work, "one", "folder", "--train", f"{work}/in", *base, 2)
+    check("1 partitions made, 15 kept" in text and sets.digest(f"{work}/one") == expected, "which is made anew")
     text = prepare(work, "one", "folder", "--train", f"{work}/in", *base, 2)
     check("nothing to do" in text, "what is done is kept")
     os.remove(f"{work}/one/200/train-00003-of-00007.h5")

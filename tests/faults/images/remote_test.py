@@ -50,6 +50,18 @@ with tempfile.TemporaryDirectory(prefix="convoy-test-") as work:
                        env={**env, "AWS_SECRET_ACCESS_KEY": "x"})
         check("SignatureDoesNotMatch" in text and text.count("error:") == 1, "a wrong secret")
 
+        # A page of a list has 1,000 keys at most: the images come on the second.
+        for i in range(1005):
+            bucket.put(f"many/a/{i:04}.txt", b"")
+        few = {f"{c}/z{i}.JPEG": data for c, label in (("a", 0), ("b", 1))
+               for i, data in enumerate(d for d, number in train.values() if number == label)}
+        for name, data in few.items():
+            bucket.put(f"many/{name}", data)
+            sets.write(f"{work}/few/{name}", data)
+        prepare(work, "few1", "folder", "--train", f"{work}/few", *base)
+        prepare(work, "s4", "folder", "--train", "s3://images/many", *base, *s3, ranks=2, env=env)
+        same(work, "s4", sets.digest(f"{work}/few1"), "a folder of more keys than a page lists")
+
     objects = {f"{name}.tar": sets.tar_of([(n, d) for n, (d, _) in train.items() if n.startswith(name)])
                for name in sets.CLASSES}
     names = ",".join(sets.CLASSES)
