@@ -209,6 +209,23 @@ std::vector<std::pair<PartitionKey, Partition>> find_work(Communicator& comm, co
   return own;
 }
 
+/// Collective. A warning before hours of writing are lost; others may make room meanwhile, so no error.
+void warn_of_little_room(Communicator& comm, const Job& job, const Survey& survey,
+                         const std::vector<std::pair<PartitionKey, Partition>>& work) {
+  std::int64_t needed = 0;
+  for (const auto& [key, header] : work) {
+    const auto bytes = static_cast<double>(survey.splits[key.split].stored_bytes[key.size]);
+    needed += static_cast<std::int64_t>(bytes * static_cast<double>(header.samples) /
+                                        static_cast<double>(header.split_samples));
+  }
+  comm.sum(std::span(&needed, 1), "bytes of partitions to make");
+  std::error_code reason;
+  const auto room = fs::space(job.spec.out, reason);
+  if (reason || static_cast<double>(room.available) >= static_cast<double>(needed)) return;
+  log::warn("'{}' has {:.1f} MB of room, the partitions need {:.1f} MB; make room, or give --spill another disk",
+            job.spec.out, static_cast<double>(room.available) / 1e6, static_cast<double>(needed) / 1e6);
+}
+
 /// Collective.
 void write_partitions(Communicator& comm, const Job& job, const std::vector<RunReader>& runs, const Survey& survey,
                       Preparation& preparation) {
@@ -216,6 +233,7 @@ void write_partitions(Communicator& comm, const Job& job, const std::vector<RunR
   auto made = static_cast<std::int64_t>(work.size());
   comm.sum(std::span(&made, 1), "count of partitions to make");
   if (made > 0) {
+    warn_of_little_room(comm, job, survey, work);
     const auto means = measure_mean_images(comm, job.spec, runs, survey);
     agree(comm, "writing partitions", [&] {
       for (std::size_t i = 0; i < work.size(); ++i) {
