@@ -221,7 +221,7 @@ void warn_of_little_room(Communicator& comm, const Job& job, const Survey& surve
   comm.sum(std::span(&needed, 1), "bytes of partitions to make");
   std::error_code reason;
   const auto room = fs::space(job.spec.out, reason);
-  if (reason || static_cast<double>(room.available) >= static_cast<double>(needed)) return;
+  if (comm.rank() != 0 || reason || static_cast<double>(room.available) >= static_cast<double>(needed)) return;
   log::warn("'{}' has {:.1f} MB of room, the partitions need {:.1f} MB; make room, or give --spill another disk",
             job.spec.out, static_cast<double>(room.available) / 1e6, static_cast<double>(needed) / 1e6);
 }

@@ -2,8 +2,10 @@
 """convoy-preprocess on image files from every kind of source, read back with h5py. One case an argument."""
 import gzip
 import os
+import subprocess
 import sys
 import tempfile
+import time
 
 import numpy as np
 from PIL import Image
@@ -206,5 +208,37 @@ def ranks_case(work):
         print("ok", size, flush=True)
 
 
+def peak_megabytes(*words):
+    """Resident memory of one run at its largest. (What wait4 says of it starts with this process's own.)"""
+    peak = 0
+    with subprocess.Popen([str(w) for w in words], stdout=subprocess.DEVNULL) as process:
+        while process.poll() is None:
+            with open(f"/proc/{process.pid}/status", encoding="utf-8") as file:
+                if os.path.basename(words[0])[:15] == file.readline().split()[1]:
+                    peak = max([peak] + [int(line.split()[1]) for line in file if line.startswith("VmHWM")])
+            time.sleep(0.01)
+    check(process.returncode == 0 and peak > 0, f"{' '.join(str(w) for w in words[:3])}: {peak // 1024} MB at most")
+    return peak / 1024
+
+
+def memory_case(work):
+    """Data more than ten times as large as the memory allowed: what a run holds does not grow with them."""
+    allowed, side = 16, 256
+    image = sets.jpeg(sets.photo(1, 120, 160), quality=80)
+    prepared, trained = [], []
+    for name, count in (("small", 60), ("large", 960)):
+        for i in range(count):
+            sets.write(f"{work}/{name}/{'ab'[i % 2]}/{i}.jpg", image)
+        out = f"{work}/{name}-out"
+        prepared.append(peak_megabytes(os.environ["CONVOY_PREPROCESS"], "folder", "--train", f"{work}/{name}", "--sizes", side,
+                                       "--threads", 1, "--memory", allowed, "--partitions", 4, "--out", out))
+        trained.append(peak_megabytes(os.environ["CONVOY"], "bench", "io", "--data", out, "--data-memory", allowed, "--batch-size",
+                                      8, "--workers", 1, "--steps", 40, "--shuffle", "global"))
+    stored = 960 * side * side * 3 / (1 << 20)
+    assert stored > 10 * allowed
+    check(prepared[1] - prepared[0] < 2 * allowed, f"preparing {stored:.0f} MB takes {prepared[1] - prepared[0]:.0f} MB more than 11 MB")
+    check(trained[1] - trained[0] < 2 * allowed, f"so does reading them: {trained[1] - trained[0]:.0f} MB")
+
+
 with tempfile.TemporaryDirectory(prefix="convoy-test-") as folder:
-    {"sources": sources_case, "modes": modes_case, "ranks": ranks_case}[sys.argv[1]](folder)
+    {"memory": memory_case, "sources": sources_case, "modes": modes_case, "ranks": ranks_case}[sys.argv[1]](folder)
