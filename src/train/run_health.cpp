@@ -13,10 +13,10 @@ constexpr int submit_again = static_cast<int>(Exit::stopped);
 
 constexpr std::array lives{"running", "hanging", "lost", "stopped", "finished", "failed"};
 
-/// Codes of mpirun, srun and the shell for ranks that were killed (128 + signal), a host that was lost (205), or an
-/// mpirun that was told to end (1).
+/// Codes of mpirun, srun and the shell for ranks that were killed (128 + signal; by SIGUSR1 before they could take it:
+/// 138), a host that was lost (205), or an mpirun that was told to end (1).
 bool is_death_by_others(int code) {
-  constexpr std::array codes{1, 129, 130, 137, 143, 205};
+  constexpr std::array codes{1, 129, 130, 137, 138, 143, 205};
   return std::find(codes.begin(), codes.end(), code) != codes.end();
 }
 

@@ -71,7 +71,7 @@ TEST(RunHealth, EndsAreTakenAtTheirWord) {
 
 TEST(AfterLaunch, KilledRunsAreSubmittedAgain) {
   const RunState state = running_state();
-  for (const int code : {1, 75, 129, 137, 143, 205}) {
+  for (const int code : {1, 75, 129, 137, 138, 143, 205}) {
     const Next next = after_launch(&state, {}, code);
     EXPECT_EQ(next.exit, 75) << code << ": " << next.text;
     EXPECT_NE(next.text.find("100 of 1000"), std::string::npos) << next.text;
