@@ -128,7 +128,9 @@ launch() {
   choose_launcher
   attempts=$(find "${run_directory:-/dev/null}/attempts" -name '[0-9]*[0-9].json' 2>/dev/null | wc -l)
   say "$(date '+%F %T') ${SLURM_JOB_NODELIST:-$(sort -u "${PBS_NODEFILE:-/dev/null}" | tr '\n' ' ')}: ${launch_words[*]} $*"
-  if [ -z "$stop_asked" ]; then
+  if [ -n "$stop_asked" ]; then
+    say "told to stop before the program was started"
+  else
     "${launch_words[@]}" "$@" &
     child=$!
     if [ -n "$run_directory" ]; then
@@ -152,7 +154,7 @@ after_launch() { # CODE
     "$convoy" status "$run_directory" --after "$1" --attempts-before "$attempts" >&2
     verdict=$?
   else
-    case $1 in 129 | 130 | 137 | 143 | 205) verdict=75 ;; esac # killed, or a host was lost
+    case $1 in 129 | 130 | 137 | 138 | 143 | 205) verdict=75 ;; esac # killed, or a host was lost
   fi
   if [ "$verdict" = 75 ] && [ -n "$told_to_end" ] && ! is_end "$told_to_end"; then
     say "was told to end before its time was up: does not submit itself again"
@@ -186,9 +188,9 @@ resubmit_to_slurm() {
   wait $!
 }
 
-# A new job after this one, with what qsub was told on its command line.
+# A new job after this one, from the same folder, with what qsub was told on its command line.
 resubmit_to_pbs() { # NUMBER
-  local line options=() names=()
+  local line options=() names=() home=$PWD
   while IFS= read -r line; do
     case $line in
       Resource_List.select\ =* | Resource_List.place\ =* | Resource_List.walltime\ =*)
@@ -201,7 +203,8 @@ resubmit_to_pbs() { # NUMBER
   for line in $(compgen -e); do
     case $line in DATA | SOURCE | KIND | CONFIG | OUTPUT | RUN | EXTRA | CONVOY | CONVOY_*) names+=("$line") ;; esac
   done
-  qsub -W "depend=afterany:$PBS_JOBID" "${options[@]}" -v "$(IFS=,; echo "${names[*]}")" "$script"
+  cd "${PBS_O_WORKDIR:-.}" || return
+  qsub -W "depend=afterany:$PBS_JOBID" "${options[@]}" -v "$(IFS=,; echo "${names[*]}")" "$home/$script"
 }
 
 load_site
