@@ -37,26 +37,28 @@ Option topk_option(int& topk) {
       .also({"top-k"});
 }
 
-/// For tests of the fault paths: KIND@RANK@STEP.
+/// For tests of the fault paths: KIND@RANK@STEP, for slow ones also @SECONDS of every batch.
 Option fault_option(TrainConfig& config) {
   Option option{.name = "inject-fault",
-                .value = "KIND@RANK@STEP",
+                .value = "KIND@RANK@STEP[@SECONDS]",
                 .help = "for tests: throw, nan, stall, slow-data or slow-compute"};
-  option.allowed = "throw, nan, stall, slow-data or slow-compute, then @RANK@STEP";
+  option.allowed = "throw, nan, stall, slow-data or slow-compute, then @RANK@STEP[@SECONDS]";
   option.set = [&config](const std::string& text) {
     const auto first = text.find('@');
     const auto second = first == std::string::npos ? first : text.find('@', first + 1);
-    if (second == std::string::npos) throw BadValue("is not KIND@RANK@STEP");
+    if (second == std::string::npos) throw BadValue("is not KIND@RANK@STEP[@SECONDS]");
+    const auto third = text.find('@', second + 1);
     const std::string kind = text.substr(0, first);
     const auto known = {"throw", "nan", "stall", "slow-data", "slow-compute"};
     if (std::find(known.begin(), known.end(), kind) == known.end()) throw BadValue("names no known fault");
     config.fault_rank = static_cast<int>(read_integer(text.substr(first + 1, second - first - 1), from_to(0, 1 << 20)));
-    config.fault_step = read_integer(text.substr(second + 1), at_least(0));
+    config.fault_step = read_integer(text.substr(second + 1, third - second - 1), at_least(0));
+    if (third != std::string::npos) config.fault_seconds = read_number(text.substr(third + 1), at_least(0));
     config.fault_kind = kind;
   };
   option.print = [&config] {
     if (config.fault_kind.empty()) return std::string();
-    return config.fault_kind + '@' + std::to_string(config.fault_rank) + '@' + std::to_string(config.fault_step);
+    return fmt::format("{}@{}@{}@{}", config.fault_kind, config.fault_rank, config.fault_step, config.fault_seconds);
   };
   return option.hidden().only_on_command_line();
 }

@@ -120,9 +120,6 @@ struct DeviceConfig {
   std::string options;           ///< --kernels, e.g. no-winograd
 };
 
-/// --inject-fault slow-data and slow-compute: of every batch of that rank.
-constexpr double injected_delay_seconds = 0.1;
-
 struct TrainConfig {
   DataConfig data;
   GraphSpec model;  ///< classes, channels, image_size are filled from the data
@@ -149,7 +146,8 @@ struct TrainConfig {
   bool take_over = false;      ///< --take-over: begin though another job seems to be alive in the run directory
   double wait_for_other = 20;  ///< --wait-for-other: seconds until it must have ended
   bool skip_eval = false;
-  int fault_rank = -1;  ///< --inject-fault KIND@RANK@STEP, for tests: throw, nan, stall, slow-data, slow-compute
+  int fault_rank = -1;         ///< --inject-fault KIND@RANK@STEP, for tests: throw, nan, stall, slow-data, slow-compute
+  double fault_seconds = 0.1;  ///< that slow-data and slow-compute take of every batch of that rank
   Index fault_step = -1;
   std::string fault_kind;
   std::string command_line;

@@ -188,7 +188,7 @@ Exit run(Communicator& communicator, const TrainConfig& wanted, std::unique_ptr<
   });
 
   const bool slow = config.fault_kind == "slow-data" && config.fault_rank == rank;
-  const double delay = slow ? injected_delay_seconds : 0;
+  const double delay = slow ? config.fault_seconds : 0;
   set_up(communicator, "preparing batches", [&] {
     feeds->attach(
         {.engine = *engine, .collectives = *collectives, .communicator = communicator, .delay_seconds = delay});

@@ -241,7 +241,7 @@ void Trainer::turn(int replica) {
     at_.sync.replica_done(replica, samples);
   };
   at_.sync.begin_replica(replica, samples);
-  if (fault_is("slow-compute")) std::this_thread::sleep_for(std::chrono::duration<double>(injected_delay_seconds));
+  if (fault_is("slow-compute")) std::this_thread::sleep_for(std::chrono::duration<double>(config_.fault_seconds));
   if (at_.sync.capturable(replica)) {
     engine.backend().replay(key, body);
   } else {

@@ -9,6 +9,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "end_to_end"))
+from pace import crawl  # noqa: E402
 from runner import CONVOY, check, everything, last, mpirun, records, run, same_bits, train, work_folder  # noqa: E402
 
 JOB = ["--synthetic", "--synthetic-size", 16, "--synthetic-samples", 320, "--model", "lenet", "--batch-size", 8, "--lr", 0.01, "--skip-eval",
@@ -90,7 +91,7 @@ def frozen(folder):
     saves = ["--save-every-steps", 1, "--resume", "auto"]
     train(2, f"{folder}-straight", *end)
     slurm = {"SLURM_JOB_ID": "77", "SLURM_JOB_NAME": "x"}
-    first = start(folder, *end, *saves, env=slurm)
+    first = start(folder, *end, *saves, *crawl(5), env=slurm)
     for pid in ranks_of(folder):
         os.kill(pid, signal.SIGSTOP)
     train(2, folder, *end, *saves, env=dict(slurm, SLURM_RESTART_COUNT="1"))

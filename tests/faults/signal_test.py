@@ -7,6 +7,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "end_to_end"))
+from pace import crawl  # noqa: E402
 from runner import CONVOY, check, everything, last, mpirun, records, same_bits, train, work_folder  # noqa: E402
 
 JOB = ["--synthetic", "--synthetic-size", 16, "--synthetic-samples", 320, "--model", "resnet8", "--batch-size", 8, "--epochs", 6,
@@ -15,7 +16,7 @@ JOB = ["--synthetic", "--synthetic-size", 16, "--synthetic-samples", 320, "--mod
 
 def start(folder, *words):
     command = mpirun(2) + [CONVOY, "train", "--output-dir", folder, "--threads", "1", "--no-tensorboard"]
-    job = subprocess.Popen(command + [str(w) for w in [*JOB, *words]], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    job = subprocess.Popen(command + [str(w) for w in [*JOB, *crawl(5), *words]], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                            env=dict(os.environ, OMP_NUM_THREADS="1"))
     log = os.path.join(folder, "metrics.jsonl")
     while job.poll() is None and not (os.path.exists(log) and len(open(log, encoding="utf-8").readlines()) > 5):

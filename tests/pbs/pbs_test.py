@@ -4,23 +4,30 @@ jobs that submit themselves again with what they were asked for. Usage: pbs_test
 import os
 import subprocess
 import sys
-import time
 
 import numpy as np
 
 from complex import Complex, enter_or_skip
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../end_to_end"))
+from pace import Pace  # noqa: E402
 from runner import CONVOY, PREPROCESS, SOURCE, check, everything, last, records, same_bits  # noqa: E402
 
-OPTIONS = "--threads 1 --no-tensorboard --print-freq 1 --epochs 8"
+OPTIONS = "--threads 1 --no-tensorboard --print-freq 1 --epochs 4"
 PLACES = ["-l", "select=2:ncpus=2:mpiprocs=2"]
 
 
-def submit(pbs, run, *words, script="pbs/train.pbs", wall="00:05:00", extra="", **variables):
+def submit(pbs, run, *words, script="pbs/train.pbs", wall="00:05:00", extra="", program=CONVOY, **variables):
     values = {"DATA": pbs.work / "data", "CONFIG": "configs/tiny.cfg", "OUTPUT": run, "EXTRA": f"{OPTIONS} {extra}".strip(),
-              "CONVOY": CONVOY, "CONVOY_PREPROCESS": PREPROCESS, "CONVOY_HOME": SOURCE, **variables}
+              "CONVOY": program, "CONVOY_PREPROCESS": PREPROCESS, "CONVOY_HOME": SOURCE, **variables}
     return pbs.qsub(*PLACES, "-l", f"walltime={wall}", "-v", ",".join(values), *words, f"{SOURCE}/{script}", cwd=pbs.work, **values)
+
+
+def steps(run):
+    try:
+        return len(records(run, "train"))
+    except (OSError, ValueError):  # not there yet, or a line half written
+        return 0
 
 
 def prepares(pbs):
@@ -37,14 +44,18 @@ def prepares(pbs):
     check(pbs.job(job)["exit"] == 0 or print(pbs.output(job)), "pbs/preprocess.pbs ends with 0")
     check(len(list((pbs.work / "cifar10").glob("train-*.h5"))) == 3 and "on 4 ranks" in pbs.output(job),
           "it makes the partitions on 4 ranks of 2 hosts")
-    subprocess.run([PREPROCESS, "synthetic", "--out", pbs.work / "data", "--partitions", "3", "--samples", "600", "--val-samples",
+    subprocess.run([PREPROCESS, "synthetic", "--out", pbs.work / "data", "--partitions", "3", "--samples", "800", "--val-samples",
                     "200"], check=True, stdout=subprocess.DEVNULL)
+
+
+def crawls(pbs, run):
+    """A program for a job that is to be disturbed before its end."""
+    return Pace(pbs.work / f"{run.name}.convoy", CONVOY, 8, seconds=1)
 
 
 def trains(pbs, run):
     job = submit(pbs, run)
     pbs.wait_idle(90)
-    took = time.time() - pbs.job(job)["stime"]
     check(pbs.job(job)["exit"] == 0, "pbs/train.pbs ends with 0" if pbs.job(job)["exit"] == 0 else pbs.output(job))
     check("4 ranks, 4 replicas" in pbs.output(job), "it trains on 4 ranks")
     reference = pbs.work / "reference"
@@ -52,19 +63,23 @@ def trains(pbs, run):
                     f"{SOURCE}/configs/tiny.cfg", "--data", pbs.work / "data", "--output-dir", reference, *OPTIONS.split()],
                    check=True, stdout=subprocess.DEVNULL)
     check(same_bits(everything(last(reference)), everything(last(run))), "to the same bits as under mpirun")
-    return reference, took
+    return reference
 
 
-def goes_on(pbs, reference, took):
+def goes_on(pbs, reference):
     """The wall time ends before the run does."""
     run, before = pbs.work / "limited", len(pbs.jobs())
-    submit(pbs, run, "-q", "express", wall=f"00:00:{max(4, round(0.6 * took)):02}")
+    pace = crawls(pbs, run)
+    submit(pbs, run, "-q", "express", wall="00:00:14", program=pace.program)  # it crawls for 20 s
+    pbs.until(lambda: len(pbs.jobs()) > before + 1, 60, "a second job")
+    pace.hurry()
     pbs.wait_idle(120)
     jobs = pbs.jobs()[before:]
     check(len(jobs) > 1 and all(job["exit"] == 75 for job in jobs[:-1]) and jobs[-1]["exit"] == 0,
           f"a job that is too short submits itself again until it is done ({len(jobs)} jobs, exits {[job['exit'] for job in jobs]})")
     check(all(job["after"] == earlier["id"] for earlier, job in zip(jobs, jobs[1:])), "each waits for the end of the one before")
     first, second = jobs[0], jobs[1]
+    check(second["workdir"] == first["workdir"], "it is submitted from the same folder")
     check(second["resources"] == first["resources"] and second["queue"] == "express", "it asks for what the first asked for")
     check({k: second["variables"].get(k) for k in first["variables"]} == first["variables"], "it gets the same variables")
     check(same_bits(everything(last(reference)), everything(last(run))), "and ends with the same bits")
@@ -72,9 +87,11 @@ def goes_on(pbs, reference, took):
 
 def loses_a_host(pbs, reference):
     run, before = pbs.work / "lost", len(pbs.jobs())
-    job = submit(pbs, run)
-    pbs.until(lambda: os.path.exists(run / "metrics.jsonl") and len(records(run, "train")) > 10, 60, "some steps")
+    pace = crawls(pbs, run)
+    job = submit(pbs, run, program=pace.program)
+    pbs.until(lambda: steps(run) > 10, 60, "some steps")
     pbs.crash(pbs.job(job)["hosts"][1])
+    pace.hurry()
     pbs.wait_idle(120)
     jobs = pbs.jobs()[before:]
     check([job["exit"] for job in jobs] == [75, 0], "a job that loses its second host submits itself again and finishes")
@@ -83,8 +100,8 @@ def loses_a_host(pbs, reference):
 
 def is_deleted(pbs):
     run, before = pbs.work / "deleted", len(pbs.jobs())
-    job = submit(pbs, run)
-    pbs.until(lambda: os.path.exists(run / "metrics.jsonl") and len(records(run, "train")) > 4, 60, "some steps")
+    job = submit(pbs, run, program=crawls(pbs, run).program)
+    pbs.until(lambda: steps(run) > 4, 60, "some steps")
     subprocess.run([pbs.folder / "bin/qdel", job], check=True)
     pbs.wait_idle(60)
     check(len(pbs.jobs()) == before + 1, "a deleted job does not come back")
@@ -100,9 +117,9 @@ if __name__ == "__main__":
     with Complex(enter_or_skip(), 4) as complex_:
         prepares(complex_)
         straight = complex_.work / "straight"
-        bits, took_ = trains(complex_, straight)
+        bits = trains(complex_, straight)
         evaluates(complex_, straight)
-        goes_on(complex_, bits, took_)
+        goes_on(complex_, bits)
         is_deleted(complex_)
         loses_a_host(complex_, bits)
         check(complex_.processes("convoy", "orted", "mpirun") == [], "no process is left on any host")

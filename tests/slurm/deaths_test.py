@@ -12,7 +12,7 @@ CASES = [("freeze", "n1", "mpirun"), ("crash", "n2", "mpirun"), ("cut", "n3", "s
 def main():
     cases = [tuple(sys.argv[1:4])] if len(sys.argv) > 3 else CASES
     with Cluster(enter_or_skip()) as cluster:
-        training = Training(cluster, samples=600)
+        training = Training(cluster)
         reference = training.reference(4)
         for kind, host, launcher in cases:
             run_death(training, kind, host, launcher, reference)

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The job of slurm/cifar10.sh on a tiny data set, submitted to a cluster, and what mpirun makes of the same work."""
 import os
+import pathlib
 import subprocess
 import sys
 
 from jobs import sbatch
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../end_to_end"))
+from pace import Pace  # noqa: E402
 from runner import CONVOY, PREPROCESS, SOURCE, check, everything, last, records, same_bits  # noqa: E402,F401
 
 OPTIONS = ["--threads", "1", "--no-tensorboard", "--print-freq", "1"]
@@ -14,7 +16,7 @@ TRAINING = ("convoy", "orted", "mpirun", "srun", "slurmstepd")
 
 
 class Training:
-    def __init__(self, cluster, samples=1200, epochs=6):
+    def __init__(self, cluster, samples=800, epochs=4):
         self.cluster, self.folder, self.options = cluster, cluster.work, [*OPTIONS, "--epochs", str(epochs)]
         self.data = self.folder / "data"
         subprocess.run([PREPROCESS, "synthetic", "--out", self.data, "--partitions", "3", "--samples", str(samples), "--val-samples",
@@ -28,11 +30,15 @@ class Training:
         subprocess.run(command, stdout=subprocess.DEVNULL, check=True, timeout=100)
         return run
 
-    def submit(self, name, hosts, *words, launcher="srun --mpi=pmix", options=(), **variables):
+    def pace(self, name, step, seconds=0.5):
+        """For submit(): a program whose training crawls from that step on until hurry()."""
+        return Pace(pathlib.Path(self.folder) / f"{name}.convoy", CONVOY, step, seconds)
+
+    def submit(self, name, hosts, *words, launcher="srun --mpi=pmix", options=(), program=CONVOY, **variables):
         """One rank a host. Returns the run directory and the job."""
         run = self.folder / name
         return run, sbatch(self.folder / f"{name}.log", f"--nodes={hosts}", "--ntasks-per-node=1", *words, "slurm/cifar10.sh",
-                           *self.options, *options, DATA=self.data, CONFIG="configs/tiny.cfg", OUTPUT=run, CONVOY=CONVOY,
+                           *self.options, *options, DATA=self.data, CONFIG="configs/tiny.cfg", OUTPUT=run, CONVOY=program,
                            CONVOY_LAUNCHER=launcher, **variables)
 
     @staticmethod

@@ -55,7 +55,7 @@ const Case cases[] = {
      "'convoy train' can't use 'other' (an option's name without --, or one path too many); see 'convoy train --help'"},
     {"fault", "--inject-fault burn@1@2", "",
      "--inject-fault burn@1@2 ('burn@1@2' names no known fault); allowed: throw, nan, stall, slow-data or "
-     "slow-compute, then @RANK@STEP"},
+     "slow-compute, then @RANK@STEP[@SECONDS]"},
     {"hash_sign", "--name a#b", "",
      "--name a#b ('a#b' contains '#' or a line break, which a configuration file can't hold)"},
     {"two_configs", "--config a --config b", "", "two configuration files are given ('a' and 'b'); give one"},

@@ -137,6 +137,7 @@ TEST(Parse, fault_for_tests) {
   EXPECT_EQ(config.fault_kind, "nan");
   EXPECT_EQ(config.fault_rank, 2);
   EXPECT_EQ(config.fault_step, 20);
+  EXPECT_EQ(train_config("--inject-fault slow-compute@0@7@1.5").fault_seconds, 1.5);
 }
 
 TEST(Parse, synthetic_size_is_both_sides) {
