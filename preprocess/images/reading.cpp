@@ -69,11 +69,14 @@ void read_images(Communicator& comm, const ImagesSpec& spec, std::vector<OpenPoo
   Spiller spiller(std::move(work), pools);
   Progress progress(spec.log_seconds, weight);
   enum Sum : std::size_t { images, bytes, read_weight, finished, failed, stopped, sums };
-  // Short at first, for small jobs; all ranks meet after each nap, and none of them works on this thread.
-  constexpr double first_nap = 0.01, longest_nap = 0.5;
-  for (double nap = first_nap;; nap = std::min(nap * 1.3, longest_nap)) {
-    const auto begin = Clock::now();
-    while (seconds_since(begin) < nap && !spiller.finished()) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  // All ranks meet after each nap, and none of them works on this thread. Short ones at first, for small jobs, and at
+  // the end. Those that have finished sleep as long as the others: waiting in MPI takes time from ranks on the same
+  // core.
+  constexpr double shortest_nap = 0.01, longest_nap = 0.5, share_of_time = 0.04;
+  const auto start = Clock::now();
+  while (true) {
+    const double nap = std::clamp(seconds_since(start) * share_of_time, shortest_nap, longest_nap);
+    std::this_thread::sleep_for(std::chrono::duration<double>(nap));
     const SpillProgress own = spiller.progress();
     std::array<std::int64_t, sums> all{};
     all[images] = own.images;
