@@ -82,15 +82,22 @@ Exit parse_and_run(Session& session, const std::vector<std::string>& arguments) 
 }  // namespace convoy
 
 int main(int argc, char** argv) {
+  const auto code_of = [](const std::exception& failure) {
+    const auto* error = dynamic_cast<const convoy::Error*>(&failure);
+    return error != nullptr ? error->code() : convoy::Exit::internal;
+  };
   convoy::watch_stop_signals();
-  convoy::Session session(argc, argv);  // outside the try: MPI_Finalize must not run while an exception unwinds
   try {
-    return static_cast<int>(convoy::parse_and_run(session, {argv + 1, argv + argc}));
-  } catch (const convoy::Error& error) {
-    convoy::log::report_error(error.what());
-    convoy::abort_job(error.code());
-  } catch (const std::exception& error) {
-    convoy::log::report_error(error.what());
-    convoy::abort_job(convoy::Exit::internal);
+    convoy::Session session(argc, argv);
+    // A try of its own: MPI_Finalize must not run while an exception unwinds.
+    try {
+      return static_cast<int>(convoy::parse_and_run(session, {argv + 1, argv + argc}));
+    } catch (const std::exception& failure) {
+      convoy::log::report_error(failure.what());
+      convoy::abort_job(code_of(failure));
+    }
+  } catch (const std::exception& failure) {  // MPI could not be begun
+    convoy::log::report_error(failure.what());
+    return static_cast<int>(code_of(failure));
   }
 }

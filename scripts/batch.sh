@@ -4,12 +4,13 @@
 # then calls launch, the last thing it does. Here stand the environment, the launcher, signals, the end of the allocation, and
 # what the end of the program asks for; what a site adapts is in site.sh.
 #
-# For the scripts: $convoy, $preprocess, end_time, launch. A script that trains sets run_directory before launch.
+# For the scripts: $convoy, $preprocess, end_time, launch. Before launch a script that trains sets run_directory, and one whose
+# program keeps nothing of its work where it is stopped sets keeps_nothing.
 set -uo pipefail
 
 script=${1:?usage: . scripts/batch.sh SCRIPT}
 scheduler=${script%%/*} # slurm or pbs
-run_directory='' child='' stop_asked='' told_to_end='' launch_words=() attempts=0
+run_directory='' keeps_nothing='' child='' stop_asked='' told_to_end='' launch_words=() attempts=0
 
 say() { echo "[job ${SLURM_JOB_ID:-${PBS_JOBID:-}}] $*" >&2; }
 
@@ -110,11 +111,20 @@ skip_steps() { # SRUN
   for ((step = 0; step < ${SLURM_RESTART_COUNT:-0} % 8; step++)); do "$1" --mpi=none --nodes=1 --ntasks=1 true || return; done
 }
 
+# The highest number of the files attempts/NNNN$1 of the run directory; 0: there is none.
+highest_attempt() { # .json | .end.json
+  local file number highest=0
+  for file in "$run_directory"/attempts/[0-9]*"$1"; do
+    number=${file##*/} number=${number%"$1"}
+    case $number in '' | *[!0-9]*) continue ;; esac
+    [ $((10#$number)) -le "$highest" ] || highest=$((10#$number))
+  done
+  echo "$highest"
+}
+
 # mpirun waits without end for a host that was cut off, also when the program has ended and said so in its run directory.
 end_hanging_launcher() { # PROCESS
-  local end
-  printf -v end '%s/attempts/%04d.end.json' "$run_directory" $((attempts + 1))
-  while [ ! -e "$end" ]; do
+  while [ "$(highest_attempt .end.json)" -le "$attempts" ]; do
     sleep 1
     kill -0 "$1" 2>/dev/null || return
   done
@@ -126,7 +136,7 @@ end_hanging_launcher() { # PROCESS
 launch() {
   local code=75 watcher=''
   choose_launcher
-  attempts=$(find "${run_directory:-/dev/null}/attempts" -name '[0-9]*[0-9].json' 2>/dev/null | wc -l)
+  [ -z "$run_directory" ] || attempts=$(highest_attempt .json)
   say "$(date '+%F %T') ${SLURM_JOB_NODELIST:-$(sort -u "${PBS_NODEFILE:-/dev/null}" | tr '\n' ' ')}: ${launch_words[*]} $*"
   if [ -n "$stop_asked" ]; then
     say "told to stop before the program was started"
@@ -155,6 +165,11 @@ after_launch() { # CODE
     verdict=$?
   else
     case $1 in 129 | 130 | 137 | 138 | 143 | 205) verdict=75 ;; esac # killed, or a host was lost
+    if [ -n "$told_to_end" ] && [ "$1" = 1 ]; then verdict=75; fi # what mpirun returns when it is told to end
+  fi
+  if [ "$verdict" = 75 ] && [ -n "$keeps_nothing" ] && is_end "$(date +%s)"; then
+    say "did not fit into the time of this job, and would not the next time: submit it with more"
+    exit 75
   fi
   if [ "$verdict" = 75 ] && [ -n "$told_to_end" ] && ! is_end "$told_to_end"; then
     say "was told to end before its time was up: does not submit itself again"
@@ -196,12 +211,18 @@ resubmit_to_pbs() { # NUMBER
       Resource_List.select\ =* | Resource_List.place\ =* | Resource_List.walltime\ =*)
         line=${line#Resource_List.}
         options+=(-l "${line%% = *}=${line#* = }") ;;
+      Resource_List.nodes\ =*) options+=(-l "nodes=${line#* = }") ;; # Torque
+      Account_Name\ =*) options+=(-A "${line#* = }") ;;
+      project\ =*) [ "${line#* = }" = _pbs_project_default ] || options+=(-P "${line#* = }") ;;
       queue\ =*) options+=(-q "${line#* = }") ;;
     esac
   done < <(pbs_attributes)
   export CONVOY_RESUBMITTED=$1
   for line in $(compgen -e); do
-    case $line in DATA | SOURCE | KIND | CONFIG | OUTPUT | RUN | EXTRA | CONVOY | CONVOY_*) names+=("$line") ;; esac
+    case $line in
+      DATA | SOURCE | KIND | CONFIG | OUTPUT | RUN | EXTRA | CONVOY | CONVOY_*) names+=("$line") ;;
+      HDF5_* | NCCL_* | UCX_* | OMPI_MCA_*) case ${!line} in *,*) ;; *) names+=("$line") ;; esac ;; # a comma would end the value
+    esac
   done
   cd "${PBS_O_WORKDIR:-.}" || return
   qsub -W "depend=afterany:$PBS_JOBID" "${options[@]}" -v "$(IFS=,; echo "${names[*]}")" "$home/$script"

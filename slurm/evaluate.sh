@@ -12,5 +12,7 @@
 #SBATCH --output=evaluate-%j.log
 cd "${CONVOY_HOME:-$SLURM_SUBMIT_DIR}" && . scripts/batch.sh slurm/evaluate.sh || exit
 
+keeps_nothing=1
+
 launch "$convoy" evaluate "${RUN:?a run directory}" --data "${DATA:?a folder of convoy-preprocess}" \
-  --output-dir "${OUTPUT:-runs/evaluate-$SLURM_JOB_ID}" "$@"
+  --output-dir "${OUTPUT:-runs/evaluate-$SLURM_JOB_ID}" --end-time "$(end_time)" "$@"

@@ -13,4 +13,5 @@
 #SBATCH --output=preprocess-%j.log
 cd "${CONVOY_HOME:-$SLURM_SUBMIT_DIR}" && . scripts/batch.sh slurm/preprocess_imagenet.sh || exit
 
-launch "$preprocess" "${KIND:-imagenet}" --source "${SOURCE:?the images}" --out "${DATA:?a folder for the partitions}" "$@"
+launch "$preprocess" "${KIND:-imagenet}" --source "${SOURCE:?the images}" --out "${DATA:?a folder for the partitions}" \
+  --end-time "$(end_time)" "$@"

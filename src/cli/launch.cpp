@@ -37,17 +37,19 @@ Exit say(const std::string& text) {
   return Exit::ok;
 }
 
+Exit code_of(const std::exception& failure) {
+  const auto* error = dynamic_cast<const Error*>(&failure);
+  return error != nullptr ? error->code() : Exit::internal;
+}
+
 /// A command that needs no ranks.
 Exit run_once(Exit (*command)(const Words&), const Words& words) {
   if (!is_first_rank()) return Exit::ok;
   try {
     return command(words);
-  } catch (const Error& e) {
-    log::report_error(e.what());
-    return e.code();
   } catch (const std::exception& e) {
     log::report_error(e.what());
-    return Exit::internal;
+    return code_of(e);
   }
 }
 
@@ -99,12 +101,16 @@ Exit run_on_ranks(Session& session, const Words& words) {
   return code;
 }
 
+Exit refuse_start(const std::exception& failure) {
+  if (is_first_rank()) log::report_error(failure.what());
+  return code_of(failure);
+}
+
 void end_job(const std::exception& failure) {
-  const auto* error = dynamic_cast<const Error*>(&failure);
-  const Exit code = error != nullptr ? error->code() : Exit::internal;
+  const Exit code = code_of(failure);
   // Wrong usage is mostly seen by all ranks alike: rank 0 speaks and ends the job before the others have waited.
   if (code == Exit::usage && !is_first_rank()) std::this_thread::sleep_for(std::chrono::seconds(1));
-  log::report_error(failure.what());
+  if (log::last_error() != failure.what()) log::report_error(failure.what());
   end_watch(code);
   abort_job(code);
 }

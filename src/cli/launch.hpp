@@ -13,6 +13,9 @@ std::optional<Exit> answer_alone(const Words& words);
 /// Collective. Runs words[0] on all ranks. Throws where only this rank failed.
 Exit run_on_ranks(Session& session, const Words& words);
 
+/// Prints why MPI could not be begun.
+Exit refuse_start(const std::exception& failure);
+
 /// Prints a failure and ends the whole job with its code.
 [[noreturn]] void end_job(const std::exception& failure);
 

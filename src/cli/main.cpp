@@ -8,11 +8,15 @@ int main(int argc, char** argv) {
   const convoy::Words words(argv + 1, argv + argc);
   if (const auto code = convoy::answer_alone(words)) return static_cast<int>(*code);
   if (words.front() == "train" || words.front() == "evaluate") convoy::watch_stop_signals();
-  // Outside the try: while an exception unwinds, MPI_Finalize would wait for ranks that wait for this one.
-  convoy::Session session(argc, argv);
   try {
-    return static_cast<int>(convoy::run_on_ranks(session, words));
-  } catch (const std::exception& failure) {
-    convoy::end_job(failure);
+    convoy::Session session(argc, argv);
+    // A try of its own: while an exception unwinds, MPI_Finalize would wait for ranks that wait for this one.
+    try {
+      return static_cast<int>(convoy::run_on_ranks(session, words));
+    } catch (const std::exception& failure) {
+      convoy::end_job(failure);
+    }
+  } catch (const std::exception& failure) {  // there is no job yet that could be ended
+    return static_cast<int>(convoy::refuse_start(failure));
   }
 }

@@ -11,11 +11,14 @@
 #include <fstream>
 #include <functional>
 #include <nlohmann/json.hpp>
+#include <thread>
 
+#include "checkpoint/fence.hpp"
 #include "cli/command.hpp"
 #include "cli/scheduler.hpp"
 #include "config/parse.hpp"
 #include "core/log.hpp"
+#include "train/attempt.hpp"
 
 namespace convoy {
 namespace {
@@ -30,12 +33,23 @@ double seconds_since_1970() {
 Signs::Process look_for_process(const RunState& state) {
   std::array<char, 256> name{};
   gethostname(name.data(), name.size() - 1);
-  if (state.host != name.data() || state.pid <= 0) return Signs::Process::unknown;
+  const std::string_view full = name.data();
+  if (state.host != full.substr(0, full.find('.')) || state.pid <= 0) return Signs::Process::unknown;
   if (kill(static_cast<pid_t>(state.pid), 0) != 0 && errno == ESRCH) return Signs::Process::gone;
   std::ifstream command(fmt::format("/proc/{}/comm", state.pid));
   std::string program;
   if (!std::getline(command, program)) return Signs::Process::unknown;
   return program == "convoy" ? Signs::Process::lives : Signs::Process::gone;
+}
+
+/// Clocks of hosts differ: a file that seems old is alive if it changes within its longest period.
+void look_again(const std::string& folder, RunState& state, Signs& signs) {
+  constexpr auto longest_period = std::chrono::seconds(6);
+  std::this_thread::sleep_for(longest_period);
+  const auto again = read_run_state(folder);
+  if (!again || again->updated == state.updated) return;
+  state = *again;
+  signs.now = again->updated;
 }
 
 /// Visits attempts/NNNN.json: number and what it holds.
@@ -56,10 +70,13 @@ Index attempts_since(const std::string& folder, double time) {
   return count;
 }
 
-Index newest_attempt(const std::string& folder) {
-  Index newest = 0;
-  visit_attempts(folder, [&](Index number, const auto&) { newest = std::max(newest, number); });
-  return newest;
+/// Has another job than the one whose launcher has just ended, or the same one started again elsewhere, gone on with
+/// the run?
+bool goes_on_elsewhere(const AttemptRecord& newest, Index attempts_before) {
+  if (attempts_before < 0 || newest.number <= attempts_before) return false;
+  const AttemptRecord own = own_job();
+  if (own.job.empty()) return newest.number > attempts_before + 1;
+  return newest.job != own.job || newest.scheduler != own.scheduler || newest.restarts != own.restarts;
 }
 
 Signs signs_of(const std::string& folder, const RunState& state) {
@@ -89,12 +106,13 @@ Exit say_what_next(const StatusConfig& config) {
   auto state = read_run_state(config.folder);
   Signs signs;
   signs.restarts = own_restarts();
-  const Index newest = newest_attempt(config.folder);
+  const AttemptRecord newest = newest_attempt(config.folder);
   if (state) {
     signs = signs_of(config.folder, *state);
-    signs.failed_launches = count_failed_launches(config, newest);
-    if (newest > state->attempt) {  // killed between its first two files: the state is that of the attempt before
-      state->attempt = newest;
+    signs.failed_launches = count_failed_launches(config, newest.number);
+    if (newest.number >
+        state->attempt) {  // killed between its first two files: the state is that of the attempt before
+      state->attempt = newest.number;
       state->result = Result::running;
       state->phase = Phase::start;
     }
@@ -105,8 +123,9 @@ Exit say_what_next(const StatusConfig& config) {
     }
   }
   Next next = after_launch(state ? &*state : nullptr, signs, config.after);
-  if (config.attempts_before >= 0 && newest > config.attempts_before + 1) {
-    next = {static_cast<int>(Exit::superseded), fmt::format("attempt {} goes on with this run elsewhere", newest)};
+  if (goes_on_elsewhere(newest, config.attempts_before)) {
+    next = {static_cast<int>(Exit::superseded),
+            fmt::format("attempt {} goes on with this run elsewhere", newest.number)};
   }
   fmt::print("{}: {}\n", config.folder, next.text);
   return static_cast<Exit>(next.exit);
@@ -124,13 +143,15 @@ Exit status_command(const Words& words) {
          config.folder);
   }
   RunReport report{.folder = config.folder, .state = *state, .signs = signs_of(config.folder, *state)};
-  if (state->result == Result::running) {
+  if (report.state.result == Result::running) {
     report.signs.process = look_for_process(*state);
     report.signs.job = ask_scheduler(state->scheduler, state->job);
     report.signs.silent = silent_ranks(config.folder);
+    const bool gone = report.signs.process == Signs::Process::gone || report.signs.job == Signs::Job::gone;
+    if (is_stale(report.state, report.signs.now) && !gone) look_again(config.folder, report.state, report.signs);
   }
   const Life life = life_of(report.state, report.signs);
-  if (life == Life::hanging || (life == Life::failed && state->exit == Exit::communication)) {
+  if (life == Life::hanging || (life == Life::failed && report.state.exit == Exit::communication)) {
     report.signs.lost_hosts = lost_hosts(config.folder);
   }
   fmt::print("{}", config.json ? status_json(report) : status_text(report));

@@ -38,10 +38,14 @@ int take_slot() {
   return -1;
 }
 
+thread_local bool calls_are_progress = true;
+
 }  // namespace
 
+void calls_are_no_progress() { calls_are_progress = false; }
+
 OpenCall::OpenCall(const char* verb, const std::string& path) : slot_(take_slot()) {
-  pulse().beat();
+  if (calls_are_progress) pulse().beat();
   if (slot_ < 0) return;
   Call& call = calls().at(static_cast<std::size_t>(slot_));
   const std::lock_guard lock(call.guard);
@@ -53,7 +57,7 @@ OpenCall::OpenCall(const char* verb, const std::string& path) : slot_(take_slot(
 }
 
 OpenCall::~OpenCall() {
-  pulse().beat();
+  if (calls_are_progress) pulse().beat();
   if (slot_ >= 0) calls().at(static_cast<std::size_t>(slot_)).taken.store(false);
 }
 

@@ -7,6 +7,10 @@
 
 namespace convoy {
 
+/// What this thread writes, it writes by the clock, whatever the main thread does: its calls are no progress for the
+/// watchdog.
+void calls_are_no_progress();
+
 /// A call that is under way, from any thread, until the end of the scope. Both its ends are progress for the watchdog.
 class OpenCall {
  public:

@@ -44,18 +44,6 @@ std::string variable(const char* name) {
   return value == nullptr ? std::string() : std::string(value);
 }
 
-AttemptRecord describe_self(const std::string& host) {
-  AttemptRecord record{.host = host, .pid = getpid(), .started = wall_seconds()};
-  record.job = variable("SLURM_JOB_ID");
-  record.scheduler = record.job.empty() ? "" : "slurm";
-  if (record.job.empty()) {
-    record.job = variable("PBS_JOBID");
-    record.scheduler = record.job.empty() ? "" : "pbs";
-  }
-  record.restarts = std::strtoll(variable("SLURM_RESTART_COUNT").c_str(), nullptr, 10);
-  return record;
-}
-
 /// The scheduler has started the other attempt's job again, so it has given that one up, even where it lives on.
 bool is_requeued(const AttemptRecord& other, const AttemptRecord& own) {
   const bool same_job = !own.job.empty() && own.job == other.job && own.scheduler == other.scheduler;
@@ -165,12 +153,26 @@ Result result_of(Exit code) {
 
 }  // namespace
 
+AttemptRecord own_job() {
+  AttemptRecord record{.job = variable("SLURM_JOB_ID")};
+  record.scheduler = record.job.empty() ? "" : "slurm";
+  if (record.job.empty()) {
+    record.job = variable("PBS_JOBID");
+    record.scheduler = record.job.empty() ? "" : "pbs";
+  }
+  record.restarts = std::strtoll(variable("SLURM_RESTART_COUNT").c_str(), nullptr, 10);
+  return record;
+}
+
 Attempt begin_attempt(Communicator& communicator, const TrainConfig& config) {
   Attempt attempt;
   attempt.folders = {config.output.folder};
   if (config.checkpoint.save && !lies_below(config.checkpoint.folder, config.output.folder))
     attempt.folders.push_back(config.checkpoint.folder);
-  attempt.record = describe_self(communicator.host());
+  attempt.record = own_job();
+  attempt.record.host = communicator.host();
+  attempt.record.pid = getpid();
+  attempt.record.started = wall_seconds();
   const auto begun = [&](int rank) {
     current() = Current{config.output.folder, communicator.host(), attempt.record.number, rank};
   };

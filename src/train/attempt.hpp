@@ -16,6 +16,9 @@ struct Attempt {
   Fence fence;
 };
 
+/// The scheduler's job that this process belongs to, as attempts name it: scheduler, job, restarts.
+AttemptRecord own_job();
+
 /// Collective. Takes the next number in the run directory. Where another job seems to be alive there, it waits some
 /// seconds for it to end, then throws Error(usage) on all ranks, unless it is this very job, started again by its
 /// scheduler, or --take-over is given. Throws Leave.

@@ -22,6 +22,7 @@ bool is_death_by_others(int code) {
 
 std::string checkpoint_text(const RunState& state) {
   if (state.checkpoint.empty()) return "no checkpoint yet";
+  if (state.steps == 0) return fmt::format("its newest checkpoint has {} steps", state.checkpoint_step);
   return fmt::format("its newest checkpoint has {} of {} steps", state.checkpoint_step, state.steps);
 }
 
@@ -51,13 +52,15 @@ Next after_failure(const RunState& state, const Signs& signs, int code) {
   return {static_cast<int>(state.exit), said + silent_text(signs)};
 }
 
-Next after_stop(const RunState& state) {
-  if (state.stop == "time limit" && state.step == state.start_step) {
+Next after_stop(const RunState& state, const Signs& signs) {
+  // A signal that comes before the first step again and again is one that the scheduler sends ahead of the end.
+  const bool again = signs.lost_attempts >= most_lost_attempts;
+  if (state.step == state.start_step && (state.stop == "time limit" || again)) {
     return {
         static_cast<int>(Exit::usage),
-        fmt::format("not one step was made in the time of this job ({} of {} steps are done), so it isn't submitted "
-                    "again; ask for more time",
-                    state.step, state.steps)};
+        fmt::format("not one step was made in the time of {} ({} of {} steps are done), so it isn't submitted again; "
+                    "ask for more time",
+                    again ? fmt::format("{} jobs", signs.lost_attempts) : "this job", state.step, state.steps)};
   }
   return {submit_again,
           fmt::format("stopped on request ({}) at step {} of {}; it goes on", state.stop, state.step, state.steps)};
@@ -66,6 +69,8 @@ Next after_stop(const RunState& state) {
 }  // namespace
 
 const char* name_of(Life life) { return lives[static_cast<std::size_t>(life)]; }
+
+bool is_stale(const RunState& state, double now) { return now - state.updated > stale_seconds; }
 
 Life life_of(const RunState& state, const Signs& signs) {
   switch (state.result) {
@@ -81,7 +86,7 @@ Life life_of(const RunState& state, const Signs& signs) {
   }
   if (signs.process == Signs::Process::gone) return Life::lost;
   if (signs.job == Signs::Job::gone || signs.job == Signs::Job::waits) return Life::lost;
-  const bool stale = signs.now - state.updated > stale_seconds;
+  const bool stale = is_stale(state, signs.now);
   // A job that runs and says nothing: rank 0 is stuck, or was killed a moment ago.
   if (stale)
     return signs.job == Signs::Job::runs || signs.process == Signs::Process::lives ? Life::hanging : Life::lost;
@@ -110,7 +115,7 @@ Next after_launch(const RunState* state, const Signs& signs, int code) {
     // 1 is what mpirun says of its own troubles.
     if (!is_death_by_others(code) || code == 1) return {code, what + ": see what it said above"};
     if (signs.failed_launches >= most_lost_attempts) {
-      return {code, fmt::format("{}, for the {}rd time in a row: see what it said above", what, signs.failed_launches)};
+      return {code, fmt::format("{}, {} times in a row: see what it said above", what, signs.failed_launches)};
     }
     return {submit_again, what + "; it is started again"};
   }
@@ -119,7 +124,7 @@ Next after_launch(const RunState* state, const Signs& signs, int code) {
       return {code, fmt::format("the program ended with {} before it had a run directory", code)};
     }
     if (signs.restarts >= most_lost_attempts) {
-      return {code, fmt::format("killed ({}) before it had a run directory, for the {}th time: not submitted again",
+      return {code, fmt::format("killed ({}) before it had a run directory, {} times in a row: not submitted again",
                                 code, signs.restarts + 1)};
     }
     return {submit_again, fmt::format("killed ({}) before it had a run directory: it starts again", code)};
@@ -130,7 +135,7 @@ Next after_launch(const RunState* state, const Signs& signs, int code) {
     case Result::superseded:
       return {static_cast<int>(Exit::superseded), "a newer attempt goes on with this run"};
     case Result::stopped:
-      return after_stop(*state);
+      return after_stop(*state, signs);
     case Result::failed:
       return after_failure(*state, signs, code);
     case Result::running:

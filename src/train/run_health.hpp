@@ -26,6 +26,9 @@ struct Signs {
 enum class Life : std::uint8_t { running, hanging, lost, stopped, finished, failed };
 const char* name_of(Life life);
 
+/// Has the file not been written for longer than rank 0 ever takes? By the clock of this host, which may go ahead.
+bool is_stale(const RunState& state, double now);
+
 Life life_of(const RunState& state, const Signs& signs);
 
 /// What `convoy status` leaves with: 0 running or finished, 5 hanging, 75 stopped or lost (submit it again), else the

@@ -2,8 +2,11 @@
 #include "train/state_file.hpp"
 
 #include <chrono>
+#include <thread>
+#include <utility>
 
 #include "core/log.hpp"
+#include "core/open_calls.hpp"
 #include "core/stop.hpp"
 #include "core/wall_clock.hpp"
 
@@ -12,69 +15,77 @@ namespace {
 
 constexpr auto tick = std::chrono::milliseconds(100);
 constexpr double busy_period = 2, idle_period = 5, fence_period = 2;
+constexpr auto last_words = std::chrono::seconds(5);
 
 }  // namespace
 
 double StateFile::now() { return wall_seconds(); }
 
-StateFile::StateFile(std::string folder, Fence fence, RunState state)
-    : folder_(std::move(folder)), fence_(std::move(fence)), state_(std::move(state)), thread_([this] { run(); }) {}
-
-StateFile::~StateFile() {
-  {
-    const std::lock_guard lock(guard_);
-    ending_ = true;
-  }
-  wake_.notify_all();
-  thread_.join();
+StateFile::StateFile(std::string folder, Fence fence, RunState state) {
+  shared_->folder = std::move(folder);
+  shared_->fence = std::move(fence);
+  shared_->state = std::move(state);
+  std::thread([shared = shared_] { shared->run(); }).detach();
 }
 
-void StateFile::run() {
+StateFile::~StateFile() {
+  std::unique_lock lock(shared_->guard);
+  shared_->ending = true;
+  shared_->wake.notify_all();
+  shared_->wake.wait_for(lock, last_words, [&] { return shared_->ended; });
+}
+
+void StateFile::Shared::run() {
   using Clock = std::chrono::steady_clock;
   const auto since = [](Clock::time_point begin) {
     return std::chrono::duration<double>(Clock::now() - begin).count();
   };
+  calls_are_no_progress();
   Clock::time_point written{}, looked{};
-  for (std::unique_lock lock(guard_);;) {
-    const bool last = ending_;
-    if (const StopReason reason = stop_reason(); reason != StopReason::none && state_.stop.empty()) {
-      state_.stop = name_of(reason);
-      state_.stop_time = now();
+  for (std::unique_lock lock(guard);;) {
+    const bool last = ending;
+    if (const StopReason reason = stop_reason(); reason != StopReason::none && state.stop.empty()) {
+      state.stop = name_of(reason);
+      state.stop_time = now();
       written = {};
     }
-    if (last || since(written) >= (changed_ ? busy_period : idle_period)) {
-      changed_ = false;
-      const RunState copy = state_;
+    if (last || since(written) >= (changed ? busy_period : idle_period)) {
+      changed = false;
+      const RunState copy = state;
       lock.unlock();
       write(copy);
       written = Clock::now();
       lock.lock();
     }
-    if (last) return;
-    if (since(looked) >= fence_period && superseded_by_ == 0) {
+    if (last) {
+      ended = true;
+      wake.notify_all();
+      return;
+    }
+    if (since(looked) >= fence_period && superseded_by == 0) {
       lock.unlock();
-      superseded_by_ = fence_.newer();
+      superseded_by = fence.newer();
       looked = Clock::now();
       lock.lock();
     }
-    wake_.wait_for(lock, tick, [&] { return ending_; });
+    wake.wait_for(lock, tick, [&] { return ending; });
   }
 }
 
-void StateFile::write(const RunState& state) {
-  if (superseded_by_ != 0) return;
-  RunState stamped = state;
+void StateFile::Shared::write(const RunState& copy) {
+  if (superseded_by != 0) return;
+  RunState stamped = copy;
   stamped.updated = now();
   try {
-    fence_.replace(folder_ + "/state.json", to_text(stamped));
-    told_ = false;
+    fence.replace(folder + "/state.json", to_text(stamped));
+    told = false;
   } catch (const Error& e) {
     if (e.code() == Exit::superseded) {
-      superseded_by_ = fence_.newer();
+      superseded_by = fence.newer();
       return;
     }
-    if (!told_) log::warn("{}: the run goes on, but its state can't be seen from outside", e.what());
-    told_ = true;
+    if (!told) log::warn("{}: the run goes on, but its state can't be seen from outside", e.what());
+    told = true;
   }
 }
 

@@ -3,7 +3,9 @@
 #include "train/train.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <optional>
@@ -91,7 +93,7 @@ void compare_devices(Communicator& communicator, const std::string& mine, Seatin
             *other);
 }
 
-RunState first_state(const Attempt& attempt, int ranks, const KeptLimit& limit) {
+RunState first_state(const Attempt& attempt, int ranks, const KeptLimit& limit, const RunState& before) {
   const AttemptRecord& record = attempt.record;
   return {.run = record.run,
           .attempt = record.number,
@@ -101,8 +103,32 @@ RunState first_state(const Attempt& attempt, int ranks, const KeptLimit& limit) 
           .pid = record.pid,
           .ranks = ranks,
           .end_time = limit.end_time,
+          .checkpoint = before.checkpoint,
+          .checkpoint_step = before.checkpoint_step,
+          .checkpoint_time = before.checkpoint_time,
+          .checkpoint_seconds = before.checkpoint_seconds,
+          .checkpoint_stall = before.checkpoint_stall,
           .started = record.started,
           .progressed = record.started};
+}
+
+/// What the attempt before left of checkpoints: how many attempts brought none is counted from the newest. A run that
+/// begins anew has none, and a state that can't be read is replaced in a moment.
+RunState state_before(const TrainConfig& config) {
+  if (config.checkpoint.resume.empty()) return {};
+  try {
+    return read_run_state(config.output.folder).value_or(RunState{});
+  } catch (const Error&) {
+    return {};
+  }
+}
+
+/// Seconds since 1970; 0 where the file can't be asked.
+double time_of_file(const std::string& path) {
+  std::error_code failed;
+  const auto written = std::filesystem::last_write_time(path, failed);
+  if (failed) return 0;
+  return std::chrono::duration<double>(std::chrono::file_clock::to_sys(written).time_since_epoch()).count();
 }
 
 /// Collective. `state` is made on rank 0, as soon as there is something to say.
@@ -114,7 +140,8 @@ Exit run(Communicator& communicator, const TrainConfig& wanted, std::unique_ptr<
   Attempt attempt = begin_attempt(communicator, config);
   const KeptLimit limit = keep_time_limit(communicator, config.time_limit);
   if (rank == 0)
-    state = std::make_unique<StateFile>(config.output.folder, attempt.fence, first_state(attempt, ranks, limit));
+    state = std::make_unique<StateFile>(config.output.folder, attempt.fence,
+                                        first_state(attempt, ranks, limit, state_before(config)));
   write_heartbeats_to(communicator, config.output.folder);
   Seating seating = take_seats(communicator, config.device);
   // Threads decide bits: the number stands in the configuration that is hashed and kept.
@@ -235,6 +262,7 @@ Exit run(Communicator& communicator, const TrainConfig& wanted, std::unique_ptr<
       if (resume.empty()) return;
       s.checkpoint = path_from(config.output.folder, resume);
       s.checkpoint_step = position.step;
+      s.checkpoint_time = time_of_file(resume);
     });
   }
   const Schedule schedule(schedule_of(config, job.peak_rate), job.steps_per_epoch);
@@ -280,6 +308,13 @@ void tell_end(std::unique_ptr<StateFile>& state, Exit code, const std::string& m
   if (ordinary ? rank == 0 : !message.empty()) record_end(code, message);
 }
 
+/// The text first: the run directory may be what fails, and then what is written there may never end.
+void tell_failure(std::unique_ptr<StateFile>& state, Exit code, const std::string& message, int rank) {
+  // Wrong usage is mostly seen by all ranks alike: whoever ends the job chooses who says it.
+  if (code != Exit::usage) log::report_error(message);
+  tell_end(state, code, message, rank);
+}
+
 }  // namespace
 
 Exit train(Communicator& communicator, const TrainConfig& config) {
@@ -295,10 +330,10 @@ Exit train(Communicator& communicator, const TrainConfig& config) {
     tell_end(state, leave.code, log::last_error(), rank);
     return leave.code;
   } catch (const Error& error) {
-    tell_end(state, error.code(), error.what(), rank);
+    tell_failure(state, error.code(), error.what(), rank);
     throw;
   } catch (const std::exception& error) {
-    tell_end(state, Exit::internal, error.what(), rank);
+    tell_failure(state, Exit::internal, error.what(), rank);
     throw;
   }
 }

@@ -72,7 +72,8 @@ Exit Trainer::run(Position position) try {
   return Exit::stopped;
 } catch (const Error& e) {
   // Whatever fails in a run that goes on elsewhere (files that are gone, ranks that have left) fails because of that.
-  at_.checkpointing.fence().check();
+  // Not asked where a file system may have died.
+  if (e.code() != Exit::communication) at_.checkpointing.fence().check();
   fail(e.code(), "{} (at {})", e.what(), where());
 }
 

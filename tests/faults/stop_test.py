@@ -38,6 +38,17 @@ def wait_for(job, condition, what):
     sys.exit(f"{what} did not come: {job.poll()}\n{job.communicate(timeout=30)}")
 
 
+def handles_signals(launcher):
+    """Have two ranks of that mpirun begun to watch for SIGUSR1?"""
+    ranks = subprocess.run(["pgrep", "-P", str(launcher), "-x", "convoy"], capture_output=True, text=True, check=False).stdout.split()
+    caught = 0
+    for rank in ranks:
+        with open(f"/proc/{rank}/status", encoding="utf-8") as status:
+            mask = next(line.split()[1] for line in status if line.startswith("SigCgt"))
+        caught += bool(int(mask, 16) >> (signal.SIGUSR1 - 1) & 1)
+    return caught == 2
+
+
 def ends(name, job, code, seconds, *texts):
     begin = time.time()
     out, err = job.communicate(timeout=60)
@@ -52,7 +63,7 @@ def startup(work):
     """While the samples are made: nothing to save, nothing lost."""
     job = start_training(f"{work}/startup", *LONG, "--synthetic-samples", 1000000)
     wait_for(job, lambda: os.path.exists(f"{work}/startup/log.txt"), "the run directory")
-    time.sleep(0.3)
+    time.sleep(0.1)
     job.send_signal(signal.SIGUSR1)
     ends("stop at start-up", job, 75, 5, "SIGUSR1", "before the first step")
     check(not glob.glob(f"{work}/startup/checkpoints/*.h5"), "stop at start-up: no checkpoint")
@@ -94,7 +105,7 @@ def programs(work):
     """convoy evaluate and convoy-preprocess."""
     train(2, f"{work}/run", *EVALUATES, "--skip-eval")
     job = start("evaluate", f"{work}/run", "--output-dir", f"{work}/result", "--batch-size", 1)
-    time.sleep(0.5)
+    wait_for(job, lambda: handles_signals(job.pid), "both ranks")
     job.send_signal(signal.SIGUSR1)
     ends("convoy evaluate", job, 75, 5, "SIGUSR1")
     check(not os.path.exists(f"{work}/result/result.json"), "convoy evaluate: no result")

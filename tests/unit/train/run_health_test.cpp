@@ -124,6 +124,17 @@ TEST(AfterLaunch, TooShortATimeIsNotAskedForAgain) {
   EXPECT_EQ(after_launch(&state, {}, 75).exit, 75);
 }
 
+TEST(AfterLaunch, SignalsAheadOfTheEndBeforeTheFirstStepEnd) {
+  RunState state = ended_state(Result::stopped, Exit::stopped);
+  state.stop = "SIGUSR1";
+  EXPECT_EQ(after_launch(&state, {.lost_attempts = 3}, 75).exit, 75);  // it made steps
+  state.step = state.start_step;
+  EXPECT_EQ(after_launch(&state, {.lost_attempts = 2}, 75).exit, 75);
+  const Next next = after_launch(&state, {.lost_attempts = 3}, 75);
+  EXPECT_EQ(next.exit, 2);
+  EXPECT_NE(next.text.find("time of 3 jobs"), std::string::npos) << next.text;
+}
+
 TEST(AfterLaunch, LaunchersThatFailAreTriedThreeTimes) {
   const RunState failed_before = ended_state(Result::failed, Exit::communication);
   EXPECT_EQ(after_launch(&failed_before, {.failed_launches = 1}, 137).exit, 75);
