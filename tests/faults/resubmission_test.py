@@ -95,11 +95,15 @@ def clocks(work):
     os.remove(f"{folder}/attempts/0001.end.json")
     ends = threading.Event()
 
+    def write():
+        state["updated"] = time.time() - 100
+        write_state(folder, state)
+
     def live():
         while not ends.wait(0.5):
-            state["updated"] = time.time() - 100
-            write_state(folder, state)
+            write()
 
+    write()
     alive = threading.Thread(target=live)
     alive.start()
     got = status(folder)
