@@ -110,7 +110,7 @@ def clocks(work):
     ends.set()
     alive.join()
     expect("a clock that is 100 s behind", got, 0, "running")
-    expect("nobody writes", status(folder), 75, "lost")
+    expect("nobody writes", status(folder), 75, "ended without a word")
 
 
 if __name__ == "__main__":
