@@ -72,7 +72,10 @@ void print_split(const DatasetInfo& info, const std::string& of) {
   log::info("  mean image  {}", info.mean_image.empty() ? "no" : "yes");
   log::info("  classes     {}", info.classes);
   for (std::size_t c = 0; c < std::min(whole.size(), names_shown); ++c) {
-    log::info("    {:>5}  {:<24} {:>9} images", c, info.class_names[c], whole[c]);
+    std::string name = info.class_names[c];
+    std::replace_if(
+        name.begin(), name.end(), [](char letter) { return letter >= 0 && letter < ' '; }, ' ');
+    log::info("    {:>5}  {:<24} {:>9} images", c, name, whole[c]);
   }
   if (whole.size() > names_shown) log::info("    ... {} classes more", whole.size() - names_shown);
   log::info(

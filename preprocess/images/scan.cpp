@@ -3,8 +3,11 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include "core/errors.hpp"
 #include "core/hash.hpp"
+#include "core/log.hpp"
 #include "preprocess/containers/record_reader.hpp"
 #include "preprocess/containers/tar_reader.hpp"
 #include "preprocess/images/agree.hpp"
@@ -166,6 +169,10 @@ class Finder {
   void add_folder(OpenPool& pool, Unit unit) {
     const auto files = list_files(*pool.store, unit.object, spec_.extensions);
     for (const auto& name : files) note(name);
+    if (files.empty()) {
+      log::warn("'{}' holds no images ({}): it is no class", pool.store->address(unit.object),
+                fmt::join(spec_.extensions, ", "));
+    }
     objects_ += static_cast<Index>(files.size());
     unit.class_name = pool.labels ? "" : unit.object;
     unit.prefix = unit.object;

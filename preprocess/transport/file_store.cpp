@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "core/errors.hpp"
+#include "core/log.hpp"
 #include "io/file.hpp"
 
 namespace convoy {
@@ -14,10 +15,19 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// Throws Error(data) for pipes and devices, which may never answer.
+const std::string& require_file(const std::string& path) {
+  std::error_code reason;
+  if (fs::is_other(path, reason)) {
+    fail(Exit::data, "cannot read '{}' (it is a pipe, socket or device); give a file", path);
+  }
+  return path;
+}
+
 class FileStream final : public ByteStream {
  public:
   FileStream(const std::string& path, const ByteRange& range)
-      : file_(path, File::Access::read), at_(range.begin), end_(static_cast<Index>(file_.size())) {
+      : file_(require_file(path), File::Access::read), at_(range.begin), end_(static_cast<Index>(file_.size())) {
     if (range.end >= 0 && range.end > end_) {
       fail(Exit::data, "'{}' is truncated ({} bytes, {} expected); fetch it again", path, end_, range.end);
     }
@@ -42,6 +52,21 @@ class FileStream final : public ByteStream {
   Index at_, end_;
 };
 
+/// A link to a folder on the way to it: following it would never end.
+bool leads_back(const fs::directory_entry& entry) {
+  std::error_code reason;
+  if (!entry.is_symlink(reason)) return false;
+  const fs::path target = fs::canonical(entry.path(), reason);
+  if (reason) return false;
+  for (fs::path on_the_way = fs::absolute(entry.path(), reason).parent_path();; on_the_way = on_the_way.parent_path()) {
+    if (fs::canonical(on_the_way, reason) == target) {
+      log::warn("'{}' is a link to a folder on the way to it: left out", entry.path().string());
+      return true;
+    }
+    if (on_the_way == on_the_way.parent_path()) return false;
+  }
+}
+
 class FileStore final : public Store {
  public:
   explicit FileStore(std::string folder) : folder_(std::move(folder)) {}
@@ -52,14 +77,20 @@ class FileStore final : public Store {
     fs::directory_iterator entries(path.empty() ? "." : path, reason);
     if (reason) fail(Exit::data, "cannot open the folder '{}' ({}); check the path", path, reason.message());
     Listing listing;
-    for (const auto& entry : entries) {
+    for (; entries != fs::directory_iterator(); entries.increment(reason)) {
+      if (reason) break;
+      const fs::directory_entry& entry = *entries;
       const std::string name = entry.path().filename().string();
-      if (entry.is_directory(reason)) {
-        listing.folders.push_back(name);
+      std::error_code unknown;
+      if (entry.is_directory(unknown)) {
+        if (!leads_back(entry)) listing.folders.push_back(name);
+      } else if (entry.is_other(unknown)) {
+        log::warn("'{}' is no file (a pipe, socket or device): left out", entry.path().string());
       } else {
         listing.objects.push_back({name, -1, ""});  // sizes would cost a call each
       }
     }
+    if (reason) fail(Exit::data, "cannot list the folder '{}' ({}); check the disk", path, reason.message());
     std::sort(listing.folders.begin(), listing.folders.end());
     std::sort(listing.objects.begin(), listing.objects.end(),
               [](const ObjectInfo& a, const ObjectInfo& b) { return a.name < b.name; });
@@ -67,7 +98,7 @@ class FileStore final : public Store {
   }
 
   ObjectInfo look_up(const std::string& name) override {
-    const File file(address(name), File::Access::read);
+    const File file(require_file(address(name)), File::Access::read);
     struct stat status {};
     if (::stat(file.path().c_str(), &status) != 0) fail(Exit::data, "cannot stat '{}'", file.path());
     return {name, static_cast<Index>(file.size()),

@@ -76,8 +76,15 @@ class S3Store final : public Store {
   }
 
   static void take_page(const std::string& xml, const std::string& prefix, Listing& listing) {
+    // Servers that don't know encoding-type don't confirm it. Those that do write spaces as forms do.
+    const bool encoded = xml_text(xml, "EncodingType") == "url";
+    const auto decode = [&](std::string name) {
+      if (!encoded) return name;
+      std::replace(name.begin(), name.end(), '+', ' ');
+      return percent_decode(name);
+    };
     for (const auto entry : xml_elements(xml, "Contents")) {
-      const std::string key = percent_decode(xml_text(entry, "Key"));
+      const std::string key = decode(xml_text(entry, "Key"));
       if (!key.starts_with(prefix) || key.size() == prefix.size()) continue;  // the folder's own marker
       const std::string size = xml_text(entry, "Size");
       ObjectInfo object{key.substr(prefix.size()), -1, xml_text(entry, "ETag")};
@@ -85,7 +92,7 @@ class S3Store final : public Store {
       listing.objects.push_back(std::move(object));
     }
     for (const auto entry : xml_elements(xml, "CommonPrefixes")) {
-      std::string folder = percent_decode(xml_text(entry, "Prefix"));
+      std::string folder = decode(xml_text(entry, "Prefix"));
       if (!folder.starts_with(prefix)) continue;
       folder.erase(0, prefix.size());
       if (folder.ends_with('/')) folder.pop_back();

@@ -112,7 +112,7 @@ http {{
 class Faulty:
     """A web server over a dict of objects. `faults` maps a path to a list, one entry a request: `ok`, `500`, `503`, `404`,
     `cut:N` (N bytes, then the connection ends), `stall:N` (N bytes, then nothing), `norange` (all, whatever was asked for),
-    `changed` (another ETag), `short:N` (announces and sends only N bytes). After the list: `ok`."""
+    `changed` (another ETag), `short:N` (announces and sends only N bytes), `301:PATH` (moved there). After the list: `ok`."""
 
     def __init__(self, objects, faults):
         self.objects, self.faults, self.requests = objects, {k: list(v) for k, v in faults.items()}, []
@@ -145,6 +145,12 @@ class Faulty:
                     self.send_header("Content-Length", "5")
                     self.end_headers()
                     self.wfile.write(b"fault")
+                    return
+                if fault.startswith("301:"):
+                    self.send_response(301)
+                    self.send_header("Location", fault[4:])
+                    self.send_header("Content-Length", "0")
+                    self.end_headers()
                     return
                 total = len(data)
                 match = re.fullmatch(r"bytes=(\d+)-(\d*)", asked)

@@ -3,6 +3,7 @@
 import os
 import sys
 import tempfile
+import urllib.parse
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../support"))
 import image_sets as sets  # noqa: E402  (the path is set above)
@@ -16,6 +17,11 @@ def same(work, out, expected, what):
 
 with tempfile.TemporaryDirectory(prefix="convoy-test-") as work:
     train, val = sets.make_set(10), sets.make_set(3, first=50)
+    # Names that have to be encoded in addresses, lists and pages.
+    odd = ("a b+c", "%41", "#1?x&y=;", "ü 日本", "q'\"<>", "[b]{1}", "~!$,@")
+    for i, (name, word) in enumerate(zip(list(train), odd)):
+        data, c = train.pop(name)
+        train[f"{sets.CLASSES[c]}/{word}.JPEG"] = (data, c)
     sets.write_folder(train, f"{work}/data/folder/train")
     sets.write_folder(val, f"{work}/data/folder/val")
     for name, data in sets.class_tars(train).items():
@@ -91,3 +97,37 @@ with tempfile.TemporaryDirectory(prefix="convoy-test-") as work:
     with servers.Faulty(short, {}) as server:
         text = prepare(work, "bad3", "folder", "--train", f"{server.address}/{{{names}}}.tar", *base, expect=3)
         check("n01484850.tar' is truncated" in text, "an archive that ends early is named")
+    moved = {"n01440764.tar": ["301:/n01440764.tar?again", "ok"], "n01443537.tar": ["301:/n01443537.tar"] * 40}
+    objects["n01440764.tar?again"] = objects["n01440764.tar"]
+    with servers.Faulty(objects, {"n01440764.tar": moved["n01440764.tar"]}) as server:
+        prepare(work, "moved1", "folder", "--train", f"{server.address}/{{{names}}}.tar", *base)
+        same(work, "moved1", expected, "an object that was moved is followed")
+    with servers.Faulty(objects, moved) as server:
+        text = prepare(work, "moved2", "folder", "--train", f"{server.address}/{{{names}}}.tar", *base, expect=3, ranks=2)
+        check("n01443537.tar' (" in text and "redirects" in text and text.count("error:") == 1, "a circle of redirections is named")
+        os.environ.update(AWS_ACCESS_KEY_ID="k", AWS_SECRET_ACCESS_KEY="s")
+        listing = "gate/images/?delimiter=/&encoding-type=url&list-type=2&max-keys=1000&prefix="
+        server.objects[listing] = b""
+        server.faults[listing] = ["301:/elsewhere"] * 3
+        text = prepare(work, "moved3", "folder", "--train", "s3://images", "--endpoint", f"{server.address}/gate", *base, expect=3)
+        check("(HTTP 301" in text and "/gate/images/" in text, "a signed request is not sent elsewhere")
+
+    # What a list says of names, encoded as forms are or not at all; an endpoint below a path.
+    strange = {"c 1/a b+c.JPEG": train["n01440764/n01440764_9.JPEG"][0], "d%41/%42.JPEG": train["n01443537/n01443537_9.JPEG"][0]}
+    for name, data in strange.items():
+        sets.write(f"{work}/strange/{name}", data)
+    prepare(work, "strange1", "folder", "--train", f"{work}/strange", *base[:2], "--keep-names")
+    for form, encode in (("url", urllib.parse.quote_plus), ("", lambda text: text)):
+        pages = {f"gate/images/{name}": data for name, data in strange.items()}
+        kind = f"<EncodingType>{form}</EncodingType>" if form else ""
+        folders = "".join(f"<CommonPrefixes><Prefix>{encode(n.split('/')[0])}/</Prefix></CommonPrefixes>" for n in strange)
+        pages[listing] = f"<ListBucketResult>{kind}{folders}</ListBucketResult>".encode()
+        for name in strange:
+            key = encode(name).replace("%2F", "/")
+            pages[listing + name.split("/")[0] + "/"] = (f"<ListBucketResult>{kind}<Contents><Key>{key}</Key><Size>1</Size>"
+                                                         "</Contents></ListBucketResult>").encode()
+        with servers.Faulty(pages, {}) as server:
+            prepare(work, f"strange-{form}", "folder", "--train", "s3://images", "--endpoint", f"{server.address}/gate/", *base[:2],
+                    "--keep-names", "--anonymous", ranks=2)
+            same(work, f"strange-{form}", sets.digest(f"{work}/strange1"), f"names in a list, encoding '{form}'")
+            check(not any(server.signed), "nothing is signed with --anonymous")
