@@ -6,6 +6,9 @@ import re
 import subprocess
 import sys
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../slurm"))
+from document_lines import untried  # noqa: E402
+
 ROOT = pathlib.Path(os.environ["CONVOY_SOURCE"])
 PROGRAMS = {"convoy": os.environ["CONVOY"], "convoy-preprocess": os.environ["CONVOY_PREPROCESS"]}
 problems = []
@@ -76,6 +79,9 @@ for config in sorted((ROOT / "configs").glob("*.cfg")):
     done = subprocess.run(call, capture_output=True, text=True, timeout=60)
     if done.returncode != 0:
         problems.append(f"configs/{config.name}: refused: {done.stderr.strip()[-300:]}")
+
+# The others are run by slurm.documents and pbs.documents.
+problems += untried()
 
 for problem in problems:
     print(problem, file=sys.stderr)

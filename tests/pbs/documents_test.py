@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every qsub line of the documents, as it stands there, starts what it says under PBS with options that the program takes."""
+import os
+import shlex
+import subprocess
+import sys
+
+from complex import Complex, enter_or_skip
+from document_lines import lines, make_tree
+
+
+def main():
+    failures = 0
+    with Complex(enter_or_skip(), 4) as pbs:
+        tree, stand_in, _ = make_tree(pbs.work, os.environ["CONVOY"], os.environ["CONVOY_PREPROCESS"])
+        with open(pbs.home / ".bash_profile", "a", encoding="utf-8") as profile:  # nothing of this environment reaches a job
+            profile.write(f"export CONVOY={stand_in} CONVOY_PREPROCESS={stand_in} CONVOY_SOURCE={os.environ['CONVOY_SOURCE']}\n")
+        found = lines("qsub")
+        for where, line in found:
+            done = subprocess.run([pbs.folder / "bin/qsub", *shlex.split(line)[1:]], cwd=tree, text=True, capture_output=True, timeout=30,
+                                  check=False)
+            pbs.wait_idle(60)
+            text = done.stderr + (pbs.output(done.stdout.strip()) if done.returncode == 0 else "")
+            good = done.returncode == 0 and pbs.job(done.stdout.strip())["exit"] == 0 and "accepted: " in text
+            print(("ok   " if good else "FAIL ") + f"{where}: {line}" + ("" if good else f"\n{text[-1500:]}"))
+            failures += not good
+    if len(found) < 5:
+        sys.exit(f"only {len(found)} lines found: the search no longer fits the documents")
+    sys.exit(1 if failures else 0)
+
+
+if __name__ == "__main__":
+    main()
