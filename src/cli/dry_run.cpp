@@ -2,10 +2,13 @@
 #include "cli/dry_run.hpp"
 
 #include <algorithm>
+#include <cstdio>
 
 #include "backend/factory.hpp"
 #include "config/print.hpp"
+#include "core/wall_clock.hpp"
 #include "data/evaluation.hpp"
+#include "train/rehearsal.hpp"
 #include "train/setup.hpp"
 
 namespace convoy {
@@ -101,10 +104,26 @@ void print_memory(const Sized& sized, const TrainConfig& config) {
   line("  samples", fmt::format("{:.1f} MB ({} images)", samples, images));
 }
 
+/// Rank 0 speaks. `limit`: of the job, from its start; 0: none.
+void print_forecast(const Rehearsal& found, const TrainConfig& config, double limit) {
+  Estimate estimate = found.estimate;
+  if (config.checkpoint.save) estimate.left += found.checkpoint_seconds;
+  line("measured", fmt::format("{} step{}, {:.1f} s to start, a checkpoint in {:.1f} s", found.steps,
+                               found.steps == 1 ? "" : "s", found.start_up_seconds, found.checkpoint_seconds));
+  line("forecast", describe(estimate, found.spec).substr(std::string("forecast: ").size()));
+  line("job time", describe(JobTime{.left = estimate.left,
+                                    .start_up = found.start_up_seconds,
+                                    .limit = limit,
+                                    .margin = std::min(config.time_limit.margin_seconds, limit / 4),
+                                    .elapsed = found.start_up_seconds,
+                                    .epoch = estimate.epoch}));
+}
+
 }  // namespace
 
 Exit dry_run(Communicator& communicator, const TrainConfig& config) {
-  return communicator.together("the dry run", [&] {
+  const double end = end_of_job(config.time_limit).time, limit = end > 0 ? end - wall_seconds() : 0;
+  Exit code = communicator.together("the dry run", [&] {
     if (communicator.rank() != 0) return;
     const Sized sized = size_up(communicator, config);
     const DatasetInfo& data = sized.splits.train;
@@ -118,7 +137,13 @@ Exit dry_run(Communicator& communicator, const TrainConfig& config) {
     line("global batch", fmt::format("{}", sized.job.global_batch));
     line("peak rate", fmt::format("{}", sized.job.peak_rate));
     line("steps per epoch", fmt::format("{}", sized.job.steps_per_epoch));
+    std::fflush(stdout);
   });
+  if (code != Exit::ok || config.dry_run_seconds <= 0) return code;
+  Rehearsal rehearsal{.seconds = config.dry_run_seconds, .spec = {}, .estimate = {}};
+  code = rehearse(communicator, config, rehearsal);
+  if (code == Exit::ok && communicator.rank() == 0) print_forecast(rehearsal, config, limit);
+  return code;
 }
 
 }  // namespace convoy

@@ -92,7 +92,10 @@ OptionGroup length_options(TrainConfig& config) {
                     "of initial weights, order and augmentation"))
       .also({"random-seed"})
       .decides_bits();
-  add(switch_option("dry-run", config.dry_run, "print configuration, sizes, cost and steps, and train nothing"))
+  add(switch_option("dry-run", config.dry_run, "print configuration, sizes, cost, and how long the run would take"))
+      .only_on_command_line();
+  add(number_option("dry-run-seconds", "SECONDS", config.dry_run_seconds, at_least(0),
+                    "time for the steps that --dry-run measures; 0: none"))
       .only_on_command_line();
   add(switch_option("take-over", config.take_over,
                     "begin although another job seems to be alive in the run directory; that one then leaves (exit 6)"))

@@ -143,8 +143,9 @@ struct TrainConfig {
   double target_accuracy = 0;  ///< percent top-1; 0 = off
   std::uint64_t seed = 1;
   bool dry_run = false;
-  bool take_over = false;      ///< --take-over: begin though another job seems to be alive in the run directory
-  double wait_for_other = 20;  ///< --wait-for-other: seconds until it must have ended
+  double dry_run_seconds = 10;  ///< that a dry run may train to measure; 0: only sizes
+  bool take_over = false;       ///< --take-over: begin though another job seems to be alive in the run directory
+  double wait_for_other = 20;   ///< --wait-for-other: seconds until it must have ended
   bool skip_eval = false;
   int fault_rank = -1;         ///< --inject-fault KIND@RANK@STEP, for tests: throw, nan, stall, slow-data, slow-compute
   double fault_seconds = 0.1;  ///< that slow-data and slow-compute take of every batch of that rank

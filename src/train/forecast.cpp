@@ -33,7 +33,11 @@ double mean(double sum, Index count, double otherwise) {
 }  // namespace
 
 void Forecast::add_step(double seconds) {
-  if (++steps_ > warm_up) step_seconds_ += seconds;
+  if (++steps_ > warm_up) {
+    step_seconds_ += seconds;
+  } else {
+    warm_up_seconds_ += seconds;
+  }
 }
 
 void Forecast::add_validation(double seconds) {
@@ -53,7 +57,7 @@ bool Forecast::is_ready() const {
 
 Estimate Forecast::estimate(Index step) const {
   Estimate estimate;
-  estimate.step = mean(step_seconds_, steps_ - warm_up, 0);
+  estimate.step = mean(step_seconds_, steps_ - warm_up, mean(warm_up_seconds_, steps_, 0));
   // Until one was measured: forward is a third of a step, and nothing is summed over the ranks.
   const double guess = spec_.train_images > 0 ? estimate.step / 3 * spec_.val_images / spec_.train_images : 0;
   estimate.validation = spec_.val_images > 0 ? mean(validation_seconds_, validations_, guess) : 0;

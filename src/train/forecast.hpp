@@ -44,7 +44,7 @@ class Forecast {
 
   ForecastSpec spec_;
   Index steps_ = 0, validations_ = 0, saves_ = 0;
-  double step_seconds_ = 0, validation_seconds_ = 0, save_seconds_ = 0;
+  double step_seconds_ = 0, warm_up_seconds_ = 0, validation_seconds_ = 0, save_seconds_ = 0;
 };
 
 /// One line: a step, an epoch and its parts, the rest of the run.

@@ -20,6 +20,11 @@ void Foreteller::step_done(double seconds, Index step) {
   if (first || again) tell(step);
 }
 
+void Foreteller::validation_done(double seconds, Index images) {
+  const double whole = spec_.val_images, part = static_cast<double>(images);
+  forecast_.add_validation(part > 0 && part < whole ? seconds * whole / part : seconds);
+}
+
 void Foreteller::tell(Index step) {
   ++told_;
   const Estimate estimate = forecast_.estimate(step);

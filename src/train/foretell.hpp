@@ -16,8 +16,13 @@ class Foreteller {
 
   /// `step`: done so far.
   void step_done(double seconds, Index step);
-  void validation_done(double seconds) { forecast_.add_validation(seconds); }
+  /// `images`: that it looked at; a rehearsal takes a part of them.
+  void validation_done(double seconds, Index images);
   void save_done(double seconds) { forecast_.add_save(seconds); }
+
+  const ForecastSpec& spec() const { return spec_; }
+  Estimate estimate(Index step) const { return forecast_.estimate(step); }
+  double start_up_seconds() const { return start_up_; }
 
  private:
   void tell(Index step);

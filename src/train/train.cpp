@@ -21,6 +21,7 @@
 #include "train/attempt.hpp"
 #include "train/leave.hpp"
 #include "train/placement.hpp"
+#include "train/rehearsal.hpp"
 #include "train/run_folder.hpp"
 #include "train/setup.hpp"
 #include "train/state_file.hpp"
@@ -132,7 +133,8 @@ double time_of_file(const std::string& path) {
 }
 
 /// Collective. `state` is made on rank 0, as soon as there is something to say.
-Exit run(Communicator& communicator, const TrainConfig& wanted, std::unique_ptr<StateFile>& state) {
+Exit run(Communicator& communicator, const TrainConfig& wanted, std::unique_ptr<StateFile>& state,
+         Rehearsal* rehearsal) {
   const double began = wall_seconds();
   TrainConfig config = wanted;
   const int ranks = communicator.size(), rank = communicator.rank();
@@ -266,7 +268,7 @@ Exit run(Communicator& communicator, const TrainConfig& wanted, std::unique_ptr<
     });
   }
   const Schedule schedule(schedule_of(config, job.peak_rate), job.steps_per_epoch);
-  Foreteller foreteller(forecast_spec(config, job, splits, position),
+  Foreteller foreteller(forecast_spec(rehearsal != nullptr ? *rehearsal->whole : config, job, splits, position),
                         {.began = began, .end_time = limit.end_time, .margin = limit.margin_seconds});
   Trainer trainer({.communicator = communicator,
                    .collectives = *collectives,
@@ -277,7 +279,8 @@ Exit run(Communicator& communicator, const TrainConfig& wanted, std::unique_ptr<
                    .metrics = metrics.get(),
                    .state = state.get(),
                    .checkpointing = checkpointing,
-                   .foreteller = foreteller},
+                   .foreteller = foreteller,
+                   .rehearsal = rehearsal},
                   config, job, schedule);
   const Exit code = trainer.run(position);
   if (rank == 0 && code != Exit::superseded) {
@@ -317,11 +320,11 @@ void tell_failure(std::unique_ptr<StateFile>& state, Exit code, const std::strin
 
 }  // namespace
 
-Exit train(Communicator& communicator, const TrainConfig& config) {
+Exit train(Communicator& communicator, const TrainConfig& config, Rehearsal* rehearsal) {
   const int rank = communicator.rank();
   std::unique_ptr<StateFile> state;
   try {
-    const Exit code = run(communicator, config, state);
+    const Exit code = run(communicator, config, state, rehearsal);
     tell_end(state, code, "", rank);
     return code;
   } catch (const Leave& leave) {

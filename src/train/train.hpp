@@ -5,9 +5,11 @@
 
 namespace convoy {
 
+struct Rehearsal;
+
 /// Collective. The whole of `convoy train`: set-up, epochs, evaluation, checkpoints. Returns the code all ranks leave
-/// with; throws where only this rank failed.
-Exit train(Communicator& communicator, const TrainConfig& config);
+/// with; throws where only this rank failed. `rehearsal`: ends after some steps and says what it measured.
+Exit train(Communicator& communicator, const TrainConfig& config, Rehearsal* rehearsal = nullptr);
 
 /// Collective. The whole of `convoy evaluate`: exact over ranks, integers identical for any number of them.
 Exit evaluate(Communicator& communicator, const EvaluateConfig& config);

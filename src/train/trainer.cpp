@@ -55,7 +55,9 @@ Exit Trainer::run(Position position) try {
     const bool epoch_ends = position_.step_in_epoch >= job_.timeline.steps(position_.epoch);
     if (interval_ends()) log_interval(epoch_ends);
     if (epoch_ends) end_epoch();
-    at_.foreteller.step_done(seconds_between(begin, Clock::now()), position_.step);
+    const double seconds = seconds_between(begin, Clock::now());
+    at_.foreteller.step_done(seconds, position_.step);
+    if (at_.rehearsal != nullptr && position_.step == position.step + 1) limit_rehearsal(seconds);
     if (stops()) break;
     if (validation_due()) validate();
     if (!stops()) save_where_due();
@@ -63,9 +65,11 @@ Exit Trainer::run(Position position) try {
   if (!stops() && validation_missing()) validate();
   if (superseded_by_ > 0) return leave_to_newer();
   const bool finished = (position_.step >= last_ || target_reached_) && !validation_missing();
+  const auto saving = Clock::now();
   const Exit saved = save_last();
   if (saved == Exit::superseded) return leave_to_newer();
   if (saved != Exit::ok) return saved;
+  if (at_.rehearsal != nullptr) report_rehearsal(seconds_between(saving, Clock::now()));
   if (finished) return Exit::ok;
   log::info("stopped on request ({}) at epoch {}, step {}; resubmit with --resume auto", name_of(stop_),
             position_.epoch + 1, position_.step);
@@ -376,7 +380,7 @@ void Trainer::validate() {
   // The epoch that has just ended, or the one that goes on.
   record.epoch = position_.step_in_epoch == 0 ? position_.epoch : position_.epoch + 1;
   record.step = position_.step;
-  at_.foreteller.validation_done(seconds_between(begin, Clock::now()));
+  at_.foreteller.validation_done(seconds_between(begin, Clock::now()), record.images);
   if (at_.metrics != nullptr) at_.metrics->validation(record);
   const bool best = record.top1() > at_.checkpointing.best_top1;
   at_.checkpointing.best_top1 = std::max(at_.checkpointing.best_top1, record.top1());

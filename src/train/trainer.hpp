@@ -16,6 +16,7 @@
 #include "train/interval.hpp"
 #include "train/job.hpp"
 #include "train/pace.hpp"
+#include "train/rehearsal.hpp"
 #include "train/state_file.hpp"
 
 namespace convoy {
@@ -35,6 +36,7 @@ class Trainer {
     StateFile* state;                  ///< likewise
     Checkpointing& checkpointing;
     Foreteller& foreteller;
+    Rehearsal* rehearsal;  ///< null: this is the run
   };
 
   Trainer(const Parts& parts, const TrainConfig& config, const Job& job, const Schedule& schedule);
@@ -67,6 +69,10 @@ class Trainer {
   /// Collective.
   void log_interval(bool end_of_epoch);
   void end_epoch();
+  /// Collective. After the first step of a rehearsal: how many follow.
+  void limit_rehearsal(double step_seconds);
+  /// What a rehearsal has found.
+  void report_rehearsal(double checkpoint_seconds) const;
   /// Collective. Left undone where a stop is agreed on meanwhile.
   void validate();
   bool validation_missing() const;

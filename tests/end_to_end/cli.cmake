@@ -1,2 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
 convoy_add_script_test(end_to_end.cli cli_test.py TIMEOUT 180)
+convoy_add_script_test(end_to_end.report report_test.py TIMEOUT 240)

@@ -15,7 +15,9 @@ ROOT = pathlib.Path(SOURCE)
 
 
 # Options of launchers and scripts that documents name alone.
-OTHERS = {"--oversubscribe", "--bind-to", "--map-by", "--allow-run-as-root"}
+OTHERS = {"--oversubscribe", "--bind-to", "--map-by", "--allow-run-as-root", "--time", "--ntasks-per-node", "--gpus-per-node", "--signal",
+          "--bind", "--nodes", "--array", "--mpi", "--requeue",
+          "--rehearse"}
 
 
 def call(*words, ranks=0, expect=0):
@@ -85,7 +87,7 @@ def wrong_usage():
 
 def dry_runs():
     # He et al. 2016 and torchvision: 25,557,032 parameters and 4.09 GMAC for the form with the stride in the 3x3.
-    out, _ = call("train", "--synthetic", "--synthetic-size", 224, "--synthetic-classes", 1000, "--dry-run",
+    out, _ = call("train", "--synthetic", "--synthetic-size", 224, "--synthetic-classes", 1000, "--dry-run", "--dry-run-seconds", 0,
                   "--model", "resnet50", "--resnet-version", "v1.5", "--batch-size", 4, "--replicas", 8,
                   "--synthetic-samples", 1000, "--lr-scaling", "linear", "--lr", 0.1, "--threads", 1)
     facts = summary(out)
@@ -98,8 +100,8 @@ def dry_runs():
     check(abs(parts - memory["memory a rank"]) < 0.5, "parts of the memory add up")
     check(abs(memory["  parameters"] / (9 * 25557032 * 4 / 1e6) - 1) < 0.01, "8 replicas and the mean hold 9 sets")
 
-    out, _ = call("train", "--synthetic", "--dry-run", "--model", "resnet20", "--global-batch", 64, "--sync", "gradients",
-                  "--threads", 1, "--epochs", 3, ranks=2)
+    out, _ = call("train", "--synthetic", "--dry-run", "--dry-run-seconds", 0, "--model", "resnet20", "--global-batch", 64,
+                  "--sync", "gradients", "--threads", 1, "--epochs", 3, ranks=2)
     facts = summary(out)
     check(facts["parameters"] == "272474", "resnet20 with 10 classes has 272474 parameters")
     check(facts["forward"].startswith("0.041 GMAC"), "resnet20 takes 0.041 GMAC")
@@ -108,7 +110,7 @@ def dry_runs():
         path = os.path.join(folder, "again.cfg")
         with open(path, "w", encoding="utf-8") as file:
             file.write(out)
-        again, _ = call("train", "--dry-run", "--config", path, ranks=2)
+        again, _ = call("train", "--dry-run", "--dry-run-seconds", 0, "--config", path, ranks=2)
         check(again == out, "a dry run's output is a configuration that repeats it")
     _, err = call("train", "--synthetic", "--dry-run", "--batch-size", 48, "--global-batch", 96, ranks=3, expect=2)
     check("48" in err and "96" in err, "batch sizes that don't fit are both printed")
@@ -165,7 +167,7 @@ def artifacts():
                 found = float(re.search(rf"^  /{re.escape(name)} .* norm (\S+)$", text, re.M).group(1))
                 check(abs(found - norm) <= 1e-5 * norm, f"inspect checkpoint: norm of {name}")
         saved = f"{out}/config.cfg"
-        text, _ = call("train", "--dry-run", "--config", saved, ranks=2)
+        text, _ = call("train", "--dry-run", "--dry-run-seconds", 0, "--config", saved, ranks=2)
         check("\nmodel = lenet\n" in text, "the configuration of a run is one for --config")
 
         part = f"{data}/train-00001-of-00003.h5"

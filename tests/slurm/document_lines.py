@@ -21,7 +21,7 @@ while [ $# -gt 0 ]; do
   shift
 done
 case ${words[0]} in
-  train) @CONVOY@ "${words[@]}" --dry-run --threads 1 >/dev/null || exit ;;
+  train) @CONVOY@ "${words[@]}" --dry-run --dry-run-seconds 0 --threads 1 >/dev/null || exit ;;
   evaluate) @CONVOY@ evaluate --help >/dev/null || exit ;;
   *) @PREPROCESS@ --help | grep -q "^Options of ${words[0]}" || exit ;;
 esac

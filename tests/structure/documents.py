@@ -74,7 +74,7 @@ KINDS = {"tiny": [], "mnist": ["--synthetic-size", "28", "--synthetic-channels",
          "cifar10": ["--synthetic-size", "32"], "cifar100": ["--synthetic-size", "32", "--synthetic-classes", "100"],
          "imagenet": []}
 for config in sorted((ROOT / "configs").glob("*.cfg")):
-    call = [PROGRAMS["convoy"], "train", "--config", str(config), "--synthetic", "--dry-run", "--threads", "1",
+    call = [PROGRAMS["convoy"], "train", "--config", str(config), "--synthetic", "--dry-run", "--dry-run-seconds", "0", "--threads", "1",
             *KINDS[config.stem.split("_")[0]]]
     done = subprocess.run(call, capture_output=True, text=True, timeout=60)
     if done.returncode != 0:

@@ -81,6 +81,7 @@ TEST(Hash, ignores_everything_else) {
                            "--check-weights 5",
                            "--target-accuracy 70",
                            "--dry-run",
+                           "--dry-run-seconds 3",
                            "--inject-fault throw@0@3"}) {
     EXPECT_EQ(hash_of(line), hash_of("")) << line;
   }

@@ -31,6 +31,12 @@ TEST(Forecast, WaitsForStepsThatCount) {
   EXPECT_TRUE(slow.is_ready());
 }
 
+TEST(Forecast, TakesTheFirstStepsWhereThereAreNoOthers) {
+  Forecast forecast(ten_epochs());
+  forecast.add_step(0.2);
+  EXPECT_NEAR(forecast.estimate(1).step, 0.2, 1e-12);
+}
+
 TEST(Forecast, GuessesAValidationUntilOneWasMeasured) {
   const Estimate estimate = measured(ten_epochs()).estimate(12);
   EXPECT_NEAR(estimate.step, 0.06, 1e-12);

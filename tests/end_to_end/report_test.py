@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What tells about runs: the forecast of a dry run and of a run's first lines, convoy status, convoy summary, bench scaling.
+Usage: report_test.py [CASE ...]; bench/forecast.sh asks how far forecasts are off."""
+import csv
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+from pace import crawl
+from runner import CONVOY, check, mpirun, run, train, work_folder
+
+JOB = ["--synthetic", "--synthetic-size", 16, "--synthetic-samples", 2560, "--model", "resnet20", "--batch-size", 32, "--epochs", 3,
+       "--val-interval", 1]
+
+
+def seconds_of(text):
+    """`12.3 s`, `0:03:12`."""
+    if text.endswith(" s"):
+        return float(text[:-2])
+    total = 0.0
+    for part in text.split(":"):
+        total = 60 * total + float(part)
+    return total
+
+
+def foretell(work):
+    """Percent by which a dry run and a run's first lines were off."""
+    dry, _ = run(2, "train", *JOB, "--threads", 1, "--output-dir", f"{work}/dry", "--dry-run")
+    left = seconds_of(re.search(r"^# forecast .*, to the end of the run (.+)$", dry, re.M)[1])
+    check("ask for 00:01:00" in dry, "the dry run says what time to ask for")
+    check(sorted(os.listdir(work)) == [], "the dry run leaves nothing behind")
+    start = seconds_of(re.search(r"^# measured .*, (.+) to start", dry, re.M)[1])
+    job = subprocess.Popen([*mpirun(2), CONVOY, "train", *map(str, JOB), "--threads", "1", "--no-tensorboard", "--output-dir", f"{work}/run"],
+                           stdout=subprocess.PIPE, text=True, env=dict(os.environ, OMP_NUM_THREADS="1"))
+    began, told = time.monotonic(), None
+    for line in job.stdout:
+        if told is None and (found := re.search(r"^forecast: .*, to the end of the run (.+)$", line)):
+            told, at = seconds_of(found[1]), time.monotonic()
+    check(job.wait() == 0, "the run ends well")
+    ended = time.monotonic()
+    error = abs(left + start - (ended - began)) / (ended - began) * 100
+    print(f"the dry run foretold {left + start:.1f} s, the run took {ended - began:.1f} s ({error:.1f} % off)", flush=True)
+    later = abs(told - (ended - at)) / (ended - at) * 100
+    print(f"its first lines foretold {told:.1f} s, it took {ended - at:.1f} s ({later:.1f} % off)", flush=True)
+    return error, later
+
+
+def forecasts(work):
+    check(max(foretell(work)) < 60, "forecasts say what will come, on a machine that other tests may use too")
+    out, _ = train(2, f"{work}/short", *JOB, "--time-limit", 6, expect=None)
+    check("more job" in out and "ask for 00:01:00" in out or "enough" in out, "a run says what its time limit means")
+
+
+def status(folder, *words):
+    done = subprocess.run([CONVOY, "status", *words, folder], capture_output=True, text=True, timeout=30, check=False)
+    return done.returncode, done.stdout + done.stderr
+
+
+def statuses(work):
+    code, text = status(f"{work}/run")
+    check(code == 0 and "finished" in text and "100.0 %: epoch 3 of 3" in text, "status of a finished run: 0")
+    code, text = status(work)
+    check(code == 2 and "has no state.json" in text, "status of another folder: 2")
+    folder = f"{work}/watched"
+    command = mpirun(2) + [CONVOY, "train", *map(str, JOB), *crawl(30, 0.1), "--epochs", "200", "--output-dir", folder, "--threads", "1", "--print-freq", "5",
+                           "--save-every-steps", "10", "--no-tensorboard", "--stall-warning-seconds", "2"]
+    job = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+    try:
+        end = time.monotonic() + 60
+        while "checkpoint  checkpoints/" not in status(folder)[1] and time.monotonic() < end:
+            time.sleep(0.2)
+        code, text = status(folder)
+        check(code == 0 and "running" in text and "images/s" in text and "written in" in text, "status of a living run: 0, speed and checkpoint")
+        state = json.loads(status(folder, "--json")[1])
+        check(state["life"] == "running" and state["step"] > 0 and state["ranks"] == 2, "the same as JSON")
+        other = [int(p) for p in os.listdir("/proc") if p.isdigit() and is_rank(p, folder) and int(p) != state["pid"]]
+        os.kill(other[0], signal.SIGSTOP)
+        end = time.monotonic() + 30
+        while status(folder)[0] == 0 and time.monotonic() < end:
+            time.sleep(0.5)
+        code, text = status(folder)
+        check(code == 5 and "hanging" in text and "rank 1 on" in text, "status names a rank that was frozen: 5")
+        os.kill(other[0], signal.SIGCONT)
+    finally:
+        os.killpg(job.pid, signal.SIGKILL)
+        job.wait()
+    for pid in [p for p in os.listdir("/proc") if p.isdigit() and is_rank(p, folder)]:
+        os.kill(int(pid), signal.SIGKILL)
+    end = time.monotonic() + 10
+    while status(folder)[0] != 75 and time.monotonic() < end:  # killed processes are seen until their parent has looked
+        time.sleep(0.2)
+    code, text = status(folder)
+    check(code == 75 and "ended without a word" in text, f"status of a run that was killed: {code}" + ("" if code == 75 else text))
+    code, text = status(folder, "--after", "137")
+    check(code == 75 and "it goes on" in text, "what follows: submit it again")
+
+
+def is_rank(pid, folder):
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            words = file.read().split(b"\0")
+        return words[0] == CONVOY.encode() and folder.encode() in words
+    except OSError:
+        return False
+
+
+def summaries(work):
+    train(1, f"{work}/a,b", *JOB, "--epochs", 1)
+    done = subprocess.run([CONVOY, "summary", f"{work}/run", f"{work}/a,b", "--format", "csv"], capture_output=True, text=True, check=True)
+    rows = list(csv.DictReader(done.stdout.splitlines()))
+    check([row["run"] for row in rows] == [f"{work}/run", f"{work}/a,b"] and [row["epochs"] for row in rows] == ["3", "1"], "summary as CSV")
+    with open(f"{work}/run/summary.csv", encoding="utf-8") as file:
+        best = max(float(row["val_top1"]) for row in csv.DictReader(file))
+    check(abs(float(rows[0]["top1"]) - best) < 0.006 and rows[0]["result"] == "finished", "with the best accuracy and the result")
+    done = subprocess.run([CONVOY, "summary", f"{work}/run", "--format", "markdown", "--per-epoch"], capture_output=True, text=True, check=True)
+    lines = done.stdout.splitlines()
+    check(len(lines) == 5 and all(line.startswith("| ") and line.count("|") == lines[0].count("|") for line in lines), "a row an epoch as Markdown")
+
+
+def scaling(work):
+    path = f"{work}/scaling.csv"
+    out, _ = run(3, "bench", "scaling", "--model", "resnet8", "--batch-size", 12, "--steps", 2, "--threads", 1, "--csv", path)
+    with open(path, encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    check([row["ranks"] for row in rows] == ["1", "2", "3"] and all(float(row["images_per_sec"]) > 0 for row in rows), "bench scaling: 1, 2, 3 ranks")
+    check(all(abs(float(row["speedup"]) - float(row["images_per_sec"]) / float(rows[0]["images_per_sec"])) < 0.01 for row in rows), "speed-up")
+    check(out.count("%") == 3, "the same table on the console")
+    out, _ = run(2, "bench", "scaling", "--strong", "--model", "resnet8", "--batch-size", 12, "--steps", 2, "--threads", 1, "--csv", path)
+    with open(path, encoding="utf-8") as file:
+        check([row["global_batch"] for row in csv.DictReader(file)] == ["12", "12"], "--strong keeps the global batch")
+
+
+if __name__ == "__main__":
+    with work_folder() as work_:
+        cases = {case.__name__: case for case in (forecasts, statuses, summaries, scaling)}
+        for name in sys.argv[1:] or cases:
+            cases[name](work_)
