@@ -15,8 +15,9 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from pace import crawl  # noqa: E402
 from runner import CONVOY, everything, last, mpirun, records, same_bits, train  # noqa: E402
 
-JOB = ["--synthetic", "--synthetic-size", 16, "--synthetic-samples", 4000, "--limit-train-batches", 15, "--model", "lenet", "--batch-size", 16, "--epochs", 8, "--lr", 0.02,
-       "--flip", "random", "--pad", 2, "--seed", 5, "--print-freq", 1, "--eval-batch-size", 1, "--save-every-steps", 2, "--keep-checkpoints", 2,
+EPOCHS = 5
+JOB = ["--synthetic", "--synthetic-size", 16, "--synthetic-samples", 4000, "--limit-train-batches", 12, "--model", "lenet", "--batch-size", 16, "--epochs", EPOCHS, "--lr", 0.02,
+       "--flip", "random", "--pad", 2, "--seed", 5, "--print-freq", 1, "--eval-batch-size", 8, "--save-every-steps", 2, "--keep-checkpoints", 2,
        "--wait-for-other", 30]
 WAYS = ("USR1 to a rank", "USR1 to mpirun", "TERM to a rank", "TERM to mpirun", "kill -9 of a rank", "kill -9 of mpirun", "kill -9 of all")
 MOMENTS = ("at start-up", "in a step", "in an evaluation", "while a checkpoint is written")
@@ -74,7 +75,7 @@ class Stop:
             if time.monotonic() > end:
                 raise AssertionError(f"{self.moment}: did not come within 60 s")
             if self.has_come():
-                pause = {"at start-up": 0.5, "in an evaluation": 0.1}.get(self.moment, 0)
+                pause = {"at start-up": 0.5, "in an evaluation": 0.02}.get(self.moment, 0)
                 time.sleep(self.rng.uniform(0, pause))
                 return self.job.poll() is None
             time.sleep(0.001)
@@ -122,7 +123,7 @@ def disturb(reference, folder, stops, seed):
     while len(done) < stops:
         run += 1
         where = f"{folder}-{run}"
-        while len(done) < stops and count(where, "val") < 8:
+        while len(done) < stops and count(where, "val") < EPOCHS:
             way, moment = rng.choice(WAYS), rng.choice(MOMENTS)
             stop, starts = Stop(where, way, moment, rng), starts + 1
             try:
