@@ -6,7 +6,6 @@
 #include <limits>
 #include <thread>
 
-#include "core/hash.hpp"
 #include "core/log.hpp"
 #include "core/pulse.hpp"
 #include "core/stop.hpp"
@@ -272,55 +271,6 @@ void Trainer::take_counters() {
   check_finite(counters);
   interval_.add(counters);
   epoch_.add(counters);
-}
-
-void Trainer::check_finite(const Counters& counters) const {
-  const int bad = counters.bad_replica;
-  if (bad < job_.run.first || bad >= job_.run.first + job_.run.count) return;  // its owner speaks
-  fail(Exit::internal,
-       "loss or gradient is not finite in replica {}; that update was not applied. Lower --lr, lengthen "
-       "--warmup-epochs or "
-       "check the data, and go on with --resume auto",
-       bad);
-}
-
-void Trainer::check_weights() {
-  const SyncConfig& sync = config_.sync;
-  const bool averaged = position_.step % sync.local_steps == 0 || position_.step <= sync.local_start;
-  if (sync.mode == SyncMode::weights && !averaged) return;
-  const SetLayout& layout = at_.engine.layout();
-  std::uint64_t digest = 0;
-  for (int i = 0; i < std::max(job_.run.count, 1); ++i) {
-    const int replica = job_.run.count == 0 ? -1 : job_.run.first + i;
-    const auto host = at_.engine.download(at_.sync.set(replica), at_.collectives);
-    const std::uint64_t values = hash_bytes(host.data() + layout.values.begin,
-                                            static_cast<std::size_t>(layout.values.count) * 4),
-                        own = hash_bytes(host.data() + layout.statistics.begin,
-                                         static_cast<std::size_t>(layout.statistics.count) * 4, values);
-    if (i > 0 && own != digest) {
-      fail(Exit::internal, "replicas {} and {} hold different weights after averaging (step {})", job_.run.first,
-           replica, position_.step);
-    }
-    digest = own;
-  }
-  at_.communicator.require_equal(fmt::format("{:016x}", digest), "weights after averaging");
-}
-
-void Trainer::monitor() {
-  if (job_.rank != 0) return;
-  Engine& engine = at_.engine;
-  const auto set = engine.download(at_.sync.set(job_.run.first), at_.collectives);
-  std::vector<float> gradients(static_cast<std::size_t>(engine.plan().table.parameters.count));
-  at_.collectives.await(engine.backend().download(gradients.data(), engine.gradients(),
-                                                  engine.plan().table.parameters.count, engine.backend().record()),
-                        "download of the gradients");
-  std::vector<TensorSummary> values, slopes;
-  for (const Parameter& row : engine.plan().table.rows) {
-    values.push_back(summarise(row.name, set.data() + row.range.begin, row.range.count));
-    slopes.push_back(summarise(row.name, gradients.data() + row.range.begin, row.range.count));
-  }
-  at_.metrics->tensors("parameters", position_.step, values);
-  at_.metrics->tensors("gradients", position_.step, slopes);
 }
 
 void Trainer::log_interval(bool end_of_epoch) {
