@@ -9,6 +9,7 @@
 
 #include "core/errors.hpp"
 #include "core/nearest.hpp"
+#include "core/version.hpp"
 #include "preprocess/images_options.hpp"
 #include "preprocess/option_parsing.hpp"
 
@@ -144,6 +145,7 @@ const char* kind_name(DataKind kind) {
 Command parse_command_line(const std::vector<std::string>& arguments) {
   const std::string word = arguments.empty() ? "--help" : arguments[0];
   if (word == "--help" || word == "-h" || word == "help") return HelpSpec{full_help()};
+  if (word == "--version") return HelpSpec{fmt::format("convoy-preprocess {}\ncompiler: {}\n", build_id(), compiler())};
   const std::vector<std::string> rest(arguments.begin() + 1, arguments.end());
   Bound bound;
   if (word == "verify" || word == "inspect") {

@@ -9,10 +9,18 @@
 namespace convoy {
 namespace {
 
+/// An address as people write it, with spaces and letters that must be encoded; what is encoded already stays.
+std::string encode_address(const std::string& address) {
+  std::string encoded;
+  for (const char c : address)
+    encoded += c <= ' ' || c > '~' ? percent_encode({&c, 1}, Slashes::keep) : std::string(1, c);
+  return encoded;
+}
+
 class HttpStore final : public Store {
  public:
   HttpStore(const Location& location, const TransferSpec& spec)
-      : base_(join_names(location.root, location.path)), client_(spec, {}) {}
+      : base_(encode_address(join_names(location.root, location.path))), client_(spec, {}) {}
 
   Listing list(const std::string& folder) override {
     std::string url = address(folder);

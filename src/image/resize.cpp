@@ -15,6 +15,9 @@ double triangle(double x) {
   return x < 1.0 ? 1.0 - x : 0.0;
 }
 
+/// As Pillow rounds, whose pixels are wanted: lround differs below zero.
+Index rounded(double x) { return static_cast<Index>(x + 0.5); }  // NOLINT(bugprone-incorrect-roundings)
+
 }  // namespace
 
 void fill_axis(Resizer::Axis& axis, Index input, double begin, double length, Index size) {
@@ -33,8 +36,8 @@ void fill_axis(Resizer::Axis& axis, Index input, double begin, double length, In
   std::vector<double> exact(taps);
   for (std::size_t i = 0; i < count; ++i) {
     const double centre = begin + (static_cast<double>(i) + 0.5) * scale;
-    const auto first = std::max<Index>(static_cast<Index>(centre - support + 0.5), 0);
-    const Index used = std::min(static_cast<Index>(centre + support + 0.5), input) - first;
+    const auto first = std::max<Index>(rounded(centre - support), 0);
+    const Index used = std::min(rounded(centre + support), input) - first;
     double sum = 0;
     for (Index t = 0; t < used; ++t) {
       exact[static_cast<std::size_t>(t)] =
@@ -45,7 +48,7 @@ void fill_axis(Resizer::Axis& axis, Index input, double begin, double length, In
     axis.count[i] = static_cast<std::int32_t>(used);
     for (std::size_t t = 0; t < static_cast<std::size_t>(used); ++t) {
       const double weight = sum == 0 ? exact[t] : exact[t] / sum;
-      axis.weights[i * taps + t] = static_cast<std::int32_t>(weight * (1 << weight_bits) + 0.5);
+      axis.weights[i * taps + t] = static_cast<std::int32_t>(rounded(weight * (1 << weight_bits)));
     }
   }
 }

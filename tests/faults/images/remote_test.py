@@ -39,6 +39,11 @@ with tempfile.TemporaryDirectory(prefix="convoy-test-") as work:
         same(work, "web1", of_folder, "class folders behind nginx")
         prepare(work, "web2", "imagenet", "--train", f"{web}/tars/", "--label-file", f"{web}/train.txt", *tars, ranks=3)
         same(work, "web2", of_tars, "class archives behind nginx")
+        os.rename(f"{work}/data/folder", f"{work}/data/my föl der")
+        for number, place in enumerate((f"{web}/my föl der", f"{web}/my%20f%C3%B6l%20der/")):
+            prepare(work, f"web4{number}", "folder", "--source", place, *base)
+            same(work, f"web4{number}", of_folder, "an address with spaces and letters, encoded or not")
+        os.rename(f"{work}/data/my föl der", f"{work}/data/folder")
         text = prepare(work, "web3", "folder", "--source", f"{web}/nothing", *base, expect=3, ranks=2)
         check("HTTP 404" in text and text.count("error:") == 1, "a folder that isn't there")
 
