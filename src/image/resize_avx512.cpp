@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// g++ 12 sees uninitialised values in its own intrinsics, wherever they are used.
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
 #include <immintrin.h>
 
 #include "image/resize_kernels.hpp"
