@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "preprocess/images/labels.hpp"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/expect_error.hpp"
+
+namespace convoy {
+namespace {
+
+std::string found(const LabelFile& labels, const std::string& name) { return labels.find(name).value_or("none"); }
+
+TEST(Labels, LinesOfPathAndLabel) {
+  const LabelFile labels("a/1.JPEG 7\r\n\nb/2 x.jpg  n01\nb/1.JPEG\t8.0\n \v\n", "f");
+  EXPECT_EQ(found(labels, "a/1.JPEG"), "#7");
+  EXPECT_EQ(found(labels, "a/1.png"), "#7");  // without extension
+  EXPECT_EQ(found(labels, "elsewhere/2 x.jpg"), "n01");
+  EXPECT_EQ(found(labels, "b/1.JPEG"), "#8");
+  EXPECT_EQ(found(labels, "c/1.JPEG"), "none");  // two classes have that name
+}
+
+TEST(Labels, ListsOfMxnet) {
+  const std::string text = "0\t3.000\t5\tx/a.jpg\n1\t4\t6\tx/b.jpg\n";
+  EXPECT_EQ(found(LabelFile(text, "f"), "x/b.jpg"), "#4");
+  const LabelFile second(text, "f", 1, LabelFile::Paths::keep);
+  EXPECT_EQ(second.class_of(1), "#6");
+  EXPECT_EQ(second.paths().front(), "x/a.jpg");
+  expect_error(Exit::data, {"'f', line 1", "no label 2"}, [&] { LabelFile(text, "f", 2); });
+}
+
+TEST(Labels, KagglesTableAndTheScriptOfMoves) {
+  const LabelFile kaggle("ImageId,PredictionString\nILSVRC2012_val_00000002,n02 1 2 3 4 n02 5 6 7 8\n", "f");
+  EXPECT_EQ(found(kaggle, "val/ILSVRC2012_val_00000002.JPEG"), "n02");
+  const LabelFile moves("#!/bin/bash\nmkdir -p n03\nmv ILSVRC2012_val_00000009.JPEG n03/\n", "f");
+  EXPECT_EQ(found(moves, "ILSVRC2012_val_00000009.JPEG"), "n03");
+}
+
+TEST(Labels, NamesByNumber) {
+  const LabelFile synsets("n01\nn02\n", "f");
+  EXPECT_EQ(found(synsets, "ILSVRC2012_val_00000002.JPEG"), "n02");
+  EXPECT_EQ(found(synsets, "ILSVRC2012_val_00000003.JPEG"), "none");
+  EXPECT_EQ(found(synsets, "x.JPEG"), "none");
+}
+
+TEST(Labels, WhatMeansNothingIsAnError) {
+  expect_error(Exit::data, {"'f', line 2", "a number alone"}, [] { LabelFile("a.jpg 1\n490\n", "f"); });
+  expect_error(Exit::data, {"'f' has no labels"}, [] { LabelFile("\n \n", "f"); });
+  expect_error(Exit::data, {"'f' mixes lines"}, [] { LabelFile("a.jpg 1\nn01\n", "f"); });
+  expect_error(Exit::data, {"'f', line 2", "no class after the comma"}, [] { LabelFile("ImageId,\nx,\n", "f"); });
+}
+
+TEST(Classes, AreNumberedByNameOrGiven) {
+  const ClassList seen = classes_from({"n02", "n01", "n02"});
+  EXPECT_EQ(seen.names, (std::vector<std::string>{"n01", "n02"}));
+  EXPECT_EQ(seen.number_of("n02"), 1);
+  const ClassList numbers = classes_from({"#2", "#0"});
+  EXPECT_EQ(numbers.names, (std::vector<std::string>{"class-0", "class-1", "class-2"}));
+  EXPECT_EQ(numbers.number_of("#2"), 2);
+  EXPECT_EQ(numbers.number_of("#3"), -1);
+  const ClassList given = parse_class_list("n02 dog, hound\nn01 cat\n", "f");
+  EXPECT_EQ(given.number_of("n01"), 1);
+  EXPECT_EQ(given.number_of("n03"), -1);
+  EXPECT_EQ(given.names.front(), "n02 dog, hound");
+  expect_error(Exit::data, {"'n01' twice"}, [] { parse_class_list("n01\nn01\n", "f"); });
+  expect_error(Exit::data, {"lists no classes"}, [] { parse_class_list("\n", "f"); });
+  expect_error(Exit::data, {"no class number"}, [] { classes_from({"#999999999"}); });
+}
+
+}  // namespace
+}  // namespace convoy
