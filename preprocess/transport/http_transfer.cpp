@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdlib>
 #include <cstring>
 
 #include "core/errors.hpp"
@@ -35,6 +36,19 @@ void require_curl() {
   if (ready != CURLE_OK) fail(Exit::device, "cannot start libcurl ({})", curl_easy_strerror(ready));
 }
 
+namespace {
+
+/// Certificates of authorities that a site runs itself, as the usual programs find them; null: the system's alone.
+const char* certificate_bundle() {
+  for (const char* name : {"AWS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE"}) {
+    const char* value = std::getenv(name);
+    if (value != nullptr && *value != '\0') return value;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
 HttpTransfer::HttpTransfer(CURLM* multi, const HttpRequest& request, const S3Identity& identity, double timeout_seconds)
     : multi_(multi), easy_(curl_easy_init()), request_(request) {
   if (easy_ == nullptr) fail(Exit::device, "cannot make a transfer (libcurl gave no handle)");
@@ -53,6 +67,7 @@ HttpTransfer::HttpTransfer(CURLM* multi, const HttpRequest& request, const S3Ide
   curl_easy_setopt(easy_, CURLOPT_PATH_AS_IS, 1L);  // keys of S3 may hold `..`
   curl_easy_setopt(easy_, CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(timeout_seconds * 1000));
   curl_easy_setopt(easy_, CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
+  if (const char* bundle = certificate_bundle()) curl_easy_setopt(easy_, CURLOPT_CAINFO, bundle);
   curl_easy_setopt(easy_, CURLOPT_USERAGENT, fmt::format("convoy-preprocess/{}", version()).c_str());
   if (request_.head) curl_easy_setopt(easy_, CURLOPT_NOBODY, 1L);
   if (request_.begin > 0 || request_.end >= 0) {

@@ -83,27 +83,33 @@ class Bucket:
 
 
 @contextlib.contextmanager
-def nginx(root, work):
-    """Serves `root` with index pages; `work` takes its own files."""
+def nginx(root, work, encrypted=False):
+    """Serves `root` with index pages; `work` takes its own files. encrypted: by a certificate of its own, work/certificate.pem."""
     program = shutil.which("nginx") or "/usr/sbin/nginx"
     if not os.path.exists(program):
         print("nginx is not installed")
         sys.exit(77)
     port = free_port()
     os.makedirs(work, exist_ok=True)
+    listen = f"127.0.0.1:{port}"
+    if encrypted:
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=127.0.0.1", "-addext",
+                        "subjectAltName=IP:127.0.0.1", "-keyout", f"{work}/key.pem", "-out", f"{work}/certificate.pem"],
+                       check=True, capture_output=True)
+        listen += f" ssl; ssl_certificate {work}/certificate.pem; ssl_certificate_key {work}/key.pem"
     with open(f"{work}/nginx.conf", "w", encoding="utf-8") as file:
         file.write(f"""daemon off; master_process off; pid {work}/pid; error_log {work}/error.log;
 events {{}}
 http {{
   access_log off; client_body_temp_path {work}/a; proxy_temp_path {work}/b; fastcgi_temp_path {work}/c;
   uwsgi_temp_path {work}/d; scgi_temp_path {work}/e;
-  server {{ listen 127.0.0.1:{port}; root {root}; autoindex on; }}
+  server {{ listen {listen}; root {root}; autoindex on; }}
 }}
 """)
     with subprocess.Popen([program, "-c", f"{work}/nginx.conf", "-p", work], stderr=subprocess.DEVNULL) as process:
         try:
             wait_for(port, process)
-            yield f"http://127.0.0.1:{port}"
+            yield f"{'https' if encrypted else 'http'}://127.0.0.1:{port}"
         finally:
             process.terminate()
             process.wait(timeout=20)

@@ -47,6 +47,15 @@ with tempfile.TemporaryDirectory(prefix="convoy-test-") as work:
         text = prepare(work, "web3", "folder", "--source", f"{web}/nothing", *base, expect=3, ranks=2)
         check("HTTP 404" in text and text.count("error:") == 1, "a folder that isn't there")
 
+    with servers.nginx(f"{work}/data", f"{work}/nginx-tls", encrypted=True) as web:
+        bundles = dict.fromkeys(("AWS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE"), "")
+        text = prepare(work, "tls1", "folder", "--source", f"{web}/folder", *base, expect=3, ranks=2, env=bundles)
+        check("certificate" in text.lower() and text.count("error:") == 1, "an unknown certificate is refused")
+        for variable in bundles:
+            prepare(work, f"tls-{variable}", "folder", "--source", f"{web}/folder", *base,
+                    env={**bundles, variable: f"{work}/nginx-tls/certificate.pem"})
+            same(work, f"tls-{variable}", of_folder, f"but not where {variable} has it")
+
     with servers.moto(servers.Bucket.SET_UP_ACTIONS) as endpoint:
         bucket = servers.Bucket(endpoint)
         bucket.put_folder(f"{work}/data", "set 1")
