@@ -11,6 +11,7 @@
 #include "core/stop.hpp"
 #include "preprocess/images/agree.hpp"
 #include "preprocess/images/fields.hpp"
+#include "preprocess/images/folder_lock.hpp"
 #include "preprocess/images/journal.hpp"
 #include "preprocess/images/reading.hpp"
 #include "preprocess/images/report.hpp"
@@ -280,8 +281,11 @@ void run(Communicator& comm, const ImagesSpec& spec) {
     if (comm.rank() == 0 && !spec.overwrite) require_no_others(job);
   });
   if (is_done(comm, job)) return;
+  FolderLock lock;
   agree(comm, "preparing the folder", [&] {
-    if (comm.rank() == 0) prepare_spill(job.spill, job.identity, spec.overwrite);
+    if (comm.rank() != 0) return;
+    lock.take(spec.out);
+    prepare_spill(job.spill, job.identity, spec.overwrite);
   });
   log::info("source: {} files or archives in {} units, {} ranks with {} threads that decode", job.scan.objects,
             job.scan.units.size(), comm.size(), std::max(spec.threads, 1));

@@ -96,6 +96,19 @@ with tempfile.TemporaryDirectory(prefix="convoy-test-") as work:
         text = run(*web, "--out", out)
         check("going on: about" in text and sets.digest(out) == expected, "it goes on")
 
+    # Two at once: one is refused or finds all done, the other isn't disturbed.
+    out = f"{work}/twice"
+    with servers.Faulty(objects, {silent: ["ok", "stall:200000"]}) as server:
+        web = ("folder", "--train", f"{server.address}/{{{','.join(sets.CLASSES)}}}.tar", *base[3:])
+        first = start((*web, "--out", out), 2)
+        while [r[:2] for r in server.requests].count(("GET", silent)) < 2 and first.poll() is None:
+            time.sleep(0.01)
+        text = run(*web, "--out", out, expect=2, ranks=2)
+        check("another preparation is writing into" in text and text.count("error:") == 1, "a second one is refused")
+        server.released.set()
+        text = first.communicate(timeout=60)[0]
+        check(first.returncode == 0 and sets.digest(out) == expected, "and the first goes on")
+
     # A damaged intermediate file is found, and what depends on it is read again.
     out = f"{work}/damaged"
     process = start((*base, "--out", f"{work}/again"), 0)
