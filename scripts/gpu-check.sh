@@ -50,6 +50,7 @@ else
   PATH=$build/src/cli:$build/preprocess:$PATH
   export CONVOY_MODULE_DIR=${CONVOY_MODULE_DIR:-$build/src/cli}
 fi
+export rehearse data python
 out=${out:-runs/gpu-check-$half}
 rm -rf "$out"
 mkdir -p "$out"
@@ -57,9 +58,9 @@ out=$(cd "$out" && pwd)
 export CONVOY_GOLDEN_DIR=$golden CONVOY_REQUIRE_GPU=1 OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 \
   OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_rmaps_base_oversubscribe=1
 peers=$here/bench/peer
-device=cuda fp16=fp16 large=256 middle=512 small=128 steps=40 budget=290
+device=cuda fp16=fp16 large=256 middle=512 small=128 steps=40 patience=1
 if [ -n "$rehearse" ]; then
-  device=cpu fp16=fp32 large=2 middle=4 small=4 steps=2
+  device=cpu fp16=fp32 large=2 middle=4 small=4 steps=2 patience=5
   unset CONVOY_REQUIRE_GPU
 fi
 export CONVOY_TEST_DEVICE=$device
@@ -74,11 +75,12 @@ leave() { echo "$*"; exit 77; }
 value() { echo "VALUE $1 $2"; } # KEY NUMBER, for the result
 # losses FOLDER: of the training steps, one a line, in order.
 losses() { grep '"split":"train"' "$1/metrics.jsonl" | sed -E 's/.*"loss":([-+0-9.e]+).*/\1/'; }
-# compare A B LIMIT: the largest difference of two columns relative to the larger; fails above LIMIT, or on unlike lengths.
+# compare A B LIMIT [PREFIX]: the largest difference of two columns relative to the larger; fails above LIMIT, or on unlike
+# lengths. PREFIX tells two results of a step apart.
 compare() {
-  paste "$1" "$2" | awk -v limit="$3" '
+  paste "$1" "$2" | awk -v limit="$3" -v prefix="${4:-}" '
     { d = $1 - $2; if (d < 0) d = -d; m = $1 > $2 ? $1 : $2; if (m > 0 && d / m > worst) worst = d / m; n += NF == 2 }
-    END { printf "VALUE steps %d\nVALUE largest_difference %.3g\n", n, worst; exit !(n > 0 && n == NR && worst <= limit) }'
+    END { printf "VALUE %ssteps %d\nVALUE %slargest_difference %.3g\n", prefix, n, prefix, worst; exit !(n > 0 && n == NR && worst <= limit) }'
 }
 same_bits() { if cmp -s "$1" "$2"; then value same_bits 1; else value same_bits 0; fi; }
 # train FOLDER OPTION ...: resnet20 on images made in memory, one record a step. $launcher: mpirun and its options.
@@ -115,7 +117,7 @@ step_curve() {
   device=cpu train "$out/curve.cpu" --max-steps 20 --precision fp32 --no-checkpoints || return
   train "$out/curve.low" --max-steps 20 --precision "$fp16" --no-checkpoints || return
   for name in gpu cpu low; do losses "$out/curve.$name" >"$out/curve.$name.txt"; done
-  compare "$out/curve.gpu.txt" "$out/curve.cpu.txt" 0.01 && compare "$out/curve.low.txt" "$out/curve.cpu.txt" 0.05
+  compare "$out/curve.gpu.txt" "$out/curve.cpu.txt" 0.01 fp32_ && compare "$out/curve.low.txt" "$out/curve.cpu.txt" 0.05 fp16_
 }
 step_resume() {
   train "$out/whole" --max-steps 12 || return
@@ -230,7 +232,7 @@ note_of() { # RC LIMIT LOG
 }
 # step NAME LIMIT: runs step_NAME under its limit and what is left of the half. 77: left out, its last line says why.
 step() {
-  local name=$1 limit=$2 left=$((budget - SECONDS)) begin rc log=$out/$1.log result=failed
+  local name=$1 limit=$(($2 * patience)) left=$((290 * patience - SECONDS)) begin rc log=$out/$1.log result=failed
   [ -z "$only" ] || [[ $only == *,$name,* ]] || return 0
   [ "$limit" -le "$left" ] || limit=$left
   names+=("$name")
