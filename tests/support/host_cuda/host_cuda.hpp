@@ -11,7 +11,7 @@
 #include <cstring>
 #include <functional>
 #include <type_traits>
-
+// NOLINTBEGIN(readability-identifier-naming, bugprone-reserved-identifier): CUDA's names
 // A host compiler sees __global__ as an unknown attribute, and __launch_bounds__ not at all.
 #undef __global__
 #undef __device__
@@ -30,7 +30,7 @@
 inline uint3 threadIdx, blockIdx;
 inline dim3 blockDim, gridDim;
 constexpr int warpSize = 32;
-
+// NOLINTEND(readability-identifier-naming, bugprone-reserved-identifier)
 namespace host_cuda {
 
 /// Order of threads, warps and blocks, and of queued work that events leave open. Tests run in all four: a missing
@@ -124,7 +124,7 @@ T shuffle(unsigned mask, T value, int source, int line) {
 }
 
 }  // namespace host_cuda
-
+// NOLINTBEGIN(readability-identifier-naming, bugprone-reserved-identifier)
 // What device code may call; the list grows with the kernels. Shuffles of a full width only.
 inline void __syncthreads(int line = __builtin_LINE()) { host_cuda::barrier(line); }
 inline void __syncwarp(unsigned mask = ~0U, int line = __builtin_LINE()) {
@@ -172,3 +172,4 @@ inline unsigned __float_as_uint(float x) {
 inline int min(int a, int b) { return a < b ? a : b; }
 inline int max(int a, int b) { return a > b ? a : b; }
 inline float rsqrtf(float x) { return 1.0F / std::sqrt(x); }
+// NOLINTEND(readability-identifier-naming, bugprone-reserved-identifier)
