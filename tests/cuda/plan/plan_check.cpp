@@ -33,22 +33,25 @@ struct Case {
   bool synchronised = false;
 };
 
-/// In the precision that the file says, and in fp16.
+/// Each size of image and batch of a file, in the precision that it says, and in fp16.
 std::vector<Case> shipped_cases() {
   std::vector<Case> cases;
   for (const auto& entry : std::filesystem::directory_iterator(CONVOY_CONFIGS)) {
     if (entry.path().extension() != ".cfg") continue;
-    const TrainConfig config = parse_train({"--config", entry.path().string(), "--synthetic"});
-    Case made{.name = entry.path().stem().string()};
-    made.model = with_usual_input(config.model, 0, 0, config.data.image_size);
-    made.batch = config.global_batch > 0 ? config.global_batch : config.batch;
-    made.eval_batch = config.eval_batch;
-    made.precision = config.device.precision;
-    made.synchronised = config.sync.sync_bn;
-    cases.push_back(made);
-    if (made.precision == Precision::fp16) continue;
-    made.precision = Precision::fp16;
-    cases.push_back(made);
+    const auto phases = data_phases(parse_train({"--config", entry.path().string(), "--synthetic"}));
+    for (const auto& [epoch, config] : phases) {
+      Case made{.name = entry.path().stem().string()};
+      if (phases.size() > 1) made.name += fmt::format(" from epoch {}", epoch);
+      made.model = with_usual_input(config.model, 0, 0, config.data.image_size);
+      made.batch = config.global_batch > 0 ? config.global_batch : config.batch;
+      made.eval_batch = config.eval_batch;
+      made.precision = config.device.precision;
+      made.synchronised = config.sync.sync_bn;
+      cases.push_back(made);
+      if (made.precision == Precision::fp16) continue;
+      made.precision = Precision::fp16;
+      cases.push_back(made);
+    }
   }
   return cases;
 }
