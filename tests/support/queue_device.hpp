@@ -9,6 +9,7 @@
 #include <memory>
 #include <vector>
 
+#include "core/captured_graphs.hpp"
 #include "core/device.hpp"
 #include "core/types.hpp"
 
@@ -89,6 +90,12 @@ class QueueDevice final : public Device {
     auto& queue = *static_cast<Second*>(stream);
     queue.device_.push(queue.queue_, std::move(work));
   }
+  /// The object goes with the graph, where work is being captured. Graphs are not modelled beyond that.
+  static bool keep_with_graph(void* stream, std::shared_ptr<void> object) {
+    QueueDevice& device = static_cast<Second*>(stream)->device_;
+    if (device.capturing) device.graphs_.push_back(std::move(object));
+    return device.capturing;
+  }
   /// Any work of a test's own.
   void compute(std::function<void()> work) {
     push(compute_, [=] { return work(), true; });
@@ -102,11 +109,12 @@ class QueueDevice final : public Device {
     std::uint64_t end;
   };
 
-  class Second final : public CommunicationQueue {
+  class Second final : public CommunicationQueue, public CapturedGraphs {
    public:
     explicit Second(QueueDevice& device) : device_(device) {}
     void* stream() override { return this; }
     bool capturing() const override { return device_.capturing; }
+    void forget_graphs() noexcept override { device_.graphs_.clear(); }
     void follow(Event event) override { device_.follow(queue_, event); }
     Event record() override { return device_.record(queue_); }
     void download(float* host, const float* from, Index n) override { device_.move(queue_, host, from, n); }
@@ -150,6 +158,7 @@ class QueueDevice final : public Device {
   Progress progress_;
   std::vector<std::unique_ptr<float[]>> blocks_;
   std::vector<Place> events_;
+  std::vector<std::shared_ptr<void>> graphs_;
   WorkQueue compute_;
   Second communication_;
 };

@@ -12,6 +12,7 @@
 #include "backend/cuda/runtime/pinned_ring.hpp"
 #include "backend/cuda/updater.hpp"
 #include "backend/set_layout.hpp"
+#include "core/captured_graphs.hpp"
 #include "core/errors.hpp"
 
 namespace convoy::cuda {
@@ -19,11 +20,12 @@ namespace {
 
 constexpr Index float_bytes = sizeof(float);
 
-class SecondQueue final : public CommunicationQueue {
+class SecondQueue final : public CommunicationQueue, public CapturedGraphs {
  public:
   explicit SecondQueue(Queue& queue) : queue_(queue) {}
   void* stream() override { return own(); }
   bool capturing() const override { return queue_.capturing(); }
+  void forget_graphs() noexcept override { queue_.forget_graphs(); }
   void follow(Event event) override { queue_.follow(Stream::communication, event); }
   Event record() override { return queue_.record(Stream::communication); }
   void download(float* host, const float* from, Index n) override {

@@ -26,7 +26,8 @@ class NcclComm {
   void issued(ncclResult_t result, const char* call, const char* what);
   /// Throws Error(communication) where the communicator has failed. Cheap, never waits.
   void check(const char* what);
-  /// Ends what is under way, so that streams and memory can be freed.
+  /// Ends what is under way, so that streams and memory can be freed. Waits for ever where a captured graph that holds
+  /// work of this communicator is still kept: see CapturedGraphs.
   void abort() noexcept;
 
  private:
@@ -42,19 +43,26 @@ class NcclComm {
 class NcclGroup {
  public:
   NcclGroup(NcclComm& comm, const char* what) : comm_(comm), what_(what) { add(ncclGroupStart(), "ncclGroupStart"); }
-  /// Not ended where an exception is in flight: the communicator is aborted then.
-  ~NcclGroup() = default;
+  /// Where an exception is in flight the group ends too, whatever comes of it: as long as it is open an abort of the
+  /// communicator would only be noted.
+  ~NcclGroup() {
+    if (!ended_) ncclGroupEnd();
+  }
   NcclGroup(const NcclGroup&) = delete;
   NcclGroup& operator=(const NcclGroup&) = delete;
 
   void add(ncclResult_t result, const char* call) {
     if (result != ncclInProgress) comm_.issued(result, call, what_);
   }
-  void end() { comm_.issued(ncclGroupEnd(), "ncclGroupEnd", what_); }
+  void end() {
+    ended_ = true;
+    comm_.issued(ncclGroupEnd(), "ncclGroupEnd", what_);
+  }
 
  private:
   NcclComm& comm_;
   const char* what_;
+  bool ended_ = false;
 };
 
 }  // namespace convoy

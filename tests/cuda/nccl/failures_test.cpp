@@ -80,8 +80,34 @@ TEST_F(NcclFailureTest, SaysThatACapturedStepIsUnfinished) {
     job.device.capturing = false;
     expect(run([&] { job.sums->await(job.device.record(), "counters"); }), Exit::communication,
            {"NCCL has not finished the sums of a captured step"});
+    EXPECT_EQ(host_nccl::captured_operations(), 0) << "else the abort would have waited for ever";
   }
   ranks().barrier("end");
+}
+
+/// An abort within an open group would only be noted, and never happen.
+TEST_F(NcclFailureTest, EndsAGroupInWhichACallFails) {
+  auto& job = *new NcclTestJob(Progress::lazy);
+  job.start({.replicas = ranks().size(), .reproducible = true, .max_count = 100});
+  host_nccl::settings().failing_call = 2;
+  expect(run([&] { static_cast<void>(sum(job, "gradient bucket 0")); }), Exit::communication, {"gradient bucket 0"});
+  EXPECT_EQ(host_nccl::calls().back(), "ncclGroupEnd");
+  job.sums.reset();
+  ranks().barrier("end");
+}
+
+TEST_F(NcclFailureTest, EndsThoughAGraphOfItsSumsIsKept) {
+  const int before = host_nccl::communicators();
+  NcclTestJob job(Progress::lazy);
+  job.start({.replicas = ranks().size(), .max_count = 100});
+  job.device.capturing = true;
+  job.sums->finish(sum(job, "gradient bucket 0"));
+  job.device.capturing = false;
+  job.sums->await(job.device.record(), "counters");
+  EXPECT_EQ(host_nccl::captured_operations(), 1);
+  job.sums.reset();
+  EXPECT_EQ(host_nccl::captured_operations(), 0);
+  EXPECT_EQ(host_nccl::communicators(), before);
 }
 
 TEST_F(NcclFailureTest, ReportsWhatNcclReports) {
@@ -113,6 +139,23 @@ TEST_F(NcclFailureTest, ExpiresAtStartUpWhereARankIsMissing) {
     EXPECT_EQ(host_nccl::communicators(), before);
   }
   ranks().barrier("end");
+}
+
+TEST(NcclOneRankTest, HasNoSumsToBlame) {
+  if (ranks().size() > 1) GTEST_SKIP() << "of one rank";
+  NcclTestJob job(Progress::lazy);
+  job.policy.deadline = {.warn_seconds = 0, .abort_seconds = 0.2};
+  job.policy.explain = [] { return StallReport{}; };
+  job.start({.replicas = 1, .max_count = 100});
+  job.device.capturing = true;
+  float* const data = job.device.allocate(100);
+  const Part part{0, 1, data};
+  job.sums->finish(job.sums->submit({data, std::span(&part, 1), 100, job.device.record(), "gradient bucket 0"}));
+  job.device.capturing = false;
+  job.device.compute_when([] { return false; });
+  const Caught caught = run([&] { job.sums->await(job.device.record(), "counters"); });
+  expect(caught, Exit::communication, {"for counters"});
+  EXPECT_EQ(caught.message.find("NCCL has not finished"), std::string::npos) << caught.message;
 }
 
 TEST(NcclStartTest, RefusesAnOldLibrary) {

@@ -30,7 +30,7 @@ struct NcclTestJob {
   }
   /// Collective.
   void start(const CollectivesSpec& spec) {
-    host_nccl::settings() = {.enqueue = QueueDevice::enqueue};
+    host_nccl::settings() = {.enqueue = QueueDevice::enqueue, .keep_with_graph = QueueDevice::keep_with_graph};
     sums = convoy_nccl_entry()->make(job(), policy, device, spec);
     host_nccl::calls().clear();
     device.follows = 0;

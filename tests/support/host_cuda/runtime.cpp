@@ -8,6 +8,8 @@
 using namespace host_cuda;
 
 namespace {
+int current_device = 0;
+
 cudaError_t count_wait() {
   if (any_capture()) return note_error(cudaErrorStreamCaptureUnsupported);
   ++counts().syncs;
@@ -85,6 +87,7 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
   if (any_capture()) return note_error(cudaErrorStreamCaptureUnsupported);
   if (event->capture) return note_error(cudaErrorCapturedEvent);
   if (const cudaError_t error = called(); error != cudaSuccess) return error;
+  if (event->node && !event->node->done) ++unready_queries();
   if (event->node && !event->node->done && !std::exchange(event->asked, true)) return cudaErrorNotReady;
   demand(event->node);
   return cudaSuccess;
@@ -124,10 +127,12 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
   return error;
 }
 
-cudaError_t cudaGraphInstantiate(cudaGraphExec_t* exec, cudaGraph_t graph, unsigned long long) {
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t* exec, cudaGraph_t graph, unsigned long long flags) {
   const Inside inside;
+  if (flags != cudaGraphInstantiateFlagUseNodePriority) fail("a graph that forgets the priorities of its streams");
   if (const cudaError_t error = called(); error != cudaSuccess) return error;
-  *exec = new CUgraphExec_st{std::make_shared<CUgraph_st>(*graph)};
+  *exec = new CUgraphExec_st{std::make_shared<CUgraph_st>(*graph), graph->kept};
+  (*exec)->graph->kept.clear();  // launches may outlive exec
   return cudaSuccess;
 }
 
@@ -163,15 +168,24 @@ const char* cudaGetErrorString(cudaError_t error) {
 }
 const char* cudaGetErrorName(cudaError_t) { return "cudaErrorOfTheStandIn"; }
 
+/// As many as anybody asks for: they differ by name only.
+cudaError_t cudaGetDeviceCount(int* count) {
+  *count = 64;
+  return cudaSuccess;
+}
+cudaError_t cudaSetDevice(int device) {
+  current_device = device;
+  return cudaSuccess;
+}
 cudaError_t cudaGetDevice(int* device) {
-  *device = 0;
+  *device = current_device;
   return cudaSuccess;
 }
 
-cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   *properties = {};
   std::strcpy(properties->name, "stand-in");
-  for (int i = 0; i < 16; ++i) properties->uuid.bytes[i] = static_cast<char>(i);
+  for (int i = 0; i < 16; ++i) properties->uuid.bytes[i] = static_cast<char>(i + device);
   properties->major = 9;
   properties->multiProcessorCount = 132;
   properties->warpSize = 32;

@@ -190,7 +190,7 @@ bool any_capture() { return captures > 0; }
 
 cudaError_t begin_capture(cudaStream_t stream) {
   if (stream->capture) return note_error(cudaErrorIllegalState);
-  stream->capture = std::make_shared<Capture>(Capture{stream, {}});
+  stream->capture = std::make_shared<Capture>(Capture{stream, {}, {}});
   stream->outside = std::exchange(stream->last, nullptr);
   ++captures;
   return cudaSuccess;
@@ -203,9 +203,21 @@ cudaError_t end_capture(cudaStream_t stream, cudaGraph_t* graph) {
   const NodeRef end = stream->last;
   leave_capture(capture);
   *graph = nullptr;
+  auto kept = std::exchange(capture->kept, {});
   if (!all_joined(*capture, end)) return note_error(cudaErrorStreamCaptureUnjoined);
-  *graph = new CUgraph_st{capture->nodes, end};
+  *graph = new CUgraph_st{capture->nodes, end, std::move(kept)};
   return cudaSuccess;
+}
+
+long& unready_queries() {
+  static long queries = 0;
+  return queries;
+}
+
+bool keep_with_graph(cudaStream_t stream, std::shared_ptr<void> object) {
+  if (!stream->capture) return false;
+  stream->capture->kept.push_back(std::move(object));
+  return true;
 }
 
 void abandon_captures() {

@@ -24,6 +24,7 @@ using NodeRef = std::shared_ptr<Node>;
 struct Capture {
   cudaStream_t origin;
   std::vector<NodeRef> nodes;
+  std::vector<std::shared_ptr<void>> kept;  ///< lives as long as graphs that are made of it
 };
 
 }  // namespace host_cuda
@@ -41,9 +42,11 @@ struct CUevent_st {
 struct CUgraph_st {
   std::vector<host_cuda::NodeRef> nodes;
   host_cuda::NodeRef end;
+  std::vector<std::shared_ptr<void>> kept;
 };
 struct CUgraphExec_st {
   std::shared_ptr<CUgraph_st> graph;
+  std::vector<std::shared_ptr<void>> kept;
 };
 
 namespace host_cuda {
@@ -62,6 +65,12 @@ void demand_all();
 long note_queued(const std::vector<NodeRef>& after, bool is_work);
 void note_host_waited(const Node& node);
 void note_forgotten_wait(const Node& event, const Node& place);
+
+/// False where the stream isn't captured. Else the object lives until all graphs that are made of the capture are
+/// destroyed, as a user object that the graph retains.
+bool keep_with_graph(cudaStream_t stream, std::shared_ptr<void> object);
+/// How often cudaEventQuery was asked for work that had not run.
+long& unready_queries();
 
 bool any_capture();
 cudaError_t begin_capture(cudaStream_t stream);

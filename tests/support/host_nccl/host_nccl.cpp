@@ -3,6 +3,7 @@
 
 #include <mpi.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -20,7 +21,7 @@ struct Transfer {
   int peer;  ///< of a broadcast its root
 };
 
-int live_communicators = 0;
+int live_communicators = 0, live_captured = 0;
 
 }  // namespace
 
@@ -32,6 +33,7 @@ std::vector<std::string>& calls() {
   static std::vector<std::string> instance;
   return instance;
 }
+int captured_operations() { return live_captured; }
 int communicators() { return live_communicators; }
 
 }  // namespace host_nccl
@@ -43,6 +45,7 @@ struct ncclComm {
   ncclResult_t state = ncclInProgress;
   int polls_left;
   bool aborted = false;
+  int captured = 0;  ///< operations in graphs
   std::vector<MPI_Request> handshake;
   /// A call that has not reached its stream yet.
   std::function<void()> queued;
@@ -114,13 +117,18 @@ struct Operation {
       }
       std::memcpy(t.to, sum.data(), sum.size() * sizeof(float));
     }
+    started = false;  // a graph runs it again
+    requests.clear();
+    received.clear();
     return true;
   }
 };
 
+bool is_failing_call() { return static_cast<long>(calls().size()) - 1 == settings().failing_call; }
+
 ncclResult_t put_in_progress(ncclComm* comm, std::function<void()> queued) {
   if (comm->state != ncclSuccess) return ncclInvalidUsage;  // not before the call before it is settled
-  const bool fails = static_cast<long>(calls().size()) - 1 == settings().failing_call;
+  const bool fails = is_failing_call();
   comm->state = ncclInProgress;
   comm->polls_left = settings().polls;
   comm->queued = [=] {
@@ -136,6 +144,11 @@ ncclResult_t submit(ncclComm* comm, cudaStream_t stream, std::vector<Transfer> t
   // As NCCL, which has no tags: messages between two ranks match by their order in the streams.
   operation->tag = comm->tag + 1;
   operation->transfers = std::move(transfers);
+  if (settings().keep_with_graph) {
+    const auto count = [comm](int change) { comm->captured += change, live_captured += change; };
+    count(1);
+    settings().keep_with_graph(stream, std::shared_ptr<void>(comm, [count](void*) { count(-1); }));
+  }
   return put_in_progress(comm, [=] { settings().enqueue(stream, [operation] { return operation->advance(); }); });
 }
 
@@ -143,6 +156,7 @@ ncclResult_t call(const char* name, ncclComm* comm, cudaStream_t stream, const T
   const std::string peer = transfer.kind == Kind::all_reduce ? "" : " peer " + std::to_string(transfer.peer);
   calls().push_back(std::string(name) + " " + std::to_string(transfer.count) + peer);
   if (group.depth == 0) return submit(comm, stream, {transfer});
+  if (is_failing_call()) return ncclRemoteError;
   group.comm = comm;
   group.stream = stream;
   group.transfers.push_back(transfer);
@@ -202,6 +216,14 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* state) {
 ncclResult_t ncclCommAbort(ncclComm_t comm) {
   calls().emplace_back("ncclCommAbort");
   if (comm->aborted) return ncclInvalidArgument;
+  if (group.depth > 0) {
+    std::fprintf(stderr, "host_nccl: ncclCommAbort within a group\n");
+    std::abort();
+  }
+  if (comm->captured != 0) {
+    std::fprintf(stderr, "host_nccl: ncclCommAbort would wait for %d captured operations for ever\n", comm->captured);
+    std::abort();
+  }
   for (MPI_Request& request : comm->handshake)
     if (request != MPI_REQUEST_NULL) MPI_Cancel(&request), MPI_Request_free(&request);
   comm->aborted = true;

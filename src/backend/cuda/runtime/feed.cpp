@@ -69,7 +69,6 @@ void Feed::send(const Batch& batch, const std::uint8_t* resident) {
 const std::uint8_t* Feed::upload_rows(const std::uint8_t* images, Event reusable) {
   const Index bytes = spec_.samples * spec_.image_bytes;
   Rows& rows = image_rows_[turn_ % 2];
-  const Event previous = image_rows_[(turn_ + 1) % 2].uploaded;
   ++turn_;
   if (rows.device == nullptr) {
     for (Rows& each : image_rows_) each.device = queue_->allocate(bytes, "a batch of images");
@@ -82,11 +81,12 @@ const std::uint8_t* Feed::upload_rows(const std::uint8_t* images, Event reusable
     std::memcpy(rows.pinned, images, static_cast<std::size_t>(bytes));
     from = rows.pinned;
   } else {
-    queue_->wait(previous);  // whoever filled them may overwrite the batch before this one from now on
+    queue_->wait(queue_->last_rows());  // whoever filled them may overwrite the batch before this one from now on
   }
   if (rows.uploaded.id != 0) queue_->follow(Stream::upload, reusable);
   queue_->to_device(rows.device, from, bytes, Stream::upload);
   rows.uploaded = queue_->record(Stream::upload);
+  queue_->set_last_rows(rows.uploaded);
   queue_->follow(Stream::compute, rows.uploaded);
   return reinterpret_cast<const std::uint8_t*>(rows.device);
 }

@@ -34,8 +34,7 @@ Queue::~Queue() {
   if (std::uncaught_exceptions() > exceptions_) return;
   // Errors have been reported where they happened; here they must not hide them.
   cudaDeviceSynchronize();
-  for (const auto& [key, graph] : graphs_)
-    if (graph != nullptr) cudaGraphExecDestroy(graph);
+  forget_graphs();
   for (std::byte* block : device_blocks_) cudaFree(block);
   for (const Pinned& block : pinned_) cudaFreeHost(block.begin);
   for (cudaStream_t stream : streams_) cudaStreamDestroy(stream);
@@ -142,6 +141,12 @@ void Queue::replay(std::uint64_t key, FunctionRef body) {
   ++graph_launches_;
 }
 
+void Queue::forget_graphs() noexcept {
+  for (const auto& [key, graph] : graphs_)
+    if (graph != nullptr) cudaGraphExecDestroy(graph);
+  graphs_.clear();
+}
+
 cudaGraphExec_t Queue::capture(FunctionRef body) {
   // Other threads (a loader, a compilation) may go on calling CUDA.
   check(cudaStreamBeginCapture(stream(), cudaStreamCaptureModeThreadLocal), "beginning to capture a step");
@@ -164,7 +169,8 @@ cudaGraphExec_t Queue::capture(FunctionRef body) {
   const auto [graph, error] = end();
   check(error, "capturing a step");
   cudaGraphExec_t exec = nullptr;
-  const cudaError_t made = cudaGraphInstantiate(&exec, graph, 0);
+  // Without it all nodes would have the priority of the stream that the graph is launched in.
+  const cudaError_t made = cudaGraphInstantiate(&exec, graph, cudaGraphInstantiateFlagUseNodePriority);
   cudaGraphDestroy(graph);
   check(made, "making a graph of a captured step");
   return exec;

@@ -39,6 +39,11 @@ class Queue {
   /// through Collectives::await, with its deadline.
   void wait(Event event);
 
+  /// The newest upload of rows of images, whatever program it is for: their owner may overwrite the rows before them
+  /// once it hands over new ones.
+  Event last_rows() const { return last_rows_; }
+  void set_last_rows(Event uploaded) { last_rows_ = uploaded; }
+
   /// Set-up only. Zeroed, on 256 bytes, freed with the queue. Throws Error(device): how much, and what to lower.
   std::byte* allocate(Index bytes, const char* what);
   /// Whether a block that a job can do without fits beside what it can't.
@@ -57,6 +62,8 @@ class Queue {
   /// The first call of a key runs body (libraries load their kernels then), the second captures and launches it, later
   /// ones launch the graph. Inside of another replay body runs, and so becomes part of what is captured.
   void replay(std::uint64_t key, FunctionRef body);
+  /// Keys are new again. A graph that runs is freed when it has run.
+  void forget_graphs() noexcept;
   bool capturing() const { return capturing_; }
   Index graph_launches() const { return graph_launches_; }
   /// Of device and pinned memory.
@@ -71,6 +78,7 @@ class Queue {
 
   cudaStream_t streams_[3] = {};
   EventRing events_;
+  Event last_rows_;
   std::vector<std::byte*> device_blocks_;
   std::vector<Pinned> pinned_;
   std::byte* bounce_ = nullptr;  ///< for copies of memory that isn't pinned
