@@ -267,6 +267,8 @@ INSTANTIATE_TEST_SUITE_P(
         "n3c3h8w8 conv:k16r3p1 fork bn relu conv:k16r3p1 bn relu conv:k16r3p1 add bn relu gap",
         "n2c3h8w8 conv:k16r3p1 bn leaky conv:k16r3p1 bn leaky gap",
         "n2c3h17w15 conv:k16r7s2p3 bn relu maxpool:r3s2p1 conv:k16r1 bn",
+        "n3c3h4w4 conv:k16r3p1 bn relu flatten linear:k16",
+        "n3c3h4w4 conv:k16r3p1 bn relu fork conv:k16r3p1 bn add relu flatten linear:k16",
         "n2c1h12w12 conv:k20r5b1 tanh avgpool:r2s2 conv:k50r3b1 tanh flatten linear:k30 tanh"),
     test_name);
 

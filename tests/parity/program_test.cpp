@@ -110,6 +110,22 @@ TEST_F(Programs, StagesAreThePlansBucketsAndFinalWhenReturned) {
   bench.expect_intact();
 }
 
+TEST_F(Programs, AnotherArenaGivesTheSame) {
+  const Values statistics = running_statistics();
+  ProgramBench bench(*backend_, plan_, compile_for(batch, Mode::evaluate), values_, &statistics);
+  const FencedBlock other(*backend_, bench.program().arena_floats(), "another arena");
+  std::vector<float> first;
+  for (int round = 0; round < 2; ++round) {
+    bench.feed({}, images_, samples_);
+    bench.launch_all();
+    const std::vector<float> logits = bench.logits();
+    if (round == 0) first = logits;
+    EXPECT_EQ(logits, first);
+    bench.program().bind(other.data(), nullptr);
+  }
+  other.expect_guards();
+}
+
 TEST_F(Programs, EvaluationUsesRunningStatisticsAndMasksRows) {
   const Values statistics = running_statistics();
   ProgramBench bench(*backend_, plan_, compile_for(batch, Mode::evaluate), values_, &statistics);

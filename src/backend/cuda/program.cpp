@@ -58,6 +58,7 @@ class CudaProgram final : public Program {
     frame_.step = context_.step;
     frame_.tally = context_.tally;
     frame_.stream = context_.queue.stream();
+    norms_of_ = 0;  // what is kept of them names places in the arena
     keep_tables();
   }
 

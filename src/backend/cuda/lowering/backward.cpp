@@ -170,7 +170,7 @@ void Backward::data_gradient(int id, Place dy) {
   // The last contribution to a rectified group of norms may take the mask and the norms' sums along.
   Border border = Border::none;
   if (source.kind == ValueKind::group && source.act.curve == Curve::relu && source.terms[0].norm >= 0 &&
-      missing_[at(to)] == 1) {
+      missing_[at(to)] == 1 && value.reads == source.extent) {
     border = !source.joins() ? Border::norm : source.terms[1].norm >= 0 ? Border::join_norms : Border::join;
   }
   const bool adds = border != Border::none && !others.empty();

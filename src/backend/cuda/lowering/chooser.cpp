@@ -42,8 +42,8 @@ double tensors_spared(Border border, bool adds) {
 
 [[noreturn]] void refuse(const std::string& text) {
   fail(Exit::usage,
-       "kernel choices '{:.40}' don't fit this program (written by another version, card or library, or for another "
-       "batch); start without them",
+       "kernel choices '{:.40}' don't fit this program (made by another version, card or library, or for another "
+       "batch); where ranks have unlike cards take --tuning rule, else change --tuning: then they are made anew",
        text);
 }
 
@@ -134,6 +134,7 @@ bool Chooser::in_prologues(int group) {
   for (const int reader : value.operations) {
     const Value& convolution = lowering_.values[static_cast<std::size_t>(reader)];
     if (convolution.kind != ValueKind::convolution) return false;
+    if (convolution.reads != value.extent) return false;  // a flattened tensor: its channels are not the norm's
     if (!given_.empty()) {
       const auto given = given_.find(reader);
       if (given == given_.end() || (given->second.forward != 'n' && given->second.forward != 'N')) return false;

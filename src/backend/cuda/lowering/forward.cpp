@@ -10,6 +10,9 @@
 namespace convoy::cuda {
 namespace {
 
+/// Blocks of a grid in its second direction, which images lie along.
+constexpr Index most_samples = 65535;
+
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 InputStage::Normalise normalise_of(InputSpec::Normalise normalise) {
@@ -75,6 +78,10 @@ void Forward::input() {
   const InputSpec& source = a_.compile().input;
   if (extent.c > 8 || source.channels > 4)
     fail(Exit::device, "images of {} channels are not possible on CUDA (it takes 1 to 4)", source.channels);
+  if (a_.samples() > most_samples)
+    fail(Exit::device,
+         "batches of {} images are not possible on CUDA ({} at most); lower --batch-size or --eval-batch-size",
+         a_.samples(), most_samples);
   InputStage stage{.storage = a_.storage(),
                    .normalise = normalise_of(source.normalise),
                    .samples = static_cast<int>(a_.samples()),
@@ -153,7 +160,8 @@ void Forward::convolution(int id) {
     call.nodes = source.nodes;
   };
   const bool stored = static_cast<bool>(tensors_.values[at(value.source)]);
-  if (!stored && source.kind == ValueKind::group && source.act.curve == Curve::relu && source.terms[0].norm >= 0) {
+  if (!stored && source.kind == ValueKind::group && source.act.curve == Curve::relu && source.terms[0].norm >= 0 &&
+      value.reads == source.extent) {
     if (chooser_.in_prologues(value.source)) {
       chosen = chooser_.forward(id, Border::norm, statistics);
       bordered(Border::norm);

@@ -5,9 +5,19 @@
 
 #include "backend/cuda/kernels/dense.hpp"
 #include "backend/cuda/runtime/check.hpp"
+#include "core/errors.hpp"
 
 namespace convoy::cuda {
 namespace {
+
+/// A winner's place is one byte, r * kernel + s.
+constexpr int largest_max_window = 15;
+/// Of one row, twice, in the shared memory that every kernel has.
+constexpr Index most_response_channels = 4096;
+
+const std::string& name_of(const Assembler& assembler, int id) {
+  return assembler.plan().graph.nodes[static_cast<std::size_t>(assembler.value(id).node)].name;
+}
 
 template <class T>
 const T& attributes_of(const Assembler& assembler, int id) {
@@ -20,6 +30,11 @@ PoolShape pool_shape(const Assembler& assembler, int id) {
   const Value& value = assembler.value(id);
   const Extent& x = assembler.value(value.source).extent;
   const auto& pool = attributes_of<Pool>(assembler, id);
+  if (pool.mode == Pool::Mode::max && pool.kernel > largest_max_window)
+    fail(Exit::device,
+         "node '{}' takes the maximum of {} x {} pixels (the CUDA backend of {} x {} at most); use average pooling or "
+         "--device cpu",
+         name_of(assembler, id), pool.kernel, pool.kernel, largest_max_window, largest_max_window);
   return {.storage = assembler.storage(),
           .n = static_cast<int>(assembler.samples()),
           .h = static_cast<int>(x.h),
@@ -35,9 +50,14 @@ PoolShape pool_shape(const Assembler& assembler, int id) {
 
 LocalResponse response_of(const Assembler& assembler, int id) {
   const auto& norm = attributes_of<LocalResponseNorm>(assembler, id);
+  const Index channels = assembler.value(id).extent.c;
+  if (channels > most_response_channels)
+    fail(Exit::device,
+         "node '{}' is a local response norm of {} channels (the CUDA backend takes {} at most); use --device cpu",
+         name_of(assembler, id), channels, most_response_channels);
   return {.storage = assembler.storage(),
           .rows = assembler.rows(id),
-          .channels = assembler.value(id).extent.c,
+          .channels = channels,
           .size = norm.size,
           .alpha = norm.alpha,
           .beta = norm.beta,
