@@ -2,8 +2,10 @@
 #include "train/engine.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "backend/factory.hpp"
+#include "core/log.hpp"
 #include "core/stop.hpp"
 #include "train/leave.hpp"
 #include "train/placement.hpp"
@@ -19,18 +21,46 @@ EngineForm first_form(const EngineSpec& spec) {
           .eval_size = spec.eval_size};
 }
 
-Engine::Engine(const Graph& graph, const EngineSpec& spec) {
-  backend_ = make_backend({.device = spec.device.device,
-                           .threads = spec.device.threads,
-                           .node_rank = spec.node_rank,
-                           .node_size = spec.node_size},
-                          chosen_);
+namespace {
+
+/// What ranks must share, and all sizes: who submits which sum when.
+std::string order_of(std::span<const Final> stages) {
+  std::string text;
+  for (const Final& final : stages)
+    text += fmt::format("{}{}+{}", final.when == When::blocking ? '!' : ' ', final.range.begin, final.range.count);
+  return text;
+}
+
+/// Collective. Kernels of another card or library need not exist here.
+void drop_foreign_choices(Communicator& communicator, const Backend& backend, EngineSpec& spec) {
+  std::int64_t foreign = backend.describe() == spec.choices_device ? 0 : 1;
+  communicator.maximum(std::span(&foreign, 1), "devices of the kernel choices");
+  if (foreign == 0) return;
+  spec.choices.clear();
+  if (communicator.rank() != 0) return;
+  log::warn(
+      "the checkpoint's kernels were chosen for '{}', and not all ranks have that: they are chosen anew, and bits will "
+      "differ",
+      spec.choices_device);
+}
+
+}  // namespace
+
+Engine::Engine(const Graph& graph, const EngineSpec& spec, std::unique_ptr<Backend> backend, std::string chosen)
+    : backend_(std::move(backend)), chosen_(std::move(chosen)) {
   plan_ = make_plan(graph, spec.plan);
   layout_ = backend_->layout(plan_, spec.optimiser);
   loss_scale_ = spec.optimiser.loss_scale;
 
   compile(spec, first_form(spec), 0);
   for (std::size_t i = 0; i < spec.later.size(); ++i) compile(spec, spec.later[i], i + 1);
+  for (const auto& [key, program] : training_) {
+    if (order_of(program->stages()) == order_of(stages())) continue;
+    fail(Exit::device,
+         "the kernels for batches of {} and {} images make the gradients in different orders, which ranks can't sum; "
+         "take --tuning rule or a larger --fusion-threshold-mb",
+         training_.begin()->first.second, key.second);
+  }
   float* arena = backend_->allocate(std::max<Index>(arena_floats_, 16));
   if (!training_.empty()) {
     gradients_ = backend_->allocate(plan_.table.block());
@@ -76,18 +106,32 @@ std::unique_ptr<Engine> make_engine(Communicator& communicator, const Graph& gra
   spec.node_rank = communicator.node_rank();
   spec.node_size = communicator.node_size();
   if (spec.device.threads == 0) spec.device.threads = take_seats(communicator, spec.device).threads;
+  std::unique_ptr<Backend> backend;
+  std::string chosen;
+  set_up(communicator, "starting the device", [&] {
+    backend = make_backend({.device = spec.device.device,
+                            .threads = spec.device.threads,
+                            .node_rank = spec.node_rank,
+                            .node_size = spec.node_size},
+                           chosen);
+  });
+  if (!spec.choices.empty()) drop_foreign_choices(communicator, *backend, spec);
   std::unique_ptr<Engine> engine;
+  const auto build = [&] { engine = std::make_unique<Engine>(graph, spec, std::move(backend), std::move(chosen)); };
   if (spec.device.tuning == Tuning::measured && spec.choices.empty()) {
-    set_up(communicator, "measuring kernels", [&] {
-      if (communicator.rank() == 0) engine = std::make_unique<Engine>(graph, spec);
+    // However long it takes: rank 0's own watchdog sees whether it gets on.
+    const auto patient = communicator.first_ranks(communicator.size(), {.abort_seconds = 0});
+    set_up(*patient, "measuring kernels", [&] {
+      if (communicator.rank() == 0) build();
     });
     if (engine) spec.choices = engine->choices();
-    communicator.broadcast(spec.choices, "broadcast of the kernel choices");
+    patient->broadcast(spec.choices, "broadcast of the kernel choices");
   }
   set_up(communicator, "building the network", [&] {
-    if (!engine) engine = std::make_unique<Engine>(graph, spec);
+    if (!engine) build();
   });
   communicator.require_equal(fmt::format("{:016x}", engine->plan().digest), "the network's plan");
+  communicator.require_equal(engine->trains() ? order_of(engine->stages()) : std::string(), "the order of gradients");
   return engine;
 }
 

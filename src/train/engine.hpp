@@ -33,7 +33,8 @@ struct EngineSpec {
   std::vector<EngineForm> later;  ///< the forms after the first
   int topk = 5;
   int node_rank = 0, node_size = 1;
-  std::string choices;  ///< of the usual training program, from a checkpoint; empty: choose
+  std::string choices;         ///< of the usual training program, from a checkpoint; empty: choose
+  std::string choices_device;  ///< Backend::describe where they were made
 };
 
 EngineForm first_form(const EngineSpec& spec);
@@ -41,13 +42,14 @@ EngineForm first_form(const EngineSpec& spec);
 class Engine {
  public:
   /// Compiles the programs of all forms and allocates their shared arena, so that a phase begins without delay. Talks
-  /// to no other rank.
-  Engine(const Graph& graph, const EngineSpec& spec);
+  /// to no other rank. `chosen`: what make_backend said. Throws Error(device) where the programs differ in stages().
+  Engine(const Graph& graph, const EngineSpec& spec, std::unique_ptr<Backend> backend, std::string chosen);
 
   Backend& backend() { return *backend_; }
   const Plan& plan() const { return plan_; }
   const SetLayout& layout() const { return layout_; }
   Program& training(Index samples, std::size_t form = 0) { return *training_.at({form, samples}); }
+  bool trains() const { return !training_.empty(); }
   /// The same for every training program.
   std::span<const Final> stages() const { return training_.begin()->second->stages(); }
   Program& evaluation(std::size_t form = 0) { return *evaluation_.at(form); }
@@ -82,8 +84,8 @@ class Engine {
   LossScale loss_scale_;
 };
 
-/// Collective. The engines of all ranks. Where kernels are measured, rank 0 measures and its choices hold for all.
-/// Throws Leave.
+/// Collective. The engines of all ranks. Where kernels are measured, rank 0 measures and its choices hold for all;
+/// choices of another device than all ranks have are made anew. Throws Leave.
 std::unique_ptr<Engine> make_engine(Communicator& communicator, const Graph& graph, EngineSpec spec);
 
 }  // namespace convoy

@@ -7,13 +7,13 @@
 
 namespace convoy {
 
-/// Keeps the host at most two steps ahead of the device. The wait for one that hangs, since a rank died within a sum,
-/// happens here under the deadline, and not inside a driver whose queue is full.
+/// Keeps the host at most two launches (turns, batches of an evaluation) ahead of the device. The wait for one that
+/// hangs, since a rank died within a sum, happens here under the deadline, and not inside a driver whose queue is full.
 class Pace {
  public:
   Pace(Device& device, Collectives& collectives) : device_(device), collectives_(collectives) {}
 
-  /// After a step's launches: waits for the step before the last.
+  /// After each: waits for the one before the last.
   void launched(const char* what) {
     collectives_.await(std::exchange(ends_[turn_], device_.record()), what);
     turn_ = 1 - turn_;

@@ -174,6 +174,7 @@ Exit run(Communicator& communicator, const TrainConfig& wanted, std::unique_ptr<
     graph = build_graph(graph_spec(config.model, legs.front().config.data, splits.train));
   });
   spec.choices = choices_for(config, job, meta);
+  if (const auto device = meta.texts.find("device"); device != meta.texts.end()) spec.choices_device = device->second;
   communicator.require_equal(agreed_facts(config, legs), "start-up facts");
 
   std::unique_ptr<Feeds> feeds;

@@ -176,14 +176,24 @@ void Trainer::step() {
                                  .ema_decay = 0,
                                  .seed = config_.seed,
                                  .step = step});
-  for (int t = 0; t < job_.turns; ++t) turn(job_.replica(t));
+  // What a launch waits for inside (an update that needs a sum) is communication, not computation; what the host waits
+  // for at the end of a turn is the device's work.
+  double comm = 0;
+  for (int t = 0; t < job_.turns; ++t) {
+    turn(job_.replica(t));
+    if (t + 1 == job_.turns) break;
+    // Programs hold the numbers and rows of so many turns only, and would wait for an older one without a deadline.
+    comm += at_.collectives.take_wait_seconds();
+    const auto working = Clock::now();
+    pace_.launched("an earlier turn");
+    launch_seconds_ += seconds_between(working, Clock::now());
+    static_cast<void>(at_.collectives.take_wait_seconds());
+  }
   pulse().enter(Activity::communication);
   const auto averaging = Clock::now();
   at_.sync.step_done(step);
   launch_seconds_ += seconds_between(averaging, Clock::now());
-  // What a launch waits for inside (an update that needs a sum) is communication, not computation; what the host waits
-  // for from here on is the device's work.
-  const double comm = at_.collectives.take_wait_seconds();
+  comm += at_.collectives.take_wait_seconds();
   const auto working = Clock::now();
   pace_.launched("an earlier step");
   const Index images = order_->total(in_epoch);

@@ -147,7 +147,7 @@ std::vector<PhaseChoice> read_choices(const std::string& text, std::size_t phase
   const auto unfit = [&] {
     fail(Exit::usage,
          "kernel choices '{:.40}' don't fit this program (written by another version or for another batch); "
-         "start without them",
+         "change --tuning: then they are made anew",
          text);
   };
   for (std::string one; std::getline(in, one, ';');) {

@@ -15,6 +15,7 @@
 #include "backend/cuda/lowering/values.hpp"
 #include "backend/cuda/runtime/check.hpp"
 #include "core/errors.hpp"
+#include "core/pulse.hpp"
 
 namespace convoy::cuda {
 namespace {
@@ -144,6 +145,7 @@ class Measuring {
   }
 
   double seconds_of_form(const Form& form, Operation& operation) const {
+    pulse().beat();
     Index bytes = rounded(operation.workspace_bytes());
     const std::vector<Operand> operands = operands_of(form);
     const auto size_of = [&](const Operand& operand) {

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The program itself on two "GPUs" that are the host: steps are captured and replayed, sums go by NCCL or staged by MPI.
+A job equals the CPU's, ends where it should (communicators are freed before the graphs that hold their sums), and goes
+on on another card."""
+import os
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.environ["CONVOY_SOURCE"], "tests", "end_to_end"))
+from runner import CONVOY, check, difference, everything, last, same_bits, train, work_folder  # noqa: E402
+
+MODULE, DRIVER = sys.argv[1:]
+GPU = {"CONVOY_MODULE_DIR": MODULE, "LD_LIBRARY_PATH": DRIVER + ":" + os.environ.get("LD_LIBRARY_PATH", "")}
+SMALL = ["--synthetic", "--synthetic-size", 8, "--synthetic-samples", 24, "--model", "resnet8", "--batch-size", 4, "--lr", 0.05,
+         "--lr-schedule", "constant", "--workers", 1, "--eval-batch-size", 8, "--limit-val-batches", 1, "--print-freq", 1]
+ENDS_WITHIN = 40  # seconds; a job takes about two
+
+
+def on_gpu(ranks, folder, *words, sm=90, **kwargs):
+    env = dict(GPU, CONVOY_HOST_SM=str(sm))
+    return train(ranks, folder, *SMALL, "--device", "cuda", *words, env=env, timeout=ENDS_WITHIN, **kwargs)
+
+
+def equals_the_cpu(folder):
+    for name, words in {
+        "gradients": ["--sync", "gradients"],
+        "several turns": ["--sync", "gradients", "--grad-accum-steps", 3, "--batch-size", 2],
+        "the tree": ["--sync", "gradients", "--reproducible", "--replicas", 3],
+        "synchronised norms": ["--sync", "gradients", "--sync-bn"],
+        "weights": ["--sync", "weights", "--local-steps", 2],
+    }.items():
+        words = ["--epochs", 2, *words]
+        cpu = os.path.join(folder, name)
+        train(2, cpu, *SMALL, "--device", "cpu", *words, timeout=ENDS_WITHIN)
+        for backend, said in (("nccl", "NCCL"), ("mpi", "MPI")):
+            gpu = f"{cpu} {backend}"
+            out, err = on_gpu(2, gpu, "--backend", backend, *words)
+            check(f"sums: {said}" in out + err, f"{name}: sums go by {said}")
+            far = difference(everything(last(gpu)), everything(last(cpu)))
+            check(far < 1e-3, f"{name}, by {said}: {far:.1e} from the CPU's job")
+
+
+def goes_on(folder):
+    words = ["--epochs", 2, "--sync", "gradients", "--backend", "nccl", "--precision", "fp16"]
+    whole, half = os.path.join(folder, "whole"), os.path.join(folder, "half")
+    on_gpu(2, whole, *words)
+    on_gpu(2, half, *words, "--run-epochs", 1)
+    first = last(half)
+    same, other = os.path.join(folder, "same"), os.path.join(folder, "other")
+    on_gpu(2, same, *words, "--resume", first)
+    check(same_bits(everything(last(same)), everything(last(whole))), "resumed on the same cards: the same bits")
+    _, err = on_gpu(2, other, *words, "--resume", first, sm=80)
+    check("they are chosen anew" in err and "as sm_90" in err, "resumed on other cards: says that kernels are chosen anew")
+    far = difference(everything(last(other)), everything(last(whole)))
+    check(0 < far < 0.1, f"resumed on other cards: goes on, {far:.1e} from the same cards' job")
+
+
+def unlike_ranks(folder, *words):
+    """Rank 1 has an older card than rank 0."""
+    env = dict(os.environ, OMP_NUM_THREADS="1", **GPU)
+    job = [CONVOY, "train", "--threads", "1", "--output-dir", folder, *map(str, SMALL), "--device", "cuda", "--epochs", "1",
+           "--precision", "fp16", "--backend", "nccl", "--sync", "gradients", *words]
+    command = ["mpirun", "--oversubscribe", "--bind-to", "none"]
+    for sm in (90, 80):
+        command += [*([":"] if sm == 80 else []), "-np", "1", "-x", f"CONVOY_HOST_SM={sm}", *job]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=ENDS_WITHIN, env=env, check=False)
+    return done.returncode, done.stdout + done.stderr
+
+
+with work_folder() as work:
+    goes_on(work)
+    equals_the_cpu(work)
+    code, text = unlike_ranks(os.path.join(work, "unlike"), "--tuning", "measured")
+    check(code == 2 and "take --tuning rule" in text, "unlike cards can't share what one measured: exit 2, take --tuning rule")
+    code, text = unlike_ranks(os.path.join(work, "unlike rule"))
+    check(code == 0, "unlike cards go together by rule")
+    code, text = unlike_ranks(os.path.join(work, "unlike norms"), "--sync-bn")
+    print(code, text[-600:])
