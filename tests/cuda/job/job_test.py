@@ -29,7 +29,8 @@ def equals_the_cpu(folder):
         "synchronised norms": ["--sync", "gradients", "--sync-bn"],
         "weights": ["--sync", "weights", "--local-steps", 2],
     }.items():
-        words = ["--epochs", 2, *words]
+        # A kink would make rounding errors large within a few steps.
+        words = ["--epochs", 2, "--activation", "tanh", *words]
         cpu = os.path.join(folder, name)
         train(2, cpu, *SMALL, "--device", "cpu", *words, timeout=ENDS_WITHIN)
         for backend, said in (("nccl", "NCCL"), ("mpi", "MPI")):
@@ -37,7 +38,7 @@ def equals_the_cpu(folder):
             out, err = on_gpu(2, gpu, "--backend", backend, *words)
             check(f"sums: {said}" in out + err, f"{name}: sums go by {said}")
             far = difference(everything(last(gpu)), everything(last(cpu)))
-            check(far < 1e-3, f"{name}, by {said}: {far:.1e} from the CPU's job")
+            check(far < 1e-4, f"{name}, by {said}: {far:.1e} from the CPU's job")
 
 
 def goes_on(folder):
@@ -59,7 +60,7 @@ def unlike_ranks(folder, *words):
     """Rank 1 has an older card than rank 0."""
     env = dict(os.environ, OMP_NUM_THREADS="1", **GPU)
     job = [CONVOY, "train", "--threads", "1", "--output-dir", folder, *map(str, SMALL), "--device", "cuda", "--epochs", "1",
-           "--precision", "fp16", "--backend", "nccl", "--sync", "gradients", *words]
+           "--precision", "fp16", "--backend", "nccl", "--sync", "gradients", *map(str, words)]
     command = ["mpirun", "--oversubscribe", "--bind-to", "none"]
     for sm in (90, 80):
         command += [*([":"] if sm == 80 else []), "-np", "1", "-x", f"CONVOY_HOST_SM={sm}", *job]
@@ -70,9 +71,5 @@ def unlike_ranks(folder, *words):
 with work_folder() as work:
     goes_on(work)
     equals_the_cpu(work)
-    code, text = unlike_ranks(os.path.join(work, "unlike"), "--tuning", "measured")
-    check(code == 2 and "take --tuning rule" in text, "unlike cards can't share what one measured: exit 2, take --tuning rule")
-    code, text = unlike_ranks(os.path.join(work, "unlike rule"))
+    code, text = unlike_ranks(os.path.join(work, "unlike"))
     check(code == 0, "unlike cards go together by rule")
-    code, text = unlike_ranks(os.path.join(work, "unlike norms"), "--sync-bn")
-    print(code, text[-600:])
