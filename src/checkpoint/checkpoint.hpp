@@ -2,6 +2,7 @@
 // Checkpoints: sealed HDF5, written under a temporary name, verified, renamed. docs/checkpoints.md has the layout.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -59,8 +60,6 @@ struct LoadSpec {
   int first_replica = 0, replica_count = 0;  ///< whose shards to read
 };
 
-/// Reads one file. Tensors are matched by name and shape; throws Error(data) naming the file and the first difference.
-Checkpoint load_checkpoint(const std::string& path, const Plan& plan, const SetLayout& layout, const LoadSpec& spec);
 /// Reads only the meta part. Throws Error(data).
 CheckpointMeta load_checkpoint_meta(const std::string& path);
 
@@ -68,12 +67,11 @@ CheckpointMeta load_checkpoint_meta(const std::string& path);
 /// Throws Error(data) where a folder holds none.
 std::string resolve_checkpoint(const std::string& path);
 
-/// Complete checkpoints of a folder, newest first (by steps done): `last`, `epoch-0003`, `step-00001200`, ...; not
-/// `best`.
-std::vector<std::string> list_checkpoints(const std::string& folder);
-/// Collective. The newest checkpoint of the folder that is whole on every rank's reading; damaged ones are named in a
-/// warning and marked (renamed to NAME.damaged), the next older is taken. Empty: none.
-std::string find_checkpoint(Communicator& communicator, const std::string& folder);
+/// Told of a file that can't be one of them, and why.
+using OnDamage = std::function<void(const std::string& path, const std::string& reason)>;
+/// Checkpoints of a folder to go on from, those with most steps done first, by the first bytes of the files: `last`,
+/// `epoch-0003`, `step-00001200`, ...; not `best`.
+std::vector<std::string> list_checkpoints(const std::string& folder, const OnDamage& on_damage = {});
 /// True for the names that a run gives its checkpoints and their shards (`last.h5`, `epoch-0003.shard-0001.h5`),
 /// damaged or not.
 bool is_checkpoint_file(const std::string& file_name);

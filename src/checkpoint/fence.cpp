@@ -87,8 +87,9 @@ std::optional<AttemptRecord> read_record(const std::string& folder, Index number
 
 }  // namespace
 
-AttemptRecord newest_attempt(const std::string& folder) {
+AttemptRecord newest_attempt(const std::string& folder, Index before) {
   for (const Index number : readable_numbers(folder)) {
+    if (number >= before) continue;
     if (const auto record = read_record(folder, number)) return *record;
   }
   return {};

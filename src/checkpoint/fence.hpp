@@ -2,6 +2,7 @@
 // Every start of a run is an attempt with a number of its own, and only the newest may write. A rank that was cut off
 // or frozen while its run was started again elsewhere finds a higher number and leaves.
 #pragma once
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -20,8 +21,9 @@ struct AttemptRecord {
   double started = 0;  ///< seconds since 1970
 };
 
-/// The newest attempt of the folder that has a readable record; number 0: there is none. Throws Error(data).
-AttemptRecord newest_attempt(const std::string& folder);
+/// The newest attempt of the folder, below `before`, that has a readable record; number 0: there is none. Throws
+/// Error(data).
+AttemptRecord newest_attempt(const std::string& folder, Index before = std::numeric_limits<Index>::max());
 /// Did an attempt of the folder belong to that run? Throws Error(data).
 bool knows_run(const std::string& folder, const std::string& run);
 

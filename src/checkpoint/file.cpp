@@ -139,7 +139,7 @@ void write_set_file(const std::string& path, const Plan& plan, const SetLayout& 
   const std::string temporary = path + fence.suffix();
   try {
     write_tensors(temporary, tensors, text, set);
-    seal_file(temporary);
+    seal_file(temporary, 0, 0, static_cast<std::uint64_t>(meta.meta.position.step) + 1);
     forget_cached(temporary);
     verify_written(temporary, tensors, text, set);
     fence.rename(temporary, path);
@@ -193,16 +193,22 @@ std::string find_damage(const std::string& path) {
   }
   // Whole, but no checkpoint of this version: an error of its own, not damage.
   const FileMeta main = check_header(Hdf5File(path, Hdf5File::Access::read), path);
+  for (const ShardRecord& shard : main.shards)
+    if (std::string damage = find_damage(path, shard); !damage.empty()) return damage;
+  return {};
+}
+
+std::string find_damage(const std::string& main, const ShardRecord& shard) {
+  const std::string file = (std::filesystem::path(main).parent_path() / shard.file).string();
   try {
-    for (const ShardRecord& shard : main.shards) {
-      const std::string file = (std::filesystem::path(path).parent_path() / shard.file).string();
-      check_seal(file);
-      if (seal_digest(file) != shard.seal) return fmt::format("shard '{}' is of another save", file);
-    }
+    check_seal(file);
+    if (seal_digest(file) != shard.seal) return fmt::format("shard '{}' is of another save", file);
   } catch (const Error& error) {
     return error.what();
   }
   return {};
 }
+
+Index peek_step(const std::string& path) { return static_cast<Index>(peek_tag(path)) - 1; }
 
 }  // namespace convoy

@@ -61,9 +61,13 @@ struct SetFile {
 SetFile read_set_file(const std::string& path, const Plan& plan, const SetLayout& layout, Content content);
 /// Checks the seal first. Throws Error(data).
 FileMeta read_file_meta(const std::string& path);
+/// Steps done, by the file's first bytes alone: no proof that the rest is whole. Throws Error(data).
+Index peek_step(const std::string& path);
 
 /// Reads main file and shards completely. Returns an empty text, or what is damaged or torn. Throws Error(data) for a
 /// whole file that is no checkpoint of this version.
 std::string find_damage(const std::string& path);
+/// The same of one shard. `main`: path of the main file that names it.
+std::string find_damage(const std::string& main, const ShardRecord& shard);
 
 }  // namespace convoy

@@ -5,10 +5,8 @@
 #include <algorithm>
 #include <filesystem>
 #include <regex>
-#include <sstream>
 #include <tuple>
 
-#include "checkpoint/agree.hpp"
 #include "checkpoint/checkpoint.hpp"
 #include "checkpoint/names.hpp"
 #include "core/log.hpp"
@@ -38,52 +36,11 @@ std::vector<std::string> checkpoint_names(const std::string& folder) {
   return names;
 }
 
-struct Survey {
-  std::vector<std::string> whole;                            ///< newest first
-  std::vector<std::pair<std::string, std::string>> damaged;  ///< path, reason
-};
-
-Survey survey(const std::string& folder) {
-  Survey result;
-  std::vector<std::pair<Index, std::string>> whole;
-  for (const std::string& name : checkpoint_names(folder)) {
-    const std::string path = main_path(folder, name);
-    std::string damage = find_damage(path);
-    if (damage.empty())
-      whole.emplace_back(load_checkpoint_meta(path).position.step, path);
-    else
-      result.damaged.emplace_back(path, std::move(damage));
-  }
-  std::stable_sort(whole.begin(), whole.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
-  for (auto& [step, path] : whole) result.whole.push_back(std::move(path));
-  return result;
-}
-
-void mark_damaged(const std::string& path, const std::string& reason) {
-  std::error_code error;
-  fs::rename(path, path + ".damaged", error);
-  log::warn("checkpoint '{}' is damaged ({}); {}", path, reason,
-            error ? "it cannot be renamed (" + error.message() + ")" : "renamed to '" + path + ".damaged'");
-}
-
 void remove_file(const fs::path& path, const Fence& fence) {
   fence.check();
   std::error_code error;
   fs::remove(path, error);
   if (error) log::warn("cannot remove '{}' ({})", path.string(), error.message());
-}
-
-std::string joined(const std::vector<std::string>& lines) {
-  std::string text;
-  for (const std::string& line : lines) text += line + "\n";
-  return text;
-}
-
-std::vector<std::string> split_lines(const std::string& text) {
-  std::vector<std::string> lines;
-  std::istringstream stream(text);
-  for (std::string line; std::getline(stream, line);) lines.push_back(line);
-  return lines;
 }
 
 /// The first part of a file name, before `.h5`, `.shard-`, `.tmp` ...
@@ -121,33 +78,20 @@ void remove_shards(const std::string& folder, const std::string& name, const std
       remove_file(fs::path(folder) / file, fence);
 }
 
-std::vector<std::string> list_checkpoints(const std::string& folder) { return survey(folder).whole; }
-
-std::string find_checkpoint(Communicator& communicator, const std::string& folder) {
-  const bool root = communicator.rank() == 0;
-  const auto candidates = split_lines(agree(communicator, "looking for checkpoints", [&] {
-    if (!root) return std::string();
-    const Survey found = survey(folder);
-    for (const auto& [path, reason] : found.damaged) mark_damaged(path, reason);
-    return joined(found.whole);
-  })[0]);
-
-  for (const std::string& path : candidates) {
-    // Rank 0 has read it already. A file that only others miss is no damage: the folder isn't shared.
-    const auto damages = agree(communicator, "checking a checkpoint", [&] {
-      if (root) return std::string();
-      if (!fs::exists(path))
-        fail(Exit::data,
-             "checkpoint '{}' can't be seen here (but on rank 0); put --checkpoint-dir on a file system "
-             "that all hosts share",
-             path);
-      return find_damage(path);
-    });
-    const auto damage = std::find_if(damages.begin(), damages.end(), [](const std::string& d) { return !d.empty(); });
-    if (damage == damages.end()) return path;
-    if (root) mark_damaged(path, *damage);
+std::vector<std::string> list_checkpoints(const std::string& folder, const OnDamage& on_damage) {
+  std::vector<std::pair<Index, std::string>> found;
+  for (const std::string& name : checkpoint_names(folder)) {
+    const std::string path = main_path(folder, name);
+    try {
+      found.emplace_back(peek_step(path), path);
+    } catch (const Error& error) {
+      if (on_damage) on_damage(path, error.what());
+    }
   }
-  return {};
+  std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::vector<std::string> paths;
+  for (auto& [step, path] : found) paths.push_back(std::move(path));
+  return paths;
 }
 
 void drop_old_checkpoints(const std::string& folder, int keep, const Fence& fence) {
@@ -181,7 +125,8 @@ std::string resolve_checkpoint(const std::string& path) {
   if (!fs::is_directory(path)) return path;
   for (const std::string& folder : {path + "/checkpoints", path}) {
     if (!fs::is_directory(folder)) continue;
-    if (const auto found = list_checkpoints(folder); !found.empty()) return found.front();
+    for (const std::string& found : list_checkpoints(folder))
+      if (find_damage(found).empty()) return found;
   }
   fail(Exit::data, "'{}' holds no checkpoint; give a checkpoint file or the --output-dir of a training run", path);
 }

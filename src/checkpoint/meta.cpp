@@ -101,4 +101,6 @@ FileMeta parse_meta(const std::string& text, const std::string& path) {
   }
 }
 
+CheckpointMeta load_checkpoint_meta(const std::string& path) { return read_file_meta(path).meta; }
+
 }  // namespace convoy

@@ -23,7 +23,8 @@ using Block = std::array<unsigned char, seal_bytes>;
 constexpr std::array<char, 8> magic{'C', 'O', 'N', 'V', 'O', 'Y', 'S', 'L'};
 constexpr std::uint32_t seal_version = 1;
 // Byte offsets in the user block; what follows is zero.
-constexpr std::size_t at_version = 8, at_crc = 12, at_file_bytes = 16, at_samples_offset = 24, at_samples_bytes = 32;
+constexpr std::size_t at_version = 8, at_crc = 12, at_file_bytes = 16, at_samples_offset = 24, at_samples_bytes = 32,
+                      at_tag = 40, at_head_crc = 48;
 
 template <class T>
 T load(const Block& block, std::size_t at) {
@@ -60,6 +61,37 @@ std::uint32_t crc_of_file(const File& file, Block block) {
                       crc_of_range(file, seal_bytes, samples_offset, crc));
 }
 
+/// Of what stands before it, crc counting as zero: it is not known yet when the head is.
+std::uint32_t crc_of_head(Block block) {
+  store<std::uint32_t>(block, at_crc, 0);
+  return crc32c(block.data(), at_head_crc);
+}
+
+/// The user block of a file, whose first bytes are a seal of this version.
+Block read_block(const File& file, std::uint64_t actual_bytes) {
+  const std::string& path = file.path();
+  if (actual_bytes == 0) fail(Exit::data, "'{}' is empty", path);
+  if (actual_bytes < seal_bytes) {
+    fail(Exit::data, "'{}' is truncated ({} bytes, the seal alone has {})", path, actual_bytes, seal_bytes);
+  }
+  Block block;
+  file.read_at(block.data(), block.size(), 0);
+  if (std::memcmp(block.data(), magic.data(), magic.size()) != 0) {
+    fail(Exit::data, "'{}' is not sealed (its first bytes are not '{}')", path,
+         std::string(magic.begin(), magic.end()));
+  }
+  if (const auto version = load<std::uint32_t>(block, at_version); version != seal_version) {
+    fail(Exit::data, "'{}' has seal version {} (this program knows {})", path, version, seal_version);
+  }
+  return block;
+}
+
+void require_length(const std::string& path, std::uint64_t sealed, std::uint64_t actual) {
+  if (sealed == actual) return;
+  fail(Exit::data, "'{}' is {} ({} bytes, sealed with {})", path, actual < sealed ? "truncated" : "too long", actual,
+       sealed);
+}
+
 bool fits(std::uint64_t file_bytes, std::uint64_t samples_offset, std::uint64_t samples_bytes) {
   if (samples_bytes == 0) return samples_offset == 0;
   return samples_offset >= seal_bytes && samples_offset <= file_bytes && samples_bytes <= file_bytes - samples_offset;
@@ -81,7 +113,7 @@ std::uint32_t crc32c(const void* data, std::size_t bytes, std::uint32_t crc) {
   return ~state;
 }
 
-void seal_file(const std::string& path, std::uint64_t samples_offset, std::uint64_t samples_bytes) {
+void seal_file(const std::string& path, std::uint64_t samples_offset, std::uint64_t samples_bytes, std::uint64_t tag) {
   File file(path, File::Access::update);
   const std::uint64_t file_bytes = file.size();
   require(file_bytes >= seal_bytes && fits(file_bytes, samples_offset, samples_bytes),
@@ -92,6 +124,8 @@ void seal_file(const std::string& path, std::uint64_t samples_offset, std::uint6
   store(block, at_file_bytes, file_bytes);
   store(block, at_samples_offset, samples_offset);
   store(block, at_samples_bytes, samples_bytes);
+  store(block, at_tag, tag);
+  if (tag != 0) store(block, at_head_crc, crc_of_head(block));
   store(block, at_crc, crc_of_file(file, block));
   file.write_at(block.data(), block.size(), 0);
   file.sync();
@@ -100,25 +134,10 @@ void seal_file(const std::string& path, std::uint64_t samples_offset, std::uint6
 Seal check_seal(const std::string& path) {
   const File file(path, File::Access::read);
   const std::uint64_t actual_bytes = file.size();
-  if (actual_bytes == 0) fail(Exit::data, "'{}' is empty", path);
-  if (actual_bytes < seal_bytes) {
-    fail(Exit::data, "'{}' is truncated ({} bytes, the seal alone has {})", path, actual_bytes, seal_bytes);
-  }
-  Block block;
-  file.read_at(block.data(), block.size(), 0);
-  if (std::memcmp(block.data(), magic.data(), magic.size()) != 0) {
-    fail(Exit::data, "'{}' is not sealed (its first bytes are not '{}')", path,
-         std::string(magic.begin(), magic.end()));
-  }
-  if (const auto version = load<std::uint32_t>(block, at_version); version != seal_version) {
-    fail(Exit::data, "'{}' has seal version {} (this program knows {})", path, version, seal_version);
-  }
+  const Block block = read_block(file, actual_bytes);
   const Seal seal{load<std::uint64_t>(block, at_file_bytes), load<std::uint64_t>(block, at_samples_offset),
                   load<std::uint64_t>(block, at_samples_bytes), load<std::uint32_t>(block, at_crc)};
-  if (seal.file_bytes != actual_bytes) {
-    fail(Exit::data, "'{}' is {} ({} bytes, sealed with {})", path,
-         actual_bytes < seal.file_bytes ? "truncated" : "too long", actual_bytes, seal.file_bytes);
-  }
+  require_length(path, seal.file_bytes, actual_bytes);
   if (!fits(seal.file_bytes, seal.samples_offset, seal.samples_bytes)) {
     fail(Exit::data, "'{}' is damaged (its seal places {} bytes of samples at {}, outside the file's {} bytes)", path,
          seal.samples_bytes, seal.samples_offset, seal.file_bytes);
@@ -127,6 +146,18 @@ Seal check_seal(const std::string& path) {
     fail(Exit::data, "'{}' is damaged (CRC32C {:08x}, sealed with {:08x})", path, crc, seal.crc);
   }
   return seal;
+}
+
+std::uint64_t peek_tag(const std::string& path) {
+  const File file(path, File::Access::read);
+  const std::uint64_t actual_bytes = file.size();
+  const Block block = read_block(file, actual_bytes);
+  const auto tag = load<std::uint64_t>(block, at_tag);
+  if (tag == 0 || load<std::uint32_t>(block, at_head_crc) != crc_of_head(block)) {
+    fail(Exit::data, "'{}' is damaged (its first bytes don't fit their CRC32C)", path);
+  }
+  require_length(path, load<std::uint64_t>(block, at_file_bytes), actual_bytes);
+  return tag;
 }
 
 void publish_file(const std::string& temporary, const std::string& path) {

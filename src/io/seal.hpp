@@ -21,8 +21,14 @@ struct Seal {
 /// CRC32C (Castagnoli), isa-l. crc32c(b, crc32c(a)) = crc of a then b; start with 0.
 std::uint32_t crc32c(const void* data, std::size_t bytes, std::uint32_t crc = 0);
 
-/// Writes the seal of a closed file: CRC over every byte but the samples, the user block's own included. fsyncs.
-void seal_file(const std::string& path, std::uint64_t samples_offset = 0, std::uint64_t samples_bytes = 0);
+/// Writes the seal of a closed file: CRC over every byte but the samples, the user block's own included. fsyncs. `tag`
+/// is a number of the file's kind that peek_tag finds again; 0: none.
+void seal_file(const std::string& path, std::uint64_t samples_offset = 0, std::uint64_t samples_bytes = 0,
+               std::uint64_t tag = 0);
+
+/// The tag by the first bytes alone, which have a CRC of their own: cheap, and no proof that the rest is whole. Throws
+/// Error(data) as check_seal, also where there is no tag.
+std::uint64_t peek_tag(const std::string& path);
 
 /// Throws Error(data) naming the file and what is wrong: missing, empty, shorter or longer than sealed, not sealed,
 /// damaged.

@@ -5,14 +5,11 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 
-#include "core/errors.hpp"
 #include "core/log.hpp"
 #include "io/seal.hpp"
 
@@ -82,13 +79,17 @@ std::string frame_record(const std::string& data) {
 EventFile::EventFile(const std::string& folder, Index first_step) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
-  if (error)
-    fail(Exit::usage, "cannot make the folder '{}' ({}); choose a writable --output-dir", folder, error.message());
+  if (error) {
+    log::warn(
+        "cannot make the folder '{}' ({}); make room or choose a writable --output-dir. The run goes on without "
+        "TensorBoard events",
+        folder, error.message());
+    return;
+  }
   char host[256] = "localhost";
   gethostname(host, sizeof(host) - 1);
   path_ = fmt::format("{}/{}{:010d}.{}.{}", folder, prefix, free_second(folder), host, getpid());
-  file_.open(path_, std::ios::binary | std::ios::trunc);
-  if (!file_) fail(Exit::usage, "cannot write '{}' ({}); choose a writable --output-dir", path_, std::strerror(errno));
+  records_ = OptionalRecords(path_, AppendFile::Start::fresh);
   tensorboard::Event version = event_at(0), start = event_at(first_step);
   version.set_file_version("brain.Event:2");
   append(version.SerializeAsString());
@@ -96,15 +97,7 @@ EventFile::EventFile(const std::string& folder, Index first_step) {
   append(start.SerializeAsString());
 }
 
-void EventFile::append(const std::string& message) {
-  if (broken_) return;
-  const std::string record = frame_record(message);
-  file_.write(record.data(), static_cast<std::streamsize>(record.size()));
-  file_.flush();
-  if (file_) return;
-  broken_ = true;
-  log::warn("cannot write '{}' ({}); training goes on without this file", path_, std::strerror(errno));
-}
+void EventFile::append(const std::string& message) { records_.append(frame_record(message)); }
 
 void EventFile::write(Index step, const Scalars& scalars) {
   tensorboard::Event event = event_at(step);

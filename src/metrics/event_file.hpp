@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <cstdint>
-#include <fstream>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "core/types.hpp"
+#include "io/append_file.hpp"
 #include "metrics/metrics.hpp"
 
 namespace convoy {
@@ -17,7 +17,7 @@ class EventFile {
   using Scalars = std::vector<std::pair<std::string, double>>;
 
   /// A new file in `folder` (made where missing) that sorts behind those there. Readers forget steps from `first_step`
-  /// on that earlier files hold. Throws Error(usage) where it can't be written.
+  /// on that earlier files hold. Where it can't be written, that is said once and the run goes on without.
   EventFile(const std::string& folder, Index first_step);
   /// Each call is one flushed event.
   void write(Index step, const Scalars& scalars);
@@ -29,8 +29,7 @@ class EventFile {
   void append(const std::string& message);
 
   std::string path_;
-  std::ofstream file_;
-  bool broken_ = false;
+  OptionalRecords records_;
 };
 
 /// One record of a TFRecord file: length, its masked CRC32C, data, its masked CRC32C, all little-endian.

@@ -1,21 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "metrics/journal.hpp"
 
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "core/errors.hpp"
 #include "core/log.hpp"
+#include "io/text_file.hpp"
 
 namespace convoy {
 namespace {
-
-[[noreturn]] void fail_to_write(const std::string& path) {
-  fail(Exit::usage, "cannot write '{}' ({}); choose a writable --output-dir", path, std::strerror(errno));
-}
 
 bool is_kept(const std::string& line, Index resume_step) {
   const auto record = nlohmann::json::parse(line, nullptr, false);
@@ -27,40 +23,34 @@ bool is_kept(const std::string& line, Index resume_step) {
 
 }  // namespace
 
-bool replace_file(const std::string& path, const std::string& text) {
-  const std::string temporary = path + ".tmp";
-  std::ofstream file(temporary, std::ios::binary | std::ios::trunc);
-  file << text;
-  file.close();
-  std::error_code error;
-  if (file) std::filesystem::rename(temporary, path, error);
-  return file && !error;
-}
-
-Journal::Journal(std::string path, Start start, Index resume_step) : path_(std::move(path)) {
+Journal::Journal(const std::string& path, Start start, Index resume_step) {
   if (start == Start::resume) {
-    std::ifstream before(path_);
+    std::ifstream before(path);
     std::string text;
     for (std::string line; std::getline(before, line);) {
       if (!is_kept(line, resume_step)) continue;
       text += line + '\n';
       kept_.push_back(std::move(line));
     }
-    if (!replace_file(path_, text)) fail_to_write(path_);
+    try {
+      replace_text_file(path, text);
+    } catch (const Error& e) {
+      // Behind what is there, steps would be told twice.
+      log::warn("{}. The run goes on without this file", e.what());
+      return;
+    }
   } else {
-    std::error_code missing;
-    std::filesystem::rename(path_, path_ + ".old", missing);
+    std::error_code error;
+    std::filesystem::rename(path, path + ".old", error);
+    if (error && error != std::errc::no_such_file_or_directory) {
+      log::warn("cannot rename '{0}' to '{0}.old' ({1}); mend the file system. The run goes on without this file", path,
+                error.message());
+      return;
+    }
   }
-  file_.open(path_, std::ios::binary | std::ios::app);
-  if (!file_) fail_to_write(path_);
+  records_ = OptionalRecords(path, AppendFile::Start::append);
 }
 
-void Journal::append(const std::string& line) {
-  if (broken_) return;
-  file_ << line << '\n' << std::flush;
-  if (file_) return;
-  broken_ = true;
-  log::warn("cannot write '{}' ({}); training goes on without this file", path_, std::strerror(errno));
-}
+void Journal::append(const std::string& line) { records_.append(line + '\n'); }
 
 }  // namespace convoy

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <fstream>
 #include <string>
 #include <vector>
 
 #include "core/types.hpp"
+#include "io/append_file.hpp"
 
 namespace convoy {
 
@@ -14,20 +14,16 @@ class Journal {
  public:
   enum class Start { fresh, resume };
   /// fresh: an earlier file is kept as `PATH.old`. resume: lines with a "step" above resume_step are dropped (those of
-  /// "split":"run" stay), and so is a line that was not finished. Throws Error(usage) where it can't be written.
-  Journal(std::string path, Start start, Index resume_step);
+  /// "split":"run" stay), and so is a line that was not finished. Where it can't be written, that is said once and the
+  /// run goes on without.
+  Journal(const std::string& path, Start start, Index resume_step);
   void append(const std::string& line);
   /// What a resumed run found, cut.
   const std::vector<std::string>& kept() const { return kept_; }
 
  private:
-  std::string path_;
-  std::ofstream file_;
+  OptionalRecords records_;
   std::vector<std::string> kept_;
-  bool broken_ = false;
 };
-
-/// The whole file at once, by renaming. False where it can't be written.
-bool replace_file(const std::string& path, const std::string& text);
 
 }  // namespace convoy

@@ -2,13 +2,13 @@
 #include "metrics/metrics.hpp"
 
 #include <array>
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <optional>
 #include <string>
 
+#include "core/errors.hpp"
 #include "core/log.hpp"
+#include "io/text_file.hpp"
 #include "metrics/console.hpp"
 #include "metrics/epoch_table.hpp"
 #include "metrics/event_file.hpp"
@@ -47,11 +47,14 @@ Metrics::State::State(const MetricsSpec& metrics_spec)
 }
 
 void Metrics::State::write_summary() {
-  if (spec.folder.empty() || summary_broken) return;
-  const std::string path = spec.folder + "/summary.csv";
-  if (replace_file(path, table.csv())) return;
-  summary_broken = true;
-  log::warn("cannot write '{}' ({}); training goes on without this file", path, std::strerror(errno));
+  if (spec.folder.empty()) return;
+  try {
+    replace_text_file(spec.folder + "/summary.csv", table.csv());
+    summary_broken = false;
+  } catch (const Error& e) {
+    if (!summary_broken) log::warn("{}. The run goes on; the table is written when it can be", e.what());
+    summary_broken = true;
+  }
 }
 
 Metrics::Metrics(const MetricsSpec& spec) : state_(std::make_unique<State>(spec)) {}

@@ -7,6 +7,7 @@
 
 #include "config/hash.hpp"
 #include "core/log.hpp"
+#include "train/leave.hpp"
 
 namespace convoy {
 
@@ -22,18 +23,27 @@ bool holds_damaged_checkpoints(const std::string& folder) {
 
 }  // namespace
 
-std::string checkpoint_to_resume(Communicator& communicator, const CheckpointConfig& config) {
-  if (config.resume.empty()) return {};
-  if (config.resume != "auto") return resolve_checkpoint(config.resume);
-  std::string path = find_checkpoint(communicator, config.folder);
-  if (path.empty() && communicator.rank() == 0) {
+std::optional<FoundCheckpoint> checkpoint_to_resume(Communicator& communicator, const CheckpointConfig& config,
+                                                    const Attempt& attempt, const std::string& model) {
+  if (config.resume.empty()) return std::nullopt;
+  if (config.resume != "auto") return open_checkpoint(communicator, config.resume);
+  const auto why_foreign = [&](const FileMeta& file) {
+    if (file.model != model) return fmt::format("it is of {}, this run trains {}", file.model, model);
+    const bool known = std::any_of(attempt.folders.begin(), attempt.folders.end(),
+                                   [&](const std::string& folder) { return knows_run(folder, file.meta.run); });
+    // A folder that was copied without its attempts is taken as it is.
+    const bool nobody = newest_attempt(attempt.folders.back(), attempt.record.number).number == 0;
+    return known || nobody ? std::string() : fmt::format("it is of run '{}'", file.meta.run);
+  };
+  auto found = find_checkpoint(communicator, config.folder, why_foreign);
+  if (!found && communicator.rank() == 0) {
     if (holds_damaged_checkpoints(config.folder)) {
       log::warn("no checkpoint in '{}' is whole: starting afresh; the damaged ones are put aside", config.folder);
     } else {
       log::info("no checkpoint in '{}': starting afresh", config.folder);
     }
   }
-  return path;
+  return found;
 }
 
 Position same_fraction(const Position& position, Index steps_then, Index steps_now) {
@@ -50,19 +60,21 @@ Position same_fraction(const Position& position, Index steps_then, Index steps_n
 }
 
 void Checkpointing::set_all(const std::vector<float>& block) {
-  if (config_.sync.mode == SyncMode::gradients || job_.run.count == 0) {
-    engine_.upload(sync_.set(-1), block, collectives_);
-    return;
-  }
-  for (int i = 0; i < job_.run.count; ++i) engine_.upload(sync_.set(job_.run.first + i), block, collectives_);
+  set_up(communicator_, "loading the weights", [&] {
+    if (config_.sync.mode == SyncMode::gradients || job_.run.count == 0) {
+      engine_.upload(sync_.set(-1), block, collectives_);
+      return;
+    }
+    for (int i = 0; i < job_.run.count; ++i) engine_.upload(sync_.set(job_.run.first + i), block, collectives_);
+  });
 }
 
 void Checkpointing::start() {
   std::vector<float> block = engine_.initial_set(config_.seed);
   if (!config_.checkpoint.weights.empty()) {
     const SetLayout& layout = engine_.layout();
-    const Checkpoint loaded = load_checkpoint(resolve_checkpoint(config_.checkpoint.weights), engine_.plan(), layout,
-                                              {.weights_only = true, .shards = false});
+    const Checkpoint loaded = load_checkpoint(communicator_, open_checkpoint(communicator_, config_.checkpoint.weights),
+                                              engine_.plan(), layout, {.weights_only = true, .shards = false});
     for (const Range& range : {layout.values, layout.statistics}) {
       std::copy_n(loaded.set.block.begin() + range.begin, range.count, block.begin() + range.begin);
     }
@@ -71,13 +83,14 @@ void Checkpointing::start() {
   set_all(block);
 }
 
-Position Checkpointing::resume(const std::string& path) {
-  Checkpoint loaded = load_checkpoint(path, engine_.plan(), engine_.layout(),
-                                      {.first_replica = job_.run.first, .replica_count = job_.run.count});
+Position Checkpointing::resume(const FoundCheckpoint& found) {
+  const std::string& path = found.path;
+  Checkpoint loaded = load_checkpoint(communicator_, found, engine_.plan(), engine_.layout(),
+                                            {.first_replica = job_.run.first, .replica_count = job_.run.count});
   const CheckpointMeta& meta = loaded.meta;
   const auto number = [&](const char* name, double otherwise) {
-    const auto found = meta.numbers.find(name);
-    return found == meta.numbers.end() ? otherwise : found->second;
+    const auto at = meta.numbers.find(name);
+    return at == meta.numbers.end() ? otherwise : at->second;
   };
   best_top1 = number("best_top1", -1);
   validated_step = static_cast<Index>(number("validated_step", -1));
@@ -117,10 +130,12 @@ std::string Checkpointing::what_differs(const CheckpointMeta& meta) const {
 
 void Checkpointing::restore(const std::vector<Shard>& shards) {
   std::vector<Index> since(static_cast<std::size_t>(job_.run.count), 0);
-  for (const Shard& shard : shards) {
-    engine_.upload(sync_.set(shard.replica), shard.set.block, collectives_);
-    since.at(static_cast<std::size_t>(shard.replica - job_.run.first)) = shard.samples_since_average;
-  }
+  set_up(communicator_, "loading the replicas", [&] {
+    for (const Shard& shard : shards) {
+      engine_.upload(sync_.set(shard.replica), shard.set.block, collectives_);
+      since.at(static_cast<std::size_t>(shard.replica - job_.run.first)) = shard.samples_since_average;
+    }
+  });
   sync_.restore(since);
 }
 

@@ -2,10 +2,12 @@
 // When a run saves, what goes into a checkpoint, and how a run goes on from one.
 #pragma once
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "checkpoint/checkpoint.hpp"
+#include "checkpoint/resume.hpp"
 #include "checkpoint/saver.hpp"
 #include "comm/communicator.hpp"
 #include "comm/time_limit.hpp"
@@ -19,8 +21,10 @@
 
 namespace convoy {
 
-/// Collective. The checkpoint to go on from, as --resume says; empty: start afresh.
-std::string checkpoint_to_resume(Communicator& communicator, const CheckpointConfig& config);
+/// Collective. The checkpoint to go on from, as --resume says; nothing: start afresh. With auto one of another network
+/// than `model`, or of a run that no attempt here belonged to, is not taken. Throws the same on all ranks.
+std::optional<FoundCheckpoint> checkpoint_to_resume(Communicator& communicator, const CheckpointConfig& config,
+                                                    const Attempt& attempt, const std::string& model);
 
 /// The same fraction of the epoch in steps of another length; the end of an epoch is the start of the next.
 Position same_fraction(const Position& position, Index steps_then, Index steps_now);
@@ -33,9 +37,9 @@ class Checkpointing {
 
   /// Collective. Puts a checkpoint's state into the sets and returns where to go on. The same replicas, batch
   /// and way of averaging go on exactly; others start from the averaged model at the same fraction of the epoch, and it
-  /// says so.
-  Position resume(const std::string& path);
-  /// Collective. Fresh sets, or --weights.
+  /// says so. Throws Leave, or Error the same on all ranks.
+  Position resume(const FoundCheckpoint& found);
+  /// Collective. Fresh sets, or --weights. Throws Leave, or Error the same on all ranks.
   void start();
 
   /// True where rank 0's clock asks for a save (--save-every-minutes); agreed by the trainer.
@@ -63,12 +67,15 @@ class Checkpointing {
   Index validated_step = -1;  ///< steps done at the last validation
 
  private:
+  /// Collective.
   void set_all(const std::vector<float>& block);
+  /// Collective.
   void restore(const std::vector<Shard>& shards);
   CheckpointMeta describe(const Position& position) const;
   void settle();
   void note(const SaveResult& result);
   double interval_seconds() const;
+  double guessed_cost() const;  ///< seconds of a save, before one has been measured
   std::vector<float> spare_memory();
   /// What keeps a run from going on bit for bit; empty: nothing.
   std::string what_differs(const CheckpointMeta& meta) const;

@@ -2,20 +2,11 @@
 #include "train/confusion.hpp"
 
 #include <algorithm>
-#include <fstream>
+#include <sstream>
 
-#include "core/errors.hpp"
+#include "io/text_file.hpp"
 
 namespace convoy {
-namespace {
-
-void finish(std::ofstream& file, const std::string& path) {
-  file.flush();
-  if (!file) fail(Exit::usage, "cannot write '{}' (disk full or not writable); choose another --output-dir", path);
-}
-
-}  // namespace
-
 Confusion::Confusion(Index classes) : classes_(classes), counts_(static_cast<std::size_t>(classes * classes)) {}
 
 void Confusion::add(std::span<const SampleSpec> samples, const float* logits) {
@@ -43,8 +34,7 @@ void Confusion::write(const std::string& folder, const std::vector<std::string>&
   const auto count = [&](Index label, Index predicted) {
     return counts_[static_cast<std::size_t>(label * classes_ + predicted)];
   };
-  const std::string matrix_path = folder + "/confusion.csv", class_path = folder + "/per_class.csv";
-  std::ofstream matrix(matrix_path), per_class(class_path);
+  std::ostringstream matrix, per_class;
   matrix << "label";
   for (Index c = 0; c < classes_; ++c) matrix << ',' << name(c);
   matrix << '\n';
@@ -61,8 +51,8 @@ void Confusion::write(const std::string& folder, const std::vector<std::string>&
     per_class << fmt::format("{},{},{},{},{:.3f}\n", label, name(label), samples, correct,
                              samples > 0 ? 100.0 * static_cast<double>(correct) / static_cast<double>(samples) : 0.0);
   }
-  finish(matrix, matrix_path);
-  finish(per_class, class_path);
+  replace_text_file(folder + "/confusion.csv", matrix.str());
+  replace_text_file(folder + "/per_class.csv", per_class.str());
 }
 
 }  // namespace convoy

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "checkpoint/checkpoint.hpp"
+#include "checkpoint/resume.hpp"
 #include "comm/time_limit.hpp"
 #include "config/parse.hpp"
 #include "core/log.hpp"
 #include "core/pulse.hpp"
 #include "core/stop.hpp"
+#include "io/text_file.hpp"
 #include "train/agreement.hpp"
 #include "train/confusion.hpp"
 #include "train/data.hpp"
@@ -59,10 +59,7 @@ void write_result(const EvaluateConfig& config, const std::string& checkpoint, c
                                  {"seconds", record.seconds}};
   log::info("{}", result.dump());
   if (config.output_folder.empty()) return;
-  const std::string path = config.output_folder + "/result.json";
-  std::ofstream file(path);
-  file << result.dump(2) << std::endl;
-  if (!file) fail(Exit::usage, "cannot write '{}' (disk full or not writable); choose another --output-dir", path);
+  replace_text_file(config.output_folder + "/result.json", result.dump(2) + "\n");
 }
 
 }  // namespace
@@ -70,15 +67,16 @@ void write_result(const EvaluateConfig& config, const std::string& checkpoint, c
 Exit evaluate(Communicator& communicator, const EvaluateConfig& config) try {
   keep_time_limit(communicator, config.time_limit);
   const int ranks = communicator.size(), rank = communicator.rank();
-  std::string path;
   TrainConfig trained;
   DataConfig data;
   DatasetInfo info;
   std::unique_ptr<Dataset> samples;
   pulse().doing("opening checkpoint and data set");
-  set_up(communicator, "opening checkpoint and data set", [&] {
-    path = checkpoint_file(config.checkpoint);
-    const CheckpointMeta meta = load_checkpoint_meta(path);
+  FoundCheckpoint found;
+  alike(communicator, [&] { found = open_checkpoint(communicator, config.checkpoint, checkpoint_file); });
+  const std::string& path = found.path;
+  set_up(communicator, "opening the data set", [&] {
+    const CheckpointMeta& meta = found.file.meta;
     trained = parse_ini(meta.texts.at("configuration"), path);
     data = data_of(config, trained);
     info = open_split(data, config.split);
@@ -108,11 +106,12 @@ Exit evaluate(Communicator& communicator, const EvaluateConfig& config) try {
   const auto engine = make_engine(communicator, build_graph(graph_spec(trained.model, data, info)), spec);
   auto collectives = make_mpi_collectives(communicator, engine->backend(), {.max_count = engine->layout().count()});
   const ParameterSet set{engine->backend().allocate(engine->layout().count()), engine->layout().count()};
-  set_up(communicator, "loading the weights", [&] {
-    const Checkpoint loaded =
-        load_checkpoint(path, engine->plan(), engine->layout(), {.weights_only = true, .shards = false});
-    engine->upload(set, loaded.set.block, *collectives);
+  Checkpoint loaded;
+  alike(communicator, [&] {
+    loaded =
+        load_checkpoint(communicator, found, engine->plan(), engine->layout(), {.weights_only = true, .shards = false});
   });
+  set_up(communicator, "loading the weights", [&] { engine->upload(set, loaded.set.block, *collectives); });
 
   Evaluator evaluator(*engine, *collectives, communicator, *samples,
                       {.batches = {.augment = augment,

@@ -83,7 +83,12 @@ void describe_run(const Communicator& communicator, const TrainConfig& config, c
                   const Fence& fence) {
   if (communicator.rank() != 0) return;
   const auto write = [&](const char* name, const std::string& text) {
-    fence.replace(config.output.folder + "/" + name, text);
+    try {
+      fence.replace(config.output.folder + "/" + name, text);
+    } catch (const Error& e) {
+      if (e.code() == Exit::superseded) throw;
+      log::warn("{}. The run goes on without this file; keep what it takes to repeat the run", e.what());
+    }
   };
   write("config.cfg", to_ini(config));
   write("command.txt", config.command_line + "\n");

@@ -16,7 +16,7 @@ namespace {
 
 constexpr double slow_bytes_per_second = 1e8, slow_start_seconds = 1;
 // Of --save-every-minutes auto, until a save has been measured.
-constexpr double first_interval_seconds = 60;
+constexpr double longest_first_interval = 60;
 constexpr int failures_tolerated = 2;
 
 }  // namespace
@@ -39,9 +39,11 @@ Checkpointing::Checkpointing(Communicator& communicator, Collectives& collective
                             .layout = engine.layout(),
                             .fence = attempt.fence,
                             .patience_seconds = config.sync.deadline.abort_seconds}) {
-  // Until a save has been measured.
-  const double bytes = static_cast<double>(engine.layout().count()) * sizeof(float);
-  limit_.reserve(config.checkpoint.save ? slow_start_seconds + bytes / slow_bytes_per_second : 0);
+  limit_.reserve(config.checkpoint.save ? guessed_cost() : 0);
+}
+
+double Checkpointing::guessed_cost() const {
+  return slow_start_seconds + static_cast<double>(engine_.layout().count()) * sizeof(float) / slow_bytes_per_second;
 }
 
 double Checkpointing::interval_seconds() const {
@@ -49,7 +51,8 @@ double Checkpointing::interval_seconds() const {
   if (!config.save_auto) return 60 * config.save_every_minutes;
   // Young, Communications of the ACM 17 (1974): the time lost to saves and to failures together is least at this
   // interval.
-  return cost_seconds_ > 0 ? std::sqrt(2 * cost_seconds_ * 3600 * config.mean_failure_hours) : first_interval_seconds;
+  const auto best = [&](double cost) { return std::sqrt(2 * cost * 3600 * config.mean_failure_hours); };
+  return cost_seconds_ > 0 ? best(cost_seconds_) : std::min(best(guessed_cost()), longest_first_interval);
 }
 
 bool Checkpointing::minutes_are_up() const {

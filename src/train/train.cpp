@@ -153,25 +153,26 @@ Exit run(Communicator& communicator, const TrainConfig& wanted, std::unique_ptr<
   pulse().doing("opening the data set");
   set_up(communicator, "opening the data set", [&] { legs = open_legs(config); });
   const Splits& splits = legs.front().splits;
-  const std::string resume = checkpoint_to_resume(communicator, config.checkpoint);
+  Graph graph;
+  alike(communicator, [&] { graph = build_graph(graph_spec(config.model, legs.front().config.data, splits.train)); });
+  std::optional<FoundCheckpoint> resume;
+  alike(communicator, [&] { resume = checkpoint_to_resume(communicator, config.checkpoint, attempt, graph.model); });
   set_up(communicator, "the checkpoint folder", [&] {
-    if (rank == 0 && resume.empty() && config.checkpoint.save) put_old_checkpoints_aside(config.checkpoint.folder);
+    if (rank == 0 && !resume && config.checkpoint.save) put_old_checkpoints_aside(config.checkpoint.folder);
   });
   CheckpointMeta meta;
   int replicas = config.sync.replicas;
-  if (!resume.empty()) {
-    set_up(communicator, "reading the checkpoint", [&] { meta = load_checkpoint_meta(resume); });
+  if (resume) {
+    meta = resume->file.meta;
     if (replicas == 0 && config.sync.grad_accum_steps == 1) replicas = meta.replicas;
   }
   settle_run(communicator, attempt, meta.run);
   Job job;
   EngineSpec spec;
-  Graph graph;
   alike(communicator, [&] {
     plan_legs(legs, ranks, rank, replicas);
     job = legs.front().job;
     spec = engine_spec(legs);
-    graph = build_graph(graph_spec(config.model, legs.front().config.data, splits.train));
   });
   spec.choices = choices_for(config, job, meta);
   if (const auto device = meta.texts.find("device"); device != meta.texts.end()) spec.choices_device = device->second;
@@ -207,13 +208,12 @@ Exit run(Communicator& communicator, const TrainConfig& wanted, std::unique_ptr<
                         engine->backend(), *collectives, engine->plan(), spec.optimiser, engine->updater(),
                         engine->gradients());
   Checkpointing checkpointing(communicator, *collectives, *engine, *sync, config, job, limit, attempt, state.get());
-  Position position;
-  set_up(communicator, "loading the weights", [&] {
-    if (resume.empty()) {
-      checkpointing.start();
-      position = start_position(config, job);
+  Position position = start_position(config, job);
+  alike(communicator, [&] {
+    if (resume) {
+      position = checkpointing.resume(*resume);
     } else {
-      position = checkpointing.resume(resume);
+      checkpointing.start();
     }
   });
 
@@ -228,7 +228,7 @@ Exit run(Communicator& communicator, const TrainConfig& wanted, std::unique_ptr<
     if (rank != 0) return;
     metrics = std::make_unique<Metrics>(MetricsSpec{.folder = config.output.folder,
                                                     .tensorboard = config.output.tensorboard,
-                                                    .append = !resume.empty(),
+                                                    .append = resume.has_value(),
                                                     .resume_step = position.step,
                                                     .ranks = ranks,
                                                     .epochs = static_cast<Index>(std::ceil(config.epochs)),
@@ -243,11 +243,11 @@ Exit run(Communicator& communicator, const TrainConfig& wanted, std::unique_ptr<
   log::info("device: {}; sums: {}", engine->chosen_device(), transport.reason);
 
   if (rank == 0) {
-    metrics->event(resume.empty() ? "start" : "resume",
+    metrics->event(resume ? "resume" : "start",
                    {{"build", build_id()},
                     {"model", engine->plan().graph.model},
                     {"device", engine->backend().describe()},
-                    {"checkpoint", resume}},
+                    {"checkpoint", resume ? resume->path : std::string()}},
                    {{"seed", static_cast<double>(config.seed)},
                     {"ranks", ranks},
                     {"replicas", job.replicas},
@@ -262,8 +262,8 @@ Exit run(Communicator& communicator, const TrainConfig& wanted, std::unique_ptr<
       s.steps = job.total_steps;
       s.steps_per_epoch = job.steps_per_epoch;
       s.epoch = std::min(position.epoch + 1, s.epochs);
-      if (resume.empty()) return;
-      s.checkpoint = path_from(config.output.folder, resume);
+      if (!resume) return;
+      s.checkpoint = path_from(config.output.folder, resume->path);
       s.checkpoint_step = position.step;
       s.checkpoint_time = time_of_file(resume);
     });

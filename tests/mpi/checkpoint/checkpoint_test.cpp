@@ -10,8 +10,10 @@
 #include <memory>
 
 #include "checkpoint/names.hpp"
+#include "checkpoint/resume.hpp"
 #include "checkpoint/saver.hpp"
 #include "core/replicas.hpp"
+#include "support/expect_error.hpp"
 #include "support/mpi_main.hpp"
 #include "support/small_plan.hpp"
 #include "support/temp_folder.hpp"
@@ -70,8 +72,12 @@ class CheckpointTest : public testing::Test {
     communicator_.barrier("after");
   }
   Checkpoint load(const std::string& name, int first, int count) {
-    return load_checkpoint(main_path(folder_, name), small_.plan, small_.layout,
-                           {.first_replica = first, .replica_count = count});
+    return load_checkpoint(communicator_, open_checkpoint(communicator_, main_path(folder_, name)), small_.plan,
+                           small_.layout, {.first_replica = first, .replica_count = count});
+  }
+  std::string find_path(const WhyForeign& why_foreign = {}) {
+    const auto found = find_checkpoint(communicator_, folder_, why_foreign);
+    return found ? found->path : std::string();
   }
   /// The code of a save that fails, the same on all ranks, and what the ranks say of it.
   std::string saying_of_failure(const std::string& folder, const SmallPlan& small) {
@@ -105,8 +111,8 @@ TEST_F(CheckpointTest, ShardsGoToAnyRank) {
       EXPECT_EQ(shard.set.block, formula_set(small_, shard_seed(3, shard.replica)).block) << shard.replica;
     }
   }
-  const Checkpoint weights = load_checkpoint(main_path(folder_, "last"), small_.plan, small_.layout,
-                                             {.weights_only = true, .replica_count = replicas});
+  const Checkpoint weights = load_checkpoint(communicator_, open_checkpoint(communicator_, folder_), small_.plan,
+                                             small_.layout, {.weights_only = true, .replica_count = replicas});
   EXPECT_TRUE(weights.shards.empty());
   EXPECT_EQ(weights.meta.position.step, 0);
   EXPECT_EQ(weights.set.block[0], formula_set(small_, averaged_seed(3)).block[0]);
@@ -124,11 +130,11 @@ TEST_F(CheckpointTest, SavingAgainReplacesTheShards) {
 }
 
 TEST_F(CheckpointTest, FindsTheNewestWholeOne) {
-  EXPECT_EQ(find_checkpoint(communicator_, folder_), "");
+  EXPECT_FALSE(find_checkpoint(communicator_, folder_).has_value());
   save("epoch-0001", 10);
   save("epoch-0002", 20, true);
   save("last", 25, true);
-  EXPECT_EQ(find_checkpoint(communicator_, folder_), main_path(folder_, "last"));
+  EXPECT_EQ(find_path(), main_path(folder_, "last"));
 
   on_root([&] {  // one bit in the middle
     std::fstream file(main_path(folder_, "last"), std::ios::in | std::ios::out | std::ios::binary);
@@ -136,7 +142,7 @@ TEST_F(CheckpointTest, FindsTheNewestWholeOne) {
     const int byte = file.peek();
     file.put(static_cast<char>(byte ^ 4));
   });
-  EXPECT_EQ(find_checkpoint(communicator_, folder_), main_path(folder_, "epoch-0002"));
+  EXPECT_EQ(find_path(), main_path(folder_, "epoch-0002"));
   EXPECT_TRUE(fs::exists(main_path(folder_, "last") + ".damaged"));
   EXPECT_FALSE(fs::exists(main_path(folder_, "last")));
 
@@ -146,9 +152,21 @@ TEST_F(CheckpointTest, FindsTheNewestWholeOne) {
     fs::rename(folder_ + "/" + shard_file("step-00000021", 4, attempt_),
                folder_ + "/" + shard_file("epoch-0002", 4, 2));
   });
-  EXPECT_EQ(find_checkpoint(communicator_, folder_), main_path(folder_, "epoch-0001"));
+  EXPECT_EQ(find_path(), main_path(folder_, "epoch-0001"));
   EXPECT_TRUE(fs::exists(main_path(folder_, "epoch-0002") + ".damaged"));
   EXPECT_TRUE(fs::exists(main_path(folder_, "step-00000021") + ".damaged"));
+}
+
+TEST_F(CheckpointTest, AForeignCheckpointIsLeftAlone) {
+  save("epoch-0001", 10);
+  save("epoch-0002", 20);
+  const auto not_20 = [](const FileMeta& file) {
+    return std::string(file.meta.position.step == 20 ? "it is of run 'x'" : "");
+  };
+  EXPECT_EQ(find_path(not_20), main_path(folder_, "epoch-0001"));
+  EXPECT_TRUE(fs::exists(main_path(folder_, "epoch-0002")));
+  expect_error(Exit::data, {folder_, "2 foreign", "--output-dir"},
+               [&] { find_path([](const FileMeta&) { return std::string("of another run"); }); });
 }
 
 TEST_F(CheckpointTest, AForeignShardIsNotLoaded) {
@@ -158,7 +176,11 @@ TEST_F(CheckpointTest, AForeignShardIsNotLoaded) {
     fs::rename(folder_ + "/" + shard_file("epoch-0001", 2, 1), folder_ + "/" + shard_file("epoch-0002", 2, 2));
   });
   EXPECT_EQ(load("epoch-0002", 0, 2).shards.size(), 2U);
-  EXPECT_THROW(load("epoch-0002", 0, 3), Error);
+  expect_error(Exit::data, {"failed on rank 0", "another save"}, [&] { load("epoch-0002", 0, 3); });
+  // Only the last rank wants it: all ranks hear of it.
+  const bool wants = communicator_.rank() == communicator_.size() - 1;
+  expect_error(Exit::data, {fmt::format("failed on rank {}", communicator_.size() - 1)},
+               [&] { load("epoch-0002", 2, wants ? 1 : 0); });
 }
 
 TEST_F(CheckpointTest, AnUnwritableFolderFailsOnAllRanks) {
@@ -186,7 +208,7 @@ TEST_F(CheckpointTest, AFullDiskOnOneRankLeavesTheOldCheckpoint) {
   EXPECT_NE(text.find("last.shard-"), std::string::npos) << text;
   EXPECT_NE(text.find("the one before stays"), std::string::npos) << text;
 
-  EXPECT_EQ(find_checkpoint(communicator_, folder_), main_path(folder_, "last"));
+  EXPECT_EQ(find_path(), main_path(folder_, "last"));
   EXPECT_EQ(load("last", 0, replicas).shards.size(), 5U);
   for (const std::string& file : list_folder(folder_)) EXPECT_FALSE(file.ends_with(".tmp")) << file;
 }

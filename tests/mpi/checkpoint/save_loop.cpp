@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "checkpoint/resume.hpp"
 #include "checkpoint/saver.hpp"
 #include "core/replicas.hpp"
 #include "support/small_plan.hpp"
@@ -16,10 +17,11 @@ constexpr int replicas = 3;
 std::uint64_t shard_seed(Index step, int replica) { return static_cast<std::uint64_t>(step * 100 + replica + 1); }
 
 Index resume(Communicator& communicator, const std::string& folder, const SmallPlan& small, ReplicaRun run) {
-  const std::string path = find_checkpoint(communicator, folder);
-  if (path.empty()) return 0;
+  const auto checkpoint = find_checkpoint(communicator, folder);
+  if (!checkpoint) return 0;
+  const std::string& path = checkpoint->path;
   const LoadSpec spec{.first_replica = run.first, .replica_count = run.count};
-  const Checkpoint found = load_checkpoint(path, small.plan, small.layout, spec);
+  const Checkpoint found = load_checkpoint(communicator, *checkpoint, small.plan, small.layout, spec);
   const Index step = found.meta.position.step;
   const bool whole = found.set.block == formula_set(small, static_cast<std::uint64_t>(step * 100)).block;
   if (!whole) fail(Exit::data, "'{}' holds other values than those of step {}", path, step);

@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <fstream>
 
 #include "core/errors.hpp"
 #include "support/temp_folder.hpp"
@@ -63,16 +65,18 @@ TEST_F(JournalFile, AFreshRunKeepsTheEarlierLogAside) {
   EXPECT_EQ(text(path_ + ".old"), "{\"step\":1}\n");
 }
 
-TEST_F(JournalFile, AnUnwritablePathIsAUsageErrorThatNamesIt) {
+TEST_F(JournalFile, AnUnwritablePathIsSaidOnceAndTheRunGoesOn) {
+  std::ofstream(folder_ / "file") << "not a folder";
   for (const auto start : {Journal::Start::fresh, Journal::Start::resume}) {
-    const std::string path = folder_ / "missing/metrics.jsonl";
-    try {
-      Journal journal(path, start, 0);
-      ADD_FAILURE() << "no error";
-    } catch (const Error& e) {
-      EXPECT_EQ(e.code(), Exit::usage);
-      EXPECT_NE(std::string(e.what()).find(path), std::string::npos) << e.what();
-    }
+    const std::string path = folder_ / "file/metrics.jsonl";
+    testing::internal::CaptureStderr();
+    Journal journal(path, start, 0);
+    journal.append("{}");
+    journal.append("{}");
+    const std::string said = testing::internal::GetCapturedStderr();
+    EXPECT_NE(said.find(path), std::string::npos) << said;
+    EXPECT_NE(said.find("Not a directory"), std::string::npos) << said;
+    EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 1) << said;
   }
 }
 

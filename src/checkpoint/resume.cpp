@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "checkpoint/resume.hpp"
+
+#include <filesystem>
+
+#include "checkpoint/agree.hpp"
+#include "core/log.hpp"
+
+namespace convoy {
+namespace fs = std::filesystem;
+namespace {
+
+void mark_damaged(const std::string& path, const std::string& reason) {
+  std::error_code error;
+  fs::rename(path, path + ".damaged", error);
+  std::string said = fmt::format("'{}' is damaged", path);
+  said = reason.starts_with(said) ? reason : fmt::format("{} ({})", said, reason);
+  log::warn("checkpoint {}; {}", said,
+            error ? "it cannot be renamed (" + error.message() + ")" : "renamed to '" + path + ".damaged'");
+}
+
+/// Rank 0's search: candidates that others may still find torn are asked for one after another.
+class Search {
+ public:
+  Search(const std::string& folder, const WhyForeign& why_foreign)
+      : folder_(folder), why_foreign_(why_foreign), candidates_(list_checkpoints(folder, mark_damaged)) {}
+
+  /// Path and meta text of the next whole main file, in two lines; empty: there is none.
+  std::string next() {
+    while (next_ < candidates_.size()) {
+      const std::string& path = candidates_[next_++];
+      FileMeta file;
+      try {
+        file = read_file_meta(path);
+      } catch (const Error& error) {
+        mark_damaged(path, error.what());
+        continue;
+      }
+      const std::string foreign = why_foreign_ ? why_foreign_(file) : std::string();
+      if (foreign.empty()) return path + "\n" + to_text(file);
+      log::warn("checkpoint '{}' is not of this run ({}): left alone", path, foreign);
+      ++foreign_;
+    }
+    if (foreign_ > 0) {
+      fail(Exit::data,
+           "'{}' holds no checkpoint of this run ({} foreign); give the network it was trained with, name one of them "
+           "with --resume, or choose another --output-dir",
+           folder_, foreign_);
+    }
+    return {};
+  }
+
+ private:
+  const std::string folder_;
+  const WhyForeign& why_foreign_;
+  const std::vector<std::string> candidates_;
+  std::size_t next_ = 0;
+  int foreign_ = 0;
+};
+
+FoundCheckpoint parse_found(const std::string& answer) {
+  const std::size_t end = answer.find('\n');
+  FoundCheckpoint found{answer.substr(0, end), {}};
+  found.file = parse_meta(answer.substr(end + 1), found.path);
+  return found;
+}
+
+/// Of this rank's share of the shards: every shard is read by one rank.
+std::string find_damaged_shard(const Communicator& communicator, const FoundCheckpoint& found) {
+  const auto& shards = found.file.shards;
+  for (auto i = static_cast<std::size_t>(communicator.rank()); i < shards.size();
+       i += static_cast<std::size_t>(communicator.size())) {
+    // A file that rank 0 sees and this rank doesn't is no damage: the folder isn't shared.
+    if (!fs::exists(found.path))
+      fail(Exit::data,
+           "'{}' can't be seen here (but on rank 0); put --checkpoint-dir on a file system that all hosts share",
+           found.path);
+    if (std::string damage = find_damage(found.path, shards[i]); !damage.empty()) return damage;
+  }
+  return {};
+}
+
+std::vector<Shard> load_shards(const FoundCheckpoint& found, const Plan& plan, const SetLayout& layout,
+                               const LoadSpec& spec) {
+  std::vector<Shard> shards;
+  for (const ShardRecord& record : found.file.shards) {
+    if (record.replica < spec.first_replica || record.replica >= spec.first_replica + spec.replica_count) continue;
+    const std::string path = (fs::path(found.path).parent_path() / record.file).string();
+    if (seal_digest(path) != record.seal)
+      fail(Exit::data, "shard '{}' doesn't belong to '{}' (it is of another save); resume from another checkpoint",
+           path, found.path);
+    shards.push_back(
+        {record.replica, record.samples_since_average, read_set_file(path, plan, layout, Content::all).set});
+  }
+  return shards;
+}
+
+}  // namespace
+
+std::optional<FoundCheckpoint> find_checkpoint(Communicator& communicator, const std::string& folder,
+                                               const WhyForeign& why_foreign) {
+  std::optional<Search> search;
+  for (;;) {
+    const std::string answer = ask_first_rank(communicator, "looking for checkpoints", [&] {
+      if (!search) search.emplace(folder, why_foreign);
+      return search->next();
+    });
+    if (answer.empty()) return std::nullopt;
+    FoundCheckpoint found = parse_found(answer);
+    std::string own;
+    together_or_throw(communicator, "checking a checkpoint", [&] { own = find_damaged_shard(communicator, found); });
+    const FirstText damage = first_text(communicator, own, "state of a checkpoint");
+    if (damage.rank < 0) return found;
+    if (communicator.rank() == 0) mark_damaged(found.path, damage.text);
+  }
+}
+
+FoundCheckpoint open_checkpoint(Communicator& communicator, const std::string& path,
+                                const std::function<std::string(const std::string&)>& resolve) {
+  return parse_found(ask_first_rank(communicator, "opening a checkpoint", [&] {
+    const std::string file = resolve(path);
+    return file + "\n" + to_text(read_file_meta(file));
+  }));
+}
+
+Checkpoint load_checkpoint(Communicator& communicator, const FoundCheckpoint& found, const Plan& plan,
+                           const SetLayout& layout, const LoadSpec& spec) {
+  Checkpoint checkpoint{found.path, found.file.meta, {}, {}};
+  if (spec.weights_only) checkpoint.meta.position = {};
+  ask_first_rank(communicator, "reading a checkpoint", [&] {
+    const Content content = spec.weights_only ? Content::weights : Content::all;
+    checkpoint.set = read_set_file(found.path, plan, layout, content).set;
+    return std::string();
+  });
+  checkpoint.set.block.resize(static_cast<std::size_t>(layout.count()));
+  communicator.broadcast(std::as_writable_bytes(std::span(checkpoint.set.block)), 0, "values of a checkpoint");
+  if (!spec.weights_only && spec.shards && !found.file.shards.empty())
+    together_or_throw(communicator, "reading the shards of a checkpoint",
+                      [&] { checkpoint.shards = load_shards(found, plan, layout, spec); });
+  return checkpoint;
+}
+
+}  // namespace convoy

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "io/append_file.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "core/errors.hpp"
+#include "core/log.hpp"
+#include "core/open_calls.hpp"
+
+namespace convoy {
+namespace {
+
+int open_to_append(const std::string& path, AppendFile::Start start) {
+  const OpenCall call("open", path);
+  const int fresh = start == AppendFile::Start::fresh ? O_TRUNC : 0;
+  return ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | fresh, 0666);
+}
+
+}  // namespace
+
+AppendFile::AppendFile(std::string path, Start start)
+    : path_(std::move(path)), descriptor_(open_to_append(path_, start)) {
+  if (descriptor_ < 0) {
+    fail(Exit::data, "cannot open '{}' for writing ({}); make room or choose a writable --output-dir", path_,
+         std::strerror(errno));
+  }
+}
+
+AppendFile::~AppendFile() { ::close(descriptor_); }
+
+void AppendFile::append(std::string_view record) {
+  const OpenCall call("write", path_);
+  struct stat before {};
+  int reason = ::fstat(descriptor_, &before) == 0 ? 0 : errno;
+  for (std::size_t done = 0; reason == 0 && done < record.size();) {
+    const ssize_t put = ::write(descriptor_, record.data() + done, record.size() - done);
+    if (put < 0 && errno == EINTR) continue;
+    if (put > 0) {
+      done += static_cast<std::size_t>(put);
+      continue;
+    }
+    reason = put == 0 ? ENOSPC : errno;
+    if (done > 0 && ::ftruncate(descriptor_, before.st_size) != 0) reason = errno;
+  }
+  if (reason != 0) {
+    fail(Exit::data, "cannot write '{}' ({}); make room or mend the file system", path_, std::strerror(reason));
+  }
+}
+
+OptionalRecords::OptionalRecords(const std::string& path, AppendFile::Start start) {
+  try {
+    file_ = std::make_unique<AppendFile>(path, start);
+  } catch (const Error& e) {
+    log::warn("{}. The run goes on without this file", e.what());
+  }
+}
+
+void OptionalRecords::append(std::string_view record) {
+  if (!file_) return;
+  try {
+    file_->append(record);
+    if (missing_ > 0) log::info("'{}' can be written again; {} records are missing in it", file_->path(), missing_);
+    missing_ = 0;
+  } catch (const Error& e) {
+    if (missing_++ == 0) log::warn("{}. The run goes on; records are lost until then", e.what());
+  }
+}
+
+}  // namespace convoy

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checkpoints of running jobs: written beside the steps, at an interval of the program's choice, and which of several is gone on from.
+Usage: saving_test.py CASE."""
+import glob
+import json
+import os
+import re
+import shutil
+import sys
+
+from runner import check, last, records, run, train, work_folder
+
+SHIM = os.path.join(os.environ["CONVOY_BUILD"], "tests", "libconvoy_failing_calls_preload.so")
+JOB = ["--synthetic", "--synthetic-size", 16, "--synthetic-samples", 320, "--model", "lenet", "--batch-size", 8, "--lr", 0.01, "--skip-eval",
+       "--save-every", 0, "--seed", 7]
+
+
+def state(folder):
+    with open(os.path.join(folder, "state.json"), encoding="utf-8") as file:
+        return json.load(file)
+
+
+def beside(work):
+    """A disk that takes a second for a checkpoint: the steps don't."""
+    for mode, words in (("gradients", ["--sync", "gradients"]), ("weights", ["--sync", "weights", "--local-steps", 3])):
+        folder = f"{work}/{mode}"
+        train(2, folder, *JOB, *words, "--epochs", 10, "--print-freq", 1, "--save-every-steps", 100,
+              env={"LD_PRELOAD": SHIM, "CONVOY_FAILING_CALLS": "fsync:step-:1000ms"})
+        log = open(f"{folder}/log.txt", encoding="utf-8").read()
+        seconds, stall = map(float, re.search(r"checkpoint of step 100: ([\d.]+) s .* stood still for ([\d.]+) s", log).groups())
+        check(seconds > 1 and stall < 0.5 * seconds, f"{mode}: {seconds} s for the first checkpoint, steps stood still for {stall} s")
+        longest = max(r["step_time"] for r in records(folder, "train") if 100 < r["step"] < 150)
+        check(longest < 0.5 * seconds, f"{mode}: the longest step beside it took {longest:.3f} s")
+
+
+def interval(work):
+    """sqrt(2 C M), from the measured C."""
+    folder = f"{work}/interval"
+    out, _ = train(1, folder, *JOB, "--epochs", 60, "--save-every-minutes", "auto", "--mtbf", 1e-4, "--keep-checkpoints", 100)
+    found = re.search(r"a checkpoint every (\d+) s: sqrt\(2 C M\), C = ([\d.]+) s as measured, M = 0.0001 h", out)
+    check(found is not None, "interval: it is printed" + ("" if found else "\n" + out))
+    check(float(found[1]) <= (2 * (float(found[2]) + 0.005) * 0.36) ** 0.5 + 0.5, f"interval: {found[0]}")
+    count = len(glob.glob(f"{folder}/checkpoints/step-*.h5"))
+    check(count >= 2, f"interval: {count} checkpoints")
+
+
+def choice(work):
+    """The newest that is whole and of this run; the others are named."""
+    folder, other = f"{work}/run", f"{work}/other"
+    words = [*JOB, "--epochs", 2, "--save-every-steps", 5, "--keep-checkpoints", 9]
+    train(2, folder, *words, "--max-steps", 20)
+    train(2, other, *words, "--max-steps", 30, "--model", "mlp")
+    shutil.copy(f"{other}/checkpoints/step-00000030.h5", f"{folder}/checkpoints/")  # of another network
+    train(2, f"{work}/third", *words, "--max-steps", 25)
+    shutil.copy(f"{work}/third/checkpoints/step-00000025.h5", f"{folder}/checkpoints/")  # of another run
+    for path, at in ((last(folder), 5000), (f"{folder}/checkpoints/step-00000020.h5", 100)):  # a bit of the values, and of the head
+        with open(path, "r+b") as file:
+            file.seek(at)
+            byte = file.read(1)
+            file.seek(at)
+            file.write(bytes([byte[0] ^ 16]))
+    os.truncate(f"{folder}/checkpoints/step-00000015.h5", 4000)
+    _, err = train(2, folder, *words, "--resume", "auto")
+    for text in ("step-00000030.h5' is not of this run (it is of mlp", "step-00000025.h5' is not of this run (it is of run '", "last.h5' is damaged",
+                 "step-00000020.h5' is damaged", "step-00000015.h5' is damaged"):
+        check(err.count(text) == 1, f"choice: says once '{text}'" + ("" if text in err else "\n" + err))
+    resumed = [r for r in records(folder, "run") if r["event"] == "resume"]
+    check(resumed[-1]["step"] == 10 and resumed[-1]["checkpoint"].endswith("step-00000010.h5"), "choice: the newest whole one of this run")
+    check(state(folder)["result"] == "finished" and state(folder)["start_step"] == 10, "choice: goes on to the end")
+
+    for path in glob.glob(f"{folder}/checkpoints/*"):
+        os.remove(path)
+    shutil.copy(f"{other}/checkpoints/step-00000030.h5", f"{folder}/checkpoints/")
+    _, err = run(2, "train", "--output-dir", folder, *words, "--resume", "auto", expect=3)
+    check("holds no checkpoint of this run (1 foreign)" in err and err.count("error:") == 1, "choice: nothing but foreign ones is an error")
+    check(os.listdir(f"{folder}/checkpoints") == ["step-00000030.h5"], "choice: they are left alone")
+
+
+if __name__ == "__main__":
+    cases = {f.__name__: f for f in (beside, interval, choice)}
+    with work_folder() as work_path:
+        for case in sys.argv[1:] or cases:
+            cases[case](work_path)
