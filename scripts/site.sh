@@ -20,5 +20,10 @@ resubmissions=${CONVOY_RESUBMISSIONS:-100}
 # Parallel file systems are often mounted without locks; partitions are only read.
 export HDF5_USE_FILE_LOCKING=${HDF5_USE_FILE_LOCKING:-FALSE}
 
+# mpirun notices within half a minute that a host no longer answers, instead of eight: then it ends the job.
+export OMPI_MCA_oob_tcp_keepalive_time=${OMPI_MCA_oob_tcp_keepalive_time:-15}
+export OMPI_MCA_oob_tcp_keepalive_intvl=${OMPI_MCA_oob_tcp_keepalive_intvl:-5}
+export OMPI_MCA_oob_tcp_keepalive_probes=${OMPI_MCA_oob_tcp_keepalive_probes:-3}
+
 # Networks: see docs/cluster.md. For instance
 # export UCX_NET_DEVICES=mlx5_0:1 NCCL_IB_HCA=mlx5 NCCL_SOCKET_IFNAME=ib0

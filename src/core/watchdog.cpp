@@ -21,6 +21,7 @@
 namespace convoy {
 namespace {
 
+constexpr double abort_seconds = 15;
 constexpr double longest_tick = 1, busy_share = 0.05, busy_patience = 10;
 /// A tick that lasts this much longer than asked for: the process was stopped, or the machine too busy to judge.
 constexpr double suspended_seconds = 1;
@@ -109,6 +110,11 @@ void watch() {
     cpu_then = used;
     Line line{};
     const double idle = now - alive;
+    if (at.exit > 0 && at.exit != static_cast<int>(Exit::stopped)) {
+      // It has said why and ends the job; where MPI can't do even that, this process leaves alone.
+      if (now - moved >= abort_seconds) _exit(at.exit);
+      continue;
+    }
     if (limit > 0 && (idle >= limit || now - moved >= busy_patience * limit)) {
       say(line, describe(line, "error", std::max(idle, now - moved),
                          "a file system or a driver does not answer: look at this host, then go on with --resume auto "

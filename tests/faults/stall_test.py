@@ -6,17 +6,17 @@ import os
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-import stalls  # noqa: E402
+import deaths  # noqa: E402
 from runner import check, work_folder  # noqa: E402
 
 
 def main():
     with work_folder() as work:
-        stalls.prepared(work)
-        cases = {"rank 2 frozen": lambda: stalls.frozen(work, 2), "rank 0 frozen": lambda: stalls.frozen(work, 0),
-                 "rank 3 killed": lambda: stalls.killed(work, 3), "rank 0 killed": lambda: stalls.killed(work, 0),
-                 "a read stuck": lambda: stalls.stuck(work), "a read stuck, no watchdog": lambda: stalls.stuck_unwatched(work),
-                 "a partition unreadable": lambda: stalls.unreadable(work), "an exception": lambda: stalls.thrown(work, 2)}
+        deaths.prepared(work)
+        cases = {"rank 2 frozen": lambda: deaths.frozen(work, 2), "rank 0 frozen": lambda: deaths.frozen(work, 0),
+                 "rank 3 killed": lambda: deaths.killed(work, 3), "rank 0 killed": lambda: deaths.killed(work, 0),
+                 "a read stuck": lambda: deaths.stuck(work), "a read stuck, no watchdog": lambda: deaths.stuck_unwatched(work),
+                 "a partition unreadable": lambda: deaths.unreadable(work), "an exception": lambda: deaths.thrown(work, 2)}
         with concurrent.futures.ThreadPoolExecutor(3) as pool:
             running = {name: pool.submit(case) for name, case in cases.items()}
             results = {name: job.result() for name, job in running.items()}

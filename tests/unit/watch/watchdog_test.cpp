@@ -133,6 +133,16 @@ TEST(WatchdogTest, AtTheEndSpinningIsNoWork) {
   EXPECT_LT(ended.seconds, 2);
 }
 
+/// The time for that is long; here only that nothing is said of it.
+TEST(WatchdogTest, AProcessThatLeavesIsLeftAlone) {
+  const Ended ended = run({.seconds = 0.2, .warn_seconds = 0.1}, [] {
+    pulse().leave(3);
+    std::this_thread::sleep_for(milliseconds(600));
+  });
+  EXPECT_EQ(ended.code, 0);
+  EXPECT_EQ(ended.said, "");
+}
+
 TEST(WatchdogTest, WarnsOnceBefore) {
   const Ended ended = run({.seconds = 30, .warn_seconds = 0.2}, [] { std::this_thread::sleep_for(milliseconds(700)); });
   EXPECT_EQ(ended.code, 0);
