@@ -11,6 +11,7 @@
 #include <set>
 
 #include "core/cores.hpp"
+#include "core/host_facts.hpp"
 #include "core/log.hpp"
 
 namespace convoy {
@@ -65,6 +66,25 @@ void describe_share(Seat& seat, const std::vector<Cpu>& all) {
   seat.nodes.assign(nodes.begin(), nodes.end());
 }
 
+/// The share of same[place].
+std::vector<int> share_of(const std::vector<Cpu>& cpus, const std::vector<Given>& given, const Ranks& same,
+                          std::size_t rank) {
+  const auto deal_among = [&](const std::vector<Cpu>& some, const Ranks& ranks) {
+    const auto dealt = deal_cores(some, static_cast<int>(ranks.size()));
+    const auto place = std::find(ranks.begin(), ranks.end(), rank) - ranks.begin();
+    return dealt.empty() ? std::vector<int>() : dealt[static_cast<std::size_t>(place)];
+  };
+  std::map<int, Ranks> by_node;
+  for (const std::size_t r : same) by_node[given[r].gpu_node].push_back(r);
+  std::map<int, std::vector<Cpu>> cpus_by_node;
+  for (const Cpu& cpu : cpus) cpus_by_node[cpu.node].push_back(cpu);
+  const bool near = std::all_of(by_node.begin(), by_node.end(), [&](const auto& group) {
+    return group.first >= 0 && count_cores(cpus_by_node[group.first]) >= static_cast<int>(group.second.size());
+  });
+  const int node = given[rank].gpu_node;
+  return near ? deal_among(cpus_by_node[node], by_node[node]) : deal_among(cpus, same);
+}
+
 /// Cores, binding, and the threads that these cores are good for.
 int seat_rank(Seat& seat, const Ranks& here, const std::vector<Given>& given, Bind bind) {
   const auto rank = static_cast<std::size_t>(seat.rank);
@@ -82,10 +102,9 @@ int seat_rank(Seat& seat, const Ranks& here, const std::vector<Given>& given, Bi
   if (own.openmp_binds) {
     seat.binding = Binding::openmp;
   } else if (bind == Bind::cores && sharing > 1 && !limited && !entangled(here, given, rank)) {
-    const auto dealt = deal_cores(cpus, sharing);
-    if (!dealt.empty()) {
-      const auto place = std::find(same.begin(), same.end(), rank) - same.begin();
-      seat.cpus = dealt[static_cast<std::size_t>(place)];
+    auto share = share_of(cpus, given, same, rank);
+    if (!share.empty()) {
+      seat.cpus = std::move(share);
       seat.binding = Binding::convoy;
     }
   }
@@ -95,7 +114,7 @@ int seat_rank(Seat& seat, const Ranks& here, const std::vector<Given>& given, Bi
   return std::max(1, std::min(share, allowed));
 }
 
-Given look_around() {
+Given look_around(const std::string& device, int node_rank) {
   Given given;
   given.ids = cores_at_start();
   for (const int id : given.ids) {
@@ -110,12 +129,17 @@ Given look_around() {
   const char* bound = std::getenv("OMP_PROC_BIND");
   given.openmp_binds = (bound != nullptr && std::string(bound) != "false" && std::string(bound) != "FALSE") ||
                        std::getenv("OMP_PLACES") != nullptr || std::getenv("GOMP_CPU_AFFINITY") != nullptr;
+  if (device != "cpu") {
+    const auto nodes = gpu_nodes(std::getenv("CUDA_VISIBLE_DEVICES"));
+    if (!nodes.empty()) given.gpu_node = nodes[static_cast<std::size_t>(node_rank) % nodes.size()];
+  }
   return given;
 }
 
 std::string to_text(const Given& given, Index pid) {
-  return nlohmann::json{given.ids,    given.core_of,        given.node_of,      given.quota,
-                        given.online, given.wished_threads, given.openmp_binds, pid}
+  return nlohmann::json{given.ids,          given.core_of,  given.node_of,
+                        given.quota,        given.online,   given.wished_threads,
+                        given.openmp_binds, given.gpu_node, pid}
       .dump();
 }
 
@@ -129,7 +153,8 @@ Given from_text(const std::string& text, Index& pid) {
   json.at(4).get_to(given.online);
   json.at(5).get_to(given.wished_threads);
   json.at(6).get_to(given.openmp_binds);
-  json.at(7).get_to(pid);
+  json.at(7).get_to(given.gpu_node);
+  json.at(8).get_to(pid);
   return given;
 }
 
@@ -172,7 +197,8 @@ Seating seat(const std::vector<std::string>& hosts, const std::vector<Given>& gi
 }
 
 Seating take_seats(Communicator& communicator, const DeviceConfig& config) {
-  const auto texts = communicator.all_gather(to_text(look_around(), getpid()), "cores of the ranks");
+  const auto texts = communicator.all_gather(to_text(look_around(config.device, communicator.node_rank()), getpid()),
+                                             "cores of the ranks");
   std::vector<Given> given(texts.size());
   std::vector<Index> pids(texts.size());
   for (std::size_t r = 0; r < texts.size(); ++r) given[r] = from_text(texts[r], pids[r]);

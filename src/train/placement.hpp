@@ -43,9 +43,11 @@ struct Given {
   int online = 0;          ///< hardware threads of the host
   int wished_threads = 0;  ///< OMP_NUM_THREADS; 0: not set
   bool openmp_binds = false;
+  int gpu_node = -1;  ///< NUMA node of its GPU; -1: it has none, or that isn't known
 };
 /// The same on all ranks. Ranks of a host that were given the very same cores, with nobody else on them, get contiguous
-/// shares; where they are fewer cores than ranks, a control group allows less, or OpenMP binds, they stay as they are.
+/// shares, on the NUMA nodes of their GPUs where those are known and have cores enough; where they are fewer cores than
+/// ranks, a control group allows less, or OpenMP binds, they stay as they are.
 Seating seat(const std::vector<std::string>& hosts, const std::vector<Given>& given, Bind bind, int threads);
 
 /// Collective. Looks, agrees, and (once a process) binds this rank. threads: --threads, else OMP_NUM_THREADS, else the

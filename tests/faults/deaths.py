@@ -5,6 +5,7 @@ import collections
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -107,6 +108,54 @@ def frozen(work, rank, ranks=4):
     return ended, problem_of(ended, 5, rf"^\[rank {speaker}/{ranks} \S+\] error: waited [3-6]\.\d s in \S+ for \S+",
                              rf"did not arrive: rank {rank} on \S+: in \S+, {POSITION}.*its heartbeats stopped \d+ s ago",
                              rf"\(at {POSITION}, \S+\)$")
+
+
+def frozen_without_run_directory(_, rank=1, ranks=3):
+    """A command that has none: ranks of one host know of each other by its memory, and leave nothing there."""
+    shared = f"/dev/shm/convoy-{os.getuid()}"
+    before = set(os.listdir(shared)) if os.path.isdir(shared) else set()
+    words = [CONVOY, "bench", "comm", "--megabytes", "0.01", "--steps", "1000000000", *deadlines()]
+    job = subprocess.Popen([str(w) for w in mpirun(ranks) + words], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    pids = {}
+    try:
+        end = time.time() + 60
+        while len(pids) < ranks and time.time() < end:
+            time.sleep(0.1)
+            for pid in subprocess.run(["pgrep", "-P", str(job.pid)], capture_output=True, text=True, check=False).stdout.split():
+                with open(f"/proc/{pid}/environ", "rb") as file:
+                    number = re.search(rb"OMPI_COMM_WORLD_RANK=(\d+)", file.read())
+                if number:
+                    pids[int(number.group(1))] = int(pid)
+        time.sleep(2)  # the sums are under way
+        begin = time.time()
+        os.kill(pids[rank], signal.SIGSTOP)
+        _, said = job.communicate(timeout=60)
+        ended = Ended(job.returncode, time.time() - begin, said, {}, [pid for pid in pids.values() if os.path.exists(f"/proc/{pid}")])
+    finally:
+        job.kill()
+    problem = problem_of(ended, 5, rf"^\[rank 0/{ranks} \S+\] error: waited [3-6]\.\d s in \S+ for ",
+                         rf"did not arrive: rank {rank} on \S+: in .*its heartbeats stopped \d+ s ago")
+    left = set(os.listdir(shared)) - before
+    return ended, problem or (f"{left} are left in {shared}" if left else None)
+
+
+def unwritable_heartbeats(work):
+    """No place for them: the run goes on, says so once, and ends well."""
+    folder = f"{work}/no-heartbeats"
+    os.makedirs(folder)
+    open(f"{folder}/heartbeats", "w", encoding="utf-8").close()
+    out, err = run(2, "train", "--output-dir", folder, *TRAIN, "--max-steps", 5)
+    problem = None if err.count("the run goes on without heartbeats") == 1 else "it does not say so once"
+    return Ended(0, 0, out + err, {}, []), problem
+
+
+def lost_heartbeats(work):
+    """Their folder goes while the job runs: nothing comes of it, and nothing comes back, as when a newer start removed it."""
+    folder = f"{work}/lost-heartbeats"
+    ended = run_until(2, folder, ["train", "--output-dir", folder, *TRAIN, "--max-steps", 400],
+                      lambda _: shutil.rmtree(f"{folder}/heartbeats"))
+    problem = problem_of(ended, 0, limit=60)
+    return ended, problem or ("heartbeats came back" if ended.beats else None)
 
 
 def killed(work, rank, ranks=4):

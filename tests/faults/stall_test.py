@@ -16,7 +16,10 @@ def main():
         cases = {"rank 2 frozen": lambda: deaths.frozen(work, 2), "rank 0 frozen": lambda: deaths.frozen(work, 0),
                  "rank 3 killed": lambda: deaths.killed(work, 3), "rank 0 killed": lambda: deaths.killed(work, 0),
                  "a read stuck": lambda: deaths.stuck(work), "a read stuck, no watchdog": lambda: deaths.stuck_unwatched(work),
-                 "a partition unreadable": lambda: deaths.unreadable(work), "an exception": lambda: deaths.thrown(work, 2)}
+                 "a partition unreadable": lambda: deaths.unreadable(work), "an exception": lambda: deaths.thrown(work, 2),
+                 "a rank frozen, no run directory": lambda: deaths.frozen_without_run_directory(work),
+                 "no place for heartbeats": lambda: deaths.unwritable_heartbeats(work),
+                 "heartbeats lost": lambda: deaths.lost_heartbeats(work)}
         with concurrent.futures.ThreadPoolExecutor(3) as pool:
             running = {name: pool.submit(case) for name, case in cases.items()}
             results = {name: job.result() for name, job in running.items()}

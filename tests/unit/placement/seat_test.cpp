@@ -36,6 +36,24 @@ TEST(SeatTest, UnboundRanksGetSharesOfTheirOwn) {
   EXPECT_THAT(find_overbooked_cores(seating), IsEmpty());
 }
 
+/// As on hosts whose first GPUs are on the last NUMA node.
+TEST(SeatTest, RanksSitNearTheirGpus) {
+  std::vector<Given> four(4, given(all));
+  four[0].gpu_node = four[1].gpu_node = 1;
+  four[2].gpu_node = four[3].gpu_node = 0;
+  const Seating seating = seat({"a", "a", "a", "a"}, four, Bind::cores, 0);
+  EXPECT_THAT(seating.seats[0].cpus, ElementsAre(4, 5));
+  EXPECT_THAT(seating.seats[1].cpus, ElementsAre(6, 7));
+  EXPECT_THAT(seating.seats[2].cpus, ElementsAre(0, 1));
+  EXPECT_THAT(seating.seats[3].nodes, ElementsAre(0));
+  four[3].gpu_node = -1;
+  EXPECT_THAT(seat({"a", "a", "a", "a"}, four, Bind::cores, 0).seats[0].cpus, ElementsAre(0, 1)) << "one is not known";
+  std::vector<Given> crowded(5, given(all));
+  for (Given& one : crowded) one.gpu_node = 0;
+  EXPECT_THAT(seat({"a", "a", "a", "a", "a"}, crowded, Bind::cores, 0).seats[4].nodes, ElementsAre(1))
+      << "a node without cores enough";
+}
+
 TEST(SeatTest, ALaunchersBindingStays) {
   const Seating seating = seat({"a", "a"}, {given({0, 1}), given({4, 5, 6})}, Bind::cores, 0);
   EXPECT_THAT(seating.seats[0].cpus, ElementsAre(0, 1));
