@@ -19,7 +19,7 @@ os.environ.setdefault("CONVOY_STUCK_READS", str(BUILD / "tests/faults/libstuck_r
 os.environ.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", OMPI_MCA_mpi_yield_when_idle="1")
 sys.path += [str(ROOT / "tests/faults"), str(ROOT / "tests/slurm")]
 import hosts as several  # noqa: E402
-import deaths  # noqa: E402
+import dying_jobs as dying  # noqa: E402
 from runner import work_folder  # noqa: E402
 
 AT_ONCE = 2  # the jobs mostly wait
@@ -35,12 +35,12 @@ def one_host(work, count, wanted):
     """(kind, seconds, problem) of each job; the frozen, killed or throwing rank is drawn anew each time."""
     draw = random.Random(1)
     rank = lambda: draw.randrange(4)  # noqa: E731
-    kinds = {"SIGSTOP of a rank": lambda folder, r: deaths.frozen(folder, r),
-             "kill -9 of a rank": lambda folder, r: deaths.killed(folder, r),
-             "exception in a step": lambda folder, r: deaths.thrown(folder, r),
-             "read that never returns, watchdog": lambda folder, _: deaths.stuck(folder),
-             "read that never returns, no watchdog": lambda folder, _: deaths.stuck_unwatched(folder),
-             "EIO on one rank": lambda folder, _: deaths.unreadable(folder)}
+    kinds = {"SIGSTOP of a rank": lambda folder, r: dying.frozen(folder, r),
+             "kill -9 of a rank": lambda folder, r: dying.killed(folder, r),
+             "exception in a step": lambda folder, r: dying.thrown(folder, r),
+             "read that never returns, watchdog": lambda folder, _: dying.stuck(folder),
+             "read that never returns, no watchdog": lambda folder, _: dying.stuck_unwatched(folder),
+             "EIO on one rank": lambda folder, _: dying.unreadable(folder)}
 
     def run(kind, number, r):
         folder = f"{work}/{number}"
@@ -55,7 +55,7 @@ def one_host(work, count, wanted):
 
 
 def four_hosts(count, wanted):
-    kinds = {"frozen host": deaths.host_frozen, "crashed host": deaths.host_crashed, "cut network": deaths.network_cut}
+    kinds = {"frozen host": dying.host_frozen, "crashed host": dying.host_crashed, "cut network": dying.network_cut}
     kinds = {name: case for name, case in kinds.items() if not wanted or any(word in name for word in wanted)}
     if not kinds:
         return

@@ -6,20 +6,20 @@ import os
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-import deaths  # noqa: E402
+import dying_jobs as dying  # noqa: E402
 from runner import check, work_folder  # noqa: E402
 
 
 def main():
     with work_folder() as work:
-        deaths.prepared(work)
-        cases = {"rank 2 frozen": lambda: deaths.frozen(work, 2), "rank 0 frozen": lambda: deaths.frozen(work, 0),
-                 "rank 3 killed": lambda: deaths.killed(work, 3), "rank 0 killed": lambda: deaths.killed(work, 0),
-                 "a read stuck": lambda: deaths.stuck(work), "a read stuck, no watchdog": lambda: deaths.stuck_unwatched(work),
-                 "a partition unreadable": lambda: deaths.unreadable(work), "an exception": lambda: deaths.thrown(work, 2),
-                 "a rank frozen, no run directory": lambda: deaths.frozen_without_run_directory(work),
-                 "no place for heartbeats": lambda: deaths.unwritable_heartbeats(work),
-                 "heartbeats lost": lambda: deaths.lost_heartbeats(work)}
+        dying.prepared(work)
+        cases = {"rank 2 frozen": lambda: dying.frozen(work, 2), "rank 0 frozen": lambda: dying.frozen(work, 0),
+                 "rank 3 killed": lambda: dying.killed(work, 3), "rank 0 killed": lambda: dying.killed(work, 0),
+                 "a read stuck": lambda: dying.stuck(work), "a read stuck, no watchdog": lambda: dying.stuck_unwatched(work),
+                 "a partition unreadable": lambda: dying.unreadable(work), "an exception": lambda: dying.thrown(work, 2),
+                 "a rank frozen, no run directory": lambda: dying.frozen_without_run_directory(work),
+                 "no place for heartbeats": lambda: dying.unwritable_heartbeats(work),
+                 "heartbeats lost": lambda: dying.lost_heartbeats(work)}
         with concurrent.futures.ThreadPoolExecutor(3) as pool:
             running = {name: pool.submit(case) for name, case in cases.items()}
             results = {name: job.result() for name, job in running.items()}
