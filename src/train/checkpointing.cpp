@@ -86,7 +86,7 @@ void Checkpointing::start() {
 Position Checkpointing::resume(const FoundCheckpoint& found) {
   const std::string& path = found.path;
   Checkpoint loaded = load_checkpoint(communicator_, found, engine_.plan(), engine_.layout(),
-                                            {.first_replica = job_.run.first, .replica_count = job_.run.count});
+                                      {.first_replica = job_.run.first, .replica_count = job_.run.count});
   const CheckpointMeta& meta = loaded.meta;
   const auto number = [&](const char* name, double otherwise) {
     const auto at = meta.numbers.find(name);
