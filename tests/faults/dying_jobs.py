@@ -18,12 +18,11 @@ ABORT, WATCHDOG = 3, 2
 PATIENCE = 10  # beyond the deadline, from the fault to the end of the last process
 TRAIN = ["--synthetic", "--synthetic-size", 16, "--synthetic-samples", 4000, "--model", "lenet", "--batch-size", 8, "--epochs", 99,
          "--lr", 0.01, "--skip-eval", "--no-checkpoints", "--threads", 1, "--no-tensorboard"]
+Ended = collections.namedtuple("Ended", "code seconds said beats left")
+
+
 def deadlines(abort=ABORT):
     return ["--stall-warning-seconds", 1, "--stall-abort-seconds", abort]
-
-
-
-Ended = collections.namedtuple("Ended", "code seconds said beats left")
 
 
 def heartbeats(folder):
@@ -43,6 +42,14 @@ def heartbeats(folder):
 
 def processes_of(folder):
     return subprocess.run(["pgrep", "-f", f"{folder}( |$)"], capture_output=True, text=True, check=False).stdout.split()
+
+
+def lives(pid):
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
+            return file.read().rpartition(")")[2].split()[0] != "Z"  # ended, though its parent hasn't heard of it yet
+    except OSError:
+        return False
 
 
 def wait_for_steps(job, folder, ranks, first):
@@ -130,7 +137,9 @@ def frozen_without_run_directory(_, rank=1, ranks=3):
         begin = time.time()
         os.kill(pids[rank], signal.SIGSTOP)
         _, said = job.communicate(timeout=60)
-        ended = Ended(job.returncode, time.time() - begin, said, {}, [pid for pid in pids.values() if os.path.exists(f"/proc/{pid}")])
+        seconds = time.time() - begin
+        time.sleep(0.3)
+        ended = Ended(job.returncode, seconds, said, {}, [pid for pid in pids.values() if lives(pid)])
     finally:
         job.kill()
     problem = problem_of(ended, 5, rf"^\[rank 0/{ranks} \S+\] error: waited [3-6]\.\d s in \S+ for ",
