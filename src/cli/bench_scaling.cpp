@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <fstream>
 #include <set>
 
 #include "cli/bench.hpp"
 #include "cli/compute_bench.hpp"
 #include "core/log.hpp"
+#include "io/text_file.hpp"
 
 namespace convoy {
 namespace {
@@ -70,9 +70,11 @@ class ScalingTable {
   /// After every row: a job that is cut off leaves what it has.
   void write() const {
     if (path_.empty()) return;
-    std::ofstream file(path_);
-    file << csv_ << std::flush;
-    if (!file) fail(Exit::usage, "cannot write '{}' (no such folder, or not writable); choose another --csv", path_);
+    try {
+      replace_text_file(path_, csv_);
+    } catch (const Error& e) {
+      fail(Exit::usage, "{}; or choose another --csv", e.what());
+    }
   }
 
   std::string path_, model_, csv_;

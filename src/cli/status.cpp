@@ -18,6 +18,7 @@
 #include "cli/scheduler.hpp"
 #include "config/parse.hpp"
 #include "core/log.hpp"
+#include "io/text_file.hpp"
 #include "train/attempt.hpp"
 
 namespace convoy {
@@ -97,7 +98,12 @@ Index count_failed_launches(const StatusConfig& config, Index attempt) {
   }
   Index count = 0;
   std::ifstream(path) >> count;
-  std::ofstream(path) << count + 1 << '\n';
+  try {
+    replace_text_file(path.string(), fmt::format("{}\n", count + 1));
+  } catch (const Error& e) {
+    log::warn("{}. Launches that fail cannot be counted, so this one is taken for the last", e.what());
+    return most_lost_attempts;
+  }
   return count + 1;
 }
 

@@ -55,7 +55,8 @@ File::File(const std::string& path, Access access) : path_(path), descriptor_(op
   if (access == Access::create) {
     fail(Exit::data, "cannot create '{}' ({}); make room or choose a writable folder", path_, std::strerror(errno));
   }
-  fail(Exit::data, "cannot open '{}' ({})", path_, std::strerror(errno));
+  fail(Exit::data, "cannot open '{}' ({}); {}", path_, std::strerror(errno),
+       access == Access::update ? "make room or mend the file system" : "check its path and rights");
 }
 
 File::~File() {
@@ -140,12 +141,15 @@ void rename_file(const std::string& from, const std::string& to) {
 void sync_folder(const std::string& folder) {
   const OpenCall call("fsync", folder);
   const int descriptor = ::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (descriptor < 0) fail(Exit::data, "cannot open the folder '{}' ({})", folder, std::strerror(errno));
+  if (descriptor < 0) {
+    fail(Exit::data, "cannot open the folder '{}' ({}); check its rights", folder, std::strerror(errno));
+  }
   const int result = ::fsync(descriptor);
   const int reason = errno;
   ::close(descriptor);
   if (result != 0 && reason != EINVAL) {
-    fail(Exit::data, "cannot sync the folder '{}' ({})", folder, std::strerror(reason));
+    fail(Exit::data, "cannot sync the folder '{}' ({}); make room or mend the file system", folder,
+         std::strerror(reason));
   }
 }
 

@@ -8,7 +8,6 @@ namespace convoy {
 namespace {
 
 constexpr double stale_seconds = 30;  // rank 0 writes every 5 s while it lives
-constexpr Index most_lost_attempts = 3;
 constexpr int submit_again = static_cast<int>(Exit::stopped);
 
 constexpr std::array lives{"running", "hanging", "lost", "stopped", "finished", "failed"};

@@ -7,6 +7,9 @@
 
 namespace convoy {
 
+/// Attempts, or launches, in a row that came to nothing: the job isn't started again.
+inline constexpr Index most_lost_attempts = 3;
+
 /// What can be seen of a run beside its state.json.
 struct Signs {
   enum class Process : std::uint8_t { unknown, lives, gone };
