@@ -7,6 +7,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "core/errors.hpp"
 #include "core/log.hpp"
@@ -37,6 +38,12 @@ void AppendFile::append(std::string_view record) {
   const OpenCall call("write", path_);
   struct stat before {};
   int reason = ::fstat(descriptor_, &before) == 0 ? 0 : errno;
+  if (reason == 0 && before.st_nlink == 0) {  // somebody removed it: what is written now would be lost unseen
+    const int again = open_to_append(path_, Start::append);
+    reason = again < 0 || ::fstat(again, &before) != 0 ? errno : 0;
+    if (again >= 0) ::close(std::exchange(descriptor_, again));
+    if (reason == 0) log::warn("'{}' was removed; a new one holds the records from here on", path_);
+  }
   for (std::size_t done = 0; reason == 0 && done < record.size();) {
     const ssize_t put = ::write(descriptor_, record.data() + done, record.size() - done);
     if (put < 0 && errno == EINTR) continue;
