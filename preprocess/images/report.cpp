@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "preprocess/images/report.hpp"
 
+#include <filesystem>
+
 #include "core/errors.hpp"
 #include "io/file.hpp"
 #include "io/seal.hpp"
@@ -57,11 +59,17 @@ void write_report(const std::string& path, const std::vector<Note>& notes) {
     text += fmt::format("{}\t{}\t{}\n", finding_name(note.finding), one_line(note.name), one_line(note.detail));
   }
   const std::string temporary = path + ".tmp";
-  {
-    File file(temporary, File::Access::create);
-    file.write_at(text.data(), text.size(), 0);
+  try {
+    {
+      File file(temporary, File::Access::create);
+      file.write_at(text.data(), text.size(), 0);
+    }
+    publish_file(temporary, path);
+  } catch (...) {
+    std::error_code ignored;  // what matters is the first error
+    std::filesystem::remove(temporary, ignored);
+    throw;
   }
-  publish_file(temporary, path);
 }
 
 void require_strict(Strict strict, const std::vector<Note>& notes, const std::string& report_path) {

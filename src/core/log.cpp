@@ -78,7 +78,9 @@ void also_to_file(const std::string& path) {
   }
   s.file->set_error_handler([](const std::string& problem) {
     static bool told = false;
-    if (!told) std::fprintf(stderr, "warning: the log file can't be written (%s)\n", problem.c_str());
+    if (!told)
+      std::fprintf(stderr, "warning: the log file can't be written (%s); make room. Its lines are shown here\n",
+                   problem.c_str());
     told = true;
   });
   s.file->set_pattern("%Y-%m-%d %H:%M:%S %v");

@@ -47,19 +47,16 @@ DataConfig data_of(const EvaluateConfig& config, const TrainConfig& trained) {
   return data;
 }
 
-void write_result(const EvaluateConfig& config, const std::string& checkpoint, const ValidationRecord& record) {
-  const nlohmann::json result = {{"checkpoint", checkpoint},
-                                 {"split", config.split},
-                                 {"images", record.images},
-                                 {"top1_count", record.top1_count},
-                                 {fmt::format("top{}_count", record.k), record.topk_count},
-                                 {"top1", record.top1()},
-                                 {fmt::format("top{}", record.k), record.topk()},
-                                 {"loss", record.loss},
-                                 {"seconds", record.seconds}};
-  log::info("{}", result.dump());
-  if (config.output_folder.empty()) return;
-  replace_text_file(config.output_folder + "/result.json", result.dump(2) + "\n");
+nlohmann::json describe(const EvaluateConfig& config, const std::string& checkpoint, const ValidationRecord& record) {
+  return {{"checkpoint", checkpoint},
+          {"split", config.split},
+          {"images", record.images},
+          {"top1_count", record.top1_count},
+          {fmt::format("top{}_count", record.k), record.topk_count},
+          {"top1", record.top1()},
+          {fmt::format("top{}", record.k), record.topk()},
+          {"loss", record.loss},
+          {"seconds", record.seconds}};
 }
 
 }  // namespace
@@ -140,15 +137,16 @@ Exit evaluate(Communicator& communicator, const EvaluateConfig& config) try {
   if (files) confusion.sum(communicator);
   set_up(communicator, "writing the result", [&] {
     if (rank != 0) return;
-    if (files) {
-      std::error_code reason;
-      std::filesystem::create_directories(config.output_folder, reason);
-      if (reason)
-        fail(Exit::usage, "cannot make '{}' ({}); choose a writable --output-dir", config.output_folder,
-             reason.message());
-      confusion.write(config.output_folder, info.class_names);
-    }
-    write_result(config, path, record);
+    const nlohmann::json json = describe(config, path, record);
+    log::info("{}", json.dump());  // before anything that can fail
+    if (!files) return;
+    std::error_code reason;
+    std::filesystem::create_directories(config.output_folder, reason);
+    if (reason)
+      fail(Exit::usage, "cannot make '{}' ({}); choose a writable --output-dir", config.output_folder,
+           reason.message());
+    replace_text_file(config.output_folder + "/result.json", json.dump(2) + "\n");
+    confusion.write(config.output_folder, info.class_names);
   });
   return Exit::ok;
 } catch (const Leave& leave) {

@@ -265,7 +265,7 @@ Exit run(Communicator& communicator, const TrainConfig& wanted, std::unique_ptr<
       if (!resume) return;
       s.checkpoint = path_from(config.output.folder, resume->path);
       s.checkpoint_step = position.step;
-      s.checkpoint_time = time_of_file(resume);
+      s.checkpoint_time = time_of_file(resume->path);
     });
   }
   const Schedule schedule(schedule_of(config, job.peak_rate), job.steps_per_epoch);

@@ -3,6 +3,7 @@ convoy_add_script_test(structure.rules rules_test.py LABEL structure)
 convoy_add_script_test(structure.sources sources.py LABEL structure)
 convoy_add_script_test(structure.documents documents.py LABEL structure)
 convoy_add_script_test(structure.packaging packaging_test.py LABEL structure)
+convoy_add_script_test(structure.write_sites write_sites_test.py LABEL structure)
 
 # Headers without a source file of their own name are compiled alone; the others are the first include of their source.
 file(GLOB_RECURSE headers CONFIGURE_DEPENDS RELATIVE ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/src/*.hpp)

@@ -3,12 +3,15 @@
 // into a test; the calls of libraries go through it too.
 //
 // CONVOY_FAILING_CALLS, or set_failing_calls: rules joined by commas, CALL:PATH:WHAT[:TIMES[:AFTER]]. CALL is one of
-// those below, or `all`; PATH a part of the file's path; WHAT an error (ENOSPC ...) or a pause (20ms, before the call
-// is made); TIMES how often (default 1, 0: always), AFTER so many calls that match.
+// those below, or `all`; PATH a part of the file's path, or its end where PATH ends with $; WHAT an error (ENOSPC ...)
+// or a pause (20ms, before the call is made); TIMES how often (default 1, 0: always), AFTER so many calls that match.
+//
+// CONVOY_CALLS_LOG: a file to which every call is written that would be looked up in the rules, as CALL PATH in a line.
 #include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
@@ -92,11 +95,26 @@ Rules& rules() {
   return *instance;
 }
 
+/// The descriptor of CONVOY_CALLS_LOG; < 0: it is not asked for. Made by bare system calls, which are not looked at.
+int calls_log() {
+  static const int log = [] {
+    const char* path = std::getenv("CONVOY_CALLS_LOG");
+    constexpr int flags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC;
+    return path == nullptr ? -1 : static_cast<int>(syscall(SYS_openat, AT_FDCWD, path, flags, 0666));
+  }();
+  return log;
+}
+
 std::string path_of(int descriptor) {
   std::array<char, 4096> path{};
   const std::string link = "/proc/self/fd/" + std::to_string(descriptor);
   const ssize_t length = ::readlink(link.c_str(), path.data(), path.size() - 1);
   return length > 0 ? std::string(path.data(), static_cast<std::size_t>(length)) : std::string();
+}
+
+bool matches(const std::string& path, const std::string& part) {
+  if (part.ends_with('$')) return path.ends_with(part.substr(0, part.size() - 1));
+  return path.find(part) != std::string::npos;
 }
 
 /// The error that this call shall have; 0: none. Pauses here.
@@ -107,7 +125,7 @@ int fate(const char* call, const std::string& path) {
   {
     const std::lock_guard lock(all.guard);
     for (Rule& rule : all.rules) {
-      if ((rule.call != call && rule.call != "all") || path.find(rule.path) == std::string::npos) continue;
+      if ((rule.call != call && rule.call != "all") || !matches(path, rule.path)) continue;
       const long turn = rule.seen++;
       if (turn < rule.after || (rule.times > 0 && turn >= rule.after + rule.times)) continue;
       pause_ms += rule.pause_ms;
@@ -121,13 +139,20 @@ int fate(const char* call, const std::string& path) {
   return error;
 }
 
+bool is_watched() { return rules().any || calls_log() >= 0; }
+
 bool fails(const char* call, const std::string& path) {
-  if (!rules().any) return false;
-  const int before = errno, error = fate(call, path);
+  if (!is_watched()) return false;
+  const int before = errno;
+  if (calls_log() >= 0) {
+    const std::string line = std::string(call) + ' ' + path + '\n';
+    syscall(SYS_write, calls_log(), line.data(), line.size());
+  }
+  const int error = fate(call, path);
   errno = error != 0 ? error : before;
   return error != 0;
 }
-bool fails(const char* call, int descriptor) { return rules().any && fails(call, path_of(descriptor)); }
+bool fails(const char* call, int descriptor) { return is_watched() && fails(call, path_of(descriptor)); }
 
 template <class Function>
 Function* real(const char* name) {
@@ -214,6 +239,11 @@ int mkdir(const char* path, mode_t mode) {
 }
 int unlink(const char* path) {
   static auto* const next = real<int(const char*)>("unlink");
+  return fails("unlink", std::string(path)) ? -1 : next(path);
+}
+
+int remove(const char* path) {
+  static auto* const next = real<int(const char*)>("remove");
   return fails("unlink", std::string(path)) ? -1 : next(path);
 }
 

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where the programs change a file system. SITES: places in their sources; tests/structure finds a new one that isn't here. FILES:
+what each command writes; write_test.py finds a file that isn't here, and lets every call on every file fail."""
+import collections
+import re
+
+# Calls that make, write, rename or remove, and our own functions that do.
+CALLS = re.compile(
+    r"std::ofstream|\bfopen\(|(?<![\w:])::(open|creat|openat|write|pwrite|fwrite|rename|fsync|ftruncate|mkdir|unlink|link|symlink)\(|H5Fcreate\(|"
+    r"(fs|filesystem)::(create_\w+|rename|remove|remove_all|copy\w*|resize_file)\(|\bmkstemp\(|fallocate\(|\bfdopen\(|"
+    r"Access::(create|update)\b|\bAppendFile::Start::|\b(replace|create|write)_text_file\(|\brename_file\(|\bsync_folder\(|"
+    r"\bpublish_file\(|\bseal_file\(|\b(fence|fence_)\.(replace|rename)\(|\balso_to_file\(")
+
+# File: how many such calls it has, and the cases of write_test.py (or the unit test) that let them fail.
+SITES = {
+    "src/checkpoint/fence.cpp": (8, "start (attempts), goes_on (files that a fence guards), checkpoints; tests/unit/checkpoint/fence_test.cpp"),
+    "src/checkpoint/file.cpp": (5, "checkpoints; tests/unit/checkpoint/write_faults_test.cpp"),
+    "src/checkpoint/folder.cpp": (1, "no_removal"),
+    "src/checkpoint/resume.cpp": (1, "no_removal"),
+    "src/checkpoint/saver.cpp": (2, "checkpoints, start"),
+    "src/cli/bench_scaling.cpp": (1, "others"),
+    "src/cli/preflight_folder.cpp": (7, "others"),
+    "src/cli/status.cpp": (2, "others"),
+    "src/core/log.cpp": (1, "goes_on, start"),
+    "src/core/log.hpp": (1, "a declaration"),
+    "src/core/watchdog.cpp": (2, "stderr, and reads; tests/unit/watch/watchdog_test.cpp"),
+    "src/data/stage.cpp": (5, "others"),
+    "src/io/append_file.cpp": (4, "goes_on, each_call_alone, passing_trouble"),
+    "src/io/file.cpp": (13, "all"),
+    "src/io/file.hpp": (2, "declarations"),
+    "src/io/hdf5.cpp": (2, "checkpoints, synthetic, images"),
+    "src/io/seal.cpp": (6, "checkpoints, synthetic, images"),
+    "src/io/seal.hpp": (2, "declarations"),
+    "src/io/text_file.cpp": (9, "goes_on, each_call_alone, start, evaluation, others"),
+    "src/io/text_file.hpp": (3, "declarations"),
+    "src/metrics/event_file.cpp": (2, "goes_on, each_call_alone, passing_trouble"),
+    "src/metrics/heartbeats.cpp": (3, "goes_on; stall_test.py"),
+    "src/metrics/journal.cpp": (3, "goes_on, each_call_alone, passing_trouble"),
+    "src/metrics/metrics.cpp": (1, "goes_on, each_call_alone"),
+    "src/train/attempt.cpp": (3, "goes_on, start"),
+    "src/train/confusion.cpp": (2, "evaluation"),
+    "src/train/evaluate.cpp": (2, "evaluation"),
+    "src/train/run_folder.cpp": (4, "goes_on, start"),
+    "src/train/state_file.cpp": (1, "goes_on, each_call_alone"),
+    "src/train/watch.cpp": (5, "goes_on; stall_test.py"),
+    "preprocess/images/journal.cpp": (8, "images"),
+    "preprocess/images/report.cpp": (3, "images"),
+    "preprocess/output.cpp": (2, "synthetic, images"),
+    "preprocess/partition_writer.cpp": (7, "synthetic, images"),
+    "preprocess/spill/run_file.cpp": (3, "images"),
+}
+
+# needle: what all paths of the file have in common, as in the rules of tests/support/failing_calls.cpp. fate: `told`: the run goes on
+# and names the file once; `silent`: the run goes on, nothing is lost that a user would miss; `ends`: the command ends with the code
+# and names file, reason and remedy.
+File = collections.namedtuple("File", "needle fate code", defaults=(3,))
+
+EVERY = [File("/dev/shm/", "silent")]  # heartbeats of ranks on one host, where there is no run directory
+TRAIN = [
+    File("/metrics.jsonl", "told"), File("/monitor.jsonl", "told"), File("/tensorboard", "told"), File("/summary.csv", "told"),
+    File("/config.cfg", "told"), File("/command.txt", "told"), File("/environment.json", "told"), File("/state.json", "told"),
+    File(".end.json", "told"), File("/log.txt", "told"), File("/heartbeats", "silent"), File("/attempts", "ends"),
+    File("/checkpoints", "ends"), File("/straight$", "ends", 2),
+]
+EVALUATE = [File("/confusion.csv", "ends"), File("/per_class.csv", "ends"), File("/result.json", "ends"), File("/out$", "ends", 2)]
+BENCH = [File("/out", "ends", 2)]
+SYNTHETIC = [File("/train-0000", "ends"), File("/val-0000", "ends"), File("/out$", "ends")]
+IMAGES = [File("/train-0000", "ends"), File("/unfinished", "ends"), File("/report.tsv", "ends"), File("/preparation.json", "ends"), File("/out$", "ends")]
+STAGE = [File(".lock", "ends", 2), File(".h5.tmp", "ends"), File(".h5$", "ends"), File("/run", "silent"), File("/stage", "ends", (2, 3)), File("/out$", "silent")]  # 2: no folder
+PREFLIGHT = [File("/out", "ends", 2)]
