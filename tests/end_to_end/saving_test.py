@@ -76,8 +76,24 @@ def choice(work):
     check(os.listdir(f"{folder}/checkpoints") == ["step-00000030.h5"], "choice: they are left alone")
 
 
+def read_once(work):
+    """A resume on several ranks opens no file of the run more often than one rank does."""
+    folder = f"{work}/run"
+    words = [*JOB, "--epochs", 2, "--sync", "gradients", "--replicas", 4]
+    train(1, folder, *words, "--max-steps", 5)
+    opened = {}
+    for ranks in (1, 4):
+        copy, log = f"{work}/on-{ranks}", f"{work}/{ranks}.log"
+        shutil.copytree(folder, copy)
+        train(ranks, copy, *words, "--max-steps", 6, "--resume", "auto", env={"LD_PRELOAD": SHIM, "CONVOY_CALLS_LOG": log})
+        with open(log, encoding="utf-8") as lines:
+            paths = [os.path.relpath(line.split(" ", 1)[1].strip(), copy) for line in lines if line.startswith(f"read {copy}/")]
+        opened[ranks] = {path: paths.count(path) for path in paths if not path.startswith("heartbeats")}
+    check(opened[1] and opened[1] == opened[4], f"read_once: as often on 4 ranks as on 1: {opened}")
+
+
 if __name__ == "__main__":
-    cases = {f.__name__: f for f in (beside, interval, choice)}
+    cases = {f.__name__: f for f in (beside, interval, choice, read_once)}
     with work_folder() as work_path:
         for case in sys.argv[1:] or cases:
             cases[case](work_path)

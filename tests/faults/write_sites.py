@@ -40,6 +40,7 @@ SITES = {
     "src/train/attempt.cpp": (3, "goes_on, start"),
     "src/train/confusion.cpp": (2, "evaluation"),
     "src/train/evaluate.cpp": (2, "evaluation"),
+    "src/train/rehearsal.cpp": (1, "removes a folder of its own; what is in it is as of a run"),
     "src/train/run_folder.cpp": (4, "goes_on, start"),
     "src/train/state_file.cpp": (1, "goes_on, each_call_alone"),
     "src/train/watch.cpp": (5, "goes_on; stall_test.py"),

@@ -6,7 +6,8 @@
 // those below, or `all`; PATH a part of the file's path, or its end where PATH ends with $; WHAT an error (ENOSPC ...)
 // or a pause (20ms, before the call is made); TIMES how often (default 1, 0: always), AFTER so many calls that match.
 //
-// CONVOY_CALLS_LOG: a file to which every call is written that would be looked up in the rules, as CALL PATH in a line.
+// CONVOY_CALLS_LOG: a file to which every call is written that would be looked up in the rules, as CALL PATH in a line;
+// files that are opened to be read, which never fails here, as `read PATH`.
 #include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -139,15 +140,18 @@ int fate(const char* call, const std::string& path) {
   return error;
 }
 
+void note(const char* call, const std::string& path) {
+  if (calls_log() < 0) return;
+  const std::string line = std::string(call) + ' ' + path + '\n';
+  syscall(SYS_write, calls_log(), line.data(), line.size());
+}
+
 bool is_watched() { return rules().any || calls_log() >= 0; }
 
 bool fails(const char* call, const std::string& path) {
   if (!is_watched()) return false;
   const int before = errno;
-  if (calls_log() >= 0) {
-    const std::string line = std::string(call) + ' ' + path + '\n';
-    syscall(SYS_write, calls_log(), line.data(), line.size());
-  }
+  note(call, path);
   const int error = fate(call, path);
   errno = error != 0 ? error : before;
   return error != 0;
@@ -177,6 +181,7 @@ extern "C" {
     va_start(rest, flags);                                                 \
     const mode_t mode = (flags & O_CREAT) != 0 ? va_arg(rest, mode_t) : 0; \
     va_end(rest);                                                          \
+    if (!writes(flags)) note("read", path);                                \
     if (writes(flags) && fails("open", std::string(path))) return -1;      \
     return next(path, flags, mode);                                        \
   }
