@@ -44,6 +44,7 @@ SITES = {
     "src/train/run_folder.cpp": (4, "goes_on, start"),
     "src/train/state_file.cpp": (1, "goes_on, each_call_alone"),
     "src/train/watch.cpp": (5, "goes_on; stall_test.py"),
+    "preprocess/images/folder_lock.cpp": (2, "images"),
     "preprocess/images/journal.cpp": (8, "images"),
     "preprocess/images/report.cpp": (3, "images"),
     "preprocess/output.cpp": (2, "synthetic, images"),
