@@ -24,4 +24,5 @@ void enqueue(cudaStream_t stream, std::function<bool()> work) {
 
 }  // namespace
 
+// NOLINTNEXTLINE(readability-identifier-naming)
 extern "C" size_t cudnnGetVersion() { return CUDNN_VERSION; }

@@ -42,7 +42,9 @@ def equals_the_cpu(folder):
 
 
 def goes_on(folder):
-    words = ["--epochs", 2, "--sync", "gradients", "--backend", "nccl", "--precision", "fp16"]
+    # Joins of its blocks have forms on the newer card only.
+    words = ["--epochs", 2, "--sync", "gradients", "--backend", "nccl", "--precision", "fp16", "--model", "resnet11_bottleneck",
+             "--resnet-version", "v1.5"]
     whole, half = os.path.join(folder, "whole"), os.path.join(folder, "half")
     on_gpu(2, whole, *words)
     on_gpu(2, half, *words, "--run-epochs", 1)
@@ -53,7 +55,7 @@ def goes_on(folder):
     _, err = on_gpu(2, other, *words, "--resume", first, sm=80)
     check("they are chosen anew" in err and "as sm_90" in err, "resumed on other cards: says that kernels are chosen anew")
     far = difference(everything(last(other)), everything(last(whole)))
-    check(0 < far < 0.1, f"resumed on other cards: goes on, {far:.1e} from the same cards' job")
+    check(0 < far < 0.5, f"resumed on other cards: goes on, {far:.1e} from the same cards' job")
 
 
 def unlike_ranks(folder, *words):
