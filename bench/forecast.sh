@@ -14,7 +14,7 @@ from runner import work_folder
 found = []
 for _ in range(int(sys.argv[1])):
     with work_folder() as work:
-        found.append(report_test.foretell(work))
+        found.append(report_test.foretell(work, 7680))
 dry, first = ([round(errors[i], 1) for errors in found] for i in (0, 1))
 print(f"| {datetime.date.today()} | forecast of 3 epochs against the run, percent off | dry run: median {statistics.median(dry)}, most {max(dry)}; "
       f"first lines: median {statistics.median(first)}, most {max(first)} | {len(found)} | {os.cpu_count()} cores |")

@@ -52,7 +52,8 @@ void Forecast::add_save(double seconds) {
 
 bool Forecast::is_ready() const {
   const Index counted = steps_ - warm_up;
-  return counted >= wanted_steps || (counted >= 1 && step_seconds_ >= wanted_seconds);
+  return (counted >= wanted_steps && step_seconds_ >= least_seconds) ||
+         (counted >= 1 && step_seconds_ >= wanted_seconds);
 }
 
 Estimate Forecast::estimate(Index step) const {

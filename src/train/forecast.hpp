@@ -40,6 +40,7 @@ class Forecast {
 
  private:
   static constexpr Index warm_up = 2, wanted_steps = 10;
+  static constexpr double least_seconds = 3;    ///< of those steps: other work on the machine comes and goes
   static constexpr double wanted_seconds = 10;  ///< less steps are enough where they are that long
 
   ForecastSpec spec_;

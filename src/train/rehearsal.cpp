@@ -43,7 +43,7 @@ TrainConfig rehearsed(TrainConfig config, const std::string& folder) {
 }  // namespace
 
 void Trainer::limit_rehearsal(double step_seconds) {
-  constexpr double most = 14;  // after the first
+  constexpr double most = 100;  // after the first
   double seconds[1] = {step_seconds};
   at_.communicator.maximum(std::span<double>(seconds), "time of the first step");
   const double more = std::min(at_.rehearsal->seconds / std::max(seconds[0], 1e-9), most);

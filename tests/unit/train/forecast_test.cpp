@@ -22,10 +22,17 @@ TEST(Forecast, WaitsForStepsThatCount) {
   Forecast forecast(ten_epochs());
   for (int i = 0; i < 11; ++i) {
     EXPECT_FALSE(forecast.is_ready());
-    forecast.add_step(0.1);
+    forecast.add_step(0.4);
   }
-  forecast.add_step(0.1);
+  forecast.add_step(0.4);
   EXPECT_TRUE(forecast.is_ready());
+  Forecast fast(ten_epochs());
+  for (int i = 0; i < 45; ++i) {
+    EXPECT_FALSE(fast.is_ready()) << i;
+    fast.add_step(0.07);
+  }
+  fast.add_step(0.07);
+  EXPECT_TRUE(fast.is_ready());
   Forecast slow(ten_epochs());
   for (int i = 0; i < 3; ++i) slow.add_step(11);
   EXPECT_TRUE(slow.is_ready());
