@@ -44,6 +44,8 @@ class Death:
         if self.kind != "freeze" and self.host == self.batch_host:
             said = subprocess.run([CONVOY, "status", "--json", self.run], capture_output=True, text=True, timeout=30, check=False)
             text, status = "", json.loads(said.stdout)
+        if status["lost_hosts"] == self.host:  # the launcher went with its host, and has ended the ranks of all others
+            return True
         if self.kind == "cut":
             return status["lost_hosts"] == self.host or f"no answer from {self.host};" in text
         clauses = [*re.findall(r"(?:did not arrive|died first, frozen or cut off): (.*)", text), status["silent"]]
