@@ -52,7 +52,7 @@ def foretell(work, samples=2560):
 
 def forecasts(work):
     check(max(foretell(work)) < 60, "forecasts say what will come, on a machine that other tests may use too")
-    out, _ = train(2, f"{work}/short", *JOB, "--time-limit", 6, expect=None)
+    out, _ = train(2, f"{work}/short", *JOB, "--epochs", 9, "--time-limit", 12, expect=None)
     check("more job" in out and "ask for 00:01:00" in out or "enough" in out, "a run says what its time limit means")
 
 
