@@ -44,6 +44,14 @@ About about(const std::string& command) {
             "Evaluates a checkpoint exactly: the same counts for any number of ranks. PATH is a checkpoint file, its\n"
             "folder or a run directory (its best checkpoint)."};
   }
+  if (command == "predict") {
+    return {
+        "mpirun -np N convoy predict CHECKPOINT IMAGE ... [options]",
+        "Tells the likeliest classes of images and their probabilities, the same for any number of ranks. IMAGE is an\n"
+        "image file, a folder of them, or (alone) a folder that convoy-preprocess wrote or one of its partitions. "
+        "Files\n"
+        "that are no images are named and counted; where none is one, the exit code is 3."};
+  }
   if (command == "bench") {
     return {
         "mpirun -np N convoy bench compute|scaling|io|comm [options]",
@@ -90,8 +98,8 @@ std::string indented(const std::string& lines) {
 }  // namespace
 
 const std::vector<std::string>& command_names() {
-  static const std::vector<std::string> names = {"train",   "evaluate", "bench",  "preflight",
-                                                 "inspect", "status",   "summary"};
+  static const std::vector<std::string> names = {"train",     "evaluate", "predict", "bench",
+                                                 "preflight", "inspect",  "status",  "summary"};
   return names;
 }
 
@@ -100,6 +108,7 @@ std::string program_help() {
       "convoy {}: trains image-classification networks on the ranks of an MPI job\n\n"
       "  convoy train --data DIR          train\n"
       "  convoy evaluate PATH --data DIR  accuracy of a checkpoint\n"
+      "  convoy predict PATH IMAGE ...    classes of images\n"
       "  convoy bench compute|scaling|io|comm  measure one part\n"
       "  convoy preflight --data DIR      look at ranks, devices, network and folders before a job\n"
       "  convoy inspect data|checkpoint|plan|build\n"

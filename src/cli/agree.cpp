@@ -40,6 +40,7 @@ std::optional<Config> agree_on_config(Session& session, const Words& words, Pars
 
 template std::optional<TrainConfig> agree_on_config(Session&, const Words&, Parse<TrainConfig>);
 template std::optional<EvaluateConfig> agree_on_config(Session&, const Words&, Parse<EvaluateConfig>);
+template std::optional<PredictConfig> agree_on_config(Session&, const Words&, Parse<PredictConfig>);
 template std::optional<PreflightConfig> agree_on_config(Session&, const Words&, Parse<PreflightConfig>);
 template std::optional<BenchConfig> agree_on_config(Session&, const Words&, Parse<BenchConfig>);
 

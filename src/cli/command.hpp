@@ -16,6 +16,8 @@ Exit train_command(Session& session, const Words& words);
 /// Collective.
 Exit evaluate_command(Session& session, const Words& words);
 /// Collective.
+Exit predict_command(Session& session, const Words& words);
+/// Collective.
 Exit bench_command(Session& session, const Words& words);
 /// Collective.
 Exit preflight_command(Session& session, const Words& words);

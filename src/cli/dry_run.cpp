@@ -20,7 +20,8 @@ double megabytes(Index floats) { return static_cast<double>(floats) * 4 / mega; 
 
 /// All that a run would compute with, compiled but not allocated.
 struct Sized {
-  Splits splits;
+  std::vector<Leg> legs;
+  Splits splits;  ///< of the first leg, as job and model
   Job job;
   GraphSpec model;
   std::string device;
@@ -30,13 +31,13 @@ struct Sized {
 };
 
 /// The largest arena of the programs that the run would compile.
-Index arena_of(Backend& backend, const Plan& plan, const EngineSpec& engine) {
+Index arena_of(Backend& backend, const Plan& plan, const EngineSpec& common, const EngineForm& engine) {
   CompileSpec spec{.height = engine.height,
                    .width = engine.width,
-                   .precision = engine.device.precision,
+                   .precision = common.device.precision,
                    .input = engine.input,
-                   .topk = engine.topk,
-                   .options = engine.device.options};
+                   .topk = common.topk,
+                   .options = common.device.options};
   Index arena = 0;
   for (const Index samples : engine.train_sizes) {
     spec.samples = samples;
@@ -53,11 +54,13 @@ Index arena_of(Backend& backend, const Plan& plan, const EngineSpec& engine) {
 
 Sized size_up(const Communicator& communicator, const TrainConfig& config) {
   Sized sized;
-  sized.splits = open_splits(config);
-  const DatasetInfo& train = sized.splits.train;
-  sized.job = plan_job(config, train.samples, communicator.size(), communicator.rank(), config.sync.replicas);
-  sized.model = graph_spec(config.model, config.data, train);
-  const EngineSpec spec = engine_spec(config, sized.job, sized.splits);
+  sized.legs = open_legs(config);
+  plan_legs(sized.legs, communicator.size(), communicator.rank(), config.sync.replicas);
+  const Leg& first = sized.legs.front();
+  sized.splits = first.splits;
+  sized.job = first.job;
+  sized.model = graph_spec(config.model, first.config.data, first.splits.train);
+  const EngineSpec spec = engine_spec(sized.legs);
   const auto backend = make_backend({.device = config.device.device,
                                      .threads = config.device.threads,
                                      .node_rank = communicator.node_rank(),
@@ -65,7 +68,9 @@ Sized size_up(const Communicator& communicator, const TrainConfig& config) {
                                     sized.device);
   sized.plan = make_plan(build_graph(sized.model), spec.plan);
   sized.layout = backend->layout(sized.plan, spec.optimiser);
-  sized.arena_floats = arena_of(*backend, sized.plan, spec);
+  sized.arena_floats = arena_of(*backend, sized.plan, spec, first_form(spec));
+  for (const EngineForm& form : spec.later)
+    sized.arena_floats = std::max(sized.arena_floats, arena_of(*backend, sized.plan, spec, form));
   return sized;
 }
 
@@ -134,6 +139,7 @@ Exit dry_run(Communicator& communicator, const TrainConfig& config) {
     line("device", sized.device);
     print_memory(sized, config);
     line("job", describe(sized.job, config));
+    if (sized.legs.size() > 1) line("phases", describe(sized.legs));
     line("global batch", fmt::format("{}", sized.job.global_batch));
     line("peak rate", fmt::format("{}", sized.job.peak_rate));
     line("steps per epoch", fmt::format("{}", sized.job.steps_per_epoch));

@@ -92,6 +92,7 @@ Exit run_on_ranks(Session& session, const Words& words) {
   const auto run = [&] {
     if (words.front() == "train") return train_command(session, rest);
     if (words.front() == "evaluate") return evaluate_command(session, rest);
+    if (words.front() == "predict") return predict_command(session, rest);
     if (words.front() == "preflight") return preflight_command(session, rest);
     require(words.front() == "bench", "a command that nobody runs");
     return bench_command(session, rest);

@@ -41,6 +41,10 @@ void check_phases(const TrainConfig& config) {
       fail(Exit::usage, "[phase.{}] lasts from epoch {} to {}; phases must be in order, not empty and must not overlap",
            phase.number, phase.rate.begin_epoch, phase.rate.end_epoch);
     }
+    if (phase.batch > 0 && phase.global_batch > 0) {
+      fail(Exit::usage, "[phase.{}] has batch-size {} and global-batch {}; keep one", phase.number, phase.batch,
+           phase.global_batch);
+    }
     end = phase.rate.end_epoch;
   }
   data_phases(config);
@@ -141,6 +145,12 @@ std::vector<std::string> implausible(const TrainConfig& config) {
   if (schedule.decay == Decay::multistep && schedule.step_epochs.back() >= config.epochs) {
     texts.push_back(
         fmt::format("--lr-step-epochs {} is past the end (--epochs {})", schedule.step_epochs.back(), config.epochs));
+  }
+  for (const PhaseConfig& phase : config.phases) {
+    if (phase.rate.begin_epoch >= config.epochs) {
+      texts.push_back(fmt::format("[phase.{}] begins at epoch {}, past the end (--epochs {})", phase.number,
+                                  phase.rate.begin_epoch, config.epochs));
+    }
   }
   if (schedule.decay == Decay::phases && optimiser.scaling != Scaling::none) {
     texts.push_back("--lr-scaling doesn't scale the rates of [phase.N]: they are taken as they stand");

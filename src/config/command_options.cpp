@@ -37,6 +37,15 @@ Option topk_option(int& topk) {
       .also({"top-k"});
 }
 
+/// What evaluation shows of an image.
+std::vector<Option> form_options(DataConfig& data) {
+  return {switch_option("rectangular-validation", data.rectangular,
+                        "images keep their shape: the short side is --image-size, the long one a multiple of 8")
+              .also({"rect-val"}),
+          switch_option("flip-test", data.flip_test, "take the mean of an image's logits and its mirror's")
+              .also({"test-time-flip", "tta-flip"})};
+}
+
 /// For tests of the fault paths: KIND@RANK@STEP, for slow ones also @SECONDS of every batch.
 Option fault_option(TrainConfig& config) {
   Option option{.name = "inject-fault",
@@ -117,6 +126,7 @@ OptionGroup evaluation_options(TrainConfig& config) {
   add(number_option("target-accuracy", "PERCENT", config.target_accuracy, from_to(0, 100),
                     "stop when top-1 on the val split reaches it; 0: off"));
   add(switch_option("skip-eval", config.skip_eval, "never evaluate"));
+  for (Option& option : form_options(config.data)) add(std::move(option));
   return group;
 }
 
@@ -150,6 +160,7 @@ std::vector<OptionGroup> options_of(EvaluateConfig& config) {
   add(number_option("limit-val-batches", "N", config.data.limit_val_batches, at_least(0),
                     "batches a rank at most; 0: all"));
   add(topk_option(config.topk));
+  for (Option& option : form_options(config.data)) add(std::move(option));
   add(text_option("output-dir", "DIR", config.output_folder,
                   "write result.json, per_class.csv and confusion.csv here; default: print only"))
       .short_form('o')
@@ -163,6 +174,33 @@ std::vector<OptionGroup> options_of(EvaluateConfig& config) {
           device_options(config.device),
           time_limit_options(config.time_limit),
           stall_options(config.deadline)};
+}
+
+std::vector<OptionGroup> options_of(PredictConfig& config) {
+  OptionGroup group{"Prediction", {}};
+  auto add = [&](Option option) -> Option& { return group.options.emplace_back(std::move(option)); };
+  add(text_option("checkpoint", "PATH", config.checkpoint,
+                  "checkpoint file, its folder, or a run directory; default: the first path"))
+      .also({"weights", "resume"});
+  add(number_option("topk", "K", config.topk, from_to(1, 1 << 20), "tell the K likeliest classes")).also({"top-k"});
+  add(choice_option<PredictFormat>(
+      "format", config.format,
+      {{"text", PredictFormat::text}, {"json", PredictFormat::json}, {"csv", PredictFormat::csv}},
+      "lines to read, an object a line, or a table"));
+  add(text_option("output", "FILE", config.output, "write here; default: standard output")).short_form('o');
+  add(word_option("split", config.split, {"val", "train"}, "which part of a prepared data set"));
+  add(batch_option(config.batch, "images a rank takes at once"));
+  add(number_option("image-size", "PIXELS", config.data.image_size, from_to(0, 16384),
+                    "height and width of the network input; 0: as in training"))
+      .also({"img-size", "input-size"});
+  add(number_option("resize", "PIXELS", config.data.augment.resize, from_to(0, 16384),
+                    "short side before the centre crop; 0: as in training"))
+      .also({"val-resize-size"});
+  add(number_option("workers", "N", config.data.workers, from_to(1, 1024), "threads a rank that read images ahead"))
+      .short_form('j')
+      .also({"num-workers"});
+  add(number_option("prefetch", "N", config.data.prefetch, from_to(1, 1024), "batches read ahead, a rank"));
+  return {std::move(group), device_options(config.device), stall_options(config.deadline)};
 }
 
 std::vector<OptionGroup> options_of(BenchConfig& config) {

@@ -28,6 +28,7 @@ struct DataConfig {
   SyntheticSpec synthetic_spec;          ///< --synthetic-samples, --synthetic-size, --synthetic-classes
   Index image_size = 0;                  ///< --image-size: network input; 0 = the stored size
   Shuffle shuffle = Shuffle::partition;
+  Index shuffle_buffer = 4096;  ///< --shuffle-buffer, samples
   EpochMode epoch_mode = EpochMode::exact;
   double train_fraction = 1;                             ///< the first part of the global sample space
   Index limit_train_batches = 0, limit_val_batches = 0;  ///< smoke runs; 0 = no limit

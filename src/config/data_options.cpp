@@ -86,8 +86,15 @@ OptionGroup input_options(DataConfig& data) {
 OptionGroup order_options(DataConfig& data) {
   OptionGroup group{"Order", {}};
   auto add = [&](Option option) -> Option& { return group.options.emplace_back(std::move(option)); };
-  add(choice_option<Shuffle>("shuffle", data.shuffle, {{"partition", Shuffle::partition}, {"global", Shuffle::global}},
-                             "permute within each replica's part of the set, or all samples"))
+  add(choice_option<Shuffle>(
+          "shuffle", data.shuffle,
+          {{"partition", Shuffle::partition}, {"buffered", Shuffle::buffered}, {"global", Shuffle::global}},
+          "permute within each replica's part of the set, within buffers of it that are read from front to back, or "
+          "all "
+          "samples"))
+      .decides_bits();
+  add(number_option("shuffle-buffer", "N", data.shuffle_buffer, from_to(1, 1 << 30), "samples of a buffer"))
+      .also({"shuffle-buffer-size"})
       .decides_bits();
   add(choice_option<EpochMode>("epoch-mode", data.epoch_mode,
                                {{"exact", EpochMode::exact}, {"resample", EpochMode::resample}},

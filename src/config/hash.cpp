@@ -22,6 +22,7 @@ std::string configuration_hash(const TrainConfig& config) {
     const RatePhase& rate = phase.rate;
     text += fmt::format("phase={}:{} {}:{}\n", rate.begin_epoch, rate.end_epoch, rate.from, rate.to);
     if (!phase.changes_data()) continue;
+    // Neither validation nor where the data lie decides bits of training.
     text += fmt::format("size={} batch={} global={} area={}\n", phase.image_size, phase.batch, phase.global_batch,
                         phase.min_area);
   }

@@ -78,6 +78,7 @@ void visit_groups(const std::string& command, const Visit& visit) {
   };
   if (command == "train") return walk(TrainConfig{});
   if (command == "evaluate") return walk(EvaluateConfig{});
+  if (command == "predict") return walk(PredictConfig{});
   if (command == "bench") return walk(BenchConfig{});
   if (command == "preflight") return walk(PreflightConfig{});
   if (command == "status") return walk(StatusConfig{});

@@ -9,6 +9,7 @@ namespace convoy {
 // The options work on the struct, which must outlive them.
 std::vector<OptionGroup> options_of(TrainConfig& config);
 std::vector<OptionGroup> options_of(EvaluateConfig& config);
+std::vector<OptionGroup> options_of(PredictConfig& config);
 std::vector<OptionGroup> options_of(BenchConfig& config);
 std::vector<OptionGroup> options_of(PreflightConfig& config);
 std::vector<OptionGroup> options_of(InspectConfig& config);

@@ -204,6 +204,24 @@ EvaluateConfig parse_evaluate(const std::vector<std::string>& words, const ReadT
   return config;
 }
 
+PredictConfig parse_predict(const std::vector<std::string>& words, const ReadText& read_text) {
+  PredictConfig config;
+  const Given given = fill("predict", options_of(config), words, read_text);
+  refuse_phases("predict", given);
+  config.paths = given.positional;
+  // The first path is the checkpoint, where no option gives it.
+  if (config.checkpoint.empty() && !config.paths.empty()) {
+    config.checkpoint = config.paths.front();
+    config.paths.erase(config.paths.begin());
+  }
+  if (config.checkpoint.empty() || config.paths.empty()) {
+    fail(Exit::usage,
+         "'convoy predict' needs a checkpoint and images; use 'convoy predict CHECKPOINT IMAGE ...' with image files, "
+         "folders of them, or a folder made by convoy-preprocess");
+  }
+  return config;
+}
+
 BenchConfig parse_bench(const std::vector<std::string>& words, const ReadText& read_text) {
   BenchConfig config;
   const Given given = fill("bench", options_of(config), words, read_text);

@@ -18,6 +18,7 @@ std::string read_text_file(const std::string& path);
 // `words`: what follows the command's name.
 TrainConfig parse_train(const std::vector<std::string>& words, const ReadText& read_text = read_text_file);
 EvaluateConfig parse_evaluate(const std::vector<std::string>& words, const ReadText& read_text = read_text_file);
+PredictConfig parse_predict(const std::vector<std::string>& words, const ReadText& read_text = read_text_file);
 BenchConfig parse_bench(const std::vector<std::string>& words, const ReadText& read_text = read_text_file);
 /// Contradictions of the job are left to the job: only what is there is looked at.
 PreflightConfig parse_preflight(const std::vector<std::string>& words, const ReadText& read_text = read_text_file);

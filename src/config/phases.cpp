@@ -12,13 +12,15 @@ constexpr double largest = 16384;
 
 /// All that phases change of the data.
 auto data_of(const PhaseConfig& phase) {
-  return std::tie(phase.image_size, phase.batch, phase.global_batch, phase.min_area, phase.folder);
+  return std::tie(phase.image_size, phase.batch, phase.global_batch, phase.min_area, phase.folder, phase.rectangular);
 }
 
 TrainConfig changed_by(const TrainConfig& config, const PhaseConfig& phase) {
   TrainConfig changed = config;
   if (phase.image_size > 0) changed.data.image_size = phase.image_size;
   if (phase.min_area > 0) changed.data.augment.min_area = phase.min_area;
+  if (phase.rectangular != PhaseConfig::Switch::unchanged)
+    changed.data.rectangular = phase.rectangular == PhaseConfig::Switch::on;
   if (!phase.folder.empty()) {
     changed.data.folder = phase.folder;
     changed.data.train_folder.clear();
@@ -47,12 +49,19 @@ std::vector<OptionGroup> options_of(PhaseConfig& phase) {
             number_option("min-random-area", "F", phase.min_area, {.low = 0, .high = 1, .low_excluded = true},
                           "least area of resized crops")
                 .also({"min-scale"}),
+            choice_option<PhaseConfig::Switch>("rectangular-validation", phase.rectangular,
+                                               {{"", PhaseConfig::Switch::unchanged},
+                                                {"true", PhaseConfig::Switch::on},
+                                                {"false", PhaseConfig::Switch::off}},
+                                               "validation keeps the shape of images")
+                .also({"rect-val"}),
             text_option("data", "DIR", phase.folder, "data set")}}};
 }
 
 const std::vector<std::string>& phase_keys() {
   static const std::vector<std::string> keys = {
-      "epochs", "lr", "image-size", "batch-size", "global-batch", "min-random-area", "min-scale", "size", "data"};
+      "epochs",    "lr", "image-size", "batch-size", "global-batch",          "size", "sz", "min-random-area",
+      "min-scale", "bs", "rect-val",   "data",       "rectangular-validation"};
   return keys;
 }
 

@@ -71,6 +71,9 @@ class Dataset {
   /// The stored bytes, in memory or read into `scratch`. Sets `fault` where they are damaged. Throws Error(data) where
   /// the file can't be read. Safe from several threads, each with its own scratch.
   std::span<const std::uint8_t> stored(Index sample, std::vector<std::uint8_t>& scratch, std::string& fault) const;
+  /// Advice that a range is read soon: the system reads it ahead from front to back. Nothing where samples are in
+  /// memory.
+  void will_read(Range samples) const;
   /// After `fault` of `tried`: throws Error(data), or (OnCorrupt::skip) counts it, says so once, and names the next
   /// sample to try for `sample`: its predecessors, then its successors.
   Index stand_in(Index sample, Index tried, const std::string& fault) const;

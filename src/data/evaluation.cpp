@@ -15,8 +15,14 @@ Range EvaluationBatches::share(Index samples, int ranks, int rank) {
 }
 
 EvaluationBatches::EvaluationBatches(const Dataset& dataset, const EvaluationSpec& spec)
-    : dataset_(dataset), batch_(spec.batch), resident_(spec.resident) {
+    : dataset_(dataset), batch_(spec.batch), resident_(spec.resident), groups_(spec.groups) {
   require(spec.batch > 0, "evaluation needs a batch size");
+  const auto cut = [this](std::size_t group, Index samples) {
+    for (Index first = 0; first < samples; first += batch_)
+      runs_.push_back({group, first, std::min(batch_, samples - first)});
+  };
+  if (groups_.empty()) cut(0, dataset.range().count);
+  for (std::size_t i = 0; i < groups_.size(); ++i) cut(i, static_cast<Index>(groups_[i].samples.size()));
   AugmentSpec centred = spec.augment;
   centred.train = false;
   check_augment(centred);
@@ -36,6 +42,8 @@ EvaluationBatches::EvaluationBatches(const Dataset& dataset, const EvaluationSpe
     queue.workers = spec.workers;
     queue.prefetch = spec.prefetch;
     image_bytes_ = SampleImages::image_bytes(dataset, centred);
+    for (const ShapeGroup& group : groups_)
+      image_bytes_ = std::max(image_bytes_, group.size.height * group.size.width * centred.channels);
     queue.image_bytes = static_cast<std::size_t>(batch_ * image_bytes_);
     queue.memory = spec.memory;
   }
@@ -44,14 +52,12 @@ EvaluationBatches::EvaluationBatches(const Dataset& dataset, const EvaluationSpe
 
 EvaluationBatches::~EvaluationBatches() = default;
 
-Index EvaluationBatches::count() const { return (dataset_.range().count + batch_ - 1) / batch_; }
-
-Index EvaluationBatches::valid(Index number) const {
-  return std::min(batch_, dataset_.range().count - number * batch_);
-}
-
 void EvaluationBatches::prepare(Index number, int worker, BatchSlot& slot) {
-  const Index valid_count = valid(number), first = dataset_.range().begin + number * batch_;
+  const Run& run = runs_[static_cast<std::size_t>(number)];
+  const Index valid_count = run.count;
+  const ShapeGroup* const group = groups_.empty() ? nullptr : &groups_[run.group];
+  const Index row_bytes =
+      group == nullptr ? image_bytes_ : group->size.height * group->size.width * dataset_.info().channels;
   slot.count = valid_count;
   for (Index row = 0; row < batch_; ++row) {
     SampleSpec& spec = slot.specs[static_cast<std::size_t>(row)];
@@ -60,9 +66,14 @@ void EvaluationBatches::prepare(Index number, int worker, BatchSlot& slot) {
       if (direct() && resident_ < 0) spec.sample = row;
       continue;
     }
-    Index sample = first + row;
-    if (!direct())
-      sample = makers_[static_cast<std::size_t>(worker)].put(sample, 0, 0, slot.images + row * image_bytes_);
+    Index sample = dataset_.range().begin + run.first + row;
+    if (group != nullptr) {
+      sample = group->samples[static_cast<std::size_t>(run.first + row)];
+      sample = makers_[static_cast<std::size_t>(worker)].put_centre(sample, group->size.height, group->size.width,
+                                                                    slot.images + row * row_bytes);
+    } else if (!direct()) {
+      sample = makers_[static_cast<std::size_t>(worker)].put(sample, 0, 0, slot.images + row * row_bytes);
+    }
     spec = centre_;
     spec.position = row;
     spec.sample = resident_ >= 0 ? sample - dataset_.range().begin : row;

@@ -8,6 +8,7 @@
 #include "data/augment.hpp"
 #include "data/batch_queue.hpp"
 #include "data/dataset.hpp"
+#include "data/shapes.hpp"
 
 namespace convoy {
 
@@ -18,10 +19,12 @@ struct EvaluationSpec {
   int workers = 1;    ///< threads that prepare batches ahead where images are made or read; 0: batch() does it
   int prefetch = 4;
   ImageMemory memory;  ///< of rows
+  std::vector<ShapeGroup>
+      groups;  ///< rectangular: the samples to take, each size in batches of its own; empty: the range
 };
 
-/// A rank's share of a split in natural order, in batches of one size. The last batch repeats its last sample and masks
-/// it (valid_count), so that any number of ranks counts every sample exactly once.
+/// A rank's share of a split in natural order, or by groups, in batches of one size. The last batch (of a group)
+/// repeats its last sample and masks it (valid_count), so that any number of ranks counts every sample exactly once.
 class EvaluationBatches {
  public:
   /// The contiguous share of `samples` samples that a rank evaluates; shares differ by at most one and may be empty.
@@ -32,7 +35,9 @@ class EvaluationBatches {
   ~EvaluationBatches();
   EvaluationBatches(const EvaluationBatches&) = delete;
   EvaluationBatches& operator=(const EvaluationBatches&) = delete;
-  Index count() const;  ///< batches; 0 for an empty share
+  Index count() const { return static_cast<Index>(runs_.size()); }  ///< batches; 0 for an empty share
+  /// Which of the groups a batch belongs to; 0 without groups.
+  std::size_t group(Index number) const { return runs_[static_cast<std::size_t>(number)].group; }
   /// One batch after another, from 0 on; 0 starts again. Rows are those of the data set's memory, or made. All of it
   /// stays valid until the next-but-one call; labels are in `a`.
   Batch batch(Index number);
@@ -40,12 +45,18 @@ class EvaluationBatches {
  private:
   void prepare(Index number, int worker, BatchSlot& slot);
   bool direct() const { return makers_.empty(); }
-  Index valid(Index number) const;
 
+  /// The samples of one batch: from `first` on in the range, or in the group.
+  struct Run {
+    std::size_t group = 0;
+    Index first = 0, count = 0;
+  };
   const Dataset& dataset_;
   Index batch_, image_bytes_ = 0;
   int resident_;
   SampleSpec centre_;
+  std::vector<ShapeGroup> groups_;
+  std::vector<Run> runs_;                   ///< one a batch
   std::vector<class SampleImages> makers_;  ///< one a worker; none where images lie in memory as they are taken
   std::vector<std::uint8_t> last_images_;
   std::optional<BatchQueue> queue_;

@@ -175,6 +175,12 @@ std::span<const std::uint8_t> Dataset::stored(Index sample, std::vector<std::uin
   return {scratch.data(), extent.bytes};
 }
 
+void Dataset::will_read(Range samples) const {
+  if (!files_ || images_ || samples.count == 0) return;
+  const auto first = static_cast<std::size_t>(samples.begin - range_.begin);
+  files_->table.read_ahead(first, first + static_cast<std::size_t>(samples.count));
+}
+
 Index Dataset::stand_in(Index sample, Index tried, const std::string& fault) const {
   const Index next = tried > sample ? tried + 1 : tried > range_.begin ? tried - 1 : sample + 1;
   if (skips_->policy == OnCorrupt::fail || next >= range_.end()) {

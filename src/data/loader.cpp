@@ -33,8 +33,18 @@ struct Loader::State {
   Index step_of(Index ticket) const { return from_step + ticket / spec.replica_count; }
   int replica_of(Index ticket) const { return spec.first_replica + static_cast<int>(ticket % spec.replica_count); }
 
+  void read_ahead(Index step, int replica, Index count) const;
   void prepare(Index ticket, SampleImages& images, BatchSlot& to) const;
 };
+
+/// Where a batch enters a piece of the buffered order, the one after it is asked for.
+void Loader::State::read_ahead(Index step, int replica, Index count) const {
+  const auto piece_of = [&](Index place) { return place / spec.order.repeats / spec.order.buffer; };
+  const Index begin = step * spec.order.batch, now = piece_of(begin + count - 1);
+  if (step > from_step && now == piece_of(begin - 1)) return;
+  if (step == from_step) dataset.will_read(order->piece(replica, piece_of(begin) * spec.order.buffer));
+  dataset.will_read(order->piece(replica, (now + 1) * spec.order.buffer));
+}
 
 void Loader::State::prepare(Index ticket, SampleImages& images, BatchSlot& to) const {
   const Index step = step_of(ticket);
@@ -43,6 +53,7 @@ void Loader::State::prepare(Index ticket, SampleImages& images, BatchSlot& to) c
   if (to.count == 0) return;
   if (spec.delay_seconds > 0) std::this_thread::sleep_for(std::chrono::duration<double>(spec.delay_seconds));
   const Index bytes = SampleImages::image_bytes(dataset, spec.augment);
+  if (spec.order.shuffle == Shuffle::buffered) read_ahead(step, replica, to.count);
   for (Index i = 0; i < to.count; ++i) {
     Index sample = order->sample(step, replica, i);
     const Index position = order->position(step, replica, i);

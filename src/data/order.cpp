@@ -32,11 +32,16 @@ Index rest_of(const OrderSpec& spec) {
   return spec.mode == EpochMode::resample ? 0 : spec.samples - full_steps(spec) * step_samples(spec);
 }
 
-bool owns_ranges(const OrderSpec& spec) { return spec.shuffle == Shuffle::partition; }
+bool owns_ranges(const OrderSpec& spec) { return spec.shuffle != Shuffle::global; }
+
+bool in_pieces(const OrderSpec& spec) {
+  return spec.shuffle == Shuffle::buffered && spec.shuffled && spec.mode == EpochMode::exact;
+}
 
 void check(const OrderSpec& spec) {
   require(spec.replicas > 0 && spec.batch > 0, "an epoch needs replicas and a batch size");
   if (spec.samples <= 0) fail(Exit::data, "the training set is empty (0 samples); check --data and --train-fraction");
+  require(spec.buffer > 0, "a buffer of samples");
   if (spec.samples > std::numeric_limits<std::int32_t>::max())
     fail(Exit::data, "{} samples are too many (the limit is 2^31 - 1); split the data set", spec.samples);
   if (spec.mode == EpochMode::resample && owns_ranges(spec) && spec.samples < spec.replicas)
@@ -49,6 +54,27 @@ void check(const OrderSpec& spec) {
 /// Fisher-Yates, drawing from the end.
 void permute(std::int32_t* values, Index count, Random random) {
   for (Index i = count - 1; i > 0; --i) std::swap(values[i], values[random.below(i + 1)]);
+}
+
+/// A replica's range in pieces of one buffer (the last one of them is shorter): their order, then the samples of each.
+void permute_pieces(std::int32_t* values, const Range& range, const OrderSpec& spec, std::uint64_t epoch, int replica) {
+  const Index pieces = (range.count + spec.buffer - 1) / spec.buffer;
+  std::vector<std::int32_t> order(static_cast<std::size_t>(pieces));
+  std::iota(order.begin(), order.end(), 0);
+  // The short piece stays last, so that all others begin at multiples of the buffer.
+  const Index whole = range.count / spec.buffer;
+  const auto stream = [&](Index piece) {
+    return Random(spec.seed, Stream::shuffle, epoch,
+                  static_cast<std::uint64_t>(replica) + (static_cast<std::uint64_t>(piece + 1) << 32U));
+  };
+  permute(order.data(), whole, stream(pieces));
+  for (Index i = 0; i < pieces; ++i) {
+    const Index begin = order[static_cast<std::size_t>(i)] * spec.buffer;
+    const Index count = std::min(spec.buffer, range.count - begin);
+    std::iota(values + i * spec.buffer, values + i * spec.buffer + count,
+              static_cast<std::int32_t>(range.begin + begin));
+    permute(values + i * spec.buffer, count, stream(i));
+  }
 }
 
 /// The global permutation's place among the streams of replicas: one that no replica has.
@@ -70,6 +96,10 @@ EpochOrder::EpochOrder(const OrderSpec& spec, Index epoch, int first_replica, in
   }
   for (int replica = first_replica; replica < first_replica + replica_count; ++replica) {
     const Range range = deal(spec.samples, spec.replicas, replica);
+    if (in_pieces(spec)) {
+      permute_pieces(permutation_.data() + (range.begin - owned.begin), range, spec, e, replica);
+      continue;
+    }
     permute(permutation_.data() + (range.begin - owned.begin), range.count,
             {spec.seed, Stream::shuffle, e, static_cast<std::uint64_t>(replica)});
   }
@@ -103,6 +133,15 @@ Index EpochOrder::sample(Index step, int replica, Index i) const {
   const Index base = owns_ranges(spec_) ? deal(spec_.samples, spec_.replicas, first_).begin : 0;
   const Index own = owns_ranges(spec_) ? deal(spec_.samples, spec_.replicas, replica).begin : 0;
   return permutation_.at(static_cast<std::size_t>(own - base + (place - own) / spec_.repeats));
+}
+
+Range EpochOrder::piece(int replica, Index first) const {
+  const Range range = deal(spec_.samples, spec_.replicas, replica);
+  if (!in_pieces(spec_) || first >= range.count) return {};
+  const Index base = deal(spec_.samples, spec_.replicas, first_).begin;
+  const auto values = permutation_.begin() + (range.begin - base + first);
+  const Index count = std::min(spec_.buffer, range.count - first);
+  return {*std::min_element(values, values + count), count};
 }
 
 Range sample_range(const OrderSpec& spec, int first_replica, int replica_count) {

@@ -9,7 +9,9 @@
 
 namespace convoy {
 
-enum class Shuffle : std::uint8_t { partition, global };
+/// partition: within each replica's range. buffered: the same in pieces of one buffer, which are read from front to
+/// back: pieces in random order, samples in random order within a piece. global: all samples.
+enum class Shuffle : std::uint8_t { partition, buffered, global };
 enum class EpochMode : std::uint8_t { exact, resample };
 
 struct OrderSpec {
@@ -19,6 +21,7 @@ struct OrderSpec {
   std::uint64_t seed = 0;
   Shuffle shuffle = Shuffle::partition;
   EpochMode mode = EpochMode::exact;
+  Index buffer = 4096;   ///< buffered: samples of a piece
   bool shuffled = true;  ///< false: natural order (evaluation, tests)
   int repeats = 1;  ///< exact and shuffled: an epoch takes a part 1 / repeats of the samples, each so often in a row
 };
@@ -37,6 +40,9 @@ class EpochOrder {
   Index sample(Index step, int replica, Index i) const;
   /// Its position in the epoch: unique over replicas and steps, the key of its augmentation.
   Index position(Index step, int replica, Index i) const;
+  /// buffered: the piece from which a replica takes samples `first` to first + buffer - 1 of its epoch, first being a
+  /// multiple of the buffer; empty past the end.
+  Range piece(int replica, Index first) const;
 
  private:
   OrderSpec spec_;

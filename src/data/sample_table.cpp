@@ -104,4 +104,12 @@ void SampleTable::read(std::size_t first, std::size_t last, std::uint8_t* to) co
   files_[part_of(first)].read_at(to, end - begin, begin);
 }
 
+void SampleTable::read_ahead(std::size_t first, std::size_t last) const {
+  while (first < last) {
+    const std::size_t part = part_of(first), end = part + 1 < begins_.size() ? std::min(begins_[part + 1], last) : last;
+    files_[part].read_ahead(extents[first].begin, extents[end - 1].end() - extents[first].begin);
+    first = end;
+  }
+}
+
 }  // namespace convoy

@@ -29,6 +29,8 @@ class SampleTable {
   bool same_file(std::size_t a, std::size_t b) const { return part_of(a) == part_of(b); }
   /// The bytes of rows [first, last), which lie in one file, one after another. Safe from several threads.
   void read(std::size_t first, std::size_t last, std::uint8_t* to) const;
+  /// Advice to the system that rows [first, last) are read soon.
+  void read_ahead(std::size_t first, std::size_t last) const;
   /// No more reading.
   void close() { files_.clear(); }
 

@@ -78,6 +78,10 @@ std::uint64_t File::size() const {
   return static_cast<std::uint64_t>(status.st_size);
 }
 
+void File::read_ahead(std::uint64_t offset, std::uint64_t bytes) const {
+  ::posix_fadvise(descriptor_, static_cast<off_t>(offset), static_cast<off_t>(bytes), POSIX_FADV_WILLNEED);
+}
+
 void File::read_at(void* to, std::size_t bytes, std::uint64_t offset) const {
   auto* p = static_cast<char*>(to);
   while (bytes > 0) {

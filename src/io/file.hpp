@@ -23,6 +23,8 @@ class File {
   /// Exactly `bytes`, or an error; safe from several threads. A file that ends early is named as truncated.
   void read_at(void* to, std::size_t bytes, std::uint64_t offset) const;
   void write_at(const void* from, std::size_t bytes, std::uint64_t offset);
+  /// Advice that these bytes are read soon.
+  void read_ahead(std::uint64_t offset, std::uint64_t bytes) const;
   /// To the disk. Errors that earlier writes deferred (full disk, quota) show here.
   void sync();
   /// What a destructor can't report: network file systems may tell of a full disk only here.

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // When a run saves, what goes into a checkpoint, and how a run goes on from one.
 #pragma once
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "checkpoint/checkpoint.hpp"
@@ -34,6 +36,10 @@ class Checkpointing {
   Checkpointing(Communicator& communicator, Collectives& collectives, Engine& engine, Sync& sync,
                 const TrainConfig& config, const Job& job, const KeptLimit& limit, const Attempt& attempt,
                 StateFile* state);
+
+  /// What every checkpoint tells of the data, a leg each (tell_data).
+  using Texts = std::map<std::string, std::string>;
+  void tell_of_data(std::vector<Texts> legs) { data_texts_ = std::move(legs); }
 
   /// Collective. Puts a checkpoint's state into the sets and returns where to go on. The same replicas, batch
   /// and way of averaging go on exactly; others start from the averaged model at the same fraction of the epoch, and it
@@ -94,6 +100,7 @@ class Checkpointing {
   std::shared_ptr<HostSet> averaged_;  ///< rank 0: the newest copy
   Index averaged_step_ = -1;           ///< that it was made at; known on all ranks
   std::vector<std::vector<float>> spare_;
+  std::vector<Texts> data_texts_;
   double cost_seconds_ = 0;  ///< rank 0: of a save, measured; 0: not yet
   double step_seconds_ = 0, stall_seconds_ = 0;
   int failures_ = 0;  ///< in a row

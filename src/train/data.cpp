@@ -74,6 +74,22 @@ std::unique_ptr<Dataset> load_split(const DataConfig& config, const DatasetInfo&
   return samples;
 }
 
+std::vector<ShapeGroup> val_groups(const DataConfig& config, const DatasetInfo& info) {
+  if (!config.rectangular) return {};
+  std::vector<ShapeGroup> groups = group_by_shape(info, input_size(config, info).height);
+  if (groups.empty())
+    log::info("'{}' ({}) holds pixels of one size: --rectangular-validation changes nothing", info.folder, info.split);
+  return groups;
+}
+
+std::unique_ptr<Dataset> load_evaluated(const DataConfig& config, const DatasetInfo& info, Range share,
+                                        const std::vector<ShapeGroup>& groups, Index memory_bytes) {
+  if (groups.empty()) return load_split(config, info, share, memory_bytes);
+  DataConfig data = config;
+  if (data.cache == DataCache::automatic) data.cache = DataCache::stream;
+  return load_split(data, info, {0, info.samples}, memory_bytes);
+}
+
 ImageSize input_size(const DataConfig& config, const DatasetInfo& info) {
   constexpr Index usual = 224;
   if (config.image_size > 0) return {config.image_size, config.image_size};

@@ -8,6 +8,7 @@
 #include "data/augment.hpp"
 #include "data/batch_queue.hpp"
 #include "data/dataset.hpp"
+#include "data/shapes.hpp"
 
 namespace convoy {
 
@@ -19,6 +20,12 @@ DatasetInfo open_split(const DataConfig& config, const std::string& split);
 Index samples_bytes(const DatasetInfo& info, Range range);
 /// In memory, or read when they are used: as asked for, else what `memory_bytes` allow.
 std::unique_ptr<Dataset> load_split(const DataConfig& config, const DatasetInfo& info, Range range, Index memory_bytes);
+/// --rectangular-validation: the samples of a split by the shape that the network sees; empty: all are square.
+std::vector<ShapeGroup> val_groups(const DataConfig& config, const DatasetInfo& info);
+/// The samples that a rank evaluates: its share. By groups that lies all over the split, so it is the whole split,
+/// streamed unless another --data-cache is asked for.
+std::unique_ptr<Dataset> load_evaluated(const DataConfig& config, const DatasetInfo& info, Range share,
+                                        const std::vector<ShapeGroup>& groups, Index memory_bytes);
 /// --data-memory in bytes; its default is half of the memory that the host has to spare, shared by `node_size` ranks.
 Index samples_memory(const DataConfig& config, int node_size);
 

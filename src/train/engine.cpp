@@ -18,7 +18,8 @@ EngineForm first_form(const EngineSpec& spec) {
           .height = spec.height,
           .width = spec.width,
           .train_sizes = spec.train_sizes,
-          .eval_size = spec.eval_size};
+          .eval_size = spec.eval_size,
+          .eval_shapes = spec.eval_shapes};
 }
 
 namespace {
@@ -68,7 +69,7 @@ Engine::Engine(const Graph& graph, const EngineSpec& spec, std::unique_ptr<Backe
     updater_->bind(backend_->allocate(std::max<Index>(updater_->arena_floats(), 16)));
   }
   for (auto& [key, program] : training_) program->bind(arena, gradients_);
-  for (auto& [form, program] : evaluation_) program->bind(arena, nullptr);
+  for (auto& [key, program] : evaluation_) program->bind(arena, nullptr);
 }
 
 void Engine::compile(const EngineSpec& spec, const EngineForm& form, std::size_t number) {
@@ -97,9 +98,25 @@ void Engine::compile(const EngineSpec& spec, const EngineForm& form, std::size_t
   compile.mode = Mode::evaluate;
   compile.tuning = Tuning::rule;
   compile.choices.clear();
-  auto program = backend_->compile(plan_, compile);
-  arena_floats_ = std::max(arena_floats_, program->arena_floats());
-  evaluation_.emplace(number, std::move(program));
+  const auto shapes = form.eval_shapes.empty() ? std::vector<ImageSize>{{form.height, form.width}} : form.eval_shapes;
+  for (std::size_t shape = 0; shape < shapes.size(); ++shape) {
+    leave_if_stopped("compiling the network");
+    compile.height = shapes[shape].height;
+    compile.width = shapes[shape].width;
+    if (!form.eval_shapes.empty()) {  // images are made at that size
+      compile.input.height = compile.height;
+      compile.input.width = compile.width;
+    }
+    std::unique_ptr<Program> program;
+    try {
+      program = backend_->compile(plan_, compile);
+    } catch (const Error& e) {
+      if (form.eval_shapes.empty()) throw;
+      fail(e.code(), "{}; --rectangular-validation needs a network that ends in global pooling", e.what());
+    }
+    arena_floats_ = std::max(arena_floats_, program->arena_floats());
+    evaluation_.emplace(std::pair(number, shape), std::move(program));
+  }
 }
 
 std::unique_ptr<Engine> make_engine(Communicator& communicator, const Graph& graph, EngineSpec spec) {

@@ -17,9 +17,10 @@ namespace convoy {
 /// Programs for one image size. Input sizes may differ between training and evaluation before the crop.
 struct EngineForm {
   InputSpec input, eval_input;
-  Index height = 0, width = 0;     ///< of the network input
-  std::vector<Index> train_sizes;  ///< samples a program takes; the first is the usual one. Empty: no training
-  Index eval_size = 0;             ///< 0: no evaluation
+  Index height = 0, width = 0;         ///< of the network input
+  std::vector<Index> train_sizes;      ///< samples a program takes; the first is the usual one. Empty: no training
+  Index eval_size = 0;                 ///< 0: no evaluation
+  std::vector<ImageSize> eval_shapes;  ///< rectangular evaluation: an input size each; empty: height x width
 };
 
 struct EngineSpec {
@@ -30,6 +31,7 @@ struct EngineSpec {
   Index height = 0, width = 0;
   std::vector<Index> train_sizes;
   Index eval_size = 0;
+  std::vector<ImageSize> eval_shapes;
   std::vector<EngineForm> later;  ///< the forms after the first
   int topk = 5;
   int node_rank = 0, node_size = 1;
@@ -52,7 +54,8 @@ class Engine {
   bool trains() const { return !training_.empty(); }
   /// The same for every training program.
   std::span<const Final> stages() const { return training_.begin()->second->stages(); }
-  Program& evaluation(std::size_t form = 0) { return *evaluation_.at(form); }
+  /// `shape`: which of the form's eval_shapes.
+  Program& evaluation(std::size_t form = 0, std::size_t shape = 0) { return *evaluation_.at({form, shape}); }
   Updater& updater() { return *updater_; }
   float* gradients() { return gradients_; }
   const std::string& choices() const { return choices_; }
@@ -76,8 +79,8 @@ class Engine {
   Plan plan_;
   SetLayout layout_;
   void compile(const EngineSpec& spec, const EngineForm& form, std::size_t number);
-  std::map<std::pair<std::size_t, Index>, std::unique_ptr<Program>> training_;  ///< by form and samples
-  std::map<std::size_t, std::unique_ptr<Program>> evaluation_;                  ///< by form
+  std::map<std::pair<std::size_t, Index>, std::unique_ptr<Program>> training_;          ///< by form and samples
+  std::map<std::pair<std::size_t, std::size_t>, std::unique_ptr<Program>> evaluation_;  ///< by form and shape
   std::unique_ptr<Updater> updater_;
   float* gradients_ = nullptr;
   Index arena_floats_ = 0;

@@ -16,18 +16,11 @@
 #include "train/engine.hpp"
 #include "train/evaluator.hpp"
 #include "train/leave.hpp"
+#include "train/model_file.hpp"
 #include "train/train.hpp"
 
 namespace convoy {
 namespace {
-
-/// A file, or the best (else the newest) checkpoint of a run directory.
-std::string checkpoint_file(const std::string& path) {
-  for (const std::string& best : {path + "/checkpoints/best.h5", path + "/best.h5"}) {
-    if (std::filesystem::exists(best)) return best;
-  }
-  return resolve_checkpoint(path);
-}
 
 /// What training decided and evaluation must repeat; where the data lie is this command's.
 DataConfig data_of(const EvaluateConfig& config, const TrainConfig& trained) {
@@ -44,6 +37,7 @@ DataConfig data_of(const EvaluateConfig& config, const TrainConfig& trained) {
   if (data.image_size == 0) data.image_size = trained.data.image_size;
   if (data.rgb_mean.empty()) data.rgb_mean = trained.data.rgb_mean;
   if (data.rgb_std.empty()) data.rgb_std = trained.data.rgb_std;
+  data.rectangular = data.rectangular || trained.data.rectangular;
   return data;
 }
 
@@ -67,14 +61,15 @@ Exit evaluate(Communicator& communicator, const EvaluateConfig& config) try {
   TrainConfig trained;
   DataConfig data;
   DatasetInfo info;
+  std::vector<ShapeGroup> groups;  // of the whole split
   std::unique_ptr<Dataset> samples;
   pulse().doing("opening checkpoint and data set");
-  FoundCheckpoint found;
-  alike(communicator, [&] { found = open_checkpoint(communicator, config.checkpoint, checkpoint_file); });
-  const std::string& path = found.path;
+  ModelFile model;
+  alike(communicator, [&] { model = open_model(communicator, config.checkpoint); });
+  const std::string& path = model.found.path;
+  trained = model.config;
   set_up(communicator, "opening the data set", [&] {
-    const CheckpointMeta& meta = found.file.meta;
-    trained = parse_ini(meta.texts.at("configuration"), path);
+    const CheckpointMeta& meta = model.found.file.meta;
     data = data_of(config, trained);
     info = open_split(data, config.split);
     const auto classes = meta.numbers.find("classes");
@@ -83,6 +78,7 @@ Exit evaluate(Communicator& communicator, const EvaluateConfig& config) try {
            "'{}' tells {} classes apart, but the data set '{}' has {}; give the set it was trained on with --data",
            path, classes->second, info.folder, info.classes);
     }
+    groups = val_groups(data, info);
   });
   communicator.require_equal(fmt::format("{} {:016x}", path, info.digest), "checkpoint and data set");
   const Range share = EvaluationBatches::share(info.samples, ranks, rank);
@@ -90,23 +86,25 @@ Exit evaluate(Communicator& communicator, const EvaluateConfig& config) try {
   set_up(communicator, "loading the samples", [&] {
     const ActivityScope phase(Activity::data);
     pulse().doing("loading the samples");
-    samples = load_split(data, info, share, samples_memory(data, communicator.node_size()));
+    samples = load_evaluated(data, info, share, groups, samples_memory(data, communicator.node_size()));
   });
 
   const AugmentSpec augment = augment_spec(data, info, trained.seed, Use::evaluation);
+  const std::vector<ShapeGroup> own_groups = share_of(groups, ranks, rank);
   const EngineSpec spec{.device = config.device,
                         .eval_input = input_spec(data, info, augment),
                         .height = augment.height,
                         .width = augment.width,
                         .eval_size = std::min(config.batch, largest),
+                        .eval_shapes = shapes_of(own_groups),
                         .topk = static_cast<int>(std::min<Index>(config.topk, info.classes))};
   const auto engine = make_engine(communicator, build_graph(graph_spec(trained.model, data, info)), spec);
   auto collectives = make_mpi_collectives(communicator, engine->backend(), {.max_count = engine->layout().count()});
   const ParameterSet set{engine->backend().allocate(engine->layout().count()), engine->layout().count()};
   Checkpoint loaded;
   alike(communicator, [&] {
-    loaded =
-        load_checkpoint(communicator, found, engine->plan(), engine->layout(), {.weights_only = true, .shards = false});
+    loaded = load_checkpoint(communicator, model.found, engine->plan(), engine->layout(),
+                             {.weights_only = true, .shards = false});
   });
   set_up(communicator, "loading the weights", [&] { engine->upload(set, loaded.set.block, *collectives); });
 
@@ -115,9 +113,12 @@ Exit evaluate(Communicator& communicator, const EvaluateConfig& config) try {
                                    .batch = spec.eval_size,
                                    .workers = std::max(data.workers, 1),
                                    .prefetch = data.prefetch,
-                                   .memory = image_memory(engine->backend())},
+                                   .memory = image_memory(engine->backend()),
+                                   .groups = own_groups},
+                       .split_groups = groups,
                        .limit_batches = config.data.limit_val_batches,
-                       .topk = spec.topk});
+                       .topk = spec.topk,
+                       .flip_test = data.flip_test});
   Confusion confusion(info.classes);
   const bool files = !config.output_folder.empty();
   StopReason stop = StopReason::none;

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
+#include "backend/rules/cross_entropy.hpp"
 #include "core/pulse.hpp"
 #include "train/interval.hpp"
 #include "train/pace.hpp"
@@ -11,10 +13,47 @@
 namespace convoy {
 namespace {
 
-/// Batches that `samples` samples make.
-Index rounds(Index samples, Index batch, Index limit) {
-  const Index all = (samples + batch - 1) / batch;
-  return limit > 0 ? std::min(all, limit) : all;
+/// Batches of the rank with most.
+Index most_batches(const EvaluatorSpec& spec, Index samples, int ranks) {
+  const Index batch = spec.batches.batch;
+  Index most = 0;
+  if (spec.split_groups.empty()) {
+    most = (EvaluationBatches::share(samples, ranks, 0).count + batch - 1) / batch;
+  } else {
+    for (int rank = 0; rank < ranks; ++rank)
+      most = std::max(most, count_batches(share_of(spec.split_groups, ranks, rank), batch));
+  }
+  return spec.limit_batches > 0 ? std::min(most, spec.limit_batches) : most;
+}
+
+float smoothing_of(const Graph& graph) {
+  for (const Node& node : graph.nodes) {
+    if (const auto* loss = as<Loss>(node)) return loss->label_smoothing;
+  }
+  return 0;
+}
+
+/// What the device counts, from logits in host memory.
+Counters count(std::span<const SampleSpec> samples, const float* logits, Index classes, int topk, float smoothing) {
+  Counters counters;
+  for (const SampleSpec& sample : samples) {
+    const float label_logit = logits[sample.a];
+    const double top = *std::max_element(logits, logits + classes);
+    double sum = 0, exponents = 0;
+    Index before = 0;
+    for (std::int32_t k = 0; k < classes; ++k) {
+      sum += logits[k];
+      exponents += std::exp(logits[k] - top);
+      if (k != sample.a && ranks_before(logits[k], k, label_logit, sample.a)) ++before;
+    }
+    const SoftTarget target{sample.a, sample.a, 1, smoothing, static_cast<double>(classes)};
+    counters.loss += target.loss(top + std::log(exponents), label_logit, label_logit, sum);
+    counters.top1 += before == 0 ? 1 : 0;
+    counters.topk += before < topk ? 1 : 0;
+    ++counters.samples;
+    logits += classes;
+  }
+  return counters;
 }
 
 }  // namespace
@@ -27,35 +66,64 @@ Evaluator::Evaluator(Engine& engine, Collectives& collectives, Communicator& com
       dataset_(dataset),
       spec_(spec),
       batches_(dataset, spec.batches),
-      rounds_(rounds(EvaluationBatches::share(dataset.info().samples, communicator.size(), 0).count, spec.batches.batch,
-                     spec.limit_batches)),
+      rounds_(most_batches(spec, dataset.info().samples, communicator.size())),
       logits_(static_cast<std::size_t>(spec.batches.batch * dataset.info().classes)) {}
+
+void Evaluator::download(const Program& program, Index count, std::vector<float>& to) {
+  Backend& backend = engine_.backend();
+  collectives_.await(backend.download(to.data(), program.logits(), count, backend.record()), "download of the logits");
+}
+
+/// The mean of an image's logits and its mirror's, counted here.
+Counters Evaluator::run_mirrored(Program& program, const ParameterSet& set, const Batch& batch) {
+  const Index classes = dataset_.info().classes, values = batch.valid_count * classes;
+  download(program, values, logits_);
+  mirrored_.assign(batch.samples.begin(), batch.samples.end());
+  for (SampleSpec& sample : mirrored_) sample.flip ^= 1;
+  Batch flipped = batch;
+  flipped.samples = mirrored_;
+  program.feed(flipped);
+  program.launch(0, set);
+  flipped_logits_.resize(logits_.size());
+  download(program, values, flipped_logits_);
+  for (Index i = 0; i < values; ++i) {
+    float& logit = logits_[static_cast<std::size_t>(i)];
+    logit = (logit + flipped_logits_[static_cast<std::size_t>(i)]) / 2;
+  }
+  return count(batch.samples.first(static_cast<std::size_t>(batch.valid_count)), logits_.data(), classes, spec_.topk,
+               smoothing_of(engine_.plan().graph));
+}
 
 std::optional<ValidationRecord> Evaluator::run(const ParameterSet& set, const StopAgreed& stop_agreed,
                                                const Observer& observe) {
   const ActivityScope phase(Activity::evaluation);
   const auto begin = Clock::now();
   Backend& backend = engine_.backend();
-  Program& program = engine_.evaluation(spec_.form);
-  const Index classes = dataset_.info().classes;
   Pace pace(backend, collectives_);
+  Counters mirrored;
   for (Index i = 0; i < rounds_; ++i) {
     pulse().beat();
     if (stop_agreed()) return std::nullopt;
     if (i >= batches_.count()) continue;  // others have one more
+    Program& program = engine_.evaluation(spec_.form, batches_.group(i));
     const Batch batch = batches_.batch(i);
     program.feed(batch);
     program.launch(0, set);
-    if (observe) {
-      collectives_.await(
-          backend.download(logits_.data(), program.logits(), batch.valid_count * classes, backend.record()),
-          "download of the logits");
-      observe(batch.samples.first(static_cast<std::size_t>(batch.valid_count)), logits_.data());
+    if (spec_.flip_test) {
+      const Counters both = run_mirrored(program, set, batch);
+      mirrored.loss += both.loss;
+      mirrored.top1 += both.top1;
+      mirrored.topk += both.topk;
+      mirrored.samples += both.samples;
+    } else if (observe) {
+      download(program, batch.valid_count * dataset_.info().classes, logits_);
     }
+    if (observe) observe(batch.samples.first(static_cast<std::size_t>(batch.valid_count)), logits_.data());
     pace.launched("an earlier batch of the evaluation");
   }
   collectives_.await(backend.counters_ready(), "evaluation counters");
-  const Counters sums = backend.take_counters();
+  Counters sums = backend.take_counters();
+  if (spec_.flip_test) sums = mirrored;
   double loss = sums.loss;
   std::array<std::int64_t, 3> counts{sums.top1, sums.topk, sums.samples};
   communicator_.sum(std::span<std::int64_t>(counts), "sum of the evaluation counts");

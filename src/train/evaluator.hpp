@@ -15,9 +15,11 @@ namespace convoy {
 
 struct EvaluatorSpec {
   EvaluationSpec batches;
-  Index limit_batches = 0;  ///< 0: all
+  std::vector<ShapeGroup> split_groups;  ///< rectangular: of the whole split, as all ranks know them; empty: square
+  Index limit_batches = 0;               ///< 0: all
   int topk = 5;
-  std::size_t form = 0;  ///< of the engine's programs
+  std::size_t form = 0;    ///< of the engine's programs
+  bool flip_test = false;  ///< the mean of an image's logits and its mirror's
 };
 
 /// Exact evaluation: every rank takes a contiguous share of the split, the last batch is masked, counts are summed as
@@ -39,6 +41,10 @@ class Evaluator {
                                       const Observer& observe = {});
 
  private:
+  void download(const Program& program, Index count, std::vector<float>& to);
+  /// The batch has been launched.
+  Counters run_mirrored(Program& program, const ParameterSet& set, const Batch& batch);
+
   Engine& engine_;
   Collectives& collectives_;
   Communicator& communicator_;
@@ -46,7 +52,8 @@ class Evaluator {
   EvaluatorSpec spec_;
   EvaluationBatches batches_;
   Index rounds_;  ///< batches of the rank with most
-  std::vector<float> logits_;
+  std::vector<float> logits_, flipped_logits_;
+  std::vector<SampleSpec> mirrored_;
 };
 
 }  // namespace convoy

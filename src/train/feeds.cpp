@@ -5,15 +5,28 @@
 #include <map>
 
 #include "core/errors.hpp"
+#include "core/log.hpp"
+#include "data/class_order.hpp"
 
 namespace convoy {
 namespace {
 
-bool same_data(const Leg& a, const Leg& b) {
-  const auto same = [](const DatasetInfo& x, const DatasetInfo& y) {
-    return x.folder == y.folder && x.digest == y.digest;
-  };
-  return same(a.splits.train, b.splits.train) && (!a.splits.has_val || same(a.splits.val, b.splits.val));
+bool same_data(const DatasetInfo& a, const DatasetInfo& b) { return a.folder == b.folder && a.digest == b.digest; }
+
+bool same_val(const Leg& a, const Leg& b) {
+  return same_data(a.splits.val, b.splits.val) && a.val_groups.empty() == b.val_groups.empty();
+}
+
+/// Rank 0's part stands for all.
+void warn_of_order(const Leg& leg, const Dataset& samples) {
+  const DataConfig& data = leg.config.data;
+  const bool mixed = data.shuffle == Shuffle::global || (data.shuffle == Shuffle::partition && leg.job.replicas == 1);
+  if (mixed || leg.job.rank != 0 || !is_sorted_by_class(samples)) return;
+  log::warn(
+      "the samples of '{}' stand in order of their classes, and --shuffle {} mixes them only in part, so training will "
+      "be "
+      "poor; prepare them with convoy-preprocess, which mixes them, or use --shuffle global",
+      leg.splits.train.folder, data.shuffle == Shuffle::partition ? "partition" : "buffered");
 }
 
 Range train_range(const Leg& leg) {
@@ -25,22 +38,24 @@ Range train_range(const Leg& leg) {
 
 Feeds::Feeds(const std::vector<Leg>& legs, const Communicator& communicator) : legs_(legs) {
   Index memory = samples_memory(legs.front().config.data, communicator.node_size());
+  const auto take = [&](const std::shared_ptr<Dataset>& samples) {
+    memory -= samples->memory_bytes();
+    memory_bytes_ += samples->memory_bytes();
+    return samples;
+  };
   for (const Leg& leg : legs) {
-    const auto shared = std::find_if(legs.begin(), legs.begin() + static_cast<std::ptrdiff_t>(samples_.size()),
-                                     [&](const Leg& other) { return same_data(leg, other); });
-    if (shared != legs.begin() + static_cast<std::ptrdiff_t>(samples_.size())) {
-      samples_.push_back(samples_[static_cast<std::size_t>(shared - legs.begin())]);
-      continue;
+    Samples own;
+    for (std::size_t i = 0; i < samples_.size(); ++i) {  // legs on the same data share them
+      if (same_data(leg.splits.train, legs[i].splits.train)) own.train = samples_[i].train;
+      if (leg.splits.has_val && same_val(leg, legs[i])) own.val = samples_[i].val;
     }
-    Samples& samples = samples_.emplace_back();
-    samples.train = load_split(leg.config.data, leg.splits.train, train_range(leg), memory);
-    memory -= samples.train->memory_bytes();
-    memory_bytes_ += samples.train->memory_bytes();
-    if (!leg.splits.has_val) continue;
-    const Range share = EvaluationBatches::share(leg.splits.val.samples, leg.job.ranks, leg.job.rank);
-    samples.val = load_split(leg.config.data, leg.splits.val, share, memory);
-    memory -= samples.val->memory_bytes();
-    memory_bytes_ += samples.val->memory_bytes();
+    if (!own.train) own.train = take(load_split(leg.config.data, leg.splits.train, train_range(leg), memory));
+    warn_of_order(leg, *own.train);
+    if (leg.splits.has_val && !own.val) {
+      const Range share = EvaluationBatches::share(leg.splits.val.samples, leg.job.ranks, leg.job.rank);
+      own.val = take(load_evaluated(leg.config.data, leg.splits.val, share, leg.val_groups, memory));
+    }
+    samples_.push_back(std::move(own));
   }
 }
 
@@ -71,10 +86,13 @@ void Feeds::attach(const FeedsSpec& spec) {
     EvaluationSpec evaluation = leg.evaluation;
     evaluation.resident = keep(*samples_[i].val, evaluation.augment);
     evaluation.memory = image_memory(backend);
-    evaluators_.back() = std::make_unique<Evaluator>(
-        spec.engine, spec.collectives, spec.communicator, *samples_[i].val,
-        EvaluatorSpec{
-            .batches = evaluation, .limit_batches = leg.config.data.limit_val_batches, .topk = leg.topk, .form = i});
+    evaluators_.back() = std::make_unique<Evaluator>(spec.engine, spec.collectives, spec.communicator, *samples_[i].val,
+                                                     EvaluatorSpec{.batches = evaluation,
+                                                                   .split_groups = leg.val_groups,
+                                                                   .limit_batches = leg.config.data.limit_val_batches,
+                                                                   .topk = leg.topk,
+                                                                   .form = i,
+                                                                   .flip_test = leg.config.data.flip_test});
   }
 }
 

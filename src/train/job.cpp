@@ -62,6 +62,7 @@ Job plan_job(const TrainConfig& config, Index train_samples, int ranks, int rank
                .seed = config.seed,
                .shuffle = config.data.shuffle,
                .mode = config.data.epoch_mode,
+               .buffer = config.data.shuffle_buffer,
                .shuffled = true,
                .repeats = config.data.repeats};
   job.global_batch = batch * job.replicas;

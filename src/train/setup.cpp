@@ -78,6 +78,7 @@ std::vector<Leg> open_legs(const TrainConfig& config) {
       fail(Exit::data, "the data sets '{}' and '{}' of two phases don't belong together (classes, channels or splits)",
            first.train.folder, own.train.folder);
     }
+    if (own.has_val) leg.val_groups = val_groups(changed.data, own.val);
   }
   return legs;
 }
@@ -94,7 +95,8 @@ void plan_legs(std::vector<Leg>& legs, int ranks, int rank, int replicas) {
     leg.evaluation = {.augment = augment_spec(leg.config.data, leg.splits.val, leg.config.seed, Use::evaluation),
                       .batch = std::clamp<Index>(largest, 1, leg.config.eval_batch),
                       .workers = leg.config.data.workers,
-                      .prefetch = leg.config.data.prefetch};
+                      .prefetch = leg.config.data.prefetch,
+                      .groups = share_of(leg.val_groups, ranks, rank)};
   }
   const Timeline timeline(stretches);
   for (Leg& leg : legs) {
@@ -106,8 +108,11 @@ void plan_legs(std::vector<Leg>& legs, int ranks, int rank, int replicas) {
 EngineSpec engine_spec(const std::vector<Leg>& legs) {
   const Leg& first = legs.front();
   EngineSpec spec = engine_spec(first.config, first.job, first.splits);
-  for (std::size_t i = 1; i < legs.size(); ++i)
-    spec.later.push_back(first_form(engine_spec(legs[i].config, legs[i].job, legs[i].splits)));
+  spec.eval_shapes = shapes_of(first.evaluation.groups);
+  for (std::size_t i = 1; i < legs.size(); ++i) {
+    EngineForm& form = spec.later.emplace_back(first_form(engine_spec(legs[i].config, legs[i].job, legs[i].splits)));
+    form.eval_shapes = shapes_of(legs[i].evaluation.groups);
+  }
   return spec;
 }
 

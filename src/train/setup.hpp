@@ -23,7 +23,8 @@ struct Leg {
   Splits splits;
   Job job;  ///< its timeline and total steps are the run's
   AugmentSpec augment;
-  EvaluationSpec evaluation;  ///< unused without a val split
+  EvaluationSpec evaluation;           ///< unused without a val split
+  std::vector<ShapeGroup> val_groups;  ///< rectangular validation: of the whole split; empty: square
   int topk = 5;
 };
 

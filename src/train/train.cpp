@@ -20,6 +20,7 @@
 #include "core/wall_clock.hpp"
 #include "train/attempt.hpp"
 #include "train/leave.hpp"
+#include "train/model_file.hpp"
 #include "train/placement.hpp"
 #include "train/rehearsal.hpp"
 #include "train/run_folder.hpp"
@@ -66,9 +67,10 @@ Position start_position(const TrainConfig& config, const Job& job) {
 
 std::string agreed_facts(const TrainConfig& config, const std::vector<Leg>& legs) {
   std::string text = fmt::format("version {}, configuration {}", build_id(), configuration_hash(config));
-  for (const auto& [begin, unused, splits, job, augment, evaluation, topk] : legs) {
-    text += fmt::format(", train {:016x} of {} samples, val {:016x} of {}, {} steps an epoch", splits.train.digest,
-                        splits.train.samples, splits.val.digest, splits.val.samples, job.steps_per_epoch);
+  for (const Leg& leg : legs) {
+    const DatasetInfo &train = leg.splits.train, &val = leg.splits.val;
+    text += fmt::format(", train {:016x} of {} samples, val {:016x} of {}, {} steps an epoch", train.digest,
+                        train.samples, val.digest, val.samples, leg.job.steps_per_epoch);
   }
   return text;
 }
@@ -208,6 +210,9 @@ Exit run(Communicator& communicator, const TrainConfig& wanted, std::unique_ptr<
                         engine->backend(), *collectives, engine->plan(), spec.optimiser, engine->updater(),
                         engine->gradients());
   Checkpointing checkpointing(communicator, *collectives, *engine, *sync, config, job, limit, attempt, state.get());
+  std::vector<Checkpointing::Texts> data;
+  for (const Leg& leg : legs) data.push_back(tell_data(leg.splits.train));
+  checkpointing.tell_of_data(std::move(data));
   Position position = start_position(config, job);
   alike(communicator, [&] {
     if (resume) {

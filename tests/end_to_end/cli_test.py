@@ -133,6 +133,7 @@ def benches():
     check("fixed tree" in out, "bench comm over the fixed tree")
     out, _ = call("bench", "io", "--synthetic", "--synthetic-samples", 200, "--batch-size", 10, "--steps", 5, ranks=2)
     check("load and check: 200 images" in out and "prepare batches: 100 images" in out, "bench io counts its images")
+    check(re.search(r"a core: \d+ images/s", out) and re.search(r"limit: (memory|decode|resize|disk) \(", out), "and names the limit")
     for words in ([], ["--no-gradients"]):
         out, _ = call("bench", "compute", "--model", "lenet", "--batch-size", 8, "--steps", 3, "--warmup-steps", 1,
                       "--threads", 1, *words, ranks=2)
@@ -182,7 +183,7 @@ def artifacts():
 
 def names():
     """Every option that documents and configurations name is one of the program's."""
-    known = {c: set(call(c, "--option-names")[0].split()) for c in ("train", "evaluate", "bench", "inspect", "preflight",
+    known = {c: set(call(c, "--option-names")[0].split()) for c in ("train", "evaluate", "predict", "bench", "inspect", "preflight",
                                                                              "status", "summary")}
     anywhere = set.union(*known.values()) | {"--version"}
     done = subprocess.run([PREPROCESS, "--help"], capture_output=True, text=True, check=False)

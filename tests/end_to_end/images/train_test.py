@@ -56,6 +56,14 @@ with tempfile.TemporaryDirectory(prefix="convoy-test-") as folder:
               abs(again["loss"] - found["loss"]) < 1e-5, f"evaluated on {ranks} ranks: {again['top1_count']} of 28 as in training")
     expect_same(folder, "raw", [(1, "--data-cache", "ram"), (2, "--data-cache", "stream")])
 
+    run(1, "synthetic", "--out", f"{folder}/wide", "--samples", 120, "--val-samples", 31, "--image-size", "24x40", "--classes", 4,
+        program=os.environ["CONVOY_PREPROCESS"])
+    words = ("--data", f"{folder}/wide", "--model", "resnet8", "--sync", "gradients", "--batch-size", 12, "--flip", "random", "--lr", 0.05)
+    train(2, f"{folder}/wide-run", *words, "--epochs", 3)
+    found = records(f"{folder}/wide-run", "val")[-1]
+    again = evaluate(1, last(f"{folder}/wide-run"), f"{folder}/wide-result", "--data", f"{folder}/wide")
+    check(again["top1_count"] == found["top1_count"] and again["images"] == 31, "pixels of 24 x 40: trained on, evaluated")
+
     # The same photographs, whole: a small network learns them.
     out = f"{folder}/learn"
     train(2, out, "--data", f"{folder}/jpeg", *ALIKE[:4], "--batch-size", 12, "--epochs", 12, "--lr", 0.1, "--sync", "gradients",

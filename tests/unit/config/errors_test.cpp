@@ -85,10 +85,12 @@ const Case cases[] = {
      "f.cfg:1: [phase.0] (unknown section); the sections are [phase.1], [phase.2], ..."},
     {"phase_key", "--config f.cfg", "[phase.1]\nepoch = 0:1\nlr = 1\n",
      "f.cfg:2: epoch = 0:1 (unknown key in a phase); did you mean 'epochs'?; a phase has 'epochs', 'lr', 'image-size', "
-     "'batch-size', 'global-batch', 'min-random-area' and 'data'"},
+     "'batch-size', 'global-batch', 'min-random-area', 'rectangular-validation' and 'data'"},
     {"phase_key_of_an_option", "--config f.cfg", "[phase.1]\nmomentum = 0.5\n",
      "f.cfg:2: momentum = 0.5 (unknown key in a phase); a phase has 'epochs', 'lr', 'image-size', 'batch-size', "
-     "'global-batch', 'min-random-area' and 'data'"},
+     "'global-batch', 'min-random-area', 'rectangular-validation' and 'data'"},
+    {"phase_two_batches", "--config f.cfg", "[phase.1]\nepochs = 0:1\nbatch-size = 4\nglobal-batch = 8\n",
+     "[phase.1] has batch-size 4 and global-batch 8; keep one"},
     {"phase_twice", "--config f.cfg", "[phase.1]\nepochs = 0:1\nlr = 1\n[phase.1]\nepochs = 1:2\n",
      "'epochs' is set twice (f.cfg:2: epochs = 0:1; f.cfg:5: epochs = 1:2); keep one"},
     {"phase_half", "--config f.cfg", "[phase.1]\nlr = 1\n",

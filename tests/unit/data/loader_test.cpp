@@ -82,10 +82,11 @@ TEST(Loader, GivesTheOrdersBatchesWhateverTheNumberOfWorkers) {
   const Dataset set = load({0, images.samples});
   for (const int workers : {0, 1, 2, 7}) {
     for (const int prefetch : {1, 3, 16}) {
-      for (const Shuffle shuffle : {Shuffle::partition, Shuffle::global}) {
+      for (const Shuffle shuffle : {Shuffle::partition, Shuffle::buffered, Shuffle::global}) {
         SCOPED_TRACE(fmt::format("{} workers, {} ahead", workers, prefetch));
         LoaderSpec spec = spec_of(3, 4);
         spec.order.shuffle = shuffle;
+        spec.order.buffer = 7;
         spec.workers = workers;
         spec.prefetch = prefetch;
         Loader loader(set, spec);

@@ -28,17 +28,20 @@ std::vector<Case> cases() {
 }
 
 OrderSpec spec_of(const Case& c, Shuffle shuffle) {
-  return {.samples = c.samples, .replicas = c.replicas, .batch = c.batch, .seed = 11, .shuffle = shuffle};
+  return {.samples = c.samples, .replicas = c.replicas, .batch = c.batch, .seed = 11, .shuffle = shuffle, .buffer = 16};
+}
+
+const char* shuffle_name(Shuffle shuffle) {
+  return shuffle == Shuffle::global ? "global" : shuffle == Shuffle::buffered ? "buffered" : "partition";
 }
 
 std::string name(const Case& c, Shuffle shuffle) {
-  return fmt::format("{} samples, {} replicas of {}, {}", c.samples, c.replicas, c.batch,
-                     shuffle == Shuffle::global ? "global" : "partition");
+  return fmt::format("{} samples, {} replicas of {}, {}", c.samples, c.replicas, c.batch, shuffle_name(shuffle));
 }
 
 class EveryShuffle : public testing::TestWithParam<Shuffle> {};
-INSTANTIATE_TEST_SUITE_P(Order, EveryShuffle, testing::Values(Shuffle::partition, Shuffle::global),
-                         [](const auto& shuffle) { return shuffle.param == Shuffle::global ? "global" : "partition"; });
+INSTANTIATE_TEST_SUITE_P(Order, EveryShuffle, testing::Values(Shuffle::partition, Shuffle::buffered, Shuffle::global),
+                         [](const auto& shuffle) { return shuffle_name(shuffle.param); });
 
 TEST_P(EveryShuffle, UsesEverySampleOnceAtPositionsOfItsOwn) {
   for (const Case& c : cases()) {
@@ -183,6 +186,33 @@ TEST(GlobalOrder, ManySmallReplicasTakeWhatOneLargeTakes) {
       }
     }
   }
+}
+
+TEST(BufferedOrder, TakesPieceAfterPieceInRandomOrder) {
+  OrderSpec spec = spec_of({3 * 70, 8, 3}, Shuffle::buffered);
+  spec.buffer = 16;  // a replica's 70 samples: pieces of 16, 16, 16, 16, 6
+  const EpochOrder order(spec, 2, 1, 2);
+  std::vector<Index> begins;
+  int moved = 0;
+  for (Index first = 0; first < 70; first += 16) {
+    const Range piece = order.piece(1, first);
+    EXPECT_EQ(piece.count, first < 64 ? 16 : 6);
+    EXPECT_EQ((piece.begin - 70) % 16, 0);
+    begins.push_back(piece.begin);
+    for (Index i = first; i < first + piece.count; ++i) {
+      const Index sample = order.sample(i / 8, 1, i % 8);
+      EXPECT_TRUE(piece.contains(sample)) << sample;
+      moved += sample != piece.begin + i - first ? 1 : 0;
+    }
+  }
+  EXPECT_EQ(order.piece(1, 80).count, 0);
+  EXPECT_GT(moved, 50) << "shuffled within pieces";
+  std::map<Index, int> first_pieces;
+  for (Index epoch = 0; epoch < 400; ++epoch) ++first_pieces[EpochOrder(spec, epoch, 1, 2).piece(1, 0).begin];
+  for (const Index begin : {70, 86, 102, 118}) EXPECT_NEAR(first_pieces[begin], 100, 40) << "pieces take turns";
+  std::sort(begins.begin(), begins.end());
+  EXPECT_EQ(begins, (std::vector<Index>{70, 86, 102, 118, 134}));
+  EXPECT_EQ(sample_range(spec, 1, 1), (Range{70, 70})) << "a rank reads its own part alone";
 }
 
 TEST(GlobalOrder, EveryRankReadsEverySample) {

@@ -5,6 +5,8 @@
 
 #include <filesystem>
 
+#include "core/hash.hpp"
+#include "data/class_order.hpp"
 #include "data/partition.hpp"
 #include "data/stage.hpp"
 #include "io/file.hpp"
@@ -220,6 +222,31 @@ TEST(Stage, ADamagedOriginalIsNotCopied) {
   expect_error(Exit::data, {"sample 2 of the copy", "train-00001-of-00002.h5' or the copy's disk"}, [&] {
     stage_partitions(info, {0, 12}, local.path());
   });
+}
+
+/// 400 samples whose labels are `label(id)`.
+template <class Label>
+Dataset labelled(const std::string& folder, const Label& label) {
+  const Partition header = formula_header(folder, "train", 0, 1, 400);
+  write_partition(header, [&](Index id, std::uint8_t* image) {
+    std::fill_n(image, header.image_bytes(), std::uint8_t{0});
+    return static_cast<std::int32_t>(label(id));
+  });
+  return {read_dataset_info(folder, "train"), {0, 400}, 1};
+}
+
+TEST(ClassOrder, SortedSamplesAreSeen) {
+  const TempFolder sorted, nearly, rounds, rare;
+  EXPECT_TRUE(is_sorted_by_class(labelled(sorted.path(), [](Index id) { return id / 100; })));
+  EXPECT_TRUE(is_sorted_by_class(labelled(nearly.path(), [](Index id) { return id % 20 == 0 ? id % 4 : id / 100; })));
+  EXPECT_FALSE(is_sorted_by_class(
+      labelled(rounds.path(), [](Index id) { return mix_bits(static_cast<std::uint64_t>(id)) % 4; })));
+  EXPECT_FALSE(is_sorted_by_class(labelled(rare.path(), [](Index id) { return id % 40 == 7 ? 1 : 0; })))
+      << "few of one class";
+  const DatasetInfo info = read_dataset_info(sorted.path(), "train");
+  EXPECT_TRUE(is_sorted_by_class(Dataset(info, {150, 150}, 1))) << "a part of it";
+  EXPECT_TRUE(is_sorted_by_class(Dataset(info, {100, 100}, 1))) << "one class alone";
+  EXPECT_FALSE(is_sorted_by_class(Dataset(info, {100, 99}, 1))) << "too few to tell";
 }
 
 TEST(Dataset, PartitionsPastTwoToThe31) {

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/predict.hpp"
+
+#include "cli/agree.hpp"
+#include "train/watch.hpp"
+
+namespace convoy {
+
+Exit predict_command(Session& session, const Words& words) {
+  const auto config = agree_on_config<PredictConfig>(session, words, parse_predict);
+  if (!config) return Exit::usage;
+  Communicator communicator(session, config->deadline);
+  start_watch(communicator, config->deadline);
+  return predict(communicator, *config);
+}
+
+}  // namespace convoy

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/pictures.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <vector>
+
+#include "core/errors.hpp"
+#include "core/hash.hpp"
+#include "data/image_maker.hpp"
+#include "data/partition.hpp"
+#include "data/sample_images.hpp"
+#include "io/file.hpp"
+#include "train/data.hpp"
+
+namespace convoy {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// What training decided and prediction must repeat.
+DataConfig data_of(const PredictConfig& config, const TrainConfig& trained) {
+  DataConfig data = trained.data;
+  if (config.data.image_size > 0) data.image_size = config.data.image_size;
+  if (config.data.augment.resize > 0) data.augment.resize = config.data.augment.resize;
+  return data;
+}
+
+bool is_hidden(const fs::path& path) { return path.filename().string().front() == '.'; }
+
+std::vector<std::string> files_below(const std::string& folder) {
+  std::vector<std::string> files;
+  std::error_code reason;
+  fs::recursive_directory_iterator at(folder, reason);
+  for (; !reason && at != fs::recursive_directory_iterator(); at.increment(reason)) {
+    if (is_hidden(at->path())) {
+      at.disable_recursion_pending();
+    } else if (at->is_regular_file()) {
+      files.push_back(at->path().string());
+    }
+  }
+  if (reason) fail(Exit::data, "cannot read the folder '{}' ({}); check its permissions", folder, reason.message());
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+/// Evaluation's image of a file: where the network learned from stored pixels, their short side and its input.
+AugmentSpec augment_of_files(DataConfig data, const DatasetInfo& info) {
+  if (info.height > 0) {
+    if (data.augment.resize == 0) data.augment.resize = std::min(info.height, info.width);
+  }
+  DatasetInfo files = info;
+  files.height = files.width = 0;
+  AugmentSpec spec = augment_spec(data, files, 0, Use::evaluation);
+  if (info.height > 0 && data.image_size == 0) {
+    spec.height = info.height;
+    spec.width = info.width;
+  }
+  return spec;
+}
+
+class FilePictures final : public Pictures {
+ public:
+  FilePictures(const std::vector<std::string>& paths, const ModelFile& model, const DataConfig& data, int workers)
+      : Pictures(data), info_(data_of_model(model)), augment_(augment_of_files(data, info_)) {
+    if (data.normalise == InputSpec::Normalise::mean_image)
+      fail(Exit::usage, "'{}' subtracts a mean image, which image files have none of; give a prepared data set",
+           model.found.path);
+    for (int i = 0; i < workers; ++i) makers_.emplace_back(augment_);
+    for (const std::string& path : paths) {
+      if (fs::is_directory(path)) {
+        const auto below = files_below(path);
+        files_.insert(files_.end(), below.begin(), below.end());
+      } else if (fs::exists(path)) {
+        files_.push_back(path);
+      } else {
+        fail(Exit::data, "'{}' doesn't exist; give image files, folders of them, or a prepared data set", path);
+      }
+    }
+  }
+  const DatasetInfo& info() const override { return info_; }
+  const AugmentSpec& augment() const override { return augment_; }
+  Index count() const override { return static_cast<Index>(files_.size()); }
+  std::uint64_t digest() const override {
+    std::uint64_t digest = 0;
+    for (const std::string& name : files_) digest = hash_bytes(name.data(), name.size(), digest);
+    return digest;
+  }
+  void put(Index number, int worker, std::uint8_t* to, Prediction& prediction) override {
+    prediction.name = files_[static_cast<std::size_t>(number)];
+    try {
+      const File file(prediction.name, File::Access::read);
+      std::vector<std::uint8_t> bytes(file.size());
+      file.read_at(bytes.data(), bytes.size(), 0);
+      const DecodeStatus status = makers_[static_cast<std::size_t>(worker)].make(bytes, 0, 0, to);
+      if (!status.ok()) prediction.error = fmt::format("{}: {}", fault_name(status.fault), status.reason);
+    } catch (const Error& e) {
+      prediction.error = e.what();
+    }
+  }
+
+ private:
+  DatasetInfo info_;
+  AugmentSpec augment_;
+  std::vector<ImageMaker> makers_;
+  std::vector<std::string> files_;
+};
+
+class SamplePictures final : public Pictures {
+ public:
+  SamplePictures(const DatasetInfo& info, Range range, const DataConfig& data, int workers)
+      : Pictures(data),
+        samples_(info, range, ReadSpec{.keep = Keep::files}),
+        augment_(augment_spec(data, info, 0, Use::evaluation)) {
+    for (int i = 0; i < workers; ++i) images_.emplace_back(samples_, augment_);
+  }
+  const DatasetInfo& info() const override { return samples_.info(); }
+  const AugmentSpec& augment() const override { return augment_; }
+  Index count() const override { return samples_.range().count; }
+  std::uint64_t digest() const override { return samples_.info().digest; }
+  void put(Index number, int worker, std::uint8_t* to, Prediction& prediction) override {
+    const Index sample = samples_.range().begin + number;
+    prediction.name = fmt::format("{}/{}", samples_.info().split, samples_.id(sample));
+    prediction.label = samples_.label(sample);
+    try {
+      images_[static_cast<std::size_t>(worker)].put(sample, 0, 0, to);
+    } catch (const Error& e) {
+      prediction.error = e.what();
+    }
+  }
+
+ private:
+  Dataset samples_;
+  AugmentSpec augment_;
+  std::vector<SampleImages> images_;
+};
+
+}  // namespace
+
+std::unique_ptr<Pictures> open_pictures(const PredictConfig& config, const ModelFile& model, int workers) {
+  const DataConfig data = data_of(config, model.config);
+  if (config.paths.size() == 1) {
+    const fs::path path = config.paths.front();
+    const PartitionName name = parse_partition_name(path.filename().string());
+    if (name.partitions > 0 && fs::is_regular_file(path)) {
+      const std::string folder = path.has_parent_path() ? path.parent_path().string() : ".";
+      const DatasetInfo info = read_dataset_info(folder, name.split);
+      return std::make_unique<SamplePictures>(info, info.partitions.at(static_cast<std::size_t>(name.number)).samples,
+                                              data, workers);
+    }
+    if (fs::is_directory(path) && has_split(path.string(), config.split)) {
+      const DatasetInfo info = read_dataset_info(path.string(), config.split);
+      return std::make_unique<SamplePictures>(info, Range{0, info.samples}, data, workers);
+    }
+  }
+  return std::make_unique<FilePictures>(config.paths, model, data, workers);
+}
+
+}  // namespace convoy

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// The images that `convoy predict` is given, numbered alike on all ranks.
+#pragma once
+#include <memory>
+#include <utility>
+
+#include "data/augment.hpp"
+#include "train/model_file.hpp"
+#include "train/prediction.hpp"
+
+namespace convoy {
+
+class Pictures {
+ public:
+  explicit Pictures(DataConfig data) : data_(std::move(data)) {}
+  Pictures(const Pictures&) = delete;
+  Pictures& operator=(const Pictures&) = delete;
+  virtual ~Pictures() = default;
+  /// What the network's input follows from.
+  virtual const DatasetInfo& info() const = 0;
+  virtual const AugmentSpec& augment() const = 0;
+  const DataConfig& data() const { return data_; }
+  virtual Index count() const = 0;
+  /// Of the names, or of the data set: ranks compare it.
+  virtual std::uint64_t digest() const = 0;
+  /// Fills name and label, and the image's row or why there is none. `worker`: each called by one thread at a time.
+  virtual void put(Index number, int worker, std::uint8_t* to, Prediction& prediction) = 0;
+
+ private:
+  DataConfig data_;
+};
+
+/// One prepared data set or partition, else image files and all files below folders, hidden ones aside, in order of
+/// their names. Throws Error(data) where a path doesn't exist.
+std::unique_ptr<Pictures> open_pictures(const PredictConfig& config, const ModelFile& model, int workers);
+
+}  // namespace convoy

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/predict.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <memory>
+#include <utility>
+
+#include "core/log.hpp"
+#include "core/pulse.hpp"
+#include "data/batch_queue.hpp"
+#include "train/data.hpp"
+#include "train/engine.hpp"
+#include "train/leave.hpp"
+#include "train/pictures.hpp"
+
+namespace convoy {
+namespace {
+
+/// Images are dealt to ranks in blocks of one batch, in turns: block b is rank b % ranks's. Rank 0 can write each
+/// turn's text as soon as it is there, and the batches don't depend on the number of ranks.
+struct Blocks {
+  Index images = 0, batch = 1;
+  int ranks = 1, rank = 0;
+
+  Index turns() const {
+    const Index all = (images + batch - 1) / batch;
+    return (all + ranks - 1) / ranks;
+  }
+  Range images_of(Index turn) const {
+    const Index begin = std::min(images, (turn * ranks + rank) * batch);
+    return {begin, std::min(batch, images - begin)};
+  }
+};
+
+/// Images are read ahead by threads, run through the network, and become predictions.
+class Predictor {
+ public:
+  struct Parts {
+    Engine& engine;
+    Collectives& collectives;
+    const ParameterSet& set;
+    Pictures& pictures;
+    const Blocks& blocks;
+    const DataConfig& threads;  ///< workers and prefetch
+    int topk = 5;
+  };
+  explicit Predictor(const Parts& parts) : at_(parts), image_bytes_(bytes_of(parts.pictures)) {
+    const Index batch = at_.blocks.batch;
+    augment(at_.pictures.augment(), 0, 0, 0, centre_);
+    logits_.resize(static_cast<std::size_t>(batch * at_.pictures.info().classes));
+    made_.resize(static_cast<std::size_t>(at_.threads.prefetch) + 2);
+    queue_ =
+        std::make_unique<BatchQueue>(BatchQueueSpec{.workers = at_.threads.workers,
+                                                    .prefetch = at_.threads.prefetch,
+                                                    .batch = batch,
+                                                    .image_bytes = static_cast<std::size_t>(batch * image_bytes_),
+                                                    .memory = image_memory(at_.engine.backend())},
+                                     [this](Index turn, int worker, BatchSlot& slot) { read(turn, worker, slot); });
+    queue_->begin(at_.blocks.turns(), [] {});
+  }
+
+  /// Of this rank's block of a turn, asked for in order.
+  std::vector<Prediction> predict(Index turn) {
+    const BatchSlot& slot = queue_->next(turn);
+    std::vector<Prediction> predictions = std::move(made_[place(turn)]);
+    if (slot.count == 0) return predictions;
+    Program& program = at_.engine.evaluation();
+    program.feed({.samples = slot.specs, .images = slot.images, .valid_count = slot.count});
+    program.launch(0, at_.set);
+    Backend& backend = at_.engine.backend();
+    const Index classes = at_.pictures.info().classes;
+    at_.collectives.await(backend.download(logits_.data(), program.logits(), slot.count * classes, backend.record()),
+                          "download of the logits");
+    const float* logits = logits_.data();
+    for (Prediction& prediction : predictions) {
+      if (prediction.error.empty()) prediction.classes = likeliest(logits, classes, at_.topk);
+      logits += classes;
+    }
+    return predictions;
+  }
+
+ private:
+  static Index bytes_of(const Pictures& pictures) {
+    const AugmentSpec& augment = pictures.augment();
+    return augment.on_host() ? augment.height * augment.width * augment.channels : pictures.info().image_bytes();
+  }
+  std::size_t place(Index turn) const { return static_cast<std::size_t>(turn) % made_.size(); }
+
+  void read(Index turn, int worker, BatchSlot& slot) {
+    const Range images = at_.blocks.images_of(turn);
+    slot.count = images.count;
+    std::vector<Prediction> predictions(static_cast<std::size_t>(images.count));
+    for (Index row = 0; row < at_.blocks.batch; ++row) {
+      SampleSpec& spec = slot.specs[static_cast<std::size_t>(row)];
+      spec = centre_;
+      spec.sample = row;
+      std::uint8_t* const to = slot.images + row * image_bytes_;
+      bool empty = true;
+      if (row < images.count) {
+        Prediction& prediction = predictions[static_cast<std::size_t>(row)];
+        at_.pictures.put(images.begin + row, worker, to, prediction);
+        empty = !prediction.error.empty();
+      }
+      if (empty) std::fill_n(to, image_bytes_, std::uint8_t{0});
+    }
+    made_[place(turn)] = std::move(predictions);
+  }
+
+  Parts at_;
+  Index image_bytes_;
+  SampleSpec centre_;
+  std::vector<float> logits_;
+  std::vector<std::vector<Prediction>> made_;  ///< of the turns in the queue
+  std::unique_ptr<BatchQueue> queue_;          ///< last: its threads use all the others
+};
+
+/// Standard output, or a file that appears under its name when it is whole.
+class Output {
+ public:
+  explicit Output(const std::string& path)
+      : path_(path), file_(path.empty() ? stdout : std::fopen((path + ".tmp").c_str(), "w")) {
+    if (file_ == nullptr) refuse();
+  }
+  ~Output() {
+    if (file_ != nullptr && file_ != stdout) std::fclose(file_);
+  }
+  Output(const Output&) = delete;
+  Output& operator=(const Output&) = delete;
+
+  void write(const std::string& text) {
+    if (std::fwrite(text.data(), 1, text.size(), file_) != text.size()) refuse();
+  }
+  void finish() {
+    if (std::fflush(file_) != 0) refuse();
+    if (file_ == stdout) return;
+    const bool closed = std::fclose(std::exchange(file_, nullptr)) == 0;
+    if (!closed || std::rename((path_ + ".tmp").c_str(), path_.c_str()) != 0) refuse();
+  }
+
+ private:
+  [[noreturn]] void refuse() const {
+    fail(Exit::usage, "cannot write '{}' (disk full or not writable); choose another --output",
+         path_.empty() ? "standard output" : path_);
+  }
+  std::string path_;
+  std::FILE* file_;
+};
+
+/// What was found, summed over the ranks.
+struct Tally {
+  std::array<std::int64_t, 3> counts{};  ///< unreadable, labelled, right
+
+  void add(const Prediction& p) {
+    if (!p.error.empty()) {
+      ++counts[0];
+    } else if (p.label >= 0) {
+      ++counts[1];
+      counts[2] += p.classes.front().index == p.label ? 1 : 0;
+    }
+  }
+  std::string text(Index images) const {
+    std::string line = fmt::format("{} images, {} unreadable", images, counts[0]);
+    if (counts[1] > 0)
+      line += fmt::format("; top-1 {:.2f} % ({} of {} with labels)",
+                          100 * static_cast<double>(counts[2]) / static_cast<double>(counts[1]), counts[2], counts[1]);
+    return line;
+  }
+};
+
+EngineSpec engine_spec(const PredictConfig& config, const Pictures& pictures, Index batch) {
+  const AugmentSpec& augment = pictures.augment();
+  return {.device = config.device,
+          .eval_input = input_spec(pictures.data(), pictures.info(), augment),
+          .height = augment.height,
+          .width = augment.width,
+          .eval_size = batch,
+          .topk = 1};
+}
+
+}  // namespace
+
+Exit predict(Communicator& communicator, const PredictConfig& config) try {
+  const bool speaks = communicator.rank() == 0;
+  if (config.output.empty()) log::set_level(log::Level::warn);  // standard output is for the predictions
+  ModelFile model;
+  std::unique_ptr<Pictures> pictures;
+  pulse().doing("opening model and images");
+  alike(communicator, [&] { model = open_model(communicator, config.checkpoint); });
+  set_up(communicator, "opening the images", [&] {
+    pictures = open_pictures(config, model, std::max(config.data.workers, 1));
+    if (pictures->count() == 0)
+      fail(Exit::data, "'{}' holds no files; give image files, folders of them, or a prepared data set",
+           config.paths.front());
+  });
+  const DatasetInfo& info = pictures->info();
+  communicator.require_equal(fmt::format("{} {} images {:016x}, {} classes", model.found.path, pictures->count(),
+                                         pictures->digest(), info.classes),
+                             "model and images");
+  const Blocks blocks{.images = pictures->count(),
+                      .batch = std::min(config.batch, pictures->count()),
+                      .ranks = communicator.size(),
+                      .rank = communicator.rank()};
+  EngineSpec spec;
+  Graph graph;
+  alike(communicator, [&] {
+    spec = engine_spec(config, *pictures, blocks.batch);
+    GraphSpec network = graph_spec(model.config.model, pictures->data(), info);
+    network.image_size = spec.height;
+    graph = build_graph(network);
+  });
+  const auto engine = make_engine(communicator, graph, spec);
+  auto collectives = make_mpi_collectives(communicator, engine->backend(), {.max_count = engine->layout().count()});
+  const ParameterSet set{engine->backend().allocate(engine->layout().count()), engine->layout().count()};
+  Checkpoint loaded;
+  alike(communicator, [&] {
+    loaded = load_checkpoint(communicator, model.found, engine->plan(), engine->layout(),
+                             {.weights_only = true, .shards = false});
+  });
+  set_up(communicator, "loading the weights", [&] { engine->upload(set, loaded.set.block, *collectives); });
+  std::unique_ptr<Output> output;
+  const int k = static_cast<int>(std::min<Index>(config.topk, info.classes));
+  set_up(communicator, "opening the output", [&] {
+    if (!speaks) return;
+    output = std::make_unique<Output>(config.output);
+    output->write(print_head(config.format, k));
+  });
+
+  Predictor predictor({.engine = *engine,
+                       .collectives = *collectives,
+                       .set = set,
+                       .pictures = *pictures,
+                       .blocks = blocks,
+                       .threads = config.data,
+                       .topk = k});
+  Tally tally;
+  for (Index turn = 0; turn < blocks.turns(); ++turn) {
+    pulse().beat();
+    std::string text;
+    for (const Prediction& p : predictor.predict(turn)) {
+      text += print(p, config.format, info.class_names);
+      if (!p.error.empty()) log::warn("no prediction for '{}' ({})", p.name, p.error);
+      tally.add(p);
+    }
+    for (const std::string& part : communicator.all_gather(text, "predictions")) {
+      if (speaks) output->write(part);
+    }
+  }
+  communicator.sum(std::span<std::int64_t>(tally.counts), "counts of the predictions");
+  set_up(communicator, "writing the predictions", [&] {
+    if (speaks) output->finish();
+  });
+  const std::string told = tally.text(blocks.images);
+  if (speaks && config.output.empty()) fmt::print(stderr, "{}\n", told);
+  log::info("{}; written to '{}'", told, config.output);
+  return tally.counts[0] == blocks.images ? Exit::data : Exit::ok;
+} catch (const Leave& leave) {
+  return leave.code;
+}
+
+}  // namespace convoy

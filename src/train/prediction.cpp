@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/prediction.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+namespace convoy {
+namespace {
+
+/// To a millionth, as the other formats print.
+double rounded(double probability) { return std::round(probability * 1e6) / 1e6; }
+
+/// RFC 4180.
+std::string csv_field(const std::string& text) {
+  if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
+  std::string quoted = "\"";
+  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return quoted + '"';
+}
+
+}  // namespace
+
+std::vector<ClassProbability> likeliest(const float* logits, Index classes, int k) {
+  std::vector<Index> order(static_cast<std::size_t>(classes));
+  std::iota(order.begin(), order.end(), Index{0});
+  const auto count = static_cast<std::ptrdiff_t>(std::min<Index>(k, classes));
+  std::partial_sort(order.begin(), order.begin() + count, order.end(),
+                    [&](Index a, Index b) { return logits[a] > logits[b] || (logits[a] == logits[b] && a < b); });
+  const double top = *std::max_element(logits, logits + classes);
+  double sum = 0;
+  for (Index c = 0; c < classes; ++c) sum += std::exp(static_cast<double>(logits[c]) - top);
+  std::vector<ClassProbability> result;
+  for (std::ptrdiff_t i = 0; i < count; ++i) {
+    const Index c = order[static_cast<std::size_t>(i)];
+    result.push_back({c, std::exp(static_cast<double>(logits[c]) - top) / sum});
+  }
+  return result;
+}
+
+std::string print_head(PredictFormat format, int k) {
+  if (format != PredictFormat::csv) return {};
+  std::string line = "name,label,error";
+  for (int i = 1; i <= k; ++i) line += fmt::format(",class{0},name{0},probability{0}", i);
+  return line + "\n";
+}
+
+std::string print(const Prediction& p, PredictFormat format, const std::vector<std::string>& class_names) {
+  const auto name_of = [&](Index c) {
+    const auto i = static_cast<std::size_t>(c);
+    return i < class_names.size() ? class_names[i] : std::to_string(c);
+  };
+  if (format == PredictFormat::json) {
+    nlohmann::ordered_json line = {{"name", p.name}};
+    if (p.label >= 0) line["label"] = p.label;
+    if (!p.error.empty()) line["error"] = p.error;
+    for (const auto& [index, probability] : p.classes)
+      line["classes"].push_back({{"class", index}, {"name", name_of(index)}, {"probability", rounded(probability)}});
+    return line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  }
+  if (format == PredictFormat::csv) {
+    std::string line =
+        fmt::format("{},{},{}", csv_field(p.name), p.label >= 0 ? std::to_string(p.label) : "", csv_field(p.error));
+    for (const auto& [index, probability] : p.classes)
+      line += fmt::format(",{},{},{:.6f}", index, csv_field(name_of(index)), probability);
+    return line + "\n";
+  }
+  if (!p.error.empty()) return fmt::format("{}: {}\n", p.name, p.error);
+  std::string text = p.name + (p.label >= 0 ? fmt::format(" (label {})", name_of(p.label)) : "") + "\n";
+  for (const auto& [index, probability] : p.classes)
+    text += fmt::format("  {:6.2f} %  {}\n", 100 * probability, name_of(index));
+  return text;
+}
+
+}  // namespace convoy

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every ImageNet configuration takes steps, on synthetic images that are small; the one with phases crosses from one into the next."""
+import os
+import re
+
+from runner import SOURCE, check, records, run, train, work_folder
+
+CONFIGS = os.path.join(SOURCE, "configs")
+SMALL = ("--synthetic", "--synthetic-samples", 16, "--synthetic-size", 72, "--synthetic-classes", 10, "--no-checkpoints", "--print-freq", 1)
+# Option by option what makes a step quick; all else is the file's.
+QUICK = {
+    "imagenet_alexnet": ("--image-size", 64, "--resize", 72, "--global-batch", 4),
+    "imagenet_alexnet ray": ("--image-size", 64, "--resize", 72, "--global-batch", 4, "--variant", "ray", "--initialiser", "truncated_normal",
+                             "--initialiser-std", 0.001),
+    "imagenet_resnet50": ("--image-size", 32, "--resize", 40, "--batch-size", 2),
+    "imagenet_resnet50_cosine": ("--image-size", 32, "--resize", 40, "--global-batch", 4),
+    "imagenet_resnet152": ("--image-size", 32, "--resize", 40, "--batch-size", 1),
+}
+
+
+def smaller(text):
+    """The phases with sizes and batches an eighth, in the order that they had."""
+    text = re.sub(r"(image-size = )(\d+)", lambda m: f"{m[1]}{int(m[2]) // 8 + 16}", text)
+    return re.sub(r"(batch-size = )(\d+)", lambda m: f"{m[1]}{max(int(m[2]) // 256, 1)}", text)
+
+
+with work_folder() as folder:
+    for name, words in QUICK.items():
+        out = f"{folder}/{name.replace(' ', '-')}"
+        train(2, out, "--config", f"{CONFIGS}/{name.split()[0]}.cfg", *SMALL, *words, "--max-steps", 2, "--skip-eval")
+        losses = [r["loss"] for r in records(out, "train")]
+        check(len(losses) == 2 and all(0 < loss < 20 for loss in losses), f"{name}: losses {losses}")
+
+    path = f"{CONFIGS}/imagenet_resnet50_phases.cfg"
+    text = run(1, "train", "--config", path, "--synthetic", "--dry-run", "--threads", 1, timeout=100)[0]
+    check("from epoch 15: 224 x 224 pixels, global batch 1792" in text and "from epoch 33: 288 x 288" in text, "phases of the file")
+    with open(path, encoding="utf-8") as file, open(f"{folder}/phases.cfg", "w", encoding="utf-8") as to:
+        to.write(smaller(file.read()))
+    out = f"{folder}/phases"
+    text = "".join(train(2, out, "--config", f"{folder}/phases.cfg", *SMALL, "--replicas", 2, "--start-epoch", 13, "--run-epochs", 2))
+    log = records(out, "train")
+    check([r["epoch"] for r in log] == [14] * 4 + [15] * 8, f"steps of both phases: {[r['epoch'] for r in log]}")
+    check({round(r["lr"], 4) for r in log} == {1.0, 0.4375}, "each with its rate")
