@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Learns a few hundred photographs by heart: prepares them at 112 px, trains on 2 ranks without augmentation, evaluates on the same
 # images and prints a line for bench/results.md. Too few images to learn anything else: a network that can't must be wrong.
-# usage: bench/overfit.sh ARCHIVE|FOLDER MODEL EPOCHS [OPTION ...]    ARCHIVE: with train/CLASS/*.JPEG inside
+# usage: [BATCH=16] bench/overfit.sh ARCHIVE|FOLDER MODEL EPOCHS [OPTION ...]    ARCHIVE: with train/CLASS/*.JPEG inside; BATCH: of a rank
 set -euo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)
 
@@ -23,7 +23,7 @@ fi
 "$preprocess" folder --train "$source/train" --sizes 112 --partitions 2 --threads 2 --out "$folder/data" >"$folder/prepare.log" 2>&1 ||
   { cat "$folder/prepare.log" >&2; exit 1; }
 begin=$EPOCHREALTIME
-mpirun --bind-to none -np 2 "$convoy" train --data "$folder/data" --model "$model" --epochs "$epochs" --batch-size 16 --augment none \
+mpirun --bind-to none -np 2 "$convoy" train --data "$folder/data" --model "$model" --epochs "$epochs" --batch-size "${BATCH:-16}" --augment none \
   --sync gradients --threads 1 --skip-eval --no-tensorboard --save-every 0 --print-freq 1000 --output-dir "$folder/run" "$@"
 seconds=$(awk -v a="$begin" -v b="$EPOCHREALTIME" 'BEGIN { printf "%.0f", b - a }')
 mpirun --bind-to none -np 2 "$convoy" evaluate "$folder/run" --data "$folder/data" --split train --threads 1 --output-dir "$folder/result" >/dev/null
