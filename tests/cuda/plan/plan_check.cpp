@@ -120,9 +120,10 @@ void compile(Library& library, const Case& made, Result& result) {
 class PlanCheck : public testing::Test {
  protected:
   static void SetUpTestSuite() {
-    for (const char* const card : {"h100", "a100"}) results_[card];
+    for (const char* const card : {"h100", "a100"}) results()[card];
     std::vector<std::jthread> threads;  // a card each, and so a cache of plans each
-    for (auto& [card, result] : results_)
+    threads.reserve(results().size());
+    for (auto& [card, result] : results())
       threads.emplace_back([&card = card, &result = result] { check(card, result); });
   }
   static void check(const std::string& card, Result& result) {
@@ -135,7 +136,7 @@ class PlanCheck : public testing::Test {
       result.problems += error.what();
     }
   }
-  static const Result& result(const std::string& card) { return results_.at(card); }
+  static const Result& result(const std::string& card) { return results().at(card); }
   static Summary summary(const std::string& card, const std::string& program) {
     const auto found = result(card).summaries.find(program);
     if (found != result(card).summaries.end()) return found->second;
@@ -144,7 +145,10 @@ class PlanCheck : public testing::Test {
   }
 
  private:
-  static inline std::map<std::string, Result> results_;
+  static std::map<std::string, Result>& results() {
+    static std::map<std::string, Result> all;
+    return all;
+  }
 };
 
 TEST_F(PlanCheck, EveryProgramCompilesAndLooksAsExpected) {
