@@ -57,6 +57,7 @@ std::vector<ShapeGroup> group_by_shape(const DatasetInfo& info, Index side) {
     }
   }
   std::vector<ShapeGroup> groups;
+  groups.reserve(by_size.size());
   for (auto& [size, samples] : by_size) groups.push_back({size, std::move(samples)});
   return groups;
 }
@@ -79,6 +80,7 @@ std::vector<ShapeGroup> share_of(const std::vector<ShapeGroup>& groups, int rank
 
 std::vector<ImageSize> shapes_of(const std::vector<ShapeGroup>& groups) {
   std::vector<ImageSize> sizes;
+  sizes.reserve(groups.size());
   for (const ShapeGroup& group : groups) sizes.push_back(group.size);
   return sizes;
 }
