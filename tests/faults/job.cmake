@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-foreach(case throws not_finite stalls usage output full_disk partitions)
+foreach(case throws not_finite stalls usage output reader_gone full_disk partitions)
   convoy_add_script_test(faults.job_${case} job_test.py ARGS ${case} LABEL faults)
 endforeach()
 convoy_add_script_test(faults.signals signal_test.py LABEL faults)

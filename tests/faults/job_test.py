@@ -77,6 +77,19 @@ def output(work):
     expect("unwritable output", 2, f"{work}/file/run", TINY, 2, "--output-dir")
 
 
+def reader_gone(work):
+    """Nobody reads what it prints any more: it goes on."""
+    folder = f"{work}/unread"
+    words = [CONVOY, "train", "--output-dir", folder, "--threads", "1", "--print-freq", "1"] + [str(w) for w in TINY]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as job:
+        job.stdout.readline()
+        job.stdout.close()
+        job.stderr.close()
+        job.wait(60)
+    check(job.returncode == 0, f"a reader that is gone: code {job.returncode}")
+    check('"result": "finished"' in open(f"{folder}/state.json", encoding="utf-8").read(), "a reader that is gone: it says how it ended")
+
+
 def full_disk(work):
     """A disk that fills up."""
     small = f"{work}/small"
@@ -124,7 +137,7 @@ def partitions(work):
 
 
 if __name__ == "__main__":
-    cases = {f.__name__: f for f in (throws, not_finite, stalls, usage, output, full_disk, partitions)}
+    cases = {f.__name__: f for f in (throws, not_finite, stalls, usage, output, reader_gone, full_disk, partitions)}
     with work_folder() as folder:
         for case in sys.argv[1:] or cases:
             cases[case](folder)
