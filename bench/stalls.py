@@ -8,6 +8,7 @@ import datetime
 import os
 import pathlib
 import random
+import subprocess
 import sys
 import time
 
@@ -64,7 +65,11 @@ def four_hosts(count, wanted):
         for name, case in kinds.items():
             for _ in range(count):
                 host = f"n{draw.randrange(4)}"
-                ended, problem = case(hosts, host)
+                try:
+                    ended, problem = case(hosts, host)
+                except subprocess.TimeoutExpired:
+                    yield name, 60, f"{name}, {host}: the job did not end within a minute"
+                    continue
                 yield name, ended.seconds, problem and f"{name}, {host}: {problem}\n{ended.said[-1500:]}"
 
 
