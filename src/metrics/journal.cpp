@@ -13,22 +13,24 @@
 namespace convoy {
 namespace {
 
-bool is_kept(const std::string& line, Index resume_step) {
+bool is_kept(const std::string& line, Index resume_step, Index validated_step) {
   const auto record = nlohmann::json::parse(line, nullptr, false);
   if (!record.is_object()) return false;
   const auto split = record.find("split"), step = record.find("step");
   if (split != record.end() && *split == "run") return true;
-  return step != record.end() && step->is_number_integer() && step->get<Index>() <= resume_step;
+  if (step == record.end() || !step->is_number_integer()) return false;
+  const bool again = split != record.end() && *split == "val" && validated_step < resume_step;
+  return again ? step->get<Index>() < resume_step : step->get<Index>() <= resume_step;
 }
 
 }  // namespace
 
-Journal::Journal(const std::string& path, Start start, Index resume_step) {
+Journal::Journal(const std::string& path, Start start, Index resume_step, Index validated_step) {
   if (start == Start::resume) {
     std::ifstream before(path);
     std::string text;
     for (std::string line; std::getline(before, line);) {
-      if (!is_kept(line, resume_step)) continue;
+      if (!is_kept(line, resume_step, validated_step)) continue;
       text += line + '\n';
       kept_.push_back(std::move(line));
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -14,9 +15,11 @@ class Journal {
  public:
   enum class Start { fresh, resume };
   /// fresh: an earlier file is kept as `PATH.old`. resume: lines with a "step" above resume_step are dropped (those of
-  /// "split":"run" stay), and so is a line that was not finished. Where it can't be written, that is said once and the
-  /// run goes on without.
-  Journal(const std::string& path, Start start, Index resume_step);
+  /// "split":"run" stay), of step resume_step itself the "split":"val", where the run knows only of a validation at
+  /// validated_step before and makes that one again, and a line that was not finished. Where it can't be written, that
+  /// is said once and the run goes on without.
+  Journal(const std::string& path, Start start, Index resume_step,
+          Index validated_step = std::numeric_limits<Index>::max());
   void append(const std::string& line);
   /// What a resumed run found, cut.
   const std::vector<std::string>& kept() const { return kept_; }

@@ -39,7 +39,7 @@ struct Metrics::State {
 Metrics::State::State(const MetricsSpec& metrics_spec)
     : spec(metrics_spec), last_step(spec.append ? spec.resume_step : 0) {
   if (spec.folder.empty()) return;
-  journal.emplace(spec.folder + "/metrics.jsonl", start(), spec.resume_step);
+  journal.emplace(spec.folder + "/metrics.jsonl", start(), spec.resume_step, spec.validated_step);
   for (const std::string& line : journal->kept()) read_line(line, table);
   if (!table.empty()) write_summary();
   if (std::filesystem::exists(spec.folder + "/monitor.jsonl")) open_monitor();

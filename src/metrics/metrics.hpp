@@ -2,6 +2,7 @@
 // What a run says of itself: one console line per interval for the whole job, metrics.jsonl (docs/metrics.md is its
 // schema), TensorBoard events, an epoch table. Rank 0 only; the numbers given are already the job's.
 #pragma once
+#include <limits>
 #include <map>
 #include <memory>
 #include <string>
@@ -54,6 +55,8 @@ struct MetricsSpec {
   bool tensorboard = true;
   bool append = false;    ///< resumed run: what is there stays, up to resume_step
   Index resume_step = 0;  ///< steps done when this run starts; records of later steps are cut off
+  /// The last validation that this run knows of; one of resume_step is then made and told again.
+  Index validated_step = std::numeric_limits<Index>::max();
   int ranks = 1;
   Index epochs = 0;  ///< length of the run, for `epoch 3/10`; 0: not known
   int k = 5;         ///< of topk in train and validation records: the field is named top5

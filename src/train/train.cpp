@@ -235,6 +235,7 @@ Exit run(Communicator& communicator, const TrainConfig& wanted, std::unique_ptr<
                                                     .tensorboard = config.output.tensorboard,
                                                     .append = resume.has_value(),
                                                     .resume_step = position.step,
+                                                    .validated_step = checkpointing.validated_step,
                                                     .ranks = ranks,
                                                     .epochs = static_cast<Index>(std::ceil(config.epochs)),
                                                     .k = spec.topk});

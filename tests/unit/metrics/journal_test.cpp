@@ -50,6 +50,16 @@ TEST_F(JournalFile, AResumedRunCutsWhatItWillDoAgain) {
             "{\"split\":\"train\",\"step\":30,\"again\":1}\n");
 }
 
+/// A stop in the middle of a validation saves before it: the next run makes it, tells of it, and may be killed then.
+TEST_F(JournalFile, AValidationThatIsMadeAgainIsToldOnce) {
+  const std::string before = "{\"split\":\"val\",\"step\":10}\n{\"split\":\"train\",\"step\":20}\n";
+  const std::string validation = "{\"split\":\"val\",\"step\":20}\n";
+  std::ofstream(path_) << before << validation;
+  EXPECT_EQ(Journal(path_, Journal::Start::resume, 20, 20).kept().size(), 3U);
+  Journal journal(path_, Journal::Start::resume, 20, 10);
+  EXPECT_EQ(text(path_), before);
+}
+
 TEST_F(JournalFile, ResumingWithoutAFileStartsOne) {
   Journal journal(path_, Journal::Start::resume, 20);
   EXPECT_TRUE(journal.kept().empty());
