@@ -173,14 +173,15 @@ def main():
         modes = list(MODES.items())
         for mode, words in modes:
             train(2, f"{work}/straight-{mode}", *JOB, *words, "--save-every", 0)
-        done, runs = 0, 0
+        done, runs, tries = 0, 0, 0
         while done < wanted:
             mode, words = modes[runs % 2]
             runs += 1
             folder = f"{work}/run-{runs}"
             durable, stops_here, told = 0, 0, 0
             while done < wanted:
-                stop, moment = pairs[done % len(pairs)]
+                stop, moment = pairs[tries % len(pairs)]
+                tries += 1  # a moment that is missed, as a short evaluation is, doesn't hold up the others
                 if not disturb(folder, JOB + words + SAVES, stop, moment, rng):
                     break  # through before the moment came
                 done += 1
