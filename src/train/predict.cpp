@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <memory>
 #include <utility>
 
@@ -124,7 +126,9 @@ class Output {
     if (file_ == nullptr) refuse();
   }
   ~Output() {
-    if (file_ != nullptr && file_ != stdout) std::fclose(file_);
+    if (file_ == nullptr || file_ == stdout) return;
+    std::fclose(file_);
+    remove_unfinished();
   }
   Output(const Output&) = delete;
   Output& operator=(const Output&) = delete;
@@ -141,8 +145,13 @@ class Output {
 
  private:
   [[noreturn]] void refuse() const {
-    fail(Exit::usage, "cannot write '{}' (disk full or not writable); choose another --output",
-         path_.empty() ? "standard output" : path_);
+    const int reason = errno;
+    remove_unfinished();
+    fail(Exit::usage, "cannot write '{}' ({}); make room, or choose another --output",
+         path_.empty() ? "standard output" : path_, std::strerror(reason));
+  }
+  void remove_unfinished() const {
+    if (!path_.empty()) std::remove((path_ + ".tmp").c_str());
   }
   std::string path_;
   std::FILE* file_;

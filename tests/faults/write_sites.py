@@ -6,7 +6,7 @@ import re
 
 # Calls that make, write, rename or remove, and our own functions that do.
 CALLS = re.compile(
-    r"std::ofstream|\bfopen\(|(?<![\w:])::(open|creat|openat|write|pwrite|fwrite|rename|fsync|ftruncate|mkdir|unlink|link|symlink)\(|H5Fcreate\(|"
+    r"std::ofstream|\bfopen\(|std::(fwrite|rename)\(|(?<![\w:])::(open|creat|openat|write|pwrite|fwrite|rename|fsync|ftruncate|mkdir|unlink|link|symlink)\(|H5Fcreate\(|"
     r"(fs|filesystem)::(create_\w+|rename|remove|remove_all|copy\w*|resize_file)\(|\bmkstemp\(|fallocate\(|\bfdopen\(|"
     r"Access::(create|update)\b|\bAppendFile::Start::|\b(replace|create|write)_text_file\(|\brename_file\(|\bsync_folder\(|"
     r"\bpublish_file\(|\bseal_file\(|\b(fence|fence_)\.(replace|rename)\(|\balso_to_file\(")
@@ -40,6 +40,7 @@ SITES = {
     "src/train/attempt.cpp": (3, "goes_on, start"),
     "src/train/confusion.cpp": (2, "evaluation"),
     "src/train/evaluate.cpp": (2, "evaluation"),
+    "src/train/predict.cpp": (3, "evaluation"),
     "src/train/rehearsal.cpp": (1, "removes a folder of its own; what is in it is as of a run"),
     "src/train/run_folder.cpp": (4, "goes_on, start"),
     "src/train/state_file.cpp": (1, "goes_on, each_call_alone"),
@@ -65,6 +66,7 @@ TRAIN = [
     File("/checkpoints", "ends"), File("/straight$", "ends", 2),
 ]
 EVALUATE = [File("/confusion.csv", "ends"), File("/per_class.csv", "ends"), File("/result.json", "ends"), File("/out$", "ends", 2)]
+PREDICT = [File("/out", "ends", 2)]
 BENCH = [File("/out", "ends", 2)]
 SYNTHETIC = [File("/train-0000", "ends"), File("/val-0000", "ends"), File("/out$", "ends")]
 IMAGES = [File("/train-0000", "ends"), File("/unfinished", "ends"), File("/report.tsv", "ends"), File("/preparation.json", "ends"), File("/out$", "ends")]

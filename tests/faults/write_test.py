@@ -207,7 +207,10 @@ def evaluation(work):
 
     def words(folder):
         return ["evaluate", f"{work}/run", "--output-dir", folder, "--synthetic", "--synthetic-size", 16, "--threads", 1]
-    refuses(work, words, sites.EVALUATE)
+    refuses(f"{work}/evaluate", words, sites.EVALUATE)
+    subprocess.run([PREPROCESS, "synthetic", "--samples", "24", "--image-size", "16", "--partitions", "1", "--out", f"{work}/data"],
+                   check=True, capture_output=True)
+    refuses(f"{work}/predict", lambda out: ["predict", f"{work}/run", f"{work}/data", "--output", out, "--threads", 1], sites.PREDICT)
 
 
 def others(work):
