@@ -16,16 +16,15 @@
 namespace convoy {
 namespace {
 
-int open_to_append(const std::string& path, AppendFile::Start start) {
+int open_to_append(const std::string& path, int flags) {
   const OpenCall call("open", path);
-  const int fresh = start == AppendFile::Start::fresh ? O_TRUNC : 0;
-  return ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | fresh, 0666);
+  return ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | flags, 0666);
 }
 
 }  // namespace
 
 AppendFile::AppendFile(std::string path, Start start)
-    : path_(std::move(path)), descriptor_(open_to_append(path_, start)) {
+    : path_(std::move(path)), descriptor_(open_to_append(path_, start == Start::fresh ? O_TRUNC : 0)) {
   if (descriptor_ < 0) {
     fail(Exit::data, "cannot open '{}' for writing ({}); make room or choose a writable --output-dir", path_,
          std::strerror(errno));
@@ -39,7 +38,8 @@ void AppendFile::append(std::string_view record) {
   struct stat before {};
   int reason = ::fstat(descriptor_, &before) == 0 ? 0 : errno;
   if (reason == 0 && before.st_nlink == 0) {  // somebody removed it: what is written now would be lost unseen
-    const int again = open_to_append(path_, Start::append);
+    // Or a newer attempt has put its own in its place, which is not this one's to write.
+    const int again = open_to_append(path_, O_EXCL);
     reason = again < 0 || ::fstat(again, &before) != 0 ? errno : 0;
     if (again >= 0) ::close(std::exchange(descriptor_, again));
     if (reason == 0) log::warn("'{}' was removed; a new one holds the records from here on", path_);

@@ -47,7 +47,7 @@ Metrics::State::State(const MetricsSpec& metrics_spec)
 }
 
 void Metrics::State::write_summary() {
-  if (spec.folder.empty()) return;
+  if (spec.folder.empty() || (spec.may_write && !spec.may_write())) return;
   try {
     replace_text_file(spec.folder + "/summary.csv", table.csv());
     summary_broken = false;

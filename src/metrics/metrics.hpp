@@ -2,6 +2,7 @@
 // What a run says of itself: one console line per interval for the whole job, metrics.jsonl (docs/metrics.md is its
 // schema), TensorBoard events, an epoch table. Rank 0 only; the numbers given are already the job's.
 #pragma once
+#include <functional>
 #include <limits>
 #include <map>
 #include <memory>
@@ -60,6 +61,8 @@ struct MetricsSpec {
   int ranks = 1;
   Index epochs = 0;  ///< length of the run, for `epoch 3/10`; 0: not known
   int k = 5;         ///< of topk in train and validation records: the field is named top5
+  /// Is this attempt still the newest? Asked before a file is replaced; none: always.
+  std::function<bool()> may_write;
 };
 
 class Metrics {

@@ -49,18 +49,22 @@ std::string describe(const Seen& seen, int rank, const std::string& host) {
 RollCall call_roll(const std::vector<Seen>& seen, const std::vector<std::string>& hosts, int own) {
   constexpr std::size_t most_named = 8;
   RollCall roll;
-  std::vector<int> missing, waiting;
+  std::vector<int> missing, waiting, moving;
   bool any_known = false;
   for (int rank = 0; rank < static_cast<int>(seen.size()); ++rank) {
     if (rank == own) continue;
     const Seen& other = seen[static_cast<std::size_t>(rank)];
     const LifeSign sign = sign_of(other);
     const bool waits = sign == LifeSign::alive && other.heartbeat.waiting >= 0;
+    // It has given up waiting in this moment, and is about to say why; or it is the one that is slow.
+    constexpr double a_moment = 1;
+    const bool moves = sign == LifeSign::alive && !waits && other.heartbeat.quiet + other.unchanged < a_moment;
     any_known |= other.known;
-    if ((waits || sign == LifeSign::left) && rank < own) roll.speaker = false;
-    (waits ? waiting : missing).push_back(rank);
+    if ((waits || moves || sign == LifeSign::left) && rank < own) roll.speaker = false;
+    (waits ? waiting : moves ? moving : missing).push_back(rank);
   }
   if (!any_known) return roll;
+  if (missing.empty()) missing = moving;
   const auto list = [&](const std::vector<int>& ranks) {
     std::string text;
     const std::size_t named = std::min(ranks.size(), most_named);

@@ -231,14 +231,16 @@ Exit run(Communicator& communicator, const TrainConfig& wanted, std::unique_ptr<
   std::unique_ptr<Metrics> metrics;
   set_up(communicator, "opening the log", [&] {
     if (rank != 0) return;
-    metrics = std::make_unique<Metrics>(MetricsSpec{.folder = config.output.folder,
-                                                    .tensorboard = config.output.tensorboard,
-                                                    .append = resume.has_value(),
-                                                    .resume_step = position.step,
-                                                    .validated_step = checkpointing.validated_step,
-                                                    .ranks = ranks,
-                                                    .epochs = static_cast<Index>(std::ceil(config.epochs)),
-                                                    .k = spec.topk});
+    metrics =
+        std::make_unique<Metrics>(MetricsSpec{.folder = config.output.folder,
+                                              .tensorboard = config.output.tensorboard,
+                                              .append = resume.has_value(),
+                                              .resume_step = position.step,
+                                              .validated_step = checkpointing.validated_step,
+                                              .ranks = ranks,
+                                              .epochs = static_cast<Index>(std::ceil(config.epochs)),
+                                              .k = spec.topk,
+                                              .may_write = [fence = attempt.fence] { return fence.newer() == 0; }});
     describe_run(communicator, config, engine->backend().describe(), attempt.fence);
   });
   log::info("{}; {}; {} parameters", engine->plan().graph.model, engine->backend().describe(),

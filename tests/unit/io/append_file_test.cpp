@@ -76,6 +76,19 @@ TEST_F(AppendFileTest, AFileThatIsRemovedIsBegunAnew) {
   EXPECT_EQ(text(), "2\n3\n");
 }
 
+TEST_F(AppendFileTest, AFileThatIsReplacedIsAnothersToWrite) {
+  OptionalRecords records(path_, AppendFile::Start::fresh);
+  records.append("1\n");
+  std::filesystem::remove(path_);
+  std::ofstream(path_) << "of a newer attempt\n";
+  testing::internal::CaptureStderr();
+  records.append("2\n");
+  records.append("3\n");
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 1) << said;
+  EXPECT_EQ(text(), "of a newer attempt\n");
+}
+
 TEST_F(AppendFileTest, AFolderThatIsRemovedIsSaidOnce) {
   std::filesystem::create_directory(folder_ / "run");
   OptionalRecords records(folder_ / "run/records", AppendFile::Start::fresh);

@@ -44,6 +44,18 @@ TEST(RollCallTest, TheLowestThatWaitsSpeaks) {
   EXPECT_TRUE(call_roll({computing(0), waiting(1)}, hosts, 1).speaker) << "rank 0 is the one that is waited for";
 }
 
+TEST(RollCallTest, ARankThatHasJustGivenUpWaitingSpeaksForItself) {
+  Seen moving = computing(0);
+  moving.heartbeat.quiet = 0.1;
+  moving.unchanged = 0.2;
+  const RollCall roll = call_roll({moving, computing(1), waiting(2)}, hosts, 2);
+  EXPECT_FALSE(roll.speaker);
+  EXPECT_THAT(roll.missing, HasSubstr("did not arrive: rank 1 on n0"));
+  EXPECT_THAT(roll.missing, Not(HasSubstr("rank 0 on")));
+  EXPECT_THAT(call_roll({moving, waiting(1), waiting(2)}, hosts, 2).missing, HasSubstr("did not arrive: rank 0 on n0"))
+      << "nobody else is missing, so it is the one that is slow";
+}
+
 TEST(RollCallTest, SaysWhatIsNotKnown) {
   const RollCall nothing = call_roll({{}, {}, waiting(2)}, hosts, 2);
   EXPECT_EQ(nothing.missing, "");
