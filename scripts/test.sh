@@ -36,4 +36,5 @@ fi
 scripts/build.sh "$preset" "${options[@]}" -- "${targets[@]}"
 # An oversubscribed rank that spins in a wait starves the rank it waits for.
 export OMPI_MCA_mpi_yield_when_idle=1
-ctest --preset "$preset" --parallel 2 --no-tests=error "${selection[@]}" "$@"
+# Most tests of programs wait more than they compute.
+ctest --preset "$preset" --parallel 4 --no-tests=error "${selection[@]}" "$@"

@@ -211,6 +211,7 @@ Exit run(Communicator& communicator, const TrainConfig& wanted, std::unique_ptr<
                         engine->gradients());
   Checkpointing checkpointing(communicator, *collectives, *engine, *sync, config, job, limit, attempt, state.get());
   std::vector<Checkpointing::Texts> data;
+  data.reserve(legs.size());
   for (const Leg& leg : legs) data.push_back(tell_data(leg.splits.train));
   checkpointing.tell_of_data(std::move(data));
   Position position = start_position(config, job);

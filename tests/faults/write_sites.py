@@ -25,7 +25,7 @@ SITES = {
     "src/core/log.hpp": (1, "a declaration"),
     "src/core/watchdog.cpp": (2, "stderr, and reads; tests/unit/watch/watchdog_test.cpp"),
     "src/data/stage.cpp": (5, "others"),
-    "src/io/append_file.cpp": (4, "goes_on, each_call_alone, passing_trouble"),
+    "src/io/append_file.cpp": (3, "goes_on, each_call_alone, passing_trouble"),
     "src/io/file.cpp": (13, "all"),
     "src/io/file.hpp": (2, "declarations"),
     "src/io/hdf5.cpp": (2, "checkpoints, synthetic, images"),
