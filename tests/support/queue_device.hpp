@@ -98,7 +98,7 @@ class QueueDevice final : public Device {
   }
   /// Any work of a test's own.
   void compute(std::function<void()> work) {
-    push(compute_, [=] { return work(), true; });
+    push(compute_, [work = std::move(work)] { return work(), true; });
   }
   /// Holds the first queue until `ready` says true.
   void compute_when(std::function<bool()> ready) { push(compute_, std::move(ready)); }

@@ -35,12 +35,12 @@ class NcclFailureTest : public testing::Test {
   }
 
   Ticket sum(NcclTestJob& job, const char* what) {
-    static float* const data = [&] { return kept_.allocate(100); }();
+    static float* const data = [&] { return lasting.allocate(100); }();
     const Part part{ranks().rank(), 1, data};
     return job.sums->submit({data, std::span(&part, 1), 100, job.device.record(), what});
   }
 
-  static inline QueueDevice kept_{Progress::lazy};  ///< memory that outlives every job
+  static inline QueueDevice lasting{Progress::lazy};  ///< memory that outlives every job
 };
 
 TEST_F(NcclFailureTest, NamesTheOperationThatAPeerNeverJoins) {

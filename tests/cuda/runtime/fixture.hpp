@@ -42,9 +42,10 @@ void in_all_orders(const Body& body) {
 template <class T>
 std::vector<T> read_back(Device& device, const T* from, Index count) {
   static_assert(sizeof(T) % sizeof(float) == 0);
+  constexpr std::size_t words = sizeof(T) / sizeof(float);  // NOLINT(bugprone-sizeof-expression): T may be float itself
   std::vector<T> host(static_cast<std::size_t>(count));
   const Event event = device.download(reinterpret_cast<float*>(host.data()), reinterpret_cast<const float*>(from),
-                                      count * static_cast<Index>(sizeof(T) / sizeof(float)), device.record());
+                                      count * static_cast<Index>(words), device.record());
   while (!device.done(event)) {
   }
   return host;

@@ -46,6 +46,7 @@ TEST(CudaQueue, EventsAreAskedWithoutWaitingAndOutliveTheirRing) {
   EXPECT_TRUE(queue.done(first));
   EXPECT_TRUE(queue.done({}));
   std::vector<Event> events;
+  events.reserve(2000);
   for (int i = 0; i < 2000; ++i) events.push_back(queue.record());
   for (const Event event : events) queue.wait(event);
   EXPECT_TRUE(queue.done(first));

@@ -37,7 +37,7 @@ class CheckpointTest : public testing::Test {
     folder_ = owned_ ? owned_->path() : std::string();
     communicator_.broadcast(folder_, "test folder");
   }
-  ~CheckpointTest() override { communicator_.barrier("end of test"); }
+  void TearDown() override { communicator_.barrier("end of test"); }
 
   ReplicaRun own() const { return deal_replicas(replicas, communicator_.size(), communicator_.rank()); }
 

@@ -65,7 +65,7 @@ void run(Session& session, const std::string& folder, Index steps) {
   const auto claim = [&] {
     Index number = speaks ? claim_attempt({folder}, {}) : 0;
     communicator.broadcast(std::as_writable_bytes(std::span(&number, 1)), 0, "number of the attempt");
-    const Fence fence({folder}, number);
+    Fence fence({folder}, number);
     if (speaks) remove_leftovers(folder, fence);
     communicator.barrier("removal of leftovers");
     return fence;

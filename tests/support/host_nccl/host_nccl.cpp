@@ -131,7 +131,7 @@ ncclResult_t put_in_progress(ncclComm* comm, std::function<void()> queued) {
   const bool fails = is_failing_call();
   comm->state = ncclInProgress;
   comm->polls_left = settings().polls;
-  comm->queued = [=] {
+  comm->queued = [=, queued = std::move(queued)] {
     if (fails) comm->state = ncclRemoteError;
     queued();
   };
@@ -190,13 +190,13 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId id
   **comm = {.rank = rank, .ranks = ranks, .tag = 100'000 * number, .polls_left = settings().polls};
   ++live_communicators;
   static char byte = 0;
-  (*comm)->handshake.resize(static_cast<std::size_t>(2 * ranks), MPI_REQUEST_NULL);
+  (*comm)->handshake.resize(2 * static_cast<std::size_t>(ranks), MPI_REQUEST_NULL);
   for (int r = 0; r < ranks; ++r) {
     if (r == rank) continue;
     MPI_Isend(&byte, 1, MPI_CHAR, r, (*comm)->tag, MPI_COMM_WORLD,
-              &(*comm)->handshake[static_cast<std::size_t>(2 * r)]);
+              &(*comm)->handshake[2 * static_cast<std::size_t>(r)]);
     MPI_Irecv(&byte, 1, MPI_CHAR, r, (*comm)->tag, MPI_COMM_WORLD,
-              &(*comm)->handshake[static_cast<std::size_t>(2 * r + 1)]);
+              &(*comm)->handshake[2 * static_cast<std::size_t>(r) + 1]);
   }
   return ncclInProgress;
 }

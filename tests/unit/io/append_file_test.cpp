@@ -18,7 +18,7 @@ namespace {
 
 class AppendFileTest : public testing::Test {
  protected:
-  ~AppendFileTest() override { set_failing_calls(""); }
+  void TearDown() override { set_failing_calls(""); }
   std::string text() const { return read_bytes(path_); }
 
   const TempFolder folder_;
