@@ -36,5 +36,6 @@ fi
 scripts/build.sh "$preset" "${options[@]}" -- "${targets[@]}"
 # An oversubscribed rank that spins in a wait starves the rank it waits for.
 export OMPI_MCA_mpi_yield_when_idle=1
+export LSAN_OPTIONS=suppressions=$PWD/tests/support/leaks.supp:print_suppressions=0
 # Most tests of programs wait more than they compute.
 ctest --preset "$preset" --parallel 4 --no-tests=error "${selection[@]}" "$@"
