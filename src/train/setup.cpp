@@ -125,6 +125,13 @@ std::vector<double> rate_factors(const std::vector<Leg>& legs) {
   return factors;
 }
 
+std::vector<Index> global_batches(const std::vector<Leg>& legs) {
+  std::vector<Index> batches;
+  batches.reserve(legs.size());
+  for (const Leg& leg : legs) batches.push_back(leg.job.global_batch);
+  return batches;
+}
+
 std::string describe(const std::vector<Leg>& legs) {
   std::string text;
   for (const Leg& leg : legs) {

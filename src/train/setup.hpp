@@ -43,6 +43,7 @@ void plan_legs(std::vector<Leg>& legs, int ranks, int rank, int replicas);
 EngineSpec engine_spec(const std::vector<Leg>& legs);
 /// By what a leg's batch changes the rate (--lr-scaling), against the first leg's; 1 where phases give rates.
 std::vector<double> rate_factors(const std::vector<Leg>& legs);
+std::vector<Index> global_batches(const std::vector<Leg>& legs);
 /// One line a leg.
 std::string describe(const std::vector<Leg>& legs);
 

@@ -286,6 +286,7 @@ Exit run(Communicator& communicator, const TrainConfig& wanted, std::unique_ptr<
                    .sync = *sync,
                    .feeds = *feeds,
                    .rate_factors = rate_factors(legs),
+                   .global_batches = global_batches(legs),
                    .metrics = metrics.get(),
                    .state = state.get(),
                    .checkpointing = checkpointing,

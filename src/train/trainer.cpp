@@ -295,9 +295,9 @@ void Trainer::log_interval(bool end_of_epoch) {
   StepRecord record = interval_.reduce(at_.communicator);
   fill(record);
   if (record.seconds > 0) images_per_second_ = static_cast<double>(record.images) / record.seconds;
-  if (images_per_second_ > 0)
-    at_.checkpointing.expect_step(static_cast<double>(job_.global_batch) / images_per_second_);
-  const double left = static_cast<double>(job_.total_steps - position_.step) * static_cast<double>(job_.global_batch);
+  const auto batch = static_cast<double>(at_.global_batches[job_.timeline.stretch(position_.epoch)]);
+  if (images_per_second_ > 0) at_.checkpointing.expect_step(batch / images_per_second_);
+  const double left = static_cast<double>(job_.total_steps - position_.step) * batch;
   record.eta_seconds = images_per_second_ > 0 ? left / images_per_second_ : 0;
   if (at_.metrics != nullptr) at_.metrics->train(record);
   if (at_.state != nullptr) {

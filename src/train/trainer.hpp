@@ -31,7 +31,8 @@ class Trainer {
     Engine& engine;
     Sync& sync;
     Feeds& feeds;
-    std::vector<double> rate_factors;  ///< one a leg
+    std::vector<double> rate_factors;   ///< one a leg
+    std::vector<Index> global_batches;  ///< likewise
     Metrics* metrics;                  ///< rank 0 only; null elsewhere
     StateFile* state;                  ///< likewise
     Checkpointing& checkpointing;
