@@ -35,10 +35,9 @@ LossScale loss_scale(const TrainConfig& config) {
   return {.start = dynamic_loss_scale, .grow_every = optimiser.loss_scale_window};
 }
 
-}  // namespace
-
-EngineSpec engine_spec(const TrainConfig& config, const Job& job, const Splits& splits) {
-  const AugmentSpec augment = augment_spec(config.data, splits.train, config.seed, Use::training);
+/// Of a leg that plan_legs has filled.
+EngineSpec engine_spec(const Leg& leg) {
+  const auto& [begin, config, splits, job, augment, evaluation, val_groups, topk] = leg;
   constexpr double floats_per_mb = 262144;
   EngineSpec spec{
       .device = config.device,
@@ -55,15 +54,16 @@ EngineSpec engine_spec(const TrainConfig& config, const Job& job, const Splits& 
       .height = augment.height,
       .width = augment.width,
       .train_sizes = batch_sizes(job.order),
-      .topk = static_cast<int>(std::min<Index>(config.topk, splits.train.classes))};
+      .topk = topk};
   if (splits.has_val) {
-    const Index largest = EvaluationBatches::share(splits.val.samples, job.ranks, 0).count;
-    spec.eval_size = std::clamp<Index>(largest, 1, config.eval_batch);
-    spec.eval_input =
-        input_spec(config.data, splits.val, augment_spec(config.data, splits.val, config.seed, Use::evaluation));
+    spec.eval_size = evaluation.batch;
+    spec.eval_input = input_spec(config.data, splits.val, evaluation.augment);
+    spec.eval_shapes = shapes_of(evaluation.groups);
   }
   return spec;
 }
+
+}  // namespace
 
 std::vector<Leg> open_legs(const TrainConfig& config) {
   std::vector<Leg> legs;
@@ -106,13 +106,8 @@ void plan_legs(std::vector<Leg>& legs, int ranks, int rank, int replicas) {
 }
 
 EngineSpec engine_spec(const std::vector<Leg>& legs) {
-  const Leg& first = legs.front();
-  EngineSpec spec = engine_spec(first.config, first.job, first.splits);
-  spec.eval_shapes = shapes_of(first.evaluation.groups);
-  for (std::size_t i = 1; i < legs.size(); ++i) {
-    EngineForm& form = spec.later.emplace_back(first_form(engine_spec(legs[i].config, legs[i].job, legs[i].splits)));
-    form.eval_shapes = shapes_of(legs[i].evaluation.groups);
-  }
+  EngineSpec spec = engine_spec(legs.front());
+  for (std::size_t i = 1; i < legs.size(); ++i) spec.later.push_back(first_form(engine_spec(legs[i])));
   return spec;
 }
 

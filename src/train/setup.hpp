@@ -31,15 +31,12 @@ struct Leg {
 /// Throws Error(data), also where the two splits don't belong together.
 Splits open_splits(const TrainConfig& config);
 
-/// Plan, optimiser, input and the sizes to compile; choices are left empty.
-EngineSpec engine_spec(const TrainConfig& config, const Job& job, const Splits& splits);
-
 /// The legs of a run, opened: one where no phase changes data, size or batch. Throws Error(data), and Error(usage)
 /// where a phase changes them in the middle of an epoch.
 std::vector<Leg> open_legs(const TrainConfig& config);
 /// Fills job, augmentation and evaluation of all legs.
 void plan_legs(std::vector<Leg>& legs, int ranks, int rank, int replicas);
-/// Of all legs; choices are left empty.
+/// Plan, optimiser, input and the sizes to compile, of all legs; choices are left empty.
 EngineSpec engine_spec(const std::vector<Leg>& legs);
 /// By what a leg's batch changes the rate (--lr-scaling), against the first leg's; 1 where phases give rates.
 std::vector<double> rate_factors(const std::vector<Leg>& legs);
