@@ -58,7 +58,6 @@ nlohmann::json describe(const EvaluateConfig& config, const std::string& checkpo
 Exit evaluate(Communicator& communicator, const EvaluateConfig& config) try {
   keep_time_limit(communicator, config.time_limit);
   const int ranks = communicator.size(), rank = communicator.rank();
-  TrainConfig trained;
   DataConfig data;
   DatasetInfo info;
   std::vector<ShapeGroup> groups;  // of the whole split
@@ -67,7 +66,7 @@ Exit evaluate(Communicator& communicator, const EvaluateConfig& config) try {
   ModelFile model;
   alike(communicator, [&] { model = open_model(communicator, config.checkpoint); });
   const std::string& path = model.found.path;
-  trained = model.config;
+  const TrainConfig& trained = model.config;
   set_up(communicator, "opening the data set", [&] {
     const CheckpointMeta& meta = model.found.file.meta;
     data = data_of(config, trained);
@@ -100,13 +99,7 @@ Exit evaluate(Communicator& communicator, const EvaluateConfig& config) try {
                         .topk = static_cast<int>(std::min<Index>(config.topk, info.classes))};
   const auto engine = make_engine(communicator, build_graph(graph_spec(trained.model, data, info)), spec);
   auto collectives = make_mpi_collectives(communicator, engine->backend(), {.max_count = engine->layout().count()});
-  const ParameterSet set{engine->backend().allocate(engine->layout().count()), engine->layout().count()};
-  Checkpoint loaded;
-  alike(communicator, [&] {
-    loaded = load_checkpoint(communicator, model.found, engine->plan(), engine->layout(),
-                             {.weights_only = true, .shards = false});
-  });
-  set_up(communicator, "loading the weights", [&] { engine->upload(set, loaded.set.block, *collectives); });
+  const ParameterSet set = load_weights(communicator, model, *engine, *collectives);
 
   Evaluator evaluator(*engine, *collectives, communicator, *samples,
                       {.batches = {.augment = augment,

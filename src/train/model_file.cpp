@@ -34,6 +34,18 @@ ModelFile open_model(Communicator& communicator, const std::string& path) {
   return model;
 }
 
+ParameterSet load_weights(Communicator& communicator, const ModelFile& model, Engine& engine,
+                          Collectives& collectives) {
+  const ParameterSet set{engine.backend().allocate(engine.layout().count()), engine.layout().count()};
+  Checkpoint loaded;
+  alike(communicator, [&] {
+    loaded = load_checkpoint(communicator, model.found, engine.plan(), engine.layout(),
+                             {.weights_only = true, .shards = false});
+  });
+  set_up(communicator, "loading the weights", [&] { engine.upload(set, loaded.set.block, collectives); });
+  return set;
+}
+
 std::map<std::string, std::string> tell_data(const DatasetInfo& info) {
   std::string names;
   for (const std::string& name : info.class_names) names += (names.empty() ? "" : "\n") + name;

@@ -7,6 +7,7 @@
 #include "checkpoint/resume.hpp"
 #include "config/config.hpp"
 #include "data/dataset.hpp"
+#include "train/engine.hpp"
 
 namespace convoy {
 
@@ -18,6 +19,9 @@ struct ModelFile {
 /// Collective. `path`: a checkpoint, or the best (else the newest) one of a run directory. Throws Error(data), the same
 /// on all ranks.
 ModelFile open_model(Communicator& communicator, const std::string& path);
+
+/// Collective. The model's weights and statistics on the engine's device. Throws Error(data), and Leave.
+ParameterSet load_weights(Communicator& communicator, const ModelFile& model, Engine& engine, Collectives& collectives);
 
 /// What a checkpoint tells of the data that its network learned from, as texts: names of classes, channels, mean and
 /// standard deviation, stored size.

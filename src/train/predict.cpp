@@ -221,13 +221,7 @@ Exit predict(Communicator& communicator, const PredictConfig& config) try {
   });
   const auto engine = make_engine(communicator, graph, spec);
   auto collectives = make_mpi_collectives(communicator, engine->backend(), {.max_count = engine->layout().count()});
-  const ParameterSet set{engine->backend().allocate(engine->layout().count()), engine->layout().count()};
-  Checkpoint loaded;
-  alike(communicator, [&] {
-    loaded = load_checkpoint(communicator, model.found, engine->plan(), engine->layout(),
-                             {.weights_only = true, .shards = false});
-  });
-  set_up(communicator, "loading the weights", [&] { engine->upload(set, loaded.set.block, *collectives); });
+  const ParameterSet set = load_weights(communicator, model, *engine, *collectives);
   std::unique_ptr<Output> output;
   const int k = static_cast<int>(std::min<Index>(config.topk, info.classes));
   set_up(communicator, "opening the output", [&] {
