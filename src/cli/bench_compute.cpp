@@ -9,7 +9,7 @@ Exit bench_compute(Communicator& communicator, const BenchConfig& config) {
   ComputeBench bench(communicator, config);
   Engine& engine = bench.engine();
   const GraphSpec& model = bench.model();
-  const StepTimes times = bench.run(communicator, config.warmup, config.steps);
+  const BenchTimes times = bench.run(communicator, config.warmup, config.steps);
   const auto rates = of_all_ranks(communicator, static_cast<double>(config.batch) / times.mean, "images a second");
   double slowest[3] = {times.mean, times.fastest, times.wait};
   communicator.maximum(std::span<double>(slowest), "time of the steps");

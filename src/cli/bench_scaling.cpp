@@ -28,7 +28,7 @@ std::vector<int> counts_up_to(int ranks) {
 /// Collective over the ranks of `part`.
 Measured measure(Communicator& part, const BenchConfig& config) {
   ComputeBench bench(part, config);
-  const StepTimes times = bench.run(part, config.warmup, config.steps);
+  const BenchTimes times = bench.run(part, config.warmup, config.steps);
   double slowest[3] = {times.mean, times.fastest, times.wait};
   part.maximum(std::span<double>(slowest), "time of the steps");
   return {.ranks = part.size(),

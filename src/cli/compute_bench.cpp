@@ -116,7 +116,7 @@ void ComputeBench::settle() {
   if (counters.samples > 0) loss_ = counters.loss / static_cast<double>(counters.samples);
 }
 
-StepTimes ComputeBench::run(Communicator& communicator, Index warmup, Index steps) {
+BenchTimes ComputeBench::run(Communicator& communicator, Index warmup, Index steps) {
   Backend& backend = engine_->backend();
   for (Index i = 0; i < warmup; ++i) step(i);
   settle();
@@ -125,7 +125,7 @@ StepTimes ComputeBench::run(Communicator& communicator, Index warmup, Index step
   communicator.barrier("start of the timed steps");
   // A GPU is asked for its results a few times only: it computes while the host is ahead.
   const Index block = backend.host_reads() ? 1 : std::max<Index>(1, steps / 4);
-  StepTimes times;
+  BenchTimes times;
   double total = 0;
   for (Index done = 0; done < steps;) {
     const Index count = std::min(block, steps - done);

@@ -12,7 +12,7 @@
 namespace convoy {
 
 /// Of one rank, in seconds.
-struct StepTimes {
+struct BenchTimes {
   double mean = 0, fastest = 0;  ///< fastest: of a GPU the fastest quarter's mean
   double wait = 0;               ///< of the host, for sums and for the device
   double graph_launches = 0;     ///< a step
@@ -26,7 +26,7 @@ class ComputeBench {
   ComputeBench(Communicator& communicator, const BenchConfig& config);
 
   /// Collective. Warm-up steps, then timed ones.
-  StepTimes run(Communicator& communicator, Index warmup, Index steps);
+  BenchTimes run(Communicator& communicator, Index warmup, Index steps);
 
   Engine& engine() { return *engine_; }
   const GraphSpec& model() const { return model_; }

@@ -18,6 +18,7 @@
 #include "cli/scheduler.hpp"
 #include "config/parse.hpp"
 #include "core/log.hpp"
+#include "core/wall_clock.hpp"
 #include "io/text_file.hpp"
 #include "train/attempt.hpp"
 
@@ -25,10 +26,6 @@ namespace convoy {
 namespace {
 
 namespace fs = std::filesystem;
-
-double seconds_since_1970() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
 
 /// Looks only where rank 0 runs on this host.
 Signs::Process look_for_process(const RunState& state) {
@@ -82,7 +79,7 @@ bool goes_on_elsewhere(const AttemptRecord& newest, Index attempts_before) {
 
 Signs signs_of(const std::string& folder, const RunState& state) {
   Signs signs;
-  signs.now = seconds_since_1970();
+  signs.now = wall_seconds();
   signs.lost_attempts = attempts_since(folder, state.checkpoint_time);
   signs.restarts = own_restarts();
   return signs;

@@ -6,6 +6,7 @@
 
 #include "cli/scheduler.hpp"
 #include "cli/status.hpp"
+#include "core/wall_clock.hpp"
 #include "metrics/roll_call.hpp"
 
 namespace convoy {
@@ -13,10 +14,6 @@ namespace {
 
 constexpr std::size_t most_named = 8;
 constexpr double waits_too_long = 60;  // seconds: the default of --stall-warning-seconds
-
-double seconds_since_1970() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
 
 std::vector<Heartbeat> heartbeats_of(const std::string& folder) { return read_heartbeats(folder + "/heartbeats"); }
 
@@ -49,7 +46,7 @@ void look_again(const std::string& folder, std::vector<Seen>& seen) {
   double period = 1;
   for (const Seen& one : seen) period = std::max(period, one.heartbeat.period);
   std::this_thread::sleep_for(std::chrono::duration<double>(1.25 * period));
-  const auto later = all_ranks(heartbeats_of(folder), seconds_since_1970());
+  const auto later = all_ranks(heartbeats_of(folder), wall_seconds());
   for (std::size_t rank = 0; rank < std::min(seen.size(), later.size()); ++rank) {
     const bool moved =
         later[rank].known && (!seen[rank].known || later[rank].heartbeat.count != seen[rank].heartbeat.count);
@@ -63,7 +60,7 @@ void look_again(const std::string& folder, std::vector<Seen>& seen) {
 std::string silent_ranks(const std::string& folder) {
   const auto beats = heartbeats_of(folder);
   if (beats.empty()) return {};
-  auto seen = all_ranks(beats, seconds_since_1970());
+  auto seen = all_ranks(beats, wall_seconds());
   if (std::any_of(seen.begin(), seen.end(), is_suspicious)) look_again(folder, seen);
   std::vector<std::string> texts, hosts;
   bool waiting = false;

@@ -5,22 +5,18 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
 
 #include "core/log.hpp"
+#include "core/wall_clock.hpp"
 #include "io/seal.hpp"
 
 namespace convoy {
 namespace {
 
 const std::string prefix = "events.out.tfevents.";
-
-double wall_seconds() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
 
 /// Readers take the files of a folder by name, so a resumed run's second must not be an earlier run's.
 Index free_second(const std::filesystem::path& folder) {

@@ -145,12 +145,6 @@ std::string new_run_id() {
   return fmt::format("{}-{:08x}", text, source());
 }
 
-Result result_of(Exit code) {
-  if (code == Exit::ok) return Result::finished;
-  if (code == Exit::stopped) return Result::stopped;
-  return code == Exit::superseded ? Result::superseded : Result::failed;
-}
-
 }  // namespace
 
 AttemptRecord own_job() {

@@ -21,6 +21,20 @@ bool holds_damaged_checkpoints(const std::string& folder) {
   return false;
 }
 
+/// The same fraction of the epoch in steps of another length; the end of an epoch is the start of the next. `step`
+/// stays.
+Position same_fraction(const Position& position, Index steps_then, Index steps_now) {
+  Position moved = position;
+  const double fraction =
+      steps_then > 0 ? static_cast<double>(position.step_in_epoch) / static_cast<double>(steps_then) : 0;
+  moved.step_in_epoch = std::llround(fraction * static_cast<double>(steps_now));
+  if (moved.step_in_epoch >= steps_now) {
+    ++moved.epoch;
+    moved.step_in_epoch = 0;
+  }
+  return moved;
+}
+
 }  // namespace
 
 std::optional<FoundCheckpoint> checkpoint_to_resume(Communicator& communicator, const CheckpointConfig& config,
@@ -44,19 +58,6 @@ std::optional<FoundCheckpoint> checkpoint_to_resume(Communicator& communicator, 
     }
   }
   return found;
-}
-
-Position same_fraction(const Position& position, Index steps_then, Index steps_now) {
-  Position moved = position;
-  const double fraction =
-      steps_then > 0 ? static_cast<double>(position.step_in_epoch) / static_cast<double>(steps_then) : 0;
-  moved.step_in_epoch = std::llround(fraction * static_cast<double>(steps_now));
-  if (moved.step_in_epoch >= steps_now) {
-    ++moved.epoch;
-    moved.step_in_epoch = 0;
-  }
-  moved.step = moved.epoch * steps_now + moved.step_in_epoch;
-  return moved;
 }
 
 void Checkpointing::set_all(const std::vector<float>& block) {

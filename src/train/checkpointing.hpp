@@ -28,9 +28,6 @@ namespace convoy {
 std::optional<FoundCheckpoint> checkpoint_to_resume(Communicator& communicator, const CheckpointConfig& config,
                                                     const Attempt& attempt, const std::string& model);
 
-/// The same fraction of the epoch in steps of another length; the end of an epoch is the start of the next.
-Position same_fraction(const Position& position, Index steps_then, Index steps_now);
-
 class Checkpointing {
  public:
   Checkpointing(Communicator& communicator, Collectives& collectives, Engine& engine, Sync& sync,

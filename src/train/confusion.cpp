@@ -20,12 +20,6 @@ void Confusion::sum(Communicator& communicator) {
   communicator.sum(std::span<std::int64_t>(counts_), "sum of the confusion matrix");
 }
 
-Index Confusion::correct() const {
-  Index sum = 0;
-  for (Index c = 0; c < classes_; ++c) sum += counts_[static_cast<std::size_t>(c * classes_ + c)];
-  return sum;
-}
-
 void Confusion::write(const std::string& folder, const std::vector<std::string>& class_names) const {
   const auto name = [&](Index c) {
     const auto i = static_cast<std::size_t>(c);

@@ -17,7 +17,6 @@ class Confusion {
   void add(std::span<const SampleSpec> samples, const float* logits);
   /// Collective.
   void sum(Communicator& communicator);
-  Index correct() const;
   /// confusion.csv (a row a label) and per_class.csv (class, name, samples, correct, percent). Throws Error(data).
   void write(const std::string& folder, const std::vector<std::string>& class_names) const;
 

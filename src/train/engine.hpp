@@ -60,7 +60,6 @@ class Engine {
   float* gradients() { return gradients_; }
   const std::string& choices() const { return choices_; }
   const std::string& chosen_device() const { return chosen_; }
-  Index arena_floats() const { return arena_floats_; }
 
   /// A new set: initial values, zero optimiser state, running mean 0 and variance 1, the first loss scale.
   std::vector<float> initial_set(std::uint64_t seed) const;

@@ -8,6 +8,7 @@
 #include "config/option.hpp"
 #include "config/parse.hpp"
 #include "core/errors.hpp"
+#include "train/leave.hpp"
 
 namespace convoy {
 namespace {

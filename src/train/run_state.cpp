@@ -42,6 +42,12 @@ void add_end(RunState& state, const std::string& text) {
 const char* name_of(Phase phase) { return phases[static_cast<std::size_t>(phase)]; }
 const char* name_of(Result result) { return results[static_cast<std::size_t>(result)]; }
 
+Result result_of(Exit code) {
+  if (code == Exit::ok) return Result::finished;
+  if (code == Exit::stopped) return Result::stopped;
+  return code == Exit::superseded ? Result::superseded : Result::failed;
+}
+
 std::string path_from(const std::string& run_folder, const std::string& path) {
   const std::filesystem::path relative = std::filesystem::path(path).lexically_proximate(run_folder);
   return relative.empty() || *relative.begin() == ".." ? path : relative.string();

@@ -53,6 +53,8 @@ struct RunState {
 
 const char* name_of(Phase phase);
 const char* name_of(Result result);
+/// What a process that leaves with that code makes of its attempt.
+Result result_of(Exit code);
 
 /// A checkpoint as RunState names it.
 std::string path_from(const std::string& run_folder, const std::string& path);

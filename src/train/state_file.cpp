@@ -9,6 +9,7 @@
 #include "core/open_calls.hpp"
 #include "core/stop.hpp"
 #include "core/wall_clock.hpp"
+#include "train/interval.hpp"
 
 namespace convoy {
 namespace {
@@ -18,8 +19,6 @@ constexpr double busy_period = 2, idle_period = 5, fence_period = 2;
 constexpr auto last_words = std::chrono::seconds(5);
 
 }  // namespace
-
-double StateFile::now() { return wall_seconds(); }
 
 StateFile::StateFile(std::string folder, Fence fence, RunState state) {
   shared_->folder = std::move(folder);
@@ -36,17 +35,14 @@ StateFile::~StateFile() {
 }
 
 void StateFile::Shared::run() {
-  using Clock = std::chrono::steady_clock;
-  const auto since = [](Clock::time_point begin) {
-    return std::chrono::duration<double>(Clock::now() - begin).count();
-  };
+  const auto since = [](Clock::time_point begin) { return seconds_between(begin, Clock::now()); };
   calls_are_no_progress();
   Clock::time_point written{}, looked{};
   for (std::unique_lock lock(guard);;) {
     const bool last = ending;
     if (const StopReason reason = stop_reason(); reason != StopReason::none && state.stop.empty()) {
       state.stop = name_of(reason);
-      state.stop_time = now();
+      state.stop_time = wall_seconds();
       written = {};
     }
     if (last || since(written) >= (changed ? busy_period : idle_period)) {
@@ -75,7 +71,7 @@ void StateFile::Shared::run() {
 void StateFile::Shared::write(const RunState& copy) {
   if (superseded_by != 0) return;
   RunState stamped = copy;
-  stamped.updated = now();
+  stamped.updated = wall_seconds();
   try {
     fence.replace(folder + "/state.json", to_text(stamped));
     told = false;

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "checkpoint/fence.hpp"
+#include "core/wall_clock.hpp"
 #include "train/run_state.hpp"
 
 namespace convoy {
@@ -26,7 +27,7 @@ class StateFile {
   void update(const Change& change) {
     const std::lock_guard lock(shared_->guard);
     change(shared_->state);
-    shared_->state.progressed = now();
+    shared_->state.progressed = wall_seconds();
     shared_->changed = true;
   }
   /// The same from another thread: no sign of progress of the main one.
@@ -54,8 +55,6 @@ class StateFile {
     void run();
     void write(const RunState& copy);
   };
-
-  static double now();
 
   const std::shared_ptr<Shared> shared_ = std::make_shared<Shared>();
 };

@@ -310,7 +310,7 @@ void tell_end(std::unique_ptr<StateFile>& state, Exit code, const std::string& m
     state->update([&](RunState& s) {
       s.phase = Phase::end;
       s.exit = code;
-      s.result = code == Exit::ok ? Result::finished : code == Exit::stopped ? Result::stopped : Result::failed;
+      s.result = result_of(code);
       if (s.result != Result::failed) return;
       s.message = message;
       s.rank = rank;

@@ -33,8 +33,8 @@ class Trainer {
     Feeds& feeds;
     std::vector<double> rate_factors;   ///< one a leg
     std::vector<Index> global_batches;  ///< likewise
-    Metrics* metrics;                  ///< rank 0 only; null elsewhere
-    StateFile* state;                  ///< likewise
+    Metrics* metrics;                   ///< rank 0 only; null elsewhere
+    StateFile* state;                   ///< likewise
     Checkpointing& checkpointing;
     Foreteller& foreteller;
     Rehearsal* rehearsal;  ///< null: this is the run
