@@ -7,6 +7,7 @@
 #include "preprocess/containers/record_reader.hpp"
 #include "preprocess/containers/tar_reader.hpp"
 #include "preprocess/images/labels.hpp"
+#include "tests/fuzz/counters.hpp"
 #include "tests/fuzz/memory_stream.hpp"
 
 namespace convoy {
@@ -19,6 +20,7 @@ void read_records(std::span<const std::uint8_t> bytes) {
   while (reader.next(record)) {
     if (reader.position() <= before || record.labels.empty()) std::abort();
     before = reader.position();
+    ++inputs_read();
   }
 }
 
@@ -32,6 +34,7 @@ void read_tar(std::span<const std::uint8_t> bytes) {
     if (member.bytes > static_cast<Index>(bytes.size())) continue;
     reader.read(data);
     sum += static_cast<Index>(data.size());
+    ++inputs_read();
     if (sum > static_cast<Index>(bytes.size())) std::abort();
   }
 }

@@ -12,4 +12,9 @@ namespace convoy {
 
 std::span<std::uint8_t> coverage_counters() { return {__start___sancov_cntrs, __stop___sancov_cntrs}; }
 
+std::int64_t& inputs_read() {
+  static std::int64_t count = 0;
+  return count;
+}
+
 }  // namespace convoy

@@ -6,6 +6,7 @@
 
 #include "image/decode.hpp"
 #include "image/resize.hpp"
+#include "tests/fuzz/counters.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace convoy;
@@ -33,6 +34,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (!decoder.decode(image).ok()) return 0;
     if (image.height != header.height || image.width != header.width) std::abort();
   }
+  ++inputs_read();
   static Resizer resizer;
   std::vector<std::uint8_t> out(static_cast<std::size_t>(17 * 23 * image.channels));
   resizer.resize(image.view(), 17, 23, out.data());

@@ -129,6 +129,7 @@ void run(std::span<const std::uint8_t> bytes) {
     for (std::size_t i = 0; i < own.size(); ++i) own[i] = std::max(own[i], shared().counters[i]);
   }
   if (!ended || shared().text_bytes == 0) return;
+  ++inputs_read();
   find_faults(unpack(path, {shared().text, shared().text_bytes}), 3);
 }
 

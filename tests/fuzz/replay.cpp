@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/hash.hpp"
+#include "tests/fuzz/counters.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
 
@@ -69,5 +70,6 @@ int main(int argc, char** argv) {
       LLVMFuzzerTestOneInput(bytes.data(), bytes.size());
     }
   }
-  std::printf("%ld damaged inputs\n", runs);
+  std::printf("%ld damaged inputs, %lld could be read\n", runs, static_cast<long long>(convoy::inputs_read()));
+  return convoy::inputs_read() > 0 ? 0 : 1;
 }

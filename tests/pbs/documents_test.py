@@ -3,10 +3,9 @@
 import os
 import shlex
 import subprocess
-import sys
 
 from complex import Complex, enter_or_skip
-from document_lines import lines, make_tree
+from document_lines import finish, lines, make_tree, report
 
 
 def main():
@@ -22,11 +21,8 @@ def main():
             pbs.wait_idle(60)
             text = done.stderr + (pbs.output(done.stdout.strip()) if done.returncode == 0 else "")
             good = done.returncode == 0 and pbs.job(done.stdout.strip())["exit"] == 0 and "accepted: " in text
-            print(("ok   " if good else "FAIL ") + f"{where}: {line}" + ("" if good else f"\n{text[-1500:]}"))
-            failures += not good
-    if len(found) < 5:
-        sys.exit(f"only {len(found)} lines found: the search no longer fits the documents")
-    sys.exit(1 if failures else 0)
+            failures += report(where, line, good, text)
+    finish(len(found), 5, failures)
 
 
 if __name__ == "__main__":

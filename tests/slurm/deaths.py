@@ -48,11 +48,13 @@ class Death:
             return True
         if self.kind == "cut":
             return f"no answer from {self.host};" in text
-        clauses = [*re.findall(r"(?:did not arrive|died first, frozen or cut off): (.*)", text), status["silent"]]
-        wanted, named = (str(self.rank()), self.host), [set(re.findall(r"rank (\d+) on (\w+)", clause)) for clause in clauses]
-        # mpirun ends the others when it has lost a host: one that was ended within the same second may be named beside it.
+        wanted, named = (str(self.rank()), self.host), lambda clause: set(re.findall(r"rank (\d+) on (\w+)", clause))
+        if any(named(clause) == {wanted} for clause in re.findall(r"did not arrive: (.*)", text)):
+            return True
+        # mpirun ends the others when it has lost a host: what is found after the end may name one that was ended within the same second.
         most = 2 if self.kind == "crash" and self.launcher == "mpirun" else 1
-        return any(wanted in ranks and len(ranks) <= most for ranks in named)
+        after = [*re.findall(r"died first, frozen or cut off: (.*)", text), status["silent"]]
+        return any(wanted in named(clause) and len(named(clause)) <= most for clause in after)
 
     def wait_until_named(self):
         self.job.wait_for(self.is_named, ABORT + GRACE, f"word of rank {self.rank()} on {self.host}")

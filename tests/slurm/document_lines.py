@@ -3,6 +3,7 @@
 import os
 import pathlib
 import re
+import sys
 
 SOURCE = pathlib.Path(os.environ["CONVOY_SOURCE"])
 
@@ -58,6 +59,19 @@ def lines(command):
     """(where, line) of every sbatch or qsub line that starts a job script."""
     wanted = re.compile(SUBMISSION.format(command=command))
     return [(where, match[1].strip()) for where, line in texts() if (match := wanted.match(line))]
+
+
+def report(where, line, good, text):
+    """Prints what came of a line; True where it failed."""
+    print(("ok   " if good else "FAIL ") + f"{where}: {line}" + ("" if good else f"\n{text[-1500:]}"))
+    return not good
+
+
+def finish(found, least, failures):
+    """Ends a test of all lines."""
+    if found < least:
+        sys.exit(f"only {found} lines found: the search no longer fits the documents")
+    sys.exit(1 if failures else 0)
 
 
 def untried():

@@ -3,10 +3,9 @@
 program takes. The hosts claim the cores and GPUs that the scripts ask for."""
 import os
 import subprocess
-import sys
 
 from cluster import Cluster, enter_or_skip
-from document_lines import lines, make_tree
+from document_lines import finish, lines, make_tree, report
 
 
 def main():
@@ -24,11 +23,8 @@ def main():
         for where, line, log, done in submitted:
             text = done.stderr + "".join(path.read_text() for path in sorted(cluster.work.glob(f"{log.name}-*")))
             good = done.returncode == 0 and "accepted: " in text and "error" not in text
-            print(("ok   " if good else "FAIL ") + f"{where}: {line}" + ("" if good else f"\n{text[-1500:]}"))
-            failures += not good
-    if len(submitted) < 10:
-        sys.exit(f"only {len(submitted)} lines found: the search no longer fits the documents")
-    sys.exit(1 if failures else 0)
+            failures += report(where, line, good, text)
+    finish(len(submitted), 10, failures)
 
 
 if __name__ == "__main__":

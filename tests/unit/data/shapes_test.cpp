@@ -27,7 +27,7 @@ TEST(Rectangles, RanksShareSortedSamplesEvenly) {
       for (const ShapeGroup& group : share_of(groups, ranks, rank)) {
         EXPECT_FALSE(group.samples.empty());
         own += group.samples.size();
-        seen.insert(group.samples.begin(), group.samples.end());
+        for (const Index id : group.samples) EXPECT_TRUE(seen.insert(id).second) << id << " twice";
       }
       EXPECT_NEAR(static_cast<double>(own), 10.0 / ranks, 1);
     }
