@@ -43,12 +43,8 @@ Index arena_of(Backend& backend, const Plan& plan, const EngineSpec& common, con
     spec.samples = samples;
     arena = std::max(arena, backend.compile(plan, spec)->arena_floats());
   }
-  if (engine.eval_size > 0) {
-    spec.samples = engine.eval_size;
-    spec.input = engine.eval_input;
-    spec.mode = Mode::evaluate;
-    arena = std::max(arena, backend.compile(plan, spec)->arena_floats());
-  }
+  for (const CompileSpec& evaluated : evaluation_specs(engine, spec))
+    arena = std::max(arena, backend.compile(plan, evaluated)->arena_floats());
   return arena;
 }
 

@@ -22,6 +22,24 @@ EngineForm first_form(const EngineSpec& spec) {
           .eval_shapes = spec.eval_shapes};
 }
 
+std::vector<CompileSpec> evaluation_specs(const EngineForm& form, CompileSpec to) {
+  if (form.eval_size == 0) return {};
+  to.samples = form.eval_size;
+  to.input = form.eval_input;
+  to.mode = Mode::evaluate;
+  to.tuning = Tuning::rule;
+  to.choices.clear();
+  if (form.eval_shapes.empty()) return {to};
+  std::vector<CompileSpec> specs;
+  specs.reserve(form.eval_shapes.size());
+  for (const ImageSize& shape : form.eval_shapes) {  // images are made at that size
+    to.height = to.input.height = shape.height;
+    to.width = to.input.width = shape.width;
+    specs.push_back(to);
+  }
+  return specs;
+}
+
 namespace {
 
 /// What ranks must share, and all sizes: who submits which sum when.
@@ -92,24 +110,12 @@ void Engine::compile(const EngineSpec& spec, const EngineForm& form, std::size_t
     arena_floats_ = std::max(arena_floats_, program->arena_floats());
     training_.emplace(std::pair(number, samples), std::move(program));
   }
-  if (form.eval_size == 0) return;
-  compile.samples = form.eval_size;
-  compile.input = form.eval_input;
-  compile.mode = Mode::evaluate;
-  compile.tuning = Tuning::rule;
-  compile.choices.clear();
-  const auto shapes = form.eval_shapes.empty() ? std::vector<ImageSize>{{form.height, form.width}} : form.eval_shapes;
-  for (std::size_t shape = 0; shape < shapes.size(); ++shape) {
+  const std::vector<CompileSpec> evaluated = evaluation_specs(form, compile);
+  for (std::size_t shape = 0; shape < evaluated.size(); ++shape) {
     leave_if_stopped("compiling the network");
-    compile.height = shapes[shape].height;
-    compile.width = shapes[shape].width;
-    if (!form.eval_shapes.empty()) {  // images are made at that size
-      compile.input.height = compile.height;
-      compile.input.width = compile.width;
-    }
     std::unique_ptr<Program> program;
     try {
-      program = backend_->compile(plan_, compile);
+      program = backend_->compile(plan_, evaluated[shape]);
     } catch (const Error& e) {
       if (form.eval_shapes.empty()) throw;
       fail(e.code(), "{}; --rectangular-validation needs a network that ends in global pooling", e.what());

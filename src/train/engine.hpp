@@ -40,6 +40,8 @@ struct EngineSpec {
 };
 
 EngineForm first_form(const EngineSpec& spec);
+/// What to compile for evaluation, a program a shape; `to` is the training program's. Empty without evaluation.
+std::vector<CompileSpec> evaluation_specs(const EngineForm& form, CompileSpec to);
 
 class Engine {
  public:
