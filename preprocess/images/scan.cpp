@@ -209,8 +209,7 @@ class Finder {
            address);
     }
     unit.weight = std::max<Index>(object.bytes, 1);
-    if (!pool.store->seekable() || compression != Compression::none ||
-        parse_location(pool.source.folder).scheme != Scheme::file) {
+    if (compression != Compression::none || parse_location(pool.source.folder).scheme != Scheme::file) {
       units_.push_back(unit);
       return;
     }

@@ -177,7 +177,6 @@ RunReader::RunReader(const std::string& path) : path_(path) {
   }
   tables_ = tables_from_text(std::string_view(rest).substr(header.tables_begin - header.entries_begin));
   entry_count_ = header.entries;
-  size_count_ = header.sizes;
   entries_begin_ = header.entries_begin;
   stored_begin_ = header.stored_begin;
   names_begin_ = header.names_begin;

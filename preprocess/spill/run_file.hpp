@@ -94,7 +94,6 @@ class RunReader {
   explicit RunReader(const std::string& path);
   const std::string& path() const { return path_; }
   const RunTables& tables() const { return tables_; }
-  std::size_t sizes() const { return size_count_; }
   File open() const { return {path_, File::Access::read}; }
   /// Entries of a pool with low <= hash <= high.
   RunSlice slice(const File& file, Pool pool, std::uint64_t low, std::uint64_t high) const;
@@ -105,7 +104,7 @@ class RunReader {
   std::size_t lower_bound(const File& file, Pool pool, std::uint64_t hash) const;
   std::string path_;
   RunTables tables_;
-  std::size_t entry_count_ = 0, size_count_ = 0;
+  std::size_t entry_count_ = 0;
   std::uint64_t entries_begin_ = 0, stored_begin_ = 0, names_begin_ = 0;
 };
 

@@ -110,7 +110,6 @@ class FileStore final : public Store {
   }
   std::string address(const std::string& name) const override { return join_names(folder_, name); }
   std::size_t streams_ahead() const override { return 1; }
-  bool seekable() const override { return true; }
 
  private:
   std::string folder_;

@@ -22,7 +22,6 @@ struct HttpAnswer {
   Index object_bytes = -1;   ///< of the whole object
   std::string version;       ///< ETag, else Last-Modified
   std::string body;          ///< of small requests and of refusals
-  std::string url;           ///< after redirections
 };
 
 /// One thread's connections. Streams must end before it does.

@@ -48,7 +48,6 @@ class HttpStore final : public Store {
     return join_names(base_, percent_encode(name, Slashes::keep));
   }
   std::size_t streams_ahead() const override { return 16; }
-  bool seekable() const override { return true; }
 
  private:
   std::string base_;

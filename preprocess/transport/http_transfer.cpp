@@ -168,8 +168,6 @@ void HttpTransfer::finish(CURLcode result) {
   finished_ = true;
   headers_done_ = true;
   result_ = result;
-  const char* url = nullptr;
-  if (curl_easy_getinfo(easy_, CURLINFO_EFFECTIVE_URL, &url) == CURLE_OK && url != nullptr) answer_.url = url;
 }
 
 std::string HttpTransfer::reason() const {

@@ -32,7 +32,6 @@ class HttpTransfer {
 
   /// Takes up to `bytes` of what has arrived.
   std::size_t take(std::uint8_t* to, std::size_t bytes);
-  bool empty() const { return used_ == buffer_.size(); }
   bool headers_arrived() const { return headers_done_; }
   /// Bytes of the body so far.
   Index received() const { return received_; }
@@ -44,7 +43,6 @@ class HttpTransfer {
   std::string reason() const;
   /// Status and headers; after the end also the body of a refusal.
   const HttpAnswer& answer() const { return answer_; }
-  CURL* handle() const { return easy_; }
 
  private:
   static std::size_t on_body(char* data, std::size_t size, std::size_t count, void* self);

@@ -68,7 +68,6 @@ class S3Store final : public Store {
     return "s3://" + join_names(join_names(bucket_, prefix_), name);
   }
   std::size_t streams_ahead() const override { return 16; }
-  bool seekable() const override { return true; }
 
  private:
   std::string url(const std::string& name) const {

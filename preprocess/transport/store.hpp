@@ -52,8 +52,6 @@ class Store {
   virtual std::string address(const std::string& name) const = 0;
   /// Streams of small objects worth having open at once.
   virtual std::size_t streams_ahead() const = 0;
-  /// Whether a stream may begin anywhere at little cost.
-  virtual bool seekable() const = 0;
 };
 
 struct TransferSpec {
