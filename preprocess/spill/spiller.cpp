@@ -120,7 +120,8 @@ struct Spiller::State {
     for (const Assignment& at : spec.assignments) {
       if (stopping) break;
       const Unit& unit = (*spec.units)[static_cast<std::size_t>(at.unit)];
-      const auto reader = open_unit(*spec.images, pool_of(unit), unit, at.from);
+      const auto reader = open(unit, at.from);
+      if (!reader) break;
       Piece piece{at.unit, at.from, at.from, false};
       const std::int64_t weight_before = weight, bytes_before = bytes;
       while (!piece.done && !stopping) {
@@ -136,6 +137,17 @@ struct Spiller::State {
       if (segment) finish_piece(*segment, piece);
     }
     if (segment) close(segment);
+  }
+
+  /// Null where the wait for its beginning was broken off.
+  std::unique_ptr<UnitReader> open(const Unit& unit, Index from) {
+    try {
+      return open_unit(*spec.images, pool_of(unit), unit, from);
+    } catch (const Error& e) {
+      if (e.code() != Exit::stopped) throw;
+      stopping = true;
+      return nullptr;
+    }
   }
 
   OpenPool& pool_of(const Unit& unit) {

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reading units from a store that can be told to break a request off.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "core/errors.hpp"
+#include "preprocess/spill/run_file.hpp"
+#include "preprocess/spill/spiller.hpp"
+#include "tests/support/temp_folder.hpp"
+
+namespace convoy {
+namespace {
+
+class OneByte final : public ByteStream {
+ public:
+  std::size_t read(std::uint8_t* to, std::size_t bytes) override {
+    if (left_ == 0 || bytes == 0) return 0;
+    *to = 'x';
+    return left_--;
+  }
+  void skip(Index) override { left_ = 0; }
+
+ private:
+  std::size_t left_ = 1;
+};
+
+/// Every folder holds the same files of one byte.
+class TestStore final : public Store {
+ public:
+  explicit TestStore(int files) : files_(files) {}
+
+  Listing list(const std::string& folder) override {
+    if (folder == breaks_off) fail(Exit::stopped, "reading was stopped");
+    Listing listing;
+    for (int i = 0; i < files_; ++i) listing.objects.push_back({fmt::format("{:04}.jpg", i), 1, ""});
+    return listing;
+  }
+  ObjectInfo look_up(const std::string& name) override { return {name, 1, ""}; }
+  std::unique_ptr<ByteStream> open(const std::string&, const ByteRange&) override {
+    return std::make_unique<OneByte>();
+  }
+  std::string address(const std::string& name) const override { return "test:" + name; }
+  std::size_t streams_ahead() const override { return 1; }
+
+  std::string breaks_off;  ///< the folder whose list never comes
+
+ private:
+  int files_;
+};
+
+Unit files_of(const std::string& folder, Index begin, Index end) {
+  return {.object = folder, .prefix = folder, .class_name = folder, .begin = begin, .end = end};
+}
+
+TEST(Spiller, WritesWhatItHasReadWhereOpeningAUnitIsBrokenOff) {
+  const TempFolder folder;
+  auto owned = std::make_unique<TestStore>(3);
+  owned->breaks_off = "b";
+  std::vector<OpenPool> pools;
+  pools.push_back({{}, std::move(owned), std::nullopt});
+  ImagesSpec images;
+  images.recipe.sizes = {8};
+  const std::vector<Unit> units{files_of("a", 0, 3), files_of("b", 0, 3)};
+  Spiller spiller({&images, &units, {{0, -1, 1}, {1, -1, 1}}, folder.path(), 1}, pools);
+  spiller.join();
+  EXPECT_EQ(spiller.progress().images, 3);
+  std::vector<std::string> runs;
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path())) runs.push_back(entry.path());
+  ASSERT_EQ(runs.size(), 1U);
+  const RunReader run(runs.front());
+  EXPECT_EQ(run.tables().images_read, 3);
+  ASSERT_EQ(run.tables().pieces.size(), 1U);
+  EXPECT_EQ(run.tables().pieces[0].unit, 0);
+  EXPECT_TRUE(run.tables().pieces[0].done);
+}
+
+}  // namespace
+}  // namespace convoy
