@@ -33,6 +33,9 @@ struct OpenPool {
   PoolSource source;
   std::unique_ptr<Store> store;
   std::optional<LabelFile> labels;
+  /// The folder listed last and its files: the slices of a folder are read one after the other, and may be many.
+  std::optional<std::string> listed{};
+  std::vector<std::string> files{};
 };
 
 /// A small text file anywhere.

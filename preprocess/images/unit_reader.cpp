@@ -32,7 +32,11 @@ class FilesReader final : public UnitReader {
  public:
   FilesReader(const ImagesSpec& spec, OpenPool& pool, const Unit& unit, Index position)
       : pool_(pool), unit_(unit), at_(std::max(position, unit.begin)) {
-    if (unit.kind == UnitKind::files) found_ = list_files(*pool.store, unit.object, spec.extensions);
+    if (unit.kind == UnitKind::files && pool.listed != unit.object) {
+      pool.listed.reset();
+      pool.files = list_files(*pool.store, unit.object, spec.extensions);
+      pool.listed = unit.object;
+    }
     if (static_cast<Index>(names().size()) < unit.end) {
       fail(Exit::data, "'{}' has {} images, a moment ago it had {} or more; start again when nobody changes it",
            pool.store->address(unit.object), names().size(), unit.end);
@@ -62,12 +66,11 @@ class FilesReader final : public UnitReader {
 
  private:
   const std::vector<std::string>& names() const {
-    return unit_.kind == UnitKind::listed ? pool_.labels->paths() : found_;
+    return unit_.kind == UnitKind::listed ? pool_.labels->paths() : pool_.files;
   }
 
   OpenPool& pool_;
   const Unit& unit_;
-  std::vector<std::string> found_;
   std::deque<std::unique_ptr<ByteStream>> streams_;
   Index at_, ahead_ = 0;
 };

@@ -24,7 +24,8 @@ class UnitReader {
   virtual bool next(RawImage& image) = 0;
 };
 
-/// From a position on that an earlier reader of this unit gave; -1: from its beginning.
+/// From a position on that an earlier reader of this unit gave; -1: from its beginning. A pool has one reader at a
+/// time.
 std::unique_ptr<UnitReader> open_unit(const ImagesSpec& spec, OpenPool& pool, const Unit& unit, Index position = -1);
 
 }  // namespace convoy

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading units from a store that can be told to break a request off.
+// Reading units from a store that counts what it is asked, and that can be told to break a request off.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <filesystem>
 
 #include "core/errors.hpp"
+#include "preprocess/images/unit_reader.hpp"
 #include "preprocess/spill/run_file.hpp"
 #include "preprocess/spill/spiller.hpp"
 #include "tests/support/temp_folder.hpp"
@@ -32,6 +32,7 @@ class TestStore final : public Store {
   explicit TestStore(int files) : files_(files) {}
 
   Listing list(const std::string& folder) override {
+    ++lists;
     if (folder == breaks_off) fail(Exit::stopped, "reading was stopped");
     Listing listing;
     for (int i = 0; i < files_; ++i) listing.objects.push_back({fmt::format("{:04}.jpg", i), 1, ""});
@@ -44,6 +45,7 @@ class TestStore final : public Store {
   std::string address(const std::string& name) const override { return "test:" + name; }
   std::size_t streams_ahead() const override { return 1; }
 
+  int lists = 0;
   std::string breaks_off;  ///< the folder whose list never comes
 
  private:
@@ -52,6 +54,27 @@ class TestStore final : public Store {
 
 Unit files_of(const std::string& folder, Index begin, Index end) {
   return {.object = folder, .prefix = folder, .class_name = folder, .begin = begin, .end = end};
+}
+
+TEST(UnitReader, ListsAFolderOnceForAllItsSlices) {
+  auto owned = std::make_unique<TestStore>(5);
+  TestStore& store = *owned;
+  OpenPool pool{{}, std::move(owned), std::nullopt};
+  const ImagesSpec spec;
+  const auto names = [&](const Unit& unit) {
+    std::vector<std::string> all;
+    const auto reader = open_unit(spec, pool, unit);
+    for (RawImage image; reader->next(image);) all.push_back(image.name);
+    return all;
+  };
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(names(files_of("a", 0, 2)), (Names{"a/0000.jpg", "a/0001.jpg"}));
+  EXPECT_EQ(names(files_of("a", 2, 4)), (Names{"a/0002.jpg", "a/0003.jpg"}));
+  EXPECT_EQ(names(files_of("a", 4, 5)), (Names{"a/0004.jpg"}));
+  EXPECT_EQ(store.lists, 1);
+  EXPECT_EQ(names(files_of("b", 3, 5)), (Names{"b/0003.jpg", "b/0004.jpg"}));
+  EXPECT_EQ(names(files_of("a", 1, 2)), (Names{"a/0001.jpg"}));
+  EXPECT_EQ(store.lists, 3);
 }
 
 TEST(Spiller, WritesWhatItHasReadWhereOpeningAUnitIsBrokenOff) {
