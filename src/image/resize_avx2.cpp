@@ -58,8 +58,7 @@ void weigh_columns(const Resizer::Axis& axis, const std::uint8_t* in, std::uint8
   }
 }
 
-}  // namespace
-
+/// Rows of `bytes` to columns: to[16 * i + y] is byte i of row y; rows behind the last repeat it.
 void gather_columns(const RowStrip& strip, Index bytes, std::uint8_t* to) {
   const std::uint8_t* row[strip_rows];
   for (Index y = 0; y < strip_rows; ++y) row[y] = strip.in + std::min(y, strip.rows - 1) * strip.in_row_bytes;
@@ -75,6 +74,7 @@ void gather_columns(const RowStrip& strip, Index bytes, std::uint8_t* to) {
   }
 }
 
+/// And back.
 void scatter_columns(const std::uint8_t* from, Index bytes, const RowStrip& strip) {
   __m128i m[16];
   Index i = 0;
@@ -88,24 +88,19 @@ void scatter_columns(const std::uint8_t* from, Index bytes, const RowStrip& stri
   }
 }
 
-void resize_columns_avx2(const Resizer::Axis& axis, const RowStrip& strip) {
+}  // namespace
+
+void resize_strip(const WeighColumns (&weigh)[4], const Resizer::Axis& axis, const RowStrip& strip) {
   const Index in_bytes = axis.input * strip.channels, out_bytes = axis.size * strip.channels;
   std::uint8_t *in = strip.scratch, *out = strip.scratch + strip_rows * in_bytes;
   gather_columns(strip, in_bytes, in);
-  switch (strip.channels) {
-    case 1:
-      weigh_columns<1>(axis, in, out);
-      break;
-    case 2:
-      weigh_columns<2>(axis, in, out);
-      break;
-    case 3:
-      weigh_columns<3>(axis, in, out);
-      break;
-    default:
-      weigh_columns<4>(axis, in, out);
-  }
+  weigh[strip.channels - 1](axis, in, out);
   scatter_columns(out, out_bytes, strip);
+}
+
+void resize_columns_avx2(const Resizer::Axis& axis, const RowStrip& strip) {
+  static constexpr WeighColumns weigh[] = {weigh_columns<1>, weigh_columns<2>, weigh_columns<3>, weigh_columns<4>};
+  resize_strip(weigh, axis, strip);
 }
 
 void resize_rows_avx2(const std::int32_t* weights, Index count, const std::uint8_t* in, Index row_bytes, Index bytes,

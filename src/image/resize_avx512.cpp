@@ -44,23 +44,8 @@ void weigh_columns(const Resizer::Axis& axis, const std::uint8_t* in, std::uint8
 }  // namespace
 
 void resize_columns_avx512(const Resizer::Axis& axis, const RowStrip& strip) {
-  const Index in_bytes = axis.input * strip.channels, out_bytes = axis.size * strip.channels;
-  std::uint8_t *in = strip.scratch, *out = strip.scratch + strip_rows * in_bytes;
-  gather_columns(strip, in_bytes, in);
-  switch (strip.channels) {
-    case 1:
-      weigh_columns<1>(axis, in, out);
-      break;
-    case 2:
-      weigh_columns<2>(axis, in, out);
-      break;
-    case 3:
-      weigh_columns<3>(axis, in, out);
-      break;
-    default:
-      weigh_columns<4>(axis, in, out);
-  }
-  scatter_columns(out, out_bytes, strip);
+  static constexpr WeighColumns weigh[] = {weigh_columns<1>, weigh_columns<2>, weigh_columns<3>, weigh_columns<4>};
+  resize_strip(weigh, axis, strip);
 }
 
 void resize_rows_avx512(const std::int32_t* weights, Index count, const std::uint8_t* in, Index row_bytes, Index bytes,

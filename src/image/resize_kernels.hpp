@@ -51,10 +51,10 @@ void resize_columns_avx512(const Resizer::Axis& axis, const RowStrip& strip);
 void resize_rows_avx512(const std::int32_t* weights, Index count, const std::uint8_t* in, Index row_bytes, Index bytes,
                         std::uint8_t* out);
 
-/// For vector kernels, AVX2. Rows of `bytes` to columns: to[16 * i + y] is byte i of row y; rows behind the last repeat
-/// it. And back.
-void gather_columns(const RowStrip& strip, Index bytes, std::uint8_t* to);
-void scatter_columns(const std::uint8_t* from, Index bytes, const RowStrip& strip);
+/// 16 rows as columns, 16 bytes for each byte of a row: `axis.input` pixels to `axis.size` of them.
+using WeighColumns = void (*)(const Resizer::Axis& axis, const std::uint8_t* in, std::uint8_t* out);
+/// A ColumnsPass of vector kernels; needs AVX2. `weigh` is by channels, 1 to 4.
+void resize_strip(const WeighColumns (&weigh)[4], const Resizer::Axis& axis, const RowStrip& strip);
 
 /// Those that this CPU runs, the best last.
 std::span<const ResizeKernels> resize_kernels();
