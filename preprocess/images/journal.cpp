@@ -10,7 +10,6 @@
 
 #include "core/errors.hpp"
 #include "core/log.hpp"
-#include "io/file.hpp"
 #include "io/seal.hpp"
 
 namespace convoy {
@@ -19,20 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 constexpr const char *job_file = "job.json", *preparation_file = "preparation.json";
 
-void write_json(const std::string& path, const nlohmann::json& json) {
-  const std::string text = json.dump(2) + "\n", temporary = path + ".tmp";
-  try {
-    {
-      File file(temporary, File::Access::create);
-      file.write_at(text.data(), text.size(), 0);
-    }
-    publish_file(temporary, path);
-  } catch (...) {
-    std::error_code ignored;
-    fs::remove(temporary, ignored);
-    throw;
-  }
-}
+void write_json(const std::string& path, const nlohmann::json& json) { publish_text(path, json.dump(2) + "\n"); }
 
 /// Discarded (null) where the file is missing or no JSON.
 nlohmann::json read_json(const std::string& path) {

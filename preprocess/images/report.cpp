@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "preprocess/images/report.hpp"
 
-#include <filesystem>
-
 #include "core/errors.hpp"
-#include "io/file.hpp"
 #include "io/seal.hpp"
 
 namespace convoy {
@@ -58,18 +55,7 @@ void write_report(const std::string& path, const std::vector<Note>& notes) {
   for (const Note& note : notes) {
     text += fmt::format("{}\t{}\t{}\n", finding_name(note.finding), one_line(note.name), one_line(note.detail));
   }
-  const std::string temporary = path + ".tmp";
-  try {
-    {
-      File file(temporary, File::Access::create);
-      file.write_at(text.data(), text.size(), 0);
-    }
-    publish_file(temporary, path);
-  } catch (...) {
-    std::error_code ignored;  // what matters is the first error
-    std::filesystem::remove(temporary, ignored);
-    throw;
-  }
+  publish_text(path, text);
 }
 
 void require_strict(Strict strict, const std::vector<Note>& notes, const std::string& report_path) {

@@ -166,4 +166,19 @@ void publish_file(const std::string& temporary, const std::string& path) {
   sync_folder(std::filesystem::path(path).parent_path().string());
 }
 
+void publish_text(const std::string& path, std::string_view text) {
+  const std::string temporary = path + ".tmp";
+  try {
+    {
+      File file(temporary, File::Access::create);
+      file.write_at(text.data(), text.size(), 0);
+    }
+    publish_file(temporary, path);
+  } catch (...) {
+    std::error_code ignored;  // what matters is the first error
+    std::filesystem::remove(temporary, ignored);
+    throw;
+  }
+}
+
 }  // namespace convoy

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "core/types.hpp"
 
@@ -36,5 +37,7 @@ Seal check_seal(const std::string& path);
 
 /// fsync of file and folder around rename: after it `path` is the complete new file, or still the old one.
 void publish_file(const std::string& temporary, const std::string& path);
+/// A whole file made of `text` and published. What it is written under, `path`.tmp, is gone also where this throws.
+void publish_text(const std::string& path, std::string_view text);
 
 }  // namespace convoy

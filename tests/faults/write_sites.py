@@ -9,7 +9,7 @@ CALLS = re.compile(
     r"std::ofstream|\bfopen\(|std::(fwrite|rename)\(|(?<![\w:])::(open|creat|openat|write|pwrite|fwrite|rename|fsync|ftruncate|mkdir|unlink|link|symlink)\(|H5Fcreate\(|"
     r"(fs|filesystem)::(create_\w+|rename|remove|remove_all|copy\w*|resize_file)\(|\bmkstemp\(|fallocate\(|\bfdopen\(|"
     r"Access::(create|update)\b|\bAppendFile::Start::|\b(replace|create|write)_text_file\(|\brename_file\(|\bsync_folder\(|"
-    r"\bpublish_file\(|\bseal_file\(|\b(fence|fence_)\.(replace|rename)\(|\balso_to_file\(")
+    r"\bpublish_(file|text)\(|\bseal_file\(|\b(fence|fence_)\.(replace|rename)\(|\balso_to_file\(")
 
 # File: how many such calls it has, and the cases of write_test.py (or the unit test) that let them fail.
 SITES = {
@@ -29,8 +29,8 @@ SITES = {
     "src/io/file.cpp": (13, "all"),
     "src/io/file.hpp": (2, "declarations"),
     "src/io/hdf5.cpp": (2, "checkpoints, synthetic, images"),
-    "src/io/seal.cpp": (6, "checkpoints, synthetic, images"),
-    "src/io/seal.hpp": (2, "declarations"),
+    "src/io/seal.cpp": (10, "checkpoints, synthetic, images"),
+    "src/io/seal.hpp": (3, "declarations"),
     "src/io/text_file.cpp": (9, "goes_on, each_call_alone, start, evaluation, others"),
     "src/io/text_file.hpp": (3, "declarations"),
     "src/metrics/event_file.cpp": (2, "goes_on, each_call_alone, passing_trouble"),
@@ -46,8 +46,8 @@ SITES = {
     "src/train/state_file.cpp": (1, "goes_on, each_call_alone"),
     "src/train/watch.cpp": (5, "goes_on; stall_test.py"),
     "preprocess/images/folder_lock.cpp": (2, "images"),
-    "preprocess/images/journal.cpp": (8, "images"),
-    "preprocess/images/report.cpp": (3, "images"),
+    "preprocess/images/journal.cpp": (6, "images"),
+    "preprocess/images/report.cpp": (1, "images"),
     "preprocess/output.cpp": (2, "synthetic, images"),
     "preprocess/partition_writer.cpp": (7, "synthetic, images"),
     "preprocess/spill/run_file.cpp": (3, "images"),
