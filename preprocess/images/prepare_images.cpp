@@ -87,7 +87,7 @@ void require_no_others(const Job& job) {
       const PartitionName name = parse_partition_name(entry.path().filename().string());
       if (name.partitions == 0 || (name.split != "train" && name.split != "val")) continue;
       try {
-        const std::string expected = fmt::format("size={} {}", size_name(job.spec.recipe.sizes[s]), job.parameters);
+        const std::string expected = parameters_of(job.spec.recipe, s, job.parameters);
         if (read_partition(entry.path().string()).parameters == expected) continue;
       } catch (const Error&) {
         continue;  // a damaged one is made anew

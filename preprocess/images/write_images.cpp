@@ -14,6 +14,10 @@ std::string size_folder(const ImagesSpec& spec, std::size_t size) {
   return (std::filesystem::path(spec.out) / size_name(spec.recipe.sizes[size])).string();
 }
 
+std::string parameters_of(const Recipe& recipe, std::size_t size, const std::string& parameters) {
+  return fmt::format("size={} {}", size_name(recipe.sizes[size]), parameters);
+}
+
 Partition header_of(const ImagesSpec& spec, const Survey& survey, const std::string& parameters,
                     const PartitionKey& key) {
   const SplitPlan& split = survey.splits[key.split];
@@ -36,7 +40,7 @@ Partition header_of(const ImagesSpec& spec, const Survey& survey, const std::str
   header.seed = static_cast<Index>(recipe.seed);
   header.source = fmt::format("{} images", images_kind_name(spec.kind));
   header.source_digest = survey.source_digest;
-  header.parameters = fmt::format("size={} {}", size_name(recipe.sizes[key.size]), parameters);
+  header.parameters = parameters_of(recipe, key.size, parameters);
   header.path = (std::filesystem::path(size_folder(spec, key.size)) /
                  partition_file_name(header.split, header.number, header.partitions))
                     .string();

@@ -13,6 +13,9 @@ namespace convoy {
 /// own.
 std::string size_folder(const ImagesSpec& spec, std::size_t size);
 
+/// What the headers of a size say of how its partitions were made: the size, then what all sizes share.
+std::string parameters_of(const Recipe& recipe, std::size_t size, const std::string& parameters);
+
 /// A partition's header, complete but for the mean image.
 Partition header_of(const ImagesSpec& spec, const Survey& survey, const std::string& parameters,
                     const PartitionKey& key);
