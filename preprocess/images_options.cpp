@@ -10,6 +10,7 @@
 
 #include "core/errors.hpp"
 #include "preprocess/option_parsing.hpp"
+#include "preprocess/transport/location.hpp"
 
 namespace convoy {
 namespace {
@@ -195,9 +196,8 @@ void take_words(const Words& words, ImagesSpec& spec) {
   spec.strict = choose<Strict>("--strict", words.strict,
                                {{"any", Strict::any}, {"skipped", Strict::skipped}, {"no", Strict::no}});
   spec.extensions.clear();
-  for (std::string word : split_list(words.extensions)) {
-    std::transform(word.begin(), word.end(), word.begin(),
-                   [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+  for (const auto& given : split_list(words.extensions)) {
+    const std::string word = lower(given);
     spec.extensions.push_back(word.front() == '.' ? word : "." + word);
   }
   spec.max_bytes = words.max_bytes_mb << 20;

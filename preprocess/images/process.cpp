@@ -6,6 +6,7 @@
 #include "core/hash.hpp"
 #include "image/encode_jpeg.hpp"
 #include "io/seal.hpp"
+#include "preprocess/transport/location.hpp"
 
 namespace convoy {
 namespace {
@@ -29,10 +30,9 @@ Finding finding_of(Fault fault) {
   return Finding::damaged;
 }
 
-bool ends_with_any(std::string name, std::initializer_list<const char*> endings) {
-  std::transform(name.begin(), name.end(), name.begin(),
-                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
-  return std::any_of(endings.begin(), endings.end(), [&](const char* ending) { return name.ends_with(ending); });
+bool ends_with_any(const std::string& name, std::initializer_list<const char*> endings) {
+  const std::string folded = lower(name);
+  return std::any_of(endings.begin(), endings.end(), [&](const char* ending) { return folded.ends_with(ending); });
 }
 
 /// A format other than the one that the name promises. Names without a known extension promise nothing.

@@ -292,10 +292,8 @@ void list_below(Store& store, const std::string& folder, const std::string& inne
 
 bool is_image_name(const std::string& name, const std::vector<std::string>& extensions) {
   if (base_name(name).starts_with('.')) return false;
-  std::string lower = name;
-  std::transform(lower.begin(), lower.end(), lower.begin(),
-                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
-  return std::any_of(extensions.begin(), extensions.end(), [&](const auto& e) { return lower.ends_with(e); });
+  const std::string folded = lower(name);
+  return std::any_of(extensions.begin(), extensions.end(), [&](const auto& e) { return folded.ends_with(e); });
 }
 
 std::vector<std::string> list_files(Store& store, const std::string& folder,

@@ -8,6 +8,7 @@
 
 #include "core/errors.hpp"
 #include "core/version.hpp"
+#include "preprocess/transport/location.hpp"
 
 namespace convoy {
 namespace {
@@ -16,12 +17,6 @@ constexpr std::size_t most_buffered = std::size_t{4} << 20;
 constexpr std::size_t longest_refusal = std::size_t{1} << 16;
 /// Of an empty body, which every GET has.
 constexpr const char* empty_sha256 = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
-
-std::string lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(),
-                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
-  return text;
-}
 
 Index number_in(const std::string& text) {
   Index value = -1;

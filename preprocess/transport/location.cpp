@@ -95,6 +95,12 @@ std::string join_names(std::string_view folder, std::string_view name) {
 
 std::string base_name(const std::string& name) { return name.substr(name.rfind('/') + 1); }
 
+std::string lower(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+  return text;
+}
+
 std::string folder_name(const std::string& name) {
   const auto slash = name.rfind('/');
   return slash == std::string::npos ? std::string() : name.substr(0, slash);

@@ -30,6 +30,8 @@ std::string join_names(std::string_view folder, std::string_view name);
 std::string base_name(const std::string& name);
 /// `a` of `a/b.tar`; empty without a slash.
 std::string folder_name(const std::string& name);
+/// ASCII letters in lower case, whatever the locale.
+std::string lower(std::string text);
 /// Every byte but letters, digits and `-._~` (and with `keep_slashes` `/`) as %XX: RFC 3986, as signatures want it.
 enum class Slashes : std::uint8_t { keep, encode };
 std::string percent_encode(std::string_view text, Slashes slashes);
