@@ -16,4 +16,13 @@ inline void agree(Communicator& comm, const char* what, const std::function<void
   if (const Exit code = comm.together(what, body); code != Exit::ok) throw Leave{code};
 }
 
+/// Collective. For what all ranks compute from the same numbers: what is wrong is wrong on all of them, and rank 0,
+/// which goes first, says so for all.
+inline void agree_alike(Communicator& comm, const char* what, const std::function<void()>& body) {
+  agree(comm, what, [&] {
+    if (comm.rank() == 0) body();
+  });
+  if (comm.rank() != 0) body();
+}
+
 }  // namespace convoy

@@ -120,13 +120,9 @@ void sum_images(Communicator& comm, const std::vector<RunReader>& runs, const Re
     comm.sum(sums[s].sum, "sums of pixels");
     comm.sum(sums[s].squares, "sums of squares");
   }
-  const auto normalise = [&] {
+  agree_alike(comm, "computing mean and standard deviation", [&] {
     for (std::size_t s = 0; s < sizes; ++s) survey.normalisation.push_back(normalisation_of(sums[s], pixels[s]));
-  };
-  agree(comm, "computing mean and standard deviation", [&] {
-    if (comm.rank() == 0) normalise();
   });
-  if (comm.rank() != 0) normalise();
 }
 
 Index choose_partitions(const ImagesSpec& spec, const SplitPlan& split, std::size_t size) {
@@ -148,10 +144,7 @@ void find_boundaries(Communicator& comm, const ImagesSpec& spec, const Share& sh
     split.boundaries.resize(spec.recipe.sizes.size());
     for (std::size_t s = 0; s < split.boundaries.size(); ++s) {
       Index partitions = 0;
-      agree(comm, "cutting into partitions", [&] {
-        if (comm.rank() == 0) partitions = choose_partitions(spec, split, s);
-      });
-      if (comm.rank() != 0) partitions = choose_partitions(spec, split, s);
+      agree_alike(comm, "cutting into partitions", [&] { partitions = choose_partitions(spec, split, s); });
       const auto pool = static_cast<std::size_t>(split.pool);
       const auto& images = share.images[pool];
       // The last boundary is the end: an image's that belongs to no partition, or nobody's.
@@ -273,11 +266,7 @@ Survey survey_runs(Communicator& comm, const ImagesSpec& spec, const std::vector
   });
   gather_notes(comm, runs, notes, survey);
   count_images(comm, share);
-  // What is wrong with the plan is wrong on all ranks: rank 0 says so.
-  agree(comm, "planning", [&] {
-    if (comm.rank() == 0) survey.splits = plan_splits(spec, share.total);
-  });
-  if (comm.rank() != 0) survey.splits = plan_splits(spec, share.total);
+  agree_alike(comm, "planning", [&] { survey.splits = plan_splits(spec, share.total); });
   sum_images(comm, runs, spec.recipe, share, survey);
   find_boundaries(comm, spec, share, survey);
   survey.source_digest = digest_images(comm, share);
