@@ -109,7 +109,7 @@ def full_disk(work):
         mount = ["mount", "-t", "tmpfs", "-o", f"size={megabytes}m", "tmpfs", small]
         if subprocess.run(mount, capture_output=True, check=False).returncode != 0:
             print("skipped: a full disk (no right to mount a small one)")
-            return
+            sys.exit(77)
         try:
             text = prepare(work, "small", *base, expect=3, ranks=2)
             check("No space left on device" in text and "make room" in text and phase in text, f"a full disk: {phase}")
