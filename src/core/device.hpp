@@ -25,6 +25,9 @@ class CommunicationQueue {
   virtual void* stream() = 0;
   /// True while what is queued is being captured: its events mark places in the graph, and can't be asked for.
   virtual bool capturing() const { return false; }
+  /// Frees all captured graphs, those of the device's own queue too; one that runs is freed when it has run. A
+  /// communicator of NCCL can't be ended before: its abort waits, for ever, until no graph holds its sums.
+  virtual void forget_graphs() noexcept {}
   /// What is queued here from now on starts after `event` of the device's own queue.
   virtual void follow(Event event) = 0;
   /// The end of the work queued here so far: for Device::follow and Device::done.

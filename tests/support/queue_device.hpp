@@ -9,7 +9,6 @@
 #include <memory>
 #include <vector>
 
-#include "core/captured_graphs.hpp"
 #include "core/device.hpp"
 #include "core/types.hpp"
 
@@ -109,7 +108,7 @@ class QueueDevice final : public Device {
     std::uint64_t end;
   };
 
-  class Second final : public CommunicationQueue, public CapturedGraphs {
+  class Second final : public CommunicationQueue {
    public:
     explicit Second(QueueDevice& device) : device_(device) {}
     void* stream() override { return this; }

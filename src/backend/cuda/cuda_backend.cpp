@@ -12,7 +12,6 @@
 #include "backend/cuda/runtime/pinned_ring.hpp"
 #include "backend/cuda/updater.hpp"
 #include "backend/set_layout.hpp"
-#include "core/captured_graphs.hpp"
 #include "core/errors.hpp"
 
 namespace convoy::cuda {
@@ -20,7 +19,7 @@ namespace {
 
 constexpr Index float_bytes = sizeof(float);
 
-class SecondQueue final : public CommunicationQueue, public CapturedGraphs {
+class SecondQueue final : public CommunicationQueue {
  public:
   explicit SecondQueue(Queue& queue) : queue_(queue) {}
   void* stream() override { return own(); }

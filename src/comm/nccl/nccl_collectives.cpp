@@ -9,7 +9,6 @@
 #include "comm/local_sum.hpp"
 #include "comm/nccl/nccl_comm.hpp"
 #include "comm/nccl/nccl_tree.hpp"
-#include "core/captured_graphs.hpp"
 #include "core/errors.hpp"
 
 namespace convoy {
@@ -26,7 +25,6 @@ class NcclCollectives final : public Collectives {
       : policy_(policy),
         device_(device),
         queue_(*device.communication()),
-        graphs_(dynamic_cast<CapturedGraphs*>(&queue_)),
         local_(device, tree_nodes(deal_replicas(spec.replicas, job.ranks, job.rank)), spec.reproducible),
         ranks_(job.ranks),
         comm_(job, policy) {
@@ -38,7 +36,7 @@ class NcclCollectives final : public Collectives {
   }
 
   /// Graphs that are still kept would hold up the end of the communicator for ever.
-  ~NcclCollectives() override { forget_graphs(); }
+  ~NcclCollectives() override { queue_.forget_graphs(); }
   NcclCollectives(const NcclCollectives&) = delete;
   NcclCollectives& operator=(const NcclCollectives&) = delete;
 
@@ -82,7 +80,7 @@ class NcclCollectives final : public Collectives {
     } catch (const Error& e) {
       const std::string missing = unfinished();
       // Without this the streams would wait for ever, and whoever frees them too.
-      forget_graphs();
+      queue_.forget_graphs();
       comm_.abort();
       if (missing.empty()) throw;
       fail(e.code(), "{} (NCCL has not finished {})", e.what(), missing);
@@ -98,10 +96,6 @@ class NcclCollectives final : public Collectives {
     bool captured = false;
     Event done;
   };
-
-  void forget_graphs() noexcept {
-    if (graphs_ != nullptr) graphs_->forget_graphs();
-  }
 
   void all_reduce(float* out, Index count, const char* what) {
     if (count == 0) return;
@@ -141,7 +135,6 @@ class NcclCollectives final : public Collectives {
   const StallPolicy& policy_;
   Device& device_;
   CommunicationQueue& queue_;
-  CapturedGraphs* const graphs_;  ///< null: the queue captures nothing
   LocalSum local_;
   int ranks_;
   NcclComm comm_;

@@ -27,7 +27,7 @@ class NcclComm {
   /// Throws Error(communication) where the communicator has failed. Cheap, never waits.
   void check(const char* what);
   /// Ends what is under way, so that streams and memory can be freed. Waits for ever where a captured graph that holds
-  /// work of this communicator is still kept: see CapturedGraphs.
+  /// work of this communicator is still kept: see CommunicationQueue::forget_graphs.
   void abort() noexcept;
 
  private:
