@@ -47,9 +47,6 @@ void Feed::bind(Queue& queue, std::byte* memory) {
 void Feed::send(const Batch& batch, const std::uint8_t* resident) {
   require(ring_.has_value(), "a program is fed before it is bound");
   require(static_cast<Index>(batch.samples.size()) == spec_.samples, "a batch of another size than compiled for");
-  // What read the rows of the batch before the last was queued when the last one was sent.
-  const Event reusable = before_last_;
-  before_last_ = queue_->record();
   FeedNumbers numbers;
   numbers.valid = batch.valid_count;
   numbers.replica = batch.replica;
@@ -57,7 +54,7 @@ void Feed::send(const Batch& batch, const std::uint8_t* resident) {
   numbers.weight = static_cast<float>(static_cast<double>(batch.valid_count) * static_cast<double>(batch.scale));
   numbers.shared = batch.norm_scale > 0 ? static_cast<double>(std::llround(1 / static_cast<double>(batch.norm_scale)))
                                         : static_cast<double>(spec_.samples);
-  numbers.images = batch.images != nullptr ? upload_rows(batch.images, reusable) : resident;
+  numbers.images = batch.images != nullptr ? upload_rows(batch.images) : resident;
   require(numbers.images != nullptr, "a batch without images, and no resident set");
   std::byte* const slot = ring_->begin();
   std::memcpy(slot, &numbers, sizeof numbers);
@@ -66,7 +63,10 @@ void Feed::send(const Batch& batch, const std::uint8_t* resident) {
   ring_->send();
 }
 
-const std::uint8_t* Feed::upload_rows(const std::uint8_t* images, Event reusable) {
+const std::uint8_t* Feed::upload_rows(const std::uint8_t* images) {
+  // What read the rows before the last was queued when the last ones were sent.
+  const Event reusable = before_last_;
+  before_last_ = queue_->record();
   const Index bytes = spec_.samples * spec_.image_bytes;
   Rows& rows = image_rows_[turn_ % 2];
   ++turn_;

@@ -42,7 +42,7 @@ class Feed {
     std::byte* pinned = nullptr;  ///< made once rows come that aren't pinned
     Event uploaded;
   };
-  const std::uint8_t* upload_rows(const std::uint8_t* images, Event reusable);
+  const std::uint8_t* upload_rows(const std::uint8_t* images);
 
   Spec spec_;
   Queue* queue_ = nullptr;
@@ -50,7 +50,7 @@ class Feed {
   std::optional<PinnedRing> ring_;
   Rows image_rows_[2];
   std::size_t turn_ = 0;
-  Event before_last_;  ///< all that was queued when the batch before was sent
+  Event before_last_;  ///< all that was queued when the rows before were sent
 };
 
 }  // namespace convoy::cuda
