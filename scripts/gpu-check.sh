@@ -74,15 +74,25 @@ set -a # variables and functions from here on are seen there
 leave() { echo "$*"; exit 77; }
 value() { echo "VALUE $1 $2"; } # KEY NUMBER, for the result
 # losses FOLDER: of the training steps, one a line, in order.
-losses() { grep '"split":"train"' "$1/metrics.jsonl" | sed -E 's/.*"loss":([-+0-9.e]+).*/\1/'; }
-# compare A B LIMIT [PREFIX]: the largest difference of two columns relative to the larger; fails above LIMIT, or on unlike
-# lengths. PREFIX tells two results of a step apart.
+losses() { grep '"split":"train"' "$1/metrics.jsonl" | sed -E 's/.*"loss":([^,}]+).*/\1/'; }
+# compare A B LIMIT [PREFIX]: the largest difference of two columns relative to the larger; fails above LIMIT, on unlike
+# lengths, or where one is no number (null: not finite). PREFIX tells two results of a step apart.
 compare() {
   paste "$1" "$2" | awk -v limit="$3" -v prefix="${4:-}" '
-    { d = $1 - $2; if (d < 0) d = -d; m = $1 > $2 ? $1 : $2; if (m > 0 && d / m > worst) worst = d / m; n += NF == 2 }
-    END { printf "VALUE %ssteps %d\nVALUE %slargest_difference %.3g\n", prefix, n, prefix, worst; exit !(n > 0 && n == NR && worst <= limit) }'
+    { d = $1 - $2; if (d < 0) d = -d; m = $1 > $2 ? $1 : $2; if (m > 0 && d / m > worst) worst = d / m; n += NF == 2 && $0 !~ /[^-+0-9.e\t]/ }
+    END { printf "VALUE %ssteps %d\nVALUE %slargest_difference %.3g\n", prefix, n, prefix, worst
+      if (n > 0 && n == NR && worst <= limit) exit 0
+      print "losses differ: " n " pairs in " NR " lines, the largest difference " worst " of " limit; exit 1 }'
 }
-same_bits() { if cmp -s "$1" "$2"; then value same_bits 1; else value same_bits 0; fi; }
+same_bits() {
+  if cmp -s "$1" "$2"; then
+    value same_bits 1
+  else
+    value same_bits 0
+    echo "losses differ in their bits: $1 and $2"
+    return 1
+  fi
+}
 # train FOLDER OPTION ...: resnet20 on images made in memory, one record a step. $launcher: mpirun and its options.
 train() {
   local folder=$1
@@ -134,7 +144,7 @@ step_two_ranks() {
   launcher='mpirun --bind-to none -np 2' train "$out/two" --backend mpi "${common[@]}" || return
   for name in one two; do losses "$out/$name" >"$out/$name.txt"; done
   compare "$out/one.txt" "$out/two.txt" 0.001 || return
-  same_bits "$out/one.txt" "$out/two.txt"
+  same_bits "$out/one.txt" "$out/two.txt" || return
   mpirun --bind-to none -np 2 convoy bench comm --device "$device" --backend mpi --megabytes 4 --steps 5
 }
 step_nccl() {
@@ -164,9 +174,9 @@ ours() { # MODEL BATCH OPTION ...: adds to MODEL.txt
 theirs() { # MODEL BATCH [--compile]
   "$python" "$peers/step_torch.py" --device "$device" --precision "$fp16" --steps "$steps" --model "$1" --batch-size "$2" "${@:3}"
 }
-# throughput MODEL BATCH OPTION ...: ours, the peer eager, ours, the peer compiled, ours.
+# throughput MODEL BATCH OPTION ...: ours, the peer eager, ours, the peer compiled, ours. Of ours the median counts.
 throughput() {
-  local model=$1 batch=$2 best peer
+  local model=$1 batch=$2 middle peer
   peak "$out/$model.memory" ours "$@" || return
   if [ -n "$has_torch" ]; then
     peak "$out/$model.torch_memory" theirs "$model" "$batch" >"$out/$model.eager" || return
@@ -174,15 +184,16 @@ throughput() {
     [ -n "$rehearse" ] || theirs "$model" "$batch" --compile >"$out/$model.compiled" || return
   fi
   ours "$@" || return
-  best=$(sed -nE 's/^images\/s: ([0-9.]+) in all.*/\1/p' "$out/$model.txt" | sort -n | tail -n 1)
-  [ -n "$best" ] || return
-  value images_per_second "$best"
+  middle=$(sed -nE 's/^images\/s: ([0-9.]+) in all.*/\1/p' "$out/$model.txt" | sort -n |
+    awk '{ v[NR] = $1 } END { if (NR > 0) print (v[int((NR + 1) / 2)] + v[int(NR / 2) + 1]) / 2 }')
+  [ -n "$middle" ] || return
+  value images_per_second "$middle"
   memory memory_mb "$out/$model.memory"
   for variant in eager compiled; do
     [ -e "$out/$model.$variant" ] || continue
     peer=$(json_value images_per_second <"$out/$model.$variant")
     value "torch_$variant" "$peer"
-    value "ratio_to_$variant" "$(awk -v a="$best" -v b="$peer" 'BEGIN { printf "%.3f", a / b }')"
+    value "ratio_to_$variant" "$(awk -v a="$middle" -v b="$peer" 'BEGIN { printf "%.3f", a / b }')"
   done
   memory torch_memory_mb "$out/$model.torch_memory"
   [ -n "$has_torch" ] || echo "no PyTorch to compare with"

@@ -28,6 +28,22 @@ with tempfile.TemporaryDirectory() as folder:
     assert steps["resume"]["values"] == {"steps": 12, "largest_difference": 0, "same_bits": 1}, steps
     assert "| resume | ok |" in table and "same_bits 1" in table, table
 
+    # Runs that go on to a loss in other bits, or that lose theirs.
+    other = pathlib.Path(folder, "other/src/cli")
+    other.mkdir(parents=True)
+    program = pathlib.Path(os.environ["CONVOY_BUILD"], "src/cli/convoy")
+    for when, edit, values, note in (("*--resume*", r's/("loss":[0-9]+[.][0-9]+)/\11/', {"same_bits": 0}, "differ in their bits"),
+                                     ("train*", r's/"loss":[^,}]+/"loss":null/', {"steps": 0}, "0 pairs in 12 lines")):
+        (other / "convoy").write_text(f"""#!/bin/bash
+'{program}' "$@" || exit
+folder=$(sed -E 's/.*--output-dir ([^ ]*).*/\\1/' <<<"$*")
+case "$*" in {when}) sed -i -E '{edit}' "$folder/metrics.jsonl" ;; esac
+""")
+        (other / "convoy").chmod(0o755)
+        code, steps, table = examine(folder, pathlib.Path(folder, "other"), "resume")
+        assert code == 1 and steps["resume"]["result"] == "failed" and note in steps["resume"]["note"], (steps, table)
+        assert values.items() <= steps["resume"]["values"].items(), steps
+
     # A build without its tests.
     broken = pathlib.Path(folder, "build")
     (broken / "tests/parity").mkdir(parents=True)
