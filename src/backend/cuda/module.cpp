@@ -15,8 +15,6 @@ namespace {
 
 /// Machine code is for 8.0 and 9.0, and newer cards compile the rest.
 constexpr int oldest_capability = 8;
-/// 9.8: its graphs have what the forms need (graphs/frontend.cpp).
-constexpr std::size_t oldest_cudnn = 90800;
 
 /// Ranks of a host take its GPUs in turn. Where a launcher shows each rank a GPU of its own, that is number 0.
 void take_device(const BackendSpec& spec, std::string& problem) {

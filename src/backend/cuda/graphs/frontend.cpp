@@ -19,8 +19,6 @@ using fe::DataType_t;
 using Mode = fe::PointwiseMode_t;
 using Tensor = std::shared_ptr<fe::graph::Tensor_attributes>;
 
-constexpr std::size_t oldest_cudnn = 90800;
-
 DataType_t storage_of(Precision precision) {
   if (precision == Precision::fp16) return DataType_t::HALF;
   if (precision == Precision::bf16) return DataType_t::BFLOAT16;
@@ -235,8 +233,8 @@ class CudnnLibrary final : public Library {
   explicit CudnnLibrary(Target target, const std::string& card) : target_(std::move(target)) {
     const std::size_t version = cudnnGetVersion();
     if (version < oldest_cudnn)
-      fail(Exit::device, "cuDNN {}.{} is too old (9.8 or newer is needed); install a newer one", version / 10000,
-           version % 10000 / 100);
+      fail(Exit::device, "cuDNN {}.{} is too old ({}.{} or newer is needed); install a newer one", version / 10000,
+           version % 10000 / 100, oldest_cudnn / 10000, oldest_cudnn % 10000 / 100);
     name_ = fmt::format("{} sm_{}, cuDNN {}.{}.{}", card, target_.sm, version / 10000, version % 10000 / 100,
                         version % 100);
   }

@@ -18,6 +18,9 @@
 
 namespace convoy::cuda {
 
+/// 9.8, as cudnnGetVersion counts: its graphs have what the forms need (graphs/frontend.cpp).
+inline constexpr std::size_t oldest_cudnn = 90800;
+
 /// Device addresses by role; null where the form has no such operand.
 struct Pointers {
   std::array<void*, role_count> at{};
