@@ -94,14 +94,13 @@ class ReferenceLibrary final : public Library {
     if (!fused) return true;
     if (fusing_ == Fusing::fp16 && form.precision != Precision::fp16) return false;
     if (form.groups != 1 || form.c % 8 != 0 || form.k % 8 != 0) return false;
-    const bool joins = form.border == Border::join || form.border == Border::join_norms;
     const bool pointwise = form.r == 1 && form.s == 1 && form.pad == 0;
     if (form.pass == Pass::forward) {
       if (form.border != Border::none && !form.statistics) return false;
-      return !joins || (sm_ >= hopper && pointwise && form.stride == 1);
+      return !joins(form.border) || (sm_ >= hopper && pointwise && form.stride == 1);
     }
-    if (form.pass == Pass::weight_gradient) return !joins;
-    if (!joins) return form.border == Border::norm;
+    if (form.pass == Pass::weight_gradient) return !joins(form.border);
+    if (!joins(form.border)) return form.border == Border::norm;
     return form.stride == 1 && (pointwise || sm_ >= hopper);
   }
   /// Before Hopper a fused data gradient keeps all of dx in floats.

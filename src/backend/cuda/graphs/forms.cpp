@@ -39,18 +39,17 @@ class Operands {
   void add_channels(std::initializer_list<Role> roles, Access access, bool is_float) {
     for (const Role role : roles) add(role, access, {1, f_.c, 1, 1}, is_float);
   }
-  bool joins() const { return f_.border == Border::join || f_.border == Border::join_norms; }
 
   void prologue() {
     add(Role::x, Access::read, input());
     if (f_.border != Border::none) add_channels({Role::scale, Role::shift}, Access::read, false);
-    if (joins()) add(Role::other, Access::read, input());
+    if (joins(f_.border)) add(Role::other, Access::read, input());
     if (f_.border == Border::join_norms) add_channels({Role::scale2, Role::shift2}, Access::read, false);
   }
 
   void forward() {
     prologue();
-    if (joins()) add(Role::z, Access::write, input());
+    if (joins(f_.border)) add(Role::z, Access::write, input());
     add(Role::w, Access::read, filter());
     add(Role::y, Access::write, output());
     if (!f_.statistics) return;
@@ -66,7 +65,7 @@ class Operands {
     if (f_.border == Border::none) return;
     add(Role::x, Access::read, input());
     add_channels({Role::mean, Role::rstd, Role::gamma, Role::beta}, Access::read, true);
-    if (joins()) add(Role::other, Access::read, input());
+    if (joins(f_.border)) add(Role::other, Access::read, input());
     if (f_.border == Border::join_norms)
       add_channels({Role::mean2, Role::rstd2, Role::gamma2, Role::beta2}, Access::read, true);
     add_channels({Role::dgamma, Role::dbeta, Role::a, Role::b, Role::d}, Access::write, true);

@@ -18,6 +18,7 @@ enum class Pass : std::uint8_t { forward, data_gradient, weight_gradient };
 ///   join        z = relu(bn(x) + other)
 ///   join_norms  z = relu(bn(x) + bn2(other))
 enum class Border : std::uint8_t { none, norm, join, join_norms };
+inline bool joins(Border border) { return border == Border::join || border == Border::join_norms; }
 
 /// Tensors of a form.
 enum class Role : std::uint8_t {

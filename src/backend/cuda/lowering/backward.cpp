@@ -168,11 +168,7 @@ void Backward::data_gradient(int id, Place dy) {
   const Value& source = a_.value(to);
   auto& others = contributions_[at(to)];
   // The last contribution to a rectified group of norms may take the mask and the norms' sums along.
-  Border border = Border::none;
-  if (source.kind == ValueKind::group && source.act.curve == Curve::relu && source.terms[0].norm >= 0 &&
-      missing_[at(to)] == 1 && value.reads == source.extent) {
-    border = !source.joins() ? Border::norm : source.terms[1].norm >= 0 ? Border::join_norms : Border::join;
-  }
+  const Border border = missing_[at(to)] == 1 ? border_of(source, value) : Border::none;
   const bool adds = border != Border::none && !others.empty();
   Chosen chosen = chooser_.data_gradient(id, border, adds);
   const bool fused = chosen.form.border != Border::none;

@@ -49,6 +49,14 @@ double tensors_spared(Border border, bool adds) {
 
 }  // namespace
 
+Border border_of(const Value& source, const Value& convolution) {
+  if (source.kind != ValueKind::group || source.act.curve != Curve::relu || source.terms[0].norm < 0)
+    return Border::none;
+  if (convolution.reads != source.extent) return Border::none;  // a flattened tensor: its channels are not the norm's
+  if (!source.joins()) return Border::norm;
+  return source.terms[1].norm >= 0 ? Border::join_norms : Border::join;
+}
+
 Index hidden_bytes(const Form& form, const Operation& operation) {
   const Index bytes = operation.workspace_bytes();
   return bytes > elements_of(form) ? 2 * bytes : 0;
@@ -128,13 +136,11 @@ bool Chooser::in_prologues(int group) {
   if (known != prologues_.end()) return known->second;
   bool& result = prologues_[group];
   const Value& value = lowering_.values[static_cast<std::size_t>(group)];
-  if (value.terms.size() != 1 || value.terms[0].norm < 0 || value.act.curve != Curve::relu) return false;
   if (!value.groups.empty() || !value.norms.empty() || value.operations.empty()) return false;
   Index hidden = 0;
   for (const int reader : value.operations) {
     const Value& convolution = lowering_.values[static_cast<std::size_t>(reader)];
-    if (convolution.kind != ValueKind::convolution) return false;
-    if (convolution.reads != value.extent) return false;  // a flattened tensor: its channels are not the norm's
+    if (convolution.kind != ValueKind::convolution || border_of(value, convolution) != Border::norm) return false;
     if (!given_.empty()) {
       const auto given = given_.find(reader);
       if (given == given_.end() || (given->second.forward != 'n' && given->second.forward != 'N')) return false;
@@ -168,14 +174,13 @@ std::optional<Chosen> Chooser::forward(int convolution, Border border, bool stat
   form.border = border;
   form.statistics = statistics;
   Letters& letters = letters_[convolution];
-  const bool joins = border == Border::join || border == Border::join_norms;
   if (!given_.empty()) {
     const char given = given_[convolution].forward;
-    if (joins && given != letter_of(border, false) && given != letter_of(border, true)) return std::nullopt;
+    if (joins(border) && given != letter_of(border, false) && given != letter_of(border, true)) return std::nullopt;
     form.statistics = std::isupper(static_cast<unsigned char>(given)) != 0 || given == 's';
     if (given != letter_of(border, form.statistics)) refuse(spec_.compile.choices);
   } else {
-    if (joins) {
+    if (joins(border)) {
       auto operation = find(form);
       if (!operation && !statistics) {
         form.statistics = true;  // left unread

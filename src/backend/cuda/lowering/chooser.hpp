@@ -23,6 +23,10 @@ struct Chosen {
   std::shared_ptr<Operation> operation;
 };
 
+/// What may be fused of a rectified group of norms to a convolution that reads it; none where `source` is something
+/// else.
+Border border_of(const Value& source, const Value& convolution);
+
 /// Bytes of a workspace so big that it must hold a tensor (more than a byte an element), twice: written and read.
 Index hidden_bytes(const Form& form, const Operation& operation);
 

@@ -160,16 +160,10 @@ void Forward::convolution(int id) {
     call.nodes = source.nodes;
   };
   const bool stored = static_cast<bool>(tensors_.values[at(value.source)]);
-  if (!stored && source.kind == ValueKind::group && source.act.curve == Curve::relu && source.terms[0].norm >= 0 &&
-      value.reads == source.extent) {
-    if (chooser_.in_prologues(value.source)) {
-      chosen = chooser_.forward(id, Border::norm, statistics);
-      bordered(Border::norm);
-    } else if (source.joins()) {
-      const Border border = source.terms[1].norm >= 0 ? Border::join_norms : Border::join;
-      chosen = chooser_.forward(id, border, statistics);
-      if (chosen) bordered(border);
-    }
+  const Border border = stored ? Border::none : border_of(source, value);
+  if (joins(border) || (border == Border::norm && chooser_.in_prologues(value.source))) {
+    chosen = chooser_.forward(id, border, statistics);
+    if (chosen) bordered(border);
   }
   if (!chosen) {
     call.places.emplace_back(Role::x, ensure(value.source));

@@ -10,8 +10,6 @@
 namespace convoy::cuda {
 namespace {
 
-bool joins(Border border) { return border == Border::join || border == Border::join_norms; }
-
 void count(Summary& summary, const Form& form) {
   switch (form.pass) {
     case Pass::forward:
