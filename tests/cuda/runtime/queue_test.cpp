@@ -193,6 +193,38 @@ TEST_F(Replay, AStreamThatIsNotJoinedIsReported) {
   EXPECT_EQ(value(), 0);
 }
 
+/// Two waits of one stream for another: the second stands for the first, and nothing stands for the second.
+TEST(ForgottenWaits, AreNeedlessWhereALaterOneStandsForThem) {
+  long before = 0;
+  const auto needless_without = [&](long wait, host_cuda::Order order) {
+    host_cuda::start_without(wait, order);
+    Queue queue;
+    float *const a = floats(queue, 4), *const b = floats(queue, 4), *const host = host_floats(queue, 4);
+    const cudaStream_t other = queue.stream(Stream::communication);
+    queue.follow(Stream::communication, queue.record());  // they were cleared
+    before = host_cuda::counts().waits;
+    check(fill_floats(a, 4, 1, other), "fill");
+    queue.follow(Stream::compute, queue.record(Stream::communication));
+    check(fill_floats(b, 4, 2, other), "fill");
+    queue.follow(Stream::compute, queue.record(Stream::communication));
+    check(add_floats(a, b, 4, queue.stream()), "add");
+    queue.to_host(host, a, 16, Stream::compute);
+    EXPECT_EQ(host_cuda::counts().waits, before + 2);
+    queue.wait(queue.record());
+    return host_cuda::forgot_needless_wait();
+  };
+  using host_cuda::Order;
+  for (const Order order : {Order::forward, Order::reverse, Order::shuffled}) {
+    SCOPED_TRACE(static_cast<int>(order));
+    EXPECT_FALSE(needless_without(-1, order)) << "nothing was forgotten";
+    const long first = before;
+    EXPECT_TRUE(needless_without(first, order));
+    EXPECT_FALSE(needless_without(first + 1, order));
+    EXPECT_FALSE(needless_without(first + 2, order)) << "there is no such wait";
+  }
+  host_cuda::settings() = {};
+}
+
 TEST(CudaErrors, SayWhatWhyAndWhatToDo) {
   expect_error(Exit::device, {"CUDA: launch of the loss failed", "illegal", "report"},
                [] { check(cudaErrorIllegalAddress, "launch of the loss"); });
