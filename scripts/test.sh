@@ -36,6 +36,11 @@ fi
 scripts/build.sh "$preset" "${options[@]}" -- "${targets[@]}"
 # An oversubscribed rank that spins in a wait starves the rank it waits for.
 export OMPI_MCA_mpi_yield_when_idle=1
+# Open MPI makes and removes one folder for all jobs of a host and user, and a job that starts at that moment fails: it stays.
+sessions=$(mktemp -d)
+trap 'rm -rf "$sessions"' EXIT
+mkdir -p "$sessions/ompi.$(hostname -s).$(id -u)/stays"
+export OMPI_MCA_orte_tmpdir_base=$sessions
 export LSAN_OPTIONS=suppressions=$PWD/tests/support/leaks.supp:print_suppressions=0
 # Most tests of programs wait more than they compute.
 ctest --preset "$preset" --parallel 4 --no-tests=error "${selection[@]}" "$@"

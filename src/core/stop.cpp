@@ -55,8 +55,8 @@ const char* name_of(StopReason reason) {
 }
 
 void watch_stop_signals() {
-  // Where the launcher's daemon has died, what is written for it is lost; the process lives and says in the run directory
-  // what happened.
+  // Where the launcher's daemon has died, what is written for it is lost; the process lives and says in the run
+  // directory what happened.
   std::signal(SIGPIPE, SIG_IGN);
   struct sigaction action = {};
   action.sa_handler = remember;

@@ -55,6 +55,9 @@ class Hosts:
         names = ["127.0.0.1 localhost", f"{LOGIN} login", *(f"{a} {n}" for n, a in self.addresses.items())]
         (self.folder / "hosts").write_text("\n".join(names) + "\n", encoding="utf-8")
         namespaces.mount(self.folder / "hosts", "/etc/hosts", flags=namespaces.BIND)
+        # Open MPI names its files by host and process number, which are the same in every cluster.
+        namespaces.mount("tmpfs", "/dev/shm", "tmpfs", data="mode=1777")
+        os.environ["OMPI_MCA_orte_tmpdir_base"] = str(self.folder / "run")
         for words in ("link set lo up", "link add switch type bridge", f"addr add {LOGIN}/24 dev switch", "link set switch up"):
             subprocess.run(["ip", *words.split()], check=True)
         # The hosts share the machine's cores and Open MPI can't see it: ranks that spin in a wait would starve the others,

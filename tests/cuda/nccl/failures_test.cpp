@@ -57,14 +57,14 @@ TEST_F(NcclFailureTest, NamesTheOperationThatAPeerNeverJoins) {
     job.sums->finish(sum(job, "gradient bucket 1"));
     const Event counters = job.device.record();
     expect(run([&] { job.sums->await(counters, "counters of step 2"); }), Exit::communication,
-           {"waited 0.3 s", "for counters of step 2", "rank 0 on node-7 is missing",
+           {"waited 0.", "for counters of step 2", "rank 0 on node-7 is missing",
             "NCCL has not finished gradient bucket 1"});
     // Aborted: what was queued ends, so that memory can be freed.
     EXPECT_TRUE(job.device.done(counters));
     EXPECT_EQ(host_nccl::communicators(), before);
   }
   const std::string printed = testing::internal::GetCapturedStderr();
-  EXPECT_EQ(printed.find("for counters of step 2 since 0.1 s") != std::string::npos, ranks().rank() != 0) << printed;
+  EXPECT_EQ(printed.find("for counters of step 2 since 0.") != std::string::npos, ranks().rank() != 0) << printed;
   ranks().barrier("end");
 }
 
@@ -135,7 +135,7 @@ TEST_F(NcclFailureTest, ExpiresAtStartUpWhereARankIsMissing) {
   const int before = host_nccl::communicators();
   if (ranks().rank() != 0) {
     expect(run([&] { job.sums = convoy_nccl_entry()->make(named, job.policy, job.device, {.max_count = 1}); }),
-           Exit::communication, {"waited 0.2 s", "start-up of NCCL"});
+           Exit::communication, {"waited 0.", "start-up of NCCL"});
     EXPECT_EQ(host_nccl::communicators(), before);
   }
   ranks().barrier("end");
