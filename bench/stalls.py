@@ -19,17 +19,12 @@ os.environ.setdefault("CONVOY_PREPROCESS", str(BUILD / "preprocess/convoy-prepro
 os.environ.setdefault("CONVOY_STUCK_READS", str(BUILD / "tests/faults/libstuck_reads.so"))
 os.environ.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", OMPI_MCA_mpi_yield_when_idle="1")
 sys.path += [str(ROOT / "tests/faults"), str(ROOT / "tests/slurm")]
+from machine import MACHINE  # noqa: E402
 import hosts as several  # noqa: E402
 import dying_jobs as dying  # noqa: E402
 from runner import work_folder  # noqa: E402
 
 AT_ONCE = 2  # the jobs mostly wait
-
-
-def machine():
-    with open("/proc/cpuinfo", encoding="utf-8") as file:
-        models = [line.split(":", 1)[1].strip() for line in file if line.startswith("model name")]
-    return f"{len(models)} x {models[0]}"
 
 
 def one_host(work, count, wanted):
@@ -92,8 +87,8 @@ def main():
     day = datetime.date.today().isoformat()
     for kind, times in seconds.items():
         good = len(times) - len(problems[kind])
-        print(f"| {day} | {kind} | {good} of {len(times)} | {min(times):.1f} to {max(times):.1f} | {machine()} | "
-              f"`bench/stalls.py {count}` |")
+        print(f"| {day} | {kind} | {good} of {len(times)} | {min(times):.1f} to {max(times):.1f} | {MACHINE} | "
+              f"`{' '.join(['bench/stalls.py', str(count), *wanted])}` |")
     print(f"{time.time() - begin:.0f} s in all", file=sys.stderr)
     sys.exit(1 if any(problems.values()) else 0)
 

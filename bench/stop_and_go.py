@@ -2,14 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Seconds from the end of the running step to a verified checkpoint in place, of a job on two ranks that SIGUSR1 stops, and from
 starting it again to the beginning of its first step, with the load of the checkpoint in it. Under --sync weights each rank also saves
-its own momentum, and a stop writes three times as much. Prints lines for bench/results.md.
+its own momentum, and a stop writes twice as much. *Plain*: a file of as many bytes written, flushed and read back from the same disk.
+Prints lines for bench/results.md.
 
     bench/stop_and_go.py [ROUNDS [JOB ...]]"""
 import datetime
 import json
 import os
 import pathlib
-import platform
 import re
 import signal
 import statistics
@@ -18,12 +18,14 @@ import sys
 import tempfile
 import time
 
+from machine import MACHINE
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 CONVOY = os.environ.get("CONVOY", str(ROOT / "build/release/src/cli/convoy"))
 ENVIRONMENT = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", OMPI_MCA_mpi_yield_when_idle="1")
 JOBS = {"resnet20": ["--model", "resnet20", "--sync", "gradients", "--batch-size", "32"],
         "resnet152": ["--model", "resnet152", "--sync", "gradients", "--batch-size", "1"],
-        "resnet152-weights": ["--model", "resnet152", "--sync", "weights", "--batch-size", "1"]}
+        "resnet152, --sync weights": ["--model", "resnet152", "--sync", "weights", "--batch-size", "1"]}
 
 
 def start(name, folder, *words):
@@ -42,6 +44,25 @@ def read_until(job, pattern, times=1):
     sys.exit(f"{job.args} ended with {job.wait()} before '{pattern}'")
 
 
+def plain(path, size):
+    """Seconds to write so many bytes to the disk, and to read them back from it."""
+    piece = os.urandom(1 << 24)
+    begin = time.monotonic()
+    with open(path, "wb", buffering=0) as file:
+        for at in range(0, size, len(piece)):
+            file.write(piece[:size - at])
+        os.fsync(file.fileno())
+    written = time.monotonic()
+    with open(path, "rb", buffering=0) as file:
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+        while file.readinto(buffer):
+            pass
+    return written - begin, time.monotonic() - written
+
+
+buffer = bytearray(1 << 20)
+
+
 def once(name, folder):
     job = start(name, folder)
     read_until(job, " step .* loss ", 3)
@@ -50,13 +71,15 @@ def once(name, folder):
     if job.wait() != 75:
         sys.exit(f"stopped with {job.returncode}")
     saved = json.loads((folder / "state.json").read_text())["checkpoint"]["seconds"]
+    size = sum(file.stat().st_size for file in (folder / "checkpoints").iterdir())
+    written, read = plain(folder / "plain", size)
     begin = time.monotonic()
     job = start(name, folder, "--max-steps", "1", "--no-checkpoints")
     placed, loaded = read_until(job, "^rank  host"), read_until(job, "^resumed from")
     ready = read_until(job, "^device: ")
     job.stdout.read()
     job.wait()
-    return saved, ready - begin, loaded - placed
+    return saved, written, read, ready - begin, loaded - placed, size / 1e6
 
 
 def main():
@@ -66,10 +89,10 @@ def main():
         for _ in range(rounds):
             with tempfile.TemporaryDirectory(prefix="convoy-bench-") as folder:
                 found.append(once(name, pathlib.Path(folder) / "run"))
-        saved, restarted, load = ([one[i] for one in found] for i in range(3))
+        saved, written, read, restarted, load, size = ([one[i] for one in found] for i in range(6))
         text = lambda values: f"{statistics.median(values):.2f} ({min(values):.2f} to {max(values):.2f})"
-        print(f"| {datetime.date.today()} | {name} | {text(saved)} | {text(restarted)} | {text(load)} | {rounds} "
-              f"| {os.cpu_count()} x {platform.machine()} |", flush=True)
+        print(f"| {datetime.date.today()} | {name}, {size[0]:.0f} MB | {text(saved)} | {text(written)}, {text(read)} | {text(restarted)} | {text(load)} "
+              f"| {rounds} | {MACHINE} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -123,9 +123,11 @@ highest_attempt() { # .json | .end.json
 }
 
 # mpirun waits without end for a host that was cut off, also when the program has ended and said so in its run directory.
+# That is looked for every 5 s, which with the 3 s of a launcher that ends by itself stays within the 10 s, after the watchdog's
+# time, in which `convoy status` is to name who is missing.
 end_hanging_launcher() { # PROCESS
   while [ "$(highest_attempt .end.json)" -le "$attempts" ]; do
-    sleep 1
+    sleep 5
     kill -0 "$1" 2>/dev/null || return
   done
   sleep 3
@@ -205,18 +207,21 @@ resubmit_to_slurm() {
 
 # A new job after this one, from the same folder, with what qsub was told on its command line.
 resubmit_to_pbs() { # NUMBER
-  local line options=() names=() home=$PWD
+  local line options=() chunks=() nodes=() names=() home=$PWD
   while IFS= read -r line; do
     case $line in
-      Resource_List.select\ =* | Resource_List.place\ =* | Resource_List.walltime\ =*)
+      Resource_List.select\ =* | Resource_List.place\ =*)
         line=${line#Resource_List.}
-        options+=(-l "${line%% = *}=${line#* = }") ;;
-      Resource_List.nodes\ =*) options+=(-l "nodes=${line#* = }") ;; # Torque
+        chunks+=(-l "${line%% = *}=${line#* = }") ;;
+      Resource_List.nodes\ =*) nodes=(-l "nodes=${line#* = }") ;;
+      Resource_List.walltime\ =*) options+=(-l "walltime=${line#* = }") ;;
       Account_Name\ =*) options+=(-A "${line#* = }") ;;
       project\ =*) [ "${line#* = }" = _pbs_project_default ] || options+=(-P "${line#* = }") ;;
       queue\ =*) options+=(-q "${line#* = }") ;;
     esac
   done < <(pbs_attributes)
+  # Torque's form. OpenPBS, asked in it, says what chunks it made of it as well, but takes only one of the two.
+  if [ ${#nodes[@]} -gt 0 ]; then options+=("${nodes[@]}"); else options+=("${chunks[@]}"); fi
   export CONVOY_RESUBMITTED=$1
   for line in $(compgen -e); do
     case $line in

@@ -40,7 +40,8 @@ def directives_of(text):
 
 
 def job_of(options, environment):
-    job = {"resources": {}, "variables": {}, "after": None, "queue": "workq", "name": None, "rerunnable": True}
+    job = {"resources": {}, "variables": {}, "after": None, "queue": "workq", "name": None, "rerunnable": True,
+           "account": None, "project": "_pbs_project_default"}
     for letter, value in options:
         if letter == "l":
             name, _, what = value.partition("=")
@@ -57,6 +58,15 @@ def job_of(options, environment):
             job["name"] = value
         elif letter == "q":
             job["queue"] = value
+        elif letter == "A":
+            job["account"] = value
+        elif letter == "P":
+            job["project"] = value
+    if "nodes" in job["resources"]:
+        if "select" in job["resources"] or "place" in job["resources"]:
+            fail('qsub: "-lplace=" or "-lselect=" cannot be used with old "resource" syntax')
+        hosts, _, ranks = job["resources"]["nodes"].partition(":ppn=")
+        job["resources"].update(select=f"{hosts}:ncpus={ranks}:mpiprocs={ranks}", place="scatter")
     if not re.fullmatch(r"\d+(?::(?:ncpus|mpiprocs|ngpus|mem)=\w+)+", job["resources"].get("select", "")):
         fail("qsub: Illegal attribute or resource value Resource_List.select")
     return job
@@ -118,6 +128,9 @@ def qstat(folder, words):
     lines = [f"Job_Name = {job['name']}", f"Job_Owner = root@{SERVER}", f"job_state = {job['state']}", f"queue = {job['queue']}",
              f"server = {SERVER}", f"ctime = {date(job['ctime'])}", f"Rerunable = {job['rerunnable']}"]
     lines += [f"Resource_List.{name} = {value}" for name, value in sorted(job["resources"].items())]
+    if job["account"]:
+        lines.append(f"Account_Name = {job['account']}")
+    lines.append(f"project = {job['project']}")
     if "stime" in job:
         lines += [f"stime = {date(job['stime'])}", "exec_host = " + "+".join(f"{host}/0" for host in job["hosts"])]
     variables = {"PBS_O_WORKDIR": job["workdir"], "PBS_O_QUEUE": job["queue"], **job["variables"]}

@@ -70,7 +70,7 @@ def goes_on(pbs, reference):
     """The wall time ends before the run does."""
     run, before = pbs.work / "limited", len(pbs.jobs())
     pace = crawls(pbs, run)
-    submit(pbs, run, "-q", "express", wall="00:00:14", program=pace.program)  # it crawls for 20 s
+    submit(pbs, run, "-q", "express", "-A", "climate-7", "-P", "long names", wall="00:00:14", program=pace.program)  # it crawls for 20 s
     pbs.until(lambda: len(pbs.jobs()) > before + 1, 60, "a second job")
     pace.hurry()
     pbs.wait_idle(120)
@@ -81,6 +81,7 @@ def goes_on(pbs, reference):
     first, second = jobs[0], jobs[1]
     check(second["workdir"] == first["workdir"], "it is submitted from the same folder")
     check(second["resources"] == first["resources"] and second["queue"] == "express", "it asks for what the first asked for")
+    check(second["account"] == "climate-7" and second["project"] == "long names", "under the same account and project")
     check({k: second["variables"].get(k) for k in first["variables"]} == first["variables"], "it gets the same variables")
     check(same_bits(everything(last(reference)), everything(last(run))), "and ends with the same bits")
 

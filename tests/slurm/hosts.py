@@ -101,6 +101,8 @@ class Hosts:
         """Power failure: every process on the host ends at once."""
         os.kill(self._first.pop(name), signal.SIGKILL)
         self._keepers.pop(name).wait()
+        # The kernel takes its network away some time later, and would leave no name for the next start.
+        subprocess.run(["ip", "link", "delete", f"to-{name}"], stderr=subprocess.DEVNULL, check=False)
 
     def cut(self, name):
         """The network cable out: what runs there goes on."""
