@@ -111,7 +111,7 @@ void print_forecast(const Rehearsal& found, const TrainConfig& config, double li
   if (config.checkpoint.save) estimate.left += found.checkpoint_seconds;
   line("measured", fmt::format("{} step{}, {:.1f} s to start, a checkpoint in {:.1f} s", found.steps,
                                found.steps == 1 ? "" : "s", found.start_up_seconds, found.checkpoint_seconds));
-  line("forecast", describe(estimate, found.spec).substr(std::string("forecast: ").size()));
+  line("forecast", describe(estimate).substr(std::string("forecast: ").size()));
   line("job time", describe(JobTime{.left = estimate.left,
                                     .start_up = found.start_up_seconds,
                                     .limit = limit,

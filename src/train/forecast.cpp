@@ -11,14 +11,18 @@
 namespace convoy {
 namespace {
 
-/// Ends of intervals of `every` epochs after `from` up to `to`, in steps. 0: never.
-double times_due(double every, Index from, Index to, Index steps_per_epoch) {
+/// Ends of intervals of `every` epochs after step `from` up to `to`. 0: never.
+double times_due(double every, Index from, Index to, const Timeline& timeline) {
   if (every <= 0) return 0;
   const auto count = [&](Index step) {
     constexpr double slack = 1e-9;
-    return std::floor(static_cast<double>(step) / static_cast<double>(steps_per_epoch) / every + slack);
+    return std::floor(timeline.epochs(step) / every + slack);
   };
   return std::max(0.0, count(to) - count(from));
+}
+
+double by_work(double seconds, double work, double measured_work) {
+  return measured_work > 0 ? seconds * work / measured_work : seconds;
 }
 
 /// Seconds where minutes would say nothing.
@@ -26,23 +30,20 @@ std::string duration(double seconds) {
   return seconds < 100 ? fmt::format("{:.1f} s", seconds) : duration_text(seconds);
 }
 
-double mean(double sum, Index count, double otherwise) {
-  return count > 0 ? sum / static_cast<double>(count) : otherwise;
-}
-
 }  // namespace
 
-void Forecast::add_step(double seconds) {
-  if (++steps_ > warm_up) {
-    step_seconds_ += seconds;
+void Forecast::add_step(double seconds, std::size_t leg) {
+  Measured& measured = measured_[running_ = leg];
+  if (++measured.steps > warm_up) {
+    measured.step_seconds += seconds;
   } else {
-    warm_up_seconds_ += seconds;
+    measured.warm_up_seconds += seconds;
   }
 }
 
-void Forecast::add_validation(double seconds) {
-  ++validations_;
-  validation_seconds_ += seconds;
+void Forecast::add_validation(double seconds, std::size_t leg) {
+  ++measured_[leg].validations;
+  measured_[leg].validation_seconds += seconds;
 }
 
 void Forecast::add_save(double seconds) {
@@ -51,39 +52,87 @@ void Forecast::add_save(double seconds) {
 }
 
 bool Forecast::is_ready() const {
-  const Index counted = steps_ - warm_up;
-  return (counted >= wanted_steps && step_seconds_ >= least_seconds) ||
-         (counted >= 1 && step_seconds_ >= wanted_seconds);
+  const Measured& measured = measured_[running_];
+  const Index counted = measured.steps - warm_up;
+  return (counted >= wanted_steps && measured.step_seconds >= least_seconds) ||
+         (counted >= 1 && measured.step_seconds >= wanted_seconds);
+}
+
+template <class Has>
+std::size_t Forecast::nearest(std::size_t leg, const Has& has) const {
+  const std::size_t legs = measured_.size();
+  for (std::size_t away = 0; away < legs; ++away) {
+    if (leg >= away && has(measured_[leg - away])) return leg - away;
+    if (leg + away < legs && has(measured_[leg + away])) return leg + away;
+  }
+  return legs;
+}
+
+double Forecast::step_seconds(std::size_t leg) const {
+  if (const std::size_t from = nearest(leg, [](const Measured& m) { return m.warm(); }); from < measured_.size()) {
+    const Measured& m = measured_[from];
+    return by_work(m.step_seconds / static_cast<double>(m.steps - warm_up), step_work(leg), step_work(from));
+  }
+  const std::size_t from = nearest(leg, [](const Measured& m) { return m.steps > 0; });
+  if (from == measured_.size()) return 0;
+  const Measured& m = measured_[from];
+  return by_work(m.warm_up_seconds / static_cast<double>(m.steps), step_work(leg), step_work(from));
+}
+
+double Forecast::validation_seconds(std::size_t leg) const {
+  if (spec_.legs[leg].val_images <= 0) return 0;
+  const std::size_t from = nearest(leg, [](const Measured& m) { return m.validations > 0; });
+  if (from < measured_.size()) {
+    const Measured& m = measured_[from];
+    return by_work(m.validation_seconds / static_cast<double>(m.validations), val_work(leg), val_work(from));
+  }
+  // Nothing is summed over the ranks: a validation is its share of a step's operations.
+  return step_work(leg) > 0 ? step_seconds(leg) * val_work(leg) / step_work(leg) : 0;
+}
+
+double Forecast::epoch_seconds(std::size_t leg, double save) const {
+  double seconds = static_cast<double>(spec_.timeline.steps(spec_.legs[leg].begin_epoch)) * step_seconds(leg);
+  if (spec_.val_interval > 0) seconds += validation_seconds(leg) / spec_.val_interval;
+  if (spec_.save_interval > 0) seconds += save / spec_.save_interval;
+  return seconds;
 }
 
 Estimate Forecast::estimate(Index step) const {
+  const Index last = spec_.last_step, from = std::min(step, last);
+  const std::size_t now = spec_.leg(std::max<Index>(std::min(step, last - 1), 0));
   Estimate estimate;
-  estimate.step = mean(step_seconds_, steps_ - warm_up, mean(warm_up_seconds_, steps_, 0));
-  // Until one was measured: forward is a third of a step, and nothing is summed over the ranks.
-  const double guess = spec_.train_images > 0 ? estimate.step / 3 * spec_.val_images / spec_.train_images : 0;
-  estimate.validation = spec_.val_images > 0 ? mean(validation_seconds_, validations_, guess) : 0;
-  estimate.save = mean(save_seconds_, saves_, 0);
-
-  const Index last = spec_.last_step, epoch = spec_.steps_per_epoch;
-  const auto cost = [&](Index from, Index to) {
-    return static_cast<double>(to - from) * estimate.step +
-           times_due(spec_.val_interval, from, to, epoch) * estimate.validation +
-           times_due(spec_.save_interval, from, to, epoch) * estimate.save;
-  };
-  estimate.epoch = cost(0, epoch);
-  estimate.left = cost(std::min(step, last), last) + estimate.save;
-  const bool validated = times_due(spec_.val_interval, last - 1, last, epoch) > 0;
-  if (!validated) estimate.left += estimate.validation;
+  estimate.steps = spec_.timeline.steps(spec_.legs[now].begin_epoch);
+  estimate.step = step_seconds(now);
+  estimate.validation = validation_seconds(now);
+  estimate.save = saves_ > 0 ? save_seconds_ / static_cast<double>(saves_) : 0;
+  estimate.epoch = epoch_seconds(now, estimate.save);
+  estimate.left = (times_due(spec_.save_interval, from, last, spec_.timeline) + 1) * estimate.save;
+  std::size_t final = now;
+  for (std::size_t leg = now; leg < spec_.legs.size(); ++leg) {
+    const Index begin = std::max(from, spec_.timeline.first_step(spec_.legs[leg].begin_epoch));
+    const bool ends = leg + 1 < spec_.legs.size();
+    const Index end = ends ? std::min(last, spec_.timeline.first_step(spec_.legs[leg + 1].begin_epoch)) : last;
+    if (begin >= end) continue;
+    final = leg;
+    estimate.left += static_cast<double>(end - begin) * step_seconds(leg) +
+                     times_due(spec_.val_interval, begin, end, spec_.timeline) * validation_seconds(leg);
+    if (leg > now) estimate.later_epochs.push_back(epoch_seconds(leg, estimate.save));
+  }
+  const bool validated = last > 0 && times_due(spec_.val_interval, last - 1, last, spec_.timeline) > 0;
+  if (!validated) estimate.left += validation_seconds(final);
   return estimate;
 }
 
-std::string describe(const Estimate& estimate, const ForecastSpec& spec) {
+std::string describe(const Estimate& estimate) {
   std::string text =
       fmt::format("forecast: a step {:.1f} ms, an epoch {} ({} steps {}", estimate.step * 1e3, duration(estimate.epoch),
-                  spec.steps_per_epoch, duration(estimate.step * static_cast<double>(spec.steps_per_epoch)));
-  if (spec.val_images > 0) text += fmt::format(", a validation {}", duration(estimate.validation));
+                  estimate.steps, duration(estimate.step * static_cast<double>(estimate.steps)));
+  if (estimate.validation > 0) text += fmt::format(", a validation {}", duration(estimate.validation));
   if (estimate.save > 0) text += fmt::format(", a checkpoint {}", duration(estimate.save));
-  return text + fmt::format("), to the end of the run {}", duration(estimate.left));
+  text += ")";
+  for (std::size_t i = 0; i < estimate.later_epochs.size(); ++i)
+    text += (i == 0 ? ", of later phases " : " and ") + duration(estimate.later_epochs[i]);
+  return text + fmt::format(", to the end of the run {}", duration(estimate.left));
 }
 
 Index jobs_to_come(const JobTime& time) {

@@ -2,40 +2,56 @@
 // How long a job will take, from the first steps on: printed by a run and by its dry run.
 #pragma once
 #include <string>
+#include <vector>
 
 #include "core/types.hpp"
+#include "train/timeline.hpp"
 
 namespace convoy {
 
+/// The work of a stretch of epochs with one image size and batch.
+struct ForecastLeg {
+  Index begin_epoch = 0;
+  double train_images = 0;  ///< of a step, all ranks
+  double val_images = 0;    ///< of a validation, all ranks; 0: none
+  /// Floating-point operations of an image, in any unit: of a step (forward and backward), of a validation (forward).
+  double train_work = 3, val_work = 1;
+};
+
 /// The shape of the work ahead. Times are seconds.
 struct ForecastSpec {
-  Index steps_per_epoch = 0;
+  Timeline timeline;
+  std::vector<ForecastLeg> legs;        ///< one a stretch of the timeline
   Index first_step = 0, last_step = 0;  ///< steps done when this job begins; when the whole run ends
-  double train_images = 0;              ///< of a step, all ranks
-  double val_images = 0;                ///< of a validation, all ranks; 0: none
   double val_interval = 1;              ///< epochs; 0: only at the end
   double save_interval = 0;             ///< epochs between two checkpoints; 0: only at the end
+
+  /// In which the steps after `step` lie.
+  std::size_t leg(Index step) const { return timeline.stretch(timeline.epoch_of(step)); }
 };
 
 struct Estimate {
+  Index steps = 0;                            ///< of an epoch
   double step = 0, validation = 0, save = 0;  ///< seconds of one
-  double epoch = 0;                           ///< steps, validations and checkpoints of one epoch
+  double epoch = 0;                           ///< steps, validations and checkpoints of one epoch, on average
   double left = 0;                            ///< from now to the end of the run
+  std::vector<double> later_epochs;           ///< the same as `epoch`, of the legs after this one that the run reaches
 };
 
 class Forecast {
  public:
-  explicit Forecast(const ForecastSpec& spec) : spec_(spec) {}
+  explicit Forecast(const ForecastSpec& spec) : spec_(spec), measured_(spec.legs.size()) {}
 
-  /// Of the main loop, one step after the other, with all that it waits for.
-  void add_step(double seconds);
-  void add_validation(double seconds);
+  /// Of the main loop, one step of a leg after the other, with all that it waits for.
+  void add_step(double seconds, std::size_t leg = 0);
+  void add_validation(double seconds, std::size_t leg = 0);
   /// What a checkpoint holds the steps up.
   void add_save(double seconds);
 
   /// Enough steps for a word: the first ones warm caches and are not counted.
   bool is_ready() const;
-  /// `step`: done so far.
+  /// `step`: done so far. A leg without steps of its own takes those of the nearest one that has some, by its images
+  /// and their operations.
   Estimate estimate(Index step) const;
 
  private:
@@ -43,13 +59,30 @@ class Forecast {
   static constexpr double least_seconds = 3;    ///< of those steps: other work on the machine comes and goes
   static constexpr double wanted_seconds = 10;  ///< less steps are enough where they are that long
 
+  struct Measured {
+    Index steps = 0, validations = 0;
+    double step_seconds = 0, warm_up_seconds = 0, validation_seconds = 0;
+    bool warm() const { return steps > warm_up; }
+  };
+
+  /// The leg nearest to `leg` of which `has` says that it was measured; legs.size(): none.
+  template <class Has>
+  std::size_t nearest(std::size_t leg, const Has& has) const;
+  double step_work(std::size_t leg) const { return spec_.legs[leg].train_images * spec_.legs[leg].train_work; }
+  double val_work(std::size_t leg) const { return spec_.legs[leg].val_images * spec_.legs[leg].val_work; }
+  double step_seconds(std::size_t leg) const;
+  double validation_seconds(std::size_t leg) const;
+  double epoch_seconds(std::size_t leg, double save) const;
+
   ForecastSpec spec_;
-  Index steps_ = 0, validations_ = 0, saves_ = 0;
-  double step_seconds_ = 0, warm_up_seconds_ = 0, validation_seconds_ = 0, save_seconds_ = 0;
+  std::vector<Measured> measured_;  ///< one a leg
+  std::size_t running_ = 0;         ///< the leg of the last step
+  Index saves_ = 0;
+  double save_seconds_ = 0;
 };
 
 /// One line: a step, an epoch and its parts, the rest of the run.
-std::string describe(const Estimate& estimate, const ForecastSpec& spec);
+std::string describe(const Estimate& estimate);
 
 /// What the limit of a job means for the run. Times are seconds.
 struct JobTime {

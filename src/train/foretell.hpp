@@ -4,8 +4,8 @@
 
 namespace convoy {
 
-/// Tells the log how long the run will take: after the first steps, and again when the first epoch and its validation
-/// have been measured.
+/// Tells the log how long the run will take: after the first steps, and again when the first epoch of the job, and of
+/// every later leg, and its validation have been measured.
 class Foreteller {
  public:
   struct Job {
@@ -31,7 +31,9 @@ class Foreteller {
   Job job_;
   Forecast forecast_;
   double start_up_ = 0;
-  Index told_ = 0, tell_again_at_ = 0;
+  std::size_t leg_ = 0;  ///< of the last step
+  bool told_ = false;
+  Index tell_again_at_ = 0;
 };
 
 }  // namespace convoy

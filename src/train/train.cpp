@@ -42,17 +42,41 @@ std::string choices_for(const TrainConfig& config, const Job& job, const Checkpo
   return same ? choices->second : std::string();
 }
 
-ForecastSpec forecast_spec(const TrainConfig& config, const Job& job, const Splits& splits, const Position& position) {
-  Index images = splits.val.samples;
-  if (config.data.limit_val_batches > 0)
-    images = std::min(images, config.data.limit_val_batches * config.eval_batch * job.ranks);
-  return {.steps_per_epoch = job.steps_per_epoch,
-          .first_step = position.step,
-          .last_step = job.total_steps,
-          .train_images = static_cast<double>(job.global_batch),
-          .val_images = splits.has_val ? static_cast<double>(images) : 0,
-          .val_interval = config.val_interval,
-          .save_interval = config.checkpoint.save ? config.checkpoint.save_every : 0};
+/// Multiply-adds of a validation's image, on average over the shapes.
+double validation_macs(const Graph& graph, const Leg& leg) {
+  double macs = 0, images = 0;
+  for (const ShapeGroup& group : leg.val_groups) {
+    const auto count = static_cast<double>(group.samples.size());
+    macs += count * cost_of(graph, group.size.height, group.size.width).macs;
+    images += count;
+  }
+  const AugmentSpec& augment = leg.evaluation.augment;
+  return images > 0 ? macs / images : cost_of(graph, augment.height, augment.width).macs;
+}
+
+ForecastSpec forecast_spec(const TrainConfig& config, const Graph& graph, const std::vector<Leg>& legs,
+                           const Position& position) {
+  const Job& job = legs.front().job;
+  ForecastSpec spec{.timeline = job.timeline,
+                    .legs = {},
+                    .first_step = position.step,
+                    .last_step = job.total_steps,
+                    .val_interval = config.val_interval,
+                    .save_interval = config.checkpoint.save ? config.checkpoint.save_every : 0};
+  for (const Leg& leg : legs) {
+    ForecastLeg work{.begin_epoch = leg.begin_epoch,
+                     .train_images = static_cast<double>(leg.job.global_batch),
+                     .train_work = cost_of(graph, leg.augment.height, leg.augment.width).training_flops};
+    if (leg.splits.has_val) {
+      Index images = leg.splits.val.samples;
+      if (config.data.limit_val_batches > 0)
+        images = std::min(images, config.data.limit_val_batches * config.eval_batch * job.ranks);
+      work.val_images = static_cast<double>(images);
+      work.val_work = 2 * validation_macs(graph, leg);
+    }
+    spec.legs.push_back(work);
+  }
+  return spec;
 }
 
 TransportWish wish_of(const SyncConfig& sync) {
@@ -278,7 +302,7 @@ Exit run(Communicator& communicator, const TrainConfig& wanted, std::unique_ptr<
     });
   }
   const Schedule schedule(schedule_of(config, job.peak_rate), job.steps_per_epoch);
-  Foreteller foreteller(forecast_spec(rehearsal != nullptr ? *rehearsal->whole : config, job, splits, position),
+  Foreteller foreteller(forecast_spec(rehearsal != nullptr ? *rehearsal->whole : config, graph, legs, position),
                         {.began = began, .end_time = limit.end_time, .margin = limit.margin_seconds});
   Trainer trainer({.communicator = communicator,
                    .collectives = *collectives,
