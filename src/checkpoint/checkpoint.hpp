@@ -19,6 +19,10 @@ struct Position {
   Index step_in_epoch = 0;  ///< steps of it that are done
   Index step = 0;           ///< steps done in all
   Index images = 0;         ///< samples seen in all
+
+  /// The epoch whose samples were seen last: at the border between two the one that has ended, so that its data,
+  /// validation and weights go together.
+  Index data_epoch() const { return step_in_epoch == 0 && epoch > 0 ? epoch - 1 : epoch; }
 };
 
 /// Everything but the tensors. `texts`: choices, configuration (INI), build id, model name ...; `numbers`: best_top1

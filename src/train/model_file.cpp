@@ -28,7 +28,7 @@ ModelFile open_model(Communicator& communicator, const std::string& path) {
   const CheckpointMeta& meta = model.found.file.meta;
   const TrainConfig run = parse_ini(meta.texts.at("configuration"), model.found.path);
   const Position& at = meta.position;
-  const Index epoch = at.step_in_epoch == 0 && at.epoch > 0 ? at.epoch - 1 : at.epoch;
+  const Index epoch = at.data_epoch();
   for (auto& [begin, config] : data_phases(run)) {
     if (begin <= epoch) model.config = config;
   }

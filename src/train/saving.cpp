@@ -75,8 +75,7 @@ CheckpointMeta Checkpointing::describe(const Position& position) const {
                 {"configuration", to_ini(config_)},
                 {"device", engine_.backend().describe()},
                 {"build", build_id()}};
-  const bool border = position.step_in_epoch == 0 && position.epoch > 0;
-  const std::size_t leg = job_.timeline.stretch(border ? position.epoch - 1 : position.epoch);
+  const std::size_t leg = job_.timeline.stretch(position.data_epoch());
   if (leg < data_texts_.size()) meta.texts.insert(data_texts_[leg].begin(), data_texts_[leg].end());
   meta.numbers = {{"best_top1", best_top1},
                   {"validated_step", static_cast<double>(validated_step)},

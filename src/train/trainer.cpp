@@ -270,10 +270,7 @@ double Trainer::rate(Index step) const {
   return schedule_.rate(timeline.even_step(step)) * at_.rate_factors[timeline.stretch(timeline.epoch_of(step))];
 }
 
-Evaluator* Trainer::evaluator() const {
-  const bool border = position_.step_in_epoch == 0 && position_.epoch > 0;
-  return at_.feeds.evaluator(border ? position_.epoch - 1 : position_.epoch);
-}
+Evaluator* Trainer::evaluator() const { return at_.feeds.evaluator(position_.data_epoch()); }
 
 void Trainer::take_counters() {
   at_.collectives.await(at_.engine.backend().counters_ready(), "counters");
