@@ -59,9 +59,17 @@ std::vector<OptionGroup> options_of(PhaseConfig& phase) {
 }
 
 const std::vector<std::string>& phase_keys() {
-  static const std::vector<std::string> keys = {
-      "epochs",    "lr", "image-size", "batch-size", "global-batch",          "size", "sz", "min-random-area",
-      "min-scale", "bs", "rect-val",   "data",       "rectangular-validation"};
+  static const std::vector<std::string> keys = [] {
+    std::vector<std::string> all = {"epochs", "lr"};
+    PhaseConfig phase;
+    for (const OptionGroup& group : options_of(phase)) {
+      for (const Option& option : group.options) {
+        all.push_back(option.name);
+        all.insert(all.end(), option.aliases.begin(), option.aliases.end());
+      }
+    }
+    return all;
+  }();
   return keys;
 }
 

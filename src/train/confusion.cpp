@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "io/text_file.hpp"
+#include "train/class_name.hpp"
 
 namespace convoy {
 Confusion::Confusion(Index classes) : classes_(classes), counts_(static_cast<std::size_t>(classes * classes)) {}
@@ -21,10 +22,7 @@ void Confusion::sum(Communicator& communicator) {
 }
 
 void Confusion::write(const std::string& folder, const std::vector<std::string>& class_names) const {
-  const auto name = [&](Index c) {
-    const auto i = static_cast<std::size_t>(c);
-    return i < class_names.size() ? class_names[i] : std::to_string(c);
-  };
+  const auto name = [&](Index c) { return class_name(class_names, c); };
   const auto count = [&](Index label, Index predicted) {
     return counts_[static_cast<std::size_t>(label * classes_ + predicted)];
   };

@@ -2,10 +2,10 @@
 #include "train/data.hpp"
 
 #include <algorithm>
-#include <fstream>
 #include <limits>
 
 #include "core/errors.hpp"
+#include "core/host_facts.hpp"
 #include "core/log.hpp"
 #include "data/loader.hpp"
 #include "data/stage.hpp"
@@ -40,14 +40,9 @@ Index samples_bytes(const DatasetInfo& info, Range range) {
 Index samples_memory(const DataConfig& config, int node_size) {
   constexpr double mega = 1e6;
   if (config.memory_mb > 0) return static_cast<Index>(config.memory_mb * mega);
-  std::ifstream memory("/proc/meminfo");
-  std::string name;
-  Index kilobytes = 0;
-  while (memory >> name >> kilobytes) {
-    if (name == "MemAvailable:") return kilobytes * 1024 / 2 / std::max(node_size, 1);
-    std::getline(memory, name);
-  }
-  return std::numeric_limits<Index>::max();
+  const double available = available_memory();
+  if (available <= 0) return std::numeric_limits<Index>::max();
+  return static_cast<Index>(available) / 2 / std::max(node_size, 1);
 }
 
 std::unique_ptr<Dataset> load_split(const DataConfig& config, const DatasetInfo& info, Range range,

@@ -8,6 +8,8 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "train/class_name.hpp"
+
 namespace convoy {
 namespace {
 
@@ -49,10 +51,7 @@ std::string print_head(PredictFormat format, int k) {
 }
 
 std::string print(const Prediction& p, PredictFormat format, const std::vector<std::string>& class_names) {
-  const auto name_of = [&](Index c) {
-    const auto i = static_cast<std::size_t>(c);
-    return i < class_names.size() ? class_names[i] : std::to_string(c);
-  };
+  const auto name_of = [&](Index c) { return class_name(class_names, c); };
   if (format == PredictFormat::json) {
     nlohmann::ordered_json line = {{"name", p.name}};
     if (p.label >= 0) line["label"] = p.label;
