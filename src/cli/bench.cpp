@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/bench.hpp"
 
+#include <time.h>
+
 #include <algorithm>
 #include <numeric>
 
@@ -8,6 +10,12 @@
 #include "train/watch.hpp"
 
 namespace convoy {
+
+double cpu_seconds(Cpu of) {
+  timespec time{};
+  clock_gettime(of == Cpu::thread ? CLOCK_THREAD_CPUTIME_ID : CLOCK_PROCESS_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
 
 double Stopwatch::total() const { return std::accumulate(seconds_.begin(), seconds_.end(), 0.0); }
 double Stopwatch::mean() const { return seconds_.empty() ? 0 : total() / static_cast<double>(seconds_.size()); }

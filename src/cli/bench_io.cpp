@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <sys/resource.h>
-
 #include <algorithm>
 #include <cstring>
 
@@ -26,34 +24,32 @@ std::uint64_t touch(const Batch& batch, Index image_bytes) {
   return sum;
 }
 
-/// Seconds that all threads of this process have computed.
-double cpu_seconds() {
-  rusage use{};
-  getrusage(RUSAGE_SELF, &use);
-  const auto seconds = [](const timeval& t) {
-    return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) / mega;
-  };
-  return seconds(use.ru_utime) + seconds(use.ru_stime);
-}
-
-/// What the loader's threads do for an image, each part alone on one core: seconds.
+/// What the loader's threads do for an image, each part alone on one core: seconds. A read may wait for a disk; the
+/// others' seconds are the core's, which other programs don't lengthen.
 struct Parts {
-  double read = 0;  ///< with its checksum
+  double read = 0;  ///< from its file and checked; or only found, where samples were checked when they were loaded
   double make = 0;  ///< decode, crop, resize, change; or copy, where pixels are taken as they are
   double copy = 0;  ///< of the finished image into memory that is in no cache
 };
 
-/// Seconds a call of `body`, which gets 0, 1, ..., until the time is up.
+/// Of a call, in seconds.
+struct Each {
+  double wall = 0, cpu = 0;
+};
+
+/// Calls `body` with 0, 1, ... until the time is up.
 template <class Body>
-double seconds_each(const Body& body) {
+Each each(const Body& body) {
   const auto begin = Clock::now();
+  const double cpu = cpu_seconds(Cpu::thread);
   Index done = 0;
   double seconds = 0;
   while (seconds < probe_seconds) {
     body(done++);
     seconds = seconds_between(begin, Clock::now());
   }
-  return seconds / static_cast<double>(done);
+  const auto calls = static_cast<double>(done);
+  return {seconds / calls, (cpu_seconds(Cpu::thread) - cpu) / calls};
 }
 
 Parts probe(const Dataset& samples, const AugmentSpec& augment, const EpochOrder& order, int replica) {
@@ -65,19 +61,21 @@ Parts probe(const Dataset& samples, const AugmentSpec& augment, const EpochOrder
   SampleImages images(samples, augment);
   Parts parts;
   std::uint64_t sum = 0;
-  parts.read = seconds_each([&](Index i) {
+  const Each read = each([&](Index i) {
     std::string fault;
     const auto stored = samples.stored(sample(i), scratch, fault);
     for (std::size_t b = 0; b < stored.size(); b += 64) sum += stored[b];
   });
-  const double both = seconds_each([&](Index i) { images.put(sample(i), 0, i, image.data()); });
-  parts.make = std::max(both - parts.read, 0.0);
+  const Each both = each([&](Index i) { images.put(sample(i), 0, i, image.data()); });
+  parts.read = read.wall;
+  parts.make = std::max(both.cpu - read.cpu, 0.0);
   constexpr std::size_t beyond_caches = std::size_t{256} << 20;
   const std::size_t rows = std::max<std::size_t>(beyond_caches / std::max<std::size_t>(image.size(), 1), 1);
   std::vector<std::uint8_t> memory(rows * image.size());
-  parts.copy = seconds_each([&](Index i) {
-    std::memcpy(memory.data() + static_cast<std::size_t>(i) % rows * image.size(), image.data(), image.size());
-  });
+  parts.copy =
+      each([&](Index i) {
+        std::memcpy(memory.data() + static_cast<std::size_t>(i) % rows * image.size(), image.data(), image.size());
+      }).cpu;
   log::debug("sum of the bytes read: {}", sum);
   return parts;
 }
@@ -126,9 +124,14 @@ Exit bench_io(Communicator& communicator, const BenchConfig& config) {
   double sums[2] = {loaded, load.total()};
   communicator.sum(std::span<double>(sums, 1), "images loaded");
   communicator.maximum(std::span<double>(sums + 1, 1), "time of loading");
-  log::info(
-      "load and check: {:.0f} images in {:.3f} s, {:.0f} images/s, {:.1f} MB/s (10^6 bytes, {} ranks x {} threads)",
-      sums[0], sums[1], sums[0] / sums[1], sums[0] * stored_bytes / sums[1] / mega, ranks, config.data.workers);
+  if (samples->in_memory()) {
+    log::info("{}: {:.0f} images in {:.3f} s, {:.0f} images/s, {:.1f} MB/s (10^6 bytes, {} ranks x {} threads)",
+              config.data.synthetic ? "make samples" : "load and check", sums[0], sums[1], sums[0] / sums[1],
+              sums[0] * stored_bytes / sums[1] / mega, ranks, config.data.workers);
+  } else {
+    log::info("open: tables of {:.0f} images in {:.3f} s; the images are read and checked when they are used", sums[0],
+              sums[1]);
+  }
 
   const LoaderSpec spec{.order = order,
                         .augment = augment,
@@ -142,20 +145,20 @@ Exit bench_io(Communicator& communicator, const BenchConfig& config) {
   Stopwatch prepare;
   Index images = 0, done = 0;
   std::uint64_t touched = 0;
-  double cpu = cpu_seconds();
+  double cpu = cpu_seconds(Cpu::process);
   for (Index epoch = 0; done < config.warmup + config.steps; ++epoch) {
     const EpochOrder& steps = loader.begin_epoch(epoch, 0);
     for (Index step = 0; step < steps.steps() && done < config.warmup + config.steps; ++step, ++done) {
       if (steps.count(step, rank) == 0) continue;
       const bool timed = done >= config.warmup;
-      if (done == config.warmup) cpu = cpu_seconds();
+      if (done == config.warmup) cpu = cpu_seconds(Cpu::process);
       if (timed) prepare.start();
       touched += touch(loader.next(step, rank), image_bytes);
       if (timed) prepare.stop();
       if (timed) images += steps.count(step, rank);
     }
   }
-  cpu = cpu_seconds() - cpu;
+  cpu = cpu_seconds(Cpu::process) - cpu;
   double total[3] = {static_cast<double>(images), cpu, prepare.total()};
   communicator.sum(std::span<double>(total, 2), "images prepared");
   communicator.maximum(std::span<double>(total + 2, 1), "time of preparing");
@@ -167,9 +170,10 @@ Exit bench_io(Communicator& communicator, const BenchConfig& config) {
       total[0] * static_cast<double>(image_bytes) / total[2] / mega, config.batch, config.data.prefetch);
   log::info("a core: {:.0f} images/s (by {:.2f} s of CPU time)", total[0] / std::max(total[1], 1e-9), total[1]);
   const Parts parts = probe(*samples, augment, EpochOrder(order, 0, rank, 1), rank);
-  log::info("one thread alone: read and check {:.0f} images/s, {:.1f} MB/s; make {:.0f} images/s; copy {:.0f} images/s",
-            1 / std::max(parts.read, 1e-9), stored_bytes / std::max(parts.read, 1e-9) / mega,
-            1 / std::max(parts.make, 1e-9), 1 / std::max(parts.copy, 1e-9));
+  log::info("one thread alone: {} {:.0f} images/s, {:.1f} MB/s; make {:.0f} images/s; copy {:.0f} images/s",
+            samples->in_memory() ? "take from memory" : "read and check", 1 / std::max(parts.read, 1e-9),
+            stored_bytes / std::max(parts.read, 1e-9) / mega, 1 / std::max(parts.make, 1e-9),
+            1 / std::max(parts.copy, 1e-9));
   log::info("limit: {}", limit_of(parts, *samples, augment));
   log::info("memory a rank: {:.1f} MB of samples, {:.1f} MB of batches",
             static_cast<double>(samples->memory_bytes()) / mega,

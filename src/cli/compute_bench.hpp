@@ -15,6 +15,7 @@ namespace convoy {
 struct BenchTimes {
   double mean = 0, fastest = 0;  ///< fastest: of a GPU the fastest quarter's mean
   double wait = 0;               ///< of the host, for sums and for the device
+  double cpu = 0;                ///< of the cores, a step
   double graph_launches = 0;     ///< a step
   Index allocations = 0;         ///< on the device, in all timed steps
 };

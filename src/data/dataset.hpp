@@ -65,6 +65,8 @@ class Dataset {
   Range range() const { return range_; }
   /// Contiguous n h w c; null where samples aren't pixels in memory.
   const std::uint8_t* images() const;
+  /// Else they are read and checked each time they are used.
+  bool in_memory() const { return images_ != nullptr; }
   std::int32_t label(Index sample) const { return labels_[static_cast<std::size_t>(sample - range_.begin)]; }
   Index id(Index sample) const { return ids_[static_cast<std::size_t>(sample - range_.begin)]; }
 

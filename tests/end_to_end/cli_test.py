@@ -132,13 +132,15 @@ def benches():
     out, _ = call("bench", "comm", "--reproducible", "--megabytes", 0.4, "--steps", 2, "--threads", 1, ranks=3)
     check("fixed tree" in out, "bench comm over the fixed tree")
     out, _ = call("bench", "io", "--synthetic", "--synthetic-samples", 200, "--batch-size", 10, "--steps", 5, ranks=2)
-    check("load and check: 200 images" in out and "prepare batches: 100 images" in out, "bench io counts its images")
+    check("make samples: 200 images" in out and "prepare batches: 100 images" in out, "bench io counts its images")
     check(re.search(r"a core: \d+ images/s", out) and re.search(r"limit: (memory|decode|resize|disk) \(", out), "and names the limit")
     for words in ([], ["--no-gradients"]):
         out, _ = call("bench", "compute", "--model", "lenet", "--batch-size", 8, "--steps", 3, "--warmup-steps", 1,
                       "--threads", 1, *words, ranks=2)
         total, ranks = re.search(r"images/s: ([\d.]+) in all; a rank: (.*)", out).groups()
         check(abs(float(total) - sum(map(float, ranks.split()))) < 0.2, "rates of the ranks add up")
+        rate, seconds = map(float, re.search(r"a core: ([\d.]+) images/s \(by ([\d.]+) s of CPU time\)", out).groups())
+        check(rate > 0 and abs(rate * seconds - 2 * 3 * 8) < 0.006 * rate + 1, "bench compute: images of 2 ranks by their CPU time")
         loss = float(re.search(r"loss ([\d.]+)", out).group(1))
         check(1 < loss < 4, "a new network's loss is near ln 10")
 

@@ -55,6 +55,11 @@ with tempfile.TemporaryDirectory(prefix="convoy-test-") as folder:
         check((again["images"], again["top1_count"], again["top2_count"]) == (28, found["top1_count"], found["topk_count"]) and
               abs(again["loss"] - found["loss"]) < 1e-5, f"evaluated on {ranks} ranks: {again['top1_count']} of 28 as in training")
     expect_same(folder, "raw", [(1, "--data-cache", "ram"), (2, "--data-cache", "stream")])
+    for cache, opened, alone in (("ram", "load and check: 120 images", "one thread alone: take from memory"),
+                                 ("stream", "open: tables of 120 images", "one thread alone: read and check")):
+        text, _ = run(2, "bench", "io", "--data", f"{folder}/jpeg", "--augment", "imagenet", "--image-size", 32, "--batch-size", 10, "--steps", 2,
+                      "--data-cache", cache)
+        check(opened in text and alone in text, f"bench io says what it measured of samples in '{cache}'")
 
     run(1, "synthetic", "--out", f"{folder}/wide", "--samples", 120, "--val-samples", 31, "--image-size", "24x40", "--classes", 4,
         program=os.environ["CONVOY_PREPROCESS"])
