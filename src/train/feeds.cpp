@@ -24,8 +24,7 @@ void warn_of_order(const Leg& leg, const Dataset& samples) {
   if (mixed || leg.job.rank != 0 || !is_sorted_by_class(samples)) return;
   log::warn(
       "the samples of '{}' stand in order of their classes, and --shuffle {} mixes them only in part, so training will "
-      "be "
-      "poor; prepare them with convoy-preprocess, which mixes them, or use --shuffle global",
+      "be poor; prepare them with convoy-preprocess, which mixes them, or use --shuffle global",
       leg.splits.train.folder, data.shuffle == Shuffle::partition ? "partition" : "buffered");
 }
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Phases that change image size, batch and crops: steps are counted right, the change costs less than a step, and a run stopped in
-the middle of a phase goes on to the same bits, on another number of ranks too."""
+the middle of a phase goes on to the same bits, on another number of ranks too, odd ones and at a border of phases as well."""
 import os
+import re
 
 from runner import check, everything, last, records, same_bits, train, work_folder
 
@@ -54,6 +55,21 @@ with work_folder() as folder:
     train(1, parts, "--config", config, *DATA, "--max-steps", 14)
     train(2, parts, "--config", config, *DATA, "--resume", "auto", "--max-steps", 9)
     train(2, parts, "--config", config, *DATA, "--resume", "auto")
+    dry, _ = train(2, f"{folder}/dry", "--config", config, *DATA, "--dry-run", "--dry-run-seconds", 1)
+    forecast = re.search(r"^# forecast .*\(5 steps .*\), of later phases (.+) and (.+), to the end of the run (.+)$", dry, re.M)
+    check(forecast is not None, f"a dry run foretells the epochs of each phase: {forecast[0] if forecast else dry}")
     check(same_bits(everything(last(straight)), everything(last(parts))), "stopped in the middle of phases: the same bits")
     epochs = [r["epoch"] for r in records(straight, "val")], [r["epoch"] for r in records(parts, "val")]
     check(epochs[0] == [1, 2, 3, 4, 5], f"a validation an epoch: {epochs}")
+
+    # Three replicas: 83 images make 3 steps of 30, then 6 of 15. Stopped at the border of two phases, and in the first step after it.
+    three, odd = ["--config", config, *DATA[:-4], "--replicas", 3, "--print-freq", 1], f"{folder}/odd"
+    train(3, f"{folder}/three", *three)
+    train(3, odd, *three, "--max-steps", 6)
+    train(2, odd, *three, "--resume", "auto", "--max-steps", 13)
+    train(3, odd, *three, "--resume", "auto")
+    log = records(f"{folder}/three", "train")
+    check([r["step"] for r in log] == list(range(1, 2 * 3 + 3 * 6 + 1)) and log[-1]["images_seen"] == 5 * 83, "3 ranks: 24 steps, all images")
+    check(same_bits(everything(last(f"{folder}/three")), everything(last(odd))), "3 ranks, 2 after a border, 3 again: the same bits")
+    # --max-steps validates where it stops: at the border that is the epoch's own.
+    check([r["epoch"] for r in records(odd, "val")] == [1, 2, 3, 4, 5, 5], "the border's validation is made once")
