@@ -5,8 +5,10 @@
     bench/prepare.py ARCHIVE [--ranks 4] [--copies 8] [--rounds 3]
 
 ARCHIVE: a tar file with class folders of JPEG files. COPIES archives with all of its images are made of it; each rank decodes with one
-thread. Seconds are the wall's; the processors' seconds of all ranks together stand in brackets. What the machine's cores can do at most
-is measured too: two programs at once, each with half of the archives.
+thread. Seconds are the wall's; the processors' seconds of all ranks together stand in brackets. What the machine can do at most is
+measured too: as many separate programs at once, each of one rank with its share of the archives. They have as many threads as the
+ranks, so other work on the machine takes the same share of its cores from both, whereas the one rank gets less of a busy machine than
+the several do.
 """
 import argparse
 import datetime
@@ -64,19 +66,20 @@ def main():
     args = parser.parse_args()
     program = f"{args.build}/preprocess/convoy-preprocess"
     with tempfile.TemporaryDirectory(prefix="convoy-bench-") as work:
-        for name in ("all", "half"):
-            os.mkdir(f"{work}/{name}")
+        shares = [f"{work}/share{n}" for n in range(args.ranks)]
+        for folder in (f"{work}/all", *shares):
+            os.mkdir(folder)
         images = make_archives(args.archive, f"{work}/all", args.copies)
-        for n in range(args.copies // 2):
-            os.link(f"{work}/all/class{n:03}.tar", f"{work}/half/class{n:03}.tar")
-        runs = {"one": [], "several": [], "halves": []}
+        for n in range(args.copies):
+            os.link(f"{work}/all/class{n:03}.tar", f"{shares[n % args.ranks]}/class{n:03}.tar")
+        runs = {"one": [], "several": [], "separate": []}
         for _ in range(args.rounds):
             runs["one"].append(run(program, 1, [f"{work}/all"], f"{work}/out"))
             runs["several"].append(run(program, args.ranks, [f"{work}/all"], f"{work}/out"))
-            runs["halves"].append(run(program, 1, [f"{work}/half"] * 2, f"{work}/out"))
+            runs["separate"].append(run(program, 1, shares, f"{work}/out"))
         texts = [f"{statistics.median(s[0] for s in r):.2f} ({statistics.median(s[1] for s in r):.2f})" for r in runs.values()]
-        ratios = [statistics.median(a[0] / b[0] for a, b in zip(runs["one"], runs[name])) for name in ("several", "halves")]
-        print("| date | images | 1 rank, s | ranks | s | two halves at once, s | ratio | of the halves | rounds | machine |")
+        ratios = [statistics.median(a[0] / b[0] for a, b in zip(runs["one"], runs[name])) for name in ("several", "separate")]
+        print("| date | images | 1 rank, s | ranks | s | separate programs, s | ratio | of the programs | rounds | machine |")
         print("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |")
         print(f"| {datetime.date.today()} | {images} | {texts[0]} | {args.ranks} | {texts[1]} | {texts[2]} | {ratios[0]:.2f} | "
               f"{ratios[1]:.2f} | {args.rounds} | {cpu_model()} |")
