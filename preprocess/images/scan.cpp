@@ -2,6 +2,8 @@
 #include "preprocess/images/scan.hpp"
 
 #include <algorithm>
+#include <map>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -250,12 +252,7 @@ class Finder {
     const std::string stem = unit.object.substr(0, unit.object.rfind('.'));
     unit.prefix = base_name(stem);
     std::vector<Index> cuts;
-    const Listing beside = pool.source.names.empty() || parse_location(pool.source.folder).scheme != Scheme::http
-                               ? pool.store->list(folder_name(unit.object))
-                               : Listing{};
-    const std::string index = stem + ".idx";
-    if (std::any_of(beside.objects.begin(), beside.objects.end(),
-                    [&](const auto& o) { return o.name == base_name(index); })) {
+    if (const std::string index = stem + ".idx"; has_index(pool, index)) {
       cuts = parse_record_index(read_object(*pool.store, index), pool.store->address(index));
     }
     for (const Index cut : cuts) {
@@ -270,8 +267,20 @@ class Finder {
     units_.push_back(unit);
   }
 
+  /// A folder is listed once: thousands of record files may lie in it.
+  bool has_index(OpenPool& pool, const std::string& index) {
+    // Of files that were named on a web server nothing tells what lies beside them.
+    if (!pool.source.names.empty() && parse_location(pool.source.folder).scheme == Scheme::http) return false;
+    const std::string folder = folder_name(index);
+    const auto [at, fresh] = beside_.try_emplace({&pool, folder});
+    if (fresh) at->second = pool.store->list(folder).objects;
+    return std::binary_search(at->second.begin(), at->second.end(), ObjectInfo{base_name(index), 0, ""},
+                              [](const ObjectInfo& a, const ObjectInfo& b) { return a.name < b.name; });
+  }
+
   const ImagesSpec& spec_;
   std::vector<OpenPool>& pools_;
+  std::map<std::pair<const OpenPool*, std::string>, std::vector<ObjectInfo>> beside_;
   std::vector<Unit> units_;
   std::string digest_;
   Index objects_ = 0;
