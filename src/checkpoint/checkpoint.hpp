@@ -33,6 +33,7 @@ struct CheckpointMeta {
   Position position;
   int replicas = 1, ranks = 1;
   Index local_steps = 0;  ///< 0: sync = gradients
+  double ema_decay = 0;   ///< of the moving average of the weights that the file holds; 0: none
   std::uint64_t plan_digest = 0;
   std::string configuration_hash;  ///< of what decides bits
   std::map<std::string, std::string> texts;
@@ -55,11 +56,14 @@ struct Checkpoint {
   std::string path;
   CheckpointMeta meta;
   HostSet set;                ///< in this plan's layout
+  HostSet ema;                ///< the moving average: values and statistics; empty: there is none
   std::vector<Shard> shards;  ///< those of the wanted replicas
 };
 
 struct LoadSpec {
-  bool weights_only = false;  ///< parameters and running statistics by name; optimiser and position left at start
+  /// Parameters and running statistics by name, of the moving average where there is one; optimiser and position left
+  /// at start.
+  bool weights_only = false;
   bool shards = true;
   int first_replica = 0, replica_count = 0;  ///< whose shards to read
 };

@@ -17,6 +17,7 @@
 namespace convoy {
 namespace {
 constexpr const char* format_name = "convoy-checkpoint";
+const std::string ema_group = "/ema";
 
 std::string shape_text(const std::vector<Index>& extent) {
   std::string text;
@@ -29,27 +30,46 @@ std::span<std::byte> bytes_of(std::vector<float>& block, Range range) {
       std::span(block).subspan(static_cast<std::size_t>(range.begin), static_cast<std::size_t>(range.count)));
 }
 
-void write_tensors(const std::string& path, const std::vector<StoredTensor>& tensors, const std::string& meta,
-                   const HostSet& set) {
+/// What goes into a file: a tensor and where its values lie.
+struct Written {
+  StoredTensor tensor;
+  const float* values;
+};
+
+std::vector<Written> tensors_to_write(const Plan& plan, const SetLayout& layout, const FileSets& sets) {
+  std::vector<Written> all;
+  const auto append = [&](const std::vector<StoredTensor>& tensors, const HostSet& set) {
+    require(static_cast<Index>(set.block.size()) == layout.count(),
+            "a set to be saved has another size than its layout");
+    for (const StoredTensor& tensor : tensors) all.push_back({tensor, set.block.data() + tensor.range.begin});
+  };
+  append(stored_tensors(plan, layout), sets.set);
+  if (sets.ema != nullptr) append(stored_ema(plan, layout), *sets.ema);
+  return all;
+}
+
+Index version_of(const FileMeta& meta) {
+  return meta.meta.ema_decay > 0 ? newest_checkpoint_version : oldest_checkpoint_version;
+}
+
+void write_tensors(const std::string& path, const std::vector<Written>& all, Index version, const std::string& meta) {
   Hdf5File file(path, Hdf5File::Access::create);
   file.attribute("format", std::string(format_name));
-  file.attribute("version", checkpoint_version);
+  file.attribute("version", version);
   file.attribute("meta", meta);
-  for (const StoredTensor& tensor : tensors)
-    file.write(tensor.name, {Element::f32, tensor.extent}, set.block.data() + tensor.range.begin);
+  for (const auto& [tensor, values] : all) file.write(tensor.name, {Element::f32, tensor.extent}, values);
   file.close();
 }
 
-void verify_written(const std::string& path, const std::vector<StoredTensor>& tensors, const std::string& meta,
-                    const HostSet& set) {
+void verify_written(const std::string& path, const std::vector<Written>& all, const std::string& meta) {
   check_seal(path);
   const Hdf5File file(path, Hdf5File::Access::read);
   bool same = file.text_attribute("meta") == meta;
   std::vector<float> read;
-  for (const StoredTensor& tensor : tensors) {
+  for (const auto& [tensor, values] : all) {
     read.resize(static_cast<std::size_t>(tensor.range.count));
     file.read(tensor.name, Element::f32, std::as_writable_bytes(std::span(read)));
-    same = same && std::memcmp(read.data(), set.block.data() + tensor.range.begin, read.size() * sizeof(float)) == 0;
+    same = same && std::memcmp(read.data(), values, read.size() * sizeof(float)) == 0;
   }
   if (!same)
     fail(Exit::data, "checkpoint '{}' reads back other values than were written (storage fault); use another disk",
@@ -62,11 +82,10 @@ FileMeta check_header(const Hdf5File& file, const std::string& path) {
     fail(Exit::data, "'{}' is not a checkpoint (it has no format attribute '{}'); give a file that convoy train wrote",
          path, format_name);
   const Index version = file.integer_attribute("version");
-  if (version != checkpoint_version)
+  if (version < oldest_checkpoint_version || version > newest_checkpoint_version)
     fail(Exit::data,
-         "checkpoint '{}' has format version {} (this program reads version {}); use the program that "
-         "wrote it",
-         path, version, checkpoint_version);
+         "checkpoint '{}' has format version {} (this program reads versions {} to {}); use the program that wrote it",
+         path, version, oldest_checkpoint_version, newest_checkpoint_version);
   return parse_meta(file.text_attribute("meta"), path);
 }
 
@@ -78,14 +97,22 @@ std::vector<std::string> names_below(const Hdf5File& file, const std::string& gr
   return names;
 }
 
-std::vector<std::string> tensor_names(const Hdf5File& file, Content content) {
-  std::vector<std::string> names = names_below(file, "/parameters");
-  const auto append = [&](const std::vector<std::string>& more) {
+/// Of what is read: with Content::weights the groups below `weights`, the root or the moving average.
+std::vector<std::string> tensor_names(const Hdf5File& file, Content content, const std::string& weights) {
+  std::vector<std::string> names;
+  const auto append = [&](const std::string& group) {
+    const std::vector<std::string> more = names_below(file, group);
     names.insert(names.end(), more.begin(), more.end());
   };
-  append(names_below(file, "/statistics"));
-  if (content == Content::all)
-    for (const std::string& slot : names_below(file, "/optimiser")) append(names_below(file, slot));
+  const auto append_weights = [&](const std::string& below) {
+    append(below + "/parameters");
+    append(below + "/statistics");
+  };
+  append_weights(weights);
+  if (content == Content::all) {
+    for (const std::string& slot : names_below(file, "/optimiser")) append(slot);
+    append_weights(ema_group);
+  }
   return names;
 }
 
@@ -95,8 +122,12 @@ std::vector<std::string> tensor_names(const Hdf5File& file, Content content) {
        path, meta.model, plan.graph.model, difference);
 }
 
-bool is_weight(const StoredTensor& tensor) {
-  return tensor.name.starts_with("/parameters/") || tensor.name.starts_with("/statistics/");
+std::vector<StoredTensor> stored_weights(const Plan& plan, const SetLayout& layout) {
+  std::vector<StoredTensor> tensors = stored_tensors(plan, layout);
+  std::erase_if(tensors, [](const StoredTensor& tensor) {
+    return !tensor.name.starts_with("/parameters/") && !tensor.name.starts_with("/statistics/");
+  });
+  return tensors;
 }
 }  // namespace
 
@@ -122,6 +153,12 @@ std::vector<StoredTensor> stored_tensors(const Plan& plan, const SetLayout& layo
   return tensors;
 }
 
+std::vector<StoredTensor> stored_ema(const Plan& plan, const SetLayout& layout) {
+  std::vector<StoredTensor> tensors = stored_weights(plan, layout);
+  for (StoredTensor& tensor : tensors) tensor.name = ema_group + tensor.name;
+  return tensors;
+}
+
 std::uint32_t seal_digest(const std::string& path) {
   std::array<char, seal_bytes> block{};
   std::ifstream file(path, std::ios::binary);
@@ -132,16 +169,16 @@ std::uint32_t seal_digest(const std::string& path) {
 }
 
 void write_set_file(const std::string& path, const Plan& plan, const SetLayout& layout, const FileMeta& meta,
-                    const HostSet& set, const Fence& fence) {
-  require(static_cast<Index>(set.block.size()) == layout.count(), "a set to be saved has another size than its layout");
-  const std::vector<StoredTensor> tensors = stored_tensors(plan, layout);
+                    const FileSets& sets, const Fence& fence) {
+  require((sets.ema != nullptr) == (meta.meta.ema_decay > 0), "a moving average and its decay, or neither");
+  const std::vector<Written> tensors = tensors_to_write(plan, layout, sets);
   const std::string text = to_text(meta);
   const std::string temporary = path + fence.suffix();
   try {
-    write_tensors(temporary, tensors, text, set);
+    write_tensors(temporary, tensors, version_of(meta), text);
     seal_file(temporary, 0, 0, static_cast<std::uint64_t>(meta.meta.position.step) + 1);
     forget_cached(temporary);
-    verify_written(temporary, tensors, text, set);
+    verify_written(temporary, tensors, text);
     fence.rename(temporary, path);
     sync_folder(std::filesystem::path(path).parent_path().string());
   } catch (...) {
@@ -156,22 +193,31 @@ SetFile read_set_file(const std::string& path, const Plan& plan, const SetLayout
   const Hdf5File file(path, Hdf5File::Access::read);
   SetFile result;
   result.meta = check_header(file, path);
-  result.set.block.assign(static_cast<std::size_t>(layout.count()), 0.0F);
 
   std::set<std::string> wanted;
-  for (const StoredTensor& tensor : stored_tensors(plan, layout)) {
-    if (content == Content::weights && !is_weight(tensor)) continue;
-    if (!file.exists(tensor.name))
-      fail_difference(path, result.meta, plan, fmt::format("'{}' is missing in the file", tensor.name));
-    const DatasetShape shape = file.shape(tensor.name);
-    if (shape.extent != tensor.extent || shape.element != Element::f32)
-      fail_difference(path, result.meta, plan,
-                      fmt::format("'{}' is {}{} in the file and {} in the model", tensor.name, shape_text(shape.extent),
-                                  shape.element == Element::f32 ? "" : " of another type", shape_text(tensor.extent)));
-    file.read(tensor.name, Element::f32, bytes_of(result.set.block, tensor.range));
-    wanted.insert(tensor.name);
+  const auto read = [&](const std::vector<StoredTensor>& tensors, HostSet& to) {
+    to.block.assign(static_cast<std::size_t>(layout.count()), 0.0F);
+    for (const StoredTensor& tensor : tensors) {
+      if (!file.exists(tensor.name))
+        fail_difference(path, result.meta, plan, fmt::format("'{}' is missing in the file", tensor.name));
+      const DatasetShape shape = file.shape(tensor.name);
+      if (shape.extent != tensor.extent || shape.element != Element::f32)
+        fail_difference(
+            path, result.meta, plan,
+            fmt::format("'{}' is {}{} in the file and {} in the model", tensor.name, shape_text(shape.extent),
+                        shape.element == Element::f32 ? "" : " of another type", shape_text(tensor.extent)));
+      file.read(tensor.name, Element::f32, bytes_of(to.block, tensor.range));
+      wanted.insert(tensor.name);
+    }
+  };
+  const bool has_ema = result.meta.meta.ema_decay > 0;
+  if (content == Content::all) {
+    read(stored_tensors(plan, layout), result.set);
+    if (has_ema) read(stored_ema(plan, layout), result.ema);
+  } else {
+    read(has_ema ? stored_ema(plan, layout) : stored_weights(plan, layout), result.set);
   }
-  for (const std::string& name : tensor_names(file, content))
+  for (const std::string& name : tensor_names(file, content, content == Content::weights && has_ema ? ema_group : ""))
     if (wanted.count(name) == 0)
       fail_difference(path, result.meta, plan, fmt::format("'{}' of the file is not in the model", name));
   // Variants of one network can share all names and shapes (the stride's place in resnet50 v1 and v1.5).

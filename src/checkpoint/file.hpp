@@ -10,7 +10,9 @@
 
 namespace convoy {
 
-constexpr Index checkpoint_version = 1;
+/// Version 2 has a moving average of the weights beside what version 1 has: a program that knows none must not go on
+/// without it. Files without one are of version 1.
+constexpr Index oldest_checkpoint_version = 1, newest_checkpoint_version = 2;
 
 /// A tensor of a set: its name in the file and its place in the block.
 struct StoredTensor {
@@ -21,6 +23,8 @@ struct StoredTensor {
 };
 /// Every tensor of a set. The file is canonical: table order and padding of the block don't show in it.
 std::vector<StoredTensor> stored_tensors(const Plan& plan, const SetLayout& layout);
+/// Those of the moving average: `/ema/parameters/conv1.weight`, `/ema/statistics/bn1.running_mean`.
+std::vector<StoredTensor> stored_ema(const Plan& plan, const SetLayout& layout);
 
 /// What the main file knows of one shard, so that files of different saves are never taken for one set.
 struct ShardRecord {
@@ -46,18 +50,24 @@ std::vector<ShardRecord> parse_shards(const std::string& text);
 /// Identifies the sealed bytes of a file without reading them all: CRC of the user block. Throws Error(data).
 std::uint32_t seal_digest(const std::string& path);
 
+/// What a file holds, both as SetLayout. `ema`: the moving average of the weights where meta has its decay, else null.
+struct FileSets {
+  const HostSet& set;
+  const HostSet* ema = nullptr;
+};
 /// Writes, seals, flushes, reads everything back, renames within the fence. On an error the temporary file is gone and
 /// `path` is as before.
 void write_set_file(const std::string& path, const Plan& plan, const SetLayout& layout, const FileMeta& meta,
-                    const HostSet& set, const Fence& fence = {});
+                    const FileSets& sets, const Fence& fence = {});
 
 enum class Content : std::uint8_t { all, weights };
 struct SetFile {
   FileMeta meta;
   HostSet set;
+  HostSet ema;  ///< Content::all: its optimiser and device state are zero; empty: the file has none
 };
 /// Checks seal, version and every tensor's name and shape. Throws Error(data) with the first difference. With
-/// Content::weights optimiser and device state are zero.
+/// Content::weights the set is the moving average where the file has one; optimiser and device state are zero.
 SetFile read_set_file(const std::string& path, const Plan& plan, const SetLayout& layout, Content content);
 /// Checks the seal first. Throws Error(data).
 FileMeta read_file_meta(const std::string& path);

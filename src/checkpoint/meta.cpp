@@ -64,6 +64,7 @@ std::string to_text(const FileMeta& file) {
                {"configuration_hash", meta.configuration_hash},
                {"texts", meta.texts},
                {"numbers", meta.numbers}};
+  if (meta.ema_decay > 0) json["ema_decay"] = meta.ema_decay;
   if (file.replica >= 0) json["replica"] = file.replica;
   if (!file.shards.empty()) {
     json["shards"] = Json::array();
@@ -86,6 +87,7 @@ FileMeta parse_meta(const std::string& text, const std::string& path) {
     meta.replicas = json.at("replicas").get<int>();
     meta.ranks = json.at("ranks").get<int>();
     meta.local_steps = json.at("local_steps").get<Index>();
+    meta.ema_decay = json.value("ema_decay", 0.0);
     meta.plan_digest = parse_hex(json.at("plan_digest").get<std::string>());
     meta.configuration_hash = json.at("configuration_hash").get<std::string>();
     meta.texts = json.at("texts").get<std::map<std::string, std::string>>();

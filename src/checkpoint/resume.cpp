@@ -125,15 +125,22 @@ FoundCheckpoint open_checkpoint(Communicator& communicator, const std::string& p
 
 Checkpoint load_checkpoint(Communicator& communicator, const FoundCheckpoint& found, const Plan& plan,
                            const SetLayout& layout, const LoadSpec& spec) {
-  Checkpoint checkpoint{found.path, found.file.meta, {}, {}};
+  Checkpoint checkpoint{found.path, found.file.meta, {}, {}, {}};
+  const bool has_ema = !spec.weights_only && found.file.meta.ema_decay > 0;
   if (spec.weights_only) checkpoint.meta.position = {};
   ask_first_rank(communicator, "reading a checkpoint", [&] {
     const Content content = spec.weights_only ? Content::weights : Content::all;
-    checkpoint.set = read_set_file(found.path, plan, layout, content).set;
+    SetFile file = read_set_file(found.path, plan, layout, content);
+    checkpoint.set = std::move(file.set);
+    checkpoint.ema = std::move(file.ema);
     return std::string();
   });
-  checkpoint.set.block.resize(static_cast<std::size_t>(layout.count()));
-  communicator.broadcast(std::as_writable_bytes(std::span(checkpoint.set.block)), 0, "values of a checkpoint");
+  const auto send = [&](std::vector<float>& block) {
+    block.resize(static_cast<std::size_t>(layout.count()));
+    communicator.broadcast(std::as_writable_bytes(std::span(block)), 0, "values of a checkpoint");
+  };
+  send(checkpoint.set.block);
+  if (has_ema) send(checkpoint.ema.block);
   if (!spec.weights_only && spec.shards && !found.file.shards.empty())
     together_or_throw(communicator, "reading the shards of a checkpoint",
                       [&] { checkpoint.shards = load_shards(found, plan, layout, spec); });

@@ -88,12 +88,14 @@ void Saver::begin_main(Save& save) {
 
 void Saver::write_shards(Save& save) const {
   if (!save.spec.shards.empty()) make_folder(place_.folder);
+  CheckpointMeta meta = save.spec.meta;
+  meta.ema_decay = 0;  // the main file's alone
   for (const Shard& shard : save.spec.shards) {
     const std::string file = shard_file(save.spec.name, shard.replica, place_.fence.number());
     const std::string path = place_.folder + "/" + file;
     save.own.push_back({shard.replica, shard.samples_since_average, file, 0});
-    write_set_file(path, place_.plan, place_.layout, {save.spec.meta, place_.plan.graph.model, {}, shard.replica},
-                   shard.set, place_.fence);
+    write_set_file(path, place_.plan, place_.layout, {meta, place_.plan.graph.model, {}, shard.replica}, {shard.set},
+                   place_.fence);
     save.own.back().seal = seal_digest(path);
   }
 }
@@ -102,8 +104,8 @@ void Saver::write_main(Save& save, std::vector<ShardRecord> shards) const {
   make_folder(place_.folder);
   for (const ShardRecord& shard : shards) check_shard(place_.folder, shard, place_.fence);
   const FileMeta meta{save.spec.meta, place_.plan.graph.model, std::move(shards), -1};
-  write_set_file(main_path(place_.folder, save.spec.name), place_.plan, place_.layout, meta, *save.spec.averaged,
-                 place_.fence);
+  write_set_file(main_path(place_.folder, save.spec.name), place_.plan, place_.layout, meta,
+                 {*save.spec.averaged, save.spec.ema.get()}, place_.fence);
   save.in_place = wall_seconds();
   remove_shards(place_.folder, save.spec.name, meta.shards, place_.fence);
   drop_old_checkpoints(place_.folder, place_.keep, place_.fence);
@@ -145,7 +147,7 @@ void Saver::conclude(Exit code) {
 }
 
 double Saver::bytes_of(const Save& save) const {
-  const auto sets = static_cast<double>(save.spec.shards.size() + 1);
+  const auto sets = static_cast<double>(save.spec.shards.size() + (save.spec.meta.ema_decay > 0 ? 2 : 1));
   return sets * static_cast<double>(place_.layout.count()) * sizeof(float);
 }
 

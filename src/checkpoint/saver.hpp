@@ -25,6 +25,7 @@ struct SaveSpec {
   std::string name;  ///< `last`, `epoch-0003`
   CheckpointMeta meta;
   std::shared_ptr<const HostSet> averaged;  ///< rank 0; null elsewhere
+  std::shared_ptr<const HostSet> ema;       ///< likewise; null where meta has no ema_decay
   std::vector<Shard> shards;                ///< of this rank's replicas
   bool with_shards = false;                 ///< alike on all ranks
   double begun = 0;                         ///< end of the step that it holds, seconds since 1970

@@ -85,8 +85,8 @@ void print_cost(const Sized& sized) {
 }
 
 void print_memory(const Sized& sized, const TrainConfig& config) {
-  // Averaging weights takes one set a replica and one for the mean.
-  const int sets = config.sync.mode == SyncMode::weights ? sized.job.turns + 1 : 1;
+  // Averaging weights takes one set a replica and one for the mean, a moving average one more.
+  const int sets = (config.sync.mode == SyncMode::weights ? sized.job.turns + 1 : 1) + (config.ema.decay > 0 ? 1 : 0);
   const SetLayout& layout = sized.layout;
   const double parameters = sets * megabytes(layout.values.count), optimiser = sets * megabytes(layout.optimiser.count),
                statistics = sets * megabytes(layout.statistics.count + layout.state.count),

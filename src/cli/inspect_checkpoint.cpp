@@ -27,6 +27,8 @@ std::string describe(const CheckpointMeta& meta) {
       "sync          " +
       (meta.local_steps == 0 ? std::string("gradients") : fmt::format("weights, every {} steps", meta.local_steps)) +
       '\n';
+  if (meta.ema_decay > 0)
+    text += fmt::format("average       moving, decay {}: below /ema, and what evaluation takes\n", meta.ema_decay);
   text += fmt::format("plan          {:016x}\nconfiguration {}\n", meta.plan_digest, meta.configuration_hash);
   for (const auto& [name, value] : meta.numbers) text += fmt::format("{:<13} {}\n", name, value);
   for (const auto& [name, value] : meta.texts) {
@@ -66,6 +68,7 @@ std::string inspect_checkpoint(const std::string& path) {
   if (file.exists("/optimiser")) {
     for (const auto& slot : file.names("/optimiser")) text += describe_group(file, "/optimiser/" + slot);
   }
+  if (file.exists("/ema")) text += describe_group(file, "/ema/parameters") + describe_group(file, "/ema/statistics");
   return file.exists("/state") ? text + describe_tensor(file, "/state") : text;
 }
 

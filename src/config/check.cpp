@@ -80,6 +80,22 @@ void check_sync(const TrainConfig& config) {
   }
 }
 
+void check_ema(const TrainConfig& config) {
+  const EmaConfig& ema = config.ema;
+  if (ema.decay == 0) return;
+  if (static_cast<float>(ema.decay) == 1) {
+    fail(Exit::usage, "--ema-decay {} is 1 in fp32, so the average would stay as it is; give 0.9999999 or less",
+         ema.decay);
+  }
+  const SyncConfig& sync = config.sync;
+  if (sync.mode == SyncMode::weights && ema.steps % sync.local_steps != 0) {
+    fail(Exit::usage,
+         "--ema-steps {} is no multiple of --local-steps {} (between two averages of the weights replicas differ); "
+         "give --ema-steps {}",
+         ema.steps, sync.local_steps, (ema.steps / sync.local_steps + 1) * sync.local_steps);
+  }
+}
+
 void check_data(const TrainConfig& config) {
   const auto& data = config.data;
   if (!data.synthetic && data.folder.empty() && data.train_folder.empty()) {
@@ -101,6 +117,7 @@ void check(const TrainConfig& config) {
   build_graph(config.model);  // throws for an unknown network or variant; the data fill in classes and sizes later
   check_schedule(config);
   check_sync(config);
+  check_ema(config);
   if (config.optimiser.loss_scale > 0 && config.device.precision != Precision::fp16) {
     fail(Exit::usage, "--loss-scale {} needs --precision fp16 (the others hold small gradients without it)",
          config.optimiser.loss_scale);
@@ -162,6 +179,9 @@ std::vector<std::string> implausible(const TrainConfig& config) {
   const auto& sync = config.sync;
   if (sync.mode == SyncMode::gradients && sync.momentum != MomentumPolicy::keep) {
     texts.push_back("--local-momentum has no effect with --sync gradients");
+  }
+  if (config.ema.decay == 0 && config.ema.steps != EmaConfig().steps) {
+    texts.push_back(fmt::format("--ema-steps {} has no effect without --ema-decay", config.ema.steps));
   }
   if (!config.checkpoint.save && !config.checkpoint.resume.empty()) {
     texts.push_back("--resume with --no-checkpoints: a stop loses what this job trains");

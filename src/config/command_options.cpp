@@ -138,6 +138,7 @@ std::vector<OptionGroup> options_of(TrainConfig& config) {
           length_options(config),
           optimiser_options(config.optimiser),
           schedule_options(config.optimiser),
+          ema_options(config.ema),
           sync_options(config.sync),
           input_options(config.data),
           order_options(config.data),

@@ -58,6 +58,12 @@ struct OptimiserConfig {
   ScheduleSpec schedule;  ///< rate and epochs are filled when the run starts
 };
 
+/// Exponential moving average of the weights, which evaluation then takes.
+struct EmaConfig {
+  double decay = 0;  ///< --ema-decay; 0: off
+  Index steps = 1;   ///< --ema-steps between two updates
+};
+
 /// [phase.N]: epochs `begin`..`end`, rate `lr` or `lr0:lr1`, and what else changes then (0, empty: nothing).
 struct PhaseConfig {
   int number = 0;
@@ -125,6 +131,7 @@ struct TrainConfig {
   DataConfig data;
   GraphSpec model;  ///< classes, channels, image_size are filled from the data
   OptimiserConfig optimiser;
+  EmaConfig ema;
   std::vector<PhaseConfig> phases;
   SyncConfig sync;
   CheckpointConfig checkpoint;

@@ -15,6 +15,8 @@ std::string configuration_hash(const TrainConfig& config) {
     for (const auto& option : group.options) {
       // Beside --batch-size it only repeats what that and the replicas say.
       if (option.name == "global-batch" && config.batch_given) continue;
+      // Runs without a moving average keep the hash that they had before there was one.
+      if (option.name.starts_with("ema-") && config.ema.decay == 0) continue;
       if (option.bits == Bits::decides) text += fmt::format("{}={}\n", option.name, option.print());
     }
   }

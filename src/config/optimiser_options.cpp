@@ -96,4 +96,18 @@ OptionGroup schedule_options(OptimiserConfig& optimiser) {
   return group;
 }
 
+OptionGroup ema_options(EmaConfig& ema) {
+  OptionGroup group{"Moving average of the weights", {}};
+  auto add = [&](Option option) -> Option& { return group.options.emplace_back(std::move(option)); };
+  add(number_option("ema-decay", "F", ema.decay, from_below(0, 1),
+                    "validate and evaluate the average A = F A + (1 - F) weights beside training; 0: off"))
+      .also({"model-ema-decay"})
+      .decides_bits();
+  add(number_option("ema-steps", "N", ema.steps, at_least(1),
+                    "steps between two updates of that average; a multiple of --local-steps"))
+      .also({"model-ema-steps"})
+      .decides_bits();
+  return group;
+}
+
 }  // namespace convoy

@@ -25,6 +25,7 @@ OptionGroup model_options(GraphSpec& model);
 OptionGroup device_options(DeviceConfig& device);
 OptionGroup optimiser_options(OptimiserConfig& optimiser);
 OptionGroup schedule_options(OptimiserConfig& optimiser);
+OptionGroup ema_options(EmaConfig& ema);
 OptionGroup sync_options(SyncConfig& sync);
 Option cuda_aware_option(bool& value);
 OptionGroup stall_options(Deadline& deadline);

@@ -53,6 +53,7 @@ class GradientSync final : public Sync {
 
   void step_done(Index) override {}
   ParameterSet& averaged() override { return set_; }
+  const ParameterSet& averaged_weights() override { return set_; }
   std::vector<Index> samples_since_average() const override { return {}; }
   void restore(const std::vector<Index>&) override {}
   bool averages_are_current() const override { return true; }

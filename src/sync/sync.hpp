@@ -42,6 +42,8 @@ class Sync {
   virtual void step_done(Index step) = 0;
   /// Collective. The model for evaluation and checkpoints; leaves the replicas alone. Same bits on all ranks.
   virtual ParameterSet& averaged() = 0;
+  /// Collective. Its values and statistics alone: optimiser state and compute copies may be older.
+  virtual const ParameterSet& averaged_weights() = 0;
   /// weights: samples a replica has seen since the last average, owned replicas in order (checkpoint shards).
   virtual std::vector<Index> samples_since_average() const = 0;
   /// Restores the above together with the sets' contents.

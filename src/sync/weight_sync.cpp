@@ -64,20 +64,16 @@ class WeightSync final : public Sync {
   }
 
   ParameterSet& averaged() override {
-    if (parts_.spec.replicas == 1 && parts_.spec.ranks == 1) return sets_.front();
-    if (!values_are_current_) {
-      // Averaging equal replicas is exact only where their number is a power of two: without new samples take one.
-      if (!average_.weigh(sets_, samples_)) average_.weigh_one();
-      average_.take_values(sets_);
-    }
-    if (!optimiser_is_current_) average_.take_optimiser(sets_);
-    if (!values_are_current_ || !optimiser_is_current_) {
-      average_.finish();
-      compute_copies_are_current_ = false;
-    }
-    values_are_current_ = optimiser_is_current_ = true;
+    if (is_alone()) return sets_.front();
+    average(AverageOf::everything);
     if (!compute_copies_are_current_) parts_.backend.refresh(average_.set());
     compute_copies_are_current_ = true;
+    return average_.set();
+  }
+
+  const ParameterSet& averaged_weights() override {
+    if (is_alone()) return sets_.front();
+    average(AverageOf::weights);
     return average_.set();
   }
 
@@ -96,6 +92,28 @@ class WeightSync final : public Sync {
   }
 
  private:
+  enum class AverageOf : std::uint8_t { weights, everything };
+
+  bool is_alone() const { return parts_.spec.replicas == 1 && parts_.spec.ranks == 1; }
+
+  /// Collective. Brings the averaged set up to date.
+  void average(AverageOf what) {
+    const bool values = !values_are_current_, optimiser = what == AverageOf::everything && !optimiser_is_current_;
+    if (!values && !optimiser) return;
+    if (values) {
+      // Averaging equal replicas is exact only where their number is a power of two: without new samples take one.
+      if (!average_.weigh(sets_, samples_)) average_.weigh_one();
+      average_.take_values(sets_);
+      values_are_current_ = true;
+    }
+    if (optimiser) {
+      average_.take_optimiser(sets_);
+      optimiser_is_current_ = true;
+    }
+    average_.finish();
+    compute_copies_are_current_ = false;
+  }
+
   SyncParts parts_;
   ReplicaRun run_;
   std::vector<ParameterSet> sets_;  ///< one for each owned replica

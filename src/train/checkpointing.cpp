@@ -79,9 +79,24 @@ void Checkpointing::start() {
     for (const Range& range : {layout.values, layout.statistics}) {
       std::copy_n(loaded.set.block.begin() + range.begin, range.count, block.begin() + range.begin);
     }
-    log::info("weights from '{}'", loaded.path);
+    log::info("weights from '{}'{}", loaded.path, loaded.meta.ema_decay > 0 ? ", their moving average" : "");
   }
   set_all(block);
+  load_average(block);
+}
+
+void Checkpointing::load_average(const std::vector<float>& block) {
+  if (!average_.is_on()) return;
+  set_up(communicator_, "loading the moving average", [&] { average_.load(block, collectives_); });
+}
+
+void Checkpointing::resume_average(const Checkpoint& loaded) {
+  const bool has = loaded.meta.ema_decay > 0;
+  load_average(has ? loaded.ema.block : loaded.set.block);
+  if (average_.is_on() && !has)
+    log::info("'{}' holds no moving average of the weights: it starts from them", loaded.path);
+  if (!average_.is_on() && has)
+    log::info("the moving average of '{}' is dropped (--ema-decay 0): training goes on without it", loaded.path);
 }
 
 Position Checkpointing::resume(const FoundCheckpoint& found) {
@@ -98,6 +113,7 @@ Position Checkpointing::resume(const FoundCheckpoint& found) {
   engine_.adopt_loss_scale(loaded.set.block);
   for (Shard& shard : loaded.shards) engine_.adopt_loss_scale(shard.set.block);
   set_all(loaded.set.block);
+  resume_average(loaded);
   Position position = meta.position;
   // Of the epoch that goes on: phases may have several.
   const auto steps_then = static_cast<Index>(number("steps_of_epoch", number("steps_per_epoch", 0)));

@@ -19,6 +19,7 @@
 #include "train/engine.hpp"
 #include "train/interval.hpp"
 #include "train/job.hpp"
+#include "train/moving_average.hpp"
 #include "train/state_file.hpp"
 
 namespace convoy {
@@ -31,8 +32,8 @@ std::optional<FoundCheckpoint> checkpoint_to_resume(Communicator& communicator, 
 class Checkpointing {
  public:
   Checkpointing(Communicator& communicator, Collectives& collectives, Engine& engine, Sync& sync,
-                const TrainConfig& config, const Job& job, const KeptLimit& limit, const Attempt& attempt,
-                StateFile* state);
+                MovingAverage& average, const TrainConfig& config, const Job& job, const KeptLimit& limit,
+                const Attempt& attempt, StateFile* state);
 
   /// What every checkpoint tells of the data, a leg each (tell_data).
   using Texts = std::map<std::string, std::string>;
@@ -72,6 +73,10 @@ class Checkpointing {
  private:
   /// Collective.
   void set_all(const std::vector<float>& block);
+  /// Collective. Nothing where the moving average is off.
+  void load_average(const std::vector<float>& block);
+  /// Collective. The moving average goes on, or starts from the weights.
+  void resume_average(const Checkpoint& loaded);
   /// Collective.
   void restore(const std::vector<Shard>& shards);
   CheckpointMeta describe(const Position& position) const;
@@ -87,6 +92,7 @@ class Checkpointing {
   Collectives& collectives_;
   Engine& engine_;
   Sync& sync_;
+  MovingAverage& average_;
   const TrainConfig& config_;
   const Job& job_;
   const KeptLimit limit_;
@@ -94,8 +100,8 @@ class Checkpointing {
   StateFile* state_;  ///< null but on rank 0
   Saver saver_;
   Clock::time_point saved_at_ = Clock::now();
-  std::shared_ptr<HostSet> averaged_;  ///< rank 0: the newest copy
-  Index averaged_step_ = -1;           ///< that it was made at; known on all ranks
+  std::shared_ptr<HostSet> averaged_, ema_;  ///< rank 0: the newest copies
+  Index averaged_step_ = -1;                 ///< that they were made at; known on all ranks
   std::vector<std::vector<float>> spare_;
   std::vector<Texts> data_texts_;
   double cost_seconds_ = 0;  ///< rank 0: of a save, measured; 0: not yet

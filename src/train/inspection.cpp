@@ -17,19 +17,30 @@ void Trainer::check_finite(const Counters& counters) const {
        bad);
 }
 
+namespace {
+
+std::uint64_t digest_of(const std::vector<float>& block, const SetLayout& layout) {
+  const auto bytes = [](const Range& range) { return static_cast<std::size_t>(range.count) * sizeof(float); };
+  const std::uint64_t values = hash_bytes(block.data() + layout.values.begin, bytes(layout.values));
+  return hash_bytes(block.data() + layout.statistics.begin, bytes(layout.statistics), values);
+}
+
+}  // namespace
+
 void Trainer::check_weights() {
+  const SetLayout& layout = at_.engine.layout();
+  if (at_.average.is_on()) {
+    std::vector<float> block;
+    at_.average.download(block, at_.collectives);
+    at_.communicator.require_equal(fmt::format("{:016x}", digest_of(block, layout)), "moving average of the weights");
+  }
   const SyncConfig& sync = config_.sync;
   const bool averaged = position_.step % sync.local_steps == 0 || position_.step <= sync.local_start;
   if (sync.mode == SyncMode::weights && !averaged) return;
-  const SetLayout& layout = at_.engine.layout();
   std::uint64_t digest = 0;
   for (int i = 0; i < std::max(job_.run.count, 1); ++i) {
     const int replica = job_.run.count == 0 ? -1 : job_.run.first + i;
-    const auto host = at_.engine.download(at_.sync.set(replica), at_.collectives);
-    const std::uint64_t values = hash_bytes(host.data() + layout.values.begin,
-                                            static_cast<std::size_t>(layout.values.count) * 4),
-                        own = hash_bytes(host.data() + layout.statistics.begin,
-                                         static_cast<std::size_t>(layout.statistics.count) * 4, values);
+    const std::uint64_t own = digest_of(at_.engine.download(at_.sync.set(replica), at_.collectives), layout);
     if (i > 0 && own != digest) {
       fail(Exit::internal, "replicas {} and {} hold different weights after averaging (step {})", job_.run.first,
            replica, position_.step);

@@ -84,11 +84,16 @@ std::string describe(const Job& job, const TrainConfig& config) {
   const std::string sync = config.sync.mode == SyncMode::gradients
                                ? std::string("gradients")
                                : fmt::format("weights every {} steps", config.sync.local_steps);
+  const std::string average =
+      config.ema.decay > 0
+          ? fmt::format("; moving average of the weights every {} steps, decay {}", config.ema.steps, config.ema.decay)
+          : std::string();
   return fmt::format(
-      "{} ranks, {} replicas, batch {} a replica, global batch {}; sync {}; rate {} (scaling {}: peak {}); {} steps an "
+      "{} ranks, {} replicas, batch {} a replica, global batch {}; sync {}{}; rate {} (scaling {}: peak {}); {} steps "
+      "an "
       "epoch, {} in all",
-      job.ranks, job.replicas, job.order.batch, job.global_batch, sync, config.optimiser.rate, rule, job.peak_rate,
-      job.steps_per_epoch, job.total_steps);
+      job.ranks, job.replicas, job.order.batch, job.global_batch, sync, average, config.optimiser.rate, rule,
+      job.peak_rate, job.steps_per_epoch, job.total_steps);
 }
 
 }  // namespace convoy

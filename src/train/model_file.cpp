@@ -8,6 +8,7 @@
 #include "config/option.hpp"
 #include "config/parse.hpp"
 #include "core/errors.hpp"
+#include "core/log.hpp"
 #include "train/leave.hpp"
 
 namespace convoy {
@@ -43,6 +44,9 @@ ParameterSet load_weights(Communicator& communicator, const ModelFile& model, En
     loaded = load_checkpoint(communicator, model.found, engine.plan(), engine.layout(),
                              {.weights_only = true, .shards = false});
   });
+  if (loaded.meta.ema_decay > 0)
+    log::info("'{}' is taken as the moving average of its weights (--ema-decay {})", loaded.path,
+              loaded.meta.ema_decay);
   set_up(communicator, "loading the weights", [&] { engine.upload(set, loaded.set.block, collectives); });
   return set;
 }

@@ -22,12 +22,13 @@ constexpr int failures_tolerated = 2;
 }  // namespace
 
 Checkpointing::Checkpointing(Communicator& communicator, Collectives& collectives, Engine& engine, Sync& sync,
-                             const TrainConfig& config, const Job& job, const KeptLimit& limit, const Attempt& attempt,
-                             StateFile* state)
+                             MovingAverage& average, const TrainConfig& config, const Job& job, const KeptLimit& limit,
+                             const Attempt& attempt, StateFile* state)
     : communicator_(communicator),
       collectives_(collectives),
       engine_(engine),
       sync_(sync),
+      average_(average),
       config_(config),
       job_(job),
       limit_(limit),
@@ -43,7 +44,8 @@ Checkpointing::Checkpointing(Communicator& communicator, Collectives& collective
 }
 
 double Checkpointing::guessed_cost() const {
-  return slow_start_seconds + static_cast<double>(engine_.layout().count()) * sizeof(float) / slow_bytes_per_second;
+  const double bytes = static_cast<double>(engine_.layout().count()) * sizeof(float) * (average_.is_on() ? 2 : 1);
+  return slow_start_seconds + bytes / slow_bytes_per_second;
 }
 
 double Checkpointing::interval_seconds() const {
@@ -68,6 +70,7 @@ CheckpointMeta Checkpointing::describe(const Position& position) const {
   meta.replicas = job_.replicas;
   meta.ranks = job_.ranks;
   meta.local_steps = config_.sync.mode == SyncMode::weights ? config_.sync.local_steps : 0;
+  meta.ema_decay = config_.ema.decay;
   meta.plan_digest = engine_.plan().digest;
   meta.configuration_hash = configuration_hash(config_);
   meta.texts = {{"model", engine_.plan().graph.model},
@@ -109,11 +112,14 @@ void Checkpointing::save(const std::string& name, const Position& position, Cont
     const ParameterSet& averaged = sync_.averaged();
     averaged_step_ = position.step;
     if (communicator_.rank() == 0) {
-      if (averaged_ == nullptr || averaged_.use_count() > 1) averaged_ = std::make_shared<HostSet>();
+      for (std::shared_ptr<HostSet>* copy : {&averaged_, &ema_})
+        if (*copy == nullptr || copy->use_count() > 1) *copy = std::make_shared<HostSet>();
       engine_.download(averaged, averaged_->block, collectives_);
+      if (average_.is_on()) average_.download(ema_->block, collectives_);
     }
   }
   spec.averaged = averaged_;
+  if (average_.is_on()) spec.ema = ema_;
   spec.with_shards =
       content == Content::everything && config_.sync.mode == SyncMode::weights && !sync_.averages_are_current();
   if (spec.with_shards) {

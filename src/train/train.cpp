@@ -233,7 +233,9 @@ Exit run(Communicator& communicator, const TrainConfig& wanted, std::unique_ptr<
                          .rank = rank},
                         engine->backend(), *collectives, engine->plan(), spec.optimiser, engine->updater(),
                         engine->gradients());
-  Checkpointing checkpointing(communicator, *collectives, *engine, *sync, config, job, limit, attempt, state.get());
+  MovingAverage average(*engine, *sync, config, job);
+  Checkpointing checkpointing(communicator, *collectives, *engine, *sync, average, config, job, limit, attempt,
+                              state.get());
   std::vector<Checkpointing::Texts> data;
   data.reserve(legs.size());
   for (const Leg& leg : legs) data.push_back(tell_data(leg.splits.train));
@@ -308,6 +310,7 @@ Exit run(Communicator& communicator, const TrainConfig& wanted, std::unique_ptr<
                    .collectives = *collectives,
                    .engine = *engine,
                    .sync = *sync,
+                   .average = average,
                    .feeds = *feeds,
                    .rate_factors = rate_factors(legs),
                    .global_batches = global_batches(legs),

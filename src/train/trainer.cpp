@@ -173,7 +173,7 @@ void Trainer::step() {
   }
   at_.engine.backend().set_step({.rate = static_cast<float>(rate(step)),
                                  .momentum = static_cast<float>(config_.optimiser.momentum),
-                                 .ema_decay = 0,
+                                 .ema_decay = at_.average.decay(step),
                                  .seed = config_.seed,
                                  .step = step});
   // What a launch waits for inside (an update that needs a sum) is communication, not computation; what the host waits
@@ -192,6 +192,7 @@ void Trainer::step() {
   pulse().enter(Activity::communication);
   const auto averaging = Clock::now();
   at_.sync.step_done(step);
+  at_.average.step_done(step);
   launch_seconds_ += seconds_between(averaging, Clock::now());
   comm += at_.collectives.take_wait_seconds();
   const auto working = Clock::now();
@@ -330,7 +331,7 @@ void Trainer::validate() {
   take_counters();  // in the middle of an interval they would be counted with the evaluation's
   tell(Phase::evaluate);
   const auto begin = Clock::now();
-  const auto result = evaluator()->run(at_.sync.averaged(), [&] { return agree_on_stop(); });
+  const auto result = evaluator()->run(at_.average.validated(), [&] { return agree_on_stop(); });
   if (!result) return;  // done by the job that goes on
   ValidationRecord record = *result;
   at_.checkpointing.validated_step = position_.step;
@@ -341,9 +342,9 @@ void Trainer::validate() {
   if (at_.metrics != nullptr) at_.metrics->validation(record);
   const bool best = record.top1() > at_.checkpointing.best_top1;
   at_.checkpointing.best_top1 = std::max(at_.checkpointing.best_top1, record.top1());
-  log::info("epoch {} validation: top1 {:.2f} % ({}/{}), top{} {:.2f} %, loss {:.4f}, best {:.2f} %, {:.1f} s",
-            record.epoch, record.top1(), record.top1_count, record.images, record.k, record.topk(), record.loss,
-            at_.checkpointing.best_top1, record.seconds);
+  log::info("epoch {} validation{}: top1 {:.2f} % ({}/{}), top{} {:.2f} %, loss {:.4f}, best {:.2f} %, {:.1f} s",
+            record.epoch, at_.average.is_on() ? " of the moving average" : "", record.top1(), record.top1_count,
+            record.images, record.k, record.topk(), record.loss, at_.checkpointing.best_top1, record.seconds);
   if (best && config_.checkpoint.save) at_.checkpointing.save("best", position_, Checkpointing::Content::model);
   if (config_.target_accuracy > 0 && record.top1() >= config_.target_accuracy) {
     target_reached_ = true;

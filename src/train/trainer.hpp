@@ -15,6 +15,7 @@
 #include "train/foretell.hpp"
 #include "train/interval.hpp"
 #include "train/job.hpp"
+#include "train/moving_average.hpp"
 #include "train/pace.hpp"
 #include "train/rehearsal.hpp"
 #include "train/state_file.hpp"
@@ -30,6 +31,7 @@ class Trainer {
     Collectives& collectives;
     Engine& engine;
     Sync& sync;
+    MovingAverage& average;
     Feeds& feeds;
     std::vector<double> rate_factors;   ///< one a leg
     std::vector<Index> global_batches;  ///< likewise

@@ -10,6 +10,7 @@
 #include "backend/cpu/program.hpp"
 #include "backend/cpu/updater.hpp"
 #include "backend/factory.hpp"
+#include "backend/rules/update.hpp"
 #include "core/errors.hpp"
 
 namespace convoy {
@@ -79,9 +80,9 @@ class CpuBackend final : public Backend {
 
  private:
   void blend_range(float* to, const float* from, Range range) const {
-    const float keep = step_.ema_decay, take = 1 - step_.ema_decay;
+    const float keep = step_.ema_decay;
 #pragma omp parallel for simd schedule(static)
-    for (Index i = range.begin; i < range.end(); ++i) to[i] = keep * to[i] + take * from[i];
+    for (Index i = range.begin; i < range.end(); ++i) to[i] = convoy::blend(to[i], from[i], keep);
   }
 
   int threads_;

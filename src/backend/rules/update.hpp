@@ -45,6 +45,10 @@ CONVOY_HD inline double clip_factor(double norm, double limit) {
   return factor < 1 ? factor : 1;
 }
 
+/// Exponential moving average of a weight: `keep` of what it was, the rest of the weight. With keep 0 the weight
+/// itself.
+CONVOY_HD inline float blend(float average, float weight, float keep) { return keep * average + (1 - keep) * weight; }
+
 /// Running statistic after a batch (PyTorch's convention: momentum weighs the new value).
 CONVOY_HD inline float fold_statistic(float running, float batch, float momentum) {
   return (1 - momentum) * running + momentum * batch;

@@ -95,6 +95,17 @@ TEST(CudaBackend, AveragesAndFlatKernels) {
     EXPECT_EQ(blended[static_cast<std::size_t>(layout.optimiser.begin)], 4) << "momentum is no part of the average";
     EXPECT_EQ(blended[static_cast<std::size_t>(layout.statistics.begin)], 5);
     EXPECT_EQ(blended[static_cast<std::size_t>(layout.state.begin)], 4);
+    // Steps queued one behind the other have their own decay each: 0.5 twice, then none, which is the weight itself.
+    for (const float decay : {0.5F, 0.5F}) {
+      backend->set_step({.ema_decay = decay});
+      backend->blend(to, from);
+    }
+    EXPECT_EQ(read_back(*backend, a, layout.count())[1], 7.25F);
+    backend->set_step({.ema_decay = 0.5F});
+    backend->blend(to, from);
+    backend->set_step({.ema_decay = 0});
+    backend->blend(to, from);
+    EXPECT_EQ(read_back(*backend, a, layout.count())[1], 8);
   });
 }
 

@@ -33,16 +33,19 @@ TEST(Allocations, NoneInAStep) {
   updater->bind(backend->allocate(16 + updater->arena_floats()));
   const ParameterSet set{backend->allocate(backend->layout(plan, optimiser).count()),
                          backend->layout(plan, optimiser).count()};
-  backend->refresh(set);
+  const ParameterSet average{backend->allocate(set.count), set.count};
+  for (const ParameterSet& one : {set, average}) backend->refresh(one);
   const Index bytes = batch * image * image * 3;
   const auto* const rows = reinterpret_cast<const std::uint8_t*>(backend->allocate_host((bytes + 3) / 4));
   const std::vector<SampleSpec> samples = formula_samples("labels", batch, 10, false);
   EXPECT_GT(program->stages().size(), 2U);
   const auto step = [&](Index number) {
-    backend->set_step({.rate = 0.01F, .step = number});
+    backend->set_step({.rate = 0.01F, .ema_decay = 0.9F, .step = number});
     program->feed({.samples = samples, .images = rows, .valid_count = batch, .scale = 0.5F, .norm_scale = 0.5F});
     for (std::size_t stage = 0; stage < program->stages().size(); ++stage) program->launch(stage, set);
     updater->launch(set, gradients);
+    backend->blend(average, set);
+    backend->refresh(average);
     const Event done = backend->record();
     while (!backend->done(done)) {
     }

@@ -119,6 +119,34 @@ TEST_F(CheckpointTest, ShardsGoToAnyRank) {
   EXPECT_EQ(weights.set.block[static_cast<std::size_t>(small_.layout.optimiser.begin)], 0.0F);
 }
 
+/// The main file's alone, shards or not; every rank gets it.
+TEST_F(CheckpointTest, AMovingAverageGoesToAllRanks) {
+  const HostSet ema = formula_set(small_, 7);
+  Saver saver(communicator_, {.folder = folder_, .plan = small_.plan, .layout = small_.layout});
+  SaveSpec average = spec("last", 3, true, small_);
+  average.meta.ema_decay = 0.9;
+  if (communicator_.rank() == 0) average.ema = std::make_shared<HostSet>(ema);
+  saver.begin(std::move(average));
+  saver.finish();
+  EXPECT_EQ(saver.take_result()->code, Exit::ok);
+
+  const Checkpoint loaded = load("last", 0, replicas);
+  EXPECT_EQ(loaded.meta.ema_decay, 0.9);
+  EXPECT_EQ(loaded.set.block, formula_set(small_, averaged_seed(3)).block);
+  EXPECT_EQ(loaded.shards.size(), static_cast<std::size_t>(replicas));
+  ASSERT_EQ(loaded.ema.block.size(), ema.block.size());
+  const Range values = small_.layout.values, statistics = small_.layout.statistics;
+  const auto slice = [](const std::vector<float>& block, const Range& range) {
+    return std::vector<float>(block.begin() + range.begin, block.begin() + range.end());
+  };
+  EXPECT_EQ(slice(loaded.ema.block, values), slice(ema.block, values));
+  EXPECT_EQ(slice(loaded.ema.block, statistics), slice(ema.block, statistics));
+  const Checkpoint weights = load_checkpoint(communicator_, open_checkpoint(communicator_, folder_), small_.plan,
+                                             small_.layout, {.weights_only = true});
+  EXPECT_EQ(slice(weights.set.block, values), slice(ema.block, values)) << "the model to evaluate";
+  EXPECT_TRUE(weights.ema.block.empty());
+}
+
 TEST_F(CheckpointTest, SavingAgainReplacesTheShards) {
   for (Index step = 1; step <= 4; ++step) {
     save("last", step, step != 4);

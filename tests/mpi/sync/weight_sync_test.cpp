@@ -141,6 +141,29 @@ TEST_F(WeightSyncTest, EvaluatesWithoutTouchingReplicas) {
     EXPECT_EQ(job.contents(job.sync->set(r)), untouched.contents(untouched.sync->set(r)));
 }
 
+/// What a moving average reads: the averaged model without what it doesn't need, also in the middle of a period.
+TEST_F(WeightSyncTest, AveragesWeightsAlone) {
+  for (const int replicas : {1, 2 * size + 1}) {
+    SmallJob job(spec(replicas, 2), &comm), whole(spec(replicas, 2), &comm);
+    for (Index step = 0; step < 5; ++step) {
+      job.run(step, step + 1);
+      whole.run(step, step + 1);
+      const std::size_t refreshed = job.backend.refreshed.size();
+      const auto found = job.contents(job.sync->averaged_weights()), expected = whole.contents(whole.sync->averaged());
+      EXPECT_EQ(job.backend.refreshed.size(), refreshed);
+      for (const Range& range : {job.layout.values, job.layout.statistics})
+        for (Index i = range.begin; i < range.end(); ++i)
+          EXPECT_EQ(found[static_cast<std::size_t>(i)], expected[static_cast<std::size_t>(i)]) << step << ' ' << i;
+      EXPECT_TRUE(equal_on_all_ranks(comm, job.slice(job.sync->averaged_weights(), job.layout.values)));
+      if (step % 2 == 0) {
+        EXPECT_EQ(job.contents(job.sync->averaged()), expected) << "the optimiser state follows";
+      }
+    }
+    for (int r = job.replicas.first; r < job.replicas.first + job.replicas.count; ++r)
+      EXPECT_EQ(job.contents(job.sync->set(r)), whole.contents(whole.sync->set(r)));
+  }
+}
+
 /// Three thirds of a float are not always the float.
 TEST_F(WeightSyncTest, TakesOneReplicaWhereAllAreEqual) {
   for (const int replicas : {1, 3}) {

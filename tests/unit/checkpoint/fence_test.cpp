@@ -101,7 +101,7 @@ TEST(Fence, AnOlderAttemptSavesNothing) {
   const SmallPlan small = small_plan();
   const Fence old({folder.path()}, claim_attempt({folder.path()}, {}));
   const auto save = [&](const Fence& fence, std::uint64_t seed) {
-    write_set_file(folder / "last.h5", small.plan, small.layout, {.model = "small"}, formula_set(small, seed), fence);
+    write_set_file(folder / "last.h5", small.plan, small.layout, {.model = "small"}, {formula_set(small, seed)}, fence);
   };
   save(old, 1);
   const Fence newer({folder.path()}, claim_attempt({folder.path()}, {}));

@@ -33,7 +33,7 @@ FileMeta sample_meta() {
 
 void write_sample(const std::string& path) {
   const SmallPlan small = small_plan();
-  write_set_file(path, small.plan, small.layout, sample_meta(), formula_set(small, 1));
+  write_set_file(path, small.plan, small.layout, sample_meta(), {formula_set(small, 1)});
 }
 
 /// The text of the error that reading throws; empty where it doesn't.
@@ -54,7 +54,7 @@ TEST(CheckpointFile, RoundTripIsBitExact) {
   set.block[0] = -0.0F;
   set.block[1] = std::numeric_limits<float>::denorm_min();
   set.block[2] = std::numeric_limits<float>::quiet_NaN();
-  write_set_file(folder / "a.h5", small.plan, small.layout, sample_meta(), set);
+  write_set_file(folder / "a.h5", small.plan, small.layout, sample_meta(), {set});
 
   const SetFile read = read_set_file(folder / "a.h5", small.plan, small.layout, Content::all);
   ASSERT_EQ(read.set.block.size(), set.block.size());
@@ -74,12 +74,58 @@ TEST(CheckpointFile, RoundTripIsBitExact) {
   EXPECT_TRUE(std::isnan(meta.numbers.at("loss")));
 }
 
+Index version_of(const std::string& path) {
+  return Hdf5File(path, Hdf5File::Access::read).integer_attribute("version");
+}
+
+TEST(CheckpointFile, AMovingAverageStandsBesideTheWeights) {
+  const TempFolder folder;
+  const SmallPlan small = small_plan();
+  const HostSet set = formula_set(small, 1), ema = formula_set(small, 2);
+  FileMeta meta = sample_meta();
+  meta.meta.ema_decay = 0.999;
+  write_set_file(folder / "a.h5", small.plan, small.layout, meta, {set, &ema});
+  const auto without_state = [&](HostSet of) {
+    for (const Range& range : {small.layout.optimiser, small.layout.state})
+      std::fill_n(of.block.begin() + range.begin, range.count, 0.0F);
+    return of.block;
+  };
+
+  const SetFile all = read_set_file(folder / "a.h5", small.plan, small.layout, Content::all);
+  EXPECT_EQ(all.meta.meta.ema_decay, 0.999);
+  EXPECT_EQ(all.set.block, set.block);
+  EXPECT_EQ(all.ema.block, without_state(ema));
+  const SetFile weights = read_set_file(folder / "a.h5", small.plan, small.layout, Content::weights);
+  EXPECT_EQ(weights.set.block, without_state(ema));
+  EXPECT_TRUE(weights.ema.block.empty());
+  EXPECT_EQ(version_of(folder / "a.h5"), 2);
+
+  // Its tensors are compared with the model's by name like all others.
+  SmallPlan fewer = small;
+  fewer.plan.table.rows.pop_back();
+  EXPECT_NE(reading_error(folder / "a.h5", fewer, Content::weights)
+                .find("'/ema/parameters/fc.bias' of the file is not in the model"),
+            std::string::npos);
+  SmallPlan renamed = small;
+  renamed.plan.table.norms[0].name = "norm";
+  EXPECT_NE(reading_error(folder / "a.h5", renamed, Content::weights)
+                .find("'/ema/statistics/norm.running_mean' is missing in the file"),
+            std::string::npos);
+
+  // Without one nothing changes: programs that know of none read the file.
+  write_sample(folder / "b.h5");
+  EXPECT_EQ(version_of(folder / "b.h5"), 1);
+  EXPECT_TRUE(read_set_file(folder / "b.h5", small.plan, small.layout, Content::all).ema.block.empty());
+  EXPECT_THROW(write_set_file(folder / "c.h5", small.plan, small.layout, sample_meta(), {set, &ema}), Error);
+  EXPECT_THROW(write_set_file(folder / "c.h5", small.plan, small.layout, meta, {set}), Error);
+}
+
 TEST(CheckpointFile, LongTextsFit) {
   const TempFolder folder;
   const SmallPlan small = small_plan();
   FileMeta meta = sample_meta();
   meta.meta.texts["choices"] = std::string(300000, 'x') + "\xff";  // past 64 KiB, and no UTF-8
-  write_set_file(folder / "a.h5", small.plan, small.layout, meta, formula_set(small, 1));
+  write_set_file(folder / "a.h5", small.plan, small.layout, meta, {formula_set(small, 1)});
   EXPECT_EQ(read_file_meta(folder / "a.h5").meta.texts.at("choices").substr(0, 300000), std::string(300000, 'x'));
 }
 
@@ -179,11 +225,11 @@ TEST(CheckpointFile, ForeignFilesAreRefused) {
   {
     Hdf5File file(folder / "next.h5", Hdf5File::Access::create);
     file.attribute("format", std::string("convoy-checkpoint"));
-    file.attribute("version", checkpoint_version + 1);
+    file.attribute("version", newest_checkpoint_version + 1);
     file.close();
   }
   seal_file(folder / "next.h5");
-  EXPECT_NE(reading_error(folder / "next.h5", small).find("has format version 2 (this program reads version 1)"),
+  EXPECT_NE(reading_error(folder / "next.h5", small).find("has format version 3 (this program reads versions 1 to 2)"),
             std::string::npos);
   // A whole file of another program version is no damage: it must not be set aside as such.
   EXPECT_THROW(find_damage(folder / "next.h5"), Error);

@@ -22,7 +22,7 @@ void write(const TempFolder& folder, const std::string& name, Index step, int ag
   meta.model = "small";
   meta.meta.position.step = step;
   const std::string path = main_path(folder.path(), name);
-  write_set_file(path, small.plan, small.layout, meta, formula_set(small, 1));
+  write_set_file(path, small.plan, small.layout, meta, {formula_set(small, 1)});
   fs::last_write_time(path, fs::file_time_type::clock::now() - std::chrono::seconds(age));
 }
 

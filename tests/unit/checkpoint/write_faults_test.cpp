@@ -60,7 +60,7 @@ TEST(WriteFaults, OfACheckpoint) {
   const Fence fence({folder.path()}, claim_attempt({folder.path()}, {}));
   const std::string path = folder / "last.h5";
   const auto save = [&](std::uint64_t seed) {
-    write_set_file(path, small.plan, small.layout, {.model = "small"}, formula_set(small, seed), fence);
+    write_set_file(path, small.plan, small.layout, {.model = "small"}, {formula_set(small, seed)}, fence);
   };
   save(1);
   const std::uint32_t before = seal_digest(path);

@@ -119,6 +119,11 @@ const Case cases[] = {
      "--sync-bn needs --sync gradients (replicas that average weights go their own ways between averages)"},
     {"local_steps", "--sync gradients --local-steps 8", "",
      "--local-steps 8 needs --sync weights (gradients are averaged every step)"},
+    {"ema_between_averages", "--ema-decay 0.9 --ema-steps 6 --local-steps 4", "",
+     "--ema-steps 6 is no multiple of --local-steps 4 (between two averages of the weights replicas differ); give "
+     "--ema-steps 8"},
+    {"ema_of_one", "--ema-decay 0.99999999", "",
+     "--ema-decay 0.99999999 is 1 in fp32, so the average would stay as it is; give 0.9999999 or less"},
     {"replicas_twice", "--replicas 4 --grad-accum-steps 2", "",
      "--replicas 4 and --grad-accum-steps 2 both set the number of replicas; give one"},
     {"resume_and_weights", "--resume r.h5 --weights w.h5", "",

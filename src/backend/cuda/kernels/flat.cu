@@ -3,6 +3,7 @@
 
 #include "backend/cuda/kernels/finite.cuh"
 #include "backend/cuda/kernels/tiling.hpp"
+#include "backend/rules/update.hpp"
 
 namespace convoy::cuda {
 namespace {
@@ -32,10 +33,7 @@ struct Constant {
 };
 struct Blend {
   const StepNumbers* step;
-  __device__ float operator()(float to, float from) const {
-    const float keep = step->ema_decay;
-    return keep * to + (1 - keep) * from;
-  }
+  __device__ float operator()(float to, float from) const { return blend(to, from, step->ema_decay); }
 };
 
 /// to[i] = formula(to[i], from[i]); from and to are read only where the formula wants them.

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/moving_average.hpp"
+
+namespace convoy {
+
+MovingAverage::MovingAverage(Engine& engine, Sync& sync, const TrainConfig& config, const Job& job)
+    : engine_(engine),
+      sync_(sync),
+      config_(config.ema),
+      warmup_epochs_(config.optimiser.schedule.warmup_epochs),
+      timeline_(job.timeline) {
+  if (config_.decay == 0) return;
+  const Index count = engine.layout().count();
+  set_ = {engine.backend().allocate(count), count};
+}
+
+float MovingAverage::decay(Index step) const {
+  return timeline_.epochs(step) < warmup_epochs_ ? 0.0F : static_cast<float>(config_.decay);
+}
+
+void MovingAverage::step_done(Index step) {
+  if (!is_on() || (step + 1) % config_.steps != 0) return;
+  engine_.backend().blend(set_, sync_.averaged_weights());
+  compute_copies_are_current_ = false;
+}
+
+const ParameterSet& MovingAverage::validated() {
+  if (!is_on()) return sync_.averaged();
+  if (!compute_copies_are_current_) engine_.backend().refresh(set_);
+  compute_copies_are_current_ = true;
+  return set_;
+}
+
+void MovingAverage::load(const std::vector<float>& block, Collectives& collectives) {
+  engine_.upload(set_, block, collectives);
+  compute_copies_are_current_ = true;
+}
+
+void MovingAverage::download(std::vector<float>& block, Collectives& collectives) const {
+  engine_.download(set_, block, collectives);
+}
+
+}  // namespace convoy
