@@ -72,10 +72,9 @@ void read_images(Communicator& comm, const ImagesSpec& spec, std::vector<OpenPoo
   // All ranks meet after each nap, and none of them works on this thread. Short ones at first, for small jobs, and at
   // the end. Those that have finished sleep as long as the others: waiting in MPI takes time from ranks on the same
   // core.
-  constexpr double shortest_nap = 0.01, longest_nap = 0.5, share_of_time = 0.04;
+  constexpr double shortest_nap = 0.01, longest_nap = 0.5, share_of_time = 0.04, share_of_rest = 0.25;
   const auto start = Clock::now();
-  while (true) {
-    const double nap = std::clamp(seconds_since(start) * share_of_time, shortest_nap, longest_nap);
+  for (double nap = shortest_nap;;) {
     std::this_thread::sleep_for(std::chrono::duration<double>(nap));
     const SpillProgress own = spiller.progress();
     std::array<std::int64_t, sums> all{};
@@ -92,6 +91,10 @@ void read_images(Communicator& comm, const ImagesSpec& spec, std::vector<OpenPoo
       cancel = true;
     }
     if (all[finished] == comm.size()) break;
+    const double seconds = seconds_since(start),
+                 done = static_cast<double>(all[read_weight]) / static_cast<double>(std::max<Index>(weight, 1)),
+                 rest = done > 0 ? seconds * (1 - done) / done : seconds;
+    nap = std::clamp(std::min(seconds * share_of_time, rest * share_of_rest), shortest_nap, longest_nap);
   }
   agree(comm, "reading images", [&] {
     spiller.join();
