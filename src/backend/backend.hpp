@@ -100,7 +100,8 @@ struct Counters {
   int bad_replica = -1;
 };
 
-/// overlapped: a bucket, later launches don't need its sum. blocking: synchronised batch norm, the next launch does.
+/// blocking: the next launch needs its sum and all sums before it (synchronised batch norm). overlapped: no launch
+/// before the next blocking row's does; a bucket, or norms whose sums are needed together.
 enum class When : std::uint8_t { overlapped, blocking };
 struct Final {
   Range range;  ///< of the gradient block; empty: nothing

@@ -34,8 +34,12 @@ class Collectives {
   virtual bool capturable() const = 0;
   /// Moves everything that can move. Throws Error(communication) past the deadline, naming the operation.
   virtual void poll() = 0;
-  /// Collective. Launches queued after it see the sum; the host may not have waited.
+  /// Collective. Launches queued after it see this sum and all that were submitted before; the host may not have
+  /// waited.
   virtual void finish(Ticket ticket) = 0;
+  /// Collective. In place of finish, for the host: host[0..n) = from[0..n), memory of this sum or of one before, once
+  /// the event has passed. No launch waits for it.
+  virtual Event read(Ticket ticket, float* host, const float* from, Index n) = 0;
   /// Host wait under the deadline: the only one there is in a step.
   virtual void await(Event event, const char* what) = 0;
   /// Seconds spent waiting in finish() and await() since the last call.

@@ -103,7 +103,13 @@ class MpiCollectives final : public Collectives {
     require(ticket <= submitted_, "finish of a reduction that was submitted");
     if (completed_ < ticket) wait_for(ticket);
     // Uploads on the communication queue keep their order.
-    if (uploaded_.id != 0) device_.follow(std::exchange(uploaded_, Event{}));
+    if (std::exchange(unfollowed_, false)) device_.follow(uploaded_);
+  }
+
+  Event read(Ticket ticket, float* host, const float* from, Index n) override {
+    require(ticket <= submitted_, "reading of a reduction that was submitted");
+    if (completed_ < ticket) wait_for(ticket);
+    return device_.download(host, from, n, ranks_ == 1 || queue_ == nullptr ? device_.record() : uploaded_);
   }
 
   void await(Event event, const char* what) override {
@@ -227,6 +233,7 @@ class MpiCollectives final : public Collectives {
     }
     queue_->upload(out, piece.host.front(), piece.count);
     piece.event = uploaded_ = queue_->record();
+    unfollowed_ = true;
   }
 
   /// The same order on every rank.
@@ -272,7 +279,8 @@ class MpiCollectives final : public Collectives {
   std::uint64_t loaded_ = 0, started_ = 0, retired_ = 0;  ///< numbers of pieces: retired <= started <= loaded
   std::vector<Operation> operations_;                     ///< ring; an operation's number is its ticket
   Ticket submitted_ = 0, completed_ = 0, loading_ = 1;
-  Event uploaded_;  ///< the last upload that the device's own queue does not follow yet
+  Event uploaded_;           ///< the last upload
+  bool unfollowed_ = false;  ///< the device's own queue does not follow it yet
   Patience pending_;
   double waited_seconds_ = 0;
 };

@@ -3,6 +3,8 @@
 // With one replica a rank the buckets are reduced where the program wrote them.
 #include <algorithm>
 #include <deque>
+#include <utility>
+#include <vector>
 
 #include "sync/modes.hpp"
 #include "sync/replica_sum.hpp"
@@ -24,7 +26,6 @@ class GradientSync final : public Sync {
               .leaf = parts.gradients,
               .count = parts.plan.table.exchange.begin}) {
     set_ = {parts.backend.allocate(parts.layout.count()), parts.layout.count()};
-    pending_.reserve(parts.plan.buckets.size());
   }
 
   ParameterSet& set(int) override { return set_; }
@@ -39,15 +40,14 @@ class GradientSync final : public Sync {
 
   void made_final(std::size_t stage, const Final& final, int replica) override {
     if (final.range.count == 0) return;
-    if (final.when == When::blocking) return exchange(stage, final.range, replica);
+    if (final.range.begin >= parts_.plan.table.exchange.begin) return exchange(stage, final, replica);
     if (replica >= 0) sum_.add(replica, final.range);
-    if (is_last_turn(replica)) pending_.push_back(sum_.reduce(final.range, name_of(stage, final)));
+    if (is_last_turn(replica)) last_ = sum_.reduce(final.range, name_of(stage, final.range));
   }
 
   void replica_done(int replica, Index) override {
     if (!is_last_turn(replica)) return;
-    for (const Ticket ticket : pending_) parts_.collectives.finish(ticket);
-    pending_.clear();
+    parts_.collectives.finish(std::exchange(last_, 0));
     parts_.updater.launch(set_, parts_.gradients);
   }
 
@@ -62,25 +62,30 @@ class GradientSync final : public Sync {
   /// A rank with a turn too few has it last, without a replica.
   bool is_last_turn(int replica) const { return replica < 0 || replica - run_.first == turns_ - 1; }
 
-  /// Collective. Statistics of synchronised batch norm: the next launch needs the sum. One replica a rank (make_sync).
-  void exchange(std::size_t stage, const Range& range, int replica) {
-    const Part own{replica, 1, parts_.gradients + range.begin};
-    const std::span<const Part> parts(&own, replica >= 0 ? 1 : 0);
-    parts_.collectives.finish(parts_.collectives.submit({.out = parts_.gradients + range.begin,
-                                                         .parts = parts,
-                                                         .count = range.count,
-                                                         .after = parts_.backend.record(),
-                                                         .what = name_of(stage, {range, When::blocking})}));
+  /// Collective. Statistics of synchronised batch norm. Those that are needed together are given away together.
+  void exchange(std::size_t stage, const Final& final, int replica) {
+    together_.push_back({final.range, name_of(stage, final.range)});
+    if (final.when == When::overlapped) return;
+    const Event after = parts_.backend.record();
+    Ticket last = 0;
+    for (const auto& [range, what] : together_) {  // one replica a rank (make_sync)
+      float* const at = parts_.gradients + range.begin;
+      const Part own{replica, 1, at};
+      const std::span<const Part> parts(&own, replica >= 0 ? 1 : 0);
+      last = parts_.collectives.submit({.out = at, .parts = parts, .count = range.count, .after = after, .what = what});
+    }
+    together_.clear();
+    parts_.collectives.finish(last);
   }
 
   /// Names are made in the first step and kept, since the collectives refer to them.
-  const char* name_of(std::size_t stage, const Final& final) {
+  const char* name_of(std::size_t stage, const Range& range) {
     while (names_.size() <= stage) names_.emplace_back();
     std::string& name = names_[stage];
     if (!name.empty()) return name.c_str();
     const auto& buckets = parts_.plan.buckets;
-    const auto bucket = std::find(buckets.begin(), buckets.end(), final.range);
-    if (final.when == When::blocking)
+    const auto bucket = std::find(buckets.begin(), buckets.end(), range);
+    if (bucket == buckets.end())
       name = fmt::format("statistics of synchronised batch norm in stage {}", stage);
     else
       name = fmt::format("gradient bucket {}", bucket - buckets.begin());
@@ -92,7 +97,8 @@ class GradientSync final : public Sync {
   int turns_;  ///< of every rank: the most replicas that one owns
   ReplicaSum sum_;
   ParameterSet set_;
-  std::vector<Ticket> pending_;
+  Ticket last_ = 0;
+  std::vector<std::pair<Range, const char*>> together_;  ///< exchanges that wait for a blocking one
   std::deque<std::string> names_;
 };
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 namespace convoy {
 namespace {
@@ -29,20 +30,19 @@ SetAverage::SetAverage(const SyncParts& parts, const ReplicaRun& run)
       contributions_(own_statistics_),
       statistics_(slot(parts.layout.statistics.count)),
       spreads_(statistics_),
-      state_(slot(parts.layout.state.count), 0.0F) {
-  pending_.reserve(slot((parts.layout.values.count + parts.layout.optimiser.count) / range_floats + 2));
-}
+      state_(slot(parts.layout.state.count), 0.0F) {}
 
 bool SetAverage::weigh(std::span<const ParameterSet> sets, std::span<const Index> samples) {
   constexpr const char* what = "samples since the last average";
   Backend& device = parts_.backend;
+  const Event now = device.record();
   Event read;
   for (std::size_t i = 0; i < sets.size(); ++i) {
     const float* block = sets[i].block;
     const Index units = samples[i] / samples_unit;
     own_reports_[i][0] = static_cast<float>(units);
     own_reports_[i][1] = static_cast<float>(samples[i] % samples_unit);
-    read = device.download(&own_reports_[i][2], block + parts_.layout.state.begin, state_floats, device.record());
+    read = device.download(&own_reports_[i][2], block + parts_.layout.state.begin, state_floats, now);
     if (!own_statistics_[i].empty())
       read = device.download(own_statistics_[i].data(), block + parts_.layout.statistics.begin,
                              parts_.layout.statistics.count, read);
@@ -55,8 +55,8 @@ bool SetAverage::weigh(std::span<const ParameterSet> sets, std::span<const Index
     device.upload(reports + replica * report_floats, own_reports_[slot(i)].data(), report_floats);
     sum_.add(replica, report_range_);
   }
-  parts_.collectives.finish(sum_.reduce(report_range_, what));
-  parts_.collectives.await(device.download(reports_.data(), reports, report_range_.count, device.record()), what);
+  const Ticket all = sum_.reduce(report_range_, what);
+  parts_.collectives.await(parts_.collectives.read(all, reports_.data(), reports, report_range_.count), what);
 
   double total = 0;
   const auto samples_of = [&](int replica) {
@@ -98,23 +98,19 @@ void SetAverage::finish() {
   if (statistics_pending_) {
     // The variance of the union of the replicas' samples. E[x^2] is taken around the average mean, which is known by
     // now: around zero it would lose digits where a mean is large.
-    Backend& device = parts_.backend;
     const Range& range = parts_.layout.statistics;
     float* statistics = set_.block + range.begin;
-    parts_.collectives.finish(means_);
-    parts_.collectives.await(device.download(statistics_.data(), statistics, range.count, device.record()),
-                             "means of batch norm");
+    Collectives& sums = parts_.collectives;
+    sums.await(sums.read(means_, statistics_.data(), statistics, range.count), "means of batch norm");
     contribute_spreads();
-    parts_.collectives.finish(sum_.reduce(range, "variances of batch norm"));
-    parts_.collectives.await(device.download(spreads_.data(), statistics, range.count, device.record()),
-                             "variances of batch norm");
+    const Ticket variances = sum_.reduce(range, "variances of batch norm");
+    sums.await(sums.read(variances, spreads_.data(), statistics, range.count), "variances of batch norm");
     for (const NormStatistics& norm : parts_.plan.table.norms)
       std::copy_n(&spreads_[slot(norm.variance.begin)], norm.variance.count, &statistics_[slot(norm.variance.begin)]);
-    device.upload(statistics, statistics_.data(), range.count);
+    parts_.backend.upload(statistics, statistics_.data(), range.count);
     statistics_pending_ = false;
   }
-  for (const Ticket ticket : pending_) parts_.collectives.finish(ticket);
-  pending_.clear();
+  parts_.collectives.finish(std::exchange(last_, 0));
 }
 
 void SetAverage::copy_to(const ParameterSet& to, Optimiser optimiser) {
@@ -137,7 +133,7 @@ void SetAverage::reduce_weighted(std::span<const ParameterSet> sets, const Range
         parts_.backend.copy(set_.block + piece.begin, sets[slot(i)].block + piece.begin, piece.count, weight);
       sum_.add(run_.first + i, piece);
     }
-    pending_.push_back(sum_.reduce(piece, what));
+    last_ = sum_.reduce(piece, what);
   }
 }
 

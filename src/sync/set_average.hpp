@@ -56,8 +56,7 @@ class SetAverage {
   ReplicaSum sum_;
   std::vector<float> weights_, optimiser_weights_;  ///< of all replicas
   std::vector<float> reports_;                      ///< of all replicas
-  std::vector<Ticket> pending_;
-  Ticket means_ = 0;
+  Ticket means_ = 0, last_ = 0;                     ///< last: of values and optimiser state
   bool statistics_pending_ = false;
   // Host memory of the owned replicas, one row each.
   std::vector<std::vector<float>> own_reports_, own_statistics_, contributions_;

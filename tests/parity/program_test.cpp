@@ -278,7 +278,7 @@ TEST_F(SynchronisedNorms, TwoReplicasAreOneBatch) {
   first.feed({.replica = 0, .scale = 0.25F, .norm_scale = 0.25F}, images_, std::span(samples_).first(1));
   second.feed({.replica = 1, .scale = 0.25F, .norm_scale = 0.25F}, images_, std::span(samples_).subspan(1, 3));
   for (ProgramBench* bench : {&first, &second}) backend_->fill(bench->gradient_block() + plan_.table.flags.begin, 2, 0);
-  std::size_t blocking = 0;
+  std::size_t exchanges = 0, together = 0;
   std::vector<Range> buckets;
   for (std::size_t stage = 0; stage < stages.size(); ++stage) {
     ASSERT_EQ(stages[stage].range, second.program().stages()[stage].range);
@@ -288,15 +288,21 @@ TEST_F(SynchronisedNorms, TwoReplicasAreOneBatch) {
     if (range.count == 0) continue;
     backend_->add(first.gradient_block() + range.begin, second.gradient_block() + range.begin, range.count);
     backend_->copy(second.gradient_block() + range.begin, first.gradient_block() + range.begin, range.count, 1);
-    if (stages[stage].when == When::blocking) {
-      ++blocking;
-      EXPECT_GE(range.begin, plan_.table.exchange.begin);
-      EXPECT_LE(range.end(), plan_.table.exchange.end());
-    } else {
+    if (range.begin < plan_.table.exchange.begin) {
+      EXPECT_EQ(stages[stage].when, When::overlapped);
       buckets.push_back(range);
+      continue;
     }
+    EXPECT_LE(range.end(), plan_.table.exchange.end());
+    ++exchanges;
+    if (stages[stage].when == When::blocking) continue;
+    ++together;
+    ASSERT_LT(stage + 1, stages.size());
+    EXPECT_EQ(stages[stage + 1].when, When::blocking) << "nothing is launched between sums that are needed together";
+    EXPECT_GE(stages[stage + 1].range.begin, plan_.table.exchange.begin);
   }
-  EXPECT_GE(blocking, 2 * plan_.table.norms.size() - 1);
+  EXPECT_EQ(exchanges, 2 * plan_.table.norms.size());
+  EXPECT_GE(together, 2) << "backward, where a shortcut with a norm joins; forward too, where one step makes both";
   EXPECT_EQ(buckets, plan_.buckets);
   const std::vector<float> sum = first.gradients();
   for (const Parameter& row : plan_.table.rows) {

@@ -52,6 +52,8 @@ std::vector<Stage> make_stages(const Plan& plan, const Lowering& lowering, const
       if (!plan.sync_bn) return;
       const Range slice = exchange[static_cast<std::size_t>(norm)];
       const Index half = slice.count / 2;
+      // Sums that are needed together are waited for once.
+      if (!stages.empty() && stages.back().end_phase == k + 1) stages.back().final.when = When::overlapped;
       stages.push_back({k + 1, {{slice.begin + (backward ? half : 0), half}, When::blocking}});
     };
     for (const int value : schedule.phases[k].statistics_of)

@@ -61,11 +61,11 @@ class NcclCollectives final : public Collectives {
   void poll() override { comm_.check("sums of the ranks"); }
 
   void finish(Ticket ticket) override {
-    require(ticket <= submitted_, "finish of a reduction that was submitted");
-    // The queue keeps its order, so a later operation's end will do for one that the ring has forgotten.
-    const Ticket kept = submitted_ < operations_.size() ? 1 : submitted_ - operations_.size() + 1;
-    const Operation& operation = operations_[std::max(ticket, kept) % operations_.size()];
-    if (operation.done.id != 0) device_.follow(operation.done);
+    if (const Event done = end_of(ticket); done.id != 0) device_.follow(done);
+  }
+
+  Event read(Ticket ticket, float* host, const float* from, Index n) override {
+    return device_.download(host, from, n, ranks_ == 1 ? device_.record() : end_of(ticket));
   }
 
   void await(Event event, const char* what) override {
@@ -97,6 +97,13 @@ class NcclCollectives final : public Collectives {
     Event done;
   };
 
+  /// The queue keeps its order, so a later operation's end will do for one that the ring has forgotten.
+  Event end_of(Ticket ticket) const {
+    require(ticket <= submitted_, "finish of a reduction that was submitted");
+    const Ticket kept = submitted_ < operations_.size() ? 1 : submitted_ - operations_.size() + 1;
+    return operations_[std::max(ticket, kept) % operations_.size()].done;
+  }
+
   void all_reduce(float* out, Index count, const char* what) {
     if (count == 0) return;
     comm_.issued(ncclAllReduce(out, out, static_cast<std::size_t>(count), ncclFloat, ncclSum, comm_.get(),
@@ -104,12 +111,11 @@ class NcclCollectives final : public Collectives {
                  "ncclAllReduce", what);
   }
 
-  /// NCCL connects its ranks at the first sum of a kind: not in the first step, and not while it is captured.
+  /// NCCL connects its ranks at the first sum of a kind: not in the first step, and not while it is captured. Its
+  /// result is nobody's, so it waits for nothing.
   void warm_up(Index count) {
     constexpr const char* what = "first sum of NCCL";
     float* const block = device_.allocate(count);
-    device_.fill(block, count, 0.0F);
-    queue_.follow(device_.record());
     if (tree_) {
       std::vector<Part> parts;
       for (const TreeNode& node : local_.nodes()) parts.push_back({node.first, node.size, block});

@@ -55,6 +55,29 @@ TEST(CudaQueue, EventsAreAskedWithoutWaitingAndOutliveTheirRing) {
   EXPECT_EQ(host_cuda::counts().waits, syncs) << "an event that has passed needs no wait";
 }
 
+/// What the order of a stream says already takes no wait: of its own events, of those before one that it waited for,
+/// and of those before one that the host knows to have passed.
+TEST(CudaQueue, WaitsThatTheOrderOfStreamsSparesAreNotThere) {
+  host_cuda::settings() = {};
+  Queue queue;
+  const auto waits = [&queue](Stream by, Event event) {
+    const long before = host_cuda::counts().waits;
+    queue.follow(by, event);
+    return host_cuda::counts().waits - before;
+  };
+  const Event first = queue.record(), second = queue.record(), third = queue.record();
+  EXPECT_EQ(waits(Stream::compute, first), 0) << "its own";
+  EXPECT_EQ(waits(Stream::communication, second), 1);
+  EXPECT_EQ(waits(Stream::communication, first), 0);
+  EXPECT_EQ(waits(Stream::communication, second), 0);
+  EXPECT_EQ(waits(Stream::communication, third), 1);
+  EXPECT_EQ(waits(Stream::upload, first), 1) << "that another stream waited says nothing";
+  const Event fourth = queue.record(), fifth = queue.record(), elsewhere = queue.record(Stream::communication);
+  queue.wait(fifth);
+  EXPECT_EQ(waits(Stream::upload, fourth), 0);
+  EXPECT_EQ(waits(Stream::upload, elsewhere), 1) << "that another stream's event has passed says nothing";
+}
+
 TEST(CudaQueue, StreamsFollowEachOther) {
   in_all_orders([] {
     Queue queue;
@@ -156,6 +179,24 @@ TEST_F(Replay, WhatIsInsideBecomesPartOfTheOuterGraph) {
   EXPECT_EQ(bodies_, 2);
   EXPECT_EQ(inner_, 6);
   EXPECT_EQ(queue_.graph_launches(), 3) << "one a step, none for what is inside";
+}
+
+/// A graph knows nothing of what was waited for before or in another graph.
+TEST_F(Replay, EachGraphHasItsOwnWaits) {
+  for (std::uint64_t key = 1; key <= 2; ++key) {
+    const auto body = [&] {
+      const long before = host_cuda::counts().waits;
+      const Event first = queue_.record(), second = queue_.record();
+      queue_.follow(Stream::communication, second);
+      queue_.follow(Stream::communication, first);
+      EXPECT_EQ(host_cuda::counts().waits, before + 1);
+      check(fill_floats(at_ + 2, 1, 1, queue_.stream(Stream::communication)), "fill");
+      queue_.follow(Stream::compute, queue_.record(Stream::communication));
+      add_one();
+    };
+    for (int i = 0; i < 3; ++i) queue_.replay(key, body);
+  }
+  EXPECT_EQ(value(), 6);
 }
 
 TEST_F(Replay, SurvivesABodyThatThrows) {

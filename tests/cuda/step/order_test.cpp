@@ -7,6 +7,7 @@
 #include "cuda/step/training.hpp"
 #include "support/host_cuda/host_cuda.hpp"
 #include "support/host_cuda/reference_library.hpp"
+#include "support/host_cuda/streams.hpp"
 
 namespace convoy::cuda {
 namespace {
@@ -22,13 +23,10 @@ TrainingSpec blocks(Launching launching) {
   return spec;
 }
 
-/// Whether the host waits for each step. Some forgotten waits show only where it is ahead, others only where it isn't.
-enum class Pace { ahead, in_step };
-
 TrainingResult run(TrainingSpec spec, Order order, long drop_wait = -1, Pace pace = Pace::ahead) {
   host_cuda::start_without(drop_wait, order);
   const auto backend = make_cuda_backend(make_reference_library(90, Fusing::fp16));
-  if (pace == Pace::in_step) spec.before_step = [&](int) { backend->queue().wait(backend->record()); };
+  if (pace == Pace::in_step) spec.before_step = [](int) { host_cuda::demand_all(); };
   TrainingResult result = train(*backend, spec);
   if (spec.launching == Launching::replayed) {
     // The first call runs, the second captures and launches; a launch a step from then on.

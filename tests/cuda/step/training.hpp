@@ -16,6 +16,10 @@ enum class Rows : std::uint8_t { pageable, pinned };
 /// What is read back: everything, after the first step too; or the set, once all steps are queued.
 enum class Reading : std::uint8_t { everything, set };
 
+/// Whether the device has done each step before the next one is queued. Some forgotten waits show only where the host
+/// is ahead, others only where it isn't.
+enum class Pace : std::uint8_t { ahead, in_step };
+
 struct TrainingSpec {
   GraphSpec model;
   Index batch = 4, image = 16;

@@ -95,6 +95,12 @@ TEST_F(GradientSyncTest, ExchangesStatisticsOfSynchronisedBatchNormAtOnce) {
   exchange[16] = exchange[0];
   sync->made_final(1, {{plan.table.exchange.begin + 16, 16}, When::blocking}, comm.rank());
   EXPECT_EQ(exchange[16], sum * static_cast<float>(size));
+  // Needed together: the first is there when the second is.
+  exchange[32] = exchange[48] = static_cast<float>(comm.rank() + 1);
+  sync->made_final(4, {{plan.table.exchange.begin + 32, 16}, When::overlapped}, comm.rank());
+  sync->made_final(5, {{plan.table.exchange.begin + 48, 16}, When::blocking}, comm.rank());
+  EXPECT_EQ(exchange[32], sum);
+  EXPECT_EQ(exchange[48], sum);
   sync->made_final(2, {plan.buckets[0], When::overlapped}, comm.rank());
   sync->made_final(3, {plan.buckets[1], When::overlapped}, comm.rank());
   sync->replica_done(comm.rank(), 1);

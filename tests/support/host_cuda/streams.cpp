@@ -113,6 +113,11 @@ cudaStream_t make_stream() {
   return stream;
 }
 
+bool& others_go_ahead() {
+  static bool others = false;
+  return others;
+}
+
 void demand(const NodeRef& node) {
   static std::minstd_rand random(settings().seed);
   if (!node) return;
@@ -127,6 +132,11 @@ void demand(const NodeRef& node) {
     if (todo.empty()) {
       if (!top->done) execute(*top);
       stack.pop_back();
+      continue;
+    }
+    if (others_go_ahead()) {
+      const bool is_first = top->pool == &streams().front()->own || top->pool == &streams().front()->inner;
+      stack.push_back(is_first ? todo.back() : todo.front());
       continue;
     }
     const Order order = settings().order;

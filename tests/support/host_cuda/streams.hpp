@@ -59,6 +59,9 @@ void end_stream(cudaStream_t stream);
 NodeRef add(cudaStream_t stream, std::function<void()> run, NodeRef also = nullptr);
 /// Runs `node` and what it needs, nothing else. The order decides among what it needs: the stream first, or the event.
 void demand(const NodeRef& node);
+/// In place of the settings' order: the first stream that was made comes behind all others, each of which goes ahead as
+/// far as its own waits let it. A sum that starts before its parts are final shows here.
+bool& others_go_ahead();
 void demand_all();
 
 /// The history of what was queued, kept while a wait is to be forgotten: see forgot_needless_wait.

@@ -162,6 +162,8 @@ void Assembler::make_stages() {
   };
   for (const Block& block : blocks_) {
     give_buckets(block.end_step);
+    // Sums that are needed together are waited for once.
+    if (!stages.empty() && stages.back().end_step == block.end_step) stages.back().final.when = When::overlapped;
     stages.push_back({block.end_step, {block.range, When::blocking}});
   }
   give_buckets(steps + 1);
