@@ -84,6 +84,11 @@ fi
 if [ -n "$(command -v nvcc)" ] || [ -x /usr/local/cuda/bin/nvcc ]; then
   compgen -G '.venv/lib/python3*/site-packages/include/cudnn_frontend.h' >/dev/null ||
     missing_python+=(nvidia-cudnn-frontend)
+  # For the test of the kernels' machine code (tests/cuda/sass); toolkits often come without it.
+  if [ -z "$build_only" ] && [ -z "$(command -v cuobjdump)" ] && [ ! -x /usr/local/cuda/bin/cuobjdump ]; then
+    compgen -G '.venv/lib/python3*/site-packages/nvidia/*/bin/cuobjdump' >/dev/null ||
+      missing_python+=(nvidia-cuda-cuobjdump nvidia-cuda-nvdisasm)
+  fi
 fi
 
 if [ ${#missing[@]} -eq 0 ] && [ ${#missing_python[@]} -eq 0 ]; then

@@ -15,6 +15,7 @@
 #include "cli/usual_input.hpp"
 #include "config/parse.hpp"
 #include "cuda/plan/expectation.hpp"
+#include "data/shapes.hpp"
 
 namespace convoy::cuda {
 namespace {
@@ -31,7 +32,15 @@ struct Case {
   Precision precision = Precision::fp32;
   std::string options;
   bool synchronised = false;
+  std::vector<ImageSize> eval_shapes;  ///< beside the square
 };
+
+/// Of what rectangular validation compiles (train/engine.cpp): a photograph that stands, and the longest that lies. The
+/// shortest is the square.
+std::vector<ImageSize> rectangles(Index side) {
+  constexpr ImageSize standing{500, 375}, longest{100, 1000};
+  return {rectangle_of(standing, side), rectangle_of(longest, side)};
+}
 
 /// Each size of image and batch of a file, in the precision that it says, and in fp16.
 std::vector<Case> shipped_cases() {
@@ -47,6 +56,7 @@ std::vector<Case> shipped_cases() {
       made.eval_batch = config.eval_batch;
       made.precision = config.device.precision;
       made.synchronised = config.sync.sync_bn;
+      if (config.data.rectangular) made.eval_shapes = rectangles(made.model.image_size);
       cases.push_back(made);
       if (made.precision == Precision::fp16) continue;
       made.precision = Precision::fp16;
@@ -102,11 +112,11 @@ void compile(Library& library, const Case& made, Result& result) {
   spec.precision = made.precision;
   spec.options = made.options;
   const CopyLayout copies = make_copy_layout(plan, spec.precision);
-  for (const Mode mode : {Mode::train, Mode::evaluate}) {
+  const auto add = [&](Mode mode, const std::string& shape) {
     spec.mode = mode;
     spec.samples = mode == Mode::train ? made.batch : made.eval_batch;
-    const std::string name = fmt::format("{} {} n{} {}", made.name, name_of(spec.precision), spec.samples,
-                                         mode == Mode::train ? "train" : "evaluate");
+    const std::string name = fmt::format("{} {} n{} {}{}", made.name, name_of(spec.precision), spec.samples,
+                                         mode == Mode::train ? "train" : "evaluate", shape);
     try {
       const Recipe recipe = make_recipe({plan, spec, copies, library});
       result.found.add(name, recipe, mode);
@@ -114,6 +124,13 @@ void compile(Library& library, const Case& made, Result& result) {
     } catch (const std::exception& error) {
       result.problems += name + ": " + error.what() + '\n';
     }
+  };
+  add(Mode::train, "");
+  add(Mode::evaluate, "");
+  for (const ImageSize& shape : made.eval_shapes) {
+    spec.height = spec.input.height = shape.height;
+    spec.width = spec.input.width = shape.width;
+    add(Mode::evaluate, fmt::format(" {}x{}", shape.height, shape.width));
   }
 }
 
@@ -188,6 +205,23 @@ TEST_F(PlanCheck, Resnet50IsFusedAsFarAsThePlansGo) {
   EXPECT_NEAR(summary("h100", "resnet50 bf16 n256 train").bytes_per_image, 327.28e6, 0.005e6);
   std::printf("  MB an image: %.2f on an H100, %.2f on an A100\n", h100.bytes_per_image / 1e6,
               a100.bytes_per_image / 1e6);
+}
+
+/// The images of rectangular validation are fused as the square is, and cost as many bytes a pixel.
+TEST_F(PlanCheck, RectanglesAreFusedAsTheSquare) {
+  for (const char* const card : {"h100", "a100"}) {
+    for (const char* const precision : {"fp16", "fp32"}) {
+      const std::string name = fmt::format("imagenet_resnet50_phases from epoch 32 {} n256 evaluate", precision);
+      const Summary square = summary(card, name);
+      for (const auto& [shape, ratio] : {std::pair(" 384x288", 384.0 / 288), {" 288x576", 2.0}}) {
+        const Summary s = summary(card, name + shape);
+        EXPECT_EQ(s.statistics, square.statistics) << card << shape;
+        EXPECT_EQ(s.prologues, square.prologues) << card << shape;
+        EXPECT_EQ(s.joins, square.joins) << card << shape;
+        EXPECT_NEAR(s.bytes_per_image / square.bytes_per_image, ratio, 0.02) << card << shape << ' ' << precision;
+      }
+    }
+  }
 }
 
 /// The comparison itself: a count that is off by one, a form that is missing and one that is new are each found.

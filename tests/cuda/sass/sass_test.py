@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""sass_test.py CUOBJDUMP OBJECTS: what the machine code of our kernels is like (OBJECTS: one word, `;` between). No kernel has
+memory of its own for each thread (spills, arrays, a stack); where rows are a multiple of 8 elements long, tensors move by 16 bytes."""
+import concurrent.futures
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+# Kernels that have a form for 8 neighbours, as `name<storage, 8, ...>`: what they load and what they store apart from 16
+# bytes. Masks of a ReLU are a bit an element (a byte a pack), places of a maximum a byte an element, sums are floats
+# that a block writes once.
+MASK, PLACES, SUMS = {8}, {64}, {32}
+PACKED = {
+    "apply": {"apply_kernel": (set(), MASK)},
+    "backward": {"apply_kernel": (MASK, set()), "reduce_kernel": (MASK, SUMS)},
+    "statistics": {"statistics_kernel": (set(), SUMS)},
+    "dense": {"column_kernel": (set(), SUMS)},
+    "pool_gradient": {"apply_pooled_kernel": (PLACES, set()), "reduce_pooled_kernel": (PLACES, SUMS)},
+    "pool": {"max_kernel": (set(), PLACES), "max_backward_kernel": (PLACES, set()), "average_kernel": (set(), set()),
+             "average_backward_kernel": (set(), set()), "global_kernel": (set(), set()), "global_backward_kernel": (set(), set())},
+}
+STORES_SUMS_ONLY = {"statistics_kernel", "column_kernel", "reduce_pooled_kernel"}
+# Flat blocks: 16 bytes, and a last part that is no multiple of it.
+FLAT = {"flat_kernel", "finite_kernel"}
+ARCHITECTURES = ("sm_80", "sm_90")
+
+
+def dump(tool, what, architecture, objekt):
+    words = [tool, what, "-arch", architecture, objekt]
+    beside = {**os.environ, "PATH": f"{pathlib.Path(tool).parent}:{os.environ['PATH']}"}  # it runs nvdisasm
+    return subprocess.run(words, check=True, capture_output=True, text=True, timeout=60, env=beside).stdout
+
+
+def short(mangled):
+    """`apply_kernel<float, 8, 2>` of each mangled name."""
+    names = subprocess.run(["c++filt"], input="\n".join(mangled), check=True, capture_output=True, text=True).stdout
+    names = re.sub(r"convoy::(cuda::)?|\(anonymous namespace\)::|^void ", "", names, flags=re.MULTILINE)
+    names = re.sub(r"\(\w+\)(\d)", r"\1", names)
+    return dict(zip(mangled, [re.sub(r"\(.*", "", name) for name in names.splitlines()]))
+
+
+def resources(text):
+    """Kernel -> bytes of stack and of local memory."""
+    found = re.findall(r"Function (\S+):\s+REG:\d+ STACK:(\d+) .*?LOCAL:(\d+)", text)
+    return {name: (int(stack), int(local)) for name, stack, local in found}
+
+
+def accesses(text):
+    """Kernel -> instruction -> widths in bits, of global and local memory."""
+    kernels, kernel = {}, None
+    for line in text.splitlines():
+        if "Function :" in line:
+            kernel = kernels.setdefault(line.split()[-1], {})
+        elif match := re.search(r"\s(LDG|STG|LDL|STL)((?:\.\w+)*)\s", line):
+            parts = match[2].split(".")
+            width = next((int(part.lstrip("US")) for part in parts if re.fullmatch(r"[US]?(8|16|64|128)", part)), 32)
+            kernel.setdefault(match[1], set()).add(width)
+    return kernels
+
+
+def check_packed(name, kernel, seen, problems):
+    """`seen`: widths of one kernel for packs, by instruction."""
+    loads, stores = PACKED[name][kernel.split("<")[0]]
+    storing = kernel.split("<")[0] not in STORES_SUMS_ONLY
+    if 128 not in seen.get("LDG", ()):
+        problems.append(f"{name}: {kernel} loads nothing by 16 bytes: {seen}")
+    if storing and 128 not in seen.get("STG", ()):
+        problems.append(f"{name}: {kernel} stores nothing by 16 bytes: {seen}")
+    if odd := seen.get("LDG", set()) - {128} - loads:
+        problems.append(f"{name}: {kernel} loads by {sorted(odd)} bits")
+    if odd := seen.get("STG", set()) - {128} - stores:
+        problems.append(f"{name}: {kernel} stores by {sorted(odd)} bits")
+
+
+def check(tool, architecture, objekt):
+    """(problems, kernels, kernels whose accesses were looked at)"""
+    name, problems = pathlib.Path(objekt).name.split(".")[0], []
+    used = resources(dump(tool, "-res-usage", architecture, objekt))
+    names = short(list(used))
+    problems += [f"{name}: {names[kernel]} has {stack} bytes of stack, {local} of local memory"
+                 for kernel, (stack, local) in used.items() if stack or local]
+    wanted = set(PACKED.get(name, ())) | (FLAT if name == "flat" else set())
+    if not wanted:
+        return problems, len(used), 0
+    looked_at = set()
+    for mangled, seen in accesses(dump(tool, "-sass", architecture, objekt)).items():
+        kernel = names[mangled]
+        if "LDL" in seen or "STL" in seen:
+            problems.append(f"{name}: {kernel} uses local memory")
+        base, arguments = kernel.split("<")[0], re.findall(r"[\w.]+", kernel.partition("<")[2])
+        if base in FLAT and name == "flat":
+            looked_at.add(kernel)
+            for instruction, widths in seen.items():
+                if 128 not in widths and not (instruction == "STG" and base == "finite_kernel"):
+                    problems.append(f"{name}: {kernel} has {instruction} of {sorted(widths)} bits only")
+        elif base in wanted and "8" in arguments[1:2]:
+            looked_at.add(kernel)
+            check_packed(name, kernel, seen, problems)
+    bases = {kernel.split("<")[0] for kernel in looked_at}
+    problems += [f"{name}: no form of {base} for packs" for base in wanted - bases]
+    return problems, len(used), len(looked_at)
+
+
+def main():
+    tool, objects = sys.argv[1], sys.argv[2].split(";")
+    if not pathlib.Path(tool).exists():
+        print("skipped: no cuobjdump was found when the build was configured (scripts/install-deps.sh)")
+        sys.exit(77)
+    missing = set(PACKED) | {"flat"}
+    missing -= {pathlib.Path(objekt).name.split(".")[0] for objekt in objects}
+    assert not missing, f"no objects of {missing}"
+    jobs = [(tool, architecture, objekt) for objekt in objects for architecture in ARCHITECTURES]
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        results = list(pool.map(lambda job: check(*job), jobs))
+    problems = [f"{job[1]}, {text}" for job, result in zip(jobs, results) for text in result[0]]
+    kernels, looked_at = sum(result[1] for result in results), sum(result[2] for result in results)
+    assert kernels > 200 and looked_at > 100, (kernels, looked_at)
+    assert not problems, "\n" + "\n".join(problems)
+    print(f"{kernels} kernels without local memory, {looked_at} of them by 16 bytes")
+
+
+main()
