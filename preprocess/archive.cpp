@@ -7,6 +7,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 
 #include "core/errors.hpp"
 
@@ -19,6 +20,9 @@ constexpr std::size_t block_bytes = 512;
 class Stream {
  public:
   explicit Stream(const std::string& path) : path_(path) {
+    std::error_code reason;
+    if (std::filesystem::is_other(path, reason))
+      fail(Exit::data, "cannot read '{}' (it is a pipe, socket or device); give a file", path);
     errno = 0;
     file_ = gzopen(path.c_str(), "rb");
     if (file_ == nullptr) {

@@ -9,6 +9,7 @@
 #include "comm/time_limit.hpp"
 #include "core/launcher.hpp"
 #include "core/log.hpp"
+#include "core/standard_output.hpp"
 #include "core/stop.hpp"
 #include "preprocess/images/prepare_images.hpp"
 #include "preprocess/prepare.hpp"
@@ -49,15 +50,16 @@ Exit run(Session& session, const Command& command) {
     Communicator communicator(session, spec->deadline);
     log::configure(communicator.rank(), communicator.size(), communicator.host());
     keep_time_limit(communicator, spec->time_limit);
-    return verify(communicator, *spec);
+    return require_output(verify(communicator, *spec));
   }
   Communicator communicator(session, Deadline{});
   log::configure(communicator.rank(), communicator.size(), communicator.host());
-  return communicator.together("inspecting", [&] {
+  const Exit code = communicator.together("inspecting", [&] {
     if (communicator.rank() != 0) return;
-    if (const auto* help = std::get_if<HelpSpec>(&command)) std::fputs(help->text.c_str(), stdout);
+    if (const auto* help = std::get_if<HelpSpec>(&command)) write_output(help->text);
     if (const auto* spec = std::get_if<InspectSpec>(&command)) inspect(*spec);
   });
+  return require_output(code);
 }
 
 /// All ranks read the same words: rank 0 speaks, all return.
@@ -86,6 +88,7 @@ int main(int argc, char** argv) {
     const auto* error = dynamic_cast<const convoy::Error*>(&failure);
     return error != nullptr ? error->code() : convoy::Exit::internal;
   };
+  convoy::guard_process();
   convoy::watch_stop_signals();
   try {
     convoy::Session session(argc, argv);

@@ -78,7 +78,8 @@ void prepare_folder(const std::string& folder, const std::vector<std::string>& e
     fail(Exit::data, "cannot make the folder '{}' ({}); choose a writable --out", folder, reason.message());
   }
   std::vector<std::string> others, temporary;
-  for (const auto& entry : entries) {
+  for (; entries != fs::directory_iterator(); entries.increment(reason)) {
+    const fs::directory_entry& entry = *entries;
     std::string name = entry.path().filename().string();
     const bool left_behind = name.ends_with(".tmp");
     if (left_behind) name.erase(name.size() - 4);
@@ -90,6 +91,7 @@ void prepare_folder(const std::string& folder, const std::vector<std::string>& e
       others.push_back(entry.path().string());
     }
   }
+  if (reason) fail(Exit::data, "cannot list the folder '{}' ({}); check the disk", folder, reason.message());
   std::sort(others.begin(), others.end());
   if (!others.empty() && !overwrite) {
     fail(Exit::usage,
@@ -102,7 +104,8 @@ void prepare_folder(const std::string& folder, const std::vector<std::string>& e
 }
 
 Existing look_for(const Partition& wanted) {
-  if (!fs::exists(wanted.path)) return Existing::none;
+  std::error_code unknown;
+  if (!fs::exists(wanted.path, unknown)) return Existing::none;
   try {
     const Partition found = read_partition(wanted.path);
     if (found.parameters != wanted.parameters || found.source_digest != wanted.source_digest ||

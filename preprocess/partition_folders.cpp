@@ -12,9 +12,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-fs::directory_iterator entries_of(const std::string& folder) {
+std::vector<fs::directory_entry> entries_of(const std::string& folder) {
+  std::vector<fs::directory_entry> entries;
   std::error_code reason;
-  fs::directory_iterator entries(folder, reason);
+  for (fs::directory_iterator at(folder, reason), end; !reason && at != end; at.increment(reason))
+    entries.push_back(*at);
   if (reason) fail(Exit::data, "cannot open the data folder '{}' ({}); check the path", folder, reason.message());
   return entries;
 }

@@ -34,7 +34,8 @@ std::vector<std::string> spellings(const std::string& name) {
 std::string find_file(const std::string& folder, const std::string& name) {
   for (const std::string& spelling : spellings(name)) {
     const fs::path path = fs::path(folder) / spelling;
-    if (fs::exists(path)) return path.string();
+    std::error_code unknown;  // a link to itself is one to name when it is opened
+    if (fs::exists(path, unknown) || unknown) return path.string();
   }
   return {};
 }
@@ -85,7 +86,7 @@ RawFiles read_raw_files(const std::string& source, const RawLayout& layout) {
   }
   for (const std::string& archive : layout.archives) {
     const std::string path = (fs::path(source) / archive).string();
-    if (fs::exists(path)) return read_from_archive(path, layout);
+    if (fs::exists(path, reason) || reason) return read_from_archive(path, layout);
   }
   return read_from_folder(source, layout);  // names the first missing file
 }

@@ -51,10 +51,13 @@ std::string check_splits(const std::vector<std::string>& folders) {
       splits.insert(parse_partition_name(std::filesystem::path(path).filename().string()).split);
     }
     const std::string of = folders.size() > 1 ? std::filesystem::path(folder).filename().string() + "/" : "";
+    std::string first;
     for (const auto& split : splits) {
       try {
         const DatasetInfo info = read_dataset_info(folder, split);
         log::info("{}{}: {} partitions, {} images: whole", of, split, info.partitions.size(), info.samples);
+        if (first.empty()) first = info.partitions.front().path;
+        require_same_set(read_partition(first), read_partition(info.partitions.front().path));
       } catch (const Error& e) {
         text += std::string(e.what()) + "\n";
       }

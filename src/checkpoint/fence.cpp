@@ -28,7 +28,8 @@ Index number_of(const std::string& file) {
   Index number = 0;
   const auto [end, error] = std::from_chars(file.data(), file.data() + file.size(), number);
   const bool whole = error == std::errc() && std::string_view(end, file.data() + file.size()) == ".json";
-  return whole ? number : 0;
+  constexpr Index most = 1'000'000'000;  // another's file must not be the last number there is
+  return whole && number < most ? number : 0;
 }
 
 /// Opening the folder makes network file systems look again.
@@ -182,7 +183,8 @@ void Fence::remove_older_temporaries(const std::string& folder) const {
     const std::string name = entry->path().filename().string();
     std::smatch match;
     if (!std::regex_match(name, match, temporary)) continue;
-    if (std::stoll(match[1].str()) >= number_) continue;
+    const Index number = number_of(match[1].str() + ".json");
+    if (number == 0 || number >= number_) continue;
     std::error_code failed;
     fs::remove(entry->path(), failed);
     if (failed) log::warn("cannot remove '{}' ({})", entry->path().string(), failed.message());

@@ -117,15 +117,17 @@ void remove_leftovers(const std::string& folder, const Fence& fence) {
   for (const std::string& file : list_folder(folder)) {
     const std::string name = name_of(file);
     const bool shard = file.starts_with(name + shard_infix) && (name == "last" || is_numbered(name));
-    if (shard && !fs::exists(main_path(folder, name))) remove_file(fs::path(folder) / file, fence);
+    std::error_code unknown;  // what can't be looked at is no leftover
+    if (shard && !fs::exists(main_path(folder, name), unknown) && !unknown) remove_file(fs::path(folder) / file, fence);
   }
 }
 
 std::string resolve_checkpoint(const std::string& path) {
   namespace fs = std::filesystem;
-  if (!fs::is_directory(path)) return path;
+  std::error_code unknown;
+  if (!fs::is_directory(path, unknown)) return path;
   for (const std::string& folder : {path + "/checkpoints", path}) {
-    if (!fs::is_directory(folder)) continue;
+    if (!fs::is_directory(folder, unknown)) continue;
     for (const std::string& found : list_checkpoints(folder))
       if (find_damage(found).empty()) return found;
   }

@@ -71,7 +71,8 @@ std::string find_damaged_shard(const Communicator& communicator, const FoundChec
   for (auto i = static_cast<std::size_t>(communicator.rank()); i < shards.size();
        i += static_cast<std::size_t>(communicator.size())) {
     // A file that rank 0 sees and this rank doesn't is no damage: the folder isn't shared.
-    if (!fs::exists(found.path))
+    std::error_code unknown;
+    if (!fs::exists(found.path, unknown))
       fail(Exit::data,
            "'{}' can't be seen here (but on rank 0); put --checkpoint-dir on a file system that all hosts share",
            found.path);

@@ -19,7 +19,7 @@ constexpr const char* exit_codes =
     "   0  done\n"
     "   1  internal error, or a loss that is not finite\n"
     "   2  wrong usage or configuration\n"
-    "   3  data missing, damaged or of the wrong form\n"
+    "   3  data missing, damaged or of the wrong form; output that can't be written\n"
     "   4  device or library\n"
     "   5  communication failed or stalled\n"
     "   6  superseded: a newer attempt goes on with this run, so don't resubmit\n"

@@ -9,16 +9,18 @@ namespace {
 
 /// Collective.
 std::string read_on_first_rank(Communicator& communicator, const std::string& path) {
-  std::string text, problem;
+  std::string text, problem, code;
   if (communicator.rank() == 0) {
     try {
       text = read_text_file(path);
     } catch (const Error& e) {
       problem = e.what();
+      code = std::to_string(static_cast<int>(e.code()));  // stopped: that is no wrong usage
     }
   }
   communicator.broadcast(problem, "state of the configuration file");
-  if (!problem.empty()) fail(Exit::usage, "{}", problem);
+  communicator.broadcast(code, "state of the configuration file");
+  if (!problem.empty()) fail(static_cast<Exit>(std::stoi(code)), "{}", problem);
   communicator.broadcast(text, "configuration file");
   return text;
 }

@@ -2,12 +2,14 @@
 #include "cli/dry_run.hpp"
 
 #include <algorithm>
-#include <cstdio>
 
 #include "backend/factory.hpp"
+#include "checkpoint/resume.hpp"
 #include "config/print.hpp"
+#include "core/standard_output.hpp"
 #include "core/wall_clock.hpp"
 #include "data/evaluation.hpp"
+#include "train/leave.hpp"
 #include "train/rehearsal.hpp"
 #include "train/setup.hpp"
 
@@ -70,7 +72,7 @@ Sized size_up(const Communicator& communicator, const TrainConfig& config) {
   return sized;
 }
 
-void line(const std::string& name, const std::string& text) { fmt::print("# {:<20} {}\n", name, text); }
+void line(const std::string& name, const std::string& text) { write_output(fmt::format("# {:<20} {}\n", name, text)); }
 
 void print_cost(const Sized& sized) {
   const Graph& graph = sized.plan.graph;
@@ -122,13 +124,16 @@ void print_forecast(const Rehearsal& found, const TrainConfig& config, double li
 
 }  // namespace
 
-Exit dry_run(Communicator& communicator, const TrainConfig& config) {
+Exit dry_run(Communicator& communicator, const TrainConfig& config) try {
+  for (const std::string& path : {config.checkpoint.weights, config.checkpoint.resume}) {
+    if (!path.empty() && path != "auto") alike(communicator, [&] { open_checkpoint(communicator, path); });
+  }
   const double end = end_of_job(config.time_limit).time, limit = end > 0 ? end - wall_seconds() : 0;
   Exit code = communicator.together("the dry run", [&] {
     if (communicator.rank() != 0) return;
     const Sized sized = size_up(communicator, config);
     const DatasetInfo& data = sized.splits.train;
-    fmt::print("{}", to_ini(config));
+    write_output(to_ini(config));
     line("data set", fmt::format("{} train images of {}x{}x{}, {} classes", data.samples, data.height, data.width,
                                  data.channels, data.classes));
     print_cost(sized);
@@ -139,13 +144,14 @@ Exit dry_run(Communicator& communicator, const TrainConfig& config) {
     line("global batch", fmt::format("{}", sized.job.global_batch));
     line("peak rate", fmt::format("{}", sized.job.peak_rate));
     line("steps per epoch", fmt::format("{}", sized.job.steps_per_epoch));
-    std::fflush(stdout);
   });
   if (code != Exit::ok || config.dry_run_seconds <= 0) return code;
   Rehearsal rehearsal{.seconds = config.dry_run_seconds, .spec = {}, .estimate = {}};
   code = rehearse(communicator, config, rehearsal);
   if (code == Exit::ok && communicator.rank() == 0) print_forecast(rehearsal, config, limit);
   return code;
+} catch (const Leave& leave) {
+  return leave.code;
 }
 
 }  // namespace convoy

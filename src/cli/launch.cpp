@@ -10,6 +10,7 @@
 #include "core/launcher.hpp"
 #include "core/log.hpp"
 #include "core/nearest.hpp"
+#include "core/standard_output.hpp"
 #include "train/watch.hpp"
 
 namespace convoy {
@@ -32,25 +33,32 @@ Exit refuse(const std::string& problem) {
   return Exit::usage;
 }
 
-Exit say(const std::string& text) {
-  if (is_first_rank()) fmt::print("{}", text);
-  return Exit::ok;
-}
-
 Exit code_of(const std::exception& failure) {
   const auto* error = dynamic_cast<const Error*>(&failure);
   return error != nullptr ? error->code() : Exit::internal;
 }
 
-/// A command that needs no ranks.
-Exit run_once(Exit (*command)(const Words&), const Words& words) {
+/// What needs no ranks.
+template <class Command>
+Exit run_once(const Command& command) {
   if (!is_first_rank()) return Exit::ok;
   try {
-    return command(words);
+    return command();
   } catch (const std::exception& e) {
     log::report_error(e.what());
     return code_of(e);
   }
+}
+
+Exit run_once(Exit (*command)(const Words&), const Words& words) {
+  return run_once([&] { return command(words); });
+}
+
+Exit say(const std::string& text) {
+  return run_once([&] {
+    write_output(text);
+    return Exit::ok;
+  });
 }
 
 }  // namespace
@@ -97,7 +105,8 @@ Exit run_on_ranks(Session& session, const Words& words) {
     require(words.front() == "bench", "a command that nobody runs");
     return bench_command(session, rest);
   };
-  const Exit code = run();
+  // What training says is a log: its results are files.
+  const Exit code = words.front() == "train" ? run() : require_output(run());
   end_watch(code);
   return code;
 }

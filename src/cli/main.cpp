@@ -2,9 +2,11 @@
 #include <exception>
 
 #include "cli/launch.hpp"
+#include "core/standard_output.hpp"
 #include "core/stop.hpp"
 
 int main(int argc, char** argv) {
+  convoy::guard_process();
   const convoy::Words words(argv + 1, argv + argc);
   if (const auto code = convoy::answer_alone(words)) return static_cast<int>(*code);
   if (words.front() == "train" || words.front() == "evaluate") convoy::watch_stop_signals();

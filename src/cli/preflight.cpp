@@ -9,6 +9,7 @@
 #include "cli/agree.hpp"
 #include "core/cores.hpp"
 #include "core/log.hpp"
+#include "core/standard_output.hpp"
 #include "core/version.hpp"
 #include "train/watch.hpp"
 
@@ -108,7 +109,7 @@ Exit preflight_command(Session& session, const Words& words) {
   check_network(communicator, preflight);
   check_data(communicator, config->train.data, preflight);
   check_run_folder(communicator, config->train, preflight);
-  if (communicator.rank() == 0) fmt::print("{}", config->json ? json_of(preflight) : text_of(preflight));
+  if (communicator.rank() == 0) write_output(config->json ? json_of(preflight) : text_of(preflight));
   return code_of(preflight);
 }
 

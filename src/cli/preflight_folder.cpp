@@ -59,7 +59,8 @@ double measure_writing(const std::string& path) {
 bool appears(const std::string& path) {
   constexpr int attempts = 40;
   for (int i = 0; i < attempts; ++i) {
-    if (fs::exists(path)) return true;
+    std::error_code unknown;
+    if (fs::exists(path, unknown)) return true;
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
   }
   return false;

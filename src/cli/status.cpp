@@ -7,6 +7,7 @@
 #include <array>
 #include <chrono>
 #include <csignal>
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -18,6 +19,7 @@
 #include "cli/scheduler.hpp"
 #include "config/parse.hpp"
 #include "core/log.hpp"
+#include "core/standard_output.hpp"
 #include "core/wall_clock.hpp"
 #include "io/text_file.hpp"
 #include "train/attempt.hpp"
@@ -53,10 +55,12 @@ void look_again(const std::string& folder, RunState& state, Signs& signs) {
 /// Visits attempts/NNNN.json: number and what it holds.
 void visit_attempts(const std::string& folder, const std::function<void(Index, const nlohmann::json&)>& visit) {
   std::error_code none;
-  for (const auto& entry : fs::directory_iterator(folder + "/attempts", none)) {
-    const std::string name = entry.path().stem().string();
-    if (entry.path().extension() != ".json" || name.find_first_not_of("0123456789") != std::string::npos) continue;
-    std::ifstream file(entry.path());
+  for (fs::directory_iterator entry(folder + "/attempts", none), end; !none && entry != end; entry.increment(none)) {
+    const std::string name = entry->path().stem().string();
+    if (entry->path().extension() != ".json" || name.find_first_not_of("0123456789") != std::string::npos) continue;
+    constexpr std::size_t most_digits = 9;  // as of attempts that are counted on
+    if (name.size() > most_digits) continue;
+    std::ifstream file(entry->path());
     const auto attempt = nlohmann::json::parse(file, nullptr, false);
     if (attempt.is_object()) visit(std::stoll(name), attempt);
   }
@@ -130,7 +134,8 @@ Exit say_what_next(const StatusConfig& config) {
     next = {static_cast<int>(Exit::superseded),
             fmt::format("attempt {} goes on with this run elsewhere", newest.number)};
   }
-  fmt::print("{}: {}\n", config.folder, next.text);
+  // The code is the answer, also where nobody can read the text.
+  std::fputs(fmt::format("{}: {}\n", config.folder, next.text).c_str(), stdout);
   return static_cast<Exit>(next.exit);
 }
 
@@ -157,7 +162,7 @@ Exit status_command(const Words& words) {
   if (life == Life::hanging || (life == Life::failed && report.state.exit == Exit::communication)) {
     report.signs.lost_hosts = lost_hosts(config.folder);
   }
-  fmt::print("{}", config.json ? status_json(report) : status_text(report));
+  write_output(config.json ? status_json(report) : status_text(report));
   return exit_of(life, report.state);
 }
 

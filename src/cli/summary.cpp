@@ -10,6 +10,7 @@
 
 #include "cli/command.hpp"
 #include "config/parse.hpp"
+#include "core/standard_output.hpp"
 #include "metrics/epoch_table.hpp"
 #include "metrics/records.hpp"
 #include "train/run_state.hpp"
@@ -141,8 +142,7 @@ Exit summary_command(const Words& words) {
         {"run", "model", "ranks", "epochs", "hours", "top1", topk, "best_epoch", "images_per_sec", "result"});
     for (const Run& run : runs) rows.push_back(row_of(run));
   }
-  fmt::print("{}",
-             config.format == TableFormat::csv ? csv(rows) : columns(rows, config.format == TableFormat::markdown));
+  write_output(config.format == TableFormat::csv ? csv(rows) : columns(rows, config.format == TableFormat::markdown));
   return Exit::ok;
 }
 

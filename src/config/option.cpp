@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <limits>
 
 namespace convoy {
 namespace {
@@ -52,7 +53,12 @@ double read_number(const std::string& text, const Bounds& bounds) {
 
 Index read_integer(const std::string& text, const Bounds& bounds) {
   const auto value = read<Index>(text, "is not a whole number");
-  if (!bounds.contains(static_cast<double>(value))) throw BadValue("is out of range");
+  // Neighbours above 2^53 would be one double.
+  const auto exact = static_cast<long double>(value);
+  static_assert(std::numeric_limits<long double>::digits >= std::numeric_limits<Index>::digits);
+  const bool high_enough = bounds.low_excluded ? exact > bounds.low : exact >= bounds.low;
+  const bool low_enough = bounds.high_excluded ? exact < bounds.high : exact <= bounds.high;
+  if (!high_enough || !low_enough) throw BadValue("is out of range");
   return value;
 }
 

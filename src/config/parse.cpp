@@ -2,13 +2,8 @@
 #include "config/parse.hpp"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <map>
 #include <set>
-#include <sstream>
 #include <tuple>
 
 #include "config/assignments.hpp"
@@ -161,19 +156,6 @@ std::string one_of(const std::string& command, const Given& given, const std::ve
 }
 
 }  // namespace
-
-std::string read_text_file(const std::string& path) {
-  if (std::filesystem::is_directory(path)) {
-    fail(Exit::usage, "the configuration file '{}' is a folder; check --config", path);
-  }
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  if (file) text << file.rdbuf();
-  if (!file || file.bad()) {
-    fail(Exit::usage, "cannot read the configuration file '{}' ({}); check --config", path, std::strerror(errno));
-  }
-  return text.str();
-}
 
 TrainConfig parse_train(const std::vector<std::string>& words, const ReadText& read_text) {
   TrainConfig config;

@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <chrono>
@@ -54,6 +55,9 @@ std::vector<double> fields(const std::string& text) {
   std::istringstream stream(text);
   for (std::string field; std::getline(stream, field, ':');) values.push_back(number(field));
   if (text.empty() || text.back() == ':' || values.size() > 3) refuse("it is neither HH:MM:SS nor D-HH:MM:SS");
+  // As schedulers have it: 90:00 are ninety minutes, 1:90 is a slip.
+  if (std::any_of(values.begin() + 1, values.end(), [](double value) { return value >= 60; }))
+    refuse("minutes and seconds behind a colon are below 60");
   return values;
 }
 
@@ -164,7 +168,12 @@ double parse_end_time(const std::string& text) {
     local.tm_isdst = -1;
     const char* end = strptime(text.c_str(), form, &local);
     if (end == nullptr || *end != '\0') continue;
-    return static_cast<double>(std::mktime(&local));
+    std::tm found = local;
+    const std::time_t time = std::mktime(&found);
+    // It makes 2 March of 30 February; a leap second may end its day.
+    if (time == -1 || (local.tm_sec < 60 && (found.tm_mday != local.tm_mday || found.tm_mon != local.tm_mon)))
+      refuse("there is no such day");
+    return static_cast<double>(time);
   }
   try {
     return number(text);

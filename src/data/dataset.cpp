@@ -29,12 +29,13 @@ Series find_series(const std::string& folder, const std::string& split) {
     fail(Exit::data, "cannot open the data folder '{}' ({}); make it with convoy-preprocess, or name another", folder,
          reason.message());
   }
-  for (const auto& entry : entries) {
-    const PartitionName name = parse_partition_name(entry.path().filename().string());
+  for (; entries != fs::directory_iterator(); entries.increment(reason)) {
+    const PartitionName name = parse_partition_name(entries->path().filename().string());
     if (name.partitions == 0 || name.split != split) continue;
-    series.paths[name.number] = entry.path().string();
+    series.paths[name.number] = entries->path().string();
     series.counts.insert(name.partitions);
   }
+  if (reason) fail(Exit::data, "cannot list the data folder '{}' ({}); check the disk", folder, reason.message());
   return series;
 }
 

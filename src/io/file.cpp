@@ -23,7 +23,7 @@ constexpr std::size_t largest_piece = std::size_t{1} << 30;
 int open_flags(File::Access access) {
   switch (access) {
     case File::Access::read:
-      return O_RDONLY | O_CLOEXEC;
+      return O_RDONLY | O_NONBLOCK | O_CLOEXEC;  // to open a pipe would wait for its writer
     case File::Access::update:
       return O_RDWR | O_CLOEXEC;
     case File::Access::create:
@@ -32,9 +32,24 @@ int open_flags(File::Access access) {
   return O_RDONLY;
 }
 
+std::uint64_t size_of(int descriptor, const std::string& path) {
+  struct stat status {};
+  if (::fstat(descriptor, &status) != 0) fail(Exit::data, "cannot stat '{}' ({})", path, std::strerror(errno));
+  if (!S_ISREG(status.st_mode)) fail(Exit::data, "cannot use '{}' (not a regular file)", path);
+  return static_cast<std::uint64_t>(status.st_size);
+}
+
 int open_file(const std::string& path, File::Access access) {
   const OpenCall call("open", path);
-  return ::open(path.c_str(), open_flags(access), 0666);
+  const int descriptor = ::open(path.c_str(), open_flags(access), 0666);
+  if (descriptor < 0 || access != File::Access::read) return descriptor;
+  try {
+    size_of(descriptor, path);
+  } catch (const Error&) {
+    ::close(descriptor);
+    throw;
+  }
+  return descriptor;
 }
 
 ssize_t read_piece(int descriptor, const std::string& path, char* to, std::size_t bytes, std::uint64_t offset) {
@@ -71,12 +86,7 @@ File& File::operator=(File&& other) noexcept {
   return *this;
 }
 
-std::uint64_t File::size() const {
-  struct stat status {};
-  if (::fstat(descriptor_, &status) != 0) fail(Exit::data, "cannot stat '{}' ({})", path_, std::strerror(errno));
-  if (!S_ISREG(status.st_mode)) fail(Exit::data, "cannot use '{}' (not a regular file)", path_);
-  return static_cast<std::uint64_t>(status.st_size);
-}
+std::uint64_t File::size() const { return size_of(descriptor_, path_); }
 
 void File::read_ahead(std::uint64_t offset, std::uint64_t bytes) const {
   ::posix_fadvise(descriptor_, static_cast<off_t>(offset), static_cast<off_t>(bytes), POSIX_FADV_WILLNEED);

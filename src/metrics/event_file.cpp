@@ -21,8 +21,10 @@ const std::string prefix = "events.out.tfevents.";
 /// Readers take the files of a folder by name, so a resumed run's second must not be an earlier run's.
 Index free_second(const std::filesystem::path& folder) {
   auto second = static_cast<Index>(wall_seconds());
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-    const std::string name = entry.path().filename().string();
+  std::error_code unknown;  // whether files can be written there is found out by opening one
+  for (std::filesystem::directory_iterator entry(folder, unknown), end; !unknown && entry != end;
+       entry.increment(unknown)) {
+    const std::string name = entry->path().filename().string();
     if (name.rfind(prefix, 0) != 0) continue;
     second = std::max<Index>(second, std::strtoll(name.c_str() + prefix.size(), nullptr, 10) + 1);
   }

@@ -42,7 +42,8 @@ Metrics::State::State(const MetricsSpec& metrics_spec)
   journal.emplace(spec.folder + "/metrics.jsonl", start(), spec.resume_step, spec.validated_step);
   for (const std::string& line : journal->kept()) read_line(line, table);
   if (!table.empty()) write_summary();
-  if (std::filesystem::exists(spec.folder + "/monitor.jsonl")) open_monitor();
+  std::error_code unknown;
+  if (std::filesystem::exists(spec.folder + "/monitor.jsonl", unknown)) open_monitor();
   if (spec.tensorboard) events.emplace(spec.folder + "/tensorboard", spec.append ? spec.resume_step + 1 : 0);
 }
 

@@ -15,8 +15,9 @@ namespace {
 
 bool holds_damaged_checkpoints(const std::string& folder) {
   std::error_code failed;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, failed)) {
-    if (entry.path().extension() == ".damaged") return true;
+  for (std::filesystem::directory_iterator entry(folder, failed), end; !failed && entry != end;
+       entry.increment(failed)) {
+    if (entry->path().extension() == ".damaged") return true;
   }
   return false;
 }

@@ -16,7 +16,8 @@ namespace {
 
 std::string checkpoint_file(const std::string& path) {
   for (const std::string& best : {path + "/checkpoints/best.h5", path + "/best.h5"}) {
-    if (std::filesystem::exists(best)) return best;
+    std::error_code unknown;
+    if (std::filesystem::exists(best, unknown)) return best;
   }
   return resolve_checkpoint(path);
 }

@@ -26,6 +26,11 @@ DataConfig data_of(const PredictConfig& config, const TrainConfig& trained) {
   return data;
 }
 
+bool are_one(const std::string& file, const std::string& other) {
+  std::error_code unknown;
+  return fs::equivalent(file, other, unknown);
+}
+
 bool is_hidden(const fs::path& path) { return path.filename().string().front() == '.'; }
 
 std::vector<std::string> files_below(const std::string& folder) {
@@ -33,9 +38,10 @@ std::vector<std::string> files_below(const std::string& folder) {
   std::error_code reason;
   fs::recursive_directory_iterator at(folder, reason);
   for (; !reason && at != fs::recursive_directory_iterator(); at.increment(reason)) {
+    std::error_code unknown;  // links that lead nowhere or to themselves: whoever reads them finds out and says so
     if (is_hidden(at->path())) {
       at.disable_recursion_pending();
-    } else if (at->is_regular_file()) {
+    } else if (!at->is_directory(unknown)) {
       files.push_back(at->path().string());
     }
   }
@@ -68,13 +74,15 @@ class FilePictures final : public Pictures {
            model.found.path);
     for (int i = 0; i < workers; ++i) makers_.emplace_back(augment_);
     for (const std::string& path : paths) {
-      if (fs::is_directory(path)) {
+      std::error_code reason;
+      const fs::file_status status = fs::status(path, reason);
+      if (fs::is_directory(status)) {
         const auto below = files_below(path);
         files_.insert(files_.end(), below.begin(), below.end());
-      } else if (fs::exists(path)) {
-        files_.push_back(path);
-      } else {
+      } else if (status.type() == fs::file_type::not_found) {
         fail(Exit::data, "'{}' doesn't exist; give image files, folders of them, or a prepared data set", path);
+      } else {
+        files_.push_back(path);
       }
     }
   }
@@ -85,6 +93,9 @@ class FilePictures final : public Pictures {
     std::uint64_t digest = 0;
     for (const std::string& name : files_) digest = hash_bytes(name.data(), name.size(), digest);
     return digest;
+  }
+  bool reads(const std::string& path) const override {
+    return std::any_of(files_.begin(), files_.end(), [&](const std::string& file) { return are_one(file, path); });
   }
   void put(Index number, int worker, std::uint8_t* to, Prediction& prediction) override {
     prediction.name = files_[static_cast<std::size_t>(number)];
@@ -118,6 +129,11 @@ class SamplePictures final : public Pictures {
   const AugmentSpec& augment() const override { return augment_; }
   Index count() const override { return samples_.range().count; }
   std::uint64_t digest() const override { return samples_.info().digest; }
+  bool reads(const std::string& path) const override {
+    const auto& partitions = samples_.info().partitions;
+    return std::any_of(partitions.begin(), partitions.end(),
+                       [&](const PartitionInfo& part) { return are_one(part.path, path); });
+  }
   void put(Index number, int worker, std::uint8_t* to, Prediction& prediction) override {
     const Index sample = samples_.range().begin + number;
     prediction.name = fmt::format("{}/{}", samples_.info().split, samples_.id(sample));
@@ -142,13 +158,14 @@ std::unique_ptr<Pictures> open_pictures(const PredictConfig& config, const Model
   if (config.paths.size() == 1) {
     const fs::path path = config.paths.front();
     const PartitionName name = parse_partition_name(path.filename().string());
-    if (name.partitions > 0 && fs::is_regular_file(path)) {
+    std::error_code unknown;
+    if (name.partitions > 0 && fs::is_regular_file(path, unknown)) {
       const std::string folder = path.has_parent_path() ? path.parent_path().string() : ".";
       const DatasetInfo info = read_dataset_info(folder, name.split);
       return std::make_unique<SamplePictures>(info, info.partitions.at(static_cast<std::size_t>(name.number)).samples,
                                               data, workers);
     }
-    if (fs::is_directory(path) && has_split(path.string(), config.split)) {
+    if (fs::is_directory(path, unknown) && has_split(path.string(), config.split)) {
       const DatasetInfo info = read_dataset_info(path.string(), config.split);
       return std::make_unique<SamplePictures>(info, Range{0, info.samples}, data, workers);
     }

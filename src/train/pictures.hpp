@@ -2,6 +2,7 @@
 // The images that `convoy predict` is given, numbered alike on all ranks.
 #pragma once
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "data/augment.hpp"
@@ -23,6 +24,8 @@ class Pictures {
   virtual Index count() const = 0;
   /// Of the names, or of the data set: ranks compare it.
   virtual std::uint64_t digest() const = 0;
+  /// Whether a file that exists is one of those that the images come from.
+  virtual bool reads(const std::string& path) const = 0;
   /// Fills name and label, and the image's row or why there is none. `worker`: each called by one thread at a time.
   virtual void put(Index number, int worker, std::uint8_t* to, Prediction& prediction) = 0;
 
@@ -31,7 +34,7 @@ class Pictures {
 };
 
 /// One prepared data set or partition, else image files and all files below folders, hidden ones aside, in order of
-/// their names. Throws Error(data) where a path doesn't exist.
+/// their names. Throws Error(data) where a path isn't there.
 std::unique_ptr<Pictures> open_pictures(const PredictConfig& config, const ModelFile& model, int workers);
 
 }  // namespace convoy

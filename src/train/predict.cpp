@@ -3,9 +3,8 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
+#include <filesystem>
 #include <memory>
 #include <utility>
 
@@ -15,6 +14,7 @@
 #include "train/data.hpp"
 #include "train/engine.hpp"
 #include "train/leave.hpp"
+#include "train/output_file.hpp"
 #include "train/pictures.hpp"
 
 namespace convoy {
@@ -118,45 +118,6 @@ class Predictor {
   std::unique_ptr<BatchQueue> queue_;          ///< last: its threads use all the others
 };
 
-/// Standard output, or a file that appears under its name when it is whole.
-class Output {
- public:
-  explicit Output(const std::string& path)
-      : path_(path), file_(path.empty() ? stdout : std::fopen((path + ".tmp").c_str(), "w")) {
-    if (file_ == nullptr) refuse();
-  }
-  ~Output() {
-    if (file_ == nullptr || file_ == stdout) return;
-    std::fclose(file_);
-    remove_unfinished();
-  }
-  Output(const Output&) = delete;
-  Output& operator=(const Output&) = delete;
-
-  void write(const std::string& text) {
-    if (std::fwrite(text.data(), 1, text.size(), file_) != text.size()) refuse();
-  }
-  void finish() {
-    if (std::fflush(file_) != 0) refuse();
-    if (file_ == stdout) return;
-    const bool closed = std::fclose(std::exchange(file_, nullptr)) == 0;
-    if (!closed || std::rename((path_ + ".tmp").c_str(), path_.c_str()) != 0) refuse();
-  }
-
- private:
-  [[noreturn]] void refuse() const {
-    const int reason = errno;
-    remove_unfinished();
-    fail(Exit::usage, "cannot write '{}' ({}); make room, or choose another --output",
-         path_.empty() ? "standard output" : path_, std::strerror(reason));
-  }
-  void remove_unfinished() const {
-    if (!path_.empty()) std::remove((path_ + ".tmp").c_str());
-  }
-  std::string path_;
-  std::FILE* file_;
-};
-
 /// What was found, summed over the ranks.
 struct Tally {
   std::array<std::int64_t, 3> counts{};  ///< unreadable, labelled, right
@@ -186,6 +147,14 @@ EngineSpec engine_spec(const PredictConfig& config, const Pictures& pictures, In
           .width = augment.width,
           .eval_size = batch,
           .topk = 1};
+}
+
+/// What is read isn't written over.
+void refuse_inputs(const std::string& output, const Pictures& pictures, const std::string& checkpoint) {
+  std::error_code none;
+  if (!std::filesystem::is_regular_file(output, none)) return;
+  if (pictures.reads(output) || std::filesystem::equivalent(output, checkpoint, none))
+    fail(Exit::usage, "--output '{}' is one of the files that are read; choose another", output);
 }
 
 }  // namespace
@@ -222,11 +191,12 @@ Exit predict(Communicator& communicator, const PredictConfig& config) try {
   const auto engine = make_engine(communicator, graph, spec);
   auto collectives = make_mpi_collectives(communicator, engine->backend(), {.max_count = engine->layout().count()});
   const ParameterSet set = load_weights(communicator, model, *engine, *collectives);
-  std::unique_ptr<Output> output;
+  std::unique_ptr<OutputFile> output;
   const int k = static_cast<int>(std::min<Index>(config.topk, info.classes));
   set_up(communicator, "opening the output", [&] {
     if (!speaks) return;
-    output = std::make_unique<Output>(config.output);
+    refuse_inputs(config.output, *pictures, model.found.path);
+    output = std::make_unique<OutputFile>(config.output);
     output->write(print_head(config.format, k));
   });
 

@@ -60,13 +60,13 @@ void put_old_checkpoints_aside(const std::string& folder) {
   namespace fs = std::filesystem;
   std::vector<fs::path> ours;
   std::error_code reason;
-  for (const auto& entry : fs::directory_iterator(folder, reason)) {
-    if (is_checkpoint_file(entry.path().filename().string())) ours.push_back(entry.path());
+  for (fs::directory_iterator entry(folder, reason), end; !reason && entry != end; entry.increment(reason)) {
+    if (is_checkpoint_file(entry->path().filename().string())) ours.push_back(entry->path());
   }
   if (ours.empty()) return;
   int number = 1;
   const auto aside = [&] { return fmt::format("{}.old-{}", folder, number); };
-  while (fs::exists(aside())) ++number;
+  while (fs::exists(fs::symlink_status(aside(), reason))) ++number;
   make_folder(aside(), "--checkpoint-dir");
   for (const fs::path& file : ours) {
     fs::rename(file, fs::path(aside()) / file.filename(), reason);

@@ -2,11 +2,31 @@
 #include "train/setup.hpp"
 
 #include <algorithm>
+#include <filesystem>
 
 #include "core/errors.hpp"
 #include "data/evaluation.hpp"
+#include "data/partition.hpp"
 
 namespace convoy {
+
+namespace {
+
+/// Two folders may hold other sizes or other images, but a class has to be the same class; what lies in one folder was
+/// made together.
+void require_one_preparation(const DatasetInfo& train, const DatasetInfo& val) {
+  std::error_code unknown;
+  if (std::filesystem::equivalent(train.folder, val.folder, unknown)) {
+    require_same_set(read_partition(train.partitions.front().path), read_partition(val.partitions.front().path));
+  } else if (train.class_names != val.class_names) {
+    const auto at = std::mismatch(train.class_names.begin(), train.class_names.end(), val.class_names.begin());
+    fail(Exit::data,
+         "train split '{}' and val split '{}' have other classes (class {} is '{}' and '{}'); prepare both together",
+         train.folder, val.folder, at.first - train.class_names.begin(), *at.first, *at.second);
+  }
+}
+
+}  // namespace
 
 Splits open_splits(const TrainConfig& config) {
   Splits splits;
@@ -20,6 +40,7 @@ Splits open_splits(const TrainConfig& config) {
          splits.train.folder, splits.val.folder, splits.train.classes, splits.val.classes, splits.train.channels,
          splits.val.channels);
   }
+  if (!config.data.synthetic) require_one_preparation(splits.train, splits.val);
   return splits;
 }
 
@@ -73,7 +94,7 @@ std::vector<Leg> open_legs(const TrainConfig& config) {
     leg.config = changed;
     leg.splits = open_splits(changed);
     const Splits &first = legs.front().splits, &own = leg.splits;
-    if (own.train.classes != first.train.classes || own.train.channels != first.train.channels ||
+    if (own.train.class_names != first.train.class_names || own.train.channels != first.train.channels ||
         own.has_val != first.has_val) {
       fail(Exit::data, "the data sets '{}' and '{}' of two phases don't belong together (classes, channels or splits)",
            first.train.folder, own.train.folder);

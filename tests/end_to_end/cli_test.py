@@ -31,6 +31,13 @@ def call(*words, ranks=0, expect=0):
     return done.stdout, done.stderr
 
 
+def shell(line):
+    """Exit code and stderr of a line of bash."""
+    done = subprocess.run(["bash", "-c", line], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, timeout=50, check=False,
+                          env=dict(os.environ, OMP_NUM_THREADS="1"))
+    return done.returncode, done.stderr
+
+
 def summary(out):
     """The comments of a dry run: name to text. Parts of the memory keep their indentation."""
     return dict(re.findall(r"^# ( *\S.*?)  +(\S.*)$", out, re.M))
@@ -83,6 +90,71 @@ def wrong_usage():
     check("it is one of compute, scaling, io, comm" in err, "unknown benchmark")
     _, err = call("inspect", "data", "/nowhere", expect=3)
     check("/nowhere" in err, "missing data set")
+
+
+def odd_files():
+    """Links to themselves, pipes and endless files as configuration: refused, and no wait that can't be ended."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.symlink("loop", f"{folder}/loop")
+        os.mkfifo(f"{folder}/pipe")
+        _, err = call("train", "--config", f"{folder}/loop", ranks=2, expect=2)
+        check("loop' (Too many levels of symbolic links)" in err, "a link to itself")
+        _, err = call("train", "--config", "/dev/zero", expect=2)
+        check("it is larger than" in err, "an endless file")
+        with subprocess.Popen([CONVOY, "train", "--config", f"{folder}/pipe"], stderr=subprocess.PIPE, text=True) as waiting:
+            time.sleep(2)
+            check(waiting.poll() is None, "a pipe without a writer is waited for")
+            waiting.terminate()
+            check(waiting.wait(5) == 75 and "stopped on request" in waiting.stderr.read(), "until somebody asks to stop")
+        code, _ = shell(f"'{CONVOY}' train --dry-run --dry-run-seconds 0 --config <(sleep 0.3; echo synthetic=true; echo model=lenet)")
+        check(code == 0, "the shell's <(...) is a configuration")
+        for option in ("--weights", "--resume"):
+            _, err = call("train", "--synthetic", "--dry-run", "--dry-run-seconds", 0, option, f"{folder}/none.h5", expect=3)
+            check("none.h5" in err, f"a dry run looks at {option}")
+        done = subprocess.run([PREPROCESS, "cifar10", "--source", "/dev/zero", "--out", f"{folder}/out"], capture_output=True, text=True,
+                              timeout=20, check=False)
+        check(done.returncode == 3 and "pipe, socket or device" in done.stderr, "a device is no archive")
+        os.rename(f"{folder}/pipe", f"{folder}/train-00000-of-00001.h5")
+        for words in ([PREPROCESS, "verify", folder], [CONVOY, "inspect", "data", folder]):
+            done = subprocess.run(words, capture_output=True, text=True, timeout=20, check=False)
+            check(done.returncode == 3 and "not a regular file" in done.stderr, f"a pipe is no partition ({words[1]})")
+
+
+def lost_output():
+    """What nobody gets is no success."""
+    with tempfile.TemporaryDirectory() as folder:
+        data = f"{folder}/data"
+        subprocess.run([PREPROCESS, "synthetic", "--out", data, "--samples", "40", "--val-samples", "10"], check=True, capture_output=True)
+        call("train", "--data", data, "-m", "lenet", "-b", 10, "--max-steps", 1, "--threads", 1, "-o", f"{folder}/run", "--image-size", 28)
+        commands = [f"convoy {words}" for words in (
+            "--help", "inspect build", f"inspect data {data}", f"inspect checkpoint {folder}/run", "inspect plan --model lenet",
+            f"summary {folder}/run", f"train --data {data} -m lenet --dry-run --dry-run-seconds 0", f"evaluate {folder}/run --data {data}")]
+        commands += [f"convoy-preprocess {words}" for words in ("--help", f"verify {data}", f"inspect {data}")]
+        for i, command in enumerate(commands):
+            program, words = command.split(" ", 1)
+            command = f"'{CONVOY if program == 'convoy' else PREPROCESS}' {words}"
+            where = (">/dev/full", ">&-")[i % 2]
+            code, err = shell(f"{command} {where}")
+            check(code == 3 and err.count("error: ") == 1 and "standard output" in err, f"{program} {words.split(' /')[0]} {where}" + (
+                "" if code == 3 else f": {code} {err}"))
+        code, _ = shell(f"'{CONVOY}' inspect data {data} | head -1 >/dev/null; exit ${{PIPESTATUS[0]}}")
+        check(code in (0, 141), "a reader that leaves is no error")
+        code, err = shell(f"'{CONVOY}' train --data {data} -m lenet -b 10 --max-steps 1 --threads 1 -o {folder}/log --image-size 28 >&-")
+        check(code == 0 and os.path.exists(f"{folder}/log/checkpoints/last.h5"), "training needs no standard output")
+        code, err = shell(f"ulimit -f 20; '{CONVOY}' train --data {data} -m lenet -b 10 --max-steps 1 --threads 1 -o {folder}/small --image-size 28")
+        check(code == 3 and "File too large" in err, "a limit on file sizes is named")
+        check(not [n for n in os.listdir(f"{folder}/small/checkpoints") if n.endswith(".tmp")], "and nothing is left behind")
+
+        # A val split of another preparation.
+        other = f"{folder}/other"
+        subprocess.run([PREPROCESS, "synthetic", "--out", other, "--samples", "40", "--val-samples", "10", "--seed", "5"], check=True,
+                       capture_output=True)
+        val = "val-00000-of-00001.h5"
+        os.replace(f"{other}/{val}", f"{data}/{val}")
+        _, err = call("train", "--data", data, "-m", "lenet", "--max-steps", 1, "-o", f"{folder}/mixed", expect=3)
+        check("belong to different data sets" in err, "train: splits of two preparations")
+        done = subprocess.run([PREPROCESS, "verify", data], capture_output=True, text=True, check=False)
+        check(done.returncode == 3 and "belong to different data sets" in done.stderr, "verify: splits of two preparations")
 
 
 def dry_runs():
@@ -212,5 +284,5 @@ def names():
     check(seen > 50, f"{seen} names in documents and configurations exist")
 
 
-for part in (helps, wrong_usage, dry_runs, plans, benches, artifacts, names):
+for part in (helps, wrong_usage, odd_files, lost_output, dry_runs, plans, benches, artifacts, names):
     part()

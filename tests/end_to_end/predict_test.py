@@ -5,6 +5,8 @@ import csv
 import io
 import json
 import os
+import stat
+import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../support"))
@@ -70,10 +72,39 @@ with work_folder() as folder:
     check([os.path.basename(row["name"]) for row in rows] == sorted(n for n in files if n[0] != "."), "CSV with names of any kind")
     check([bool(row["error"]) for row in rows] == [False, True, True, True, False] and "3 unreadable" in out, "and errors")
 
+    # Links that lead nowhere, and a pipe: named and counted, the others are predicted.
+    os.symlink("loop.jpg", f"{bad}/loop.jpg")
+    os.symlink("nowhere", f"{bad}/lost.jpg")
+    os.mkfifo(f"{bad}/pipe.jpg")
+    err = predict(2, model, bad)[1]
+    check("8 images, 6 unreadable" in err and all(f"'{bad}/{name}'" in err for name in ("loop.jpg", "lost.jpg", "pipe.jpg")), "links and pipes")
+
+    # --output: what isn't a regular file is written in place, a link's target is replaced, an input never.
+    plain = predict(1, model, f"{bad}/a.JPEG")[0]
+    os.symlink("target.txt", f"{folder}/link.txt")
+    os.symlink("/dev/null", f"{folder}/null")
+    predict(1, model, f"{bad}/a.JPEG", "--output", f"{folder}/link.txt")
+    with open(f"{folder}/target.txt", encoding="utf-8") as file:
+        check(os.path.islink(f"{folder}/link.txt") and file.read() == plain, "a link stays, its target is new")
+    predict(1, model, f"{bad}/a.JPEG", "--output", f"{folder}/null")
+    check(os.path.islink(f"{folder}/null") and stat.S_ISCHR(os.stat("/dev/null").st_mode), "a device stays one")
+    reader = subprocess.Popen(["cat", f"{bad}/pipe.jpg"], stdout=subprocess.PIPE, text=True)
+    predict(1, model, f"{bad}/a.JPEG", "--output", f"{bad}/pipe.jpg")
+    check(reader.communicate(timeout=20)[0] == plain, "a pipe gets the text")
+    os.symlink(f"{bad}/a.JPEG", f"{folder}/to-input")
+    for words in ((f"{bad}/a.JPEG", "--output", f"{bad}/a.JPEG"), (bad, "-o", f"{folder}/to-input"), (f"{bad}/a.JPEG", "-o", model),
+                  (f"{folder}/jpeg", "-o", f"{folder}/jpeg/val-00000-of-00002.h5")):
+        check("is one of the files that are read" in predict(1, model, *words, expect=2)[1], f"refused: {os.path.basename(words[-1])}")
+    with open(f"{bad}/a.JPEG", "rb") as file:
+        check(file.read() == data, "the input is as it was")
+    check(not [name for name in os.listdir(folder) if name.endswith(".tmp")], "nothing is left behind")
+
     for words, code, said in (((model, f"{bad}/c.txt", f"{bad}/d.png"), 3, "2 images, 2 unreadable"),
                               ((model, f"{folder}/none.jpg"), 3, "doesn't exist"),
                               ((model,), 2, "needs a checkpoint and images"),
                               ((f"{bad}/a.JPEG", f"{bad}/a.JPEG"), 3, "a.JPEG"),
-                              ((model, bad, "--output", f"{folder}/no/where.csv"), 2, "cannot write")):
+                              ((model, bad, "--output", f"{folder}/no/where.csv"), 2, "cannot write"),
+                              ((model, bad, "--output", "/dev/full"), 2, "cannot write '/dev/full' (No space left on device)"),
+                              ((model, bad, "--output", f"{bad}/pipe.jpg"), 2, "cannot write")):
         out, err = predict(2, *words, expect=code)
         check(said in err, f"exit {code}: {said}")

@@ -44,6 +44,21 @@ TEST(Fence, ANumberIsTakenInAllFolders) {
   EXPECT_EQ(Fence({run.path(), checkpoints.path()}, 2).newer(), 3);
 }
 
+TEST(Fence, NamesThatNoAttemptReachesAreNotCounted) {
+  const TempFolder folder;
+  EXPECT_EQ(claim_attempt({folder.path()}, {}), 1);
+  for (const char* name : {"9223372036854775807", "1000000000", "99999999999999999999"})
+    write(folder.path() + "/attempts/" + name + ".json", "{}");
+  const std::string stale = folder.path() + "/x.a99999999999999999999.tmp";
+  write(stale);
+  const Index number = claim_attempt({folder.path()}, {});
+  EXPECT_EQ(number, 2);
+  const Fence fence({folder.path()}, number);
+  EXPECT_EQ(fence.newer(), 0);
+  fence.remove_older_temporaries(folder.path());
+  EXPECT_TRUE(fs::exists(stale));
+}
+
 TEST(Fence, RecordsComeBack) {
   const TempFolder folder;
   EXPECT_EQ(newest_attempt(folder.path()).number, 0);

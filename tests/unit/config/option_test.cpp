@@ -36,6 +36,13 @@ TEST(Values, an_integer_stays_in_its_type) {
   EXPECT_EQ(narrow, 2147483647);
 }
 
+TEST(Values, a_large_integer_is_compared_exactly) {
+  const Bounds bounds = from_to(0, 9007199254740992);  // 2^53: the next whole number is no double
+  EXPECT_EQ(read_integer("9007199254740992", bounds), 9007199254740992);
+  EXPECT_THROW(read_integer("9007199254740993", bounds), BadValue);
+  EXPECT_THROW(read_integer("-9007199254740993", from_to(-9007199254740992, 0)), BadValue);
+}
+
 TEST(Values, a_bad_list_changes_nothing) {
   std::vector<double> list = {1, 2};
   const Option option = list_option("l", "A,B", list, above(0), "");

@@ -29,11 +29,14 @@ TEST_F(WallClockTest, ReadsDurationsAsSchedulersWriteThem) {
   EXPECT_EQ(parse_duration("2h"), 7200);
   EXPECT_EQ(parse_duration("1d"), 86400);
   EXPECT_EQ(parse_duration("02:30"), 150);
+  EXPECT_EQ(parse_duration("90:00"), 5400);
+  EXPECT_EQ(parse_duration("100:00:00"), 360000);
   EXPECT_EQ(parse_duration("01:02:03"), 3723);
   EXPECT_EQ(parse_duration("2-01"), 2 * 86400 + 3600);
   EXPECT_EQ(parse_duration("2-01:30"), 2 * 86400 + 5400);
   EXPECT_EQ(parse_duration("2-01:30:05"), 2 * 86400 + 5405);
-  for (const char* bad : {"", "-", "1-", ":", "1:", ":1", "1:2:3:4", "x", "1x", "-5", "h", "1e99", "nan", "1:-2"})
+  for (const char* bad : {"", "-", "1-", ":", "1:", ":1", "1:2:3:4", "x", "1x", "-5", "h", "1e99", "nan", "1:-2",
+                          "99:99:99", "1:60", "1-00:60"})
     EXPECT_THROW(parse_duration(bad), std::invalid_argument) << bad;
 }
 
@@ -41,9 +44,11 @@ TEST_F(WallClockTest, ReadsTimesOfDay) {
   EXPECT_EQ(parse_end_time("1795867387"), 1795867387);
   EXPECT_EQ(parse_end_time("2026-11-28T13:03:07"), 1795867387);
   EXPECT_EQ(parse_end_time("2026-11-28 13:03"), 1795867380);
+  EXPECT_EQ(parse_end_time("2028-02-29T00:00:00"), 1835391600);
   EXPECT_EQ(local_time_text(1795867387), "2026-11-28 13:03:07");
   for (const char* none : {"NONE", "N/A", "UNLIMITED", "Unknown", "0"}) EXPECT_EQ(parse_end_time(none), 0) << none;
-  for (const char* bad : {"tomorrow", "2026-13-28T13:03:07", "2026-11-28T13:03:07x", "13:03"})
+  for (const char* bad : {"tomorrow", "2026-13-28T13:03:07", "2026-11-28T13:03:07x", "13:03", "2026-02-30T00:00:00",
+                          "2026-02-29", "2026-04-31 10:00"})
     EXPECT_THROW(parse_end_time(bad), std::invalid_argument) << bad;
 }
 

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+
+#include "config/parse.hpp"
+#include "core/errors.hpp"
+#include "core/stop.hpp"
+
+namespace convoy {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::size_t most_bytes = std::size_t{1} << 20;
+constexpr std::chrono::seconds patience{10};
+constexpr int slice_ms = 100;
+
+[[noreturn]] void refuse(const std::string& path, const std::string& reason) {
+  fail(Exit::usage, "cannot read the configuration file '{}' ({}); check --config", path, reason);
+}
+
+class Descriptor {
+ public:
+  /// Doesn't wait for a pipe's writer.
+  explicit Descriptor(const std::string& path) : number_(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)) {
+    if (number_ < 0) refuse(path, std::strerror(errno));
+  }
+  ~Descriptor() { ::close(number_); }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int number() const { return number_; }
+
+ private:
+  int number_;
+};
+
+/// Waits until there are bytes or an end; a pipe to which nobody writes has neither. Somebody may ask to stop
+/// meanwhile.
+void await_bytes(int descriptor, const std::string& path, Clock::time_point deadline) {
+  pollfd input{.fd = descriptor, .events = POLLIN, .revents = 0};
+  while (::poll(&input, 1, slice_ms) <= 0) {
+    leave_if_stopped("reading the configuration");
+    if (Clock::now() > deadline) refuse(path, fmt::format("its end didn't come within {} s", patience.count()));
+  }
+}
+
+}  // namespace
+
+std::string read_text_file(const std::string& path) {
+  const Descriptor file(path);
+  struct stat status {};
+  if (::fstat(file.number(), &status) != 0) refuse(path, std::strerror(errno));
+  if (S_ISDIR(status.st_mode)) fail(Exit::usage, "the configuration file '{}' is a folder; check --config", path);
+  const auto deadline = Clock::now() + patience;
+  std::string text;
+  std::array<char, 4096> piece;
+  while (true) {
+    if (!S_ISREG(status.st_mode)) await_bytes(file.number(), path, deadline);
+    const ssize_t got = ::read(file.number(), piece.data(), piece.size());
+    if (got < 0 && (errno == EINTR || errno == EAGAIN)) continue;
+    if (got < 0) refuse(path, std::strerror(errno));
+    if (got == 0) return text;
+    text.append(piece.data(), static_cast<std::size_t>(got));
+    if (text.size() > most_bytes) refuse(path, fmt::format("it is larger than {} bytes", most_bytes));
+  }
+}
+
+}  // namespace convoy
