@@ -149,8 +149,8 @@ def lost_output():
         other = f"{folder}/other"
         subprocess.run([PREPROCESS, "synthetic", "--out", other, "--samples", "40", "--val-samples", "10", "--seed", "5"], check=True,
                        capture_output=True)
-        val = "val-00000-of-00001.h5"
-        os.replace(f"{other}/{val}", f"{data}/{val}")
+        for val in (name for name in os.listdir(other) if name.startswith("val-")):
+            os.replace(f"{other}/{val}", f"{data}/{val}")
         _, err = call("train", "--data", data, "-m", "lenet", "--max-steps", 1, "-o", f"{folder}/mixed", expect=3)
         check("belong to different data sets" in err, "train: splits of two preparations")
         done = subprocess.run([PREPROCESS, "verify", data], capture_output=True, text=True, check=False)
