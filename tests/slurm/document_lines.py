@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The lines by which documents and job scripts tell their readers to submit jobs, and a tree and programs to try them with."""
+import functools
 import os
 import pathlib
 import re
@@ -55,6 +56,7 @@ def texts():
                 yield script.relative_to(SOURCE), re.sub(r"^#\s*(.*?:  )?", "", line)
 
 
+@functools.cache
 def lines(command):
     """(where, line) of every sbatch or qsub line that starts a job script."""
     wanted = re.compile(SUBMISSION.format(command=command))
