@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <filesystem>
 #include <set>
 
 #include "cli/bench.hpp"
@@ -43,7 +44,16 @@ Measured measure(Communicator& part, const BenchConfig& config) {
 
 class ScalingTable {
  public:
-  ScalingTable(std::string path, const std::string& model) : path_(std::move(path)), model_(model) {}
+  ScalingTable(std::string path, const std::string& model) : path_(std::move(path)), model_(model) {
+    std::error_code none;
+    if (std::filesystem::is_other(path_, none))
+      fail(Exit::usage, "cannot write the table to '{}' (it is a pipe, socket or device); choose a file for --csv",
+           path_);
+    if (std::filesystem::is_symlink(path_, none)) {
+      const auto target = std::filesystem::canonical(path_, none);
+      if (!none) path_ = target.string();  // the link stays
+    }
+  }
 
   /// Efficiency is that of the speed of one rank, or of the fewest there were, times the ranks.
   void add(const Measured& row) {

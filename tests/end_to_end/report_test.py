@@ -6,6 +6,7 @@ import json
 import os
 import re
 import signal
+import stat
 import subprocess
 import sys
 import time
@@ -137,9 +138,15 @@ def scaling(work):
     check([row["ranks"] for row in rows] == ["1", "2", "3"] and all(float(row["images_per_sec"]) > 0 for row in rows), "bench scaling: 1, 2, 3 ranks")
     check(all(abs(float(row["speedup"]) - float(row["images_per_sec"]) / float(rows[0]["images_per_sec"])) < 0.01 for row in rows), "speed-up")
     check(out.count("%") == 3, "the same table on the console")
+    os.mkfifo(f"{work}/pipe")
+    os.symlink("scaling.csv", f"{work}/link.csv")
+    _, err = run(1, "bench", "scaling", "--model", "lenet", "--csv", f"{work}/pipe", expect=2)
+    check("pipe, socket or device" in err and stat.S_ISFIFO(os.stat(f"{work}/pipe").st_mode), "a pipe is no file for the table, and stays one")
+    path = f"{work}/link.csv"
     out, _ = run(2, "bench", "scaling", "--strong", "--model", "resnet8", "--batch-size", 12, "--steps", 2, "--threads", 1, "--csv", path)
     with open(path, encoding="utf-8") as file:
         check([row["global_batch"] for row in csv.DictReader(file)] == ["12", "12"], "--strong keeps the global batch")
+    check(os.path.islink(path), "a link stays one")
 
 
 if __name__ == "__main__":
