@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <numeric>
 
+#include "core/counted.hpp"
 #include "core/log.hpp"
 #include "core/stop.hpp"
 #include "preprocess/order.hpp"
@@ -193,8 +194,8 @@ void run(Communicator& comm, const PrepareSpec& spec) {
   for (const SplitPlan& plan : plans) {
     const auto& header = plan.headers.front();
     all += header.partitions;
-    log::info("{}: {} images of {}x{}x{} in {} partitions of up to {}", header.split, header.split_samples,
-              header.height, header.width, header.channels, header.partitions, header.samples);
+    log::info("{}: {} of {}x{}x{} in {} of up to {}", header.split, counted(header.split_samples, "image"),
+              header.height, header.width, header.channels, counted(header.partitions, "partition"), header.samples);
   }
   log::info("{} partitions made, {} kept, in '{}', {:.1f} s on {} ranks", made, all - made, spec.out, seconds.count(),
             comm.size());

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <set>
 
+#include "core/counted.hpp"
 #include "core/log.hpp"
 #include "core/stop.hpp"
 #include "preprocess/output.hpp"
@@ -55,7 +56,8 @@ std::string check_splits(const std::vector<std::string>& folders) {
     for (const auto& split : splits) {
       try {
         const DatasetInfo info = read_dataset_info(folder, split);
-        log::info("{}{}: {} partitions, {} images: whole", of, split, info.partitions.size(), info.samples);
+        log::info("{}{}: {}, {}: whole", of, split, counted(info.partitions.size(), "partition"),
+                  counted(info.samples, "image"));
         if (first.empty()) first = info.partitions.front().path;
         require_same_set(read_partition(first), read_partition(info.partitions.front().path));
       } catch (const Error& e) {

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <set>
 
+#include "core/counted.hpp"
 #include "core/hash.hpp"
 #include "core/log.hpp"
 #include "core/stop.hpp"
@@ -248,9 +249,10 @@ void write_partitions(Communicator& comm, const Job& job, const std::vector<RunR
   }
   for (std::size_t s = 0; s < job.spec.recipe.sizes.size(); ++s) {
     for (const SplitPlan& split : survey.splits) {
-      log::info("{}{}: {} images, {:.1f} MB, in {} partitions",
+      log::info("{}{}: {}, {:.1f} MB, in {}",
                 job.spec.recipe.sizes.size() > 1 ? size_name(job.spec.recipe.sizes[s]) + "/" : "", split.name,
-                split.range.count, static_cast<double>(split.stored_bytes[s]) / 1e6, split.partitions(s));
+                counted(split.range.count, "image"), static_cast<double>(split.stored_bytes[s]) / 1e6,
+                counted(split.partitions(s), "partition"));
     }
   }
   log::info("{} partitions made, {} kept, in '{}'", made, static_cast<Index>(preparation.files.size()) - made,

@@ -55,15 +55,20 @@ struct Shard {
 struct Checkpoint {
   std::string path;
   CheckpointMeta meta;
-  HostSet set;                ///< in this plan's layout
-  HostSet ema;                ///< the moving average: values and statistics; empty: there is none
-  std::vector<Shard> shards;  ///< those of the wanted replicas
+  HostSet set;                      ///< in this plan's layout
+  HostSet ema;                      ///< the moving average: values and statistics; empty: there is none
+  std::vector<Shard> shards;        ///< those of the wanted replicas
+  std::vector<std::string> unread;  ///< parameters that the set lacks: of a head for other classes
 };
+
+/// What to make of a last linear layer for another number of classes. left_out: it isn't read.
+enum class OtherHead : std::uint8_t { refused, left_out };
 
 struct LoadSpec {
   /// Parameters and running statistics by name, of the moving average where there is one; optimiser and position left
   /// at start.
   bool weights_only = false;
+  OtherHead other_head = OtherHead::refused;  ///< left_out: only with weights_only
   bool shards = true;
   int first_replica = 0, replica_count = 0;  ///< whose shards to read
 };

@@ -3,6 +3,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -116,10 +117,31 @@ std::vector<std::string> tensor_names(const Hdf5File& file, Content content, con
   return names;
 }
 
-[[noreturn]] void fail_difference(const std::string& path, const FileMeta& meta, const Plan& plan,
-                                  const std::string& difference) {
-  fail(Exit::data, "checkpoint '{}' of {} doesn't fit {} ({}); give the model, classes and optimizer it was made with",
-       path, meta.model, plan.graph.model, difference);
+/// A file, the network that is to take it, and how much of it.
+struct Fit {
+  const std::string& path;
+  const Plan& plan;
+  Content content;
+};
+
+[[noreturn]] void fail_difference(const Fit& fit, const FileMeta& meta, const std::string& difference) {
+  fail(Exit::data, "checkpoint '{}' of {} doesn't fit {} ({}); give the model{} it was made with", fit.path, meta.model,
+       fit.plan.graph.model, difference, fit.content == Content::all ? ", classes and optimizer" : " and classes");
+}
+
+/// `/parameters/fc.` of the layer that makes the classes.
+std::string head_of(const Plan& plan) {
+  std::string name;
+  for (const Node& node : plan.graph.nodes) {
+    if (as<Linear>(node) != nullptr) name = node.name;
+  }
+  return "/parameters/" + name + ".";
+}
+
+/// The same but for the number of outputs.
+bool is_other_head(const StoredTensor& tensor, const std::vector<Index>& extent, const std::string& head) {
+  return tensor.name.find(head) != std::string::npos && extent.size() == tensor.extent.size() && !extent.empty() &&
+         std::equal(extent.begin() + 1, extent.end(), tensor.extent.begin() + 1);
 }
 
 std::vector<StoredTensor> stored_weights(const Plan& plan, const SetLayout& layout) {
@@ -188,26 +210,33 @@ void write_set_file(const std::string& path, const Plan& plan, const SetLayout& 
   }
 }
 
-SetFile read_set_file(const std::string& path, const Plan& plan, const SetLayout& layout, Content content) {
+SetFile read_set_file(const std::string& path, const Plan& plan, const SetLayout& layout, Content content,
+                      OtherHead other_head) {
   check_seal(path);
   const Hdf5File file(path, Hdf5File::Access::read);
   SetFile result;
   result.meta = check_header(file, path);
 
+  const Fit fit{path, plan, content};
+  const std::string head = head_of(plan);
   std::set<std::string> wanted;
   const auto read = [&](const std::vector<StoredTensor>& tensors, HostSet& to) {
     to.block.assign(static_cast<std::size_t>(layout.count()), 0.0F);
     for (const StoredTensor& tensor : tensors) {
       if (!file.exists(tensor.name))
-        fail_difference(path, result.meta, plan, fmt::format("'{}' is missing in the file", tensor.name));
+        fail_difference(fit, result.meta, fmt::format("'{}' is missing in the file", tensor.name));
+      wanted.insert(tensor.name);
       const DatasetShape shape = file.shape(tensor.name);
-      if (shape.extent != tensor.extent || shape.element != Element::f32)
+      if (shape.extent == tensor.extent && shape.element == Element::f32) {
+        file.read(tensor.name, Element::f32, bytes_of(to.block, tensor.range));
+      } else if (other_head == OtherHead::left_out && is_other_head(tensor, shape.extent, head)) {
+        result.unread.push_back(tensor.name);
+      } else {
         fail_difference(
-            path, result.meta, plan,
+            fit, result.meta,
             fmt::format("'{}' is {}{} in the file and {} in the model", tensor.name, shape_text(shape.extent),
                         shape.element == Element::f32 ? "" : " of another type", shape_text(tensor.extent)));
-      file.read(tensor.name, Element::f32, bytes_of(to.block, tensor.range));
-      wanted.insert(tensor.name);
+      }
     }
   };
   const bool has_ema = result.meta.meta.ema_decay > 0;
@@ -219,10 +248,10 @@ SetFile read_set_file(const std::string& path, const Plan& plan, const SetLayout
   }
   for (const std::string& name : tensor_names(file, content, content == Content::weights && has_ema ? ema_group : ""))
     if (wanted.count(name) == 0)
-      fail_difference(path, result.meta, plan, fmt::format("'{}' of the file is not in the model", name));
+      fail_difference(fit, result.meta, fmt::format("'{}' of the file is not in the model", name));
   // Variants of one network can share all names and shapes (the stride's place in resnet50 v1 and v1.5).
   if (result.meta.model != plan.graph.model)
-    fail_difference(path, result.meta, plan, "names and shapes agree, the networks don't");
+    fail_difference(fit, result.meta, "names and shapes agree, the networks don't");
   return result;
 }
 

@@ -65,10 +65,12 @@ struct SetFile {
   FileMeta meta;
   HostSet set;
   HostSet ema;  ///< Content::all: its optimiser and device state are zero; empty: the file has none
+  std::vector<std::string> unread = {};  ///< names as StoredTensor::name; zero in the set
 };
 /// Checks seal, version and every tensor's name and shape. Throws Error(data) with the first difference. With
 /// Content::weights the set is the moving average where the file has one; optimiser and device state are zero.
-SetFile read_set_file(const std::string& path, const Plan& plan, const SetLayout& layout, Content content);
+SetFile read_set_file(const std::string& path, const Plan& plan, const SetLayout& layout, Content content,
+                      OtherHead other_head = OtherHead::refused);
 /// Checks the seal first. Throws Error(data).
 FileMeta read_file_meta(const std::string& path);
 /// Steps done, by the file's first bytes alone: no proof that the rest is whole. Throws Error(data).

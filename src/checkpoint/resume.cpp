@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "checkpoint/resume.hpp"
 
+#include <fmt/ranges.h>
+
 #include <filesystem>
+#include <sstream>
 
 #include "checkpoint/agree.hpp"
 #include "core/log.hpp"
@@ -126,16 +129,17 @@ FoundCheckpoint open_checkpoint(Communicator& communicator, const std::string& p
 
 Checkpoint load_checkpoint(Communicator& communicator, const FoundCheckpoint& found, const Plan& plan,
                            const SetLayout& layout, const LoadSpec& spec) {
-  Checkpoint checkpoint{found.path, found.file.meta, {}, {}, {}};
+  Checkpoint checkpoint{found.path, found.file.meta, {}, {}, {}, {}};
   const bool has_ema = !spec.weights_only && found.file.meta.ema_decay > 0;
   if (spec.weights_only) checkpoint.meta.position = {};
-  ask_first_rank(communicator, "reading a checkpoint", [&] {
+  std::istringstream unread(ask_first_rank(communicator, "reading a checkpoint", [&] {
     const Content content = spec.weights_only ? Content::weights : Content::all;
-    SetFile file = read_set_file(found.path, plan, layout, content);
+    SetFile file = read_set_file(found.path, plan, layout, content, spec.other_head);
     checkpoint.set = std::move(file.set);
     checkpoint.ema = std::move(file.ema);
-    return std::string();
-  });
+    return fmt::format("{}", fmt::join(file.unread, " "));
+  }));
+  for (std::string name; unread >> name;) checkpoint.unread.push_back(name);
   const auto send = [&](std::vector<float>& block) {
     block.resize(static_cast<std::size_t>(layout.count()));
     communicator.broadcast(std::as_writable_bytes(std::span(block)), 0, "values of a checkpoint");

@@ -134,15 +134,14 @@ Exit dry_run(Communicator& communicator, const TrainConfig& config) try {
     const Sized sized = size_up(communicator, config);
     const DatasetInfo& data = sized.splits.train;
     write_output(to_ini(config));
-    line("data set", fmt::format("{} train images of {}x{}x{}, {} classes", data.samples, data.height, data.width,
-                                 data.channels, data.classes));
+    line("data set", fmt::format("train: {}, {} classes", tell_images(data), data.classes));
     print_cost(sized);
     line("device", sized.device);
     print_memory(sized, config);
     line("job", describe(sized.job, config));
     if (sized.legs.size() > 1) line("phases", describe(sized.legs));
     line("global batch", fmt::format("{}", sized.job.global_batch));
-    line("peak rate", fmt::format("{}", sized.job.peak_rate));
+    line("peak rate", fmt::format("{}", highest_rate(config, sized.job)));
     line("steps per epoch", fmt::format("{}", sized.job.steps_per_epoch));
   });
   if (code != Exit::ok || config.dry_run_seconds <= 0) return code;

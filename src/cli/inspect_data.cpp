@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "cli/inspect.hpp"
+#include "core/counted.hpp"
 #include "core/errors.hpp"
 #include "data/dataset.hpp"
 #include "io/seal.hpp"
@@ -25,8 +26,8 @@ std::string classes(const DatasetInfo& info) {
 }
 
 std::string describe(const DatasetInfo& info) {
-  std::string text = fmt::format("{}: {} images in {} partitions, digest {:016x}\n", info.split, info.samples,
-                                 info.partitions.size(), info.digest);
+  std::string text = fmt::format("{}: {} in {}, digest {:016x}\n", info.split, counted(info.samples, "image"),
+                                 counted(info.partitions.size(), "partition"), info.digest);
   text += fmt::format("  image       {} x {} x {} (h w c), uint8, encoding {}\n", info.height, info.width,
                       info.channels, info.encoding);
   text += fmt::format("  classes     {}\n", classes(info));

@@ -8,6 +8,7 @@
 
 #include "cli/agree.hpp"
 #include "core/cores.hpp"
+#include "core/counted.hpp"
 #include "core/log.hpp"
 #include "core/standard_output.hpp"
 #include "core/version.hpp"
@@ -64,8 +65,10 @@ std::string text_of(const Preflight& preflight) {
   }
   const std::size_t failures = count_of(preflight, true), warnings = count_of(preflight, false);
   if (failures > 0)
-    return text + fmt::format("preflight: {} of what a job needs {} wrong\n", failures, failures == 1 ? "is" : "are");
-  return text + (warnings > 0 ? fmt::format("preflight: ok, with {} warnings\n", warnings) : "preflight: ok\n");
+    return text + fmt::format("preflight: {} that a job needs {} wrong\n", counted(failures, "thing"),
+                              failures == 1 ? "is" : "are");
+  return text +
+         (warnings > 0 ? fmt::format("preflight: ok, with {}\n", counted(warnings, "warning")) : "preflight: ok\n");
 }
 
 std::string json_of(const Preflight& preflight) {

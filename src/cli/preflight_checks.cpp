@@ -7,6 +7,7 @@
 
 #include "backend/factory.hpp"
 #include "cli/preflight.hpp"
+#include "core/counted.hpp"
 #include "core/host_facts.hpp"
 #include "core/version.hpp"
 #include "core/wall_clock.hpp"
@@ -195,9 +196,8 @@ void check_data(Communicator& communicator, const DataConfig& config, Preflight&
     for (const char* split : {"train", "val"}) {
       if (split == std::string("val") && !split_exists(config, split)) continue;
       const DatasetInfo info = open_split(config, split);
-      found +=
-          fmt::format("{}{} images of {}x{}x{} in {} partitions of split {} ({:016x})", found.empty() ? "" : ", ",
-                      info.samples, info.height, info.width, info.channels, info.partitions.size(), split, info.digest);
+      found += fmt::format("{}{} in {} of split {} ({:016x})", found.empty() ? "" : ", ", tell_images(info),
+                           counted(info.partitions.size(), "partition"), split, info.digest);
     }
     text = found;
   });

@@ -38,7 +38,8 @@ std::string life_text(const RunReport& report) {
     case Life::stopped:
       return fmt::format("stopped on request ({}); submit it again to go on", state.stop);
     case Life::finished:
-      return "finished";
+      if (state.step >= state.steps || state.stop.empty()) return "finished";
+      return fmt::format("stopped by {} before the end of the run; --resume auto goes on", state.stop);
     case Life::failed:
       return fmt::format("failed with code {}, first on rank {}: {}", static_cast<int>(state.exit), state.rank,
                          state.message);
@@ -74,7 +75,9 @@ std::string status_text(const RunReport& report) {
   const double share = state.steps > 0 ? 100.0 * static_cast<double>(state.step) / static_cast<double>(state.steps) : 0;
   line("progress", fmt::format("{:.1f} %: epoch {} of {}, step {} of {}, phase {}", share, state.epoch, state.epochs,
                                state.step, state.steps, name_of(state.phase)));
-  if (state.images_per_second > 0) {
+  if (state.images_per_second > 0 && state.result == Result::finished && state.stop.empty()) {
+    line("rate", fmt::format("{:.1f} images/s", state.images_per_second));
+  } else if (state.images_per_second > 0) {
     line("rate", fmt::format("{:.1f} images/s; {} to go at this speed", state.images_per_second,
                              duration_text(state.eta_seconds)));
   }

@@ -201,6 +201,16 @@ Assignment place(const Names& names, const std::string& key, const std::string& 
   return {entry->option->name, value, origin};
 }
 
+/// Does the key belong to the other command alone?
+bool is_foreign(const Names& names, const Names& foreign, const std::string& key) {
+  if (foreign.entries().empty()) return false;
+  if (key.rfind("phase.", 0) == 0) return true;
+  const auto* there = foreign.find(with_hyphens(key));
+  if (there == nullptr || there->negated || key.size() == 1) return false;
+  const auto* here = names.find(there->option->name);
+  return here == nullptr || here->option->name != there->option->name;
+}
+
 }  // namespace
 
 CommandLine read_command_line(const std::string& command, const std::vector<OptionGroup>& groups,
@@ -239,8 +249,8 @@ CommandLine read_command_line(const std::string& command, const std::vector<Opti
 }
 
 std::vector<Assignment> read_ini(const std::vector<OptionGroup>& groups, const std::string& text,
-                                 const std::string& name) {
-  const Names names(groups);
+                                 const std::string& name, const std::vector<OptionGroup>& others) {
+  const Names names(groups), foreign(others);
   const auto origins = ini_origins(text, name);
   std::istringstream stream(text);
   std::vector<po::option> options;
@@ -254,6 +264,7 @@ std::vector<Assignment> read_ini(const std::vector<OptionGroup>& groups, const s
   std::map<std::pair<int, std::string>, std::string> seen;
   for (std::size_t i = 0; i < options.size(); ++i) {
     const std::string value = options[i].value.empty() ? "" : options[i].value.front();
+    if (is_foreign(names, foreign, options[i].string_key)) continue;
     Assignment next = place(names, options[i].string_key, value, origins[i]);
     const auto [first, fresh] = seen.emplace(std::pair(next.phase, next.name), next.origin);
     if (!fresh) fail(Exit::usage, "'{}' is set twice ({}; {}); keep one", next.name, first->second, next.origin);

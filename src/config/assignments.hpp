@@ -28,8 +28,9 @@ CommandLine read_command_line(const std::string& command, const std::vector<Opti
                               const std::vector<std::string>& words);
 
 /// Throws Error(usage) for a line that isn't `key = value`, an unknown key or section, a key given twice. `name`: of
-/// the file.
+/// the file. `others`: options of the command that the file was written for, where it is another; what only that has
+/// (also where its name for it means something else here), and [phase.N], are left out.
 std::vector<Assignment> read_ini(const std::vector<OptionGroup>& groups, const std::string& text,
-                                 const std::string& name);
+                                 const std::string& name, const std::vector<OptionGroup>& others = {});
 
 }  // namespace convoy

@@ -176,13 +176,6 @@ std::vector<std::string> implausible(const TrainConfig& config) {
     texts.push_back(fmt::format("--label-smoothing {} leaves less than half of the target on the label",
                                 config.model.label_smoothing));
   }
-  const auto& sync = config.sync;
-  if (sync.mode == SyncMode::gradients && sync.momentum != MomentumPolicy::keep) {
-    texts.push_back("--local-momentum has no effect with --sync gradients");
-  }
-  if (config.ema.decay == 0 && config.ema.steps != EmaConfig().steps) {
-    texts.push_back(fmt::format("--ema-steps {} has no effect without --ema-decay", config.ema.steps));
-  }
   if (!config.checkpoint.save && !config.checkpoint.resume.empty()) {
     texts.push_back("--resume with --no-checkpoints: a stop loses what this job trains");
   }

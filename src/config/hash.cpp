@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include "config/options.hpp"
+#include "config/parse.hpp"
+#include "core/errors.hpp"
 #include "core/hash.hpp"
 
 namespace convoy {
@@ -29,6 +31,29 @@ std::string configuration_hash(const TrainConfig& config) {
                         phase.min_area);
   }
   return fmt::format("{:016x}", hash_text(text));
+}
+
+std::string differing_options(const std::string& then, const TrainConfig& now) {
+  TrainConfig before, after = now;
+  try {
+    before = parse_ini(then);
+  } catch (const Error&) {
+    return {};  // of another version
+  }
+  std::string text;
+  const auto said = [](const std::string& value) { return value.empty() ? std::string("not set") : value; };
+  const auto groups = options_of(before);
+  for (std::size_t g = 0; const auto& group : options_of(after)) {
+    for (std::size_t i = 0; const auto& option : group.options) {
+      const std::string old_value = groups[g].options[i].print(), new_value = option.print();
+      if (option.bits == Bits::decides && old_value != new_value)
+        text += fmt::format("{}{} {} then, {} now", text.empty() ? "" : "; ", option.name, said(old_value),
+                            said(new_value));
+      ++i;
+    }
+    ++g;
+  }
+  return text.empty() ? "[phase.N]" : text;
 }
 
 }  // namespace convoy

@@ -11,4 +11,8 @@ namespace convoy {
 /// up in two ways.
 std::string configuration_hash(const TrainConfig& config);
 
+/// What two configurations with unlike hashes differ in: `lr 0.1 then, 0.2 now; seed 1 then, 2 now`. `then`: an INI as
+/// to_ini writes it. Empty where it can't be told.
+std::string differing_options(const std::string& then, const TrainConfig& now);
+
 }  // namespace convoy

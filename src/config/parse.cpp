@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "config/assignments.hpp"
+#include "config/effects.hpp"
 #include "config/options.hpp"
 #include "config/phase_fields.hpp"
 #include "core/errors.hpp"
@@ -19,6 +20,8 @@ struct Given {
   std::set<std::string> names;
   std::vector<std::string> positional;
   std::vector<Assignment> phases;
+  std::map<std::string, Assignment> last;  ///< what counts of each name, without phases
+  std::vector<Assignment> of_file;         ///< all that the configuration file holds
 };
 
 /// The last assignment of a name wins; options are set in the order of their table.
@@ -41,27 +44,36 @@ void set_all(const std::vector<OptionGroup>& groups, const std::map<std::string,
 
 Given sort_out(const std::vector<OptionGroup>& groups, std::vector<Assignment> assignments) {
   Given given;
-  std::map<std::string, Assignment> last;
   for (auto& assignment : assignments) {
     if (assignment.phase > 0) {
       given.phases.push_back(std::move(assignment));
     } else {
       given.names.insert(assignment.name);
-      last[assignment.name] = std::move(assignment);
+      given.last[assignment.name] = std::move(assignment);
     }
   }
-  set_all(groups, last);
+  set_all(groups, given.last);
   return given;
+}
+
+/// Configuration files are those of training: keys that only training has don't bother the other commands.
+std::vector<OptionGroup> keys_of_training(const std::string& command) {
+  if (command == "train" || command == "preflight") return {};
+  static TrainConfig unused;
+  return options_of(unused);
 }
 
 Given fill(const std::string& command, const std::vector<OptionGroup>& groups, const std::vector<std::string>& words,
            const ReadText& read_text) {
   CommandLine line = read_command_line(command, groups, words);
-  std::vector<Assignment> assignments;
-  if (!line.config_path.empty()) assignments = read_ini(groups, read_text(line.config_path), line.config_path);
+  std::vector<Assignment> of_file;
+  if (!line.config_path.empty())
+    of_file = read_ini(groups, read_text(line.config_path), line.config_path, keys_of_training(command));
+  std::vector<Assignment> assignments = of_file;
   for (auto& assignment : line.assignments) assignments.push_back(std::move(assignment));
   Given given = sort_out(groups, std::move(assignments));
   given.positional = std::move(line.positional);
+  given.of_file = std::move(of_file);
   return given;
 }
 
@@ -119,11 +131,27 @@ void fill_phases(TrainConfig& config, const Given& given) {
   if (rates > 0 && given.names.count("lr-schedule") == 0) config.optimiser.schedule.decay = Decay::phases;
 }
 
-void refuse_phases(const std::string& command, const Given& given) {
-  if (!given.phases.empty()) {
-    fail(Exit::usage, "{} (only 'convoy train' has phases, 'convoy {}' has none)", given.phases.front().origin,
-         command);
+/// Refuses what is given and changes nothing. Returns the names of the file that count in the file alone, but not
+/// beside what the command line changes: they are overridden.
+std::vector<std::string> find_overridden(const TrainConfig& config, const Given& given) {
+  TrainConfig alone;
+  const Given file = sort_out(options_of(alone), given.of_file);
+  fill_phases(alone, file);
+  std::vector<std::string> overridden;
+  for (const auto& [name, assignment] : given.last) {
+    const Effect effect = effect_of(config, name);
+    if (effect.mistake == Mistake::nowhere) continue;
+    const auto in_file = file.last.find(name);
+    if (in_file != file.last.end() && in_file->second.origin == assignment.origin) {
+      if (effect.mistake == Mistake::command_line) continue;
+      if (effect_of(alone, name).mistake == Mistake::nowhere) {
+        overridden.push_back(name);
+        continue;
+      }
+    }
+    fail(Exit::usage, "{} has no effect: it needs {}; give that, or drop it", assignment.origin, effect.needs);
   }
+  return overridden;
 }
 
 void allow_positional(const std::string& command, const Given& given, std::size_t most) {
@@ -162,6 +190,15 @@ TrainConfig parse_train(const std::vector<std::string>& words, const ReadText& r
   const Given given = fill("train", options_of(config), words, read_text);
   take_positional("train", given, "data", config.data.folder);
   fill_phases(config, given);
+  const std::vector<std::string> overridden = find_overridden(config, given);
+  if (!overridden.empty()) {  // back to their defaults, so that the configuration says what counts
+    std::map<std::string, Assignment> last = given.last;
+    for (const std::string& name : overridden) last.erase(name);
+    config = TrainConfig();
+    set_all(options_of(config), last);
+    take_positional("train", given, "data", config.data.folder);
+    fill_phases(config, given);
+  }
   check(config);
   return config;
 }
@@ -177,7 +214,6 @@ TrainConfig parse_ini(const std::string& text, const std::string& name) {
 EvaluateConfig parse_evaluate(const std::vector<std::string>& words, const ReadText& read_text) {
   EvaluateConfig config;
   const Given given = fill("evaluate", options_of(config), words, read_text);
-  refuse_phases("evaluate", given);
   take_positional("evaluate", given, "checkpoint", config.checkpoint);
   if (config.checkpoint.empty()) {
     fail(Exit::usage,
@@ -189,7 +225,6 @@ EvaluateConfig parse_evaluate(const std::vector<std::string>& words, const ReadT
 PredictConfig parse_predict(const std::vector<std::string>& words, const ReadText& read_text) {
   PredictConfig config;
   const Given given = fill("predict", options_of(config), words, read_text);
-  refuse_phases("predict", given);
   config.paths = given.positional;
   // The first path is the checkpoint, where no option gives it.
   if (config.checkpoint.empty() && !config.paths.empty()) {
@@ -207,7 +242,6 @@ PredictConfig parse_predict(const std::vector<std::string>& words, const ReadTex
 BenchConfig parse_bench(const std::vector<std::string>& words, const ReadText& read_text) {
   BenchConfig config;
   const Given given = fill("bench", options_of(config), words, read_text);
-  refuse_phases("bench", given);
   config.what = one_of("bench", given, {"compute", "scaling", "io", "comm"});
   allow_positional("bench", given, 1);
   if (config.what == "io" && config.data.folder.empty() && config.data.train_folder.empty() && !config.data.synthetic) {
@@ -227,7 +261,6 @@ PreflightConfig parse_preflight(const std::vector<std::string>& words, const Rea
 InspectConfig parse_inspect(const std::vector<std::string>& words, const ReadText& read_text) {
   InspectConfig config;
   const Given given = fill("inspect", options_of(config), words, read_text);
-  refuse_phases("inspect", given);
   config.what = one_of("inspect", given, {"data", "checkpoint", "plan", "build"});
   const bool needs_path = config.what == "data" || config.what == "checkpoint";
   allow_positional("inspect", given, needs_path ? 2 : 1);

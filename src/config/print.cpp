@@ -3,20 +3,28 @@
 
 #include <fmt/format.h>
 
+#include "config/effects.hpp"
 #include "config/options.hpp"
 #include "config/phase_fields.hpp"
 
 namespace convoy {
 
 std::string to_ini(const TrainConfig& config) {
-  TrainConfig copy = config;  // options are bound to fields they may write
+  TrainConfig copy = config, plain;  // options are bound to fields they may write
+  const auto defaults = options_of(plain);
   std::string text;
-  for (const auto& group : options_of(copy)) {
+  for (std::size_t g = 0; const auto& group : options_of(copy)) {
     std::string lines;
-    for (const auto& option : group.options) {
+    for (std::size_t i = 0; const auto& option : group.options) {
       const std::string value = option.print();
-      if (option.place == Place::anywhere && !value.empty()) lines += fmt::format("{} = {}\n", option.name, value);
+      // A file is refused where it gives what has no effect.
+      const bool idle =
+          effect_of(config, option.name).mistake == Mistake::anywhere && value == defaults[g].options[i].print();
+      if (option.place == Place::anywhere && !value.empty() && !idle)
+        lines += fmt::format("{} = {}\n", option.name, value);
+      ++i;
     }
+    ++g;
     if (!lines.empty()) text += fmt::format("# {}\n{}", group.title, lines);
   }
   for (const PhaseConfig& phase : config.phases) {

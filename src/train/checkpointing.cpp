@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/checkpointing.hpp"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -8,6 +10,7 @@
 #include "config/hash.hpp"
 #include "core/log.hpp"
 #include "train/leave.hpp"
+#include "train/model_file.hpp"
 
 namespace convoy {
 
@@ -75,12 +78,21 @@ void Checkpointing::start() {
   std::vector<float> block = engine_.initial_set(config_.seed);
   if (!config_.checkpoint.weights.empty()) {
     const SetLayout& layout = engine_.layout();
-    const Checkpoint loaded = load_checkpoint(communicator_, open_checkpoint(communicator_, config_.checkpoint.weights),
-                                              engine_.plan(), layout, {.weights_only = true, .shards = false});
-    for (const Range& range : {layout.values, layout.statistics}) {
+    const FoundCheckpoint found = open_checkpoint(communicator_, config_.checkpoint.weights, best_checkpoint);
+    const Checkpoint loaded =
+        load_checkpoint(communicator_, found, engine_.plan(), layout,
+                        {.weights_only = true, .other_head = OtherHead::left_out, .shards = false});
+    const auto& unread = loaded.unread;
+    for (const StoredTensor& tensor : stored_tensors(engine_.plan(), layout)) {
+      const bool weights = tensor.name.starts_with("/parameters/") || tensor.name.starts_with("/statistics/");
+      const auto is_it = [&](const std::string& name) { return name.ends_with(tensor.name); };
+      if (!weights || std::any_of(unread.begin(), unread.end(), is_it)) continue;
+      const Range& range = tensor.range;
       std::copy_n(loaded.set.block.begin() + range.begin, range.count, block.begin() + range.begin);
     }
     log::info("weights from '{}'{}", loaded.path, loaded.meta.ema_decay > 0 ? ", their moving average" : "");
+    if (!unread.empty())
+      log::info("its last layer is for another number of classes: {} start anew", fmt::join(unread, ", "));
   }
   set_all(block);
   load_average(block);
@@ -135,12 +147,20 @@ Position Checkpointing::resume(const FoundCheckpoint& found) {
         path, meta.replicas, steps_then, local_then ? "weights" : "gradients", job_.replicas, steps_now,
         local_now ? "weights" : "gradients", position.step_in_epoch, position.epoch + 1);
   }
-  log::info("resumed from '{}': epoch {}, step {}", path, position.epoch + 1, position.step);
+  from_last = std::filesystem::path(path).lexically_normal() ==
+              (std::filesystem::path(config_.checkpoint.folder) / "last.h5").lexically_normal();
+  const bool at_end = position.step >= job_.total_steps;
+  log::info("resumed from '{}': {} {}, step {}", path, at_end ? "end of epoch" : "epoch",
+            at_end ? position.epoch : position.epoch + 1, position.step);
   return position;
 }
 
 std::string Checkpointing::what_differs(const CheckpointMeta& meta) const {
-  if (meta.configuration_hash != configuration_hash(config_)) return "the configuration differs";
+  if (meta.configuration_hash != configuration_hash(config_)) {
+    const auto then = meta.texts.find("configuration");
+    const std::string options = then == meta.texts.end() ? "" : differing_options(then->second, config_);
+    return options.empty() ? "the configuration differs" : fmt::format("the configuration ({}) differs", options);
+  }
   const auto device = meta.texts.find("device");
   if (device != meta.texts.end() && device->second != engine_.backend().describe()) return "the device differs";
   return {};

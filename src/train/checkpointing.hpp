@@ -70,6 +70,8 @@ class Checkpointing {
   double best_top1 = -1;
   Index validated_step = -1;  ///< steps done at the last validation
 
+  bool from_last = false;  ///< went on from last.h5 of the run's own folder
+
  private:
   /// Collective.
   void set_all(const std::vector<float>& block);

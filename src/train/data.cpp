@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "core/counted.hpp"
 #include "core/errors.hpp"
 #include "core/host_facts.hpp"
 #include "core/log.hpp"
@@ -24,6 +25,11 @@ bool split_exists(const DataConfig& config, const std::string& split) {
 DatasetInfo open_split(const DataConfig& config, const std::string& split) {
   if (config.synthetic) return synthetic_info(config.synthetic_spec, split);
   return read_dataset_info(folder_of(config, split), split);
+}
+
+std::string tell_images(const DatasetInfo& info) {
+  if (info.height == 0) return fmt::format("{} of any size ({})", counted(info.samples, "image"), info.encoding);
+  return fmt::format("{} of {}x{}x{}", counted(info.samples, "image"), info.height, info.width, info.channels);
 }
 
 Index samples_bytes(const DatasetInfo& info, Range range) {

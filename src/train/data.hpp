@@ -16,6 +16,8 @@ namespace convoy {
 std::string folder_of(const DataConfig& config, const std::string& split);
 bool split_exists(const DataConfig& config, const std::string& split);
 DatasetInfo open_split(const DataConfig& config, const std::string& split);
+/// `90 images of 16x16x3`, `90 images of any size (jpeg)`.
+std::string tell_images(const DatasetInfo& info);
 /// What `range` of a split would take in memory, bytes.
 Index samples_bytes(const DatasetInfo& info, Range range);
 /// In memory, or read when they are used: as asked for, else what `memory_bytes` allow.

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/counted.hpp"
+
 namespace convoy {
 
 Index used_samples(const DataConfig& config, Index samples) {
@@ -77,23 +79,31 @@ Job plan_job(const TrainConfig& config, Index train_samples, int ranks, int rank
   return job;
 }
 
+double highest_rate(const TrainConfig& config, const Job& job) {
+  if (config.optimiser.schedule.decay != Decay::phases) return job.peak_rate;
+  double highest = 0;
+  for (const PhaseConfig& phase : config.phases) highest = std::max({highest, phase.rate.from, phase.rate.to});
+  return highest;
+}
+
 std::string describe(const Job& job, const TrainConfig& config) {
   const char* rule = config.optimiser.scaling == Scaling::linear ? "linear"
                      : config.optimiser.scaling == Scaling::sqrt ? "sqrt"
                                                                  : "none";
-  const std::string sync = config.sync.mode == SyncMode::gradients
-                               ? std::string("gradients")
+  const std::string sync = config.sync.mode == SyncMode::gradients ? std::string("gradients")
+                           : config.sync.local_steps == 1
+                               ? std::string("weights every step")
                                : fmt::format("weights every {} steps", config.sync.local_steps);
-  const std::string average =
-      config.ema.decay > 0
-          ? fmt::format("; moving average of the weights every {} steps, decay {}", config.ema.steps, config.ema.decay)
-          : std::string();
-  return fmt::format(
-      "{} ranks, {} replicas, batch {} a replica, global batch {}; sync {}{}; rate {} (scaling {}: peak {}); {} steps "
-      "an "
-      "epoch, {} in all",
-      job.ranks, job.replicas, job.order.batch, job.global_batch, sync, average, config.optimiser.rate, rule,
-      job.peak_rate, job.steps_per_epoch, job.total_steps);
+  const std::string average = config.ema.decay > 0 ? fmt::format("; moving average of the weights every {}, decay {}",
+                                                                 counted(config.ema.steps, "step"), config.ema.decay)
+                                                   : std::string();
+  const std::string rate =
+      config.optimiser.schedule.decay == Decay::phases
+          ? fmt::format("rates of the phases, up to {}", highest_rate(config, job))
+          : fmt::format("rate {} (scaling {}: peak {})", config.optimiser.rate, rule, job.peak_rate);
+  return fmt::format("{}, {}, batch {} a replica, global batch {}; sync {}{}; {}; {} an epoch, {} in all",
+                     counted(job.ranks, "rank"), counted(job.replicas, "replica"), job.order.batch, job.global_batch,
+                     sync, average, rate, counted(job.steps_per_epoch, "step"), job.total_steps);
 }
 
 }  // namespace convoy

@@ -29,6 +29,9 @@ struct Job {
 /// grad-accum-steps.
 Job plan_job(const TrainConfig& config, Index train_samples, int ranks, int rank, int replicas);
 
+/// The highest rate: the peak, or the highest of [phase.N].
+double highest_rate(const TrainConfig& config, const Job& job);
+
 /// One line: ranks, replicas, batch, global batch, rates and the scaling rule, steps.
 std::string describe(const Job& job, const TrainConfig& config);
 

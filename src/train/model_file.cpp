@@ -12,9 +12,8 @@
 #include "train/leave.hpp"
 
 namespace convoy {
-namespace {
 
-std::string checkpoint_file(const std::string& path) {
+std::string best_checkpoint(const std::string& path) {
   for (const std::string& best : {path + "/checkpoints/best.h5", path + "/best.h5"}) {
     std::error_code unknown;
     if (std::filesystem::exists(best, unknown)) return best;
@@ -22,11 +21,9 @@ std::string checkpoint_file(const std::string& path) {
   return resolve_checkpoint(path);
 }
 
-}  // namespace
-
 ModelFile open_model(Communicator& communicator, const std::string& path) {
   ModelFile model;
-  model.found = open_checkpoint(communicator, path, checkpoint_file);
+  model.found = open_checkpoint(communicator, path, best_checkpoint);
   const CheckpointMeta& meta = model.found.file.meta;
   const TrainConfig run = parse_ini(meta.texts.at("configuration"), model.found.path);
   const Position& at = meta.position;

@@ -16,6 +16,10 @@ struct ModelFile {
   TrainConfig config;  ///< of the run that wrote it, as it was in the phase that it was written in
 };
 
+/// The file that a user means by a trained model: a checkpoint, or the best (else the newest) one of a run directory or
+/// its checkpoints folder. Throws Error(data).
+std::string best_checkpoint(const std::string& path);
+
 /// Collective. `path`: a checkpoint, or the best (else the newest) one of a run directory. Throws Error(data), the same
 /// on all ranks.
 ModelFile open_model(Communicator& communicator, const std::string& path);

@@ -52,16 +52,13 @@ std::vector<std::string> files_below(const std::string& folder) {
 
 /// Evaluation's image of a file: where the network learned from stored pixels, their short side and its input.
 AugmentSpec augment_of_files(DataConfig data, const DatasetInfo& info) {
-  if (info.height > 0) {
-    if (data.augment.resize == 0) data.augment.resize = std::min(info.height, info.width);
-  }
-  DatasetInfo files = info;
-  files.height = files.width = 0;
-  AugmentSpec spec = augment_spec(data, files, 0, Use::evaluation);
-  if (info.height > 0 && data.image_size == 0) {
-    spec.height = info.height;
-    spec.width = info.width;
-  }
+  if (info.height == 0) return augment_spec(data, info, 0, Use::evaluation);
+  if (data.augment.resize == 0) data.augment.resize = std::min(info.height, info.width);
+  DatasetInfo stored = info;
+  stored.encoding = "raw";
+  AugmentSpec spec = augment_spec(data, stored, 0, Use::evaluation);
+  spec.stored = Stored::files;
+  spec.source_height = spec.source_width = 0;
   return spec;
 }
 

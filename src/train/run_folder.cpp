@@ -32,6 +32,15 @@ void make_folder(const std::string& path, const char* option) {
   if (reason) fail(Exit::usage, "cannot make '{}' ({}); choose a writable {}", path, reason.message(), option);
 }
 
+/// What repeats the run elsewhere: without the places where this one lies, which a second run would write to.
+TrainConfig recipe_of(const TrainConfig& config) {
+  TrainConfig recipe = config;
+  recipe.output.folder.clear();
+  recipe.checkpoint.folder.clear();
+  if (recipe.checkpoint.resume == "auto") recipe.checkpoint.resume.clear();
+  return recipe;
+}
+
 }  // namespace
 
 void make_run_folder(Communicator& communicator, TrainConfig& config) {
@@ -90,7 +99,7 @@ void describe_run(const Communicator& communicator, const TrainConfig& config, c
       log::warn("{}. The run goes on without this file; keep what it takes to repeat the run", e.what());
     }
   };
-  write("config.cfg", to_ini(config));
+  write("config.cfg", to_ini(recipe_of(config)));
   write("command.txt", config.command_line + "\n");
   const nlohmann::json environment = {
       {"build", build_id()}, {"mpi", mpi_version()}, {"hdf5", hdf5_version()},       {"backends", backend_versions()},

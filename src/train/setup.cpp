@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "core/counted.hpp"
 #include "core/errors.hpp"
 #include "data/evaluation.hpp"
 #include "data/partition.hpp"
@@ -151,9 +152,9 @@ std::vector<Index> global_batches(const std::vector<Leg>& legs) {
 std::string describe(const std::vector<Leg>& legs) {
   std::string text;
   for (const Leg& leg : legs) {
-    text += fmt::format("{}from epoch {}: {} x {} pixels, global batch {}, {} steps an epoch", text.empty() ? "" : "; ",
+    text += fmt::format("{}from epoch {}: {} x {} pixels, global batch {}, {} an epoch", text.empty() ? "" : "; ",
                         leg.begin_epoch + 1, leg.augment.height, leg.augment.width, leg.job.global_batch,
-                        leg.job.steps_per_epoch);
+                        counted(leg.job.steps_per_epoch, "step"));
   }
   return text;
 }

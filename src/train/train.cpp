@@ -179,6 +179,12 @@ Exit run(Communicator& communicator, const TrainConfig& wanted, std::unique_ptr<
   pulse().doing("opening the data set");
   set_up(communicator, "opening the data set", [&] { legs = open_legs(config); });
   const Splits& splits = legs.front().splits;
+  if (rank == 0 && !splits.has_val && !config.skip_eval)
+    log::warn(
+        "'{}' has no val split: nothing is evaluated, and there will be no best.h5; give --val-data DIR, or "
+        "--skip-eval "
+        "where that is meant",
+        folder_of(config.data, "val"));
   Graph graph;
   alike(communicator, [&] { graph = build_graph(graph_spec(config.model, legs.front().config.data, splits.train)); });
   std::optional<FoundCheckpoint> resume;

@@ -39,7 +39,16 @@ Exit Trainer::run(Position position) try {
   if (config_.run_epochs > 0) {
     last_ = std::min(last_, job_.timeline.step(job_.timeline.epochs(position.step) + config_.run_epochs));
   }
-  if (config_.max_steps > 0) last_ = std::min(last_, position.step + config_.max_steps);
+  if (last_ < job_.total_steps) limit_ = fmt::format("--run-epochs {}", config_.run_epochs);
+  if (config_.max_steps > 0 && position.step + config_.max_steps < last_) {
+    last_ = position.step + config_.max_steps;
+    limit_ = fmt::format("--max-steps {}", config_.max_steps);
+  }
+  if (position.step >= job_.total_steps && !validation_missing() && at_.checkpointing.from_last) {
+    log::info("nothing is left to do: the run is at the end of epoch {}, step {}; more --epochs go on", position.epoch,
+              position.step);
+    return Exit::ok;
+  }
   // Stopped at the end of an epoch, before its validation.
   if (validation_due() && validation_missing()) validate();
   while (!stops() && position_.step < last_ && !target_reached_) {
@@ -69,7 +78,10 @@ Exit Trainer::run(Position position) try {
   if (saved == Exit::superseded) return leave_to_newer();
   if (saved != Exit::ok) return saved;
   if (at_.rehearsal != nullptr) report_rehearsal(seconds_between(saving, Clock::now()));
-  if (finished) return Exit::ok;
+  if (finished) {
+    if (position_.step < job_.total_steps && !target_reached_) tell_limit();
+    return Exit::ok;
+  }
   log::info("stopped on request ({}) at epoch {}, step {}; resubmit with --resume auto", name_of(stop_),
             position_.epoch + 1, position_.step);
   return Exit::stopped;
@@ -107,6 +119,13 @@ Exit Trainer::save_last() {
                     position_.epoch + 1, position_.step));
   }
   return code;
+}
+
+void Trainer::tell_limit() {
+  log::info("stopped by {} at epoch {}, step {} of {}; --resume auto goes on", limit_,
+            position_.step_in_epoch == 0 ? position_.epoch : position_.epoch + 1, position_.step, job_.total_steps);
+  if (at_.state == nullptr) return;
+  at_.state->update([&](RunState& state) { state.stop = limit_; });
 }
 
 Exit Trainer::leave_to_newer() const {

@@ -55,6 +55,8 @@ class Trainer {
   bool agree_on_stop();
   bool stops() const { return stop_ != StopReason::none || superseded_by_ > 0 || trouble_ != Exit::ok; }
   Exit leave_to_newer() const;
+  /// Says that this job was to end before the run does.
+  void tell_limit();
   /// What state.json says from now on.
   void tell(Phase phase);
   /// Collective.
@@ -98,6 +100,7 @@ class Trainer {
   double images_per_second_ = 0, launch_seconds_ = 0;
   Index working_epoch_ = 0, working_step_ = 0;  ///< for messages: what the last or current step works on
   Index last_ = 0;                              ///< this job ends before that step
+  std::string limit_;                           ///< the option that says so: `--max-steps 9`; empty: the run's end
   bool target_reached_ = false, save_asked_ = false;
   StopReason stop_ = StopReason::none;  ///< agreed
   Index superseded_by_ = 0;             ///< agreed: a newer attempt

@@ -41,11 +41,28 @@ def main():
         said, _ = train(2, folder, *JOB, "--sync", "gradients", "--resume", "auto", "--check-weights", 1)
         check("goes on from the averaged model" in said, "another way of averaging: goes on from the averaged model, ranks agree")
 
-        said, _ = train(1, f"{work}/weights", *JOB, "--weights", f"{work}/straight", "--max-steps", 1, "--lr", 1e-9, "--lr-schedule",
-                        "constant", "--weight-decay", 0)
-        a, b = tensors(last(f"{work}/straight")), tensors(last(f"{work}/weights"))
+        best = f"{work}/straight/checkpoints/best.h5"
+        shutil.copy(last(f"{work}/start"), best)
+        still = ["--max-steps", 1, "--lr", 1e-9, "--lr-schedule", "constant", "--weight-decay", 0]
+        said, _ = train(1, f"{work}/weights", *JOB, "--weights", f"{work}/straight", *still)
+        a, b = tensors(best), tensors(last(f"{work}/weights"))
         worst = max(abs(a[k] - b[k]).max() for k in a)
-        check(worst < 1e-6, f"--weights starts from the model of a run directory ({worst:.1e})")
+        check(worst < 1e-6, f"--weights starts from the best model of a run directory ({worst:.1e})")
+        said, _ = train(1, f"{work}/head", *JOB, "--weights", f"{work}/straight", "--synthetic-classes", 7, *still)
+        check("/parameters/fc.weight, /parameters/fc.bias start anew" in said, "a head for other classes is new, and that is said")
+        b = tensors(last(f"{work}/head"))
+        worst = max(abs(a[k] - b[k]).max() for k in a if not k.startswith("fc."))
+        check(worst < 1e-6 and b["fc.weight"].shape[0] == 7 and abs(b["fc.weight"]).min() > 0, f"all else is the model's ({worst:.1e})")
+        _, err = run(1, "train", *JOB, "--output-dir", f"{work}/other", "--weights", f"{work}/straight", "--model", "resnet14", expect=3)
+        check("is missing in the file); give the model and classes it was made with" in err, "another network: the tensor and what to do")
+
+        # A run that is through.
+        folder = f"{work}/straight"
+        before = os.stat(last(folder)).st_mtime_ns
+        said, _ = train(2, folder, *JOB, *local, "--reproducible", "--resume", "auto", "--momentum", 0.8)
+        check("end of epoch 3, step 33" in said and "nothing is left to do" in said, "a finished run: nothing is left to do")
+        check("the configuration (momentum 0.9 then, 0.8 now) differs" in said, "and which options differ")
+        check(os.stat(last(folder)).st_mtime_ns == before, "its checkpoint stays")
         state = tensors(last(f"{work}/weights"), "/")["state"]
         check(state.reshape(-1)[0] == 1, "--weights leaves the loss scale at its start")
 

@@ -223,7 +223,7 @@ def artifacts():
         subprocess.run([PREPROCESS, "synthetic", "--out", data, "--samples", "60", "--val-samples", "20", "--partitions", "3"],
                        check=True, capture_output=True)
         text, _ = call("inspect", "data", data)
-        check("train: 60 images in 3 partitions, digest " in text and "val: 20 images in 1 partitions" in text,
+        check("train: 60 images in 3 partitions, digest " in text and "val: 20 images in 1 partition, " in text,
               "inspect data: counts")
         check("train-00001-of-00003.h5  samples 20 to 39, " in text and text.count("seal ok") == 4, "inspect data: partitions")
         with h5py.File(f"{data}/train-00000-of-00003.h5") as file:
@@ -231,7 +231,9 @@ def artifacts():
         check(f"mean        {mean} " in text, "inspect data: mean")
 
         call("train", "--data", data, "-m", "lenet", "-b", 10, "--max-steps", 2, "--threads", 1, "-o", out, "--quiet",
-             "--image-size", 28, ranks=2)
+             "--image-size", 28, "--resume", "auto", ranks=2)
+        text, _ = call("status", out)
+        check("stopped by --max-steps 2 before the end of the run" in text and "finished" not in text, "status of a part of a run")
         text, _ = call("inspect", "checkpoint", out)
         check("replicas      2 (written by 2 ranks)" in text and "2 steps and 40 images in all" in text,
               "inspect checkpoint: position")
@@ -244,6 +246,14 @@ def artifacts():
         saved = f"{out}/config.cfg"
         text, _ = call("train", "--dry-run", "--dry-run-seconds", 0, "--config", saved, ranks=2)
         check("\nmodel = lenet\n" in text, "the configuration of a run is one for --config")
+        with open(f"{out}/checkpoints/last.h5", "rb") as file:
+            before = file.read()
+        call("train", "--config", saved, "-o", f"{folder}/again", ranks=2)
+        with open(f"{out}/checkpoints/last.h5", "rb") as file:
+            check(file.read() == before and not os.path.exists(f"{out}/checkpoints.old-1"), "repeating a run leaves its checkpoints alone")
+        check(os.path.exists(f"{folder}/again/checkpoints/last.h5"), "and writes its own")
+        text, _ = call("evaluate", out, "--config", saved)
+        check('"images":20,' in text, "the configuration of a run serves convoy evaluate")
 
         part = f"{data}/train-00001-of-00003.h5"
         with open(part, "r+b") as file:

@@ -13,8 +13,9 @@ from runner import CONVOY, PREPROCESS, check, everything, last, mpirun, records,
 
 LONG = ["--synthetic", "--synthetic-size", 16, "--synthetic-samples", 320, "--model", "lenet", "--batch-size", 8, "--epochs", 100000,
         "--lr", 0.01, "--skip-eval", "--save-every", 0, "--print-freq", 20]
-EVALUATES = ["--synthetic", "--synthetic-size", 16, "--synthetic-samples", 8000, "--model", "resnet20", "--batch-size", 8, "--epochs", 2,
-             "--limit-train-batches", 3, "--eval-batch-size", 4, "--print-freq", 1, "--seed", 3]
+TRAINS = ["--synthetic", "--synthetic-size", 16, "--synthetic-samples", 8000, "--model", "resnet20", "--batch-size", 8, "--epochs", 2,
+          "--limit-train-batches", 3, "--print-freq", 1, "--seed", 3]
+EVALUATES = [*TRAINS, "--eval-batch-size", 4]
 
 
 def start(*words, program=CONVOY, env=None):
@@ -103,7 +104,7 @@ def limits(work):
 
 def programs(work):
     """convoy evaluate and convoy-preprocess."""
-    train(2, f"{work}/run", *EVALUATES, "--skip-eval")
+    train(2, f"{work}/run", *TRAINS, "--skip-eval")
     job = start("evaluate", f"{work}/run", "--output-dir", f"{work}/result", "--batch-size", 1)
     wait_for(job, lambda: handles_signals(job.pid), "both ranks")
     job.send_signal(signal.SIGUSR1)

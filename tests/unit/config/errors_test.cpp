@@ -124,6 +124,32 @@ const Case cases[] = {
      "--ema-steps 8"},
     {"ema_of_one", "--ema-decay 0.99999999", "",
      "--ema-decay 0.99999999 is 1 in fp32, so the average would stay as it is; give 0.9999999 or less"},
+    {"sgd_with_momentum", "--opt sgd --momentum 0.9", "",
+     "--momentum 0.9 has no effect: it needs --optimizer momentum (PyTorch's sgd with a momentum) or nesterov; give "
+     "that, or drop it"},
+    {"steps_of_another_schedule", "--lr-step-size 30", "",
+     "--lr-step-size 30 has no effect: it needs --lr-schedule step or multistep; give that, or drop it"},
+    {"default_without_effect", "--onecycle-start 0.3", "",
+     "--onecycle-start 0.3 has no effect: it needs --lr-schedule onecycle; give that, or drop it"},
+    {"warmup_rate_alone", "--warmup-lr 0.01", "",
+     "--warmup-lr 0.01 has no effect: it needs --warmup-epochs; give that, or drop it"},
+    {"area_of_windows", "--crop window --min-scale 0.08", "",
+     "--min-scale 0.08 has no effect: it needs --crop resized (or --augment with a recipe); give that, or drop it"},
+    {"buffer_of_another_order", "--shuffle-buffer 100 --shuffle global", "",
+     "--shuffle-buffer 100 has no effect: it needs --shuffle buffered; give that, or drop it"},
+    {"strength_of_another_policy", "--aa trivial --ra-magnitude 9", "",
+     "--ra-magnitude 9 has no effect: it needs --auto-augment randaugment; give that, or drop it"},
+    {"mixing_of_nothing", "--mix-probability 0.5", "",
+     "--mix-probability 0.5 has no effect: it needs --mixup or --cutmix; give that, or drop it"},
+    {"momentum_of_gradients", "--sync gradients --local-momentum reset", "",
+     "--local-momentum reset has no effect: it needs --sync weights; give that, or drop it"},
+    {"key_without_effect", "--config f.cfg", "optimizer = sgd\nmomentum = 0.9\n",
+     "f.cfg:2: momentum = 0.9 has no effect: it needs --optimizer momentum (PyTorch's sgd with a momentum) or "
+     "nesterov; give that, or drop it"},
+    {"key_without_effect_beside_others", "--config f.cfg --lr-schedule poly", "lr-step-epochs = 30,60\n",
+     "f.cfg:1: lr-step-epochs = 30,60 has no effect: it needs --lr-schedule step or multistep; give that, or drop it"},
+    {"ema_steps_alone", "--ema-steps 8", "",
+     "--ema-steps 8 has no effect: it needs --ema-decay; give that, or drop it"},
     {"replicas_twice", "--replicas 4 --grad-accum-steps 2", "",
      "--replicas 4 and --grad-accum-steps 2 both set the number of replicas; give one"},
     {"resume_and_weights", "--resume r.h5 --weights w.h5", "",
@@ -147,14 +173,13 @@ INSTANTIATE_TEST_SUITE_P(Config, UsageError, testing::ValuesIn(cases),
 
 TEST(UsageErrors, of_the_other_commands) {
   const auto error = [](auto parse, const std::string& line) {
-    return usage_error([&] { parse(words(line), [](const std::string&) { return "[phase.1]\nepochs = 0:1\n"; }); });
+    return usage_error([&] { parse(words(line), [](const std::string&) { return "epohcs = 3\n"; }); });
   };
   EXPECT_EQ(error(parse_train, ""), "no data set is given; use --data DIR (made by convoy-preprocess) or --synthetic");
   EXPECT_EQ(error(parse_evaluate, ""),
             "no checkpoint is given; use 'convoy evaluate PATH --data DIR' with a checkpoint or run directory");
   EXPECT_EQ(error(parse_evaluate, "a --checkpoint b"), "two paths are given (--checkpoint b and 'a'); give one");
-  EXPECT_EQ(error(parse_evaluate, "a -c f"),
-            "f:2: epochs = 0:1 (only 'convoy train' has phases, 'convoy evaluate' has none)");
+  EXPECT_EQ(error(parse_evaluate, "a -c f"), "f:1: epohcs = 3 (unknown key 'epohcs')");
   EXPECT_EQ(error(parse_evaluate, "a --lr 1"), "'convoy evaluate' has no option '--lr'; see 'convoy evaluate --help'");
   EXPECT_EQ(error(parse_bench, ""), "'convoy bench' needs to know what (one of compute, scaling, io, comm)");
   EXPECT_EQ(error(parse_bench, "disk"), "'convoy bench disk' is unknown; it is one of compute, scaling, io, comm");

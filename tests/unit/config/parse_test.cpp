@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fstream>
 
+#include "config/print.hpp"
 #include "support/temp_folder.hpp"
 #include "words.hpp"
 
@@ -22,10 +23,10 @@ TEST(Parse, defaults_are_the_documented_ones) {
 }
 
 TEST(Parse, long_forms_and_letters) {
-  const TrainConfig config = train_config("--batch-size=64 -m resnet20 -j4 -p 7 -o out --lr .4 --hidden 32,16");
+  const TrainConfig config = train_config("--batch-size=64 -m mlp -j4 -p 7 -o out --lr .4 --hidden 32,16");
   EXPECT_EQ(config.batch, 64);
   EXPECT_TRUE(config.batch_given);
-  EXPECT_EQ(config.model.model, "resnet20");
+  EXPECT_EQ(config.model.model, "mlp");
   EXPECT_EQ(config.data.workers, 4);
   EXPECT_EQ(config.output.print_every, 7);
   EXPECT_EQ(config.output.folder, "out");
@@ -182,6 +183,50 @@ TEST(Phases, that_begin_late_leave_the_first_epochs_alone) {
   EXPECT_EQ(legs[0].second.data.image_size, 0);
   EXPECT_EQ(legs[1].first, 3);
   EXPECT_EQ(data_phases(train_config("--config f", "[phase.1]\nepochs = 0:5\nlr = 1\n")).size(), 1U);
+}
+
+TEST(Parse, the_command_line_overrides_what_belongs_together) {
+  const std::string file =
+      "lr-schedule = multistep\nlr-step-epochs = 30,60\nlr-factor = 0.2\nmomentum = 0.8\nlr = 0.3\n";
+  const TrainConfig config = train_config("--config f --lr-schedule cosine --optimizer sgd", file), usual;
+  EXPECT_EQ(config.optimiser.schedule.decay, Decay::cosine);
+  EXPECT_TRUE(config.optimiser.schedule.step_epochs.empty());
+  EXPECT_EQ(config.optimiser.schedule.factor, usual.optimiser.schedule.factor);
+  EXPECT_EQ(config.optimiser.momentum, usual.optimiser.momentum);
+  EXPECT_EQ(config.optimiser.rate, 0.3);
+  EXPECT_TRUE(config.data.synthetic) << "the command line is kept";
+  // What is printed is a file again.
+  const std::string again = to_ini(config);
+  EXPECT_EQ(again.find("lr-factor"), std::string::npos);
+  EXPECT_EQ(again.find("\nmomentum"), std::string::npos);
+  EXPECT_EQ(to_ini(train_config("--config f", again)), again);
+}
+
+TEST(Parse, a_file_may_wait_for_synthetic) {
+  const auto read = [](const std::string&) { return std::string("synthetic-size = 64\n"); };
+  EXPECT_EQ(parse_train(words("--data d --config f"), read).data.synthetic_spec.height, 64);
+  EXPECT_EQ(usage_error([&] { parse_train(words("--data d --synthetic-size 64"), read); }),
+            "--synthetic-size 64 has no effect: it needs --synthetic; give that, or drop it");
+}
+
+TEST(Parse, files_of_experiments_serve_all_commands) {
+  const auto read = [](const std::string&) {
+    return std::string(
+        "model = resnet20\nreplicas = 2\nresume = auto\nweights = w.h5\nimage-size = 24\nbatch-size = 7\n"
+        "data = d\noutput = o\n[phase.1]\nepochs = 0:1\nlr = 1\n");
+  };
+  const EvaluateConfig evaluate = parse_evaluate(words("run --config f"), read);
+  EXPECT_EQ(evaluate.checkpoint, "run") << "resume and weights mean something else there";
+  EXPECT_EQ(evaluate.data.folder, "d");
+  EXPECT_EQ(evaluate.data.image_size, 24);
+  EXPECT_EQ(evaluate.batch, 7);
+  const PredictConfig predict = parse_predict(words("run a.jpg --config f"), read);
+  EXPECT_EQ(predict.checkpoint, "run");
+  EXPECT_EQ(predict.output, "") << "a folder there";
+  const BenchConfig bench = parse_bench(words("compute --config f"), read);
+  EXPECT_EQ(bench.model.model, "resnet20");
+  EXPECT_EQ(parse_inspect(words("plan --config f"), read).train.model.model, "resnet20");
+  EXPECT_EQ(parse_preflight(words("--config f"), read).train.phases.size(), 1U);
 }
 
 }  // namespace
