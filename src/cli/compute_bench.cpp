@@ -19,9 +19,7 @@ EngineSpec engine_spec(const BenchConfig& config, const GraphSpec& model, int ra
   EngineSpec spec;
   spec.device = config.device;
   spec.plan.replicas = ranks;
-  spec.input = input;
-  spec.height = spec.width = model.image_size;
-  spec.train_sizes = {config.batch};
+  spec.forms = {{.input = input, .height = model.image_size, .width = model.image_size, .train_sizes = {config.batch}}};
   return spec;
 }
 

@@ -66,8 +66,7 @@ Sized size_up(const Communicator& communicator, const TrainConfig& config) {
                                     sized.device);
   sized.plan = make_plan(build_graph(sized.model), spec.plan);
   sized.layout = backend->layout(sized.plan, spec.optimiser);
-  sized.arena_floats = arena_of(*backend, sized.plan, spec, first_form(spec));
-  for (const EngineForm& form : spec.later)
+  for (const EngineForm& form : spec.forms)
     sized.arena_floats = std::max(sized.arena_floats, arena_of(*backend, sized.plan, spec, form));
   return sized;
 }

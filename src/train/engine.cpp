@@ -12,16 +12,6 @@
 
 namespace convoy {
 
-EngineForm first_form(const EngineSpec& spec) {
-  return {.input = spec.input,
-          .eval_input = spec.eval_input,
-          .height = spec.height,
-          .width = spec.width,
-          .train_sizes = spec.train_sizes,
-          .eval_size = spec.eval_size,
-          .eval_shapes = spec.eval_shapes};
-}
-
 std::vector<CompileSpec> evaluation_specs(const EngineForm& form, CompileSpec to) {
   if (form.eval_size == 0) return {};
   to.samples = form.eval_size;
@@ -71,8 +61,7 @@ Engine::Engine(const Graph& graph, const EngineSpec& spec, std::unique_ptr<Backe
   layout_ = backend_->layout(plan_, spec.optimiser);
   loss_scale_ = spec.optimiser.loss_scale;
 
-  compile(spec, first_form(spec), 0);
-  for (std::size_t i = 0; i < spec.later.size(); ++i) compile(spec, spec.later[i], i + 1);
+  for (std::size_t i = 0; i < spec.forms.size(); ++i) compile(spec, spec.forms[i], i);
   for (const auto& [key, program] : training_) {
     if (order_of(program->stages()) == order_of(stages())) continue;
     fail(Exit::device,

@@ -27,19 +27,13 @@ struct EngineSpec {
   DeviceConfig device;
   PlanSpec plan;
   OptimiserSpec optimiser;
-  InputSpec input, eval_input;  ///< of the first form, as all that EngineForm has
-  Index height = 0, width = 0;
-  std::vector<Index> train_sizes;
-  Index eval_size = 0;
-  std::vector<ImageSize> eval_shapes;
-  std::vector<EngineForm> later;  ///< the forms after the first
+  std::vector<EngineForm> forms;  ///< the first is what a run begins with; at least one
   int topk = 5;
   int node_rank = 0, node_size = 1;
   std::string choices;         ///< of the usual training program, from a checkpoint; empty: choose
   std::string choices_device;  ///< Backend::describe where they were made
 };
 
-EngineForm first_form(const EngineSpec& spec);
 /// What to compile for evaluation, a program a shape; `to` is the training program's. Empty without evaluation.
 std::vector<CompileSpec> evaluation_specs(const EngineForm& form, CompileSpec to);
 

@@ -91,11 +91,11 @@ Exit evaluate(Communicator& communicator, const EvaluateConfig& config) try {
   const AugmentSpec augment = augment_spec(data, info, trained.seed, Use::evaluation);
   const std::vector<ShapeGroup> own_groups = share_of(groups, ranks, rank);
   const EngineSpec spec{.device = config.device,
-                        .eval_input = input_spec(data, info, augment),
-                        .height = augment.height,
-                        .width = augment.width,
-                        .eval_size = std::min(config.batch, largest),
-                        .eval_shapes = shapes_of(own_groups),
+                        .forms = {{.eval_input = input_spec(data, info, augment),
+                                   .height = augment.height,
+                                   .width = augment.width,
+                                   .eval_size = std::min(config.batch, largest),
+                                   .eval_shapes = shapes_of(own_groups)}},
                         .topk = static_cast<int>(std::min<Index>(config.topk, info.classes))};
   const auto engine = make_engine(communicator, build_graph(graph_spec(trained.model, data, info)), spec);
   auto collectives = make_mpi_collectives(communicator, engine->backend(), {.max_count = engine->layout().count()});
@@ -103,7 +103,7 @@ Exit evaluate(Communicator& communicator, const EvaluateConfig& config) try {
 
   Evaluator evaluator(*engine, *collectives, communicator, *samples,
                       {.batches = {.augment = augment,
-                                   .batch = spec.eval_size,
+                                   .batch = spec.forms.front().eval_size,
                                    .workers = std::max(data.workers, 1),
                                    .prefetch = data.prefetch,
                                    .memory = image_memory(engine->backend()),

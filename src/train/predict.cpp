@@ -142,10 +142,10 @@ struct Tally {
 EngineSpec engine_spec(const PredictConfig& config, const Pictures& pictures, Index batch) {
   const AugmentSpec& augment = pictures.augment();
   return {.device = config.device,
-          .eval_input = input_spec(pictures.data(), pictures.info(), augment),
-          .height = augment.height,
-          .width = augment.width,
-          .eval_size = batch,
+          .forms = {{.eval_input = input_spec(pictures.data(), pictures.info(), augment),
+                     .height = augment.height,
+                     .width = augment.width,
+                     .eval_size = batch}},
           .topk = 1};
 }
 
@@ -185,7 +185,7 @@ Exit predict(Communicator& communicator, const PredictConfig& config) try {
   alike(communicator, [&] {
     spec = engine_spec(config, *pictures, blocks.batch);
     GraphSpec network = graph_spec(model.config.model, pictures->data(), info);
-    network.image_size = spec.height;
+    network.image_size = pictures->augment().height;
     graph = build_graph(network);
   });
   const auto engine = make_engine(communicator, graph, spec);

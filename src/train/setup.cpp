@@ -58,31 +58,18 @@ LossScale loss_scale(const TrainConfig& config) {
 }
 
 /// Of a leg that plan_legs has filled.
-EngineSpec engine_spec(const Leg& leg) {
-  const auto& [begin, config, splits, job, augment, evaluation, val_groups, topk] = leg;
-  constexpr double floats_per_mb = 262144;
-  EngineSpec spec{
-      .device = config.device,
-      .plan = {.replicas = job.replicas,
-               .bucket_floats = std::max<Index>(16, static_cast<Index>(config.sync.bucket_mb * floats_per_mb)),
-               .weight_decay = static_cast<float>(config.optimiser.weight_decay),
-               .norm_weight_decay = static_cast<float>(config.optimiser.norm_weight_decay),
-               .bias_weight_decay = static_cast<float>(config.optimiser.bias_weight_decay),
-               .sync_bn = config.sync.sync_bn},
-      .optimiser = {.rule = config.optimiser.rule,
-                    .clip_norm = static_cast<float>(config.optimiser.clip_norm),
-                    .loss_scale = loss_scale(config)},
-      .input = input_spec(config.data, splits.train, augment),
-      .height = augment.height,
-      .width = augment.width,
-      .train_sizes = batch_sizes(job.order),
-      .topk = topk};
-  if (splits.has_val) {
-    spec.eval_size = evaluation.batch;
-    spec.eval_input = input_spec(config.data, splits.val, evaluation.augment);
-    spec.eval_shapes = shapes_of(evaluation.groups);
+EngineForm engine_form(const Leg& leg) {
+  const DataConfig& data = leg.config.data;
+  EngineForm form{.input = input_spec(data, leg.splits.train, leg.augment),
+                  .height = leg.augment.height,
+                  .width = leg.augment.width,
+                  .train_sizes = batch_sizes(leg.job.order)};
+  if (leg.splits.has_val) {
+    form.eval_size = leg.evaluation.batch;
+    form.eval_input = input_spec(data, leg.splits.val, leg.evaluation.augment);
+    form.eval_shapes = shapes_of(leg.evaluation.groups);
   }
-  return spec;
+  return form;
 }
 
 }  // namespace
@@ -128,8 +115,22 @@ void plan_legs(std::vector<Leg>& legs, int ranks, int rank, int replicas) {
 }
 
 EngineSpec engine_spec(const std::vector<Leg>& legs) {
-  EngineSpec spec = engine_spec(legs.front());
-  for (std::size_t i = 1; i < legs.size(); ++i) spec.later.push_back(first_form(engine_spec(legs[i])));
+  const Leg& first = legs.front();
+  const TrainConfig& config = first.config;
+  constexpr double floats_per_mb = 262144;
+  EngineSpec spec{
+      .device = config.device,
+      .plan = {.replicas = first.job.replicas,
+               .bucket_floats = std::max<Index>(16, static_cast<Index>(config.sync.bucket_mb * floats_per_mb)),
+               .weight_decay = static_cast<float>(config.optimiser.weight_decay),
+               .norm_weight_decay = static_cast<float>(config.optimiser.norm_weight_decay),
+               .bias_weight_decay = static_cast<float>(config.optimiser.bias_weight_decay),
+               .sync_bn = config.sync.sync_bn},
+      .optimiser = {.rule = config.optimiser.rule,
+                    .clip_norm = static_cast<float>(config.optimiser.clip_norm),
+                    .loss_scale = loss_scale(config)},
+      .topk = first.topk};
+  for (const Leg& leg : legs) spec.forms.push_back(engine_form(leg));
   return spec;
 }
 

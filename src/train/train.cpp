@@ -277,7 +277,7 @@ Exit run(Communicator& communicator, const TrainConfig& wanted, std::unique_ptr<
     describe_run(communicator, config, engine->backend().describe(), attempt.fence);
   });
   log::info("{}; {}; {} parameters", engine->plan().graph.model, engine->backend().describe(),
-            cost_of(engine->plan().graph, spec.height, spec.width).parameters);
+            cost_of(engine->plan().graph, spec.forms.front().height, spec.forms.front().width).parameters);
   log::info("{}", describe(job, config));
   if (legs.size() > 1) log::info("{}", describe(legs));
   log::info("samples and batches take {:.1f} MB a rank", static_cast<double>(feeds->memory_bytes()) / 1e6);
