@@ -10,7 +10,7 @@ convoy_add_test(cuda.nccl LABEL cuda TIMEOUT 60 RANKS 1 2 3
   SOURCES nccl/sums_test.cpp nccl/failures_test.cpp $<TARGET_OBJECTS:convoy_nccl_objects> $<TARGET_OBJECTS:convoy_host_nccl>
   LINK convoy_comm convoy_cuda_sdk convoy_mpi)
 
-convoy_add_cuda_host_test(cuda.captured RANKS 2 TIMEOUT 120
+convoy_add_cuda_host_test(cuda.captured RANKS 2 TIMEOUT 240
   SOURCES nccl/captured_test.cpp step/ranks_job.cpp step/training.cpp $<TARGET_OBJECTS:convoy_nccl_objects> $<TARGET_OBJECTS:convoy_host_nccl>
   LINK convoy_backend_cpu convoy_sync convoy_comm convoy_mpi)
 target_compile_options(cuda.captured PRIVATE -Wno-pedantic)

@@ -3,7 +3,7 @@
 convoy_add_cuda_host_test(cuda.step LINK convoy_backend_cpu TIMEOUT 120
   SOURCES step/step_test.cpp step/order_test.cpp step/allocation_test.cpp step/training.cpp ../support/allocations.cpp)
 convoy_add_cuda_host_test(cuda.staged RANKS 2 SOURCES step/staged_test.cpp step/ranks_job.cpp step/training.cpp
-  LINK convoy_backend_cpu convoy_sync convoy_comm TIMEOUT 120)
+  LINK convoy_backend_cpu convoy_sync convoy_comm TIMEOUT 240)
 
 # The tests that all backends share.
 convoy_add_cuda_host_test(cuda.operations LINK convoy_reference TIMEOUT 120
