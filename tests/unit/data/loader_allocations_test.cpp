@@ -19,16 +19,20 @@ TEST(LoaderAllocations, NoneInTheSteadyState) {
     spec.workers = 3;
     spec.resident = resident;
     Loader loader(set, spec);
-    const EpochOrder& order = loader.begin_epoch(0, 0);
-    ASSERT_EQ(order.steps(), 40);
-    long before = 0;
+    // Each worker makes its room with its first task, and on a busy machine that comes late: the second epoch counts.
+    long before = 0, during = 0;
     Index taken = 0;
-    for (Index step = 0; step < order.steps(); ++step) {
-      if (step == 5) before = count_allocations();
-      for (const int r : {0, 1}) taken += loader.next(step, r).valid_count;
-      loader.take_wait_seconds();
+    for (const Index epoch : {0, 1}) {
+      const EpochOrder& order = loader.begin_epoch(epoch, 0);
+      ASSERT_EQ(order.steps(), 40);
+      taken = 0;
+      for (Index step = 0; step < order.steps(); ++step) {
+        if (step == 5) before = count_allocations();
+        for (const int r : {0, 1}) taken += loader.next(step, r).valid_count;
+        loader.take_wait_seconds();
+      }
+      during = count_allocations() - before;
     }
-    const long during = count_allocations() - before;
     EXPECT_EQ(during, 0);
     EXPECT_GT(before, 0) << "nothing is counted";
     EXPECT_EQ(taken, 400);
