@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include "core/errors.hpp"
+#include "core/plain_text.hpp"
 #include "preprocess/raw_files.hpp"
 #include "preprocess/source.hpp"
 
@@ -102,7 +103,8 @@ class Cifar final : public Source {
   std::vector<std::string> read_names() const {
     const auto found = files_.find(layout_.names_file);
     if (found == files_.end()) return layout_.names;
-    std::istringstream lines(std::string(found->second.bytes.begin(), found->second.bytes.end()));
+    std::istringstream lines(
+        plain_text({found->second.bytes.begin(), found->second.bytes.end()}, found->second.path, Exit::data));
     std::vector<std::string> names;
     for (std::string line; std::getline(lines, line);) {
       if (!line.empty() && line.back() == '\r') line.pop_back();

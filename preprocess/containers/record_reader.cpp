@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "core/errors.hpp"
+#include "core/plain_text.hpp"
 
 namespace convoy {
 namespace {
@@ -46,7 +47,26 @@ bool RecordReader::read_exactly(std::uint8_t* to, std::size_t bytes, bool may_en
   return true;
 }
 
-bool RecordReader::next(ImageRecord& record) {
+void RecordReader::append(std::size_t bytes) {
+  constexpr std::size_t first_bytes = std::size_t{1} << 20;  // most records are smaller
+  for (std::size_t left = bytes; left > 0;) {
+    const std::size_t used = payload_.size(), piece = std::min(left, std::max(used, first_bytes));
+    payload_.resize(used + piece);
+    read_exactly(payload_.data() + used, piece, false);
+    left -= piece;
+  }
+}
+
+void RecordReader::pass_over(std::size_t bytes) {
+  if (bytes == 0) return;
+  stream_->skip(static_cast<Index>(bytes));
+  position_ += static_cast<Index>(bytes);
+}
+
+bool RecordReader::next(ImageRecord& record, Index most_bytes) {
+  constexpr std::size_t most_label_bytes = std::size_t{1} << 20;
+  const std::size_t most_kept = header_bytes + most_label_bytes + static_cast<std::size_t>(most_bytes);
+  std::size_t all_bytes = 0;  // of which payload_ holds the first
   record.begin = position_;
   payload_.clear();
   for (bool more = true, begun = false; more; begun = true) {
@@ -60,14 +80,17 @@ bool RecordReader::next(ImageRecord& record) {
            position_ - 8);
     }
     if (begun) {  // what the cut took out
-      const std::size_t used = payload_.size();
-      payload_.resize(used + sizeof magic);
-      std::memcpy(payload_.data() + used, &magic, sizeof magic);
+      all_bytes += sizeof magic;
+      if (all_bytes <= most_kept) {
+        const std::size_t used = payload_.size();
+        payload_.resize(used + sizeof magic);
+        std::memcpy(payload_.data() + used, &magic, sizeof magic);
+      }
     }
-    const std::size_t used = payload_.size(), padded = (std::size_t{bytes} + 3) / 4 * 4;
-    payload_.resize(used + padded);
-    read_exactly(payload_.data() + used, padded, false);
-    payload_.resize(used + bytes);
+    const std::size_t kept = std::min<std::size_t>(bytes, most_kept - std::min(all_bytes, most_kept));
+    append(kept);
+    pass_over((std::size_t{bytes} + 3) / 4 * 4 - kept);
+    all_bytes += bytes;
     more = part == first || part == middle;
   }
   const std::size_t labels = payload_.size() >= header_bytes ? load<std::uint32_t>(payload_.data()) : 0;
@@ -81,14 +104,17 @@ bool RecordReader::next(ImageRecord& record) {
     record.labels.resize(labels);
     std::memcpy(record.labels.data(), payload_.data() + header_bytes, labels * sizeof(float));
   }
-  record.image.assign(payload_.begin() + static_cast<std::ptrdiff_t>(header_bytes + labels * sizeof(float)),
-                      payload_.end());
+  const std::size_t before = header_bytes + labels * sizeof(float);
+  record.image_bytes = static_cast<Index>(all_bytes - before);
+  record.image.clear();
+  if (record.image_bytes > most_bytes) return true;
+  record.image.assign(payload_.begin() + static_cast<std::ptrdiff_t>(before), payload_.end());
   return true;
 }
 
 std::vector<Index> parse_record_index(const std::string& text, const std::string& what) {
   std::vector<Index> offsets;
-  std::istringstream lines(text);
+  std::istringstream lines(plain_text(text, what, Exit::data));
   std::string line;
   for (std::size_t number = 1; std::getline(lines, line); ++number) {
     std::istringstream words(line);

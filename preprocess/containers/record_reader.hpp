@@ -17,6 +17,7 @@ struct ImageRecord {
   Index id = 0;
   std::vector<float> labels;
   std::vector<std::uint8_t> image;
+  Index image_bytes = 0;  ///< more than image.size() where it was too large to be read
 };
 
 /// Records front to back. Errors are Error(data) naming file and byte.
@@ -24,13 +25,16 @@ class RecordReader {
  public:
   /// The stream begins at a record, `offset` bytes into the file.
   RecordReader(std::unique_ptr<ByteStream> stream, std::string what, Index offset = 0);
-  /// False at the end of the stream.
-  bool next(ImageRecord& record);
+  /// False at the end of the stream. Memory grows with what arrives, whatever a record announces; an image of more than
+  /// `most_bytes` is passed over and left empty.
+  bool next(ImageRecord& record, Index most_bytes);
   /// Where the record after the last one begins.
   Index position() const { return position_; }
 
  private:
   bool read_exactly(std::uint8_t* to, std::size_t bytes, bool may_end);
+  void append(std::size_t bytes);
+  void pass_over(std::size_t bytes);
   std::unique_ptr<ByteStream> stream_;
   std::string what_;
   Index position_;

@@ -4,6 +4,7 @@
 #include <archive.h>
 #include <archive_entry.h>
 
+#include <algorithm>
 #include <array>
 #include <exception>
 
@@ -14,6 +15,7 @@ namespace {
 
 constexpr Index block_bytes = 512;
 constexpr std::size_t piece_bytes = std::size_t{1} << 17;
+constexpr std::size_t first_bytes = std::size_t{1} << 20;  ///< of a member: most are smaller
 constexpr std::array compressed_suffixes{".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".tar.zst", ".tar.lz4"};
 
 }  // namespace
@@ -101,7 +103,7 @@ TarReader::TarReader(std::unique_ptr<ByteStream> stream, std::string what, Compr
 
 TarReader::~TarReader() = default;
 
-bool TarReader::next(TarMember& member) {
+bool TarReader::next(TarMember& member, Links links) {
   State& s = *state_;
   while (true) {
     const int result = archive_read_next_header(s.reader, &s.entry);
@@ -113,12 +115,15 @@ bool TarReader::next(TarMember& member) {
       return false;
     }
     if (result != ARCHIVE_OK && result != ARCHIVE_WARN) s.fail_now();
-    if (archive_entry_filetype(s.entry) != AE_IFREG || archive_entry_hardlink(s.entry) != nullptr) continue;
+    const char* link = archive_entry_hardlink(s.entry);
+    if (link == nullptr && archive_entry_filetype(s.entry) == AE_IFLNK) link = archive_entry_symlink(s.entry);
+    if (link != nullptr ? links == Links::pass_over : archive_entry_filetype(s.entry) != AE_IFREG) continue;
     const char* name = archive_entry_pathname(s.entry);
     if (name == nullptr) fail(Exit::data, "'{}' has a member without a name, at byte {}", s.what, s.position());
-    member.name = name;
-    while (member.name.starts_with("./")) member.name.erase(0, 2);
-    member.bytes = archive_entry_size(s.entry);
+    member.name = plain_path(name);
+    if (member.name.empty()) continue;
+    member.link = link != nullptr ? link : "";
+    member.bytes = link != nullptr ? 0 : archive_entry_size(s.entry);
     member.begin = s.offset + archive_read_header_position(s.reader);
     s.member_bytes = member.bytes;
     s.data_begin = s.position();
@@ -126,21 +131,19 @@ bool TarReader::next(TarMember& member) {
   }
 }
 
-void TarReader::read(std::vector<std::uint8_t>& to) {
-  constexpr Index most_bytes = Index{1} << 31;
+bool TarReader::read(std::vector<std::uint8_t>& to, Index most_bytes) {
   State& s = *state_;
-  if (s.member_bytes > most_bytes) {
-    fail(Exit::data, "'{}' has a member of {} bytes, at byte {}; is it an archive of images?", s.what, s.member_bytes,
-         s.position());
-  }
-  to.resize(static_cast<std::size_t>(s.member_bytes));
-  std::size_t used = 0;
-  while (used < to.size()) {
+  if (s.member_bytes > most_bytes) return false;
+  const auto whole = static_cast<std::size_t>(s.member_bytes);
+  to.clear();
+  for (std::size_t used = 0; used < whole;) {
+    if (used == to.size()) to.resize(std::min(whole, used + std::max(used, first_bytes)));
     const la_ssize_t got = archive_read_data(s.reader, to.data() + used, to.size() - used);
     if (got < 0) s.fail_now();
     if (got == 0) fail(Exit::data, "'{}' is truncated (at byte {}); fetch it again", s.what, s.position());
     used += static_cast<std::size_t>(got);
   }
+  return true;
 }
 
 Index TarReader::next_begin() const {

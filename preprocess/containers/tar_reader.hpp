@@ -18,10 +18,14 @@ Compression compression_of(const std::string& name);
 std::string tar_stem(const std::string& name);
 
 struct TarMember {
-  std::string name;
+  std::string name;  ///< plain_path() of what the archive says
+  std::string link;  ///< what it is another name of, if it is a link and has no bytes of its own
   Index bytes = 0;
   Index begin = 0;  ///< of its header, in the (unpacked) archive
 };
+
+/// Whether links, hard or symbolic, are passed over or shown.
+enum class Links : std::uint8_t { pass_over, show };
 
 /// Regular files of a tar archive (ustar, GNU, pax), front to back. Errors are Error(data) naming the archive: damaged,
 /// shorter than announced, or without its end marker, at which libarchive itself ends in silence.
@@ -34,9 +38,10 @@ class TarReader {
   TarReader& operator=(const TarReader&) = delete;
 
   /// False at the end marker.
-  bool next(TarMember& member);
-  /// All bytes of the member that next() gave.
-  void read(std::vector<std::uint8_t>& to);
+  bool next(TarMember& member, Links links = Links::pass_over);
+  /// All bytes of the member that next() gave. Memory grows with what arrives, whatever its header announces. False,
+  /// and nothing is read, where it has more than `most_bytes`.
+  bool read(std::vector<std::uint8_t>& to, Index most_bytes);
   /// Of the member that next() gave: where its data begins, and where the next member's header (or the end marker)
   /// does.
   Index data_begin() const;

@@ -39,6 +39,8 @@ const char* finding_name(Finding finding) {
       return "duplicate name";
     case Finding::left_out:
       return "class left out";
+    case Finding::link:
+      return "link in an archive";
   }
   return "?";
 }

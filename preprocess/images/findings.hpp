@@ -30,8 +30,9 @@ enum class Finding : std::uint8_t {
   no_label,
   duplicate,
   left_out,  ///< of a class that the user's list doesn't have: no fault
+  link,      ///< in an archive, which is read front to back
 };
-constexpr std::size_t finding_kinds = 17;
+constexpr std::size_t finding_kinds = 18;
 constexpr bool is_skipped(Finding finding) { return finding >= Finding::empty; }
 /// For tables: `grey`, `16 bits a channel`, `no label`.
 const char* finding_name(Finding finding);

@@ -8,6 +8,7 @@
 
 #include "core/errors.hpp"
 #include "core/hash.hpp"
+#include "core/plain_text.hpp"
 #include "preprocess/transport/location.hpp"
 
 namespace convoy {
@@ -27,13 +28,21 @@ std::vector<std::string> split_at(const std::string& line, char separator) {
   return parts;
 }
 
-/// `65` and `65.0` to #65; anything else is a name.
-ClassText class_of_word(const std::string& word) {
+/// What a file's labels may be: MXNet's lists have numbers only.
+enum class Words : std::uint8_t { numbers, any };
+
+/// `65` and `65.0` to #65; other numbers are an error; anything else is a name. `nan` may be one: of a bread.
+ClassText class_of_word(const std::string& word, Words words) {
+  constexpr double most = 1e9;
   double value = -1;
   const auto [end, reason] = std::from_chars(word.data(), word.data() + word.size(), value);
-  const bool number = reason == std::errc() && end == word.data() + word.size();
-  return number && value >= 0 && value < 1e9 && value == std::floor(value) ? numbered_class(static_cast<Index>(value))
-                                                                           : word;
+  const bool number = reason != std::errc::invalid_argument && end == word.data() + word.size();
+  const bool counts = number && reason == std::errc() && value >= 0 && value < most && value == std::floor(value);
+  if (counts) return numbered_class(static_cast<Index>(value));
+  if (words == Words::numbers || (number && (reason != std::errc() || std::isfinite(value)))) {
+    fail(Exit::data, "the label '{}' is no class number (a whole number from 0); mend the line", word);
+  }
+  return word;
 }
 
 std::string without_extension(const std::string& name) {
@@ -41,15 +50,15 @@ std::string without_extension(const std::string& name) {
   return dot == std::string::npos || (slash != std::string::npos && dot < slash) ? name : name.substr(0, dot);
 }
 
-/// The digits at the end of a name without extension: ILSVRC2012_val_00000293 has 293. -1: none.
-Index trailing_number(const std::string& stem) {
+}  // namespace
+
+Index image_number(const std::string& name) {
+  const std::string stem = without_extension(base_name(name));
   const auto begin = stem.find_last_not_of("0123456789") + 1;  // npos + 1 = 0
   Index number = -1;
   std::from_chars(stem.data() + begin, stem.data() + stem.size(), number);
   return number;
 }
-
-}  // namespace
 
 ClassText numbered_class(Index number) { return fmt::format("#{}", number); }
 
@@ -60,14 +69,15 @@ Index class_number(const ClassText& text) {
 }
 
 LabelFile::LabelFile(const std::string& text, const std::string& what, Index column, Paths paths)
-    : keep_paths_(paths == Paths::keep) {
-  std::istringstream lines(text);
+    : what_(what), keep_paths_(paths == Paths::keep) {
+  std::istringstream lines(plain_text(text, what, Exit::data));
   std::string line;
-  for (std::size_t number = 1; std::getline(lines, line); ++number) {
+  for (std::uint32_t number = 1; std::getline(lines, line); ++number) {
     if (line.ends_with('\r')) line.pop_back();
     if (line.starts_with("ImageId,")) csv_ = true;
     if (line.find_first_not_of(" \t") == std::string::npos || line.starts_with("ImageId,")) continue;
     try {
+      line_ = number;
       read_line(line, column);
     } catch (const Error& e) {
       fail(e.code(), "'{}', line {}: {}", what, number, e.what());
@@ -77,13 +87,17 @@ LabelFile::LabelFile(const std::string& text, const std::string& what, Index col
   if (!entries_.empty() && !by_number_.empty()) {
     fail(Exit::data, "'{}' mixes lines of a path and a label with lines of one word; check the file", what);
   }
+  // A list is read in its order, and images of one name are told by the report.
+  if (paths == Paths::forget) require_no_contradiction(what);
   build_index();
 }
 
 void LabelFile::add(const std::string& path, const ClassText& text) {
   const Class number = number_of(text);
-  by_path_.push_back({hash_text(without_extension(path)), number});
-  by_name_.push_back({hash_text(without_extension(base_name(path))), number});
+  const std::string plain = plain_path(path);
+  by_file_.push_back({hash_text(plain), number, line_});
+  by_path_.push_back({hash_text(without_extension(plain)), number, line_});
+  by_name_.push_back({hash_text(without_extension(base_name(plain))), number, line_});
   entries_.push_back(number);
   if (keep_paths_) paths_.push_back(path);
 }
@@ -94,32 +108,53 @@ LabelFile::Class LabelFile::number_of(const ClassText& text) {
   return found->second;
 }
 
-void LabelFile::build_index() {
-  const auto by_hash = [](const Key& a, const Key& b) { return a.hash < b.hash; };
-  std::stable_sort(by_path_.begin(), by_path_.end(), by_hash);
-  std::stable_sort(by_name_.begin(), by_name_.end(), by_hash);
-  // A file name that means several classes means none.
-  std::vector<Key> clear;
-  for (std::size_t begin = 0, end = 0; begin < by_name_.size(); begin = end) {
-    bool one = true;
-    for (end = begin; end < by_name_.size() && by_name_[end].hash == by_name_[begin].hash; ++end) {
-      one = one && by_name_[end].number == by_name_[begin].number;
-    }
-    if (one) clear.push_back(by_name_[begin]);
+void LabelFile::sort(std::vector<Key>& keys) {
+  std::stable_sort(keys.begin(), keys.end(), [](const Key& a, const Key& b) { return a.hash < b.hash; });
+}
+
+void LabelFile::require_no_contradiction(const std::string& what) {
+  sort(by_file_);
+  for (std::size_t i = 1; i < by_file_.size(); ++i) {
+    const Key &first = by_file_[i - 1], &second = by_file_[i];
+    if (first.hash != second.hash || first.number == second.number) continue;
+    fail(Exit::data, "'{}' gives one image two classes ('{}' in line {}, '{}' in line {}); keep one of the lines", what,
+         classes_[first.number], first.line, classes_[second.number], second.line);
   }
-  by_name_ = std::move(clear);
+}
+
+void LabelFile::build_index() {
+  sort(by_file_);
+  // What means several classes means none.
+  const auto keep_clear = [](std::vector<Key>& keys) {
+    sort(keys);
+    std::size_t kept = 0;
+    bool all_clear = true;
+    for (std::size_t begin = 0, end = 0; begin < keys.size(); begin = end) {
+      bool one = true;
+      for (end = begin; end < keys.size() && keys[end].hash == keys[begin].hash; ++end) {
+        one = one && keys[end].number == keys[begin].number;
+      }
+      if (one) keys[kept++] = keys[begin];
+      all_clear = all_clear && one;
+    }
+    keys.resize(kept);
+    return all_clear;
+  };
+  if (keep_clear(by_path_)) by_file_ = {};  // whole paths tell no more
+  keep_clear(by_name_);
 }
 
 void LabelFile::read_line(const std::string& line, Index column) {
   if (const auto tabs = split_at(line, '\t'); tabs.size() >= 3) {  // MXNet: number, labels, path
     if (column + 2 >= static_cast<Index>(tabs.size())) fail(Exit::data, "it has no label {}", column);
-    add(tabs.back(), class_of_word(tabs[static_cast<std::size_t>(1 + column)]));
+    const auto words = split_words(tabs[static_cast<std::size_t>(1 + column)]);
+    add(tabs.back(), class_of_word(words.empty() ? "" : words.front(), Words::numbers));
     return;
   }
   if (const auto comma = line.find(','); csv_ && comma != std::string::npos) {  // Kaggle
     const auto words = split_words(line.substr(comma + 1));
     if (words.empty()) fail(Exit::data, "no class after the comma");
-    add(line.substr(0, comma), class_of_word(words.front()));
+    add(line.substr(0, comma), class_of_word(words.front(), Words::any));
     return;
   }
   auto words = split_words(line);
@@ -133,12 +168,11 @@ void LabelFile::read_line(const std::string& line, Index column) {
     // A path may hold spaces; a label doesn't.
     const std::string label = words.back();
     const auto end = line.find_last_not_of(" \t", line.rfind(label) - 1);
-    add(line.substr(0, end + 1), class_of_word(label));
-  } else if (class_number(class_of_word(words[0])) >= 0) {
+    add(line.substr(0, end + 1), class_of_word(label, Words::any));
+  } else if (class_number(class_of_word(words[0], Words::any)) >= 0) {
     fail(Exit::data,
          "a number alone doesn't say which class it means (the development kit counts otherwise); give lines of path "
-         "and "
-         "label, or of class names");
+         "and label, or of class names");
   } else {
     by_number_.push_back(words[0]);
   }
@@ -151,11 +185,17 @@ std::optional<ClassText> LabelFile::find(const std::string& name) const {
                                      [](const Key& entry, std::uint64_t wanted) { return entry.hash < wanted; });
     return at != keys.end() && at->hash == hash ? &classes_[at->number] : nullptr;
   };
+  if (const ClassText* text = look(by_file_, name)) return *text;
   if (const ClassText* text = look(by_path_, without_extension(name))) return *text;
   if (const ClassText* text = look(by_name_, without_extension(base_name(name)))) return *text;
   if (by_number_.empty()) return std::nullopt;
-  const Index number = trailing_number(without_extension(base_name(name)));
-  if (number < 1 || number > static_cast<Index>(by_number_.size())) return std::nullopt;
+  const Index number = image_number(name);
+  if (number < 1 || number > numbered_lines()) {
+    fail(Exit::data,
+         "'{}' has no line among the {} labels of '{}' (they are given without paths, so the number that ends an "
+         "image's name is its line); give lines of path and label",
+         name, numbered_lines(), what_);
+  }
   return by_number_[static_cast<std::size_t>(number - 1)];
 }
 
@@ -170,7 +210,7 @@ Index ClassList::number_of(const ClassText& text) const {
 ClassList parse_class_list(const std::string& text, const std::string& what) {
   ClassList list;
   list.closed = true;
-  std::istringstream lines(text);
+  std::istringstream lines(plain_text(text, what, Exit::data));
   for (std::string line; std::getline(lines, line);) {
     if (line.ends_with('\r')) line.pop_back();
     const auto words = split_words(line);

@@ -17,6 +17,8 @@ using ClassText = std::string;
 ClassText numbered_class(Index number);
 /// The number of `#65`; -1 for a name.
 Index class_number(const ClassText& text);
+/// The digits at the end of a name without extension: ILSVRC2012_val_00000293.JPEG has 293. -1: none.
+Index image_number(const std::string& name);
 
 /// The label files of the field, told apart by their looks: `path label` lines (labels are numbers or names), MXNet's
 /// `.lst` (number, tab, labels, tab, path), Kaggle's LOC_val_solution.csv, the `mv FILE CLASS/` lines of the usual
@@ -25,29 +27,38 @@ class LabelFile {
  public:
   /// Whether paths are needed, or only looked for.
   enum class Paths : std::uint8_t { forget, keep };
-  /// `column`: of several labels. Throws Error(data) naming line and reason.
+  /// `column`: of several labels. Throws Error(data) naming line and reason; with Paths::forget also where one path
+  /// has two classes.
   LabelFile(const std::string& text, const std::string& what, Index column = 0, Paths paths = Paths::forget);
-  /// By path, then by file name (where that means one class only), without extension; then by number.
+  /// By path, then without its extension, then by file name without extension (where these mean one class only). In a
+  /// file without paths by number: throws Error(data) where there is no such line.
   std::optional<ClassText> find(const std::string& name) const;
   /// Paths::keep: in the file's order.
   const std::vector<std::string>& paths() const { return paths_; }
   const ClassText& class_of(std::size_t entry) const { return classes_[entries_[entry]]; }
+  /// Of a file without paths; else 0.
+  Index numbered_lines() const { return static_cast<Index>(by_number_.size()); }
 
  private:
   using Class = std::uint32_t;
   struct Key {
     std::uint64_t hash = 0;
     Class number = 0;
+    std::uint32_t line = 0;
   };
   void read_line(const std::string& line, Index column);
   void add(const std::string& path, const ClassText& text);
   Class number_of(const ClassText& text);
+  static void sort(std::vector<Key>& keys);
+  void require_no_contradiction(const std::string& what);
   void build_index();
+  std::string what_;
+  std::uint32_t line_ = 0;  ///< being read
   std::vector<ClassText> classes_;
   std::unordered_map<ClassText, Class> numbers_;
   std::vector<Class> entries_;
   std::vector<std::string> paths_;
-  std::vector<Key> by_path_, by_name_;  ///< sorted by hash
+  std::vector<Key> by_file_, by_path_, by_name_;  ///< sorted by hash
   std::vector<ClassText> by_number_;
   bool csv_ = false, keep_paths_ = false;
 };

@@ -270,6 +270,16 @@ void report(Communicator& comm, const Job& job, const Survey& survey) {
   });
 }
 
+/// Collective. Another source or other options would find their way barred by what this one leaves, which is nothing.
+void leave_empty(Communicator& comm, const Job& job, const Survey& survey) {
+  agree(comm, "looking for images", [&] {
+    if (comm.rank() != 0) return;
+    remove_spill(job.spill);
+    fail(Exit::data, "no image of the train split is left ({} images read); see '{}', and check the source",
+         survey.images_read, (fs::path(job.spec.out) / report_file).string());
+  });
+}
+
 /// Collective.
 void run(Communicator& comm, const ImagesSpec& spec) {
   const auto start = std::chrono::steady_clock::now();
@@ -297,8 +307,13 @@ void run(Communicator& comm, const ImagesSpec& spec) {
   for (const Unit& unit : job.scan.units) {
     if (!unit.class_name.empty()) known.insert(unit.class_name);
   }
-  const Survey survey = survey_runs(comm, spec, runs, job.given, {known.begin(), known.end()});
+  std::vector<Index> numbered_lines(pool_count);
+  for (const OpenPool& pool : job.pools) {
+    if (pool.labels) numbered_lines[static_cast<std::size_t>(pool.source.pool)] = pool.labels->numbered_lines();
+  }
+  const Survey survey = survey_runs(comm, {spec, job.given, {known.begin(), known.end()}, numbered_lines}, runs);
   report(comm, job, survey);
+  if (survey.splits.empty()) leave_empty(comm, job, survey);
   Preparation preparation{job.identity, layout_text(spec),  survey.source_digest,
                           {},           survey.images_read, count_findings(survey.notes)};
   write_partitions(comm, job, runs, survey, preparation);

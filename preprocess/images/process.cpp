@@ -107,6 +107,10 @@ void Processor::process(const RawImage& raw, ProcessedImage& to) {
   to.kept = false;
   to.stored.clear();
   to.notes.clear();
+  if (raw.unread) {
+    to.notes.push_back({*raw.unread, raw.name, raw.detail});
+    return;
+  }
   if (!raw.class_text) {
     to.notes.push_back({Finding::no_label, raw.name, ""});
     return;

@@ -8,6 +8,7 @@
 
 #include "core/errors.hpp"
 #include "core/hash.hpp"
+#include "core/log.hpp"
 #include "preprocess/images/agree.hpp"
 #include "preprocess/images/fields.hpp"
 #include "preprocess/order.hpp"
@@ -65,11 +66,50 @@ std::vector<SplitPlan> plan_splits(const ImagesSpec& spec, const std::vector<Ind
   if (spec.val_subset > 0) val_range.count = std::min(val_range.count, spec.val_subset);
   std::vector<SplitPlan> splits;
   if (train == 0) {
-    fail(Exit::data, "no image of the train split is left ({} of the source could be used); see the report", total[0]);
+    fail(Exit::usage, "--train-ratio {} of {} images leaves none for train; give more", spec.train_ratio, total[0]);
   }
   splits.push_back({"train", Pool::train, {0, train}, {}, {}});
   if (val_range.count > 0) splits.push_back({"val", val_pool, val_range, {}, {}});
   return splits;
+}
+
+/// Collective. Labels that go by images' numbers need one image a number. Throws Leave.
+void require_own_numbers(Communicator& comm, const std::vector<OrderedImage>& images, Index lines) {
+  if (lines == 0) return;
+  std::vector<std::int64_t> counts(static_cast<std::size_t>(lines));
+  for (const OrderedImage& image : images) {
+    const Index number = image_number(image.name);
+    if (number >= 1 && number <= lines) ++counts[static_cast<std::size_t>(number - 1)];
+  }
+  comm.sum(counts, "numbers of images");
+  const auto shared = std::find_if(counts.begin(), counts.end(), [](std::int64_t n) { return n > 1; });
+  const auto missing = std::count(counts.begin(), counts.end(), 0);
+  if (shared == counts.end()) {
+    if (missing > 0 && comm.rank() == 0) {
+      log::warn(
+          "{} of the {} lines of the label file are of no image that could be used: is it the file of these images?",
+          missing, lines);
+    }
+    return;
+  }
+  const Index number = shared - counts.begin() + 1;
+  std::string own;
+  for (const OrderedImage& image : images) {
+    if (own.empty() && image_number(image.name) == number) own = image.name;
+  }
+  FieldWriter fields;
+  const auto of_ranks = comm.all_gather(fields.put(own).text(), "an image of a number");
+  agree_alike(comm, "labels by number", [&] {
+    std::vector<std::string> names;
+    for (const auto& text : of_ranks) {
+      if (const std::string name = FieldReader(text).text(); !name.empty()) names.push_back(name);
+    }
+    fail(Exit::data,
+         "{} images have the number {} ('{}' is one), and the label file gives labels without paths, by images' "
+         "numbers; "
+         "give lines of path and label",
+         *shared, number, names.front());
+  });
 }
 
 /// Calls body(image, place in the pool) for this rank's images of a split.
@@ -248,12 +288,11 @@ std::vector<OrderedImage> load_order(const std::vector<RunReader>& runs, const C
   return images;
 }
 
-Survey survey_runs(Communicator& comm, const ImagesSpec& spec, const std::vector<RunReader>& runs,
-                   const ClassList& given, const std::vector<ClassText>& known) {
+Survey survey_runs(Communicator& comm, const SurveySpec& spec, const std::vector<RunReader>& runs) {
   Survey survey;
-  survey.classes = given;
-  if (!given.closed) {
-    std::set<ClassText> seen(known.begin(), known.end());
+  survey.classes = spec.given;
+  if (!spec.given.closed) {
+    std::set<ClassText> seen(spec.known.begin(), spec.known.end());
     for (const RunReader& run : runs) seen.insert(run.tables().classes.begin(), run.tables().classes.end());
     survey.classes = classes_from({seen.begin(), seen.end()});
   }
@@ -266,9 +305,11 @@ Survey survey_runs(Communicator& comm, const ImagesSpec& spec, const std::vector
   });
   gather_notes(comm, runs, notes, survey);
   count_images(comm, share);
-  agree_alike(comm, "planning", [&] { survey.splits = plan_splits(spec, share.total); });
-  sum_images(comm, runs, spec.recipe, share, survey);
-  find_boundaries(comm, spec, share, survey);
+  for (std::size_t p = 0; p < pool_count; ++p) require_own_numbers(comm, share.images[p], spec.numbered_lines[p]);
+  if (share.total[0] == 0) return survey;
+  agree_alike(comm, "planning", [&] { survey.splits = plan_splits(spec.images, share.total); });
+  sum_images(comm, runs, spec.images.recipe, share, survey);
+  find_boundaries(comm, spec.images, share, survey);
   survey.source_digest = digest_images(comm, share);
   return survey;
 }

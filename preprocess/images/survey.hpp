@@ -44,15 +44,23 @@ struct SplitPlan {
 
 struct Survey {
   ClassList classes;
-  std::vector<SplitPlan> splits;             ///< none of them empty
+  std::vector<SplitPlan> splits;             ///< none of them empty; none at all where no image for train was read
   std::vector<Normalisation> normalisation;  ///< by size; without mean images
   std::string source_digest;
   Index images_read = 0;
   std::vector<Note> notes;  ///< of rank 0: all, sorted
 };
 
-/// Collective. `known` are classes that the source names whether or not it has images of them.
-Survey survey_runs(Communicator& comm, const ImagesSpec& spec, const std::vector<RunReader>& runs,
-                   const ClassList& given, const std::vector<ClassText>& known);
+/// What is known before images are looked at.
+struct SurveySpec {
+  const ImagesSpec& images;
+  ClassList given;               ///< by the user
+  std::vector<ClassText> known;  ///< that the source names whether or not it has images of them
+  /// By pool: lines of a label file that gives labels by images' numbers; else 0.
+  std::vector<Index> numbered_lines;
+};
+
+/// Collective. Throws Leave where two images have one number and labels go by numbers.
+Survey survey_runs(Communicator& comm, const SurveySpec& spec, const std::vector<RunReader>& runs);
 
 }  // namespace convoy

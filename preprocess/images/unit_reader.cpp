@@ -14,16 +14,43 @@
 namespace convoy {
 namespace {
 
-void read_all(ByteStream& stream, std::vector<std::uint8_t>& to) {
+void leave_unread(RawImage& image, Finding finding, std::string detail) {
+  image.bytes = {};  // not a megabyte is kept for it
+  image.unread = finding;
+  image.detail = std::move(detail);
+}
+
+std::string size_text(Index bytes, Index most_bytes) {
+  return fmt::format("{} bytes, --max-pixels allows {}", bytes, most_bytes);
+}
+
+void read_all(ByteStream& stream, Index most_bytes, RawImage& image) {
   constexpr std::size_t piece = std::size_t{1} << 17;
+  std::vector<std::uint8_t>& to = image.bytes;
+  image.unread.reset();
+  if (const Index left = stream.bytes_left(); left > most_bytes) {
+    return leave_unread(image, Finding::too_large, size_text(left, most_bytes));
+  }
   to.clear();
   for (std::size_t used = 0;;) {
     to.resize(used + piece);
     const std::size_t got = stream.read(to.data() + used, piece);
     used += got;
+    if (static_cast<Index>(used) > most_bytes) {
+      return leave_unread(image, Finding::too_large, fmt::format("--max-pixels allows {} bytes", most_bytes));
+    }
     if (got > 0) continue;
     to.resize(used);
     return;
+  }
+}
+
+/// The image that `tar` has just come to.
+void read_member(TarReader& tar, const TarMember& member, Index most_bytes, RawImage& image) {
+  image.unread.reset();
+  if (!member.link.empty()) return leave_unread(image, Finding::link, "to " + member.link);
+  if (!tar.read(image.bytes, most_bytes)) {
+    leave_unread(image, Finding::too_large, size_text(member.bytes, most_bytes));
   }
 }
 
@@ -31,7 +58,10 @@ void read_all(ByteStream& stream, std::vector<std::uint8_t>& to) {
 class FilesReader final : public UnitReader {
  public:
   FilesReader(const ImagesSpec& spec, OpenPool& pool, const Unit& unit, Index position)
-      : pool_(pool), unit_(unit), at_(std::max(position, unit.begin)) {
+      : pool_(pool),
+        unit_(unit),
+        most_bytes_(most_file_bytes(spec.recipe.limits)),
+        at_(std::max(position, unit.begin)) {
     if (unit.kind == UnitKind::files && pool.listed != unit.object) {
       pool.listed.reset();
       pool.files = list_files(*pool.store, unit.object, spec.extensions);
@@ -51,7 +81,7 @@ class FilesReader final : public UnitReader {
     }
     const auto entry = static_cast<std::size_t>(at_);
     image.name = join_names(unit_.prefix, names()[entry]);
-    read_all(*streams_.front(), image.bytes);
+    read_all(*streams_.front(), most_bytes_, image);
     streams_.pop_front();
     if (unit_.kind == UnitKind::listed) {
       image.class_text = pool_.labels->class_of(entry);
@@ -72,6 +102,7 @@ class FilesReader final : public UnitReader {
   OpenPool& pool_;
   const Unit& unit_;
   std::deque<std::unique_ptr<ByteStream>> streams_;
+  Index most_bytes_;
   Index at_, ahead_ = 0;
 };
 
@@ -96,11 +127,11 @@ class TarImages final : public UnitReader {
 
   bool next(RawImage& image) override {
     TarMember member;
-    while (tar_.next(member)) {
+    while (tar_.next(member, Links::show)) {
       if (!unit_.nested && unit_.end >= 0 && member.begin >= unit_.end) return false;
       if (member.begin < from_ || !is_image_name(member.name, spec_.extensions)) continue;
       image.name = join_names(unit_.prefix, member.name);
-      tar_.read(image.bytes);
+      read_member(tar_, member, most_file_bytes(spec_.recipe.limits), image);
       image.next = tar_.next_begin();
       if (pool_.labels) {
         image.class_text = pool_.labels->find(image.name);
@@ -129,7 +160,7 @@ class ShardImages final : public UnitReader {
  public:
   ShardImages(const ImagesSpec& spec, OpenPool& pool, const Unit& unit, Index position)
       : spec_(spec), pool_(pool), unit_(unit), from_(position), tar_(open_tar(pool, unit, position)) {
-    more_ = tar_.next(member_);
+    more_ = tar_.next(member_, Links::show);
   }
 
   bool next(RawImage& image) override {
@@ -138,7 +169,7 @@ class ShardImages final : public UnitReader {
       const bool wanted = member_.begin >= from_;
       bool found = false;
       image.class_text.reset();
-      for (; more_ && key_of(member_.name) == key; more_ = tar_.next(member_)) {
+      for (; more_ && key_of(member_.name) == key; more_ = tar_.next(member_, Links::show)) {
         if (wanted) found = take(image) || found;
         image.next = tar_.next_begin();
       }
@@ -156,11 +187,11 @@ class ShardImages final : public UnitReader {
   /// True: the image itself.
   bool take(RawImage& image) {
     if (is_image_name(member_.name, spec_.extensions)) {
-      tar_.read(image.bytes);
+      read_member(tar_, member_, most_file_bytes(spec_.recipe.limits), image);
       return true;
     }
-    if (!member_.name.ends_with(".cls")) return false;
-    tar_.read(text_);
+    constexpr Index most_digits = 4096;
+    if (!member_.name.ends_with(".cls") || !tar_.read(text_, most_digits)) return false;
     Index number = -1;
     const auto* begin = reinterpret_cast<const char*>(text_.data());
     std::from_chars(begin, begin + text_.size(), number);
@@ -189,7 +220,8 @@ class RecordImages final : public UnitReader {
 
   bool next(RawImage& image) override {
     ImageRecord record;
-    if (!reader_.next(record)) return false;
+    const Index most_bytes = most_file_bytes(spec_.recipe.limits);
+    if (!reader_.next(record, most_bytes)) return false;
     // Ids need not be unique, places are.
     image.name = fmt::format("{}/{}@{}", unit_.prefix, record.id, record.begin);
     image.class_text.reset();
@@ -201,7 +233,11 @@ class RecordImages final : public UnitReader {
         image.class_text = numbered_class(static_cast<Index>(label));
       }
     }
+    image.unread.reset();
     image.bytes = std::move(record.image);
+    if (record.image_bytes > most_bytes) {
+      leave_unread(image, Finding::too_large, size_text(record.image_bytes, most_bytes));
+    }
     image.next = reader_.position();
     return true;
   }
@@ -214,6 +250,11 @@ class RecordImages final : public UnitReader {
 };
 
 }  // namespace
+
+Index most_file_bytes(const DecodeLimits& limits) {
+  constexpr Index rest = Index{1} << 20;
+  return limits.max_pixels * channel_count(Channels::rgb) + rest;
+}
 
 std::unique_ptr<UnitReader> open_unit(const ImagesSpec& spec, OpenPool& pool, const Unit& unit, Index position) {
   switch (unit.kind) {

@@ -5,16 +5,23 @@
 #include <string>
 #include <vector>
 
+#include "preprocess/images/findings.hpp"
 #include "preprocess/images/sources.hpp"
 
 namespace convoy {
+
+/// What an image file may take: three bytes for each of --max-pixels, as the decoded image, and a little for the rest.
+/// Larger ones are not read.
+Index most_file_bytes(const DecodeLimits& limits);
 
 /// One image file as the source holds it.
 struct RawImage {
   std::string name;                     ///< independent of where the source lies; decides order and partition
   std::optional<ClassText> class_text;  ///< nothing: the source says none
   std::vector<std::uint8_t> bytes;
-  Index next = 0;  ///< position after it: what to give to open_unit() to go on there
+  std::optional<Finding> unread;  ///< why `bytes` are none
+  std::string detail;             ///< of unread
+  Index next = 0;                 ///< position after it: what to give to open_unit() to go on there
 };
 
 /// Images of one unit, in order.

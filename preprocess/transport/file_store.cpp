@@ -46,6 +46,7 @@ class FileStream final : public ByteStream {
     }
     at_ += bytes;
   }
+  Index bytes_left() const override { return end_ - at_; }
 
  private:
   File file_;

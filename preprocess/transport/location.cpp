@@ -106,6 +106,20 @@ std::string folder_name(const std::string& name) {
   return slash == std::string::npos ? std::string() : name.substr(0, slash);
 }
 
+std::string plain_path(std::string_view path) {
+  std::string plain;
+  for (std::size_t begin = 0, end = 0; begin <= path.size(); begin = end + 1) {
+    end = std::min(path.find('/', begin), path.size());
+    const std::string_view part = path.substr(begin, end - begin);
+    if (part == "..") {
+      plain = folder_name(plain);
+    } else if (!part.empty() && part != ".") {
+      plain = join_names(plain, part);
+    }
+  }
+  return plain;
+}
+
 std::string percent_encode(std::string_view text, Slashes slashes) {
   std::string encoded;
   for (const char c : text) {

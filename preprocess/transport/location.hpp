@@ -30,6 +30,9 @@ std::string join_names(std::string_view folder, std::string_view name);
 std::string base_name(const std::string& name);
 /// `a` of `a/b.tar`; empty without a slash.
 std::string folder_name(const std::string& name);
+/// `a/b.jpg` of `./a//b.jpg`, `/a/b.jpg`, `../a/b.jpg` and `a/c/../b.jpg`: what a path names below one place. May be
+/// empty.
+std::string plain_path(std::string_view path);
 /// ASCII letters in lower case, whatever the locale.
 std::string lower(std::string text);
 /// Every byte but letters, digits and `-._~` (and with `keep_slashes` `/`) as %XX: RFC 3986, as signatures want it.

@@ -2,9 +2,12 @@
 #include "preprocess/transport/s3_settings.hpp"
 
 #include <fstream>
+#include <iterator>
 #include <map>
+#include <sstream>
 
 #include "core/errors.hpp"
+#include "core/plain_text.hpp"
 
 namespace convoy {
 namespace {
@@ -20,7 +23,8 @@ std::map<std::string, std::string> read_section(const std::string& path, const s
   std::map<std::string, std::string> values;
   std::ifstream file(path);
   bool inside = false;
-  for (std::string line; std::getline(file, line);) {
+  std::istringstream lines(plain_text({std::istreambuf_iterator<char>(file), {}}, path, Exit::usage));
+  for (std::string line; std::getline(lines, line);) {
     const std::string text = trimmed(line);
     if (text.empty() || text.front() == '#' || text.front() == ';') continue;
     if (text.front() == '[') {

@@ -32,6 +32,8 @@ class ByteStream {
   virtual std::size_t read(std::uint8_t* to, std::size_t bytes) = 0;
   /// Goes on `bytes` bytes later; without transferring them where that pays.
   virtual void skip(Index bytes) = 0;
+  /// -1: not told.
+  virtual Index bytes_left() const { return -1; }
 };
 
 /// Part of an object: all of it by default.

@@ -11,6 +11,7 @@
 #include "cli/inspect.hpp"
 #include "cli/usual_input.hpp"
 #include "core/errors.hpp"
+#include "core/plain_text.hpp"
 
 namespace convoy {
 namespace {
@@ -56,7 +57,7 @@ std::string read_card(const std::string& path) {
   std::ifstream file(path);
   if (!file)
     fail(Exit::usage, "cannot read the card's description '{}' ({}); see docs/cuda.md", path, std::strerror(errno));
-  return {std::istreambuf_iterator<char>(file), {}};
+  return plain_text({std::istreambuf_iterator<char>(file), {}}, path, Exit::usage);
 }
 
 }  // namespace

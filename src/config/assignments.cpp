@@ -10,6 +10,7 @@
 #include "config/phase_fields.hpp"
 #include "core/errors.hpp"
 #include "core/nearest.hpp"
+#include "core/plain_text.hpp"
 
 namespace convoy {
 namespace {
@@ -248,9 +249,10 @@ CommandLine read_command_line(const std::string& command, const std::vector<Opti
   return line;
 }
 
-std::vector<Assignment> read_ini(const std::vector<OptionGroup>& groups, const std::string& text,
+std::vector<Assignment> read_ini(const std::vector<OptionGroup>& groups, const std::string& written,
                                  const std::string& name, const std::vector<OptionGroup>& others) {
   const Names names(groups), foreign(others);
+  const std::string text = plain_text(written, name, Exit::usage);
   const auto origins = ini_origins(text, name);
   std::istringstream stream(text);
   std::vector<po::option> options;

@@ -84,11 +84,16 @@ SampleTable::SampleTable(const DatasetInfo& info, Range range) {
     for (std::size_t i = 0; i < rows.n; ++i) {
       extents.push_back({part.images_offset + static_cast<std::uint64_t>(offsets[i]),
                          static_cast<std::uint32_t>(offsets[i + 1] - offsets[i]), crc[i]});
+      const Index id = begin + static_cast<Index>(i);
+      if (own_ids[i] != id) {
+        fail(Exit::data, "'{}': dataset '/ids' holds {} for sample {}, expected {}; run convoy-preprocess verify '{}'",
+             part.path, own_ids[i], rows.skip + i, id, info.folder);
+      }
       if (own_labels[i] >= 0 && own_labels[i] < info.classes) continue;
       fail(Exit::data,
            "'{}': dataset '/labels' holds {} for sample {} (id {}), expected 0 to {}; "
            "run convoy-preprocess verify '{}'",
-           part.path, own_labels[i], rows.skip + i, own_ids[i], info.classes - 1, info.folder);
+           part.path, own_labels[i], rows.skip + i, id, info.classes - 1, info.folder);
     }
     labels.insert(labels.end(), own_labels.begin(), own_labels.end());
     ids.insert(ids.end(), own_ids.begin(), own_ids.end());

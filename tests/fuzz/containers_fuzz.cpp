@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Any bytes as a RecordIO file, as a tar archive, as a label file. Only Error may be thrown.
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 
@@ -17,7 +18,9 @@ void read_records(std::span<const std::uint8_t> bytes) {
   RecordReader reader(std::make_unique<MemoryStream>(bytes), "fuzz");
   ImageRecord record;
   Index before = 0;
-  while (reader.next(record)) {
+  const Index most_bytes = static_cast<Index>(bytes.size() / 2);
+  while (reader.next(record, most_bytes)) {
+    if (static_cast<Index>(record.image.size()) > std::min(most_bytes, record.image_bytes)) std::abort();
     if (reader.position() <= before || record.labels.empty()) std::abort();
     before = reader.position();
     ++inputs_read();
@@ -29,10 +32,12 @@ void read_tar(std::span<const std::uint8_t> bytes) {
   TarMember member;
   std::vector<std::uint8_t> data;
   Index sum = 0;
-  for (int i = 0; i < 1000 && reader.next(member); ++i) {
-    if (i % 3 == 2) continue;  // skipped ones take another way
-    if (member.bytes > static_cast<Index>(bytes.size())) continue;
-    reader.read(data);
+  for (int i = 0; i < 1000 && reader.next(member, i % 2 == 0 ? Links::show : Links::pass_over); ++i) {
+    if (member.name.empty() || member.name.front() == '/' || ("/" + member.name).find("/../") != std::string::npos) {
+      std::abort();
+    }
+    if (i % 3 == 2 || !member.link.empty()) continue;  // skipped ones take another way
+    if (!reader.read(data, static_cast<Index>(bytes.size()))) continue;
     sum += static_cast<Index>(data.size());
     ++inputs_read();
     if (sum > static_cast<Index>(bytes.size())) std::abort();

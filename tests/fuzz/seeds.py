@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """seeds.py TARGET FOLDER makes whole inputs for a fuzz target; seeds.py TARGET --run PROGRAM ROUNDS replays damaged ones."""
+import io
 import os
 import subprocess
 import sys
+import tarfile
 import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../support"))
@@ -44,8 +46,17 @@ def containers(folder):
     for name, form in (("gnu", 1), ("pax", 2), ("ustar", 0)):
         members = [("x" * (120 if form else 20) + n, d) for n, (d, _) in files] + [("empty", b""), ("a.cls", b"12")]
         sets.write(f"{folder}/tar-{name}", b"T" + sets.tar_of(members, format=form))
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as tar:
+        for name, kind in (("../a/./b.jpg", tarfile.REGTYPE), ("/c/../d.jpg", tarfile.REGTYPE), ("a/h.jpg", tarfile.LNKTYPE),
+                           ("a/s.jpg", tarfile.SYMTYPE), ("a/..", tarfile.REGTYPE)):
+            info = tarfile.TarInfo(name)
+            info.type, info.linkname = kind, "a/b.jpg"
+            tar.addfile(info)
+    sets.write(f"{folder}/tar-paths", b"T" + buffer.getvalue())
     for i, text in enumerate(("a/b.jpg 7\nc d.jpg 8\n", "1\t3.0\t4\ta.jpg\n", "ImageId,PredictionString\nx,n01 1 2 3 4\n",
-                              "mv a.JPEG n01/\nmkdir -p n01\n", "n01440764\nn01443537\n", "490\n", "a.jpg 3\n\v\f\n")):
+                              "mv a.JPEG n01/\nmkdir -p n01\n", "n01440764\nn01443537\n", "490\n", "a.jpg 3\n\v\f\n",
+                              "\ufeffa.jpg 3\na.png 4\n", "\ufeffn01440764\n")):
         sets.write(f"{folder}/labels-{i}", b"L" + text.encode())
 
 

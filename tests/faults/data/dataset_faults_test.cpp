@@ -29,6 +29,7 @@ struct Draft {
   std::vector<double> mean{1, 2}, std{3, 4};
   std::string left_out;  ///< an attribute
   std::vector<std::int32_t> label_values{0, 1, 2, 0};
+  std::vector<Index> id_values{0, 1, 2, 3};
 };
 
 /// Whole and sealed: only the checks behind the seal can refuse it.
@@ -58,7 +59,8 @@ void write_draft(const std::string& path, const Draft& draft) {
   };
   write("/labels", draft.labels,
         draft.labels.element == Element::i32 ? static_cast<const void*>(draft.label_values.data()) : zeros.data());
-  write("/ids", draft.ids, zeros.data());
+  write("/ids", draft.ids,
+        draft.ids.element == Element::i64 ? static_cast<const void*>(draft.id_values.data()) : zeros.data());
   write("/crc", draft.crc, crc.data());
   write("/mean_image", draft.mean_image, zeros.data());
   write("/images", draft.images, zeros.data());
@@ -123,6 +125,16 @@ TEST(DataFaults, WrongAttributes) {
                            "mean", "std", "seed", "source", "parameters"}) {
     expect_refused({.left_out = name}, {std::string("attribute '") + name + "' is missing"});
   }
+}
+
+TEST(DataFaults, IdOfAnotherSample) {
+  const TempFolder folder;
+  write_draft(folder / "train-00000-of-00001.h5", {.id_values = {0, 1, 7, 3}});
+  const DatasetInfo info = read_dataset_info(folder.path(), "train");
+  expect_error(Exit::data, {"'/ids' holds 7 for sample 2, expected 2", "convoy-preprocess verify"}, [&] {
+    Dataset(info, {2, 2}, 1);
+  });
+  EXPECT_NO_THROW(Dataset(info, {0, 2}, 1));
 }
 
 TEST(DataFaults, LabelOutOfRange) {

@@ -38,7 +38,8 @@ def archives(work):
     with tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT) as tar:
         for name, data in (("/abs/one.jpg", PICTURES[0]), ("../up/two.jpg", PICTURES[1]), ("./dot/three.jpg", PICTURES[2]),
                            ("dot/ünï.jpg", PICTURES[3]), ("dot/" + "z" * 300 + ".jpg", PICTURES[4]), ("a/b/c/d.jpg", PICTURES[5]),
-                           ("dot/._mac.jpg", b"resource fork")):
+                           ("dot/._mac.jpg", b"resource fork"), ("a/b/./x/../c//e.jpg", PICTURES[6]),
+                           ("a/b/c/d.jpg/..", PICTURES[7]), ("..", PICTURES[7])):
             sets.add(tar, name, data)
         for name, kind, target in (("dot/link.jpg", tarfile.SYMTYPE, "three.jpg"), ("dot/hard.jpg", tarfile.LNKTYPE, "./dot/three.jpg"),
                                    ("dot/pipe.jpg", tarfile.FIFOTYPE, ""), ("dot/device.jpg", tarfile.CHRTYPE, ""),
@@ -47,11 +48,21 @@ def archives(work):
             info.type, info.linkname = kind, target
             tar.addfile(info)
     sets.write(f"{work}/odd.tar", buffer.getvalue())
-    prepare(work, "odd", "folder", "--train", f"{work}/odd.tar", "--sizes", 16, "--keep-names", "--strict")
+    base = ("folder", "--train", f"{work}/odd.tar", "--sizes", 16, "--keep-names")
+    text = prepare(work, "odd", *base)
     split = sets.Split(f"{work}/odd")
-    check(sorted(split.names) == ["../up/two.jpg", "/abs/one.jpg", "a/b/c/d.jpg", "dot/three.jpg", "dot/" + "z" * 300 + ".jpg",
-                                  "dot/ünï.jpg"], "files of an archive, nothing else")
+    check(sorted(split.names) == ["a/b/c/d.jpg", "a/b/c/e.jpg", "abs/one.jpg", "dot/three.jpg", "dot/" + "z" * 300 + ".jpg",
+                                  "dot/ünï.jpg", "up/two.jpg"], "files of an archive, nothing else")
+    with open(f"{work}/odd/report.tsv", encoding="utf-8") as file:
+        check(file.read() == "link in an archive\tdot/hard.jpg\tto ./dot/three.jpg\n"
+              "link in an archive\tdot/link.jpg\tto three.jpg\n", "links are told")
+    check("9 images read, 7 kept, 2 skipped" in text and "as --strict demands" in prepare(work, "strict", *base, "--strict", expect=3),
+          "and count as skipped")
     check(split.classes == ["abs", "c", "dot", "up"] and not os.path.exists(f"{work}/up"), "nothing is unpacked")
+    sets.write(f"{work}/shard.tar", sets.tar_of([("a/../x.jpg", PICTURES[0]), ("./x.cls", b"1"), ("/y.jpg", PICTURES[1]), ("y.cls", b"0")]))
+    prepare(work, "shard", "webdataset", "--train", f"{work}/shard.tar", "--sizes", 16, "--keep-names")
+    split = sets.Split(f"{work}/shard")
+    check(dict(zip(split.names, split.labels)) == {"shard/x": 1, "shard/y": 0}, "keys of a shard too")
     sets.write(f"{work}/sparse/cls/s.jpg", PICTURES[0])
     os.truncate(f"{work}/sparse/cls/s.jpg", 2 << 20)  # the hole lies behind the image
     for form in ("gnu", "posix"):

@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Images that are not as they should be: converted or skipped by rule, counted and named; errors under --strict."""
+import gzip
 import io
 import os
+import resource
+import struct
 import sys
+import tarfile
 import tempfile
 
 import numpy as np
@@ -83,6 +87,62 @@ def expect_zoo(folder, zoo, text, encoding):
     check(f"{len(zoo)} images read, {len(kept)} kept, {len(zoo) - len(kept)} skipped" in text, f"the zoo as {encoding}")
 
 
+def labels(work):
+    """Labels alone, a line an image: by the numbers of the images, or not at all."""
+    pictures = [sets.jpeg(sets.photo(i, 20, 20)) for i in range(4)]
+    for stem in ("val_0000", "b_0"):
+        sets.write_folder({f"{stem}{i + 1}.jpg": (p, 0) for i, p in enumerate(pictures)}, f"{work}/{stem[0]}")
+    sets.write_folder({"c_01.jpg": (pictures[0], 0)}, f"{work}/b")
+    sets.write(f"{work}/four", b"\xef\xbb\xbf" + b"x\ny\nx\nz\n")
+    sets.write(f"{work}/three", "x\ny\nx\n")
+    base = ("folder", "--sizes", 8, "--keep-names", "--train", f"{work}/v", "--label-file")
+    prepare(work, "o1", *base, f"{work}/four")
+    split = sets.Split(f"{work}/o1")
+    check(split.classes == ["x", "y", "z"] and dict(zip(split.names, split.labels)) ==
+          {"val_00001.jpg": 0, "val_00002.jpg": 1, "val_00003.jpg": 0, "val_00004.jpg": 2}, "labels by number")
+    text = prepare(work, "o2", *base, f"{work}/three", expect=3, ranks=2)
+    check("val_00004.jpg' has no line among the 3 labels" in text and text.count("error:") == 1, "fewer labels than images")
+    os.unlink(f"{work}/v/val_00002.jpg")
+    text = prepare(work, "o3", *base, f"{work}/four")
+    check("1 of the 4 lines of the label file" in text, "fewer images than labels")
+    text = prepare(work, "o4", "folder", "--sizes", 8, "--train", f"{work}/b", "--label-file", f"{work}/four", expect=3, ranks=2)
+    check("2 images have the number 1 (" in text and text.count("error:") == 1, "two images of one number")
+
+
+def sizes(work, picture):
+    """What no image can be is never held in memory."""
+    allowed = (1 << 20) + 3 * 400
+    padded = picture + bytes(allowed - len(picture))
+    announced = struct.pack("<II", 0xCED7230A, (1 << 29) - 4) + bytes(24) + picture
+    bomb = tarfile.TarInfo("a/bomb.jpg")
+    bomb.size = 1 << 28
+    os.makedirs(work)
+    with gzip.open(f"{work}/in.tar.gz", "wb", 1) as file:
+        for name, data in (("a/1.jpg", picture), ("a/2.jpg", padded), ("a/3.jpg", padded + b"\0")):
+            member = tarfile.TarInfo(name)
+            member.size = len(data)
+            file.write(member.tobuf() + data + bytes(-len(data) % 512))
+        file.write(bomb.tobuf())
+        for _ in range(16):
+            file.write(bytes(1 << 24))
+        file.write(bytes(1024))
+    sets.write(f"{work}/in/a/1.jpg", picture)
+    sets.write(f"{work}/in/a/2.jpg", padded)
+    sets.write(f"{work}/in/a/3.jpg", padded + b"\0")
+    sets.write(f"{work}/in/a/bomb.jpg", picture)
+    os.truncate(f"{work}/in/a/bomb.jpg", 1 << 40)
+    sets.write(f"{work}/in.rec", b"".join(sets.record(float(i), i, d) for i, d in enumerate((picture, padded, padded + b"\0", picture))))
+    sets.write(f"{work}/cut.rec", sets.record(0.0, 0, picture) + announced)
+    base = ("--sizes", 8, "--keep-names", "--max-pixels", 400, "--memory", 16)
+    for kind, name, kept, skipped in (("folder", "in.tar.gz", 2, 2), ("folder", "in", 2, 2), ("recordio", "in.rec", 3, 1)):
+        text = prepare(work, f"o-{name}", kind, "--train", f"{work}/{name}", *base)
+        check(f"{kept + skipped} images read, {kept} kept, {skipped} skipped" in text and "too large" in text, f"files that are too large: {name}")
+    text = prepare(work, "o-cut", "recordio", "--train", f"{work}/cut.rec", *base, expect=3)
+    check("cut.rec' is truncated" in text, "a record that announces more than there is")
+    megabytes = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
+    check(megabytes < 200, f"never took {megabytes:.0f} MB")
+
+
 with tempfile.TemporaryDirectory(prefix="convoy-test-") as work:
     animals = make_zoo()
     sets.write_folder({f"a/{n}": (d, 0) for n, (d, _, _) in animals.items()}, f"{work}/zoo")
@@ -115,3 +175,5 @@ with tempfile.TemporaryDirectory(prefix="convoy-test-") as work:
     check(report.count("no label\ta/2.jpg\t\n") == 2, "a missing label is named")
     split = sets.Split(f"{work}/labels")
     check(dict(zip(split.names, split.labels)) == {"a/1.jpg": 4, "a/3.jpg": 0} and len(split.classes) == 5, "the others stay")
+    labels(f"{work}/by")
+    sizes(f"{work}/bomb", sets.jpeg(sets.photo(1, 20, 20)))

@@ -97,6 +97,11 @@ TEST(Parse, command_line_wins_over_file_and_the_last_word_wins) {
   EXPECT_DOUBLE_EQ(train_config("--momentum 0.1 -c f", file).optimiser.momentum, 0.1);
 }
 
+TEST(Parse, a_byte_order_mark_is_no_part_of_a_key) {
+  EXPECT_DOUBLE_EQ(train_config("--config f", "\xEF\xBB\xBFlr = 0.5\n").optimiser.rate, 0.5);
+  EXPECT_EQ(train_error("--config f", "\xFF\xFEl"), "'f' is no plain text (it is UTF-16 or UTF-32); save it as UTF-8");
+}
+
 TEST(Parse, reads_the_named_file) {
   const TempFolder folder;
   const std::string path = folder.path() + "/my.cfg";

@@ -38,8 +38,52 @@ TEST(Labels, KagglesTableAndTheScriptOfMoves) {
 TEST(Labels, NamesByNumber) {
   const LabelFile synsets("n01\nn02\n", "f");
   EXPECT_EQ(found(synsets, "ILSVRC2012_val_00000002.JPEG"), "n02");
-  EXPECT_EQ(found(synsets, "ILSVRC2012_val_00000003.JPEG"), "none");
-  EXPECT_EQ(found(synsets, "x.JPEG"), "none");
+  EXPECT_EQ(synsets.numbered_lines(), 2);
+  for (const char* name : {"ILSVRC2012_val_00000003.JPEG", "x_0.JPEG", "x.JPEG"}) {
+    expect_error(Exit::data, {name, "no line among the 2 labels of 'f'"}, [&] { synsets.find(name); });
+  }
+}
+
+TEST(Labels, PathsThatTheExtensionTellsApart) {
+  const LabelFile labels("./a/1.png 1\na/1.jpg 2\na/2.jpg 3\na/2.jpg 3\n", "f");
+  EXPECT_EQ(found(labels, "a/1.png"), "#1");
+  EXPECT_EQ(found(labels, "a/1.jpg"), "#2");
+  EXPECT_EQ(found(labels, "a/1.jpeg"), "none");
+  EXPECT_EQ(found(labels, "a/2.JPEG"), "#3");
+}
+
+TEST(Labels, OneImageOfTwoClassesIsAnError) {
+  const std::string text = "a/1.jpg x\n\nb/1.jpg y\n./a/1.jpg y\n";
+  expect_error(Exit::data, {"'f' gives one image two classes ('x' in line 1, 'y' in line 4)"},
+               [&] { LabelFile(text, "f"); });
+  EXPECT_EQ(LabelFile(text, "f", 0, LabelFile::Paths::keep).class_of(2), "y");  // a list: the report tells
+}
+
+TEST(Labels, ByteOrderMarks) {
+  const std::string mark = "\xEF\xBB\xBF";
+  EXPECT_EQ(found(LabelFile(mark + "a.jpg 7\n", "f"), "a.jpg"), "#7");
+  EXPECT_EQ(found(LabelFile(mark + "ImageId,x\na,n01 1\n", "f"), "a.jpg"), "n01");
+  EXPECT_EQ(parse_class_list(mark + "a\nb\n", "f").number_of("a"), 0);
+  for (const std::string text : {"\xFF\xFE"
+                                 "a",
+                                 "\xFE\xFF"
+                                 "a"}) {
+    expect_error(Exit::data, {"'f' is no plain text (it is UTF-16"}, [&] { LabelFile(text, "f"); });
+    expect_error(Exit::data, {"'f' is no plain text (it is UTF-16"}, [&] { parse_class_list(text, "f"); });
+  }
+}
+
+TEST(Labels, NumbersThatAreNoClassNumbers) {
+  for (const std::string label : {"-1", "0.5", "2e9", "1e999", "99999999999999999999"}) {
+    const std::vector<std::string> parts{"'f', line 2: the label '" + label + "' is no class number"};
+    expect_error(Exit::data, parts, [&] { LabelFile("a.jpg 0\nb.jpg " + label + "\n", "f"); });
+    expect_error(Exit::data, parts, [&] { LabelFile("0\t1\ta.jpg\n1\t" + label + "\tb.jpg\n", "f"); });
+  }
+  for (const std::string label : {"nan", "inf", "cat", ""}) {
+    expect_error(Exit::data, {"'f', line 1: the label '" + label + "' is no"},
+                 [&] { LabelFile("0\t" + label + "\ta.jpg\n", "f"); });
+  }
+  EXPECT_EQ(found(LabelFile("a.jpg nan\n", "f"), "a.jpg"), "nan");  // the bread
 }
 
 TEST(Labels, WhatMeansNothingIsAnError) {

@@ -35,6 +35,15 @@ TEST(Location, HasSchemeRootAndPath) {
   }
 }
 
+TEST(PlainPath, IsBelowOnePlace) {
+  for (const char* path :
+       {"a/b.jpg", "./a/b.jpg", "/a//b.jpg", "../../a/b.jpg", "a/./c/../b.jpg", "c/../../a/b.jpg", "a/b.jpg/"}) {
+    EXPECT_EQ(plain_path(path), "a/b.jpg") << path;
+  }
+  for (const char* path : {"", ".", "..", "/", "a/..", "/../."}) EXPECT_EQ(plain_path(path), "") << path;
+  EXPECT_EQ(plain_path("...a/.b/c.."), "...a/.b/c..");
+}
+
 TEST(Braces, AreRangesAndWords) {
   EXPECT_EQ(expand_braces("plain.tar"), Words{"plain.tar"});
   EXPECT_EQ(expand_braces("a{08..11}.tar"), (Words{"a08.tar", "a09.tar", "a10.tar", "a11.tar"}));
@@ -108,7 +117,7 @@ TEST(S3Settings, ComeFromProfiles) {
   const TempFolder home;
   std::filesystem::create_directory(home / ".aws");
   write_bytes(home / ".aws/credentials",
-              "# comment\n[default]\naws_access_key_id = d\naws_secret_access_key=ds\n\n[other]\n"
+              "\xEF\xBB\xBF[default]\n# comment\naws_access_key_id = d\naws_secret_access_key=ds\n\n[other]\n"
               "aws_access_key_id=o\naws_secret_access_key = os=1\naws_session_token = ot\n");
   write_bytes(
       home / ".aws/config",
