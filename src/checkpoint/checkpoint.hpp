@@ -42,6 +42,7 @@ struct CheckpointMeta {
 
 /// A set in host memory, laid out as SetLayout.
 struct HostSet {
+  Index first = 0;  ///< of the set's floats, block[0]; what precedes it is left out
   std::vector<float> block;
 };
 
@@ -49,7 +50,7 @@ struct HostSet {
 struct Shard {
   int replica = 0;
   Index samples_since_average = 0;
-  HostSet set;
+  HostSet set;  ///< to be saved: without its values (from SetLayout::optimiser on) where they are those of the average
 };
 
 struct Checkpoint {

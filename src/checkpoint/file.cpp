@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -13,11 +14,13 @@
 
 #include "io/file.hpp"
 #include "io/hdf5.hpp"
+#include "io/known_bytes.hpp"
 #include "io/seal.hpp"
 
 namespace convoy {
 namespace {
 constexpr const char* format_name = "convoy-checkpoint";
+static_assert(std::endian::native == std::endian::little, "tensors are stored as they lie in memory");
 const std::string ema_group = "/ema";
 
 std::string shape_text(const std::vector<Index>& extent) {
@@ -26,23 +29,30 @@ std::string shape_text(const std::vector<Index>& extent) {
   return text.empty() ? "a scalar" : text;
 }
 
+std::span<const std::byte> bytes_of(const HostSet& set, Range range) {
+  return std::as_bytes(std::span(set.block).subspan(static_cast<std::size_t>(range.begin - set.first),
+                                                    static_cast<std::size_t>(range.count)));
+}
+
 std::span<std::byte> bytes_of(std::vector<float>& block, Range range) {
   return std::as_writable_bytes(
       std::span(block).subspan(static_cast<std::size_t>(range.begin), static_cast<std::size_t>(range.count)));
 }
 
-/// What goes into a file: a tensor and where its values lie.
+/// What goes into a file: a tensor and where its values lie; then the place that they get.
 struct Written {
   StoredTensor tensor;
-  const float* values;
+  std::span<const std::byte> values;
+  std::uint64_t offset = 0;
 };
 
 std::vector<Written> tensors_to_write(const Plan& plan, const SetLayout& layout, const FileSets& sets) {
   std::vector<Written> all;
   const auto append = [&](const std::vector<StoredTensor>& tensors, const HostSet& set) {
-    require(static_cast<Index>(set.block.size()) == layout.count(),
+    require(set.first + static_cast<Index>(set.block.size()) == layout.count(),
             "a set to be saved has another size than its layout");
-    for (const StoredTensor& tensor : tensors) all.push_back({tensor, set.block.data() + tensor.range.begin});
+    for (const StoredTensor& tensor : tensors)
+      if (tensor.range.begin >= set.first) all.push_back({tensor, bytes_of(set, tensor.range)});
   };
   append(stored_tensors(plan, layout), sets.set);
   if (sets.ema != nullptr) append(stored_ema(plan, layout), *sets.ema);
@@ -50,31 +60,41 @@ std::vector<Written> tensors_to_write(const Plan& plan, const SetLayout& layout,
 }
 
 Index version_of(const FileMeta& meta) {
-  return meta.meta.ema_decay > 0 ? newest_checkpoint_version : oldest_checkpoint_version;
+  if (meta.values_in_main) return newest_checkpoint_version;
+  return meta.meta.ema_decay > 0 ? ema_checkpoint_version : oldest_checkpoint_version;
 }
 
-void write_tensors(const std::string& path, const std::vector<Written>& all, Index version, const std::string& meta) {
+/// Makes the file's structure, with places for the tensors' bytes.
+void lay_out(const std::string& path, std::vector<Written>& all, Index version, const std::string& meta) {
   Hdf5File file(path, Hdf5File::Access::create);
   file.attribute("format", std::string(format_name));
   file.attribute("version", version);
   file.attribute("meta", meta);
-  for (const auto& [tensor, values] : all) file.write(tensor.name, {Element::f32, tensor.extent}, values);
+  for (Written& written : all)
+    written.offset = file.reserve(written.tensor.name, {Element::f32, written.tensor.extent});
   file.close();
 }
 
-void verify_written(const std::string& path, const std::vector<Written>& all, const std::string& meta) {
-  check_seal(path);
+/// Sorted by place.
+std::vector<KnownBytes> places_of(const std::vector<Written>& all) {
+  std::vector<KnownBytes> places;
+  places.reserve(all.size());
+  for (const Written& written : all) places.push_back({written.offset, written.values});
+  std::sort(places.begin(), places.end(), [](const auto& a, const auto& b) { return a.offset < b.offset; });
+  return places;
+}
+
+/// What HDF5 finds in the file, whose bytes are known to be good, is what was meant to be there.
+void check_structure(const std::string& path, const std::vector<Written>& all, const std::string& meta) {
   const Hdf5File file(path, Hdf5File::Access::read);
   bool same = file.text_attribute("meta") == meta;
-  std::vector<float> read;
-  for (const auto& [tensor, values] : all) {
-    read.resize(static_cast<std::size_t>(tensor.range.count));
-    file.read(tensor.name, Element::f32, std::as_writable_bytes(std::span(read)));
-    same = same && std::memcmp(read.data(), values, read.size() * sizeof(float)) == 0;
+  for (const Written& written : all) {
+    same = same && file.shape(written.tensor.name) == DatasetShape{Element::f32, written.tensor.extent} &&
+           file.offset(written.tensor.name) == written.offset;
   }
   if (!same)
-    fail(Exit::data, "checkpoint '{}' reads back other values than were written (storage fault); use another disk",
-         path);
+    fail(Exit::data,
+         "checkpoint '{}' reads back with another structure than was written (storage fault); use another disk", path);
 }
 
 /// An open, sealed file of this format and version, and its meta part.
@@ -193,14 +213,18 @@ std::uint32_t seal_digest(const std::string& path) {
 void write_set_file(const std::string& path, const Plan& plan, const SetLayout& layout, const FileMeta& meta,
                     const FileSets& sets, const Fence& fence) {
   require((sets.ema != nullptr) == (meta.meta.ema_decay > 0), "a moving average and its decay, or neither");
-  const std::vector<Written> tensors = tensors_to_write(plan, layout, sets);
+  require(sets.set.first == (meta.values_in_main ? layout.optimiser.begin : 0),
+          "a shard has its values or is without them");
+  std::vector<Written> all = tensors_to_write(plan, layout, sets);
   const std::string text = to_text(meta);
   const std::string temporary = path + fence.suffix();
   try {
-    write_tensors(temporary, tensors, version_of(meta), text);
-    seal_file(temporary, 0, 0, static_cast<std::uint64_t>(meta.meta.position.step) + 1);
+    lay_out(temporary, all, version_of(meta), text);
+    const std::vector<KnownBytes> places = places_of(all);
+    write_and_seal(temporary, places, static_cast<std::uint64_t>(meta.meta.position.step) + 1);
     forget_cached(temporary);
-    verify_written(temporary, tensors, text);
+    check_written(temporary, places);
+    check_structure(temporary, all, text);
     fence.rename(temporary, path);
     sync_folder(std::filesystem::path(path).parent_path().string());
   } catch (...) {
@@ -223,6 +247,7 @@ SetFile read_set_file(const std::string& path, const Plan& plan, const SetLayout
   const auto read = [&](const std::vector<StoredTensor>& tensors, HostSet& to) {
     to.block.assign(static_cast<std::size_t>(layout.count()), 0.0F);
     for (const StoredTensor& tensor : tensors) {
+      if (result.meta.values_in_main && tensor.range.end() <= layout.values.end()) continue;
       if (!file.exists(tensor.name))
         fail_difference(fit, result.meta, fmt::format("'{}' is missing in the file", tensor.name));
       wanted.insert(tensor.name);

@@ -11,8 +11,8 @@
 namespace convoy {
 
 /// Version 2 has a moving average of the weights beside what version 1 has: a program that knows none must not go on
-/// without it. Files without one are of version 1.
-constexpr Index oldest_checkpoint_version = 1, newest_checkpoint_version = 2;
+/// without it. Version 3 is a shard that lacks the parameters, which its main file has. All others are of version 1.
+constexpr Index oldest_checkpoint_version = 1, ema_checkpoint_version = 2, newest_checkpoint_version = 3;
 
 /// A tensor of a set: its name in the file and its place in the block.
 struct StoredTensor {
@@ -40,6 +40,7 @@ struct FileMeta {
   std::string model;                ///< Graph::model
   std::vector<ShardRecord> shards;  ///< main file, in the middle of a local-SGD period
   int replica = -1;                 ///< of a shard; -1: main file
+  bool values_in_main = false;      ///< of a shard: its parameters are the main file's, and only there
 };
 std::string to_text(const FileMeta& meta);
 /// Throws Error(data) naming `path`.
@@ -68,7 +69,8 @@ struct SetFile {
   std::vector<std::string> unread = {};  ///< names as StoredTensor::name; zero in the set
 };
 /// Checks seal, version and every tensor's name and shape. Throws Error(data) with the first difference. With
-/// Content::weights the set is the moving average where the file has one; optimiser and device state are zero.
+/// Content::weights the set is the moving average where the file has one; optimiser and device state are zero. Values
+/// that are in the main file are zero, too.
 SetFile read_set_file(const std::string& path, const Plan& plan, const SetLayout& layout, Content content,
                       OtherHead other_head = OtherHead::refused);
 /// Checks the seal first. Throws Error(data).

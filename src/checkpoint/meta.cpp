@@ -66,6 +66,7 @@ std::string to_text(const FileMeta& file) {
                {"numbers", meta.numbers}};
   if (meta.ema_decay > 0) json["ema_decay"] = meta.ema_decay;
   if (file.replica >= 0) json["replica"] = file.replica;
+  if (file.values_in_main) json["values_in_main"] = true;
   if (!file.shards.empty()) {
     json["shards"] = Json::array();
     for (const ShardRecord& shard : file.shards) json["shards"].push_back(to_json(shard));
@@ -95,6 +96,7 @@ FileMeta parse_meta(const std::string& text, const std::string& path) {
     for (const auto& [name, value] : json.at("numbers").items())
       meta.numbers[name] = value.is_null() ? std::numeric_limits<double>::quiet_NaN() : value.get<double>();
     file.replica = json.value("replica", -1);
+    file.values_in_main = json.value("values_in_main", false);
     if (json.contains("shards")) file.shards = shards_of(json.at("shards"));
     return file;
   } catch (const std::exception& error) {

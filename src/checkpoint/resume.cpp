@@ -3,6 +3,7 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <sstream>
 
@@ -85,7 +86,7 @@ std::string find_damaged_shard(const Communicator& communicator, const FoundChec
 }
 
 std::vector<Shard> load_shards(const FoundCheckpoint& found, const Plan& plan, const SetLayout& layout,
-                               const LoadSpec& spec) {
+                               const LoadSpec& spec, const HostSet& averaged) {
   std::vector<Shard> shards;
   for (const ShardRecord& record : found.file.shards) {
     if (record.replica < spec.first_replica || record.replica >= spec.first_replica + spec.replica_count) continue;
@@ -93,8 +94,11 @@ std::vector<Shard> load_shards(const FoundCheckpoint& found, const Plan& plan, c
     if (seal_digest(path) != record.seal)
       fail(Exit::data, "shard '{}' doesn't belong to '{}' (it is of another save); resume from another checkpoint",
            path, found.path);
-    shards.push_back(
-        {record.replica, record.samples_since_average, read_set_file(path, plan, layout, Content::all).set});
+    SetFile file = read_set_file(path, plan, layout, Content::all);
+    if (file.meta.values_in_main)
+      std::copy_n(averaged.block.begin() + layout.values.begin, layout.values.count,
+                  file.set.block.begin() + layout.values.begin);
+    shards.push_back({record.replica, record.samples_since_average, std::move(file.set)});
   }
   return shards;
 }
@@ -148,7 +152,7 @@ Checkpoint load_checkpoint(Communicator& communicator, const FoundCheckpoint& fo
   if (has_ema) send(checkpoint.ema.block);
   if (!spec.weights_only && spec.shards && !found.file.shards.empty())
     together_or_throw(communicator, "reading the shards of a checkpoint",
-                      [&] { checkpoint.shards = load_shards(found, plan, layout, spec); });
+                      [&] { checkpoint.shards = load_shards(found, plan, layout, spec, checkpoint.set); });
   return checkpoint;
 }
 

@@ -13,6 +13,7 @@
 
 #include "core/errors.hpp"
 #include "io/file.hpp"
+#include "io/known_bytes.hpp"
 
 namespace convoy {
 namespace {
@@ -38,8 +39,12 @@ void store(Block& block, std::size_t at, T value) {
   std::memcpy(block.data() + at, &value, sizeof value);
 }
 
+constexpr std::uint64_t piece_bytes = std::uint64_t{1} << 20;
+/// Far enough ahead of a reader to keep a disk busy.
+constexpr std::uint64_t ahead_bytes = std::uint64_t{1} << 24;
+
 std::uint32_t crc_of_range(const File& file, std::uint64_t begin, std::uint64_t end, std::uint32_t crc) {
-  std::vector<unsigned char> buffer(std::min<std::uint64_t>(end - begin, std::uint64_t{1} << 20));
+  std::vector<unsigned char> buffer(std::min<std::uint64_t>(end - begin, piece_bytes));
   while (begin < end) {
     const auto piece = static_cast<std::size_t>(std::min<std::uint64_t>(end - begin, buffer.size()));
     file.read_at(buffer.data(), piece, begin);
@@ -97,6 +102,52 @@ bool fits(std::uint64_t file_bytes, std::uint64_t samples_offset, std::uint64_t 
   return samples_offset >= seal_bytes && samples_offset <= file_bytes && samples_bytes <= file_bytes - samples_offset;
 }
 
+Block make_block(const Seal& seal, std::uint64_t tag) {
+  Block block{};
+  std::copy(magic.begin(), magic.end(), block.begin());
+  store(block, at_version, seal_version);
+  store(block, at_file_bytes, seal.file_bytes);
+  store(block, at_samples_offset, seal.samples_offset);
+  store(block, at_samples_bytes, seal.samples_bytes);
+  store(block, at_tag, tag);
+  if (tag != 0) store(block, at_head_crc, crc_of_head(block));
+  return block;
+}
+
+/// What a block says of a file of that length; the CRC is still to be checked.
+Seal read_seal(const Block& block, const std::string& path, std::uint64_t actual_bytes) {
+  const Seal seal{load<std::uint64_t>(block, at_file_bytes), load<std::uint64_t>(block, at_samples_offset),
+                  load<std::uint64_t>(block, at_samples_bytes), load<std::uint32_t>(block, at_crc)};
+  require_length(path, seal.file_bytes, actual_bytes);
+  if (!fits(seal.file_bytes, seal.samples_offset, seal.samples_bytes)) {
+    fail(Exit::data, "'{}' is damaged (its seal places {} bytes of samples at {}, outside the file's {} bytes)", path,
+         seal.samples_bytes, seal.samples_offset, seal.file_bytes);
+  }
+  return seal;
+}
+
+/// The file's bytes behind its user block in order, a piece at a time: body(offset, bytes, memory), where memory is
+/// null but for known bytes.
+template <class Body>
+void for_each_piece(std::uint64_t file_bytes, std::span<const KnownBytes> known, const Body& body) {
+  std::uint64_t at = seal_bytes;
+  const auto walk = [&](std::uint64_t end, const std::byte* memory) {
+    while (at < end) {
+      const std::uint64_t bytes = std::min(end - at, piece_bytes);
+      body(at, static_cast<std::size_t>(bytes), memory);
+      at += bytes;
+      if (memory != nullptr) memory += bytes;
+    }
+  };
+  for (const KnownBytes& range : known) {
+    require(range.offset >= at && range.bytes.size() <= file_bytes - range.offset,
+            "known bytes overlap, or lie outside");
+    walk(range.offset, nullptr);
+    walk(range.offset + range.bytes.size(), range.bytes.data());
+  }
+  walk(file_bytes, nullptr);
+}
+
 }  // namespace
 
 std::uint32_t crc32c(const void* data, std::size_t bytes, std::uint32_t crc) {
@@ -118,14 +169,7 @@ void seal_file(const std::string& path, std::uint64_t samples_offset, std::uint6
   const std::uint64_t file_bytes = file.size();
   require(file_bytes >= seal_bytes && fits(file_bytes, samples_offset, samples_bytes),
           "seal_file: samples outside file");
-  Block block{};
-  std::copy(magic.begin(), magic.end(), block.begin());
-  store(block, at_version, seal_version);
-  store(block, at_file_bytes, file_bytes);
-  store(block, at_samples_offset, samples_offset);
-  store(block, at_samples_bytes, samples_bytes);
-  store(block, at_tag, tag);
-  if (tag != 0) store(block, at_head_crc, crc_of_head(block));
+  Block block = make_block({file_bytes, samples_offset, samples_bytes}, tag);
   store(block, at_crc, crc_of_file(file, block));
   file.write_at(block.data(), block.size(), 0);
   file.sync();
@@ -135,17 +179,55 @@ Seal check_seal(const std::string& path) {
   const File file(path, File::Access::read);
   const std::uint64_t actual_bytes = file.size();
   const Block block = read_block(file, actual_bytes);
-  const Seal seal{load<std::uint64_t>(block, at_file_bytes), load<std::uint64_t>(block, at_samples_offset),
-                  load<std::uint64_t>(block, at_samples_bytes), load<std::uint32_t>(block, at_crc)};
-  require_length(path, seal.file_bytes, actual_bytes);
-  if (!fits(seal.file_bytes, seal.samples_offset, seal.samples_bytes)) {
-    fail(Exit::data, "'{}' is damaged (its seal places {} bytes of samples at {}, outside the file's {} bytes)", path,
-         seal.samples_bytes, seal.samples_offset, seal.file_bytes);
-  }
+  const Seal seal = read_seal(block, path, actual_bytes);
   if (const std::uint32_t crc = crc_of_file(file, block); crc != seal.crc) {
     fail(Exit::data, "'{}' is damaged (CRC32C {:08x}, sealed with {:08x})", path, crc, seal.crc);
   }
   return seal;
+}
+
+void write_and_seal(const std::string& path, std::span<const KnownBytes> known, std::uint64_t tag) {
+  File file(path, File::Access::update);
+  const std::uint64_t file_bytes = file.size();
+  require(file_bytes >= seal_bytes, "write_and_seal: no room for a seal");
+  Block block = make_block({.file_bytes = file_bytes}, tag);
+  std::uint32_t crc = crc32c(block.data(), block.size());
+  std::vector<std::byte> buffer(piece_bytes);
+  for_each_piece(file_bytes, known, [&](std::uint64_t offset, std::size_t bytes, const std::byte* memory) {
+    if (memory == nullptr) {
+      file.read_at(buffer.data(), bytes, offset);
+      crc = crc32c(buffer.data(), bytes, crc);
+      return;
+    }
+    crc = crc32c(memory, bytes, crc);
+    file.write_at(memory, bytes, offset);
+  });
+  store(block, at_crc, crc);
+  file.write_at(block.data(), block.size(), 0);
+  file.sync();
+}
+
+void check_written(const std::string& path, std::span<const KnownBytes> known) {
+  const File file(path, File::Access::read);
+  const std::uint64_t file_bytes = file.size();
+  Block block = read_block(file, file_bytes);
+  const Seal seal = read_seal(block, path, file_bytes);
+  store<std::uint32_t>(block, at_crc, 0);
+  std::uint32_t crc = crc32c(block.data(), block.size());
+  std::vector<std::byte> buffer(piece_bytes);
+  std::uint64_t asked_for = 0;
+  bool same = true;
+  for_each_piece(file_bytes, known, [&](std::uint64_t offset, std::size_t bytes, const std::byte* memory) {
+    if (offset + ahead_bytes > asked_for) {
+      file.read_ahead(asked_for, 2 * ahead_bytes);
+      asked_for += 2 * ahead_bytes;
+    }
+    file.read_at(buffer.data(), bytes, offset);
+    crc = crc32c(buffer.data(), bytes, crc);
+    same = same && (memory == nullptr || std::memcmp(buffer.data(), memory, bytes) == 0);
+  });
+  if (!same || crc != seal.crc)
+    fail(Exit::data, "'{}' reads back other bytes than were written (storage fault); use another disk", path);
 }
 
 std::uint64_t peek_tag(const std::string& path) {

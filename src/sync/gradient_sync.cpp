@@ -56,6 +56,7 @@ class GradientSync final : public Sync {
   const ParameterSet& averaged_weights() override { return set_; }
   std::vector<Index> samples_since_average() const override { return {}; }
   void restore(const std::vector<Index>&) override {}
+  bool values_are_current() const override { return true; }
   bool averages_are_current() const override { return true; }
 
  private:

@@ -48,6 +48,8 @@ class Sync {
   virtual std::vector<Index> samples_since_average() const = 0;
   /// Restores the above together with the sets' contents.
   virtual void restore(const std::vector<Index>& samples_since_average) = 0;
+  /// True right after an average, also with momentum keep: a replica's values are those of averaged().
+  virtual bool values_are_current() const = 0;
   /// True right after an average: no shards needed in a checkpoint. Never with momentum keep, where replicas still
   /// differ.
   virtual bool averages_are_current() const = 0;

@@ -85,6 +85,8 @@ class WeightSync final : public Sync {
     replicas_are_equal_ = values_are_current_ = optimiser_is_current_ = false;
   }
 
+  bool values_are_current() const override { return parts_.spec.replicas == 1 || replicas_are_equal_; }
+
   /// A momentum of its own makes a replica differ from the others even after an average.
   bool averages_are_current() const override {
     const bool own_momentum = parts_.spec.momentum == MomentumPolicy::keep && parts_.layout.slots > 0;

@@ -64,8 +64,9 @@ std::optional<FoundCheckpoint> checkpoint_to_resume(Communicator& communicator, 
   return found;
 }
 
-void Checkpointing::set_all(const std::vector<float>& block) {
+void Checkpointing::set_all(const std::vector<float>& block, Replicas replicas) {
   set_up(communicator_, "loading the weights", [&] {
+    if (replicas == Replicas::follow && job_.run.count > 0) return;
     if (config_.sync.mode == SyncMode::gradients || job_.run.count == 0) {
       engine_.upload(sync_.set(-1), block, collectives_);
       return;
@@ -94,7 +95,7 @@ void Checkpointing::start() {
     if (!unread.empty())
       log::info("its last layer is for another number of classes: {} start anew", fmt::join(unread, ", "));
   }
-  set_all(block);
+  set_all(block, Replicas::alike);
   load_average(block);
 }
 
@@ -125,15 +126,16 @@ Position Checkpointing::resume(const FoundCheckpoint& found) {
   validated_step = static_cast<Index>(number("validated_step", -1));
   engine_.adopt_loss_scale(loaded.set.block);
   for (Shard& shard : loaded.shards) engine_.adopt_loss_scale(shard.set.block);
-  set_all(loaded.set.block);
-  resume_average(loaded);
   Position position = meta.position;
   // Of the epoch that goes on: phases may have several.
   const auto steps_then = static_cast<Index>(number("steps_of_epoch", number("steps_per_epoch", 0)));
   const Index steps_now = job_.timeline.steps(position.epoch);
   const bool local_then = meta.local_steps > 0, local_now = config_.sync.mode == SyncMode::weights;
-  if (meta.replicas == job_.replicas && steps_then == steps_now && local_then == local_now &&
-      position.step == job_.timeline.first_step(position.epoch) + position.step_in_epoch) {
+  const bool exactly = meta.replicas == job_.replicas && steps_then == steps_now && local_then == local_now &&
+                       position.step == job_.timeline.first_step(position.epoch) + position.step_in_epoch;
+  set_all(loaded.set.block, exactly && local_now && !found.file.shards.empty() ? Replicas::follow : Replicas::alike);
+  resume_average(loaded);
+  if (exactly) {
     if (const std::string difference = what_differs(meta); !difference.empty()) {
       log::info("{} from that of '{}': training goes on, but not bit for bit", difference, path);
     }

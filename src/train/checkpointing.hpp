@@ -73,8 +73,10 @@ class Checkpointing {
   bool from_last = false;  ///< went on from last.h5 of the run's own folder
 
  private:
+  /// The sets of replicas: all the same, or each still to be restored from its own shard.
+  enum class Replicas : std::uint8_t { alike, follow };
   /// Collective.
-  void set_all(const std::vector<float>& block);
+  void set_all(const std::vector<float>& block, Replicas replicas);
   /// Collective. Nothing where the moving average is off.
   void load_average(const std::vector<float>& block);
   /// Collective. The moving average goes on, or starts from the weights.

@@ -124,10 +124,16 @@ void Checkpointing::save(const std::string& name, const Position& position, Cont
       content == Content::everything && config_.sync.mode == SyncMode::weights && !sync_.averages_are_current();
   if (spec.with_shards) {
     const std::vector<Index> since = sync_.samples_since_average();
+    const Index first = sync_.values_are_current() ? engine_.layout().optimiser.begin : 0;
     for (int i = 0; i < job_.run.count; ++i) {
       const int replica = job_.run.first + i;
-      Shard shard{replica, since.at(static_cast<std::size_t>(i)), {spare_memory()}};
-      engine_.download(sync_.set(replica), shard.set.block, collectives_);
+      Shard shard{replica, since.at(static_cast<std::size_t>(i)), {first, spare_memory()}};
+      Backend& device = engine_.backend();
+      const Index count = engine_.layout().count() - first;
+      shard.set.block.resize(static_cast<std::size_t>(count));
+      collectives_.await(
+          device.download(shard.set.block.data(), sync_.set(replica).block + first, count, device.record()),
+          "download of a replica");
       spec.shards.push_back(std::move(shard));
     }
   }

@@ -168,6 +168,10 @@ bool Trainer::agree_on_stop() {
   superseded_by_ = std::max(superseded_by_, agreed.superseded_by);
   at_.checkpointing.advance(agreed.finished_parts);
   trouble_ = at_.checkpointing.trouble();
+  if (trouble_ != Exit::ok && trouble_ != Exit::superseded) {
+    at_.checkpointing.finish();  // the next save is under way perhaps, and gets through: then the trouble is over
+    trouble_ = at_.checkpointing.trouble();
+  }
   return stops();
 }
 

@@ -4,7 +4,8 @@
 //
 // CONVOY_FAILING_CALLS, or set_failing_calls: rules joined by commas, CALL:PATH:WHAT[:TIMES[:AFTER]]. CALL is one of
 // those below, or `all`; PATH a part of the file's path, or its end where PATH ends with $; WHAT an error (ENOSPC ...)
-// or a pause (20ms, before the call is made); TIMES how often (default 1, 0: always), AFTER so many calls that match.
+// a pause (20ms, before the call is made), or FLIP (a pwrite of CALL `write` succeeds, with one bit of what reaches the
+// file flipped); TIMES how often (default 1, 0: always), AFTER so many calls that match.
 //
 // CONVOY_CALLS_LOG: a file to which every call is written that would be looked up in the rules, as CALL PATH in a line;
 // files that are opened to be read, which never fails here, as `read PATH`.
@@ -36,6 +37,7 @@ struct Rule {
   std::string call, path;
   int error = 0;
   long pause_ms = 0;
+  bool flips = false;
   long times = 1, after = 0;
   long seen = 0;
 };
@@ -77,6 +79,8 @@ void read_rules(Rules& to, const std::string& text) {
     if (fields[2].ends_with("ms")) {
       rule.pause_ms = std::atol(fields[2].c_str());
       rule.times = 0;
+    } else if (fields[2] == "FLIP") {
+      rule.flips = true;
     } else {
       rule.error = error_of(fields[2]);
     }
@@ -118,6 +122,9 @@ bool matches(const std::string& path, const std::string& part) {
   return path.find(part) != std::string::npos;
 }
 
+/// What fate() answers where the call shall succeed with a bit flipped.
+constexpr int flipped = -1;
+
 /// The error that this call shall have; 0: none. Pauses here.
 int fate(const char* call, const std::string& path) {
   Rules& all = rules();
@@ -130,7 +137,7 @@ int fate(const char* call, const std::string& path) {
       const long turn = rule.seen++;
       if (turn < rule.after || (rule.times > 0 && turn >= rule.after + rule.times)) continue;
       pause_ms += rule.pause_ms;
-      if (error == 0) error = rule.error;
+      if (error == 0) error = rule.flips ? flipped : rule.error;
     }
   }
   if (pause_ms > 0) {
@@ -153,10 +160,27 @@ bool fails(const char* call, const std::string& path) {
   const int before = errno;
   note(call, path);
   const int error = fate(call, path);
-  errno = error != 0 ? error : before;
-  return error != 0;
+  errno = error > 0 ? error : before;
+  return error > 0;
 }
 bool fails(const char* call, int descriptor) { return is_watched() && fails(call, path_of(descriptor)); }
+
+/// A pwrite by the rules.
+template <class Offset>
+ssize_t pwrite_by_rules(ssize_t (*next)(int, const void*, size_t, Offset), int descriptor, const void* data,
+                        size_t bytes, Offset offset) {
+  if (!is_watched()) return next(descriptor, data, bytes, offset);
+  const std::string path = path_of(descriptor);
+  note("write", path);
+  const int before = errno, what = fate("write", path);
+  errno = what > 0 ? what : before;
+  if (what > 0) return -1;
+  if (what != flipped || bytes == 0) return next(descriptor, data, bytes, offset);
+  const auto* first = static_cast<const char*>(data);
+  std::vector<char> other(first, first + bytes);
+  other[bytes / 2] = static_cast<char>(other[bytes / 2] ^ 4);
+  return next(descriptor, other.data(), bytes, offset);
+}
 
 template <class Function>
 Function* real(const char* name) {
@@ -210,11 +234,11 @@ ssize_t writev(int descriptor, const iovec* pieces, int count) {
 }
 ssize_t pwrite(int descriptor, const void* data, size_t bytes, off_t offset) {
   static auto* const next = real<ssize_t(int, const void*, size_t, off_t)>("pwrite");
-  return fails("write", descriptor) ? -1 : next(descriptor, data, bytes, offset);
+  return pwrite_by_rules(next, descriptor, data, bytes, offset);
 }
 ssize_t pwrite64(int descriptor, const void* data, size_t bytes, off64_t offset) {
   static auto* const next = real<ssize_t(int, const void*, size_t, off64_t)>("pwrite64");
-  return fails("write", descriptor) ? -1 : next(descriptor, data, bytes, offset);
+  return pwrite_by_rules(next, descriptor, data, bytes, offset);
 }
 size_t fwrite(const void* data, size_t size, size_t count, FILE* file) {
   static auto* const next = real<size_t(const void*, size_t, size_t, FILE*)>("fwrite");

@@ -147,6 +147,26 @@ TEST_F(CheckpointTest, AMovingAverageGoesToAllRanks) {
   EXPECT_TRUE(weights.ema.block.empty());
 }
 
+TEST_F(CheckpointTest, ShardsTakeTheirValuesFromTheAverage) {
+  SaveSpec spec = this->spec("last", 3, true, small_);
+  for (Shard& shard : spec.shards) {
+    shard.set.first = small_.layout.optimiser.begin;
+    shard.set.block.erase(shard.set.block.begin(), shard.set.block.begin() + shard.set.first);
+  }
+  Saver saver(communicator_, {.folder = folder_, .plan = small_.plan, .layout = small_.layout});
+  saver.begin(std::move(spec));
+  saver.finish();
+  EXPECT_EQ(saver.take_result()->code, Exit::ok);
+  EXPECT_EQ(find_path(), main_path(folder_, "last"));
+  const Checkpoint loaded = load("last", 0, replicas);
+  EXPECT_EQ(loaded.shards.size(), 5U);
+  for (const Shard& shard : loaded.shards) {
+    HostSet expected = formula_set(small_, shard_seed(3, shard.replica));
+    std::copy_n(loaded.set.block.begin(), small_.layout.values.count, expected.block.begin());
+    EXPECT_EQ(shard.set.block, expected.block) << shard.replica;
+  }
+}
+
 TEST_F(CheckpointTest, SavingAgainReplacesTheShards) {
   for (Index step = 1; step <= 4; ++step) {
     save("last", step, step != 4);

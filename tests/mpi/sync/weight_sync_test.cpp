@@ -102,9 +102,13 @@ TEST_F(WeightSyncTest, KeepsAveragesOrResetsMomentum) {
                 job.slice(job.sync->set(job.replicas.first), job.layout.values));
     }
     EXPECT_EQ(job.sync->averages_are_current(), policy != MomentumPolicy::keep);
+    EXPECT_TRUE(job.sync->values_are_current());
     // The averaged model has the average momentum, except where it was reset.
     const auto share = weights(job_spec, 2);
     const auto found = job.contents(job.sync->averaged());
+    for (int r = job.replicas.first; r < job.replicas.first + job.replicas.count; ++r) {
+      EXPECT_EQ(job.slice(job.sync->set(r), job.layout.values), job.slice(job.sync->averaged(), job.layout.values));
+    }
     for (Index i = range.begin; i < range.end(); ++i) {
       double expected = 0;
       for (std::size_t r = 0; r < sets.size() && policy != MomentumPolicy::reset; ++r)
@@ -134,6 +138,7 @@ TEST_F(WeightSyncTest, EvaluatesWithoutTouchingReplicas) {
     const auto first = job.contents(job.sync->averaged());
     EXPECT_EQ(job.contents(job.sync->averaged()), first);
     EXPECT_EQ(job.backend.refreshed.back(), job.sync->averaged().block);
+    EXPECT_FALSE(job.sync->values_are_current());
     EXPECT_FALSE(job.sync->averages_are_current());
   }
   EXPECT_EQ(job.sync->samples_since_average(), untouched.sync->samples_since_average());

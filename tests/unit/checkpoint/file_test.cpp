@@ -137,6 +137,35 @@ TEST(CheckpointFile, OrderAndPaddingOfTheTableDoNotMatter) {
   EXPECT_EQ(read.set.block, formula_set(other, 1).block);
 }
 
+TEST(CheckpointFile, AShardWithoutValuesHoldsTheRest) {
+  const TempFolder folder;
+  const SmallPlan small = small_plan();
+  const HostSet whole = formula_set(small, 1);
+  const Index first = small.layout.optimiser.begin;
+  HostSet rest{first, {whole.block.begin() + first, whole.block.end()}};
+  FileMeta meta = sample_meta();
+  meta.replica = 2;
+  meta.values_in_main = true;
+  write_set_file(folder / "a.h5", small.plan, small.layout, meta, {rest});
+  EXPECT_EQ(find_damage(folder / "a.h5"), "");
+  const Hdf5File file(folder / "a.h5", Hdf5File::Access::read);
+  EXPECT_FALSE(file.exists("/parameters"));
+  EXPECT_EQ(file.integer_attribute("version"), 3);
+
+  for (const Placing placing : {Placing::forward, Placing::backward_with_gaps}) {
+    const SmallPlan other = small_plan(placing);
+    const SetFile read = read_set_file(folder / "a.h5", other.plan, other.layout, Content::all);
+    EXPECT_TRUE(read.meta.values_in_main);
+    HostSet expected = formula_set(other, 1);
+    std::fill_n(expected.block.begin(), other.layout.values.count, 0.0F);
+    EXPECT_EQ(read.set.block, expected.block);
+  }
+  SmallPlan renamed = small_plan();
+  renamed.plan.table.rows[0].name = "stem.weight";
+  EXPECT_NE(reading_error(folder / "a.h5", renamed).find("'/optimiser/0/stem.weight' is missing in the file"),
+            std::string::npos);
+}
+
 TEST(CheckpointFile, SameSaveGivesSameBytes) {
   const TempFolder folder;
   write_sample(folder / "a.h5");
@@ -229,7 +258,7 @@ TEST(CheckpointFile, ForeignFilesAreRefused) {
     file.close();
   }
   seal_file(folder / "next.h5");
-  EXPECT_NE(reading_error(folder / "next.h5", small).find("has format version 3 (this program reads versions 1 to 2)"),
+  EXPECT_NE(reading_error(folder / "next.h5", small).find("has format version 4 (this program reads versions 1 to 3)"),
             std::string::npos);
   // A whole file of another program version is no damage: it must not be set aside as such.
   EXPECT_THROW(find_damage(folder / "next.h5"), Error);

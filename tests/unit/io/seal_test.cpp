@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "io/file.hpp"
+#include "io/known_bytes.hpp"
 #include "support/expect_error.hpp"
 #include "support/file_bytes.hpp"
 #include "support/temp_folder.hpp"
@@ -46,6 +47,39 @@ TEST(Crc32c, LongerThanAnInt) {
   ASSERT_NE(zeros, MAP_FAILED);
   EXPECT_EQ(crc32c(zeros, bytes), crc32c(zeros, half, crc32c(zeros, half)));
   munmap(zeros, bytes);
+}
+
+TEST(Seal, OfBytesInMemory) {
+  const TempFolder folder;
+  const std::string path = folder / "sealed", twin = folder / "twin";
+  std::string content(seal_bytes + 5000, 'x');
+  std::string first(700, 'a'), last(1500, 'b');
+  const auto bytes_of = [](const std::string& text) { return std::as_bytes(std::span(text)); };
+  const std::vector<KnownBytes> known{{seal_bytes + 100, bytes_of(first)},
+                                      {content.size() - last.size(), bytes_of(last)}};
+  write_bytes(path, content);
+  write_and_seal(path, known, 7);
+  // The same file as one that is written first and sealed then.
+  for (const KnownBytes& range : known)
+    std::memcpy(content.data() + range.offset, range.bytes.data(), range.bytes.size());
+  write_bytes(twin, content);
+  seal_file(twin, 0, 0, 7);
+  EXPECT_EQ(read_bytes(path), read_bytes(twin));
+  EXPECT_EQ(peek_tag(path), 7U);
+  check_seal(path);
+  check_written(path, known);
+
+  const std::string good = read_bytes(path);
+  for (std::size_t at = 0; at < good.size(); at += 31) {
+    std::string bad = good;
+    bad[at] = static_cast<char>(bad[at] ^ (1 << at % 8));
+    write_bytes(path, bad);
+    EXPECT_THROW(check_written(path, known), Error) << at;
+  }
+  // A whole file, but not with what is in memory.
+  write_bytes(path, good);
+  first[300] = 'c';
+  expect_error(Exit::data, {path, "storage fault"}, [&] { check_written(path, known); });
 }
 
 TEST(Seal, HoldsWhatWasSealed) {
