@@ -14,6 +14,7 @@
 #include "preprocess/containers/tar_reader.hpp"
 #include "preprocess/images/agree.hpp"
 #include "preprocess/images/fields.hpp"
+#include "preprocess/images/split_folders.hpp"
 
 namespace convoy {
 namespace {
@@ -190,11 +191,18 @@ class Finder {
   void add_archive(OpenPool& pool, Unit unit) {
     unit.kind = UnitKind::tar;
     const Compression compression = compression_of(unit.object);
+    const std::string& inside = pool.source.inside;
+    if (!inside.empty()) note(inside);
     const ObjectInfo object = note_object(pool, unit.object);
+    if (!inside.empty() && pool.source.pool == Pool::val) --objects_;  // counted for train
     const std::string address = pool.store->address(unit.object);
     TarReader tar(pool.store->open(unit.object), address, compression);
     TarMember member;
-    if (!tar.next(member)) return;
+    std::optional<std::string> name;
+    while (!name) {
+      if (!tar.next(member)) return;
+      name = name_inside(member.name, inside);
+    }
     if (is_tar_name(member.name)) {
       if (compression != Compression::none) {
         fail(Exit::data,
@@ -204,11 +212,11 @@ class Finder {
       }
       return add_inner_tars(pool, unit, tar, member, address);
     }
-    if (folder_name(member.name).empty() && !pool.labels) {
+    if (folder_name(*name).empty() && !pool.labels) {
       fail(Exit::data,
-           "'{}' holds images without class folders, and nothing says their classes; give --val-labels or "
+           "'{}' holds images without class folders{}, and nothing says their classes; give --val-labels or "
            "--label-file",
-           address);
+           address, inside.empty() ? "" : fmt::format(" in '{}'", inside));
     }
     unit.weight = std::max<Index>(object.bytes, 1);
     if (compression != Compression::none || parse_location(pool.source.folder).scheme != Scheme::file) {
@@ -216,25 +224,35 @@ class Finder {
       return;
     }
     // Of a local archive the headers are soon found: several ranks can read it.
+    ArchiveSplits splits;
+    Index end = -1;  // of what belongs to this pool; -1: the archive's
+    unit.begin = inside.empty() ? 0 : member.begin;
     do {
+      if (inside.empty() && !pool.labels && is_image_name(member.name, spec_.extensions)) splits.note(member.name);
+      if (!name_inside(member.name, inside)) continue;
+      if (!inside.empty()) end = tar.next_begin();
       if (member.begin - unit.begin < bytes_per_unit) continue;
       unit.end = member.begin;
       unit.weight = unit.end - unit.begin;
       units_.push_back(unit);
       unit.begin = member.begin;
     } while (tar.next(member));
-    unit.end = -1;
-    unit.weight = std::max<Index>(object.bytes - unit.begin, 1);
+    splits.require_one(address);
+    unit.end = end;
+    unit.weight = std::max<Index>((end < 0 ? object.bytes : end) - unit.begin, 1);
     units_.push_back(unit);
   }
 
   void add_inner_tars(const OpenPool& pool, Unit unit, TarReader& tar, TarMember& member, const std::string& address) {
+    ArchiveSplits splits;
     do {
-      if (!is_tar_name(member.name)) continue;
+      const auto name = name_inside(member.name, pool.source.inside);
+      if (!is_tar_name(member.name) || !name) continue;
       if (compression_of(member.name) != Compression::none) {
         fail(Exit::data, "'{}' holds a compressed archive '{}'; unpack it first", address, member.name);
       }
-      const std::string stem = tar_stem(member.name);
+      if (pool.source.inside.empty() && !pool.labels) splits.note(member.name);
+      const std::string stem = tar_stem(*name);
       if (!stem.starts_with(spec_.key_prefix)) continue;
       unit.nested = true;
       unit.class_name = pool.labels ? "" : stem;
@@ -244,6 +262,7 @@ class Finder {
       unit.weight = std::max<Index>(member.bytes, 1);
       units_.push_back(unit);
     } while (tar.next(member));
+    splits.require_one(address);
   }
 
   void add_records(OpenPool& pool, Unit unit) {

@@ -3,10 +3,13 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
+#include <set>
 
 #include "core/errors.hpp"
 #include "preprocess/containers/tar_reader.hpp"
 #include "preprocess/images/fields.hpp"
+#include "preprocess/images/split_folders.hpp"
 
 namespace convoy {
 namespace {
@@ -15,7 +18,6 @@ constexpr const char *official_train = "ILSVRC2012_img_train.tar", *official_val
 /// Names under which the labels of the official validation images are found.
 constexpr std::array usual_val_labels{"imagenet_2012_validation_synset_labels.txt", "LOC_val_solution.csv", "val.txt",
                                       "val_labels.txt", "valprep.sh"};
-constexpr std::array usual_val_folders{"val", "validation", "valid"};
 
 bool has_object(const Listing& listing, const std::string& name) {
   return std::any_of(listing.objects.begin(), listing.objects.end(), [&](const auto& o) { return o.name == name; });
@@ -30,8 +32,8 @@ bool names_an_object(const std::string& location, ImagesKind kind) {
 }
 
 PoolSource pool_at(Pool pool, const std::string& location, const std::string& labels, ImagesKind kind) {
-  if (!names_an_object(location, kind)) return {pool, location, {}, labels};
-  PoolSource source{pool, "", {}, labels};
+  if (!names_an_object(location, kind)) return {pool, location, {}, labels, ""};
+  PoolSource source{pool, "", {}, labels, ""};
   for (const auto& one : expand_braces(location)) {
     const auto [folder, name] = split_location(one);
     if (!source.names.empty() && folder != source.folder) {
@@ -43,12 +45,64 @@ PoolSource pool_at(Pool pool, const std::string& location, const std::string& la
   return source;
 }
 
+/// Does this folder hold what pools are made of, rather than images alone?
+bool holds_classes(const Listing& folder) {
+  return !folder.folders.empty() || std::any_of(folder.objects.begin(), folder.objects.end(), [](const auto& o) {
+    return is_tar_name(o.name) || o.name.ends_with(".rec");
+  });
+}
+
+/// Archives of images: the splits that their members' folders name, or all of it for train.
+std::vector<PoolSource> split_archives(const ImagesSpec& spec) {
+  PoolSource train = pool_at(Pool::train, spec.source, spec.train_labels, spec.kind);
+  if (spec.kind != ImagesKind::imagenet && spec.kind != ImagesKind::folder) return {train};
+  const Location location = parse_location(train.folder);
+  const auto store = open_store(location, spec.transfer);
+  ArchiveSplits found;
+  for (const auto& name : train.names) {
+    const bool near = location.scheme == Scheme::file && compression_of(name) == Compression::none;
+    look_for_splits(*store, name, near, spec.extensions, found);
+  }
+  const auto place = found.place();
+  if (!place) return {train};
+  const auto with_classes = found.names(*place, true);
+  const auto splits = choose_splits(
+      found.names(*place, false), [&](const auto& name) { return with_classes.contains(name); }, spec.train_ratio < 1);
+  tell_splits(*splits, spec.source);
+  train.inside = join_names(*place, splits->train);
+  if (splits->val.empty()) return {train};
+  PoolSource val = train;
+  val.pool = Pool::val;
+  val.labels = spec.val_labels;
+  val.inside = join_names(*place, splits->val);
+  return {train, val};
+}
+
+/// `train.tar` and `val.tar` in one folder, by the rule for folders. Nothing where there is no such `train`.
+std::vector<PoolSource> split_beside(const ImagesSpec& spec, const Listing& top, const std::string& val_labels) {
+  std::map<std::string, std::string> archives;
+  std::set<std::string> names;
+  for (const auto& object : top.objects) {
+    if (!is_tar_name(object.name)) continue;
+    archives[tar_stem(object.name)] = object.name;
+    names.insert(tar_stem(object.name));
+  }
+  const auto splits = choose_splits(
+      names, [](const auto&) { return true; }, spec.train_ratio < 1);
+  if (!splits) return {};
+  tell_splits(*splits, spec.source);
+  const auto at = [&](Pool pool, const std::string& name, const std::string& labels) {
+    return pool_at(pool, join_names(spec.source, archives[name]), labels, spec.kind);
+  };
+  std::vector<PoolSource> sources{at(Pool::train, splits->train, spec.train_labels)};
+  if (!splits->val.empty()) sources.push_back(at(Pool::val, splits->val, val_labels));
+  return sources;
+}
+
 /// Both splits below one place, as they come from image-net.org and from Kaggle, or as train and val folders.
 std::vector<PoolSource> split_source(const ImagesSpec& spec) {
   const std::string& at = spec.source;
-  if (names_an_object(at, spec.kind)) {
-    return {pool_at(Pool::train, at, spec.train_labels, spec.kind)};
-  }
+  if (names_an_object(at, spec.kind)) return split_archives(spec);
   const auto list = [&](const std::string& folder) {
     return open_store(parse_location(folder), spec.transfer)->list("");
   };
@@ -68,13 +122,16 @@ std::vector<PoolSource> split_source(const ImagesSpec& spec) {
   const bool kaggle = has_folder(top, "ILSVRC");
   const std::string inner = kaggle ? join_names(at, "ILSVRC/Data/CLS-LOC") : at;
   const Listing folders = kaggle ? list(inner) : top;
-  if (!has_folder(folders, "train")) return {{Pool::train, inner, {}, spec.train_labels}};
-  sources.push_back({Pool::train, join_names(inner, "train"), {}, spec.train_labels});
-  for (const char* name : usual_val_folders) {
-    if (sources.size() == 1 && has_folder(folders, name)) {
-      sources.push_back({Pool::val, join_names(inner, name), {}, val_labels});
-    }
+  const auto splits = choose_splits(
+      {folders.folders.begin(), folders.folders.end()},
+      [&](const auto& name) { return holds_classes(list(join_names(inner, name))); }, spec.train_ratio < 1);
+  if (!splits) {
+    sources = split_beside(spec, top, val_labels);
+    return sources.empty() ? std::vector<PoolSource>{{Pool::train, inner, {}, spec.train_labels, ""}} : sources;
   }
+  tell_splits(*splits, inner);
+  sources.push_back({Pool::train, join_names(inner, splits->train), {}, spec.train_labels, ""});
+  if (!splits->val.empty()) sources.push_back({Pool::val, join_names(inner, splits->val), {}, val_labels, ""});
   return sources;
 }
 
@@ -88,10 +145,17 @@ std::pair<std::string, std::string> split_location(const std::string& location) 
   return {slash == 0 ? "/" : location.substr(0, slash), encoded ? percent_decode(name) : name};
 }
 
+std::optional<std::string> name_inside(const std::string& member, const std::string& inside) {
+  if (inside.empty()) return member;
+  if (!member.starts_with(inside) || member.size() <= inside.size() || member[inside.size()] != '/')
+    return std::nullopt;
+  return member.substr(inside.size() + 1);
+}
+
 std::vector<PoolSource> find_sources(const ImagesSpec& spec) {
   if (spec.kind == ImagesKind::list) {
-    std::vector<PoolSource> lists{{Pool::train, spec.root, {}, spec.train}};
-    if (!spec.val.empty()) lists.push_back({Pool::val, spec.root, {}, spec.val});
+    std::vector<PoolSource> lists{{Pool::train, spec.root, {}, spec.train, ""}};
+    if (!spec.val.empty()) lists.push_back({Pool::val, spec.root, {}, spec.val, ""});
     return lists;
   }
   if (spec.source.empty() == spec.train.empty()) {
@@ -114,7 +178,8 @@ std::vector<PoolSource> find_sources(const ImagesSpec& spec) {
 std::string to_text(const std::vector<PoolSource>& sources) {
   FieldWriter fields;
   for (const PoolSource& s : sources) {
-    fields.put(static_cast<Index>(s.pool)).put(s.folder).put(s.labels).put(static_cast<Index>(s.names.size()));
+    fields.put(static_cast<Index>(s.pool)).put(s.folder).put(s.labels).put(s.inside);
+    fields.put(static_cast<Index>(s.names.size()));
     for (const auto& name : s.names) fields.put(name);
   }
   return fields.text();
@@ -127,6 +192,7 @@ std::vector<PoolSource> sources_from_text(const std::string& text) {
     s.pool = static_cast<Pool>(fields.number());
     s.folder = fields.text();
     s.labels = fields.text();
+    s.inside = fields.text();
     s.names.resize(static_cast<std::size_t>(fields.number()));
     for (auto& name : s.names) name = fields.text();
     sources.push_back(std::move(s));

@@ -19,6 +19,7 @@ struct PoolSource {
   std::string folder;              ///< location of its store
   std::vector<std::string> names;  ///< objects in it; empty: what lies in the folder
   std::string labels;              ///< location of its label file; empty: none
+  std::string inside;              ///< folder in its archives, whose members alone belong to it; empty: all do
 };
 
 /// Looks at --source, --train and --val. Throws Error(usage) where they make no sense together, Error(data) where
@@ -40,6 +41,8 @@ struct OpenPool {
 
 /// A small text file anywhere.
 std::string read_location(const std::string& location, const TransferSpec& spec);
+/// The part of an archive's member name below `inside`; nothing for a member that lies elsewhere.
+std::optional<std::string> name_inside(const std::string& member, const std::string& inside);
 /// The store of a location's folder, and the object's name in it.
 std::pair<std::string, std::string> split_location(const std::string& location);
 

@@ -10,6 +10,7 @@
 #include "preprocess/containers/record_reader.hpp"
 #include "preprocess/containers/tar_reader.hpp"
 #include "preprocess/images/scan.hpp"
+#include "preprocess/images/split_folders.hpp"
 
 namespace convoy {
 namespace {
@@ -130,12 +131,19 @@ class TarImages final : public UnitReader {
     while (tar_.next(member, Links::show)) {
       if (!unit_.nested && unit_.end >= 0 && member.begin >= unit_.end) return false;
       if (member.begin < from_ || !is_image_name(member.name, spec_.extensions)) continue;
-      image.name = join_names(unit_.prefix, member.name);
+      const std::string& inside = pool_.source.inside;
+      const auto name = name_inside(member.name, unit_.nested ? "" : inside);
+      if (!name) continue;
+      if (inside.empty() && !unit_.nested && unit_.class_name.empty() && !pool_.labels) {
+        splits_.note(member.name);
+        splits_.require_one(pool_.store->address(unit_.object));
+      }
+      image.name = join_names(unit_.prefix, *name);
       read_member(tar_, member, most_file_bytes(spec_.recipe.limits), image);
       image.next = tar_.next_begin();
       if (pool_.labels) {
         image.class_text = pool_.labels->find(image.name);
-      } else if (const std::string folder = folder_name(member.name); !folder.empty() && unit_.class_name.empty()) {
+      } else if (const std::string folder = folder_name(*name); !folder.empty() && unit_.class_name.empty()) {
         image.class_text = base_name(folder);
       } else if (!unit_.class_name.empty()) {
         image.class_text = unit_.class_name;
@@ -153,6 +161,7 @@ class TarImages final : public UnitReader {
   const Unit& unit_;
   Index from_;
   TarReader tar_;
+  ArchiveSplits splits_;  ///< met so far
 };
 
 /// Files that share a key (the name up to the first dot of its last part) are one sample.

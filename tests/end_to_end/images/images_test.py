@@ -107,6 +107,46 @@ def sources_case(work):
     print("ok a list", flush=True)
 
 
+def splits_case(work):
+    """Splits that one place holds: an archive is told apart as the folder is, byte for byte."""
+    train, val = sets.make_set(5), sets.make_set(3, first=100)
+    members = [(f"val/{n}", d) for n, (d, _) in val.items()] + [(f"train/{n}", d) for n, (d, _) in train.items()]
+    sets.write_folder(train, f"{work}/folder/train")
+    sets.write_folder(val, f"{work}/folder/val")
+    for split, files in (("train", train), ("val", val)):
+        sets.write(f"{work}/two/{split}.tar", sets.tar_of([(n, d) for n, (d, _) in files.items()]))
+    inner = [(f"{s}/{n}.tar", d) for s, files in (("train", train), ("val", val)) for n, d in sets.class_tars(files).items()]
+    mixed = members[::2] + members[1::2]  # the splits take turns
+    archives = {"plain.tar": sets.tar_of(mixed), "packed.tar.gz": gzip.compress(sets.tar_of(members), 1), "inner.tar": sets.tar_of(inner),
+                "deep.tar": sets.tar_of([("set/readme.txt", b"words")] + [(f"set/{n}", d) for n, d in members])}
+    for name, data in archives.items():
+        sets.write(f"{work}/{name}", data)
+    options = ("--sizes", 32, "--keep-names", "--partitions", 2, "--val-partitions", 1)
+    prepare(work, "folder-out", "folder", "--source", f"{work}/folder", *options)
+    expect_split(f"{work}/folder-out", train)
+    expect_split(f"{work}/folder-out", val, "val")
+    expected = sets.digest(f"{work}/folder-out")
+    for name in (*archives, "two"):
+        prepare(work, f"{name}-out", "folder", "--source", f"{work}/{name}", *options, ranks=2 if name == "plain.tar" else 0)
+        check(sets.digest(f"{work}/{name}-out") == expected, f"{name}: train and val as in the folder")
+    for name in ("plain.tar", "packed.tar.gz", "inner.tar"):
+        text = run("folder", "--train", f"{work}/{name}", "--out", f"{work}/refused", *options, expect=2)
+        check("several splits (train, val)" in text and "--source" in text, f"--train {name}: refused")
+
+    tested = [(n.replace("val/", "test/"), d) for n, d in members]
+    sets.write(f"{work}/tested.tar", sets.tar_of(tested))
+    sets.write_folder(train, f"{work}/tested/train")
+    sets.write_folder(val, f"{work}/tested/test")
+    for name in ("tested.tar", "tested"):
+        text = prepare(work, f"{name}-out", "folder", "--source", f"{work}/{name}", *options)
+        check("its 'test' becomes it" in text and sets.digest(f"{work}/{name}-out") == expected, f"{name}: test is val where there is none")
+    text = prepare(work, "cut", "folder", "--source", f"{work}/tested.tar", *options, "--train-ratio", 0.9)
+    check("'test' in" in text and "is not read" in text, "which --train-ratio leaves out, and says so")
+    check(len(sets.Split(f"{work}/cut").labels) + len(sets.Split(f"{work}/cut", "val").labels) == len(train), "val is cut from train")
+    run("folder", "--source", f"{work}/plain.tar", "--out", f"{work}/none", "--train-ratio", 0.9, expect=2)
+    print("ok --train-ratio with a val split is refused", flush=True)
+
+
 def struct_magic():
     return b"\x0a\x23\xd7\xce"
 
@@ -241,4 +281,4 @@ def memory_case(work):
 
 
 with tempfile.TemporaryDirectory(prefix="convoy-test-") as folder:
-    {"memory": memory_case, "sources": sources_case, "modes": modes_case, "ranks": ranks_case}[sys.argv[1]](folder)
+    {"memory": memory_case, "sources": sources_case, "splits": splits_case, "modes": modes_case, "ranks": ranks_case}[sys.argv[1]](folder)
