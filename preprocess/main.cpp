@@ -36,6 +36,7 @@ Exit run(Session& session, const Command& command) {
     Communicator communicator(session, spec->deadline);
     log::configure(communicator.rank(), communicator.size(), communicator.host());
     keep_time_limit(communicator, spec->time_limit);
+    heed_interrupts(communicator.rank(), "stopping; started again it goes on from here");
     return prepare(communicator, *spec);
   }
   if (const auto* given = std::get_if<ImagesSpec>(&command)) {
@@ -43,6 +44,7 @@ Exit run(Session& session, const Command& command) {
     Communicator communicator(session, spec.deadline);
     log::configure(communicator.rank(), communicator.size(), communicator.host());
     keep_time_limit(communicator, spec.time_limit);
+    heed_interrupts(communicator.rank(), "stopping; started again it goes on from here");
     if (spec.threads == 0) spec.threads = usual_threads(communicator);
     return prepare_images(communicator, spec);
   }
@@ -50,6 +52,7 @@ Exit run(Session& session, const Command& command) {
     Communicator communicator(session, spec->deadline);
     log::configure(communicator.rank(), communicator.size(), communicator.host());
     keep_time_limit(communicator, spec->time_limit);
+    heed_interrupts(communicator.rank(), "stopping before all has been checked");
     return require_output(verify(communicator, *spec));
   }
   Communicator communicator(session, Deadline{});

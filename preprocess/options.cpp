@@ -37,7 +37,7 @@ constexpr const char* usage =
 
 constexpr const char* exit_codes =
     "\nExit codes: 0 ok, 1 internal error, 2 usage, 3 data, 4 device or library (memory), 5 communication or stall,\n"
-    "75 stopped on request (SIGUSR1, SIGTERM, time limit): start it again, it goes on.\n";
+    "75 stopped on request (SIGUSR1, SIGINT, SIGTERM, time limit): start it again, it goes on.\n";
 
 /// `32` or `32x48` (height x width).
 void parse_image_size(const std::string& text, SyntheticSpec& spec) {

@@ -70,6 +70,7 @@ void Writer::run() {
   sigemptyset(&signals);
   sigaddset(&signals, SIGUSR1);
   sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   use_all_kept_cores();
   for (std::unique_lock lock(guard_);;) {

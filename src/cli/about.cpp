@@ -23,7 +23,7 @@ constexpr const char* exit_codes =
     "   4  device or library\n"
     "   5  communication failed or stalled\n"
     "   6  superseded: a newer attempt goes on with this run, so don't resubmit\n"
-    "  75  stopped on request (SIGUSR1, SIGTERM, time limit) after a checkpoint: resubmit with --resume auto\n";
+    "  75  stopped on request (SIGUSR1, SIGINT, SIGTERM, time limit) after a checkpoint: resubmit with --resume auto\n";
 
 struct About {
   const char* usage;

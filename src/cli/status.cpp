@@ -36,10 +36,15 @@ Signs::Process look_for_process(const RunState& state) {
   const std::string_view full = name.data();
   if (state.host != full.substr(0, full.find('.')) || state.pid <= 0) return Signs::Process::unknown;
   if (kill(static_cast<pid_t>(state.pid), 0) != 0 && errno == ESRCH) return Signs::Process::gone;
-  std::ifstream command(fmt::format("/proc/{}/comm", state.pid));
-  std::string program;
-  if (!std::getline(command, program)) return Signs::Process::unknown;
-  return program == "convoy" ? Signs::Process::lives : Signs::Process::gone;
+  std::ifstream file(fmt::format("/proc/{}/stat", state.pid));
+  std::string stat;
+  if (!std::getline(file, stat)) return Signs::Process::unknown;
+  // `4711 (convoy) S ...`; a zombie (Z) has ended, and waits for somebody to ask how.
+  const auto begin = stat.find('('), end = stat.rfind(')');
+  if (begin == std::string::npos || end + 2 >= stat.size()) return Signs::Process::unknown;
+  const char now = stat[end + 2];
+  const bool lives = stat.substr(begin + 1, end - begin - 1) == "convoy" && now != 'Z' && now != 'X';
+  return lives ? Signs::Process::lives : Signs::Process::gone;
 }
 
 /// Clocks of hosts differ: a file that seems old is alive if it changes within its longest period.
@@ -81,7 +86,7 @@ bool goes_on_elsewhere(const AttemptRecord& newest, Index attempts_before) {
   return newest.job != own.job || newest.scheduler != own.scheduler || newest.restarts != own.restarts;
 }
 
-Signs signs_of(const std::string& folder, const RunState& state) {
+Signs signs_after(const std::string& folder, const RunState& state) {
   Signs signs;
   signs.now = wall_seconds();
   signs.lost_attempts = attempts_since(folder, state.checkpoint_time);
@@ -115,7 +120,7 @@ Exit say_what_next(const StatusConfig& config) {
   signs.restarts = own_restarts();
   const AttemptRecord newest = newest_attempt(config.folder);
   if (state) {
-    signs = signs_of(config.folder, *state);
+    signs = signs_after(config.folder, *state);
     signs.failed_launches = count_failed_launches(config, newest.number);
     if (newest.number >
         state->attempt) {  // killed between its first two files: the state is that of the attempt before
@@ -141,6 +146,15 @@ Exit say_what_next(const StatusConfig& config) {
 
 }  // namespace
 
+Signs signs_of(const std::string& folder, const RunState& state) {
+  Signs signs = signs_after(folder, state);
+  if (state.result == Result::running) {
+    signs.process = look_for_process(state);
+    signs.job = ask_scheduler(state.scheduler, state.job);
+  }
+  return signs;
+}
+
 Exit status_command(const Words& words) {
   const StatusConfig config = parse_status(words);
   if (config.after >= 0) return say_what_next(config);
@@ -152,8 +166,6 @@ Exit status_command(const Words& words) {
   }
   RunReport report{.folder = config.folder, .state = *state, .signs = signs_of(config.folder, *state)};
   if (report.state.result == Result::running) {
-    report.signs.process = look_for_process(*state);
-    report.signs.job = ask_scheduler(state->scheduler, state->job);
     report.signs.silent = silent_ranks(config.folder);
     const bool gone = report.signs.process == Signs::Process::gone || report.signs.job == Signs::Job::gone;
     if (is_stale(report.state, report.signs.now) && !gone) look_again(config.folder, report.state, report.signs);

@@ -14,6 +14,10 @@ struct RunReport {
   Signs signs;
 };
 
+/// What can be seen from here of a run that has not said how it ended: rank 0's process and its job; else what was
+/// lost.
+Signs signs_of(const std::string& folder, const RunState& state);
+
 /// Lines for people, as of report.signs.now.
 std::string status_text(const RunReport& report);
 /// The state's own fields and `life`, `silent`, `lost_hosts`, `lost_attempts`, `now`.

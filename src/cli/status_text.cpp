@@ -32,7 +32,9 @@ std::string life_text(const RunReport& report) {
   const Signs& signs = report.signs;
   switch (life_of(state, signs)) {
     case Life::running:
-      return fmt::format("running, last sign of life {}", ago(state.updated, signs.now));
+      return fmt::format("running{}, last sign of life {}",
+                         state.stop.empty() ? "" : fmt::format(" and asked to stop ({})", state.stop),
+                         ago(state.updated, signs.now));
     case Life::hanging:
       return fmt::format("hanging: rank 0 last made progress {}", ago(state.progressed, signs.now));
     case Life::stopped:

@@ -6,10 +6,13 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <vector>
 
 #include "cli/command.hpp"
+#include "cli/status.hpp"
 #include "config/parse.hpp"
+#include "core/log.hpp"
 #include "core/standard_output.hpp"
 #include "metrics/epoch_table.hpp"
 #include "metrics/records.hpp"
@@ -26,11 +29,13 @@ struct Run {
   EpochTable table;
 };
 
-Run read_run(const std::string& folder) {
+/// Nothing, with a warning, where no run has begun: a start that failed early leaves such a folder.
+std::optional<Run> read_run(const std::string& folder) {
   Run run{.folder = folder, .table = {}};
   std::ifstream file(folder + "/metrics.jsonl");
   if (!file) {
-    fail(Exit::usage, "'{}' has no metrics.jsonl (it is no run directory, or its run has not begun)", folder);
+    log::warn("'{}' is left out: it has no metrics.jsonl (it is no run directory, or its run has not begun)", folder);
+    return std::nullopt;
   }
   for (std::string line; std::getline(file, line);) {
     read_line(line, run.table);
@@ -39,7 +44,11 @@ Run read_run(const std::string& folder) {
     run.model = record.value("model", run.model);
     run.ranks = static_cast<Index>(record.value("ranks", static_cast<double>(run.ranks)));
   }
-  if (const auto state = read_run_state(folder)) run.result = name_of(state->result);
+  if (const auto state = read_run_state(folder)) {
+    // A killed run's own word is `running`.
+    const bool open = state->result == Result::running;
+    run.result = open ? name_of(life_of(*state, signs_of(folder, *state))) : name_of(state->result);
+  }
   return run;
 }
 
@@ -130,7 +139,10 @@ std::string columns(const std::vector<Row>& rows, bool markdown) {
 Exit summary_command(const Words& words) {
   const SummaryConfig config = parse_summary(words);
   std::vector<Run> runs;
-  for (const std::string& folder : config.folders) runs.push_back(read_run(folder));
+  for (const std::string& folder : config.folders) {
+    if (auto run = read_run(folder)) runs.push_back(std::move(*run));
+  }
+  if (runs.empty()) fail(Exit::usage, "there is no run to summarise; give run directories (--output-dir of train)");
   const std::string topk = fmt::format("top{}", runs.front().table.k());
   std::vector<Row> rows;
   if (config.per_epoch) {

@@ -58,6 +58,7 @@ nlohmann::json describe(const EvaluateConfig& config, const std::string& checkpo
 Exit evaluate(Communicator& communicator, const EvaluateConfig& config) try {
   keep_time_limit(communicator, config.time_limit);
   const int ranks = communicator.size(), rank = communicator.rank();
+  heed_interrupts(rank, "stopping after this batch, without a result");
   DataConfig data;
   DatasetInfo info;
   std::vector<ShapeGroup> groups;  // of the whole split

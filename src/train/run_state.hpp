@@ -38,7 +38,7 @@ struct RunState {
   double checkpoint_time = 0, checkpoint_seconds = 0;  ///< when it was in place; from the end of its step to then
   double checkpoint_stall = 0;                         ///< seconds of it for which the steps stood still
 
-  /// Why it was asked to stop: `SIGUSR1`, `SIGTERM`, `time limit`, `--max-steps 9`; empty: it was not.
+  /// Why it was asked to stop: `SIGUSR1`, `SIGINT`, `SIGTERM`, `time limit`, `--max-steps 9`; empty: it was not.
   std::string stop;
   double stop_time = 0;
 

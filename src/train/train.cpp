@@ -367,6 +367,7 @@ void tell_failure(std::unique_ptr<StateFile>& state, Exit code, const std::strin
 Exit train(Communicator& communicator, const TrainConfig& config, Rehearsal* rehearsal) {
   const int rank = communicator.rank();
   std::unique_ptr<StateFile> state;
+  if (rehearsal == nullptr) heed_interrupts(rank, "stopping after this step, with a checkpoint");
   try {
     const Exit code = run(communicator, config, state, rehearsal);
     tell_end(state, code, "", rank);

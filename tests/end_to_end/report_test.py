@@ -104,6 +104,13 @@ def statuses(work):
         time.sleep(0.2)
     code, text = status(folder)
     check(code == 75 and "ended without a word" in text, f"status of a run that was killed: {code}" + ("" if code == 75 else text))
+    with subprocess.Popen([CONVOY, "--version"], stdout=subprocess.DEVNULL) as ended:
+        os.waitid(os.P_PID, ended.pid, os.WEXITED | os.WNOWAIT)  # a process that is gone, of which its parent has not heard
+        state = json.load(open(f"{folder}/state.json", encoding="utf-8"))
+        with open(f"{folder}/state.json", "w", encoding="utf-8") as file:
+            json.dump({**state, "pid": ended.pid, "updated": time.time()}, file)
+        code, text = status(folder)
+    check(code == 75 and "ended without a word" in text, f"status of a run whose process nobody has buried: {code}" + ("" if code == 75 else text))
     code, text = status(folder, "--after", "137")
     check(code == 75 and "it goes on" in text, "what follows: submit it again")
 
@@ -119,9 +126,13 @@ def is_rank(pid, folder):
 
 def summaries(work):
     train(1, f"{work}/a,b", *JOB, "--epochs", 1)
-    done = subprocess.run([CONVOY, "summary", f"{work}/run", f"{work}/a,b", "--format", "csv"], capture_output=True, text=True, check=True)
+    done = subprocess.run([CONVOY, "summary", f"{work}/run", work, f"{work}/a,b", f"{work}/watched", "--format", "csv"], capture_output=True, text=True,
+                          check=True)
     rows = list(csv.DictReader(done.stdout.splitlines()))
-    check([row["run"] for row in rows] == [f"{work}/run", f"{work}/a,b"] and [row["epochs"] for row in rows] == ["3", "1"], "summary as CSV")
+    check([row["run"] for row in rows] == [f"{work}/run", f"{work}/a,b", f"{work}/watched"] and [row["epochs"] for row in rows[:2]] == ["3", "1"],
+          "summary as CSV")
+    check(f"'{work}' is left out" in done.stderr, "folders without a run are left out and named")
+    check(rows[2]["result"] == "lost", "a killed run is lost")
     with open(f"{work}/run/summary.csv", encoding="utf-8") as file:
         best = max(float(row["val_top1"]) for row in csv.DictReader(file))
     check(abs(float(rows[0]["top1"]) - best) < 0.006 and rows[0]["result"] == "finished", "with the best accuracy and the result")

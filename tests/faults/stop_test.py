@@ -61,7 +61,13 @@ def ends(name, job, code, seconds, *texts):
 
 
 def startup(work):
-    """While the samples are made: nothing to save, nothing lost."""
+    """While the samples are made: nothing to save, nothing lost. Ctrl-C of one process, without mpirun, asks too."""
+    alone = subprocess.Popen([CONVOY, "train", "--output-dir", f"{work}/alone", "--threads", "1", "--no-tensorboard", *map(str, LONG)],
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=dict(os.environ, OMP_NUM_THREADS="1"))
+    wait_for(alone, lambda: records(f"{work}/alone", "train"), "a step")
+    alone.send_signal(signal.SIGINT)
+    ends("Ctrl-C", alone, 75, 5, "SIGINT: stopping after this step, with a checkpoint", "stopped on request (SIGINT)")
+    check(os.path.exists(last(f"{work}/alone")), "Ctrl-C: a checkpoint")
     job = start_training(f"{work}/startup", *LONG, "--synthetic-samples", 1000000)
     wait_for(job, lambda: os.path.exists(f"{work}/startup/log.txt"), "the run directory")
     time.sleep(0.1)
@@ -114,8 +120,9 @@ def programs(work):
     words = ["synthetic", "--samples", 20000, "--val-samples", 10, "--image-size", 16, "--partitions", 24]
     job = start(*words, "--out", f"{work}/data", program=PREPROCESS)
     wait_for(job, lambda: glob.glob(f"{work}/data/train-*.h5"), "a partition")
-    job.send_signal(signal.SIGUSR1)
-    ends("convoy-preprocess", job, 75, 5, "SIGUSR1")
+    rank = subprocess.run(["pgrep", "-f", f"^{PREPROCESS} .*{work}/data"], capture_output=True, text=True, check=True).stdout.split()[0]
+    os.kill(int(rank), signal.SIGINT)
+    ends("convoy-preprocess", job, 75, 5, "stopped on request (SIGINT)")
     check(not glob.glob(f"{work}/data/*.tmp"), "convoy-preprocess: nothing half-written")
     check(len(glob.glob(f"{work}/data/*.h5")) < 25, "convoy-preprocess: it was in the middle")
     out, _ = run(2, *words, "--out", f"{work}/data", program=PREPROCESS)
@@ -125,7 +132,16 @@ def programs(work):
 
 
 def twice(work):
-    """A program that can't stop (its peer hangs) ends when it is asked again."""
+    """A program that can't stop (its peer hangs, or it does) ends when it is asked again; Ctrl-C at once."""
+    alone = subprocess.Popen([CONVOY, "train", "--output-dir", f"{work}/alone", "--threads", "1", "--no-tensorboard", *map(str, LONG),
+                              "--print-freq", "1", "--inject-fault", "stall@0@9"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                             env=dict(os.environ, OMP_NUM_THREADS="1"))
+    wait_for(alone, lambda: len(records(f"{work}/alone", "train")) >= 8, "step 8")
+    alone.send_signal(signal.SIGINT)
+    time.sleep(0.5)
+    check(alone.poll() is None, "Ctrl-C of a step that hangs: it waits for it")
+    alone.send_signal(signal.SIGINT)
+    ends("the second Ctrl-C", alone, -signal.SIGINT, 3)
     folder = f"{work}/twice"
     job = start_training(folder, *LONG, "--print-freq", 1, "--inject-fault", "stall@1@9")
     wait_for(job, lambda: len(records(folder, "train")) >= 8, "step 8")
