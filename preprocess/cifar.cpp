@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The binary version of CIFAR-10 and CIFAR-100 (https://www.cs.toronto.edu/~kriz/cifar.html): records of 1 label byte,
 // or of a coarse and a fine one, then 1024 bytes each of red, green and blue, row by row.
+#include <algorithm>
 #include <sstream>
 
 #include "core/errors.hpp"
@@ -21,7 +22,7 @@ struct CifarLayout {
   std::vector<std::string> names;  ///< used where the names file is missing
   Index classes = 0;
   Index label_bytes = 1, label_byte = 0;
-  Index official_records = 0;  ///< of each file of val; for a warning
+  Index official_train = 0, official_val = 0;  ///< images; for a warning
 };
 
 /// One raw file cut into records; `first` is its first sample's number in the split.
@@ -38,10 +39,11 @@ class Cifar final : public Source {
     train_ = cut(layout_.train);
     val_ = cut(layout_.val);
     const Index found = samples(Split::val);
-    if (found != layout_.official_records) {
+    if (found != layout_.official_val) {
       info_.remarks.push_back(fmt::format("'{}' holds {} images, the official file {}", val_.front().file->path, found,
-                                          layout_.official_records));
+                                          layout_.official_val));
     }
+    remark_on_train();
   }
 
   const SourceInfo& info() const override { return info_; }
@@ -72,6 +74,16 @@ class Cifar final : public Source {
   }
 
  private:
+  /// Names the first file of train that isn't as long as the official one.
+  void remark_on_train() {
+    const Index each = layout_.official_train / static_cast<Index>(train_.size());
+    const auto odd = std::find_if(train_.begin(), train_.end(), [&](const Records& r) { return r.count != each; });
+    if (odd == train_.end()) return;
+    info_.remarks.push_back(fmt::format("'{}' holds {} images, the official file {}; of {} images in all train has {}",
+                                        odd->file->path, odd->count, each, layout_.official_train,
+                                        samples(Split::train)));
+  }
+
   Index record_bytes() const { return layout_.label_bytes + plane * channels; }
   const std::vector<Records>& records(Split split) const { return split == Split::train ? train_ : val_; }
 
@@ -139,7 +151,8 @@ std::unique_ptr<Source> open_cifar10(const PrepareSpec& spec) {
   layout.names_file = "batches.meta.txt";
   layout.names = {"airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"};
   layout.classes = 10;
-  layout.official_records = 10000;
+  layout.official_train = 50000;
+  layout.official_val = 10000;
   layout.files = {layout.train, {layout.names_file}, {"cifar-10-batches-bin"}, {"cifar-10-binary.tar.gz"}};
   layout.files.required.push_back(layout.val.front());
   return std::make_unique<Cifar>(spec.source, std::move(layout));
@@ -155,7 +168,8 @@ std::unique_ptr<Source> open_cifar100(const PrepareSpec& spec) {
   layout.names = numbered_names(layout.classes);
   layout.label_bytes = 2;
   layout.label_byte = spec.coarse ? 0 : 1;
-  layout.official_records = 10000;
+  layout.official_train = 50000;
+  layout.official_val = 10000;
   layout.files = {{"train.bin", "test.bin"}, {layout.names_file}, {"cifar-100-binary"}, {"cifar-100-binary.tar.gz"}};
   return std::make_unique<Cifar>(spec.source, std::move(layout));
 }

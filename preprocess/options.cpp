@@ -99,13 +99,21 @@ po::options_description describe_prepare(DataKind kind, Bound& bound) {
 
 po::options_description describe_folder(const std::string& word, Bound& bound) {
   po::options_description options("Options of " + word, help_columns, help_columns / 2);
-  options.add_options()("data", po::value(&bound.folder)->value_name("DIR"), "folder of prepared partitions");
+  options.add_options()("data", po::value(&bound.folder)->value_name("DIR"),
+                        "the folder of prepared partitions, also as DIR alone");
   if (word == "verify") {
     add_time_options(options, bound.prepare.time_limit);
     add_stall_options(options, bound.prepare.deadline);
   }
   options.add_options()("help", "print this and exit");
   return options;
+}
+
+std::string short_help() {
+  return std::string(usage) +
+         "'convoy-preprocess KIND --help' prints the options of one kind, '--help-all' those of all, '--version' what "
+         "was built.\n" +
+         exit_codes;
 }
 
 std::string full_help() {
@@ -144,7 +152,8 @@ const char* kind_name(DataKind kind) {
 
 Command parse_command_line(const std::vector<std::string>& arguments) {
   const std::string word = arguments.empty() ? "--help" : arguments[0];
-  if (word == "--help" || word == "-h" || word == "help") return HelpSpec{full_help()};
+  if (word == "--help" || word == "-h" || word == "help") return HelpSpec{short_help()};
+  if (word == "--help-all") return HelpSpec{full_help()};
   if (word == "--version") return HelpSpec{fmt::format("convoy-preprocess {}\ncompiler: {}\n", build_id(), compiler())};
   const std::vector<std::string> rest(arguments.begin() + 1, arguments.end());
   Bound bound;

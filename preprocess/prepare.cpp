@@ -197,8 +197,8 @@ void run(Communicator& comm, const PrepareSpec& spec) {
     log::info("{}: {} of {}x{}x{} in {} of up to {}", header.split, counted(header.split_samples, "image"),
               header.height, header.width, header.channels, counted(header.partitions, "partition"), header.samples);
   }
-  log::info("{} partitions made, {} kept, in '{}', {:.1f} s on {} ranks", made, all - made, spec.out, seconds.count(),
-            comm.size());
+  log::info("{} made, {} kept, in '{}', {:.1f} s on {} ranks", counted(made, "partition"), all - made, spec.out,
+            seconds.count(), comm.size());
 }
 
 }  // namespace

@@ -9,7 +9,9 @@ usage() {
 usage: scripts/install-deps.sh [--build-only] [--dry-run]
   --build-only  only what building and running the two programs needs; no test tools
   --dry-run     say what would be installed, change nothing
-Where nothing is missing nothing is done and no right is asked for. On systems other than Debian 12 it prints the
+Where nothing is missing nothing is done and no right is asked for; otherwise it runs apt-get as root (sudo) without asking
+again. The services of packages that only the tests need (nginx, slurmctld, slurmd, munge) are neither started nor left
+enabled for the next boot, unless they were there before. On systems other than Debian 12 it prints the
 packages by their names there and exits with 2.
 TEXT
 }
@@ -36,6 +38,8 @@ test_packages=(
   # A real Slurm for tests/slurm; srun's PMIx opens libpmix.so, which only the -dev package has.
   slurmctld slurmd slurm-client slurm-wlm-basic-plugins slurm-wlm-torque munge libpmix-dev iproute2
 )
+# Daemons of these packages, which tests start by themselves in places of their own.
+test_services=(nginx slurmctld slurmd munge)
 # Of the tests only. NAME or NAME:FOLDER where the folder in site-packages has another name.
 python_packages=(h5py numpy tensorboard pillow:PIL 'moto[server]:moto')
 
@@ -111,7 +115,21 @@ quietly() { # what it printed is shown only where it fails
     exit 1
   }
 }
+has_service() { # NAME
+  [ -e "/lib/systemd/system/$1.service" ] || [ -e "/etc/init.d/$1" ]
+}
+disable_service() { # NAME; without an init system (a container) nothing would start it
+  if command -v systemctl >/dev/null; then
+    quietly "${as_root[@]}" systemctl disable "$1"
+  elif command -v update-rc.d >/dev/null && [ -e "/etc/init.d/$1" ]; then
+    quietly "${as_root[@]}" update-rc.d "$1" disable
+  fi
+}
 if [ ${#missing[@]} -gt 0 ]; then
+  new_services=()
+  for service in "${test_services[@]}"; do
+    has_service "$service" || new_services+=("$service")
+  done
   if [ ! -e "$policy" ]; then # no package starts its daemon here
     made_policy=1
     printf '#!/bin/sh\nexit 101\n' | "${as_root[@]}" tee "$policy" >/dev/null
@@ -119,6 +137,9 @@ if [ ${#missing[@]} -gt 0 ]; then
   fi
   quietly "${as_root[@]}" apt-get update
   quietly "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "${missing[@]}"
+  for service in "${new_services[@]}"; do
+    if has_service "$service"; then disable_service "$service"; fi
+  done
 fi
 if [ ${#missing_python[@]} -gt 0 ]; then
   if [ ! -x .venv/bin/pip ]; then

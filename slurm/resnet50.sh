@@ -20,4 +20,4 @@ data=(--synthetic)
 [ -z "${DATA:-}" ] || data=(--data "$DATA")
 
 launch "$convoy" train --config "${CONFIG:-configs/imagenet_resnet50.cfg}" "${data[@]}" --output-dir "$run_directory" \
-  --resume auto --end-time "$(end_time)" "$@"
+  --device "$gpu_device" --resume auto --end-time "$(end_time)" "$@"

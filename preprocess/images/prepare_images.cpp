@@ -255,8 +255,8 @@ void write_partitions(Communicator& comm, const Job& job, const std::vector<RunR
                 counted(split.partitions(s), "partition"));
     }
   }
-  log::info("{} partitions made, {} kept, in '{}'", made, static_cast<Index>(preparation.files.size()) - made,
-            job.spec.out);
+  log::info("{} made, {} kept, in '{}'", counted(made, "partition"),
+            static_cast<Index>(preparation.files.size()) - made, job.spec.out);
 }
 
 /// Collective. The report, and what --strict makes of it.

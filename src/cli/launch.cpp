@@ -75,10 +75,15 @@ std::optional<Exit> answer_alone(const Words& words) {
     return say(program_help());
   }
   if (!is_known(first)) {
-    if (first.front() == '-') return refuse(fmt::format("'{}' comes before a command; see 'convoy --help'", first));
+    if (first.front() == '-') {
+      return refuse(
+          fmt::format("'{}' stands where a command is expected; options follow it, as in 'convoy train {}'. "
+                      "See 'convoy --help'",
+                      first, first));
+    }
     const std::string meant = nearest(first, command_names());
-    return refuse(fmt::format("convoy has no command '{}'{}; see 'convoy --help'", first,
-                              meant.empty() ? "" : fmt::format("; did you mean '{}'?", meant)));
+    return refuse(fmt::format("convoy has no command '{}'{} See 'convoy --help'", first,
+                              meant.empty() ? "." : fmt::format("; did you mean '{}'?", meant)));
   }
   const Words rest(words.begin() + 1, words.end());
   if (has(rest, "--help") || has(rest, "-h")) return say(command_help(first, HelpDepth::usual));

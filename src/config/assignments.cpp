@@ -7,6 +7,7 @@
 #include <map>
 #include <sstream>
 
+#include "config/foreign_names.hpp"
 #include "config/phase_fields.hpp"
 #include "core/errors.hpp"
 #include "core/nearest.hpp"
@@ -45,6 +46,7 @@ class Names {
   }
   /// `; did you mean '--lr'?` or nothing: what begins with these words, else what was misspelt.
   std::string hint(const std::string& name, const char* dashes) const {
+    if (const std::string foreign = foreign_hint(name); !foreign.empty()) return "; " + foreign;
     std::vector<std::string> documented, others, longer;
     for (const auto& [known, entry] : entries_) {
       if (known.size() == 1 || entry.option->visibility == Visibility::hidden) continue;
@@ -109,8 +111,9 @@ std::string without_dashes(const std::string& key) {
   if (const char* other = command_for(name)) {
     fail(Exit::usage, "'convoy {}' has no option '{}'; use '{}'", command, shown, other);
   }
-  fail(Exit::usage, "'convoy {}' has no option '{}'{}; see 'convoy {} --help'", command, shown, names.hint(name, "--"),
-       command);
+  const std::string hint = names.hint(name, "--");
+  fail(Exit::usage, "'convoy {}' has no option '{}'{}{} See 'convoy {} --help'", command, shown, hint,
+       hint.ends_with('?') ? "" : ".", command);
 }
 
 [[noreturn]] void fail_missing(const std::string& shown, const std::string& allowed) {

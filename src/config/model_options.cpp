@@ -2,6 +2,21 @@
 #include "config/options.hpp"
 
 namespace convoy {
+namespace {
+
+/// Takes the names of numpy and MXNet too (`float16`).
+Option precision_option(Precision& to) {
+  Option option = choice_option<Precision>(
+      "precision", to,
+      {{"fp32", Precision::fp32}, {"tf32", Precision::tf32}, {"bf16", Precision::bf16}, {"fp16", Precision::fp16}},
+      "of convolutions and linear layers; weights are kept in fp32");
+  option.set = [choose = option.set](const std::string& text) {
+    choose(text == "float32" ? "fp32" : text == "float16" ? "fp16" : text == "bfloat16" ? "bf16" : text);
+  };
+  return option;
+}
+
+}  // namespace
 
 OptionGroup model_options(GraphSpec& model) {
   OptionGroup group{"Network", {}};
@@ -68,12 +83,7 @@ OptionGroup device_options(DeviceConfig& device) {
   add(choice_option<Bind>(
       "bind", device.bind, {{"cores", Bind::cores}, {"none", Bind::none}},
       "give ranks that the launcher left all on the same cores shares of their own; a launcher's binding stays"));
-  add(choice_option<Precision>(
-          "precision", device.precision,
-          {{"fp32", Precision::fp32}, {"tf32", Precision::tf32}, {"bf16", Precision::bf16}, {"fp16", Precision::fp16}},
-          "of convolutions and linear layers; weights are kept in fp32"))
-      .also({"dtype"})
-      .decides_bits();
+  add(precision_option(device.precision)).also({"dtype"}).decides_bits();
   add(choice_option<Tuning>("tuning", device.tuning, {{"rule", Tuning::rule}, {"measured", Tuning::measured}},
                             "choose kernels by shape, the same everywhere, or by timing them at the start"))
       .decides_bits();

@@ -77,10 +77,16 @@ std::unique_ptr<Dataset> load_split(const DataConfig& config, const DatasetInfo&
 
 std::vector<ShapeGroup> val_groups(const DataConfig& config, const DatasetInfo& info) {
   if (!config.rectangular) return {};
-  std::vector<ShapeGroup> groups = group_by_shape(info, input_size(config, info).height);
-  if (groups.empty())
-    log::info("'{}' ({}) holds pixels of one size: --rectangular-validation changes nothing", info.folder, info.split);
-  return groups;
+  return group_by_shape(info, input_size(config, info).height);
+}
+
+std::string shape_warning(const DataConfig& config, const DatasetInfo& info, const std::vector<ShapeGroup>& groups) {
+  if (!config.rectangular || !groups.empty()) return "";
+  return fmt::format(
+      "'{}' ({}) holds pixels of one size, so --rectangular-validation changes nothing; prepare the set with "
+      "--encoding "
+      "jpeg",
+      info.folder, info.split);
 }
 
 std::unique_ptr<Dataset> load_evaluated(const DataConfig& config, const DatasetInfo& info, Range share,

@@ -24,6 +24,8 @@ Index samples_bytes(const DatasetInfo& info, Range range);
 std::unique_ptr<Dataset> load_split(const DataConfig& config, const DatasetInfo& info, Range range, Index memory_bytes);
 /// --rectangular-validation: the samples of a split by the shape that the network sees; empty: all are square.
 std::vector<ShapeGroup> val_groups(const DataConfig& config, const DatasetInfo& info);
+/// Where rectangles were asked for and val_groups found none: what to say. Else empty.
+std::string shape_warning(const DataConfig& config, const DatasetInfo& info, const std::vector<ShapeGroup>& groups);
 /// The samples that a rank evaluates: its share. By groups that lies all over the split, so it is the whole split,
 /// streamed unless another --data-cache is asked for.
 std::unique_ptr<Dataset> load_evaluated(const DataConfig& config, const DatasetInfo& info, Range share,

@@ -79,6 +79,8 @@ Exit evaluate(Communicator& communicator, const EvaluateConfig& config) try {
            path, classes->second, info.folder, info.classes);
     }
     groups = val_groups(data, info);
+    const std::string warning = shape_warning(data, info, groups);
+    if (rank == 0 && !warning.empty()) log::warn("{}", warning);
   });
   communicator.require_equal(fmt::format("{} {:016x}", path, info.digest), "checkpoint and data set");
   const Range share = EvaluationBatches::share(info.samples, ranks, rank);
@@ -133,6 +135,8 @@ Exit evaluate(Communicator& communicator, const EvaluateConfig& config) try {
   set_up(communicator, "writing the result", [&] {
     if (rank != 0) return;
     const nlohmann::json json = describe(config, path, record);
+    log::info("{}: top1 {:.2f} % ({}/{}), top{} {:.2f} %, loss {:.4f}", config.split, record.top1(), record.top1_count,
+              record.images, record.k, record.topk(), record.loss);
     log::info("{}", json.dump());  // before anything that can fail
     if (!files) return;
     std::error_code reason;

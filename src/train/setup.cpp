@@ -134,6 +134,23 @@ EngineSpec engine_spec(const std::vector<Leg>& legs) {
   return spec;
 }
 
+std::set<std::string> data_warnings(const std::vector<Leg>& legs) {
+  std::set<std::string> warnings;
+  for (const Leg& leg : legs) {
+    const DatasetInfo& train = leg.splits.train;
+    const bool made = leg.config.data.synthetic;
+    if (!made && train.encoding == "raw" && (leg.augment.height > train.height || leg.augment.width > train.width)) {
+      warnings.insert(fmt::format(
+          "'{}' holds images of {}x{} pixels, which are enlarged to {}x{}; prepare larger ones (--sizes, or "
+          "--encoding jpeg), or train with --image-size {}",
+          train.folder, train.height, train.width, leg.augment.height, leg.augment.width, train.height));
+    }
+    if (leg.splits.has_val) warnings.insert(shape_warning(leg.config.data, leg.splits.val, leg.val_groups));
+  }
+  warnings.erase("");
+  return warnings;
+}
+
 std::vector<double> rate_factors(const std::vector<Leg>& legs) {
   std::vector<double> factors;
   for (const Leg& leg : legs) {

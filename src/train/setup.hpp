@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a training job needs before its first step, as far as one rank can tell: shared by the run and its dry run.
 #pragma once
+#include <set>
 #include <string>
 #include <vector>
 
@@ -41,6 +42,8 @@ EngineSpec engine_spec(const std::vector<Leg>& legs);
 /// By what a leg's batch changes the rate (--lr-scaling), against the first leg's; 1 where phases give rates.
 std::vector<double> rate_factors(const std::vector<Leg>& legs);
 std::vector<Index> global_batches(const std::vector<Leg>& legs);
+/// What a run's data can't do that its configuration asks for: one line each, each once. After plan_legs.
+std::set<std::string> data_warnings(const std::vector<Leg>& legs);
 /// One line a leg.
 std::string describe(const std::vector<Leg>& legs);
 

@@ -282,6 +282,9 @@ Exit run(Communicator& communicator, const TrainConfig& wanted, std::unique_ptr<
   if (legs.size() > 1) log::info("{}", describe(legs));
   log::info("samples and batches take {:.1f} MB a rank", static_cast<double>(feeds->memory_bytes()) / 1e6);
   log::info("device: {}; sums: {}", engine->chosen_device(), transport.reason);
+  for (const std::string& warning : data_warnings(legs)) {
+    if (rank == 0) log::warn("{}", warning);
+  }
 
   if (rank == 0) {
     metrics->event(resume ? "resume" : "start",

@@ -67,9 +67,9 @@ def helps():
 def wrong_usage():
     call(expect=2)
     _, err = call("trian", expect=2)
-    check("convoy has no command 'trian'; did you mean 'train'?" in err, "nearest command")
+    check("convoy has no command 'trian'; did you mean 'train'? See 'convoy --help'" in err, "nearest command")
     _, err = call("--data", "d", expect=2)
-    check("'--data' comes before a command" in err, "option before the command")
+    check("'--data' stands where a command is expected; options follow it, as in 'convoy train --data'" in err, "option before the command")
     _, err = call("train", "--synthetic", "--momentm", "0.9", ranks=3, expect=2)
     check(err.count("error: ") == 1 and "[rank 0/3 " in err, "rank 0 alone prints")
     check("did you mean '--momentum'?" in err, "nearest option")
@@ -270,7 +270,7 @@ def names():
     known = {c: set(call(c, "--option-names")[0].split()) for c in ("train", "evaluate", "predict", "bench", "inspect", "preflight",
                                                                              "status", "summary")}
     anywhere = set.union(*known.values()) | {"--version"}
-    done = subprocess.run([PREPROCESS, "--help"], capture_output=True, text=True, check=False)
+    done = subprocess.run([PREPROCESS, "--help-all"], capture_output=True, text=True, check=False)
     anywhere |= set(re.findall(r"--[a-z][a-z-]+", done.stdout))
     anywhere |= OTHERS
     seen = 0

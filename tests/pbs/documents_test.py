@@ -13,7 +13,7 @@ def main():
     with Complex(enter_or_skip(), 4) as pbs:
         tree, stand_in, _ = make_tree(pbs.work, os.environ["CONVOY"], os.environ["CONVOY_PREPROCESS"])
         with open(pbs.home / ".bash_profile", "a", encoding="utf-8") as profile:  # nothing of this environment reaches a job
-            profile.write(f"export CONVOY={stand_in} CONVOY_PREPROCESS={stand_in} CONVOY_SOURCE={os.environ['CONVOY_SOURCE']}\n")
+            profile.write(f"export CONVOY={stand_in} CONVOY_PREPROCESS={stand_in} CONVOY_SOURCE={os.environ['CONVOY_SOURCE']} CONVOY_DEVICE=cpu\n")
         found = lines("qsub")
         for where, line in found:
             done = subprocess.run([pbs.folder / "bin/qsub", *shlex.split(line)[1:]], cwd=tree, text=True, capture_output=True, timeout=30,

@@ -19,7 +19,8 @@ PLACES = ["-l", "select=2:ncpus=2:mpiprocs=2"]
 
 def submit(pbs, run, *words, script="pbs/train.pbs", wall="00:05:00", extra="", program=CONVOY, **variables):
     values = {"DATA": pbs.work / "data", "CONFIG": "configs/tiny.cfg", "OUTPUT": run, "EXTRA": f"{OPTIONS} {extra}".strip(),
-              "CONVOY": program, "CONVOY_PREPROCESS": PREPROCESS, "CONVOY_HOME": SOURCE, **variables}
+              "CONVOY": program, "CONVOY_PREPROCESS": PREPROCESS, "CONVOY_HOME": SOURCE, "CONVOY_DEVICE": "cpu",
+              **variables}
     return pbs.qsub(*PLACES, "-l", f"walltime={wall}", "-v", ",".join(values), *words, f"{SOURCE}/{script}", cwd=pbs.work, **values)
 
 

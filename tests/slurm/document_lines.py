@@ -25,7 +25,7 @@ done
 case ${words[0]} in
   train) @CONVOY@ "${words[@]}" --dry-run --dry-run-seconds 0 --threads 1 >/dev/null || exit ;;
   evaluate) @CONVOY@ evaluate --help >/dev/null || exit ;;
-  *) @PREPROCESS@ --help | grep -q "^Options of ${words[0]}" || exit ;;
+  *) @PREPROCESS@ --help-all | grep -q "^Options of ${words[0]}" || exit ;;
 esac
 echo "accepted: ${words[0]}"
 """

@@ -12,7 +12,7 @@ def main():
     failures = 0
     with Cluster(enter_or_skip(), hosts=8, cpus=64, memory=64000) as cluster:
         tree, stand_in, programs = make_tree(cluster.work, os.environ["CONVOY"], os.environ["CONVOY_PREPROCESS"])
-        environment = dict(os.environ, CONVOY=str(stand_in), CONVOY_PREPROCESS=str(stand_in), PATH=f"{programs}:{os.environ['PATH']}")
+        environment = dict(os.environ, CONVOY=str(stand_in), CONVOY_PREPROCESS=str(stand_in), CONVOY_DEVICE="cpu", PATH=f"{programs}:{os.environ['PATH']}")
         submitted = []
         for where, line in lines("sbatch"):
             log = cluster.work / f"log-{len(submitted)}"

@@ -35,7 +35,7 @@ def main():
             needed = "".join(f"export {name}={value}\n" for name, value in os.environ.items() if name.startswith("OMPI_"))
             site.write_text(usual.read() + needed, encoding="utf-8")
         pace = training.pace("run", 12)
-        variables = dict(DATA=training.data, CONFIG=config, OUTPUT=run, CONVOY=pace.program, CONVOY_SITE=site)
+        variables = dict(DATA=training.data, CONFIG=config, OUTPUT=run, CONVOY=pace.program, CONVOY_SITE=site, CONVOY_DEVICE="cpu")
         done = subprocess.run(["qsub", "-v", ",".join(f"{k}={v}" for k, v in variables.items()), "pbs/train.pbs"], cwd=tree,
                               text=True, capture_output=True, check=True)
         first = Job(done.stdout.strip(), tree / f"train.pbs.o{done.stdout.strip()}")

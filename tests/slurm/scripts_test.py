@@ -6,7 +6,7 @@ import subprocess
 
 import numpy as np
 from cluster import Cluster, enter_or_skip
-from jobs import sbatch
+from jobs import ENDED, sbatch
 from training import CONVOY, PREPROCESS, check, records
 
 SMALL = ["--threads", "1", "--no-tensorboard"]
@@ -53,11 +53,14 @@ def evaluates(cluster, run, data):
 def flagship(cluster):
     """ResNet-152 on one rank a host, few and small synthetic images."""
     run = cluster.work / "flagship"
-    job = sbatch(cluster.work / "flagship.log", "--ntasks-per-node=1", "--gpus-per-node=1", "--cpus-per-task=1", "slurm/resnet152.sh",
-                 *SMALL, "--device", "cpu", "--max-steps", 1, "--synthetic-samples", 64, "--synthetic-size", 32, "--image-size", 32,
-                 "--batch-size", 1, "--no-checkpoints", "--skip-eval", "--print-freq", 1, OUTPUT=run, CONVOY=CONVOY).wait(100)
+    words = ("--ntasks-per-node=1", "--gpus-per-node=1", "--cpus-per-task=1", "slurm/resnet152.sh", *SMALL, "--max-steps", 1)
+    usual = sbatch(cluster.work / "usual.log", "--nodes=1", *words, OUTPUT=cluster.work / "usual", CONVOY=CONVOY)
+    job = sbatch(cluster.work / "flagship.log", *words, "--synthetic-samples", 64, "--synthetic-size", 32, "--image-size", 32,
+                 "--batch-size", 1, "--no-checkpoints", "--skip-eval", "--print-freq", 1, OUTPUT=run, CONVOY=CONVOY, CONVOY_DEVICE="cpu").wait(100)
     check("resnet152" in job.text() and "4 ranks, 4 replicas" in job.text() and len(records(run, "train")) == 1,
           "slurm/resnet152.sh: a step on four ranks of four hosts")
+    cluster.until(lambda: usual.state() in ENDED, 60, "the job that asks for GPUs")
+    check("--device cuda" in usual.text() and "oneDNN" not in usual.text(), "slurm/resnet152.sh: never on cores where it was not told to")
 
 
 if __name__ == "__main__":

@@ -45,7 +45,7 @@ std::unique_ptr<Backend> load_cuda_backend(const BackendSpec& spec, std::string&
     return nullptr;
   }
   if (spec.device == "auto" && !has_nvidia_device()) {
-    reason = "this machine has no NVIDIA device; run on one that has";
+    reason = "this machine has no NVIDIA device";
     return nullptr;
   }
   const DriverState driver = start_driver(CONVOY_CUDA_NEEDS);

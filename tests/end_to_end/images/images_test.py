@@ -221,7 +221,7 @@ def ranks_case(work):
         prepare(work, out, "folder", "--train", f"{work}/{source}", *base, threads, ranks=ranks)
         check(sets.digest(f"{work}/{out}") == expected, f"{ranks} ranks with {threads} threads: the same bytes")
     text = run("verify", f"{work}/one", ranks=3)
-    check(all(f"{size}/{split}: {n} partitions" in text for size in (200, 32) for split, n in (("train", 7), ("val", 1))),
+    check(all(f"{size}/{split}: {n} partition{'s' * (n > 1)}, " in text for size in (200, 32) for split, n in (("train", 7), ("val", 1))),
           "verify looks at all sizes")
     text = run("inspect", f"{work}/one")
     check("200/train" in text and "32/val" in text, "inspect too")
@@ -233,12 +233,12 @@ def ranks_case(work):
     text = run("verify", f"{work}/one", ranks=2, expect=3)
     check("32/train-00003-of-00007.h5'" in text and "is not whole" in text, "and finds a flipped bit in one of them")
     text = prepare(work, "one", "folder", "--train", f"{work}/in", *base, 2)
-    check("1 partitions made, 15 kept" in text and sets.digest(f"{work}/one") == expected, "which is made anew")
+    check("1 partition made, 15 kept" in text and sets.digest(f"{work}/one") == expected, "which is made anew")
     text = prepare(work, "one", "folder", "--train", f"{work}/in", *base, 2)
     check("nothing to do" in text, "what is done is kept")
     os.remove(f"{work}/one/200/train-00003-of-00007.h5")
     text = prepare(work, "one", "folder", "--train", f"{work}/in", *base, 2, ranks=2)
-    check("1 partitions made, 15 kept" in text and sets.digest(f"{work}/one") == expected, "what is missing is made")
+    check("1 partition made, 15 kept" in text and sets.digest(f"{work}/one") == expected, "what is missing is made")
     prepare(work, "four", "folder", "--train", f"{work}/in", "--sizes", 32, "--partitions", 4, "--val-partitions", 4,
             "--train-ratio", 0.8, "--threads", 1, ranks=7)
     for data, ranks, size in (("one/32", 4, "7 partitions on 4 ranks"), ("four", 7, "4 partitions on 7 ranks")):

@@ -55,6 +55,9 @@ with tempfile.TemporaryDirectory(prefix="convoy-test-") as folder:
         check((again["images"], again["top1_count"], again["top2_count"]) == (28, found["top1_count"], found["topk_count"]) and
               abs(again["loss"] - found["loss"]) < 1e-5, f"evaluated on {ranks} ranks: {again['top1_count']} of 28 as in training")
     expect_same(folder, "raw", [(1, "--data-cache", "ram"), (2, "--data-cache", "stream")])
+    _, err = run(1, "train", "--data", f"{folder}/raw", "--model", "resnet8", "--augment", "imagenet", "--image-size", 64, "--max-steps", 1, "--skip-eval", "--output-dir",
+                 f"{folder}/enlarged", "--no-checkpoints", "--no-tensorboard", "--threads", 1)
+    check("holds images of 40x40 pixels, which are enlarged to 64x64" in err, "images that are enlarged are a warning")
     for cache, opened, alone in (("ram", "load and check: 120 images", "one thread alone: take from memory"),
                                  ("stream", "open: tables of 120 images", "one thread alone: read and check")):
         text, _ = run(2, "bench", "io", "--data", f"{folder}/jpeg", "--augment", "imagenet", "--image-size", 32, "--batch-size", 10, "--steps", 2,

@@ -286,7 +286,8 @@ def errors_case(work):
     write_cifar10(f"{work}/c10")
     words = ("cifar10", "--source", f"{work}/c10", "--out", f"{work}/o", "--partitions", 2)
     text = run(*words, ranks=3, expect=0)
-    check(text.count("the official file 10000") == 1, "an unusual size is a warning, once")
+    check(text.count("test_batch.bin' holds") == 1 and text.count("the official file 10000") == 2 and "data_batch_1.bin' holds" in text,
+          "unusual sizes of test and train are warnings, once each")
     check("in the way" in run(*words, "--seed", 2, expect=2), "other options are refused")
     run(*words, "--seed", 2, "--overwrite")
     check("in the way" in run(*words, expect=2), "until they are wished for")

@@ -17,14 +17,21 @@ TEST_P(UsageError, says_what_is_wrong) { EXPECT_EQ(train_error(GetParam().line, 
 
 const Case cases[] = {
     {"unknown_option", "--bacth-size 3", "",
-     "'convoy train' has no option '--bacth-size'; did you mean '--batch-size'?; see 'convoy train --help'"},
-    {"far_from_all", "--qqqqqqqq 3", "", "'convoy train' has no option '--qqqqqqqq'; see 'convoy train --help'"},
+     "'convoy train' has no option '--bacth-size'; did you mean '--batch-size'? See 'convoy train --help'"},
+    {"far_from_all", "--qqqqqqqq 3", "", "'convoy train' has no option '--qqqqqqqq'. See 'convoy train --help'"},
     {"no_abbreviation", "--batch 3", "",
-     "'convoy train' has no option '--batch'; did you mean '--batch-size'?; see 'convoy train --help'"},
+     "'convoy train' has no option '--batch'; did you mean '--batch-size'? See 'convoy train --help'"},
     {"words_that_two_begin_with", "--stall 3", "",
-     "'convoy train' has no option '--stall'; did you mean '--stall-abort-seconds' or '--stall-warning-seconds'?; see "
+     "'convoy train' has no option '--stall'; did you mean '--stall-abort-seconds' or '--stall-warning-seconds'? See "
      "'convoy train --help'"},
-    {"unknown_letter", "-z 3", "", "'convoy train' has no option '-z'; see 'convoy train --help'"},
+    {"amp_of_others", "--amp", "",
+     "'convoy train' has no option '--amp'; use --precision fp16 or bf16. See 'convoy train --help'"},
+    {"classes_of_others", "--num-classes 10", "",
+     "'convoy train' has no option '--num-classes'; the number of classes is read from the data set. See 'convoy train "
+     "--help'"},
+    {"dtype_of_others", "--dtype float8", "",
+     "--dtype float8 ('float8' is not one of the choices); allowed: fp32, tf32, bf16, fp16"},
+    {"unknown_letter", "-z 3", "", "'convoy train' has no option '-z'. See 'convoy train --help'"},
     {"evaluate_is_a_command", "--evaluate", "", "'convoy train' has no option '--evaluate'; use 'convoy evaluate'"},
     {"evaluate_letter", "-e", "", "'convoy train' has no option '-e'; use 'convoy evaluate'"},
     {"test_io_is_a_command", "--test-io", "", "'convoy train' has no option '--test-io'; use 'convoy bench io'"},
@@ -180,7 +187,7 @@ TEST(UsageErrors, of_the_other_commands) {
             "no checkpoint is given; use 'convoy evaluate PATH --data DIR' with a checkpoint or run directory");
   EXPECT_EQ(error(parse_evaluate, "a --checkpoint b"), "two paths are given (--checkpoint b and 'a'); give one");
   EXPECT_EQ(error(parse_evaluate, "a -c f"), "f:1: epohcs = 3 (unknown key 'epohcs')");
-  EXPECT_EQ(error(parse_evaluate, "a --lr 1"), "'convoy evaluate' has no option '--lr'; see 'convoy evaluate --help'");
+  EXPECT_EQ(error(parse_evaluate, "a --lr 1"), "'convoy evaluate' has no option '--lr'. See 'convoy evaluate --help'");
   EXPECT_EQ(error(parse_bench, ""), "'convoy bench' needs to know what (one of compute, scaling, io, comm)");
   EXPECT_EQ(error(parse_bench, "disk"), "'convoy bench disk' is unknown; it is one of compute, scaling, io, comm");
   EXPECT_EQ(error(parse_bench, "io"),

@@ -36,7 +36,8 @@ TEST(Parse, long_forms_and_letters) {
 
 TEST(Parse, names_of_other_programs) {
   const TrainConfig config = train_config(
-      "-a resnet20 --learning-rate 0.2 --wd 5e-4 --mom 0.8 --num-epochs 12 --smoothing 0.1 --dtype bf16 --lr-gamma 0.5 "
+      "-a resnet20 --learning-rate 0.2 --wd 5e-4 --mom 0.8 --num-epochs 12 --smoothing 0.1 --dtype bfloat16 --lr-gamma "
+      "0.5 "
       "--lr-scheduler multistep --decay-milestones 3,6 --opt nesterov --disp-batches 50 --checkpoint-hist 4 --logdir x "
       "--batches-per-allreduce 2 --data-nthreads 3 --random-seed 7 --init-bn0 --save-period 2 --top-k 3");
   EXPECT_EQ(config.model.model, "resnet20");
