@@ -4,7 +4,7 @@
 # then calls launch, the last thing it does. Here stand the environment, the launcher, signals, the end of the allocation, and
 # what the end of the program asks for; what a site adapts is in site.sh.
 #
-# For the scripts: $convoy, $preprocess, end_time, launch. Before launch a script that trains sets run_directory, and one whose
+# For the scripts: $convoy, $preprocess, $gpu_device, device, end_time, launch. Before launch a script that trains sets run_directory, and one whose
 # program keeps nothing of its work where it is stopped sets keeps_nothing.
 set -uo pipefail
 
@@ -234,3 +234,8 @@ resubmit_to_pbs() { # NUMBER
 }
 
 load_site
+
+# For scripts that ask for no GPUs themselves: their job may have been given some on the command line of sbatch.
+device=()
+# shellcheck disable=SC2034 # the scripts use it
+[ -z "${SLURM_GPUS_ON_NODE:-}" ] || device=(--device "$gpu_device")

@@ -14,8 +14,8 @@ preprocess=${CONVOY_PREPROCESS:-build/release/preprocess/convoy-preprocess}
 # tells), 'mpirun' where not. Under PBS it is mpirun.
 launcher=${CONVOY_LAUNCHER:-srun --mpi=pmix}
 
-# What the scripts that ask for GPUs (resnet50, resnet152, pbs/train.pbs) compute on. With 'cuda' a missing driver or module ends
-# a job instead of letting it crawl on the cores. 'cpu' for nodes without GPUs.
+# What jobs that ask for GPUs compute on: resnet50, resnet152, pbs/train.pbs, and others where sbatch is told --gpus-per-node.
+# With 'cuda' a missing driver or module ends a job instead of letting it crawl on the cores. 'cpu': for nodes without GPUs.
 gpu_device=${CONVOY_DEVICE:-cuda}
 
 # How often a job may submit itself again before it asks for you.

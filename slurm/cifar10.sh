@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # ResNet-20 on CIFAR-10, on CPU or GPU nodes:  DATA=/shared/cifar10 sbatch slurm/cifar10.sh [option of convoy train ...]
-# On GPU nodes:  DATA=/shared/cifar10 sbatch --gpus-per-node=2 slurm/cifar10.sh --device cuda
+# On GPU nodes:  DATA=/shared/cifar10 sbatch --gpus-per-node=2 slurm/cifar10.sh
 # DATA: folder of convoy-preprocess (none: synthetic images); CONFIG, OUTPUT: see below. Settings of the site: scripts/site.sh.
 #SBATCH --job-name=cifar10
 #SBATCH --nodes=2
@@ -18,4 +18,4 @@ data=(--synthetic)
 [ -z "${DATA:-}" ] || data=(--data "$DATA")
 
 launch "$convoy" train --config "${CONFIG:-configs/cifar10_resnet20.cfg}" "${data[@]}" --output-dir "$run_directory" \
-  --resume auto --end-time "$(end_time)" "$@"
+  "${device[@]}" --resume auto --end-time "$(end_time)" "$@"

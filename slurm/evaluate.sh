@@ -15,4 +15,4 @@ cd "${CONVOY_HOME:-$SLURM_SUBMIT_DIR}" && . scripts/batch.sh slurm/evaluate.sh |
 keeps_nothing=1
 
 launch "$convoy" evaluate "${RUN:?a run directory}" --data "${DATA:?a folder of convoy-preprocess}" \
-  --output-dir "${OUTPUT:-runs/evaluate-$SLURM_JOB_ID}" --end-time "$(end_time)" "$@"
+  --output-dir "${OUTPUT:-runs/evaluate-$SLURM_JOB_ID}" "${device[@]}" --end-time "$(end_time)" "$@"

@@ -23,4 +23,4 @@ data=(--synthetic)
 [ -z "${DATA:-}" ] || data=(--data "$DATA")
 
 launch "$convoy" train --config "${CONFIG:-configs/cifar10_resnet20.cfg}" "${data[@]}" --seed "$seed" --lr "$rate" \
-  --output-dir "$run_directory" --resume auto --end-time "$(end_time)" "$@"
+  --output-dir "$run_directory" "${device[@]}" --resume auto --end-time "$(end_time)" "$@"

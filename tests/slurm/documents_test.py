@@ -23,6 +23,7 @@ def main():
         for where, line, log, done in submitted:
             text = done.stderr + "".join(path.read_text() for path in sorted(cluster.work.glob(f"{log.name}-*")))
             good = done.returncode == 0 and "accepted: " in text and "error" not in text
+            good = good and ("--gpus" not in line or "--device cpu" in text)  # CONVOY_DEVICE; else cuda
             failures += report(where, line, good, text)
     finish(len(submitted), 10, failures)
 
