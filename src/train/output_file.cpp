@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 /// `/dev/stdout` and what a shell's >(...) gives lead to files that somebody else has open: these are written in place.
 bool names_open_file(const fs::path& path) {
   const std::string text = path.lexically_normal().string();
-  return text.starts_with("/dev/") || text.starts_with("/proc/");
+  return text.starts_with("/dev/std") || text.starts_with("/dev/fd/") || text.starts_with("/proc/");
 }
 
 /// What a chain of links leads to, whether it is there or not.

@@ -291,12 +291,12 @@ TEST(Dataset, PartitionsPastTwoToThe31) {
     file.write_at(image.data(), image.size(), images + last * 3072);
     file.write_at(&sum, sizeof sum, crc + last * 4);
     file.write_at(&label, sizeof label, labels + last * 4);
-    file.write_at(&samples, sizeof samples, ids + last * 8);
+    file.write_at(&last, sizeof last, ids + last * 8);
   }
   seal_file(header.path, images, static_cast<std::uint64_t>(samples) * 3072);
   const Dataset dataset(read_dataset_info(folder.path(), "train"), {samples - 1, 1}, 2);
   EXPECT_EQ(dataset.label(samples - 1), 3);
-  EXPECT_EQ(dataset.id(samples - 1), samples);
+  EXPECT_EQ(dataset.id(samples - 1), samples - 1);
   EXPECT_EQ(dataset.images()[3071], 77);
 }
 
