@@ -120,7 +120,6 @@ def frozen(work, rank, ranks=4):
 def frozen_without_run_directory(_, rank=1, ranks=3):
     """A command that has none: ranks of one host know of each other by its memory, and leave nothing there."""
     shared = f"/dev/shm/convoy-{os.getuid()}"
-    before = set(os.listdir(shared)) if os.path.isdir(shared) else set()
     words = [CONVOY, "bench", "comm", "--megabytes", "0.01", "--steps", "1000000000", *deadlines()]
     job = subprocess.Popen([str(w) for w in mpirun(ranks) + words], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     pids = {}
@@ -144,7 +143,8 @@ def frozen_without_run_directory(_, rank=1, ranks=3):
         job.kill()
     problem = problem_of(ended, 5, rf"^\[rank 0/{ranks} \S+\] error: waited [3-6]\.\d s in \S+ for ",
                          rf"did not arrive: rank {rank} on \S+: in .*its heartbeats stopped \d+ s ago")
-    left = set(os.listdir(shared)) - before
+    # Other jobs of this user may be under way: ours are named by the process of a rank.
+    left = [name for name in os.listdir(shared) if any(f"-{pid:07}-" in name for pid in pids.values())]
     return ended, problem or (f"{left} are left in {shared}" if left else None)
 
 
