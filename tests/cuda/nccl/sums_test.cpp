@@ -85,11 +85,15 @@ TEST(NcclWaitsTest, EachIsNeeded) {
     for (const Progress progress : {Progress::lazy, Progress::ahead})
       EXPECT_EQ(wrong_without(-1, progress, reproducible, waits), 0);
     EXPECT_EQ(waits, ranks().size() == 1 ? 0 : 8) << "two for each of two buckets in two steps";
-    for (int wait = 0, same = 0; wait < waits; ++wait)
-      EXPECT_GT(wrong_without(wait, Progress::lazy, reproducible, same) +
-                    wrong_without(wait, Progress::ahead, reproducible, same),
-                0)
-          << "wait " << wait << (reproducible ? " of the tree" : "");
+    for (int wait = 0, same = 0; wait < waits; ++wait) {
+      // Whether a sum that nobody waits for is late depends on when the other ranks come to it.
+      std::int64_t wrong = 0;
+      for (int attempt = 0; attempt < 10 && wrong == 0; ++attempt) {
+        for (const Progress progress : {Progress::lazy, Progress::ahead})
+          wrong += wrong_without(wait, progress, reproducible, same);
+      }
+      EXPECT_GT(wrong, 0) << "wait " << wait << (reproducible ? " of the tree" : "");
+    }
   }
 }
 
