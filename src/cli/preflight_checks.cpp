@@ -8,6 +8,7 @@
 #include "backend/factory.hpp"
 #include "cli/preflight.hpp"
 #include "core/counted.hpp"
+#include "core/elapsed.hpp"
 #include "core/host_facts.hpp"
 #include "core/version.hpp"
 #include "core/wall_clock.hpp"
@@ -17,7 +18,6 @@ namespace convoy {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
 std::string as_json(const std::string& text) {
   return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);

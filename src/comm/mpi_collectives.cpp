@@ -10,6 +10,7 @@
 #include "comm/exchange.hpp"
 #include "comm/local_sum.hpp"
 #include "comm/state.hpp"
+#include "core/elapsed.hpp"
 
 namespace convoy {
 namespace {
@@ -21,7 +22,6 @@ constexpr Index piece_floats = 1 << 20;
 constexpr std::size_t lane_count = 4;
 
 using Clock = std::chrono::steady_clock;
-double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
 struct Operation {
   float* out = nullptr;

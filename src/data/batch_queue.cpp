@@ -10,14 +10,13 @@
 #include <utility>
 
 #include "core/cores.hpp"
+#include "core/elapsed.hpp"
 #include "core/errors.hpp"
 
 namespace convoy {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
 struct FreeBytes {
   void operator()(std::uint8_t* p) const { std::free(p); }
