@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+// C++17, since CUDA kernels include it too.
+#pragma once
+#include <cstdint>
+
+namespace convoy {
+
+/// The names that users write, and texts: operations/activation.cpp. The formulas: backend/rules/activation.hpp.
+/// identity: y = x, which backends say where no activation follows; no network has it as a node.
+enum class ActivationKind : std::uint8_t { identity, relu, leaky_relu, tanh, gelu, silu };
+
+}  // namespace convoy
