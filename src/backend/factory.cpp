@@ -28,6 +28,6 @@ std::string describe_on_card(const std::string& card, const Plan& plan, const Co
   return describe_cuda_program(card, plan, spec);
 }
 
-std::string backend_versions() { return onednn_version() + "\n" + cuda_version() + "\n"; }
+std::string backend_versions() { return cpu::onednn_version() + "\n" + cuda_version() + "\n"; }
 
 }  // namespace convoy

@@ -7,7 +7,7 @@
 
 #include "core/errors.hpp"
 
-namespace convoy {
+namespace convoy::cpu {
 namespace {
 
 constexpr auto forward = static_cast<std::size_t>(Direction::forward);
@@ -168,4 +168,4 @@ std::vector<PhaseChoice> read_choices(const std::string& text, std::size_t phase
   return result;
 }
 
-}  // namespace convoy
+}  // namespace convoy::cpu

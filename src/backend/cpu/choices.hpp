@@ -8,7 +8,7 @@
 
 #include "backend/cpu/phase.hpp"
 
-namespace convoy {
+namespace convoy::cpu {
 
 /// The one word of CompileSpec::options: direct kernels only, half the rounding error and slower.
 inline constexpr std::string_view no_winograd = "no-winograd";
@@ -23,4 +23,4 @@ std::string write_choices(const std::vector<PhaseChoice>& choices);
 /// Throws Error(usage) unless `text` has one choice a phase that fits `samples`.
 std::vector<PhaseChoice> read_choices(const std::string& text, std::size_t phases, Index samples);
 
-}  // namespace convoy
+}  // namespace convoy::cpu

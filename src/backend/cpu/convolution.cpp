@@ -11,7 +11,7 @@
 #include "backend/cpu/onednn_handles.hpp"
 #include "core/errors.hpp"
 
-namespace convoy {
+namespace convoy::cpu {
 
 using dnnl::memory;
 using Tag = memory::format_tag;
@@ -185,4 +185,4 @@ bool ConvolutionKernel::execute(int copy, const void* source, const void* packed
                                 parts_->bias ? 5 : 4, c.arguments.data()) == dnnl_success;
 }
 
-}  // namespace convoy
+}  // namespace convoy::cpu

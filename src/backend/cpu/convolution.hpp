@@ -8,7 +8,7 @@
 #include "backend/cpu/field.hpp"
 #include "core/types.hpp"
 
-namespace convoy {
+namespace convoy::cpu {
 
 /// Layout of spatial tensors: nChw16c, or nhwc.
 enum class Layout : std::uint8_t { blocked, nhwc };
@@ -68,4 +68,4 @@ class ConvolutionKernel {
   std::unique_ptr<Parts> parts_;
 };
 
-}  // namespace convoy
+}  // namespace convoy::cpu

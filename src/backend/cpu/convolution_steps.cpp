@@ -5,7 +5,7 @@
 
 #include "backend/cpu/parallel.hpp"
 
-namespace convoy {
+namespace convoy::cpu {
 
 void ConvolutionStep::open(const Memory& memory) {
   kernel_->pack(memory.values + spec_.weight.begin, spec_.packed.at(memory, {}));
@@ -59,4 +59,4 @@ void WeightGradientStep::close(const Memory& memory, int threads) {
 
 std::string WeightGradientStep::describe() const { return "weights " + kernel_->name(); }
 
-}  // namespace convoy
+}  // namespace convoy::cpu

@@ -5,7 +5,7 @@
 #include "backend/cpu/convolution.hpp"
 #include "backend/cpu/step.hpp"
 
-namespace convoy {
+namespace convoy::cpu {
 
 /// Forward, or the gradient with respect to the source.
 class ConvolutionStep final : public Step {
@@ -47,4 +47,4 @@ class WeightGradientStep final : public Step {
   Spec spec_;
 };
 
-}  // namespace convoy
+}  // namespace convoy::cpu

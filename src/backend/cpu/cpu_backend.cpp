@@ -13,7 +13,7 @@
 #include "backend/rules/update.hpp"
 #include "core/errors.hpp"
 
-namespace convoy {
+namespace convoy::cpu {
 namespace {
 
 /// Cores that this process may run on.
@@ -50,13 +50,13 @@ class CpuBackend final : public Backend {
   std::unique_ptr<Program> compile(const Plan& plan, const CompileSpec& spec) override {
     if (spec.precision == Precision::bf16 && !isa_.kernels->wide)
       fail(Exit::device, "precision bf16 needs AVX-512, which this CPU (or ONEDNN_MAX_CPU_ISA) doesn't have; use fp32");
-    return make_cpu_program(
+    return make_program(
         {library_, *isa_.kernels, threads_, isa_.fp32_layout, isa_.bf16_layout, counters_, step_, resident_}, plan,
         spec);
   }
   std::unique_ptr<Updater> compile(const Plan& plan, const OptimiserSpec& spec) override {
     layout_ = set_layout(plan.table, spec);
-    return make_cpu_updater(plan, spec, step_, counters_);
+    return make_updater(plan, spec, step_, counters_);
   }
   SetLayout layout(const Plan& plan, const OptimiserSpec& spec) const override { return set_layout(plan.table, spec); }
   void set_step(const StepParams& params) override { step_ = params; }
@@ -96,7 +96,10 @@ class CpuBackend final : public Backend {
 };
 
 }  // namespace
+}  // namespace convoy::cpu
 
-std::unique_ptr<Backend> make_cpu_backend(int threads) { return std::make_unique<CpuBackend>(threads); }
+namespace convoy {
+
+std::unique_ptr<Backend> make_cpu_backend(int threads) { return std::make_unique<cpu::CpuBackend>(threads); }
 
 }  // namespace convoy

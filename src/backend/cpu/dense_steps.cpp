@@ -8,7 +8,7 @@
 #include "backend/cpu/input.hpp"
 #include "backend/cpu/loss.hpp"
 
-namespace convoy {
+namespace convoy::cpu {
 
 bool InputStep::run(const Memory& memory, const Tile& tile) {
   make_input(input_, memory.samples, memory.images, height_, width_, reinterpret_cast<float*>(x_.at(memory, tile)));
@@ -57,4 +57,4 @@ bool LossStep::run(const Memory& memory, const Tile& tile) {
   return true;
 }
 
-}  // namespace convoy
+}  // namespace convoy::cpu

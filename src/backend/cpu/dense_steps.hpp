@@ -3,7 +3,7 @@
 #pragma once
 #include "backend/cpu/step.hpp"
 
-namespace convoy {
+namespace convoy::cpu {
 
 class InputStep final : public Step {
  public:
@@ -65,4 +65,4 @@ class LossStep final : public Step {
   Counters& counters_;
 };
 
-}  // namespace convoy
+}  // namespace convoy::cpu

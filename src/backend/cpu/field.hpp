@@ -5,7 +5,7 @@
 #pragma once
 #include <cstdint>
 
-namespace convoy {
+namespace convoy::cpu {
 
 enum class Storage : std::uint8_t { f32, bf16 };
 
@@ -27,4 +27,4 @@ struct Field {
   std::int64_t image_bytes() const { return image * element_bytes(); }
 };
 
-}  // namespace convoy
+}  // namespace convoy::cpu

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backend/cpu/geometry.hpp"
 
-namespace convoy {
+namespace convoy::cpu {
 
 Geometry make_geometry(const Plan& plan, const Lowering& lowering, Index height, Index width, Layout layout,
                        Storage storage) {
@@ -58,4 +58,4 @@ ConvolutionShape convolution_of(const Plan& plan, const Lowering& lowering, cons
           .storage = plain ? Storage::f32 : geometry.storage};
 }
 
-}  // namespace convoy
+}  // namespace convoy::cpu

@@ -6,7 +6,7 @@
 #include "backend/cpu/convolution.hpp"
 #include "backend/cpu/lowering.hpp"
 
-namespace convoy {
+namespace convoy::cpu {
 
 struct Geometry {
   Layout layout = Layout::blocked;
@@ -25,4 +25,4 @@ Geometry make_geometry(const Plan& plan, const Lowering& lowering, Index height,
 ConvolutionShape convolution_of(const Plan& plan, const Lowering& lowering, const Geometry& geometry, int id,
                                 Index images);
 
-}  // namespace convoy
+}  // namespace convoy::cpu

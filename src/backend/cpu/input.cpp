@@ -6,7 +6,7 @@
 
 #include "core/errors.hpp"
 
-namespace convoy {
+namespace convoy::cpu {
 namespace {
 
 /// Pixels [begin, end) of an output line or column that lie inside of the source.
@@ -158,4 +158,4 @@ void make_input(const InputSpec& spec, std::span<const SampleSpec> samples, cons
   }
 }
 
-}  // namespace convoy
+}  // namespace convoy::cpu

@@ -5,7 +5,7 @@
 
 #include "backend/backend.hpp"
 
-namespace convoy {
+namespace convoy::cpu {
 
 /// Turns stored images into network input x (n c h w, fp32; h w = height x width), sample i into row i: crop window,
 /// flip, normalisation, erased rectangle, mix-up with the partner's image made the same way (see SampleSpec and
@@ -13,4 +13,4 @@ namespace convoy {
 void make_input(const InputSpec& spec, std::span<const SampleSpec> samples, const std::uint8_t* images, Index height,
                 Index width, float* x);
 
-}  // namespace convoy
+}  // namespace convoy::cpu

@@ -7,7 +7,7 @@
 
 #include "core/errors.hpp"
 
-namespace convoy {
+namespace convoy::cpu {
 
 InstructionSet find_instruction_set() {
   // Each set of oneDNN's contains the bits of the sets it extends.
@@ -29,4 +29,4 @@ std::string onednn_version() {
   return fmt::format("oneDNN {}.{}.{}", version->major, version->minor, version->patch);
 }
 
-}  // namespace convoy
+}  // namespace convoy::cpu

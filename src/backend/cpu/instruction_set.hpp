@@ -5,7 +5,7 @@
 #include "backend/cpu/convolution.hpp"
 #include "backend/cpu/kernels.hpp"
 
-namespace convoy {
+namespace convoy::cpu {
 
 struct InstructionSet {
   const KernelTable* kernels = nullptr;
@@ -19,4 +19,4 @@ InstructionSet find_instruction_set();
 /// `oneDNN 2.6.3`: of the library that runs.
 std::string onednn_version();
 
-}  // namespace convoy
+}  // namespace convoy::cpu

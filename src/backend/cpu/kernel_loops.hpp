@@ -9,7 +9,7 @@
 #include "backend/cpu/kernels.hpp"
 #include "backend/cpu/local_response_loops.hpp"
 
-namespace convoy {
+namespace convoy::cpu {
 namespace {
 // NOLINTBEGIN(misc-definitions-in-headers): every instruction set's source includes this once, into its own namespace
 
@@ -396,4 +396,4 @@ constexpr KernelTable make_kernel_table(const char* name, bool wide) {
 
 // NOLINTEND(misc-definitions-in-headers)
 }  // namespace
-}  // namespace convoy
+}  // namespace convoy::cpu

@@ -10,7 +10,7 @@
 
 #include "backend/rules/activation.hpp"
 
-namespace convoy {
+namespace convoy::cpu {
 namespace {
 
 #define CONVOY_INLINE [[gnu::always_inline]] inline
@@ -187,4 +187,4 @@ inline Vector tanh_of(Vector v) {
 }
 
 }  // namespace
-}  // namespace convoy
+}  // namespace convoy::cpu

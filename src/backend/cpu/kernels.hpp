@@ -8,7 +8,7 @@
 #include "backend/cpu/field.hpp"
 #include "backend/rules/local_response.hpp"
 
-namespace convoy {
+namespace convoy::cpu {
 
 enum class CurveShape : std::uint8_t { identity, rectifier, tanh };
 
@@ -112,4 +112,4 @@ inline std::int64_t units_per_image(const Field& field) {
   return (field.blocks() + unit_blocks(field) - 1) / unit_blocks(field);
 }
 
-}  // namespace convoy
+}  // namespace convoy::cpu

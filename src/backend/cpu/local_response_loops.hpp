@@ -4,7 +4,7 @@
 #include "backend/cpu/kernel_vectors.hpp"
 #include "backend/cpu/kernels.hpp"
 
-namespace convoy {
+namespace convoy::cpu {
 namespace {
 // NOLINTBEGIN(misc-definitions-in-headers): every instruction set's source includes this once, into its own namespace
 
@@ -122,4 +122,4 @@ inline void response_rows(const LocalResponseArgs& args, std::int64_t begin, std
 
 // NOLINTEND(misc-definitions-in-headers)
 }  // namespace
-}  // namespace convoy
+}  // namespace convoy::cpu

@@ -6,7 +6,7 @@
 #include "backend/cpu/parallel.hpp"
 #include "backend/rules/dropout.hpp"
 
-namespace convoy {
+namespace convoy::cpu {
 namespace {
 
 template <class Args, class Kernel>
@@ -179,4 +179,4 @@ bool OrderStep::run(const Memory& memory, const Tile& tile) {
   return true;
 }
 
-}  // namespace convoy
+}  // namespace convoy::cpu

@@ -3,7 +3,7 @@
 #pragma once
 #include "backend/cpu/step.hpp"
 
-namespace convoy {
+namespace convoy::cpu {
 
 class EvaluateStep final : public Step {
  public:
@@ -144,4 +144,4 @@ class OrderStep final : public Step {
   Operand from_, out_;
 };
 
-}  // namespace convoy
+}  // namespace convoy::cpu

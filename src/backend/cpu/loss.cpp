@@ -7,7 +7,7 @@
 #include "backend/rules/cross_entropy.hpp"
 #include "core/errors.hpp"
 
-namespace convoy {
+namespace convoy::cpu {
 namespace {
 
 /// log(sum exp z). Not finite where any logit is NaN or +inf.
@@ -63,4 +63,4 @@ void softmax_cross_entropy(const LossSpec& spec, std::span<const SampleSpec> sam
   counters.samples += valid;
 }
 
-}  // namespace convoy
+}  // namespace convoy::cpu

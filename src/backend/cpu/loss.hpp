@@ -4,7 +4,7 @@
 
 #include "backend/backend.hpp"
 
-namespace convoy {
+namespace convoy::cpu {
 
 struct LossSpec {
   Index classes = 0;
@@ -20,4 +20,4 @@ struct LossSpec {
 void softmax_cross_entropy(const LossSpec& spec, std::span<const SampleSpec> samples, Index valid, const float* logits,
                            float* loss_per_sample, float* dlogits, Counters& counters);
 
-}  // namespace convoy
+}  // namespace convoy::cpu

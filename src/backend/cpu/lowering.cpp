@@ -6,7 +6,7 @@
 
 #include "core/errors.hpp"
 
-namespace convoy {
+namespace convoy::cpu {
 namespace {
 
 CurveShape shape_of(Curve curve) { return curve == Curve::tanh ? CurveShape::tanh : CurveShape::rectifier; }
@@ -246,4 +246,4 @@ int parameter_row(const ParameterTable& table, NodeId node, std::size_t index, c
 
 Lowering lower(const Plan& plan) { return Lowerer(plan).run(); }
 
-}  // namespace convoy
+}  // namespace convoy::cpu

@@ -11,7 +11,7 @@
 #include "backend/cpu/kernels.hpp"
 #include "network/plan.hpp"
 
-namespace convoy {
+namespace convoy::cpu {
 
 enum class ValueKind : std::uint8_t {
   input,
@@ -72,4 +72,4 @@ Lowering lower(const Plan& plan);
 /// Row of the node's `index`-th parameter; -1: it has fewer.
 int parameter_row(const ParameterTable& table, NodeId node, std::size_t index, const Graph& graph);
 
-}  // namespace convoy
+}  // namespace convoy::cpu

@@ -10,7 +10,7 @@
 
 #include "core/errors.hpp"
 
-namespace convoy {
+namespace convoy::cpu {
 namespace {
 
 constexpr std::size_t huge_page_bytes = std::size_t{2} << 20;
@@ -64,4 +64,4 @@ void fill_floats(float* to, Index n, float value) {
   for (Index i = 0; i < n; ++i) to[i] = value;
 }
 
-}  // namespace convoy
+}  // namespace convoy::cpu

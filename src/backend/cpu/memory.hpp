@@ -5,7 +5,7 @@
 
 #include "core/types.hpp"
 
-namespace convoy {
+namespace convoy::cpu {
 
 /// Owns the blocks of a CPU backend. Big blocks start on 2 MiB and ask for 2 MiB pages: activations are swept from end
 /// to end several times a step, and page walks cost about a tenth of it otherwise.
@@ -33,4 +33,4 @@ void copy_floats(float* to, const float* from, Index n, float factor);
 void add_floats(float* to, const float* from, Index n);
 void fill_floats(float* to, Index n, float value);
 
-}  // namespace convoy
+}  // namespace convoy::cpu

@@ -7,7 +7,7 @@
 
 #include "backend/cpu/parallel.hpp"
 
-namespace convoy {
+namespace convoy::cpu {
 
 Norms::Norms(const Plan& plan, const Lowering& lowering, std::vector<Index> pixels, const KernelTable& kernels)
     : kernels_(kernels), synchronised_(plan.sync_bn), tail_(plan.table.statistics) {
@@ -156,4 +156,4 @@ void Norms::prepare_backward(int norm, const NormStep& step) {
   }
 }
 
-}  // namespace convoy
+}  // namespace convoy::cpu

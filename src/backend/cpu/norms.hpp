@@ -13,7 +13,7 @@
 #include "backend/cpu/lowering.hpp"
 #include "network/plan.hpp"
 
-namespace convoy {
+namespace convoy::cpu {
 
 /// Vectors of one norm, each padded_channels long with zeros past the last channel.
 struct NormVectors {
@@ -66,4 +66,4 @@ class Norms {
   Index floats_ = 0;
 };
 
-}  // namespace convoy
+}  // namespace convoy::cpu

@@ -5,7 +5,7 @@
 
 #include <oneapi/dnnl/dnnl.hpp>
 
-namespace convoy::onednn {
+namespace convoy::cpu::onednn {
 
 struct ConvolutionDescriptors {
   dnnl::memory::desc source, weights, bias, result;  ///< bias: zero dimensions where there is none
@@ -52,4 +52,4 @@ inline dnnl::convolution_backward_weights::primitive_desc backward_weights_of(
 
 #endif
 
-}  // namespace convoy::onednn
+}  // namespace convoy::cpu::onednn

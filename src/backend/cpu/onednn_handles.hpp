@@ -5,11 +5,11 @@
 
 #include "backend/cpu/convolution.hpp"
 
-namespace convoy {
+namespace convoy::cpu {
 
 struct Onednn::Handles {
   dnnl::engine engine;
   std::vector<dnnl::stream> streams;
 };
 
-}  // namespace convoy
+}  // namespace convoy::cpu

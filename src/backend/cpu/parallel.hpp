@@ -4,7 +4,7 @@
 
 #include "core/types.hpp"
 
-namespace convoy {
+namespace convoy::cpu {
 
 /// Elements below which a parallel region costs more than it saves.
 constexpr Index parallel_elements = 1 << 14;
@@ -25,4 +25,4 @@ void split_units(Index units, Index elements_per_unit, const Visit& visit) {
   }
 }
 
-}  // namespace convoy
+}  // namespace convoy::cpu

@@ -12,7 +12,7 @@
 #include "backend/cpu/loop_steps.hpp"
 #include "core/errors.hpp"
 
-namespace convoy {
+namespace convoy::cpu {
 
 /// Turns actions into steps and hands out scratch memory.
 class Phase::Builder {
@@ -394,4 +394,4 @@ std::string Phase::describe() const {
                      kernels);
 }
 
-}  // namespace convoy
+}  // namespace convoy::cpu

@@ -10,7 +10,7 @@
 #include "backend/cpu/schedule.hpp"
 #include "backend/cpu/step.hpp"
 
-namespace convoy {
+namespace convoy::cpu {
 
 /// How a phase runs. outer: threads take tiles, kernels made for one thread. inner: the whole batch as one tile,
 /// kernels made for all threads.
@@ -55,4 +55,4 @@ class Phase {
   std::string nodes_;
 };
 
-}  // namespace convoy
+}  // namespace convoy::cpu

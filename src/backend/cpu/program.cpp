@@ -17,7 +17,7 @@
 #include "backend/set_layout.hpp"
 #include "core/errors.hpp"
 
-namespace convoy {
+namespace convoy::cpu {
 namespace {
 
 Storage storage_of(Precision precision) {
@@ -36,7 +36,7 @@ std::vector<Index> norm_pixels(const Lowering& lowering, const Geometry& geometr
 
 class CpuProgram final : public Program {
  public:
-  CpuProgram(const CpuContext& context, const Plan& plan, const CompileSpec& spec)
+  CpuProgram(const Context& context, const Plan& plan, const CompileSpec& spec)
       : plan_(plan),
         spec_(spec),
         context_(context),
@@ -226,7 +226,7 @@ class CpuProgram final : public Program {
 
   const Plan plan_;
   const CompileSpec spec_;
-  const CpuContext context_;
+  const Context context_;
   const Lowering lowering_;
   const Schedule schedule_;
   const std::vector<Stage> stages_;
@@ -246,10 +246,10 @@ class CpuProgram final : public Program {
 
 }  // namespace
 
-std::unique_ptr<Program> make_cpu_program(const CpuContext& context, const Plan& plan, const CompileSpec& spec) {
+std::unique_ptr<Program> make_program(const Context& context, const Plan& plan, const CompileSpec& spec) {
   if (!spec.options.empty() && spec.options != no_winograd)
     fail(Exit::usage, "the CPU backend has no kernel option '{}' (it has {}); leave it out", spec.options, no_winograd);
   return std::make_unique<CpuProgram>(context, plan, spec);
 }
 
-}  // namespace convoy
+}  // namespace convoy::cpu

@@ -6,10 +6,10 @@
 
 #include "backend/cpu/phase.hpp"
 
-namespace convoy {
+namespace convoy::cpu {
 
 /// What the backend lends to its programs.
-struct CpuContext {
+struct Context {
   const Onednn& library;
   const KernelTable& kernels;
   int threads = 1;
@@ -20,6 +20,6 @@ struct CpuContext {
 };
 
 /// Copies what it needs from the plan. Throws Error(device) where the precision isn't possible here.
-std::unique_ptr<Program> make_cpu_program(const CpuContext& context, const Plan& plan, const CompileSpec& spec);
+std::unique_ptr<Program> make_program(const Context& context, const Plan& plan, const CompileSpec& spec);
 
-}  // namespace convoy
+}  // namespace convoy::cpu

@@ -6,7 +6,7 @@
 
 #include "core/errors.hpp"
 
-namespace convoy {
+namespace convoy::cpu {
 namespace {
 
 struct Actions {
@@ -397,4 +397,4 @@ Schedule make_schedule(const Plan& plan, const Lowering& lowering, Mode mode) {
   return Scheduler(plan, lowering, mode).run();
 }
 
-}  // namespace convoy
+}  // namespace convoy::cpu

@@ -10,7 +10,7 @@
 #include "backend/backend.hpp"
 #include "backend/cpu/lowering.hpp"
 
-namespace convoy {
+namespace convoy::cpu {
 
 /// Where an action finds a tensor.
 struct Buffer {
@@ -91,4 +91,4 @@ struct Stage {
 };
 std::vector<Stage> make_stages(const Plan& plan, const Lowering& lowering, const Schedule& schedule, Mode mode);
 
-}  // namespace convoy
+}  // namespace convoy::cpu

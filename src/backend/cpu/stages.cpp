@@ -3,7 +3,7 @@
 
 #include "backend/cpu/schedule.hpp"
 
-namespace convoy {
+namespace convoy::cpu {
 
 void find_lifetimes(Schedule& schedule) {
   for (std::size_t k = 0; k < schedule.phases.size(); ++k) {
@@ -66,4 +66,4 @@ std::vector<Stage> make_stages(const Plan& plan, const Lowering& lowering, const
   return stages;
 }
 
-}  // namespace convoy
+}  // namespace convoy::cpu

@@ -8,7 +8,7 @@
 #include "backend/backend.hpp"
 #include "backend/cpu/norms.hpp"
 
-namespace convoy {
+namespace convoy::cpu {
 
 /// Everything that a launch sees; addresses are set by bind, the rest by feed and launch.
 struct Memory {
@@ -73,4 +73,4 @@ class Step {
   virtual std::string describe() const { return {}; }
 };
 
-}  // namespace convoy
+}  // namespace convoy::cpu

@@ -10,7 +10,7 @@
 #include "backend/cpu/memory.hpp"
 #include "core/random.hpp"
 
-namespace convoy {
+namespace convoy::cpu {
 namespace {
 
 class Measuring {
@@ -121,4 +121,4 @@ void prepare_norms(const ProgramParts& parts, const NormStep& step, std::size_t 
   for (const int norm : before.products_of) parts.norms.prepare_backward(norm, step);
 }
 
-}  // namespace convoy
+}  // namespace convoy::cpu

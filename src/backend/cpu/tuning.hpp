@@ -5,7 +5,7 @@
 #include "backend/cpu/phase.hpp"
 #include "backend/liveness.hpp"
 
-namespace convoy {
+namespace convoy::cpu {
 
 /// Times the candidates of each distinct phase in place, in a training step on made-up images, and returns the fastest:
 /// one choice a phase. Takes seconds, and memory of its own as large as the program's arena; leaves `parts.norms` bound
@@ -15,4 +15,4 @@ std::vector<PhaseChoice> choose_by_measuring(const ProgramParts& parts, const Pl
 /// Vectors of the batch norms whose sums phase `k - 1` completed.
 void prepare_norms(const ProgramParts& parts, const NormStep& step, std::size_t k);
 
-}  // namespace convoy
+}  // namespace convoy::cpu

@@ -8,7 +8,7 @@
 #include "backend/rules/update.hpp"
 #include "core/errors.hpp"
 
-namespace convoy {
+namespace convoy::cpu {
 namespace {
 
 /// Pieces of tensors are dealt to threads: small enough to share out a network of one big layer. The gradient norm is
@@ -159,9 +159,9 @@ class CpuUpdater final : public Updater {
 
 }  // namespace
 
-std::unique_ptr<Updater> make_cpu_updater(const Plan& plan, const OptimiserSpec& spec, const StepParams& current,
+std::unique_ptr<Updater> make_updater(const Plan& plan, const OptimiserSpec& spec, const StepParams& current,
                                           Counters& counters) {
   return std::make_unique<CpuUpdater>(plan, spec, current, counters);
 }
 
-}  // namespace convoy
+}  // namespace convoy::cpu

@@ -53,7 +53,7 @@ Steps run_on_cpu(const Plan& plan, const OptimiserSpec& spec) {
   StepParams step;
   Steps result;
   alignas(64) float arena[4096];
-  const auto updater = make_cpu_updater(plan, spec, step, result.counters);
+  const auto updater = cpu::make_updater(plan, spec, step, result.counters);
   updater->bind(arena);
   result.block = numbers("set", layout.count());
   for (int i = 0; i < 3; ++i) {

@@ -10,7 +10,7 @@
 #include "support/formula.hpp"
 #include "support/reference_input.hpp"
 
-namespace convoy {
+namespace convoy::cpu {
 namespace {
 
 /// One 2 x 3 image of one channel with pixels 10 ... 60, seen through a window as large.
@@ -156,4 +156,4 @@ INSTANTIATE_TEST_SUITE_P(Cases, InputStage,
                          [](const auto& test) { return std::string(test.param.name); });
 
 }  // namespace
-}  // namespace convoy
+}  // namespace convoy::cpu

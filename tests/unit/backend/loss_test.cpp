@@ -10,7 +10,7 @@
 #include "support/formula.hpp"
 #include "support/reference_operations.hpp"
 
-namespace convoy {
+namespace convoy::cpu {
 namespace {
 
 constexpr float nan = std::numeric_limits<float>::quiet_NaN();
@@ -112,4 +112,4 @@ TEST(Loss, CountersAddUpAndGradientsMayBeLeftOut) {
 }
 
 }  // namespace
-}  // namespace convoy
+}  // namespace convoy::cpu

@@ -9,7 +9,7 @@
 #include "core/errors.hpp"
 #include "support/formula.hpp"
 
-namespace convoy {
+namespace convoy::cpu {
 namespace {
 
 TEST(HostMemory, BlocksAreZeroAlignedAndApart) {
@@ -58,4 +58,4 @@ TEST(FlatKernels, AreExactForAnySize) {
 }
 
 }  // namespace
-}  // namespace convoy
+}  // namespace convoy::cpu

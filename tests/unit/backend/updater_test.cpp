@@ -12,7 +12,7 @@
 #include "support/formula.hpp"
 #include "support/golden.hpp"
 
-namespace convoy {
+namespace convoy::cpu {
 namespace {
 
 /// Parameters, gradients and state of a plan on the host.
@@ -21,7 +21,7 @@ class Bench {
   Bench(Plan plan, const OptimiserSpec& spec) : plan_(std::move(plan)), layout_(set_layout(plan_.table, spec)) {
     block_.assign(static_cast<std::size_t>(layout_.count()), 0.0F);
     gradients_.assign(static_cast<std::size_t>(plan_.table.block()), 0.0F);
-    updater_ = make_cpu_updater(plan_, spec, step_, counters_);
+    updater_ = make_updater(plan_, spec, step_, counters_);
     arena_.assign(static_cast<std::size_t>(updater_->arena_floats() + 16), std::numeric_limits<float>::quiet_NaN());
     // On 64 bytes, as a backend's memory is.
     std::size_t space = arena_.size() * sizeof(float);
@@ -195,4 +195,4 @@ TEST(Updater, LargeTensorsAreUpdatedWhole) {
 }
 
 }  // namespace
-}  // namespace convoy
+}  // namespace convoy::cpu
