@@ -11,7 +11,7 @@
 
 #include "core/errors.hpp"
 
-namespace convoy {
+namespace convoy::preparation {
 namespace {
 
 constexpr std::size_t block_bytes = 512;
@@ -136,4 +136,4 @@ void read_archive(const std::string& path, const std::function<bool(const std::s
   }
 }
 
-}  // namespace convoy
+}  // namespace convoy::preparation

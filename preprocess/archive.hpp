@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace convoy {
+namespace convoy::preparation {
 
 /// All bytes of a file; a gzip file unpacked. Throws Error(data): missing, truncated, damaged.
 std::vector<std::uint8_t> read_whole(const std::string& path);
@@ -16,4 +16,4 @@ std::vector<std::uint8_t> read_whole(const std::string& path);
 void read_archive(const std::string& path, const std::function<bool(const std::string& name)>& wanted,
                   const std::function<void(const std::string& name, std::vector<std::uint8_t> bytes)>& take);
 
-}  // namespace convoy
+}  // namespace convoy::preparation

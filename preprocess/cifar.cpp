@@ -9,7 +9,7 @@
 #include "preprocess/raw_files.hpp"
 #include "preprocess/source.hpp"
 
-namespace convoy {
+namespace convoy::preparation {
 namespace {
 
 constexpr Index side = 32, channels = 3, plane = side * side;
@@ -174,4 +174,4 @@ std::unique_ptr<Source> open_cifar100(const PrepareSpec& spec) {
   return std::make_unique<Cifar>(spec.source, std::move(layout));
 }
 
-}  // namespace convoy
+}  // namespace convoy::preparation

@@ -2,7 +2,7 @@
 #include "core/errors.hpp"
 #include "preprocess/source.hpp"
 
-namespace convoy {
+namespace convoy::preparation {
 namespace {
 
 /// Samples made when they are read: nothing is held, so any size fits.
@@ -32,4 +32,4 @@ class Generated final : public Source {
 
 std::unique_ptr<Source> open_generated(const PrepareSpec& spec) { return std::make_unique<Generated>(spec); }
 
-}  // namespace convoy
+}  // namespace convoy::preparation

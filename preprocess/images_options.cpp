@@ -12,7 +12,7 @@
 #include "preprocess/option_parsing.hpp"
 #include "preprocess/transport/location.hpp"
 
-namespace convoy {
+namespace convoy::preparation {
 namespace {
 
 namespace po = boost::program_options;
@@ -274,4 +274,4 @@ std::optional<ImagesSpec> parse_images_options(ImagesKind kind, const std::vecto
   return spec;
 }
 
-}  // namespace convoy
+}  // namespace convoy::preparation

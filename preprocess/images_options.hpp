@@ -6,7 +6,7 @@
 
 #include "preprocess/images/images_spec.hpp"
 
-namespace convoy {
+namespace convoy::preparation {
 
 /// Nothing for words that name no kind of image source.
 std::optional<ImagesKind> images_kind(const std::string& word);
@@ -16,4 +16,4 @@ std::string images_help(ImagesKind kind);
 /// Nothing: --help was asked for. Throws Error(usage).
 std::optional<ImagesSpec> parse_images_options(ImagesKind kind, const std::vector<std::string>& arguments);
 
-}  // namespace convoy
+}  // namespace convoy::preparation

@@ -10,7 +10,7 @@
 #include "preprocess/partition_folders.hpp"
 #include "preprocess/prepare.hpp"
 
-namespace convoy {
+namespace convoy::preparation {
 namespace {
 
 constexpr std::size_t names_shown = 20;
@@ -103,4 +103,4 @@ void inspect(const InspectSpec& spec) {
   if (!any) fail(Exit::data, "'{}' has no partitions of train or val; make them with convoy-preprocess", spec.folder);
 }
 
-}  // namespace convoy
+}  // namespace convoy::preparation

@@ -14,7 +14,7 @@
 #include "preprocess/images/prepare_images.hpp"
 #include "preprocess/prepare.hpp"
 
-namespace convoy {
+namespace convoy::preparation {
 namespace {
 
 /// Cores that the launcher bound this rank to, or its share of the node's.
@@ -84,7 +84,7 @@ Exit parse_and_run(Session& session, const std::vector<std::string>& arguments) 
 }
 
 }  // namespace
-}  // namespace convoy
+}  // namespace convoy::preparation
 
 int main(int argc, char** argv) {
   const auto code_of = [](const std::exception& failure) {
@@ -97,7 +97,7 @@ int main(int argc, char** argv) {
     convoy::Session session(argc, argv);
     // A try of its own: MPI_Finalize must not run while an exception unwinds.
     try {
-      return static_cast<int>(convoy::parse_and_run(session, {argv + 1, argv + argc}));
+      return static_cast<int>(convoy::preparation::parse_and_run(session, {argv + 1, argv + argc}));
     } catch (const std::exception& failure) {
       convoy::log::report_error(failure.what());
       convoy::abort_job(code_of(failure));

@@ -4,7 +4,7 @@
 #include "preprocess/raw_files.hpp"
 #include "preprocess/source.hpp"
 
-namespace convoy {
+namespace convoy::preparation {
 namespace {
 
 constexpr Index classes = 10;
@@ -105,4 +105,4 @@ class Mnist final : public Source {
 
 std::unique_ptr<Source> open_mnist(const PrepareSpec& spec) { return std::make_unique<Mnist>(spec.source); }
 
-}  // namespace convoy
+}  // namespace convoy::preparation

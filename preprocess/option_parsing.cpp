@@ -7,7 +7,7 @@
 #include "core/errors.hpp"
 #include "core/nearest.hpp"
 
-namespace convoy {
+namespace convoy::preparation {
 namespace {
 
 namespace po = boost::program_options;
@@ -80,4 +80,4 @@ void require_between(const char* option, Index value, Index low, Index high) {
   fail(Exit::usage, "bad value for {} ({}); give a number from {} to {}", option, value, low, high);
 }
 
-}  // namespace convoy
+}  // namespace convoy::preparation

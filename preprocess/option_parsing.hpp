@@ -8,7 +8,7 @@
 #include "comm/communicator.hpp"
 #include "core/wall_clock.hpp"
 
-namespace convoy {
+namespace convoy::preparation {
 
 constexpr unsigned help_columns = 110;
 
@@ -24,4 +24,4 @@ bool parse_options(const boost::program_options::options_description& options,
 /// Throws Error(usage) naming the option.
 void require_between(const char* option, Index value, Index low, Index high);
 
-}  // namespace convoy
+}  // namespace convoy::preparation

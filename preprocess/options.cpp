@@ -13,7 +13,7 @@
 #include "preprocess/images_options.hpp"
 #include "preprocess/option_parsing.hpp"
 
-namespace convoy {
+namespace convoy::preparation {
 namespace {
 
 namespace po = boost::program_options;
@@ -189,4 +189,4 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
   return bound.prepare;
 }
 
-}  // namespace convoy
+}  // namespace convoy::preparation

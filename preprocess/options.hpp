@@ -10,7 +10,7 @@
 #include "data/dataset.hpp"
 #include "preprocess/images/images_spec.hpp"
 
-namespace convoy {
+namespace convoy::preparation {
 
 enum class DataKind : std::uint8_t { cifar10, cifar100, mnist, synthetic };
 
@@ -52,4 +52,4 @@ Command parse_command_line(const std::vector<std::string>& arguments);
 
 const char* kind_name(DataKind kind);
 
-}  // namespace convoy
+}  // namespace convoy::preparation

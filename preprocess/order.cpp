@@ -5,7 +5,7 @@
 
 #include "core/hash.hpp"
 
-namespace convoy {
+namespace convoy::preparation {
 
 std::vector<Index> shuffle_by_name(const Source& source, Split split, std::uint64_t seed) {
   struct Key {
@@ -31,4 +31,4 @@ Range cut_evenly(Index samples, Index partitions, Index number) {
   return {number * share + std::min(number, rest), share + (number < rest ? 1 : 0)};
 }
 
-}  // namespace convoy
+}  // namespace convoy::preparation

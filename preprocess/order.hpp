@@ -6,7 +6,7 @@
 #include "core/types.hpp"
 #include "preprocess/source.hpp"
 
-namespace convoy {
+namespace convoy::preparation {
 
 /// The global shuffle: sample numbers of the source in the order of hash(seed, name), ties by name. A sample's place in
 /// it is its id. Depends on the names alone, not on the order in which a source lists its samples, nor on ranks.
@@ -15,4 +15,4 @@ std::vector<Index> shuffle_by_name(const Source& source, Split split, std::uint6
 /// Part `number` of `samples` cut into `partitions` parts whose sizes differ by at most one.
 Range cut_evenly(Index samples, Index partitions, Index number);
 
-}  // namespace convoy
+}  // namespace convoy::preparation

@@ -10,7 +10,7 @@
 #include "io/file.hpp"
 #include "io/seal.hpp"
 
-namespace convoy {
+namespace convoy::preparation {
 namespace {
 
 namespace fs = std::filesystem;
@@ -119,4 +119,4 @@ Existing look_for(const Partition& wanted) {
   }
 }
 
-}  // namespace convoy
+}  // namespace convoy::preparation

@@ -6,7 +6,7 @@
 
 #include "data/partition.hpp"
 
-namespace convoy {
+namespace convoy::preparation {
 
 /// What is wrong inside a partition whose header is fine: damaged samples, labels out of range, ids that are not its
 /// own. Empty: nothing. At most `limit` lines, then how many more.
@@ -20,4 +20,4 @@ enum class Existing : std::uint8_t { none, complete, damaged, other };
 /// Is `wanted` there already? other: an intact file of another source or with other parameters.
 Existing look_for(const Partition& wanted);
 
-}  // namespace convoy
+}  // namespace convoy::preparation

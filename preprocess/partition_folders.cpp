@@ -7,7 +7,7 @@
 #include "core/errors.hpp"
 #include "data/partition.hpp"
 
-namespace convoy {
+namespace convoy::preparation {
 namespace {
 
 namespace fs = std::filesystem;
@@ -46,4 +46,4 @@ std::vector<std::string> partition_folders(const std::string& folder) {
   return folders;
 }
 
-}  // namespace convoy
+}  // namespace convoy::preparation

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-namespace convoy {
+namespace convoy::preparation {
 
 /// Paths of the files in `folder` that are called like partitions, sorted. Throws Error(data) where it can't be read.
 std::vector<std::string> list_partitions(const std::string& folder);
@@ -12,4 +12,4 @@ std::vector<std::string> list_partitions(const std::string& folder);
 /// Error(data) where there are none.
 std::vector<std::string> partition_folders(const std::string& folder);
 
-}  // namespace convoy
+}  // namespace convoy::preparation

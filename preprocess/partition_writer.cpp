@@ -9,7 +9,7 @@
 #include "io/hdf5.hpp"
 #include "io/seal.hpp"
 
-namespace convoy {
+namespace convoy::preparation {
 
 PartitionWriter::PartitionWriter(Partition header, SampleRows rows)
     : header_(std::move(header)), rows_(std::move(rows)), temporary_(header_.path + ".tmp") {
@@ -110,4 +110,4 @@ void PartitionWriter::finish() {
   finished_ = true;
 }
 
-}  // namespace convoy
+}  // namespace convoy::preparation

@@ -8,7 +8,7 @@
 #include "data/partition.hpp"
 #include "io/file.hpp"
 
-namespace convoy {
+namespace convoy::preparation {
 
 /// What a partition holds besides its images, one entry a sample.
 struct SampleRows {
@@ -45,4 +45,4 @@ class PartitionWriter {
   bool finished_ = false;
 };
 
-}  // namespace convoy
+}  // namespace convoy::preparation

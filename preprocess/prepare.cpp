@@ -15,7 +15,7 @@
 #include "preprocess/statistics.hpp"
 #include "preprocess/write_partition.hpp"
 
-namespace convoy {
+namespace convoy::preparation {
 namespace {
 
 /// All ranks leave with this code; the reason has been printed.
@@ -216,4 +216,4 @@ Exit prepare(Communicator& comm, const PrepareSpec& spec) {
   }
 }
 
-}  // namespace convoy
+}  // namespace convoy::preparation

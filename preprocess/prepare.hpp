@@ -3,7 +3,7 @@
 #include "comm/communicator.hpp"
 #include "preprocess/options.hpp"
 
-namespace convoy {
+namespace convoy::preparation {
 
 /// Collective. Raw data to partitions. Returns the code with which all ranks leave; errors have been reported.
 Exit prepare(Communicator& communicator, const PrepareSpec& spec);
@@ -15,4 +15,4 @@ Exit verify(Communicator& communicator, const VerifySpec& spec);
 /// Prints what a folder holds. Throws Error(data).
 void inspect(const InspectSpec& spec);
 
-}  // namespace convoy
+}  // namespace convoy::preparation

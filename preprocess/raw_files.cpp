@@ -8,7 +8,7 @@
 #include "io/seal.hpp"
 #include "preprocess/archive.hpp"
 
-namespace convoy {
+namespace convoy::preparation {
 namespace {
 
 namespace fs = std::filesystem;
@@ -102,4 +102,4 @@ std::string digest_of(const RawFiles& files) {
   return fmt::format("crc32c-{:08x}", crc);
 }
 
-}  // namespace convoy
+}  // namespace convoy::preparation

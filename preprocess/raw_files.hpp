@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace convoy {
+namespace convoy::preparation {
 
 /// One raw file in memory under its official name.
 struct RawFile {
@@ -28,4 +28,4 @@ std::map<std::string, RawFile> read_raw_files(const std::string& source, const R
 /// `crc32c-1a2b3c4d` over names, sizes and bytes, in the order of names.
 std::string digest_of(const std::map<std::string, RawFile>& files);
 
-}  // namespace convoy
+}  // namespace convoy::preparation

@@ -3,7 +3,7 @@
 
 #include "core/errors.hpp"
 
-namespace convoy {
+namespace convoy::preparation {
 
 std::unique_ptr<Source> open_source(const PrepareSpec& spec) {
   switch (spec.kind) {
@@ -19,4 +19,4 @@ std::unique_ptr<Source> open_source(const PrepareSpec& spec) {
   fail(Exit::internal, "unknown kind of source");
 }
 
-}  // namespace convoy
+}  // namespace convoy::preparation

@@ -8,7 +8,7 @@
 #include "core/types.hpp"
 #include "preprocess/options.hpp"
 
-namespace convoy {
+namespace convoy::preparation {
 
 enum class Split : std::uint8_t { train, val };
 constexpr const char* split_name(Split split) { return split == Split::train ? "train" : "val"; }
@@ -44,4 +44,4 @@ std::unique_ptr<Source> open_cifar100(const PrepareSpec& spec);
 std::unique_ptr<Source> open_mnist(const PrepareSpec& spec);
 std::unique_ptr<Source> open_generated(const PrepareSpec& spec);
 
-}  // namespace convoy
+}  // namespace convoy::preparation

@@ -8,7 +8,7 @@
 #include "core/errors.hpp"
 #include "core/stop.hpp"
 
-namespace convoy {
+namespace convoy::preparation {
 namespace {
 constexpr Index samples_between_looks = 256;
 }
@@ -57,4 +57,4 @@ Normalisation normalisation_of(const PixelSums& sums, Index pixels) {
   return result;
 }
 
-}  // namespace convoy
+}  // namespace convoy::preparation

@@ -6,7 +6,7 @@
 #include "comm/communicator.hpp"
 #include "preprocess/source.hpp"
 
-namespace convoy {
+namespace convoy::preparation {
 
 /// Integer sums over pixels, so that any cut of the data over ranks gives the same bits.
 struct PixelSums {
@@ -25,4 +25,4 @@ struct Normalisation {
 /// Exact until the last division and square root. Throws Error(data) past 1.4e14 pixels, where sums would overflow.
 Normalisation normalisation_of(const PixelSums& sums, Index pixels);
 
-}  // namespace convoy
+}  // namespace convoy::preparation

@@ -10,7 +10,7 @@
 #include "preprocess/partition_folders.hpp"
 #include "preprocess/prepare.hpp"
 
-namespace convoy {
+namespace convoy::preparation {
 namespace {
 
 constexpr std::size_t faults_shown = 10;  // of one file
@@ -114,4 +114,4 @@ Exit verify(Communicator& comm, const VerifySpec& spec) {
   return Exit::data;
 }
 
-}  // namespace convoy
+}  // namespace convoy::preparation

@@ -8,7 +8,7 @@
 #include "io/seal.hpp"
 #include "preprocess/partition_writer.hpp"
 
-namespace convoy {
+namespace convoy::preparation {
 namespace {
 constexpr Index piece_bytes = Index{8} << 20;
 }
@@ -38,4 +38,4 @@ void write_partition(const Partition& header, const ReadSample& read) {
   writer.finish();
 }
 
-}  // namespace convoy
+}  // namespace convoy::preparation

@@ -6,7 +6,7 @@
 
 #include "data/partition.hpp"
 
-namespace convoy {
+namespace convoy::preparation {
 
 /// Writes a sample's bytes and returns its label: sample i of the partition.
 using ReadSample = std::function<std::int32_t(Index i, std::uint8_t* image)>;
@@ -16,4 +16,4 @@ using ReadSample = std::function<std::int32_t(Index i, std::uint8_t* image)>;
 /// Error(data); the temporary file is removed then.
 void write_partition(const Partition& header, const ReadSample& read);
 
-}  // namespace convoy
+}  // namespace convoy::preparation

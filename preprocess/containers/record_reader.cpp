@@ -10,7 +10,7 @@
 #include "core/errors.hpp"
 #include "core/plain_text.hpp"
 
-namespace convoy {
+namespace convoy::preparation {
 namespace {
 
 static_assert(std::endian::native == std::endian::little, "records are little-endian");
@@ -130,4 +130,4 @@ std::vector<Index> parse_record_index(const std::string& text, const std::string
   return offsets;
 }
 
-}  // namespace convoy
+}  // namespace convoy::preparation

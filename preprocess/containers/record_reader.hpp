@@ -10,7 +10,7 @@
 #include "core/types.hpp"
 #include "preprocess/transport/store.hpp"
 
-namespace convoy {
+namespace convoy::preparation {
 
 struct ImageRecord {
   Index begin = 0;  ///< of the record in its file
@@ -44,4 +44,4 @@ class RecordReader {
 /// Byte offsets of the records that an `.idx` file (lines of id and offset) names, sorted.
 std::vector<Index> parse_record_index(const std::string& text, const std::string& what);
 
-}  // namespace convoy
+}  // namespace convoy::preparation

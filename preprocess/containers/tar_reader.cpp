@@ -10,7 +10,7 @@
 
 #include "core/errors.hpp"
 
-namespace convoy {
+namespace convoy::preparation {
 namespace {
 
 constexpr Index block_bytes = 512;
@@ -152,4 +152,4 @@ Index TarReader::next_begin() const {
 
 Index TarReader::data_begin() const { return state_->data_begin; }
 
-}  // namespace convoy
+}  // namespace convoy::preparation

@@ -8,7 +8,7 @@
 #include "core/types.hpp"
 #include "preprocess/transport/store.hpp"
 
-namespace convoy {
+namespace convoy::preparation {
 
 enum class Compression : std::uint8_t { none, compressed };
 /// By the name: `.tar`, or `.tar.gz`, `.tgz`, `.tar.bz2`, `.tar.xz`, `.tar.zst`, `.tar.lz4`. False for other names.
@@ -52,4 +52,4 @@ class TarReader {
   std::unique_ptr<State> state_;
 };
 
-}  // namespace convoy
+}  // namespace convoy::preparation

@@ -4,7 +4,7 @@
 
 #include "comm/communicator.hpp"
 
-namespace convoy {
+namespace convoy::preparation {
 
 /// All ranks leave with this code; the reason has been printed.
 struct Leave {
@@ -25,4 +25,4 @@ inline void agree_alike(Communicator& comm, const char* what, const std::functio
   if (comm.rank() != 0) body();
 }
 
-}  // namespace convoy
+}  // namespace convoy::preparation

@@ -9,7 +9,7 @@
 #include "core/errors.hpp"
 #include "core/types.hpp"
 
-namespace convoy {
+namespace convoy::preparation {
 
 class FieldWriter {
  public:
@@ -53,4 +53,4 @@ class FieldReader {
   std::string_view rest_;
 };
 
-}  // namespace convoy
+}  // namespace convoy::preparation

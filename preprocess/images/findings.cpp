@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "preprocess/images/findings.hpp"
 
-namespace convoy {
+namespace convoy::preparation {
 
 const char* finding_name(Finding finding) {
   switch (finding) {
@@ -45,4 +45,4 @@ const char* finding_name(Finding finding) {
   return "?";
 }
 
-}  // namespace convoy
+}  // namespace convoy::preparation

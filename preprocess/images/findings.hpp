@@ -8,7 +8,7 @@
 
 #include "core/types.hpp"
 
-namespace convoy {
+namespace convoy::preparation {
 
 enum class Finding : std::uint8_t {
   // converted
@@ -46,4 +46,4 @@ struct Note {
 
 using FindingCounts = std::array<Index, finding_kinds>;
 
-}  // namespace convoy
+}  // namespace convoy::preparation

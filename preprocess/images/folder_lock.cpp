@@ -11,7 +11,7 @@
 
 #include "core/errors.hpp"
 
-namespace convoy {
+namespace convoy::preparation {
 
 FolderLock::~FolderLock() {
   if (folder_ >= 0) ::close(folder_);
@@ -30,4 +30,4 @@ void FolderLock::take(const std::string& folder) {
   }
 }
 
-}  // namespace convoy
+}  // namespace convoy::preparation

@@ -2,7 +2,7 @@
 #pragma once
 #include <string>
 
-namespace convoy {
+namespace convoy::preparation {
 
 /// Keeps a second program that writes into the same folder out, as far as the file system can (where it knows no locks
 /// nothing is kept out). Ends with the program, however that ends.
@@ -21,4 +21,4 @@ class FolderLock {
   int folder_ = -1;
 };
 
-}  // namespace convoy
+}  // namespace convoy::preparation

@@ -10,7 +10,7 @@
 #include "image/decode.hpp"
 #include "preprocess/transport/store.hpp"
 
-namespace convoy {
+namespace convoy::preparation {
 
 enum class ImagesKind : std::uint8_t { imagenet, folder, list, webdataset, recordio };
 const char* images_kind_name(ImagesKind kind);
@@ -64,4 +64,4 @@ struct ImagesSpec {
 /// `full`, `160`: a size as option and as folder.
 std::string size_name(Index size);
 
-}  // namespace convoy
+}  // namespace convoy::preparation

@@ -12,7 +12,7 @@
 #include "core/log.hpp"
 #include "io/seal.hpp"
 
-namespace convoy {
+namespace convoy::preparation {
 namespace {
 
 namespace fs = std::filesystem;
@@ -200,4 +200,4 @@ bool read_preparation(const std::string& folder, Preparation& p) {
   return true;
 }
 
-}  // namespace convoy
+}  // namespace convoy::preparation

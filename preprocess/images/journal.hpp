@@ -11,7 +11,7 @@
 #include "preprocess/spill/run_file.hpp"
 #include "preprocess/spill/spiller.hpp"
 
-namespace convoy {
+namespace convoy::preparation {
 
 /// What decides the bytes of runs: another text means another preparation.
 std::string recipe_text(const ImagesSpec& spec);
@@ -49,4 +49,4 @@ void write_preparation(const std::string& folder, const Preparation& preparation
 /// False where there is none that can be read.
 bool read_preparation(const std::string& folder, Preparation& preparation);
 
-}  // namespace convoy
+}  // namespace convoy::preparation

@@ -11,7 +11,7 @@
 #include "core/plain_text.hpp"
 #include "preprocess/transport/location.hpp"
 
-namespace convoy {
+namespace convoy::preparation {
 namespace {
 
 std::vector<std::string> split_words(const std::string& line) {
@@ -242,4 +242,4 @@ ClassList classes_from(const std::vector<ClassText>& seen) {
   return list;
 }
 
-}  // namespace convoy
+}  // namespace convoy::preparation

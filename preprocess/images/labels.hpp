@@ -9,7 +9,7 @@
 
 #include "core/types.hpp"
 
-namespace convoy {
+namespace convoy::preparation {
 
 /// A class as a source names it, before classes are numbered: a name (`n01440764`), or `#65` where the source gives the
 /// number itself.
@@ -77,4 +77,4 @@ ClassList parse_class_list(const std::string& text, const std::string& what);
 /// Sorted names; or as many classes as the largest number needs.
 ClassList classes_from(const std::vector<ClassText>& seen);
 
-}  // namespace convoy
+}  // namespace convoy::preparation

@@ -8,7 +8,7 @@
 #include "io/seal.hpp"
 #include "preprocess/order.hpp"
 
-namespace convoy {
+namespace convoy::preparation {
 
 std::vector<PartitionKey> all_partitions(const Survey& survey) {
   std::vector<PartitionKey> keys;
@@ -77,4 +77,4 @@ void PartitionImages::visit(
   }
 }
 
-}  // namespace convoy
+}  // namespace convoy::preparation

@@ -6,7 +6,7 @@
 
 #include "preprocess/images/survey.hpp"
 
-namespace convoy {
+namespace convoy::preparation {
 
 /// Which partition: a split, a size, a number.
 struct PartitionKey {
@@ -34,4 +34,4 @@ class PartitionImages {
   std::vector<std::vector<std::size_t>> rows_of_run_;  ///< in the run's order
 };
 
-}  // namespace convoy
+}  // namespace convoy::preparation

@@ -21,7 +21,7 @@
 #include "preprocess/images/write_images.hpp"
 #include "preprocess/output.hpp"
 
-namespace convoy {
+namespace convoy::preparation {
 namespace {
 
 namespace fs = std::filesystem;
@@ -340,4 +340,4 @@ Exit prepare_images(Communicator& comm, const ImagesSpec& spec) {
   }
 }
 
-}  // namespace convoy
+}  // namespace convoy::preparation

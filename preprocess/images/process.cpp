@@ -8,7 +8,7 @@
 #include "io/seal.hpp"
 #include "preprocess/transport/location.hpp"
 
-namespace convoy {
+namespace convoy::preparation {
 namespace {
 
 Finding finding_of(Fault fault) {
@@ -185,4 +185,4 @@ void Processor::store_jpeg(const RawImage& raw, Index side, StoredImage& to) {
   to.sums = sum_channels(view);
 }
 
-}  // namespace convoy
+}  // namespace convoy::preparation

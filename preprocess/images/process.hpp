@@ -10,7 +10,7 @@
 #include "preprocess/images/images_spec.hpp"
 #include "preprocess/images/unit_reader.hpp"
 
-namespace convoy {
+namespace convoy::preparation {
 
 /// Sums over the pixels of one stored image, per channel.
 struct ImageSums {
@@ -53,4 +53,4 @@ class Processor {
   Image image_, resized_;
 };
 
-}  // namespace convoy
+}  // namespace convoy::preparation

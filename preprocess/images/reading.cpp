@@ -11,7 +11,7 @@
 #include "core/stop.hpp"
 #include "preprocess/images/agree.hpp"
 
-namespace convoy {
+namespace convoy::preparation {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -102,4 +102,4 @@ void read_images(Communicator& comm, const ImagesSpec& spec, std::vector<OpenPoo
   });
 }
 
-}  // namespace convoy
+}  // namespace convoy::preparation

@@ -7,7 +7,7 @@
 #include "preprocess/images/sources.hpp"
 #include "preprocess/spill/spiller.hpp"
 
-namespace convoy {
+namespace convoy::preparation {
 
 /// Collective. Reads what is left of all units, dealt over the ranks, into runs in `folder`; rank 0 tells how far all
 /// have come. Throws Leave where a rank failed or somebody asked to stop: what was read by then is kept.
@@ -15,4 +15,4 @@ void read_images(Communicator& comm, const ImagesSpec& spec, std::vector<OpenPoo
                  const std::vector<Unit>& units, const std::vector<Assignment>& left, const std::string& folder,
                  std::atomic<bool>& cancel);
 
-}  // namespace convoy
+}  // namespace convoy::preparation

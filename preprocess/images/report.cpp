@@ -4,7 +4,7 @@
 #include "core/errors.hpp"
 #include "io/seal.hpp"
 
-namespace convoy {
+namespace convoy::preparation {
 namespace {
 
 /// Names of files may hold anything; a line of a table must stay one.
@@ -75,4 +75,4 @@ void require_strict(Strict strict, const std::vector<Note>& notes, const std::st
        report_path);
 }
 
-}  // namespace convoy
+}  // namespace convoy::preparation

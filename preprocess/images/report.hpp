@@ -6,7 +6,7 @@
 #include "preprocess/images/findings.hpp"
 #include "preprocess/images/images_spec.hpp"
 
-namespace convoy {
+namespace convoy::preparation {
 
 FindingCounts count_findings(const std::vector<Note>& notes);
 
@@ -19,4 +19,4 @@ void write_report(const std::string& path, const std::vector<Note>& notes);
 /// Throws Error(data) where `strict` forbids what was found, naming the first of them.
 void require_strict(Strict strict, const std::vector<Note>& notes, const std::string& report_path);
 
-}  // namespace convoy
+}  // namespace convoy::preparation

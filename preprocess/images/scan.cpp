@@ -16,7 +16,7 @@
 #include "preprocess/images/fields.hpp"
 #include "preprocess/images/split_folders.hpp"
 
-namespace convoy {
+namespace convoy::preparation {
 namespace {
 
 constexpr Index files_per_unit = 2048;
@@ -369,4 +369,4 @@ Scan scan_pools(Communicator& comm, const ImagesSpec& spec, std::vector<OpenPool
   return scan;
 }
 
-}  // namespace convoy
+}  // namespace convoy::preparation

@@ -5,7 +5,7 @@
 
 #include "preprocess/images/sources.hpp"
 
-namespace convoy {
+namespace convoy::preparation {
 
 /// All units of all pools in an order that ranks don't change.
 struct Scan {
@@ -23,4 +23,4 @@ std::vector<std::string> list_files(Store& store, const std::string& folder,
 /// By the extension, whatever its case; hidden files are none.
 bool is_image_name(const std::string& name, const std::vector<std::string>& extensions);
 
-}  // namespace convoy
+}  // namespace convoy::preparation

@@ -11,7 +11,7 @@
 #include "preprocess/images/fields.hpp"
 #include "preprocess/images/split_folders.hpp"
 
-namespace convoy {
+namespace convoy::preparation {
 namespace {
 
 constexpr const char *official_train = "ILSVRC2012_img_train.tar", *official_val = "ILSVRC2012_img_val.tar";
@@ -205,4 +205,4 @@ std::string read_location(const std::string& location, const TransferSpec& spec)
   return read_object(*open_store(parse_location(folder), spec), name);
 }
 
-}  // namespace convoy
+}  // namespace convoy::preparation

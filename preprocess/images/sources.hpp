@@ -11,7 +11,7 @@
 #include "preprocess/images/labels.hpp"
 #include "preprocess/images/unit.hpp"
 
-namespace convoy {
+namespace convoy::preparation {
 
 /// One pool as it was found.
 struct PoolSource {
@@ -46,4 +46,4 @@ std::optional<std::string> name_inside(const std::string& member, const std::str
 /// The store of a location's folder, and the object's name in it.
 std::pair<std::string, std::string> split_location(const std::string& location);
 
-}  // namespace convoy
+}  // namespace convoy::preparation

@@ -13,7 +13,7 @@
 #include "preprocess/images/scan.hpp"
 #include "preprocess/transport/location.hpp"
 
-namespace convoy {
+namespace convoy::preparation {
 namespace {
 
 constexpr const char *train_folder = "train", *test_folder = "test";
@@ -99,4 +99,4 @@ void look_for_splits(Store& store, const std::string& object, bool headers_are_n
   }
 }
 
-}  // namespace convoy
+}  // namespace convoy::preparation

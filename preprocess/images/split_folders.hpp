@@ -10,7 +10,7 @@
 
 #include "preprocess/transport/store.hpp"
 
-namespace convoy {
+namespace convoy::preparation {
 
 /// Names below one place; empty: none.
 struct SplitFolders {
@@ -47,4 +47,4 @@ class ArchiveSplits {
 void look_for_splits(Store& store, const std::string& object, bool headers_are_near,
                      const std::vector<std::string>& extensions, ArchiveSplits& to);
 
-}  // namespace convoy
+}  // namespace convoy::preparation

@@ -13,7 +13,7 @@
 #include "preprocess/images/fields.hpp"
 #include "preprocess/order.hpp"
 
-namespace convoy {
+namespace convoy::preparation {
 namespace {
 
 /// A rank's share of the order: hashes from `low` to `high`.
@@ -314,4 +314,4 @@ Survey survey_runs(Communicator& comm, const SurveySpec& spec, const std::vector
   return survey;
 }
 
-}  // namespace convoy
+}  // namespace convoy::preparation

@@ -10,7 +10,7 @@
 #include "preprocess/spill/run_file.hpp"
 #include "preprocess/statistics.hpp"
 
-namespace convoy {
+namespace convoy::preparation {
 
 /// An image in the global order of its pool.
 struct OrderedImage {
@@ -63,4 +63,4 @@ struct SurveySpec {
 /// Collective. Throws Leave where two images have one number and labels go by numbers.
 Survey survey_runs(Communicator& comm, const SurveySpec& spec, const std::vector<RunReader>& runs);
 
-}  // namespace convoy
+}  // namespace convoy::preparation

@@ -6,7 +6,7 @@
 
 #include "preprocess/images/fields.hpp"
 
-namespace convoy {
+namespace convoy::preparation {
 
 std::string to_text(const std::vector<Unit>& units) {
   FieldWriter fields;
@@ -49,4 +49,4 @@ std::vector<int> deal_units(const std::vector<Unit>& units, const std::vector<In
   return owner;
 }
 
-}  // namespace convoy
+}  // namespace convoy::preparation

@@ -7,7 +7,7 @@
 
 #include "core/types.hpp"
 
-namespace convoy {
+namespace convoy::preparation {
 
 /// Where images come from; a pool becomes a split, or is cut into two.
 enum class Pool : std::uint8_t { train, val };
@@ -42,4 +42,4 @@ std::vector<Unit> units_from_text(const std::string& text);
 /// Which rank takes which unit: the heaviest first, each to the rank with the least so far.
 std::vector<int> deal_units(const std::vector<Unit>& units, const std::vector<Index>& left, int ranks);
 
-}  // namespace convoy
+}  // namespace convoy::preparation

@@ -12,7 +12,7 @@
 #include "preprocess/images/scan.hpp"
 #include "preprocess/images/split_folders.hpp"
 
-namespace convoy {
+namespace convoy::preparation {
 namespace {
 
 void leave_unread(RawImage& image, Finding finding, std::string detail) {
@@ -280,4 +280,4 @@ std::unique_ptr<UnitReader> open_unit(const ImagesSpec& spec, OpenPool& pool, co
   fail(Exit::internal, "unknown kind of unit");
 }
 
-}  // namespace convoy
+}  // namespace convoy::preparation

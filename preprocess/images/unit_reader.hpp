@@ -8,7 +8,7 @@
 #include "preprocess/images/findings.hpp"
 #include "preprocess/images/sources.hpp"
 
-namespace convoy {
+namespace convoy::preparation {
 
 /// What an image file may take: three bytes for each of --max-pixels, as the decoded image, and a little for the rest.
 /// Larger ones are not read.
@@ -35,4 +35,4 @@ class UnitReader {
 /// time.
 std::unique_ptr<UnitReader> open_unit(const ImagesSpec& spec, OpenPool& pool, const Unit& unit, Index position = -1);
 
-}  // namespace convoy
+}  // namespace convoy::preparation

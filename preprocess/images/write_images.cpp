@@ -7,7 +7,7 @@
 #include "preprocess/order.hpp"
 #include "preprocess/partition_writer.hpp"
 
-namespace convoy {
+namespace convoy::preparation {
 
 std::string size_folder(const ImagesSpec& spec, std::size_t size) {
   if (spec.recipe.sizes.size() == 1) return spec.out;
@@ -102,4 +102,4 @@ void write_images(const ImagesSpec& spec, const std::vector<RunReader>& runs, co
   writer.finish();
 }
 
-}  // namespace convoy
+}  // namespace convoy::preparation

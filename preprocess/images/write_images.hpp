@@ -7,7 +7,7 @@
 #include "preprocess/images/partition_images.hpp"
 #include "preprocess/images/survey.hpp"
 
-namespace convoy {
+namespace convoy::preparation {
 
 /// Where partitions of a size lie: in the output folder itself where there is one size only, else in a folder of its
 /// own.
@@ -28,4 +28,4 @@ std::vector<std::vector<float>> measure_mean_images(Communicator& comm, const Im
 void write_images(const ImagesSpec& spec, const std::vector<RunReader>& runs, const Survey& survey,
                   const Partition& header, const PartitionKey& key);
 
-}  // namespace convoy
+}  // namespace convoy::preparation

@@ -13,7 +13,7 @@
 #include "io/seal.hpp"
 #include "preprocess/images/fields.hpp"
 
-namespace convoy {
+namespace convoy::preparation {
 namespace {
 
 static_assert(std::is_trivially_copyable_v<RunEntry> && sizeof(RunEntry) == 56);
@@ -226,4 +226,4 @@ std::vector<RunStored> RunReader::stored(const File& file, std::size_t size, std
   return all;
 }
 
-}  // namespace convoy
+}  // namespace convoy::preparation

@@ -18,7 +18,7 @@
 #include "preprocess/images/process.hpp"
 #include "preprocess/images/unit.hpp"
 
-namespace convoy {
+namespace convoy::preparation {
 
 /// Part of a unit: images from position `from` (-1: the beginning) up to `to`; `done`: up to its end.
 struct Piece {
@@ -108,4 +108,4 @@ class RunReader {
   std::uint64_t entries_begin_ = 0, stored_begin_ = 0, names_begin_ = 0;
 };
 
-}  // namespace convoy
+}  // namespace convoy::preparation

@@ -11,7 +11,7 @@
 #include "core/errors.hpp"
 #include "preprocess/spill/run_file.hpp"
 
-namespace convoy {
+namespace convoy::preparation {
 namespace {
 
 constexpr std::size_t most_queued_bytes = std::size_t{64} << 20;
@@ -265,4 +265,4 @@ void Spiller::join() {
   if (state_->error) std::rethrow_exception(state_->error);
 }
 
-}  // namespace convoy
+}  // namespace convoy::preparation

@@ -9,7 +9,7 @@
 #include "preprocess/images/sources.hpp"
 #include "preprocess/images/unit.hpp"
 
-namespace convoy {
+namespace convoy::preparation {
 
 /// One rank's part of the source: a unit, and where to go on in it.
 struct Assignment {
@@ -54,4 +54,4 @@ class Spiller {
   std::unique_ptr<State> state_;
 };
 
-}  // namespace convoy
+}  // namespace convoy::preparation

@@ -10,7 +10,7 @@
 #include "core/log.hpp"
 #include "io/file.hpp"
 
-namespace convoy {
+namespace convoy::preparation {
 namespace {
 
 namespace fs = std::filesystem;
@@ -120,4 +120,4 @@ class FileStore final : public Store {
 
 std::unique_ptr<Store> open_file_store(const std::string& folder) { return std::make_unique<FileStore>(folder); }
 
-}  // namespace convoy
+}  // namespace convoy::preparation

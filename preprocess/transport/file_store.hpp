@@ -5,9 +5,9 @@
 
 #include "preprocess/transport/store.hpp"
 
-namespace convoy {
+namespace convoy::preparation {
 
 /// A folder of this machine or of a shared file system.
 std::unique_ptr<Store> open_file_store(const std::string& folder);
 
-}  // namespace convoy
+}  // namespace convoy::preparation

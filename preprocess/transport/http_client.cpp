@@ -11,7 +11,7 @@
 #include "preprocess/transport/http_transfer.hpp"
 #include "preprocess/transport/xml.hpp"
 
-namespace convoy {
+namespace convoy::preparation {
 namespace {
 
 constexpr int longest_nap_ms = 50;
@@ -302,4 +302,4 @@ std::string describe_refusal(const HttpAnswer& answer) {
   return text;
 }
 
-}  // namespace convoy
+}  // namespace convoy::preparation

@@ -8,7 +8,7 @@
 
 #include "preprocess/transport/store.hpp"
 
-namespace convoy {
+namespace convoy::preparation {
 
 /// What signs requests to S3 (AWS Signature Version 4); empty key: nothing is signed.
 struct S3Identity {
@@ -48,4 +48,4 @@ class HttpClient {
 /// `HTTP 403 Forbidden: SignatureDoesNotMatch, The request signature ...`: what a refusal says, S3's answers included.
 std::string describe_refusal(const HttpAnswer& answer);
 
-}  // namespace convoy
+}  // namespace convoy::preparation

@@ -6,7 +6,7 @@
 #include "core/errors.hpp"
 #include "preprocess/transport/http_client.hpp"
 
-namespace convoy {
+namespace convoy::preparation {
 namespace {
 
 /// An address as people write it, with spaces and letters that must be encoded; what is encoded already stays.
@@ -102,4 +102,4 @@ std::unique_ptr<Store> open_http_store(const Location& location, const TransferS
   return std::make_unique<HttpStore>(location, spec);
 }
 
-}  // namespace convoy
+}  // namespace convoy::preparation

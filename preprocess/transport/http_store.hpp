@@ -4,7 +4,7 @@
 
 #include "preprocess/transport/store.hpp"
 
-namespace convoy {
+namespace convoy::preparation {
 
 /// A folder of a web server; it is listed through its index page (nginx: autoindex).
 std::unique_ptr<Store> open_http_store(const Location& location, const TransferSpec& spec);
@@ -12,4 +12,4 @@ std::unique_ptr<Store> open_http_store(const Location& location, const TransferS
 /// Files and folders that an index page links to.
 Listing parse_index_page(const std::string& html);
 
-}  // namespace convoy
+}  // namespace convoy::preparation

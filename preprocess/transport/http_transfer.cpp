@@ -10,7 +10,7 @@
 #include "core/version.hpp"
 #include "preprocess/transport/location.hpp"
 
-namespace convoy {
+namespace convoy::preparation {
 namespace {
 
 constexpr std::size_t most_buffered = std::size_t{4} << 20;
@@ -169,4 +169,4 @@ std::string HttpTransfer::reason() const {
   return reason_[0] != '\0' ? std::string(reason_.data()) : curl_easy_strerror(result_);
 }
 
-}  // namespace convoy
+}  // namespace convoy::preparation

@@ -10,7 +10,7 @@
 
 #include "preprocess/transport/http_client.hpp"
 
-namespace convoy {
+namespace convoy::preparation {
 
 /// libcurl's own set-up, once a process.
 void require_curl();
@@ -63,4 +63,4 @@ class HttpTransfer {
   std::string modified_;
 };
 
-}  // namespace convoy
+}  // namespace convoy::preparation

@@ -7,7 +7,7 @@
 #include "core/errors.hpp"
 #include "core/types.hpp"
 
-namespace convoy {
+namespace convoy::preparation {
 namespace {
 
 [[noreturn]] void reject_braces(const std::string& text, const char* why) {
@@ -147,4 +147,4 @@ std::string percent_decode(std::string_view text) {
   return decoded;
 }
 
-}  // namespace convoy
+}  // namespace convoy::preparation

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-namespace convoy {
+namespace convoy::preparation {
 
 enum class Scheme : std::uint8_t { file, http, s3 };
 
@@ -40,4 +40,4 @@ enum class Slashes : std::uint8_t { keep, encode };
 std::string percent_encode(std::string_view text, Slashes slashes);
 std::string percent_decode(std::string_view text);
 
-}  // namespace convoy
+}  // namespace convoy::preparation

@@ -9,7 +9,7 @@
 #include "core/errors.hpp"
 #include "core/plain_text.hpp"
 
-namespace convoy {
+namespace convoy::preparation {
 namespace {
 
 std::string trimmed(const std::string& text) {
@@ -84,4 +84,4 @@ S3Settings find_s3_settings(const TransferSpec& spec, const std::function<std::s
   return settings;
 }
 
-}  // namespace convoy
+}  // namespace convoy::preparation

@@ -6,7 +6,7 @@
 
 #include "preprocess/transport/http_client.hpp"
 
-namespace convoy {
+namespace convoy::preparation {
 
 struct S3Settings {
   S3Identity identity;   ///< empty key: anonymous
@@ -19,4 +19,4 @@ struct S3Settings {
 /// `environment` gives a variable's value, or an empty text.
 S3Settings find_s3_settings(const TransferSpec& spec, const std::function<std::string(const char*)>& environment);
 
-}  // namespace convoy
+}  // namespace convoy::preparation

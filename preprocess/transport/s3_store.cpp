@@ -10,7 +10,7 @@
 #include "preprocess/transport/s3_settings.hpp"
 #include "preprocess/transport/xml.hpp"
 
-namespace convoy {
+namespace convoy::preparation {
 namespace {
 
 std::string environment(const char* name) {
@@ -109,4 +109,4 @@ std::unique_ptr<Store> open_s3_store(const Location& location, const TransferSpe
   return std::make_unique<S3Store>(location, spec, find_s3_settings(spec, environment));
 }
 
-}  // namespace convoy
+}  // namespace convoy::preparation

@@ -6,7 +6,7 @@
 #include "preprocess/transport/http_store.hpp"
 #include "preprocess/transport/s3_store.hpp"
 
-namespace convoy {
+namespace convoy::preparation {
 
 std::unique_ptr<Store> open_store(const Location& location, const TransferSpec& spec) {
   switch (location.scheme) {
@@ -39,4 +39,4 @@ std::string read_object(Store& store, const std::string& name, Index most_bytes)
   return text;
 }
 
-}  // namespace convoy
+}  // namespace convoy::preparation

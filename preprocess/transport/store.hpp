@@ -10,7 +10,7 @@
 #include "core/types.hpp"
 #include "preprocess/transport/location.hpp"
 
-namespace convoy {
+namespace convoy::preparation {
 
 struct ObjectInfo {
   std::string name;     ///< relative to the store's folder, `/` between parts
@@ -71,4 +71,4 @@ std::unique_ptr<Store> open_store(const Location& location, const TransferSpec& 
 /// A whole small object.
 std::string read_object(Store& store, const std::string& name, Index most_bytes = Index{1} << 30);
 
-}  // namespace convoy
+}  // namespace convoy::preparation

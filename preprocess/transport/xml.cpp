@@ -5,7 +5,7 @@
 #include <charconv>
 #include <utility>
 
-namespace convoy {
+namespace convoy::preparation {
 namespace {
 
 /// UTF-8 of a character reference.
@@ -78,4 +78,4 @@ std::string xml_text(std::string_view xml, std::string_view name) {
   return found.empty() ? std::string() : decode_entities(found.front());
 }
 
-}  // namespace convoy
+}  // namespace convoy::preparation

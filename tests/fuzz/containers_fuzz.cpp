@@ -11,7 +11,7 @@
 #include "tests/fuzz/counters.hpp"
 #include "tests/fuzz/memory_stream.hpp"
 
-namespace convoy {
+namespace convoy::preparation {
 namespace {
 
 void read_records(std::span<const std::uint8_t> bytes) {
@@ -45,10 +45,11 @@ void read_tar(std::span<const std::uint8_t> bytes) {
 }
 
 }  // namespace
-}  // namespace convoy
+}  // namespace convoy::preparation
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace convoy;
+  using namespace convoy::preparation;
   if (size == 0) return 0;
   const std::span<const std::uint8_t> rest(data + 1, size - 1);
   try {

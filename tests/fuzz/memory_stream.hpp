@@ -8,7 +8,7 @@
 #include "core/errors.hpp"
 #include "preprocess/transport/store.hpp"
 
-namespace convoy {
+namespace convoy::preparation {
 
 /// Bytes in memory, handed out in pieces of odd sizes: records must not rely on where pieces end.
 class MemoryStream final : public ByteStream {
@@ -29,4 +29,4 @@ class MemoryStream final : public ByteStream {
   std::span<const std::uint8_t> rest_;
 };
 
-}  // namespace convoy
+}  // namespace convoy::preparation

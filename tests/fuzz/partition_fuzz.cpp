@@ -23,7 +23,7 @@
 #include "preprocess/output.hpp"
 #include "tests/fuzz/counters.hpp"
 
-namespace convoy {
+namespace convoy::preparation {
 namespace {
 
 constexpr std::size_t most_bytes = std::size_t{1} << 20;
@@ -134,10 +134,11 @@ void run(std::span<const std::uint8_t> bytes) {
 }
 
 }  // namespace
-}  // namespace convoy
+}  // namespace convoy::preparation
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace convoy;
+  using namespace convoy::preparation;
   if (size < seal_bytes || size > most_bytes) return 0;
   try {
     run({data, size});

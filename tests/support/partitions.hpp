@@ -14,7 +14,7 @@ inline std::uint8_t formula_pixel(Index id, Index k) { return static_cast<std::u
 
 inline Partition formula_header(const std::string& folder, const std::string& split, Index number, Index partitions,
                                 Index samples) {
-  const Range range = cut_evenly(samples, partitions, number);
+  const Range range = preparation::cut_evenly(samples, partitions, number);
   Partition p;
   p.path = folder + "/" + partition_file_name(split, number, partitions);
   p.split = split;
@@ -38,7 +38,7 @@ inline Partition formula_header(const std::string& folder, const std::string& sp
 }
 
 inline void write_formula_partition(const Partition& header) {
-  write_partition(header, [&](Index i, std::uint8_t* image) {
+  preparation::write_partition(header, [&](Index i, std::uint8_t* image) {
     const Index id = header.first + i;
     for (Index k = 0; k < header.image_bytes(); ++k) image[k] = formula_pixel(id, k);
     return static_cast<std::int32_t>(id % header.classes);

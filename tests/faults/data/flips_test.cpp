@@ -19,7 +19,7 @@
 #include "tests/support/partitions.hpp"
 #include "tests/support/temp_folder.hpp"
 
-namespace convoy {
+namespace convoy::preparation {
 namespace {
 
 constexpr Index samples = 22, partitions = 3;
@@ -171,4 +171,4 @@ TEST(Flips, OfJpegFilesAreFound) {
 }
 
 }  // namespace
-}  // namespace convoy
+}  // namespace convoy::preparation

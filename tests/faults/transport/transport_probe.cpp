@@ -10,7 +10,7 @@
 #include "core/errors.hpp"
 #include "preprocess/transport/store.hpp"
 
-namespace convoy {
+namespace convoy::preparation {
 namespace {
 
 std::string setting(const char* name, const char* otherwise) {
@@ -59,11 +59,11 @@ void run(const std::vector<std::string>& words) {
 }
 
 }  // namespace
-}  // namespace convoy
+}  // namespace convoy::preparation
 
 int main(int argc, char** argv) {
   try {
-    convoy::run({argv + 1, argv + argc});
+    convoy::preparation::run({argv + 1, argv + argc});
     return 0;
   } catch (const convoy::Error& error) {
     std::fprintf(stderr, "error: %s\n", error.what());

@@ -8,7 +8,7 @@
 
 #include "tests/support/mpi_main.hpp"
 
-namespace convoy {
+namespace convoy::preparation {
 namespace {
 
 class Text final : public ByteStream {
@@ -78,4 +78,4 @@ TEST(Scan, ListsAFolderOnceForAllItsRecordFiles) {
 }
 
 }  // namespace
-}  // namespace convoy
+}  // namespace convoy::preparation

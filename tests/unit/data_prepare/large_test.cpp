@@ -14,7 +14,7 @@
 #include "tests/support/partitions.hpp"
 #include "tests/support/temp_folder.hpp"
 
-namespace convoy {
+namespace convoy::preparation {
 namespace {
 
 constexpr Index side = 2048, samples = 352;  // 12 MiB each
@@ -98,4 +98,4 @@ TEST(LargePartition, IsCheckedToItsEnd) {
 }
 
 }  // namespace
-}  // namespace convoy
+}  // namespace convoy::preparation

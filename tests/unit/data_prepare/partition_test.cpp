@@ -13,7 +13,7 @@
 #include "support/partitions.hpp"
 #include "support/temp_folder.hpp"
 
-namespace convoy {
+namespace convoy::preparation {
 namespace {
 
 TEST(PartitionName, RoundTripAndRefusals) {
@@ -146,4 +146,4 @@ TEST(PrepareFolder, RemovesLeftoversAndRefusesOthers) {
 }
 
 }  // namespace
-}  // namespace convoy
+}  // namespace convoy::preparation

@@ -9,7 +9,7 @@
 #include "preprocess/statistics.hpp"
 #include "support/expect_error.hpp"
 
-namespace convoy {
+namespace convoy::preparation {
 namespace {
 
 /// Samples named by `prefix` and number, whatever the order in which they are listed.
@@ -165,4 +165,4 @@ TEST(CommandLine, Refusals) {
 }
 
 }  // namespace
-}  // namespace convoy
+}  // namespace convoy::preparation

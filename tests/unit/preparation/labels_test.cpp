@@ -5,7 +5,7 @@
 
 #include "tests/support/expect_error.hpp"
 
-namespace convoy {
+namespace convoy::preparation {
 namespace {
 
 std::string found(const LabelFile& labels, const std::string& name) { return labels.find(name).value_or("none"); }
@@ -111,4 +111,4 @@ TEST(Classes, AreNumberedByNameOrGiven) {
 }
 
 }  // namespace
-}  // namespace convoy
+}  // namespace convoy::preparation

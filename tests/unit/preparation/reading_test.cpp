@@ -10,7 +10,7 @@
 #include "preprocess/spill/spiller.hpp"
 #include "tests/support/temp_folder.hpp"
 
-namespace convoy {
+namespace convoy::preparation {
 namespace {
 
 class OneByte final : public ByteStream {
@@ -100,4 +100,4 @@ TEST(Spiller, WritesWhatItHasReadWhereOpeningAUnitIsBrokenOff) {
 }
 
 }  // namespace
-}  // namespace convoy
+}  // namespace convoy::preparation

@@ -12,7 +12,7 @@
 #include "tests/support/file_bytes.hpp"
 #include "tests/support/temp_folder.hpp"
 
-namespace convoy {
+namespace convoy::preparation {
 namespace {
 
 using Words = std::vector<std::string>;
@@ -137,4 +137,4 @@ TEST(S3Settings, ComeFromProfiles) {
 }
 
 }  // namespace
-}  // namespace convoy
+}  // namespace convoy::preparation
