@@ -11,7 +11,7 @@ namespace {
 
 float decay_of(Kind kind, const PlanSpec& spec) {
   switch (kind) {
-    case Kind::filter:
+    case Kind::weight:
       return spec.weight_decay;
     case Kind::bias:
       return spec.bias_weight_decay;

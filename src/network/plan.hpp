@@ -12,7 +12,7 @@ namespace convoy {
 struct Parameter {
   std::string name;
   Range range;  ///< in the values block and, at the same place, in the gradient block; count = product of shape
-  Kind kind = Kind::filter;
+  Kind kind = Kind::weight;
   std::vector<Index> shape;
   Initialiser initialiser;
   float decay = 0;  ///< weight decay of this tensor

@@ -45,7 +45,7 @@ bool has_inexact_kink(const Graph& graph) {
     const Node& node = graph.nodes[id];
     const auto* activation = as<Activation>(node);
     const auto* pool = as<Pool>(node);
-    const bool smooth = activation != nullptr && activation->curve == Curve::tanh;
+    const bool smooth = activation != nullptr && activation->kind == ActivationKind::tanh;
     const bool selects = (activation != nullptr && !smooth) || (pool != nullptr && pool->mode == Pool::Mode::max);
     bool inputs_exact = true;
     for (const NodeId from : node.inputs) inputs_exact = inputs_exact && is_exact[static_cast<std::size_t>(from)];

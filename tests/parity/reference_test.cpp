@@ -60,9 +60,9 @@ TEST(ReferenceForward, BatchNormUsesRunningStatistics) {
 }
 TEST(ReferenceForward, Activations) {
   const Tensor x = tensor({1, 3}, {-2, 0, 2});
-  EXPECT_EQ(apply(Activation{Curve::relu, 0}, x), (Values{0, 0, 2}));
-  EXPECT_EQ(apply(Activation{Curve::leaky_relu, 0.5F}, x), (Values{-1, 0, 2}));
-  EXPECT_DOUBLE_EQ(apply(Activation{Curve::tanh, 0}, x)[2], 0.96402758007581688);
+  EXPECT_EQ(apply(Activation{ActivationKind::relu, 0}, x), (Values{0, 0, 2}));
+  EXPECT_EQ(apply(Activation{ActivationKind::leaky_relu, 0.5F}, x), (Values{-1, 0, 2}));
+  EXPECT_DOUBLE_EQ(apply(Activation{ActivationKind::tanh, 0}, x)[2], 0.96402758007581688);
 }
 TEST(ReferenceForward, Pooling) {
   EXPECT_EQ(apply(Pool{Pool::Mode::max, 2, 1, 0}, counting), (Values{5, 6, 8, 9}));
@@ -92,8 +92,9 @@ TEST(ReferenceBackward, TiesOfMaxPoolingGoToTheFirst) {
 TEST(ReferenceBackward, ActivationsAtZero) {
   const Tensor x = tensor({1, 1}, {0}), dy = tensor({1, 1}, {1});
   const Operands operands{{&x}, {}};
-  for (const auto& [curve, expected] : {std::pair{Curve::relu, 0.0}, {Curve::leaky_relu, 0.25}, {Curve::tanh, 1.0}}) {
-    const Node node = node_of(Activation{curve, 0.25F});
+  for (const auto& [kind, expected] :
+       {std::pair{ActivationKind::relu, 0.0}, {ActivationKind::leaky_relu, 0.25}, {ActivationKind::tanh, 1.0}}) {
+    const Node node = node_of(Activation{kind, 0.25F});
     EXPECT_EQ(backward(node, operands, forward(node, operands), dy).dx[0].values[0], expected);
   }
 }
@@ -177,9 +178,9 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"linear_without_bias", Linear{5, 3, false}, {2, 5}, {15}},
                     Case{"batch_norm", BatchNorm{3}, {2, 3, 3, 2}, {3, 3}},
                     Case{"batch_norm_running", BatchNorm{3}, {2, 3, 3, 2}, {3, 3}, true},
-                    Case{"relu", Activation{Curve::relu, 0}, {2, 2, 3, 3}},
-                    Case{"leaky_relu", Activation{Curve::leaky_relu, 0.1F}, {2, 2, 3, 3}},
-                    Case{"tanh", Activation{Curve::tanh, 0}, {2, 2, 3, 3}},
+                    Case{"relu", Activation{ActivationKind::relu, 0}, {2, 2, 3, 3}},
+                    Case{"leaky_relu", Activation{ActivationKind::leaky_relu, 0.1F}, {2, 2, 3, 3}},
+                    Case{"tanh", Activation{ActivationKind::tanh, 0}, {2, 2, 3, 3}},
                     Case{"max_pool", Pool{Pool::Mode::max, 2, 2, 0}, {2, 2, 6, 4}},
                     Case{"max_pool_overlapping", Pool{Pool::Mode::max, 3, 2, 1}, {2, 2, 7, 5}},
                     Case{"average_pool", Pool{Pool::Mode::average, 2, 2, 0}, {2, 2, 6, 4}},

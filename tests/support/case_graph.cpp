@@ -50,18 +50,18 @@ class CaseBuilder {
     if (op == "conv" || op == "make") {
       const Convolution conv{x.c, number('k', x.c), r, s, p, static_cast<int>(number('g', 1)), number('b', 0) != 0};
       top_ = append(op, conv, {top_.node}, {conv.out, size(x.h), size(x.w)});
-      parameter("weight", Kind::filter, {conv.out, conv.in / conv.groups, r, r});
+      parameter("weight", Kind::weight, {conv.out, conv.in / conv.groups, r, r});
       if (conv.bias) parameter("bias", Kind::bias, {conv.out});
     } else if (op == "bn") {
       top_ = append(op, BatchNorm{.channels = x.c}, {top_.node}, x);
       parameter("weight", Kind::norm_scale, {x.c});
       parameter("bias", Kind::norm_shift, {x.c});
     } else if (op == "relu") {
-      top_ = append(op, Activation{Curve::relu, 0}, {top_.node}, x);
+      top_ = append(op, Activation{ActivationKind::relu, 0}, {top_.node}, x);
     } else if (op == "leaky") {
-      top_ = append(op, Activation{Curve::leaky_relu, 0.125F}, {top_.node}, x);
+      top_ = append(op, Activation{ActivationKind::leaky_relu, 0.125F}, {top_.node}, x);
     } else if (op == "tanh") {
-      top_ = append(op, Activation{Curve::tanh, 0}, {top_.node}, x);
+      top_ = append(op, Activation{ActivationKind::tanh, 0}, {top_.node}, x);
     } else if (op == "maxpool" || op == "avgpool") {
       const Pool pool{op == "maxpool" ? Pool::Mode::max : Pool::Mode::average, r, s, p, number('i', 0) == 0};
       top_ = append(op, pool, {top_.node}, {x.c, size(x.h), size(x.w)});
@@ -77,7 +77,7 @@ class CaseBuilder {
       top_ = append(op, Flatten{}, {top_.node}, {x.count()});
     } else if (op == "linear") {
       top_ = append(op, Linear{x.c, number('k', x.c)}, {top_.node}, {number('k', x.c)});
-      parameter("weight", Kind::filter, {top_.shape.c, x.c});
+      parameter("weight", Kind::weight, {top_.shape.c, x.c});
       parameter("bias", Kind::bias, {top_.shape.c});
     } else if (op == "fork") {
       other_ = top_;

@@ -74,7 +74,7 @@ inline reference::Values formula_parameter(const std::string& name, Kind kind, c
   Index count = 1;
   for (const Index size : shape) count *= size;
   switch (kind) {
-    case Kind::filter:
+    case Kind::weight:
       return formula_values(name, count,
                             std::sqrt(6.0 * static_cast<double>(shape.at(0)) / static_cast<double>(count)));
     case Kind::norm_scale:

@@ -44,9 +44,9 @@ Attributes attributes_of(const json& from) {
     return Linear{c * from.at("h").get<Index>() * from.at("w").get<Index>(), from.at("k"), from.at("bias")};
   if (op == "batch_norm") return BatchNorm{.channels = c};
   if (op == "activation") {
-    const std::map<std::string, Curve> curves{
-        {"relu", Curve::relu}, {"leaky_relu", Curve::leaky_relu}, {"tanh", Curve::tanh}};
-    return Activation{curves.at(from.at("curve")), from.at("slope")};
+    const std::map<std::string, ActivationKind> kinds{
+        {"relu", ActivationKind::relu}, {"leaky_relu", ActivationKind::leaky_relu}, {"tanh", ActivationKind::tanh}};
+    return Activation{kinds.at(from.at("curve")), from.at("slope")};
   }
   if (op == "pool") {
     const Pool::Mode mode = from.at("mode") == "max" ? Pool::Mode::max : Pool::Mode::average;

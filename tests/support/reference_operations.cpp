@@ -72,28 +72,44 @@ Gradient backward(const BatchNorm& spec, const Operands& operands, const Output&
   return gradient;
 }
 
+double normal_distribution(double x) { return std::erfc(-x / std::sqrt(2.0)) / 2; }
+
 double activate(const Activation& spec, double x) {
-  switch (spec.curve) {
-    case Curve::relu:
+  switch (spec.kind) {
+    case ActivationKind::relu:
       return x > 0 ? x : 0;
-    case Curve::leaky_relu:
+    case ActivationKind::leaky_relu:
       return x > 0 ? x : double{spec.slope} * x;
-    case Curve::tanh:
+    case ActivationKind::tanh:
       return std::tanh(x);
+    case ActivationKind::gelu:
+      return x * normal_distribution(x);
+    case ActivationKind::silu:
+      return x / (1 + std::exp(-x));
+    case ActivationKind::identity:
+      return x;
   }
-  throw std::logic_error("unknown curve");
+  throw std::logic_error("unknown activation");
 }
 
 double slope_at(const Activation& spec, double x) {
-  switch (spec.curve) {
-    case Curve::relu:
+  switch (spec.kind) {
+    case ActivationKind::relu:
       return x > 0 ? 1 : 0;
-    case Curve::leaky_relu:
+    case ActivationKind::leaky_relu:
       return x > 0 ? 1 : double{spec.slope};
-    case Curve::tanh:
+    case ActivationKind::tanh:
       return 1 - std::tanh(x) * std::tanh(x);
+    case ActivationKind::gelu:
+      return normal_distribution(x) + x * std::exp(-x * x / 2) / std::sqrt(2 * std::acos(-1.0));
+    case ActivationKind::silu: {
+      const double s = 1 / (1 + std::exp(-x));
+      return s * (1 + x * (1 - s));
+    }
+    case ActivationKind::identity:
+      return 1;
   }
-  throw std::logic_error("unknown curve");
+  throw std::logic_error("unknown activation");
 }
 
 Output forward(const Activation& spec, const Operands& operands) {

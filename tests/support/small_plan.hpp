@@ -33,10 +33,10 @@ inline SmallPlan small_plan(Placing placing = Placing::forward, int slots = 1, I
     row.shape = std::move(shape);
     rows.push_back(row);
   };
-  add("conv1.weight", Kind::filter, {5, 3, 3, 3});
+  add("conv1.weight", Kind::weight, {5, 3, 3, 3});
   add("bn1.weight", Kind::norm_scale, {5});
   add("bn1.bias", Kind::norm_shift, {5});
-  add("fc.weight", Kind::filter, {classes, 5});
+  add("fc.weight", Kind::weight, {classes, 5});
   add("fc.bias", Kind::bias, {classes});
 
   const Index gap = placing == Placing::forward ? 0 : 32;

@@ -9,7 +9,21 @@
 namespace convoy::cpu {
 namespace {
 
-CurveShape shape_of(Curve curve) { return curve == Curve::tanh ? CurveShape::tanh : CurveShape::rectifier; }
+CurveShape shape_of(ActivationKind kind) {
+  switch (kind) {
+    case ActivationKind::identity:
+      return CurveShape::identity;
+    case ActivationKind::relu:
+    case ActivationKind::leaky_relu:
+      return CurveShape::rectifier;
+    case ActivationKind::tanh:
+      return CurveShape::tanh;
+    case ActivationKind::gelu:
+    case ActivationKind::silu:
+      break;
+  }
+  fail(Exit::usage, "the CPU has no {} yet", describe(Activation{kind}));
+}
 
 /// A node's output before it is decided whether it becomes a value of its own.
 struct Expression {
@@ -72,8 +86,8 @@ class Lowerer {
         if (at(value).form == Form::image) value = in_form(value, Form::spatial, id);
         e.terms = {{value, -1}};
       }
-      e.curve = shape_of(activation->curve);
-      e.slope = activation->curve == Curve::leaky_relu ? activation->slope : 0;
+      e.curve = shape_of(activation->kind);
+      e.slope = activation->kind == ActivationKind::leaky_relu ? activation->slope : 0;
     } else if (as<Flatten>(node)) {
       e.value = in_form(value_of(node.inputs[0]), Form::features, id);
     } else {

@@ -30,7 +30,7 @@ std::vector<Channels> channels_of(const Graph& graph) {
 /// `inputs`: channels of what the node reads.
 FilterCopy shape_of(const Node& node, const Parameter& row, const Channels& inputs) {
   FilterCopy copy;
-  if (row.kind != Kind::filter) return copy;
+  if (row.kind != Kind::weight) return copy;
   copy.offset = 0;
   copy.k = row.shape.at(0);
   if (const auto* convolution = as<Convolution>(node)) {
@@ -86,7 +86,7 @@ CopyLayout make_copy_layout(const Plan& plan, Precision precision) {
   constexpr Index step = 64;  // elements, whatever the storage: pieces then fit copies of any precision
   for (const Parameter& row : plan.table.rows) {
     FilterCopy copy;
-    if (row.kind == Kind::filter && !plan.graph.nodes.empty()) {
+    if (row.kind == Kind::weight && !plan.graph.nodes.empty()) {
       const Node& node = plan.graph.nodes.at(static_cast<std::size_t>(row.node));
       copy = shape_of(node, row, channels.at(static_cast<std::size_t>(node.inputs.at(0))));
       copy.offset = layout.elements;

@@ -11,18 +11,6 @@ namespace {
 
 std::size_t index(int i) { return static_cast<std::size_t>(i); }
 
-ActivationKind kind_of(Curve curve) {
-  switch (curve) {
-    case Curve::relu:
-      return ActivationKind::relu;
-    case Curve::leaky_relu:
-      return ActivationKind::leaky_relu;
-    case Curve::tanh:
-      return ActivationKind::tanh;
-  }
-  fail(Exit::internal, "internal error: an unknown activation");
-}
-
 /// A node's output before it is known whether it becomes a value of its own.
 struct Output {
   int value = -1;  ///< it is a value already
@@ -71,7 +59,7 @@ class Lowerer {
       } else {
         output.terms = {{.value = read(id)[0]}};
       }
-      output.activation = kind_of(activation->curve);
+      output.activation = activation->kind;
       output.slope = activation->slope;
     } else if (as<Flatten>(node)) {
       output.value = read(id)[0];

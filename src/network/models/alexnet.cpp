@@ -22,15 +22,15 @@ float dropout_of(const GraphSpec& spec) { return spec.dropout < 0 ? usual_dropou
 
 /// Krizhevsky, Sutskever, Hinton 2012, section 3.5; layer names of Caffe's model.
 Graph build_2012(const GraphSpec& spec) {
-  GraphBuilder net(spec, Curve::relu);
+  GraphBuilder net(spec, ActivationKind::relu);
   NodeId x = net.input();
   const auto convolve = [&](int number, const Convolution& attributes) {
     x = net.convolution(fmt::format("conv{}", number), x, attributes);
     x = net.activation(fmt::format("relu{}", number), x);
   };
   const auto normalise = [&](int number) {
-    x = net.local_response_norm(fmt::format("norm{}", number), x, norm_2012);
-    x = net.pool(fmt::format("pool{}", number), x, pool);
+    x = net.apply(fmt::format("norm{}", number), x, norm_2012);
+    x = net.apply(fmt::format("pool{}", number), x, pool);
   };
   convolve(1, {.out = 96, .kernel = 11, .stride = 4, .pad = 2, .bias = true});
   normalise(1);
@@ -39,10 +39,10 @@ Graph build_2012(const GraphSpec& spec) {
   convolve(3, layer(384, 3));
   convolve(4, layer(384, 3, 2));
   convolve(5, layer(256, 3, 2));
-  x = net.flatten("flatten", net.pool("pool5", x, pool));
+  x = net.apply("flatten", net.apply("pool5", x, pool), Flatten{});
   for (const int number : {6, 7}) {
     x = net.activation(fmt::format("relu{}", number), net.linear(fmt::format("fc{}", number), x, 4096));
-    x = net.dropout(fmt::format("drop{}", number), x, dropout_of(spec));
+    x = net.apply(fmt::format("drop{}", number), x, Dropout{dropout_of(spec)});
   }
   return net.classify("fc8", x, "alexnet 2012");
 }
@@ -51,15 +51,15 @@ Graph build_2012(const GraphSpec& spec) {
 /// convolution pads as TensorFlow's SAME, 3 pixels before and 4 after; here 4 on both sides, which gives the same 56
 /// x 56.
 Graph build_ray(const GraphSpec& spec) {
-  GraphBuilder net(spec, Curve::relu);
+  GraphBuilder net(spec, ActivationKind::relu);
   NodeId x = net.input();
   const auto convolve = [&](int number, const Convolution& attributes) {
     x = net.convolution(fmt::format("conv{}", number), x, attributes);
     x = net.activation(fmt::format("relu{}", number), x);
   };
   const auto normalise = [&](int number) {
-    x = net.pool(fmt::format("pool{}", number), x, pool);
-    x = net.local_response_norm(fmt::format("lrn{}", number), x, norm_ray);
+    x = net.apply(fmt::format("pool{}", number), x, pool);
+    x = net.apply(fmt::format("lrn{}", number), x, norm_ray);
   };
   convolve(1, {.out = 96, .kernel = 11, .stride = 4, .pad = 4, .bias = true});
   normalise(1);
@@ -69,17 +69,18 @@ Graph build_ray(const GraphSpec& spec) {
   convolve(4, layer(384, 3));
   convolve(5, layer(256, 3));
   normalise(5);
-  x = net.flatten("flatten", x);
+  x = net.apply("flatten", x, Flatten{});
+  constexpr Activation dense{.kind = ActivationKind::tanh};
   for (const int number : {1, 2}) {
-    x = net.curve(fmt::format("tanh{}", number), net.linear(fmt::format("fc{}", number), x, 4096), Curve::tanh);
-    x = net.dropout(fmt::format("drop{}", number), x, dropout_of(spec));
+    x = net.apply(fmt::format("tanh{}", number), net.linear(fmt::format("fc{}", number), x, 4096), dense);
+    x = net.apply(fmt::format("drop{}", number), x, Dropout{dropout_of(spec)});
   }
   return net.classify("fc3", x, "alexnet ray");
 }
 
 /// Krizhevsky 2014 ("One weird trick", arXiv 1404.5997) as torchvision has it: no normalisation, narrower convolutions.
 Graph build_owt(const GraphSpec& spec) {
-  GraphBuilder net(spec, Curve::relu);
+  GraphBuilder net(spec, ActivationKind::relu);
   NodeId x = net.input();
   int next = 0;  // of torchvision's sequence of modules
   const auto name = [&] { return fmt::format("features.{}", next++); };
@@ -88,16 +89,16 @@ Graph build_owt(const GraphSpec& spec) {
     x = net.activation(name(), x);
   };
   convolve({.out = 64, .kernel = 11, .stride = 4, .pad = 2, .bias = true});
-  x = net.pool(name(), x, pool);
+  x = net.apply(name(), x, pool);
   convolve(layer(192, 5));
-  x = net.pool(name(), x, pool);
+  x = net.apply(name(), x, pool);
   convolve(layer(384, 3));
   convolve(layer(256, 3));
   convolve(layer(256, 3));
-  x = net.pool(name(), x, pool);
-  x = net.flatten("flatten", x);
+  x = net.apply(name(), x, pool);
+  x = net.apply("flatten", x, Flatten{});
   for (const int first : {0, 3}) {
-    x = net.dropout(fmt::format("classifier.{}", first), x, dropout_of(spec));
+    x = net.apply(fmt::format("classifier.{}", first), x, Dropout{dropout_of(spec)});
     x = net.linear(fmt::format("classifier.{}", first + 1), x, 4096);
     x = net.activation(fmt::format("classifier.{}", first + 2), x);
   }

@@ -16,15 +16,15 @@ Pool::Mode pooling_of(const GraphSpec& spec) {
 
 Graph build_lenet(const GraphSpec& spec) {
   const Pool pool{.mode = pooling_of(spec), .kernel = 2, .stride = 2};
-  GraphBuilder net(spec, Curve::tanh);
+  GraphBuilder net(spec, ActivationKind::tanh);
   NodeId x = net.input();
   x = net.convolution("conv1", x, {.out = 20, .kernel = 5, .pad = 0, .bias = true});
   x = net.activation("act1", x);
-  x = net.pool("pool1", x, pool);
+  x = net.apply("pool1", x, pool);
   x = net.convolution("conv2", x, {.out = 50, .kernel = 5, .pad = 0, .bias = true});
   x = net.activation("act2", x);
-  x = net.pool("pool2", x, pool);
-  x = net.flatten("flatten", x);
+  x = net.apply("pool2", x, pool);
+  x = net.apply("flatten", x, Flatten{});
   x = net.linear("fc1", x, 500);
   x = net.activation("act3", x);
   return net.classify("fc2", x, "lenet");

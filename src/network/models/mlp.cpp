@@ -8,8 +8,8 @@
 namespace convoy {
 
 Graph build_mlp(const GraphSpec& spec) {
-  GraphBuilder net(spec, Curve::relu);
-  NodeId x = net.flatten("flatten", net.input());
+  GraphBuilder net(spec, ActivationKind::relu);
+  NodeId x = net.apply("flatten", net.input(), Flatten{});
   std::size_t layer = 1;
   for (const Index width : spec.hidden) {
     if (width < 1) fail(Exit::usage, "hidden layer {} of mlp has width {} (need at least 1)", layer, width);

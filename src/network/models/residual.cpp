@@ -41,7 +41,7 @@ NodeId append_post_activation(GraphBuilder& net, const std::string& block, NodeI
     shortcut = project(net, block, x, net.channels(y), stride);
     shortcut = net.batch_norm(block + ".downsample.1", shortcut);
   }
-  const NodeId sum = net.add(block + ".add", y, shortcut);
+  const NodeId sum = net.apply(block + ".add", {y, shortcut}, Add{});
   return net.activation(name_in(block, "act", branch.size() - 1), sum);
 }
 
@@ -58,7 +58,7 @@ NodeId append_pre_activation(GraphBuilder& net, const std::string& block, NodeId
   if (start_at_zero) net.start_at_zero(y);
   const bool same_shape = stride == 1 && net.channels(x) == net.channels(y);
   const NodeId shortcut = same_shape ? x : project(net, block, activated, net.channels(y), stride);
-  return net.add(block + ".add", y, shortcut);
+  return net.apply(block + ".add", {y, shortcut}, Add{});
 }
 
 }  // namespace

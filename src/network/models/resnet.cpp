@@ -53,15 +53,15 @@ Graph build_resnet(const GraphSpec& spec, int depth) {
   residual.order = pre_activation ? Order::pre_activation : Order::post_activation;
   residual.strided = version == "v1" ? 1 : 2;
 
-  GraphBuilder net(spec, Curve::relu);
+  GraphBuilder net(spec, ActivationKind::relu);
   NodeId x = net.input();
   x = small_stem ? net.convolution("conv1", x, {.out = 64, .kernel = 3})
                  : net.convolution("conv1", x, {.out = 64, .kernel = 7, .stride = 2, .pad = 3});
   // In pre-activation order the first block brings norm and activation.
   if (!pre_activation) x = net.activation("act", net.batch_norm("bn1", x));
-  if (!small_stem) x = net.pool("maxpool", x, {.kernel = 3, .stride = 2, .pad = 1});
+  if (!small_stem) x = net.apply("maxpool", x, Pool{.kernel = 3, .stride = 2, .pad = 1});
   x = append_stages(net, x, residual, spec.zero_init_residual);
-  x = net.flatten("flatten", net.global_average_pool("avgpool", x));
+  x = net.apply("flatten", net.apply("avgpool", x, GlobalAveragePool{}), Flatten{});
   return net.classify("fc", x, fmt::format("{} {}{}", spec.model, version, small_stem ? " (small stem)" : ""));
 }
 

@@ -30,11 +30,11 @@ Graph build_resnet_cifar(const GraphSpec& spec, int depth, BlockKind kind) {
                           .blocks = {n, n, n},
                           .widths = {16, 32, 64}};
 
-  GraphBuilder net(spec, Curve::relu);
+  GraphBuilder net(spec, ActivationKind::relu);
   NodeId x = net.convolution("conv1", net.input(), {.out = 16, .kernel = 3});
   if (!pre_activation) x = net.activation("act", net.batch_norm("bn1", x));
   x = append_stages(net, x, residual, spec.zero_init_residual);
-  x = net.flatten("flatten", net.global_average_pool("avgpool", x));
+  x = net.apply("flatten", net.apply("avgpool", x, GlobalAveragePool{}), Flatten{});
   return net.classify("fc", x, fmt::format("{} {}", spec.model, version));
 }
 

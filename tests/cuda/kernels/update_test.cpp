@@ -90,7 +90,7 @@ TEST_P(UpdateKernel, UpdatesEveryTensorAndItsCopy) {
         expect_close(got_w, want_w, 0x1p-22, "values");
         expect_close(got_v, want_v, 0x1p-22, "velocity");
         const FilterCopy& copy = layout.rows[r];
-        EXPECT_EQ(copy.offset >= 0, row.kind == Kind::filter);
+        EXPECT_EQ(copy.offset >= 0, row.kind == Kind::weight);
         if (copy.offset < 0) continue;
         const auto begin = copies.begin() + copy.offset;
         expect_close({begin, begin + copy.k * copy.rs * copy.stored_c}, copy_of(copy, new_values, row.range.begin),

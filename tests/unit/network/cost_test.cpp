@@ -76,7 +76,7 @@ TEST(Cost, GroupsDivideMacsAndParameters) {
   graph.classes = 8;
   graph.nodes.push_back({"input", Input{4}, {}, {}});
   graph.nodes.push_back(
-      {"conv", Convolution{.in = 4, .out = 8, .groups = 2}, {0}, {{"conv.weight", Kind::filter, {8, 2, 3, 3}, {}}}});
+      {"conv", Convolution{.in = 4, .out = 8, .groups = 2}, {0}, {{"conv.weight", Kind::weight, {8, 2, 3, 3}, {}}}});
   graph.nodes.push_back({"pool", GlobalAveragePool{}, {1}, {}});
   graph.nodes.push_back({"loss", Loss{}, {2}, {}});
   const Cost cost = cost_of(graph, 5, 6);

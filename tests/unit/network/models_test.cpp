@@ -135,7 +135,7 @@ TEST(Models, InitialiserOptionChangesFiltersOnly) {
                                    {"uniform", Fill::uniform}})
     for (const auto& [key, parameter] :
          parameters_of(build_graph({.model = "resnet18", .initialiser = name, .initialiser_std = 0.25F}))) {
-      if (parameter.kind != Kind::filter) continue;
+      if (parameter.kind != Kind::weight) continue;
       EXPECT_EQ(parameter.initialiser.fill, fill) << key;
       if (name != "xavier") {
         EXPECT_EQ(parameter.initialiser.value, 0.25F) << key;
@@ -155,7 +155,7 @@ TEST(Models, OptionsReachTheNodes) {
                                    .label_smoothing = 0.1F});
   for (const Node& node : graph.nodes) {
     if (const auto* activation = as<Activation>(node)) {
-      EXPECT_EQ(activation->curve, Curve::leaky_relu);
+      EXPECT_EQ(activation->kind, ActivationKind::leaky_relu);
       EXPECT_EQ(activation->slope, 0.2F);
     }
     if (const auto* norm = as<BatchNorm>(node)) {
@@ -170,7 +170,9 @@ TEST(Models, LenetCanBeSmooth) {
   const auto count = [](const Graph& graph, auto wanted) {
     return std::count_if(graph.nodes.begin(), graph.nodes.end(), wanted);
   };
-  const auto is_tanh = [](const Node& n) { return as<Activation>(n) && as<Activation>(n)->curve == Curve::tanh; };
+  const auto is_tanh = [](const Node& n) {
+    return as<Activation>(n) && as<Activation>(n)->kind == ActivationKind::tanh;
+  };
   const auto is_max = [](const Node& n) { return as<Pool>(n) && as<Pool>(n)->mode == Pool::Mode::max; };
   const auto is_average = [](const Node& n) { return as<Pool>(n) && as<Pool>(n)->mode == Pool::Mode::average; };
   const Graph standard = build_graph({.model = "lenet"}),
@@ -201,14 +203,14 @@ TEST(Models, UnknownNamesSuggestTheNearest) {
     expect_usage_error([&] { build_graph({.model = impossible}); }, {"unknown model", impossible});
 }
 
-TEST(Models, AlexnetsVariantsDifferInNormsGroupsAndCurves) {
+TEST(Models, AlexnetsVariantsDifferInNormsGroupsAndActivations) {
   const auto count = [](const Graph& graph, const auto& wanted) {
     return std::count_if(graph.nodes.begin(), graph.nodes.end(), wanted);
   };
   const auto is_norm = [](const Node& node) { return as<LocalResponseNorm>(node) != nullptr; };
   const auto is_grouped = [](const Node& node) { return as<Convolution>(node) && as<Convolution>(node)->groups == 2; };
   const auto is_tanh = [](const Node& node) {
-    return as<Activation>(node) && as<Activation>(node)->curve == Curve::tanh;
+    return as<Activation>(node) && as<Activation>(node)->kind == ActivationKind::tanh;
   };
   const auto drops = [](const Node& node) { return as<Dropout>(node) && as<Dropout>(node)->rate == 0.25F; };
   const Graph first = build_graph({.model = "alexnet", .dropout = 0.25F}),
@@ -241,7 +243,7 @@ TEST(Models, VariantsThatAModelLacksAreErrors) {
   expect_usage_error([] { build_graph({.model = "lenet", .version = "v2"}); }, {"lenet", "version"});
   expect_usage_error([] { build_graph({.model = "mlp", .zero_init_residual = true}); }, {"mlp", "residual"});
   expect_usage_error([] { build_graph({.model = "lenet", .pooling = "median"}); }, {"'median'", "max or average"});
-  expect_usage_error([] { build_graph({.activation = "gelu"}); }, {"'gelu'", "leaky_relu"});
+  expect_usage_error([] { build_graph({.activation = "softplus"}); }, {"'softplus'", "leaky_relu"});
   expect_usage_error([] { build_graph({.initialiser = "ones"}); }, {"'ones'", "xavier"});
   expect_usage_error([] { build_graph({.model = "mlp", .hidden = {4, 0}}); }, {"hidden layer 2"});
   expect_usage_error([] { build_graph({.classes = 0}); }, {"0 classes"});

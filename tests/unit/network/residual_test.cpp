@@ -129,7 +129,7 @@ TEST(Residual, ZeroInitEndsEveryBranchWithZero) {
     for (const Node& node : build_graph(spec).nodes)
       for (const ParameterSpec& parameter : node.parameters)
         if (parameter.initialiser.fill == Fill::zeros &&
-            (parameter.kind == Kind::norm_scale || parameter.kind == Kind::filter))
+            (parameter.kind == Kind::norm_scale || parameter.kind == Kind::weight))
           names.push_back(parameter.name);
     return names;
   };

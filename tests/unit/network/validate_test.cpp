@@ -61,7 +61,7 @@ TEST_F(Validate, ParametersFitTheOperation) {
   graph_.nodes[1].parameters[0].shape = {16, 3, 3, 5};
   expect_error({"'conv1.weight'", "'conv1'"});
   graph_ = copy;
-  graph_.nodes[2].parameters[0].kind = Kind::filter;
+  graph_.nodes[2].parameters[0].kind = Kind::weight;
   expect_error({"'bn1.weight'", "'bn1'"});
   graph_ = copy;
   graph_.nodes[2].parameters.pop_back();
@@ -82,7 +82,7 @@ TEST_F(Validate, ImpossibleAttributes) {
   std::get<BatchNorm>(graph_.nodes[2].attributes).epsilon = 0;
   expect_error({"'bn1' can't be", "epsilon 0"});
   graph_ = copy;
-  std::get<Activation>(graph_.nodes[3].attributes) = {.curve = Curve::leaky_relu, .slope = -1};
+  std::get<Activation>(graph_.nodes[3].attributes) = {.kind = ActivationKind::leaky_relu, .slope = -1};
   expect_error({"'act' can't be", "slope -1"});
 }
 

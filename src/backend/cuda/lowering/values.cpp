@@ -10,15 +10,20 @@ namespace convoy::cuda {
 namespace {
 
 Activating act_of(const Activation& activation) {
-  switch (activation.curve) {
-    case convoy::Curve::relu:
+  switch (activation.kind) {
+    case ActivationKind::identity:
+      return {Curve::none, 0};
+    case ActivationKind::relu:
       return {Curve::relu, 0};
-    case convoy::Curve::leaky_relu:
+    case ActivationKind::leaky_relu:
       return {Curve::leaky_relu, activation.slope};
-    case convoy::Curve::tanh:
+    case ActivationKind::tanh:
       return {Curve::tanh, 0};
+    case ActivationKind::gelu:
+    case ActivationKind::silu:
+      break;
   }
-  return {};
+  fail(Exit::usage, "CUDA has no {} yet", describe(activation));
 }
 
 /// A node's output before it is decided whether it becomes a value of its own.

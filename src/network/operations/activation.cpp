@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "network/operations/activation.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+
+#include "core/errors.hpp"
+
+namespace convoy {
+namespace {
+
+struct Named {
+  const char* name;
+  ActivationKind kind;
+};
+constexpr std::array<Named, 5> kinds = {{{"relu", ActivationKind::relu},
+                                         {"leaky_relu", ActivationKind::leaky_relu},
+                                         {"tanh", ActivationKind::tanh},
+                                         {"gelu", ActivationKind::gelu},
+                                         {"silu", ActivationKind::silu}}};
+
+}  // namespace
+
+Shape Activation::shape(const NodeInputs& inputs) const { return inputs.first(); }
+
+// With a negative slope the sign of the output would no longer be that of the input, by which backends choose the
+// slope.
+Contract Activation::contract() const { return {.possible = slope >= 0 && kind != ActivationKind::identity}; }
+
+std::string Activation::text() const {
+  switch (kind) {
+    case ActivationKind::identity:
+      return "identity";
+    case ActivationKind::relu:
+      return "relu";
+    case ActivationKind::leaky_relu:
+      return fmt::format("leaky relu, slope {}", slope);
+    case ActivationKind::tanh:
+      return "tanh";
+    case ActivationKind::gelu:
+      return "gelu";
+    case ActivationKind::silu:
+      return "silu";
+  }
+  return {};
+}
+
+std::vector<std::string> activation_names() {
+  std::vector<std::string> names;
+  for (const Named& each : kinds) names.emplace_back(each.name);
+  return names;
+}
+
+ActivationKind activation_kind(const std::string& name) {
+  const auto* found = std::find_if(kinds.begin(), kinds.end(), [&](const Named& each) { return name == each.name; });
+  if (found != kinds.end()) return found->kind;
+  std::string names;
+  for (std::size_t i = 0; i < kinds.size(); ++i)
+    names += fmt::format("{}{}", i == 0 ? "" : i + 1 < kinds.size() ? ", " : " or ", kinds[i].name);
+  fail(Exit::usage, "unknown activation '{}'; use {}", name, names);
+}
+
+}  // namespace convoy

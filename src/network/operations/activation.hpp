@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "network/operations/activation_kind.hpp"
+#include "network/operations/operation.hpp"
+
+namespace convoy {
+
+struct Activation {
+  ActivationKind kind = ActivationKind::relu;
+  float slope = 0;  ///< leaky_relu: y = x > 0 ? x : slope * x
+
+  Shape shape(const NodeInputs& inputs) const;
+  Contract contract() const;
+  std::string text() const;
+};
+
+/// The names that users write, in the order of the kinds: `relu`, `leaky_relu`, ...
+std::vector<std::string> activation_names();
+/// Throws Error(usage) for a name that isn't among them.
+ActivationKind activation_kind(const std::string& name);
+
+}  // namespace convoy

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "network/operations/add.hpp"
+
+#include "core/errors.hpp"
+
+namespace convoy {
+
+Shape Add::shape(const NodeInputs& inputs) const {
+  const Shape &a = inputs.shapes[0], &b = inputs.shapes[1];
+  if (a != b)
+    fail(Exit::usage, "node '{}' adds {} x {} x {} and {} x {} x {} (graph built wrongly)", inputs.node, a.c, a.h, a.w,
+         b.c, b.h, b.w);
+  return a;
+}
+
+Contract Add::contract() const { return {.inputs = 2}; }
+std::string Add::text() const { return "add"; }
+
+}  // namespace convoy

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "network/operations/operation.hpp"
+
+namespace convoy {
+
+/// The sum of two inputs of one shape.
+struct Add {
+  Shape shape(const NodeInputs& inputs) const;
+  Contract contract() const;
+  std::string text() const;
+};
+
+}  // namespace convoy

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "network/operations/operation.hpp"
+
+namespace convoy {
+
+/// y = scale * (x - mean) / sqrt(var + epsilon) + shift. Training: biased batch variance; running statistics take
+/// (1 - momentum) * old + momentum * new, the variance unbiased. Parameters: weight (scale), bias (shift).
+struct BatchNorm {
+  Index channels = 0;
+  float momentum = 0.1F, epsilon = 1e-5F;
+
+  Shape shape(const NodeInputs& inputs) const;
+  Contract contract() const;
+  std::string text() const;
+};
+
+}  // namespace convoy

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "network/operations/operation.hpp"
+
+namespace convoy {
+
+/// Inputs of one height and width, one after the other along the channels: n c1 h w, n c2 h w, ... -> n (c1 + c2 +
+/// ...) h w.
+struct Concatenation {
+  Shape shape(const NodeInputs& inputs) const;
+  Contract contract() const;
+  std::string text() const;
+};
+
+}  // namespace convoy

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "network/operations/operation.hpp"
+
+namespace convoy {
+
+/// y[k,p,q] = sum w[k,c,r,s] x[c, p*stride - pad + r, q*stride - pad + s] (+ bias[k]).
+struct Convolution {
+  Index in = 0, out = 0;
+  int kernel = 3, stride = 1, pad = 1, groups = 1;
+  bool bias = false;
+
+  Shape shape(const NodeInputs& inputs) const;
+  Contract contract() const;
+  std::string text() const;
+  double macs(const Shape& output) const;
+};
+
+}  // namespace convoy

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "network/operations/operation.hpp"
+
+namespace convoy {
+
+/// Training: 0 for a share `rate` of the values, x / (1 - rate) for the others; which ones, backend/rules/dropout.hpp
+/// says. Elsewhere y = x.
+struct Dropout {
+  float rate = 0.5F;
+
+  Shape shape(const NodeInputs& inputs) const;
+  Contract contract() const;
+  std::string text() const;
+};
+
+}  // namespace convoy

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "network/operations/operation.hpp"
+
+namespace convoy {
+
+/// n c (c = c*h*w of the flattened input) -> n k.
+struct Linear {
+  Index in = 0, out = 0;
+  bool bias = true;
+
+  Shape shape(const NodeInputs& inputs) const;
+  Contract contract() const;
+  std::string text() const;
+  double macs(const Shape& output) const;
+};
+
+}  // namespace convoy

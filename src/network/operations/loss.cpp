@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "network/operations/loss.hpp"
+
+#include <fmt/core.h>
+
+#include "core/errors.hpp"
+
+namespace convoy {
+
+Shape Loss::shape(const NodeInputs& inputs) const {
+  const Index logits = inputs.first().count();
+  if (logits != inputs.classes)
+    fail(Exit::usage, "node '{}' gets {} logits for {} classes (graph built wrongly)", inputs.node, logits,
+         inputs.classes);
+  return {1};
+}
+
+Contract Loss::contract() const { return {.possible = label_smoothing >= 0 && label_smoothing < 1}; }
+
+std::string Loss::text() const { return fmt::format("softmax cross-entropy, label smoothing {}", label_smoothing); }
+
+}  // namespace convoy

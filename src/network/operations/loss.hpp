@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "network/operations/operation.hpp"
+
+namespace convoy {
+
+/// Softmax cross-entropy of logits with labels (a, b) weighted (lambda, 1 - lambda) and smoothing e: the target is
+/// (1 - e) * onehot + e / classes. Loss of a sample; the batch's scale is applied to its gradient.
+struct Loss {
+  float label_smoothing = 0;
+
+  Shape shape(const NodeInputs& inputs) const;
+  Contract contract() const;
+  std::string text() const;
+};
+
+}  // namespace convoy

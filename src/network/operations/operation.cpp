@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "network/operations/operation.hpp"
+
+#include "core/errors.hpp"
+
+namespace convoy {
+
+void NodeInputs::require_channels(Index wanted) const {
+  if (first().c != wanted)
+    fail(Exit::usage, "node '{}' takes {} channels but gets {} (graph built wrongly)", node, wanted, first().c);
+}
+
+Shape NodeInputs::slide(Index channels, int kernel, int stride, int pad) const {
+  const auto positions = [&](Index side) {
+    const Index room = side + 2 * pad - kernel;
+    if (room < 0)
+      fail(Exit::usage,
+           "images of {} x {} are too small for this network (node '{}' has {} x {} left for a window of {})", image.h,
+           image.w, node, first().h, first().w, kernel);
+    return room / stride + 1;
+  };
+  return {channels, positions(first().h), positions(first().w)};
+}
+
+}  // namespace convoy

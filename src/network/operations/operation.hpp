@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an operation is to the network: a struct of its attributes with these members, and a line in operations.hpp.
+//   Shape shape(const NodeInputs&) const     of its output, for one sample; throws Error(usage) naming the node
+//   Contract contract() const                what it reads and owns
+//   std::string text() const                 the operation with all its attributes, on one line. The plan's digest is
+//                                            made of these texts: every attribute that changes the function appears
+//   double macs(const Shape& output) const   multiply-adds of one sample; left out where there are none
+#pragma once
+#include <concepts>
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "network/parameter_spec.hpp"
+
+namespace convoy {
+
+/// Shape of a node's output for one sample: c h w (h = w = 1 after Flatten, Linear, global pooling).
+struct Shape {
+  Index c = 0, h = 1, w = 1;
+  Index count() const { return c * h * w; }
+  bool operator==(const Shape&) const = default;
+};
+
+/// A parameter's place in an operation: its name there (`weight`), kind and shape.
+struct ParameterSlot {
+  std::string name;
+  Kind kind;
+  std::vector<Index> shape;
+};
+
+struct Contract {
+  std::size_t inputs = 1;
+  bool more_inputs = false;  ///< `inputs` or more
+  std::vector<ParameterSlot> parameters;
+  bool possible = true;  ///< the attributes make sense; where they don't, the rest isn't looked at
+};
+
+/// What an operation knows when it infers its shape.
+struct NodeInputs {
+  const std::string& node;  ///< its name, for messages
+  std::vector<Shape> shapes;
+  Shape image;  ///< h w of the network's input
+  Index classes = 0;
+
+  const Shape& first() const { return shapes.at(0); }
+  void require_channels(Index wanted) const;
+  /// Positions of a window on the first input.
+  Shape slide(Index channels, int kernel, int stride, int pad) const;
+};
+
+template <class T>
+concept Operation = requires(const T& operation, const NodeInputs& inputs) {
+  { operation.shape(inputs) } -> std::same_as<Shape>;
+  { operation.contract() } -> std::same_as<Contract>;
+  { operation.text() } -> std::same_as<std::string>;
+};
+
+}  // namespace convoy

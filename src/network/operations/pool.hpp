@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "network/operations/operation.hpp"
+
+namespace convoy {
+
+/// Average counts padding where count_padding (PyTorch's default). Ties of max pooling go to the first element.
+struct Pool {
+  enum class Mode : std::uint8_t { max, average };
+  Mode mode = Mode::max;
+  int kernel = 2, stride = 2, pad = 0;
+  bool count_padding = true;
+
+  Shape shape(const NodeInputs& inputs) const;
+  Contract contract() const;
+  std::string text() const;
+};
+
+}  // namespace convoy
