@@ -3,5 +3,4 @@
 convoy_add_cuda_host_test(cuda.kernels
   SOURCES kernels/bench.cpp kernels/norm_test.cpp kernels/backward_test.cpp kernels/pool_test.cpp kernels/dense_test.cpp
           kernels/input_test.cpp kernels/loss_test.cpp kernels/flat_test.cpp kernels/special_test.cpp kernels/update_test.cpp
-          ../support/reference_input.cpp
   LINK convoy_reference TIMEOUT 120)

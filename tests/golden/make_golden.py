@@ -67,9 +67,9 @@ def apply(case):
         y = F.batch_norm(x, None if training else mean, None if training else variance, scale, shift, training, eps=models.EPSILON)
         return y, {"x": x, "weight": scale, "bias": shift}
     if op == "activation":
-        curve = case["curve"]
-        y = {"relu": F.relu, "tanh": torch.tanh, "leaky_relu": lambda v: F.leaky_relu(v, round32(case["slope"]))}[curve](x)
-        return y, {"x": x}
+        curves = {"relu": F.relu, "tanh": torch.tanh, "gelu": F.gelu, "silu": F.silu,
+                  "leaky_relu": lambda v: F.leaky_relu(v, round32(case["slope"]))}
+        return curves[case["curve"]](x), {"x": x}
     if op == "pool":
         if case["mode"] == "max":
             return F.max_pool2d(x, case["r"], case["stride"], case["pad"]), {"x": x}
@@ -81,6 +81,9 @@ def apply(case):
     if op == "add":
         other = tensor(name + "/other", shape)
         return x + other, {"x": x, "other": other}
+    if op == "concatenation":
+        other = tensor(name + "/other", [case["n"], case["other"], case["h"], case["w"]])
+        return torch.cat([x, other], 1), {"x": x, "other": other}
     if op == "flatten":
         return x.flatten(1), {"x": x}
     raise ValueError(op)
@@ -138,6 +141,9 @@ OPERATIONS = [
     simple("local_response_even", "local_response", 1, 9, 2, 3, r=4, alpha=1, beta=0.6, k=1),
     simple("add", "add", 2, 3, 4, 5),
     simple("flatten", "flatten", 2, 3, 4, 5),
+    simple("gelu", "activation", 2, 3, 5, 4, curve="gelu", slope=0),
+    simple("silu", "activation", 2, 3, 5, 4, curve="silu", slope=0),
+    simple("concatenation", "concatenation", 2, 3, 4, 5, other=6),
 ]
 LOSSES = [
     dict(name="loss", n=4, classes=7, smoothing=0, mixed=False, scale=0.25),

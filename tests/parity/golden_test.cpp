@@ -13,7 +13,7 @@
 #include "support/backend_run.hpp"
 #include "support/formula.hpp"
 #include "support/golden.hpp"
-#include "support/reference_network.hpp"
+#include "support/reference/network.hpp"
 #include "support/test_backend.hpp"
 
 namespace convoy {
@@ -26,11 +26,11 @@ constexpr double exact = 1e-9;
 
 TEST(GoldenOperations, ReferenceEqualsPyTorch) {
   const std::vector<GoldenOperation> operations = load_golden_operations();
-  EXPECT_EQ(operations.size(), 27U);
+  EXPECT_EQ(operations.size(), 30U);
   for (const GoldenOperation& golden : operations) {
     const std::string& name = golden.name;
     const Node node{name, golden.attributes, {}, {}};
-    const Tensor x = formula_tensor(name + "/x", golden.x, 2), other = formula_tensor(name + "/other", golden.x);
+    const Tensor x = formula_tensor(name + "/x", golden.x, 2), other = formula_tensor(name + "/other", golden.other);
     const auto count_of = [&](const char* parameter) -> Index {
       if (const auto* c = as<Convolution>(node))
         return parameter[0] == 'w' ? c->out * c->in / c->groups * c->kernel * c->kernel : c->out;

@@ -12,7 +12,7 @@
 #include "support/backend_run.hpp"
 #include "support/case_graph.hpp"
 #include "support/formula.hpp"
-#include "support/reference_network.hpp"
+#include "support/reference/network.hpp"
 #include "support/test_backend.hpp"
 
 namespace convoy {
@@ -45,8 +45,9 @@ bool has_inexact_kink(const Graph& graph) {
     const Node& node = graph.nodes[id];
     const auto* activation = as<Activation>(node);
     const auto* pool = as<Pool>(node);
-    const bool smooth = activation != nullptr && activation->kind == ActivationKind::tanh;
-    const bool selects = (activation != nullptr && !smooth) || (pool != nullptr && pool->mode == Pool::Mode::max);
+    const bool kinked = activation != nullptr &&
+                        (activation->kind == ActivationKind::relu || activation->kind == ActivationKind::leaky_relu);
+    const bool selects = kinked || (pool != nullptr && pool->mode == Pool::Mode::max);
     bool inputs_exact = true;
     for (const NodeId from : node.inputs) inputs_exact = inputs_exact && is_exact[static_cast<std::size_t>(from)];
     if (selects && !inputs_exact) return true;

@@ -11,7 +11,7 @@
 #include "network/models.hpp"
 #include "support/backend_run.hpp"
 #include "support/formula.hpp"
-#include "support/reference_network.hpp"
+#include "support/reference/network.hpp"
 #include "support/test_backend.hpp"
 
 namespace convoy {

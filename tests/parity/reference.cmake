@@ -1,11 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Slow and plain versions of every operation in double: what the backends are measured against.
-add_library(convoy_reference STATIC
-  ../support/reference_convolution.cpp
-  ../support/reference_loss.cpp
-  ../support/reference_network.cpp
-  ../support/reference_operations.cpp
-  ../support/reference_response.cpp)
+file(GLOB operations CONFIGURE_DEPENDS ../support/reference/*.cpp)
+add_library(convoy_reference STATIC ${operations})
 target_include_directories(convoy_reference PUBLIC ${CMAKE_SOURCE_DIR}/tests)
 target_link_libraries(convoy_reference PUBLIC convoy_network convoy_flags)
 

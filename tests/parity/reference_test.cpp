@@ -6,8 +6,8 @@
 
 #include "network/models.hpp"
 #include "support/formula.hpp"
-#include "support/reference_network.hpp"
-#include "support/reference_operations.hpp"
+#include "support/reference/network.hpp"
+#include "support/reference/operations.hpp"
 
 namespace convoy::reference {
 namespace {
@@ -63,6 +63,9 @@ TEST(ReferenceForward, Activations) {
   EXPECT_EQ(apply(Activation{ActivationKind::relu, 0}, x), (Values{0, 0, 2}));
   EXPECT_EQ(apply(Activation{ActivationKind::leaky_relu, 0.5F}, x), (Values{-1, 0, 2}));
   EXPECT_DOUBLE_EQ(apply(Activation{ActivationKind::tanh, 0}, x)[2], 0.96402758007581688);
+  EXPECT_DOUBLE_EQ(apply(Activation{ActivationKind::gelu, 0}, x)[2], 1.9544997361036416);
+  EXPECT_DOUBLE_EQ(apply(Activation{ActivationKind::gelu, 0}, x)[0], -0.04550026389635842);
+  EXPECT_DOUBLE_EQ(apply(Activation{ActivationKind::silu, 0}, x)[2], 1.7615941559557649);
 }
 TEST(ReferenceForward, Pooling) {
   EXPECT_EQ(apply(Pool{Pool::Mode::max, 2, 1, 0}, counting), (Values{5, 6, 8, 9}));
@@ -73,6 +76,11 @@ TEST(ReferenceForward, Pooling) {
 }
 TEST(ReferenceForward, MaxPoolingIgnoresPadding) {
   EXPECT_EQ(apply(Pool{Pool::Mode::max, 3, 2, 1}, tensor({1, 1, 2, 2}, {-4, -3, -2, -1})), (Values{-1}));
+}
+TEST(ReferenceForward, ConcatenationKeepsSamplesApart) {
+  const Tensor a = tensor({2, 1, 1, 2}, {1, 2, 5, 6}), b = tensor({2, 2, 1, 2}, {10, 20, 30, 40, 50, 60, 70, 80});
+  EXPECT_EQ(forward(node_of(Concatenation{}), {{&a, &b}, {}}).y.values,
+            (Values{1, 2, 10, 20, 30, 40, 5, 6, 50, 60, 70, 80}));
 }
 TEST(ReferenceForward, CrossEntropy) {
   const Tensor logits = tensor({1, 2}, {0, std::log(3.0)});  // softmax 1/4, 3/4
@@ -92,8 +100,11 @@ TEST(ReferenceBackward, TiesOfMaxPoolingGoToTheFirst) {
 TEST(ReferenceBackward, ActivationsAtZero) {
   const Tensor x = tensor({1, 1}, {0}), dy = tensor({1, 1}, {1});
   const Operands operands{{&x}, {}};
-  for (const auto& [kind, expected] :
-       {std::pair{ActivationKind::relu, 0.0}, {ActivationKind::leaky_relu, 0.25}, {ActivationKind::tanh, 1.0}}) {
+  for (const auto& [kind, expected] : {std::pair{ActivationKind::relu, 0.0},
+                                       {ActivationKind::leaky_relu, 0.25},
+                                       {ActivationKind::tanh, 1.0},
+                                       {ActivationKind::gelu, 0.5},
+                                       {ActivationKind::silu, 0.5}}) {
     const Node node = node_of(Activation{kind, 0.25F});
     EXPECT_EQ(backward(node, operands, forward(node, operands), dy).dx[0].values[0], expected);
   }
@@ -138,6 +149,9 @@ TEST_P(ReferenceGradient, EqualsDifferences) {
   const std::string name = c.name;
   std::vector<Tensor> x = {formula_tensor(name + "/x", c.x, 2)};
   if (as<Add>(node)) x.push_back(formula_tensor(name + "/other", c.x));
+  if (as<Concatenation>(node))
+    for (const Index channels : {5, 1})
+      x.push_back(formula_tensor(name + "/other" + std::to_string(channels), {c.x.n, channels, c.x.h, c.x.w}));
   std::vector<Values> parameters;
   for (std::size_t i = 0; i < c.parameters.size(); ++i) {
     parameters.push_back(formula_values(name + "/parameter" + std::to_string(i), c.parameters[i]));
@@ -181,6 +195,9 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"relu", Activation{ActivationKind::relu, 0}, {2, 2, 3, 3}},
                     Case{"leaky_relu", Activation{ActivationKind::leaky_relu, 0.1F}, {2, 2, 3, 3}},
                     Case{"tanh", Activation{ActivationKind::tanh, 0}, {2, 2, 3, 3}},
+                    Case{"gelu", Activation{ActivationKind::gelu, 0}, {2, 2, 3, 3}},
+                    Case{"silu", Activation{ActivationKind::silu, 0}, {2, 2, 3, 3}},
+                    Case{"concatenation", Concatenation{}, {2, 3, 2, 3}},
                     Case{"max_pool", Pool{Pool::Mode::max, 2, 2, 0}, {2, 2, 6, 4}},
                     Case{"max_pool_overlapping", Pool{Pool::Mode::max, 3, 2, 1}, {2, 2, 7, 5}},
                     Case{"average_pool", Pool{Pool::Mode::average, 2, 2, 0}, {2, 2, 6, 4}},

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "backend/backend.hpp"
-#include "support/reference_tensor.hpp"
+#include "support/reference/tensor.hpp"
 
 namespace convoy {
 

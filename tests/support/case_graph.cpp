@@ -32,7 +32,7 @@ class CaseBuilder {
     result_.input = input;
     result_.graph.model = "case";
     result_.graph.classes = 5;
-    top_ = append("input", Input{input.c}, {}, {input.c, input.h, input.w});
+    top_ = append("input", Input{input.c}, {});
   }
 
   void apply(const std::string& word) {
@@ -46,45 +46,36 @@ class CaseBuilder {
     const Shape x = top_.shape;
     const int r = static_cast<int>(number('r', 1)), s = static_cast<int>(number('s', 1)),
               p = static_cast<int>(number('p', 0));
-    const auto size = [&](Index from) { return (from + 2 * p - r) / s + 1; };
+    const auto put = [&](const Attributes& attributes) { top_ = append(op, attributes, {top_.node}); };
     if (op == "conv" || op == "make") {
-      const Convolution conv{x.c, number('k', x.c), r, s, p, static_cast<int>(number('g', 1)), number('b', 0) != 0};
-      top_ = append(op, conv, {top_.node}, {conv.out, size(x.h), size(x.w)});
-      parameter("weight", Kind::weight, {conv.out, conv.in / conv.groups, r, r});
-      if (conv.bias) parameter("bias", Kind::bias, {conv.out});
+      put(Convolution{x.c, number('k', x.c), r, s, p, static_cast<int>(number('g', 1)), number('b', 0) != 0});
     } else if (op == "bn") {
-      top_ = append(op, BatchNorm{.channels = x.c}, {top_.node}, x);
-      parameter("weight", Kind::norm_scale, {x.c});
-      parameter("bias", Kind::norm_shift, {x.c});
-    } else if (op == "relu") {
-      top_ = append(op, Activation{ActivationKind::relu, 0}, {top_.node}, x);
+      put(BatchNorm{.channels = x.c});
+    } else if (op == "relu" || op == "tanh" || op == "gelu" || op == "silu") {
+      put(Activation{activation_kind(op), 0});
     } else if (op == "leaky") {
-      top_ = append(op, Activation{ActivationKind::leaky_relu, 0.125F}, {top_.node}, x);
-    } else if (op == "tanh") {
-      top_ = append(op, Activation{ActivationKind::tanh, 0}, {top_.node}, x);
+      put(Activation{ActivationKind::leaky_relu, 0.125F});
     } else if (op == "maxpool" || op == "avgpool") {
-      const Pool pool{op == "maxpool" ? Pool::Mode::max : Pool::Mode::average, r, s, p, number('i', 0) == 0};
-      top_ = append(op, pool, {top_.node}, {x.c, size(x.h), size(x.w)});
+      put(Pool{op == "maxpool" ? Pool::Mode::max : Pool::Mode::average, r, s, p, number('i', 0) == 0});
     } else if (op == "lrn") {
-      const LocalResponseNorm norm{
-          .size = r, .alpha = static_cast<float>(number('a', 1)), .k = static_cast<float>(number('k', 1))};
-      top_ = append(op, norm, {top_.node}, x);
+      put(LocalResponseNorm{
+          .size = r, .alpha = static_cast<float>(number('a', 1)), .k = static_cast<float>(number('k', 1))});
     } else if (op == "drop") {
-      top_ = append(op, Dropout{static_cast<float>(number('e', 4)) / 8}, {top_.node}, x);
+      put(Dropout{static_cast<float>(number('e', 4)) / 8});
     } else if (op == "gap") {
-      top_ = append(op, GlobalAveragePool{}, {top_.node}, {x.c});
+      put(GlobalAveragePool{});
     } else if (op == "flatten") {
-      top_ = append(op, Flatten{}, {top_.node}, {x.count()});
+      put(Flatten{});
     } else if (op == "linear") {
-      top_ = append(op, Linear{x.c, number('k', x.c)}, {top_.node}, {number('k', x.c)});
-      parameter("weight", Kind::weight, {top_.shape.c, x.c});
-      parameter("bias", Kind::bias, {top_.shape.c});
+      put(Linear{x.c, number('k', x.c)});
     } else if (op == "fork") {
       other_ = top_;
     } else if (op == "swap") {
       std::swap(top_, other_);
     } else if (op == "add") {
-      top_ = append(op, Add{}, {top_.node, other_.node}, x);
+      top_ = append(op, Add{}, {top_.node, other_.node});
+    } else if (op == "cat") {
+      top_ = append(op, Concatenation{}, {top_.node, other_.node});
     } else {
       throw std::runtime_error("unknown operation '" + word + "'");
     }
@@ -94,7 +85,7 @@ class CaseBuilder {
     const bool flat = top_.shape.h == 1 && top_.shape.w == 1 && as<Linear>(result_.graph.nodes.back()) != nullptr;
     if (!flat) apply("flatten");
     apply("linear:k" + std::to_string(result_.graph.classes));
-    append("loss", Loss{0.125F}, {top_.node}, {1});
+    append("loss", Loss{0.125F}, {top_.node});
     return std::move(result_);
   }
 
@@ -104,14 +95,13 @@ class CaseBuilder {
     Shape shape;
   };
 
-  Tensor append(const std::string& op, const Attributes& attributes, std::vector<NodeId> inputs, Shape shape) {
-    const auto id = static_cast<NodeId>(result_.graph.nodes.size());
-    result_.graph.nodes.push_back({op + std::to_string(id), attributes, std::move(inputs), {}});
-    return {id, shape};
-  }
-  void parameter(const char* suffix, Kind kind, std::vector<Index> shape) {
-    Node& node = result_.graph.nodes.back();
-    node.parameters.push_back({node.name + '.' + suffix, kind, std::move(shape), {}});
+  Tensor append(const std::string& op, const Attributes& attributes, std::vector<NodeId> inputs) {
+    Graph& graph = result_.graph;
+    const auto id = static_cast<NodeId>(graph.nodes.size());
+    Node& node = graph.nodes.emplace_back(Node{op + std::to_string(id), attributes, std::move(inputs), {}});
+    for (const ParameterSlot& slot : contract_of(attributes).parameters)
+      node.parameters.push_back({node.name + '.' + slot.name, slot.kind, slot.shape, {}});
+    return {id, infer_shapes(graph, result_.input.h, result_.input.w).back()};
   }
 
   CaseGraph result_;

@@ -7,7 +7,7 @@
 
 #include "backend/backend.hpp"
 #include "core/hash.hpp"
-#include "support/reference_tensor.hpp"
+#include "support/reference/tensor.hpp"
 
 namespace convoy {
 

@@ -43,11 +43,7 @@ Attributes attributes_of(const json& from) {
   if (op == "linear")
     return Linear{c * from.at("h").get<Index>() * from.at("w").get<Index>(), from.at("k"), from.at("bias")};
   if (op == "batch_norm") return BatchNorm{.channels = c};
-  if (op == "activation") {
-    const std::map<std::string, ActivationKind> kinds{
-        {"relu", ActivationKind::relu}, {"leaky_relu", ActivationKind::leaky_relu}, {"tanh", ActivationKind::tanh}};
-    return Activation{kinds.at(from.at("curve")), from.at("slope")};
-  }
+  if (op == "activation") return Activation{activation_kind(from.at("curve")), from.at("slope")};
   if (op == "pool") {
     const Pool::Mode mode = from.at("mode") == "max" ? Pool::Mode::max : Pool::Mode::average;
     return Pool{mode, from.at("r"), from.at("stride"), from.at("pad"), from.at("count_padding")};
@@ -55,6 +51,7 @@ Attributes attributes_of(const json& from) {
   if (op == "global_average_pool") return GlobalAveragePool{};
   if (op == "local_response") return LocalResponseNorm{from.at("r"), from.at("alpha"), from.at("beta"), from.at("k")};
   if (op == "add") return Add{};
+  if (op == "concatenation") return Concatenation{};
   if (op == "flatten") return Flatten{};
   throw std::runtime_error("unknown golden operation " + op);
 }
@@ -96,7 +93,8 @@ std::vector<GoldenOperation> load_golden_operations() {
     GoldenOperation& operation = operations.emplace_back();
     operation.name = from.at("name");
     operation.attributes = attributes_of(from);
-    operation.x = {from.at("n"), from.at("c"), from.at("h"), from.at("w")};
+    operation.x = operation.other = {from.at("n"), from.at("c"), from.at("h"), from.at("w")};
+    if (from.contains("other")) operation.other.c = from["other"];
     std::vector<Index> shape = from.at("shape");
     shape.resize(4, 1);
     operation.y = {shape[0], shape[1], shape[2], shape[3]};

@@ -7,7 +7,7 @@
 
 #include "backend/backend.hpp"
 #include "network/models.hpp"
-#include "support/reference_operations.hpp"
+#include "support/reference/operations.hpp"
 
 namespace convoy {
 
@@ -23,8 +23,8 @@ void expect_golden(const GoldenTensor& golden, const std::string& name, const re
 struct GoldenOperation {
   std::string name;
   Attributes attributes;
-  reference::Tensor x, y;  ///< shapes
-  bool running = false;    ///< batch norm with running statistics
+  reference::Tensor x, other, y;  ///< shapes; other: the second input, where there is one
+  bool running = false;           ///< batch norm with running statistics
   std::map<std::string, GoldenTensor> results;
 };
 struct GoldenLoss {

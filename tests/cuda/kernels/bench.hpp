@@ -10,7 +10,7 @@
 
 #include "backend/cuda/kernels/types.hpp"
 #include "support/host_cuda/host_cuda.hpp"
-#include "support/reference_tensor.hpp"
+#include "support/reference/tensor.hpp"
 
 namespace convoy::cuda {
 

@@ -6,7 +6,7 @@
 #include "backend/cuda/runtime/feed.hpp"
 #include "cuda/kernels/bench.hpp"
 #include "support/formula.hpp"
-#include "support/reference_input.hpp"
+#include "support/reference/input.hpp"
 
 namespace convoy::cuda {
 namespace {

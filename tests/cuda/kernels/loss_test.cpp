@@ -7,7 +7,7 @@
 #include "backend/cuda/runtime/feed.hpp"
 #include "cuda/kernels/bench.hpp"
 #include "support/formula.hpp"
-#include "support/reference_operations.hpp"
+#include "support/reference/operations.hpp"
 
 namespace convoy::cuda {
 namespace {

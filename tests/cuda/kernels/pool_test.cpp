@@ -6,7 +6,7 @@
 #include "cuda/kernels/norm_case.hpp"
 #include "network/graph.hpp"
 #include "support/formula.hpp"
-#include "support/reference_operations.hpp"
+#include "support/reference/operations.hpp"
 
 namespace convoy::cuda {
 namespace {

@@ -5,7 +5,7 @@
 #include "cuda/kernels/bench.hpp"
 #include "network/graph.hpp"
 #include "support/formula.hpp"
-#include "support/reference_operations.hpp"
+#include "support/reference/operations.hpp"
 
 namespace convoy::cuda {
 namespace {

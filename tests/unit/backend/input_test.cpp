@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "support/formula.hpp"
-#include "support/reference_input.hpp"
+#include "support/reference/input.hpp"
 
 namespace convoy::cpu {
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "support/formula.hpp"
-#include "support/reference_operations.hpp"
+#include "support/reference/operations.hpp"
 
 namespace convoy::cpu {
 namespace {

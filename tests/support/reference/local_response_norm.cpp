@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "support/reference_response.hpp"
-
 #include <cmath>
 
-#include "backend/rules/dropout.hpp"
+#include "support/reference/operations.hpp"
 
 namespace convoy::reference {
 namespace {
@@ -30,17 +28,20 @@ void for_each_element(const Tensor& x, const Visit& visit) {
 
 }  // namespace
 
-Tensor response_forward(const LocalResponseNorm& spec, const Tensor& x) {
-  Tensor y = Tensor::like(x);
+Output forward(const LocalResponseNorm& spec, const Operands& operands) {
+  const Tensor& x = *operands.x.at(0);
+  Output output{Tensor::like(x), {}, {}};
   for_each_element(x, [&](Index i, Index c, Index h, Index w) {
-    y.at(i, c, h, w) = x.at(i, c, h, w) * std::pow(base_at(spec, x, i, c, h, w), -double{spec.beta});
+    output.y.at(i, c, h, w) = x.at(i, c, h, w) * std::pow(base_at(spec, x, i, c, h, w), -double{spec.beta});
   });
-  return y;
+  return output;
 }
 
 /// Every y[c] hands its gradient to all x of its window, through the base, and to its own x directly.
-Tensor response_backward(const LocalResponseNorm& spec, const Tensor& x, const Tensor& dy) {
-  Tensor dx = Tensor::like(x);
+Gradient backward(const LocalResponseNorm& spec, const Operands& operands, const Output&, const Tensor& dy) {
+  const Tensor& x = *operands.x.at(0);
+  Gradient gradient{{Tensor::like(x)}, {}};
+  Tensor& dx = gradient.dx[0];
   const double beta = spec.beta, share = double{spec.alpha} / spec.size;
   for_each_element(x, [&](Index i, Index c, Index h, Index w) {
     const double base = base_at(spec, x, i, c, h, w), d = dy.at(i, c, h, w);
@@ -50,19 +51,7 @@ Tensor response_backward(const LocalResponseNorm& spec, const Tensor& x, const T
       dx.at(i, j, h, w) -= d * x.at(i, c, h, w) * beta * std::pow(base, -beta - 1) * share * 2 * x.at(i, j, h, w);
     }
   });
-  return dx;
-}
-
-Tensor dropout_factors(const Dropout& spec, const Tensor& like, const StepParams& step, NodeId node,
-                       std::span<const SampleSpec> samples) {
-  Tensor factors = Tensor::like(like);
-  const std::uint64_t key = dropout_key(step.seed, step.step, node);
-  for_each_element(factors, [&](Index i, Index c, Index h, Index w) {
-    const std::uint64_t sample = dropout_sample_key(key, samples[static_cast<std::size_t>(i)].position);
-    const float factor = DropoutRule::of(spec.rate).factor(sample, (c * like.h + h) * like.w + w);
-    factors.at(i, c, h, w) = factor > 0 ? 1 / (1 - double{spec.rate}) : 0;
-  });
-  return factors;
+  return gradient;
 }
 
 }  // namespace convoy::reference

@@ -4,7 +4,7 @@
 #include <span>
 
 #include "backend/backend.hpp"
-#include "support/reference_tensor.hpp"
+#include "support/reference/tensor.hpp"
 
 namespace convoy::reference {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "support/reference_input.hpp"
+#include "support/reference/input.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "support/reference_network.hpp"
+#include "support/reference/network.hpp"
 
 #include <algorithm>
 #include <stdexcept>
 
-#include "support/reference_operations.hpp"
-#include "support/reference_response.hpp"
+#include "support/reference/operations.hpp"
 
 namespace convoy::reference {
 namespace {

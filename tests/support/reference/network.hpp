@@ -5,7 +5,7 @@
 
 #include "backend/backend.hpp"
 #include "network/plan.hpp"
-#include "support/reference_tensor.hpp"
+#include "support/reference/tensor.hpp"
 
 namespace convoy::reference {
 

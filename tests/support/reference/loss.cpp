@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "support/reference_operations.hpp"
+#include "support/reference/operations.hpp"
 
 namespace convoy::reference {
 namespace {
