@@ -102,10 +102,10 @@ struct Counters {
 
 /// blocking: the next launch needs its sum and all sums before it (synchronised batch norm). overlapped: no launch
 /// before the next blocking row's does; a bucket, or norms whose sums are needed together.
-enum class When : std::uint8_t { overlapped, blocking };
-struct Final {
+enum class SumTiming : std::uint8_t { overlapped, blocking };
+struct ReadyRange {
   Range range;  ///< of the gradient block; empty: nothing
-  When when = When::overlapped;
+  SumTiming timing = SumTiming::overlapped;
 };
 
 /// train; evaluate: running statistics, no gradients; score: forward with batch statistics, for choosing samples.
@@ -133,7 +133,7 @@ class Program {
   /// (null in evaluate and score).
   virtual void bind(float* arena, float* gradients) = 0;
   /// Static, the same on all ranks and for all sizes. One empty row in evaluate and score.
-  virtual std::span<const Final> stages() const = 0;
+  virtual std::span<const ReadyRange> stages() const = 0;
   /// Numbers, labels and images go to fixed device memory, in queue order. The span may be reused after the call;
   /// `images` must stay until counters or an event show the launch done.
   virtual void feed(const Batch& batch) = 0;

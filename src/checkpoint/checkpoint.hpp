@@ -80,6 +80,9 @@ CheckpointMeta load_checkpoint_meta(const std::string& path);
 /// A checkpoint file as users name it: the file, or the newest of a run directory or of its checkpoints folder.
 /// Throws Error(data) where a folder holds none.
 std::string resolve_checkpoint(const std::string& path);
+/// The file that a user means by a trained model: a checkpoint, or the best (else the newest) one of a run directory or
+/// its checkpoints folder. Throws Error(data).
+std::string best_checkpoint(const std::string& path);
 
 /// Told of a file that can't be one of them, and why.
 using OnDamage = std::function<void(const std::string& path, const std::string& reason)>;

@@ -134,6 +134,14 @@ std::string resolve_checkpoint(const std::string& path) {
   fail(Exit::data, "'{}' holds no checkpoint; give a checkpoint file or the --output-dir of a training run", path);
 }
 
+std::string best_checkpoint(const std::string& path) {
+  for (const std::string& best : {path + "/checkpoints/best.h5", path + "/best.h5"}) {
+    std::error_code unknown;
+    if (std::filesystem::exists(best, unknown)) return best;
+  }
+  return resolve_checkpoint(path);
+}
+
 bool is_checkpoint_file(const std::string& file_name) {
   static const std::regex ours(R"((last|best|epoch-\d+|step-\d+)(\.shard-\d+\.a\d+)?\.h5(\.damaged|(\.a\d+)?\.tmp)?)");
   return std::regex_match(file_name, ours);

@@ -3,12 +3,12 @@
 #include <cstring>
 
 #include "cli/bench.hpp"
+#include "core/elapsed.hpp"
 #include "core/log.hpp"
 #include "core/replicas.hpp"
 #include "data/loader.hpp"
 #include "data/sample_images.hpp"
-#include "train/data.hpp"
-#include "train/interval.hpp"
+#include "engine/data.hpp"
 
 namespace convoy {
 namespace {
@@ -40,13 +40,13 @@ struct Each {
 /// Calls `body` with 0, 1, ... until the time is up.
 template <class Body>
 Each each(const Body& body) {
-  const auto begin = Clock::now();
+  const auto begin = std::chrono::steady_clock::now();
   const double cpu = cpu_seconds(Cpu::thread);
   Index done = 0;
   double seconds = 0;
   while (seconds < probe_seconds) {
     body(done++);
-    seconds = seconds_between(begin, Clock::now());
+    seconds = seconds_since(begin);
   }
   const auto calls = static_cast<double>(done);
   return {seconds / calls, (cpu_seconds(Cpu::thread) - cpu) / calls};

@@ -5,7 +5,7 @@
 
 #include "cli/bench.hpp"
 #include "cli/usual_input.hpp"
-#include "train/interval.hpp"
+#include "core/elapsed.hpp"
 
 namespace convoy {
 namespace {
@@ -19,7 +19,7 @@ EngineSpec engine_spec(const BenchConfig& config, const GraphSpec& model, int ra
   EngineSpec spec;
   spec.device = config.device;
   spec.plan.replicas = ranks;
-  spec.forms = {{.input = input, .height = model.image_size, .width = model.image_size, .train_sizes = {config.batch}}};
+  spec.sizes = {{.input = input, .height = model.image_size, .width = model.image_size, .train_sizes = {config.batch}}};
   return spec;
 }
 
@@ -54,7 +54,7 @@ ComputeBench::ComputeBench(Communicator& communicator, const BenchConfig& config
   engine.upload(set(), engine.initial_set(1), *collectives_);
   step_samples_ = config.gradients ? batch_ * communicator.size() : batch_;
   resident_ = engine.backend().keep_resident(pixels_.data(), batch_, static_cast<Index>(pixels_.size()) / batch_);
-  pace_.emplace(engine.backend(), *collectives_);
+  in_flight_.emplace(engine.backend(), *collectives_);
 }
 
 void ComputeBench::make_images(int rank) {
@@ -91,7 +91,7 @@ void ComputeBench::step(Index number) {
     for (std::size_t s = 0; s < stages.size(); ++s) {
       backend.replay(whole_step + s + 1, [&] { program.launch(s, set()); });
       if (!sync_) continue;
-      sync_->made_final(s, stages[s], rank_);
+      sync_->ready(s, stages[s], rank_);
       collectives_->poll();
     }
     if (sync_)
@@ -105,7 +105,7 @@ void ComputeBench::step(Index number) {
   else
     body();
   if (sync_) sync_->step_done(number);
-  pace_->launched("an earlier step");
+  in_flight_->launched("an earlier step");
 }
 
 void ComputeBench::settle() {
@@ -129,10 +129,10 @@ BenchTimes ComputeBench::run(Communicator& communicator, Index warmup, Index ste
   const double cpu = cpu_seconds(Cpu::process);
   for (Index done = 0; done < steps;) {
     const Index count = std::min(block, steps - done);
-    const auto begin = Clock::now();
+    const auto begin = std::chrono::steady_clock::now();
     for (Index i = 0; i < count; ++i) step(warmup + done + i);
     settle();
-    const double seconds = seconds_between(begin, Clock::now());
+    const double seconds = seconds_since(begin);
     total += seconds;
     times.fastest = done == 0 ? seconds / static_cast<double>(count)
                               : std::min(times.fastest, seconds / static_cast<double>(count));

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "config/config.hpp"
+#include "engine/engine.hpp"
+#include "engine/in_flight_limit.hpp"
 #include "sync/sync.hpp"
-#include "train/engine.hpp"
-#include "train/pace.hpp"
 
 namespace convoy {
 
@@ -54,7 +54,7 @@ class ComputeBench {
   std::unique_ptr<Sync> sync_;  ///< null: every rank trains alone
   ParameterSet own_;
   int resident_ = -1;
-  std::optional<Pace> pace_;
+  std::optional<InFlightLimit> in_flight_;
   double loss_ = 0;
 };
 

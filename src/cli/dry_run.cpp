@@ -5,11 +5,11 @@
 
 #include "backend/factory.hpp"
 #include "checkpoint/resume.hpp"
+#include "comm/agreed_error.hpp"
 #include "config/print.hpp"
 #include "core/standard_output.hpp"
 #include "core/wall_clock.hpp"
 #include "data/evaluation.hpp"
-#include "train/leave.hpp"
 #include "train/rehearsal.hpp"
 #include "train/setup.hpp"
 
@@ -22,8 +22,8 @@ double megabytes(Index floats) { return static_cast<double>(floats) * 4 / mega; 
 
 /// All that a run would compute with, compiled but not allocated.
 struct Sized {
-  std::vector<Leg> legs;
-  Splits splits;  ///< of the first leg, as job and model
+  std::vector<TrainingPhase> phases;
+  Splits splits;  ///< of the first phase, as job and model
   Job job;
   GraphSpec model;
   std::string device;
@@ -33,7 +33,7 @@ struct Sized {
 };
 
 /// The largest arena of the programs that the run would compile.
-Index arena_of(Backend& backend, const Plan& plan, const EngineSpec& common, const EngineForm& engine) {
+Index arena_of(Backend& backend, const Plan& plan, const EngineSpec& common, const ProgramSizes& engine) {
   CompileSpec spec{.height = engine.height,
                    .width = engine.width,
                    .precision = common.device.precision,
@@ -52,13 +52,13 @@ Index arena_of(Backend& backend, const Plan& plan, const EngineSpec& common, con
 
 Sized size_up(const Communicator& communicator, const TrainConfig& config) {
   Sized sized;
-  sized.legs = open_legs(config);
-  plan_legs(sized.legs, communicator.size(), communicator.rank(), config.sync.replicas);
-  const Leg& first = sized.legs.front();
+  sized.phases = open_phases(config);
+  plan_phases(sized.phases, communicator.size(), communicator.rank(), config.sync.replicas);
+  const TrainingPhase& first = sized.phases.front();
   sized.splits = first.splits;
   sized.job = first.job;
   sized.model = graph_spec(config.model, first.config.data, first.splits.train);
-  const EngineSpec spec = engine_spec(sized.legs);
+  const EngineSpec spec = engine_spec(sized.phases);
   const auto backend = make_backend({.device = config.device.device,
                                      .threads = config.device.threads,
                                      .node_rank = communicator.node_rank(),
@@ -66,8 +66,8 @@ Sized size_up(const Communicator& communicator, const TrainConfig& config) {
                                     sized.device);
   sized.plan = make_plan(build_graph(sized.model), spec.plan);
   sized.layout = backend->layout(sized.plan, spec.optimiser);
-  for (const EngineForm& form : spec.forms)
-    sized.arena_floats = std::max(sized.arena_floats, arena_of(*backend, sized.plan, spec, form));
+  for (const ProgramSizes& sizes : spec.sizes)
+    sized.arena_floats = std::max(sized.arena_floats, arena_of(*backend, sized.plan, spec, sizes));
   return sized;
 }
 
@@ -125,7 +125,7 @@ void print_forecast(const Rehearsal& found, const TrainConfig& config, double li
 
 Exit dry_run(Communicator& communicator, const TrainConfig& config) try {
   for (const std::string& path : {config.checkpoint.weights, config.checkpoint.resume}) {
-    if (!path.empty() && path != "auto") alike(communicator, [&] { open_checkpoint(communicator, path); });
+    if (!path.empty() && path != "auto") run_alike(communicator, [&] { open_checkpoint(communicator, path); });
   }
   const double end = end_of_job(config.time_limit).time, limit = end > 0 ? end - wall_seconds() : 0;
   Exit code = communicator.together("the dry run", [&] {
@@ -138,7 +138,7 @@ Exit dry_run(Communicator& communicator, const TrainConfig& config) try {
     line("device", sized.device);
     print_memory(sized, config);
     line("job", describe(sized.job, config));
-    if (sized.legs.size() > 1) line("phases", describe(sized.legs));
+    if (sized.phases.size() > 1) line("phases", describe(sized.phases));
     line("global batch", fmt::format("{}", sized.job.global_batch));
     line("peak rate", fmt::format("{}", highest_rate(config, sized.job)));
     line("steps per epoch", fmt::format("{}", sized.job.steps_per_epoch));
@@ -148,8 +148,8 @@ Exit dry_run(Communicator& communicator, const TrainConfig& config) try {
   code = rehearse(communicator, config, rehearsal);
   if (code == Exit::ok && communicator.rank() == 0) print_forecast(rehearsal, config, limit);
   return code;
-} catch (const Leave& leave) {
-  return leave.code;
+} catch (const AgreedError& error) {
+  return error.code;
 }
 
 }  // namespace convoy

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "infer/evaluate.hpp"
+
 #include "cli/agree.hpp"
-#include "train/train.hpp"
 #include "train/watch.hpp"
 
 namespace convoy {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/predict.hpp"
+#include "infer/predict.hpp"
 
 #include "cli/agree.hpp"
 #include "train/watch.hpp"

@@ -7,7 +7,7 @@
 
 #include "comm/communicator.hpp"
 #include "config/config.hpp"
-#include "train/placement.hpp"
+#include "engine/placement.hpp"
 
 namespace convoy {
 

@@ -12,7 +12,7 @@
 #include "core/host_facts.hpp"
 #include "core/version.hpp"
 #include "core/wall_clock.hpp"
-#include "train/data.hpp"
+#include "engine/data.hpp"
 
 namespace convoy {
 namespace {

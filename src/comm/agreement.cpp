@@ -79,17 +79,17 @@ void Communicator::require_equal(const std::string& text, const char* what) {
        excerpt(second, difference));
 }
 
-Wishes Communicator::agree_later(const Wishes& wishes) {
+Votes Communicator::agree_later(const Votes& votes) {
   constexpr const char* what = "agreement on stopping";
-  PendingWish& pending = *state_->wish;
-  Wishes agreed{};
+  PendingVote& pending = *state_->vote;
+  Votes agreed{};
   if (pending.started) {
     state_->wait(pending.request, what);
     agreed = pending.agreed;
   }
-  pending.sent = wishes;
+  pending.sent = votes;
   pending.started = true;
-  check_mpi(MPI_Iallreduce(pending.sent.data(), pending.agreed.data(), static_cast<int>(wishes.size()), MPI_INT64_T,
+  check_mpi(MPI_Iallreduce(pending.sent.data(), pending.agreed.data(), static_cast<int>(votes.size()), MPI_INT64_T,
                            MPI_MAX, state_->comm, &pending.request),
             "MPI_Iallreduce", what);
   return agreed;

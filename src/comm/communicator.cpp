@@ -66,7 +66,7 @@ Communicator::Communicator(Session&, const Deadline& deadline, Index chunk) : st
   require(chunk > 0 && chunk <= INT_MAX, "chunk limit of a communicator");
   s.chunk = chunk;
   s.policy.deadline = deadline;
-  s.wish = std::make_unique<PendingWish>();
+  s.vote = std::make_unique<PendingVote>();
   s.comm = duplicate(MPI_COMM_WORLD, "start-up");
   check_mpi(MPI_Comm_rank(s.comm, &s.rank), "MPI_Comm_rank", "start-up");
   check_mpi(MPI_Comm_size(s.comm, &s.size), "MPI_Comm_size", "start-up");
@@ -86,7 +86,7 @@ Communicator::Communicator(std::unique_ptr<State> state) : state_(std::move(stat
 
 Communicator::~Communicator() {
   // MPI_Finalize may still finish the agreement and write its result.
-  if (state_->wish->request != MPI_REQUEST_NULL) static_cast<void>(state_->wish.release());
+  if (state_->vote->request != MPI_REQUEST_NULL) static_cast<void>(state_->vote.release());
 }
 
 int Communicator::rank() const { return state_->rank; }

@@ -17,8 +17,8 @@
 
 namespace convoy {
 
-/// What a rank tells the others every step; train/agreement.hpp gives the places a meaning.
-using Wishes = std::array<std::int64_t, 4>;
+/// What a rank tells the others every step; engine/step_vote.hpp gives the places a meaning.
+using Votes = std::array<std::int64_t, 4>;
 
 struct Deadline {
   double warn_seconds = 60, abort_seconds = 300;  ///< of a wait between ranks; 0: never
@@ -80,7 +80,7 @@ class Communicator {
 
   /// Collective. Numbers agreed one step later by a pipelined all-reduce: call it every step with this rank's. Returns
   /// the maxima over ranks of the previous call's (0 on the first).
-  Wishes agree_later(const Wishes& wishes);
+  Votes agree_later(const Votes& votes);
 
  private:
   friend std::unique_ptr<Collectives> make_mpi_collectives(Communicator&, Device&, const struct CollectivesSpec&);

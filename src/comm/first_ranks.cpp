@@ -22,7 +22,7 @@ std::unique_ptr<Communicator> Communicator::first_ranks(int count, const Deadlin
   state->chunk = whole.chunk;
   state->policy = whole.policy;
   state->policy.deadline = deadline;
-  state->wish = std::make_unique<PendingWish>();
+  state->vote = std::make_unique<PendingVote>();
   state->hosts.assign(whole.hosts.begin(), whole.hosts.begin() + count);
   const std::string& host = whole.hosts[static_cast<std::size_t>(whole.rank)];
   const auto own = state->hosts.begin() + whole.rank;

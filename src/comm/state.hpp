@@ -12,8 +12,8 @@
 namespace convoy {
 
 /// What agree_later has under way; it outlives the communicator where MPI may still write to it.
-struct PendingWish {
-  Wishes sent{}, agreed{};
+struct PendingVote {
+  Votes sent{}, agreed{};
   MPI_Request request = MPI_REQUEST_NULL;
   bool started = false;
 };
@@ -24,7 +24,7 @@ struct Communicator::State {
   std::vector<std::string> hosts;
   StallPolicy policy;
   Index chunk = 0;
-  std::unique_ptr<PendingWish> wish;
+  std::unique_ptr<PendingVote> vote;
 
   void wait(MPI_Request& request, const char* what);
   void all_reduce(void* values, std::size_t count, std::size_t bytes_each, MPI_Datatype type, MPI_Op op,

@@ -38,11 +38,11 @@ class GradientSync final : public Sync {
 
   void begin_replica(int, Index) override {}
 
-  void made_final(std::size_t stage, const Final& final, int replica) override {
-    if (final.range.count == 0) return;
-    if (final.range.begin >= parts_.plan.table.exchange.begin) return exchange(stage, final, replica);
-    if (replica >= 0) sum_.add(replica, final.range);
-    if (is_last_turn(replica)) last_ = sum_.reduce(final.range, name_of(stage, final.range));
+  void ready(std::size_t stage, const ReadyRange& part, int replica) override {
+    if (part.range.count == 0) return;
+    if (part.range.begin >= parts_.plan.table.exchange.begin) return exchange(stage, part, replica);
+    if (replica >= 0) sum_.add(replica, part.range);
+    if (is_last_turn(replica)) last_ = sum_.reduce(part.range, name_of(stage, part.range));
   }
 
   void replica_done(int replica, Index) override {
@@ -64,9 +64,9 @@ class GradientSync final : public Sync {
   bool is_last_turn(int replica) const { return replica < 0 || replica - run_.first == turns_ - 1; }
 
   /// Collective. Statistics of synchronised batch norm. Those that are needed together are given away together.
-  void exchange(std::size_t stage, const Final& final, int replica) {
-    together_.push_back({final.range, name_of(stage, final.range)});
-    if (final.when == When::overlapped) return;
+  void exchange(std::size_t stage, const ReadyRange& part, int replica) {
+    together_.push_back({part.range, name_of(stage, part.range)});
+    if (part.timing == SumTiming::overlapped) return;
     const Event after = parts_.backend.record();
     Ticket last = 0;
     for (const auto& [range, what] : together_) {  // one replica a rank (make_sync)

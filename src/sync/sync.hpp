@@ -28,14 +28,14 @@ class Sync {
   /// gradients: the one set; weights: the replica's own.
   virtual ParameterSet& set(int replica) = 0;
   virtual float scale(Index replica_samples, Index step_samples) const = 0;
-  /// True where nothing between the stages of this replica waits for the host, and a replay that skips made_final and
+  /// True where nothing between the stages of this replica waits for the host, and a replay that skips ready and
   /// replica_done is right.
   virtual bool capturable(int replica) const = 0;
   /// Outside of any replay, before a replica's stages: what the host counts of them.
   virtual void begin_replica(int replica, Index samples) = 0;
   /// Collective. Once for every stage of every replica (replica -1: this rank has none at this turn; its block holds
   /// zeros).
-  virtual void made_final(std::size_t stage, const Final& final, int replica) = 0;
+  virtual void ready(std::size_t stage, const ReadyRange& ready, int replica) = 0;
   /// Collective. weights: update; gradients, last replica of the rank: finish and update. samples may be 0.
   virtual void replica_done(int replica, Index samples) = 0;
   /// Collective. weights: average when due after this step.

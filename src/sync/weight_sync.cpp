@@ -37,7 +37,7 @@ class WeightSync final : public Sync {
     if (replica >= 0) samples_.at(static_cast<std::size_t>(replica - run_.first)) += samples;
   }
 
-  void made_final(std::size_t, const Final&, int) override {}
+  void ready(std::size_t, const ReadyRange&, int) override {}
 
   void replica_done(int replica, Index samples) override {
     if (replica < 0 || samples == 0) return;

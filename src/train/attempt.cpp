@@ -13,12 +13,12 @@
 #include <thread>
 
 #include "checkpoint/checkpoint.hpp"
+#include "comm/agreed_error.hpp"
 #include "core/log.hpp"
 #include "core/stop.hpp"
 #include "core/wall_clock.hpp"
 #include "io/text_file.hpp"
 #include "train/interval.hpp"
-#include "train/leave.hpp"
 #include "train/run_state.hpp"
 
 namespace convoy {
@@ -170,7 +170,7 @@ Attempt begin_attempt(Communicator& communicator, const TrainConfig& config) {
   const auto begun = [&](int rank) {
     current() = Current{config.output.folder, communicator.host(), attempt.record.number, rank};
   };
-  set_up(communicator, "beginning an attempt", [&] {
+  run_agreed(communicator, "beginning an attempt", [&] {
     if (communicator.rank() != 0) return;
     if (!config.take_over) {
       for (const std::string& folder : attempt.folders) require_alone(folder, attempt.record, config.wait_for_other);
@@ -189,7 +189,7 @@ Attempt begin_attempt(Communicator& communicator, const TrainConfig& config) {
 }
 
 void settle_run(Communicator& communicator, Attempt& attempt, std::string run) {
-  set_up(communicator, "settling the run", [&] {
+  run_agreed(communicator, "settling the run", [&] {
     if (communicator.rank() != 0) return;
     if (run.empty()) run = new_run_id();
     attempt.record.run = run;

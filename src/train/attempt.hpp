@@ -21,7 +21,7 @@ AttemptRecord own_job();
 
 /// Collective. Takes the next number in the run directory. Where another job seems to be alive there, it waits some
 /// seconds for it to end, then throws Error(usage) on all ranks, unless it is this very job, started again by its
-/// scheduler, or --take-over is given. Throws Leave.
+/// scheduler, or --take-over is given. Throws AgreedError.
 Attempt begin_attempt(Communicator& communicator, const TrainConfig& config);
 
 /// Collective. Settles which run this attempt goes on with; empty: a new one.

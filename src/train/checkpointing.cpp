@@ -7,10 +7,9 @@
 #include <cmath>
 #include <filesystem>
 
+#include "comm/agreed_error.hpp"
 #include "config/hash.hpp"
 #include "core/log.hpp"
-#include "train/leave.hpp"
-#include "train/model_file.hpp"
 
 namespace convoy {
 
@@ -65,7 +64,7 @@ std::optional<FoundCheckpoint> checkpoint_to_resume(Communicator& communicator, 
 }
 
 void Checkpointing::set_all(const std::vector<float>& block, Replicas replicas) {
-  set_up(communicator_, "loading the weights", [&] {
+  run_agreed(communicator_, "loading the weights", [&] {
     if (replicas == Replicas::follow && job_.run.count > 0) return;
     if (config_.sync.mode == SyncMode::gradients || job_.run.count == 0) {
       engine_.upload(sync_.set(-1), block, collectives_);
@@ -101,7 +100,7 @@ void Checkpointing::start() {
 
 void Checkpointing::load_average(const std::vector<float>& block) {
   if (!average_.is_on()) return;
-  set_up(communicator_, "loading the moving average", [&] { average_.load(block, collectives_); });
+  run_agreed(communicator_, "loading the moving average", [&] { average_.load(block, collectives_); });
 }
 
 void Checkpointing::resume_average(const Checkpoint& loaded) {
@@ -170,7 +169,7 @@ std::string Checkpointing::what_differs(const CheckpointMeta& meta) const {
 
 void Checkpointing::restore(const std::vector<Shard>& shards) {
   std::vector<Index> since(static_cast<std::size_t>(job_.run.count), 0);
-  set_up(communicator_, "loading the replicas", [&] {
+  run_agreed(communicator_, "loading the replicas", [&] {
     for (const Shard& shard : shards) {
       engine_.upload(sync_.set(shard.replica), shard.set.block, collectives_);
       since.at(static_cast<std::size_t>(shard.replica - job_.run.first)) = shard.samples_since_average;

@@ -14,9 +14,9 @@
 #include "comm/communicator.hpp"
 #include "comm/time_limit.hpp"
 #include "config/config.hpp"
+#include "engine/engine.hpp"
 #include "sync/sync.hpp"
 #include "train/attempt.hpp"
-#include "train/engine.hpp"
 #include "train/interval.hpp"
 #include "train/job.hpp"
 #include "train/moving_average.hpp"
@@ -35,15 +35,15 @@ class Checkpointing {
                 MovingAverage& average, const TrainConfig& config, const Job& job, const KeptLimit& limit,
                 const Attempt& attempt, StateFile* state);
 
-  /// What every checkpoint tells of the data, a leg each (tell_data).
+  /// What every checkpoint tells of the data, a phase each (texts_of_data).
   using Texts = std::map<std::string, std::string>;
-  void tell_of_data(std::vector<Texts> legs) { data_texts_ = std::move(legs); }
+  void tell_of_data(std::vector<Texts> phases) { data_texts_ = std::move(phases); }
 
   /// Collective. Puts a checkpoint's state into the sets and returns where to go on. The same replicas, batch
   /// and way of averaging go on exactly; others start from the averaged model at the same fraction of the epoch, and it
-  /// says so. Throws Leave, or Error the same on all ranks.
+  /// says so. Throws AgreedError, or Error the same on all ranks.
   Position resume(const FoundCheckpoint& found);
-  /// Collective. Fresh sets, or --weights. Throws Leave, or Error the same on all ranks.
+  /// Collective. Fresh sets, or --weights. Throws AgreedError, or Error the same on all ranks.
   void start();
 
   /// True where rank 0's clock asks for a save (--save-every-minutes); agreed by the trainer.

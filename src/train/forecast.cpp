@@ -32,8 +32,8 @@ std::string duration(double seconds) {
 
 }  // namespace
 
-void Forecast::add_step(double seconds, std::size_t leg) {
-  Measured& measured = measured_[running_ = leg];
+void Forecast::add_step(double seconds, std::size_t phase) {
+  Measured& measured = measured_[running_ = phase];
   if (++measured.steps > warm_up) {
     measured.step_seconds += seconds;
   } else {
@@ -41,9 +41,9 @@ void Forecast::add_step(double seconds, std::size_t leg) {
   }
 }
 
-void Forecast::add_validation(double seconds, std::size_t leg) {
-  ++measured_[leg].validations;
-  measured_[leg].validation_seconds += seconds;
+void Forecast::add_validation(double seconds, std::size_t phase) {
+  ++measured_[phase].validations;
+  measured_[phase].validation_seconds += seconds;
 }
 
 void Forecast::add_save(double seconds) {
@@ -59,64 +59,64 @@ bool Forecast::is_ready() const {
 }
 
 template <class Has>
-std::size_t Forecast::nearest(std::size_t leg, const Has& has) const {
-  const std::size_t legs = measured_.size();
-  for (std::size_t away = 0; away < legs; ++away) {
-    if (leg >= away && has(measured_[leg - away])) return leg - away;
-    if (leg + away < legs && has(measured_[leg + away])) return leg + away;
+std::size_t Forecast::nearest(std::size_t phase, const Has& has) const {
+  const std::size_t phases = measured_.size();
+  for (std::size_t away = 0; away < phases; ++away) {
+    if (phase >= away && has(measured_[phase - away])) return phase - away;
+    if (phase + away < phases && has(measured_[phase + away])) return phase + away;
   }
-  return legs;
+  return phases;
 }
 
-double Forecast::step_seconds(std::size_t leg) const {
-  if (const std::size_t from = nearest(leg, [](const Measured& m) { return m.warm(); }); from < measured_.size()) {
+double Forecast::step_seconds(std::size_t phase) const {
+  if (const std::size_t from = nearest(phase, [](const Measured& m) { return m.warm(); }); from < measured_.size()) {
     const Measured& m = measured_[from];
-    return by_work(m.step_seconds / static_cast<double>(m.steps - warm_up), step_work(leg), step_work(from));
+    return by_work(m.step_seconds / static_cast<double>(m.steps - warm_up), step_work(phase), step_work(from));
   }
-  const std::size_t from = nearest(leg, [](const Measured& m) { return m.steps > 0; });
+  const std::size_t from = nearest(phase, [](const Measured& m) { return m.steps > 0; });
   if (from == measured_.size()) return 0;
   const Measured& m = measured_[from];
-  return by_work(m.warm_up_seconds / static_cast<double>(m.steps), step_work(leg), step_work(from));
+  return by_work(m.warm_up_seconds / static_cast<double>(m.steps), step_work(phase), step_work(from));
 }
 
-double Forecast::validation_seconds(std::size_t leg) const {
-  if (spec_.legs[leg].val_images <= 0) return 0;
-  const std::size_t from = nearest(leg, [](const Measured& m) { return m.validations > 0; });
+double Forecast::validation_seconds(std::size_t phase) const {
+  if (spec_.phases[phase].val_images <= 0) return 0;
+  const std::size_t from = nearest(phase, [](const Measured& m) { return m.validations > 0; });
   if (from < measured_.size()) {
     const Measured& m = measured_[from];
-    return by_work(m.validation_seconds / static_cast<double>(m.validations), val_work(leg), val_work(from));
+    return by_work(m.validation_seconds / static_cast<double>(m.validations), val_work(phase), val_work(from));
   }
   // Nothing is summed over the ranks: a validation is its share of a step's operations.
-  return step_work(leg) > 0 ? step_seconds(leg) * val_work(leg) / step_work(leg) : 0;
+  return step_work(phase) > 0 ? step_seconds(phase) * val_work(phase) / step_work(phase) : 0;
 }
 
-double Forecast::epoch_seconds(std::size_t leg, double save) const {
-  double seconds = static_cast<double>(spec_.timeline.steps(spec_.legs[leg].begin_epoch)) * step_seconds(leg);
-  if (spec_.val_interval > 0) seconds += validation_seconds(leg) / spec_.val_interval;
+double Forecast::epoch_seconds(std::size_t phase, double save) const {
+  double seconds = static_cast<double>(spec_.timeline.steps(spec_.phases[phase].begin_epoch)) * step_seconds(phase);
+  if (spec_.val_interval > 0) seconds += validation_seconds(phase) / spec_.val_interval;
   if (spec_.save_interval > 0) seconds += save / spec_.save_interval;
   return seconds;
 }
 
 Estimate Forecast::estimate(Index step) const {
   const Index last = spec_.last_step, from = std::min(step, last);
-  const std::size_t now = spec_.leg(std::max<Index>(std::min(step, last - 1), 0));
+  const std::size_t now = spec_.phase(std::max<Index>(std::min(step, last - 1), 0));
   Estimate estimate;
-  estimate.steps = spec_.timeline.steps(spec_.legs[now].begin_epoch);
+  estimate.steps = spec_.timeline.steps(spec_.phases[now].begin_epoch);
   estimate.step = step_seconds(now);
   estimate.validation = validation_seconds(now);
   estimate.save = saves_ > 0 ? save_seconds_ / static_cast<double>(saves_) : 0;
   estimate.epoch = epoch_seconds(now, estimate.save);
   estimate.left = (times_due(spec_.save_interval, from, last, spec_.timeline) + 1) * estimate.save;
   std::size_t final = now;
-  for (std::size_t leg = now; leg < spec_.legs.size(); ++leg) {
-    const Index begin = std::max(from, spec_.timeline.first_step(spec_.legs[leg].begin_epoch));
-    const bool ends = leg + 1 < spec_.legs.size();
-    const Index end = ends ? std::min(last, spec_.timeline.first_step(spec_.legs[leg + 1].begin_epoch)) : last;
+  for (std::size_t phase = now; phase < spec_.phases.size(); ++phase) {
+    const Index begin = std::max(from, spec_.timeline.first_step(spec_.phases[phase].begin_epoch));
+    const bool ends = phase + 1 < spec_.phases.size();
+    const Index end = ends ? std::min(last, spec_.timeline.first_step(spec_.phases[phase + 1].begin_epoch)) : last;
     if (begin >= end) continue;
-    final = leg;
-    estimate.left += static_cast<double>(end - begin) * step_seconds(leg) +
-                     times_due(spec_.val_interval, begin, end, spec_.timeline) * validation_seconds(leg);
-    if (leg > now) estimate.later_epochs.push_back(epoch_seconds(leg, estimate.save));
+    final = phase;
+    estimate.left += static_cast<double>(end - begin) * step_seconds(phase) +
+                     times_due(spec_.val_interval, begin, end, spec_.timeline) * validation_seconds(phase);
+    if (phase > now) estimate.later_epochs.push_back(epoch_seconds(phase, estimate.save));
   }
   const bool validated = last > 0 && times_due(spec_.val_interval, last - 1, last, spec_.timeline) > 0;
   if (!validated) estimate.left += validation_seconds(final);

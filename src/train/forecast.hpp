@@ -9,8 +9,8 @@
 
 namespace convoy {
 
-/// The work of a stretch of epochs with one image size and batch.
-struct ForecastLeg {
+/// The work of a phase of epochs with one image size and batch.
+struct PhaseWork {
   Index begin_epoch = 0;
   double train_images = 0;  ///< of a step, all ranks
   double val_images = 0;    ///< of a validation, all ranks; 0: none
@@ -21,13 +21,13 @@ struct ForecastLeg {
 /// The shape of the work ahead. Times are seconds.
 struct ForecastSpec {
   Timeline timeline;
-  std::vector<ForecastLeg> legs;        ///< one a stretch of the timeline
+  std::vector<PhaseWork> phases;        ///< one a phase of the timeline
   Index first_step = 0, last_step = 0;  ///< steps done when this job begins; when the whole run ends
   double val_interval = 1;              ///< epochs; 0: only at the end
   double save_interval = 0;             ///< epochs between two checkpoints; 0: only at the end
 
   /// In which the steps after `step` lie.
-  std::size_t leg(Index step) const { return timeline.stretch(timeline.epoch_of(step)); }
+  std::size_t phase(Index step) const { return timeline.phase(timeline.epoch_of(step)); }
 };
 
 struct Estimate {
@@ -35,22 +35,22 @@ struct Estimate {
   double step = 0, validation = 0, save = 0;  ///< seconds of one
   double epoch = 0;                           ///< steps, validations and checkpoints of one epoch, on average
   double left = 0;                            ///< from now to the end of the run
-  std::vector<double> later_epochs;           ///< the same as `epoch`, of the legs after this one that the run reaches
+  std::vector<double> later_epochs;  ///< the same as `epoch`, of the phases after this one that the run reaches
 };
 
 class Forecast {
  public:
-  explicit Forecast(const ForecastSpec& spec) : spec_(spec), measured_(spec.legs.size()) {}
+  explicit Forecast(const ForecastSpec& spec) : spec_(spec), measured_(spec.phases.size()) {}
 
-  /// Of the main loop, one step of a leg after the other, with all that it waits for.
-  void add_step(double seconds, std::size_t leg = 0);
-  void add_validation(double seconds, std::size_t leg = 0);
+  /// Of the main loop, one step of a phase after the other, with all that it waits for.
+  void add_step(double seconds, std::size_t phase = 0);
+  void add_validation(double seconds, std::size_t phase = 0);
   /// What a checkpoint holds the steps up.
   void add_save(double seconds);
 
   /// Enough steps for a word: the first ones warm caches and are not counted.
   bool is_ready() const;
-  /// `step`: done so far. A leg without steps of its own takes those of the nearest one that has some, by its images
+  /// `step`: done so far. A phase without steps of its own takes those of the nearest one that has some, by its images
   /// and their operations.
   Estimate estimate(Index step) const;
 
@@ -65,18 +65,20 @@ class Forecast {
     bool warm() const { return steps > warm_up; }
   };
 
-  /// The leg nearest to `leg` of which `has` says that it was measured; legs.size(): none.
+  /// The phase nearest to `phase` of which `has` says that it was measured; phases.size(): none.
   template <class Has>
-  std::size_t nearest(std::size_t leg, const Has& has) const;
-  double step_work(std::size_t leg) const { return spec_.legs[leg].train_images * spec_.legs[leg].train_work; }
-  double val_work(std::size_t leg) const { return spec_.legs[leg].val_images * spec_.legs[leg].val_work; }
-  double step_seconds(std::size_t leg) const;
-  double validation_seconds(std::size_t leg) const;
-  double epoch_seconds(std::size_t leg, double save) const;
+  std::size_t nearest(std::size_t phase, const Has& has) const;
+  double step_work(std::size_t phase) const {
+    return spec_.phases[phase].train_images * spec_.phases[phase].train_work;
+  }
+  double val_work(std::size_t phase) const { return spec_.phases[phase].val_images * spec_.phases[phase].val_work; }
+  double step_seconds(std::size_t phase) const;
+  double validation_seconds(std::size_t phase) const;
+  double epoch_seconds(std::size_t phase, double save) const;
 
   ForecastSpec spec_;
-  std::vector<Measured> measured_;  ///< one a leg
-  std::size_t running_ = 0;         ///< the leg of the last step
+  std::vector<Measured> measured_;  ///< one a phase
+  std::size_t running_ = 0;         ///< the phase of the last step
   Index saves_ = 0;
   double save_seconds_ = 0;
 };

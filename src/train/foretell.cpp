@@ -11,27 +11,28 @@ namespace convoy {
 
 Foreteller::Foreteller(const ForecastSpec& spec, const Job& job)
     : spec_(spec), job_(job), forecast_(spec), start_up_(wall_seconds() - job.began) {
-  leg_ = spec.leg(std::max<Index>(spec.first_step - 1, 0));
+  phase_ = spec.phase(std::max<Index>(spec.first_step - 1, 0));
   // The first whole epoch of this job, and a step for what follows its end.
   const auto epoch = static_cast<Index>(std::ceil(spec.timeline.epochs(spec.first_step)));
   tell_again_at_ = spec.timeline.first_step(epoch + 1) + 1;
 }
 
 void Foreteller::step_done(double seconds, Index step) {
-  leg_ = spec_.leg(step - 1);
-  forecast_.add_step(seconds, leg_);
+  phase_ = spec_.phase(step - 1);
+  forecast_.add_step(seconds, phase_);
   const bool first = !told_ && forecast_.is_ready() && step < spec_.last_step;
   const bool again = step == tell_again_at_;
   if (again) {
-    const std::size_t next = leg_ + 1;
-    tell_again_at_ = next < spec_.legs.size() ? spec_.timeline.first_step(spec_.legs[next].begin_epoch + 1) + 1 : -1;
+    const std::size_t next = phase_ + 1;
+    tell_again_at_ =
+        next < spec_.phases.size() ? spec_.timeline.first_step(spec_.phases[next].begin_epoch + 1) + 1 : -1;
   }
   if (first || (again && told_)) tell(step);
 }
 
 void Foreteller::validation_done(double seconds, Index images) {
-  const double whole = spec_.legs[leg_].val_images, part = static_cast<double>(images);
-  forecast_.add_validation(part > 0 && part < whole ? seconds * whole / part : seconds, leg_);
+  const double whole = spec_.phases[phase_].val_images, part = static_cast<double>(images);
+  forecast_.add_validation(part > 0 && part < whole ? seconds * whole / part : seconds, phase_);
 }
 
 void Foreteller::tell(Index step) {

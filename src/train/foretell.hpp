@@ -5,7 +5,7 @@
 namespace convoy {
 
 /// Tells the log how long the run will take: after the first steps, and again when the first epoch of the job, and of
-/// every later leg, and its validation have been measured.
+/// every later phase, and its validation have been measured.
 class Foreteller {
  public:
   struct Job {
@@ -31,7 +31,7 @@ class Foreteller {
   Job job_;
   Forecast forecast_;
   double start_up_ = 0;
-  std::size_t leg_ = 0;  ///< of the last step
+  std::size_t phase_ = 0;  ///< of the last step
   bool told_ = false;
   Index tell_again_at_ = 0;
 };

@@ -15,9 +15,9 @@ struct Job {
   ReplicaRun run;    ///< this rank's replicas
   int turns = 1;     ///< replicas of the rank with most: every rank walks the stages this often a step
   OrderSpec order;
-  Index steps_per_epoch = 0;  ///< of the first leg, as order and batch
+  Index steps_per_epoch = 0;  ///< of the first phase, as order and batch
   Index global_batch = 0;
-  Timeline timeline;     ///< of all legs
+  Timeline timeline;     ///< of all phases
   double peak_rate = 0;  ///< after scaling
   Index total_steps = 0;
 

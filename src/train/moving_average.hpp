@@ -4,8 +4,8 @@
 
 #include "comm/communicator.hpp"
 #include "config/config.hpp"
+#include "engine/engine.hpp"
 #include "sync/sync.hpp"
-#include "train/engine.hpp"
 #include "train/job.hpp"
 
 namespace convoy {

@@ -78,8 +78,8 @@ CheckpointMeta Checkpointing::describe(const Position& position) const {
                 {"configuration", to_ini(config_)},
                 {"device", engine_.backend().describe()},
                 {"build", build_id()}};
-  const std::size_t leg = job_.timeline.stretch(position.data_epoch());
-  if (leg < data_texts_.size()) meta.texts.insert(data_texts_[leg].begin(), data_texts_[leg].end());
+  const std::size_t phase = job_.timeline.phase(position.data_epoch());
+  if (phase < data_texts_.size()) meta.texts.insert(data_texts_[phase].begin(), data_texts_[phase].end());
   meta.numbers = {{"best_top1", best_top1},
                   {"validated_step", static_cast<double>(validated_step)},
                   {"steps_per_epoch", static_cast<double>(job_.steps_per_epoch)},

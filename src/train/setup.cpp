@@ -57,65 +57,66 @@ LossScale loss_scale(const TrainConfig& config) {
   return {.start = dynamic_loss_scale, .grow_every = optimiser.loss_scale_window};
 }
 
-/// Of a leg that plan_legs has filled.
-EngineForm engine_form(const Leg& leg) {
-  const DataConfig& data = leg.config.data;
-  EngineForm form{.input = input_spec(data, leg.splits.train, leg.augment),
-                  .height = leg.augment.height,
-                  .width = leg.augment.width,
-                  .train_sizes = batch_sizes(leg.job.order)};
-  if (leg.splits.has_val) {
-    form.eval_size = leg.evaluation.batch;
-    form.eval_input = input_spec(data, leg.splits.val, leg.evaluation.augment);
-    form.eval_shapes = shapes_of(leg.evaluation.groups);
+/// Of a phase that plan_phases has filled.
+ProgramSizes program_sizes(const TrainingPhase& phase) {
+  const DataConfig& data = phase.config.data;
+  ProgramSizes sizes{.input = input_spec(data, phase.splits.train, phase.augment),
+                     .height = phase.augment.height,
+                     .width = phase.augment.width,
+                     .train_sizes = batch_sizes(phase.job.order)};
+  if (phase.splits.has_val) {
+    sizes.eval_size = phase.evaluation.batch;
+    sizes.eval_input = input_spec(data, phase.splits.val, phase.evaluation.augment);
+    sizes.eval_shapes = shapes_of(phase.evaluation.groups);
   }
-  return form;
+  return sizes;
 }
 
 }  // namespace
 
-std::vector<Leg> open_legs(const TrainConfig& config) {
-  std::vector<Leg> legs;
+std::vector<TrainingPhase> open_phases(const TrainConfig& config) {
+  std::vector<TrainingPhase> phases;
   for (auto& [begin, changed] : data_phases(config)) {
-    Leg& leg = legs.emplace_back();
-    leg.begin_epoch = begin;
-    leg.config = changed;
-    leg.splits = open_splits(changed);
-    const Splits &first = legs.front().splits, &own = leg.splits;
+    TrainingPhase& phase = phases.emplace_back();
+    phase.begin_epoch = begin;
+    phase.config = changed;
+    phase.splits = open_splits(changed);
+    const Splits &first = phases.front().splits, &own = phase.splits;
     if (own.train.class_names != first.train.class_names || own.train.channels != first.train.channels ||
         own.has_val != first.has_val) {
       fail(Exit::data, "the data sets '{}' and '{}' of two phases don't belong together (classes, channels or splits)",
            first.train.folder, own.train.folder);
     }
-    if (own.has_val) leg.val_groups = val_groups(changed.data, own.val);
+    if (own.has_val) phase.val_groups = val_groups(changed.data, own.val);
   }
-  return legs;
+  return phases;
 }
 
-void plan_legs(std::vector<Leg>& legs, int ranks, int rank, int replicas) {
-  std::vector<Stretch> stretches;
-  for (Leg& leg : legs) {
-    leg.job = plan_job(leg.config, leg.splits.train.samples, ranks, rank, replicas);
-    leg.augment = augment_spec(leg.config.data, leg.splits.train, leg.config.seed, Use::training);
-    leg.topk = static_cast<int>(std::min<Index>(leg.config.topk, leg.splits.train.classes));
-    stretches.push_back({.begin_epoch = leg.begin_epoch, .steps_per_epoch = leg.job.steps_per_epoch});
-    if (!leg.splits.has_val) continue;
-    const Index largest = EvaluationBatches::share(leg.splits.val.samples, ranks, 0).count;
-    leg.evaluation = {.augment = augment_spec(leg.config.data, leg.splits.val, leg.config.seed, Use::evaluation),
-                      .batch = std::clamp<Index>(largest, 1, leg.config.eval_batch),
-                      .workers = leg.config.data.workers,
-                      .prefetch = leg.config.data.prefetch,
-                      .groups = share_of(leg.val_groups, ranks, rank)};
+void plan_phases(std::vector<TrainingPhase>& phases, int ranks, int rank, int replicas) {
+  std::vector<PhaseSteps> steps;
+  for (TrainingPhase& phase : phases) {
+    phase.job = plan_job(phase.config, phase.splits.train.samples, ranks, rank, replicas);
+    phase.augment = augment_spec(phase.config.data, phase.splits.train, phase.config.seed, Use::training);
+    phase.topk = static_cast<int>(std::min<Index>(phase.config.topk, phase.splits.train.classes));
+    steps.push_back({.begin_epoch = phase.begin_epoch, .steps_per_epoch = phase.job.steps_per_epoch});
+    if (!phase.splits.has_val) continue;
+    const Index largest = EvaluationBatches::share(phase.splits.val.samples, ranks, 0).count;
+    phase.evaluation = {
+        .augment = augment_spec(phase.config.data, phase.splits.val, phase.config.seed, Use::evaluation),
+        .batch = std::clamp<Index>(largest, 1, phase.config.eval_batch),
+        .workers = phase.config.data.workers,
+        .prefetch = phase.config.data.prefetch,
+        .groups = share_of(phase.val_groups, ranks, rank)};
   }
-  const Timeline timeline(stretches);
-  for (Leg& leg : legs) {
-    leg.job.timeline = timeline;
-    leg.job.total_steps = timeline.step(leg.config.epochs);
+  const Timeline timeline(steps);
+  for (TrainingPhase& phase : phases) {
+    phase.job.timeline = timeline;
+    phase.job.total_steps = timeline.step(phase.config.epochs);
   }
 }
 
-EngineSpec engine_spec(const std::vector<Leg>& legs) {
-  const Leg& first = legs.front();
+EngineSpec engine_spec(const std::vector<TrainingPhase>& phases) {
+  const TrainingPhase& first = phases.front();
   const TrainConfig& config = first.config;
   constexpr double floats_per_mb = 262144;
   EngineSpec spec{
@@ -130,49 +131,50 @@ EngineSpec engine_spec(const std::vector<Leg>& legs) {
                     .clip_norm = static_cast<float>(config.optimiser.clip_norm),
                     .loss_scale = loss_scale(config)},
       .topk = first.topk};
-  for (const Leg& leg : legs) spec.forms.push_back(engine_form(leg));
+  for (const TrainingPhase& phase : phases) spec.sizes.push_back(program_sizes(phase));
   return spec;
 }
 
-std::set<std::string> data_warnings(const std::vector<Leg>& legs) {
+std::set<std::string> data_warnings(const std::vector<TrainingPhase>& phases) {
   std::set<std::string> warnings;
-  for (const Leg& leg : legs) {
-    const DatasetInfo& train = leg.splits.train;
-    const bool made = leg.config.data.synthetic;
-    if (!made && train.encoding == "raw" && (leg.augment.height > train.height || leg.augment.width > train.width)) {
+  for (const TrainingPhase& phase : phases) {
+    const DatasetInfo& train = phase.splits.train;
+    const bool made = phase.config.data.synthetic;
+    if (!made && train.encoding == "raw" &&
+        (phase.augment.height > train.height || phase.augment.width > train.width)) {
       warnings.insert(fmt::format(
           "'{}' holds images of {}x{} pixels, which are enlarged to {}x{}; prepare larger ones (--sizes, or "
           "--encoding jpeg), or train with --image-size {}",
-          train.folder, train.height, train.width, leg.augment.height, leg.augment.width, train.height));
+          train.folder, train.height, train.width, phase.augment.height, phase.augment.width, train.height));
     }
-    if (leg.splits.has_val) warnings.insert(shape_warning(leg.config.data, leg.splits.val, leg.val_groups));
+    if (phase.splits.has_val) warnings.insert(shape_warning(phase.config.data, phase.splits.val, phase.val_groups));
   }
   warnings.erase("");
   return warnings;
 }
 
-std::vector<double> rate_factors(const std::vector<Leg>& legs) {
+std::vector<double> rate_factors(const std::vector<TrainingPhase>& phases) {
   std::vector<double> factors;
-  for (const Leg& leg : legs) {
-    const bool given = leg.config.optimiser.schedule.decay == Decay::phases;
-    factors.push_back(given ? 1 : leg.job.peak_rate / legs.front().job.peak_rate);
+  for (const TrainingPhase& phase : phases) {
+    const bool given = phase.config.optimiser.schedule.decay == Decay::phases;
+    factors.push_back(given ? 1 : phase.job.peak_rate / phases.front().job.peak_rate);
   }
   return factors;
 }
 
-std::vector<Index> global_batches(const std::vector<Leg>& legs) {
+std::vector<Index> global_batches(const std::vector<TrainingPhase>& phases) {
   std::vector<Index> batches;
-  batches.reserve(legs.size());
-  for (const Leg& leg : legs) batches.push_back(leg.job.global_batch);
+  batches.reserve(phases.size());
+  for (const TrainingPhase& phase : phases) batches.push_back(phase.job.global_batch);
   return batches;
 }
 
-std::string describe(const std::vector<Leg>& legs) {
+std::string describe(const std::vector<TrainingPhase>& phases) {
   std::string text;
-  for (const Leg& leg : legs) {
+  for (const TrainingPhase& phase : phases) {
     text += fmt::format("{}from epoch {}: {} x {} pixels, global batch {}, {} an epoch", text.empty() ? "" : "; ",
-                        leg.begin_epoch + 1, leg.augment.height, leg.augment.width, leg.job.global_batch,
-                        counted(leg.job.steps_per_epoch, "step"));
+                        phase.begin_epoch + 1, phase.augment.height, phase.augment.width, phase.job.global_batch,
+                        counted(phase.job.steps_per_epoch, "step"));
   }
   return text;
 }

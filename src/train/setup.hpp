@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "data/evaluation.hpp"
-#include "train/data.hpp"
-#include "train/engine.hpp"
+#include "engine/data.hpp"
+#include "engine/engine.hpp"
 #include "train/job.hpp"
 
 namespace convoy {
@@ -18,7 +18,7 @@ struct Splits {
 };
 
 /// Whole epochs on one data set, image size and batch: all of the run, or what its phases make of it.
-struct Leg {
+struct TrainingPhase {
   Index begin_epoch = 0;
   TrainConfig config;  ///< the run's, changed as the phase says
   Splits splits;
@@ -32,19 +32,19 @@ struct Leg {
 /// Throws Error(data), also where the two splits don't belong together.
 Splits open_splits(const TrainConfig& config);
 
-/// The legs of a run, opened: one where no phase changes data, size or batch. Throws Error(data), and Error(usage)
+/// The phases of a run, opened: one where no phase changes data, size or batch. Throws Error(data), and Error(usage)
 /// where a phase changes them in the middle of an epoch.
-std::vector<Leg> open_legs(const TrainConfig& config);
-/// Fills job, augmentation and evaluation of all legs.
-void plan_legs(std::vector<Leg>& legs, int ranks, int rank, int replicas);
-/// Plan, optimiser, input and the sizes to compile, of all legs; choices are left empty.
-EngineSpec engine_spec(const std::vector<Leg>& legs);
-/// By what a leg's batch changes the rate (--lr-scaling), against the first leg's; 1 where phases give rates.
-std::vector<double> rate_factors(const std::vector<Leg>& legs);
-std::vector<Index> global_batches(const std::vector<Leg>& legs);
-/// What a run's data can't do that its configuration asks for: one line each, each once. After plan_legs.
-std::set<std::string> data_warnings(const std::vector<Leg>& legs);
-/// One line a leg.
-std::string describe(const std::vector<Leg>& legs);
+std::vector<TrainingPhase> open_phases(const TrainConfig& config);
+/// Fills job, augmentation and evaluation of all phases.
+void plan_phases(std::vector<TrainingPhase>& phases, int ranks, int rank, int replicas);
+/// Plan, optimiser, input and the sizes to compile, of all phases; choices are left empty.
+EngineSpec engine_spec(const std::vector<TrainingPhase>& phases);
+/// By what a phase's batch changes the rate (--lr-scaling), against the first phase's; 1 where phases give rates.
+std::vector<double> rate_factors(const std::vector<TrainingPhase>& phases);
+std::vector<Index> global_batches(const std::vector<TrainingPhase>& phases);
+/// What a run's data can't do that its configuration asks for: one line each, each once. After plan_phases.
+std::set<std::string> data_warnings(const std::vector<TrainingPhase>& phases);
+/// One line a phase.
+std::string describe(const std::vector<TrainingPhase>& phases);
 
 }  // namespace convoy

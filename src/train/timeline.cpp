@@ -9,30 +9,30 @@
 
 namespace convoy {
 
-Timeline::Timeline(std::vector<Stretch> stretches) : stretches_(std::move(stretches)) {
-  require(!stretches_.empty() && stretches_.front().begin_epoch == 0, "a timeline begins at epoch 0");
+Timeline::Timeline(std::vector<PhaseSteps> phases) : phases_(std::move(phases)) {
+  require(!phases_.empty() && phases_.front().begin_epoch == 0, "a timeline begins at epoch 0");
 }
 
-std::size_t Timeline::stretch(Index epoch) const {
+std::size_t Timeline::phase(Index epoch) const {
   std::size_t i = 0;
-  while (i + 1 < stretches_.size() && stretches_[i + 1].begin_epoch <= epoch) ++i;
+  while (i + 1 < phases_.size() && phases_[i + 1].begin_epoch <= epoch) ++i;
   return i;
 }
 
 Index Timeline::first_step(Index epoch) const {
   Index step = 0;
-  for (std::size_t i = 0; i < stretches_.size(); ++i) {
-    const Index end = i + 1 < stretches_.size() ? std::min(stretches_[i + 1].begin_epoch, epoch) : epoch;
-    step += std::max<Index>(end - stretches_[i].begin_epoch, 0) * stretches_[i].steps_per_epoch;
+  for (std::size_t i = 0; i < phases_.size(); ++i) {
+    const Index end = i + 1 < phases_.size() ? std::min(phases_[i + 1].begin_epoch, epoch) : epoch;
+    step += std::max<Index>(end - phases_[i].begin_epoch, 0) * phases_[i].steps_per_epoch;
   }
   return step;
 }
 
 Index Timeline::epoch_of(Index step) const {
   for (std::size_t i = 0;; ++i) {
-    const Stretch& s = stretches_[i];
+    const PhaseSteps& s = phases_[i];
     const Index begin = first_step(s.begin_epoch);
-    if (i + 1 < stretches_.size() && step >= first_step(stretches_[i + 1].begin_epoch)) continue;
+    if (i + 1 < phases_.size() && step >= first_step(phases_[i + 1].begin_epoch)) continue;
     return s.begin_epoch + (step - begin) / s.steps_per_epoch;
   }
 }
@@ -49,8 +49,8 @@ Index Timeline::step(double epochs) const {
 }
 
 double Timeline::even_step(Index step) const {
-  if (stretches_.size() == 1) return static_cast<double>(step);
-  return epochs(step) * static_cast<double>(stretches_.front().steps_per_epoch);
+  if (phases_.size() == 1) return static_cast<double>(step);
+  return epochs(step) * static_cast<double>(phases_.front().steps_per_epoch);
 }
 
 }  // namespace convoy

@@ -8,7 +8,7 @@
 namespace convoy {
 
 /// Whole epochs with one number of steps.
-struct Stretch {
+struct PhaseSteps {
   Index begin_epoch = 0;  ///< ends where the next one begins; the last goes on for ever
   Index steps_per_epoch = 1;
 };
@@ -17,24 +17,24 @@ class Timeline {
  public:
   Timeline() = default;
   /// In order; the first begins at epoch 0.
-  explicit Timeline(std::vector<Stretch> stretches);
+  explicit Timeline(std::vector<PhaseSteps> phases);
 
-  /// Which stretch an epoch lies in.
-  std::size_t stretch(Index epoch) const;
-  Index steps(Index epoch) const { return stretches_[stretch(epoch)].steps_per_epoch; }
-  bool ends_stretch(Index epoch) const { return stretch(epoch + 1) != stretch(epoch); }
+  /// Which phase an epoch lies in.
+  std::size_t phase(Index epoch) const;
+  Index steps(Index epoch) const { return phases_[phase(epoch)].steps_per_epoch; }
+  bool ends_phase(Index epoch) const { return phase(epoch + 1) != phase(epoch); }
   /// The first step of an epoch, counted over the run.
   Index first_step(Index epoch) const;
   /// Epochs that `step` steps are.
   double epochs(Index step) const;
   /// The step nearest to an epoch.
   Index step(double epochs) const;
-  /// Steps in units of the first stretch's, for schedules: the step itself where there is one stretch.
+  /// Steps in units of the first phase's, for schedules: the step itself where there is one phase.
   double even_step(Index step) const;
   Index epoch_of(Index step) const;
 
  private:
-  std::vector<Stretch> stretches_{1};
+  std::vector<PhaseSteps> phases_{1};
 };
 
 }  // namespace convoy

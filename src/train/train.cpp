@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 
+#include "comm/agreed_error.hpp"
 #include "comm/time_limit.hpp"
 #include "config/hash.hpp"
 #include "config/print.hpp"
@@ -18,10 +19,9 @@
 #include "core/stop.hpp"
 #include "core/version.hpp"
 #include "core/wall_clock.hpp"
+#include "engine/model_data.hpp"
+#include "engine/placement.hpp"
 #include "train/attempt.hpp"
-#include "train/leave.hpp"
-#include "train/model_file.hpp"
-#include "train/placement.hpp"
 #include "train/rehearsal.hpp"
 #include "train/run_folder.hpp"
 #include "train/setup.hpp"
@@ -43,38 +43,38 @@ std::string choices_for(const TrainConfig& config, const Job& job, const Checkpo
 }
 
 /// Multiply-adds of a validation's image, on average over the shapes.
-double validation_macs(const Graph& graph, const Leg& leg) {
+double validation_macs(const Graph& graph, const TrainingPhase& phase) {
   double macs = 0, images = 0;
-  for (const ShapeGroup& group : leg.val_groups) {
+  for (const ShapeGroup& group : phase.val_groups) {
     const auto count = static_cast<double>(group.samples.size());
     macs += count * cost_of(graph, group.size.height, group.size.width).macs;
     images += count;
   }
-  const AugmentSpec& augment = leg.evaluation.augment;
+  const AugmentSpec& augment = phase.evaluation.augment;
   return images > 0 ? macs / images : cost_of(graph, augment.height, augment.width).macs;
 }
 
-ForecastSpec forecast_spec(const TrainConfig& config, const Graph& graph, const std::vector<Leg>& legs,
+ForecastSpec forecast_spec(const TrainConfig& config, const Graph& graph, const std::vector<TrainingPhase>& phases,
                            const Position& position) {
-  const Job& job = legs.front().job;
+  const Job& job = phases.front().job;
   ForecastSpec spec{.timeline = job.timeline,
-                    .legs = {},
+                    .phases = {},
                     .first_step = position.step,
                     .last_step = job.total_steps,
                     .val_interval = config.val_interval,
                     .save_interval = config.checkpoint.save ? config.checkpoint.save_every : 0};
-  for (const Leg& leg : legs) {
-    ForecastLeg work{.begin_epoch = leg.begin_epoch,
-                     .train_images = static_cast<double>(leg.job.global_batch),
-                     .train_work = cost_of(graph, leg.augment.height, leg.augment.width).training_flops};
-    if (leg.splits.has_val) {
-      Index images = leg.splits.val.samples;
+  for (const TrainingPhase& phase : phases) {
+    PhaseWork work{.begin_epoch = phase.begin_epoch,
+                   .train_images = static_cast<double>(phase.job.global_batch),
+                   .train_work = cost_of(graph, phase.augment.height, phase.augment.width).training_flops};
+    if (phase.splits.has_val) {
+      Index images = phase.splits.val.samples;
       if (config.data.limit_val_batches > 0)
         images = std::min(images, config.data.limit_val_batches * config.eval_batch * job.ranks);
       work.val_images = static_cast<double>(images);
-      work.val_work = 2 * validation_macs(graph, leg);
+      work.val_work = 2 * validation_macs(graph, phase);
     }
-    spec.legs.push_back(work);
+    spec.phases.push_back(work);
   }
   return spec;
 }
@@ -89,12 +89,12 @@ Position start_position(const TrainConfig& config, const Job& job) {
   return {.epoch = epoch, .step_in_epoch = step - job.timeline.first_step(epoch), .step = step};
 }
 
-std::string agreed_facts(const TrainConfig& config, const std::vector<Leg>& legs) {
+std::string agreed_facts(const TrainConfig& config, const std::vector<TrainingPhase>& phases) {
   std::string text = fmt::format("version {}, configuration {}", build_id(), configuration_hash(config));
-  for (const Leg& leg : legs) {
-    const DatasetInfo &train = leg.splits.train, &val = leg.splits.val;
+  for (const TrainingPhase& phase : phases) {
+    const DatasetInfo &train = phase.splits.train, &val = phase.splits.val;
     text += fmt::format(", train {:016x} of {} samples, val {:016x} of {}, {} steps an epoch", train.digest,
-                        train.samples, val.digest, val.samples, leg.job.steps_per_epoch);
+                        train.samples, val.digest, val.samples, phase.job.steps_per_epoch);
   }
   return text;
 }
@@ -175,10 +175,10 @@ Exit run(Communicator& communicator, const TrainConfig& wanted, std::unique_ptr<
   // Threads decide bits: the number stands in the configuration that is hashed and kept.
   config.device.threads = seating.threads;
 
-  std::vector<Leg> legs;
+  std::vector<TrainingPhase> phases;
   pulse().doing("opening the data set");
-  set_up(communicator, "opening the data set", [&] { legs = open_legs(config); });
-  const Splits& splits = legs.front().splits;
+  run_agreed(communicator, "opening the data set", [&] { phases = open_phases(config); });
+  const Splits& splits = phases.front().splits;
   if (rank == 0 && !splits.has_val && !config.skip_eval)
     log::warn(
         "'{}' has no val split: nothing is evaluated, and there will be no best.h5; give --val-data DIR, or "
@@ -186,10 +186,12 @@ Exit run(Communicator& communicator, const TrainConfig& wanted, std::unique_ptr<
         "where that is meant",
         folder_of(config.data, "val"));
   Graph graph;
-  alike(communicator, [&] { graph = build_graph(graph_spec(config.model, legs.front().config.data, splits.train)); });
+  run_alike(communicator,
+            [&] { graph = build_graph(graph_spec(config.model, phases.front().config.data, splits.train)); });
   std::optional<FoundCheckpoint> resume;
-  alike(communicator, [&] { resume = checkpoint_to_resume(communicator, config.checkpoint, attempt, graph.model); });
-  set_up(communicator, "the checkpoint folder", [&] {
+  run_alike(communicator,
+            [&] { resume = checkpoint_to_resume(communicator, config.checkpoint, attempt, graph.model); });
+  run_agreed(communicator, "the checkpoint folder", [&] {
     if (rank == 0 && !resume && config.checkpoint.save) put_old_checkpoints_aside(config.checkpoint.folder);
   });
   CheckpointMeta meta;
@@ -201,20 +203,20 @@ Exit run(Communicator& communicator, const TrainConfig& wanted, std::unique_ptr<
   settle_run(communicator, attempt, meta.run);
   Job job;
   EngineSpec spec;
-  alike(communicator, [&] {
-    plan_legs(legs, ranks, rank, replicas);
-    job = legs.front().job;
-    spec = engine_spec(legs);
+  run_alike(communicator, [&] {
+    plan_phases(phases, ranks, rank, replicas);
+    job = phases.front().job;
+    spec = engine_spec(phases);
   });
   spec.choices = choices_for(config, job, meta);
   if (const auto device = meta.texts.find("device"); device != meta.texts.end()) spec.choices_device = device->second;
-  communicator.require_equal(agreed_facts(config, legs), "start-up facts");
+  communicator.require_equal(agreed_facts(config, phases), "start-up facts");
 
-  std::unique_ptr<Feeds> feeds;
-  set_up(communicator, "loading the samples", [&] {
+  std::unique_ptr<DataPipeline> data;
+  run_agreed(communicator, "loading the samples", [&] {
     const ActivityScope phase(Activity::data);
     pulse().doing("loading the samples");
-    feeds = std::make_unique<Feeds>(legs, communicator);
+    data = std::make_unique<DataPipeline>(phases, communicator);
   });
 
   pulse().doing("building the network");
@@ -223,7 +225,7 @@ Exit run(Communicator& communicator, const TrainConfig& wanted, std::unique_ptr<
   if (rank == 0) show(seating);
   const auto identities = device_identities(communicator, engine->backend());
   TransportChoice transport;
-  alike(communicator, [&] { transport = choose_transport(wish_of(config.sync), identities); });
+  run_alike(communicator, [&] { transport = choose_transport(wish_of(config.sync), identities); });
   if (!transport.warning.empty() && rank == 0) log::warn("{}", transport.warning);
   auto collectives = make_collectives(transport, communicator, engine->backend(),
                                       {.replicas = job.replicas,
@@ -242,12 +244,12 @@ Exit run(Communicator& communicator, const TrainConfig& wanted, std::unique_ptr<
   MovingAverage average(*engine, *sync, config, job);
   Checkpointing checkpointing(communicator, *collectives, *engine, *sync, average, config, job, limit, attempt,
                               state.get());
-  std::vector<Checkpointing::Texts> data;
-  data.reserve(legs.size());
-  for (const Leg& leg : legs) data.push_back(tell_data(leg.splits.train));
-  checkpointing.tell_of_data(std::move(data));
+  std::vector<Checkpointing::Texts> data_texts;
+  data_texts.reserve(phases.size());
+  for (const TrainingPhase& phase : phases) data_texts.push_back(texts_of_data(phase.splits.train));
+  checkpointing.tell_of_data(std::move(data_texts));
   Position position = start_position(config, job);
-  alike(communicator, [&] {
+  run_alike(communicator, [&] {
     if (resume) {
       position = checkpointing.resume(*resume);
     } else {
@@ -257,12 +259,12 @@ Exit run(Communicator& communicator, const TrainConfig& wanted, std::unique_ptr<
 
   const bool slow = config.fault_kind == "slow-data" && config.fault_rank == rank;
   const double delay = slow ? config.fault_seconds : 0;
-  set_up(communicator, "preparing batches", [&] {
-    feeds->attach(
+  run_agreed(communicator, "preparing batches", [&] {
+    data->attach(
         {.engine = *engine, .collectives = *collectives, .communicator = communicator, .delay_seconds = delay});
   });
   std::unique_ptr<Metrics> metrics;
-  set_up(communicator, "opening the log", [&] {
+  run_agreed(communicator, "opening the log", [&] {
     if (rank != 0) return;
     metrics =
         std::make_unique<Metrics>(MetricsSpec{.folder = config.output.folder,
@@ -277,12 +279,12 @@ Exit run(Communicator& communicator, const TrainConfig& wanted, std::unique_ptr<
     describe_run(communicator, config, engine->backend().describe(), attempt.fence);
   });
   log::info("{}; {}; {} parameters", engine->plan().graph.model, engine->backend().describe(),
-            cost_of(engine->plan().graph, spec.forms.front().height, spec.forms.front().width).parameters);
+            cost_of(engine->plan().graph, spec.sizes.front().height, spec.sizes.front().width).parameters);
   log::info("{}", describe(job, config));
-  if (legs.size() > 1) log::info("{}", describe(legs));
-  log::info("samples and batches take {:.1f} MB a rank", static_cast<double>(feeds->memory_bytes()) / 1e6);
+  if (phases.size() > 1) log::info("{}", describe(phases));
+  log::info("samples and batches take {:.1f} MB a rank", static_cast<double>(data->memory_bytes()) / 1e6);
   log::info("device: {}; sums: {}", engine->chosen_device(), transport.reason);
-  for (const std::string& warning : data_warnings(legs)) {
+  for (const std::string& warning : data_warnings(phases)) {
     if (rank == 0) log::warn("{}", warning);
   }
 
@@ -313,16 +315,16 @@ Exit run(Communicator& communicator, const TrainConfig& wanted, std::unique_ptr<
     });
   }
   const Schedule schedule(schedule_of(config, job.peak_rate), job.steps_per_epoch);
-  Foreteller foreteller(forecast_spec(rehearsal != nullptr ? *rehearsal->whole : config, graph, legs, position),
+  Foreteller foreteller(forecast_spec(rehearsal != nullptr ? *rehearsal->whole : config, graph, phases, position),
                         {.began = began, .end_time = limit.end_time, .margin = limit.margin_seconds});
   Trainer trainer({.communicator = communicator,
                    .collectives = *collectives,
                    .engine = *engine,
                    .sync = *sync,
                    .average = average,
-                   .feeds = *feeds,
-                   .rate_factors = rate_factors(legs),
-                   .global_batches = global_batches(legs),
+                   .data = *data,
+                   .rate_factors = rate_factors(phases),
+                   .global_batches = global_batches(phases),
                    .metrics = metrics.get(),
                    .state = state.get(),
                    .checkpointing = checkpointing,
@@ -375,11 +377,11 @@ Exit train(Communicator& communicator, const TrainConfig& config, Rehearsal* reh
     const Exit code = run(communicator, config, state, rehearsal);
     tell_end(state, code, "", rank);
     return code;
-  } catch (const Leave& leave) {
-    if (leave.code == Exit::stopped)
+  } catch (const AgreedError& error) {
+    if (error.code == Exit::stopped)
       log::info("stopped on request ({}) before the first step; resubmit with --resume auto", name_of(stop_reason()));
-    tell_end(state, leave.code, log::last_error(), rank);
-    return leave.code;
+    tell_end(state, error.code, log::last_error(), rank);
+    return error.code;
   } catch (const Error& error) {
     tell_failure(state, error.code(), error.what(), rank);
     throw;

@@ -11,7 +11,4 @@ struct Rehearsal;
 /// with; throws where only this rank failed. `rehearsal`: ends after some steps and says what it measured.
 Exit train(Communicator& communicator, const TrainConfig& config, Rehearsal* rehearsal = nullptr);
 
-/// Collective. The whole of `convoy evaluate`: exact over ranks, integers identical for any number of them.
-Exit evaluate(Communicator& communicator, const EvaluateConfig& config);
-
 }  // namespace convoy

@@ -25,7 +25,11 @@ bool epochs_due(double every, Index step, const Timeline& timeline) {
 }  // namespace
 
 Trainer::Trainer(const Parts& parts, const TrainConfig& config, const Job& job, const Schedule& schedule)
-    : at_(parts), config_(config), job_(job), schedule_(schedule), pace_(parts.engine.backend(), parts.collectives) {}
+    : at_(parts),
+      config_(config),
+      job_(job),
+      schedule_(schedule),
+      in_flight_(parts.engine.backend(), parts.collectives) {}
 
 std::string Trainer::where() const {
   return fmt::format("epoch {}, step {}, {}", working_epoch_ + 1, working_step_ + 1, name_of(pulse().phase()));
@@ -54,7 +58,7 @@ Exit Trainer::run(Position position) try {
   while (!stops() && position_.step < last_ && !target_reached_) {
     tell(Phase::train);
     const auto begin = Clock::now();
-    if (order_ == nullptr) order_ = &at_.feeds.begin_epoch(position_.epoch, position_.step_in_epoch);
+    if (order_ == nullptr) order_ = &at_.data.begin_epoch(position_.epoch, position_.step_in_epoch);
     step();
     const auto waiting = Clock::now();
     agree_on_stop();
@@ -152,17 +156,17 @@ void Trainer::tell(Phase phase) {
   });
 }
 
-Wish Trainer::own_wish() {
-  Wish wish{.stop = stop_reason(), .finished_parts = at_.checkpointing.finished_parts()};
-  if (at_.state != nullptr) wish.superseded_by = at_.state->superseded_by();
+StepVote Trainer::own_vote() {
+  StepVote vote{.stop = stop_reason(), .finished_parts = at_.checkpointing.finished_parts()};
+  if (at_.state != nullptr) vote.superseded_by = at_.state->superseded_by();
   if (!save_asked_ && at_.checkpointing.minutes_are_up()) {
-    wish.save = save_asked_ = true;  // one wish until it is fulfilled: it is agreed a step later
+    vote.save = save_asked_ = true;  // one vote until it is fulfilled: it is agreed a step later
   }
-  return wish;
+  return vote;
 }
 
 bool Trainer::agree_on_stop() {
-  const Wish agreed = agree_later(at_.communicator, own_wish());
+  const StepVote agreed = agree_later(at_.communicator, own_vote());
   save_due_ = save_due_ || agreed.save;
   stop_ = std::max(stop_, agreed.stop);
   superseded_by_ = std::max(superseded_by_, agreed.superseded_by);
@@ -208,7 +212,7 @@ void Trainer::step() {
     // Programs hold the numbers and rows of so many turns only, and would wait for an older one without a deadline.
     comm += at_.collectives.take_wait_seconds();
     const auto working = Clock::now();
-    pace_.launched("an earlier turn");
+    in_flight_.launched("an earlier turn");
     launch_seconds_ += seconds_between(working, Clock::now());
     static_cast<void>(at_.collectives.take_wait_seconds());
   }
@@ -219,7 +223,7 @@ void Trainer::step() {
   launch_seconds_ += seconds_between(averaging, Clock::now());
   comm += at_.collectives.take_wait_seconds();
   const auto working = Clock::now();
-  pace_.launched("an earlier step");
+  in_flight_.launched("an earlier step");
   const Index images = order_->total(in_epoch);
   ++position_.step;
   ++position_.step_in_epoch;
@@ -232,7 +236,7 @@ void Trainer::step() {
   if (config_.output.monitor > 0 && position_.step % config_.output.monitor == 0) monitor();
 
   const double seconds = seconds_between(begin, Clock::now());
-  const double data = at_.feeds.take_wait_seconds(), compute = std::max(0.0, launch_seconds_ - comm);
+  const double data = at_.data.take_wait_seconds(), compute = std::max(0.0, launch_seconds_ - comm);
   static_cast<void>(at_.collectives.take_wait_seconds());
   if (at_.metrics != nullptr) {
     at_.metrics->progress(position_.epoch + 1, position_.step_in_epoch, job_.timeline.steps(position_.epoch),
@@ -248,10 +252,10 @@ void Trainer::turn(int replica) {
   Engine& engine = at_.engine;
   Program* program = nullptr;
   if (samples > 0) {
-    program = &engine.training(samples, job_.timeline.stretch(position_.epoch));
+    program = &engine.training(samples, job_.timeline.phase(position_.epoch));
     const Index total = order_->total(in_epoch);
     pulse().enter(Activity::data);
-    Batch batch = at_.feeds.next(in_epoch, replica);
+    Batch batch = at_.data.next(in_epoch, replica);
     pulse().enter(Activity::compute);
     batch.replica = replica;
     batch.scale = at_.sync.scale(samples, total);
@@ -264,7 +268,7 @@ void Trainer::turn(int replica) {
   const auto begin = Clock::now();
   const auto stages = engine.stages();
   const std::uint64_t key =
-      mix_bits((job_.timeline.stretch(position_.epoch) << 48) + static_cast<std::uint64_t>(samples) * 1048576U +
+      mix_bits((job_.timeline.phase(position_.epoch) << 48) + static_cast<std::uint64_t>(samples) * 1048576U +
                static_cast<std::uint64_t>(replica + 1));
   const auto body = [&] {
     if (program == nullptr) engine.backend().fill(engine.gradients(), engine.plan().table.block(), 0.F);
@@ -273,7 +277,7 @@ void Trainer::turn(int replica) {
         pulse().beat();
         engine.backend().replay(key + s + 1, [&] { program->launch(s, at_.sync.set(replica)); });
       }
-      at_.sync.made_final(s, stages[s], replica);
+      at_.sync.ready(s, stages[s], replica);
       at_.collectives.poll();
     }
     at_.sync.replica_done(replica, samples);
@@ -288,13 +292,13 @@ void Trainer::turn(int replica) {
   launch_seconds_ += seconds_between(begin, Clock::now());
 }
 
-/// A leg with another batch has another rate, where --lr-scaling says so.
+/// A phase with another batch has another rate, where --lr-scaling says so.
 double Trainer::rate(Index step) const {
   const Timeline& timeline = job_.timeline;
-  return schedule_.rate(timeline.even_step(step)) * at_.rate_factors[timeline.stretch(timeline.epoch_of(step))];
+  return schedule_.rate(timeline.even_step(step)) * at_.rate_factors[timeline.phase(timeline.epoch_of(step))];
 }
 
-Evaluator* Trainer::evaluator() const { return at_.feeds.evaluator(position_.data_epoch()); }
+Evaluator* Trainer::evaluator() const { return at_.data.evaluator(position_.data_epoch()); }
 
 void Trainer::take_counters() {
   at_.collectives.await(at_.engine.backend().counters_ready(), "counters");
@@ -316,7 +320,7 @@ void Trainer::log_interval(bool end_of_epoch) {
   StepRecord record = interval_.reduce(at_.communicator);
   fill(record);
   if (record.seconds > 0) images_per_second_ = static_cast<double>(record.images) / record.seconds;
-  const auto batch = static_cast<double>(at_.global_batches[job_.timeline.stretch(position_.epoch)]);
+  const auto batch = static_cast<double>(at_.global_batches[job_.timeline.phase(position_.epoch)]);
   if (images_per_second_ > 0) at_.checkpointing.expect_step(batch / images_per_second_);
   const double left = static_cast<double>(job_.total_steps - position_.step) * batch;
   record.eta_seconds = images_per_second_ > 0 ? left / images_per_second_ : 0;

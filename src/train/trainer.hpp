@@ -5,24 +5,24 @@
 #include "comm/communicator.hpp"
 #include "config/config.hpp"
 #include "data/loader.hpp"
+#include "engine/engine.hpp"
+#include "engine/in_flight_limit.hpp"
+#include "engine/step_vote.hpp"
 #include "metrics/metrics.hpp"
 #include "optim/schedule.hpp"
 #include "sync/sync.hpp"
-#include "train/agreement.hpp"
 #include "train/checkpointing.hpp"
-#include "train/engine.hpp"
-#include "train/feeds.hpp"
+#include "train/data_pipeline.hpp"
 #include "train/foretell.hpp"
 #include "train/interval.hpp"
 #include "train/job.hpp"
 #include "train/moving_average.hpp"
-#include "train/pace.hpp"
 #include "train/rehearsal.hpp"
 #include "train/state_file.hpp"
 
 namespace convoy {
 
-/// The loop: the loader feeds, the program launches, sync submits, comm moves; evaluation, checkpoints and the log
+/// The loop: the loader data, the program launches, sync submits, comm moves; evaluation, checkpoints and the log
 /// between.
 class Trainer {
  public:
@@ -32,8 +32,8 @@ class Trainer {
     Engine& engine;
     Sync& sync;
     MovingAverage& average;
-    Feeds& feeds;
-    std::vector<double> rate_factors;   ///< one a leg
+    DataPipeline& data;
+    std::vector<double> rate_factors;   ///< one a phase
     std::vector<Index> global_batches;  ///< likewise
     Metrics* metrics;                   ///< rank 0 only; null elsewhere
     StateFile* state;                   ///< likewise
@@ -48,10 +48,10 @@ class Trainer {
   Exit run(Position position);
 
  private:
-  Wish own_wish();
+  StepVote own_vote();
   bool interval_ends() const;
   bool validation_due() const;
-  /// Collective. Hears what all ranks wished one step, or one batch of an evaluation, ago. True: they stop.
+  /// Collective. Hears what all ranks voted for one step, or one batch of an evaluation, ago. True: they stop.
   bool agree_on_stop();
   bool stops() const { return stop_ != StopReason::none || superseded_by_ > 0 || trouble_ != Exit::ok; }
   Exit leave_to_newer() const;
@@ -65,7 +65,7 @@ class Trainer {
   void turn(int replica);
   void take_counters();
   double rate(Index step) const;
-  /// Of the leg whose epoch has just ended or goes on; null: no validation split, or --skip-eval.
+  /// Of the phase whose epoch has just ended or goes on; null: no validation split, or --skip-eval.
   Evaluator* evaluator() const;
   void check_finite(const Counters& counters) const;
   /// Collective.
@@ -92,7 +92,7 @@ class Trainer {
   const TrainConfig& config_;
   const Job& job_;
   const Schedule& schedule_;
-  Pace pace_;
+  InFlightLimit in_flight_;
   Position position_;
   const EpochOrder* order_ = nullptr;
   Interval interval_, epoch_;

@@ -84,8 +84,8 @@ TEST_F(Programs, StagesAreThePlansBucketsAndFinalWhenReturned) {
   ProgramBench bench(*backend_, plan_, compile_for(batch), values_);
   const auto stages = bench.program().stages();
   std::vector<Range> ranges;
-  for (const Final& stage : stages) {
-    EXPECT_EQ(stage.when, When::overlapped);
+  for (const ReadyRange& stage : stages) {
+    EXPECT_EQ(stage.timing, SumTiming::overlapped);
     if (stage.range.count > 0) ranges.push_back(stage.range);
   }
   EXPECT_GT(plan_.buckets.size(), 3U);
@@ -289,16 +289,17 @@ TEST_F(SynchronisedNorms, TwoReplicasAreOneBatch) {
     backend_->add(first.gradient_block() + range.begin, second.gradient_block() + range.begin, range.count);
     backend_->copy(second.gradient_block() + range.begin, first.gradient_block() + range.begin, range.count, 1);
     if (range.begin < plan_.table.exchange.begin) {
-      EXPECT_EQ(stages[stage].when, When::overlapped);
+      EXPECT_EQ(stages[stage].timing, SumTiming::overlapped);
       buckets.push_back(range);
       continue;
     }
     EXPECT_LE(range.end(), plan_.table.exchange.end());
     ++exchanges;
-    if (stages[stage].when == When::blocking) continue;
+    if (stages[stage].timing == SumTiming::blocking) continue;
     ++together;
     ASSERT_LT(stage + 1, stages.size());
-    EXPECT_EQ(stages[stage + 1].when, When::blocking) << "nothing is launched between sums that are needed together";
+    EXPECT_EQ(stages[stage + 1].timing, SumTiming::blocking)
+        << "nothing is launched between sums that are needed together";
     EXPECT_GE(stages[stage + 1].range.begin, plan_.table.exchange.begin);
   }
   EXPECT_EQ(exchanges, 2 * plan_.table.norms.size());

@@ -19,9 +19,12 @@ MAY_INCLUDE = {
     "checkpoint": {"core", "io", "comm", "network", "backend"},
     "metrics": {"core", "io"},
     "config": {"core", "comm", "network", "backend", "data", "optim", "sync"},
-    "train": {"core", "io", "image", "comm", "network", "backend", "data", "optim", "sync", "checkpoint", "metrics", "config"},
+    "engine": {"core", "io", "image", "comm", "network", "backend", "data", "checkpoint", "metrics", "config"},
+    "infer": {"core", "io", "image", "comm", "network", "backend", "data", "checkpoint", "metrics", "config", "engine"},
+    "train": {"core", "io", "image", "comm", "network", "backend", "data", "optim", "sync", "checkpoint", "metrics", "config",
+              "engine"},
     "cli": {"core", "io", "image", "comm", "network", "backend", "data", "optim", "sync", "checkpoint", "metrics", "config",
-            "train"},
+            "engine", "infer", "train"},
     "preprocess": {"core", "io", "image", "comm", "data", "network", "backend"},
 }
 

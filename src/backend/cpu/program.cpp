@@ -49,7 +49,7 @@ class CpuProgram final : public Program {
         norms_(plan_, lowering_, norm_pixels(lowering_, geometry_), context.kernels),
         parts_{plan_,           spec_,           lowering_,        schedule_,    geometry_,      norms_,
                context.kernels, context.library, context.counters, context.step, context.threads} {
-    for (const Stage& stage : stages_) finals_.push_back(stage.final);
+    for (const Stage& stage : stages_) ready_ranges_.push_back(stage.ready);
     find_gaps();
     memory_.tensors.resize(schedule_.tensors.size());
     memory_.samples.reserve(static_cast<std::size_t>(spec.samples));
@@ -70,7 +70,7 @@ class CpuProgram final : public Program {
     memory_.scratch = base + place_.total_bytes;
   }
 
-  std::span<const Final> stages() const override { return finals_; }
+  std::span<const ReadyRange> stages() const override { return ready_ranges_; }
 
   void feed(const Batch& batch) override {
     require(static_cast<Index>(batch.samples.size()) == spec_.samples, "a batch of another size than compiled for");
@@ -204,12 +204,12 @@ class CpuProgram final : public Program {
   }
 
   void finish_stage(std::size_t stage) {
-    const Final& final = stages_[stage].final;
+    const ReadyRange& ready = stages_[stage].ready;
     const Range& flags = plan_.table.flags;
-    if (final.range.contains(flags.begin) || final.range.end() == flags.end()) {
-      check(stage, {final.range.begin, flags.begin - final.range.begin});
+    if (ready.range.contains(flags.begin) || ready.range.end() == flags.end()) {
+      check(stage, {ready.range.begin, flags.begin - ready.range.begin});
     } else {
-      check(stage, final.range);
+      check(stage, ready.range);
     }
     // The last stage gives the flags away; each earlier one may have set it.
     memory_.gradients[flags.begin + replica_] = static_cast<float>(worst_stage_ + 1);
@@ -233,7 +233,7 @@ class CpuProgram final : public Program {
   const Geometry geometry_;
   Norms norms_;
   const ProgramParts parts_;
-  std::vector<Final> finals_;
+  std::vector<ReadyRange> ready_ranges_;
   std::vector<Range> gaps_;
   std::vector<std::unique_ptr<Phase>> phases_;
   std::vector<double> seconds_;  ///< of each phase when it last ran

@@ -87,7 +87,7 @@ void find_lifetimes(Schedule& schedule);
 /// A stage = phases up to (not including) `end_phase`, then its row of Program::stages().
 struct Stage {
   std::size_t end_phase = 0;
-  Final final;
+  ReadyRange ready;
 };
 std::vector<Stage> make_stages(const Plan& plan, const Lowering& lowering, const Schedule& schedule, Mode mode);
 

@@ -53,14 +53,14 @@ std::vector<Stage> make_stages(const Plan& plan, const Lowering& lowering, const
       const Range slice = exchange[static_cast<std::size_t>(norm)];
       const Index half = slice.count / 2;
       // Sums that are needed together are waited for once.
-      if (!stages.empty() && stages.back().end_phase == k + 1) stages.back().final.when = When::overlapped;
-      stages.push_back({k + 1, {{slice.begin + (backward ? half : 0), half}, When::blocking}});
+      if (!stages.empty() && stages.back().end_phase == k + 1) stages.back().ready.timing = SumTiming::overlapped;
+      stages.push_back({k + 1, {{slice.begin + (backward ? half : 0), half}, SumTiming::blocking}});
     };
     for (const int value : schedule.phases[k].statistics_of)
       for (const int norm : lowering.values[static_cast<std::size_t>(value)].norms) block(norm, false);
     for (const int norm : schedule.phases[k].products_of) block(norm, true);
     for (; bucket < bucket_phase.size() && bucket_phase[bucket] == k; ++bucket)
-      stages.push_back({k + 1, {plan.buckets[bucket], When::overlapped}});
+      stages.push_back({k + 1, {plan.buckets[bucket], SumTiming::overlapped}});
   }
   if (stages.empty() || stages.back().end_phase != phases) stages.push_back({phases, {}});
   return stages;

@@ -39,7 +39,7 @@ class CudaProgram final : public Program {
         recipe_(compile(context, plan, spec, *copies_)),
         placement_(plan_memory(recipe_)),
         feed_({.samples = spec.samples, .image_bytes = spec.input.height * spec.input.width * spec.input.channels}) {
-    for (const RecipeStage& stage : recipe_.stages) finals_.push_back(stage.final);
+    for (const RecipeStage& stage : recipe_.stages) ready_ranges_.push_back(stage.ready);
     frame_.offsets = placement_.offsets.data();
   }
 
@@ -62,7 +62,7 @@ class CudaProgram final : public Program {
     keep_tables();
   }
 
-  std::span<const Final> stages() const override { return finals_; }
+  std::span<const ReadyRange> stages() const override { return ready_ranges_; }
 
   void feed(const Batch& batch) override {
     require(static_cast<Index>(batch.samples.size()) == spec_.samples, "a batch of another size than compiled for");
@@ -148,7 +148,7 @@ class CudaProgram final : public Program {
 
   /// The flags of the other replicas stay as they are; the last stage gives them away.
   void finish(std::size_t stage) {
-    Range range = finals_[stage].range;
+    Range range = ready_ranges_[stage].range;
     const bool last = range.count > 0 && range.end() == flags_.end();
     if (last) range.count = flags_.begin - range.begin;
     auto* const worst = fixed<std::int32_t>(recipe_.worst);
@@ -167,7 +167,7 @@ class CudaProgram final : public Program {
   const std::shared_ptr<const CopyLayout> copies_;
   const Recipe recipe_;
   const Placement placement_;
-  std::vector<Final> finals_;
+  std::vector<ReadyRange> ready_ranges_;
   Feed feed_;
   Frame frame_;
   FloatRange* gaps_ = nullptr;

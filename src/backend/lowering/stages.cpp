@@ -22,12 +22,12 @@ std::vector<Stage> make_stages(const Plan& plan, std::size_t steps, const std::v
   std::size_t bucket = 0;
   const auto give_buckets = [&](std::size_t before) {
     for (; bucket < bucket_ends.size() && bucket_ends[bucket] < before; ++bucket)
-      stages.push_back({bucket_ends[bucket], {plan.buckets[bucket], When::overlapped}});
+      stages.push_back({bucket_ends[bucket], {plan.buckets[bucket], SumTiming::overlapped}});
   };
   for (const Exchange& exchange : exchanges) {
     give_buckets(exchange.end);
-    if (!stages.empty() && stages.back().end == exchange.end) stages.back().final.when = When::overlapped;
-    stages.push_back({exchange.end, {exchange.range, When::blocking}});
+    if (!stages.empty() && stages.back().end == exchange.end) stages.back().ready.timing = SumTiming::overlapped;
+    stages.push_back({exchange.end, {exchange.range, SumTiming::blocking}});
   }
   give_buckets(steps + 1);
   return stages;

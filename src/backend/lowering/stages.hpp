@@ -12,7 +12,7 @@ namespace convoy::lowering {
 /// A stage holds the steps up to (not including) `end`, then comes its row of Program::stages().
 struct Stage {
   std::size_t end = 0;
-  Final final;
+  ReadyRange ready;
 };
 
 /// The gradients of a row of the parameter table are complete.

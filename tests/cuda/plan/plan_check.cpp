@@ -35,8 +35,8 @@ struct Case {
   std::vector<ImageSize> eval_shapes;  ///< beside the square
 };
 
-/// Of what rectangular validation compiles (train/engine.cpp): a photograph that stands, and the longest that lies. The
-/// shortest is the square.
+/// Of what rectangular validation compiles (engine/engine.cpp): a photograph that stands, and the longest that lies.
+/// The shortest is the square.
 std::vector<ImageSize> rectangles(Index side) {
   constexpr ImageSize standing{500, 375}, longest{100, 1000};
   return {rectangle_of(standing, side), rectangle_of(longest, side)};

@@ -100,7 +100,7 @@ JobResult run(Backend& backend, const JobSpec& job) {
       const auto body = [&] {
         for (std::size_t s = 0; s < stages.size(); ++s) {
           replay(key + s + 1, [&] { program->launch(s, sync->set(replica)); });
-          sync->made_final(s, stages[s], replica);
+          sync->ready(s, stages[s], replica);
           sums->poll();
         }
         sync->replica_done(replica, batch);

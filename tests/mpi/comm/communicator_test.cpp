@@ -119,13 +119,13 @@ TEST_F(CommunicatorTest, NamesTheFirstRankThatDiffers) {
 }
 
 TEST_F(CommunicatorTest, AgreesOneStepLater) {
-  EXPECT_EQ(comm.agree_later({last() ? 3 : 0, rank}), Wishes{});
-  EXPECT_EQ(comm.agree_later({rank == 0 ? 1 : 0, 0, -rank}), (Wishes{3, size - 1}));
+  EXPECT_EQ(comm.agree_later({last() ? 3 : 0, rank}), Votes{});
+  EXPECT_EQ(comm.agree_later({rank == 0 ? 1 : 0, 0, -rank}), (Votes{3, size - 1}));
   double other = 1;  // other messages may pass while the agreement is under way
   comm.sum(std::span(&other, 1), "sum");
   EXPECT_EQ(other, size);
-  EXPECT_EQ(comm.agree_later({}), Wishes{1});
-  EXPECT_EQ(comm.agree_later({5}), Wishes{});  // destroyed with an agreement under way
+  EXPECT_EQ(comm.agree_later({}), Votes{1});
+  EXPECT_EQ(comm.agree_later({5}), Votes{});  // destroyed with an agreement under way
 }
 
 TEST(ReplicasTest, DealsContiguousRunsToAllRanks) {

@@ -67,7 +67,7 @@ TEST_F(GradientSyncTest, ReducesWhileTheHostWorks) {
   const int replica = job.replicas.first;
   for (std::size_t stage = 0; stage < job.plan.buckets.size(); ++stage) {
     job.write_gradients(0, replica, stage);
-    job.sync->made_final(stage, {job.stage_range(stage), When::overlapped}, replica);
+    job.sync->ready(stage, {job.stage_range(stage), SumTiming::overlapped}, replica);
   }
   std::this_thread::sleep_for(std::chrono::milliseconds(70));
   static_cast<void>(job.collectives->take_wait_seconds());
@@ -89,20 +89,20 @@ TEST_F(GradientSyncTest, ExchangesStatisticsOfSynchronisedBatchNormAtOnce) {
   const auto sync = make_sync(spec, backend, *collectives, plan, {}, backend, gradients);
   float* exchange = gradients + plan.table.exchange.begin;
   exchange[0] = static_cast<float>(comm.rank() + 1);
-  sync->made_final(0, {{plan.table.exchange.begin, 16}, When::blocking}, comm.rank());
+  sync->ready(0, {{plan.table.exchange.begin, 16}, SumTiming::blocking}, comm.rank());
   const float sum = 0.5F * static_cast<float>(size * (size + 1));
   EXPECT_EQ(exchange[0], sum);
   exchange[16] = exchange[0];
-  sync->made_final(1, {{plan.table.exchange.begin + 16, 16}, When::blocking}, comm.rank());
+  sync->ready(1, {{plan.table.exchange.begin + 16, 16}, SumTiming::blocking}, comm.rank());
   EXPECT_EQ(exchange[16], sum * static_cast<float>(size));
   // Needed together: the first is there when the second is.
   exchange[32] = exchange[48] = static_cast<float>(comm.rank() + 1);
-  sync->made_final(4, {{plan.table.exchange.begin + 32, 16}, When::overlapped}, comm.rank());
-  sync->made_final(5, {{plan.table.exchange.begin + 48, 16}, When::blocking}, comm.rank());
+  sync->ready(4, {{plan.table.exchange.begin + 32, 16}, SumTiming::overlapped}, comm.rank());
+  sync->ready(5, {{plan.table.exchange.begin + 48, 16}, SumTiming::blocking}, comm.rank());
   EXPECT_EQ(exchange[32], sum);
   EXPECT_EQ(exchange[48], sum);
-  sync->made_final(2, {plan.buckets[0], When::overlapped}, comm.rank());
-  sync->made_final(3, {plan.buckets[1], When::overlapped}, comm.rank());
+  sync->ready(2, {plan.buckets[0], SumTiming::overlapped}, comm.rank());
+  sync->ready(3, {plan.buckets[1], SumTiming::overlapped}, comm.rank());
   sync->replica_done(comm.rank(), 1);
 }
 

@@ -166,7 +166,7 @@ void SmallJob::run(Index from, Index to) {
       sync->begin_replica(replica, replica < 0 ? 0 : spec.shares(step, replica));
       for (std::size_t stage = 0; stage < plan.buckets.size(); ++stage) {
         write_gradients(step, replica, stage);
-        sync->made_final(stage, {stage_range(stage), When::overlapped}, replica);
+        sync->ready(stage, {stage_range(stage), SumTiming::overlapped}, replica);
         collectives->poll();
       }
       sync->replica_done(replica, replica < 0 ? 0 : spec.shares(step, replica));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 
-#include "train/placement.hpp"
+#include "engine/placement.hpp"
 
 namespace convoy {
 namespace {

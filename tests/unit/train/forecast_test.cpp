@@ -8,7 +8,7 @@ namespace {
 
 ForecastSpec ten_epochs() {
   return {.timeline = Timeline({{.begin_epoch = 0, .steps_per_epoch = 100}}),
-          .legs = {{.train_images = 60, .val_images = 600}},
+          .phases = {{.train_images = 60, .val_images = 600}},
           .first_step = 0,
           .last_step = 1000};
 }
@@ -79,8 +79,8 @@ TEST(Forecast, CountsAValidationAtTheEnd) {
 /// 4 epochs of 10 steps of small images, 3 of 20 steps of ones that take 4 times the operations, in half the batch.
 ForecastSpec two_phases() {
   return {.timeline = Timeline({{.begin_epoch = 0, .steps_per_epoch = 10}, {.begin_epoch = 4, .steps_per_epoch = 20}}),
-          .legs = {{.begin_epoch = 0, .train_images = 8, .val_images = 40, .train_work = 3, .val_work = 1},
-                   {.begin_epoch = 4, .train_images = 4, .val_images = 40, .train_work = 12, .val_work = 5}},
+          .phases = {{.begin_epoch = 0, .train_images = 8, .val_images = 40, .train_work = 3, .val_work = 1},
+                     {.begin_epoch = 4, .train_images = 4, .val_images = 40, .train_work = 12, .val_work = 5}},
           .first_step = 0,
           .last_step = 4 * 10 + 3 * 20};
 }

@@ -9,8 +9,8 @@ namespace {
 /// 4 epochs of 10 steps, 3 of 20, validated after each.
 ForecastSpec two_phases(Index first_step) {
   return {.timeline = Timeline({{.begin_epoch = 0, .steps_per_epoch = 10}, {.begin_epoch = 4, .steps_per_epoch = 20}}),
-          .legs = {{.begin_epoch = 0, .train_images = 8, .val_images = 40},
-                   {.begin_epoch = 4, .train_images = 4, .val_images = 40}},
+          .phases = {{.begin_epoch = 0, .train_images = 8, .val_images = 40},
+                     {.begin_epoch = 4, .train_images = 4, .val_images = 40}},
           .first_step = first_step,
           .last_step = 100};
 }

@@ -17,11 +17,11 @@ TEST(Timeline, CountsStepsOverPhases) {
   EXPECT_EQ(phases.steps(1), 10);
   EXPECT_EQ(phases.steps(2), 4);
   EXPECT_EQ(phases.steps(90), 7);
-  EXPECT_EQ(phases.stretch(4), 1U);
-  EXPECT_FALSE(phases.ends_stretch(0));
-  EXPECT_TRUE(phases.ends_stretch(1));
-  EXPECT_TRUE(phases.ends_stretch(4));
-  EXPECT_FALSE(phases.ends_stretch(5));
+  EXPECT_EQ(phases.phase(4), 1U);
+  EXPECT_FALSE(phases.ends_phase(0));
+  EXPECT_TRUE(phases.ends_phase(1));
+  EXPECT_TRUE(phases.ends_phase(4));
+  EXPECT_FALSE(phases.ends_phase(5));
 }
 
 TEST(Timeline, StepsAndEpochsAreInverse) {
@@ -39,7 +39,7 @@ TEST(Timeline, StepsAndEpochsAreInverse) {
   EXPECT_EQ(phases.step(1.25), 13) << "12.5, rounded away from zero";
 }
 
-TEST(Timeline, OfOneStretchIsTheStepItself) {
+TEST(Timeline, OfOnePhaseIsTheStepItself) {
   const Timeline plain({{0, 37}});
   for (const Index step : {0, 1, 36, 37, 38, 123456789}) {
     EXPECT_EQ(plain.even_step(step), static_cast<double>(step));

@@ -158,13 +158,13 @@ void Assembler::make_stages() {
   std::size_t bucket = 0;
   const auto give_buckets = [&](std::size_t before) {
     for (; bucket < ends.size() && ends[bucket] < before; ++bucket)
-      stages.push_back({ends[bucket], {plan().buckets[bucket], When::overlapped}});
+      stages.push_back({ends[bucket], {plan().buckets[bucket], SumTiming::overlapped}});
   };
   for (const Block& block : blocks_) {
     give_buckets(block.end_step);
     // Sums that are needed together are waited for once.
-    if (!stages.empty() && stages.back().end_step == block.end_step) stages.back().final.when = When::overlapped;
-    stages.push_back({block.end_step, {block.range, When::blocking}});
+    if (!stages.empty() && stages.back().end_step == block.end_step) stages.back().ready.timing = SumTiming::overlapped;
+    stages.push_back({block.end_step, {block.range, SumTiming::blocking}});
   }
   give_buckets(steps + 1);
 }

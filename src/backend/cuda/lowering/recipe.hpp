@@ -84,7 +84,7 @@ struct Step {
 /// Steps up to (not including) `end_step`, then its row of Program::stages().
 struct RecipeStage {
   std::size_t end_step = 0;
-  Final final;
+  ReadyRange ready;
 };
 
 /// A norm of an evaluation: offsets in the values and in the statistics block, and its vectors.

@@ -9,26 +9,26 @@
 namespace convoy {
 
 /// Thrown on all ranks alike, after the failing ones have reported: everybody leaves with `code`.
-struct Leave {
+struct AgreedError {
   Exit code;
 };
 
 /// Collective. A step of the set-up that may fail on some ranks only. Who was asked to stop meanwhile says so here.
-inline void set_up(Communicator& communicator, const char* what, const std::function<void()>& body) {
+inline void run_agreed(Communicator& communicator, const char* what, const std::function<void()>& body) {
   const auto interruptible = [&] {
     body();
     leave_if_stopped(what);
   };
-  if (const Exit code = communicator.together(what, interruptible); code != Exit::ok) throw Leave{code};
+  if (const Exit code = communicator.together(what, interruptible); code != Exit::ok) throw AgreedError{code};
 }
 
 /// Collective. What all ranks decide from the same values: where it throws it throws on all ranks, and rank 0 speaks.
-inline void alike(Communicator& communicator, const std::function<void()>& body) {
+inline void run_alike(Communicator& communicator, const std::function<void()>& body) {
   try {
     body();
   } catch (const Error& e) {
     if (communicator.rank() == 0) log::report_error(e.what());
-    throw Leave{e.code()};
+    throw AgreedError{e.code()};
   }
 }
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/confusion.hpp"
+#include "infer/confusion.hpp"
 
 #include <algorithm>
 #include <sstream>
 
+#include "infer/class_name.hpp"
 #include "io/text_file.hpp"
-#include "train/class_name.hpp"
 
 namespace convoy {
 Confusion::Confusion(Index classes) : classes_(classes), counts_(static_cast<std::size_t>(classes * classes)) {}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/pictures.hpp"
+#include "infer/image_source.hpp"
 
 #include <algorithm>
 #include <filesystem>
@@ -10,8 +10,9 @@
 #include "data/image_maker.hpp"
 #include "data/partition.hpp"
 #include "data/sample_images.hpp"
+#include "engine/data.hpp"
+#include "engine/model_data.hpp"
 #include "io/file.hpp"
-#include "train/data.hpp"
 
 namespace convoy {
 namespace {
@@ -62,10 +63,12 @@ AugmentSpec augment_of_files(DataConfig data, const DatasetInfo& info) {
   return spec;
 }
 
-class FilePictures final : public Pictures {
+class FileImages final : public ImageSource {
  public:
-  FilePictures(const std::vector<std::string>& paths, const ModelFile& model, const DataConfig& data, int workers)
-      : Pictures(data), info_(data_of_model(model)), augment_(augment_of_files(data, info_)) {
+  FileImages(const std::vector<std::string>& paths, const ModelFile& model, const DataConfig& data, int workers)
+      : ImageSource(data),
+        info_(data_of_model(model.found.file.meta, model.found.path)),
+        augment_(augment_of_files(data, info_)) {
     if (data.normalise == InputSpec::Normalise::mean_image)
       fail(Exit::usage, "'{}' subtracts a mean image, which image files have none of; give a prepared data set",
            model.found.path);
@@ -114,10 +117,10 @@ class FilePictures final : public Pictures {
   std::vector<std::string> files_;
 };
 
-class SamplePictures final : public Pictures {
+class PreparedImages final : public ImageSource {
  public:
-  SamplePictures(const DatasetInfo& info, Range range, const DataConfig& data, int workers)
-      : Pictures(data),
+  PreparedImages(const DatasetInfo& info, Range range, const DataConfig& data, int workers)
+      : ImageSource(data),
         samples_(info, range, ReadSpec{.keep = Keep::files}),
         augment_(augment_spec(data, info, 0, Use::evaluation)) {
     for (int i = 0; i < workers; ++i) images_.emplace_back(samples_, augment_);
@@ -150,7 +153,7 @@ class SamplePictures final : public Pictures {
 
 }  // namespace
 
-std::unique_ptr<Pictures> open_pictures(const PredictConfig& config, const ModelFile& model, int workers) {
+std::unique_ptr<ImageSource> open_image_source(const PredictConfig& config, const ModelFile& model, int workers) {
   const DataConfig data = data_of(config, model.config);
   if (config.paths.size() == 1) {
     const fs::path path = config.paths.front();
@@ -159,15 +162,15 @@ std::unique_ptr<Pictures> open_pictures(const PredictConfig& config, const Model
     if (name.partitions > 0 && fs::is_regular_file(path, unknown)) {
       const std::string folder = path.has_parent_path() ? path.parent_path().string() : ".";
       const DatasetInfo info = read_dataset_info(folder, name.split);
-      return std::make_unique<SamplePictures>(info, info.partitions.at(static_cast<std::size_t>(name.number)).samples,
+      return std::make_unique<PreparedImages>(info, info.partitions.at(static_cast<std::size_t>(name.number)).samples,
                                               data, workers);
     }
     if (fs::is_directory(path, unknown) && has_split(path.string(), config.split)) {
       const DatasetInfo info = read_dataset_info(path.string(), config.split);
-      return std::make_unique<SamplePictures>(info, Range{0, info.samples}, data, workers);
+      return std::make_unique<PreparedImages>(info, Range{0, info.samples}, data, workers);
     }
   }
-  return std::make_unique<FilePictures>(config.paths, model, data, workers);
+  return std::make_unique<FileImages>(config.paths, model, data, workers);
 }
 
 }  // namespace convoy

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/placement.hpp"
+#include "engine/placement.hpp"
 
 #include <unistd.h>
 
@@ -39,7 +39,7 @@ bool overlap(const std::vector<int>& a, const std::vector<int>& b) {
 }
 
 /// The ranks of a host that were given just what `rank` was.
-Ranks alike(const Ranks& here, const std::vector<Given>& given, std::size_t rank) {
+Ranks run_alike(const Ranks& here, const std::vector<Given>& given, std::size_t rank) {
   Ranks same;
   for (const std::size_t r : here) {
     if (given[r].ids == given[rank].ids) same.push_back(r);
@@ -90,7 +90,7 @@ int seat_rank(Seat& seat, const Ranks& here, const std::vector<Given>& given, Bi
   const auto rank = static_cast<std::size_t>(seat.rank);
   const Given& own = given[rank];
   const std::vector<Cpu> cpus = cpus_of(own);
-  const Ranks same = alike(here, given, rank);
+  const Ranks same = run_alike(here, given, rank);
   const auto sharing = static_cast<int>(same.size());
   const int cores = count_cores(cpus);
   seat.given = seat.cpus = own.ids;

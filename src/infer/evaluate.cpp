@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "infer/evaluate.hpp"
+
 #include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "checkpoint/resume.hpp"
+#include "comm/agreed_error.hpp"
 #include "comm/time_limit.hpp"
 #include "config/parse.hpp"
 #include "core/log.hpp"
 #include "core/pulse.hpp"
 #include "core/stop.hpp"
+#include "engine/data.hpp"
+#include "engine/engine.hpp"
+#include "engine/evaluator.hpp"
+#include "engine/step_vote.hpp"
+#include "infer/confusion.hpp"
+#include "infer/model_file.hpp"
 #include "io/text_file.hpp"
-#include "train/agreement.hpp"
-#include "train/confusion.hpp"
-#include "train/data.hpp"
-#include "train/engine.hpp"
-#include "train/evaluator.hpp"
-#include "train/leave.hpp"
-#include "train/model_file.hpp"
-#include "train/train.hpp"
 
 namespace convoy {
 namespace {
@@ -65,10 +66,10 @@ Exit evaluate(Communicator& communicator, const EvaluateConfig& config) try {
   std::unique_ptr<Dataset> samples;
   pulse().doing("opening checkpoint and data set");
   ModelFile model;
-  alike(communicator, [&] { model = open_model(communicator, config.checkpoint); });
+  run_alike(communicator, [&] { model = open_model(communicator, config.checkpoint); });
   const std::string& path = model.found.path;
   const TrainConfig& trained = model.config;
-  set_up(communicator, "opening the data set", [&] {
+  run_agreed(communicator, "opening the data set", [&] {
     const CheckpointMeta& meta = model.found.file.meta;
     data = data_of(config, trained);
     info = open_split(data, config.split);
@@ -85,7 +86,7 @@ Exit evaluate(Communicator& communicator, const EvaluateConfig& config) try {
   communicator.require_equal(fmt::format("{} {:016x}", path, info.digest), "checkpoint and data set");
   const Range share = EvaluationBatches::share(info.samples, ranks, rank);
   const Index largest = EvaluationBatches::share(info.samples, ranks, 0).count;
-  set_up(communicator, "loading the samples", [&] {
+  run_agreed(communicator, "loading the samples", [&] {
     const ActivityScope phase(Activity::data);
     pulse().doing("loading the samples");
     samples = load_evaluated(data, info, share, groups, samples_memory(data, communicator.node_size()));
@@ -94,7 +95,7 @@ Exit evaluate(Communicator& communicator, const EvaluateConfig& config) try {
   const AugmentSpec augment = augment_spec(data, info, trained.seed, Use::evaluation);
   const std::vector<ShapeGroup> own_groups = share_of(groups, ranks, rank);
   const EngineSpec spec{.device = config.device,
-                        .forms = {{.eval_input = input_spec(data, info, augment),
+                        .sizes = {{.eval_input = input_spec(data, info, augment),
                                    .height = augment.height,
                                    .width = augment.width,
                                    .eval_size = std::min(config.batch, largest),
@@ -106,7 +107,7 @@ Exit evaluate(Communicator& communicator, const EvaluateConfig& config) try {
 
   Evaluator evaluator(*engine, *collectives, communicator, *samples,
                       {.batches = {.augment = augment,
-                                   .batch = spec.forms.front().eval_size,
+                                   .batch = spec.sizes.front().eval_size,
                                    .workers = std::max(data.workers, 1),
                                    .prefetch = data.prefetch,
                                    .memory = image_memory(engine->backend()),
@@ -132,7 +133,7 @@ Exit evaluate(Communicator& communicator, const EvaluateConfig& config) try {
   }
   const ValidationRecord& record = *result;
   if (files) confusion.sum(communicator);
-  set_up(communicator, "writing the result", [&] {
+  run_agreed(communicator, "writing the result", [&] {
     if (rank != 0) return;
     const nlohmann::json json = describe(config, path, record);
     log::info("{}: top1 {:.2f} % ({}/{}), top{} {:.2f} %, loss {:.4f}", config.split, record.top1(), record.top1_count,
@@ -148,9 +149,9 @@ Exit evaluate(Communicator& communicator, const EvaluateConfig& config) try {
     confusion.write(config.output_folder, info.class_names);
   });
   return Exit::ok;
-} catch (const Leave& leave) {
-  if (leave.code == Exit::stopped) log::info("stopped on request ({}) before the evaluation", name_of(stop_reason()));
-  return leave.code;
+} catch (const AgreedError& error) {
+  if (error.code == Exit::stopped) log::info("stopped on request ({}) before the evaluation", name_of(stop_reason()));
+  return error.code;
 }
 
 }  // namespace convoy

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/output_file.hpp"
+#include "infer/output_file.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>

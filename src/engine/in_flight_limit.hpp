@@ -9,9 +9,9 @@ namespace convoy {
 
 /// Keeps the host at most two launches (turns, batches of an evaluation) ahead of the device. The wait for one that
 /// hangs, since a rank died within a sum, happens here under the deadline, and not inside a driver whose queue is full.
-class Pace {
+class InFlightLimit {
  public:
-  Pace(Device& device, Collectives& collectives) : device_(device), collectives_(collectives) {}
+  InFlightLimit(Device& device, Collectives& collectives) : device_(device), collectives_(collectives) {}
 
   /// After each: waits for the one before the last.
   void launched(const char* what) {

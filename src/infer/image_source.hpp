@@ -6,17 +6,17 @@
 #include <utility>
 
 #include "data/augment.hpp"
-#include "train/model_file.hpp"
-#include "train/prediction.hpp"
+#include "infer/model_file.hpp"
+#include "infer/prediction.hpp"
 
 namespace convoy {
 
-class Pictures {
+class ImageSource {
  public:
-  explicit Pictures(DataConfig data) : data_(std::move(data)) {}
-  Pictures(const Pictures&) = delete;
-  Pictures& operator=(const Pictures&) = delete;
-  virtual ~Pictures() = default;
+  explicit ImageSource(DataConfig data) : data_(std::move(data)) {}
+  ImageSource(const ImageSource&) = delete;
+  ImageSource& operator=(const ImageSource&) = delete;
+  virtual ~ImageSource() = default;
   /// What the network's input follows from.
   virtual const DatasetInfo& info() const = 0;
   virtual const AugmentSpec& augment() const = 0;
@@ -35,6 +35,6 @@ class Pictures {
 
 /// One prepared data set or partition, else image files and all files below folders, hidden ones aside, in order of
 /// their names. Throws Error(data) where a path isn't there.
-std::unique_ptr<Pictures> open_pictures(const PredictConfig& config, const ModelFile& model, int workers);
+std::unique_ptr<ImageSource> open_image_source(const PredictConfig& config, const ModelFile& model, int workers);
 
 }  // namespace convoy

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/evaluator.hpp"
+#include "engine/evaluator.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 
 #include "backend/rules/cross_entropy.hpp"
+#include "core/elapsed.hpp"
 #include "core/pulse.hpp"
-#include "train/interval.hpp"
-#include "train/pace.hpp"
+#include "engine/in_flight_limit.hpp"
 
 namespace convoy {
 namespace {
@@ -97,15 +97,15 @@ Counters Evaluator::run_mirrored(Program& program, const ParameterSet& set, cons
 std::optional<ValidationRecord> Evaluator::run(const ParameterSet& set, const StopAgreed& stop_agreed,
                                                const Observer& observe) {
   const ActivityScope phase(Activity::evaluation);
-  const auto begin = Clock::now();
+  const auto begin = std::chrono::steady_clock::now();
   Backend& backend = engine_.backend();
-  Pace pace(backend, collectives_);
+  InFlightLimit in_flight(backend, collectives_);
   Counters mirrored;
   for (Index i = 0; i < rounds_; ++i) {
     pulse().beat();
     if (stop_agreed()) return std::nullopt;
     if (i >= batches_.count()) continue;  // others have one more
-    Program& program = engine_.evaluation(spec_.form, batches_.group(i));
+    Program& program = engine_.evaluation(spec_.phase, batches_.group(i));
     const Batch batch = batches_.batch(i);
     program.feed(batch);
     program.launch(0, set);
@@ -119,7 +119,7 @@ std::optional<ValidationRecord> Evaluator::run(const ParameterSet& set, const St
       download(program, batch.valid_count * dataset_.info().classes, logits_);
     }
     if (observe) observe(batch.samples.first(static_cast<std::size_t>(batch.valid_count)), logits_.data());
-    pace.launched("an earlier batch of the evaluation");
+    in_flight.launched("an earlier batch of the evaluation");
   }
   collectives_.await(backend.counters_ready(), "evaluation counters");
   Counters sums = backend.take_counters();
@@ -134,7 +134,7 @@ std::optional<ValidationRecord> Evaluator::run(const ParameterSet& set, const St
   record.topk_count = counts[1];
   record.k = spec_.topk;
   record.loss = record.images > 0 ? loss / static_cast<double>(record.images) : 0;
-  record.seconds = seconds_between(begin, Clock::now());
+  record.seconds = seconds_since(begin);
   return record;
 }
 

@@ -8,7 +8,7 @@
 namespace convoy {
 
 /// One rank's, or what all agreed on.
-struct Wish {
+struct StepVote {
   StopReason stop = StopReason::none;  ///< agreed: the weightiest
   bool save = false;                   ///< agreed: somebody's
   Index finished_parts = 0;            ///< parts of saves that the writer is through with; agreed: the fewest
@@ -16,8 +16,8 @@ struct Wish {
 };
 
 /// Collective. All ranks call it at the same places; returns what was agreed on at the call before.
-inline Wish agree_later(Communicator& communicator, const Wish& own) {
-  const Wishes agreed = communicator.agree_later(
+inline StepVote agree_later(Communicator& communicator, const StepVote& own) {
+  const Votes agreed = communicator.agree_later(
       {static_cast<std::int64_t>(own.stop), own.save ? 1 : 0, -own.finished_parts, own.superseded_by});
   return {.stop = static_cast<StopReason>(agreed[0]),
           .save = agreed[1] != 0,

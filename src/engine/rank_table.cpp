@@ -6,7 +6,7 @@
 #include <set>
 
 #include "core/cores.hpp"
-#include "train/placement.hpp"
+#include "engine/placement.hpp"
 
 namespace convoy {
 namespace {
@@ -53,7 +53,7 @@ Row row_of(const std::vector<const Seat*>& run, bool folded) {
           name_of(first.binding)};
 }
 
-bool alike(const Seat& a, const Seat& b) {
+bool run_alike(const Seat& a, const Seat& b) {
   return a.threads == b.threads && a.cores == b.cores && a.binding == b.binding &&
          kind_of(a.device) == kind_of(b.device);
 }
@@ -63,7 +63,7 @@ std::vector<Row> rows_of(const std::vector<const Seat*>& here) {
   std::vector<Row> rows;
   for (std::size_t i = 0; i < here.size();) {
     std::vector<const Seat*> run{here[i]};
-    for (++i; i < here.size() && alike(*run.front(), *here[i]); ++i) run.push_back(here[i]);
+    for (++i; i < here.size() && run_alike(*run.front(), *here[i]); ++i) run.push_back(here[i]);
     rows.push_back(row_of(run, true));
   }
   return rows;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/predict.hpp"
+#include "infer/predict.hpp"
 
 #include <algorithm>
 #include <array>
@@ -8,14 +8,14 @@
 #include <memory>
 #include <utility>
 
+#include "comm/agreed_error.hpp"
 #include "core/log.hpp"
 #include "core/pulse.hpp"
 #include "data/batch_queue.hpp"
-#include "train/data.hpp"
-#include "train/engine.hpp"
-#include "train/leave.hpp"
-#include "train/output_file.hpp"
-#include "train/pictures.hpp"
+#include "engine/data.hpp"
+#include "engine/engine.hpp"
+#include "infer/image_source.hpp"
+#include "infer/output_file.hpp"
 
 namespace convoy {
 namespace {
@@ -43,15 +43,15 @@ class Predictor {
     Engine& engine;
     Collectives& collectives;
     const ParameterSet& set;
-    Pictures& pictures;
+    ImageSource& source;
     const Blocks& blocks;
     const DataConfig& threads;  ///< workers and prefetch
     int topk = 5;
   };
-  explicit Predictor(const Parts& parts) : at_(parts), image_bytes_(bytes_of(parts.pictures)) {
+  explicit Predictor(const Parts& parts) : at_(parts), image_bytes_(bytes_of(parts.source)) {
     const Index batch = at_.blocks.batch;
-    augment(at_.pictures.augment(), 0, 0, 0, centre_);
-    logits_.resize(static_cast<std::size_t>(batch * at_.pictures.info().classes));
+    augment(at_.source.augment(), 0, 0, 0, centre_);
+    logits_.resize(static_cast<std::size_t>(batch * at_.source.info().classes));
     made_.resize(static_cast<std::size_t>(at_.threads.prefetch) + 2);
     queue_ =
         std::make_unique<BatchQueue>(BatchQueueSpec{.workers = at_.threads.workers,
@@ -72,7 +72,7 @@ class Predictor {
     program.feed({.samples = slot.specs, .images = slot.images, .valid_count = slot.count});
     program.launch(0, at_.set);
     Backend& backend = at_.engine.backend();
-    const Index classes = at_.pictures.info().classes;
+    const Index classes = at_.source.info().classes;
     at_.collectives.await(backend.download(logits_.data(), program.logits(), slot.count * classes, backend.record()),
                           "download of the logits");
     const float* logits = logits_.data();
@@ -84,9 +84,9 @@ class Predictor {
   }
 
  private:
-  static Index bytes_of(const Pictures& pictures) {
-    const AugmentSpec& augment = pictures.augment();
-    return augment.on_host() ? augment.height * augment.width * augment.channels : pictures.info().image_bytes();
+  static Index bytes_of(const ImageSource& source) {
+    const AugmentSpec& augment = source.augment();
+    return augment.on_host() ? augment.height * augment.width * augment.channels : source.info().image_bytes();
   }
   std::size_t place(Index turn) const { return static_cast<std::size_t>(turn) % made_.size(); }
 
@@ -102,7 +102,7 @@ class Predictor {
       bool empty = true;
       if (row < images.count) {
         Prediction& prediction = predictions[static_cast<std::size_t>(row)];
-        at_.pictures.put(images.begin + row, worker, to, prediction);
+        at_.source.put(images.begin + row, worker, to, prediction);
         empty = !prediction.error.empty();
       }
       if (empty) std::fill_n(to, image_bytes_, std::uint8_t{0});
@@ -139,10 +139,10 @@ struct Tally {
   }
 };
 
-EngineSpec engine_spec(const PredictConfig& config, const Pictures& pictures, Index batch) {
-  const AugmentSpec& augment = pictures.augment();
+EngineSpec engine_spec(const PredictConfig& config, const ImageSource& source, Index batch) {
+  const AugmentSpec& augment = source.augment();
   return {.device = config.device,
-          .forms = {{.eval_input = input_spec(pictures.data(), pictures.info(), augment),
+          .sizes = {{.eval_input = input_spec(source.data(), source.info(), augment),
                      .height = augment.height,
                      .width = augment.width,
                      .eval_size = batch}},
@@ -150,10 +150,10 @@ EngineSpec engine_spec(const PredictConfig& config, const Pictures& pictures, In
 }
 
 /// What is read isn't written over.
-void refuse_inputs(const std::string& output, const Pictures& pictures, const std::string& checkpoint) {
+void refuse_inputs(const std::string& output, const ImageSource& source, const std::string& checkpoint) {
   std::error_code none;
   if (!std::filesystem::is_regular_file(output, none)) return;
-  if (pictures.reads(output) || std::filesystem::equivalent(output, checkpoint, none))
+  if (source.reads(output) || std::filesystem::equivalent(output, checkpoint, none))
     fail(Exit::usage, "--output '{}' is one of the files that are read; choose another", output);
 }
 
@@ -163,29 +163,29 @@ Exit predict(Communicator& communicator, const PredictConfig& config) try {
   const bool speaks = communicator.rank() == 0;
   if (config.output.empty()) log::set_level(log::Level::warn);  // standard output is for the predictions
   ModelFile model;
-  std::unique_ptr<Pictures> pictures;
+  std::unique_ptr<ImageSource> source;
   pulse().doing("opening model and images");
-  alike(communicator, [&] { model = open_model(communicator, config.checkpoint); });
-  set_up(communicator, "opening the images", [&] {
-    pictures = open_pictures(config, model, std::max(config.data.workers, 1));
-    if (pictures->count() == 0)
+  run_alike(communicator, [&] { model = open_model(communicator, config.checkpoint); });
+  run_agreed(communicator, "opening the images", [&] {
+    source = open_image_source(config, model, std::max(config.data.workers, 1));
+    if (source->count() == 0)
       fail(Exit::data, "'{}' holds no files; give image files, folders of them, or a prepared data set",
            config.paths.front());
   });
-  const DatasetInfo& info = pictures->info();
-  communicator.require_equal(fmt::format("{} {} images {:016x}, {} classes", model.found.path, pictures->count(),
-                                         pictures->digest(), info.classes),
+  const DatasetInfo& info = source->info();
+  communicator.require_equal(fmt::format("{} {} images {:016x}, {} classes", model.found.path, source->count(),
+                                         source->digest(), info.classes),
                              "model and images");
-  const Blocks blocks{.images = pictures->count(),
-                      .batch = std::min(config.batch, pictures->count()),
+  const Blocks blocks{.images = source->count(),
+                      .batch = std::min(config.batch, source->count()),
                       .ranks = communicator.size(),
                       .rank = communicator.rank()};
   EngineSpec spec;
   Graph graph;
-  alike(communicator, [&] {
-    spec = engine_spec(config, *pictures, blocks.batch);
-    GraphSpec network = graph_spec(model.config.model, pictures->data(), info);
-    network.image_size = pictures->augment().height;
+  run_alike(communicator, [&] {
+    spec = engine_spec(config, *source, blocks.batch);
+    GraphSpec network = graph_spec(model.config.model, source->data(), info);
+    network.image_size = source->augment().height;
     graph = build_graph(network);
   });
   const auto engine = make_engine(communicator, graph, spec);
@@ -193,9 +193,9 @@ Exit predict(Communicator& communicator, const PredictConfig& config) try {
   const ParameterSet set = load_weights(communicator, model, *engine, *collectives);
   std::unique_ptr<OutputFile> output;
   const int k = static_cast<int>(std::min<Index>(config.topk, info.classes));
-  set_up(communicator, "opening the output", [&] {
+  run_agreed(communicator, "opening the output", [&] {
     if (!speaks) return;
-    refuse_inputs(config.output, *pictures, model.found.path);
+    refuse_inputs(config.output, *source, model.found.path);
     output = std::make_unique<OutputFile>(config.output);
     output->write(print_head(config.format, k));
   });
@@ -203,7 +203,7 @@ Exit predict(Communicator& communicator, const PredictConfig& config) try {
   Predictor predictor({.engine = *engine,
                        .collectives = *collectives,
                        .set = set,
-                       .pictures = *pictures,
+                       .source = *source,
                        .blocks = blocks,
                        .threads = config.data,
                        .topk = k});
@@ -221,15 +221,15 @@ Exit predict(Communicator& communicator, const PredictConfig& config) try {
     }
   }
   communicator.sum(std::span<std::int64_t>(tally.counts), "counts of the predictions");
-  set_up(communicator, "writing the predictions", [&] {
+  run_agreed(communicator, "writing the predictions", [&] {
     if (speaks) output->finish();
   });
   const std::string told = tally.text(blocks.images);
   if (speaks && config.output.empty()) fmt::print(stderr, "{}\n", told);
   log::info("{}; written to '{}'", told, config.output);
   return tally.counts[0] == blocks.images ? Exit::data : Exit::ok;
-} catch (const Leave& leave) {
-  return leave.code;
+} catch (const AgreedError& error) {
+  return error.code;
 }
 
 }  // namespace convoy

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/data.hpp"
+#include "engine/data.hpp"
 
 #include <algorithm>
 #include <limits>

@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/engine.hpp"
+#include "engine/engine.hpp"
 
 #include <algorithm>
 #include <utility>
 
 #include "backend/factory.hpp"
+#include "comm/agreed_error.hpp"
 #include "core/log.hpp"
 #include "core/stop.hpp"
-#include "train/leave.hpp"
-#include "train/placement.hpp"
+#include "engine/placement.hpp"
 
 namespace convoy {
 
-std::vector<CompileSpec> evaluation_specs(const EngineForm& form, CompileSpec to) {
-  if (form.eval_size == 0) return {};
-  to.samples = form.eval_size;
-  to.input = form.eval_input;
+std::vector<CompileSpec> evaluation_specs(const ProgramSizes& sizes, CompileSpec to) {
+  if (sizes.eval_size == 0) return {};
+  to.samples = sizes.eval_size;
+  to.input = sizes.eval_input;
   to.mode = Mode::evaluate;
   to.tuning = Tuning::rule;
   to.choices.clear();
-  if (form.eval_shapes.empty()) return {to};
+  if (sizes.eval_shapes.empty()) return {to};
   std::vector<CompileSpec> specs;
-  specs.reserve(form.eval_shapes.size());
-  for (const ImageSize& shape : form.eval_shapes) {  // images are made at that size
+  specs.reserve(sizes.eval_shapes.size());
+  for (const ImageSize& shape : sizes.eval_shapes) {  // images are made at that size
     to.height = to.input.height = shape.height;
     to.width = to.input.width = shape.width;
     specs.push_back(to);
@@ -33,10 +33,11 @@ std::vector<CompileSpec> evaluation_specs(const EngineForm& form, CompileSpec to
 namespace {
 
 /// What ranks must share, and all sizes: who submits which sum when.
-std::string order_of(std::span<const Final> stages) {
+std::string order_of(std::span<const ReadyRange> stages) {
   std::string text;
-  for (const Final& final : stages)
-    text += fmt::format("{}{}+{}", final.when == When::blocking ? '!' : ' ', final.range.begin, final.range.count);
+  for (const ReadyRange& ready : stages)
+    text +=
+        fmt::format("{}{}+{}", ready.timing == SumTiming::blocking ? '!' : ' ', ready.range.begin, ready.range.count);
   return text;
 }
 
@@ -61,7 +62,7 @@ Engine::Engine(const Graph& graph, const EngineSpec& spec, std::unique_ptr<Backe
   layout_ = backend_->layout(plan_, spec.optimiser);
   loss_scale_ = spec.optimiser.loss_scale;
 
-  for (std::size_t i = 0; i < spec.forms.size(); ++i) compile(spec, spec.forms[i], i);
+  for (std::size_t i = 0; i < spec.sizes.size(); ++i) compile(spec, spec.sizes[i], i);
   for (const auto& [key, program] : training_) {
     if (order_of(program->stages()) == order_of(stages())) continue;
     fail(Exit::device,
@@ -79,16 +80,16 @@ Engine::Engine(const Graph& graph, const EngineSpec& spec, std::unique_ptr<Backe
   for (auto& [key, program] : evaluation_) program->bind(arena, nullptr);
 }
 
-void Engine::compile(const EngineSpec& spec, const EngineForm& form, std::size_t number) {
-  CompileSpec compile{.height = form.height,
-                      .width = form.width,
+void Engine::compile(const EngineSpec& spec, const ProgramSizes& sizes, std::size_t phase) {
+  CompileSpec compile{.height = sizes.height,
+                      .width = sizes.width,
                       .mode = Mode::train,
                       .precision = spec.device.precision,
-                      .input = form.input,
+                      .input = sizes.input,
                       .topk = spec.topk,
                       .options = spec.device.options};
-  bool usual = number == 0;
-  for (const Index samples : form.train_sizes) {
+  bool usual = phase == 0;
+  for (const Index samples : sizes.train_sizes) {
     leave_if_stopped("compiling the network");
     compile.samples = samples;
     compile.choices = usual ? spec.choices : std::string();
@@ -97,20 +98,20 @@ void Engine::compile(const EngineSpec& spec, const EngineForm& form, std::size_t
     if (usual) choices_ = program->choices();
     usual = false;
     arena_floats_ = std::max(arena_floats_, program->arena_floats());
-    training_.emplace(std::pair(number, samples), std::move(program));
+    training_.emplace(std::pair(phase, samples), std::move(program));
   }
-  const std::vector<CompileSpec> evaluated = evaluation_specs(form, compile);
+  const std::vector<CompileSpec> evaluated = evaluation_specs(sizes, compile);
   for (std::size_t shape = 0; shape < evaluated.size(); ++shape) {
     leave_if_stopped("compiling the network");
     std::unique_ptr<Program> program;
     try {
       program = backend_->compile(plan_, evaluated[shape]);
     } catch (const Error& e) {
-      if (form.eval_shapes.empty()) throw;
+      if (sizes.eval_shapes.empty()) throw;
       fail(e.code(), "{}; --rectangular-validation needs a network that ends in global pooling", e.what());
     }
     arena_floats_ = std::max(arena_floats_, program->arena_floats());
-    evaluation_.emplace(std::pair(number, shape), std::move(program));
+    evaluation_.emplace(std::pair(phase, shape), std::move(program));
   }
 }
 
@@ -120,7 +121,7 @@ std::unique_ptr<Engine> make_engine(Communicator& communicator, const Graph& gra
   if (spec.device.threads == 0) spec.device.threads = take_seats(communicator, spec.device).threads;
   std::unique_ptr<Backend> backend;
   std::string chosen;
-  set_up(communicator, "starting the device", [&] {
+  run_agreed(communicator, "starting the device", [&] {
     backend = make_backend({.device = spec.device.device,
                             .threads = spec.device.threads,
                             .node_rank = spec.node_rank,
@@ -133,13 +134,13 @@ std::unique_ptr<Engine> make_engine(Communicator& communicator, const Graph& gra
   if (spec.device.tuning == Tuning::measured && spec.choices.empty()) {
     // However long it takes: rank 0's own watchdog sees whether it gets on.
     const auto patient = communicator.first_ranks(communicator.size(), {.abort_seconds = 0});
-    set_up(*patient, "measuring kernels", [&] {
+    run_agreed(*patient, "measuring kernels", [&] {
       if (communicator.rank() == 0) build();
     });
     if (engine) spec.choices = engine->choices();
     patient->broadcast(spec.choices, "broadcast of the kernel choices");
   }
-  set_up(communicator, "building the network", [&] {
+  run_agreed(communicator, "building the network", [&] {
     if (!engine) build();
   });
   communicator.require_equal(fmt::format("{:016x}", engine->plan().digest), "the network's plan");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/prediction.hpp"
+#include "infer/prediction.hpp"
 
 #include <fmt/core.h>
 
@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
-#include "train/class_name.hpp"
+#include "infer/class_name.hpp"
 
 namespace convoy {
 namespace {

@@ -8,8 +8,8 @@
 #include "comm/communicator.hpp"
 #include "data/dataset.hpp"
 #include "data/evaluation.hpp"
+#include "engine/engine.hpp"
 #include "metrics/metrics.hpp"
-#include "train/engine.hpp"
 
 namespace convoy {
 
@@ -18,7 +18,7 @@ struct EvaluatorSpec {
   std::vector<ShapeGroup> split_groups;  ///< rectangular: of the whole split, as all ranks know them; empty: square
   Index limit_batches = 0;               ///< 0: all
   int topk = 5;
-  std::size_t form = 0;    ///< of the engine's programs
+  std::size_t phase = 0;   ///< of the engine's programs
   bool flip_test = false;  ///< the mean of an image's logits and its mirror's
 };
 

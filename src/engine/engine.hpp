@@ -15,7 +15,7 @@
 namespace convoy {
 
 /// Programs for one image size. Input sizes may differ between training and evaluation before the crop.
-struct EngineForm {
+struct ProgramSizes {
   InputSpec input, eval_input;
   Index height = 0, width = 0;         ///< of the network input
   std::vector<Index> train_sizes;      ///< samples a program takes; the first is the usual one. Empty: no training
@@ -27,7 +27,7 @@ struct EngineSpec {
   DeviceConfig device;
   PlanSpec plan;
   OptimiserSpec optimiser;
-  std::vector<EngineForm> forms;  ///< the first is what a run begins with; at least one
+  std::vector<ProgramSizes> sizes;  ///< the first is what a run begins with; at least one
   int topk = 5;
   int node_rank = 0, node_size = 1;
   std::string choices;         ///< of the usual training program, from a checkpoint; empty: choose
@@ -35,23 +35,23 @@ struct EngineSpec {
 };
 
 /// What to compile for evaluation, a program a shape; `to` is the training program's. Empty without evaluation.
-std::vector<CompileSpec> evaluation_specs(const EngineForm& form, CompileSpec to);
+std::vector<CompileSpec> evaluation_specs(const ProgramSizes& sizes, CompileSpec to);
 
 class Engine {
  public:
-  /// Compiles the programs of all forms and allocates their shared arena, so that a phase begins without delay. Talks
+  /// Compiles the programs of all phases and allocates their shared arena, so that a phase begins without delay. Talks
   /// to no other rank. `chosen`: what make_backend said. Throws Error(device) where the programs differ in stages().
   Engine(const Graph& graph, const EngineSpec& spec, std::unique_ptr<Backend> backend, std::string chosen);
 
   Backend& backend() { return *backend_; }
   const Plan& plan() const { return plan_; }
   const SetLayout& layout() const { return layout_; }
-  Program& training(Index samples, std::size_t form = 0) { return *training_.at({form, samples}); }
+  Program& training(Index samples, std::size_t phase = 0) { return *training_.at({phase, samples}); }
   bool trains() const { return !training_.empty(); }
   /// The same for every training program.
-  std::span<const Final> stages() const { return training_.begin()->second->stages(); }
-  /// `shape`: which of the form's eval_shapes.
-  Program& evaluation(std::size_t form = 0, std::size_t shape = 0) { return *evaluation_.at({form, shape}); }
+  std::span<const ReadyRange> stages() const { return training_.begin()->second->stages(); }
+  /// `shape`: which of eval_shapes.
+  Program& evaluation(std::size_t phase = 0, std::size_t shape = 0) { return *evaluation_.at({phase, shape}); }
   Updater& updater() { return *updater_; }
   float* gradients() { return gradients_; }
   const std::string& choices() const { return choices_; }
@@ -73,9 +73,9 @@ class Engine {
   std::string chosen_, choices_;
   Plan plan_;
   SetLayout layout_;
-  void compile(const EngineSpec& spec, const EngineForm& form, std::size_t number);
-  std::map<std::pair<std::size_t, Index>, std::unique_ptr<Program>> training_;          ///< by form and samples
-  std::map<std::pair<std::size_t, std::size_t>, std::unique_ptr<Program>> evaluation_;  ///< by form and shape
+  void compile(const EngineSpec& spec, const ProgramSizes& sizes, std::size_t phase);
+  std::map<std::pair<std::size_t, Index>, std::unique_ptr<Program>> training_;          ///< by phase and samples
+  std::map<std::pair<std::size_t, std::size_t>, std::unique_ptr<Program>> evaluation_;  ///< by phase and shape
   std::unique_ptr<Updater> updater_;
   float* gradients_ = nullptr;
   Index arena_floats_ = 0;
@@ -83,7 +83,7 @@ class Engine {
 };
 
 /// Collective. The engines of all ranks. Where kernels are measured, rank 0 measures and its choices hold for all;
-/// choices of another device than all ranks have are made anew. Throws Leave.
+/// choices of another device than all ranks have are made anew. Throws AgreedError.
 std::unique_ptr<Engine> make_engine(Communicator& communicator, const Graph& graph, EngineSpec spec);
 
 }  // namespace convoy

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/data_pipeline.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include "core/errors.hpp"
+#include "core/log.hpp"
+#include "data/class_order.hpp"
+
+namespace convoy {
+namespace {
+
+bool same_data(const DatasetInfo& a, const DatasetInfo& b) { return a.folder == b.folder && a.digest == b.digest; }
+
+bool same_val(const TrainingPhase& a, const TrainingPhase& b) {
+  return same_data(a.splits.val, b.splits.val) && a.val_groups.empty() == b.val_groups.empty();
+}
+
+/// Rank 0's part stands for all.
+void warn_of_order(const TrainingPhase& phase, const Dataset& samples) {
+  const DataConfig& data = phase.config.data;
+  const bool mixed = data.shuffle == Shuffle::global || (data.shuffle == Shuffle::partition && phase.job.replicas == 1);
+  if (mixed || phase.job.rank != 0 || !is_sorted_by_class(samples)) return;
+  log::warn(
+      "the samples of '{}' stand in order of their classes, and --shuffle {} mixes them only in part, so training will "
+      "be poor; prepare them with convoy-preprocess, which mixes them, or use --shuffle global",
+      phase.splits.train.folder, data.shuffle == Shuffle::partition ? "partition" : "buffered");
+}
+
+Range train_range(const TrainingPhase& phase) {
+  const Job& job = phase.job;
+  return job.run.count > 0 ? sample_range(job.order, job.run.first, job.run.count) : Range{};
+}
+
+}  // namespace
+
+DataPipeline::DataPipeline(const std::vector<TrainingPhase>& phases, const Communicator& communicator)
+    : phases_(phases) {
+  Index memory = samples_memory(phases.front().config.data, communicator.node_size());
+  const auto take = [&](const std::shared_ptr<Dataset>& samples) {
+    memory -= samples->memory_bytes();
+    memory_bytes_ += samples->memory_bytes();
+    return samples;
+  };
+  for (const TrainingPhase& phase : phases) {
+    Samples own;
+    for (std::size_t i = 0; i < samples_.size(); ++i) {  // phases on the same data share them
+      if (same_data(phase.splits.train, phases[i].splits.train)) own.train = samples_[i].train;
+      if (phase.splits.has_val && same_val(phase, phases[i])) own.val = samples_[i].val;
+    }
+    if (!own.train) own.train = take(load_split(phase.config.data, phase.splits.train, train_range(phase), memory));
+    warn_of_order(phase, *own.train);
+    if (phase.splits.has_val && !own.val) {
+      const Range share = EvaluationBatches::share(phase.splits.val.samples, phase.job.ranks, phase.job.rank);
+      own.val = take(load_evaluated(phase.config.data, phase.splits.val, share, phase.val_groups, memory));
+    }
+    samples_.push_back(std::move(own));
+  }
+}
+
+void DataPipeline::attach(const DataPipelineSpec& spec) {
+  Backend& backend = spec.engine.backend();
+  std::map<const Dataset*, int> kept;  // phases on the same samples share them on the device too
+  const auto keep = [&](const Dataset& samples, const AugmentSpec& augment) {
+    if (!can_be_resident(samples, augment)) return -1;
+    const auto [place, fresh] = kept.emplace(&samples, -1);
+    if (fresh) place->second = keep_resident(backend, samples, augment);
+    return place->second;
+  };
+  for (std::size_t i = 0; i < phases_.size(); ++i) {
+    const TrainingPhase& phase = phases_[i];
+    const LoaderSpec loader{.order = phase.job.order,
+                            .augment = phase.augment,
+                            .first_replica = phase.job.run.first,
+                            .replica_count = phase.job.run.count,
+                            .workers = phase.config.data.workers,
+                            .prefetch = phase.config.data.prefetch,
+                            .resident = keep(*samples_[i].train, phase.augment),
+                            .delay_seconds = spec.delay_seconds,
+                            .memory = image_memory(backend)};
+    loaders_.push_back(std::make_unique<Loader>(*samples_[i].train, loader));
+    memory_bytes_ += Loader::memory_bytes(*samples_[i].train, loader);
+    evaluators_.emplace_back();
+    if (!phase.splits.has_val) continue;
+    EvaluationSpec evaluation = phase.evaluation;
+    evaluation.resident = keep(*samples_[i].val, evaluation.augment);
+    evaluation.memory = image_memory(backend);
+    evaluators_.back() = std::make_unique<Evaluator>(spec.engine, spec.collectives, spec.communicator, *samples_[i].val,
+                                                     EvaluatorSpec{.batches = evaluation,
+                                                                   .split_groups = phase.val_groups,
+                                                                   .limit_batches = phase.config.data.limit_val_batches,
+                                                                   .topk = phase.topk,
+                                                                   .phase = i,
+                                                                   .flip_test = phase.config.data.flip_test});
+  }
+}
+
+const EpochOrder& DataPipeline::begin_epoch(Index epoch, Index from_step) {
+  const Timeline& timeline = phases_.front().job.timeline;
+  const std::size_t phase = timeline.phase(epoch);
+  const bool ahead = order_ahead_ != nullptr && phase == phase_ + 1 && from_step == 0;
+  const EpochOrder* order = ahead ? order_ahead_ : &loaders_[phase]->begin_epoch(epoch, from_step);
+  phase_ = phase;
+  order_ahead_ = timeline.ends_phase(epoch) ? &loaders_[phase + 1]->begin_epoch(epoch + 1, 0) : nullptr;
+  return *order;
+}
+
+Evaluator* DataPipeline::evaluator(Index epoch) { return evaluators_[phases_.front().job.timeline.phase(epoch)].get(); }
+
+}  // namespace convoy
