@@ -2,14 +2,15 @@
 #include "preprocess/images_options.hpp"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <limits>
 #include <set>
 #include <sstream>
+#include <string_view>
 
 #include "core/errors.hpp"
 #include "preprocess/option_parsing.hpp"
+#include "preprocess/sources/source.hpp"
 #include "preprocess/transport/location.hpp"
 
 namespace convoy::preparation {
@@ -17,7 +18,8 @@ namespace {
 
 namespace po = boost::program_options;
 
-constexpr std::array<const char*, 5> kind_names{"imagenet", "folder", "list", "webdataset", "recordio"};
+/// The list names its files itself: it has a --root instead of a --source.
+bool is_list(const Source& kind) { return std::string_view(kind.name()) == "list"; }
 
 /// Options as words, before they become values.
 struct Words {
@@ -45,70 +47,55 @@ Enum choose(const char* option, const std::string& word, std::initializer_list<s
   fail(Exit::usage, "bad value for {} ('{}'); give one of {}", option, word, all);
 }
 
-const char* train_help(ImagesKind kind) {
-  switch (kind) {
-    case ImagesKind::imagenet:
-    case ImagesKind::folder:
-      return "class folders, a folder of class archives, or an archive (of class archives, or with class folders)";
-    case ImagesKind::list:
-      return "file of lines 'path label', or MXNet's .lst";
-    case ImagesKind::webdataset:
-      return "shards: PREFIX-{000000..001281}.tar, or their folder";
-    case ImagesKind::recordio:
-      return ".rec file, several as {a,b}.rec, or their folder; an .idx beside it lets ranks share it";
-  }
-  return "";
-}
-
-void add_source_options(po::options_description& options, ImagesKind kind, ImagesSpec& spec) {
+void add_source_options(po::options_description& options, const Source& kind, PrepareSpec& spec) {
   auto add = options.add_options();
-  const bool list = kind == ImagesKind::list;
+  const bool list = is_list(kind);
   if (!list) {
     add("source", po::value(&spec.source)->value_name("WHERE"),
-        kind == ImagesKind::imagenet
+        std::string_view(kind.name()) == "imagenet"
             ? "folder of ILSVRC2012_img_train.tar and ILSVRC2012_img_val.tar, of train and val, or Kaggle's"
-            : "all images, or a folder of train and val. WHERE is a path, s3://BUCKET/PREFIX or http(s)://...");
+            : "one place that holds all images, or train and val. WHERE is a path, s3://BUCKET/PREFIX or http(s)://...");
   }
-  add("train", po::value(&spec.train)->value_name("WHERE"), train_help(kind));
-  add("val", po::value(&spec.val)->value_name("WHERE"), "the same for the val split");
-  if (list) add("root", po::value(&spec.root)->value_name("WHERE"), "where the list's paths begin");
+  add("train", po::value(&spec.train)->value_name("WHERE"), kind.train_help());
+  add("val", po::value(&spec.val)->value_name("WHERE"), "where the val split lies, as for --train");
+  if (list) add("root", po::value(&spec.root)->value_name("WHERE"), "folder at which the list's paths begin");
   if (!list) {
     add("label-file", po::value(&spec.train_labels)->value_name("FILE"),
-        "labels of train: lines 'path label', MXNet's .lst; instead of folders' and archives' names");
+        "label file of train, which replaces the names of folders and archives: lines 'path label', or MXNet's .lst");
     add("val-labels", po::value(&spec.val_labels)->value_name("FILE"),
-        "labels of val: such lines, Kaggle's LOC_val_solution.csv, 'mv FILE CLASS' lines, or a class name a line");
+        "label file of val: such lines, Kaggle's LOC_val_solution.csv, 'mv FILE CLASS' lines, or one class name per line");
     add("key-prefix", po::value(&spec.key_prefix)->value_name("TEXT"),
-        "only classes, archives and shards whose names begin so");
+        "read only classes, archives and shards whose names begin with TEXT");
   }
   add("classes", po::value(&spec.classes)->value_name("FILE"),
-      "a class a line, in the order of their numbers, its name after it; other classes are left out");
-  add("label-column", po::value(&spec.label_column)->default_value(0)->value_name("N"), "which of several labels");
+      "file with one class per line, in the order of their numbers, with its name after it; other classes are left out");
+  add("label-column", po::value(&spec.label_column)->default_value(0)->value_name("N"), "which label to take where a line has several");
   add("train-ratio", po::value(&spec.train_ratio)->default_value(1, "1")->value_name("R"),
-      "share of the images that train takes, where there is no val: the rest becomes val");
-  add("subset", po::value(&spec.subset)->default_value(0)->value_name("N"), "so many images of train, drawn; 0: all");
-  add("val-subset", po::value(&spec.val_subset)->default_value(0)->value_name("N"), "the same of val");
+      "where there is no val split: share of the images that train takes; the rest becomes val");
+  add("subset", po::value(&spec.subset)->default_value(0)->value_name("N"), "take N images of train, drawn at random; 0: all");
+  add("val-subset", po::value(&spec.val_subset)->default_value(0)->value_name("N"), "take N images of val, drawn at random; 0: all");
 }
 
-void add_recipe_options(po::options_description& options, ImagesSpec& spec, Words& words) {
+void add_recipe_options(po::options_description& options, PrepareSpec& spec, Words& words) {
   Recipe& recipe = spec.recipe;
   auto add = options.add_options();
   add("encoding", po::value(&words.encoding)->default_value(words.encoding)->value_name("raw|jpeg"),
-      "pixels of one size, or JPEG files as they are");
+      "store pixels of one size, or JPEG files as they are");
   add("sizes", po::value(&words.sizes)->value_name("N,..."),
-      "raw: sides of the squares (256); jpeg: short sides, or 'full' (the default). Several go to folders of these "
-      "names");
+      "raw: sides of the squares (256); jpeg: short sides, or 'full' (the default). Each of several sizes gets a "
+      "folder of its name");
   add("resize", po::value(&words.fit)->default_value(words.fit)->value_name("squash|crop"),
-      "raw: lose the aspect ratio, or what juts out of the central square");
+      "raw: squash the image into the square, or crop its central square");
   add("center-crop", po::bool_switch(&words.center_crop), "the same as --resize crop");
-  add("color", po::value(&words.color)->default_value(words.color)->value_name("rgb|grey"), "channels stored");
+  add("color", po::value(&words.color)->default_value(words.color)->value_name("rgb|grey"), "which channels to store");
   add("max-resolution", po::value(&recipe.max_resolution)->default_value(0)->value_name("N"),
       "jpeg: shrink images with a longer side; 0: none");
   add("quality", po::value(&recipe.quality)->default_value(recipe.quality)->value_name("1..100"),
-      "jpeg: of images that have to be encoded anew");
+      "jpeg: quality of images that have to be encoded anew");
   add("compress-probability", po::value(&recipe.compress_probability)->default_value(0, "0")->value_name("P"),
-      "jpeg: share of images encoded anew at --quality though they could pass");
+      "jpeg: share of images to encode anew at --quality although they could be stored as they are");
   add("exts", po::value(&words.extensions)->default_value(words.extensions)->value_name("A,B"),
-      "extensions of image files, whatever their case");
+      "extensions of image files, in upper or lower case");
   add("max-side", po::value(&recipe.limits.max_side)->default_value(recipe.limits.max_side)->value_name("N"),
       "skip images with a longer side");
   add("max-pixels", po::value(&recipe.limits.max_pixels)->default_value(recipe.limits.max_pixels)->value_name("N"),
@@ -116,47 +103,47 @@ void add_recipe_options(po::options_description& options, ImagesSpec& spec, Word
   add("max-scans", po::value(&recipe.limits.max_scans)->default_value(recipe.limits.max_scans)->value_name("N"),
       "skip progressive JPEGs with more scans");
   add("strict", po::value(&words.strict)->implicit_value("any")->value_name("any|skipped"),
-      "fail where any image had to be converted or skipped, or only where one was skipped");
+      "fail if any image had to be converted or skipped, or only if one was skipped");
 }
 
-void add_output_options(po::options_description& options, ImagesSpec& spec, Words& words) {
+void add_output_options(po::options_description& options, PrepareSpec& spec, Words& words) {
   auto add = options.add_options();
-  add("out", po::value(&spec.out)->value_name("DIR"), "folder for the partitions; made if missing");
+  add("out", po::value(&spec.out)->value_name("DIR"), "folder for the partitions; created if it is missing");
   add("spill", po::value(&spec.spill)->value_name("DIR"),
-      "folder that all ranks see, for intermediate files as large as the output; removed at the end (in --out)");
+      "folder that all ranks see, for intermediate files as large as the output; they are removed at the end (--out)");
   add("partitions", po::value(&spec.partitions)->default_value(0)->value_name("N"),
-      "files of the train split; 0: as many as --maxsize and --maxcount need");
-  add("val-partitions", po::value(&spec.val_partitions)->default_value(0)->value_name("N"), "files of the val split");
-  add("maxcount", po::value(&spec.max_count)->default_value(0)->value_name("N"), "most images of a file; 0: no limit");
+      "number of files of the train split; 0: as many as --maxsize and --maxcount need");
+  add("val-partitions", po::value(&spec.val_partitions)->default_value(0)->value_name("N"), "number of files of the val split; 0: as for --partitions");
+  add("maxcount", po::value(&spec.max_count)->default_value(0)->value_name("N"), "largest number of images in a file; 0: no limit");
   add("maxsize", po::value(&words.max_bytes_mb)->default_value(words.max_bytes_mb)->value_name("MB"),
-      "most megabytes of images in a file; 0: no limit");
-  add("seed", po::value(&spec.recipe.seed)->default_value(spec.recipe.seed)->value_name("N"), "of the global shuffle");
+      "largest number of megabytes of images in a file; 0: no limit");
+  add("seed", po::value(&spec.recipe.seed)->default_value(spec.recipe.seed)->value_name("N"), "seed of the global shuffle");
   add("mean-image", po::bool_switch(&spec.mean_image), "raw: also store the mean image of the train split");
   add("keep-names", po::bool_switch(&spec.keep_names), "also store the images' names");
   add("overwrite", po::bool_switch(&spec.overwrite), "replace partitions of another source or with other options");
 }
 
-void add_work_options(po::options_description& options, ImagesSpec& spec, Words& words) {
+void add_work_options(po::options_description& options, PrepareSpec& spec, Words& words) {
   auto add = options.add_options();
   TransferSpec& transfer = spec.transfer;
   add("threads", po::value(&spec.threads)->default_value(0)->value_name("N"),
-      "of each rank, that decode; 0: its share of the node's cores");
+      "number of decoding threads of each rank; 0: its share of the node's cores");
   add("memory", po::value(&words.memory_mb)->default_value(words.memory_mb)->value_name("MB"),
-      "of each rank, for images on their way");
+      "memory of each rank for images that wait to be written");
   add("log-seconds", po::value(&spec.log_seconds)->default_value(30, "30")->value_name("S"),
-      "between lines of progress where the output is no terminal");
+      "seconds between progress lines when the output is not a terminal");
   add("endpoint", po::value(&transfer.endpoint)->value_name("URL"),
-      "S3-compatible server; else AWS_ENDPOINT_URL or the profile's, else Amazon's");
-  add("region", po::value(&transfer.region)->value_name("NAME"), "of the bucket; else AWS_REGION or the profile's");
-  add("anonymous", po::bool_switch(&transfer.anonymous), "don't sign: a public bucket");
+      "S3-compatible server; by default AWS_ENDPOINT_URL, then the profile's, then Amazon's");
+  add("region", po::value(&transfer.region)->value_name("NAME"), "region of the bucket; by default AWS_REGION, then the profile's");
+  add("anonymous", po::bool_switch(&transfer.anonymous), "do not sign requests: the bucket is public");
   add("retries", po::value(&transfer.retries)->default_value(transfer.retries)->value_name("N"),
-      "attempts without progress before a transfer fails");
+      "number of attempts without progress before a transfer fails");
   add("timeout-seconds", po::value(&transfer.timeout_seconds)->default_value(60, "60")->value_name("S"),
-      "without a byte before a transfer is tried again");
+      "seconds without a byte before a transfer is tried again");
 }
 
-po::options_description describe(ImagesKind kind, ImagesSpec& spec, Words& words) {
-  po::options_description options("Options of " + std::string(images_kind_name(kind)), help_columns, help_columns / 2);
+po::options_description describe(const Source& kind, PrepareSpec& spec, Words& words) {
+  po::options_description options("Options of " + std::string(kind.name()), help_columns, help_columns / 2);
   add_source_options(options, kind, spec);
   add_recipe_options(options, spec, words);
   add_output_options(options, spec, words);
@@ -181,12 +168,12 @@ std::vector<Index> parse_sizes(const std::string& text, Encoding encoding) {
   }
   if (sizes.empty()) return {encoding == Encoding::raw ? Index{256} : Index{0}};
   if (std::set(sizes.begin(), sizes.end()).size() != sizes.size()) {
-    fail(Exit::usage, "bad value for --sizes ('{}'): a size stands there twice", text);
+    fail(Exit::usage, "bad value for --sizes ('{}'): it has a size twice", text);
   }
   return sizes;
 }
 
-void take_words(const Words& words, ImagesSpec& spec) {
+void take_words(const Words& words, PrepareSpec& spec) {
   Recipe& recipe = spec.recipe;
   recipe.encoding = choose<Encoding>("--encoding", words.encoding, {{"raw", Encoding::raw}, {"jpeg", Encoding::jpeg}});
   recipe.sizes = parse_sizes(words.sizes, recipe.encoding);
@@ -209,12 +196,12 @@ void require_fraction(const char* option, double value, double low) {
   fail(Exit::usage, "bad value for {} ({}); give a number from {} to 1", option, value, low);
 }
 
-void check(const ImagesSpec& spec, const Words& words) {
+void check(const PrepareSpec& spec, const Words& words) {
   if (spec.out.empty()) fail(Exit::usage, "no --out given; name the folder for the partitions");
-  if (spec.kind == ImagesKind::list && (spec.train.empty() || spec.root.empty())) {
+  if (is_list(*spec.kind) && (spec.train.empty() || spec.root.empty())) {
     fail(Exit::usage, "give --train (the list) and --root (where its paths begin)");
   }
-  if (spec.kind != ImagesKind::list && spec.source.empty() == spec.train.empty()) {
+  if (!is_list(*spec.kind) && spec.source.empty() == spec.train.empty()) {
     fail(Exit::usage, "give either --source (one place) or --train (and --val)");
   }
   if (spec.mean_image && spec.recipe.encoding == Encoding::jpeg) {
@@ -246,28 +233,18 @@ void check(const ImagesSpec& spec, const Words& words) {
 
 }  // namespace
 
-const char* images_kind_name(ImagesKind kind) { return kind_names[static_cast<std::size_t>(kind)]; }
-
 std::string size_name(Index size) { return size == 0 ? "full" : std::to_string(size); }
 
-std::optional<ImagesKind> images_kind(const std::string& word) {
-  const auto* found = std::find(kind_names.begin(), kind_names.end(), word);
-  if (found == kind_names.end()) return std::nullopt;
-  return static_cast<ImagesKind>(found - kind_names.begin());
-}
-
-std::vector<std::string> images_kind_names() { return {kind_names.begin(), kind_names.end()}; }
-
-std::string images_help(ImagesKind kind) {
-  ImagesSpec spec;
+std::string images_help(const Source& kind) {
+  PrepareSpec spec;
   Words words;
   return text_of(describe(kind, spec, words));
 }
 
-std::optional<ImagesSpec> parse_images_options(ImagesKind kind, const std::vector<std::string>& arguments) {
-  ImagesSpec spec;
+std::optional<PrepareSpec> parse_images_options(const Source& kind, const std::vector<std::string>& arguments) {
+  PrepareSpec spec;
   Words words;
-  spec.kind = kind;
+  spec.kind = &kind;
   if (parse_options(describe(kind, spec, words), arguments, nullptr)) return std::nullopt;
   take_words(words, spec);
   check(spec, words);

@@ -4,16 +4,13 @@
 #include <string>
 #include <vector>
 
-#include "preprocess/images/images_spec.hpp"
+#include "preprocess/prepare_spec.hpp"
 
 namespace convoy::preparation {
 
-/// Nothing for words that name no kind of image source.
-std::optional<ImagesKind> images_kind(const std::string& word);
-std::vector<std::string> images_kind_names();
 /// The options' text for --help.
-std::string images_help(ImagesKind kind);
+std::string images_help(const Source& kind);
 /// Nothing: --help was asked for. Throws Error(usage).
-std::optional<ImagesSpec> parse_images_options(ImagesKind kind, const std::vector<std::string>& arguments);
+std::optional<PrepareSpec> parse_images_options(const Source& kind, const std::vector<std::string>& arguments);
 
 }  // namespace convoy::preparation

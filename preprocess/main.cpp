@@ -11,7 +11,6 @@
 #include "core/log.hpp"
 #include "core/standard_output.hpp"
 #include "core/stop.hpp"
-#include "preprocess/images/prepare_images.hpp"
 #include "preprocess/prepare.hpp"
 
 namespace convoy::preparation {
@@ -32,21 +31,14 @@ Exit run(Session& session, const Command& command) {
     if (launcher.rank == 0) log::report_error(problem);
     return Exit::usage;
   }
-  if (const auto* spec = std::get_if<PrepareSpec>(&command)) {
-    Communicator communicator(session, spec->deadline);
-    log::configure(communicator.rank(), communicator.size(), communicator.host());
-    keep_time_limit(communicator, spec->time_limit);
-    heed_interrupts(communicator.rank(), "stopping; started again it goes on from here");
-    return prepare(communicator, *spec);
-  }
-  if (const auto* given = std::get_if<ImagesSpec>(&command)) {
-    ImagesSpec spec = *given;
+  if (const auto* given = std::get_if<PrepareSpec>(&command)) {
+    PrepareSpec spec = *given;
     Communicator communicator(session, spec.deadline);
     log::configure(communicator.rank(), communicator.size(), communicator.host());
     keep_time_limit(communicator, spec.time_limit);
     heed_interrupts(communicator.rank(), "stopping; started again it goes on from here");
     if (spec.threads == 0) spec.threads = usual_threads(communicator);
-    return prepare_images(communicator, spec);
+    return prepare(communicator, spec);
   }
   if (const auto* spec = std::get_if<VerifySpec>(&command)) {
     Communicator communicator(session, spec->deadline);

@@ -5,23 +5,19 @@
 
 #include <charconv>
 #include <limits>
-#include <map>
+#include <string_view>
 
 #include "core/errors.hpp"
 #include "core/nearest.hpp"
 #include "core/version.hpp"
 #include "preprocess/images_options.hpp"
 #include "preprocess/option_parsing.hpp"
+#include "preprocess/sources/source.hpp"
 
 namespace convoy::preparation {
 namespace {
 
 namespace po = boost::program_options;
-
-const std::map<std::string, DataKind> kinds{{"cifar10", DataKind::cifar10},
-                                            {"cifar100", DataKind::cifar100},
-                                            {"mnist", DataKind::mnist},
-                                            {"synthetic", DataKind::synthetic}};
 
 constexpr const char* usage =
     "convoy-preprocess turns raw image data into HDF5 partitions (docs/format.md) for 'convoy train --data DIR'.\n\n"
@@ -29,15 +25,15 @@ constexpr const char* usage =
     "  convoy-preprocess synthetic --out DIR [options]\n"
     "  convoy-preprocess imagenet|folder|webdataset|recordio --source WHERE --out DIR [options]\n"
     "  convoy-preprocess list --train FILE --root WHERE --out DIR [options]\n"
-    "  convoy-preprocess verify DIR      every byte against its checksum; finds one flipped bit\n"
-    "  convoy-preprocess inspect DIR     counts, shapes, classes, mean and standard deviation, class mix of "
-    "partitions\n\n"
-    "Starts under mpirun or srun on any number of ranks: the files are the same bytes. A run that was killed goes on\n"
-    "where it was when started again; partitions that verify found damaged are made anew.\n\n";
+    "  convoy-preprocess verify DIR      compares every byte with its checksum; finds a single flipped bit\n"
+    "  convoy-preprocess inspect DIR     prints counts, shapes, classes, mean and standard deviation, and the class mix "
+    "of partitions\n\n"
+    "It runs under mpirun or srun on any number of ranks and writes the same bytes on all. A run that was killed goes\n"
+    "on where it was when it is started again; partitions that verify found damaged are made again.\n\n";
 
 constexpr const char* exit_codes =
     "\nExit codes: 0 ok, 1 internal error, 2 usage, 3 data, 4 device or library (memory), 5 communication or stall,\n"
-    "75 stopped on request (SIGUSR1, SIGINT, SIGTERM, time limit): start it again, it goes on.\n";
+    "75 stopped on request (SIGUSR1, SIGINT, SIGTERM, time limit): start it again, and it goes on.\n";
 
 /// `32` or `32x48` (height x width).
 void parse_image_size(const std::string& text, SyntheticSpec& spec) {
@@ -61,33 +57,37 @@ struct Bound {
   std::string folder, image_size = "32";
 };
 
-po::options_description describe_prepare(DataKind kind, Bound& bound) {
+/// Options of sources whose samples are pixels.
+po::options_description describe_pixels(const Source& source, Bound& bound) {
+  const std::string kind = source.name();
   PrepareSpec& spec = bound.prepare;
-  po::options_description options("Options of " + std::string(kind_name(kind)), help_columns, help_columns / 2);
+  spec.kind = &source;
+  spec.partitions = 8;
+  po::options_description options("Options of " + kind, help_columns, help_columns / 2);
   auto add = options.add_options();
-  if (kind != DataKind::synthetic) {
-    const char* what = kind == DataKind::mnist ? "folder of the four IDX files, each also as .gz"
+  if (kind != "synthetic") {
+    const char* what = kind == "mnist" ? "folder of the four IDX files, each also as .gz"
                                                : "folder of the official binary files, or the official .tar.gz archive";
     add("source", po::value(&spec.source)->value_name("PATH"), what);
   }
-  add("out", po::value(&spec.out)->value_name("DIR"), "folder for the partitions; made if missing");
+  add("out", po::value(&spec.out)->value_name("DIR"), "folder for the partitions; created if it is missing");
   add("partitions", po::value(&spec.partitions)->default_value(spec.partitions)->value_name("N"),
-      "files of the train split; any number of ranks can read any number");
+      "number of files of the train split; any number of ranks can read any number of files");
   add("val-partitions", po::value(&spec.val_partitions)->default_value(0)->value_name("N"),
-      "files of the val split; 0: as few as keep them no larger than train's");
-  add("seed", po::value(&spec.seed)->default_value(spec.seed)->value_name("N"),
-      kind == DataKind::synthetic ? "of the generated samples and of the global shuffle" : "of the global shuffle");
+      "number of files of the val split; 0: as few as keep them no larger than train's");
+  add("seed", po::value(&spec.recipe.seed)->default_value(spec.recipe.seed)->value_name("N"),
+      kind == "synthetic" ? "seed of the generated samples and of the global shuffle" : "seed of the global shuffle");
   add("mean-image", po::bool_switch(&spec.mean_image), "also store the mean image of the train split");
   add("overwrite", po::bool_switch(&spec.overwrite), "replace partitions of another source or with other options");
-  if (kind == DataKind::cifar100)
-    add("coarse", po::bool_switch(&spec.coarse), "the 20 coarse labels, not the 100 fine ones");
-  if (kind == DataKind::synthetic) {
+  if (kind == "cifar100")
+    add("coarse", po::bool_switch(&spec.coarse), "store the 20 coarse labels instead of the 100 fine ones");
+  if (kind == "synthetic") {
     SyntheticSpec& s = spec.synthetic;
     s.samples = 2000;
-    add("samples", po::value(&s.samples)->default_value(s.samples)->value_name("N"), "images of the train split");
+    add("samples", po::value(&s.samples)->default_value(s.samples)->value_name("N"), "number of images of the train split");
     add("val-samples", po::value(&spec.val_samples)->default_value(spec.val_samples)->value_name("N"),
         "images of the val split");
-    add("image-size", po::value(&bound.image_size)->default_value(bound.image_size)->value_name("N|HxW"), "in pixels");
+    add("image-size", po::value(&bound.image_size)->default_value(bound.image_size)->value_name("N|HxW"), "size of the images in pixels");
     add("classes", po::value(&s.classes)->default_value(s.classes)->value_name("N"), "number of classes");
     add("channels", po::value(&s.channels)->default_value(s.channels)->value_name("N"), "colour channels, 1 to 4");
   }
@@ -118,21 +118,20 @@ std::string short_help() {
 
 std::string full_help() {
   std::string text = usage;
-  for (const auto& [name, kind] : kinds) {
+  for (const Source* source : all_sources()) {
     Bound bound;
-    text += text_of(describe_prepare(kind, bound)) + "\n";
+    text += (source->has_pixels() ? text_of(describe_pixels(*source, bound)) : images_help(*source)) + "\n";
   }
-  for (const auto& name : images_kind_names()) text += images_help(*images_kind(name)) + "\n";
   Bound bound;
   return text + text_of(describe_folder("verify", bound)) + exit_codes;
 }
 
 void check(const PrepareSpec& spec) {
-  if (spec.kind != DataKind::synthetic && spec.source.empty()) {
+  if (std::string_view(spec.kind->name()) != "synthetic" && spec.source.empty()) {
     fail(Exit::usage, "no --source given; name the folder or archive of the raw files");
   }
   if (spec.out.empty()) fail(Exit::usage, "no --out given; name the folder for the partitions");
-  require_between("--seed", static_cast<Index>(spec.seed), 0, std::numeric_limits<Index>::max());  // -1 wraps
+  require_between("--seed", static_cast<Index>(spec.recipe.seed), 0, std::numeric_limits<Index>::max());  // -1 wraps
   require_between("--partitions", spec.partitions, 1, 99999);
   require_between("--val-partitions", spec.val_partitions, 0, 99999);
   require_between("--samples", spec.synthetic.samples, 1, Index{1} << 40);
@@ -142,13 +141,6 @@ void check(const PrepareSpec& spec) {
 }
 
 }  // namespace
-
-const char* kind_name(DataKind kind) {
-  for (const auto& [name, value] : kinds) {
-    if (value == kind) return name.c_str();
-  }
-  return "?";
-}
 
 Command parse_command_line(const std::vector<std::string>& arguments) {
   const std::string word = arguments.empty() ? "--help" : arguments[0];
@@ -164,27 +156,24 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
     if (word == "verify") return VerifySpec{bound.folder, bound.prepare.deadline, bound.prepare.time_limit};
     return InspectSpec{bound.folder};
   }
-  if (const auto images = images_kind(word)) {
-    if (auto spec = parse_images_options(*images, rest)) return *spec;
-    return HelpSpec{usage + images_help(*images) + exit_codes};
-  }
-  const auto kind = kinds.find(word);
-  if (kind == kinds.end()) {
-    std::vector<std::string> known = images_kind_names();
-    for (const auto& [name, value] : kinds) known.push_back(name);
+  const Source* source = find_source(word);
+  if (source == nullptr) {
+    std::vector<std::string> known;
+    for (const Source* each : all_sources()) known.emplace_back(each->name());
     known.insert(known.end(), {"verify", "inspect"});
     const std::string best = nearest(word, known);
     fail(Exit::usage, "unknown kind '{}'; {}", word,
          best.empty() ? fmt::format("give one of {}; see --help", fmt::join(known, ", "))
                       : fmt::format("did you mean {}? See --help", best));
   }
-  const auto options = describe_prepare(kind->second, bound);
-  if (parse_options(options, rest, nullptr)) return HelpSpec{usage + text_of(options) + exit_codes};
-  bound.prepare.kind = kind->second;
-  if (bound.prepare.kind == DataKind::synthetic) {
-    parse_image_size(bound.image_size, bound.prepare.synthetic);
-    bound.prepare.synthetic.seed = bound.prepare.seed;
+  if (!source->has_pixels()) {
+    if (auto spec = parse_images_options(*source, rest)) return *spec;
+    return HelpSpec{usage + images_help(*source) + exit_codes};
   }
+  const auto options = describe_pixels(*source, bound);
+  if (parse_options(options, rest, nullptr)) return HelpSpec{usage + text_of(options) + exit_codes};
+  parse_image_size(bound.image_size, bound.prepare.synthetic);
+  bound.prepare.synthetic.seed = bound.prepare.recipe.seed;
   check(bound.prepare);
   return bound.prepare;
 }

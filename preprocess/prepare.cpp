@@ -4,201 +4,345 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
-#include <numeric>
+#include <set>
 
 #include "core/counted.hpp"
+#include "core/hash.hpp"
 #include "core/log.hpp"
 #include "core/stop.hpp"
-#include "preprocess/order.hpp"
+#include "preprocess/agree.hpp"
+#include "preprocess/fields.hpp"
+#include "preprocess/images/folder_lock.hpp"
+#include "preprocess/spill/journal.hpp"
+#include "preprocess/images/reading.hpp"
+#include "preprocess/images/report.hpp"
+#include "preprocess/images/survey.hpp"
+#include "preprocess/images/write_images.hpp"
 #include "preprocess/output.hpp"
-#include "preprocess/source.hpp"
-#include "preprocess/statistics.hpp"
-#include "preprocess/write_partition.hpp"
+#include "preprocess/sources/pixel_source.hpp"
+#include "preprocess/sources/scan.hpp"
 
 namespace convoy::preparation {
 namespace {
 
-/// All ranks leave with this code; the reason has been printed.
-struct Leave {
-  Exit code;
+namespace fs = std::filesystem;
+constexpr const char* report_file = "report.tsv";
+
+/// The preparation as all ranks see it once the source has been looked at.
+struct Job {
+  PrepareSpec spec;
+  std::vector<OpenSplit> splits;
+  ClassList given;  ///< by the user or by a set; empty and open: none
+  Scan scan;
+  JobIdentity identity;
+  Provenance provenance;
+  std::string spill;
+  std::atomic<bool> cancel{false};
 };
+
+/// Takes over what a set whose samples are pixels says of itself.
+void adopt(Job& job, const std::shared_ptr<const PixelSet>& set) {
+  const SetInfo& info = set->info();
+  adopt_set(*set, job.spec);
+  for (OpenSplit& split : job.splits) split.set = set;
+  job.given = {info.class_names, {}, true};
+  job.provenance.source = info.title;
+  job.provenance.digest = info.digest;
+}
+
+/// Collective. Rank 0 finds the sources and reads labels and classes, so that all errors come once.
+void open_sources(Communicator& comm, Job& job) {
+  std::string text;
+  agree(comm, "looking at the source", [&] {
+    if (comm.rank() != 0) return;
+    const auto sources = job.spec.kind->find(job.spec);
+    FieldWriter fields;
+    fields.put(to_text(sources));
+    for (const auto& s : sources) fields.put(s.labels.empty() ? "" : read_location(s.labels, job.spec.transfer));
+    fields.put(job.spec.classes.empty() ? "" : read_location(job.spec.classes, job.spec.transfer));
+    text = fields.text();
+  });
+  comm.broadcast(text, "sources");
+  FieldReader fields(text);
+  TransferSpec transfer = job.spec.transfer;
+  transfer.cancel = &job.cancel;
+  job.identity.source = fmt::format("{:016x}", hash_text(""));
+  const auto open = [&] {
+    for (auto& source : sources_from_text(fields.text())) {
+      OpenSplit split{source, open_store(parse_location(source.folder), transfer), std::nullopt};
+      job.splits.push_back(std::move(split));
+    }
+    for (auto& split : job.splits) {
+      const std::string labels = fields.text();
+      job.identity.source = fmt::format("{:016x}", hash_text(job.identity.source + labels));
+      if (split.source.labels.empty()) continue;
+      const auto paths = job.spec.root.empty() ? LabelFile::Paths::forget : LabelFile::Paths::keep;
+      split.labels.emplace(labels, split.source.labels, job.spec.label_column, paths);
+    }
+    const std::string classes = fields.text();
+    job.identity.source = fmt::format("{:016x}", hash_text(job.identity.source + classes));
+    if (!job.spec.classes.empty()) job.given = parse_class_list(classes, job.spec.classes);
+    if (const auto set = job.spec.kind->open_set(job.spec)) adopt(job, set);
+  };
+  agree(comm, "opening the source", [&] {
+    if (comm.rank() == 0) open();
+  });
+  agree(comm, "opening the source", [&] {
+    if (comm.rank() != 0) open();
+  });
+  if (!job.spec.kind->has_pixels()) {
+    job.provenance.source = fmt::format("{} images", job.spec.kind->name());
+  } else {
+    comm.require_equal(job.provenance.digest, "the bytes of the source");
+    for (const auto& warning : job.splits.front().set->info().warnings) {
+      if (comm.rank() == 0) log::warn("{}", warning);
+    }
+  }
+  const std::string recipe = recipe_text(job.spec), layout = layout_text(job.spec);
+  job.identity.recipe = recipe;
+  job.provenance.parameters = layout.empty() ? recipe : recipe + " " + layout;
+}
+
+/// Partitions in the size folders whose parameters are others. Throws Error(usage) naming the first.
+void require_no_others(const Job& job) {
+  for (std::size_t s = 0; s < job.spec.recipe.sizes.size(); ++s) {
+    std::error_code reason;
+    for (const auto& entry : fs::directory_iterator(size_folder(job.spec, s), reason)) {
+      const PartitionName name = parse_partition_name(entry.path().filename().string());
+      if (name.partitions == 0 || (name.split != "train" && name.split != "val")) continue;
+      try {
+        const std::string expected = job.provenance.parameters_of(job.spec.recipe, s);
+        if (read_partition(entry.path().string()).parameters == expected) continue;
+      } catch (const Error&) {
+        continue;  // a damaged one is made anew
+      }
+      fail(Exit::usage, "'{}' is in the way (made with other options); choose another --out or give --overwrite",
+           entry.path().string());
+    }
+  }
+}
+
+/// Collective. True: an earlier run made all of this, and it is whole.
+bool is_done(Communicator& comm, const Job& job) {
+  std::string list;
+  Preparation found;
+  if (comm.rank() == 0 && read_preparation(job.spec.out, found) && found.identity == job.identity &&
+      found.layout == layout_text(job.spec)) {
+    list = fields_of(found.files);
+  }
+  comm.broadcast(list, "list of partitions");
+  if (list.empty()) return false;
+  const auto files = texts_of(list);
+  std::int64_t missing = 0;
+  agree(comm, "checking partitions", [&] {
+    for (std::size_t i = static_cast<std::size_t>(comm.rank()); i < files.size();
+         i += static_cast<std::size_t>(comm.size())) {
+      leave_if_stopped("checking partitions");
+      const std::string path = (fs::path(job.spec.out) / files[i]).string();
+      try {
+        if (!find_faults(read_partition(path), 1).empty()) ++missing;
+      } catch (const Error& e) {
+        log::warn("{}: made anew", e.what());
+        ++missing;
+      }
+    }
+  });
+  comm.sum(std::span(&missing, 1), "count of missing partitions");
+  if (missing == 0) log::info("{} partitions kept, in '{}': nothing to do", files.size(), job.spec.out);
+  return missing == 0;
+}
 
 /// Collective.
-void agree(Communicator& comm, const char* what, const std::function<void()>& body) {
-  if (const Exit code = comm.together(what, body); code != Exit::ok) throw Leave{code};
+std::vector<RunReader> open_runs(Communicator& comm, const Job& job) {
+  std::string list;
+  agree(comm, "looking at intermediate files", [&] {
+    if (comm.rank() == 0) list = fields_of(keep_sound_runs(job.spill, job.scan.shards.size()));
+  });
+  comm.broadcast(list, "list of intermediate files");
+  std::vector<RunReader> runs;
+  agree(comm, "opening intermediate files", [&] {
+    for (const auto& name : texts_of(list)) runs.emplace_back((fs::path(job.spill) / name).string());
+  });
+  return runs;
 }
 
-/// One split as it will lie on the disk.
-struct SplitPlan {
-  Split split = Split::train;
-  std::vector<Index> order;  ///< source sample of every id
-  std::vector<Partition> headers;
-};
-
-Index choose_val_partitions(const PrepareSpec& spec, const Source& source) {
-  const Index train = source.samples(Split::train), val = source.samples(Split::val);
-  if (spec.val_partitions > 0) return spec.val_partitions;
-  const Index largest = (train + spec.partitions - 1) / spec.partitions;
-  return std::min((val + largest - 1) / largest, spec.partitions);
-}
-
-/// Everything but the source's bytes that decides the bytes of a partition.
-std::string parameters_text(const PrepareSpec& spec, Index val_partitions) {
-  std::string text = fmt::format("kind={} partitions={} val_partitions={} seed={} mean_image={}", kind_name(spec.kind),
-                                 spec.partitions, val_partitions, spec.seed, spec.mean_image ? 1 : 0);
-  if (spec.kind == DataKind::cifar100) text += fmt::format(" coarse={}", spec.coarse ? 1 : 0);
-  if (spec.kind == DataKind::synthetic) {
-    const SyntheticSpec& s = spec.synthetic;
-    text += fmt::format(" samples={} val_samples={} image_size={}x{} channels={} classes={}", s.samples,
-                        spec.val_samples, s.height, s.width, s.channels, s.classes);
+/// Collective. Reads what no run holds yet.
+std::vector<RunReader> read_source(Communicator& comm, Job& job) {
+  auto runs = open_runs(comm, job);
+  auto left = find_pending(job.scan.shards, runs);
+  Index open = 0, weight = 0, all = 0;
+  for (const PendingShard& a : left) {
+    open += a.left > 0 ? 1 : 0;
+    weight += a.left;
+    all += job.scan.shards[static_cast<std::size_t>(a.shard)].weight;
   }
-  return text;
-}
-
-SplitPlan plan_split(const PrepareSpec& spec, const Source& source, Split split, Index val_partitions) {
-  const SourceInfo& info = source.info();
-  SplitPlan plan{split, shuffle_by_name(source, split, spec.seed), {}};
-  Partition header;
-  header.split = split_name(split);
-  header.partitions = split == Split::train ? spec.partitions : val_partitions;
-  header.split_samples = source.samples(split);
-  if (header.split_samples < header.partitions) {
-    fail(Exit::usage, "{} {} samples can't fill {} partitions; give fewer --{}partitions", header.split_samples,
-         header.split, header.partitions, split == Split::train ? "" : "val-");
+  if (open == 0) return runs;
+  if (!runs.empty()) {
+    log::info("going on: about {:.0f} % has been read before",
+              100.0 * static_cast<double>(all - weight) / static_cast<double>(std::max<Index>(all, 1)));
   }
-  header.height = info.height;
-  header.width = info.width;
-  header.channels = info.channels;
-  header.classes = static_cast<Index>(info.class_names.size());
-  header.class_names = info.class_names;
-  header.seed = static_cast<Index>(spec.seed);
-  header.source = info.title;
-  header.source_digest = info.digest;
-  header.parameters = parameters_text(spec, val_partitions);
-  for (Index number = 0; number < header.partitions; ++number) {
-    const Range range = cut_evenly(header.split_samples, header.partitions, number);
-    header.number = number;
-    header.first = range.begin;
-    header.samples = range.count;
-    header.path =
-        (std::filesystem::path(spec.out) / partition_file_name(header.split, number, header.partitions)).string();
-    plan.headers.push_back(header);
+  read_images(comm, job.spec, job.splits, job.scan.shards, left, job.spill, job.cancel);
+  runs = open_runs(comm, job);
+  left = find_pending(job.scan.shards, runs);
+  agree(comm, "checking intermediate files", [&] {
+    const auto lost = std::find_if(left.begin(), left.end(), [](const PendingShard& a) { return a.left > 0; });
+    if (lost == left.end() || comm.rank() != 0) return;
+    fail(Exit::data, "'{}' does not hold all of the source; start again", job.spill);
+  });
+  return runs;
+}
+
+/// Collective. Which partitions are to be written: those that aren't there already.
+std::vector<std::pair<PartitionKey, Partition>> find_work(Communicator& comm, const Job& job, const Survey& survey,
+                                                          Preparation& preparation) {
+  std::vector<std::vector<std::string>> names(job.spec.recipe.sizes.size());
+  std::vector<std::pair<PartitionKey, Partition>> work;
+  for (const PartitionKey& key : all_partitions(survey)) {
+    const Partition header = header_of(job.spec, survey, job.provenance, key);
+    names[key.size].push_back(fs::path(header.path).filename().string());
+    preparation.files.push_back(fs::relative(header.path, job.spec.out).string());
+    work.emplace_back(key, header);
   }
-  return plan;
-}
-
-std::vector<SplitPlan> plan_splits(const PrepareSpec& spec, const Source& source) {
-  const Index val_partitions = choose_val_partitions(spec, source);
-  return {plan_split(spec, source, Split::train, val_partitions), plan_split(spec, source, Split::val, val_partitions)};
-}
-
-/// The partitions that this rank has to make; partitions of both splits are dealt in turn.
-struct Work {
-  const SplitPlan* plan = nullptr;
-  Partition header;
-};
-
-std::vector<Work> find_work(const Communicator& comm, const PrepareSpec& spec, const std::vector<SplitPlan>& plans) {
-  std::vector<Work> work;
-  int turn = 0;
-  for (const SplitPlan& plan : plans) {
-    for (const Partition& header : plan.headers) {
-      if (turn++ % comm.size() != comm.rank()) continue;
-      const Existing existing = look_for(header);
+  agree(comm, "preparing the folder", [&] {
+    if (comm.rank() != 0) return;
+    for (std::size_t s = 0; s < names.size(); ++s) {
+      prepare_folder(size_folder(job.spec, s), names[s], job.spec.overwrite);
+    }
+  });
+  std::vector<std::pair<PartitionKey, Partition>> own;
+  agree(comm, "looking for finished partitions", [&] {
+    for (std::size_t i = static_cast<std::size_t>(comm.rank()); i < work.size();
+         i += static_cast<std::size_t>(comm.size())) {
+      leave_if_stopped("looking for finished partitions");
+      const Existing existing = look_for(work[i].second);
       if (existing == Existing::complete) continue;
-      if (existing == Existing::other && !spec.overwrite) {
+      if (existing == Existing::other && !job.spec.overwrite) {
         fail(Exit::usage,
              "'{}' is in the way (made from another source or with other options); choose another --out or "
              "give --overwrite",
-             header.path);
+             work[i].second.path);
       }
-      work.push_back({&plan, header});
+      own.push_back(work[i]);
     }
+  });
+  return own;
+}
+
+/// Collective. A warning before hours of writing are lost; others may make room meanwhile, so no error.
+void warn_of_little_space(Communicator& comm, const Job& job, const Survey& survey,
+                         const std::vector<std::pair<PartitionKey, Partition>>& work) {
+  std::int64_t needed = 0;
+  for (const auto& [key, header] : work) {
+    const auto bytes = static_cast<double>(survey.splits[key.split].stored_bytes[key.size]);
+    needed += static_cast<std::int64_t>(bytes * static_cast<double>(header.samples) /
+                                        static_cast<double>(header.split_samples));
   }
-  return work;
+  comm.sum(std::span(&needed, 1), "bytes of partitions to make");
+  std::error_code reason;
+  const auto room = fs::space(job.spec.out, reason);
+  if (comm.rank() != 0 || reason || static_cast<double>(room.available) >= static_cast<double>(needed)) return;
+  log::warn("'{}' has {:.1f} MB of room, the partitions need {:.1f} MB; make room, or give --spill another disk",
+            job.spec.out, static_cast<double>(room.available) / 1e6, static_cast<double>(needed) / 1e6);
 }
 
 /// Collective.
-Normalisation measure(Communicator& comm, const PrepareSpec& spec, const Source& source) {
-  const Index samples = source.samples(Split::train);
-  PixelSums sums;
-  agree(comm, "measuring mean and standard deviation",
-        [&] { sums = sum_pixels(source, cut_evenly(samples, comm.size(), comm.rank()), spec.mean_image); });
-  comm.sum(sums.sum, "sums of pixels");
-  comm.sum(sums.squares, "sums of squares");
-  if (spec.mean_image) comm.sum(sums.image, "sums of images");
-  return normalisation_of(sums, samples * source.info().height * source.info().width);
-}
-
-void make(const Work& work, const Source& source, const Normalisation& normalisation) {
-  Partition header = work.header;
-  header.mean = normalisation.mean;
-  header.std = normalisation.std;
-  header.mean_image = normalisation.mean_image;
-  write_partition(header, [&](Index i, std::uint8_t* image) {
-    return source.read(work.plan->split, work.plan->order[static_cast<std::size_t>(header.first + i)], image);
-  });
-}
-
-/// Collective. Rank 0 first: what is wrong for all is reported once, and the others find the files in memory.
-std::unique_ptr<Source> open_on_all(Communicator& comm, const PrepareSpec& spec) {
-  std::unique_ptr<Source> source;
-  agree(comm, "reading the source", [&] {
-    if (comm.rank() == 0) source = open_source(spec);
-  });
-  agree(comm, "reading the source", [&] {
-    if (comm.rank() != 0) source = open_source(spec);
-  });
-  comm.require_equal(source->info().digest, "the bytes of the source");
-  if (comm.rank() == 0) {
-    for (const auto& remark : source->info().remarks) log::warn("{}", remark);
-  }
-  return source;
-}
-
-/// Collective.
-void run(Communicator& comm, const PrepareSpec& spec) {
-  const auto start = std::chrono::steady_clock::now();
-  const auto source = open_on_all(comm, spec);
-  std::vector<SplitPlan> plans;
-  agree(comm, "planning", [&] {
-    if (comm.rank() == 0) plans = plan_splits(spec, *source);
-  });
-  // What may be wrong with the plan is wrong on all ranks: only rank 0 had to say so.
-  if (comm.rank() != 0) plans = plan_splits(spec, *source);
-
-  agree(comm, "preparing the folder", [&] {
-    if (comm.rank() != 0) return;
-    std::vector<std::string> names;
-    for (const SplitPlan& plan : plans) {
-      for (const auto& h : plan.headers) names.push_back(partition_file_name(h.split, h.number, h.partitions));
-    }
-    prepare_folder(spec.out, names, spec.overwrite);
-  });
-  std::vector<Work> work;
-  agree(comm, "looking for finished partitions", [&] { work = find_work(comm, spec, plans); });
-  std::int64_t made = static_cast<std::int64_t>(work.size());
+void write_partitions(Communicator& comm, const Job& job, const std::vector<RunReader>& runs, const Survey& survey,
+                      Preparation& preparation) {
+  auto work = find_work(comm, job, survey, preparation);
+  auto made = static_cast<std::int64_t>(work.size());
   comm.sum(std::span(&made, 1), "count of partitions to make");
-
   if (made > 0) {
-    const Normalisation normalisation = measure(comm, spec, *source);
+    warn_of_little_space(comm, job, survey, work);
+    const auto means = measure_mean_images(comm, job.spec, runs, survey);
     agree(comm, "writing partitions", [&] {
-      for (const Work& item : work) {
+      for (std::size_t i = 0; i < work.size(); ++i) {
+        auto& [key, header] = work[i];
         leave_if_stopped("writing partitions");
-        make(item, *source, normalisation);
+        if (comm.rank() == 0) log::progress(fmt::format("writing: partition {} of {} of rank 0", i + 1, work.size()));
+        header.mean_image = means[key.size];
+        write_images(job.spec, runs, survey, header, key);
       }
     });
   }
-  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-  Index all = 0;
-  for (const SplitPlan& plan : plans) {
-    const auto& header = plan.headers.front();
-    all += header.partitions;
-    log::info("{}: {} of {}x{}x{} in {} of up to {}", header.split, counted(header.split_samples, "image"),
-              header.height, header.width, header.channels, counted(header.partitions, "partition"), header.samples);
+  for (std::size_t s = 0; s < job.spec.recipe.sizes.size(); ++s) {
+    for (const SplitPlan& split : survey.splits) {
+      log::info("{}{}: {}, {:.1f} MB, in {}",
+                job.spec.recipe.sizes.size() > 1 ? size_name(job.spec.recipe.sizes[s]) + "/" : "", split.name,
+                counted(split.range.count, "image"), static_cast<double>(split.stored_bytes[s]) / 1e6,
+                counted(split.partitions(s), "partition"));
+    }
   }
-  log::info("{} made, {} kept, in '{}', {:.1f} s on {} ranks", counted(made, "partition"), all - made, spec.out,
-            seconds.count(), comm.size());
+  log::info("{} made, {} kept, in '{}'", counted(made, "partition"),
+            static_cast<Index>(preparation.files.size()) - made, job.spec.out);
+}
+
+/// Collective. The report, and what --strict makes of it.
+void report(Communicator& comm, const Job& job, const Survey& survey) {
+  agree(comm, "writing the report", [&] {
+    if (comm.rank() != 0) return;
+    const std::string path = (fs::path(job.spec.out) / report_file).string();
+    write_report(path, survey.notes);
+    for (const auto& line : report_table(survey.images_read, survey.notes)) log::info("{}", line);
+    require_strict(job.spec.strict, survey.notes, path);
+  });
+}
+
+/// Collective. Another source or other options would find their way barred by what this one leaves, which is nothing.
+void leave_empty(Communicator& comm, const Job& job, const Survey& survey) {
+  agree(comm, "looking for images", [&] {
+    if (comm.rank() != 0) return;
+    remove_spill(job.spill);
+    fail(Exit::data, "no image of the train split is left ({} images read); see '{}', and check the source",
+         survey.images_read, (fs::path(job.spec.out) / report_file).string());
+  });
+}
+
+/// Collective.
+void run(Communicator& comm, const PrepareSpec& given) {
+  const auto start = std::chrono::steady_clock::now();
+  Job job{.spec = given};
+  const PrepareSpec& spec = job.spec;
+  // Always a folder of its own: it is removed in the end.
+  job.spill = (fs::path(spec.spill.empty() ? spec.out : spec.spill) / "unfinished").string();
+  open_sources(comm, job);
+  job.scan = scan_splits(comm, spec, job.splits, job.given);
+  job.identity.source = fmt::format("{:016x}", hash_text(job.identity.source + job.scan.digest));
+  agree(comm, "looking at the output folder", [&] {
+    if (comm.rank() == 0 && !spec.overwrite) require_no_others(job);
+  });
+  if (is_done(comm, job)) return;
+  FolderLock lock;
+  agree(comm, "preparing the folder", [&] {
+    if (comm.rank() != 0) return;
+    lock.take(spec.out);
+    prepare_spill(job.spill, job.identity, spec.overwrite);
+  });
+  log::info("source: {} files or archives in {} shards, {} ranks with {} threads that decode", job.scan.objects,
+            job.scan.shards.size(), comm.size(), std::max(spec.threads, 1));
+
+  const auto runs = read_source(comm, job);
+  std::set<ClassText> known;
+  for (const Shard& shard : job.scan.shards) {
+    if (!shard.class_name.empty()) known.insert(shard.class_name);
+  }
+  std::vector<Index> numbered_lines(split_count);
+  for (const OpenSplit& split : job.splits) {
+    if (split.labels) numbered_lines[static_cast<std::size_t>(split.source.split)] = split.labels->numbered_lines();
+  }
+  const Survey survey = survey_runs(comm, {spec, job.given, {known.begin(), known.end()}, numbered_lines}, runs);
+  if (job.provenance.digest.empty()) job.provenance.digest = survey.source_digest;
+  report(comm, job, survey);
+  if (survey.splits.empty()) leave_empty(comm, job, survey);
+  Preparation preparation{job.identity, layout_text(spec),  job.provenance.digest,
+                          {},           survey.images_read, count_findings(survey.notes)};
+  write_partitions(comm, job, runs, survey, preparation);
+  agree(comm, "finishing", [&] {
+    if (comm.rank() != 0) return;
+    write_preparation(spec.out, preparation);
+    remove_spill(job.spill);
+  });
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+  log::info("done in {:.1f} s on {} ranks", seconds.count(), comm.size());
 }
 
 }  // namespace
@@ -207,12 +351,11 @@ Exit prepare(Communicator& comm, const PrepareSpec& spec) {
   try {
     run(comm, spec);
     return Exit::ok;
-  } catch (const Leave& leave) {
-    if (leave.code == Exit::stopped) {
-      log::info("stopped on request ({}); start it again, it makes the partitions that are missing",
-                name_of(stop_reason()));
+  } catch (const AgreedError& error) {
+    if (error.code == Exit::stopped) {
+      log::info("stopped on request ({}); start it again, it goes on from here", name_of(stop_reason()));
     }
-    return leave.code;
+    return error.code;
   }
 }
 

@@ -5,11 +5,12 @@
 
 namespace convoy::preparation {
 
-/// Collective. Raw data to partitions. Returns the code with which all ranks leave; errors have been reported.
+/// Collective. Turns the samples of any source into partitions: reads and spills them once, orders them, writes them.
+/// Returns the code with which all ranks leave; errors have been reported.
 Exit prepare(Communicator& communicator, const PrepareSpec& spec);
 
-/// Collective. Every byte of every partition against its checksum; prints what it finds. Exit::data where something is
-/// wrong.
+/// Collective. Checks every byte of every partition against its checksum and prints what it finds. Returns Exit::data
+/// where something is wrong.
 Exit verify(Communicator& communicator, const VerifySpec& spec);
 
 /// Prints what a folder holds. Throws Error(data).

@@ -6,6 +6,7 @@
 #include "core/counted.hpp"
 #include "core/log.hpp"
 #include "core/stop.hpp"
+#include "preprocess/fields.hpp"
 #include "preprocess/output.hpp"
 #include "preprocess/partition_folders.hpp"
 #include "preprocess/prepare.hpp"
@@ -14,21 +15,6 @@ namespace convoy::preparation {
 namespace {
 
 constexpr std::size_t faults_shown = 10;  // of one file
-
-std::string joined(const std::vector<std::string>& lines) {
-  std::string text;
-  for (const auto& line : lines) text += line + '\0';  // a path may hold anything else
-  return text;
-}
-
-std::vector<std::string> separated(const std::string& text) {
-  std::vector<std::string> lines;
-  for (std::size_t begin = 0, end = 0; begin < text.size(); begin = end + 1) {
-    end = text.find('\0', begin);
-    lines.push_back(text.substr(begin, end - begin));
-  }
-  return lines;
-}
 
 /// One fault a line; empty: none.
 std::string check_file(const std::string& path) {
@@ -83,12 +69,12 @@ Exit verify(Communicator& comm, const VerifySpec& spec) {
   const Exit listed = comm.together("listing partitions", [&] {
     if (comm.rank() != 0) return;
     const auto folders = partition_folders(spec.folder);
-    folder_text = joined(folders);
-    for (const auto& folder : folders) path_text += joined(list_partitions(folder));
+    folder_text = fields_of(folders);
+    for (const auto& folder : folders) path_text += fields_of(list_partitions(folder));
   });
   if (listed != Exit::ok) return listed;
   comm.broadcast(path_text, "list of partitions");
-  const auto paths = separated(path_text);
+  const auto paths = texts_of(path_text);
 
   std::string faults;
   const Exit checked = comm.together("checking partitions", [&] {
@@ -101,7 +87,7 @@ Exit verify(Communicator& comm, const VerifySpec& spec) {
   if (checked != Exit::ok) return checked;
   std::string all;
   for (const auto& text : comm.all_gather(faults, "faults found")) all += text;
-  if (all.empty() && comm.rank() == 0) all = check_splits(separated(folder_text));
+  if (all.empty() && comm.rank() == 0) all = check_splits(texts_of(folder_text));
   comm.broadcast(all, "faults found");
   if (all.empty()) return Exit::ok;
   if (comm.rank() == 0) {

@@ -45,6 +45,7 @@ struct TarReader::State {
   archive_entry* entry = nullptr;
   std::vector<std::uint8_t> piece;
   std::exception_ptr error;  ///< thrown by the stream inside a callback
+  bool is_empty = true;      ///< no byte has come
   Index member_bytes = 0, data_begin = 0;
 
   ~State() { archive_read_free(reader); }
@@ -54,7 +55,9 @@ struct TarReader::State {
     if (s.error) return ARCHIVE_FATAL;
     *data = s.piece.data();
     try {
-      return static_cast<la_ssize_t>(s.stream->read(s.piece.data(), s.piece.size()));
+      const std::size_t got = s.stream->read(s.piece.data(), s.piece.size());
+      s.is_empty = s.is_empty && got == 0;
+      return static_cast<la_ssize_t>(got);
     } catch (...) {  // libarchive is C: exceptions wait in the state
       s.error = std::current_exception();
       return ARCHIVE_FATAL;
@@ -73,6 +76,7 @@ struct TarReader::State {
 
   [[noreturn]] void fail_now() {
     if (error) std::rethrow_exception(error);
+    if (is_empty) fail(Exit::data, "'{}' is truncated (it is empty); fetch it again", what);
     const char* reason = archive_error_string(reader);
     const std::string text = reason != nullptr ? reason : "no reason given by libarchive";
     if (text.find("runcated") != std::string::npos) {
@@ -144,6 +148,12 @@ bool TarReader::read(std::vector<std::uint8_t>& to, Index most_bytes) {
     used += static_cast<std::size_t>(got);
   }
   return true;
+}
+
+void TarReader::read_rest() {
+  State& s = *state_;
+  while (s.stream->read(s.piece.data(), s.piece.size()) > 0) {
+  }
 }
 
 Index TarReader::next_begin() const {

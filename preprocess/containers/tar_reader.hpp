@@ -42,6 +42,8 @@ class TarReader {
   /// All bytes of the member that next() gave. Memory grows with what arrives, whatever its header announces. False,
   /// and nothing is read, where it has more than `most_bytes`.
   bool read(std::vector<std::uint8_t>& to, Index most_bytes);
+  /// Reads the stream to its end, behind the end marker, so that it can compare its checksum.
+  void read_rest();
   /// Of the member that next() gave: where its data begins, and where the next member's header (or the end marker)
   /// does.
   Index data_begin() const;

@@ -35,6 +35,11 @@ bool ends_with_any(const std::string& name, std::initializer_list<const char*> e
   return std::any_of(endings.begin(), endings.end(), [&](const char* ending) { return folded.ends_with(ending); });
 }
 
+/// Returns a digest of a sample's name, class and bytes.
+std::uint64_t content_of(const RawSample& raw) {
+  return hash_bytes(raw.bytes.data(), raw.bytes.size(), hash_text(raw.name, hash_text(*raw.class_text)));
+}
+
 /// A format other than the one that the name promises. Names without a known extension promise nothing.
 bool is_misnamed(const std::string& name, ImageFormat format) {
   return format == ImageFormat::jpeg ? ends_with_any(name, {".png"}) : ends_with_any(name, {".jpg", ".jpeg"});
@@ -50,7 +55,7 @@ ImageSize bounded(const ImageSize& size, Index short_side, Index max_resolution)
 }  // namespace
 
 ImageSums sum_channels(const ImageView& image) {
-  // 48 neighbours at a time hold whole pixels of 1 and of 3 channels, and whole vectors.
+  // 48 neighbours at a time hold whole pixels of 1 to 4 channels, and whole vectors.
   constexpr std::size_t lanes = 48, most_rounds = 60000;  // 60000 * 255^2 < 2^32
   const auto channels = static_cast<std::size_t>(image.channels);
   const auto bytes = static_cast<std::size_t>(image.width * image.channels);
@@ -88,7 +93,7 @@ ImageSums sum_channels(const ImageView& image) {
 
 Processor::Processor(const Recipe& recipe) : recipe_(recipe), decoder_(recipe.channels, recipe.limits) {}
 
-void Processor::note_conversions(const RawImage& raw, const DecodeStatus& status, ProcessedImage& to) const {
+void Processor::note_conversions(const RawSample& raw, const DecodeStatus& status, ProcessedImage& to) const {
   const ImageHeader& h = decoder_.header();
   const auto note = [&](bool is, Finding finding, const std::string& detail = "") {
     if (is) to.notes.push_back({finding, raw.name, detail});
@@ -103,7 +108,7 @@ void Processor::note_conversions(const RawImage& raw, const DecodeStatus& status
   note(!status.reason.empty(), Finding::warning, status.reason);
 }
 
-void Processor::process(const RawImage& raw, ProcessedImage& to) {
+void Processor::process(const RawSample& raw, ProcessedImage& to) {
   to.kept = false;
   to.stored.clear();
   to.notes.clear();
@@ -115,6 +120,7 @@ void Processor::process(const RawImage& raw, ProcessedImage& to) {
     to.notes.push_back({Finding::no_label, raw.name, ""});
     return;
   }
+  if (recipe_.pixels) return store_pixels(raw, to);
   DecodeStatus status = decoder_.open(raw.bytes);
   if (status.ok()) status = decoder_.decode(image_);
   if (!status.ok()) {
@@ -123,7 +129,7 @@ void Processor::process(const RawImage& raw, ProcessedImage& to) {
   }
   note_conversions(raw, status, to);
   to.kept = true;
-  to.content = hash_bytes(raw.bytes.data(), raw.bytes.size(), hash_text(raw.name, hash_text(*raw.class_text)));
+  to.content = content_of(raw);
   to.stored.resize(recipe_.sizes.size());
   for (std::size_t i = 0; i < recipe_.sizes.size(); ++i) {
     StoredImage& stored = to.stored[i];
@@ -134,6 +140,20 @@ void Processor::process(const RawImage& raw, ProcessedImage& to) {
     }
     stored.crc = crc32c(stored.bytes.data(), stored.bytes.size());
   }
+}
+
+void Processor::store_pixels(const RawSample& raw, ProcessedImage& to) const {
+  const PixelShape& shape = *recipe_.pixels;
+  StoredImage& stored = to.stored.emplace_back();
+  stored.bytes = raw.bytes;
+  stored.height = shape.height;
+  stored.width = shape.width;
+  stored.pixels = shape.height * shape.width;
+  stored.sums =
+      sum_channels({raw.bytes.data(), shape.height, shape.width, shape.channels, shape.width * shape.channels});
+  stored.crc = crc32c(raw.bytes.data(), raw.bytes.size());
+  to.kept = true;
+  to.content = content_of(raw);
 }
 
 void Processor::store_raw(Index side, StoredImage& to) {
@@ -156,7 +176,7 @@ void Processor::store_raw(Index side, StoredImage& to) {
 }
 
 /// Whether the file itself can be stored: an upright JPEG in colour or grey, as wished for, and not drawn for encoding.
-bool Processor::may_pass(const RawImage& raw) const {
+bool Processor::may_pass(const RawSample& raw) const {
   const ImageHeader& h = decoder_.header();
   if (h.format != ImageFormat::jpeg || h.cmyk || h.rotated()) return false;
   if (recipe_.channels == Channels::grey && !h.grey) return false;
@@ -165,7 +185,7 @@ bool Processor::may_pass(const RawImage& raw) const {
   return draw >= recipe_.compress_probability;
 }
 
-void Processor::store_jpeg(const RawImage& raw, Index side, StoredImage& to) {
+void Processor::store_jpeg(const RawSample& raw, Index side, StoredImage& to) {
   const ImageSize size{image_.height, image_.width};
   const ImageSize wanted = bounded(size, side, recipe_.max_resolution);
   ImageView view = image_.view();

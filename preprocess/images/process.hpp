@@ -7,16 +7,18 @@
 
 #include "image/resize.hpp"
 #include "preprocess/images/findings.hpp"
-#include "preprocess/images/images_spec.hpp"
-#include "preprocess/images/unit_reader.hpp"
+#include "preprocess/prepare_spec.hpp"
+#include "preprocess/sources/sample_reader.hpp"
 
 namespace convoy::preparation {
 
+constexpr std::size_t most_channels = 4;
+
 /// Sums over the pixels of one stored image, per channel.
 struct ImageSums {
-  std::array<std::uint64_t, 3> sum{}, squares{};
+  std::array<std::uint64_t, most_channels> sum{}, squares{};
 };
-/// Exact for any image below 2^31 pixels. 1 or 3 channels.
+/// Exact for any image below 2^31 pixels. 1 to 4 channels.
 ImageSums sum_channels(const ImageView& image);
 
 /// What is stored of an image in one size.
@@ -39,13 +41,14 @@ struct ProcessedImage {
 class Processor {
  public:
   explicit Processor(const Recipe& recipe);
-  void process(const RawImage& raw, ProcessedImage& to);
+  void process(const RawSample& raw, ProcessedImage& to);
 
  private:
-  void note_conversions(const RawImage& raw, const DecodeStatus& status, ProcessedImage& to) const;
+  void note_conversions(const RawSample& raw, const DecodeStatus& status, ProcessedImage& to) const;
+  void store_pixels(const RawSample& raw, ProcessedImage& to) const;
   void store_raw(Index side, StoredImage& to);
-  void store_jpeg(const RawImage& raw, Index side, StoredImage& to);
-  bool may_pass(const RawImage& raw) const;
+  void store_jpeg(const RawSample& raw, Index side, StoredImage& to);
+  bool may_pass(const RawSample& raw) const;
 
   const Recipe& recipe_;
   Decoder decoder_;

@@ -9,7 +9,7 @@
 
 #include "core/log.hpp"
 #include "core/stop.hpp"
-#include "preprocess/images/agree.hpp"
+#include "preprocess/agree.hpp"
 
 namespace convoy::preparation {
 namespace {
@@ -52,21 +52,21 @@ class Progress {
 
 }  // namespace
 
-void read_images(Communicator& comm, const ImagesSpec& spec, std::vector<OpenPool>& pools,
-                 const std::vector<Unit>& units, const std::vector<Assignment>& left, const std::string& folder,
+void read_images(Communicator& comm, const PrepareSpec& spec, std::vector<OpenSplit>& splits,
+                 const std::vector<Shard>& shards, const std::vector<PendingShard>& left, const std::string& folder,
                  std::atomic<bool>& cancel) {
   std::vector<Index> weights;
   Index weight = 0;
-  for (const Assignment& a : left) {
+  for (const PendingShard& a : left) {
     weights.push_back(a.left);
     weight += a.left;
   }
-  const auto owners = deal_units(units, weights, comm.size());
-  Spiller::Spec work{&spec, &units, {}, folder, std::max(spec.threads, 1)};
-  for (std::size_t u = 0; u < units.size(); ++u) {
-    if (owners[u] == comm.rank() && left[u].left > 0) work.assignments.push_back(left[u]);
+  const auto owners = deal_shards(shards, weights, comm.size());
+  Spiller::Spec work{&spec, &shards, {}, folder, std::max(spec.threads, 1)};
+  for (std::size_t u = 0; u < shards.size(); ++u) {
+    if (owners[u] == comm.rank() && left[u].left > 0) work.pending.push_back(left[u]);
   }
-  Spiller spiller(std::move(work), pools);
+  Spiller spiller(std::move(work), splits);
   Progress progress(spec.log_seconds, weight);
   enum Sum : std::size_t { images, bytes, read_weight, finished, failed, stopped, sums };
   // All ranks meet after each nap, and none of them works on this thread. Short ones at first, for small jobs, and at

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "preprocess/images/findings.hpp"
-#include "preprocess/images/images_spec.hpp"
+#include "preprocess/prepare_spec.hpp"
 
 namespace convoy::preparation {
 

@@ -9,9 +9,9 @@
 #include "core/errors.hpp"
 #include "core/hash.hpp"
 #include "core/log.hpp"
-#include "preprocess/images/agree.hpp"
-#include "preprocess/images/fields.hpp"
-#include "preprocess/order.hpp"
+#include "preprocess/agree.hpp"
+#include "preprocess/fields.hpp"
+#include "preprocess/cut.hpp"
 
 namespace convoy::preparation {
 namespace {
@@ -19,8 +19,8 @@ namespace {
 /// A rank's share of the order: hashes from `low` to `high`.
 struct Share {
   std::uint64_t low = 0, high = ~std::uint64_t{0};
-  std::vector<std::vector<OrderedImage>> images;  ///< by pool
-  std::vector<Index> before, total;               ///< by pool: images of lower ranks, of all
+  std::vector<std::vector<OrderedImage>> images;  ///< by origin
+  std::vector<Index> before, total;               ///< by origin: images of lower ranks, of all
 };
 
 Share share_of(int rank, int ranks) {
@@ -31,36 +31,36 @@ Share share_of(int rank, int ranks) {
   };
   if (rank > 0) share.low = cut(rank);
   if (rank + 1 < ranks) share.high = cut(rank + 1) - 1;
-  share.images.resize(pool_count);
+  share.images.resize(split_count);
   return share;
 }
 
 /// Collective.
 void count_images(Communicator& comm, Share& share) {
   const auto ranks = static_cast<std::size_t>(comm.size()), own = static_cast<std::size_t>(comm.rank());
-  std::vector<std::int64_t> counts(ranks * pool_count);
-  for (std::size_t p = 0; p < pool_count; ++p) {
-    counts[own * pool_count + p] = static_cast<std::int64_t>(share.images[p].size());
+  std::vector<std::int64_t> counts(ranks * split_count);
+  for (std::size_t p = 0; p < split_count; ++p) {
+    counts[own * split_count + p] = static_cast<std::int64_t>(share.images[p].size());
   }
   comm.sum(counts, "images of ranks");
-  share.before.assign(pool_count, 0);
-  share.total.assign(pool_count, 0);
+  share.before.assign(split_count, 0);
+  share.total.assign(split_count, 0);
   for (std::size_t r = 0; r < ranks; ++r) {
-    for (std::size_t p = 0; p < pool_count; ++p) {
-      if (r < own) share.before[p] += counts[r * pool_count + p];
-      share.total[p] += counts[r * pool_count + p];
+    for (std::size_t p = 0; p < split_count; ++p) {
+      if (r < own) share.before[p] += counts[r * split_count + p];
+      share.total[p] += counts[r * split_count + p];
     }
   }
 }
 
-std::vector<SplitPlan> plan_splits(const ImagesSpec& spec, const std::vector<Index>& total) {
+std::vector<SplitPlan> plan_splits(const PrepareSpec& spec, const std::vector<Index>& total) {
   Index train = total[0], val = total[1];
   Range val_range{0, val};
-  Pool val_pool = Pool::val;
+  Split val_origin = Split::val;
   if (spec.train_ratio < 1) {
     train = std::llround(static_cast<double>(total[0]) * spec.train_ratio);
     val_range = {train, total[0] - train};
-    val_pool = Pool::train;
+    val_origin = Split::train;
   }
   if (spec.subset > 0) train = std::min(train, spec.subset);
   if (spec.val_subset > 0) val_range.count = std::min(val_range.count, spec.val_subset);
@@ -68,12 +68,12 @@ std::vector<SplitPlan> plan_splits(const ImagesSpec& spec, const std::vector<Ind
   if (train == 0) {
     fail(Exit::usage, "--train-ratio {} of {} images leaves none for train; give more", spec.train_ratio, total[0]);
   }
-  splits.push_back({"train", Pool::train, {0, train}, {}, {}});
-  if (val_range.count > 0) splits.push_back({"val", val_pool, val_range, {}, {}});
+  splits.push_back({"train", Split::train, {0, train}, {}, {}});
+  if (val_range.count > 0) splits.push_back({"val", val_origin, val_range, {}, {}});
   return splits;
 }
 
-/// Collective. Labels that go by images' numbers need one image a number. Throws Leave.
+/// Collective. Labels that go by images' numbers need one image a number. Throws AgreedError.
 void require_own_numbers(Communicator& comm, const std::vector<OrderedImage>& images, Index lines) {
   if (lines == 0) return;
   std::vector<std::int64_t> counts(static_cast<std::size_t>(lines));
@@ -99,7 +99,7 @@ void require_own_numbers(Communicator& comm, const std::vector<OrderedImage>& im
   }
   FieldWriter fields;
   const auto of_ranks = comm.all_gather(fields.put(own).text(), "an image of a number");
-  agree_alike(comm, "labels by number", [&] {
+  agree_same(comm, "labels by number", [&] {
     std::vector<std::string> names;
     for (const auto& text : of_ranks) {
       if (const std::string name = FieldReader(text).text(); !name.empty()) names.push_back(name);
@@ -112,13 +112,13 @@ void require_own_numbers(Communicator& comm, const std::vector<OrderedImage>& im
   });
 }
 
-/// Calls body(image, place in the pool) for this rank's images of a split.
+/// Calls body(image, place in the order of its origin) for this rank's images of a split.
 template <class Body>
 void for_each_of(const Share& share, const SplitPlan& split, const Body& body) {
-  const auto pool = static_cast<std::size_t>(split.pool);
-  for (std::size_t i = 0; i < share.images[pool].size(); ++i) {
-    const Index place = share.before[pool] + static_cast<Index>(i);
-    if (split.range.contains(place)) body(share.images[pool][i], place);
+  const auto origin = static_cast<std::size_t>(split.origin);
+  for (std::size_t i = 0; i < share.images[origin].size(); ++i) {
+    const Index place = share.before[origin] + static_cast<Index>(i);
+    if (split.range.contains(place)) body(share.images[origin][i], place);
   }
 }
 
@@ -126,8 +126,8 @@ void for_each_of(const Share& share, const SplitPlan& split, const Body& body) {
 void sum_images(Communicator& comm, const std::vector<RunReader>& runs, const Recipe& recipe, const Share& share,
                 Survey& survey) {
   const std::size_t sizes = recipe.sizes.size();
-  const auto channels = static_cast<std::size_t>(channel_count(recipe.channels));
-  std::vector<PixelSums> sums(sizes, {std::vector<std::int64_t>(channels), std::vector<std::int64_t>(channels), {}});
+  const auto channels = static_cast<std::size_t>(recipe.stored_shape(0).channels);
+  std::vector<PixelSums> sums(sizes, {std::vector<std::int64_t>(channels), std::vector<std::int64_t>(channels)});
   std::vector<std::int64_t> pixels(sizes);
   agree(comm, "adding up images", [&] {
     for (auto& split : survey.splits) {
@@ -160,17 +160,14 @@ void sum_images(Communicator& comm, const std::vector<RunReader>& runs, const Re
     comm.sum(sums[s].sum, "sums of pixels");
     comm.sum(sums[s].squares, "sums of squares");
   }
-  agree_alike(comm, "computing mean and standard deviation", [&] {
+  agree_same(comm, "computing mean and standard deviation", [&] {
     for (std::size_t s = 0; s < sizes; ++s) survey.normalisation.push_back(normalisation_of(sums[s], pixels[s]));
   });
 }
 
-Index choose_partitions(const ImagesSpec& spec, const SplitPlan& split, std::size_t size) {
+Index choose_partitions(const PrepareSpec& spec, const SplitPlan& split, std::size_t size) {
   const Index asked = split.name == "train" ? spec.partitions : spec.val_partitions;
-  if (asked > split.range.count) {
-    fail(Exit::usage, "{} {} samples can't fill {} partitions; give fewer --{}partitions", split.range.count,
-         split.name, asked, split.name == "train" ? "" : "val-");
-  }
+  require_enough_samples(split.name == "train" ? Split::train : Split::val, split.range.count, asked);
   if (asked > 0) return asked;
   const auto parts = [](Index whole, Index largest) { return largest > 0 ? (whole + largest - 1) / largest : 1; };
   const Index wanted =
@@ -179,31 +176,33 @@ Index choose_partitions(const ImagesSpec& spec, const SplitPlan& split, std::siz
 }
 
 /// Collective. Each boundary is known to the rank whose share holds its first image.
-void find_boundaries(Communicator& comm, const ImagesSpec& spec, const Share& share, Survey& survey) {
+void find_boundaries(Communicator& comm, const PrepareSpec& spec, const Share& share, Survey& survey) {
   for (auto& split : survey.splits) {
     split.boundaries.resize(spec.recipe.sizes.size());
     for (std::size_t s = 0; s < split.boundaries.size(); ++s) {
       Index partitions = 0;
-      agree_alike(comm, "cutting into partitions", [&] { partitions = choose_partitions(spec, split, s); });
-      const auto pool = static_cast<std::size_t>(split.pool);
-      const auto& images = share.images[pool];
+      agree_same(comm, "cutting into partitions", [&] { partitions = choose_partitions(spec, split, s); });
+      const auto origin = static_cast<std::size_t>(split.origin);
+      const auto& images = share.images[origin];
       // The last boundary is the end: an image's that belongs to no partition, or nobody's.
       std::vector<std::int64_t> found(static_cast<std::size_t>(partitions + 1) * 2);
       for (Index number = 0; number <= partitions; ++number) {
         const Index place = split.range.begin + cut_evenly(split.range.count, partitions, number).begin;
-        const Index own = place - share.before[pool];
+        const Index own = place - share.before[origin];
         if (own < 0 || own >= static_cast<Index>(images.size())) continue;
         auto first = static_cast<std::size_t>(own);
         const std::uint64_t hash = images[first].entry.hash;
         while (first > 0 && images[first - 1].entry.hash == hash) --first;
         found[static_cast<std::size_t>(number) * 2] = static_cast<std::int64_t>(hash);
-        found[static_cast<std::size_t>(number) * 2 + 1] = share.before[pool] + static_cast<Index>(first);
+        found[static_cast<std::size_t>(number) * 2 + 1] = share.before[origin] + static_cast<Index>(first);
       }
       comm.sum(found, "boundaries of partitions");
       for (std::size_t i = 0; i < found.size(); i += 2) {
         split.boundaries[s].push_back({static_cast<std::uint64_t>(found[i]), found[i + 1]});
       }
-      if (split.range.end() == share.total[pool]) split.boundaries[s].back() = {~std::uint64_t{0}, share.total[pool]};
+      if (split.range.end() == share.total[origin]) {
+        split.boundaries[s].back() = {~std::uint64_t{0}, share.total[origin]};
+      }
     }
   }
 }
@@ -211,7 +210,7 @@ void find_boundaries(Communicator& comm, const ImagesSpec& spec, const Share& sh
 /// Collective. Independent of order: a sum over images, in halves that can't overflow.
 std::string digest_images(Communicator& comm, const Share& share) {
   std::vector<std::int64_t> halves(2);
-  for (std::size_t p = 0; p < pool_count; ++p) {
+  for (std::size_t p = 0; p < split_count; ++p) {
     for (const OrderedImage& image : share.images[p]) {
       const std::uint64_t digest = mix_bits(image.entry.content + p);
       halves[0] += static_cast<std::int64_t>(digest >> 32);
@@ -248,27 +247,27 @@ void gather_notes(Communicator& comm, const std::vector<RunReader>& runs, const 
 
 }  // namespace
 
-std::vector<OrderedImage> load_order(const std::vector<RunReader>& runs, const ClassList& classes, Pool pool,
+std::vector<OrderedImage> load_order(const std::vector<RunReader>& runs, const ClassList& classes, Split origin,
                                      std::uint64_t low, std::uint64_t high, std::vector<Note>* notes) {
   std::vector<OrderedImage> images;
   for (std::size_t r = 0; r < runs.size(); ++r) {
     std::vector<Index> labels;
     for (const auto& text : runs[r].tables().classes) labels.push_back(classes.number_of(text));
-    RunSlice slice = runs[r].slice(runs[r].open(), pool, low, high);
-    for (std::size_t i = 0; i < slice.entries.size(); ++i) {
-      const Index label = labels[slice.entries[i].class_number];
+    RunRange range = runs[r].range(runs[r].open(), origin, low, high);
+    for (std::size_t i = 0; i < range.entries.size(); ++i) {
+      const Index label = labels[range.entries[i].class_number];
       if (label >= 0) {
         images.push_back(
-            {slice.entries[i], r, slice.first + i, static_cast<std::int32_t>(label), std::move(slice.names[i])});
+            {range.entries[i], r, range.first + i, static_cast<std::int32_t>(label), std::move(range.names[i])});
       } else if (notes != nullptr) {
-        notes->push_back({Finding::left_out, slice.names[i], runs[r].tables().classes[slice.entries[i].class_number]});
+        notes->push_back({Finding::left_out, range.names[i], runs[r].tables().classes[range.entries[i].class_number]});
       }
     }
   }
   std::sort(images.begin(), images.end(), [](const OrderedImage& a, const OrderedImage& b) {
     if (a.entry.hash != b.entry.hash) return a.entry.hash < b.entry.hash;
     if (a.name != b.name) return a.name < b.name;
-    return a.entry.unit != b.entry.unit ? a.entry.unit < b.entry.unit : a.entry.position < b.entry.position;
+    return a.entry.shard != b.entry.shard ? a.entry.shard < b.entry.shard : a.entry.position < b.entry.position;
   });
   std::size_t kept = 0;
   for (std::size_t i = 0; i < images.size(); ++i) {
@@ -299,17 +298,17 @@ Survey survey_runs(Communicator& comm, const SurveySpec& spec, const std::vector
   Share share = share_of(comm.rank(), comm.size());
   std::vector<Note> notes;
   agree(comm, "ordering images", [&] {
-    for (std::size_t p = 0; p < pool_count; ++p) {
-      share.images[p] = load_order(runs, survey.classes, static_cast<Pool>(p), share.low, share.high, &notes);
+    for (std::size_t p = 0; p < split_count; ++p) {
+      share.images[p] = load_order(runs, survey.classes, static_cast<Split>(p), share.low, share.high, &notes);
     }
   });
   gather_notes(comm, runs, notes, survey);
   count_images(comm, share);
-  for (std::size_t p = 0; p < pool_count; ++p) require_own_numbers(comm, share.images[p], spec.numbered_lines[p]);
+  for (std::size_t p = 0; p < split_count; ++p) require_own_numbers(comm, share.images[p], spec.numbered_lines[p]);
   if (share.total[0] == 0) return survey;
-  agree_alike(comm, "planning", [&] { survey.splits = plan_splits(spec.images, share.total); });
-  sum_images(comm, runs, spec.images.recipe, share, survey);
-  find_boundaries(comm, spec.images, share, survey);
+  agree_same(comm, "planning", [&] { survey.splits = plan_splits(spec.prepare, share.total); });
+  sum_images(comm, runs, spec.prepare.recipe, share, survey);
+  find_boundaries(comm, spec.prepare, share, survey);
   survey.source_digest = digest_images(comm, share);
   return survey;
 }

@@ -5,14 +5,14 @@
 #include <string>
 #include <vector>
 
-#include "preprocess/images/images_spec.hpp"
-#include "preprocess/images/labels.hpp"
+#include "preprocess/prepare_spec.hpp"
+#include "preprocess/sources/labels.hpp"
 #include "preprocess/spill/run_file.hpp"
 #include "preprocess/statistics.hpp"
 
 namespace convoy::preparation {
 
-/// An image in the global order of its pool.
+/// An image in the global order of its split in the source, its origin.
 struct OrderedImage {
   RunEntry entry;
   std::size_t run = 0;     ///< number of its run
@@ -21,12 +21,12 @@ struct OrderedImage {
   std::string name;
 };
 
-/// Images of a pool with low <= hash <= high, in order; of several of one name only the first of the source. `notes`
-/// gets what was left out, if it isn't null.
-std::vector<OrderedImage> load_order(const std::vector<RunReader>& runs, const ClassList& classes, Pool pool,
+/// Returns the images of one origin with low <= hash <= high, in order; of several of one name only the first of the
+/// source. `notes` gets what was left out, if it isn't null.
+std::vector<OrderedImage> load_order(const std::vector<RunReader>& runs, const ClassList& classes, Split origin,
                                      std::uint64_t low, std::uint64_t high, std::vector<Note>* notes);
 
-/// Where a partition begins: images of lower hash come before it, and `before` of its pool have them.
+/// Where a partition begins: images of lower hash come before it, and `before` images of its origin do.
 struct Boundary {
   std::uint64_t hash = 0;
   Index before = 0;
@@ -35,8 +35,8 @@ struct Boundary {
 /// A split as it will lie on the disk.
 struct SplitPlan {
   std::string name;
-  Pool pool = Pool::train;
-  Range range;                                    ///< places in the order of its pool
+  Split origin = Split::train;                    ///< split of the source from which its images come
+  Range range;                                    ///< places in the order of its origin
   std::vector<Index> stored_bytes;                ///< by size
   std::vector<std::vector<Boundary>> boundaries;  ///< by size, then by partition, and the end
   Index partitions(std::size_t size) const { return static_cast<Index>(boundaries[size].size()) - 1; }
@@ -45,7 +45,7 @@ struct SplitPlan {
 struct Survey {
   ClassList classes;
   std::vector<SplitPlan> splits;             ///< none of them empty; none at all where no image for train was read
-  std::vector<Normalisation> normalisation;  ///< by size; without mean images
+  std::vector<Normalisation> normalisation;  ///< by size
   std::string source_digest;
   Index images_read = 0;
   std::vector<Note> notes;  ///< of rank 0: all, sorted
@@ -53,14 +53,14 @@ struct Survey {
 
 /// What is known before images are looked at.
 struct SurveySpec {
-  const ImagesSpec& images;
+  const PrepareSpec& prepare;
   ClassList given;               ///< by the user
   std::vector<ClassText> known;  ///< that the source names whether or not it has images of them
-  /// By pool: lines of a label file that gives labels by images' numbers; else 0.
+  /// By origin: lines of a label file that gives labels by images' numbers; else 0.
   std::vector<Index> numbered_lines;
 };
 
-/// Collective. Throws Leave where two images have one number and labels go by numbers.
+/// Collective. Throws AgreedError where two images have one number and labels go by numbers.
 Survey survey_runs(Communicator& comm, const SurveySpec& spec, const std::vector<RunReader>& runs);
 
 }  // namespace convoy::preparation

@@ -3,22 +3,22 @@
 
 #include <filesystem>
 
-#include "preprocess/images/agree.hpp"
-#include "preprocess/order.hpp"
+#include "preprocess/agree.hpp"
+#include "preprocess/cut.hpp"
 #include "preprocess/partition_writer.hpp"
 
 namespace convoy::preparation {
 
-std::string size_folder(const ImagesSpec& spec, std::size_t size) {
+std::string size_folder(const PrepareSpec& spec, std::size_t size) {
   if (spec.recipe.sizes.size() == 1) return spec.out;
   return (std::filesystem::path(spec.out) / size_name(spec.recipe.sizes[size])).string();
 }
 
-std::string parameters_of(const Recipe& recipe, std::size_t size, const std::string& parameters) {
-  return fmt::format("size={} {}", size_name(recipe.sizes[size]), parameters);
+std::string Provenance::parameters_of(const Recipe& recipe, std::size_t size) const {
+  return recipe.pixels ? parameters : fmt::format("size={} {}", size_name(recipe.sizes[size]), parameters);
 }
 
-Partition header_of(const ImagesSpec& spec, const Survey& survey, const std::string& parameters,
+Partition header_of(const PrepareSpec& spec, const Survey& survey, const Provenance& provenance,
                     const PartitionKey& key) {
   const SplitPlan& split = survey.splits[key.split];
   const Recipe& recipe = spec.recipe;
@@ -31,30 +31,31 @@ Partition header_of(const ImagesSpec& spec, const Survey& survey, const std::str
   header.first = range.begin;
   header.samples = range.count;
   header.encoding = recipe.encoding == Encoding::raw ? "raw" : "jpeg";
-  if (recipe.encoding == Encoding::raw) header.height = header.width = recipe.sizes[key.size];
-  header.channels = channel_count(recipe.channels);
+  const PixelShape shape = recipe.stored_shape(key.size);
+  header.height = shape.height;
+  header.width = shape.width;
+  header.channels = shape.channels;
   header.classes = static_cast<Index>(survey.classes.names.size());
   header.class_names = survey.classes.names;
   header.mean = survey.normalisation[key.size].mean;
   header.std = survey.normalisation[key.size].std;
   header.seed = static_cast<Index>(recipe.seed);
-  header.source = fmt::format("{} images", images_kind_name(spec.kind));
-  header.source_digest = survey.source_digest;
-  header.parameters = parameters_of(recipe, key.size, parameters);
+  header.source = provenance.source;
+  header.source_digest = provenance.digest;
+  header.parameters = provenance.parameters_of(recipe, key.size);
   header.path = (std::filesystem::path(size_folder(spec, key.size)) /
                  partition_file_name(header.split, header.number, header.partitions))
                     .string();
   return header;
 }
 
-std::vector<std::vector<float>> measure_mean_images(Communicator& comm, const ImagesSpec& spec,
+std::vector<std::vector<float>> measure_mean_images(Communicator& comm, const PrepareSpec& spec,
                                                     const std::vector<RunReader>& runs, const Survey& survey) {
   std::vector<std::vector<float>> means(spec.recipe.sizes.size());
   if (!spec.mean_image) return means;
   std::vector<std::vector<std::int64_t>> sums(means.size());
   for (std::size_t s = 0; s < means.size(); ++s) {
-    const Index side = spec.recipe.sizes[s];
-    sums[s].resize(static_cast<std::size_t>(side * side * channel_count(spec.recipe.channels)));
+    sums[s].resize(static_cast<std::size_t>(spec.recipe.stored_shape(s).bytes()));
   }
   agree(comm, "measuring mean images", [&] {
     int turn = 0;
@@ -74,7 +75,7 @@ std::vector<std::vector<float>> measure_mean_images(Communicator& comm, const Im
   return means;
 }
 
-void write_images(const ImagesSpec& spec, const std::vector<RunReader>& runs, const Survey& survey,
+void write_images(const PrepareSpec& spec, const std::vector<RunReader>& runs, const Survey& survey,
                   const Partition& header, const PartitionKey& key) {
   const PartitionImages images(runs, survey, key);
   const std::size_t count = images.images().size();
@@ -85,8 +86,7 @@ void write_images(const ImagesSpec& spec, const std::vector<RunReader>& runs, co
     const RunStored& stored = images.stored()[row];
     rows.labels.push_back(images.images()[row].label);
     rows.crc.push_back(stored.crc);
-    rows.dimensions.push_back(stored.height);
-    rows.dimensions.push_back(stored.width);
+    if (!spec.recipe.pixels) rows.dimensions.insert(rows.dimensions.end(), {stored.height, stored.width});
     if (spec.keep_names) rows.names.push_back(images.images()[row].name);
     places[row] = end;
     end += stored.bytes;

@@ -11,17 +11,17 @@
 #include "core/errors.hpp"
 #include "core/hash.hpp"
 #include "io/seal.hpp"
-#include "preprocess/images/fields.hpp"
+#include "preprocess/fields.hpp"
 
 namespace convoy::preparation {
 namespace {
 
 static_assert(std::is_trivially_copyable_v<RunEntry> && sizeof(RunEntry) == 56);
-static_assert(std::is_trivially_copyable_v<RunStored> && sizeof(RunStored) == 88);
+static_assert(std::is_trivially_copyable_v<RunStored> && sizeof(RunStored) == 104);
 
 struct RunHeader {
   std::array<char, 8> magic{'C', 'O', 'N', 'V', 'O', 'Y', 'R', 'N'};
-  std::uint32_t version = 1;
+  std::uint32_t version = 2;
   std::uint32_t crc = 0;  ///< of this header with crc 0, then of everything from entries_begin on
   std::uint64_t file_bytes = 0, entries = 0, sizes = 0;
   std::uint64_t entries_begin = 0, stored_begin = 0, names_begin = 0, tables_begin = 0;
@@ -29,8 +29,8 @@ struct RunHeader {
 
 std::string tables_to_text(const RunTables& tables) {
   FieldWriter fields;
-  fields.put(tables.images_read).put(static_cast<Index>(tables.pieces.size()));
-  for (const Piece& p : tables.pieces) fields.put(p.unit).put(p.from).put(p.to).put(Index{p.done});
+  fields.put(tables.images_read).put(static_cast<Index>(tables.slices.size()));
+  for (const Slice& p : tables.slices) fields.put(p.shard).put(p.from).put(p.to).put(Index{p.done});
   fields.put(static_cast<Index>(tables.classes.size()));
   for (const auto& text : tables.classes) fields.put(text);
   fields.put(static_cast<Index>(tables.notes.size()));
@@ -42,9 +42,9 @@ RunTables tables_from_text(std::string_view text) {
   FieldReader fields(text);
   RunTables tables;
   tables.images_read = fields.number();
-  tables.pieces.resize(static_cast<std::size_t>(fields.number()));
-  for (Piece& p : tables.pieces) {
-    p.unit = fields.number();
+  tables.slices.resize(static_cast<std::size_t>(fields.number()));
+  for (Slice& p : tables.slices) {
+    p.shard = fields.number();
     p.from = fields.number();
     p.to = fields.number();
     p.done = fields.number() != 0;
@@ -67,18 +67,18 @@ std::uint32_t header_crc(RunHeader header) {
 
 }  // namespace
 
-void RunWriter::add(const RawImage& raw, ProcessedImage& image, Pool pool, Index unit) {
+void RunWriter::add(const RawSample& raw, ProcessedImage& image, Split split, Index shard) {
   const auto [found, added] =
       class_numbers_.emplace(*raw.class_text, static_cast<std::uint32_t>(tables_.classes.size()));
   if (added) tables_.classes.push_back(*raw.class_text);
   RunEntry entry;
   entry.hash = hash_text(raw.name, seed_);
   entry.content = image.content;
-  entry.unit = unit;
+  entry.shard = shard;
   entry.position = raw.next;
   entry.name_bytes = static_cast<std::uint32_t>(raw.name.size());
   entry.class_number = found->second;
-  entry.pool = static_cast<std::uint32_t>(pool);
+  entry.split = static_cast<std::uint32_t>(split);
   entries_.push_back(entry);
   names_.push_back(raw.name);
   for (std::size_t s = 0; s < stored_.size(); ++s) {
@@ -101,7 +101,7 @@ void RunWriter::write(const std::string& path) {
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
     const RunEntry &x = entries_[a], &y = entries_[b];
-    if (x.pool != y.pool) return x.pool < y.pool;
+    if (x.split != y.split) return x.split < y.split;
     return x.hash != y.hash ? x.hash < y.hash : names_[a] < names_[b];
   });
   const std::string temporary = path + ".tmp";
@@ -182,14 +182,14 @@ RunReader::RunReader(const std::string& path) : path_(path) {
   names_begin_ = header.names_begin;
 }
 
-std::size_t RunReader::lower_bound(const File& file, Pool pool, std::uint64_t hash) const {
+std::size_t RunReader::lower_bound(const File& file, Split split, std::uint64_t hash) const {
   std::size_t low = 0, high = entry_count_;
   while (low < high) {
     const std::size_t middle = low + (high - low) / 2;
     RunEntry e;
     file.read_at(&e, sizeof e, entries_begin_ + middle * sizeof e);
     const bool before =
-        e.pool != static_cast<std::uint32_t>(pool) ? e.pool < static_cast<std::uint32_t>(pool) : e.hash < hash;
+        e.split != static_cast<std::uint32_t>(split) ? e.split < static_cast<std::uint32_t>(split) : e.hash < hash;
     if (before) {
       low = middle + 1;
     } else {
@@ -199,21 +199,21 @@ std::size_t RunReader::lower_bound(const File& file, Pool pool, std::uint64_t ha
   return low;
 }
 
-RunSlice RunReader::slice(const File& file, Pool pool, std::uint64_t low, std::uint64_t high) const {
-  RunSlice slice;
-  slice.first = lower_bound(file, pool, low);
-  const auto next_pool = static_cast<Pool>(static_cast<int>(pool) + 1);
+RunRange RunReader::range(const File& file, Split split, std::uint64_t low, std::uint64_t high) const {
+  RunRange range;
+  range.first = lower_bound(file, split, low);
+  const auto next_split = static_cast<Split>(static_cast<int>(split) + 1);
   const std::size_t end =
-      high == ~std::uint64_t{0} ? lower_bound(file, next_pool, 0) : lower_bound(file, pool, high + 1);
-  if (end == slice.first) return slice;
-  slice.entries.resize(end - slice.first);
-  file.read_at(slice.entries.data(), slice.entries.size() * sizeof(RunEntry),
-               entries_begin_ + slice.first * sizeof(RunEntry));
-  const std::uint64_t begin = slice.entries.front().name_begin;
-  std::string names(slice.entries.back().name_begin + slice.entries.back().name_bytes - begin, '\0');
+      high == ~std::uint64_t{0} ? lower_bound(file, next_split, 0) : lower_bound(file, split, high + 1);
+  if (end == range.first) return range;
+  range.entries.resize(end - range.first);
+  file.read_at(range.entries.data(), range.entries.size() * sizeof(RunEntry),
+               entries_begin_ + range.first * sizeof(RunEntry));
+  const std::uint64_t begin = range.entries.front().name_begin;
+  std::string names(range.entries.back().name_begin + range.entries.back().name_bytes - begin, '\0');
   if (!names.empty()) file.read_at(names.data(), names.size(), names_begin_ + begin);
-  for (const RunEntry& e : slice.entries) slice.names.push_back(names.substr(e.name_begin - begin, e.name_bytes));
-  return slice;
+  for (const RunEntry& e : range.entries) range.names.push_back(names.substr(e.name_begin - begin, e.name_bytes));
+  return range;
 }
 
 std::vector<RunStored> RunReader::stored(const File& file, std::size_t size, std::size_t first,

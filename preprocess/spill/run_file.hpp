@@ -16,32 +16,32 @@
 #include "io/file.hpp"
 #include "preprocess/images/findings.hpp"
 #include "preprocess/images/process.hpp"
-#include "preprocess/images/unit.hpp"
+#include "preprocess/sources/shard.hpp"
 
 namespace convoy::preparation {
 
-/// Part of a unit: images from position `from` (-1: the beginning) up to `to`; `done`: up to its end.
-struct Piece {
-  Index unit = 0, from = -1, to = -1;
+/// Part of a shard: images from position `from` (-1: the beginning) up to `to`; `done`: up to its end.
+struct Slice {
+  Index shard = 0, from = -1, to = -1;
   bool done = false;
 };
 
-/// One image. Sorted by pool, hash, name.
+/// One image. Sorted by split, hash, name.
 struct RunEntry {
   std::uint64_t hash = 0;        ///< of seed and name: the place in the global order
   std::uint64_t content = 0;     ///< of name, class and the file's bytes: for the digest of the source
-  Index unit = 0, position = 0;  ///< where it comes from: the first of two of the same name is kept
+  Index shard = 0, position = 0;  ///< where it comes from: the first of two of the same name is kept
   std::uint64_t name_begin = 0;
   std::uint32_t name_bytes = 0;
   std::uint32_t class_number = 0;  ///< in the run's table
-  std::uint32_t pool = 0;
+  std::uint32_t split = 0;
   std::uint32_t unused = 0;
 };
 
 /// What is stored of it in one size.
 struct RunStored {
   std::uint64_t offset = 0, bytes = 0;  ///< in the run
-  std::uint64_t sum[3] = {}, squares[3] = {};
+  std::uint64_t sum[most_channels] = {}, squares[most_channels] = {};
   std::uint64_t pixels = 0;
   std::uint32_t crc = 0;
   std::int32_t height = 0, width = 0;
@@ -49,7 +49,7 @@ struct RunStored {
 };
 
 struct RunTables {
-  std::vector<Piece> pieces;
+  std::vector<Slice> slices;
   std::vector<ClassText> classes;
   std::vector<Note> notes;
   Index images_read = 0;
@@ -60,13 +60,13 @@ class RunWriter {
  public:
   RunWriter(std::size_t sizes, std::uint64_t seed) : seed_(seed), stored_(sizes), bytes_(sizes) {}
   /// An image that was kept; takes its bytes.
-  void add(const RawImage& raw, ProcessedImage& image, Pool pool, Index unit);
+  void add(const RawSample& raw, ProcessedImage& image, Split split, Index shard);
   void add_notes(const std::vector<Note>& notes) {
     tables_.notes.insert(tables_.notes.end(), notes.begin(), notes.end());
   }
   void count_read() { ++tables_.images_read; }
-  void add_piece(const Piece& piece) { tables_.pieces.push_back(piece); }
-  bool empty() const { return tables_.pieces.empty(); }
+  void add_slice(const Slice& slice) { tables_.slices.push_back(slice); }
+  bool empty() const { return tables_.slices.empty(); }
   /// Writes `path`.tmp, syncs and renames it. Throws Error(data); nothing is left then.
   void write(const std::string& path);
 
@@ -80,8 +80,8 @@ class RunWriter {
   RunTables tables_;
 };
 
-/// Entries of a slice of the order in one run.
-struct RunSlice {
+/// Neighbours in the order that one run holds.
+struct RunRange {
   std::size_t first = 0;  ///< number of the first entry in the run
   std::vector<RunEntry> entries;
   std::vector<std::string> names;
@@ -95,13 +95,13 @@ class RunReader {
   const std::string& path() const { return path_; }
   const RunTables& tables() const { return tables_; }
   File open() const { return {path_, File::Access::read}; }
-  /// Entries of a pool with low <= hash <= high.
-  RunSlice slice(const File& file, Pool pool, std::uint64_t low, std::uint64_t high) const;
+  /// Entries of a split with low <= hash <= high.
+  RunRange range(const File& file, Split split, std::uint64_t low, std::uint64_t high) const;
   /// Of entries [first, first + count).
   std::vector<RunStored> stored(const File& file, std::size_t size, std::size_t first, std::size_t count) const;
 
  private:
-  std::size_t lower_bound(const File& file, Pool pool, std::uint64_t hash) const;
+  std::size_t lower_bound(const File& file, Split split, std::uint64_t hash) const;
   std::string path_;
   RunTables tables_;
   std::size_t entry_count_ = 0;

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "core/errors.hpp"
+#include "preprocess/sources/source.hpp"
 #include "preprocess/spill/run_file.hpp"
 
 namespace convoy::preparation {
@@ -28,9 +29,9 @@ struct Segment {
 };
 
 struct Job {
-  RawImage raw;
-  Pool pool = Pool::train;
-  Index unit = 0;
+  RawSample raw;
+  Split split = Split::train;
+  Index shard = 0;
   std::shared_ptr<Segment> segment;
 };
 
@@ -38,7 +39,7 @@ struct Job {
 
 struct Spiller::State {
   Spec spec;
-  std::vector<OpenPool>& pools;
+  std::vector<OpenSplit>& splits;
   std::mutex guard;
   std::condition_variable room, work;  ///< for the reader; for the others
   std::deque<Job> queue;
@@ -51,7 +52,7 @@ struct Spiller::State {
   std::atomic<std::int64_t> images{0}, bytes{0}, weight{0};
   std::vector<std::thread> threads;
 
-  State(Spec s, std::vector<OpenPool>& p) : spec(std::move(s)), pools(p) {}
+  State(Spec s, std::vector<OpenSplit>& p) : spec(std::move(s)), splits(p) {}
 
   void fail_with(std::exception_ptr reason) {
     const std::lock_guard lock(guard);
@@ -63,25 +64,23 @@ struct Spiller::State {
     work.notify_all();
   }
 
-  std::size_t segment_bytes() const { return static_cast<std::size_t>(spec.images->memory_bytes) / 2; }
+  std::size_t segment_bytes() const { return static_cast<std::size_t>(spec.prepare->memory_bytes) / 2; }
 
   /// What an image will take: exact for raw pixels, for files a good guess.
-  std::size_t expected_bytes(const RawImage& raw) const {
-    const Recipe& recipe = spec.images->recipe;
+  std::size_t expected_bytes(const RawSample& raw) const {
+    const Recipe& recipe = spec.prepare->recipe;
     if (recipe.encoding == Encoding::jpeg) return raw.bytes.size() * recipe.sizes.size();
     std::size_t sum = 0;
-    for (const Index side : recipe.sizes) {
-      sum += static_cast<std::size_t>(side * side * channel_count(recipe.channels));
-    }
+    for (std::size_t s = 0; s < recipe.sizes.size(); ++s) sum += static_cast<std::size_t>(recipe.stored_shape(s).bytes());
     return sum;
   }
 
-  std::shared_ptr<Segment> begin_segment(const Piece& at) {
+  std::shared_ptr<Segment> begin_segment(const Slice& at) {
     std::unique_lock lock(guard);
     room.wait(lock, [&] { return segments_alive < 2 || failed; });  // one being filled, one being written
     ++segments_alive;
-    auto segment = std::make_shared<Segment>(spec.images->recipe.sizes.size(), spec.images->recipe.seed);
-    segment->path = fmt::format("{}/{:07}-{}.run", spec.folder, at.unit, at.to < 0 ? "start" : std::to_string(at.to));
+    auto segment = std::make_shared<Segment>(spec.prepare->recipe.sizes.size(), spec.prepare->recipe.seed);
+    segment->path = fmt::format("{}/{:07}-{}.run", spec.folder, at.shard, at.to < 0 ? "start" : std::to_string(at.to));
     return segment;
   }
 
@@ -115,34 +114,34 @@ struct Spiller::State {
     work.notify_one();
   }
 
-  void read_units() {
+  void read_shards() {
     std::shared_ptr<Segment> segment;
-    for (const Assignment& at : spec.assignments) {
+    for (const PendingShard& at : spec.pending) {
       if (stopping) break;
-      const Unit& unit = (*spec.units)[static_cast<std::size_t>(at.unit)];
-      const auto reader = open(unit, at.from);
+      const Shard& shard = (*spec.shards)[static_cast<std::size_t>(at.shard)];
+      const auto reader = open(shard, at.from);
       if (!reader) break;
-      Piece piece{at.unit, at.from, at.from, false};
+      Slice slice{at.shard, at.from, at.from, false};
       const std::int64_t weight_before = weight, bytes_before = bytes;
-      while (!piece.done && !stopping) {
-        if (!segment) segment = begin_segment(piece);
-        if (!read_image(*reader, unit, segment, piece)) break;
-        weight = weight_before + (piece.done ? at.left : std::min<std::int64_t>(bytes - bytes_before, at.left));
+      while (!slice.done && !stopping) {
+        if (!segment) segment = begin_segment(slice);
+        if (!read_image(*reader, shard, segment, slice)) break;
+        weight = weight_before + (slice.done ? at.left : std::min<std::int64_t>(bytes - bytes_before, at.left));
         if (segment->bytes < segment_bytes()) continue;
-        finish_piece(*segment, piece);
+        finish_slice(*segment, slice);
         close(segment);
         segment.reset();
-        piece.from = piece.to;
+        slice.from = slice.to;
       }
-      if (segment) finish_piece(*segment, piece);
+      if (segment) finish_slice(*segment, slice);
     }
     if (segment) close(segment);
   }
 
   /// Null where the wait for its beginning was broken off.
-  std::unique_ptr<UnitReader> open(const Unit& unit, Index from) {
+  std::unique_ptr<SampleReader> open(const Shard& shard, Index from) {
     try {
-      return open_unit(*spec.images, pool_of(unit), unit, from);
+      return spec.prepare->kind->open(*spec.prepare, split_of(shard), shard, from);
     } catch (const Error& e) {
       if (e.code() != Exit::stopped) throw;
       stopping = true;
@@ -150,43 +149,43 @@ struct Spiller::State {
     }
   }
 
-  OpenPool& pool_of(const Unit& unit) {
-    for (OpenPool& pool : pools) {
-      if (pool.source.pool == unit.pool) return pool;
+  OpenSplit& split_of(const Shard& shard) {
+    for (OpenSplit& split : splits) {
+      if (split.source.split == shard.split) return split;
     }
-    fail(Exit::internal, "a unit of no pool");
+    fail(Exit::internal, "a shard of no split");
   }
 
-  /// The next image, or the end of the unit. False where the wait for it was broken off.
-  bool read_image(UnitReader& reader, const Unit& unit, const std::shared_ptr<Segment>& segment, Piece& piece) {
+  /// The next image, or the end of the shard. False where the wait for it was broken off.
+  bool read_image(SampleReader& reader, const Shard& shard, const std::shared_ptr<Segment>& segment, Slice& slice) {
     Job job;
     try {
-      piece.done = !reader.next(job.raw);
+      slice.done = !reader.next(job.raw);
     } catch (const Error& e) {
       if (e.code() != Exit::stopped) throw;
       stopping = true;
       return false;
     }
-    if (piece.done) return true;
-    piece.to = job.raw.next;
+    if (slice.done) return true;
+    slice.to = job.raw.next;
     ++images;
     bytes += static_cast<std::int64_t>(job.raw.bytes.size());
     segment->bytes += expected_bytes(job.raw);
-    job.pool = unit.pool;
-    job.unit = piece.unit;
+    job.split = shard.split;
+    job.shard = slice.shard;
     job.segment = segment;
     push(std::move(job));
     return true;
   }
 
-  void finish_piece(Segment& segment, const Piece& piece) {
+  void finish_slice(Segment& segment, const Slice& slice) {
     const std::lock_guard lock(guard);
-    if (piece.to != piece.from || piece.done) segment.run.add_piece(piece);
+    if (slice.to != slice.from || slice.done) segment.run.add_slice(slice);
   }
 
   void read() {
     try {
-      read_units();
+      read_shards();
     } catch (...) {
       fail_with(std::current_exception());
     }
@@ -196,7 +195,7 @@ struct Spiller::State {
   }
 
   void process() {
-    Processor processor(spec.images->recipe);
+    Processor processor(spec.prepare->recipe);
     ProcessedImage done;
     while (true) {
       Job job;
@@ -216,7 +215,7 @@ struct Spiller::State {
         Segment& segment = *job.segment;
         segment.run.count_read();
         segment.run.add_notes(done.notes);
-        if (done.kept) segment.run.add(job.raw, done, job.pool, job.unit);
+        if (done.kept) segment.run.add(job.raw, done, job.split, job.shard);
         complete = --segment.pending == 0 && segment.closed;
       }
       if (complete) write(*job.segment);
@@ -242,7 +241,7 @@ struct Spiller::State {
   }
 };
 
-Spiller::Spiller(Spec spec, std::vector<OpenPool>& pools) : state_(std::make_unique<State>(std::move(spec), pools)) {
+Spiller::Spiller(Spec spec, std::vector<OpenSplit>& splits) : state_(std::make_unique<State>(std::move(spec), splits)) {
   state_->start();
 }
 

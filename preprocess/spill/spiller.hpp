@@ -5,36 +5,36 @@
 #include <string>
 #include <vector>
 
-#include "preprocess/images/images_spec.hpp"
-#include "preprocess/images/sources.hpp"
-#include "preprocess/images/unit.hpp"
+#include "preprocess/prepare_spec.hpp"
+#include "preprocess/sources/split_source.hpp"
+#include "preprocess/sources/shard.hpp"
 
 namespace convoy::preparation {
 
-/// One rank's part of the source: a unit, and where to go on in it.
-struct Assignment {
-  Index unit = 0;   ///< number in the scan
+/// One rank's part of the source: a shard, and where to go on in it.
+struct PendingShard {
+  Index shard = 0;   ///< number in the scan
   Index from = -1;  ///< position; -1: its beginning
   Index left = 0;   ///< weight still to read, for progress
 };
 
 struct SpillProgress {
-  std::int64_t images = 0, bytes = 0, weight = 0;  ///< read so far; weight: of units, as far as they are read
+  std::int64_t images = 0, bytes = 0, weight = 0;  ///< read so far; weight: of shards, as far as they are read
 };
 
-/// Reads, processes and spills a rank's units on threads of its own: one reader, several that process. Images are
+/// Reads, processes and spills a rank's shards on threads of its own: one reader, several that process. Images are
 /// collected into runs of bounded size; whichever thread completes one writes it.
 class Spiller {
  public:
   struct Spec {
-    const ImagesSpec* images = nullptr;
-    const std::vector<Unit>* units = nullptr;
-    std::vector<Assignment> assignments;  ///< in the order of reading
+    const PrepareSpec* prepare = nullptr;
+    const std::vector<Shard>* shards = nullptr;
+    std::vector<PendingShard> pending;  ///< in the order of reading
     std::string folder;                   ///< of the runs
     int threads = 1;                      ///< that process
   };
-  /// Begins at once. `pools` is used by the reader alone until the end.
-  Spiller(Spec spec, std::vector<OpenPool>& pools);
+  /// Begins at once. `splits` is used by the reader alone until the end.
+  Spiller(Spec spec, std::vector<OpenSplit>& splits);
   /// Stops and waits.
   ~Spiller();
   Spiller(const Spiller&) = delete;

@@ -49,7 +49,7 @@ SITES = {
     "src/train/state_file.cpp": (1, "goes_on, each_call_alone"),
     "src/train/watch.cpp": (5, "goes_on; stall_test.py"),
     "preprocess/images/folder_lock.cpp": (2, "images"),
-    "preprocess/images/journal.cpp": (6, "images"),
+    "preprocess/spill/journal.cpp": (6, "images"),
     "preprocess/images/report.cpp": (1, "images"),
     "preprocess/output.cpp": (2, "synthetic, images"),
     "preprocess/partition_writer.cpp": (7, "synthetic, images"),

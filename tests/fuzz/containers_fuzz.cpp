@@ -7,7 +7,7 @@
 #include "core/errors.hpp"
 #include "preprocess/containers/record_reader.hpp"
 #include "preprocess/containers/tar_reader.hpp"
-#include "preprocess/images/labels.hpp"
+#include "preprocess/sources/labels.hpp"
 #include "tests/fuzz/counters.hpp"
 #include "tests/fuzz/memory_stream.hpp"
 

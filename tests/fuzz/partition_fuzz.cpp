@@ -19,7 +19,7 @@
 #include "data/partition.hpp"
 #include "io/file.hpp"
 #include "io/seal.hpp"
-#include "preprocess/images/fields.hpp"
+#include "preprocess/fields.hpp"
 #include "preprocess/output.hpp"
 #include "tests/fuzz/counters.hpp"
 

@@ -2,11 +2,13 @@
 // Small partition files whose every byte is known: pixel k of sample id is (id * 31 + k) mod 256, its label id mod
 // classes.
 #pragma once
+#include <functional>
 #include <string>
 #include <vector>
 
-#include "preprocess/order.hpp"
-#include "preprocess/write_partition.hpp"
+#include "io/seal.hpp"
+#include "preprocess/cut.hpp"
+#include "preprocess/partition_writer.hpp"
 
 namespace convoy {
 
@@ -37,8 +39,28 @@ inline Partition formula_header(const std::string& folder, const std::string& sp
   return p;
 }
 
+/// Writes a sample's bytes and returns its label: sample i of the partition.
+using ReadSample = std::function<std::int32_t(Index i, std::uint8_t* image)>;
+
+/// Writes a whole raw partition. Throws what `read` throws; the temporary file is removed then.
+inline void write_partition(Partition header, const ReadSample& read) {
+  header.encoding = "raw";
+  const auto count = static_cast<std::size_t>(header.samples), bytes = static_cast<std::size_t>(header.image_bytes());
+  preparation::SampleRows empty;
+  empty.labels.resize(count);
+  empty.crc.resize(count);
+  preparation::PartitionWriter writer(header, std::move(empty));
+  std::vector<std::uint8_t> image(bytes);
+  for (std::size_t i = 0; i < count; ++i) {
+    writer.rows().labels[i] = read(static_cast<Index>(i), image.data());
+    writer.rows().crc[i] = crc32c(image.data(), bytes);
+    writer.put(i * bytes, image.data(), bytes);
+  }
+  writer.finish();
+}
+
 inline void write_formula_partition(const Partition& header) {
-  preparation::write_partition(header, [&](Index i, std::uint8_t* image) {
+  write_partition(header, [&](Index i, std::uint8_t* image) {
     const Index id = header.first + i;
     for (Index k = 0; k < header.image_bytes(); ++k) image[k] = formula_pixel(id, k);
     return static_cast<std::int32_t>(id % header.classes);

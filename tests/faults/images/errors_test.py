@@ -34,7 +34,7 @@ def archives(work):
         "header.tar": (whole[:512 * 5 + 100], "is truncated"),
         "damaged.tar": (whole[:512 + 150] + b"XXXX" + whole[512 + 154:], ""),
         "text.tar": (b"<html>not found</html>" * 50, "is damaged or not a tar archive"),
-        "empty.tar": (b"", "not a tar archive"),
+        "empty.tar": (b"", "it is empty"),
         "cut.tar.gz": (sets.tar_of(members, "w:gz")[:-300], "is truncated"),
     }
     for name, (data, what) in cases.items():

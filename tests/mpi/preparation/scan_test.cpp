@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Looking into a source whose store counts what it is asked.
-#include "preprocess/images/scan.hpp"
+#include "preprocess/sources/scan.hpp"
 
 #include <gtest/gtest.h>
 
@@ -60,21 +60,21 @@ TEST(Scan, ListsAFolderOnceForAllItsRecordFiles) {
   Communicator comm(test_session(), Deadline{});
   auto owned = std::make_unique<Records>(9);
   const Records& store = *owned;
-  std::vector<OpenPool> pools;
-  pools.push_back({{.folder = "here"}, std::move(owned), std::nullopt});
-  ImagesSpec spec;
-  spec.kind = ImagesKind::recordio;
-  const Scan scan = scan_pools(comm, spec, pools, {});
+  std::vector<OpenSplit> splits;
+  splits.push_back({{.folder = "here"}, std::move(owned), std::nullopt});
+  PrepareSpec spec;
+  spec.kind = find_source("recordio");
+  const Scan scan = scan_splits(comm, spec, splits, {});
   // Once by rank 0 to find the files, once by each rank to find their indexes.
   EXPECT_EQ(store.lists, comm.rank() == 0 ? 2 : 1);
   EXPECT_EQ(scan.objects, 9);
-  ASSERT_EQ(scan.units.size(), 8U * 3 + 1);
-  EXPECT_EQ(scan.units[1].object, "part-000.rec");
-  EXPECT_EQ(scan.units[1].begin, 300000000);
-  EXPECT_EQ(scan.units[1].end, 600000000);
-  EXPECT_EQ(scan.units.back().object, "part-008.rec");
-  EXPECT_EQ(scan.units.back().begin, 0);
-  EXPECT_EQ(scan.units.back().end, -1);
+  ASSERT_EQ(scan.shards.size(), 8U * 3 + 1);
+  EXPECT_EQ(scan.shards[1].object, "part-000.rec");
+  EXPECT_EQ(scan.shards[1].begin, 300000000);
+  EXPECT_EQ(scan.shards[1].end, 600000000);
+  EXPECT_EQ(scan.shards.back().object, "part-008.rec");
+  EXPECT_EQ(scan.shards.back().begin, 0);
+  EXPECT_EQ(scan.shards.back().end, -1);
 }
 
 }  // namespace

@@ -61,7 +61,7 @@ TEST(ReadDatasetInfo, DigestIsOfTheContent) {
   EXPECT_EQ(read_dataset_info(a.path(), "train").digest, read_dataset_info(b.path(), "train").digest);
   // One other pixel: the seal doesn't cover it, but it covers its checksum.
   const Partition header = formula_header(b.path(), "train", 1, 2, 8);
-  preparation::write_partition(header, [&](Index i, std::uint8_t* image) {
+  write_partition(header, [&](Index i, std::uint8_t* image) {
     for (Index k = 0; k < image_bytes; ++k) image[k] = formula_pixel(header.first + i, k);
     image[17] ^= static_cast<std::uint8_t>(i == 2 ? 1 : 0);
     return static_cast<std::int32_t>((header.first + i) % 4);
@@ -228,7 +228,7 @@ TEST(Stage, ADamagedOriginalIsNotCopied) {
 template <class Label>
 Dataset labelled(const std::string& folder, const Label& label) {
   const Partition header = formula_header(folder, "train", 0, 1, 400);
-  preparation::write_partition(header, [&](Index id, std::uint8_t* image) {
+  write_partition(header, [&](Index id, std::uint8_t* image) {
     std::fill_n(image, header.image_bytes(), std::uint8_t{0});
     return static_cast<std::int32_t>(label(id));
   });

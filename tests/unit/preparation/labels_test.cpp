@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "preprocess/images/labels.hpp"
+#include "preprocess/sources/labels.hpp"
 
 #include <gtest/gtest.h>
 

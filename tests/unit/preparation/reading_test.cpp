@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading units from a store that counts what it is asked, and that can be told to break a request off.
+// Reading shards from a store that counts what it is asked, and that can be told to break a request off.
 #include <gtest/gtest.h>
 
 #include <filesystem>
 
 #include "core/errors.hpp"
-#include "preprocess/images/unit_reader.hpp"
+#include "preprocess/sources/source.hpp"
 #include "preprocess/spill/run_file.hpp"
 #include "preprocess/spill/spiller.hpp"
 #include "tests/support/temp_folder.hpp"
@@ -52,19 +52,19 @@ class TestStore final : public Store {
   int files_;
 };
 
-Unit files_of(const std::string& folder, Index begin, Index end) {
+Shard files_of(const std::string& folder, Index begin, Index end) {
   return {.object = folder, .prefix = folder, .class_name = folder, .begin = begin, .end = end};
 }
 
-TEST(UnitReader, ListsAFolderOnceForAllItsSlices) {
+TEST(FolderSource, ListsAFolderOnceForAllItsShards) {
   auto owned = std::make_unique<TestStore>(5);
   TestStore& store = *owned;
-  OpenPool pool{{}, std::move(owned), std::nullopt};
-  const ImagesSpec spec;
-  const auto names = [&](const Unit& unit) {
+  OpenSplit split{{}, std::move(owned), std::nullopt};
+  const PrepareSpec spec;
+  const auto names = [&](const Shard& shard) {
     std::vector<std::string> all;
-    const auto reader = open_unit(spec, pool, unit);
-    for (RawImage image; reader->next(image);) all.push_back(image.name);
+    const auto reader = find_source("folder")->open(spec, split, shard);
+    for (RawSample sample; reader->next(sample);) all.push_back(sample.name);
     return all;
   };
   using Names = std::vector<std::string>;
@@ -77,16 +77,17 @@ TEST(UnitReader, ListsAFolderOnceForAllItsSlices) {
   EXPECT_EQ(store.lists, 3);
 }
 
-TEST(Spiller, WritesWhatItHasReadWhereOpeningAUnitIsBrokenOff) {
+TEST(Spiller, WritesWhatItHasReadWhereOpeningAShardIsBrokenOff) {
   const TempFolder folder;
   auto owned = std::make_unique<TestStore>(3);
   owned->breaks_off = "b";
-  std::vector<OpenPool> pools;
-  pools.push_back({{}, std::move(owned), std::nullopt});
-  ImagesSpec images;
-  images.recipe.sizes = {8};
-  const std::vector<Unit> units{files_of("a", 0, 3), files_of("b", 0, 3)};
-  Spiller spiller({&images, &units, {{0, -1, 1}, {1, -1, 1}}, folder.path(), 1}, pools);
+  std::vector<OpenSplit> splits;
+  splits.push_back({{}, std::move(owned), std::nullopt});
+  PrepareSpec spec;
+  spec.kind = find_source("folder");
+  spec.recipe.sizes = {8};
+  const std::vector<Shard> shards{files_of("a", 0, 3), files_of("b", 0, 3)};
+  Spiller spiller({&spec, &shards, {{0, -1, 1}, {1, -1, 1}}, folder.path(), 1}, splits);
   spiller.join();
   EXPECT_EQ(spiller.progress().images, 3);
   std::vector<std::string> runs;
@@ -94,9 +95,9 @@ TEST(Spiller, WritesWhatItHasReadWhereOpeningAUnitIsBrokenOff) {
   ASSERT_EQ(runs.size(), 1U);
   const RunReader run(runs.front());
   EXPECT_EQ(run.tables().images_read, 3);
-  ASSERT_EQ(run.tables().pieces.size(), 1U);
-  EXPECT_EQ(run.tables().pieces[0].unit, 0);
-  EXPECT_TRUE(run.tables().pieces[0].done);
+  ASSERT_EQ(run.tables().slices.size(), 1U);
+  EXPECT_EQ(run.tables().slices[0].shard, 0);
+  EXPECT_TRUE(run.tables().slices[0].done);
 }
 
 }  // namespace

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "core/types.hpp"
+#include "preprocess/sources/shard.hpp"
+
+namespace convoy::preparation {
+
+/// Returns part `number` of `samples` cut into `partitions` parts whose sizes differ by at most one.
+Range cut_evenly(Index samples, Index partitions, Index number);
+
+/// Throws Error(usage) where a split has fewer samples than partitions.
+void require_enough_samples(Split split, Index samples, Index partitions);
+
+}  // namespace convoy::preparation

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "preprocess/prepare_spec.hpp"
+#include "preprocess/sources/sample_reader.hpp"
+#include "preprocess/sources/split_source.hpp"
+
+namespace convoy::preparation {
+
+constexpr Index files_per_shard = 2048;
+
+/// Lists image files below a folder, as paths from it, sorted.
+std::vector<std::string> list_files(Store& store, const std::string& folder,
+                                    const std::vector<std::string>& extensions);
+/// Decides by the extension, whatever its case; hidden files are no images.
+bool is_image_name(const std::string& name, const std::vector<std::string>& extensions);
+
+/// Reads single files: those below the shard's folder, or those that a list names. Several are on their way at once
+/// where the store is far.
+class FileReader final : public SampleReader {
+ public:
+  enum class Names : std::uint8_t { folder, list };
+  FileReader(const PrepareSpec& spec, OpenSplit& split, const Shard& shard, Index position, Names names);
+  bool next(RawSample& sample) override;
+
+ private:
+  const std::vector<std::string>& names() const;
+
+  OpenSplit& split_;
+  const Shard& shard_;
+  Names kind_;
+  std::deque<std::unique_ptr<ByteStream>> streams_;
+  Index most_bytes_;
+  Index at_, ahead_ = 0;
+};
+
+}  // namespace convoy::preparation

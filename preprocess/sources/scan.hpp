@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <string>
+#include <vector>
+
+#include "comm/communicator.hpp"
+#include "preprocess/sources/source.hpp"
+
+namespace convoy::preparation {
+
+/// All shards of all splits in an order that ranks don't change.
+struct Scan {
+  std::vector<Shard> shards;
+  std::string digest;  ///< over names, sizes and versions of what was found: tells a source that has changed
+  Index objects = 0;   ///< files and archives
+};
+
+/// Collective. Rank 0 lists, the ranks look into what it found. Throws through the agreed code.
+Scan scan_splits(Communicator& comm, const PrepareSpec& spec, std::vector<OpenSplit>& splits, const ClassList& classes);
+
+}  // namespace convoy::preparation
