@@ -19,10 +19,10 @@ constexpr const char* exit_codes =
     "   0  done\n"
     "   1  internal error, or a loss that is not finite\n"
     "   2  wrong usage or configuration\n"
-    "   3  data missing, damaged or of the wrong form; output that can't be written\n"
+    "   3  data missing, damaged or of the wrong form; output that cannot be written\n"
     "   4  device or library\n"
     "   5  communication failed or stalled\n"
-    "   6  superseded: a newer attempt goes on with this run, so don't resubmit\n"
+    "   6  superseded: a newer attempt continues this run, so do not resubmit\n"
     "  75  stopped on request (SIGUSR1, SIGINT, SIGTERM, time limit) after a checkpoint: resubmit with --resume auto\n";
 
 struct About {
@@ -35,9 +35,9 @@ About about(const std::string& command) {
     return {
         "mpirun -np N convoy train --data DIR [options]",
         "Trains a network on the ranks of an MPI job. One rank, without mpirun, works the same way.\n"
-        "A file for --config holds the same names as keys ('batch-size = 64'), switches as true or false, and rate\n"
-        "phases as sections: [phase.1] with 'epochs = 0:5' and 'lr = 0.1:0.4' (or one rate). Lists are\n"
-        "comma-separated, underscores in names are read as hyphens, and every switch has a --no- form."};
+        "A file for --config uses the same names as keys ('batch-size = 64'), true or false for switches, and sections\n"
+        "for training phases: [phase.1] with 'epochs = 0:5' and 'lr = 0.1:0.4' (or one learning rate). Lists are\n"
+        "comma-separated. Underscores in names are read as hyphens. Every switch has a --no- form."};
   }
   if (command == "evaluate") {
     return {"mpirun -np N convoy evaluate PATH --data DIR [options]",
@@ -47,35 +47,31 @@ About about(const std::string& command) {
   if (command == "predict") {
     return {
         "mpirun -np N convoy predict CHECKPOINT IMAGE ... [options]",
-        "Tells the likeliest classes of images and their probabilities, the same for any number of ranks. IMAGE is an\n"
-        "image file, a folder of them, or (alone) a folder that convoy-preprocess wrote or one of its partitions. "
-        "Files\n"
-        "that are no images are named and counted; where none is one, the exit code is 3."};
+        "Lists the most likely classes of images with their probabilities, the same for any number of ranks. IMAGE is an\n"
+        "image file, a folder of image files, or (alone) a folder that convoy-preprocess wrote or one of its partitions.\n"
+        "Files that are not images are named and counted. If no file is an image, the exit code is 3."};
   }
   if (command == "bench") {
     return {
         "mpirun -np N convoy bench compute|scaling|io|comm [options]",
-        "Measures one part alone: training steps on images in memory, the same on 1, 2, 4 ... of the job's ranks, the\n"
-        "data path without training, or sums over the ranks."};
+        "Measures one part alone. compute: training steps on images in memory; scaling: the same on 1, 2, 4 ... ranks of the\n"
+        "job; io: reading and preparing data without training; comm: all-reduces over the ranks."};
   }
   if (command == "preflight") {
     return {
         "mpirun -np N convoy preflight --data DIR --output-dir DIR [options]",
-        "Looks at what a job needs before it starts, with the launch line and the options of the job: for each rank "
-        "host,\n"
-        "device, cores, NUMA nodes and threads; the network, MPI and clocks; whether all ranks can read the data set "
-        "and all\n"
-        "hosts write the run directory. Leaves with 0, or with the worst of: 2 run directory or builds, 3 data, 4 "
-        "devices or\n"
-        "cores that ranks share by accident. Options of 'convoy train' that don't matter here are taken and ignored."};
+        "Checks what a job needs before it starts. Use the launch line and the options of the job. For each rank it prints\n"
+        "host, device, cores, NUMA nodes and threads. It checks the network, MPI and clocks, whether all ranks can read the\n"
+        "data set, and whether all hosts can write the run directory. It exits with 0, or with the highest of: 2 run\n"
+        "directory or builds, 3 data, 4 devices or cores that ranks share by accident. It ignores options of 'convoy train'\n"
+        "that do not matter here."};
   }
   if (command == "status") {
-    return {"convoy status RUN_DIR [options]",
-            "How a run does, from any machine that sees its run directory: progress, speed, time to go, newest "
-            "checkpoint,\n"
-            "and whether it is alive. Leaves with 0 where it runs or has finished, 5 where it hangs, 75 where it "
-            "stopped or\n"
-            "was killed and goes on when submitted again, else with the code with which it failed."};
+    return {
+        "convoy status RUN_DIR [options]",
+        "Shows how a run is doing, on any machine that sees its run directory: progress, speed, time left, newest\n"
+        "checkpoint, and whether the run is alive. It exits with 0 if the run is alive or has finished, with 5 if it hangs,\n"
+        "with 75 if it stopped or was killed and continues when submitted again, else with the code of its failure."};
   }
   if (command == "summary") {
     return {"convoy summary RUN_DIR ... [options]",
@@ -110,12 +106,12 @@ std::string program_help() {
       "  convoy evaluate PATH --data DIR  accuracy of a checkpoint\n"
       "  convoy predict PATH IMAGE ...    classes of images\n"
       "  convoy bench compute|scaling|io|comm  measure one part\n"
-      "  convoy preflight --data DIR      look at ranks, devices, network and folders before a job\n"
+      "  convoy preflight --data DIR      check ranks, devices, network and folders before a job\n"
       "  convoy inspect data|checkpoint|plan|build\n"
-      "  convoy status RUN_DIR            how a run does\n"
+      "  convoy status RUN_DIR            state of a run\n"
       "  convoy summary RUN_DIR ...       table of runs\n\n"
-      "'convoy COMMAND --help' lists a command's options, --help-all also other programs' names for them;\n"
-      "'convoy --version' lists what is built in. Data sets are made by convoy-preprocess.\n{}",
+      "'convoy COMMAND --help' lists the options of a command; --help-all adds the names that other programs give them.\n"
+      "'convoy --version' lists what is built in. convoy-preprocess makes data sets.\n{}",
       version(), exit_codes);
 }
 

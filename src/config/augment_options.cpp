@@ -22,9 +22,9 @@ void take_recipe(const std::string& name, AugmentSpec& spec) {
 }
 
 Option preset_option(DataConfig& data) {
-  Option option = word_option("augment", data.augmentation, {"none", "imagenet", "mxnet", "trivial"},
-                              "a recipe: random resized crop and flip (imagenet), and jitter of colour with PCA noise "
-                              "(mxnet), or TrivialAugment and erasing (trivial); options given beside it change parts");
+  Option option = word_option(
+      "augment", data.augmentation, {"none", "imagenet", "mxnet", "trivial"},
+      "a recipe; imagenet: random resized crop and flip; mxnet: these with colour jitter and PCA noise; trivial: these with TrivialAugment and erasing; further options change parts of it");
   option.set = [&data, set_word = option.set](const std::string& text) {
     set_word(text);
     take_recipe(data.augmentation, data.augment);
@@ -42,44 +42,52 @@ OptionGroup augment_options(DataConfig& data) {
   OptionGroup group{"Augmentation", {}};
   auto add = [&](Option option) -> Option& { return group.options.emplace_back(std::move(option)); };
   add(preset_option(data));
-  add(choice_option<Crop>("crop", spec.crop, {{"window", Crop::window}, {"resized", Crop::resized}},
-                          "what training sees: a window of the input's size, or a region of random area and shape"))
+  add(choice_option<Crop>(
+          "crop", spec.crop, {{"window", Crop::window}, {"resized", Crop::resized}},
+          "window: train on a window of the input's size; resized: on a region of random area and shape, resized"))
       .decides_bits();
-  add(number_option("min-random-area", "F", spec.min_area, positive_share, "resized crops: least share of the area"))
+  add(number_option("min-random-area", "F", spec.min_area, positive_share, "resized crops: smallest share of the area"))
       .also({"min-scale", "min-crop-scale"})
       .decides_bits();
   add(number_option("max-random-area", "F", spec.max_area, positive_share, "resized crops: largest share of the area"))
       .decides_bits();
-  add(number_option("min-random-aspect-ratio", "F", spec.min_aspect, above(0), "resized crops: least width by height"))
+  add(number_option("min-random-aspect-ratio", "F", spec.min_aspect, above(0),
+                    "resized crops: smallest ratio of width to height"))
       .decides_bits();
   add(number_option("max-random-aspect-ratio", "F", spec.max_aspect, above(0),
-                    "resized crops: largest width by height"))
+                    "resized crops: largest ratio of width to height"))
       .decides_bits();
   add(switch_option("scaled-decoding", spec.scaled_decoding,
-                    "resized crops: shrink JPEG files by 2, 4 or 8 while decoding where that is large enough"))
+                    "resized crops: decode JPEG files at 1/2, 1/4 or 1/8 of their size if that is large enough"))
       .decides_bits();
   add(number_option("pad", "PIXELS", spec.pad, from_to(0, 4096),
                     "padding on every side before a random window, pixels"))
       .also({"pad-size"})
       .decides_bits();
-  add(number_option("fill-value", "V", spec.fill, from_to(0, 255), "of padding and of what turns into view"))
+  add(number_option("fill-value", "V", spec.fill, from_to(0, 255),
+                    "value of padding and of pixels that a rotation or shear brings into view"))
       .decides_bits();
   add(choice_option<Flip>("flip", spec.flip,
                           {{"none", Flip::none}, {"random", Flip::random}, {"alternating", Flip::alternating}},
-                          "mirror left to right: never, at random, or every other epoch"))
+                          "mirror images left to right: never, at random, or in every other epoch"))
       .decides_bits();
-  add(number_option("cutout", "PIXELS", spec.cutout, from_to(0, 16384), "side of a square erased, pixels; 0: none"))
+  add(number_option("cutout", "PIXELS", spec.cutout, from_to(0, 16384), "side of the square to erase, pixels; 0: none"))
       .decides_bits();
-  add(number_option("random-erasing", "P", spec.erasing.probability, share, "of an image to lose a random box"))
+  add(number_option("random-erasing", "P", spec.erasing.probability, share,
+                    "probability that a random box of an image is erased"))
       .also({"random-erase", "reprob"})
       .decides_bits();
-  add(number_option("brightness", "F", spec.colour.brightness, from_to(0, 10), "random factor 1-F to 1+F"))
+  add(number_option("brightness", "F", spec.colour.brightness, from_to(0, 10), "random factor from 1-F to 1+F"))
       .decides_bits();
-  add(number_option("contrast", "F", spec.colour.contrast, from_to(0, 10), "random factor 1-F to 1+F")).decides_bits();
-  add(number_option("saturation", "F", spec.colour.saturation, from_to(0, 10), "random factor 1-F to 1+F"))
+  add(number_option("contrast", "F", spec.colour.contrast, from_to(0, 10), "random factor from 1-F to 1+F"))
       .decides_bits();
-  add(number_option("hue", "F", spec.colour.hue, from_to(0, 0.5), "random turn, share of the circle")).decides_bits();
-  add(number_option("max-random-h", "N", spec.colour.hsl_hue, from_to(0, 180), "random change of HSL's hue, 2 degrees"))
+  add(number_option("saturation", "F", spec.colour.saturation, from_to(0, 10), "random factor from 1-F to 1+F"))
+      .decides_bits();
+  add(number_option("hue", "F", spec.colour.hue, from_to(0, 0.5),
+                    "random change of hue, as a share of the colour circle"))
+      .decides_bits();
+  add(number_option("max-random-h", "N", spec.colour.hsl_hue, from_to(0, 180),
+                    "random change of HSL's hue, in units of 2 degrees"))
       .decides_bits();
   add(number_option("max-random-s", "N", spec.colour.hsl_saturation, from_to(0, 255),
                     "random change of HSL's saturation, 0 to 255"))
@@ -87,41 +95,47 @@ OptionGroup augment_options(DataConfig& data) {
   add(number_option("max-random-l", "N", spec.colour.hsl_lightness, from_to(0, 255),
                     "random change of HSL's lightness, 0 to 255"))
       .decides_bits();
-  add(number_option("pca-noise", "F", spec.colour.lighting, from_to(0, 10), "deviation of the lighting noise"))
+  add(number_option("pca-noise", "F", spec.colour.lighting, from_to(0, 10),
+                    "standard deviation of the PCA lighting noise"))
       .also({"lighting"})
       .decides_bits();
-  add(number_option("max-random-rotate-angle", "DEGREES", spec.geometry.rotate, from_to(0, 180), "random rotation"))
+  add(number_option("max-random-rotate-angle", "DEGREES", spec.geometry.rotate, from_to(0, 180),
+                    "largest random rotation"))
       .decides_bits();
-  add(number_option("max-random-shear-ratio", "F", spec.geometry.shear, from_to(0, 10), "random shear, tangent"))
+  add(number_option("max-random-shear-ratio", "F", spec.geometry.shear, from_to(0, 10),
+                    "largest random shear, as a tangent"))
       .decides_bits();
-  add(number_option("min-random-scale", "F", spec.geometry.min_scale, above(0), "random scale: least")).decides_bits();
-  add(number_option("max-random-scale", "F", spec.geometry.max_scale, above(0), "random scale: largest"))
+  add(number_option("min-random-scale", "F", spec.geometry.min_scale, above(0), "smallest random scale"))
       .decides_bits();
-  add(choice_option<Policy>("auto-augment", spec.policy.policy,
-                            {{"none", Policy::none},
-                             {"randaugment", Policy::rand},
-                             {"trivial", Policy::trivial},
-                             {"autoaugment", Policy::autoaugment}},
-                            "random operations of colour and shape: RandAugment, TrivialAugmentWide, AutoAugment's "
-                            "ImageNet policy"))
+  add(number_option("max-random-scale", "F", spec.geometry.max_scale, above(0), "largest random scale")).decides_bits();
+  add(choice_option<Policy>(
+          "auto-augment", spec.policy.policy,
+          {{"none", Policy::none},
+           {"randaugment", Policy::rand},
+           {"trivial", Policy::trivial},
+           {"autoaugment", Policy::autoaugment}},
+          "random operations on colour and shape: RandAugment, TrivialAugmentWide, or AutoAugment's ImageNet policy"))
       .also({"aa"})
       .decides_bits();
-  add(number_option("randaugment-operations", "N", spec.policy.operations, from_to(1, 16), "operations an image"))
+  add(number_option("randaugment-operations", "N", spec.policy.operations, from_to(1, 16), "operations per image"))
       .also({"ra-num-ops"})
       .decides_bits();
-  add(number_option("randaugment-magnitude", "N", spec.policy.magnitude, from_to(0, 100), "strength, 0 to bins - 1"))
+  add(number_option("randaugment-magnitude", "N", spec.policy.magnitude, from_to(0, 100),
+                    "strength, from 0 to bins - 1"))
       .also({"ra-magnitude"})
       .decides_bits();
-  add(number_option("randaugment-bins", "N", spec.policy.bins, from_to(2, 1000), "steps of strength"))
+  add(number_option("randaugment-bins", "N", spec.policy.bins, from_to(2, 1000), "number of strengths"))
       .also({"ra-num-bins"})
       .decides_bits();
-  add(number_option("mixup", "ALPHA", spec.mixing.mixup, from_to(0, 100), "mix-up's parameter of Beta; 0: off"))
+  add(number_option("mixup", "ALPHA", spec.mixing.mixup, from_to(0, 100),
+                    "mix-up: parameter of the Beta distribution; 0: off"))
       .also({"mixup-alpha"})
       .decides_bits();
-  add(number_option("cutmix", "ALPHA", spec.mixing.cutmix, from_to(0, 100), "cut-mix's parameter of Beta; 0: off"))
+  add(number_option("cutmix", "ALPHA", spec.mixing.cutmix, from_to(0, 100),
+                    "cut-mix: parameter of the Beta distribution; 0: off"))
       .also({"cutmix-alpha"})
       .decides_bits();
-  add(number_option("mix-probability", "P", spec.mixing.probability, share, "of an image to be mixed"))
+  add(number_option("mix-probability", "P", spec.mixing.probability, share, "probability that an image is mixed"))
       .also({"mixup-prob"})
       .decides_bits();
   return group;

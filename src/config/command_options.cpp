@@ -9,7 +9,7 @@ namespace {
 
 /// `--network resnet --num-layers 50`, as in MXNet. Stands after the network in the table, so it is read after it.
 Option depth_option(GraphSpec& model) {
-  Option option{.name = "num-layers", .value = "N", .help = "depth, where --model names none"};
+  Option option{.name = "num-layers", .value = "N", .help = "depth of the network, if --model names none"};
   option.allowed = "a whole number, with a network without a depth, as in --model resnet --num-layers 50";
   option.set = [&model](const std::string& text) {
     read_integer(text, from_to(1, 10000));
@@ -33,16 +33,16 @@ Option batch_option(Index& batch, std::string help) {
 }
 
 Option topk_option(int& topk) {
-  return number_option("topk", "K", topk, from_to(1, 1 << 20), "also count labels among the K likeliest classes")
+  return number_option("topk", "K", topk, from_to(1, 1 << 20), "also count labels among the K most likely classes")
       .also({"top-k"});
 }
 
 /// What evaluation shows of an image.
 std::vector<Option> form_options(DataConfig& data) {
   return {switch_option("rectangular-validation", data.rectangular,
-                        "images keep their shape: the short side is --image-size, the long one a multiple of 8")
+                        "keep the shape of images: the short side is --image-size, the long side a multiple of 8")
               .also({"rect-val"}),
-          switch_option("flip-test", data.flip_test, "take the mean of an image's logits and its mirror's")
+          switch_option("flip-test", data.flip_test, "average the logits of an image and of its mirror image")
               .also({"test-time-flip", "tta-flip"})};
 }
 
@@ -75,7 +75,7 @@ Option fault_option(TrainConfig& config) {
 OptionGroup length_options(TrainConfig& config) {
   OptionGroup group{"Batches and length", {}};
   auto add = [&](Option option) -> Option& { return group.options.emplace_back(std::move(option)); };
-  Option batch = batch_option(config.batch, "images a replica takes in a step");
+  Option batch = batch_option(config.batch, "images per replica in one step");
   batch.set = [&config, set_batch = batch.set](const std::string& text) {
     set_batch(text);
     config.batch_given = true;
@@ -85,32 +85,33 @@ OptionGroup length_options(TrainConfig& config) {
   };
   add(std::move(batch)).decides_bits();
   add(number_option("global-batch", "N", config.global_batch, from_to(0, Index{1} << 40),
-                    "images of all replicas in a step; 0: follows from --batch-size"))
+                    "images of all replicas in one step; 0: --batch-size times the replicas"))
       .also({"optimizer-batch-size", "macrobatch-size"})
       .decides_bits();
   add(number_option("epochs", "EPOCHS", config.epochs, above(0), "length of the run and of the schedule"))
       .also({"num-epochs", "nepochs", "train-epochs"})
       .decides_bits();
-  add(number_option("start-epoch", "EPOCH", config.start_epoch, at_least(0), "begin here")).also({"begin-epoch"});
+  add(number_option("start-epoch", "EPOCH", config.start_epoch, at_least(0), "first epoch")).also({"begin-epoch"});
   add(number_option("run-epochs", "EPOCHS", config.run_epochs, at_least(0),
-                    "stop this job after so many epochs, with a checkpoint; 0: at the end"));
+                    "stop this job after N epochs, with a checkpoint; 0: at the end of the run"));
   add(number_option("max-steps", "STEPS", config.max_steps, at_least(0),
-                    "stop this job after so many steps, with a checkpoint; 0: at the end"))
+                    "stop this job after N steps, with a checkpoint; 0: at the end of the run"))
       .also({"max-train-steps"});
   add(number_option("seed", "N", config.seed, from_to(0, 9007199254740992.0),
-                    "of initial weights, order and augmentation"))
+                    "seed of initial weights, order and augmentation"))
       .also({"random-seed"})
       .decides_bits();
-  add(switch_option("dry-run", config.dry_run, "print configuration, sizes, cost, and how long the run would take"))
+  add(switch_option("dry-run", config.dry_run,
+                    "print configuration, sizes, cost and an estimate of the time, and do not train"))
       .only_on_command_line();
   add(number_option("dry-run-seconds", "SECONDS", config.dry_run_seconds, at_least(0),
-                    "time for the steps that --dry-run measures; 0: none"))
+                    "time that --dry-run spends on measured steps; 0: none"))
       .only_on_command_line();
   add(switch_option("take-over", config.take_over,
-                    "begin although another job seems to be alive in the run directory; that one then leaves (exit 6)"))
+                    "start even if another job seems to be alive in the run directory; that job then exits with 6"))
       .only_on_command_line();
   add(number_option("wait-for-other", "SECONDS", config.wait_for_other, at_least(0),
-                    "how long to wait for another job that is alive in the run directory to end"));
+                    "how long to wait until another job in the run directory has ended"));
   add(fault_option(config));
   return group;
 }
@@ -118,13 +119,14 @@ OptionGroup length_options(TrainConfig& config) {
 OptionGroup evaluation_options(TrainConfig& config) {
   OptionGroup group{"Evaluation", {}};
   auto add = [&](Option option) -> Option& { return group.options.emplace_back(std::move(option)); };
-  add(number_option("val-interval", "EPOCHS", config.val_interval, at_least(0), "0: only at the end"))
+  add(number_option("val-interval", "EPOCHS", config.val_interval, at_least(0),
+                    "epochs between two validations; 0: validate only at the end"))
       .also({"epochs-between-evals", "eval-frequency"});
-  add(number_option("eval-batch-size", "N", config.eval_batch, from_to(1, 1 << 24), "images a rank takes at once"))
+  add(number_option("eval-batch-size", "N", config.eval_batch, from_to(1, 1 << 24), "images per rank in one batch"))
       .also({"val-batch-size"});
   add(topk_option(config.topk));
   add(number_option("target-accuracy", "PERCENT", config.target_accuracy, from_to(0, 100),
-                    "stop when top-1 on the val split reaches it; 0: off"));
+                    "stop when top-1 on the val split reaches this; 0: off"));
   add(switch_option("skip-eval", config.skip_eval, "never evaluate"));
   for (Option& option : form_options(config.data)) add(std::move(option));
   return group;
@@ -156,14 +158,14 @@ std::vector<OptionGroup> options_of(EvaluateConfig& config) {
   auto add = [&](Option option) -> Option& { return group.options.emplace_back(std::move(option)); };
   add(text_option("checkpoint", "PATH", config.checkpoint, "checkpoint file, its folder, or a run directory"))
       .also({"weights", "resume"});
-  add(word_option("split", config.split, {"val", "train"}, "which part of the data set"));
-  add(batch_option(config.batch, "images a rank takes at once").also({"eval-batch-size", "val-batch-size"}));
+  add(word_option("split", config.split, {"val", "train"}, "split of the data set"));
+  add(batch_option(config.batch, "images per rank in one batch").also({"eval-batch-size", "val-batch-size"}));
   add(number_option("limit-val-batches", "N", config.data.limit_val_batches, at_least(0),
-                    "batches a rank at most; 0: all"));
+                    "at most this many batches per rank; 0: all"));
   add(topk_option(config.topk));
   for (Option& option : form_options(config.data)) add(std::move(option));
   add(text_option("output-dir", "DIR", config.output_folder,
-                  "write result.json, per_class.csv and confusion.csv here; default: print only"))
+                  "write result.json, per_class.csv and confusion.csv to this folder; default: print only"))
       .short_form('o')
       .also({"logdir", "output"});
   // How pixels become network input is the checkpoint's to say.
@@ -183,49 +185,50 @@ std::vector<OptionGroup> options_of(PredictConfig& config) {
   add(text_option("checkpoint", "PATH", config.checkpoint,
                   "checkpoint file, its folder, or a run directory; default: the first path"))
       .also({"weights", "resume"});
-  add(number_option("topk", "K", config.topk, from_to(1, 1 << 20), "tell the K likeliest classes")).also({"top-k"});
+  add(number_option("topk", "K", config.topk, from_to(1, 1 << 20), "list the K most likely classes")).also({"top-k"});
   add(choice_option<PredictFormat>(
       "format", config.format,
       {{"text", PredictFormat::text}, {"json", PredictFormat::json}, {"csv", PredictFormat::csv}},
-      "lines to read, an object a line, or a table"));
-  add(text_option("output", "FILE", config.output, "write here; default: standard output")).short_form('o');
-  add(word_option("split", config.split, {"val", "train"}, "which part of a prepared data set"));
-  add(batch_option(config.batch, "images a rank takes at once"));
+      "text for people, one JSON object per line, or a CSV table"));
+  add(text_option("output", "FILE", config.output, "write to this file; default: standard output")).short_form('o');
+  add(word_option("split", config.split, {"val", "train"}, "split of a prepared data set"));
+  add(batch_option(config.batch, "images per rank in one batch"));
   add(number_option("image-size", "PIXELS", config.data.image_size, from_to(0, 16384),
                     "height and width of the network input; 0: as in training"))
       .also({"img-size", "input-size"});
   add(number_option("resize", "PIXELS", config.data.augment.resize, from_to(0, 16384),
                     "short side before the centre crop; 0: as in training"))
       .also({"val-resize-size"});
-  add(number_option("workers", "N", config.data.workers, from_to(1, 1024), "threads a rank that read images ahead"))
+  add(number_option("workers", "N", config.data.workers, from_to(1, 1024), "threads per rank that read images ahead"))
       .short_form('j')
       .also({"num-workers"});
-  add(number_option("prefetch", "N", config.data.prefetch, from_to(1, 1024), "batches read ahead, a rank"));
+  add(number_option("prefetch", "N", config.data.prefetch, from_to(1, 1024), "batches that each rank reads ahead"));
   return {std::move(group), device_options(config.device), stall_options(config.deadline)};
 }
 
 std::vector<OptionGroup> options_of(BenchConfig& config) {
   OptionGroup group{"Benchmark", {}};
   auto add = [&](Option option) -> Option& { return group.options.emplace_back(std::move(option)); };
-  add(batch_option(config.batch, "images a rank takes in a step"));
-  add(number_option("steps", "N", config.steps, from_to(1, 1 << 30), "timed steps, batches or messages"));
+  add(batch_option(config.batch, "images per rank in one step"));
+  add(number_option("steps", "N", config.steps, from_to(1, 1 << 30), "number of timed steps, batches or messages"));
   add(number_option("warmup-steps", "N", config.warmup, from_to(0, 1 << 20), "steps before the first timed one"));
   add(number_option("megabytes", "MB", config.megabytes, from_to(0, 1 << 20),
-                    "comm: size of a message, MB of 10^6 bytes; 0: a sweep"))
+                    "comm: size of a message, MB of 10^6 bytes; 0: several sizes"))
       .also({"mb"});
-  add(switch_option("gradients", config.gradients, "compute: also sum the gradients over the ranks, overlapped"));
-  add(switch_option("reproducible", config.reproducible, "sums follow one fixed tree over the ranks"));
+  add(switch_option("gradients", config.gradients, "compute: also all-reduce the gradients, overlapped with backward"));
+  add(switch_option("reproducible", config.reproducible, "sum along a fixed tree of the ranks"));
   add(word_option("backend", config.backend, {"auto", "mpi", "nccl", "all"},
-                  "library that moves the sums; all: comm compares those that are possible"))
+                  "library for the all-reduce; all: comm compares those that are available"))
       .also({"dist-backend"});
   add(cuda_aware_option(config.cuda_aware));
   add(switch_option("strong", config.strong,
-                    "scaling: --batch-size is dealt to the ranks, else each has so many images"));
-  add(text_option("csv", "FILE", config.csv, "scaling: also write the table here"));
+                    "scaling: divide --batch-size among the ranks; otherwise each rank has so many images"));
+  add(text_option("csv", "FILE", config.csv, "scaling: also write the table to this file"));
   add(number_option("classes", "N", config.classes, from_to(0, 1 << 20),
-                    "compute: outputs of the network; 0: as usual for it"))
+                    "compute: outputs of the network; 0: its usual number"))
       .also({"num-classes"});
-  add(number_option("channels", "N", config.channels, from_to(0, 4), "compute: of an image; 0: as usual"));
+  add(number_option("channels", "N", config.channels, from_to(0, 4),
+                    "compute: channels of an image; 0: the usual number"));
   return {std::move(group),
           source_options(config.data),
           input_options(config.data),
@@ -241,15 +244,16 @@ std::vector<OptionGroup> options_of(InspectConfig& config) {
   OptionGroup group{"Plan", {}};
   auto add = [&](Option option) -> Option& { return group.options.emplace_back(std::move(option)); };
   add(batch_option(train.batch, "images the program is compiled for"));
-  add(number_option("classes", "N", config.classes, from_to(0, 1 << 20), "outputs of the network; 0: as usual for it"))
+  add(number_option("classes", "N", config.classes, from_to(0, 1 << 20), "outputs of the network; 0: its usual number"))
       .also({"num-classes"});
-  add(number_option("channels", "N", config.channels, from_to(0, 4), "channels of an image; 0: as usual"));
-  add(number_option("image-size", "PIXELS", train.data.image_size, from_to(0, 16384), "0: as usual for the network"))
+  add(number_option("channels", "N", config.channels, from_to(0, 4), "channels of an image; 0: the usual number"));
+  add(number_option("image-size", "PIXELS", train.data.image_size, from_to(0, 16384),
+                    "height and width of the network input; 0: the usual size"))
       .also({"img-size", "input-size"});
   add(number_option("fusion-threshold-mb", "MB", train.sync.bucket_mb, {.low = 0, .high = 65536, .low_excluded = true},
                     "size of the gradient buckets, MB of 2^20 bytes"));
   add(text_option("card", "FILE", config.card,
-                  "compile for the CUDA card that this describes (JSON, docs/cuda.md); needs no GPU"));
+                  "compile for the CUDA card that this JSON file describes (docs/cuda.md); needs no GPU"));
   return {std::move(group), network_group(train.model), device_options(train.device)};
 }
 

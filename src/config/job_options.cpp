@@ -18,7 +18,8 @@ double read_time(double (*parse)(const std::string&), const std::string& text) {
 Option save_minutes_option(CheckpointConfig& checkpoint) {
   const Bounds bounds = at_least(0);
   Option option{.name = "save-every-minutes", .value = "MINUTES|auto"};
-  option.help = "0: off; auto: sqrt(2 C M), C the measured time of a checkpoint, M --mtbf";
+  option.help =
+      "time between two checkpoints; 0: off; auto: sqrt(2 C M) with C the measured time of a checkpoint and M --mtbf";
   option.allowed = "auto, or a number " + bounds.text();
   option.set = [&checkpoint, bounds](const std::string& text) {
     checkpoint.save_auto = text == "auto";
@@ -33,82 +34,86 @@ Option save_minutes_option(CheckpointConfig& checkpoint) {
 }  // namespace
 
 Option cuda_aware_option(bool& value) {
-  return switch_option("cuda-aware", value,
-                       "with --backend mpi give a GPU's memory to MPI, which must be made for it, instead of copies");
+  return switch_option(
+      "cuda-aware", value,
+      "with --backend mpi: pass GPU memory to MPI, which must be CUDA-aware, instead of copying it to the host");
 }
 
 OptionGroup sync_options(SyncConfig& sync) {
   OptionGroup group{"Ranks and averaging", {}};
   auto add = [&](Option option) -> Option& { return group.options.emplace_back(std::move(option)); };
-  add(choice_option<SyncMode>("sync", sync.mode, {{"weights", SyncMode::weights}, {"gradients", SyncMode::gradients}},
-                              "what replicas average: weights every --local-steps steps, or gradients every step"))
+  add(choice_option<SyncMode>(
+          "sync", sync.mode, {{"weights", SyncMode::weights}, {"gradients", SyncMode::gradients}},
+          "what the replicas average: their weights every --local-steps steps, or their gradients every step"))
       .decides_bits();
   add(number_option("local-steps", "N", sync.local_steps, at_least(1), "steps between two averages of the weights"))
       .decides_bits();
   add(number_option("local-sgd-start", "STEPS", sync.local_start, at_least(0),
-                    "average after every step before this step (post-local SGD)"))
+                    "until this step, average after every step (post-local SGD)"))
       .also({"local-start"})
       .decides_bits();
   add(choice_option<MomentumPolicy>(
           "local-momentum", sync.momentum,
           {{"keep", MomentumPolicy::keep}, {"average", MomentumPolicy::average}, {"reset", MomentumPolicy::reset}},
-          "what an average of the weights does to momentum"))
+          "what happens to the optimiser state when weights are averaged: each replica keeps its own, it is averaged too, or set to 0"))
       .decides_bits();
   add(switch_option("reproducible", sync.reproducible,
-                    "the same bits for any number of ranks: sums follow one fixed tree over the replicas"))
+                    "compute the same bits on any number of ranks, by summing along a fixed tree of the replicas"))
       .decides_bits();
   add(switch_option("sync-bn", sync.sync_bn,
-                    "batch norm over the whole step; needs --sync gradients and one replica a rank"))
+                    "batch norm over the whole step; needs --sync gradients and one replica per rank"))
       .decides_bits();
   add(number_option("replicas", "N", sync.replicas, from_to(0, 1 << 20),
-                    "data-parallel workers of the job; 0: ranks times --grad-accum-steps"));
+                    "number of data-parallel workers; 0: ranks times --grad-accum-steps"));
   add(number_option("grad-accum-steps", "N", sync.grad_accum_steps, from_to(1, 1 << 16),
-                    "batches a rank takes in one step"))
+                    "batches per rank in one step (gradient accumulation)"))
       .also({"batches-per-allreduce"});
   add(number_option("fusion-threshold-mb", "MB", sync.bucket_mb, {.low = 0, .high = 65536, .low_excluded = true},
-                    "size of the buckets in which gradients are sent while backward runs, MB of 2^20 bytes"))
+                    "size of the buckets in which gradients are all-reduced during backward, MB of 2^20 bytes"))
       .also({"bucket-mb", "bucket-cap-mb"})
       .decides_bits();
-  add(word_option("backend", sync.backend, {"auto", "mpi", "nccl"}, "library that moves the sums"))
+  add(word_option("backend", sync.backend, {"auto", "mpi", "nccl"}, "library for the all-reduce"))
       .also({"dist-backend"})
       .decides_bits();
   add(cuda_aware_option(sync.cuda_aware)).decides_bits();
   add(number_option("check-weights", "STEPS", sync.digest_every, at_least(0),
-                    "compare a digest of the weights over the ranks every so many steps; 0: never"));
+                    "every N steps, check that all ranks hold the same weights; 0: never"));
   return group;
 }
 
 OptionGroup stall_options(Deadline& deadline) {
   OptionGroup group{"Stalls", {}};
   group.options.push_back(number_option("stall-warning-seconds", "SECONDS", deadline.warn_seconds, at_least(0),
-                                        "warn when an operation between ranks waits this long; 0: never"));
+                                        "warn if an operation between ranks has waited this long; 0: never"));
   group.options.back().also({"stall-warn-seconds", "stall-check-warning-time-seconds"});
-  group.options.push_back(number_option("stall-abort-seconds", "SECONDS", deadline.abort_seconds, at_least(0),
-                                        "end the job with code 5 when it waits this long; 0: never"));
+  group.options.push_back(
+      number_option("stall-abort-seconds", "SECONDS", deadline.abort_seconds, at_least(0),
+                    "end the job with code 5 if an operation between ranks has waited this long; 0: never"));
   group.options.back().also({"stall-check-shutdown-time-seconds"});
-  group.options.push_back(number_option("watchdog-seconds", "SECONDS", deadline.watchdog_seconds, at_least(0),
-                                        "end a process with code 5 when its main thread is stuck in a system call or "
-                                        "driver this long; 0: never"));
+  group.options.push_back(number_option(
+      "watchdog-seconds", "SECONDS", deadline.watchdog_seconds, at_least(0),
+      "end a process with code 5 if its main thread has been stuck in a system call or a driver this long; 0: never"));
   return group;
 }
 
 OptionGroup time_limit_options(TimeLimit& limit) {
   OptionGroup group{"Time limit", {}};
   auto add = [&](Option option) -> Option& { return group.options.emplace_back(std::move(option)); };
-  Option end{.name = "end-time", .value = "TIME", .help = "be gone by then, stopped with a checkpoint (exit 75)"};
+  Option end{.name = "end-time", .value = "TIME", .help = "stop before this time, with a checkpoint (exit 75)"};
   end.allowed = "seconds since 1970, a local time like 2026-11-28T14:03:07, or NONE";
   end.set = [&limit](const std::string& text) { limit.end_time = read_time(parse_end_time, text); };
   end.print = [&limit] { return limit.end_time > 0 ? print_number(limit.end_time) : std::string(); };
   add(std::move(end)).only_on_command_line();
-  Option length{.name = "time-limit",
-                .value = "DURATION",
-                .help = "the same from the start of the program; the earliest limit counts"};
+  Option length{
+      .name = "time-limit",
+      .value = "DURATION",
+      .help = "stop this long after the start of the program, with a checkpoint (exit 75); the earliest limit counts"};
   length.allowed = "seconds, MM:SS, HH:MM:SS, D-HH:MM:SS, or a number with s, m, h or d; 0: none";
   length.set = [&limit](const std::string& text) { limit.limit_seconds = read_time(parse_duration, text); };
   length.print = [&limit] { return print_number(limit.limit_seconds); };
   add(std::move(length)).also({"max-time", "walltime"});
   add(number_option("end-margin", "SECONDS", limit.margin_seconds, at_least(0),
-                    "be gone so long before the limit; the measured time of a checkpoint comes on top"));
+                    "stop this long before the limit, plus the measured time of a checkpoint"));
   return group;
 }
 
@@ -116,21 +121,26 @@ OptionGroup checkpoint_options(CheckpointConfig& checkpoint) {
   OptionGroup group{"Checkpoints", {}};
   auto add = [&](Option option) -> Option& { return group.options.emplace_back(std::move(option)); };
   add(switch_option("checkpoints", checkpoint.save, "write checkpoints"));
-  add(text_option("checkpoint-dir", "DIR", checkpoint.folder, "default: checkpoints in the output folder"))
+  add(text_option("checkpoint-dir", "DIR", checkpoint.folder,
+                  "folder of the checkpoints; default: checkpoints in the run directory"))
       .also({"ckpt-dir"});
-  add(number_option("save-every", "EPOCHS", checkpoint.save_every, at_least(0), "0: only at the end"))
+  add(number_option("save-every", "EPOCHS", checkpoint.save_every, at_least(0),
+                    "epochs between two checkpoints; 0: save only at the end"))
       .also({"save-period", "checkpoint-freq"});
-  add(number_option("save-every-steps", "STEPS", checkpoint.save_every_steps, at_least(0), "0: off"))
+  add(number_option("save-every-steps", "STEPS", checkpoint.save_every_steps, at_least(0),
+                    "steps between two checkpoints; 0: off"))
       .also({"recovery-interval"});
   add(save_minutes_option(checkpoint)).also({"checkpoint-every"});
   add(number_option("mtbf", "HOURS", checkpoint.mean_failure_hours, above(0),
                     "mean time between failures of the whole job, for --save-every-minutes auto"));
   add(number_option("keep-checkpoints", "N", checkpoint.keep, from_to(1, 1 << 20),
-                    "numbered checkpoints kept beside the best and the last"))
+                    "number of numbered checkpoints to keep, besides the best and the last"))
       .also({"checkpoint-hist"});
-  add(text_option("resume", "PATH|auto", checkpoint.resume,
-                  "go on from a checkpoint file or folder; auto: from this run's newest one, if there is one"));
-  add(text_option("weights", "PATH", checkpoint.weights, "start from a checkpoint's weights and statistics only"))
+  add(text_option(
+      "resume", "PATH|auto", checkpoint.resume,
+      "continue from a checkpoint file or folder; auto: from this run's newest checkpoint, if there is one"));
+  add(text_option("weights", "PATH", checkpoint.weights,
+                  "start a new run from the weights and statistics of a checkpoint"))
       .also({"initial-checkpoint", "pretrained-from-file", "load-model-weights-dir"});
   return group;
 }
@@ -141,13 +151,13 @@ OptionGroup output_options(OutputConfig& output) {
   add(text_option("output-dir", "DIR", output.folder, "run directory; default: runs/NAME-TIME"))
       .short_form('o')
       .also({"logdir", "workspace", "output", "model-dir"});
-  add(text_option("name", "NAME", output.name, "of the run; default: the model"));
-  add(number_option("print-freq", "STEPS", output.print_every, at_least(1), "steps between two lines"))
+  add(text_option("name", "NAME", output.name, "name of the run; default: the model"));
+  add(number_option("print-freq", "STEPS", output.print_every, at_least(1), "steps between two progress lines"))
       .short_form('p')
       .also({"disp-batches", "log-interval"});
   add(switch_option("tensorboard", output.tensorboard, "write TensorBoard event files"));
   add(number_option("monitor", "STEPS", output.monitor, at_least(0),
-                    "norm, range, mean and histogram of parameters and gradients every so many steps; 0: off"));
+                    "every N steps, record norm, range, mean and histogram of parameters and gradients; 0: off"));
   add(switch_option("quiet", output.quiet, "print only warnings and errors")).short_form('q');
   return group;
 }

@@ -35,12 +35,11 @@ std::vector<OptionGroup> options_of(StatusConfig& config) {
   add(unset_below_zero(
           number_option(
               "after", "CODE", config.after, from_to(0, 255),
-              "for job scripts: say what should follow a launcher that ended with this code, and leave with 0 (done), "
-              "75 (submit again) or what it failed with"),
+              "for job scripts: decide what follows a launcher that ended with this code; exit with 0 (done), 75 (submit again) or the code of the failure"),
           config.after))
       .only_on_command_line();
   add(unset_below_zero(number_option("attempts-before", "N", config.attempts_before, at_least(0),
-                                     "with --after: attempts that the run directory had before the launch"),
+                                     "with --after: number of attempts in the run directory before the launch"),
                        config.attempts_before))
       .only_on_command_line();
   return {std::move(group)};
@@ -50,8 +49,10 @@ std::vector<OptionGroup> options_of(SummaryConfig& config) {
   OptionGroup group{"Summary", {}};
   group.options.push_back(choice_option<TableFormat>(
       "format", config.format,
-      {{"text", TableFormat::text}, {"markdown", TableFormat::markdown}, {"csv", TableFormat::csv}}, "of the table"));
-  group.options.push_back(switch_option("per-epoch", config.per_epoch, "a row an epoch instead of a row a run"));
+      {{"text", TableFormat::text}, {"markdown", TableFormat::markdown}, {"csv", TableFormat::csv}},
+      "format of the table"));
+  group.options.push_back(
+      switch_option("per-epoch", config.per_epoch, "print one row per epoch instead of one row per run"));
   return {std::move(group)};
 }
 
