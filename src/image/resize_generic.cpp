@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "core/cpu_isa.hpp"
 #include "image/resize_kernels.hpp"
 
 namespace convoy {
@@ -42,7 +43,8 @@ std::span<const ResizeKernels> resize_kernels() {
   static const std::vector<ResizeKernels> kernels = [] {
     std::vector<ResizeKernels> found{{"generic", resize_columns_generic, resize_rows_generic}};
     if (__builtin_cpu_supports("avx2")) found.push_back({"AVX2", resize_columns_avx2, resize_rows_avx2});
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw")) {
+    const bool wide = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw");
+    if (wide && max_cpu_isa() >= CpuIsa::avx512_core) {
       found.push_back({"AVX-512", resize_columns_avx512, resize_rows_avx512});
     }
     return found;

@@ -56,7 +56,7 @@ using WeighColumns = void (*)(const Resizer::Axis& axis, const std::uint8_t* in,
 /// A ColumnsPass of vector kernels; needs AVX2. `weigh` is by channels, 1 to 4.
 void resize_strip(const WeighColumns (&weigh)[4], const Resizer::Axis& axis, const RowStrip& strip);
 
-/// Those that this CPU runs, the best last.
+/// Those that this CPU runs within the limit of max_cpu_isa(), the best last.
 std::span<const ResizeKernels> resize_kernels();
 
 }  // namespace convoy

@@ -20,11 +20,11 @@ OTHERS = {"--oversubscribe", "--bind-to", "--map-by", "--allow-run-as-root", "--
           "--rehearse"}
 
 
-def call(*words, ranks=0, expect=0):
+def call(*words, ranks=0, expect=0, env=None):
     """Without mpirun where ranks is 0. Returns stdout, stderr."""
     command = (mpirun(ranks) if ranks else []) + [CONVOY] + [str(w) for w in words]
     done = subprocess.run(command, capture_output=True, text=True, timeout=50, check=False,
-                          env=dict(os.environ, OMP_NUM_THREADS="1"))
+                          env=dict(os.environ, OMP_NUM_THREADS="1", **(env or {})))
     said = f"convoy {' '.join(map(str, words))}: exit {done.returncode}\n{done.stdout[-2000:]}{done.stderr[-2000:]}"
     check(done.returncode == expect, f"exit {expect} of: convoy {' '.join(map(str, words))[:120]}"
           if done.returncode == expect else said)
@@ -196,6 +196,13 @@ def plans():
     check(sum(int(r[3]) for r in rows) == 1814073344, "multiply-adds of the nodes add up")
     check(re.search(r"^conv1 +64 112 112 +9408 +118013952 ", out, re.M), "conv1 row")
     check("training program for 1 samples: cpu" in out, "the program is described")
+    job = ["train", "--synthetic", "--model", "lenet", "--batch-size", 8, "--synthetic-samples", 16, "--max-steps", 1, "--skip-eval",
+           "--save-every", 0, "--threads", 1, "--no-tensorboard", "--output-dir"]
+    with work_folder() as folder:
+        limited, _ = call(*job, f"{folder}/run", env={"CONVOY_MAX_CPU_ISA": "AVX2"})
+        check(re.search(r"cpu oneDNN [\d.]+ AVX2 1 threads", limited), "CONVOY_MAX_CPU_ISA limits the instruction set")
+        _, err = call(*job, f"{folder}/none", expect=2, env={"CONVOY_MAX_CPU_ISA": "AVX9"})
+        check("CONVOY_MAX_CPU_ISA is 'AVX9'; use AVX2," in err, "and is refused if it names no set")
 
 
 def benches():

@@ -2,6 +2,7 @@
 foreach(law large_batch local_steps_one one_step_gradient reproducible)
   convoy_add_script_test(end_to_end.law_${law} laws_test.py ARGS ${law})
 endforeach()
+convoy_repeat_with_avx2(end_to_end.law_one_step_gradient)
 convoy_add_script_test(end_to_end.resume resume_test.py ARGS 3)
 convoy_add_script_test(end_to_end.evaluation evaluation_test.py)
 convoy_add_script_test(end_to_end.change change_test.py)

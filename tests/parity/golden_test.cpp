@@ -1,19 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operations and whole networks against PyTorch: the reference to rounding in double, a backend to what PyTorch's own
-// fp32 deviates from its fp64.
+// Operations and whole networks against PyTorch: the reference to rounding in double, a backend to rounding in fp32.
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <limits>
 #include <regex>
 
 #include "support/backend_run.hpp"
 #include "support/formula.hpp"
 #include "support/golden.hpp"
 #include "support/reference/network.hpp"
+#include "support/rounding.hpp"
 #include "support/test_backend.hpp"
 
 namespace convoy {
@@ -74,7 +72,7 @@ TEST(GoldenOperations, ReferenceLossEqualsPyTorch) {
 
 Values slice(const Values& block, Range range) { return {block.begin() + range.begin, block.begin() + range.end()}; }
 
-/// Euclidean distances of tensors from fp64, relative to their norms.
+/// The Euclidean distances of tensors from fp64, relative to their norms.
 class Deviations {
  public:
   void add(const std::string& name, const float* values, const double* exact_values, Index count) {
@@ -83,23 +81,17 @@ class Deviations {
       squares += exact_values[i] * exact_values[i];
       distance += (values[i] - exact_values[i]) * (values[i] - exact_values[i]);
     }
-    all_.emplace_back(std::sqrt(distance / squares), name);
+    const double deviation = std::sqrt(distance / squares);
+    if (!(deviation <= worst_)) worst_ = deviation, name_ = name;  // also takes NaN
   }
-  /// `worst`, `median`: what they may be at most.
-  void expect(const std::string& what, GoldenDeviation limit, const GoldenDeviation& pytorch) {
-    // A NaN comes last.
-    std::sort(all_.begin(), all_.end(),
-              [](const auto& a, const auto& b) { return a.first < b.first || (b.first != b.first); });
-    const auto& [worst, name] = all_.back();
-    const double median = all_[all_.size() / 2].first;
-    std::printf("%s: worst %.2e (%s), PyTorch %.2e; median %.2e, PyTorch %.2e\n", what.c_str(), worst, name.c_str(),
-                pytorch.worst, median, pytorch.median);
-    EXPECT_TRUE(worst <= limit.worst) << what << ": worst " << worst << " (" << name << "), limit " << limit.worst;
-    EXPECT_TRUE(median <= limit.median) << what << ": median " << median << ", limit " << limit.median;
+  void expect(const std::string& what, double limit) const {
+    std::printf("%s: worst %.2e (%s), limit %.2e\n", what.c_str(), worst_, name_.c_str(), limit);
+    EXPECT_TRUE(worst_ <= limit) << what << ": " << name_ << " deviates by " << worst_ << ", limit " << limit;
   }
 
  private:
-  std::vector<std::pair<double, std::string>> all_;
+  double worst_ = 0;
+  std::string name_;
 };
 
 class GoldenNetworks : public testing::TestWithParam<const char*> {
@@ -116,13 +108,13 @@ class GoldenNetworks : public testing::TestWithParam<const char*> {
     std::vector<SampleSpec> samples;
     reference::NetworkResult exact;
   };
-  Run run_reference(std::size_t batch) const {
+  Run run_reference(std::size_t batch, double tie_distance) const {
     const Index size = golden_.graph.image_size, channels = golden_.graph.channels;
     Run run;
     run.images = formula_images(fmt::format("x{}", batch), golden_.n * size * size * channels);
     run.samples = formula_samples(fmt::format("labels{}", batch), golden_.n, golden_.graph.classes, golden_.mixed);
     const Tensor x = formula_network_input(run.images, {golden_.n, channels, size, size});
-    run.exact = reference::run_network(plan_, {&values_, nullptr, &x, run.samples, scale_, golden_.step});
+    run.exact = reference::run_network(plan_, {&values_, nullptr, &x, run.samples, scale_, golden_.step, tie_distance});
     return run;
   }
 
@@ -151,8 +143,11 @@ class GoldenNetworks : public testing::TestWithParam<const char*> {
     return spec;
   }
 
-  using Measured = std::map<std::string, Deviations>;  ///< results, gradients, statistics
-  void measure(const CompileSpec& spec, const Run& run, Measured& to) const {
+  struct Measured {
+    Deviations results, statistics, gradients;
+  };
+  Measured measure(const CompileSpec& spec, const Run& run) const {
+    Measured to;
     const auto backend = make_test_backend();
     BackendInput input;
     input.spec = spec;
@@ -162,18 +157,18 @@ class GoldenNetworks : public testing::TestWithParam<const char*> {
     input.scale = scale_;
     input.step = golden_.step;
     const BackendResult result = run_on(*backend, plan_, input);
-    to["results"].add("logits", result.logits.data(), run.exact.logits.values.data(), run.exact.logits.count());
-    to["results"].add("loss", result.loss.data(), run.exact.loss.data(), golden_.n);
+    to.results.add("logits", result.logits.data(), run.exact.logits.values.data(), run.exact.logits.count());
+    to.results.add("loss", result.loss.data(), run.exact.loss.data(), golden_.n);
     const float* const tail = result.gradients.data() + plan_.table.statistics.begin;
     for (const NormStatistics& norm : plan_.table.norms) {
-      for (const Range range : {norm.mean, norm.variance}) {
-        to["statistics"].add(norm.name, tail + range.begin, run.exact.statistics.data() + range.begin, range.count);
-      }
+      for (const Range range : {norm.mean, norm.variance})
+        to.statistics.add(norm.name, tail + range.begin, run.exact.statistics.data() + range.begin, range.count);
     }
     for (const Parameter& row : plan_.table.rows) {
-      to["gradients"].add(row.name, result.gradients.data() + row.range.begin,
-                          run.exact.gradients.data() + row.range.begin, row.range.count);
+      to.gradients.add(row.name, result.gradients.data() + row.range.begin,
+                       run.exact.gradients.data() + row.range.begin, row.range.count);
     }
+    return to;
   }
 
   /// Winograd trades some of the precision for speed; this is what the backend chose, without it.
@@ -189,32 +184,25 @@ class GoldenNetworks : public testing::TestWithParam<const char*> {
   float scale_ = 1;
 };
 
-/// Smooth networks: 1e-4. Else a tensor may deviate at most twice as much as PyTorch's worst: a ReLU that falls on the
-/// other side is an error of 1e-2 in either program. The median tells of all other errors: at most three times
-/// PyTorch's with direct kernels, five times with Winograd's F(4,3). It says nothing of the two results, nor where
-/// kinks reach it, as in resnet50. No tensor is held to less than what the median may be.
+/// The limits are support/rounding.hpp's.
 TEST_P(GoldenNetworks, ReferenceAndBackendEqualPyTorch) {
   const std::string name = GetParam();
-  const bool smooth = name == "lenet" || name == "mlp" || name.ends_with("_tanh");
+  const Tensor shape(golden_.n, golden_.graph.channels, golden_.graph.image_size, golden_.graph.image_size);
   CompileSpec direct = compile_spec();
   direct.choices = choices_without_winograd();
-  Measured chosen_kernels, direct_kernels;
   for (std::size_t batch = 0; batch < golden_.batches.size(); ++batch) {
-    const Run run = run_reference(batch);
+    const double reach = kink_reach(plan_.graph);
+    const Run run = run_reference(batch, winograd_gain * reach);
     expect_reference_equals_pytorch(run.exact, golden_.batches[batch]);
     if (HasFailure()) return;  // the rest is measured against the reference
-    measure(compile_spec(), run, chosen_kernels);
-    measure(direct, run, direct_kernels);
-  }
-  for (auto& [what, pytorch] : golden_.deviation) {
-    const double worst = smooth ? 1e-4 : 2 * pytorch.worst;
-    const bool median_tells = what != "results" && pytorch.median < 1e-4;
-    const double median = median_tells ? pytorch.median : std::numeric_limits<double>::infinity();
-    const auto limits = [&](double times) {
-      return GoldenDeviation{std::max(worst, times * pytorch.median), times * median};
+    const auto expect = [&](const std::string& what, const Measured& measured, double gain) {
+      const double limit = gain * rounding_bound(plan_.graph, shape);
+      measured.results.expect(what + " results", limit);
+      if (!plan_.table.norms.empty()) measured.statistics.expect(what + " statistics", limit);
+      measured.gradients.expect(what + " gradients", gradient_bound(limit, run.exact.ties, gain * reach));
     };
-    chosen_kernels[what].expect(name + ' ' + what, limits(5), pytorch);
-    direct_kernels[what].expect(name + ' ' + what + " without Winograd", limits(3), pytorch);
+    expect(name, measure(compile_spec(), run), winograd_gain);
+    expect(name + " without Winograd", measure(direct, run), test_device() == "cpu" ? 1 : winograd_gain);
   }
 }
 

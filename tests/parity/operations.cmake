@@ -7,9 +7,5 @@ convoy_add_test(parity.program.cpu SOURCES program_test.cpp ../support/backend_r
   LINK convoy_reference convoy_backend LABEL parity)
 set(environment CONVOY_TEST_DEVICE=cpu OMP_WAIT_POLICY=passive)
 set_property(TEST parity.operations.cpu parity.program.cpu PROPERTY ENVIRONMENT ${environment})
-
-# The same where AVX-512 is missing.
-add_test(NAME parity.operations.cpu_avx2 COMMAND parity.operations.cpu --gtest_filter=*_fp32)
-add_test(NAME parity.program.cpu_avx2 COMMAND parity.program.cpu)
-set_tests_properties(parity.operations.cpu_avx2 parity.program.cpu_avx2 PROPERTIES LABELS parity TIMEOUT 120
-  SKIP_RETURN_CODE 77 ENVIRONMENT "${environment};ONEDNN_MAX_CPU_ISA=AVX2")
+convoy_repeat_with_avx2(parity.operations.cpu --gtest_filter=*_fp32)
+convoy_repeat_with_avx2(parity.program.cpu)

@@ -9,10 +9,12 @@
 #include <cstdio>
 #include <map>
 
+#include "core/cpu_isa.hpp"
 #include "support/backend_run.hpp"
 #include "support/case_graph.hpp"
 #include "support/formula.hpp"
 #include "support/reference/network.hpp"
+#include "support/rounding.hpp"
 #include "support/test_backend.hpp"
 
 namespace convoy {
@@ -21,46 +23,18 @@ namespace {
 using reference::Tensor;
 using reference::Values;
 
-/// The longest sum in a step of this graph: what rounding grows with.
-double longest_sum(const Graph& graph, const Tensor& input) {
-  const std::vector<Shape> shapes = infer_shapes(graph, input.h, input.w);
-  Index longest = 1;
-  for (std::size_t id = 0; id < graph.nodes.size(); ++id) {
-    const Node& node = graph.nodes[id];
-    longest = std::max(longest, input.n * shapes[id].h * shapes[id].w);
-    if (const auto* conv = as<Convolution>(node)) {
-      longest = std::max({longest, conv->in / conv->groups * conv->kernel * conv->kernel,
-                          conv->out / conv->groups * conv->kernel * conv->kernel});
-    }
-    if (const auto* linear = as<Linear>(node)) longest = std::max(longest, linear->in);
-  }
-  return static_cast<double>(longest);
-}
-
 /// Whether a rounded input may fall on the other side of a kink, which moves gradients by more than rounding does.
 /// `make` and the input are exact, so a kink right behind them is met exactly; one behind anything else isn't.
 bool has_inexact_kink(const Graph& graph) {
   std::vector<bool> is_exact(graph.nodes.size(), false);
   for (std::size_t id = 0; id < graph.nodes.size(); ++id) {
     const Node& node = graph.nodes[id];
-    const auto* activation = as<Activation>(node);
-    const auto* pool = as<Pool>(node);
-    const bool kinked = activation != nullptr &&
-                        (activation->kind == ActivationKind::relu || activation->kind == ActivationKind::leaky_relu);
-    const bool selects = kinked || (pool != nullptr && pool->mode == Pool::Mode::max);
     bool inputs_exact = true;
     for (const NodeId from : node.inputs) inputs_exact = inputs_exact && is_exact[static_cast<std::size_t>(from)];
-    if (selects && !inputs_exact) return true;
-    is_exact[id] = as<Input>(node) != nullptr || (inputs_exact && (node.name.starts_with("make") || selects));
+    if (has_kink(node) && !inputs_exact) return true;
+    is_exact[id] = as<Input>(node) != nullptr || (inputs_exact && (node.name.starts_with("make") || has_kink(node)));
   }
   return false;
-}
-
-/// Convolutions, norms and linear layers: each rounds on the way there and on the way back.
-double depth_of(const Graph& graph) {
-  double depth = 0;
-  for (const Node& node : graph.nodes) depth += node.parameters.empty() ? 0 : 1;
-  return depth;
 }
 
 struct Tolerance {
@@ -68,17 +42,17 @@ struct Tolerance {
   double distance = 0;  ///< 0: elements are compared; else the Euclidean distance is, relative to the norm
 };
 
-/// fp32: depth eps (c + sqrt(terms)). Half precision also rounds every stored activation and gradient, each with an
-/// error of its own, and sums in fp32. With a kink behind rounded values, about one in 1/eps of them falls on the other
-/// side; that is an error of sqrt(share) in the norm. A GPU adds up in fp32 only, and stores filters' gradients in the
-/// precision too: one more rounding. tf32 rounds what is multiplied, to 11 bits.
-Tolerance tolerance_for(Precision precision, const Graph& graph, const Tensor& input) {
-  const bool on_cpu = test_device() == "cpu";
-  constexpr double single = 0x1p-24;
+/// fp32: support/rounding.hpp; where units are tied behind rounded values, as distances. Half precision also rounds
+/// every stored activation and gradient, each with an error of its own, and sums in fp32. With a kink behind rounded
+/// values, about one in 1/eps of them falls on the other side; that is an error of sqrt(share) in the norm. A GPU adds
+/// up in fp32 only, and stores filters' gradients in the precision too: one more rounding. tf32 rounds what is
+/// multiplied, to 11 bits.
+Tolerance tolerance_for(Precision precision, const Graph& graph, double sums, double gradients) {
+  const bool kink = has_inexact_kink(graph);
+  if (precision == Precision::fp32) return {sums, kink && gradients > sums ? gradients : 0};
   const double half = precision == Precision::bf16 ? 0x1p-9 : precision == Precision::fp16 ? 0x1p-12 : 0x1p-11;
-  const double depth = depth_of(graph), sums = depth * single * (4 + std::sqrt(longest_sum(graph, input)));
-  if (precision == Precision::fp32) return {on_cpu ? sums : 4 * sums, 0};
-  return {2 * (on_cpu ? depth : depth + 1) * half + sums, has_inexact_kink(graph) ? 2 * std::sqrt(4 * half) : 0};
+  const double depth = depth_of(graph) + (test_device() == "cpu" ? 0 : 1);
+  return {2 * depth * half + sums, kink ? 2 * std::sqrt(4 * half) : 0};
 }
 
 double largest(const double* values, Index count) {
@@ -130,7 +104,8 @@ const char* name_of(Precision precision) {
 /// bf16 needs AVX-512 on a CPU. Only where that is missing a test may be skipped.
 bool may_lack(Precision precision) {
   if (precision == Precision::fp32 || test_device() != "cpu") return false;
-  return std::getenv("ONEDNN_MAX_CPU_ISA") != nullptr || __builtin_cpu_supports("avx512bw") == 0;
+  return max_cpu_isa() < CpuIsa::avx512_core || std::getenv("ONEDNN_MAX_CPU_ISA") != nullptr ||
+         __builtin_cpu_supports("avx512bw") == 0;
 }
 
 const StepParams case_step{.seed = 11, .step = 12};
@@ -148,8 +123,10 @@ TEST_P(Operations, EqualReference) {
   const std::vector<SampleSpec> samples = formula_samples("labels", shape.n, made.graph.classes, true);
   const Tensor x = formula_network_input(images, shape);
   const float scale = 1.0F / static_cast<float>(shape.n);
+  const double gain = test_device() == "cpu" ? 1 : winograd_gain, rounding = gain * rounding_bound(plan.graph, shape),
+               reach = gain * kink_reach(plan.graph);
   const reference::NetworkResult exact =
-      reference::run_network(plan, {&values, nullptr, &x, samples, scale, case_step});
+      reference::run_network(plan, {&values, nullptr, &x, samples, scale, case_step, reach});
 
   const auto backend = make_test_backend();
   BackendInput input;
@@ -165,7 +142,8 @@ TEST_P(Operations, EqualReference) {
   input.step = case_step;
   const BackendResult result = run_on(*backend, plan, input);
 
-  Comparison compare(name_of(precision), tolerance_for(precision, plan.graph, shape));
+  Comparison compare(name_of(precision),
+                     tolerance_for(precision, plan.graph, rounding, gradient_bound(rounding, exact.ties, reach)));
   compare("logits", result.logits.data(), exact.logits.values.data(), exact.logits.count(),
           largest(exact.logits.values.data(), exact.logits.count()));
   compare("loss", result.loss.data(), exact.loss.data(), shape.n, largest(exact.loss.data(), shape.n));

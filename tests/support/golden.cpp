@@ -143,9 +143,6 @@ GoldenNetwork load_golden_network(const std::string& name) {
   network.n = from.at("n");
   network.mixed = from.at("mixed");
   if (from.contains("step")) network.step = {.seed = from["step"].at("seed"), .step = from["step"].at("step")};
-  for (const auto& [what, value] : from.at("deviation").items()) {
-    network.deviation[what] = {value.at("worst"), value.at("median")};
-  }
   for (const json& batch : from.at("batches")) {
     network.batches.push_back(
         {tensors_of(batch.at("results")), tensors_of(batch.at("gradients")), tensors_of(batch.at("statistics"))});

@@ -51,17 +51,12 @@ std::vector<GoldenOptimiser> load_golden_optimisers();
 struct GoldenBatch {
   std::map<std::string, GoldenTensor> results, gradients, statistics;
 };
-/// Of PyTorch's fp32 from its fp64, over many batches.
-struct GoldenDeviation {
-  double worst = 0, median = 0;
-};
 struct GoldenNetwork {
   GraphSpec graph;
   Index n = 0;
   bool mixed = false;
   StepParams step;  ///< where the network drops values
   std::vector<GoldenBatch> batches;
-  std::map<std::string, GoldenDeviation> deviation;  ///< of results, gradients and statistics
 };
 /// `name`: of the file, `resnet50`.
 GoldenNetwork load_golden_network(const std::string& name);

@@ -5,11 +5,38 @@
 
 #include <oneapi/dnnl/dnnl.hpp>
 
+#include "core/cpu_isa.hpp"
 #include "core/errors.hpp"
 
 namespace convoy::cpu {
 
+namespace {
+
+/// Gives oneDNN our own limit, once and before the library looks at the CPU. Without one it keeps its own.
+void limit_onednn() {
+  const auto wanted = [] {
+    switch (max_cpu_isa()) {
+      case CpuIsa::avx2:
+        return dnnl_cpu_isa_avx2;
+      case CpuIsa::avx512_core:
+        return dnnl_cpu_isa_avx512_core;
+      case CpuIsa::avx512_core_bf16:
+        return dnnl_cpu_isa_avx512_core_bf16;
+      case CpuIsa::avx512_core_amx:
+        break;
+    }
+    return dnnl_cpu_isa_all;
+  }();
+  if (wanted == dnnl_cpu_isa_all) return;
+  static const dnnl_status_t status = dnnl_set_max_cpu_isa(wanted);
+  if (status != dnnl_success)
+    fail(Exit::device, "oneDNN does not accept CONVOY_MAX_CPU_ISA (it was built without this limit); unset it");
+}
+
+}  // namespace
+
 InstructionSet find_instruction_set() {
+  limit_onednn();
   // Each set of oneDNN's contains the bits of the sets it extends.
   const auto has = [isa = static_cast<unsigned>(dnnl_get_effective_cpu_isa())](dnnl_cpu_isa_t wanted) {
     return (isa & static_cast<unsigned>(wanted)) == static_cast<unsigned>(wanted);

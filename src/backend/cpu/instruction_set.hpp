@@ -12,8 +12,8 @@ struct InstructionSet {
   Layout fp32_layout = Layout::blocked, bf16_layout = Layout::blocked;
 };
 
-/// What this CPU has, within the limit that oneDNN was given (ONEDNN_MAX_CPU_ISA), so that our loops and its kernels
-/// agree. Throws Error(device) below AVX2.
+/// What this CPU has, within the limit of max_cpu_isa() or else the one that oneDNN was given (ONEDNN_MAX_CPU_ISA), so
+/// that our loops and its kernels agree. Throws Error(device) below AVX2.
 InstructionSet find_instruction_set();
 
 /// `oneDNN 2.6.3`: of the library that runs.

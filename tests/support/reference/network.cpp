@@ -60,6 +60,7 @@ class Run {
   }
 
   void run_forward(const Node& node, State& state) {
+    const auto id = static_cast<NodeId>(&node - plan_.graph.nodes.data());
     for (const ParameterSpec& spec : node.parameters) {
       const Parameter* row = plan_.table.find(spec.name);
       if (row == nullptr) throw std::logic_error("no such parameter: " + spec.name);
@@ -71,11 +72,12 @@ class Run {
       state.running_variance = slice(*input_.statistics, norm->variance);
     }
     if (const auto* dropout = as<Dropout>(node); dropout != nullptr && input_.statistics == nullptr) {
-      const auto id = static_cast<NodeId>(&node - plan_.graph.nodes.data());
       const Tensor& x = states_[static_cast<std::size_t>(node.inputs[0])].output.y;
       state.factors = dropout_factors(*dropout, x, input_.step, id, input_.samples).values;
     }
-    state.output = forward(node, operands_of(node, state));
+    const Operands operands = operands_of(node, state);
+    state.output = forward(node, operands);
+    find_ties(plan_.graph, id, *operands.x[0], input_.tie_distance, result_.ties);
     if (norm == nullptr) return;
     const Tensor& x = state.output.y;
     const double count = static_cast<double>(x.n * x.h * x.w);

@@ -6,6 +6,7 @@
 #include "backend/backend.hpp"
 #include "network/plan.hpp"
 #include "support/reference/tensor.hpp"
+#include "support/rounding.hpp"
 
 namespace convoy::reference {
 
@@ -17,13 +18,15 @@ struct NetworkInput {
   std::span<const SampleSpec> samples;  ///< labels
   double scale = 1;                     ///< of each sample's loss in the gradients
   StepParams step = {};                 ///< with the samples' positions it decides what dropout drops
+  double tie_distance = 0;              ///< units as near to their kinks are listed
 };
 
 struct NetworkResult {
-  Tensor logits, dx;  ///< dx: of the network input
-  Values loss;        ///< per sample, unscaled
-  Values gradients;   ///< as plan.table.parameters
-  Values statistics;  ///< as plan.table.statistics: batch mean and unbiased variance
+  Tensor logits, dx;      ///< dx: of the network input
+  Values loss;            ///< per sample, unscaled
+  Values gradients;       ///< as plan.table.parameters
+  Values statistics;      ///< as plan.table.statistics: batch mean and unbiased variance
+  std::vector<Tie> ties;  ///< the units within tie_distance of their kinks
 };
 
 NetworkResult run_network(const Plan& plan, const NetworkInput& input);
