@@ -11,9 +11,9 @@
 
 namespace convoy {
 
-double cpu_seconds(Cpu of) {
+double cpu_seconds(CpuTime of) {
   timespec time{};
-  clock_gettime(of == Cpu::thread ? CLOCK_THREAD_CPUTIME_ID : CLOCK_PROCESS_CPUTIME_ID, &time);
+  clock_gettime(of == CpuTime::thread ? CLOCK_THREAD_CPUTIME_ID : CLOCK_PROCESS_CPUTIME_ID, &time);
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 

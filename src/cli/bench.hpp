@@ -18,9 +18,9 @@ Exit bench_io(Communicator& communicator, const BenchConfig& config);
 /// Collective. All-reduce of one size or a sweep.
 Exit bench_comm(Communicator& communicator, const BenchConfig& config);
 
-enum class Cpu { thread, process };
+enum class CpuTime { thread, process };
 /// Seconds that cores have worked for this thread, or for all of this process; programs beside it don't lengthen them.
-double cpu_seconds(Cpu of);
+double cpu_seconds(CpuTime of);
 
 /// Seconds of repeated work.
 class Stopwatch {

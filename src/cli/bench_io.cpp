@@ -41,7 +41,7 @@ struct Each {
 template <class Body>
 Each each(const Body& body) {
   const auto begin = std::chrono::steady_clock::now();
-  const double cpu = cpu_seconds(Cpu::thread);
+  const double cpu = cpu_seconds(CpuTime::thread);
   Index done = 0;
   double seconds = 0;
   while (seconds < probe_seconds) {
@@ -49,7 +49,7 @@ Each each(const Body& body) {
     seconds = seconds_since(begin);
   }
   const auto calls = static_cast<double>(done);
-  return {seconds / calls, (cpu_seconds(Cpu::thread) - cpu) / calls};
+  return {seconds / calls, (cpu_seconds(CpuTime::thread) - cpu) / calls};
 }
 
 Parts probe(const Dataset& samples, const AugmentSpec& augment, const EpochOrder& order, int replica) {
@@ -145,20 +145,20 @@ Exit bench_io(Communicator& communicator, const BenchConfig& config) {
   Stopwatch prepare;
   Index images = 0, done = 0;
   std::uint64_t touched = 0;
-  double cpu = cpu_seconds(Cpu::process);
+  double cpu = cpu_seconds(CpuTime::process);
   for (Index epoch = 0; done < config.warmup + config.steps; ++epoch) {
     const EpochOrder& steps = loader.begin_epoch(epoch, 0);
     for (Index step = 0; step < steps.steps() && done < config.warmup + config.steps; ++step, ++done) {
       if (steps.count(step, rank) == 0) continue;
       const bool timed = done >= config.warmup;
-      if (done == config.warmup) cpu = cpu_seconds(Cpu::process);
+      if (done == config.warmup) cpu = cpu_seconds(CpuTime::process);
       if (timed) prepare.start();
       touched += touch(loader.next(step, rank), image_bytes);
       if (timed) prepare.stop();
       if (timed) images += steps.count(step, rank);
     }
   }
-  cpu = cpu_seconds(Cpu::process) - cpu;
+  cpu = cpu_seconds(CpuTime::process) - cpu;
   double total[3] = {static_cast<double>(images), cpu, prepare.total()};
   communicator.sum(std::span<double>(total, 2), "images prepared");
   communicator.maximum(std::span<double>(total + 2, 1), "time of preparing");

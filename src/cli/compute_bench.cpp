@@ -126,7 +126,7 @@ BenchTimes ComputeBench::run(Communicator& communicator, Index warmup, Index ste
   const Index block = backend.host_reads() ? 1 : std::max<Index>(1, steps / 4);
   BenchTimes times;
   double total = 0;
-  const double cpu = cpu_seconds(Cpu::process);
+  const double cpu = cpu_seconds(CpuTime::process);
   for (Index done = 0; done < steps;) {
     const Index count = std::min(block, steps - done);
     const auto begin = std::chrono::steady_clock::now();
@@ -140,7 +140,7 @@ BenchTimes ComputeBench::run(Communicator& communicator, Index warmup, Index ste
   }
   const auto each = static_cast<double>(steps);
   times.mean = total / each;
-  times.cpu = (cpu_seconds(Cpu::process) - cpu) / each;
+  times.cpu = (cpu_seconds(CpuTime::process) - cpu) / each;
   times.wait = collectives_->take_wait_seconds() / each;
   times.graph_launches = static_cast<double>(backend.counts().graph_launches - before.graph_launches) / each;
   times.allocations = backend.counts().allocations - before.allocations;

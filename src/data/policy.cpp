@@ -75,11 +75,23 @@ void shear_or_move(const PolicyStep& step, const Canvas& canvas, std::uint8_t fi
     case Op::translate_y:
       spec.move_y = std::trunc(step.magnitude);
       break;
-    default:
+    case Op::rotate:
       // Pillow turns the other way round, about the middle.
       spec.degrees = -step.magnitude;
       spec.centre_x = static_cast<double>(canvas.width) / 2;
       spec.centre_y = static_cast<double>(canvas.height) / 2;
+      break;
+    case Op::identity:
+    case Op::brightness:
+    case Op::saturation:
+    case Op::contrast:
+    case Op::sharpness:
+    case Op::posterize:
+    case Op::solarize:
+    case Op::stretch_contrast:
+    case Op::equalize:
+    case Op::invert:
+      break;  // they move nothing
   }
   transform(canvas, inverse_affine(spec), Sampling::nearest, fill, scratch);
 }
@@ -100,9 +112,15 @@ bool has_sign(Op operation) {
     case Op::contrast:
     case Op::sharpness:
       return true;
-    default:
+    case Op::identity:
+    case Op::posterize:
+    case Op::solarize:
+    case Op::stretch_contrast:
+    case Op::equalize:
+    case Op::invert:
       return false;
   }
+  return false;
 }
 
 double policy_magnitude(const PolicySpec& spec, PolicyOperation operation, int bin, Index height, Index width) {

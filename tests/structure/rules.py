@@ -4,6 +4,7 @@ import pathlib
 import re
 
 import job_script_rules
+import type_rules
 
 # Folders of the sentence and those whose headers each may include, besides its own.
 MAY_INCLUDE = {
@@ -42,9 +43,36 @@ LIBRARIES = {
     r"spdlog/.*": ("src/core/",),
 }
 
-LONGEST = 400
+LONGEST = 600
 # Files that may be longer, each with its reason.
 LONG_FILES = {}
+
+# What an addition touches (CONTRIBUTING.md): a word that stands in every file of src that knows one of its kind, and how many files
+# those may be.
+TOUCHES = {
+    "LocalResponseNorm": 8,  # an operation
+    "Concatenation": 8,
+    "gelu": 5,  # an activation
+    "silu": 5,
+    "adamw": 4,  # an optimiser
+}
+# Words that only some folders may know.
+KNOWN_IN = {}
+
+# Sources with members of a class whose header and source have another name.
+FOREIGN_MEMBERS = {
+    "src/backend/cuda/lowering/backward_groups.cpp": "Backward",
+    "src/backend/cuda/lowering/forward_operations.cpp": "Forward",
+    "src/comm/agreement.cpp": "Communicator",
+    "src/comm/first_ranks.cpp": "Communicator",
+    "src/data/load.cpp": "Dataset",
+    "src/data/synthetic_dataset.cpp": "Dataset",
+    "src/io/hdf5_attributes.cpp": "Hdf5File",
+    "src/network/parameter_table.cpp": "ParameterTable",
+    "src/train/inspection.cpp": "Trainer",
+    "src/train/rehearsal.cpp": "Trainer",
+    "src/train/saving.cpp": "Checkpointing",
+}
 
 VAGUE_NAMES = {"util", "utils", "helper", "helpers", "common", "misc", "manager", "managers", "registry"}
 
@@ -108,6 +136,31 @@ def source_violations(root):
             yield f"{name}: is listed in LONG_FILES and not long"
 
 
+def type_violations(root):
+    files = list(files_below(root, ["src", "preprocess"], CODE))  # convoy-preprocess links libraries of src
+    yield from type_rules.duplicate_types(files)
+    for name, text in files:
+        for line in type_rules.switches_with_default(text):
+            yield f"{name}:{line}: a switch over an enumeration has a default; name every value"
+    headers = [file for file in files if file[0].endswith((".hpp", ".cuh"))]
+    sources = [file for file in files if file[0].endswith((".cpp", ".cu"))]
+    for name, classes in type_rules.foreign_members(headers, sources):
+        if name not in FOREIGN_MEMBERS:
+            yield f"{name}: defines members of {classes}; a class lives in the source of its header's name"
+
+
+def addition_violations(root):
+    files = list(files_below(root, ["src"], CODE))
+    for word, most in TOUCHES.items():
+        found = [name for name, text in files if re.search(rf"\b{word}\b", text)]
+        if len(found) > most:
+            yield f"src: {word} stands in {len(found)} files, at most {most} should know it: {', '.join(found)}"
+    for word, places in KNOWN_IN.items():
+        for name, text in files:
+            if re.search(rf"\b{word}\b", text) and not name.startswith(places):
+                yield f"{name}: knows {word}, which only {', '.join(places)} may"
+
+
 def job_script_violations(root):
     scripts = list(files_below(root, ["slurm", "pbs"], {".sh", ".pbs"}))
     if len(scripts) < 2:
@@ -128,5 +181,6 @@ def config_violations(root):
 
 def all_violations(root):
     root = pathlib.Path(root)
-    for rule in (include_violations, header_violations, source_violations, job_script_violations, config_violations):
+    for rule in (include_violations, header_violations, source_violations, type_violations, addition_violations,
+                 job_script_violations, config_violations):
         yield from rule(root)

@@ -14,8 +14,17 @@ TREE = {
     "src/network/twice.hpp": SPDX,
     "src/io/hdf5.cpp": SPDX + "#include <hdf5.h>\n",
     "src/io/string_utils.cpp": SPDX,
-    "src/train/long.cpp": SPDX + "\n" * 401,
+    "src/train/long.cpp": SPDX + "\n" * 601,
     "src/train/bare.cpp": "int x;\n",
+    "src/sync/phase.hpp": SPDX + "#pragma once\nnamespace convoy {\nstruct Phase : std::pair<int, int> {\n  enum class Kind { a, b };\n};\n"
+                                 "namespace {\nstruct Hidden {};\n}\n}\n",
+    "src/sync/average.cpp": SPDX + "namespace convoy {\nnamespace {\nstruct Phase {};  // its own\n}\nvoid Phase::run(int) {\n"
+                                   "  switch (kind) {\n    case Kind::a: break;\n    default: break;\n  }\n}\n}\n",
+    "preprocess/phase.hpp": SPDX + "#pragma once\nnamespace convoy {\nstruct Phase;\n/* struct Phase {}; */\nenum class Phase : char { x };\n"
+                                   "struct Other { struct Phase {}; };\n}\nnamespace convoy::preparation {\nstruct Phase {};\n}\n",
+    "preprocess/hidden.hpp": SPDX + "#pragma once\nnamespace convoy {\nnamespace {\nstruct Hidden {};\n}\n}\n",
+    "src/metrics/phase_steps.cpp": SPDX + "int Hidden::first() { return 1; }\nvoid f() {\n  switch (c) {\n    case 1: break;\n    default: break;\n  }\n}\n",
+    **{f"src/optim/rule{i}.cpp": SPDX + "int adamw;\n" for i in range(5)},
     "slurm/job.sh": "# SPDX-License-Identifier: Apache-2.0\n#SBATCH -n 4\nrun_directory=x\n" + "srun convoy train\n" * 2
                     + "#SBATCH --nodes=1\n" + "\n" * 40,
     "pbs/job.pbs": "#!/bin/bash\n# SPDX-License-Identifier: Apache-2.0\n#PBS -l select=2:ncpus=4:mpiprocs=2,walltime=1:00:00\n"
@@ -30,8 +39,13 @@ EXPECTED = [
     "src/network/plan.hpp: the first include of plan.cpp is not network/plan.hpp",
     "src/network/twice.hpp: no #pragma once",
     "src/io/string_utils.cpp: the name",
-    "src/train/long.cpp: 402 lines",
+    "src/train/long.cpp: 602 lines",
     "src/train/bare.cpp: needs one SPDX line",
+    "preprocess/phase.hpp: defines convoy::Phase, which src/sync/phase.hpp",
+    "preprocess/hidden.hpp: defines convoy::Hidden, which src/sync/phase.hpp",
+    "src/sync/average.cpp:7: a switch over an enumeration has a default",
+    "src/metrics/phase_steps.cpp: defines members of Hidden",
+    "src: adamw stands in 5 files",
     "slurm/job.sh: 46 lines",
     "slurm/job.sh: does not begin with #!",
     "slurm/job.sh: 2 launch lines",
