@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/cores.hpp"
 
-#include <fmt/format.h>
+#include <hwloc.h>
 #include <sched.h>
 
 #include <algorithm>
@@ -88,53 +88,13 @@ double least_quota(std::string group, const Read& read) {
 
 }  // namespace
 
-std::vector<int> parse_cpu_list(const std::string& text) {
-  std::vector<int> ids;
-  std::istringstream ranges(text);
-  for (std::string range; std::getline(ranges, range, ',');) {
-    std::istringstream numbers(range);
-    int first = 0, last = 0;
-    char dash = 0;
-    if (!(numbers >> first)) return {};
-    last = first;
-    if (numbers >> dash && !(dash == '-' && numbers >> last)) return {};
-    if (first < 0 || last >= most_cpus) return {};
-    for (int id = first; id <= last; ++id) ids.push_back(id);
-  }
-  return ids;
-}
-
-std::string print_cpu_list(std::vector<int> ids) {
-  std::sort(ids.begin(), ids.end());
-  std::string text;
-  for (std::size_t i = 0; i < ids.size();) {
-    std::size_t end = i + 1;
-    while (end < ids.size() && ids[end] == ids[end - 1] + 1) ++end;
-    text += fmt::format("{}{}", text.empty() ? "" : ",", ids[i]);
-    if (end - i > 1) text += fmt::format("-{}", ids[end - 1]);
-    i = end;
-  }
+std::string print_cpu_list(const std::vector<int>& ids) {
+  hwloc_bitmap_t set = hwloc_bitmap_alloc();
+  for (const int id : ids) hwloc_bitmap_set(set, static_cast<unsigned>(id));
+  std::string text(static_cast<std::size_t>(hwloc_bitmap_list_snprintf(nullptr, 0, set)), '\0');
+  hwloc_bitmap_list_snprintf(text.data(), text.size() + 1, set);
+  hwloc_bitmap_free(set);
   return text;
-}
-
-std::vector<Cpu> describe_cpus(const std::vector<int>& ids, const std::string& root) {
-  const std::string system = root + "/sys/devices/system/";
-  std::vector<Cpu> cpus;
-  for (const int id : ids) {
-    const auto siblings =
-        parse_cpu_list(first_line(fmt::format("{}cpu/cpu{}/topology/thread_siblings_list", system, id)));
-    cpus.push_back({id, siblings.empty() ? id : *std::min_element(siblings.begin(), siblings.end()), 0});
-  }
-  for (const int node : parse_cpu_list(first_line(system + "node/has_cpu"))) {
-    const auto members = parse_cpu_list(first_line(fmt::format("{}node/node{}/cpulist", system, node)));
-    const std::set<int> here(members.begin(), members.end());
-    for (Cpu& cpu : cpus) {
-      if (here.count(cpu.id) != 0) cpu.node = node;
-    }
-  }
-  std::sort(cpus.begin(), cpus.end(),
-            [](const Cpu& a, const Cpu& b) { return std::tie(a.node, a.core, a.id) < std::tie(b.node, b.core, b.id); });
-  return cpus;
 }
 
 int count_cores(const std::vector<Cpu>& cpus) {

@@ -65,30 +65,6 @@ std::vector<std::string> network_links(const std::string& root) {
   return links;
 }
 
-std::vector<int> gpu_nodes(const char* visible, const std::string& root) {
-  const fs::path devices = root + "/sys/bus/pci/devices";
-  std::vector<std::string> addresses = names_in(devices);
-  std::sort(addresses.begin(), addresses.end());
-  std::vector<int> all;
-  for (const std::string& address : addresses) {
-    const std::string kind = first_line(devices / address / "class");
-    const bool computes = kind.starts_with("0x0302") || kind.starts_with("0x0300");
-    if (!computes || first_line(devices / address / "vendor") != "0x10de") continue;
-    const std::string node = first_line(devices / address / "numa_node");
-    all.push_back(node.empty() ? -1 : static_cast<int>(std::strtol(node.c_str(), nullptr, 10)));
-  }
-  if (visible == nullptr) return all;
-  std::vector<int> seen;
-  std::istringstream numbers(visible);
-  for (std::string word; std::getline(numbers, word, ',');) {
-    char* end = nullptr;
-    const auto number = static_cast<std::size_t>(std::strtoul(word.c_str(), &end, 10));
-    if (word.empty() || *end != 0 || number >= all.size()) return {};
-    seen.push_back(all[number]);
-  }
-  return seen;
-}
-
 Room room_at(const std::string& path) {
   struct statvfs system {};
   if (::statvfs(path.c_str(), &system) != 0) return {};

@@ -11,11 +11,6 @@ namespace convoy {
 /// port 1 200 Gb/s`), sorted. `root` is put before /sys, for tests.
 std::vector<std::string> network_links(const std::string& root = "");
 
-/// NUMA nodes of the NVIDIA GPUs that a process sees, in the order in which CUDA counts equal ones (by PCI address):
-/// `visible` is CUDA_VISIBLE_DEVICES, null where it is not set. -1: the system does not say. Empty: none, or `visible`
-/// does not name them by number.
-std::vector<int> gpu_nodes(const char* visible, const std::string& root = "");
-
 struct Room {
   double free_bytes = 0, total_bytes = 0;
   double free_files = -1;  ///< < 0: the file system does not count them

@@ -118,7 +118,7 @@ Given look_around(const std::string& device, int node_rank) {
   Given given;
   given.ids = cores_at_start();
   for (const int id : given.ids) {
-    const Cpu cpu = describe_cpus({id}).front();
+    const Cpu cpu = Topology::of_this_host().describe({id}).front();
     given.core_of.push_back(cpu.core);
     given.node_of.push_back(cpu.node);
   }
@@ -130,7 +130,7 @@ Given look_around(const std::string& device, int node_rank) {
   given.openmp_binds = (bound != nullptr && std::string(bound) != "false" && std::string(bound) != "FALSE") ||
                        std::getenv("OMP_PLACES") != nullptr || std::getenv("GOMP_CPU_AFFINITY") != nullptr;
   if (device != "cpu") {
-    const auto nodes = gpu_nodes(std::getenv("CUDA_VISIBLE_DEVICES"));
+    const auto nodes = Topology::of_this_host().gpu_nodes(std::getenv("CUDA_VISIBLE_DEVICES"));
     if (!nodes.empty()) given.gpu_node = nodes[static_cast<std::size_t>(node_rank) % nodes.size()];
   }
   return given;

@@ -41,6 +41,7 @@ LIBRARIES = {
     r"(archive|archive_entry|curl/.*)\.h": ("preprocess/",),
     r"boost/program_options.*": ("src/config/", "preprocess/"),
     r"spdlog/.*": ("src/core/",),
+    r"hwloc.*": ("src/core/",),
 }
 
 LONGEST = 600

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hosts of other shapes, as /sys and /proc describe them.
 #include "core/cores.hpp"
 
-#include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <sched.h>
 
@@ -23,43 +21,16 @@ void put(const TempFolder& root, const std::string& path, const std::string& tex
   std::ofstream(file) << text << "\n";
 }
 
-/// Two NUMA nodes of two cores of two hardware threads; thread n + 4 is the second one of core n.
-void put_two_sockets(const TempFolder& root) {
-  for (int id = 0; id < 8; ++id) {
-    put(root, fmt::format("/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list", id),
-        fmt::format("{},{}", id % 4, id % 4 + 4));
-  }
-  put(root, "/sys/devices/system/node/has_cpu", "0-1");
-  put(root, "/sys/devices/system/node/node0/cpulist", "0-1,4-5");
-  put(root, "/sys/devices/system/node/node1/cpulist", "2-3,6-7");
-}
-
-TEST(CoresTest, ListsReadAndPrint) {
-  EXPECT_THAT(parse_cpu_list("0-3,8,10-11"), ElementsAre(0, 1, 2, 3, 8, 10, 11));
-  EXPECT_THAT(parse_cpu_list("5"), ElementsAre(5));
-  for (const char* wrong : {"", "x", "1-", "-1", "3-x", "0-99999999"})
-    EXPECT_TRUE(parse_cpu_list(wrong).empty()) << wrong;
+TEST(CoresTest, ListsPrint) {
   EXPECT_EQ(print_cpu_list({10, 8, 0, 1, 2, 3, 11}), "0-3,8,10-11");
   EXPECT_EQ(print_cpu_list({4, 6}), "4,6");
   EXPECT_EQ(print_cpu_list({}), "");
 }
 
-TEST(CoresTest, KnowsCoresAndNodes) {
-  const TempFolder root;
-  put_two_sockets(root);
-  const auto cpus = describe_cpus({0, 1, 2, 3, 4, 5, 6, 7}, root.path());
-  EXPECT_THAT(cpus, ElementsAre(Cpu{0, 0, 0}, Cpu{4, 0, 0}, Cpu{1, 1, 0}, Cpu{5, 1, 0}, Cpu{2, 2, 1}, Cpu{6, 2, 1},
-                                Cpu{3, 3, 1}, Cpu{7, 3, 1}));
-  EXPECT_EQ(count_cores(cpus), 4);
-  EXPECT_EQ(count_cores(describe_cpus({4, 0}, root.path())), 1);
-  EXPECT_THAT(describe_cpus({2, 9}, root.path() + "/none"), ElementsAre(Cpu{2, 2, 0}, Cpu{9, 9, 0}))
-      << "nothing is known";
-}
-
 TEST(CoresTest, DealsWholeCores) {
-  const TempFolder root;
-  put_two_sockets(root);
-  const auto cpus = describe_cpus({0, 1, 2, 3, 4, 5, 6, 7}, root.path());
+  // Two NUMA nodes of two cores of two hardware threads.
+  const std::vector<Cpu> cpus = {{0, 0, 0}, {4, 0, 0}, {1, 1, 0}, {5, 1, 0},
+                                 {2, 2, 1}, {6, 2, 1}, {3, 3, 1}, {7, 3, 1}};
   EXPECT_THAT(deal_cores(cpus, 1), ElementsAre(ElementsAre(0, 4, 1, 5, 2, 6, 3, 7)));
   EXPECT_THAT(deal_cores(cpus, 2), ElementsAre(ElementsAre(0, 4, 1, 5), ElementsAre(2, 6, 3, 7)));
   EXPECT_THAT(deal_cores(cpus, 3), ElementsAre(ElementsAre(0, 4), ElementsAre(1, 5), ElementsAre(2, 6, 3, 7)));

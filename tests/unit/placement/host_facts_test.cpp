@@ -35,27 +35,6 @@ TEST(HostFactsTest, LinksThatAreUp) {
               testing::ElementsAre("eth0 25 Gb/s", "eth2", "eth3 100 Mb/s", "mlx5_0 port 1 200 Gb/s"));
 }
 
-TEST(HostFactsTest, NodesOfGpus) {
-  const TempFolder root;
-  EXPECT_TRUE(gpu_nodes(nullptr, root.path()).empty());
-  const auto device = [&](const std::string& address, const char* vendor, const char* kind, const char* node) {
-    const std::string here = "/sys/bus/pci/devices/" + address;
-    put(root, here + "/vendor", vendor);
-    put(root, here + "/class", kind);
-    put(root, here + "/numa_node", node);
-  };
-  device("0000:c1:00.0", "0x10de", "0x030200", "5");
-  device("0000:03:00.0", "0x10de", "0x030200", "3");
-  device("0000:44:00.0", "0x10de", "0x030000", "-1");
-  device("0000:44:00.1", "0x10de", "0x040300", "-1");  // its sound
-  device("0000:05:00.0", "0x1a03", "0x030000", "0");   // the console's
-  EXPECT_THAT(gpu_nodes(nullptr, root.path()), testing::ElementsAre(3, -1, 5));
-  EXPECT_THAT(gpu_nodes("2,0", root.path()), testing::ElementsAre(5, 3));
-  EXPECT_TRUE(gpu_nodes("GPU-1234", root.path()).empty());
-  EXPECT_TRUE(gpu_nodes("7", root.path()).empty());
-  EXPECT_TRUE(gpu_nodes("", root.path()).empty());
-}
-
 TEST(HostFactsTest, RoomOfAFileSystem) {
   const Room room = room_at("/tmp");
   EXPECT_GT(room.total_bytes, 0);

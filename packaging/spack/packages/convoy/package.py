@@ -32,6 +32,7 @@ class Convoy(CMakePackage, CudaPackage):
     depends_on("libpng")
     depends_on("libarchive")
     depends_on("curl")
+    depends_on("hwloc")
     depends_on("googletest+gmock", when="+tests")
     depends_on("cudnn@9.8:", when="+cuda")
     depends_on("nccl", when="+cuda")
