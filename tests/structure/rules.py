@@ -180,8 +180,17 @@ def config_violations(root):
                 yield f"{name}: no '# {heading}' line"
 
 
+def test_violations(root):
+    """Tests that can't fail, and helpers dressed as tests."""
+    idle = re.compile(r"\bcheck\(True\b|_TRUE\(true\)|\bSUCCEED\(|\bDISABLED_|_GE\([^;\n]*seconds[^;\n]*, 0(\.0)?\)")
+    for name, text in files_below(root, ["tests"], CODE | {".py"}):
+        if "/structure/" not in name:
+            for match in idle.finditer(text):
+                yield f"{name}: {match[0]} can't fail"
+
+
 def all_violations(root):
     root = pathlib.Path(root)
-    for rule in (include_violations, header_violations, source_violations, type_violations, addition_violations,
+    for rule in (include_violations, header_violations, source_violations, type_violations, addition_violations, test_violations,
                  job_script_violations, config_violations):
         yield from rule(root)

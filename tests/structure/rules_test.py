@@ -16,6 +16,7 @@ TREE = {
     "src/io/string_utils.cpp": SPDX,
     "src/train/long.cpp": SPDX + "\n" * 601,
     "src/train/bare.cpp": "int x;\n",
+    "tests/unit/idle_test.cpp": SPDX + "TEST(A, DISABLED_Idle) { EXPECT_GE(f.take_seconds(), 0.0); }\n",
     "src/sync/phase.hpp": SPDX + "#pragma once\nnamespace convoy {\nstruct Phase : std::pair<int, int> {\n  enum class Kind { a, b };\n};\n"
                                  "namespace {\nstruct Hidden {};\n}\n}\n",
     "src/sync/average.cpp": SPDX + "namespace convoy {\nnamespace {\nstruct Phase {};  // its own\n}\nvoid Phase::run(int) {\n"
@@ -41,6 +42,8 @@ EXPECTED = [
     "src/io/string_utils.cpp: the name",
     "src/train/long.cpp: 602 lines",
     "src/train/bare.cpp: needs one SPDX line",
+    "tests/unit/idle_test.cpp: DISABLED_",
+    "tests/unit/idle_test.cpp: _GE(f.take_seconds(), 0.0)",
     "preprocess/phase.hpp: defines convoy::Phase, which src/sync/phase.hpp",
     "preprocess/hidden.hpp: defines convoy::Hidden, which src/sync/phase.hpp",
     "src/sync/average.cpp:7: a switch over an enumeration has a default",

@@ -93,10 +93,7 @@ TEST_P(ReductionDeadlineTest, NamesTheReduction) {
   const Ticket ticket = sum("gradient bucket 1");
   const Caught caught = run([&] { sums.finish(ticket); });
   static_cast<void>(testing::internal::GetCapturedStderr());
-  if (kept.comm.rank() != 0) {
-    expect_expired(caught, "gradient bucket 1");
-    EXPECT_GE(sums.take_wait_seconds(), 0.0);
-  }
+  if (kept.comm.rank() != 0) expect_expired(caught, "gradient bucket 1");
   kept.patient.barrier("end");
 }
 
