@@ -155,28 +155,41 @@ std::string trimmed(const std::string& text) {
   return begin == std::string::npos ? "" : text.substr(begin, text.find_last_not_of(" \t\r") - begin + 1);
 }
 
-/// Where the assignments of an INI text stand, in order: Boost tells no line numbers and hides headers without keys.
-std::vector<std::string> ini_origins(const std::string& text, const std::string& name) {
-  std::vector<std::string> origins;
+struct IniLine {
+  std::string key;  ///< in a section `phase.1.lr`
+  std::string value;
+  std::string origin;  ///< `tiny.cfg:12: lr = 0.1`
+};
+
+/// Reads the section header `line` and returns what it puts before a key: `phase.1.`.
+std::string section_prefix(const std::string& line, const std::string& origin) {
+  const std::string section = trimmed(line.substr(1, line.size() - 2));
+  const std::string digits = section.rfind("phase.", 0) == 0 ? section.substr(6) : "";
+  const bool numbered = !digits.empty() && digits.size() < 6 && digits.front() != '0' &&
+                        digits.find_first_not_of("0123456789") == std::string::npos;
+  if (!numbered) fail(Exit::usage, "{} (unknown section); the sections are [phase.1], [phase.2], ...", origin);
+  return section + '.';
+}
+
+/// The assignments of an INI text, in order. Boost's reader tells no line numbers.
+std::vector<IniLine> ini_lines(const std::string& text, const std::string& name) {
+  std::vector<IniLine> found;
   std::istringstream lines(text);
-  std::string raw;
+  std::string raw, prefix;
   for (int number = 1; std::getline(lines, raw); ++number) {
     const std::string line = trimmed(raw.substr(0, raw.find('#')));
     if (line.empty()) continue;
     const std::string origin = fmt::format("{}:{}: {}", name, number, line);
     if (line.front() == '[' && line.back() == ']') {
-      const std::string section = trimmed(line.substr(1, line.size() - 2));
-      const std::string digits = section.rfind("phase.", 0) == 0 ? section.substr(6) : "";
-      const bool numbered = !digits.empty() && digits.size() < 6 && digits.front() != '0' &&
-                            digits.find_first_not_of("0123456789") == std::string::npos;
-      if (!numbered) fail(Exit::usage, "{} (unknown section); the sections are [phase.1], [phase.2], ...", origin);
-    } else if (line.find('=') == std::string::npos) {
-      fail(Exit::usage, "{} (neither a comment, a [phase.N] nor 'key = value'); write 'key = value'", origin);
-    } else {
-      origins.push_back(origin);
+      prefix = section_prefix(line, origin);
+      continue;
     }
+    const auto equals = line.find('=');
+    if (equals == std::string::npos)
+      fail(Exit::usage, "{} (neither a comment, a [phase.N] nor 'key = value'); write 'key = value'", origin);
+    found.push_back({prefix + trimmed(line.substr(0, equals)), trimmed(line.substr(equals + 1)), origin});
   }
-  return origins;
+  return found;
 }
 
 Assignment place(const Names& names, const std::string& key, const std::string& value, const std::string& origin) {
@@ -256,21 +269,11 @@ std::vector<Assignment> read_ini(const std::vector<OptionGroup>& groups, const s
                                  const std::string& name, const std::vector<OptionGroup>& others) {
   const Names names(groups), foreign(others);
   const std::string text = plain_text(written, name, Exit::usage);
-  const auto origins = ini_origins(text, name);
-  std::istringstream stream(text);
-  std::vector<po::option> options;
-  try {
-    options = po::parse_config_file(stream, po::options_description(), true).options;
-  } catch (const po::error& e) {
-    fail(Exit::usage, "cannot read the configuration file '{}' ({})", name, e.what());
-  }
-  require(options.size() == origins.size(), "an INI text was read in two ways");
   std::vector<Assignment> assignments;
   std::map<std::pair<int, std::string>, std::string> seen;
-  for (std::size_t i = 0; i < options.size(); ++i) {
-    const std::string value = options[i].value.empty() ? "" : options[i].value.front();
-    if (is_foreign(names, foreign, options[i].string_key)) continue;
-    Assignment next = place(names, options[i].string_key, value, origins[i]);
+  for (const IniLine& line : ini_lines(text, name)) {
+    if (is_foreign(names, foreign, line.key)) continue;
+    Assignment next = place(names, line.key, line.value, line.origin);
     const auto [first, fresh] = seen.emplace(std::pair(next.phase, next.name), next.origin);
     if (!fresh) fail(Exit::usage, "'{}' is set twice ({}; {}); keep one", next.name, first->second, next.origin);
     assignments.push_back(std::move(next));
