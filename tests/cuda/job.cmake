@@ -8,7 +8,7 @@ add_library(convoy_host_module MODULE job/host_module.cpp ../../src/backend/cuda
   $<TARGET_OBJECTS:convoy_host_cuda> $<TARGET_OBJECTS:convoy_host_reference> $<TARGET_OBJECTS:convoy_host_nccl>)
 convoy_cuda_host_options(convoy_host_module)
 target_compile_options(convoy_host_module PRIVATE -Wno-pedantic)
-target_link_libraries(convoy_host_module PRIVATE convoy_network convoy_comm convoy_core convoy_mpi)
+target_link_libraries(convoy_host_module PRIVATE convoy_backend_lowering convoy_network convoy_comm convoy_core convoy_mpi)
 target_link_options(convoy_host_module PRIVATE -Wl,--no-undefined)
 set_target_properties(convoy_host_module PROPERTIES OUTPUT_NAME convoy_cuda
   LIBRARY_OUTPUT_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/module/host)

@@ -21,6 +21,11 @@ std::vector<Channels> channels_of(const Graph& graph) {
     if (!node.inputs.empty()) own = all[static_cast<std::size_t>(node.inputs[0])];
     if (const auto* input = as<Input>(node)) own = {input->channels, image_channels(input->channels)};
     if (const auto* convolution = as<Convolution>(node)) own = {convolution->out, convolution->out};
+    if (as<Concatenation>(node) != nullptr) {
+      own.c = 0;
+      for (const NodeId input : node.inputs) own.c += all[static_cast<std::size_t>(input)].c;
+      own.stored = own.c;
+    }
     if (const auto* linear = as<Linear>(node)) own = {linear->out, linear->out};
     all.push_back(own);
   }

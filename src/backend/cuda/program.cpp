@@ -5,9 +5,8 @@
 #include <vector>
 
 #include "backend/cuda/kernels/flat.hpp"
-#include "backend/cuda/lowering/memory_plan.hpp"
-#include "backend/cuda/lowering/recipe.hpp"
-#include "backend/cuda/lowering/table.hpp"
+#include "backend/cuda/lowering/execution_plan.hpp"
+#include "backend/cuda/lowering/summary.hpp"
 #include "backend/cuda/runtime/check.hpp"
 #include "backend/cuda/runtime/feed.hpp"
 #include "backend/cuda/tuning.hpp"
@@ -19,12 +18,12 @@ namespace {
 constexpr Index device_state_floats = 16;
 constexpr Index arena_alignment = 256;
 
-/// The recipe as told (choices), as measured, or by the rule.
-Recipe compile(const Context& context, const Plan& plan, const CompileSpec& spec, const CopyLayout& copies) {
+/// The execution as told (choices), as measured, or by the rule.
+ExecutionPlan compile(const Context& context, const Plan& plan, const CompileSpec& spec, const CopyLayout& copies) {
   CompileSpec told = spec;
   if (spec.tuning == Tuning::measured && spec.choices.empty() && spec.mode == Mode::train)
     told.choices = choose_by_measuring(context, {plan, spec, copies, context.library});
-  return make_recipe({plan, told, copies, context.library});
+  return make_execution_plan({plan, told, copies, context.library});
 }
 
 class CudaProgram final : public Program {
@@ -36,14 +35,15 @@ class CudaProgram final : public Program {
         statistics_(plan.table.statistics.count),
         flags_(plan.table.flags),
         copies_(context.copies.use(plan, spec.precision)),
-        recipe_(compile(context, plan, spec, *copies_)),
-        placement_(plan_memory(recipe_)),
+        execution_(compile(context, plan, spec, *copies_)),
         feed_({.samples = spec.samples, .image_bytes = spec.input.height * spec.input.width * spec.input.channels}) {
-    for (const RecipeStage& stage : recipe_.stages) ready_ranges_.push_back(stage.ready);
-    frame_.offsets = placement_.offsets.data();
+    for (const lowering::Stage& stage : execution_.stages) ready_ranges_.push_back(stage.ready);
+    launch_.offsets = execution_.placement.offsets.data();
   }
 
-  Index arena_floats() const override { return (feed_bytes() + placement_.total_bytes + arena_alignment + 3) / 4; }
+  Index arena_floats() const override {
+    return (feed_bytes() + execution_.placement.total_bytes + arena_alignment + 3) / 4;
+  }
 
   void bind(float* arena, float* gradients) override {
     require(spec_.mode != Mode::train || gradients != nullptr, "a training program needs a gradient block");
@@ -51,13 +51,13 @@ class CudaProgram final : public Program {
     address = (address + arena_alignment - 1) / arena_alignment * arena_alignment;
     auto* const memory = reinterpret_cast<std::byte*>(address);
     feed_.bind(context_.queue, memory);
-    frame_.arena = memory + feed_bytes();
-    frame_.gradients = spec_.mode == Mode::train ? gradients : nullptr;
-    frame_.feed = feed_.numbers();
-    frame_.rows = feed_.rows();
-    frame_.step = context_.step;
-    frame_.tally = context_.tally;
-    frame_.stream = context_.queue.stream();
+    launch_.arena = memory + feed_bytes();
+    launch_.gradients = spec_.mode == Mode::train ? gradients : nullptr;
+    launch_.feed = feed_.numbers();
+    launch_.rows = feed_.rows();
+    launch_.step = context_.step;
+    launch_.tally = context_.tally;
+    launch_.stream = context_.queue.stream();
     norms_of_ = 0;  // what is kept of them names places in the arena
     keep_tables();
   }
@@ -73,39 +73,39 @@ class CudaProgram final : public Program {
   }
 
   void launch(std::size_t stage, const ParameterSet& set) override {
-    frame_.set = set.block;
-    frame_.copies = context_.copies.at(set, *copies_);
+    launch_.set = set.block;
+    launch_.copies = context_.copies.at(set, *copies_);
     const bool scales = spec_.precision == Precision::fp16 && spec_.mode == Mode::train;
-    frame_.loss_scale = scales ? set.block + set.count - device_state_floats : nullptr;
+    launch_.loss_scale = scales ? set.block + set.count - device_state_floats : nullptr;
     if (stage == 0) start(set);
-    const std::size_t begin = stage == 0 ? 0 : recipe_.stages[stage - 1].end_step;
-    for (std::size_t k = begin; k < recipe_.stages[stage].end_step; ++k) recipe_.steps[k].run(frame_);
+    const std::size_t begin = stage == 0 ? 0 : execution_.stages[stage - 1].end;
+    for (std::size_t k = begin; k < execution_.stages[stage].end; ++k) execution_.steps[k].run(launch_);
     if (spec_.mode == Mode::train) finish(stage);
   }
 
-  const float* logits() const override { return fixed<float>(recipe_.logits); }
-  const float* loss_per_sample() const override { return fixed<float>(recipe_.losses); }
-  const std::string& choices() const override { return recipe_.choices; }
-  std::string describe() const override { return cuda::describe(recipe_, graph_); }
+  const float* logits() const override { return fixed<float>(execution_.logits); }
+  const float* loss_per_sample() const override { return fixed<float>(execution_.losses); }
+  const std::string& choices() const override { return execution_.choices; }
+  std::string describe() const override { return cuda::describe(execution_, graph_); }
 
  private:
   Index feed_bytes() const { return (feed_.device_bytes() + arena_alignment - 1) / arena_alignment * arena_alignment; }
 
   template <class T>
   T* fixed(int buffer) const {
-    return reinterpret_cast<T*>(frame_.arena + frame_.offsets[buffer]);
+    return reinterpret_cast<T*>(launch_.arena + launch_.offsets[buffer]);
   }
 
   /// What doesn't change lies outside of the arena, which other programs use between steps.
   void keep_tables() {
-    if (!gaps_ && !recipe_.gaps.empty() && spec_.mode == Mode::train) {
+    if (!gaps_ && !execution_.gaps.empty() && spec_.mode == Mode::train) {
       std::vector<FloatRange> ranges;
-      for (const Range& gap : recipe_.gaps) ranges.push_back({gap.begin, gap.count});
+      for (const Range& gap : execution_.gaps) ranges.push_back({gap.begin, gap.count});
       gaps_ = reinterpret_cast<FloatRange*>(keep(ranges.data(), ranges.size() * sizeof(FloatRange), "ranges to clear"));
     }
-    if (frame_.mean_image == nullptr && !spec_.input.mean_image.empty()) {
+    if (launch_.mean_image == nullptr && !spec_.input.mean_image.empty()) {
       const auto& image = spec_.input.mean_image;
-      frame_.mean_image = reinterpret_cast<float*>(keep(image.data(), image.size() * sizeof(float), "the mean image"));
+      launch_.mean_image = reinterpret_cast<float*>(keep(image.data(), image.size() * sizeof(float), "the mean image"));
     }
   }
 
@@ -117,22 +117,22 @@ class CudaProgram final : public Program {
 
   /// Where running statistics lie depends on the optimiser's slots, which the first set shows.
   void keep_norms(const ParameterSet& set) {
-    if (recipe_.evaluation_norms.empty() || norms_of_ == set.count) return;
+    if (execution_.evaluation_norms.empty() || norms_of_ == set.count) return;
     std::vector<EvaluationNorm> norms;
     const Index begin = set.count - device_state_floats - statistics_;
-    for (const RecipeNorm& norm : recipe_.evaluation_norms) {
+    for (const EvaluationNormRefs& norm : execution_.evaluation_norms) {
       norms.push_back({.gamma = norm.gamma,
                        .beta = norm.beta,
                        .mean = begin + norm.mean,
                        .variance = begin + norm.variance,
                        .channels = static_cast<std::int32_t>(norm.channels),
                        .epsilon = norm.epsilon,
-                       .vectors = {.scale = frame_.floats(norm.scale),
-                                   .shift = frame_.floats(norm.shift),
-                                   .low_scale = frame_.at(norm.low_scale),
-                                   .low_shift = frame_.at(norm.low_shift)}});
+                       .vectors = {.scale = launch_.floats(norm.scale),
+                                   .shift = launch_.floats(norm.shift),
+                                   .low_scale = launch_.at(norm.low_scale),
+                                   .low_shift = launch_.at(norm.low_shift)}});
     }
-    frame_.norms = reinterpret_cast<EvaluationNorm*>(
+    launch_.norms = reinterpret_cast<EvaluationNorm*>(
         keep(norms.data(), norms.size() * sizeof(EvaluationNorm), "norms of an evaluation"));
     norms_of_ = set.count;
   }
@@ -141,9 +141,9 @@ class CudaProgram final : public Program {
     if (spec_.mode == Mode::evaluate) keep_norms(set);
     if (spec_.mode != Mode::train) return;
     if (gaps_ != nullptr)
-      check(clear_ranges(frame_.gradients, gaps_, static_cast<int>(recipe_.gaps.size()), frame_.stream),
+      check(clear_ranges(launch_.gradients, gaps_, static_cast<int>(execution_.gaps.size()), launch_.stream),
             "the clearing of gradients");
-    check(forget_worst(fixed<std::int32_t>(recipe_.worst), frame_.stream), "the start of a step");
+    check(forget_worst(fixed<std::int32_t>(execution_.worst), launch_.stream), "the start of a step");
   }
 
   /// The flags of the other replicas stay as they are; the last stage gives them away.
@@ -151,12 +151,13 @@ class CudaProgram final : public Program {
     Range range = ready_ranges_[stage].range;
     const bool last = range.count > 0 && range.end() == flags_.end();
     if (last) range.count = flags_.begin - range.begin;
-    auto* const worst = fixed<std::int32_t>(recipe_.worst);
+    auto* const worst = fixed<std::int32_t>(execution_.worst);
     if (range.count > 0)
-      check(note_not_finite(frame_.gradients + range.begin, range.count, static_cast<std::int32_t>(stage), worst,
-                            frame_.stream),
+      check(note_not_finite(launch_.gradients + range.begin, range.count, static_cast<std::int32_t>(stage), worst,
+                            launch_.stream),
             "the check of gradients");
-    if (last) check(give_flag(worst, frame_.feed, frame_.gradients + flags_.begin, frame_.stream), "a replica's flag");
+    if (last)
+      check(give_flag(worst, launch_.feed, launch_.gradients + flags_.begin, launch_.stream), "a replica's flag");
   }
 
   const Context context_;
@@ -165,11 +166,10 @@ class CudaProgram final : public Program {
   const Index statistics_;
   const Range flags_;
   const std::shared_ptr<const CopyLayout> copies_;
-  const Recipe recipe_;
-  const Placement placement_;
+  const ExecutionPlan execution_;
   std::vector<ReadyRange> ready_ranges_;
   Feed feed_;
-  Frame frame_;
+  LaunchContext launch_;
   FloatRange* gaps_ = nullptr;
   Index norms_of_ = 0;  ///< count of the set whose offsets are kept
 };
@@ -182,7 +182,7 @@ std::unique_ptr<Program> make_program(const Context& context, const Plan& plan, 
 
 std::string describe_program(Library& library, const Plan& plan, const CompileSpec& spec) {
   const CopyLayout copies = make_copy_layout(plan, spec.precision);
-  return describe(make_recipe({plan, spec, copies, library}), plan.graph);
+  return describe(make_execution_plan({plan, spec, copies, library}), plan.graph);
 }
 
 }  // namespace convoy::cuda

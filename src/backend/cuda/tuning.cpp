@@ -10,9 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "backend/cuda/lowering/chooser.hpp"
-#include "backend/cuda/lowering/memory_plan.hpp"
-#include "backend/cuda/lowering/values.hpp"
+#include "backend/cuda/lowering/kernel_selector.hpp"
+#include "backend/cuda/lowering/layouts.hpp"
 #include "backend/cuda/runtime/check.hpp"
 #include "core/errors.hpp"
 #include "core/pulse.hpp"
@@ -54,9 +53,9 @@ class Scratch {
 
 Index rounded(Index bytes) { return (bytes + 255) / 256 * 256; }
 
-/// A way to fuse: its recipe, its letters by convolution, and how long each part takes.
+/// A way to fuse: its execution, its letters by convolution, and how long each part takes.
 struct Variant {
-  Recipe recipe;
+  ExecutionPlan execution;
   std::vector<std::string> letters;     ///< of convolutions in the order of values
   std::map<int, double> forward, data;  ///< seconds by Step::serves: forward and weight gradients; data gradients
 };
@@ -70,12 +69,12 @@ std::vector<std::string> letters_of(const std::string& choices) {
 
 class Measuring {
  public:
-  Measuring(const Context& context, const RecipeSpec& spec) : context_(context), spec_(spec) {}
+  Measuring(const Context& context, const ExecutionSpec& spec) : context_(context), spec_(spec) {}
 
   std::string run() {
     for (const std::string& options : ways()) {
       Variant variant{make({.options = options})};
-      variant.letters = letters_of(variant.recipe.choices);
+      variant.letters = letters_of(variant.execution.choices);
       const auto same = [&](const Variant& other) { return other.letters == variant.letters; };
       if (std::none_of(variants_.begin(), variants_.end(), same)) variants_.push_back(std::move(variant));
     }
@@ -96,11 +95,11 @@ class Measuring {
     return {std::string(), std::string(statistics_only), std::string(no_fusion)};
   }
 
-  Recipe make(const Choice& choice) const {
+  ExecutionPlan make(const Choice& choice) const {
     CompileSpec compile = spec_.compile;
     compile.options = choice.options;
     compile.choices = choice.choices;
-    return make_recipe({spec_.plan, compile, spec_.copies, spec_.library});
+    return make_execution_plan({spec_.plan, compile, spec_.copies, spec_.library});
   }
 
   /// The least of some runs, after one that warms up.
@@ -121,22 +120,22 @@ class Measuring {
 
   void tune_engines() {
     for (const Variant& variant : variants_)
-      for (const Step& step : variant.recipe.steps)
-        if (step.operation && engines_.count(describe(step.form)) == 0)
-          engines_[describe(step.form)] = best_engine(step.form, *step.operation);
+      for (const Step& step : variant.execution.steps)
+        if (step.operation && engines_.count(describe(step.graph)) == 0)
+          engines_[describe(step.graph)] = best_engine(step.graph, *step.operation);
   }
 
   /// Never one that needs more workspace than what the rule would take and a tensor's worth.
-  std::string best_engine(const Form& form, const Operation& rule) {
+  std::string best_engine(const ConvolutionGraph& graph, const Operation& rule) {
     std::string best = rule.engine();
-    std::vector<std::string> engines = spec_.library.engines(form, rule.workspace_bytes() + workspace_floor);
+    std::vector<std::string> engines = spec_.library.engines(graph, rule.workspace_bytes() + workspace_floor);
     if (engines.size() > engines_tried) engines.resize(engines_tried);
     if (std::find(engines.begin(), engines.end(), best) == engines.end()) engines.push_back(best);
     double least = 0;
     for (const std::string& engine : engines) {
-      const auto operation = spec_.library.find(form, {rule.workspace_bytes() + workspace_floor, engine});
+      const auto operation = spec_.library.find(graph, {rule.workspace_bytes() + workspace_floor, engine});
       if (!operation) continue;
-      const double seconds = seconds_of_form(form, *operation);
+      const double seconds = seconds_of_form(graph, *operation);
       if (least > 0 && seconds >= least) continue;
       least = seconds;
       best = engine;
@@ -144,12 +143,12 @@ class Measuring {
     return best;
   }
 
-  double seconds_of_form(const Form& form, Operation& operation) const {
+  double seconds_of_form(const ConvolutionGraph& graph, Operation& operation) const {
     pulse().beat();
     Index bytes = rounded(operation.workspace_bytes());
-    const std::vector<Operand> operands = operands_of(form);
+    const std::vector<Operand> operands = operands_of(graph);
     const auto size_of = [&](const Operand& operand) {
-      return rounded(operand.count() * (operand.is_float ? 4 : storage_bytes(form.precision)));
+      return rounded(operand.count() * (operand.is_float ? 4 : storage_bytes(graph.precision)));
     };
     for (const Operand& operand : operands) bytes += size_of(operand);
     const Scratch scratch(context_.queue, std::max<Index>(bytes, 256));
@@ -163,15 +162,14 @@ class Measuring {
     return seconds_of([&] { operation.execute(pointers, context_.queue.stream()); });
   }
 
-  /// Runs the recipe with its best engines on zeros, one step after another.
+  /// Runs the execution with its best engines on zeros, one step after another.
   void time_steps(Variant& variant) {
     std::vector<std::string> words = variant.letters;
-    variant.recipe = make({.options = spec_.compile.options, .choices = text_of(words)});
-    const Recipe& recipe = variant.recipe;
-    const Placement placement = plan_memory(recipe);
+    variant.execution = make({.options = spec_.compile.options, .choices = text_of(words)});
+    const ExecutionPlan& execution = variant.execution;
     const InputSpec& input = spec_.compile.input;
     const Index set_floats = 2 * spec_.plan.table.block();
-    const std::array<Index, 8> sizes{rounded(placement.total_bytes),
+    const std::array<Index, 8> sizes{rounded(execution.placement.total_bytes),
                                      rounded(set_floats * 4),
                                      rounded(spec_.plan.table.block() * 4),
                                      rounded(spec_.copies.elements * bytes_of(spec_.copies.storage)),
@@ -193,26 +191,26 @@ class Measuring {
     numbers.shared = static_cast<double>(spec_.compile.samples);
     numbers.images = reinterpret_cast<const std::uint8_t*>(scratch.at(begins[6]));
     context_.queue.upload_now(scratch.at(begins[4]), &numbers, sizeof numbers);
-    Frame frame;
-    frame.arena = scratch.at(begins[0]);
-    frame.offsets = placement.offsets.data();
-    frame.set = reinterpret_cast<const float*>(scratch.at(begins[1]));
-    frame.gradients = reinterpret_cast<float*>(scratch.at(begins[2]));
-    frame.copies = scratch.at(begins[3]);
-    frame.feed = reinterpret_cast<const FeedNumbers*>(scratch.at(begins[4]));
-    frame.rows = reinterpret_cast<const SampleRow*>(scratch.at(begins[5]));
-    frame.mean_image = reinterpret_cast<const float*>(scratch.at(begins[6]));
-    frame.tally = reinterpret_cast<Tally*>(scratch.at(begins[7]));
-    frame.step = context_.step;
-    frame.stream = context_.queue.stream();
-    for (const Step& step : recipe.steps) {
+    LaunchContext launch;
+    launch.arena = scratch.at(begins[0]);
+    launch.offsets = execution.placement.offsets.data();
+    launch.set = reinterpret_cast<const float*>(scratch.at(begins[1]));
+    launch.gradients = reinterpret_cast<float*>(scratch.at(begins[2]));
+    launch.copies = scratch.at(begins[3]);
+    launch.feed = reinterpret_cast<const FeedNumbers*>(scratch.at(begins[4]));
+    launch.rows = reinterpret_cast<const SampleRow*>(scratch.at(begins[5]));
+    launch.mean_image = reinterpret_cast<const float*>(scratch.at(begins[6]));
+    launch.tally = reinterpret_cast<Tally*>(scratch.at(begins[7]));
+    launch.step = context_.step;
+    launch.stream = context_.queue.stream();
+    for (const Step& step : execution.steps) {
       if (step.serves < 0) {
-        step.run(frame);
+        step.run(launch);
         continue;
       }
       const bool data =
-          step.section == Section::backward && !(step.operation && step.form.pass == Pass::weight_gradient);
-      (data ? variant.data : variant.forward)[step.serves] += seconds_of([&] { step.run(frame); });
+          step.section == Section::backward && !(step.operation && step.graph.pass == Pass::weight_gradient);
+      (data ? variant.data : variant.forward)[step.serves] += seconds_of([&] { step.run(launch); });
     }
   }
 
@@ -223,9 +221,9 @@ class Measuring {
     const Lowering lowering = lower(spec_.plan, spec_.copies, spec_.compile.height, spec_.compile.width);
     std::size_t word = 0;
     for (const Value& value : lowering.values) {
-      if (value.kind != ValueKind::convolution || !value.used) continue;
-      const std::string& forward = fastest(&Variant::forward, value.source).letters[word];
-      const std::string& data = fastest(&Variant::data, value.source).letters[word];
+      if (!is_convolution(spec_.plan, value) || !value.used) continue;
+      const std::string& forward = fastest(&Variant::forward, value.sources[0]).letters[word];
+      const std::string& data = fastest(&Variant::data, value.sources[0]).letters[word];
       words[word] = {forward[0], data[1], forward[2]};
       ++word;
     }
@@ -244,21 +242,21 @@ class Measuring {
   std::string text_of(const std::vector<std::string>& words) const {
     std::string text;
     for (const std::string& word : words) text += (text.empty() ? "" : " ") + word;
-    for (const auto& [form, engine] : engines_) text += '|' + form + '=' + engine;
+    for (const auto& [graph, engine] : engines_) text += '|' + graph + '=' + engine;
     return text;
   }
 
   static constexpr Index workspace_floor = 8 << 20;
 
   const Context& context_;
-  const RecipeSpec& spec_;
+  const ExecutionSpec& spec_;
   std::vector<Variant> variants_;
-  std::map<std::string, std::string> engines_;  ///< by form
+  std::map<std::string, std::string> engines_;  ///< by graph
 };
 
 }  // namespace
 
-std::string choose_by_measuring(const Context& context, const RecipeSpec& spec) {
+std::string choose_by_measuring(const Context& context, const ExecutionSpec& spec) {
   return Measuring(context, spec).run();
 }
 

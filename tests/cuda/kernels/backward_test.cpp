@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// The backward pass of norms, joins and curves as kernels, against sums and formulas in double.
+// The backward pass of norms, joins and activations as kernels, against sums and formulas in double.
 #include <algorithm>
 
+#include "backend/rules/activation.hpp"
 #include "cuda/kernels/norm_case.hpp"
 #include "support/formula.hpp"
 
 namespace convoy::cuda {
 namespace {
 
-/// Where the curve's derivative comes from.
+/// Where the activation's derivative comes from.
 enum class From { stored, mask, again };
 
 struct Case {
   Size size;
-  Activating act;
+  ActivationRule rule;
   From from = From::stored;
   bool dual = false, more = false;
 };
@@ -21,11 +22,13 @@ struct Case {
 std::vector<Case> cases() {
   std::vector<Case> all;
   for (const Size size : sizes) {
-    for (const Activating& act : curves) {
+    for (const ActivationRule& rule : activations) {
       for (const bool dual : {false, true}) {
-        all.push_back({size, act, From::stored, dual, dual});
-        if (act.curve != Curve::none) all.push_back({size, act, From::again, dual, !dual});
-        if (act.curve == Curve::relu && size.channels % 8 == 0) all.push_back({size, act, From::mask, dual, true});
+        const bool needs_input = derivative_needs(rule.kind).input;
+        if (!needs_input) all.push_back({size, rule, From::stored, dual, dual});
+        if (rule.kind != ActivationKind::identity) all.push_back({size, rule, From::again, dual, !dual});
+        if (rule.kind == ActivationKind::relu && size.channels % 8 == 0)
+          all.push_back({size, rule, From::mask, dual, true});
       }
     }
   }
@@ -47,18 +50,19 @@ struct Data {
     mean2 = vector("mean2");
     device_x = bench.elements(x, storage);
     device_other = bench.elements(other, storage);
-    source.act = c.act;
+    source.activation = c.rule;
     source.dz = bench.elements(dz, storage);
     if (c.more) source.dz_more = bench.elements(more, storage);
     if (!c.more) std::fill(more.begin(), more.end(), 0.0);
 
     const Values scale = vector("scale", 1), shift = vector("shift"), scale2 = vector("scale2", 1),
                  shift2 = vector("shift2");
-    Values z(static_cast<std::size_t>(count));
+    Values input(static_cast<std::size_t>(count)), z = input;
     for (std::size_t i = 0; i < z.size(); ++i) {
-      double y = scale[i % channels] * x[i] + shift[i % channels];
+      double& y = input[i];
+      y = scale[i % channels] * x[i] + shift[i % channels];
       if (c.dual) y += scale2[i % channels] * other[i] + shift2[i % channels];
-      z[i] = curve(c.act, y);
+      z[i] = activate(c.rule, y);
     }
     if (c.from == From::again) {
       source.scale = bench.floats(scale);
@@ -72,7 +76,7 @@ struct Data {
       if (c.from == From::stored) source.z = stored;
       if (c.from == From::mask) source.mask = masks(bench, z);
     }
-    for (std::size_t i = 0; i < z.size(); ++i) g.push_back((dz[i] + more[i]) * slope(c.act, z[i]));
+    for (std::size_t i = 0; i < z.size(); ++i) g.push_back((dz[i] + more[i]) * derivative(c.rule, input[i], z[i]));
   }
   static std::uint8_t* masks(Bench& bench, const Values& z) {
     std::vector<std::uint8_t> bits(z.size() / 8, 0);
@@ -88,13 +92,13 @@ struct Data {
   MaskedGradient source;
 };
 
-class Backward : public EveryStorage {
+class BackwardPass : public EveryStorage {
  protected:
   template <class Body>
   void for_every_case(const Body& body) {
     for (const Case& c : cases()) {
-      SCOPED_TRACE(testing::Message() << c.size.rows << 'x' << c.size.channels << ", curve "
-                                      << static_cast<int>(c.act.curve) << ", from " << static_cast<int>(c.from)
+      SCOPED_TRACE(testing::Message() << c.size.rows << 'x' << c.size.channels << ", activation "
+                                      << static_cast<int>(c.rule.kind) << ", from " << static_cast<int>(c.from)
                                       << (c.dual ? ", two norms" : ""));
       Bench bench;
       Data data(bench, c, storage());
@@ -103,9 +107,9 @@ class Backward : public EveryStorage {
     }
   }
 };
-CONVOY_EVERY_STORAGE(Backward);
+CONVOY_EVERY_STORAGE(BackwardPass);
 
-TEST_P(Backward, ReducesMaskedGradients) {
+TEST_P(BackwardPass, ReducesMaskedGradients) {
   in_all_orders([&] {
     for_every_case([&](Bench& bench, const Case& c, const Data& data) {
       const int blocks = reduction_blocks(c.size.rows, c.size.channels), terms = c.dual ? 3 : 2;
@@ -139,7 +143,7 @@ TEST_P(Backward, ReducesMaskedGradients) {
   });
 }
 
-TEST_P(Backward, AppliesFactorsToMaskedGradients) {
+TEST_P(BackwardPass, AppliesFactorsToMaskedGradients) {
   in_all_orders([&] {
     for_every_case([&](Bench& bench, const Case& c, const Data& data) {
       const auto vector = [&](const char* name) { return formula_values(name, c.size.channels); };
@@ -171,7 +175,7 @@ TEST_P(Backward, AppliesFactorsToMaskedGradients) {
   });
 }
 
-TEST_P(Backward, PassesGradientsOnWithoutNorm) {
+TEST_P(BackwardPass, PassesGradientsOnWithoutNorm) {
   in_all_orders([&] {
     for_every_case([&](Bench& bench, const Case& c, const Data& data) {
       if (c.dual || c.from == From::again) return;
@@ -184,7 +188,7 @@ TEST_P(Backward, PassesGradientsOnWithoutNorm) {
 }
 
 /// Two parts with products about the mean or normalised; with a loss scale; what is null is not written.
-TEST_P(Backward, SumsBecomeGradientsAndFactors) {
+TEST_P(BackwardPass, SumsBecomeGradientsAndFactors) {
   in_all_orders([&] {
     for (const Products products : {Products::centred, Products::normalised}) {
       Bench bench;

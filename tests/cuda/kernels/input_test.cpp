@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "backend/cuda/kernels/input.hpp"
+#include "backend/cuda/operations/input.hpp"
 
 #include <algorithm>
 

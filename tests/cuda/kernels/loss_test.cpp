@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "backend/cuda/kernels/loss.hpp"
+#include "backend/cuda/operations/loss.hpp"
 
 #include <limits>
 

@@ -3,7 +3,8 @@
 #include <cmath>
 #include <functional>
 
-#include "backend/cuda/kernels/norm.hpp"
+#include "backend/cuda/operations/batch_norm.hpp"
+#include "backend/cuda/operations/pointwise.hpp"
 #include "cuda/kernels/bench.hpp"
 
 namespace convoy::cuda {
@@ -14,34 +15,47 @@ struct Size {
 /// Odd numbers of both; packs of 8; more packs than a block is wide; more rows than a block takes.
 inline constexpr Size sizes[] = {{7, 16}, {131, 5}, {3, 2056}, {700, 24}, {1, 8}, {33, 300}};
 
-inline double curve(const Activating& act, double y) {
-  switch (act.curve) {
-    case Curve::relu:
-      return y < 0 ? 0 : y;
-    case Curve::leaky_relu:
-      return y > 0 ? y : static_cast<double>(act.slope) * y;
-    case Curve::tanh:
-      return std::tanh(y);
-    case Curve::none:
-      break;
+/// The activation and its derivative in double: PyTorch's definitions.
+inline double activate(const ActivationRule& rule, double x) {
+  switch (rule.kind) {
+    case ActivationKind::identity:
+      return x;
+    case ActivationKind::relu:
+      return x < 0 ? 0 : x;
+    case ActivationKind::leaky_relu:
+      return x > 0 ? x : static_cast<double>(rule.slope) * x;
+    case ActivationKind::tanh:
+      return std::tanh(x);
+    case ActivationKind::gelu:
+      return x * std::erfc(-x / std::sqrt(2.0)) / 2;
+    case ActivationKind::silu:
+      return x / (1 + std::exp(-x));
   }
-  return y;
+  return 0;
 }
-/// By the output, as it is stored.
-inline double slope(const Activating& act, double z) {
-  switch (act.curve) {
-    case Curve::relu:
+/// `z`: the output as it is stored, which the derivatives of ReLU, leaky ReLU and tanh are taken from.
+inline double derivative(const ActivationRule& rule, double x, double z) {
+  switch (rule.kind) {
+    case ActivationKind::identity:
+      return 1;
+    case ActivationKind::relu:
       return z > 0 ? 1 : 0;
-    case Curve::leaky_relu:
-      return z > 0 ? 1 : static_cast<double>(act.slope);
-    case Curve::tanh:
+    case ActivationKind::leaky_relu:
+      return z > 0 ? 1 : static_cast<double>(rule.slope);
+    case ActivationKind::tanh:
       return 1 - z * z;
-    case Curve::none:
-      break;
+    case ActivationKind::gelu:
+      return std::erfc(-x / std::sqrt(2.0)) / 2 + x * std::exp(-x * x / 2) / std::sqrt(2 * std::acos(-1.0));
+    case ActivationKind::silu: {
+      const double s = 1 / (1 + std::exp(-x));
+      return s * (1 + x * (1 - s));
+    }
   }
-  return 1;
+  return 0;
 }
-inline constexpr Activating curves[] = {{Curve::none}, {Curve::relu}, {Curve::leaky_relu, 0.25F}, {Curve::tanh}};
+inline constexpr ActivationRule activations[] = {
+    {ActivationKind::identity}, {ActivationKind::relu}, {ActivationKind::leaky_relu, 0.25F},
+    {ActivationKind::tanh},     {ActivationKind::gelu}, {ActivationKind::silu}};
 
 inline Values by_channel(Size size, const std::function<double(std::size_t)>& value) {
   Values sums(static_cast<std::size_t>(size.channels), 0.0);

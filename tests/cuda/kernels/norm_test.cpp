@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Batch norm, activation and joins as kernels, against sums and formulas in double.
-#include "backend/cuda/kernels/norm.hpp"
+#include "backend/cuda/operations/batch_norm.hpp"
 
 #include <cmath>
 
@@ -151,12 +151,12 @@ TEST_P(Norm, EvaluationTakesRunningStatistics) {
 
 enum class Join { none, tensor, norm };
 
-TEST_P(Norm, AppliesNormJoinAndCurve) {
+TEST_P(Norm, AppliesNormJoinAndActivation) {
   in_all_orders([&] {
     for (const Size size : sizes) {
-      for (const Activating& act : curves) {
+      for (const ActivationRule& rule : activations) {
         for (const Join join : {Join::none, Join::tensor, Join::norm}) {
-          SCOPED_TRACE(testing::Message() << size.channels << " channels, curve " << static_cast<int>(act.curve)
+          SCOPED_TRACE(testing::Message() << size.channels << " channels, activation " << static_cast<int>(rule.kind)
                                           << ", join " << static_cast<int>(join));
           Bench bench;
           const Index count = size.rows * size.channels;
@@ -164,14 +164,14 @@ TEST_P(Norm, AppliesNormJoinAndCurve) {
           Values x = values("x", count), other = values("other", count);
           const Values scale = values("scale", size.channels), shift = values("shift", size.channels),
                        scale2 = values("scale2", size.channels), shift2 = values("shift2", size.channels);
-          Apply args{storage(), size.rows, size.channels, act};
+          Apply args{storage(), size.rows, size.channels, rule};
           args.x = bench.elements(x, storage());
           args.scale = bench.floats(scale);
           args.shift = bench.floats(shift);
           if (join != Join::none) args.other = bench.elements(other, storage());
           if (join == Join::norm) args.scale2 = bench.floats(scale2), args.shift2 = bench.floats(shift2);
           args.z = bench.empty_elements(count, storage());
-          const bool masks = act.curve == Curve::relu && size.channels % 8 == 0;
+          const bool masks = rule.kind == ActivationKind::relu && size.channels % 8 == 0;
           if (masks) args.mask = bench.empty<std::uint8_t>(count / 8);
           expect_success(apply(args, bench.stream()));
           Values want(static_cast<std::size_t>(count));
@@ -180,7 +180,7 @@ TEST_P(Norm, AppliesNormJoinAndCurve) {
             double y = scale[c] * x[i] + shift[c];
             if (join == Join::tensor) y += other[i];
             if (join == Join::norm) y += scale2[c] * other[i] + shift2[c];
-            want[i] = curve(act, y);
+            want[i] = activate(rule, y);
           }
           const Values got = bench.elements(args.z, count, storage());
           expect_close(got, want, epsilon() + 0x1p-22, "z");

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "backend/cuda/kernels/pool_gradient.hpp"
+#include "backend/cuda/operations/pooled_norm.hpp"
 
 #include <algorithm>
 
+#include "backend/cuda/operations/global_average_pool.hpp"
 #include "cuda/kernels/norm_case.hpp"
 #include "network/graph.hpp"
 #include "support/formula.hpp"
@@ -75,33 +76,33 @@ TEST_P(Pooling, MaxAndItsGradient) {
     const reference::Output want = reference::forward(node, {{&c.x}, {}});
     pool.shape = shape_of(c, want.y);
     pool.y = bench.empty_elements(want.y.count(), storage());
-    pool.winner = bench.empty<std::uint8_t>(want.y.count());
+    pool.argmax = bench.empty<std::uint8_t>(want.y.count());
     expect_success(max_pool(pool, bench.stream()));
     expect_close(bench.tensor(pool.y, want.y, storage()).values, want.y.values, 0, "y");
 
     Tensor dy = formula_tensor("dy", want.y);
     const void* const device_dy = bench.tensor(dy, storage());
     void* const dx = bench.empty_elements(c.x.count(), storage());
-    expect_success(max_pool_backward(pool.shape, device_dy, pool.winner, dx, bench.stream()));
+    expect_success(max_pool_backward(pool.shape, device_dy, pool.argmax, dx, bench.stream()));
     const reference::Gradient gradient = reference::backward(node, {{&c.x}, {}}, want, dy);
     expect_close(bench.tensor(dx, c.x, storage()).values, gradient.dx[0].values, epsilon() + 0x1p-22, "dx");
   });
 }
 
-TEST_P(Pooling, MaxOfNormAndCurveOnTheFly) {
+TEST_P(Pooling, MaxOfNormAndActivationOnTheFly) {
   for_every_case(Pool::Mode::max, [&](Bench& bench, Case& c) {
     MaxPool pool;
     pool.x = bench.tensor(c.x, storage());
     const Values scale = formula_values("scale", c.x.c), shift = formula_values("shift", c.x.c);
     pool.scale = bench.floats(scale);
     pool.shift = bench.floats(shift);
-    pool.act = {Curve::relu};
+    pool.activation = {ActivationKind::relu};
     Tensor z = Tensor::like(c.x);
     for (Index i = 0; i < z.n; ++i)
       for (Index k = 0; k < z.c; ++k)
         for (Index j = 0; j < z.h * z.w; ++j) {
           const auto channel = static_cast<std::size_t>(k);
-          z.line(i, k, 0)[j] = curve(pool.act, scale[channel] * c.x.line(i, k, 0)[j] + shift[channel]);
+          z.line(i, k, 0)[j] = activate(pool.activation, scale[channel] * c.x.line(i, k, 0)[j] + shift[channel]);
         }
     const reference::Output want = reference::forward(node_of(c.pool), {{&z}, {}});
     pool.shape = shape_of(c, want.y);
@@ -111,8 +112,8 @@ TEST_P(Pooling, MaxOfNormAndCurveOnTheFly) {
   });
 }
 
-/// What pooling, curve and norm's sums give one after the other, the curve's input taken as the norm's x.
-TEST_P(Pooling, GradientThroughMaxCurveAndNorm) {
+/// What pooling, activation and norm's sums give one after the other, the activation's input taken as the norm's x.
+TEST_P(Pooling, GradientThroughMaxActivationAndNorm) {
   for_every_case(Pool::Mode::max, [&](Bench& bench, Case& c) {
     PooledGradient from;
     from.x = bench.tensor(c.x, storage());
@@ -120,7 +121,7 @@ TEST_P(Pooling, GradientThroughMaxCurveAndNorm) {
                  mean = formula_values("mean", c.x.c, 0.25);
     from.scale = bench.floats(scale);
     from.shift = bench.floats(shift);
-    from.act = {Curve::relu};
+    from.activation = {ActivationKind::relu};
     Tensor z = Tensor::like(c.x);
     const auto for_each = [&](const Tensor& x, const auto& use) {
       for (Index i = 0; i < x.n; ++i)
@@ -128,16 +129,17 @@ TEST_P(Pooling, GradientThroughMaxCurveAndNorm) {
           for (Index j = 0; j < x.h * x.w; ++j) use(i, k, j, static_cast<std::size_t>(k));
     };
     for_each(z, [&](Index i, Index k, Index j, std::size_t channel) {
-      z.line(i, k, 0)[j] = curve(from.act, scale[channel] * c.x.line(i, k, 0)[j] + shift[channel]);
+      z.line(i, k, 0)[j] = activate(from.activation, scale[channel] * c.x.line(i, k, 0)[j] + shift[channel]);
     });
     const Node node = node_of(c.pool);
     const reference::Output pooled = reference::forward(node, {{&z}, {}});
     from.shape = shape_of(c, pooled.y);
-    MaxPool pool{.shape = from.shape, .x = from.x, .scale = from.scale, .shift = from.shift, .act = from.act};
+    MaxPool pool{
+        .shape = from.shape, .x = from.x, .scale = from.scale, .shift = from.shift, .activation = from.activation};
     pool.y = bench.empty_elements(pooled.y.count(), storage());
-    pool.winner = bench.empty<std::uint8_t>(pooled.y.count());
+    pool.argmax = bench.empty<std::uint8_t>(pooled.y.count());
     expect_success(max_pool(pool, bench.stream()));
-    from.winner = pool.winner;
+    from.argmax = pool.argmax;
 
     Tensor dy = formula_tensor("dy", pooled.y), more = formula_tensor("more", pooled.y), sum = dy;
     from.dy = bench.tensor(dy, storage());

@@ -5,18 +5,18 @@
 
 #include <fstream>
 
-#include "backend/cuda/lowering/table.hpp"
+#include "backend/cuda/lowering/summary.hpp"
 
 namespace convoy::cuda {
 namespace {
 
-std::string summary_of(const Recipe& recipe) {
-  const Summary s = summarise(recipe);
+std::string summary_of(const ExecutionPlan& execution) {
+  const Summary s = summarise(execution);
   return fmt::format(
       "convolutions {} statistics {} prologues {} joins {} weight prologues {} data borders {} data joins {}, graphs "
       "{} "
       "kernels {}, MB an image {:.2f} hidden {:.2f}",
-      s.convolutions, s.statistics, s.prologues, s.joins, s.weight_prologues, s.data_borders, s.data_joins, s.graphs,
+      s.convolutions, s.statistics, s.prologues, s.joins, s.weight_prologues, s.data_fusions, s.data_joins, s.graphs,
       s.kernels, s.bytes_per_image / 1e6, s.hidden_per_image / 1e6);
 }
 
@@ -36,34 +36,34 @@ void compare(const std::map<std::string, std::string>& expected, const std::map<
 
 }  // namespace
 
-void Expectation::add(const std::string& program, const Recipe& recipe, Mode mode) {
-  programs[program] = summary_of(recipe);
-  for (const Step& step : recipe.steps)
+void Expectation::add(const std::string& program, const ExecutionPlan& execution, Mode mode) {
+  programs[program] = summary_of(execution);
+  for (const Step& step : execution.steps)
     if (step.operation && mode == Mode::train)
-      forms[describe(step.form)] =
+      graphs[describe(step.graph)] =
           fmt::format("{} workspace {}", step.operation->engine(), step.operation->workspace_bytes());
 }
 
 std::string to_text(const Expectation& expectation) {
   std::string text = "library: " + expectation.library + '\n';
   for (const auto& [key, value] : expectation.programs) text += "program: " + key + ": " + value + '\n';
-  for (const auto& [key, value] : expectation.forms) text += "form: " + key + ": " + value + '\n';
+  for (const auto& [key, value] : expectation.graphs) text += "form: " + key + ": " + value + '\n';
   return text;
 }
 
 Expectation read_expectation(const std::string& path) {
   Expectation expectation;
   std::ifstream file(path);
-  const std::string border = ": ";
+  const std::string separator = ": ";
   for (std::string line; std::getline(file, line);) {
-    const std::size_t kind = line.find(border), key = line.find(border, kind + border.size());
-    const std::string name = line.substr(0, kind), rest = line.substr(kind + border.size());
+    const std::size_t kind = line.find(separator), key = line.find(separator, kind + separator.size());
+    const std::string name = line.substr(0, kind), rest = line.substr(kind + separator.size());
     if (name == "library") {
       expectation.library = rest;
     } else if (key != std::string::npos) {
-      const std::size_t length = key - kind - border.size();
-      (name == "program" ? expectation.programs : expectation.forms)[rest.substr(0, length)] =
-          rest.substr(length + border.size());
+      const std::size_t length = key - kind - separator.size();
+      (name == "program" ? expectation.programs : expectation.graphs)[rest.substr(0, length)] =
+          rest.substr(length + separator.size());
     }
   }
   return expectation;
@@ -72,7 +72,7 @@ Expectation read_expectation(const std::string& path) {
 std::string differences(const Expectation& expected, const Expectation& found) {
   std::string text;
   compare(expected.programs, found.programs, true, text);
-  compare(expected.forms, found.forms, expected.library == found.library, text);
+  compare(expected.graphs, found.graphs, expected.library == found.library, text);
   return text;
 }
 

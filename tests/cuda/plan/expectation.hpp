@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the plan check expects of a card, as a text file: the library's version, one line a program with its summary,
-// and one line a form with its engine and workspace. Engines and workspaces hold for one version of cuDNN only.
+// and one line a graph with its engine and workspace. Engines and workspaces hold for one version of cuDNN only.
 #pragma once
 #include <map>
 #include <string>
 
-#include "backend/cuda/lowering/recipe.hpp"
+#include "backend/cuda/lowering/execution_plan.hpp"
 
 namespace convoy::cuda {
 
 struct Expectation {
   std::string library;
   std::map<std::string, std::string> programs;  ///< `imagenet_resnet50 fp16 n256 train` -> counts and bytes
-  std::map<std::string, std::string> forms;     ///< form -> engine and workspace
+  std::map<std::string, std::string> graphs;    ///< graph -> engine and workspace
 
-  /// Adds a program's summary and, of training, the forms of its steps.
-  void add(const std::string& program, const Recipe& recipe, Mode mode);
+  /// Adds a program's summary and, of training, the graphs of its steps.
+  void add(const std::string& program, const ExecutionPlan& execution, Mode mode);
 };
 
 std::string to_text(const Expectation& expectation);

@@ -11,15 +11,15 @@
 
 namespace convoy::cuda {
 
-/// A library without any form: for what needs no convolution.
+/// A library without any graph: for what needs no convolution.
 class NoForms final : public Library {
  public:
-  std::vector<std::string> engines(const Form&, Index) override { return {}; }
+  std::vector<std::string> engines(const ConvolutionGraph&, Index) override { return {}; }
   const std::string& name() const override { return name_; }
   int sm() const override { return 90; }
 
  protected:
-  std::shared_ptr<Operation> build(const Form&, const BuildSpec&) override { return nullptr; }
+  std::shared_ptr<Operation> build(const ConvolutionGraph&, const BuildSpec&) override { return nullptr; }
 
  private:
   std::string name_ = "stand-in sm_90";

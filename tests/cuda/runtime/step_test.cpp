@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "backend/cuda/kernels/flat.hpp"
-#include "backend/cuda/kernels/input.hpp"
-#include "backend/cuda/kernels/loss.hpp"
+#include "backend/cuda/operations/input.hpp"
+#include "backend/cuda/operations/loss.hpp"
 #include "backend/cuda/runtime/check.hpp"
 #include "backend/cuda/runtime/feed.hpp"
 #include "core/errors.hpp"

@@ -13,13 +13,14 @@ import sys
 # that a block writes once.
 MASK, PLACES, SUMS = {8}, {64}, {32}
 PACKED = {
-    "apply": {"apply_kernel": (set(), MASK)},
-    "backward": {"apply_kernel": (MASK, set()), "reduce_kernel": (MASK, SUMS)},
-    "statistics": {"statistics_kernel": (set(), SUMS)},
-    "dense": {"column_kernel": (set(), SUMS)},
-    "pool_gradient": {"apply_pooled_kernel": (PLACES, set()), "reduce_pooled_kernel": (PLACES, SUMS)},
+    "pointwise": {"apply_kernel": (set(), MASK)},
+    "pointwise_gradient": {"apply_kernel": (MASK, set()), "reduce_kernel": (MASK, SUMS)},
+    "batch_norm": {"statistics_kernel": (set(), SUMS)},
+    "convolution": {"column_kernel": (set(), SUMS)},
+    "pooled_norm": {"apply_pooled_kernel": (PLACES, set()), "reduce_pooled_kernel": (PLACES, SUMS)},
     "pool": {"max_kernel": (set(), PLACES), "max_backward_kernel": (PLACES, set()), "average_kernel": (set(), set()),
-             "average_backward_kernel": (set(), set()), "global_kernel": (set(), set()), "global_backward_kernel": (set(), set())},
+             "average_backward_kernel": (set(), set())},
+    "global_average_pool": {"global_kernel": (set(), set()), "global_backward_kernel": (set(), set())},
 }
 STORES_SUMS_ONLY = {"statistics_kernel", "column_kernel", "reduce_pooled_kernel"}
 # Flat blocks: 16 bytes, and a last part that is no multiple of it.

@@ -5,8 +5,8 @@
 
 namespace convoy {
 
-std::unique_ptr<Backend> make_backend(const BackendSpec& spec, std::string& chosen) {
-  chosen = "cuda on the host";
+std::unique_ptr<Backend> make_backend(const BackendSpec& spec, std::string& selected) {
+  selected = "cuda on the host";
   static_cast<void>(spec);
   return cuda::make_cuda_backend(cuda::make_library());
 }

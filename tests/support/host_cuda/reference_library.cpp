@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Answers cuDNN's graphs in host tests: the double reference of each form's description, queued on the stand-in like a
-// kernel of the library. Which forms there are is what the plan check sees on described cards (docs/cuda.md).
+// Answers cuDNN's graphs in host tests: the double reference of each graph's description, queued on the stand-in like a
+// kernel of the library. Which graphs there are is what the plan check sees on described cards (docs/cuda.md).
 #include "support/host_cuda/reference_library.hpp"
 
 #include <cstdlib>
@@ -9,7 +9,7 @@
 
 #include "core/errors.hpp"
 #include "support/host_cuda/host_cuda.hpp"
-#include "support/host_cuda/reference_form.hpp"
+#include "support/host_cuda/reference_graph.hpp"
 
 // Reads and writes for the thread sanitizer, where it is linked: this file isn't instrumented.
 extern "C" {
@@ -24,8 +24,8 @@ constexpr int hopper = 90;
 
 class ReferenceOperation final : public Operation {
  public:
-  ReferenceOperation(const Form& form, std::string engine, Index workspace)
-      : form_(form), operands_(operands_of(form)), engine_(std::move(engine)), workspace_(workspace) {}
+  ReferenceOperation(const ConvolutionGraph& graph, std::string engine, Index workspace)
+      : form_(graph), operands_(operands_of(graph)), engine_(std::move(engine)), workspace_(workspace) {}
 
   Index workspace_bytes() const override { return workspace_; }
   const std::string& engine() const override { return engine_; }
@@ -40,27 +40,27 @@ class ReferenceOperation final : public Operation {
     if (!host_cuda::is_device(pointers.workspace)) host_cuda::fail("a graph's workspace is not device memory");
     // By value: the work may still be queued when its program is gone.
     const auto queued = host_cuda::enqueue(
-        stream, [form = form_, operands = operands_, bytes = static_cast<std::size_t>(workspace_), pointers] {
-          mark(form, operands, pointers);
+        stream, [graph = form_, operands = operands_, bytes = static_cast<std::size_t>(workspace_), pointers] {
+          mark(graph, operands, pointers);
           // A workspace is overwritten before and after: nothing else may lie there.
           std::memset(pointers.workspace, 0xff, bytes);
-          run_form(form, pointers);
+          run_form(graph, pointers);
           std::memset(pointers.workspace, 0xff, bytes);
         });
     if (queued != cudaSuccess) fail(Exit::device, "the stand-in refused a graph");
   }
 
  private:
-  static void mark(const Form& form, const std::vector<Operand>& operands, const Pointers& pointers) {
+  static void mark(const ConvolutionGraph& graph, const std::vector<Operand>& operands, const Pointers& pointers) {
     if (__tsan_read_range == nullptr) return;
     for (const Operand& operand : operands) {
-      const Index bytes = operand.count() * (operand.is_float ? 4 : storage_bytes(form.precision));
+      const Index bytes = operand.count() * (operand.is_float ? 4 : storage_bytes(graph.precision));
       (operand.access == Access::read ? __tsan_read_range : __tsan_write_range)(pointers[operand.role],
                                                                                 static_cast<unsigned long>(bytes));
     }
   }
 
-  const Form form_;
+  const ConvolutionGraph form_;
   const std::vector<Operand> operands_;
   const std::string engine_;
   const Index workspace_;
@@ -71,42 +71,42 @@ class ReferenceLibrary final : public Library {
   ReferenceLibrary(int sm, Fusing fusing)
       : sm_(sm), fusing_(fusing), name_("double reference as sm_" + std::to_string(sm)) {}
 
-  std::vector<std::string> engines(const Form& form, Index workspace_limit) override {
-    if (!supports(form) || workspace_of(form) > workspace_limit) return {};
+  std::vector<std::string> engines(const ConvolutionGraph& graph, Index workspace_limit) override {
+    if (!supports(graph) || workspace_of(graph) > workspace_limit) return {};
     return {"reference", "reference2"};
   }
   const std::string& name() const override { return name_; }
   int sm() const override { return sm_; }
 
  protected:
-  std::shared_ptr<Operation> build(const Form& form, const BuildSpec& spec) override {
-    const std::vector<std::string> offered = engines(form, spec.workspace_limit);
+  std::shared_ptr<Operation> build(const ConvolutionGraph& graph, const BuildSpec& spec) override {
+    const std::vector<std::string> offered = engines(graph, spec.workspace_limit);
     if (offered.empty()) return nullptr;
-    if (spec.engine.empty()) return std::make_shared<ReferenceOperation>(form, offered[0], workspace_of(form));
+    if (spec.engine.empty()) return std::make_shared<ReferenceOperation>(graph, offered[0], workspace_of(graph));
     for (const std::string& engine : offered)
-      if (engine == spec.engine) return std::make_shared<ReferenceOperation>(form, engine, workspace_of(form));
+      if (engine == spec.engine) return std::make_shared<ReferenceOperation>(graph, engine, workspace_of(graph));
     return nullptr;
   }
 
  private:
-  bool supports(const Form& form) const {
-    const bool fused = form.border != Border::none || form.statistics;
+  bool supports(const ConvolutionGraph& graph) const {
+    const bool fused = graph.fusion != Fusion::none || graph.statistics;
     if (!fused) return true;
-    if (fusing_ == Fusing::fp16 && form.precision != Precision::fp16) return false;
-    if (form.groups != 1 || form.c % 8 != 0 || form.k % 8 != 0) return false;
-    const bool pointwise = form.r == 1 && form.s == 1 && form.pad == 0;
-    if (form.pass == Pass::forward) {
-      if (form.border != Border::none && !form.statistics) return false;
-      return !joins(form.border) || (sm_ >= hopper && pointwise && form.stride == 1);
+    if (fusing_ == Fusing::fp16 && graph.precision != Precision::fp16) return false;
+    if (graph.groups != 1 || graph.c % 8 != 0 || graph.k % 8 != 0) return false;
+    const bool pointwise = graph.r == 1 && graph.s == 1 && graph.pad == 0;
+    if (graph.pass == Pass::forward) {
+      if (graph.fusion != Fusion::none && !graph.statistics) return false;
+      return !joins(graph.fusion) || (sm_ >= hopper && pointwise && graph.stride == 1);
     }
-    if (form.pass == Pass::weight_gradient) return !joins(form.border);
-    if (!joins(form.border)) return form.border == Border::norm;
-    return form.stride == 1 && (pointwise || sm_ >= hopper);
+    if (graph.pass == Pass::weight_gradient) return !joins(graph.fusion);
+    if (!joins(graph.fusion)) return graph.fusion == Fusion::norm;
+    return graph.stride == 1 && (pointwise || sm_ >= hopper);
   }
   /// Before Hopper a fused data gradient keeps all of dx in floats.
-  Index workspace_of(const Form& form) const {
-    const bool hides = form.pass == Pass::data_gradient && form.border != Border::none && sm_ < hopper;
-    return hides ? 4 * form.n * form.h * form.w * form.c : 64;
+  Index workspace_of(const ConvolutionGraph& graph) const {
+    const bool hides = graph.pass == Pass::data_gradient && graph.fusion != Fusion::none && sm_ < hopper;
+    return hides ? 4 * graph.n * graph.h * graph.w * graph.c : 64;
   }
 
   const int sm_;

@@ -51,9 +51,9 @@ void thread_fiber() {
   for (landed();; go(runner.pool->self)) {
     while (runner.next < runner.threads) {
       set_thread(runner.order[runner.next++]);
-      acquire(&runner.pool->border[runner.block & 1]);
+      acquire(&runner.pool->fusion[runner.block & 1]);
       runner.body(runner.closure);
-      release(&runner.pool->border[~runner.block & 1]);
+      release(&runner.pool->fusion[~runner.block & 1]);
       ++runner.finished;
       if (watches_threads()) break;  // there every thread has its own fiber
     }
@@ -188,9 +188,9 @@ void run_grid(dim3 grid, dim3 block, std::size_t shared_bytes, void (*thread)(co
       std::shuffle(runner.order, runner.order + threads, random);
       for (int& rank : runner.rank) rank = static_cast<int>(random() >> 1);
     }
-    release(&pool.border[++runner.block & 1]);
+    release(&pool.fusion[++runner.block & 1]);
     run_block();
-    acquire(&pool.border[~runner.block & 1]);
+    acquire(&pool.fusion[~runner.block & 1]);
   }
 }
 

@@ -14,7 +14,7 @@ struct Pool {
   Fiber self;  ///< runs what the stream has queued
   Fiber fibers[block_threads], *idle[block_threads];
   int started = 0, idles = 0;
-  std::uint64_t border[2] = {}, barrier[2] = {}, warps[32] = {};  ///< addresses for acquire and release
+  std::uint64_t fusion[2] = {}, barrier[2] = {}, warps[32] = {};  ///< addresses for acquire and release
   alignas(16) unsigned char shared[shared_limit];
 };
 

@@ -32,25 +32,26 @@ struct Target {
   int sm = 0;
 };
 
-/// A form spelled as the library's engines expect it: they match the pattern, not the maths.
-class Speller {
+/// A convolution spelled as the library's engines expect it: they match the pattern, not the maths.
+class GraphWriter {
  public:
-  Speller(const Form& form, const Target& target, fe::graph::Graph& graph) : form_(form), graph_(graph) {
-    graph.set_io_data_type(storage_of(form.precision))
+  GraphWriter(const ConvolutionGraph& convolution, const Target& target, fe::graph::Graph& graph)
+      : convolution_(convolution), graph_(graph) {
+    graph.set_io_data_type(storage_of(convolution.precision))
         .set_intermediate_data_type(DataType_t::FLOAT)
         .set_compute_data_type(DataType_t::FLOAT);
     // Said to the graph, since the frontend would ask the CUDA runtime, which needs a driver.
     if (target.described) graph.set_device_properties(target.described).set_sm_version(target.sm);
-    for (const Operand& operand : operands_of(form)) operands_.emplace(operand.role, operand);
+    for (const Operand& operand : operands_of(convolution)) operands_.emplace(operand.role, operand);
   }
 
-  void spell() {
-    switch (form_.pass) {
+  void write() {
+    switch (convolution_.pass) {
       case Pass::forward: {
         const Tensor z = prologue();
         const Tensor y = graph_.conv_fprop(z, in(Role::w), window<fe::graph::Conv_fprop_attributes>());
         out(Role::y, y);
-        if (!form_.statistics) return;
+        if (!convolution_.statistics) return;
         auto [sum, squares] = graph_.genstats(y, fe::graph::Genstats_attributes());
         out(Role::sum, sum);
         out(Role::squares, squares);
@@ -94,7 +95,7 @@ class Speller {
         .set_data_type(type_of(operand));
   }
   DataType_t type_of(const Operand& operand) const {
-    return operand.is_float ? DataType_t::FLOAT : storage_of(form_.precision);
+    return operand.is_float ? DataType_t::FLOAT : storage_of(convolution_.precision);
   }
 
   Tensor pointwise(Mode mode, const Tensor& a, const Tensor& b) {
@@ -103,8 +104,8 @@ class Speller {
   template <class Attributes>
   Attributes window() const {
     return Attributes()
-        .set_padding({form_.pad, form_.pad})
-        .set_stride({form_.stride, form_.stride})
+        .set_padding({convolution_.pad, convolution_.pad})
+        .set_stride({convolution_.stride, convolution_.stride})
         .set_dilation({1, 1});
   }
 
@@ -115,11 +116,11 @@ class Speller {
   /// The convolution's input.
   Tensor prologue() {
     Tensor z = in(Role::x);
-    if (form_.border == Border::none) return z;
+    if (convolution_.fusion == Fusion::none) return z;
     z = affine(z, Role::scale, Role::shift);
-    if (form_.border != Border::norm) {
+    if (convolution_.fusion != Fusion::norm) {
       Tensor other = in(Role::other);
-      if (form_.border == Border::join_norms) other = affine(other, Role::scale2, Role::shift2);
+      if (convolution_.fusion == Fusion::join_norms) other = affine(other, Role::scale2, Role::shift2);
       z = pointwise(Mode::ADD, z, other);
     }
     z = graph_.pointwise(z, fe::graph::Pointwise_attributes().set_mode(Mode::RELU_FWD));
@@ -143,14 +144,14 @@ class Speller {
   void data_gradient() {
     const Tensor dy = in(Role::dy), w = in(Role::w);
     Tensor dx = graph_.conv_dgrad(dy, w, window<fe::graph::Conv_dgrad_attributes>());
-    dx->set_dim({form_.n, form_.c, form_.h, form_.w});  // not inferred
-    if (form_.adds) dx = pointwise(Mode::ADD, dx, in(Role::add));
-    if (form_.border == Border::none) return out(Role::dx, dx);
+    dx->set_dim({convolution_.n, convolution_.c, convolution_.h, convolution_.w});  // not inferred
+    if (convolution_.adds) dx = pointwise(Mode::ADD, dx, in(Role::add));
+    if (convolution_.fusion == Fusion::none) return out(Role::dx, dx);
     const Norm first = norm(Role::x, Role::mean, Role::rstd, Role::gamma, Role::beta);
     Tensor z = first.y;
     Norm second;
-    if (form_.border == Border::join) z = pointwise(Mode::ADD, z, in(Role::other));
-    if (form_.border == Border::join_norms) {
+    if (convolution_.fusion == Fusion::join) z = pointwise(Mode::ADD, z, in(Role::other));
+    if (convolution_.fusion == Fusion::join_norms) {
       second = norm(Role::other, Role::mean2, Role::rstd2, Role::gamma2, Role::beta2);
       z = pointwise(Mode::ADD, z, second.y);
     }
@@ -160,22 +161,22 @@ class Speller {
     if (second.y) norm_gradient(g, second, {Role::dgamma2, Role::dbeta2, Role::a2, Role::b2, Role::d2});
   }
 
-  const Form& form_;
+  const ConvolutionGraph& convolution_;
   fe::graph::Graph& graph_;
   std::unordered_map<Role, Operand> operands_;
 };
 
 class CudnnOperation final : public Operation {
  public:
-  CudnnOperation(const Form& form, const Target& target, std::unique_ptr<fe::graph::Graph> graph, std::int64_t plan,
-                 std::string engine, Index workspace)
-      : form_(form),
+  CudnnOperation(const ConvolutionGraph& convolution, const Target& target, std::unique_ptr<fe::graph::Graph> graph,
+                 std::int64_t plan, std::string engine, Index workspace)
+      : convolution_(convolution),
         target_(target),
         graph_(std::move(graph)),
         plan_(plan),
         engine_(std::move(engine)),
         workspace_(workspace) {
-    for (const Operand& operand : operands_of(form))
+    for (const Operand& operand : operands_of(convolution))
       pack_.emplace(static_cast<std::int64_t>(operand.role) + 1, nullptr);
   }
 
@@ -190,11 +191,11 @@ class CudnnOperation final : public Operation {
     auto status = graph_->execute_plan_at_index(target_.handle, pack_, pointers.workspace, plan_);
     if (status.is_bad())
       fail(Exit::device, "cuDNN failed to run '{}' ({}); report it with the output of `convoy inspect build`",
-           describe(form_), status.get_message());
+           describe(convolution_), status.get_message());
   }
 
  private:
-  const Form form_;
+  const ConvolutionGraph convolution_;
   const Target& target_;
   std::unique_ptr<fe::graph::Graph> graph_;
   std::int64_t plan_;
@@ -204,10 +205,10 @@ class CudnnOperation final : public Operation {
 };
 
 /// A graph up to the point where plans can be listed; null where the library has none.
-std::unique_ptr<fe::graph::Graph> spell(const Form& form, const Target& target, Index workspace_limit,
-                                        Kernels kernels) {
+std::unique_ptr<fe::graph::Graph> write(const ConvolutionGraph& convolution, const Target& target,
+                                        Index workspace_limit, Kernels kernels) {
   auto graph = std::make_unique<fe::graph::Graph>();
-  Speller(form, target, *graph).spell();
+  GraphWriter(convolution, target, *graph).write();
   if (graph->validate().is_bad()) return nullptr;
   if (graph->build_operation_graph(target.handle).is_bad()) return nullptr;
   // A alone leaves some strict fp32 convolutions without a plan.
@@ -216,7 +217,7 @@ std::unique_ptr<fe::graph::Graph> spell(const Form& form, const Target& target, 
   if (kernels == Kernels::ready) graph->deselect_behavior_notes({fe::BehaviorNote_t::RUNTIME_COMPILATION});
   // A step repeated gives the same bits: what a resumed run and --reproducible promise.
   graph->deselect_numeric_notes({fe::NumericalNote_t::NONDETERMINISTIC});
-  if (form.precision == Precision::fp32)
+  if (convolution.precision == Precision::fp32)
     graph->deselect_numeric_notes({fe::NumericalNote_t::TENSOR_CORE, fe::NumericalNote_t::DOWN_CONVERT_INPUTS});
   if (graph->check_support().is_bad()) return nullptr;
   return graph;
@@ -243,8 +244,8 @@ class CudnnLibrary final : public Library {
     if (target_.handle != nullptr && std::uncaught_exceptions() == 0) cudnnDestroy(target_.handle);
   }
 
-  std::shared_ptr<Operation> build(const Form& form, const BuildSpec& spec) override {
-    auto graph = spell(form, target_, spec.workspace_limit, spec.kernels);
+  std::shared_ptr<Operation> build(const ConvolutionGraph& convolution, const BuildSpec& spec) override {
+    auto graph = write(convolution, target_, spec.workspace_limit, spec.kernels);
     if (!graph) return nullptr;
     const std::int64_t plans = graph->get_execution_plan_count();
     for (std::int64_t plan = 0; plan < plans; ++plan) {
@@ -259,14 +260,14 @@ class CudnnLibrary final : public Library {
         // Without a driver a kernel that was compiled at run time can't be loaded, and all before that succeeded.
         continue;
       }
-      return std::make_shared<CudnnOperation>(form, target_, std::move(graph), plan, engine, workspace);
+      return std::make_shared<CudnnOperation>(convolution, target_, std::move(graph), plan, engine, workspace);
     }
     return nullptr;
   }
 
-  std::vector<std::string> engines(const Form& form, Index workspace_limit) override {
+  std::vector<std::string> engines(const ConvolutionGraph& convolution, Index workspace_limit) override {
     std::vector<std::string> result;
-    const auto graph = spell(form, target_, workspace_limit, Kernels::ready);
+    const auto graph = write(convolution, target_, workspace_limit, Kernels::ready);
     if (!graph) return result;
     for (std::int64_t plan = 0; plan < graph->get_execution_plan_count(); ++plan)
       result.push_back(engine_at(*graph, plan));

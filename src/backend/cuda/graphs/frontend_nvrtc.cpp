@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cudnn_frontend.h refers to the run-time compiler for an engine of its own (RMS norm on sm_100) that no form here
+// cudnn_frontend.h refers to the run-time compiler for an engine of its own (RMS norm on sm_100) that no graph here
 // uses. Refusing the calls spares the module a library: cuDNN opens its own copy where it compiles kernels.
 #pragma GCC visibility push(hidden)
 #include <nvrtc.h>

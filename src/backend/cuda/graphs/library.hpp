@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a form becomes something that runs. Two libraries exist: cuDNN (frontend.cpp), for the GPU at hand or for one
+// How a graph becomes something that runs. Two libraries exist: cuDNN (frontend.cpp), for the GPU at hand or for one
 // that is only described, and the double reference of tests/support.
 #pragma once
 #include <cuda_runtime_api.h>
@@ -14,14 +14,14 @@
 #include <utility>
 #include <vector>
 
-#include "backend/cuda/graphs/forms.hpp"
+#include "backend/cuda/graphs/convolution_graph.hpp"
 
 namespace convoy::cuda {
 
-/// 9.8, as cudnnGetVersion counts: its graphs have what the forms need (graphs/frontend.cpp).
+/// 9.8, as cudnnGetVersion counts: its graphs have what the graphs need (graphs/frontend.cpp).
 inline constexpr std::size_t oldest_cudnn = 90800;
 
-/// Device addresses by role; null where the form has no such operand.
+/// Device addresses by role; null where the graph has no such operand.
 struct Pointers {
   std::array<void*, role_count> at{};
   void* workspace = nullptr;
@@ -29,7 +29,7 @@ struct Pointers {
   void* operator[](Role role) const { return at[static_cast<std::size_t>(role)]; }
 };
 
-/// A form compiled for a card.
+/// A graph compiled for a card.
 class Operation {
  public:
   Operation() = default;
@@ -59,10 +59,10 @@ class Library {
   Library(const Library&) = delete;
   Library& operator=(const Library&) = delete;
   virtual ~Library() = default;
-  /// Null where there is no plan for the form. Kept: asked again, the same operation is returned. Any thread.
-  std::shared_ptr<Operation> find(const Form& form, const BuildSpec& spec);
-  /// Engines that a form could take, best guess first; for timing on a device.
-  virtual std::vector<std::string> engines(const Form& form, Index workspace_limit) = 0;
+  /// Null where there is no plan for the graph. Kept: asked again, the same operation is returned. Any thread.
+  std::shared_ptr<Operation> find(const ConvolutionGraph& graph, const BuildSpec& spec);
+  /// Engines that a graph could take, best guess first; for timing on a device.
+  virtual std::vector<std::string> engines(const ConvolutionGraph& graph, Index workspace_limit) = 0;
   /// `NVIDIA H100 80GB HBM3 sm_90, cuDNN 9.19.0`.
   virtual const std::string& name() const = 0;
   virtual int sm() const = 0;  ///< 80, 90
@@ -70,11 +70,11 @@ class Library {
 
  protected:
   /// Null where there is no plan. Called by several threads at once.
-  virtual std::shared_ptr<Operation> build(const Form& form, const BuildSpec& spec) = 0;
+  virtual std::shared_ptr<Operation> build(const ConvolutionGraph& graph, const BuildSpec& spec) = 0;
 
  private:
   std::mutex mutex_;
-  std::map<std::pair<Form, BuildSpec>, std::shared_future<std::shared_ptr<Operation>>> operations_;
+  std::map<std::pair<ConvolutionGraph, BuildSpec>, std::shared_future<std::shared_ptr<Operation>>> operations_;
   std::atomic<Index> built_ = 0;
 };
 

@@ -111,28 +111,10 @@ __device__ __forceinline__ Floats<Width> load_or(const T* from, Index at, float 
   return out;
 }
 
-struct NoCurve {
-  __device__ __forceinline__ float value(float x) const { return x; }
-  __device__ __forceinline__ float derivative(float) const { return 1.0F; }
-};
-
-/// Calls use(curve): the choice is made once, not for every element.
+/// Calls use(rule): the choice is made once, not for every element.
 template <class Use>
-__device__ __forceinline__ void with_curve(const Activating& act, const Use& use) {
-  switch (act.curve) {
-    case Curve::none:
-      use(NoCurve{});
-      break;
-    case Curve::relu:
-      use(ReluCurve{});
-      break;
-    case Curve::leaky_relu:
-      use(LeakyReluCurve{act.slope});
-      break;
-    case Curve::tanh:
-      use(TanhCurve{});
-      break;
-  }
+__device__ __forceinline__ void with_rule(const ActivationRule& activation, const Use& use) {
+  with_activation<FloatMath>(activation.kind, activation.slope, use);
 }
 
 template <class T>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sums of sums: 32 channels a block, the parts of each shared out to 8 threads.
 #pragma once
-#include "backend/cuda/kernels/norm.hpp"
 #include "backend/cuda/kernels/pack.cuh"
 #include "backend/cuda/kernels/tiling.hpp"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pixels, the windows over them, and winners of max pooling in memory.
+// Pixels, the windows over them, and where the maxima of max pooling lie in memory.
 #pragma once
 #include "backend/cuda/kernels/columns.cuh"
-#include "backend/cuda/kernels/pool.hpp"
+#include "backend/cuda/operations/pool.hpp"
 
 namespace convoy::cuda {
 
@@ -26,31 +26,31 @@ struct Windows {
 };
 
 template <int Width>
-__device__ __forceinline__ void store_winners(std::uint8_t* to, const int (&winner)[Width]) {
+__device__ __forceinline__ void store_argmax(std::uint8_t* to, const int (&argmax)[Width]) {
   if constexpr (Width == pack_width) {
     uint2 bytes = make_uint2(0, 0);
 #pragma unroll
     for (int k = 0; k < 4; ++k) {
-      bytes.x |= static_cast<unsigned>(winner[k]) << 8 * k;
-      bytes.y |= static_cast<unsigned>(winner[k + 4]) << 8 * k;
+      bytes.x |= static_cast<unsigned>(argmax[k]) << 8 * k;
+      bytes.y |= static_cast<unsigned>(argmax[k + 4]) << 8 * k;
     }
     *reinterpret_cast<uint2*>(to) = bytes;
   } else {
-    *to = static_cast<std::uint8_t>(winner[0]);
+    *to = static_cast<std::uint8_t>(argmax[0]);
   }
 }
 
 template <int Width>
-__device__ __forceinline__ void load_winners(const std::uint8_t* from, int (&winner)[Width]) {
+__device__ __forceinline__ void load_argmax(const std::uint8_t* from, int (&argmax)[Width]) {
   if constexpr (Width == pack_width) {
     const uint2 bytes = *reinterpret_cast<const uint2*>(from);
 #pragma unroll
     for (int k = 0; k < 4; ++k) {
-      winner[k] = static_cast<int>(bytes.x >> 8 * k & 255U);
-      winner[k + 4] = static_cast<int>(bytes.y >> 8 * k & 255U);
+      argmax[k] = static_cast<int>(bytes.x >> 8 * k & 255U);
+      argmax[k + 4] = static_cast<int>(bytes.y >> 8 * k & 255U);
     }
   } else {
-    winner[0] = *from;
+    argmax[0] = *from;
   }
 }
 

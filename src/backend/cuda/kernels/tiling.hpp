@@ -37,6 +37,24 @@ inline Tiling tile_elements(Index rows, Index channels) { return tile(rows, chan
 /// Reductions: see reduction_blocks().
 inline Tiling tile_reduction(Index rows, Index channels) { return tile(rows, channels, 1024, 8); }
 
+/// Blocks that reductions over `rows` are cut into: the length of their partial sums' first axis. A function of shape
+/// alone, so that sums don't depend on the card.
+inline int reduction_blocks(Index rows, Index channels) {
+  return static_cast<int>(tile_reduction(rows, channels).grid.x);
+}
+
+/// Sums in parts that are added in double and in their order. Element c of part i of term t lies at
+/// at[t][i * stride + c].
+struct PartialSums {
+  const float* at[3] = {};
+  Index parts = 1, stride = 0;
+  static PartialSums of_reduce(const float* partial, Index blocks, int terms, Index channels) {
+    PartialSums sums{{partial, partial + channels, partial + 2 * channels}, blocks, terms * channels};
+    if (terms < 3) sums.at[2] = nullptr;
+    return sums;
+  }
+};
+
 /// Blocks of `threads` over n elements.
 inline dim3 grid_over(Index n, int threads) {
   return {static_cast<unsigned>(std::max<Index>(1, (n + threads - 1) / threads)), 1, 1};

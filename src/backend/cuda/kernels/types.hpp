@@ -8,6 +8,8 @@
 
 #include <cstdint>
 
+#include "network/operations/activation_kind.hpp"
+
 namespace convoy {
 using Index = std::int64_t;
 }
@@ -19,11 +21,10 @@ enum class Storage : std::uint8_t { f32, bf16, f16 };
 
 constexpr Index bytes_of(Storage storage) { return storage == Storage::f32 ? 4 : 2; }
 
-/// y = curve(x); none: y = x. Formulas: backend/rules/activation.hpp.
-enum class Curve : std::uint8_t { none, relu, leaky_relu, tanh };
-struct Activating {
-  Curve curve = Curve::none;
-  float slope = 0;
+/// Which rule of backend/rules/activation.hpp; identity: no activation.
+struct ActivationRule {
+  ActivationKind kind = ActivationKind::identity;
+  float slope = 0;  ///< of leaky_relu
 };
 
 /// Numbers of the batch in device memory (runtime/feed.hpp writes them): what kernels read instead of arguments, since

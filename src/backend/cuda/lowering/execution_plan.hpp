@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// A plan compiled for sizes, precision and a card, before it meets a device: steps in order of execution, each a cuDNN
+// graph or a kernel, the tensors they touch, and the stages that the trainer sees. All accounting (memory, bytes moved,
+// `convoy inspect plan`) reads these steps, so it can't differ from what runs.
+#pragma once
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "backend/backend.hpp"
+#include "backend/cuda/filter_copies.hpp"
+#include "backend/cuda/graphs/library.hpp"
+#include "backend/cuda/kernels/types.hpp"
+#include "backend/cuda/operations/batch_norm.hpp"
+#include "backend/lowering/memory_plan.hpp"
+#include "backend/lowering/stages.hpp"
+
+namespace convoy::cuda {
+
+/// Values, norms and steps are numbered by int, as in backend/lowering.
+inline std::size_t index_of(int number) { return static_cast<std::size_t>(number); }
+
+/// activation: scales with the batch; what bytes per image are counted from. channels: per-channel vectors and filters'
+/// gradients. workspace: of one step. fixed: lives as long as a step of training, whatever accesses it.
+enum class BufferKind : std::uint8_t { activation, channels, workspace, fixed };
+
+struct Buffer {
+  BufferKind kind = BufferKind::activation;
+  Index bytes = 0;
+};
+
+/// Where an argument lies; resolved when launched, since addresses come with bind and launch. Offsets in bytes.
+struct BufferRef {
+  /// buffer: of the execution; copies: filters' copies of the set; set: its block; gradients: the gradient block.
+  enum class Base : std::uint8_t { none, buffer, copies, set, gradients };
+  Base base = Base::none;
+  int buffer = -1;
+  Index offset = 0;
+  explicit operator bool() const { return base != Base::none; }
+  BufferRef after_floats(Index count) const { return {base, buffer, offset + 4 * count}; }
+  bool operator==(const BufferRef&) const = default;
+};
+
+/// What steps are launched with.
+struct LaunchContext {
+  std::byte* arena = nullptr;
+  const Index* offsets = nullptr;     ///< of buffers, bytes
+  const float* set = nullptr;         ///< the parameter set's block
+  const float* loss_scale = nullptr;  ///< null: 1
+  const std::byte* copies = nullptr;
+  float* gradients = nullptr;  ///< null unless training
+  const FeedNumbers* feed = nullptr;
+  const SampleRow* rows = nullptr;
+  const float* mean_image = nullptr;
+  const EvaluationNorm* norms = nullptr;  ///< device memory
+  const StepNumbers* step = nullptr;
+  Tally* tally = nullptr;
+  cudaStream_t stream = nullptr;
+
+  void* at(const BufferRef& place) const;
+  float* floats(const BufferRef& place) const { return static_cast<float*>(at(place)); }
+};
+
+enum class Section : std::uint8_t { forward, backward };
+
+struct BufferAccess {
+  int buffer = -1;
+  Access access = Access::read;
+};
+
+struct Step {
+  std::string what;           ///< `apply`, `forward [join] +statistics`
+  std::vector<NodeId> nodes;  ///< whose work it is
+  Section section = Section::forward;
+  std::vector<BufferAccess> accesses;
+  std::function<void(const LaunchContext&)> run;
+
+  /// The value that the step is for, where convolutions behind it may be fused in several ways: tuning compares the
+  /// ways by it. -1: none.
+  int serves = -1;
+
+  std::shared_ptr<Operation> operation;  ///< cuDNN; null: a kernel of ours
+  ConvolutionGraph graph;
+  Index hidden_bytes = 0;  ///< of a workspace that holds a tensor: written and read
+};
+
+/// A norm of an evaluation: offsets in the values and in the statistics block, and its vectors.
+struct EvaluationNormRefs {
+  Index gamma = 0, beta = 0, mean = 0, variance = 0;
+  Index channels = 0;
+  float epsilon = 0;
+  BufferRef scale, shift, low_scale, low_shift;
+};
+
+struct ExecutionPlan {
+  std::vector<Step> steps;
+  std::vector<Buffer> buffers;
+  lowering::Placement placement;  ///< of the buffers: those that no step needs at once share memory
+  std::vector<lowering::Stage> stages;
+  std::vector<Range> gaps;  ///< of the gradient block: what no step writes
+  std::vector<EvaluationNormRefs> evaluation_norms;
+  int logits = -1, losses = -1, worst = -1;  ///< buffers
+  Index samples = 0;
+  std::string choices;
+
+  /// Activations that the step reads and writes, each once, and hidden ones.
+  Index bytes_moved(const Step& step) const;
+};
+
+struct ExecutionSpec {
+  const Plan& plan;
+  const CompileSpec& compile;
+  const CopyLayout& copies;
+  Library& library;
+};
+
+/// Touches no device. Throws Error(device) for what isn't possible, Error(usage) for choices that don't fit.
+ExecutionPlan make_execution_plan(const ExecutionSpec& spec);
+
+}  // namespace convoy::cuda

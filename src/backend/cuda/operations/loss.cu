@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backend/cuda/operations/loss.hpp"
+
+#include "backend/cuda/kernels/block_sum.cuh"
+#include "backend/cuda/kernels/finite.cuh"
+#include "backend/cuda/kernels/pack.cuh"
+#include "backend/cuda/kernels/tiling.hpp"
+#include "backend/rules/cross_entropy.hpp"
+
+namespace convoy::cuda {
+namespace {
+
+constexpr int warps = 4, threads = 32 * warps, sum_threads = 256;
+constexpr unsigned full_warp = 0xffffffffU;
+
+template <class T>
+__device__ __forceinline__ T warp_sum(T value) {
+  for (int lanes = 16; lanes > 0; lanes /= 2) value += __shfl_xor_sync(full_warp, value, lanes);
+  return value;
+}
+__device__ __forceinline__ float warp_max(float value) {
+  for (int lanes = 16; lanes > 0; lanes /= 2) value = fmaxf(value, __shfl_xor_sync(full_warp, value, lanes));
+  return value;
+}
+
+/// Classes that rank before the label; every lane gets it.
+__device__ __forceinline__ int rank_of(const float* z, int classes, int label, int lane) {
+  const float own = z[label];
+  int before = 0;
+  for (int k = lane; k < classes; k += 32) before += ranks_before(z[k], k, own, label) ? 1 : 0;
+  return warp_sum(before);
+}
+
+/// A warp a sample.
+template <class T>
+__global__ void __launch_bounds__(threads) softmax_kernel(SoftmaxLoss loss) {
+  const int sample = static_cast<int>(blockIdx.x * warps + threadIdx.x / 32);
+  const int lane = static_cast<int>(threadIdx.x % 32), stored = static_cast<int>(loss.stored_classes);
+  if (sample >= loss.samples) return;  // a whole warp leaves
+  T* const dz = loss.dlogits != nullptr ? static_cast<T*>(loss.dlogits) + static_cast<Index>(sample) * stored : nullptr;
+  if (sample >= loss.feed->valid) {
+    if (dz != nullptr)
+      for (int k = lane; k < stored; k += 32) dz[k] = Element<T>::down(0);
+    if (lane == 0) {
+      loss.loss[sample] = 0;
+      loss.hits[sample] = 0;
+    }
+    return;
+  }
+  const float* const z = loss.logits + static_cast<Index>(sample) * loss.classes;
+  const SampleRow& row = loss.rows[sample];
+  const SoftTarget target{row.a, row.b, static_cast<double>(row.lambda), static_cast<double>(loss.smoothing),
+                          static_cast<double>(loss.classes)};
+  float highest = z[0];
+  for (int k = lane; k < loss.classes; k += 32) highest = fmaxf(highest, z[k]);
+  highest = warp_max(highest);
+  double exps = 0, sum = 0;
+  for (int k = lane; k < loss.classes; k += 32) {
+    exps += exp(static_cast<double>(z[k]) - static_cast<double>(highest));
+    sum += static_cast<double>(z[k]);
+  }
+  exps = warp_sum(exps);
+  sum = warp_sum(sum);
+  const double log_sum = static_cast<double>(highest) + log(exps);
+  if (dz != nullptr) {
+    const double scale = static_cast<double>(loss.feed->scale) *
+                         (loss.loss_scale != nullptr ? static_cast<double>(*loss.loss_scale) : 1.0);
+    for (int k = lane; k < stored; k += 32) {
+      double gradient = 0;
+      if (k < loss.classes) gradient = scale * (exp(static_cast<double>(z[k]) - log_sum) - target(k));
+      dz[k] = Element<T>::down(static_cast<float>(gradient));
+    }
+  }
+  const int before = rank_of(z, loss.classes, row.a, lane);
+  if (lane != 0) return;
+  loss.loss[sample] =
+      static_cast<float>(target.loss(log_sum, static_cast<double>(z[row.a]), static_cast<double>(z[row.b]), sum));
+  loss.hits[sample] = static_cast<std::uint8_t>((before < 1 ? 1 : 0) + (before < loss.topk ? 2 : 0));
+}
+
+/// One block.
+__global__ void __launch_bounds__(sum_threads) tally_kernel(SoftmaxLoss loss) {
+  double sum = 0;
+  int top1 = 0, topk = 0, bad = 0;
+  for (int i = static_cast<int>(threadIdx.x); i < loss.samples; i += sum_threads) {
+    sum += static_cast<double>(loss.loss[i]);
+    top1 += loss.hits[i] & 1;
+    topk += loss.hits[i] >> 1;
+    bad += not_finite(loss.loss[i]) ? 1 : 0;
+  }
+  sum = block_sum<sum_threads>(sum);
+  top1 = block_sum<sum_threads>(top1);
+  topk = block_sum<sum_threads>(topk);
+  bad = block_sum<sum_threads>(bad);
+  if (threadIdx.x != 0) return;
+  loss.tally->loss += sum;
+  loss.tally->top1 += top1;
+  loss.tally->topk += topk;
+  loss.tally->samples += loss.feed->valid;
+  if (bad > 0 && loss.worst != nullptr) atomicMin(loss.worst, 0);
+}
+
+}  // namespace
+
+cudaError_t softmax_cross_entropy(const SoftmaxLoss& loss, cudaStream_t stream) {
+  const cudaError_t error = with_storage(loss.storage, [&](auto tag) {
+    return launch(softmax_kernel<typename decltype(tag)::type>, grid_over(loss.samples, warps), threads, 0, stream,
+                  loss);
+  });
+  if (error != cudaSuccess) return error;
+  return launch(tally_kernel, 1, sum_threads, 0, stream, loss);
+}
+
+}  // namespace convoy::cuda

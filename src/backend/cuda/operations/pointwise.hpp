@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every elementwise layer in one pass: batch norm, bias, sum of two branches, activation.
+//   x' = scale * x + shift (+ other | + scale2 * other + shift2),  z = f(x')
+//   g = (dz (+ dz_more)) * f'(x', z)
+// f is a rule of backend/rules/activation.hpp. All gradients of activations carry the loss scale.
+#pragma once
+#include "backend/cuda/kernels/types.hpp"
+
+namespace convoy::cuda {
+
+/// z = activation(scale * x + shift (+ other | + scale2 * other + shift2)). Without scale x counts as it is (shift may
+/// stand alone: a bias). Covers batch norm, activation, addition and joins in one pass. z may be x or other.
+struct Apply {
+  Storage storage = Storage::f32;
+  Index rows = 0, channels = 0;
+  ActivationRule activation;
+  const void* x = nullptr;
+  const float *scale = nullptr, *shift = nullptr;
+  const void* other = nullptr;
+  const float *scale2 = nullptr, *shift2 = nullptr;
+  void* z = nullptr;
+  std::uint8_t* mask = nullptr;  ///< relu only: 1 bit an element, z > 0; needs channels % 8 == 0
+};
+cudaError_t apply(const Apply& apply, cudaStream_t stream);
+
+/// Where g comes from: dz (+ dz_more) times the activation's derivative, which is taken from z, or for relu from the
+/// mask, or else from z computed again as Apply makes it of x and other (then z and mask are null). Curve none: no
+/// mask.
+struct MaskedGradient {
+  ActivationRule activation;
+  const void *dz = nullptr, *dz_more = nullptr;
+  const void* z = nullptr;
+  const std::uint8_t* mask = nullptr;
+  const float *scale = nullptr, *shift = nullptr;    ///< for z computed again
+  const float *scale2 = nullptr, *shift2 = nullptr;  ///< for z computed again
+};
+
+/// Sums of g, g * (x - mean) and, with a second norm (mean2), g * (other - mean2) over rows: partial[blocks][terms]
+/// [channels], terms 2 or 3. Writes g where wanted; g may be dz or dz_more.
+struct BackwardReduce {
+  Storage storage = Storage::f32;
+  Index rows = 0, channels = 0;
+  MaskedGradient from;
+  const void* x = nullptr;
+  const void* other = nullptr;
+  const float *mean = nullptr, *mean2 = nullptr;
+  void* g = nullptr;
+  float* partial = nullptr;
+};
+cudaError_t reduce_backward(const BackwardReduce& reduce, cudaStream_t stream);
+
+/// dx = a * g + b * x + d, and at a join of two norms dx2 = a2 * g + b2 * other + d2, in one pass. Without `a`
+/// dx = g: the gradient of activation or addition alone. g is `from`, masked on the fly; a stored g: from.dz with
+/// activation none. dx may be dz, dz_more, or x; dx2 may be other.
+struct BackwardApply {
+  Storage storage = Storage::f32;
+  Index rows = 0, channels = 0;
+  MaskedGradient from;
+  const void* x = nullptr;
+  const void* other = nullptr;
+  const float *a = nullptr, *b = nullptr, *d = nullptr;
+  const float *a2 = nullptr, *b2 = nullptr, *d2 = nullptr;
+  void* dx = nullptr;
+  void* dx2 = nullptr;
+};
+cudaError_t apply_backward(const BackwardApply& apply, cudaStream_t stream);
+
+}  // namespace convoy::cuda
