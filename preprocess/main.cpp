@@ -47,7 +47,7 @@ Exit run(Session& session, const Command& command) {
     heed_interrupts(communicator.rank(), "stopping before all has been checked");
     return require_output(verify(communicator, *spec));
   }
-  Communicator communicator(session, Deadline{});
+  Communicator communicator(session, StallLimits{});
   log::configure(communicator.rank(), communicator.size(), communicator.host());
   const Exit code = communicator.together("inspecting", [&] {
     if (communicator.rank() != 0) return;
@@ -59,7 +59,7 @@ Exit run(Session& session, const Command& command) {
 
 /// All ranks read the same words: rank 0 speaks, all return.
 Exit refuse(Session& session, const Error& error) {
-  Communicator communicator(session, Deadline{});
+  Communicator communicator(session, StallLimits{});
   log::configure(communicator.rank(), communicator.size(), communicator.host());
   if (communicator.rank() == 0) log::report_error(error.what());
   return error.code();

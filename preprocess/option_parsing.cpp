@@ -35,7 +35,7 @@ void add_time_options(po::options_description& options, TimeLimit& limit) {
       "be gone so many seconds before");
 }
 
-void add_stall_options(po::options_description& options, Deadline& deadline) {
+void add_stall_options(po::options_description& options, StallLimits& deadline) {
   auto add = options.add_options();
   add("stall-warning-seconds", po::value(&deadline.warn_seconds)->default_value(600, "600")->value_name("S"),
       "warn when a rank waits this many seconds for the others; 0: never");

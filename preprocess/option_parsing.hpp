@@ -13,7 +13,7 @@ namespace convoy::preparation {
 constexpr unsigned help_columns = 110;
 
 void add_time_options(boost::program_options::options_description& options, TimeLimit& limit);
-void add_stall_options(boost::program_options::options_description& options, Deadline& deadline);
+void add_stall_options(boost::program_options::options_description& options, StallLimits& deadline);
 std::string text_of(const boost::program_options::options_description& options);
 
 /// True: --help was asked for. `positional`: the option that a word without dashes sets; null: none. Throws

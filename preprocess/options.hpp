@@ -14,7 +14,7 @@ namespace convoy::preparation {
 
 struct VerifySpec {
   std::string folder;
-  Deadline deadline;
+  StallLimits deadline;
   TimeLimit time_limit;
 };
 

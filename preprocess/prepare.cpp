@@ -2,10 +2,10 @@
 #include "preprocess/prepare.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <filesystem>
 #include <set>
 
+#include "core/clock.hpp"
 #include "core/counted.hpp"
 #include "core/hash.hpp"
 #include "core/log.hpp"
@@ -299,7 +299,7 @@ void leave_empty(Communicator& comm, const Job& job, const Survey& survey) {
 
 /// Collective.
 void run(Communicator& comm, const PrepareSpec& given) {
-  const auto start = std::chrono::steady_clock::now();
+  const Instant start = real_clock().now();
   Job job{.spec = given};
   const PrepareSpec& spec = job.spec;
   // Always a folder of its own: it is removed in the end.
@@ -341,8 +341,8 @@ void run(Communicator& comm, const PrepareSpec& given) {
     write_preparation(spec.out, preparation);
     remove_spill(job.spill);
   });
-  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-  log::info("done in {:.1f} s on {} ranks", seconds.count(), comm.size());
+  const double seconds = seconds_since(start);
+  log::info("done in {:.1f} s on {} ranks", seconds, comm.size());
 }
 
 }  // namespace

@@ -75,7 +75,7 @@ struct PrepareSpec {
   int threads = 0;                        ///< 0: the node's cores shared by its ranks
   Index memory_bytes = Index{512} << 20;  ///< of a rank, for images on their way
   double log_seconds = 30;
-  Deadline deadline;
+  StallLimits deadline;
   TimeLimit time_limit;
 };
 

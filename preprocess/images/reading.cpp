@@ -7,16 +7,13 @@
 #include <cmath>
 #include <thread>
 
+#include "core/clock.hpp"
 #include "core/log.hpp"
 #include "core/stop.hpp"
 #include "preprocess/agree.hpp"
 
 namespace convoy::preparation {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
 std::string duration_text(double seconds) {
   const auto s = std::lround(seconds);
@@ -45,7 +42,7 @@ class Progress {
   }
 
  private:
-  Clock::time_point begin_ = Clock::now();
+  Instant begin_ = real_clock().now();
   double log_seconds_, next_ = log_seconds_;
   Index weight_;
 };
@@ -73,7 +70,7 @@ void read_images(Communicator& comm, const PrepareSpec& spec, std::vector<OpenSp
   // the end. Those that have finished sleep as long as the others: waiting in MPI takes time from ranks on the same
   // core.
   constexpr double shortest_nap = 0.01, longest_nap = 0.5, share_of_time = 0.04, share_of_rest = 0.25;
-  const auto start = Clock::now();
+  const auto start = real_clock().now();
   for (double nap = shortest_nap;;) {
     std::this_thread::sleep_for(std::chrono::duration<double>(nap));
     const SpillProgress own = spiller.progress();

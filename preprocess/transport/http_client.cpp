@@ -6,6 +6,7 @@
 #include <cmath>
 #include <thread>
 
+#include "core/clock.hpp"
 #include "core/errors.hpp"
 #include "core/log.hpp"
 #include "preprocess/transport/http_transfer.hpp"
@@ -68,14 +69,14 @@ struct HttpClient::State {
       any = true;
     }
     if (any) return 0;
-    const auto before = std::chrono::steady_clock::now();
+    const auto before = real_clock().now();
     curl_multi_poll(multi, nullptr, 0, longest_nap_ms, nullptr);
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - before).count();
+    return seconds_since(before);
   }
 
   void pause(double seconds) {
-    const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
-    while (std::chrono::steady_clock::now() < end) {
+    const auto end = real_clock().now() + std::chrono::duration<double>(seconds);
+    while (real_clock().now() < end) {
       // Without transfers poll() returns at once.
       if (pump() < 1e-3) curl_multi_wait(multi, nullptr, 0, longest_nap_ms, nullptr);
       std::this_thread::sleep_for(std::chrono::milliseconds(1));

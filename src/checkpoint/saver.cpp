@@ -8,8 +8,9 @@
 #include <thread>
 
 #include "checkpoint/names.hpp"
+#include "core/blocking_io.hpp"
+#include "core/clock.hpp"
 #include "core/log.hpp"
-#include "core/open_calls.hpp"
 #include "core/wall_clock.hpp"
 
 namespace convoy {
@@ -154,17 +155,17 @@ double Saver::bytes_of(const Save& save) const {
 void Saver::finish() {
   // All ranks come by again and again, so that none of them waits for another's disk within a collective.
   constexpr double round_seconds = 0.2;
-  auto part_begun = std::chrono::steady_clock::now();
+  auto part_begun = real_clock().now();
   for (Index part = 0; !saves_.empty();) {
     const Save& save = *saves_.front();
-    if (part != save.part) part_begun = std::chrono::steady_clock::now();
+    if (part != save.part) part_begun = real_clock().now();
     part = save.part;
     const bool done = writer_.wait_for(part, round_seconds);
-    const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - part_begun;
+    const std::chrono::duration<double> waited = real_clock().now() - part_begun;
     const double limit = place_.patience_seconds + bytes_of(save) / slow_bytes_per_second;
     if (!done && place_.patience_seconds > 0 && waited.count() > limit) {
       std::array<char, 512> call{};
-      describe_longest_call(call.data(), call.size());
+      describe_longest_io(call.data(), call.size());
       fail(
           Exit::communication,
           "waited {:.0f} s for the checkpoint '{}' to be written ({}); see whether that file system is alive, or raise "

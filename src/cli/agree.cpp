@@ -29,7 +29,7 @@ std::string read_on_first_rank(Communicator& communicator, const std::string& pa
 
 template <class Config>
 std::optional<Config> agree_on_config(Session& session, const Words& words, Parse<Config> parse) {
-  Communicator communicator(session, Deadline{});
+  Communicator communicator(session, StallLimits{});
   log::configure(communicator.rank(), communicator.size(), communicator.host());
   try {
     return parse(words, [&](const std::string& path) { return read_on_first_rank(communicator, path); });

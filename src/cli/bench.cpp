@@ -7,7 +7,7 @@
 #include <numeric>
 
 #include "cli/agree.hpp"
-#include "train/watch.hpp"
+#include "run/supervisor.hpp"
 
 namespace convoy {
 
@@ -46,7 +46,7 @@ Exit bench_command(Session& session, const Words& words) {
   if (config->what == "compute") return bench_compute(communicator, *config);
   if (config->what == "scaling") {
     // Ranks without work wait for measurements of unknown length.
-    Communicator patient(session, Deadline{0, 0});
+    Communicator patient(session, StallLimits{0, 0});
     return bench_scaling(patient, *config);
   }
   if (config->what == "io") return bench_io(communicator, *config);

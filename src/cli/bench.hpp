@@ -6,6 +6,7 @@
 
 #include "comm/communicator.hpp"
 #include "config/config.hpp"
+#include "core/clock.hpp"
 
 namespace convoy {
 
@@ -25,15 +26,14 @@ double cpu_seconds(CpuTime of);
 /// Seconds of repeated work.
 class Stopwatch {
  public:
-  void start() { begin_ = Clock::now(); }
-  void stop() { seconds_.push_back(std::chrono::duration<double>(Clock::now() - begin_).count()); }
+  void start() { begin_ = real_clock().now(); }
+  void stop() { seconds_.push_back(seconds_since(begin_)); }
   double total() const;
   double mean() const;
   double minimum() const;
 
  private:
-  using Clock = std::chrono::steady_clock;
-  Clock::time_point begin_;
+  Instant begin_;
   std::vector<double> seconds_;
 };
 

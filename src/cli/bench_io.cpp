@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "cli/bench.hpp"
-#include "core/elapsed.hpp"
+#include "core/clock.hpp"
 #include "core/log.hpp"
 #include "core/replicas.hpp"
 #include "data/loader.hpp"
@@ -40,7 +40,7 @@ struct Each {
 /// Calls `body` with 0, 1, ... until the time is up.
 template <class Body>
 Each each(const Body& body) {
-  const auto begin = std::chrono::steady_clock::now();
+  const auto begin = real_clock().now();
   const double cpu = cpu_seconds(CpuTime::thread);
   Index done = 0;
   double seconds = 0;

@@ -5,7 +5,7 @@
 
 #include "cli/bench.hpp"
 #include "cli/usual_input.hpp"
-#include "core/elapsed.hpp"
+#include "core/clock.hpp"
 
 namespace convoy {
 namespace {
@@ -129,7 +129,7 @@ BenchTimes ComputeBench::run(Communicator& communicator, Index warmup, Index ste
   const double cpu = cpu_seconds(CpuTime::process);
   for (Index done = 0; done < steps;) {
     const Index count = std::min(block, steps - done);
-    const auto begin = std::chrono::steady_clock::now();
+    const auto begin = real_clock().now();
     for (Index i = 0; i < count; ++i) step(warmup + done + i);
     settle();
     const double seconds = seconds_since(begin);

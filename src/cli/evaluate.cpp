@@ -2,7 +2,7 @@
 #include "infer/evaluate.hpp"
 
 #include "cli/agree.hpp"
-#include "train/watch.hpp"
+#include "run/supervisor.hpp"
 
 namespace convoy {
 

@@ -11,7 +11,7 @@
 #include "core/log.hpp"
 #include "core/nearest.hpp"
 #include "core/standard_output.hpp"
-#include "train/watch.hpp"
+#include "run/supervisor.hpp"
 
 namespace convoy {
 namespace {

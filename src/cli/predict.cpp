@@ -2,7 +2,7 @@
 #include "infer/predict.hpp"
 
 #include "cli/agree.hpp"
-#include "train/watch.hpp"
+#include "run/supervisor.hpp"
 
 namespace convoy {
 

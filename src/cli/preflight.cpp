@@ -12,7 +12,7 @@
 #include "core/log.hpp"
 #include "core/standard_output.hpp"
 #include "core/version.hpp"
-#include "train/watch.hpp"
+#include "run/supervisor.hpp"
 
 namespace convoy {
 namespace {

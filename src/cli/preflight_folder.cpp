@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "cli/preflight.hpp"
+#include "core/clock.hpp"
 #include "core/host_facts.hpp"
 #include "core/log.hpp"
 #include "io/file.hpp"
@@ -15,7 +16,6 @@ namespace convoy {
 namespace {
 
 namespace fs = std::filesystem;
-using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t written_bytes = 32 << 20;
 
@@ -48,11 +48,11 @@ std::vector<fs::path> make_folders(const fs::path& path) {
 double measure_writing(const std::string& path) {
   const Scratch scratch(path);
   const std::vector<char> block(std::size_t{4} << 20, 'c');
-  const auto begin = Clock::now();
+  const auto begin = real_clock().now();
   File file(path, File::Access::create);
   for (std::size_t at = 0; at < written_bytes; at += block.size()) file.write_at(block.data(), block.size(), at);
   file.sync();
-  return static_cast<double>(written_bytes) / std::chrono::duration<double>(Clock::now() - begin).count();
+  return static_cast<double>(written_bytes) / seconds_since(begin);
 }
 
 /// Another host's new file may take a moment to show on a network file system.

@@ -16,13 +16,14 @@
 
 #include "checkpoint/fence.hpp"
 #include "cli/command.hpp"
-#include "cli/scheduler.hpp"
 #include "config/parse.hpp"
 #include "core/log.hpp"
 #include "core/standard_output.hpp"
 #include "core/wall_clock.hpp"
 #include "io/text_file.hpp"
-#include "train/attempt.hpp"
+#include "run/attempt.hpp"
+#include "run/dead_ranks.hpp"
+#include "run/scheduler.hpp"
 
 namespace convoy {
 namespace {
@@ -30,25 +31,25 @@ namespace {
 namespace fs = std::filesystem;
 
 /// Looks only where rank 0 runs on this host.
-Signs::Process look_for_process(const RunState& state) {
+RunObservations::Process look_for_process(const RunState& state) {
   std::array<char, 256> name{};
   gethostname(name.data(), name.size() - 1);
   const std::string_view full = name.data();
-  if (state.host != full.substr(0, full.find('.')) || state.pid <= 0) return Signs::Process::unknown;
-  if (kill(static_cast<pid_t>(state.pid), 0) != 0 && errno == ESRCH) return Signs::Process::gone;
+  if (state.host != full.substr(0, full.find('.')) || state.pid <= 0) return RunObservations::Process::unknown;
+  if (kill(static_cast<pid_t>(state.pid), 0) != 0 && errno == ESRCH) return RunObservations::Process::gone;
   std::ifstream file(fmt::format("/proc/{}/stat", state.pid));
   std::string stat;
-  if (!std::getline(file, stat)) return Signs::Process::unknown;
+  if (!std::getline(file, stat)) return RunObservations::Process::unknown;
   // `4711 (convoy) S ...`; a zombie (Z) has ended, and waits for somebody to ask how.
   const auto begin = stat.find('('), end = stat.rfind(')');
-  if (begin == std::string::npos || end + 2 >= stat.size()) return Signs::Process::unknown;
+  if (begin == std::string::npos || end + 2 >= stat.size()) return RunObservations::Process::unknown;
   const char now = stat[end + 2];
   const bool lives = stat.substr(begin + 1, end - begin - 1) == "convoy" && now != 'Z' && now != 'X';
-  return lives ? Signs::Process::lives : Signs::Process::gone;
+  return lives ? RunObservations::Process::lives : RunObservations::Process::gone;
 }
 
 /// Clocks of hosts differ: a file that seems old is alive if it changes within its longest period.
-void look_again(const std::string& folder, RunState& state, Signs& signs) {
+void look_again(const std::string& folder, RunState& state, RunObservations& signs) {
   constexpr auto longest_period = std::chrono::seconds(6);
   std::this_thread::sleep_for(longest_period);
   const auto again = read_run_state(folder);
@@ -86,8 +87,8 @@ bool goes_on_elsewhere(const AttemptRecord& newest, Index attempts_before) {
   return newest.job != own.job || newest.scheduler != own.scheduler || newest.restarts != own.restarts;
 }
 
-Signs signs_after(const std::string& folder, const RunState& state) {
-  Signs signs;
+RunObservations signs_after(const std::string& folder, const RunState& state) {
+  RunObservations signs;
   signs.now = wall_seconds();
   signs.lost_attempts = attempts_since(folder, state.checkpoint_time);
   signs.restarts = own_restarts();
@@ -116,7 +117,7 @@ Index count_failed_launches(const StatusConfig& config, Index attempt) {
 /// For job scripts: the launcher has ended, so nothing of this attempt is alive.
 Exit say_what_next(const StatusConfig& config) {
   auto state = read_run_state(config.folder);
-  Signs signs;
+  RunObservations signs;
   signs.restarts = own_restarts();
   const AttemptRecord newest = newest_attempt(config.folder);
   if (state) {
@@ -126,7 +127,7 @@ Exit say_what_next(const StatusConfig& config) {
         state->attempt) {  // killed between its first two files: the state is that of the attempt before
       state->attempt = newest.number;
       state->result = Result::running;
-      state->phase = Phase::start;
+      state->phase = RunStage::start;
     }
     signs.silent = first_dead_ranks(config.folder);
     // A rank that froze has a host that answers; one that was switched off or cut off has not.
@@ -134,7 +135,7 @@ Exit say_what_next(const StatusConfig& config) {
       signs.lost_hosts = lost_hosts(config.folder);
     }
   }
-  Next next = after_launch(state ? &*state : nullptr, signs, config.after);
+  RequeueDecision next = decide_requeue(state ? &*state : nullptr, signs, config.after);
   if (goes_on_elsewhere(newest, config.attempts_before)) {
     next = {static_cast<int>(Exit::superseded),
             fmt::format("attempt {} goes on with this run elsewhere", newest.number)};
@@ -146,8 +147,8 @@ Exit say_what_next(const StatusConfig& config) {
 
 }  // namespace
 
-Signs signs_of(const std::string& folder, const RunState& state) {
-  Signs signs = signs_after(folder, state);
+RunObservations signs_of(const std::string& folder, const RunState& state) {
+  RunObservations signs = signs_after(folder, state);
   if (state.result == Result::running) {
     signs.process = look_for_process(state);
     signs.job = ask_scheduler(state.scheduler, state.job);
@@ -167,11 +168,12 @@ Exit status_command(const Words& words) {
   RunReport report{.folder = config.folder, .state = *state, .signs = signs_of(config.folder, *state)};
   if (report.state.result == Result::running) {
     report.signs.silent = silent_ranks(config.folder);
-    const bool gone = report.signs.process == Signs::Process::gone || report.signs.job == Signs::Job::gone;
+    const bool gone =
+        report.signs.process == RunObservations::Process::gone || report.signs.job == RunObservations::Job::gone;
     if (is_stale(report.state, report.signs.now) && !gone) look_again(config.folder, report.state, report.signs);
   }
-  const Life life = life_of(report.state, report.signs);
-  if (life == Life::hanging || (life == Life::failed && report.state.exit == Exit::communication)) {
+  const RunStatus life = status_of(report.state, report.signs);
+  if (life == RunStatus::hanging || (life == RunStatus::failed && report.state.exit == Exit::communication)) {
     report.signs.lost_hosts = lost_hosts(config.folder);
   }
   write_output(config.json ? status_json(report) : status_text(report));

@@ -29,27 +29,27 @@ std::string where(const RunState& state) {
 
 std::string life_text(const RunReport& report) {
   const RunState& state = report.state;
-  const Signs& signs = report.signs;
-  switch (life_of(state, signs)) {
-    case Life::running:
+  const RunObservations& signs = report.signs;
+  switch (status_of(state, signs)) {
+    case RunStatus::running:
       return fmt::format("running{}, last sign of life {}",
                          state.stop.empty() ? "" : fmt::format(" and asked to stop ({})", state.stop),
                          ago(state.updated, signs.now));
-    case Life::hanging:
+    case RunStatus::hanging:
       return fmt::format("hanging: rank 0 last made progress {}", ago(state.progressed, signs.now));
-    case Life::stopped:
+    case RunStatus::stopped:
       return fmt::format("stopped on request ({}); submit it again to go on", state.stop);
-    case Life::finished:
+    case RunStatus::finished:
       if (state.step >= state.steps || state.stop.empty()) return "finished";
       return fmt::format("stopped by {} before the end of the run; --resume auto goes on", state.stop);
-    case Life::failed:
+    case RunStatus::failed:
       return fmt::format("failed with code {}, first on rank {}: {}", static_cast<int>(state.exit), state.rank,
                          state.message);
-    case Life::lost:
+    case RunStatus::lost:
       break;
   }
   const std::string after =
-      signs.job == Signs::Job::waits ? "its job waits in the queue to go on" : "submit it again to go on";
+      signs.job == RunObservations::Job::waits ? "its job waits in the queue to go on" : "submit it again to go on";
   return fmt::format("ended without a word, last sign of life {}; {}", ago(state.updated, signs.now), after);
 }
 
@@ -98,7 +98,7 @@ std::string status_text(const RunReport& report) {
 
 std::string status_json(const RunReport& report) {
   auto json = nlohmann::ordered_json::parse(to_text(report.state));
-  json["life"] = name_of(life_of(report.state, report.signs));
+  json["life"] = name_of(status_of(report.state, report.signs));
   json["silent"] = report.signs.silent;
   json["lost_hosts"] = report.signs.lost_hosts;
   json["lost_attempts"] = report.signs.lost_attempts;

@@ -16,7 +16,7 @@
 #include "core/standard_output.hpp"
 #include "metrics/epoch_table.hpp"
 #include "metrics/records.hpp"
-#include "train/run_state.hpp"
+#include "run/run_state.hpp"
 
 namespace convoy {
 namespace {
@@ -47,7 +47,7 @@ std::optional<Run> read_run(const std::string& folder) {
   if (const auto state = read_run_state(folder)) {
     // A killed run's own word is `running`.
     const bool open = state->result == Result::running;
-    run.result = open ? name_of(life_of(*state, signs_of(folder, *state))) : name_of(state->result);
+    run.result = open ? name_of(status_of(*state, signs_of(folder, *state))) : name_of(state->result);
   }
   return run;
 }

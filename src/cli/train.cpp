@@ -5,7 +5,7 @@
 #include "cli/dry_run.hpp"
 #include "core/launcher.hpp"
 #include "core/log.hpp"
-#include "train/watch.hpp"
+#include "run/supervisor.hpp"
 
 namespace convoy {
 

@@ -23,7 +23,7 @@ std::string host_name() {
 }  // namespace
 
 void Communicator::State::wait(MPI_Request& request, const char* what) {
-  Patience patience(policy);
+  Deadline patience(policy);
   for (int arrived = 0;;) {
     check_mpi(MPI_Test(&request, &arrived, MPI_STATUS_IGNORE), "MPI_Test", what);
     if (arrived) return;
@@ -61,7 +61,7 @@ void Communicator::State::broadcast_text(std::string& text, int root, const char
   broadcast(reinterpret_cast<std::byte*>(text.data()), text.size(), root, what);
 }
 
-Communicator::Communicator(Session&, const Deadline& deadline, Index chunk) : state_(std::make_unique<State>()) {
+Communicator::Communicator(Session&, const StallLimits& deadline, Index chunk) : state_(std::make_unique<State>()) {
   State& s = *state_;
   require(chunk > 0 && chunk <= INT_MAX, "chunk limit of a communicator");
   s.chunk = chunk;

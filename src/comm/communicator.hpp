@@ -20,7 +20,7 @@ namespace convoy {
 /// What a rank tells the others every step; engine/step_vote.hpp gives the places a meaning.
 using Votes = std::array<std::int64_t, 4>;
 
-struct Deadline {
+struct StallLimits {
   double warn_seconds = 60, abort_seconds = 300;  ///< of a wait between ranks; 0: never
   double watchdog_seconds = 300;                  ///< of a main thread that does not move (core/watchdog.hpp); 0: never
 };
@@ -34,9 +34,9 @@ struct StallReport {
 class Communicator {
  public:
   /// Collective. The session must outlive it. One MPI call moves at most `chunk` elements (tests set 3).
-  Communicator(Session& session, const Deadline& deadline, Index chunk = 1 << 30);
+  Communicator(Session& session, const StallLimits& deadline, Index chunk = 1 << 30);
   /// Collective. The first `count` ranks as a job of their own; null on the others.
-  std::unique_ptr<Communicator> first_ranks(int count, const Deadline& deadline);
+  std::unique_ptr<Communicator> first_ranks(int count, const StallLimits& deadline);
   ~Communicator();
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;

@@ -6,7 +6,7 @@
 
 namespace convoy {
 
-std::unique_ptr<Communicator> Communicator::first_ranks(int count, const Deadline& deadline) {
+std::unique_ptr<Communicator> Communicator::first_ranks(int count, const StallLimits& deadline) {
   const State& whole = *state_;
   require(count >= 1 && count <= whole.size, "number of ranks of a part");
   const bool inside = whole.rank < count;

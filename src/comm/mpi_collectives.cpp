@@ -10,7 +10,7 @@
 #include "comm/exchange.hpp"
 #include "comm/local_sum.hpp"
 #include "comm/state.hpp"
-#include "core/elapsed.hpp"
+#include "core/clock.hpp"
 
 namespace convoy {
 namespace {
@@ -21,8 +21,6 @@ constexpr Index piece_floats = 1 << 20;
 /// While one piece travels the next is downloaded or begun.
 constexpr std::size_t lane_count = 4;
 
-using Clock = std::chrono::steady_clock;
-
 struct Operation {
   float* out = nullptr;
   std::vector<const float*> parts;
@@ -30,7 +28,7 @@ struct Operation {
   Index begun = 0, moved = 0;  ///< elements given to lanes, and back from them
   Event ready;
   const char* what = "";
-  Clock::time_point started;
+  Instant started;
 };
 
 /// A piece on its way: elements [begin, begin + count) of an operation.
@@ -114,8 +112,8 @@ class MpiCollectives final : public Collectives {
 
   void await(Event event, const char* what) override {
     if (passed(event)) return;
-    const auto begin = Clock::now();
-    Patience patience(policy_);
+    const auto begin = real_clock().now();
+    Deadline patience(policy_);
     while (!passed(event)) {
       advance();
       patience.pause(what);
@@ -127,8 +125,8 @@ class MpiCollectives final : public Collectives {
 
  private:
   void wait_for(Ticket ticket) {
-    const auto begin = Clock::now();
-    Patience patience(policy_);
+    const auto begin = real_clock().now();
+    Deadline patience(policy_);
     for (Ticket seen = completed_;;) {
       advance();
       if (completed_ >= ticket) break;
@@ -242,7 +240,7 @@ class MpiCollectives final : public Collectives {
       Lane& piece = lane(started_);
       if (!passed(piece.event)) return;
       Operation& operation = *piece.operation;
-      if (piece.begin == 0) operation.started = Clock::now();
+      if (piece.begin == 0) operation.started = real_clock().now();
       float* out = piece.host.empty() ? operation.out + piece.begin : piece.host.front();
       exchange_->start(started_ % lane_count, out, piece.parts, piece.count, operation.what);
     }
@@ -281,7 +279,7 @@ class MpiCollectives final : public Collectives {
   Ticket submitted_ = 0, completed_ = 0, loading_ = 1;
   Event uploaded_;           ///< the last upload
   bool unfollowed_ = false;  ///< the device's own queue does not follow it yet
-  Patience pending_;
+  Deadline pending_;
   double waited_seconds_ = 0;
 };
 

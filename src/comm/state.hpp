@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "comm/communicator.hpp"
-#include "comm/patience.hpp"
+#include "comm/deadline.hpp"
 
 namespace convoy {
 

@@ -90,7 +90,7 @@ struct SyncConfig {
   std::string backend = "auto";  ///< --backend auto|mpi|nccl
   bool cuda_aware = false;       ///< MPI is given a GPU's memory
   Index digest_every = 0;        ///< --check-weights N: cross-rank digest every N steps
-  Deadline deadline;             ///< --stall-warning-seconds, --stall-abort-seconds
+  StallLimits deadline;          ///< --stall-warning-seconds, --stall-abort-seconds
 };
 
 struct CheckpointConfig {
@@ -171,7 +171,7 @@ struct EvaluateConfig {
   std::string checkpoint;  ///< file or run directory
   std::string split = "val";
   DeviceConfig device;
-  Deadline deadline;
+  StallLimits deadline;
   TimeLimit time_limit;
   Index batch = 256;
   int topk = 5;
@@ -187,7 +187,7 @@ struct PredictConfig {
   std::string split = "val";       ///< of a prepared data set
   DataConfig data;                 ///< image size and resize, where they differ from training's
   DeviceConfig device;
-  Deadline deadline;
+  StallLimits deadline;
   Index batch = 64;
   int topk = 5;
   PredictFormat format = PredictFormat::text;
@@ -200,7 +200,7 @@ struct BenchConfig {
   GraphSpec model;
   Index classes = 0, channels = 0;  ///< compute; 0: as usual for the model
   DeviceConfig device;
-  Deadline deadline;
+  StallLimits deadline;
   Index batch = 128;
   Index steps = 20, warmup = 3;
   double megabytes = 100;  ///< comm: message size; 0 = a sweep

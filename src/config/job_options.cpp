@@ -81,7 +81,7 @@ OptionGroup sync_options(SyncConfig& sync) {
   return group;
 }
 
-OptionGroup stall_options(Deadline& deadline) {
+OptionGroup stall_options(StallLimits& deadline) {
   OptionGroup group{"Stalls", {}};
   group.options.push_back(number_option("stall-warning-seconds", "SECONDS", deadline.warn_seconds, at_least(0),
                                         "warn if an operation between ranks has waited this long; 0: never"));

@@ -28,7 +28,7 @@ OptionGroup schedule_options(OptimiserConfig& optimiser);
 OptionGroup ema_options(EmaConfig& ema);
 OptionGroup sync_options(SyncConfig& sync);
 Option cuda_aware_option(bool& value);
-OptionGroup stall_options(Deadline& deadline);
+OptionGroup stall_options(StallLimits& deadline);
 OptionGroup time_limit_options(TimeLimit& limit);
 OptionGroup checkpoint_options(CheckpointConfig& checkpoint);
 OptionGroup output_options(OutputConfig& output);

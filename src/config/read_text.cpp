@@ -10,13 +10,12 @@
 #include <cstring>
 
 #include "config/parse.hpp"
+#include "core/clock.hpp"
 #include "core/errors.hpp"
 #include "core/stop.hpp"
 
 namespace convoy {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t most_bytes = std::size_t{1} << 20;
 constexpr std::chrono::seconds patience{10};
@@ -43,11 +42,11 @@ class Descriptor {
 
 /// Waits until there are bytes or an end; a pipe to which nobody writes has neither. Somebody may ask to stop
 /// meanwhile.
-void await_bytes(int descriptor, const std::string& path, Clock::time_point deadline) {
+void await_bytes(int descriptor, const std::string& path, Instant deadline) {
   pollfd input{.fd = descriptor, .events = POLLIN, .revents = 0};
   while (::poll(&input, 1, slice_ms) <= 0) {
     leave_if_stopped("reading the configuration");
-    if (Clock::now() > deadline) refuse(path, fmt::format("its end didn't come within {} s", patience.count()));
+    if (real_clock().now() > deadline) refuse(path, fmt::format("its end didn't come within {} s", patience.count()));
   }
 }
 
@@ -58,7 +57,7 @@ std::string read_text_file(const std::string& path) {
   struct stat status {};
   if (::fstat(file.number(), &status) != 0) refuse(path, std::strerror(errno));
   if (S_ISDIR(status.st_mode)) fail(Exit::usage, "the configuration file '{}' is a folder; check --config", path);
-  const auto deadline = Clock::now() + patience;
+  const auto deadline = real_clock().now() + patience;
   std::string text;
   std::array<char, 4096> piece;
   while (true) {

@@ -9,14 +9,12 @@
 #include <thread>
 #include <utility>
 
+#include "core/clock.hpp"
 #include "core/cores.hpp"
-#include "core/elapsed.hpp"
 #include "core/errors.hpp"
 
 namespace convoy {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 struct FreeBytes {
   void operator()(std::uint8_t* p) const { std::free(p); }
@@ -132,7 +130,7 @@ void BatchQueue::begin(Index tickets, const std::function<void()>& change) {
 
 const BatchSlot& BatchQueue::next(Index ticket) {
   State& s = *state_;
-  const auto begin = Clock::now();
+  const auto begin = real_clock().now();
   std::unique_lock lock(s.mutex);
   require(ticket > s.returned && ticket < s.last, "batches are asked for in order");
   s.released = std::max<Index>(s.returned, 0);

@@ -6,8 +6,8 @@
 #include <cmath>
 
 #include "backend/rules/cross_entropy.hpp"
-#include "core/elapsed.hpp"
-#include "core/pulse.hpp"
+#include "core/clock.hpp"
+#include "core/progress.hpp"
 #include "engine/in_flight_limit.hpp"
 
 namespace convoy {
@@ -97,12 +97,12 @@ Counters Evaluator::run_mirrored(Program& program, const ParameterSet& set, cons
 std::optional<ValidationRecord> Evaluator::run(const ParameterSet& set, const StopAgreed& stop_agreed,
                                                const Observer& observe) {
   const ActivityScope phase(Activity::evaluation);
-  const auto begin = std::chrono::steady_clock::now();
+  const auto begin = real_clock().now();
   Backend& backend = engine_.backend();
   InFlightLimit in_flight(backend, collectives_);
   Counters mirrored;
   for (Index i = 0; i < rounds_; ++i) {
-    pulse().beat();
+    progress().mark();
     if (stop_agreed()) return std::nullopt;
     if (i >= batches_.count()) continue;  // others have one more
     Program& program = engine_.evaluation(spec_.phase, batches_.group(i));

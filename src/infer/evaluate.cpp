@@ -10,7 +10,7 @@
 #include "comm/time_limit.hpp"
 #include "config/parse.hpp"
 #include "core/log.hpp"
-#include "core/pulse.hpp"
+#include "core/progress.hpp"
 #include "core/stop.hpp"
 #include "engine/data.hpp"
 #include "engine/engine.hpp"
@@ -64,7 +64,7 @@ Exit evaluate(Communicator& communicator, const EvaluateConfig& config) try {
   DatasetInfo info;
   std::vector<ShapeGroup> groups;  // of the whole split
   std::unique_ptr<Dataset> samples;
-  pulse().doing("opening checkpoint and data set");
+  progress().doing("opening checkpoint and data set");
   ModelFile model;
   run_alike(communicator, [&] { model = open_model(communicator, config.checkpoint); });
   const std::string& path = model.found.path;
@@ -88,7 +88,7 @@ Exit evaluate(Communicator& communicator, const EvaluateConfig& config) try {
   const Index largest = EvaluationBatches::share(info.samples, ranks, 0).count;
   run_agreed(communicator, "loading the samples", [&] {
     const ActivityScope phase(Activity::data);
-    pulse().doing("loading the samples");
+    progress().doing("loading the samples");
     samples = load_evaluated(data, info, share, groups, samples_memory(data, communicator.node_size()));
   });
 

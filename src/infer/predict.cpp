@@ -10,7 +10,7 @@
 
 #include "comm/agreed_error.hpp"
 #include "core/log.hpp"
-#include "core/pulse.hpp"
+#include "core/progress.hpp"
 #include "data/batch_queue.hpp"
 #include "engine/data.hpp"
 #include "engine/engine.hpp"
@@ -164,7 +164,7 @@ Exit predict(Communicator& communicator, const PredictConfig& config) try {
   if (config.output.empty()) log::set_level(log::Level::warn);  // standard output is for the predictions
   ModelFile model;
   std::unique_ptr<ImageSource> source;
-  pulse().doing("opening model and images");
+  progress().doing("opening model and images");
   run_alike(communicator, [&] { model = open_model(communicator, config.checkpoint); });
   run_agreed(communicator, "opening the images", [&] {
     source = open_image_source(config, model, std::max(config.data.workers, 1));
@@ -209,7 +209,7 @@ Exit predict(Communicator& communicator, const PredictConfig& config) try {
                        .topk = k});
   Tally tally;
   for (Index turn = 0; turn < blocks.turns(); ++turn) {
-    pulse().beat();
+    progress().mark();
     std::string text;
     for (const Prediction& p : predictor.predict(turn)) {
       text += print(p, config.format, info.class_names);

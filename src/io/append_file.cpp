@@ -9,15 +9,15 @@
 #include <cstring>
 #include <utility>
 
+#include "core/blocking_io.hpp"
 #include "core/errors.hpp"
 #include "core/log.hpp"
-#include "core/open_calls.hpp"
 
 namespace convoy {
 namespace {
 
 int open_to_append(const std::string& path, int flags) {
-  const OpenCall call("open", path);
+  const BlockingIo call("open", path);
   return ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | flags, 0666);
 }
 
@@ -34,7 +34,7 @@ AppendFile::AppendFile(std::string path, Start start)
 AppendFile::~AppendFile() { ::close(descriptor_); }
 
 void AppendFile::append(std::string_view record) {
-  const OpenCall call("write", path_);
+  const BlockingIo call("write", path_);
   struct stat before {};
   int reason = ::fstat(descriptor_, &before) == 0 ? 0 : errno;
   if (reason == 0 && before.st_nlink == 0) {  // somebody removed it: what is written now would be lost unseen

@@ -11,8 +11,8 @@
 #include <cstring>
 #include <utility>
 
+#include "core/blocking_io.hpp"
 #include "core/errors.hpp"
-#include "core/open_calls.hpp"
 
 namespace convoy {
 namespace {
@@ -40,7 +40,7 @@ std::uint64_t size_of(int descriptor, const std::string& path) {
 }
 
 int open_file(const std::string& path, File::Access access) {
-  const OpenCall call("open", path);
+  const BlockingIo call("open", path);
   const int descriptor = ::open(path.c_str(), open_flags(access), 0666);
   if (descriptor < 0 || access != File::Access::read) return descriptor;
   try {
@@ -53,13 +53,13 @@ int open_file(const std::string& path, File::Access access) {
 }
 
 ssize_t read_piece(int descriptor, const std::string& path, char* to, std::size_t bytes, std::uint64_t offset) {
-  const OpenCall call("read", path);
+  const BlockingIo call("read", path);
   return ::pread(descriptor, to, bytes, static_cast<off_t>(offset));
 }
 
 ssize_t write_piece(int descriptor, const std::string& path, const char* from, std::size_t bytes,
                     std::uint64_t offset) {
-  const OpenCall call("write", path);
+  const BlockingIo call("write", path);
   return ::pwrite(descriptor, from, bytes, static_cast<off_t>(offset));
 }
 
@@ -121,7 +121,7 @@ void File::write_at(const void* from, std::size_t bytes, std::uint64_t offset) {
 }
 
 void File::sync() {
-  const OpenCall call("fsync", path_);
+  const BlockingIo call("fsync", path_);
   // Some file systems can't sync (EINVAL); a full or broken disk says something else.
   if (::fsync(descriptor_) != 0 && errno != EINVAL) {
     fail(Exit::data, "cannot write '{}' to the disk ({}); make room or choose another folder", path_,
@@ -130,7 +130,7 @@ void File::sync() {
 }
 
 void File::close() {
-  const OpenCall call("close", path_);
+  const BlockingIo call("close", path_);
   const int descriptor = std::exchange(descriptor_, -1);
   if (descriptor >= 0 && ::close(descriptor) != 0) {
     fail(Exit::data, "cannot write '{}' ({}); make room or choose another folder", path_, std::strerror(errno));
@@ -145,7 +145,7 @@ void forget_cached(const std::string& path) {
 }
 
 void rename_file(const std::string& from, const std::string& to) {
-  const OpenCall call("rename", to);
+  const BlockingIo call("rename", to);
   if (::rename(from.c_str(), to.c_str()) != 0) {
     fail(Exit::data, "cannot rename '{}' to '{}' ({}); make room or choose a writable folder", from, to,
          std::strerror(errno));
@@ -153,7 +153,7 @@ void rename_file(const std::string& from, const std::string& to) {
 }
 
 void sync_folder(const std::string& folder) {
-  const OpenCall call("fsync", folder);
+  const BlockingIo call("fsync", folder);
   const int descriptor = ::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (descriptor < 0) {
     fail(Exit::data, "cannot open the folder '{}' ({}); check its rights", folder, std::strerror(errno));

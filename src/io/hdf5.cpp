@@ -6,8 +6,8 @@
 #include <functional>
 #include <numeric>
 
+#include "core/blocking_io.hpp"
 #include "core/errors.hpp"
-#include "core/open_calls.hpp"
 #include "io/hdf5_handle.hpp"
 #include "io/seal.hpp"
 
@@ -199,7 +199,7 @@ void fail_on(const std::string& path, const char* what, const std::string& name)
 Hdf5File::Hdf5File(const std::string& path, Access access) : state_(std::make_unique<State>()) {
   H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);  // a setting of the thread: its reasons are in our errors
   state_->path = path;
-  const OpenCall call("open", path);
+  const BlockingIo call("open", path);
   const Handle list = access_list();
   if (access == Access::create) {
     const Handle creation = creation_list();  // named: closing it would clear the reason of a failure
@@ -215,7 +215,7 @@ Hdf5File::Hdf5File(const std::string& path, Access access) : state_(std::make_un
 Hdf5File::~Hdf5File() = default;
 
 void Hdf5File::close() {
-  const OpenCall call("close", state_->path);
+  const BlockingIo call("close", state_->path);
   if (state_->file.close() < 0)
     fail(Exit::data, "cannot finish '{}' ({}); make room or choose another folder", state_->path, hdf5_reason());
 }
@@ -223,7 +223,7 @@ void Hdf5File::close() {
 void Hdf5File::write(const std::string& name, const DatasetShape& shape, const void* data) {
   Handle dataset = make_dataset(state_->file, state_->path, name, shape);
   if (shape.count() == 0) return;
-  const OpenCall call("write", state_->path);
+  const BlockingIo call("write", state_->path);
   // Small datasets wait in a buffer until they are closed: that is where a full disk shows.
   if (H5Dwrite(dataset, memory_type(shape.element), H5S_ALL, H5S_ALL, H5P_DEFAULT, data) < 0 || dataset.close() < 0) {
     fail(Exit::data, "cannot write dataset '{}' of '{}' ({}); make room or choose another folder", name, state_->path,
@@ -274,7 +274,7 @@ void Hdf5File::read(const std::string& name, Element element, std::span<std::byt
          shape.bytes(), to.size());
   }
   if (to.empty()) return;
-  const OpenCall call("read", state_->path);
+  const BlockingIo call("read", state_->path);
   if (H5Dread(dataset, memory_type(element), H5S_ALL, H5S_ALL, H5P_DEFAULT, to.data()) < 0) {
     fail_on(state_->path, "cannot read dataset", name);
   }

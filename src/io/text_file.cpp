@@ -8,8 +8,8 @@
 #include <cstring>
 #include <filesystem>
 
+#include "core/blocking_io.hpp"
 #include "core/errors.hpp"
-#include "core/open_calls.hpp"
 #include "io/file.hpp"
 
 namespace convoy {
@@ -57,7 +57,7 @@ void replace_text_file(const std::string& path, const std::string& text, const s
 
 bool create_text_file(const std::string& path, const std::string& text) {
   const int descriptor = [&] {
-    const OpenCall call("create", path);
+    const BlockingIo call("create", path);
     return ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   }();
   if (descriptor < 0) {

@@ -14,13 +14,14 @@
 #include "comm/communicator.hpp"
 #include "comm/time_limit.hpp"
 #include "config/config.hpp"
+#include "core/clock.hpp"
 #include "engine/engine.hpp"
+#include "run/attempt.hpp"
+#include "run/state_file.hpp"
 #include "sync/sync.hpp"
-#include "train/attempt.hpp"
 #include "train/interval.hpp"
 #include "train/job.hpp"
 #include "train/moving_average.hpp"
-#include "train/state_file.hpp"
 
 namespace convoy {
 
@@ -103,7 +104,7 @@ class Checkpointing {
   const Attempt& attempt_;
   StateFile* state_;  ///< null but on rank 0
   Saver saver_;
-  Clock::time_point saved_at_ = Clock::now();
+  Instant saved_at_ = real_clock().now();
   std::shared_ptr<HostSet> averaged_, ema_;  ///< rank 0: the newest copies
   Index averaged_step_ = -1;                 ///< that they were made at; known on all ranks
   std::vector<std::vector<float>> spare_;

@@ -6,14 +6,10 @@
 
 #include "backend/backend.hpp"
 #include "comm/communicator.hpp"
+#include "core/clock.hpp"
 #include "metrics/metrics.hpp"
 
 namespace convoy {
-
-using Clock = std::chrono::steady_clock;
-inline double seconds_between(Clock::time_point from, Clock::time_point to) {
-  return std::chrono::duration<double>(to - from).count();
-}
 
 class Interval {
  public:

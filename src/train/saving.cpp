@@ -5,8 +5,9 @@
 
 #include "config/hash.hpp"
 #include "config/print.hpp"
+#include "core/clock.hpp"
 #include "core/log.hpp"
-#include "core/pulse.hpp"
+#include "core/progress.hpp"
 #include "core/version.hpp"
 #include "core/wall_clock.hpp"
 #include "train/checkpointing.hpp"
@@ -59,7 +60,7 @@ double Checkpointing::interval_seconds() const {
 
 bool Checkpointing::minutes_are_up() const {
   const double interval = interval_seconds();
-  return interval > 0 && communicator_.rank() == 0 && seconds_between(saved_at_, Clock::now()) >= interval;
+  return interval > 0 && communicator_.rank() == 0 && seconds_since(saved_at_) >= interval;
 }
 
 CheckpointMeta Checkpointing::describe(const Position& position) const {
@@ -99,7 +100,7 @@ std::vector<float> Checkpointing::spare_memory() {
 void Checkpointing::save(const std::string& name, const Position& position, Content content) {
   const ActivityScope phase(Activity::checkpoint);
   const double begun = wall_seconds();
-  const auto begin = Clock::now();
+  const auto begin = real_clock().now();
   if (!saver_.idle() && averaged_step_ != position.step) {
     if (!told_slow_ && communicator_.rank() == 0) {
       log::info("the checkpoint of step {} is still being written: steps wait for it; save less often", averaged_step_);
@@ -138,7 +139,7 @@ void Checkpointing::save(const std::string& name, const Position& position, Cont
     }
   }
   saver_.begin(std::move(spec));
-  saved_at_ = Clock::now();
+  saved_at_ = real_clock().now();
   stall_seconds_ = seconds_between(begin, saved_at_);
 }
 

@@ -15,19 +15,19 @@
 #include "config/hash.hpp"
 #include "config/print.hpp"
 #include "core/log.hpp"
-#include "core/pulse.hpp"
+#include "core/progress.hpp"
 #include "core/stop.hpp"
 #include "core/version.hpp"
 #include "core/wall_clock.hpp"
 #include "engine/model_data.hpp"
 #include "engine/placement.hpp"
-#include "train/attempt.hpp"
+#include "run/attempt.hpp"
+#include "run/state_file.hpp"
+#include "run/supervisor.hpp"
 #include "train/rehearsal.hpp"
 #include "train/run_folder.hpp"
 #include "train/setup.hpp"
-#include "train/state_file.hpp"
 #include "train/trainer.hpp"
-#include "train/watch.hpp"
 
 namespace convoy {
 namespace {
@@ -165,7 +165,11 @@ Exit run(Communicator& communicator, const TrainConfig& wanted, std::unique_ptr<
   TrainConfig config = wanted;
   const int ranks = communicator.size(), rank = communicator.rank();
   make_run_folder(communicator, config);
-  Attempt attempt = begin_attempt(communicator, config);
+  Attempt attempt =
+      begin_attempt(communicator, {.run_folder = config.output.folder,
+                                   .checkpoint_folder = config.checkpoint.save ? config.checkpoint.folder : "",
+                                   .take_over = config.take_over,
+                                   .wait_seconds = config.wait_for_other});
   const KeptLimit limit = keep_time_limit(communicator, config.time_limit);
   if (rank == 0)
     state = std::make_unique<StateFile>(config.output.folder, attempt.fence,
@@ -176,7 +180,7 @@ Exit run(Communicator& communicator, const TrainConfig& wanted, std::unique_ptr<
   config.device.threads = seating.threads;
 
   std::vector<TrainingPhase> phases;
-  pulse().doing("opening the data set");
+  progress().doing("opening the data set");
   run_agreed(communicator, "opening the data set", [&] { phases = open_phases(config); });
   const Splits& splits = phases.front().splits;
   if (rank == 0 && !splits.has_val && !config.skip_eval)
@@ -215,11 +219,11 @@ Exit run(Communicator& communicator, const TrainConfig& wanted, std::unique_ptr<
   std::unique_ptr<DataPipeline> data;
   run_agreed(communicator, "loading the samples", [&] {
     const ActivityScope phase(Activity::data);
-    pulse().doing("loading the samples");
+    progress().doing("loading the samples");
     data = std::make_unique<DataPipeline>(phases, communicator);
   });
 
-  pulse().doing("building the network");
+  progress().doing("building the network");
   const auto engine = make_engine(communicator, graph, spec);
   compare_devices(communicator, engine->backend().describe(), seating);
   if (rank == 0) show(seating);
@@ -346,7 +350,7 @@ Exit run(Communicator& communicator, const TrainConfig& wanted, std::unique_ptr<
 void tell_end(std::unique_ptr<StateFile>& state, Exit code, const std::string& message, int rank) {
   if (state) {
     state->update([&](RunState& s) {
-      s.phase = Phase::end;
+      s.phase = RunStage::end;
       s.exit = code;
       s.result = result_of(code);
       if (s.result != Result::failed) return;

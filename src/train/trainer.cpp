@@ -6,8 +6,9 @@
 #include <limits>
 #include <thread>
 
+#include "core/clock.hpp"
 #include "core/log.hpp"
-#include "core/pulse.hpp"
+#include "core/progress.hpp"
 #include "core/stop.hpp"
 #include "core/wall_clock.hpp"
 
@@ -32,7 +33,7 @@ Trainer::Trainer(const Parts& parts, const TrainConfig& config, const Job& job, 
       in_flight_(parts.engine.backend(), parts.collectives) {}
 
 std::string Trainer::where() const {
-  return fmt::format("epoch {}, step {}, {}", working_epoch_ + 1, working_step_ + 1, name_of(pulse().phase()));
+  return fmt::format("epoch {}, step {}, {}", working_epoch_ + 1, working_step_ + 1, name_of(progress().activity()));
 }
 
 Exit Trainer::run(Position position) try {
@@ -56,18 +57,18 @@ Exit Trainer::run(Position position) try {
   // Stopped at the end of an epoch, before its validation.
   if (validation_due() && validation_missing()) validate();
   while (!stops() && position_.step < last_ && !target_reached_) {
-    tell(Phase::train);
-    const auto begin = Clock::now();
+    tell(RunStage::train);
+    const auto begin = real_clock().now();
     if (order_ == nullptr) order_ = &at_.data.begin_epoch(position_.epoch, position_.step_in_epoch);
     step();
-    const auto waiting = Clock::now();
+    const auto waiting = real_clock().now();
     agree_on_stop();
-    const double waited = seconds_between(waiting, Clock::now());
+    const double waited = seconds_since(waiting);
     for (Interval* sums : {&interval_, &epoch_}) sums->add_wait(waited);
     const bool epoch_ends = position_.step_in_epoch >= job_.timeline.steps(position_.epoch);
     if (interval_ends()) log_interval(epoch_ends);
     if (epoch_ends) end_epoch();
-    const double seconds = seconds_between(begin, Clock::now());
+    const double seconds = seconds_since(begin);
     at_.foreteller.step_done(seconds, position_.step);
     if (at_.rehearsal != nullptr && position_.step == position.step + 1) limit_rehearsal(seconds);
     if (stops()) break;
@@ -77,11 +78,11 @@ Exit Trainer::run(Position position) try {
   if (!stops() && validation_missing()) validate();
   if (superseded_by_ > 0) return leave_to_newer();
   const bool finished = (position_.step >= last_ || target_reached_) && !validation_missing();
-  const auto saving = Clock::now();
+  const auto saving = real_clock().now();
   const Exit saved = save_last();
   if (saved == Exit::superseded) return leave_to_newer();
   if (saved != Exit::ok) return saved;
-  if (at_.rehearsal != nullptr) report_rehearsal(seconds_between(saving, Clock::now()));
+  if (at_.rehearsal != nullptr) report_rehearsal(seconds_since(saving));
   if (finished) {
     if (position_.step < job_.total_steps && !target_reached_) tell_limit();
     return Exit::ok;
@@ -110,7 +111,7 @@ bool Trainer::validation_missing() const {
 }
 
 Exit Trainer::save_last() {
-  tell(Phase::save);
+  tell(RunStage::save);
   if (!config_.checkpoint.save) return Exit::ok;
   if (trouble_ == Exit::ok) at_.checkpointing.save("last", position_);
   const Exit code = at_.checkpointing.finish();
@@ -143,7 +144,7 @@ Exit Trainer::leave_to_newer() const {
   return Exit::superseded;
 }
 
-void Trainer::tell(Phase phase) {
+void Trainer::tell(RunStage phase) {
   if (at_.state == nullptr) return;
   at_.state->update([&](RunState& state) {
     state.phase = phase;
@@ -187,13 +188,13 @@ bool Trainer::fault_is(const char* kind) const {
 }
 
 void Trainer::step() {
-  const auto begin = Clock::now();
+  const auto begin = real_clock().now();
   launch_seconds_ = 0;
   const Index step = position_.step, in_epoch = position_.step_in_epoch;
   working_epoch_ = position_.epoch;
   working_step_ = step;
-  pulse().at(working_epoch_ + 1, step + 1);
-  pulse().enter(Activity::compute);
+  progress().at(working_epoch_ + 1, step + 1);
+  progress().enter(Activity::compute);
   if (fault_is("throw")) fail(Exit::internal, "injected fault (--inject-fault)");
   if (fault_is("stall")) {
     std::this_thread::sleep_for(std::chrono::hours(24));
@@ -211,18 +212,18 @@ void Trainer::step() {
     if (t + 1 == job_.turns) break;
     // Programs hold the numbers and rows of so many turns only, and would wait for an older one without a deadline.
     comm += at_.collectives.take_wait_seconds();
-    const auto working = Clock::now();
+    const auto working = real_clock().now();
     in_flight_.launched("an earlier turn");
-    launch_seconds_ += seconds_between(working, Clock::now());
+    launch_seconds_ += seconds_since(working);
     static_cast<void>(at_.collectives.take_wait_seconds());
   }
-  pulse().enter(Activity::communication);
-  const auto averaging = Clock::now();
+  progress().enter(Activity::communication);
+  const auto averaging = real_clock().now();
   at_.sync.step_done(step);
   at_.average.step_done(step);
-  launch_seconds_ += seconds_between(averaging, Clock::now());
+  launch_seconds_ += seconds_since(averaging);
   comm += at_.collectives.take_wait_seconds();
-  const auto working = Clock::now();
+  const auto working = real_clock().now();
   in_flight_.launched("an earlier step");
   const Index images = order_->total(in_epoch);
   ++position_.step;
@@ -231,11 +232,11 @@ void Trainer::step() {
 
   // Where the host reads device memory the counters cost nothing; elsewhere they would stall the queue.
   if (at_.engine.backend().host_reads() || interval_ends()) take_counters();
-  launch_seconds_ += seconds_between(working, Clock::now());
+  launch_seconds_ += seconds_since(working);
   if (config_.sync.digest_every > 0 && position_.step % config_.sync.digest_every == 0) check_weights();
   if (config_.output.monitor > 0 && position_.step % config_.output.monitor == 0) monitor();
 
-  const double seconds = seconds_between(begin, Clock::now());
+  const double seconds = seconds_since(begin);
   const double data = at_.data.take_wait_seconds(), compute = std::max(0.0, launch_seconds_ - comm);
   static_cast<void>(at_.collectives.take_wait_seconds());
   if (at_.metrics != nullptr) {
@@ -254,9 +255,9 @@ void Trainer::turn(int replica) {
   if (samples > 0) {
     program = &engine.training(samples, job_.timeline.phase(position_.epoch));
     const Index total = order_->total(in_epoch);
-    pulse().enter(Activity::data);
+    progress().enter(Activity::data);
     Batch batch = at_.data.next(in_epoch, replica);
-    pulse().enter(Activity::compute);
+    progress().enter(Activity::compute);
     batch.replica = replica;
     batch.scale = at_.sync.scale(samples, total);
     batch.norm_scale = 1.F / static_cast<float>(engine.plan().sync_bn ? total : samples);
@@ -265,7 +266,7 @@ void Trainer::turn(int replica) {
     }
     program->feed(batch);
   }
-  const auto begin = Clock::now();
+  const auto begin = real_clock().now();
   const auto stages = engine.stages();
   const std::uint64_t key =
       mix_bits((job_.timeline.phase(position_.epoch) << 48) + static_cast<std::uint64_t>(samples) * 1048576U +
@@ -274,7 +275,7 @@ void Trainer::turn(int replica) {
     if (program == nullptr) engine.backend().fill(engine.gradients(), engine.plan().table.block(), 0.F);
     for (std::size_t s = 0; s < stages.size(); ++s) {
       if (program != nullptr) {
-        pulse().beat();
+        progress().mark();
         engine.backend().replay(key + s + 1, [&] { program->launch(s, at_.sync.set(replica)); });
       }
       at_.sync.ready(s, stages[s], replica);
@@ -289,7 +290,7 @@ void Trainer::turn(int replica) {
   } else {
     body();
   }
-  launch_seconds_ += seconds_between(begin, Clock::now());
+  launch_seconds_ += seconds_since(begin);
 }
 
 /// A phase with another batch has another rate, where --lr-scaling says so.
@@ -356,8 +357,8 @@ void Trainer::end_epoch() {
 void Trainer::validate() {
   if (evaluator() == nullptr) return;
   take_counters();  // in the middle of an interval they would be counted with the evaluation's
-  tell(Phase::evaluate);
-  const auto begin = Clock::now();
+  tell(RunStage::evaluate);
+  const auto begin = real_clock().now();
   const auto result = evaluator()->run(at_.average.validated(), [&] { return agree_on_stop(); });
   if (!result) return;  // done by the job that goes on
   ValidationRecord record = *result;
@@ -365,7 +366,7 @@ void Trainer::validate() {
   // The epoch that has just ended, or the one that goes on.
   record.epoch = position_.step_in_epoch == 0 ? position_.epoch : position_.epoch + 1;
   record.step = position_.step;
-  at_.foreteller.validation_done(seconds_between(begin, Clock::now()), record.images);
+  at_.foreteller.validation_done(seconds_since(begin), record.images);
   if (at_.metrics != nullptr) at_.metrics->validation(record);
   const bool best = record.top1() > at_.checkpointing.best_top1;
   at_.checkpointing.best_top1 = std::max(at_.checkpointing.best_top1, record.top1());
@@ -387,11 +388,11 @@ void Trainer::save_where_due() {
   if (!steps && !epochs && !save_due_) return;
   save_asked_ = save_due_ = false;
   const bool border = position_.step_in_epoch == 0;
-  const auto begin = Clock::now();
+  const auto begin = real_clock().now();
   at_.checkpointing.save(
       border && epochs ? fmt::format("epoch-{:04d}", position_.epoch) : fmt::format("step-{:08d}", position_.step),
       position_);
-  at_.foreteller.save_done(seconds_between(begin, Clock::now()));
+  at_.foreteller.save_done(seconds_since(begin));
 }
 
 }  // namespace convoy

@@ -10,6 +10,7 @@
 #include "engine/step_vote.hpp"
 #include "metrics/metrics.hpp"
 #include "optim/schedule.hpp"
+#include "run/state_file.hpp"
 #include "sync/sync.hpp"
 #include "train/checkpointing.hpp"
 #include "train/data_pipeline.hpp"
@@ -18,7 +19,6 @@
 #include "train/job.hpp"
 #include "train/moving_average.hpp"
 #include "train/rehearsal.hpp"
-#include "train/state_file.hpp"
 
 namespace convoy {
 
@@ -58,7 +58,7 @@ class Trainer {
   /// Says that this job was to end before the run does.
   void tell_limit();
   /// What state.json says from now on.
-  void tell(Phase phase);
+  void tell(RunStage phase);
   /// Collective.
   void step();
   /// Collective.

@@ -19,13 +19,14 @@ MAY_INCLUDE = {
     "sync": {"core", "comm", "network", "backend"},
     "checkpoint": {"core", "io", "comm", "network", "backend"},
     "metrics": {"core", "io"},
+    "run": {"core", "io", "comm", "checkpoint", "metrics"},
     "config": {"core", "comm", "network", "backend", "data", "optim", "sync"},
     "engine": {"core", "io", "image", "comm", "network", "backend", "data", "checkpoint", "metrics", "config"},
     "infer": {"core", "io", "image", "comm", "network", "backend", "data", "checkpoint", "metrics", "config", "engine"},
     "train": {"core", "io", "image", "comm", "network", "backend", "data", "optim", "sync", "checkpoint", "metrics", "config",
-              "engine"},
+              "engine", "run"},
     "cli": {"core", "io", "image", "comm", "network", "backend", "data", "optim", "sync", "checkpoint", "metrics", "config",
-            "engine", "infer", "train"},
+            "run", "engine", "infer", "train"},
     "preprocess": {"core", "io", "image", "comm", "data", "network", "backend"},
 }
 

@@ -1,7 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-convoy_add_test(unit.train.run_state SOURCES train/run_state_test.cpp LINK convoy_train)
-convoy_add_test(unit.train.run_health SOURCES train/run_health_test.cpp LINK convoy_train)
-convoy_add_test(unit.train.state_file SOURCES train/state_file_test.cpp LINK convoy_train)
 convoy_add_test(unit.train.forecast SOURCES train/forecast_test.cpp LINK convoy_train)
 convoy_add_test(unit.train.foretell SOURCES train/foretell_test.cpp LINK convoy_train)
 convoy_add_test(unit.train.timeline SOURCES train/timeline_test.cpp LINK convoy_train)

@@ -13,8 +13,9 @@
 #include "backend/cuda/lowering/kernel_selector.hpp"
 #include "backend/cuda/lowering/layouts.hpp"
 #include "backend/cuda/runtime/check.hpp"
+#include "core/clock.hpp"
 #include "core/errors.hpp"
-#include "core/pulse.hpp"
+#include "core/progress.hpp"
 
 namespace convoy::cuda {
 namespace {
@@ -85,7 +86,6 @@ class Measuring {
   }
 
  private:
-  using Clock = std::chrono::steady_clock;
   struct Choice {
     std::string options, choices;
   };
@@ -109,10 +109,10 @@ class Measuring {
     double least = 0;
     queue.wait(queue.record());
     for (int i = 0; i <= repetitions; ++i) {
-      const auto begin = Clock::now();
+      const auto begin = real_clock().now();
       body();
       queue.wait(queue.record());
-      const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+      const double seconds = seconds_since(begin);
       if (i == 1 || (i > 1 && seconds < least)) least = seconds;
     }
     return least;
@@ -144,7 +144,7 @@ class Measuring {
   }
 
   double seconds_of_form(const ConvolutionGraph& graph, Operation& operation) const {
-    pulse().beat();
+    progress().mark();
     Index bytes = rounded(operation.workspace_bytes());
     const std::vector<Operand> operands = operands_of(graph);
     const auto size_of = [&](const Operand& operand) {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "comm/communicator.hpp"
-#include "comm/patience.hpp"
+#include "comm/deadline.hpp"
 
 namespace convoy {
 

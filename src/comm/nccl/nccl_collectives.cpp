@@ -9,12 +9,11 @@
 #include "comm/local_sum.hpp"
 #include "comm/nccl/nccl_comm.hpp"
 #include "comm/nccl/nccl_tree.hpp"
+#include "core/clock.hpp"
 #include "core/errors.hpp"
 
 namespace convoy {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 /// 16 MB: beyond it NCCL does what it does for larger sums.
 constexpr Index largest_warm_up = 1 << 22;
@@ -70,8 +69,8 @@ class NcclCollectives final : public Collectives {
 
   void await(Event event, const char* what) override {
     if (event.id == 0 || device_.done(event)) return;
-    const auto begin = Clock::now();
-    Patience patience(policy_);
+    const auto begin = real_clock().now();
+    Deadline patience(policy_);
     try {
       while (!device_.done(event)) {
         comm_.check(what);
@@ -85,7 +84,7 @@ class NcclCollectives final : public Collectives {
       if (missing.empty()) throw;
       fail(e.code(), "{} (NCCL has not finished {})", e.what(), missing);
     }
-    waited_seconds_ += std::chrono::duration<double>(Clock::now() - begin).count();
+    waited_seconds_ += seconds_since(begin);
   }
 
   double take_wait_seconds() override { return std::exchange(waited_seconds_, 0.0); }

@@ -72,7 +72,7 @@ void NcclComm::fail_nccl(ncclResult_t result, const char* call, const char* what
 }
 
 void NcclComm::settle(const char* call, const char* what) {
-  Patience patience(policy_);
+  Deadline patience(policy_);
   for (ncclResult_t now = state(what); now != ncclSuccess; now = state(what)) {
     if (now != ncclInProgress) fail_nccl(now, call, what);
     patience.pause(what);

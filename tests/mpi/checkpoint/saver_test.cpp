@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "checkpoint/names.hpp"
+#include "core/clock.hpp"
 #include "core/replicas.hpp"
 #include "support/expect_error.hpp"
 #include "support/failing_calls.hpp"
@@ -19,10 +20,7 @@
 
 namespace convoy {
 namespace {
-using Clock = std::chrono::steady_clock;
 constexpr int replicas = 5;
-
-double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
 class SaverTest : public testing::Test {
  protected:
@@ -77,7 +75,7 @@ class SaverTest : public testing::Test {
 TEST_F(SaverTest, StepsGoOnWhileASlowDiskWrites) {
   for (const bool with_shards : {false, true}) {
     set_failing_calls("fsync:.h5:500ms");
-    const auto start = Clock::now();
+    const auto start = real_clock().now();
     begin("last", 7, with_shards);
     EXPECT_LT(seconds_since(start), 0.2);
     EXPECT_GT(steps_until_idle(), 5);

@@ -6,13 +6,13 @@
 #include <thread>
 
 #include "comm/communicator.hpp"
+#include "core/clock.hpp"
 #include "support/host_device.hpp"
 #include "support/mpi_main.hpp"
 
 namespace convoy {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 constexpr auto late = std::chrono::milliseconds(900);
 
 struct Caught {
@@ -22,14 +22,14 @@ struct Caught {
 };
 
 Caught run(const std::function<void()>& body) {
-  const auto begin = Clock::now();
+  const auto begin = real_clock().now();
   Caught caught;
   try {
     body();
   } catch (const Error& e) {
     caught = {e.code(), e.what(), 0};
   }
-  caught.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+  caught.seconds = seconds_since(begin);
   return caught;
 }
 

@@ -57,7 +57,7 @@ class Records final : public Store {
 };
 
 TEST(Scan, ListsAFolderOnceForAllItsRecordFiles) {
-  Communicator comm(test_session(), Deadline{});
+  Communicator comm(test_session(), StallLimits{});
   auto owned = std::make_unique<Records>(9);
   const Records& store = *owned;
   std::vector<OpenSplit> splits;

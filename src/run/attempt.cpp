@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/attempt.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <random>
+#include <thread>
+
+#include "checkpoint/checkpoint.hpp"
+#include "comm/agreed_error.hpp"
+#include "core/clock.hpp"
+#include "core/log.hpp"
+#include "core/stop.hpp"
+#include "core/wall_clock.hpp"
+#include "io/text_file.hpp"
+#include "run/run_state.hpp"
+
+namespace convoy {
+namespace {
+namespace fs = std::filesystem;
+
+// A living attempt writes its state every 5 s.
+constexpr double silent_seconds = 12;
+
+/// For record_end, which may be called while everything unwinds.
+struct Current {
+  std::string folder, host;
+  Index number = 0;
+  int rank = 0;
+};
+std::optional<Current>& current() {
+  static std::optional<Current> instance;
+  return instance;
+}
+
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? std::string() : std::string(value);
+}
+
+/// The scheduler has started the other attempt's job again, so it has given that one up, even where it lives on.
+bool is_requeued(const AttemptRecord& other, const AttemptRecord& own) {
+  const bool same_job = !own.job.empty() && own.job == other.job && own.scheduler == other.scheduler;
+  return same_job && (own.restarts > other.restarts || own.host != other.host);
+}
+
+/// Seconds since a file was written, by the file system's own clock; negative: it isn't there.
+double age_of(const std::string& path, const std::string& folder) {
+  const std::string probe = fmt::format("{}/.clock-{}-{}.tmp", folder, getpid(), wall_seconds());
+  std::error_code failed, ignored;
+  const auto written = fs::last_write_time(path, failed);
+  if (failed) return -1;
+  create_text_file(probe, "");
+  const auto now = fs::last_write_time(probe, failed);
+  fs::remove(probe, ignored);
+  return failed ? -1 : std::chrono::duration<double>(now - written).count();
+}
+
+/// Looks at another attempt again and again.
+class Observer {
+ public:
+  Observer(const std::string& folder, const AttemptRecord& other, const std::string& host)
+      : folder_(folder), other_(other), host_(host) {
+    for (const std::string& sign : {folder + "/state.json", record_path()}) {
+      const double age = age_of(sign, folder);
+      const auto ago = std::chrono::duration_cast<Instant::duration>(std::chrono::duration<double>(age));
+      if (age >= 0) heard_of_ = std::max(heard_of_, real_clock().now() - ago);
+    }
+    last_ = updated();
+  }
+
+  bool seems_alive() {
+    if (has_ended(folder_, other_.number)) return false;
+    if (other_.host == host_) {
+      const double start = process_start(other_.pid);
+      constexpr double slack = 2;  // a process that began later has got its number
+      return start > 0 && start < other_.started + slack;
+    }
+    if (const double now = updated(); now != last_) {
+      last_ = now;
+      heard_of_ = real_clock().now();
+    }
+    return seconds_since(heard_of_) < silent_seconds;
+  }
+
+ private:
+  std::string record_path() const { return fmt::format("{}/attempts/{:04}.json", folder_, other_.number); }
+  double updated() const {
+    try {
+      const auto state = read_run_state(folder_);
+      return state && state->attempt == other_.number ? state->updated : 0;
+    } catch (const Error&) {  // not of this program's: nothing is known
+      return 0;
+    }
+  }
+
+  const std::string folder_;
+  const AttemptRecord other_;
+  const std::string host_;
+  Instant heard_of_{};
+  double last_ = 0;
+};
+
+void require_alone(const std::string& folder, const AttemptRecord& own, double patience_seconds) {
+  const AttemptRecord other = newest_attempt(folder);
+  if (other.number == 0 || is_requeued(other, own)) return;
+  const std::string who =
+      fmt::format("attempt {} ({}host {}, pid {})", other.number,
+                  other.job.empty() ? "" : other.scheduler + " job " + other.job + ", ", other.host, other.pid);
+  Observer observer(folder, other, own.host);
+  bool told = false;
+  for (const auto begin = real_clock().now(); observer.seems_alive();) {
+    leave_if_stopped("waiting for another job to end");
+    const double waited = seconds_since(begin);
+    if (waited > patience_seconds) {
+      fail(Exit::usage,
+           "'{}' is in use by {}, which is alive; wait for it or end it, choose another --output-dir, or give "
+           "--take-over",
+           folder, who);
+    }
+    if (!told && waited > 1)
+      log::info("{} seems to be alive in '{}': waiting up to {} s for its end", who, folder, patience_seconds);
+    told = told || waited > 1;
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
+}
+
+bool lies_below(const fs::path& path, const fs::path& folder) {
+  std::error_code failed;
+  const auto relative = fs::relative(path, folder, failed);
+  return !failed && !relative.empty() && *relative.begin() != "..";
+}
+
+std::string new_run_id() {
+  std::random_device source;
+  std::string text = local_time_text(wall_seconds());
+  std::erase_if(text, [](char c) { return c == '-' || c == ':'; });
+  text[8] = 'T';
+  return fmt::format("{}-{:08x}", text, source());
+}
+
+}  // namespace
+
+AttemptRecord own_job() {
+  AttemptRecord record{.job = variable("SLURM_JOB_ID")};
+  record.scheduler = record.job.empty() ? "" : "slurm";
+  if (record.job.empty()) {
+    record.job = variable("PBS_JOBID");
+    record.scheduler = record.job.empty() ? "" : "pbs";
+  }
+  record.restarts = std::strtoll(variable("SLURM_RESTART_COUNT").c_str(), nullptr, 10);
+  return record;
+}
+
+Attempt begin_attempt(Communicator& communicator, const AttemptSpec& spec) {
+  const bool saves = !spec.checkpoint_folder.empty();
+  Attempt attempt;
+  attempt.folders = {spec.run_folder};
+  if (saves && !lies_below(spec.checkpoint_folder, spec.run_folder)) attempt.folders.push_back(spec.checkpoint_folder);
+  attempt.record = own_job();
+  attempt.record.host = communicator.host();
+  attempt.record.pid = getpid();
+  attempt.record.started = wall_seconds();
+  const auto begun = [&](int rank) {
+    current() = Current{spec.run_folder, communicator.host(), attempt.record.number, rank};
+  };
+  run_agreed(communicator, "beginning an attempt", [&] {
+    if (communicator.rank() != 0) return;
+    if (!spec.take_over) {
+      for (const std::string& folder : attempt.folders) require_alone(folder, attempt.record, spec.wait_seconds);
+    }
+    attempt.record.number = claim_attempt(attempt.folders, attempt.record);
+    begun(0);
+    attempt.fence = Fence(attempt.folders, attempt.record.number);
+    for (const std::string& folder : attempt.folders) attempt.fence.remove_older_temporaries(folder);
+    if (saves) remove_leftovers(spec.checkpoint_folder, attempt.fence);
+    attempt.fence.remove_older_temporaries(spec.run_folder + "/attempts");
+  });
+  communicator.broadcast(std::as_writable_bytes(std::span(&attempt.record.number, 1)), 0, "number of the attempt");
+  attempt.fence = Fence(attempt.folders, attempt.record.number);
+  begun(communicator.rank());
+  return attempt;
+}
+
+void settle_run(Communicator& communicator, Attempt& attempt, std::string run) {
+  run_agreed(communicator, "settling the run", [&] {
+    if (communicator.rank() != 0) return;
+    if (run.empty()) run = new_run_id();
+    attempt.record.run = run;
+    rewrite_record(attempt.folders, attempt.record);
+  });
+  communicator.broadcast(run, "id of the run");
+  attempt.record.run = run;
+}
+
+void record_end(Exit code, const std::string& message) {
+  if (!current()) return;
+  const Current& c = *current();
+  const Result result = result_of(code);
+  const nlohmann::json end = {{"result", name_of(result)},
+                              {"exit", static_cast<int>(code)},
+                              {"message", result == Result::failed ? message : std::string()},
+                              {"rank", result == Result::failed ? c.rank : -1},
+                              {"host", c.host},
+                              {"time", wall_seconds()}};
+  try {
+    create_text_file(fmt::format("{}/attempts/{:04}.end.json", c.folder, c.number),
+                     end.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+  } catch (const std::exception& e) {
+    log::warn("{}: how this attempt ended is not recorded", e.what());
+  }
+  current().reset();
+}
+
+}  // namespace convoy

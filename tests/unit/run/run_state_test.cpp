@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/run_state.hpp"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "support/expect_error.hpp"
+#include "support/temp_folder.hpp"
+
+namespace convoy {
+namespace {
+
+RunState some_state() {
+  RunState state{.run = "r1", .attempt = 3, .scheduler = "slurm", .job = "17", .host = "n0", .pid = 5, .ranks = 4};
+  state.phase = RunStage::evaluate;
+  state.step = 120;
+  state.checkpoint = "checkpoints/step-00000100.h5";
+  state.checkpoint_step = 100;
+  state.stop = "SIGUSR1";
+  return state;
+}
+
+void write(const std::string& path, const std::string& text) { std::ofstream(path) << text; }
+
+TEST(RunState, ComesBackFromItsText) {
+  const RunState state = some_state();
+  EXPECT_EQ(to_text(parse_run_state(to_text(state), "x")), to_text(state));
+  EXPECT_EQ(parse_run_state(to_text(state), "x").phase, RunStage::evaluate);
+}
+
+TEST(RunState, NamesAFileThatIsNoState) {
+  for (const char* text : {"", "{}", "[1]", "{\"run\": 3}"})
+    expect_error(Exit::data, {"some/state.json"}, [&] { parse_run_state(text, "some/state.json"); });
+}
+
+TEST(RunState, TheRankThatFailedFirstCounts) {
+  const TempFolder folder;
+  EXPECT_FALSE(read_run_state(folder.path()).has_value());
+  write(folder / "state.json", to_text(some_state()));
+  EXPECT_EQ(read_run_state(folder.path())->result, Result::running);
+  std::filesystem::create_directory(folder / "attempts");
+  write(folder / "attempts/0002.end.json", R"({"result": "stopped", "exit": 75})");  // an older attempt's
+  EXPECT_EQ(read_run_state(folder.path())->result, Result::running);
+  write(folder / "attempts/0003.end.json", "");
+  EXPECT_EQ(read_run_state(folder.path())->result, Result::running);
+  write(folder / "attempts/0003.end.json", R"({"result": "failed", "exit": 3, "message": "no room", "rank": 2})");
+  const RunState state = *read_run_state(folder.path());
+  EXPECT_EQ(state.result, Result::failed);
+  EXPECT_EQ(state.exit, Exit::data);
+  EXPECT_EQ(state.message, "no room");
+  EXPECT_EQ(state.rank, 2);
+}
+
+}  // namespace
+}  // namespace convoy

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/run_status.hpp"
+
+#include <gtest/gtest.h>
+
+namespace convoy {
+namespace {
+
+using Process = RunObservations::Process;
+using Job = RunObservations::Job;
+
+RunState running_state() {
+  RunState state{.run = "r", .attempt = 2, .scheduler = "slurm", .job = "17", .host = "n0", .pid = 5, .ranks = 4};
+  state.phase = RunStage::train;
+  state.epoch = 2;
+  state.step = 150;
+  state.steps = 1000;
+  state.start_step = 100;
+  state.checkpoint = "checkpoints/epoch-0001.h5";
+  state.checkpoint_step = 100;
+  state.updated = 1000;
+  return state;
+}
+
+RunState ended_state(Result result, Exit exit) {
+  RunState state = running_state();
+  state.result = result;
+  state.exit = exit;
+  state.message = "because";
+  state.rank = 3;
+  return state;
+}
+
+TEST(RunHealth, FreshStateRuns) {
+  const RunState state = running_state();
+  EXPECT_EQ(status_of(state, {.now = 1010}), RunStatus::running);
+  EXPECT_EQ(status_of(state, {.now = 1010, .job = Job::runs}), RunStatus::running);
+  EXPECT_EQ(exit_of(RunStatus::running, state), Exit::ok);
+}
+
+TEST(RunHealth, SilentRanksHang) {
+  const RunState state = running_state();
+  const RunObservations signs{.now = 1010, .job = Job::runs, .silent = "rank 2 on n2"};
+  EXPECT_EQ(status_of(state, signs), RunStatus::hanging);
+  EXPECT_EQ(exit_of(RunStatus::hanging, state), Exit::communication);
+}
+
+TEST(RunHealth, StaleStateIsLostUnlessSomebodyKnowsBetter) {
+  const RunState state = running_state();
+  EXPECT_EQ(status_of(state, {.now = 1100}), RunStatus::lost);
+  EXPECT_EQ(status_of(state, {.now = 1100, .job = Job::gone}), RunStatus::lost);
+  EXPECT_EQ(status_of(state, {.now = 1100, .job = Job::waits}), RunStatus::lost);
+  EXPECT_EQ(status_of(state, {.now = 1100, .job = Job::runs}), RunStatus::hanging);
+  EXPECT_EQ(status_of(state, {.now = 1100, .process = Process::lives}), RunStatus::hanging);
+  EXPECT_EQ(exit_of(RunStatus::lost, state), Exit::stopped);
+}
+
+TEST(RunHealth, GoneProcessOrJobIsLostAtOnce) {
+  const RunState state = running_state();
+  EXPECT_EQ(status_of(state, {.now = 1001, .process = Process::gone}), RunStatus::lost);
+  EXPECT_EQ(status_of(state, {.now = 1001, .job = Job::gone}), RunStatus::lost);
+}
+
+TEST(RunHealth, EndsAreTakenAtTheirWord) {
+  EXPECT_EQ(status_of(ended_state(Result::finished, Exit::ok), {.now = 9999}), RunStatus::finished);
+  EXPECT_EQ(status_of(ended_state(Result::stopped, Exit::stopped), {.now = 9999}), RunStatus::stopped);
+  const RunState failed = ended_state(Result::failed, Exit::data);
+  EXPECT_EQ(status_of(failed, {.now = 9999}), RunStatus::failed);
+  EXPECT_EQ(exit_of(RunStatus::failed, failed), Exit::data);
+}
+
+TEST(AfterLaunch, KilledRunsAreSubmittedAgain) {
+  const RunState state = running_state();
+  for (const int code : {1, 75, 129, 137, 138, 143, 205}) {
+    const RequeueDecision next = decide_requeue(&state, {}, code);
+    EXPECT_EQ(next.exit, 75) << code << ": " << next.text;
+    EXPECT_NE(next.text.find("100 of 1000"), std::string::npos) << next.text;
+  }
+}
+
+TEST(AfterLaunch, OtherCodesOfARunThatSaysNothingStop) {
+  const RunState state = running_state();
+  for (const int code : {2, 3, 4, 5, 6, 134, 139}) EXPECT_EQ(decide_requeue(&state, {}, code).exit, code);
+}
+
+TEST(AfterLaunch, StateCountsForMoreThanTheCode) {
+  const RunState finished = ended_state(Result::finished, Exit::ok), failed = ended_state(Result::failed, Exit::data),
+                 stopped = ended_state(Result::stopped, Exit::stopped),
+                 superseded = ended_state(Result::superseded, Exit::superseded);
+  for (const int code : {0, 1, 75, 137, 205}) {
+    EXPECT_EQ(decide_requeue(&finished, {}, code).exit, 0);
+    EXPECT_EQ(decide_requeue(&failed, {}, code).exit, 3);
+    EXPECT_EQ(decide_requeue(&stopped, {}, code).exit, 75);
+    EXPECT_EQ(decide_requeue(&superseded, {}, code).exit, 6);
+  }
+  EXPECT_NE(decide_requeue(&failed, {}, 3).text.find("rank 3 failed with code 3: because"), std::string::npos);
+}
+
+TEST(AfterLaunch, BrokenCommunicationOfALostHostGoesOn) {
+  const RunState failed = ended_state(Result::failed, Exit::communication);
+  EXPECT_EQ(decide_requeue(&failed, {}, 5).exit, 5);
+  EXPECT_EQ(decide_requeue(&failed, {.silent = "rank 1 on n1: frozen"}, 5).exit, 5);
+  EXPECT_NE(decide_requeue(&failed, {.silent = "rank 1 on n1: frozen"}, 5).text.find("rank 1 on n1"),
+            std::string::npos);
+  EXPECT_EQ(decide_requeue(&failed, {.lost_hosts = "n1"}, 5).exit, 75);
+  EXPECT_EQ(decide_requeue(&failed, {}, 205).exit, 75);
+  EXPECT_EQ(decide_requeue(&failed, {}, 137).exit, 75);
+}
+
+TEST(AfterLaunch, AttemptsWithoutProgressEnd) {
+  const RunState state = running_state();
+  EXPECT_EQ(decide_requeue(&state, {.lost_attempts = 2}, 137).exit, 75);
+  const RequeueDecision next = decide_requeue(&state, {.lost_attempts = 3}, 137);
+  EXPECT_EQ(next.exit, 137);
+  EXPECT_NE(next.text.find("3 attempts"), std::string::npos);
+}
+
+TEST(AfterLaunch, TooShortATimeIsNotAskedForAgain) {
+  RunState state = ended_state(Result::stopped, Exit::stopped);
+  state.stop = "time limit";
+  EXPECT_EQ(decide_requeue(&state, {}, 75).exit, 75);
+  state.step = state.start_step;
+  EXPECT_EQ(decide_requeue(&state, {}, 75).exit, 2);
+  state.stop = "SIGUSR1";
+  EXPECT_EQ(decide_requeue(&state, {}, 75).exit, 75);
+}
+
+TEST(AfterLaunch, SignalsAheadOfTheEndBeforeTheFirstStepEnd) {
+  RunState state = ended_state(Result::stopped, Exit::stopped);
+  state.stop = "SIGUSR1";
+  EXPECT_EQ(decide_requeue(&state, {.lost_attempts = 3}, 75).exit, 75);  // it made steps
+  state.step = state.start_step;
+  EXPECT_EQ(decide_requeue(&state, {.lost_attempts = 2}, 75).exit, 75);
+  const RequeueDecision next = decide_requeue(&state, {.lost_attempts = 3}, 75);
+  EXPECT_EQ(next.exit, 2);
+  EXPECT_NE(next.text.find("time of 3 jobs"), std::string::npos) << next.text;
+}
+
+TEST(AfterLaunch, LaunchersThatFailAreTriedThreeTimes) {
+  const RunState failed_before = ended_state(Result::failed, Exit::communication);
+  EXPECT_EQ(decide_requeue(&failed_before, {.failed_launches = 1}, 137).exit, 75);
+  EXPECT_EQ(decide_requeue(&failed_before, {.failed_launches = 2}, 205).exit, 75);
+  EXPECT_EQ(decide_requeue(&failed_before, {.failed_launches = 3}, 137).exit, 137);
+  EXPECT_EQ(decide_requeue(&failed_before, {.failed_launches = 1}, 2).exit, 2);
+  EXPECT_EQ(decide_requeue(&failed_before, {.failed_launches = 1}, 1).exit, 1);
+  EXPECT_NE(decide_requeue(&failed_before, {.failed_launches = 1}, 2).text.find("before the program began"),
+            std::string::npos);
+}
+
+TEST(AfterLaunch, WithoutAStateTheCodeCounts) {
+  EXPECT_EQ(decide_requeue(nullptr, {}, 2).exit, 2);
+  EXPECT_EQ(decide_requeue(nullptr, {}, 1).exit, 1);
+  EXPECT_EQ(decide_requeue(nullptr, {}, 205).exit, 75);
+  EXPECT_EQ(decide_requeue(nullptr, {.restarts = 3}, 205).exit, 205);
+}
+
+}  // namespace
+}  // namespace convoy
