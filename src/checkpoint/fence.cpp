@@ -103,6 +103,15 @@ bool knows_run(const std::string& folder, const std::string& run) {
   return false;
 }
 
+Index attempts_since(const std::string& folder, double time) {
+  std::error_code ignored;
+  const auto numbers = numbers_in(folder, ignored);
+  return std::count_if(numbers.begin(), numbers.end(), [&](Index number) {
+    const auto record = read_record(folder, number);
+    return record && record->started > time;
+  });
+}
+
 bool has_ended(const std::string& folder, Index number) {
   std::error_code ignored;
   return fs::exists(fmt::format("{}/{:04}.end.json", folder_of_attempts(folder), number), ignored);

@@ -27,6 +27,9 @@ AttemptRecord newest_attempt(const std::string& folder, Index before = std::nume
 /// Did an attempt of the folder belong to that run? Throws Error(data).
 bool knows_run(const std::string& folder, const std::string& run);
 
+/// Number of attempts that began after `time` (seconds since 1970).
+Index attempts_since(const std::string& folder, double time);
+
 /// How an attempt ended: FOLDER/attempts/NNNN.end.json.
 bool has_ended(const std::string& folder, Index number);
 

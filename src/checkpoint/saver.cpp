@@ -3,9 +3,7 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <filesystem>
-#include <thread>
 
 #include "checkpoint/names.hpp"
 #include "core/blocking_io.hpp"
@@ -29,26 +27,27 @@ void make_folder(const std::string& folder) {
 
 /// Rank 0 must see every shard as its writer left it, or the set could never be loaded. Network file systems may take
 /// a while to show it.
-void check_shard(const std::string& folder, const ShardRecord& shard, const Fence& fence) {
+void check_shard(const std::string& folder, const ShardRecord& shard, const Fence& fence, Clock& clock) {
   const std::string path = folder + "/" + shard.file;
-  for (const double begin = wall_seconds();;) {
+  for (const Instant begin = clock.now();;) {
     list_folder(folder);  // opening the folder makes NFS look again for files it has seen missing
     std::error_code ignored;
     if (fs::exists(path, ignored) && seal_digest(path) == shard.seal) return;
     fence.check();
-    if (wall_seconds() - begin > visible_seconds) {
+    if (seconds_between(begin, clock.now()) > visible_seconds) {
       fail(Exit::data,
            "shard '{}' can't be seen on rank 0 as replica {} wrote it; put --checkpoint-dir on a file system that all "
            "hosts share",
            path, shard.replica);
     }
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    clock.sleep(0.1);
   }
 }
 
 }  // namespace
 
-Saver::Saver(Communicator& communicator, Place place) : communicator_(communicator), place_(std::move(place)) {}
+Saver::Saver(Communicator& communicator, Place place)
+    : communicator_(communicator), place_(std::move(place)), writer_(place_.clock) {}
 
 void Saver::begin(SaveSpec spec) {
   auto save = std::make_unique<Save>();
@@ -103,11 +102,11 @@ void Saver::write_shards(Save& save) const {
 
 void Saver::write_main(Save& save, std::vector<ShardRecord> shards) const {
   make_folder(place_.folder);
-  for (const ShardRecord& shard : shards) check_shard(place_.folder, shard, place_.fence);
+  for (const ShardRecord& shard : shards) check_shard(place_.folder, shard, place_.fence, place_.clock);
   const FileMeta meta{save.spec.meta, place_.plan.graph.model, std::move(shards)};
   write_set_file(main_path(place_.folder, save.spec.name), place_.plan, place_.layout, meta,
                  {*save.spec.averaged, save.spec.ema.get()}, place_.fence);
-  save.in_place = wall_seconds();
+  save.in_place = place_.clock.wall_seconds();
   remove_shards(place_.folder, save.spec.name, meta.shards, place_.fence);
   drop_old_checkpoints(place_.folder, place_.keep, place_.fence);
 }
@@ -155,22 +154,22 @@ double Saver::bytes_of(const Save& save) const {
 void Saver::finish() {
   // All ranks come by again and again, so that none of them waits for another's disk within a collective.
   constexpr double round_seconds = 0.2;
-  auto part_begun = real_clock().now();
+  Instant part_begun = place_.clock.now();
   for (Index part = 0; !saves_.empty();) {
     const Save& save = *saves_.front();
-    if (part != save.part) part_begun = real_clock().now();
+    if (part != save.part) part_begun = place_.clock.now();
     part = save.part;
     const bool done = writer_.wait_for(part, round_seconds);
-    const std::chrono::duration<double> waited = real_clock().now() - part_begun;
+    const double waited = seconds_between(part_begun, place_.clock.now());
     const double limit = place_.patience_seconds + bytes_of(save) / slow_bytes_per_second;
-    if (!done && place_.patience_seconds > 0 && waited.count() > limit) {
+    if (!done && place_.patience_seconds > 0 && waited > limit) {
       std::array<char, 512> call{};
       describe_longest_io(call.data(), call.size());
       fail(
           Exit::communication,
           "waited {:.0f} s for the checkpoint '{}' to be written ({}); see whether that file system is alive, or raise "
           "--stall-abort-seconds",
-          waited.count(), save.spec.name, call[0] == 0 ? "no call to a file system is under way" : call.data());
+          waited, save.spec.name, call[0] == 0 ? "no call to a file system is under way" : call.data());
     }
     std::array<std::int64_t, 1> least{-writer_.finished()};
     communicator_.maximum(least, "checkpoints that are being written");

@@ -4,7 +4,6 @@
 #include <pthread.h>
 
 #include <algorithm>
-#include <chrono>
 #include <csignal>
 
 #include "core/cores.hpp"
@@ -12,10 +11,10 @@
 
 namespace convoy {
 namespace {
-constexpr auto longest_wait = std::chrono::seconds(10);
+constexpr double longest_wait = 10;
 }
 
-Writer::Writer() {
+Writer::Writer(Clock& clock) : clock_(clock) {
   if (hdf5_is_thread_safe()) thread_ = std::thread([this] { run(); });
 }
 
@@ -27,7 +26,7 @@ Writer::~Writer() {
   work_.notify_all();
   if (!thread_.joinable()) return;
   // A file system that hangs must not keep the process from saying why it ends.
-  const bool done = done_.wait_for(lock, longest_wait, [&] { return finished_ == submitted_; });
+  const bool done = clock_.wait(done_, lock, longest_wait, [&] { return finished_ == submitted_; });
   lock.unlock();
   if (done) {
     thread_.join();
@@ -51,7 +50,7 @@ Index Writer::submit(std::function<void()> part) {
 
 bool Writer::wait_for(Index part, double seconds) {
   std::unique_lock lock(guard_);
-  return done_.wait_for(lock, std::chrono::duration<double>(seconds), [&] { return finished_ >= part; });
+  return clock_.wait(done_, lock, seconds, [&] { return finished_ >= part; });
 }
 
 Writer::Failure Writer::take_failure(Index part) {

@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "core/clock.hpp"
 #include "core/errors.hpp"
 #include "core/types.hpp"
 
@@ -18,7 +19,7 @@ namespace convoy {
 /// they come. Where HDF5 can't be used by two threads they are done at once, by the caller.
 class Writer {
  public:
-  Writer();
+  explicit Writer(Clock& clock = real_clock());
   /// Waits for the part under way, 10 s at most; parts not begun are dropped.
   ~Writer();
   Writer(const Writer&) = delete;
@@ -42,6 +43,7 @@ class Writer {
   void run();
   void perform(Index part, const std::function<void()>& body);
 
+  Clock& clock_;
   std::mutex guard_;
   std::condition_variable work_, done_;
   std::deque<std::function<void()>> waiting_;

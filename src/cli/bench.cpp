@@ -7,7 +7,7 @@
 #include <numeric>
 
 #include "cli/agree.hpp"
-#include "run/supervisor.hpp"
+#include "cli/launch.hpp"
 
 namespace convoy {
 
@@ -42,7 +42,7 @@ Exit bench_command(Session& session, const Words& words) {
   const auto config = agree_on_config<BenchConfig>(session, words, parse_bench);
   if (!config) return Exit::usage;
   Communicator communicator(session, config->deadline);
-  start_watch(communicator, config->deadline);
+  supervise(communicator, config->deadline);
   if (config->what == "compute") return bench_compute(communicator, *config);
   if (config->what == "scaling") {
     // Ranks without work wait for measurements of unknown length.

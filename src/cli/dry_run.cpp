@@ -123,7 +123,7 @@ void print_forecast(const Rehearsal& found, const TrainConfig& config, double li
 
 }  // namespace
 
-Exit dry_run(Communicator& communicator, const TrainConfig& config) try {
+Exit dry_run(Communicator& communicator, Supervisor& supervisor, const TrainConfig& config) try {
   for (const std::string& path : {config.checkpoint.weights, config.checkpoint.resume}) {
     if (!path.empty() && path != "auto") run_alike(communicator, [&] { open_checkpoint(communicator, path); });
   }
@@ -145,7 +145,7 @@ Exit dry_run(Communicator& communicator, const TrainConfig& config) try {
   });
   if (code != Exit::ok || config.dry_run_seconds <= 0) return code;
   Rehearsal rehearsal{.seconds = config.dry_run_seconds, .spec = {}, .estimate = {}};
-  code = rehearse(communicator, config, rehearsal);
+  code = rehearse(communicator, supervisor, config, rehearsal);
   if (code == Exit::ok && communicator.rank() == 0) print_forecast(rehearsal, config, limit);
   return code;
 } catch (const AgreedError& error) {

@@ -2,7 +2,7 @@
 #include "infer/evaluate.hpp"
 
 #include "cli/agree.hpp"
-#include "run/supervisor.hpp"
+#include "cli/launch.hpp"
 
 namespace convoy {
 
@@ -11,7 +11,7 @@ Exit evaluate_command(Session& session, const Words& words) {
   if (!config) return Exit::usage;
   config->command_line = quoted("evaluate", words);
   Communicator communicator(session, config->deadline);
-  start_watch(communicator, config->deadline);
+  supervise(communicator, config->deadline);
   return evaluate(communicator, *config);
 }
 

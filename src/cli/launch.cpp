@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <memory>
 #include <thread>
 
 #include "cli/about.hpp"
@@ -11,7 +12,6 @@
 #include "core/log.hpp"
 #include "core/nearest.hpp"
 #include "core/standard_output.hpp"
-#include "run/supervisor.hpp"
 
 namespace convoy {
 namespace {
@@ -52,6 +52,16 @@ Exit run_once(const Command& command) {
 
 Exit run_once(Exit (*command)(const Words&), const Words& words) {
   return run_once([&] { return command(words); });
+}
+
+/// It outlives the command, whose end it records.
+std::unique_ptr<Supervisor>& supervisor() {
+  static std::unique_ptr<Supervisor> instance;
+  return instance;
+}
+
+void end_supervision(Exit code) {
+  if (supervisor()) supervisor()->end(code);
 }
 
 Exit say(const std::string& text) {
@@ -112,8 +122,13 @@ Exit run_on_ranks(Session& session, const Words& words) {
   };
   // What training says is a log: its results are files.
   const Exit code = words.front() == "train" ? run() : require_output(run());
-  end_watch(code);
+  end_supervision(code);
   return code;
+}
+
+Supervisor& supervise(Communicator& communicator, const StallLimits& limits) {
+  supervisor() = std::make_unique<Supervisor>(communicator, limits);
+  return *supervisor();
 }
 
 Exit refuse_start(const std::exception& failure) {
@@ -126,7 +141,7 @@ void end_job(const std::exception& failure) {
   // Wrong usage is mostly seen by all ranks alike: rank 0 speaks and ends the job before the others have waited.
   if (code == Exit::usage && !is_first_rank()) std::this_thread::sleep_for(std::chrono::seconds(1));
   if (log::last_error() != failure.what()) log::report_error(failure.what());
-  end_watch(code);
+  end_supervision(code);
   abort_job(code);
 }
 

@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "cli/command.hpp"
+#include "run/supervisor.hpp"
 
 namespace convoy {
 
@@ -12,6 +13,9 @@ std::optional<Exit> answer_alone(const Words& words);
 
 /// Collective. Runs words[0] on all ranks. Throws where only this rank failed.
 Exit run_on_ranks(Session& session, const Words& words);
+
+/// Collective. Makes the supervisor of this process, which ends with run_on_ranks or end_job.
+Supervisor& supervise(Communicator& communicator, const StallLimits& limits);
 
 /// Prints why MPI could not be begun.
 Exit refuse_start(const std::exception& failure);

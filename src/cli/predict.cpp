@@ -2,7 +2,7 @@
 #include "infer/predict.hpp"
 
 #include "cli/agree.hpp"
-#include "run/supervisor.hpp"
+#include "cli/launch.hpp"
 
 namespace convoy {
 
@@ -10,7 +10,7 @@ Exit predict_command(Session& session, const Words& words) {
   const auto config = agree_on_config<PredictConfig>(session, words, parse_predict);
   if (!config) return Exit::usage;
   Communicator communicator(session, config->deadline);
-  start_watch(communicator, config->deadline);
+  supervise(communicator, config->deadline);
   return predict(communicator, *config);
 }
 

@@ -7,12 +7,12 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/agree.hpp"
+#include "cli/launch.hpp"
 #include "core/cores.hpp"
 #include "core/counted.hpp"
 #include "core/log.hpp"
 #include "core/standard_output.hpp"
 #include "core/version.hpp"
-#include "run/supervisor.hpp"
 
 namespace convoy {
 namespace {
@@ -106,7 +106,7 @@ Exit preflight_command(Session& session, const Words& words) {
   const auto config = agree_on_config<PreflightConfig>(session, words, parse_preflight);
   if (!config) return Exit::usage;
   Communicator communicator(session, config->train.sync.deadline);
-  start_watch(communicator, config->train.sync.deadline);
+  supervise(communicator, config->train.sync.deadline);
   Preflight preflight;
   check_places(communicator, config->train.device, preflight);
   check_network(communicator, preflight);

@@ -10,13 +10,12 @@
 #include <vector>
 
 #include "cli/command.hpp"
-#include "cli/status.hpp"
 #include "config/parse.hpp"
 #include "core/log.hpp"
 #include "core/standard_output.hpp"
 #include "metrics/epoch_table.hpp"
 #include "metrics/records.hpp"
-#include "run/run_state.hpp"
+#include "run/observe.hpp"
 
 namespace convoy {
 namespace {
@@ -47,7 +46,7 @@ std::optional<Run> read_run(const std::string& folder) {
   if (const auto state = read_run_state(folder)) {
     // A killed run's own word is `running`.
     const bool open = state->result == Result::running;
-    run.result = open ? name_of(status_of(*state, signs_of(folder, *state))) : name_of(state->result);
+    run.result = open ? name_of(decide(*state, observe(folder, *state)).status) : name_of(state->result);
   }
   return run;
 }

@@ -3,9 +3,9 @@
 
 #include "cli/agree.hpp"
 #include "cli/dry_run.hpp"
+#include "cli/launch.hpp"
 #include "core/launcher.hpp"
 #include "core/log.hpp"
-#include "run/supervisor.hpp"
 
 namespace convoy {
 
@@ -14,15 +14,15 @@ Exit train_command(Session& session, const Words& words) {
   if (!config) return Exit::usage;
   config->command_line = quoted("train", words);
   Communicator communicator(session, config->sync.deadline);
-  start_watch(communicator, config->sync.deadline);
+  Supervisor& supervisor = supervise(communicator, config->sync.deadline);
   if (communicator.rank() == 0) {
     const std::string alone = forgotten_launcher(launcher_at_start(), communicator.size());
     if (!alone.empty()) log::warn("{}", alone);
     for (const auto& text : implausible(*config)) log::warn("{}", text);
   }
   if (config->output.quiet) log::set_level(log::Level::warn);
-  if (config->dry_run) return dry_run(communicator, *config);
-  return train(communicator, *config);
+  if (config->dry_run) return dry_run(communicator, supervisor, *config);
+  return train(communicator, supervisor, *config);
 }
 
 }  // namespace convoy

@@ -23,11 +23,11 @@ std::string host_name() {
 }  // namespace
 
 void Communicator::State::wait(MPI_Request& request, const char* what) {
-  Deadline patience(policy);
+  Deadline deadline(policy);
   for (int arrived = 0;;) {
     check_mpi(MPI_Test(&request, &arrived, MPI_STATUS_IGNORE), "MPI_Test", what);
     if (arrived) return;
-    patience.pause(what);
+    deadline.pause(what);
   }
 }
 
@@ -61,11 +61,13 @@ void Communicator::State::broadcast_text(std::string& text, int root, const char
   broadcast(reinterpret_cast<std::byte*>(text.data()), text.size(), root, what);
 }
 
-Communicator::Communicator(Session&, const StallLimits& deadline, Index chunk) : state_(std::make_unique<State>()) {
+Communicator::Communicator(Session&, const StallLimits& limits, Index chunk, Clock& clock)
+    : state_(std::make_unique<State>()) {
   State& s = *state_;
   require(chunk > 0 && chunk <= INT_MAX, "chunk limit of a communicator");
   s.chunk = chunk;
-  s.policy.deadline = deadline;
+  s.policy.limits = limits;
+  s.policy.clock = &clock;
   s.vote = std::make_unique<PendingVote>();
   s.comm = duplicate(MPI_COMM_WORLD, "start-up");
   check_mpi(MPI_Comm_rank(s.comm, &s.rank), "MPI_Comm_rank", "start-up");

@@ -12,6 +12,7 @@
 
 #include "comm/collectives.hpp"
 #include "comm/session.hpp"
+#include "core/clock.hpp"
 #include "core/errors.hpp"
 #include "core/types.hpp"
 
@@ -20,9 +21,10 @@ namespace convoy {
 /// What a rank tells the others every step; engine/step_vote.hpp gives the places a meaning.
 using Votes = std::array<std::int64_t, 4>;
 
+/// How long ranks wait for each other.
 struct StallLimits {
   double warn_seconds = 60, abort_seconds = 300;  ///< of a wait between ranks; 0: never
-  double watchdog_seconds = 300;                  ///< of a main thread that does not move (core/watchdog.hpp); 0: never
+  double watchdog_seconds = 300;                  ///< of a main thread that does not move (run/watchdog.hpp); 0: never
 };
 
 /// What is known when a wait lasts.
@@ -34,9 +36,9 @@ struct StallReport {
 class Communicator {
  public:
   /// Collective. The session must outlive it. One MPI call moves at most `chunk` elements (tests set 3).
-  Communicator(Session& session, const StallLimits& deadline, Index chunk = 1 << 30);
+  Communicator(Session& session, const StallLimits& limits, Index chunk = 1 << 30, Clock& clock = real_clock());
   /// Collective. The first `count` ranks as a job of their own; null on the others.
-  std::unique_ptr<Communicator> first_ranks(int count, const StallLimits& deadline);
+  std::unique_ptr<Communicator> first_ranks(int count, const StallLimits& limits);
   ~Communicator();
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;

@@ -2,7 +2,6 @@
 #include "comm/deadline.hpp"
 
 #include <sched.h>
-#include <time.h>
 
 #include <algorithm>
 
@@ -13,7 +12,7 @@
 namespace convoy {
 namespace {
 
-constexpr double spin_seconds = 20e-6, yield_seconds = 0.2, longest_gap_seconds = 1;
+constexpr double spin_seconds = 20e-6, yield_seconds = 0.2, nap_seconds = 50e-6, longest_gap_seconds = 1;
 /// What the others give the rank that speaks for the job to end it, in seconds and as a share of the deadline.
 constexpr double longest_grace_seconds = 3, grace_share = 0.5;
 
@@ -21,7 +20,7 @@ constexpr double longest_grace_seconds = 3, grace_share = 0.5;
 
 void Deadline::restart() {
   settle();
-  last_ = real_clock().now();
+  last_ = policy_.clock->now();
   waited_ = grace_ = 0;
   warned_ = false;
 }
@@ -46,7 +45,7 @@ void Deadline::warn(const char* what) {
   warned_ = true;
   const StallReport stall = report();
   if (!stall.speaker) return;
-  const double abort_seconds = policy_.deadline.abort_seconds;
+  const double abort_seconds = policy_.limits.abort_seconds;
   const std::string end =
       abort_seconds > 0 ? fmt::format("the job ends after {:g} s", abort_seconds) : "it waits without limit";
   log::warn("waiting in {} for {} since {:.1f} s ({}); {}", name_of(progress().activity()), what, waited_,
@@ -56,7 +55,7 @@ void Deadline::warn(const char* what) {
 void Deadline::give_up(const char* what) {
   const StallReport stall = report();
   if (!stall.speaker && grace_ == 0) {
-    grace_ = std::min(longest_grace_seconds, grace_share * policy_.deadline.abort_seconds);
+    grace_ = std::min(longest_grace_seconds, grace_share * policy_.limits.abort_seconds);
     return;
   }
   fail(Exit::communication,
@@ -65,13 +64,13 @@ void Deadline::give_up(const char* what) {
 }
 
 void Deadline::spend(const char* what) {
-  const auto now = real_clock().now();
-  waited_ += std::min(std::chrono::duration<double>(now - last_).count(), longest_gap_seconds);
+  const auto now = policy_.clock->now();
+  waited_ += std::min(seconds_between(last_, now), longest_gap_seconds);
   last_ = now;
   progress().mark();
-  const StallLimits& deadline = policy_.deadline;
-  if (deadline.abort_seconds > 0 && waited_ >= deadline.abort_seconds + grace_) give_up(what);
-  if (deadline.warn_seconds > 0 && waited_ >= deadline.warn_seconds && !warned_) warn(what);
+  const StallLimits& limits = policy_.limits;
+  if (limits.abort_seconds > 0 && waited_ >= limits.abort_seconds + grace_) give_up(what);
+  if (limits.warn_seconds > 0 && waited_ >= limits.warn_seconds && !warned_) warn(what);
 }
 
 void Deadline::pause(const char* what) {
@@ -83,8 +82,7 @@ void Deadline::pause(const char* what) {
   }
   if (!shown_) progress().wait_begins(what);
   shown_ = true;
-  const timespec nap{0, 50'000};
-  nanosleep(&nap, nullptr);
+  policy_.clock->sleep(nap_seconds);
 }
 
 }  // namespace convoy

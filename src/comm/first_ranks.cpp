@@ -6,7 +6,7 @@
 
 namespace convoy {
 
-std::unique_ptr<Communicator> Communicator::first_ranks(int count, const StallLimits& deadline) {
+std::unique_ptr<Communicator> Communicator::first_ranks(int count, const StallLimits& limits) {
   const State& whole = *state_;
   require(count >= 1 && count <= whole.size, "number of ranks of a part");
   const bool inside = whole.rank < count;
@@ -21,7 +21,7 @@ std::unique_ptr<Communicator> Communicator::first_ranks(int count, const StallLi
   state->size = count;
   state->chunk = whole.chunk;
   state->policy = whole.policy;
-  state->policy.deadline = deadline;
+  state->policy.limits = limits;
   state->vote = std::make_unique<PendingVote>();
   state->hosts.assign(whole.hosts.begin(), whole.hosts.begin() + count);
   const std::string& host = whole.hosts[static_cast<std::size_t>(whole.rank)];

@@ -112,29 +112,29 @@ class MpiCollectives final : public Collectives {
 
   void await(Event event, const char* what) override {
     if (passed(event)) return;
-    const auto begin = real_clock().now();
-    Deadline patience(policy_);
+    const auto begin = policy_.clock->now();
+    Deadline deadline(policy_);
     while (!passed(event)) {
       advance();
-      patience.pause(what);
+      deadline.pause(what);
     }
-    waited_seconds_ += seconds_since(begin);
+    waited_seconds_ += seconds_between(begin, policy_.clock->now());
   }
 
   double take_wait_seconds() override { return std::exchange(waited_seconds_, 0.0); }
 
  private:
   void wait_for(Ticket ticket) {
-    const auto begin = real_clock().now();
-    Deadline patience(policy_);
+    const auto begin = policy_.clock->now();
+    Deadline deadline(policy_);
     for (Ticket seen = completed_;;) {
       advance();
       if (completed_ >= ticket) break;
-      if (seen != completed_) patience.restart();
+      if (seen != completed_) deadline.restart();
       seen = completed_;
-      patience.pause(oldest().what);
+      deadline.pause(oldest().what);
     }
-    waited_seconds_ += seconds_since(begin);
+    waited_seconds_ += seconds_between(begin, policy_.clock->now());
   }
 
   bool passed(Event event) { return event.id == 0 || device_.done(event); }
@@ -175,7 +175,7 @@ class MpiCollectives final : public Collectives {
       const Operation& operation = oldest();
       if (operation.moved < operation.count) break;
       if (ranks_ > 1 && spec_.delay_seconds > 0 && operation.count > 0 &&
-          seconds_since(operation.started) < spec_.delay_seconds)
+          seconds_between(operation.started, policy_.clock->now()) < spec_.delay_seconds)
         break;
       pending_.restart();
     }
@@ -240,7 +240,7 @@ class MpiCollectives final : public Collectives {
       Lane& piece = lane(started_);
       if (!passed(piece.event)) return;
       Operation& operation = *piece.operation;
-      if (piece.begin == 0) operation.started = real_clock().now();
+      if (piece.begin == 0) operation.started = policy_.clock->now();
       float* out = piece.host.empty() ? operation.out + piece.begin : piece.host.front();
       exchange_->start(started_ % lane_count, out, piece.parts, piece.count, operation.what);
     }

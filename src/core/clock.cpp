@@ -12,6 +12,10 @@ class RealClock final : public Clock {
   double wall_seconds() const override {
     return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
   }
+  bool wait(std::condition_variable& changed, std::unique_lock<std::mutex>& lock, double seconds,
+            const std::function<bool()>& condition) override {
+    return changed.wait_for(lock, std::chrono::duration<double>(seconds), condition);
+  }
   void sleep(double seconds) override { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); }
 };
 

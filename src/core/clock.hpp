@@ -3,6 +3,9 @@
 // advance by hand (tests/support/manual_clock.hpp).
 #pragma once
 #include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <mutex>
 
 namespace convoy {
 
@@ -20,6 +23,10 @@ class Clock {
   /// Seconds since 1970, by the clock of this host.
   virtual double wall_seconds() const = 0;
   virtual void sleep(double seconds) = 0;
+  /// Waits until `condition` holds, but no longer than that. Returns whether it holds. `lock` is held meanwhile as by
+  /// std::condition_variable.
+  virtual bool wait(std::condition_variable& changed, std::unique_lock<std::mutex>& lock, double seconds,
+                    const std::function<bool()>& condition) = 0;
 
  protected:
   ~Clock() = default;

@@ -2,7 +2,6 @@
 #include "data/batch_queue.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <condition_variable>
 #include <cstdlib>
 #include <mutex>
@@ -130,7 +129,7 @@ void BatchQueue::begin(Index tickets, const std::function<void()>& change) {
 
 const BatchSlot& BatchQueue::next(Index ticket) {
   State& s = *state_;
-  const auto begin = real_clock().now();
+  const Instant begin = s.spec.clock->now();
   std::unique_lock lock(s.mutex);
   require(ticket > s.returned && ticket < s.last, "batches are asked for in order");
   s.released = std::max<Index>(s.returned, 0);
@@ -143,7 +142,7 @@ const BatchSlot& BatchQueue::next(Index ticket) {
     s.work.notify_all();
     s.done.wait(lock, [&] { return s.claimed > ticket && place.ready; });
   }
-  s.wait_seconds += seconds_since(begin);
+  s.wait_seconds += seconds_between(begin, s.spec.clock->now());
   if (place.error) std::rethrow_exception(place.error);
   return place.slot;
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "backend/backend.hpp"
+#include "core/clock.hpp"
 
 namespace convoy {
 
@@ -27,6 +28,7 @@ struct BatchQueueSpec {
   Index batch = 0;
   std::size_t image_bytes = 0;  ///< of a whole batch; 0: no memory for images
   ImageMemory memory;
+  Clock* clock = &real_clock();
 };
 
 /// Batches numbered by tickets 0, 1, ..., prepared ahead by threads and taken in order. A preparer's error is thrown by

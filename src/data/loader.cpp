@@ -2,9 +2,7 @@
 #include "data/loader.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <optional>
-#include <thread>
 #include <utility>
 
 #include "core/errors.hpp"
@@ -51,7 +49,7 @@ void Loader::State::prepare(Index ticket, SampleImages& images, BatchSlot& to) c
   const int replica = replica_of(ticket);
   to.count = order->count(step, replica);
   if (to.count == 0) return;
-  if (spec.delay_seconds > 0) std::this_thread::sleep_for(std::chrono::duration<double>(spec.delay_seconds));
+  if (spec.delay_seconds > 0) spec.clock->sleep(spec.delay_seconds);
   const Index bytes = SampleImages::image_bytes(dataset, spec.augment);
   if (spec.order.shuffle == Shuffle::buffered) read_ahead(step, replica, to.count);
   for (Index i = 0; i < to.count; ++i) {
@@ -85,7 +83,8 @@ Loader::Loader(const Dataset& dataset, const LoaderSpec& spec) : state_(std::mak
                                    .prefetch = spec.prefetch,
                                    .batch = spec.order.batch,
                                    .image_bytes = static_cast<std::size_t>(spec.order.batch * image_bytes),
-                                   .memory = spec.memory},
+                                   .memory = spec.memory,
+                                   .clock = spec.clock},
                     [&s](Index ticket, int worker, BatchSlot& slot) {
                       s.prepare(ticket, s.makers[static_cast<std::size_t>(worker)], slot);
                     });

@@ -19,6 +19,7 @@ struct LoaderSpec {
   int resident = 0;  ///< Backend::keep_resident of Dataset::images(): samples are indices into it; -1: batches of rows
   double delay_seconds = 0;  ///< for tests: added to every batch
   ImageMemory memory;        ///< of rows
+  Clock* clock = &real_clock();
 };
 
 /// Whether batches can refer to samples in memory: pixels, from which the input stage takes what it needs.

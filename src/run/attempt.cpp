@@ -4,13 +4,10 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <random>
-#include <thread>
 
 #include "checkpoint/checkpoint.hpp"
 #include "comm/agreed_error.hpp"
@@ -27,17 +24,6 @@ namespace fs = std::filesystem;
 
 // A living attempt writes its state every 5 s.
 constexpr double silent_seconds = 12;
-
-/// For record_end, which may be called while everything unwinds.
-struct Current {
-  std::string folder, host;
-  Index number = 0;
-  int rank = 0;
-};
-std::optional<Current>& current() {
-  static std::optional<Current> instance;
-  return instance;
-}
 
 std::string variable(const char* name) {
   const char* value = std::getenv(name);
@@ -65,28 +51,23 @@ double age_of(const std::string& path, const std::string& folder) {
 /// Looks at another attempt again and again.
 class Observer {
  public:
-  Observer(const std::string& folder, const AttemptRecord& other, const std::string& host)
-      : folder_(folder), other_(other), host_(host) {
+  Observer(const std::string& folder, const AttemptRecord& other, const std::string& host, Clock& clock)
+      : folder_(folder), other_(other), host_(host), clock_(clock) {
     for (const std::string& sign : {folder + "/state.json", record_path()}) {
       const double age = age_of(sign, folder);
-      const auto ago = std::chrono::duration_cast<Instant::duration>(std::chrono::duration<double>(age));
-      if (age >= 0) heard_of_ = std::max(heard_of_, real_clock().now() - ago);
+      if (age >= 0) heard_of_ = std::max(heard_of_, later(clock_.now(), -age));
     }
     last_ = updated();
   }
 
   bool seems_alive() {
     if (has_ended(folder_, other_.number)) return false;
-    if (other_.host == host_) {
-      const double start = process_start(other_.pid);
-      constexpr double slack = 2;  // a process that began later has got its number
-      return start > 0 && start < other_.started + slack;
-    }
+    if (other_.host == host_) return process_lives(other_.pid, other_.started);
     if (const double now = updated(); now != last_) {
       last_ = now;
-      heard_of_ = real_clock().now();
+      heard_of_ = clock_.now();
     }
-    return seconds_since(heard_of_) < silent_seconds;
+    return seconds_between(heard_of_, clock_.now()) < silent_seconds;
   }
 
  private:
@@ -103,33 +84,10 @@ class Observer {
   const std::string folder_;
   const AttemptRecord other_;
   const std::string host_;
+  Clock& clock_;
   Instant heard_of_{};
   double last_ = 0;
 };
-
-void require_alone(const std::string& folder, const AttemptRecord& own, double patience_seconds) {
-  const AttemptRecord other = newest_attempt(folder);
-  if (other.number == 0 || is_requeued(other, own)) return;
-  const std::string who =
-      fmt::format("attempt {} ({}host {}, pid {})", other.number,
-                  other.job.empty() ? "" : other.scheduler + " job " + other.job + ", ", other.host, other.pid);
-  Observer observer(folder, other, own.host);
-  bool told = false;
-  for (const auto begin = real_clock().now(); observer.seems_alive();) {
-    leave_if_stopped("waiting for another job to end");
-    const double waited = seconds_since(begin);
-    if (waited > patience_seconds) {
-      fail(Exit::usage,
-           "'{}' is in use by {}, which is alive; wait for it or end it, choose another --output-dir, or give "
-           "--take-over",
-           folder, who);
-    }
-    if (!told && waited > 1)
-      log::info("{} seems to be alive in '{}': waiting up to {} s for its end", who, folder, patience_seconds);
-    told = told || waited > 1;
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));
-  }
-}
 
 bool lies_below(const fs::path& path, const fs::path& folder) {
   std::error_code failed;
@@ -139,13 +97,43 @@ bool lies_below(const fs::path& path, const fs::path& folder) {
 
 std::string new_run_id() {
   std::random_device source;
-  std::string text = local_time_text(wall_seconds());
+  std::string text = local_time_text(real_clock().wall_seconds());
   std::erase_if(text, [](char c) { return c == '-' || c == ':'; });
   text[8] = 'T';
   return fmt::format("{}-{:08x}", text, source());
 }
 
 }  // namespace
+
+bool process_lives(Index pid, double started) {
+  const double start = process_start(pid);
+  constexpr double slack = 2;  // a process that began later has got its number
+  return start > 0 && start < started + slack;
+}
+
+void require_alone(const std::string& folder, const AttemptRecord& own, double wait_seconds, Clock& clock) {
+  const AttemptRecord other = newest_attempt(folder);
+  if (other.number == 0 || is_requeued(other, own)) return;
+  const std::string who =
+      fmt::format("attempt {} ({}host {}, pid {})", other.number,
+                  other.job.empty() ? "" : other.scheduler + " job " + other.job + ", ", other.host, other.pid);
+  Observer observer(folder, other, own.host, clock);
+  bool told = false;
+  for (const Instant begin = clock.now(); observer.seems_alive();) {
+    leave_if_stopped("waiting for another job to end");
+    const double waited = seconds_between(begin, clock.now());
+    if (waited > wait_seconds) {
+      fail(Exit::usage,
+           "'{}' is in use by {}, which is alive; wait for it or end it, choose another --output-dir, or give "
+           "--take-over",
+           folder, who);
+    }
+    if (!told && waited > 1)
+      log::info("{} seems to be alive in '{}': waiting up to {} s for its end", who, folder, wait_seconds);
+    told = told || waited > 1;
+    clock.sleep(0.1);
+  }
+}
 
 AttemptRecord own_job() {
   AttemptRecord record{.job = variable("SLURM_JOB_ID")};
@@ -158,34 +146,27 @@ AttemptRecord own_job() {
   return record;
 }
 
-Attempt begin_attempt(Communicator& communicator, const AttemptSpec& spec) {
+void begin_attempt(Communicator& communicator, const AttemptSpec& spec, Attempt& to) {
   const bool saves = !spec.checkpoint_folder.empty();
-  Attempt attempt;
-  attempt.folders = {spec.run_folder};
-  if (saves && !lies_below(spec.checkpoint_folder, spec.run_folder)) attempt.folders.push_back(spec.checkpoint_folder);
-  attempt.record = own_job();
-  attempt.record.host = communicator.host();
-  attempt.record.pid = getpid();
-  attempt.record.started = wall_seconds();
-  const auto begun = [&](int rank) {
-    current() = Current{spec.run_folder, communicator.host(), attempt.record.number, rank};
-  };
+  to.folders = {spec.run_folder};
+  if (saves && !lies_below(spec.checkpoint_folder, spec.run_folder)) to.folders.push_back(spec.checkpoint_folder);
+  to.record = own_job();
+  to.record.host = communicator.host();
+  to.record.pid = getpid();
+  to.record.started = real_clock().wall_seconds();
   run_agreed(communicator, "beginning an attempt", [&] {
     if (communicator.rank() != 0) return;
     if (!spec.take_over) {
-      for (const std::string& folder : attempt.folders) require_alone(folder, attempt.record, spec.wait_seconds);
+      for (const std::string& folder : to.folders) require_alone(folder, to.record, spec.wait_seconds, real_clock());
     }
-    attempt.record.number = claim_attempt(attempt.folders, attempt.record);
-    begun(0);
-    attempt.fence = Fence(attempt.folders, attempt.record.number);
-    for (const std::string& folder : attempt.folders) attempt.fence.remove_older_temporaries(folder);
-    if (saves) remove_leftovers(spec.checkpoint_folder, attempt.fence);
-    attempt.fence.remove_older_temporaries(spec.run_folder + "/attempts");
+    to.record.number = claim_attempt(to.folders, to.record);
+    to.fence = Fence(to.folders, to.record.number);
+    for (const std::string& folder : to.folders) to.fence.remove_older_temporaries(folder);
+    if (saves) remove_leftovers(spec.checkpoint_folder, to.fence);
+    to.fence.remove_older_temporaries(spec.run_folder + "/attempts");
   });
-  communicator.broadcast(std::as_writable_bytes(std::span(&attempt.record.number, 1)), 0, "number of the attempt");
-  attempt.fence = Fence(attempt.folders, attempt.record.number);
-  begun(communicator.rank());
-  return attempt;
+  communicator.broadcast(std::as_writable_bytes(std::span(&to.record.number, 1)), 0, "number of the attempt");
+  to.fence = Fence(to.folders, to.record.number);
 }
 
 void settle_run(Communicator& communicator, Attempt& attempt, std::string run) {
@@ -199,23 +180,21 @@ void settle_run(Communicator& communicator, Attempt& attempt, std::string run) {
   attempt.record.run = run;
 }
 
-void record_end(Exit code, const std::string& message) {
-  if (!current()) return;
-  const Current& c = *current();
+void record_end(const Attempt& attempt, int rank, const std::string& host, Exit code, const std::string& message) {
+  if (attempt.record.number == 0) return;
   const Result result = result_of(code);
   const nlohmann::json end = {{"result", name_of(result)},
                               {"exit", static_cast<int>(code)},
                               {"message", result == Result::failed ? message : std::string()},
-                              {"rank", result == Result::failed ? c.rank : -1},
-                              {"host", c.host},
-                              {"time", wall_seconds()}};
+                              {"rank", result == Result::failed ? rank : -1},
+                              {"host", host},
+                              {"time", real_clock().wall_seconds()}};
   try {
-    create_text_file(fmt::format("{}/attempts/{:04}.end.json", c.folder, c.number),
+    create_text_file(fmt::format("{}/attempts/{:04}.end.json", attempt.folders.front(), attempt.record.number),
                      end.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
   } catch (const std::exception& e) {
     log::warn("{}: how this attempt ended is not recorded", e.what());
   }
-  current().reset();
 }
 
 }  // namespace convoy

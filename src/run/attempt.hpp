@@ -6,6 +6,7 @@
 
 #include "checkpoint/fence.hpp"
 #include "comm/communicator.hpp"
+#include "core/clock.hpp"
 
 namespace convoy {
 
@@ -25,16 +26,22 @@ struct Attempt {
 /// The scheduler's job that this process belongs to, as attempts name it: scheduler, job, restarts.
 AttemptRecord own_job();
 
-/// Collective. Takes the next number in the run directory. Where another job seems to be alive there, it waits some
-/// seconds for it to end, then throws Error(usage) on all ranks, unless it is this very job, started again by its
-/// scheduler, or --take-over is given. Throws AgreedError.
-Attempt begin_attempt(Communicator& communicator, const AttemptSpec& spec);
+/// Does the process run on this host that had this number when `started` (seconds since 1970) was written down?
+bool process_lives(Index pid, double started);
+
+/// If another attempt seems to be alive in `folder`, waits for it to end, then throws Error(usage), unless that is the
+/// job of `own`, which its scheduler has started again. Throws Error(stopped).
+void require_alone(const std::string& folder, const AttemptRecord& own, double wait_seconds, Clock& clock);
+
+/// Collective. Takes the next number in the run directory, alone there unless the attempt may take over. `to` has the
+/// number as soon as it is taken. Throws AgreedError.
+void begin_attempt(Communicator& communicator, const AttemptSpec& spec, Attempt& to);
 
 /// Collective. Settles which run this attempt goes on with; empty: a new one.
 void settle_run(Communicator& communicator, Attempt& attempt, std::string run);
 
-/// How this process's attempt ended, said once by the first rank that knows. Nothing where no attempt has begun. Never
+/// Records how the attempt ended, as the first rank that knows says. Does nothing if no attempt has begun. Never
 /// throws.
-void record_end(Exit code, const std::string& message);
+void record_end(const Attempt& attempt, int rank, const std::string& host, Exit code, const std::string& message);
 
 }  // namespace convoy

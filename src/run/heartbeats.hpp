@@ -18,7 +18,7 @@ struct Heartbeat {
   Index count = 0;            ///< of this rank's heartbeats; a living rank's grows
   double time = 0;            ///< when it was written, seconds since 1970 by the clock of its host
   double period = 0;          ///< seconds between two of them
-  std::string phase;          ///< name_of(RunStage)
+  std::string phase;          ///< name_of(Activity)
   Index epoch = 0, step = 0;  ///< worked on, from 1; 0: none yet
   std::string operation;      ///< what it waits for or does; empty: the phase says it
   double waiting = -1;        ///< seconds that it has waited for other ranks or the device; < 0: it does not wait

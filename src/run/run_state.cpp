@@ -11,7 +11,7 @@ namespace convoy {
 namespace {
 using Json = nlohmann::json;
 
-constexpr std::array phases{"start", "train", "evaluate", "save", "end"};
+constexpr std::array stages{"start", "train", "evaluate", "save", "end"};
 constexpr std::array results{"running", "finished", "stopped", "failed", "superseded"};
 
 template <class Enum, std::size_t n>
@@ -39,7 +39,7 @@ void add_end(RunState& state, const std::string& text) {
 }
 }  // namespace
 
-const char* name_of(RunStage phase) { return phases[static_cast<std::size_t>(phase)]; }
+const char* name_of(RunStage stage) { return stages[static_cast<std::size_t>(stage)]; }
 const char* name_of(Result result) { return results[static_cast<std::size_t>(result)]; }
 
 Result result_of(Exit code) {
@@ -62,7 +62,7 @@ std::string to_text(const RunState& s) {
                      {"host", s.host},
                      {"pid", s.pid},
                      {"ranks", s.ranks},
-                     {"phase", name_of(s.phase)},
+                     {"phase", name_of(s.stage)},
                      {"epoch", s.epoch},
                      {"epochs", s.epochs},
                      {"step", s.step},
@@ -102,7 +102,7 @@ RunState parse_run_state(const std::string& text, const std::string& path) {
     take(json, "host", s.host);
     take(json, "pid", s.pid);
     take(json, "ranks", s.ranks);
-    s.phase = parse_name<RunStage>(phases, json.at("phase").get<std::string>());
+    s.stage = parse_name<RunStage>(stages, json.at("phase").get<std::string>());
     take(json, "epoch", s.epoch);
     take(json, "epochs", s.epochs);
     take(json, "step", s.step);

@@ -23,7 +23,7 @@ struct RunState {
   std::string host;       ///< of rank 0
   Index pid = 0, ranks = 0;
 
-  RunStage phase = RunStage::start;
+  RunStage stage = RunStage::start;
   Index epoch = 0, epochs = 0;  ///< the running one, from 1; of the whole run
   Index step = 0, steps = 0;    ///< done, of the whole run
   Index start_step = 0;         ///< steps that were done when this attempt began
@@ -52,7 +52,7 @@ struct RunState {
   Index rank = -1;       ///< that failed first; -1: none
 };
 
-const char* name_of(RunStage phase);
+const char* name_of(RunStage stage);
 const char* name_of(Result result);
 /// What a process that leaves with that code makes of its attempt.
 Result result_of(Exit code);

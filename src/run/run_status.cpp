@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run/run_status.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
+
+#include "metrics/console.hpp"
 
 namespace convoy {
 namespace {
@@ -10,7 +14,95 @@ namespace {
 constexpr double stale_seconds = 30;  // rank 0 writes every 5 s while it lives
 constexpr int submit_again = static_cast<int>(Exit::stopped);
 
-constexpr std::array lives{"running", "hanging", "lost", "stopped", "finished", "failed"};
+constexpr std::array statuses{"running", "hanging", "lost", "stopped", "finished", "failed"};
+
+/// Which exit code follows.
+enum class Code : std::uint8_t {
+  ok,
+  usage,
+  communication,
+  superseded,
+  again,
+  again_if_it_saves,  ///< `again`, unless too many attempts in a row brought no new checkpoint
+  of_state,           ///< the program's own
+  of_launcher
+};
+
+struct Row {
+  RunEnd end;
+  RunStatus status;
+  Code code;
+  const char* seen;   ///< how `convoy status` says it
+  const char* after;  ///< how it stands in the log of the job
+};
+
+constexpr auto no_text = "";
+constexpr std::array table{
+    Row{RunEnd::running, RunStatus::running, Code::ok, "running, last sign of life {updated}", no_text},
+    Row{RunEnd::stopping, RunStatus::running, Code::ok,
+        "running and asked to stop ({stop}), last sign of life {updated}", no_text},
+    Row{RunEnd::hanging, RunStatus::hanging, Code::communication, "hanging: rank 0 last made progress {progressed}",
+        no_text},
+    Row{RunEnd::lost, RunStatus::lost, Code::again,
+        "ended without a word, last sign of life {updated}; submit it again to go on", no_text},
+    Row{RunEnd::queued, RunStatus::lost, Code::again,
+        "ended without a word, last sign of life {updated}; its job waits in the queue to go on", no_text},
+
+    Row{RunEnd::finished, RunStatus::finished, Code::ok, "finished", "finished: {step} of {steps} steps"},
+    Row{RunEnd::finished_early, RunStatus::finished, Code::ok,
+        "stopped by {stop} before the end of the run; --resume auto goes on", "finished: {step} of {steps} steps"},
+    Row{RunEnd::stopped, RunStatus::stopped, Code::again, "stopped on request ({stop}); submit it again to go on",
+        "stopped on request ({stop}) at step {step} of {steps}; it goes on"},
+    Row{RunEnd::stopped_before_a_step, RunStatus::stopped, Code::usage, no_text,
+        "not one step was made in the time of this job ({step} of {steps} steps are done), so it isn't submitted "
+        "again; ask for more time"},
+    Row{RunEnd::stopped_before_steps_again, RunStatus::stopped, Code::usage, no_text,
+        "not one step was made in the time of {lost_attempts} jobs ({step} of {steps} steps are done), so it isn't "
+        "submitted again; ask for more time"},
+    Row{RunEnd::failed, RunStatus::failed, Code::of_state, "failed with code {exit}, first on rank {rank}: {message}",
+        "rank {rank} failed with code {exit}: {message}{silent}"},
+    Row{RunEnd::superseded, RunStatus::failed, Code::superseded, no_text, "a newer attempt goes on with this run"},
+    Row{RunEnd::goes_on_elsewhere, RunStatus::failed, Code::superseded, no_text,
+        "attempt {newer} goes on with this run elsewhere"},
+
+    Row{RunEnd::failed_as_a_host_was_lost, RunStatus::failed, Code::again_if_it_saves, no_text,
+        "rank {rank} failed with code {exit}: {message}; no answer from {lost_hosts}{silent}"},
+    Row{RunEnd::failed_as_the_launcher_was_killed, RunStatus::failed, Code::again_if_it_saves, no_text,
+        "rank {rank} failed with code {exit}: {message}; the launcher ended with {code}{silent}"},
+    Row{RunEnd::killed, RunStatus::lost, Code::again_if_it_saves, no_text,
+        "killed at epoch {epoch}, step {step}, phase {phase} (the launcher ended with {code}){silent}"},
+    Row{RunEnd::ended_silently, RunStatus::lost, Code::ok, no_text, "the program ended without saying how"},
+    Row{RunEnd::launcher_failed, RunStatus::lost, Code::of_launcher, no_text,
+        "the launcher ended with {code} at epoch {epoch}, step {step}, phase {phase}{silent}"},
+
+    Row{RunEnd::launch_failed, RunStatus::failed, Code::of_launcher, no_text,
+        "the launcher ended with {code} before the program began: see what it said above"},
+    Row{RunEnd::launch_killed, RunStatus::lost, Code::again, no_text,
+        "the launcher ended with {code} before the program began; it is started again"},
+    Row{RunEnd::launch_killed_again, RunStatus::failed, Code::of_launcher, no_text,
+        "the launcher ended with {code} before the program began, {failed_launches} times in a row: see what it said "
+        "above"},
+    Row{RunEnd::program_failed, RunStatus::failed, Code::of_launcher, no_text,
+        "the program ended with {code} before it had a run directory"},
+    Row{RunEnd::program_killed, RunStatus::lost, Code::again, no_text,
+        "killed ({code}) before it had a run directory: it starts again"},
+    Row{RunEnd::program_killed_again, RunStatus::failed, Code::of_launcher, no_text,
+        "killed ({code}) before it had a run directory, {starts} times in a row: not submitted again"},
+};
+
+constexpr bool is_in_order() {
+  for (std::size_t i = 0; i < table.size(); ++i) {
+    if (table[i].end != static_cast<RunEnd>(i)) return false;
+  }
+  return table.back().end == RunEnd::program_killed_again;
+}
+static_assert(is_in_order(), "one row for each end");
+
+/// What follows an end with Code::again_if_it_saves.
+constexpr auto goes_on = "; it goes on ({checkpoint})";
+constexpr auto gives_up =
+    "; {lost_attempts} attempts in a row brought no new checkpoint, so it isn't submitted again: see its log, and save "
+    "more often (--save-every-minutes)";
 
 /// Codes of mpirun, srun and the shell for ranks that were killed (128 + signal; by SIGUSR1 before they could take it:
 /// 138), a host that was lost (205), or an mpirun that was told to end (1).
@@ -19,139 +111,138 @@ bool is_death_by_others(int code) {
   return std::find(codes.begin(), codes.end(), code) != codes.end();
 }
 
+/// Of those, all but what mpirun also says of its own troubles.
+bool is_surely_death_by_others(int code) { return code != 1 && is_death_by_others(code); }
+
+std::string ago(double then, double now) { return duration_text(std::max(0.0, now - then)) + " ago"; }
+
 std::string checkpoint_text(const RunState& state) {
   if (state.checkpoint.empty()) return "no checkpoint yet";
   if (state.steps == 0) return fmt::format("its newest checkpoint has {} steps", state.checkpoint_step);
   return fmt::format("its newest checkpoint has {} of {} steps", state.checkpoint_step, state.steps);
 }
 
-std::string silent_text(const RunObservations& signs) { return signs.silent.empty() ? "" : "; " + signs.silent; }
-
-RequeueDecision go_on(const RunState& state, const RunObservations& signs, const std::string& why, int code) {
-  if (signs.lost_attempts >= most_lost_attempts) {
-    return {
-        code == 0 || code == submit_again ? static_cast<int>(Exit::internal) : code,
-        fmt::format("{}{}; {} attempts in a row brought no new checkpoint, so it isn't submitted again: see its log, "
-                    "and save more often (--save-every-minutes)",
-                    why, silent_text(signs), signs.lost_attempts)};
-  }
-  return {submit_again, fmt::format("{}{}; it goes on ({})", why, silent_text(signs), checkpoint_text(state))};
+std::string fill(const char* text, const RunState& state, const RunObservations& seen, int code, Index newer) {
+  return fmt::format(
+      fmt::runtime(text), fmt::arg("updated", ago(state.updated, seen.now)),
+      fmt::arg("progressed", ago(state.progressed, seen.now)), fmt::arg("stop", state.stop),
+      fmt::arg("epoch", state.epoch), fmt::arg("step", state.step), fmt::arg("steps", state.steps),
+      fmt::arg("phase", name_of(state.stage)), fmt::arg("exit", static_cast<int>(state.exit)),
+      fmt::arg("rank", state.rank), fmt::arg("message", state.message), fmt::arg("checkpoint", checkpoint_text(state)),
+      fmt::arg("silent", seen.silent.empty() ? "" : "; " + seen.silent), fmt::arg("lost_hosts", seen.lost_hosts),
+      fmt::arg("lost_attempts", seen.lost_attempts), fmt::arg("failed_launches", seen.failed_launches),
+      fmt::arg("starts", seen.restarts + 1), fmt::arg("code", code), fmt::arg("newer", newer));
 }
 
-RequeueDecision after_failure(const RunState& state, const RunObservations& signs, int code) {
-  const std::string said =
-      fmt::format("rank {} failed with code {}: {}", state.rank, static_cast<int>(state.exit), state.message);
-  if (state.exit == Exit::communication) {  // mostly what survivors see of somebody else's end
-    if (!signs.lost_hosts.empty())
-      return go_on(state, signs, fmt::format("{}; no answer from {}", said, signs.lost_hosts), code);
-    if (code != 1 && is_death_by_others(code)) {
-      return go_on(state, signs, fmt::format("{}; the launcher ended with {}", said, code), code);
-    }
+int exit_for(const Row& row, const RunState& state, bool saves, int code) {
+  switch (row.code) {
+    case Code::ok:
+      return static_cast<int>(Exit::ok);
+    case Code::usage:
+      return static_cast<int>(Exit::usage);
+    case Code::communication:
+      return static_cast<int>(Exit::communication);
+    case Code::superseded:
+      return static_cast<int>(Exit::superseded);
+    case Code::again:
+      return submit_again;
+    case Code::again_if_it_saves:
+      if (saves) return submit_again;
+      return code == 0 || code == submit_again ? static_cast<int>(Exit::internal) : code;
+    case Code::of_state:
+      return static_cast<int>(state.exit);
+    case Code::of_launcher:
+      break;
   }
-  return {static_cast<int>(state.exit), said + silent_text(signs)};
+  return code;
 }
 
-RequeueDecision after_stop(const RunState& state, const RunObservations& signs) {
+RunEnd end_without_attempt(const RunObservations& seen, int code) {
+  if (!is_surely_death_by_others(code)) return RunEnd::launch_failed;
+  return seen.failed_launches >= most_lost_attempts ? RunEnd::launch_killed_again : RunEnd::launch_killed;
+}
+
+RunEnd end_without_state(const RunObservations& seen, int code) {
+  if (!is_surely_death_by_others(code)) return RunEnd::program_failed;
+  return seen.restarts >= most_lost_attempts ? RunEnd::program_killed_again : RunEnd::program_killed;
+}
+
+RunEnd end_of_stopped(const RunState& state, const RunObservations& seen) {
   // A signal that comes before the first step again and again is one that the scheduler sends ahead of the end.
-  const bool again = signs.lost_attempts >= most_lost_attempts;
-  if (state.step == state.start_step && (state.stop == "time limit" || again)) {
-    return {
-        static_cast<int>(Exit::usage),
-        fmt::format("not one step was made in the time of {} ({} of {} steps are done), so it isn't submitted again; "
-                    "ask for more time",
-                    again ? fmt::format("{} jobs", signs.lost_attempts) : "this job", state.step, state.steps)};
-  }
-  return {submit_again,
-          fmt::format("stopped on request ({}) at step {} of {}; it goes on", state.stop, state.step, state.steps)};
+  if (state.step != state.start_step) return RunEnd::stopped;
+  if (seen.lost_attempts >= most_lost_attempts) return RunEnd::stopped_before_steps_again;
+  return state.stop == "time limit" ? RunEnd::stopped_before_a_step : RunEnd::stopped;
+}
+
+RunEnd end_of_failed(const RunState& state, const RunObservations& seen, int code) {
+  // Broken communication is mostly what survivors see of somebody else's end.
+  if (state.exit != Exit::communication) return RunEnd::failed;
+  if (!seen.lost_hosts.empty()) return RunEnd::failed_as_a_host_was_lost;
+  return is_surely_death_by_others(code) ? RunEnd::failed_as_the_launcher_was_killed : RunEnd::failed;
 }
 
 }  // namespace
 
-const char* name_of(RunStatus life) { return lives[static_cast<std::size_t>(life)]; }
+const char* name_of(RunStatus status) { return statuses[static_cast<std::size_t>(status)]; }
 
 bool is_stale(const RunState& state, double now) { return now - state.updated > stale_seconds; }
 
-RunStatus status_of(const RunState& state, const RunObservations& signs) {
+RunEnd end_seen(const RunState& state, const RunObservations& seen) {
+  using Process = RunObservations::Process;
+  using Job = RunObservations::Job;
   switch (state.result) {
     case Result::finished:
-      return RunStatus::finished;
+      return state.step >= state.steps || state.stop.empty() ? RunEnd::finished : RunEnd::finished_early;
     case Result::stopped:
-      return RunStatus::stopped;
+      return RunEnd::stopped;
     case Result::failed:
     case Result::superseded:
-      return RunStatus::failed;
+      return RunEnd::failed;
     case Result::running:
       break;
   }
-  if (signs.process == RunObservations::Process::gone) return RunStatus::lost;
-  if (signs.job == RunObservations::Job::gone || signs.job == RunObservations::Job::waits) return RunStatus::lost;
-  const bool stale = is_stale(state, signs.now);
+  if (seen.job == Job::waits) return RunEnd::queued;
+  if (seen.process == Process::gone || seen.job == Job::gone) return RunEnd::lost;
   // A job that runs and says nothing: rank 0 is stuck, or was killed a moment ago.
-  if (stale)
-    return signs.job == RunObservations::Job::runs || signs.process == RunObservations::Process::lives
-               ? RunStatus::hanging
-               : RunStatus::lost;
-  return signs.silent.empty() ? RunStatus::running : RunStatus::hanging;
+  if (is_stale(state, seen.now))
+    return seen.job == Job::runs || seen.process == Process::lives ? RunEnd::hanging : RunEnd::lost;
+  if (!seen.silent.empty()) return RunEnd::hanging;
+  return state.stop.empty() ? RunEnd::running : RunEnd::stopping;
 }
 
-Exit exit_of(RunStatus life, const RunState& state) {
-  switch (life) {
-    case RunStatus::running:
-    case RunStatus::finished:
-      return Exit::ok;
-    case RunStatus::hanging:
-      return Exit::communication;
-    case RunStatus::lost:
-    case RunStatus::stopped:
-      return Exit::stopped;
-    case RunStatus::failed:
-      break;
-  }
-  return state.exit;
-}
-
-RequeueDecision decide_requeue(const RunState* state, const RunObservations& signs, int code) {
-  if (signs.failed_launches > 0) {
-    const std::string what = fmt::format("the launcher ended with {} before the program began", code);
-    // 1 is what mpirun says of its own troubles.
-    if (!is_death_by_others(code) || code == 1) return {code, what + ": see what it said above"};
-    if (signs.failed_launches >= most_lost_attempts) {
-      return {code, fmt::format("{}, {} times in a row: see what it said above", what, signs.failed_launches)};
-    }
-    return {submit_again, what + "; it is started again"};
-  }
-  if (state == nullptr) {
-    if (code == 0 || !is_death_by_others(code) || code == 1) {
-      return {code, fmt::format("the program ended with {} before it had a run directory", code)};
-    }
-    if (signs.restarts >= most_lost_attempts) {
-      return {code, fmt::format("killed ({}) before it had a run directory, {} times in a row: not submitted again",
-                                code, signs.restarts + 1)};
-    }
-    return {submit_again, fmt::format("killed ({}) before it had a run directory: it starts again", code)};
-  }
+RunEnd end_after_launch(const RunState* state, const RunObservations& seen, int code) {
+  if (seen.failed_launches > 0) return end_without_attempt(seen, code);
+  if (state == nullptr) return end_without_state(seen, code);
   switch (state->result) {
     case Result::finished:
-      return {0, fmt::format("finished: {} of {} steps", state->step, state->steps)};
+      return RunEnd::finished;
     case Result::superseded:
-      return {static_cast<int>(Exit::superseded), "a newer attempt goes on with this run"};
+      return RunEnd::superseded;
     case Result::stopped:
-      return after_stop(*state, signs);
+      return end_of_stopped(*state, seen);
     case Result::failed:
-      return after_failure(*state, signs, code);
+      return end_of_failed(*state, seen, code);
     case Result::running:
       break;
   }
-  if (code == static_cast<int>(Exit::superseded)) return {code, "a newer attempt goes on with this run"};
-  if (code == 0) return {0, "the program ended without saying how"};
-  if (code == submit_again || is_death_by_others(code)) {
-    return go_on(*state, signs,
-                 fmt::format("killed at epoch {}, step {}, phase {} (the launcher ended with {})", state->epoch,
-                             state->step, name_of(state->phase), code),
-                 code);
-  }
-  return {code, fmt::format("the launcher ended with {} at epoch {}, step {}, phase {}{}", code, state->epoch,
-                            state->step, name_of(state->phase), silent_text(signs))};
+  if (code == static_cast<int>(Exit::superseded)) return RunEnd::superseded;
+  if (code == 0) return RunEnd::ended_silently;
+  return code == submit_again || is_death_by_others(code) ? RunEnd::killed : RunEnd::launcher_failed;
+}
+
+RequeueDecision decide(const RunState& state, const RunObservations& seen) {
+  const Row& row = table[static_cast<std::size_t>(end_seen(state, seen))];
+  return {row.status, exit_for(row, state, true, 0), fill(row.seen, state, seen, 0, 0)};
+}
+
+RequeueDecision decide_requeue(const RunState* state, const RunObservations& seen, int code, Index newer) {
+  const RunEnd end = newer > 0 ? RunEnd::goes_on_elsewhere : end_after_launch(state, seen, code);
+  const Row& row = table[static_cast<std::size_t>(end)];
+  const RunState known = state != nullptr ? *state : RunState{};
+  const bool saves = seen.lost_attempts < most_lost_attempts;
+  std::string text = row.after;
+  if (row.code == Code::again_if_it_saves) text += saves ? goes_on : gives_up;
+  return {row.status, exit_for(row, known, saves, code), fill(text.c_str(), known, seen, code, newer)};
 }
 
 }  // namespace convoy

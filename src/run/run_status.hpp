@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a run does and what should come next, judged from outside by what it left in its run directory.
+// How a run does, how it ended, and whether its job may be submitted again, judged from outside by what it left in its
+// run directory. One table (run_status.cpp) has an end of every kind: `convoy status`, the trainer and the job scripts
+// ask it.
 #pragma once
 #include <string>
 
@@ -16,35 +18,71 @@ struct RunObservations {
   enum class Job : std::uint8_t { unknown, waits, runs, gone };
 
   double now = 0;                      ///< seconds since 1970
-  Process process = Process::unknown;  ///< rank 0's, where this is its host
+  Process process = Process::unknown;  ///< rank 0's, if this is its host
   Job job = Job::unknown;              ///< what the scheduler says
   std::string silent;                  ///< ranks that stopped or hang, with their hosts and what they did; empty: none
-  std::string lost_hosts;              ///< that do not answer; empty: none
-  Index lost_attempts = 0;             ///< started since the newest durable checkpoint
-  Index restarts = 0;                  ///< of the scheduler's job
-  Index failed_launches = 0;           ///< in a row, the last one included: no attempt began
+  std::string lost_hosts;              ///< hosts that do not answer; empty: none
+  Index lost_attempts = 0;             ///< attempts since the newest durable checkpoint
+  Index restarts = 0;                  ///< how often the scheduler's job was submitted again
+  Index failed_launches = 0;           ///< launches in a row that began no attempt, the last one included
 };
 
-/// lost: it was killed, or its host is gone, before it could say how it ended.
+/// How a run does in one word. lost: it was killed, or its host is gone, before it could say how it ended.
 enum class RunStatus : std::uint8_t { running, hanging, lost, stopped, finished, failed };
-const char* name_of(RunStatus life);
+const char* name_of(RunStatus status);
 
-/// Has the file not been written for longer than rank 0 ever takes? By the clock of this host, which may go ahead.
+/// Has state.json not been written for longer than rank 0 ever takes? By the clock of this host, which may be ahead.
 bool is_stale(const RunState& state, double now);
 
-RunStatus status_of(const RunState& state, const RunObservations& signs);
-
-/// What `convoy status` leaves with: 0 running or finished, 5 hanging, 75 stopped or lost (submit it again), else the
-/// code with which it failed.
-Exit exit_of(RunStatus life, const RunState& state);
-
-struct RequeueDecision {
-  int exit = 0;      ///< 0: done, 75: submit it again, else: don't
-  std::string text;  ///< why
+/// Everything that is distinguished, a row of the table each.
+enum class RunEnd : std::uint8_t {
+  // while no attempt's launcher is known to have ended
+  running,
+  stopping,  ///< it runs and was asked to stop
+  hanging,
+  lost,
+  queued,  ///< lost, and its job waits to go on
+  // as the program said
+  finished,
+  finished_early,  ///< by --max-steps and the like
+  stopped,
+  stopped_before_a_step,       ///< the job's time is too short
+  stopped_before_steps_again,  ///< the same in several jobs
+  failed,
+  superseded,
+  goes_on_elsewhere,
+  // as the launcher's code and the rest tell
+  failed_as_a_host_was_lost,
+  failed_as_the_launcher_was_killed,
+  killed,
+  ended_silently,  ///< code 0, but the state does not say how
+  launcher_failed,
+  // no attempt began
+  launch_failed,
+  launch_killed,
+  launch_killed_again,
+  program_failed,  ///< before it had a run directory
+  program_killed,
+  program_killed_again,
 };
 
-/// What a job script should do after its launcher ended with `code`. mpirun and srun report deaths in many ways, so the
-/// state that the program left counts for more than the code. `state` null: there is none yet.
-RequeueDecision decide_requeue(const RunState* state, const RunObservations& signs, int code);
+RunEnd end_seen(const RunState& state, const RunObservations& seen);
+
+/// The end of an attempt whose launcher ended with `code`. mpirun and srun report deaths in many ways, so the state
+/// that the program left counts for more than the code. `state` null: there is none yet.
+RunEnd end_after_launch(const RunState* state, const RunObservations& seen, int code);
+
+struct RequeueDecision {
+  RunStatus status = RunStatus::failed;
+  int exit = 0;      ///< 0: done, 75: submit it again, else: don't
+  std::string text;  ///< what happened and why that follows
+};
+
+/// What `convoy status` says and leaves with.
+RequeueDecision decide(const RunState& state, const RunObservations& seen);
+
+/// What a job script should do after its launcher ended with `code`. `newer`: an attempt that goes on with the run in
+/// another job; 0: none.
+RequeueDecision decide_requeue(const RunState* state, const RunObservations& seen, int code, Index newer = 0);
 
 }  // namespace convoy

@@ -1,62 +1,59 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <atomic>
-#include <condition_variable>
-#include <memory>
 #include <mutex>
 #include <string>
 
 #include "checkpoint/fence.hpp"
-#include "core/wall_clock.hpp"
+#include "core/clock.hpp"
 #include "run/run_state.hpp"
 
 namespace convoy {
 
-/// Rank 0's state.json: a thread writes it every few seconds, so that a slow file system costs the steps nothing, at
-/// once where this process is asked to stop, and at the end, for which it is waited 5 s. The same thread looks for a
-/// newer attempt, after which it writes nothing more. A file that can't be written is said once; it is tried again.
+/// Rank 0's state.json. The main thread notes what has changed, and the supervisor's thread calls step(), so that a
+/// slow file system costs the steps nothing. After a newer attempt has been seen nothing more is written. A write
+/// failure is logged once and retried.
 class StateFile {
  public:
-  StateFile(std::string folder, Fence fence, RunState state);
-  ~StateFile();
-  StateFile(const StateFile&) = delete;
-  StateFile& operator=(const StateFile&) = delete;
+  StateFile(std::string folder, Fence fence, RunState state, Clock& clock = real_clock());
 
-  /// The main thread came by: change(RunState&) notes what it has to tell. Allocates only what `change` does.
+  /// Notes progress of the main thread: change(RunState&) sets what is new. Allocates only what `change` does.
   template <class Change>
   void update(const Change& change) {
-    const std::lock_guard lock(shared_->guard);
-    change(shared_->state);
-    shared_->state.progressed = wall_seconds();
-    shared_->changed = true;
+    const std::lock_guard lock(guard_);
+    change(state_);
+    state_.progressed = clock_.wall_seconds();
+    changed_ = true;
   }
-  /// The same from another thread: no sign of progress of the main one.
+  /// The same, but no sign of progress of the main thread.
   template <class Change>
   void note(const Change& change) {
-    const std::lock_guard lock(shared_->guard);
-    change(shared_->state);
-    shared_->changed = true;
+    const std::lock_guard lock(guard_);
+    change(state_);
+    changed_ = true;
   }
   /// A newer attempt; 0: none has been seen.
-  Index superseded_by() const { return shared_->superseded_by; }
+  Index superseded_by() const { return superseded_by_; }
+
+  enum class Write : bool { if_due, now };
+  /// Writes the file every few seconds, and at once when this process is asked to stop; looks for a newer attempt.
+  void step(Write when);
 
  private:
-  /// Outlives this object where the thread hangs in a dead file system.
-  struct Shared {
-    std::string folder;
-    Fence fence;
-    std::mutex guard;  ///< of what follows; never held during a call to the file system
-    std::condition_variable wake;
-    RunState state;
-    bool changed = true, ending = false, ended = false;
-    std::atomic<Index> superseded_by{0};
-    bool told = false;  ///< of the thread alone
+  void write(const RunState& copy);
 
-    void run();
-    void write(const RunState& copy);
-  };
+  const std::string folder_;
+  const Fence fence_;
+  Clock& clock_;
 
-  const std::shared_ptr<Shared> shared_ = std::make_shared<Shared>();
+  std::mutex guard_;  ///< of these two; never held during a call to the file system
+  RunState state_;
+  bool changed_ = true;
+
+  std::atomic<Index> superseded_by_{0};
+  // The rest belongs to the thread that calls step().
+  Instant written_{}, looked_{};
+  bool failure_told_ = false;
 };
 
 }  // namespace convoy

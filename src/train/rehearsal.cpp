@@ -59,7 +59,7 @@ void Trainer::report_rehearsal(double checkpoint_seconds) const {
   found.steps = position_.step - found.spec.first_step;
 }
 
-Exit rehearse(Communicator& communicator, const TrainConfig& config, Rehearsal& rehearsal) {
+Exit rehearse(Communicator& communicator, Supervisor& supervisor, const TrainConfig& config, Rehearsal& rehearsal) {
   rehearsal.whole = &config;
   std::string folder;
   if (communicator.rank() == 0) folder = scratch_folder(config.output.folder);
@@ -70,7 +70,7 @@ Exit rehearse(Communicator& communicator, const TrainConfig& config, Rehearsal& 
     if (communicator.rank() == 0) fs::remove_all(folder, none);
   };
   try {
-    const Exit code = train(communicator, rehearsed(config, folder), &rehearsal);
+    const Exit code = train(communicator, supervisor, rehearsed(config, folder), &rehearsal);
     communicator.barrier("end of the rehearsal");
     clean();
     return code;

@@ -2,6 +2,7 @@
 #pragma once
 #include "comm/communicator.hpp"
 #include "config/config.hpp"
+#include "run/supervisor.hpp"
 #include "train/forecast.hpp"
 
 namespace convoy {
@@ -20,6 +21,6 @@ struct Rehearsal {
 
 /// Collective. Runs in a folder beside the run directory that is removed afterwards. Returns ok, or the code with which
 /// all ranks should leave; throws where only this rank failed.
-Exit rehearse(Communicator& communicator, const TrainConfig& config, Rehearsal& rehearsal);
+Exit rehearse(Communicator& communicator, Supervisor& supervisor, const TrainConfig& config, Rehearsal& rehearsal);
 
 }  // namespace convoy

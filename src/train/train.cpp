@@ -158,23 +158,21 @@ double time_of_file(const std::string& path) {
   return std::chrono::duration<double>(std::chrono::file_clock::to_sys(written).time_since_epoch()).count();
 }
 
-/// Collective. `state` is made on rank 0, as soon as there is something to say.
-Exit run(Communicator& communicator, const TrainConfig& wanted, std::unique_ptr<StateFile>& state,
-         Rehearsal* rehearsal) {
+/// Collective.
+Exit run(Communicator& communicator, Supervisor& supervisor, const TrainConfig& wanted, Rehearsal* rehearsal) {
   const double began = wall_seconds();
   TrainConfig config = wanted;
   const int ranks = communicator.size(), rank = communicator.rank();
   make_run_folder(communicator, config);
-  Attempt attempt =
-      begin_attempt(communicator, {.run_folder = config.output.folder,
-                                   .checkpoint_folder = config.checkpoint.save ? config.checkpoint.folder : "",
-                                   .take_over = config.take_over,
-                                   .wait_seconds = config.wait_for_other});
+  Attempt& attempt = supervisor.begin_attempt(
+      communicator, {.run_folder = config.output.folder,
+                     .checkpoint_folder = config.checkpoint.save ? config.checkpoint.folder : "",
+                     .take_over = config.take_over,
+                     .wait_seconds = config.wait_for_other});
   const KeptLimit limit = keep_time_limit(communicator, config.time_limit);
-  if (rank == 0)
-    state = std::make_unique<StateFile>(config.output.folder, attempt.fence,
-                                        first_state(attempt, ranks, limit, state_before(config)));
-  write_heartbeats_to(communicator, config.output.folder);
+  supervisor.watch_attempt(communicator,
+                           rank == 0 ? first_state(attempt, ranks, limit, state_before(config)) : RunState{});
+  StateFile* const state = supervisor.state();
   Seating seating = take_seats(communicator, config.device);
   // Threads decide bits: the number stands in the configuration that is hashed and kept.
   config.device.threads = seating.threads;
@@ -246,8 +244,7 @@ Exit run(Communicator& communicator, const TrainConfig& wanted, std::unique_ptr<
                         engine->backend(), *collectives, engine->plan(), spec.optimiser, engine->updater(),
                         engine->gradients());
   MovingAverage average(*engine, *sync, config, job);
-  Checkpointing checkpointing(communicator, *collectives, *engine, *sync, average, config, job, limit, attempt,
-                              state.get());
+  Checkpointing checkpointing(communicator, *collectives, *engine, *sync, average, config, job, limit, attempt, state);
   std::vector<Checkpointing::Texts> data_texts;
   data_texts.reserve(phases.size());
   for (const TrainingPhase& phase : phases) data_texts.push_back(texts_of_data(phase.splits.train));
@@ -330,7 +327,7 @@ Exit run(Communicator& communicator, const TrainConfig& wanted, std::unique_ptr<
                    .rate_factors = rate_factors(phases),
                    .global_batches = global_batches(phases),
                    .metrics = metrics.get(),
-                   .state = state.get(),
+                   .state = state,
                    .checkpointing = checkpointing,
                    .foreteller = foreteller,
                    .rehearsal = rehearsal},
@@ -346,51 +343,31 @@ Exit run(Communicator& communicator, const TrainConfig& wanted, std::unique_ptr<
   return code;
 }
 
-/// What the run directory says of the end of this attempt.
-void tell_end(std::unique_ptr<StateFile>& state, Exit code, const std::string& message, int rank) {
-  if (state) {
-    state->update([&](RunState& s) {
-      s.phase = RunStage::end;
-      s.exit = code;
-      s.result = result_of(code);
-      if (s.result != Result::failed) return;
-      s.message = message;
-      s.rank = rank;
-    });
-    state.reset();
-  }
-  // All ranks know of an ordinary end, and one has to say so.
-  const bool ordinary = code == Exit::ok || code == Exit::stopped || code == Exit::superseded;
-  if (ordinary ? rank == 0 : !message.empty()) record_end(code, message);
-}
-
 /// The text first: the run directory may be what fails, and then what is written there may never end.
-void tell_failure(std::unique_ptr<StateFile>& state, Exit code, const std::string& message, int rank) {
+void end_failed(Supervisor& supervisor, Exit code, const std::string& message) {
   // Wrong usage is mostly seen by all ranks alike: whoever ends the job chooses who says it.
   if (code != Exit::usage) log::report_error(message);
-  tell_end(state, code, message, rank);
+  supervisor.end_attempt(code, message);
 }
 
 }  // namespace
 
-Exit train(Communicator& communicator, const TrainConfig& config, Rehearsal* rehearsal) {
-  const int rank = communicator.rank();
-  std::unique_ptr<StateFile> state;
-  if (rehearsal == nullptr) heed_interrupts(rank, "stopping after this step, with a checkpoint");
+Exit train(Communicator& communicator, Supervisor& supervisor, const TrainConfig& config, Rehearsal* rehearsal) {
+  if (rehearsal == nullptr) heed_interrupts(communicator.rank(), "stopping after this step, with a checkpoint");
   try {
-    const Exit code = run(communicator, config, state, rehearsal);
-    tell_end(state, code, "", rank);
+    const Exit code = run(communicator, supervisor, config, rehearsal);
+    supervisor.end_attempt(code, "");
     return code;
   } catch (const AgreedError& error) {
     if (error.code == Exit::stopped)
       log::info("stopped on request ({}) before the first step; resubmit with --resume auto", name_of(stop_reason()));
-    tell_end(state, error.code, log::last_error(), rank);
+    supervisor.end_attempt(error.code, log::last_error());
     return error.code;
   } catch (const Error& error) {
-    tell_failure(state, error.code(), error.what(), rank);
+    end_failed(supervisor, error.code(), error.what());
     throw;
   } catch (const std::exception& error) {
-    tell_failure(state, Exit::internal, error.what(), rank);
+    end_failed(supervisor, Exit::internal, error.what());
     throw;
   }
 }

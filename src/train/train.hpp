@@ -2,6 +2,7 @@
 #pragma once
 #include "comm/communicator.hpp"
 #include "config/config.hpp"
+#include "run/supervisor.hpp"
 
 namespace convoy {
 
@@ -9,6 +10,7 @@ struct Rehearsal;
 
 /// Collective. The whole of `convoy train`: set-up, epochs, evaluation, checkpoints. Returns the code all ranks leave
 /// with; throws where only this rank failed. `rehearsal`: ends after some steps and says what it measured.
-Exit train(Communicator& communicator, const TrainConfig& config, Rehearsal* rehearsal = nullptr);
+Exit train(Communicator& communicator, Supervisor& supervisor, const TrainConfig& config,
+           Rehearsal* rehearsal = nullptr);
 
 }  // namespace convoy

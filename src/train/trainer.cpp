@@ -144,10 +144,10 @@ Exit Trainer::leave_to_newer() const {
   return Exit::superseded;
 }
 
-void Trainer::tell(RunStage phase) {
+void Trainer::tell(RunStage stage) {
   if (at_.state == nullptr) return;
   at_.state->update([&](RunState& state) {
-    state.phase = phase;
+    state.stage = stage;
     state.epoch = std::min(position_.epoch + 1, state.epochs);
     state.step = position_.step;
     if (stop_ != StopReason::none && state.stop.empty()) {  // another rank was asked

@@ -58,7 +58,7 @@ class Trainer {
   /// Says that this job was to end before the run does.
   void tell_limit();
   /// What state.json says from now on.
-  void tell(RunStage phase);
+  void tell(RunStage stage);
   /// Collective.
   void step();
   /// Collective.

@@ -4,8 +4,9 @@
 //
 // CONVOY_FAILING_CALLS, or set_failing_calls: rules joined by commas, CALL:PATH:WHAT[:TIMES[:AFTER]]. CALL is one of
 // those below, or `all`; PATH a part of the file's path, or its end where PATH ends with $; WHAT an error (ENOSPC ...)
-// a pause (20ms, before the call is made), or FLIP (a pwrite of CALL `write` succeeds, with one bit of what reaches the
-// file flipped); TIMES how often (default 1, 0: always), AFTER so many calls that match.
+// a pause (20ms, before the call is made), HOLD (the call is made when the rules are replaced), or FLIP (a pwrite of
+// CALL `write` succeeds, with one bit of what reaches the file flipped); TIMES how often (default 1, 0: always), AFTER
+// so many calls that match.
 //
 // CONVOY_CALLS_LOG: a file to which every call is written that would be looked up in the rules, as CALL PATH in a line;
 // files that are opened to be read, which never fails here, as `read PATH`.
@@ -21,6 +22,7 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <condition_variable>
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
@@ -37,14 +39,16 @@ struct Rule {
   std::string call, path;
   int error = 0;
   long pause_ms = 0;
-  bool flips = false;
+  bool flips = false, holds = false;
   long times = 1, after = 0;
   long seen = 0;
 };
 
 struct Rules {
   std::mutex guard;
+  std::condition_variable replaced;
   std::vector<Rule> rules;
+  long replacements = 0;
   std::atomic<bool> any{false};
 };
 
@@ -79,6 +83,8 @@ void read_rules(Rules& to, const std::string& text) {
     if (fields[2].ends_with("ms")) {
       rule.pause_ms = std::atol(fields[2].c_str());
       rule.times = 0;
+    } else if (fields[2] == "HOLD") {
+      rule.holds = true;
     } else if (fields[2] == "FLIP") {
       rule.flips = true;
     } else {
@@ -89,6 +95,8 @@ void read_rules(Rules& to, const std::string& text) {
     to.rules.push_back(rule);
   }
   to.any = !to.rules.empty();
+  ++to.replacements;
+  to.replaced.notify_all();
 }
 
 Rules& rules() {
@@ -131,14 +139,18 @@ int fate(const char* call, const std::string& path) {
   int error = 0;
   long pause_ms = 0;
   {
-    const std::lock_guard lock(all.guard);
+    std::unique_lock lock(all.guard);
+    bool held = false;
     for (Rule& rule : all.rules) {
       if ((rule.call != call && rule.call != "all") || !matches(path, rule.path)) continue;
       const long turn = rule.seen++;
       if (turn < rule.after || (rule.times > 0 && turn >= rule.after + rule.times)) continue;
       pause_ms += rule.pause_ms;
+      held |= rule.holds;
       if (error == 0) error = rule.flips ? flipped : rule.error;
     }
+    const long now = all.replacements;
+    if (held) all.replaced.wait(lock, [&] { return all.replacements != now; });
   }
   if (pause_ms > 0) {
     const timespec pause{pause_ms / 1000, pause_ms % 1000 * 1'000'000};

@@ -69,12 +69,12 @@ class NcclCollectives final : public Collectives {
 
   void await(Event event, const char* what) override {
     if (event.id == 0 || device_.done(event)) return;
-    const auto begin = real_clock().now();
-    Deadline patience(policy_);
+    const auto begin = policy_.clock->now();
+    Deadline deadline(policy_);
     try {
       while (!device_.done(event)) {
         comm_.check(what);
-        patience.pause(what);
+        deadline.pause(what);
       }
     } catch (const Error& e) {
       const std::string missing = unfinished();
@@ -84,7 +84,7 @@ class NcclCollectives final : public Collectives {
       if (missing.empty()) throw;
       fail(e.code(), "{} (NCCL has not finished {})", e.what(), missing);
     }
-    waited_seconds_ += seconds_since(begin);
+    waited_seconds_ += seconds_between(begin, policy_.clock->now());
   }
 
   double take_wait_seconds() override { return std::exchange(waited_seconds_, 0.0); }

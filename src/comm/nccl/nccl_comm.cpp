@@ -72,10 +72,10 @@ void NcclComm::fail_nccl(ncclResult_t result, const char* call, const char* what
 }
 
 void NcclComm::settle(const char* call, const char* what) {
-  Deadline patience(policy_);
+  Deadline deadline(policy_);
   for (ncclResult_t now = state(what); now != ncclSuccess; now = state(what)) {
     if (now != ncclInProgress) fail_nccl(now, call, what);
-    patience.pause(what);
+    deadline.pause(what);
   }
 }
 

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
-#include <chrono>
-#include <thread>
-
 #include "mpi/sync/small_job.hpp"
+#include "support/manual_clock.hpp"
+#include "support/mpi_main.hpp"
 
 namespace convoy {
 namespace {
@@ -61,19 +60,19 @@ TEST_F(GradientSyncTest, HoldsOneSetThatIsAlwaysCurrent) {
 }
 
 TEST_F(GradientSyncTest, ReducesWhileTheHostWorks) {
-  constexpr double delay = 0.1;
-  SmallJob job({.sync = {.mode = SyncMode::gradients, .replicas = size}, .delay_seconds = delay}, &comm);
-  comm.barrier("start");
+  ManualClock clock{0.001};  // every look takes a millisecond
+  Communicator ranks(test_session(), {.warn_seconds = 0, .abort_seconds = 0}, 1 << 30, clock);
+  SmallJob job({.sync = {.mode = SyncMode::gradients, .replicas = size}, .delay_seconds = 100}, &ranks);
   const int replica = job.replicas.first;
   for (std::size_t stage = 0; stage < job.plan.buckets.size(); ++stage) {
     job.write_gradients(0, replica, stage);
     job.sync->ready(stage, {job.stage_range(stage), SumTiming::overlapped}, replica);
   }
-  std::this_thread::sleep_for(std::chrono::milliseconds(70));
+  clock.advance(99);
   static_cast<void>(job.collectives->take_wait_seconds());
   job.sync->replica_done(replica, 4);
   const double waited = job.collectives->take_wait_seconds();
-  EXPECT_LT(waited, 0.06);
+  EXPECT_LT(waited, 50);
   if (size > 1) {
     EXPECT_GT(waited, 0.0);
   }

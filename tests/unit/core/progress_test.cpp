@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/progress.hpp"
-#include "core/clock.hpp"
 
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <chrono>
 #include <memory>
 #include <string>
 #include <thread>
@@ -63,8 +61,7 @@ TEST(ProgressTest, TextsAreWhole) {
     }
   });
   int seen = 0;
-  const auto end = real_clock().now() + std::chrono::seconds(5);
-  while (seen < 20000 && real_clock().now() < end) {
+  for (int i = 0; i < 100'000; ++i) {
     const std::string copy = text.load().data();
     if (copy.empty()) continue;
     ++seen;
@@ -81,7 +78,6 @@ TEST(BlockingIoTest, NamesTheLongest) {
   const std::uint64_t before = progress().read().marks;
   {
     const BlockingIo first("read", "/data/train-00003.h5");
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
     const BlockingIo second("write", "/run/last.h5");
     const std::string longest(text, describe_longest_io(text, sizeof text));
     EXPECT_EQ(longest, "read of '/data/train-00003.h5' for 0.0 s");

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/loader.hpp"
-#include "core/clock.hpp"
 
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <cstring>
 #include <thread>
 
 #include "core/errors.hpp"
+#include "support/manual_clock.hpp"
 
 namespace convoy {
 namespace {
@@ -185,7 +184,6 @@ TEST(Loader, ABatchStaysValidUntilTheNextButOneCall) {
     const std::vector<std::uint8_t> before(batch.images, batch.images + bytes);
     const std::vector<SampleSpec> specs(batch.samples.begin(), batch.samples.end());
     loader.next(step + 1, 0);
-    std::this_thread::sleep_for(std::chrono::milliseconds(2));  // time for the workers to run ahead
     ASSERT_EQ(std::memcmp(batch.images, before.data(), bytes), 0);
     for (std::size_t i = 0; i < specs.size(); ++i) expect_equal(batch.samples[i], specs[i]);
   }
@@ -219,34 +217,33 @@ TEST(Loader, BatchesOutOfOrderAreRefused) {
 
 TEST(Loader, WaitingForASlowReaderIsCounted) {
   const Dataset set = load({0, images.samples});
+  ManualClock clock;
   LoaderSpec spec = spec_of(1, 16);
-  spec.delay_seconds = 0.02;
-  for (const int workers : {0, 1}) {
-    spec.workers = workers;
-    Loader loader(set, spec);
-    loader.begin_epoch(0, 0);
-    const auto begin = real_clock().now();
-    for (Index step = 0; step < 5; ++step) loader.next(step, 0);
-    const std::chrono::duration<double> elapsed = real_clock().now() - begin;
-    const double waited = loader.take_wait_seconds();
-    EXPECT_GE(waited, 0.05);
-    EXPECT_LE(waited, elapsed.count());
-    EXPECT_EQ(loader.take_wait_seconds(), 0);
-  }
-}
-
-// While the consumer computes, batches are prepared ahead: after a pause there is nothing left to wait for.
-TEST(Loader, PreparesAhead) {
-  const Dataset set = load({0, images.samples});
-  LoaderSpec spec = spec_of(1, 16);
-  spec.delay_seconds = 0.01;
-  spec.workers = 1;
-  spec.prefetch = 4;
+  spec.delay_seconds = 0.25;
+  spec.workers = 0;
+  spec.clock = &clock;
   Loader loader(set, spec);
   loader.begin_epoch(0, 0);
-  std::this_thread::sleep_for(std::chrono::milliseconds(250));
-  for (Index step = 0; step < 4; ++step) loader.next(step, 0);
-  EXPECT_LT(loader.take_wait_seconds(), 0.02);  // without: 0.04
+  for (Index step = 0; step < 5; ++step) loader.next(step, 0);
+  EXPECT_EQ(loader.take_wait_seconds(), 5 * 0.25);
+  EXPECT_EQ(loader.take_wait_seconds(), 0);
+}
+
+// While the consumer computes, batches are prepared ahead: then there is nothing left to wait for.
+TEST(Loader, PreparesAhead) {
+  const Dataset set = load({0, images.samples});
+  ManualClock clock;
+  LoaderSpec spec = spec_of(1, 18);
+  spec.delay_seconds = 0.25;
+  spec.workers = 1;
+  spec.prefetch = 4;
+  spec.clock = &clock;
+  Loader loader(set, spec);
+  const Index steps = loader.begin_epoch(0, 0).steps();
+  ASSERT_EQ(steps, 6) << "as many as there are places for batches";
+  while (clock.seconds() < 0.25 * static_cast<double>(steps)) std::this_thread::yield();
+  for (Index step = 0; step < steps; ++step) loader.next(step, 0);
+  EXPECT_EQ(loader.take_wait_seconds(), 0);
 }
 
 }  // namespace

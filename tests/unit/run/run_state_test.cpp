@@ -14,7 +14,7 @@ namespace {
 
 RunState some_state() {
   RunState state{.run = "r1", .attempt = 3, .scheduler = "slurm", .job = "17", .host = "n0", .pid = 5, .ranks = 4};
-  state.phase = RunStage::evaluate;
+  state.stage = RunStage::evaluate;
   state.step = 120;
   state.checkpoint = "checkpoints/step-00000100.h5";
   state.checkpoint_step = 100;

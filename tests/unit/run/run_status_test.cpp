@@ -11,7 +11,7 @@ using Job = RunObservations::Job;
 
 RunState running_state() {
   RunState state{.run = "r", .attempt = 2, .scheduler = "slurm", .job = "17", .host = "n0", .pid = 5, .ranks = 4};
-  state.phase = RunStage::train;
+  state.stage = RunStage::train;
   state.epoch = 2;
   state.step = 150;
   state.steps = 1000;
@@ -31,45 +31,45 @@ RunState ended_state(Result result, Exit exit) {
   return state;
 }
 
-TEST(RunHealth, FreshStateRuns) {
+TEST(RunStatusTest, FreshStateRuns) {
   const RunState state = running_state();
-  EXPECT_EQ(status_of(state, {.now = 1010}), RunStatus::running);
-  EXPECT_EQ(status_of(state, {.now = 1010, .job = Job::runs}), RunStatus::running);
-  EXPECT_EQ(exit_of(RunStatus::running, state), Exit::ok);
+  EXPECT_EQ(decide(state, {.now = 1010}).status, RunStatus::running);
+  EXPECT_EQ(decide(state, {.now = 1010, .job = Job::runs}).status, RunStatus::running);
+  EXPECT_EQ(decide(state, {.now = 1010}).exit, 0);
 }
 
-TEST(RunHealth, SilentRanksHang) {
+TEST(RunStatusTest, SilentRanksHang) {
   const RunState state = running_state();
-  const RunObservations signs{.now = 1010, .job = Job::runs, .silent = "rank 2 on n2"};
-  EXPECT_EQ(status_of(state, signs), RunStatus::hanging);
-  EXPECT_EQ(exit_of(RunStatus::hanging, state), Exit::communication);
+  const RunObservations seen{.now = 1010, .job = Job::runs, .silent = "rank 2 on n2"};
+  EXPECT_EQ(decide(state, seen).status, RunStatus::hanging);
+  EXPECT_EQ(decide(state, seen).exit, 5);
 }
 
-TEST(RunHealth, StaleStateIsLostUnlessSomebodyKnowsBetter) {
+TEST(RunStatusTest, StaleStateIsLostUnlessSomebodyKnowsBetter) {
   const RunState state = running_state();
-  EXPECT_EQ(status_of(state, {.now = 1100}), RunStatus::lost);
-  EXPECT_EQ(status_of(state, {.now = 1100, .job = Job::gone}), RunStatus::lost);
-  EXPECT_EQ(status_of(state, {.now = 1100, .job = Job::waits}), RunStatus::lost);
-  EXPECT_EQ(status_of(state, {.now = 1100, .job = Job::runs}), RunStatus::hanging);
-  EXPECT_EQ(status_of(state, {.now = 1100, .process = Process::lives}), RunStatus::hanging);
-  EXPECT_EQ(exit_of(RunStatus::lost, state), Exit::stopped);
+  EXPECT_EQ(decide(state, {.now = 1100}).status, RunStatus::lost);
+  EXPECT_EQ(decide(state, {.now = 1100, .job = Job::gone}).status, RunStatus::lost);
+  EXPECT_EQ(decide(state, {.now = 1100, .job = Job::waits}).status, RunStatus::lost);
+  EXPECT_EQ(decide(state, {.now = 1100, .job = Job::runs}).status, RunStatus::hanging);
+  EXPECT_EQ(decide(state, {.now = 1100, .process = Process::lives}).status, RunStatus::hanging);
+  EXPECT_EQ(decide(state, {.now = 1100}).exit, 75);
 }
 
-TEST(RunHealth, GoneProcessOrJobIsLostAtOnce) {
+TEST(RunStatusTest, GoneProcessOrJobIsLostAtOnce) {
   const RunState state = running_state();
-  EXPECT_EQ(status_of(state, {.now = 1001, .process = Process::gone}), RunStatus::lost);
-  EXPECT_EQ(status_of(state, {.now = 1001, .job = Job::gone}), RunStatus::lost);
+  EXPECT_EQ(decide(state, {.now = 1001, .process = Process::gone}).status, RunStatus::lost);
+  EXPECT_EQ(decide(state, {.now = 1001, .job = Job::gone}).status, RunStatus::lost);
 }
 
-TEST(RunHealth, EndsAreTakenAtTheirWord) {
-  EXPECT_EQ(status_of(ended_state(Result::finished, Exit::ok), {.now = 9999}), RunStatus::finished);
-  EXPECT_EQ(status_of(ended_state(Result::stopped, Exit::stopped), {.now = 9999}), RunStatus::stopped);
+TEST(RunStatusTest, EndsAreTakenAtTheirWord) {
+  EXPECT_EQ(decide(ended_state(Result::finished, Exit::ok), {.now = 9999}).status, RunStatus::finished);
+  EXPECT_EQ(decide(ended_state(Result::stopped, Exit::stopped), {.now = 9999}).status, RunStatus::stopped);
   const RunState failed = ended_state(Result::failed, Exit::data);
-  EXPECT_EQ(status_of(failed, {.now = 9999}), RunStatus::failed);
-  EXPECT_EQ(exit_of(RunStatus::failed, failed), Exit::data);
+  EXPECT_EQ(decide(failed, {.now = 9999}).status, RunStatus::failed);
+  EXPECT_EQ(decide(failed, {.now = 9999}).exit, 3);
 }
 
-TEST(AfterLaunch, KilledRunsAreSubmittedAgain) {
+TEST(RequeueDecisionTest, KilledRunsAreSubmittedAgain) {
   const RunState state = running_state();
   for (const int code : {1, 75, 129, 137, 138, 143, 205}) {
     const RequeueDecision next = decide_requeue(&state, {}, code);
@@ -78,12 +78,12 @@ TEST(AfterLaunch, KilledRunsAreSubmittedAgain) {
   }
 }
 
-TEST(AfterLaunch, OtherCodesOfARunThatSaysNothingStop) {
+TEST(RequeueDecisionTest, OtherCodesOfARunThatSaysNothingStop) {
   const RunState state = running_state();
   for (const int code : {2, 3, 4, 5, 6, 134, 139}) EXPECT_EQ(decide_requeue(&state, {}, code).exit, code);
 }
 
-TEST(AfterLaunch, StateCountsForMoreThanTheCode) {
+TEST(RequeueDecisionTest, StateCountsForMoreThanTheCode) {
   const RunState finished = ended_state(Result::finished, Exit::ok), failed = ended_state(Result::failed, Exit::data),
                  stopped = ended_state(Result::stopped, Exit::stopped),
                  superseded = ended_state(Result::superseded, Exit::superseded);
@@ -96,7 +96,7 @@ TEST(AfterLaunch, StateCountsForMoreThanTheCode) {
   EXPECT_NE(decide_requeue(&failed, {}, 3).text.find("rank 3 failed with code 3: because"), std::string::npos);
 }
 
-TEST(AfterLaunch, BrokenCommunicationOfALostHostGoesOn) {
+TEST(RequeueDecisionTest, BrokenCommunicationOfALostHostGoesOn) {
   const RunState failed = ended_state(Result::failed, Exit::communication);
   EXPECT_EQ(decide_requeue(&failed, {}, 5).exit, 5);
   EXPECT_EQ(decide_requeue(&failed, {.silent = "rank 1 on n1: frozen"}, 5).exit, 5);
@@ -107,7 +107,7 @@ TEST(AfterLaunch, BrokenCommunicationOfALostHostGoesOn) {
   EXPECT_EQ(decide_requeue(&failed, {}, 137).exit, 75);
 }
 
-TEST(AfterLaunch, AttemptsWithoutProgressEnd) {
+TEST(RequeueDecisionTest, AttemptsWithoutProgressEnd) {
   const RunState state = running_state();
   EXPECT_EQ(decide_requeue(&state, {.lost_attempts = 2}, 137).exit, 75);
   const RequeueDecision next = decide_requeue(&state, {.lost_attempts = 3}, 137);
@@ -115,7 +115,7 @@ TEST(AfterLaunch, AttemptsWithoutProgressEnd) {
   EXPECT_NE(next.text.find("3 attempts"), std::string::npos);
 }
 
-TEST(AfterLaunch, TooShortATimeIsNotAskedForAgain) {
+TEST(RequeueDecisionTest, TooShortATimeIsNotAskedForAgain) {
   RunState state = ended_state(Result::stopped, Exit::stopped);
   state.stop = "time limit";
   EXPECT_EQ(decide_requeue(&state, {}, 75).exit, 75);
@@ -125,7 +125,7 @@ TEST(AfterLaunch, TooShortATimeIsNotAskedForAgain) {
   EXPECT_EQ(decide_requeue(&state, {}, 75).exit, 75);
 }
 
-TEST(AfterLaunch, SignalsAheadOfTheEndBeforeTheFirstStepEnd) {
+TEST(RequeueDecisionTest, SignalsAheadOfTheEndBeforeTheFirstStepEnd) {
   RunState state = ended_state(Result::stopped, Exit::stopped);
   state.stop = "SIGUSR1";
   EXPECT_EQ(decide_requeue(&state, {.lost_attempts = 3}, 75).exit, 75);  // it made steps
@@ -136,7 +136,7 @@ TEST(AfterLaunch, SignalsAheadOfTheEndBeforeTheFirstStepEnd) {
   EXPECT_NE(next.text.find("time of 3 jobs"), std::string::npos) << next.text;
 }
 
-TEST(AfterLaunch, LaunchersThatFailAreTriedThreeTimes) {
+TEST(RequeueDecisionTest, LaunchersThatFailAreTriedThreeTimes) {
   const RunState failed_before = ended_state(Result::failed, Exit::communication);
   EXPECT_EQ(decide_requeue(&failed_before, {.failed_launches = 1}, 137).exit, 75);
   EXPECT_EQ(decide_requeue(&failed_before, {.failed_launches = 2}, 205).exit, 75);
@@ -147,7 +147,7 @@ TEST(AfterLaunch, LaunchersThatFailAreTriedThreeTimes) {
             std::string::npos);
 }
 
-TEST(AfterLaunch, WithoutAStateTheCodeCounts) {
+TEST(RequeueDecisionTest, WithoutAStateTheCodeCounts) {
   EXPECT_EQ(decide_requeue(nullptr, {}, 2).exit, 2);
   EXPECT_EQ(decide_requeue(nullptr, {}, 1).exit, 1);
   EXPECT_EQ(decide_requeue(nullptr, {}, 205).exit, 75);

@@ -3,50 +3,70 @@
 
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <filesystem>
-#include <thread>
+#include <fstream>
 
-#include "core/progress.hpp"
+#include "support/manual_clock.hpp"
 #include "support/temp_folder.hpp"
 
 namespace convoy {
 namespace {
 
-double updated_in(const std::string& folder) {
-  const auto state = read_run_state(folder);
-  return state ? state->updated : 0;
-}
-
-/// Waits until the file was written after `time`; returns when.
-double next_update(const std::string& folder, double time) {
-  for (int i = 0; i < 600; ++i) {
-    if (const double now = updated_in(folder); now > time) return now;
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+class StateFileTest : public testing::Test {
+ protected:
+  StateFileTest() { std::filesystem::create_directories(folder.path() + "/attempts"); }
+  double written() const { return read_run_state(folder.path())->updated; }
+  /// Steps every tick of the supervisor for so long.
+  void step_for(double seconds) {
+    for (const double end = clock.seconds() + seconds; clock.seconds() < end - 1e-9;) {
+      clock.advance(0.1);
+      file.step(StateFile::Write::if_due);
+    }
   }
-  return 0;
-}
 
-TEST(StateFile, WritingByTheClockIsNoProgressForTheWatchdog) {
   const TempFolder folder;
-  std::filesystem::create_directories(folder.path() + "/attempts");
-  StateFile file(folder.path(), Fence({folder.path()}, 1), {.attempt = 1});
-  const double first = next_update(folder.path(), 0);
-  ASSERT_GT(first, 0);
-  const auto beats = progress().read().marks;
+  ManualClock clock;
+  StateFile file{folder.path(), Fence({folder.path()}, 1), {.attempt = 1}, clock};
+};
+
+TEST_F(StateFileTest, IsWrittenByTheClock) {
+  file.step(StateFile::Write::if_due);
+  const double first = written();
+  EXPECT_EQ(first, clock.wall_seconds()) << "at once";
+  step_for(4.8);
+  EXPECT_EQ(written(), first) << "nothing is new";
+  step_for(0.4);
+  EXPECT_NEAR(written(), first + 5, 0.11);
+  const double second = written();
   file.note([](RunState& state) { state.step = 7; });
-  ASSERT_GT(next_update(folder.path(), first), first);
-  EXPECT_EQ(progress().read().marks, beats);
+  step_for(1.8);
+  EXPECT_EQ(written(), second);
+  step_for(0.4);
+  EXPECT_NEAR(written(), second + 2, 0.11) << "something is new";
+  EXPECT_EQ(read_run_state(folder.path())->step, 7);
 }
 
-TEST(StateFile, LastWordsAreWritten) {
-  const TempFolder folder;
-  std::filesystem::create_directories(folder.path() + "/attempts");
-  {
-    StateFile file(folder.path(), Fence({folder.path()}, 1), {.attempt = 1});
-    file.update([](RunState& state) { state.result = Result::finished; });
-  }
-  EXPECT_EQ(read_run_state(folder.path())->result, Result::finished);
+TEST_F(StateFileTest, OnlyTheMainThreadsUpdatesAreProgress) {
+  clock.advance(10);
+  file.note([](RunState& state) { state.step = 7; });
+  file.step(StateFile::Write::now);
+  EXPECT_EQ(read_run_state(folder.path())->progressed, 0);
+  file.update([](RunState& state) { state.step = 8; });
+  file.step(StateFile::Write::now);
+  EXPECT_EQ(read_run_state(folder.path())->progressed, clock.wall_seconds());
+}
+
+TEST_F(StateFileTest, ANewerAttemptIsSeenAndNothingMoreIsWritten) {
+  file.step(StateFile::Write::now);
+  const double before = written();
+  std::ofstream(folder.path() + "/attempts/0002.json") << "{}";
+  step_for(1.8);
+  EXPECT_EQ(file.superseded_by(), 0) << "it looks every 2 s";
+  step_for(0.4);
+  EXPECT_EQ(file.superseded_by(), 2);
+  step_for(20);
+  file.step(StateFile::Write::now);
+  EXPECT_EQ(written(), before);
 }
 
 }  // namespace

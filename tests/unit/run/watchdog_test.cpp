@@ -1,161 +1,130 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every case is a process of its own, which the watchdog ends or lets live.
 #include "run/watchdog.hpp"
-#include "core/clock.hpp"
 
 #include <gmock/gmock.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <chrono>
-#include <csignal>
-#include <functional>
-#include <thread>
 
 #include "core/blocking_io.hpp"
-#include "core/progress.hpp"
+#include "support/manual_clock.hpp"
 
 namespace convoy {
 namespace {
 
-using std::chrono::milliseconds;
-using testing::ContainsRegex;
-using testing::HasSubstr;
+using Action = WatchdogAction;
 
-struct Ended {
-  int code = -1;
-  std::string said;
-  double seconds = 0;
+/// A main thread that is looked at every tick.
+class StallJudgeTest : public testing::Test {
+ protected:
+  StallJudge judge(const WatchdogLimits& limits) const { return {limits, clock.now(), cpu_seconds, progress.read()}; }
+
+  /// Looks every tick for so long. `busy`: the share of the time in which the main thread uses its core. Returns the
+  /// first action; seconds_passed says when.
+  Action look_for(StallJudge& judge, double seconds, double busy = 0) {
+    const double begin = clock.seconds();
+    while (clock.seconds() - begin < seconds) {
+      clock.advance(judge.tick());
+      cpu_seconds += busy * judge.tick();
+      const Action action = judge.look(clock.now(), cpu_seconds, progress.read());
+      seconds_passed = clock.seconds() - begin;
+      if (action != Action::none) return action;
+    }
+    return Action::none;
+  }
+
+  ManualClock clock;
+  Progress progress;
+  double cpu_seconds = 0, seconds_passed = 0;
 };
 
-/// `meanwhile` runs in the parent.
-Ended run(const WatchdogSpec& spec, const std::function<void()>& child,
-          const std::function<void(pid_t)>& meanwhile = {}) {
-  int ends[2];
-  if (pipe(ends) != 0) return {};
-  const auto begin = real_clock().now();
-  const pid_t pid = fork();
-  if (pid == 0) {
-    dup2(ends[1], STDERR_FILENO);
-    close(ends[0]);
-    close(ends[1]);
-    start_watchdog(spec);
-    child();
-    _exit(0);
-  }
-  close(ends[1]);
-  if (meanwhile) meanwhile(pid);
-  Ended ended;
-  char piece[256];
-  for (ssize_t got = 0; (got = read(ends[0], piece, sizeof piece)) > 0;)
-    ended.said.append(piece, static_cast<std::size_t>(got));
-  close(ends[0]);
-  int status = 0;
-  waitpid(pid, &status, 0);
-  ended.code = WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
-  ended.seconds = seconds_since(begin);
-  return ended;
+TEST_F(StallJudgeTest, EndsAMainThreadThatIsStuck) {
+  StallJudge stuck = judge({.seconds = 60});
+  EXPECT_EQ(look_for(stuck, 1000), Action::stuck);
+  EXPECT_NEAR(seconds_passed, 60, 1.01);
+  EXPECT_NEAR(stuck.quiet_seconds(), 60, 1.01);
 }
 
-/// A system call that does not return: a read from a pipe that nobody writes.
-void stuck() {
-  int ends[2];
-  if (pipe(ends) != 0) return;
-  char c = 0;
-  static_cast<void>(!read(ends[0], &c, 1));
-}
-
-void work_for(milliseconds time) {
-  const auto end = real_clock().now() + time;
-  while (real_clock().now() < end) {
+TEST_F(StallJudgeTest, AMarkStartsItsTimeAnew) {
+  StallJudge moving = judge({.seconds = 60, .warn_seconds = 30});
+  for (int i = 0; i < 100; ++i) {
+    EXPECT_EQ(look_for(moving, 25), Action::none);
+    progress.mark();
   }
 }
 
-TEST(WatchdogTest, EndsAProcessWhoseMainThreadIsStuck) {
-  const Ended ended = run({.seconds = 0.3, .speaker = "[rank 2/4 n1] "}, [] {
-    progress().at(3, 20);
-    progress().enter(Activity::data);
-    progress().doing("loading the samples");
+TEST_F(StallJudgeTest, LetsAMainThreadLiveThatComputes) {
+  StallJudge computing = judge({.seconds = 60});
+  EXPECT_EQ(look_for(computing, 500, 0.5), Action::none);
+  EXPECT_EQ(look_for(computing, 1000, 0.01), Action::stuck) << "that is hardly work";
+}
+
+TEST_F(StallJudgeTest, EndsAMainThreadThatSpinsTooLong) {
+  StallJudge spinning = judge({.seconds = 60});
+  EXPECT_EQ(look_for(spinning, 1000, 1), Action::stuck);
+  EXPECT_NEAR(seconds_passed, 600, 1.01) << "ten times as long";
+  EXPECT_NEAR(spinning.quiet_seconds(), 600, 1.01);
+}
+
+TEST_F(StallJudgeTest, AtTheEndSpinningIsNoWork) {
+  progress.enter(Activity::ending);
+  StallJudge spinning = judge({.seconds = 60});
+  EXPECT_EQ(look_for(spinning, 1000, 1), Action::stuck);
+  EXPECT_NEAR(seconds_passed, 60, 1.01);
+}
+
+TEST_F(StallJudgeTest, AStoppedProcessStartsAnew) {
+  StallJudge stopped = judge({.seconds = 60});
+  EXPECT_EQ(look_for(stopped, 50), Action::none);
+  clock.advance(3600);
+  EXPECT_EQ(look_for(stopped, 50), Action::none);
+  EXPECT_EQ(look_for(stopped, 20), Action::stuck);
+}
+
+TEST_F(StallJudgeTest, WarnsOnceBefore) {
+  StallJudge stuck = judge({.seconds = 60, .warn_seconds = 20});
+  EXPECT_EQ(look_for(stuck, 1000), Action::warn);
+  EXPECT_NEAR(stuck.quiet_seconds(), 20, 1.01);
+  EXPECT_EQ(look_for(stuck, 1000), Action::stuck);
+}
+
+TEST_F(StallJudgeTest, ZeroIsOff) {
+  StallJudge never = judge({.seconds = 0, .warn_seconds = 20});
+  EXPECT_EQ(look_for(never, 30), Action::warn);
+  EXPECT_EQ(look_for(never, 10'000), Action::none);
+}
+
+TEST_F(StallJudgeTest, AProcessThatLeavesHasFifteenSeconds) {
+  StallJudge leaving = judge({.seconds = 5, .warn_seconds = 1});
+  progress.leave(3);
+  EXPECT_EQ(look_for(leaving, 14), Action::none);
+  EXPECT_EQ(look_for(leaving, 5), Action::leave);
+}
+
+TEST_F(StallJudgeTest, AProcessThatEndsWellHasItsWatchdog) {
+  StallJudge ending = judge({.seconds = 60});
+  progress.leave(75);
+  EXPECT_EQ(look_for(ending, 1000), Action::stuck);
+}
+
+TEST(DescribeStallTest, SaysWhereTheMainThreadIsAndWhatItReads) {
+  Progress progress;
+  progress.at(3, 20);
+  progress.enter(Activity::data);
+  progress.doing("loading the samples");
+  char text[900];
+  const auto described = [&] {
+    return std::string(text, static_cast<std::size_t>(describe_stall(text, sizeof text, "error", 61.24, progress.read(),
+                                                                     'D', "look there")));
+  };
+  {
     const BlockingIo call("read", "/data/train-00001.h5");
-    stuck();
-  });
-  EXPECT_EQ(ended.code, 5);
-  EXPECT_LT(ended.seconds, 2);
-  EXPECT_THAT(ended.said,
-              ContainsRegex(R"(^\[rank 2/4 n1\] error: no progress for 0\.[3-9] s in phase data, epoch 3, step 20 )"
-                            R"(\(loading the samples, read of '/data/train-00001.h5' for 0\.[3-9] s; main thread in )"
-                            R"(state [SD]\); .*host.*--watchdog-seconds)"));
-  EXPECT_EQ(std::count(ended.said.begin(), ended.said.end(), '\n'), 1);
-}
-
-TEST(WatchdogTest, LetsAMainThreadLiveThatMoves) {
-  const Ended ended = run({.seconds = 0.3}, [] {
-    for (int i = 0; i < 20; ++i) {
-      std::this_thread::sleep_for(milliseconds(50));
-      progress().mark();
-    }
-  });
-  EXPECT_EQ(ended.code, 0) << ended.said;
-  EXPECT_EQ(ended.said, "");
-}
-
-TEST(WatchdogTest, LetsAMainThreadLiveThatComputes) {
-  EXPECT_EQ(run({.seconds = 0.3}, [] { work_for(milliseconds(1000)); }).code, 0);
-}
-
-TEST(WatchdogTest, EndsAMainThreadThatSpinsTooLong) {
-  EXPECT_EQ(run({.seconds = 0.1}, [] { work_for(milliseconds(5000)); }).code, 5);
-}
-
-TEST(WatchdogTest, AStoppedProcessStartsAnew) {
-  const Ended ended = run(
-      {.seconds = 1},
-      [] {
-        std::this_thread::sleep_for(milliseconds(700));  // stopped in here
-        std::this_thread::sleep_for(milliseconds(600));
-        progress().mark();
-      },
-      [](pid_t child) {
-        std::this_thread::sleep_for(milliseconds(500));
-        kill(child, SIGSTOP);
-        std::this_thread::sleep_for(milliseconds(1600));
-        kill(child, SIGCONT);
-      });
-  EXPECT_EQ(ended.code, 0) << ended.said;
-}
-
-TEST(WatchdogTest, AtTheEndSpinningIsNoWork) {
-  const Ended ended = run({.seconds = 0.3}, [] {
-    progress().enter(Activity::ending);
-    work_for(milliseconds(5000));
-  });
-  EXPECT_EQ(ended.code, 5);
-  EXPECT_THAT(ended.said, HasSubstr("in phase ending"));
-  EXPECT_LT(ended.seconds, 2);
-}
-
-/// The time for that is long; here only that nothing is said of it.
-TEST(WatchdogTest, AProcessThatLeavesIsLeftAlone) {
-  const Ended ended = run({.seconds = 0.2, .warn_seconds = 0.1}, [] {
-    progress().leave(3);
-    std::this_thread::sleep_for(milliseconds(600));
-  });
-  EXPECT_EQ(ended.code, 0);
-  EXPECT_EQ(ended.said, "");
-}
-
-TEST(WatchdogTest, WarnsOnceBefore) {
-  const Ended ended = run({.seconds = 30, .warn_seconds = 0.2}, [] { std::this_thread::sleep_for(milliseconds(700)); });
-  EXPECT_EQ(ended.code, 0);
-  EXPECT_THAT(ended.said,
-              ContainsRegex("^warning: no progress for 0.2 s in phase start-up .no operation known; main thread"));
-  EXPECT_EQ(std::count(ended.said.begin(), ended.said.end(), '\n'), 1);
-}
-
-TEST(WatchdogTest, ZeroIsOff) {
-  const Ended ended = run({.seconds = 0, .warn_seconds = 0.1}, [] { std::this_thread::sleep_for(milliseconds(400)); });
-  EXPECT_EQ(ended.code, 0);
-  EXPECT_EQ(ended.said, "");
+    EXPECT_EQ(described(),
+              "error: no progress for 61.2 s in phase data, epoch 3, step 20 (loading the samples, read of "
+              "'/data/train-00001.h5' for 0.0 s; main thread in state D); look there\n");
+  }
+  progress.enter(Activity::compute);
+  EXPECT_EQ(
+      described(),
+      "error: no progress for 61.2 s in phase forward/backward, epoch 3, step 20 (no operation known; main thread "
+      "in state D); look there\n");
 }
 
 }  // namespace

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/observe.hpp"
+
+#include <unistd.h>
+
+#include <array>
+#include <filesystem>
+#include <fstream>
+
+#include "checkpoint/fence.hpp"
+#include "core/clock.hpp"
+#include "core/log.hpp"
+#include "io/text_file.hpp"
+#include "run/attempt.hpp"
+#include "run/dead_ranks.hpp"
+#include "run/scheduler.hpp"
+
+namespace convoy {
+namespace {
+namespace fs = std::filesystem;
+using Process = RunObservations::Process;
+
+/// Looks only if rank 0 runs on this host.
+Process look_for_process(const RunState& state) {
+  std::array<char, 256> name{};
+  gethostname(name.data(), name.size() - 1);
+  const std::string_view full = name.data();
+  if (state.host != full.substr(0, full.find('.')) || state.pid <= 0) return Process::unknown;
+  return process_lives(state.pid, state.started) ? Process::lives : Process::gone;
+}
+
+RunObservations count_attempts(const std::string& folder, const RunState& state) {
+  return {.now = real_clock().wall_seconds(),
+          .lost_attempts = attempts_since(folder, state.checkpoint_time),
+          .restarts = own_restarts()};
+}
+
+/// Has another job than the one whose launcher has just ended, or the same one started again elsewhere, gone on with
+/// the run?
+bool goes_on_elsewhere(const AttemptRecord& newest, Index attempts_before) {
+  if (attempts_before < 0 || newest.number <= attempts_before) return false;
+  const AttemptRecord own = own_job();
+  if (own.job.empty()) return newest.number > attempts_before + 1;
+  return newest.job != own.job || newest.scheduler != own.scheduler || newest.restarts != own.restarts;
+}
+
+/// Counts this launch if it began no attempt. Returns the count.
+Index count_failed_launches(const std::string& folder, Index attempts_before, Index newest) {
+  const fs::path path = fs::path(folder) / "attempts/failed-launches";
+  std::error_code none;
+  if (attempts_before < 0 || newest > attempts_before) {
+    fs::remove(path, none);
+    return 0;
+  }
+  Index count = 0;
+  std::ifstream(path) >> count;
+  try {
+    replace_text_file(path.string(), fmt::format("{}\n", count + 1));
+  } catch (const Error& e) {
+    log::warn("{}. Launches that fail cannot be counted, so this one is taken for the last", e.what());
+    return most_lost_attempts;
+  }
+  return count + 1;
+}
+
+}  // namespace
+
+RunObservations observe(const std::string& run_folder, const RunState& state) {
+  RunObservations seen = count_attempts(run_folder, state);
+  if (state.result != Result::running) return seen;
+  seen.process = look_for_process(state);
+  seen.job = ask_scheduler(state.scheduler, state.job);
+  return seen;
+}
+
+RunObservations observe_closely(const std::string& run_folder, RunState& state) {
+  RunObservations seen = observe(run_folder, state);
+  if (state.result == Result::running) {
+    seen.silent = silent_ranks(run_folder);
+    const bool gone = seen.process == Process::gone || seen.job == RunObservations::Job::gone;
+    if (is_stale(state, seen.now) && !gone) {
+      // Clocks of hosts differ: a file that seems old is alive if it changes within its longest period.
+      constexpr double longest_period = 6;
+      real_clock().sleep(longest_period);
+      const auto again = read_run_state(run_folder);
+      if (again && again->updated != state.updated) {
+        state = *again;
+        seen.now = again->updated;
+      }
+    }
+  }
+  const RunEnd end = end_seen(state, seen);
+  if (end == RunEnd::hanging || (end == RunEnd::failed && state.exit == Exit::communication))
+    seen.lost_hosts = lost_hosts(run_folder);
+  return seen;
+}
+
+RequeueDecision decide_after_launch(const std::string& run_folder, int code, Index attempts_before) {
+  auto state = read_run_state(run_folder);
+  const AttemptRecord newest = newest_attempt(run_folder);
+  RunObservations seen{.restarts = own_restarts()};
+  if (state) {
+    seen = count_attempts(run_folder, *state);
+    seen.failed_launches = count_failed_launches(run_folder, attempts_before, newest.number);
+    if (newest.number > state->attempt) {  // killed between its first two files: the state is of the attempt before
+      state->attempt = newest.number;
+      state->result = Result::running;
+      state->stage = RunStage::start;
+    }
+    seen.silent = first_dead_ranks(run_folder);
+    // A rank that froze has a host that answers; one that was switched off or cut off has not.
+    if (state->exit == Exit::communication || code == static_cast<int>(Exit::communication))
+      seen.lost_hosts = lost_hosts(run_folder);
+  }
+  const Index newer = goes_on_elsewhere(newest, attempts_before) ? newest.number : 0;
+  return decide_requeue(state ? &*state : nullptr, seen, code, newer);
+}
+
+}  // namespace convoy
