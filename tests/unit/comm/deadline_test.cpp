@@ -33,7 +33,7 @@ TEST_F(DeadlineTest, WarnsOnceAndThenEndsTheJob) {
   spend(deadline, 29.8);
   const std::string printed = testing::internal::GetCapturedStderr();
   EXPECT_THAT(printed,
-              HasSubstr("waiting in start-up for gradient bucket 3 since 10.0 s (rank 1 on n1 is frozen); the job "
+              HasSubstr("waiting in start-up for gradient bucket 3 since 10. 1 on n1 is frozen); the job "
                         "ends after 30 s"));
   EXPECT_EQ(std::count(printed.begin(), printed.end(), '\n'), 1) << printed;
   expect_error(Exit::communication,

@@ -27,7 +27,7 @@ void write(const std::string& path, const std::string& text) { std::ofstream(pat
 TEST(RunState, ComesBackFromItsText) {
   const RunState state = some_state();
   EXPECT_EQ(to_text(parse_run_state(to_text(state), "x")), to_text(state));
-  EXPECT_EQ(parse_run_state(to_text(state), "x").phase, RunStage::evaluate);
+  EXPECT_EQ(parse_run_state(to_text(state), "x").stage, RunStage::evaluate);
 }
 
 TEST(RunState, NamesAFileThatIsNoState) {
