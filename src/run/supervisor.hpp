@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What goes on beside the main thread of a rank: one thread that touches files (heartbeats, state.json, the search for
-// a newer attempt) and the watchdog's, which touches none (docs/adr/0013).
+// a newer attempt) and the watchdog's, which touches none (docs/adr/0015).
 #pragma once
 #include <memory>
 #include <string>
