@@ -16,7 +16,7 @@ namespace {
 /// Collective.
 std::unique_ptr<Collectives> nccl_sums(Backend& backend, const CollectivesSpec& spec) {
   static const StallPolicy policy{
-      .deadline = {.warn_seconds = 0, .abort_seconds = 60}, .rank = ranks().rank(), .explain = {}};
+      .limits = {.warn_seconds = 0, .abort_seconds = 60}, .rank = ranks().rank(), .explain = {}};
   host_nccl::settings() = {.enqueue =
                                [](cudaStream_t stream, std::function<bool()> work) {
                                  host_cuda::enqueue(stream, [work = std::move(work)] {

@@ -46,7 +46,7 @@ class NcclFailureTest : public testing::Test {
 TEST_F(NcclFailureTest, NamesTheOperationThatAPeerNeverJoins) {
   auto& job = *new NcclTestJob(Progress::lazy);  // MPI may still write to what an expired operation left behind
   const int before = host_nccl::communicators();
-  job.policy.deadline = {.warn_seconds = 0.1, .abort_seconds = 0.3};
+  job.policy.limits = {.warn_seconds = 0.1, .abort_seconds = 0.3};
   job.policy.explain = [] { return StallReport{"rank 0 on node-7 is missing", true}; };
   job.start({.replicas = ranks().size(), .max_count = 100});
   job.sums->finish(sum(job, "gradient bucket 0"));
@@ -70,7 +70,7 @@ TEST_F(NcclFailureTest, NamesTheOperationThatAPeerNeverJoins) {
 
 TEST_F(NcclFailureTest, SaysThatACapturedStepIsUnfinished) {
   auto& job = *new NcclTestJob(Progress::lazy);
-  job.policy.deadline = {.warn_seconds = 0, .abort_seconds = 0.2};
+  job.policy.limits = {.warn_seconds = 0, .abort_seconds = 0.2};
   job.policy.explain = [] { return StallReport{}; };
   job.start({.replicas = ranks().size(), .max_count = 100});
   ranks().barrier("start");
@@ -129,7 +129,7 @@ TEST_F(NcclFailureTest, ReportsWhatNcclReports) {
 TEST_F(NcclFailureTest, ExpiresAtStartUpWhereARankIsMissing) {
   host_nccl::settings() = {.enqueue = QueueDevice::enqueue};
   auto& job = *new NcclTestJob(Progress::lazy);
-  job.policy.deadline = {.warn_seconds = 0, .abort_seconds = 0.2};
+  job.policy.limits = {.warn_seconds = 0, .abort_seconds = 0.2};
   job.policy.explain = [] { return StallReport{}; };
   const NcclJob named = NcclTestJob::job();
   const int before = host_nccl::communicators();
@@ -144,7 +144,7 @@ TEST_F(NcclFailureTest, ExpiresAtStartUpWhereARankIsMissing) {
 TEST(NcclOneRankTest, HasNoSumsToBlame) {
   if (ranks().size() > 1) GTEST_SKIP() << "of one rank";
   NcclTestJob job(Progress::lazy);
-  job.policy.deadline = {.warn_seconds = 0, .abort_seconds = 0.2};
+  job.policy.limits = {.warn_seconds = 0, .abort_seconds = 0.2};
   job.policy.explain = [] { return StallReport{}; };
   job.start({.replicas = 1, .max_count = 100});
   job.device.capturing = true;

@@ -15,7 +15,7 @@ inline Communicator& ranks() {
 
 /// Collectives of NCCL's stand-in over a device whose queues are lists of work.
 struct NcclTestJob {
-  StallPolicy policy{.deadline = {.warn_seconds = 0, .abort_seconds = 20}, .rank = ranks().rank(), .explain = {}};
+  StallPolicy policy{.limits = {.warn_seconds = 0, .abort_seconds = 20}, .rank = ranks().rank(), .explain = {}};
   QueueDevice device;
   std::unique_ptr<Collectives> sums;
 

@@ -26,17 +26,17 @@ RankLiveness computing(int rank) {
   return {true, {.rank = rank, .period = 2, .phase = "data", .epoch = 1, .step = 7, .quiet = 61}, 0.5};
 }
 
-TEST(RollCallTest, NamesWhoDidNotArrive) {
-  const StallReport roll = find_missing({waiting(0), computing(1), waiting(2), waiting(3, 33)}, hosts, 0);
-  EXPECT_TRUE(roll.speaker);
+TEST(RankLivenessTest, NamesWhoDidNotArrive) {
+  const StallReport report = find_missing({waiting(0), computing(1), waiting(2), waiting(3, 33)}, hosts, 0);
+  EXPECT_TRUE(report.speaker);
   EXPECT_EQ(
-      roll.missing,
+      report.missing,
       "did not arrive: rank 1 on n0: alive in data, epoch 1, step 7, no progress for 61 s; rank 3 on n1: in "
       "forward/backward, epoch 1, step 7, waiting for gradient bucket 0, its heartbeats stopped 33 s ago (frozen or "
       "killed, or its host, network or file system is gone)");
 }
 
-TEST(RollCallTest, TheLowestThatWaitsSpeaks) {
+TEST(RankLivenessTest, TheLowestThatWaitsSpeaks) {
   const std::vector<RankLiveness> frozen_zero{waiting(0, 33), waiting(1), waiting(2), waiting(3)};
   EXPECT_TRUE(find_missing(frozen_zero, hosts, 1).speaker) << "rank 0 is frozen";
   EXPECT_FALSE(find_missing(frozen_zero, hosts, 2).speaker);
@@ -44,20 +44,20 @@ TEST(RollCallTest, TheLowestThatWaitsSpeaks) {
   EXPECT_TRUE(find_missing({computing(0), waiting(1)}, hosts, 1).speaker) << "rank 0 is the one that is waited for";
 }
 
-TEST(RollCallTest, ARankThatHasJustGivenUpWaitingSpeaksForItself) {
+TEST(RankLivenessTest, ARankThatHasJustGivenUpWaitingSpeaksForItself) {
   RankLiveness moving = computing(0);
   moving.heartbeat.quiet = 0.1;
   moving.unchanged = 0.2;
-  const StallReport roll = find_missing({moving, computing(1), waiting(2)}, hosts, 2);
-  EXPECT_FALSE(roll.speaker);
-  EXPECT_THAT(roll.missing, HasSubstr("did not arrive: rank 1 on n0"));
-  EXPECT_THAT(roll.missing, Not(HasSubstr("rank 0 on")));
+  const StallReport report = find_missing({moving, computing(1), waiting(2)}, hosts, 2);
+  EXPECT_FALSE(report.speaker);
+  EXPECT_THAT(report.missing, HasSubstr("did not arrive: rank 1 on n0"));
+  EXPECT_THAT(report.missing, Not(HasSubstr("rank 0 on")));
   EXPECT_THAT(find_missing({moving, waiting(1), waiting(2)}, hosts, 2).missing,
               HasSubstr("did not arrive: rank 0 on n0"))
       << "nobody else is missing, so it is the one that is slow";
 }
 
-TEST(RollCallTest, SaysWhatIsNotKnown) {
+TEST(RankLivenessTest, SaysWhatIsNotKnown) {
   const StallReport nothing = find_missing({{}, {}, waiting(2)}, hosts, 2);
   EXPECT_EQ(nothing.missing, "");
   const StallReport some = find_missing({{}, waiting(1), waiting(2)}, hosts, 1);
@@ -65,31 +65,31 @@ TEST(RollCallTest, SaysWhatIsNotKnown) {
   EXPECT_TRUE(some.speaker);
 }
 
-TEST(RollCallTest, RanksThatLeftSaidWhy) {
+TEST(RankLivenessTest, RanksThatLeftSaidWhy) {
   RankLiveness left = computing(0);
   left.heartbeat.exit = 3;
   EXPECT_EQ(liveness_of(left), Liveness::left);
-  const StallReport roll = find_missing({left, waiting(1)}, hosts, 1);
-  EXPECT_THAT(roll.missing, HasSubstr("rank 0 on n0: left with code 3 in data"));
-  EXPECT_FALSE(roll.speaker) << "it has spoken and is about to end the job";
+  const StallReport report = find_missing({left, waiting(1)}, hosts, 1);
+  EXPECT_THAT(report.missing, HasSubstr("rank 0 on n0: left with code 3 in data"));
+  EXPECT_FALSE(report.speaker) << "it has spoken and is about to end the job";
 }
 
-TEST(RollCallTest, AllWait) {
-  const StallReport roll = find_missing({waiting(0), waiting(1), waiting(2), waiting(3)}, hosts, 1);
-  EXPECT_THAT(roll.missing, HasSubstr("all ranks are alive and wait"));
-  EXPECT_THAT(roll.missing,
+TEST(RankLivenessTest, AllWait) {
+  const StallReport report = find_missing({waiting(0), waiting(1), waiting(2), waiting(3)}, hosts, 1);
+  EXPECT_THAT(report.missing, HasSubstr("all ranks are alive and wait"));
+  EXPECT_THAT(report.missing,
               HasSubstr("rank 3 on n1: in forward/backward, epoch 1, step 7, waiting for gradient bucket 0"));
-  EXPECT_THAT(roll.missing, Not(HasSubstr("rank 1 on"))) << "it speaks itself";
+  EXPECT_THAT(report.missing, Not(HasSubstr("rank 1 on"))) << "it speaks itself";
 }
 
-TEST(RollCallTest, ManyAreCounted) {
+TEST(RankLivenessTest, ManyAreCounted) {
   std::vector<RankLiveness> seen(1000, computing(0));
   seen[0] = waiting(0);
   const std::vector<std::string> many(1000, "n");
   EXPECT_THAT(find_missing(seen, many, 0).missing, HasSubstr("; and 991 more ranks"));
 }
 
-TEST(RollCallTest, SilenceIsTwoMissedHeartbeats) {
+TEST(RankLivenessTest, SilenceIsTwoMissedHeartbeats) {
   EXPECT_EQ(liveness_of(waiting(0, 5)), Liveness::alive);
   EXPECT_EQ(liveness_of(waiting(0, 6)), Liveness::silent);
   EXPECT_EQ(liveness_of({}), Liveness::unknown);
