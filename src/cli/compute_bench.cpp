@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "cli/bench.hpp"
-#include "cli/usual_input.hpp"
 #include "core/clock.hpp"
 
 namespace convoy {

@@ -9,7 +9,6 @@
 
 #include "backend/factory.hpp"
 #include "cli/inspect.hpp"
-#include "cli/usual_input.hpp"
 #include "core/errors.hpp"
 #include "core/plain_text.hpp"
 

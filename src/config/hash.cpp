@@ -19,7 +19,8 @@ std::string configuration_hash(const TrainConfig& config) {
       if (option.name == "global-batch" && config.batch_given) continue;
       // Runs without a moving average keep the hash that they had before there was one.
       if (option.name.starts_with("ema-") && config.ema.decay == 0) continue;
-      if (option.bits == Bits::decides) text += fmt::format("{}={}\n", option.name, option.print());
+      if (option.bits == Bits::decides_where_set && option.print().empty()) continue;
+      if (option.bits != Bits::irrelevant) text += fmt::format("{}={}\n", option.name, option.print());
     }
   }
   for (const PhaseConfig& phase : config.phases) {
@@ -46,7 +47,7 @@ std::string differing_options(const std::string& then, const TrainConfig& now) {
   for (std::size_t g = 0; const auto& group : options_of(after)) {
     for (std::size_t i = 0; const auto& option : group.options) {
       const std::string old_value = groups[g].options[i].print(), new_value = option.print();
-      if (option.bits == Bits::decides && old_value != new_value)
+      if (option.bits != Bits::irrelevant && old_value != new_value)
         text += fmt::format("{}{} {} then, {} now", text.empty() ? "" : "; ", option.name, said(old_value),
                             said(new_value));
       ++i;

@@ -1,8 +1,67 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <stdexcept>
+
 #include "config/options.hpp"
+#include "core/errors.hpp"
 
 namespace convoy {
 namespace {
+
+/// How a value of this form is read: checked, and written as it would be printed. Throws BadValue.
+std::string canonical(const ModelOption& option, const std::string& text) {
+  switch (option.form) {
+    case ModelOption::Form::word:
+      for (const std::string& word : option.words)
+        if (is_same_word(word, text)) return word;
+      throw BadValue("is not one of the choices");
+    case ModelOption::Form::share:
+      return print_number(static_cast<float>(read_number(text, from_below(0, 1))));
+    case ModelOption::Form::flag:
+      return read_bool(text) ? "true" : "";
+    case ModelOption::Form::counts: {
+      std::vector<Index> counts;
+      for (const std::string& item : split_list(text)) counts.push_back(read_integer(item, from_to(1, 1 << 24)));
+      return print_list(counts);
+    }
+  }
+  throw std::logic_error("unknown form of option " + option.name);
+}
+
+/// An option of some families, kept as text in the spec. The default is the same as not set.
+Option family_option(const ModelOption& declared, GraphSpec& model) {
+  std::string unused;
+  Option option = word_option(declared.name, unused, declared.words, declared.help);
+  switch (declared.form) {
+    case ModelOption::Form::word:
+      break;
+    case ModelOption::Form::share:
+      option.value = "F";
+      option.allowed = from_below(0, 1).text();
+      break;
+    case ModelOption::Form::flag:
+      option.allowed = "true, false";
+      break;
+    case ModelOption::Form::counts:
+      option.value = "N,N";
+      option.allowed = "a comma-separated list of numbers " + from_to(1, 1 << 24).text();
+      break;
+  }
+  option.aliases = declared.aliases;
+  option.set = [declared, &model](const std::string& text) {
+    const std::string value = canonical(declared, text);
+    if (value == declared.otherwise)
+      model.options.erase(declared.name);
+    else
+      model.options[declared.name] = value;
+  };
+  option.print = [declared, &model] {
+    const auto set = model.options.find(declared.name);
+    if (set != model.options.end()) return set->second;
+    return declared.form == ModelOption::Form::flag ? std::string("false") : declared.otherwise;
+  };
+  return option;
+}
 
 /// Takes the names of numpy and MXNet too (`float16`).
 Option precision_option(Precision& to) {
@@ -21,26 +80,26 @@ Option precision_option(Precision& to) {
 OptionGroup model_options(GraphSpec& model) {
   OptionGroup group{"Network", {}};
   auto add = [&](Option option) -> Option& { return group.options.emplace_back(std::move(option)); };
+  std::vector<ModelOption> families = family_options();
+  // The order of options is part of the configuration hash: those of families that came later stand at the end.
+  const auto add_family = [&](const std::string& name) {
+    const auto found =
+        std::find_if(families.begin(), families.end(), [&](const ModelOption& option) { return option.name == name; });
+    require(found != families.end(), "no network has an option that the command line has");
+    add(family_option(*found, model)).decides_bits();
+    families.erase(found);
+  };
   std::string names;
   for (const auto& name : model_names()) names += (names.empty() ? "" : ", ") + name;
   Option network = text_option("model", "NAME", model.model, "network, one of those listed below");
   network.allowed = names + ", other depths of resnet";
   add(std::move(network)).short_form('m').also({"arch", "a", "network", "mname"}).decides_bits();
-  add(word_option(
-          "resnet-version", model.version, {"v1", "v1.5", "v2"},
-          "ResNet with the stride in the 1x1 (v1) or the 3x3 (v1.5), or pre-activation (v2); default: the model's"))
-      .decides_bits();
-  add(word_option("stem", model.stem, {"imagenet", "small"},
-                  "first layers for large or small images; default: the model's"))
-      .decides_bits();
-  add(word_option("activation", model.activation, {"relu", "leaky_relu", "tanh"}, "default: the model's"))
-      .decides_bits();
-  add(word_option("pooling", model.pooling, {"max", "average"}, "lenet; default: max")).decides_bits();
-  add(word_option("variant", model.variant, {"2012", "ray", "owt"}, "alexnet; default: 2012")).decides_bits();
-  Option dropout = number_option("dropout", "F", model.dropout, from_below(0, 1),
-                                 "share of values that dropout layers drop; default: the model's");
-  dropout.print = [&model] { return model.dropout < 0 ? std::string() : print_number(model.dropout); };
-  add(std::move(dropout)).decides_bits();
+  add_family("resnet-version");
+  add_family("stem");
+  add(word_option("activation", model.activation, activation_names(), "default: the model's")).decides_bits();
+  add_family("pooling");
+  add_family("variant");
+  add_family("dropout");
   add(number_option("leaky-slope", "F", model.leaky_slope, from_below(0, 1), "slope of leaky_relu below 0"))
       .decides_bits();
   add(number_option("norm-momentum", "F", model.norm_momentum, from_to(0, 1),
@@ -58,16 +117,17 @@ OptionGroup model_options(GraphSpec& model) {
                     "standard deviation of normal and truncated_normal, bound of uniform"))
       .also({"initializer-std"})
       .decides_bits();
-  add(switch_option("zero-init-residual", model.zero_init_residual,
-                    "the last batch norm of each residual branch starts with scale 0"))
-      .also({"init-bn0", "last-bn-0-init", "zero-init-last"})
-      .decides_bits();
+  add_family("zero-init-residual");
   add(number_option("label-smoothing", "F", model.label_smoothing, from_below(0, 1),
                     "share of the target spread over all classes"))
       .also({"smoothing"})
       .decides_bits();
-  add(list_option("hidden", "N,N", model.hidden, from_to(1, 1 << 24), "mlp: widths of the hidden layers"))
-      .decides_bits();
+  add_family("hidden");
+  for (const ModelOption& declared : families) {
+    Option& option = add(family_option(declared, model));
+    option.bits = Bits::decides_where_set;
+    option.print = [name = declared.name, &model] { return model.option(name); };
+  }
   return group;
 }
 

@@ -30,8 +30,9 @@ constexpr Bounds above(double low) { return {.low = low, .low_excluded = true}; 
 constexpr Bounds from_to(double low, double high) { return {.low = low, .high = high}; }
 constexpr Bounds from_below(double low, double high) { return {.low = low, .high = high, .high_excluded = true}; }
 
-/// Does the value decide the bits of the trained model? Then it stands in the configuration hash.
-enum class Bits : bool { irrelevant, decides };
+/// Does the value decide the bits of the trained model? Then it stands in the configuration hash. decides_where_set: it
+/// stands there where the option prints something, so that options added later leave the hashes of earlier runs alone.
+enum class Bits : std::uint8_t { irrelevant, decides, decides_where_set };
 enum class Visibility : std::uint8_t { shown, hidden };
 
 /// Where an option may stand. command_line: it is about this call (--dry-run), so no configuration file holds it.

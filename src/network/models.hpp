@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <map>
 #include <string>
 #include <vector>
 
@@ -13,26 +14,44 @@ struct GraphSpec {
   Index classes = 1000;
   Index channels = 3;
   Index image_size = 224;  ///< used by linear layers only (mlp, lenet)
-  std::string version;     ///< resnet: `v1`, `v1.5` (stride in the 3x3), `v2` (pre-activation)
-  std::string stem;        ///< resnet for ImageNet: `imagenet`, `small` (3x3, no pooling)
-  std::string activation;  ///< `relu`, `leaky_relu`, `tanh`
-  std::string pooling;     ///< lenet: `max`, `average`
-  std::string variant;     ///< alexnet: `2012`, `ray`, `owt`
-  float dropout = -1;      ///< share of values dropped in training; below 0: the model's
+  /// Options that only some families have, by their names (family_options()): `resnet-version` -> `v2`. What isn't here
+  /// is the model's default.
+  std::map<std::string, std::string> options = {};
+  std::string activation = {};  ///< one of activation_names()
   float leaky_slope = 0.1F;
   float norm_momentum = 0.1F, norm_epsilon = 1e-5F;
-  std::string initialiser;        ///< of filters: `he`, `xavier`, `normal`, `truncated_normal`, `uniform`
+  std::string initialiser = {};   ///< of weights: `he`, `xavier`, `normal`, `truncated_normal`, `uniform`
   float initialiser_std = 0.01F;  ///< of normal, truncated_normal; bound of uniform
-  bool zero_init_residual = false;
   float label_smoothing = 0;
-  std::vector<Index> hidden = {128};  ///< mlp: widths of the hidden layers
+
+  /// The option's value; empty where it isn't set.
+  std::string option(const std::string& name) const;
 };
 
-/// Throws Error(usage) for an unknown model (naming the nearest) or a variant the model doesn't have.
+/// An option that only some families have.
+struct ModelOption {
+  /// word: one of `words`. share: a number of at least 0 and below 1. flag: `true` where it is set. counts: whole
+  /// numbers above 0, `32,16`.
+  enum class Form : std::uint8_t { word, share, flag, counts };
+  std::string name;  ///< `resnet-version`, as on the command line
+  Form form = Form::word;
+  std::vector<std::string> words = {};
+  std::string otherwise = {};  ///< what help calls the default, where it is a value
+  std::string help = {};
+  std::string lacks = {};  ///< what a family without it has not: `version`. Empty: others ignore the option
+  std::vector<std::string> aliases = {};
+};
+
+/// Throws Error(usage) for an unknown model (naming the nearest) or an option that the model doesn't have.
 Graph build_graph(const GraphSpec& spec);
 /// Names that error texts may suggest: the common ones, not every depth of a family.
 std::vector<std::string> model_names();
 /// For --help: the families, which depths they have and how an ambiguous depth is told apart. Lines without line end.
 std::string model_help();
+/// Of all families, each once.
+std::vector<ModelOption> family_options();
+/// The model for the input that it is usually given (ImageNet, CIFAR-10, MNIST), where classes, channels or image size
+/// are 0; else for those.
+GraphSpec with_usual_input(GraphSpec model, Index classes, Index channels, Index image_size);
 
 }  // namespace convoy

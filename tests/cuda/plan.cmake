@@ -13,7 +13,7 @@ file(MAKE_DIRECTORY ${stubs})
 file(CREATE_LINK ${CONVOY_CUDA_STUBS}/libcuda.so ${stubs}/libcuda.so.1 SYMBOLIC)
 
 convoy_add_test(plan_check LABEL cuda TIMEOUT 180
-  SOURCES plan/plan_check.cpp plan/expectation.cpp ../../src/cli/usual_input.cpp ../support/case_graph.cpp $<TARGET_OBJECTS:convoy_cuda_objects>
+  SOURCES plan/plan_check.cpp plan/expectation.cpp ../support/case_graph.cpp $<TARGET_OBJECTS:convoy_cuda_objects>
           $<TARGET_OBJECTS:convoy_cuda_frontend> $<TARGET_OBJECTS:convoy_cuda_kernels>
   LINK convoy_reference convoy_config convoy_data convoy_backend_lowering convoy_network convoy_cuda_sdk ${CONVOY_CUDNN} ${CONVOY_CUDART} ${CMAKE_DL_LIBS} rt)
 target_compile_definitions(plan_check PRIVATE CONVOY_CARDS="${CMAKE_CURRENT_SOURCE_DIR}/plan/cards"

@@ -21,7 +21,7 @@ constexpr Index samples = 8, image = 16, classes = 5;
 Plan plan_of(const char* model, const char* version = "") {
   GraphSpec spec;
   spec.model = model;
-  spec.version = version;
+  spec.options["resnet-version"] = version;
   spec.classes = classes;
   spec.image_size = image;
   return make_plan(build_graph(spec), PlanSpec{.bucket_floats = 4000});

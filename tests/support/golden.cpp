@@ -60,11 +60,11 @@ Attributes attributes_of(const json& from) {
 GraphSpec graph_of(const std::string& name) {
   GraphSpec spec;
   spec.model = name.substr(0, name.find('_'));
-  if (name.find("_v2") != std::string::npos) spec.version = "v2";
-  if (name == "alexnet_ray") spec.variant = "ray";
+  if (name.find("_v2") != std::string::npos) spec.options["resnet-version"] = "v2";
+  if (name == "alexnet_ray") spec.options["variant"] = "ray";
   if (name.ends_with("_tanh") || name == "mlp") spec.activation = "tanh";
-  if (name == "lenet") spec.pooling = "average";
-  if (name == "mlp") spec.hidden = {40, 30};
+  if (name == "lenet") spec.options["pooling"] = "average";
+  if (name == "mlp") spec.options["hidden"] = "40,30";
   return spec;
 }
 

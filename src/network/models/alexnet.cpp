@@ -3,7 +3,7 @@
 
 #include "core/errors.hpp"
 #include "network/builder.hpp"
-#include "network/models/families.hpp"
+#include "network/models/family.hpp"
 
 namespace convoy {
 namespace {
@@ -17,8 +17,6 @@ constexpr LocalResponseNorm norm_ray{.size = 11, .alpha = 11 * 1e-4F, .beta = 0.
 Convolution layer(Index out, int kernel, int groups = 1) {
   return {.out = out, .kernel = kernel, .stride = 1, .pad = kernel / 2, .groups = groups, .bias = true};
 }
-
-float dropout_of(const GraphSpec& spec) { return spec.dropout < 0 ? usual_dropout : spec.dropout; }
 
 /// Krizhevsky, Sutskever, Hinton 2012, section 3.5; layer names of Caffe's model.
 Graph build_2012(const GraphSpec& spec) {
@@ -42,7 +40,7 @@ Graph build_2012(const GraphSpec& spec) {
   x = net.apply("flatten", net.apply("pool5", x, pool), Flatten{});
   for (const int number : {6, 7}) {
     x = net.activation(fmt::format("relu{}", number), net.linear(fmt::format("fc{}", number), x, 4096));
-    x = net.apply(fmt::format("drop{}", number), x, Dropout{dropout_of(spec)});
+    x = net.apply(fmt::format("drop{}", number), x, Dropout{dropout_of(spec, usual_dropout)});
   }
   return net.classify("fc8", x, "alexnet 2012");
 }
@@ -73,7 +71,7 @@ Graph build_ray(const GraphSpec& spec) {
   constexpr Activation dense{.kind = ActivationKind::tanh};
   for (const int number : {1, 2}) {
     x = net.apply(fmt::format("tanh{}", number), net.linear(fmt::format("fc{}", number), x, 4096), dense);
-    x = net.apply(fmt::format("drop{}", number), x, Dropout{dropout_of(spec)});
+    x = net.apply(fmt::format("drop{}", number), x, Dropout{dropout_of(spec, usual_dropout)});
   }
   return net.classify("fc3", x, "alexnet ray");
 }
@@ -98,20 +96,36 @@ Graph build_owt(const GraphSpec& spec) {
   x = net.apply(name(), x, pool);
   x = net.apply("flatten", x, Flatten{});
   for (const int first : {0, 3}) {
-    x = net.apply(fmt::format("classifier.{}", first), x, Dropout{dropout_of(spec)});
+    x = net.apply(fmt::format("classifier.{}", first), x, Dropout{dropout_of(spec, usual_dropout)});
     x = net.linear(fmt::format("classifier.{}", first + 1), x, 4096);
     x = net.activation(fmt::format("classifier.{}", first + 2), x);
   }
   return net.classify("classifier.6", x, "alexnet owt");
 }
 
+/// Krizhevsky et al. 2012 and two later forms.
+Graph build_alexnet(const GraphSpec& spec) {
+  const std::string variant = spec.option("variant");
+  if (variant.empty() || variant == "2012") return build_2012(spec);
+  if (variant == "ray") return build_ray(spec);
+  if (variant == "owt") return build_owt(spec);
+  fail(Exit::usage, "alexnet has no variant '{}'; use 2012, ray or owt", variant);
+}
+
 }  // namespace
 
-Graph build_alexnet(const GraphSpec& spec) {
-  if (spec.variant.empty() || spec.variant == "2012") return build_2012(spec);
-  if (spec.variant == "ray") return build_ray(spec);
-  if (spec.variant == "owt") return build_owt(spec);
-  fail(Exit::usage, "alexnet has no variant '{}'; use 2012, ray or owt", spec.variant);
+Family alexnet_family() {
+  return {.names = {"alexnet"},
+          .help = {"alexnet: variants 2012 (local response norm, two groups), ray (tanh in the dense layers), owt "
+                   "(torchvision's)"},
+          .options = {{.name = "variant",
+                       .words = {"2012", "ray", "owt"},
+                       .help = "alexnet; default: 2012",
+                       .lacks = "variant"},
+                      dropout_option()},
+          .has = [](const std::string& model) { return model == "alexnet"; },
+          .usual_input = [](const GraphSpec&) { return imagenet_input; },
+          .build = build_alexnet};
 }
 
 }  // namespace convoy

@@ -3,6 +3,7 @@
 
 #include <fmt/core.h>
 
+#include <charconv>
 #include <cstddef>
 
 namespace convoy {
@@ -63,7 +64,8 @@ NodeId append_pre_activation(GraphBuilder& net, const std::string& block, NodeId
 
 }  // namespace
 
-NodeId append_stages(GraphBuilder& net, NodeId x, const Residual& residual, bool zero_init_residual) {
+NodeId append_stages(GraphBuilder& net, NodeId x, const Residual& residual, const GraphSpec& spec) {
+  const bool zero_init_residual = spec.option("zero-init-residual") == "true";
   const bool pre_activation = residual.order == Order::pre_activation;
   const auto append_block = pre_activation ? append_pre_activation : append_post_activation;
   for (std::size_t stage = 0; stage < residual.blocks.size(); ++stage)
@@ -75,5 +77,35 @@ NodeId append_stages(GraphBuilder& net, NodeId x, const Residual& residual, bool
   if (!pre_activation) return x;
   return net.activation("act", net.batch_norm("bn", x));
 }
+
+std::vector<ModelOption> residual_options() {
+  return {
+      {.name = "resnet-version",
+       .words = {"v1", "v1.5", "v2"},
+       .help = "ResNet with the stride in the 1x1 (v1) or the 3x3 (v1.5), or pre-activation (v2); default: the model's",
+       .lacks = "version"},
+      {.name = "stem",
+       .words = {"imagenet", "small"},
+       .help = "first layers for large or small images; default: the model's",
+       .lacks = "stem"},
+      {.name = "zero-init-residual",
+       .form = ModelOption::Form::flag,
+       .help = "the last batch norm of each residual branch starts with scale 0",
+       .lacks = "residual blocks to start at zero",
+       .aliases = {"init-bn0", "last-bn-0-init", "zero-init-last"}}};
+}
+
+std::optional<ResnetName> parse_resnet(std::string_view model) {
+  constexpr std::string_view prefix = "resnet";
+  if (!model.starts_with(prefix)) return std::nullopt;
+  model.remove_prefix(prefix.size());
+  ResnetName name;
+  const auto [end, error] = std::from_chars(model.data(), model.data() + model.size(), name.depth);
+  if (error != std::errc{} || name.depth > 9999) return std::nullopt;
+  name.suffix = model.substr(static_cast<std::size_t>(end - model.data()));
+  return name;
+}
+
+bool is_imagenet_depth(int depth) { return depth == 18 || depth == 34 || depth == 50 || depth == 101 || depth == 152; }
 
 }  // namespace convoy

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "network/builder.hpp"
-#include "network/models/families.hpp"
+#include "network/models/family.hpp"
 
 namespace convoy {
+
+enum class BlockKind : std::uint8_t { basic, bottleneck };
 
 /// post: convolution, norm, activation, and an activation after the sum (He et al. 2015). pre: norm, activation,
 /// convolution, and a sum that nothing follows (He et al. 2016, figure 4e).
@@ -24,6 +28,17 @@ struct Residual {
 /// Stages from the second on halve the image. Shortcuts are projections (1x1 convolution; with a norm in
 /// post-activation order) where the shape changes, else the identity. Ends with the last norm and activation in
 /// pre-activation order.
-NodeId append_stages(GraphBuilder& net, NodeId x, const Residual& residual, bool zero_init_residual);
+NodeId append_stages(GraphBuilder& net, NodeId x, const Residual& residual, const GraphSpec& spec);
+
+/// resnet-version, stem and zero-init-residual.
+std::vector<ModelOption> residual_options();
+
+/// `resnet50_cifar` -> 50, `_cifar`.
+struct ResnetName {
+  int depth = 0;
+  std::string_view suffix;  ///< after the depth
+};
+std::optional<ResnetName> parse_resnet(std::string_view model);
+bool is_imagenet_depth(int depth);
 
 }  // namespace convoy

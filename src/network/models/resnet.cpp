@@ -28,23 +28,25 @@ std::vector<int> blocks_of(int depth) {
 /// pre-activation (He et al. 2016), stride in the 3x3 as in TensorFlow's and MXNet's models.
 std::string version_of(const GraphSpec& spec, BlockKind kind) {
   const bool bottleneck = kind == BlockKind::bottleneck;
-  if (spec.version.empty()) return bottleneck ? "v1.5" : "v1";
-  if (spec.version == "v1" || spec.version == "v2" || (spec.version == "v1.5" && bottleneck)) return spec.version;
-  if (spec.version == "v1.5")
+  const std::string version = spec.option("resnet-version");
+  if (version.empty()) return bottleneck ? "v1.5" : "v1";
+  if (version == "v1" || version == "v2" || (version == "v1.5" && bottleneck)) return version;
+  if (version == "v1.5")
     fail(Exit::usage, "{} has no version v1.5 (its blocks have no 1x1 convolution to move the stride from); use v1",
          spec.model);
-  fail(Exit::usage, "{} has no version '{}'; use v1, {}v2", spec.model, spec.version, bottleneck ? "v1.5 or " : "or ");
+  fail(Exit::usage, "{} has no version '{}'; use v1, {}v2", spec.model, version, bottleneck ? "v1.5 or " : "or ");
 }
 
 bool has_small_stem(const GraphSpec& spec) {
-  if (spec.stem.empty() || spec.stem == "imagenet") return false;
-  if (spec.stem == "small") return true;
-  fail(Exit::usage, "unknown stem '{}'; use imagenet or small", spec.stem);
+  const std::string stem = spec.option("stem");
+  if (stem.empty() || stem == "imagenet") return false;
+  if (stem == "small") return true;
+  fail(Exit::usage, "unknown stem '{}'; use imagenet or small", stem);
 }
 
-}  // namespace
-
-Graph build_resnet(const GraphSpec& spec, int depth) {
+/// He et al. 2015 for ImageNet: 18 and 34 with basic blocks, 50, 101 and 152 with bottlenecks.
+Graph build_resnet(const GraphSpec& spec) {
+  const int depth = parse_resnet(spec.model)->depth;
   Residual residual{.kind = depth < 50 ? BlockKind::basic : BlockKind::bottleneck,
                     .blocks = blocks_of(depth),
                     .widths = {64, 128, 256, 512}};
@@ -60,9 +62,25 @@ Graph build_resnet(const GraphSpec& spec, int depth) {
   // In pre-activation order the first block brings norm and activation.
   if (!pre_activation) x = net.activation("act", net.batch_norm("bn1", x));
   if (!small_stem) x = net.apply("maxpool", x, Pool{.kernel = 3, .stride = 2, .pad = 1});
-  x = append_stages(net, x, residual, spec.zero_init_residual);
+  x = append_stages(net, x, residual, spec);
   x = net.apply("flatten", net.apply("avgpool", x, GlobalAveragePool{}), Flatten{});
   return net.classify("fc", x, fmt::format("{} {}{}", spec.model, version, small_stem ? " (small stem)" : ""));
+}
+
+}  // namespace
+
+Family resnet_family() {
+  return {.names = {"resnet18", "resnet34", "resnet50", "resnet101", "resnet152"},
+          .help = {"resnet18, 34, 50, 101, 152: for ImageNet; v1, v1.5 (bottlenecks), v2"},
+          .options = residual_options(),
+          .has =
+              [](const std::string& model) {
+                const auto name = parse_resnet(model);
+                return name && name->suffix.empty() && is_imagenet_depth(name->depth);
+              },
+          .usual_input =
+              [](const GraphSpec& spec) { return spec.option("stem") == "small" ? cifar_input : imagenet_input; },
+          .build = build_resnet};
 }
 
 }  // namespace convoy

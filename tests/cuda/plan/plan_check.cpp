@@ -12,10 +12,10 @@
 #include <thread>
 
 #include "backend/cuda/lowering/summary.hpp"
-#include "cli/usual_input.hpp"
 #include "config/parse.hpp"
 #include "cuda/plan/expectation.hpp"
 #include "data/shapes.hpp"
+#include "network/models.hpp"
 #include "support/case_graph.hpp"
 
 namespace convoy::cuda {
@@ -88,13 +88,13 @@ std::vector<Case> named_cases() {
   }
   cases.push_back(resnet50);
   cases.back().name = "resnet50 v2";
-  cases.back().model.version = "v2";
+  cases.back().model.options["resnet-version"] = "v2";
   cases.push_back(resnet50);
   cases.back().name = "resnet50 synchronised norms";
   cases.back().synchronised = true;
   Case small{.name = "resnet18 small stem", .batch = 512, .eval_batch = 512, .precision = Precision::fp16};
   small.model.model = "resnet18";
-  small.model.stem = "small";
+  small.model.options["stem"] = "small";
   small.model = with_usual_input(small.model, 0, 0, 0);
   cases.push_back(small);
   Case dense{.name = "two layers of a dense block", .batch = 64, .eval_batch = 64, .precision = Precision::fp16};

@@ -135,7 +135,7 @@ GraphSpec small_model(const std::string& name, const std::string& activation, co
   spec.model = name;
   spec.classes = classes;
   spec.activation = activation;
-  spec.version = version;
+  spec.options["resnet-version"] = version;
   return spec;
 }
 

@@ -31,7 +31,7 @@ TEST(Parse, long_forms_and_letters) {
   EXPECT_EQ(config.output.print_every, 7);
   EXPECT_EQ(config.output.folder, "out");
   EXPECT_DOUBLE_EQ(config.optimiser.rate, 0.4);
-  EXPECT_EQ(config.model.hidden, (std::vector<Index>{32, 16}));
+  EXPECT_EQ(config.model.option("hidden"), "32,16");
 }
 
 TEST(Parse, names_of_other_programs) {
@@ -57,7 +57,7 @@ TEST(Parse, names_of_other_programs) {
   EXPECT_EQ(config.sync.grad_accum_steps, 2);
   EXPECT_EQ(config.data.workers, 3);
   EXPECT_EQ(config.seed, 7U);
-  EXPECT_TRUE(config.model.zero_init_residual);
+  EXPECT_EQ(config.model.option("zero-init-residual"), "true");
   EXPECT_DOUBLE_EQ(config.checkpoint.save_every, 2);
   EXPECT_EQ(config.topk, 3);
 }
@@ -85,7 +85,8 @@ TEST(Parse, switches_have_a_no_form) {
   EXPECT_FALSE(train_config("--no-tensorboard").output.tensorboard);
   EXPECT_TRUE(train_config("--sync gradients --sync-bn").sync.sync_bn);
   EXPECT_FALSE(train_config("--sync gradients --sync-bn --no-sync-bn").sync.sync_bn);
-  EXPECT_FALSE(train_config("--no-init-bn0 --config f", "zero-init-residual = true\n").model.zero_init_residual);
+  EXPECT_EQ(train_config("--no-init-bn0 --config f", "zero-init-residual = true\n").model.option("zero-init-residual"),
+            "");
 }
 
 TEST(Parse, command_line_wins_over_file_and_the_last_word_wins) {

@@ -29,36 +29,37 @@ TEST_P(KnownCost, ParametersAndMacs) {
 
 INSTANTIATE_TEST_SUITE_P(
     ImageNet, KnownCost,
-    testing::Values(Known{{.model = "resnet18"}, 224, 11'689'512, 1.814e9},
-                    Known{{.model = "resnet34"}, 224, 21'797'672, 3.664e9},
-                    Known{{.model = "resnet50"}, 224, 25'557'032, 4.089e9},
-                    Known{{.model = "resnet50", .version = "v1"}, 224, 25'557'032, 3.86e9},
-                    Known{{.model = "resnet101"}, 224, 44'549'160, 7.801e9},
-                    Known{{.model = "resnet152"}, 224, 60'192'808, 11.514e9},
-                    Known{{.model = "resnet18", .classes = 10, .stem = "small"}, 32, 11'173'962, 0.5556e9}));
+    testing::Values(
+        Known{{.model = "resnet18"}, 224, 11'689'512, 1.814e9}, Known{{.model = "resnet34"}, 224, 21'797'672, 3.664e9},
+        Known{{.model = "resnet50"}, 224, 25'557'032, 4.089e9},
+        Known{{.model = "resnet50", .options = {{"resnet-version", "v1"}}}, 224, 25'557'032, 3.86e9},
+        Known{{.model = "resnet101"}, 224, 44'549'160, 7.801e9},
+        Known{{.model = "resnet152"}, 224, 60'192'808, 11.514e9},
+        Known{{.model = "resnet18", .classes = 10, .options = {{"stem", "small"}}}, 32, 11'173'962, 0.5556e9}));
 
 INSTANTIATE_TEST_SUITE_P(
     Small, KnownCost,
     // CIFAR: option A has 269,722 (resnet20); projections add 16*32 + 32*64 weights and 2*(32 + 64) norm values. In
     // pre-activation order projections have no norm: 192 less.
-    testing::Values(Known{{.model = "resnet20", .classes = 10}, 32, 272'474, 40.8e6},
-                    Known{{.model = "resnet20", .classes = 10, .version = "v2"}, 32, 272'282, 40.8e6},
-                    Known{{.model = "resnet56", .classes = 10}, 32, 855'770, 0},
-                    Known{{.model = "resnet110", .classes = 10}, 32, 1'730'714, 0},
-                    Known{{.model = "resnet164", .classes = 10}, 32, 1'703'258, 0},
-                    Known{{.model = "resnet164", .classes = 10, .version = "v1"}, 32, 1'704'154, 0},
-                    // Krizhevsky et al. 2012 in Caffe's form, one tower, torchvision.
-                    Known{{.model = "alexnet"}, 224, 60'965'224, 724'406'816},
-                    Known{{.model = "alexnet", .variant = "ray"}, 224, 62'378'344, 0},
-                    Known{{.model = "alexnet", .variant = "owt"}, 224, 61'100'840, 714.2e6},
-                    Known{{.model = "lenet", .classes = 10, .channels = 1, .image_size = 28},
-                          28,
-                          431'080,
-                          24. * 24 * 20 * 25 + 8. * 8 * 50 * 20 * 25 + 800. * 500 + 500. * 10},
-                    Known{{.model = "mlp", .classes = 10, .channels = 1, .image_size = 28, .hidden = {128, 64}},
-                          28,
-                          784 * 128 + 128 + 128 * 64 + 64 + 64 * 10 + 10,
-                          784. * 128 + 128. * 64 + 64. * 10}));
+    testing::Values(
+        Known{{.model = "resnet20", .classes = 10}, 32, 272'474, 40.8e6},
+        Known{{.model = "resnet20", .classes = 10, .options = {{"resnet-version", "v2"}}}, 32, 272'282, 40.8e6},
+        Known{{.model = "resnet56", .classes = 10}, 32, 855'770, 0},
+        Known{{.model = "resnet110", .classes = 10}, 32, 1'730'714, 0},
+        Known{{.model = "resnet164", .classes = 10}, 32, 1'703'258, 0},
+        Known{{.model = "resnet164", .classes = 10, .options = {{"resnet-version", "v1"}}}, 32, 1'704'154, 0},
+        // Krizhevsky et al. 2012 in Caffe's form, one tower, torchvision.
+        Known{{.model = "alexnet"}, 224, 60'965'224, 724'406'816},
+        Known{{.model = "alexnet", .options = {{"variant", "ray"}}}, 224, 62'378'344, 0},
+        Known{{.model = "alexnet", .options = {{"variant", "owt"}}}, 224, 61'100'840, 714.2e6},
+        Known{{.model = "lenet", .classes = 10, .channels = 1, .image_size = 28},
+              28,
+              431'080,
+              24. * 24 * 20 * 25 + 8. * 8 * 50 * 20 * 25 + 800. * 500 + 500. * 10},
+        Known{{.model = "mlp", .classes = 10, .channels = 1, .image_size = 28, .options = {{"hidden", "128,64"}}},
+              28,
+              784 * 128 + 128 + 128 * 64 + 64 + 64 * 10 + 10,
+              784. * 128 + 128. * 64 + 64. * 10}));
 
 TEST(Cost, TrainingHasNoDataGradientOfTheFirstLayer) {
   const Cost resnet = cost_of(build_graph({.model = "resnet50"}), 224, 224);
@@ -66,7 +67,8 @@ TEST(Cost, TrainingHasNoDataGradientOfTheFirstLayer) {
   EXPECT_DOUBLE_EQ(resnet.training_flops, 2 * (3 * resnet.macs - first));
   EXPECT_NEAR(resnet.training_flops, 24.3e9, 0.01e9);
 
-  const Cost mlp = cost_of(build_graph({.model = "mlp", .classes = 10, .image_size = 8, .hidden = {5}}), 8, 8);
+  const Cost mlp =
+      cost_of(build_graph({.model = "mlp", .classes = 10, .image_size = 8, .options = {{"hidden", "5"}}}), 8, 8);
   EXPECT_DOUBLE_EQ(mlp.macs, 192 * 5 + 5 * 10);
   EXPECT_DOUBLE_EQ(mlp.training_flops, 2 * (2 * 192 * 5 + 3 * 5 * 10));
 }

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <map>
 
+#include "network/models/family.hpp"
 #include "network/plan.hpp"
 #include "unit/network/expect_error.hpp"
 
@@ -36,7 +37,8 @@ TEST(Models, EveryListedNameBuildsAValidPlan) {
 TEST(Models, FullNameTellsVersionAndStem) {
   EXPECT_EQ(build_graph({.model = "resnet50"}).model, "resnet50 v1.5");
   EXPECT_EQ(build_graph({.model = "resnet18"}).model, "resnet18 v1");
-  EXPECT_EQ(build_graph({.model = "resnet18", .version = "v2", .stem = "small"}).model, "resnet18 v2 (small stem)");
+  EXPECT_EQ(build_graph({.model = "resnet18", .options = {{"resnet-version", "v2"}, {"stem", "small"}}}).model,
+            "resnet18 v2 (small stem)");
   EXPECT_EQ(build_graph({.model = "resnet20"}).model, "resnet20 v1");
   EXPECT_EQ(build_graph({.model = "resnet164"}).model, "resnet164 v2");
 }
@@ -176,7 +178,7 @@ TEST(Models, LenetCanBeSmooth) {
   const auto is_max = [](const Node& n) { return as<Pool>(n) && as<Pool>(n)->mode == Pool::Mode::max; };
   const auto is_average = [](const Node& n) { return as<Pool>(n) && as<Pool>(n)->mode == Pool::Mode::average; };
   const Graph standard = build_graph({.model = "lenet"}),
-              smooth = build_graph({.model = "lenet", .pooling = "average"});
+              smooth = build_graph({.model = "lenet", .options = {{"pooling", "average"}}});
   EXPECT_EQ(count(standard, is_max), 2);
   EXPECT_EQ(count(smooth, is_max), 0);
   EXPECT_EQ(count(smooth, is_average), 2);
@@ -185,11 +187,13 @@ TEST(Models, LenetCanBeSmooth) {
 }
 
 TEST(Models, MlpTakesAnyHiddenLayers) {
-  const auto deep = parameters_of(build_graph({.model = "mlp", .classes = 10, .image_size = 4, .hidden = {9, 5}}));
+  const auto deep =
+      parameters_of(build_graph({.model = "mlp", .classes = 10, .image_size = 4, .options = {{"hidden", "9,5"}}}));
   EXPECT_EQ(deep.at("fc1.weight").shape, (std::vector<Index>{9, 48}));
   EXPECT_EQ(deep.at("fc2.weight").shape, (std::vector<Index>{5, 9}));
   EXPECT_EQ(deep.at("fc3.weight").shape, (std::vector<Index>{10, 5}));
-  const auto linear = parameters_of(build_graph({.model = "mlp", .classes = 10, .image_size = 4, .hidden = {}}));
+  const auto linear =
+      parameters_of(build_graph({.model = "mlp", .classes = 10, .image_size = 4, .options = {{"hidden", ""}}}));
   EXPECT_EQ(linear.at("fc1.weight").shape, (std::vector<Index>{10, 48}));
   EXPECT_EQ(linear.size(), 2U);
 }
@@ -213,9 +217,9 @@ TEST(Models, AlexnetsVariantsDifferInNormsGroupsAndActivations) {
     return as<Activation>(node) && as<Activation>(node)->kind == ActivationKind::tanh;
   };
   const auto drops = [](const Node& node) { return as<Dropout>(node) && as<Dropout>(node)->rate == 0.25F; };
-  const Graph first = build_graph({.model = "alexnet", .dropout = 0.25F}),
-              ray = build_graph({.model = "alexnet", .variant = "ray", .dropout = 0.25F}),
-              owt = build_graph({.model = "alexnet", .variant = "owt", .dropout = 0.25F});
+  const Graph first = build_graph({.model = "alexnet", .options = {{"dropout", "0.25"}}}),
+              ray = build_graph({.model = "alexnet", .options = {{"variant", "ray"}, {"dropout", "0.25"}}}),
+              owt = build_graph({.model = "alexnet", .options = {{"variant", "owt"}, {"dropout", "0.25"}}});
   EXPECT_EQ(count(first, is_norm), 2);
   EXPECT_EQ(count(ray, is_norm), 3);
   EXPECT_EQ(count(owt, is_norm), 0);
@@ -229,25 +233,115 @@ TEST(Models, AlexnetsVariantsDifferInNormsGroupsAndActivations) {
 }
 
 TEST(Models, VariantsThatAModelLacksAreErrors) {
-  expect_usage_error([] { build_graph({.model = "alexnet", .variant = "2014"}); }, {"alexnet", "'2014'", "owt"});
-  expect_usage_error([] { build_graph({.model = "alexnet", .version = "v2"}); }, {"alexnet", "version"});
-  expect_usage_error([] { build_graph({.model = "lenet", .variant = "ray"}); }, {"lenet", "'ray'"});
-  expect_usage_error([] { build_graph({.model = "resnet50", .dropout = 0.5F}); }, {"resnet50", "dropout"});
-  expect_usage_error([] { build_graph({.model = "resnet50", .version = "v3"}); }, {"resnet50", "'v3'", "v1.5"});
-  expect_usage_error([] { build_graph({.model = "resnet18", .version = "v1.5"}); }, {"resnet18", "v1.5"});
-  expect_usage_error([] { build_graph({.model = "resnet20", .version = "v1.5"}); }, {"resnet20", "'v1.5'"});
-  expect_usage_error([] { build_graph({.model = "resnet20", .stem = "imagenet"}); }, {"resnet20", "'imagenet'"});
-  expect_usage_error([] { build_graph({.model = "resnet50", .stem = "big"}); }, {"'big'", "imagenet or small"});
-  expect_usage_error([] { build_graph({.model = "resnet50", .pooling = "max"}); }, {"resnet50", "pooling"});
-  expect_usage_error([] { build_graph({.model = "resnet20", .pooling = "max"}); }, {"resnet20", "pooling"});
-  expect_usage_error([] { build_graph({.model = "lenet", .version = "v2"}); }, {"lenet", "version"});
-  expect_usage_error([] { build_graph({.model = "mlp", .zero_init_residual = true}); }, {"mlp", "residual"});
-  expect_usage_error([] { build_graph({.model = "lenet", .pooling = "median"}); }, {"'median'", "max or average"});
+  expect_usage_error(
+      [] {
+        build_graph({.model = "alexnet", .options = {{"variant", "2014"}}});
+      },
+      {"alexnet", "'2014'", "owt"});
+  expect_usage_error(
+      [] {
+        build_graph({.model = "alexnet", .options = {{"resnet-version", "v2"}}});
+      },
+      {"alexnet", "version"});
+  expect_usage_error([] { build_graph({.model = "lenet", .options = {{"variant", "ray"}}}); }, {"lenet", "'ray'"});
+  expect_usage_error(
+      [] {
+        build_graph({.model = "resnet50", .options = {{"dropout", "0.5"}}});
+      },
+      {"resnet50", "dropout"});
+  expect_usage_error(
+      [] {
+        build_graph({.model = "resnet50", .options = {{"resnet-version", "v3"}}});
+      },
+      {"resnet50", "'v3'", "v1.5"});
+  expect_usage_error(
+      [] {
+        build_graph({.model = "resnet18", .options = {{"resnet-version", "v1.5"}}});
+      },
+      {"resnet18", "v1.5"});
+  expect_usage_error(
+      [] {
+        build_graph({.model = "resnet20", .options = {{"resnet-version", "v1.5"}}});
+      },
+      {"resnet20", "'v1.5'"});
+  expect_usage_error(
+      [] {
+        build_graph({.model = "resnet20", .options = {{"stem", "imagenet"}}});
+      },
+      {"resnet20", "'imagenet'"});
+  expect_usage_error(
+      [] {
+        build_graph({.model = "resnet50", .options = {{"stem", "big"}}});
+      },
+      {"'big'", "imagenet or small"});
+  expect_usage_error(
+      [] {
+        build_graph({.model = "resnet50", .options = {{"pooling", "max"}}});
+      },
+      {"resnet50", "pooling"});
+  expect_usage_error(
+      [] {
+        build_graph({.model = "resnet20", .options = {{"pooling", "max"}}});
+      },
+      {"resnet20", "pooling"});
+  expect_usage_error(
+      [] {
+        build_graph({.model = "lenet", .options = {{"resnet-version", "v2"}}});
+      },
+      {"lenet", "version"});
+  expect_usage_error(
+      [] {
+        build_graph({.model = "mlp", .options = {{"zero-init-residual", "true"}}});
+      },
+      {"mlp", "residual"});
+  expect_usage_error(
+      [] {
+        build_graph({.model = "lenet", .options = {{"pooling", "median"}}});
+      },
+      {"'median'", "max or average"});
   expect_usage_error([] { build_graph({.activation = "softplus"}); }, {"'softplus'", "leaky_relu"});
   expect_usage_error([] { build_graph({.initialiser = "ones"}); }, {"'ones'", "xavier"});
-  expect_usage_error([] { build_graph({.model = "mlp", .hidden = {4, 0}}); }, {"hidden layer 2"});
+  expect_usage_error([] { build_graph({.model = "mlp", .options = {{"hidden", "4,0"}}}); }, {"hidden layer 2"});
   expect_usage_error([] { build_graph({.classes = 0}); }, {"0 classes"});
   expect_usage_error([] { build_graph({.label_smoothing = 1}); }, {"label smoothing 1"});
+}
+
+TEST(Models, OptionsOfOneNameAreTheSameInEveryFamily) {
+  std::map<std::string, ModelOption> first;
+  for (const Family& family : model_families())
+    for (const ModelOption& option : family.options) {
+      const ModelOption& other = first.emplace(option.name, option).first->second;
+      EXPECT_EQ(option.form, other.form) << option.name;
+      EXPECT_EQ(option.words, other.words) << option.name;
+      EXPECT_EQ(option.otherwise, other.otherwise) << option.name;
+    }
+  EXPECT_EQ(family_options().size(), first.size());
+}
+
+TEST(Models, UsualInputIsThatOfThePaper) {
+  const auto usual = [](const GraphSpec& spec) {
+    const GraphSpec filled = with_usual_input(spec, 0, 0, 0);
+    return std::vector<Index>{filled.classes, filled.channels, filled.image_size};
+  };
+  const std::vector<Index> imagenet{1000, 3, 224}, cifar{10, 3, 32}, mnist{10, 1, 28};
+  EXPECT_EQ(usual({.model = "resnet50"}), imagenet);
+  EXPECT_EQ(usual({.model = "alexnet"}), imagenet);
+  EXPECT_EQ(usual({.model = "resnet18", .options = {{"stem", "small"}}}), cifar);
+  EXPECT_EQ(usual({.model = "resnet110_bottleneck"}), cifar);
+  EXPECT_EQ(usual({.model = "lenet"}), mnist);
+  EXPECT_EQ(usual({.model = "mlp"}), mnist);
+  EXPECT_EQ(with_usual_input({.model = "lenet"}, 7, 0, 64).classes, 7);
+  EXPECT_EQ(with_usual_input({.model = "lenet"}, 7, 0, 64).channels, 1);
+  EXPECT_EQ(with_usual_input({.model = "lenet"}, 7, 0, 64).image_size, 64);
+}
+
+TEST(Models, GeluAndSiluReachTheNodes) {
+  for (const auto& [name, kind] : {std::pair{"gelu", ActivationKind::gelu}, {"silu", ActivationKind::silu}}) {
+    const Graph graph = build_graph({.model = "resnet20", .activation = name});
+    EXPECT_TRUE(std::any_of(graph.nodes.begin(), graph.nodes.end(), [kind = kind](const Node& node) {
+      return as<Activation>(node) && as<Activation>(node)->kind == kind;
+    }));
+  }
 }
 
 }  // namespace

@@ -27,7 +27,10 @@ struct Case {
 class PlanLaws : public testing::TestWithParam<Case> {
  protected:
   Plan plan_ = make_plan(
-      build_graph({.model = GetParam().model, .classes = 10, .image_size = 32, .version = GetParam().version}),
+      build_graph({.model = GetParam().model,
+                   .classes = 10,
+                   .image_size = 32,
+                   .options = {{"resnet-version", GetParam().version}}}),
       {.replicas = GetParam().replicas, .bucket_floats = GetParam().bucket_floats, .sync_bn = GetParam().sync_bn});
   const ParameterTable& table_ = plan_.table;
 };
@@ -131,9 +134,9 @@ INSTANTIATE_TEST_SUITE_P(Models, PlanLaws,
                          [](const auto& each) { return each.param.model + std::to_string(each.index); });
 
 TEST(Plan, OrderOfASmallNetwork) {
-  const Plan plan =
-      make_plan(build_graph({.model = "mlp", .classes = 3, .channels = 1, .image_size = 5, .hidden = {2}}),
-                {.replicas = 2, .bucket_floats = 16});
+  const Plan plan = make_plan(
+      build_graph({.model = "mlp", .classes = 3, .channels = 1, .image_size = 5, .options = {{"hidden", "2"}}}),
+      {.replicas = 2, .bucket_floats = 16});
   ASSERT_EQ(plan.table.rows.size(), 4U);
   EXPECT_EQ(plan.table.rows[0].name, "fc2.weight");
   EXPECT_EQ(plan.table.rows[0].range, (Range{0, 6}));
@@ -193,14 +196,14 @@ TEST(Digest, ChangesWithTheFunction) {
   others[0].classes = 11;
   others[1].norm_epsilon = 1.0001e-5F;
   others[2].activation = "leaky_relu";
-  others[3].version = "v2";
+  others[3].options["resnet-version"] = "v2";
   others[4].model = "resnet32";
   others[5].norm_momentum = 0.2F;
   std::vector<std::uint64_t> digests{make_plan(build_graph(spec), {}).digest};
   for (const GraphSpec& other : others) digests.push_back(make_plan(build_graph(other), {}).digest);
   // Same parameters, other function: v1 and v1.5 differ in strides only.
-  digests.push_back(make_plan(build_graph({.model = "resnet50", .version = "v1"}), {}).digest);
-  digests.push_back(make_plan(build_graph({.model = "resnet50", .version = "v1.5"}), {}).digest);
+  digests.push_back(make_plan(build_graph({.model = "resnet50", .options = {{"resnet-version", "v1"}}}), {}).digest);
+  digests.push_back(make_plan(build_graph({.model = "resnet50", .options = {{"resnet-version", "v1.5"}}}), {}).digest);
   std::sort(digests.begin(), digests.end());
   EXPECT_EQ(std::adjacent_find(digests.begin(), digests.end()), digests.end());
 }

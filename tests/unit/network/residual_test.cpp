@@ -41,7 +41,8 @@ TEST(Residual, PostActivationBlock) {
 }
 
 TEST(Residual, PreActivationBlock) {
-  const Graph graph = build_graph({.model = "resnet32", .classes = 10, .version = "v2", .activation = "leaky_relu"});
+  const Graph graph = build_graph(
+      {.model = "resnet32", .classes = 10, .options = {{"resnet-version", "v2"}}, .activation = "leaky_relu"});
   EXPECT_EQ(read_by(graph, "layer1.0.bn1"), Names{"conv1"}) << "the stem has no norm of its own";
   EXPECT_EQ(read_by(graph, "layer1.0.add"), (Names{"layer1.0.conv2", "conv1"}));
   EXPECT_EQ(read_by(graph, "layer2.0.bn1"), Names{"layer1.4.add"});
@@ -76,12 +77,12 @@ TEST(Residual, VersionPlacesTheStride) {
                             stride("layer1.0.conv1"), stride("layer2.0.downsample.0")};
   };
   using Strides = std::vector<int>;
-  EXPECT_EQ(strides({.model = "resnet50", .version = "v1"}), (Strides{2, 1, 1, 1, 2}));
-  EXPECT_EQ(strides({.model = "resnet50", .version = "v1.5"}), (Strides{1, 2, 1, 1, 2}));
-  EXPECT_EQ(strides({.model = "resnet50", .version = "v2"}), (Strides{1, 2, 1, 1, 2}));
+  EXPECT_EQ(strides({.model = "resnet50", .options = {{"resnet-version", "v1"}}}), (Strides{2, 1, 1, 1, 2}));
+  EXPECT_EQ(strides({.model = "resnet50", .options = {{"resnet-version", "v1.5"}}}), (Strides{1, 2, 1, 1, 2}));
+  EXPECT_EQ(strides({.model = "resnet50", .options = {{"resnet-version", "v2"}}}), (Strides{1, 2, 1, 1, 2}));
   EXPECT_EQ(strides({.model = "resnet18"}), (Strides{2, 1, 1, 1, 2}));
   EXPECT_EQ(strides({.model = "resnet164"}), (Strides{2, 1, 1, 1, 2}));
-  EXPECT_EQ(strides({.model = "resnet164", .version = "v1.5"}), (Strides{1, 2, 1, 1, 2}));
+  EXPECT_EQ(strides({.model = "resnet164", .options = {{"resnet-version", "v1.5"}}}), (Strides{1, 2, 1, 1, 2}));
 }
 
 TEST(Residual, DepthCountsTheConvolutionsAndTheLinearLayer) {
@@ -134,13 +135,13 @@ TEST(Residual, ZeroInitEndsEveryBranchWithZero) {
     return names;
   };
   EXPECT_EQ(zeros({.model = "resnet20"}), Names{});
-  EXPECT_EQ(zeros({.model = "resnet8", .zero_init_residual = true}),
+  EXPECT_EQ(zeros({.model = "resnet8", .options = {{"zero-init-residual", "true"}}}),
             (Names{"layer1.0.bn2.weight", "layer2.0.bn2.weight", "layer3.0.bn2.weight"}));
   // A norm before the last ReLU must not start at zero: no gradient would ever pass it.
-  EXPECT_EQ(zeros({.model = "resnet8", .version = "v2", .zero_init_residual = true}),
+  EXPECT_EQ(zeros({.model = "resnet8", .options = {{"resnet-version", "v2"}, {"zero-init-residual", "true"}}}),
             (Names{"layer1.0.conv2.weight", "layer2.0.conv2.weight", "layer3.0.conv2.weight"}));
-  EXPECT_EQ(zeros({.model = "resnet50", .zero_init_residual = true}).size(), 16U);
-  EXPECT_EQ(zeros({.model = "resnet50", .zero_init_residual = true}).front(), "layer1.0.bn3.weight");
+  EXPECT_EQ(zeros({.model = "resnet50", .options = {{"zero-init-residual", "true"}}}).size(), 16U);
+  EXPECT_EQ(zeros({.model = "resnet50", .options = {{"zero-init-residual", "true"}}}).front(), "layer1.0.bn3.weight");
 }
 
 }  // namespace

@@ -43,7 +43,8 @@ TEST(Shapes, FollowTheImageNotTheBuilder) {
 }
 
 TEST(Shapes, SmallStemKeepsTheImage) {
-  const auto shapes = shapes_by_name(build_graph({.model = "resnet18", .classes = 10, .stem = "small"}), 32, 32);
+  const auto shapes =
+      shapes_by_name(build_graph({.model = "resnet18", .classes = 10, .options = {{"stem", "small"}}}), 32, 32);
   EXPECT_EQ(shapes.at("layer1.1.add"), (Shape{64, 32, 32}));
   EXPECT_EQ(shapes.at("layer4.1.add"), (Shape{512, 4, 4}));
   EXPECT_EQ(shapes.count("maxpool"), 0U);

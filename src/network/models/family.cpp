@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "network/models/family.hpp"
+
+#include <cstdlib>
+
+#include "core/errors.hpp"
+
+namespace convoy {
+
+ModelOption dropout_option() {
+  return {.name = "dropout",
+          .form = ModelOption::Form::share,
+          .help = "share of values that dropout layers drop; default: the model's",
+          .lacks = "dropout"};
+}
+
+float dropout_of(const GraphSpec& spec, float otherwise) {
+  const std::string text = spec.option("dropout");
+  if (text.empty()) return otherwise;
+  const auto share = static_cast<float>(std::strtod(text.c_str(), nullptr));
+  if (!(share >= 0 && share < 1)) fail(Exit::usage, "dropout {} (must be at least 0 and below 1)", text);
+  return share;
+}
+
+}  // namespace convoy

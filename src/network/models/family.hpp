@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// A family of networks is one file, models/NAME.cpp, that defines `Family NAME_family()`, and its NAME in the list of
+// network/CMakeLists.txt, which is also the order of --help.
+#pragma once
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "network/models.hpp"
+
+namespace convoy {
+
+struct UsualInput {
+  Index classes = 0, channels = 0, size = 0;
+};
+constexpr UsualInput imagenet_input{1000, 3, 224}, cifar_input{10, 3, 32}, mnist_input{10, 1, 28};
+
+struct Family {
+  std::vector<std::string> names;         ///< that error texts may suggest
+  std::vector<std::string> help = {};     ///< lines for --help; a family without shares the first line
+  std::vector<ModelOption> options = {};  ///< options of one name are the same in every family
+  std::function<bool(const std::string& model)> has;
+  std::function<UsualInput(const GraphSpec&)> usual_input;
+  /// Throws Error(usage) for a value of an option that the model doesn't have.
+  std::function<Graph(const GraphSpec&)> build;
+};
+
+std::vector<Family> model_families();
+
+/// Share of values that dropout layers drop.
+ModelOption dropout_option();
+float dropout_of(const GraphSpec& spec, float otherwise);
+
+}  // namespace convoy
