@@ -22,7 +22,7 @@ float decay_of(Kind kind, const PlanSpec& spec) {
   return 0;
 }
 
-/// Takes the next `count` floats at `at` and moves it to the next border.
+/// Takes the next `count` floats at `at` and moves it to the next multiple of 16 floats.
 Range take(Index& at, Index count) {
   const Range range{at, count};
   at = align_floats(range.end());

@@ -30,10 +30,10 @@ std::vector<Range> cut_buckets(const ParameterTable& table, Index bucket_floats)
   std::vector<Range> buckets;
   Index begin = 0;
   for (std::size_t i = 0; i + 1 < table.rows.size(); ++i) {
-    const Index border = align_floats(table.rows[i].range.end());
-    if (border - begin < bucket_floats) continue;
-    buckets.push_back({begin, border - begin});
-    begin = border;
+    const Index end = align_floats(table.rows[i].range.end());
+    if (end - begin < bucket_floats) continue;
+    buckets.push_back({begin, end - begin});
+    begin = end;
   }
   buckets.push_back({begin, table.flags.end() - begin});
   return buckets;

@@ -57,8 +57,8 @@ struct Plan {
 
 struct PlanSpec {
   int replicas = 1;               ///< W: number of flags
-  Index bucket_floats = 1 << 21;  ///< a bucket is closed at the first tensor border at or past this size
-  float weight_decay = 0;         ///< of filters
+  Index bucket_floats = 1 << 21;  ///< a bucket is closed at the first end of a tensor at or past this size
+  float weight_decay = 0;         ///< of weights
   float norm_weight_decay = 0;    ///< of norm scale and shift
   float bias_weight_decay = 0;
   bool sync_bn = false;

@@ -38,9 +38,9 @@ def spread(name, count, scale=1.0, offset=0.0):
 
 
 def parameter(name, kind, shape):
-    """kind: filter (bounded as He's uniform initialiser), bias, norm_scale, norm_shift."""
+    """kind: weight (bounded as He's uniform initialiser), bias, norm_scale, norm_shift."""
     count = int(np.prod(shape))
-    if kind == "filter":
+    if kind == "weight":
         values = spread(name, count, np.sqrt(6.0 / np.prod(shape[1:])))
     elif kind == "norm_scale":
         values = spread(name, count, 0.25, 1.0)

@@ -208,7 +208,7 @@ NETWORKS = [
 
 def kind_of(name, shape):
     if len(shape) > 1:
-        return "filter"
+        return "weight"
     owner = name.split(".")[-2]
     is_norm = owner.startswith("bn") or (owner == "1" and "downsample" in name)
     return ("norm_scale" if name.endswith("weight") else "norm_shift") if is_norm else "bias"

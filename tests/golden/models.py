@@ -70,9 +70,9 @@ class Alexnet(nn.Module):
         for i in (3, 4, 5):
             x = F.relu(getattr(self, f"conv{i}")(x))
         x = self.norm_and_pool(x, normalise=False).flatten(1)
-        curve = torch.tanh if self.ray else F.relu
+        activation = torch.tanh if self.ray else F.relu
         for name, node in zip(self.dense, self.drop_nodes):
-            x = self.drop(curve(getattr(self, name)(x)), node)
+            x = self.drop(activation(getattr(self, name)(x)), node)
         return getattr(self, self.dense[2])(x)
 
 
@@ -99,10 +99,10 @@ def branch(width_in, width, stride, bottleneck):
 
 
 class Block(nn.Module):
-    def __init__(self, width_in, width, stride, bottleneck, pre_activation, curve):
+    def __init__(self, width_in, width, stride, bottleneck, pre_activation, activation):
         super().__init__()
         layers = branch(width_in, width, stride, bottleneck)
-        self.count, self.pre_activation, self.curve = len(layers), pre_activation, curve
+        self.count, self.pre_activation, self.activation = len(layers), pre_activation, activation
         for i, (inputs, outputs, kernel, step) in enumerate(layers, 1):
             setattr(self, f"conv{i}", nn.Conv2d(inputs, outputs, kernel, step, kernel // 2, bias=False))
             setattr(self, f"bn{i}", norm(inputs if pre_activation else outputs))
@@ -117,23 +117,23 @@ class Block(nn.Module):
         for i in range(1, self.count + 1):
             conv, bn = getattr(self, f"conv{i}"), getattr(self, f"bn{i}")
             if self.pre_activation:
-                y = self.curve(bn(y))
+                y = self.activation(bn(y))
                 if i == 1 and self.downsample is not None:
                     shortcut = self.downsample(y)
                 y = conv(y)
             else:
                 y = bn(conv(y))
                 if i < self.count:
-                    y = self.curve(y)
+                    y = self.activation(y)
         if self.pre_activation:
             return y + shortcut
-        return self.curve(y + (x if self.downsample is None else self.downsample(x)))
+        return self.activation(y + (x if self.downsample is None else self.downsample(x)))
 
 
 class Resnet(nn.Module):
-    def __init__(self, channels, classes, blocks, widths, *, curve=F.relu, bottleneck=False, pre_activation=False, imagenet_stem=False):
+    def __init__(self, channels, classes, blocks, widths, *, activation=F.relu, bottleneck=False, pre_activation=False, imagenet_stem=False):
         super().__init__()
-        self.imagenet_stem, self.pre_activation, self.stages, self.curve = imagenet_stem, pre_activation, len(blocks), curve
+        self.imagenet_stem, self.pre_activation, self.stages, self.activation = imagenet_stem, pre_activation, len(blocks), activation
         width = widths[0]
         self.conv1 = nn.Conv2d(channels, width, 7, 2, 3, bias=False) if imagenet_stem else nn.Conv2d(channels, width, 3, 1, 1, bias=False)
         if not pre_activation:
@@ -141,7 +141,7 @@ class Resnet(nn.Module):
         for stage, (count, stage_width) in enumerate(zip(blocks, widths), 1):
             sequence = nn.Sequential()
             for i in range(count):
-                block = Block(width, stage_width, 2 if stage > 1 and i == 0 else 1, bottleneck, pre_activation, curve)
+                block = Block(width, stage_width, 2 if stage > 1 and i == 0 else 1, bottleneck, pre_activation, activation)
                 sequence.append(block)
                 width = block.out
             setattr(self, f"layer{stage}", sequence)
@@ -152,13 +152,13 @@ class Resnet(nn.Module):
     def forward(self, x):
         x = self.conv1(x)
         if not self.pre_activation:
-            x = self.curve(self.bn1(x))
+            x = self.activation(self.bn1(x))
         if self.imagenet_stem:
             x = F.max_pool2d(x, 3, 2, 1)
         for stage in range(1, self.stages + 1):
             x = getattr(self, f"layer{stage}")(x)
         if self.pre_activation:
-            x = self.curve(self.bn(x))
+            x = self.activation(self.bn(x))
         return self.fc(x.mean((2, 3)))
 
 
@@ -170,10 +170,10 @@ def build(model, channels, image, classes):
     if model == "mlp":
         return Mlp(channels, image, classes, [40, 30])
     if model.startswith("resnet20"):
-        return Resnet(channels, classes, [3, 3, 3], [16, 32, 64], curve=torch.tanh if "tanh" in model else F.relu)
+        return Resnet(channels, classes, [3, 3, 3], [16, 32, 64], activation=torch.tanh if "tanh" in model else F.relu)
     if model.startswith("resnet32_v2"):
-        curve = torch.tanh if "tanh" in model else F.relu
-        return Resnet(channels, classes, [5, 5, 5], [16, 32, 64], curve=curve, pre_activation=True)
+        activation = torch.tanh if "tanh" in model else F.relu
+        return Resnet(channels, classes, [5, 5, 5], [16, 32, 64], activation=activation, pre_activation=True)
     if model == "resnet50":
         return Resnet(channels, classes, [3, 4, 6, 3], [64, 128, 256, 512], bottleneck=True, imagenet_stem=True)
     raise ValueError(model)

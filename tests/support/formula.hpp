@@ -69,7 +69,7 @@ inline reference::Tensor formula_network_input(const std::vector<std::uint8_t>& 
   }
   return x;
 }
-/// Of one parameter: filters bounded as He's uniform initialiser, norm scales around 1, the rest small.
+/// Of one parameter: weights bounded as He's uniform initialiser, norm scales around 1, the rest small.
 inline reference::Values formula_parameter(const std::string& name, Kind kind, const std::vector<Index>& shape) {
   Index count = 1;
   for (const Index size : shape) count *= size;

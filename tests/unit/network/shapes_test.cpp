@@ -96,5 +96,24 @@ TEST(Shapes, ErrorsNameTheNode) {
   expect_usage_error([&] { infer_shapes(graph, 8, 8); }, {"'loss'", "2 logits", "5 classes"});
 }
 
+Graph joined(const Convolution& first, const Convolution& second) {
+  Graph graph{.model = "joined", .classes = 1};
+  graph.nodes = {{"input", Input{3}, {}, {}},
+                 {"a", first, {0}, {}},
+                 {"b", second, {0}, {}},
+                 {"cat", Concatenation{}, {1, 2, 1}, {}}};
+  return graph;
+}
+
+TEST(Shapes, ConcatenationAddsChannels) {
+  const Graph graph = joined({.in = 3, .out = 8}, {.in = 3, .out = 5});
+  EXPECT_EQ(infer_shapes(graph, 6, 7).back(), (Shape{21, 6, 7}));
+}
+
+TEST(Shapes, ConcatenationNeedsOneHeightAndWidth) {
+  const Graph graph = joined({.in = 3, .out = 8}, {.in = 3, .out = 5, .stride = 2});
+  expect_usage_error([&] { infer_shapes(graph, 6, 8); }, {"'cat'", "6 x 8", "3 x 4"});
+}
+
 }  // namespace
 }  // namespace convoy

@@ -42,6 +42,13 @@ TEST_F(Validate, NumberOfInputs) {
   expect_error({"'bn1' reads 0 nodes"});
 }
 
+TEST_F(Validate, ConcatenationReadsTwoOrMore) {
+  graph_.nodes[3].attributes = Concatenation{};
+  expect_error({"reads 1 nodes", "concatenation reads 2 or more"});
+  graph_.nodes[3].inputs = {2, 2, 1};
+  EXPECT_NO_THROW(make_plan(graph_, {}));
+}
+
 TEST_F(Validate, UnreadNode) {
   graph_.nodes[3].inputs = {1};  // around the norm
   expect_error({"nothing reads", "'bn1'"});
