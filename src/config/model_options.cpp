@@ -110,7 +110,7 @@ OptionGroup model_options(GraphSpec& model) {
       .also({"bn-epsilon", "bn-eps"})
       .decides_bits();
   add(word_option("initialiser", model.initialiser, {"he", "xavier", "normal", "truncated_normal", "uniform"},
-                  "of filters; default: the model's"))
+                  "of weights; default: the model's"))
       .also({"initializer"})
       .decides_bits();
   add(number_option("initialiser-std", "F", model.initialiser_std, above(0),
