@@ -5,6 +5,7 @@
 #include <cstddef>
 
 #include "core/errors.hpp"
+#include "network/plan.hpp"
 
 namespace convoy {
 namespace {

@@ -9,7 +9,6 @@
 
 #include "core/errors.hpp"
 #include "core/hash.hpp"
-#include "network/parameter_table.hpp"
 #include "network/validate.hpp"
 
 namespace convoy {

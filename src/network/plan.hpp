@@ -6,40 +6,9 @@
 #include <vector>
 
 #include "network/graph.hpp"
+#include "network/parameter_table.hpp"
 
 namespace convoy {
-
-struct Parameter {
-  std::string name;
-  Range range;  ///< in the values block and, at the same place, in the gradient block; count = product of shape
-  Kind kind = Kind::weight;
-  std::vector<Index> shape;
-  Initialiser initialiser;
-  float decay = 0;  ///< weight decay of this tensor
-  float rate_multiplier = 1;
-  bool trainable = true;
-  NodeId node = 0;
-};
-
-/// Running statistics of one batch norm, ranges inside the statistics block (and inside the tail, the same order).
-struct NormStatistics {
-  std::string name;  ///< `bn1`: keys bn1.running_mean, bn1.running_var
-  NodeId node = 0;
-  Range mean, variance;
-};
-
-/// The gradient block: parameters | tail: batch statistics, one flag a replica | exchange of synchronised batch norm.
-/// Rows stand in the order in which gradients become final (backward order). Every tensor starts on 16 floats.
-struct ParameterTable {
-  std::vector<Parameter> rows;
-  std::vector<NormStatistics> norms;  ///< in forward order
-  Range parameters;                   ///< begin 0
-  Range statistics;  ///< the tail: for each norm its batch mean and unbiased variance, times the replica's weight
-  Range flags;       ///< one float a replica: 0 = finite
-  Range exchange;    ///< synchronised batch norm: for each norm 4 * align_floats(channels)
-  Index block() const { return exchange.end(); }
-  const Parameter* find(const std::string& name) const;
-};
 
 struct Plan {
   Graph graph;

@@ -70,7 +70,6 @@ FOREIGN_MEMBERS = {
     "src/data/load.cpp": "Dataset",
     "src/data/synthetic_dataset.cpp": "Dataset",
     "src/io/hdf5_attributes.cpp": "Hdf5File",
-    "src/network/parameter_table.cpp": "ParameterTable",
     "src/train/inspection.cpp": "Trainer",
     "src/train/rehearsal.cpp": "Trainer",
     "src/train/saving.cpp": "Checkpointing",
