@@ -32,7 +32,8 @@ bool has_inexact_kink(const Graph& graph) {
     bool inputs_exact = true;
     for (const NodeId from : node.inputs) inputs_exact = inputs_exact && is_exact[static_cast<std::size_t>(from)];
     if (has_kink(node) && !inputs_exact) return true;
-    is_exact[id] = as<Input>(node) != nullptr || (inputs_exact && (node.name.starts_with("make") || has_kink(node)));
+    const bool keeps = node.name.starts_with("make") || has_kink(node) || as<Concatenation>(node) != nullptr;
+    is_exact[id] = as<Input>(node) != nullptr || (inputs_exact && keeps);
   }
   return false;
 }
@@ -205,6 +206,29 @@ INSTANTIATE_TEST_SUITE_P(Pointwise, Operations,
                                "n2c3h5w7 make:k16 tanh", "n1c1h3w3 relu", "n2c3h5w4 make:k8 fork make:k8 add",
                                "n2c3h5w4 make:k16 fork add", "n2c3h4w4 make:k16 fork bn swap tanh add"),
                          test_name);
+
+// Activations whose derivative reads their input: behind stored values, batch norms and sums, in front of convolutions.
+INSTANTIATE_TEST_SUITE_P(
+    ReadInput, Operations,
+    cases("n2c3h5w7 make:k16 gelu", "n1c3h3w3 make:k5 silu", "n3c2h3w4 flatten linear:k7 gelu linear:k9 silu",
+          "n5c3h8w8 conv:k16r3p1 bn gelu conv:k20r3p1 bn silu gap", "n3c3h6w5 conv:k16r3p1b1 gelu conv:k16r3p1 silu",
+          "n4c3h8w8 conv:k16r3p1 bn gelu fork conv:k16r3p1 bn gelu conv:k16r3p1 bn add silu gap",
+          "n4c3h9w9 conv:k16r3p1 bn silu fork conv:k32r3s2p1 bn silu conv:k32r3p1 bn swap conv:k32r1s2 bn add gelu gap",
+          "n3c3h8w8 conv:k16r3p1 fork bn silu conv:k16r3p1 bn silu conv:k16r3p1 add bn gelu gap"),
+    test_name);
+
+// Channels in whole blocks and not, one value twice, three values, groups in front of it and behind it (dense blocks).
+INSTANTIATE_TEST_SUITE_P(
+    Concatenation, Operations,
+    cases("n2c3h5w4 make:k8 fork make:k16 cat conv:k8r3p1", "n2c3h5w4 make:k16 fork make:k32 cat conv:k16r3p1",
+          "n2c3h5w4 make:k5 fork make:k7 cat bn relu gap", "n2c3h4w4 make:k16 fork cat relu",
+          "n2c3h4w4 make:k12 fork cat conv:k16r1", "n3c2h3w4 flatten linear:k7 fork linear:k5 cat linear:k6",
+          "n2c3h4w5 fork make:k8 cat conv:k8r3p1",
+          "n3c3h6w6 conv:k16r3p1 bn relu fork conv:k12r3p1 bn relu cat conv:k12r3p1 gap",
+          "n3c3h6w6 conv:k16r3p1 fork bn tanh conv:k12r3p1 cat fork bn tanh conv:k12r3p1 cat fork bn tanh conv:k12r3p1 "
+          "cat bn tanh avgpool:r2s2 conv:k20r1",
+          "n2c3h6w6 conv:k20r3p1 bn tanh fork conv:k20r3p1 add fork bn tanh conv:k9r1 cat bn gelu gap"),
+    test_name);
 
 INSTANTIATE_TEST_SUITE_P(Pool, Operations,
                          cases("n2c3h8w6 make:k8 maxpool:r2s2", "n2c3h9w7 make:k16 maxpool:r3s2p1",

@@ -5,6 +5,8 @@
 #include <sstream>
 #include <utility>
 
+#include "backend/cpu/instruction_set.hpp"
+#include "backend/cpu/operations/convolution.hpp"
 #include "core/errors.hpp"
 
 namespace convoy::cpu {
@@ -32,37 +34,39 @@ bool tiles_suit(const ProgramParts& parts, Index tile) {
   return tiles >= parts.threads && most * parts.threads * 4 <= tiles * 5;
 }
 
-std::vector<int> convolutions_of(const ProgramParts& parts, const PhasePlan& plan) {
+bool is_convolution(const ProgramParts& parts, int id) {
+  const Value& value = parts.lowering.value(id);
+  return value.kind == ValueKind::operation && as<Convolution>(parts.node(value)) != nullptr;
+}
+
+std::vector<int> convolutions_of(const ProgramParts& parts, const PassPlan& plan) {
   std::vector<int> result;
-  for (const Action& action : plan.actions) {
-    const bool first = std::find(result.begin(), result.end(), action.value) == result.end();
-    if (parts.lowering.values[static_cast<std::size_t>(action.value)].kind == ValueKind::convolution && first &&
-        (action.kind == ActionKind::convolve || action.kind == ActionKind::weight_gradient ||
-         action.kind == ActionKind::data_gradient))
-      result.push_back(action.value);
+  for (const Instruction& i : plan.instructions) {
+    const bool first = std::find(result.begin(), result.end(), i.value) == result.end();
+    if (first && is_convolution(parts, i.value) && i.kind != InstructionKind::statistics &&
+        i.kind != InstructionKind::accumulate)
+      result.push_back(i.value);
   }
   return result;
 }
 
 bool winograd_fits(const ConvolutionShape& s, const ProgramParts& parts) {
   return parts.spec.options != no_winograd && s.kernel == 3 && s.stride == 1 && s.groups == 1 &&
-         s.storage == Storage::f32 && s.layout == Layout::blocked && s.in % lanes == 0 && s.out % lanes == 0 &&
-         parts.kernels.wide;
+         s.storage == Storage::f32 && s.format == MemoryFormat::blocked && s.in % lanes == 0 && s.out % lanes == 0 &&
+         has_avx512(parts.isa);
 }
 
 }  // namespace
 
-PhaseChoice choose_by_rule(const ProgramParts& parts, const PhasePlan& plan) {
-  PhaseChoice choice;
+PassChoice choose_by_rule(const ProgramParts& parts, const PassPlan& plan) {
+  PassChoice choice;
   choice.tile = parts.spec.samples;
   if (plan.whole) return choice;
   const auto convolutions = convolutions_of(parts, plan);
-  const auto field_of = [&](int id) -> const Field& { return parts.geometry.fields[static_cast<std::size_t>(id)]; };
-  const auto source_of = [&](int id) { return parts.lowering.values[static_cast<std::size_t>(id)].source; };
   Index tile = 4;
   bool inner = false;
   if (!convolutions.empty()) {
-    const ConvolutionShape s = convolution_of(parts.plan, parts.lowering, parts.geometry, convolutions.front(), 1);
+    const ConvolutionShape s = convolution_shape(parts, convolutions.front(), 1);
     const Index pixels = s.height * s.width, width = std::max(s.in, s.out);
     if (winograd_fits(s, parts) && std::min(s.in, s.out) > lanes) {  // the direct kernels are as fast on 16 channels
       choice.algorithms = {Algorithm::winograd, Algorithm::winograd, Algorithm::winograd};
@@ -73,7 +77,8 @@ PhaseChoice choose_by_rule(const ProgramParts& parts, const PhasePlan& plan) {
       inner = width >= 256 && pixels / (s.stride * s.stride) <= 64;
       // A tile of source and result each in a quarter of the second-level cache; a call costs about 10 us on the matrix
       // unit.
-      const Field &x = field_of(source_of(convolutions.front())), &y = field_of(convolutions.front());
+      const int y_id = convolutions.front(), x_id = parts.lowering.value(y_id).sources[0];
+      const TensorLayout &x = parts.layout(x_id), &y = parts.layout(y_id);
       constexpr Index cache_share_bytes = 512 * 1024;
       tile = std::clamp<Index>(cache_share_bytes / std::max(x.image_bytes(), y.image_bytes()), 1, 32);
       if (s.storage == Storage::f32) tile = std::min<Index>(tile, 4);
@@ -87,17 +92,16 @@ PhaseChoice choose_by_rule(const ProgramParts& parts, const PhasePlan& plan) {
   return choice;
 }
 
-std::vector<PhaseChoice> candidates_of(const ProgramParts& parts, const PhasePlan& plan) {
-  std::vector<PhaseChoice> result{choose_by_rule(parts, plan)};
+std::vector<PassChoice> candidates_of(const ProgramParts& parts, const PassPlan& plan) {
+  std::vector<PassChoice> result{choose_by_rule(parts, plan)};
   if (plan.whole) return result;
-  const auto offer = [&](const PhaseChoice& choice) {
+  const auto offer = [&](const PassChoice& choice) {
     if (std::find(result.begin(), result.end(), choice) == result.end()) result.push_back(choice);
   };
   std::vector<std::array<Algorithm, 3>> algorithms{{}};
   const auto convolutions = convolutions_of(parts, plan);
   const bool winograd =
-      !convolutions.empty() &&
-      winograd_fits(convolution_of(parts.plan, parts.lowering, parts.geometry, convolutions.front(), 1), parts);
+      !convolutions.empty() && winograd_fits(convolution_shape(parts, convolutions.front(), 1), parts);
   if (winograd) {
     const Algorithm w = Algorithm::winograd, d = Algorithm::direct;
     algorithms = {{w, w, w}};
@@ -114,15 +118,16 @@ std::vector<PhaseChoice> candidates_of(const ProgramParts& parts, const PhasePla
   return result;
 }
 
-std::string signature_of(const ProgramParts& parts, const PhasePlan& plan) {
+std::string signature_of(const ProgramParts& parts, const PassPlan& plan) {
   std::string result;
-  for (const Action& action : plan.actions) {
-    const Field& f = parts.geometry.fields[static_cast<std::size_t>(action.value)];
-    result += fmt::format("{}:{}x{}x{}", static_cast<int>(action.kind), f.channels, f.height, f.width);
-    for (const Buffer& buffer : action.in) result += fmt::format(",{}", static_cast<int>(buffer.where));
-    const Value& value = parts.lowering.values[static_cast<std::size_t>(action.value)];
-    if (value.kind == ValueKind::convolution) {
-      const ConvolutionShape s = convolution_of(parts.plan, parts.lowering, parts.geometry, action.value, 1);
+  for (const Instruction& i : plan.instructions) {
+    const TensorLayout& layout = parts.layout(i.value);
+    const Value& value = parts.lowering.value(i.value);
+    result += fmt::format("{} {} {}:{}x{}x{}", static_cast<int>(i.kind), static_cast<int>(value.kind),
+                          parts.node(value).attributes.index(), layout.channels, layout.height, layout.width);
+    for (const Buffer& buffer : i.in) result += fmt::format(",{}", static_cast<int>(buffer.where));
+    if (is_convolution(parts, i.value)) {
+      const ConvolutionShape s = convolution_shape(parts, i.value, 1);
       result += fmt::format(" c{}k{}s{}p{}g{}", s.in, s.kernel, s.stride, s.pad, s.groups);
     }
     result += ";";
@@ -130,10 +135,10 @@ std::string signature_of(const ProgramParts& parts, const PhasePlan& plan) {
   return result;
 }
 
-std::string write_choices(const std::vector<PhaseChoice>& choices) {
+std::string write_choices(const std::vector<PassChoice>& choices) {
   std::string text;
   const auto name = [](Algorithm a) { return a == Algorithm::winograd ? "winograd" : "direct"; };
-  for (const PhaseChoice& c : choices) {
+  for (const PassChoice& c : choices) {
     if (!text.empty()) text += "; ";
     text += fmt::format("{} {} {} {} {}", c.inner ? "whole" : "tile", c.tile, name(c.algorithms[forward]),
                         name(c.algorithms[data]), name(c.algorithms[weights]));
@@ -141,8 +146,8 @@ std::string write_choices(const std::vector<PhaseChoice>& choices) {
   return text;
 }
 
-std::vector<PhaseChoice> read_choices(const std::string& text, std::size_t phases, Index samples) {
-  std::vector<PhaseChoice> result;
+std::vector<PassChoice> read_choices(const std::string& text, std::size_t passes, Index samples) {
+  std::vector<PassChoice> result;
   std::istringstream in(text);
   const auto unfit = [&] {
     fail(Exit::usage,
@@ -154,7 +159,7 @@ std::vector<PhaseChoice> read_choices(const std::string& text, std::size_t phase
     std::istringstream words(one);
     std::string mode;
     std::array<std::string, 3> names;
-    PhaseChoice choice;
+    PassChoice choice;
     if (!(words >> mode >> choice.tile >> names[forward] >> names[data] >> names[weights])) unfit();
     choice.inner = mode == "whole";
     for (std::size_t i = 0; i < 3; ++i) {
@@ -164,7 +169,7 @@ std::vector<PhaseChoice> read_choices(const std::string& text, std::size_t phase
     if ((mode != "whole" && mode != "tile") || choice.tile < 1 || samples % choice.tile != 0) unfit();
     result.push_back(choice);
   }
-  if (result.size() != phases) unfit();
+  if (result.size() != passes) unfit();
   return result;
 }
 

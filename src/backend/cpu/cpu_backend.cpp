@@ -48,13 +48,12 @@ class CpuBackend final : public Backend {
   void fill(float* to, Index n, float value) override { fill_floats(to, n, value); }
 
   std::unique_ptr<Program> compile(const Plan& plan, const CompileSpec& spec) override {
-    if (spec.precision == Precision::bf16 && !isa_.kernels->wide)
+    if (spec.precision == Precision::bf16 && !has_avx512(isa_.isa))
       fail(Exit::device,
            "precision bf16 needs AVX-512, which this CPU (or its limit CONVOY_MAX_CPU_ISA or ONEDNN_MAX_CPU_ISA) "
            "doesn't have; use fp32");
-    return make_program(
-        {library_, *isa_.kernels, threads_, isa_.fp32_layout, isa_.bf16_layout, counters_, step_, resident_}, plan,
-        spec);
+    return make_program({library_, isa_.isa, threads_, isa_.fp32_format, isa_.bf16_format, counters_, step_, resident_},
+                        plan, spec);
   }
   std::unique_ptr<Updater> compile(const Plan& plan, const OptimiserSpec& spec) override {
     layout_ = set_layout(plan.table, spec);
@@ -77,7 +76,7 @@ class CpuBackend final : public Backend {
   Event counters_ready() override { return {}; }
   Counters take_counters() override { return std::exchange(counters_, {}); }
   std::string describe() const override {
-    return fmt::format("cpu {} {} {} threads", onednn_version(), isa_.kernels->name, threads_);
+    return fmt::format("cpu {} {} {} threads", onednn_version(), name_of(isa_.isa), threads_);
   }
 
  private:

@@ -44,11 +44,34 @@ InstructionSet find_instruction_set() {
   if (!has(dnnl_cpu_isa_avx2))
     fail(Exit::device, "this CPU has no AVX2 (or ONEDNN_MAX_CPU_ISA forbids it); use another machine");
   // Below AVX-512 the library blocks by 8 channels, our loops by 16: nhwc suits both.
-  if (!has(dnnl_cpu_isa_avx512_core)) return {&kernels_avx2, Layout::nhwc, Layout::nhwc};
-  if (!has(dnnl_cpu_isa_avx512_core_bf16)) return {&kernels_avx512, Layout::blocked, Layout::blocked};
+  if (!has(dnnl_cpu_isa_avx512_core)) return {Isa::avx2, MemoryFormat::nhwc, MemoryFormat::nhwc};
+  if (!has(dnnl_cpu_isa_avx512_core_bf16)) return {Isa::avx512, MemoryFormat::blocked, MemoryFormat::blocked};
   // The matrix unit's kernels want nhwc.
   const bool amx = has(dnnl_cpu_isa_avx512_core_amx);
-  return {&kernels_avx512_bf16, Layout::blocked, amx ? Layout::nhwc : Layout::blocked};
+  return {Isa::avx512_bf16, MemoryFormat::blocked, amx ? MemoryFormat::nhwc : MemoryFormat::blocked};
+}
+
+const char* name_of(Isa isa) {
+  switch (isa) {
+    case Isa::avx2:
+      return "AVX2";
+    case Isa::avx512:
+      return "AVX-512";
+    case Isa::avx512_bf16:
+      return "AVX-512 bf16";
+  }
+  return "";
+}
+
+bool has_avx512(Isa isa) {
+  switch (isa) {
+    case Isa::avx2:
+      return false;
+    case Isa::avx512:
+    case Isa::avx512_bf16:
+      return true;
+  }
+  return false;
 }
 
 std::string onednn_version() {

@@ -6,17 +6,13 @@
 #include <utility>
 
 #include "backend/cpu/parallel.hpp"
+#include "backend/lowering/stages.hpp"
 
 namespace convoy::cpu {
 
-Norms::Norms(const Plan& plan, const Lowering& lowering, std::vector<Index> pixels, const KernelTable& kernels)
+Norms::Norms(const Plan& plan, const Lowering& lowering, std::vector<Index> pixels, const ArrayKernels& kernels)
     : kernels_(kernels), synchronised_(plan.sync_bn), tail_(plan.table.statistics) {
-  std::vector<Index> exchange;
-  Index next = plan.table.exchange.begin;
-  for (const NormStatistics& norm : plan.table.norms) {
-    exchange.push_back(next);
-    next += 4 * align_floats(norm.mean.count);
-  }
+  const std::vector<Range> exchange = lowering::exchange_ranges(plan, lowering);
   for (std::size_t i = 0; i < lowering.norms.size(); ++i) {
     const Norm& norm = lowering.norms[i];
     const NormStatistics& statistics = plan.table.norms[static_cast<std::size_t>(norm.table)];
@@ -29,7 +25,7 @@ Norms::Norms(const Plan& plan, const Lowering& lowering, std::vector<Index> pixe
         std::get<BatchNorm>(plan.graph.nodes[static_cast<std::size_t>(norm.node)].attributes).epsilon);
     item.mean = statistics.mean;
     item.variance = statistics.variance;
-    item.exchange = exchange[static_cast<std::size_t>(norm.table)];
+    item.exchange = exchange[i].begin;
     const Parameter &scale = rows[static_cast<std::size_t>(norm.scale)],
                     &shift = rows[static_cast<std::size_t>(norm.shift)];
     item.scale = scale.range;

@@ -33,7 +33,7 @@ struct NormStep {
 class Norms {
  public:
   /// `pixels` per norm: height * width of what it normalises.
-  Norms(const Plan& plan, const Lowering& lowering, std::vector<Index> pixels, const KernelTable& kernels);
+  Norms(const Plan& plan, const Lowering& lowering, std::vector<Index> pixels, const ArrayKernels& kernels);
   Index floats() const { return floats_; }
   void bind(float* memory);
   const NormVectors& vectors(int norm) const { return items_[static_cast<std::size_t>(norm)].vectors; }
@@ -59,7 +59,7 @@ class Norms {
   };
   void fold(const float* rows, Index images, Index padded, double* total) const;
 
-  const KernelTable& kernels_;
+  const ArrayKernels& kernels_;
   bool synchronised_;
   Range tail_;
   std::vector<Item> items_;

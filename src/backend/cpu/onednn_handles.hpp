@@ -3,7 +3,7 @@
 #include <oneapi/dnnl/dnnl.hpp>
 #include <vector>
 
-#include "backend/cpu/convolution.hpp"
+#include "backend/cpu/convolution_kernel.hpp"
 
 namespace convoy::cpu {
 

@@ -2,6 +2,7 @@
 #pragma once
 #include <omp.h>
 
+#include "backend/cpu/tensor_layout.hpp"
 #include "core/types.hpp"
 
 namespace convoy::cpu {
@@ -23,6 +24,13 @@ void split_units(Index units, Index elements_per_unit, const Visit& visit) {
     const Index t = omp_get_thread_num(), n = omp_get_num_threads();
     visit(units * t / n, units * (t + 1) / n);
   }
+}
+
+/// Runs a vector loop over all units of some images.
+template <class Args, class Kernel>
+void run_units(const Kernel& kernel, const Args& args, const TensorLayout& layout, Index images) {
+  split_units(units_per_image(layout) * images, layout.pixels() * lanes * unit_blocks(layout),
+              [&](Index begin, Index end) { kernel(args, begin, end); });
 }
 
 }  // namespace convoy::cpu

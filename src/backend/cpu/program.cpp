@@ -10,10 +10,10 @@
 #include <utility>
 
 #include "backend/cpu/choices.hpp"
-#include "backend/cpu/memory.hpp"
 #include "backend/cpu/parallel.hpp"
+#include "backend/cpu/pass.hpp"
 #include "backend/cpu/tuning.hpp"
-#include "backend/liveness.hpp"
+#include "backend/lowering/memory_plan.hpp"
 #include "backend/set_layout.hpp"
 #include "core/errors.hpp"
 
@@ -30,7 +30,7 @@ Storage storage_of(Precision precision) {
 std::vector<Index> norm_pixels(const Lowering& lowering, const Geometry& geometry) {
   std::vector<Index> result;
   for (const Norm& norm : lowering.norms)
-    result.push_back(geometry.fields[static_cast<std::size_t>(norm.value)].pixels());
+    result.push_back(geometry.layouts[static_cast<std::size_t>(norm.value)].pixels());
   return result;
 }
 
@@ -42,19 +42,21 @@ class CpuProgram final : public Program {
         context_(context),
         lowering_(lower(plan_)),
         schedule_(make_schedule(plan_, lowering_, spec.mode)),
-        stages_(make_stages(plan_, lowering_, schedule_, spec.mode)),
+        stages_(stages_of(plan_, lowering_, schedule_, spec.mode)),
         geometry_(make_geometry(plan_, lowering_, spec.height, spec.width,
-                                spec.precision == Precision::bf16 ? context.bf16_layout : context.fp32_layout,
+                                spec.precision == Precision::bf16 ? context.bf16_format : context.fp32_format,
                                 storage_of(spec.precision))),
-        norms_(plan_, lowering_, norm_pixels(lowering_, geometry_), context.kernels),
-        parts_{plan_,           spec_,           lowering_,        schedule_,    geometry_,      norms_,
-               context.kernels, context.library, context.counters, context.step, context.threads} {
-    for (const Stage& stage : stages_) ready_ranges_.push_back(stage.ready);
-    find_gaps();
+        norms_(plan_, lowering_, norm_pixels(lowering_, geometry_), kernels_for<ArrayKernels>(context.isa)),
+        parts_{plan_,        spec_,       lowering_,       schedule_,
+               geometry_,    norms_,      context.library, context.counters,
+               context.step, context.isa, context.threads},
+        arrays_(kernels_for<ArrayKernels>(context.isa)) {
+    for (const lowering::Stage& stage : stages_) ready_ranges_.push_back(stage.ready);
+    if (spec.mode == Mode::train) gaps_ = lowering::find_gaps(plan_, lowering_, schedule_.final_rows());
     memory_.tensors.resize(schedule_.tensors.size());
     memory_.samples.reserve(static_cast<std::size_t>(spec.samples));
     place_tensors();
-    make_phases();
+    make_passes();
     floats_ = fixed_floats() + (place_.total_bytes + scratch_bytes_) / 4 + 16;
   }
 
@@ -91,85 +93,61 @@ class CpuProgram final : public Program {
     memory_.norm_step.values = set.block;
     memory_.norm_step.gradients = memory_.gradients;
     if (stage == 0) start(set);
-    const std::size_t begin = stage == 0 ? 0 : stages_[stage - 1].end_phase;
-    for (std::size_t k = begin; k < stages_[stage].end_phase; ++k) run_phase(k);
+    const std::size_t begin = stage == 0 ? 0 : stages_[stage - 1].end;
+    for (std::size_t k = begin; k < stages_[stage].end; ++k) run_pass(k);
     if (spec_.mode == Mode::train) finish_stage(stage);
   }
 
-  const float* logits() const override {
-    const Buffer buffer = schedule_.value_buffers[static_cast<std::size_t>(lowering_.logits)];
-    return reinterpret_cast<const float*>(memory_.tensors[static_cast<std::size_t>(buffer.index)]);
-  }
+  const float* logits() const override { return reinterpret_cast<const float*>(memory_.tensors[logits_tensor()]); }
   const float* loss_per_sample() const override { return memory_.losses; }
   const std::string& choices() const override { return choices_; }
 
   std::string describe() const override {
     std::string text;
     std::size_t stage = 0;
-    for (std::size_t k = 0; k < phases_.size(); ++k) {
-      while (stage < stages_.size() && stages_[stage].end_phase <= k) ++stage;
+    for (std::size_t k = 0; k < passes_.size(); ++k) {
+      while (stage < stages_.size() && stages_[stage].end <= k) ++stage;
       text += fmt::format("stage {:2} {} | {:8.3f} ms | {}\n", stage,
-                          schedule_.phases[k].backward ? "backward" : "forward ", seconds_[k] * 1e3,
-                          phases_[k]->describe());
+                          schedule_.passes[k].backward ? "backward" : "forward ", seconds_[k] * 1e3,
+                          passes_[k]->describe());
     }
     return text;
   }
 
  private:
+  std::size_t logits_tensor() const {
+    return static_cast<std::size_t>(schedule_.value_buffers[static_cast<std::size_t>(lowering_.logits())].index);
+  }
+
   Index fixed_floats() const { return align_floats(norms_.floats()) + align_floats(spec_.samples); }
 
   void place_tensors() {
-    std::vector<Lifetime> lifetimes;
-    const Buffer logits = schedule_.value_buffers[static_cast<std::size_t>(lowering_.logits)];
-    for (std::size_t i = 0; i < schedule_.tensors.size(); ++i) {
-      const StoredTensor& tensor = schedule_.tensors[i];
-      const Field& field = geometry_.fields[static_cast<std::size_t>(tensor.value)];
-      const Index bytes = spec_.samples * (tensor.winners ? field.image * 2 : field.image_bytes());
-      const bool outlives = static_cast<int>(i) == logits.index;
-      lifetimes.push_back(
-          {bytes, tensor.first_phase, outlives ? static_cast<int>(schedule_.phases.size()) : tensor.last_phase});
+    std::vector<lowering::Lifetime> lifetimes;
+    for (const StoredTensor& tensor : schedule_.tensors) {
+      const TensorLayout& layout = parts_.layout(tensor.value);
+      lifetimes.push_back(tensor.lifetime);
+      lifetimes.back().bytes = spec_.samples * (tensor.argmax ? layout.image * 2 : layout.image_bytes());
     }
-    place_ = place(lifetimes);
+    lifetimes[logits_tensor()].touch(static_cast<int>(schedule_.passes.size()));  // the program's caller reads them
+    place_ = lowering::place(lifetimes);
   }
 
-  void make_phases() {
-    std::vector<PhaseChoice> choices;
+  void make_passes() {
+    std::vector<PassChoice> choices;
     if (!spec_.choices.empty()) {
-      choices = read_choices(spec_.choices, schedule_.phases.size(), spec_.samples);
+      choices = read_choices(spec_.choices, schedule_.passes.size(), spec_.samples);
     } else if (spec_.tuning == Tuning::measured) {
       omp_set_num_threads(context_.threads);
       choices = choose_by_measuring(parts_, place_);
     } else {
-      for (const PhasePlan& plan : schedule_.phases) choices.push_back(choose_by_rule(parts_, plan));
+      for (const PassPlan& plan : schedule_.passes) choices.push_back(choose_by_rule(parts_, plan));
     }
-    for (std::size_t k = 0; k < schedule_.phases.size(); ++k) {
-      phases_.push_back(std::make_unique<Phase>(parts_, schedule_.phases[k], choices[k]));
-      scratch_bytes_ = std::max(scratch_bytes_, phases_.back()->scratch_bytes());
+    for (std::size_t k = 0; k < schedule_.passes.size(); ++k) {
+      passes_.push_back(std::make_unique<Pass>(parts_, schedule_.passes[k], choices[k]));
+      scratch_bytes_ = std::max(scratch_bytes_, passes_.back()->scratch_bytes());
     }
     choices_ = write_choices(choices);
-    seconds_.assign(phases_.size(), 0.0);
-  }
-
-  /// What no step writes: alignment, frozen parameters, flags of other replicas.
-  void find_gaps() {
-    if (spec_.mode != Mode::train) return;
-    std::vector<Range> written;
-    for (const PhasePlan& phase : schedule_.phases)
-      for (const int row : phase.final_rows) written.push_back(plan_.table.rows[static_cast<std::size_t>(row)].range);
-    const Index tail = plan_.table.statistics.begin;
-    for (const Norm& norm : lowering_.norms) {
-      const NormStatistics& s = plan_.table.norms[static_cast<std::size_t>(norm.table)];
-      if (norm.group < 0 || !lowering_.values[static_cast<std::size_t>(norm.group)].used) continue;
-      written.push_back({tail + s.mean.begin, s.mean.count});
-      written.push_back({tail + s.variance.begin, s.variance.count});
-    }
-    std::sort(written.begin(), written.end(), [](const Range& a, const Range& b) { return a.begin < b.begin; });
-    Index at = 0;
-    for (const Range& range : written) {
-      if (range.begin > at) gaps_.push_back({at, range.begin - at});
-      at = std::max(at, range.end());
-    }
-    if (plan_.table.block() > at) gaps_.push_back({at, plan_.table.block() - at});
+    seconds_.assign(passes_.size(), 0.0);
   }
 
   const std::uint8_t* resident(int set) const {
@@ -188,14 +166,15 @@ class CpuProgram final : public Program {
     for (const Range& gap : gaps_) std::fill(memory_.gradients + gap.begin, memory_.gradients + gap.end(), 0.0F);
   }
 
-  void run_phase(std::size_t k) {
+  void run_pass(std::size_t k) {
     prepare_norms(parts_, memory_.norm_step, k);
     const auto begin = std::chrono::steady_clock::now();
-    phases_[k]->run(memory_);
+    passes_[k]->run(memory_);
     seconds_[k] = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     if (!memory_.gradients) return;
-    const bool has_loss = schedule_.phases[k].actions.back().kind == ActionKind::loss;
-    if (has_loss && !context_.kernels.all_finite(memory_.losses, spec_.samples)) note_not_finite(0);
+    const int last = schedule_.passes[k].instructions.back().value;
+    if (lowering_.value(last).kind == ValueKind::loss && !arrays_.all_finite(memory_.losses, spec_.samples))
+      note_not_finite(0);
   }
 
   /// The flag names the first stage that made something not finite: stage + 1.
@@ -219,7 +198,7 @@ class CpuProgram final : public Program {
     std::atomic<bool> finite{true};
     split_units((range.count + 15) / 16, lanes, [&](Index begin, Index end) {
       const Index from = begin * 16, to = std::min(end * 16, range.count);
-      if (!context_.kernels.all_finite(memory_.gradients + range.begin + from, to - from)) finite = false;
+      if (!arrays_.all_finite(memory_.gradients + range.begin + from, to - from)) finite = false;
     });
     if (!finite) note_not_finite(stage);
   }
@@ -229,15 +208,16 @@ class CpuProgram final : public Program {
   const Context context_;
   const Lowering lowering_;
   const Schedule schedule_;
-  const std::vector<Stage> stages_;
+  const std::vector<lowering::Stage> stages_;
   const Geometry geometry_;
   Norms norms_;
   const ProgramParts parts_;
+  const ArrayKernels& arrays_;
   std::vector<ReadyRange> ready_ranges_;
   std::vector<Range> gaps_;
-  std::vector<std::unique_ptr<Phase>> phases_;
-  std::vector<double> seconds_;  ///< of each phase when it last ran
-  Placement place_;
+  std::vector<std::unique_ptr<Pass>> passes_;
+  std::vector<double> seconds_;  ///< of each pass when it last ran
+  lowering::Placement place_;
   Memory memory_;
   std::string choices_;
   Index scratch_bytes_ = 0, floats_ = 0;

@@ -4,16 +4,16 @@
 #include <string>
 #include <vector>
 
-#include "backend/cpu/phase.hpp"
+#include "backend/cpu/program_parts.hpp"
 
 namespace convoy::cpu {
 
 /// What the backend lends to its programs.
 struct Context {
   const Onednn& library;
-  const KernelTable& kernels;
+  Isa isa = Isa::avx2;
   int threads = 1;
-  Layout fp32_layout = Layout::blocked, bf16_layout = Layout::blocked;
+  MemoryFormat fp32_format = MemoryFormat::blocked, bf16_format = MemoryFormat::blocked;
   Counters& counters;
   const StepParams& step;
   const std::vector<const std::uint8_t*>& resident;  ///< images of keep_resident

@@ -4,147 +4,140 @@
 #include <algorithm>
 #include <utility>
 
+#include "backend/cpu/operation.hpp"
+#include "backend/rules/activation.hpp"
 #include "core/errors.hpp"
 
 namespace convoy::cpu {
 namespace {
 
-struct Actions {
-  ActionKind forward{}, backward{};
-};
-Actions actions_of(ValueKind operation) {
-  switch (operation) {
-    case ValueKind::convolution:
-      return {ActionKind::convolve, ActionKind::data_gradient};
-    case ValueKind::pool:
-      return {ActionKind::pool, ActionKind::pool_gradient};
-    case ValueKind::local_response:
-      return {ActionKind::local_response, ActionKind::local_response_gradient};
-    case ValueKind::dropout:
-      return {ActionKind::dropout, ActionKind::dropout_gradient};
-    case ValueKind::global_pool:
-      return {ActionKind::global_pool, ActionKind::global_pool_gradient};
-    case ValueKind::convert:
-      return {ActionKind::convert, ActionKind::convert_gradient};
-    case ValueKind::linear:
-      return {ActionKind::linear, ActionKind::linear_gradient};
-    case ValueKind::input:
-    case ValueKind::group:
-      break;
-  }
-  fail(Exit::internal, "internal error: not an operation");
-}
-
 class Scheduler {
  public:
   Scheduler(const Plan& plan, const Lowering& lowering, Mode mode)
-      : plan_(plan), values_(lowering.values), norms_(lowering.norms), logits_(lowering.logits), mode_(mode) {
+      : plan_(plan), lowering_(lowering), values_(lowering.values), mode_(mode) {
     const std::size_t n = values_.size();
     result_.value_buffers.resize(n);
+    for (const Value& value : values_) stored_.push_back(must_be_stored(value));
     done_.assign(n, false);
-    statistics_phase_.assign(n, -1);
+    statistics_pass_.assign(n, -1);
     gradients_.resize(n);
     partial_.resize(n);
+    argmax_.resize(n);
     differentiated_.assign(n, false);
   }
 
   Schedule run() {
     run_forward();
     if (mode_ == Mode::train) run_backward();
-    find_lifetimes(result_);
+    find_lifetimes();
     return std::move(result_);
   }
 
  private:
+  OperationTraits traits(const Value& value) const {
+    return value.kind == ValueKind::group ? OperationTraits{} : operation_of(plan_, value).traits(node_of(value));
+  }
+
+  /// Else the group only ever exists as a tile in front of the pass that reads it.
+  bool must_be_stored(const Value& value) const {
+    const auto from_tile = [&](int reader) {
+      const ReadsTile reads = traits(at(reader)).reads_tile;
+      return reads == ReadsTile::always || (reads == ReadsTile::only_reader && value.operations.size() == 1);
+    };
+    return value.kind != ValueKind::group || value.terms.size() > 1 || value.operations.empty() ||
+           !value.groups.empty() || !value.norms.empty() ||
+           !std::all_of(value.operations.begin(), value.operations.end(), from_tile);
+  }
+
   void run_forward() {
     for (std::size_t i = 0; i < values_.size(); ++i) {
       const Value& value = values_[i];
       if (!value.used || done_[i] || value.kind == ValueKind::group) continue;
-      if (value.kind == ValueKind::input) {
-        begin_phase();
-        phase().whole = true;
-        act({.kind = ActionKind::input, .value = 0, .out = store(0)});
-        done_[0] = true;
+      for (const int source : value.sources) settle(source);
+      for (const Term& logits : value.terms) settle(logits.value);
+      begin_pass();
+      if (value.kind == ValueKind::loss) {
+        run_loss(static_cast<int>(i));
         continue;
       }
-      settle(value.source);
-      begin_phase();
-      const Buffer source = evaluated(value.source);
-      for (const int operation : siblings(static_cast<int>(i))) run_operation(operation, source);
+      std::vector<Buffer> sources;
+      for (const int source : value.sources) sources.push_back(evaluated(source));
+      for (const int operation : siblings(static_cast<int>(i))) run_operation(operation, sources);
       evaluate_early();
     }
-    settle(logits_);
-    begin_phase();
-    phase().whole = true;
-    Action loss{.kind = ActionKind::loss, .value = logits_};
-    loss.in[0] = evaluated(logits_);
-    if (mode_ == Mode::train && at(logits_).wants_gradient) {
-      loss.out = partial_[index(logits_)] = new_tensor(logits_);
-    }
-    act(loss);
   }
 
-  /// Convolutions of one value share a phase: its tile is read once.
+  void run_loss(int id) {
+    const int logits = lowering_.logits();
+    pass().whole = true;
+    Instruction loss{.kind = InstructionKind::forward, .value = id};
+    loss[Slot::source] = evaluated(logits);
+    if (mode_ == Mode::train && at(id).wants_gradient) loss.out = gradients_[index(id)] = new_tensor(logits);
+    add(loss);
+    in_backward_ = true;
+  }
+
+  /// Convolutions of one value share a pass, for example.
   std::vector<int> siblings(int operation) const {
     const Value& value = at(operation);
-    if (value.kind != ValueKind::convolution) return {operation};
+    if (!traits(value).shares_pass) return {operation};
     std::vector<int> result;
-    for (const int reader : at(value.source).operations)
-      if (at(reader).kind == ValueKind::convolution) result.push_back(reader);
+    for (const int reader : at(value.sources[0]).operations)
+      if (traits(at(reader)).shares_pass) result.push_back(reader);
     return result;
   }
 
-  void run_operation(int id, Buffer source) {
-    const Value& value = at(id);
-    Action action{.kind = actions_of(value.kind).forward, .value = id};
-    action.in[0] = source;
-    action.out = store(id);
-    if (value.kind == ValueKind::pool) {
-      const auto& pool = std::get<Pool>(plan_.graph.nodes[static_cast<std::size_t>(value.node)].attributes);
-      if (pool.mode == Pool::Mode::max && mode_ == Mode::train && value.wants_gradient)
-        winners_of(id) = action.extra = new_tensor(id, true);
+  /// One instruction for each source; the input has none and gets one, too.
+  void run_operation(int id, const std::vector<Buffer>& sources) {
+    const OperationTraits traits = this->traits(at(id));
+    Instruction instruction{.kind = InstructionKind::forward, .value = id, .out = store(id)};
+    if (traits.keeps_argmax && mode_ == Mode::train && at(id).wants_gradient)
+      argmax_[index(id)] = instruction.argmax = new_tensor(id, true);
+    pass().whole = pass().whole || traits.whole_batch;
+    for (std::size_t i = 0; i < std::max<std::size_t>(sources.size(), 1); ++i) {
+      instruction.source = static_cast<int>(i);
+      if (!sources.empty()) instruction[Slot::source] = sources[i];
+      add(instruction);
     }
-    if (value.kind == ValueKind::linear) phase().whole = true;
-    act(action);
     done_[index(id)] = true;
     gather_statistics(id);
   }
 
   void gather_statistics(int id) {
     if (mode_ == Mode::evaluate || at(id).norms.empty()) return;
-    Action action{.kind = ActionKind::statistics, .value = id};
-    action.in[0] = result_.value_buffers[index(id)];
-    act(action);
-    phase().statistics_of.push_back(id);
-    statistics_phase_[index(id)] = current();
+    Instruction instruction{.kind = InstructionKind::statistics, .value = id};
+    instruction[Slot::source] = result_.value_buffers[index(id)];
+    add(instruction);
+    pass().statistics_of.push_back(id);
+    statistics_pass_[index(id)] = current();
   }
 
   bool needs_own_statistics(int id) const { return mode_ != Mode::evaluate && !at(id).norms.empty(); }
 
-  /// Groups that batch norms look at must be complete, statistics included, before the phase that uses them.
+  /// Groups that batch norms look at must be complete, statistics included, before the pass that uses them.
   void settle(int id) {
     if (done_[index(id)] || at(id).kind != ValueKind::group) return;
     for (const Term& term : at(id).terms) settle(term.value);
     if (!needs_own_statistics(id)) return;
-    begin_phase();
+    begin_pass();
     evaluated(id);
     gather_statistics(id);
   }
 
-  /// The value's buffer in the current phase; groups that nobody evaluated yet are evaluated here.
+  /// The value's buffer in the current pass; groups that nobody evaluated yet are evaluated here.
   Buffer evaluated(int id) {
     const Value& value = at(id);
     if (value.kind != ValueKind::group || done_[index(id)]) return result_.value_buffers[index(id)];
-    Action action{.kind = ActionKind::evaluate, .value = id};
-    for (std::size_t i = 0; i < value.terms.size(); ++i) action.in[i] = evaluated(value.terms[i].value);
-    if (value.stored) {
-      action.out = store(id);
+    Instruction instruction{.kind = InstructionKind::evaluate, .value = id};
+    for (std::size_t i = 0; i < value.terms.size(); ++i) instruction[term_slot(i)] = evaluated(value.terms[i].value);
+    if (stored_[index(id)]) {
+      instruction.out = store(id);
       done_[index(id)] = true;
     } else {
-      action.out = new_tile(id);
+      instruction.out = new_tile(id);
     }
-    act(action);
-    return action.out;
+    add(instruction);
+    return instruction.out;
   }
 
   /// A sum of finished terms that a batch norm looks at next (pre-activation networks) is made while its last term is
@@ -155,8 +148,8 @@ class Scheduler {
       const Value& value = values_[i];
       if (!value.used || value.kind != ValueKind::group || done_[i] || !needs_own_statistics(id)) continue;
       const bool ready = std::all_of(value.terms.begin(), value.terms.end(), [&](const Term& term) {
-        const int phase_of_norm = statistics_phase_[index(term.value)];
-        return done_[index(term.value)] && (term.norm < 0 || phase_of_norm < current());
+        const int pass_of_norm = statistics_pass_[index(term.value)];
+        return done_[index(term.value)] && (term.norm < 0 || pass_of_norm < current());
       });
       if (!ready) continue;
       evaluated(id);
@@ -174,7 +167,7 @@ class Scheduler {
       const int id = static_cast<int>(i);
       if (!values_[i].used) continue;
       if (values_[i].kind == ValueKind::group) {
-        if (values_[i].wants_gradient && !gradients_[i]) collect_group(id);
+        if (values_[i].wants_gradient && !gradients_[i]) accumulate_group(id);
         continue;
       }
       const auto together = siblings(id);
@@ -182,61 +175,71 @@ class Scheduler {
       if (wanted && together.front() == id) differentiate(id);
     }
     if (!waiting_.empty()) {
-      begin_phase();
+      begin_pass();
       flush_waiting();
     }
   }
 
   void differentiate(int first) {
-    const Value& value = at(first);
-    const int source = value.source;
-    if (source < 0) return;
-    begin_phase();
+    const std::vector<int>& sources = at(first).sources;
+    if (sources.empty()) return;
+    begin_pass();
     flush_waiting();
-    const bool wants = at(source).wants_gradient;
-    // A group that lives in tiles only is computed again, for the weight gradient and for its own derivative.
-    Buffer input = result_.value_buffers[index(source)];
-    const bool reads_input = value.kind == ValueKind::convolution || value.kind == ValueKind::linear ||
-                             value.kind == ValueKind::local_response;
-    if (!at(source).stored && (reads_input || (wants && at(source).curve != CurveShape::identity)))
-      input = evaluated(source);
-    std::vector<Contribution> made;
+    std::vector<Buffer> inputs;
+    for (const int source : sources) inputs.push_back(input_of(source, traits(at(first)).backward_reads_source));
+    std::vector<std::vector<Contribution>> made(sources.size());  // at the first place of each source
     for (const int operation : siblings(first)) {
       if (!at(operation).wants_gradient) continue;
       const Buffer dy = gradient_of_result(operation);
-      const Buffer dx = wants ? new_tile(source) : Buffer{};
-      differentiate_one(operation, input, dy, dx);
+      const bool makes_weights = !differentiate_weights(operation, inputs[0], dy);
+      for (std::size_t i = 0; i < sources.size(); ++i) {
+        const bool wants = at(sources[i]).wants_gradient;
+        const Buffer dx = wants ? new_tile(sources[i]) : Buffer{};
+        if (dx || makes_weights) differentiate_source(operation, i, inputs[i], dy, dx);
+        const auto place = std::find(sources.begin(), sources.end(), sources[i]) - sources.begin();
+        if (wants) made[static_cast<std::size_t>(place)].push_back({dx, -1});
+      }
       differentiated_[index(operation)] = true;
-      if (wants) made.push_back({dx, -1});
     }
-    if (wants) hand_on(source, input, std::move(made));
+    for (std::size_t i = 0; i < sources.size(); ++i)
+      if (!made[i].empty()) hand_on(sources[i], inputs[i], std::move(made[i]));
   }
 
-  void differentiate_one(int id, Buffer source, Buffer dy, Buffer dx) {
+  /// A group that lives in tiles only is computed again, for the operation and for its own derivative.
+  Buffer input_of(int id, bool reads_source) {
     const Value& value = at(id);
-    Action action{.kind = actions_of(value.kind).backward, .value = id};
-    action.in[0] = dy;
-    action.out = dx;
-    if (value.kind == ValueKind::convolution) {
-      Action weights{.kind = ActionKind::weight_gradient, .value = id};
-      weights.in = {source, dy};
-      if (add_final_rows(value.node)) act(weights);
-      if (!dx) return;
-    } else if (value.kind == ValueKind::linear || value.kind == ValueKind::local_response) {
-      action.in = {source, dy};
-      add_final_rows(value.node);
-      if (value.kind == ValueKind::linear) phase().whole = true;
-    } else if (value.kind == ValueKind::pool) {
-      action.extra = winners_of(id);
-    }
-    act(action);
+    const bool reads_output = value.wants_gradient && derivative_needs(value.activation).output;
+    if (!stored_[index(id)] && (reads_source || reads_output)) return evaluated(id);
+    return result_.value_buffers[index(id)];
+  }
+
+  /// False: the instruction that makes dx makes them, too.
+  bool differentiate_weights(int id, Buffer source, Buffer dy) {
+    const OperationTraits traits = this->traits(at(id));
+    pass().whole = pass().whole || traits.whole_batch;
+    if (!add_final_rows(at(id).node)) return true;
+    if (!traits.weight_gradient_apart) return false;
+    Instruction weights{.kind = InstructionKind::weight_gradient, .value = id};
+    weights[Slot::dy] = dy;
+    weights[Slot::x] = source;
+    add(weights);
+    return true;
+  }
+
+  void differentiate_source(int id, std::size_t place, Buffer source, Buffer dy, Buffer dx) {
+    Instruction instruction{.kind = InstructionKind::backward, .value = id, .source = static_cast<int>(place)};
+    instruction[Slot::dy] = dy;
+    if (traits(at(id)).backward_reads_source) instruction[Slot::x] = source;
+    instruction.out = dx;
+    instruction.argmax = argmax_[index(id)];
+    add(instruction);
   }
 
   bool add_final_rows(NodeId node) {
     bool any = false;
     for (std::size_t i = 0; i < plan_.table.rows.size(); ++i) {
       if (plan_.table.rows[i].node != node || !plan_.table.rows[i].trainable) continue;
-      phase().final_rows.push_back(static_cast<int>(i));
+      pass().final_rows.push_back(static_cast<int>(i));
       any = true;
     }
     return any;
@@ -263,7 +266,7 @@ class Scheduler {
     return true;
   }
 
-  /// Gradients that operations of this phase made for `id`: finished here when nothing else is missing, else kept.
+  /// Gradients that operations of this pass made for `id`: finished here when nothing else is missing, else kept.
   void hand_on(int id, Buffer output, std::vector<Contribution> made) {
     if (all_readers_done(id)) {
       for (const Contribution& other : contributions_of(id)) made.push_back(other);
@@ -273,38 +276,39 @@ class Scheduler {
     Buffer& kept = partial_[index(id)];
     if (kept) made.push_back({kept, -1});
     if (!kept) kept = new_tensor(id);
-    collect(id, kept, made, {}, false);
+    accumulate(id, kept, made, {}, false);
   }
 
-  void collect_group(int id) {
+  void accumulate_group(int id) {
     const Value& value = at(id);
     const auto contributions = contributions_of(id);
     const bool has_norms =
         std::any_of(value.terms.begin(), value.terms.end(), [](const Term& t) { return t.norm >= 0; });
-    if (value.curve == CurveShape::identity && !has_norms && contributions.size() == 1 && contributions[0].norm < 0) {
+    const bool is_sum = value.activation == ActivationKind::identity && !has_norms;
+    if (is_sum && contributions.size() == 1 && contributions[0].norm < 0) {
       gradients_[index(id)] = contributions[0].gradient;
       return;
     }
-    if (!has_norms) {  // nothing waits for the whole batch: in front of the next phase
+    if (!has_norms) {  // nothing waits for the whole batch: in front of the next pass
       waiting_.push_back(id);
       gradients_[index(id)] = new_tensor(id);
       return;
     }
-    begin_phase();
+    begin_pass();
     flush_waiting();
     finish_gradient(id, result_.value_buffers[index(id)], contributions);
   }
 
   void flush_waiting() {
     for (const int id : std::exchange(waiting_, {}))
-      collect(id, gradients_[index(id)], contributions_of(id), result_.value_buffers[index(id)], true);
+      accumulate(id, gradients_[index(id)], contributions_of(id), result_.value_buffers[index(id)], true);
   }
 
-  /// Stores the gradient with respect to the sum inside a group (before its curve), or to an operation's result.
+  /// Stores the gradient with respect to the sum inside a group (before its activation), or to an operation's result.
   void finish_gradient(int id, Buffer output, std::vector<Contribution> contributions) {
     Buffer& out = gradients_[index(id)];
     out = new_tensor(id);
-    collect(id, out, std::move(contributions), output, true);
+    accumulate(id, out, std::move(contributions), output, true);
   }
 
   /// dy of an operation, in a tile unless it lies somewhere already.
@@ -313,88 +317,135 @@ class Scheduler {
     const auto contributions = contributions_of(id);
     if (contributions.size() == 1 && contributions[0].norm < 0) return contributions[0].gradient;
     const Buffer out = new_tile(id);
-    collect(id, out, contributions, {}, true);
+    accumulate(id, out, contributions, {}, true);
     return out;
   }
 
-  /// out = curve' * sum of contributions, two at a time; the last step applies the curve and sums for batch norms.
-  void collect(int id, Buffer out, std::vector<Contribution> rest, Buffer output, bool complete) {
-    const Value& value = at(id);
+  /// out = activation' * sum of contributions, two at a time; the last instruction applies the derivative and sums for
+  /// batch norms. Where the derivative reads the input of the activation, the sum of the terms is computed again from
+  /// them: they are stored anyway, and a kept copy would cost as much memory as the output.
+  void accumulate(int id, Buffer out, std::vector<Contribution> rest, Buffer output, bool complete) {
     require(!rest.empty(), "a gradient without contributions");
     std::stable_partition(rest.begin(), rest.end(), [](const Contribution& c) { return c.norm >= 0; });
     bool started = false;
     while (!rest.empty()) {
-      Action action{.kind = ActionKind::collect, .value = id};
-      action.in[collect_gradient] = rest.front().gradient;
-      action.norm = rest.front().norm;
-      if (action.norm >= 0) action.in[collect_self] = result_.value_buffers[index(id)];
+      Instruction instruction{.kind = InstructionKind::accumulate, .value = id};
+      instruction[Slot::gradient] = rest.front().gradient;
+      instruction.norm = rest.front().norm;
+      if (instruction.norm >= 0) instruction[Slot::self] = result_.value_buffers[index(id)];
       rest.erase(rest.begin());
       if (started) {
-        action.in[collect_second] = out;
+        instruction[Slot::second] = out;
       } else if (!rest.empty() && rest.back().norm < 0) {
-        action.in[collect_second] = rest.back().gradient;
+        instruction[Slot::second] = rest.back().gradient;
         rest.pop_back();
       }
       started = true;
-      action.out = out;
-      if (rest.empty() && complete && value.kind == ValueKind::group) {
-        if (value.curve != CurveShape::identity) action.in[collect_output] = output;
-        std::size_t place = 0;
-        for (const Term& term : value.terms) {
-          if (term.norm < 0) continue;
-          action.in[collect_norm0 + place] = result_.value_buffers[index(term.value)];
-          action.norms[place++] = term.norm;
-          phase().products_of.push_back(term.norm);
-          add_final_rows(norms_[index(term.norm)].node);
-        }
-      }
-      act(action);
+      instruction.out = out;
+      if (rest.empty() && complete && at(id).kind == ValueKind::group) pass_through_group(instruction, at(id), output);
+      add(instruction);
     }
   }
 
-  static std::size_t index(int i) { return static_cast<std::size_t>(i); }
-  const Value& at(int id) const { return values_[index(id)]; }
-  int current() const { return static_cast<int>(result_.phases.size()) - 1; }
-  PhasePlan& phase() { return result_.phases.back(); }
-  void begin_phase() { result_.phases.push_back({.backward = in_backward_}); }
-  void act(const Action& action) {
-    in_backward_ = in_backward_ || action.kind == ActionKind::loss;
-    phase().actions.push_back(action);
+  /// The derivative of the group's activation, and the sums that the norms of its terms need.
+  void pass_through_group(Instruction& instruction, const Value& group, Buffer output) {
+    const DerivativeNeeds needs = derivative_needs(group.activation);
+    if (needs.output) instruction[Slot::output] = output;
+    std::size_t norms = 0;
+    for (std::size_t i = 0; i < group.terms.size(); ++i) {
+      const Term& term = group.terms[i];
+      const Buffer value = result_.value_buffers[index(term.value)];
+      if (needs.input) instruction[term_slot(i)] = value;
+      if (term.norm < 0) continue;
+      instruction[norms == 0 ? Slot::norm0 : Slot::norm1] = value;
+      instruction.norms[norms++] = term.norm;
+      pass().products_of.push_back(term.norm);
+      add_final_rows(lowering_.norm(term.norm).node);
+    }
   }
 
-  Buffer new_tensor(int id, bool winners = false) {
-    result_.tensors.push_back({.value = id, .winners = winners});
+  /// The first and the last pass of every stored tensor.
+  void find_lifetimes() {
+    for (std::size_t k = 0; k < result_.passes.size(); ++k) {
+      const auto touch = [&](const Buffer& buffer) {
+        if (buffer.where == Buffer::Where::stored)
+          result_.tensors[index(buffer.index)].lifetime.touch(static_cast<int>(k));
+      };
+      for (const Instruction& instruction : result_.passes[k].instructions) {
+        for (const Buffer& buffer : instruction.in) touch(buffer);
+        touch(instruction.out);
+        touch(instruction.argmax);
+      }
+    }
+  }
+
+  static Slot term_slot(std::size_t i) { return i == 0 ? Slot::term0 : Slot::term1; }
+  static std::size_t index(int i) { return static_cast<std::size_t>(i); }
+  const Value& at(int id) const { return values_[index(id)]; }
+  const Node& node_of(const Value& value) const { return plan_.graph.nodes[index(value.node)]; }
+  int current() const { return static_cast<int>(result_.passes.size()) - 1; }
+  PassPlan& pass() { return result_.passes.back(); }
+  void begin_pass() { result_.passes.push_back({.backward = in_backward_}); }
+  void add(const Instruction& instruction) { pass().instructions.push_back(instruction); }
+
+  Buffer new_tensor(int id, bool argmax = false) {
+    result_.tensors.push_back({.value = id, .argmax = argmax});
     return {Buffer::Where::stored, static_cast<int>(result_.tensors.size()) - 1};
   }
   Buffer store(int id) { return result_.value_buffers[index(id)] = new_tensor(id); }
   Buffer new_tile(int id) {
-    phase().tiles.push_back(id);
-    return {Buffer::Where::tile, static_cast<int>(phase().tiles.size()) - 1};
+    pass().tiles.push_back(id);
+    return {Buffer::Where::tile, static_cast<int>(pass().tiles.size()) - 1};
   }
-  Buffer& winners_of(int id) {
-    winners_.resize(values_.size());
-    return winners_[index(id)];
-  }
-
   const Plan& plan_;
+  const Lowering& lowering_;
   const std::vector<Value>& values_;
-  const std::vector<Norm>& norms_;
-  const int logits_;
   const Mode mode_;
   Schedule result_;
   bool in_backward_ = false;
-  std::vector<bool> done_, differentiated_;
-  std::vector<int> statistics_phase_;
+  std::vector<bool> stored_, done_, differentiated_;
+  std::vector<int> statistics_pass_;
   std::vector<Buffer> gradients_;  ///< complete ones
   std::vector<Buffer> partial_;    ///< kept sums of values whose other readers come later
-  std::vector<Buffer> winners_;
-  std::vector<int> waiting_;  ///< groups whose gradient is made at the start of the next phase
+  std::vector<Buffer> argmax_;
+  std::vector<int> waiting_;  ///< groups whose gradient is made at the start of the next pass
 };
 
 }  // namespace
 
+const Operation& operation_of(const Plan& plan, const Value& value) {
+  if (value.kind == ValueKind::conversion) return conversion();
+  return operation_of(plan.graph.nodes[static_cast<std::size_t>(value.node)]);
+}
+
 Schedule make_schedule(const Plan& plan, const Lowering& lowering, Mode mode) {
   return Scheduler(plan, lowering, mode).run();
+}
+
+std::vector<lowering::FinalRow> Schedule::final_rows() const {
+  std::vector<lowering::FinalRow> rows;
+  for (std::size_t k = 0; k < passes.size(); ++k)
+    for (const int row : passes[k].final_rows) rows.push_back({k + 1, row});
+  return rows;
+}
+
+std::vector<lowering::Stage> stages_of(const Plan& plan, const Lowering& lowering, const Schedule& schedule,
+                                       Mode mode) {
+  const std::size_t passes = schedule.passes.size();
+  if (mode != Mode::train) return {{passes, {}}};
+  const std::vector<Range> ranges = lowering::exchange_ranges(plan, lowering);
+  std::vector<lowering::Exchange> exchanges;
+  const auto exchange = [&](std::size_t k, int norm, bool backward) {
+    const Range all = ranges[static_cast<std::size_t>(norm)];
+    const Index half = all.count / 2;
+    if (plan.sync_bn) exchanges.push_back({k + 1, {all.begin + (backward ? half : 0), half}});
+  };
+  for (std::size_t k = 0; k < passes; ++k) {
+    for (const int value : schedule.passes[k].statistics_of)
+      for (const int norm : lowering.value(value).norms) exchange(k, norm, false);
+    for (const int norm : schedule.passes[k].products_of) exchange(k, norm, true);
+  }
+  return lowering::make_stages(plan, passes, schedule.final_rows(), exchanges);
 }
 
 }  // namespace convoy::cpu

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a phase does to one tile of images, and where it finds its tensors.
+// What a pass does to one tile of images, and where it finds its tensors.
 #pragma once
 #include <cstddef>
 #include <span>
@@ -13,7 +13,7 @@ namespace convoy::cpu {
 /// Everything that a launch sees; addresses are set by bind, the rest by feed and launch.
 struct Memory {
   std::vector<std::byte*> tensors;  ///< stored tensors
-  std::byte* scratch = nullptr;     ///< shared by all phases
+  std::byte* scratch = nullptr;     ///< shared by all passes
   std::byte* thread_scratch = nullptr;
   Index thread_bytes = 0;
   const float* values = nullptr;

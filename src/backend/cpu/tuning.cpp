@@ -8,6 +8,7 @@
 
 #include "backend/cpu/choices.hpp"
 #include "backend/cpu/memory.hpp"
+#include "backend/cpu/pass.hpp"
 #include "core/random.hpp"
 
 namespace convoy::cpu {
@@ -15,7 +16,7 @@ namespace {
 
 class Measuring {
  public:
-  Measuring(const ProgramParts& parts, const Placement& tensors) : parts_(with_counters(parts)) {
+  Measuring(const ProgramParts& parts, const lowering::Placement& tensors) : parts_(with_counters(parts)) {
     const ParameterTable& table = parts.plan.table;
     const CompileSpec& spec = parts.spec;
     parts_.norms.bind(block_.allocate(parts_.norms.floats()));
@@ -46,23 +47,23 @@ class Measuring {
     memory_.scale = 1.0F / static_cast<float>(spec.samples);
   }
 
-  std::vector<PhaseChoice> run() {
-    std::vector<PhaseChoice> choices;
-    std::map<std::string, PhaseChoice> known;
-    const auto& phases = parts_.schedule.phases;
-    for (std::size_t k = 0; k < phases.size(); ++k) {
+  std::vector<PassChoice> run() {
+    std::vector<PassChoice> choices;
+    std::map<std::string, PassChoice> known;
+    const auto& passes = parts_.schedule.passes;
+    for (std::size_t k = 0; k < passes.size(); ++k) {
       prepare_norms(parts_, memory_.norm_step, k);
-      const std::string signature = signature_of(parts_, phases[k]);
+      const std::string signature = signature_of(parts_, passes[k]);
       const auto found = known.find(signature);
       if (found != known.end()) {
-        seconds_of(phases[k], found->second, 1);  // later phases want its results
+        seconds_of(passes[k], found->second, 1);  // later passes want its results
         choices.push_back(found->second);
         continue;
       }
-      PhaseChoice best;
+      PassChoice best;
       double least = 0;
-      for (const PhaseChoice& candidate : candidates_of(parts_, phases[k])) {
-        const double seconds = seconds_of(phases[k], candidate, 3);
+      for (const PassChoice& candidate : candidates_of(parts_, passes[k])) {
+        const double seconds = seconds_of(passes[k], candidate, 3);
         if (least > 0 && seconds >= least) continue;
         least = seconds;
         best = candidate;
@@ -76,21 +77,21 @@ class Measuring {
  private:
   ProgramParts with_counters(const ProgramParts& p) {
     return {p.plan,    p.spec,    p.lowering, p.schedule, p.geometry, p.norms,
-            p.kernels, p.library, counters_,  p.step,     p.threads};
+            p.library, counters_, p.step,     p.isa,      p.threads};
   }
 
   /// The least of `runs` after one that warms up.
-  double seconds_of(const PhasePlan& plan, const PhaseChoice& choice, int runs) {
-    const Phase phase(parts_, plan, choice);
-    if (phase.scratch_bytes() > scratch_bytes_) {
+  double seconds_of(const PassPlan& plan, const PassChoice& choice, int runs) {
+    const Pass pass(parts_, plan, choice);
+    if (pass.scratch_bytes() > scratch_bytes_) {
       scratch_ = std::make_unique<HostMemory>();
-      scratch_bytes_ = phase.scratch_bytes();
+      scratch_bytes_ = pass.scratch_bytes();
       memory_.scratch = reinterpret_cast<std::byte*>(scratch_->allocate(scratch_bytes_ / 4 + 16));
     }
     double least = 0;
     for (int i = 0; i <= runs; ++i) {
       const auto begin = std::chrono::steady_clock::now();
-      phase.run(memory_);
+      pass.run(memory_);
       const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
       if (i == 1 || (i > 1 && seconds < least)) least = seconds;
     }
@@ -108,16 +109,15 @@ class Measuring {
 
 }  // namespace
 
-std::vector<PhaseChoice> choose_by_measuring(const ProgramParts& parts, const Placement& tensors) {
+std::vector<PassChoice> choose_by_measuring(const ProgramParts& parts, const lowering::Placement& tensors) {
   return Measuring(parts, tensors).run();
 }
 
 void prepare_norms(const ProgramParts& parts, const NormStep& step, std::size_t k) {
   if (k == 0) return;
-  const PhasePlan& before = parts.schedule.phases[k - 1];
+  const PassPlan& before = parts.schedule.passes[k - 1];
   for (const int value : before.statistics_of)
-    for (const int norm : parts.lowering.values[static_cast<std::size_t>(value)].norms)
-      parts.norms.prepare_forward(norm, step);
+    for (const int norm : parts.lowering.value(value).norms) parts.norms.prepare_forward(norm, step);
   for (const int norm : before.products_of) parts.norms.prepare_backward(norm, step);
 }
 

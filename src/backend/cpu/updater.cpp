@@ -160,7 +160,7 @@ class CpuUpdater final : public Updater {
 }  // namespace
 
 std::unique_ptr<Updater> make_updater(const Plan& plan, const OptimiserSpec& spec, const StepParams& current,
-                                          Counters& counters) {
+                                      Counters& counters) {
   return std::make_unique<CpuUpdater>(plan, spec, current, counters);
 }
 

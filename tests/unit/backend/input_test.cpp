@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "backend/cpu/input.hpp"
+#include "backend/cpu/operations/input.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "backend/cpu/loss.hpp"
+#include "backend/cpu/operations/loss.hpp"
 
 #include <gtest/gtest.h>
 

@@ -9,6 +9,7 @@
 #endif
 
 #include "backend/rules/activation.hpp"
+#include "backend/rules/exponential.hpp"
 
 namespace convoy::cpu {
 namespace {
@@ -53,6 +54,9 @@ CONVOY_INLINE Vector load_whole(const float* from) {
   return v;
 }
 CONVOY_INLINE void store_whole(float* to, Vector v) { std::memcpy(to, &v, sizeof v); }
+CONVOY_INLINE Vector two_to(Vector n) {
+  return reinterpret_cast<Vector>((__builtin_convertvector(n, Integers) + 127) << 23);
+}
 CONVOY_INLINE Halves low_halves(Integers v) { return __builtin_convertvector(v, Halves); }
 CONVOY_INLINE Integers from_halves(Halves v) { return __builtin_convertvector(v, Integers); }
 
@@ -89,6 +93,13 @@ CONVOY_INLINE Integers not_a_number(Vector v) { return {v.low != v.low, v.high !
 template <class V>
 CONVOY_INLINE V select(Integers mask, V yes, V no) {
   return {mask.low ? yes.low : no.low, mask.high ? yes.high : no.high};
+}
+
+CONVOY_INLINE Vector two_to(Vector n) {
+  const auto power = [](Vector::Part part) {
+    return reinterpret_cast<Vector::Part>((__builtin_convertvector(part, Integers::Part) + 127) << 23);
+  };
+  return {power(n.low), power(n.high)};
 }
 
 // Not memcpy: that goes by 16 bytes, and reading them as 32 waits for the stores.
@@ -177,14 +188,24 @@ CONVOY_INLINE void store_index(std::uint16_t* to, Integers v, int count) {
   std::memcpy(to, &bits, partial ? static_cast<std::size_t>(count) * 2 : sizeof bits);
 }
 
-/// Element by element: only small networks use it.
-inline Vector tanh_of(Vector v) {
-  float values[16];
-  std::memcpy(values, &v, sizeof v);
-  for (float& value : values) value = TanhCurve{}.value(value);
-  std::memcpy(&v, values, sizeof v);
-  return v;
-}
+/// The arithmetic in which rules/activation.hpp is written, sixteen floats at a time.
+struct VectorMath {
+  using Value = Vector;
+  CONVOY_INLINE static Vector of(float value) { return splat(value); }
+  CONVOY_INLINE static Vector where_greater(Vector a, Vector b, Vector yes, Vector no) {
+    return select(greater(a, b), yes, no);
+  }
+  /// Element by element: only small networks use it.
+  CONVOY_INLINE static Vector tanh(Vector x) {
+    float values[16];
+    store_whole(values, x);
+    for (float& value : values) value = tanhf(value);
+    return load_whole(values);
+  }
+  CONVOY_INLINE static Vector exp(Vector x) { return exp_by_polynomial<VectorMath>(x); }
+  /// 2^n for whole n in -126 ... 0.
+  CONVOY_INLINE static Vector two_to(Vector n) { return cpu::two_to(n); }
+};
 
 }  // namespace
 }  // namespace convoy::cpu

@@ -5,13 +5,13 @@
 #include <memory>
 #include <string>
 
-#include "backend/cpu/field.hpp"
+#include "backend/cpu/tensor_layout.hpp"
 #include "core/types.hpp"
 
 namespace convoy::cpu {
 
-/// Layout of spatial tensors: nChw16c, or nhwc.
-enum class Layout : std::uint8_t { blocked, nhwc };
+/// MemoryFormat of spatial tensors: nChw16c, or nhwc.
+enum class MemoryFormat : std::uint8_t { blocked, nhwc };
 enum class Direction : std::uint8_t { forward, data, weights };
 enum class Algorithm : std::uint8_t { direct, winograd };
 
@@ -20,7 +20,7 @@ struct ConvolutionShape {
   int kernel = 3, stride = 1, pad = 1, groups = 1;
   bool bias = false;
   bool reads_plain = false;  ///< the source is n c h w
-  Layout layout = Layout::blocked;
+  MemoryFormat format = MemoryFormat::blocked;
   Storage storage = Storage::f32;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "backend/cpu/convolution.hpp"
+#include "backend/cpu/convolution_kernel.hpp"
 
 #include <omp.h>
 
@@ -78,7 +78,7 @@ std::unique_ptr<ConvolutionKernel> ConvolutionKernel::make(const Onednn& library
   const ConvolutionShape& s = spec.shape;
   const auto& engine = library.handles().engine;
   const auto type = s.storage == Storage::f32 ? memory::data_type::f32 : memory::data_type::bf16;
-  const Tag layout = s.layout == Layout::blocked ? Tag::nChw16c : Tag::nhwc;
+  const Tag format = s.format == MemoryFormat::blocked ? Tag::nChw16c : Tag::nhwc;
   const Index p = (s.height + 2 * s.pad - s.kernel) / s.stride + 1, q = (s.width + 2 * s.pad - s.kernel) / s.stride + 1;
   const bool weights_gradient = spec.direction == Direction::weights;
 
@@ -89,11 +89,11 @@ std::unique_ptr<ConvolutionKernel> ConvolutionKernel::make(const Onednn& library
     canonical_tag = Tag::goihw;
   }
   onednn::ConvolutionDescriptors d;
-  d.source = memory::desc({s.images, s.in, s.height, s.width}, type, s.reads_plain ? Tag::nchw : layout);
+  d.source = memory::desc({s.images, s.in, s.height, s.width}, type, s.reads_plain ? Tag::nchw : format);
   d.weights = memory::desc(filter, type, Tag::any);
   const bool bias = s.bias && spec.direction != Direction::data;
   if (bias) d.bias = memory::desc({s.out}, memory::data_type::f32, Tag::x);
-  d.result = memory::desc({s.images, s.out, p, q}, type, layout);
+  d.result = memory::desc({s.images, s.out, p, q}, type, format);
   d.strides = {s.stride, s.stride};
   d.padding = {s.pad, s.pad};
   d.algorithm = spec.algorithm == Algorithm::winograd ? dnnl::algorithm::convolution_winograd

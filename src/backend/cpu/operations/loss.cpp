@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "backend/cpu/loss.hpp"
+#include "backend/cpu/operations/loss.hpp"
 
 #include <algorithm>
 #include <cmath>
 
+#include "backend/cpu/operation.hpp"
+#include "backend/cpu/step_builder.hpp"
 #include "backend/rules/cross_entropy.hpp"
 #include "core/errors.hpp"
 
@@ -25,7 +27,48 @@ Index rank_of(const float* z, Index classes, std::int32_t label) {
   return before;
 }
 
+class LossStep final : public Step {
+ public:
+  LossStep(const LossSpec& spec, Operand logits, Operand gradient, Counters& counters)
+      : spec_(spec), logits_(logits), gradient_(gradient), counters_(counters) {}
+
+  bool run(const Memory& memory, const Tile& tile) override {
+    LossSpec spec = spec_;
+    spec.scale = memory.scale;
+    softmax_cross_entropy(spec, memory.samples, memory.valid, reinterpret_cast<const float*>(logits_.at(memory, tile)),
+                          memory.losses, reinterpret_cast<float*>(gradient_.at(memory, tile)), counters_);
+    return true;
+  }
+
+ private:
+  const LossSpec spec_;
+  const Operand logits_, gradient_;  ///< no gradient unless training
+  Counters& counters_;
+};
+
+class LossOperation final : public Operation {
+ public:
+  void reads(std::span<TensorKind> sources) const override { sources[0] = TensorKind::features; }
+  TensorKind makes(std::span<const TensorKind>) const override { return TensorKind::features; }
+  OperationTraits traits(const Node&) const override { return {.whole_batch = true}; }
+
+  void compile(const Instruction& i, StepBuilder& steps) const override {
+    const ProgramParts& parts = steps.parts();
+    const int logits = parts.lowering.logits();
+    steps.add<LossStep>(LossSpec{.classes = steps.layout(logits).channels,
+                                 .smoothing = std::get<Loss>(steps.node(i.value).attributes).label_smoothing,
+                                 .topk = parts.spec.topk},
+                        steps.operand(i[Slot::source], logits), steps.operand(i.out, logits), parts.counters);
+  }
+};
+
 }  // namespace
+
+template <>
+const Operation& operation_for<Loss>() {
+  static const LossOperation operation;
+  return operation;
+}
 
 void softmax_cross_entropy(const LossSpec& spec, std::span<const SampleSpec> samples, Index valid, const float* logits,
                            float* loss_per_sample, float* dlogits, Counters& counters) {

@@ -1,29 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-// Local response normalisation, a part of kernel_loops.hpp: a unit is one image times one row of pixels, all channels.
-#pragma once
-#include "backend/cpu/kernel_vectors.hpp"
-#include "backend/cpu/kernels.hpp"
+// A unit is one image times one row of pixels, all channels.
+#include "backend/cpu/operations/local_response_norm_loops.hpp"
+
+#include "backend/cpu/vector_loops.hpp"
 
 namespace convoy::cpu {
 namespace {
-// NOLINTBEGIN(misc-definitions-in-headers): every instruction set's source includes this once, into its own namespace
 
 /// Sixteen channels of one pixel; what isn't there reads as 0.
 template <class T>
-CONVOY_INLINE Vector channels_at(const Field& field, const T* pixel, std::int64_t block) {
-  if (block < 0 || block >= field.blocks()) return splat(0);
-  const std::int64_t rest = field.channels - block * lanes;
-  if (field.blocked() || rest >= lanes) return load<false>(pixel + block * field.block, lanes);
-  return load<true>(pixel + block * field.block, static_cast<int>(rest));
+CONVOY_INLINE Vector channels_at(const TensorLayout& layout, const T* pixel, std::int64_t block) {
+  if (block < 0 || block >= layout.blocks()) return splat(0);
+  const std::int64_t rest = layout.channels - block * lanes;
+  if (layout.blocked() || rest >= lanes) return load<false>(pixel + block * layout.block, lanes);
+  return load<true>(pixel + block * layout.block, static_cast<int>(rest));
 }
 
 template <class T>
-CONVOY_INLINE void put_channels(const Field& field, T* pixel, std::int64_t block, Vector v) {
-  const std::int64_t rest = field.channels - block * lanes;
-  if (field.blocked() || rest >= lanes)
-    store<false>(pixel + block * field.block, v, lanes);
+CONVOY_INLINE void put_channels(const TensorLayout& layout, T* pixel, std::int64_t block, Vector v) {
+  const std::int64_t rest = layout.channels - block * lanes;
+  if (layout.blocked() || rest >= lanes)
+    store<false>(pixel + block * layout.block, v, lanes);
   else
-    store<true>(pixel + block * field.block, v, static_cast<int>(rest));
+    store<true>(pixel + block * layout.block, v, static_cast<int>(rest));
 }
 
 /// Sums over the channels c - before ... c + after of the middle one of three neighbouring blocks.
@@ -56,7 +55,7 @@ CONVOY_INLINE Vector response_base(const LocalResponseRule& rule, Vector left, V
 
 template <class T>
 inline void response_forward_pixel(const LocalResponseArgs& args, const T* x, T* y) {
-  const Field& f = args.field;
+  const TensorLayout& f = args.layout;
   Vector left = splat(0), middle = channels_at(f, x, 0);
   for (std::int64_t block = 0; block < f.blocks(); ++block) {
     const Vector right = channels_at(f, x, block + 1);
@@ -69,7 +68,7 @@ inline void response_forward_pixel(const LocalResponseArgs& args, const T* x, T*
 /// t of a block needs x of its neighbours, dx of a block needs t of its neighbours: dx follows one block behind.
 template <class T>
 inline void response_backward_pixel(const LocalResponseArgs& args, const T* x, const T* dy, T* dx) {
-  const Field& f = args.field;
+  const TensorLayout& f = args.layout;
   const Vector coupling = splat(args.rule.coupling());
   Vector left = splat(0), middle = channels_at(f, x, 0);
   Vector t_before = splat(0), t_here = splat(0), x_here = splat(0), direct = splat(0);
@@ -93,7 +92,7 @@ inline void response_backward_pixel(const LocalResponseArgs& args, const T* x, c
 
 template <class Visit>
 inline void for_response_pixels(const LocalResponseArgs& args, std::int64_t begin, std::int64_t end, Visit visit) {
-  const Field& f = args.field;
+  const TensorLayout& f = args.layout;
   for (std::int64_t unit = begin; unit < end; ++unit) {
     const std::int64_t row = unit / f.height * f.image + unit % f.height * f.width * f.pixel;
     for (std::int64_t w = 0; w < f.width; ++w) visit(row + w * f.pixel);
@@ -113,13 +112,16 @@ inline void response_rows(const LocalResponseArgs& args, std::int64_t begin, std
   });
 }
 
-[[maybe_unused]] void local_response(const LocalResponseArgs& args, std::int64_t begin, std::int64_t end) {
-  if (args.field.storage == Storage::f32)
-    response_rows<float>(args, begin, end);
-  else
-    response_rows<Bf16>(args, begin, end);
+void local_response(const LocalResponseArgs& args, std::int64_t begin, std::int64_t end) {
+  with_storage(args.layout.storage, [&](auto storage) { response_rows<decltype(storage)>(args, begin, end); });
 }
 
-// NOLINTEND(misc-definitions-in-headers)
 }  // namespace
+
+template <>
+const LocalResponseKernels& kernels_for<LocalResponseKernels, compiled_isa>() {
+  static constexpr LocalResponseKernels kernels{local_response};
+  return kernels;
+}
+
 }  // namespace convoy::cpu

@@ -13,7 +13,7 @@ constexpr std::int64_t lanes = 16;
 
 /// Strides in elements. Blocked: block = 16 * pixels, pixel = 16, missing channels are stored as zeros. nhwc: block =
 /// 16, pixel = channels, nothing is stored past the last channel.
-struct Field {
+struct TensorLayout {
   Storage storage = Storage::f32;
   std::int64_t channels = 0, height = 1, width = 1;
   std::int64_t image = 0, block = 0, pixel = 0;
@@ -26,5 +26,13 @@ struct Field {
   std::int64_t element_bytes() const { return storage == Storage::f32 ? 4 : 2; }
   std::int64_t image_bytes() const { return image * element_bytes(); }
 };
+
+/// A unit is what one call of a vector loop computes at least: one image times some channel blocks, neighbours in
+/// memory for nhwc, so that whole cache lines are used. Every result depends on its unit only, so that threads and
+/// tiles don't change bits.
+inline std::int64_t unit_blocks(const TensorLayout& layout) { return layout.blocked() ? 1 : 4; }
+inline std::int64_t units_per_image(const TensorLayout& layout) {
+  return (layout.blocks() + unit_blocks(layout) - 1) / unit_blocks(layout);
+}
 
 }  // namespace convoy::cpu

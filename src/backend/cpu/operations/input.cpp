@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "backend/cpu/input.hpp"
+#include "backend/cpu/operations/input.hpp"
 
 #include <algorithm>
 #include <cmath>
 
+#include "backend/cpu/operation.hpp"
+#include "backend/cpu/operations/conversion.hpp"
+#include "backend/cpu/step_builder.hpp"
 #include "core/errors.hpp"
 
 namespace convoy::cpu {
@@ -125,7 +128,49 @@ void write_image(const InputSpec& spec, const Normaliser& normaliser, const Samp
   }
 }
 
+class InputStep final : public Step {
+ public:
+  InputStep(InputSpec input, Index height, Index width, Operand x)
+      : input_(std::move(input)), height_(height), width_(width), x_(x) {}
+
+  bool run(const Memory& memory, const Tile& tile) override {
+    make_input(input_, memory.samples, memory.images, height_, width_, reinterpret_cast<float*>(x_.at(memory, tile)));
+    return true;
+  }
+
+ private:
+  const InputSpec input_;
+  const Index height_, width_;
+  const Operand x_;
+};
+
+class InputOperation final : public Operation {
+ public:
+  void reads(std::span<TensorKind>) const override {}
+  TensorKind makes(std::span<const TensorKind>) const override { return TensorKind::image; }
+  OperationTraits traits(const Node&) const override { return {.whole_batch = true}; }
+
+  void compile(const Instruction& i, StepBuilder& steps) const override {
+    const CompileSpec& spec = steps.parts().spec;
+    const Operand x = steps.y(i);
+    if (steps.plain(i.value)) {
+      steps.add<InputStep>(spec.input, spec.height, spec.width, x);
+      return;
+    }
+    const TensorLayout& layout = steps.layout(i.value);
+    const Operand made = steps.in_shared(spec.samples * layout.channels * spec.height * spec.width * 4);
+    steps.add<InputStep>(spec.input, spec.height, spec.width, made);
+    add_reordering(layout, OrderTo::layout, made, x, steps);
+  }
+};
+
 }  // namespace
+
+template <>
+const Operation& operation_for<Input>() {
+  static const InputOperation operation;
+  return operation;
+}
 
 void make_input(const InputSpec& spec, std::span<const SampleSpec> samples, const std::uint8_t* images, Index height,
                 Index width, float* x) {

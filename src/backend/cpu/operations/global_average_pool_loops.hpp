@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "backend/cpu/kernels.hpp"
+
+namespace convoy::cpu {
+
+/// Average of x over all pixels into rows of floats [image][channels], or its gradient back over all pixels.
+struct GlobalAverageArgs {
+  TensorLayout x;
+  const void* from = nullptr;
+  void* to = nullptr;
+};
+
+/// Units of x.
+struct GlobalAverageKernels {
+  void (*forward)(const GlobalAverageArgs&, std::int64_t begin, std::int64_t end);
+  void (*backward)(const GlobalAverageArgs&, std::int64_t begin, std::int64_t end);
+};
+
+}  // namespace convoy::cpu

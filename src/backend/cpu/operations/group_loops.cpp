@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backend/cpu/operations/group_loops.hpp"
+
+#include "backend/cpu/vector_loops.hpp"
+
+namespace convoy::cpu {
+namespace {
+
+/// Not the usual activations: a call for sixteen values, so that the constants of all formulas stay out of the loops.
+[[gnu::noinline]] Vector other_activation(ActivationKind kind, float slope, Vector x) {
+  Vector y = x;
+  with_activation<VectorMath>(kind, slope, [&](auto rule) { y = rule.value(x); });
+  return y;
+}
+
+/// Gradient g times the derivative.
+[[gnu::noinline]] Vector other_derivative(ActivationKind kind, float slope, Vector x, Vector y, Vector g) {
+  Vector product = g;
+  with_activation<VectorMath>(kind, slope, [&](auto rule) { product = g * rule.derivative(x, y); });
+  return product;
+}
+
+CONVOY_INLINE Vector activate(ActivationKind kind, float slope, Vector x) {
+  if (kind == ActivationKind::identity) return x;
+  if (kind == ActivationKind::relu) return Relu<VectorMath>{}.value(x);
+  if (kind == ActivationKind::leaky_relu) return LeakyRelu<VectorMath>{splat(slope)}.value(x);
+  return other_activation(kind, slope, x);
+}
+
+/// x, the sum of the terms, at one place. Only the rarer activations need it in backward.
+template <class T, bool partial>
+[[gnu::noinline]] Vector sum_of_terms(const AccumulateArgs& args, int64_t image, int64_t block, int64_t p) {
+  const int64_t c = block * lanes;
+  Vector sum = splat(0);
+  for (const TermArgs& term : args.terms) {
+    if (!term.value) continue;
+    const Vector v = Lines<T, partial>(args.layout, term.value, image, block)(p, 0);
+    sum += term.scale ? v * load<false>(term.scale + c, 16) + load<false>(term.shift + c, 16) : v;
+  }
+  return sum;
+}
+
+template <class T, int B, bool partial, bool two>
+inline void evaluate_unit(const EvaluateArgs& args, int64_t image, int64_t block) {
+  const TermArgs &first = args.terms[0], &second = args.terms[1];
+  const Lines<T, partial> x(args.layout, first.value, image, block), y(args.layout, second.value, image, block),
+      out(args.layout, args.out, image, block);
+  Vector s[B], h[B], s1[B];
+  for (int b = 0; b < B; ++b) {
+    const int64_t c = (block + b) * lanes;
+    s[b] = first.scale ? load<false>(first.scale + c, 16) : splat(1);
+    h[b] = first.scale ? load<false>(first.shift + c, 16) : splat(0);
+    s1[b] = two && second.scale ? load<false>(second.scale + c, 16) : splat(1);
+    if (two && second.scale) h[b] += load<false>(second.shift + c, 16);
+  }
+  const ActivationKind activation = args.activation;
+  const float slope = args.slope;
+  const int64_t pixels = args.layout.pixels();
+  for (int64_t p = 0; p < pixels; ++p) {
+#pragma GCC unroll 4
+    for (int b = 0; b < B; ++b) {
+      Vector v = x(p, b) * s[b] + h[b];
+      if constexpr (two) v += y(p, b) * s1[b];
+      out.put(p, b, activate(activation, slope, v));
+    }
+  }
+}
+
+void evaluate(const EvaluateArgs& args, int64_t begin, int64_t end) {
+  with_storage(args.layout.storage, [&](auto storage) {
+    with_flag(args.terms[1].value != nullptr, [&](auto two) {
+      for_units(args.layout, begin, end, [&](int64_t image, int64_t block, auto width, auto partial) {
+        evaluate_unit<decltype(storage), width, partial, two>(args, image, block);
+      });
+    });
+  });
+}
+
+// Four chains of additions hide the latency: four channel blocks, or four pixels of one block.
+template <class T, int B, bool partial>
+inline void statistics_unit(const StatisticsArgs& args, int64_t image, int64_t block) {
+  constexpr int unroll = 4 / B;
+  const Lines<T, partial> x(args.layout, args.value, image, block);
+  Vector sum[4], square[4];
+  for (int i = 0; i < 4; ++i) sum[i] = square[i] = splat(0);
+  const int64_t pixels = args.layout.pixels(), even = pixels / unroll * unroll;
+  for (int64_t p = 0; p < even; p += unroll) {
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; ++i) {
+      const Vector v = x(p + i / B, i % B);
+      sum[i] += v;
+      square[i] += v * v;
+    }
+  }
+  for (int64_t p = even; p < pixels; ++p) {
+    const Vector v = x(p, 0);  // only where B = 1
+    sum[0] += v;
+    square[0] += v * v;
+  }
+  const int64_t at = image * args.layout.padded_channels() + block * lanes;
+  for (int b = 0; b < B; ++b) {
+    if constexpr (B == 1) {
+      sum[0] = (sum[0] + sum[1]) + (sum[2] + sum[3]);
+      square[0] = (square[0] + square[1]) + (square[2] + square[3]);
+    }
+    store<false>(args.sums + at + b * lanes, sum[b], 16);
+    store<false>(args.squares + at + b * lanes, square[b], 16);
+  }
+}
+
+void statistics(const StatisticsArgs& args, int64_t begin, int64_t end) {
+  with_storage(args.layout.storage, [&](auto storage) {
+    for_units(args.layout, begin, end, [&](int64_t image, int64_t block, auto width, auto partial) {
+      statistics_unit<decltype(storage), width, partial>(args, image, block);
+    });
+  });
+}
+
+template <class T, int B, bool partial, bool affine, bool two, int norms>
+inline void accumulate_unit(const AccumulateArgs& args, int64_t image, int64_t block) {
+  using Tensor = Lines<T, partial>;
+  const Tensor g(args.layout, args.gradient, image, block), self(args.layout, args.self, image, block),
+      g2(args.layout, args.second, image, block), y(args.layout, args.output, image, block),
+      out(args.layout, args.out, image, block), y0(args.layout, args.norm[0].value, image, block),
+      y1(args.layout, args.norm[1].value, image, block);
+  Vector a[B], w[B], d[B], mean0[B], mean1[B], sum[B], product0[B], product1[B];
+  for (int b = 0; b < B; ++b) {
+    const int64_t c = (block + b) * lanes;
+    if constexpr (affine) {
+      a[b] = load<false>(args.a + c, 16);
+      w[b] = load<false>(args.b + c, 16);
+      d[b] = load<false>(args.d + c, 16);
+    }
+    if constexpr (norms > 0) mean0[b] = load<false>(args.norm[0].mean + c, 16);
+    if constexpr (norms > 1) mean1[b] = load<false>(args.norm[1].mean + c, 16);
+    sum[b] = product0[b] = product1[b] = splat(0);
+  }
+  const ActivationKind activation = args.activation;
+  const float slope = args.slope;
+  const int64_t pixels = args.layout.pixels();
+  for (int64_t p = 0; p < pixels; ++p) {
+#pragma GCC unroll 4
+    for (int b = 0; b < B; ++b) {
+      Vector v = g(p, b);
+      if constexpr (affine) v = v * a[b] + (self(p, b) * w[b] + d[b]);
+      if constexpr (two) v += g2(p, b);
+      if (activation == ActivationKind::relu) {
+        const Vector output = y(p, b);
+        v = v * Relu<VectorMath>{}.derivative(output, output);
+      } else if (activation == ActivationKind::leaky_relu) {
+        const Vector output = y(p, b);
+        v = v * LeakyRelu<VectorMath>{splat(slope)}.derivative(output, output);
+      } else if (activation != ActivationKind::identity) {
+        const Vector input = args.terms[0].value ? sum_of_terms<T, partial>(args, image, block + b, p) : Vector{};
+        v = other_derivative(activation, slope, input, args.output ? y(p, b) : Vector{}, v);
+      }
+      out.put(p, b, v);
+      if constexpr (norms > 0) {
+        sum[b] += v;
+        product0[b] += v * (y0(p, b) - mean0[b]);
+      }
+      if constexpr (norms > 1) product1[b] += v * (y1(p, b) - mean1[b]);
+    }
+  }
+  const int64_t at = image * args.layout.padded_channels() + block * lanes;
+  for (int b = 0; b < B; ++b) {
+    if constexpr (norms > 0) {
+      store<false>(args.sums + at + b * lanes, sum[b], 16);
+      store<false>(args.norm[0].products + at + b * lanes, product0[b], 16);
+    }
+    if constexpr (norms > 1) store<false>(args.norm[1].products + at + b * lanes, product1[b], 16);
+  }
+}
+
+template <class T, bool affine, bool two, int norms>
+inline void accumulate_units(const AccumulateArgs& args, int64_t begin, int64_t end) {
+  for_units(args.layout, begin, end, [&](int64_t image, int64_t block, auto width, auto partial) {
+    accumulate_unit<T, width, partial, affine, two, norms>(args, image, block);
+  });
+}
+
+void accumulate(const AccumulateArgs& args, int64_t begin, int64_t end) {
+  with_storage(args.layout.storage, [&](auto storage) {
+    using T = decltype(storage);
+    with_flag(args.a != nullptr, [&](auto affine) {
+      with_flag(args.second != nullptr, [&](auto two) {
+        if (args.norms == 0) accumulate_units<T, affine, two, 0>(args, begin, end);
+        if (args.norms == 1) accumulate_units<T, affine, two, 1>(args, begin, end);
+        if (args.norms == 2) accumulate_units<T, affine, two, 2>(args, begin, end);
+      });
+    });
+  });
+}
+
+}  // namespace
+
+template <>
+const GroupKernels& kernels_for<GroupKernels, compiled_isa>() {
+  static constexpr GroupKernels kernels{evaluate, statistics, accumulate};
+  return kernels;
+}
+
+}  // namespace convoy::cpu
