@@ -54,8 +54,8 @@ LONG_FILES = {}
 TOUCHES = {
     "LocalResponseNorm": 8,  # an operation
     "Concatenation": 8,
-    "gelu": 5,  # an activation
-    "silu": 5,
+    "gelu": 4,  # an activation
+    "silu": 4,
     "adamw": 4,  # an optimiser
 }
 # Words that only some folders may know.

@@ -152,19 +152,4 @@ inline DerivativeNeeds derivative_needs(ActivationKind kind) {
   return needs;
 }
 
-// The backends' loops still use these; they go when the last of them uses the rules above.
-struct ReluCurve {
-  CONVOY_HD float value(float x) const { return x < 0 ? 0.0F : x; }
-  CONVOY_HD float derivative(float y) const { return y > 0 ? 1.0F : 0.0F; }
-};
-struct LeakyReluCurve {
-  float slope;
-  CONVOY_HD float value(float x) const { return x > 0 ? x : slope * x; }
-  CONVOY_HD float derivative(float y) const { return y > 0 ? 1.0F : slope; }
-};
-struct TanhCurve {
-  CONVOY_HD float value(float x) const { return tanhf(x); }
-  CONVOY_HD float derivative(float y) const { return 1.0F - y * y; }
-};
-
 }  // namespace convoy
