@@ -40,13 +40,13 @@ ComputeBench::ComputeBench(Communicator& communicator, const BenchConfig& config
                                    .reproducible = config.reproducible,
                                    .max_count = std::max(engine.plan().table.block(), engine.layout().count())});
   if (config.gradients) {
-    sync_ = make_sync({.mode = SyncMode::gradients,
-                       .reproducible = config.reproducible,
-                       .replicas = communicator.size(),
-                       .ranks = communicator.size(),
-                       .rank = rank_},
-                      engine.backend(), *collectives_, engine.plan(), OptimiserSpec{}, engine.updater(),
-                      engine.gradients());
+    SyncSpec spec = gradient_sums(communicator.size(), communicator.size(), rank_);
+    spec.reproducible = config.reproducible;
+    sync_ = make_sync(spec, {.backend = engine.backend(),
+                             .collectives = *collectives_,
+                             .plan = engine.plan(),
+                             .layout = engine.layout(),
+                             .gradients = engine.gradients()});
   } else {
     own_ = {engine.backend().allocate(engine.layout().count()), engine.layout().count()};
   }
@@ -76,31 +76,27 @@ void ComputeBench::step(Index number) {
   Engine& engine = *engine_;
   Backend& backend = engine.backend();
   backend.set_step({.rate = 1e-3F, .momentum = 0.9F, .ema_decay = 0, .seed = 1, .step = number});
-  Program& program = engine.training(batch_);
-  program.feed({.samples = samples_,
-                .images = resident_ >= 0 ? nullptr : pixels_.data(),
-                .resident = resident_,
-                .valid_count = batch_,
-                .replica = sync_ ? rank_ : 0,
-                .scale = 1.F / static_cast<float>(step_samples_),
-                .norm_scale = 1.F / static_cast<float>(batch_)});
-  const auto stages = program.stages();
-  constexpr std::uint64_t whole_step = 0;
+  const ReplayKey key{.samples = batch_, .replica = rank_};
+  engine.feed(key, {.samples = samples_,
+                    .images = resident_ >= 0 ? nullptr : pixels_.data(),
+                    .resident = resident_,
+                    .valid_count = batch_,
+                    .replica = sync_ ? rank_ : 0,
+                    .scale = 1.F / static_cast<float>(step_samples_),
+                    .norm_scale = 1.F / static_cast<float>(batch_)});
   const auto body = [&] {
-    for (std::size_t s = 0; s < stages.size(); ++s) {
-      backend.replay(whole_step + s + 1, [&] { program.launch(s, set()); });
-      if (!sync_) continue;
-      sync_->ready(s, stages[s], rank_);
-      collectives_->poll();
+    for (std::size_t stage = 0; stage < engine.stages().size(); ++stage) {
+      engine.launch(key, stage, set());
+      if (sync_) sync_->ready(stage, engine.stages()[stage], rank_);
     }
     if (sync_)
-      sync_->replica_done(rank_, batch_);
+      sync_->replica_done(rank_, batch_, engine.updater());
     else
       engine.updater().launch(set(), engine.gradients());
   };
   if (sync_) sync_->begin_replica(rank_, batch_);
   if (!sync_ || sync_->capturable(rank_))
-    backend.replay(whole_step, body);
+    backend.replay(key.hash(), body);
   else
     body();
   if (sync_) sync_->step_done(number);

@@ -10,8 +10,8 @@
 #include "core/standard_output.hpp"
 #include "core/wall_clock.hpp"
 #include "data/evaluation.hpp"
-#include "train/rehearsal.hpp"
 #include "train/setup.hpp"
+#include "train/trial_run.hpp"
 
 namespace convoy {
 namespace {
@@ -86,8 +86,7 @@ void print_cost(const Sized& sized) {
 }
 
 void print_memory(const Sized& sized, const TrainConfig& config) {
-  // Averaging weights takes one set a replica and one for the mean, a moving average one more.
-  const int sets = (config.sync.mode == SyncMode::weights ? sized.job.turns + 1 : 1) + (config.ema.decay > 0 ? 1 : 0);
+  const int sets = parameter_sets(sized.job.sync, sized.job.turns) + (config.ema.decay > 0 ? 1 : 0);
   const SetLayout& layout = sized.layout;
   const double parameters = sets * megabytes(layout.values.count), optimiser = sets * megabytes(layout.optimiser.count),
                statistics = sets * megabytes(layout.statistics.count + layout.state.count),
@@ -107,18 +106,18 @@ void print_memory(const Sized& sized, const TrainConfig& config) {
 }
 
 /// Rank 0 speaks. `limit`: of the job, from its start; 0: none.
-void print_forecast(const Rehearsal& found, const TrainConfig& config, double limit) {
-  Estimate estimate = found.estimate;
-  if (config.checkpoint.save) estimate.left += found.checkpoint_seconds;
+void print_forecast(const TrialRun& found, const TrainConfig& config, double limit) {
+  TimeLeft time = found.time;
+  if (config.checkpoint.save) time.left += found.checkpoint_seconds;
   line("measured", fmt::format("{} step{}, {:.1f} s to start, a checkpoint in {:.1f} s", found.steps,
                                found.steps == 1 ? "" : "s", found.start_up_seconds, found.checkpoint_seconds));
-  line("forecast", describe(estimate).substr(std::string("forecast: ").size()));
-  line("job time", describe(JobTime{.left = estimate.left,
+  line("forecast", describe(time).substr(std::string("forecast: ").size()));
+  line("job time", describe(JobTime{.left = time.left,
                                     .start_up = found.start_up_seconds,
                                     .limit = limit,
                                     .margin = std::min(config.time_limit.margin_seconds, limit / 4),
                                     .elapsed = found.start_up_seconds,
-                                    .epoch = estimate.epoch}));
+                                    .epoch = time.epoch}));
 }
 
 }  // namespace
@@ -144,9 +143,9 @@ Exit dry_run(Communicator& communicator, Supervisor& supervisor, const TrainConf
     line("steps per epoch", fmt::format("{}", sized.job.steps_per_epoch));
   });
   if (code != Exit::ok || config.dry_run_seconds <= 0) return code;
-  Rehearsal rehearsal{.seconds = config.dry_run_seconds, .spec = {}, .estimate = {}};
-  code = rehearse(communicator, supervisor, config, rehearsal);
-  if (code == Exit::ok && communicator.rank() == 0) print_forecast(rehearsal, config, limit);
+  TrialRun trial(communicator, supervisor, config, config.dry_run_seconds);
+  code = trial.run();
+  if (code == Exit::ok && communicator.rank() == 0) print_forecast(trial, config, limit);
   return code;
 } catch (const AgreedError& error) {
   return error.code;

@@ -7,6 +7,7 @@
 #include "backend/factory.hpp"
 #include "comm/agreed_error.hpp"
 #include "core/log.hpp"
+#include "core/progress.hpp"
 #include "core/stop.hpp"
 #include "engine/placement.hpp"
 
@@ -113,6 +114,20 @@ void Engine::compile(const EngineSpec& spec, const ProgramSizes& sizes, std::siz
     arena_floats_ = std::max(arena_floats_, program->arena_floats());
     evaluation_.emplace(std::pair(phase, shape), std::move(program));
   }
+}
+
+void Engine::feed(const ReplayKey& key, const Batch& batch) {
+  if (key.samples > 0) training(key.samples, key.phase).feed(batch);
+}
+
+void Engine::launch(const ReplayKey& key, std::size_t stage, const ParameterSet& set) {
+  if (key.samples == 0) {
+    if (stage == 0) backend_->fill(gradients_, plan_.table.block(), 0.F);
+    return;
+  }
+  progress().mark();
+  Program& program = training(key.samples, key.phase);
+  backend_->replay(key.of_stage(stage).hash(), [&] { program.launch(stage, set); });
 }
 
 std::unique_ptr<Engine> make_engine(Communicator& communicator, const Graph& graph, EngineSpec spec) {

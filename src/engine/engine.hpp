@@ -11,6 +11,7 @@
 #include "comm/communicator.hpp"
 #include "config/config.hpp"
 #include "data/dataset.hpp"
+#include "engine/replay_key.hpp"
 
 namespace convoy {
 
@@ -50,6 +51,10 @@ class Engine {
   bool trains() const { return !training_.empty(); }
   /// The same for every training program.
   std::span<const ReadyRange> stages() const { return training_.begin()->second->stages(); }
+  /// Puts a training batch where the key's program finds it; nothing where the key has no samples.
+  void feed(const ReplayKey& key, const Batch& batch);
+  /// Launches a stage of the key's program, or replays it. Without samples the gradients are zeros.
+  void launch(const ReplayKey& key, std::size_t stage, const ParameterSet& set);
   /// `shape`: which of eval_shapes.
   Program& evaluation(std::size_t phase = 0, std::size_t shape = 0) { return *evaluation_.at({phase, shape}); }
   Updater& updater() { return *updater_; }

@@ -14,13 +14,13 @@ namespace {
 
 class GradientSync final : public Sync {
  public:
-  explicit GradientSync(const SyncParts& parts)
+  GradientSync(const SyncSpec& spec, const SyncParts& parts)
       : parts_(parts),
-        run_(deal_replicas(parts.spec.replicas, parts.spec.ranks, parts.spec.rank)),
-        turns_(deal_replicas(parts.spec.replicas, parts.spec.ranks, 0).count),
+        run_(deal_replicas(spec.replicas, spec.ranks, spec.rank)),
+        turns_(deal_replicas(spec.replicas, spec.ranks, 0).count),
         sum_(parts.backend, parts.collectives,
              {.run = run_,
-              .reproducible = parts.spec.reproducible,
+              .reproducible = spec.reproducible,
               // A rank with a turn too few is given a zeroed block in the last one.
               .last_leaf = run_.count == turns_ ? LastLeaf::stays : LastLeaf::leaves,
               .leaf = parts.gradients,
@@ -29,6 +29,7 @@ class GradientSync final : public Sync {
   }
 
   ParameterSet& set(int) override { return set_; }
+  std::span<const ParameterSet> sets() const override { return {&set_, 1}; }
 
   float scale(Index, Index step_samples) const override {
     return step_samples > 0 ? static_cast<float>(1.0 / static_cast<double>(step_samples)) : 0.0F;
@@ -39,16 +40,14 @@ class GradientSync final : public Sync {
   void begin_replica(int, Index) override {}
 
   void ready(std::size_t stage, const ReadyRange& part, int replica) override {
-    if (part.range.count == 0) return;
-    if (part.range.begin >= parts_.plan.table.exchange.begin) return exchange(stage, part, replica);
-    if (replica >= 0) sum_.add(replica, part.range);
-    if (is_last_turn(replica)) last_ = sum_.reduce(part.range, name_of(stage, part.range));
+    if (part.range.count > 0) submit(stage, part, replica);
+    parts_.collectives.poll();
   }
 
-  void replica_done(int replica, Index) override {
+  void replica_done(int replica, Index, Updater& optimiser) override {
     if (!is_last_turn(replica)) return;
     parts_.collectives.finish(std::exchange(last_, 0));
-    parts_.updater.launch(set_, parts_.gradients);
+    optimiser.launch(set_, parts_.gradients);
   }
 
   void step_done(Index) override {}
@@ -57,11 +56,19 @@ class GradientSync final : public Sync {
   std::vector<Index> samples_since_average() const override { return {}; }
   void restore(const std::vector<Index>&) override {}
   bool values_are_current() const override { return true; }
-  bool averages_are_current() const override { return true; }
+  bool replicas_are_equal() const override { return true; }
+  bool needs_shards() const override { return false; }
 
  private:
   /// A rank with a turn too few has it last, without a replica.
   bool is_last_turn(int replica) const { return replica < 0 || replica - run_.first == turns_ - 1; }
+
+  /// Collective.
+  void submit(std::size_t stage, const ReadyRange& part, int replica) {
+    if (part.range.begin >= parts_.plan.table.exchange.begin) return exchange(stage, part, replica);
+    if (replica >= 0) sum_.add(replica, part.range);
+    if (is_last_turn(replica)) last_ = sum_.reduce(part.range, name_of(stage, part.range));
+  }
 
   /// Collective. Statistics of synchronised batch norm. Those that are needed together are given away together.
   void exchange(std::size_t stage, const ReadyRange& part, int replica) {
@@ -105,6 +112,8 @@ class GradientSync final : public Sync {
 
 }  // namespace
 
-std::unique_ptr<Sync> make_gradient_sync(const SyncParts& parts) { return std::make_unique<GradientSync>(parts); }
+std::unique_ptr<Sync> make_gradient_sync(const SyncSpec& spec, const SyncParts& parts) {
+  return std::make_unique<GradientSync>(spec, parts);
+}
 
 }  // namespace convoy

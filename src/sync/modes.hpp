@@ -6,20 +6,9 @@
 
 namespace convoy {
 
-/// What both modes are made of; all of it outlives the Sync.
-struct SyncParts {
-  SyncSpec spec;
-  Backend& backend;
-  Collectives& collectives;
-  const Plan& plan;
-  SetLayout layout;
-  Updater& updater;
-  float* gradients;
-};
-
 /// Collective.
-std::unique_ptr<Sync> make_gradient_sync(const SyncParts& parts);
+std::unique_ptr<Sync> make_gradient_sync(const SyncSpec& spec, const SyncParts& parts);
 /// Collective.
-std::unique_ptr<Sync> make_weight_sync(const SyncParts& parts);
+std::unique_ptr<Sync> make_weight_sync(const SyncSpec& spec, const SyncParts& parts);
 
 }  // namespace convoy

@@ -15,14 +15,15 @@ std::size_t slot(Index i) { return static_cast<std::size_t>(i); }
 
 }  // namespace
 
-SetAverage::SetAverage(const SyncParts& parts, const ReplicaRun& run)
-    : parts_(parts),
+SetAverage::SetAverage(const SyncSpec& spec, const SyncParts& parts, const ReplicaRun& run)
+    : replicas_(spec.replicas),
+      parts_(parts),
       run_(run),
-      report_range_{align_floats(parts.layout.count()), parts.spec.replicas * report_floats},
+      report_range_{align_floats(parts.layout.count()), spec.replicas * report_floats},
       set_{parts.backend.allocate(report_range_.end()), parts.layout.count()},
       sum_(parts.backend, parts.collectives,
-           {.run = run, .reproducible = parts.spec.reproducible, .leaf = set_.block, .count = report_range_.end()}),
-      weights_(slot(parts.spec.replicas), 0.0F),
+           {.run = run, .reproducible = spec.reproducible, .leaf = set_.block, .count = report_range_.end()}),
+      weights_(slot(spec.replicas), 0.0F),
       optimiser_weights_(weights_),
       reports_(slot(report_range_.count), 0.0F),
       own_reports_(slot(run.count), std::vector<float>(report_floats)),
@@ -62,9 +63,9 @@ bool SetAverage::weigh(std::span<const ParameterSet> sets, std::span<const Index
   const auto samples_of = [&](int replica) {
     return static_cast<double>(report(replica)[0]) * samples_unit + static_cast<double>(report(replica)[1]);
   };
-  for (int replica = 0; replica < parts_.spec.replicas; ++replica) total += samples_of(replica);
+  for (int replica = 0; replica < replicas_; ++replica) total += samples_of(replica);
   if (total == 0) return false;
-  for (int replica = 0; replica < parts_.spec.replicas; ++replica)
+  for (int replica = 0; replica < replicas_; ++replica)
     weights_[slot(replica)] = static_cast<float>(samples_of(replica) / total);
   optimiser_weights_ = weights_;
   return true;
@@ -73,7 +74,7 @@ bool SetAverage::weigh(std::span<const ParameterSet> sets, std::span<const Index
 void SetAverage::weigh_one() {
   std::fill(weights_.begin(), weights_.end(), 0.0F);
   weights_.front() = 1;
-  std::fill(optimiser_weights_.begin(), optimiser_weights_.end(), 1.0F / static_cast<float>(parts_.spec.replicas));
+  std::fill(optimiser_weights_.begin(), optimiser_weights_.end(), 1.0F / static_cast<float>(replicas_));
 }
 
 void SetAverage::take_values(std::span<const ParameterSet> sets) {
@@ -140,7 +141,7 @@ void SetAverage::reduce_weighted(std::span<const ParameterSet> sets, const Range
 void SetAverage::take_state() {
   // Loss scale and the good steps since it changed: the most careful replica's. Applied and skipped steps: the most.
   bool first = true;
-  for (int replica = 0; replica < parts_.spec.replicas; ++replica) {
+  for (int replica = 0; replica < replicas_; ++replica) {
     if (weights_[slot(replica)] == 0) continue;
     const float* state = report(replica) + 2;
     for (std::size_t i = 0; i < state_floats; ++i) {

@@ -16,9 +16,10 @@ class SetAverage {
   enum class Optimiser : std::uint8_t { keep, replace };
 
   /// Allocates the set and all buffers.
-  SetAverage(const SyncParts& parts, const ReplicaRun& run);
+  SetAverage(const SyncSpec& spec, const SyncParts& parts, const ReplicaRun& run);
 
   ParameterSet& set() { return set_; }
+  const ParameterSet& set() const { return set_; }
 
   /// Collective. The weight of a replica is its share of all samples; a replica without samples has none. `sets`,
   /// `samples`: of the owned replicas in order. Also reads statistics and device state to the host. False, and weights
@@ -49,6 +50,7 @@ class SetAverage {
   void contribute_spreads();
   void contribute_statistics(std::size_t row);
 
+  int replicas_;  ///< of the job
   SyncParts parts_;
   ReplicaRun run_;
   Range report_range_;  ///< behind the set, in the same memory

@@ -5,17 +5,61 @@
 
 namespace convoy {
 
-std::unique_ptr<Sync> make_sync(const SyncSpec& spec, Backend& backend, Collectives& collectives, const Plan& plan,
-                                const OptimiserSpec& optimiser, Updater& updater, float* gradients) {
+SyncSpec gradient_sums(int replicas, int ranks, int rank) {
+  return {.mode = SyncMode::gradients, .replicas = replicas, .ranks = ranks, .rank = rank};
+}
+
+std::string describe(const SyncSpec& spec) {
+  switch (spec.mode) {
+    case SyncMode::gradients:
+      return "gradients";
+    case SyncMode::weights:
+      return spec.local_steps == 1 ? "weights every step" : fmt::format("weights every {} steps", spec.local_steps);
+  }
+  fail(Exit::internal, "a sync policy without a description");
+}
+
+int parameter_sets(const SyncSpec& spec, int replicas) {
+  switch (spec.mode) {
+    case SyncMode::gradients:
+      return 1;
+    case SyncMode::weights:
+      return replicas + 1;  // one more for the average
+  }
+  fail(Exit::internal, "a sync policy without parameter sets");
+}
+
+Index local_steps_of_checkpoint(const SyncSpec& spec) {
+  switch (spec.mode) {
+    case SyncMode::gradients:
+      return 0;
+    case SyncMode::weights:
+      return spec.local_steps;
+  }
+  fail(Exit::internal, "a sync policy that checkpoints don't know");
+}
+
+std::string policy_of_checkpoint(Index local_steps) { return local_steps > 0 ? "weights" : "gradients"; }
+
+void check(const SyncSpec& spec, bool sync_bn) {
   if (spec.local_steps < 1) fail(Exit::usage, "--local-steps {} is not possible (1 is the least)", spec.local_steps);
-  if (plan.sync_bn && (spec.mode != SyncMode::gradients || spec.replicas > spec.ranks))
+  if (sync_bn && (spec.mode != SyncMode::gradients || spec.replicas != spec.ranks)) {
     fail(Exit::usage,
-         "--sync-bn needs --sync gradients and at most one replica a rank (this job has {} replicas on {} ranks); "
-         "change "
-         "--sync, --replicas or --grad-accum-steps",
+         "--sync-bn needs --sync gradients and one replica a rank (this job has {} replicas on {} ranks); drop "
+         "--sync-bn or change --sync, --replicas, --grad-accum-steps",
          spec.replicas, spec.ranks);
-  const SyncParts parts{spec, backend, collectives, plan, backend.layout(plan, optimiser), updater, gradients};
-  return spec.mode == SyncMode::gradients ? make_gradient_sync(parts) : make_weight_sync(parts);
+  }
+}
+
+std::unique_ptr<Sync> make_sync(const SyncSpec& spec, const SyncParts& parts) {
+  check(spec, parts.plan.sync_bn);
+  switch (spec.mode) {
+    case SyncMode::gradients:
+      return make_gradient_sync(spec, parts);
+    case SyncMode::weights:
+      return make_weight_sync(spec, parts);
+  }
+  fail(Exit::internal, "a sync policy that nobody makes");
 }
 
 }  // namespace convoy

@@ -2,6 +2,8 @@
 // When and what the replicas of a job average. sync decides, comm moves bytes.
 #pragma once
 #include <memory>
+#include <span>
+#include <string>
 #include <vector>
 
 #include "backend/backend.hpp"
@@ -22,11 +24,37 @@ struct SyncSpec {
   int replicas = 1, ranks = 1, rank = 0;
 };
 
+// What a policy means for the rest of the program, before there is a Sync: nobody else asks for its mode.
+
+/// Gradients are summed in every step.
+SyncSpec gradient_sums(int replicas, int ranks, int rank);
+/// `gradients`, `weights every 3 steps`.
+std::string describe(const SyncSpec& spec);
+/// Sets that a rank with so many replicas keeps.
+int parameter_sets(const SyncSpec& spec, int replicas);
+/// What a checkpoint notes of the policy: steps between two averages, 0 where all replicas share one set.
+Index local_steps_of_checkpoint(const SyncSpec& spec);
+/// `gradients` or `weights`: the policy that wrote a checkpoint with that number.
+std::string policy_of_checkpoint(Index local_steps);
+/// Throws Error(usage) where the policy can't be, or not with synchronised batch norm.
+void check(const SyncSpec& spec, bool sync_bn);
+
+/// What a Sync works with; all of it outlives the Sync.
+struct SyncParts {
+  Backend& backend;
+  Collectives& collectives;
+  const Plan& plan;
+  SetLayout layout;  ///< of the parameter sets
+  float* gradients;  ///< the plan's gradient block, which programs write
+};
+
 class Sync {
  public:
   virtual ~Sync() = default;
   /// gradients: the one set; weights: the replica's own.
   virtual ParameterSet& set(int replica) = 0;
+  /// All sets of this rank that hold a model: what a checkpoint is loaded into.
+  virtual std::span<const ParameterSet> sets() const = 0;
   virtual float scale(Index replica_samples, Index step_samples) const = 0;
   /// True where nothing between the stages of this replica waits for the host, and a replay that skips ready and
   /// replica_done is right.
@@ -36,8 +64,9 @@ class Sync {
   /// Collective. Once for every stage of every replica (replica -1: this rank has none at this turn; its block holds
   /// zeros).
   virtual void ready(std::size_t stage, const ReadyRange& ready, int replica) = 0;
-  /// Collective. weights: update; gradients, last replica of the rank: finish and update. samples may be 0.
-  virtual void replica_done(int replica, Index samples) = 0;
+  /// Collective. Launches the optimiser where this replica's update is due: weights: at once; gradients: after the sums
+  /// of the rank's last replica. samples may be 0.
+  virtual void replica_done(int replica, Index samples, Updater& optimiser) = 0;
   /// Collective. weights: average when due after this step.
   virtual void step_done(Index step) = 0;
   /// Collective. The model for evaluation and checkpoints; leaves the replicas alone. Same bits on all ranks.
@@ -50,15 +79,15 @@ class Sync {
   virtual void restore(const std::vector<Index>& samples_since_average) = 0;
   /// True right after an average, also with momentum keep: a replica's values are those of averaged().
   virtual bool values_are_current() const = 0;
-  /// True right after an average: no shards needed in a checkpoint. Never with momentum keep, where replicas still
-  /// differ.
-  virtual bool averages_are_current() const = 0;
+  /// True where all replicas' sets hold the same values: always, or right after an average.
+  virtual bool replicas_are_equal() const = 0;
+  /// True where a checkpoint needs a shard of each replica, since the replicas differ: between two averages, and always
+  /// where each keeps a momentum of its own.
+  virtual bool needs_shards() const = 0;
 };
 
-/// Collective. `gradients`: the plan's gradient block that programs write. Allocates sets, slots and buffers once.
-/// In gradients mode the number of turns a step is the same on every rank: max replicas of a rank; ranks with fewer
-/// pass -1.
-std::unique_ptr<Sync> make_sync(const SyncSpec& spec, Backend& backend, Collectives& collectives, const Plan& plan,
-                                const OptimiserSpec& optimiser, Updater& updater, float* gradients);
+/// Collective. Allocates sets, slots and buffers once. In gradients mode the number of turns a step is the same on
+/// every rank: max replicas of a rank; ranks with fewer pass -1.
+std::unique_ptr<Sync> make_sync(const SyncSpec& spec, const SyncParts& parts);
 
 }  // namespace convoy

@@ -11,11 +11,12 @@ namespace {
 
 class WeightSync final : public Sync {
  public:
-  explicit WeightSync(const SyncParts& parts)
-      : parts_(parts),
-        run_(deal_replicas(parts.spec.replicas, parts.spec.ranks, parts.spec.rank)),
+  WeightSync(const SyncSpec& spec, const SyncParts& parts)
+      : spec_(spec),
+        parts_(parts),
+        run_(deal_replicas(spec.replicas, spec.ranks, spec.rank)),
         samples_(static_cast<std::size_t>(run_.count), 0),
-        average_(parts, run_) {
+        average_(spec, parts, run_) {
     for (int i = 0; i < run_.count; ++i)
       sets_.push_back({parts.backend.allocate(parts.layout.count()), parts.layout.count()});
   }
@@ -24,6 +25,10 @@ class WeightSync final : public Sync {
   ParameterSet& set(int replica) override {
     if (sets_.empty()) return average_.set();
     return replica < 0 ? sets_.back() : sets_.at(static_cast<std::size_t>(replica - run_.first));
+  }
+
+  std::span<const ParameterSet> sets() const override {
+    return sets_.empty() ? std::span<const ParameterSet>(&average_.set(), 1) : std::span<const ParameterSet>(sets_);
   }
 
   float scale(Index replica_samples, Index) const override {
@@ -39,27 +44,26 @@ class WeightSync final : public Sync {
 
   void ready(std::size_t, const ReadyRange&, int) override {}
 
-  void replica_done(int replica, Index samples) override {
+  void replica_done(int replica, Index samples, Updater& optimiser) override {
     if (replica < 0 || samples == 0) return;
-    parts_.updater.launch(set(replica), parts_.gradients);
+    optimiser.launch(set(replica), parts_.gradients);
   }
 
   void step_done(Index step) override {
-    const SyncSpec& spec = parts_.spec;
-    const bool due = (step + 1) % spec.local_steps == 0 || step < spec.local_start;
-    if (spec.replicas == 1 || !due || !average_.weigh(sets_, samples_)) return;
+    const bool due = (step + 1) % spec_.local_steps == 0 || step < spec_.local_start;
+    if (spec_.replicas == 1 || !due || !average_.weigh(sets_, samples_)) return;
     average_.take_values(sets_);
-    if (spec.momentum == MomentumPolicy::average) average_.take_optimiser(sets_);
-    if (spec.momentum == MomentumPolicy::reset) average_.clear_optimiser();
+    if (spec_.momentum == MomentumPolicy::average) average_.take_optimiser(sets_);
+    if (spec_.momentum == MomentumPolicy::reset) average_.clear_optimiser();
     average_.finish();
     for (const ParameterSet& set : sets_) {
       average_.copy_to(
-          set, spec.momentum == MomentumPolicy::keep ? SetAverage::Optimiser::keep : SetAverage::Optimiser::replace);
+          set, spec_.momentum == MomentumPolicy::keep ? SetAverage::Optimiser::keep : SetAverage::Optimiser::replace);
       parts_.backend.refresh(set);
     }
     std::fill(samples_.begin(), samples_.end(), 0);
     replicas_are_equal_ = values_are_current_ = true;
-    optimiser_is_current_ = spec.momentum != MomentumPolicy::keep || parts_.layout.slots == 0;
+    optimiser_is_current_ = spec_.momentum != MomentumPolicy::keep || parts_.layout.slots == 0;
     compute_copies_are_current_ = false;
   }
 
@@ -85,18 +89,20 @@ class WeightSync final : public Sync {
     replicas_are_equal_ = values_are_current_ = optimiser_is_current_ = false;
   }
 
-  bool values_are_current() const override { return parts_.spec.replicas == 1 || replicas_are_equal_; }
+  bool values_are_current() const override { return spec_.replicas == 1 || replicas_are_equal_; }
+
+  bool replicas_are_equal() const override { return replicas_are_equal_; }
 
   /// A momentum of its own makes a replica differ from the others even after an average.
-  bool averages_are_current() const override {
-    const bool own_momentum = parts_.spec.momentum == MomentumPolicy::keep && parts_.layout.slots > 0;
-    return parts_.spec.replicas == 1 || (replicas_are_equal_ && !own_momentum);
+  bool needs_shards() const override {
+    const bool own_momentum = spec_.momentum == MomentumPolicy::keep && parts_.layout.slots > 0;
+    return spec_.replicas > 1 && (!replicas_are_equal_ || own_momentum);
   }
 
  private:
   enum class AverageOf : std::uint8_t { weights, everything };
 
-  bool is_alone() const { return parts_.spec.replicas == 1 && parts_.spec.ranks == 1; }
+  bool is_alone() const { return spec_.replicas == 1 && spec_.ranks == 1; }
 
   /// Collective. Brings the averaged set up to date.
   void average(AverageOf what) {
@@ -116,6 +122,7 @@ class WeightSync final : public Sync {
     compute_copies_are_current_ = false;
   }
 
+  SyncSpec spec_;
   SyncParts parts_;
   ReplicaRun run_;
   std::vector<ParameterSet> sets_;  ///< one for each owned replica
@@ -129,6 +136,8 @@ class WeightSync final : public Sync {
 
 }  // namespace
 
-std::unique_ptr<Sync> make_weight_sync(const SyncParts& parts) { return std::make_unique<WeightSync>(parts); }
+std::unique_ptr<Sync> make_weight_sync(const SyncSpec& spec, const SyncParts& parts) {
+  return std::make_unique<WeightSync>(spec, parts);
+}
 
 }  // namespace convoy

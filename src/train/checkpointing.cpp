@@ -9,11 +9,22 @@
 
 #include "comm/agreed_error.hpp"
 #include "config/hash.hpp"
+#include "config/print.hpp"
+#include "core/clock.hpp"
 #include "core/log.hpp"
+#include "core/progress.hpp"
+#include "core/version.hpp"
+#include "core/wall_clock.hpp"
+#include "engine/model_data.hpp"
+#include "train/training_job.hpp"
 
 namespace convoy {
-
 namespace {
+
+constexpr double slow_bytes_per_second = 1e8, slow_start_seconds = 1;
+// Of --save-every-minutes auto, until a save has been measured.
+constexpr double longest_first_interval = 60;
+constexpr int failures_tolerated = 2;
 
 bool holds_damaged_checkpoints(const std::string& folder) {
   std::error_code failed;
@@ -63,27 +74,33 @@ std::optional<FoundCheckpoint> checkpoint_to_resume(Communicator& communicator, 
   return found;
 }
 
-void Checkpointing::set_all(const std::vector<float>& block, Replicas replicas) {
-  run_agreed(communicator_, "loading the weights", [&] {
-    if (replicas == Replicas::follow && job_.run.count > 0) return;
-    if (config_.sync.mode == SyncMode::gradients || job_.run.count == 0) {
-      engine_.upload(sync_.set(-1), block, collectives_);
-      return;
-    }
-    for (int i = 0; i < job_.run.count; ++i) engine_.upload(sync_.set(job_.run.first + i), block, collectives_);
+Checkpointing::Checkpointing(TrainingJob& job)
+    : job_(job),
+      saver_(job.communicator, {.folder = job.config.checkpoint.folder,
+                                .keep = job.config.checkpoint.keep,
+                                .plan = job.engine->plan(),
+                                .layout = job.engine->layout(),
+                                .fence = job.attempt.fence,
+                                .patience_seconds = job.config.sync.deadline.abort_seconds}) {
+  job.limit.reserve(job.config.checkpoint.save ? guessed_cost() : 0);
+}
+
+void Checkpointing::load_sets(const std::vector<float>& block) {
+  run_agreed(job_.communicator, "loading the weights", [&] {
+    for (const ParameterSet& set : job_.sync->sets()) job_.engine->upload(set, block, *job_.collectives);
   });
 }
 
 void Checkpointing::start() {
-  std::vector<float> block = engine_.initial_set(config_.seed);
-  if (!config_.checkpoint.weights.empty()) {
-    const SetLayout& layout = engine_.layout();
-    const FoundCheckpoint found = open_checkpoint(communicator_, config_.checkpoint.weights, best_checkpoint);
+  std::vector<float> block = job_.engine->initial_set(job_.config.seed);
+  if (!job_.config.checkpoint.weights.empty()) {
+    const SetLayout& layout = job_.engine->layout();
+    const FoundCheckpoint found = open_checkpoint(job_.communicator, job_.config.checkpoint.weights, best_checkpoint);
     const Checkpoint loaded =
-        load_checkpoint(communicator_, found, engine_.plan(), layout,
+        load_checkpoint(job_.communicator, found, job_.engine->plan(), layout,
                         {.weights_only = true, .other_head = OtherHead::left_out, .shards = false});
     const auto& unread = loaded.unread;
-    for (const StoredTensor& tensor : stored_tensors(engine_.plan(), layout)) {
+    for (const StoredTensor& tensor : stored_tensors(job_.engine->plan(), layout)) {
       const bool weights = tensor.name.starts_with("/parameters/") || tensor.name.starts_with("/statistics/");
       const auto is_it = [&](const std::string& name) { return name.ends_with(tensor.name); };
       if (!weights || std::any_of(unread.begin(), unread.end(), is_it)) continue;
@@ -94,28 +111,28 @@ void Checkpointing::start() {
     if (!unread.empty())
       log::info("its last layer is for another number of classes: {} start anew", fmt::join(unread, ", "));
   }
-  set_all(block, Replicas::alike);
+  load_sets(block);
   load_average(block);
 }
 
 void Checkpointing::load_average(const std::vector<float>& block) {
-  if (!average_.is_on()) return;
-  run_agreed(communicator_, "loading the moving average", [&] { average_.load(block, collectives_); });
+  if (!job_.average.is_on()) return;
+  run_agreed(job_.communicator, "loading the moving average", [&] { job_.average.load(block, *job_.collectives); });
 }
 
 void Checkpointing::resume_average(const Checkpoint& loaded) {
   const bool has = loaded.meta.ema_decay > 0;
   load_average(has ? loaded.ema.block : loaded.set.block);
-  if (average_.is_on() && !has)
+  if (job_.average.is_on() && !has)
     log::info("'{}' holds no moving average of the weights: it starts from them", loaded.path);
-  if (!average_.is_on() && has)
+  if (!job_.average.is_on() && has)
     log::info("the moving average of '{}' is dropped (--ema-decay 0): training goes on without it", loaded.path);
 }
 
 Position Checkpointing::resume(const FoundCheckpoint& found) {
   const std::string& path = found.path;
-  Checkpoint loaded = load_checkpoint(communicator_, found, engine_.plan(), engine_.layout(),
-                                      {.first_replica = job_.run.first, .replica_count = job_.run.count});
+  Checkpoint loaded = load_checkpoint(job_.communicator, found, job_.engine->plan(), job_.engine->layout(),
+                                      {.first_replica = job_.shape.run.first, .replica_count = job_.shape.run.count});
   const CheckpointMeta& meta = loaded.meta;
   const auto number = [&](const char* name, double otherwise) {
     const auto at = meta.numbers.find(name);
@@ -123,59 +140,214 @@ Position Checkpointing::resume(const FoundCheckpoint& found) {
   };
   best_top1 = number("best_top1", -1);
   validated_step = static_cast<Index>(number("validated_step", -1));
-  engine_.adopt_loss_scale(loaded.set.block);
-  for (Shard& shard : loaded.shards) engine_.adopt_loss_scale(shard.set.block);
+  job_.engine->adopt_loss_scale(loaded.set.block);
+  for (Shard& shard : loaded.shards) job_.engine->adopt_loss_scale(shard.set.block);
   Position position = meta.position;
   // Of the epoch that goes on: phases may have several.
   const auto steps_then = static_cast<Index>(number("steps_of_epoch", number("steps_per_epoch", 0)));
-  const Index steps_now = job_.timeline.steps(position.epoch);
-  const bool local_then = meta.local_steps > 0, local_now = config_.sync.mode == SyncMode::weights;
-  const bool exactly = meta.replicas == job_.replicas && steps_then == steps_now && local_then == local_now &&
-                       position.step == job_.timeline.first_step(position.epoch) + position.step_in_epoch;
-  set_all(loaded.set.block, exactly && local_now && !found.file.shards.empty() ? Replicas::follow : Replicas::alike);
+  const Index steps_now = job_.shape.timeline.steps(position.epoch);
+  const std::string policy_then = policy_of_checkpoint(meta.local_steps),
+                    policy_now = policy_of_checkpoint(local_steps_of_checkpoint(job_.shape.sync));
+  const bool exactly = meta.replicas == job_.shape.replicas && steps_then == steps_now && policy_then == policy_now &&
+                       position.step == job_.shape.timeline.first_step(position.epoch) + position.step_in_epoch;
+  load_sets(loaded.set.block);
   resume_average(loaded);
   if (exactly) {
     if (const std::string difference = what_differs(meta); !difference.empty()) {
       log::info("{} from that of '{}': training goes on, but not bit for bit", difference, path);
     }
-    if (local_now) restore(loaded.shards);
+    restore(loaded.shards);
   } else {
     position = same_fraction(position, steps_then, steps_now);
-    position.step = job_.timeline.first_step(position.epoch) + position.step_in_epoch;
+    position.step = job_.shape.timeline.first_step(position.epoch) + position.step_in_epoch;
     log::info(
         "'{}' was written by {} replicas with {} steps an epoch and --sync {}; this job has {} replicas, {} steps and "
         "--sync {}: it goes on from the averaged model at step {} of epoch {}",
-        path, meta.replicas, steps_then, local_then ? "weights" : "gradients", job_.replicas, steps_now,
-        local_now ? "weights" : "gradients", position.step_in_epoch, position.epoch + 1);
+        path, meta.replicas, steps_then, policy_then, job_.shape.replicas, steps_now, policy_now,
+        position.step_in_epoch, position.epoch + 1);
   }
   from_last = std::filesystem::path(path).lexically_normal() ==
-              (std::filesystem::path(config_.checkpoint.folder) / "last.h5").lexically_normal();
-  const bool at_end = position.step >= job_.total_steps;
+              (std::filesystem::path(job_.config.checkpoint.folder) / "last.h5").lexically_normal();
+  const bool at_end = position.step >= job_.shape.total_steps;
   log::info("resumed from '{}': {} {}, step {}", path, at_end ? "end of epoch" : "epoch",
             at_end ? position.epoch : position.epoch + 1, position.step);
   return position;
 }
 
 std::string Checkpointing::what_differs(const CheckpointMeta& meta) const {
-  if (meta.configuration_hash != configuration_hash(config_)) {
+  if (meta.configuration_hash != configuration_hash(job_.config)) {
     const auto then = meta.texts.find("configuration");
-    const std::string options = then == meta.texts.end() ? "" : differing_options(then->second, config_);
+    const std::string options = then == meta.texts.end() ? "" : differing_options(then->second, job_.config);
     return options.empty() ? "the configuration differs" : fmt::format("the configuration ({}) differs", options);
   }
   const auto device = meta.texts.find("device");
-  if (device != meta.texts.end() && device->second != engine_.backend().describe()) return "the device differs";
+  if (device != meta.texts.end() && device->second != job_.engine->backend().describe()) return "the device differs";
   return {};
 }
 
 void Checkpointing::restore(const std::vector<Shard>& shards) {
-  std::vector<Index> since(static_cast<std::size_t>(job_.run.count), 0);
-  run_agreed(communicator_, "loading the replicas", [&] {
+  std::vector<Index> since(static_cast<std::size_t>(job_.shape.run.count), 0);
+  run_agreed(job_.communicator, "loading the replicas", [&] {
     for (const Shard& shard : shards) {
-      engine_.upload(sync_.set(shard.replica), shard.set.block, collectives_);
-      since.at(static_cast<std::size_t>(shard.replica - job_.run.first)) = shard.samples_since_average;
+      job_.engine->upload(job_.sync->set(shard.replica), shard.set.block, *job_.collectives);
+      since.at(static_cast<std::size_t>(shard.replica - job_.shape.run.first)) = shard.samples_since_average;
     }
   });
-  sync_.restore(since);
+  job_.sync->restore(since);
+}
+
+double Checkpointing::guessed_cost() const {
+  const double bytes =
+      static_cast<double>(job_.engine->layout().count()) * sizeof(float) * (job_.average.is_on() ? 2 : 1);
+  return slow_start_seconds + bytes / slow_bytes_per_second;
+}
+
+double Checkpointing::interval_seconds() const {
+  const CheckpointConfig& config = job_.config.checkpoint;
+  if (!config.save_auto) return 60 * config.save_every_minutes;
+  // Young, Communications of the ACM 17 (1974): the time lost to saves and to failures together is least at this
+  // interval.
+  const auto best = [&](double cost) { return std::sqrt(2 * cost * 3600 * config.mean_failure_hours); };
+  return cost_seconds_ > 0 ? best(cost_seconds_) : std::min(best(guessed_cost()), longest_first_interval);
+}
+
+bool Checkpointing::minutes_are_up() const {
+  const double interval = interval_seconds();
+  return interval > 0 && job_.communicator.rank() == 0 && seconds_since(saved_at_) >= interval;
+}
+
+CheckpointMeta Checkpointing::describe(const Position& position) const {
+  CheckpointMeta meta;
+  meta.run = job_.attempt.record.run;
+  meta.attempt = job_.attempt.record.number;
+  meta.position = position;
+  meta.replicas = job_.shape.replicas;
+  meta.ranks = job_.shape.ranks;
+  meta.local_steps = local_steps_of_checkpoint(job_.shape.sync);
+  meta.ema_decay = job_.config.ema.decay;
+  meta.plan_digest = job_.engine->plan().digest;
+  meta.configuration_hash = configuration_hash(job_.config);
+  meta.texts = {{"model", job_.engine->plan().graph.model},
+                {"choices", job_.engine->choices()},
+                {"configuration", to_ini(job_.config)},
+                {"device", job_.engine->backend().describe()},
+                {"build", build_id()}};
+  const std::size_t phase = job_.shape.timeline.phase(position.data_epoch());
+  meta.texts.merge(texts_of_data(job_.phases[phase].splits.train));
+  meta.numbers = {{"best_top1", best_top1},
+                  {"validated_step", static_cast<double>(validated_step)},
+                  {"steps_per_epoch", static_cast<double>(job_.shape.steps_per_epoch)},
+                  {"steps_of_epoch", static_cast<double>(job_.shape.timeline.steps(position.epoch))},
+                  {"batch", static_cast<double>(job_.shape.order.batch)},
+                  {"classes", static_cast<double>(job_.engine->plan().graph.classes)}};
+  return meta;
+}
+
+std::vector<float> Checkpointing::spare_memory() {
+  if (spare_.empty()) return {};
+  std::vector<float> memory = std::move(spare_.back());
+  spare_.pop_back();
+  return memory;
+}
+
+void Checkpointing::save(const std::string& name, const Position& position, Content content) {
+  const ActivityScope phase(Activity::checkpoint);
+  const double begun = wall_seconds();
+  const auto begin = real_clock().now();
+  if (!saver_.idle() && averaged_step_ != position.step) {
+    if (!told_slow_ && job_.communicator.rank() == 0) {
+      log::info("the checkpoint of step {} is still being written: steps wait for it; save less often", averaged_step_);
+    }
+    told_slow_ = true;
+    finish();
+  }
+  SaveSpec spec{.name = name, .meta = describe(position), .begun = begun};
+  if (averaged_step_ != position.step) {
+    const ParameterSet& averaged = job_.sync->averaged();
+    averaged_step_ = position.step;
+    if (job_.communicator.rank() == 0) {
+      for (std::shared_ptr<HostSet>* copy : {&averaged_, &ema_})
+        if (*copy == nullptr || copy->use_count() > 1) *copy = std::make_shared<HostSet>();
+      job_.engine->download(averaged, averaged_->block, *job_.collectives);
+      if (job_.average.is_on()) job_.average.download(ema_->block, *job_.collectives);
+    }
+  }
+  spec.averaged = averaged_;
+  if (job_.average.is_on()) spec.ema = ema_;
+  spec.with_shards = content == Content::everything && job_.sync->needs_shards();
+  if (spec.with_shards) {
+    const std::vector<Index> since = job_.sync->samples_since_average();
+    const Index first = job_.sync->values_are_current() ? job_.engine->layout().optimiser.begin : 0;
+    for (int i = 0; i < job_.shape.run.count; ++i) {
+      const int replica = job_.shape.run.first + i;
+      Shard shard{replica, since.at(static_cast<std::size_t>(i)), {first, spare_memory()}};
+      Backend& device = job_.engine->backend();
+      const Index count = job_.engine->layout().count() - first;
+      shard.set.block.resize(static_cast<std::size_t>(count));
+      job_.collectives->await(
+          device.download(shard.set.block.data(), job_.sync->set(replica).block + first, count, device.record()),
+          "download of a replica");
+      spec.shards.push_back(std::move(shard));
+    }
+  }
+  saver_.begin(std::move(spec));
+  saved_at_ = real_clock().now();
+  stall_seconds_ = seconds_since(begin);
+}
+
+void Checkpointing::advance(Index finished_parts) {
+  if (saver_.idle()) return;
+  saver_.advance(finished_parts);
+  take_results();
+}
+
+Exit Checkpointing::finish() {
+  saver_.finish();
+  take_results();
+  return last_code_;
+}
+
+void Checkpointing::take_results() {
+  while (auto result = saver_.take_result()) {
+    for (Shard& shard : result->spec.shards) spare_.push_back(std::move(shard.set.block));
+    last_code_ = result->code;
+    failures_ = result->code == Exit::ok ? 0 : failures_ + 1;
+    if (result->code == Exit::ok && job_.communicator.rank() == 0) note(*result);
+  }
+}
+
+void Checkpointing::note(const SaveResult& result) {
+  const bool first = cost_seconds_ == 0;
+  cost_seconds_ = result.seconds;
+  expect_step(step_seconds_);
+  const Index step = result.spec.meta.position.step;
+  if (first) {
+    log::info("checkpoint of step {}: {:.2f} s until it was verified and in place, steps stood still for {:.3f} s",
+              step, result.seconds, stall_seconds_);
+    if (job_.config.checkpoint.save_auto) {
+      log::info("a checkpoint every {:.0f} s: sqrt(2 C M), C = {:.2f} s as measured, M = {} h (--mtbf)",
+                interval_seconds(), cost_seconds_, job_.config.checkpoint.mean_failure_hours);
+    }
+  }
+  if (job_.state_file == nullptr || result.spec.name == "best") return;
+  job_.state_file->note([&](RunState& state) {
+    state.checkpoint =
+        path_from(job_.config.output.folder, fmt::format("{}/{}.h5", job_.config.checkpoint.folder, result.spec.name));
+    state.checkpoint_step = step;
+    state.checkpoint_time = result.spec.begun + result.seconds;
+    state.checkpoint_seconds = result.seconds;
+    state.checkpoint_stall = stall_seconds_;
+  });
+}
+
+void Checkpointing::expect_step(double seconds) {
+  step_seconds_ = seconds;
+  // A save that is under way, then the last one; the running step, and the one in which the stop is agreed on.
+  if (cost_seconds_ > 0) job_.limit.reserve(2 * cost_seconds_ + 2 * step_seconds_);
+}
+
+Exit Checkpointing::trouble() const {
+  return failures_ > failures_tolerated || last_code_ == Exit::superseded ? last_code_ : Exit::ok;
 }
 
 }  // namespace convoy

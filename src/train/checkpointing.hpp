@@ -1,27 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // When a run saves, what goes into a checkpoint, and how a run goes on from one.
 #pragma once
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "checkpoint/checkpoint.hpp"
 #include "checkpoint/resume.hpp"
 #include "checkpoint/saver.hpp"
 #include "comm/communicator.hpp"
-#include "comm/time_limit.hpp"
 #include "config/config.hpp"
 #include "core/clock.hpp"
-#include "engine/engine.hpp"
 #include "run/attempt.hpp"
-#include "run/state_file.hpp"
-#include "sync/sync.hpp"
-#include "train/interval.hpp"
-#include "train/job.hpp"
-#include "train/moving_average.hpp"
 
 namespace convoy {
 
@@ -30,15 +21,12 @@ namespace convoy {
 std::optional<FoundCheckpoint> checkpoint_to_resume(Communicator& communicator, const CheckpointConfig& config,
                                                     const Attempt& attempt, const std::string& model);
 
+struct TrainingJob;
+
 class Checkpointing {
  public:
-  Checkpointing(Communicator& communicator, Collectives& collectives, Engine& engine, Sync& sync,
-                MovingAverage& average, const TrainConfig& config, const Job& job, const KeptLimit& limit,
-                const Attempt& attempt, StateFile* state);
-
-  /// What every checkpoint tells of the data, a phase each (texts_of_data).
-  using Texts = std::map<std::string, std::string>;
-  void tell_of_data(std::vector<Texts> phases) { data_texts_ = std::move(phases); }
+  /// `job`: its members up to the moving average have been made.
+  explicit Checkpointing(TrainingJob& job);
 
   /// Collective. Puts a checkpoint's state into the sets and returns where to go on. The same replicas, batch
   /// and way of averaging go on exactly; others start from the averaged model at the same fraction of the epoch, and it
@@ -65,8 +53,6 @@ class Checkpointing {
   /// How long a step takes: a stop must come that much earlier.
   void expect_step(double seconds);
 
-  const Fence& fence() const { return attempt_.fence; }
-
   // These go into checkpoints and come back with them.
   double best_top1 = -1;
   Index validated_step = -1;  ///< steps done at the last validation
@@ -74,10 +60,8 @@ class Checkpointing {
   bool from_last = false;  ///< went on from last.h5 of the run's own folder
 
  private:
-  /// The sets of replicas: all the same, or each still to be restored from its own shard.
-  enum class Replicas : std::uint8_t { alike, follow };
-  /// Collective.
-  void set_all(const std::vector<float>& block, Replicas replicas);
+  /// Collective. All sets of this rank's replicas.
+  void load_sets(const std::vector<float>& block);
   /// Collective. Nothing where the moving average is off.
   void load_average(const std::vector<float>& block);
   /// Collective. The moving average goes on, or starts from the weights.
@@ -85,7 +69,7 @@ class Checkpointing {
   /// Collective.
   void restore(const std::vector<Shard>& shards);
   CheckpointMeta describe(const Position& position) const;
-  void settle();
+  void take_results();
   void note(const SaveResult& result);
   double interval_seconds() const;
   double guessed_cost() const;  ///< seconds of a save, before one has been measured
@@ -93,22 +77,12 @@ class Checkpointing {
   /// What keeps a run from going on bit for bit; empty: nothing.
   std::string what_differs(const CheckpointMeta& meta) const;
 
-  Communicator& communicator_;
-  Collectives& collectives_;
-  Engine& engine_;
-  Sync& sync_;
-  MovingAverage& average_;
-  const TrainConfig& config_;
-  const Job& job_;
-  const KeptLimit limit_;
-  const Attempt& attempt_;
-  StateFile* state_;  ///< null but on rank 0
+  TrainingJob& job_;
   Saver saver_;
   Instant saved_at_ = real_clock().now();
   std::shared_ptr<HostSet> averaged_, ema_;  ///< rank 0: the newest copies
   Index averaged_step_ = -1;                 ///< that they were made at; known on all ranks
   std::vector<std::vector<float>> spare_;
-  std::vector<Texts> data_texts_;
   double cost_seconds_ = 0;  ///< rank 0: of a save, measured; 0: not yet
   double step_seconds_ = 0, stall_seconds_ = 0;
   int failures_ = 0;  ///< in a row

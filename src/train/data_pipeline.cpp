@@ -6,6 +6,7 @@
 
 #include "core/errors.hpp"
 #include "core/log.hpp"
+#include "core/progress.hpp"
 #include "data/class_order.hpp"
 
 namespace convoy {
@@ -61,6 +62,7 @@ DataPipeline::DataPipeline(const std::vector<TrainingPhase>& phases, const Commu
 
 void DataPipeline::attach(const DataPipelineSpec& spec) {
   Backend& backend = spec.engine.backend();
+  sync_bn_ = spec.engine.plan().sync_bn;
   std::map<const Dataset*, int> kept;  // phases on the same samples share them on the device too
   const auto keep = [&](const Dataset& samples, const AugmentSpec& augment) {
     if (!can_be_resident(samples, augment)) return -1;
@@ -96,14 +98,29 @@ void DataPipeline::attach(const DataPipelineSpec& spec) {
   }
 }
 
-const EpochOrder& DataPipeline::begin_epoch(Index epoch, Index from_step) {
+void DataPipeline::begin_epoch(Index epoch, Index from_step) {
   const Timeline& timeline = phases_.front().job.timeline;
   const std::size_t phase = timeline.phase(epoch);
   const bool ahead = order_ahead_ != nullptr && phase == phase_ + 1 && from_step == 0;
-  const EpochOrder* order = ahead ? order_ahead_ : &loaders_[phase]->begin_epoch(epoch, from_step);
+  order_ = ahead ? order_ahead_ : &loaders_[phase]->begin_epoch(epoch, from_step);
   phase_ = phase;
+  epoch_ = epoch;
   order_ahead_ = timeline.ends_phase(epoch) ? &loaders_[phase + 1]->begin_epoch(epoch + 1, 0) : nullptr;
-  return *order;
+}
+
+ReplicaBatch DataPipeline::next(const Position& position, int replica) {
+  const ActivityScope waiting(Activity::data);
+  if (epoch_ != position.epoch) begin_epoch(position.epoch, position.step_in_epoch);
+  const Index step = position.step_in_epoch, samples = replica < 0 ? 0 : order_->count(step, replica);
+  ReplicaBatch batch{.replica = replica,
+                     .key = {.phase = phase_, .samples = samples, .replica = replica},
+                     .step_samples = order_->total(step),
+                     .input = {}};
+  if (samples == 0) return batch;
+  batch.input = loaders_[phase_]->next(step, replica);
+  batch.input.replica = replica;
+  batch.input.norm_scale = 1.F / static_cast<float>(sync_bn_ ? batch.step_samples : samples);
+  return batch;
 }
 
 Evaluator* DataPipeline::evaluator(Index epoch) { return evaluators_[phases_.front().job.timeline.phase(epoch)].get(); }

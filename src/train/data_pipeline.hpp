@@ -4,8 +4,10 @@
 #include <memory>
 #include <vector>
 
+#include "checkpoint/checkpoint.hpp"
 #include "data/loader.hpp"
 #include "engine/evaluator.hpp"
+#include "engine/replay_key.hpp"
 #include "train/setup.hpp"
 
 namespace convoy {
@@ -17,6 +19,14 @@ struct DataPipelineSpec {
   double delay_seconds = 0;  ///< for tests: added to every batch
 };
 
+/// One replica's part of a step.
+struct ReplicaBatch {
+  int replica = -1;  ///< -1: this rank has none at this turn
+  ReplayKey key;     ///< its program; no samples: nothing is fed
+  Index step_samples = 0;
+  Batch input;
+};
+
 class DataPipeline {
  public:
   /// Reads samples, or opens their files, for all phases: phases on the same data share them. Talks to no other rank.
@@ -25,10 +35,12 @@ class DataPipeline {
   /// Before the first epoch: what the device keeps of the samples, and what evaluates them.
   void attach(const DataPipelineSpec& spec);
 
-  /// The order of an epoch, whose batches are prepared from `from_step` on. In the last epoch of a phase the next
-  /// phase's loader begins too, so that its first batches are there when it is its turn.
-  const EpochOrder& begin_epoch(Index epoch, Index from_step);
-  Batch next(Index step, int replica) { return loaders_[phase_]->next(step, replica); }
+  /// Waits for the batch of a replica (-1: none) in the step after `position`. At the first batch of an epoch its order
+  /// is made and its batches are prepared from that step on. In the last epoch of a phase the next phase's loader
+  /// begins too, so that its first batches are there when it is its turn.
+  ReplicaBatch next(const Position& position, int replica);
+  /// Samples of all replicas in the step after `position`, whose batches were asked for.
+  Index step_samples(const Position& position) const { return order_->total(position.step_in_epoch); }
   double take_wait_seconds() { return loaders_[phase_]->take_wait_seconds(); }
   /// Of the phase of an epoch; null: no validation split, or --skip-eval.
   Evaluator* evaluator(Index epoch);
@@ -36,6 +48,8 @@ class DataPipeline {
   Index memory_bytes() const { return memory_bytes_; }
 
  private:
+  void begin_epoch(Index epoch, Index from_step);
+
   struct Samples {
     std::shared_ptr<Dataset> train, val;
   };
@@ -44,7 +58,10 @@ class DataPipeline {
   std::vector<std::unique_ptr<Loader>> loaders_;        ///< one a phase
   std::vector<std::unique_ptr<Evaluator>> evaluators_;  ///< one a phase; null: none
   Index memory_bytes_ = 0;
+  bool sync_bn_ = false;
   std::size_t phase_ = 0;
+  Index epoch_ = -1;  ///< that has begun
+  const EpochOrder* order_ = nullptr;
   const EpochOrder* order_ahead_ = nullptr;  ///< of the next phase's first epoch, whose batches are under way
 };
 

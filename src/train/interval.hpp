@@ -2,12 +2,11 @@
 // Where the time of the steps goes, and what they learned, summed until the next line of the log.
 #pragma once
 #include <algorithm>
-#include <chrono>
 
 #include "backend/backend.hpp"
 #include "comm/communicator.hpp"
-#include "core/clock.hpp"
 #include "metrics/metrics.hpp"
+#include "train/step_timer.hpp"
 
 namespace convoy {
 
@@ -19,17 +18,11 @@ class Interval {
     topk_ += counters.topk;
     samples_ += counters.samples;
   }
-  /// Of one step; the rest of its seconds is `other`.
-  void add_step(double seconds, double data, double compute, double comm) {
-    seconds_ += seconds;
-    data_ += data;
-    compute_ += compute;
-    comm_ += comm;
-  }
-  /// Communication between two steps.
-  void add_wait(double seconds) {
-    seconds_ += seconds;
-    comm_ += seconds;
+  void add(const StepSeconds& seconds) {
+    seconds_ += seconds.step;
+    data_ += seconds.data;
+    compute_ += seconds.compute;
+    comm_ += seconds.comm;
   }
 
   /// Of this rank.

@@ -44,13 +44,15 @@ Job plan_job(const TrainConfig& config, Index train_samples, int ranks, int rank
     }
     batch = config.global_batch / job.replicas;
   }
-  if (config.sync.sync_bn && (config.sync.mode != SyncMode::gradients || job.replicas != ranks)) {
-    fail(Exit::usage,
-         "--sync-bn needs --sync gradients and one replica a rank (this job has {} replicas on {} ranks); drop "
-         "--sync-bn "
-         "or change --sync, --replicas, --grad-accum-steps",
-         job.replicas, ranks);
-  }
+  job.sync = {.mode = config.sync.mode,
+              .local_steps = config.sync.local_steps,
+              .local_start = config.sync.local_start,
+              .momentum = config.sync.momentum,
+              .reproducible = config.sync.reproducible,
+              .replicas = job.replicas,
+              .ranks = ranks,
+              .rank = rank};
+  check(job.sync, config.sync.sync_bn);
   const Index samples = used_samples(config.data, train_samples);
   if (samples < job.replicas) {
     fail(Exit::usage,
@@ -90,10 +92,6 @@ std::string describe(const Job& job, const TrainConfig& config) {
   const char* rule = config.optimiser.scaling == Scaling::linear ? "linear"
                      : config.optimiser.scaling == Scaling::sqrt ? "sqrt"
                                                                  : "none";
-  const std::string sync = config.sync.mode == SyncMode::gradients ? std::string("gradients")
-                           : config.sync.local_steps == 1
-                               ? std::string("weights every step")
-                               : fmt::format("weights every {} steps", config.sync.local_steps);
   const std::string average = config.ema.decay > 0 ? fmt::format("; moving average of the weights every {}, decay {}",
                                                                  counted(config.ema.steps, "step"), config.ema.decay)
                                                    : std::string();
@@ -103,7 +101,7 @@ std::string describe(const Job& job, const TrainConfig& config) {
           : fmt::format("rate {} (scaling {}: peak {})", config.optimiser.rate, rule, job.peak_rate);
   return fmt::format("{}, {}, batch {} a replica, global batch {}; sync {}{}; {}; {} an epoch, {} in all",
                      counted(job.ranks, "rank"), counted(job.replicas, "replica"), job.order.batch, job.global_batch,
-                     sync, average, rate, counted(job.steps_per_epoch, "step"), job.total_steps);
+                     describe(job.sync), average, rate, counted(job.steps_per_epoch, "step"), job.total_steps);
 }
 
 }  // namespace convoy

@@ -5,6 +5,7 @@
 #include "config/config.hpp"
 #include "core/replicas.hpp"
 #include "data/order.hpp"
+#include "sync/sync.hpp"
 #include "train/timeline.hpp"
 
 namespace convoy {
@@ -15,6 +16,7 @@ struct Job {
   ReplicaRun run;    ///< this rank's replicas
   int turns = 1;     ///< replicas of the rank with most: every rank walks the stages this often a step
   OrderSpec order;
+  SyncSpec sync;
   Index steps_per_epoch = 0;  ///< of the first phase, as order and batch
   Index global_batch = 0;
   Timeline timeline;     ///< of all phases

@@ -162,13 +162,6 @@ std::vector<double> rate_factors(const std::vector<TrainingPhase>& phases) {
   return factors;
 }
 
-std::vector<Index> global_batches(const std::vector<TrainingPhase>& phases) {
-  std::vector<Index> batches;
-  batches.reserve(phases.size());
-  for (const TrainingPhase& phase : phases) batches.push_back(phase.job.global_batch);
-  return batches;
-}
-
 std::string describe(const std::vector<TrainingPhase>& phases) {
   std::string text;
   for (const TrainingPhase& phase : phases) {

@@ -41,7 +41,6 @@ void plan_phases(std::vector<TrainingPhase>& phases, int ranks, int rank, int re
 EngineSpec engine_spec(const std::vector<TrainingPhase>& phases);
 /// By what a phase's batch changes the rate (--lr-scaling), against the first phase's; 1 where phases give rates.
 std::vector<double> rate_factors(const std::vector<TrainingPhase>& phases);
-std::vector<Index> global_batches(const std::vector<TrainingPhase>& phases);
 /// What a run's data can't do that its configuration asks for: one line each, each once. After plan_phases.
 std::set<std::string> data_warnings(const std::vector<TrainingPhase>& phases);
 /// One line a phase.

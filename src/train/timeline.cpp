@@ -53,4 +53,10 @@ double Timeline::even_step(Index step) const {
   return epochs(step) * static_cast<double>(phases_.front().steps_per_epoch);
 }
 
+bool Timeline::is_due(double every, Index step) const {
+  if (every <= 0 || step == 0) return false;
+  constexpr double slack = 1e-9;
+  return std::floor(epochs(step) / every + slack) > std::floor(epochs(step - 1) / every + slack);
+}
+
 }  // namespace convoy

@@ -32,6 +32,8 @@ class Timeline {
   /// Steps in units of the first phase's, for schedules: the step itself where there is one phase.
   double even_step(Index step) const;
   Index epoch_of(Index step) const;
+  /// True where `every` epochs (fractions allowed) end at this step; 0: never.
+  bool is_due(double every, Index step) const;
 
  private:
   std::vector<PhaseSteps> phases_{1};

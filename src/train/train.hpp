@@ -6,11 +6,10 @@
 
 namespace convoy {
 
-struct Rehearsal;
+class TrialRun;
 
 /// Collective. The whole of `convoy train`: set-up, epochs, evaluation, checkpoints. Returns the code all ranks leave
-/// with; throws where only this rank failed. `rehearsal`: ends after some steps and says what it measured.
-Exit train(Communicator& communicator, Supervisor& supervisor, const TrainConfig& config,
-           Rehearsal* rehearsal = nullptr);
+/// with; throws where only this rank failed. `trial`: ends after some steps and says what it measured.
+Exit train(Communicator& communicator, Supervisor& supervisor, const TrainConfig& config, TrialRun* trial = nullptr);
 
 }  // namespace convoy

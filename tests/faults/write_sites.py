@@ -43,7 +43,7 @@ SITES = {
     "src/infer/confusion.cpp": (2, "evaluation"),
     "src/infer/evaluate.cpp": (2, "evaluation"),
     "src/infer/output_file.cpp": (5, "evaluation; the end of tests/end_to_end/predict_test.py"),
-    "src/train/rehearsal.cpp": (1, "removes a folder of its own; what is in it is as of a run"),
+    "src/train/trial_run.cpp": (1, "removes a folder of its own; what is in it is as of a run"),
     "src/train/run_folder.cpp": (4, "goes_on, start"),
     "src/run/state_file.cpp": (1, "goes_on, each_call_alone"),
     "src/run/liveness_monitor.cpp": (1, "goes_on; stall_test.py"),

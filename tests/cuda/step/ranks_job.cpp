@@ -74,7 +74,7 @@ JobResult run(Backend& backend, const JobSpec& job) {
                                .replicas = replicas,
                                .ranks = ranks().size(),
                                .rank = ranks().rank()},
-                              backend, *sums, plan, optimiser, *updater, gradients);
+                              {backend, *sums, plan, layout, gradients});
   for (int turn = 0; turn < (job.mode == SyncMode::weights ? job.turns : 1); ++turn)
     start_from_formula(backend, *sums, plan, layout, sync->set(first + turn));
 
@@ -101,9 +101,8 @@ JobResult run(Backend& backend, const JobSpec& job) {
         for (std::size_t s = 0; s < stages.size(); ++s) {
           replay(key + s + 1, [&] { program->launch(s, sync->set(replica)); });
           sync->ready(s, stages[s], replica);
-          sums->poll();
         }
-        sync->replica_done(replica, batch);
+        sync->replica_done(replica, batch, *updater);
       };
       if (sync->capturable(replica)) {
         replay(key, body);

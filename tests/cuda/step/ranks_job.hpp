@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A few steps of a small network over the ranks of the test, launched as train/trainer.cpp does it, on any backend:
+// A few steps of a small network over the ranks of the test, launched as train/loop.cpp does it, on any backend:
 // what the CUDA backend is compared with the CPU's by, and what is run again with each wait forgotten in turn.
 #pragma once
 #include <memory>

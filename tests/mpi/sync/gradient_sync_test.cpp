@@ -52,7 +52,7 @@ TEST_F(GradientSyncTest, HoldsOneSetThatIsAlwaysCurrent) {
   SmallJob job({.sync = {.mode = SyncMode::gradients, .replicas = 2 * size}}, &comm);
   EXPECT_EQ(job.sync->set(-1).block, job.sync->set(job.replicas.first).block);
   EXPECT_EQ(job.sync->averaged().block, job.sync->set(-1).block);
-  EXPECT_TRUE(job.sync->averages_are_current());
+  EXPECT_FALSE(job.sync->needs_shards());
   EXPECT_TRUE(job.sync->samples_since_average().empty());
   EXPECT_EQ(job.sync->scale(5, 20), 0.05F);
   EXPECT_TRUE(job.sync->capturable(job.replicas.first));
@@ -70,7 +70,7 @@ TEST_F(GradientSyncTest, ReducesWhileTheHostWorks) {
   }
   clock.advance(99);
   static_cast<void>(job.collectives->take_wait_seconds());
-  job.sync->replica_done(replica, 4);
+  job.sync->replica_done(replica, 4, job.backend);
   const double waited = job.collectives->take_wait_seconds();
   EXPECT_LT(waited, 50);
   if (size > 1) {
@@ -85,7 +85,7 @@ TEST_F(GradientSyncTest, ExchangesStatisticsOfSynchronisedBatchNormAtOnce) {
   const auto collectives = make_mpi_collectives(comm, backend, {.replicas = size});
   float* gradients = backend.allocate(plan.table.block());
   const SyncSpec spec{.mode = SyncMode::gradients, .replicas = size, .ranks = size, .rank = comm.rank()};
-  const auto sync = make_sync(spec, backend, *collectives, plan, {}, backend, gradients);
+  const auto sync = make_sync(spec, {backend, *collectives, plan, backend.layout(plan, {}), gradients});
   float* exchange = gradients + plan.table.exchange.begin;
   exchange[0] = static_cast<float>(comm.rank() + 1);
   sync->ready(0, {{plan.table.exchange.begin, 16}, SumTiming::blocking}, comm.rank());
@@ -102,7 +102,7 @@ TEST_F(GradientSyncTest, ExchangesStatisticsOfSynchronisedBatchNormAtOnce) {
   EXPECT_EQ(exchange[48], sum);
   sync->ready(2, {plan.buckets[0], SumTiming::overlapped}, comm.rank());
   sync->ready(3, {plan.buckets[1], SumTiming::overlapped}, comm.rank());
-  sync->replica_done(comm.rank(), 1);
+  sync->replica_done(comm.rank(), 1, backend);
 }
 
 TEST_F(GradientSyncTest, RefusesSynchronisedBatchNormWhereItIsNotDefined) {
@@ -113,7 +113,7 @@ TEST_F(GradientSyncTest, RefusesSynchronisedBatchNormWhereItIsNotDefined) {
     spec.ranks = size;
     spec.rank = comm.rank();
     try {
-      make_sync(spec, backend, *collectives, plan, {}, backend, nullptr);
+      make_sync(spec, {backend, *collectives, plan, backend.layout(plan, {}), nullptr});
     } catch (const Error& e) {
       return e.code();
     }

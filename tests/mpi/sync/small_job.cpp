@@ -118,7 +118,7 @@ SmallJob::SmallJob(JobSpec job, Communicator* ranks)
                                               .delay_seconds = spec.delay_seconds})
                       : make_alone(backend);
   gradients = backend.allocate(plan.table.block());
-  sync = make_sync(spec.sync, backend, *collectives, plan, {}, backend, gradients);
+  sync = make_sync(spec.sync, {backend, *collectives, plan, layout, gradients});
   for (int i = 0; i < std::max(replicas.count, 1); ++i) {
     float* block = sync->set(replicas.count > 0 ? replicas.first + i : -1).block;
     for (Index k = 0; k < parameters; ++k) block[k] = 0.1F * static_cast<float>(k % 7);
@@ -167,9 +167,8 @@ void SmallJob::run(Index from, Index to) {
       for (std::size_t stage = 0; stage < plan.buckets.size(); ++stage) {
         write_gradients(step, replica, stage);
         sync->ready(stage, {stage_range(stage), SumTiming::overlapped}, replica);
-        collectives->poll();
       }
-      sync->replica_done(replica, replica < 0 ? 0 : spec.shares(step, replica));
+      sync->replica_done(replica, replica < 0 ? 0 : spec.shares(step, replica), backend);
     }
     sync->step_done(step);
   }

@@ -48,7 +48,7 @@ TEST_F(WeightSyncTest, WeighsReplicasByTheirSamples) {
     const auto sets = apart(alone_spec, 3, alone);
     const auto share = weights(job_spec, 3);
     job.run(0, 3);
-    EXPECT_EQ(job.sync->averages_are_current(), true);
+    EXPECT_FALSE(job.sync->needs_shards());
     EXPECT_EQ(job.sync->samples_since_average(), std::vector<Index>(static_cast<std::size_t>(job.replicas.count), 0));
     const auto found = job.contents(job.sync->averaged());
     const auto mean_of = [&](Index i) {
@@ -101,7 +101,7 @@ TEST_F(WeightSyncTest, KeepsAveragesOrResetsMomentum) {
       EXPECT_EQ(job.slice(job.sync->set(r), job.layout.values),
                 job.slice(job.sync->set(job.replicas.first), job.layout.values));
     }
-    EXPECT_EQ(job.sync->averages_are_current(), policy != MomentumPolicy::keep);
+    EXPECT_EQ(job.sync->needs_shards(), policy == MomentumPolicy::keep);
     EXPECT_TRUE(job.sync->values_are_current());
     // The averaged model has the average momentum, except where it was reset.
     const auto share = weights(job_spec, 2);
@@ -125,7 +125,7 @@ TEST_F(WeightSyncTest, AveragesWhenDue) {
   std::vector<Index> averaged;
   for (Index step = 0; step < 12; ++step) {
     job.run(step, step + 1);
-    if (job.sync->averages_are_current()) averaged.push_back(step);
+    if (!job.sync->needs_shards()) averaged.push_back(step);
   }
   EXPECT_EQ(averaged, (std::vector<Index>{0, 1, 2, 3, 7, 11}));
 }
@@ -139,7 +139,7 @@ TEST_F(WeightSyncTest, EvaluatesWithoutTouchingReplicas) {
     EXPECT_EQ(job.contents(job.sync->averaged()), first);
     EXPECT_EQ(job.backend.refreshed.back(), job.sync->averaged().block);
     EXPECT_FALSE(job.sync->values_are_current());
-    EXPECT_FALSE(job.sync->averages_are_current());
+    EXPECT_TRUE(job.sync->needs_shards());
   }
   EXPECT_EQ(job.sync->samples_since_average(), untouched.sync->samples_since_average());
   for (int r = job.replicas.first; r < job.replicas.first + job.replicas.count; ++r)

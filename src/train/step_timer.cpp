@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/step_timer.hpp"
+
+#include <algorithm>
+
+#include "core/clock.hpp"
+#include "core/progress.hpp"
+
+namespace convoy {
+
+void StepTimer::begin_step() {
+  begin_ = real_clock().now();
+  compute_ = comm_ = 0;
+}
+
+StepSeconds StepTimer::end_step(double data) {
+  return {.step = seconds_since(begin_), .data = data, .compute = std::max(0.0, compute_), .comm = comm_};
+}
+
+StepTimer::Scope::Scope(StepTimer& timer, StepPart part) : timer_(timer), part_(part) {
+  if (part == StepPart::averages) progress().enter(Activity::communication);
+  static_cast<void>(timer.collectives_.take_wait_seconds());  // waits outside of any scope are nobody's
+  begin_ = real_clock().now();
+}
+
+StepTimer::Scope::~Scope() {
+  const double seconds = seconds_since(begin_), waited = timer_.collectives_.take_wait_seconds();
+  switch (part_) {
+    case StepPart::launches:
+    case StepPart::averages:
+      timer_.compute_ += seconds - waited;
+      timer_.comm_ += waited;
+      break;
+    case StepPart::device:
+      timer_.compute_ += seconds;
+      break;
+    case StepPart::votes:
+      timer_.comm_ += seconds;
+      break;
+  }
+}
+
+}  // namespace convoy

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "comm/collectives.hpp"
+#include "core/clock.hpp"
+
+namespace convoy {
+
+/// Seconds of one step; what is neither data, compute nor comm is `other`.
+struct StepSeconds {
+  double step = 0, data = 0, compute = 0, comm = 0;
+};
+
+/// launches: forward, backward and update. averages: what the replicas sum after them. device: the host waits for
+/// work that was launched before. votes: the host waits for the other ranks. What the host waits for sums during
+/// launches and averages is communication, the rest of them is computation, and so is the device's work.
+enum class StepPart { launches, averages, device, votes };
+
+/// Measures where the time of a step goes, on one rank.
+class StepTimer {
+ public:
+  explicit StepTimer(Collectives& collectives) : collectives_(collectives) {}
+
+  void begin_step();
+  /// Ends the step. `data`: seconds of it for which the loader kept the step waiting.
+  StepSeconds end_step(double data);
+
+  /// Counts the time until the end of the scope as a part of the step.
+  class Scope {
+   public:
+    Scope(StepTimer& timer, StepPart part);
+    ~Scope();
+    Scope(const Scope&) = delete;
+    Scope& operator=(const Scope&) = delete;
+
+   private:
+    StepTimer& timer_;
+    StepPart part_;
+    Instant begin_;
+  };
+
+ private:
+  Collectives& collectives_;
+  Instant begin_;
+  double compute_ = 0, comm_ = 0;
+};
+
+}  // namespace convoy

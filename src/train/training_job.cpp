@@ -1,0 +1,454 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/training_job.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+#include "comm/agreed_error.hpp"
+#include "config/hash.hpp"
+#include "core/clock.hpp"
+#include "core/log.hpp"
+#include "core/progress.hpp"
+#include "core/version.hpp"
+#include "core/wall_clock.hpp"
+#include "train/injected_faults.hpp"
+#include "train/loop.hpp"
+#include "train/periodic_save.hpp"
+#include "train/run_folder.hpp"
+#include "train/tensor_monitor.hpp"
+#include "train/trial_run.hpp"
+#include "train/validation.hpp"
+#include "train/weight_check.hpp"
+
+namespace convoy {
+namespace {
+
+/// Collective.
+TrainConfig in_run_folder(Communicator& communicator, TrainConfig config) {
+  make_run_folder(communicator, config);
+  return config;
+}
+
+RunState first_state(const Attempt& attempt, int ranks, const KeptLimit& limit, const RunState& before) {
+  const AttemptRecord& record = attempt.record;
+  return {.run = record.run,
+          .attempt = record.number,
+          .scheduler = record.scheduler,
+          .job = record.job,
+          .host = record.host,
+          .pid = record.pid,
+          .ranks = ranks,
+          .end_time = limit.end_time,
+          .checkpoint = before.checkpoint,
+          .checkpoint_step = before.checkpoint_step,
+          .checkpoint_time = before.checkpoint_time,
+          .checkpoint_seconds = before.checkpoint_seconds,
+          .checkpoint_stall = before.checkpoint_stall,
+          .started = record.started,
+          .progressed = record.started};
+}
+
+/// What the attempt before left of checkpoints: how many attempts brought none is counted from the newest. A run that
+/// begins anew has none, and a state that can't be read is replaced in a moment.
+RunState state_before(const TrainConfig& config) {
+  if (config.checkpoint.resume.empty()) return {};
+  try {
+    return read_run_state(config.output.folder).value_or(RunState{});
+  } catch (const Error&) {
+    return {};
+  }
+}
+
+/// Seconds since 1970; 0 where the file can't be asked.
+double time_of_file(const std::string& path) {
+  std::error_code failed;
+  const auto written = std::filesystem::last_write_time(path, failed);
+  if (failed) return 0;
+  return std::chrono::duration<double>(std::chrono::file_clock::to_sys(written).time_since_epoch()).count();
+}
+
+/// Collective.
+StateFile* watch_attempt(const TrainingJob& job, Supervisor& supervisor) {
+  const bool speaks = job.communicator.rank() == 0;
+  supervisor.watch_attempt(
+      job.communicator,
+      speaks ? first_state(job.attempt, job.communicator.size(), job.limit, state_before(job.config)) : RunState{});
+  return supervisor.state();
+}
+
+/// Collective. Where the ranks run; the number of threads decides bits and stands in the configuration that is hashed
+/// and kept.
+Seating place_ranks(TrainingJob& job) {
+  Seating seating = take_seats(job.communicator, job.config.device);
+  job.config.device.threads = seating.threads;
+  return seating;
+}
+
+/// Collective.
+std::vector<TrainingPhase> open_data(const TrainingJob& job) {
+  std::vector<TrainingPhase> phases;
+  progress().doing("opening the data set");
+  run_agreed(job.communicator, "opening the data set", [&] { phases = open_phases(job.config); });
+  if (job.communicator.rank() == 0 && !phases.front().splits.has_val && !job.config.skip_eval)
+    log::warn(
+        "'{}' has no val split: nothing is evaluated, and there will be no best.h5; give --val-data DIR, or "
+        "--skip-eval where that is meant",
+        folder_of(job.config.data, "val"));
+  return phases;
+}
+
+/// Collective.
+Graph build_network(const TrainingJob& job) {
+  const TrainingPhase& first = job.phases.front();
+  Graph graph;
+  run_alike(job.communicator,
+            [&] { graph = build_graph(graph_spec(job.config.model, first.config.data, first.splits.train)); });
+  return graph;
+}
+
+/// Collective. The checkpoint to go on from; settles which run this attempt belongs to.
+std::optional<FoundCheckpoint> find_resume(TrainingJob& job) {
+  const CheckpointConfig& config = job.config.checkpoint;
+  std::optional<FoundCheckpoint> found;
+  run_alike(job.communicator,
+            [&] { found = checkpoint_to_resume(job.communicator, config, job.attempt, job.graph.model); });
+  run_agreed(job.communicator, "the checkpoint folder", [&] {
+    if (job.communicator.rank() == 0 && !found && config.save) put_old_checkpoints_aside(config.folder);
+  });
+  settle_run(job.communicator, job.attempt, found ? found->file.meta.run : std::string());
+  return found;
+}
+
+std::string agreed_facts(const TrainConfig& config, const std::vector<TrainingPhase>& phases) {
+  std::string text = fmt::format("version {}, configuration {}", build_id(), configuration_hash(config));
+  for (const TrainingPhase& phase : phases) {
+    const DatasetInfo &train = phase.splits.train, &val = phase.splits.val;
+    text += fmt::format(", train {:016x} of {} samples, val {:016x} of {}, {} steps an epoch", train.digest,
+                        train.samples, val.digest, val.samples, phase.job.steps_per_epoch);
+  }
+  return text;
+}
+
+/// Collective. Fills the phases' plans.
+Job plan_training(TrainingJob& job) {
+  int replicas = job.config.sync.replicas;
+  if (job.resume && replicas == 0 && job.config.sync.grad_accum_steps == 1) replicas = job.resume->file.meta.replicas;
+  run_alike(job.communicator,
+            [&] { plan_phases(job.phases, job.communicator.size(), job.communicator.rank(), replicas); });
+  return job.phases.front().job;
+}
+
+/// The kernels that the checkpoint's run chose, where this one does the same work: only then do bits repeat.
+std::string choices_for(const TrainConfig& config, const Job& job, const CheckpointMeta& meta) {
+  const auto choices = meta.texts.find("choices");
+  const auto batch = meta.numbers.find("batch");
+  if (choices == meta.texts.end() || batch == meta.numbers.end()) return {};
+  const bool same = meta.configuration_hash == configuration_hash(config) && meta.replicas == job.replicas &&
+                    batch->second == static_cast<double>(job.order.batch);
+  return same ? choices->second : std::string();
+}
+
+/// Collective.
+EngineSpec specify_engine(const TrainingJob& job) {
+  EngineSpec spec;
+  run_alike(job.communicator, [&] { spec = engine_spec(job.phases); });
+  if (job.resume) {
+    const CheckpointMeta& meta = job.resume->file.meta;
+    spec.choices = choices_for(job.config, job.shape, meta);
+    if (const auto device = meta.texts.find("device"); device != meta.texts.end()) spec.choices_device = device->second;
+  }
+  job.communicator.require_equal(agreed_facts(job.config, job.phases), "start-up facts");
+  return spec;
+}
+
+/// Collective.
+std::unique_ptr<DataPipeline> load_data(const TrainingJob& job) {
+  std::unique_ptr<DataPipeline> data;
+  run_agreed(job.communicator, "loading the samples", [&] {
+    const ActivityScope loading(Activity::data);
+    progress().doing("loading the samples");
+    data = std::make_unique<DataPipeline>(job.phases, job.communicator);
+  });
+  return data;
+}
+
+/// The table that heads the log, and what about it looks like an accident.
+void show(const Seating& seating) {
+  std::string table = table_of(seating);
+  table.pop_back();
+  log::info("{}", table);
+  if (seating.seats.size() == 1) return;
+  for (const std::string& problem : find_overbooked_cores(seating)) {
+    log::warn("{}; 'convoy preflight' shows the whole; check the launcher's options for cores and binding", problem);
+  }
+}
+
+/// Collective. Fills the seats' devices. Other instruction sets give other bits: unlike nodes are allowed, and said.
+void compare_devices(Communicator& communicator, const std::string& mine, Seating& seating) {
+  const auto all = communicator.all_gather(mine, "devices of the ranks");
+  for (std::size_t r = 0; r < all.size(); ++r) seating.seats[r].device = all[r];
+  const auto other = std::find_if(all.begin(), all.end(), [&](const std::string& device) { return device != all[0]; });
+  if (other == all.end()) return;
+  log::info("ranks compute on unlike devices ('{}', '{}'): runs on other nodes will not repeat these bits", all[0],
+            *other);
+}
+
+/// Collective.
+std::unique_ptr<Engine> build_engine(TrainingJob& job) {
+  progress().doing("building the network");
+  auto engine = make_engine(job.communicator, job.graph, job.engine_spec);
+  compare_devices(job.communicator, engine->backend().describe(), job.seating);
+  if (job.communicator.rank() == 0) show(job.seating);
+  return engine;
+}
+
+/// Collective.
+TransportChoice choose_sums(const TrainingJob& job) {
+  const SyncConfig& sync = job.config.sync;
+  const auto identities = device_identities(job.communicator, job.engine->backend());
+  TransportChoice choice;
+  run_alike(job.communicator, [&] {
+    choice = choose_transport(
+        {.backend = sync.backend, .memory = sync.cuda_aware ? MpiMemory::device : MpiMemory::host}, identities);
+  });
+  if (!choice.warning.empty() && job.communicator.rank() == 0) log::warn("{}", choice.warning);
+  return choice;
+}
+
+/// --start-epoch: earlier epochs count as done.
+Position start_position(const TrainConfig& config, const Job& job) {
+  const Index step = job.timeline.step(config.start_epoch), epoch = job.timeline.epoch_of(step);
+  return {.epoch = epoch, .step_in_epoch = step - job.timeline.first_step(epoch), .step = step};
+}
+
+/// Collective. Loads the checkpoint to go on from, or the first weights.
+LoopState begin_state(TrainingJob& job) {
+  LoopState state;
+  state.position = start_position(job.config, job.shape);
+  run_alike(job.communicator, [&] {
+    if (job.resume) {
+      state.position = job.checkpointing.resume(*job.resume);
+    } else {
+      job.checkpointing.start();
+    }
+  });
+  const Index total = job.shape.total_steps, step = state.position.step;
+  state.last_step = total;
+  const TrainConfig& config = job.config;
+  if (config.run_epochs > 0)
+    state.last_step = std::min(total, job.shape.timeline.step(job.shape.timeline.epochs(step) + config.run_epochs));
+  if (state.last_step < total) state.limit = fmt::format("--run-epochs {}", config.run_epochs);
+  if (config.max_steps > 0 && step + config.max_steps < state.last_step) {
+    state.last_step = step + config.max_steps;
+    state.limit = fmt::format("--max-steps {}", config.max_steps);
+  }
+  return state;
+}
+
+/// Collective. From here on there are batches.
+void begin_data(TrainingJob& job) {
+  const bool slow = job.config.fault_kind == "slow-data" && job.config.fault_rank == job.shape.rank;
+  run_agreed(job.communicator, "preparing batches", [&] {
+    job.data->attach({.engine = *job.engine,
+                      .collectives = *job.collectives,
+                      .communicator = job.communicator,
+                      .delay_seconds = slow ? job.config.fault_seconds : 0});
+  });
+}
+
+/// Collective.
+std::unique_ptr<Metrics> open_metrics(const TrainingJob& job) {
+  std::unique_ptr<Metrics> metrics;
+  run_agreed(job.communicator, "opening the log", [&] {
+    if (job.shape.rank != 0) return;
+    metrics =
+        std::make_unique<Metrics>(MetricsSpec{.folder = job.config.output.folder,
+                                              .tensorboard = job.config.output.tensorboard,
+                                              .append = job.resume.has_value(),
+                                              .resume_step = job.state.position.step,
+                                              .validated_step = job.checkpointing.validated_step,
+                                              .ranks = job.shape.ranks,
+                                              .epochs = static_cast<Index>(std::ceil(job.config.epochs)),
+                                              .k = job.engine_spec.topk,
+                                              .may_write = [fence = job.attempt.fence] { return fence.newer() == 0; }});
+    describe_run(job.communicator, job.config, job.engine->backend().describe(), job.attempt.fence);
+  });
+  return metrics;
+}
+
+/// What the log tells before the first step.
+void log_start(const TrainingJob& job) {
+  const Plan& plan = job.engine->plan();
+  const ProgramSizes& sizes = job.engine_spec.sizes.front();
+  log::info("{}; {}; {} parameters", plan.graph.model, job.engine->backend().describe(),
+            cost_of(plan.graph, sizes.height, sizes.width).parameters);
+  log::info("{}", describe(job.shape, job.config));
+  if (job.phases.size() > 1) log::info("{}", describe(job.phases));
+  log::info("samples and batches take {:.1f} MB a rank", static_cast<double>(job.data->memory_bytes()) / 1e6);
+  log::info("device: {}; sums: {}", job.engine->chosen_device(), job.transport.reason);
+  if (job.shape.rank != 0) return;
+  for (const std::string& warning : data_warnings(job.phases)) log::warn("{}", warning);
+  job.metrics->event(job.resume ? "resume" : "start",
+                     {{"build", build_id()},
+                      {"model", plan.graph.model},
+                      {"device", job.engine->backend().describe()},
+                      {"checkpoint", job.resume ? job.resume->path : std::string()}},
+                     {{"seed", static_cast<double>(job.config.seed)},
+                      {"ranks", job.shape.ranks},
+                      {"replicas", job.shape.replicas},
+                      {"global_batch", static_cast<double>(job.shape.global_batch)},
+                      {"step", static_cast<double>(job.state.position.step)}});
+  job.state_file->update([&](RunState& run) {
+    const Position& position = job.state.position;
+    run.run = job.attempt.record.run;
+    run.epochs = static_cast<Index>(std::ceil(job.config.epochs));
+    run.step = run.start_step = position.step;
+    run.steps = job.shape.total_steps;
+    run.steps_per_epoch = job.shape.steps_per_epoch;
+    run.epoch = std::min(position.epoch + 1, run.epochs);
+    if (!job.resume) return;
+    run.checkpoint = path_from(job.config.output.folder, job.resume->path);
+    run.checkpoint_step = position.step;
+    run.checkpoint_time = time_of_file(job.resume->path);
+  });
+}
+
+}  // namespace
+
+TrainingJob::TrainingJob(Communicator& ranks, Supervisor& supervisor, const TrainConfig& wanted, TrialRun* trial_run)
+    : communicator(ranks),
+      trial(trial_run),
+      began(wall_seconds()),
+      config(in_run_folder(ranks, wanted)),
+      attempt(
+          supervisor.begin_attempt(ranks, {.run_folder = config.output.folder,
+                                           .checkpoint_folder = config.checkpoint.save ? config.checkpoint.folder : "",
+                                           .take_over = config.take_over,
+                                           .wait_seconds = config.wait_for_other})),
+      limit(keep_time_limit(ranks, config.time_limit)),
+      state_file(watch_attempt(*this, supervisor)),
+      seating(place_ranks(*this)),
+      phases(open_data(*this)),
+      graph(build_network(*this)),
+      resume(find_resume(*this)),
+      shape(plan_training(*this)),
+      engine_spec(specify_engine(*this)),
+      data(load_data(*this)),
+      engine(build_engine(*this)),
+      transport(choose_sums(*this)),
+      collectives(make_collectives(transport, ranks, engine->backend(),
+                                   {.replicas = shape.replicas,
+                                    .reproducible = shape.sync.reproducible,
+                                    .max_count = std::max(engine->plan().table.block(), engine->layout().count())})),
+      sync(make_sync(shape.sync, {.backend = engine->backend(),
+                                  .collectives = *collectives,
+                                  .plan = engine->plan(),
+                                  .layout = engine->layout(),
+                                  .gradients = engine->gradients()})),
+      average(*engine, *sync, config, shape),
+      optimiser(config, phases, engine->backend(), average),
+      checkpointing(*this),
+      state(begin_state(*this)),
+      metrics(open_metrics(*this)),
+      timer(*collectives),
+      in_flight(engine->backend(), *collectives),
+      report(*this),
+      vote(*this),
+      training_log(*this),
+      estimate(work_ahead(trial != nullptr ? trial->whole() : config, graph, phases, state.position),
+               {.began = began, .end_time = limit.end_time, .margin = limit.margin_seconds}) {
+  begin_data(*this);
+  log_start(*this);
+}
+
+void TrainingJob::wait_for_device(const char* what) {
+  const StepTimer::Scope timed(timer, StepPart::device);
+  in_flight.launched(what);
+}
+
+Exit TrainingJob::run() try {
+  InjectedFaults faults(*this);
+  WeightCheck weights(*this);
+  TensorMonitor monitor(*this);
+  Validation validation(*this);
+  PeriodicSave save(*this);
+  std::vector<Observer*> list{&report, &faults, &weights, &monitor, &vote, &estimate, &training_log};
+  if (trial != nullptr) list.push_back(trial);
+  list.insert(list.end(), {&validation, &save});
+
+  state.working = state.position;
+  if (state.position.step >= shape.total_steps && !validation.is_missing(state) && checkpointing.from_last) {
+    log::info("nothing is left to do: the run is at the end of epoch {}, step {}; more --epochs go on",
+              state.position.epoch, state.position.step);
+    return end(Exit::ok);
+  }
+  // Stopped at the end of an epoch, before its validation.
+  if (validation.is_due(state) && validation.is_missing(state)) validation.run(state);
+  run_loop(*this, Observers(std::move(list)));
+  if (!state.stopped() && validation.is_missing(state)) validation.run(state);
+  return end(finish(!validation.is_missing(state)));
+} catch (const Error& e) {
+  // Whatever fails in a run that goes on elsewhere (files that are gone, ranks that have left) fails because of that.
+  // Not asked where a file system may have died.
+  if (e.code() != Exit::communication) attempt.fence.check();
+  fail(e.code(), "{} (at epoch {}, step {}, {})", e.what(), state.working.epoch + 1, state.working.step + 1,
+       name_of(progress().activity()));
+}
+
+Exit TrainingJob::finish(bool validated) {
+  const Position& at = state.position;
+  if (state.superseded_by > 0) return leave_to_newer();
+  const bool finished = (at.step >= state.last_step || state.target_reached) && validated;
+  const auto saving = real_clock().now();
+  const Exit saved = save_last();
+  if (saved == Exit::superseded) return leave_to_newer();
+  if (saved != Exit::ok) return saved;
+  if (trial != nullptr) trial->take(estimate, at.step, seconds_since(saving));
+  if (finished) {
+    if (at.step < shape.total_steps && !state.target_reached) report.tell_limit(state);
+    return Exit::ok;
+  }
+  log::info("stopped on request ({}) at epoch {}, step {}; resubmit with --resume auto", name_of(state.stop),
+            at.epoch + 1, at.step);
+  return Exit::stopped;
+}
+
+Exit TrainingJob::save_last() {
+  report.tell(RunStage::save, state);
+  if (!config.checkpoint.save) return Exit::ok;
+  if (state.trouble == Exit::ok) checkpointing.save("last", state.position);
+  const Exit code = checkpointing.finish();
+  if (code != Exit::ok && code != Exit::superseded && shape.rank == 0) {
+    log::report_error(
+        fmt::format("{} at epoch {}, step {}; make room or mend the file system, then go on from the newest "
+                    "checkpoint with --resume auto",
+                    state.trouble == Exit::ok ? "the last checkpoint could not be saved"
+                                              : "checkpoints can't be saved again and again: leaving",
+                    state.position.epoch + 1, state.position.step));
+  }
+  return code;
+}
+
+Exit TrainingJob::leave_to_newer() const {
+  if (shape.rank == 0) {
+    const Index newer = state.superseded_by > 0 ? state.superseded_by : attempt.fence.newer();
+    log::report_error(
+        fmt::format("attempt {} goes on with this run (this is attempt {}): leaving at epoch {}, step {} without a "
+                    "checkpoint; don't submit this job again",
+                    newer, attempt.fence.number(), state.position.epoch + 1, state.position.step));
+  }
+  return Exit::superseded;
+}
+
+Exit TrainingJob::end(Exit code) const {
+  if (metrics == nullptr || code == Exit::superseded) return code;
+  log::info("{}", metrics->table());
+  std::map<std::string, double> numbers{{"exit", static_cast<double>(code)}};
+  if (checkpointing.best_top1 >= 0) numbers["best_top1"] = checkpointing.best_top1;
+  metrics->event("end", {{"result", code == Exit::ok ? "finished" : "stopped"}}, numbers);
+  if (checkpointing.best_top1 >= 0) log::info("best held-out accuracy: {:.2f} % top-1", checkpointing.best_top1);
+  return code;
+}
+
+}  // namespace convoy

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "comm/time_limit.hpp"
+#include "engine/in_flight_limit.hpp"
+#include "engine/placement.hpp"
+#include "metrics/metrics.hpp"
+#include "run/supervisor.hpp"
+#include "train/checkpointing.hpp"
+#include "train/data_pipeline.hpp"
+#include "train/moving_average.hpp"
+#include "train/optimiser.hpp"
+#include "train/run_report.hpp"
+#include "train/step_timer.hpp"
+#include "train/stop_vote.hpp"
+#include "train/time_estimate.hpp"
+#include "train/training_log.hpp"
+
+namespace convoy {
+
+class TrialRun;
+
+/// One rank's part of a training job: all that the loop and its observers work with, made in this order, which is the
+/// order in which things can fail.
+struct TrainingJob {
+  /// Collective. `trial`: null, or what a trial run is to find out. Throws AgreedError, or Error where only this rank
+  /// failed.
+  TrainingJob(Communicator& communicator, Supervisor& supervisor, const TrainConfig& wanted, TrialRun* trial);
+  TrainingJob(const TrainingJob&) = delete;
+  TrainingJob& operator=(const TrainingJob&) = delete;
+
+  /// Collective. From where the run stands to the end of this job's share. ok; stopped after a checkpoint; superseded;
+  /// or the code with which the job leaves because it can't be saved.
+  Exit run();
+
+  /// The host stays a few launches ahead of the device at most.
+  void wait_for_device(const char* what);
+
+  Communicator& communicator;
+  TrialRun* const trial;
+  const double began;  ///< seconds since 1970
+  TrainConfig config;
+  Attempt& attempt;
+  KeptLimit limit;
+  StateFile* const state_file;  ///< rank 0 only; null elsewhere
+  Seating seating;
+  std::vector<TrainingPhase> phases;
+  Graph graph;
+  std::optional<FoundCheckpoint> resume;
+  Job shape;  ///< replicas, batches, steps
+  EngineSpec engine_spec;
+  std::unique_ptr<DataPipeline> data;
+  std::unique_ptr<Engine> engine;
+  TransportChoice transport;
+  std::unique_ptr<Collectives> collectives;
+  std::unique_ptr<Sync> sync;
+  MovingAverage average;
+  Optimiser optimiser;
+  Checkpointing checkpointing;
+  LoopState state;
+  std::unique_ptr<Metrics> metrics;  ///< rank 0 only; null elsewhere
+  StepTimer timer;
+  InFlightLimit in_flight;
+  // Observers that others ask.
+  RunReport report;
+  StopVote vote;
+  TrainingLog training_log;
+  TimeEstimate estimate;
+
+ private:
+  /// Collective. Saves, and says how the job ends. `validated`: nothing was left to validate.
+  Exit finish(bool validated);
+  /// Collective.
+  Exit save_last();
+  Exit leave_to_newer() const;
+  /// Rank 0 logs the end of the run's metrics.
+  Exit end(Exit code) const;
+};
+
+}  // namespace convoy

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/training_log.hpp"
+
+#include "train/training_job.hpp"
+
+namespace convoy {
+
+bool TrainingLog::interval_ends(const LoopState& state) const {
+  return state.position.step % job_.config.output.print_every == 0 || state.epoch_ended() ||
+         state.position.step == state.last_step;
+}
+
+void TrainingLog::take_counters() {
+  Backend& backend = job_.engine->backend();
+  job_.collectives->await(backend.counters_ready(), "counters");
+  const Counters counters = backend.take_counters();
+  const ReplicaRun& own = job_.shape.run;
+  if (counters.bad_replica >= own.first && counters.bad_replica < own.first + own.count) {  // else its owner speaks
+    fail(Exit::internal,
+         "loss or gradient is not finite in replica {}; that update was not applied. Lower --lr, lengthen "
+         "--warmup-epochs or check the data, and go on with --resume auto",
+         counters.bad_replica);
+  }
+  interval_.add(counters);
+  epoch_.add(counters);
+}
+
+void TrainingLog::step_begins(const LoopState&) { job_.timer.begin_step(); }
+
+void TrainingLog::step_done(LoopState& state) {
+  // Where the host reads device memory the counters cost nothing; elsewhere they would stall the queue.
+  if (job_.engine->backend().host_reads() || interval_ends(state)) {
+    const StepTimer::Scope timed(job_.timer, StepPart::device);
+    take_counters();
+  }
+  const StepSeconds seconds = job_.timer.end_step(job_.data->take_wait_seconds());
+  for (Interval* sums : {&interval_, &epoch_}) sums->add(seconds);
+  if (job_.metrics != nullptr) {
+    const Position& done = state.working;
+    job_.metrics->progress(done.epoch + 1, done.step_in_epoch + 1, job_.shape.timeline.steps(done.epoch),
+                           images_per_second_);
+  }
+  if (interval_ends(state)) log_interval(state);
+}
+
+void TrainingLog::log_interval(const LoopState& state) {
+  const Position& done = state.working;
+  const Timeline& timeline = job_.shape.timeline;
+  StepRecord record = interval_.reduce(job_.communicator);
+  record.epoch = done.epoch + 1;
+  record.step = state.position.step;
+  record.step_in_epoch = done.step_in_epoch + 1;
+  record.steps_per_epoch = timeline.steps(done.epoch);
+  record.images_seen = state.position.images;
+  record.rate = job_.optimiser.rate(done.step);
+  if (record.seconds > 0) images_per_second_ = static_cast<double>(record.images) / record.seconds;
+  const auto batch = static_cast<double>(job_.phases[timeline.phase(done.epoch)].job.global_batch);
+  if (images_per_second_ > 0) job_.checkpointing.expect_step(batch / images_per_second_);
+  record.eta_seconds = job_.estimate.at(state.position.step).left;
+  if (job_.metrics != nullptr) job_.metrics->train(record);
+  if (job_.state_file != nullptr) {
+    job_.state_file->update([&](RunState& run) {
+      run.images_per_second = images_per_second_;
+      run.eta_seconds = record.eta_seconds;
+    });
+  }
+  if (!state.epoch_ended()) return;
+  const RankSpread ranks = epoch_.compare(job_.communicator);
+  const StepRecord whole = epoch_.reduce(job_.communicator);
+  if (job_.metrics == nullptr) return;
+  job_.metrics->epoch({.epoch = record.epoch,
+                       .images = whole.images,
+                       .seconds = whole.seconds,
+                       .loss = whole.loss,
+                       .top1 = whole.top1,
+                       .rate = record.rate,
+                       .data_seconds = whole.data_seconds,
+                       .compute_seconds = whole.compute_seconds,
+                       .comm_seconds = whole.comm_seconds,
+                       .ranks = ranks});
+}
+
+}  // namespace convoy

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "train/interval.hpp"
+#include "train/observer.hpp"
+
+namespace convoy {
+
+struct TrainingJob;
+
+/// Reads the device's counters, and tells log, metrics and state.json what an interval of steps and an epoch gave.
+class TrainingLog final : public Observer {
+ public:
+  explicit TrainingLog(TrainingJob& job) : job_(job) {}
+
+  void step_begins(const LoopState& state) override;
+  void step_done(LoopState& state) override;
+  /// Takes what the device has counted since the last time. Throws Error(internal) where an update was not finite.
+  void take_counters();
+
+ private:
+  bool interval_ends(const LoopState& state) const;
+  /// Collective.
+  void log_interval(const LoopState& state);
+
+  TrainingJob& job_;
+  Interval interval_, epoch_;
+  double images_per_second_ = 0;  ///< of the last interval
+};
+
+}  // namespace convoy

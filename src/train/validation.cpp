@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/validation.hpp"
+
+#include <algorithm>
+
+#include "core/clock.hpp"
+#include "core/log.hpp"
+#include "train/training_job.hpp"
+
+namespace convoy {
+
+Evaluator* Validation::evaluator(const LoopState& state) const {
+  return job_.data->evaluator(state.position.data_epoch());
+}
+
+bool Validation::is_due(const LoopState& state) const {
+  return job_.shape.timeline.is_due(job_.config.val_interval, state.position.step);
+}
+
+bool Validation::is_missing(const LoopState& state) const {
+  return evaluator(state) != nullptr && job_.checkpointing.validated_step != state.position.step;
+}
+
+void Validation::step_done(LoopState& state) {
+  if (!state.stopped() && is_due(state)) run(state);
+}
+
+void Validation::run(LoopState& state) {
+  if (evaluator(state) == nullptr) return;
+  job_.training_log.take_counters();  // in the middle of an interval they would be counted with the evaluation's
+  job_.report.tell(RunStage::evaluate, state);
+  const auto begin = real_clock().now();
+  const auto result = evaluator(state)->run(job_.average.validated(), [&] { return job_.vote.agree(state); });
+  if (!result) return;  // done by the job that goes on
+  const Position& at = state.position;
+  ValidationRecord record = *result;
+  record.epoch = at.step_in_epoch == 0 ? at.epoch : at.epoch + 1;
+  record.step = at.step;
+  job_.estimate.validation_done(seconds_since(begin), record.images);
+  if (job_.metrics != nullptr) job_.metrics->validation(record);
+  Checkpointing& checkpointing = job_.checkpointing;
+  checkpointing.validated_step = at.step;
+  const bool best = record.top1() > checkpointing.best_top1;
+  checkpointing.best_top1 = std::max(checkpointing.best_top1, record.top1());
+  log::info("epoch {} validation{}: top1 {:.2f} % ({}/{}), top{} {:.2f} %, loss {:.4f}, best {:.2f} %, {:.1f} s",
+            record.epoch, job_.average.is_on() ? " of the moving average" : "", record.top1(), record.top1_count,
+            record.images, record.k, record.topk(), record.loss, checkpointing.best_top1, record.seconds);
+  if (best && job_.config.checkpoint.save) checkpointing.save("best", at, Checkpointing::Content::model);
+  if (job_.config.target_accuracy > 0 && record.top1() >= job_.config.target_accuracy) {
+    state.target_reached = true;
+    log::info("target of {} % reached", job_.config.target_accuracy);
+  }
+}
+
+}  // namespace convoy

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "train/observer.hpp"
+
+namespace convoy {
+
+class Evaluator;
+struct TrainingJob;
+
+/// Evaluates the averaged model every --val-interval epochs, keeps the best one, and looks for --target-accuracy.
+class Validation final : public Observer {
+ public:
+  explicit Validation(TrainingJob& job) : job_(job) {}
+  void step_done(LoopState& state) override;
+  bool is_due(const LoopState& state) const;
+  /// True where there is a validation split and this position has not been validated.
+  bool is_missing(const LoopState& state) const;
+  /// Collective. Leaves it undone where the ranks agree on a stop meanwhile.
+  void run(LoopState& state);
+
+ private:
+  /// The evaluator of the epoch that has just ended or goes on; null: no validation split, or --skip-eval.
+  Evaluator* evaluator(const LoopState& state) const;
+  TrainingJob& job_;
+};
+
+}  // namespace convoy
