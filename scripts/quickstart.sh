@@ -30,7 +30,14 @@ say "installing what is missing"
 
 say "building convoy and convoy-preprocess"
 options=()
-[ -e build/release/CMakeCache.txt ] || options=(-DCONVOY_TESTS=OFF)
+if [ ! -e build/release/CMakeCache.txt ]; then
+  options=(-DCONVOY_TESTS=OFF)
+  # The CUDA module takes longer to compile than all the rest.
+  if ! compgen -G '/dev/nvidia[0-9]*' >/dev/null; then
+    options+=(-DCONVOY_CUDA=OFF)
+    echo "no GPU is visible here: without the CUDA module (scripts/test.sh builds it)"
+  fi
+fi
 scripts/build.sh release "${options[@]}" -- convoy convoy-preprocess
 convoy=build/release/src/cli/convoy preprocess=build/release/preprocess/convoy-preprocess
 

@@ -29,9 +29,9 @@ done
 
 [ -z "$install" ] || scripts/install-deps.sh
 options=(-DCONVOY_TESTS=ON)
-# Where the CUDA toolkit is, a build without the module would pass by leaving out its tests.
-if [ "$preset" = release ] && { [ -n "$(command -v nvcc)" ] || [ -x /usr/local/cuda/bin/nvcc ]; }; then
-  options+=(-DCONVOY_CUDA=ON)
+if [ "$preset" = release ]; then
+  # Where the CUDA toolkit is, a build without the module would pass by leaving out its tests.
+  if [ -n "$(command -v nvcc)" ] || [ -x /usr/local/cuda/bin/nvcc ]; then options+=(-DCONVOY_CUDA=ON); else options+=(-DCONVOY_CUDA=AUTO); fi
 fi
 scripts/build.sh "$preset" "${options[@]}" -- "${targets[@]}"
 # An oversubscribed rank that spins in a wait starves the rank it waits for.

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/log.hpp"
 
-#include <spdlog/sinks/basic_file_sink.h>
-#include <spdlog/sinks/stdout_sinks.h>
-#include <spdlog/spdlog.h>
 #include <unistd.h>
 
-#include <atomic>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
+#include <ctime>
 #include <filesystem>
+#include <mutex>
 
 #include "core/errors.hpp"
 
@@ -20,26 +20,45 @@ struct Speaker {
   int rank = 0, ranks = 1;
   std::string prefix, last_error;
   Level level = Level::info;
-  std::atomic<bool> progress_shown = false;
-  std::shared_ptr<spdlog::logger> console, file;
+  std::mutex writing;  ///< for what follows: threads write too
+  bool progress_shown = false;
+  std::string path;
+  std::FILE* file = nullptr;
+  bool file_failed = false;
 };
 
 Speaker& speaker() {
   static Speaker instance;
-  static const bool made = [] {
-    Speaker& s = instance;
-    s.console = std::make_shared<spdlog::logger>("convoy", std::make_shared<spdlog::sinks::stdout_sink_mt>());
-    s.console->set_pattern("%v");
-    s.console->flush_on(spdlog::level::info);
-    s.console->set_level(spdlog::level::trace);
-    return true;
-  }();
-  static_cast<void>(made);
   return instance;
 }
 
-void clear_progress(Speaker& s) {
-  if (s.progress_shown.exchange(false)) std::fputs("\r\033[K", stdout);
+std::string now() {
+  const std::time_t seconds = std::time(nullptr);
+  std::tm parts = {};
+  localtime_r(&seconds, &parts);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &parts);
+  return text;
+}
+
+bool written(const std::string& text, std::FILE* stream) {
+  const bool whole = std::fwrite(text.data(), 1, text.size(), stream) == text.size();
+  return std::fflush(stream) == 0 && whole;
+}
+
+/// Writes a line to a stream and, with its time, to the log file.
+void write_line(Speaker& s, std::FILE* stream, std::string_view text) {
+  const std::lock_guard lock(s.writing);
+  if (s.progress_shown) std::fputs("\r\033[K", stdout);
+  s.progress_shown = false;
+  written(fmt::format("{}\n", text), stream);
+  if (s.file == nullptr || written(fmt::format("{} {}\n", now(), text), s.file)) return;
+  const char* const reason = std::strerror(errno);
+  std::clearerr(s.file);
+  if (s.file_failed) return;
+  s.file_failed = true;
+  std::fprintf(stderr, "warning: the log '%s' can't be written (%s); make room. Its lines are shown here\n",
+               s.path.c_str(), reason);
 }
 
 /// Open MPI gives its ranks a terminal for stdout even where its own output goes to a file: there its stdout counts.
@@ -49,13 +68,6 @@ bool writes_to_terminal() {
   std::error_code failed;
   const auto target = std::filesystem::read_symlink(fmt::format("/proc/{}/fd/1", getppid()), failed).string();
   return !failed && (target.starts_with("/dev/pts/") || target.starts_with("/dev/tty"));
-}
-
-void to_stderr(Speaker& s, const std::string& line) {
-  clear_progress(s);
-  std::fprintf(stderr, "%s\n", line.c_str());
-  std::fflush(stderr);
-  if (s.file) s.file->warn(line);
 }
 
 }  // namespace
@@ -71,37 +83,27 @@ void set_level(Level level) { speaker().level = level; }
 
 void also_to_file(const std::string& path) {
   auto& s = speaker();
-  try {
-    s.file = std::make_shared<spdlog::logger>("file", std::make_shared<spdlog::sinks::basic_file_sink_mt>(path));
-  } catch (const spdlog::spdlog_ex& e) {
-    fail(Exit::usage, "cannot write the log '{}' ({}); choose a writable --output-dir", path, e.what());
-  }
-  s.file->set_error_handler([](const std::string& problem) {
-    static bool told = false;
-    if (!told)
-      std::fprintf(stderr, "warning: the log file can't be written (%s); make room. Its lines are shown here\n",
-                   problem.c_str());
-    told = true;
-  });
-  s.file->set_pattern("%Y-%m-%d %H:%M:%S %v");
-  s.file->flush_on(spdlog::level::info);
+  std::FILE* const file = std::fopen(path.c_str(), "ab");
+  if (file == nullptr)
+    fail(Exit::usage, "cannot write the log '{}' ({}); choose a writable --output-dir", path, std::strerror(errno));
+  const std::lock_guard lock(s.writing);
+  if (s.file != nullptr) std::fclose(s.file);
+  s.path = path;
+  s.file = file;
 }
 
 void write(Level level, std::string_view text) {
   auto& s = speaker();
   if (level < s.level) return;
-  if (level == Level::warn) return to_stderr(s, fmt::format("{}warning: {}", s.prefix, text));
+  if (level == Level::warn) return write_line(s, stderr, fmt::format("{}warning: {}", s.prefix, text));
   if (level == Level::error) return report_error(text);
-  if (s.rank != 0) return;
-  clear_progress(s);
-  s.console->info(text);
-  if (s.file) s.file->info(text);
+  if (s.rank == 0) write_line(s, stdout, text);
 }
 
 void report_error(std::string_view text) {
   auto& s = speaker();
   s.last_error = text;
-  to_stderr(s, fmt::format("{}error: {}", s.prefix, text));
+  write_line(s, stderr, fmt::format("{}error: {}", s.prefix, text));
 }
 
 std::string last_error() { return speaker().last_error; }
@@ -114,6 +116,7 @@ bool shows_progress() {
 void progress(std::string_view text) {
   auto& s = speaker();
   if (!shows_progress()) return;
+  const std::lock_guard lock(s.writing);
   std::printf("\r\033[K%.*s", static_cast<int>(text.size()), text.data());
   std::fflush(stdout);
   s.progress_shown = true;

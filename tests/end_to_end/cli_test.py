@@ -9,7 +9,7 @@ import time
 
 import h5py
 import numpy as np
-from runner import CONVOY, PREPROCESS, SOURCE, check, mpirun
+from runner import CONVOY, PREPROCESS, SOURCE, check, mpirun, work_folder
 
 ROOT = pathlib.Path(SOURCE)
 

@@ -21,7 +21,7 @@ SITES = {
     "src/cli/bench_scaling.cpp": (1, "others"),
     "src/cli/preflight_folder.cpp": (7, "others"),
     "src/config/read_text.cpp": (1, "reads"),
-    "src/core/log.cpp": (1, "goes_on, start"),
+    "src/core/log.cpp": (3, "goes_on, start"),
     "src/core/log.hpp": (1, "a declaration"),
     "src/core/standard_output.cpp": (2, "lost_output of tests/end_to_end/cli_test.py; opens /dev/null"),
     "src/run/watchdog.cpp": (2, "stderr, and reads; tests/unit/run/watchdog_test.cpp"),

@@ -41,7 +41,6 @@ LIBRARIES = {
     r"(jpeglib|jerror|turbojpeg|png)\.h": ("src/image/", "bench/"),
     r"(archive|archive_entry|curl/.*)\.h": ("preprocess/",),
     r"boost/program_options.*": ("src/config/", "preprocess/"),
-    r"spdlog/.*": ("src/core/",),
     r"hwloc.*": ("src/core/",),
 }
 
