@@ -32,8 +32,8 @@ struct CopyLayout {
   Index elements = 0;
   Storage storage = Storage::f32;
   std::vector<UpdatePiece>
-      pieces;  ///< of all tensors, for the kernels of kernels/update.hpp; the same for every storage
-  /// Of the copies; decay and rates don't count.
+      pieces;  ///< all tensors in slices, for the kernels of kernels/update.hpp; the same for every storage
+  /// Compares the copies alone: decay and rates don't count.
   bool operator==(const CopyLayout& other) const;
 };
 

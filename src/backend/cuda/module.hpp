@@ -14,7 +14,7 @@ struct CudaEntry {
   /// Null where the libraries that were found are older than what it was built for, or the GPU is; `problem` then says
   /// which and what to do.
   std::unique_ptr<Backend> (*make_backend)(const BackendSpec& spec, std::string& problem) = nullptr;
-  /// As in backend/factory.hpp.
+  /// The functions of backend/factory.hpp.
   std::string (*describe_on_card)(const std::string& card, const Plan& plan, const CompileSpec& spec) = nullptr;
 };
 

@@ -57,7 +57,7 @@ Index rounded(Index bytes) { return (bytes + 255) / 256 * 256; }
 /// A way to fuse: its execution, its letters by convolution, and how long each part takes.
 struct Variant {
   ExecutionPlan execution;
-  std::vector<std::string> letters;     ///< of convolutions in the order of values
+  std::vector<std::string> letters;     ///< what each convolution takes, in the order of values
   std::map<int, double> forward, data;  ///< seconds by Step::serves: forward and weight gradients; data gradients
 };
 
@@ -214,7 +214,7 @@ class Measuring {
     }
   }
 
-  /// For each value the fastest way to convolve it, and to get its gradient.
+  /// Returns for each value the fastest way to convolve it, and to get its gradient.
   std::vector<std::string> combine() const {
     std::vector<std::string> words = variants_.front().letters;
     if (variants_.size() == 1) return words;
@@ -251,7 +251,7 @@ class Measuring {
   const Context& context_;
   const ExecutionSpec& spec_;
   std::vector<Variant> variants_;
-  std::map<std::string, std::string> engines_;  ///< by graph
+  std::map<std::string, std::string> engines_;  ///< the key is the graph's description
 };
 
 }  // namespace

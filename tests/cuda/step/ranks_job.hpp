@@ -31,7 +31,7 @@ struct JobSpec {
 
 struct JobResult {
   Plan plan;
-  std::vector<float> set;          ///< of the rank's first replica after the last step
+  std::vector<float> set;          ///< the rank's first replica after the last step
   Index stages = 0, launches = 0;  ///< graphs launched in the last step
 };
 

@@ -13,7 +13,7 @@ struct Entry {
 struct History {
   std::vector<Entry> entries;
   long host = -1;               ///< the host's last wait: whatever is queued comes behind it
-  long event = -1, place = -1;  ///< of the wait that was forgotten
+  long event = -1, place = -1;  ///< where the forgotten wait stood
 };
 
 History& history() {

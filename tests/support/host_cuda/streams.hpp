@@ -17,7 +17,7 @@ struct Node {
   Pool* pool = nullptr;
   Fiber* from = nullptr;
   bool done = false, captured = false;
-  long number = -1;  ///< in the history
+  long number = -1;  ///< its place in the history
 };
 using NodeRef = std::shared_ptr<Node>;
 
@@ -82,7 +82,7 @@ cudaError_t end_capture(cudaStream_t stream, cudaGraph_t* graph);
 
 /// Counts a call that can fail; not cudaSuccess: it is the one that shall.
 cudaError_t called();
-/// For cudaGetLastError.
+/// What cudaGetLastError returns.
 cudaError_t note_error(cudaError_t error);
 cudaError_t take_last_error();
 

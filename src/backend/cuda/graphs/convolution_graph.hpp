@@ -25,14 +25,14 @@ enum class Role : std::uint8_t {
   x,    ///< n h w c: the convolution's input, or the batch norm's where there is a fusion
   w,    ///< k r s c/groups
   y,    ///< n p q k
-  dy,   ///< as y
-  dx,   ///< as x: the data gradient; with a fusion times relu'(z)
-  dw,   ///< as w
+  dy,   ///< shaped as y
+  dx,   ///< the data gradient, shaped as x; with a fusion times relu'(z)
+  dw,   ///< shaped as w
   sum,  ///< k floats: of y, as it is stored
   squares,
-  other,  ///< as x: second term of a join
-  z,      ///< as x: written by a forward join
-  add,    ///< as x: added to the data gradient before the mask
+  other,  ///< the second term of a join, shaped as x
+  z,      ///< a forward join writes it; shaped as x
+  add,    ///< is added to the data gradient before the mask; shaped as x
   scale,
   shift,
   scale2,

@@ -24,7 +24,7 @@ constexpr Index bytes_of(Storage storage) { return storage == Storage::f32 ? 4 :
 /// Which rule of backend/rules/activation.hpp; identity: no activation.
 struct ActivationRule {
   ActivationKind kind = ActivationKind::identity;
-  float slope = 0;  ///< of leaky_relu
+  float slope = 0;  ///< leaky_relu alone has one
 };
 
 /// Numbers of the batch in device memory (runtime/feed.hpp writes them): what kernels read instead of arguments, since
@@ -32,8 +32,8 @@ struct ActivationRule {
 struct FeedNumbers {
   Index valid = 0;                       ///< samples that count; the rest is masked
   std::int32_t replica = 0;              ///< its slot among the flags
-  float scale = 0;                       ///< of each sample's loss
-  float weight = 0;                      ///< of this replica in the tail: valid * scale
+  float scale = 0;                       ///< multiplies each sample's loss
+  float weight = 0;                      ///< what this replica's statistics weigh in the tail: valid * scale
   double shared = 0;                     ///< samples that share batch-norm statistics
   const std::uint8_t* images = nullptr;  ///< device memory: rows n h w c, or the resident set
 };

@@ -22,8 +22,8 @@ namespace convoy::cuda {
 /// Values, norms and steps are numbered by int, as in backend/lowering.
 inline std::size_t index_of(int number) { return static_cast<std::size_t>(number); }
 
-/// activation: scales with the batch; what bytes per image are counted from. channels: per-channel vectors and filters'
-/// gradients. workspace: of one step. fixed: lives as long as a step of training, whatever accesses it.
+/// activation: scales with the batch; bytes per image are counted from these. channels: per-channel vectors and
+/// gradients of weights. workspace: one step's. fixed: lives as long as a step of training, whatever accesses it.
 enum class BufferKind : std::uint8_t { activation, channels, workspace, fixed };
 
 struct Buffer {
@@ -33,7 +33,7 @@ struct Buffer {
 
 /// Where an argument lies; resolved when launched, since addresses come with bind and launch. Offsets in bytes.
 struct BufferRef {
-  /// buffer: of the execution; copies: filters' copies of the set; set: its block; gradients: the gradient block.
+  /// buffer: one of the plan's; copies: the set's copies of weights; set: its block; gradients: the gradient block.
   enum class Base : std::uint8_t { none, buffer, copies, set, gradients };
   Base base = Base::none;
   int buffer = -1;
@@ -46,7 +46,7 @@ struct BufferRef {
 /// What steps are launched with.
 struct LaunchContext {
   std::byte* arena = nullptr;
-  const Index* offsets = nullptr;     ///< of buffers, bytes
+  const Index* offsets = nullptr;     ///< where the buffers lie in the arena, in bytes
   const float* set = nullptr;         ///< the parameter set's block
   const float* loss_scale = nullptr;  ///< null: 1
   const std::byte* copies = nullptr;
@@ -83,7 +83,7 @@ struct Step {
 
   std::shared_ptr<Operation> operation;  ///< cuDNN; null: a kernel of ours
   ConvolutionGraph graph;
-  Index hidden_bytes = 0;  ///< of a workspace that holds a tensor: written and read
+  Index hidden_bytes = 0;  ///< a workspace that holds a tensor, written and read
 };
 
 /// A norm of an evaluation: offsets in the values and in the statistics block, and its vectors.
@@ -97,9 +97,9 @@ struct EvaluationNormRefs {
 struct ExecutionPlan {
   std::vector<Step> steps;
   std::vector<Buffer> buffers;
-  lowering::Placement placement;  ///< of the buffers: those that no step needs at once share memory
+  lowering::Placement placement;  ///< where the buffers lie: those that no step needs at once share memory
   std::vector<lowering::Stage> stages;
-  std::vector<Range> gaps;  ///< of the gradient block: what no step writes
+  std::vector<Range> gaps;  ///< parts of the gradient block that no step writes
   std::vector<EvaluationNormRefs> evaluation_norms;
   int logits = -1, losses = -1, worst = -1;  ///< buffers
   Index samples = 0;

@@ -62,9 +62,9 @@ class KernelSelector {
   Index workspace_limit_ = Index{1} << 30;
   enum class Fuses : std::uint8_t { nothing, statistics, everything };
   Fuses fuses_ = Fuses::everything;
-  std::map<int, Letters> letters_;                              ///< by convolution: what was selected
+  std::map<int, Letters> letters_;                              ///< what was selected for each convolution
   std::map<int, Letters> given_;                                ///< what choices say
-  std::map<std::string, std::string> engines_, given_engines_;  ///< by graph
+  std::map<std::string, std::string> engines_, given_engines_;  ///< the key is the graph's description
   std::map<int, bool> prologues_;
 };
 

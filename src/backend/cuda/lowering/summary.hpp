@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a execution is made of, as numbers and as text: for `convoy inspect plan`, the plan check and docs/cuda.md.
+// What an execution plan is made of, as numbers and as text: for `convoy inspect plan`, the plan check and
+// docs/cuda.md.
 #pragma once
 #include <string>
 
@@ -9,15 +10,15 @@ namespace convoy::cuda {
 
 struct Summary {
   int convolutions = 0;         ///< forward
-  int statistics = 0;           ///< of them with the statistics of their output
-  int prologues = 0;            ///< with batch norm and ReLU of their input
-  int joins = 0;                ///< with the sum of a block's end in front
+  int statistics = 0;           ///< convolutions with the statistics of their output
+  int prologues = 0;            ///< convolutions with batch norm and ReLU of their input
+  int joins = 0;                ///< convolutions with the sum of a block's end in front
   int weight_prologues = 0;     ///< weight gradients with batch norm and ReLU of their input
   int data_fusions = 0;         ///< data gradients with ReLU's mask and a batch norm's sums
-  int data_joins = 0;           ///< across a block's end
+  int data_joins = 0;           ///< data gradients across a block's end
   int graphs = 0, kernels = 0;  ///< launches of a step: cuDNN's and ours
   double bytes_per_image = 0;   ///< activations: each once for each step that accesses it, hidden ones twice
-  double hidden_per_image = 0;  ///< of them in workspaces
+  double hidden_per_image = 0;  ///< the part of them that lies in workspaces
   Index workspace_bytes = 0;    ///< the largest
   Index arena_bytes = 0;        ///< after sharing memory
 };

@@ -37,13 +37,13 @@ struct NormVectors {
 
 /// Sums of x and x * x -> mean, rstd, scale, shift; and, training, the tail: weight * mean, weight * unbiased variance.
 struct NormFinish {
-  PartialSums sums;  ///< of this rank, or exchanged
+  PartialSums sums;  ///< this rank's, or exchanged ones
   Index channels = 0, pixels = 0;
   float epsilon = 0;
   const float *gamma = nullptr, *beta = nullptr;
   const FeedNumbers* feed = nullptr;
   float *tail_mean = nullptr, *tail_variance = nullptr;  ///< null in score mode
-  Storage low = Storage::f16;                            ///< of low_scale, low_shift
+  Storage low = Storage::f16;                            ///< low_scale and low_shift have it
   NormVectors vectors;
 };
 cudaError_t finish_statistics(const NormFinish& finish, cudaStream_t stream);

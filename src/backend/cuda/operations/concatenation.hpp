@@ -13,7 +13,7 @@ struct ChannelParts {
     Index begin = 0;  ///< its first channel in the whole
   };
   Storage storage = Storage::f32;
-  Index rows = 0, channels = 0;  ///< of the whole
+  Index rows = 0, channels = 0;  ///< the shape of the whole
   int count = 0;
   Part parts[most];
   void* whole = nullptr;

@@ -11,7 +11,7 @@ struct InputStage {
   Normalise normalise = Normalise::channel;
   int samples = 0;
   int source_height = 0, source_width = 0;
-  int height = 0, width = 0;              ///< of the network input
+  int height = 0, width = 0;              ///< the size of the network's input
   int channels = 0, stored_channels = 0;  ///< stored ones past `channels` are set to 0; both at most 8
   float mean[4] = {}, std[4] = {1, 1, 1, 1};
   const float* mean_image = nullptr;  ///< device memory, source_height * source_width * channels

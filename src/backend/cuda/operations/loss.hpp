@@ -16,7 +16,7 @@ struct SoftmaxLoss {
   void* dlogits = nullptr;       ///< [samples][stored_classes] in storage, the rest 0; null: forward only
   Index stored_classes = 0;
   Storage storage = Storage::f32;
-  const float* loss_scale = nullptr;  ///< of dlogits; null: 1
+  const float* loss_scale = nullptr;  ///< multiplies dlogits; null: 1
   Tally* tally = nullptr;             ///< loss in the order of samples, hits, samples are added
   std::int32_t* worst = nullptr;      ///< kernels/flat.hpp: noted as stage 0 where a loss isn't finite; null: not
 };

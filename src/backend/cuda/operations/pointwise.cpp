@@ -36,11 +36,11 @@ bool joins_norms(const Value& value) { return joins(value) && value.terms[1].nor
 
 /// How a kernel of ours gets the gradient before the activation: from which tensors, and how the derivative is known.
 struct GradientRefs {
-  std::vector<BufferRef> reads;  ///< besides x and other
+  std::vector<BufferRef> reads;  ///< what it reads besides x and other
   BufferRef dz, more, z, mask;
   ActivationRule activation;
   TermRefs terms;           ///< where the activation's input is computed again
-  bool recomputes = false;  ///< from x and other, which the kernel must read
+  bool recomputes = false;  ///< the kernel must read x and other, from which it computes the activation's input
 
   static GradientRefs stored(BufferRef g) {
     GradientRefs refs;

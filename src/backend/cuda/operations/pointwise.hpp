@@ -23,16 +23,16 @@ struct Apply {
 };
 cudaError_t apply(const Apply& apply, cudaStream_t stream);
 
-/// Where g comes from: dz (+ dz_more) times the activation's derivative, which is taken from z, or for relu from the
-/// mask, or else from z computed again as Apply makes it of x and other (then z and mask are null). Curve none: no
-/// mask.
+/// The gradient before the activation: dz (+ dz_more) times the derivative. The derivative is taken from z, or for ReLU
+/// from the mask; or, where both are null, from the activation's input, computed again as Apply makes it of x and other.
+/// GELU and SiLU know the last way alone.
 struct MaskedGradient {
   ActivationRule activation;
   const void *dz = nullptr, *dz_more = nullptr;
   const void* z = nullptr;
   const std::uint8_t* mask = nullptr;
-  const float *scale = nullptr, *shift = nullptr;    ///< for z computed again
-  const float *scale2 = nullptr, *shift2 = nullptr;  ///< for z computed again
+  const float *scale = nullptr, *shift = nullptr;    ///< compute the input again
+  const float *scale2 = nullptr, *shift2 = nullptr;  ///< the same, of the second term
 };
 
 /// Sums of g, g * (x - mean) and, with a second norm (mean2), g * (other - mean2) over rows: partial[blocks][terms]

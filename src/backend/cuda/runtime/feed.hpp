@@ -17,18 +17,18 @@ class Feed {
  public:
   struct Spec {
     Index samples = 0;
-    Index image_bytes = 0;  ///< of a stored image
+    Index image_bytes = 0;  ///< the size of a stored image
   };
   /// Touches no device.
   explicit Feed(const Spec& spec) : spec_(spec) {}
 
-  /// Of the arena, on 16 bytes.
+  /// What it takes of the arena, which lies on 16 bytes.
   Index device_bytes() const;
   /// Set-up only; `memory`: device_bytes(). Programs that are fed in turns may share it, since each is fed before it
   /// is launched.
   void bind(Queue& queue, std::byte* memory);
 
-  /// In stream order. `resident`: device memory of the set that a batch without rows is of. Pinned
+  /// Acts in stream order. `resident` is the device memory of the set that a batch without rows is of. Pinned
   /// rows (allocate_host) are copied from where they lie, others are copied aside first. The first rows that come make
   /// room for rows on the device.
   void send(const Batch& batch, const std::uint8_t* resident);

@@ -66,7 +66,7 @@ class Queue {
   void forget_graphs() noexcept;
   bool capturing() const { return capturing_; }
   Index graph_launches() const { return graph_launches_; }
-  /// Of device and pinned memory.
+  /// Counts allocations of device and pinned memory.
   Index allocations() const { return static_cast<Index>(device_blocks_.size() + pinned_.size()); }
 
  private:
@@ -81,7 +81,7 @@ class Queue {
   Event last_rows_;
   std::vector<std::byte*> device_blocks_;
   std::vector<Pinned> pinned_;
-  std::byte* bounce_ = nullptr;  ///< for copies of memory that isn't pinned
+  std::byte* bounce_ = nullptr;  ///< copies of memory that isn't pinned pass through it
   std::unordered_map<std::uint64_t, cudaGraphExec_t> graphs_;
   bool capturing_ = false, inside_ = false;
   Index graph_launches_ = 0;
