@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Texts and numbers one after another in a text: messages between ranks, tables of intermediate files. Names of files
-// are any bytes, so nothing is escaped: each field has its length before it.
+// Values one after another in a text: messages between ranks, tables of intermediate files. A value is a text, a
+// number, an enumerator, a vector of values, or a struct whose fields() gives its members to a visitor. Names of files
+// are any bytes, so nothing is escaped: each text has its length before it.
 #pragma once
 #include <charconv>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "core/errors.hpp"
@@ -12,15 +14,31 @@
 
 namespace convoy::preparation {
 
+template <class T>
+constexpr bool is_number = std::is_integral_v<T> || std::is_enum_v<T>;
+template <class T>
+constexpr bool is_vector = false;
+template <class T>
+constexpr bool is_vector<std::vector<T>> = true;
+
 class FieldWriter {
  public:
-  FieldWriter& put(std::string_view text) {
-    text_ += std::to_string(text.size());
-    text_ += ':';
-    text_.append(text);
-    return *this;
+  template <class T>
+  void put(const T& value) {
+    if constexpr (std::is_convertible_v<const T&, std::string_view>) {
+      const std::string_view text = value;
+      text_ += std::to_string(text.size());
+      text_ += ':';
+      text_.append(text);
+    } else if constexpr (is_number<T>) {
+      put(std::to_string(static_cast<Index>(value)));
+    } else if constexpr (is_vector<T>) {
+      put(value.size());
+      for (const auto& each : value) put(each);
+    } else {
+      const_cast<T&>(value).fields([this](const auto&... members) { (put(members), ...); });  // which only reads them
+    }
   }
-  FieldWriter& put(Index number) { return put(std::string_view(std::to_string(number))); }
   const std::string& text() const { return text_; }
 
  private:
@@ -31,39 +49,54 @@ class FieldWriter {
 class FieldReader {
  public:
   explicit FieldReader(std::string_view text) : rest_(text) {}
-  bool done() const { return rest_.empty(); }
-  std::string text() {
-    const auto colon = rest_.find(':');
-    std::size_t bytes = 0;
-    if (colon != std::string_view::npos) std::from_chars(rest_.data(), rest_.data() + colon, bytes);
-    if (colon == std::string_view::npos || bytes > rest_.size() - colon - 1) {
-      fail(Exit::data, "a table of names is damaged ({} bytes left)", rest_.size());
+  template <class T>
+  void get(T& value) {
+    if constexpr (std::is_same_v<T, std::string>) {
+      value = next();
+    } else if constexpr (is_number<T>) {
+      const std::string_view field = next();
+      Index number = 0;
+      std::from_chars(field.data(), field.data() + field.size(), number);
+      value = static_cast<T>(number);
+    } else if constexpr (is_vector<T>) {
+      std::size_t count = 0;
+      get(count);
+      if (count > rest_.size()) fail_damaged();  // each takes two bytes or more
+      value.resize(count);
+      for (auto& each : value) get(each);
+    } else {
+      value.fields([this](auto&... members) { (get(members), ...); });
     }
-    std::string field(rest_.substr(colon + 1, bytes));
-    rest_.remove_prefix(colon + 1 + bytes);
-    return field;
-  }
-  Index number() {
-    const std::string field = text();
-    Index value = 0;
-    std::from_chars(field.data(), field.data() + field.size(), value);
-    return value;
   }
 
  private:
+  std::string_view next() {
+    const auto colon = rest_.find(':');
+    std::size_t bytes = 0;
+    if (colon != std::string_view::npos) std::from_chars(rest_.data(), rest_.data() + colon, bytes);
+    if (colon == std::string_view::npos || bytes > rest_.size() - colon - 1) fail_damaged();
+    const std::string_view field = rest_.substr(colon + 1, bytes);
+    rest_.remove_prefix(colon + 1 + bytes);
+    return field;
+  }
+  [[noreturn]] void fail_damaged() const {
+    fail(Exit::data, "a table of names is damaged ({} bytes left)", rest_.size());
+  }
+
   std::string_view rest_;
 };
 
-inline std::string fields_of(const std::vector<std::string>& texts) {
-  FieldWriter fields;
-  for (const auto& text : texts) fields.put(text);
-  return fields.text();
+template <class... Ts>
+std::string to_text(const Ts&... values) {
+  FieldWriter writer;
+  (writer.put(values), ...);
+  return writer.text();
 }
 
-inline std::vector<std::string> texts_of(std::string_view text) {
-  std::vector<std::string> texts;
-  for (FieldReader fields(text); !fields.done();) texts.push_back(fields.text());
-  return texts;
+template <class... Ts>
+void from_text(std::string_view text, Ts&... values) {
+  FieldReader reader(text);
+  (reader.get(values), ...);
 }
 
 }  // namespace convoy::preparation

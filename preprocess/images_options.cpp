@@ -54,7 +54,8 @@ void add_source_options(po::options_description& options, const Source& kind, Pr
     add("source", po::value(&spec.source)->value_name("WHERE"),
         std::string_view(kind.name()) == "imagenet"
             ? "folder of ILSVRC2012_img_train.tar and ILSVRC2012_img_val.tar, of train and val, or Kaggle's"
-            : "one place that holds all images, or train and val. WHERE is a path, s3://BUCKET/PREFIX or http(s)://...");
+            : "one place that holds all images, or train and val. WHERE is a path, s3://BUCKET/PREFIX or "
+              "http(s)://...");
   }
   add("train", po::value(&spec.train)->value_name("WHERE"), kind.train_help());
   add("val", po::value(&spec.val)->value_name("WHERE"), "where the val split lies, as for --train");
@@ -63,17 +64,22 @@ void add_source_options(po::options_description& options, const Source& kind, Pr
     add("label-file", po::value(&spec.train_labels)->value_name("FILE"),
         "label file of train, which replaces the names of folders and archives: lines 'path label', or MXNet's .lst");
     add("val-labels", po::value(&spec.val_labels)->value_name("FILE"),
-        "label file of val: such lines, Kaggle's LOC_val_solution.csv, 'mv FILE CLASS' lines, or one class name per line");
+        "label file of val: such lines, Kaggle's LOC_val_solution.csv, 'mv FILE CLASS' lines, or one class name per "
+        "line");
     add("key-prefix", po::value(&spec.key_prefix)->value_name("TEXT"),
         "read only classes, archives and shards whose names begin with TEXT");
   }
   add("classes", po::value(&spec.classes)->value_name("FILE"),
-      "file with one class per line, in the order of their numbers, with its name after it; other classes are left out");
-  add("label-column", po::value(&spec.label_column)->default_value(0)->value_name("N"), "which label to take where a line has several");
+      "file with one class per line, in the order of their numbers, with its name after it; other classes are left "
+      "out");
+  add("label-column", po::value(&spec.label_column)->default_value(0)->value_name("N"),
+      "which label to take where a line has several");
   add("train-ratio", po::value(&spec.train_ratio)->default_value(1, "1")->value_name("R"),
       "where there is no val split: share of the images that train takes; the rest becomes val");
-  add("subset", po::value(&spec.subset)->default_value(0)->value_name("N"), "take N images of train, drawn at random; 0: all");
-  add("val-subset", po::value(&spec.val_subset)->default_value(0)->value_name("N"), "take N images of val, drawn at random; 0: all");
+  add("subset", po::value(&spec.subset)->default_value(0)->value_name("N"),
+      "take N images of train, drawn at random; 0: all");
+  add("val-subset", po::value(&spec.val_subset)->default_value(0)->value_name("N"),
+      "take N images of val, drawn at random; 0: all");
 }
 
 void add_recipe_options(po::options_description& options, PrepareSpec& spec, Words& words) {
@@ -113,11 +119,14 @@ void add_output_options(po::options_description& options, PrepareSpec& spec, Wor
       "folder that all ranks see, for intermediate files as large as the output; they are removed at the end (--out)");
   add("partitions", po::value(&spec.partitions)->default_value(0)->value_name("N"),
       "number of files of the train split; 0: as many as --maxsize and --maxcount need");
-  add("val-partitions", po::value(&spec.val_partitions)->default_value(0)->value_name("N"), "number of files of the val split; 0: as for --partitions");
-  add("maxcount", po::value(&spec.max_count)->default_value(0)->value_name("N"), "largest number of images in a file; 0: no limit");
+  add("val-partitions", po::value(&spec.val_partitions)->default_value(0)->value_name("N"),
+      "number of files of the val split; 0: as for --partitions");
+  add("maxcount", po::value(&spec.max_count)->default_value(0)->value_name("N"),
+      "largest number of images in a file; 0: no limit");
   add("maxsize", po::value(&words.max_bytes_mb)->default_value(words.max_bytes_mb)->value_name("MB"),
       "largest number of megabytes of images in a file; 0: no limit");
-  add("seed", po::value(&spec.recipe.seed)->default_value(spec.recipe.seed)->value_name("N"), "seed of the global shuffle");
+  add("seed", po::value(&spec.recipe.seed)->default_value(spec.recipe.seed)->value_name("N"),
+      "seed of the global shuffle");
   add("mean-image", po::bool_switch(&spec.mean_image), "raw: also store the mean image of the train split");
   add("keep-names", po::bool_switch(&spec.keep_names), "also store the images' names");
   add("overwrite", po::bool_switch(&spec.overwrite), "replace partitions of another source or with other options");
@@ -134,7 +143,8 @@ void add_work_options(po::options_description& options, PrepareSpec& spec, Words
       "seconds between progress lines when the output is not a terminal");
   add("endpoint", po::value(&transfer.endpoint)->value_name("URL"),
       "S3-compatible server; by default AWS_ENDPOINT_URL, then the profile's, then Amazon's");
-  add("region", po::value(&transfer.region)->value_name("NAME"), "region of the bucket; by default AWS_REGION, then the profile's");
+  add("region", po::value(&transfer.region)->value_name("NAME"),
+      "region of the bucket; by default AWS_REGION, then the profile's");
   add("anonymous", po::bool_switch(&transfer.anonymous), "do not sign requests: the bucket is public");
   add("retries", po::value(&transfer.retries)->default_value(transfer.retries)->value_name("N"),
       "number of attempts without progress before a transfer fails");

@@ -26,7 +26,8 @@ constexpr const char* usage =
     "  convoy-preprocess imagenet|folder|webdataset|recordio --source WHERE --out DIR [options]\n"
     "  convoy-preprocess list --train FILE --root WHERE --out DIR [options]\n"
     "  convoy-preprocess verify DIR      compares every byte with its checksum; finds a single flipped bit\n"
-    "  convoy-preprocess inspect DIR     prints counts, shapes, classes, mean and standard deviation, and the class mix "
+    "  convoy-preprocess inspect DIR     prints counts, shapes, classes, mean and standard deviation, and the class "
+    "mix "
     "of partitions\n\n"
     "It runs under mpirun or srun on any number of ranks and writes the same bytes on all. A run that was killed goes\n"
     "on where it was when it is started again; partitions that verify found damaged are made again.\n\n";
@@ -67,7 +68,7 @@ po::options_description describe_pixels(const Source& source, Bound& bound) {
   auto add = options.add_options();
   if (kind != "synthetic") {
     const char* what = kind == "mnist" ? "folder of the four IDX files, each also as .gz"
-                                               : "folder of the official binary files, or the official .tar.gz archive";
+                                       : "folder of the official binary files, or the official .tar.gz archive";
     add("source", po::value(&spec.source)->value_name("PATH"), what);
   }
   add("out", po::value(&spec.out)->value_name("DIR"), "folder for the partitions; created if it is missing");
@@ -84,10 +85,12 @@ po::options_description describe_pixels(const Source& source, Bound& bound) {
   if (kind == "synthetic") {
     SyntheticSpec& s = spec.synthetic;
     s.samples = 2000;
-    add("samples", po::value(&s.samples)->default_value(s.samples)->value_name("N"), "number of images of the train split");
+    add("samples", po::value(&s.samples)->default_value(s.samples)->value_name("N"),
+        "number of images of the train split");
     add("val-samples", po::value(&spec.val_samples)->default_value(spec.val_samples)->value_name("N"),
         "images of the val split");
-    add("image-size", po::value(&bound.image_size)->default_value(bound.image_size)->value_name("N|HxW"), "size of the images in pixels");
+    add("image-size", po::value(&bound.image_size)->default_value(bound.image_size)->value_name("N|HxW"),
+        "size of the images in pixels");
     add("classes", po::value(&s.classes)->default_value(s.classes)->value_name("N"), "number of classes");
     add("channels", po::value(&s.channels)->default_value(s.channels)->value_name("N"), "colour channels, 1 to 4");
   }

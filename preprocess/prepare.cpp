@@ -13,7 +13,6 @@
 #include "preprocess/agree.hpp"
 #include "preprocess/fields.hpp"
 #include "preprocess/images/folder_lock.hpp"
-#include "preprocess/spill/journal.hpp"
 #include "preprocess/images/reading.hpp"
 #include "preprocess/images/report.hpp"
 #include "preprocess/images/survey.hpp"
@@ -21,6 +20,7 @@
 #include "preprocess/output.hpp"
 #include "preprocess/sources/pixel_source.hpp"
 #include "preprocess/sources/scan.hpp"
+#include "preprocess/spill/journal.hpp"
 
 namespace convoy::preparation {
 namespace {
@@ -52,36 +52,30 @@ void adopt(Job& job, const std::shared_ptr<const PixelSet>& set) {
 
 /// Collective. Rank 0 finds the sources and reads labels and classes, so that all errors come once.
 void open_sources(Communicator& comm, Job& job) {
-  std::string text;
+  std::vector<SplitSource> sources;
+  std::vector<std::string> texts;  // label files of the splits, then the list of classes
   agree(comm, "looking at the source", [&] {
     if (comm.rank() != 0) return;
-    const auto sources = job.spec.kind->find(job.spec);
-    FieldWriter fields;
-    fields.put(to_text(sources));
-    for (const auto& s : sources) fields.put(s.labels.empty() ? "" : read_location(s.labels, job.spec.transfer));
-    fields.put(job.spec.classes.empty() ? "" : read_location(job.spec.classes, job.spec.transfer));
-    text = fields.text();
+    const auto read = [&](const std::string& at) { return at.empty() ? "" : read_location(at, job.spec.transfer); };
+    sources = job.spec.kind->find(job.spec);
+    for (const auto& s : sources) texts.push_back(read(s.labels));
+    texts.push_back(read(job.spec.classes));
   });
-  comm.broadcast(text, "sources");
-  FieldReader fields(text);
+  std::string all = to_text(sources, texts);
+  comm.broadcast(all, "sources");
+  from_text(all, sources, texts);
   TransferSpec transfer = job.spec.transfer;
   transfer.cancel = &job.cancel;
   job.identity.source = fmt::format("{:016x}", hash_text(""));
+  for (const auto& text : texts) job.identity.source = fmt::format("{:016x}", hash_text(job.identity.source + text));
   const auto open = [&] {
-    for (auto& source : sources_from_text(fields.text())) {
-      OpenSplit split{source, open_store(parse_location(source.folder), transfer), std::nullopt};
+    for (std::size_t i = 0; i < sources.size(); ++i) {
+      OpenSplit split{sources[i], open_store(parse_location(sources[i].folder), transfer), std::nullopt};
+      const auto paths = job.spec.root.empty() ? LabelFile::Paths::forget : LabelFile::Paths::keep;
+      if (!sources[i].labels.empty()) split.labels.emplace(texts[i], sources[i].labels, job.spec.label_column, paths);
       job.splits.push_back(std::move(split));
     }
-    for (auto& split : job.splits) {
-      const std::string labels = fields.text();
-      job.identity.source = fmt::format("{:016x}", hash_text(job.identity.source + labels));
-      if (split.source.labels.empty()) continue;
-      const auto paths = job.spec.root.empty() ? LabelFile::Paths::forget : LabelFile::Paths::keep;
-      split.labels.emplace(labels, split.source.labels, job.spec.label_column, paths);
-    }
-    const std::string classes = fields.text();
-    job.identity.source = fmt::format("{:016x}", hash_text(job.identity.source + classes));
-    if (!job.spec.classes.empty()) job.given = parse_class_list(classes, job.spec.classes);
+    if (!job.spec.classes.empty()) job.given = parse_class_list(texts.back(), job.spec.classes);
     if (const auto set = job.spec.kind->open_set(job.spec)) adopt(job, set);
   };
   agree(comm, "opening the source", [&] {
@@ -128,11 +122,12 @@ bool is_done(Communicator& comm, const Job& job) {
   Preparation found;
   if (comm.rank() == 0 && read_preparation(job.spec.out, found) && found.identity == job.identity &&
       found.layout == layout_text(job.spec)) {
-    list = fields_of(found.files);
+    list = to_text(found.files);
   }
   comm.broadcast(list, "list of partitions");
   if (list.empty()) return false;
-  const auto files = texts_of(list);
+  std::vector<std::string> files;
+  from_text(list, files);
   std::int64_t missing = 0;
   agree(comm, "checking partitions", [&] {
     for (std::size_t i = static_cast<std::size_t>(comm.rank()); i < files.size();
@@ -156,12 +151,14 @@ bool is_done(Communicator& comm, const Job& job) {
 std::vector<RunReader> open_runs(Communicator& comm, const Job& job) {
   std::string list;
   agree(comm, "looking at intermediate files", [&] {
-    if (comm.rank() == 0) list = fields_of(keep_sound_runs(job.spill, job.scan.shards.size()));
+    if (comm.rank() == 0) list = to_text(keep_sound_runs(job.spill, job.scan.shards.size()));
   });
   comm.broadcast(list, "list of intermediate files");
   std::vector<RunReader> runs;
   agree(comm, "opening intermediate files", [&] {
-    for (const auto& name : texts_of(list)) runs.emplace_back((fs::path(job.spill) / name).string());
+    std::vector<std::string> names;
+    from_text(list, names);
+    for (const auto& name : names) runs.emplace_back((fs::path(job.spill) / name).string());
   });
   return runs;
 }
@@ -230,7 +227,7 @@ std::vector<std::pair<PartitionKey, Partition>> find_work(Communicator& comm, co
 
 /// Collective. A warning before hours of writing are lost; others may make room meanwhile, so no error.
 void warn_of_little_space(Communicator& comm, const Job& job, const Survey& survey,
-                         const std::vector<std::pair<PartitionKey, Partition>>& work) {
+                          const std::vector<std::pair<PartitionKey, Partition>>& work) {
   std::int64_t needed = 0;
   for (const auto& [key, header] : work) {
     const auto bytes = static_cast<double>(survey.splits[key.split].stored_bytes[key.size]);

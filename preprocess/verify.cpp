@@ -65,16 +65,18 @@ void print_faults(const std::string& text) {
 }  // namespace
 
 Exit verify(Communicator& comm, const VerifySpec& spec) {
-  std::string folder_text, path_text;
+  std::vector<std::string> folders, paths;
   const Exit listed = comm.together("listing partitions", [&] {
     if (comm.rank() != 0) return;
-    const auto folders = partition_folders(spec.folder);
-    folder_text = fields_of(folders);
-    for (const auto& folder : folders) path_text += fields_of(list_partitions(folder));
+    folders = partition_folders(spec.folder);
+    for (const auto& folder : folders) {
+      for (auto& path : list_partitions(folder)) paths.push_back(std::move(path));
+    }
   });
   if (listed != Exit::ok) return listed;
-  comm.broadcast(path_text, "list of partitions");
-  const auto paths = texts_of(path_text);
+  std::string list = to_text(paths);
+  comm.broadcast(list, "list of partitions");
+  from_text(list, paths);
 
   std::string faults;
   const Exit checked = comm.together("checking partitions", [&] {
@@ -87,7 +89,7 @@ Exit verify(Communicator& comm, const VerifySpec& spec) {
   if (checked != Exit::ok) return checked;
   std::string all;
   for (const auto& text : comm.all_gather(faults, "faults found")) all += text;
-  if (all.empty() && comm.rank() == 0) all = check_splits(texts_of(folder_text));
+  if (all.empty() && comm.rank() == 0) all = check_splits(folders);
   comm.broadcast(all, "faults found");
   if (all.empty()) return Exit::ok;
   if (comm.rank() == 0) {

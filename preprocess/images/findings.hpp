@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/types.hpp"
@@ -32,15 +33,38 @@ enum class Finding : std::uint8_t {
   left_out,  ///< of a class that the user's list doesn't have: no fault
   link,      ///< in an archive, which is read front to back
 };
-constexpr std::size_t finding_kinds = 18;
 constexpr bool is_skipped(Finding finding) { return finding >= Finding::empty; }
-/// For tables: `grey`, `16 bits a channel`, `no label`.
-const char* finding_name(Finding finding);
+/// Names for tables, in the order of Finding.
+constexpr std::array finding_names{
+    "grey",
+    "CMYK",
+    "palette",
+    "alpha",
+    "16 bits a channel",
+    "EXIF-rotated",
+    "misnamed",
+    "decoder warning",
+    "empty",
+    "not an image",
+    "unsupported",
+    "too large",
+    "truncated",
+    "damaged",
+    "no label",
+    "duplicate name",
+    "class left out",
+    "link in an archive",
+};
+constexpr std::size_t finding_kinds = finding_names.size();
+static_assert(finding_names.back() == std::string_view("link in an archive") &&
+              static_cast<std::size_t>(Finding::link) + 1 == finding_kinds);
+constexpr const char* finding_name(Finding finding) { return finding_names[static_cast<std::size_t>(finding)]; }
 
 /// One line of the report.
 struct Note {
   Finding finding = Finding::grey;
-  std::string name, detail;                       ///< of the image; what exactly, may be empty
+  std::string name, detail;  ///< of the image; what exactly, may be empty
+  void fields(auto&& visit) { visit(finding, name, detail); }
   auto operator<=>(const Note&) const = default;  // NOLINT(modernize-use-nullptr): clang-tidy 14 misreads it
 };
 

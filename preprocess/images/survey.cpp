@@ -10,8 +10,8 @@
 #include "core/hash.hpp"
 #include "core/log.hpp"
 #include "preprocess/agree.hpp"
-#include "preprocess/fields.hpp"
 #include "preprocess/cut.hpp"
+#include "preprocess/fields.hpp"
 
 namespace convoy::preparation {
 namespace {
@@ -97,18 +97,13 @@ void require_own_numbers(Communicator& comm, const std::vector<OrderedImage>& im
   for (const OrderedImage& image : images) {
     if (own.empty() && image_number(image.name) == number) own = image.name;
   }
-  FieldWriter fields;
-  const auto of_ranks = comm.all_gather(fields.put(own).text(), "an image of a number");
+  const auto of_ranks = comm.all_gather(own, "an image of a number");
   agree_same(comm, "labels by number", [&] {
-    std::vector<std::string> names;
-    for (const auto& text : of_ranks) {
-      if (const std::string name = FieldReader(text).text(); !name.empty()) names.push_back(name);
-    }
+    const auto name = std::find_if(of_ranks.begin(), of_ranks.end(), [](const auto& n) { return !n.empty(); });
     fail(Exit::data,
          "{} images have the number {} ('{}' is one), and the label file gives labels without paths, by images' "
-         "numbers; "
-         "give lines of path and label",
-         *shared, number, names.front());
+         "numbers; give lines of path and label",
+         *shared, number, *name);
   });
 }
 
@@ -225,19 +220,13 @@ std::string digest_images(Communicator& comm, const Share& share) {
 /// Collective. Rank 0 gets everybody's notes beside those of the runs.
 void gather_notes(Communicator& comm, const std::vector<RunReader>& runs, const std::vector<Note>& own,
                   Survey& survey) {
-  FieldWriter fields;
-  for (const Note& n : own) fields.put(static_cast<Index>(n.finding)).put(n.name).put(n.detail);
-  const auto texts = comm.all_gather(fields.text(), "notes on images");
+  const auto texts = comm.all_gather(to_text(own), "notes on images");
   for (const RunReader& run : runs) survey.images_read += run.tables().images_read;
   if (comm.rank() != 0) return;
   for (const auto& text : texts) {
-    for (FieldReader reader(text); !reader.done();) {
-      Note note;
-      note.finding = static_cast<Finding>(reader.number());
-      note.name = reader.text();
-      note.detail = reader.text();
-      survey.notes.push_back(std::move(note));
-    }
+    std::vector<Note> notes;
+    from_text(text, notes);
+    survey.notes.insert(survey.notes.end(), notes.begin(), notes.end());
   }
   for (const RunReader& run : runs) {
     survey.notes.insert(survey.notes.end(), run.tables().notes.begin(), run.tables().notes.end());

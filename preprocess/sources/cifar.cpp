@@ -6,8 +6,8 @@
 
 #include "core/errors.hpp"
 #include "core/plain_text.hpp"
-#include "preprocess/sources/raw_files.hpp"
 #include "preprocess/sources/pixel_source.hpp"
+#include "preprocess/sources/raw_files.hpp"
 
 namespace convoy::preparation {
 namespace {
@@ -41,7 +41,7 @@ class Cifar final : public PixelSet {
     const Index found = samples(Split::val);
     if (found != layout_.official_val) {
       info_.warnings.push_back(fmt::format("'{}' holds {} images, the official file {}", val_.front().file->path, found,
-                                          layout_.official_val));
+                                           layout_.official_val));
     }
     check_train_sizes();
   }
@@ -80,8 +80,8 @@ class Cifar final : public PixelSet {
     const auto odd = std::find_if(train_.begin(), train_.end(), [&](const Records& r) { return r.count != each; });
     if (odd == train_.end()) return;
     info_.warnings.push_back(fmt::format("'{}' holds {} images, the official file {}; of {} images in all train has {}",
-                                        odd->file->path, odd->count, each, layout_.official_train,
-                                        samples(Split::train)));
+                                         odd->file->path, odd->count, each, layout_.official_train,
+                                         samples(Split::train)));
   }
 
   Index record_bytes() const { return layout_.label_bytes + plane * channels; }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // MNIST and the sets in its format (IDX, http://yann.lecun.com/exdb/mnist/): big-endian magic, extents, then bytes.
 #include "core/errors.hpp"
-#include "preprocess/sources/raw_files.hpp"
 #include "preprocess/sources/pixel_source.hpp"
+#include "preprocess/sources/raw_files.hpp"
 
 namespace convoy::preparation {
 namespace {

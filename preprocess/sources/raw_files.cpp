@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "preprocess/sources/raw_files.hpp"
 
+#include <zlib.h>
+
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 
 #include "core/errors.hpp"
 #include "io/seal.hpp"
-#include "preprocess/containers/gzip_file.hpp"
 #include "preprocess/containers/tar_reader.hpp"
 
 namespace convoy::preparation {
@@ -41,13 +44,51 @@ std::string find_file(const std::string& folder, const std::string& name) {
   return {};
 }
 
+/// A local file, unpacked on the way if it is gzip data. zlib compares the checksum at its end, libarchive does not.
+class GzipFile final : public ByteStream {
+ public:
+  explicit GzipFile(const std::string& path) : path_(path) {
+    std::error_code reason;
+    if (std::filesystem::is_other(path, reason))
+      fail(Exit::data, "cannot read '{}' (it is a pipe, socket or device); give a file", path);
+    errno = 0;
+    file_ = gzopen(path.c_str(), "rb");
+    if (file_ == nullptr) {
+      fail(Exit::data, "cannot open '{}' ({}); check --source", path,
+           errno != 0 ? std::strerror(errno) : "out of memory");
+    }
+    gzbuffer(file_, 1U << 18);
+  }
+  ~GzipFile() override { gzclose_r(file_); }
+  GzipFile(const GzipFile&) = delete;
+  GzipFile& operator=(const GzipFile&) = delete;
+
+  std::size_t read(std::uint8_t* to, std::size_t bytes) override {
+    const int got = gzread(file_, to, static_cast<unsigned>(std::min<std::size_t>(bytes, std::size_t{1} << 30)));
+    int code = Z_OK;
+    const char* reason = gzerror(file_, &code);
+    if (code == Z_BUF_ERROR) fail(Exit::data, "'{}' is truncated (its gzip data ends early); fetch it again", path_);
+    if (code == Z_ERRNO) fail(Exit::data, "cannot read '{}' ({})", path_, std::strerror(errno));
+    if (code != Z_OK && code != Z_STREAM_END) fail(Exit::data, "'{}' is damaged ({}); fetch it again", path_, reason);
+    return static_cast<std::size_t>(std::max(got, 0));
+  }
+
+  void skip(Index bytes) override {
+    if (gzseek(file_, bytes, SEEK_CUR) < 0) fail(Exit::data, "'{}' is damaged; fetch it again", path_);
+  }
+
+ private:
+  std::string path_;
+  gzFile file_ = nullptr;
+};
+
 std::vector<std::uint8_t> read_whole(const std::string& path) {
-  const auto stream = open_gzip_file(path);
+  GzipFile file(path);
   std::vector<std::uint8_t> bytes;
   std::size_t used = 0, got = 0;
   do {
     if (used == bytes.size()) bytes.resize(std::max<std::size_t>(2 * used, std::size_t{1} << 20));
-    got = stream->read(bytes.data() + used, bytes.size() - used);
+    got = file.read(bytes.data() + used, bytes.size() - used);
     used += got;
   } while (got > 0);
   bytes.resize(used);
@@ -56,7 +97,7 @@ std::vector<std::uint8_t> read_whole(const std::string& path) {
 
 RawFiles read_from_archive(const std::string& path, const RawLayout& layout) {
   RawFiles files;
-  TarReader tar(open_gzip_file(path), path, Compression::none);
+  TarReader tar(std::make_unique<GzipFile>(path), path, Compression::none);
   for (TarMember member; tar.next(member);) {
     const std::string name = base_name(member.name);
     if (!contains(layout.required, name) && !contains(layout.optional, name)) continue;

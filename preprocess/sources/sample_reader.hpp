@@ -11,8 +11,8 @@
 
 namespace convoy::preparation {
 
-/// Returns what an image file may take: three bytes for each of --max-pixels, as the decoded image, and a little for the
-/// rest. Larger ones are not read.
+/// Returns what an image file may take: three bytes for each of --max-pixels, as the decoded image, and a little for
+/// the rest. Larger ones are not read.
 Index most_file_bytes(const DecodeLimits& limits);
 
 /// One sample as the source holds it: an image file, or the pixels of a set.

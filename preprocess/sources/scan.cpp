@@ -9,7 +9,8 @@
 
 namespace convoy::preparation {
 
-Scan scan_splits(Communicator& comm, const PrepareSpec& spec, std::vector<OpenSplit>& splits, const ClassList& classes) {
+Scan scan_splits(Communicator& comm, const PrepareSpec& spec, std::vector<OpenSplit>& splits,
+                 const ClassList& classes) {
   std::string text;
   agree(comm, "listing the source", [&] {
     if (comm.rank() != 0) return;
@@ -23,26 +24,24 @@ Scan scan_splits(Communicator& comm, const PrepareSpec& spec, std::vector<OpenSp
     text = to_text(all);
   });
   comm.broadcast(text, "list of the source");
-  const auto containers = containers_from_text(text);
-  FieldWriter own;
+  std::vector<Container> containers;
+  from_text(text, containers);
+  std::vector<ShardList> own;
   agree(comm, "looking into the source", [&] {
-    ShardList list;
     for (std::size_t i = static_cast<std::size_t>(comm.rank()); i < containers.size();
          i += static_cast<std::size_t>(comm.size())) {
-      spec.kind->cut(spec, splits[containers[i].split], containers[i], list);
-      own.put(list.take());
+      spec.kind->cut(spec, splits[containers[i].split], containers[i], own.emplace_back());
     }
   });
-  const auto texts = comm.all_gather(own.text(), "shards of the source");
-  std::vector<FieldReader> readers(texts.begin(), texts.end());
+  std::vector<std::vector<ShardList>> of_ranks;
+  for (const auto& list : comm.all_gather(to_text(own), "shards of the source"))
+    from_text(list, of_ranks.emplace_back());
   Scan scan;
   for (std::size_t i = 0; i < containers.size(); ++i) {
-    const std::string found = readers[i % readers.size()].text();
-    FieldReader fields(found);
-    const auto shards = shards_from_text(fields.text());
-    scan.shards.insert(scan.shards.end(), shards.begin(), shards.end());
-    scan.digest = fmt::format("{:016x}", hash_text(scan.digest + fields.text()));
-    scan.objects += fields.number();
+    const ShardList& found = of_ranks[i % of_ranks.size()][i / of_ranks.size()];
+    scan.shards.insert(scan.shards.end(), found.shards().begin(), found.shards().end());
+    scan.digest = fmt::format("{:016x}", hash_text(scan.digest + found.digest()));
+    scan.objects += found.objects();
   }
   return scan;
 }

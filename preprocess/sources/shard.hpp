@@ -14,11 +14,14 @@ enum class Split : std::uint8_t { train, val };
 constexpr Index split_count = 2;
 constexpr const char* split_name(Split split) { return split == Split::train ? "train" : "val"; }
 
-/// Something in a source that holds samples: a folder, an archive, a list. Rank 0 finds it, one rank cuts it into shards.
+/// Something in a source that holds samples: a folder, an archive, a list. Rank 0 finds it, one rank cuts it into
+/// shards.
 struct Container {
   Index kind = 0;         ///< its source says what numbers mean
   std::string name = {};  ///< in the store of its split
   std::size_t split = 0;  ///< index of its split among those that were found
+
+  void fields(auto&& visit) { visit(kind, name, split); }
 };
 
 struct Shard {
@@ -27,20 +30,19 @@ struct Shard {
   std::string object;      ///< folder, archive or file, in the split's store
   std::string prefix;      ///< put before its samples' names
   std::string class_name;  ///< class of samples that no folder inside says a class of; empty: none
-  /// Positions of samples, from `begin` to before `end` (-1: all). Files, lists and sets count entries. In a tar inside a
-  /// tar they are bytes of the outer one, elsewhere bytes of headers in the (unpacked) object.
+  /// Positions of samples, from `begin` to before `end` (-1: all). Files, lists and sets count entries. In a tar inside
+  /// a tar they are bytes of the outer one, elsewhere bytes of headers in the (unpacked) object.
   Index begin = 0, end = -1;
   bool nested = false;        ///< a tar inside a tar
   Index weight = 1;           ///< bytes, or a guess at them: for dealing and for progress
   Index position_weight = 1;  ///< what one position weighs
+
+  void fields(auto&& visit) {
+    visit(kind, split, object, prefix, class_name, begin, end, nested, weight, position_weight);
+  }
 };
 /// What a file whose size was not asked for is taken to weigh.
 constexpr Index usual_file_bytes = 110'000;
-
-std::string to_text(const std::vector<Container>& containers);
-std::vector<Container> containers_from_text(const std::string& text);
-std::string to_text(const std::vector<Shard>& shards);
-std::vector<Shard> shards_from_text(const std::string& text);
 
 /// Returns the rank that takes each shard: the heaviest first, each to the rank with the least so far.
 std::vector<int> deal_shards(const std::vector<Shard>& shards, const std::vector<Index>& left, int ranks);

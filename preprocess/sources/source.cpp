@@ -8,7 +8,6 @@
 #include "core/errors.hpp"
 #include "core/hash.hpp"
 #include "preprocess/containers/tar_reader.hpp"
-#include "preprocess/fields.hpp"
 #include "preprocess/sources/places.hpp"
 
 namespace convoy::preparation {
@@ -81,13 +80,6 @@ ObjectInfo ShardList::note_object(OpenSplit& split, const std::string& name) {
   note(fmt::format("{} {} {}", object.name, object.bytes, object.version));
   ++objects_;
   return object;
-}
-
-std::string ShardList::take() {
-  FieldWriter fields;
-  fields.put(to_text(shards_)).put(digest_).put(objects_);
-  *this = {};
-  return fields.text();
 }
 
 }  // namespace convoy::preparation

@@ -24,8 +24,10 @@ class ShardList {
   void count_objects(Index objects) { objects_ += objects; }
   /// Notes name, size and version of an object, and counts it.
   ObjectInfo note_object(OpenSplit& split, const std::string& name);
-  /// Returns shards, digest and number of objects as fields; then the list is empty again.
-  std::string take();
+  const std::vector<Shard>& shards() const { return shards_; }
+  const std::string& digest() const { return digest_; }
+  Index objects() const { return objects_; }
+  void fields(auto&& visit) { visit(shards_, digest_, objects_); }
 
  private:
   std::vector<Shard> shards_;

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "preprocess/sources/split_source.hpp"
 
-#include "preprocess/fields.hpp"
-
 namespace convoy::preparation {
 
 std::pair<std::string, std::string> split_location(const std::string& location) {
@@ -18,31 +16,6 @@ std::optional<std::string> name_inside(const std::string& member, const std::str
   if (!member.starts_with(inside) || member.size() <= inside.size() || member[inside.size()] != '/')
     return std::nullopt;
   return member.substr(inside.size() + 1);
-}
-
-std::string to_text(const std::vector<SplitSource>& sources) {
-  FieldWriter fields;
-  for (const SplitSource& s : sources) {
-    fields.put(static_cast<Index>(s.split)).put(s.folder).put(s.labels).put(s.inside);
-    fields.put(static_cast<Index>(s.names.size()));
-    for (const auto& name : s.names) fields.put(name);
-  }
-  return fields.text();
-}
-
-std::vector<SplitSource> sources_from_text(const std::string& text) {
-  std::vector<SplitSource> sources;
-  for (FieldReader fields(text); !fields.done();) {
-    SplitSource s;
-    s.split = static_cast<Split>(fields.number());
-    s.folder = fields.text();
-    s.labels = fields.text();
-    s.inside = fields.text();
-    s.names.resize(static_cast<std::size_t>(fields.number()));
-    for (auto& name : s.names) name = fields.text();
-    sources.push_back(std::move(s));
-  }
-  return sources;
 }
 
 std::string read_location(const std::string& location, const TransferSpec& spec) {

@@ -20,10 +20,9 @@ struct SplitSource {
   std::vector<std::string> names;  ///< objects in it; empty: what lies in the folder
   std::string labels;              ///< location of its label file; empty: none
   std::string inside;              ///< folder in its archives, whose members alone belong to it; empty: all do
-};
 
-std::string to_text(const std::vector<SplitSource>& sources);
-std::vector<SplitSource> sources_from_text(const std::string& text);
+  void fields(auto&& visit) { visit(split, folder, names, labels, inside); }
+};
 
 /// A split ready to be read.
 struct OpenSplit {

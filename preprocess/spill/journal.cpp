@@ -60,11 +60,10 @@ std::string recipe_text(const PrepareSpec& spec) {
   if (r.pixels) return pixel_parameters(spec);
   std::string extensions;
   for (const auto& e : spec.extensions) extensions += fmt::format("{}{}", extensions.empty() ? "" : ",", e);
-  std::string text =
-      fmt::format("kind={} encoding={} sizes={} color={} seed={} exts={} max_side={} max_pixels={} max_scans={}",
-                  spec.kind->name(), r.encoding == Encoding::raw ? "raw" : "jpeg", sizes_text(r.sizes),
-                  r.channels == Channels::rgb ? "rgb" : "grey", r.seed, extensions, r.limits.max_side,
-                  r.limits.max_pixels, r.limits.max_scans);
+  std::string text = fmt::format(
+      "kind={} encoding={} sizes={} color={} seed={} exts={} max_side={} max_pixels={} max_scans={}", spec.kind->name(),
+      r.encoding == Encoding::raw ? "raw" : "jpeg", sizes_text(r.sizes), r.channels == Channels::rgb ? "rgb" : "grey",
+      r.seed, extensions, r.limits.max_side, r.limits.max_pixels, r.limits.max_scans);
   if (r.encoding == Encoding::raw) {
     text += fmt::format(" resize={}", r.fit == Fit::squash ? "squash" : "crop");
   } else {

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "preprocess/prepare_spec.hpp"
 #include "preprocess/images/survey.hpp"
+#include "preprocess/prepare_spec.hpp"
 #include "preprocess/spill/run_file.hpp"
 #include "preprocess/spill/spiller.hpp"
 

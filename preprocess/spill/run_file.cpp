@@ -27,39 +27,6 @@ struct RunHeader {
   std::uint64_t entries_begin = 0, stored_begin = 0, names_begin = 0, tables_begin = 0;
 };
 
-std::string tables_to_text(const RunTables& tables) {
-  FieldWriter fields;
-  fields.put(tables.images_read).put(static_cast<Index>(tables.slices.size()));
-  for (const Slice& p : tables.slices) fields.put(p.shard).put(p.from).put(p.to).put(Index{p.done});
-  fields.put(static_cast<Index>(tables.classes.size()));
-  for (const auto& text : tables.classes) fields.put(text);
-  fields.put(static_cast<Index>(tables.notes.size()));
-  for (const Note& n : tables.notes) fields.put(static_cast<Index>(n.finding)).put(n.name).put(n.detail);
-  return fields.text();
-}
-
-RunTables tables_from_text(std::string_view text) {
-  FieldReader fields(text);
-  RunTables tables;
-  tables.images_read = fields.number();
-  tables.slices.resize(static_cast<std::size_t>(fields.number()));
-  for (Slice& p : tables.slices) {
-    p.shard = fields.number();
-    p.from = fields.number();
-    p.to = fields.number();
-    p.done = fields.number() != 0;
-  }
-  tables.classes.resize(static_cast<std::size_t>(fields.number()));
-  for (auto& name : tables.classes) name = fields.text();
-  tables.notes.resize(static_cast<std::size_t>(fields.number()));
-  for (Note& n : tables.notes) {
-    n.finding = static_cast<Finding>(fields.number());
-    n.name = fields.text();
-    n.detail = fields.text();
-  }
-  return tables;
-}
-
 std::uint32_t header_crc(RunHeader header) {
   header.crc = 0;
   return crc32c(&header, sizeof header);
@@ -143,7 +110,7 @@ void RunWriter::write(const std::string& path) {
     header.names_begin = at;
     put_checked(names.data(), names.size());
     header.tables_begin = at;
-    const std::string tables = tables_to_text(tables_);
+    const std::string tables = to_text(tables_);
     put_checked(tables.data(), tables.size());
     header.file_bytes = at;
     header.entries = entries.size();
@@ -175,7 +142,7 @@ RunReader::RunReader(const std::string& path) : path_(path) {
   if (header.crc != (header_crc(header) ^ crc32c(rest.data(), rest.size()))) {
     fail(Exit::data, "'{}' is damaged (its CRC32C differs)", path);
   }
-  tables_ = tables_from_text(std::string_view(rest).substr(header.tables_begin - header.entries_begin));
+  from_text(std::string_view(rest).substr(header.tables_begin - header.entries_begin), tables_);
   entry_count_ = header.entries;
   entries_begin_ = header.entries_begin;
   stored_begin_ = header.stored_begin;

@@ -24,12 +24,13 @@ namespace convoy::preparation {
 struct Slice {
   Index shard = 0, from = -1, to = -1;
   bool done = false;
+  void fields(auto&& visit) { visit(shard, from, to, done); }
 };
 
 /// One image. Sorted by split, hash, name.
 struct RunEntry {
-  std::uint64_t hash = 0;        ///< of seed and name: the place in the global order
-  std::uint64_t content = 0;     ///< of name, class and the file's bytes: for the digest of the source
+  std::uint64_t hash = 0;         ///< of seed and name: the place in the global order
+  std::uint64_t content = 0;      ///< of name, class and the file's bytes: for the digest of the source
   Index shard = 0, position = 0;  ///< where it comes from: the first of two of the same name is kept
   std::uint64_t name_begin = 0;
   std::uint32_t name_bytes = 0;
@@ -53,6 +54,7 @@ struct RunTables {
   std::vector<ClassText> classes;
   std::vector<Note> notes;
   Index images_read = 0;
+  void fields(auto&& visit) { visit(slices, classes, notes, images_read); }
 };
 
 /// Collects images in memory until they are written. Not thread-safe.

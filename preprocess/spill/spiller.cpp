@@ -71,7 +71,8 @@ struct Spiller::State {
     const Recipe& recipe = spec.prepare->recipe;
     if (recipe.encoding == Encoding::jpeg) return raw.bytes.size() * recipe.sizes.size();
     std::size_t sum = 0;
-    for (std::size_t s = 0; s < recipe.sizes.size(); ++s) sum += static_cast<std::size_t>(recipe.stored_shape(s).bytes());
+    for (std::size_t s = 0; s < recipe.sizes.size(); ++s)
+      sum += static_cast<std::size_t>(recipe.stored_shape(s).bytes());
     return sum;
   }
 

@@ -6,14 +6,14 @@
 #include <vector>
 
 #include "preprocess/prepare_spec.hpp"
-#include "preprocess/sources/split_source.hpp"
 #include "preprocess/sources/shard.hpp"
+#include "preprocess/sources/split_source.hpp"
 
 namespace convoy::preparation {
 
 /// One rank's part of the source: a shard, and where to go on in it.
 struct PendingShard {
-  Index shard = 0;   ///< number in the scan
+  Index shard = 0;  ///< number in the scan
   Index from = -1;  ///< position; -1: its beginning
   Index left = 0;   ///< weight still to read, for progress
 };
@@ -30,8 +30,8 @@ class Spiller {
     const PrepareSpec* prepare = nullptr;
     const std::vector<Shard>* shards = nullptr;
     std::vector<PendingShard> pending;  ///< in the order of reading
-    std::string folder;                   ///< of the runs
-    int threads = 1;                      ///< that process
+    std::string folder;                 ///< of the runs
+    int threads = 1;                    ///< that process
   };
   /// Begins at once. `splits` is used by the reader alone until the end.
   Spiller(Spec spec, std::vector<OpenSplit>& splits);

@@ -67,30 +67,23 @@ class TemporaryFile {
   std::string folder_;
 };
 
-std::string pack(const Partition& p) {
-  FieldWriter fields;
-  fields.put(p.encoding).put(p.samples).put(p.first).put(p.classes).put(p.height).put(p.width).put(p.channels);
-  fields.put(p.stored_bytes).put(p.name_bytes);
-  for (const std::uint64_t offset : {p.images_offset, p.labels_offset, p.ids_offset, p.crc_offset, p.offsets_offset,
-                                     p.dimensions_offset, p.names_offset, p.name_offsets_offset}) {
-    fields.put(static_cast<Index>(offset));
-  }
-  return fields.text();
+/// Calls visit with every member that find_faults() reads.
+void visit_members(Partition& p, const auto& visit) {
+  visit(p.encoding, p.samples, p.first, p.classes, p.height, p.width, p.channels, p.stored_bytes, p.name_bytes,
+        p.images_offset, p.labels_offset, p.ids_offset, p.crc_offset, p.offsets_offset, p.dimensions_offset,
+        p.names_offset, p.name_offsets_offset);
+}
+
+std::string pack(Partition p) {
+  std::string text;
+  visit_members(p, [&](const auto&... members) { text = to_text(members...); });
+  return text;
 }
 
 Partition unpack(const std::string& path, std::string_view text) {
-  FieldReader fields(text);
   Partition p;
   p.path = path;
-  p.encoding = fields.text();
-  for (Index* number :
-       {&p.samples, &p.first, &p.classes, &p.height, &p.width, &p.channels, &p.stored_bytes, &p.name_bytes}) {
-    *number = fields.number();
-  }
-  for (std::uint64_t* offset : {&p.images_offset, &p.labels_offset, &p.ids_offset, &p.crc_offset, &p.offsets_offset,
-                                &p.dimensions_offset, &p.names_offset, &p.name_offsets_offset}) {
-    *offset = static_cast<std::uint64_t>(fields.number());
-  }
+  visit_members(p, [&](auto&... members) { from_text(text, members...); });
   return p;
 }
 
