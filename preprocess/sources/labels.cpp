@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cmath>
+#include <set>
 #include <sstream>
 
 #include "core/errors.hpp"
@@ -12,45 +12,6 @@
 #include "preprocess/transport/location.hpp"
 
 namespace convoy::preparation {
-namespace {
-
-std::vector<std::string> split_words(const std::string& line) {
-  std::istringstream stream(line);
-  std::vector<std::string> words;
-  for (std::string word; stream >> word;) words.push_back(word);
-  return words;
-}
-
-std::vector<std::string> split_at(const std::string& line, char separator) {
-  std::vector<std::string> parts;
-  std::istringstream stream(line);
-  for (std::string part; std::getline(stream, part, separator);) parts.push_back(part);
-  return parts;
-}
-
-/// What a file's labels may be: MXNet's lists have numbers only.
-enum class Words : std::uint8_t { numbers, any };
-
-/// `65` and `65.0` to #65; other numbers are an error; anything else is a name. `nan` may be one: of a bread.
-ClassText class_of_word(const std::string& word, Words words) {
-  constexpr double most = 1e9;
-  double value = -1;
-  const auto [end, reason] = std::from_chars(word.data(), word.data() + word.size(), value);
-  const bool number = reason != std::errc::invalid_argument && end == word.data() + word.size();
-  const bool counts = number && reason == std::errc() && value >= 0 && value < most && value == std::floor(value);
-  if (counts) return numbered_class(static_cast<Index>(value));
-  if (words == Words::numbers || (number && (reason != std::errc() || std::isfinite(value)))) {
-    fail(Exit::data, "the label '{}' is no class number (a whole number from 0); mend the line", word);
-  }
-  return word;
-}
-
-std::string without_extension(const std::string& name) {
-  const auto dot = name.rfind('.'), slash = name.rfind('/');
-  return dot == std::string::npos || (slash != std::string::npos && dot < slash) ? name : name.substr(0, dot);
-}
-
-}  // namespace
 
 Index image_number(const std::string& name) {
   const std::string stem = without_extension(base_name(name));
@@ -60,46 +21,29 @@ Index image_number(const std::string& name) {
   return number;
 }
 
-ClassText numbered_class(Index number) { return fmt::format("#{}", number); }
-
-Index class_number(const ClassText& text) {
-  Index number = -1;
-  if (text.starts_with('#')) std::from_chars(text.data() + 1, text.data() + text.size(), number);
-  return number;
-}
-
 LabelFile::LabelFile(const std::string& text, const std::string& what, Index column, Paths paths)
     : what_(what), keep_paths_(paths == Paths::keep) {
-  std::istringstream lines(plain_text(text, what, Exit::data));
-  std::string line;
-  for (std::uint32_t number = 1; std::getline(lines, line); ++number) {
-    if (line.ends_with('\r')) line.pop_back();
-    if (line.starts_with("ImageId,")) csv_ = true;
-    if (line.find_first_not_of(" \t") == std::string::npos || line.starts_with("ImageId,")) continue;
-    try {
-      line_ = number;
-      read_line(line, column);
-    } catch (const Error& e) {
-      fail(e.code(), "'{}', line {}: {}", what, number, e.what());
+  read_label_rows(text, what, column, [&](LabelRow row) {
+    if (row.path.empty()) {
+      by_number_.push_back(std::move(row.label));
+    } else {
+      add(row);
     }
-  }
+  });
   if (entries_.empty() && by_number_.empty()) fail(Exit::data, "'{}' has no labels; check the file", what);
-  if (!entries_.empty() && !by_number_.empty()) {
-    fail(Exit::data, "'{}' mixes lines of a path and a label with lines of one word; check the file", what);
-  }
   // A list is read in its order, and images of one name are told by the report.
   if (paths == Paths::forget) require_no_contradiction(what);
   build_index();
 }
 
-void LabelFile::add(const std::string& path, const ClassText& text) {
-  const Class number = number_of(text);
-  const std::string plain = plain_path(path);
-  by_file_.push_back({hash_text(plain), number, line_});
-  by_path_.push_back({hash_text(without_extension(plain)), number, line_});
-  by_name_.push_back({hash_text(without_extension(base_name(plain))), number, line_});
+void LabelFile::add(LabelRow& row) {
+  const Class number = number_of(row.label);
+  const std::string plain = plain_path(row.path);
+  by_file_.push_back({hash_text(plain), number, row.line});
+  by_path_.push_back({hash_text(without_extension(plain)), number, row.line});
+  by_name_.push_back({hash_text(without_extension(base_name(plain))), number, row.line});
   entries_.push_back(number);
-  if (keep_paths_) paths_.push_back(path);
+  if (keep_paths_) paths_.push_back(std::move(row.path));
 }
 
 LabelFile::Class LabelFile::number_of(const ClassText& text) {
@@ -144,40 +88,6 @@ void LabelFile::build_index() {
   keep_clear(by_name_);
 }
 
-void LabelFile::read_line(const std::string& line, Index column) {
-  if (const auto tabs = split_at(line, '\t'); tabs.size() >= 3) {  // MXNet: number, labels, path
-    if (column + 2 >= static_cast<Index>(tabs.size())) fail(Exit::data, "it has no label {}", column);
-    const auto words = split_words(tabs[static_cast<std::size_t>(1 + column)]);
-    add(tabs.back(), class_of_word(words.empty() ? "" : words.front(), Words::numbers));
-    return;
-  }
-  if (const auto comma = line.find(','); csv_ && comma != std::string::npos) {  // Kaggle
-    const auto words = split_words(line.substr(comma + 1));
-    if (words.empty()) fail(Exit::data, "no class after the comma");
-    add(line.substr(0, comma), class_of_word(words.front(), Words::any));
-    return;
-  }
-  auto words = split_words(line);
-  if (words.empty()) return;  // white space of rarer kinds
-  if (words.size() == 3 && words[0] == "mv") {
-    while (words[2].ends_with('/')) words[2].pop_back();
-    add(words[1], base_name(words[2]));
-  } else if (words[0] == "mkdir" || words[0].starts_with("#!")) {
-    return;  // the rest of that script
-  } else if (words.size() >= 2) {
-    // A path may hold spaces; a label doesn't.
-    const std::string label = words.back();
-    const auto end = line.find_last_not_of(" \t", line.rfind(label) - 1);
-    add(line.substr(0, end + 1), class_of_word(label, Words::any));
-  } else if (class_number(class_of_word(words[0], Words::any)) >= 0) {
-    fail(Exit::data,
-         "a number alone doesn't say which class it means (the development kit counts otherwise); give lines of path "
-         "and label, or of class names");
-  } else {
-    by_number_.push_back(words[0]);
-  }
-}
-
 std::optional<ClassText> LabelFile::find(const std::string& name) const {
   const auto look = [&](const std::vector<Key>& keys, const std::string& key) -> const ClassText* {
     const std::uint64_t hash = hash_text(key);
@@ -199,12 +109,37 @@ std::optional<ClassText> LabelFile::find(const std::string& name) const {
   return by_number_[static_cast<std::size_t>(number - 1)];
 }
 
-Index ClassList::number_of(const ClassText& text) const {
-  if (const Index number = class_number(text); number >= 0) {
-    return number < static_cast<Index>(names.size()) ? number : -1;
+namespace {
+
+/// -1: the name is no whole number.
+Index value_of(const std::string& name) {
+  Index value = -1;
+  const auto [end, reason] = std::from_chars(name.data(), name.data() + name.size(), value);
+  return reason == std::errc() && end == name.data() + name.size() && value >= 0 ? value : -1;
+}
+
+}  // namespace
+
+void ClassList::add(const std::string& key, const std::string& name) {
+  const auto number = static_cast<Index>(names.size());
+  if (!numbers.emplace(key, number).second) return;
+  names.push_back(name);
+  if (const Index value = value_of(key); value >= 0) {
+    const auto [found, added] = numeric.emplace(value, number);
+    if (!added) found->second = -1;  // `3` and `03`: neither is meant
   }
-  const auto found = numbers.find(text);
-  return found == numbers.end() ? -1 : found->second;
+}
+
+Index ClassList::number_of(const ClassText& text) const {
+  const Index number = class_number(text);
+  if (number < 0) {
+    const auto found = numbers.find(class_name(text));
+    return found == numbers.end() ? -1 : found->second;
+  }
+  if (numeric.empty()) return number < static_cast<Index>(names.size()) ? number : -1;
+  // Classes have numbers as names: the number is a name.
+  const auto found = numeric.find(number);
+  return found == numeric.end() ? -1 : found->second;
 }
 
 ClassList parse_class_list(const std::string& text, const std::string& what) {
@@ -213,12 +148,10 @@ ClassList parse_class_list(const std::string& text, const std::string& what) {
   std::istringstream lines(plain_text(text, what, Exit::data));
   for (std::string line; std::getline(lines, line);) {
     if (line.ends_with('\r')) line.pop_back();
-    const auto words = split_words(line);
-    if (words.empty()) continue;
-    if (!list.numbers.emplace(words.front(), static_cast<Index>(list.names.size())).second) {
-      fail(Exit::data, "'{}' lists the class '{}' twice; check the file", what, words.front());
-    }
-    list.names.push_back(line);
+    std::string word;
+    if (!(std::istringstream(line) >> word)) continue;
+    if (list.numbers.contains(word)) fail(Exit::data, "'{}' lists the class '{}' twice; check the file", what, word);
+    list.add(word, line);
   }
   if (list.names.empty()) fail(Exit::data, "'{}' lists no classes; check the file", what);
   return list;
@@ -226,19 +159,18 @@ ClassList parse_class_list(const std::string& text, const std::string& what) {
 
 ClassList classes_from(const std::vector<ClassText>& seen) {
   ClassList list;
+  std::set<std::string> names;
   Index largest = -1;
   for (const ClassText& text : seen) {
     largest = std::max(largest, class_number(text));
-    if (class_number(text) < 0) list.names.push_back(text);
+    if (class_number(text) < 0) names.insert(class_name(text));
   }
-  std::sort(list.names.begin(), list.names.end());
-  list.names.erase(std::unique(list.names.begin(), list.names.end()), list.names.end());
   constexpr Index most_classes = Index{1} << 24;
   if (largest >= most_classes) fail(Exit::data, "label {} is no class number; check the labels", largest);
+  for (const auto& name : names) list.add(name, name);
   if (list.names.empty()) {
-    for (Index i = 0; i <= largest; ++i) list.names.push_back(fmt::format("class-{}", i));
+    for (Index i = 0; i <= largest; ++i) list.add(fmt::format("class-{}", i), fmt::format("class-{}", i));
   }
-  for (std::size_t i = 0; i < list.names.size(); ++i) list.numbers.emplace(list.names[i], static_cast<Index>(i));
   return list;
 }
 

@@ -8,21 +8,14 @@
 #include <vector>
 
 #include "core/types.hpp"
+#include "preprocess/sources/label_table.hpp"
 
 namespace convoy::preparation {
 
-/// A class as a source names it, before classes are numbered: a name (`n01440764`), or `#65` where the source gives the
-/// number itself.
-using ClassText = std::string;
-ClassText numbered_class(Index number);
-/// The number of `#65`; -1 for a name.
-Index class_number(const ClassText& text);
-/// The digits at the end of a name without extension: ILSVRC2012_val_00000293.JPEG has 293. -1: none.
+/// Returns the digits at the end of a name without extension: ILSVRC2012_val_00000293.JPEG has 293. -1: none.
 Index image_number(const std::string& name);
 
-/// The label files of the field, told apart by their looks: `path label` lines (labels are numbers or names), MXNet's
-/// `.lst` (number, tab, labels, tab, path), Kaggle's LOC_val_solution.csv, the `mv FILE CLASS/` lines of the usual
-/// validation script, or one class name a line for the images in the order of their numbers.
+/// The labels of a file (read_label_rows()), found by images' names.
 class LabelFile {
  public:
   /// Whether paths are needed, or only looked for.
@@ -46,29 +39,30 @@ class LabelFile {
     Class number = 0;
     std::uint32_t line = 0;
   };
-  void read_line(const std::string& line, Index column);
-  void add(const std::string& path, const ClassText& text);
+  void add(LabelRow& row);
   Class number_of(const ClassText& text);
   static void sort(std::vector<Key>& keys);
   void require_no_contradiction(const std::string& what);
   void build_index();
   std::string what_;
-  std::uint32_t line_ = 0;  ///< being read
   std::vector<ClassText> classes_;
   std::unordered_map<ClassText, Class> numbers_;
   std::vector<Class> entries_;
   std::vector<std::string> paths_;
   std::vector<Key> by_file_, by_path_, by_name_;  ///< sorted by hash
   std::vector<ClassText> by_number_;
-  bool csv_ = false, keep_paths_ = false;
+  bool keep_paths_ = false;
 };
 
 /// Classes and their numbers.
 struct ClassList {
   std::vector<std::string> names;                  ///< by number
   std::unordered_map<std::string, Index> numbers;  ///< by name (its first word, where a list gave more)
-  bool closed = false;                             ///< given by the user: other classes are left out
-  /// -1: not a class of this list.
+  std::unordered_map<Index, Index> numeric;  ///< by the value of names that are whole numbers; -1: several classes
+  bool closed = false;                       ///< given by the user: other classes are left out
+  void add(const std::string& key, const std::string& name);
+  /// Returns -1 for no class of this list. A number means the class of that name where classes have numbers as names,
+  /// else the place in the list.
   Index number_of(const ClassText& text) const;
 };
 
