@@ -45,7 +45,8 @@ void adopt(Job& job, const std::shared_ptr<const PixelSet>& set) {
   const SetInfo& info = set->info();
   adopt_set(*set, job.spec);
   for (OpenSplit& split : job.splits) split.set = set;
-  job.given = {info.class_names, {}, true};
+  job.given.names = info.class_names;
+  job.given.closed = true;
   job.provenance.source = info.title;
   job.provenance.digest = info.digest;
 }
@@ -280,6 +281,10 @@ void report(Communicator& comm, const Job& job, const Survey& survey) {
     const std::string path = (fs::path(job.spec.out) / report_file).string();
     write_report(path, survey.notes);
     for (const auto& line : report_table(survey.images_read, survey.notes)) log::info("{}", line);
+    if (!survey.splits.empty()) {
+      for (const auto& line : class_table(survey)) log::info("{}", line);
+      for (const auto& line : class_warnings(survey)) log::warn("{}", line);
+    }
     require_strict(job.spec.strict, survey.notes, path);
   });
 }
@@ -304,6 +309,13 @@ void run(Communicator& comm, const PrepareSpec& given) {
   open_sources(comm, job);
   job.scan = scan_splits(comm, spec, job.splits, job.given);
   job.identity.source = fmt::format("{:016x}", hash_text(job.identity.source + job.scan.digest));
+  if (!job.scan.left_out.empty() && comm.rank() == 0) {
+    std::string text;
+    for (const auto& [what, files] : job.scan.left_out) {
+      text += fmt::format("{}{} {}", text.empty() ? "" : ", ", files, what);
+    }
+    log::warn("files that are not read: {} (--exts names the extensions of images)", text);
+  }
   agree(comm, "looking at the output folder", [&] {
     if (comm.rank() == 0 && !spec.overwrite) require_no_others(job);
   });

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <exception>
+#include <string_view>
 
 #include "core/errors.hpp"
 
@@ -18,10 +19,18 @@ constexpr std::size_t piece_bytes = std::size_t{1} << 17;
 constexpr std::size_t first_bytes = std::size_t{1} << 20;  ///< of a member: most are smaller
 constexpr std::array compressed_suffixes{".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".tar.zst", ".tar.lz4"};
 
+/// The part `.tar-000001` of a name; npos: it ends otherwise.
+std::size_t find_numbered_suffix(const std::string& name) {
+  const auto digits = name.find_last_not_of("0123456789") + 1;
+  if (digits < 5 || digits == name.size() || (name[digits - 1] != '-' && name[digits - 1] != '.')) return name.npos;
+  return name.compare(digits - 5, 4, ".tar") == 0 ? digits - 5 : name.npos;
+}
+
 }  // namespace
 
 bool is_tar_name(const std::string& name) {
-  return name.ends_with(".tar") || compression_of(name) != Compression::none;
+  return name.ends_with(".tar") || compression_of(name) != Compression::none ||
+         find_numbered_suffix(name) != std::string::npos;
 }
 
 Compression compression_of(const std::string& name) {
@@ -33,8 +42,12 @@ Compression compression_of(const std::string& name) {
 
 std::string tar_stem(const std::string& name) {
   const std::string base = base_name(name);
-  const auto dot = base.find(".tar");
-  return base.substr(0, dot != std::string::npos ? dot : base.rfind(".tgz"));
+  if (const auto at = find_numbered_suffix(base); at != std::string::npos)
+    return base.substr(0, at) + base.substr(at + 4);
+  for (const std::string_view suffix : compressed_suffixes) {
+    if (base.ends_with(suffix)) return base.substr(0, base.size() - suffix.size());
+  }
+  return base.substr(0, base.ends_with(".tar") ? base.size() - 4 : base.npos);
 }
 
 struct TarReader::State {
@@ -98,6 +111,7 @@ TarReader::TarReader(std::unique_ptr<ByteStream> stream, std::string what, Compr
   s.reader = archive_read_new();
   if (s.reader == nullptr) fail(Exit::device, "cannot read '{}' (libarchive found no memory)", s.what);
   archive_read_support_format_tar(s.reader);
+  archive_read_set_option(s.reader, "tar", "read_concatenated_archives", "1");
   if (compression == Compression::compressed) archive_read_support_filter_all(s.reader);
   archive_read_set_callback_data(s.reader, &s);
   archive_read_set_read_callback(s.reader, State::on_read);
@@ -127,6 +141,10 @@ bool TarReader::next(TarMember& member, Links links) {
     member.name = plain_path(name);
     if (member.name.empty()) continue;
     member.link = link != nullptr ? link : "";
+    if (link != nullptr) {
+      const bool hard = archive_entry_hardlink(s.entry) != nullptr;
+      member.target = plain_path(hard ? member.link : join_names(folder_name(member.name), member.link));
+    }
     member.bytes = link != nullptr ? 0 : archive_entry_size(s.entry);
     member.begin = s.offset + archive_read_header_position(s.reader);
     s.member_bytes = member.bytes;

@@ -11,15 +11,16 @@
 namespace convoy::preparation {
 
 enum class Compression : std::uint8_t { none, compressed };
-/// By the name: `.tar`, or `.tar.gz`, `.tgz`, `.tar.bz2`, `.tar.xz`, `.tar.zst`, `.tar.lz4`. False for other names.
+/// Decides by the name: `.tar`, `.tar-000001`, or `.tar.gz`, `.tgz`, `.tar.bz2`, `.tar.xz`, `.tar.zst`, `.tar.lz4`.
 bool is_tar_name(const std::string& name);
 Compression compression_of(const std::string& name);
-/// `n01440764` of `train/n01440764.tar.gz`.
+/// Returns `n01440764` of `train/n01440764.tar.gz`, `x-000001` of `x.tar-000001`.
 std::string tar_stem(const std::string& name);
 
 struct TarMember {
-  std::string name;  ///< plain_path() of what the archive says
-  std::string link;  ///< what it is another name of, if it is a link and has no bytes of its own
+  std::string name;    ///< plain_path() of what the archive says
+  std::string link;    ///< what it is another name of, if it is a link and has no bytes of its own
+  std::string target;  ///< the same as the name of a member
   Index bytes = 0;
   Index begin = 0;  ///< of its header, in the (unpacked) archive
 };
@@ -27,8 +28,9 @@ struct TarMember {
 /// Whether links, hard or symbolic, are passed over or shown.
 enum class Links : std::uint8_t { pass_over, show };
 
-/// Regular files of a tar archive (ustar, GNU, pax), front to back. Errors are Error(data) naming the archive: damaged,
-/// shorter than announced, or without its end marker, at which libarchive itself ends in silence.
+/// Regular files of a tar archive (ustar, GNU, pax) or of several in one file, front to back. Errors are Error(data)
+/// naming the archive: damaged, shorter than announced, or without its end marker, at which libarchive itself ends in
+/// silence.
 class TarReader {
  public:
   /// The stream begins at a member's header, `offset` bytes into the archive. `what` names the archive in messages.

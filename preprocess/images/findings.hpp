@@ -20,6 +20,7 @@ enum class Finding : std::uint8_t {
   deep,
   rotated,
   misnamed,
+  further_files,  ///< of a sample: the first image counts
   warning,
   // skipped
   empty,
@@ -43,6 +44,7 @@ constexpr std::array finding_names{
     "16 bits a channel",
     "EXIF-rotated",
     "misnamed",
+    "further files",
     "decoder warning",
     "empty",
     "not an image",

@@ -105,6 +105,7 @@ void Processor::note_conversions(const RawSample& raw, const DecodeStatus& statu
   note(h.deep, Finding::deep);
   note(h.rotated(), Finding::rotated, fmt::format("orientation {}", h.orientation));
   note(is_misnamed(raw.name, h.format), Finding::misnamed, h.format == ImageFormat::png ? "a PNG file" : "a JPEG file");
+  note(!raw.remark.empty(), Finding::further_files, raw.remark);
   note(!status.reason.empty(), Finding::warning, status.reason);
 }
 

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "preprocess/images/report.hpp"
 
+#include <algorithm>
+
+#include <fmt/ranges.h>
+
 #include "core/errors.hpp"
 #include "io/seal.hpp"
 
@@ -46,6 +50,38 @@ std::vector<std::string> report_table(Index images_read, const std::vector<Note>
     lines.push_back(fmt::format("  {:<10} {:<20} {:>8}   {}{}", is_skipped(finding) ? "skipped" : "converted",
                                 finding_name(finding), counts[kind], one_line(names),
                                 counts[kind] > shown ? " ..." : ""));
+  }
+  return lines;
+}
+
+std::vector<std::string> class_table(const Survey& survey) {
+  constexpr std::size_t classes_shown = 20;
+  std::vector<std::string> lines{fmt::format("{} classes", survey.classes.names.size())};
+  for (std::size_t c = 0; c < std::min(survey.classes.names.size(), classes_shown); ++c) {
+    std::string line = fmt::format("  {:>5}  {:<24}", c, one_line(survey.classes.names[c]));
+    for (std::size_t s = 0; s < survey.splits.size(); ++s) {
+      line += fmt::format(" {:>9} {}", survey.images_of_class[s][c], survey.splits[s].name);
+    }
+    lines.push_back(line);
+  }
+  if (survey.classes.names.size() > classes_shown) lines.push_back("  ... (convoy-preprocess inspect prints more)");
+  return lines;
+}
+
+std::vector<std::string> class_warnings(const Survey& survey) {
+  constexpr std::size_t names_shown = 5;
+  std::vector<std::string> lines;
+  for (std::size_t s = 0; s < survey.splits.size(); ++s) {
+    std::vector<std::string> missing;
+    for (std::size_t c = 0; c < survey.classes.names.size(); ++c) {
+      if (survey.images_of_class[s][c] == 0) missing.push_back(one_line(survey.classes.names[c]));
+    }
+    if (missing.empty()) continue;
+    const std::size_t shown = std::min(missing.size(), names_shown);
+    lines.push_back(fmt::format("{} of {} classes have no image in {}: {}{}", missing.size(),
+                                survey.classes.names.size(), survey.splits[s].name,
+                                fmt::join(missing.begin(), missing.begin() + static_cast<std::ptrdiff_t>(shown), ", "),
+                                missing.size() > shown ? " ..." : ""));
   }
   return lines;
 }

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "preprocess/images/findings.hpp"
+#include "preprocess/images/survey.hpp"
 #include "preprocess/prepare_spec.hpp"
 
 namespace convoy::preparation {
@@ -12,6 +13,11 @@ FindingCounts count_findings(const std::vector<Note>& notes);
 
 /// What was read, converted and skipped, with the first names of each kind: lines for the console.
 std::vector<std::string> report_table(Index images_read, const std::vector<Note>& notes);
+
+/// Describes the classes and how many images each has in each split: lines for the console.
+std::vector<std::string> class_table(const Survey& survey);
+/// Names the classes without images in a split, of which training would learn or validation tell nothing; empty: none.
+std::vector<std::string> class_warnings(const Survey& survey);
 
 /// All notes as lines `kind TAB name TAB detail`, under their final name only when whole.
 void write_report(const std::string& path, const std::vector<Note>& notes);

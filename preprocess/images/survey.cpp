@@ -117,6 +117,16 @@ void for_each_of(const Share& share, const SplitPlan& split, const Body& body) {
   }
 }
 
+/// Collective. Counts the images of each class, split by split.
+void count_classes(Communicator& comm, const Share& share, Survey& survey) {
+  for (const SplitPlan& split : survey.splits) {
+    auto& counts = survey.images_of_class.emplace_back(survey.classes.names.size());
+    for_each_of(share, split,
+                [&](const OrderedImage& image, Index) { ++counts[static_cast<std::size_t>(image.label)]; });
+    comm.sum(counts, "images of classes");
+  }
+}
+
 /// Collective. Bytes of splits, and the sums over the train split from which mean and deviation come.
 void sum_images(Communicator& comm, const std::vector<RunReader>& runs, const Recipe& recipe, const Share& share,
                 Survey& survey) {
@@ -249,7 +259,8 @@ std::vector<OrderedImage> load_order(const std::vector<RunReader>& runs, const C
         images.push_back(
             {range.entries[i], r, range.first + i, static_cast<std::int32_t>(label), std::move(range.names[i])});
       } else if (notes != nullptr) {
-        notes->push_back({Finding::left_out, range.names[i], runs[r].tables().classes[range.entries[i].class_number]});
+        notes->push_back(
+            {Finding::left_out, range.names[i], class_name(runs[r].tables().classes[range.entries[i].class_number])});
       }
     }
   }
@@ -296,6 +307,7 @@ Survey survey_runs(Communicator& comm, const SurveySpec& spec, const std::vector
   for (std::size_t p = 0; p < split_count; ++p) require_own_numbers(comm, share.images[p], spec.numbered_lines[p]);
   if (share.total[0] == 0) return survey;
   agree_same(comm, "planning", [&] { survey.splits = plan_splits(spec.prepare, share.total); });
+  count_classes(comm, share, survey);
   sum_images(comm, runs, spec.prepare.recipe, share, survey);
   find_boundaries(comm, spec.prepare, share, survey);
   survey.source_digest = digest_images(comm, share);

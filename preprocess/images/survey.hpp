@@ -48,7 +48,8 @@ struct Survey {
   std::vector<Normalisation> normalisation;  ///< by size
   std::string source_digest;
   Index images_read = 0;
-  std::vector<Note> notes;  ///< of rank 0: all, sorted
+  std::vector<Note> notes;                                 ///< of rank 0: all, sorted
+  std::vector<std::vector<std::int64_t>> images_of_class;  ///< by split, then by class
 };
 
 /// What is known before images are looked at.

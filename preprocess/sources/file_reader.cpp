@@ -2,35 +2,74 @@
 #include "preprocess/sources/file_reader.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include "core/errors.hpp"
 
 namespace convoy::preparation {
 namespace {
 
+constexpr std::array system_folders{"@eadir",  "$recycle.bin", "__macosx", "lost+found", "system volume information",
+                                    "#recycle"};
+constexpr std::array image_folders{"images", "image", "imgs", "img", "pictures", "photos", "jpegimages"};
+constexpr const char* hidden_files = "in hidden or system folders";
+
+template <class Names>
+bool contains(const Names& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+bool is_hidden_path(const std::string& path) {
+  for (std::size_t begin = 0, end = 0; end != std::string::npos; begin = end + 1) {
+    end = path.find('/', begin);
+    if (is_hidden(path.substr(begin, end - begin))) return true;
+  }
+  return false;
+}
+
 void list_below(Store& store, const std::string& folder, const std::string& inner,
-                const std::vector<std::string>& extensions, std::vector<std::string>& files) {
+                const std::vector<std::string>& extensions, std::vector<std::string>& files, LeftOut* left_out) {
   const Listing listing = store.list(join_names(folder, inner));
   for (const auto& object : listing.objects) {
-    if (is_image_name(object.name, extensions)) files.push_back(join_names(inner, object.name));
+    if (is_image_name(object.name, extensions)) {
+      files.push_back(join_names(inner, object.name));
+    } else if (left_out != nullptr) {
+      count_left_out(object.name, *left_out);
+    }
   }
   for (const auto& next : listing.folders) {
-    if (!next.starts_with('.')) list_below(store, folder, join_names(inner, next), extensions, files);
+    if (is_hidden(next)) {
+      if (left_out != nullptr) ++(*left_out)[hidden_files];
+    } else {
+      list_below(store, folder, join_names(inner, next), extensions, files, left_out);
+    }
   }
 }
 
 }  // namespace
 
+bool is_hidden(const std::string& name) { return name.starts_with('.') || contains(system_folders, lower(name)); }
+
+bool is_image_folder(const std::string& name) { return contains(image_folders, lower(name)); }
+
 bool is_image_name(const std::string& name, const std::vector<std::string>& extensions) {
-  if (base_name(name).starts_with('.')) return false;
   const std::string folded = lower(name);
-  return std::any_of(extensions.begin(), extensions.end(), [&](const auto& e) { return folded.ends_with(e); });
+  return std::any_of(extensions.begin(), extensions.end(), [&](const auto& e) { return folded.ends_with(e); }) &&
+         !is_hidden_path(name);
 }
 
-std::vector<std::string> list_files(Store& store, const std::string& folder,
-                                    const std::vector<std::string>& extensions) {
+void count_left_out(const std::string& name, LeftOut& to) {
+  const std::string base = base_name(name);
+  const auto dot = base.rfind('.');
+  ++to[is_hidden_path(name)       ? hidden_files
+       : dot == std::string::npos ? "without an extension"
+                                  : lower(base.substr(dot))];
+}
+
+std::vector<std::string> list_files(Store& store, const std::string& folder, const std::vector<std::string>& extensions,
+                                    LeftOut* left_out) {
   std::vector<std::string> files;
-  list_below(store, folder, "", extensions, files);
+  list_below(store, folder, "", extensions, files, left_out);
   std::sort(files.begin(), files.end());
   return files;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <deque>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -13,10 +14,18 @@ namespace convoy::preparation {
 
 constexpr Index files_per_shard = 2048;
 
+/// Counts files that are left out, by extension, or as hidden.
+using LeftOut = std::map<std::string, Index>;
 /// Lists image files below a folder, as paths from it, sorted.
-std::vector<std::string> list_files(Store& store, const std::string& folder,
-                                    const std::vector<std::string>& extensions);
-/// Decides by the extension, whatever its case; hidden files are no images.
+std::vector<std::string> list_files(Store& store, const std::string& folder, const std::vector<std::string>& extensions,
+                                    LeftOut* left_out = nullptr);
+/// Counts a file that is no image.
+void count_left_out(const std::string& name, LeftOut& to);
+/// Whether a file or folder is hidden, or one that systems make beside those of users (`@eaDir`, `__MACOSX`).
+bool is_hidden(const std::string& name);
+/// Whether a folder's name says that images lie in it, and no class: `images`.
+bool is_image_folder(const std::string& name);
+/// Decides by the extension, whatever its case. Nothing in a hidden folder is an image.
 bool is_image_name(const std::string& name, const std::vector<std::string>& extensions);
 
 /// Reads single files: those below the shard's folder, or those that a list names. Several are on their way at once

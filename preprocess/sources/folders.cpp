@@ -24,6 +24,44 @@ enum ContainerKind : Index {
 };
 enum ShardKind : Index { files, members };
 
+/// Returns the folders on the way to a file, without those at their end that only say that images lie in them.
+std::vector<std::string> class_folders(const std::string& name) {
+  std::vector<std::string> folders;
+  for (std::string folder = folder_name(name); !folder.empty(); folder = folder_name(folder)) {
+    if (!folders.empty() || !is_image_folder(base_name(folder))) folders.insert(folders.begin(), base_name(folder));
+  }
+  return folders;
+}
+
+/// Returns the class that the folder at a depth names; -1: the last folder. Nothing for an image without class folders.
+std::optional<ClassText> class_of_member(const std::string& name, Index depth) {
+  const auto folders = class_folders(name);
+  if (folders.empty() || depth >= static_cast<Index>(folders.size())) return std::nullopt;
+  return named_class(depth < 0 ? folders.back() : folders[static_cast<std::size_t>(depth)]);
+}
+
+/// Finds the depth at which folders name classes: below those that all images share.
+class ClassDepth {
+ public:
+  void note(const std::string& name) {
+    const auto folders = class_folders(name);
+    if (fresh_) shared_ = folders;
+    fresh_ = false;
+    std::size_t same = 0;
+    while (same < std::min(shared_.size(), folders.size()) && shared_[same] == folders[same]) ++same;
+    shared_.resize(same);
+    shallowest_ = std::min(shallowest_, folders.size());
+  }
+  Index depth() const {
+    return static_cast<Index>(std::min(shared_.size(), std::max<std::size_t>(shallowest_, 1) - 1));
+  }
+
+ private:
+  bool fresh_ = true;
+  std::vector<std::string> shared_;
+  std::size_t shallowest_ = ~std::size_t{0};
+};
+
 /// Reads images in an archive.
 class MemberReader final : public SampleReader {
  public:
@@ -43,16 +81,14 @@ class MemberReader final : public SampleReader {
         splits_.require_one(split_.store->address(shard_.object));
       }
       sample.name = join_names(shard_.prefix, *name);
-      read_member(tar_, member, most_file_bytes(spec_.recipe.limits), sample);
+      read_member(split_, shard_, tar_, member, most_file_bytes(spec_.recipe.limits), sample);
       sample.next = tar_.next_begin();
       if (split_.labels) {
         sample.class_text = split_.labels->find(sample.name);
       } else if (!shard_.class_name.empty()) {
         sample.class_text = shard_.class_name;
-      } else if (const std::string folder = folder_name(*name); !folder.empty()) {
-        sample.class_text = base_name(folder);
       } else {
-        sample.class_text.reset();
+        sample.class_text = class_of_member(*name, shard_.class_depth);
       }
       return true;
     }
@@ -69,22 +105,28 @@ class MemberReader final : public SampleReader {
 };
 
 bool is_wanted_class(const PrepareSpec& spec, const ClassList& classes, const std::string& name) {
-  if (name.starts_with('.') || !name.starts_with(spec.key_prefix)) return false;
-  return !classes.closed || classes.number_of(name) >= 0;
+  if (is_hidden(name) || !name.starts_with(spec.key_prefix)) return false;
+  return !classes.closed || classes.number_of(named_class(name)) >= 0;
 }
 
 void cut_folder(const PrepareSpec& spec, OpenSplit& split, Shard shard, ShardList& to) {
-  const auto found = list_files(*split.store, shard.object, spec.extensions);
+  LeftOut left_out;
+  const auto found = list_files(*split.store, shard.object, spec.extensions, &left_out);
+  to.leave_out(left_out);
   for (const auto& name : found) to.note(name);
   if (found.empty()) {
-    log::warn("'{}' holds no images ({}): it is no class", split.store->address(shard.object),
-              fmt::join(spec.extensions, ", "));
+    log::warn("'{}' holds no images ({}): the class keeps its number and has no samples",
+              split.store->address(shard.object), fmt::join(spec.extensions, ", "));
   }
   to.count_objects(static_cast<Index>(found.size()));
   shard.kind = files;
   shard.position_weight = usual_file_bytes;
-  shard.class_name = split.labels ? "" : shard.object;
+  shard.class_name = split.labels ? "" : named_class(base_name(shard.object));
   shard.prefix = shard.object;
+  if (found.empty()) {
+    shard.end = shard.weight = 0;
+    return to.add(shard);  // for its class
+  }
   to.add_slices(shard, static_cast<Index>(found.size()), files_per_shard);
 }
 
@@ -108,7 +150,7 @@ void cut_inner_archives(const PrepareSpec& spec, const OpenSplit& split, Shard s
     const std::string stem = tar_stem(*name);
     if (!stem.starts_with(spec.key_prefix)) continue;
     shard.nested = true;
-    shard.class_name = split.labels ? "" : stem;
+    shard.class_name = split.labels ? "" : named_class(stem);
     shard.prefix = stem;
     shard.begin = tar.data_begin();
     shard.end = shard.begin + member.bytes;
@@ -123,22 +165,34 @@ void cut_local_archive(const PrepareSpec& spec, const OpenSplit& split, Shard sh
                        Index bytes, ShardList& to) {
   const std::string& inside = split.source.inside;
   ArchiveSplits splits;
+  ClassDepth depth;
+  LeftOut left_out;
+  std::vector<Shard> shards;
   Index end = -1;  // of what belongs to this split; -1: the archive's
   shard.begin = inside.empty() ? 0 : member.begin;
   do {
-    if (inside.empty() && !split.labels && is_image_name(member.name, spec.extensions)) splits.note(member.name);
-    if (!name_inside(member.name, inside)) continue;
+    const bool image = is_image_name(member.name, spec.extensions);
+    if (inside.empty() && !split.labels && image) splits.note(member.name);
+    const auto name = name_inside(member.name, inside);
+    if (!name) continue;
+    if (image) depth.note(*name);
+    if (!image && member.link.empty()) count_left_out(member.name, left_out);
     if (!inside.empty()) end = tar.next_begin();
     if (member.begin - shard.begin < bytes_per_shard) continue;
     shard.end = member.begin;
     shard.weight = shard.end - shard.begin;
-    to.add(shard);
+    shards.push_back(shard);
     shard.begin = member.begin;
-  } while (tar.next(member));
+  } while (tar.next(member, Links::show));
   splits.require_one(split.store->address(shard.object));
+  to.leave_out(left_out);
   shard.end = end;
   shard.weight = std::max<Index>((end < 0 ? bytes : end) - shard.begin, 1);
-  to.add(shard);
+  shards.push_back(shard);
+  for (Shard& each : shards) {
+    each.class_depth = inside.empty() ? depth.depth() : 0;
+    to.add(each);
+  }
 }
 
 void cut_archive(const PrepareSpec& spec, OpenSplit& split, Shard shard, ShardList& to) {
@@ -151,12 +205,12 @@ void cut_archive(const PrepareSpec& spec, OpenSplit& split, Shard shard, ShardLi
   TarReader tar(split.store->open(shard.object), address, compression);
   TarMember member;
   std::optional<std::string> name;
-  while (!name) {
-    if (!tar.next(member)) return;
+  while (!name || !(is_image_name(member.name, spec.extensions) || (is_tar_name(member.name) && member.link.empty()))) {
+    if (!tar.next(member, Links::show)) return;
     name = name_inside(member.name, inside);
   }
   if (is_tar_name(member.name)) return cut_inner_archives(spec, split, shard, tar, member, to);
-  if (folder_name(*name).empty() && !split.labels) {
+  if (class_folders(*name).empty() && !split.labels) {
     fail(Exit::data,
          "'{}' holds images without class folders{}, and nothing says their classes; give --val-labels or --label-file",
          address, inside.empty() ? "" : fmt::format(" in '{}'", inside));
@@ -165,7 +219,50 @@ void cut_archive(const PrepareSpec& spec, OpenSplit& split, Shard shard, ShardLi
     return cut_local_archive(spec, split, shard, tar, member, object.bytes, to);
   }
   shard.weight = std::max<Index>(object.bytes, 1);
+  if (!inside.empty()) shard.class_depth = 0;
   to.add(shard);
+}
+
+/// Lists class folders: those of a split, or of the only folder in it and so on, where it has one folder alone.
+std::vector<Container> list_class_folders(const PrepareSpec& spec, OpenSplit& split, const ClassList& classes,
+                                          Listing at) {
+  std::string level;
+  const auto wanted = [&] {
+    std::vector<std::string> names;
+    for (const auto& name : at.folders) {
+      if (is_wanted_class(spec, classes, name)) names.push_back(name);
+    }
+    return names;
+  };
+  const auto has_images = [&](const Listing& listing) {
+    return std::any_of(listing.objects.begin(), listing.objects.end(),
+                       [&](const auto& o) { return is_image_name(o.name, spec.extensions); });
+  };
+  auto names = wanted();
+  // With labels folders mean nothing, and with --classes or --key-prefix one class may be all that is wanted.
+  while (!split.labels && !classes.closed && spec.key_prefix.empty() && names.size() == 1 && !has_images(at)) {
+    const std::string next = join_names(level, names.front());
+    Listing below = split.store->list(next);
+    const bool is_class =
+        has_images(below) || std::all_of(below.folders.begin(), below.folders.end(),
+                                         [](const auto& f) { return is_hidden(f) || is_image_folder(f); });
+    if (is_class) break;
+    level = next;
+    at = std::move(below);
+    names = wanted();
+    log::info("the class folders are taken from '{}'", split.store->address(level));
+  }
+  if (!split.labels && names.size() == 1 && is_image_folder(names.front())) {
+    fail(Exit::data,
+         "'{}' holds images without class folders, and nothing says their classes; give --val-labels or --label-file",
+         split.store->address(join_names(level, names.front())));
+  }
+  require_no_splits(names, split.store->address(level), [&](const std::string& name) {
+    return !split.store->list(join_names(level, name)).folders.empty();
+  });
+  std::vector<Container> found;
+  for (const auto& name : names) found.push_back({class_folder, join_names(level, name)});
+  return found;
 }
 
 class FolderSource final : public Source {
@@ -189,9 +286,7 @@ class FolderSource final : public Source {
       if (is_tar_name(object.name) && wanted) found.push_back({class_archive, object.name});
     }
     if (!found.empty()) return found;
-    for (const auto& folder : top.folders) {
-      if (is_wanted_class(spec, classes, folder)) found.push_back({class_folder, folder});
-    }
+    found = list_class_folders(spec, split, classes, top);
     if (!found.empty()) return found;
     const bool flat = std::any_of(top.objects.begin(), top.objects.end(),
                                   [&](const auto& o) { return is_image_name(o.name, spec.extensions); });
@@ -213,7 +308,7 @@ class FolderSource final : public Source {
     if (container.kind == class_folder || container.kind == flat_folder) return cut_folder(spec, split, shard, to);
     if (container.kind == archive) return cut_archive(spec, split, shard, to);
     shard.prefix = tar_stem(container.name);
-    shard.class_name = split.labels ? "" : shard.prefix;
+    shard.class_name = split.labels ? "" : named_class(shard.prefix);
     to.add_object(split, shard);
   }
 

@@ -7,7 +7,9 @@
 #include <set>
 
 #include "core/errors.hpp"
+#include "core/log.hpp"
 #include "preprocess/containers/tar_reader.hpp"
+#include "preprocess/sources/file_reader.hpp"
 #include "preprocess/sources/source.hpp"
 #include "preprocess/sources/split_folders.hpp"
 
@@ -18,6 +20,9 @@ constexpr const char *official_train = "ILSVRC2012_img_train.tar", *official_val
 /// Names under which the labels of the official validation images are found.
 constexpr std::array usual_val_labels{"imagenet_2012_validation_synset_labels.txt", "LOC_val_solution.csv", "val.txt",
                                       "val_labels.txt", "valprep.sh"};
+
+/// The labels of Tiny ImageNet's val split, in its folder.
+constexpr const char* split_annotations = "val_annotations.txt";
 
 bool has_object(const Listing& listing, const std::string& name) {
   return std::any_of(listing.objects.begin(), listing.objects.end(), [&](const auto& o) { return o.name == name; });
@@ -115,11 +120,21 @@ std::vector<SplitSource> split_source(const PrepareSpec& spec) {
     return sources;
   }
   const bool kaggle = has_folder(top, "ILSVRC");
-  const std::string inner = kaggle ? join_names(at, "ILSVRC/Data/CLS-LOC") : at;
-  const Listing folders = kaggle ? list(inner) : top;
-  const auto splits = choose_splits(
-      {folders.folders.begin(), folders.folders.end()},
-      [&](const auto& name) { return holds_classes(list(join_names(inner, name))); }, spec.train_ratio < 1);
+  std::string inner = kaggle ? join_names(at, "ILSVRC/Data/CLS-LOC") : at;
+  const auto splits_in = [&](const std::string& place, const Listing& listing) {
+    return choose_splits(
+        {listing.folders.begin(), listing.folders.end()},
+        [&](const auto& name) { return holds_classes(list(join_names(place, name))); }, spec.train_ratio < 1);
+  };
+  Listing folders = kaggle ? list(inner) : top;
+  auto splits = splits_in(inner, folders);
+  // The splits may lie in the only folder, as where an archive was unpacked.
+  for (std::string below = inner; !splits && folders.folders.size() == 1 && !is_hidden(folders.folders.front());) {
+    below = join_names(below, folders.folders.front());
+    folders = list(below);
+    splits = splits_in(below, folders);
+    if (splits) inner = below;
+  }
   if (!splits) {
     sources = split_beside(spec, top, val_labels);
     return sources.empty() ? std::vector<SplitSource>{{Split::train, inner, {}, spec.train_labels, ""}} : sources;
@@ -128,6 +143,15 @@ std::vector<SplitSource> split_source(const PrepareSpec& spec) {
   sources.push_back({Split::train, join_names(inner, splits->train), {}, spec.train_labels, ""});
   if (!splits->val.empty()) sources.push_back({Split::val, join_names(inner, splits->val), {}, val_labels, ""});
   return sources;
+}
+
+/// Finds the label table that lies in a split's folder.
+void look_for_labels(const PrepareSpec& spec, SplitSource& source) {
+  if (!spec.kind->has_class_folders() || !source.names.empty() || !source.labels.empty()) return;
+  if (has_object(open_store(parse_location(source.folder), spec.transfer)->list(""), split_annotations)) {
+    source.labels = join_names(source.folder, split_annotations);
+    log::info("the labels of {} are taken from '{}'", split_name(source.split), source.labels);
+  }
 }
 
 }  // namespace
@@ -143,6 +167,9 @@ std::vector<SplitSource> find_places(const PrepareSpec& spec) {
   } else {
     sources.push_back(split_at_location(Split::train, spec.train, spec.train_labels, *spec.kind));
     if (!spec.val.empty()) sources.push_back(split_at_location(Split::val, spec.val, spec.val_labels, *spec.kind));
+  }
+  for (auto& source : sources) {
+    if (source.split == Split::val) look_for_labels(spec, source);
   }
   if (spec.train_ratio < 1 && sources.size() > 1) {
     fail(Exit::usage, "--train-ratio cuts one set into two, and there is a val split already; leave one out");

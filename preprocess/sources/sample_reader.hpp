@@ -22,6 +22,7 @@ struct RawSample {
   std::vector<std::uint8_t> bytes;
   std::optional<Finding> unread;  ///< why `bytes` are none
   std::string detail;             ///< more about `unread`
+  std::string remark;             ///< what the source holds of it besides; empty: nothing
   Index next = 0;                 ///< position after it: what to give to Source::open() to go on there
 
   void leave_unread(Finding finding, std::string why);

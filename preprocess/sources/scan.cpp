@@ -42,6 +42,7 @@ Scan scan_splits(Communicator& comm, const PrepareSpec& spec, std::vector<OpenSp
     scan.shards.insert(scan.shards.end(), found.shards().begin(), found.shards().end());
     scan.digest = fmt::format("{:016x}", hash_text(scan.digest + found.digest()));
     scan.objects += found.objects();
+    for (const Count& count : found.left_out()) scan.left_out[count.what] += count.files;
   }
   return scan;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <map>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,7 @@ struct Scan {
   std::vector<Shard> shards;
   std::string digest;  ///< over names, sizes and versions of what was found: tells a source that has changed
   Index objects = 0;   ///< files and archives
+  std::map<std::string, Index> left_out;  ///< files that are no images, by extension
 };
 
 /// Collective. Rank 0 lists, the ranks look into what it found. Throws through the agreed code.

@@ -34,11 +34,12 @@ struct Shard {
   /// a tar they are bytes of the outer one, elsewhere bytes of headers in the (unpacked) object.
   Index begin = 0, end = -1;
   bool nested = false;        ///< a tar inside a tar
+  Index class_depth = -1;     ///< which folder on the way to a member names its class; -1: the last
   Index weight = 1;           ///< bytes, or a guess at them: for dealing and for progress
   Index position_weight = 1;  ///< what one position weighs
 
   void fields(auto&& visit) {
-    visit(kind, split, object, prefix, class_name, begin, end, nested, weight, position_weight);
+    visit(kind, split, object, prefix, class_name, begin, end, nested, class_depth, weight, position_weight);
   }
 };
 /// What a file whose size was not asked for is taken to weigh.

@@ -16,12 +16,30 @@
 namespace convoy::preparation {
 namespace {
 
-constexpr const char *train_folder = "train", *test_folder = "test";
-constexpr std::array usual_val_folders{"val", "validation", "valid"};
+/// Names in the order in which they are looked for.
+constexpr std::array train_folders{"train", "training"};
+constexpr std::array val_folders{"val", "validation", "valid"};
+constexpr std::array test_folders{"test", "testing"};
+
+template <class Aliases>
+bool is_one_of(const Aliases& aliases, const std::string& name) {
+  return std::find(aliases.begin(), aliases.end(), lower(name)) != aliases.end();
+}
 
 bool names_a_split(const std::string& name) {
-  return name == train_folder || name == test_folder ||
-         std::find(usual_val_folders.begin(), usual_val_folders.end(), name) != usual_val_folders.end();
+  return is_one_of(train_folders, name) || is_one_of(val_folders, name) || is_one_of(test_folders, name);
+}
+
+/// Returns the first of several names for one split; empty: none is there.
+template <class Aliases>
+std::string pick(const std::set<std::string>& names, const Aliases& aliases) {
+  for (const char* alias : aliases) {
+    if (names.contains(alias)) return alias;
+    for (const auto& name : names) {
+      if (lower(name) == alias) return name;
+    }
+  }
+  return "";
 }
 
 }  // namespace
@@ -29,19 +47,32 @@ bool names_a_split(const std::string& name) {
 std::optional<SplitFolders> choose_splits(const std::set<std::string>& names,
                                           const std::function<bool(const std::string&)>& holds_classes,
                                           bool cuts_train) {
-  if (!names.contains(train_folder)) return std::nullopt;
-  SplitFolders splits{train_folder, "", ""};
-  for (const char* name : usual_val_folders) {
-    if (splits.val.empty() && names.contains(name)) splits.val = name;
-  }
-  if (!splits.val.empty() || !names.contains(test_folder)) return splits;
-  const bool used = !cuts_train && holds_classes(test_folder);
-  (used ? splits.val : splits.unread) = test_folder;
+  SplitFolders splits{pick(names, train_folders), pick(names, val_folders), ""};
+  if (splits.train.empty()) return std::nullopt;
+  const bool alone = std::all_of(names.begin(), names.end(),
+                                 [](const auto& name) { return name.starts_with('.') || names_a_split(name); });
+  if (!alone && !holds_classes(splits.train)) return std::nullopt;
+  const std::string test = pick(names, test_folders);
+  if (!splits.val.empty() || test.empty()) return splits;
+  const bool used = !cuts_train && holds_classes(test);
+  (used ? splits.val : splits.unread) = test;
   return splits;
 }
 
+void require_no_splits(const std::vector<std::string>& names, const std::string& where,
+                       const std::function<bool(const std::string&)>& holds_classes) {
+  std::vector<std::string> found;
+  for (const auto& name : names) {
+    if (names_a_split(name) && holds_classes(name)) found.push_back(name);
+  }
+  if (found.size() < 2) return;
+  fail(Exit::usage,
+       "'{}' holds several splits ({}), which would be mixed; give it as --source, or give --train and --val", where,
+       fmt::join(found, ", "));
+}
+
 void report_splits(const SplitFolders& splits, const std::string& where) {
-  if (splits.val == test_folder) log::info("'{}' has no val split: its '{}' becomes it", where, splits.val);
+  if (is_one_of(test_folders, splits.val)) log::info("'{}' has no val split: its '{}' becomes it", where, splits.val);
   if (!splits.unread.empty()) {
     log::warn("'{}' in '{}' is not read: {}", splits.unread, where,
               "--train-ratio cuts val from train, or it has no class folders; to use it give --train and --val");
@@ -61,8 +92,10 @@ void ArchiveSplits::note(const std::string& member) {
 std::optional<std::string> ArchiveSplits::place() const {
   std::optional<std::string> shortest;
   for (const auto& [place, names] : places_) {
-    const auto train = names.find(train_folder);
-    if (train == names.end() || !train->second) continue;
+    const bool has_train = std::any_of(names.begin(), names.end(), [](const auto& name) {
+      return name.second && is_one_of(train_folders, name.first);
+    });
+    if (!has_train) continue;
     if (!shortest || place.size() < shortest->size()) shortest = place;
   }
   return shortest;
@@ -91,9 +124,9 @@ void ArchiveSplits::require_one(const std::string& archive) const {
 void look_for_splits(Store& store, const std::string& object, bool headers_are_near,
                      const std::vector<std::string>& extensions, ArchiveSplits& to) {
   TarReader tar(store.open(object), store.address(object), compression_of(object));
-  for (TarMember member; tar.next(member);) {
+  for (TarMember member; tar.next(member, Links::show);) {
     leave_if_stopped("looking for splits");
-    if (!is_image_name(member.name, extensions) && !is_tar_name(member.name)) continue;
+    if (!is_image_name(member.name, extensions) && (!is_tar_name(member.name) || !member.link.empty())) continue;
     to.note(member.name);
     if (to.empty() && !headers_are_near) return;
   }

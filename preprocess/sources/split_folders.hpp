@@ -18,11 +18,15 @@ struct SplitFolders {
   std::string unread;  ///< a `test` that becomes no split
 };
 
-/// `train`, and beside it `val`, `validation` or `valid`; where there is none of these a `test` that `holds_classes`,
-/// unless `cuts_train` says that val is cut from train. Nothing without `train`.
+/// Finds `train` (or `training`), and beside it `val`, `validation` or `valid`, in upper or lower case; where there is
+/// none of these a `test` (or `testing`) that `holds_classes`, unless `cuts_train` says that val is cut from train.
+/// Nothing without `train`, or where it holds no classes and lies among others: then it is a class.
 std::optional<SplitFolders> choose_splits(const std::set<std::string>& names,
                                           const std::function<bool(const std::string&)>& holds_classes,
                                           bool cuts_train);
+/// Throws Error(usage) where several of these class folders are splits, which would be mixed.
+void require_no_splits(const std::vector<std::string>& names, const std::string& where,
+                       const std::function<bool(const std::string&)>& holds_classes);
 /// Says which folder becomes val though its name says otherwise, and which is not read. `where`: the place.
 void report_splits(const SplitFolders& splits, const std::string& where);
 

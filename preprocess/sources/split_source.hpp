@@ -33,6 +33,9 @@ struct OpenSplit {
   /// The folder listed last and its files: the shards of a folder are read one after the other, and may be many.
   std::optional<std::string> listed = {};
   std::vector<std::string> files = {};
+  /// The archive in which links were followed last, and its members: where a header begins, or where a link leads.
+  std::optional<std::string> indexed = {};
+  std::map<std::string, std::pair<Index, std::string>> members = {};
   /// Folders listed once for all files in them.
   std::map<std::string, std::vector<ObjectInfo>> listings = {};
 };

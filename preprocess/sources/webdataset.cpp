@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // WebDataset: tar archives in which files that share a key (the name up to the first dot of its last part) are one
 // sample.
-#include <charconv>
+#include <set>
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "core/errors.hpp"
 #include "preprocess/sources/archive_reader.hpp"
@@ -24,14 +24,17 @@ class WebdatasetReader final : public SampleReader {
     while (more_) {
       const std::string key = key_of(member_.name);
       const bool wanted = member_.begin >= from_;
-      bool found = false;
+      seen_.clear();
+      best_ = none;
+      others_.clear();
       sample.class_text.reset();
       for (; more_ && key_of(member_.name) == key; more_ = tar_.next(member_, Links::show)) {
-        if (wanted) found = take(sample) || found;
+        if (wanted) take(member_.name.substr(key.size()), sample);
         sample.next = tar_.next_begin();
       }
-      if (!found) continue;
+      if (best_ == none) continue;
       sample.name = join_names(shard_.prefix, key);
+      sample.remark = others_.empty() ? "" : fmt::format("without {}", fmt::join(others_, ", "));
       if (split_.labels) sample.class_text = split_.labels->find(key);
       return true;
     }
@@ -39,21 +42,32 @@ class WebdatasetReader final : public SampleReader {
   }
 
  private:
+  /// `.jpg` is the image of a sample rather than `.mask.png`, and the first of equals.
+  enum Rank : std::uint8_t { none, of_longer_name, plain };
+
   static std::string key_of(const std::string& name) { return name.substr(0, name.find('.', name.rfind('/') + 1)); }
 
-  /// Returns whether the member is the image itself.
-  bool take(RawSample& sample) {
+  /// Takes a member of the sample, whose name goes on with `ending` behind the key.
+  void take(const std::string& ending, RawSample& sample) {
+    const bool repeated = !seen_.insert(ending).second;
     if (is_image_name(member_.name, spec_.extensions)) {
-      read_member(tar_, member_, most_file_bytes(spec_.recipe.limits), sample);
-      return true;
+      const Rank rank = ending.find('.', 1) == std::string::npos ? plain : of_longer_name;
+      if (repeated || rank <= best_) {
+        others_.push_back(ending);
+        return;
+      }
+      if (best_ != none) others_.push_back(taken_);
+      taken_ = ending;
+      best_ = rank;
+      return read_member(split_, shard_, tar_, member_, most_file_bytes(spec_.recipe.limits), sample);
     }
     constexpr Index most_digits = 4096;
-    if (!member_.name.ends_with(".cls") || !tar_.read(text_, most_digits)) return false;
-    Index number = -1;
-    const auto* begin = reinterpret_cast<const char*>(text_.data());
-    std::from_chars(begin, begin + text_.size(), number);
-    if (number >= 0) sample.class_text = numbered_class(number);
-    return false;
+    if (ending != ".cls") return;
+    if (repeated) {
+      others_.push_back(ending);
+    } else if (tar_.read(text_, most_digits)) {
+      sample.class_text = parse_label(trimmed({text_.begin(), text_.end()}));
+    }
   }
 
   const PrepareSpec& spec_;
@@ -64,6 +78,10 @@ class WebdatasetReader final : public SampleReader {
   TarMember member_;
   bool more_ = false;
   std::vector<std::uint8_t> text_;
+  Rank best_ = none;                 ///< of the images of the sample so far
+  std::string taken_;                ///< ending of the best one
+  std::set<std::string> seen_;       ///< endings of the sample so far
+  std::vector<std::string> others_;  ///< endings that are left out
 };
 
 class WebdatasetSource final : public Source {

@@ -6,7 +6,7 @@
 namespace convoy {
 namespace {
 
-constexpr std::uint32_t orientation_tag = 0x0112, short_type = 3;
+constexpr std::uint32_t orientation_tag = 0x0112, byte_type = 1, short_type = 3, long_type = 4;
 
 /// Numbers of a TIFF structure; past its end everything is 0.
 struct Tiff {
@@ -29,8 +29,12 @@ std::uint8_t find_orientation(std::span<const std::uint8_t> bytes) {
   for (std::size_t i = 0; i < entries; ++i) {
     const std::size_t entry = directory + 2 + 12 * i;
     if (entry + 12 > bytes.size()) break;
-    if (tiff.two(entry) != orientation_tag || tiff.two(entry + 2) != short_type) continue;
-    const std::uint32_t value = tiff.two(entry + 8);
+    if (tiff.two(entry) != orientation_tag) continue;
+    const std::uint32_t type = tiff.two(entry + 2);  // the standard wants a short; cameras and tools write others, too
+    if (type != byte_type && type != short_type && type != long_type) continue;
+    const std::uint32_t value = type == byte_type    ? tiff.byte(entry + 8)
+                                : type == short_type ? tiff.two(entry + 8)
+                                                     : tiff.four(entry + 8);
     return value >= 1 && value <= 8 ? static_cast<std::uint8_t>(value) : std::uint8_t{1};
   }
   return 1;

@@ -1,4 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
+foreach(case labels layouts archives)
+  convoy_add_script_test(end_to_end.images_${case} images/layouts_test.py ARGS ${case})
+endforeach()
 foreach(case sources splits modes ranks memory)
   convoy_add_script_test(end_to_end.images_${case} images/images_test.py ARGS ${case})
 endforeach()

@@ -41,7 +41,8 @@ def archives(work):
                            ("dot/._mac.jpg", b"resource fork"), ("a/b/./x/../c//e.jpg", PICTURES[6]),
                            ("a/b/c/d.jpg/..", PICTURES[7]), ("..", PICTURES[7])):
             sets.add(tar, name, data)
-        for name, kind, target in (("dot/link.jpg", tarfile.SYMTYPE, "three.jpg"), ("dot/hard.jpg", tarfile.LNKTYPE, "./dot/three.jpg"),
+        for name, kind, target in (("dot/lost.jpg", tarfile.SYMTYPE, "nowhere.jpg"), ("dot/loop.jpg", tarfile.SYMTYPE, "loop.jpg"),
+                                   ("dot/link.jpg", tarfile.SYMTYPE, "three.jpg"), ("dot/hard.jpg", tarfile.LNKTYPE, "./dot/three.jpg"),
                                    ("dot/pipe.jpg", tarfile.FIFOTYPE, ""), ("dot/device.jpg", tarfile.CHRTYPE, ""),
                                    ("dot/folder.jpg", tarfile.DIRTYPE, "")):
             info = tarfile.TarInfo(name)
@@ -51,14 +52,17 @@ def archives(work):
     base = ("folder", "--train", f"{work}/odd.tar", "--sizes", 16, "--keep-names")
     text = prepare(work, "odd", *base)
     split = sets.Split(f"{work}/odd")
-    check(sorted(split.names) == ["a/b/c/d.jpg", "a/b/c/e.jpg", "abs/one.jpg", "dot/three.jpg", "dot/" + "z" * 300 + ".jpg",
-                                  "dot/ünï.jpg", "up/two.jpg"], "files of an archive, nothing else")
+    check(sorted(split.names) == ["a/b/c/d.jpg", "a/b/c/e.jpg", "abs/one.jpg", "dot/hard.jpg", "dot/link.jpg", "dot/three.jpg",
+                                  "dot/" + "z" * 300 + ".jpg", "dot/ünï.jpg", "up/two.jpg"], "files of an archive, nothing else")
     with open(f"{work}/odd/report.tsv", encoding="utf-8") as file:
-        check(file.read() == "link in an archive\tdot/hard.jpg\tto ./dot/three.jpg\n"
-              "link in an archive\tdot/link.jpg\tto three.jpg\n", "links are told")
-    check("9 images read, 7 kept, 2 skipped" in text and "as --strict demands" in prepare(work, "strict", *base, "--strict", expect=3),
+        check(file.read() == "link in an archive\tdot/loop.jpg\tto loop.jpg, which is not there\n"
+              "link in an archive\tdot/lost.jpg\tto nowhere.jpg, which is not there\n", "links that lead nowhere are told")
+    images = dict(zip(split.names, split.images))
+    check((images["dot/link.jpg"] == images["dot/three.jpg"]).all() and (images["dot/hard.jpg"] == images["dot/three.jpg"]).all(),
+          "links are read")
+    check("11 images read, 9 kept, 2 skipped" in text and "as --strict demands" in prepare(work, "strict", *base, "--strict", expect=3),
           "and count as skipped")
-    check(split.classes == ["abs", "c", "dot", "up"] and not os.path.exists(f"{work}/up"), "nothing is unpacked")
+    check(split.classes == ["a", "abs", "dot", "up"] and not os.path.exists(f"{work}/up"), "nothing is unpacked")
     sets.write(f"{work}/shard.tar", sets.tar_of([("a/../x.jpg", PICTURES[0]), ("./x.cls", b"1"), ("/y.jpg", PICTURES[1]), ("y.cls", b"0")]))
     prepare(work, "shard", "webdataset", "--train", f"{work}/shard.tar", "--sizes", 16, "--keep-names")
     split = sets.Split(f"{work}/shard")
@@ -80,7 +84,8 @@ def folders(work):
     base = ("folder", "--train", f"{work}/in", "--sizes", 16)
     text = prepare(work, "o1", *base, ranks=5)
     check("in/a' holds no images" in text and "in/c' holds no images" in text, "folders without images")
-    check(sets.Split(f"{work}/o1").classes == ["b"], "are no classes")
+    split = sets.Split(f"{work}/o1")
+    check(split.classes == ["a", "b", "c"] and split.labels == [1], "keep their numbers")
     os.makedirs(f"{work}/links")
     os.symlink(f"{work}/in/b", f"{work}/links/b")
     os.symlink(f"{work}/links", f"{work}/in/b/loop")

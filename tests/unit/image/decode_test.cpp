@@ -148,6 +148,15 @@ TEST(Decode, ExifThatMakesNoSenseIsUpright) {
   EXPECT_EQ(find_orientation(turned), 6);
 }
 
+TEST(Decode, ExifOrientationOfAnyWholeType) {
+  const std::vector<std::uint8_t> little{'I', 'I', 42, 0, 8, 0, 0, 0, 1, 0, 0x12, 1, 4, 0, 1, 0, 0, 0, 6, 0, 0, 0};
+  const std::vector<std::uint8_t> big{'M', 'M', 0, 42, 0, 0, 0, 8, 0, 1, 1, 0x12, 0, 4, 0, 0, 0, 1, 0, 0, 0, 8};
+  const std::vector<std::uint8_t> byte{'M', 'M', 0, 42, 0, 0, 0, 8, 0, 1, 1, 0x12, 0, 1, 0, 0, 0, 1, 3, 0, 0, 0};
+  EXPECT_EQ(find_orientation(little), 6);
+  EXPECT_EQ(find_orientation(big), 8);
+  EXPECT_EQ(find_orientation(byte), 3);
+}
+
 TEST(Decode, GreyAndLimits) {
   Decoder rgb, grey(Channels::grey);
   const auto file = jpeg_of(picture(20, 30, 1));
