@@ -78,7 +78,7 @@ class Trained {
   std::vector<SampleSpec> samples_ = std::vector<SampleSpec>(samples);
 };
 
-/// Every phase that can, in tiles of `tile` by direct kernels.
+/// The same number of passes, each in tiles of `tile` by direct kernels.
 std::string in_tiles(const std::string& choices, int tile) {
   std::string result;
   for (std::size_t begin = 0; begin < choices.size();) {

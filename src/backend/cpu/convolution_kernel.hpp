@@ -40,7 +40,7 @@ struct ConvolutionSpec {
   ConvolutionShape shape;
   Direction direction = Direction::forward;
   Algorithm algorithm = Algorithm::direct;
-  int threads = 1;  ///< that work on one execution
+  int threads = 1;  ///< threads that work on one execution
   int copies = 1;   ///< threads that may execute it at the same time
 };
 

@@ -10,8 +10,8 @@ namespace convoy::cpu {
 
 struct Geometry {
   MemoryFormat format = MemoryFormat::blocked;
-  Storage storage = Storage::f32;     ///< of spatial values
-  std::vector<TensorLayout> layouts;  ///< per value, for one image
+  Storage storage = Storage::f32;     ///< the storage of spatial values
+  std::vector<TensorLayout> layouts;  ///< the layout of each value, for one image
 
   /// Stored in fp32 in the order n c h w. Images are where the layout is blocked: blocks of 16 would be mostly padding,
   /// and oneDNN's bf16 kernels want more than 3 channels then. With nhwc an image is like any other tensor.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The per-channel arithmetic of batch norm between phases: sums over images in double and in image order (so neither
+// The per-channel arithmetic of batch norm between passes: sums over images in double and in image order (so neither
 // tiles nor threads change them), the vectors that the loops apply, parameter gradients, the tail and the exchange
 // area.
 //   y = scale * xhat + shift,  xhat = (x - mean) * rstd
@@ -26,8 +26,8 @@ struct NormStep {
   const float* values = nullptr;      ///< parameters
   const float* statistics = nullptr;  ///< running, for evaluation
   float* gradients = nullptr;         ///< the plan's block; null unless training
-  Index shared_samples = 0;           ///< that share statistics
-  double weight = 0;                  ///< of this replica in the tail
+  Index shared_samples = 0;           ///< samples that share statistics
+  double weight = 0;                  ///< the replica's weight in the tail
 };
 
 class Norms {
@@ -51,8 +51,8 @@ class Norms {
   struct Item {
     Index channels = 0, padded = 0, pixels = 1;
     double epsilon = 0;
-    Range mean, variance;  ///< in the statistics block
-    Range scale, shift;    ///< in the values and gradient block
+    Range mean, variance;  ///< places in the statistics block
+    Range scale, shift;    ///< places in the values and in the gradient block
     bool scale_trains = false, shift_trains = false;
     Index exchange = 0;  ///< first float in the gradient block
     NormVectors vectors;

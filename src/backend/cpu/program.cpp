@@ -216,7 +216,7 @@ class CpuProgram final : public Program {
   std::vector<ReadyRange> ready_ranges_;
   std::vector<Range> gaps_;
   std::vector<std::unique_ptr<Pass>> passes_;
-  std::vector<double> seconds_;  ///< of each pass when it last ran
+  std::vector<double> seconds_;  ///< what each pass took when it last ran
   lowering::Placement place_;
   Memory memory_;
   std::string choices_;

@@ -15,7 +15,8 @@ namespace convoy::cpu {
 struct PassChoice {
   Index tile = 0;  ///< images; divides the batch
   bool inner = true;
-  std::array<Algorithm, 3> algorithms{};  ///< by Direction, for 3x3 stride-1 convolutions in fp32
+  std::array<Algorithm, 3>
+      algorithms{};  ///< one for each Direction; only 3x3 stride-1 convolutions in fp32 have a choice
   bool operator==(const PassChoice&) const = default;
 };
 

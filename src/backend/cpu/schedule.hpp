@@ -48,7 +48,7 @@ struct Instruction {
   InstructionKind kind{};
   int value = 0;                     ///< the value that is computed or differentiated
   int source = 0;                    ///< forward, backward: which one of an operation's sources
-  std::array<Buffer, 8> in{};        ///< by Slot
+  std::array<Buffer, 8> in{};        ///< one for each Slot
   Buffer out{}, argmax{};            ///< out may be none: dx of sources without a gradient, the loss's gradient
   int norm = -1;                     ///< accumulate: the batch norm that its gradient comes through
   std::array<int, 2> norms{-1, -1};  ///< accumulate: the batch norms that its result goes into
@@ -61,7 +61,7 @@ struct Instruction {
 struct StoredTensor {
   int value = 0;
   bool argmax = false;          ///< 16 bits for each element of the value instead of the elements
-  lowering::Lifetime lifetime;  ///< in passes; its bytes aren't known here
+  lowering::Lifetime lifetime;  ///< its steps are passes; its bytes depend on sizes, which the schedule doesn't know
 };
 
 struct PassPlan {

@@ -7,6 +7,10 @@
 #include "backend/cpu/kernels.hpp"
 #include "backend/cpu/vectors.hpp"
 
+#ifndef CONVOY_ISA
+#define CONVOY_ISA avx2  // no loops: the header is compiled alone, by a test
+#endif
+
 namespace convoy::cpu {
 
 /// The instruction set that this source is compiled for.

@@ -20,7 +20,7 @@ enum class ValueKind : std::uint8_t { input, operation, conversion, group, loss 
 /// How a value lies in memory. The backend says what `order` means, and whether it tells sizes here.
 struct Layout {
   int order = 0;
-  Index h = 0, w = 0, c = 0;  ///< of one sample, in memory
+  Index h = 0, w = 0, c = 0;  ///< sizes of one sample in memory
   bool operator==(const Layout&) const = default;
 };
 
@@ -37,9 +37,9 @@ struct Value {
   Layout layout;
   std::vector<int>
       sources;              ///< the values that an operation or a conversion reads, in order; one may stand there twice
-  std::vector<Term> terms;  ///< of groups: one or two, in the order of the sum. Of the loss: one
-  ActivationKind activation = ActivationKind::identity;  ///< of groups
-  float slope = 0;                                       ///< of leaky_relu
+  std::vector<Term> terms;  ///< a group has one or two, in the order of the sum; the loss has one
+  ActivationKind activation = ActivationKind::identity;  ///< only groups have one
+  float slope = 0;                                       ///< only leaky_relu has one
   std::vector<NodeId> nodes;                             ///< all nodes that are computed here, for texts
 
   // Who reads this value. What the loss doesn't depend on is left out.
@@ -59,7 +59,7 @@ struct Norm {
 };
 
 struct Lowering {
-  std::vector<Value> values;  ///< in an order in which they can be computed; [0] is the input, the last one the loss
+  std::vector<Value> values;  ///< each after those that it reads; [0] is the input, the last one the loss
   std::vector<Norm> norms;
   const Value& value(int id) const { return values[static_cast<std::size_t>(id)]; }
   const Norm& norm(int id) const { return norms[static_cast<std::size_t>(id)]; }

@@ -18,7 +18,7 @@ struct Lifetime {
 };
 
 struct Placement {
-  std::vector<Index> offsets;  ///< in bytes, one a lifetime, on 64
+  std::vector<Index> offsets;  ///< one for each lifetime, in bytes; multiples of 64
   Index total_bytes = 0;
 };
 

@@ -6,7 +6,7 @@ namespace convoy::cpu {
 
 /// The same strides, the other storage.
 struct ConvertArgs {
-  TensorLayout layout;  ///< of `from`
+  TensorLayout layout;  ///< the layout of `from`
   const void* from = nullptr;
   void* to = nullptr;
 };

@@ -16,7 +16,7 @@ namespace {
 class ConvolutionStep final : public Step {
  public:
   struct Spec {
-    Range weight, bias;  ///< in the values block; bias may be empty
+    Range weight, bias;  ///< places in the values block; bias may be empty
     Operand from, to, packed, scratch;
     Direction direction = Direction::forward;
   };
@@ -50,7 +50,7 @@ class ConvolutionStep final : public Step {
 class WeightGradientStep final : public Step {
  public:
   struct Spec {
-    Range weight, bias;  ///< in the gradient block; empty: not wanted
+    Range weight, bias;  ///< places in the gradient block; empty: not wanted
     Operand source, dy, sum, part, bias_sum, bias_part, scratch;
     Index bias_floats = 0;
   };

@@ -11,7 +11,7 @@ namespace {
 /// Features x [n][in], y [n][out], w [out][in], all in fp32.
 struct LinearSpec {
   Index images = 0, in = 0, out = 0;
-  Range weight, bias;  ///< in the values and in the gradient block; bias may be empty
+  Range weight, bias;  ///< places in the values and in the gradient block; bias may be empty
   Operand x, y;        ///< y is dy in backward
   Operand dx;          ///< none: not wanted
   bool weight_trains = true, bias_trains = true;

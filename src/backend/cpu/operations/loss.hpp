@@ -9,7 +9,7 @@ namespace convoy::cpu {
 struct LossSpec {
   Index classes = 0;
   float smoothing = 0;
-  float scale = 1;  ///< of each sample's loss, in dlogits only
+  float scale = 1;  ///< factor of each sample's loss, applied in dlogits only
   int topk = 5;
 };
 
