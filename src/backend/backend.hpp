@@ -10,9 +10,11 @@
 #include <string>
 #include <vector>
 
+#include "backend/rules/device_state.hpp"
 #include "core/device.hpp"
 #include "core/function_ref.hpp"
 #include "network/plan.hpp"
+#include "optim/optimisers.hpp"
 
 namespace convoy {
 
@@ -23,12 +25,15 @@ struct ParameterSet {
 };
 
 struct SetLayout {
-  Range values;      ///< begin 0, table.parameters.count
-  Range optimiser;   ///< slots * values.count: momentum, ...
-  Range statistics;  ///< running mean and variance, as ParameterTable::norms
-  Range state;  ///< 16 floats: [0] loss scale, [1] good steps since it changed, [2] applied steps, [3] skipped steps
-  int slots = 0;
+  Range values;                        ///< begin 0, table.parameters.count
+  Range optimiser;                     ///< slots.size() * values.count
+  Range statistics;                    ///< running mean and variance, as ParameterTable::norms
+  Range state;                         ///< a DeviceState
+  std::span<const char* const> slots;  ///< names of the optimiser's state of each weight, as its rule says
   Index count() const { return state.end(); }
+  Range slot(std::size_t i) const { return {optimiser.begin + static_cast<Index>(i) * values.count, values.count}; }
+  /// In the set's own memory, which the host may not be able to read.
+  DeviceState* device_state(float* block) const { return reinterpret_cast<DeviceState*>(block + state.begin); }
 };
 
 /// How one sample becomes network input; all of it may change with every launch.
@@ -69,12 +74,11 @@ struct InputSpec {
 };
 
 struct StepParams {
-  float rate = 0, momentum = 0, ema_decay = 0;
+  float learning_rate = 0, ema_decay = 0;
   std::uint64_t seed = 0;
   Index step = 0;
+  OptionValues options;  ///< of the optimiser's rule
 };
-
-enum class Rule : std::uint8_t { sgd, momentum, nesterov };
 
 /// Factor of the loss in backward, so that small gradients don't vanish in fp16; the gradient block is without it. A
 /// dynamic one is halved by every update that is skipped (down to 1) and doubled after `grow_every` good ones. The

@@ -1,23 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "backend/backend.hpp"
-#include "backend/rules/update.hpp"
 
 namespace convoy {
-
-/// Floats of device state at the end of a parameter set.
-constexpr Index device_state_floats = 16;
 
 /// Where an optimiser keeps its things in a parameter set, on every backend: values | slots * values | running
 /// statistics | device state.
 inline SetLayout set_layout(const ParameterTable& table, const OptimiserSpec& spec) {
   SetLayout layout;
-  layout.slots = spec.rule == Rule::sgd ? SgdRule::slots : MomentumRule::slots;
+  layout.slots =
+      with_optimiser(spec.rule, [](auto rule) -> std::span<const char* const> { return decltype(rule)::slots; });
   layout.values = {0, table.parameters.count};
-  layout.optimiser = {align_floats(layout.values.end()), layout.slots * table.parameters.count};
+  layout.optimiser = {align_floats(layout.values.end()),
+                      static_cast<Index>(layout.slots.size()) * table.parameters.count};
   layout.statistics = {align_floats(layout.optimiser.end()), table.statistics.count};
   layout.state = {align_floats(layout.statistics.end()), device_state_floats};
   return layout;
+}
+
+/// Where the last parts of a set of `count` floats lie. Programs find them by the size of a set alone, since they don't
+/// know the optimiser's slots.
+struct SetEnd {
+  Range statistics, state;
+  DeviceState* device_state(float* block) const { return reinterpret_cast<DeviceState*>(block + state.begin); }
+};
+inline SetEnd set_end(Index count, Index statistics) {
+  const Range state{count - device_state_floats, device_state_floats};
+  return {.statistics = {state.begin - align_floats(statistics), statistics}, .state = state};
 }
 
 }  // namespace convoy

@@ -164,6 +164,9 @@ bool is_other_head(const StoredTensor& tensor, const std::vector<Index>& extent,
          std::equal(extent.begin() + 1, extent.end(), tensor.extent.begin() + 1);
 }
 
+/// Files named the momentum by its number before there were other slots.
+std::string stored_slot(const std::string& name) { return name == "momentum" ? "0" : name; }
+
 std::vector<StoredTensor> stored_weights(const Plan& plan, const SetLayout& layout) {
   std::vector<StoredTensor> tensors = stored_tensors(plan, layout);
   std::erase_if(tensors, [](const StoredTensor& tensor) {
@@ -177,11 +180,10 @@ std::vector<StoredTensor> stored_tensors(const Plan& plan, const SetLayout& layo
   std::vector<StoredTensor> tensors;
   for (const Parameter& row : plan.table.rows)
     tensors.push_back({"/parameters/" + row.name, row.shape, {layout.values.begin + row.range.begin, row.range.count}});
-  for (int slot = 0; slot < layout.slots; ++slot) {
-    const Index begin = layout.optimiser.begin + slot * layout.values.count;
+  for (std::size_t slot = 0; slot < layout.slots.size(); ++slot) {
+    const std::string group = "/optimiser/" + stored_slot(layout.slots[slot]) + "/";
     for (const Parameter& row : plan.table.rows)
-      tensors.push_back(
-          {fmt::format("/optimiser/{}/{}", slot, row.name), row.shape, {begin + row.range.begin, row.range.count}});
+      tensors.push_back({group + row.name, row.shape, {layout.slot(slot).begin + row.range.begin, row.range.count}});
   }
   for (const NormStatistics& norm : plan.table.norms) {
     const Index begin = layout.statistics.begin;

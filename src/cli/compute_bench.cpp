@@ -75,7 +75,7 @@ void ComputeBench::make_images(int rank) {
 void ComputeBench::step(Index number) {
   Engine& engine = *engine_;
   Backend& backend = engine.backend();
-  backend.set_step({.rate = 1e-3F, .momentum = 0.9F, .ema_decay = 0, .seed = 1, .step = number});
+  backend.set_step({.learning_rate = 1e-3F, .seed = 1, .step = number, .options = {{0.9}}});
   const ReplayKey key{.samples = batch_, .replica = rank_};
   engine.feed(key, {.samples = samples_,
                     .images = resident_ >= 0 ? nullptr : pixels_.data(),

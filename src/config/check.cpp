@@ -147,17 +147,19 @@ std::vector<std::string> implausible(const TrainConfig& config) {
   std::vector<std::string> texts;
   const auto& optimiser = config.optimiser;
   const auto& schedule = optimiser.schedule;
-  // Published recipes of SGD decay by 1e-5 to 1e-3 and stay below a rate of 3 even at large batches.
-  if (optimiser.weight_decay > 1e-2) {
-    texts.push_back(
-        fmt::format("--weight-decay {} is large for SGD (recipes use 1e-5 to 1e-3)", optimiser.weight_decay));
+  const RuleInfo rule = info_of(optimiser.rule);
+  if (optimiser.weight_decay > rule.recipes.decay) {
+    texts.push_back(fmt::format("--weight-decay {} is large for {} (recipes use {})", optimiser.weight_decay,
+                                rule.title, rule.recipes.decays));
   }
-  if (optimiser.rate > 10) {
-    texts.push_back(fmt::format("--lr {} is large for SGD (recipes use 0.01 to 3)", optimiser.rate));
+  if (optimiser.rate > rule.recipes.learning_rate) {
+    texts.push_back(fmt::format("--lr {} is large for {} (recipes use {})", optimiser.rate, rule.title,
+                                rule.recipes.learning_rates));
   }
-  if (optimiser.rule != Rule::sgd && optimiser.momentum == 0) {
-    texts.push_back(fmt::format("--momentum 0 makes --optimizer {} plain SGD",
-                                optimiser.rule == Rule::nesterov ? "nesterov" : "momentum"));
+  for (const RuleOption& option : rule.options) {
+    const double value = optimiser.settings.at(option.name);
+    if (value == option.plain)
+      texts.push_back(fmt::format("--{} {} makes --optimizer {} plain SGD", option.name, value, rule.name));
   }
   if (schedule.decay == Decay::multistep && schedule.step_epochs.back() >= config.epochs) {
     texts.push_back(

@@ -12,6 +12,7 @@
 #include "data/dataset.hpp"
 #include "data/order.hpp"
 #include "network/models.hpp"
+#include "optim/rule_info.hpp"
 #include "optim/schedule.hpp"
 #include "sync/sync.hpp"
 
@@ -48,7 +49,8 @@ struct DataConfig {
 
 struct OptimiserConfig {
   Rule rule = Rule::momentum;
-  double momentum = 0.9, weight_decay = 1e-4, norm_weight_decay = 0, bias_weight_decay = 0;
+  RuleSettings settings = usual_settings();  ///< options of all rules
+  double weight_decay = 1e-4, norm_weight_decay = 0, bias_weight_decay = 0;
   double clip_norm = 0;
   double loss_scale = 0;            ///< fp16 only; 0: dynamic
   Index loss_scale_window = 2000;   ///< good steps until a dynamic one is doubled
@@ -56,6 +58,8 @@ struct OptimiserConfig {
   Scaling scaling = Scaling::none;  ///< --lr-scaling: --lr is for --lr-base-batch images a step
   Index base_batch = 256;
   ScheduleSpec schedule;  ///< rate and epochs are filled when the run starts
+
+  OptionValues rule_values() const { return values_of(rule, settings); }
 };
 
 /// Exponential moving average of the weights, which evaluation then takes.

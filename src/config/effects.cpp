@@ -27,9 +27,6 @@ const AugmentSpec& augment(const TrainConfig& c) { return c.data.augment; }
 
 const std::vector<Dependence>& rules() {
   static const std::vector<Dependence> all = {
-      {{"momentum"},
-       "--optimizer momentum (PyTorch's sgd with a momentum) or nesterov",
-       [](const TrainConfig& c) { return c.optimiser.rule != Rule::sgd || c.optimiser.momentum == 0; }},
       {{"loss-scale-window"},
        "--precision fp16 with a dynamic --loss-scale",
        [](const TrainConfig& c) { return c.device.precision == Precision::fp16 && c.optimiser.loss_scale == 0; }},
@@ -114,6 +111,13 @@ const std::vector<Dependence>& rules() {
 }  // namespace
 
 Effect effect_of(const TrainConfig& config, const std::string& option) {
+  for (const RuleOption& of_rule : options_of_rules()) {
+    if (of_rule.name != option) continue;
+    const OptimiserConfig& optimiser = config.optimiser;
+    const bool counts =
+        info_of(optimiser.rule).find(option) != nullptr || optimiser.settings.at(option) == of_rule.plain;
+    return counts ? Effect{} : Effect{.mistake = Mistake::anywhere, .needs = rules_with(option)};
+  }
   for (const Dependence& rule : rules()) {
     const bool about = std::find(rule.options.begin(), rule.options.end(), option) != rule.options.end();
     if (about && !rule.counts(config)) return {.mistake = rule.mistake, .needs = rule.needs};

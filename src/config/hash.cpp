@@ -10,6 +10,14 @@
 
 namespace convoy {
 
+namespace {
+
+bool is_of_another_rule(const OptimiserConfig& optimiser, const std::string& option) {
+  return optimiser.settings.count(option) > 0 && info_of(optimiser.rule).find(option) == nullptr;
+}
+
+}  // namespace
+
 std::string configuration_hash(const TrainConfig& config) {
   TrainConfig copy = config;
   std::string text;
@@ -19,6 +27,8 @@ std::string configuration_hash(const TrainConfig& config) {
       if (option.name == "global-batch" && config.batch_given) continue;
       // Runs without a moving average keep the hash that they had before there was one.
       if (option.name.starts_with("ema-") && config.ema.decay == 0) continue;
+      // Runs keep the hash that they had when momentum was the only option of a rule.
+      if (is_of_another_rule(config.optimiser, option.name) && option.name != "momentum") continue;
       if (option.bits == Bits::decides_where_set && option.print().empty()) continue;
       if (option.bits != Bits::irrelevant) text += fmt::format("{}={}\n", option.name, option.print());
     }

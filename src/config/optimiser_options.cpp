@@ -3,26 +3,37 @@
 
 namespace convoy {
 
+namespace {
+
+Option option_of(const RuleOption& of_rule, RuleSettings& settings) {
+  const Bounds bounds{
+      .low = of_rule.low, .high = of_rule.high, .low_excluded = of_rule.low_excluded, .high_excluded = true};
+  Option option = number_option(of_rule.name, "F", settings.at(of_rule.name), bounds, of_rule.help);
+  for (const char* alias : of_rule.aliases)
+    if (alias != nullptr) option.aliases.emplace_back(alias);
+  return option.decides_bits();
+}
+
+}  // namespace
+
 OptionGroup optimiser_options(OptimiserConfig& optimiser) {
   OptionGroup group{"Optimiser", {}};
   auto add = [&](Option option) -> Option& { return group.options.emplace_back(std::move(option)); };
-  add(choice_option<Rule>("optimizer", optimiser.rule,
-                          {{"sgd", Rule::sgd}, {"momentum", Rule::momentum}, {"nesterov", Rule::nesterov}},
-                          "update rule; sgd has no momentum"))
+  std::vector<std::pair<std::string, Rule>> names;
+  for (const Rule rule : all_rules) names.emplace_back(info_of(rule).name, rule);
+  add(choice_option<Rule>("optimizer", optimiser.rule, std::move(names), "update rule; sgd has no momentum"))
       .also({"opt", "optimiser"})
       .decides_bits();
-  add(number_option("momentum", "F", optimiser.momentum, from_below(0, 1), "of momentum and nesterov"))
-      .also({"mom"})
-      .decides_bits();
+  for (const RuleOption& option : options_of_rules()) add(option_of(option, optimiser.settings));
   add(number_option("weight-decay", "F", optimiser.weight_decay, from_below(0, 1),
-                    "of convolution and linear weights, a step times the rate"))
+                    "weight decay of convolution and linear weights, times the learning rate in each step"))
       .also({"wd"})
       .decides_bits();
   add(number_option("norm-weight-decay", "F", optimiser.norm_weight_decay, from_below(0, 1),
-                    "of batch norm's scale and shift"))
+                    "weight decay of batch norm's scale and shift"))
       .also({"bn-weight-decay"})
       .decides_bits();
-  add(number_option("bias-weight-decay", "F", optimiser.bias_weight_decay, from_below(0, 1), "of biases"))
+  add(number_option("bias-weight-decay", "F", optimiser.bias_weight_decay, from_below(0, 1), "weight decay of biases"))
       .decides_bits();
   add(number_option("clip-grad-norm", "F", optimiser.clip_norm, at_least(0),
                     "scale gradients down to this norm; 0: off"))
@@ -73,22 +84,25 @@ OptionGroup schedule_options(OptimiserConfig& optimiser) {
       .also({"lr-gamma", "decay-rate"})
       .decides_bits();
   add(number_option("lr-power", "F", schedule.power, above(0), "exponent of poly")).decides_bits();
-  add(number_option("min-lr", "F", schedule.min_rate, at_least(0), "rate at the end of poly, cosine and linear"))
+  add(number_option("min-lr", "F", schedule.min_rate, at_least(0),
+                    "learning rate at the end of poly, cosine and linear"))
       .also({"lr-min", "end-lr"})
       .decides_bits();
   add(number_option("warmup-epochs", "EPOCHS", schedule.warmup_epochs, at_least(0), "linear rise from --warmup-lr"))
       .also({"lr-warmup-epochs", "warmup"})
       .decides_bits();
-  add(number_option("warmup-lr", "F", schedule.warmup_rate, at_least(0), "first rate of the warm-up")).decides_bits();
+  add(number_option("warmup-lr", "F", schedule.warmup_rate, at_least(0), "first learning rate of the warm-up"))
+      .decides_bits();
   add(number_option("onecycle-start", "F", schedule.onecycle_start, {0, 1, true, true},
-                    "onecycle: part of the run that rises"))
+                    "onecycle: part of the run in which the learning rate rises"))
       .also({"pct-start"})
       .decides_bits();
-  add(number_option("onecycle-div", "F", schedule.onecycle_div, at_least(1), "onecycle: first rate = peak / this"))
+  add(number_option("onecycle-div", "F", schedule.onecycle_div, at_least(1),
+                    "onecycle: first learning rate = peak / this"))
       .also({"div-factor"})
       .decides_bits();
   add(number_option("onecycle-final-div", "F", schedule.onecycle_final_div, at_least(1),
-                    "onecycle: last rate = first rate / this"))
+                    "onecycle: last learning rate = first one / this"))
       .also({"final-div-factor"})
       .decides_bits();
   add(switch_option("onecycle-linear", schedule.onecycle_linear, "onecycle: straight pieces instead of cosine ones"))

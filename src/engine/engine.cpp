@@ -167,12 +167,12 @@ std::vector<float> Engine::initial_set(std::uint64_t seed) const {
   std::vector<float> set(static_cast<std::size_t>(layout_.count()), 0.F);
   initialise_parameters(plan_.table, seed, set.data() + layout_.values.begin);
   initialise_statistics(plan_.table, set.data() + layout_.statistics.begin);
-  set[static_cast<std::size_t>(layout_.state.begin)] = loss_scale_.start;
+  layout_.device_state(set.data())->loss_scale = loss_scale_.start;
   return set;
 }
 
 void Engine::adopt_loss_scale(std::vector<float>& set) const {
-  float& scale = set.at(static_cast<std::size_t>(layout_.state.begin));
+  float& scale = layout_.device_state(set.data())->loss_scale;
   if (loss_scale_.grow_every == 0 || scale == 1) scale = loss_scale_.start;
 }
 

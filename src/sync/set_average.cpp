@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <utility>
 
 namespace convoy {
@@ -30,8 +31,7 @@ SetAverage::SetAverage(const SyncSpec& spec, const SyncParts& parts, const Repli
       own_statistics_(slot(run.count), std::vector<float>(slot(parts.layout.statistics.count))),
       contributions_(own_statistics_),
       statistics_(slot(parts.layout.statistics.count)),
-      spreads_(statistics_),
-      state_(slot(parts.layout.state.count), 0.0F) {}
+      spreads_(statistics_) {}
 
 bool SetAverage::weigh(std::span<const ParameterSet> sets, std::span<const Index> samples) {
   constexpr const char* what = "samples since the last average";
@@ -93,6 +93,8 @@ void SetAverage::take_optimiser(std::span<const ParameterSet> sets) {
 
 void SetAverage::clear_optimiser() {
   parts_.backend.fill(set_.block + parts_.layout.optimiser.begin, parts_.layout.optimiser.count, 0.0F);
+  state_.slots_zeroed = state_.applied;
+  upload_state();
 }
 
 void SetAverage::finish() {
@@ -139,18 +141,26 @@ void SetAverage::reduce_weighted(std::span<const ParameterSet> sets, const Range
 }
 
 void SetAverage::take_state() {
-  // Loss scale and the good steps since it changed: the most careful replica's. Applied and skipped steps: the most.
+  // The most careful replica decides about the loss scale; of the counts the highest is taken.
   bool first = true;
   for (int replica = 0; replica < replicas_; ++replica) {
     if (weights_[slot(replica)] == 0) continue;
-    const float* state = report(replica) + 2;
-    for (std::size_t i = 0; i < state_floats; ++i) {
-      const float own = state[i];
-      state_[i] = first ? own : i < 2 ? std::min(state_[i], own) : std::max(state_[i], own);
-    }
+    DeviceState own{};
+    std::memcpy(&own, report(replica) + 2, state_floats * sizeof(float));
+    if (first) state_ = own;
+    state_.loss_scale = std::min(state_.loss_scale, own.loss_scale);
+    state_.good_steps = std::min(state_.good_steps, own.good_steps);
+    state_.applied = std::max(state_.applied, own.applied);
+    state_.skipped = std::max(state_.skipped, own.skipped);
+    state_.slots_zeroed = std::max(state_.slots_zeroed, own.slots_zeroed);
     first = false;
   }
-  parts_.backend.upload(set_.block + parts_.layout.state.begin, state_.data(), parts_.layout.state.count);
+  upload_state();
+}
+
+void SetAverage::upload_state() {
+  parts_.backend.upload(set_.block + parts_.layout.state.begin, reinterpret_cast<const float*>(&state_),
+                        parts_.layout.state.count);
 }
 
 void SetAverage::contribute_means() {

@@ -32,6 +32,7 @@ class SetAverage {
   void take_values(std::span<const ParameterSet> sets);
   /// Collective. Starts the average of the optimiser state.
   void take_optimiser(std::span<const ParameterSet> sets);
+  /// Sets the optimiser state to zero; after take_values.
   void clear_optimiser();
   /// Collective. Launches queued after it see the average.
   void finish();
@@ -40,12 +41,13 @@ class SetAverage {
 
  private:
   /// What a replica tells the others, in floats that are exact: samples / 4096, samples % 4096, device state.
-  static constexpr Index report_floats = 8, state_floats = 4, samples_unit = 4096;
+  static constexpr Index report_floats = 8, state_floats = 5, samples_unit = 4096;
 
   const float* report(int replica) const { return &reports_[static_cast<std::size_t>(replica * report_floats)]; }
   void reduce_weighted(std::span<const ParameterSet> sets, const Range& range, std::span<const float> weights,
                        const char* what);
   void take_state();
+  void upload_state();
   void contribute_means();
   void contribute_spreads();
   void contribute_statistics(std::size_t row);
@@ -63,7 +65,7 @@ class SetAverage {
   // Host memory of the owned replicas, one row each.
   std::vector<std::vector<float>> own_reports_, own_statistics_, contributions_;
   std::vector<float> statistics_, spreads_;  ///< averaged: means and variances; variances alone
-  std::vector<float> state_;
+  DeviceState state_{};
 };
 
 }  // namespace convoy

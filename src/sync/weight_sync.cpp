@@ -63,7 +63,7 @@ class WeightSync final : public Sync {
     }
     std::fill(samples_.begin(), samples_.end(), 0);
     replicas_are_equal_ = values_are_current_ = true;
-    optimiser_is_current_ = spec_.momentum != MomentumPolicy::keep || parts_.layout.slots == 0;
+    optimiser_is_current_ = spec_.momentum != MomentumPolicy::keep || parts_.layout.slots.empty();
     compute_copies_are_current_ = false;
   }
 
@@ -95,7 +95,7 @@ class WeightSync final : public Sync {
 
   /// A momentum of its own makes a replica differ from the others even after an average.
   bool needs_shards() const override {
-    const bool own_momentum = spec_.momentum == MomentumPolicy::keep && parts_.layout.slots > 0;
+    const bool own_momentum = spec_.momentum == MomentumPolicy::keep && !parts_.layout.slots.empty();
     return spec_.replicas > 1 && (!replicas_are_equal_ || own_momentum);
   }
 

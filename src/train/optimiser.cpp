@@ -17,11 +17,11 @@ double Optimiser::rate(Index step) const {
 }
 
 void Optimiser::begin_step(Index step) const {
-  backend_.set_step({.rate = static_cast<float>(rate(step)),
-                     .momentum = static_cast<float>(config_.optimiser.momentum),
+  backend_.set_step({.learning_rate = static_cast<float>(rate(step)),
                      .ema_decay = average_.decay(step),
                      .seed = config_.seed,
-                     .step = step});
+                     .step = step,
+                     .options = config_.optimiser.rule_values()});
 }
 
 }  // namespace convoy

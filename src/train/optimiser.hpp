@@ -9,7 +9,7 @@
 
 namespace convoy {
 
-/// The numbers of each step's update: learning rate, momentum, decay of the moving average.
+/// The numbers of each step's update: learning rate, options of the rule, decay of the moving average.
 class Optimiser {
  public:
   /// Throws Error(usage) for schedules that can't be.

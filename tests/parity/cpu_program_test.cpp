@@ -103,7 +103,7 @@ TEST_P(CpuPrograms, AllocateNothingInAStep) {
   Trained trained(*backend, plan, Trained::spec());
   const auto updater = backend->compile(plan, optimiser);
   updater->bind(backend->allocate(updater->arena_floats()));
-  backend->set_step({.rate = 0.01F, .momentum = 0.9F});
+  backend->set_step({.learning_rate = 0.01F, .options = {{0.9}}});
   const auto whole_step = [&] {
     trained.step();
     updater->launch(trained.set(), trained.gradients());

@@ -2,7 +2,9 @@
 // A plan of a convolution, a batch norm and a linear layer, written by hand, with its set layout and formula-made sets:
 // for tests of what stores and moves parameter sets.
 #pragma once
+#include <array>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,7 +24,7 @@ struct SmallPlan {
   SetLayout layout;
 };
 
-inline SmallPlan small_plan(Placing placing = Placing::forward, int slots = 1, Index classes = 10) {
+inline SmallPlan small_plan(Placing placing = Placing::forward, std::size_t slots = 1, Index classes = 10) {
   std::vector<Parameter> rows;
   const auto add = [&](const std::string& name, Kind kind, std::vector<Index> shape) {
     Parameter row;
@@ -55,9 +57,10 @@ inline SmallPlan small_plan(Placing placing = Placing::forward, int slots = 1, I
   result.plan.digest = 0xfeedfacecafebeefULL;
 
   SetLayout& layout = result.layout;
-  layout.slots = slots;
+  static constexpr std::array names{"momentum", "second", "third"};
+  layout.slots = std::span(names).first(slots);
   layout.values = {0, end};
-  layout.optimiser = {end, slots * end};
+  layout.optimiser = {end, static_cast<Index>(slots) * end};
   layout.statistics = {layout.optimiser.end(), gap + 32};
   layout.state = {layout.statistics.end(), 16};
   return result;
@@ -75,9 +78,9 @@ inline HostSet formula_set(const SmallPlan& small, std::uint64_t seed) {
   };
   for (const Parameter& row : small.plan.table.rows) {
     fill("value " + row.name, {small.layout.values.begin + row.range.begin, row.range.count});
-    for (int slot = 0; slot < small.layout.slots; ++slot)
+    for (std::size_t slot = 0; slot < small.layout.slots.size(); ++slot)
       fill("slot " + std::to_string(slot) + row.name,
-           {small.layout.optimiser.begin + slot * small.layout.values.count + row.range.begin, row.range.count});
+           {small.layout.slot(slot).begin + row.range.begin, row.range.count});
   }
   for (const NormStatistics& norm : small.plan.table.norms) {
     fill("mean " + norm.name, {small.layout.statistics.begin + norm.mean.begin, norm.mean.count});

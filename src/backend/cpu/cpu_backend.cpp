@@ -10,7 +10,7 @@
 #include "backend/cpu/program.hpp"
 #include "backend/cpu/updater.hpp"
 #include "backend/factory.hpp"
-#include "backend/rules/update.hpp"
+#include "backend/rules/moving_average.hpp"
 #include "core/errors.hpp"
 
 namespace convoy::cpu {

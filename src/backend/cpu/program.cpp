@@ -159,7 +159,7 @@ class CpuProgram final : public Program {
   void start(const ParameterSet& set) {
     worst_stage_ = -1;
     if (spec_.mode == Mode::evaluate) {
-      memory_.norm_step.statistics = set.block + set.count - device_state_floats - plan_.table.statistics.count;
+      memory_.norm_step.statistics = set.block + set_end(set.count, plan_.table.statistics.count).statistics.begin;
       for (std::size_t i = 0; i < lowering_.norms.size(); ++i)
         norms_.prepare_evaluation(static_cast<int>(i), memory_.norm_step);
     }

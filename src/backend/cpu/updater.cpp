@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 #include <vector>
 
-#include "backend/rules/update.hpp"
+#include "backend/rules/moving_average.hpp"
 #include "core/errors.hpp"
+#include "optim/clip.hpp"
 
 namespace convoy::cpu {
 namespace {
@@ -25,18 +27,11 @@ struct Norm {
   float momentum;
 };
 
-template <class Formula>
-void update(Range range, const UpdateFactors& factors, const float* gradients, float* values, float* velocity) {
-  const float* __restrict const g = gradients + range.begin;
-  float* __restrict const w = values + range.begin;
-  if constexpr (Formula::slots == 0) {
-    float none = 0;
-    for (Index i = 0; i < range.count; ++i) w[i] = Formula::step(factors, w[i], g[i], none);
-  } else {
-    float* __restrict const v = velocity + range.begin;
+template <class R, class... Slot>
+void update(Index count, const UpdateFactors& factors, const float* __restrict g, float* __restrict w,
+            Slot* __restrict... slots) {
 #pragma omp simd
-    for (Index i = 0; i < range.count; ++i) w[i] = Formula::step(factors, w[i], g[i], v[i]);
-  }
+  for (Index i = 0; i < count; ++i) w[i] = R::update(factors, w[i], g[i], slots[i]...);
 }
 
 class CpuUpdater final : public Updater {
@@ -70,28 +65,24 @@ class CpuUpdater final : public Updater {
 
   void launch(const ParameterSet& set, const float* gradients) override {
     require(set.count == layout_.count(), "a parameter set of another layout");
-    float* const state = set.block + layout_.state.begin;
+    DeviceState& state = *layout_.device_state(set.block);
     const int bad = first_flagged(gradients);
     if (bad >= 0) {
-      state[3] += 1;
+      state.skipped += 1;
       ++counters_.skipped;
       counters_.bad_replica = counters_.bad_replica < 0 ? bad : std::min(counters_.bad_replica, bad);
       return;
     }
     const float clip = spec_.clip_norm > 0 ? static_cast<float>(clip_factor(norm(gradients), spec_.clip_norm)) : 1.0F;
-    switch (spec_.rule) {
-      case Rule::sgd:
-        update_all<SgdRule>(set, gradients, clip);
-        break;
-      case Rule::momentum:
-        update_all<MomentumRule>(set, gradients, clip);
-        break;
-      case Rule::nesterov:
-        update_all<NesterovRule>(set, gradients, clip);
-        break;
-    }
+    state.applied += 1;
+    UpdateFactors factors{current_.learning_rate, 0, clip, {}};
+    with_optimiser(spec_.rule, [&](auto rule) {
+      using R = decltype(rule);
+      const double step = static_cast<double>(state.applied) - static_cast<double>(state.slots_zeroed);
+      R::prepare(current_.options, step, factors.numbers);
+      update_all<R>(set, gradients, factors, std::make_index_sequence<R::slots.size()>());
+    });
     fold_statistics(set, gradients);
-    state[2] += 1;
   }
 
  private:
@@ -124,15 +115,19 @@ class CpuUpdater final : public Updater {
     return std::sqrt(total);
   }
 
-  template <class Formula>
-  void update_all(const ParameterSet& set, const float* gradients, float clip) const {
-    float* const values = set.block + layout_.values.begin;
-    float* const velocity = set.block + layout_.optimiser.begin;
+  /// `all`: what tensors have in common.
+  template <class R, std::size_t... Slot>
+  void update_all(const ParameterSet& set, const float* gradients, const UpdateFactors& all,
+                  std::index_sequence<Slot...>) const {
 #pragma omp parallel for schedule(static)
     for (Index p = 0; p < static_cast<Index>(pieces_.size()); ++p) {
       const Piece& piece = pieces_[static_cast<std::size_t>(p)];
-      update<Formula>(piece.range, {current_.rate * piece.rate_multiplier, current_.momentum, piece.decay, clip},
-                      gradients, values, velocity);
+      const Index begin = piece.range.begin;
+      UpdateFactors factors = all;
+      factors.learning_rate *= piece.rate_multiplier;
+      factors.decay = piece.decay;
+      update<R>(piece.range.count, factors, gradients + begin, set.block + layout_.values.begin + begin,
+                (set.block + layout_.slot(Slot).begin + begin)...);
     }
   }
 

@@ -119,8 +119,8 @@ class QueuedBackend final : public CudaBackend {
   SetLayout layout(const Plan& plan, const OptimiserSpec& spec) const override { return set_layout(plan.table, spec); }
 
   void set_step(const StepParams& params) override {
-    *reinterpret_cast<StepNumbers*>(steps_.begin()) = {params.rate, params.momentum, params.ema_decay, params.seed,
-                                                       params.step};
+    *reinterpret_cast<StepNumbers*>(steps_.begin()) = {params.learning_rate, params.ema_decay, params.seed, params.step,
+                                                       params.options};
     steps_.send();
   }
   void blend(const ParameterSet& to, const ParameterSet& from) override {

@@ -10,12 +10,12 @@
 #include "backend/cuda/runtime/check.hpp"
 #include "backend/cuda/runtime/feed.hpp"
 #include "backend/cuda/tuning.hpp"
+#include "backend/set_layout.hpp"
 #include "core/errors.hpp"
 
 namespace convoy::cuda {
 namespace {
 
-constexpr Index device_state_floats = 16;
 constexpr Index arena_alignment = 256;
 
 /// The execution as told (choices), as measured, or by the rule.
@@ -76,7 +76,7 @@ class CudaProgram final : public Program {
     launch_.set = set.block;
     launch_.copies = context_.copies.at(set, *copies_);
     const bool scales = spec_.precision == Precision::fp16 && spec_.mode == Mode::train;
-    launch_.loss_scale = scales ? set.block + set.count - device_state_floats : nullptr;
+    launch_.loss_scale = scales ? &set_end(set.count, statistics_).device_state(set.block)->loss_scale : nullptr;
     if (stage == 0) start(set);
     const std::size_t begin = stage == 0 ? 0 : execution_.stages[stage - 1].end;
     for (std::size_t k = begin; k < execution_.stages[stage].end; ++k) execution_.steps[k].run(launch_);
@@ -119,7 +119,7 @@ class CudaProgram final : public Program {
   void keep_norms(const ParameterSet& set) {
     if (execution_.evaluation_norms.empty() || norms_of_ == set.count) return;
     std::vector<EvaluationNorm> norms;
-    const Index begin = set.count - device_state_floats - statistics_;
+    const Index begin = set_end(set.count, statistics_).statistics.begin;
     for (const EvaluationNormRefs& norm : execution_.evaluation_norms) {
       norms.push_back({.gamma = norm.gamma,
                        .beta = norm.beta,

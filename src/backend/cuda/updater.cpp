@@ -11,18 +11,6 @@
 namespace convoy::cuda {
 namespace {
 
-UpdateRule rule_of(Rule rule) {
-  switch (rule) {
-    case Rule::sgd:
-      return UpdateRule::sgd;
-    case Rule::momentum:
-      return UpdateRule::momentum;
-    case Rule::nesterov:
-      break;
-  }
-  return UpdateRule::nesterov;
-}
-
 template <class T>
 Index bytes_of_all(const std::vector<T>& table) {
   return (static_cast<Index>(table.size() * sizeof(T)) + 63) / 64 * 64;
@@ -47,6 +35,7 @@ class CudaUpdater final : public Updater {
 
   /// verdict | squares of pieces | pieces | folds.
   Index arena_floats() const override {
+    static_assert(sizeof(UpdateVerdict) <= 64);
     return (64 + squares_bytes() + bytes_of_all(pieces_) + bytes_of_all(folds_)) / 4;
   }
 
@@ -66,7 +55,8 @@ class CudaUpdater final : public Updater {
     cudaStream_t const stream = context_.queue.stream();
     UpdateArgs args;
     args.values = set.block + layout_.values.begin;
-    args.velocity = layout_.slots > 0 ? set.block + layout_.optimiser.begin : nullptr;
+    args.slots = set.block + layout_.optimiser.begin;
+    args.slot_floats = layout_.values.count;
     args.gradients = gradients;
     if (const FilterCopies::Copies* const copies = context_.copies.find(set.block)) {
       args.copies = copies->memory;
@@ -83,12 +73,13 @@ class CudaUpdater final : public Updater {
     decision.squares = squares_;
     decision.pieces = args.count;
     decision.clip_norm = spec_.clip_norm;
-    decision.state = set.block + layout_.state.begin;
+    decision.state = layout_.device_state(set.block);
+    decision.step = context_.step;
     decision.grow_every = static_cast<float>(spec_.loss_scale.grow_every);
     decision.tally = context_.tally;
     decision.verdict = verdict_;
-    check(decide_update(decision, stream), "launch of the update's decision");
-    check(update(rule_of(spec_.rule), args, stream), "launch of the update");
+    check(decide_update(spec_.rule, decision, stream), "launch of the update's decision");
+    check(update(spec_.rule, args, stream), "launch of the update");
     check(fold_norms(set.block + layout_.statistics.begin, gradients + tail_.begin, device_folds_,
                      static_cast<int>(folds_.size()), verdict_, stream),
           "launch of the running statistics");

@@ -14,7 +14,7 @@
 #pragma once
 #include <cmath>
 
-#include "backend/rules/portable.hpp"
+#include "core/portable.hpp"
 #include "network/operations/activation_kind.hpp"
 
 namespace convoy {

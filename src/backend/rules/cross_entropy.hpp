@@ -5,7 +5,7 @@
 #pragma once
 #include <cstdint>
 
-#include "backend/rules/portable.hpp"
+#include "core/portable.hpp"
 
 namespace convoy {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "backend/rules/portable.hpp"
+#include "core/portable.hpp"
 
 namespace convoy {
 

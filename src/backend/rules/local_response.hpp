@@ -7,7 +7,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "backend/rules/portable.hpp"
+#include "core/portable.hpp"
 
 namespace convoy {
 

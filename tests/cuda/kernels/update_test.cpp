@@ -6,9 +6,9 @@
 #include <limits>
 
 #include "backend/cuda/filter_copies.hpp"
-#include "backend/rules/update.hpp"
 #include "cuda/kernels/bench.hpp"
 #include "network/models.hpp"
+#include "optim/clip.hpp"
 #include "support/formula.hpp"
 
 namespace convoy::cuda {
@@ -55,11 +55,11 @@ TEST_P(UpdateKernel, UpdatesEveryTensorAndItsCopy) {
       const Values values = formula_values("w", count), velocity = formula_values("v", count),
                    gradients = formula_values("g", count);
       StepNumbers step;
-      step.rate = 0.125F;
-      step.momentum = 0.75F;
+      step.learning_rate = 0.125F;
       UpdateArgs args;
       args.values = bench.floats(values);
-      args.velocity = bench.floats(velocity);
+      args.slots = bench.floats(velocity);
+      args.slot_floats = count;
       args.gradients = bench.floats(gradients);
       args.copies =
           bench.put(std::vector<std::uint8_t>(static_cast<std::size_t>(layout.elements * bytes_of(storage()))));
@@ -67,21 +67,21 @@ TEST_P(UpdateKernel, UpdatesEveryTensorAndItsCopy) {
       args.pieces = bench.put(layout.pieces);
       args.count = static_cast<int>(layout.pieces.size());
       args.step = bench.put(std::vector<StepNumbers>{step});
-      args.verdict = bench.put(std::vector<UpdateVerdict>{{1, 0.5F}});
+      args.verdict = bench.put(std::vector<UpdateVerdict>{{1, 0.5F, {0.75F}}});
       expect_success(refresh_copies(args, bench.stream()));
-      expect_success(update(UpdateRule::nesterov, args, bench.stream()));
+      expect_success(update(Rule::nesterov, args, bench.stream()));
 
-      const Values new_values = bench.floats(args.values, count), new_velocity = bench.floats(args.velocity, count);
+      const Values new_values = bench.floats(args.values, count), new_velocity = bench.floats(args.slots, count);
       const Values copies = bench.elements(args.copies, layout.elements, storage());
       for (std::size_t r = 0; r < plan.table.rows.size(); ++r) {
         const Parameter& row = plan.table.rows[r];
         SCOPED_TRACE(row.name);
-        const UpdateFactors factors{0.125F * row.rate_multiplier, 0.75F, row.decay, 0.5F};
+        const UpdateFactors factors{0.125F * row.rate_multiplier, row.decay, 0.5F, {0.75F}};
         Values want_w, want_v, got_w, got_v;
         for (Index i = row.range.begin; i < row.range.end(); ++i) {
           const auto at = static_cast<std::size_t>(i);
           auto w = static_cast<float>(values[at]), v = static_cast<float>(velocity[at]);
-          if (row.trainable) w = NesterovRule::step(factors, w, static_cast<float>(gradients[at]), v);
+          if (row.trainable) w = Nesterov::update(factors, w, static_cast<float>(gradients[at]), v);
           want_w.push_back(static_cast<double>(w));
           want_v.push_back(static_cast<double>(v));
           got_w.push_back(new_values[at]);
@@ -125,19 +125,19 @@ TEST_P(UpdateKernel, ASkippedUpdateChangesNothing) {
     piece.channels = 4000;
     UpdateArgs args;
     args.values = bench.floats(values);
-    args.velocity = bench.floats(values);
+    args.slots = bench.floats(values);
     args.gradients = bench.floats(values);
     args.storage = storage();
     args.pieces = bench.put(std::vector<UpdatePiece>{piece});
     args.count = 1;
-    args.step = bench.put(std::vector<StepNumbers>{{1, 1}});
+    args.step = bench.put(std::vector<StepNumbers>{{1}});
     args.verdict = bench.put(std::vector<UpdateVerdict>{{0, 1}});
-    expect_success(update(UpdateRule::momentum, args, bench.stream()));
+    expect_success(update(Rule::momentum, args, bench.stream()));
     float* const running = bench.floats(values);
     expect_success(fold_norms(running, args.gradients, bench.put(std::vector<NormFold>{{0, 5000, 0.5F}}), 1,
                               args.verdict, bench.stream()));
     EXPECT_EQ(bench.floats(args.values, 5000), values);
-    EXPECT_EQ(bench.floats(args.velocity, 5000), values);
+    EXPECT_EQ(bench.floats(args.slots, 5000), values);
     EXPECT_EQ(bench.floats(running, 5000), values);
   });
 }
@@ -158,12 +158,16 @@ class Decide : public EveryStorage {
     if (clip_norm > 0) decision.squares = bench.put(squares);
     decision.pieces = static_cast<int>(squares.size());
     decision.clip_norm = clip_norm;
+    state.resize(device_state_floats, 0.0);
     float* const device_state = bench.floats(state);
-    decision.state = device_state;
+    decision.state = reinterpret_cast<DeviceState*>(device_state);
+    StepNumbers step;
+    step.options.value[0] = 0.625;
+    decision.step = bench.put(std::vector<StepNumbers>{step});
     decision.grow_every = grow_every;
     decision.tally = bench.put(std::vector<Tally>{{}});
     decision.verdict = bench.empty<UpdateVerdict>(1);
-    expect_success(decide_update(decision, bench.stream()));
+    expect_success(decide_update(Rule::momentum, decision, bench.stream()));
     return {bench.get(decision.verdict, 1)[0], bench.floats(device_state, 4), bench.get(decision.tally, 1)[0]};
   }
 };
@@ -174,6 +178,7 @@ TEST_P(Decide, CountsGoodStepsAndDoublesADynamicScale) {
     Outcome outcome = decide({0, 0, 0}, {1024, 1, 7, 2}, 0);
     EXPECT_EQ(outcome.verdict.apply, 1);
     EXPECT_EQ(outcome.verdict.clip, 1);
+    EXPECT_EQ(outcome.verdict.numbers[0], 0.625F) << "the momentum";
     EXPECT_EQ(outcome.state, (Values{1024, 1, 8, 2}));
     outcome = decide({0}, {1024, 4, 7, 2}, 6);
     EXPECT_EQ(outcome.state, (Values{1024, 5, 8, 2}));

@@ -59,7 +59,7 @@ Steps run_on_cpu(const Plan& plan, const OptimiserSpec& spec) {
   for (int i = 0; i < 3; ++i) {
     std::vector<float> gradients = numbers(fmt::format("g{}", i), plan.table.block());
     flag(gradients, plan, i);
-    step = {.rate = 0.1F / static_cast<float>(i + 1), .momentum = 0.875F};
+    step = {.learning_rate = 0.1F / static_cast<float>(i + 1), .options = {{0.875}}};
     updater->launch({result.block.data(), layout.count()}, gradients.data());
   }
   return result;
@@ -77,7 +77,7 @@ Steps run_on_cuda(const Plan& plan, const OptimiserSpec& spec, bool replayed) {
     std::vector<float> host = numbers(fmt::format("g{}", i), plan.table.block());
     flag(host, plan, i);
     backend->upload(gradients, host.data(), plan.table.block());
-    backend->set_step({.rate = 0.1F / static_cast<float>(i + 1), .momentum = 0.875F});
+    backend->set_step({.learning_rate = 0.1F / static_cast<float>(i + 1), .options = {{0.875}}});
     if (replayed) {
       backend->replay(1, [&] { updater->launch(set, gradients); });
     } else {
@@ -95,7 +95,7 @@ Steps run_on_cuda(const Plan& plan, const OptimiserSpec& spec, bool replayed) {
 
 TEST(CudaUpdater, EqualsTheCpusForEveryRule) {
   const Plan plan = plan_of(4);
-  for (const Rule rule : {Rule::sgd, Rule::momentum, Rule::nesterov}) {
+  for (const Rule rule : all_rules) {
     for (const float clip : {0.0F, 3.0F}) {
       const OptimiserSpec spec{.rule = rule, .clip_norm = clip};
       const Steps cpu = run_on_cpu(plan, spec);
@@ -125,7 +125,7 @@ TEST(CudaUpdater, ADynamicLossScaleIsHalvedInsteadOfNamingAReplica) {
     updater->bind(backend->allocate(updater->arena_floats()));
     const ParameterSet set{backend->allocate(layout.count()), layout.count()};
     float* const gradients = backend->allocate(plan.table.block());
-    float* const scale = set.block + layout.state.begin;
+    float* const scale = &layout.device_state(set.block)->loss_scale;
     backend->fill(scale, 1, spec.loss_scale.start);
     const auto step = [&](float flag) {
       backend->fill(gradients + plan.table.flags.begin, 1, flag);

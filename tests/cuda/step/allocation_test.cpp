@@ -40,7 +40,7 @@ TEST(Allocations, NoneInAStep) {
   const std::vector<SampleSpec> samples = formula_samples("labels", batch, 10, false);
   EXPECT_GT(program->stages().size(), 2U);
   const auto step = [&](Index number) {
-    backend->set_step({.rate = 0.01F, .ema_decay = 0.9F, .step = number});
+    backend->set_step({.learning_rate = 0.01F, .ema_decay = 0.9F, .step = number});
     program->feed({.samples = samples, .images = rows, .valid_count = batch, .scale = 0.5F, .norm_scale = 0.5F});
     for (std::size_t stage = 0; stage < program->stages().size(); ++stage) program->launch(stage, set);
     updater->launch(set, gradients);

@@ -86,7 +86,7 @@ JobResult run(Backend& backend, const JobSpec& job) {
   };
   for (Index step = 0; step < job.steps; ++step) {
     const Index before = backend.counts().graph_launches;
-    backend.set_step({.rate = 0.05F, .momentum = 0.9F, .step = step});
+    backend.set_step({.learning_rate = 0.05F, .step = step, .options = {{0.9}}});
     for (int replica = first; replica < first + job.turns; ++replica) {
       const std::string name = std::to_string(step) + "/" + std::to_string(replica);
       images.push_back(formula_images("images" + name, batch * job.image * job.image * channels));

@@ -104,7 +104,7 @@ TrainingResult train(Backend& backend, const TrainingSpec& spec) {
   const bool everything = spec.reading == Reading::everything;
   for (int s = 0; s < spec.steps; ++s) {
     if (spec.before_step) spec.before_step(s);
-    backend.set_step({.rate = spec.rate, .momentum = 0.9F, .step = s});
+    backend.set_step({.learning_rate = spec.rate, .step = s, .options = {{0.9}}});
     feed(*program, s);
     if (spec.launching == Launching::replayed) {
       backend.replay(1, step);

@@ -29,8 +29,8 @@ class Bench {
     updater_->bind(static_cast<float*>(std::align(64, 0, start, space)));
   }
   void step(float rate, float momentum) {
-    step_.rate = rate;
-    step_.momentum = momentum;
+    step_.learning_rate = rate;
+    step_.options = {{momentum}};
     updater_->launch({block_.data(), layout_.count()}, gradients_.data());
   }
   void set(std::vector<float>& block, Range range, const reference::Values& values) {
@@ -39,7 +39,7 @@ class Bench {
   reference::Values values(Range range) const {
     return {block_.begin() + layout_.values.begin + range.begin, block_.begin() + layout_.values.begin + range.end()};
   }
-  float state(Index i) const { return block_[static_cast<std::size_t>(layout_.state.begin + i)]; }
+  const DeviceState& state() { return *layout_.device_state(block_.data()); }
 
   Plan plan_;
   SetLayout layout_;
@@ -81,7 +81,7 @@ TEST(Updater, EqualsPyTorch) {
     SCOPED_TRACE(golden.name);
     expect_golden(golden.results.at("a"), "optimiser/a", bench.values(a.range), 1e-6);
     expect_golden(golden.results.at("b"), "optimiser/b", bench.values(b.range), 1e-6);
-    EXPECT_EQ(bench.state(2), static_cast<float>(golden.rates.size()));
+    EXPECT_EQ(bench.state().applied, static_cast<float>(golden.rates.size()));
     EXPECT_EQ(bench.counters_.skipped, 0);
   }
 }
@@ -101,7 +101,7 @@ TEST(Updater, LayoutHoldsEverythingOnce) {
   const Plan plan = small_network();
   for (const auto& [rule, slots] : {std::pair{Rule::sgd, 0}, {Rule::momentum, 1}, {Rule::nesterov, 1}}) {
     const SetLayout layout = set_layout(plan.table, {.rule = rule});
-    EXPECT_EQ(layout.slots, slots);
+    EXPECT_EQ(layout.slots.size(), static_cast<std::size_t>(slots));
     EXPECT_EQ(layout.values, (Range{0, plan.table.parameters.count}));
     EXPECT_EQ(layout.optimiser.count, slots * plan.table.parameters.count);
     EXPECT_EQ(layout.statistics.count, plan.table.statistics.count);
@@ -109,6 +109,11 @@ TEST(Updater, LayoutHoldsEverythingOnce) {
     EXPECT_GE(layout.statistics.begin, layout.optimiser.end());
     EXPECT_GE(layout.state.begin, layout.statistics.end());
     EXPECT_EQ(layout.state.count, 16);
+    for (int slot = 0; slot < slots; ++slot)
+      EXPECT_TRUE(layout.optimiser.contains(layout.slot(static_cast<std::size_t>(slot)).end() - 1));
+    const SetEnd end = set_end(layout.count(), plan.table.statistics.count);
+    EXPECT_EQ(end.statistics, layout.statistics);
+    EXPECT_EQ(end.state, layout.state);
     for (const Range range : {layout.optimiser, layout.statistics, layout.state}) EXPECT_EQ(range.begin % 16, 0);
   }
 }
@@ -147,8 +152,8 @@ TEST(Updater, AFlagMasksEverything) {
     EXPECT_TRUE(std::equal(before.begin(), before.begin() + bench.layout_.state.begin, bench.block_.begin()));
     EXPECT_EQ(bench.counters_.skipped, 2);
     EXPECT_EQ(bench.counters_.bad_replica, 2);
-    EXPECT_EQ(bench.state(2), 0);
-    EXPECT_EQ(bench.state(3), 2);
+    EXPECT_EQ(bench.state().applied, 0);
+    EXPECT_EQ(bench.state().skipped, 2);
   }
 }
 

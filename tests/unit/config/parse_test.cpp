@@ -13,7 +13,7 @@ TEST(Parse, defaults_are_the_documented_ones) {
   EXPECT_EQ(config.sync.mode, SyncMode::weights);
   EXPECT_EQ(config.sync.local_steps, 1);
   EXPECT_EQ(config.optimiser.rule, Rule::momentum);
-  EXPECT_DOUBLE_EQ(config.optimiser.momentum, 0.9);
+  EXPECT_DOUBLE_EQ(config.optimiser.settings.at("momentum"), 0.9);
   EXPECT_DOUBLE_EQ(config.optimiser.weight_decay, 1e-4);
   EXPECT_EQ(config.model.model, "resnet50");
   EXPECT_EQ(config.epochs, 90);
@@ -43,7 +43,7 @@ TEST(Parse, names_of_other_programs) {
   EXPECT_EQ(config.model.model, "resnet20");
   EXPECT_DOUBLE_EQ(config.optimiser.rate, 0.2);
   EXPECT_DOUBLE_EQ(config.optimiser.weight_decay, 5e-4);
-  EXPECT_DOUBLE_EQ(config.optimiser.momentum, 0.8);
+  EXPECT_DOUBLE_EQ(config.optimiser.settings.at("momentum"), 0.8);
   EXPECT_DOUBLE_EQ(config.epochs, 12);
   EXPECT_FLOAT_EQ(config.model.label_smoothing, 0.1F);
   EXPECT_EQ(config.device.precision, Precision::bf16);
@@ -94,9 +94,9 @@ TEST(Parse, command_line_wins_over_file_and_the_last_word_wins) {
   const TrainConfig config = train_config("--lr 0.2 --config f --lr 0.3", file);
   EXPECT_DOUBLE_EQ(config.optimiser.rate, 0.3);
   EXPECT_DOUBLE_EQ(config.epochs, 3);
-  EXPECT_DOUBLE_EQ(config.optimiser.momentum, 0.7);
+  EXPECT_DOUBLE_EQ(config.optimiser.settings.at("momentum"), 0.7);
   EXPECT_EQ(config.batch, 128);
-  EXPECT_DOUBLE_EQ(train_config("--momentum 0.1 -c f", file).optimiser.momentum, 0.1);
+  EXPECT_DOUBLE_EQ(train_config("--momentum 0.1 -c f", file).optimiser.settings.at("momentum"), 0.1);
 }
 
 TEST(Parse, a_byte_order_mark_is_no_part_of_a_key) {
@@ -199,7 +199,7 @@ TEST(Parse, the_command_line_overrides_what_belongs_together) {
   EXPECT_EQ(config.optimiser.schedule.decay, Decay::cosine);
   EXPECT_TRUE(config.optimiser.schedule.step_epochs.empty());
   EXPECT_EQ(config.optimiser.schedule.factor, usual.optimiser.schedule.factor);
-  EXPECT_EQ(config.optimiser.momentum, usual.optimiser.momentum);
+  EXPECT_EQ(config.optimiser.settings.at("momentum"), usual.optimiser.settings.at("momentum"));
   EXPECT_EQ(config.optimiser.rate, 0.3);
   EXPECT_TRUE(config.data.synthetic) << "the command line is kept";
   // What is printed is a file again.

@@ -3,7 +3,7 @@
 
 #include "backend/cuda/kernels/finite.cuh"
 #include "backend/cuda/kernels/tiling.hpp"
-#include "backend/rules/update.hpp"
+#include "backend/rules/moving_average.hpp"
 
 namespace convoy::cuda {
 namespace {

@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "network/operations/activation_kind.hpp"
+#include "optim/rule.hpp"
 
 namespace convoy {
 using Index = std::int64_t;
@@ -50,9 +51,10 @@ struct SampleRow {
 
 /// StepParams in device memory.
 struct StepNumbers {
-  float rate = 0, momentum = 0, ema_decay = 0;
+  float learning_rate = 0, ema_decay = 0;
   std::uint64_t seed = 0;
   Index step = 0;
+  OptionValues options;
 };
 
 /// Counters in device memory, sums since they were last taken.

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backend/cuda/kernels/update.hpp"
 
+#include <tuple>
+#include <utility>
+
 #include "backend/cuda/kernels/block_sum.cuh"
 #include "backend/cuda/kernels/pack.cuh"
 #include "backend/cuda/kernels/tiling.hpp"
-#include "backend/rules/update.hpp"
+#include "backend/rules/moving_average.hpp"
+#include "optim/clip.hpp"
 
 namespace convoy::cuda {
 namespace {
@@ -28,24 +32,36 @@ __device__ __forceinline__ void write_copy(const UpdatePiece& piece, const float
   }
 }
 
-/// A block a piece.
-template <class Formula, class T>
+/// 0, 1, ... for the slots of a rule. (Device code can't call size().)
+template <class R>
+using SlotsOf = std::make_index_sequence<std::tuple_size<decltype(R::slots)>::value>;
+
+/// Returns the new weight at an element, and updates its slots.
+template <class R, std::size_t... I>
+__device__ __forceinline__ float update_one(const UpdateArgs& args, const UpdateFactors& factors, Index at,
+                                            std::index_sequence<I...>) {
+  [[maybe_unused]] float* const slots = args.slots + at;
+  float slot[sizeof...(I) + 1] = {slots[static_cast<Index>(I) * args.slot_floats]...};
+  const float w = R::update(factors, args.values[at], args.gradients[at], slot[I]...);
+  ((slots[static_cast<Index>(I) * args.slot_floats] = slot[I]), ...);
+  return w;
+}
+
+/// Each block updates one piece.
+template <class R, class T>
 __global__ void __launch_bounds__(threads) update_kernel(UpdateArgs args) {
   __shared__ float values[piece_elements];
   if (args.verdict->apply == 0) return;
   const UpdatePiece piece = args.pieces[blockIdx.x];
   if (piece.trains == 0) return;
-  const UpdateFactors factors{args.step->rate * piece.rate_multiplier, args.step->momentum, piece.decay,
-                              args.verdict->clip};
+  UpdateFactors factors{args.step->learning_rate * piece.rate_multiplier, piece.decay, args.verdict->clip, {}};
+  for (int i = 0; i < max_rule_numbers; ++i) factors.numbers[i] = args.verdict->numbers[i];
   const int count = elements_of(piece);
 #pragma unroll 4
   for (int i = static_cast<int>(threadIdx.x); i < count; i += threads) {
     const Index at = piece.begin + i;
-    float velocity = 0;
-    if constexpr (Formula::slots > 0) velocity = args.velocity[at];
-    const float w = Formula::step(factors, args.values[at], args.gradients[at], velocity);
+    const float w = update_one<R>(args, factors, at, SlotsOf<R>());
     args.values[at] = w;
-    if constexpr (Formula::slots > 0) args.velocity[at] = velocity;
     values[i] = w;
   }
   if (piece.copy >= 0 && args.copies != nullptr) write_copy(piece, values, static_cast<T*>(args.copies));
@@ -105,11 +121,11 @@ __device__ __forceinline__ int worst_replica(const float* flags, int replicas) {
 
 /// Halves a dynamic loss scale; the replica is reported once that no longer helps.
 __device__ __forceinline__ void skip(const Decision& d, int replica) {
-  d.state[3] += 1;
+  d.state->skipped += 1;
   ++d.tally->skipped;
-  if (d.grow_every > 0 && d.state[0] > lowest_scale) {
-    d.state[0] = fmaxf(d.state[0] / 2, lowest_scale);
-    d.state[1] = 0;
+  if (d.grow_every > 0 && d.state->loss_scale > lowest_scale) {
+    d.state->loss_scale = fmaxf(d.state->loss_scale / 2, lowest_scale);
+    d.state->good_steps = 0;
     return;
   }
   std::int32_t& bad = d.tally->bad_replica;
@@ -117,14 +133,15 @@ __device__ __forceinline__ void skip(const Decision& d, int replica) {
 }
 
 __device__ __forceinline__ void count_applied(const Decision& d) {
-  d.state[2] += 1;
+  d.state->applied += 1;
   if (d.grow_every <= 0) return;
-  d.state[1] += 1;
-  if (d.state[1] < d.grow_every) return;
-  d.state[1] = 0;
-  d.state[0] = fminf(d.state[0] * 2, highest_scale);
+  d.state->good_steps += 1;
+  if (d.state->good_steps < d.grow_every) return;
+  d.state->good_steps = 0;
+  d.state->loss_scale = fminf(d.state->loss_scale * 2, highest_scale);
 }
 
+template <class R>
 __global__ void __launch_bounds__(threads) decide_kernel(Decision d) {
   const int bad = worst_replica(d.flags, d.replicas);
   double sum = 0;
@@ -138,9 +155,11 @@ __global__ void __launch_bounds__(threads) decide_kernel(Decision d) {
       d.squares != nullptr ? static_cast<float>(clip_factor(sqrt(sum), static_cast<double>(d.clip_norm))) : 1.0F;
   if (bad >= 0) {
     skip(d, bad);
-  } else {
-    count_applied(d);
+    return;
   }
+  count_applied(d);
+  const double step = static_cast<double>(d.state->applied) - static_cast<double>(d.state->slots_zeroed);
+  R::prepare(d.step->options, step, d.verdict->numbers);
 }
 
 __global__ void __launch_bounds__(threads)
@@ -151,14 +170,6 @@ __global__ void __launch_bounds__(threads)
     running[i] = fold_statistic(running[i], tail[i], fold.momentum);
 }
 
-template <class Formula>
-cudaError_t update_by(const UpdateArgs& args, cudaStream_t stream) {
-  return with_storage(args.storage, [&](auto tag) {
-    return launch(update_kernel<Formula, typename decltype(tag)::type>, static_cast<unsigned>(args.count), threads, 0,
-                  stream, args);
-  });
-}
-
 }  // namespace
 
 cudaError_t piece_squares(const UpdateArgs& args, double* squares, cudaStream_t stream) {
@@ -166,21 +177,19 @@ cudaError_t piece_squares(const UpdateArgs& args, double* squares, cudaStream_t 
   return launch(squares_kernel, static_cast<unsigned>(args.count), threads, 0, stream, args, squares);
 }
 
-cudaError_t decide_update(const Decision& decision, cudaStream_t stream) {
-  return launch(decide_kernel, 1, threads, 0, stream, decision);
+cudaError_t decide_update(Rule rule, const Decision& decision, cudaStream_t stream) {
+  return with_optimiser(
+      rule, [&](auto chosen) { return launch(decide_kernel<decltype(chosen)>, 1, threads, 0, stream, decision); });
 }
 
-cudaError_t update(UpdateRule rule, const UpdateArgs& args, cudaStream_t stream) {
+cudaError_t update(Rule rule, const UpdateArgs& args, cudaStream_t stream) {
   if (args.count == 0) return cudaSuccess;
-  switch (rule) {
-    case UpdateRule::sgd:
-      return update_by<SgdRule>(args, stream);
-    case UpdateRule::momentum:
-      return update_by<MomentumRule>(args, stream);
-    case UpdateRule::nesterov:
-      break;
-  }
-  return update_by<NesterovRule>(args, stream);
+  return with_optimiser(rule, [&](auto chosen) {
+    return with_storage(args.storage, [&](auto tag) {
+      return launch(update_kernel<decltype(chosen), typename decltype(tag)::type>, static_cast<unsigned>(args.count),
+                    threads, 0, stream, args);
+    });
+  });
 }
 
 cudaError_t fold_norms(float* running, const float* tail, const NormFold* folds, int count,

@@ -3,6 +3,8 @@
 // convolutions read (KRSC in storage), folds batch statistics and keeps the loss scale.
 #pragma once
 #include "backend/cuda/kernels/types.hpp"
+#include "backend/rules/device_state.hpp"
+#include "optim/optimisers.hpp"
 
 namespace convoy::cuda {
 
@@ -23,17 +25,17 @@ struct NormFold {
   float momentum = 0;
 };
 
-enum class UpdateRule : std::uint8_t { sgd, momentum, nesterov };
-
 /// Decided by decide_update for all kernels of one update.
 struct UpdateVerdict {
   std::int32_t apply = 0;  ///< 0: skipped
   float clip = 1;
+  float numbers[max_rule_numbers] = {};  ///< as UpdateFactors
 };
 
 struct UpdateArgs {
   float* values = nullptr;
-  float* velocity = nullptr;  ///< null for sgd
+  float* slots = nullptr;  ///< the rule's, one behind the other
+  Index slot_floats = 0;   ///< from one to the next
   const float* gradients = nullptr;
   void* copies = nullptr;  ///< null: the set has none
   Storage storage = Storage::f32;
@@ -52,15 +54,16 @@ struct Decision {
   const double* squares = nullptr;  ///< null: no clipping
   int pieces = 0;
   float clip_norm = 0;
-  float* state = nullptr;  ///< loss scale, good steps, applied steps, skipped steps
-  float grow_every = 0;    ///< good steps until the loss scale doubles; 0: it stays
+  DeviceState* state = nullptr;
+  const StepNumbers* step = nullptr;
+  float grow_every = 0;  ///< good steps until the loss scale doubles; 0: it stays
   Tally* tally = nullptr;
   UpdateVerdict* verdict = nullptr;
 };
-/// One block: the flags, the norm, the loss scale and the counters.
-cudaError_t decide_update(const Decision& decision, cudaStream_t stream);
+/// One block: the flags, the norm, the loss scale, the counters and the numbers of the rule.
+cudaError_t decide_update(Rule rule, const Decision& decision, cudaStream_t stream);
 /// One launch for all tensors.
-cudaError_t update(UpdateRule rule, const UpdateArgs& args, cudaStream_t stream);
+cudaError_t update(Rule rule, const UpdateArgs& args, cudaStream_t stream);
 /// running = (1 - momentum) * running + momentum * batch, unless skipped.
 cudaError_t fold_norms(float* running, const float* tail, const NormFold* folds, int count,
                        const UpdateVerdict* verdict, cudaStream_t stream);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The headers of this folder are C++17 and hold the formulas that every backend shares; CUDA kernels include them too.
+// Formulas that every backend shares are C++17 headers, which CUDA kernels include too.
 #pragma once
 
 /// CONVOY_FORMULA: always inlined as well. A formula that is compiled for several instruction sets needs that, since
