@@ -172,7 +172,7 @@ std::vector<std::string> implausible(const TrainConfig& config) {
     }
   }
   if (schedule.decay == Decay::phases && optimiser.scaling != Scaling::none) {
-    texts.push_back("--lr-scaling doesn't scale the rates of [phase.N]: they are taken as they stand");
+    texts.push_back("--lr-scaling doesn't scale the learning rates of [phase.N]: they are taken as they stand");
   }
   if (config.model.label_smoothing > 0.5F) {
     texts.push_back(fmt::format("--label-smoothing {} leaves less than half of the target on the label",

@@ -31,7 +31,7 @@ const std::vector<Dependence>& rules() {
        "--precision fp16 with a dynamic --loss-scale",
        [](const TrainConfig& c) { return c.device.precision == Precision::fp16 && c.optimiser.loss_scale == 0; }},
       {{"lr"},
-       "another --lr-schedule than phases, whose [phase.N] have rates of their own",
+       "another --lr-schedule than phases, whose [phase.N] have learning rates of their own",
        [](const TrainConfig& c) { return decay(c) != Decay::phases; },
        Mistake::command_line},
       {{"lr-base-batch"},

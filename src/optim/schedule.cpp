@@ -19,10 +19,11 @@ void check_warmup(const ScheduleSpec& spec) {
   if (spec.warmup_epochs == 0) return;
   if (spec.decay == Decay::onecycle || spec.decay == Decay::phases)
     fail(Exit::usage,
-         "--warmup-epochs can't be used with the onecycle and phases schedules (they have their own rise); remove it");
+         "--warmup-epochs can't be used with the onecycle and phases schedules (their learning rate rises by itself); "
+         "remove it");
   if (!(spec.warmup_epochs > 0) || !usable(spec.warmup_rate))
-    fail(Exit::usage, "bad warm-up ({} epochs from rate {}); give both as numbers from 0 on", spec.warmup_epochs,
-         spec.warmup_rate);
+    fail(Exit::usage, "bad warm-up ({} epochs from learning rate {}); give both as numbers from 0 on",
+         spec.warmup_epochs, spec.warmup_rate);
   if (spec.warmup_epochs >= spec.epochs && spec.decay != Decay::constant)
     fail(Exit::usage, "the warm-up of {} epochs is as long as the run of {}; shorten --warmup-epochs",
          spec.warmup_epochs, spec.epochs);
@@ -41,7 +42,8 @@ void check_steps(const ScheduleSpec& spec) {
 
 void check_onecycle(const ScheduleSpec& spec) {
   if (!(spec.onecycle_start > 0) || !(spec.onecycle_start < 1))
-    fail(Exit::usage, "the rising part of onecycle must lie between 0 and 1 (got {})", spec.onecycle_start);
+    fail(Exit::usage, "the part of onecycle in which the learning rate rises must lie between 0 and 1 (got {})",
+         spec.onecycle_start);
   if (!(spec.onecycle_div > 0) || !(spec.onecycle_final_div > 0))
     fail(Exit::usage, "the divisors of onecycle must be above 0 (got {} and {})", spec.onecycle_div,
          spec.onecycle_final_div);
@@ -56,8 +58,8 @@ void check_phases(const std::vector<RatePhase>& phases) {
            "phases must be in order, not empty and must not overlap (epochs {} to {} follow one that ends at {})",
            phase.begin_epoch, phase.end_epoch, end);
     if (!usable(phase.from) || !usable(phase.to))
-      fail(Exit::usage, "bad rate {}:{} of the phase at epoch {}; give numbers from 0 on", phase.from, phase.to,
-           phase.begin_epoch);
+      fail(Exit::usage, "bad learning rate {}:{} of the phase at epoch {}; give numbers from 0 on", phase.from,
+           phase.to, phase.begin_epoch);
     end = phase.end_epoch;
   }
 }
@@ -82,7 +84,7 @@ double linear(double from, double to, double part) { return from + (to - from) *
 double cosine(double from, double to, double part) { return to + (from - to) / 2 * (1 + std::cos(pi * part)); }
 
 /// Smith, Topin 2017 (arXiv 1708.07120) as PyTorch's OneCycleLR defines it: the rise ends at step start * total - 1,
-/// the fall at total - 1, so that the last step has the last rate.
+/// the fall at total - 1, so that the last step has the last learning rate.
 double onecycle(const ScheduleSpec& spec, double step, double total) {
   const double first = spec.rate / spec.onecycle_div, last = first / spec.onecycle_final_div;
   const double top = spec.onecycle_start * total - 1, end = total - 1;
@@ -92,7 +94,7 @@ double onecycle(const ScheduleSpec& spec, double step, double total) {
   return anneal(spec.rate, last, std::min((step - top) / (end - top), 1.0));
 }
 
-/// Between phases the rate stays where the last one ended; before the first it is where that one begins.
+/// Between phases the learning rate stays where the last one ended; before the first phase it is where that one begins.
 double piecewise(const std::vector<RatePhase>& phases, double epoch) {
   const auto after = std::upper_bound(phases.begin(), phases.end(), epoch,
                                       [](double at, const RatePhase& phase) { return at < phase.begin_epoch; });
