@@ -3,14 +3,15 @@
 #pragma once
 #include <cstdint>
 
+#include "optim/adamw.hpp"
 #include "optim/momentum.hpp"
 #include "optim/nesterov.hpp"
 #include "optim/sgd.hpp"
 
 namespace convoy {
 
-enum class Rule : std::uint8_t { sgd, momentum, nesterov };
-inline constexpr std::array all_rules{Rule::sgd, Rule::momentum, Rule::nesterov};
+enum class Rule : std::uint8_t { sgd, momentum, nesterov, adamw };
+inline constexpr std::array all_rules{Rule::sgd, Rule::momentum, Rule::nesterov, Rule::adamw};
 
 /// Calls `f` with an object of the rule's type.
 template <class F>
@@ -22,6 +23,8 @@ decltype(auto) with_optimiser(Rule rule, F&& f) {
       return f(Momentum{});
     case Rule::nesterov:
       return f(Nesterov{});
+    case Rule::adamw:
+      return f(AdamW{});
   }
   __builtin_unreachable();
 }

@@ -2,5 +2,6 @@
 # The device queue, the backend and the updater against a CUDA runtime that is lazy: all orders, every wait removed.
 convoy_add_cuda_host_test(cuda.runtime
   SOURCES runtime/queue_test.cpp runtime/backend_test.cpp runtime/updater_test.cpp runtime/step_test.cpp
-          ../support/allocations.cpp
-  LINK convoy_backend_cpu TIMEOUT 120)
+          ../support/allocations.cpp ../support/golden.cpp
+  LINK convoy_reference convoy_backend_cpu nlohmann_json::nlohmann_json TIMEOUT 120)
+target_compile_definitions(cuda.runtime PRIVATE CONVOY_GOLDEN="${CMAKE_SOURCE_DIR}/tests/golden")

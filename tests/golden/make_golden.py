@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the golden values of the parity tests with PyTorch in fp64: operations.json (operations, losses, optimisers) and one
+"""Writes the golden values of the parity tests with PyTorch in fp64: operations.json (operations, losses), optimisers.json and one
 file a network.
 
 Weights, inputs and labels come from formula.py, which the tests repeat, so only results are stored. A tensor's result is
@@ -165,32 +165,46 @@ def make_operations():
         (loss.sum() * round32(case["scale"])).backward()
         results_of = {"loss": summarise(case["name"] + "/loss", loss), "dlogits": summarise(case["name"] + "/dlogits", logits.grad)}
         losses.append(case | {"results": results_of})
-    return {"torch": torch.__version__, "operations": results, "losses": losses, "optimisers": [optimise(c) for c in OPTIMISERS]}
+    return {"torch": torch.__version__, "operations": results, "losses": losses}
 
 
 # Two tensors: a of 40 with decay and rate 1, b of 3 x 7 without decay and twice the rate. The rate changes on the way.
+# `skipped`: steps whose gradients are not finite, so that PyTorch's optimiser does not see them.
 RATES = [0.25, 0.25, 0.125, 0.0625, 0.5]
+LOW_RATES = [rate / 64 for rate in RATES] * 20
 OPTIMISERS = [
-    dict(name="sgd", momentum=0, nesterov=False, decay=0.0625, clip=0),
-    dict(name="momentum", momentum=0.875, nesterov=False, decay=0.0625, clip=0),
-    dict(name="nesterov", momentum=0.875, nesterov=True, decay=0.0625, clip=0),
-    dict(name="clipped", momentum=0.875, nesterov=True, decay=0.0625, clip=1.5),
-    dict(name="hardly_clipped", momentum=0.5, nesterov=False, decay=0, clip=100),
+    dict(name="sgd", rule="sgd", options=[], decay=0.0625, clip=0, rates=RATES, skipped=[]),
+    dict(name="momentum", rule="momentum", options=[0.875], decay=0.0625, clip=0, rates=RATES, skipped=[]),
+    dict(name="nesterov", rule="nesterov", options=[0.875], decay=0.0625, clip=0, rates=RATES, skipped=[]),
+    dict(name="clipped", rule="nesterov", options=[0.875], decay=0.0625, clip=1.5, rates=RATES, skipped=[]),
+    dict(name="hardly_clipped", rule="momentum", options=[0.5], decay=0, clip=100, rates=RATES, skipped=[]),
+    dict(name="adamw", rule="adamw", options=[0.9, 0.999, 1e-8], decay=0.0625, clip=0, rates=LOW_RATES, skipped=[]),
+    dict(name="adamw_clipped", rule="adamw", options=[0.875, 0.99, 1e-3], decay=0.5, clip=1.5, rates=LOW_RATES, skipped=[]),
+    dict(name="adamw_skipping", rule="adamw", options=[0.9, 0.999, 1e-8], decay=0.0625, clip=1.5, rates=LOW_RATES, skipped=[0, 7, 8, 40, 99]),
 ]
+
+
+def make_optimiser(case, groups):
+    options = case["options"]
+    if case["rule"] == "adamw":
+        return torch.optim.AdamW(groups, lr=1, betas=options[:2], eps=options[2])
+    return torch.optim.SGD(groups, lr=1, momentum=options[0] if options else 0, nesterov=case["rule"] == "nesterov")
 
 
 def optimise(case):
     a, b = tensor("optimiser/a", [40]), tensor("optimiser/b", [3, 7])
     groups = [dict(params=[a], weight_decay=case["decay"]), dict(params=[b], weight_decay=0)]
-    optimiser = torch.optim.SGD(groups, lr=1, momentum=case["momentum"], nesterov=case["nesterov"])
-    for step, rate in enumerate(RATES):
+    optimiser = make_optimiser(case, groups)
+    for step, rate in enumerate(case["rates"]):
+        if step in case["skipped"]:
+            continue
         optimiser.param_groups[0]["lr"], optimiser.param_groups[1]["lr"] = rate, 2 * rate
         for name, value in [("a", a), ("b", b)]:
             value.grad = tensor(f"optimiser/d{name}{step}", list(value.shape)).detach()
         if case["clip"]:
             torch.nn.utils.clip_grad_norm_([a, b], case["clip"])
         optimiser.step()
-    return case | {"rates": RATES, "results": {"a": summarise("optimiser/a", a), "b": summarise("optimiser/b", b)}}
+    return case | {"results": {"a": summarise("optimiser/a", a), "b": summarise("optimiser/b", b)}}
 
 
 NETWORKS = [
@@ -257,6 +271,8 @@ def main(names):
     torch.set_num_threads(1)
     if not names or "operations" in names:
         write("operations", make_operations())
+    if not names or "optimisers" in names:
+        write("optimisers", {"torch": torch.__version__, "optimisers": [optimise(case) for case in OPTIMISERS]})
     for case in NETWORKS:
         if not names or case["model"] in names:
             write(case["model"], make_network(case))

@@ -116,20 +116,37 @@ std::vector<GoldenLoss> load_golden_losses() {
 
 std::vector<GoldenOptimiser> load_golden_optimisers() {
   std::vector<GoldenOptimiser> optimisers;
-  const json file = load("operations");
+  const json file = load("optimisers");
   for (const json& from : file.at("optimisers")) {
     GoldenOptimiser& optimiser = optimisers.emplace_back();
     optimiser.name = from.at("name");
-    optimiser.momentum = from.at("momentum");
+    const std::string rule = from.at("rule");
+    for (const Rule named : all_rules)
+      if (with_optimiser(named, [&](auto is) { return rule == decltype(is)::name; })) optimiser.spec.rule = named;
+    std::size_t i = 0;
+    for (const json& option : from.at("options")) optimiser.options.value[i++] = option;
     optimiser.decay = from.at("decay");
-    optimiser.spec.rule = optimiser.momentum == 0           ? Rule::sgd
-                          : from.at("nesterov").get<bool>() ? Rule::nesterov
-                                                            : Rule::momentum;
     optimiser.spec.clip_norm = from.at("clip");
     optimiser.rates = from.at("rates").get<std::vector<float>>();
+    optimiser.skipped = from.at("skipped").get<std::set<std::size_t>>();
     optimiser.results = tensors_of(from.at("results"));
   }
   return optimisers;
+}
+
+Plan golden_optimiser_plan(const GoldenOptimiser& golden) {
+  Plan plan;
+  plan.table.rows.resize(2);
+  Parameter &a = plan.table.rows[0], &b = plan.table.rows[1];
+  a.range = {0, 40};
+  a.decay = golden.decay;
+  b.range = {48, 21};
+  b.rate_multiplier = 2;
+  plan.table.parameters = {0, 80};
+  plan.table.statistics = {80, 0};
+  plan.table.flags = {80, 3};
+  plan.table.exchange = {96, 0};
+  return plan;
 }
 
 GoldenNetwork load_golden_network(const std::string& name) {

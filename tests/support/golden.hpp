@@ -2,6 +2,7 @@
 // Golden values written by tests/golden/make_golden.py, which says what a file holds.
 #pragma once
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -42,11 +43,17 @@ std::vector<GoldenLoss> load_golden_losses();
 struct GoldenOptimiser {
   std::string name;
   OptimiserSpec spec;
-  float momentum = 0, decay = 0;
-  std::vector<float> rates;  ///< of each step
+  OptionValues options;
+  float decay = 0;
+  std::vector<float> rates;       ///< the learning rate of each step
+  std::set<std::size_t> skipped;  ///< steps whose gradients are not finite
   std::map<std::string, GoldenTensor> results;
+  /// Each step rounds the weights twice, to 2^-24 of them.
+  double tolerance() const { return 1e-7 * static_cast<double>(rates.size()); }
 };
 std::vector<GoldenOptimiser> load_golden_optimisers();
+/// The two tensors, without a network around them, and 3 flags.
+Plan golden_optimiser_plan(const GoldenOptimiser& golden);
 
 struct GoldenBatch {
   std::map<std::string, GoldenTensor> results, gradients, statistics;

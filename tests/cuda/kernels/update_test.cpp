@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "backend/cuda/filter_copies.hpp"
+#include "backend/set_layout.hpp"
 #include "cuda/kernels/bench.hpp"
 #include "network/models.hpp"
 #include "optim/clip.hpp"
@@ -39,10 +40,26 @@ Values copy_of(const FilterCopy& copy, const Values& values, Index begin) {
   return out;
 }
 
+/// The formula with as many slots as the rule has.
+float update_by(Rule rule, const UpdateFactors& factors, float w, float g, std::vector<float>& slots) {
+  return with_optimiser(rule, [&](auto chosen) {
+    using R = decltype(chosen);
+    if constexpr (R::slots.size() == 0) {
+      return R::update(factors, w, g);
+    } else if constexpr (R::slots.size() == 1) {
+      return R::update(factors, w, g, slots[0]);
+    } else {
+      return R::update(factors, w, g, slots[0], slots[1]);
+    }
+  });
+}
+
 TEST_P(UpdateKernel, UpdatesEveryTensorAndItsCopy) {
   in_all_orders([&] {
-    for (const char* model : {"resnet8", "lenet"}) {
+    for (const auto& [model, rule] :
+         {std::pair{"resnet8", Rule::nesterov}, {"lenet", Rule::adamw}, {"lenet", Rule::sgd}}) {
       SCOPED_TRACE(model);
+      const auto slots = static_cast<Index>(set_layout(plan_of(model, 3).table, {.rule = rule}).slots.size());
       Plan plan = plan_of(model, 3);
       plan.table.rows[1].trainable = false;
       plan.table.rows[0].rate_multiplier = 2;
@@ -52,13 +69,14 @@ TEST_P(UpdateKernel, UpdatesEveryTensorAndItsCopy) {
       const CopyLayout layout = make_copy_layout(plan, precision);
       Bench bench;
       const Index count = plan.table.parameters.count;
-      const Values values = formula_values("w", count), velocity = formula_values("v", count),
+      // Slots from 0 to 1, as AdamW's second one; one more shows that none is written that the rule doesn't have.
+      const Values values = formula_values("w", count), old_slots = formula_values("v", (slots + 1) * count, 0.5, 0.5),
                    gradients = formula_values("g", count);
       StepNumbers step;
       step.learning_rate = 0.125F;
       UpdateArgs args;
       args.values = bench.floats(values);
-      args.slots = bench.floats(velocity);
+      args.slots = bench.floats(old_slots);
       args.slot_floats = count;
       args.gradients = bench.floats(gradients);
       args.copies =
@@ -67,28 +85,35 @@ TEST_P(UpdateKernel, UpdatesEveryTensorAndItsCopy) {
       args.pieces = bench.put(layout.pieces);
       args.count = static_cast<int>(layout.pieces.size());
       args.step = bench.put(std::vector<StepNumbers>{step});
-      args.verdict = bench.put(std::vector<UpdateVerdict>{{1, 0.5F, {0.75F}}});
+      args.verdict = bench.put(std::vector<UpdateVerdict>{{1, 0.5F, {0.75F, 0.25F, 0.5F, 0.5F, 0.125F, 2, 1.5F}}});
       expect_success(refresh_copies(args, bench.stream()));
-      expect_success(update(Rule::nesterov, args, bench.stream()));
+      expect_success(update(rule, args, bench.stream()));
 
-      const Values new_values = bench.floats(args.values, count), new_velocity = bench.floats(args.slots, count);
+      const Values new_values = bench.floats(args.values, count),
+                   new_slots = bench.floats(args.slots, (slots + 1) * count);
       const Values copies = bench.elements(args.copies, layout.elements, storage());
       for (std::size_t r = 0; r < plan.table.rows.size(); ++r) {
         const Parameter& row = plan.table.rows[r];
         SCOPED_TRACE(row.name);
-        const UpdateFactors factors{0.125F * row.rate_multiplier, row.decay, 0.5F, {0.75F}};
-        Values want_w, want_v, got_w, got_v;
+        const UpdateFactors factors{
+            0.125F * row.rate_multiplier, row.decay, 0.5F, {0.75F, 0.25F, 0.5F, 0.5F, 0.125F, 2, 1.5F}};
+        Values want_w, want_slots, got_w, got_slots;
         for (Index i = row.range.begin; i < row.range.end(); ++i) {
           const auto at = static_cast<std::size_t>(i);
-          auto w = static_cast<float>(values[at]), v = static_cast<float>(velocity[at]);
-          if (row.trainable) w = Nesterov::update(factors, w, static_cast<float>(gradients[at]), v);
+          auto w = static_cast<float>(values[at]);
+          std::vector<float> own;
+          for (Index s = 0; s <= slots; ++s)
+            own.push_back(static_cast<float>(old_slots[at + static_cast<std::size_t>(s * count)]));
+          if (row.trainable) w = update_by(rule, factors, w, static_cast<float>(gradients[at]), own);
           want_w.push_back(static_cast<double>(w));
-          want_v.push_back(static_cast<double>(v));
           got_w.push_back(new_values[at]);
-          got_v.push_back(new_velocity[at]);
+          for (Index s = 0; s <= slots; ++s) {
+            want_slots.push_back(static_cast<double>(own[static_cast<std::size_t>(s)]));
+            got_slots.push_back(new_slots[at + static_cast<std::size_t>(s * count)]);
+          }
         }
         expect_close(got_w, want_w, 0x1p-22, "values");
-        expect_close(got_v, want_v, 0x1p-22, "velocity");
+        expect_close(got_slots, want_slots, 0x1p-22, "slots");
         const FilterCopy& copy = layout.rows[r];
         EXPECT_EQ(copy.offset >= 0, row.kind == Kind::weight);
         if (copy.offset < 0) continue;
@@ -150,7 +175,7 @@ class Decide : public EveryStorage {
     Tally tally;
   };
   static Outcome decide(const std::vector<float>& flags, Values state, float grow_every, const Values& squares = {},
-                        float clip_norm = 0) {
+                        float clip_norm = 0, Rule rule = Rule::momentum, const OptionValues& options = {{0.625}}) {
     Bench bench;
     Decision decision;
     decision.flags = bench.put(flags);
@@ -162,12 +187,12 @@ class Decide : public EveryStorage {
     float* const device_state = bench.floats(state);
     decision.state = reinterpret_cast<DeviceState*>(device_state);
     StepNumbers step;
-    step.options.value[0] = 0.625;
+    step.options = options;
     decision.step = bench.put(std::vector<StepNumbers>{step});
     decision.grow_every = grow_every;
     decision.tally = bench.put(std::vector<Tally>{{}});
     decision.verdict = bench.empty<UpdateVerdict>(1);
-    expect_success(decide_update(Rule::momentum, decision, bench.stream()));
+    expect_success(decide_update(rule, decision, bench.stream()));
     return {bench.get(decision.verdict, 1)[0], bench.floats(device_state, 4), bench.get(decision.tally, 1)[0]};
   }
 };
@@ -208,6 +233,20 @@ TEST_P(Decide, ASkippedUpdateIsHalvedAwayBeforeAReplicaIsNamed) {
     outcome = decide({0, std::numeric_limits<float>::quiet_NaN()}, {1, 0, 0, 0}, 0);
     EXPECT_EQ(outcome.verdict.apply, 0);
     EXPECT_EQ(outcome.tally.bad_replica, 1);
+  });
+}
+
+TEST_P(Decide, PreparesAdamWByTheUpdatesSinceItsSlotsWereZero) {
+  in_all_orders([&] {
+    const auto unbias = [](double applied, double zeroed) {
+      const Outcome outcome = decide({0}, {1, 0, applied, 0, zeroed}, 0, {}, 0, Rule::adamw, {{0.5, 0.75, 1e-8}});
+      return Values{static_cast<double>(outcome.verdict.numbers[AdamW::unbias1]),
+                    static_cast<double>(outcome.verdict.numbers[AdamW::unbias2])};
+    };
+    EXPECT_EQ(unbias(0, 0), (Values{2, 2}));
+    EXPECT_EQ(unbias(7, 7), (Values{2, 2}));
+    EXPECT_EQ(unbias(8, 7)[0], static_cast<float>(1 / 0.75));
+    EXPECT_EQ(unbias(8, 7)[1], static_cast<float>(1 / std::sqrt(1 - 0.5625)));
   });
 }
 

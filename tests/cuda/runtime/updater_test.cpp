@@ -14,6 +14,7 @@
 #include "cuda/runtime/fixture.hpp"
 #include "network/models.hpp"
 #include "support/formula.hpp"
+#include "support/golden.hpp"
 
 namespace convoy::cuda {
 namespace {
@@ -37,6 +38,15 @@ std::vector<float> numbers(const std::string& name, Index count) {
   return {values.begin(), values.end()};
 }
 
+/// A set whose device state is that of a new one, and whose slots are not negative, as AdamW's second one.
+std::vector<float> start_of(const SetLayout& layout) {
+  std::vector<float> set = numbers("set", layout.count());
+  const auto slots = set.begin() + layout.optimiser.begin;
+  std::transform(slots, slots + layout.optimiser.count, slots, [](float v) { return std::abs(v); });
+  *layout.device_state(set.data()) = {};
+  return set;
+}
+
 struct Steps {
   std::vector<float> block;
   Counters counters;
@@ -55,11 +65,11 @@ Steps run_on_cpu(const Plan& plan, const OptimiserSpec& spec) {
   alignas(64) float arena[4096];
   const auto updater = cpu::make_updater(plan, spec, step, result.counters);
   updater->bind(arena);
-  result.block = numbers("set", layout.count());
+  result.block = start_of(layout);
   for (int i = 0; i < 3; ++i) {
     std::vector<float> gradients = numbers(fmt::format("g{}", i), plan.table.block());
     flag(gradients, plan, i);
-    step = {.learning_rate = 0.1F / static_cast<float>(i + 1), .options = {{0.875}}};
+    step = {.learning_rate = 0.1F / static_cast<float>(i + 1), .options = {{0.875, 0.75, 0x1p-10}}};
     updater->launch({result.block.data(), layout.count()}, gradients.data());
   }
   return result;
@@ -72,12 +82,12 @@ Steps run_on_cuda(const Plan& plan, const OptimiserSpec& spec, bool replayed) {
   updater->bind(backend->allocate(updater->arena_floats()));
   const ParameterSet set{backend->allocate(layout.count()), layout.count()};
   float* const gradients = backend->allocate(plan.table.block());
-  backend->upload(set.block, numbers("set", layout.count()).data(), layout.count());
+  backend->upload(set.block, start_of(layout).data(), layout.count());
   for (int i = 0; i < 3; ++i) {
     std::vector<float> host = numbers(fmt::format("g{}", i), plan.table.block());
     flag(host, plan, i);
     backend->upload(gradients, host.data(), plan.table.block());
-    backend->set_step({.learning_rate = 0.1F / static_cast<float>(i + 1), .options = {{0.875}}});
+    backend->set_step({.learning_rate = 0.1F / static_cast<float>(i + 1), .options = {{0.875, 0.75, 0x1p-10}}});
     if (replayed) {
       backend->replay(1, [&] { updater->launch(set, gradients); });
     } else {
@@ -112,6 +122,45 @@ TEST(CudaUpdater, EqualsTheCpusForEveryRule) {
         }
       });
     }
+  }
+}
+
+TEST(CudaUpdater, EqualsPyTorch) {
+  for (const GoldenOptimiser& golden : load_golden_optimisers()) {
+    SCOPED_TRACE(golden.name);
+    const Plan plan = golden_optimiser_plan(golden);
+    in_all_orders([&] {
+      const auto backend = make_backend();
+      const SetLayout layout = backend->layout(plan, golden.spec);
+      const auto updater = backend->compile(plan, golden.spec);
+      updater->bind(backend->allocate(updater->arena_floats()));
+      const ParameterSet set{backend->allocate(layout.count()), layout.count()};
+      float* const gradients = backend->allocate(plan.table.block());
+      backend->fill(set.block, set.count, 0);
+      const auto upload = [&](float* block, std::size_t row, const std::string& name) {
+        const Range& range = plan.table.rows[row].range;
+        backend->upload(block + range.begin, numbers(name, range.count).data(), range.count);
+      };
+      upload(set.block, 0, "optimiser/a");
+      upload(set.block, 1, "optimiser/b");
+      for (std::size_t i = 0; i < golden.rates.size(); ++i) {
+        backend->fill(gradients, plan.table.block(), 0);
+        upload(gradients, 0, fmt::format("optimiser/da{}", i));
+        upload(gradients, 1, fmt::format("optimiser/db{}", i));
+        if (golden.skipped.count(i) > 0) {
+          backend->fill(gradients, 1, std::numeric_limits<float>::quiet_NaN());
+          backend->fill(gradients + plan.table.flags.begin + 1, 1, 1);
+        }
+        backend->set_step({.learning_rate = golden.rates[i], .options = golden.options});
+        updater->launch(set, gradients);
+      }
+      const std::vector<float> values = read_back(*backend, set.block, layout.count());
+      for (const auto& [row, name] : {std::pair{0, "a"}, {1, "b"}}) {
+        const Range& range = plan.table.rows[static_cast<std::size_t>(row)].range;
+        expect_golden(golden.results.at(name), std::string("optimiser/") + name,
+                      {values.begin() + range.begin, values.begin() + range.end()}, golden.tolerance());
+      }
+    });
   }
 }
 

@@ -102,6 +102,9 @@ TEST_F(WeightSyncTest, KeepsAveragesOrResetsMomentum) {
                 job.slice(job.sync->set(job.replicas.first), job.layout.values));
     }
     EXPECT_EQ(job.sync->needs_shards(), policy == MomentumPolicy::keep);
+    const DeviceState state = *job.layout.device_state(job.sync->averaged().block);
+    EXPECT_EQ(state.applied, 2);
+    EXPECT_EQ(state.slots_zeroed, policy == MomentumPolicy::reset ? 2 : 0);
     EXPECT_TRUE(job.sync->values_are_current());
     // The averaged model has the average momentum, except where it was reset.
     const auto share = weights(job_spec, 2);

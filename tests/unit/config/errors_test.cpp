@@ -134,6 +134,12 @@ const Case cases[] = {
     {"sgd_with_momentum", "--opt sgd --momentum 0.9", "",
      "--momentum 0.9 has no effect: it needs --optimizer momentum (PyTorch's sgd with a momentum) or nesterov; give "
      "that, or drop it"},
+    {"beta_of_another_rule", "--beta1 0.9", "",
+     "--beta1 0.9 has no effect: it needs --optimizer adamw; give that, or drop it"},
+    {"momentum_of_adamw", "--opt adamw --momentum 0.9", "",
+     "--momentum 0.9 has no effect: it needs --optimizer momentum (PyTorch's sgd with a momentum) or nesterov; give "
+     "that, or drop it"},
+    {"adam_epsilon", "--opt adamw --adam-eps 0", "", "--adam-eps 0 ('0' is out of range); allowed: > 0 and < 1"},
     {"steps_of_another_schedule", "--lr-step-size 30", "",
      "--lr-step-size 30 has no effect: it needs --lr-schedule step or multistep; give that, or drop it"},
     {"default_without_effect", "--onecycle-start 0.3", "",

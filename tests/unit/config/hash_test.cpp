@@ -18,6 +18,8 @@ TEST(Hash, changes_with_what_decides_bits) {
                          "--momentum 0.8",
                          "--weight-decay 1e-3",
                          "--optimizer nesterov",
+                         "--optimizer adamw",
+                         "--optimizer adamw --beta2 0.99",
                          "--epochs 91",
                          "--warmup-epochs 5",
                          "--lr-scaling linear",

@@ -155,6 +155,18 @@ TEST(Parse, synthetic_size_is_both_sides) {
   EXPECT_EQ(config.data.synthetic_spec.classes, 7);
 }
 
+TEST(Parse, options_of_the_optimiser) {
+  const TrainConfig config = train_config("--opt adamw --beta1 0.875 --opt-eps 1e-6 --lr 1e-3 --wd 0.05");
+  EXPECT_EQ(config.optimiser.rule, Rule::adamw);
+  const OptionValues values = config.optimiser.rule_values();
+  EXPECT_EQ(values.value[0], 0.875);
+  EXPECT_EQ(values.value[1], 0.999);
+  EXPECT_EQ(values.value[2], 1e-6);
+  EXPECT_TRUE(implausible(config).empty());
+  EXPECT_EQ(implausible(train_config("--opt adamw")).at(0), "--lr 0.1 is large for AdamW (recipes use 1e-4 to 4e-3)");
+  EXPECT_EQ(train_config("--momentum 0.75").optimiser.rule_values().value[0], 0.75);
+}
+
 TEST(Parse, implausible_settings_are_named) {
   EXPECT_TRUE(implausible(train_config("")).empty());
   const auto texts = implausible(train_config("--weight-decay 0.05 --lr 20 --label-smoothing 0.9"));
