@@ -53,6 +53,7 @@ LONG_FILES = {}
 TOUCHES = {
     "LocalResponseNorm": 8,  # an operation
     "Concatenation": 8,
+    "Dropout": 8,
     "gelu": 4,  # an activation
     "silu": 4,
     "adamw": 4,  # an optimiser
@@ -62,8 +63,6 @@ KNOWN_IN = {"SyncMode": ("src/sync/", "src/config/")}
 
 # Sources with members of a class whose header and source have another name.
 FOREIGN_MEMBERS = {
-    "src/backend/cuda/lowering/backward_groups.cpp": "Backward",
-    "src/backend/cuda/lowering/forward_operations.cpp": "Forward",
     "src/comm/agreement.cpp": "Communicator",
     "src/comm/first_ranks.cpp": "Communicator",
     "src/data/load.cpp": "Dataset",

@@ -25,6 +25,7 @@ TREE = {
                                    "struct Other { struct Phase {}; };\n}\nnamespace convoy::preparation {\nstruct Phase {};\n}\n",
     "preprocess/hidden.hpp": SPDX + "#pragma once\nnamespace convoy {\nnamespace {\nstruct Hidden {};\n}\n}\n",
     "src/metrics/phase_steps.cpp": SPDX + "int Hidden::first() { return 1; }\nvoid f() {\n  switch (c) {\n    case 1: break;\n    default: break;\n  }\n}\n",
+    "src/metrics/modes.cpp": SPDX + "SyncMode mode;\n",
     **{f"src/optim/rule{i}.cpp": SPDX + "int adamw;\n" for i in range(5)},
     "slurm/job.sh": "# SPDX-License-Identifier: Apache-2.0\n#SBATCH -n 4\nrun_directory=x\n" + "srun convoy train\n" * 2
                     + "#SBATCH --nodes=1\n" + "\n" * 40,
@@ -49,6 +50,7 @@ EXPECTED = [
     "src/sync/average.cpp:7: a switch over an enumeration has a default",
     "src/metrics/phase_steps.cpp: defines members of Hidden",
     "src: adamw stands in 5 files",
+    "src/metrics/modes.cpp: knows SyncMode",
     "slurm/job.sh: 46 lines",
     "slurm/job.sh: does not begin with #!",
     "slurm/job.sh: 2 launch lines",
