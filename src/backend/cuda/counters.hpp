@@ -8,12 +8,12 @@
 
 namespace convoy::cuda {
 
-/// The counters on their way to the host. Kernels add to tally(); a snapshot takes what is there and starts it anew, in
-/// stream order, so nothing is lost however late the host looks.
+/// The counters on their way to the host. Kernels add to device(); a snapshot takes what is there and starts it anew,
+/// in stream order, so nothing is lost however late the host looks.
 class CountersOnDevice {
  public:
   explicit CountersOnDevice(Queue& queue);
-  Tally* tally() const { return tally_; }
+  DeviceCounters* device() const { return device_; }
   /// Polls where all slots hold snapshots that have not been taken.
   Event snapshot();
   /// The sum of all snapshots since the last call; their events have passed. Without one: what is counted so far is
@@ -22,12 +22,12 @@ class CountersOnDevice {
 
  private:
   void start_anew();
-  void collect(const Tally& tally);
+  void collect(const DeviceCounters& counters);
 
   static constexpr std::size_t slots = 4;
   Queue& queue_;
-  Tally* tally_;
-  Tally* host_;  ///< pinned: slots, then an empty one to start from
+  DeviceCounters* device_;
+  DeviceCounters* host_;  ///< pinned: slots, then an empty one to start from
   std::array<Event, slots> copied_{};
   std::size_t taken_ = 0, made_ = 0;
   Counters sum_;

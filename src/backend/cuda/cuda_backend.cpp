@@ -53,7 +53,7 @@ class QueuedBackend final : public CudaBackend {
         counters_(queue_),
         step_(reinterpret_cast<StepNumbers*>(queue_.allocate(sizeof(StepNumbers), "numbers of a step"))),
         steps_(queue_, step_, sizeof(StepNumbers), "numbers of a step"),
-        context_{queue_, *library_, copies_, step_, counters_.tally(), resident_} {}
+        context_{queue_, *library_, copies_, step_, counters_.device(), resident_} {}
 
   Queue& queue() override { return queue_; }
 

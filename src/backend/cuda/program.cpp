@@ -56,7 +56,7 @@ class CudaProgram final : public Program {
     launch_.feed = feed_.numbers();
     launch_.rows = feed_.rows();
     launch_.step = context_.step;
-    launch_.tally = context_.tally;
+    launch_.counters = context_.counters;
     launch_.stream = context_.queue.stream();
     norms_of_ = 0;  // what is kept of them names places in the arena
     keep_tables();

@@ -76,7 +76,7 @@ class CudaUpdater final : public Updater {
     decision.state = layout_.device_state(set.block);
     decision.step = context_.step;
     decision.grow_every = static_cast<float>(spec_.loss_scale.grow_every);
-    decision.tally = context_.tally;
+    decision.counters = context_.counters;
     decision.verdict = verdict_;
     check(decide_update(spec_.rule, decision, stream), "launch of the update's decision");
     check(update(spec_.rule, args, stream), "launch of the update");

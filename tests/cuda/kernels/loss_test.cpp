@@ -20,7 +20,7 @@ class SoftmaxKernel : public EveryStorage {
  protected:
   struct Buffers {
     SoftmaxLoss loss;
-    Tally* tally;
+    DeviceCounters* counters;
     std::int32_t* worst;
   };
   Buffers make(Bench& bench, const Case& c, const Tensor& logits, const std::vector<SampleSpec>& samples) {
@@ -29,13 +29,13 @@ class SoftmaxKernel : public EveryStorage {
     FeedNumbers feed;
     feed.valid = c.valid;
     feed.scale = 0.25F;
-    Tally before;
+    DeviceCounters before;
     before.loss = 1.5;
     before.top1 = 2;
     before.topk = 3;
     before.samples = 100;
     Buffers b;
-    b.tally = bench.put(std::vector<Tally>{before});
+    b.counters = bench.put(std::vector<DeviceCounters>{before});
     b.worst = bench.put(std::vector<std::int32_t>{no_stage});
     b.loss.samples = static_cast<int>(c.samples);
     b.loss.classes = static_cast<int>(c.classes);
@@ -50,7 +50,7 @@ class SoftmaxKernel : public EveryStorage {
     b.loss.stored_classes = c.stored;
     b.loss.storage = storage();
     b.loss.loss_scale = bench.put(std::vector<float>{16});
-    b.loss.tally = b.tally;
+    b.loss.counters = b.counters;
     b.loss.worst = b.worst;
     return b;
   }
@@ -93,11 +93,11 @@ TEST_P(SoftmaxKernel, LossGradientAndCounters) {
       expect_close(bench.floats(b.loss.loss, c.samples), loss, 0x1p-22, "loss");
       expect_close(bench.elements(b.loss.dlogits, c.samples * c.stored, storage()), dlogits, epsilon() + 0x1p-22,
                    "dlogits");
-      const Tally tally = bench.get(b.tally, 1)[0];
-      EXPECT_NEAR(tally.loss, sum, 1e-6 * sum);
-      EXPECT_EQ(tally.top1, top1);
-      EXPECT_EQ(tally.topk, topk);
-      EXPECT_EQ(tally.samples, 100 + c.valid);
+      const DeviceCounters counters = bench.get(b.counters, 1)[0];
+      EXPECT_NEAR(counters.loss, sum, 1e-6 * sum);
+      EXPECT_EQ(counters.top1, top1);
+      EXPECT_EQ(counters.topk, topk);
+      EXPECT_EQ(counters.samples, 100 + c.valid);
       EXPECT_EQ(bench.get(b.worst, 1)[0], no_stage);
     }
   });

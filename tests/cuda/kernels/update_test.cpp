@@ -172,7 +172,7 @@ class Decide : public EveryStorage {
   struct Outcome {
     UpdateVerdict verdict;
     Values state;
-    Tally tally;
+    DeviceCounters counters;
   };
   static Outcome decide(const std::vector<float>& flags, Values state, float grow_every, const Values& squares = {},
                         float clip_norm = 0, Rule rule = Rule::momentum, const OptionValues& options = {{0.625}}) {
@@ -190,10 +190,10 @@ class Decide : public EveryStorage {
     step.options = options;
     decision.step = bench.put(std::vector<StepNumbers>{step});
     decision.grow_every = grow_every;
-    decision.tally = bench.put(std::vector<Tally>{{}});
+    decision.counters = bench.put(std::vector<DeviceCounters>{{}});
     decision.verdict = bench.empty<UpdateVerdict>(1);
     expect_success(decide_update(rule, decision, bench.stream()));
-    return {bench.get(decision.verdict, 1)[0], bench.floats(device_state, 4), bench.get(decision.tally, 1)[0]};
+    return {bench.get(decision.verdict, 1)[0], bench.floats(device_state, 4), bench.get(decision.counters, 1)[0]};
   }
 };
 INSTANTIATE_TEST_SUITE_P(All, Decide, testing::Values(Storage::f32), name_of_storage);
@@ -222,17 +222,17 @@ TEST_P(Decide, ASkippedUpdateIsHalvedAwayBeforeAReplicaIsNamed) {
     Outcome outcome = decide(flags, {4, 9, 7, 2}, 100);
     EXPECT_EQ(outcome.verdict.apply, 0);
     EXPECT_EQ(outcome.state, (Values{2, 0, 7, 3}));
-    EXPECT_EQ(outcome.tally.skipped, 1);
-    EXPECT_EQ(outcome.tally.bad_replica, -1) << "a lower loss scale may help";
+    EXPECT_EQ(outcome.counters.skipped, 1);
+    EXPECT_EQ(outcome.counters.bad_replica, -1) << "a lower loss scale may help";
     outcome = decide(flags, {1, 9, 7, 2}, 100);
     EXPECT_EQ(outcome.state, (Values{1, 9, 7, 3}));
-    EXPECT_EQ(outcome.tally.bad_replica, 650) << "the lowest flag: where it began";
+    EXPECT_EQ(outcome.counters.bad_replica, 650) << "the lowest flag: where it began";
     outcome = decide(flags, {4, 9, 7, 2}, 0);
     EXPECT_EQ(outcome.state, (Values{4, 9, 7, 3})) << "a fixed scale stays";
-    EXPECT_EQ(outcome.tally.bad_replica, 650);
+    EXPECT_EQ(outcome.counters.bad_replica, 650);
     outcome = decide({0, std::numeric_limits<float>::quiet_NaN()}, {1, 0, 0, 0}, 0);
     EXPECT_EQ(outcome.verdict.apply, 0);
-    EXPECT_EQ(outcome.tally.bad_replica, 1);
+    EXPECT_EQ(outcome.counters.bad_replica, 1);
   });
 }
 

@@ -113,7 +113,7 @@ TEST(CudaBackend, CountersAreSumsSinceTheyWereTaken) {
   in_all_orders([] {
     Queue queue;
     CountersOnDevice counters(queue);
-    auto* const more = reinterpret_cast<Tally*>(queue.allocate_host(sizeof(Tally), "a test"));
+    auto* const more = reinterpret_cast<DeviceCounters*>(queue.allocate_host(sizeof(DeviceCounters), "a test"));
     const auto count = [&](double loss, std::int32_t bad) {
       queue.wait(queue.record());  // `more` was read
       *more = {};
@@ -121,7 +121,7 @@ TEST(CudaBackend, CountersAreSumsSinceTheyWereTaken) {
       more->samples = 10;
       more->skipped = bad >= 0 ? 1 : 0;
       more->bad_replica = bad;
-      queue.to_device(counters.tally(), more, sizeof(Tally));
+      queue.to_device(counters.device(), more, sizeof(DeviceCounters));
     };
     count(1, -1);
     EXPECT_EQ(counters.take().samples, 0) << "what no snapshot saw is dropped";

@@ -66,7 +66,7 @@ class Network {
     other_ = backend_->allocate(classes);
     staging_ = backend_->allocate_host(classes);
     hits_ = reinterpret_cast<std::uint8_t*>(queue.allocate(samples, "hits"));
-    tally_ = reinterpret_cast<Tally*>(queue.allocate(sizeof(Tally), "tally"));
+    counters_ = reinterpret_cast<DeviceCounters*>(queue.allocate(sizeof(DeviceCounters), "counters"));
   }
 
   void step(int number) {
@@ -151,7 +151,7 @@ class Network {
     loss.loss = loss_;
     loss.hits = hits_;
     loss.dlogits = dlogits_;
-    loss.tally = tally_;
+    loss.counters = counters_;
     check(softmax_cross_entropy(loss, stream), "loss");
     check(fill_floats(gradient_, classes, 0, stream), "fill");
     for (Index i = 0; i < samples; ++i) check(add_floats(gradient_, dlogits_ + i * classes, classes, stream), "sum");
@@ -170,7 +170,7 @@ class Network {
   float *logits_ = nullptr, *bias_ = nullptr, *dlogits_ = nullptr, *weight_ = nullptr, *loss_ = nullptr,
         *gradient_ = nullptr, *other_ = nullptr, *staging_ = nullptr;
   std::uint8_t* hits_ = nullptr;
-  Tally* tally_ = nullptr;
+  DeviceCounters* counters_ = nullptr;
 };
 
 constexpr int steps = 6;

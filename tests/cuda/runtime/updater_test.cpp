@@ -205,9 +205,9 @@ TEST(FilterCopies, FollowTheMaster) {
     NoForms library;
     FilterCopies copies(queue);
     const StepNumbers* const step = reinterpret_cast<StepNumbers*>(queue.allocate(sizeof(StepNumbers), "step"));
-    auto* const tally = reinterpret_cast<Tally*>(queue.allocate(sizeof(Tally), "tally"));
+    auto* const counters = reinterpret_cast<DeviceCounters*>(queue.allocate(sizeof(DeviceCounters), "counters"));
     const std::vector<const std::uint8_t*> resident;
-    const Context context{queue, library, copies, step, tally, resident};
+    const Context context{queue, library, copies, step, counters, resident};
     const OptimiserSpec spec{.rule = Rule::sgd};
     const SetLayout layout = set_layout(plan.table, spec);
     const std::vector<float> values = numbers("w", layout.count());

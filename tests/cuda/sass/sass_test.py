@@ -16,6 +16,7 @@ PACKED = {
     "pointwise": {"apply_kernel": (set(), MASK)},
     "pointwise_gradient": {"apply_kernel": (MASK, set()), "reduce_kernel": (MASK, SUMS)},
     "batch_norm": {"statistics_kernel": (set(), SUMS)},
+    "concatenation": {"parts_kernel": (set(), set())},
     "convolution": {"column_kernel": (set(), SUMS)},
     "pooled_norm": {"apply_pooled_kernel": (PLACES, set()), "reduce_pooled_kernel": (PLACES, SUMS)},
     "pool": {"max_kernel": (set(), PLACES), "max_backward_kernel": (PLACES, set()), "average_kernel": (set(), set()),

@@ -58,7 +58,7 @@ struct StepNumbers {
 };
 
 /// Counters in device memory, sums since they were last taken.
-struct Tally {
+struct DeviceCounters {
   double loss = 0;
   Index top1 = 0, topk = 0, samples = 0, skipped = 0;
   std::int32_t bad_replica = -1;  ///< the lowest one that wasn't finite and couldn't be helped by a lower loss scale

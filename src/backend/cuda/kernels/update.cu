@@ -122,13 +122,13 @@ __device__ __forceinline__ int worst_replica(const float* flags, int replicas) {
 /// Halves a dynamic loss scale; the replica is reported once that no longer helps.
 __device__ __forceinline__ void skip(const Decision& d, int replica) {
   d.state->skipped += 1;
-  ++d.tally->skipped;
+  ++d.counters->skipped;
   if (d.grow_every > 0 && d.state->loss_scale > lowest_scale) {
     d.state->loss_scale = fmaxf(d.state->loss_scale / 2, lowest_scale);
     d.state->good_steps = 0;
     return;
   }
-  std::int32_t& bad = d.tally->bad_replica;
+  std::int32_t& bad = d.counters->bad_replica;
   if (bad < 0 || replica < bad) bad = replica;
 }
 

@@ -57,7 +57,7 @@ struct Decision {
   DeviceState* state = nullptr;
   const StepNumbers* step = nullptr;
   float grow_every = 0;  ///< good steps until the loss scale doubles; 0: it stays
-  Tally* tally = nullptr;
+  DeviceCounters* counters = nullptr;
   UpdateVerdict* verdict = nullptr;
 };
 /// One block: the flags, the norm, the loss scale, the counters and the numbers of the rule.

@@ -79,7 +79,7 @@ __global__ void __launch_bounds__(threads) softmax_kernel(SoftmaxLoss loss) {
 }
 
 /// One block.
-__global__ void __launch_bounds__(sum_threads) tally_kernel(SoftmaxLoss loss) {
+__global__ void __launch_bounds__(sum_threads) count_kernel(SoftmaxLoss loss) {
   double sum = 0;
   int top1 = 0, topk = 0, bad = 0;
   for (int i = static_cast<int>(threadIdx.x); i < loss.samples; i += sum_threads) {
@@ -93,10 +93,10 @@ __global__ void __launch_bounds__(sum_threads) tally_kernel(SoftmaxLoss loss) {
   topk = block_sum<sum_threads>(topk);
   bad = block_sum<sum_threads>(bad);
   if (threadIdx.x != 0) return;
-  loss.tally->loss += sum;
-  loss.tally->top1 += top1;
-  loss.tally->topk += topk;
-  loss.tally->samples += loss.feed->valid;
+  loss.counters->loss += sum;
+  loss.counters->top1 += top1;
+  loss.counters->topk += topk;
+  loss.counters->samples += loss.feed->valid;
   if (bad > 0 && loss.worst != nullptr) atomicMin(loss.worst, 0);
 }
 
@@ -108,7 +108,7 @@ cudaError_t softmax_cross_entropy(const SoftmaxLoss& loss, cudaStream_t stream) 
                   loss);
   });
   if (error != cudaSuccess) return error;
-  return launch(tally_kernel, 1, sum_threads, 0, stream, loss);
+  return launch(count_kernel, 1, sum_threads, 0, stream, loss);
 }
 
 }  // namespace convoy::cuda
