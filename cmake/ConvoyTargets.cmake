@@ -11,7 +11,7 @@ target_compile_options(convoy_flags INTERFACE
 target_link_libraries(convoy_flags INTERFACE fmt::fmt Threads::Threads)
 if(CONVOY_SANITIZE)
   # g++ 12 sees uninitialised values in its own <regex> and <functional> once they are instrumented.
-  target_compile_options(convoy_flags INTERFACE -Wno-maybe-uninitialized -fsanitize=${CONVOY_SANITIZE} -fno-omit-frame-pointer
+  target_compile_options(convoy_flags INTERFACE -Wno-maybe-uninitialized -Wno-tsan -fsanitize=${CONVOY_SANITIZE} -fno-omit-frame-pointer
     -fno-sanitize-recover=undefined)
   target_link_options(convoy_flags INTERFACE -fsanitize=${CONVOY_SANITIZE})
 endif()

@@ -6,20 +6,29 @@ cd "$(dirname "$0")/.."
 
 usage() {
   cat <<'TEXT'
-usage: scripts/test.sh [--no-install] [--sanitize | --sanitize-unit] [-- CTEST_OPTION ...]
+usage: scripts/test.sh [--no-install] [--sanitize [QUARTER] | --sanitize-threads] [-- CTEST_OPTION ...]
   --no-install  take the libraries that are there
-  --sanitize    unit and parity tests under AddressSanitizer and UndefinedBehaviorSanitizer instead (build/asan)
-  --sanitize-unit  the same for the unit tests of network and io alone
+  --sanitize    unit and parity tests under AddressSanitizer and UndefinedBehaviorSanitizer with the library's assertions
+                instead (build/asan); QUARTER: 0 to 3, one quarter of them without the golden networks
+  --sanitize-threads  the loader, the checkpoint writer and what watches a run under ThreadSanitizer (build/tsan)
   CTEST_OPTION  for instance -L unit, -R checkpoint
 TEXT
 }
 
-install=1 preset=release targets=(all) selection=()
+# Each quarter needs few libraries of src; the last one has all that the others haven't.
+quarters=('^unit(_nearest|_network|\.(core|io|image|optim))' '^unit\.(data|data_prepare|preparation)'
+  '^(unit\.backend|parity\.(cpu_program|operations|program|reference))')
+watched='^(unit\.data\.loader|unit\.run|mpi\.saver\.1)$'
+
+install=1 preset=release targets=(all) quarter='' selection=()
 while [ $# -gt 0 ]; do
   case $1 in
     --no-install) install= ;;
-    --sanitize) preset=asan targets=(tests/unit/all tests/parity/all) ;;
-    --sanitize-unit) preset=asan targets=(unit_network unit.io.hdf5) selection=(-R '^(unit_network|unit.io.hdf5)$') ;;
+    --sanitize)
+      preset=asan targets=(tests/unit/all tests/parity/all)
+      if [[ ${2:-} =~ ^[0-3]$ ]]; then quarter=$2; shift; fi
+      ;;
+    --sanitize-threads) preset=tsan targets=(unit.data.loader unit.run mpi.saver) selection=(-R "$watched") ;;
     --) shift; break ;;
     -h | --help) usage; exit 0 ;;
     *) usage >&2; exit 2 ;;
@@ -33,6 +42,21 @@ if [ "$preset" = release ]; then
   # Where the CUDA toolkit is, a build without the module would pass by leaving out its tests.
   if [ -n "$(command -v nvcc)" ] || [ -x /usr/local/cuda/bin/nvcc ]; then options+=(-DCONVOY_CUDA=ON); else options+=(-DCONVOY_CUDA=AUTO); fi
 fi
+if [ -n "$quarter" ]; then
+  if [ "$quarter" = 3 ]; then
+    selection=(-E "$(IFS='|'; echo "${quarters[*]}")|^parity")
+  else
+    selection=(-R "${quarters[quarter]}")
+  fi
+  # Programs have the names of their tests; scripts run probes beside them.
+  scripts/build.sh "$preset" "${options[@]}" -- help >/dev/null
+  mapfile -t targets < <(ctest --preset "$preset" -N "${selection[@]}" 2>/dev/null | sed -nE 's/^ *Test +#[0-9]+: //p' | sed 's/\.avx2$//' | sort -u |
+    grep -Fxf <(ninja -C "build/$preset" -t targets all | sed -n 's/: phony$//p'))
+  case $quarter in
+    0) targets+=(image_probe job_start_probe) ;;
+    1) targets+=(pipeline_probe) ;;
+  esac
+fi
 scripts/build.sh "$preset" "${options[@]}" -- "${targets[@]}"
 # An oversubscribed rank that spins in a wait starves the rank it waits for.
 export OMPI_MCA_mpi_yield_when_idle=1
@@ -41,6 +65,7 @@ sessions=$(mktemp -d)
 trap 'rm -rf "$sessions"' EXIT
 mkdir -p "$sessions/ompi.$(hostname -s).$(id -u)/stays"
 export OMPI_MCA_orte_tmpdir_base=$sessions
+export TSAN_OPTIONS=suppressions=$PWD/tests/support/races.supp
 export LSAN_OPTIONS=suppressions=$PWD/tests/support/leaks.supp:print_suppressions=0
 # Most tests of programs wait more than they compute.
 ctest --preset "$preset" --parallel 4 --no-tests=error "${selection[@]}" "$@"
