@@ -32,7 +32,7 @@ constexpr const char* report_file = "report.tsv";
 struct Job {
   PrepareSpec spec;
   std::vector<OpenSplit> splits;
-  ClassList given;  ///< by the user or by a set; empty and open: none
+  ClassList given;  ///< what the user or a set gives; empty and open: nothing
   Scan scan;
   JobIdentity identity;
   Provenance provenance;

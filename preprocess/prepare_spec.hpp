@@ -33,7 +33,7 @@ struct Recipe {
   Fit fit = Fit::squash;
   Channels channels = Channels::rgb;
   Index max_resolution = 0;         ///< jpeg: longest side; 0: no limit
-  int quality = 95;                 ///< of what has to be encoded anew
+  int quality = 95;                 ///< quality of images that have to be encoded anew
   double compress_probability = 0;  ///< jpeg: of encoding an image anew though it could pass
   DecodeLimits limits;
   std::uint64_t seed = 1;
@@ -67,13 +67,13 @@ struct PrepareSpec {
   Recipe recipe;
   double train_ratio = 1;
   Index partitions = 0, val_partitions = 0;         ///< 0: by max_count and max_bytes
-  Index max_count = 0, max_bytes = Index{1} << 30;  ///< of one partition; max_count 0: no limit
+  Index max_count = 0, max_bytes = Index{1} << 30;  ///< limits of one partition; max_count 0: no limit
   Index subset = 0, val_subset = 0;                 ///< 0: all
   bool mean_image = false, keep_names = false, overwrite = false;
   Strict strict = Strict::no;
   std::string out, spill;                 ///< spill: where the folder for intermediate files is made; empty: in out
   int threads = 0;                        ///< 0: the node's cores shared by its ranks
-  Index memory_bytes = Index{512} << 20;  ///< of a rank, for images on their way
+  Index memory_bytes = Index{512} << 20;  ///< memory of a rank for images that wait to be written
   double log_seconds = 30;
   StallLimits deadline;
   TimeLimit time_limit;

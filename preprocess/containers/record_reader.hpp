@@ -13,7 +13,7 @@
 namespace convoy::preparation {
 
 struct ImageRecord {
-  Index begin = 0;  ///< of the record in its file
+  Index begin = 0;  ///< where the record begins in its file
   Index id = 0;
   std::vector<float> labels;
   std::vector<std::uint8_t> image;

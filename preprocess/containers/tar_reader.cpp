@@ -16,7 +16,7 @@ namespace {
 
 constexpr Index block_bytes = 512;
 constexpr std::size_t piece_bytes = std::size_t{1} << 17;
-constexpr std::size_t first_bytes = std::size_t{1} << 20;  ///< of a member: most are smaller
+constexpr std::size_t first_bytes = std::size_t{1} << 20;  ///< most members are smaller
 constexpr std::array compressed_suffixes{".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".tar.zst", ".tar.lz4"};
 
 /// The part `.tar-000001` of a name; npos: it ends otherwise.

@@ -22,7 +22,7 @@ struct TarMember {
   std::string link;    ///< what it is another name of, if it is a link and has no bytes of its own
   std::string target;  ///< the same as the name of a member
   Index bytes = 0;
-  Index begin = 0;  ///< of its header, in the (unpacked) archive
+  Index begin = 0;  ///< where its header begins in the (unpacked) archive
 };
 
 /// Whether links, hard or symbolic, are passed over or shown.
@@ -46,8 +46,8 @@ class TarReader {
   bool read(std::vector<std::uint8_t>& to, Index most_bytes);
   /// Reads the stream to its end, behind the end marker, so that it can compare its checksum.
   void read_rest();
-  /// Of the member that next() gave: where its data begins, and where the next member's header (or the end marker)
-  /// does.
+  /// Return where the data of the member that next() gave begins, and where the next member's header (or the end
+  /// marker) does.
   Index data_begin() const;
   Index next_begin() const;
 

@@ -20,7 +20,7 @@ enum class Finding : std::uint8_t {
   deep,
   rotated,
   misnamed,
-  further_files,  ///< of a sample: the first image counts
+  further_files,  ///< the first image of a sample counts
   warning,
   // skipped
   empty,
@@ -31,8 +31,8 @@ enum class Finding : std::uint8_t {
   damaged,
   no_label,
   duplicate,
-  left_out,  ///< of a class that the user's list doesn't have: no fault
-  link,      ///< in an archive, which is read front to back
+  left_out,  ///< the user's list lacks its class: no fault
+  link,      ///< the archive is read front to back, or lacks the file
 };
 constexpr bool is_skipped(Finding finding) { return finding >= Finding::empty; }
 /// Names for tables, in the order of Finding.
@@ -65,7 +65,7 @@ constexpr const char* finding_name(Finding finding) { return finding_names[stati
 /// One line of the report.
 struct Note {
   Finding finding = Finding::grey;
-  std::string name, detail;  ///< of the image; what exactly, may be empty
+  std::string name, detail;  ///< the image's name; what exactly, may be empty
   void fields(auto&& visit) { visit(finding, name, detail); }
   auto operator<=>(const Note&) const = default;  // NOLINT(modernize-use-nullptr): clang-tidy 14 misreads it
 };

@@ -20,7 +20,7 @@ std::vector<PartitionKey> all_partitions(const Survey& survey);
 class PartitionImages {
  public:
   PartitionImages(const std::vector<RunReader>& runs, const Survey& survey, const PartitionKey& key);
-  /// In the order of the partition.
+  /// Returns them in the order of the partition.
   const std::vector<OrderedImage>& images() const { return images_; }
   const std::vector<RunStored>& stored() const { return stored_; }
   /// Calls body(row, bytes) for every image, run after run, each checked against its CRC. Throws Error(data) naming the
@@ -31,7 +31,7 @@ class PartitionImages {
   const std::vector<RunReader>& runs_;
   std::vector<OrderedImage> images_;
   std::vector<RunStored> stored_;
-  std::vector<std::vector<std::size_t>> rows_of_run_;  ///< in the run's order
+  std::vector<std::vector<std::size_t>> rows_of_run_;  ///< rows sorted as their run is
 };
 
 }  // namespace convoy::preparation

@@ -20,7 +20,7 @@ namespace {
 struct Share {
   std::uint64_t low = 0, high = ~std::uint64_t{0};
   std::vector<std::vector<OrderedImage>> images;  ///< by origin
-  std::vector<Index> before, total;               ///< by origin: images of lower ranks, of all
+  std::vector<Index> before, total;               ///< images of lower ranks and of all, by origin
 };
 
 Share share_of(int rank, int ranks) {

@@ -16,7 +16,7 @@ namespace convoy::preparation {
 struct OrderedImage {
   RunEntry entry;
   std::size_t run = 0;     ///< number of its run
-  std::size_t number = 0;  ///< of its entry there
+  std::size_t number = 0;  ///< number of its entry there
   std::int32_t label = 0;
   std::string name;
 };
@@ -48,16 +48,16 @@ struct Survey {
   std::vector<Normalisation> normalisation;  ///< by size
   std::string source_digest;
   Index images_read = 0;
-  std::vector<Note> notes;                                 ///< of rank 0: all, sorted
+  std::vector<Note> notes;                                 ///< rank 0 has all, sorted
   std::vector<std::vector<std::int64_t>> images_of_class;  ///< by split, then by class
 };
 
 /// What is known before images are looked at.
 struct SurveySpec {
   const PrepareSpec& prepare;
-  ClassList given;               ///< by the user
+  ClassList given;               ///< what the user or a set gives
   std::vector<ClassText> known;  ///< that the source names whether or not it has images of them
-  /// By origin: lines of a label file that gives labels by images' numbers; else 0.
+  /// Lines of a label file that gives labels by images' numbers, by origin; else 0.
   std::vector<Index> numbered_lines;
 };
 

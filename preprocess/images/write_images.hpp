@@ -16,7 +16,7 @@ std::string size_folder(const PrepareSpec& spec, std::size_t size);
 /// What headers tell of a preparation.
 struct Provenance {
   std::string source;      ///< `CIFAR-10 binary version`
-  std::string digest;      ///< of the source
+  std::string digest;      ///< digest of the source
   std::string parameters;  ///< shared by all sizes
 
   /// Returns the parameters of one size.

@@ -23,13 +23,13 @@ class LabelFile {
   /// `column`: of several labels. Throws Error(data) naming line and reason; with Paths::forget also where one path
   /// has two classes.
   LabelFile(const std::string& text, const std::string& what, Index column = 0, Paths paths = Paths::forget);
-  /// By path, then without its extension, then by file name without extension (where these mean one class only). In a
+  /// Looks by path, then without extension, then by file name without extension (where these mean one class only). In a
   /// file without paths by number: throws Error(data) where there is no such line.
   std::optional<ClassText> find(const std::string& name) const;
   /// Paths::keep: in the file's order.
   const std::vector<std::string>& paths() const { return paths_; }
   const ClassText& class_of(std::size_t entry) const { return classes_[entries_[entry]]; }
-  /// Of a file without paths; else 0.
+  /// Returns the lines of a file without paths; else 0.
   Index numbered_lines() const { return static_cast<Index>(by_number_.size()); }
 
  private:
@@ -66,7 +66,7 @@ struct ClassList {
   Index number_of(const ClassText& text) const;
 };
 
-/// From a file with a class a line, in order: the first word is the key; the whole line is the name.
+/// Reads a file with a class a line, in order: the first word is the key; the whole line is the name.
 ClassList parse_class_list(const std::string& text, const std::string& what);
 /// Sorted names; or as many classes as the largest number needs.
 ClassList classes_from(const std::vector<ClassText>& seen);

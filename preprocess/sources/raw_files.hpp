@@ -20,7 +20,7 @@ struct RawLayout {
   std::vector<std::string> archives;  ///< official archive names, looked for inside a --source folder
 };
 
-/// From a folder (or its official inner folder, or an official archive in it) or from an archive itself. Keyed by
+/// Reads a folder (or its official inner folder, or an official archive in it) or an archive itself. Keyed by
 /// official name; a missing optional file has no entry. A file `NAME` may also lie there as `NAME.gz`, and
 /// `a-idx3-ubyte` as `a.idx3-ubyte`. Throws Error(data) naming the first missing file and where it was looked for.
 std::map<std::string, RawFile> read_raw_files(const std::string& source, const RawLayout& layout);

@@ -18,7 +18,7 @@ constexpr const char* split_name(Split split) { return split == Split::train ? "
 /// shards.
 struct Container {
   Index kind = 0;         ///< its source says what numbers mean
-  std::string name = {};  ///< in the store of its split
+  std::string name = {};  ///< its name in the store of its split
   std::size_t split = 0;  ///< index of its split among those that were found
 
   void fields(auto&& visit) { visit(kind, name, split); }

@@ -78,7 +78,7 @@ class WebdatasetReader final : public SampleReader {
   TarMember member_;
   bool more_ = false;
   std::vector<std::uint8_t> text_;
-  Rank best_ = none;                 ///< of the images of the sample so far
+  Rank best_ = none;                 ///< rank of the image taken so far
   std::string taken_;                ///< ending of the best one
   std::set<std::string> seen_;       ///< endings of the sample so far
   std::vector<std::string> others_;  ///< endings that are left out

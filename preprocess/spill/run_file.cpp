@@ -22,7 +22,7 @@ static_assert(std::is_trivially_copyable_v<RunStored> && sizeof(RunStored) == 10
 struct RunHeader {
   std::array<char, 8> magic{'C', 'O', 'N', 'V', 'O', 'Y', 'R', 'N'};
   std::uint32_t version = 2;
-  std::uint32_t crc = 0;  ///< of this header with crc 0, then of everything from entries_begin on
+  std::uint32_t crc = 0;  ///< CRC of this header with crc 0, then of everything from entries_begin on
   std::uint64_t file_bytes = 0, entries = 0, sizes = 0;
   std::uint64_t entries_begin = 0, stored_begin = 0, names_begin = 0, tables_begin = 0;
 };

@@ -29,19 +29,19 @@ struct Slice {
 
 /// One image. Sorted by split, hash, name.
 struct RunEntry {
-  std::uint64_t hash = 0;         ///< of seed and name: the place in the global order
-  std::uint64_t content = 0;      ///< of name, class and the file's bytes: for the digest of the source
+  std::uint64_t hash = 0;         ///< hash of seed and name: the place in the global order
+  std::uint64_t content = 0;      ///< digest of name, class and bytes: for the digest of the source
   Index shard = 0, position = 0;  ///< where it comes from: the first of two of the same name is kept
   std::uint64_t name_begin = 0;
   std::uint32_t name_bytes = 0;
-  std::uint32_t class_number = 0;  ///< in the run's table
+  std::uint32_t class_number = 0;  ///< index in the run's table of classes
   std::uint32_t split = 0;
   std::uint32_t unused = 0;
 };
 
 /// What is stored of it in one size.
 struct RunStored {
-  std::uint64_t offset = 0, bytes = 0;  ///< in the run
+  std::uint64_t offset = 0, bytes = 0;  ///< place in the run
   std::uint64_t sum[most_channels] = {}, squares[most_channels] = {};
   std::uint64_t pixels = 0;
   std::uint32_t crc = 0;
@@ -99,7 +99,7 @@ class RunReader {
   File open() const { return {path_, File::Access::read}; }
   /// Entries of a split with low <= hash <= high.
   RunRange range(const File& file, Split split, std::uint64_t low, std::uint64_t high) const;
-  /// Of entries [first, first + count).
+  /// Returns what is stored of entries [first, first + count).
   std::vector<RunStored> stored(const File& file, std::size_t size, std::size_t first, std::size_t count) const;
 
  private:

@@ -23,7 +23,7 @@ struct Segment {
   Segment(std::size_t sizes, std::uint64_t seed) : run(sizes, seed) {}
   RunWriter run;
   std::string path;
-  std::size_t bytes = 0;    ///< to come, as far as is known when an image is read
+  std::size_t bytes = 0;    ///< expected bytes, as far as known when an image is read
   std::size_t pending = 0;  ///< images read and not yet processed
   bool closed = false;      ///< no image will follow
 };
@@ -41,7 +41,7 @@ struct Spiller::State {
   Spec spec;
   std::vector<OpenSplit>& splits;
   std::mutex guard;
-  std::condition_variable room, work;  ///< for the reader; for the others
+  std::condition_variable room, work;  ///< the reader waits for `room`, the others for `work`
   std::deque<Job> queue;
   std::size_t queued_bytes = 0;
   int segments_alive = 0;

@@ -29,9 +29,9 @@ class Spiller {
   struct Spec {
     const PrepareSpec* prepare = nullptr;
     const std::vector<Shard>* shards = nullptr;
-    std::vector<PendingShard> pending;  ///< in the order of reading
-    std::string folder;                 ///< of the runs
-    int threads = 1;                    ///< that process
+    std::vector<PendingShard> pending;  ///< sorted as they are read
+    std::string folder;                 ///< folder of the runs
+    int threads = 1;                    ///< threads that process
   };
   /// Begins at once. `splits` is used by the reader alone until the end.
   Spiller(Spec spec, std::vector<OpenSplit>& splits);

@@ -18,10 +18,10 @@ struct S3Identity {
 /// The headers that matter.
 struct HttpAnswer {
   long status = 0;
-  Index content_bytes = -1;  ///< of this answer's body; -1: not told
-  Index object_bytes = -1;   ///< of the whole object
+  Index content_bytes = -1;  ///< length of this answer's body; -1: not told
+  Index object_bytes = -1;   ///< length of the whole object
   std::string version;       ///< ETag, else Last-Modified
-  std::string body;          ///< of small requests and of refusals
+  std::string body;          ///< kept for small requests and for refusals
 };
 
 /// One thread's connections. Streams must end before it does.

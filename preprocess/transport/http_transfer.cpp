@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t most_buffered = std::size_t{4} << 20;
 constexpr std::size_t longest_refusal = std::size_t{1} << 16;
-/// Of an empty body, which every GET has.
+/// The digest of an empty body, which every GET has.
 constexpr const char* empty_sha256 = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
 Index number_in(const std::string& text) {

@@ -17,7 +17,7 @@ void require_curl();
 
 struct HttpRequest {
   std::string url;
-  Index begin = 0, end = -1;  ///< of the object; a Range header where they say less than all
+  Index begin = 0, end = -1;  ///< part of the object; a Range header where they say less than all
   bool head = false;
 };
 

@@ -27,9 +27,11 @@ struct Errors {
   Fault fault = Fault::none;  ///< of the first grave warning
   std::array<char, JMSG_LENGTH_MAX> text{};
   bool spoke = false;
+  bool pixels_lost = false;  ///< by a grave warning
 
   void reset() {
     fault = Fault::none;
+    pixels_lost = false;
     text[0] = '\0';
     spoke = false;
   }
@@ -86,6 +88,8 @@ void on_warning(j_common_ptr jpeg, int level) {
     errors.spoke = false;  // a grave reason replaces a harmless one
     errors.fault = fault;
   }
+  // The end of the file alone loses none: another warning follows where data is missing that is needed.
+  errors.pixels_lost = errors.pixels_lost || (fault != Fault::none && errors.base.msg_code != JWRN_JPEG_EOF);
   keep_message(jpeg);
 }
 
@@ -179,6 +183,7 @@ DecodeStatus JpegReader::decode(const Region& region, int denominator, Image& to
   State& s = *state_;
   jpeg_decompress_struct& jpeg = s.jpeg;
   s.errors.fault = Fault::none;
+  s.errors.pixels_lost = false;
   if (setjmp(s.errors.leave) != 0) return s.status();  // NOLINT(cert-err52-cpp)
   jpeg.out_color_space = s.ink() ? JCS_CMYK : jpeg.num_components == 1 ? JCS_GRAYSCALE : JCS_RGB;
   jpeg.scale_num = 1;
@@ -211,12 +216,15 @@ DecodeStatus JpegReader::decode(const Region& region, int denominator, Image& to
     jpeg_read_scanlines(&jpeg, &row, 1);
     if (!direct) std::copy_n(margin + left * channels, region.width * channels, to.row(y));
   }
+  const bool one_scan = jpeg_has_multiple_scans(&jpeg) == FALSE;  // of several the last may be missing
   // To the end of the file, where it is looked at whole: what comes after the last row tells truncated files.
   if (jpeg.output_scanline == jpeg.output_height) {
     jpeg_finish_decompress(&jpeg);
   } else {
     jpeg_abort_decompress(&jpeg);
   }
+  // Complete but for its end marker: the image is kept, with the warning.
+  if (s.errors.fault == Fault::truncated && one_scan && !s.errors.pixels_lost) s.errors.fault = Fault::none;
   return s.status();
 }
 

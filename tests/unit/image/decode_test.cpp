@@ -148,6 +148,26 @@ TEST(Decode, ExifThatMakesNoSenseIsUpright) {
   EXPECT_EQ(find_orientation(turned), 6);
 }
 
+TEST(Decode, AnImageThatLacksOnlyItsEndMarkerIsWhole) {
+  Decoder decoder;
+  Image image;
+  std::vector<std::uint8_t> file = jpeg_of(picture(40, 56));
+  const Image whole = decoded(decoder, file);
+  file.resize(file.size() - 2);
+  DecodeStatus status = decoder.open(file);
+  ASSERT_TRUE(status.ok());
+  status = decoder.decode(image);
+  EXPECT_TRUE(status.ok()) << status.reason;
+  EXPECT_FALSE(status.reason.empty());  // it is told
+  EXPECT_EQ(image.pixels, whole.pixels);
+  // Without its last bytes of data it lacks pixels.
+  for (const std::size_t lost : {8U, 40U, 400U}) {
+    std::vector<std::uint8_t> cut(file.begin(), file.end() - static_cast<std::ptrdiff_t>(lost));
+    ASSERT_TRUE(decoder.open(cut).ok());
+    EXPECT_EQ(decoder.decode(image).fault, Fault::truncated) << lost;
+  }
+}
+
 TEST(Decode, ExifOrientationOfAnyWholeType) {
   const std::vector<std::uint8_t> little{'I', 'I', 42, 0, 8, 0, 0, 0, 1, 0, 0x12, 1, 4, 0, 1, 0, 0, 0, 6, 0, 0, 0};
   const std::vector<std::uint8_t> big{'M', 'M', 0, 42, 0, 0, 0, 8, 0, 1, 1, 0x12, 0, 4, 0, 0, 0, 1, 0, 0, 0, 8};
