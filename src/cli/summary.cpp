@@ -61,10 +61,12 @@ Row row_of(const Run& run) {
   const EpochRow* best = nullptr;
   double speed = std::nan("");
   for (const EpochRow& row : rows) {
-    if (!std::isnan(row.val_top1) && (best == nullptr || row.val_top1 > best->val_top1)) best = &row;
+    const double top1 = row.validation[Counter::top1];
+    if (!std::isnan(top1) && (best == nullptr || top1 > best->validation[Counter::top1])) best = &row;
     if (!std::isnan(row.images_per_second)) speed = row.images_per_second;
   }
-  const EpochRow none{.val_top1 = std::nan(""), .val_topk = std::nan("")};
+  EpochRow none;
+  none.validation.fill(std::nan(""));
   const EpochRow& shown = best != nullptr ? *best : none;
   const EpochRow last = rows.empty() ? EpochRow{} : rows.back();
   return {run.folder,
@@ -72,8 +74,8 @@ Row row_of(const Run& run) {
           fmt::format("{}", run.ranks),
           fmt::format("{}", last.epoch),
           number(last.hours, 4),
-          number(shown.val_top1, 2),
-          number(shown.val_topk, 2),
+          number(shown.validation[Counter::top1], 2),
+          number(shown.validation[Counter::topk], 2),
           best != nullptr ? fmt::format("{}", best->epoch) : "-",
           number(speed, 1),
           run.result};
@@ -81,9 +83,13 @@ Row row_of(const Run& run) {
 
 void add_epochs(const Run& run, std::vector<Row>& to) {
   for (const EpochRow& row : run.table.rows()) {
-    to.push_back({run.folder, fmt::format("{}", row.epoch), fmt::format("{}", row.step), number(row.hours, 4),
-                  number(row.loss, 4), number(row.top1, 2), number(row.val_loss, 4), number(row.val_top1, 2),
-                  number(row.val_topk, 2), number(row.images_per_second, 1)});
+    Row& shown = to.emplace_back(
+        Row{run.folder, fmt::format("{}", row.epoch), fmt::format("{}", row.step), number(row.hours, 4)});
+    for (std::size_t i = 0; i < counter_table.size(); ++i)
+      if (counter_table[i].console_width > 0) shown.push_back(number(row.training[i], counter_table[i].decimals));
+    for (std::size_t i = 0; i < counter_table.size(); ++i)
+      shown.push_back(number(row.validation[i], counter_table[i].decimals));
+    shown.push_back(number(row.images_per_second, 1));
   }
 }
 

@@ -2,12 +2,12 @@
 #include "engine/evaluator.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "backend/rules/cross_entropy.hpp"
 #include "core/clock.hpp"
 #include "core/progress.hpp"
+#include "engine/counter_sums.hpp"
 #include "engine/in_flight_limit.hpp"
 
 namespace convoy {
@@ -100,7 +100,7 @@ std::optional<ValidationRecord> Evaluator::run(const ParameterSet& set, const St
   const auto begin = real_clock().now();
   Backend& backend = engine_.backend();
   InFlightLimit in_flight(backend, collectives_);
-  Counters mirrored;
+  CounterSums sums;
   for (Index i = 0; i < rounds_; ++i) {
     progress().mark();
     if (stop_agreed()) return std::nullopt;
@@ -110,11 +110,7 @@ std::optional<ValidationRecord> Evaluator::run(const ParameterSet& set, const St
     program.feed(batch);
     program.launch(0, set);
     if (spec_.flip_test) {
-      const Counters both = run_mirrored(program, set, batch);
-      mirrored.loss += both.loss;
-      mirrored.top1 += both.top1;
-      mirrored.topk += both.topk;
-      mirrored.samples += both.samples;
+      sums.add(run_mirrored(program, set, batch));
     } else if (observe) {
       download(program, batch.valid_count * dataset_.info().classes, logits_);
     }
@@ -122,18 +118,13 @@ std::optional<ValidationRecord> Evaluator::run(const ParameterSet& set, const St
     in_flight.launched("an earlier batch of the evaluation");
   }
   collectives_.await(backend.counters_ready(), "evaluation counters");
-  Counters sums = backend.take_counters();
-  if (spec_.flip_test) sums = mirrored;
-  double loss = sums.loss;
-  std::array<std::int64_t, 3> counts{sums.top1, sums.topk, sums.samples};
-  communicator_.sum(std::span<std::int64_t>(counts), "sum of the evaluation counts");
-  communicator_.sum(std::span<double>(&loss, 1), "sum of the evaluation loss");
+  const Counters counted = backend.take_counters();
+  if (!spec_.flip_test) sums.add(counted);
+  sums.reduce(communicator_, "sums of the evaluation counters");
   ValidationRecord record;
-  record.images = counts[2];
-  record.top1_count = counts[0];
-  record.topk_count = counts[1];
+  record.images = sums.samples;
+  record.counters = sums.values();
   record.k = spec_.topk;
-  record.loss = record.images > 0 ? loss / static_cast<double>(record.images) : 0;
   record.seconds = seconds_since(begin);
   return record;
 }

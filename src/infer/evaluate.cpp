@@ -46,11 +46,11 @@ nlohmann::json describe(const EvaluateConfig& config, const std::string& checkpo
   return {{"checkpoint", checkpoint},
           {"split", config.split},
           {"images", record.images},
-          {"top1_count", record.top1_count},
-          {fmt::format("top{}_count", record.k), record.topk_count},
-          {"top1", record.top1()},
-          {fmt::format("top{}", record.k), record.topk()},
-          {"loss", record.loss},
+          {"top1_count", record.count(Counter::top1)},
+          {fmt::format("top{}_count", record.k), record.count(Counter::topk)},
+          {"top1", record.counters[Counter::top1]},
+          {fmt::format("top{}", record.k), record.counters[Counter::topk]},
+          {"loss", record.counters[Counter::loss]},
           {"seconds", record.seconds}};
 }
 
@@ -136,8 +136,9 @@ Exit evaluate(Communicator& communicator, const EvaluateConfig& config) try {
   run_agreed(communicator, "writing the result", [&] {
     if (rank != 0) return;
     const nlohmann::json json = describe(config, path, record);
-    log::info("{}: top1 {:.2f} % ({}/{}), top{} {:.2f} %, loss {:.4f}", config.split, record.top1(), record.top1_count,
-              record.images, record.k, record.topk(), record.loss);
+    log::info("{}: top1 {:.2f} % ({}/{}), top{} {:.2f} %, loss {:.4f}", config.split, record.counters[Counter::top1],
+              record.count(Counter::top1), record.images, record.k, record.counters[Counter::topk],
+              record.counters[Counter::loss]);
     log::info("{}", json.dump());  // before anything that can fail
     if (!files) return;
     std::error_code reason;

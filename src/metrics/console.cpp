@@ -36,13 +36,18 @@ std::string duration_text(double seconds) {
 
 std::string step_text(const StepRecord& record, Index steps, Index epochs) {
   const StepTimes times = times_of(record, steps);
+  std::string counters;
+  for (std::size_t i = 0; i < counter_table.size(); ++i) {
+    const CounterRow& row = counter_table[i];
+    if (row.console_width > 0)
+      counters += fmt::format("{} {:>{}.{}f} ", row.name, record.counters[i], row.console_width, row.decimals);
+  }
   return fmt::format(
-      "epoch {} step {} | {:>7.{}f} img/s | loss {:>7.4f} top1 {:>6.2f} | lr {:<8.4g} | data {:>6.1f} compute {:>6.1f} "
-      "comm "
-      "{:>6.1f} other {:>5.1f} ms | eta {}",
+      "epoch {} step {} | {:>7.{}f} img/s | {}| lr {:<8.4g} | data {:>6.1f} compute {:>6.1f} comm {:>6.1f} "
+      "other {:>5.1f} ms | eta {}",
       place(record.epoch, epochs), place(record.step_in_epoch, record.steps_per_epoch), times.images_per_second,
-      decimals_of(times.images_per_second), record.loss, record.top1, record.rate, 1e3 * times.data,
-      1e3 * times.compute, 1e3 * times.comm, 1e3 * times.other, duration_text(record.eta_seconds));
+      decimals_of(times.images_per_second), counters, record.rate, 1e3 * times.data, 1e3 * times.compute,
+      1e3 * times.comm, 1e3 * times.other, duration_text(record.eta_seconds));
 }
 
 std::string_view progress_text(std::span<char> buffer, Index epoch, Index epochs, Index step_in_epoch,

@@ -12,8 +12,8 @@ namespace convoy {
 /// Of an epoch, or what was known of it; hours count from the start of training. NaN: nothing known.
 struct EpochRow {
   Index epoch = 0, step = 0;
-  double hours = 0, loss = 0, top1 = 0, images_per_second = 0;
-  double val_loss = 0, val_top1 = 0, val_topk = 0;
+  double hours = 0, images_per_second = 0;
+  CounterValues training{}, validation{};  ///< as shown
 };
 
 /// One row an epoch: what training and the last validation in it gave. Shown at the end of a run, written as

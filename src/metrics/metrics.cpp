@@ -58,6 +58,17 @@ void Metrics::State::write_summary() {
   }
 }
 
+namespace {
+
+EventFile::Scalars counters_of(const std::string& group, const CounterValues& values, int k) {
+  EventFile::Scalars scalars;
+  for (std::size_t i = 0; i < counter_table.size(); ++i)
+    if (is_written(counter_table[i], k)) scalars.emplace_back(group + name_of(counter_table[i], k), values[i]);
+  return scalars;
+}
+
+}  // namespace
+
 Metrics::Metrics(const MetricsSpec& spec) : state_(std::make_unique<State>(spec)) {}
 Metrics::~Metrics() = default;
 
@@ -69,12 +80,14 @@ void Metrics::train(const StepRecord& record) {
   s.append(train_line(record, steps, s.spec.ranks, s.spec.k));
   if (!s.events) return;
   const StepTimes times = times_of(record, steps);
-  EventFile::Scalars scalars{{"train/loss", record.loss},     {"train/top1", record.top1},
-                             {"train/lr", record.rate},       {"train/images_per_sec", times.images_per_second},
-                             {"time/step", times.step},       {"time/data", times.data},
-                             {"time/compute", times.compute}, {"time/comm", times.comm},
-                             {"time/other", times.other}};
-  if (s.spec.k > 1) scalars.emplace_back("train/top" + std::to_string(s.spec.k), record.topk);
+  EventFile::Scalars scalars = counters_of("train/", record.counters, s.spec.k);
+  scalars.insert(scalars.end(), {{"train/lr", record.rate},
+                                 {"train/images_per_sec", times.images_per_second},
+                                 {"time/step", times.step},
+                                 {"time/data", times.data},
+                                 {"time/compute", times.compute},
+                                 {"time/comm", times.comm},
+                                 {"time/other", times.other}});
   s.events->write(record.step, scalars);
 }
 
@@ -84,9 +97,7 @@ void Metrics::validation(const ValidationRecord& record) {
   s.table.add(record);
   s.write_summary();
   if (!s.events) return;
-  EventFile::Scalars scalars{{"val/loss", record.loss}, {"val/top1", record.top1()}};
-  if (record.k > 1) scalars.emplace_back("val/top" + std::to_string(record.k), record.topk());
-  s.events->write(record.step, scalars);
+  s.events->write(record.step, counters_of("val/", record.counters, record.k));
 }
 
 void Metrics::epoch(const EpochRecord& record) {
@@ -96,10 +107,13 @@ void Metrics::epoch(const EpochRecord& record) {
   s.table.add(record, s.last_step);
   s.write_summary();
   if (!s.events) return;
-  s.events->write(s.last_step, {{"epoch/loss", record.loss},
-                                {"epoch/top1", record.top1},
-                                {"epoch/seconds", record.seconds},
-                                {"epoch/number", static_cast<double>(record.epoch)}});
+  EventFile::Scalars scalars;
+  for (std::size_t i = 0; i < counter_table.size(); ++i)
+    if (counter_table[i].console_width > 0)
+      scalars.emplace_back(fmt::format("epoch/{}", counter_table[i].name), record.counters[i]);
+  scalars.emplace_back("epoch/seconds", record.seconds);
+  scalars.emplace_back("epoch/number", static_cast<double>(record.epoch));
+  s.events->write(s.last_step, scalars);
 }
 
 void Metrics::tensors(const std::string& group, Index step, const std::vector<TensorSummary>& summaries) {

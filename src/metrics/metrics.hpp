@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/types.hpp"
+#include "metrics/counter_table.hpp"
 #include "metrics/rank_times.hpp"
 
 namespace convoy {
@@ -17,9 +18,9 @@ namespace convoy {
 /// Sums over the steps of an interval, over all ranks where it says so. Epochs count from 1, steps are steps done.
 struct StepRecord {
   Index epoch = 0, step = 0, step_in_epoch = 0, steps_per_epoch = 0;
-  Index images = 0;                     ///< of the interval, all ranks
-  Index images_seen = 0;                ///< of the run
-  double loss = 0, top1 = 0, topk = 0;  ///< means of the interval; percent
+  Index images = 0;          ///< of the interval, all ranks
+  Index images_seen = 0;     ///< of the run
+  CounterValues counters{};  ///< of the interval, as shown
   double rate = 0;
   double seconds = 0;  ///< of the interval
   double data_seconds = 0, compute_seconds = 0,
@@ -28,16 +29,18 @@ struct StepRecord {
 };
 
 struct ValidationRecord {
-  Index epoch = 0, step = 0, images = 0, top1_count = 0, topk_count = 0;
-  double loss = 0, seconds = 0;
+  Index epoch = 0, step = 0, images = 0;
+  CounterValues counters{};  ///< as shown
+  double seconds = 0;
   int k = 5;
-  double top1() const { return images ? 100.0 * static_cast<double>(top1_count) / static_cast<double>(images) : 0; }
-  double topk() const { return images ? 100.0 * static_cast<double>(topk_count) / static_cast<double>(images) : 0; }
+  /// Images behind a counter in percent.
+  Index count(Counter counter) const { return samples_of(counters[counter], images); }
 };
 
 struct EpochRecord {
   Index epoch = 0, images = 0;
-  double seconds = 0, loss = 0, top1 = 0, rate = 0;
+  CounterValues counters{};  ///< as shown
+  double seconds = 0, rate = 0;
   double data_seconds = 0, compute_seconds = 0, comm_seconds = 0;
   RankSpread ranks;  ///< with one rank there is nothing to compare
 };

@@ -18,7 +18,10 @@ std::string line_of(const Json& record) { return record.dump(-1, ' ', false, Jso
 
 double ratio(double images, double seconds) { return seconds > 0 ? images / seconds : 0; }
 
-std::string top_name(int k) { return "top" + std::to_string(k); }
+void add_counters(Json& json, const CounterValues& values, int k) {
+  for (std::size_t i = 0; i < counter_table.size(); ++i)
+    if (is_written(counter_table[i], k)) json[name_of(counter_table[i], k)] = values[i];
+}
 
 std::string utc_now() {
   const std::time_t now = std::time(nullptr);
@@ -67,10 +70,8 @@ std::string train_line(const StepRecord& record, Index steps, int ranks, int k) 
             {"step_in_epoch", record.step_in_epoch},
             {"steps_per_epoch", record.steps_per_epoch},
             {"images", record.images},
-            {"images_seen", record.images_seen},
-            {"loss", record.loss},
-            {"top1", record.top1}};
-  if (k > 1) json[top_name(k)] = record.topk;
+            {"images_seen", record.images_seen}};
+  add_counters(json, record.counters, k);
   json.update({{"lr", record.rate},
                {"images_per_sec", times.images_per_second},
                {"images_per_sec_per_rank", times.images_per_second / std::max(ranks, 1)},
@@ -86,12 +87,12 @@ std::string train_line(const StepRecord& record, Index steps, int ranks, int k) 
 }
 
 std::string validation_line(const ValidationRecord& record) {
-  Json json{{"split", "val"},          {"epoch", record.epoch}, {"step", record.step},
-            {"images", record.images}, {"loss", record.loss},   {"top1", record.top1()}};
-  if (record.k > 1) json[top_name(record.k)] = record.topk();
-  json.update({{"top1_count", record.top1_count},
-               {"topk_count", record.topk_count},
-               {"k", record.k},
+  Json json{{"split", "val"}, {"epoch", record.epoch}, {"step", record.step}, {"images", record.images}};
+  add_counters(json, record.counters, record.k);
+  for (std::size_t i = 0; i < counter_table.size(); ++i)
+    if (counter_table[i].percent)
+      json[counter_table[i].name + std::string("_count")] = samples_of(record.counters[i], record.images);
+  json.update({{"k", record.k},
                {"seconds", record.seconds},
                {"images_per_sec", ratio(static_cast<double>(record.images), record.seconds)}});
   return line_of(json);
@@ -99,20 +100,17 @@ std::string validation_line(const ValidationRecord& record) {
 
 std::string epoch_line(const EpochRecord& record, Index step) {
   const double known = record.data_seconds + record.compute_seconds + record.comm_seconds;
-  Json json{{"split", "epoch"},
-            {"epoch", record.epoch},
-            {"step", step},
-            {"images", record.images},
-            {"loss", record.loss},
-            {"top1", record.top1},
-            {"lr", record.rate},
-            {"seconds", record.seconds},
-            {"images_per_sec", ratio(static_cast<double>(record.images), record.seconds)},
-            {"data_time", record.data_seconds},
-            {"compute_time", record.compute_seconds},
-            {"comm_time", record.comm_seconds},
-            {"other_time", std::max(record.seconds - known, 0.0)},
-            {"limit", limit_of(record)}};
+  Json json{{"split", "epoch"}, {"epoch", record.epoch}, {"step", step}, {"images", record.images}};
+  for (std::size_t i = 0; i < counter_table.size(); ++i)
+    if (counter_table[i].console_width > 0) json[counter_table[i].name] = record.counters[i];
+  json.update({{"lr", record.rate},
+               {"seconds", record.seconds},
+               {"images_per_sec", ratio(static_cast<double>(record.images), record.seconds)},
+               {"data_time", record.data_seconds},
+               {"compute_time", record.compute_seconds},
+               {"comm_time", record.comm_seconds},
+               {"other_time", std::max(record.seconds - known, 0.0)},
+               {"limit", limit_of(record)}});
   const RankSpread& ranks = record.ranks;
   if (ranks.ranks > 1) {
     json.update({{"slowest_rank", ranks.slowest},
@@ -156,23 +154,29 @@ void read_line(const std::string& line, EpochTable& to) {
   const auto split = record.find("split");
   if (split == record.end()) return;
   if (*split == "epoch") {
+    CounterValues counters{};
+    for (std::size_t i = 0; i < counters.size(); ++i) counters[i] = number(record, counter_table[i].name);
     to.add(EpochRecord{.epoch = integer(record, "epoch"),
                        .images = integer(record, "images"),
+                       .counters = counters,
                        .seconds = number(record, "seconds"),
-                       .loss = number(record, "loss"),
-                       .top1 = number(record, "top1"),
                        .rate = number(record, "lr"),
                        .data_seconds = number(record, "data_time"),
                        .compute_seconds = number(record, "compute_time"),
                        .comm_seconds = number(record, "comm_time")},
            integer(record, "step"));
   } else if (*split == "val") {
+    const Index images = integer(record, "images");
+    CounterValues counts{}, counters{};
+    for (std::size_t i = 0; i < counts.size(); ++i)
+      counts[i] = static_cast<double>(integer(record, (counter_table[i].name + std::string("_count")).c_str()));
+    counters = shown(counts, images);
+    for (std::size_t i = 0; i < counters.size(); ++i)
+      if (!counter_table[i].percent) counters[i] = number(record, counter_table[i].name);
     to.add(ValidationRecord{.epoch = integer(record, "epoch"),
                             .step = integer(record, "step"),
-                            .images = integer(record, "images"),
-                            .top1_count = integer(record, "top1_count"),
-                            .topk_count = integer(record, "topk_count"),
-                            .loss = number(record, "loss"),
+                            .images = images,
+                            .counters = counters,
                             .seconds = number(record, "seconds"),
                             .k = static_cast<int>(integer(record, "k"))});
   }

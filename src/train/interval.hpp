@@ -5,6 +5,7 @@
 
 #include "backend/backend.hpp"
 #include "comm/communicator.hpp"
+#include "engine/counter_sums.hpp"
 #include "metrics/metrics.hpp"
 #include "train/step_timer.hpp"
 
@@ -12,12 +13,7 @@ namespace convoy {
 
 class Interval {
  public:
-  void add(const Counters& counters) {
-    loss_ += counters.loss;
-    top1_ += counters.top1;
-    topk_ += counters.topk;
-    samples_ += counters.samples;
-  }
+  void add(const Counters& counters) { counters_.add(counters); }
   void add(const StepSeconds& seconds) {
     seconds_ += seconds.step;
     data_ += seconds.data;
@@ -37,8 +33,8 @@ class Interval {
   StepRecord reduce(Communicator& communicator);
 
  private:
-  double loss_ = 0, seconds_ = 0, data_ = 0, compute_ = 0, comm_ = 0;
-  Index top1_ = 0, topk_ = 0, samples_ = 0;
+  CounterSums counters_;
+  double seconds_ = 0, data_ = 0, compute_ = 0, comm_ = 0;
 };
 
 }  // namespace convoy

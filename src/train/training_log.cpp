@@ -70,9 +70,8 @@ void TrainingLog::log_interval(const LoopState& state) {
   if (job_.metrics == nullptr) return;
   job_.metrics->epoch({.epoch = record.epoch,
                        .images = whole.images,
+                       .counters = whole.counters,
                        .seconds = whole.seconds,
-                       .loss = whole.loss,
-                       .top1 = whole.top1,
                        .rate = record.rate,
                        .data_seconds = whole.data_seconds,
                        .compute_seconds = whole.compute_seconds,

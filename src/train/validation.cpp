@@ -40,13 +40,15 @@ void Validation::run(LoopState& state) {
   if (job_.metrics != nullptr) job_.metrics->validation(record);
   Checkpointing& checkpointing = job_.checkpointing;
   checkpointing.validated_step = at.step;
-  const bool best = record.top1() > checkpointing.best_top1;
-  checkpointing.best_top1 = std::max(checkpointing.best_top1, record.top1());
+  const double top1 = record.counters[Counter::top1];
+  const bool best = top1 > checkpointing.best_top1;
+  checkpointing.best_top1 = std::max(checkpointing.best_top1, top1);
   log::info("epoch {} validation{}: top1 {:.2f} % ({}/{}), top{} {:.2f} %, loss {:.4f}, best {:.2f} %, {:.1f} s",
-            record.epoch, job_.average.is_on() ? " of the moving average" : "", record.top1(), record.top1_count,
-            record.images, record.k, record.topk(), record.loss, checkpointing.best_top1, record.seconds);
+            record.epoch, job_.average.is_on() ? " of the moving average" : "", top1, record.count(Counter::top1),
+            record.images, record.k, record.counters[Counter::topk], record.counters[Counter::loss],
+            checkpointing.best_top1, record.seconds);
   if (best && job_.config.checkpoint.save) checkpointing.save("best", at, Checkpointing::Content::model);
-  if (job_.config.target_accuracy > 0 && record.top1() >= job_.config.target_accuracy) {
+  if (job_.config.target_accuracy > 0 && top1 >= job_.config.target_accuracy) {
     state.target_reached = true;
     log::info("target of {} % reached", job_.config.target_accuracy);
   }

@@ -17,8 +17,7 @@ StepRecord example() {
           .step_in_epoch = 120,
           .steps_per_epoch = 390,
           .images = 2560,
-          .loss = 1.2344,
-          .top1 = 55.304,
+          .counters = {{1.2344, 55.304}},
           .rate = 0.123,
           .seconds = 2.5,
           .data_seconds = 0.002,
@@ -39,8 +38,7 @@ TEST(Console, ColumnsStayInPlaceWhileNumbersGrow) {
   other.epoch = 10;
   other.step_in_epoch = 7;
   other.images = 26;
-  other.loss = 0.01;
-  other.top1 = 100;
+  other.counters = {{0.01, 100}};
   other.rate = 1.5e-6;
   other.data_seconds = 1.9;
   const std::string a = step_text(example(), 20, 10), b = step_text(other, 20, 10);
@@ -71,12 +69,11 @@ TEST(Console, ProgressFitsItsBuffer) {
 
 TEST(EpochTable, JoinsTrainingAndValidationOfAnEpoch) {
   EpochTable table;
-  table.add(EpochRecord{.epoch = 1, .images = 500, .seconds = 1800, .loss = 2.5, .top1 = 20, .rate = 0.1}, 50);
-  table.add(
-      ValidationRecord{.epoch = 2, .images = 200, .top1_count = 80, .topk_count = 150, .loss = 1.5, .seconds = 360});
+  table.add(EpochRecord{.epoch = 1, .images = 500, .counters = {{2.5, 20}}, .seconds = 1800, .rate = 0.1}, 50);
+  table.add(ValidationRecord{.epoch = 2, .images = 200, .counters = {{1.5, 40, 75}}, .seconds = 360});
   table.add(
       EpochRecord{
-          .epoch = 2, .images = 500, .seconds = 1800, .loss = 1.25, .top1 = 60, .rate = 0.05, .comm_seconds = 3},
+          .epoch = 2, .images = 500, .counters = {{1.25, 60}}, .seconds = 1800, .rate = 0.05, .comm_seconds = 3},
       100);
   EXPECT_EQ(table.text(),
             " epoch    hours       loss     top1   val loss  val top1  val top5\n"

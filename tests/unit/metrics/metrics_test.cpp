@@ -41,9 +41,7 @@ StepRecord step_record(Index step) {
           .steps_per_epoch = 40,
           .images = 1280,
           .images_seen = step * 64,
-          .loss = 2.5 - 0.01 * static_cast<double>(step),
-          .top1 = 55.3,
-          .topk = 90.5,
+          .counters = {{2.5 - 0.01 * static_cast<double>(step), 55.3, 90.5}},
           .rate = 0.1,
           .seconds = 2,
           .data_seconds = 0.1,
@@ -55,9 +53,8 @@ StepRecord step_record(Index step) {
 EpochRecord epoch_record(Index epoch) {
   return {.epoch = epoch,
           .images = 2560,
+          .counters = {{2, 40}},
           .seconds = 4.25,
-          .loss = 2,
-          .top1 = 40,
           .rate = 0.1,
           .data_seconds = 0.5,
           .compute_seconds = 2.5,
@@ -68,9 +65,7 @@ ValidationRecord validation_record(Index epoch) {
   return {.epoch = epoch,
           .step = epoch * 40,
           .images = 203,
-          .top1_count = 101,
-          .topk_count = 180,
-          .loss = 1.75,
+          .counters = {{1.75, 100.0 * 101 / 203, 100.0 * 180 / 203}},
           .seconds = 0.5};
 }
 
@@ -140,7 +135,7 @@ TEST_F(MetricsFolder, OtherValuesOfKNameTheirField) {
 TEST_F(MetricsFolder, NumbersThatAreNotFiniteAndBrokenTextsStayJson) {
   Metrics metrics(spec());
   StepRecord bad = step_record(20);
-  bad.loss = std::numeric_limits<double>::quiet_NaN();
+  bad.counters[Counter::loss] = std::numeric_limits<double>::quiet_NaN();
   metrics.train(bad);
   metrics.event("start", {{"command", "convoy train --name caf\xe9"}}, {{"seed", 7}});
   const auto records = lines();

@@ -76,6 +76,17 @@ TEST(TimeEstimate, CountsAValidationAtTheEnd) {
   EXPECT_NEAR(estimate.at(0).epoch, 6, 1e-9);
 }
 
+TEST(TimeEstimate, FollowsStepsThatBecomeSlower) {
+  TimeEstimate estimate(ten_epochs(), {});
+  for (Index step = 1; step <= 202; ++step) estimate.step_took(0.1, step);
+  EXPECT_NEAR(estimate.at(202).step, 0.1, 1e-12);
+  // Each further step weighs a 200th.
+  estimate.step_took(0.3, 203);
+  EXPECT_NEAR(estimate.at(203).step, 0.101, 1e-12);
+  for (Index step = 204; step <= 900; ++step) estimate.step_took(0.3, step);
+  EXPECT_NEAR(estimate.at(900).step, 0.3, 0.007);
+}
+
 /// 4 epochs of 10 steps of small images, 3 of 20 steps of ones that take 4 times the operations, in half the batch.
 WorkAhead two_phases() {
   return {.timeline = Timeline({{.begin_epoch = 0, .steps_per_epoch = 10}, {.begin_epoch = 4, .steps_per_epoch = 20}}),

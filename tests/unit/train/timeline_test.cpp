@@ -47,5 +47,17 @@ TEST(Timeline, OfOnePhaseIsTheStepItself) {
   }
 }
 
+TEST(Timeline, SaysWhereAnIntervalOfEpochsEnds) {
+  const Timeline timeline({{.begin_epoch = 0, .steps_per_epoch = 4}});
+  std::vector<Index> halves, pairs;
+  for (Index step = 0; step <= 16; ++step) {
+    if (timeline.is_due(0.5, step)) halves.push_back(step);
+    if (timeline.is_due(2, step)) pairs.push_back(step);
+    EXPECT_FALSE(timeline.is_due(0, step));
+  }
+  EXPECT_EQ(halves, (std::vector<Index>{2, 4, 6, 8, 10, 12, 14, 16}));
+  EXPECT_EQ(pairs, (std::vector<Index>{8, 16}));
+}
+
 }  // namespace
 }  // namespace convoy
