@@ -22,6 +22,58 @@ Enum parse_name(const std::array<const char*, n>& names, const std::string& name
   throw std::invalid_argument("'" + name + "' is unknown");
 }
 
+template <class T>
+const T& to_json_value(const T& value) {
+  return value;
+}
+const char* to_json_value(RunStage stage) { return name_of(stage); }
+const char* to_json_value(Result result) { return name_of(result); }
+int to_json_value(Exit code) { return static_cast<int>(code); }
+
+template <class T>
+void from_json_value(const Json& json, T& to) {
+  json.get_to(to);
+}
+void from_json_value(const Json& json, RunStage& to) { to = parse_name<RunStage>(stages, json.get<std::string>()); }
+void from_json_value(const Json& json, Result& to) { to = parse_name<Result>(results, json.get<std::string>()); }
+void from_json_value(const Json& json, Exit& to) { to = static_cast<Exit>(json.get<int>()); }
+
+/// Calls `field` with the path in the JSON object and the member of `s`, for all of them.
+template <class State, class Field>
+void for_each_field(State& s, const Field& field) {
+  field("/run", s.run);
+  field("/attempt", s.attempt);
+  field("/scheduler", s.scheduler);
+  field("/job", s.job);
+  field("/host", s.host);
+  field("/pid", s.pid);
+  field("/ranks", s.ranks);
+  field("/phase", s.stage);
+  field("/epoch", s.epoch);
+  field("/epochs", s.epochs);
+  field("/step", s.step);
+  field("/steps", s.steps);
+  field("/start_step", s.start_step);
+  field("/steps_per_epoch", s.steps_per_epoch);
+  field("/images_per_second", s.images_per_second);
+  field("/eta_seconds", s.eta_seconds);
+  field("/end_time", s.end_time);
+  field("/checkpoint/file", s.checkpoint);
+  field("/checkpoint/step", s.checkpoint_step);
+  field("/checkpoint/time", s.checkpoint_time);
+  field("/checkpoint/seconds", s.checkpoint_seconds);
+  field("/checkpoint/stall", s.checkpoint_stall);
+  field("/stop", s.stop);
+  field("/stop_time", s.stop_time);
+  field("/started", s.started);
+  field("/progressed", s.progressed);
+  field("/updated", s.updated);
+  field("/result", s.result);
+  field("/exit", s.exit);
+  field("/message", s.message);
+  field("/rank", s.rank);
+}
+
 std::optional<std::string> read_text(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file) return std::nullopt;
@@ -53,81 +105,24 @@ std::string path_from(const std::string& run_folder, const std::string& path) {
   return relative.empty() || *relative.begin() == ".." ? path : relative.string();
 }
 
-std::string to_text(const RunState& s) {
-  const Json json = {{"format", 1},
-                     {"run", s.run},
-                     {"attempt", s.attempt},
-                     {"scheduler", s.scheduler},
-                     {"job", s.job},
-                     {"host", s.host},
-                     {"pid", s.pid},
-                     {"ranks", s.ranks},
-                     {"phase", name_of(s.stage)},
-                     {"epoch", s.epoch},
-                     {"epochs", s.epochs},
-                     {"step", s.step},
-                     {"steps", s.steps},
-                     {"start_step", s.start_step},
-                     {"steps_per_epoch", s.steps_per_epoch},
-                     {"images_per_second", s.images_per_second},
-                     {"eta_seconds", s.eta_seconds},
-                     {"end_time", s.end_time},
-                     {"checkpoint",
-                      {{"file", s.checkpoint},
-                       {"step", s.checkpoint_step},
-                       {"time", s.checkpoint_time},
-                       {"seconds", s.checkpoint_seconds},
-                       {"stall", s.checkpoint_stall}}},
-                     {"stop", s.stop},
-                     {"stop_time", s.stop_time},
-                     {"started", s.started},
-                     {"progressed", s.progressed},
-                     {"updated", s.updated},
-                     {"result", name_of(s.result)},
-                     {"exit", static_cast<int>(s.exit)},
-                     {"message", s.message},
-                     {"rank", s.rank}};
+std::string to_text(const RunState& state) {
+  Json json{{"format", 1}};
+  for_each_field(state, [&](const char* path, const auto& value) {
+    json[Json::json_pointer(path)] = to_json_value(value);
+  });
   return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 RunState parse_run_state(const std::string& text, const std::string& path) {
   try {
     const Json json = Json::parse(text);
-    RunState s;
-    const auto take = [](const Json& from, const char* name, auto& to) { from.at(name).get_to(to); };
-    take(json, "run", s.run);
-    take(json, "attempt", s.attempt);
-    take(json, "scheduler", s.scheduler);
-    take(json, "job", s.job);
-    take(json, "host", s.host);
-    take(json, "pid", s.pid);
-    take(json, "ranks", s.ranks);
-    s.stage = parse_name<RunStage>(stages, json.at("phase").get<std::string>());
-    take(json, "epoch", s.epoch);
-    take(json, "epochs", s.epochs);
-    take(json, "step", s.step);
-    take(json, "steps", s.steps);
-    take(json, "start_step", s.start_step);
-    take(json, "steps_per_epoch", s.steps_per_epoch);
-    take(json, "images_per_second", s.images_per_second);
-    take(json, "eta_seconds", s.eta_seconds);
-    take(json, "end_time", s.end_time);
-    const Json& checkpoint = json.at("checkpoint");
-    take(checkpoint, "file", s.checkpoint);
-    take(checkpoint, "step", s.checkpoint_step);
-    take(checkpoint, "time", s.checkpoint_time);
-    take(checkpoint, "seconds", s.checkpoint_seconds);
-    s.checkpoint_stall = checkpoint.value("stall", 0.0);
-    take(json, "stop", s.stop);
-    take(json, "stop_time", s.stop_time);
-    take(json, "started", s.started);
-    take(json, "progressed", s.progressed);
-    take(json, "updated", s.updated);
-    s.result = parse_name<Result>(results, json.at("result").get<std::string>());
-    s.exit = static_cast<Exit>(json.at("exit").get<int>());
-    take(json, "message", s.message);
-    take(json, "rank", s.rank);
-    return s;
+    RunState state;
+    for_each_field(state, [&](const std::string& name, auto& to) {
+      const Json::json_pointer pointer(name);
+      if (name == "/checkpoint/stall" && !json.contains(pointer)) return;  // older states have none
+      from_json_value(json.at(pointer), to);
+    });
+    return state;
   } catch (const std::exception& error) {
     fail(Exit::data, "cannot read '{}' ({}); it is no state of a run of this program", path, error.what());
   }
