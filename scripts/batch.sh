@@ -159,41 +159,24 @@ launch() {
   after_launch "$code"
 }
 
+# The program decides what follows, from what it left in the run directory and from what this script knows of the job.
 after_launch() { # CODE
-  local verdict=$1
+  local words=(--after "$1" --resubmissions "$resubmissions") answer code=0
   trap '' USR1
-  if [ -n "$run_directory" ]; then # the program judges by what it left there
-    "$convoy" status "$run_directory" --after "$1" --attempts-before "$attempts" >&2
-    verdict=$?
-  else
-    case $1 in 129 | 130 | 137 | 138 | 143 | 205) verdict=75 ;; esac # killed, or a host was lost
-    if [ -n "$told_to_end" ] && [ "$1" = 1 ]; then verdict=75; fi # what mpirun returns when it is told to end
+  [ -z "$run_directory" ] || words+=("$run_directory" --attempts-before "$attempts")
+  [ -z "$keeps_nothing" ] || words+=(--keeps-nothing)
+  [ -z "$told_to_end" ] || words+=(--told-to-end "$told_to_end")
+  if [ -n "$keeps_nothing$told_to_end" ]; then
+    answer=$(end_time)
+    [ "$answer" = NONE ] || words+=(--job-end "$answer")
   fi
-  if [ "$verdict" = 75 ] && [ -n "$keeps_nothing" ] && is_end "$(date +%s)"; then
-    say "did not fit into the time of this job, and would not the next time: submit it with more"
-    exit 75
-  fi
-  if [ "$verdict" = 75 ] && [ -n "$told_to_end" ] && ! is_end "$told_to_end"; then
-    say "was told to end before its time was up: does not submit itself again"
-    exit 75
-  fi
-  [ "$verdict" = 75 ] || exit "$verdict"
+  answer=$("$convoy" status "${words[@]}") || code=$?
+  case $code in 126 | 127) code=$1 ;; esac # there is no such program to ask
+  [ "$answer" = again ] || exit "$code"
   local restarts=${CONVOY_RESUBMITTED:-0}
   [ "$scheduler" = pbs ] || restarts=${SLURM_RESTART_COUNT:-0}
-  if [ "$restarts" -ge "$resubmissions" ]; then
-    say "submitted itself $restarts times, the limit (resubmissions in scripts/site.sh): submit it by hand to go on"
-    exit 75
-  fi
-  say "submits itself again: $((restarts + 1)) of at most $resubmissions"
   "resubmit_to_$scheduler" $((restarts + 1)) || say "the scheduler refused: submit $script by hand to go on"
   exit 75
-}
-
-# Is that moment within a minute of the end of the allocation?
-is_end() { # SECONDS since 1970
-  local end
-  end=$(end_time)
-  [ "$end" != NONE ] && [ "$1" -ge $((end - 60)) ]
 }
 
 resubmit_to_slurm() {

@@ -6,10 +6,13 @@
 
 #include "cli/command.hpp"
 #include "config/parse.hpp"
+#include "core/clock.hpp"
 #include "core/standard_output.hpp"
 #include "core/wall_clock.hpp"
 #include "metrics/console.hpp"
+#include "run/attempt.hpp"
 #include "run/observe.hpp"
+#include "run/scheduler.hpp"
 
 namespace convoy {
 namespace {
@@ -81,10 +84,31 @@ std::string status_json(const RunReport& report, const RequeueDecision& decision
   return json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
+/// For a job script that may submit itself: `again` on stdout, or nothing; the reasons go to stderr.
+Exit answer_job_script(const StatusConfig& config) {
+  const JobFacts job{.end = config.job_end,
+                     .now = real_clock().wall_seconds(),
+                     .told_to_end = config.told_to_end,
+                     .keeps_nothing = config.keeps_nothing,
+                     .resubmitted = own_restarts(),
+                     .resubmissions = config.resubmissions};
+  RequeueDecision decision{.exit = exit_without_run(config.after, job), .text = {}};
+  if (!config.folder.empty()) {
+    decision = decide_after_launch(config.folder, config.after, config.attempts_before);
+    std::fputs(fmt::format("{}: {}\n", config.folder, decision.text).c_str(), stderr);
+  }
+  if (decision.exit != static_cast<int>(Exit::stopped)) return static_cast<Exit>(decision.exit);
+  const SubmissionDecision submission = decide_submission(job);
+  std::fputs(fmt::format("[job {}] {}\n", own_job().job, submission.text).c_str(), stderr);
+  if (submission.again) std::puts("again");
+  return Exit::stopped;
+}
+
 }  // namespace
 
 Exit status_command(const Words& words) {
   const StatusConfig config = parse_status(words);
+  if (config.after >= 0 && config.resubmissions >= 0) return answer_job_script(config);
   if (config.after >= 0) {
     const RequeueDecision decision = decide_after_launch(config.folder, config.after, config.attempts_before);
     // The code is the answer, also where nobody can read the text.

@@ -230,9 +230,13 @@ struct InspectConfig {
 };
 
 struct StatusConfig {
-  std::string folder;          ///< a run directory
+  std::string folder;          ///< a run directory; empty: the job has none
   int after = -1;              ///< --after: the launcher's exit code
   Index attempts_before = -1;  ///< --attempts-before
+  Index resubmissions = -1;    ///< --resubmissions: the most; negative: not for a job script that submits itself
+  double job_end = 0;          ///< --job-end, seconds since 1970; 0: not known
+  double told_to_end = 0;      ///< --told-to-end, seconds since 1970; 0: it was not
+  bool keeps_nothing = false;  ///< --keeps-nothing
   bool json = false;
 };
 

@@ -279,8 +279,9 @@ StatusConfig parse_status(const std::vector<std::string>& words, const ReadText&
   StatusConfig config;
   const Given given = fill("status", options_of(config), words, read_text);
   allow_positional("status", given, 1);
-  if (given.positional.empty()) fail(Exit::usage, "no run directory is given; use 'convoy status RUN_DIR'");
-  config.folder = given.positional[0];
+  if (given.positional.empty() && config.resubmissions < 0)
+    fail(Exit::usage, "no run directory is given; use 'convoy status RUN_DIR'");
+  if (!given.positional.empty()) config.folder = given.positional[0];
   return config;
 }
 

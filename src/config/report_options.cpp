@@ -42,6 +42,20 @@ std::vector<OptionGroup> options_of(StatusConfig& config) {
                                      "with --after: number of attempts in the run directory before the launch"),
                        config.attempts_before))
       .only_on_command_line();
+  add(unset_below_zero(number_option("resubmissions", "N", config.resubmissions, at_least(0),
+                                     "with --after: print 'again' if the job may submit itself again, which it does at "
+                                     "most this often; the reasons go to stderr"),
+                       config.resubmissions))
+      .only_on_command_line();
+  add(number_option("job-end", "SECONDS", config.job_end, at_least(0),
+                    "with --resubmissions: when the scheduler ends the job, since 1970; 0: not known"))
+      .only_on_command_line();
+  add(number_option("told-to-end", "SECONDS", config.told_to_end, at_least(0),
+                    "with --resubmissions: when somebody ended the job, since 1970; 0: nobody did"))
+      .only_on_command_line();
+  add(switch_option("keeps-nothing", config.keeps_nothing,
+                    "with --resubmissions: the program keeps nothing of its work if it is stopped"))
+      .only_on_command_line();
   return {std::move(group)};
 }
 

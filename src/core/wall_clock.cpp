@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <chrono>
 #include <cstdlib>
 #include <ctime>
 #include <fstream>
@@ -14,6 +13,8 @@
 #include <sstream>
 #include <stdexcept>
 #include <vector>
+
+#include "core/clock.hpp"
 
 namespace convoy {
 namespace {
@@ -67,7 +68,7 @@ std::string file_text(const std::string& path) {
 }
 
 /// Before main: what it loads later belongs to the time it takes.
-const double program_start = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+const double program_start = real_clock().wall_seconds();
 
 /// Parent and start (clock ticks since the host's start) of a process; parent 0: not known.
 struct Process {
@@ -123,9 +124,7 @@ double pbs_job_start(const std::string& job) {
 
 }  // namespace
 
-double wall_seconds() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
+double wall_seconds() { return real_clock().wall_seconds(); }
 
 std::string local_time_text(double seconds) {
   const auto time = static_cast<std::time_t>(seconds);

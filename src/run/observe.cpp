@@ -12,7 +12,7 @@
 #include "core/log.hpp"
 #include "io/text_file.hpp"
 #include "run/attempt.hpp"
-#include "run/dead_ranks.hpp"
+#include "run/rank_liveness.hpp"
 #include "run/scheduler.hpp"
 
 namespace convoy {

@@ -31,4 +31,14 @@ std::string describe(const RankLiveness& seen, int rank, const std::string& host
 /// is known to wait as well, or that has said why it left, is the speaker instead of this one.
 StallReport find_missing(const std::vector<RankLiveness>& seen, const std::vector<std::string>& hosts, int own);
 
+// Judged from outside, by the heartbeats that the ranks of a run left:
+
+/// Ranks that have stopped or keep the others waiting; empty: none. If one seems to have stopped, this looks again
+/// some seconds later.
+std::string silent_ranks(const std::string& run_folder);
+/// The same after the end of an attempt: ranks that neither left nor were told to end, so died first or were cut off.
+std::string first_dead_ranks(const std::string& run_folder);
+/// Hosts of the newest attempt's ranks that do not answer, comma-separated.
+std::string lost_hosts(const std::string& run_folder);
+
 }  // namespace convoy

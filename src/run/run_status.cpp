@@ -245,4 +245,24 @@ RequeueDecision decide_requeue(const RunState* state, const RunObservations& see
   return {row.status, exit_for(row, known, saves, code), fill(text.c_str(), known, seen, code, newer)};
 }
 
+int exit_without_run(int code, const JobFacts& job) {
+  // 1 is what mpirun returns when it is told to end.
+  return is_surely_death_by_others(code) || (job.told_to_end > 0 && code == 1) ? submit_again : code;
+}
+
+SubmissionDecision decide_submission(const JobFacts& job) {
+  // Schedulers announce the end some seconds ahead.
+  const auto is_end = [&](double time) { return job.end > 0 && time >= job.end - 60; };
+  if (job.keeps_nothing && is_end(job.now))
+    return {false, "did not fit into the time of this job, and would not the next time: submit it with more"};
+  if (job.told_to_end > 0 && !is_end(job.told_to_end))
+    return {false, "was told to end before its time was up: does not submit itself again"};
+  if (job.resubmitted >= job.resubmissions) {
+    return {false, fmt::format("submitted itself {} times, the limit (resubmissions in scripts/site.sh): submit it by "
+                               "hand to go on",
+                               job.resubmitted)};
+  }
+  return {true, fmt::format("submits itself again: {} of at most {}", job.resubmitted + 1, job.resubmissions)};
+}
+
 }  // namespace convoy

@@ -81,6 +81,27 @@ struct RequeueDecision {
 /// What `convoy status` says and leaves with.
 RequeueDecision decide(const RunState& state, const RunObservations& seen);
 
+/// What a job script knows of its job besides the run.
+struct JobFacts {
+  double end = 0;              ///< when the scheduler ends it, seconds since 1970; 0: not known
+  double now = 0;              ///< seconds since 1970
+  double told_to_end = 0;      ///< when somebody ended it, seconds since 1970; 0: nobody did
+  bool keeps_nothing = false;  ///< the program keeps nothing of its work if it is stopped
+  Index resubmitted = 0;       ///< how often it has submitted itself
+  Index resubmissions = 0;     ///< how often it may
+};
+
+/// The code of a job without a run directory, whose launcher ended with `code`: 75 if the program was killed.
+int exit_without_run(int code, const JobFacts& job);
+
+struct SubmissionDecision {
+  bool again = false;
+  std::string text;
+};
+
+/// May a job that ends with 75 submit itself?
+SubmissionDecision decide_submission(const JobFacts& job);
+
 /// What a job script should do after its launcher ended with `code`. `newer`: an attempt that goes on with the run in
 /// another job; 0: none.
 RequeueDecision decide_requeue(const RunState* state, const RunObservations& seen, int code, Index newer = 0);

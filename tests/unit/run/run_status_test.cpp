@@ -154,5 +154,33 @@ TEST(RequeueDecisionTest, WithoutAStateTheCodeCounts) {
   EXPECT_EQ(decide_requeue(nullptr, {.restarts = 3}, 205).exit, 205);
 }
 
+TEST(SubmissionDecisionTest, AJobSubmitsItselfUpToALimit) {
+  const SubmissionDecision first = decide_submission({.resubmissions = 2});
+  EXPECT_TRUE(first.again);
+  EXPECT_EQ(first.text, "submits itself again: 1 of at most 2");
+  EXPECT_TRUE(decide_submission({.resubmitted = 1, .resubmissions = 2}).again);
+  const SubmissionDecision last = decide_submission({.resubmitted = 2, .resubmissions = 2});
+  EXPECT_FALSE(last.again);
+  EXPECT_NE(last.text.find("submitted itself 2 times, the limit"), std::string::npos) << last.text;
+}
+
+TEST(SubmissionDecisionTest, AJobThatSomebodyEndedDoesNotSubmitItself) {
+  EXPECT_FALSE(decide_submission({.told_to_end = 1000, .resubmissions = 2}).again) << "nobody knows its end";
+  EXPECT_FALSE(decide_submission({.end = 5000, .told_to_end = 1000, .resubmissions = 2}).again);
+  EXPECT_TRUE(decide_submission({.end = 5000, .told_to_end = 4950, .resubmissions = 2}).again) << "its time was up";
+}
+
+TEST(SubmissionDecisionTest, AJobThatKeepsNothingDoesNotTryAgainInTheSameTime) {
+  EXPECT_FALSE(decide_submission({.end = 5000, .now = 4990, .keeps_nothing = true, .resubmissions = 2}).again);
+  EXPECT_TRUE(decide_submission({.end = 5000, .now = 3000, .keeps_nothing = true, .resubmissions = 2}).again);
+  EXPECT_TRUE(decide_submission({.end = 5000, .now = 4990, .resubmissions = 2}).again);
+}
+
+TEST(SubmissionDecisionTest, WithoutARunDirectoryTheCodeCounts) {
+  for (const int code : {129, 130, 137, 138, 143, 205}) EXPECT_EQ(exit_without_run(code, {}), 75) << code;
+  for (const int code : {0, 1, 2, 3, 75, 139}) EXPECT_EQ(exit_without_run(code, {}), code);
+  EXPECT_EQ(exit_without_run(1, {.told_to_end = 1000}), 75) << "mpirun that was told to end";
+}
+
 }  // namespace
 }  // namespace convoy
