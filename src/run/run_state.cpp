@@ -107,9 +107,8 @@ std::string path_from(const std::string& run_folder, const std::string& path) {
 
 std::string to_text(const RunState& state) {
   Json json{{"format", 1}};
-  for_each_field(state, [&](const char* path, const auto& value) {
-    json[Json::json_pointer(path)] = to_json_value(value);
-  });
+  for_each_field(state,
+                 [&](const char* path, const auto& value) { json[Json::json_pointer(path)] = to_json_value(value); });
   return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
