@@ -186,6 +186,7 @@ class Scheduler {
     begin_pass();
     flush_waiting();
     std::vector<Buffer> inputs;
+    inputs.reserve(sources.size());
     for (const int source : sources) inputs.push_back(input_of(source, traits(at(first)).backward_reads_source));
     std::vector<std::vector<Contribution>> made(sources.size());  // at the first place of each source
     for (const int operation : siblings(first)) {

@@ -35,6 +35,7 @@ std::vector<Stage> make_stages(const Plan& plan, std::size_t steps, const std::v
 
 std::vector<Range> find_gaps(const Plan& plan, const Lowering& lowering, const std::vector<FinalRow>& finals) {
   std::vector<Range> written;
+  written.reserve(finals.size() + 2 * lowering.norms.size());
   for (const FinalRow& final : finals) written.push_back(plan.table.rows[static_cast<std::size_t>(final.row)].range);
   const Index tail = plan.table.statistics.begin;
   for (const Norm& norm : lowering.norms) {
