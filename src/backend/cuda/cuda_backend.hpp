@@ -14,7 +14,7 @@ class CudaBackend : public Backend {
   virtual Queue& queue() = 0;
 };
 
-/// On the current device, with the library's forms.
+/// Computes on the current device, with the library's graphs.
 std::unique_ptr<CudaBackend> make_cuda_backend(std::unique_ptr<Library> library);
 
 }  // namespace convoy::cuda

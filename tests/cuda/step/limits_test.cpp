@@ -9,8 +9,7 @@
 namespace convoy::cuda {
 namespace {
 
-void compile(const std::string& line) {
-  const CaseGraph made = parse_case(line);
+void compile(const CaseGraph& made) {
   CompileSpec spec;
   spec.samples = made.input.n;
   spec.height = made.input.h;
@@ -20,7 +19,22 @@ void compile(const std::string& line) {
       make_cuda_backend(make_reference_library(90, Fusing::fp16))->compile(make_plan(made.graph, {}), spec));
 }
 
-TEST(Limits, AWindowWhoseWinnerIsNoByte) {
+void compile(const std::string& line) { compile(parse_case(line)); }
+
+/// One tensor of 8 channels, so many times side by side.
+CaseGraph side_by_side(Index count) {
+  CaseGraph made = parse_case("n1c3h1w1 make:k8 fork cat");
+  for (Node& node : made.graph.nodes) {
+    if (as<Concatenation>(node) != nullptr) node.inputs.resize(static_cast<std::size_t>(count), node.inputs[0]);
+    if (auto* const linear = std::get_if<Linear>(&node.attributes)) {
+      linear->in = 8 * count;
+      node.parameters[0].shape[1] = 8 * count;
+    }
+  }
+  return made;
+}
+
+TEST(Limits, AWindowWhosePlacesAreNoByte) {
   compile("n1c3h20w20 maxpool:r15s1");
   compile("n1c3h20w20 avgpool:r17s1");
   expect_error(Exit::device, {"the maximum of 16 x 16 pixels", "15 x 15 at most", "average pooling or --device cpu"},
@@ -36,6 +50,12 @@ TEST(Limits, AResponseNormWhoseRowDoesNotFit) {
   compile("n1c3h1w1 make:k4096 lrn:r5");
   expect_error(Exit::device, {"local response norm of 4097 channels", "4096 at most"},
                [] { compile("n1c3h1w1 make:k4097 lrn:r5"); });
+}
+
+TEST(Limits, AConcatenationOfMorePartsThanALaunchTakes) {
+  compile(side_by_side(64));
+  expect_error(Exit::device, {"concatenates 65 tensors", "64 at most", "in two steps"},
+               [] { compile(side_by_side(65)); });
 }
 
 }  // namespace

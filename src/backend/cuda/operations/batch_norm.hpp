@@ -9,7 +9,7 @@
 
 namespace convoy::cuda {
 
-/// sum and squares of x over rows: partial[blocks][2][channels]. The plain form, where no convolution made them.
+/// sum and squares of x over rows: partial[blocks][2][channels]. Used where no convolution makes them.
 struct StatisticsReduce {
   Storage storage = Storage::f32;
   Index rows = 0, channels = 0;
