@@ -59,7 +59,7 @@ TOUCHES = {
     "adamw": 4,  # an optimiser
 }
 # Words that only some folders may know.
-KNOWN_IN = {"SyncMode": ("src/sync/", "src/config/")}
+KNOWN_IN = {"SyncMode": ("src/sync/", "src/config/"), "alexnet": ("src/network/models/",)}
 
 # Sources with members of a class whose header and source have another name.
 FOREIGN_MEMBERS = {

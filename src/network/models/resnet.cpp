@@ -28,7 +28,7 @@ std::vector<int> blocks_of(int depth) {
 /// pre-activation (He et al. 2016), stride in the 3x3 as in TensorFlow's and MXNet's models.
 std::string version_of(const GraphSpec& spec, BlockKind kind) {
   const bool bottleneck = kind == BlockKind::bottleneck;
-  const std::string version = spec.option("resnet-version");
+  std::string version = spec.option("resnet-version");
   if (version.empty()) return bottleneck ? "v1.5" : "v1";
   if (version == "v1" || version == "v2" || (version == "v1.5" && bottleneck)) return version;
   if (version == "v1.5")

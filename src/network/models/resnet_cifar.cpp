@@ -20,7 +20,7 @@ std::optional<BlockKind> find_kind(const ResnetName& name) {
 /// pre-activation, He et al. 2016, whose code strides in the first 1x1.
 std::string version_of(const GraphSpec& spec, BlockKind kind) {
   const bool bottleneck = kind == BlockKind::bottleneck;
-  const std::string version = spec.option("resnet-version");
+  std::string version = spec.option("resnet-version");
   if (version.empty()) return bottleneck ? "v2" : "v1";
   if (version == "v1" || version == "v2" || (version == "v1.5" && bottleneck)) return version;
   fail(Exit::usage, "{} has no version '{}'; use v1, {}v2", spec.model, version, bottleneck ? "v1.5 or " : "or ");

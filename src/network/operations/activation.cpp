@@ -49,6 +49,7 @@ std::string Activation::text() const {
 
 std::vector<std::string> activation_names() {
   std::vector<std::string> names;
+  names.reserve(kinds.size());
   for (const Named& each : kinds) names.emplace_back(each.name);
   return names;
 }
