@@ -25,7 +25,8 @@ std::string Convolution::text() const {
 }
 
 double Convolution::macs(const Shape& output) const {
-  return static_cast<double>(output.count()) * static_cast<double>(in / groups * kernel * kernel);
+  const Index taps = in / groups * kernel * kernel;
+  return static_cast<double>(output.count()) * static_cast<double>(taps);
 }
 
 }  // namespace convoy
