@@ -24,8 +24,8 @@ struct Apply {
 cudaError_t apply(const Apply& apply, cudaStream_t stream);
 
 /// The gradient before the activation: dz (+ dz_more) times the derivative. The derivative is taken from z, or for ReLU
-/// from the mask; or, where both are null, from the activation's input, computed again as Apply makes it of x and other.
-/// GELU and SiLU know the last way alone.
+/// from the mask; or, where both are null, from the activation's input, computed again as Apply makes it of x and
+/// other. GELU and SiLU know the last way alone.
 struct MaskedGradient {
   ActivationRule activation;
   const void *dz = nullptr, *dz_more = nullptr;
