@@ -13,8 +13,8 @@
 namespace convoy::cpu {
 namespace {
 
-/// Pieces of tensors are dealt to threads: small enough to share out a network of one big layer. The gradient norm is
-/// summed by pieces in their order, so it depends on the table alone.
+/// Threads share the pieces of all tensors; pieces are small enough that a network of one big layer has many. The
+/// gradient norm is summed piece by piece in their order, so it depends on the table alone.
 constexpr Index piece_floats = 1 << 14;
 
 struct Piece {
@@ -57,7 +57,7 @@ class CpuUpdater final : public Updater {
     }
   }
 
-  /// One double a piece, where the norm is needed.
+  /// Clipping needs one double per piece.
   Index arena_floats() const override {
     return spec_.clip_norm > 0 ? align_floats(2 * static_cast<Index>(pieces_.size())) : 0;
   }
@@ -86,8 +86,8 @@ class CpuUpdater final : public Updater {
   }
 
  private:
-  /// The replica whose flag is lowest above 0: flags hold 1 + the first stage that wasn't finite, and where batch norm
-  /// is synchronised the others follow the one where it began. -1: none.
+  /// Returns the replica with the lowest flag above 0, or -1 if all are 0. A flag holds 1 + the first stage that wasn't
+  /// finite. With synchronised batch norm the other replicas follow the one where it began, at later stages.
   int first_flagged(const float* gradients) const {
     int found = -1;
     for (Index i = 0; i < flags_.count; ++i) {
@@ -98,7 +98,7 @@ class CpuUpdater final : public Updater {
     return found;
   }
 
-  /// Of all trainable parameters' gradients.
+  /// Returns the norm of all trainable parameters' gradients.
   double norm(const float* gradients) const {
     const auto pieces = static_cast<Index>(pieces_.size());
 #pragma omp parallel for schedule(static)
@@ -115,7 +115,7 @@ class CpuUpdater final : public Updater {
     return std::sqrt(total);
   }
 
-  /// `all`: what tensors have in common.
+  /// `all`: the factors before those of each tensor are filled in.
   template <class R, std::size_t... Slot>
   void update_all(const ParameterSet& set, const float* gradients, const UpdateFactors& all,
                   std::index_sequence<Slot...>) const {

@@ -82,10 +82,10 @@ SetLayout SmallBackend::layout(const Plan& plan, const OptimiserSpec&) const {
 void SmallBackend::launch(const ParameterSet& set, const float* gradients) {
   const SetLayout at = layout(plan_, {});
   const ParameterTable& table = plan_.table;
-  float* state = set.block + at.state.begin;
+  DeviceState& state = *at.device_state(set.block);
   for (Index i = table.flags.begin; i < table.flags.end(); ++i)
     if (gradients[i] != 0) {
-      state[3] += 1;
+      state.skipped += 1;
       return;
     }
   for (Index i = 0; i < parameters; ++i) {
@@ -97,7 +97,7 @@ void SmallBackend::launch(const ParameterSet& set, const float* gradients) {
     float& running = set.block[at.statistics.begin + i];
     running = 0.9F * running + 0.1F * gradients[table.statistics.begin + i];
   }
-  state[2] += 1;
+  state.applied += 1;
 }
 
 Index even_shares(Index, int) { return 4; }
@@ -123,7 +123,7 @@ SmallJob::SmallJob(JobSpec job, Communicator* ranks)
     float* block = sync->set(replicas.count > 0 ? replicas.first + i : -1).block;
     for (Index k = 0; k < parameters; ++k) block[k] = 0.1F * static_cast<float>(k % 7);
     for (Index c = 0; c < channels; ++c) block[layout.statistics.begin + 16 + c] = 1;
-    block[layout.state.begin] = 1024;
+    layout.device_state(block)->loss_scale = 1024;
   }
   backend.refreshed.reserve(100'000);
 }

@@ -211,16 +211,17 @@ TEST_F(WeightSyncTest, SkipsOnlyTheReplicaThatIsNotFiniteAndTakesTheLowestLossSc
   job.flagged_replica = size;
   job.flagged_step = 0;
   for (int r = job.replicas.first; r < job.replicas.first + job.replicas.count; ++r) {
-    float* state = job.sync->set(r).block + job.layout.state.begin;
-    state[0] = r == size ? 512.0F : 1024.0F;
-    state[1] = static_cast<float>(r + 3);
+    DeviceState& state = *job.layout.device_state(job.sync->set(r).block);
+    state.loss_scale = r == size ? 512.0F : 1024.0F;
+    state.good_steps = static_cast<float>(r + 3);
   }
   job.run(0, 2);
+  const DeviceState& averaged = *job.layout.device_state(job.sync->averaged().block);
+  EXPECT_EQ(averaged.loss_scale, 512);
+  EXPECT_EQ(averaged.good_steps, 3);
+  EXPECT_EQ(averaged.applied, 2) << "by the others";
+  EXPECT_EQ(averaged.skipped, 1);
   const auto state = job.slice(job.sync->averaged(), job.layout.state);
-  EXPECT_EQ(state[0], 512);
-  EXPECT_EQ(state[1], 3);
-  EXPECT_EQ(state[2], 2);  // applied by the others
-  EXPECT_EQ(state[3], 1);
   for (int r = job.replicas.first; r < job.replicas.first + job.replicas.count; ++r)
     EXPECT_EQ(job.slice(job.sync->set(r), job.layout.state), state);
 }

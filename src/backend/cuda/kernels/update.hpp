@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An optimiser step over a parameter table, masked by the replicas' flags; also writes the copies of filters that
+// An optimiser step over a parameter table, masked by the replicas' flags. It also writes the copies of filters that
 // convolutions read (KRSC in storage), folds batch statistics and keeps the loss scale.
 #pragma once
 #include "backend/cuda/kernels/types.hpp"
@@ -25,7 +25,7 @@ struct NormFold {
   float momentum = 0;
 };
 
-/// Decided by decide_update for all kernels of one update.
+/// What decide_update decides for all kernels of one update.
 struct UpdateVerdict {
   std::int32_t apply = 0;  ///< 0: skipped
   float clip = 1;
@@ -60,14 +60,14 @@ struct Decision {
   DeviceCounters* counters = nullptr;
   UpdateVerdict* verdict = nullptr;
 };
-/// One block: the flags, the norm, the loss scale, the counters and the numbers of the rule.
+/// One block looks at flags and norm, and writes loss scale, counters and the numbers of the rule.
 cudaError_t decide_update(Rule rule, const Decision& decision, cudaStream_t stream);
-/// One launch for all tensors.
+/// Updates all tensors by one launch.
 cudaError_t update(Rule rule, const UpdateArgs& args, cudaStream_t stream);
 /// running = (1 - momentum) * running + momentum * batch, unless skipped.
 cudaError_t fold_norms(float* running, const float* tail, const NormFold* folds, int count,
                        const UpdateVerdict* verdict, cudaStream_t stream);
-/// Copies of all tensors from the values as they are.
+/// Writes the copies of all tensors from the values as they are.
 cudaError_t refresh_copies(const UpdateArgs& args, cudaStream_t stream);
 
 }  // namespace convoy::cuda
