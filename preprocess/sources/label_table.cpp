@@ -10,13 +10,13 @@
 
 #include "core/errors.hpp"
 #include "core/plain_text.hpp"
+#include "core/text.hpp"
 #include "preprocess/transport/location.hpp"
 
 namespace convoy::preparation {
 namespace {
 
 using Words = std::vector<std::string>;
-constexpr const char* blanks = " \t\r\n\v\f";
 constexpr std::array image_extensions{".jpg", ".jpeg", ".jpe",  ".jfif", ".png", ".webp", ".bmp", ".gif",
                                       ".tif", ".tiff", ".avif", ".heic", ".jp2", ".ppm",  ".pgm", ".tga"};
 /// What headers call the column of paths, and that of labels.
@@ -314,12 +314,6 @@ std::optional<ClassText> parse_label(const std::string& text) {
   if (counts) return numbered_class(static_cast<Index>(value));
   if (number && (reason != std::errc() || std::isfinite(value))) return std::nullopt;
   return named_class(text);  // `nan` may be one: of a bread
-}
-
-std::string trimmed(const std::string& text) {
-  const std::size_t mark = text.starts_with("\xEF\xBB\xBF") ? 3 : 0;
-  const auto begin = text.find_first_not_of(blanks, mark);
-  return begin == std::string::npos ? "" : text.substr(begin, text.find_last_not_of(blanks) - begin + 1);
 }
 
 std::string without_extension(const std::string& name) {

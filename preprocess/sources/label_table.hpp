@@ -22,8 +22,6 @@ std::string class_name(const ClassText& text);
 /// (`-1`, `0.5`) and for an empty text.
 std::optional<ClassText> parse_label(const std::string& text);
 
-/// Removes blanks, tabs and line ends at both ends, and a byte order mark.
-std::string trimmed(const std::string& text);
 /// Removes the extension of an image file; another dot belongs to the name.
 std::string without_extension(const std::string& name);
 

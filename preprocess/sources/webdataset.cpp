@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 
 #include "core/errors.hpp"
+#include "core/text.hpp"
 #include "preprocess/sources/archive_reader.hpp"
 #include "preprocess/sources/file_reader.hpp"
 #include "preprocess/sources/source.hpp"

@@ -8,15 +8,10 @@
 
 #include "core/errors.hpp"
 #include "core/plain_text.hpp"
+#include "core/text.hpp"
 
 namespace convoy::preparation {
 namespace {
-
-std::string trimmed(const std::string& text) {
-  const auto begin = text.find_first_not_of(" \t\r");
-  if (begin == std::string::npos) return {};
-  return text.substr(begin, text.find_last_not_of(" \t\r") - begin + 1);
-}
 
 /// `name = value` of one section of an INI file; an empty map where file or section is missing.
 std::map<std::string, std::string> read_section(const std::string& path, const std::string& section) {

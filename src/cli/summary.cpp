@@ -13,6 +13,7 @@
 #include "config/parse.hpp"
 #include "core/log.hpp"
 #include "core/standard_output.hpp"
+#include "core/text.hpp"
 #include "metrics/epoch_table.hpp"
 #include "metrics/records.hpp"
 #include "run/observe.hpp"
@@ -93,20 +94,12 @@ void add_epochs(const Run& run, std::vector<Row>& to) {
   }
 }
 
-/// Paths may hold commas and quotes.
-std::string csv_field(const std::string& text) {
-  if (text.find_first_of(",\"\n") == std::string::npos) return text == "-" ? "" : text;
-  std::string quoted = "\"";
-  for (const char c : text) quoted.append(c == '"' ? 2 : 1, c);
-  return quoted + '"';
-}
-
 std::string csv(const std::vector<Row>& rows) {
   std::string text;
   for (const Row& row : rows) {
     for (std::size_t i = 0; i < row.size(); ++i) {
       if (i > 0) text += ',';
-      text += csv_field(row[i]);
+      text += csv_field(row[i] == "-" ? "" : row[i]);
     }
     text += '\n';
   }

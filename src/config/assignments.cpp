@@ -12,6 +12,7 @@
 #include "core/errors.hpp"
 #include "core/nearest.hpp"
 #include "core/plain_text.hpp"
+#include "core/text.hpp"
 
 namespace convoy {
 namespace {
@@ -148,11 +149,6 @@ std::vector<po::option> tokens_of(const std::string& command, const Names& names
   } catch (const po::error& e) {
     fail(Exit::usage, "cannot read the command line ({}); see 'convoy {} --help'", e.what(), command);
   }
-}
-
-std::string trimmed(const std::string& text) {
-  const auto begin = text.find_first_not_of(" \t\r");
-  return begin == std::string::npos ? "" : text.substr(begin, text.find_last_not_of(" \t\r") - begin + 1);
 }
 
 struct IniLine {

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "core/text.hpp"
 #include "infer/class_name.hpp"
 
 namespace convoy {
@@ -15,14 +16,6 @@ namespace {
 
 /// To a millionth, as the other formats print.
 double rounded(double probability) { return std::round(probability * 1e6) / 1e6; }
-
-/// RFC 4180.
-std::string csv_field(const std::string& text) {
-  if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
-  std::string quoted = "\"";
-  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return quoted + '"';
-}
 
 }  // namespace
 

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "core/text.hpp"
 #include "tests/support/expect_error.hpp"
 
 namespace convoy::preparation {
