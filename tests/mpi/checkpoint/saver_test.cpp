@@ -134,6 +134,7 @@ TEST_F(SaverTest, AFileSystemThatHangsIsNamed) {
   expect_error(Exit::communication, {"'last'", "last.h5", "--stall-abort-seconds"}, [&] { impatient.finish(); });
   EXPECT_NEAR(clock.seconds(), 60, 1);
   set_failing_calls("");
+  while (impatient.finished_parts() < 1) std::this_thread::yield();
 }
 
 }  // namespace
