@@ -13,6 +13,7 @@
 #include "core/log.hpp"
 #include "core/standard_output.hpp"
 #include "core/version.hpp"
+#include "engine/rank_table.hpp"
 
 namespace convoy {
 namespace {
@@ -58,7 +59,7 @@ Exit code_of(const Preflight& preflight) {
 }
 
 std::string text_of(const Preflight& preflight) {
-  std::string text = table_of(preflight.seating);
+  std::string text = table_of(preflight.placement);
   for (const Fact& fact : preflight.facts) text += fmt::format("{}: {}\n", fact.name, fact.text);
   for (const Finding& finding : preflight.findings) {
     text += fmt::format("{}: {}{}\n", finding.code == Exit::ok ? "warning" : "FAILED", finding.text, ranks_of(finding));
@@ -77,17 +78,17 @@ std::string json_of(const Preflight& preflight) {
             {"ok", code_of(preflight) == Exit::ok},
             {"exit", static_cast<int>(code_of(preflight))},
             {"ranks", Json::array()}};
-  for (const Seat& seat : preflight.seating.seats) {
-    json["ranks"].push_back({{"rank", seat.rank},
-                             {"host", seat.host},
-                             {"local_rank", seat.node_rank},
-                             {"pid", seat.pid},
-                             {"device", seat.device},
-                             {"cpus", print_cpu_list(seat.cpus)},
-                             {"cores", seat.cores},
-                             {"numa", seat.nodes},
-                             {"threads", seat.threads},
-                             {"bound_by", name_of(seat.binding)}});
+  for (const RankPlacement& own : preflight.placement.ranks) {
+    json["ranks"].push_back({{"rank", own.rank},
+                             {"host", own.host},
+                             {"local_rank", own.node_rank},
+                             {"pid", own.pid},
+                             {"device", own.device},
+                             {"cpus", print_cpu_list(own.cpus)},
+                             {"cores", own.cores},
+                             {"numa", own.nodes},
+                             {"threads", own.threads},
+                             {"bound_by", name_of(own.binding)}});
   }
   for (const Fact& fact : preflight.facts) {
     Json& object = json[fact.name];

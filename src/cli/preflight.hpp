@@ -25,7 +25,7 @@ struct Fact {
 };
 
 struct Preflight {
-  Seating seating;
+  JobPlacement placement;
   std::vector<Fact> facts;        ///< on all ranks the same
   std::vector<Finding> findings;  ///< on all ranks the same
 };

@@ -112,13 +112,13 @@ std::vector<double> compare_clocks(Communicator& communicator) {
 }  // namespace
 
 void check_places(Communicator& communicator, const DeviceConfig& config, Preflight& to) {
-  to.seating = take_seats(communicator, config);
+  to.placement = place_ranks(communicator, config);
   std::vector<Finding> mine;
   std::string device = "none", identity;
   attempt(mine, [&] {
     std::string chosen;
     const auto backend = make_backend({.device = config.device,
-                                       .threads = to.seating.threads,
+                                       .threads = to.placement.threads,
                                        .node_rank = communicator.node_rank(),
                                        .node_size = communicator.node_size()},
                                       chosen);
@@ -129,15 +129,15 @@ void check_places(Communicator& communicator, const DeviceConfig& config, Prefli
   const auto devices = communicator.all_gather(device, "devices of the ranks");
   const auto identities = communicator.all_gather(identity, "identities of the devices");
   for (std::size_t rank = 0; rank < devices.size(); ++rank) {
-    Seat& seat = to.seating.seats[rank];
-    seat.device = devices[rank];
-    seat.identity = identities[rank];
-    if (!identities[rank].empty() && seat.device.find(identities[rank]) == std::string::npos)
-      seat.device += " " + identities[rank];
+    RankPlacement& own = to.placement.ranks[rank];
+    own.device = devices[rank];
+    own.identity = identities[rank];
+    if (!identities[rank].empty() && own.device.find(identities[rank]) == std::string::npos)
+      own.device += " " + identities[rank];
   }
-  for (const SharedDevice& shared : find_shared_devices(to.seating))
+  for (const SharedDevice& shared : find_shared_devices(to.placement))
     to.findings.push_back({Exit::device, shared.text, shared.ranks});
-  for (const std::string& text : find_overbooked_cores(to.seating)) {
+  for (const std::string& text : find_overbooked_cores(to.placement)) {
     to.findings.push_back(
         {Exit::device,
          text + "; start fewer ranks a host, or give each its cores (--cpus-per-task, mpirun --map-by slot:PE=N)",

@@ -133,7 +133,7 @@ void Engine::launch(const ReplayKey& key, std::size_t stage, const ParameterSet&
 std::unique_ptr<Engine> make_engine(Communicator& communicator, const Graph& graph, EngineSpec spec) {
   spec.node_rank = communicator.node_rank();
   spec.node_size = communicator.node_size();
-  if (spec.device.threads == 0) spec.device.threads = take_seats(communicator, spec.device).threads;
+  if (spec.device.threads == 0) spec.device.threads = place_ranks(communicator, spec.device).threads;
   std::unique_ptr<Backend> backend;
   std::string chosen;
   run_agreed(communicator, "starting the device", [&] {

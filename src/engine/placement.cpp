@@ -25,7 +25,7 @@ std::map<std::string, Ranks> ranks_by_host(const std::vector<std::string>& hosts
   return ranks;
 }
 
-std::vector<Cpu> cpus_of(const Given& given) {
+std::vector<Cpu> cpus_of(const HostView& given) {
   std::vector<Cpu> cpus;
   for (std::size_t i = 0; i < given.ids.size(); ++i)
     cpus.push_back({given.ids[i], given.core_of.at(i), given.node_of.at(i)});
@@ -39,7 +39,7 @@ bool overlap(const std::vector<int>& a, const std::vector<int>& b) {
 }
 
 /// The ranks of a host that were given just what `rank` was.
-Ranks run_alike(const Ranks& here, const std::vector<Given>& given, std::size_t rank) {
+Ranks run_alike(const Ranks& here, const std::vector<HostView>& given, std::size_t rank) {
   Ranks same;
   for (const std::size_t r : here) {
     if (given[r].ids == given[rank].ids) same.push_back(r);
@@ -48,26 +48,26 @@ Ranks run_alike(const Ranks& here, const std::vector<Given>& given, std::size_t 
 }
 
 /// True where ranks with other cores run on some of these too.
-bool entangled(const Ranks& here, const std::vector<Given>& given, std::size_t rank) {
+bool entangled(const Ranks& here, const std::vector<HostView>& given, std::size_t rank) {
   return std::any_of(here.begin(), here.end(), [&](std::size_t r) {
     return given[r].ids != given[rank].ids && overlap(given[r].ids, given[rank].ids);
   });
 }
 
-void describe_share(Seat& seat, const std::vector<Cpu>& all) {
+void describe_share(RankPlacement& own, const std::vector<Cpu>& all) {
   std::vector<Cpu> mine;
   std::set<int> nodes;
   for (const Cpu& cpu : all) {
-    if (std::find(seat.cpus.begin(), seat.cpus.end(), cpu.id) == seat.cpus.end()) continue;
+    if (std::find(own.cpus.begin(), own.cpus.end(), cpu.id) == own.cpus.end()) continue;
     mine.push_back(cpu);
     nodes.insert(cpu.node);
   }
-  seat.cores = std::max(1, count_cores(mine));
-  seat.nodes.assign(nodes.begin(), nodes.end());
+  own.cores = std::max(1, count_cores(mine));
+  own.nodes.assign(nodes.begin(), nodes.end());
 }
 
 /// The share of same[place].
-std::vector<int> share_of(const std::vector<Cpu>& cpus, const std::vector<Given>& given, const Ranks& same,
+std::vector<int> share_of(const std::vector<Cpu>& cpus, const std::vector<HostView>& given, const Ranks& same,
                           std::size_t rank) {
   const auto deal_among = [&](const std::vector<Cpu>& some, const Ranks& ranks) {
     const auto dealt = deal_cores(some, static_cast<int>(ranks.size()));
@@ -85,37 +85,37 @@ std::vector<int> share_of(const std::vector<Cpu>& cpus, const std::vector<Given>
   return near ? deal_among(cpus_by_node[node], by_node[node]) : deal_among(cpus, same);
 }
 
-/// Cores, binding, and the threads that these cores are good for.
-int seat_rank(Seat& seat, const Ranks& here, const std::vector<Given>& given, Bind bind) {
-  const auto rank = static_cast<std::size_t>(seat.rank);
-  const Given& own = given[rank];
-  const std::vector<Cpu> cpus = cpus_of(own);
-  const Ranks same = run_alike(here, given, rank);
+/// Chooses cores and binding of a rank. Returns the threads that these cores are good for.
+int place_rank(RankPlacement& own, const Ranks& here, const std::vector<HostView>& views, Bind bind) {
+  const auto rank = static_cast<std::size_t>(own.rank);
+  const HostView& view = views[rank];
+  const std::vector<Cpu> cpus = cpus_of(view);
+  const Ranks same = run_alike(here, views, rank);
   const auto sharing = static_cast<int>(same.size());
   const int cores = count_cores(cpus);
-  seat.given = seat.cpus = own.ids;
-  seat.quota = own.quota;
-  seat.binding = sharing > 1                                                        ? Binding::shared
-                 : static_cast<int>(own.ids.size()) < own.online || here.size() > 1 ? Binding::launcher
-                                                                                    : Binding::whole;
-  const bool limited = own.quota > 0 && own.quota < cores;
-  if (own.openmp_binds) {
-    seat.binding = Binding::openmp;
-  } else if (bind == Bind::cores && sharing > 1 && !limited && !entangled(here, given, rank)) {
-    auto share = share_of(cpus, given, same, rank);
+  own.given = own.cpus = view.ids;
+  own.quota = view.quota;
+  own.binding = sharing > 1                                                          ? Binding::shared
+                : static_cast<int>(view.ids.size()) < view.online || here.size() > 1 ? Binding::launcher
+                                                                                     : Binding::whole;
+  const bool limited = view.quota > 0 && view.quota < cores;
+  if (view.openmp_binds) {
+    own.binding = Binding::openmp;
+  } else if (bind == Bind::cores && sharing > 1 && !limited && !entangled(here, views, rank)) {
+    auto share = share_of(cpus, views, same, rank);
     if (!share.empty()) {
-      seat.cpus = std::move(share);
-      seat.binding = Binding::convoy;
+      own.cpus = std::move(share);
+      own.binding = Binding::convoy;
     }
   }
-  describe_share(seat, cpus);
-  const int share = seat.binding == Binding::convoy ? seat.cores : cores / sharing;
-  const int allowed = own.quota > 0 ? static_cast<int>(own.quota / static_cast<double>(here.size())) : share;
+  describe_share(own, cpus);
+  const int share = own.binding == Binding::convoy ? own.cores : cores / sharing;
+  const int allowed = view.quota > 0 ? static_cast<int>(view.quota / static_cast<double>(here.size())) : share;
   return std::max(1, std::min(share, allowed));
 }
 
-Given look_around(const std::string& device, int node_rank) {
-  Given given;
+HostView look_around(const std::string& device, int node_rank) {
+  HostView given;
   given.ids = cores_at_start();
   for (const int id : given.ids) {
     const Cpu cpu = Topology::of_this_host().describe({id}).front();
@@ -125,7 +125,7 @@ Given look_around(const std::string& device, int node_rank) {
   given.quota = cpu_quota();
   given.online = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
   const char* wish = std::getenv("OMP_NUM_THREADS");
-  if (wish != nullptr) given.wished_threads = std::max(0, std::atoi(wish));
+  if (wish != nullptr) given.omp_num_threads = std::max(0, std::atoi(wish));
   const char* bound = std::getenv("OMP_PROC_BIND");
   given.openmp_binds = (bound != nullptr && std::string(bound) != "false" && std::string(bound) != "FALSE") ||
                        std::getenv("OMP_PLACES") != nullptr || std::getenv("GOMP_CPU_AFFINITY") != nullptr;
@@ -136,22 +136,22 @@ Given look_around(const std::string& device, int node_rank) {
   return given;
 }
 
-std::string to_text(const Given& given, Index pid) {
+std::string to_text(const HostView& given, Index pid) {
   return nlohmann::json{given.ids,          given.core_of,  given.node_of,
-                        given.quota,        given.online,   given.wished_threads,
+                        given.quota,        given.online,   given.omp_num_threads,
                         given.openmp_binds, given.gpu_node, pid}
       .dump();
 }
 
-Given from_text(const std::string& text, Index& pid) {
+HostView from_text(const std::string& text, Index& pid) {
   const auto json = nlohmann::json::parse(text);
-  Given given;
+  HostView given;
   json.at(0).get_to(given.ids);
   json.at(1).get_to(given.core_of);
   json.at(2).get_to(given.node_of);
   json.at(3).get_to(given.quota);
   json.at(4).get_to(given.online);
-  json.at(5).get_to(given.wished_threads);
+  json.at(5).get_to(given.omp_num_threads);
   json.at(6).get_to(given.openmp_binds);
   json.at(7).get_to(given.gpu_node);
   json.at(8).get_to(pid);
@@ -176,58 +176,58 @@ const char* name_of(Binding binding) {
   return "";
 }
 
-Seating seat(const std::vector<std::string>& hosts, const std::vector<Given>& given, Bind bind, int threads) {
-  Seating seating;
-  seating.seats.resize(hosts.size());
+JobPlacement place(const std::vector<std::string>& hosts, const std::vector<HostView>& given, Bind bind, int threads) {
+  JobPlacement placement;
+  placement.ranks.resize(hosts.size());
   int fewest = 0;
   for (const auto& [host, here] : ranks_by_host(hosts)) {
     for (std::size_t i = 0; i < here.size(); ++i) {
-      Seat& own = seating.seats[here[i]];
+      RankPlacement& own = placement.ranks[here[i]];
       own.rank = static_cast<int>(here[i]);
       own.node_rank = static_cast<int>(i);
       own.host = host;
-      const int good = seat_rank(own, here, given, bind), wished = given[here[i]].wished_threads;
+      const int good = place_rank(own, here, given, bind), wished = given[here[i]].omp_num_threads;
       const int mine = wished > 0 ? wished : good;
       fewest = fewest == 0 ? mine : std::min(fewest, mine);
     }
   }
-  seating.threads = threads > 0 ? threads : std::max(fewest, 1);
-  for (Seat& own : seating.seats) own.threads = seating.threads;
-  return seating;
+  placement.threads = threads > 0 ? threads : std::max(fewest, 1);
+  for (RankPlacement& own : placement.ranks) own.threads = placement.threads;
+  return placement;
 }
 
-Seating take_seats(Communicator& communicator, const DeviceConfig& config) {
+JobPlacement place_ranks(Communicator& communicator, const DeviceConfig& config) {
   const auto texts = communicator.all_gather(to_text(look_around(config.device, communicator.node_rank()), getpid()),
                                              "cores of the ranks");
-  std::vector<Given> given(texts.size());
+  std::vector<HostView> given(texts.size());
   std::vector<Index> pids(texts.size());
   for (std::size_t r = 0; r < texts.size(); ++r) given[r] = from_text(texts[r], pids[r]);
-  Seating seating = seat(communicator.hosts(), given, config.bind, config.threads);
-  for (std::size_t r = 0; r < texts.size(); ++r) seating.seats[r].pid = pids[r];
-  const Seat& own = seating.seats[static_cast<std::size_t>(communicator.rank())];
+  JobPlacement placement = place(communicator.hosts(), given, config.bind, config.threads);
+  for (std::size_t r = 0; r < texts.size(); ++r) placement.ranks[r].pid = pids[r];
+  const RankPlacement& own = placement.ranks[static_cast<std::size_t>(communicator.rank())];
   if (own.binding == Binding::convoy && !keep_to_cores(own.cpus))
     log::warn("cannot run on cores {} alone (the system refuses); they stay shared", print_cpu_list(own.cpus));
-  return seating;
+  return placement;
 }
 
-std::vector<std::string> find_overbooked_cores(const Seating& seating) {
+std::vector<std::string> find_overbooked_cores(const JobPlacement& placement) {
   std::vector<std::string> hosts;
-  for (const Seat& seat : seating.seats) hosts.push_back(seat.host);
+  for (const RankPlacement& own : placement.ranks) hosts.push_back(own.host);
   std::vector<std::string> found;
   for (const auto& [host, here] : ranks_by_host(hosts)) {
     std::set<std::size_t> left(here.begin(), here.end());
     int threads_here = 0;
-    for (const std::size_t r : here) threads_here += seating.seats[r].threads;
+    for (const std::size_t r : here) threads_here += placement.ranks[r].threads;
     while (!left.empty()) {
       // Ranks that are tied to each other by common cores.
       Ranks group{*left.begin()};
       std::set<int> cpus;
       left.erase(left.begin());
       for (std::size_t i = 0; i < group.size(); ++i) {
-        const Seat& one = seating.seats[group[i]];
+        const RankPlacement& one = placement.ranks[group[i]];
         cpus.insert(one.cpus.begin(), one.cpus.end());
         for (auto r = left.begin(); r != left.end();) {
-          if (overlap(one.cpus, seating.seats[*r].cpus)) {
+          if (overlap(one.cpus, placement.ranks[*r].cpus)) {
             group.push_back(*r);
             r = left.erase(r);
           } else {
@@ -236,7 +236,7 @@ std::vector<std::string> find_overbooked_cores(const Seating& seating) {
         }
       }
       int threads = 0;
-      for (const std::size_t r : group) threads += seating.seats[r].threads;
+      for (const std::size_t r : group) threads += placement.ranks[r].threads;
       if (threads <= static_cast<int>(cpus.size())) continue;
       std::sort(group.begin(), group.end());
       std::vector<int> ranks(group.begin(), group.end());
@@ -245,7 +245,7 @@ std::vector<std::string> find_overbooked_cores(const Seating& seating) {
                                   cpus.size() == 1 ? "one core" : fmt::format("{} cores", cpus.size()),
                                   print_cpu_list({cpus.begin(), cpus.end()})));
     }
-    const double quota = seating.seats[here.front()].quota;
+    const double quota = placement.ranks[here.front()].quota;
     if (quota > 0 && threads_here > std::ceil(quota))
       found.push_back(fmt::format("{}: {} threads of {} ranks, but its control group allows {:g} cores", host,
                                   threads_here, here.size(), quota));
@@ -253,15 +253,16 @@ std::vector<std::string> find_overbooked_cores(const Seating& seating) {
   return found;
 }
 
-std::vector<SharedDevice> find_shared_devices(const Seating& seating) {
+std::vector<SharedDevice> find_shared_devices(const JobPlacement& placement) {
   std::map<std::string, std::vector<int>> owners;
   std::vector<int> without;
-  for (const Seat& seat : seating.seats) (seat.identity.empty() ? without : owners[seat.identity]).push_back(seat.rank);
+  for (const RankPlacement& own : placement.ranks)
+    (own.identity.empty() ? without : owners[own.identity]).push_back(own.rank);
   std::vector<SharedDevice> found;
   for (const auto& [device, ranks] : owners) {
     if (ranks.size() > 1)
       found.push_back({fmt::format("{}: {} ranks share {}; start one rank for each GPU and give every rank its own",
-                                   seating.seats[static_cast<std::size_t>(ranks.front())].host, ranks.size(), device),
+                                   placement.ranks[static_cast<std::size_t>(ranks.front())].host, ranks.size(), device),
                        ranks});
   }
   if (!owners.empty() && !without.empty())

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of the ranks that heads logs and that preflight prints.
+#include "engine/rank_table.hpp"
+
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <map>
 #include <set>
 
 #include "core/cores.hpp"
-#include "engine/placement.hpp"
 
 namespace convoy {
 namespace {
@@ -29,18 +31,18 @@ std::string kind_of(const std::string& device) {
   return kind;
 }
 
-Row row_of(const std::vector<const Seat*>& run, bool folded) {
+Row row_of(const std::vector<const RankPlacement*>& run, bool folded) {
   std::vector<int> ranks, locals, nodes;
   std::set<int> cpus;
-  for (const Seat* seat : run) {
-    ranks.push_back(seat->rank);
-    locals.push_back(seat->node_rank);
-    cpus.insert(seat->cpus.begin(), seat->cpus.end());
-    for (const int node : seat->nodes) {
+  for (const RankPlacement* own : run) {
+    ranks.push_back(own->rank);
+    locals.push_back(own->node_rank);
+    cpus.insert(own->cpus.begin(), own->cpus.end());
+    for (const int node : own->nodes) {
       if (std::find(nodes.begin(), nodes.end(), node) == nodes.end()) nodes.push_back(node);
     }
   }
-  const Seat& first = *run.front();
+  const RankPlacement& first = *run.front();
   const std::vector<int> all(cpus.begin(), cpus.end());
   const std::string each = run.size() > 1 ? fmt::format(", {} each", first.cores) : "";
   return {list_of(ranks),
@@ -53,16 +55,16 @@ Row row_of(const std::vector<const Seat*>& run, bool folded) {
           name_of(first.binding)};
 }
 
-bool run_alike(const Seat& a, const Seat& b) {
+bool run_alike(const RankPlacement& a, const RankPlacement& b) {
   return a.threads == b.threads && a.cores == b.cores && a.binding == b.binding &&
          kind_of(a.device) == kind_of(b.device);
 }
 
 /// The rows of one host: runs of equal ranks.
-std::vector<Row> rows_of(const std::vector<const Seat*>& here) {
+std::vector<Row> rows_of(const std::vector<const RankPlacement*>& here) {
   std::vector<Row> rows;
   for (std::size_t i = 0; i < here.size();) {
-    std::vector<const Seat*> run{here[i]};
+    std::vector<const RankPlacement*> run{here[i]};
     for (++i; i < here.size() && run_alike(*run.front(), *here[i]); ++i) run.push_back(here[i]);
     rows.push_back(row_of(run, true));
   }
@@ -76,13 +78,13 @@ bool same_host(const std::vector<Row>& a, const std::vector<Row>& b) {
          });
 }
 
-std::vector<Row> folded_rows(const Seating& seating) {
+std::vector<Row> folded_rows(const JobPlacement& placement) {
   std::vector<std::string> order;
-  std::map<std::string, std::vector<const Seat*>> hosts;
-  for (const Seat& seat : seating.seats) {
-    auto& here = hosts[seat.host];
-    if (here.empty()) order.push_back(seat.host);
-    here.push_back(&seat);
+  std::map<std::string, std::vector<const RankPlacement*>> hosts;
+  for (const RankPlacement& own : placement.ranks) {
+    auto& here = hosts[own.host];
+    if (here.empty()) order.push_back(own.host);
+    here.push_back(&own);
   }
   std::vector<Row> rows;
   for (std::size_t i = 0; i < order.size();) {
@@ -107,12 +109,12 @@ std::vector<Row> folded_rows(const Seating& seating) {
 
 }  // namespace
 
-std::string table_of(const Seating& seating) {
+std::string table_of(const JobPlacement& placement) {
   std::vector<Row> rows{{"rank", "host", "local", "device", "cores", "NUMA", "threads", "bound by"}};
-  if (seating.seats.size() <= most_rows_unfolded) {
-    for (const Seat& seat : seating.seats) rows.push_back(row_of({&seat}, false));
+  if (placement.ranks.size() <= most_rows_unfolded) {
+    for (const RankPlacement& own : placement.ranks) rows.push_back(row_of({&own}, false));
   } else {
-    const auto folded = folded_rows(seating);
+    const auto folded = folded_rows(placement);
     rows.insert(rows.end(), folded.begin(), folded.end());
   }
   std::array<std::size_t, columns> widths{};

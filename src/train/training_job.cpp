@@ -12,6 +12,7 @@
 #include "core/progress.hpp"
 #include "core/version.hpp"
 #include "core/wall_clock.hpp"
+#include "engine/rank_table.hpp"
 #include "train/injected_faults.hpp"
 #include "train/loop.hpp"
 #include "train/periodic_save.hpp"
@@ -79,10 +80,10 @@ StateFile* watch_attempt(const TrainingJob& job, Supervisor& supervisor) {
 
 /// Collective. Where the ranks run; the number of threads decides bits and stands in the configuration that is hashed
 /// and kept.
-Seating place_ranks(TrainingJob& job) {
-  Seating seating = take_seats(job.communicator, job.config.device);
-  job.config.device.threads = seating.threads;
-  return seating;
+JobPlacement place_ranks(TrainingJob& job) {
+  JobPlacement placement = place_ranks(job.communicator, job.config.device);
+  job.config.device.threads = placement.threads;
+  return placement;
 }
 
 /// Collective.
@@ -174,20 +175,21 @@ std::unique_ptr<DataPipeline> load_data(const TrainingJob& job) {
 }
 
 /// The table that heads the log, and what about it looks like an accident.
-void show(const Seating& seating) {
-  std::string table = table_of(seating);
+void show(const JobPlacement& placement) {
+  std::string table = table_of(placement);
   table.pop_back();
   log::info("{}", table);
-  if (seating.seats.size() == 1) return;
-  for (const std::string& problem : find_overbooked_cores(seating)) {
+  if (placement.ranks.size() == 1) return;
+  for (const std::string& problem : find_overbooked_cores(placement)) {
     log::warn("{}; 'convoy preflight' shows the whole; check the launcher's options for cores and binding", problem);
   }
 }
 
-/// Collective. Fills the seats' devices. Other instruction sets give other bits: unlike nodes are allowed, and said.
-void compare_devices(Communicator& communicator, const std::string& mine, Seating& seating) {
+/// Collective. Fills the devices of the ranks. Other instruction sets give other bits: unlike nodes are allowed, and
+/// said.
+void compare_devices(Communicator& communicator, const std::string& mine, JobPlacement& placement) {
   const auto all = communicator.all_gather(mine, "devices of the ranks");
-  for (std::size_t r = 0; r < all.size(); ++r) seating.seats[r].device = all[r];
+  for (std::size_t r = 0; r < all.size(); ++r) placement.ranks[r].device = all[r];
   const auto other = std::find_if(all.begin(), all.end(), [&](const std::string& device) { return device != all[0]; });
   if (other == all.end()) return;
   log::info("ranks compute on unlike devices ('{}', '{}'): runs on other nodes will not repeat these bits", all[0],
@@ -198,8 +200,8 @@ void compare_devices(Communicator& communicator, const std::string& mine, Seatin
 std::unique_ptr<Engine> build_engine(TrainingJob& job) {
   progress().doing("building the network");
   auto engine = make_engine(job.communicator, job.graph, job.engine_spec);
-  compare_devices(job.communicator, engine->backend().describe(), job.seating);
-  if (job.communicator.rank() == 0) show(job.seating);
+  compare_devices(job.communicator, engine->backend().describe(), job.placement);
+  if (job.communicator.rank() == 0) show(job.placement);
   return engine;
 }
 
@@ -328,7 +330,7 @@ TrainingJob::TrainingJob(Communicator& ranks, Supervisor& supervisor, const Trai
                                            .wait_seconds = config.wait_for_other})),
       limit(keep_time_limit(ranks, config.time_limit)),
       state_file(watch_attempt(*this, supervisor)),
-      seating(place_ranks(*this)),
+      placement(place_ranks(*this)),
       phases(open_data(*this)),
       graph(build_network(*this)),
       resume(find_resume(*this)),

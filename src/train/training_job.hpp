@@ -47,7 +47,7 @@ struct TrainingJob {
   Attempt& attempt;
   KeptLimit limit;
   StateFile* const state_file;  ///< rank 0 only; null elsewhere
-  Seating seating;
+  JobPlacement placement;
   std::vector<TrainingPhase> phases;
   Graph graph;
   std::optional<FoundCheckpoint> resume;

@@ -2,27 +2,27 @@
 #include <fmt/core.h>
 #include <gmock/gmock.h>
 
-#include "engine/placement.hpp"
+#include "engine/rank_table.hpp"
 
 namespace convoy {
 namespace {
 
 using testing::HasSubstr;
 
-Seating hosts_of(int hosts, int ranks_each) {
-  Seating seating;
+JobPlacement hosts_of(int hosts, int ranks_each) {
+  JobPlacement placement;
   for (int h = 0; h < hosts; ++h) {
     for (int r = 0; r < ranks_each; ++r) {
-      Seat seat{.rank = h * ranks_each + r, .node_rank = r, .host = fmt::format("n{}", h)};
-      seat.cpus = {2 * r, 2 * r + 1};
-      seat.nodes = {r < ranks_each / 2 ? 0 : 1};
-      seat.cores = seat.threads = 2;
-      seat.binding = Binding::launcher;
-      seat.device = fmt::format("H100 GPU-{}-ab", 100 * h + r);
-      seating.seats.push_back(seat);
+      RankPlacement own{.rank = h * ranks_each + r, .node_rank = r, .host = fmt::format("n{}", h)};
+      own.cpus = {2 * r, 2 * r + 1};
+      own.nodes = {r < ranks_each / 2 ? 0 : 1};
+      own.cores = own.threads = 2;
+      own.binding = Binding::launcher;
+      own.device = fmt::format("H100 GPU-{}-ab", 100 * h + r);
+      placement.ranks.push_back(own);
     }
   }
-  return seating;
+  return placement;
 }
 
 TEST(RankTableTest, FewRanksHaveARowEach) {
@@ -41,9 +41,9 @@ TEST(RankTableTest, EqualHostsFold) {
 }
 
 TEST(RankTableTest, AnUnlikeHostStandsAlone) {
-  Seating seating = hosts_of(8, 4);
-  for (int r = 12; r < 16; ++r) seating.seats[static_cast<std::size_t>(r)].threads = 1;
-  const std::string table = table_of(seating);
+  JobPlacement placement = hosts_of(8, 4);
+  for (int r = 12; r < 16; ++r) placement.ranks[static_cast<std::size_t>(r)].threads = 1;
+  const std::string table = table_of(placement);
   EXPECT_EQ(std::count(table.begin(), table.end(), '\n'), 4);
   EXPECT_THAT(table, HasSubstr("0-11 "));
   EXPECT_THAT(table, HasSubstr("n0 to n2 (3 hosts)"));
@@ -52,9 +52,9 @@ TEST(RankTableTest, AnUnlikeHostStandsAlone) {
 }
 
 TEST(RankTableTest, AnUnlikeRankStandsAlone) {
-  Seating seating = hosts_of(5, 4);
-  seating.seats[6].binding = Binding::shared;
-  const std::string table = table_of(seating);
+  JobPlacement placement = hosts_of(5, 4);
+  placement.ranks[6].binding = Binding::shared;
+  const std::string table = table_of(placement);
   EXPECT_THAT(table, HasSubstr("\n6 "));
   EXPECT_THAT(table, HasSubstr("nobody (shared)"));
   EXPECT_EQ(std::count(table.begin(), table.end(), '\n'), 1 + 1 + 3 + 1);
