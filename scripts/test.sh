@@ -10,7 +10,7 @@ usage: scripts/test.sh [--no-install] [--sanitize [QUARTER] | --sanitize-threads
   --no-install  take the libraries that are there
   --sanitize    unit and parity tests under AddressSanitizer and UndefinedBehaviorSanitizer with the library's assertions
                 instead (build/asan); QUARTER: 0 to 3, one quarter of them without the golden networks
-  --sanitize-threads  the loader, the checkpoint writer and what watches a run under ThreadSanitizer (build/tsan)
+  --sanitize-threads  the loader and what watches a run under ThreadSanitizer (build/tsan)
   CTEST_OPTION  for instance -L unit, -R checkpoint
 TEXT
 }
@@ -18,7 +18,7 @@ TEXT
 # Each quarter needs few libraries of src; the last one has all that the others haven't.
 quarters=('^unit(_nearest|_network|\.(core|io|image|optim))' '^unit\.(data|data_prepare|preparation)'
   '^(unit\.backend|parity\.(cpu_program|operations|program|reference))')
-watched='^(unit\.data\.loader|unit\.run|mpi\.saver\.1)$'
+watched='^(unit\.data\.loader|unit\.run)$'
 
 install=1 preset=release targets=(all) quarter='' selection=()
 while [ $# -gt 0 ]; do
@@ -28,7 +28,7 @@ while [ $# -gt 0 ]; do
       preset=asan targets=(tests/unit/all tests/parity/all)
       if [[ ${2:-} =~ ^[0-3]$ ]]; then quarter=$2; shift; fi
       ;;
-    --sanitize-threads) preset=tsan targets=(unit.data.loader unit.run mpi.saver) selection=(-R "$watched") ;;
+    --sanitize-threads) preset=tsan targets=(unit.data.loader unit.run) selection=(-R "$watched") ;;
     --) shift; break ;;
     -h | --help) usage; exit 0 ;;
     *) usage >&2; exit 2 ;;
