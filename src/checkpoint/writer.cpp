@@ -4,29 +4,51 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <atomic>
+#include <condition_variable>
 #include <csignal>
+#include <deque>
+#include <mutex>
+#include <vector>
 
 #include "core/cores.hpp"
 #include "io/hdf5.hpp"
 
 namespace convoy {
+
+struct Writer::State {
+  explicit State(Clock& given) : clock(given) {}
+  void perform_all();
+  void perform(Index part, const std::function<void()>& body);
+
+  Clock& clock;
+  std::mutex guard;
+  std::condition_variable work, done;
+  std::deque<std::function<void()>> waiting;
+  std::vector<Failure> failures;
+  bool ending = false;
+  Index submitted = 0;
+  std::atomic<Index> finished{0};
+};
+
 namespace {
 constexpr double longest_wait = 10;
 }
 
-Writer::Writer(Clock& clock) : clock_(clock) {
-  if (hdf5_is_thread_safe()) thread_ = std::thread([this] { run(); });
+Writer::Writer(Clock& clock) : state_(std::make_shared<State>(clock)) {
+  if (hdf5_is_thread_safe()) thread_ = std::thread([state = state_] { state->perform_all(); });
 }
 
 Writer::~Writer() {
-  std::unique_lock lock(guard_);
-  ending_ = true;
-  submitted_ -= static_cast<Index>(waiting_.size());
-  waiting_.clear();
-  work_.notify_all();
+  std::unique_lock lock(state_->guard);
+  state_->ending = true;
+  state_->submitted -= static_cast<Index>(state_->waiting.size());
+  state_->waiting.clear();
+  state_->work.notify_all();
   if (!thread_.joinable()) return;
   // A file system that hangs must not keep the process from saying why it ends.
-  const bool done = clock_.wait(done_, lock, longest_wait, [&] { return finished_ == submitted_; });
+  const bool done =
+      state_->clock.wait(state_->done, lock, longest_wait, [this] { return state_->finished == state_->submitted; });
   lock.unlock();
   if (done) {
     thread_.join();
@@ -36,34 +58,37 @@ Writer::~Writer() {
 }
 
 Index Writer::submit(std::function<void()> part) {
-  std::unique_lock lock(guard_);
-  const Index number = ++submitted_;
+  std::unique_lock lock(state_->guard);
+  const Index number = ++state_->submitted;
   if (thread_.joinable()) {
-    waiting_.push_back(std::move(part));
-    work_.notify_all();
+    state_->waiting.push_back(std::move(part));
+    state_->work.notify_all();
     return number;
   }
   lock.unlock();
-  perform(number, part);
+  state_->perform(number, part);
   return number;
 }
 
+Index Writer::finished() const { return state_->finished; }
+
 bool Writer::wait_for(Index part, double seconds) {
-  std::unique_lock lock(guard_);
-  return clock_.wait(done_, lock, seconds, [&] { return finished_ >= part; });
+  std::unique_lock lock(state_->guard);
+  return state_->clock.wait(state_->done, lock, seconds, [&] { return state_->finished >= part; });
 }
 
 Writer::Failure Writer::take_failure(Index part) {
-  const std::lock_guard lock(guard_);
+  const std::lock_guard lock(state_->guard);
+  auto& failures = state_->failures;
   const auto found =
-      std::find_if(failures_.begin(), failures_.end(), [&](const Failure& failure) { return failure.part == part; });
-  if (found == failures_.end()) return {};
+      std::find_if(failures.begin(), failures.end(), [&](const Failure& failure) { return failure.part == part; });
+  if (found == failures.end()) return {};
   Failure failure = std::move(*found);
-  failures_.erase(found);
+  failures.erase(found);
   return failure;
 }
 
-void Writer::run() {
+void Writer::State::perform_all() {
   // Signals are the other threads': they would interrupt the calls that are made here.
   sigset_t signals;
   sigemptyset(&signals);
@@ -72,19 +97,19 @@ void Writer::run() {
   sigaddset(&signals, SIGINT);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   use_all_kept_cores();
-  for (std::unique_lock lock(guard_);;) {
-    work_.wait(lock, [&] { return ending_ || !waiting_.empty(); });
-    if (ending_) return;
-    const auto body = std::move(waiting_.front());
-    waiting_.pop_front();
-    const Index part = finished_ + 1;
+  for (std::unique_lock lock(guard);;) {
+    work.wait(lock, [&] { return ending || !waiting.empty(); });
+    if (ending) return;
+    const auto body = std::move(waiting.front());
+    waiting.pop_front();
+    const Index part = finished + 1;
     lock.unlock();
     perform(part, body);
     lock.lock();
   }
 }
 
-void Writer::perform(Index part, const std::function<void()>& body) {
+void Writer::State::perform(Index part, const std::function<void()>& body) {
   Failure failure{.part = part};
   try {
     if (body) body();
@@ -96,11 +121,11 @@ void Writer::perform(Index part, const std::function<void()>& body) {
     failure.text = error.what();
   }
   {
-    const std::lock_guard lock(guard_);
-    if (failure.code != Exit::ok) failures_.push_back(std::move(failure));
-    finished_ = part;
+    const std::lock_guard lock(guard);
+    if (failure.code != Exit::ok) failures.push_back(std::move(failure));
+    finished = part;
   }
-  done_.notify_all();
+  done.notify_all();
 }
 
 }  // namespace convoy

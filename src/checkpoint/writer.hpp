@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <atomic>
-#include <condition_variable>
-#include <deque>
 #include <functional>
-#include <mutex>
+#include <memory>
 #include <string>
 #include <thread>
-#include <vector>
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
@@ -20,14 +16,15 @@ namespace convoy {
 class Writer {
  public:
   explicit Writer(Clock& clock = real_clock());
-  /// Waits for the part under way, 10 s at most; parts not begun are dropped.
+  /// Waits for the part under way, 10 s at most, and drops parts that have not begun. If the part takes longer, its
+  /// thread is left behind; it uses nothing of this object.
   ~Writer();
   Writer(const Writer&) = delete;
   Writer& operator=(const Writer&) = delete;
 
   Index submit(std::function<void()> part);
   /// All parts up to this one are done, well or not.
-  Index finished() const { return finished_; }
+  Index finished() const;
   /// Waits a moment for a part; true: it is done.
   bool wait_for(Index part, double seconds);
 
@@ -40,17 +37,8 @@ class Writer {
   Failure take_failure(Index part);
 
  private:
-  void run();
-  void perform(Index part, const std::function<void()>& body);
-
-  Clock& clock_;
-  std::mutex guard_;
-  std::condition_variable work_, done_;
-  std::deque<std::function<void()>> waiting_;
-  std::vector<Failure> failures_;
-  bool ending_ = false;
-  Index submitted_ = 0;
-  std::atomic<Index> finished_{0};
+  struct State;
+  std::shared_ptr<State> state_;  ///< shared with the thread, which may outlive this object
   std::thread thread_;
 };
 
