@@ -267,9 +267,16 @@ class Scheduler {
     return true;
   }
 
+  /// Whether this pass still sums for a batch norm of the value, whose gradient comes through it: a concatenation may
+  /// read both the value and the group with its norm.
+  bool sums_for_norm_of(int id) {
+    const auto& norms = pass().products_of;
+    return std::any_of(norms.begin(), norms.end(), [&](int norm) { return lowering_.norm(norm).value == id; });
+  }
+
   /// Gradients that operations of this pass made for `id`: finished here when nothing else is missing, else kept.
   void hand_on(int id, Buffer output, std::vector<Contribution> made) {
-    if (all_readers_done(id)) {
+    if (all_readers_done(id) && !sums_for_norm_of(id)) {
       for (const Contribution& other : contributions_of(id)) made.push_back(other);
       finish_gradient(id, output, std::move(made));
       return;
