@@ -15,9 +15,18 @@ namespace {
 
 constexpr unsigned nvidia = 0x10de, display_class = 0x0300, accelerator_class = 0x0302;
 
-int node_of(hwloc_obj_t object) {
-  return object->nodeset != nullptr && hwloc_bitmap_weight(object->nodeset) == 1 ? hwloc_bitmap_first(object->nodeset)
-                                                                                 : -1;
+/// Returns the node of all hardware threads of an object; -1: they have several, or none is known. Nodes without threads
+/// (memory of GPUs, high-bandwidth memory) have higher numbers than the one that they are attached to.
+int node_of(hwloc_topology_t topology, hwloc_obj_t object) {
+  int node = -1;
+  hwloc_obj_t thread = nullptr;
+  while ((thread = hwloc_get_next_obj_inside_cpuset_by_type(topology, object->cpuset, HWLOC_OBJ_PU, thread)) !=
+         nullptr) {
+    const int own = hwloc_bitmap_first(thread->nodeset);
+    if (node >= 0 && own != node) return -1;
+    node = own;
+  }
+  return node;
 }
 
 }  // namespace
@@ -42,6 +51,8 @@ Topology::~Topology() { hwloc_topology_destroy(state_->topology); }
 
 void Topology::load() {
   hwloc_topology_set_io_types_filter(state_->topology, HWLOC_TYPE_FILTER_KEEP_IMPORTANT);
+  // Ranks in cgroups of their own must give a shared core the same number.
+  hwloc_topology_set_flags(state_->topology, HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED);
   hwloc_topology_load(state_->topology);  // if it fails, no object is found below
 }
 
@@ -57,7 +68,7 @@ std::vector<Cpu> Topology::describe(const std::vector<int>& ids) const {
     if (hwloc_obj_t thread = hwloc_get_pu_obj_by_os_index(state_->topology, static_cast<unsigned>(id))) {
       hwloc_obj_t core = hwloc_get_ancestor_obj_by_type(state_->topology, HWLOC_OBJ_CORE, thread);
       if (core != nullptr) cpu.core = hwloc_bitmap_first(core->cpuset);
-      cpu.node = std::max(0, node_of(thread));
+      cpu.node = std::max(0, node_of(state_->topology, thread));
     }
     cpus.push_back(cpu);
   }
@@ -72,8 +83,8 @@ std::vector<int> Topology::gpu_nodes(const char* visible) const {
   for (hwloc_obj_t device = nullptr; (device = hwloc_get_next_pcidev(state_->topology, device)) != nullptr;) {
     const auto& pci = device->attr->pcidev;
     if (pci.vendor_id != nvidia || (pci.class_id != accelerator_class && pci.class_id != display_class)) continue;
-    all.push_back(
-        {{pci.domain, pci.bus, pci.dev, pci.func}, node_of(hwloc_get_non_io_ancestor_obj(state_->topology, device))});
+    hwloc_obj_t place = hwloc_get_non_io_ancestor_obj(state_->topology, device);
+    all.push_back({{pci.domain, pci.bus, pci.dev, pci.func}, node_of(state_->topology, place)});
   }
   std::sort(all.begin(), all.end());
   std::vector<int> nodes;
