@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/clock.hpp"
 #include "core/log.hpp"
 #include "core/wall_clock.hpp"
 #include "metrics/console.hpp"
@@ -86,10 +85,6 @@ TimeEstimate::TimeEstimate(const WorkAhead& work, const JobLimit& limit)
   const auto epoch = static_cast<Index>(std::ceil(work.timeline.epochs(work.first_step)));
   tell_again_at_ = work.timeline.first_step(epoch + 1) + 1;
 }
-
-void TimeEstimate::step_begins(const LoopState&) { step_began_ = real_clock().now(); }
-
-void TimeEstimate::step_done(LoopState& state) { step_took(seconds_since(step_began_), state.position.step); }
 
 void TimeEstimate::step_took(double seconds, Index step) {
   phase_ = work_.phase(step - 1);

@@ -4,9 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "checkpoint/checkpoint.hpp"
 #include "config/config.hpp"
-#include "core/clock.hpp"
-#include "train/observer.hpp"
 #include "train/setup.hpp"
 
 namespace convoy {
@@ -52,18 +51,16 @@ struct JobLimit {
 
 /// Estimates the time that is left from a moving average of the step time, and logs it after the first steps, and again
 /// when the first epoch of the job, and of every later phase, and its validation have been measured.
-class TimeEstimate final : public Observer {
+class TimeEstimate {
  public:
   TimeEstimate(const WorkAhead& work, const JobLimit& limit);
 
-  void step_begins(const LoopState& state) override;
-  void step_done(LoopState& state) override;
+  /// `step`: steps done. The time counts whatever the host waited for, the counters of a device included.
+  void step_took(double seconds, Index step);
   /// `images`: that it looked at; a trial run takes a part of them.
   void validation_done(double seconds, Index images);
   /// `seconds`: for which a checkpoint held the steps up.
   void save_done(double seconds);
-  /// The same as step_done, of a step that took so long; `step`: steps done.
-  void step_took(double seconds, Index step);
 
   /// True when enough steps were measured; the first ones warm caches and don't count.
   bool is_ready() const;
@@ -101,7 +98,6 @@ class TimeEstimate final : public Observer {
   std::size_t phase_ = 0;           ///< of the last step
   Index saves_ = 0;
   double save_ = 0;  ///< mean seconds
-  Instant step_began_;
   bool told_ = false;
   Index tell_again_at_ = 0;
 };

@@ -375,7 +375,7 @@ Exit TrainingJob::run() try {
   TensorMonitor monitor(*this);
   Validation validation(*this);
   PeriodicSave save(*this);
-  std::vector<Observer*> list{&report, &faults, &weights, &monitor, &vote, &estimate, &training_log};
+  std::vector<Observer*> list{&report, &faults, &weights, &monitor, &vote, &training_log};
   if (trial != nullptr) list.push_back(trial);
   list.insert(list.end(), {&validation, &save});
 

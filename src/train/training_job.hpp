@@ -65,7 +65,7 @@ struct TrainingJob {
   std::unique_ptr<Metrics> metrics;  ///< rank 0 only; null elsewhere
   StepTimer timer;
   InFlightLimit in_flight;
-  // Observers that others ask.
+  // Observers that others ask, and the estimate that the log feeds.
   RunReport report;
   StopVote vote;
   TrainingLog training_log;

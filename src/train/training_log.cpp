@@ -35,6 +35,7 @@ void TrainingLog::step_done(LoopState& state) {
   }
   const StepSeconds seconds = job_.timer.end_step(job_.data->take_wait_seconds());
   for (Interval* sums : {&interval_, &epoch_}) sums->add(seconds);
+  job_.estimate.step_took(seconds.step, state.position.step);
   if (job_.metrics != nullptr) {
     const Position& done = state.working;
     job_.metrics->progress(done.epoch + 1, done.step_in_epoch + 1, job_.shape.timeline.steps(done.epoch),

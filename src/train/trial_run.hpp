@@ -4,6 +4,7 @@
 #include "config/config.hpp"
 #include "core/clock.hpp"
 #include "run/supervisor.hpp"
+#include "train/observer.hpp"
 #include "train/time_estimate.hpp"
 
 namespace convoy {
