@@ -15,8 +15,8 @@ namespace {
 
 constexpr unsigned nvidia = 0x10de, display_class = 0x0300, accelerator_class = 0x0302;
 
-/// Returns the node of all hardware threads of an object; -1: they have several, or none is known. Nodes without threads
-/// (memory of GPUs, high-bandwidth memory) have higher numbers than the one that they are attached to.
+/// Returns the node of all hardware threads of an object; -1: they have several, or none is known. Nodes without
+/// threads (memory of GPUs, high-bandwidth memory) have higher numbers than the one that they are attached to.
 int node_of(hwloc_topology_t topology, hwloc_obj_t object) {
   int node = -1;
   hwloc_obj_t thread = nullptr;
