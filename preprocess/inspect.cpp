@@ -67,7 +67,7 @@ void print_split(const DatasetInfo& info, const std::string& of) {
   log::info("  partitions  {}, {}-[00000-{:05}]-of-{:05}.h5", info.partitions.size(), info.split,
             info.partitions.size() - 1, info.partitions.size());
   log::info("  source      {}, digest of the partitions {:016x}", info.source, info.digest);
-  log::info("  mean        {} (pixel shards 0 to 255, of train)", join(info.mean));
+  log::info("  mean        {} (pixel units 0 to 255, of train)", join(info.mean));
   log::info("  std         {}", join(info.std));
   log::info("  mean image  {}", info.mean_image.empty() ? "no" : "yes");
   log::info("  classes     {}", info.classes);

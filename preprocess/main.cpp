@@ -36,7 +36,7 @@ Exit run(Session& session, const Command& command) {
     Communicator communicator(session, spec.deadline);
     log::configure(communicator.rank(), communicator.size(), communicator.host());
     keep_time_limit(communicator, spec.time_limit);
-    heed_interrupts(communicator.rank(), "stopping; started again it goes on from here");
+    heed_interrupts(communicator.rank(), "stopping; start it again to continue from here");
     if (spec.threads == 0) spec.threads = usual_threads(communicator);
     return prepare(communicator, spec);
   }

@@ -29,12 +29,12 @@ constexpr const char* usage =
     "  convoy-preprocess inspect DIR     prints counts, shapes, classes, mean and standard deviation, and the class "
     "mix "
     "of partitions\n\n"
-    "It runs under mpirun or srun on any number of ranks and writes the same bytes on all. A run that was killed goes\n"
-    "on where it was when it is started again; partitions that verify found damaged are made again.\n\n";
+    "It runs under mpirun or srun on any number of ranks and writes the same bytes on all. If a run was\n"
+    "killed, start it again to continue where it was; it also makes partitions again that verify found damaged.\n\n";
 
 constexpr const char* exit_codes =
     "\nExit codes: 0 ok, 1 internal error, 2 usage, 3 data, 4 device or library (memory), 5 communication or stall,\n"
-    "75 stopped on request (SIGUSR1, SIGINT, SIGTERM, time limit): start it again, and it goes on.\n";
+    "75 stopped on request (SIGUSR1, SIGINT, SIGTERM, time limit): start it again to continue.\n";
 
 /// `32` or `32x48` (height x width).
 void parse_image_size(const std::string& text, SyntheticSpec& spec) {

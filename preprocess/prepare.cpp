@@ -176,7 +176,7 @@ std::vector<RunReader> read_source(Communicator& comm, Job& job) {
   }
   if (open == 0) return runs;
   if (!runs.empty()) {
-    log::info("going on: about {:.0f} % has been read before",
+    log::info("continuing: about {:.0f} % has been read before",
               100.0 * static_cast<double>(all - weight) / static_cast<double>(std::max<Index>(all, 1)));
   }
   read_images(comm, job.spec, job.splits, job.scan.shards, left, job.spill, job.cancel);
@@ -362,7 +362,7 @@ Exit prepare(Communicator& comm, const PrepareSpec& spec) {
     return Exit::ok;
   } catch (const AgreedError& error) {
     if (error.code == Exit::stopped) {
-      log::info("stopped on request ({}); start it again, it goes on from here", name_of(stop_reason()));
+      log::info("stopped on request ({}); start it again to continue from here", name_of(stop_reason()));
     }
     return error.code;
   }

@@ -86,7 +86,7 @@ FileReader::FileReader(const PrepareSpec& spec, OpenSplit& split, const Shard& s
     split.listed = shard.object;
   }
   if (static_cast<Index>(this->names().size()) < shard.end) {
-    fail(Exit::data, "'{}' has {} images, a moment ago it had {} or more; start again when nobody changes it",
+    fail(Exit::data, "'{}' has {} images, but it had {} or more a moment ago; start again when nobody changes it",
          split.store->address(shard.object), this->names().size(), shard.end);
   }
   ahead_ = at_;

@@ -135,8 +135,7 @@ void cut_inner_archives(const PrepareSpec& spec, const OpenSplit& split, Shard s
                         ShardList& to) {
   const std::string address = split.store->address(shard.object);
   if (compression_of(shard.object) != Compression::none) {
-    fail(Exit::data,
-         "'{}' is a compressed archive of archives, which can't be entered here and there; unpack its outer layer",
+    fail(Exit::data, "'{}' is a compressed archive of archives, which can't be read in parts; unpack its outer layer",
          address);
   }
   ArchiveSplits splits;

@@ -99,7 +99,7 @@ class Attempts {
     if (!retry || failures_ > client_.spec.retries) {
       fail(Exit::data, "cannot read '{}' ({}{}); {}", url_, reason,
            failures_ > 1 ? fmt::format(", at byte {} after {} attempts", position, failures_) : "",
-           retry ? "try again later, it goes on where it was" : "check the address and the credentials");
+           retry ? "try again later to continue where it was" : "check the address and the credentials");
     }
     const double seconds =
         std::min(client_.spec.backoff_seconds * std::pow(2.0, failures_ - 1), longest_backoff_seconds);

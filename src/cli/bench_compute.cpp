@@ -26,7 +26,7 @@ Exit bench_compute(Communicator& communicator, const BenchConfig& config) {
   if (!engine.backend().host_reads())
     log::info("{}; graph launches: {:.2f} a step; allocations in the timed steps: {}; sums: {}",
               engine.backend().describe(), times.graph_launches, times.allocations, bench.transport());
-  log::info("images/s: {:.1f} in all; a rank: {}", total, print_ranks(rates));
+  log::info("images/s: {:.1f} in all; per rank: {}", total, print_ranks(rates));
   if (engine.backend().host_reads()) {
     log::info("a core: {:.1f} images/s (by {:.2f} s of CPU time)",
               static_cast<double>(config.batch * communicator.size()) / std::max(cpu, 1e-9),

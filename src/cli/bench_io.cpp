@@ -175,7 +175,7 @@ Exit bench_io(Communicator& communicator, const BenchConfig& config) {
             stored_bytes / std::max(parts.read, 1e-9) / mega, 1 / std::max(parts.make, 1e-9),
             1 / std::max(parts.copy, 1e-9));
   log::info("limit: {}", limit_of(parts, *samples, augment));
-  log::info("memory a rank: {:.1f} MB of samples, {:.1f} MB of batches",
+  log::info("memory per rank: {:.1f} MB of samples, {:.1f} MB of batches",
             static_cast<double>(samples->memory_bytes()) / mega,
             static_cast<double>(Loader::memory_bytes(*samples, spec)) / mega);
   return Exit::ok;

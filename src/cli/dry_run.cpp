@@ -95,8 +95,8 @@ void print_memory(const Sized& sized, const TrainConfig& config) {
   Index images = job.run.count > 0 ? sample_range(job.order, job.run.first, job.run.count).count : 0;
   if (sized.splits.has_val) images += EvaluationBatches::share(sized.splits.val.samples, job.ranks, job.rank).count;
   const double samples = static_cast<double>(images * sized.splits.train.image_bytes()) / mega;
-  line("memory a rank", fmt::format("{:.1f} MB (10^6 bytes; what libraries keep is not counted)",
-                                    parameters + optimiser + statistics + gradients + activations + samples));
+  line("memory per rank", fmt::format("{:.1f} MB (10^6 bytes; what libraries keep is not counted)",
+                                      parameters + optimiser + statistics + gradients + activations + samples));
   line("  parameters", fmt::format("{:.1f} MB in {} sets", parameters, sets));
   line("  optimiser", fmt::format("{:.1f} MB", optimiser));
   line("  statistics", fmt::format("{:.1f} MB", statistics));

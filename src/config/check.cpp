@@ -57,7 +57,7 @@ void check_sync(const TrainConfig& config) {
          "--sync-bn needs --sync gradients (replicas that average weights go their own ways between averages)");
   }
   if (sync.sync_bn && sync.grad_accum_steps > 1) {
-    fail(Exit::usage, "--sync-bn needs one replica a rank and --grad-accum-steps {} makes {}; use more ranks",
+    fail(Exit::usage, "--sync-bn needs one replica per rank and --grad-accum-steps {} makes {}; use more ranks",
          sync.grad_accum_steps, sync.grad_accum_steps);
   }
   if (sync.mode == SyncMode::gradients && sync.local_steps > 1) {
@@ -129,8 +129,8 @@ void check(const TrainConfig& config) {
   const CheckpointConfig& checkpoint = config.checkpoint;
   if (!checkpoint.resume.empty() && checkpoint.resume != "auto" && !checkpoint.weights.empty()) {
     fail(Exit::usage,
-         "--resume {} and --weights {} are both given; resume goes on with a run, weights starts a new one (beside "
-         "--resume auto they count where there is nothing to resume)",
+         "--resume {} and --weights {} are both given; --resume continues a run, --weights starts a new one (beside "
+         "--resume auto they count if there is nothing to resume)",
          checkpoint.resume, checkpoint.weights);
   }
   if (config.target_accuracy > 0 && config.skip_eval) {

@@ -138,7 +138,7 @@ OptionGroup device_options(DeviceConfig& device) {
                   "auto takes CUDA where it is built in and a GPU is found; cuda never falls back to cpu"))
       .decides_bits();
   add(number_option("threads", "N", device.threads, from_to(0, 4096),
-                    "compute threads a rank; 0: the cores the rank was given"))
+                    "compute threads per rank; 0: as many as the rank has cores"))
       .decides_bits();
   add(choice_option<Bind>(
       "bind", device.bind, {{"cores", Bind::cores}, {"none", Bind::none}},

@@ -60,7 +60,7 @@ OptionGroup schedule_options(OptimiserConfig& optimiser) {
                              {{"none", Scaling::none}, {"linear", Scaling::linear}, {"sqrt", Scaling::sqrt}},
                              "multiply --lr by global batch / --lr-base-batch, or by its root"))
       .decides_bits();
-  add(number_option("lr-base-batch", "N", optimiser.base_batch, at_least(1), "images a step that --lr is meant for"))
+  add(number_option("lr-base-batch", "N", optimiser.base_batch, at_least(1), "images per step for which --lr is meant"))
       .also({"lr-base-size"})
       .decides_bits();
   add(choice_option<Decay>("lr-schedule", schedule.decay,

@@ -44,7 +44,7 @@ std::vector<OptionGroup> options_of(PhaseConfig& phase) {
   return {{"Phase",
            {number_option("image-size", "PIXELS", phase.image_size, from_to(1, largest), "height and width")
                 .also({"size", "sz"}),
-            number_option("batch-size", "N", phase.batch, from_to(1, 1 << 24), "images a replica").also({"bs"}),
+            number_option("batch-size", "N", phase.batch, from_to(1, 1 << 24), "images per replica").also({"bs"}),
             number_option("global-batch", "N", phase.global_batch, from_to(1, Index{1} << 40), "images a step"),
             number_option("min-random-area", "F", phase.min_area, {.low = 0, .high = 1, .low_excluded = true},
                           "least area of resized crops")
@@ -82,9 +82,10 @@ std::vector<std::pair<Index, TrainConfig>> data_phases(const TrainConfig& config
     const double begin = phase.rate.begin_epoch;
     if (legs.empty() && begin > 0) legs.emplace_back(0, config);
     if (begin != std::floor(begin))
-      fail(Exit::usage,
-           "[phase.{}] begins at epoch {} and changes data, image size or batch; such a phase begins with an epoch",
-           phase.number, begin);
+      fail(
+          Exit::usage,
+          "[phase.{}] begins at epoch {} and changes data, image size or batch; such a phase must begin at the start of an epoch",
+          phase.number, begin);
     legs.emplace_back(static_cast<Index>(begin), changed_by(config, phase));
     last = &phase;
   }

@@ -75,8 +75,7 @@ Exit evaluate(Communicator& communicator, const EvaluateConfig& config) try {
     info = open_split(data, config.split);
     const auto classes = meta.numbers.find("classes");
     if (classes != meta.numbers.end() && classes->second != static_cast<double>(info.classes)) {
-      fail(Exit::data,
-           "'{}' tells {} classes apart, but the data set '{}' has {}; give the set it was trained on with --data",
+      fail(Exit::data, "'{}' has {} classes, but the data set '{}' has {}; give the set it was trained on with --data",
            path, classes->second, info.folder, info.classes);
     }
     groups = val_groups(data, info);

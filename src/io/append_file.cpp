@@ -63,7 +63,7 @@ OptionalRecords::OptionalRecords(const std::string& path, AppendFile::Start star
   try {
     file_ = std::make_unique<AppendFile>(path, start);
   } catch (const Error& e) {
-    log::warn("{}. The run goes on without this file", e.what());
+    log::warn("{}. The run continues without this file", e.what());
   }
 }
 
@@ -74,7 +74,7 @@ void OptionalRecords::append(std::string_view record) {
     if (missing_ > 0) log::info("'{}' can be written again; {} records are missing in it", file_->path(), missing_);
     missing_ = 0;
   } catch (const Error& e) {
-    if (missing_++ == 0) log::warn("{}. The run goes on; records are lost until then", e.what());
+    if (missing_++ == 0) log::warn("{}. The run continues; records are lost until then", e.what());
   }
 }
 

@@ -38,15 +38,15 @@ Journal::Journal(const std::string& path, Start start, Index resume_step, Index 
       replace_text_file(path, text);
     } catch (const Error& e) {
       // Behind what is there, steps would be told twice.
-      log::warn("{}. The run goes on without this file", e.what());
+      log::warn("{}. The run continues without this file", e.what());
       return;
     }
   } else {
     std::error_code error;
     std::filesystem::rename(path, path + ".old", error);
     if (error && error != std::errc::no_such_file_or_directory) {
-      log::warn("cannot rename '{0}' to '{0}.old' ({1}); mend the file system. The run goes on without this file", path,
-                error.message());
+      log::warn("cannot rename '{0}' to '{0}.old' ({1}); mend the file system. The run continues without this file",
+                path, error.message());
       return;
     }
   }

@@ -53,7 +53,7 @@ void Metrics::State::write_summary() {
     replace_text_file(spec.folder + "/summary.csv", table.csv());
     summary_broken = false;
   } catch (const Error& e) {
-    if (!summary_broken) log::warn("{}. The run goes on; the table is written when it can be", e.what());
+    if (!summary_broken) log::warn("{}. The run continues; it writes the table as soon as it can", e.what());
     summary_broken = true;
   }
 }

@@ -96,7 +96,7 @@ void LivenessMonitor::write(Instant now) {
   if (++failures_ != tolerated || written_folder_ == spec_.local_folder) return;
   if (spec_.rank == 0) {
     log::warn(
-        "heartbeats can't be written to '{}'; the run goes on, but ranks of other hosts can't be told from dead ones",
+        "heartbeats can't be written to '{}'; the run continues, but nobody can see whether ranks of other hosts are alive",
         written_folder_);
   }
   const std::lock_guard lock(guard_);

@@ -162,7 +162,7 @@ std::string first_dead_ranks(const std::string& folder) {
     const Heartbeat& beat = seen[rank].heartbeat;
     if (seen[rank].known && (beat.exit >= 0 || beat.signal != 0)) continue;
     if (some_stopped_early && !is_suspicious(seen[rank])) continue;
-    const std::string phase = !seen[rank].known ? "it never gave a sign of life"
+    const std::string phase = !seen[rank].known ? "it never wrote a heartbeat"
                               : beat.step > 0
                                   ? fmt::format("{}, epoch {}, step {}{}{}", beat.phase, beat.epoch, beat.step,
                                                 beat.operation.empty() ? "" : ", ", beat.operation)

@@ -38,21 +38,22 @@ struct Row {
 
 constexpr auto no_text = "";
 constexpr std::array table{
-    Row{RunEnd::running, RunStatus::running, Code::ok, "running, last sign of life {updated}", no_text},
-    Row{RunEnd::stopping, RunStatus::running, Code::ok,
-        "running and asked to stop ({stop}), last sign of life {updated}", no_text},
+    Row{RunEnd::running, RunStatus::running, Code::ok, "running, last update {updated}", no_text},
+    Row{RunEnd::stopping, RunStatus::running, Code::ok, "running and asked to stop ({stop}), last update {updated}",
+        no_text},
     Row{RunEnd::hanging, RunStatus::hanging, Code::communication, "hanging: rank 0 last made progress {progressed}",
         no_text},
     Row{RunEnd::lost, RunStatus::lost, Code::again,
-        "ended without a word, last sign of life {updated}; submit it again to go on", no_text},
+        "ended without a record of its end, last update {updated}; submit it again to continue", no_text},
     Row{RunEnd::queued, RunStatus::lost, Code::again,
-        "ended without a word, last sign of life {updated}; its job waits in the queue to go on", no_text},
+        "ended without a record of its end, last update {updated}; its job waits in the queue to continue", no_text},
 
     Row{RunEnd::finished, RunStatus::finished, Code::ok, "finished", "finished: {step} of {steps} steps"},
     Row{RunEnd::finished_early, RunStatus::finished, Code::ok,
-        "stopped by {stop} before the end of the run; --resume auto goes on", "finished: {step} of {steps} steps"},
-    Row{RunEnd::stopped, RunStatus::stopped, Code::again, "stopped on request ({stop}); submit it again to go on",
-        "stopped on request ({stop}) at step {step} of {steps}; it goes on"},
+        "stopped by {stop} before the end of the run; continue with --resume auto",
+        "finished: {step} of {steps} steps"},
+    Row{RunEnd::stopped, RunStatus::stopped, Code::again, "stopped on request ({stop}); submit it again to continue",
+        "stopped on request ({stop}) at step {step} of {steps}; it continues"},
     Row{RunEnd::stopped_before_a_step, RunStatus::stopped, Code::usage, no_text,
         "not one step was made in the time of this job ({step} of {steps} steps are done), so it isn't submitted "
         "again; ask for more time"},
@@ -61,9 +62,9 @@ constexpr std::array table{
         "submitted again; ask for more time"},
     Row{RunEnd::failed, RunStatus::failed, Code::of_state, "failed with code {exit}, first on rank {rank}: {message}",
         "rank {rank} failed with code {exit}: {message}{silent}"},
-    Row{RunEnd::superseded, RunStatus::failed, Code::superseded, no_text, "a newer attempt goes on with this run"},
+    Row{RunEnd::superseded, RunStatus::failed, Code::superseded, no_text, "a newer attempt continues this run"},
     Row{RunEnd::goes_on_elsewhere, RunStatus::failed, Code::superseded, no_text,
-        "attempt {newer} goes on with this run elsewhere"},
+        "attempt {newer} continues this run elsewhere"},
 
     Row{RunEnd::failed_as_a_host_was_lost, RunStatus::failed, Code::again_if_it_saves, no_text,
         "rank {rank} failed with code {exit}: {message}; no answer from {lost_hosts}{silent}"},
@@ -71,21 +72,21 @@ constexpr std::array table{
         "rank {rank} failed with code {exit}: {message}; the launcher ended with {code}{silent}"},
     Row{RunEnd::killed, RunStatus::lost, Code::again_if_it_saves, no_text,
         "killed at epoch {epoch}, step {step}, phase {phase} (the launcher ended with {code}){silent}"},
-    Row{RunEnd::ended_silently, RunStatus::lost, Code::ok, no_text, "the program ended without saying how"},
+    Row{RunEnd::ended_silently, RunStatus::lost, Code::ok, no_text, "the program ended without a record of its end"},
     Row{RunEnd::launcher_failed, RunStatus::lost, Code::of_launcher, no_text,
         "the launcher ended with {code} at epoch {epoch}, step {step}, phase {phase}{silent}"},
 
     Row{RunEnd::launch_failed, RunStatus::failed, Code::of_launcher, no_text,
-        "the launcher ended with {code} before the program began: see what it said above"},
+        "the launcher ended with {code} before the program began: see its messages above"},
     Row{RunEnd::launch_killed, RunStatus::lost, Code::again, no_text,
         "the launcher ended with {code} before the program began; it is started again"},
     Row{RunEnd::launch_killed_again, RunStatus::failed, Code::of_launcher, no_text,
-        "the launcher ended with {code} before the program began, {failed_launches} times in a row: see what it said "
-        "above"},
+        "the launcher ended with {code} before the program began, {failed_launches} times in a row: see its "
+        "messages above"},
     Row{RunEnd::program_failed, RunStatus::failed, Code::of_launcher, no_text,
         "the program ended with {code} before it had a run directory"},
     Row{RunEnd::program_killed, RunStatus::lost, Code::again, no_text,
-        "killed ({code}) before it had a run directory: it starts again"},
+        "killed ({code}) before it had a run directory; it is started again"},
     Row{RunEnd::program_killed_again, RunStatus::failed, Code::of_launcher, no_text,
         "killed ({code}) before it had a run directory, {starts} times in a row: not submitted again"},
 };
@@ -99,7 +100,7 @@ constexpr bool is_in_order() {
 static_assert(is_in_order(), "one row for each end");
 
 /// What follows an end with Code::again_if_it_saves.
-constexpr auto goes_on = "; it goes on ({checkpoint})";
+constexpr auto goes_on = "; it continues ({checkpoint})";
 constexpr auto gives_up =
     "; {lost_attempts} attempts in a row brought no new checkpoint, so it isn't submitted again: see its log, and save "
     "more often (--save-every-minutes)";
@@ -254,12 +255,14 @@ SubmissionDecision decide_submission(const JobFacts& job) {
   // Schedulers announce the end some seconds ahead.
   const auto is_end = [&](double time) { return job.end > 0 && time >= job.end - 60; };
   if (job.keeps_nothing && is_end(job.now))
-    return {false, "did not fit into the time of this job, and would not the next time: submit it with more"};
+    return {
+        false,
+        "did not finish in the time of this job and would not finish in the next one: submit it with a longer time limit"};
   if (job.told_to_end > 0 && !is_end(job.told_to_end))
     return {false, "was told to end before its time was up: does not submit itself again"};
   if (job.resubmitted >= job.resubmissions) {
     return {false, fmt::format("submitted itself {} times, the limit (resubmissions in scripts/site.sh): submit it by "
-                               "hand to go on",
+                               "hand to continue",
                                job.resubmitted)};
   }
   return {true, fmt::format("submits itself again: {} of at most {}", job.resubmitted + 1, job.resubmissions)};

@@ -53,7 +53,7 @@ void StateFile::write(const RunState& copy) {
       superseded_by_ = fence_.newer();
       return;
     }
-    if (!failure_told_) log::warn("{}: the run goes on, but its state can't be seen from outside", e.what());
+    if (!failure_told_) log::warn("{}: the run continues, but 'convoy status' can't see its state", e.what());
     failure_told_ = true;
   }
 }

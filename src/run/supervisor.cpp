@@ -144,7 +144,7 @@ void Supervisor::watch_attempt(Communicator& communicator, const RunState& first
     made[0] = failed ? 0 : 1;
     if (made[0] == 1) remove_old_heartbeats(heartbeats, start_);
     if (failed)
-      log::warn("cannot make '{}' ({}); the run goes on without heartbeats there", heartbeats, failed.message());
+      log::warn("cannot make '{}' ({}); the run continues without heartbeats there", heartbeats, failed.message());
   }
   communicator.maximum(made, "state of the heartbeats");
   if (made[0] == 1) worker_->monitor.write_to(heartbeats);

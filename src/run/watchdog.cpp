@@ -80,7 +80,7 @@ struct Watched {
           break;
         case WatchdogAction::stuck: {
           report("error", judge.quiet_seconds(), at,
-                 "a file system or a driver does not answer: look at this host, then go on with --resume auto "
+                 "a file system or a driver does not answer: look at this host, then continue with --resume auto "
                  "(--watchdog-seconds sets the time, 0 = never)");
           const int code = static_cast<int>(Exit::communication);
           progress->leave(code);

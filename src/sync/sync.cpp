@@ -45,7 +45,7 @@ void check(const SyncSpec& spec, bool sync_bn) {
   if (spec.local_steps < 1) fail(Exit::usage, "--local-steps {} is not possible (1 is the least)", spec.local_steps);
   if (sync_bn && (spec.mode != SyncMode::gradients || spec.replicas != spec.ranks)) {
     fail(Exit::usage,
-         "--sync-bn needs --sync gradients and one replica a rank (this job has {} replicas on {} ranks); drop "
+         "--sync-bn needs --sync gradients and one replica per rank (this job has {} replicas on {} ranks); drop "
          "--sync-bn or change --sync, --replicas, --grad-accum-steps",
          spec.replicas, spec.ranks);
   }

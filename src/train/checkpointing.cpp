@@ -126,7 +126,7 @@ void Checkpointing::resume_average(const Checkpoint& loaded) {
   if (job_.average.is_on() && !has)
     log::info("'{}' holds no moving average of the weights: it starts from them", loaded.path);
   if (!job_.average.is_on() && has)
-    log::info("the moving average of '{}' is dropped (--ema-decay 0): training goes on without it", loaded.path);
+    log::info("the moving average of '{}' is dropped (--ema-decay 0): training continues without it", loaded.path);
 }
 
 Position Checkpointing::resume(const FoundCheckpoint& found) {
@@ -154,15 +154,15 @@ Position Checkpointing::resume(const FoundCheckpoint& found) {
   resume_average(loaded);
   if (exactly) {
     if (const std::string difference = what_differs(meta); !difference.empty()) {
-      log::info("{} from that of '{}': training goes on, but not bit for bit", difference, path);
+      log::info("{} from that of '{}': training continues, but not bit for bit", difference, path);
     }
     restore(loaded.shards);
   } else {
     position = same_fraction(position, steps_then, steps_now);
     position.step = job_.shape.timeline.first_step(position.epoch) + position.step_in_epoch;
     log::info(
-        "'{}' was written by {} replicas with {} steps an epoch and --sync {}; this job has {} replicas, {} steps and "
-        "--sync {}: it goes on from the averaged model at step {} of epoch {}",
+        "'{}' was written by {} replicas with {} steps per epoch and --sync {}; this job has {} replicas, {} steps and "
+        "--sync {}: it continues from the averaged model at step {} of epoch {}",
         path, meta.replicas, steps_then, policy_then, job_.shape.replicas, steps_now, policy_now,
         position.step_in_epoch, position.epoch + 1);
   }

@@ -99,7 +99,7 @@ std::string describe(const Job& job, const TrainConfig& config) {
       config.optimiser.schedule.decay == Decay::phases
           ? fmt::format("rates of the phases, up to {}", highest_rate(config, job))
           : fmt::format("rate {} (scaling {}: peak {})", config.optimiser.rate, rule, job.peak_rate);
-  return fmt::format("{}, {}, batch {} a replica, global batch {}; sync {}{}; {}; {} an epoch, {} in all",
+  return fmt::format("{}, {}, batch {} per replica, global batch {}; sync {}{}; {}; {} per epoch, {} in total",
                      counted(job.ranks, "rank"), counted(job.replicas, "replica"), job.order.batch, job.global_batch,
                      describe(job.sync), average, rate, counted(job.steps_per_epoch, "step"), job.total_steps);
 }

@@ -81,7 +81,7 @@ void put_old_checkpoints_aside(const std::string& folder) {
     fs::rename(file, fs::path(aside()) / file.filename(), reason);
     if (!reason) continue;
     fail(Exit::usage,
-         "cannot move '{}' of an earlier run to '{}' ({}); choose another --output-dir, or go on from it with --resume "
+         "cannot move '{}' of an earlier run to '{}' ({}); choose another --output-dir, or continue it with --resume "
          "auto",
          file.string(), aside(), reason.message());
   }
@@ -96,7 +96,7 @@ void describe_run(const Communicator& communicator, const TrainConfig& config, c
       fence.replace(config.output.folder + "/" + name, text);
     } catch (const Error& e) {
       if (e.code() == Exit::superseded) throw;
-      log::warn("{}. The run goes on without this file; keep what it takes to repeat the run", e.what());
+      log::warn("{}. The run continues without this file; keep what it takes to repeat the run", e.what());
     }
   };
   write("config.cfg", to_ini(recipe_of(config)));

@@ -31,7 +31,7 @@ void RunReport::tell(RunStage stage, const LoopState& state) const {
 
 void RunReport::tell_limit(const LoopState& state) const {
   const Position& at = state.position;
-  log::info("stopped by {} at epoch {}, step {} of {}; --resume auto goes on", state.limit,
+  log::info("stopped by {} at epoch {}, step {} of {}; continue with --resume auto", state.limit,
             at.step_in_epoch == 0 ? at.epoch : at.epoch + 1, at.step, job_.shape.total_steps);
   if (job_.state_file == nullptr) return;
   job_.state_file->update([&](RunState& run) { run.stop = state.limit; });

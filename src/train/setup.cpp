@@ -165,7 +165,7 @@ std::vector<double> rate_factors(const std::vector<TrainingPhase>& phases) {
 std::string describe(const std::vector<TrainingPhase>& phases) {
   std::string text;
   for (const TrainingPhase& phase : phases) {
-    text += fmt::format("{}from epoch {}: {} x {} pixels, global batch {}, {} an epoch", text.empty() ? "" : "; ",
+    text += fmt::format("{}from epoch {}: {} x {} pixels, global batch {}, {} per epoch", text.empty() ? "" : "; ",
                         phase.begin_epoch + 1, phase.augment.height, phase.augment.width, phase.job.global_batch,
                         counted(phase.job.steps_per_epoch, "step"));
   }

@@ -94,7 +94,7 @@ std::vector<TrainingPhase> open_data(const TrainingJob& job) {
   if (job.communicator.rank() == 0 && !phases.front().splits.has_val && !job.config.skip_eval)
     log::warn(
         "'{}' has no val split: nothing is evaluated, and there will be no best.h5; give --val-data DIR, or "
-        "--skip-eval where that is meant",
+        "--skip-eval if you want no validation",
         folder_of(job.config.data, "val"));
   return phases;
 }
@@ -125,7 +125,7 @@ std::string agreed_facts(const TrainConfig& config, const std::vector<TrainingPh
   std::string text = fmt::format("version {}, configuration {}", build_id(), configuration_hash(config));
   for (const TrainingPhase& phase : phases) {
     const DatasetInfo &train = phase.splits.train, &val = phase.splits.val;
-    text += fmt::format(", train {:016x} of {} samples, val {:016x} of {}, {} steps an epoch", train.digest,
+    text += fmt::format(", train {:016x} of {} samples, val {:016x} of {}, {} steps per epoch", train.digest,
                         train.samples, val.digest, val.samples, phase.job.steps_per_epoch);
   }
   return text;
@@ -192,7 +192,7 @@ void compare_devices(Communicator& communicator, const std::string& mine, JobPla
   for (std::size_t r = 0; r < all.size(); ++r) placement.ranks[r].device = all[r];
   const auto other = std::find_if(all.begin(), all.end(), [&](const std::string& device) { return device != all[0]; });
   if (other == all.end()) return;
-  log::info("ranks compute on unlike devices ('{}', '{}'): runs on other nodes will not repeat these bits", all[0],
+  log::info("ranks compute on different devices ('{}', '{}'): runs on other nodes will not repeat these bits", all[0],
             *other);
 }
 
@@ -287,7 +287,7 @@ void log_start(const TrainingJob& job) {
             cost_of(plan.graph, sizes.height, sizes.width).parameters);
   log::info("{}", describe(job.shape, job.config));
   if (job.phases.size() > 1) log::info("{}", describe(job.phases));
-  log::info("samples and batches take {:.1f} MB a rank", static_cast<double>(job.data->memory_bytes()) / 1e6);
+  log::info("samples and batches take {:.1f} MB per rank", static_cast<double>(job.data->memory_bytes()) / 1e6);
   log::info("device: {}; sums: {}", job.engine->chosen_device(), job.transport.reason);
   if (job.shape.rank != 0) return;
   for (const std::string& warning : data_warnings(job.phases)) log::warn("{}", warning);
@@ -381,7 +381,7 @@ Exit TrainingJob::run() try {
 
   state.working = state.position;
   if (state.position.step >= shape.total_steps && !validation.is_missing(state) && checkpointing.from_last) {
-    log::info("nothing is left to do: the run is at the end of epoch {}, step {}; more --epochs go on",
+    log::info("nothing is left to do: the run is at the end of epoch {}, step {}; raise --epochs to continue",
               state.position.epoch, state.position.step);
     return end(Exit::ok);
   }
@@ -423,10 +423,10 @@ Exit TrainingJob::save_last() {
   const Exit code = checkpointing.finish();
   if (code != Exit::ok && code != Exit::superseded && shape.rank == 0) {
     log::report_error(
-        fmt::format("{} at epoch {}, step {}; make room or mend the file system, then go on from the newest "
+        fmt::format("{} at epoch {}, step {}; make room or mend the file system, then continue from the newest "
                     "checkpoint with --resume auto",
                     state.trouble == Exit::ok ? "the last checkpoint could not be saved"
-                                              : "checkpoints can't be saved again and again: leaving",
+                                              : "several checkpoints in a row could not be saved: leaving",
                     state.position.epoch + 1, state.position.step));
   }
   return code;
@@ -436,7 +436,7 @@ Exit TrainingJob::leave_to_newer() const {
   if (shape.rank == 0) {
     const Index newer = state.superseded_by > 0 ? state.superseded_by : attempt.fence.newer();
     log::report_error(
-        fmt::format("attempt {} goes on with this run (this is attempt {}): leaving at epoch {}, step {} without a "
+        fmt::format("attempt {} continues this run (this is attempt {}): leaving at epoch {}, step {} without a "
                     "checkpoint; don't submit this job again",
                     newer, attempt.fence.number(), state.position.epoch + 1, state.position.step));
   }

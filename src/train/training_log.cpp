@@ -18,7 +18,7 @@ void TrainingLog::take_counters() {
   if (counters.bad_replica >= own.first && counters.bad_replica < own.first + own.count) {  // else its owner speaks
     fail(Exit::internal,
          "loss or gradient is not finite in replica {}; that update was not applied. Lower --lr, lengthen "
-         "--warmup-epochs or check the data, and go on with --resume auto",
+         "--warmup-epochs or check the data, and continue with --resume auto",
          counters.bad_replica);
   }
   interval_.add(counters);

@@ -28,18 +28,18 @@ def main():
             check(same, f"2 replicas went on exactly on {ranks} ranks")
 
         folder, said = resumed(work, "replicas", 4, "--replicas", 4)
-        check("goes on from the averaged model" in said and "4 replicas" in said, "4 replicas: says how it goes on")
+        check("continues from the averaged model" in said and "4 replicas" in said, "4 replicas: says how it goes on")
         steps = [r["step"] for r in records(folder, "train")]
         check(max(steps) == 18, f"4 replicas: the run ends after 3 epochs of 6 steps, at {max(steps)}")
 
         folder, said = resumed(work, "batch", 2, "--batch-size", 16)
-        check("goes on from the averaged model" in said, "another batch: says how it goes on")
+        check("continues from the averaged model" in said, "another batch: says how it goes on")
         check(max(r["step"] for r in records(folder, "train")) == 18, "another batch: the run ends after 3 epochs of 6 steps")
 
         folder = f"{work}/gradients"
         shutil.copytree(f"{work}/start", folder)
         said, _ = train(2, folder, *JOB, "--sync", "gradients", "--resume", "auto", "--check-weights", 1)
-        check("goes on from the averaged model" in said, "another way of averaging: goes on from the averaged model, ranks agree")
+        check("continues from the averaged model" in said, "another way of averaging: goes on from the averaged model, ranks agree")
 
         best = f"{work}/straight/checkpoints/best.h5"
         shutil.copy(last(f"{work}/start"), best)

@@ -168,8 +168,8 @@ def dry_runs():
     check(facts["global batch"] == "32" and facts["peak rate"] == "0.0125", "global batch and scaled rate")
     check(facts["steps per epoch"] == "32", "1000 images in steps of 32, the last one smaller")
     memory = {k: float(v.split()[0]) for k, v in facts.items() if v.split()[1:2] == ["MB"]}
-    parts = sum(v for k, v in memory.items() if k != "memory a rank")
-    check(abs(parts - memory["memory a rank"]) < 0.5, "parts of the memory add up")
+    parts = sum(v for k, v in memory.items() if k != "memory per rank")
+    check(abs(parts - memory["memory per rank"]) < 0.5, "parts of the memory add up")
     check(abs(memory["  parameters"] / (9 * 25557032 * 4 / 1e6) - 1) < 0.01, "8 replicas and the mean hold 9 sets")
 
     out, _ = call("train", "--synthetic", "--dry-run", "--dry-run-seconds", 0, "--model", "resnet20", "--global-batch", 64,
@@ -177,7 +177,7 @@ def dry_runs():
     facts = summary(out)
     check(facts["parameters"] == "272474", "resnet20 with 10 classes has 272474 parameters")
     check(facts["forward"].startswith("0.041 GMAC"), "resnet20 takes 0.041 GMAC")
-    check("2 ranks, 2 replicas, batch 32 a replica" in facts["job"], "the global batch is dealt to the ranks")
+    check("2 ranks, 2 replicas, batch 32 per replica" in facts["job"], "the global batch is dealt to the ranks")
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "again.cfg")
         with open(path, "w", encoding="utf-8") as file:
@@ -216,7 +216,7 @@ def benches():
     for words in ([], ["--no-gradients"]):
         out, _ = call("bench", "compute", "--model", "lenet", "--batch-size", 8, "--steps", 3, "--warmup-steps", 1,
                       "--threads", 1, *words, ranks=2)
-        total, ranks = re.search(r"images/s: ([\d.]+) in all; a rank: (.*)", out).groups()
+        total, ranks = re.search(r"images/s: ([\d.]+) in all; per rank: (.*)", out).groups()
         check(abs(float(total) - sum(map(float, ranks.split()))) < 0.2, "rates of the ranks add up")
         rate, seconds = map(float, re.search(r"a core: ([\d.]+) images/s \(by ([\d.]+) s of CPU time\)", out).groups())
         check(rate > 0 and abs(rate * seconds - 2 * 3 * 8) < 0.006 * rate + 1, "bench compute: images of 2 ranks by their CPU time")

@@ -40,7 +40,7 @@ with work_folder() as folder:
              "--no-tensorboard", "--workers", 2, "--data-memory", 10)
     least, _ = peak(*train, "--data", f"{folder}/small", "--output-dir", f"{folder}/a")
     bounded, text = peak(*train, "--data", f"{folder}/large", "--output-dir", f"{folder}/b")
-    told = float(re.search(r"samples and batches take ([\d.]+) MB a rank", text).group(1))
+    told = float(re.search(r"samples and batches take ([\d.]+) MB per rank", text).group(1))
     check(told <= 10, f"the log tells {told} MB of the 10 that are allowed")
     check(bounded - least < 10, f"data of 98 MB, 10 allowed: {bounded:.0f} MB resident, {least:.0f} MB with 2 MB of data")
     free, text = peak(*train[:-1], 500, "--data", f"{folder}/large", "--output-dir", f"{folder}/c")

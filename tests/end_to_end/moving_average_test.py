@@ -78,7 +78,7 @@ def resume(work):
     rest = [*JOB, *WEIGHTS, "--skip-eval", "--ema-decay", 0.9, "--ema-steps", 1000]
     folder = f"{work}/replicas"
     said, _ = train(4, folder, *rest, "--replicas", 4, "--resume", start, "--max-steps", 1)
-    check("goes on from the averaged model" in said, "4 replicas: says how it goes on")
+    check("continues from the averaged model" in said, "4 replicas: says how it goes on")
     check(same_bits(tensors(last(folder), "ema"), tensors(start, "ema")), "4 replicas: with the average of the checkpoint")
 
     train(2, f"{work}/without", *JOB, *GRADIENTS, "--skip-eval", "--max-steps", 5)

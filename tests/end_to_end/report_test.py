@@ -103,16 +103,16 @@ def statuses(work):
     while status(folder)[0] != 75 and time.monotonic() < end:  # killed processes are seen until their parent has looked
         time.sleep(0.2)
     code, text = status(folder)
-    check(code == 75 and "ended without a word" in text, f"status of a run that was killed: {code}" + ("" if code == 75 else text))
+    check(code == 75 and "ended without a record of its end" in text, f"status of a run that was killed: {code}" + ("" if code == 75 else text))
     with subprocess.Popen([CONVOY, "--version"], stdout=subprocess.DEVNULL) as ended:
         os.waitid(os.P_PID, ended.pid, os.WEXITED | os.WNOWAIT)  # a process that is gone, of which its parent has not heard
         state = json.load(open(f"{folder}/state.json", encoding="utf-8"))
         with open(f"{folder}/state.json", "w", encoding="utf-8") as file:
             json.dump({**state, "pid": ended.pid, "updated": time.time()}, file)
         code, text = status(folder)
-    check(code == 75 and "ended without a word" in text, f"status of a run whose process nobody has buried: {code}" + ("" if code == 75 else text))
+    check(code == 75 and "ended without a record of its end" in text, f"status of a run whose process nobody has buried: {code}" + ("" if code == 75 else text))
     code, text = status(folder, "--after", "137")
-    check(code == 75 and "it goes on" in text, "what follows: submit it again")
+    check(code == 75 and "it continues" in text, "what follows: submit it again")
 
 
 def is_rank(pid, folder):

@@ -75,7 +75,7 @@ def mistake(folder):
     time.sleep(2.2)
     check(first.poll() is None and state(folder)["step"] > step, "first job: goes on")
     third = start(folder, *ENDLESS, "--resume", "auto", "--take-over")
-    leaves("first job, taken over", first, 6, "attempt 2 goes on with this run")
+    leaves("first job, taken over", first, 6, "attempt 2 continues this run")
     check(third.poll() is None and state(folder)["attempt"] == 2, "third job: owns the state")
     third.send_signal(signal.SIGUSR1)
     leaves("third job", third, 75, "")
@@ -98,7 +98,7 @@ def frozen(folder):
     before = contents(folder)
     for pid in ranks_of(folder):
         os.kill(pid, signal.SIGCONT)
-    leaves("the woken job", first, 6, "attempt 2 goes on with this run")
+    leaves("the woken job", first, 6, "attempt 2 continues this run")
     after = contents(folder)
     changed = sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
     check(not changed, f"the woken job: changed none of {len(before)} files {changed}")

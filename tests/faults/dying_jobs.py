@@ -154,7 +154,7 @@ def unwritable_heartbeats(work):
     os.makedirs(folder)
     open(f"{folder}/heartbeats", "w", encoding="utf-8").close()
     out, err = run(2, "train", "--output-dir", folder, *TRAIN, "--max-steps", 5)
-    problem = None if err.count("the run goes on without heartbeats") == 1 else "it does not say so once"
+    problem = None if err.count("the run continues without heartbeats") == 1 else "it does not say so once"
     return Ended(0, 0, out + err, {}, []), problem
 
 

@@ -64,7 +64,7 @@ def chain(work):
         killed_start(f"{work}/run")
         got = status(f"{work}/run", "--after", 137, "--attempts-before", 2 + killed)
         if killed < 3:
-            expect(f"killed before its first save, {killed} times", got, 75, "it goes on")
+            expect(f"killed before its first save, {killed} times", got, 75, "it continues")
         else:
             expect("killed before its first save, 3 times", got, 137, "3 attempts in a row")
 
@@ -81,7 +81,7 @@ def numbers(work):
     state = state_of(folder)
     state.update(attempt=9, result="stopped", exit=75, stop="SIGUSR1", step=4, start_step=0)
     write_state(folder, state)
-    expect("attempt 9 after 1, of this job", status(folder, "--after", 75, "--attempts-before", 1, job="77"), 75, "it goes on")
+    expect("attempt 9 after 1, of this job", status(folder, "--after", 75, "--attempts-before", 1, job="77"), 75, "it continues")
     expect("attempt 9 after 1, of another job", status(folder, "--after", 75, "--attempts-before", 1, job="78"), 6, "attempt 9")
     expect("no new attempt", status(folder, "--after", 0, "--attempts-before", 9, job="78"), 0)
 
@@ -110,7 +110,7 @@ def clocks(work):
     ends.set()
     alive.join()
     expect("a clock that is 100 s behind", got, 0, "running")
-    expect("nobody writes", status(folder), 75, "ended without a word")
+    expect("nobody writes", status(folder), 75, "ended without a record of its end")
 
 
 if __name__ == "__main__":

@@ -106,7 +106,7 @@ with tempfile.TemporaryDirectory(prefix="convoy-test-") as work:
         server.faults.clear()
         text = prepare(work, "bad2", "folder", "--train", where, *base, ranks=2)
         same(work, "bad2", expected, "the next run goes on")
-        check("going on: about" in text, "where this one was")
+        check("continuing: about" in text, "where this one was")
     short = {**objects, "n01484850.tar": objects["n01484850.tar"][:30000]}
     with servers.Faulty(short, {}) as server:
         text = prepare(work, "bad3", "folder", "--train", f"{server.address}/{{{names}}}.tar", *base, expect=3)

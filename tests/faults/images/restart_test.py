@@ -94,7 +94,7 @@ with tempfile.TemporaryDirectory(prefix="convoy-test-") as work:
         text = process.communicate(timeout=30)[0]
         check(process.returncode == 75 and "stopped on request (SIGUSR1)" in text, f"SIGUSR1 ends it with 75: {text[:200]}")
         text = run(*web, "--out", out)
-        check("going on: about" in text and sets.digest(out) == expected, "it goes on")
+        check("continuing: about" in text and sets.digest(out) == expected, "it goes on")
 
     # Two at once: one is refused or finds all done, the other isn't disturbed.
     out = f"{work}/twice"

@@ -107,7 +107,7 @@ const Case cases[] = {
     {"phase_order", "--config f.cfg", "[phase.1]\nepochs = 0:2\n[phase.2]\nepochs = 1:3\nimage-size = 64\n",
      "[phase.2] lasts from epoch 1 to 3; phases must be in order, not empty and must not overlap"},
     {"phase_between_epochs", "--config f.cfg", "[phase.1]\nepochs = 0:1.5\n[phase.2]\nepochs = 1.5:3\nsize = 64\n",
-     "[phase.2] begins at epoch 1.5 and changes data, image size or batch; such a phase begins with an epoch"},
+     "[phase.2] begins at epoch 1.5 and changes data, image size or batch; such a phase must begin at the start of an epoch"},
     {"phase_span", "--config f.cfg", "[phase.1]\nepochs = 5\nlr = 1\n",
      "f.cfg:2: epochs = 5 ('5' has no ':'); allowed: BEGIN:END, epochs >= 0"},
     {"phase_rate", "--config f.cfg", "[phase.1]\nepochs = 0:5\nlr = 0.1:x\n",
@@ -166,9 +166,9 @@ const Case cases[] = {
     {"replicas_twice", "--replicas 4 --grad-accum-steps 2", "",
      "--replicas 4 and --grad-accum-steps 2 both set the number of replicas; give one"},
     {"resume_and_weights", "--resume r.h5 --weights w.h5", "",
-     "--resume r.h5 and --weights w.h5 are both given; resume goes on with a run, weights starts a new one (beside "
+     "--resume r.h5 and --weights w.h5 are both given; --resume continues a run, --weights starts a new one (beside "
      "--resume "
-     "auto they count where there is nothing to resume)"},
+     "auto they count if there is nothing to resume)"},
     {"loss_scale_without_fp16", "--loss-scale 512 --precision bf16", "",
      "--loss-scale 512 needs --precision fp16 (the others hold small gradients without it)"},
     {"start_after_end", "--epochs 3 --start-epoch 3", "", "--start-epoch 3 is not before the end (--epochs 3)"},

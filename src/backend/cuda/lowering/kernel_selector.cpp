@@ -41,10 +41,11 @@ double tensors_spared(Fusion fusion, bool adds) {
 }
 
 [[noreturn]] void refuse(const std::string& text) {
-  fail(Exit::usage,
-       "kernel choices '{:.40}' don't fit this program (made by another version, card or library, or for another "
-       "batch); where ranks have unlike cards take --tuning rule, else change --tuning: then they are made anew",
-       text);
+  fail(
+      Exit::usage,
+      "kernel choices '{:.40}' don't fit this program (made by another version, card or library, or for another "
+      "batch); if ranks have different cards use --tuning rule; otherwise change --tuning, so that kernels are chosen anew",
+      text);
 }
 
 }  // namespace

@@ -23,7 +23,7 @@ const char* remedy(cudaError_t error) {
     case cudaErrorECCUncorrectable:
       return "the GPU's memory is damaged: leave this node out and tell its administrators";
     default:
-      return "see nvidia-smi and the kernel log; go on with --resume auto";
+      return "see nvidia-smi and the kernel log; continue with --resume auto";
   }
 }
 
