@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 
@@ -26,6 +28,9 @@ Process look_for_process(const RunState& state) {
   gethostname(name.data(), name.size() - 1);
   const std::string_view full = name.data();
   if (state.host != full.substr(0, full.find('.')) || state.pid <= 0) return Process::unknown;
+  if (kill(static_cast<pid_t>(state.pid), 0) != 0 && errno == ESRCH) return Process::gone;
+  // Some hosts hide the processes of other users.
+  if (access(fmt::format("/proc/{}/stat", state.pid).c_str(), R_OK) != 0) return Process::unknown;
   return process_lives(state.pid, state.started) ? Process::lives : Process::gone;
 }
 
