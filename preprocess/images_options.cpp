@@ -73,9 +73,9 @@ void add_source_options(po::options_description& options, const Source& kind, Pr
       "file with one class per line, in the order of their numbers, with its name after it; other classes are left "
       "out");
   add("label-column", po::value(&spec.label_column)->default_value(0)->value_name("N"),
-      "which label to take where a line has several");
+      "which label to take if a line has several");
   add("train-ratio", po::value(&spec.train_ratio)->default_value(1, "1")->value_name("R"),
-      "where there is no val split: share of the images that train takes; the rest becomes val");
+      "if there is no val split: share of the images that train takes; the rest becomes val");
   add("subset", po::value(&spec.subset)->default_value(0)->value_name("N"),
       "take N images of train, drawn at random; 0: all");
   add("val-subset", po::value(&spec.val_subset)->default_value(0)->value_name("N"),

@@ -28,11 +28,11 @@ po::typed_value<std::string>* time_value(double& to, const char* option, double 
 void add_time_options(po::options_description& options, TimeLimit& limit) {
   auto add = options.add_options();
   add("end-time", time_value(limit.end_time, "--end-time", parse_end_time)->value_name("TIME"),
-      "be gone by then (exit 75): seconds since 1970, local 2026-11-28T14:03:07, or NONE");
+      "stop before this time (exit 75): seconds since 1970, local 2026-11-28T14:03:07, or NONE");
   add("time-limit", time_value(limit.limit_seconds, "--time-limit", parse_duration)->value_name("DURATION"),
-      "the same from the start: seconds, HH:MM:SS, D-HH:MM:SS, 90m, 2h");
+      "stop this long after the start (exit 75): seconds, HH:MM:SS, D-HH:MM:SS, 90m, 2h");
   add("end-margin", po::value(&limit.margin_seconds)->default_value(15, "15")->value_name("S"),
-      "be gone so many seconds before");
+      "stop this many seconds before the limit");
 }
 
 void add_stall_options(po::options_description& options, StallLimits& deadline) {

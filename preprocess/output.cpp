@@ -114,7 +114,7 @@ Existing look_for(const Partition& wanted) {
     }
     return find_faults(found, 1).empty() ? Existing::complete : Existing::damaged;
   } catch (const Error& e) {
-    log::warn("{}: made anew", e.what());
+    log::warn("{}; it is made again", e.what());
     return Existing::damaged;
   }
 }

@@ -138,7 +138,7 @@ bool is_done(Communicator& comm, const Job& job) {
       try {
         if (!find_faults(read_partition(path), 1).empty()) ++missing;
       } catch (const Error& e) {
-        log::warn("{}: made anew", e.what());
+        log::warn("{}; it is made again", e.what());
         ++missing;
       }
     }

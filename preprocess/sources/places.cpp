@@ -37,7 +37,7 @@ SplitSource split_at_location(Split split, const std::string& location, const st
   for (const auto& one : expand_braces(location)) {
     const auto [folder, name] = split_location(one);
     if (!source.names.empty() && folder != source.folder) {
-      fail(Exit::usage, "'{}' names files of several folders; give one folder, or prepare them apart", location);
+      fail(Exit::usage, "'{}' names files of several folders; give one folder, or prepare them separately", location);
     }
     source.folder = folder;
     source.names.push_back(name);

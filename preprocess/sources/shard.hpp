@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shards: the parts of a source that are dealt over ranks. A restart goes on inside them.
+// Shards: the parts of a source that are dealt over ranks. A restart continues inside them.
 #pragma once
 #include <cstdint>
 #include <string>

@@ -87,7 +87,7 @@ std::optional<Exit> answer_alone(const Words& words) {
   if (!is_known(first)) {
     if (first.front() == '-') {
       return refuse(
-          fmt::format("'{}' stands where a command is expected; options follow it, as in 'convoy train {}'. "
+          fmt::format("'{}' is not a command; options follow the command, as in 'convoy train {}'. "
                       "See 'convoy --help'",
                       first, first));
     }

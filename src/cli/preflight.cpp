@@ -65,9 +65,7 @@ std::string text_of(const Preflight& preflight) {
     text += fmt::format("{}: {}{}\n", finding.code == Exit::ok ? "warning" : "FAILED", finding.text, ranks_of(finding));
   }
   const std::size_t failures = count_of(preflight, true), warnings = count_of(preflight, false);
-  if (failures > 0)
-    return text + fmt::format("preflight: {} that a job needs {} wrong\n", counted(failures, "thing"),
-                              failures == 1 ? "is" : "are");
+  if (failures > 0) return text + fmt::format("preflight: {}\n", counted(failures, "failure"));
   return text +
          (warnings > 0 ? fmt::format("preflight: ok, with {}\n", counted(warnings, "warning")) : "preflight: ok\n");
 }

@@ -27,7 +27,7 @@ Exit code_of(std::int64_t weight) {
   return weight == 1 ? Exit::stopped : static_cast<Exit>(weight - 1);
 }
 
-/// What is wrong on a thousand ranks alike is said once.
+/// If many ranks have the same problem, the first of them reports it.
 void report_each_once(const std::vector<std::string>& problems, int rank) {
   const std::string& own = problems[static_cast<std::size_t>(rank)];
   const auto first = std::find(problems.begin(), problems.end(), own);

@@ -2,7 +2,7 @@
 // Classes are textures: a few plane waves whose wave vectors name the class. A sample shows its texture through a soft
 // round window at a random place, with random phases, contrast and colours, on a random background, under noise. Random
 // phases make every pixel's mean the same for all classes, so a linear model has nothing to hold on to; wave energy,
-// which a convolution, a rectifier and a global average measure, tells the classes apart.
+// which a convolution, a ReLU and a global average measure, distinguishes the classes.
 #include <algorithm>
 #include <array>
 #include <cmath>

@@ -26,7 +26,7 @@ class AppendFile {
   int descriptor_ = -1;
 };
 
-/// Records that a run can do without: that they can't be written is said once, and also when they can again.
+/// Records that a run can do without: the program warns once if they can't be written, and once when they can again.
 class OptionalRecords {
  public:
   /// Takes no records.

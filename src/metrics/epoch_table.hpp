@@ -16,7 +16,7 @@ struct EpochRow {
   CounterValues training{}, validation{};  ///< as shown
 };
 
-/// One row an epoch: what training and the last validation in it gave. Shown at the end of a run, written as
+/// One row per epoch: what training and the last validation in it gave. Shown at the end of a run, written as
 /// summary.csv.
 class EpochTable {
  public:

@@ -17,7 +17,8 @@ class EventFile {
   using Scalars = std::vector<std::pair<std::string, double>>;
 
   /// A new file in `folder` (made where missing) that sorts behind those there. Readers forget steps from `first_step`
-  /// on that earlier files hold. Where it can't be written, that is said once and the run goes on without.
+  /// on that earlier files hold. If it can't be written, the program warns once and the run continues
+  /// without it.
   EventFile(const std::string& folder, Index first_step);
   /// Each call is one flushed event.
   void write(Index step, const Scalars& scalars);

@@ -16,8 +16,8 @@ class Journal {
   enum class Start { fresh, resume };
   /// fresh: an earlier file is kept as `PATH.old`. resume: lines with a "step" above resume_step are dropped (those of
   /// "split":"run" stay), of step resume_step itself the "split":"val", where the run knows only of a validation at
-  /// validated_step before and makes that one again, and a line that was not finished. Where it can't be written, that
-  /// is said once and the run goes on without.
+  /// validated_step before and makes that one again, and a line that was not finished. If it can't be written, the
+  /// program warns once and the run continues without it.
   Journal(const std::string& path, Start start, Index resume_step,
           Index validated_step = std::numeric_limits<Index>::max());
   void append(const std::string& line);

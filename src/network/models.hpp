@@ -46,7 +46,7 @@ struct ModelOption {
 Graph build_graph(const GraphSpec& spec);
 /// Names that error texts may suggest: the common ones, not every depth of a family.
 std::vector<std::string> model_names();
-/// For --help: the families, which depths they have and how an ambiguous depth is told apart. Lines without line end.
+/// For --help: the families, which depths they have and what an ambiguous depth means. Lines without line end.
 std::string model_help();
 /// Of all families, each once.
 std::vector<ModelOption> family_options();

@@ -31,7 +31,7 @@ void check_inputs(const Graph& graph, std::size_t at, const Contract& contract) 
     if (from < 0 || static_cast<std::size_t>(from) >= graph.nodes.size())
       fail(Exit::usage, "node '{}' reads node {}, which doesn't exist", node.name, from);
     if (static_cast<std::size_t>(from) >= at)
-      fail(Exit::usage, "node '{}' reads '{}', which stands after it (nodes must be in topological order)", node.name,
+      fail(Exit::usage, "node '{}' reads '{}', which comes after it (nodes must be in topological order)", node.name,
            graph.nodes[static_cast<std::size_t>(from)].name);
   }
 }

@@ -37,7 +37,7 @@ void require_alone(const std::string& folder, const AttemptRecord& own, double w
 /// number as soon as it is taken. Throws AgreedError.
 void begin_attempt(Communicator& communicator, const AttemptSpec& spec, Attempt& to);
 
-/// Collective. Settles which run this attempt goes on with; empty: a new one.
+/// Collective. Settles which run this attempt continues; empty: a new one.
 void settle_run(Communicator& communicator, Attempt& attempt, std::string run);
 
 /// Records how the attempt ended, as the first rank that knows says. Does nothing if no attempt has begun. Never

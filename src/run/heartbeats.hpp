@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// RunObservations of life of a job's ranks: RUN_DIR/heartbeats, one file a host and in it one line a rank, overwritten
-// in place (docs/cluster.md is the schema). Nothing here throws, takes a lock or allocates while it writes: a run does
-// not depend on its heartbeats.
+// Heartbeats of a job's ranks: RUN_DIR/heartbeats, one file per host and in it one line per rank, overwritten in place
+// (docs/cluster.md is the schema). Nothing here throws, takes a lock or allocates while it writes: a run does not
+// depend on its heartbeats.
 #pragma once
 #include <cstdint>
 #include <string>

@@ -15,7 +15,7 @@ namespace convoy {
 /// What a rank's monitor must know of the job.
 struct LivenessSpec {
   int rank = 0;
-  std::vector<std::string> hosts;  ///< one a rank
+  std::vector<std::string> hosts;  ///< one per rank
   int node_first = 0;              ///< the lowest rank of this host
   int node_rank = 0;               ///< this rank's place among those of its host
   std::string start;               ///< names this start of the program, the same on all ranks

@@ -97,7 +97,7 @@ constexpr double waits_too_long = 60;  // seconds: the default of --stall-warnin
 
 std::vector<Heartbeat> heartbeats_of(const std::string& folder) { return read_heartbeats(folder + "/heartbeats"); }
 
-/// One entry a rank; ranks that never wrote are not known.
+/// One entry per rank; ranks that never wrote are not known.
 std::vector<RankLiveness> all_ranks(const std::vector<Heartbeat>& beats, double now) {
   int ranks = 0;
   for (const Heartbeat& beat : beats) ranks = std::max(ranks, beat.ranks);

@@ -27,8 +27,8 @@ Liveness liveness_of(const RankLiveness& seen);
 /// gone)`.
 std::string describe(const RankLiveness& seen, int rank, const std::string& host);
 
-/// Which ranks the others wait for, as rank `own` sees it, which waits. `seen` has one entry a rank. A lower rank that
-/// is known to wait as well, or that has said why it left, is the speaker instead of this one.
+/// Which ranks the others wait for, as rank `own` sees it, which waits. `seen` has one entry per rank. A lower rank
+/// that is known to wait as well, or that has said why it left, is the speaker instead of this one.
 StallReport find_missing(const std::vector<RankLiveness>& seen, const std::vector<std::string>& hosts, int own);
 
 // Judged from outside, by the heartbeats that the ranks of a run left:

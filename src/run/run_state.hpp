@@ -16,7 +16,7 @@ enum class Result : std::uint8_t { running, finished, stopped, failed, supersede
 
 /// Times are seconds since 1970, 0: never or not known.
 struct RunState {
-  std::string run;        ///< id of the run: the same for all attempts that go on with it
+  std::string run;        ///< id of the run: the same for all attempts that continue it
   Index attempt = 0;      ///< counts the starts in this run directory, from 1
   std::string scheduler;  ///< `slurm`, `pbs` or nothing
   std::string job;        ///< of the scheduler
@@ -32,7 +32,7 @@ struct RunState {
   double eta_seconds = 0;        ///< to the end of the run, at this speed
   double end_time = 0;           ///< wall-clock limit of this job; 0: none
 
-  /// The newest durable checkpoint to go on from, relative to the run directory where it lies below.
+  /// The newest durable checkpoint to continue from, relative to the run directory where it lies below.
   std::string checkpoint;
   Index checkpoint_step = 0;
   double checkpoint_time = 0, checkpoint_seconds = 0;  ///< when it was in place; from the end of its step to then

@@ -41,7 +41,7 @@ enum class RunEnd : std::uint8_t {
   stopping,  ///< it runs and was asked to stop
   hanging,
   lost,
-  queued,  ///< lost, and its job waits to go on
+  queued,  ///< lost, and its job waits to continue
   // as the program said
   finished,
   finished_early,  ///< by --max-steps and the like
@@ -102,7 +102,7 @@ struct SubmissionDecision {
 /// May a job that ends with 75 submit itself?
 SubmissionDecision decide_submission(const JobFacts& job);
 
-/// What a job script should do after its launcher ended with `code`. `newer`: an attempt that goes on with the run in
+/// What a job script should do after its launcher ended with `code`. `newer`: an attempt that continues the run in
 /// another job; 0: none.
 RequeueDecision decide_requeue(const RunState* state, const RunObservations& seen, int code, Index newer = 0);
 

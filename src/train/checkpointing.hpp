@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// When a run saves, what goes into a checkpoint, and how a run goes on from one.
+// When a run saves, what goes into a checkpoint, and how a run continues from one.
 #pragma once
 #include <memory>
 #include <optional>
@@ -16,8 +16,8 @@
 
 namespace convoy {
 
-/// Collective. The checkpoint to go on from, as --resume says; nothing: start afresh. With auto one of another network
-/// than `model`, or of a run that no attempt here belonged to, is not taken. Throws the same on all ranks.
+/// Collective. The checkpoint to continue from, as --resume says; nothing: start afresh. With auto one of another
+/// network than `model`, or of a run that no attempt here belonged to, is not taken. Throws the same on all ranks.
 std::optional<FoundCheckpoint> checkpoint_to_resume(Communicator& communicator, const CheckpointConfig& config,
                                                     const Attempt& attempt, const std::string& model);
 
@@ -28,16 +28,17 @@ class Checkpointing {
   /// `job`: its members up to the moving average have been made.
   explicit Checkpointing(TrainingJob& job);
 
-  /// Collective. Puts a checkpoint's state into the sets and returns where to go on. The same replicas, batch
-  /// and way of averaging go on exactly; others start from the averaged model at the same fraction of the epoch, and it
-  /// says so. Throws AgreedError, or Error the same on all ranks.
+  /// Collective. Puts a checkpoint's state into the sets and returns where to continue. With the same replicas, batch
+  /// and sync policy the run continues exactly; others start from the averaged model at the same fraction of the epoch,
+  /// and it says so. Throws AgreedError, or Error the same on all ranks.
   Position resume(const FoundCheckpoint& found);
   /// Collective. Fresh sets, or --weights. Throws AgreedError, or Error the same on all ranks.
   void start();
 
   /// True where rank 0's clock asks for a save (--save-every-minutes); agreed by the trainer.
   bool minutes_are_up() const;
-  /// A checkpoint to go on from exactly holds every replica's own state; the model alone is enough to evaluate.
+  /// A checkpoint from which a run continues exactly holds every replica's own state; the model alone is enough to
+  /// evaluate.
   enum class Content : std::uint8_t { everything, model };
   /// Collective. Copies what goes into NAME.h5 and returns; a thread writes it, then drops older ones beyond
   /// --keep-checkpoints. Waits only where the save of an earlier step is still under way.
@@ -64,7 +65,7 @@ class Checkpointing {
   void load_sets(const std::vector<float>& block);
   /// Collective. Nothing where the moving average is off.
   void load_average(const std::vector<float>& block);
-  /// Collective. The moving average goes on, or starts from the weights.
+  /// Collective. The moving average continues, or starts from the weights.
   void resume_average(const Checkpoint& loaded);
   /// Collective.
   void restore(const std::vector<Shard>& shards);

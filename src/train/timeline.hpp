@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Epochs and steps of a run whose phases have batches, and so steps an epoch, of their own.
+// Epochs and steps of a run. Its phases have their own batches, and so their own number of steps per epoch.
 #pragma once
 #include <vector>
 
@@ -9,7 +9,7 @@ namespace convoy {
 
 /// Whole epochs with one number of steps.
 struct PhaseSteps {
-  Index begin_epoch = 0;  ///< ends where the next one begins; the last goes on for ever
+  Index begin_epoch = 0;  ///< ends where the next one begins; the last has no end
   Index steps_per_epoch = 1;
 };
 

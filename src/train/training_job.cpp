@@ -108,7 +108,7 @@ Graph build_network(const TrainingJob& job) {
   return graph;
 }
 
-/// Collective. The checkpoint to go on from; settles which run this attempt belongs to.
+/// Collective. The checkpoint to continue from; settles which run this attempt belongs to.
 std::optional<FoundCheckpoint> find_resume(TrainingJob& job) {
   const CheckpointConfig& config = job.config.checkpoint;
   std::optional<FoundCheckpoint> found;
@@ -224,7 +224,7 @@ Position start_position(const TrainConfig& config, const Job& job) {
   return {.epoch = epoch, .step_in_epoch = step - job.timeline.first_step(epoch), .step = step};
 }
 
-/// Collective. Loads the checkpoint to go on from, or the first weights.
+/// Collective. Loads the checkpoint to continue from, or the first weights.
 LoopState begin_state(TrainingJob& job) {
   LoopState state;
   state.position = start_position(job.config, job.shape);
@@ -391,7 +391,7 @@ Exit TrainingJob::run() try {
   if (!state.stopped() && validation.is_missing(state)) validation.run(state);
   return end(finish(!validation.is_missing(state)));
 } catch (const Error& e) {
-  // Whatever fails in a run that goes on elsewhere (files that are gone, ranks that have left) fails because of that.
+  // Whatever fails in a run that continues elsewhere (files that are gone, ranks that have left) fails because of that.
   // Not asked where a file system may have died.
   if (e.code() != Exit::communication) attempt.fence.check();
   fail(e.code(), "{} (at epoch {}, step {}, {})", e.what(), state.working.epoch + 1, state.working.step + 1,

@@ -69,7 +69,7 @@ def wrong_usage():
     _, err = call("trian", expect=2)
     check("convoy has no command 'trian'; did you mean 'train'? See 'convoy --help'" in err, "nearest command")
     _, err = call("--data", "d", expect=2)
-    check("'--data' stands where a command is expected; options follow it, as in 'convoy train --data'" in err, "option before the command")
+    check("'--data' is not a command; options follow the command, as in 'convoy train --data'" in err, "option before the command")
     _, err = call("train", "--synthetic", "--momentm", "0.9", ranks=3, expect=2)
     check(err.count("error: ") == 1 and "[rank 0/3 " in err, "rank 0 alone prints")
     check("did you mean '--momentum'?" in err, "nearest option")

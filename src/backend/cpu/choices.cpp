@@ -152,7 +152,7 @@ std::vector<PassChoice> read_choices(const std::string& text, std::size_t passes
   const auto unfit = [&] {
     fail(Exit::usage,
          "kernel choices '{:.40}' don't fit this program (written by another version or for another batch); "
-         "change --tuning: then they are made anew",
+         "change --tuning, so that kernels are chosen anew",
          text);
   };
   for (std::string one; std::getline(in, one, ';');) {

@@ -41,7 +41,7 @@ const CudaEntry* open_entry(std::string& reason) {
 
 std::unique_ptr<Backend> load_cuda_backend(const BackendSpec& spec, std::string& reason) {
   if (!is_built()) {
-    reason = "this build has no CUDA part; build where the CUDA toolkit is";
+    reason = "this build has no CUDA part; build on a machine with the CUDA toolkit";
     return nullptr;
   }
   if (spec.device == "auto" && !has_nvidia_device()) {
@@ -58,7 +58,7 @@ std::unique_ptr<Backend> load_cuda_backend(const BackendSpec& spec, std::string&
 }
 
 std::string describe_cuda_program(const std::string& card, const Plan& plan, const CompileSpec& spec) {
-  std::string reason = "this build has no CUDA part; build where the CUDA toolkit is";
+  std::string reason = "this build has no CUDA part; build on a machine with the CUDA toolkit";
   const CudaEntry* const entry = is_built() ? open_entry(reason) : nullptr;
   if (entry == nullptr) fail(Exit::device, "programs for a described card can't be compiled: {}", reason);
   return entry->describe_on_card(card, plan, spec);
