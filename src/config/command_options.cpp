@@ -222,7 +222,7 @@ std::vector<OptionGroup> options_of(BenchConfig& config) {
       .also({"dist-backend"});
   add(cuda_aware_option(config.cuda_aware));
   add(switch_option("strong", config.strong,
-                    "scaling: divide --batch-size among the ranks; otherwise each rank has so many images"));
+                    "scaling: divide --batch-size among the ranks; otherwise each rank has --batch-size images"));
   add(text_option("csv", "FILE", config.csv, "scaling: also write the table to this file"));
   add(number_option("classes", "N", config.classes, from_to(0, 1 << 20),
                     "compute: outputs of the network; 0: its usual number"))

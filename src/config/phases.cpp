@@ -45,7 +45,7 @@ std::vector<OptionGroup> options_of(PhaseConfig& phase) {
            {number_option("image-size", "PIXELS", phase.image_size, from_to(1, largest), "height and width")
                 .also({"size", "sz"}),
             number_option("batch-size", "N", phase.batch, from_to(1, 1 << 24), "images per replica").also({"bs"}),
-            number_option("global-batch", "N", phase.global_batch, from_to(1, Index{1} << 40), "images a step"),
+            number_option("global-batch", "N", phase.global_batch, from_to(1, Index{1} << 40), "images per step"),
             number_option("min-random-area", "F", phase.min_area, {.low = 0, .high = 1, .low_excluded = true},
                           "least area of resized crops")
                 .also({"min-scale"}),

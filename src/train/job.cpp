@@ -33,10 +33,11 @@ Job plan_job(const TrainConfig& config, Index train_samples, int ranks, int rank
   if (config.global_batch > 0) {
     const Index whole = batch * job.replicas;
     if (config.batch_given && whole != config.global_batch) {
-      fail(Exit::usage,
-           "--batch-size {} on {} replicas makes {} images a step, but --global-batch is {}; give one of them, or make "
-           "them agree",
-           batch, job.replicas, whole, config.global_batch);
+      fail(
+          Exit::usage,
+          "--batch-size {} on {} replicas makes {} images per step, but --global-batch is {}; give one of them, or make "
+          "them agree",
+          batch, job.replicas, whole, config.global_batch);
     }
     if (config.global_batch % job.replicas != 0) {
       fail(Exit::usage, "--global-batch {} can't be dealt evenly to {} replicas; choose a multiple",
