@@ -17,8 +17,7 @@ int main(int argc, char** argv) {
     metrics.train({.epoch = epoch,
                    .step = step,
                    .images = 1000,
-                   .loss = 100 - x + static_cast<double>(resume) / 1000,
-                   .top1 = x,
+                   .counters = {{100 - x + static_cast<double>(resume) / 1000, x}},
                    .rate = 0.5,
                    .seconds = 2,
                    .data_seconds = 0.25,
@@ -27,9 +26,8 @@ int main(int argc, char** argv) {
     const float weights[] = {-2, 0, 1, static_cast<float>(x)};
     metrics.tensors("parameters", step, {summarise("fc.weight", weights, 4)});
     if (step % 20 != 0) continue;
-    metrics.epoch({.epoch = epoch, .images = 2000, .seconds = 4, .loss = 50, .top1 = 30, .rate = 0.5});
-    metrics.validation(
-        {.epoch = epoch, .step = step, .images = 200, .top1_count = 100 + step, .topk_count = 180, .loss = 1.5});
+    metrics.epoch({.epoch = epoch, .images = 2000, .counters = {{50, 30}}, .seconds = 4, .rate = 0.5});
+    metrics.validation({.epoch = epoch, .step = step, .images = 200, .counters = {{1.5, x / 2 + 50, 90}}});
   }
   return 0;
 }
