@@ -54,8 +54,7 @@ void add_source_options(po::options_description& options, const Source& kind, Pr
     add("source", po::value(&spec.source)->value_name("WHERE"),
         std::string_view(kind.name()) == "imagenet"
             ? "folder of ILSVRC2012_img_train.tar and ILSVRC2012_img_val.tar, of train and val, or Kaggle's"
-            : "one place that holds all images, or train and val. WHERE is a path, s3://BUCKET/PREFIX or "
-              "http(s)://...");
+            : "one place that holds all images, or train and val. WHERE is a path, s3://BUCKET/PREFIX or http(s)://...");
   }
   add("train", po::value(&spec.train)->value_name("WHERE"), kind.train_help());
   add("val", po::value(&spec.val)->value_name("WHERE"), "where the val split lies, as for --train");
@@ -64,14 +63,12 @@ void add_source_options(po::options_description& options, const Source& kind, Pr
     add("label-file", po::value(&spec.train_labels)->value_name("FILE"),
         "label file of train, which replaces the names of folders and archives: lines 'path label', or MXNet's .lst");
     add("val-labels", po::value(&spec.val_labels)->value_name("FILE"),
-        "label file of val: such lines, Kaggle's LOC_val_solution.csv, 'mv FILE CLASS' lines, or one class name per "
-        "line");
+        "label file of val: such lines, Kaggle's LOC_val_solution.csv, 'mv FILE CLASS' lines, or one class name per line");
     add("key-prefix", po::value(&spec.key_prefix)->value_name("TEXT"),
         "read only classes, archives and shards whose names begin with TEXT");
   }
   add("classes", po::value(&spec.classes)->value_name("FILE"),
-      "file with one class per line, in the order of their numbers, with its name after it; other classes are left "
-      "out");
+      "file with one class per line, in the order of their numbers, with its name after it; other classes are left out");
   add("label-column", po::value(&spec.label_column)->default_value(0)->value_name("N"),
       "which label to take if a line has several");
   add("train-ratio", po::value(&spec.train_ratio)->default_value(1, "1")->value_name("R"),
@@ -88,8 +85,7 @@ void add_recipe_options(po::options_description& options, PrepareSpec& spec, Wor
   add("encoding", po::value(&words.encoding)->default_value(words.encoding)->value_name("raw|jpeg"),
       "store pixels of one size, or JPEG files as they are");
   add("sizes", po::value(&words.sizes)->value_name("N,..."),
-      "raw: sides of the squares (256); jpeg: short sides, or 'full' (the default). Each of several sizes gets a "
-      "folder of its name");
+      "raw: sides of the squares (256); jpeg: short sides, or 'full' (the default). Each of several sizes gets a folder of its name");
   add("resize", po::value(&words.fit)->default_value(words.fit)->value_name("squash|crop"),
       "raw: squash the image into the square, or crop its central square");
   add("center-crop", po::bool_switch(&words.center_crop), "the same as --resize crop");

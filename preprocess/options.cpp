@@ -26,9 +26,7 @@ constexpr const char* usage =
     "  convoy-preprocess imagenet|folder|webdataset|recordio --source WHERE --out DIR [options]\n"
     "  convoy-preprocess list --train FILE --root WHERE --out DIR [options]\n"
     "  convoy-preprocess verify DIR      compares every byte with its checksum; finds a single flipped bit\n"
-    "  convoy-preprocess inspect DIR     prints counts, shapes, classes, mean and standard deviation, and the class "
-    "mix "
-    "of partitions\n\n"
+    "  convoy-preprocess inspect DIR     prints counts, shapes, classes, mean and standard deviation, and the class mix of partitions\n\n"
     "It runs under mpirun or srun on any number of ranks and writes the same bytes on all. If a run was\n"
     "killed, start it again to continue where it was; it also makes partitions again that verify found damaged.\n\n";
 
@@ -114,8 +112,7 @@ po::options_description describe_folder(const std::string& word, Bound& bound) {
 
 std::string short_help() {
   return std::string(usage) +
-         "'convoy-preprocess KIND --help' prints the options of one kind, '--help-all' those of all, '--version' what "
-         "was built.\n" +
+         "'convoy-preprocess KIND --help' prints the options of one kind, '--help-all' those of all, '--version' what was built.\n" +
          exit_codes;
 }
 

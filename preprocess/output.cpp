@@ -94,10 +94,10 @@ void prepare_folder(const std::string& folder, const std::vector<std::string>& e
   if (reason) fail(Exit::data, "cannot list the folder '{}' ({}); check the disk", folder, reason.message());
   std::sort(others.begin(), others.end());
   if (!others.empty() && !overwrite) {
-    fail(Exit::usage,
-         "'{}' is in the way (it belongs to a series of other length, {} such files); choose another --out or "
-         "give --overwrite",
-         others.front(), others.size());
+    fail(
+        Exit::usage,
+        "'{}' is in the way (it belongs to a series of other length, {} such files); choose another --out or give --overwrite",
+        others.front(), others.size());
   }
   for (const auto& path : others) remove_file(path);
   for (const auto& path : temporary) remove_file(path);

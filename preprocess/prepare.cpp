@@ -215,10 +215,10 @@ std::vector<std::pair<PartitionKey, Partition>> find_work(Communicator& comm, co
       const Existing existing = look_for(work[i].second);
       if (existing == Existing::complete) continue;
       if (existing == Existing::other && !job.spec.overwrite) {
-        fail(Exit::usage,
-             "'{}' is in the way (made from another source or with other options); choose another --out or "
-             "give --overwrite",
-             work[i].second.path);
+        fail(
+            Exit::usage,
+            "'{}' is in the way (made from another source or with other options); choose another --out or give --overwrite",
+            work[i].second.path);
       }
       own.push_back(work[i]);
     }

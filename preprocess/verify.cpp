@@ -94,10 +94,9 @@ Exit verify(Communicator& comm, const VerifySpec& spec) {
   if (all.empty()) return Exit::ok;
   if (comm.rank() == 0) {
     print_faults(all);
-    log::report_error(
-        fmt::format("'{}' is not whole ({} faults shown); run convoy-preprocess again with the same options: it "
-                    "makes missing and damaged partitions anew",
-                    spec.folder, std::count(all.begin(), all.end(), '\n')));
+    log::report_error(fmt::format(
+        "'{}' is not whole ({} faults shown); run convoy-preprocess again with the same options: it makes missing and damaged partitions anew",
+        spec.folder, std::count(all.begin(), all.end(), '\n')));
   }
   return Exit::data;
 }

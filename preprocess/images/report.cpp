@@ -104,11 +104,10 @@ void require_strict(Strict strict, const std::vector<Note>& notes, const std::st
     ++count;
   }
   if (first == nullptr) return;
-  fail(Exit::data,
-       "{} images are not as they should be, as --strict demands (the first: '{}' is {}{}; all: '{}'); mend them, or "
-       "start again without --strict to continue from here",
-       count, first->name, finding_name(first->finding), first->detail.empty() ? "" : ", " + first->detail,
-       report_path);
+  fail(
+      Exit::data,
+      "{} images are not as they should be, as --strict demands (the first: '{}' is {}{}; all: '{}'); mend them, or start again without --strict to continue from here",
+      count, first->name, finding_name(first->finding), first->detail.empty() ? "" : ", " + first->detail, report_path);
 }
 
 }  // namespace convoy::preparation

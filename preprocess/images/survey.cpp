@@ -100,10 +100,10 @@ void require_own_numbers(Communicator& comm, const std::vector<OrderedImage>& im
   const auto of_ranks = comm.all_gather(own, "an image of a number");
   agree_same(comm, "labels by number", [&] {
     const auto name = std::find_if(of_ranks.begin(), of_ranks.end(), [](const auto& n) { return !n.empty(); });
-    fail(Exit::data,
-         "{} images have the number {} ('{}' is one), and the label file gives labels without paths, by images' "
-         "numbers; give lines of path and label",
-         *shared, number, *name);
+    fail(
+        Exit::data,
+        "{} images have the number {} ('{}' is one), and the label file gives labels without paths, by images' numbers; give lines of path and label",
+        *shared, number, *name);
   });
 }
 

@@ -102,8 +102,7 @@ class Cifar final : public PixelSet {
       const auto bytes = static_cast<Index>(file.bytes.size());
       if (bytes == 0 || bytes % record_bytes() != 0) {
         fail(Exit::data,
-             "'{}' has {} bytes, not a whole number of {}-byte records (truncated, or another format?); "
-             "fetch it again",
+             "'{}' has {} bytes, not a whole number of {}-byte records (truncated, or another format?); fetch it again",
              file.path, bytes, record_bytes());
       }
       all.push_back({&file, first, bytes / record_bytes()});

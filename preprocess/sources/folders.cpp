@@ -291,10 +291,10 @@ class FolderSource final : public Source {
                                   [&](const auto& o) { return is_image_name(o.name, spec.extensions); });
     if (!flat) fail_without_containers(spec, split, "class folders or class archives (.tar)");
     if (!split.labels) {
-      fail(Exit::data,
-           "'{}' holds images without class folders, and nothing says their classes; give --val-labels or "
-           "--label-file, or use 'convoy-preprocess list'",
-           split.store->address(""));
+      fail(
+          Exit::data,
+          "'{}' holds images without class folders, and nothing says their classes; give --val-labels or --label-file, or use 'convoy-preprocess list'",
+          split.store->address(""));
     }
     return {{flat_folder, ""}};
   }

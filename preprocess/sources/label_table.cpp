@@ -225,10 +225,10 @@ class Reader {
     }
     // Boxes or further labels may follow.
     if (!all_numbers(fields, 2, fields.size())) {
-      fail(Exit::data,
-           "which of its {} fields is the label is not clear; give path and label alone, or a header such as "
-           "image,label",
-           fields.size());
+      fail(
+          Exit::data,
+          "which of its {} fields is the label is not clear; give path and label alone, or a header such as image,label",
+          fields.size());
     }
     add(fields[0], require_label(pick(fields, 1, fields.size()), false));
   }
@@ -243,13 +243,13 @@ class Reader {
     const Words words = line.front() == '"' ? split_fields(line, ' ') : split_words(line);
     if (words.size() == 1) {
       if (class_number(parse_label(words[0]).value_or("")) >= 0) {
-        fail(Exit::data,
-             "a number alone doesn't say which class it means (the development kit counts otherwise); give lines of "
-             "path and label, or of class names");
+        fail(
+            Exit::data,
+            "a number alone doesn't say which class it means (the development kit counts otherwise); give lines of path and label, or of class names");
       }
-      fail(Exit::data,
-           "it is neither a path and a label nor, as all lines would be, the name of a class; give lines "
-           "of path and label");
+      fail(
+          Exit::data,
+          "it is neither a path and a label nor, as all lines would be, the name of a class; give lines of path and label");
     }
     if (read_lst(words)) return;
     const std::size_t end = words_of_path(words);
@@ -272,9 +272,9 @@ class Reader {
 
   void read_name(const std::string& name) {
     if (class_number(require_label(name, false)) >= 0) {
-      fail(Exit::data,
-           "a number alone doesn't say which class it means (the development kit counts otherwise); give lines of path "
-           "and label, or of class names");
+      fail(
+          Exit::data,
+          "a number alone doesn't say which class it means (the development kit counts otherwise); give lines of path and label, or of class names");
     }
     take_({"", named_class(name), line_});
   }

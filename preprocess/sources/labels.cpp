@@ -101,10 +101,10 @@ std::optional<ClassText> LabelFile::find(const std::string& name) const {
   if (by_number_.empty()) return std::nullopt;
   const Index number = image_number(name);
   if (number < 1 || number > numbered_lines()) {
-    fail(Exit::data,
-         "'{}' has no line among the {} labels of '{}' (they are given without paths, so the number that ends an "
-         "image's name is its line); give lines of path and label",
-         name, numbered_lines(), what_);
+    fail(
+        Exit::data,
+        "'{}' has no line among the {} labels of '{}' (they are given without paths, so the number that ends an image's name is its line); give lines of path and label",
+        name, numbered_lines(), what_);
   }
   return by_number_[static_cast<std::size_t>(number - 1)];
 }

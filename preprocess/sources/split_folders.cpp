@@ -114,10 +114,10 @@ void ArchiveSplits::require_one(const std::string& archive) const {
   if (!where) return;
   const auto found = names(*where, true);
   if (found.size() < 2) return;
-  fail(Exit::usage,
-       "'{}' holds several splits ({}), which would be mixed; give it as --source, which separates them, or unpack it "
-       "and give --train and --val",
-       archive, fmt::join(found, ", "));
+  fail(
+      Exit::usage,
+      "'{}' holds several splits ({}), which would be mixed; give it as --source, which separates them, or unpack it and give --train and --val",
+      archive, fmt::join(found, ", "));
 }
 
 void look_for_splits(Store& store, const std::string& object, bool headers_are_near,

@@ -78,8 +78,7 @@ std::string recipe_text(const PrepareSpec& spec) {
 std::string layout_text(const PrepareSpec& spec) {
   if (spec.recipe.pixels) return "";  // it stands in the recipe
   return fmt::format(
-      "partitions={} val_partitions={} maxcount={} maxsize={} train_ratio={:g} subset={} val_subset={} mean_image={} "
-      "names={}",
+      "partitions={} val_partitions={} maxcount={} maxsize={} train_ratio={:g} subset={} val_subset={} mean_image={} names={}",
       spec.partitions, spec.val_partitions, spec.max_count, spec.max_bytes >> 20, spec.train_ratio, spec.subset,
       spec.val_subset, spec.mean_image ? 1 : 0, spec.keep_names ? 1 : 0);
 }
@@ -94,8 +93,7 @@ void prepare_spill(const std::string& folder, const JobIdentity& identity, bool 
   if (used && !overwrite) {
     fail(
         Exit::usage,
-        "'{}' is in the way (it belongs to an unfinished preparation {}); choose another --out, or give --overwrite to "
-        "start anew",
+        "'{}' is in the way (it belongs to an unfinished preparation {}); choose another --out, or give --overwrite to start anew",
         folder, found.recipe == identity.recipe ? "of a source that has changed since" : "with other options");
   }
   remove_spill(folder);

@@ -28,10 +28,10 @@ class HttpStore final : public Store {
     const HttpAnswer page = client_.get(url);
     Listing listing = parse_index_page(page.body);
     if (listing.objects.empty() && listing.folders.empty()) {
-      fail(Exit::data,
-           "'{}' gives no index of files; switch the server's index on (nginx: autoindex), or name the files: "
-           "https://HOST/PATH/name-{{000..127}}.tar",
-           url);
+      fail(
+          Exit::data,
+          "'{}' gives no index of files; switch the server's index on (nginx: autoindex), or name the files: https://HOST/PATH/name-{{000..127}}.tar",
+          url);
     }
     return listing;
   }

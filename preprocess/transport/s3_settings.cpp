@@ -71,10 +71,10 @@ S3Settings find_s3_settings(const TransferSpec& spec, const std::function<std::s
     settings.identity.token = from["aws_session_token"];
   }
   if (settings.identity.key.empty() || settings.identity.secret.empty()) {
-    fail(Exit::usage,
-         "no credentials for S3 (neither AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY nor profile '{}' in '{}'); set "
-         "them, or give --anonymous for a public bucket",
-         profile, credentials_path);
+    fail(
+        Exit::usage,
+        "no credentials for S3 (neither AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY nor profile '{}' in '{}'); set them, or give --anonymous for a public bucket",
+        profile, credentials_path);
   }
   return settings;
 }

@@ -154,10 +154,10 @@ Index Fence::newer() const {
 
 void Fence::check() const {
   if (const Index newest = newer(); newest > 0)
-    fail(Exit::superseded,
-         "attempt {} continues this run (this is attempt {}, which writes nothing more); look at that job, and don't "
-         "submit this one again",
-         newest, number_);
+    fail(
+        Exit::superseded,
+        "attempt {} continues this run (this is attempt {}, which writes nothing more); look at that job, and don't submit this one again",
+        newest, number_);
 }
 
 std::string Fence::suffix() const { return number_ > 0 ? fmt::format(".a{:04}.tmp", number_) : ".tmp"; }

@@ -46,10 +46,10 @@ class Search {
       ++foreign_;
     }
     if (foreign_ > 0) {
-      fail(Exit::data,
-           "'{}' holds no checkpoint of this run ({} foreign); give the network it was trained with, name one of them "
-           "with --resume, or choose another --output-dir",
-           folder_, foreign_);
+      fail(
+          Exit::data,
+          "'{}' holds no checkpoint of this run ({} foreign); give the network it was trained with, name one of them with --resume, or choose another --output-dir",
+          folder_, foreign_);
     }
     return {};
   }

@@ -35,10 +35,10 @@ void check_shard(const std::string& folder, const ShardRecord& shard, const Fenc
     if (fs::exists(path, ignored) && seal_digest(path) == shard.seal) return;
     fence.check();
     if (seconds_between(begin, clock.now()) > visible_seconds) {
-      fail(Exit::data,
-           "shard '{}' can't be seen on rank 0 as replica {} wrote it; put --checkpoint-dir on a file system that all "
-           "hosts share",
-           path, shard.replica);
+      fail(
+          Exit::data,
+          "shard '{}' can't be seen on rank 0 as replica {} wrote it; put --checkpoint-dir on a file system that all hosts share",
+          path, shard.replica);
     }
     clock.sleep(0.1);
   }
@@ -167,8 +167,7 @@ void Saver::finish() {
       describe_longest_io(call.data(), call.size());
       fail(
           Exit::communication,
-          "waited {:.0f} s for the checkpoint '{}' to be written ({}); see whether that file system is alive, or raise "
-          "--stall-abort-seconds",
+          "waited {:.0f} s for the checkpoint '{}' to be written ({}); see whether that file system is alive, or raise --stall-abort-seconds",
           waited, save.spec.name, call[0] == 0 ? "no call to a file system is under way" : call.data());
     }
     std::array<std::int64_t, 1> least{-writer_.finished()};

@@ -164,8 +164,7 @@ Exit bench_io(Communicator& communicator, const BenchConfig& config) {
   communicator.maximum(std::span<double>(total + 2, 1), "time of preparing");
   log::debug("sum of the bytes touched: {}", touched);
   log::info(
-      "prepare batches: {:.0f} images in {:.3f} s, {:.0f} images/s, {:.1f} MB/s read, {:.1f} MB/s made (batch {}, {} "
-      "ahead)",
+      "prepare batches: {:.0f} images in {:.3f} s, {:.0f} images/s, {:.1f} MB/s read, {:.1f} MB/s made (batch {}, {} ahead)",
       total[0], total[2], total[0] / total[2], total[0] * stored_bytes / total[2] / mega,
       total[0] * static_cast<double>(image_bytes) / total[2] / mega, config.batch, config.data.prefetch);
   log::info("a core: {:.0f} images/s (by {:.2f} s of CPU time)", total[0] / std::max(total[1], 1e-9), total[1]);

@@ -59,8 +59,7 @@ class ScalingTable {
   void add(const Measured& row) {
     if (csv_.empty()) {
       csv_ =
-          "model,ranks,hosts,batch,global_batch,step_ms,min_ms,wait_ms,images_per_sec,images_per_sec_per_rank,speedup,"
-          "efficiency,transport\n";
+          "model,ranks,hosts,batch,global_batch,step_ms,min_ms,wait_ms,images_per_sec,images_per_sec_per_rank,speedup,efficiency,transport\n";
       first_ = row;
       log::info("{}, {}", model_, row.device);
       log::info("{:>6} {:>6} {:>7} {:>10} {:>10} {:>11} {:>11} {:>9} {:>11}", "ranks", "hosts", "batch", "step ms",

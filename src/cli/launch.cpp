@@ -87,8 +87,7 @@ std::optional<Exit> answer_alone(const Words& words) {
   if (!is_known(first)) {
     if (first.front() == '-') {
       return refuse(
-          fmt::format("'{}' is not a command; options follow the command, as in 'convoy train {}'. "
-                      "See 'convoy --help'",
+          fmt::format("'{}' is not a command; options follow the command, as in 'convoy train {}'. See 'convoy --help'",
                       first, first));
     }
     const std::string meant = nearest(first, command_names());

@@ -81,10 +81,10 @@ Session::Session(int& argc, char**& argv) {
   int provided = MPI_THREAD_SINGLE;
   check_mpi(MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided), "MPI_Init_thread", "start of the program");
   if (provided < MPI_THREAD_FUNNELED)
-    fail(Exit::communication,
-         "this MPI library allows no threads beside MPI (level {}, MPI_THREAD_FUNNELED is needed); build it with "
-         "threads",
-         provided);
+    fail(
+        Exit::communication,
+        "this MPI library allows no threads beside MPI (level {}, MPI_THREAD_FUNNELED is needed); build it with threads",
+        provided);
 }
 
 Session::~Session() {

@@ -69,10 +69,10 @@ TransportChoice choose_transport(const TransportWish& wish, const std::vector<st
                                            : fmt::format("MPI ({})", obstacle);
   if (gpus && wish.memory == MpiMemory::device) {
     if (!mpi_takes_device_memory())
-      fail(Exit::device,
-           "--cuda-aware is not possible (this {} says that it can't take a GPU's memory); leave it out, and copies of "
-           "the sums go through host memory",
-           mpi_version());
+      fail(
+          Exit::device,
+          "--cuda-aware is not possible (this {} says that it can't take a GPU's memory); leave it out, and copies of the sums go through host memory",
+          mpi_version());
     choice.memory = MpiMemory::device;
     choice.reason += ", given the GPU's memory";
   }

@@ -195,10 +195,10 @@ Assignment place(const Names& names, const std::string& key, const std::string& 
     const auto& keys = phase_keys();
     if (std::find(keys.begin(), keys.end(), field) == keys.end()) {
       const std::string meant = nearest(field, keys);
-      fail(Exit::usage,
-           "{} (unknown key in a phase){}; a phase has 'epochs', 'lr', 'image-size', 'batch-size', "
-           "'global-batch', 'min-random-area', 'rectangular-validation' and 'data'",
-           origin, meant.empty() ? "" : fmt::format("; did you mean '{}'?", meant));
+      fail(
+          Exit::usage,
+          "{} (unknown key in a phase){}; a phase has 'epochs', 'lr', 'image-size', 'batch-size', 'global-batch', 'min-random-area', 'rectangular-validation' and 'data'",
+          origin, meant.empty() ? "" : fmt::format("; did you mean '{}'?", meant));
     }
     return {field, value, origin, std::stoi(key.substr(6, dot - 6))};
   }

@@ -89,10 +89,10 @@ void check_ema(const TrainConfig& config) {
   }
   const SyncConfig& sync = config.sync;
   if (sync.mode == SyncMode::weights && ema.steps % sync.local_steps != 0) {
-    fail(Exit::usage,
-         "--ema-steps {} is no multiple of --local-steps {} (between two averages of the weights replicas differ); "
-         "give --ema-steps {}",
-         ema.steps, sync.local_steps, (ema.steps / sync.local_steps + 1) * sync.local_steps);
+    fail(
+        Exit::usage,
+        "--ema-steps {} is no multiple of --local-steps {} (between two averages of the weights replicas differ); give --ema-steps {}",
+        ema.steps, sync.local_steps, (ema.steps / sync.local_steps + 1) * sync.local_steps);
   }
 }
 
@@ -128,10 +128,10 @@ void check(const TrainConfig& config) {
   }
   const CheckpointConfig& checkpoint = config.checkpoint;
   if (!checkpoint.resume.empty() && checkpoint.resume != "auto" && !checkpoint.weights.empty()) {
-    fail(Exit::usage,
-         "--resume {} and --weights {} are both given; --resume continues a run, --weights starts a new one (beside "
-         "--resume auto they count if there is nothing to resume)",
-         checkpoint.resume, checkpoint.weights);
+    fail(
+        Exit::usage,
+        "--resume {} and --weights {} are both given; --resume continues a run, --weights starts a new one (beside --resume auto they count if there is nothing to resume)",
+        checkpoint.resume, checkpoint.weights);
   }
   if (config.target_accuracy > 0 && config.skip_eval) {
     fail(Exit::usage, "--target-accuracy {} can't be reached with --skip-eval; drop one", config.target_accuracy);

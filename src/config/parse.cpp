@@ -157,8 +157,7 @@ std::vector<std::string> find_overridden(const TrainConfig& config, const Given&
 void allow_positional(const std::string& command, const Given& given, std::size_t most) {
   if (given.positional.size() > most) {
     fail(Exit::usage,
-         "'convoy {}' can't use '{}' (an option's name without --, or one path too many); see "
-         "'convoy {} --help'",
+         "'convoy {}' can't use '{}' (an option's name without --, or one path too many); see 'convoy {} --help'",
          command, given.positional[most], command);
   }
 }
@@ -232,9 +231,9 @@ PredictConfig parse_predict(const std::vector<std::string>& words, const ReadTex
     config.paths.erase(config.paths.begin());
   }
   if (config.checkpoint.empty() || config.paths.empty()) {
-    fail(Exit::usage,
-         "'convoy predict' needs a checkpoint and images; use 'convoy predict CHECKPOINT IMAGE ...' with image files, "
-         "folders of them, or a folder made by convoy-preprocess");
+    fail(
+        Exit::usage,
+        "'convoy predict' needs a checkpoint and images; use 'convoy predict CHECKPOINT IMAGE ...' with image files, folders of them, or a folder made by convoy-preprocess");
   }
   return config;
 }

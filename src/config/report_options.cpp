@@ -42,10 +42,11 @@ std::vector<OptionGroup> options_of(StatusConfig& config) {
                                      "with --after: number of attempts in the run directory before the launch"),
                        config.attempts_before))
       .only_on_command_line();
-  add(unset_below_zero(number_option("resubmissions", "N", config.resubmissions, at_least(0),
-                                     "with --after: print 'again' if the job may submit itself again, which it does at "
-                                     "most this often; the reasons go to stderr"),
-                       config.resubmissions))
+  add(unset_below_zero(
+          number_option(
+              "resubmissions", "N", config.resubmissions, at_least(0),
+              "with --after: print 'again' if the job may submit itself again, which it does at most this often; the reasons go to stderr"),
+          config.resubmissions))
       .only_on_command_line();
   add(number_option("job-end", "SECONDS", config.job_end, at_least(0),
                     "with --resubmissions: when the scheduler ends the job, since 1970; 0: not known"))

@@ -47,16 +47,12 @@ const Launcher& launcher_at_start() { return at_start; }
 
 std::string lonely_worlds(const Launcher& launcher, int world_size) {
   if (world_size > 1 || launcher.size <= 1) return {};
-  const std::string remedy = launcher.name == "srun" ? "use 'srun --mpi=pmix' ('srun --mpi=list' shows what this Slurm "
-                                                       "has), or mpirun of the MPI that convoy was built "
-                                                       "with"
-                                                     : "start it with mpirun of the MPI that convoy was built with "
-                                                       "('convoy --version' names it, 'which mpirun' what "
-                                                       "is used now)";
+  const std::string remedy =
+      launcher.name == "srun"
+          ? "use 'srun --mpi=pmix' ('srun --mpi=list' shows what this Slurm has), or mpirun of the MPI that convoy was built with"
+          : "start it with mpirun of the MPI that convoy was built with ('convoy --version' names it, 'which mpirun' what is used now)";
   return fmt::format(
-      "{} started {} processes ({}), but each is a world of 1 rank (launcher and MPI library do not understand each "
-      "other); "
-      "{}. For separate one-rank runs on purpose: env -u {} convoy ...",
+      "{} started {} processes ({}), but each is a world of 1 rank (launcher and MPI library do not understand each other); {}. For separate one-rank runs on purpose: env -u {} convoy ...",
       launcher.name, launcher.size, launcher.source, remedy, launcher.source);
 }
 

@@ -119,10 +119,10 @@ void check_augment(const AugmentSpec& spec) {
          spec.height, spec.width, shortest);
   if (spec.train && window && shortest == 0 &&
       (spec.source_height + 2 * spec.pad < spec.height || spec.source_width + 2 * spec.pad < spec.width))
-    fail(Exit::usage,
-         "cannot crop {}x{} from images of {}x{} with {} pixels of padding (the crop is larger); lower --image-size or "
-         "raise --pad",
-         spec.height, spec.width, spec.source_height, spec.source_width, spec.pad);
+    fail(
+        Exit::usage,
+        "cannot crop {}x{} from images of {}x{} with {} pixels of padding (the crop is larger); lower --image-size or raise --pad",
+        spec.height, spec.width, spec.source_height, spec.source_width, spec.pad);
   check_ranges(spec);
 }
 

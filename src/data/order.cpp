@@ -45,10 +45,10 @@ void check(const OrderSpec& spec) {
   if (spec.samples > std::numeric_limits<std::int32_t>::max())
     fail(Exit::data, "{} samples are too many (the limit is 2^31 - 1); split the data set", spec.samples);
   if (spec.mode == EpochMode::resample && owns_ranges(spec) && spec.samples < spec.replicas)
-    fail(Exit::usage,
-         "cannot resample {} samples over {} replicas (some own none to draw from); use --epoch-mode exact, --shuffle "
-         "global or fewer replicas",
-         spec.samples, spec.replicas);
+    fail(
+        Exit::usage,
+        "cannot resample {} samples over {} replicas (some own none to draw from); use --epoch-mode exact, --shuffle global or fewer replicas",
+        spec.samples, spec.replicas);
 }
 
 /// Fisher-Yates, drawing from the end.

@@ -19,10 +19,10 @@ void allow_open_files(std::size_t wanted) {
   limit.rlim_cur = std::min<rlim_t>(limit.rlim_max, wanted + others);
   setrlimit(RLIMIT_NOFILE, &limit);
   if (limit.rlim_cur < wanted + others)
-    fail(Exit::usage,
-         "a rank reads from {} partitions, and the system lets it open {} files; raise 'ulimit -n', prepare fewer "
-         "partitions or use --shuffle partition",
-         wanted, limit.rlim_cur);
+    fail(
+        Exit::usage,
+        "a rank reads from {} partitions, and the system lets it open {} files; raise 'ulimit -n', prepare fewer partitions or use --shuffle partition",
+        wanted, limit.rlim_cur);
 }
 
 /// Rows [skip, skip + n) of one partition.
@@ -52,10 +52,10 @@ std::vector<Index> offsets_of(const DatasetInfo& info, const PartitionInfo& part
     if (offsets[i] >= 0 && bytes >= 0 && bytes <= std::numeric_limits<std::int32_t>::max() &&
         offsets[i + 1] <= part.stored_bytes)
       continue;
-    fail(Exit::data,
-         "'{}': dataset '/offsets' places sample {} at {} to {}, outside of {} bytes; run convoy-preprocess "
-         "verify '{}'",
-         part.path, rows.skip + i, offsets[i], offsets[i + 1], part.stored_bytes, info.folder);
+    fail(
+        Exit::data,
+        "'{}': dataset '/offsets' places sample {} at {} to {}, outside of {} bytes; run convoy-preprocess verify '{}'",
+        part.path, rows.skip + i, offsets[i], offsets[i + 1], part.stored_bytes, info.folder);
   }
   return offsets;
 }
@@ -90,10 +90,10 @@ SampleTable::SampleTable(const DatasetInfo& info, Range range) {
              part.path, own_ids[i], rows.skip + i, id, info.folder);
       }
       if (own_labels[i] >= 0 && own_labels[i] < info.classes) continue;
-      fail(Exit::data,
-           "'{}': dataset '/labels' holds {} for sample {} (id {}), expected 0 to {}; "
-           "run convoy-preprocess verify '{}'",
-           part.path, own_labels[i], rows.skip + i, id, info.classes - 1, info.folder);
+      fail(
+          Exit::data,
+          "'{}': dataset '/labels' holds {} for sample {} (id {}), expected 0 to {}; run convoy-preprocess verify '{}'",
+          part.path, own_labels[i], rows.skip + i, id, info.classes - 1, info.folder);
     }
     labels.insert(labels.end(), own_labels.begin(), own_labels.end());
     ids.insert(ids.end(), own_ids.begin(), own_ids.end());

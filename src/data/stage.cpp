@@ -62,10 +62,10 @@ void verify_samples(const DatasetInfo& info, const PartitionInfo& part, const st
     bytes.resize(table.extents[i].bytes);
     table.read(i, i + 1, bytes.data());
     if (crc32c(bytes.data(), bytes.size()) == table.extents[i].crc) continue;
-    fail(Exit::data,
-         "sample {} of the copy '{}' is damaged (its CRC32C differs), so '{}' or the copy's disk is; run "
-         "convoy-preprocess verify '{}'",
-         i, copy, part.path, info.folder);
+    fail(
+        Exit::data,
+        "sample {} of the copy '{}' is damaged (its CRC32C differs), so '{}' or the copy's disk is; run convoy-preprocess verify '{}'",
+        i, copy, part.path, info.folder);
   }
 }
 
@@ -76,8 +76,7 @@ void copy(const DatasetInfo& info, const PartitionInfo& part, const std::string&
   const fs::space_info space = fs::space(fs::path(to).parent_path(), unknown);
   if (!unknown && space.available < size)
     fail(Exit::usage,
-         "'{}' has {:.1f} MB free and a partition takes {:.1f} MB; choose another --stage-dir or --data-cache "
-         "stream",
+         "'{}' has {:.1f} MB free and a partition takes {:.1f} MB; choose another --stage-dir or --data-cache stream",
          fs::path(to).parent_path().string(), static_cast<double>(space.available) / 1e6,
          static_cast<double>(size) / 1e6);
   const std::string temporary = to + ".tmp";

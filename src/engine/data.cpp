@@ -56,10 +56,10 @@ std::unique_ptr<Dataset> load_split(const DataConfig& config, const DatasetInfo&
   if (config.synthetic) return std::make_unique<Dataset>(config.synthetic_spec, info, range);
   const bool fits = samples_bytes(info, range) <= memory_bytes;
   if (config.cache == DataCache::ram && !fits && config.memory_mb > 0) {
-    fail(Exit::usage,
-         "--data-cache ram needs {:.1f} MB for the samples of a rank, --data-memory allows {}; use more ranks, or "
-         "--data-cache stream",
-         static_cast<double>(samples_bytes(info, range)) / 1e6, config.memory_mb);
+    fail(
+        Exit::usage,
+        "--data-cache ram needs {:.1f} MB for the samples of a rank, --data-memory allows {}; use more ranks, or --data-cache stream",
+        static_cast<double>(samples_bytes(info, range)) / 1e6, config.memory_mb);
   }
   const bool keep = config.cache == DataCache::ram || (config.cache == DataCache::automatic && fits);
   DatasetInfo from = info;
@@ -83,9 +83,7 @@ std::vector<ShapeGroup> val_groups(const DataConfig& config, const DatasetInfo& 
 std::string shape_warning(const DataConfig& config, const DatasetInfo& info, const std::vector<ShapeGroup>& groups) {
   if (!config.rectangular || !groups.empty()) return "";
   return fmt::format(
-      "'{}' ({}) holds pixels of one size, so --rectangular-validation changes nothing; prepare the set with "
-      "--encoding "
-      "jpeg",
+      "'{}' ({}) holds pixels of one size, so --rectangular-validation changes nothing; prepare the set with --encoding jpeg",
       info.folder, info.split);
 }
 
@@ -157,9 +155,9 @@ InputSpec input_spec(const DataConfig& config, const DatasetInfo& info, const Au
       fail(Exit::data, "'{}' has no mean image; prepare it with --mean-image, or use --normalise channel", info.folder);
     }
     if (made) {
-      fail(Exit::usage,
-           "--normalise mean-image needs windows of stored pixels (resized, decoded or changed images have moved); use "
-           "--normalise channel");
+      fail(
+          Exit::usage,
+          "--normalise mean-image needs windows of stored pixels (resized, decoded or changed images have moved); use --normalise channel");
     }
     spec.mean_image = info.mean_image;
   }

@@ -50,8 +50,7 @@ void drop_foreign_choices(Communicator& communicator, const Backend& backend, En
   spec.choices.clear();
   if (communicator.rank() != 0) return;
   log::warn(
-      "the checkpoint's kernels were chosen for '{}', and not all ranks have that: they are chosen anew, and bits will "
-      "differ",
+      "the checkpoint's kernels were chosen for '{}', and not all ranks have that: they are chosen anew, and bits will differ",
       spec.choices_device);
 }
 
@@ -66,10 +65,10 @@ Engine::Engine(const Graph& graph, const EngineSpec& spec, std::unique_ptr<Backe
   for (std::size_t i = 0; i < spec.sizes.size(); ++i) compile(spec, spec.sizes[i], i);
   for (const auto& [key, program] : training_) {
     if (order_of(program->stages()) == order_of(stages())) continue;
-    fail(Exit::device,
-         "the kernels for batches of {} and {} images make the gradients in different orders, which ranks can't sum; "
-         "take --tuning rule or a larger --fusion-threshold-mb",
-         training_.begin()->first.second, key.second);
+    fail(
+        Exit::device,
+        "the kernels for batches of {} and {} images make the gradients in different orders, which ranks can't sum; take --tuning rule or a larger --fusion-threshold-mb",
+        training_.begin()->first.second, key.second);
   }
   float* arena = backend_->allocate(std::max<Index>(arena_floats_, 16));
   if (!training_.empty()) {

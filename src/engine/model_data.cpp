@@ -21,10 +21,10 @@ DatasetInfo data_of_model(const CheckpointMeta& meta, const std::string& path) {
   const auto text = [&](const char* name) {
     const auto found = meta.texts.find(name);
     if (found == meta.texts.end()) {
-      fail(Exit::data,
-           "checkpoint '{}' has no '{}' of its data (an older version wrote it); predict a prepared data set, or "
-           "train one more step with --resume",
-           path, name);
+      fail(
+          Exit::data,
+          "checkpoint '{}' has no '{}' of its data (an older version wrote it); predict a prepared data set, or train one more step with --resume",
+          path, name);
     }
     return found->second;
   };

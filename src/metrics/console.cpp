@@ -43,8 +43,7 @@ std::string step_text(const StepRecord& record, Index steps, Index epochs) {
       counters += fmt::format("{} {:>{}.{}f} ", row.name, record.counters[i], row.console_width, row.decimals);
   }
   return fmt::format(
-      "epoch {} step {} | {:>7.{}f} img/s | {}| lr {:<8.4g} | data {:>6.1f} compute {:>6.1f} comm {:>6.1f} "
-      "other {:>5.1f} ms | eta {}",
+      "epoch {} step {} | {:>7.{}f} img/s | {}| lr {:<8.4g} | data {:>6.1f} compute {:>6.1f} comm {:>6.1f} other {:>5.1f} ms | eta {}",
       place(record.epoch, epochs), place(record.step_in_epoch, record.steps_per_epoch), times.images_per_second,
       decimals_of(times.images_per_second), counters, record.rate, 1e3 * times.data, 1e3 * times.compute,
       1e3 * times.comm, 1e3 * times.other, duration_text(record.eta_seconds));

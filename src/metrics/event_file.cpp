@@ -79,8 +79,7 @@ EventFile::EventFile(const std::string& folder, Index first_step) {
   std::filesystem::create_directories(folder, error);
   if (error) {
     log::warn(
-        "cannot make the folder '{}' ({}); make room or choose a writable --output-dir. The run continues without "
-        "TensorBoard events",
+        "cannot make the folder '{}' ({}); make room or choose a writable --output-dir. The run continues without TensorBoard events",
         folder, error.message());
     return;
   }

@@ -18,9 +18,9 @@ bool usable(double rate) { return std::isfinite(rate) && rate >= 0; }
 void check_warmup(const ScheduleSpec& spec) {
   if (spec.warmup_epochs == 0) return;
   if (spec.decay == Decay::onecycle || spec.decay == Decay::phases)
-    fail(Exit::usage,
-         "--warmup-epochs can't be used with the onecycle and phases schedules (their learning rate rises by itself); "
-         "remove it");
+    fail(
+        Exit::usage,
+        "--warmup-epochs can't be used with the onecycle and phases schedules (their learning rate rises by itself); remove it");
   if (!(spec.warmup_epochs > 0) || !usable(spec.warmup_rate))
     fail(Exit::usage, "bad warm-up ({} epochs from learning rate {}); give both as numbers from 0 on",
          spec.warmup_epochs, spec.warmup_rate);

@@ -123,10 +123,10 @@ void require_alone(const std::string& folder, const AttemptRecord& own, double w
     leave_if_stopped("waiting for another job to end");
     const double waited = seconds_between(begin, clock.now());
     if (waited > wait_seconds) {
-      fail(Exit::usage,
-           "'{}' is in use by {}, which is alive; wait for it or end it, choose another --output-dir, or give "
-           "--take-over",
-           folder, who);
+      fail(
+          Exit::usage,
+          "'{}' is in use by {}, which is alive; wait for it or end it, choose another --output-dir, or give --take-over",
+          folder, who);
     }
     if (!told && waited > 1)
       log::info("{} seems to be alive in '{}': waiting up to {} s for its end", who, folder, wait_seconds);

@@ -49,8 +49,7 @@ std::string describe(const RankLiveness& seen, int rank, const std::string& host
       return fmt::format("{}: left with code {} in {}", who, beat.exit, position_of(beat));
     case Liveness::silent:
       return fmt::format(
-          "{}: in {}, its heartbeats stopped {:.0f} s ago (frozen or killed, or its host, network or "
-          "file system is gone)",
+          "{}: in {}, its heartbeats stopped {:.0f} s ago (frozen or killed, or its host, network or file system is gone)",
           who, position_of(beat), seen.unchanged);
     case Liveness::alive:
       break;

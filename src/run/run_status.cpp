@@ -55,11 +55,9 @@ constexpr std::array table{
     Row{RunEnd::stopped, RunStatus::stopped, Code::again, "stopped on request ({stop}); submit it again to continue",
         "stopped on request ({stop}) at step {step} of {steps}; it continues"},
     Row{RunEnd::stopped_before_a_step, RunStatus::stopped, Code::usage, no_text,
-        "not one step was made in the time of this job ({step} of {steps} steps are done), so it isn't submitted "
-        "again; ask for more time"},
+        "not one step was made in the time of this job ({step} of {steps} steps are done), so it isn't submitted again; ask for more time"},
     Row{RunEnd::stopped_before_steps_again, RunStatus::stopped, Code::usage, no_text,
-        "not one step was made in the time of {lost_attempts} jobs ({step} of {steps} steps are done), so it isn't "
-        "submitted again; ask for more time"},
+        "not one step was made in the time of {lost_attempts} jobs ({step} of {steps} steps are done), so it isn't submitted again; ask for more time"},
     Row{RunEnd::failed, RunStatus::failed, Code::of_state, "failed with code {exit}, first on rank {rank}: {message}",
         "rank {rank} failed with code {exit}: {message}{silent}"},
     Row{RunEnd::superseded, RunStatus::failed, Code::superseded, no_text, "a newer attempt continues this run"},
@@ -81,8 +79,7 @@ constexpr std::array table{
     Row{RunEnd::launch_killed, RunStatus::lost, Code::again, no_text,
         "the launcher ended with {code} before the program began; it is started again"},
     Row{RunEnd::launch_killed_again, RunStatus::failed, Code::of_launcher, no_text,
-        "the launcher ended with {code} before the program began, {failed_launches} times in a row: see its "
-        "messages above"},
+        "the launcher ended with {code} before the program began, {failed_launches} times in a row: see its messages above"},
     Row{RunEnd::program_failed, RunStatus::failed, Code::of_launcher, no_text,
         "the program ended with {code} before it had a run directory"},
     Row{RunEnd::program_killed, RunStatus::lost, Code::again, no_text,
@@ -102,8 +99,7 @@ static_assert(is_in_order(), "one row for each end");
 /// What follows an end with Code::again_if_it_saves.
 constexpr auto goes_on = "; it continues ({checkpoint})";
 constexpr auto gives_up =
-    "; {lost_attempts} attempts in a row brought no new checkpoint, so it isn't submitted again: see its log, and save "
-    "more often (--save-every-minutes)";
+    "; {lost_attempts} attempts in a row brought no new checkpoint, so it isn't submitted again: see its log, and save more often (--save-every-minutes)";
 
 /// Codes of mpirun, srun and the shell for ranks that were killed (128 + signal; by SIGUSR1 before they could take it:
 /// 138), a host that was lost (205), or an mpirun that was told to end (1).
@@ -261,9 +257,11 @@ SubmissionDecision decide_submission(const JobFacts& job) {
   if (job.told_to_end > 0 && !is_end(job.told_to_end))
     return {false, "was told to end before its time was up: does not submit itself again"};
   if (job.resubmitted >= job.resubmissions) {
-    return {false, fmt::format("submitted itself {} times, the limit (resubmissions in scripts/site.sh): submit it by "
-                               "hand to continue",
-                               job.resubmitted)};
+    return {
+        false,
+        fmt::format(
+            "submitted itself {} times, the limit (resubmissions in scripts/site.sh): submit it by hand to continue",
+            job.resubmitted)};
   }
   return {true, fmt::format("submits itself again: {} of at most {}", job.resubmitted + 1, job.resubmissions)};
 }

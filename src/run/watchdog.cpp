@@ -79,9 +79,9 @@ struct Watched {
           report("warning", judge.quiet_seconds(), at, "a file system or a driver may not answer");
           break;
         case WatchdogAction::stuck: {
-          report("error", judge.quiet_seconds(), at,
-                 "a file system or a driver does not answer: look at this host, then continue with --resume auto "
-                 "(--watchdog-seconds sets the time, 0 = never)");
+          report(
+              "error", judge.quiet_seconds(), at,
+              "a file system or a driver does not answer: look at this host, then continue with --resume auto (--watchdog-seconds sets the time, 0 = never)");
           const int code = static_cast<int>(Exit::communication);
           progress->leave(code);
           real_clock().sleep(0.4);  // for the last heartbeat

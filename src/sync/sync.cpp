@@ -44,10 +44,10 @@ std::string policy_of_checkpoint(Index local_steps) { return local_steps > 0 ? "
 void check(const SyncSpec& spec, bool sync_bn) {
   if (spec.local_steps < 1) fail(Exit::usage, "--local-steps {} is not possible (1 is the least)", spec.local_steps);
   if (sync_bn && (spec.mode != SyncMode::gradients || spec.replicas != spec.ranks)) {
-    fail(Exit::usage,
-         "--sync-bn needs --sync gradients and one replica per rank (this job has {} replicas on {} ranks); drop "
-         "--sync-bn or change --sync, --replicas, --grad-accum-steps",
-         spec.replicas, spec.ranks);
+    fail(
+        Exit::usage,
+        "--sync-bn needs --sync gradients and one replica per rank (this job has {} replicas on {} ranks); drop --sync-bn or change --sync, --replicas, --grad-accum-steps",
+        spec.replicas, spec.ranks);
   }
 }
 

@@ -161,8 +161,7 @@ Position Checkpointing::resume(const FoundCheckpoint& found) {
     position = same_fraction(position, steps_then, steps_now);
     position.step = job_.shape.timeline.first_step(position.epoch) + position.step_in_epoch;
     log::info(
-        "'{}' was written by {} replicas with {} steps per epoch and --sync {}; this job has {} replicas, {} steps and "
-        "--sync {}: it continues from the averaged model at step {} of epoch {}",
+        "'{}' was written by {} replicas with {} steps per epoch and --sync {}; this job has {} replicas, {} steps and --sync {}: it continues from the averaged model at step {} of epoch {}",
         path, meta.replicas, steps_then, policy_then, job_.shape.replicas, steps_now, policy_now,
         position.step_in_epoch, position.epoch + 1);
   }

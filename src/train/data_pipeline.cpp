@@ -24,8 +24,7 @@ void warn_of_order(const TrainingPhase& phase, const Dataset& samples) {
   const bool mixed = data.shuffle == Shuffle::global || (data.shuffle == Shuffle::partition && phase.job.replicas == 1);
   if (mixed || phase.job.rank != 0 || !is_sorted_by_class(samples)) return;
   log::warn(
-      "the samples of '{}' stand in order of their classes, and --shuffle {} mixes them only in part, so training will "
-      "be poor; prepare them with convoy-preprocess, which mixes them, or use --shuffle global",
+      "the samples of '{}' stand in order of their classes, and --shuffle {} mixes them only in part, so training will be poor; prepare them with convoy-preprocess, which mixes them, or use --shuffle global",
       phase.splits.train.folder, data.shuffle == Shuffle::partition ? "partition" : "buffered");
 }
 

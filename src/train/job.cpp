@@ -35,8 +35,7 @@ Job plan_job(const TrainConfig& config, Index train_samples, int ranks, int rank
     if (config.batch_given && whole != config.global_batch) {
       fail(
           Exit::usage,
-          "--batch-size {} on {} replicas makes {} images per step, but --global-batch is {}; give one of them, or make "
-          "them agree",
+          "--batch-size {} on {} replicas makes {} images per step, but --global-batch is {}; give one of them, or make them agree",
           batch, job.replicas, whole, config.global_batch);
     }
     if (config.global_batch % job.replicas != 0) {
@@ -56,10 +55,10 @@ Job plan_job(const TrainConfig& config, Index train_samples, int ranks, int rank
   check(job.sync, config.sync.sync_bn);
   const Index samples = used_samples(config.data, train_samples);
   if (samples < job.replicas) {
-    fail(Exit::usage,
-         "{} replicas share {} training images: some would never see one; start fewer ranks, or lower --replicas or "
-         "--grad-accum-steps",
-         job.replicas, samples);
+    fail(
+        Exit::usage,
+        "{} replicas share {} training images: some would never see one; start fewer ranks, or lower --replicas or --grad-accum-steps",
+        job.replicas, samples);
   }
   job.order = {.samples = samples,
                .replicas = job.replicas,

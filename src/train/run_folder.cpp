@@ -80,10 +80,10 @@ void put_old_checkpoints_aside(const std::string& folder) {
   for (const fs::path& file : ours) {
     fs::rename(file, fs::path(aside()) / file.filename(), reason);
     if (!reason) continue;
-    fail(Exit::usage,
-         "cannot move '{}' of an earlier run to '{}' ({}); choose another --output-dir, or continue it with --resume "
-         "auto",
-         file.string(), aside(), reason.message());
+    fail(
+        Exit::usage,
+        "cannot move '{}' of an earlier run to '{}' ({}); choose another --output-dir, or continue it with --resume auto",
+        file.string(), aside(), reason.message());
   }
   log::warn("checkpoints of an earlier run in '{}' were moved to '{}'", folder, aside());
 }

@@ -143,8 +143,7 @@ std::set<std::string> data_warnings(const std::vector<TrainingPhase>& phases) {
     if (!made && train.encoding == "raw" &&
         (phase.augment.height > train.height || phase.augment.width > train.width)) {
       warnings.insert(fmt::format(
-          "'{}' holds images of {}x{} pixels, which are enlarged to {}x{}; prepare larger ones (--sizes, or "
-          "--encoding jpeg), or train with --image-size {}",
+          "'{}' holds images of {}x{} pixels, which are enlarged to {}x{}; prepare larger ones (--sizes, or --encoding jpeg), or train with --image-size {}",
           train.folder, train.height, train.width, phase.augment.height, phase.augment.width, train.height));
     }
     if (phase.splits.has_val) warnings.insert(shape_warning(phase.config.data, phase.splits.val, phase.val_groups));

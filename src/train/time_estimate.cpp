@@ -223,8 +223,7 @@ std::string describe(const JobTime& time) {
   if (more == 0) return fmt::format("the time limit of {} is enough for the whole run", limit);
   if (more < 0) return fmt::format("the time limit of {} leaves no time for training; ask for {}", limit, ask);
   std::string text = fmt::format(
-      "the time limit of {} is too short for the whole run: {} more job{} of this length will follow, or ask "
-      "for {} (Slurm --time, PBS walltime)",
+      "the time limit of {} is too short for the whole run: {} more job{} of this length will follow, or ask for {} (Slurm --time, PBS walltime)",
       limit, more, more == 1 ? "" : "s", ask);
   if (time.epoch > time.limit - time.margin - time.start_up) {
     text += "; not one epoch fits in a job: save in between (--save-every-minutes)";

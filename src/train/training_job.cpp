@@ -93,8 +93,7 @@ std::vector<TrainingPhase> open_data(const TrainingJob& job) {
   run_agreed(job.communicator, "opening the data set", [&] { phases = open_phases(job.config); });
   if (job.communicator.rank() == 0 && !phases.front().splits.has_val && !job.config.skip_eval)
     log::warn(
-        "'{}' has no val split: nothing is evaluated, and there will be no best.h5; give --val-data DIR, or "
-        "--skip-eval if you want no validation",
+        "'{}' has no val split: nothing is evaluated, and there will be no best.h5; give --val-data DIR, or --skip-eval if you want no validation",
         folder_of(job.config.data, "val"));
   return phases;
 }
@@ -422,12 +421,11 @@ Exit TrainingJob::save_last() {
   if (state.trouble == Exit::ok) checkpointing.save("last", state.position);
   const Exit code = checkpointing.finish();
   if (code != Exit::ok && code != Exit::superseded && shape.rank == 0) {
-    log::report_error(
-        fmt::format("{} at epoch {}, step {}; make room or mend the file system, then continue from the newest "
-                    "checkpoint with --resume auto",
-                    state.trouble == Exit::ok ? "the last checkpoint could not be saved"
-                                              : "several checkpoints in a row could not be saved: leaving",
-                    state.position.epoch + 1, state.position.step));
+    log::report_error(fmt::format(
+        "{} at epoch {}, step {}; make room or mend the file system, then continue from the newest checkpoint with --resume auto",
+        state.trouble == Exit::ok ? "the last checkpoint could not be saved"
+                                  : "several checkpoints in a row could not be saved: leaving",
+        state.position.epoch + 1, state.position.step));
   }
   return code;
 }
@@ -435,10 +433,9 @@ Exit TrainingJob::save_last() {
 Exit TrainingJob::leave_to_newer() const {
   if (shape.rank == 0) {
     const Index newer = state.superseded_by > 0 ? state.superseded_by : attempt.fence.newer();
-    log::report_error(
-        fmt::format("attempt {} continues this run (this is attempt {}): leaving at epoch {}, step {} without a "
-                    "checkpoint; don't submit this job again",
-                    newer, attempt.fence.number(), state.position.epoch + 1, state.position.step));
+    log::report_error(fmt::format(
+        "attempt {} continues this run (this is attempt {}): leaving at epoch {}, step {} without a checkpoint; don't submit this job again",
+        newer, attempt.fence.number(), state.position.epoch + 1, state.position.step));
   }
   return Exit::superseded;
 }

@@ -16,10 +16,10 @@ void TrainingLog::take_counters() {
   const Counters counters = backend.take_counters();
   const ReplicaRun& own = job_.shape.run;
   if (counters.bad_replica >= own.first && counters.bad_replica < own.first + own.count) {  // else its owner speaks
-    fail(Exit::internal,
-         "loss or gradient is not finite in replica {}; that update was not applied. Lower --lr, lengthen "
-         "--warmup-epochs or check the data, and continue with --resume auto",
-         counters.bad_replica);
+    fail(
+        Exit::internal,
+        "loss or gradient is not finite in replica {}; that update was not applied. Lower --lr, lengthen --warmup-epochs or check the data, and continue with --resume auto",
+        counters.bad_replica);
   }
   interval_.add(counters);
   epoch_.add(counters);

@@ -150,10 +150,10 @@ std::vector<PassChoice> read_choices(const std::string& text, std::size_t passes
   std::vector<PassChoice> result;
   std::istringstream in(text);
   const auto unfit = [&] {
-    fail(Exit::usage,
-         "kernel choices '{:.40}' don't fit this program (written by another version or for another batch); "
-         "change --tuning, so that kernels are chosen anew",
-         text);
+    fail(
+        Exit::usage,
+        "kernel choices '{:.40}' don't fit this program (written by another version or for another batch); change --tuning, so that kernels are chosen anew",
+        text);
   };
   for (std::string one; std::getline(in, one, ';');) {
     std::istringstream words(one);

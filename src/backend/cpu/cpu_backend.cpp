@@ -49,9 +49,9 @@ class CpuBackend final : public Backend {
 
   std::unique_ptr<Program> compile(const Plan& plan, const CompileSpec& spec) override {
     if (spec.precision == Precision::bf16 && !has_avx512(isa_.isa))
-      fail(Exit::device,
-           "precision bf16 needs AVX-512, which this CPU (or its limit CONVOY_MAX_CPU_ISA or ONEDNN_MAX_CPU_ISA) "
-           "doesn't have; use fp32");
+      fail(
+          Exit::device,
+          "precision bf16 needs AVX-512, which this CPU (or its limit CONVOY_MAX_CPU_ISA or ONEDNN_MAX_CPU_ISA) doesn't have; use fp32");
     return make_program({library_, isa_.isa, threads_, isa_.fp32_format, isa_.bf16_format, counters_, step_, resident_},
                         plan, spec);
   }

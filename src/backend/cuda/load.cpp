@@ -20,8 +20,7 @@ bool is_built() { return built_with[0] != '\0'; }
 const CudaEntry* entry_of(const Module& module, std::string& reason) {
   if (module.path.empty()) {
     reason =
-        "libconvoy_cuda.so is neither beside the program nor in ../lib/convoy; install it there, or set "
-        "CONVOY_MODULE_DIR";
+        "libconvoy_cuda.so is neither beside the program nor in ../lib/convoy; install it there, or set CONVOY_MODULE_DIR";
   } else if (module.handle == nullptr) {
     reason = fmt::format("{}; put its folder on LD_LIBRARY_PATH", module.problem);
   } else {

@@ -30,10 +30,10 @@ class Scratch {
     const cudaError_t error = cudaMalloc(&memory_, static_cast<std::size_t>(bytes));
     if (error == cudaErrorMemoryAllocation) {
       cudaGetLastError();
-      fail(Exit::device,
-           "GPU memory is out: measuring kernels needs {:.0f} MiB for its time; take --tuning rule or lower "
-           "--batch-size",
-           static_cast<double>(bytes) / 1048576);
+      fail(
+          Exit::device,
+          "GPU memory is out: measuring kernels needs {:.0f} MiB for its time; take --tuning rule or lower --batch-size",
+          static_cast<double>(bytes) / 1048576);
     }
     check(error, "allocating GPU memory");
     queue.clear(memory_, bytes);

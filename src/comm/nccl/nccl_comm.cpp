@@ -29,10 +29,10 @@ std::string make_nccl_id() {
   require_version();
   ncclUniqueId id;
   if (const ncclResult_t result = ncclGetUniqueId(&id); result != ncclSuccess) {
-    fail(Exit::device,
-         "NCCL does not start (ncclGetUniqueId: {}; {}); see NCCL_DEBUG=INFO and NCCL_SOCKET_IFNAME, or use --backend "
-         "mpi",
-         ncclGetErrorString(result), ncclGetLastError(nullptr));
+    fail(
+        Exit::device,
+        "NCCL does not start (ncclGetUniqueId: {}; {}); see NCCL_DEBUG=INFO and NCCL_SOCKET_IFNAME, or use --backend mpi",
+        ncclGetErrorString(result), ncclGetLastError(nullptr));
   }
   return {id.internal, sizeof id.internal};
 }
@@ -63,12 +63,11 @@ ncclResult_t NcclComm::state(const char* what) {
 
 void NcclComm::fail_nccl(ncclResult_t result, const char* call, const char* what) {
   const char* const last = ncclGetLastError(comm_);
-  fail(Exit::communication,
-       "{} failed in {} ({}{}{}); see the messages of other ranks, NCCL_DEBUG=INFO says more, --backend mpi does "
-       "without "
-       "NCCL",
-       call, what, ncclGetErrorString(result), last != nullptr && last[0] != '\0' ? ": " : "",
-       last != nullptr ? last : "");
+  fail(
+      Exit::communication,
+      "{} failed in {} ({}{}{}); see the messages of other ranks, NCCL_DEBUG=INFO says more, --backend mpi does without NCCL",
+      call, what, ncclGetErrorString(result), last != nullptr && last[0] != '\0' ? ": " : "",
+      last != nullptr ? last : "");
 }
 
 void NcclComm::settle(const char* call, const char* what) {

@@ -115,17 +115,16 @@ Graph build_alexnet(const GraphSpec& spec) {
 }  // namespace
 
 Family alexnet_family() {
-  return {.names = {"alexnet"},
-          .help = {"alexnet: variants 2012 (local response norm, two groups), ray (tanh in the dense layers), owt "
-                   "(torchvision's)"},
-          .options = {{.name = "variant",
-                       .words = {"2012", "ray", "owt"},
-                       .help = "alexnet; default: 2012",
-                       .lacks = "variant"},
-                      dropout_option()},
-          .has = [](const std::string& model) { return model == "alexnet"; },
-          .usual_input = [](const GraphSpec&) { return imagenet_input; },
-          .build = build_alexnet};
+  return {
+      .names = {"alexnet"},
+      .help =
+          {"alexnet: variants 2012 (local response norm, two groups), ray (tanh in the dense layers), owt (torchvision's)"},
+      .options =
+          {{.name = "variant", .words = {"2012", "ray", "owt"}, .help = "alexnet; default: 2012", .lacks = "variant"},
+           dropout_option()},
+      .has = [](const std::string& model) { return model == "alexnet"; },
+      .usual_input = [](const GraphSpec&) { return imagenet_input; },
+      .build = build_alexnet};
 }
 
 }  // namespace convoy

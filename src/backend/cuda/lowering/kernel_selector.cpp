@@ -43,8 +43,7 @@ double tensors_spared(Fusion fusion, bool adds) {
 [[noreturn]] void refuse(const std::string& text) {
   fail(
       Exit::usage,
-      "kernel choices '{:.40}' don't fit this program (made by another version, card or library, or for another "
-      "batch); if ranks have different cards use --tuning rule; otherwise change --tuning, so that kernels are chosen anew",
+      "kernel choices '{:.40}' don't fit this program (made by another version, card or library, or for another batch); if ranks have different cards use --tuning rule; otherwise change --tuning, so that kernels are chosen anew",
       text);
 }
 

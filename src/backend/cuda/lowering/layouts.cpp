@@ -33,10 +33,10 @@ class Layouts final : public lowering::LayoutPolicy {
   void require_order(NodeId id, std::size_t input, const Layout& layout) const {
     const Shape& seen = shape(node(id).inputs[input]);
     if (seen.h != layout.h || seen.w != layout.w)
-      fail(Exit::device,
-           "node '{}' reads a flattened tensor of {} x {} pixels (the CUDA backend takes those into linear layers "
-           "only); put a linear layer or a global pool before it",
-           node(id).name, layout.h, layout.w);
+      fail(
+          Exit::device,
+          "node '{}' reads a flattened tensor of {} x {} pixels (the CUDA backend takes those into linear layers only); put a linear layer or a global pool before it",
+          node(id).name, layout.h, layout.w);
   }
 
   /// Operations read the channels that the network sees, unless they say something else below.
@@ -68,10 +68,10 @@ class Layouts final : public lowering::LayoutPolicy {
   void read(NodeId id, std::span<Layout> layouts, const Loss&) const {
     layouts[0].c = plan_.graph.classes;
     if (pixels_of(layouts[0]) != 1)
-      fail(Exit::device,
-           "node '{}' makes logits of {} x {} pixels (the CUDA backend takes rows); put a linear layer or "
-           "a global pool behind it",
-           node(node(id).inputs[0]).name, layouts[0].h, layouts[0].w);
+      fail(
+          Exit::device,
+          "node '{}' makes logits of {} x {} pixels (the CUDA backend takes rows); put a linear layer or a global pool behind it",
+          node(node(id).inputs[0]).name, layouts[0].h, layouts[0].w);
   }
 
   Layout make(NodeId id, std::span<const Layout>, const auto&) const {

@@ -66,10 +66,10 @@ PoolShape pool_shape(const PlanBuilder& builder, int id, const Pool& pool) {
   const Value& value = builder.value(id);
   const Layout& x = builder.value(value.sources[0]).layout;
   if (pool.mode == Pool::Mode::max && pool.kernel > largest_max_window)
-    fail(Exit::device,
-         "node '{}' takes the maximum of {} x {} pixels (the CUDA backend of {} x {} at most); use average pooling or "
-         "--device cpu",
-         builder.node(id).name, pool.kernel, pool.kernel, largest_max_window, largest_max_window);
+    fail(
+        Exit::device,
+        "node '{}' takes the maximum of {} x {} pixels (the CUDA backend of {} x {} at most); use average pooling or --device cpu",
+        builder.node(id).name, pool.kernel, pool.kernel, largest_max_window, largest_max_window);
   return {.storage = builder.storage(),
           .n = static_cast<int>(builder.samples()),
           .h = static_cast<int>(x.h),

@@ -55,10 +55,10 @@ std::byte* Queue::allocate(Index bytes, const char* what) {
     cudaGetLastError();
     std::size_t left = 0, all = 0;
     if (cudaMemGetInfo(&left, &all) != cudaSuccess) cudaGetLastError();
-    fail(Exit::device,
-         "GPU memory is out: {} needs {:.0f} MiB, {:.0f} of {:.0f} MiB are left; lower --batch-size or "
-         "--eval-batch-size, or take more GPUs",
-         what, static_cast<double>(bytes) / mebi, static_cast<double>(left) / mebi, static_cast<double>(all) / mebi);
+    fail(
+        Exit::device,
+        "GPU memory is out: {} needs {:.0f} MiB, {:.0f} of {:.0f} MiB are left; lower --batch-size or --eval-batch-size, or take more GPUs",
+        what, static_cast<double>(bytes) / mebi, static_cast<double>(left) / mebi, static_cast<double>(all) / mebi);
   }
   check(error, "allocating GPU memory");
   device_blocks_.push_back(static_cast<std::byte*>(block));
@@ -78,10 +78,10 @@ std::byte* Queue::allocate_host(Index bytes, const char* what) {
   const cudaError_t error = cudaMallocHost(&block, static_cast<std::size_t>(std::max<Index>(bytes, 1)));
   if (error == cudaErrorMemoryAllocation) {
     cudaGetLastError();
-    fail(Exit::device,
-         "pinned memory is out: {} needs {:.0f} MiB; ask for more memory of the job, lower --prefetch, or look at "
-         "'ulimit -l'",
-         what, static_cast<double>(bytes) / mebi);
+    fail(
+        Exit::device,
+        "pinned memory is out: {} needs {:.0f} MiB; ask for more memory of the job, lower --prefetch, or look at 'ulimit -l'",
+        what, static_cast<double>(bytes) / mebi);
   }
   check(error, "allocating pinned memory");
   pinned_.push_back({static_cast<std::byte*>(block), bytes});
