@@ -60,16 +60,18 @@ TEST(ProgressTest, TextsAreWhole) {
       std::this_thread::yield();
     }
   });
-  int seen = 0;
-  for (int i = 0; i < 100'000; ++i) {
+  for (int seen = 0; seen < 100'000;) {
     const std::string copy = text.load().data();
-    if (copy.empty()) continue;
+    if (copy.empty()) {  // the writer has not begun
+      std::this_thread::yield();
+      continue;
+    }
     ++seen;
-    ASSERT_EQ(copy, std::string(60, copy.front()));
+    EXPECT_EQ(copy, std::string(60, copy.front()));
+    if (HasFailure()) break;
   }
   stop.store(true);
   writer.join();
-  EXPECT_GT(seen, 1000);
 }
 
 TEST(BlockingIoTest, NamesTheLongest) {

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <limits>
+
 #include "data/loader.hpp"
 #include "support/allocations.hpp"
 
@@ -19,10 +22,11 @@ TEST(LoaderAllocations, NoneInTheSteadyState) {
     spec.workers = 3;
     spec.resident = resident;
     Loader loader(set, spec);
-    // Each worker makes its room with its first task, and on a busy machine that comes late: the second epoch counts.
-    long before = 0, during = 0;
+    // Each of the three workers makes its room with its first task, however late that comes: of eight epochs at least
+    // one is without.
+    long before = 0, fewest = std::numeric_limits<long>::max();
     Index taken = 0;
-    for (const Index epoch : {0, 1}) {
+    for (Index epoch = 0; epoch < 8; ++epoch) {
       const EpochOrder& order = loader.begin_epoch(epoch, 0);
       ASSERT_EQ(order.steps(), 40);
       taken = 0;
@@ -31,9 +35,9 @@ TEST(LoaderAllocations, NoneInTheSteadyState) {
         for (const int r : {0, 1}) taken += loader.next(step, r).valid_count;
         loader.take_wait_seconds();
       }
-      during = count_allocations() - before;
+      fewest = std::min(fewest, count_allocations() - before);
     }
-    EXPECT_EQ(during, 0);
+    EXPECT_EQ(fewest, 0);
     EXPECT_GT(before, 0) << "nothing is counted";
     EXPECT_EQ(taken, 400);
   }
