@@ -319,8 +319,15 @@ void run(Communicator& comm, const PrepareSpec& given) {
   agree(comm, "looking at the output folder", [&] {
     if (comm.rank() == 0 && !spec.overwrite) require_no_others(job);
   });
-  if (is_done(comm, job)) return;
   FolderLock lock;
+  if (is_done(comm, job)) {
+    agree(comm, "removing intermediate files", [&] {
+      if (comm.rank() != 0 || !is_spill_of(job.spill, job.identity)) return;
+      lock.take(spec.out);  // an earlier run was killed before it had removed them
+      remove_spill(job.spill);
+    });
+    return;
+  }
   agree(comm, "preparing the folder", [&] {
     if (comm.rank() != 0) return;
     lock.take(spec.out);

@@ -83,6 +83,11 @@ std::string layout_text(const PrepareSpec& spec) {
       spec.val_subset, spec.mean_image ? 1 : 0, spec.keep_names ? 1 : 0);
 }
 
+bool is_spill_of(const std::string& folder, const JobIdentity& identity) {
+  const auto json = read_json((fs::path(folder) / job_file).string());
+  return JobIdentity{text_of(json, "recipe"), text_of(json, "source")} == identity;
+}
+
 void prepare_spill(const std::string& folder, const JobIdentity& identity, bool overwrite) {
   std::error_code reason;
   const std::string path = (fs::path(folder) / job_file).string();
@@ -120,8 +125,9 @@ void remove_spill(const std::string& folder) {
   std::error_code ignored;  // it is of no more use; what stays is in nobody's way
   for (const auto& entry : fs::directory_iterator(folder, ignored)) {
     const std::string name = entry.path().filename().string();
-    if (name.ends_with(".run") || name.ends_with(".tmp") || name == job_file) fs::remove(entry.path(), ignored);
+    if (name.ends_with(".run") || name.ends_with(".tmp")) fs::remove(entry.path(), ignored);
   }
+  fs::remove(fs::path(folder) / job_file, ignored);  // last: until then the folder can be told to be this preparation's
   fs::remove(folder, ignored);
 }
 

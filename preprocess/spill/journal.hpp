@@ -22,6 +22,8 @@ struct JobIdentity {
   bool operator==(const JobIdentity&) const = default;
 };
 
+/// Returns whether the folder holds intermediate files of this preparation.
+bool is_spill_of(const std::string& folder, const JobIdentity& identity);
 /// Makes or finds the spill folder; leaves what another preparation left there only if it is this one's. Throws
 /// Error(usage) where another's is in the way and `overwrite` is off.
 void prepare_spill(const std::string& folder, const JobIdentity& identity, bool overwrite);

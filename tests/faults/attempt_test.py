@@ -26,7 +26,7 @@ def start(folder, *words, env=None):
     begin = time.time()
     while job.poll() is None and time.time() - begin < 30:
         try:
-            if len(records(folder, "train")) > 5:
+            if len(records(folder, "train")) > 5 and os.path.exists(os.path.join(folder, "state.json")):
                 return job
         except (OSError, ValueError):
             pass

@@ -117,7 +117,7 @@ def programs(work):
     ends("convoy evaluate", job, 75, 5, "SIGUSR1")
     check(not os.path.exists(f"{work}/result/result.json"), "convoy evaluate: no result")
 
-    words = ["synthetic", "--samples", 20000, "--val-samples", 10, "--image-size", 16, "--partitions", 24]
+    words = ["synthetic", "--samples", 40000, "--val-samples", 10, "--image-size", 32, "--partitions", 24]
     job = start(*words, "--out", f"{work}/data", program=PREPROCESS)
     wait_for(job, lambda: glob.glob(f"{work}/data/train-*.h5"), "a partition")
     rank = subprocess.run(["pgrep", "-f", f"^{PREPROCESS} .*{work}/data"], capture_output=True, text=True, check=True).stdout.split()[0]
