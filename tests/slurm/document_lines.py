@@ -10,7 +10,7 @@ SOURCE = pathlib.Path(os.environ["CONVOY_SOURCE"])
 
 # Takes the place of both programs: the first rank tries the real ones with the same options, on no data and without training.
 STAND_IN = r"""#!/bin/bash
-case $1 in status) exit "$4" ;; esac # what the program thinks of its end is tested elsewhere
+case "$1 ${2:-}" in "status --after") exit "$3" ;; esac # what the program thinks of its end is tested elsewhere
 [ "${PMIX_RANK:-${OMPI_COMM_WORLD_RANK:-0}}" = 0 ] || exit 0
 for name in ${!PMIX_*} ${!OMPI_COMM_*} ${!OMPI_MCA_*} ${!SLURM_*} ${!PBS_*}; do unset "$name"; done
 words=()

@@ -13,6 +13,7 @@ class ManualClock final : public Clock {
  public:
   /// Every look at the clock advances it by `tick`, for loops that wait without sleeping.
   explicit ManualClock(double tick = 0) : tick_(tick) {}
+  void set_tick(double tick) { tick_ = tick; }
 
   Instant now() const override { return later(Instant{} + std::chrono::hours(1), seconds_ += tick_); }
   double wall_seconds() const override { return 1e9 + seconds_; }
@@ -31,7 +32,7 @@ class ManualClock final : public Clock {
   double seconds() const { return seconds_; }
 
  private:
-  const double tick_;
+  std::atomic<double> tick_;
   mutable std::atomic<double> seconds_{0};
 };
 
