@@ -101,15 +101,18 @@ constexpr auto goes_on = "; it continues ({checkpoint})";
 constexpr auto gives_up =
     "; {lost_attempts} attempts in a row brought no new checkpoint, so it isn't submitted again: see its log, and save more often (--save-every-minutes)";
 
+constexpr int daemon_lost = 254;  ///< of mpirun, which also ends so if it could not start a daemon
+
 /// Codes of mpirun, srun and the shell for ranks that were killed (128 + signal; by SIGUSR1 before they could take it:
-/// 138), a host that was lost (205), or an mpirun that was told to end (1).
+/// 138), a host that was lost (205; 254 if its daemon's connection closed first), or an mpirun that was told
+/// to end (1).
 bool is_death_by_others(int code) {
-  constexpr std::array codes{1, 129, 130, 137, 138, 143, 205};
+  constexpr std::array codes{1, 129, 130, 137, 138, 143, 205, daemon_lost};
   return std::find(codes.begin(), codes.end(), code) != codes.end();
 }
 
-/// Of those, all but what mpirun also says of its own troubles.
-bool is_surely_death_by_others(int code) { return code != 1 && is_death_by_others(code); }
+/// Whether it is one of those codes, and none with which mpirun also reports that it could not start.
+bool is_surely_death_by_others(int code) { return code != 1 && code != daemon_lost && is_death_by_others(code); }
 
 std::string ago(double then, double now) { return duration_text(std::max(0.0, now - then)) + " ago"; }
 
@@ -175,7 +178,8 @@ RunEnd end_of_failed(const RunState& state, const RunObservations& seen, int cod
   // Broken communication is mostly what survivors see of somebody else's end.
   if (state.exit != Exit::communication) return RunEnd::failed;
   if (!seen.lost_hosts.empty()) return RunEnd::failed_as_a_host_was_lost;
-  return is_surely_death_by_others(code) ? RunEnd::failed_as_the_launcher_was_killed : RunEnd::failed;
+  return is_surely_death_by_others(code) || code == daemon_lost ? RunEnd::failed_as_the_launcher_was_killed
+                                                                : RunEnd::failed;
 }
 
 }  // namespace

@@ -96,7 +96,8 @@ def loses_a_host(pbs, reference):
     pace.hurry()
     pbs.wait_idle(120)
     jobs = pbs.jobs()[before:]
-    check([job["exit"] for job in jobs] == [75, 0], "a job that loses its second host submits itself again and finishes")
+    exits = [job["exit"] for job in jobs]
+    check(exits == [75, 0], f"a job that loses its second host submits itself again and finishes (exits {exits})")
     check(same_bits(everything(last(reference)), everything(last(run))), "with the same bits")
 
 
