@@ -50,7 +50,10 @@ Topology::Topology(const std::string& xml) : state_(std::make_unique<State>()) {
 Topology::~Topology() { hwloc_topology_destroy(state_->topology); }
 
 void Topology::load() {
-  hwloc_topology_set_io_types_filter(state_->topology, HWLOC_TYPE_FILTER_KEEP_IMPORTANT);
+  // PCI devices, as Linux lists them, and no more: for the rest hwloc would ask CUDA, OpenCL and others, which start
+  // their drivers. Its plugin over libpciaccess, which not every host has, finds the same devices and leaks.
+  hwloc_topology_set_components(state_->topology, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, "pci");
+  hwloc_topology_set_type_filter(state_->topology, HWLOC_OBJ_PCI_DEVICE, HWLOC_TYPE_FILTER_KEEP_IMPORTANT);
   // Ranks in cgroups of their own must give a shared core the same number.
   hwloc_topology_set_flags(state_->topology, HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED);
   hwloc_topology_load(state_->topology);  // if it fails, no object is found below
