@@ -127,7 +127,8 @@ void remove_spill(const std::string& folder) {
     const std::string name = entry.path().filename().string();
     if (name.ends_with(".run") || name.ends_with(".tmp")) fs::remove(entry.path(), ignored);
   }
-  fs::remove(fs::path(folder) / job_file, ignored);  // last: until then the folder can be told to be this preparation's
+  const fs::path job = fs::path(folder) / job_file;
+  if (fs::exists(job, ignored)) fs::remove(job, ignored);  // last: until then it says whose folder this is
   fs::remove(folder, ignored);
 }
 

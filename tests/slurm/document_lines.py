@@ -13,6 +13,8 @@ STAND_IN = r"""#!/bin/bash
 case "$1 ${2:-}" in "status --after") exit "$3" ;; esac # what the program thinks of its end is tested elsewhere
 [ "${PMIX_RANK:-${OMPI_COMM_WORLD_RANK:-0}}" = 0 ] || exit 0
 for name in ${!PMIX_*} ${!OMPI_COMM_*} ${!OMPI_MCA_*} ${!SLURM_*} ${!PBS_*}; do unset "$name"; done
+# Tasks of an array end and start side by side, and Open MPI removes one folder for all jobs of a host.
+export OMPI_MCA_orte_tmpdir_base=$(mktemp -d)
 words=()
 while [ $# -gt 0 ]; do
   case $1 in
