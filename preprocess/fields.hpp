@@ -19,7 +19,7 @@ constexpr bool is_number = std::is_integral_v<T> || std::is_enum_v<T>;
 template <class T>
 constexpr bool is_vector = false;
 template <class T>
-constexpr bool is_vector<std::vector<T>> = true;
+inline constexpr bool is_vector<std::vector<T>> = true;
 
 class FieldWriter {
  public:
@@ -36,7 +36,8 @@ class FieldWriter {
       put(value.size());
       for (const auto& each : value) put(each);
     } else {
-      const_cast<T&>(value).fields([this](const auto&... members) { (put(members), ...); });  // which only reads them
+      const_cast<T&>(value).fields(
+          [this](const auto&... members) { (this->put(members), ...); });  // which only reads them
     }
   }
   const std::string& text() const { return text_; }
@@ -65,7 +66,7 @@ class FieldReader {
       value.resize(count);
       for (auto& each : value) get(each);
     } else {
-      value.fields([this](auto&... members) { (get(members), ...); });
+      value.fields([this](auto&... members) { (this->get(members), ...); });
     }
   }
 

@@ -260,6 +260,7 @@ std::vector<Container> list_class_folders(const PrepareSpec& spec, OpenSplit& sp
     return !split.store->list(join_names(level, name)).folders.empty();
   });
   std::vector<Container> found;
+  found.reserve(names.size());
   for (const auto& name : names) found.push_back({class_folder, join_names(level, name)});
   return found;
 }
