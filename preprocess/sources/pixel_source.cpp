@@ -57,11 +57,11 @@ void adopt_set(const PixelSet& set, PrepareSpec& spec) {
   spec.recipe.pixels = {info.height, info.width, info.channels};
   spec.recipe.sizes = {0};
   const Index train = set.samples(Split::train), val = set.samples(Split::val);
+  require_enough_samples(Split::train, train, spec.partitions);
   if (spec.val_partitions == 0) {  // as few as keep them no larger than train's
     const Index largest = (train + spec.partitions - 1) / spec.partitions;
     spec.val_partitions = std::min((val + largest - 1) / largest, spec.partitions);
   }
-  require_enough_samples(Split::train, train, spec.partitions);
   require_enough_samples(Split::val, val, spec.val_partitions);
 }
 

@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -18,9 +19,10 @@ namespace {
 
 struct Speaker {
   int rank = 0, ranks = 1;
-  std::string prefix, last_error;
-  Level level = Level::info;
+  std::string prefix;
+  std::atomic<Level> level = Level::info;
   std::mutex writing;  ///< for what follows: threads write too
+  std::string last_error;
   bool progress_shown = false;
   std::string path;
   std::FILE* file = nullptr;
@@ -102,11 +104,18 @@ void write(Level level, std::string_view text) {
 
 void report_error(std::string_view text) {
   auto& s = speaker();
-  s.last_error = text;
+  {
+    const std::lock_guard lock(s.writing);
+    s.last_error = text;
+  }
   write_line(s, stderr, fmt::format("{}error: {}", s.prefix, text));
 }
 
-std::string last_error() { return speaker().last_error; }
+std::string last_error() {
+  auto& s = speaker();
+  const std::lock_guard lock(s.writing);
+  return s.last_error;
+}
 
 bool shows_progress() {
   static const bool terminal = writes_to_terminal();

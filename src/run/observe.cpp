@@ -29,9 +29,16 @@ Process look_for_process(const RunState& state) {
   const std::string_view full = name.data();
   if (state.host != full.substr(0, full.find('.')) || state.pid <= 0) return Process::unknown;
   if (kill(static_cast<pid_t>(state.pid), 0) != 0 && errno == ESRCH) return Process::gone;
-  // Some hosts hide the processes of other users.
-  if (access(fmt::format("/proc/{}/stat", state.pid).c_str(), R_OK) != 0) return Process::unknown;
-  return process_lives(state.pid, state.started) ? Process::lives : Process::gone;
+  std::ifstream file(fmt::format("/proc/{}/stat", state.pid));
+  std::string stat;
+  if (!std::getline(file, stat)) return Process::unknown;  // some hosts hide the processes of other users
+  // `4711 (convoy) S ...`; a zombie (Z) has ended and waits for its parent. Start times would follow the host's clock,
+  // which may have been set since.
+  const auto begin = stat.find('('), end = stat.rfind(')');
+  if (begin == std::string::npos || end + 2 >= stat.size()) return Process::unknown;
+  const char now = stat[end + 2];
+  const bool lives = stat.substr(begin + 1, end - begin - 1) == "convoy" && now != 'Z' && now != 'X';
+  return lives ? Process::lives : Process::gone;
 }
 
 RunObservations count_attempts(const std::string& folder, const RunState& state) {
