@@ -53,6 +53,12 @@ std::string pixel_parameters(const PrepareSpec& spec) {
   return text;
 }
 
+/// The preparation to which intermediate files belong; empty: none.
+JobIdentity identity_of(const std::string& folder) {
+  const auto json = read_json((fs::path(folder) / job_file).string());
+  return {text_of(json, "recipe"), text_of(json, "source")};
+}
+
 }  // namespace
 
 std::string recipe_text(const PrepareSpec& spec) {
@@ -83,16 +89,12 @@ std::string layout_text(const PrepareSpec& spec) {
       spec.val_subset, spec.mean_image ? 1 : 0, spec.keep_names ? 1 : 0);
 }
 
-bool is_spill_of(const std::string& folder, const JobIdentity& identity) {
-  const auto json = read_json((fs::path(folder) / job_file).string());
-  return JobIdentity{text_of(json, "recipe"), text_of(json, "source")} == identity;
-}
+bool is_spill_of(const std::string& folder, const JobIdentity& identity) { return identity_of(folder) == identity; }
 
 void prepare_spill(const std::string& folder, const JobIdentity& identity, bool overwrite) {
   std::error_code reason;
   const std::string path = (fs::path(folder) / job_file).string();
-  const auto json = read_json(path);
-  const JobIdentity found{text_of(json, "recipe"), text_of(json, "source")};
+  const JobIdentity found = identity_of(folder);
   if (found == identity) return;
   const bool used = fs::exists(folder, reason) && !list_runs(folder).empty();
   if (used && !overwrite) {
