@@ -19,6 +19,7 @@ inline Instant later(Instant from, double seconds) {
 
 class Clock {
  public:
+  virtual ~Clock() = default;
   virtual Instant now() const = 0;
   /// Seconds since 1970, by the clock of this host.
   virtual double wall_seconds() const = 0;
@@ -27,9 +28,6 @@ class Clock {
   /// std::condition_variable.
   virtual bool wait(std::condition_variable& changed, std::unique_lock<std::mutex>& lock, double seconds,
                     const std::function<bool()>& condition) = 0;
-
- protected:
-  ~Clock() = default;
 };
 
 /// The machine's own.

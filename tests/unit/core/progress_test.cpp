@@ -90,6 +90,7 @@ TEST(BlockingIoTest, NamesTheLongest) {
 
 TEST(BlockingIoTest, MoreCallsThanPlacesDoNoHarm) {
   std::vector<std::unique_ptr<BlockingIo>> calls;
+  calls.reserve(100);
   for (int i = 0; i < 100; ++i) calls.push_back(std::make_unique<BlockingIo>("read", std::string(500, 'p')));
   char text[64];
   EXPECT_EQ(describe_longest_io(text, sizeof text), sizeof text - 1);
