@@ -3,42 +3,16 @@
 #pragma once
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <string>
 #include <vector>
 
 #include "backend/backend.hpp"
 #include "checkpoint/fence.hpp"
+#include "checkpoint/meta.hpp"
 #include "comm/communicator.hpp"
 #include "network/plan.hpp"
 
 namespace convoy {
-
-struct Position {
-  Index epoch = 0;          ///< the epoch that goes on
-  Index step_in_epoch = 0;  ///< steps of it that are done
-  Index step = 0;           ///< steps done in all
-  Index images = 0;         ///< samples seen in all
-
-  /// The epoch whose samples were seen last: at the border between two the one that has ended, so that its data,
-  /// validation and weights go together.
-  Index data_epoch() const { return step_in_epoch == 0 && epoch > 0 ? epoch - 1 : epoch; }
-};
-
-/// Everything but the tensors. `texts`: choices, configuration (INI), build id, model name ...; `numbers`: best_top1
-/// ...
-struct CheckpointMeta {
-  std::string run;    ///< id of the run; empty: written by no attempt
-  Index attempt = 0;  ///< that wrote it
-  Position position;
-  int replicas = 1, ranks = 1;
-  Index local_steps = 0;  ///< 0: sync = gradients
-  double ema_decay = 0;   ///< of the moving average of the weights that the file holds; 0: none
-  std::uint64_t plan_digest = 0;
-  std::string configuration_hash;  ///< of what decides bits
-  std::map<std::string, std::string> texts;
-  std::map<std::string, double> numbers;
-};
 
 /// A set in host memory, laid out as SetLayout.
 struct HostSet {
@@ -59,23 +33,32 @@ struct Checkpoint {
   HostSet set;                      ///< in this plan's layout
   HostSet ema;                      ///< the moving average: values and statistics; empty: there is none
   std::vector<Shard> shards;        ///< those of the wanted replicas
-  std::vector<std::string> unread;  ///< parameters that the set lacks: of a head for other classes
+  std::vector<std::string> unread;  ///< parameters that the set lacks: of a head that wasn't read
 };
 
-/// What to make of a last linear layer for another number of classes. left_out: it isn't read.
-enum class OtherHead : std::uint8_t { refused, left_out };
+/// The last linear layer. where_it_fits: one for another number of classes isn't read; left_out: none is.
+enum class Head : std::uint8_t { must_fit, where_it_fits, left_out };
 
 struct LoadSpec {
   /// Parameters and running statistics by name, of the moving average where there is one; optimiser and position left
   /// at start.
   bool weights_only = false;
-  OtherHead other_head = OtherHead::refused;  ///< left_out: only with weights_only
+  Head head = Head::must_fit;  ///< others only with weights_only
   bool shards = true;
   int first_replica = 0, replica_count = 0;  ///< whose shards to read
 };
 
-/// Reads only the meta part. Throws Error(data).
-CheckpointMeta load_checkpoint_meta(const std::string& path);
+/// `FOLDER/NAME.h5`.
+std::string main_path(const std::string& folder, const std::string& name);
+/// `NAME.shard-0003.a0002`, of replica 3 and attempt 2: not .h5, so that `*.h5` names whole checkpoints only. Shards of
+/// older versions end in .h5.
+std::string shard_file(const std::string& name, int replica, Index attempt);
+/// File names, sorted; empty if there is no such folder. Throws Error(data) if it can't be read.
+std::vector<std::string> list_folder(const std::string& folder);
+/// Removes the shards of a checkpoint, of all attempts and any save, but those named in `keep`. Throws
+/// Error(superseded).
+void remove_shards(const std::string& folder, const std::string& name, const std::vector<ShardRecord>& keep,
+                   const Fence& fence);
 
 /// A checkpoint file as users name it: the file, or the newest of a run directory or of its checkpoints folder.
 /// Throws Error(data) where a folder holds none.
@@ -89,7 +72,7 @@ using OnDamage = std::function<void(const std::string& path, const std::string& 
 /// Checkpoints of a folder to go on from, those with most steps done first, by the first bytes of the files: `last`,
 /// `epoch-0003`, `step-00001200`, ...; not `best`.
 std::vector<std::string> list_checkpoints(const std::string& folder, const OnDamage& on_damage = {});
-/// True for the names that a run gives its checkpoints and their shards (`last.h5`, `epoch-0003.shard-0001.h5`),
+/// True for the names that a run gives its checkpoints and their shards (`last.h5`, `epoch-0003.shard-0001.a0002`),
 /// damaged or not.
 bool is_checkpoint_file(const std::string& file_name);
 

@@ -110,6 +110,15 @@ FileMeta check_header(const Hdf5File& file, const std::string& path) {
   return parse_meta(file.text_attribute("meta"), path);
 }
 
+/// A shard has no weights of its own between two averages: taken for a checkpoint it would be a network of zeros.
+void require_main(const FileMeta& file, const std::string& path) {
+  if (file.replica < 0) return;
+  fail(
+      Exit::data,
+      "'{}' is no checkpoint but the shard of replica {} (of {}); give the main file beside it, whose name has no 'shard'",
+      path, file.replica, file.meta.replicas);
+}
+
 /// Names of the file under one of the tensor groups, as StoredTensor::name.
 std::vector<std::string> names_below(const Hdf5File& file, const std::string& group) {
   std::vector<std::string> names;
@@ -158,9 +167,10 @@ std::string head_of(const Plan& plan) {
   return "/parameters/" + name + ".";
 }
 
-/// The same but for the number of outputs.
+/// The same but for the number of outputs, which differs.
 bool is_other_head(const StoredTensor& tensor, const std::vector<Index>& extent, const std::string& head) {
   return tensor.name.find(head) != std::string::npos && extent.size() == tensor.extent.size() && !extent.empty() &&
+         extent.front() != tensor.extent.front() &&
          std::equal(extent.begin() + 1, extent.end(), tensor.extent.begin() + 1);
 }
 
@@ -236,28 +246,34 @@ void write_set_file(const std::string& path, const Plan& plan, const SetLayout& 
   }
 }
 
-SetFile read_set_file(const std::string& path, const Plan& plan, const SetLayout& layout, Content content,
-                      OtherHead other_head) {
+SetFile read_set_file(const std::string& path, const Plan& plan, const SetLayout& layout, Content content, Head head,
+                      int replica) {
   check_seal(path);
   const Hdf5File file(path, Hdf5File::Access::read);
   SetFile result;
   result.meta = check_header(file, path);
+  if (replica < 0) require_main(result.meta, path);
+  if (replica >= 0 && result.meta.replica != replica)
+    fail(Exit::data, "'{}' is not the shard of replica {} (it says {}); resume from another checkpoint", path, replica,
+         result.meta.replica);
 
   const Fit fit{path, plan, content};
-  const std::string head = head_of(plan);
+  const std::string last_layer = head_of(plan);
   std::set<std::string> wanted;
   const auto read = [&](const std::vector<StoredTensor>& tensors, HostSet& to) {
     to.block.assign(static_cast<std::size_t>(layout.count()), 0.0F);
     for (const StoredTensor& tensor : tensors) {
-      if (result.meta.values_in_main && tensor.range.end() <= layout.values.end()) continue;
+      if (replica >= 0 && result.meta.values_in_main && tensor.range.end() <= layout.values.end()) continue;
       if (!file.exists(tensor.name))
         fail_difference(fit, result.meta, fmt::format("'{}' is missing in the file", tensor.name));
       wanted.insert(tensor.name);
       const DatasetShape shape = file.shape(tensor.name);
-      if (shape.extent == tensor.extent && shape.element == Element::f32) {
-        file.read(tensor.name, Element::f32, bytes_of(to.block, tensor.range));
-      } else if (other_head == OtherHead::left_out && is_other_head(tensor, shape.extent, head)) {
+      const bool is_left_out = head == Head::left_out && tensor.name.find(last_layer) != std::string::npos,
+                 is_other = head == Head::where_it_fits && is_other_head(tensor, shape.extent, last_layer);
+      if (is_left_out || is_other) {
         result.unread.push_back(tensor.name);
+      } else if (shape.extent == tensor.extent && shape.element == Element::f32) {
+        file.read(tensor.name, Element::f32, bytes_of(to.block, tensor.range));
       } else {
         fail_difference(
             fit, result.meta,
@@ -285,6 +301,12 @@ SetFile read_set_file(const std::string& path, const Plan& plan, const SetLayout
 FileMeta read_file_meta(const std::string& path) {
   check_seal(path);
   return check_header(Hdf5File(path, Hdf5File::Access::read), path);
+}
+
+FileMeta read_main_meta(const std::string& path) {
+  FileMeta file = read_file_meta(path);
+  require_main(file, path);
+  return file;
 }
 
 std::string find_damage(const std::string& path) {

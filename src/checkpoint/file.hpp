@@ -26,28 +26,6 @@ std::vector<StoredTensor> stored_tensors(const Plan& plan, const SetLayout& layo
 /// Those of the moving average: `/ema/parameters/conv1.weight`, `/ema/statistics/bn1.running_mean`.
 std::vector<StoredTensor> stored_ema(const Plan& plan, const SetLayout& layout);
 
-/// What the main file knows of one shard, so that files of different saves are never taken for one set.
-struct ShardRecord {
-  int replica = 0;
-  Index samples_since_average = 0;
-  std::string file;        ///< name in the folder of the main file
-  std::uint32_t seal = 0;  ///< seal_digest of the file
-};
-
-/// The text attribute `meta`.
-struct FileMeta {
-  CheckpointMeta meta;
-  std::string model;                ///< Graph::model
-  std::vector<ShardRecord> shards;  ///< main file, in the middle of a local-SGD period
-  int replica = -1;                 ///< of a shard; -1: main file
-  bool values_in_main = false;      ///< of a shard: its parameters are the main file's, and only there
-};
-std::string to_text(const FileMeta& meta);
-/// Throws Error(data) naming `path`.
-FileMeta parse_meta(const std::string& text, const std::string& path);
-std::string to_text(const std::vector<ShardRecord>& shards);
-std::vector<ShardRecord> parse_shards(const std::string& text);
-
 /// Identifies the sealed bytes of a file without reading them all: CRC of the user block. Throws Error(data).
 std::uint32_t seal_digest(const std::string& path);
 
@@ -70,11 +48,13 @@ struct SetFile {
 };
 /// Checks seal, version and every tensor's name and shape. Throws Error(data) with the first difference. With
 /// Content::weights the set is the moving average where the file has one; optimiser and device state are zero. Values
-/// that are in the main file are zero, too.
+/// that are in the main file are zero, too. `replica`: whose shard is wanted; -1: a main file, and a shard is an error.
 SetFile read_set_file(const std::string& path, const Plan& plan, const SetLayout& layout, Content content,
-                      OtherHead other_head = OtherHead::refused);
-/// Checks the seal first. Throws Error(data).
+                      Head head = Head::must_fit, int replica = -1);
+/// Checks the seal first; of a main file or a shard. Throws Error(data).
 FileMeta read_file_meta(const std::string& path);
+/// The same, and throws Error(data) for a shard.
+FileMeta read_main_meta(const std::string& path);
 /// Steps done, by the file's first bytes alone: no proof that the rest is whole. Throws Error(data).
 Index peek_step(const std::string& path);
 

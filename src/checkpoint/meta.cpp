@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "checkpoint/meta.hpp"
+
 #include <fmt/core.h>
 
 #include <charconv>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
-#include "checkpoint/file.hpp"
+#include "core/errors.hpp"
 
 namespace convoy {
 namespace {
@@ -31,21 +34,63 @@ std::uint64_t parse_hex(const std::string& text) {
   std::uint64_t value = 0;
   const char* end = text.data() + text.size();
   const auto result = std::from_chars(text.data(), end, value, 16);
-  if (result.ec != std::errc() || result.ptr != end) throw std::invalid_argument("plan_digest is not hexadecimal");
+  if (result.ec != std::errc() || result.ptr != end) throw std::invalid_argument("'" + text + "' is not hexadecimal");
   return value;
+}
+
+std::string hex(std::uint64_t value) { return fmt::format("{:016x}", value); }
+
+Json to_json(const TrainedData& data) {
+  return {{"class_names", data.class_names},
+          {"mean", data.mean},
+          {"std", data.std},
+          {"stored_size", {data.height, data.width}},
+          {"train_digest", hex(data.train_digest)},
+          {"val_digest", hex(data.val_digest)},
+          {"mean_image", hex(data.mean_image)},
+          {"input_size", {data.input_height, data.input_width}},
+          {"input", data.input}};
+}
+
+TrainedData data_of(const Json& json) {
+  const auto digest = [&](const char* name) { return parse_hex(json.at(name).get<std::string>()); };
+  return {.class_names = json.at("class_names"),
+          .mean = json.at("mean"),
+          .std = json.at("std"),
+          .height = json.at("stored_size").at(0),
+          .width = json.at("stored_size").at(1),
+          .train_digest = digest("train_digest"),
+          .val_digest = digest("val_digest"),
+          .mean_image = digest("mean_image"),
+          .input_height = json.at("input_size").at(0),
+          .input_width = json.at("input_size").at(1),
+          .input = json.at("input")};
+}
+
+/// Older versions kept some of it as texts, and the oldest nothing.
+TrainedData data_of_texts(const std::map<std::string, std::string>& texts) {
+  TrainedData data;
+  const auto lines = [&](const char* name, char end) {
+    std::vector<std::string> items;
+    if (const auto found = texts.find(name); found != texts.end()) {
+      std::istringstream stream(found->second);
+      for (std::string item; std::getline(stream, item, end);) items.push_back(item);
+    }
+    return items;
+  };
+  data.class_names = lines("class_names", '\n');
+  for (const std::string& item : lines("data_mean", ',')) data.mean.push_back(std::stod(item));
+  for (const std::string& item : lines("data_std", ',')) data.std.push_back(std::stod(item));
+  if (const auto size = lines("data_size", ','); size.size() == 2) {
+    data.height = std::stoll(size[0]);
+    data.width = std::stoll(size[1]);
+  }
+  return data;
 }
 
 // Texts may hold paths, which need not be UTF-8.
 std::string dump(const Json& json) { return json.dump(1, ' ', false, Json::error_handler_t::replace); }
 }  // namespace
-
-std::string to_text(const std::vector<ShardRecord>& shards) {
-  Json json = Json::array();
-  for (const ShardRecord& shard : shards) json.push_back(to_json(shard));
-  return dump(json);
-}
-
-std::vector<ShardRecord> parse_shards(const std::string& text) { return shards_of(Json::parse(text)); }
 
 std::string to_text(const FileMeta& file) {
   const CheckpointMeta& meta = file.meta;
@@ -60,7 +105,8 @@ std::string to_text(const FileMeta& file) {
                {"replicas", meta.replicas},
                {"ranks", meta.ranks},
                {"local_steps", meta.local_steps},
-               {"plan_digest", fmt::format("{:016x}", meta.plan_digest)},
+               {"plan_digest", hex(meta.plan_digest)},
+               {"data", to_json(meta.data)},
                {"configuration_hash", meta.configuration_hash},
                {"texts", meta.texts},
                {"numbers", meta.numbers}};
@@ -95,6 +141,7 @@ FileMeta parse_meta(const std::string& text, const std::string& path) {
     // JSON has no NaN and infinity: they are written as null.
     for (const auto& [name, value] : json.at("numbers").items())
       meta.numbers[name] = value.is_null() ? std::numeric_limits<double>::quiet_NaN() : value.get<double>();
+    meta.data = json.contains("data") ? data_of(json.at("data")) : data_of_texts(meta.texts);
     file.replica = json.value("replica", -1);
     file.values_in_main = json.value("values_in_main", false);
     if (json.contains("shards")) file.shards = shards_of(json.at("shards"));
@@ -104,7 +151,5 @@ FileMeta parse_meta(const std::string& text, const std::string& path) {
          error.what());
   }
 }
-
-CheckpointMeta load_checkpoint_meta(const std::string& path) { return read_file_meta(path).meta; }
 
 }  // namespace convoy

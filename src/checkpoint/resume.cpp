@@ -40,7 +40,9 @@ class Search {
         mark_damaged(path, error.what());
         continue;
       }
-      const std::string foreign = why_foreign_ ? why_foreign_(file) : std::string();
+      const std::string foreign = file.replica >= 0 ? fmt::format("it is the shard of replica {}", file.replica)
+                                  : why_foreign_    ? why_foreign_(file)
+                                                    : std::string();
       if (foreign.empty()) return path + "\n" + to_text(file);
       log::warn("checkpoint '{}' is not of this run ({}): left alone", path, foreign);
       ++foreign_;
@@ -94,7 +96,7 @@ std::vector<Shard> load_shards(const FoundCheckpoint& found, const Plan& plan, c
     if (seal_digest(path) != record.seal)
       fail(Exit::data, "shard '{}' doesn't belong to '{}' (it is of another save); resume from another checkpoint",
            path, found.path);
-    SetFile file = read_set_file(path, plan, layout, Content::all);
+    SetFile file = read_set_file(path, plan, layout, Content::all, Head::must_fit, record.replica);
     if (file.meta.values_in_main)
       std::copy_n(averaged.block.begin() + layout.values.begin, layout.values.count,
                   file.set.block.begin() + layout.values.begin);
@@ -127,7 +129,7 @@ FoundCheckpoint open_checkpoint(Communicator& communicator, const std::string& p
                                 const std::function<std::string(const std::string&)>& resolve) {
   return parse_found(ask_first_rank(communicator, "opening a checkpoint", [&] {
     const std::string file = resolve(path);
-    return file + "\n" + to_text(read_file_meta(file));
+    return file + "\n" + to_text(read_main_meta(file));
   }));
 }
 
@@ -138,7 +140,7 @@ Checkpoint load_checkpoint(Communicator& communicator, const FoundCheckpoint& fo
   if (spec.weights_only) checkpoint.meta.position = {};
   std::istringstream unread(ask_first_rank(communicator, "reading a checkpoint", [&] {
     const Content content = spec.weights_only ? Content::weights : Content::all;
-    SetFile file = read_set_file(found.path, plan, layout, content, spec.other_head);
+    SetFile file = read_set_file(found.path, plan, layout, content, spec.head);
     checkpoint.set = std::move(file.set);
     checkpoint.ema = std::move(file.ema);
     return fmt::format("{}", fmt::join(file.unread, " "));

@@ -5,7 +5,6 @@
 #include <array>
 #include <filesystem>
 
-#include "checkpoint/names.hpp"
 #include "core/blocking_io.hpp"
 #include "core/clock.hpp"
 #include "core/log.hpp"

@@ -25,11 +25,15 @@ struct DatasetInfo {
   std::vector<PartitionInfo> partitions;
   Index samples = 0, height = 0, width = 0, channels = 0, classes = 0;
   std::vector<std::string> class_names;
-  std::vector<double> mean, std;  ///< per channel, pixel units; of the train split
-  std::vector<float> mean_image;  ///< empty where the set has none
+  std::vector<std::int32_t> labels_as;  ///< class of each stored label; -1: of none, as its samples'; empty: as stored
+  std::vector<double> mean, std;        ///< per channel, pixel units; of the train split
+  std::vector<float> mean_image;        ///< empty where the set has none
   std::string source, encoding;
   std::uint64_t digest = 0;  ///< of all partitions' seals: equal on all ranks, part of the configuration hash
   Index image_bytes() const { return height * width * channels; }
+  std::int32_t label_of(std::int32_t stored) const {
+    return labels_as.empty() ? stored : labels_as[static_cast<std::size_t>(stored)];
+  }
 };
 
 /// Reads and checks the headers of all partitions of a split. Throws Error(data) naming file, attribute or dataset:
@@ -67,6 +71,7 @@ class Dataset {
   const std::uint8_t* images() const;
   /// Else they are read and checked each time they are used.
   bool in_memory() const { return images_ != nullptr; }
+  /// -1: of no class (DatasetInfo::labels_as); evaluation leaves the sample out.
   std::int32_t label(Index sample) const { return labels_[static_cast<std::size_t>(sample - range_.begin)]; }
   Index id(Index sample) const { return ids_[static_cast<std::size_t>(sample - range_.begin)]; }
 

@@ -2,6 +2,7 @@
 #include "data/evaluation.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 #include "core/errors.hpp"
 #include "data/loader.hpp"
@@ -21,7 +22,8 @@ EvaluationBatches::EvaluationBatches(const Dataset& dataset, const EvaluationSpe
     for (Index first = 0; first < samples; first += batch_)
       runs_.push_back({group, first, std::min(batch_, samples - first)});
   };
-  if (groups_.empty()) cut(0, dataset.range().count);
+  leave_out_samples_of_no_class();
+  if (groups_.empty()) cut(0, known_ ? static_cast<Index>(known_->size()) : dataset.range().count);
   for (std::size_t i = 0; i < groups_.size(); ++i) cut(i, static_cast<Index>(groups_[i].samples.size()));
   AugmentSpec centred = spec.augment;
   centred.train = false;
@@ -29,7 +31,7 @@ EvaluationBatches::EvaluationBatches(const Dataset& dataset, const EvaluationSpe
   augment(centred, 0, 0, 0, centre_);
 
   BatchQueueSpec queue{.workers = 0, .prefetch = 1, .batch = batch_};
-  if (can_be_resident(dataset, centred)) {
+  if (can_be_resident(dataset, centred) && (!known_ || resident_ >= 0)) {
     const Index rest = dataset.range().count % batch_, bytes = dataset.info().image_bytes();
     if (rest > 0 && resident_ < 0) {
       last_images_.resize(static_cast<std::size_t>(batch_ * bytes));
@@ -52,6 +54,14 @@ EvaluationBatches::EvaluationBatches(const Dataset& dataset, const EvaluationSpe
 
 EvaluationBatches::~EvaluationBatches() = default;
 
+void EvaluationBatches::leave_out_samples_of_no_class() {
+  const auto has_none = [&](Index sample) { return dataset_.label(sample) < 0; };
+  for (ShapeGroup& group : groups_) std::erase_if(group.samples, has_none);
+  std::vector<Index> all(static_cast<std::size_t>(dataset_.range().count));
+  std::iota(all.begin(), all.end(), dataset_.range().begin);
+  if (groups_.empty() && std::erase_if(all, has_none) > 0) known_ = std::move(all);
+}
+
 void EvaluationBatches::prepare(Index number, int worker, BatchSlot& slot) {
   const Run& run = runs_[static_cast<std::size_t>(number)];
   const Index valid_count = run.count;
@@ -66,7 +76,8 @@ void EvaluationBatches::prepare(Index number, int worker, BatchSlot& slot) {
       if (direct() && resident_ < 0) spec.sample = row;
       continue;
     }
-    Index sample = dataset_.range().begin + run.first + row;
+    Index sample =
+        known_ ? (*known_)[static_cast<std::size_t>(run.first + row)] : dataset_.range().begin + run.first + row;
     if (group != nullptr) {
       sample = group->samples[static_cast<std::size_t>(run.first + row)];
       sample = makers_[static_cast<std::size_t>(worker)].put_centre(sample, group->size.height, group->size.width,

@@ -25,6 +25,7 @@ struct EvaluationSpec {
 
 /// A rank's share of a split in natural order, or by groups, in batches of one size. The last batch (of a group)
 /// repeats its last sample and masks it (valid_count), so that any number of ranks counts every sample exactly once.
+/// Samples of no class are left out.
 class EvaluationBatches {
  public:
   /// The contiguous share of `samples` samples that a rank evaluates; shares differ by at most one and may be empty.
@@ -45,6 +46,8 @@ class EvaluationBatches {
  private:
   void prepare(Index number, int worker, BatchSlot& slot);
   bool direct() const { return makers_.empty(); }
+  /// Of the range or of the groups.
+  void leave_out_samples_of_no_class();
 
   /// The samples of one batch: from `first` on in the range, or in the group.
   struct Run {
@@ -56,8 +59,9 @@ class EvaluationBatches {
   int resident_;
   SampleSpec centre_;
   std::vector<ShapeGroup> groups_;
-  std::vector<Run> runs_;                   ///< one a batch
-  std::vector<class SampleImages> makers_;  ///< one a worker; none where images lie in memory as they are taken
+  std::optional<std::vector<Index>> known_;  ///< samples of the range that have a class; nothing: all have
+  std::vector<Run> runs_;                    ///< one a batch
+  std::vector<class SampleImages> makers_;   ///< one a worker; none where images lie in memory as they are taken
   std::vector<std::uint8_t> last_images_;
   std::optional<BatchQueue> queue_;
 };

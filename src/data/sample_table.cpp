@@ -71,13 +71,14 @@ SampleTable::SampleTable(const DatasetInfo& info, Range range) {
     return range.count > 0 && part.samples.begin < range.end() && range.begin < part.samples.end();
   };
   allow_open_files(static_cast<std::size_t>(std::count_if(info.partitions.begin(), info.partitions.end(), meets)));
+  const Index stored_classes = info.labels_as.empty() ? info.classes : static_cast<Index>(info.labels_as.size());
   for (const PartitionInfo& part : info.partitions) {
     if (!meets(part)) continue;
     const Index begin = std::max(part.samples.begin, range.begin), end = std::min(part.samples.end(), range.end());
     const Rows rows{static_cast<std::uint64_t>(begin - part.samples.begin), static_cast<std::size_t>(end - begin)};
     const File& file = files_.emplace_back(part.path, File::Access::read);
     begins_.push_back(extents.size());
-    const auto own_labels = read_rows<std::int32_t>(file, part.labels_offset, rows);
+    auto own_labels = read_rows<std::int32_t>(file, part.labels_offset, rows);
     const auto own_ids = read_rows<Index>(file, part.ids_offset, rows);
     const auto crc = read_rows<std::uint32_t>(file, part.crc_offset, rows);
     const auto offsets = offsets_of(info, part, file, rows);
@@ -89,11 +90,14 @@ SampleTable::SampleTable(const DatasetInfo& info, Range range) {
         fail(Exit::data, "'{}': dataset '/ids' holds {} for sample {}, expected {}; run convoy-preprocess verify '{}'",
              part.path, own_ids[i], rows.skip + i, id, info.folder);
       }
-      if (own_labels[i] >= 0 && own_labels[i] < info.classes) continue;
+      if (own_labels[i] >= 0 && own_labels[i] < stored_classes) {
+        own_labels[i] = info.label_of(own_labels[i]);
+        continue;
+      }
       fail(
           Exit::data,
           "'{}': dataset '/labels' holds {} for sample {} (id {}), expected 0 to {}; run convoy-preprocess verify '{}'",
-          part.path, own_labels[i], rows.skip + i, id, info.classes - 1, info.folder);
+          part.path, own_labels[i], rows.skip + i, id, stored_classes - 1, info.folder);
     }
     labels.insert(labels.end(), own_labels.begin(), own_labels.end());
     ids.insert(ids.end(), own_ids.begin(), own_ids.end());

@@ -62,8 +62,8 @@ Dataset::Dataset(const SyntheticSpec& spec, DatasetInfo info, Range range) : inf
   const Index first = first_sample(spec, info_.split);
   for (Index i = range.begin; i < range.end(); ++i) {
     if (i % samples_between_looks == 0) leave_if_stopped("making the samples");
-    labels_.push_back(
-        synthetic_sample(spec, first + i, images_.get() + static_cast<std::size_t>(i - range.begin) * bytes));
+    labels_.push_back(info_.label_of(
+        synthetic_sample(spec, first + i, images_.get() + static_cast<std::size_t>(i - range.begin) * bytes)));
     ids_.push_back(i);
   }
 }

@@ -1,53 +1,86 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/model_data.hpp"
 
-#include <sstream>
+#include <algorithm>
 
-#include "config/option.hpp"
 #include "core/errors.hpp"
+#include "core/hash.hpp"
+#include "core/log.hpp"
+#include "engine/data.hpp"
 
 namespace convoy {
 
-std::map<std::string, std::string> texts_of_data(const DatasetInfo& info) {
-  std::string names;
-  for (const std::string& name : info.class_names) names += (names.empty() ? "" : "\n") + name;
-  return {{"class_names", names},
-          {"data_mean", print_list(info.mean)},
-          {"data_std", print_list(info.std)},
-          {"data_size", print_list(std::vector<Index>{info.height, info.width})}};
+TrainedData trained_data(const DataConfig& config, const DatasetInfo& train, std::uint64_t val_digest) {
+  const AugmentSpec shown = augment_spec(config, train, 0, Use::evaluation);
+  const std::string before =
+      shown.short_side() > 0 ? fmt::format("short side resized to {}, ", shown.short_side()) : "";
+  const bool mean_image = config.normalise == InputSpec::Normalise::mean_image;
+  return {.class_names = train.class_names,
+          .mean = config.rgb_mean.empty() ? train.mean : config.rgb_mean,
+          .std = config.rgb_std.empty() ? train.std : config.rgb_std,
+          .height = train.height,
+          .width = train.width,
+          .train_digest = train.digest,
+          .val_digest = val_digest,
+          .mean_image = mean_image ? hash_bytes(train.mean_image.data(), train.mean_image.size() * sizeof(float)) : 0,
+          .input_height = shown.height,
+          .input_width = shown.width,
+          .input = before + "centre"};
 }
 
-DatasetInfo data_of_model(const CheckpointMeta& meta, const std::string& path) {
-  const auto text = [&](const char* name) {
-    const auto found = meta.texts.find(name);
-    if (found == meta.texts.end()) {
-      fail(
-          Exit::data,
-          "checkpoint '{}' has no '{}' of its data (an older version wrote it); predict a prepared data set, or train one more step with --resume",
-          path, name);
+void tell(const DataVerdict& verdict) {
+  for (const std::string& note : verdict.notes) log::info("{}", note);
+  for (const std::string& warning : verdict.warnings) log::warn("{}", warning);
+}
+
+DataVerdict see_as_model(const NamedData& model, DatasetInfo& set, DataConfig& config) {
+  const TrainedData& learned = model.data;
+  const TrainedData own = trained_data(config, set, 0);
+  DataVerdict verdict = judge(model, {own, fmt::format("'{}' ({})", set.folder, set.split)}, DataUse::evaluation);
+  if (!learned.class_names.empty()) {
+    set.labels_as = verdict.labels;
+    set.class_names = learned.class_names;
+    set.classes = static_cast<Index>(learned.class_names.size());
+  }
+  if (!learned.mean.empty()) {
+    set.mean = learned.mean;
+    set.std = learned.std;
+  }
+  // Older versions tell the size of stored pixels only, which is the input's unless --image-size says another.
+  const bool told = learned.input_height > 0;
+  const ImageSize input =
+      told ? ImageSize{learned.input_height, learned.input_width} : ImageSize{learned.height, learned.width};
+  if (config.image_size == 0 && input.height > 0) {
+    if (input.height == input.width) {
+      config.image_size = input.height;
+    } else if (set.height != input.height || set.width != input.width) {
+      fail(Exit::data, "{} takes input of {} x {} pixels, and '{}' holds {}; prepare the set in that size", model.name,
+           input.height, input.width, set.folder, tell_images(set));
     }
-    return found->second;
-  };
-  const auto numbers = [&](const char* name) {
-    std::vector<double> values;
-    for (const std::string& item : split_list(text(name))) values.push_back(read_number(item, {}));
-    return values;
-  };
+  }
+  if (config.augment.resize == 0 && set.encoding != "raw" && learned.height > 0)
+    config.augment.resize = std::min(learned.height, learned.width);
+  return verdict;
+}
+
+DatasetInfo data_of_model(const NamedData& model) {
+  const TrainedData& learned = model.data;
+  if (learned.class_names.empty() || learned.mean.empty()) {
+    fail(
+        Exit::data,
+        "checkpoint {} doesn't tell the classes and the normalisation of its data (an older version wrote it); predict a prepared data set, or train one more step with --resume",
+        model.name);
+  }
   DatasetInfo info;
-  info.folder = path;
+  info.folder = model.name;
   info.encoding = "jpeg";
-  std::istringstream names(text("class_names"));
-  for (std::string name; std::getline(names, name);) info.class_names.push_back(name);
-  const auto classes = meta.numbers.find("classes");
-  info.classes =
-      classes != meta.numbers.end() ? static_cast<Index>(classes->second) : static_cast<Index>(info.class_names.size());
-  info.mean = numbers("data_mean");
-  info.std = numbers("data_std");
-  info.channels = static_cast<Index>(info.mean.size());
-  const std::vector<double> size = numbers("data_size");
-  if (size.size() != 2) fail(Exit::data, "checkpoint '{}': 'data_size' is not two numbers", path);
-  info.height = static_cast<Index>(size[0]);
-  info.width = static_cast<Index>(size[1]);
+  info.class_names = learned.class_names;
+  info.classes = static_cast<Index>(learned.class_names.size());
+  info.mean = learned.mean;
+  info.std = learned.std;
+  info.channels = static_cast<Index>(learned.mean.size());
+  info.height = learned.height;
+  info.width = learned.width;
   return info;
 }
 

@@ -1,20 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a checkpoint tells of the data that its network learned from: training writes it, prediction reads it.
+// What a network learns from, as its checkpoints tell it, and data as such a network sees them: training writes it,
+// evaluation, prediction and validation read it.
 #pragma once
-#include <map>
 #include <string>
 
-#include "checkpoint/checkpoint.hpp"
+#include "checkpoint/trained_data.hpp"
+#include "config/config.hpp"
 #include "data/dataset.hpp"
 
 namespace convoy {
 
-/// Names of classes, channels, mean and standard deviation, stored size, as texts of a checkpoint.
-std::map<std::string, std::string> texts_of_data(const DatasetInfo& info);
+/// Of a run on `train`, validated on a split with `val_digest` (0: none). Throws Error(usage) as augment_spec does.
+TrainedData trained_data(const DataConfig& config, const DatasetInfo& train, std::uint64_t val_digest);
 
-/// Reads these texts of the checkpoint `path` back, with encoding `jpeg`: for images that come as files. Height and
-/// width are the stored size of pixels, 0 where the network learned from files. Throws Error(data) where the checkpoint
-/// tells none of that.
-DatasetInfo data_of_model(const CheckpointMeta& meta, const std::string& path);
+/// Makes a set the model's: its classes (labels by name), its normalisation unless the configuration has one, its input
+/// size, and for files the size that its stored pixels had. Throws Error(data) where judge() refuses the set.
+DataVerdict see_as_model(const NamedData& model, DatasetInfo& set, DataConfig& config);
+
+/// The set that a model learned from, without samples and with encoding `jpeg`: for images that come as files. Height
+/// and width are the stored size of pixels, 0 where the network learned from files. Throws Error(data) where the
+/// checkpoint tells none of that.
+DatasetInfo data_of_model(const NamedData& model);
+
+/// To the log, on the rank that calls it.
+void tell(const DataVerdict& verdict);
 
 }  // namespace convoy

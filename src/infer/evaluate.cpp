@@ -15,6 +15,7 @@
 #include "engine/data.hpp"
 #include "engine/engine.hpp"
 #include "engine/evaluator.hpp"
+#include "engine/model_data.hpp"
 #include "engine/step_vote.hpp"
 #include "infer/confusion.hpp"
 #include "infer/model_file.hpp"
@@ -70,14 +71,10 @@ Exit evaluate(Communicator& communicator, const EvaluateConfig& config) try {
   const std::string& path = model.found.path;
   const TrainConfig& trained = model.config;
   run_agreed(communicator, "opening the data set", [&] {
-    const CheckpointMeta& meta = model.found.file.meta;
     data = data_of(config, trained);
     info = open_split(data, config.split);
-    const auto classes = meta.numbers.find("classes");
-    if (classes != meta.numbers.end() && classes->second != static_cast<double>(info.classes)) {
-      fail(Exit::data, "'{}' has {} classes, but the data set '{}' has {}; give the set it was trained on with --data",
-           path, classes->second, info.folder, info.classes);
-    }
+    const DataVerdict verdict = see_as_model(model.data(), info, data);
+    if (rank == 0) tell(verdict);
     groups = val_groups(data, info);
     const std::string warning = shape_warning(data, info, groups);
     if (rank == 0 && !warning.empty()) log::warn("{}", warning);

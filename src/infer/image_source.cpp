@@ -52,9 +52,8 @@ std::vector<std::string> files_below(const std::string& folder) {
 }
 
 /// Evaluation's image of a file: where the network learned from stored pixels, their short side and its input.
-AugmentSpec augment_of_files(DataConfig data, const DatasetInfo& info) {
+AugmentSpec augment_of_files(const DataConfig& data, const DatasetInfo& info) {
   if (info.height == 0) return augment_spec(data, info, 0, Use::evaluation);
-  if (data.augment.resize == 0) data.augment.resize = std::min(info.height, info.width);
   DatasetInfo stored = info;
   stored.encoding = "raw";
   AugmentSpec spec = augment_spec(data, stored, 0, Use::evaluation);
@@ -65,13 +64,8 @@ AugmentSpec augment_of_files(DataConfig data, const DatasetInfo& info) {
 
 class FileImages final : public ImageSource {
  public:
-  FileImages(const std::vector<std::string>& paths, const ModelFile& model, const DataConfig& data, int workers)
-      : ImageSource(data),
-        info_(data_of_model(model.found.file.meta, model.found.path)),
-        augment_(augment_of_files(data, info_)) {
-    if (data.normalise == InputSpec::Normalise::mean_image)
-      fail(Exit::usage, "'{}' subtracts a mean image, which image files have none of; give a prepared data set",
-           model.found.path);
+  FileImages(const std::vector<std::string>& paths, const DatasetInfo& info, const DataConfig& data, int workers)
+      : ImageSource(data), info_(info), augment_(augment_of_files(data, info_)) {
     for (int i = 0; i < workers; ++i) makers_.emplace_back(augment_);
     for (const std::string& path : paths) {
       std::error_code reason;
@@ -153,24 +147,34 @@ class PreparedImages final : public ImageSource {
 
 }  // namespace
 
-std::unique_ptr<ImageSource> open_image_source(const PredictConfig& config, const ModelFile& model, int workers) {
-  const DataConfig data = data_of(config, model.config);
+std::unique_ptr<ImageSource> open_image_source(const PredictConfig& config, const ModelFile& model, int workers,
+                                               bool speaks) {
+  DataConfig data = data_of(config, model.config);
+  const auto seen = [&](DatasetInfo info) {
+    const DataVerdict verdict = see_as_model(model.data(), info, data);
+    if (speaks) tell(verdict);
+    return info;
+  };
   if (config.paths.size() == 1) {
     const fs::path path = config.paths.front();
     const PartitionName name = parse_partition_name(path.filename().string());
     std::error_code unknown;
     if (name.partitions > 0 && fs::is_regular_file(path, unknown)) {
       const std::string folder = path.has_parent_path() ? path.parent_path().string() : ".";
-      const DatasetInfo info = read_dataset_info(folder, name.split);
+      const DatasetInfo info = seen(read_dataset_info(folder, name.split));
       return std::make_unique<PreparedImages>(info, info.partitions.at(static_cast<std::size_t>(name.number)).samples,
                                               data, workers);
     }
     if (fs::is_directory(path, unknown) && has_split(path.string(), config.split)) {
-      const DatasetInfo info = read_dataset_info(path.string(), config.split);
+      const DatasetInfo info = seen(read_dataset_info(path.string(), config.split));
       return std::make_unique<PreparedImages>(info, Range{0, info.samples}, data, workers);
     }
   }
-  return std::make_unique<FileImages>(config.paths, model, data, workers);
+  if (data.normalise == InputSpec::Normalise::mean_image)
+    fail(Exit::usage, "'{}' subtracts a mean image, which image files have none of; give a prepared data set",
+         model.found.path);
+  const DatasetInfo info = seen(data_of_model(model.data()));
+  return std::make_unique<FileImages>(config.paths, info, data, workers);
 }
 
 }  // namespace convoy

@@ -34,7 +34,9 @@ class ImageSource {
 };
 
 /// One prepared data set or partition, else image files and all files below folders, hidden ones aside, in order of
-/// their names. Throws Error(data) where a path isn't there.
-std::unique_ptr<ImageSource> open_image_source(const PredictConfig& config, const ModelFile& model, int workers);
+/// their names. Throws Error(data) where a path isn't there, or the set is none for the model. `speaks`: says how a set
+/// that differs is seen.
+std::unique_ptr<ImageSource> open_image_source(const PredictConfig& config, const ModelFile& model, int workers,
+                                               bool speaks);
 
 }  // namespace convoy

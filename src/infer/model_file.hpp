@@ -5,6 +5,7 @@
 
 #include "checkpoint/resume.hpp"
 #include "config/config.hpp"
+#include "core/errors.hpp"
 #include "engine/engine.hpp"
 
 namespace convoy {
@@ -12,6 +13,8 @@ namespace convoy {
 struct ModelFile {
   FoundCheckpoint found;
   TrainConfig config;  ///< of the run that wrote it, as it was in the phase that it was written in
+
+  NamedData data() const { return {found.file.meta.data, fmt::format("'{}'", found.path)}; }
 };
 
 /// Collective. `path`: a checkpoint, or the best (else the newest) one of a run directory. Throws Error(data), the same

@@ -167,7 +167,7 @@ Exit predict(Communicator& communicator, const PredictConfig& config) try {
   progress().doing("opening model and images");
   run_alike(communicator, [&] { model = open_model(communicator, config.checkpoint); });
   run_agreed(communicator, "opening the images", [&] {
-    source = open_image_source(config, model, std::max(config.data.workers, 1));
+    source = open_image_source(config, model, std::max(config.data.workers, 1), speaks);
     if (source->count() == 0)
       fail(Exit::data, "'{}' holds no files; give image files, folders of them, or a prepared data set",
            config.paths.front());

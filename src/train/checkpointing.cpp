@@ -96,9 +96,14 @@ void Checkpointing::start() {
   if (!job_.config.checkpoint.weights.empty()) {
     const SetLayout& layout = job_.engine->layout();
     const FoundCheckpoint found = open_checkpoint(job_.communicator, job_.config.checkpoint.weights, best_checkpoint);
-    const Checkpoint loaded =
-        load_checkpoint(job_.communicator, found, job_.engine->plan(), layout,
-                        {.weights_only = true, .other_head = OtherHead::left_out, .shards = false});
+    const TrainingPhase& first = job_.phases.front();
+    const TrainedData own = data_of(first);
+    const DataVerdict verdict = judge({found.file.meta.data, fmt::format("'{}'", found.path)},
+                                      {own, fmt::format("'{}'", first.splits.train.folder)}, DataUse::weights);
+    if (job_.communicator.rank() == 0) tell(verdict);
+    const Head head = verdict.new_head ? Head::left_out : Head::where_it_fits;
+    const Checkpoint loaded = load_checkpoint(job_.communicator, found, job_.engine->plan(), layout,
+                                              {.weights_only = true, .head = head, .shards = false});
     const auto& unread = loaded.unread;
     for (const StoredTensor& tensor : stored_tensors(job_.engine->plan(), layout)) {
       const bool weights = tensor.name.starts_with("/parameters/") || tensor.name.starts_with("/statistics/");
@@ -108,8 +113,7 @@ void Checkpointing::start() {
       std::copy_n(loaded.set.block.begin() + range.begin, range.count, block.begin() + range.begin);
     }
     log::info("weights from '{}'{}", loaded.path, loaded.meta.ema_decay > 0 ? ", their moving average" : "");
-    if (!unread.empty())
-      log::info("its last layer is for another number of classes: {} start anew", fmt::join(unread, ", "));
+    if (!unread.empty()) log::info("a new head for the classes of this run: {} start anew", fmt::join(unread, ", "));
   }
   load_sets(block);
   load_average(block);
@@ -232,13 +236,12 @@ CheckpointMeta Checkpointing::describe(const Position& position) const {
                 {"device", job_.engine->backend().describe()},
                 {"build", build_id()}};
   const std::size_t phase = job_.shape.timeline.phase(position.data_epoch());
-  meta.texts.merge(texts_of_data(job_.phases[phase].splits.train));
+  meta.data = data_of(job_.phases[phase]);
   meta.numbers = {{"best_top1", best_top1},
                   {"validated_step", static_cast<double>(validated_step)},
                   {"steps_per_epoch", static_cast<double>(job_.shape.steps_per_epoch)},
                   {"steps_of_epoch", static_cast<double>(job_.shape.timeline.steps(position.epoch))},
-                  {"batch", static_cast<double>(job_.shape.order.batch)},
-                  {"classes", static_cast<double>(job_.engine->plan().graph.classes)}};
+                  {"batch", static_cast<double>(job_.shape.order.batch)}};
   return meta;
 }
 

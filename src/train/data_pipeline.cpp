@@ -53,7 +53,7 @@ DataPipeline::DataPipeline(const std::vector<TrainingPhase>& phases, const Commu
     warn_of_order(phase, *own.train);
     if (phase.splits.has_val && !own.val) {
       const Range share = EvaluationBatches::share(phase.splits.val.samples, phase.job.ranks, phase.job.rank);
-      own.val = take(load_evaluated(phase.config.data, phase.splits.val, share, phase.val_groups, memory));
+      own.val = take(load_evaluated(phase.splits.val_data, phase.splits.val, share, phase.val_groups, memory));
     }
     samples_.push_back(std::move(own));
   }

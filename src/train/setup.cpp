@@ -13,18 +13,12 @@ namespace convoy {
 
 namespace {
 
-/// Two folders may hold other sizes or other images, but a class has to be the same class; what lies in one folder was
-/// made together.
+/// What lies in one folder was made together. Another folder may hold other sizes, classes in another order, other
+/// images: see_as_model judges them.
 void require_one_preparation(const DatasetInfo& train, const DatasetInfo& val) {
   std::error_code unknown;
-  if (std::filesystem::equivalent(train.folder, val.folder, unknown)) {
+  if (std::filesystem::equivalent(train.folder, val.folder, unknown))
     require_same_set(read_partition(train.partitions.front().path), read_partition(val.partitions.front().path));
-  } else if (train.class_names != val.class_names) {
-    const auto at = std::mismatch(train.class_names.begin(), train.class_names.end(), val.class_names.begin());
-    fail(Exit::data,
-         "train split '{}' and val split '{}' have other classes (class {} is '{}' and '{}'); prepare both together",
-         train.folder, val.folder, at.first - train.class_names.begin(), *at.first, *at.second);
-  }
 }
 
 }  // namespace
@@ -35,13 +29,11 @@ Splits open_splits(const TrainConfig& config) {
   splits.has_val = !config.skip_eval && split_exists(config.data, "val");
   if (!splits.has_val) return splits;
   splits.val = open_split(config.data, "val");
-  if (splits.val.classes != splits.train.classes || splits.val.channels != splits.train.channels) {
-    fail(Exit::data,
-         "train split '{}' and val split '{}' differ: {} and {} classes, {} and {} channels; prepare both together",
-         splits.train.folder, splits.val.folder, splits.train.classes, splits.val.classes, splits.train.channels,
-         splits.val.channels);
-  }
   if (!config.data.synthetic) require_one_preparation(splits.train, splits.val);
+  splits.val_data = config.data;
+  const TrainedData learned = trained_data(config.data, splits.train, splits.val.digest);
+  splits.val_verdict =
+      see_as_model({learned, fmt::format("train split '{}'", splits.train.folder)}, splits.val, splits.val_data);
   return splits;
 }
 
@@ -66,7 +58,7 @@ ProgramSizes program_sizes(const TrainingPhase& phase) {
                      .train_sizes = batch_sizes(phase.job.order)};
   if (phase.splits.has_val) {
     sizes.eval_size = phase.evaluation.batch;
-    sizes.eval_input = input_spec(data, phase.splits.val, phase.evaluation.augment);
+    sizes.eval_input = input_spec(phase.splits.val_data, phase.splits.val, phase.evaluation.augment);
     sizes.eval_shapes = shapes_of(phase.evaluation.groups);
   }
   return sizes;
@@ -87,9 +79,14 @@ std::vector<TrainingPhase> open_phases(const TrainConfig& config) {
       fail(Exit::data, "the data sets '{}' and '{}' of two phases don't belong together (classes, channels or splits)",
            first.train.folder, own.train.folder);
     }
-    if (own.has_val) phase.val_groups = val_groups(changed.data, own.val);
+    if (own.has_val) phase.val_groups = val_groups(own.val_data, own.val);
   }
   return phases;
+}
+
+TrainedData data_of(const TrainingPhase& phase) {
+  const Splits& splits = phase.splits;
+  return trained_data(phase.config.data, splits.train, splits.has_val ? splits.val.digest : 0);
 }
 
 void plan_phases(std::vector<TrainingPhase>& phases, int ranks, int rank, int replicas) {
@@ -102,7 +99,7 @@ void plan_phases(std::vector<TrainingPhase>& phases, int ranks, int rank, int re
     if (!phase.splits.has_val) continue;
     const Index largest = EvaluationBatches::share(phase.splits.val.samples, ranks, 0).count;
     phase.evaluation = {
-        .augment = augment_spec(phase.config.data, phase.splits.val, phase.config.seed, Use::evaluation),
+        .augment = augment_spec(phase.splits.val_data, phase.splits.val, phase.config.seed, Use::evaluation),
         .batch = std::clamp<Index>(largest, 1, phase.config.eval_batch),
         .workers = phase.config.data.workers,
         .prefetch = phase.config.data.prefetch,
@@ -146,7 +143,11 @@ std::set<std::string> data_warnings(const std::vector<TrainingPhase>& phases) {
           "'{}' holds images of {}x{} pixels, which are enlarged to {}x{}; prepare larger ones (--sizes, or --encoding jpeg), or train with --image-size {}",
           train.folder, train.height, train.width, phase.augment.height, phase.augment.width, train.height));
     }
-    if (phase.splits.has_val) warnings.insert(shape_warning(phase.config.data, phase.splits.val, phase.val_groups));
+    if (!phase.splits.has_val) continue;
+    const Splits& splits = phase.splits;
+    warnings.insert(shape_warning(splits.val_data, splits.val, phase.val_groups));
+    warnings.insert(splits.val_verdict.notes.begin(), splits.val_verdict.notes.end());
+    warnings.insert(splits.val_verdict.warnings.begin(), splits.val_verdict.warnings.end());
   }
   warnings.erase("");
   return warnings;

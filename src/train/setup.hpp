@@ -8,13 +8,16 @@
 #include "data/evaluation.hpp"
 #include "engine/data.hpp"
 #include "engine/engine.hpp"
+#include "engine/model_data.hpp"
 #include "train/job.hpp"
 
 namespace convoy {
 
 struct Splits {
   DatasetInfo train, val;
-  bool has_val = false;  ///< false with --skip-eval too
+  bool has_val = false;     ///< false with --skip-eval too
+  DataConfig val_data;      ///< as the network that learns from `train` sees `val`
+  DataVerdict val_verdict;  ///< what is worth saying of it
 };
 
 /// Whole epochs on one data set, image size and batch: all of the run, or what its phases make of it.
@@ -35,6 +38,8 @@ Splits open_splits(const TrainConfig& config);
 /// The phases of a run, opened: one where no phase changes data, size or batch. Throws Error(data), and Error(usage)
 /// where a phase changes them in the middle of an epoch.
 std::vector<TrainingPhase> open_phases(const TrainConfig& config);
+/// What the network learns from in a phase.
+TrainedData data_of(const TrainingPhase& phase);
 /// Fills job, augmentation and evaluation of all phases.
 void plan_phases(std::vector<TrainingPhase>& phases, int ranks, int rank, int replicas);
 /// Plan, optimiser, input and the sizes to compile, of all phases; choices are left empty.

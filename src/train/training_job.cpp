@@ -107,12 +107,30 @@ Graph build_network(const TrainingJob& job) {
   return graph;
 }
 
+/// Whether the data are those that the checkpoint's run was trained on. A best accuracy on another val split is
+/// forgotten.
+void judge_data(const TrainingJob& job, FoundCheckpoint& found) {
+  CheckpointMeta& meta = found.file.meta;
+  const TrainingPhase* phase = &job.phases.front();
+  for (const TrainingPhase& other : job.phases)
+    if (other.begin_epoch <= meta.position.data_epoch()) phase = &other;
+  const TrainedData own = data_of(*phase);
+  const DataVerdict verdict =
+      judge({meta.data, fmt::format("'{}'", found.path)}, {own, fmt::format("'{}'", phase->splits.train.folder)},
+            meta.position.step_in_epoch > 0 ? DataUse::mid_epoch : DataUse::epoch_border);
+  if (job.communicator.rank() == 0) tell(verdict);
+  if (verdict.new_best) meta.numbers["best_top1"] = -1;
+}
+
 /// Collective. The checkpoint to continue from; settles which run this attempt belongs to.
 std::optional<FoundCheckpoint> find_resume(TrainingJob& job) {
   const CheckpointConfig& config = job.config.checkpoint;
   std::optional<FoundCheckpoint> found;
   run_alike(job.communicator,
             [&] { found = checkpoint_to_resume(job.communicator, config, job.attempt, job.graph.model); });
+  run_alike(job.communicator, [&] {
+    if (found) judge_data(job, *found);
+  });
   run_agreed(job.communicator, "the checkpoint folder", [&] {
     if (job.communicator.rank() == 0 && !found && config.save) put_old_checkpoints_aside(config.folder);
   });

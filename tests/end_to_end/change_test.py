@@ -4,7 +4,7 @@ import glob
 import os
 import shutil
 
-from runner import check, everything, last, records, run, same_bits, tensors, train, work_folder
+from runner import PREPROCESS, check, everything, last, records, run, same_bits, tensors, train, work_folder
 
 JOB = ["--synthetic", "--synthetic-size", 16, "--synthetic-samples", 165, "--model", "resnet8", "--batch-size", 8, "--lr", 0.05,
        "--seed", 5, "--epochs", 3, "--save-every", 0, "--print-freq", 1, "--skip-eval", "--shuffle", "global"]
@@ -17,11 +17,44 @@ def resumed(work, name, ranks, *words):
     return folder, train(ranks, folder, *JOB, "--sync", "weights", "--local-steps", 4, "--resume", "auto", *words)[0]
 
 
+def shards(work):
+    """Beside the checkpoint of local SGD in the middle of a period: no command takes one, and `*.h5` names none."""
+    folder = f"{work}/start/checkpoints"
+    names = sorted(name for name in os.listdir(folder) if "shard" in name)
+    check(len(names) == 2 and not glob.glob(f"{folder}/*shard*.h5"), f"shards are not .h5: {names}")
+    shutil.copy(f"{folder}/{names[1]}", f"{work}/shard.h5")
+    for ranks, words in ((3, ("evaluate", f"{work}/shard.h5", *JOB[:5])), (1, ("predict", f"{work}/shard.h5", f"{folder}/last.h5")),
+                         (1, ("train", *JOB, "--output-dir", f"{work}/none", "--weights", f"{work}/shard.h5")),
+                         (3, ("train", *JOB, "--output-dir", f"{work}/none", "--resume", f"{folder}/{names[1]}"))):
+        err = run(ranks, *words, expect=3)[1]
+        check("is no checkpoint but the shard of replica 1 (of 2)" in err, f"{words[0]} refuses a shard")
+    check("shard         of replica 1" in run(1, "inspect", "checkpoint", f"{work}/shard.h5")[0], "inspect shows that it is one")
+
+
+def other_samples(work):
+    """A set that is made again with other images: a run goes on after an epoch, says so, and not within one."""
+    data, words = f"{work}/set", ["--data", f"{work}/set", "--model", "resnet8", "--batch-size", 8, "--lr", 0.05, "--epochs", 3]
+    make = ["synthetic", "--out", data, "--samples", 80, "--val-samples", 16, "--image-size", 16, "--partitions", 1, "--overwrite"]
+    run(1, *make, program=PREPROCESS)
+    for name, steps in (("border", 10), ("middle", 15)):
+        train(1, f"{work}/{name}", *words, "--max-steps", steps)
+    run(1, *make, "--seed", 9, program=PREPROCESS)
+    err = train(3, f"{work}/middle", *words, "--resume", "auto", "--replicas", 1, expect=3)[1]
+    check("stands in the middle of an epoch of other samples" in err and err.count("error:") == 1, "in the middle of an epoch: refused")
+    said = "".join(train(3, f"{work}/border", *words, "--resume", "auto", "--replicas", 1))
+    check("are not those that" in said and "it continues with the new ones" in said, "after an epoch: said")
+    check("another val split" in said, "the best accuracy begins anew")
+    top = max(r["top1"] for r in records(f"{work}/border", "val") if r["step"] > 10)
+    check(f"best held-out accuracy: {top:.2f} %" in said, f"it is that of the new val split, {top:.2f} %")
+
+
 def main():
     with work_folder() as work:
+        other_samples(work)
         local = ["--sync", "weights", "--local-steps", 4]
         train(2, f"{work}/straight", *JOB, *local, "--reproducible")
         train(2, f"{work}/start", *JOB, *local, "--reproducible", "--max-steps", 13)
+        shards(work)
         for ranks in (1, 2, 3):
             folder, _ = resumed(work, f"ranks-{ranks}", ranks, "--reproducible")
             same = same_bits(everything(last(folder)), everything(last(f"{work}/straight")))

@@ -1,9 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Evaluation is exact over ranks: the same integers for 1, 2, 3, 5 and 8 ranks and any batch, one more rank than images too."""
+"""Evaluation is exact over ranks: the same integers for 1, 2, 3, 5 and 8 ranks and any batch, one more rank than images too. Other
+sets than the model's: seen with its normalisation, labels by name, or refused."""
 import csv
 import json
+import os
 
-from runner import PREPROCESS, check, run, train, work_folder
+import h5py
+import numpy as np
+from PIL import Image
+from runner import PREPROCESS, check, last, records, run, train, work_folder
+
+COLOURS = {"cat": (200, 60, 60), "dog": (60, 200, 60), "emu": (60, 60, 200), "ant": (30, 30, 30)}
 
 
 def evaluate(ranks, checkpoint, data, batch, out, *words):
@@ -16,8 +23,74 @@ def evaluate(ranks, checkpoint, data, batch, out, *words):
     return result, matrix
 
 
+def prepare(work, name, classes, light=1.0):
+    """8 pictures a class as a set with both splits alike: noise of the picture's number on the class's colour."""
+    for label, animal in classes.items():
+        os.makedirs(f"{work}/{name}.in/{label}")
+        for i in range(8):
+            noise = np.random.default_rng(i).normal(0, 20, (16, 16, 3))
+            Image.fromarray((light * np.clip(COLOURS[animal] + noise, 0, 255)).astype(np.uint8)).save(f"{work}/{name}.in/{label}/{i}.png")
+    run(1, "folder", "--train", f"{work}/{name}.in", "--val", f"{work}/{name}.in", "--out", f"{work}/{name}", "--encoding", "raw", "--sizes", 16,
+        program=PREPROCESS)
+    return f"{work}/{name}"
+
+
+def normalisation(folder):
+    with h5py.File(f"{folder}/train-00000-of-00001.h5") as file:
+        return [word for name in ("mean", "std") for word in (f"--rgb-{name}", ",".join(str(v) for v in file.attrs[name]))]
+
+
+def other_sets(work):
+    """A network that knows three animals by their colours."""
+    same = {name: name for name in ("cat", "dog", "emu")}
+    model, data = f"{work}/animals-run", prepare(work, "animals", same)
+    train(1, model, "--data", data, "--model", "resnet8", "--batch-size", 8, "--epochs", 10, "--lr", 0.05, "--lr-schedule", "constant")
+    check(max(r["top1"] for r in records(model, "val")) == 100, "it learns them")
+
+    def evaluated(ranks, name, *words, model=model):
+        said = run(ranks, "evaluate", "--checkpoint", model, "--data", f"{work}/{name}", "--threads", 1, *words)
+        return json.loads([line for line in said[0].splitlines() if line.startswith("{")][-1]), said[0] + said[1]
+
+    prepare(work, "fewer", {"dog": "dog", "emu": "emu"})
+    prepare(work, "more", {"ant": "ant", **same})
+    for ranks in (1, 3):
+        for name, images, told in (("fewer", 16, "matched by name"), ("more", 24, "doesn't know are left out: 'ant'")):
+            result, said = evaluated(ranks, name, "--batch-size", 5)
+            check((result["images"], result["top1_count"]) == (images, images) and told in said, f"{name} classes, {ranks} ranks: {images} of {images} right")
+    err = run(3, "predict", model, f"{work}/more", "--output", f"{work}/more.txt")[0]
+    check("32 images, 0 unreadable; top-1 100.00 % (24 of 24 with labels)" in err, "predicted, images of the unknown class have no label")
+    prepare(work, "other", {"dog": "dog", "emu": "emu", "zcat": "cat"})
+    for ranks, command in ((3, ("evaluate", model, "--data", f"{work}/other")), (1, ("predict", model, f"{work}/other"))):
+        err = run(ranks, *command, expect=3)[1]
+        check("only the model has 'cat', only the set has 'zcat'" in err and err.count("learned other classes") == 1, f"{command[0]}: other names are refused")
+    train(3, f"{work}/crossed", "--data", data, "--val-data", f"{work}/other", "--model", "resnet8", expect=3)
+    said, _ = train(1, f"{work}/head", "--data", f"{work}/other", "--weights", model, "--model", "resnet8", "--batch-size", 8, "--max-steps", 1)
+    check("only the model has 'cat', only the set has 'zcat'): a new head starts" in said and "fc.weight, /parameters/fc.bias start anew" in said,
+          "--weights on other names begins a new head")
+
+    # A third of the light is another picture to the network, whatever the set's own mean is.
+    prepare(work, "dark", same, 1 / 3)
+    learned, own = normalisation(data), normalisation(f"{work}/dark")
+    expected, _ = evaluated(1, "dark", *learned)
+    for ranks in (1, 3):
+        result, _ = evaluated(ranks, "dark")
+        check(abs(result["loss"] - expected["loss"]) < 1e-5 and result["top1_count"] == expected["top1_count"],
+              f"{ranks} ranks: the model's mean and deviation, loss {expected['loss']:.3f}")
+    check(abs(evaluated(1, "dark", *own)[0]["loss"] - expected["loss"]) > 0.1, "which is not the loss with the set's")
+    tables = []
+    for source in ("dark", "dark.in"):
+        out = run(1, "predict", model, f"{work}/{source}", "--format", "csv", "--topk", 3)[0]
+        tables.append(sorted((row["class1"], round(float(row["probability1"]), 4)) for row in csv.DictReader(out.splitlines())))
+    check(tables[0] == tables[1] and len(tables[0]) == 24, "files and prepared samples get the same answer")
+    train(3, f"{work}/validated", "--data", data, "--val-data", f"{work}/dark", "--model", "resnet8", "--batch-size", 4, "--epochs", 2, "--lr", 0.05)
+    validated = records(f"{work}/validated", "val")[-1]["loss"]
+    expected, _ = evaluated(1, "dark", *learned, model=last(f"{work}/validated"))
+    check(abs(validated - expected["loss"]) < 1e-4, f"--val-data is validated with the train split's ({validated:.4f})")
+
+
 def main():
     with work_folder() as work:
+        other_sets(work)
         data, small, out = f"{work}/data", f"{work}/small", f"{work}/run"
         run(1, "synthetic", "--out", data, "--samples", 300, "--val-samples", 203, "--image-size", 16, "--partitions", 3,
             program=PREPROCESS)

@@ -9,7 +9,6 @@
 #include <fstream>
 #include <memory>
 
-#include "checkpoint/names.hpp"
 #include "checkpoint/resume.hpp"
 #include "checkpoint/saver.hpp"
 #include "core/replicas.hpp"
@@ -215,6 +214,35 @@ TEST_F(CheckpointTest, AForeignCheckpointIsLeftAlone) {
   EXPECT_TRUE(fs::exists(main_path(folder_, "epoch-0002")));
   expect_error(Exit::data, {folder_, "2 foreign", "--output-dir"},
                [&] { find_path([](const FileMeta&) { return std::string("of another run"); }); });
+}
+
+TEST_F(CheckpointTest, AShardIsNoCheckpoint) {
+  save("last", 3, true);
+  const std::string shard = folder_ + "/" + shard_file("last", 4, attempt_), copy = main_path(folder_, "epoch-0009");
+  on_root([&] { fs::copy(shard, copy); });
+  for (const std::string& path : {shard, copy})
+    expect_error(Exit::data, {path, "is no checkpoint but the shard of replica 4 (of 5)"},
+                 [&] { open_checkpoint(communicator_, path); });
+  EXPECT_EQ(find_path(), main_path(folder_, "last"));
+  EXPECT_TRUE(fs::exists(copy)) << "left alone";
+}
+
+TEST_F(CheckpointTest, ShardsWithNamesOfOlderVersionsAreLoaded) {
+  on_root([&] {
+    FileMeta file{.meta = spec("last", 3, true, small_).meta, .model = small_.plan.graph.model};
+    for (int r = 0; r < replicas; ++r) {
+      const std::string name = fmt::format("last.shard-{:04}.a0001.h5", r), path = folder_ + "/" + name;
+      write_set_file(path, small_.plan, small_.layout, {.meta = file.meta, .model = file.model, .replica = r},
+                     {formula_set(small_, shard_seed(3, r))});
+      file.shards.push_back({r, 30 + r, name, seal_digest(path)});
+    }
+    write_set_file(main_path(folder_, "last"), small_.plan, small_.layout, file,
+                   {formula_set(small_, averaged_seed(3))});
+  });
+  EXPECT_EQ(find_path(), main_path(folder_, "last"));
+  const Checkpoint loaded = load("last", 1, 3);
+  ASSERT_EQ(loaded.shards.size(), 3U);
+  EXPECT_EQ(loaded.shards[2].set.block, formula_set(small_, shard_seed(3, 3)).block);
 }
 
 TEST_F(CheckpointTest, AForeignShardIsNotLoaded) {

@@ -36,7 +36,7 @@ def formula(name, seed, shape):
 
 with tempfile.TemporaryDirectory() as folder:
     subprocess.run([sys.argv[1], folder, "1"], check=True, stdout=subprocess.DEVNULL, timeout=60)
-    assert sorted(os.listdir(folder)) == ["attempts", "last.h5"] + [f"last.shard-{r:04}.a0002.h5" for r in range(3)], os.listdir(folder)
+    assert sorted(os.listdir(folder)) == ["attempts", "last.h5"] + [f"last.shard-{r:04}.a0002" for r in range(3)], os.listdir(folder)
 
     with h5py.File(f"{folder}/last.h5", "r") as file:
         assert sorted(file) == ["optimiser", "parameters", "state", "statistics"], sorted(file)
@@ -45,7 +45,7 @@ with tempfile.TemporaryDirectory() as folder:
         meta = json.loads(file.attrs["meta"])
         assert meta["position"] == {"epoch": 0, "step_in_epoch": 1, "step": 1, "images": 64}, meta
         assert meta["model"] == "small" and meta["replicas"] == 3
-        assert [s["file"] for s in meta["shards"]] == [f"last.shard-{r:04}.a0002.h5" for r in range(3)]
+        assert [s["file"] for s in meta["shards"]] == [f"last.shard-{r:04}.a0002" for r in range(3)]
         assert [s["samples_since_average"] for s in meta["shards"]] == [1, 1, 1]
         for name, shape in [("conv1.weight", (5, 3, 3, 3)), ("bn1.weight", (5,)), ("fc.weight", (1000, 5))]:
             stored = file["parameters"][name]
@@ -56,6 +56,6 @@ with tempfile.TemporaryDirectory() as folder:
         assert np.array_equal(file["statistics/bn1.running_var"][...], formula("var bn1", 100, (5,)))
         assert np.array_equal(file["state"][...], formula("state", 100, (16,)))
 
-    with h5py.File(f"{folder}/last.shard-0002.a0002.h5", "r") as file:
+    with h5py.File(f"{folder}/last.shard-0002.a0002", "r") as file:
         assert json.loads(file.attrs["meta"])["replica"] == 2
         assert np.array_equal(file["parameters/fc.bias"][...], formula("value fc.bias", 103, (1000,)))

@@ -8,7 +8,6 @@
 #include <memory>
 #include <thread>
 
-#include "checkpoint/names.hpp"
 #include "core/replicas.hpp"
 #include "support/expect_error.hpp"
 #include "support/failing_calls.hpp"

@@ -37,9 +37,10 @@ void write_sample(const std::string& path) {
 }
 
 /// The text of the error that reading throws; empty where it doesn't.
-std::string reading_error(const std::string& path, const SmallPlan& small, Content content = Content::all) {
+std::string reading_error(const std::string& path, const SmallPlan& small, Content content = Content::all,
+                          int replica = -1) {
   try {
-    read_set_file(path, small.plan, small.layout, content);
+    read_set_file(path, small.plan, small.layout, content, Head::must_fit, replica);
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), Exit::data);
     return error.what();
@@ -154,7 +155,7 @@ TEST(CheckpointFile, AShardWithoutValuesHoldsTheRest) {
 
   for (const Placing placing : {Placing::forward, Placing::backward_with_gaps}) {
     const SmallPlan other = small_plan(placing);
-    const SetFile read = read_set_file(folder / "a.h5", other.plan, other.layout, Content::all);
+    const SetFile read = read_set_file(folder / "a.h5", other.plan, other.layout, Content::all, Head::must_fit, 2);
     EXPECT_TRUE(read.meta.values_in_main);
     HostSet expected = formula_set(other, 1);
     std::fill_n(expected.block.begin(), other.layout.values.count, 0.0F);
@@ -162,8 +163,50 @@ TEST(CheckpointFile, AShardWithoutValuesHoldsTheRest) {
   }
   SmallPlan renamed = small_plan();
   renamed.plan.table.rows[0].name = "stem.weight";
-  EXPECT_NE(reading_error(folder / "a.h5", renamed).find("'/optimiser/0/stem.weight' is missing in the file"),
+  EXPECT_NE(reading_error(folder / "a.h5", renamed, Content::all, 2)
+                .find("'/optimiser/0/stem.weight' is missing in the file"),
             std::string::npos);
+}
+
+TEST(CheckpointFile, AShardIsNoCheckpoint) {
+  const TempFolder folder;
+  const SmallPlan small = small_plan();
+  FileMeta meta = sample_meta();
+  meta.replica = 2;
+  const HostSet whole = formula_set(small, 1);
+  write_set_file(folder / "whole.h5", small.plan, small.layout, meta, {whole});
+  meta.values_in_main = true;
+  const Index first = small.layout.optimiser.begin;
+  write_set_file(folder / "rest.h5", small.plan, small.layout, meta,
+                 {HostSet{first, {whole.block.begin() + first, whole.block.end()}}});
+  for (const char* name : {"whole.h5", "rest.h5"}) {
+    for (const Content content : {Content::all, Content::weights})
+      EXPECT_NE(reading_error(folder / name, small, content).find("is no checkpoint but the shard of replica 2 (of 4)"),
+                std::string::npos);
+    EXPECT_THROW(read_main_meta(folder / name), Error);
+    EXPECT_NE(reading_error(folder / name, small, Content::all, 1).find("is not the shard of replica 1 (it says 2)"),
+              std::string::npos);
+  }
+  // A main file must not leave its parameters to another.
+  meta.replica = -1;
+  write_set_file(folder / "zeros.h5", small.plan, small.layout, meta,
+                 {HostSet{first, {whole.block.begin() + first, whole.block.end()}}});
+  EXPECT_NE(reading_error(folder / "zeros.h5", small).find("'/parameters/conv1.weight' is missing in the file"),
+            std::string::npos);
+}
+
+TEST(CheckpointFile, AHeadCanBeLeftOut) {
+  const TempFolder folder;
+  const SmallPlan small = small_plan();
+  write_sample(folder / "a.h5");
+  using Names = std::vector<std::string>;
+  const auto unread = [&](const SmallPlan& plan, Head head) {
+    return read_set_file(folder / "a.h5", plan.plan, plan.layout, Content::weights, head).unread;
+  };
+  EXPECT_EQ(unread(small, Head::where_it_fits), Names{});
+  EXPECT_EQ(unread(small, Head::left_out), (Names{"/parameters/fc.weight", "/parameters/fc.bias"}));
+  EXPECT_EQ(unread(small_plan(Placing::forward, 1, 100), Head::where_it_fits),
+            (Names{"/parameters/fc.weight", "/parameters/fc.bias"}));
 }
 
 TEST(CheckpointFile, SameSaveGivesSameBytes) {

@@ -6,7 +6,6 @@
 #include <fstream>
 
 #include "checkpoint/file.hpp"
-#include "checkpoint/names.hpp"
 #include "support/small_plan.hpp"
 #include "support/temp_folder.hpp"
 
@@ -53,25 +52,40 @@ TEST(CheckpointFolder, DropsTheOldestWritten) {
   write(folder, "epoch-0003", 300, 400);
   write(folder, "step-00000350", 350, 300);
   write(folder, "epoch-0004", 400, 200);
-  std::ofstream(folder / "epoch-0003.shard-0000.a0001.h5") << "goes with its main file";
-  std::ofstream(folder / "epoch-0004.shard-0000.a0001.h5") << "stays";
+  std::ofstream(folder / shard_file("epoch-0003", 0, 1)) << "goes with its main file";
+  std::ofstream(folder / "epoch-0003.shard-0001.a0001.h5") << "under the name of an older version, too";
+  std::ofstream(folder / shard_file("epoch-0004", 0, 1)) << "stays";
+  std::ofstream(folder / "epoch-0004.shard-0001.a0001.h5") << "stays";
   std::ofstream(folder / "epoch-0005.shard-0000.a0001.h5") << "of a save that is under way";
   drop_old_checkpoints(folder.path(), 2, {});
-  EXPECT_EQ(list_folder(folder.path()), (Names{"best.h5", "epoch-0004.h5", "epoch-0004.shard-0000.a0001.h5",
-                                               "epoch-0005.shard-0000.a0001.h5", "last.h5", "step-00000350.h5"}));
+  EXPECT_EQ(list_folder(folder.path()),
+            (Names{"best.h5", "epoch-0004.h5", "epoch-0004.shard-0000.a0001", "epoch-0004.shard-0001.a0001.h5",
+                   "epoch-0005.shard-0000.a0001.h5", "last.h5", "step-00000350.h5"}));
 }
 
 TEST(CheckpointFolder, RemovesWhatKilledSavesLeft) {
   const TempFolder folder;
   write(folder, "last", 1, 0);
   std::ofstream(folder / "last.shard-0000.a0001.h5") << "may belong to the main file";
+  std::ofstream(folder / "last.shard-0001.a0001") << "so may this";
+  std::ofstream(folder / "last.shard-0002.a0001.a0001.tmp") << "half-written";
+  std::ofstream(folder / "epoch-0002.shard-0000.a0001") << "has no main file";
   std::ofstream(folder / "epoch-0001.shard-0000.a0001.h5") << "has no main file";
   std::ofstream(folder / "last.h5.a0001.tmp") << "half-written";
   std::ofstream(folder / "last.h5.a0003.tmp") << "of a newer attempt";
   std::ofstream(folder / "notes.h5.tmp") << "not ours";
   remove_leftovers(folder.path(), Fence({}, 2));
-  EXPECT_EQ(list_folder(folder.path()),
-            (Names{"last.h5", "last.h5.a0003.tmp", "last.shard-0000.a0001.h5", "notes.h5.tmp"}));
+  EXPECT_EQ(list_folder(folder.path()), (Names{"last.h5", "last.h5.a0003.tmp", "last.shard-0000.a0001.h5",
+                                               "last.shard-0001.a0001", "notes.h5.tmp"}));
+}
+
+TEST(CheckpointFolder, KnowsTheNamesOfItsFiles) {
+  EXPECT_EQ(shard_file("last", 3, 2), "last.shard-0003.a0002");
+  for (const char* ours : {"last.h5", "best.h5.damaged", "epoch-0003.h5.a0002.tmp", "last.shard-0001.a0002",
+                           "last.shard-0001.a0002.a0002.tmp", "step-00000012.shard-0001.a0002.h5"})
+    EXPECT_TRUE(is_checkpoint_file(ours)) << ours;
+  for (const char* other : {"last", "notes.h5", "last.shard-0001", "epoch-.h5", "last.h5.old"})
+    EXPECT_FALSE(is_checkpoint_file(other)) << other;
 }
 
 }  // namespace

@@ -8,7 +8,6 @@
 #include <map>
 
 #include "checkpoint/file.hpp"
-#include "checkpoint/names.hpp"
 #include "io/text_file.hpp"
 #include "support/failing_calls.hpp"
 #include "support/small_plan.hpp"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The checkpoints of a folder: listed, chosen for a resume, dropped.
+#include "checkpoint/checkpoint.hpp"
+
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -7,15 +8,13 @@
 #include <regex>
 #include <tuple>
 
-#include "checkpoint/checkpoint.hpp"
-#include "checkpoint/names.hpp"
+#include "checkpoint/file.hpp"
 #include "core/log.hpp"
 
 namespace convoy {
 namespace fs = std::filesystem;
 namespace {
 const std::string suffix = ".h5";
-const std::string shard_infix = ".shard-";
 
 /// `epoch-0003`, `step-00001200`.
 bool is_numbered(const std::string& name) {
@@ -45,12 +44,17 @@ void remove_file(const fs::path& path, const Fence& fence) {
 
 /// The first part of a file name, before `.h5`, `.shard-`, `.tmp` ...
 std::string name_of(const std::string& file) { return file.substr(0, file.find('.')); }
+
+bool is_shard(const std::string& file) {
+  static const std::regex shard(R"([^.]+\.shard-\d+\.a\d+(\.h5)?)");
+  return std::regex_match(file, shard);
+}
 }  // namespace
 
 std::string main_path(const std::string& folder, const std::string& name) { return folder + "/" + name + suffix; }
 
 std::string shard_file(const std::string& name, int replica, Index attempt) {
-  return fmt::format("{}{}{:04}.a{:04}{}", name, shard_infix, replica, attempt, suffix);
+  return fmt::format("{}.shard-{:04}.a{:04}", name, replica, attempt);
 }
 
 std::vector<std::string> list_folder(const std::string& folder) {
@@ -64,17 +68,11 @@ std::vector<std::string> list_folder(const std::string& folder) {
   return files;
 }
 
-std::vector<std::string> list_shards(const std::string& folder, const std::string& name) {
-  std::vector<std::string> shards;
-  for (const std::string& file : list_folder(folder))
-    if (file.starts_with(name + shard_infix) && file.ends_with(suffix)) shards.push_back(file);
-  return shards;
-}
-
 void remove_shards(const std::string& folder, const std::string& name, const std::vector<ShardRecord>& keep,
                    const Fence& fence) {
-  for (const std::string& file : list_shards(folder, name))
-    if (std::none_of(keep.begin(), keep.end(), [&](const ShardRecord& shard) { return shard.file == file; }))
+  for (const std::string& file : list_folder(folder))
+    if (is_shard(file) && name_of(file) == name &&
+        std::none_of(keep.begin(), keep.end(), [&](const ShardRecord& shard) { return shard.file == file; }))
       remove_file(fs::path(folder) / file, fence);
 }
 
@@ -116,9 +114,9 @@ void remove_leftovers(const std::string& folder, const Fence& fence) {
   fence.remove_older_temporaries(folder);
   for (const std::string& file : list_folder(folder)) {
     const std::string name = name_of(file);
-    const bool shard = file.starts_with(name + shard_infix) && (name == "last" || is_numbered(name));
+    const bool ours = is_shard(file) && (name == "last" || is_numbered(name));
     std::error_code unknown;  // what can't be looked at is no leftover
-    if (shard && !fs::exists(main_path(folder, name), unknown) && !unknown) remove_file(fs::path(folder) / file, fence);
+    if (ours && !fs::exists(main_path(folder, name), unknown) && !unknown) remove_file(fs::path(folder) / file, fence);
   }
 }
 
@@ -143,7 +141,8 @@ std::string best_checkpoint(const std::string& path) {
 }
 
 bool is_checkpoint_file(const std::string& file_name) {
-  static const std::regex ours(R"((last|best|epoch-\d+|step-\d+)(\.shard-\d+\.a\d+)?\.h5(\.damaged|(\.a\d+)?\.tmp)?)");
+  static const std::regex ours(
+      R"((last|best|epoch-\d+|step-\d+)(\.h5|\.shard-\d+\.a\d+(\.h5)?)(\.damaged|(\.a\d+)?\.tmp)?)");
   return std::regex_match(file_name, ours);
 }
 

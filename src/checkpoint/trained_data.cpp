@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "checkpoint/trained_data.hpp"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "core/errors.hpp"
+
+namespace convoy {
+namespace {
+using Names = std::vector<std::string>;
+
+/// As JSON keeps them in a checkpoint: what is no UTF-8 has been replaced.
+Names as_stored(const Names& names) {
+  return nlohmann::json::parse(nlohmann::json(names).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+}
+
+std::map<std::string, std::int32_t> numbers_of(const Names& names) {
+  std::map<std::string, std::int32_t> numbers;
+  for (const std::string& name : names) numbers.emplace(name, static_cast<std::int32_t>(numbers.size()));
+  return numbers;
+}
+
+/// `'cat', 'dog' and 7 more`.
+std::string list(const Names& names) {
+  constexpr std::size_t shown = 5;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(shown, names.size()); ++i)
+    text += fmt::format("{}'{}'", i == 0 ? "" : ", ", names[i]);
+  return names.size() > shown ? fmt::format("{} and {} more", text, names.size() - shown) : text;
+}
+
+Names missing_in(const std::map<std::string, std::int32_t>& others, const Names& names) {
+  Names missing;
+  std::copy_if(names.begin(), names.end(), std::back_inserter(missing),
+               [&](const std::string& name) { return !others.contains(name); });
+  return missing;
+}
+
+bool near(const std::vector<double>& a, const std::vector<double>& b) {
+  constexpr double tolerance = 1e-6;
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](double x, double y) { return std::abs(x - y) <= tolerance * std::max(1.0, std::abs(x)); });
+}
+
+std::string normalisation(const TrainedData& data) {
+  return fmt::format("mean {:.2f}, deviation {:.2f}{}", fmt::join(data.mean, " "), fmt::join(data.std, " "),
+                     data.mean_image == 0 ? "" : fmt::format(", mean image {:016x}", data.mean_image));
+}
+
+std::string size_and_way(const TrainedData& data) {
+  return fmt::format("{} x {}, {}", data.input_height, data.input_width, data.input);
+}
+
+/// What a checkpoint of an older version doesn't tell; empty: it tells everything.
+std::string what_is_unknown(const TrainedData& model) {
+  Names unknown;
+  if (model.class_names.empty()) unknown.emplace_back("classes");
+  if (model.mean.empty()) unknown.emplace_back("normalisation");
+  if (model.train_digest == 0) unknown.emplace_back("samples");
+  if (model.input.empty()) unknown.emplace_back("input size");
+  return fmt::format("{}", fmt::join(unknown, ", "));
+}
+
+bool differs(std::uint64_t model, std::uint64_t set) { return model != 0 && model != set; }
+
+void judge_evaluation(const NamedData& model, const NamedData& set, const ClassMatch& classes, DataVerdict& verdict) {
+  if (!classes.difference.empty()) {
+    fail(
+        Exit::data,
+        "{} learned other classes than {} holds ({}); give the set it was trained on, or prepare this one with the same class names",
+        model.name, set.name, classes.difference);
+  }
+  if (!model.data.mean.empty() && model.data.mean.size() != set.data.mean.size()) {
+    fail(Exit::data, "{} takes images of {} channels, and {} holds images of {}; prepare the set with --channels {}",
+         model.name, model.data.mean.size(), set.name, set.data.mean.size(), model.data.mean.size());
+  }
+  if (differs(model.data.mean_image, set.data.mean_image)) {
+    fail(Exit::data,
+         "{} subtracts the mean image of its training set, and {} has another or none; give a set prepared with it",
+         model.name, set.name);
+  }
+  verdict.labels = classes.labels;
+  if (verdict.labels.empty()) return;
+  Names left_out;
+  for (std::size_t c = 0; c < verdict.labels.size(); ++c)
+    if (verdict.labels[c] < 0) left_out.push_back(set.data.class_names[c]);
+  verdict.notes.push_back(fmt::format("classes of {} are matched by name with those of {}: {} of {}", set.name,
+                                      model.name, verdict.labels.size() - left_out.size(),
+                                      model.data.class_names.size()));
+  if (!left_out.empty())
+    verdict.warnings.push_back(
+        fmt::format("images of classes that {} doesn't know are left out: {}", model.name, list(left_out)));
+}
+
+std::string what_was_learned(const NamedData& model, const NamedData& set, const ClassMatch& classes) {
+  if (!classes.difference.empty()) return classes.difference;
+  const Names &then = model.data.class_names, now = as_stored(set.data.class_names);
+  if (then.size() != now.size()) return fmt::format("{} classes then, {} now", then.size(), now.size());
+  const auto at = std::mismatch(then.begin(), then.end(), now.begin());
+  return fmt::format("class {} is '{}' then and '{}' now", at.first - then.begin(), *at.first, *at.second);
+}
+
+void judge_resume(const NamedData& model, const NamedData& set, DataUse use, DataVerdict& verdict) {
+  if (differs(model.data.train_digest, set.data.train_digest)) {
+    const std::string digests =
+        fmt::format("digest {:016x} then, {:016x} now", model.data.train_digest, set.data.train_digest);
+    if (use == DataUse::mid_epoch) {
+      fail(
+          Exit::data,
+          "{} stands in the middle of an epoch of other samples than {} holds ({}); prepare the set as it was, name a checkpoint of the end of an epoch with --resume, or start anew from the weights with --weights",
+          model.name, set.name, digests);
+    }
+    verdict.warnings.push_back(
+        fmt::format("the samples of {} are not those that {} was trained on ({}): it continues with the new ones",
+                    set.name, model.name, digests));
+  }
+  verdict.new_best = set.data.val_digest != 0 && differs(model.data.val_digest, set.data.val_digest);
+  if (verdict.new_best)
+    verdict.warnings.push_back(
+        fmt::format("the best accuracy so far is of another val split ({:016x} then, {:016x} now): best.h5 starts anew",
+                    model.data.val_digest, set.data.val_digest));
+}
+
+/// Of a network that trains on.
+std::vector<std::string> changes_of_input(const NamedData& model, const NamedData& set) {
+  const TrainedData &then = model.data, &now = set.data;
+  std::vector<std::string> changes;
+  const bool other = !then.mean.empty() && (!near(then.mean, now.mean) || !near(then.std, now.std) ||
+                                            differs(then.mean_image, now.mean_image));
+  if (other) {
+    changes.push_back(
+        fmt::format("input is normalised with {}, in {} it was {}; --rgb-mean and --rgb-std keep what it learned with",
+                    normalisation(now), model.name, normalisation(then)));
+  }
+  if (!then.input.empty() && size_and_way(then) != size_and_way(now))
+    changes.push_back(fmt::format("input is {}, in {} it was {}", size_and_way(now), model.name, size_and_way(then)));
+  return changes;
+}
+
+}  // namespace
+
+ClassMatch match_classes(const Names& model, const Names& set) {
+  if (model.empty() || set.empty() || model == set) return {};
+  const Names names = as_stored(set);
+  if (model == names) return {};
+  const auto known = numbers_of(model), own = numbers_of(names);
+  const Names only_model = missing_in(own, model), only_set = missing_in(known, names);
+  ClassMatch match;
+  if (!only_model.empty() && !only_set.empty()) {
+    match.difference = fmt::format("only the model has {}, only the set has {}", list(only_model), list(only_set));
+  } else if (known.size() != model.size() || own.size() != names.size()) {
+    match.difference = "several classes have one name";
+  } else {
+    for (const std::string& name : names) {
+      const auto number = known.find(name);
+      match.labels.push_back(number == known.end() ? -1 : number->second);
+    }
+  }
+  return match;
+}
+
+DataVerdict judge(const NamedData& model, const NamedData& set, DataUse use) {
+  DataVerdict verdict;
+  if (const std::string unknown = what_is_unknown(model.data); !unknown.empty())
+    verdict.notes.push_back(fmt::format(
+        "{} was written by an older version and doesn't tell its data's {}: not compared", model.name, unknown));
+  const ClassMatch classes = match_classes(model.data.class_names, set.data.class_names);
+  const bool same = classes.labels.empty() && classes.difference.empty();
+  switch (use) {
+    case DataUse::evaluation:
+      judge_evaluation(model, set, classes, verdict);
+      return verdict;
+    case DataUse::weights:
+      verdict.new_head = !same;
+      if (!same)
+        verdict.notes.push_back(fmt::format("{} learned other classes than {} holds ({}): a new head starts",
+                                            model.name, set.name, what_was_learned(model, set, classes)));
+      for (std::string& change : changes_of_input(model, set)) verdict.notes.push_back(std::move(change));
+      return verdict;
+    case DataUse::epoch_border:
+    case DataUse::mid_epoch:
+      if (!same) {
+        fail(
+            Exit::data,
+            "{} learned other classes than {} holds ({}); give the set it was trained on, or start anew from its weights with --weights",
+            model.name, set.name, what_was_learned(model, set, classes));
+      }
+      judge_resume(model, set, use, verdict);
+      for (std::string& change : changes_of_input(model, set)) verdict.warnings.push_back(std::move(change));
+      return verdict;
+  }
+  return verdict;
+}
+
+}  // namespace convoy
