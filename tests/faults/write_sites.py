@@ -15,7 +15,7 @@ CALLS = re.compile(
 SITES = {
     "src/checkpoint/fence.cpp": (8, "start (attempts), goes_on (files that a fence guards), checkpoints; tests/unit/checkpoint/fence_test.cpp"),
     "src/checkpoint/file.cpp": (5, "checkpoints; tests/unit/checkpoint/write_faults_test.cpp"),
-    "src/checkpoint/folder.cpp": (1, "no_removal"),
+    "src/checkpoint/checkpoint.cpp": (1, "no_removal"),
     "src/checkpoint/resume.cpp": (1, "no_removal"),
     "src/checkpoint/saver.cpp": (2, "checkpoints, start"),
     "src/cli/bench_scaling.cpp": (1, "others"),

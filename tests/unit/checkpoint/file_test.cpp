@@ -197,16 +197,19 @@ TEST(CheckpointFile, AShardIsNoCheckpoint) {
 
 TEST(CheckpointFile, AHeadCanBeLeftOut) {
   const TempFolder folder;
-  const SmallPlan small = small_plan();
   write_sample(folder / "a.h5");
   using Names = std::vector<std::string>;
-  const auto unread = [&](const SmallPlan& plan, Head head) {
-    return read_set_file(folder / "a.h5", plan.plan, plan.layout, Content::weights, head).unread;
+  const Names layer{"/parameters/fc.weight", "/parameters/fc.bias"};
+  const auto unread = [&](Head head, Index classes) {
+    SmallPlan small = small_plan(Placing::forward, 1, classes);
+    small.plan.graph.nodes.push_back({.name = "fc", .attributes = Linear{.in = 5, .out = classes}});
+    return read_set_file(folder / "a.h5", small.plan, small.layout, Content::weights, head).unread;
   };
-  EXPECT_EQ(unread(small, Head::where_it_fits), Names{});
-  EXPECT_EQ(unread(small, Head::left_out), (Names{"/parameters/fc.weight", "/parameters/fc.bias"}));
-  EXPECT_EQ(unread(small_plan(Placing::forward, 1, 100), Head::where_it_fits),
-            (Names{"/parameters/fc.weight", "/parameters/fc.bias"}));
+  EXPECT_EQ(unread(Head::where_it_fits, 10), Names{});
+  EXPECT_EQ(unread(Head::where_it_fits, 100), layer);
+  EXPECT_EQ(unread(Head::left_out, 10), layer);
+  EXPECT_EQ(unread(Head::left_out, 100), layer);
+  EXPECT_THROW(unread(Head::must_fit, 100), Error);
 }
 
 TEST(CheckpointFile, SameSaveGivesSameBytes) {
