@@ -4,15 +4,23 @@
 # then calls launch, the last thing it does. Here stand the environment, the launcher, signals, the end of the allocation, and
 # what the end of the program asks for; what a site adapts is in site.sh.
 #
-# For the scripts: $convoy, $preprocess, $gpu_device, device, end_time, launch. Before launch a script that trains sets run_directory, and one whose
-# program keeps nothing of its work where it is stopped sets keeps_nothing.
+# For the scripts: $convoy, $preprocess, $gpu_device, device, end_time, launch. Before launch a script that trains sets run_directory, one that
+# prepares data sets partitions to their folder, and one whose program keeps nothing of its work where it is stopped sets keeps_nothing.
 set -uo pipefail
 
 script=${1:?usage: . scripts/batch.sh SCRIPT}
 scheduler=${script%%/*} # slurm or pbs
-run_directory='' keeps_nothing='' child='' stop_asked='' told_to_end='' launch_words=() attempts=0
+started=$(($(date +%s) - SECONDS)) # this shell, and so the job
+run_directory='' keeps_nothing='' partitions='' child='' stop_asked='' told_to_end='' launch_words=() attempts=0 partitions_before=0
+attributes='' job_end='' submit=''
 
 say() { echo "[job ${SLURM_JOB_ID:-${PBS_JOBID:-}}] $*" >&2; }
+
+case $scheduler in
+  slurm) [ -n "${SLURM_JOB_ID:-}" ] || submit='sbatch' ;;
+  *) [ -n "${PBS_JOBID:-}" ] && [ -r "${PBS_NODEFILE:-}" ] || submit='qsub' ;;
+esac
+[ -z "$submit" ] || { echo "$script is the script of a job: start it with '$submit $script' (see docs/cluster.md)" >&2; exit 2; }
 
 # A signal that comes before the launch is kept. Slurm's --signal=B:USR1 reaches this shell alone; mpirun and srun hand USR1
 # on to all ranks.
@@ -49,37 +57,50 @@ load_site() {
 
 # Seconds since 1970 at which the scheduler ends this job; NONE where there is no limit or nobody knows it.
 end_time() {
-  local end=''
+  local end=$job_end
   if [ "$scheduler" = slurm ]; then
     end=$(squeue --noheader --jobs "$SLURM_JOB_ID" --format %e 2>/dev/null | head -n 1)
     end=$(date -d "${end:-NONE}" +%s 2>/dev/null)
-  else
-    end=$(pbs_end_time)
   fi
   echo "${end:-NONE}"
 }
 
-# Lines of `qstat -f` as NAME = VALUE; it folds long ones.
-pbs_attributes() {
-  qstat -f "$PBS_JOBID" 2>/dev/null | awk '
+# attributes: lines of `qstat -f` as NAME = VALUE; it folds long ones. A server that is busy gets half a minute.
+read_pbs_attributes() {
+  local answer try
+  for try in 1 2 3 4 5 6 7; do
+    answer=$(qstat -f "$PBS_JOBID" 2>&1) && break
+    if [ "$try" = 7 ]; then
+      say "WARNING: PBS does not tell the wall time of this job ($answer), so the program cannot stop ahead of its end. Give --time-limit HH:MM:SS (in EXTRA)"
+      return
+    fi
+    sleep 5
+  done
+  attributes=$(awk '
     /^\t/ { sub(/^\t/, ""); line = line $0; next }
     { if (line != "") print line; sub(/^ +/, ""); line = $0 }
-    END { print line }'
+    END { print line }' <<<"$answer")
 }
 
-# Start (OpenPBS says stime, Torque start_time) plus wall time.
-pbs_end_time() {
-  local line value start='' seconds=0 part wall=''
-  while IFS= read -r line; do
-    value=${line#* = }
-    case $line in
-      stime\ =* | start_time\ =*) start=$(date -d "$value" +%s 2>/dev/null) ;;
-      Resource_List.walltime\ =*) wall=$value ;;
-    esac
-  done < <(pbs_attributes)
-  [ -n "$wall" ] && [ -n "$start" ] || return 0
+attribute() { sed -n "s/^$1 = //p" <<<"$attributes"; } # NAME
+
+# job_end: start (OpenPBS says stime, Torque start_time) plus wall time. The server may not have heard of the start yet.
+read_pbs_end() {
+  local wall start seconds=0 part
+  wall=$(attribute Resource_List.walltime) start=$(attribute '\(stime\|start_time\)')
+  [ -n "$wall" ] || return 0
   for part in ${wall//:/ }; do seconds=$((seconds * 60 + 10#$part)); done
-  echo $((start + seconds))
+  if [ -n "$start" ]; then start=$(date -d "$start" +%s); fi
+  job_end=$((${start:-$started} + seconds))
+}
+
+# A job that is too long for its time submits itself from its host, which OpenPBS allows to the submission host alone by default.
+look_for_flatuid() {
+  local server host=${PBS_O_HOST:-}
+  server=$(qstat -Bf 2>/dev/null) || return 0
+  case $server in *flatuid\ =\ True* | *allow_node_submit\ =\ True*) return ;; esac
+  [ "${host%%.*}" = "${HOSTNAME%%.*}" ] ||
+    say "this PBS may refuse that jobs submit themselves (it has no flatuid, see docs/cluster.md): then you will have to submit $script again at the end of its time"
 }
 
 # launch_words: what stands before the program.
@@ -92,6 +113,8 @@ choose_launcher() {
       skip_steps "${launch_words[0]}" ;;
     *) launch_words+=(--bind-to none) ;;
   esac
+  command -v "${launch_words[0]}" >/dev/null ||
+    { say "'${launch_words[0]}' is not in PATH: name the modules of your MPI, or another launcher, in ${CONVOY_SITE:-scripts/site.sh}"; exit 2; }
   [ "$scheduler" = pbs ] || return 0
   local variable
   unset OMP_NUM_THREADS # PBS means the whole chunk; the ranks divide their cores themselves
@@ -99,10 +122,15 @@ choose_launcher() {
   for variable in $(compgen -e); do
     case $variable in PATH | LD_LIBRARY_PATH | HDF5_* | NCCL_* | UCX_* | CONVOY_*) launch_words+=(-x "$variable") ;; esac
   done
-  if ompi_info 2>/dev/null | grep -q 'plm: tm'; then return 0; fi # it knows the job's hosts by itself
-  launch_words+=(-hostfile "$PBS_NODEFILE")
-  if command -v pbs_tmrsh >/dev/null; then launch_words+=(--mca plm_rsh_agent "$PWD/scripts/pbs-agent.sh"); fi
+  case $(ompi_info 2>/dev/null) in *'plm: tm'*) return ;; esac # it knows the job's hosts by itself
+  # Not -hostfile: a host that stands in it once has a slot for each of its cores.
+  launch_words+=(-host "$(awk '!count[$1]++ { order[++hosts] = $1 }
+    END { for (i = 1; i <= hosts; i++) printf "%s%s:%d", i == 1 ? "" : ",", order[i], count[order[i]] }' "$PBS_NODEFILE")")
+  # mpirun splits the agent at blanks, which $PWD may have, and its daemons look for the first word alone; it starts all of them itself.
+  if command -v pbs_tmrsh >/dev/null; then launch_words+=(--mca plm_rsh_agent "/bin/sh scripts/pbs-agent.sh" --mca plm_rsh_no_tree_spawn 1); fi
 }
+
+count_partitions() { find "$partitions/" -maxdepth 2 -name '*-of-*.h5' 2>/dev/null | wc -l; }
 
 # A host that crashed keeps a socket of PMIx that is named after job and step, and srun then fails there for the same step:
 # each restart of a job takes another number.
@@ -139,6 +167,7 @@ launch() {
   local code=75 watcher=''
   choose_launcher
   [ -z "$run_directory" ] || attempts=$(highest_attempt .json)
+  [ -z "$partitions" ] || partitions_before=$(count_partitions)
   say "$(date '+%F %T') ${SLURM_JOB_NODELIST:-$(sort -u "${PBS_NODEFILE:-/dev/null}" | tr '\n' ' ')}: ${launch_words[*]} $*"
   if [ -n "$stop_asked" ]; then
     say "told to stop before the program was started"
@@ -165,6 +194,7 @@ after_launch() { # CODE
   trap '' USR1
   [ -z "$run_directory" ] || words+=("$run_directory" --attempts-before "$attempts")
   [ -z "$keeps_nothing" ] || words+=(--keeps-nothing)
+  [ -z "$partitions" ] || words+=(--partitions "$partitions" --partitions-made $(($(count_partitions) - partitions_before)))
   [ -z "$told_to_end" ] || words+=(--told-to-end "$told_to_end")
   if [ -n "$keeps_nothing$told_to_end" ]; then
     answer=$(end_time)
@@ -190,33 +220,70 @@ resubmit_to_slurm() {
 
 # A new job after this one, from the same folder, with what qsub was told on its command line.
 resubmit_to_pbs() { # NUMBER
-  local line options=() chunks=() nodes=() names=() home=$PWD
+  local line name value queue='' options=() chunks=() nodes=() memory=() names=() file=$PWD/$script
+  [ -n "$attributes" ] || say "PBS does not tell what this job asked for: the next one asks for what the script's #PBS lines say"
   while IFS= read -r line; do
-    case $line in
-      Resource_List.select\ =* | Resource_List.place\ =*)
-        line=${line#Resource_List.}
-        chunks+=(-l "${line%% = *}=${line#* = }") ;;
-      Resource_List.nodes\ =*) nodes=(-l "nodes=${line#* = }") ;;
-      Resource_List.walltime\ =*) options+=(-l "walltime=${line#* = }") ;;
-      Account_Name\ =*) options+=(-A "${line#* = }") ;;
-      project\ =*) [ "${line#* = }" = _pbs_project_default ] || options+=(-P "${line#* = }") ;;
-      queue\ =*) options+=(-q "${line#* = }") ;;
+    name=${line%% = *} value=${line#* = }
+    case $name in
+      Resource_List.select | Resource_List.place) chunks+=(-l "${name#*.}=$value") ;;
+      Resource_List.nodes) nodes=(-l "nodes=$value") ;;
+      Resource_List.mem) memory=(-l "mem=$value") ;; # in Torque's form; else a sum of the chunks, as these are
+      Resource_List.ncpus | Resource_List.mpiprocs | Resource_List.ngpus | Resource_List.*node*) ;;
+      Resource_List.*) options+=(-l "${name#*.}=$value") ;;
+      Job_Name) options+=(-N "$value") ;;
+      Account_Name) options+=(-A "$value") ;;
+      project) [ "$value" = _pbs_project_default ] || options+=(-P "$value") ;;
+      group_list) options+=(-W "group_list=$value") ;;
+      Join_Path) options+=(-j "$value") ;;
+      Output_Path) keep_log -o "$value" ;;
+      Error_Path) keep_log -e "$value" ;;
+      Priority) [ "$value" = 0 ] || options+=(-p "$value") ;;
+      Mail_Points) [ "$value" = a ] || options+=(-m "$value") ;;
+      Mail_Users) options+=(-M "$value") ;;
+      Rerunable) [ "$value" = True ] || options+=(-r n) ;;
+      queue) queue=$value ;;
     esac
-  done < <(pbs_attributes)
+  done <<<"$attributes"
+  # The queue that was asked for may hand its jobs on to one that takes none from users.
+  queue=${PBS_O_QUEUE:-$queue}
+  [ -z "$queue" ] || options+=(-q "$queue")
   # Torque's form. OpenPBS, asked in it, says what chunks it made of it as well, but takes only one of the two.
-  if [ ${#nodes[@]} -gt 0 ]; then options+=("${nodes[@]}"); else options+=("${chunks[@]}"); fi
+  if [ ${#nodes[@]} -gt 0 ]; then options+=("${nodes[@]}" "${memory[@]}"); else options+=("${chunks[@]}"); fi
+  # One element of an array (OpenPBS refuses a range of one), and no job can wait for the end of one.
+  if [ -n "${PBS_ARRAY_INDEX:-}" ]; then
+    options+=(-J "$PBS_ARRAY_INDEX-$((PBS_ARRAY_INDEX + 1)):2")
+  elif [ -n "${PBS_ARRAYID:-}" ]; then # Torque's
+    options+=(-t "$PBS_ARRAYID")
+  else
+    options+=(-W "depend=afterany:$PBS_JOBID")
+  fi
   export CONVOY_RESUBMITTED=$1
   for line in $(compgen -e); do
     case $line in
-      DATA | SOURCE | KIND | CONFIG | OUTPUT | RUN | EXTRA | CONVOY | CONVOY_*) names+=("$line") ;;
-      HDF5_* | NCCL_* | UCX_* | OMPI_MCA_*) case ${!line} in *,*) ;; *) names+=("$line") ;; esac ;; # a comma would end the value
+      DATA | SOURCE | KIND | CONFIG | OUTPUT | RUN | EXTRA | CONVOY | CONVOY_* | HDF5_* | NCCL_* | UCX_* | OMPI_MCA_*) names+=("$line") ;;
     esac
   done
+  # What runs is PBS' copy of the script that was submitted, which may be a user's own under any name.
+  if grep -qs 'scripts/batch\.sh' "$0"; then file=$(realpath "$0"); fi
   cd "${PBS_O_WORKDIR:-.}" || return
-  qsub -W "depend=afterany:$PBS_JOBID" "${options[@]}" -v "$(IFS=,; echo "${names[*]}")" "$home/$script"
+  qsub "${options[@]}" -v "$(IFS=,; echo "${names[*]}")" "$file"
+}
+
+# Adds where the log goes to the options, if the user said it: PBS shows HOST:FOLDER/JOB.oNUMBER where not, or where he named a folder.
+keep_log() { # -o|-e HOST:PATH
+  local number=${PBS_JOBID%%[!0-9]*} folder=${2%/*}
+  case ${2##*/} in
+    *".${1#-}$number"* | "$number".*) [ "${folder#*:}" = "${PBS_O_WORKDIR:-}" ] || options+=("$1" "$folder/") ;;
+    *) options+=("$1" "$2") ;;
+  esac
 }
 
 load_site
+if [ "$scheduler" = pbs ]; then
+  read_pbs_attributes
+  read_pbs_end
+  look_for_flatuid
+fi
 
 # For scripts that ask for no GPUs themselves: their job may have been given some on the command line of sbatch.
 device=()

@@ -6,12 +6,14 @@
 #SBATCH --job-name=cifar10
 #SBATCH --nodes=2
 #SBATCH --ntasks-per-node=2
+#SBATCH --cpus-per-task=8
 #SBATCH --time=04:00:00
 #SBATCH --requeue
 #SBATCH --signal=B:USR1@180
 #SBATCH --open-mode=append
 #SBATCH --output=cifar10-%j.log
-cd "${CONVOY_HOME:-$SLURM_SUBMIT_DIR}" && . scripts/batch.sh slurm/cifar10.sh || exit
+{ cd "${CONVOY_HOME:-${SLURM_SUBMIT_DIR:-.}}" && . scripts/batch.sh slurm/cifar10.sh; } ||
+  { echo "$PWD is not the root of Convoy's source tree: submit from there, or set CONVOY_HOME to it" >&2; exit 2; }
 
 run_directory=${OUTPUT:-runs/cifar10}
 data=(--synthetic)

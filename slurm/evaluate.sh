@@ -6,11 +6,13 @@
 #SBATCH --job-name=evaluate
 #SBATCH --nodes=1
 #SBATCH --ntasks-per-node=4
+#SBATCH --cpus-per-task=8
 #SBATCH --time=01:00:00
 #SBATCH --requeue
 #SBATCH --open-mode=append
 #SBATCH --output=evaluate-%j.log
-cd "${CONVOY_HOME:-$SLURM_SUBMIT_DIR}" && . scripts/batch.sh slurm/evaluate.sh || exit
+{ cd "${CONVOY_HOME:-${SLURM_SUBMIT_DIR:-.}}" && . scripts/batch.sh slurm/evaluate.sh; } ||
+  { echo "$PWD is not the root of Convoy's source tree: submit from there, or set CONVOY_HOME to it" >&2; exit 2; }
 
 keeps_nothing=1
 

@@ -6,12 +6,16 @@
 #SBATCH --job-name=preprocess
 #SBATCH --nodes=2
 #SBATCH --ntasks-per-node=16
+#SBATCH --cpus-per-task=1
 #SBATCH --time=06:00:00
 #SBATCH --requeue
 #SBATCH --signal=B:USR1@120
 #SBATCH --open-mode=append
 #SBATCH --output=preprocess-%j.log
-cd "${CONVOY_HOME:-$SLURM_SUBMIT_DIR}" && . scripts/batch.sh slurm/preprocess_imagenet.sh || exit
+{ cd "${CONVOY_HOME:-${SLURM_SUBMIT_DIR:-.}}" && . scripts/batch.sh slurm/preprocess_imagenet.sh; } ||
+  { echo "$PWD is not the root of Convoy's source tree: submit from there, or set CONVOY_HOME to it" >&2; exit 2; }
 
-launch "$preprocess" "${KIND:-imagenet}" --source "${SOURCE:?the images}" --out "${DATA:?a folder for the partitions}" \
+partitions=${DATA:?a folder for the partitions}
+
+launch "$preprocess" "${KIND:-imagenet}" --source "${SOURCE:?the images}" --out "$partitions" \
   --end-time "$(end_time)" "$@"

@@ -13,7 +13,8 @@
 #SBATCH --signal=B:USR1@300
 #SBATCH --open-mode=append
 #SBATCH --output=resnet152-%j.log
-cd "${CONVOY_HOME:-$SLURM_SUBMIT_DIR}" && . scripts/batch.sh slurm/resnet152.sh || exit
+{ cd "${CONVOY_HOME:-${SLURM_SUBMIT_DIR:-.}}" && . scripts/batch.sh slurm/resnet152.sh; } ||
+  { echo "$PWD is not the root of Convoy's source tree: submit from there, or set CONVOY_HOME to it" >&2; exit 2; }
 
 run_directory=${OUTPUT:-runs/resnet152}
 data=(--synthetic)

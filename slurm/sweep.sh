@@ -7,12 +7,14 @@
 #SBATCH --array=0-3
 #SBATCH --nodes=1
 #SBATCH --ntasks-per-node=2
+#SBATCH --cpus-per-task=8
 #SBATCH --time=04:00:00
 #SBATCH --requeue
 #SBATCH --signal=B:USR1@180
 #SBATCH --open-mode=append
 #SBATCH --output=sweep-%A_%a.log
-cd "${CONVOY_HOME:-$SLURM_SUBMIT_DIR}" && . scripts/batch.sh slurm/sweep.sh || exit
+{ cd "${CONVOY_HOME:-${SLURM_SUBMIT_DIR:-.}}" && . scripts/batch.sh slurm/sweep.sh; } ||
+  { echo "$PWD is not the root of Convoy's source tree: submit from there, or set CONVOY_HOME to it" >&2; exit 2; }
 
 read -ra seeds <<<"${SEEDS:-1 2}"
 read -ra rates <<<"${RATES:-0.05 0.1}"

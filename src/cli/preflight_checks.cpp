@@ -10,6 +10,7 @@
 #include "core/clock.hpp"
 #include "core/counted.hpp"
 #include "core/host_facts.hpp"
+#include "core/launcher.hpp"
 #include "core/version.hpp"
 #include "core/wall_clock.hpp"
 #include "engine/data.hpp"
@@ -125,6 +126,10 @@ void check_places(Communicator& communicator, const DeviceConfig& config, Prefli
     device = backend->describe();
     identity = backend->identity();
   });
+  if (communicator.rank() == 0) {  // the others may lack the variables of the job
+    if (const HostShares shares = compare_with_node_file(communicator.hosts()); !shares.text.empty())
+      mine.push_back({shares.misplaced ? Exit::device : Exit::ok, shares.text, {}});
+  }
   share_findings(communicator, mine, to);
   const auto devices = communicator.all_gather(device, "devices of the ranks");
   const auto identities = communicator.all_gather(identity, "identities of the devices");

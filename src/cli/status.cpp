@@ -89,7 +89,9 @@ Exit answer_job_script(const StatusConfig& config) {
   const JobFacts job{.end = config.job_end,
                      .now = real_clock().wall_seconds(),
                      .told_to_end = config.told_to_end,
+                     .notice = notice_of(own_job().scheduler),
                      .keeps_nothing = config.keeps_nothing,
+                     .jobs_in_vain = count_jobs_in_vain(config.partitions, config.partitions_made),
                      .resubmitted = own_restarts(),
                      .resubmissions = config.resubmissions};
   RequeueDecision decision{.exit = exit_without_run(config.after, job), .text = {}};

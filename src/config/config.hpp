@@ -237,6 +237,8 @@ struct StatusConfig {
   double job_end = 0;          ///< --job-end, seconds since 1970; 0: not known
   double told_to_end = 0;      ///< --told-to-end, seconds since 1970; 0: it was not
   bool keeps_nothing = false;  ///< --keeps-nothing
+  std::string partitions;      ///< --partitions: the folder of a preparation; empty: the job prepares nothing
+  Index partitions_made = 0;   ///< --partitions-made
   bool json = false;
 };
 

@@ -57,6 +57,13 @@ std::vector<OptionGroup> options_of(StatusConfig& config) {
   add(switch_option("keeps-nothing", config.keeps_nothing,
                     "with --resubmissions: the program keeps nothing of its work if it is stopped"))
       .only_on_command_line();
+  add(text_option(
+          "partitions", "DIR", config.partitions,
+          "with --resubmissions: the folder of a preparation, which three jobs in a row that make no partition end"))
+      .only_on_command_line();
+  add(number_option("partitions-made", "N", config.partitions_made, at_least(0),
+                    "with --partitions: how many partitions this job has made"))
+      .only_on_command_line();
   return {std::move(group)};
 }
 

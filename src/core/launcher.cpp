@@ -3,8 +3,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
+#include <map>
+#include <numeric>
+
+#include "core/counted.hpp"
 
 namespace convoy {
 namespace {
@@ -18,12 +23,37 @@ int number_in(const char* variable) {
   return end != text && *end == 0 && value >= 0 && value <= 1 << 30 ? static_cast<int>(value) : -1;
 }
 
-int lines_of(const char* path) {
-  int lines = 0;
-  std::ifstream file(path);
-  for (std::string line; std::getline(file, line);) lines += line.empty() ? 0 : 1;
-  return lines;
+/// Hosts of the job in PBS_NODEFILE with their numbers of places, in its order.
+using Places = std::vector<std::pair<std::string, int>>;
+Places pbs_places() {
+  Places places;
+  const char* path = std::getenv("PBS_NODEFILE");
+  std::ifstream file(path == nullptr ? "" : path);
+  for (std::string host; file >> host;) {
+    const auto same =
+        std::find_if(places.begin(), places.end(), [&](const auto& place) { return place.first == host; });
+    if (same == places.end()) {
+      places.emplace_back(host, 1);
+    } else {
+      ++same->second;
+    }
+  }
+  return places;
 }
+
+int count(const Places& places) {
+  return std::accumulate(places.begin(), places.end(), 0,
+                         [](int sum, const auto& place) { return sum + place.second; });
+}
+
+/// Not -hostfile: Open MPI takes a host that stands in it once to have a slot for each of its cores.
+std::string mpirun_for(const Places& places) {
+  std::string words;
+  for (const auto& [host, slots] : places) words += fmt::format("{}{}:{}", words.empty() ? "" : ",", host, slots);
+  return fmt::format("'mpirun -np {} -host {}'", count(places), words);
+}
+
+std::string short_name(const std::string& host) { return host.substr(0, host.find('.')); }
 
 const Launcher at_start = read_launcher();
 
@@ -59,12 +89,31 @@ std::string lonely_worlds(const Launcher& launcher, int world_size) {
 std::string forgotten_launcher(const Launcher& launcher, int world_size) {
   if (world_size > 1 || !launcher.name.empty()) return {};
   const int slurm = number_in("SLURM_NTASKS");
-  const char* nodes = std::getenv("PBS_NODEFILE");
-  const int pbs = nodes != nullptr ? lines_of(nodes) : 0;
+  const Places places = pbs_places();
+  const int pbs = count(places);
   if (slurm <= 1 && pbs <= 1) return {};
   return fmt::format("this job has {} {}, but the program was started alone and uses one; put {} before it",
                      slurm > 1 ? slurm : pbs, slurm > 1 ? "tasks (SLURM_NTASKS)" : "places (PBS_NODEFILE)",
-                     slurm > 1 ? "'srun --mpi=pmix'" : "'mpirun -hostfile $PBS_NODEFILE'");
+                     slurm > 1 ? "'srun --mpi=pmix'" : mpirun_for(places));
+}
+
+HostShares compare_with_node_file(const std::vector<std::string>& hosts_of_ranks) {
+  const Places places = pbs_places();
+  std::map<std::string, int> ranks;
+  for (const std::string& host : hosts_of_ranks) ++ranks[short_name(host)];
+  const bool all = static_cast<int>(hosts_of_ranks.size()) == count(places);
+  std::string wrong;
+  bool known = false;  // a node file may call hosts by other names than they do themselves
+  for (const auto& [host, slots] : places) {
+    const auto found = ranks.find(short_name(host));
+    const int here = found == ranks.end() ? 0 : found->second;
+    known = known || here > 0;
+    if (here == slots || (here > 0 && !all)) continue;
+    wrong += fmt::format("{}{} runs {} of its {}", wrong.empty() ? "" : ", ", host, here, counted(slots, "rank"));
+  }
+  if (wrong.empty() || !known) return {};
+  return {all, fmt::format("the ranks are not where PBS_NODEFILE has places for them: {}; start them with {}", wrong,
+                           mpirun_for(places))};
 }
 
 }  // namespace convoy

@@ -2,6 +2,7 @@
 // What the environment says of whoever started this process, before MPI is there to ask and to check what it says.
 #pragma once
 #include <string>
+#include <vector>
 
 namespace convoy {
 
@@ -19,6 +20,14 @@ const Launcher& launcher_at_start();
 /// network N times into the same folder. What to say then, with the remedy; empty: `world_size` is what the launcher
 /// said.
 std::string lonely_worlds(const Launcher& launcher, int world_size);
+
+/// What the node file of a PBS job says of the hosts of its ranks: hosts that carry none, or others than their share.
+/// misplaced: as many ranks as the job has places, but elsewhere.
+struct HostShares {
+  bool misplaced = false;
+  std::string text;  ///< empty: nothing is wrong, or this is no PBS job
+};
+HostShares compare_with_node_file(const std::vector<std::string>& hosts_of_ranks);
 
 /// A batch job that was given several tasks and starts the program once, without srun or mpirun: what to say; empty: it
 /// did not.

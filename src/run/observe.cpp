@@ -56,16 +56,17 @@ bool goes_on_elsewhere(const AttemptRecord& newest, Index attempts_before) {
   return newest.job != own.job || newest.scheduler != own.scheduler || newest.restarts != own.restarts;
 }
 
-/// Counts this launch if it began no attempt. Returns the count.
-Index count_failed_launches(const std::string& folder, Index attempts_before, Index newest) {
-  const fs::path path = fs::path(folder) / "attempts/failed-launches";
+enum class Count : std::uint8_t { ends, begins, goes_on };
+
+/// Adds one to the number in a file, which `begins` at one and is removed where it `ends`. Returns the sum.
+Index count_up(const fs::path& path, Count how) {
   std::error_code none;
-  if (attempts_before < 0 || newest > attempts_before) {
+  if (how == Count::ends) {
     fs::remove(path, none);
     return 0;
   }
   Index count = 0;
-  std::ifstream(path) >> count;
+  if (how == Count::goes_on) std::ifstream(path) >> count;
   try {
     replace_text_file(path.string(), fmt::format("{}\n", count + 1));
   } catch (const Error& e) {
@@ -73,6 +74,12 @@ Index count_failed_launches(const std::string& folder, Index attempts_before, In
     return most_lost_attempts;
   }
   return count + 1;
+}
+
+/// Counts this launch if it began no attempt. Returns the count.
+Index count_failed_launches(const std::string& folder, Index attempts_before, Index newest) {
+  const bool began = attempts_before < 0 || newest > attempts_before;
+  return count_up(fs::path(folder) / "attempts/failed-launches", began ? Count::ends : Count::goes_on);
 }
 
 }  // namespace
@@ -126,6 +133,14 @@ RequeueDecision decide_after_launch(const std::string& run_folder, int code, Ind
   }
   const Index newer = goes_on_elsewhere(newest, attempts_before) ? newest.number : 0;
   return decide_requeue(state ? &*state : nullptr, seen, code, newer);
+}
+
+Index count_jobs_in_vain(const std::string& folder, Index made) {
+  std::error_code none;
+  if (folder.empty()) return 0;
+  if (!fs::is_directory(folder, none)) return own_restarts() + 1;
+  const fs::path path = fs::path(folder) / ".jobs-without-a-partition";
+  return count_up(path, made > 0 ? Count::ends : own_restarts() == 0 ? Count::begins : Count::goes_on);
 }
 
 }  // namespace convoy

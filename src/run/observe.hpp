@@ -20,4 +20,8 @@ RunObservations observe_closely(const std::string& run_folder, RunState& state);
 /// that began no attempt, in a file of the run directory.
 RequeueDecision decide_after_launch(const std::string& run_folder, int code, Index attempts_before);
 
+/// For job scripts: jobs in a row that made no partition in `folder`, this one included, which made `made`. The count
+/// is in a file of the folder, and begins anew with a job that no other submitted. 0 if `folder` is empty.
+Index count_jobs_in_vain(const std::string& folder, Index made);
+
 }  // namespace convoy

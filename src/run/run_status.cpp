@@ -251,15 +251,26 @@ int exit_without_run(int code, const JobFacts& job) {
   return is_surely_death_by_others(code) || (job.told_to_end > 0 && code == 1) ? submit_again : code;
 }
 
+double notice_of(const std::string& scheduler) { return scheduler == "pbs" ? 2 : 60; }
+
 SubmissionDecision decide_submission(const JobFacts& job) {
-  // Schedulers announce the end some seconds ahead.
-  const auto is_end = [&](double time) { return job.end > 0 && time >= job.end - 60; };
-  if (job.keeps_nothing && is_end(job.now))
+  constexpr double margin = 60;  // a program that watches the time stops so long ahead of the end at most
+  if (job.keeps_nothing && job.end > 0 && job.now >= job.end - margin)
     return {
         false,
         "did not finish in the time of this job and would not finish in the next one: submit it with a longer time limit"};
-  if (job.told_to_end > 0 && !is_end(job.told_to_end))
+  if (job.told_to_end > 0 && job.end == 0)
+    return {
+        false,
+        "was told to end, and whether its time was up is not known (no time limit was found): does not submit itself again; submit it by hand to continue"};
+  if (job.told_to_end > 0 && job.told_to_end < job.end - job.notice)
     return {false, "was told to end before its time was up: does not submit itself again"};
+  const Index in_vain = job.keeps_nothing ? job.resubmitted + 1 : job.jobs_in_vain;
+  if (in_vain >= most_lost_attempts) {
+    return {false, fmt::format("{} jobs in a row {}, so it isn't submitted again: see its log, and ask for more time{}",
+                               in_vain, job.keeps_nothing ? "did not finish" : "made no partition",
+                               job.keeps_nothing ? "" : " or make more and smaller partitions (--partitions)")};
+  }
   if (job.resubmitted >= job.resubmissions) {
     return {
         false,

@@ -85,11 +85,16 @@ RequeueDecision decide(const RunState& state, const RunObservations& seen);
 struct JobFacts {
   double end = 0;              ///< when the scheduler ends it, seconds since 1970; 0: not known
   double now = 0;              ///< seconds since 1970
-  double told_to_end = 0;      ///< when somebody ended it, seconds since 1970; 0: nobody did
+  double told_to_end = 0;      ///< when it was told to end, seconds since 1970; 0: it was not
+  double notice = 60;          ///< seconds before its end at which the scheduler may tell it so, see notice_of
   bool keeps_nothing = false;  ///< the program keeps nothing of its work if it is stopped
+  Index jobs_in_vain = 0;      ///< jobs in a row that prepared no partition, this one included
   Index resubmitted = 0;       ///< how often it has submitted itself
   Index resubmissions = 0;     ///< how often it may
 };
+
+/// Slurm sends SIGTERM some time before it ends a job; PBS never acts before the limit, whose start it rounds.
+double notice_of(const std::string& scheduler);
 
 /// The code of a job without a run directory, whose launcher ended with `code`: 75 if the program was killed.
 int exit_without_run(int code, const JobFacts& job);

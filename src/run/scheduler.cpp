@@ -67,13 +67,16 @@ RunObservations::Job ask_pbs(const std::string& job) {
     case 'R':
     case 'E':
     case 'S':
+    case 'U':
       return RunObservations::Job::runs;
     case 'Q':
     case 'H':
     case 'W':
+    case 'T':
       return RunObservations::Job::waits;
     case 'C':
     case 'F':
+    case 'X':  // an element of an array that goes on
       return RunObservations::Job::gone;
     default:
       return RunObservations::Job::unknown;

@@ -8,6 +8,7 @@
 #include "comm/agreed_error.hpp"
 #include "config/hash.hpp"
 #include "core/clock.hpp"
+#include "core/launcher.hpp"
 #include "core/log.hpp"
 #include "core/progress.hpp"
 #include "core/version.hpp"
@@ -197,6 +198,9 @@ void show(const JobPlacement& placement) {
   table.pop_back();
   log::info("{}", table);
   if (placement.ranks.size() == 1) return;
+  std::vector<std::string> hosts;
+  for (const RankPlacement& own : placement.ranks) hosts.push_back(own.host);
+  if (const HostShares shares = compare_with_node_file(hosts); !shares.text.empty()) log::warn("{}", shares.text);
   for (const std::string& problem : find_overbooked_cores(placement)) {
     log::warn("{}; 'convoy preflight' shows the whole; check the launcher's options for cores and binding", problem);
   }

@@ -53,7 +53,11 @@ def places(work, data):
 
 def double_booked(work, data):
     words = ["preflight", "--data", data, "--output-dir", f"{work}/run"]
-    out, _ = call("two ranks on one core", 2, *words, expect=4, before=["taskset", "-c", "0"])
+    os.makedirs(work)
+    with open(f"{work}/nodes", "w", encoding="utf-8") as nodes:  # as PBS gives them: a line for each rank
+        nodes.write(f"{os.uname().nodename}\nelsewhere\n")
+    out, _ = call("two ranks on one core", 2, *words, expect=4, before=["taskset", "-c", "0"], env={"PBS_NODEFILE": f"{work}/nodes"})
+    check("runs 2 of its 1 rank, elsewhere runs 0 of its 1 rank; start them with 'mpirun -np 2 -host " in out, "which hosts, and the remedy")
     check("ranks 0-1 run 2 threads on one core (cores 0); " in out, "which ranks, which cores")
     out, _ = call("too many threads", 1, *words, expect=4, before=["taskset", "-c", "0"], env={"OMP_NUM_THREADS": "8"})
     check("rank 0 runs 8 threads on one core (cores 0); " in out, "which rank")

@@ -34,7 +34,7 @@ class Complex(Hosts):
         here = pathlib.Path(__file__).with_name("commands.py")
         for name in ("qsub", "qstat", "qdel", "pbs_tmrsh"):
             script = self.folder / "bin" / name
-            script.write_text(f'#!/bin/sh\nexec {sys.executable} {here} {self.folder} {name} "$@"\n', encoding="utf-8")
+            script.write_text(f'#!/bin/sh\nexec {sys.executable} -S {here} {self.folder} {name} "$@"\n', encoding="utf-8")
             script.chmod(script.stat().st_mode | stat.S_IXUSR)
         # What a user's login shell sets, and root in a test needs.
         wanted = ("OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "OMPI_MCA_mpi_yield_when_idle")
@@ -83,7 +83,7 @@ class Complex(Hosts):
                 after = job["after"] and self.job(job["after"])["state"] != "F"
                 if job["state"] != "Q" or after:
                     continue
-                chunks = int(job["resources"]["select"].partition(":")[0])
+                chunks = sum(number for number, _ in commands.chunks_of(job))
                 free = [host for host, up in self._up.items() if up and not (host in busy and busy[host].is_alive())]
                 if len(free) < chunks:
                     continue
@@ -94,18 +94,13 @@ class Complex(Hosts):
 
     def _run(self, job, hosts):
         number = job["id"].partition(".")[0]
-        select = dict(item.split("=") for item in job["resources"]["select"].split(":")[1:])
         nodefile, script = self.folder / f"spool/{job['id']}.nodes", self.folder / f"spool/{job['id']}.SC"
-        nodefile.write_text("".join(f"{host}\n" * int(select.get("mpiprocs", 1)) for host in hosts), encoding="utf-8")
+        nodefile.write_text("".join(f"{host}\n" for host in commands.node_lines(job, hosts)), encoding="utf-8")
         script.write_text(job["text"], encoding="utf-8")
         script.chmod(0o700)
         job.update(state="R", stime=time.time(), hosts=hosts)
         commands.write(self.folder, job)
-        environment = {"HOME": str(self.home), "USER": "root", "LOGNAME": "root", "SHELL": "/bin/bash",
-                       "PATH": "/usr/local/bin:/usr/bin:/bin", "PBS_JOBID": job["id"], "PBS_JOBNAME": job["name"],
-                       "PBS_O_WORKDIR": job["workdir"], "PBS_O_HOME": str(self.home), "PBS_NODEFILE": str(nodefile),
-                       "PBS_ENVIRONMENT": "PBS_BATCH", "PBS_QUEUE": job["queue"], "PBS_JOBDIR": str(self.home),
-                       "NCPUS": select["ncpus"], "OMP_NUM_THREADS": select["ncpus"], **job["variables"]}
+        environment = commands.environment_of(job, nodefile, self.home)
         timer = threading.Timer(seconds_of(job["resources"]["walltime"]) + LATE, self._end, args=(hosts[0],))
         timer.daemon = True
         timer.start()

@@ -2,11 +2,13 @@
 """pbs/*.pbs under what PBS gives a job: ranks on all hosts through pbs_tmrsh, a wall-clock limit that the program keeps, and
 jobs that submit themselves again with what they were asked for. Usage: pbs_test.py"""
 import os
+import re
 import subprocess
 import sys
 
 import numpy as np
 
+import commands
 from complex import Complex, enter_or_skip
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../end_to_end"))
@@ -19,9 +21,16 @@ PLACES = ["-l", "select=2:ncpus=2:mpiprocs=2"]
 
 def submit(pbs, run, *words, script="pbs/train.pbs", wall="00:05:00", extra="", program=CONVOY, **variables):
     values = {"DATA": pbs.work / "data", "CONFIG": "configs/tiny.cfg", "OUTPUT": run, "EXTRA": f"{OPTIONS} {extra}".strip(),
-              "CONVOY": program, "CONVOY_PREPROCESS": PREPROCESS, "CONVOY_HOME": SOURCE, "CONVOY_DEVICE": "cpu",
+              "CONVOY": program, "CONVOY_PREPROCESS": PREPROCESS, "CONVOY_HOME": pbs.work / "two words", "CONVOY_DEVICE": "cpu",
               **variables}
     return pbs.qsub(*PLACES, "-l", f"walltime={wall}", "-v", ",".join(values), *words, f"{SOURCE}/{script}", cwd=pbs.work, **values)
+
+
+def make_tree(pbs):
+    """The source tree under a path with a blank."""
+    (pbs.work / "two words").mkdir()
+    for name in ("pbs", "scripts", "configs"):
+        (pbs.work / "two words" / name).symlink_to(f"{SOURCE}/{name}")
 
 
 def steps(run):
@@ -55,10 +64,13 @@ def crawls(pbs, run):
 
 
 def trains(pbs, run):
-    job = submit(pbs, run)
+    job = submit(pbs, run, "-l", "select=1:ncpus=2:mpiprocs=1+1:ncpus=2:mpiprocs=3")
     pbs.wait_idle(90)
     check(pbs.job(job)["exit"] == 0, "pbs/train.pbs ends with 0" if pbs.job(job)["exit"] == 0 else pbs.output(job))
     check("4 ranks, 4 replicas" in pbs.output(job), "it trains on 4 ranks")
+    table = re.findall(r"^(\d) +(n\d) ", pbs.output(job), re.MULTILINE)
+    hosts = commands.node_lines(pbs.job(job), pbs.job(job)["hosts"])
+    check([host for _, host in table] == hosts and "not where" not in pbs.output(job), f"each rank on the host that PBS means for it ({table})")
     reference = pbs.work / "reference"
     subprocess.run(["mpirun", "--oversubscribe", "--bind-to", "none", "-np", "4", CONVOY, "train", "--config",
                     f"{SOURCE}/configs/tiny.cfg", "--data", pbs.work / "data", "--output-dir", reference, *OPTIONS.split()],
@@ -67,15 +79,21 @@ def trains(pbs, run):
     return reference
 
 
+def jobs_of(pbs, run):
+    return [job for job in pbs.jobs() if job["variables"]["OUTPUT"] == str(run)]
+
+
 def goes_on(pbs, reference):
-    """The wall time ends before the run does."""
-    run, before = pbs.work / "limited", len(pbs.jobs())
+    """The wall time ends before the run does. Meanwhile other jobs run on the other hosts."""
+    run = pbs.work / "limited"
     pace = crawls(pbs, run)
     submit(pbs, run, "-q", "express", "-A", "climate-7", "-P", "long names", wall="00:00:14", program=pace.program)  # it crawls for 20 s
-    pbs.until(lambda: len(pbs.jobs()) > before + 1, 60, "a second job")
+    evaluates(pbs, reference)
+    is_deleted(pbs)
+    pbs.until(lambda: len(jobs_of(pbs, run)) > 1, 60, "a second job")
     pace.hurry()
     pbs.wait_idle(120)
-    jobs = pbs.jobs()[before:]
+    jobs = jobs_of(pbs, run)
     check(len(jobs) > 1 and all(job["exit"] == 75 for job in jobs[:-1]) and jobs[-1]["exit"] == 0,
           f"a job that is too short submits itself again until it is done ({len(jobs)} jobs, exits {[job['exit'] for job in jobs]})")
     check(all(job["after"] == earlier["id"] for earlier, job in zip(jobs, jobs[1:])), "each waits for the end of the one before")
@@ -88,41 +106,38 @@ def goes_on(pbs, reference):
 
 
 def loses_a_host(pbs, reference):
-    run, before = pbs.work / "lost", len(pbs.jobs())
+    run = pbs.work / "lost"
     pace = crawls(pbs, run)
     job = submit(pbs, run, program=pace.program)
-    pbs.until(lambda: steps(run) > 10, 60, "some steps")
+    pbs.until(lambda: steps(run) > 8, 60, "some steps")
     pbs.crash(pbs.job(job)["hosts"][1])
     pace.hurry()
     pbs.wait_idle(120)
-    jobs = pbs.jobs()[before:]
-    exits = [job["exit"] for job in jobs]
+    exits = [job["exit"] for job in jobs_of(pbs, run)]
     check(exits == [75, 0], f"a job that loses its second host submits itself again and finishes (exits {exits})")
     check(same_bits(everything(last(reference)), everything(last(run))), "with the same bits")
 
 
 def is_deleted(pbs):
-    run, before = pbs.work / "deleted", len(pbs.jobs())
+    run = pbs.work / "deleted"
     job = submit(pbs, run, program=crawls(pbs, run).program)
     pbs.until(lambda: steps(run) > 4, 60, "some steps")
     subprocess.run([pbs.folder / "bin/qdel", job], check=True)
-    pbs.wait_idle(60)
-    check(len(pbs.jobs()) == before + 1, "a deleted job does not come back")
+    pbs.until(lambda: pbs.job(job)["state"] == "F", 60, "its end")
+    check(len(jobs_of(pbs, run)) == 1, "a deleted job does not come back")
 
 
 def evaluates(pbs, run):
     job = submit(pbs, pbs.work / "evaluation", script="pbs/evaluate.pbs", RUN=run, EXTRA="--threads=1")
-    pbs.wait_idle(60)
+    pbs.until(lambda: pbs.job(job)["state"] == "F", 60, "its end")
     check(pbs.job(job)["exit"] == 0 and (pbs.work / "evaluation/result.json").exists(), "pbs/evaluate.pbs evaluates")
 
 
 if __name__ == "__main__":
     with Complex(enter_or_skip(), 4) as complex_:
+        make_tree(complex_)
         prepares(complex_)
-        straight = complex_.work / "straight"
-        bits = trains(complex_, straight)
-        evaluates(complex_, straight)
+        bits = trains(complex_, complex_.work / "straight")
         goes_on(complex_, bits)
-        is_deleted(complex_)
         loses_a_host(complex_, bits)
         check(complex_.processes("convoy", "orted", "mpirun") == [], "no process is left on any host")

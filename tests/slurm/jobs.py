@@ -56,8 +56,8 @@ class Job:
 
 
 def sbatch(log, *words, **variables):
-    """From the root of the source tree, as the documents say."""
-    done = subprocess.run(["sbatch", "--parsable", f"--output={log}", *map(str, words)], cwd=SOURCE, text=True,
+    """From the root of the source tree, as the documents say. The hosts here have few cores."""
+    done = subprocess.run(["sbatch", "--parsable", f"--output={log}", "--cpus-per-task=1", *map(str, words)], cwd=SOURCE, text=True,
                           capture_output=True, timeout=30, check=False, env=dict(os.environ, **{k: str(v) for k, v in variables.items()}))
     if done.returncode != 0:
         raise AssertionError(f"sbatch {' '.join(map(str, words))}: {done.stderr}")

@@ -82,7 +82,7 @@ def violations(name, text):
     launches = re.findall(r"^\s*(?:exec )?(?:launch|srun|mpirun|mpiexec)\b", text, re.MULTILINE)
     if len(launches) != 1:
         yield f"{name}: {len(launches)} launch lines, and it should have one"
-    if f". scripts/batch.sh {name} || exit\n" not in text:
+    if f" && . scripts/batch.sh {name}; }} ||\n" not in text:
         yield f"{name}: does not source scripts/batch.sh with its own name"
     if "run_directory=" in text and not ("--resume auto" in text and '--end-time "$(end_time)"' in text):
         yield f"{name}: trains without --resume auto or --end-time, so it can't go on by itself"

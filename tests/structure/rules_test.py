@@ -30,7 +30,7 @@ TREE = {
     "slurm/job.sh": "# SPDX-License-Identifier: Apache-2.0\n#SBATCH -n 4\nrun_directory=x\n" + "srun convoy train\n" * 2
                     + "#SBATCH --nodes=1\n" + "\n" * 40,
     "pbs/job.pbs": "#!/bin/bash\n# SPDX-License-Identifier: Apache-2.0\n#PBS -l select=2:ncpus=4:mpiprocs=2,walltime=1:00:00\n"
-                   "#PBS -l nodes=2:ppn=2\n#PBS -r y\n. scripts/batch.sh pbs/job.pbs || exit\n"
+                   "#PBS -l nodes=2:ppn=2\n#PBS -r y\n{ cd . && . scripts/batch.sh pbs/job.pbs; } ||\n"
                    "launch true $SLURM_JOB_ID\n#PBS -N late\n",
     "configs/a.cfg": "# SPDX-License-Identifier: Apache-2.0\n# Target:   99\n# Run here:\nlr = 1\n",
 }

@@ -85,7 +85,25 @@ TEST_F(LauncherTest, AForgottenLauncherIsSaid) {
   std::ofstream(folder / "nodes") << "p0\np0\np1\n";
   const Launcher pbs = read({{"PBS_NODEFILE", folder / "nodes"}});
   EXPECT_THAT(forgotten_launcher(pbs, 1), HasSubstr("3 places (PBS_NODEFILE)"));
+  EXPECT_THAT(forgotten_launcher(pbs, 1), HasSubstr("'mpirun -np 3 -host p0:2,p1:1'"));
   EXPECT_EQ(forgotten_launcher(pbs, 3), "");
+}
+
+TEST_F(LauncherTest, RanksAreComparedWithTheNodeFile) {
+  EXPECT_EQ(compare_with_node_file({"p0", "p0"}).text, "") << "no PBS job";
+  const TempFolder folder;
+  std::ofstream(folder / "nodes") << "p0.site\np1.site\np1.site\n";
+  setenv("PBS_NODEFILE", (folder / "nodes").c_str(), 1);
+  EXPECT_EQ(compare_with_node_file({"p0", "p1", "p1"}).text, "");
+  const HostShares wrong = compare_with_node_file({"p0", "p0", "p1"});
+  EXPECT_TRUE(wrong.misplaced);
+  EXPECT_THAT(wrong.text, HasSubstr("p0.site runs 2 of its 1 rank, p1.site runs 1 of its 2 ranks; start them with "
+                                    "'mpirun -np 3 -host p0.site:1,p1.site:2'"));
+  EXPECT_EQ(compare_with_node_file({"p0", "p1"}).text, "") << "fewer ranks on purpose, on all hosts";
+  const HostShares idle = compare_with_node_file({"p1", "p1"});
+  EXPECT_FALSE(idle.misplaced);
+  EXPECT_THAT(idle.text, HasSubstr("p0.site runs 0 of its 1 rank;"));
+  EXPECT_EQ(compare_with_node_file({"a", "b", "b"}).text, "") << "hosts that the node file calls otherwise";
 }
 
 }  // namespace

@@ -169,6 +169,25 @@ TEST(SubmissionDecisionTest, AJobThatSomebodyEndedDoesNotSubmitItself) {
   EXPECT_TRUE(decide_submission({.end = 5000, .told_to_end = 4950, .resubmissions = 2}).again) << "its time was up";
 }
 
+TEST(SubmissionDecisionTest, PbsEndsNoJobAheadOfItsTime) {
+  const double notice = notice_of("pbs");
+  EXPECT_FALSE(decide_submission({.end = 5000, .told_to_end = 4990, .notice = notice, .resubmissions = 2}).again);
+  EXPECT_TRUE(decide_submission({.end = 5000, .told_to_end = 5000, .notice = notice, .resubmissions = 2}).again);
+  EXPECT_EQ(notice_of("slurm"), 60);
+}
+
+TEST(SubmissionDecisionTest, WhatIsNotKnownIsNotClaimed) {
+  const auto decision = decide_submission({.told_to_end = 1000, .resubmissions = 2});
+  EXPECT_EQ(decision.text.find("before its time was up"), std::string::npos) << decision.text;
+}
+
+TEST(SubmissionDecisionTest, JobsThatComeToNothingEnd) {
+  EXPECT_TRUE(decide_submission({.jobs_in_vain = 2, .resubmissions = 9}).again);
+  EXPECT_FALSE(decide_submission({.jobs_in_vain = 3, .resubmissions = 9}).again);
+  EXPECT_TRUE(decide_submission({.keeps_nothing = true, .resubmitted = 1, .resubmissions = 9}).again);
+  EXPECT_FALSE(decide_submission({.keeps_nothing = true, .resubmitted = 2, .resubmissions = 9}).again);
+}
+
 TEST(SubmissionDecisionTest, AJobThatKeepsNothingDoesNotTryAgainInTheSameTime) {
   EXPECT_FALSE(decide_submission({.end = 5000, .now = 4990, .keeps_nothing = true, .resubmissions = 2}).again);
   EXPECT_TRUE(decide_submission({.end = 5000, .now = 3000, .keeps_nothing = true, .resubmissions = 2}).again);
