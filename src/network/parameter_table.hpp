@@ -34,7 +34,7 @@ struct ParameterTable {
   Range parameters;                   ///< begin 0
   Range statistics;  ///< the tail: for each norm its batch mean and unbiased variance, times the replica's weight
   Range flags;       ///< one float a replica: 0 = finite
-  Range exchange;    ///< synchronised batch norm: for each norm 4 * align_floats(channels)
+  Range exchange;    ///< synchronised batch norm: for each norm 8 * align_floats(channels)
   Index block() const { return exchange.end(); }
   const Parameter* find(const std::string& name) const;
 };

@@ -34,6 +34,10 @@ struct ArrayKernels {
   /// total[c] = sum over images of rows[image][c], in image order, for the channels [begin, end).
   void (*fold)(const float* rows, std::int64_t images, std::int64_t padded, double* total, std::int64_t begin,
                std::int64_t end);
+  /// Mean and spread (sum of squared distances from the mean) of `pixels` values in each image, rows
+  /// [image][padded], to those of all values, in image order, for the channels [begin, end).
+  void (*fold_moments)(const double* means, const double* spreads, std::int64_t images, std::int64_t padded,
+                       double pixels, double* mean, double* spread, std::int64_t begin, std::int64_t end);
   bool (*all_finite)(const float* values, std::int64_t n);
 };
 

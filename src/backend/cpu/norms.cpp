@@ -6,13 +6,13 @@
 #include <utility>
 
 #include "backend/cpu/parallel.hpp"
-#include "backend/lowering/stages.hpp"
+#include "backend/rules/exchanged_sum.hpp"
 
 namespace convoy::cpu {
 
 Norms::Norms(const Plan& plan, const Lowering& lowering, std::vector<Index> pixels, const ArrayKernels& kernels)
     : kernels_(kernels), synchronised_(plan.sync_bn), tail_(plan.table.statistics) {
-  const std::vector<Range> exchange = lowering::exchange_ranges(plan, lowering);
+  const std::vector<lowering::ExchangeRanges> exchange = lowering::exchange_ranges(plan, lowering);
   for (std::size_t i = 0; i < lowering.norms.size(); ++i) {
     const Norm& norm = lowering.norms[i];
     const NormStatistics& statistics = plan.table.norms[static_cast<std::size_t>(norm.table)];
@@ -25,7 +25,7 @@ Norms::Norms(const Plan& plan, const Lowering& lowering, std::vector<Index> pixe
         std::get<BatchNorm>(plan.graph.nodes[static_cast<std::size_t>(norm.node)].attributes).epsilon);
     item.mean = statistics.mean;
     item.variance = statistics.variance;
-    item.exchange = exchange[i].begin;
+    item.exchange = exchange[i];
     const Parameter &scale = rows[static_cast<std::size_t>(norm.scale)],
                     &shift = rows[static_cast<std::size_t>(norm.shift)];
     item.scale = scale.range;
@@ -45,7 +45,7 @@ void Norms::bind(float* memory) {
       *vector = memory;
       memory += item.padded;
     }
-    for (double** vector : {&v.sum, &v.square, &v.dshift, &v.dscale}) {
+    for (double** vector : {&v.batch_mean, &v.spread, &v.dshift, &v.dscale}) {
       *vector = reinterpret_cast<double*>(memory);
       memory += 2 * item.padded;
     }
@@ -57,35 +57,38 @@ void Norms::fold(const float* rows, Index images, Index padded, double* total) c
               [&](Index begin, Index end) { kernels_.fold(rows, images, padded, total, begin * lanes, end * lanes); });
 }
 
-void Norms::fold_statistics(int norm, const NormStep& step, const float* sums, const float* squares, Index images) {
+void Norms::fold_statistics(int norm, const NormStep& step, const double* means, const double* spreads, Index images) {
   Item& item = items_[static_cast<std::size_t>(norm)];
-  fold(sums, images, item.padded, item.vectors.sum);
-  fold(squares, images, item.padded, item.vectors.square);
+  const NormVectors& v = item.vectors;
+  split_units(item.padded / lanes, 2 * images * lanes, [&](Index begin, Index end) {
+    kernels_.fold_moments(means, spreads, images, item.padded, static_cast<double>(item.pixels), v.batch_mean, v.spread,
+                          begin * lanes, end * lanes);
+  });
   if (!synchronised_ || !step.gradients) return;
-  float* const exchange = step.gradients + item.exchange;
+  float* const exchange = step.gradients + item.exchange.forward.begin;
   const Index stride = align_floats(item.channels);
   for (Index c = 0; c < item.channels; ++c) {
-    exchange[c] = static_cast<float>(item.vectors.sum[c]);
-    exchange[stride + c] = static_cast<float>(item.vectors.square[c]);
+    const double sum = static_cast<double>(images * item.pixels) * v.batch_mean[c];
+    write_parts(sum, exchange + c, stride);
+    write_parts(v.spread[c] + sum * v.batch_mean[c], exchange + exchanged_parts * stride + c, stride);
   }
 }
 
 void Norms::prepare_forward(int norm, const NormStep& step) {
   Item& item = items_[static_cast<std::size_t>(norm)];
   NormVectors& v = item.vectors;
-  if (synchronised_ && step.gradients) {
-    const float* const exchange = step.gradients + item.exchange;
-    const Index stride = align_floats(item.channels);
-    for (Index c = 0; c < item.channels; ++c) {
-      v.sum[c] = static_cast<double>(exchange[c]);
-      v.square[c] = static_cast<double>(exchange[stride + c]);
-    }
-  }
+  const bool exchanged = synchronised_ && step.gradients;
+  const float* const exchange = exchanged ? step.gradients + item.exchange.forward.begin : nullptr;
+  const Index stride = align_floats(item.channels);
   const double count = static_cast<double>(step.shared_samples * item.pixels);
   const double unbiased = count > 1 ? count / (count - 1) : 1;
   for (Index c = 0; c < item.channels; ++c) {
-    const double mean = v.sum[c] / count, centred = v.square[c] / count - mean * mean;
-    const double variance = centred < 0 ? 0 : centred;  // keeps NaN
+    double mean = v.batch_mean[c], variance = v.spread[c] / count;
+    if (exchanged) {
+      mean = read_parts(exchange + c, stride) / count;
+      const double centred = read_parts(exchange + exchanged_parts * stride + c, stride) / count - mean * mean;
+      variance = centred < 0 ? 0 : centred;  // keeps NaN
+    }
     const double rstd = 1 / std::sqrt(variance + item.epsilon);
     const double scale = static_cast<double>(step.values[item.scale.begin + c]) * rstd;
     v.mean[c] = static_cast<float>(mean);
@@ -123,7 +126,7 @@ void Norms::fold_products(int norm, const NormStep& step, const float* sums, con
   }
   if (!synchronised_) return;
   const Index stride = align_floats(item.channels);
-  float* const exchange = step.gradients + item.exchange + 2 * stride;
+  float* const exchange = step.gradients + item.exchange.backward.begin;
   for (Index c = 0; c < item.channels; ++c) {
     exchange[c] = static_cast<float>(v.dshift[c]);
     exchange[stride + c] = static_cast<float>(v.dscale[c]);
@@ -135,7 +138,7 @@ void Norms::prepare_backward(int norm, const NormStep& step) {
   NormVectors& v = item.vectors;
   if (synchronised_) {
     const Index stride = align_floats(item.channels);
-    const float* const exchange = step.gradients + item.exchange + 2 * stride;
+    const float* const exchange = step.gradients + item.exchange.backward.begin;
     for (Index c = 0; c < item.channels; ++c) {
       v.dshift[c] = static_cast<double>(exchange[c]);
       v.dscale[c] = static_cast<double>(exchange[stride + c]);

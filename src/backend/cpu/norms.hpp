@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The per-channel arithmetic of batch norm between passes: sums over images in double and in image order (so neither
-// tiles nor threads change them), the vectors that the loops apply, parameter gradients, the tail and the exchange
-// area.
+// The per-channel arithmetic of batch norm between passes: moments and sums over images in double and in image order
+// (so neither tiles nor threads change them), the vectors that the loops apply, parameter gradients, the tail and the
+// exchange area.
 //   y = scale * xhat + shift,  xhat = (x - mean) * rstd
 //   dshift = sum g,  dscale = sum g * xhat
 //   dx = a * g + b * x + d:  a = scale * rstd,  b = -a * rstd * dscale / M,  d = -a * dshift / M - b * mean
@@ -11,6 +11,7 @@
 
 #include "backend/cpu/kernels.hpp"
 #include "backend/cpu/lowering.hpp"
+#include "backend/lowering/stages.hpp"
 #include "network/plan.hpp"
 
 namespace convoy::cpu {
@@ -18,7 +19,8 @@ namespace convoy::cpu {
 /// Vectors of one norm, each padded_channels long with zeros past the last channel.
 struct NormVectors {
   float *mean = nullptr, *rstd = nullptr, *scale = nullptr, *shift = nullptr, *a = nullptr, *b = nullptr, *d = nullptr;
-  double *sum = nullptr, *square = nullptr, *dshift = nullptr, *dscale = nullptr;  ///< over this rank's batch
+  // Over this rank's batch; spread: sum of squared distances from the mean.
+  double *batch_mean = nullptr, *spread = nullptr, *dshift = nullptr, *dscale = nullptr;
 };
 
 /// What changes with a launch.
@@ -38,9 +40,10 @@ class Norms {
   void bind(float* memory);
   const NormVectors& vectors(int norm) const { return items_[static_cast<std::size_t>(norm)].vectors; }
 
-  /// Partial sums [images][padded_channels] into totals; with sync_bn also into the exchange area.
-  void fold_statistics(int norm, const NormStep& step, const float* sums, const float* squares, Index images);
-  /// Totals (or exchanged sums) into mean, rstd, scale, shift; while training also into the tail.
+  /// Mean and spread of each image [images][padded_channels] into those of the batch; with sync_bn also, as sums, into
+  /// the exchange area.
+  void fold_statistics(int norm, const NormStep& step, const double* means, const double* spreads, Index images);
+  /// Moments of the batch (or exchanged sums) into mean, rstd, scale, shift; while training also into the tail.
   void prepare_forward(int norm, const NormStep& step);
   void prepare_evaluation(int norm, const NormStep& step);
   /// Writes dshift and dscale of this rank's samples where they are trainable.
@@ -54,7 +57,7 @@ class Norms {
     Range mean, variance;  ///< places in the statistics block
     Range scale, shift;    ///< places in the values and in the gradient block
     bool scale_trains = false, shift_trains = false;
-    Index exchange = 0;  ///< first float in the gradient block
+    lowering::ExchangeRanges exchange;
     NormVectors vectors;
   };
   void fold(const float* rows, Index images, Index padded, double* total) const;

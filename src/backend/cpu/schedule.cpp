@@ -441,12 +441,11 @@ std::vector<lowering::Stage> stages_of(const Plan& plan, const Lowering& lowerin
                                        Mode mode) {
   const std::size_t passes = schedule.passes.size();
   if (mode != Mode::train) return {{passes, {}}};
-  const std::vector<Range> ranges = lowering::exchange_ranges(plan, lowering);
+  const std::vector<lowering::ExchangeRanges> ranges = lowering::exchange_ranges(plan, lowering);
   std::vector<lowering::Exchange> exchanges;
   const auto exchange = [&](std::size_t k, int norm, bool backward) {
-    const Range all = ranges[static_cast<std::size_t>(norm)];
-    const Index half = all.count / 2;
-    if (plan.sync_bn) exchanges.push_back({k + 1, {all.begin + (backward ? half : 0), half}});
+    const lowering::ExchangeRanges& of = ranges[static_cast<std::size_t>(norm)];
+    if (plan.sync_bn) exchanges.push_back({k + 1, backward ? of.backward : of.forward});
   };
   for (std::size_t k = 0; k < passes; ++k) {
     for (const int value : schedule.passes[k].statistics_of)

@@ -83,9 +83,9 @@ Operand StepBuilder::in_shared(Index bytes) {
   return result;
 }
 
-Operand StepBuilder::partial_sums(const TensorLayout& layout) {
-  Operand result = in_shared(images() * layout.padded_channels() * 4);
-  result.image_bytes = layout.padded_channels() * 4;
+Operand StepBuilder::partial_sums(const TensorLayout& layout, Index bytes) {
+  Operand result = in_shared(images() * layout.padded_channels() * bytes);
+  result.image_bytes = layout.padded_channels() * bytes;
   return result;
 }
 

@@ -47,8 +47,8 @@ class StepBuilder {
   Operand dx(const Instruction& i) const { return operand(i.out, source(i)); }
   Operand in_thread(Index bytes);
   Operand in_shared(Index bytes);
-  /// Rows of partial sums, [image][padded_channels].
-  Operand partial_sums(const TensorLayout& layout);
+  /// Rows of partial sums, [image][padded_channels]; `bytes`: of a sum.
+  Operand partial_sums(const TensorLayout& layout, Index bytes = sizeof(float));
 
   template <class S, class... Args>
   void add(Args&&... args) {

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "backend/rules/exchanged_sum.hpp"
+
 namespace convoy::lowering {
 
 std::vector<Stage> make_stages(const Plan& plan, std::size_t steps, const std::vector<FinalRow>& finals,
@@ -56,14 +58,16 @@ std::vector<Range> find_gaps(const Plan& plan, const Lowering& lowering, const s
   return gaps;
 }
 
-std::vector<Range> exchange_ranges(const Plan& plan, const Lowering& lowering) {
-  std::vector<Range> of_table;
+std::vector<ExchangeRanges> exchange_ranges(const Plan& plan, const Lowering& lowering) {
+  std::vector<ExchangeRanges> of_table;
   Index begin = plan.table.exchange.begin;
   for (const NormStatistics& statistics : plan.table.norms) {
-    of_table.push_back({begin, 4 * align_floats(statistics.mean.count)});
-    begin = of_table.back().end();
+    const Index vector = align_floats(statistics.mean.count);
+    const Range forward{begin, 2 * exchanged_parts * vector}, backward{forward.end(), 2 * vector};
+    of_table.push_back({forward, backward});
+    begin = backward.end();
   }
-  std::vector<Range> ranges;
+  std::vector<ExchangeRanges> ranges;
   for (const Norm& norm : lowering.norms) ranges.push_back(of_table[static_cast<std::size_t>(norm.table)]);
   return ranges;
 }

@@ -35,7 +35,12 @@ std::vector<Stage> make_stages(const Plan& plan, std::size_t steps, const std::v
 /// other replicas.
 std::vector<Range> find_gaps(const Plan& plan, const Lowering& lowering, const std::vector<FinalRow>& finals);
 
-/// For each norm of the lowering its part of the exchange area: a half for forward (sum, squares), one for backward.
-std::vector<Range> exchange_ranges(const Plan& plan, const Lowering& lowering);
+/// A norm's parts of the exchange area. A vector has align_floats(channels).
+struct ExchangeRanges {
+  Range forward;   ///< sum and sum of squares, each in exchanged_parts vectors
+  Range backward;  ///< dbeta, dgamma
+};
+/// For each norm of the lowering.
+std::vector<ExchangeRanges> exchange_ranges(const Plan& plan, const Lowering& lowering);
 
 }  // namespace convoy::lowering

@@ -3,9 +3,11 @@
 #include "backend/cuda/operations/batch_norm.hpp"
 
 #include <cmath>
+#include <utility>
 
+#include "backend/rules/exchanged_sum.hpp"
 #include "cuda/kernels/norm_case.hpp"
-#include "support/formula.hpp"
+#include "support/hard_channels.hpp"
 
 namespace convoy::cuda {
 namespace {
@@ -30,7 +32,7 @@ TEST_P(Norm, StatisticsBecomeScaleAndShift) {
       const Values gamma = values("gamma", size.channels, 0.25, 1), beta = values("beta", size.channels);
       const void* const device = bench.elements(x, storage());
       const int blocks = reduction_blocks(size.rows, size.channels);
-      float* const partial = bench.empty<float>(blocks * 2 * size.channels);
+      float* const partial = bench.empty<float>(blocks * 4 * size.channels);
       expect_success(reduce_statistics({storage(), size.rows, size.channels, device, partial}, bench.stream()));
 
       FeedNumbers feed;
@@ -38,7 +40,7 @@ TEST_P(Norm, StatisticsBecomeScaleAndShift) {
       feed.weight = 0.75F;
       const auto vector = [&] { return bench.empty<float>(size.channels); };
       NormFinish finish;
-      finish.sums = PartialSums::of_reduce(partial, blocks, 2, size.channels);
+      finish.sums = PartialSums::of_reduce(partial, 2 * blocks, 2, size.channels);
       finish.channels = size.channels;
       finish.pixels = 1;
       finish.epsilon = 1e-3F;
@@ -92,6 +94,71 @@ TEST_P(Norm, StatisticsBecomeScaleAndShift) {
                    "shift in storage");
     }
   });
+}
+
+/// Own sums; those of a convolution, which are recounted where they drown; and both through the exchange of ranks.
+TEST_P(Norm, VariancesHoldWhereTheMeanIsLarge) {
+  constexpr auto kinds = static_cast<Index>(hard_channels.size());
+  for (const Size size : {Size{20000, 8}, Size{20000, kinds}, Size{3, kinds}}) {
+    Bench bench;
+    Values x(static_cast<std::size_t>(size.rows * size.channels));
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      const auto channels = static_cast<std::size_t>(size.channels);
+      x[i] = static_cast<double>(
+          hard_pixel(hard_channels[i % channels % hard_channels.size()], static_cast<Index>(i / channels), size.rows));
+    }
+    const void* const device = bench.elements(x, storage());
+    const auto over_rows = [&](const auto& at) { return by_channel(size, at); };
+    const Values sum = over_rows([&](std::size_t i) { return x[i]; });
+    const Values squares = over_rows([&](std::size_t i) { return x[i] * x[i]; });
+    const auto rows = static_cast<double>(size.rows);
+    const Values variance = over_rows([&](std::size_t i) {
+      return std::pow(x[i] - sum[i % static_cast<std::size_t>(size.channels)] / rows, 2) / (rows - 1);
+    });
+    const int blocks = reduction_blocks(size.rows, size.channels);
+    float* const partial = bench.empty<float>(blocks * 4 * size.channels);
+    expect_success(reduce_statistics({storage(), size.rows, size.channels, device, partial}, bench.stream()));
+    FeedNumbers feed;
+    feed.shared = rows;
+    feed.weight = 1;
+    NormFinish finish;
+    finish.channels = size.channels;
+    finish.pixels = 1;
+    finish.epsilon = 1e-3F;
+    finish.gamma = bench.floats(values("gamma", size.channels));
+    finish.beta = finish.gamma;
+    finish.feed = bench.put(std::vector<FeedNumbers>{feed});
+    finish.tail_mean = bench.empty<float>(size.channels);
+    finish.tail_variance = bench.empty<float>(size.channels);
+    finish.low = storage();
+    // What is not recounted is off by the rounding of the convolution's sums.
+    const double around_zero = storage() == Storage::f32 ? (2 + 2 * 16) * 0x1p-24 : (2 + 2 * 1024) * 0x1p-24;
+    const auto expect_variances = [&](const PartialSums& sums, double bound) {
+      finish.sums = sums;
+      expect_success(finish_statistics(finish, bench.stream()));
+      const Values got = bench.floats(finish.tail_variance, size.channels);
+      for (std::size_t c = 0; c < got.size(); ++c)
+        EXPECT_NEAR(got[c], variance[c], bound * variance[c] + 0x1p-42 * sum[c] * sum[c] / (rows * rows))
+            << "kind " << c % hard_channels.size() << ", " << size.rows << " rows";
+    };
+    const auto expect_exchanged = [&](const PartialSums& sums, double bound) {
+      SumsFold fold;
+      fold.sums = sums;
+      fold.channels = size.channels;
+      fold.stride = 16;
+      fold.recount = std::exchange(finish.recount, {});
+      for (int t = 0; t < 2; ++t) fold.out[t] = bench.empty<float>(exchanged_parts * fold.stride);
+      expect_success(fold_sums(fold, bench.stream()));
+      expect_variances({{fold.out[0], fold.out[1]}, exchanged_parts, fold.stride}, bound);
+    };
+    const PartialSums own = PartialSums::of_reduce(partial, 2 * blocks, 2, size.channels);
+    expect_variances(own, variance_bound);
+    expect_exchanged(own, variance_bound);
+    const PartialSums convolution{{bench.floats(sum), bench.floats(squares)}, 1, 0};
+    finish.recount = {storage(), device, size.rows};
+    expect_variances(convolution, around_zero);
+    expect_exchanged(convolution, around_zero);
+  }
 }
 
 TEST_P(Norm, ManyPartsAreAddedInDouble) {

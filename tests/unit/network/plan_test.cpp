@@ -81,7 +81,7 @@ TEST_P(PlanLaws, TailHoldsStatisticsThenFlagsThenExchange) {
     EXPECT_EQ(row.mean, (Range{at, attributes->channels}));
     EXPECT_EQ(row.variance, (Range{at + padded, attributes->channels}));
     at += 2 * padded;
-    exchange += 4 * padded;
+    exchange += 8 * padded;
   }
   EXPECT_EQ(norm, table_.norms.size());
   EXPECT_EQ(table_.statistics, (Range{table_.parameters.end(), at}));

@@ -26,8 +26,9 @@ TermOperand term_operand(const Instruction& instruction, std::size_t i, const St
           norm >= 0 ? &steps.parts().norms.vectors(norm) : nullptr};
 }
 
-float* floats(const Operand& operand, const Memory& memory, const Tile& tile) {
-  return reinterpret_cast<float*>(operand.at(memory, tile));
+template <class T = float>
+T* numbers(const Operand& operand, const Memory& memory, const Tile& tile) {
+  return reinterpret_cast<T*>(operand.at(memory, tile));
 }
 
 class EvaluateStep final : public Step {
@@ -56,7 +57,7 @@ class StatisticsStep final : public Step {
  public:
   struct Spec {
     TensorLayout layout;
-    Operand value, sums, squares;
+    Operand value, means, spreads;
     std::vector<int> norms;
     Index images = 0;
   };
@@ -66,16 +67,16 @@ class StatisticsStep final : public Step {
   bool run(const Memory& memory, const Tile& tile) override {
     const StatisticsArgs args{.layout = spec_.layout,
                               .value = spec_.value.at(memory, tile),
-                              .sums = floats(spec_.sums, memory, tile),
-                              .squares = floats(spec_.squares, memory, tile)};
+                              .means = numbers<double>(spec_.means, memory, tile),
+                              .spreads = numbers<double>(spec_.spreads, memory, tile)};
     run_units(kernels_.statistics, args, args.layout, tile.count);
     return true;
   }
 
   void close(const Memory& memory, int) override {
     for (const int norm : spec_.norms)
-      norms_.fold_statistics(norm, memory.norm_step, floats(spec_.sums, memory, {}), floats(spec_.squares, memory, {}),
-                             spec_.images);
+      norms_.fold_statistics(norm, memory.norm_step, numbers<double>(spec_.means, memory, {}),
+                             numbers<double>(spec_.spreads, memory, {}), spec_.images);
   }
 
  private:
@@ -111,19 +112,19 @@ class AccumulateStep final : public Step {
       args.b = spec_.through->b;
       args.d = spec_.through->d;
     }
-    args.sums = floats(spec_.sums, memory, tile);
+    args.sums = numbers(spec_.sums, memory, tile);
     for (int i = 0; i < args.norms; ++i)
       args.norm[i] = {.value = spec_.value[i].at(memory, tile),
                       .mean = norms_.vectors(spec_.norms[static_cast<std::size_t>(i)]).mean,
-                      .products = floats(spec_.products[i], memory, tile)};
+                      .products = numbers(spec_.products[i], memory, tile)};
     run_units(kernels_.accumulate, args, args.layout, tile.count);
     return true;
   }
 
   void close(const Memory& memory, int) override {
     for (int i = 0; i < spec_.args.norms; ++i)
-      norms_.fold_products(spec_.norms[static_cast<std::size_t>(i)], memory.norm_step, floats(spec_.sums, memory, {}),
-                           floats(spec_.products[i], memory, {}), spec_.images);
+      norms_.fold_products(spec_.norms[static_cast<std::size_t>(i)], memory.norm_step, numbers(spec_.sums, memory, {}),
+                           numbers(spec_.products[i], memory, {}), spec_.images);
   }
 
  private:
@@ -152,8 +153,8 @@ void add_statistics(const Instruction& instruction, StepBuilder& steps) {
   steps.add<StatisticsStep>(steps.kernels<GroupKernels>(), steps.parts().norms,
                             StatisticsStep::Spec{.layout = layout,
                                                  .value = steps.operand(instruction[Slot::source], id),
-                                                 .sums = steps.partial_sums(layout),
-                                                 .squares = steps.partial_sums(layout),
+                                                 .means = steps.partial_sums(layout, sizeof(double)),
+                                                 .spreads = steps.partial_sums(layout, sizeof(double)),
                                                  .norms = steps.value(id).norms,
                                                  .images = steps.images()});
 }

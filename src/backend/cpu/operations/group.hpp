@@ -10,7 +10,7 @@ struct Instruction;
 
 /// The value of a group from its terms.
 void add_evaluation(const Instruction& instruction, StepBuilder& steps);
-/// Sums and squares of a value, for the batch norms over it.
+/// Mean and spread of a value in each image, for the batch norms over it.
 void add_statistics(const Instruction& instruction, StepBuilder& steps);
 /// The gradient of a value from the gradients of its readers.
 void add_accumulation(const Instruction& instruction, StepBuilder& steps);

@@ -76,35 +76,91 @@ void evaluate(const EvaluateArgs& args, int64_t begin, int64_t end) {
   });
 }
 
-// Four chains of additions hide the latency: four channel blocks, or four pixels of one block.
-template <class T, int B, bool partial>
-inline void statistics_unit(const StatisticsArgs& args, int64_t image, int64_t block) {
+/// Mean and spread of the pixels so far, around an anchor near their mean: sums of x - anchor and of its square.
+struct Moments {
+  double sum[lanes] = {}, square[lanes] = {};
+  float anchor[lanes];
+
+  /// Adds the sums of one run of pixels, and moves the anchor to the mean of all `pixels`, which changes no value.
+  void add(Vector run_sum, Vector run_square, double pixels) {
+    float sums[lanes], squares[lanes];
+    store_whole(sums, run_sum);
+    store_whole(squares, run_square);
+    const double share = 1 / pixels;
+    for (int64_t c = 0; c < lanes; ++c) {
+      const double total = sum[c] + static_cast<double>(sums[c]);
+      const auto moved = static_cast<float>(static_cast<double>(anchor[c]) + total * share);
+      const double step = static_cast<double>(moved) - static_cast<double>(anchor[c]);
+      square[c] += static_cast<double>(squares[c]) - step * (2 * total - pixels * step);
+      sum[c] = total - pixels * step;
+      anchor[c] = moved;
+    }
+  }
+};
+
+/// sum += x - anchor, and square += its square, over the pixels [p, end). Four chains of additions hide the latency:
+/// four channel blocks, or four pixels of one block.
+template <bool squares_too, class T, int B, bool partial>
+CONVOY_INLINE void add_pixels(const Lines<T, partial>& x, int64_t p, int64_t end, const Vector (&anchor)[B],
+                              Vector (&sum)[B], Vector (&square)[B]) {
   constexpr int unroll = 4 / B;
-  const Lines<T, partial> x(args.layout, args.value, image, block);
-  Vector sum[4], square[4];
-  for (int i = 0; i < 4; ++i) sum[i] = square[i] = splat(0);
-  const int64_t pixels = args.layout.pixels(), even = pixels / unroll * unroll;
-  for (int64_t p = 0; p < even; p += unroll) {
+  Vector sums[4], squares[4];
+  for (int i = 0; i < 4; ++i) sums[i] = squares[i] = splat(0);
+  for (; p + unroll <= end; p += unroll) {
 #pragma GCC unroll 4
     for (int i = 0; i < 4; ++i) {
-      const Vector v = x(p + i / B, i % B);
-      sum[i] += v;
-      square[i] += v * v;
+      const Vector v = x(p + i / B, i % B) - anchor[i % B];
+      sums[i] += v;
+      if constexpr (squares_too) squares[i] += v * v;
     }
   }
-  for (int64_t p = even; p < pixels; ++p) {
-    const Vector v = x(p, 0);  // only where B = 1
-    sum[0] += v;
-    square[0] += v * v;
+  for (; p < end; ++p) {
+    const Vector v = x(p, 0) - anchor[0];  // only where B = 1
+    sums[0] += v;
+    if constexpr (squares_too) squares[0] += v * v;
   }
-  const int64_t at = image * args.layout.padded_channels() + block * lanes;
   for (int b = 0; b < B; ++b) {
-    if constexpr (B == 1) {
-      sum[0] = (sum[0] + sum[1]) + (sum[2] + sum[3]);
-      square[0] = (square[0] + square[1]) + (square[2] + square[3]);
+    sum[b] = B == 1 ? (sums[0] + sums[1]) + (sums[2] + sums[3]) : sums[b];
+    square[b] = B == 1 ? (squares[0] + squares[1]) + (squares[2] + squares[3]) : squares[b];
+  }
+}
+
+// Runs of at most 32 additions a chain are added in float, and the runs in double. The anchor of a run is the mean of
+// the runs before it (Chan, Golub and LeVeque, 1983), that of the first its own mean. So the squares of all runs sum to
+// at most twice the spread, however large the mean is and in whatever order the values come: the spread that runs
+// before one add to it is at least half of what their distance adds to the squares. Float costs 35 u of a run's
+// squares, and from the second run on up to 33 u by way of the run's sum, which moves the anchor: 136 u of the spread
+// at most.
+template <class T, int B, bool partial>
+inline void statistics_unit(const StatisticsArgs& args, int64_t image, int64_t block) {
+  constexpr int64_t run = 32 * (4 / B);
+  const Lines<T, partial> x(args.layout, args.value, image, block);
+  const int64_t pixels = args.layout.pixels(), first = pixels < run ? pixels : run;
+  Vector anchor[B], sum[B], square[B];
+  Moments moments[B];
+  for (int b = 0; b < B; ++b) anchor[b] = x(0, b);
+  add_pixels<false>(x, 0, first, anchor, sum, square);
+  for (int b = 0; b < B; ++b) {
+    anchor[b] += sum[b] * splat(1 / static_cast<float>(first));
+    store_whole(moments[b].anchor, anchor[b]);
+  }
+  for (int64_t p = 0; p < pixels; p += run) {
+    const int64_t end = p + run < pixels ? p + run : pixels;
+    add_pixels<true>(x, p, end, anchor, sum, square);
+    for (int b = 0; b < B; ++b) {
+      moments[b].add(sum[b], square[b], static_cast<double>(end));
+      anchor[b] = load_whole(moments[b].anchor);
     }
-    store<false>(args.sums + at + b * lanes, sum[b], 16);
-    store<false>(args.squares + at + b * lanes, square[b], 16);
+  }
+  for (int b = 0; b < B; ++b) {
+    const int64_t at = image * args.layout.padded_channels() + (block + b) * lanes;
+    const double share = 1 / static_cast<double>(pixels);
+    for (int64_t c = 0; c < lanes; ++c) {
+      const double from_anchor = moments[b].sum[c] * share,
+                   spread = moments[b].square[c] - from_anchor * moments[b].sum[c];
+      args.means[at + c] = static_cast<double>(moments[b].anchor[c]) + from_anchor;
+      args.spreads[at + c] = spread < 0 ? 0 : spread;  // keeps NaN
+    }
   }
 }
 

@@ -21,11 +21,12 @@ struct EvaluateArgs {
   void* out = nullptr;
 };
 
-/// Sum and sum of squares of each image and channel. Rows [image][padded_channels].
+/// Mean of each image and channel, and sum of squared distances from it. Rows [image][padded_channels].
+/// Relative error of the spread: at most 136 u = 8.1e-6 (u = 2^-24), whatever the mean; see the loop.
 struct StatisticsArgs {
   TensorLayout layout;
   const void* value = nullptr;
-  float *sums = nullptr, *squares = nullptr;
+  double *means = nullptr, *spreads = nullptr;
 };
 
 /// A batch norm that receives the accumulated gradient g: products[image][channel] = sum g * (value - mean).

@@ -68,11 +68,6 @@ NormRefs PlanBuilder::vectors(int id, std::initializer_list<NormVector> wanted) 
   return places;
 }
 
-BufferRef PlanBuilder::exchanged(int norm, Index part) const {
-  const Range range = exchange_range(norm);
-  return {BufferRef::Base::gradients, -1, 4 * (range.begin + part * range.count / 4)};
-}
-
 void PlanBuilder::add_access(Step& step, const BufferRef& place, Access access) const {
   if (place.base == BufferRef::Base::buffer) step.accesses.push_back({place.buffer, access});
 }

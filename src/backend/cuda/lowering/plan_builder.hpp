@@ -80,9 +80,11 @@ class PlanBuilder {
   const FilterCopy& copy(int row) const { return spec_.copies.rows[index_of(row)]; }
   BufferRef vector(int norm, NormVector which) const;
   NormRefs vectors(int norm, std::initializer_list<NormVector> wanted) const;
-  /// A norm's part of the exchange area, in floats of the gradient block: sum, squares | dbeta, dgamma.
-  Range exchange_range(int norm) const { return exchange_ranges_[index_of(norm)]; }
-  BufferRef exchanged(int norm, Index part) const;
+  const lowering::ExchangeRanges& exchange_ranges(int norm) const { return exchange_ranges_[index_of(norm)]; }
+  /// The `half` of a part of the exchange area, 0 or 1: sum or squares, dbeta or dgamma.
+  BufferRef exchanged(const Range& range, Index half) const {
+    return {BufferRef::Base::gradients, -1, 4 * (range.begin + half * range.count / 2)};
+  }
 
   /// Appends a step; its run is captured by value.
   Step& add_step(std::string what, std::vector<NodeId> nodes, const std::vector<BufferRef>& reads,
@@ -111,7 +113,7 @@ class PlanBuilder {
   Section section_ = Section::forward;
   const std::vector<Shape> shapes_;
   std::vector<int> norm_buffers_;
-  const std::vector<Range> exchange_ranges_;
+  const std::vector<lowering::ExchangeRanges> exchange_ranges_;
   std::vector<lowering::FinalRow> final_rows_;
   std::vector<lowering::Exchange> exchanges_;
 };

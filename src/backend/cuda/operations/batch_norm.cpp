@@ -6,6 +6,7 @@
 
 #include "backend/cuda/operations/operations.hpp"
 #include "backend/cuda/runtime/check.hpp"
+#include "backend/rules/exchanged_sum.hpp"
 
 namespace convoy::cuda {
 
@@ -13,7 +14,7 @@ void add_statistics(ForwardPass& pass, int id) {
   PlanBuilder& builder = pass.builder;
   const Index rows = builder.rows(id), channels = builder.value(id).layout.c;
   const int blocks = reduction_blocks(rows, channels);
-  const BufferRef x = pass.tensor(id).value, partial = builder.add_floats(blocks * 2 * channels);
+  const BufferRef x = pass.tensor(id).value, partial = builder.add_floats(blocks * 4 * channels);
   const StatisticsReduce reduce{.storage = builder.storage(), .rows = rows, .channels = channels};
   builder.add_step("statistics", builder.value(id).nodes, {x}, {partial}, [=](const LaunchContext& launch) {
     StatisticsReduce now = reduce;
@@ -21,52 +22,59 @@ void add_statistics(ForwardPass& pass, int id) {
     now.partial = launch.floats(partial);
     check(reduce_statistics(now, launch.stream), "the statistics of a batch");
   });
-  finish_norms(pass, id, {partial, partial.after_floats(channels), blocks, 2 * channels});
+  finish_norms(pass, id, {partial, partial.after_floats(channels), 2 * Index{blocks}, 2 * channels});
 }
 
 void finish_norms(ForwardPass& pass, int id, const ValueSums& from) {
   PlanBuilder& builder = pass.builder;
   const Value& value = builder.value(id);
   const Index channels = value.layout.c;
-  const auto [sums, squares, parts, stride] = from;
+  const auto [sums, squares, parts, stride, around_zero] = from;
+  const BufferRef x = around_zero ? pass.tensor(id).value : BufferRef{};
+  const Recount recount{.storage = builder.storage(), .rows = builder.rows(id)};
   if (builder.synchronised()) {
     for (const int norm : value.norms) {
-      const SumsFold fold{.terms = 2, .channels = channels};
-      const BufferRef out0 = builder.exchanged(norm, 0), out1 = builder.exchanged(norm, 1);
+      const Range& range = builder.exchange_ranges(norm).forward;
+      const SumsFold fold{
+          .terms = 2, .channels = channels, .stride = range.count / (2 * exchanged_parts), .recount = recount};
+      const BufferRef out0 = builder.exchanged(range, 0), out1 = builder.exchanged(range, 1);
       builder.add_step(
-          "share of statistics", {builder.norm(norm).node}, {sums, squares}, {},
+          "share of statistics", {builder.norm(norm).node}, {sums, squares, x}, {},
           [=, sums = sums, squares = squares, parts = parts, stride = stride](const LaunchContext& launch) {
             SumsFold now = fold;
+            now.recount.x = launch.at(x);
             now.sums = {{launch.floats(sums), launch.floats(squares)}, parts, stride};
             now.out[0] = launch.floats(out0);
             now.out[1] = launch.floats(out1);
             check(fold_sums(now, launch.stream), "the share of a batch's statistics");
           });
     }
-    for (const int norm : value.norms) {
-      const Range range = builder.exchange_range(norm);
-      builder.exchange({range.begin, range.count / 2});
-    }
+    for (const int norm : value.norms) builder.exchange(builder.exchange_ranges(norm).forward);
   }
   for (const int norm_id : value.norms) {
     const Norm& norm = builder.norm(norm_id);
     const NormStatistics& statistics = builder.statistics(norm);
-    const NormFinish finish{.channels = channels,
+    const NormFinish finish{.recount = recount,
+                            .channels = channels,
                             .pixels = pixels_of(value.layout),
                             .epsilon = builder.attributes<BatchNorm>(norm.node).epsilon,
                             .low = builder.storage()};
     const bool exchanged = builder.synchronised();
-    const BufferRef from0 = exchanged ? builder.exchanged(norm_id, 0) : sums;
-    const BufferRef from1 = exchanged ? builder.exchanged(norm_id, 1) : squares;
-    const Index own_parts = exchanged ? 1 : parts, own_stride = stride;
+    const Range& range = builder.exchange_ranges(norm_id).forward;
+    const BufferRef from0 = exchanged ? builder.exchanged(range, 0) : sums;
+    const BufferRef from1 = exchanged ? builder.exchanged(range, 1) : squares;
+    const BufferRef again = exchanged ? BufferRef{} : x;
+    const Index own_parts = exchanged ? exchanged_parts : parts;
+    const Index own_stride = exchanged ? range.count / (2 * exchanged_parts) : stride;
     const BufferRef gamma = builder.parameter(norm.scale), beta = builder.parameter(norm.shift);
     const NormRefs vectors =
         builder.vectors(norm_id, {NormVector::mean, NormVector::rstd, NormVector::scale, NormVector::shift,
                                   NormVector::low_scale, NormVector::low_shift});
     const Index tail = builder.plan().table.statistics.begin;
     const Index mean = tail + statistics.mean.begin, variance = tail + statistics.variance.begin;
-    builder.add_step("norm", {norm.node}, {from0, from1}, {}, [=](const LaunchContext& launch) {
+    builder.add_step("norm", {norm.node}, {from0, from1, again}, {}, [=](const LaunchContext& launch) {
       NormFinish now = finish;
+      now.recount.x = launch.at(again);
       now.sums = {{launch.floats(from0), launch.floats(from1)}, own_parts, own_stride};
       now.gamma = launch.floats(gamma);
       now.beta = launch.floats(beta);
@@ -116,8 +124,9 @@ void finish_norms(BackwardPass& pass, const std::vector<NormSums>& norms) {
     const Layout& layout = builder.value(norm.value).layout;
     const BufferRef rstd = builder.vector(sums.norm, NormVector::rstd);
     const BufferRef dgamma = builder.trained_gradient(norm.scale), dbeta = builder.trained_gradient(norm.shift);
-    const BufferRef exchange0 = synchronised ? builder.exchanged(sums.norm, 2) : BufferRef{};
-    const BufferRef exchange1 = synchronised ? builder.exchanged(sums.norm, 3) : BufferRef{};
+    const Range& range = builder.exchange_ranges(sums.norm).backward;
+    const BufferRef exchange0 = synchronised ? builder.exchanged(range, 0) : BufferRef{};
+    const BufferRef exchange1 = synchronised ? builder.exchanged(range, 1) : BufferRef{};
     const auto gradients = [=](const LaunchContext& launch) {
       return NormGradients{.sums = {{launch.floats(sums.dbeta), launch.floats(sums.products)}, sums.parts, sums.stride},
                            .products = sums.kind,
@@ -157,10 +166,7 @@ void finish_norms(BackwardPass& pass, const std::vector<NormSums>& norms) {
                        }});
   }
   if (!synchronised) return;
-  for (const NormSums& sums : norms) {
-    const Range range = builder.exchange_range(sums.norm);
-    builder.exchange({range.begin + range.count / 2, range.count / 2});
-  }
+  for (const NormSums& sums : norms) builder.exchange(builder.exchange_ranges(sums.norm).backward);
   for (auto& [node, run] : waiting) builder.add_step("norm gradients of all ranks", {node}, {}, {}, std::move(run));
 }
 

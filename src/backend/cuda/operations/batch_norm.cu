@@ -3,37 +3,131 @@
 
 #include "backend/cuda/kernels/columns.cuh"
 #include "backend/cuda/kernels/parts.cuh"
+#include "backend/rules/exchanged_sum.hpp"
 
 namespace convoy::cuda {
 namespace {
 
+/// A thread sums x - anchor and its square. The anchor moves to the mean so far whenever the rows have doubled, or 32
+/// have come; backend/cpu/operations/group_loops.cpp derives the bound. A block adds its threads in double, where the
+/// anchors can go.
 template <class T, int Width>
 __global__ void __launch_bounds__(tile_threads)
     statistics_kernel(const T* x, float* partial, Index rows, int channels) {
-  Floats<Width> sums[2] = {};
+  Floats<Width> anchor = {}, sum = {}, square = {};
   const int c = own_channel<Width>();
-  if (c < channels) {
-    for (Index row = first_row(); row < rows; row += row_stride()) {
+  if (c < channels && first_row() < rows) {
+    anchor = load<Width>(x + first_row() * channels + c);
+    Index count = 1;
+    for (Index row = first_row() + row_stride(); row < rows; row += row_stride()) {
       const Floats<Width> v = load<Width>(x + row * channels + c);
+      ++count;
+      const bool moves = (count & (count - 1)) == 0 || count % 32 == 0;
+      const auto all = static_cast<float>(count);
 #pragma unroll
       for (int k = 0; k < Width; ++k) {
-        sums[0].at[k] += v.at[k];
-        sums[1].at[k] = fmaf(v.at[k], v.at[k], sums[1].at[k]);
+        const float distance = v.at[k] - anchor.at[k];
+        sum.at[k] += distance;
+        square.at[k] = fmaf(distance, distance, square.at[k]);
+        if (!moves) continue;
+        const float moved = anchor.at[k] + sum.at[k] / all, step = moved - anchor.at[k];
+        square.at[k] = fmaf(-step, fmaf(-all, step, 2 * sum.at[k]), square.at[k]);
+        sum.at[k] = fmaf(-all, step, sum.at[k]);
+        anchor.at[k] = moved;
       }
     }
   }
-  write_partial<Width, 2>(sums, partial, channels);
+  DYNAMIC_SHARED(float, tile);
+  const int across = static_cast<int>(blockDim.x) * Width, size = across * static_cast<int>(blockDim.y);
+  const int at = static_cast<int>(threadIdx.y) * across + static_cast<int>(threadIdx.x) * Width;
+#pragma unroll
+  for (int k = 0; k < Width; ++k) {
+    tile[at + k] = anchor.at[k];
+    tile[size + at + k] = sum.at[k];
+    tile[2 * size + at + k] = square.at[k];
+  }
+  __syncthreads();
+  const int first = static_cast<int>(blockIdx.y) * across;
+  for (int i = static_cast<int>(threadIdx.y * blockDim.x + threadIdx.x); i < across && first + i < channels;
+       i += static_cast<int>(blockDim.x * blockDim.y)) {
+    double total[2] = {};
+    for (Index y = 0; y < blockDim.y; ++y) {
+      const Index begin = static_cast<Index>(blockIdx.x) * blockDim.y + y;
+      if (begin >= rows) break;
+      const auto count = static_cast<double>((rows - begin + row_stride() - 1) / row_stride());
+      const auto around = static_cast<double>(tile[y * across + i]),
+                 rest = static_cast<double>(tile[size + y * across + i]);
+      total[0] += count * around + rest;
+      total[1] += static_cast<double>(tile[2 * size + y * across + i]) + around * (2 * rest + count * around);
+    }
+    for (int term = 0; term < 2; ++term) {
+      const auto rounded = static_cast<float>(total[term]);
+      float* const to = partial + (static_cast<Index>(blockIdx.x) * 4 + term) * channels + first + i;
+      to[0] = rounded;
+      to[2 * channels] = static_cast<float>(total[term] - static_cast<double>(rounded));
+    }
+  }
 }
 
-template <int Terms>
+/// Sums from rounded products are off by a few u, which the variance feels mean^2 / variance times as strongly. In fp32
+/// it may feel 1e-5; in half precision the storage's own rounding of x is felt more than that, and 2.5e-4 stays below
+/// it.
+template <class T>
+constexpr double largest_mean_square = sizeof(T) == 4 ? 16 : 1024;
+
+/// total: sum and squares of thread y = 0. All threads of the block call it.
+template <class T>
+__device__ __forceinline__ void recount(const Recount& from, Index channels, int c, bool in_use, double (&total)[2]) {
+  if (from.x == nullptr) return;
+  __shared__ float anchors[finish_channels];
+  __shared__ bool drowned[finish_channels];
+  __shared__ double tile[2][finish_parts][finish_channels];
+  const int x = static_cast<int>(threadIdx.x), y = static_cast<int>(threadIdx.y);
+  const auto rows = static_cast<double>(from.rows);
+  if (y == 0) {
+    const double mean = total[0] / rows, variance = total[1] / rows - mean * mean;
+    drowned[x] = in_use && mean * mean > largest_mean_square<T> * variance;
+    anchors[x] = static_cast<float>(mean);
+  }
+  __syncthreads();
+  const bool again = drowned[x];
+  double sum = 0, square = 0;
+  if (again) {
+    const T* const at = static_cast<const T*>(from.x) + c;
+    for (Index row = y; row < from.rows; row += finish_parts) {
+      const auto distance = static_cast<double>(Element<T>::up(at[row * channels]) - anchors[x]);
+      sum += distance;
+      square += distance * distance;
+    }
+  }
+  tile[0][y][x] = sum;
+  tile[1][y][x] = square;
+  __syncthreads();
+  if (!again || y != 0) return;
+  for (int i = 1; i < finish_parts; ++i) {
+    sum += tile[0][i][x];
+    square += tile[1][i][x];
+  }
+  const auto anchor = static_cast<double>(anchors[x]);
+  total[0] = rows * anchor + sum;
+  total[1] = square + anchor * (2 * sum + rows * anchor);
+}
+
+template <int Terms, class T>
 __global__ void __launch_bounds__(finish_threads) fold_kernel(SumsFold fold) {
   const int c = finish_channel();
   const bool in_use = c < fold.channels;
   double total[Terms];
   add_parts<Terms>(fold.sums, c, in_use, total);
+  if constexpr (Terms == 2) recount<T>(fold.recount, fold.channels, c, in_use, total);
   if (!in_use || threadIdx.y != 0) return;
 #pragma unroll
-  for (int t = 0; t < Terms; ++t) fold.out[t][c] = static_cast<float>(total[t]);
+  for (int t = 0; t < Terms; ++t) {
+    if (fold.stride > 0)
+      write_parts(total[t], fold.out[t] + c, fold.stride);
+    else
+      fold.out[t][c] = static_cast<float>(total[t]);
+  }
 }
 
 template <class Low>
@@ -52,6 +146,7 @@ __global__ void __launch_bounds__(finish_threads) finish_kernel(NormFinish finis
   const bool in_use = c < finish.channels;
   double total[2];
   add_parts<2>(finish.sums, c, in_use, total);
+  recount<Low>(finish.recount, finish.channels, c, in_use, total);
   if (!in_use || threadIdx.y != 0) return;
   const double count = finish.feed->shared * static_cast<double>(finish.pixels);
   const double mean = total[0] / count, centred = total[1] / count - mean * mean;
@@ -121,14 +216,17 @@ cudaError_t reduce_statistics(const StatisticsReduce& reduce, cudaStream_t strea
   return with_elements(reduce.storage, reduce.channels, [&](auto tag, auto width) {
     using T = typename decltype(tag)::type;
     constexpr int w = decltype(width)::value;
-    return launch(statistics_kernel<T, w>, tiling.grid, tiling.block, partial_bytes<w, 2>(tiling), stream,
+    return launch(statistics_kernel<T, w>, tiling.grid, tiling.block, partial_bytes<w, 3>(tiling), stream,
                   static_cast<const T*>(reduce.x), reduce.partial, reduce.rows, static_cast<int>(reduce.channels));
   });
 }
 
 cudaError_t fold_sums(const SumsFold& fold, cudaStream_t stream) {
-  if (fold.terms == 3) return launch(fold_kernel<3>, finish_grid(fold.channels), finish_block(), 0, stream, fold);
-  return launch(fold_kernel<2>, finish_grid(fold.channels), finish_block(), 0, stream, fold);
+  return with_storage(fold.recount.storage, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    return launch(fold.terms == 3 ? fold_kernel<3, T> : fold_kernel<2, T>, finish_grid(fold.channels), finish_block(),
+                  0, stream, fold);
+  });
 }
 
 cudaError_t finish_statistics(const NormFinish& finish, cudaStream_t stream) {

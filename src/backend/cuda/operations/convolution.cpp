@@ -59,7 +59,7 @@ void convolve(ForwardPass& pass, int id) {
   call.operands.emplace_back(Role::squares, squares);
   call.nodes.insert(call.nodes.end(), value.nodes.begin(), value.nodes.end());
   builder.add_graph(std::move(call));
-  if (statistics && sums_too) finish_norms(pass, id, {sum, squares, 1, 0});
+  if (statistics && sums_too) finish_norms(pass, id, {sum, squares, 1, 0, true});
   if (statistics && !sums_too) add_statistics(pass, id);
   builder.tag(begin, source);
 }

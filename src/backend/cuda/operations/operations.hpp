@@ -59,6 +59,7 @@ void add_statistics(ForwardPass& pass, int id);
 struct ValueSums {
   BufferRef sums, squares;
   Index parts = 1, stride = 0;
+  bool around_zero = false;  ///< made by a convolution; see Recount
 };
 void finish_norms(ForwardPass& pass, int id, const ValueSums& from);
 void add_evaluation_norms(ForwardPass& pass);
