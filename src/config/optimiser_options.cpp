@@ -20,6 +20,7 @@ OptionGroup optimiser_options(OptimiserConfig& optimiser) {
   OptionGroup group{"Optimiser", {}};
   auto add = [&](Option option) -> Option& { return group.options.emplace_back(std::move(option)); };
   std::vector<std::pair<std::string, Rule>> names;
+  names.reserve(all_rules.size());
   for (const Rule rule : all_rules) names.emplace_back(info_of(rule).name, rule);
   add(choice_option<Rule>("optimizer", optimiser.rule, std::move(names), "update rule; sgd has no momentum"))
       .also({"opt", "optimiser"})

@@ -63,12 +63,12 @@ def apply(case):
         y = F.batch_norm(x, None if training else mean, None if training else variance, scale, shift, training, eps=models.EPSILON)
         return y, {"x": x, "weight": scale, "bias": shift}
     if op == "activation":
-        curves = {"relu": F.relu, "tanh": torch.tanh, "gelu": F.gelu, "silu": F.silu,
+        curves = {"relu": F.relu, "relu6": F.relu6, "tanh": torch.tanh, "gelu": F.gelu, "silu": F.silu,
                   "leaky_relu": lambda v: F.leaky_relu(v, round32(case["slope"]))}
         return curves[case["curve"]](x), {"x": x}
     if op == "pool":
         if case["mode"] == "max":
-            return F.max_pool2d(x, case["r"], case["stride"], case["pad"]), {"x": x}
+            return F.max_pool2d(x, case["r"], case["stride"], case["pad"], ceil_mode=case.get("ceil", False)), {"x": x}
         return F.avg_pool2d(x, case["r"], case["stride"], case["pad"], count_include_pad=case["count_padding"]), {"x": x}
     if op == "global_average_pool":
         return x.mean((2, 3)), {"x": x}
@@ -129,6 +129,8 @@ OPERATIONS = [
     pool("max_pool", "max", 2, 3, 8, 6, 2, 2, 0),
     pool("max_pool_padded", "max", 2, 2, 9, 7, 3, 2, 1),
     pool("max_pool_overlapping", "max", 1, 2, 6, 5, 3, 1, 1),
+    pool("max_pool_ceil", "max", 2, 2, 8, 7, 3, 2, 0) | dict(ceil=True),
+    pool("max_pool_ceil_padded", "max", 2, 2, 8, 5, 3, 2, 1) | dict(ceil=True),
     pool("average_pool", "average", 2, 3, 8, 6, 2, 2, 0),
     pool("average_pool_padded", "average", 2, 2, 9, 7, 3, 2, 1),
     pool("average_pool_inside_only", "average", 2, 2, 9, 7, 3, 2, 1, count_padding=False),
@@ -139,6 +141,7 @@ OPERATIONS = [
     simple("flatten", "flatten", 2, 3, 4, 5),
     simple("gelu", "activation", 2, 3, 5, 4, curve="gelu", slope=0),
     simple("silu", "activation", 2, 3, 5, 4, curve="silu", slope=0),
+    simple("relu6", "activation", 2, 3, 5, 4, curve="relu6", slope=0),
     simple("concatenation", "concatenation", 2, 3, 4, 5, other=6),
 ]
 LOSSES = [
@@ -217,14 +220,17 @@ NETWORKS = [
     dict(model="resnet20", n=4, channels=3, image=32, classes=10, smoothing=0, mixed=False, batches=2),
     dict(model="resnet32_v2", n=4, channels=3, image=32, classes=10, smoothing=0, mixed=False, batches=2),
     dict(model="resnet50", n=4, channels=3, image=48, classes=20, smoothing=0.1, mixed=False, batches=1),
+    dict(model="vgg11_bn", n=4, channels=3, image=32, classes=10, smoothing=0, mixed=False, batches=1),
+    dict(model="densenet121", n=2, channels=3, image=64, classes=10, smoothing=0, mixed=False, batches=1),
+    dict(model="googlenet", n=2, channels=3, image=64, classes=10, smoothing=0, mixed=False, batches=1),
+    dict(model="mobilenet_v2", n=2, channels=3, image=64, classes=10, smoothing=0, mixed=False, batches=1),
 ]
 
 
-def kind_of(name, shape):
+def kind_of(net, name, shape):
     if len(shape) > 1:
         return "weight"
-    owner = name.split(".")[-2]
-    is_norm = owner.startswith("bn") or (owner == "1" and "downsample" in name)
+    is_norm = isinstance(net.get_submodule(name.rpartition(".")[0]), torch.nn.BatchNorm2d)
     return ("norm_scale" if name.endswith("weight") else "norm_shift") if is_norm else "bias"
 
 
@@ -232,7 +238,7 @@ def run(case, batch):
     net = models.build(case["model"], case["channels"], case["image"], case["classes"])
     with torch.no_grad():
         for name, value in net.named_parameters():
-            value.copy_(torch.from_numpy(formula.parameter(name, kind_of(name, list(value.shape)), list(value.shape))))
+            value.copy_(torch.from_numpy(formula.parameter(name, kind_of(net, name, list(value.shape)), list(value.shape))))
     net = net.double()
     # With momentum 1 the running statistics are this batch's.
     for module in net.modules():

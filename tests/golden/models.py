@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PyTorch forms of the networks of src/network/models, with the same parameter names."""
+"""PyTorch forms of the networks of src/network/models, with the same parameter names. Where torchvision has the network, it is
+torchvision's own."""
 
 import numpy as np
 import torch
+import torchvision
 from torch import nn
 from torch.nn import functional as F
 
@@ -162,7 +164,24 @@ class Resnet(nn.Module):
         return self.fc(x.mean((2, 3)))
 
 
+def of_torchvision(model, image, classes):
+    """Without dropout. VGG's average to 7 x 7, which repeats pixels of small images, is left out."""
+    options = {"googlenet": dict(aux_logits=False, init_weights=False)}.get(model, {})
+    if model.startswith(("vgg", "googlenet", "mobilenet")):
+        options["dropout"] = 0.0
+    net = getattr(torchvision.models, model)(num_classes=classes, **options)
+    if model.startswith("vgg"):
+        net.avgpool = nn.Identity()
+        net.classifier[0] = nn.Linear(512 * (image // 32) ** 2, 4096)
+    for module in net.modules():
+        if isinstance(module, nn.BatchNorm2d):
+            module.eps = EPSILON
+    return net
+
+
 def build(model, channels, image, classes):
+    if model in ("vgg11_bn", "densenet121", "googlenet", "mobilenet_v2"):
+        return of_torchvision(model, image, classes)
     if model == "lenet":
         return Lenet(channels, image, classes)
     if model.startswith("alexnet"):

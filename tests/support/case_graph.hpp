@@ -4,9 +4,10 @@
 //   n2c3h7w5 make:k8 conv:k4r3s2p1 bn relu
 // make:k      1x1 convolution whose outputs are inputs times +-1, 1/2 or 1/4: exact in any precision, and trainable
 // conv:k r s p g b   k outputs, kernel r, stride s, padding p, groups g, bias b (defaults: r1 s1 p0 g1 b0)
-// bn relu leaky tanh gelu silu gap flatten linear:k maxpool:r s p avgpool:r s p (i1: divided by the pixels inside of
-// the image) fork        remembers the tensor; add: adds the remembered one; cat: puts its channels behind; swap:
-// exchanges the two A linear layer to 5 classes and the loss follow.
+// bn relu leaky tanh gelu silu relu6 gap flatten linear:k
+// maxpool:r s p (c1: ceil) avgpool:r s p (i1: divided by the pixels inside of the image)
+// fork        remembers the tensor; add: adds the remembered one; cat: puts its channels behind; swap: exchanges the
+// two A linear layer to 5 classes and the loss follow.
 #pragma once
 #include <string>
 

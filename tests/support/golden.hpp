@@ -2,6 +2,7 @@
 // Golden values written by tests/golden/make_golden.py, which says what a file holds.
 #pragma once
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -17,9 +18,9 @@ struct GoldenTensor {
   double norm = 0, projection = 0;
   std::vector<double> entries;
 };
-/// EXPECTs that `values` is this tensor, to `tolerance` of its norm.
+/// EXPECTs that `values` is this tensor, to `tolerance` of `size`; default: of its norm.
 void expect_golden(const GoldenTensor& golden, const std::string& name, const reference::Values& values,
-                   double tolerance);
+                   double tolerance, std::optional<double> size = {});
 
 struct GoldenOperation {
   std::string name;

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <limits>
 
+#include "support/reference/operations.hpp"
+
 namespace convoy {
 
 using reference::Tensor;
@@ -65,6 +67,7 @@ bool has_kink(const Node& node) {
     switch (activation->kind) {
       case ActivationKind::relu:
       case ActivationKind::leaky_relu:
+      case ActivationKind::relu6:
         return true;
       case ActivationKind::identity:
       case ActivationKind::tanh:
@@ -83,10 +86,9 @@ namespace {
 /// gradient, whoever wins.
 template <class Use>
 void for_each_lead(const Pool& pool, const Tensor& x, const Use& use) {
-  const auto outputs = [&](Index size) { return (size + 2 * pool.pad - pool.kernel) / pool.stride + 1; };
   for (Index plane = 0; plane < x.n * x.c; ++plane) {
-    for (Index p = 0; p < outputs(x.h); ++p) {
-      for (Index q = 0; q < outputs(x.w); ++q) {
+    for (Index p = 0; p < reference::pooled_size(pool, x.h); ++p) {
+      for (Index q = 0; q < reference::pooled_size(pool, x.w); ++q) {
         const Index top = p * pool.stride - pool.pad, left = q * pool.stride - pool.pad;
         double first = -std::numeric_limits<double>::infinity(), second = first;
         for (Index r = std::max<Index>(0, top); r < std::min(x.h, top + pool.kernel); ++r) {
@@ -119,7 +121,10 @@ void find_ties(const Graph& graph, NodeId id, const Tensor& x, double distance, 
   if (const auto* pool = as<Pool>(node)) {
     for_each_lead(*pool, x, [&](double lead) { add(lead / 2); });
   } else {
-    for (const double value : x.values) add(std::abs(value));
+    const auto* activation = as<Activation>(node);
+    const bool bends_at_6 = activation && activation->kind == ActivationKind::relu6;
+    for (const double value : x.values)
+      add(std::min(std::abs(value), bends_at_6 ? std::abs(value - 6) : std::abs(value)));
   }
   for (std::size_t i = begin; i < to.size(); ++i) to[i].share = 1 / static_cast<double>(units);
 }

@@ -118,6 +118,21 @@ struct Silu {
   CONVOY_FORMULA static V decay(V x) { return Math::exp(Math::where_greater(x, Math::of(0), Math::of(0) - x, x)); }
 };
 
+/// y = min(max(x, 0), 6). The derivative at 0 and at 6 is 0, as in PyTorch.
+template <class Math>
+struct Relu6 {
+  using V = typename Math::Value;
+  static constexpr bool needs_input = false, needs_output = true;
+  CONVOY_FORMULA V value(V x) const {
+    const V y = Math::where_greater(Math::of(0), x, Math::of(0), x);
+    return Math::where_greater(y, Math::of(6), Math::of(6), y);
+  }
+  CONVOY_FORMULA V derivative(V, V y) const {
+    const V below = Math::where_greater(Math::of(6), y, Math::of(1), Math::of(0));
+    return Math::where_greater(y, Math::of(0), below, Math::of(0));
+  }
+};
+
 /// Calls use(rule) with the rule of `kind`. `slope`: of leaky_relu. `use` runs where its caller runs, host or device.
 #ifdef __CUDACC__
 #pragma nv_exec_check_disable
@@ -137,6 +152,8 @@ CONVOY_FORMULA void with_activation(ActivationKind kind, float slope, const Use&
       return use(Gelu<Math>{});
     case ActivationKind::silu:
       return use(Silu<Math>{});
+    case ActivationKind::relu6:
+      return use(Relu6<Math>{});
   }
 }
 

@@ -3,6 +3,8 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstddef>
 
@@ -14,8 +16,9 @@ std::vector<Convolution> branch_of(const Residual& residual, Index width, int st
   if (residual.kind == BlockKind::basic)
     return {{.out = width, .kernel = 3, .stride = stride}, {.out = width, .kernel = 3}};
   const int first = residual.strided == 1 ? stride : 1;
-  return {{.out = width, .kernel = 1, .stride = first, .pad = 0},
-          {.out = width, .kernel = 3, .stride = stride / first},
+  const Index inner = width * residual.groups * residual.group_width / 64;
+  return {{.out = inner, .kernel = 1, .stride = first, .pad = 0},
+          {.out = inner, .kernel = 3, .stride = stride / first, .groups = residual.groups},
           {.out = 4 * width, .kernel = 1, .pad = 0}};
 }
 
@@ -106,6 +109,9 @@ std::optional<ResnetName> parse_resnet(std::string_view model) {
   return name;
 }
 
-bool is_imagenet_depth(int depth) { return depth == 18 || depth == 34 || depth == 50 || depth == 101 || depth == 152; }
+bool is_imagenet_depth(int depth) {
+  constexpr std::array depths = {18, 34, 50, 101, 152, 200, 269};
+  return std::find(depths.begin(), depths.end(), depth) != depths.end();
+}
 
 }  // namespace convoy

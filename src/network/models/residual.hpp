@@ -23,6 +23,8 @@ struct Residual {
   int strided = 1;            ///< which convolution of a bottleneck halves the image: 1 or 2
   std::vector<int> blocks;    ///< per stage
   std::vector<Index> widths;  ///< per stage; a bottleneck's output is four times as wide
+  int groups = 1;             ///< of a bottleneck's 3x3 convolution
+  Index group_width = 64;     ///< a bottleneck's inner width is groups * group_width / 64 of the stage's
 };
 
 /// Stages from the second on halve the image. Shortcuts are projections (1x1 convolution; with a norm in

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/core.h>
 
+#include <map>
+
 #include "core/errors.hpp"
 #include "network/models/residual.hpp"
 
@@ -18,10 +20,33 @@ std::vector<int> blocks_of(int depth) {
       return {3, 4, 23, 3};
     case 152:
       return {3, 8, 36, 3};
+    case 200:
+      return {3, 24, 36, 3};
+    case 269:
+      return {3, 30, 48, 8};
     default:
       break;
   }
-  fail(Exit::usage, "no resnet of depth {} for ImageNet; use 18, 34, 50, 101 or 152", depth);
+  fail(Exit::usage, "no resnet of depth {} for ImageNet; use 18, 34, 50, 101, 152, 200 or 269", depth);
+}
+
+/// A name for ImageNet, and what its bottlenecks look like.
+struct Form {
+  int depth = 0;
+  int groups = 1;
+  Index group_width = 64;
+};
+/// `resnet50`; ResNeXt (Xie et al. 2017) `resnext50_32x4d`: groups x width of one; wide ResNet (Zagoruyko and Komodakis
+/// 2016) `wide_resnet50_2`: the 3x3 is twice as wide.
+std::optional<Form> find_form(const std::string& model) {
+  const auto name = parse_resnet(model);
+  if (name && name->suffix.empty() && is_imagenet_depth(name->depth)) return Form{.depth = name->depth};
+  static const std::map<std::string, Form> others{
+      {"resnext50_32x4d", {50, 32, 4}},   {"resnext101_32x4d", {101, 32, 4}}, {"resnext101_32x8d", {101, 32, 8}},
+      {"resnext101_64x4d", {101, 64, 4}}, {"resnext152_32x4d", {152, 32, 4}}, {"wide_resnet50_2", {50, 1, 128}},
+      {"wide_resnet101_2", {101, 1, 128}}};
+  const auto found = others.find(model);
+  return found != others.end() ? std::optional(found->second) : std::nullopt;
 }
 
 /// v1: stride in the first convolution of a block (He et al. 2015). v1.5: in the 3x3 of a bottleneck (torchvision). v2:
@@ -44,12 +69,16 @@ bool has_small_stem(const GraphSpec& spec) {
   fail(Exit::usage, "unknown stem '{}'; use imagenet or small", stem);
 }
 
-/// He et al. 2015 for ImageNet: 18 and 34 with basic blocks, 50, 101 and 152 with bottlenecks.
+/// He et al. 2015 for ImageNet: 18 and 34 with basic blocks, from 50 on with bottlenecks; 200 is that of He et al.
+/// 2016.
 Graph build_resnet(const GraphSpec& spec) {
-  const int depth = parse_resnet(spec.model)->depth;
+  const Form form = *find_form(spec.model);
+  const int depth = form.depth;
   Residual residual{.kind = depth < 50 ? BlockKind::basic : BlockKind::bottleneck,
                     .blocks = blocks_of(depth),
-                    .widths = {64, 128, 256, 512}};
+                    .widths = {64, 128, 256, 512},
+                    .groups = form.groups,
+                    .group_width = form.group_width};
   const std::string version = version_of(spec, residual.kind);
   const bool small_stem = has_small_stem(spec), pre_activation = version == "v2";
   residual.order = pre_activation ? Order::pre_activation : Order::post_activation;
@@ -70,14 +99,14 @@ Graph build_resnet(const GraphSpec& spec) {
 }  // namespace
 
 Family resnet_family() {
-  return {.names = {"resnet18", "resnet34", "resnet50", "resnet101", "resnet152"},
-          .help = {"resnet18, 34, 50, 101, 152: for ImageNet; v1, v1.5 (bottlenecks), v2"},
+  return {.names = {"resnet18", "resnet34", "resnet50", "resnet101", "resnet152", "resnet200", "resnet269",
+                    "resnext50_32x4d", "resnext101_32x4d", "resnext101_32x8d", "resnext101_64x4d", "resnext152_32x4d",
+                    "wide_resnet50_2", "wide_resnet101_2"},
+          .help = {"resnet18, 34, 50, 101, 152, 200, 269: for ImageNet; v1, v1.5 (bottlenecks), v2",
+                   "resnext50_32x4d, resnext101_32x4d, 101_32x8d, 101_64x4d, resnext152_32x4d: grouped bottlenecks",
+                   "wide_resnet50_2, wide_resnet101_2: bottlenecks of twice the inner width"},
           .options = residual_options(),
-          .has =
-              [](const std::string& model) {
-                const auto name = parse_resnet(model);
-                return name && name->suffix.empty() && is_imagenet_depth(name->depth);
-              },
+          .has = [](const std::string& model) { return find_form(model).has_value(); },
           .usual_input =
               [](const GraphSpec& spec) { return spec.option("stem") == "small" ? cifar_input : imagenet_input; },
           .build = build_resnet};

@@ -54,21 +54,22 @@ Graph build_resnet_cifar(const GraphSpec& spec) {
 }  // namespace
 
 Family resnet_cifar_family() {
-  return {.names = {"resnet20", "resnet32", "resnet44", "resnet56", "resnet110", "resnet164", "resnet1001",
-                    "resnet50_cifar", "resnet101_cifar", "resnet152_cifar", "resnet110_bottleneck"},
-          .help = {"resnetN, N = 6n+2 (20, 32, 44, 56, 110 ...): for CIFAR, basic blocks; v1, v2",
-                   "resnetN, N = 9n+2 (164, 1001 ...): for CIFAR, bottlenecks; v2, v1, v1.5",
-                   "resnetN_bottleneck: bottlenecks where N is 6n+2 too and below 164 (56, 110 ...)",
-                   "resnet50_cifar, 101_cifar, 152_cifar: the form for CIFAR of depths that ImageNet has too"},
-          .options = residual_options(),
-          .has =
-              [](const std::string& model) {
-                const auto name = parse_resnet(model);
-                if (!name || (name->suffix.empty() && is_imagenet_depth(name->depth))) return false;
-                return find_kind(*name).has_value();
-              },
-          .usual_input = [](const GraphSpec&) { return cifar_input; },
-          .build = build_resnet_cifar};
+  return {
+      .names = {"resnet20", "resnet32", "resnet44", "resnet56", "resnet110", "resnet164", "resnet1001",
+                "resnet50_cifar", "resnet101_cifar", "resnet152_cifar", "resnet200_cifar", "resnet110_bottleneck"},
+      .help = {"resnetN, N = 6n+2 (20, 32, 44, 56, 110 ...): for CIFAR, basic blocks; v1, v2",
+               "resnetN, N = 9n+2 (164, 1001 ...): for CIFAR, bottlenecks; v2, v1, v1.5",
+               "resnetN_bottleneck: bottlenecks where N is 6n+2 too and below 164 (56, 110 ...)",
+               "resnet50_cifar, 101_cifar, 152_cifar, 200_cifar: the form for CIFAR of depths that ImageNet has too"},
+      .options = residual_options(),
+      .has =
+          [](const std::string& model) {
+            const auto name = parse_resnet(model);
+            if (!name || (name->suffix.empty() && is_imagenet_depth(name->depth))) return false;
+            return find_kind(*name).has_value();
+          },
+      .usual_input = [](const GraphSpec&) { return cifar_input; },
+      .build = build_resnet_cifar};
 }
 
 }  // namespace convoy

@@ -15,11 +15,12 @@ struct Named {
   const char* name;
   ActivationKind kind;
 };
-constexpr std::array<Named, 5> kinds = {{{"relu", ActivationKind::relu},
+constexpr std::array<Named, 6> kinds = {{{"relu", ActivationKind::relu},
                                          {"leaky_relu", ActivationKind::leaky_relu},
                                          {"tanh", ActivationKind::tanh},
                                          {"gelu", ActivationKind::gelu},
-                                         {"silu", ActivationKind::silu}}};
+                                         {"silu", ActivationKind::silu},
+                                         {"relu6", ActivationKind::relu6}}};
 
 }  // namespace
 
@@ -43,6 +44,8 @@ std::string Activation::text() const {
       return "gelu";
     case ActivationKind::silu:
       return "silu";
+    case ActivationKind::relu6:
+      return "relu6";
   }
   return {};
 }

@@ -10,14 +10,15 @@ void NodeInputs::require_channels(Index wanted) const {
     fail(Exit::usage, "node '{}' takes {} channels but gets {} (graph built wrongly)", node, wanted, first().c);
 }
 
-Shape NodeInputs::slide(Index channels, int kernel, int stride, int pad) const {
+Shape NodeInputs::slide(Index channels, int kernel, int stride, int pad, bool ceil) const {
   const auto positions = [&](Index side) {
     const Index room = side + 2 * pad - kernel;
     if (room < 0)
       fail(Exit::usage,
            "images of {} x {} are too small for this network (node '{}' has {} x {} left for a window of {})", image.h,
            image.w, node, first().h, first().w, kernel);
-    return room / stride + 1;
+    const Index whole = room / stride + 1;
+    return ceil && room % stride != 0 && whole * stride < side + pad ? whole + 1 : whole;
   };
   return {channels, positions(first().h), positions(first().w)};
 }

@@ -45,8 +45,9 @@ struct NodeInputs {
 
   const Shape& first() const { return shapes.at(0); }
   void require_channels(Index wanted) const;
-  /// Positions of a window on the first input.
-  Shape slide(Index channels, int kernel, int stride, int pad) const;
+  /// Positions of a window on the first input. `ceil`: as PyTorch's ceil_mode, a last window that juts out counts if it
+  /// begins before the padding at the end.
+  Shape slide(Index channels, int kernel, int stride, int pad, bool ceil = false) const;
 };
 
 template <class T>

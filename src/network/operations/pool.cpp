@@ -5,17 +5,17 @@
 
 namespace convoy {
 
-Shape Pool::shape(const NodeInputs& inputs) const { return inputs.slide(inputs.first().c, kernel, stride, pad); }
+Shape Pool::shape(const NodeInputs& inputs) const { return inputs.slide(inputs.first().c, kernel, stride, pad, ceil); }
 
 Contract Pool::contract() const {
   // More padding than half a window would make windows of padding only.
-  return {.possible = kernel > 0 && stride > 0 && pad >= 0 && 2 * pad <= kernel};
+  return {.possible = kernel > 0 && stride > 0 && pad >= 0 && 2 * pad <= kernel && !(ceil && mode == Mode::average)};
 }
 
 std::string Pool::text() const {
   const bool average = mode == Mode::average;
-  return fmt::format("{} pool {}x{}, stride {}, pad {}{}", average ? "average" : "max", kernel, kernel, stride, pad,
-                     average && count_padding ? ", padding counted" : "");
+  return fmt::format("{} pool {}x{}, stride {}, pad {}{}{}", average ? "average" : "max", kernel, kernel, stride, pad,
+                     average && count_padding ? ", padding counted" : "", ceil ? ", ceil" : "");
 }
 
 }  // namespace convoy

@@ -4,12 +4,14 @@
 
 namespace convoy {
 
-/// Average counts padding where count_padding (PyTorch's default). Ties of max pooling go to the first element.
+/// Average counts padding where count_padding (PyTorch's default). Ties of max pooling go to the first element. `ceil`:
+/// of max pooling, a last window that juts out of the image counts too (PyTorch's ceil_mode).
 struct Pool {
   enum class Mode : std::uint8_t { max, average };
   Mode mode = Mode::max;
   int kernel = 2, stride = 2, pad = 0;
   bool count_padding = true;
+  bool ceil = false;
 
   Shape shape(const NodeInputs& inputs) const;
   Contract contract() const;

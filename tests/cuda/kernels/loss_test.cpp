@@ -25,6 +25,7 @@ class SoftmaxKernel : public EveryStorage {
   };
   Buffers make(Bench& bench, const Case& c, const Tensor& logits, const std::vector<SampleSpec>& samples) {
     std::vector<SampleRow> rows;
+    rows.reserve(samples.size());
     for (const SampleSpec& sample : samples) rows.push_back(row_of(sample));
     FeedNumbers feed;
     feed.valid = c.valid;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <algorithm>
 #include <cmath>
 #include <functional>
 
@@ -30,6 +31,8 @@ inline double activate(const ActivationRule& rule, double x) {
       return x * std::erfc(-x / std::sqrt(2.0)) / 2;
     case ActivationKind::silu:
       return x / (1 + std::exp(-x));
+    case ActivationKind::relu6:
+      return std::min(std::max(x, 0.0), 6.0);
   }
   return 0;
 }
@@ -50,12 +53,15 @@ inline double derivative(const ActivationRule& rule, double x, double z) {
       const double s = 1 / (1 + std::exp(-x));
       return s * (1 + x * (1 - s));
     }
+    case ActivationKind::relu6:
+      return z > 0 && z < 6 ? 1 : 0;
   }
   return 0;
 }
 inline constexpr ActivationRule activations[] = {
     {ActivationKind::identity}, {ActivationKind::relu}, {ActivationKind::leaky_relu, 0.25F},
-    {ActivationKind::tanh},     {ActivationKind::gelu}, {ActivationKind::silu}};
+    {ActivationKind::tanh},     {ActivationKind::gelu}, {ActivationKind::silu},
+    {ActivationKind::relu6}};
 
 inline Values by_channel(Size size, const std::function<double(std::size_t)>& value) {
   Values sums(static_cast<std::size_t>(size.channels), 0.0);

@@ -21,6 +21,12 @@ namespace {
 constexpr int replicas = 5;
 
 class SaverTest : public testing::Test {
+ public:
+  ~SaverTest() override {
+    set_failing_calls("");
+    communicator_.barrier("end of test");
+  }
+
  protected:
   SaverTest() : communicator_(test_session(), {}) {
     if (communicator_.rank() == 0) owned_ = std::make_unique<TempFolder>();
@@ -31,11 +37,6 @@ class SaverTest : public testing::Test {
         Saver::Place{
             .folder = folder_, .keep = 2, .plan = small_.plan, .layout = small_.layout, .fence = Fence({}, 1)});
   }
-  ~SaverTest() override {
-    set_failing_calls("");
-    communicator_.barrier("end of test");
-  }
-
   void begin(const std::string& name, Index step, bool with_shards) {
     SaveSpec spec{.name = name, .with_shards = with_shards};
     spec.meta.position = {.step = step};

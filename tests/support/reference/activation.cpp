@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cmath>
 #include <stdexcept>
 
@@ -21,6 +22,8 @@ double activate(const Activation& spec, double x) {
       return x * normal_distribution(x);
     case ActivationKind::silu:
       return x / (1 + std::exp(-x));
+    case ActivationKind::relu6:
+      return std::min(std::max(x, 0.0), 6.0);
     case ActivationKind::identity:
       return x;
   }
@@ -41,6 +44,8 @@ double slope_at(const Activation& spec, double x) {
       const double s = 1 / (1 + std::exp(-x));
       return s * (1 + x * (1 - s));
     }
+    case ActivationKind::relu6:
+      return x > 0 && x < 6 ? 1 : 0;
     case ActivationKind::identity:
       return 1;
   }

@@ -41,6 +41,7 @@ Output forward(const Convolution& spec, const Operands& operands);
 Output forward(const BatchNorm& spec, const Operands& operands);
 Output forward(const Activation& spec, const Operands& operands);
 Output forward(const Pool& spec, const Operands& operands);
+Index pooled_size(const Pool& spec, Index side);  ///< windows along a side
 Output forward(const GlobalAveragePool& spec, const Operands& operands);
 Output forward(const Linear& spec, const Operands& operands);
 Output forward(const LocalResponseNorm& spec, const Operands& operands);

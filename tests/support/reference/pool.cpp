@@ -45,10 +45,19 @@ void for_each_window(const Pool& spec, const Tensor& x, const Tensor& y, const B
 
 }  // namespace
 
+Index pooled_size(const Pool& spec, Index side) {
+  Index count = 0;
+  // A window counts if it ends inside of the padded image; with ceil, if it begins before the padding at the end.
+  while (count * spec.stride + spec.kernel <= side + 2 * spec.pad ||
+         (spec.ceil && count > 0 && (count - 1) * spec.stride + spec.kernel < side + 2 * spec.pad &&
+          count * spec.stride < side + spec.pad))
+    ++count;
+  return count;
+}
+
 Output forward(const Pool& spec, const Operands& operands) {
   const Tensor& x = *operands.x.at(0);
-  const auto size = [&](Index from) { return (from + 2 * spec.pad - spec.kernel) / spec.stride + 1; };
-  Output output{Tensor(x.n, x.c, size(x.h), size(x.w)), {}, {}};
+  Output output{Tensor(x.n, x.c, pooled_size(spec, x.h), pooled_size(spec, x.w)), {}, {}};
   for_each_window(spec, x, output.y, [&](Index i, Index c, Index p, Index q, const Window& window) {
     if (spec.mode == Pool::Mode::max) {
       output.y.at(i, c, p, q) = *largest(x, i, c, window);

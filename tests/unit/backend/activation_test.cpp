@@ -83,8 +83,9 @@ TYPED_TEST(ActivationRule, SiluIsExactToFloat) {
 }
 
 TYPED_TEST(ActivationRule, EveryKindPassesNanOn) {
-  for (const ActivationKind kind : {ActivationKind::identity, ActivationKind::relu, ActivationKind::leaky_relu,
-                                    ActivationKind::tanh, ActivationKind::gelu, ActivationKind::silu})
+  for (const ActivationKind kind :
+       {ActivationKind::identity, ActivationKind::relu, ActivationKind::leaky_relu, ActivationKind::tanh,
+        ActivationKind::gelu, ActivationKind::silu, ActivationKind::relu6})
     with_activation<TypeParam>(kind, 0.1F,
                                [&](auto rule) { EXPECT_TRUE(std::isnan(rule.value(nan))) << static_cast<int>(kind); });
 }
@@ -101,6 +102,16 @@ TYPED_TEST(ActivationRule, DerivativesAtZeroAreThoseOfPyTorch) {
   EXPECT_EQ(at_zero(ActivationKind::tanh), 1);
   EXPECT_NEAR(at_zero(ActivationKind::gelu), 0.5, 1e-7);
   EXPECT_EQ(at_zero(ActivationKind::silu), 0.5F);
+  EXPECT_EQ(at_zero(ActivationKind::relu6), 0);
+}
+
+TYPED_TEST(ActivationRule, Relu6EndsAtSix) {
+  with_activation<TypeParam>(ActivationKind::relu6, 0, [](auto rule) {
+    for (const auto& [x, y, slope] : {std::array{-1.F, 0.F, 0.F}, {2.F, 2.F, 1.F}, {6.F, 6.F, 0.F}, {8.F, 6.F, 0.F}}) {
+      EXPECT_EQ(rule.value(x), y);
+      EXPECT_EQ(rule.derivative(x, y), slope) << x;
+    }
+  });
 }
 
 TEST(DerivativeNeeds, TellWhatMustBeKeptForBackward) {
@@ -114,6 +125,7 @@ TEST(DerivativeNeeds, TellWhatMustBeKeptForBackward) {
   EXPECT_TRUE(reads(ActivationKind::tanh, false, true));
   EXPECT_TRUE(reads(ActivationKind::gelu, true, false));
   EXPECT_TRUE(reads(ActivationKind::silu, true, false));
+  EXPECT_TRUE(reads(ActivationKind::relu6, false, true));
 }
 
 TEST(ExpByPolynomial, HasTheRelativeErrorThatItsCommentStates) {

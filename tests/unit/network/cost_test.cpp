@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parameters against torchvision's documented counts (resnet18 ... resnet152), the MNIST example of Caffe (lenet) and
+// Parameters against torchvision's documented counts, the MNIST example of Caffe (lenet) and
 // counts by hand; MACs against the tables of the papers.
 #include <gtest/gtest.h>
 
@@ -36,6 +36,31 @@ INSTANTIATE_TEST_SUITE_P(
         Known{{.model = "resnet101"}, 224, 44'549'160, 7.801e9},
         Known{{.model = "resnet152"}, 224, 60'192'808, 11.514e9},
         Known{{.model = "resnet18", .classes = 10, .options = {{"stem", "small"}}}, 32, 11'173'962, 0.5556e9}));
+
+// torchvision's documented counts; resnet200 and 269, resnext*_32x4d, mobilenet_v1 and wrn by their papers or by hand.
+INSTANTIATE_TEST_SUITE_P(Torchvision, KnownCost,
+                         testing::Values(Known{{.model = "vgg11"}, 224, 132'863'336, 7.61e9},
+                                         Known{{.model = "vgg13"}, 224, 133'047'848, 11.31e9},
+                                         Known{{.model = "vgg16"}, 224, 138'357'544, 15.47e9},
+                                         Known{{.model = "vgg19"}, 224, 143'667'240, 19.63e9},
+                                         Known{{.model = "vgg11_bn"}, 224, 132'868'840, 7.61e9},
+                                         Known{{.model = "vgg13_bn"}, 224, 133'053'736, 11.31e9},
+                                         Known{{.model = "vgg16_bn"}, 224, 138'365'992, 15.47e9},
+                                         Known{{.model = "vgg19_bn"}, 224, 143'678'248, 19.63e9},
+                                         Known{{.model = "resnext50_32x4d"}, 224, 25'028'904, 4.23e9},
+                                         Known{{.model = "resnext101_32x8d"}, 224, 88'791'336, 16.41e9},
+                                         Known{{.model = "resnext101_64x4d"}, 224, 83'455'272, 15.46e9},
+                                         Known{{.model = "wide_resnet50_2"}, 224, 68'883'240, 11.4e9},
+                                         Known{{.model = "wide_resnet101_2"}, 224, 126'886'696, 22.75e9},
+                                         Known{{.model = "densenet121"}, 224, 7'978'856, 2.83e9},
+                                         Known{{.model = "densenet161"}, 224, 28'681'000, 7.73e9},
+                                         Known{{.model = "densenet169"}, 224, 14'149'480, 3.36e9},
+                                         Known{{.model = "densenet201"}, 224, 20'013'928, 4.29e9},
+                                         Known{{.model = "googlenet"}, 224, 6'624'904, 1.498e9},
+                                         Known{{.model = "mobilenet_v2"}, 224, 3'504'872, 0.301e9},
+                                         Known{{.model = "mobilenet_v1"}, 224, 4'231'976, 0.569e9},
+                                         Known{{.model = "wrn16_4", .classes = 10}, 32, 2'748'890, 0},
+                                         Known{{.model = "wrn28_10", .classes = 10}, 32, 36'479'194, 5.24e9}));
 
 INSTANTIATE_TEST_SUITE_P(
     Small, KnownCost,
