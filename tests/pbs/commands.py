@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""qsub, qstat, qdel and pbs_tmrsh as jobs of OpenPBS 23 see them, and mpirun of an Open MPI without tm as far as hosts go. Usage:
-commands.py FOLDER NAME ARGUMENT ... What the server is set to is in FOLDER/server.json."""
+"""qsub, qstat, qdel and pbs_tmrsh as jobs of OpenPBS 23 see them, and mpirun of an Open MPI without tm as far as hosts go. program() makes
+such commands. What the server is set to is in FOLDER/server.json."""
 import json
 import os
 import pathlib
@@ -8,8 +8,6 @@ import re
 import signal
 import sys
 import time
-
-import mom
 
 SERVER = "pbs"
 DEFAULTS = {
@@ -249,6 +247,8 @@ def qstat(folder, words):
 
 
 def qdel(folder, words):
+    import mom  # here, since it takes a while to load
+
     job = read(folder, words[0])
     mom.ask(folder, job["hosts"][0], {"signal": signal.SIGTERM})
     time.sleep(2)
@@ -257,6 +257,8 @@ def qdel(folder, words):
 
 def pbs_tmrsh(folder, words):
     """An argument vector on another host of the job: no shell, a bare environment, the home folder."""
+    import mom  # here, since it takes a while to load
+
     environment = {"PATH": "/bin:/usr/bin", "HOME": os.environ["HOME"], "PBS_JOBID": os.environ["PBS_JOBID"]}
     answer = mom.ask(folder, words[0], {"run": words[1:], "env": environment, "cwd": os.environ["HOME"]}, [0, 1, 2])
     sys.exit(answer["exit"] if answer else 254)
@@ -301,5 +303,11 @@ def mpirun(folder, words):
     sys.exit(program.get("code", 75))
 
 
-if __name__ == "__main__":
+def program(folder, name):
+    """Text of a command of this name. A module is compiled once, a script each time."""
+    call = f'import sys; sys.path.insert(0, "{pathlib.Path(__file__).parent}"); import commands; commands.main()'
+    return f"#!/bin/sh\nexec {sys.executable} -S -c '{call}' {folder} {name} \"$@\"\n"
+
+
+def main():
     globals()[sys.argv[2]](pathlib.Path(sys.argv[1]), sys.argv[3:])

@@ -31,10 +31,9 @@ class Complex(Hosts):
     def __enter__(self):
         for name in ("jobs", "bin", "home", "spool"):
             (self.folder / name).mkdir()
-        here = pathlib.Path(__file__).with_name("commands.py")
         for name in ("qsub", "qstat", "qdel", "pbs_tmrsh"):
             script = self.folder / "bin" / name
-            script.write_text(f'#!/bin/sh\nexec {sys.executable} -S {here} {self.folder} {name} "$@"\n', encoding="utf-8")
+            script.write_text(commands.program(self.folder, name), encoding="utf-8")
             script.chmod(script.stat().st_mode | stat.S_IXUSR)
         # What a user's login shell sets, and root in a test needs.
         wanted = ("OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "OMPI_MCA_mpi_yield_when_idle")
