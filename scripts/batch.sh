@@ -59,7 +59,11 @@ load_site() {
 end_time() {
   local end=$job_end
   if [ "$scheduler" = slurm ]; then
-    end=$(squeue --noheader --jobs "$SLURM_JOB_ID" --format %e 2>/dev/null | head -n 1)
+    for _ in 1 2 3; do
+      if end=$(squeue --noheader --jobs "$SLURM_JOB_ID" --format %e 2>/dev/null | head -n 1); then break; fi
+      sleep 5
+    done
+    [ -n "$end" ] || say "WARNING: Slurm does not tell the end of this job, so the program stops ahead of it at a signal only"
     end=$(date -d "${end:-NONE}" +%s 2>/dev/null)
   fi
   echo "${end:-NONE}"

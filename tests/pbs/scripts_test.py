@@ -262,7 +262,8 @@ def stops_in_vain_under_slurm(work):
     programs, data = work / "bin", work / "data"
     for folder in (programs, data):
         folder.mkdir(parents=True)
-    executable(programs / "squeue", "date -d '1 hour' +%FT%T\n")
+    executable(programs / "squeue", f"[ -e {work}/asked ] || {{ touch {work}/asked; exit 1; }}\ndate -d '1 hour' +%FT%T\n")
+    executable(programs / "sleep", "true\n")
     executable(programs / "srun", 'case "$*" in *" true") exit 0 ;; esac\nexit 75\n')
     executable(programs / "scontrol", f"touch {work}/again\nkill -TERM $PPID\n")
     starts = 0
@@ -271,6 +272,7 @@ def stops_in_vain_under_slurm(work):
                        "SLURM_SUBMIT_DIR": SOURCE, "CONVOY": CONVOY, "SOURCE": "/raw", "DATA": str(data), "CONVOY_PREPROCESS": "true"}
         done = subprocess.run(["bash", f"{SOURCE}/slurm/preprocess_imagenet.sh"], env=environment, text=True, capture_output=True, timeout=30,
                               check=False)
+        check(re.search(r"--end-time \d+", done.stderr), "F5 under Slurm: the end is known, also if squeue fails once", done.stderr)
         starts += 1
         if not (work / "again").exists():
             break

@@ -92,7 +92,7 @@ def main():
     parser.add_argument("--pbs", action="store_true", help="a qsub too")
     parser.add_argument("command", nargs=argparse.REMAINDER)
     options = parser.parse_args()
-    with Cluster(enter_or_skip(), hosts=options.hosts, pbs=options.pbs):
+    with Cluster(enter_or_skip(), hosts=options.hosts, pbs=options.pbs, cpus=64, memory=64000):  # what the scripts ask for
         sys.exit(subprocess.run(options.command or ["bash"], check=False).returncode)
 
 
