@@ -5,7 +5,7 @@
 #include <stdexcept>
 
 #include "core/errors.hpp"
-#include "core/nearest.hpp"
+#include "core/text.hpp"
 
 namespace convoy::preparation {
 namespace {

@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "core/errors.hpp"
-#include "core/nearest.hpp"
+#include "core/text.hpp"
 #include "core/version.hpp"
 #include "preprocess/images_options.hpp"
 #include "preprocess/option_parsing.hpp"

@@ -6,7 +6,7 @@
 
 #include "core/errors.hpp"
 #include "core/log.hpp"
-#include "data/partition_tables.hpp"
+#include "data/partition.hpp"
 #include "io/file.hpp"
 #include "io/seal.hpp"
 

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "core/clock.hpp"
-#include "core/counted.hpp"
+#include "core/text.hpp"
 #include "core/hash.hpp"
 #include "core/log.hpp"
 #include "core/stop.hpp"

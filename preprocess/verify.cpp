@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <set>
 
-#include "core/counted.hpp"
+#include "core/text.hpp"
 #include "core/log.hpp"
 #include "core/stop.hpp"
 #include "preprocess/fields.hpp"

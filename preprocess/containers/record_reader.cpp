@@ -8,7 +8,7 @@
 #include <sstream>
 
 #include "core/errors.hpp"
-#include "core/plain_text.hpp"
+#include "core/text.hpp"
 
 namespace convoy::preparation {
 namespace {

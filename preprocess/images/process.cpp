@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "core/hash.hpp"
-#include "image/encode_jpeg.hpp"
+#include "image/jpeg.hpp"
 #include "io/seal.hpp"
 #include "preprocess/transport/location.hpp"
 

@@ -5,7 +5,7 @@
 #include <sstream>
 
 #include "core/errors.hpp"
-#include "core/plain_text.hpp"
+#include "core/text.hpp"
 #include "preprocess/sources/pixel_source.hpp"
 #include "preprocess/sources/raw_files.hpp"
 

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "core/errors.hpp"
-#include "core/plain_text.hpp"
 #include "core/text.hpp"
 #include "preprocess/transport/location.hpp"
 

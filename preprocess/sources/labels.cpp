@@ -8,7 +8,7 @@
 
 #include "core/errors.hpp"
 #include "core/hash.hpp"
-#include "core/plain_text.hpp"
+#include "core/text.hpp"
 #include "preprocess/transport/location.hpp"
 
 namespace convoy::preparation {

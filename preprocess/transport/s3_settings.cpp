@@ -7,7 +7,6 @@
 #include <sstream>
 
 #include "core/errors.hpp"
-#include "core/plain_text.hpp"
 #include "core/text.hpp"
 
 namespace convoy::preparation {

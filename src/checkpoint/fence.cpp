@@ -11,7 +11,6 @@
 #include "core/errors.hpp"
 #include "core/log.hpp"
 #include "io/file.hpp"
-#include "io/text_file.hpp"
 
 namespace convoy {
 namespace fs = std::filesystem;

@@ -14,7 +14,6 @@
 
 #include "io/file.hpp"
 #include "io/hdf5.hpp"
-#include "io/known_bytes.hpp"
 #include "io/seal.hpp"
 
 namespace convoy {

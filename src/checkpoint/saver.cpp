@@ -5,7 +5,7 @@
 #include <array>
 #include <filesystem>
 
-#include "core/blocking_io.hpp"
+#include "core/progress.hpp"
 #include "core/clock.hpp"
 #include "core/log.hpp"
 #include "core/wall_clock.hpp"

@@ -11,7 +11,7 @@
 #include <mutex>
 #include <vector>
 
-#include "core/cores.hpp"
+#include "core/topology.hpp"
 #include "io/hdf5.hpp"
 
 namespace convoy {

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <numeric>
 
-#include "cli/agree.hpp"
 #include "cli/launch.hpp"
 
 namespace convoy {

@@ -7,7 +7,7 @@
 #include "core/log.hpp"
 #include "core/replicas.hpp"
 #include "data/loader.hpp"
-#include "data/sample_images.hpp"
+#include "data/image_maker.hpp"
 #include "engine/data.hpp"
 
 namespace convoy {

@@ -4,8 +4,12 @@
 #include <string>
 #include <vector>
 
+#include "comm/communicator.hpp"
 #include "comm/session.hpp"
+#include "config/config.hpp"
+#include "config/help.hpp"
 #include "core/errors.hpp"
+#include "run/supervisor.hpp"
 
 namespace convoy {
 
@@ -28,5 +32,18 @@ Exit inspect_command(const Words& words);
 Exit status_command(const Words& words);
 /// Alone, without MPI.
 Exit summary_command(const Words& words);
+
+// What the program says of itself.
+
+const std::vector<std::string>& command_names();
+std::string program_help();
+std::string command_help(const std::string& command, HelpDepth depth);
+/// Version, commit, compiler and one line for every library and optional part, built in or not.
+std::string version_text();
+
+/// Collective. `convoy train --dry-run`: prints the configuration as a file for --config and, as comments in it, what
+/// it comes to: sizes, cost, memory, batches, rates and steps. Then it makes some steps
+/// in a folder of its own, which it removes, and says how long the run would take (--dry-run-seconds).
+Exit dry_run(Communicator& communicator, Supervisor& supervisor, const TrainConfig& config);
 
 }  // namespace convoy

@@ -6,7 +6,6 @@
 
 #include "config/config.hpp"
 #include "engine/engine.hpp"
-#include "engine/in_flight_limit.hpp"
 #include "sync/sync.hpp"
 
 namespace convoy {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/dry_run.hpp"
+#include "cli/command.hpp"
 
 #include <algorithm>
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "infer/predict.hpp"
 
-#include "cli/agree.hpp"
 #include "cli/launch.hpp"
 
 namespace convoy {

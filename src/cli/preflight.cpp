@@ -1,22 +1,56 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/preflight.hpp"
-
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
 
-#include "cli/agree.hpp"
+#include "backend/factory.hpp"
 #include "cli/launch.hpp"
-#include "core/cores.hpp"
-#include "core/counted.hpp"
+#include "comm/communicator.hpp"
+#include "config/config.hpp"
+#include "core/clock.hpp"
+#include "core/host_facts.hpp"
+#include "core/launcher.hpp"
 #include "core/log.hpp"
 #include "core/standard_output.hpp"
+#include "core/text.hpp"
+#include "core/topology.hpp"
 #include "core/version.hpp"
-#include "engine/rank_table.hpp"
+#include "core/wall_clock.hpp"
+#include "engine/data.hpp"
+#include "engine/placement.hpp"
+#include "io/file.hpp"
 
 namespace convoy {
 namespace {
+
+/// Something that would end the job (code) or harm it (Exit::ok: a warning), with the ranks that met it.
+struct Finding {
+  Exit code = Exit::ok;
+  std::string text;
+  std::vector<int> ranks;
+};
+
+/// A line of the report, and the same as JSON (a number, or a text that is JSON).
+struct Fact {
+  std::string name, text;
+  std::map<std::string, std::string> json;  ///< values are JSON
+};
+
+struct Preflight {
+  JobPlacement placement;
+  std::vector<Fact> facts;        ///< on all ranks the same
+  std::vector<Finding> findings;  ///< on all ranks the same
+};
 
 std::string ranks_of(const Finding& finding) {
   if (finding.ranks.empty()) return {};
@@ -28,8 +62,6 @@ std::size_t count_of(const Preflight& preflight, bool failures) {
       std::count_if(preflight.findings.begin(), preflight.findings.end(),
                     [&](const Finding& finding) { return (finding.code != Exit::ok) == failures; }));
 }
-
-}  // namespace
 
 void share_findings(Communicator& communicator, const std::vector<Finding>& mine, Preflight& to) {
   auto json = nlohmann::json::array();
@@ -100,6 +132,316 @@ std::string json_of(const Preflight& preflight) {
   }
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
+
+std::string as_json(const std::string& text) {
+  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+std::string as_json(double value) { return nlohmann::json(value).dump(); }
+std::string as_json(bool value) { return value ? "true" : "false"; }
+
+/// Runs a check of this rank alone; what it throws is a finding, with `code` if that is given.
+template <class Check>
+void attempt(std::vector<Finding>& findings, const Check& check, std::optional<Exit> code = {}) {
+  try {
+    check();
+  } catch (const Error& e) {
+    if (e.code() == Exit::communication) throw;
+    findings.push_back({code.value_or(e.code()), e.what(), {}});
+  } catch (const std::exception& e) {
+    findings.push_back({Exit::internal, e.what(), {}});
+  }
+}
+
+/// `one` where all texts are equal, else what each group of ranks has.
+std::string folded(const std::vector<std::string>& texts) {
+  std::vector<std::string> kinds;
+  for (const std::string& text : texts) {
+    if (std::find(kinds.begin(), kinds.end(), text) == kinds.end()) kinds.push_back(text);
+  }
+  if (kinds.size() == 1) return kinds.front();
+  std::string all;
+  for (const std::string& kind : kinds) {
+    const auto first = std::find(texts.begin(), texts.end(), kind) - texts.begin();
+    all += fmt::format("{}{} ({} ranks, first {})", all.empty() ? "" : "; ", kind,
+                       std::count(texts.begin(), texts.end(), kind), first);
+  }
+  return all;
+}
+
+/// Hosts with another build or MPI would fail in ways that are hard to read.
+void compare_libraries(Communicator& communicator, Preflight& to) {
+  const auto builds = communicator.all_gather(build_id() + ", " + compiler(), "builds of the ranks");
+  const auto libraries = communicator.all_gather(mpi_version(), "MPI of the ranks");
+  for (const auto& [name, texts] : {std::pair("builds of convoy", builds), std::pair("MPI libraries", libraries)}) {
+    if (std::set<std::string>(texts.begin(), texts.end()).size() == 1) continue;
+    to.findings.push_back(
+        {Exit::usage, fmt::format("hosts have different {} ({}); install one for all", name, folded(texts)), {}});
+  }
+  const bool aware = mpi_takes_device_memory();
+  to.facts.push_back({"mpi",
+                      fmt::format("{}, {}CUDA-aware", libraries.front(), aware ? "" : "not "),
+                      {{"library", as_json(libraries.front())}, {"cuda_aware", as_json(aware)}}});
+}
+
+struct SumTimes {
+  double small = 0, large = 0;  ///< seconds, best of some, of the slowest rank
+  static constexpr std::size_t large_count = 1 << 20;
+};
+SumTimes measure_sums(Communicator& communicator) {
+  constexpr int small_rounds = 20, large_rounds = 3;
+  std::vector<double> values(SumTimes::large_count, 1.0);
+  const auto best_of = [&](int rounds, std::size_t count) {
+    double best = 1e9;
+    for (int i = 0; i < rounds; ++i) {
+      communicator.barrier("start of a sum");
+      const auto begin = real_clock().now();
+      communicator.sum(std::span<double>(values.data(), count), "sum of the preflight");
+      best = std::min(best, seconds_since(begin));
+    }
+    return best;
+  };
+  double times[2] = {best_of(small_rounds, 1), best_of(large_rounds, values.size())};
+  communicator.maximum(std::span<double>(times), "times of the sums");
+  return {times[0], times[1]};
+}
+
+/// Seconds by which each rank's clock is ahead of rank 0's: ranks leave a barrier almost together, and the least
+/// difference seen is the clocks' own.
+std::vector<double> compare_clocks(Communicator& communicator) {
+  constexpr int rounds = 7;
+  std::vector<double> least(static_cast<std::size_t>(communicator.size()), 1e18);
+  double base = wall_seconds();
+  communicator.broadcast(std::as_writable_bytes(std::span<double>(&base, 1)), 0, "clock of rank 0");
+  for (int i = 0; i < rounds; ++i) {
+    communicator.barrier("comparison of clocks");
+    std::vector<double> now(least.size(), 0.0);
+    now[static_cast<std::size_t>(communicator.rank())] = wall_seconds() - base;
+    communicator.sum(std::span<double>(now), "comparison of clocks");
+    for (std::size_t rank = 0; rank < now.size(); ++rank) {
+      const double off = now[rank] - now[0];
+      if (std::abs(off) < std::abs(least[rank])) least[rank] = off;
+    }
+  }
+  return least;
+}
+
+void check_places(Communicator& communicator, const DeviceConfig& config, Preflight& to) {
+  to.placement = place_ranks(communicator, config);
+  std::vector<Finding> mine;
+  std::string device = "none", identity;
+  attempt(mine, [&] {
+    std::string chosen;
+    const auto backend = make_backend({.device = config.device,
+                                       .threads = to.placement.threads,
+                                       .node_rank = communicator.node_rank(),
+                                       .node_size = communicator.node_size()},
+                                      chosen);
+    device = backend->describe();
+    identity = backend->identity();
+  });
+  if (communicator.rank() == 0) {  // the others may lack the variables of the job
+    if (const HostShares shares = compare_with_node_file(communicator.hosts()); !shares.text.empty())
+      mine.push_back({shares.misplaced ? Exit::device : Exit::ok, shares.text, {}});
+  }
+  share_findings(communicator, mine, to);
+  const auto devices = communicator.all_gather(device, "devices of the ranks");
+  const auto identities = communicator.all_gather(identity, "identities of the devices");
+  for (std::size_t rank = 0; rank < devices.size(); ++rank) {
+    RankPlacement& own = to.placement.ranks[rank];
+    own.device = devices[rank];
+    own.identity = identities[rank];
+    if (!identities[rank].empty() && own.device.find(identities[rank]) == std::string::npos)
+      own.device += " " + identities[rank];
+  }
+  for (const SharedDevice& shared : find_shared_devices(to.placement))
+    to.findings.push_back({Exit::device, shared.text, shared.ranks});
+  for (const std::string& text : find_overbooked_cores(to.placement)) {
+    to.findings.push_back(
+        {Exit::device,
+         text + "; start fewer ranks a host, or give each its cores (--cpus-per-task, mpirun --map-by slot:PE=N)",
+         {}});
+  }
+}
+
+void check_network(Communicator& communicator, Preflight& to) {
+  compare_libraries(communicator, to);
+  std::string links;
+  for (const std::string& link : network_links()) links += (links.empty() ? "" : ", ") + link;
+  const std::string seen = folded(communicator.all_gather(links.empty() ? "no link" : links, "network links"));
+  Fact network{"network", seen, {{"links", as_json(seen)}}};
+  if (communicator.size() > 1) {
+    const SumTimes times = measure_sums(communicator);
+    const double megabytes = static_cast<double>(SumTimes::large_count * sizeof(double)) / 1e6;
+    network.text += fmt::format("; sum over the ranks of 8 bytes in {:.1f} us, of {:.1f} MB in {:.2f} ms ({:.0f} MB/s)",
+                                1e6 * times.small, megabytes, 1e3 * times.large, megabytes / times.large);
+    network.json["small_sum_seconds"] = as_json(times.small);
+    network.json["large_sum_mb_per_sec"] = as_json(megabytes / times.large);
+  }
+  to.facts.push_back(std::move(network));
+
+  const auto clocks = compare_clocks(communicator);
+  const auto worst =
+      std::max_element(clocks.begin(), clocks.end(), [](double a, double b) { return std::abs(a) < std::abs(b); });
+  const std::string& host = communicator.hosts()[static_cast<std::size_t>(worst - clocks.begin())];
+  to.facts.push_back({"clocks",
+                      fmt::format("within {:.1f} ms of that of rank 0", 1e3 * std::abs(*worst)),
+                      {{"most_off_seconds", as_json(*worst)}, {"host", as_json(host)}}});
+  constexpr double tolerated_seconds = 1;
+  if (std::abs(*worst) > tolerated_seconds)
+    to.findings.push_back({Exit::ok,
+                           fmt::format("the clock of {} is {:+.1f} s off that of {}; set the time by NTP", host, *worst,
+                                       communicator.hosts().front()),
+                           {}});
+}
+
+void check_data(Communicator& communicator, const DataConfig& config, Preflight& to) {
+  const bool given = config.synthetic || !config.folder.empty() || !config.train_folder.empty();
+  if (!given) {
+    to.facts.push_back({"data", "not given (--data DIR)", {{"checked", "false"}}});
+    return;
+  }
+  if (config.synthetic) {
+    to.facts.push_back({"data", "synthetic images, made in memory", {{"checked", "false"}}});
+    return;
+  }
+  std::vector<Finding> mine;
+  std::string text = "can't be read";
+  const auto begin = real_clock().now();
+  attempt(mine, [&] {
+    std::string found;
+    for (const char* split : {"train", "val"}) {
+      if (split == std::string("val") && !split_exists(config, split)) continue;
+      const DatasetInfo info = open_split(config, split);
+      found += fmt::format("{}{} in {} of split {} ({:016x})", found.empty() ? "" : ", ", tell_images(info),
+                           counted(info.partitions.size(), "partition"), split, info.digest);
+    }
+    text = found;
+  });
+  double seconds[1] = {seconds_since(begin)};
+  communicator.maximum(std::span<double>(seconds), "time of opening the data set");
+  const auto all = communicator.all_gather(text, "data set as ranks see it");
+  share_findings(communicator, mine, to);
+  const bool same = std::set<std::string>(all.begin(), all.end()).size() == 1;
+  if (!same && code_of(to) == Exit::ok)
+    to.findings.push_back(
+        {Exit::data,
+         fmt::format("ranks see different data sets ({}); give a folder that all hosts share", folded(all)),
+         {}});
+  to.facts.push_back({"data",
+                      fmt::format("{}; opened by every rank in {:.2f} s at most", folded(all), seconds[0]),
+                      {{"checked", "true"}, {"seen", as_json(folded(all))}, {"open_seconds", as_json(seconds[0])}}});
+}
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t written_bytes = 32 << 20;
+
+/// A file that is gone at the end of the scope.
+class Scratch {
+ public:
+  explicit Scratch(std::string path) : path_(std::move(path)) {}
+  ~Scratch() { ::unlink(path_.c_str()); }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+/// Makes what is missing of `path`; says what that was, outermost first.
+std::vector<fs::path> make_folders(const fs::path& path) {
+  std::vector<fs::path> missing;
+  std::error_code reason;
+  for (fs::path at = path; !at.empty() && !fs::exists(at, reason); at = at.parent_path())
+    missing.insert(missing.begin(), at);
+  fs::create_directories(path, reason);
+  if (reason)
+    fail(Exit::usage, "cannot make '{}' ({}); choose a writable --output-dir", path.string(), reason.message());
+  return missing;
+}
+
+/// Bytes a second, written and synced.
+double measure_writing(const std::string& path) {
+  const Scratch scratch(path);
+  const std::vector<char> block(std::size_t{4} << 20, 'c');
+  const auto begin = real_clock().now();
+  File file(path, File::Access::create);
+  for (std::size_t at = 0; at < written_bytes; at += block.size()) file.write_at(block.data(), block.size(), at);
+  file.sync();
+  return static_cast<double>(written_bytes) / seconds_since(begin);
+}
+
+/// Another host's new file may take a moment to show on a network file system.
+bool appears(const std::string& path) {
+  constexpr int attempts = 40;
+  for (int i = 0; i < attempts; ++i) {
+    std::error_code unknown;
+    if (fs::exists(path, unknown)) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
+  return false;
+}
+
+void check_run_folder(Communicator& communicator, const TrainConfig& config, Preflight& to) {
+  const std::string folder = config.output.folder.empty() ? "runs" : config.output.folder;
+  std::string marker = fmt::format("{}/.preflight-{}-{}", folder, communicator.host(), getpid());
+  communicator.broadcast(marker, "name of the preflight's file");
+  std::vector<Finding> mine;
+  std::vector<fs::path> made;
+  double bytes_per_second[1] = {0};
+  const bool first = communicator.rank() == 0;
+  if (first) {
+    // Errors of writing are about the folder that was chosen.
+    attempt(mine, [&] {
+      made = make_folders(folder);
+      bytes_per_second[0] = measure_writing(marker);
+      File(marker, File::Access::create);
+    }, Exit::usage);
+  }
+  // What rank 0 found is known to all before the others look for its file.
+  double failed[1] = {mine.empty() ? 0.0 : 1.0};
+  communicator.maximum(std::span<double>(failed), "state of the run directory");
+  communicator.maximum(std::span<double>(bytes_per_second), "speed of writing");
+  if (failed[0] == 0 && communicator.node_rank() == 0 && !first) {
+    attempt(mine, [&] {
+      if (!appears(marker))
+        fail(Exit::usage, "{} does not see '{}' of {}; choose an --output-dir that all hosts share",
+             communicator.host(), folder, communicator.hosts().front());
+      const Scratch own(fmt::format("{}.{}", marker, communicator.rank()));
+      File(own.path(), File::Access::create);
+    }, Exit::usage);
+  }
+  communicator.barrier("look at the run directory");
+  share_findings(communicator, mine, to);
+  const Room room = room_at(folder);
+  if (first) {
+    ::unlink(marker.c_str());
+    std::error_code ignored;
+    for (auto at = made.rbegin(); at != made.rend(); ++at) fs::remove(*at, ignored);
+  }
+  constexpr double giga = 1e9, mega = 1e6, little_bytes = 1e9, few_files = 1000;
+  std::string text = fmt::format("'{}'", folder), free_text = "0", rate_text = "0";
+  if (failed[0] == 0) {
+    text += fmt::format(", {:.0f} MB/s written and synced, {:.1f} GB free, seen by all hosts",
+                        bytes_per_second[0] / mega, room.free_bytes / giga);
+    if (room.free_bytes < little_bytes)
+      to.findings.push_back(
+          {Exit::ok, fmt::format("'{}' has {:.2f} GB left; make room", folder, room.free_bytes / giga), {}});
+    if (room.free_files >= 0 && room.free_files < few_files)
+      to.findings.push_back(
+          {Exit::ok, fmt::format("'{}' has room for {:.0f} files; make room", folder, room.free_files), {}});
+  } else {
+    text += " can't be used";
+  }
+  to.facts.push_back({"run_directory",
+                      text,
+                      {{"path", nlohmann::json(folder).dump()},
+                       {"write_mb_per_sec", nlohmann::json(bytes_per_second[0] / mega).dump()},
+                       {"free_gb", nlohmann::json(room.free_bytes / giga).dump()}}});
+}
+
+}  // namespace
 
 Exit preflight_command(Session& session, const Words& words) {
   const auto config = agree_on_config<PreflightConfig>(session, words, parse_preflight);

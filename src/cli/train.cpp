@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/train.hpp"
 
-#include "cli/agree.hpp"
-#include "cli/dry_run.hpp"
 #include "cli/launch.hpp"
+#include "cli/command.hpp"
 #include "core/launcher.hpp"
 #include "core/log.hpp"
 

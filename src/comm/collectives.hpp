@@ -2,12 +2,17 @@
 #pragma once
 #include <memory>
 #include <span>
+#include <string>
+#include <vector>
 
 #include "core/device.hpp"
+#include "core/replicas.hpp"
 
 namespace convoy {
 
-/// The sum of replicas [first, first + size). In reproducible sums a node of the fixed tree (core/replica_tree.hpp),
+class Communicator;
+
+/// The sum of replicas [first, first + size). In reproducible sums a node of the fixed tree (core/replicas.hpp),
 /// and a rank's parts are the nodes of its run; else any parts.
 struct Part {
   int first = 0, size = 1;
@@ -44,6 +49,81 @@ class Collectives {
   virtual void await(Event event, const char* what) = 0;
   /// Seconds spent waiting in finish() and await() since the last call.
   virtual double take_wait_seconds() = 0;
+};
+
+/// What MPI is given of a device whose memory the host can't read: a copy in host memory, or the memory itself, which
+/// crashes unless mpi_takes_device_memory().
+enum class MpiMemory : std::uint8_t { host, device };
+
+struct CollectivesSpec {
+  int replicas = 1;  ///< W
+  bool reproducible =
+      false;  ///< sums follow the fixed binary tree over replicas: the same bits for any number of ranks
+  Index chunk_floats = 1 << 28;  ///< one MPI call moves at most this many (below INT_MAX; tests set 3)
+  Index max_count = 0;           ///< largest Reduction::count to come: buffers are made once
+  MpiMemory memory = MpiMemory::host;
+  double delay_seconds = 0;  ///< for tests of overlap: a reduction is not done earlier than this after its start
+};
+
+/// Collective. Over MPI; device memory that the host can't read is staged through download and upload.
+std::unique_ptr<Collectives> make_mpi_collectives(Communicator& communicator, Device& device,
+                                                  const CollectivesSpec& spec);
+
+/// True where the MPI library says that it takes pointers to a GPU's memory.
+bool mpi_takes_device_memory();
+
+/// What moves the sums.
+enum class Transport : std::uint8_t { mpi, nccl };
+
+/// Collective. Device::identity of every rank.
+std::vector<std::string> device_identities(Communicator& communicator, const Device& device);
+
+struct TransportWish {
+  std::string backend = "auto";  ///< auto, mpi, nccl
+  MpiMemory memory = MpiMemory::host;
+};
+
+struct TransportChoice {
+  Transport transport = Transport::mpi;
+  MpiMemory memory = MpiMemory::host;
+  std::string reason;   ///< for the log: what was taken and why
+  std::string warning;  ///< what the user should know; mostly empty
+};
+
+/// From what the user wants and device_identities says, so alike on all ranks. auto takes NCCL where there are several
+/// ranks and each has a GPU of its own. Throws Error(device) where what is asked for can't be.
+TransportChoice choose_transport(const TransportWish& wish, const std::vector<std::string>& identities);
+
+/// Collective. By NCCL, which comes with the CUDA module.
+std::unique_ptr<Collectives> make_nccl_collectives(Communicator& communicator, Device& device,
+                                                   const CollectivesSpec& spec);
+
+/// Collective.
+inline std::unique_ptr<Collectives> make_collectives(const TransportChoice& choice, Communicator& communicator,
+                                                     Device& device, CollectivesSpec spec) {
+  spec.memory = choice.memory;
+  return choice.transport == Transport::nccl ? make_nccl_collectives(communicator, device, spec)
+                                             : make_mpi_collectives(communicator, device, spec);
+}
+
+/// The part of a reduction that one rank can do alone, queued on its device.
+class LocalSum {
+ public:
+  LocalSum(Device& device, std::vector<TreeNode> nodes, bool reproducible)
+      : device_(device), nodes_(std::move(nodes)), reproducible_(reproducible) {}
+
+  const std::vector<TreeNode>& nodes() const { return nodes_; }
+
+  /// out = sum of this rank's parts. From the last one back, which for the nodes of all replicas is the order of the
+  /// tree. False: there was nothing to do.
+  bool add(const Reduction& reduction) const;
+  /// The parts of a reproducible sum are the nodes of this rank's run.
+  void require_tree(std::span<const Part> parts) const;
+
+ private:
+  Device& device_;
+  std::vector<TreeNode> nodes_;
+  bool reproducible_;
 };
 
 }  // namespace convoy

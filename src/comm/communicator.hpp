@@ -92,61 +92,6 @@ class Communicator {
   std::unique_ptr<State> state_;
 };
 
-/// What MPI is given of a device whose memory the host can't read: a copy in host memory, or the memory itself, which
-/// crashes unless mpi_takes_device_memory().
-enum class MpiMemory : std::uint8_t { host, device };
-
-struct CollectivesSpec {
-  int replicas = 1;  ///< W
-  bool reproducible =
-      false;  ///< sums follow the fixed binary tree over replicas: the same bits for any number of ranks
-  Index chunk_floats = 1 << 28;  ///< one MPI call moves at most this many (below INT_MAX; tests set 3)
-  Index max_count = 0;           ///< largest Reduction::count to come: buffers are made once
-  MpiMemory memory = MpiMemory::host;
-  double delay_seconds = 0;  ///< for tests of overlap: a reduction is not done earlier than this after its start
-};
-
-/// Collective. Over MPI; device memory that the host can't read is staged through download and upload.
-std::unique_ptr<Collectives> make_mpi_collectives(Communicator& communicator, Device& device,
-                                                  const CollectivesSpec& spec);
-
-/// True where the MPI library says that it takes pointers to a GPU's memory.
-bool mpi_takes_device_memory();
-
-/// What moves the sums.
-enum class Transport : std::uint8_t { mpi, nccl };
-
-/// Collective. Device::identity of every rank.
-std::vector<std::string> device_identities(Communicator& communicator, const Device& device);
-
-struct TransportWish {
-  std::string backend = "auto";  ///< auto, mpi, nccl
-  MpiMemory memory = MpiMemory::host;
-};
-
-struct TransportChoice {
-  Transport transport = Transport::mpi;
-  MpiMemory memory = MpiMemory::host;
-  std::string reason;   ///< for the log: what was taken and why
-  std::string warning;  ///< what the user should know; mostly empty
-};
-
-/// From what the user wants and device_identities says, so alike on all ranks. auto takes NCCL where there are several
-/// ranks and each has a GPU of its own. Throws Error(device) where what is asked for can't be.
-TransportChoice choose_transport(const TransportWish& wish, const std::vector<std::string>& identities);
-
-/// Collective. By NCCL, which comes with the CUDA module.
-std::unique_ptr<Collectives> make_nccl_collectives(Communicator& communicator, Device& device,
-                                                   const CollectivesSpec& spec);
-
-/// Collective.
-inline std::unique_ptr<Collectives> make_collectives(const TransportChoice& choice, Communicator& communicator,
-                                                     Device& device, CollectivesSpec spec) {
-  spec.memory = choice.memory;
-  return choice.transport == Transport::nccl ? make_nccl_collectives(communicator, device, spec)
-                                             : make_mpi_collectives(communicator, device, spec);
-}
-
 /// Name and version of the MPI library.
 std::string mpi_version();
 

@@ -6,10 +6,9 @@
 #include <climits>
 #include <optional>
 
-#include "comm/checked.hpp"
-#include "comm/exchange.hpp"
-#include "comm/local_sum.hpp"
 #include "comm/state.hpp"
+#include "comm/exchange.hpp"
+#include "comm/collectives.hpp"
 #include "core/clock.hpp"
 
 namespace convoy {

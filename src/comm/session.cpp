@@ -9,7 +9,7 @@
 #include <filesystem>
 #include <string>
 
-#include "comm/checked.hpp"
+#include "comm/state.hpp"
 
 namespace convoy {
 namespace {

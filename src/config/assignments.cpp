@@ -10,8 +10,6 @@
 #include "config/foreign_names.hpp"
 #include "config/phase_fields.hpp"
 #include "core/errors.hpp"
-#include "core/nearest.hpp"
-#include "core/plain_text.hpp"
 #include "core/text.hpp"
 
 namespace convoy {

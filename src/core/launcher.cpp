@@ -9,7 +9,7 @@
 #include <map>
 #include <numeric>
 
-#include "core/counted.hpp"
+#include "core/text.hpp"
 
 namespace convoy {
 namespace {

@@ -1,6 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <fmt/core.h>
+
+#include <concepts>
 #include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/errors.hpp"
 
 namespace convoy {
 
@@ -17,6 +24,21 @@ inline std::string csv_field(const std::string& text) {
   std::string quoted = "\"";
   for (const char c : text) quoted.append(c == '"' ? 2 : 1, c);
   return quoted + '"';
+}
+
+/// The entry of `words` that a user who typed `word` most likely meant: fewest edits (insert, delete, replace, swap of
+/// neighbours), case and - against _ not counted; the first of equals. Empty when nothing is close enough to be a
+/// typing error.
+std::string nearest(const std::string& word, const std::vector<std::string>& words);
+
+/// A text file's content as its reader wants it: without the byte order mark of UTF-8 that some editors put before it.
+/// Throws Error(code) naming `what` for UTF-16 and UTF-32.
+std::string plain_text(std::string text, const std::string& what, Exit code);
+
+/// `1 step`, `2 steps`: of nouns that take an s.
+template <std::integral N>
+std::string counted(N number, std::string_view noun) {
+  return fmt::format("{} {}{}", number, noun, number == 1 ? "" : "s");
 }
 
 }  // namespace convoy

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "core/clock.hpp"
-#include "core/cores.hpp"
+#include "core/topology.hpp"
 #include "core/errors.hpp"
 
 namespace convoy {

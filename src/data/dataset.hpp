@@ -124,4 +124,8 @@ std::int32_t synthetic_sample(const SyntheticSpec& spec, Index sample, std::uint
 /// those; mean and standard deviation are those of the first samples.
 DatasetInfo synthetic_info(const SyntheticSpec& spec, const std::string& split);
 
+/// True where the samples of a range stand in order of their classes, or nearly so: neighbours have the same label far
+/// more often than in a random order of the same labels. False for fewer than 100 samples, which tell too little.
+bool is_sorted_by_class(const Dataset& samples);
+
 }  // namespace convoy

@@ -6,7 +6,7 @@
 
 #include "core/errors.hpp"
 #include "data/loader.hpp"
-#include "data/sample_images.hpp"
+#include "data/image_maker.hpp"
 
 namespace convoy {
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/types.hpp"
+#include "io/file.hpp"
 
 namespace convoy {
 
@@ -57,5 +58,18 @@ Partition read_sealed_partition(const std::string& path, const struct Seal& seal
 /// Throws Error(data) naming what differs, unless both belong to the same data set (sizes, classes, normalisation,
 /// seed, source).
 void require_same_set(const Partition& first, const Partition& other);
+
+/// The tables of a partition, some 30 bytes a sample. Not checked against each other: see find_table_fault().
+struct PartitionTables {
+  std::vector<std::int32_t> labels;
+  std::vector<Index> ids;
+  std::vector<std::uint32_t> crc;
+  std::vector<Index> offsets;            ///< n + 1, from the beginning of the samples; raw: multiples of a sample
+  std::vector<std::int32_t> dimensions;  ///< n x 2 (height, width), or empty
+  std::vector<std::string> names;        ///< n, or empty
+};
+PartitionTables read_partition_tables(const Partition& partition, const File& file);
+/// Offsets that leave the samples or run backwards, sizes that are none: what reading relies on. Empty: no fault.
+std::string find_table_fault(const Partition& partition, const PartitionTables& tables);
 
 }  // namespace convoy

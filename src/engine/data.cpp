@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <limits>
 
-#include "core/counted.hpp"
 #include "core/errors.hpp"
 #include "core/host_facts.hpp"
 #include "core/log.hpp"
+#include "core/text.hpp"
 #include "data/loader.hpp"
 #include "data/stage.hpp"
 

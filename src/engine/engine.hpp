@@ -1,17 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // Everything that runs a network on this rank: backend, plan, compiled programs and the memory they share.
 #pragma once
+#include <array>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "backend/backend.hpp"
+#include "comm/collectives.hpp"
 #include "comm/communicator.hpp"
 #include "config/config.hpp"
+#include "core/hash.hpp"
+#include "core/types.hpp"
 #include "data/dataset.hpp"
-#include "engine/replay_key.hpp"
 
 namespace convoy {
 
@@ -37,6 +42,45 @@ struct EngineSpec {
 
 /// What to compile for evaluation, a program a shape; `to` is the training program's. Empty without evaluation.
 std::vector<CompileSpec> evaluation_specs(const ProgramSizes& sizes, CompileSpec to);
+
+/// Keeps the host at most two launches (turns, batches of an evaluation) ahead of the device. The wait for one that
+/// hangs, since a rank died within a sum, happens here under the deadline, and not inside a driver whose queue is full.
+class InFlightLimit {
+ public:
+  InFlightLimit(Device& device, Collectives& collectives) : device_(device), collectives_(collectives) {}
+
+  /// After each: waits for the one before the last.
+  void launched(const char* what) {
+    collectives_.await(std::exchange(ends_[turn_], device_.record()), what);
+    turn_ = 1 - turn_;
+  }
+
+ private:
+  Device& device_;
+  Collectives& collectives_;
+  std::array<Event, 2> ends_{};
+  std::size_t turn_ = 0;
+};
+
+/// What makes two launches the same for Backend::replay: the program (by training phase and samples), the replica whose
+/// slots they use, and the stage.
+struct ReplayKey {
+  static constexpr std::uint64_t all_stages = ~std::uint64_t{0};
+
+  std::uint64_t phase = 0;
+  Index samples = 0;
+  int replica = -1;
+  std::uint64_t stage = all_stages;
+
+  ReplayKey of_stage(std::uint64_t number) const { return {phase, samples, replica, number}; }
+  std::uint64_t hash() const {
+    std::uint64_t hash = 0;
+    for (const std::uint64_t part :
+         {phase, static_cast<std::uint64_t>(samples), static_cast<std::uint64_t>(replica), stage})
+      hash = mix_bits(hash + part + 0x9e3779b97f4a7c15ULL);
+    return hash;
+  }
+};
 
 class Engine {
  public:

@@ -7,8 +7,7 @@
 #include "backend/rules/cross_entropy.hpp"
 #include "core/clock.hpp"
 #include "core/progress.hpp"
-#include "engine/counter_sums.hpp"
-#include "engine/in_flight_limit.hpp"
+#include "engine/engine.hpp"
 
 namespace convoy {
 namespace {

@@ -66,4 +66,8 @@ struct SharedDevice {
 };
 std::vector<SharedDevice> find_shared_devices(const JobPlacement& placement);
 
+/// Returns a table of the ranks. With many ranks, equal hosts share a row, and so do equal ranks that follow each
+/// other.
+std::string table_of(const JobPlacement& placement);
+
 }  // namespace convoy

@@ -5,7 +5,7 @@
 #include <array>
 
 #include "core/errors.hpp"
-#include "image/jpeg_reader.hpp"
+#include "image/jpeg.hpp"
 #include "image/orient.hpp"
 #include "image/png_reader.hpp"
 

@@ -8,7 +8,7 @@
 #include <cstdio>
 #include <cstring>
 
-#include "image/exif.hpp"
+#include "image/orient.hpp"
 
 namespace convoy {
 namespace {

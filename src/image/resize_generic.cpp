@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "core/cpu_isa.hpp"
+#include "core/topology.hpp"
 #include "image/resize_kernels.hpp"
 
 namespace convoy {

@@ -4,9 +4,15 @@
 #include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <span>
+#include <sstream>
+#include <string>
+#include <vector>
 
+#include "backend/backend.hpp"
 #include "checkpoint/resume.hpp"
 #include "comm/agreed_error.hpp"
+#include "comm/communicator.hpp"
 #include "comm/time_limit.hpp"
 #include "config/parse.hpp"
 #include "core/log.hpp"
@@ -17,12 +23,70 @@
 #include "engine/evaluator.hpp"
 #include "engine/model_data.hpp"
 #include "engine/step_vote.hpp"
-#include "infer/confusion.hpp"
 #include "infer/model_file.hpp"
-#include "io/text_file.hpp"
+#include "infer/prediction.hpp"
+#include "io/file.hpp"
 
 namespace convoy {
 namespace {
+
+/// Counts of (label, predicted class) over the samples of all ranks.
+class Confusion {
+ public:
+  explicit Confusion(Index classes);
+  /// `logits` [samples][classes], host memory. Ties go to the lower class, as in the accuracy counters.
+  void add(std::span<const SampleSpec> samples, const float* logits);
+  /// Collective.
+  void sum(Communicator& communicator);
+  /// confusion.csv (a row a label) and per_class.csv (class, name, samples, correct, percent). Throws Error(data).
+  void write(const std::string& folder, const std::vector<std::string>& class_names) const;
+
+ private:
+  std::int64_t& at(Index label, Index predicted) {
+    return counts_[static_cast<std::size_t>(label * classes_ + predicted)];
+  }
+  Index classes_;
+  std::vector<std::int64_t> counts_;
+};
+
+Confusion::Confusion(Index classes) : classes_(classes), counts_(static_cast<std::size_t>(classes * classes)) {}
+
+void Confusion::add(std::span<const SampleSpec> samples, const float* logits) {
+  for (std::size_t n = 0; n < samples.size(); ++n) {
+    const float* row = logits + static_cast<Index>(n) * classes_;
+    ++at(samples[n].a, std::max_element(row, row + classes_) - row);
+  }
+}
+
+void Confusion::sum(Communicator& communicator) {
+  communicator.sum(std::span<std::int64_t>(counts_), "sum of the confusion matrix");
+}
+
+void Confusion::write(const std::string& folder, const std::vector<std::string>& class_names) const {
+  const auto name = [&](Index c) { return class_name(class_names, c); };
+  const auto count = [&](Index label, Index predicted) {
+    return counts_[static_cast<std::size_t>(label * classes_ + predicted)];
+  };
+  std::ostringstream matrix, per_class;
+  matrix << "label";
+  for (Index c = 0; c < classes_; ++c) matrix << ',' << name(c);
+  matrix << '\n';
+  per_class << "class,name,samples,correct,percent\n";
+  for (Index label = 0; label < classes_; ++label) {
+    std::int64_t samples = 0;
+    matrix << name(label);
+    for (Index c = 0; c < classes_; ++c) {
+      matrix << ',' << count(label, c);
+      samples += count(label, c);
+    }
+    matrix << '\n';
+    const std::int64_t correct = count(label, label);
+    per_class << fmt::format("{},{},{},{},{:.3f}\n", label, name(label), samples, correct,
+                             samples > 0 ? 100.0 * static_cast<double>(correct) / static_cast<double>(samples) : 0.0);
+  }
+  replace_text_file(folder + "/confusion.csv", matrix.str());
+  replace_text_file(folder + "/per_class.csv", per_class.str());
+}
 
 /// What training decided and evaluation must repeat; where the data lie is this command's.
 DataConfig data_of(const EvaluateConfig& config, const TrainConfig& trained) {
@@ -150,5 +214,4 @@ Exit evaluate(Communicator& communicator, const EvaluateConfig& config) try {
   if (error.code == Exit::stopped) log::info("stopped on request ({}) before the evaluation", name_of(stop_reason()));
   return error.code;
 }
-
 }  // namespace convoy

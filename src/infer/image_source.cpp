@@ -9,7 +9,6 @@
 #include "core/hash.hpp"
 #include "data/image_maker.hpp"
 #include "data/partition.hpp"
-#include "data/sample_images.hpp"
 #include "engine/data.hpp"
 #include "engine/model_data.hpp"
 #include "io/file.hpp"

@@ -9,7 +9,6 @@
 #include <numeric>
 
 #include "core/text.hpp"
-#include "infer/class_name.hpp"
 
 namespace convoy {
 namespace {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "config/config.hpp"
+#include "core/types.hpp"
 
 namespace convoy {
 
@@ -27,5 +28,11 @@ struct Prediction {
 std::string print(const Prediction& prediction, PredictFormat format, const std::vector<std::string>& class_names);
 /// What stands before the first image, for k classes; empty but for CSV.
 std::string print_head(PredictFormat format, int k);
+
+/// Its number where the data set gives it no name.
+inline std::string class_name(const std::vector<std::string>& names, Index number) {
+  const auto i = static_cast<std::size_t>(number);
+  return i < names.size() ? names[i] : std::to_string(number);
+}
 
 }  // namespace convoy

@@ -9,7 +9,7 @@
 #include <cstring>
 #include <utility>
 
-#include "core/blocking_io.hpp"
+#include "core/progress.hpp"
 #include "core/errors.hpp"
 #include "core/log.hpp"
 

@@ -13,7 +13,6 @@
 
 #include "core/errors.hpp"
 #include "io/file.hpp"
-#include "io/known_bytes.hpp"
 
 namespace convoy {
 namespace {

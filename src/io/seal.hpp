@@ -4,6 +4,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -39,5 +40,20 @@ Seal check_seal(const std::string& path);
 void publish_file(const std::string& temporary, const std::string& path);
 /// A whole file made of `text` and published. What it is written under, `path`.tmp, is gone also where this throws.
 void publish_text(const std::string& path, std::string_view text);
+
+// Sealed files whose bytes are in memory too: written without reading them back for the seal, and compared once. The
+// definitions are in seal.cpp, which knows the seal.
+
+/// Bytes of a file that are in memory too.
+struct KnownBytes {
+  std::uint64_t offset = 0;
+  std::span<const std::byte> bytes;
+};
+/// Writes these bytes, sorted by offset and within the length of the closed file, and seals it as seal_file does,
+/// without reading them back. fsyncs.
+void write_and_seal(const std::string& path, std::span<const KnownBytes> known, std::uint64_t tag);
+/// check_seal of such a file, and its bytes compared with those in memory, in one reading: from the disk where no page
+/// of it is cached. Throws Error(data).
+void check_written(const std::string& path, std::span<const KnownBytes> known);
 
 }  // namespace convoy

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The numbers that a device counts over samples: a row each, in the order of files and tables. A new one is a row here,
-// a member of Counters (backend/backend.hpp), which engine/counter_sums.hpp reads, and its line in each backend's loss.
+// a member of Counters (backend/backend.hpp), which engine/evaluator.hpp reads, and its line in each backend's loss.
 #pragma once
 #include <array>
 #include <cmath>

@@ -8,7 +8,7 @@
 
 #include "core/errors.hpp"
 #include "core/log.hpp"
-#include "io/text_file.hpp"
+#include "io/file.hpp"
 
 namespace convoy {
 namespace {

@@ -7,7 +7,7 @@
 #include <cstddef>
 
 #include "core/errors.hpp"
-#include "core/nearest.hpp"
+#include "core/text.hpp"
 #include "network/models/family.hpp"
 
 namespace convoy {

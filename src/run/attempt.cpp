@@ -15,7 +15,7 @@
 #include "core/log.hpp"
 #include "core/stop.hpp"
 #include "core/wall_clock.hpp"
-#include "io/text_file.hpp"
+#include "io/file.hpp"
 #include "run/run_state.hpp"
 
 namespace convoy {

@@ -12,7 +12,7 @@
 #include "checkpoint/fence.hpp"
 #include "core/clock.hpp"
 #include "core/log.hpp"
-#include "io/text_file.hpp"
+#include "io/file.hpp"
 #include "run/attempt.hpp"
 #include "run/rank_liveness.hpp"
 #include "run/scheduler.hpp"

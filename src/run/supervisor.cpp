@@ -13,7 +13,7 @@
 #include <mutex>
 #include <thread>
 
-#include "core/blocking_io.hpp"
+#include "core/progress.hpp"
 #include "core/log.hpp"
 #include "run/liveness_monitor.hpp"
 #include "run/watchdog.hpp"

@@ -13,7 +13,7 @@
 #include <cstring>
 #include <thread>
 
-#include "core/blocking_io.hpp"
+#include "core/progress.hpp"
 #include "core/errors.hpp"
 
 namespace convoy {

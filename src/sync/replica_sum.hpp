@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "comm/collectives.hpp"
-#include "core/replica_tree.hpp"
+#include "core/replicas.hpp"
 
 namespace convoy {
 

@@ -15,7 +15,6 @@
 #include "core/progress.hpp"
 #include "core/version.hpp"
 #include "core/wall_clock.hpp"
-#include "engine/model_data.hpp"
 #include "train/training_job.hpp"
 
 namespace convoy {

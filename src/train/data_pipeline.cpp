@@ -7,7 +7,7 @@
 #include "core/errors.hpp"
 #include "core/log.hpp"
 #include "core/progress.hpp"
-#include "data/class_order.hpp"
+#include "data/dataset.hpp"
 
 namespace convoy {
 namespace {

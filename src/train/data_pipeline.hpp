@@ -7,7 +7,7 @@
 #include "checkpoint/checkpoint.hpp"
 #include "data/loader.hpp"
 #include "engine/evaluator.hpp"
-#include "engine/replay_key.hpp"
+#include "engine/engine.hpp"
 #include "train/setup.hpp"
 
 namespace convoy {

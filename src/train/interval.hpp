@@ -5,7 +5,7 @@
 
 #include "backend/backend.hpp"
 #include "comm/communicator.hpp"
-#include "engine/counter_sums.hpp"
+#include "engine/evaluator.hpp"
 #include "metrics/metrics.hpp"
 #include "train/step_timer.hpp"
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/counted.hpp"
+#include "core/text.hpp"
 
 namespace convoy {
 

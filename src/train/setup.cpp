@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "core/counted.hpp"
+#include "core/text.hpp"
 #include "core/errors.hpp"
 #include "data/evaluation.hpp"
 #include "data/partition.hpp"

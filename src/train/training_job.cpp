@@ -13,7 +13,7 @@
 #include "core/progress.hpp"
 #include "core/version.hpp"
 #include "core/wall_clock.hpp"
-#include "engine/rank_table.hpp"
+#include "engine/placement.hpp"
 #include "train/injected_faults.hpp"
 #include "train/loop.hpp"
 #include "train/periodic_save.hpp"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "comm/time_limit.hpp"
-#include "engine/in_flight_limit.hpp"
+#include "engine/engine.hpp"
 #include "engine/placement.hpp"
 #include "metrics/metrics.hpp"
 #include "run/supervisor.hpp"

@@ -9,7 +9,7 @@
 #include <cstdio>
 #include <map>
 
-#include "core/cpu_isa.hpp"
+#include "core/topology.hpp"
 #include "support/backend_run.hpp"
 #include "support/case_graph.hpp"
 #include "support/formula.hpp"

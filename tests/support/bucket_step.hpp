@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "comm/collectives.hpp"
-#include "core/replica_tree.hpp"
+#include "core/replicas.hpp"
 #include "support/queue_device.hpp"
 
 namespace convoy {

@@ -5,7 +5,7 @@
 
 #include <oneapi/dnnl/dnnl.hpp>
 
-#include "core/cpu_isa.hpp"
+#include "core/topology.hpp"
 #include "core/errors.hpp"
 
 namespace convoy::cpu {

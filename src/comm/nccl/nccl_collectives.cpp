@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "comm/nccl/nccl_collectives.hpp"
+#include "comm/nccl/module.hpp"
 
 #include <algorithm>
 #include <array>
 #include <chrono>
 #include <optional>
 
-#include "comm/local_sum.hpp"
+#include "comm/collectives.hpp"
 #include "comm/nccl/nccl_comm.hpp"
 #include "comm/nccl/nccl_tree.hpp"
 #include "core/clock.hpp"
 #include "core/errors.hpp"
+#include "core/version.hpp"
 
 namespace convoy {
 namespace {
@@ -149,12 +150,20 @@ class NcclCollectives final : public Collectives {
   double waited_seconds_ = 0;
 };
 
-}  // namespace
-
-std::unique_ptr<Collectives> make_nccl_collectives_here(const NcclJob& job, const StallPolicy& policy, Device& device,
-                                                        const CollectivesSpec& spec) {
+/// Collective. Sums by NCCL on the device's communication queue: nothing between submit and finish waits for the host,
+/// so they may be captured. One rank makes a communicator, which shows that NCCL works, and no traffic.
+std::unique_ptr<Collectives> make_collectives_here(const NcclJob& job, const StallPolicy& policy, Device& device,
+                                                   const CollectivesSpec& spec) {
   require(device.communication() != nullptr, "NCCL needs a device with a communication queue");
   return std::make_unique<NcclCollectives>(job, policy, device, spec);
 }
 
+}  // namespace
 }  // namespace convoy
+
+extern "C" const convoy::NcclEntry* convoy_nccl_entry() {
+  static const std::string build = convoy::build_id() + ", " + convoy::compiler();
+  static const convoy::NcclEntry entry{
+      .build = build.c_str(), .make_id = convoy::make_nccl_id, .make = convoy::make_collectives_here};
+  return &entry;
+}

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "comm/nccl/nccl_comm.hpp"
-#include "core/replica_tree.hpp"
+#include "core/replicas.hpp"
 
 namespace convoy {
 

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "core/random.hpp"
-#include "core/replica_tree.hpp"
+#include "core/replicas.hpp"
 #include "cuda/nccl/nccl_job.hpp"
 #include "support/bucket_step.hpp"
 

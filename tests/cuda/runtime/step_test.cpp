@@ -282,7 +282,7 @@ TEST_P(SmallStep, AllocatesNothingOnceItRuns) {
   EXPECT_EQ(after.graph_launches - before.graph_launches, GetParam().launched == Launched::captured ? 17 : 0);
 }
 
-/// As engine/in_flight_limit.hpp keeps it, turns within a step included: only then has nothing that a feed asks for to
+/// As engine/engine.hpp keeps it, turns within a step included: only then has nothing that a feed asks for to
 /// wait for sums between ranks, for which it knows no deadline.
 TEST(Feeds, NothingHoldsUpAHostThatIsTwoStepsAhead) {
   host_cuda::settings() = {};

@@ -12,7 +12,7 @@
 #include "core/log.hpp"
 #include "core/random.hpp"
 #include "data/loader.hpp"
-#include "image/encode_jpeg.hpp"
+#include "image/jpeg.hpp"
 #include "io/seal.hpp"
 #include "preprocess/output.hpp"
 #include "preprocess/partition_writer.hpp"

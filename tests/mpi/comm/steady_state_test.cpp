@@ -5,7 +5,7 @@
 #include <tuple>
 
 #include "comm/communicator.hpp"
-#include "core/replica_tree.hpp"
+#include "core/replicas.hpp"
 #include "support/allocations.hpp"
 #include "support/host_device.hpp"
 #include "support/mpi_main.hpp"

@@ -8,7 +8,7 @@
 
 #include "comm/communicator.hpp"
 #include "core/random.hpp"
-#include "core/replica_tree.hpp"
+#include "core/replicas.hpp"
 #include "support/host_device.hpp"
 #include "support/mpi_main.hpp"
 #include "support/queue_device.hpp"

@@ -8,7 +8,7 @@
 #include <map>
 
 #include "checkpoint/file.hpp"
-#include "io/text_file.hpp"
+#include "io/file.hpp"
 #include "support/failing_calls.hpp"
 #include "support/small_plan.hpp"
 #include "support/temp_folder.hpp"

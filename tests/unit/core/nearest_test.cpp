@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/nearest.hpp"
+#include "core/text.hpp"
 
 #include <gtest/gtest.h>
 

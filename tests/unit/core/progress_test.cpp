@@ -9,7 +9,6 @@
 #include <thread>
 #include <vector>
 
-#include "core/blocking_io.hpp"
 
 namespace convoy {
 namespace {

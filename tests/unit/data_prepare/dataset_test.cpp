@@ -6,7 +6,6 @@
 #include <filesystem>
 
 #include "core/hash.hpp"
-#include "data/class_order.hpp"
 #include "data/partition.hpp"
 #include "data/stage.hpp"
 #include "io/file.hpp"

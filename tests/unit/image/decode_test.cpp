@@ -5,8 +5,7 @@
 
 #include <cmath>
 
-#include "image/encode_jpeg.hpp"
-#include "image/exif.hpp"
+#include "image/jpeg.hpp"
 #include "image/orient.hpp"
 
 namespace convoy {

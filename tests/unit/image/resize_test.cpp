@@ -5,7 +5,7 @@
 
 #include <numeric>
 
-#include "core/cpu_isa.hpp"
+#include "core/topology.hpp"
 #include "image/resize_kernels.hpp"
 
 namespace convoy {

@@ -7,7 +7,6 @@
 #include <filesystem>
 
 #include "io/file.hpp"
-#include "io/known_bytes.hpp"
 #include "support/expect_error.hpp"
 #include "support/file_bytes.hpp"
 #include "support/temp_folder.hpp"

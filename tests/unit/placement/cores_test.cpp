@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/cores.hpp"
+#include "core/topology.hpp"
 
 #include <gmock/gmock.h>
 #include <sched.h>

@@ -2,7 +2,7 @@
 #include <fmt/core.h>
 #include <gmock/gmock.h>
 
-#include "engine/rank_table.hpp"
+#include "engine/placement.hpp"
 
 namespace convoy {
 namespace {

@@ -3,7 +3,6 @@
 
 #include <gmock/gmock.h>
 
-#include "core/cores.hpp"
 
 namespace convoy {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <gmock/gmock.h>
 
-#include "core/blocking_io.hpp"
+#include "core/progress.hpp"
 #include "support/manual_clock.hpp"
 
 namespace convoy {

@@ -4,7 +4,7 @@
 
 #include <set>
 
-#include "engine/replay_key.hpp"
+#include "engine/engine.hpp"
 #include "sync/sync.hpp"
 #include "train/loop_state.hpp"
 

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "comm/collectives.hpp"
+
 #include <mpi.h>
 #if defined(OPEN_MPI) && OPEN_MPI
 #include <mpi-ext.h>
@@ -89,6 +91,29 @@ std::unique_ptr<Collectives> make_nccl_collectives(Communicator& communicator, D
   if (job.rank == 0) job.id = entry.make_id();
   communicator.broadcast(job.id, "broadcast of NCCL's id");
   return entry.make(job, communicator.state_->policy, device, spec);
+}
+
+bool LocalSum::add(const Reduction& r) const {
+  if (r.parts.empty()) {
+    device_.fill(r.out, r.count, 0.0F);
+    return true;
+  }
+  std::size_t first = r.parts.size() - 1;
+  for (std::size_t i = 0; i < r.parts.size(); ++i)
+    if (r.parts[i].data == r.out) first = i;
+  require(!reproducible_ || first == r.parts.size() - 1,
+          "a reproducible sum on one rank goes into the last part or beside the parts");
+  if (r.parts[first].data != r.out) device_.copy(r.out, r.parts[first].data, r.count, 1.0F);
+  for (std::size_t i = r.parts.size(); i-- > 0;)
+    if (i != first) device_.add(r.out, r.parts[i].data, r.count);
+  return r.parts.size() > 1 || r.parts[first].data != r.out;
+}
+
+void LocalSum::require_tree(std::span<const Part> parts) const {
+  bool same = parts.size() == nodes_.size();
+  for (std::size_t i = 0; same && i < nodes_.size(); ++i)
+    same = parts[i].first == nodes_[i].first && parts[i].size == nodes_[i].size;
+  require(same, "the parts of a reproducible sum are the nodes of this rank's run");
 }
 
 }  // namespace convoy

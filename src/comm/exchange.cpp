@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every rank gathers its slice of all nodes, adds them in the order of the tree, and the slices are gathered back.
 // Where each rank owns one node this is the traffic of a ring.
+#include "comm/exchange.hpp"
+
 #include <algorithm>
 
-#include "comm/checked.hpp"
-#include "comm/exchange.hpp"
-#include "core/replica_tree.hpp"
+#include "comm/state.hpp"
+#include "core/replicas.hpp"
 
 namespace convoy {
 namespace {
@@ -184,6 +185,34 @@ class TreeSum final : public Exchange {
 
 std::unique_ptr<Exchange> make_tree_sum(MPI_Comm parent, const TreeSumSpec& spec) {
   return std::make_unique<TreeSum>(parent, spec);
+}
+
+namespace {
+
+class AllReduce final : public Exchange {
+ public:
+  AllReduce(MPI_Comm parent, std::size_t lanes)
+      : comm_(duplicate(parent, "start-up")), requests_(lanes, MPI_REQUEST_NULL) {}
+
+  void start(std::size_t lane, float* out, std::span<const float* const>, Index count, const char* what) override {
+    check_mpi(MPI_Iallreduce(MPI_IN_PLACE, out, static_cast<int>(count), MPI_FLOAT, MPI_SUM, comm_, &requests_[lane]),
+              "MPI_Iallreduce", what);
+  }
+  bool advance(std::size_t lane, const char* what) override {
+    int arrived = 0;
+    check_mpi(MPI_Test(&requests_[lane], &arrived, MPI_STATUS_IGNORE), "MPI_Test", what);
+    return arrived != 0;
+  }
+
+ private:
+  MPI_Comm comm_;
+  std::vector<MPI_Request> requests_;
+};
+
+}  // namespace
+
+std::unique_ptr<Exchange> make_all_reduce(MPI_Comm parent, std::size_t lanes) {
+  return std::make_unique<AllReduce>(parent, lanes);
 }
 
 }  // namespace convoy

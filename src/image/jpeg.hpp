@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Private to image: libjpeg-turbo under RAII. Pixels stay as stored (not upright), ink stays ink.
 #pragma once
+#include <cstdint>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "image/decode.hpp"
+#include "image/image.hpp"
 
 namespace convoy {
 
@@ -26,5 +29,9 @@ class JpegReader {
   struct State;
   std::unique_ptr<State> state_;
 };
+
+/// Baseline JPEG of 1 or 3 channels (RGB, chroma halved on both axes), accurate DCT; replaces `to`. quality: 1 to 100.
+/// The same bytes on every machine. Throws Error(internal) for sizes that JPEG can't hold.
+void encode_jpeg(const ImageView& image, int quality, std::vector<std::uint8_t>& to);
 
 }  // namespace convoy

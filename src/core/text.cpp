@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/nearest.hpp"
+#include "core/text.hpp"
 
 #include <algorithm>
 #include <cctype>
@@ -44,6 +44,15 @@ std::string nearest(const std::string& word, const std::vector<std::string>& wor
     }
   }
   return best;
+}
+
+std::string plain_text(std::string text, const std::string& what, Exit code) {
+  if (text.starts_with("\xEF\xBB\xBF")) {
+    text.erase(0, 3);
+  } else if (text.starts_with("\xFF\xFE") || text.starts_with("\xFE\xFF")) {
+    fail(code, "'{}' is no plain text (it is UTF-16 or UTF-32); save it as UTF-8", what);
+  }
+  return text;
 }
 
 }  // namespace convoy
