@@ -30,6 +30,8 @@ void finish_norms(ForwardPass& pass, int id, const ValueSums& from) {
   const Value& value = builder.value(id);
   const Index channels = value.layout.c;
   const auto [sums, squares, parts, stride, around_zero] = from;
+  // Steps that may recount from x don't count as its readers: they hardly ever are, and what evaluates the norm reads x
+  // after them anyway.
   const BufferRef x = around_zero ? pass.tensor(id).value : BufferRef{};
   const Recount recount{.storage = builder.storage(), .rows = builder.rows(id)};
   if (builder.synchronised()) {
@@ -39,7 +41,7 @@ void finish_norms(ForwardPass& pass, int id, const ValueSums& from) {
           .terms = 2, .channels = channels, .stride = range.count / (2 * exchanged_parts), .recount = recount};
       const BufferRef out0 = builder.exchanged(range, 0), out1 = builder.exchanged(range, 1);
       builder.add_step(
-          "share of statistics", {builder.norm(norm).node}, {sums, squares, x}, {},
+          "share of statistics", {builder.norm(norm).node}, {sums, squares}, {},
           [=, sums = sums, squares = squares, parts = parts, stride = stride](const LaunchContext& launch) {
             SumsFold now = fold;
             now.recount.x = launch.at(x);
@@ -72,7 +74,7 @@ void finish_norms(ForwardPass& pass, int id, const ValueSums& from) {
                                   NormVector::low_scale, NormVector::low_shift});
     const Index tail = builder.plan().table.statistics.begin;
     const Index mean = tail + statistics.mean.begin, variance = tail + statistics.variance.begin;
-    builder.add_step("norm", {norm.node}, {from0, from1, again}, {}, [=](const LaunchContext& launch) {
+    builder.add_step("norm", {norm.node}, {from0, from1}, {}, [=](const LaunchContext& launch) {
       NormFinish now = finish;
       now.recount.x = launch.at(again);
       now.sums = {{launch.floats(from0), launch.floats(from1)}, own_parts, own_stride};
