@@ -13,7 +13,7 @@ struct AgreedError {
 
 /// Collective. Runs body on every rank; throws AgreedError on all of them unless all came through.
 inline void agree(Communicator& comm, const char* what, const std::function<void()>& body) {
-  if (const Exit code = comm.together(what, body); code != Exit::ok) throw AgreedError{code};
+  if (const Exit code = comm.agreed_exit(what, body); code != Exit::ok) throw AgreedError{code};
 }
 
 /// Collective. For what all ranks compute from the same numbers: what is wrong is wrong on all of them, and rank 0,

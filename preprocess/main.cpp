@@ -49,7 +49,7 @@ Exit run(Session& session, const Command& command) {
   }
   Communicator communicator(session, StallLimits{});
   log::configure(communicator.rank(), communicator.size(), communicator.host());
-  const Exit code = communicator.together("inspecting", [&] {
+  const Exit code = communicator.agreed_exit("inspecting", [&] {
     if (communicator.rank() != 0) return;
     if (const auto* help = std::get_if<HelpSpec>(&command)) write_output(help->text);
     if (const auto* spec = std::get_if<InspectSpec>(&command)) inspect(*spec);

@@ -66,7 +66,7 @@ void print_faults(const std::string& text) {
 
 Exit verify(Communicator& comm, const VerifySpec& spec) {
   std::vector<std::string> folders, paths;
-  const Exit listed = comm.together("listing partitions", [&] {
+  const Exit listed = comm.agreed_exit("listing partitions", [&] {
     if (comm.rank() != 0) return;
     folders = partition_folders(spec.folder);
     for (const auto& folder : folders) {
@@ -79,7 +79,7 @@ Exit verify(Communicator& comm, const VerifySpec& spec) {
   from_text(list, paths);
 
   std::string faults;
-  const Exit checked = comm.together("checking partitions", [&] {
+  const Exit checked = comm.agreed_exit("checking partitions", [&] {
     for (std::size_t i = static_cast<std::size_t>(comm.rank()); i < paths.size();
          i += static_cast<std::size_t>(comm.size())) {
       leave_if_stopped("checking partitions");

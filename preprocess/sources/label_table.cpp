@@ -86,10 +86,10 @@ std::size_t find_title(const Words& fields, const Titles& titles) {
 }
 
 ClassText require_label(const std::string& word, bool number_only) {
-  if (word.empty()) fail(Exit::data, "the label is missing; mend the line");
+  if (word.empty()) fail(Exit::data, "the label is missing; correct the line");
   const auto label = parse_label(word);
   if (!label || (number_only && class_number(*label) < 0)) {
-    fail(Exit::data, "the label '{}' is no class number (a whole number from 0); mend the line", word);
+    fail(Exit::data, "the label '{}' is no class number (a whole number from 0); correct the line", word);
   }
   return *label;
 }
@@ -178,7 +178,7 @@ class Reader {
   }
 
   void add(std::string path, ClassText label) {
-    if (path.empty()) fail(Exit::data, "the path is missing; mend the line");
+    if (path.empty()) fail(Exit::data, "the path is missing; correct the line");
     if (path.find('/') == std::string::npos) std::replace(path.begin(), path.end(), '\\', '/');
     take_({std::move(path), std::move(label), line_});
   }
@@ -213,7 +213,7 @@ class Reader {
     }
     if (has_header_) {
       if (fields.size() != columns_) {
-        fail(Exit::data, "it has {} fields, the header has {}; mend the line", fields.size(), columns_);
+        fail(Exit::data, "it has {} fields, the header has {}; correct the line", fields.size(), columns_);
       }
       const auto words = split_words(fields[label_]);
       return add(fields[path_], require_label(takes_first_word_ && !words.empty() ? words[0] : fields[label_], false));

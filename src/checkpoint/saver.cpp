@@ -5,9 +5,9 @@
 #include <array>
 #include <filesystem>
 
-#include "core/progress.hpp"
 #include "core/clock.hpp"
 #include "core/log.hpp"
+#include "core/progress.hpp"
 #include "core/wall_clock.hpp"
 
 namespace convoy {
@@ -160,8 +160,8 @@ void Saver::finish() {
     part = save.part;
     const bool done = writer_.wait_for(part, round_seconds);
     const double waited = seconds_between(part_begun, place_.clock.now());
-    const double limit = place_.patience_seconds + bytes_of(save) / slow_bytes_per_second;
-    if (!done && place_.patience_seconds > 0 && waited > limit) {
+    const double limit = place_.timeout_seconds + bytes_of(save) / slow_bytes_per_second;
+    if (!done && place_.timeout_seconds > 0 && waited > limit) {
       std::array<char, 512> call{};
       describe_longest_io(call.data(), call.size());
       fail(

@@ -45,7 +45,7 @@ class Saver {
     const Plan& plan;
     const SetLayout& layout;
     Fence fence = {};
-    double patience_seconds = 300;  ///< of finish() for one part, besides the time that its bytes take; 0: no limit
+    double timeout_seconds = 300;  ///< of finish() for one part, besides the time that its bytes take; 0: no limit
     Clock& clock = real_clock();
   };
   Saver(Communicator& communicator, Place place);

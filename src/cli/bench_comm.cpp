@@ -96,7 +96,7 @@ Exit bench_comm(Communicator& communicator, const BenchConfig& config) {
   const auto sizes = sizes_in_floats(config.megabytes);
   std::string chosen;
   std::unique_ptr<Backend> backend;
-  const Exit code = communicator.together("making the device", [&] {
+  const Exit code = communicator.agreed_exit("making the device", [&] {
     backend = make_backend({.device = config.device.device,
                             .threads = config.device.threads,
                             .node_rank = communicator.node_rank(),

@@ -6,8 +6,8 @@
 #include "core/clock.hpp"
 #include "core/log.hpp"
 #include "core/replicas.hpp"
-#include "data/loader.hpp"
 #include "data/image_maker.hpp"
+#include "data/loader.hpp"
 #include "engine/data.hpp"
 
 namespace convoy {
@@ -32,7 +32,7 @@ struct Parts {
   double copy = 0;  ///< of the finished image into memory that is in no cache
 };
 
-/// Of a call, in seconds.
+/// Times of a call, in seconds.
 struct Each {
   double wall = 0, cpu = 0;
 };
@@ -98,7 +98,7 @@ Exit bench_io(Communicator& communicator, const BenchConfig& config) {
   OrderSpec order;
   AugmentSpec augment;
   Stopwatch load;
-  const Exit code = communicator.together("loading the samples", [&] {
+  const Exit code = communicator.agreed_exit("loading the samples", [&] {
     info = open_split(config.data, "train");
     if (info.samples < ranks) {
       fail(Exit::usage, "{} ranks share {} images; start fewer ranks", ranks, info.samples);

@@ -42,8 +42,8 @@ std::string command_help(const std::string& command, HelpDepth depth);
 std::string version_text();
 
 /// Collective. `convoy train --dry-run`: prints the configuration as a file for --config and, as comments in it, what
-/// it comes to: sizes, cost, memory, batches, rates and steps. Then it makes some steps
-/// in a folder of its own, which it removes, and says how long the run would take (--dry-run-seconds).
+/// it comes to: sizes, cost, memory, batches, learning rates and steps. Then it makes some
+/// steps in a folder of its own, which it removes, and says how long the run would take (--dry-run-seconds).
 Exit dry_run(Communicator& communicator, Supervisor& supervisor, const TrainConfig& config);
 
 }  // namespace convoy

@@ -246,7 +246,7 @@ class ScalingTable {
   }
 
  private:
-  /// After every row: a job that is cut off leaves what it has.
+  /// Writes the table after every row: a job that is cut off leaves what it has.
   void write() const {
     if (path_.empty()) return;
     try {

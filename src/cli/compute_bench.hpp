@@ -10,7 +10,7 @@
 
 namespace convoy {
 
-/// Of one rank, in seconds.
+/// Times of one rank, in seconds.
 struct BenchTimes {
   double mean = 0, fastest = 0;  ///< fastest: of a GPU the fastest quarter's mean
   double wait = 0;               ///< of the host, for sums and for the device

@@ -127,7 +127,7 @@ Exit dry_run(Communicator& communicator, Supervisor& supervisor, const TrainConf
     if (!path.empty() && path != "auto") run_alike(communicator, [&] { open_checkpoint(communicator, path); });
   }
   const double end = end_of_job(config.time_limit).time, limit = end > 0 ? end - wall_seconds() : 0;
-  Exit code = communicator.together("the dry run", [&] {
+  Exit code = communicator.agreed_exit("the dry run", [&] {
     if (communicator.rank() != 0) return;
     const Sized sized = size_up(communicator, config);
     const DatasetInfo& data = sized.splits.train;
@@ -139,7 +139,7 @@ Exit dry_run(Communicator& communicator, Supervisor& supervisor, const TrainConf
     line("job", describe(sized.job, config));
     if (sized.phases.size() > 1) line("phases", describe(sized.phases));
     line("global batch", fmt::format("{}", sized.job.global_batch));
-    line("peak rate", fmt::format("{}", highest_rate(config, sized.job)));
+    line("peak learning rate", fmt::format("{}", highest_rate(config, sized.job)));
     line("steps per epoch", fmt::format("{}", sized.job.steps_per_epoch));
   });
   if (code != Exit::ok || config.dry_run_seconds <= 0) return code;

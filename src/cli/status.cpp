@@ -84,7 +84,7 @@ std::string status_json(const RunReport& report, const RequeueDecision& decision
   return json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
-/// For a job script that may submit itself: `again` on stdout, or nothing; the reasons go to stderr.
+/// Answers a job script that may submit itself: `again` on stdout, or nothing; the reasons go to stderr.
 Exit answer_job_script(const StatusConfig& config) {
   const JobFacts job{.end = config.job_end,
                      .now = real_clock().wall_seconds(),

@@ -19,7 +19,7 @@ inline void run_agreed(Communicator& communicator, const char* what, const std::
     body();
     leave_if_stopped(what);
   };
-  if (const Exit code = communicator.together(what, interruptible); code != Exit::ok) throw AgreedError{code};
+  if (const Exit code = communicator.agreed_exit(what, interruptible); code != Exit::ok) throw AgreedError{code};
 }
 
 /// Collective. What all ranks decide from the same values: where it throws it throws on all ranks, and rank 0 speaks.

@@ -90,8 +90,8 @@ struct TransportChoice {
   std::string warning;  ///< what the user should know; mostly empty
 };
 
-/// From what the user wants and device_identities says, so alike on all ranks. auto takes NCCL where there are several
-/// ranks and each has a GPU of its own. Throws Error(device) where what is asked for can't be.
+/// Chooses by what the user wants and device_identities says, so alike on all ranks. auto takes NCCL where there are
+/// several ranks and each has a GPU of its own. Throws Error(device) where what is asked for can't be.
 TransportChoice choose_transport(const TransportWish& wish, const std::vector<std::string>& identities);
 
 /// Collective. By NCCL, which comes with the CUDA module.

@@ -185,7 +185,7 @@ void report_each_once(const std::vector<std::string>& problems, int rank) {
 
 }  // namespace
 
-Exit Communicator::together(const char* what, const std::function<void()>& body) {
+Exit Communicator::agreed_exit(const char* what, const std::function<void()>& body) {
   Exit own = Exit::ok;
   std::string problem;
   try {

@@ -76,7 +76,7 @@ class Communicator {
   /// that has it, the worst (highest) code is agreed. Returns Exit::ok, or the code with which all ranks leave. Who is
   /// asked to stop (Error(stopped)) says nothing, and real failures outweigh it. The body must not communicate where
   /// only some fail.
-  Exit together(const char* what, const std::function<void()>& body);
+  Exit agreed_exit(const char* what, const std::function<void()>& body);
   /// Collective. Throws Error(usage) on all ranks, printing both values, unless all ranks hold the same text.
   void require_equal(const std::string& text, const char* what);
 

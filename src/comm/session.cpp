@@ -22,7 +22,7 @@ bool has_launcher() {
   return false;
 }
 
-/// By what mpirun says; other launchers are not asked.
+/// Asks mpirun's variables; other launchers are not asked.
 bool all_ranks_on_this_host() {
   const char *all = std::getenv("OMPI_COMM_WORLD_SIZE"), *local = std::getenv("OMPI_COMM_WORLD_LOCAL_SIZE");
   return !has_launcher() || (all && local && std::string(all) == local);

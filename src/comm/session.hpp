@@ -8,7 +8,7 @@ namespace convoy {
 /// would leave the others in their collective for ever (docs/adr).
 class Session {
  public:
-  /// On one host, and only where the user set nothing, chooses ob1 over shared memory, which starts 0.2 s faster. Also
+  /// Chooses ob1 over shared memory, which starts 0.2 s faster, on one host and if the user set nothing. Also
   /// chooses the algorithm of MPI_Iallreduce unless the user did.
   Session(int& argc, char**& argv);
   ~Session();

@@ -15,7 +15,7 @@ struct Room {
   double free_bytes = 0, total_bytes = 0;
   double free_files = -1;  ///< < 0: the file system does not count them
 };
-/// Of the file system that holds `path`, for this user; all 0 where it can't be asked.
+/// Returns the room of the file system that holds `path`, for this user; all 0 if it can't be asked.
 Room room_at(const std::string& path);
 
 /// Bytes that new work may use; 0: not known.

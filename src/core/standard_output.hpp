@@ -16,7 +16,7 @@ void guard_process();
 /// wanted.
 void write_output(std::string_view text);
 
-/// Of a program that ends: `code`, or data where that is ok and standard output was lost, after saying so.
+/// The exit code of a program that ends: `code`, or data if that is ok and standard output was lost, which it prints.
 Exit require_output(Exit code);
 
 }  // namespace convoy

@@ -28,7 +28,7 @@ static_assert(std::atomic<int>::is_always_lock_free && std::atomic<std::int64_t>
 
 const char* signal_name(int signal) { return signal == SIGTERM ? "SIGTERM" : signal == SIGINT ? "SIGINT" : "SIGUSR1"; }
 
-/// In the handler: write(2) alone is safe there.
+/// Runs in the signal handler, where write(2) alone is safe.
 void tell(int signal) {
   const char* then = text_then;
   if (then == nullptr) return;

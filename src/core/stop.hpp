@@ -6,7 +6,7 @@
 
 namespace convoy {
 
-/// In order of weight: where ranks see different reasons, the highest is the job's.
+/// Ordered by weight: if ranks see different reasons, the highest is the job's.
 enum class StopReason : std::uint8_t { none, time_limit, usr1, interrupt, term };
 /// `SIGUSR1`, `SIGINT`, `SIGTERM`, `time limit`; empty for none.
 const char* name_of(StopReason reason);

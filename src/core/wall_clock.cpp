@@ -67,7 +67,7 @@ std::string file_text(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-/// Before main: what it loads later belongs to the time it takes.
+/// Read before main: the time of loading belongs to the program's.
 const double program_start = real_clock().wall_seconds();
 
 /// Parent and start (clock ticks since the host's start) of a process; parent 0: not known.
@@ -110,7 +110,7 @@ double start_seconds(const Process& process) {
   return boot + process.start_ticks / static_cast<double>(sysconf(_SC_CLK_TCK));
 }
 
-/// Of the oldest ancestor that belongs to this PBS job: the job's shell, where this process is on the first host.
+/// Start of the oldest ancestor that belongs to this PBS job: the job's shell, where this process is on the first host.
 double pbs_job_start(const std::string& job) {
   Process oldest = look_up(getpid());
   for (long pid = oldest.parent; pid > 1;) {

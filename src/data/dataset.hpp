@@ -81,7 +81,7 @@ class Dataset {
   /// Advice that a range is read soon: the system reads it ahead from front to back. Nothing where samples are in
   /// memory.
   void will_read(Range samples) const;
-  /// After `fault` of `tried`: throws Error(data), or (OnCorrupt::skip) counts it, says so once, and names the next
+  /// Handles `fault` of `tried`: throws Error(data), or (OnCorrupt::skip) counts it, warns once, and returns the next
   /// sample to try for `sample`: its predecessors, then its successors.
   Index stand_in(Index sample, Index tried, const std::string& fault) const;
   /// `'part.h5': sample 3 (id 7, partition 1)`.

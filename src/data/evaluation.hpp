@@ -46,7 +46,6 @@ class EvaluationBatches {
  private:
   void prepare(Index number, int worker, BatchSlot& slot);
   bool direct() const { return makers_.empty(); }
-  /// Of the range or of the groups.
   void leave_out_samples_of_no_class();
 
   /// The samples of one batch: from `first` on in the range, or in the group.

@@ -39,7 +39,7 @@ class Loader {
   Batch next(Index step, int replica);
   /// Seconds next() has waited since the last call.
   double take_wait_seconds();
-  /// Of the batches in memory, all workers included.
+  /// Bytes of the batches in memory, all workers included.
   static Index memory_bytes(const Dataset& dataset, const LoaderSpec& spec);
 
  private:

@@ -35,7 +35,7 @@ struct Partition {
   Index stored_bytes = 0, name_bytes = 0;                                              ///< of all samples, of all names
   std::uint32_t seal_crc = 0;
   bool is_jpeg() const { return encoding == "jpeg"; }
-  /// Of raw samples.
+  /// Bytes of one raw sample.
   Index image_bytes() const { return height * width * channels; }
 };
 

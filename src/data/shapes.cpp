@@ -24,7 +24,7 @@ Index long_side(double ratio, Index side) {
   return rounded <= side || gap(side) <= gap(rounded) ? side : std::min(rounded, most_ratio * side);
 }
 
-/// By height over width, without rounding.
+/// Compares height over width, without rounding.
 struct Flatter {
   bool operator()(const ImageSize& a, const ImageSize& b) const {
     return std::tuple(a.height * b.width, a.height) < std::tuple(b.height * a.width, b.height);

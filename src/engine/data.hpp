@@ -20,7 +20,7 @@ DatasetInfo open_split(const DataConfig& config, const std::string& split);
 std::string tell_images(const DatasetInfo& info);
 /// What `range` of a split would take in memory, bytes.
 Index samples_bytes(const DatasetInfo& info, Range range);
-/// In memory, or read when they are used: as asked for, else what `memory_bytes` allow.
+/// Whether samples are kept in memory or read when they are used: as asked for, else what `memory_bytes` allow.
 std::unique_ptr<Dataset> load_split(const DataConfig& config, const DatasetInfo& info, Range range, Index memory_bytes);
 /// --rectangular-validation: the samples of a split by the shape that the network sees; empty: all are square.
 std::vector<ShapeGroup> val_groups(const DataConfig& config, const DatasetInfo& info);

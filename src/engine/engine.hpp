@@ -49,7 +49,7 @@ class InFlightLimit {
  public:
   InFlightLimit(Device& device, Collectives& collectives) : device_(device), collectives_(collectives) {}
 
-  /// After each: waits for the one before the last.
+  /// Call it after each launch: it waits for the one before the last.
   void launched(const char* what) {
     collectives_.await(std::exchange(ends_[turn_], device_.record()), what);
     turn_ = 1 - turn_;

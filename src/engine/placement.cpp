@@ -284,7 +284,7 @@ std::string list_of(const std::vector<int>& numbers) {
   return text.size() <= longest ? text : fmt::format("{} of {} to {}", numbers.size(), numbers.front(), numbers.back());
 }
 
-/// Without what tells one GPU from the next.
+/// The name of a GPU without what tells it from the next.
 std::string kind_of(const std::string& device) {
   const auto begin = device.find("GPU-");
   if (begin == std::string::npos) return device;

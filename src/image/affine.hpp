@@ -25,8 +25,8 @@ AffineMatrix inverse_affine(const AffineSpec& spec);
 
 enum class Sampling : std::uint8_t { nearest, bilinear };
 
-/// In place; what comes from outside of the image takes `fill`. The bytes of Pillow's Image.transform (nearest;
-/// bilinear to rounding).
+/// Transforms in place; what comes from outside of the image takes `fill`. The bytes of Pillow's Image.transform
+/// (nearest; bilinear to rounding).
 void transform(const Canvas& canvas, const AffineMatrix& matrix, Sampling sampling, std::uint8_t fill,
                std::vector<std::uint8_t>& scratch);
 

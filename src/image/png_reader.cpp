@@ -47,7 +47,7 @@ class Reading {
     return status();
   }
 
-  /// After read_header.
+  /// Call it after read_header.
   DecodeStatus read_pixels(Image& to) {
     if (setjmp(png_jmpbuf(png_)) != 0) return status();  // NOLINT(cert-err52-cpp)
     png_set_expand(png_);

@@ -22,7 +22,7 @@ class ImageSource {
   virtual const AugmentSpec& augment() const = 0;
   const DataConfig& data() const { return data_; }
   virtual Index count() const = 0;
-  /// Of the names, or of the data set: ranks compare it.
+  /// Digest of the names, or of the data set: ranks compare it.
   virtual std::uint64_t digest() const = 0;
   /// Whether a file that exists is one of those that the images come from.
   virtual bool reads(const std::string& path) const = 0;

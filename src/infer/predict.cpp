@@ -73,8 +73,8 @@ fs::path follow_links(fs::path path) {
   return path;
 }
 
-/// At its end: a log that is somebody's standard output keeps what it holds. A pipe to which nobody listens is an
-/// error.
+/// Opens it for appending: a log that is somebody's standard output keeps what it holds. A pipe to which nobody listens
+/// is an error.
 std::FILE* open_in_place(const std::string& path) {
   const int descriptor = ::open(path.c_str(), O_WRONLY | O_APPEND | O_NONBLOCK | O_CLOEXEC);
   if (descriptor < 0) return nullptr;
@@ -171,7 +171,7 @@ class Predictor {
     queue_->begin(at_.blocks.turns(), [] {});
   }
 
-  /// Of this rank's block of a turn, asked for in order.
+  /// Returns the predictions of this rank's block of a turn, asked for in order.
   std::vector<Prediction> predict(Index turn) {
     const BatchSlot& slot = queue_->next(turn);
     std::vector<Prediction> predictions = std::move(made_[place(turn)]);

@@ -13,7 +13,7 @@
 namespace convoy {
 namespace {
 
-/// To a millionth, as the other formats print.
+/// Rounds to a millionth, as the other formats print.
 double rounded(double probability) { return std::round(probability * 1e6) / 1e6; }
 
 }  // namespace

@@ -9,9 +9,9 @@
 #include <cstring>
 #include <utility>
 
-#include "core/progress.hpp"
 #include "core/errors.hpp"
 #include "core/log.hpp"
+#include "core/progress.hpp"
 
 namespace convoy {
 namespace {
@@ -55,7 +55,7 @@ void AppendFile::append(std::string_view record) {
     if (done > 0 && ::ftruncate(descriptor_, before.st_size) != 0) reason = errno;
   }
   if (reason != 0) {
-    fail(Exit::data, "cannot write '{}' ({}); make room or mend the file system", path_, std::strerror(reason));
+    fail(Exit::data, "cannot write '{}' ({}); make room or repair the file system", path_, std::strerror(reason));
   }
 }
 

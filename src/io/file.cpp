@@ -72,7 +72,7 @@ File::File(const std::string& path, Access access) : path_(path), descriptor_(op
     fail(Exit::data, "cannot create '{}' ({}); make room or choose a writable folder", path_, std::strerror(errno));
   }
   fail(Exit::data, "cannot open '{}' ({}); {}", path_, std::strerror(errno),
-       access == Access::update ? "make room or mend the file system" : "check its path and rights");
+       access == Access::update ? "make room or repair the file system" : "check its path and rights");
 }
 
 File::~File() {
@@ -163,7 +163,7 @@ void sync_folder(const std::string& folder) {
   const int reason = errno;
   ::close(descriptor);
   if (result != 0 && reason != EINVAL) {
-    fail(Exit::data, "cannot sync the folder '{}' ({}); make room or mend the file system", folder,
+    fail(Exit::data, "cannot sync the folder '{}' ({}); make room or repair the file system", folder,
          std::strerror(reason));
   }
 }

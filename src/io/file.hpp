@@ -26,7 +26,7 @@ class File {
   void write_at(const void* from, std::size_t bytes, std::uint64_t offset);
   /// Advice that these bytes are read soon.
   void read_ahead(std::uint64_t offset, std::uint64_t bytes) const;
-  /// To the disk. Errors that earlier writes deferred (full disk, quota) show here.
+  /// Flushes to the disk. Errors that earlier writes deferred (full disk, quota) show here.
   void sync();
   /// What a destructor can't report: network file systems may tell of a full disk only here.
   void close();
@@ -53,7 +53,7 @@ std::optional<std::string> text_of_file(const std::string& path);
 /// Writes it whole, in place of what was there. Throws Error(data); an incomplete file may then be left.
 void write_text_file(const std::string& path, const std::string& text);
 
-/// By way of `path` + `suffix` and rename: a reader sees the old text or the new one. Throws Error(data); the old text
+/// Writes `path` + `suffix` and renames it: a reader sees the old text or the new one. Throws Error(data); the old text
 /// is then still there.
 void replace_text_file(const std::string& path, const std::string& text, const std::string& suffix = ".tmp");
 

@@ -65,7 +65,7 @@ std::uint32_t crc_of_file(const File& file, Block block) {
                       crc_of_range(file, seal_bytes, samples_offset, crc));
 }
 
-/// Of what stands before it, crc counting as zero: it is not known yet when the head is.
+/// The CRC of what stands before it, crc counting as zero: it is not known yet when the head is.
 std::uint32_t crc_of_head(Block block) {
   store<std::uint32_t>(block, at_crc, 0);
   return crc32c(block.data(), at_head_crc);

@@ -45,7 +45,7 @@ Journal::Journal(const std::string& path, Start start, Index resume_step, Index 
     std::error_code error;
     std::filesystem::rename(path, path + ".old", error);
     if (error && error != std::errc::no_such_file_or_directory) {
-      log::warn("cannot rename '{0}' to '{0}.old' ({1}); mend the file system. The run continues without this file",
+      log::warn("cannot rename '{0}' to '{0}.old' ({1}); repair the file system. The run continues without this file",
                 path, error.message());
       return;
     }

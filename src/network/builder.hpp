@@ -30,7 +30,7 @@ class GraphBuilder {
   /// names an initialiser.
   Graph classify(const std::string& name, NodeId from, const std::string& model);
 
-  /// Of a node's output, for the spec's image size.
+  /// Channels of a node's output, for the spec's image size.
   Index channels(NodeId node) const { return shapes_.at(static_cast<std::size_t>(node)).c; }
   /// The weight of this node starts at zero, so that a residual branch that ends with it starts as zero.
   void start_at_zero(NodeId node);

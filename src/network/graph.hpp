@@ -51,7 +51,7 @@ struct Cost {
   Index parameters = 0;
 };
 Cost cost_of(const Graph& graph, Index height, Index width);
-/// Of one node alone, for one sample.
+/// Multiply-accumulates of one node alone, for one sample.
 double macs_of(const Node& node, const Shape& output);
 
 }  // namespace convoy

@@ -46,9 +46,9 @@ struct ModelOption {
 Graph build_graph(const GraphSpec& spec);
 /// Names that error texts may suggest: the common ones, not every depth of a family.
 std::vector<std::string> model_names();
-/// For --help: the families, which depths they have and what an ambiguous depth means. Lines without line end.
+/// Text of --help: the families, which depths they have and what an ambiguous depth means. Lines without line end.
 std::string model_help();
-/// Of all families, each once.
+/// Options of all families, each once.
 std::vector<ModelOption> family_options();
 /// The model for the input that it is usually given (ImageNet, CIFAR-10, MNIST), where classes, channels or image size
 /// are 0; else for those.

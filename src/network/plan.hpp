@@ -16,7 +16,7 @@ struct Plan {
   std::vector<NodeId> schedule;  ///< forward order; a node that backward recomputes stands in `recompute` too
   std::vector<NodeId> recompute;
   std::vector<NodeId> last_use;  ///< per node: the last node of the schedule that reads its output; of the loss: itself
-  /// Of the gradient block, without gaps, in the order in which they become final; the last ends with the flags.
+  /// Ranges of the gradient block, without gaps, in the order in which they become final; the last ends with the flags.
   std::vector<Range> buckets;
   bool sync_bn = false;
   /// Digest of names, shapes, attributes and the order of the table: equal on all ranks, stored in checkpoints. What a

@@ -26,7 +26,7 @@ struct RuleOption {
   double low, high;                    ///< allowed: from `low` to below `high`
   bool low_excluded;
   const char* help;
-  /// With this value the rule is plain SGD, so rules without the option accept it too. NaN: there is none.
+  /// The value with which the rule is plain SGD, so rules without the option accept it too. NaN: there is none.
   double plain = std::numeric_limits<double>::quiet_NaN();
 };
 

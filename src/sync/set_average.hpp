@@ -25,7 +25,8 @@ class SetAverage {
   /// `samples`: of the owned replicas in order. Also reads statistics and device state to the host. False, and weights
   /// as before: no replica has samples.
   bool weigh(std::span<const ParameterSet> sets, std::span<const Index> samples);
-  /// After weigh: values of replica 0 alone, which is exact where all hold the same; optimiser state of all alike.
+  /// Call it after weigh: takes values of replica 0 alone, which is exact where all hold the same; optimiser state of
+  /// all alike.
   void weigh_one();
   /// Collective. Starts the average of values and statistics, and takes the device state: lowest loss scale, most
   /// steps.

@@ -80,7 +80,7 @@ Checkpointing::Checkpointing(TrainingJob& job)
                                 .plan = job.engine->plan(),
                                 .layout = job.engine->layout(),
                                 .fence = job.attempt.fence,
-                                .patience_seconds = job.config.sync.deadline.abort_seconds}) {
+                                .timeout_seconds = job.config.sync.deadline.abort_seconds}) {
   job.limit.reserve(job.config.checkpoint.save ? guessed_cost() : 0);
 }
 

@@ -97,7 +97,7 @@ std::string describe(const Job& job, const TrainConfig& config) {
                                                    : std::string();
   const std::string rate =
       config.optimiser.schedule.decay == Decay::phases
-          ? fmt::format("rates of the phases, up to {}", highest_rate(config, job))
+          ? fmt::format("learning rates of the phases, up to {}", highest_rate(config, job))
           : fmt::format("rate {} (scaling {}: peak {})", config.optimiser.rate, rule, job.peak_rate);
   return fmt::format("{}, {}, batch {} per replica, global batch {}; sync {}{}; {}; {} per epoch, {} in total",
                      counted(job.ranks, "rank"), counted(job.replicas, "replica"), job.order.batch, job.global_batch,

@@ -444,7 +444,7 @@ Exit TrainingJob::save_last() {
   const Exit code = checkpointing.finish();
   if (code != Exit::ok && code != Exit::superseded && shape.rank == 0) {
     log::report_error(fmt::format(
-        "{} at epoch {}, step {}; make room or mend the file system, then continue from the newest checkpoint with --resume auto",
+        "{} at epoch {}, step {}; make room or repair the file system, then continue from the newest checkpoint with --resume auto",
         state.trouble == Exit::ok ? "the last checkpoint could not be saved"
                                   : "several checkpoints in a row could not be saved: leaving",
         state.position.epoch + 1, state.position.step));

@@ -165,7 +165,7 @@ def dry_runs():
     facts = summary(out)
     check(facts["parameters"] == "25557032", "resnet50 has 25557032 parameters")
     check(facts["forward"].startswith("4.089 GMAC an image = 8.178 GFLOP"), "resnet50 takes 4.089 GMAC")
-    check(facts["global batch"] == "32" and facts["peak rate"] == "0.0125", "global batch and scaled rate")
+    check(facts["global batch"] == "32" and facts["peak learning rate"] == "0.0125", "global batch and scaled learning rate")
     check(facts["steps per epoch"] == "32", "1000 images in steps of 32, the last one smaller")
     memory = {k: float(v.split()[0]) for k, v in facts.items() if v.split()[1:2] == ["MB"]}
     parts = sum(v for k, v in memory.items() if k != "memory per rank")

@@ -13,7 +13,7 @@ struct ConvolutionDescriptors {
   dnnl::algorithm algorithm = dnnl::algorithm::convolution_direct;
 };
 
-/// From 3.2 on the library has no Winograd on x86; asking for it then fails like any other missing kernel.
+/// oneDNN has no Winograd on x86 since 3.2; asking for it then fails like any other missing kernel.
 #if DNNL_VERSION_MAJOR >= 3
 
 inline dnnl::convolution_forward::primitive_desc forward_of(const ConvolutionDescriptors& d, dnnl::prop_kind kind,

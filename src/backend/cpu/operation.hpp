@@ -49,7 +49,7 @@ const Operation& operation_of(const Node& node);
 /// Conversions between layouts, which no node asks for.
 const Operation& conversion();
 
-/// For several sources that are read together: features where all of them are, else spatial.
+/// The order of several sources that are read together: features if all of them are, else spatial.
 void read_alike(std::span<TensorKind> kinds);
 
 }  // namespace convoy::cpu

@@ -63,11 +63,11 @@ class Step {
   Step(const Step&) = delete;
   Step& operator=(const Step&) = delete;
   virtual ~Step() = default;
-  /// Before the first tile, on the main thread: weights into the kernel's order.
+  /// Runs before the first tile, on the main thread: puts weights into the kernel's order.
   virtual void open(const Memory&) {}
   /// False: a library failed. Called by several threads at once, each with tiles of its own.
   virtual bool run(const Memory& memory, const Tile& tile) = 0;
-  /// After the last tile, on the main thread; `threads` of them had tiles.
+  /// Runs after the last tile, on the main thread; `threads` threads had tiles.
   virtual void close(const Memory&, int threads) { (void)threads; }
   /// Kernels, for Program::describe(); empty: not worth a word.
   virtual std::string describe() const { return {}; }

@@ -74,7 +74,7 @@ def folders(work):
     check(os.listdir(f"{work}/again") == ["report.tsv"], "which leaves a report")
     sets.write(f"{work}/empty/a/x.jpg", sets.jpeg(sets.photo(1, 20, 20)))
     prepare(work, "again", "folder", "--train", f"{work}/empty", "--sizes", 16)
-    check("1 partition, 1 image: whole" in run("verify", f"{work}/again"), "and nothing in the way of the mended source")
+    check("1 partition, 1 image: whole" in run("verify", f"{work}/again"), "and nothing in the way of the repaired source")
     expect_error(work, ["has no class folders", "begin with 'x'"], *base, "--key-prefix", "x")
     expect_error(work, ["16 train samples can't fill 17"], *base, "--partitions", 17, code=2, ranks=2)
     prepare(work, "o", *base, "--partitions", 2)

@@ -127,7 +127,7 @@ TEST_F(SaverTest, AFileSystemThatHangsIsNamed) {
                                   .plan = small_.plan,
                                   .layout = small_.layout,
                                   .fence = Fence({}, 2),
-                                  .patience_seconds = 60,
+                                  .timeout_seconds = 60,
                                   .clock = clock});
   set_failing_calls("write:last.h5:HOLD");
   impatient.begin({.name = "last", .averaged = std::make_shared<HostSet>(formula_set(small_, 1))});

@@ -79,12 +79,12 @@ TEST_F(CommunicatorTest, GathersOneTextARank) {
 }
 
 TEST_F(CommunicatorTest, AgreesOnTheWorstCodeOfSetUp) {
-  EXPECT_EQ(comm.together("set-up that works", [] {}), Exit::ok);
+  EXPECT_EQ(comm.agreed_exit("set-up that works", [] {}), Exit::ok);
   testing::internal::CaptureStderr();
-  const Exit one = comm.together("opening files", [&] {
+  const Exit one = comm.agreed_exit("opening files", [&] {
     if (last()) fail(Exit::data, "cannot open 'part.h5'");
   });
-  const Exit both = comm.together("set-up", [&] {
+  const Exit both = comm.agreed_exit("set-up", [&] {
     if (rank == 0) fail(Exit::usage, "bad value");
     if (last()) throw std::runtime_error("library");
   });

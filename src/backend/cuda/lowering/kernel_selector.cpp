@@ -175,7 +175,7 @@ std::optional<SelectedKernel> KernelSelector::forward(int convolution, Fusion fu
   ConvolutionGraph graph = graph_of(convolution, Pass::forward);
   graph.fusion = fusion;
   graph.statistics = statistics;
-  Letters& letters = letters_[convolution];
+  Selection& selection = selected_[convolution];
   if (!given_.empty()) {
     const char given = given_[convolution].forward;
     if (joins(fusion) && given != letter_of(fusion, false) && given != letter_of(fusion, true)) return std::nullopt;
@@ -195,7 +195,7 @@ std::optional<SelectedKernel> KernelSelector::forward(int convolution, Fusion fu
     // Prologues exist with statistics only on some cards, plain convolutions of odd channels without only.
     if (!find(graph)) graph.statistics = !graph.statistics && fusion != Fusion::none;
   }
-  letters.forward = letter_of(fusion, graph.statistics);
+  selection.forward = letter_of(fusion, graph.statistics);
   return need(convolution, graph);
 }
 
@@ -204,7 +204,7 @@ SelectedKernel KernelSelector::data_gradient(int convolution, Fusion fusion, boo
   ConvolutionGraph fused = plain;
   fused.fusion = fusion;
   fused.adds = adds;
-  Letters& letters = letters_[convolution];
+  Selection& selection = selected_[convolution];
   bool takes = fusion != Fusion::none;
   if (takes && !given_.empty()) {
     takes = given_[convolution].data == letter_of(fusion, false);
@@ -219,22 +219,22 @@ SelectedKernel KernelSelector::data_gradient(int convolution, Fusion fusion, boo
       takes = hidden_bytes(fused, *operation) < spared + (other ? hidden_bytes(plain, *other) : 0);
     }
   }
-  letters.data = letter_of(takes ? fusion : Fusion::none, false);
-  if (!given_.empty() && given_[convolution].data != letters.data) refuse(spec_.compile.choices);
+  selection.data = letter_of(takes ? fusion : Fusion::none, false);
+  if (!given_.empty() && given_[convolution].data != selection.data) refuse(spec_.compile.choices);
   return need(convolution, takes ? fused : plain);
 }
 
 SelectedKernel KernelSelector::weight_gradient(int convolution, Fusion fusion) {
   ConvolutionGraph graph = graph_of(convolution, Pass::weight_gradient);
   graph.fusion = fusion;
-  letters_[convolution].weight = letter_of(fusion, false);
+  selected_[convolution].weight = letter_of(fusion, false);
   return need(convolution, graph);
 }
 
 std::string KernelSelector::text() const {
   std::string text;
-  for (const auto& [convolution, letters] : letters_)
-    text += std::string(text.empty() ? "" : " ") + letters.forward + letters.data + letters.weight;
+  for (const auto& [convolution, selection] : selected_)
+    text += std::string(text.empty() ? "" : " ") + selection.forward + selection.data + selection.weight;
   for (const auto& [graph, engine] : engines_) text += '|' + graph + '=' + engine;
   return text;
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Selects the cuDNN graph of each convolution. The rule takes the one that moves the fewest bytes, a tensor hidden in a
 // workspace included; what the library has no plan for is computed by a plain convolution and kernels of ours. The
-// selection as text goes into checkpoints and to the other ranks: three letters for every convolution, then the engine
-// of every graph.
+// selection as text goes into checkpoints and to the other ranks: three selection for every convolution, then the
+// engine of every graph.
 #pragma once
 #include <map>
 #include <memory>
@@ -48,7 +48,7 @@ class KernelSelector {
 
  private:
   /// `-`, `n`, `j` or `d` for a fusion, a capital with statistics.
-  struct Letters {
+  struct Selection {
     char forward = '.', data = '.', weight = '.';
   };
   ConvolutionGraph graph_of(int convolution, Pass pass) const;
@@ -62,8 +62,8 @@ class KernelSelector {
   Index workspace_limit_ = Index{1} << 30;
   enum class Fuses : std::uint8_t { nothing, statistics, everything };
   Fuses fuses_ = Fuses::everything;
-  std::map<int, Letters> letters_;                              ///< what was selected for each convolution
-  std::map<int, Letters> given_;                                ///< what choices say
+  std::map<int, Selection> selected_;                           ///< what was selected for each convolution
+  std::map<int, Selection> given_;                              ///< what choices say
   std::map<std::string, std::string> engines_, given_engines_;  ///< the key is the graph's description
   std::map<int, bool> prologues_;
 };
