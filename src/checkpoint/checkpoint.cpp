@@ -76,21 +76,80 @@ void remove_shards(const std::string& folder, const std::string& name, const std
       remove_file(fs::path(folder) / file, fence);
 }
 
-std::vector<std::string> list_checkpoints(const std::string& folder, const OnDamage& on_damage) {
-  std::vector<std::pair<Index, std::string>> found;
+std::vector<std::string> list_checkpoints(const std::string& folder, const OnDamage& on_damage,
+                                          const Lineage& lineage) {
+  std::vector<std::pair<Stamp, std::string>> found;
   for (const std::string& name : checkpoint_names(folder)) {
     const std::string path = main_path(folder, name);
     try {
-      found.emplace_back(peek_step(path), path);
+      Stamp stamp = peek(path);
+      stamp.attempt = lineage.known(stamp.attempt);
+      if (lineage.holds(stamp.attempt, stamp.step)) found.emplace_back(stamp, path);
     } catch (const Error& error) {
       if (on_damage) on_damage(path, error.what());
     }
   }
-  std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) {
+    return std::tie(a.first.attempt, a.first.step) > std::tie(b.first.attempt, b.first.step);
+  });
   std::vector<std::string> paths;
   paths.reserve(found.size());
-  for (auto& [step, path] : found) paths.push_back(std::move(path));
+  for (auto& [stamp, path] : found) paths.push_back(std::move(path));
   return paths;
+}
+
+std::vector<std::string> list_abandoned(const std::string& folder, const Lineage* lineage) {
+  const auto leaves_line = [&](const std::string& name) {
+    try {
+      const Stamp stamp = peek(main_path(folder, name));
+      return !lineage->holds(lineage->known(stamp.attempt), stamp.step);
+    } catch (const Error&) {  // not there, or damaged: whoever loads it says so
+      return false;
+    }
+  };
+  std::vector<std::string> files = list_folder(folder);
+  std::erase_if(files, [&](const std::string& file) {
+    if (!is_checkpoint_file(file)) return true;
+    const std::string name = name_of(file);
+    return lineage != nullptr && ((file != name + suffix && !is_shard(file)) || !leaves_line(name));
+  });
+  return files;
+}
+
+void put_aside(const std::string& folder, const std::vector<std::string>& files, std::string& aside,
+               const Fence& fence) {
+  fence.check();
+  std::error_code reason;
+  if (aside.empty()) {
+    int number = 1;
+    while (fs::exists(fs::symlink_status(fmt::format("{}.old-{}", folder, number), reason))) ++number;
+    aside = fmt::format("{}.old-{}", folder, number);
+  }
+  if (files.empty()) return;
+  fs::create_directories(aside, reason);
+  if (reason)
+    fail(Exit::data, "cannot make '{}' ({}); make room, or choose a writable --checkpoint-dir", aside,
+         reason.message());
+  for (const std::string& file : files) {
+    fs::rename(fs::path(folder) / file, fs::path(aside) / file, reason);
+    if (reason && reason != std::errc::no_such_file_or_directory)
+      fail(Exit::data, "cannot move '{}/{}' of an earlier line to '{}' ({}); move it elsewhere, or make room", folder,
+           file, aside, reason.message());
+  }
+}
+
+std::vector<std::string> list_put_aside(const std::string& folder) {
+  const fs::path path(folder);
+  std::vector<std::string> found;
+  std::error_code unknown;
+  const std::string parent = path.has_parent_path() ? path.parent_path().string() : ".";
+  for (fs::directory_iterator entry(parent, unknown), end; !unknown && entry != end; entry.increment(unknown)) {
+    const std::string own = entry->path().filename().string();
+    if (own.starts_with(path.filename().string() + ".old-") && !checkpoint_names(entry->path().string()).empty())
+      found.push_back(entry->path().string());
+  }
+  std::sort(found.begin(), found.end());
+  return found;
 }
 
 void drop_old_checkpoints(const std::string& folder, int keep, const Fence& fence) {
@@ -124,9 +183,10 @@ std::string resolve_checkpoint(const std::string& path) {
   namespace fs = std::filesystem;
   std::error_code unknown;
   if (!fs::is_directory(path, unknown)) return path;
+  const Lineage line(fs::exists(path + "/attempts", unknown) ? path : path + "/..");
   for (const std::string& folder : {path + "/checkpoints", path}) {
     if (!fs::is_directory(folder, unknown)) continue;
-    for (const std::string& found : list_checkpoints(folder))
+    for (const std::string& found : list_checkpoints(folder, {}, line))
       if (find_damage(found).empty()) return found;
   }
   fail(Exit::data, "'{}' holds no checkpoint; give a checkpoint file or the --output-dir of a training run", path);

@@ -69,12 +69,23 @@ std::string best_checkpoint(const std::string& path);
 
 /// Told of a file that can't be one of them, and why.
 using OnDamage = std::function<void(const std::string& path, const std::string& reason)>;
-/// Checkpoints of a folder to go on from, those with most steps done first, by the first bytes of the files: `last`,
-/// `epoch-0003`, `step-00001200`, ...; not `best`.
-std::vector<std::string> list_checkpoints(const std::string& folder, const OnDamage& on_damage = {});
+/// Checkpoints of a folder to go on from, newest first, by the first bytes of the files: those of later attempts, then
+/// those with most steps done. `last`, `epoch-0003`, `step-00001200`, ...; not `best`, and none beside the line.
+std::vector<std::string> list_checkpoints(const std::string& folder, const OnDamage& on_damage = {},
+                                          const Lineage& lineage = {});
 /// True for the names that a run gives its checkpoints and their shards (`last.h5`, `epoch-0003.shard-0001.a0002`),
 /// damaged or not.
 bool is_checkpoint_file(const std::string& file_name);
+
+/// Names of the checkpoint files of a folder that aren't on the line, `best` included, with their shards; without a
+/// line: all that a run may leave there.
+std::vector<std::string> list_abandoned(const std::string& folder, const Lineage* lineage);
+/// Moves files to FOLDER.old-N, so that nothing overwrites them. `aside`: that folder, made by the first call. Throws
+/// Error(superseded) or Error(data).
+void put_aside(const std::string& folder, const std::vector<std::string>& files, std::string& aside,
+               const Fence& fence);
+/// Folders FOLDER.old-N that hold checkpoints.
+std::vector<std::string> list_put_aside(const std::string& folder);
 
 /// Keeps the newest `keep` of the numbered checkpoints and `last`, `best`. Throws Error(superseded).
 void drop_old_checkpoints(const std::string& folder, int keep, const Fence& fence);

@@ -48,9 +48,11 @@ Index highest_in(const std::string& folder, std::error_code& error) {
 }
 
 std::string to_text(const AttemptRecord& record) {
-  const nlohmann::json json = {{"run", record.run}, {"attempt", record.number},    {"scheduler", record.scheduler},
-                               {"job", record.job}, {"restarts", record.restarts}, {"host", record.host},
-                               {"pid", record.pid}, {"started", record.started}};
+  nlohmann::json json = {{"run", record.run}, {"attempt", record.number},    {"scheduler", record.scheduler},
+                         {"job", record.job}, {"restarts", record.restarts}, {"host", record.host},
+                         {"pid", record.pid}, {"started", record.started}};
+  if (!record.from.empty())
+    json["from"] = {{"file", record.from}, {"attempt", record.from_attempt}, {"step", record.from_step}};
   return json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
@@ -75,7 +77,7 @@ std::optional<AttemptRecord> read_record(const std::string& folder, Index number
   const auto text = text_of_file(record_path(folder, number));
   const auto json = nlohmann::json::parse(text.value_or(""), nullptr, false);
   if (!json.is_object()) return std::nullopt;
-  return AttemptRecord{.run = json.value("run", ""),
+  AttemptRecord record{.run = json.value("run", ""),
                        .number = number,
                        .scheduler = json.value("scheduler", ""),
                        .job = json.value("job", ""),
@@ -83,9 +85,22 @@ std::optional<AttemptRecord> read_record(const std::string& folder, Index number
                        .host = json.value("host", ""),
                        .pid = json.value("pid", Index{0}),
                        .started = json.value("started", 0.0)};
+  if (const auto from = json.value("from", nlohmann::json()); from.is_object()) {
+    record.from = from.value("file", "");
+    record.from_attempt = from.value("attempt", Index{0});
+    record.from_step = from.value("step", Index{0});
+  }
+  return record;
 }
 
 }  // namespace
+
+Index newest_number(const std::vector<std::string>& folders) {
+  Index newest = 0;
+  std::error_code ignored;
+  for (const std::string& folder : folders) newest = std::max(newest, highest_in(folder, ignored));
+  return newest;
+}
 
 AttemptRecord newest_attempt(const std::string& folder, Index before) {
   for (const Index number : readable_numbers(folder)) {
@@ -117,21 +132,25 @@ bool has_ended(const std::string& folder, Index number) {
 }
 
 Index claim_attempt(const std::vector<std::string>& folders, AttemptRecord record) {
-  std::error_code ignored;
-  for (const std::string& folder : folders) {
-    make_folder(folder);
-    record.number = std::max(record.number, highest_in(folder, ignored));
-  }
-  for (;;) {
+  record.number = newest_number(folders);
+  do {
     ++record.number;
+  } while (!claim_number(folders, record));
+  return record.number;
+}
+
+bool claim_number(const std::vector<std::string>& folders, const AttemptRecord& record) {
+  for (auto folder = folders.begin(); folder != folders.end(); ++folder) {
+    make_folder(*folder);
+    if (create_text_file(record_path(*folder, record.number), to_text(record))) continue;
     // A number that is taken in one folder only is given up: gaps do no harm.
-    if (std::all_of(folders.begin(), folders.end(), [&](const std::string& folder) {
-          return create_text_file(record_path(folder, record.number), to_text(record));
-        })) {
-      for (const std::string& folder : folders) sync_folder(folder_of_attempts(folder));
-      return record.number;
-    }
+    std::error_code ignored;
+    for (auto taken = folders.begin(); taken != folder; ++taken)
+      fs::remove(record_path(*taken, record.number), ignored);
+    return false;
   }
+  for (const std::string& folder : folders) sync_folder(folder_of_attempts(folder));
+  return true;
 }
 
 void rewrite_record(const std::vector<std::string>& folders, const AttemptRecord& record) {
@@ -140,14 +159,35 @@ void rewrite_record(const std::vector<std::string>& folders, const AttemptRecord
   }
 }
 
+Lineage::Lineage(const std::string& folder, Index before) {
+  begun_.clear();
+  for (const Index number : readable_numbers(folder)) {
+    if (number >= before) continue;
+    newest_ = std::max(newest_, number);
+    if (auto record = read_record(folder, number); record && !record->from.empty())
+      begun_.push_back(std::move(*record));
+  }
+  if (begun_.empty()) begun_.emplace_back();
+}
+
+bool Lineage::holds(Index attempt, Index step) const {
+  const AttemptRecord& last = newest();
+  if (last.number == 0 || attempt >= last.number) return true;
+  if (attempt == 0) return step <= last.from_step;
+  for (Index at = last.number, steps = 0;;) {
+    const auto record =
+        std::find_if(begun_.begin(), begun_.end(), [&](const AttemptRecord& one) { return one.number == at; });
+    if (record == begun_.end()) return true;  // what came before a fresh start isn't known
+    at = record->from_attempt;
+    steps = record->from_step;
+    if (attempt >= at) return attempt == at && step <= steps;
+  }
+}
+
 Fence::Fence(std::vector<std::string> folders, Index number) : folders_(std::move(folders)), number_(number) {}
 
 Index Fence::newer() const {
-  Index newest = 0;
-  for (const std::string& folder : folders_) {
-    std::error_code ignored;
-    newest = std::max(newest, highest_in(folder, ignored));
-  }
+  const Index newest = newest_number(folders_);
   return newest > number_ ? newest : 0;
 }
 

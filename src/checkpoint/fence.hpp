@@ -19,7 +19,14 @@ struct AttemptRecord {
   std::string host;            ///< of rank 0
   Index pid = 0;
   double started = 0;  ///< seconds since 1970
+  // The checkpoint from which it trains; a fresh start has none.
+  std::string from = {};  ///< absolute path
+  Index from_attempt = -1,
+        from_step = -1;  ///< that wrote it (0: not one of this folder), and steps done there; -1: none
 };
+
+/// The newest number that is taken in the folders, readable or not.
+Index newest_number(const std::vector<std::string>& folders);
 
 /// The newest attempt of the folder, below `before`, that has a readable record; number 0: there is none. Throws
 /// Error(data).
@@ -36,8 +43,29 @@ bool has_ended(const std::string& folder, Index number);
 /// A number for this attempt, higher than any in the folders, and taken in all of them: of several jobs that start at
 /// once each gets its own. The record is written with that number. Throws Error(data).
 Index claim_attempt(const std::vector<std::string>& folders, AttemptRecord record);
+/// The same with the record's own number. False: somebody has it.
+bool claim_number(const std::vector<std::string>& folders, const AttemptRecord& record);
 /// Replaces the record of the claimed attempt. Throws Error(data).
 void rewrite_record(const std::vector<std::string>& folders, const AttemptRecord& record);
+
+/// Which checkpoints of a folder led to where its run stands: an attempt may have gone back to an earlier one, and what
+/// came after that is another line.
+class Lineage {
+ public:
+  Lineage() = default;
+  /// Of the attempts that began below `before`. Throws Error(data).
+  explicit Lineage(const std::string& folder, Index before = std::numeric_limits<Index>::max());
+  /// The number of an attempt of this folder; 0 for one that a copied checkpoint brought along.
+  Index known(Index attempt) const { return attempt <= newest_ ? attempt : 0; }
+  /// Is a checkpoint of that attempt (0: not known) after so many steps on the line?
+  bool holds(Index attempt, Index step) const;
+  /// The newest attempt that went on from a checkpoint; number 0: there is none.
+  const AttemptRecord& newest() const { return begun_.front(); }
+
+ private:
+  Index newest_ = 0;
+  std::vector<AttemptRecord> begun_{AttemptRecord{}};  ///< that have a `from`, newest first; at least one
+};
 
 /// Guards what one attempt writes. A default one guards nothing.
 ///

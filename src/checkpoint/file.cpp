@@ -18,6 +18,12 @@
 
 namespace convoy {
 namespace {
+// A seal's tag: the attempt above the steps done, plus 1.
+constexpr int step_bits = 40;
+std::uint64_t tag_of(const Stamp& stamp) {
+  return (static_cast<std::uint64_t>(stamp.attempt) << step_bits) + static_cast<std::uint64_t>(stamp.step) + 1;
+}
+
 constexpr const char* format_name = "convoy-checkpoint";
 static_assert(std::endian::native == std::endian::little, "tensors are stored as they lie in memory");
 const std::string ema_group = "/ema";
@@ -222,7 +228,7 @@ std::uint32_t seal_digest(const std::string& path) {
 }
 
 void write_set_file(const std::string& path, const Plan& plan, const SetLayout& layout, const FileMeta& meta,
-                    const FileSets& sets, const Fence& fence) {
+                    const FileSets& sets, const Fence& fence, const std::function<void()>& before_rename) {
   require((sets.ema != nullptr) == (meta.meta.ema_decay > 0), "a moving average and its decay, or neither");
   require(sets.set.first == (meta.values_in_main ? layout.optimiser.begin : 0),
           "a shard has its values or is without them");
@@ -232,10 +238,11 @@ void write_set_file(const std::string& path, const Plan& plan, const SetLayout& 
   try {
     lay_out(temporary, all, version_of(meta), text);
     const std::vector<KnownBytes> places = places_of(all);
-    write_and_seal(temporary, places, static_cast<std::uint64_t>(meta.meta.position.step) + 1);
+    write_and_seal(temporary, places, tag_of({meta.meta.attempt, meta.meta.position.step}));
     forget_cached(temporary);
     check_written(temporary, places);
     check_structure(temporary, all, text);
+    if (before_rename) before_rename();
     fence.rename(temporary, path);
     sync_folder(std::filesystem::path(path).parent_path().string());
   } catch (...) {
@@ -332,6 +339,9 @@ std::string find_damage(const std::string& main, const ShardRecord& shard) {
   return {};
 }
 
-Index peek_step(const std::string& path) { return static_cast<Index>(peek_tag(path)) - 1; }
+Stamp peek(const std::string& path) {
+  const std::uint64_t tag = peek_tag(path);
+  return {static_cast<Index>(tag >> step_bits), static_cast<Index>(tag & ((std::uint64_t{1} << step_bits) - 1)) - 1};
+}
 
 }  // namespace convoy

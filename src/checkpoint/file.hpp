@@ -2,6 +2,7 @@
 // One checkpoint file: names of its tensors, its meta text, writing and reading. Knows nothing of ranks and folders.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -37,7 +38,7 @@ struct FileSets {
 /// Writes, seals, flushes, reads everything back, renames within the fence. On an error the temporary file is gone and
 /// `path` is as before.
 void write_set_file(const std::string& path, const Plan& plan, const SetLayout& layout, const FileMeta& meta,
-                    const FileSets& sets, const Fence& fence = {});
+                    const FileSets& sets, const Fence& fence = {}, const std::function<void()>& before_rename = {});
 
 enum class Content : std::uint8_t { all, weights };
 struct SetFile {
@@ -55,8 +56,12 @@ SetFile read_set_file(const std::string& path, const Plan& plan, const SetLayout
 FileMeta read_file_meta(const std::string& path);
 /// The same, and throws Error(data) for a shard.
 FileMeta read_main_meta(const std::string& path);
-/// Steps done, by the file's first bytes alone: no proof that the rest is whole. Throws Error(data).
-Index peek_step(const std::string& path);
+struct Stamp {
+  Index attempt = 0;  ///< 0: not known, older files don't say
+  Index step = 0;     ///< steps done
+};
+/// By the file's first bytes alone: no proof that the rest is whole. Throws Error(data).
+Stamp peek(const std::string& path);
 
 /// Reads main file and shards completely. Returns an empty text, or what is damaged or torn. Throws Error(data) for a
 /// whole file that is no checkpoint of this version.

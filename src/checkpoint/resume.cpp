@@ -26,8 +26,8 @@ void mark_damaged(const std::string& path, const std::string& reason) {
 /// Rank 0's search: candidates that others may still find torn are asked for one after another.
 class Search {
  public:
-  Search(const std::string& folder, const WhyForeign& why_foreign)
-      : folder_(folder), why_foreign_(why_foreign), candidates_(list_checkpoints(folder, mark_damaged)) {}
+  Search(const std::string& folder, const WhyForeign& why_foreign, const Lineage& lineage)
+      : folder_(folder), why_foreign_(why_foreign), candidates_(list_checkpoints(folder, mark_damaged, lineage)) {}
 
   /// Path and meta text of the next whole main file, in two lines; empty: there is none.
   std::string next() {
@@ -108,11 +108,11 @@ std::vector<Shard> load_shards(const FoundCheckpoint& found, const Plan& plan, c
 }  // namespace
 
 std::optional<FoundCheckpoint> find_checkpoint(Communicator& communicator, const std::string& folder,
-                                               const WhyForeign& why_foreign) {
+                                               const WhyForeign& why_foreign, const Lineage& lineage) {
   std::optional<Search> search;
   for (;;) {
     const std::string answer = ask_first_rank(communicator, "looking for checkpoints", [&] {
-      if (!search) search.emplace(folder, why_foreign);
+      if (!search) search.emplace(folder, why_foreign, lineage);
       return search->next();
     });
     if (answer.empty()) return std::nullopt;

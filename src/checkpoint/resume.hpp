@@ -20,11 +20,11 @@ struct FoundCheckpoint {
 /// Why a whole checkpoint is none of this run's; empty: it is. Asked on rank 0.
 using WhyForeign = std::function<std::string(const FileMeta& file)>;
 
-/// Collective. The checkpoint of the folder with most steps done that is whole, shards included, and not foreign. A
+/// Collective. The newest checkpoint of the folder that is on the line, whole, shards included, and not foreign. A
 /// damaged or torn one is named in a warning and renamed to NAME.h5.damaged, a foreign one is named, and the next older
 /// is taken. Nothing: the folder has none. Throws Error(data), the same on all ranks, where it has only foreign ones.
 std::optional<FoundCheckpoint> find_checkpoint(Communicator& communicator, const std::string& folder,
-                                               const WhyForeign& why_foreign = {});
+                                               const WhyForeign& why_foreign = {}, const Lineage& lineage = {});
 
 /// Collective. The checkpoint that a user names, by rank 0's eyes: a file, or the newest of a folder. Throws
 /// Error(data), the same on all ranks.

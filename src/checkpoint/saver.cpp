@@ -99,12 +99,22 @@ void Saver::write_shards(Save& save) const {
   }
 }
 
-void Saver::write_main(Save& save, std::vector<ShardRecord> shards) const {
+void Saver::make_way(const std::string& name) {
+  const auto rest = name == "best" ? std::partition(abandoned_.begin(), abandoned_.end(),
+                                                    [](const std::string& file) { return !file.starts_with("best."); })
+                                   : abandoned_.begin();
+  if (rest == abandoned_.end()) return;
+  put_aside(place_.folder, {rest, abandoned_.end()}, aside_, place_.fence);
+  abandoned_.erase(rest, abandoned_.end());
+  log::warn("checkpoints of an earlier run or line in '{}' were moved to '{}'", place_.folder, aside_);
+}
+
+void Saver::write_main(Save& save, std::vector<ShardRecord> shards) {
   make_folder(place_.folder);
   for (const ShardRecord& shard : shards) check_shard(place_.folder, shard, place_.fence, place_.clock);
   const FileMeta meta{save.spec.meta, place_.plan.graph.model, std::move(shards)};
   write_set_file(main_path(place_.folder, save.spec.name), place_.plan, place_.layout, meta,
-                 {*save.spec.averaged, save.spec.ema.get()}, place_.fence);
+                 {*save.spec.averaged, save.spec.ema.get()}, place_.fence, [&] { make_way(save.spec.name); });
   save.in_place = place_.clock.wall_seconds();
   remove_shards(place_.folder, save.spec.name, meta.shards, place_.fence);
   drop_old_checkpoints(place_.folder, place_.keep, place_.fence);

@@ -50,6 +50,9 @@ class Saver {
   };
   Saver(Communicator& communicator, Place place);
 
+  /// Rank 0, before the first save: files of the folder that are moved aside as soon as a checkpoint is written and
+  /// only its renaming is left. A first `best` moves its own name's alone: nobody resumes from it.
+  void put_aside_first(std::vector<std::string> files) { abandoned_ = std::move(files); }
   /// Collective. Returns at once.
   void begin(SaveSpec spec);
   bool idle() const { return saves_.empty(); }
@@ -71,7 +74,8 @@ class Saver {
     std::vector<ShardRecord> own;  ///< of the writer, then of the main thread
   };
   void write_shards(Save& save) const;
-  void write_main(Save& save, std::vector<ShardRecord> shards) const;
+  void write_main(Save& save, std::vector<ShardRecord> shards);
+  void make_way(const std::string& name);
   /// Collective.
   void begin_main(Save& save);
   /// Collective.
@@ -83,6 +87,8 @@ class Saver {
   const Place place_;
   std::deque<std::unique_ptr<Save>> saves_;
   std::deque<SaveResult> results_;
+  std::vector<std::string> abandoned_;  ///< of the writer from the first save on
+  std::string aside_;
   Writer writer_;  ///< last: its thread uses the others
 };
 

@@ -4,15 +4,18 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <filesystem>
 #include <memory>
 #include <thread>
 
+#include "checkpoint/checkpoint.hpp"
 #include "cli/command.hpp"
 #include "comm/communicator.hpp"
 #include "core/launcher.hpp"
 #include "core/log.hpp"
 #include "core/standard_output.hpp"
 #include "core/text.hpp"
+#include "run/run_state.hpp"
 
 namespace convoy {
 namespace {
@@ -148,11 +151,11 @@ void end_job(const std::exception& failure) {
 namespace {
 
 /// Collective.
-std::string read_on_first_rank(Communicator& communicator, const std::string& path) {
+std::string read_on_first_rank(Communicator& communicator, const std::string& path, const ReadText& read) {
   std::string text, problem, code;
   if (communicator.rank() == 0) {
     try {
-      text = read_text_file(path);
+      text = read(path);
     } catch (const Error& e) {
       problem = e.what();
       code = std::to_string(static_cast<int>(e.code()));  // stopped: that is no wrong usage
@@ -165,14 +168,31 @@ std::string read_on_first_rank(Communicator& communicator, const std::string& pa
   return text;
 }
 
-}  // namespace
+/// The configuration of a run directory that has something to continue from; empty: there is nothing. What a start that
+/// came to nothing said doesn't count.
+std::string read_own(const std::string& path) {
+  const std::string folder = std::filesystem::path(path).parent_path().string();
+  bool resumes = !list_checkpoints(folder + "/checkpoints").empty() || Lineage(folder).newest().number > 0;
+  try {
+    const auto state = read_run_state(folder);
+    resumes |= state && !state->checkpoint.empty();
+  } catch (const Error&) {  // whoever needs it says so
+  }
+  return resumes ? read_text_file_if_there(path) : std::string();
+}
 
+/// Collective.
+ReadText reader(Communicator& communicator, const ReadText& read) {
+  return [&communicator, read](const std::string& path) { return read_on_first_rank(communicator, path, read); };
+}
+
+/// Collective.
 template <class Config>
-std::optional<Config> agree_on_config(Session& session, const Words& words, Parse<Config> parse) {
+std::optional<Config> agree(Session& session, const std::function<Config(Communicator&)>& parse) {
   Communicator communicator(session, StallLimits{});
   log::configure(communicator.rank(), communicator.size(), communicator.host());
   try {
-    return parse(words, [&](const std::string& path) { return read_on_first_rank(communicator, path); });
+    return parse(communicator);
   } catch (const Error& e) {
     if (e.code() != Exit::usage) throw;
     if (communicator.rank() == 0) log::report_error(e.what());
@@ -180,7 +200,19 @@ std::optional<Config> agree_on_config(Session& session, const Words& words, Pars
   }
 }
 
-template std::optional<TrainConfig> agree_on_config(Session&, const Words&, Parse<TrainConfig>);
+}  // namespace
+
+template <class Config>
+std::optional<Config> agree_on_config(Session& session, const Words& words, Parse<Config> parse) {
+  return agree<Config>(session, [&](Communicator& ranks) { return parse(words, reader(ranks, read_text_file)); });
+}
+
+std::optional<TrainConfig> agree_on_training(Session& session, const Words& words) {
+  return agree<TrainConfig>(session, [&](Communicator& ranks) {
+    return parse_train(words, reader(ranks, read_text_file), reader(ranks, read_own));
+  });
+}
+
 template std::optional<EvaluateConfig> agree_on_config(Session&, const Words&, Parse<EvaluateConfig>);
 template std::optional<PredictConfig> agree_on_config(Session&, const Words&, Parse<PredictConfig>);
 template std::optional<PreflightConfig> agree_on_config(Session&, const Words&, Parse<PreflightConfig>);

@@ -33,6 +33,9 @@ using Parse = Config (*)(const Words&, const ReadText&);
 template <class Config>
 std::optional<Config> agree_on_config(Session& session, const Words& words, Parse<Config> parse);
 
+/// Collective. The same for training, which also reads the configuration of the run that it continues.
+std::optional<TrainConfig> agree_on_training(Session& session, const Words& words);
+
 /// The call as it can be typed again.
 std::string quoted(const std::string& command, const Words& words);
 

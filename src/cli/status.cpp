@@ -21,7 +21,17 @@ struct RunReport {
   std::string folder;
   RunState state;
   RunObservations seen;
+  std::string refused;  ///< why a later attempt has not begun
 };
+
+/// Why the newest attempt ended before it could change the run's state; empty: it did not.
+std::string refusal(const std::string& folder, RunState state) {
+  const Index newest = newest_attempt(folder).number;
+  if (newest <= state.attempt) return {};
+  pass_to_attempt(state, folder, newest);
+  return state.result == Result::failed ? fmt::format("attempt {} failed before it began: {}", newest, state.message)
+                                        : std::string();
+}
 
 std::string ago(double then, double now) { return duration_text(std::max(0.0, now - then)) + " ago"; }
 
@@ -67,6 +77,7 @@ std::string status_text(const RunReport& report, const RequeueDecision& decision
   if (state.end_time > 0 && state.result == Result::running) line("time limit", limit_text(state, now));
   if (!report.seen.silent.empty()) line("ranks", report.seen.silent);
   if (!report.seen.lost_hosts.empty()) line("hosts", "no answer from " + report.seen.lost_hosts);
+  if (!report.refused.empty()) line("refused", report.refused);
   if (report.seen.lost_attempts > 1) {
     line("warning", fmt::format("{} attempts since the newest checkpoint", report.seen.lost_attempts));
   }
@@ -117,13 +128,14 @@ Exit status_command(const Words& words) {
     std::fputs(fmt::format("{}: {}\n", config.folder, decision.text).c_str(), stdout);
     return static_cast<Exit>(decision.exit);
   }
-  const auto state = read_run_state(config.folder);
+  const auto state = find_run_state(config.folder);
   if (!state) {
     fail(Exit::usage,
          "'{}' has no state.json (no run has begun there, or this is another folder); give a run directory",
          config.folder);
   }
-  RunReport report{.folder = config.folder, .state = *state, .seen = {}};
+  RunReport report{.folder = config.folder, .state = *state, .seen = {}, .refused = {}};
+  report.refused = refusal(config.folder, *state);
   report.seen = observe_closely(config.folder, report.state);
   const RequeueDecision decision = decide(report.state, report.seen);
   write_output(config.json ? status_json(report, decision) : status_text(report, decision));

@@ -44,7 +44,7 @@ std::optional<Run> read_run(const std::string& folder) {
     run.model = record.value("model", run.model);
     run.ranks = static_cast<Index>(record.value("ranks", static_cast<double>(run.ranks)));
   }
-  if (const auto state = read_run_state(folder)) {
+  if (const auto state = find_run_state(folder)) {
     // A killed run's own word is `running`.
     const bool open = state->result == Result::running;
     run.result = open ? name_of(decide(*state, observe(folder, *state)).status) : name_of(state->result);

@@ -2,6 +2,7 @@
 // One validated struct a command. Everything a program does is decided by these values; options.cpp fills them from the
 // command line and an INI file, print.cpp writes them back as an INI that repeats the run.
 #pragma once
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -105,9 +106,10 @@ struct CheckpointConfig {
   bool save_auto = false;          ///< --save-every-minutes auto: sqrt(2 C M) from the measured time of a save
   double mean_failure_hours = 24;  ///< --mtbf: M of that formula, for the whole job
   int keep = 3;
-  std::string resume;   ///< path, `auto`, or empty
-  std::string weights;  ///< --weights PATH: weights only
-  bool save = true;     ///< --no-checkpoints
+  std::string resume;    ///< path, `auto`, or empty
+  std::string weights;   ///< --weights PATH: weights only
+  bool restart = false;  ///< --restart: begin anew though --resume auto finds only what it can't continue from
+  bool save = true;      ///< --no-checkpoints
 };
 
 struct OutputConfig {
@@ -164,6 +166,8 @@ struct TrainConfig {
   Index fault_step = -1;
   std::string fault_kind;
   std::string command_line;
+  std::string own_file;        ///< the configuration of the resumed run, where this job takes options from it
+  std::set<std::string> said;  ///< options that the command line, a file or the configuration of a resumed run gave
 };
 
 /// Where data, image size or batch change: first epoch and the configuration from there on; phases in a row that agree

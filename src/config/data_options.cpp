@@ -45,7 +45,7 @@ OptionGroup source_options(DataConfig& data) {
           "memory for the samples of a rank, MB of 10^6 bytes; 0: half of the host's free memory, divided by its ranks"))
       .also({"cache-mb"});
   add(text_option("stage-dir", "DIR", data.stage_folder,
-                  "folder to which --data-cache stage copies partitions; default: convoy-data in TMPDIR or /tmp"))
+                  "folder to which --data-cache stage copies partitions; default: convoy-data-UID in TMPDIR or /tmp"))
       .also({"cache-dir"});
   add(choice_option<OnCorrupt>("on-corrupt", data.on_corrupt, {{"fail", OnCorrupt::fail}, {"skip", OnCorrupt::skip}},
                                "a sample with a wrong checksum: end the run, or replace and count it"))

@@ -103,6 +103,7 @@ const std::vector<Dependence>& rules() {
       {{"save-every-steps", "save-every-minutes", "keep-checkpoints"},
        "--checkpoints",
        [](const TrainConfig& c) { return c.checkpoint.save; }},
+      {{"restart"}, "--resume auto", [](const TrainConfig& c) { return c.checkpoint.resume == "auto"; }},
       {{"mtbf"}, "--save-every-minutes auto", [](const TrainConfig& c) { return c.checkpoint.save_auto; }},
   };
   return all;

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <map>
+
 #include "config/options.hpp"
 #include "config/parse.hpp"
 #include "core/errors.hpp"
@@ -44,27 +46,64 @@ std::string configuration_hash(const TrainConfig& config) {
   return fmt::format("{:016x}", hash_text(text));
 }
 
-std::string differing_options(const std::string& then, const TrainConfig& now) {
+namespace {
+
+/// Calls `differs` with the title of the group, the option and how it was printed before. False: `then` can't be read.
+template <class Differs>
+bool for_each_difference(const std::string& then, const TrainConfig& now, const Differs& differs) {
   TrainConfig before, after = now;
   try {
     before = parse_ini(then);
   } catch (const Error&) {
-    return {};  // of another version
+    return false;  // of another version
   }
-  std::string text;
-  const auto said = [](const std::string& value) { return value.empty() ? std::string("not set") : value; };
   const auto groups = options_of(before);
   for (std::size_t g = 0; const auto& group : options_of(after)) {
     for (std::size_t i = 0; const auto& option : group.options) {
-      const std::string old_value = groups[g].options[i].print(), new_value = option.print();
-      if (option.bits != Bits::irrelevant && old_value != new_value)
-        text += fmt::format("{}{} {} then, {} now", text.empty() ? "" : "; ", option.name, said(old_value),
-                            said(new_value));
+      const std::string old_value = groups[g].options[i].print();
+      if (option.bits != Bits::irrelevant && old_value != option.print()) differs(group.title, option, old_value);
       ++i;
     }
     ++g;
   }
-  return text.empty() ? "[phase.N]" : text;
+  return true;
+}
+
+void add_difference(std::string& to, const Option& option, const std::string& then) {
+  const auto said = [](const std::string& value) { return value.empty() ? std::string("not set") : value; };
+  to += fmt::format("{}{} {} then, {} now", to.empty() ? "" : "; ", option.name, said(then), said(option.print()));
+}
+
+/// What an option is part of; null: how the job computes, which changes no more than rounding.
+const char* part_of(const std::string& title, const std::string& option) {
+  if (title == "Device") return option == "precision" ? "model" : nullptr;
+  if (title == "Data set" || title == "Order" || option == "seed") return "data";
+  if (title == "Network input" || title == "Augmentation") return "input";
+  if (title == "Network") return "model";
+  if (option == "backend" || option == "fusion-threshold-mb" || option == "cuda-aware-mpi" || option == "reproducible")
+    return nullptr;
+  return "optimiser";
+}
+
+}  // namespace
+
+std::string differing_options(const std::string& then, const TrainConfig& now) {
+  std::string text;
+  const bool known = for_each_difference(
+      then, now,
+      [&](const std::string&, const Option& option, const std::string& value) { add_difference(text, option, value); });
+  return known && text.empty() ? "[phase.N]" : text;
+}
+
+std::vector<std::string> changed_parts(const std::string& then, const TrainConfig& now) {
+  std::map<std::string, std::string> parts;
+  for_each_difference(then, now, [&](const std::string& title, const Option& option, const std::string& value) {
+    if (const char* part = part_of(title, option.name)) add_difference(parts[part], option, value);
+  });
+  std::vector<std::string> texts;
+  texts.reserve(parts.size());
+  for (const auto& [part, changes] : parts) texts.push_back(fmt::format("{} changed: {}", part, changes));
+  return texts;
 }
 
 }  // namespace convoy

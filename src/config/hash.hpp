@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <string>
+#include <vector>
 
 #include "config/config.hpp"
 
@@ -14,5 +15,8 @@ std::string configuration_hash(const TrainConfig& config);
 /// What two configurations with unlike hashes differ in: `lr 0.1 then, 0.2 now; seed 1 then, 2 now`. `then`: an INI as
 /// to_ini writes it. Empty where it can't be told.
 std::string differing_options(const std::string& then, const TrainConfig& now);
+/// The same for people, without what changes rounding alone: `optimiser changed: lr 0.1 then, 0.2 now`, a text for each
+/// of data, input, model and optimiser.
+std::vector<std::string> changed_parts(const std::string& then, const TrainConfig& now);
 
 }  // namespace convoy

@@ -139,6 +139,9 @@ OptionGroup checkpoint_options(CheckpointConfig& checkpoint) {
   add(text_option(
       "resume", "PATH|auto", checkpoint.resume,
       "continue from a checkpoint file or folder; auto: from this run's newest checkpoint, if there is one"));
+  add(switch_option("restart", checkpoint.restart,
+                    "begin anew if --resume auto finds an earlier run's traces and nothing to continue from"))
+      .only_on_command_line();
   add(text_option("weights", "PATH", checkpoint.weights,
                   "start a new run from the weights and statistics of a checkpoint"))
       .also({"initial-checkpoint", "pretrained-from-file", "load-model-weights-dir"});

@@ -21,7 +21,8 @@ struct Given {
   std::vector<std::string> positional;
   std::vector<Assignment> phases;
   std::map<std::string, Assignment> last;  ///< what counts of each name, without phases
-  std::vector<Assignment> of_file;         ///< all that the configuration file holds
+  std::vector<Assignment> of_file;         ///< all that the configuration files hold
+  std::string own_file;                    ///< of the resumed run; empty: it gives nothing
 };
 
 /// The last assignment of a name wins; options are set in the order of their table.
@@ -63,17 +64,62 @@ std::vector<OptionGroup> keys_of_training(const std::string& command) {
   return options_of(unused);
 }
 
+/// The last value of an option.
+std::string last_value(const std::vector<Assignment>& assignments, const std::string& name) {
+  std::string value;
+  for (const Assignment& assignment : assignments)
+    if (assignment.phase == 0 && assignment.name == name) value = assignment.value;
+  return value;
+}
+
+/// What a resumed run takes from its own configuration beside `given`, the words of this job.
+std::vector<Assignment> own_configuration(const std::vector<OptionGroup>& groups, const std::vector<Assignment>& given,
+                                          bool positional, const ReadText& read_own) {
+  const std::string folder = last_value(given, "output-dir");
+  if (folder.empty() || last_value(given, "resume") != "auto") return {};
+  const std::string path = folder + "/config.cfg", text = read_own(path);
+  std::vector<Assignment> own = read_ini(groups, text, path);
+  const auto gives = [&](const char* name) {
+    return (positional && std::string_view(name) == "data") ||
+           std::any_of(given.begin(), given.end(), [&](const Assignment& one) { return one.name == name; });
+  };
+  std::set<std::string> left_out{"output-dir", "checkpoint-dir", "resume",       "run-epochs", "max-steps",  "end-time",
+                                 "time-limit", "end-margin",     "inject-fault", "quiet",      "checkpoints"};
+  // What says the same in another way gives way to the new words.
+  const std::map<const char*, std::vector<const char*>> same_said = {
+      {"batch-size", {"global-batch"}},
+      {"global-batch", {"batch-size"}},
+      {"sync", {"local-steps", "local-sgd-start", "local-momentum", "sync-bn"}},
+      {"replicas", {"grad-accum-steps"}},
+      {"grad-accum-steps", {"replicas"}},
+      {"data", {"data", "synthetic"}},
+      {"train-data", {"synthetic"}},
+      {"synthetic", {"data", "train-data", "val-data"}}};
+  for (const auto& [said, others] : same_said)
+    if (gives(said)) left_out.insert(others.begin(), others.end());
+  const bool phases = std::any_of(given.begin(), given.end(), [](const Assignment& one) { return one.phase > 0; });
+  std::erase_if(own, [&](const Assignment& one) { return one.phase > 0 ? phases : left_out.count(one.name) > 0; });
+  return own;
+}
+
 Given fill(const std::string& command, const std::vector<OptionGroup>& groups, const std::vector<std::string>& words,
-           const ReadText& read_text) {
+           const ReadText& read_text, const ReadText& read_own = {}) {
   CommandLine line = read_command_line(command, groups, words);
   std::vector<Assignment> of_file;
   if (!line.config_path.empty())
     of_file = read_ini(groups, read_text(line.config_path), line.config_path, keys_of_training(command));
   std::vector<Assignment> assignments = of_file;
   for (auto& assignment : line.assignments) assignments.push_back(std::move(assignment));
+  std::string own_file;
+  if (read_own) {
+    const auto own = own_configuration(groups, assignments, !line.positional.empty(), read_own);
+    for (std::vector<Assignment>* all : {&of_file, &assignments}) all->insert(all->begin(), own.begin(), own.end());
+    if (!own.empty()) own_file = last_value(assignments, "output-dir") + "/config.cfg";
+  }
   Given given = sort_out(groups, std::move(assignments));
   given.positional = std::move(line.positional);
   given.of_file = std::move(of_file);
+  given.own_file = std::move(own_file);
   return given;
 }
 
@@ -184,9 +230,9 @@ std::string one_of(const std::string& command, const Given& given, const std::ve
 
 }  // namespace
 
-TrainConfig parse_train(const std::vector<std::string>& words, const ReadText& read_text) {
+TrainConfig parse_train(const std::vector<std::string>& words, const ReadText& read_text, const ReadText& read_own) {
   TrainConfig config;
-  const Given given = fill("train", options_of(config), words, read_text);
+  const Given given = fill("train", options_of(config), words, read_text, read_own);
   take_positional("train", given, "data", config.data.folder);
   fill_phases(config, given);
   const std::vector<std::string> overridden = find_overridden(config, given);
@@ -198,7 +244,16 @@ TrainConfig parse_train(const std::vector<std::string>& words, const ReadText& r
     take_positional("train", given, "data", config.data.folder);
     fill_phases(config, given);
   }
-  check(config);
+  config.own_file = given.own_file;
+  config.said = given.names;
+  for (const std::string& name : overridden) config.said.erase(name);
+  if (!given.positional.empty()) config.said.insert("data");
+  try {
+    check(config);
+  } catch (const Error& e) {
+    if (given.own_file.empty()) throw;
+    fail(e.code(), "{} (options that are left out are those of '{}')", e.what(), given.own_file);
+  }
   return config;
 }
 

@@ -14,9 +14,14 @@ namespace convoy {
 /// same Error(usage).
 using ReadText = std::function<std::string(const std::string& path)>;
 std::string read_text_file(const std::string& path);
+/// Empty where there is no such file.
+std::string read_text_file_if_there(const std::string& path);
 
 // `words`: what follows the command's name.
-TrainConfig parse_train(const std::vector<std::string>& words, const ReadText& read_text = read_text_file);
+/// With --resume auto and --output-dir the run's own config.cfg counts before everything else, but for what is about
+/// one job. `read_own` reads it.
+TrainConfig parse_train(const std::vector<std::string>& words, const ReadText& read_text = read_text_file,
+                        const ReadText& read_own = read_text_file_if_there);
 EvaluateConfig parse_evaluate(const std::vector<std::string>& words, const ReadText& read_text = read_text_file);
 PredictConfig parse_predict(const std::vector<std::string>& words, const ReadText& read_text = read_text_file);
 BenchConfig parse_bench(const std::vector<std::string>& words, const ReadText& read_text = read_text_file);

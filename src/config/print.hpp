@@ -8,5 +8,7 @@ namespace convoy {
 
 /// Every option and its value under comments that name the groups, [phase.N] sections last: a file for --config.
 std::string to_ini(const TrainConfig& config);
+/// The same with what was said alone, paths absolute; the rest stands in comments.
+std::string to_ini_of_words(const TrainConfig& config);
 
 }  // namespace convoy

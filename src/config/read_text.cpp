@@ -52,6 +52,10 @@ void await_bytes(int descriptor, const std::string& path, Instant deadline) {
 
 }  // namespace
 
+std::string read_text_file_if_there(const std::string& path) {
+  return ::access(path.c_str(), F_OK) == 0 ? read_text_file(path) : std::string();
+}
+
 std::string read_text_file(const std::string& path) {
   const Descriptor file(path);
   struct stat status {};

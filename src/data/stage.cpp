@@ -102,7 +102,7 @@ void copy(const DatasetInfo& info, const PartitionInfo& part, const std::string&
 std::string stage_folder(const std::string& folder) {
   if (!folder.empty()) return folder;
   const char* temporary = std::getenv("TMPDIR");
-  return std::string(temporary != nullptr && *temporary != '\0' ? temporary : "/tmp") + "/convoy-data";
+  return fmt::format("{}/convoy-data-{}", temporary != nullptr && *temporary != '\0' ? temporary : "/tmp", getuid());
 }
 
 void stage_partitions(DatasetInfo& info, Range range, const std::string& folder) {

@@ -12,7 +12,7 @@ namespace convoy {
 /// where the folder has no room.
 void stage_partitions(DatasetInfo& info, Range range, const std::string& folder);
 
-/// `folder`, else convoy-data in TMPDIR, else in /tmp.
+/// `folder`, else convoy-data-UID in TMPDIR, else in /tmp: users who share that folder have copies of their own.
 std::string stage_folder(const std::string& folder);
 
 }  // namespace convoy

@@ -13,26 +13,48 @@
 namespace convoy {
 namespace {
 
-bool is_kept(const std::string& line, Index resume_step, Index validated_step) {
-  const auto record = nlohmann::json::parse(line, nullptr, false);
-  if (!record.is_object()) return false;
-  const auto split = record.find("split"), step = record.find("step");
-  if (split != record.end() && *split == "run") return true;
-  if (step == record.end() || !step->is_number_integer()) return false;
-  const bool again = split != record.end() && *split == "val" && validated_step < resume_step;
-  return again ? step->get<Index>() < resume_step : step->get<Index>() <= resume_step;
+struct Line {
+  std::string text;
+  bool kept = true, validation = false;
+  Index step = -1;  ///< -1: whatever it says, the line stays
+};
+
+Line parse_line(std::string text, Index resume_epoch) {
+  const auto record = nlohmann::json::parse(text, nullptr, false);
+  Line line{std::move(text)};
+  if (!record.is_object()) return {.kept = false};
+  const auto split = record.find("split"), step = record.find("step"), epoch = record.find("epoch");
+  if (split != record.end() && *split == "run") return line;
+  line.validation = split != record.end() && *split == "val";
+  if (step == record.end() || !step->is_number_integer()) return {.kept = false};
+  line.step = step->get<Index>();
+  line.kept = epoch == record.end() || !epoch->is_number_integer() || epoch->get<Index>() <= resume_epoch;
+  return line;
 }
 
 }  // namespace
 
-Journal::Journal(const std::string& path, Start start, Index resume_step, Index validated_step) {
+Journal::Journal(const std::string& path, Start start, Index resume_step, Index validated_step, Index resume_epoch) {
   if (start == Start::resume) {
+    std::vector<Line> lines;
     std::ifstream before(path);
+    std::size_t count_begins = 0;
+    Index newest = 0;
+    for (std::string text; std::getline(before, text);) {
+      lines.push_back(parse_line(std::move(text), resume_epoch));
+      const Index step = lines.back().step;
+      if (step < 0) continue;
+      if (step < newest) count_begins = lines.size() - 1;
+      newest = step;
+    }
     std::string text;
-    for (std::string line; std::getline(before, line);) {
-      if (!is_kept(line, resume_step, validated_step)) continue;
-      text += line + '\n';
-      kept_.push_back(std::move(line));
+    for (std::size_t i = 0; i < lines.size(); ++i) {
+      Line& line = lines[i];
+      const bool again = line.validation && validated_step < resume_step;
+      const bool later = again ? line.step >= resume_step : line.step > resume_step;
+      if (!line.kept || (later && i >= count_begins)) continue;
+      text += line.text + '\n';
+      kept_.push_back(std::move(line.text));
     }
     try {
       replace_text_file(path, text);

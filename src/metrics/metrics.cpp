@@ -37,9 +37,12 @@ struct Metrics::State {
 };
 
 Metrics::State::State(const MetricsSpec& metrics_spec)
-    : spec(metrics_spec), last_step(spec.append ? spec.resume_step : 0) {
+    : spec(metrics_spec),
+      last_step(!spec.append          ? 0
+                : spec.begin_step < 0 ? spec.resume_step
+                                      : spec.begin_step) {
   if (spec.folder.empty()) return;
-  journal.emplace(spec.folder + "/metrics.jsonl", start(), spec.resume_step, spec.validated_step);
+  journal.emplace(spec.folder + "/metrics.jsonl", start(), spec.resume_step, spec.validated_step, spec.resume_epoch);
   for (const std::string& line : journal->kept()) read_line(line, table);
   if (!table.empty()) write_summary();
   std::error_code unknown;

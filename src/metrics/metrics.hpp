@@ -58,7 +58,9 @@ struct MetricsSpec {
   std::string folder;  ///< the run directory; empty: console only
   bool tensorboard = true;
   bool append = false;    ///< resumed run: what is there stays, up to resume_step
-  Index resume_step = 0;  ///< steps done when this run starts; records of later steps are cut off
+  Index resume_step = 0;  ///< steps done at the checkpoint, as its run counted; records of later steps are cut off
+  Index resume_epoch = std::numeric_limits<Index>::max();  ///< records of later epochs are, too
+  Index begin_step = -1;                                   ///< the same place as this run counts steps; -1: resume_step
   /// The last validation that this run knows of; one of resume_step is then made and told again.
   Index validated_step = std::numeric_limits<Index>::max();
   int ranks = 1;

@@ -89,6 +89,15 @@ class Observer {
   double last_ = 0;
 };
 
+/// A record's file is there a moment before its text; one that stays empty is of a process that was killed.
+AttemptRecord newest_written(const std::string& folder, Clock& clock) {
+  constexpr double moment = 2;
+  for (const Instant begin = clock.now();; clock.sleep(0.1)) {
+    AttemptRecord other = newest_attempt(folder);
+    if (other.number == newest_number({folder}) || seconds_between(begin, clock.now()) > moment) return other;
+  }
+}
+
 bool lies_below(const fs::path& path, const fs::path& folder) {
   std::error_code failed;
   const auto relative = fs::relative(path, folder, failed);
@@ -112,7 +121,7 @@ bool process_lives(Index pid, double started) {
 }
 
 void require_alone(const std::string& folder, const AttemptRecord& own, double wait_seconds, Clock& clock) {
-  const AttemptRecord other = newest_attempt(folder);
+  const AttemptRecord other = newest_written(folder, clock);
   if (other.number == 0 || is_requeued(other, own)) return;
   const std::string who =
       fmt::format("attempt {} ({}host {}, pid {})", other.number,
@@ -132,6 +141,15 @@ void require_alone(const std::string& folder, const AttemptRecord& own, double w
       log::info("{} seems to be alive in '{}': waiting up to {} s for its end", who, folder, wait_seconds);
     told = told || waited > 1;
     clock.sleep(0.1);
+  }
+}
+
+Index claim_alone(const std::vector<std::string>& folders, AttemptRecord own, double wait_seconds, Clock& clock) {
+  for (const Instant begin = clock.now();;) {
+    own.number = newest_number(folders) + 1;  // known before anybody is looked at: who comes between has it
+    for (const std::string& folder : folders)
+      require_alone(folder, own, wait_seconds - seconds_between(begin, clock.now()), clock);
+    if (claim_number(folders, own)) return own.number;
   }
 }
 
@@ -156,10 +174,8 @@ void begin_attempt(Communicator& communicator, const AttemptSpec& spec, Attempt&
   to.record.started = real_clock().wall_seconds();
   run_agreed(communicator, "beginning an attempt", [&] {
     if (communicator.rank() != 0) return;
-    if (!spec.take_over) {
-      for (const std::string& folder : to.folders) require_alone(folder, to.record, spec.wait_seconds, real_clock());
-    }
-    to.record.number = claim_attempt(to.folders, to.record);
+    to.record.number = spec.take_over ? claim_attempt(to.folders, to.record)
+                                      : claim_alone(to.folders, to.record, spec.wait_seconds, real_clock());
     to.fence = Fence(to.folders, to.record.number);
     for (const std::string& folder : to.folders) to.fence.remove_older_temporaries(folder);
     if (saves) remove_leftovers(spec.checkpoint_folder, to.fence);
@@ -178,6 +194,16 @@ void settle_run(Communicator& communicator, Attempt& attempt, std::string run) {
   });
   communicator.broadcast(run, "id of the run");
   attempt.record.run = run;
+}
+
+void record_begin(Attempt& attempt, const std::string& path, Index by_attempt, Index step) {
+  std::error_code failed;
+  attempt.record.from = fs::absolute(path, failed).lexically_normal().string();
+  const bool own = std::any_of(attempt.folders.begin(), attempt.folders.end(),
+                               [&](const std::string& folder) { return lies_below(path, folder); });
+  attempt.record.from_attempt = own ? by_attempt : 0;
+  attempt.record.from_step = step;
+  rewrite_record(attempt.folders, attempt.record);
 }
 
 void record_end(const Attempt& attempt, int rank, const std::string& host, Exit code, const std::string& message) {

@@ -33,12 +33,19 @@ bool process_lives(Index pid, double started);
 /// job of `own`, which its scheduler has started again. Throws Error(stopped).
 void require_alone(const std::string& folder, const AttemptRecord& own, double wait_seconds, Clock& clock);
 
+/// Takes the next number in the folders as soon as nobody else is alive there: of several that waited one gets it, and
+/// the others wait for that one. Throws as require_alone does.
+Index claim_alone(const std::vector<std::string>& folders, AttemptRecord own, double wait_seconds, Clock& clock);
+
 /// Collective. Takes the next number in the run directory, alone there unless the attempt may take over. `to` has the
 /// number as soon as it is taken. Throws AgreedError.
 void begin_attempt(Communicator& communicator, const AttemptSpec& spec, Attempt& to);
 
 /// Collective. Settles which run this attempt continues; empty: a new one.
 void settle_run(Communicator& communicator, Attempt& attempt, std::string run);
+
+/// Rank 0 records the checkpoint from which the attempt trains. Throws Error(data).
+void record_begin(Attempt& attempt, const std::string& path, Index by_attempt, Index step);
 
 /// Records how the attempt ended, as the first rank that knows says. Does nothing if no attempt has begun. Never
 /// throws.

@@ -115,17 +115,14 @@ RunObservations observe_closely(const std::string& run_folder, RunState& state) 
 }
 
 RequeueDecision decide_after_launch(const std::string& run_folder, int code, Index attempts_before) {
-  auto state = read_run_state(run_folder);
+  auto state = find_run_state(run_folder);
   const AttemptRecord newest = newest_attempt(run_folder);
   RunObservations seen{.restarts = own_restarts()};
   if (state) {
     seen = count_attempts(run_folder, *state);
     seen.failed_launches = count_failed_launches(run_folder, attempts_before, newest.number);
-    if (newest.number > state->attempt) {  // killed between its first two files: the state is of the attempt before
-      state->attempt = newest.number;
-      state->result = Result::running;
-      state->stage = RunStage::start;
-    }
+    // It was killed between its first two files, or failed before it began: the state is of the attempt before.
+    if (newest.number > state->attempt) pass_to_attempt(*state, run_folder, newest.number);
     seen.silent = first_dead_ranks(run_folder);
     // A rank that froze has a host that answers; one that was switched off or cut off has not.
     if (state->exit == Exit::communication || code == static_cast<int>(Exit::communication))

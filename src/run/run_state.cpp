@@ -2,10 +2,15 @@
 #include "run/run_state.hpp"
 
 #include <array>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
+
+#include "checkpoint/fence.hpp"
+#include "checkpoint/file.hpp"
+#include "core/log.hpp"
 
 namespace convoy {
 namespace {
@@ -81,8 +86,9 @@ std::optional<std::string> read_text(const std::string& path) {
 }
 
 /// An attempt's end is said by whichever rank came first: it is why the others ended.
-void add_end(RunState& state, const std::string& text) {
-  const Json end = Json::parse(text, nullptr, false);
+void add_end(RunState& state, const std::string& folder) {
+  const auto text = read_text(fmt::format("{}/attempts/{:04}.end.json", folder, state.attempt));
+  const Json end = Json::parse(text.value_or(""), nullptr, false);
   if (!end.is_object()) return;  // being written
   state.result = parse_name<Result>(results, end.value("result", "failed"));
   state.exit = static_cast<Exit>(end.value("exit", 1));
@@ -103,6 +109,13 @@ Result result_of(Exit code) {
 std::string path_from(const std::string& run_folder, const std::string& path) {
   const std::filesystem::path relative = std::filesystem::path(path).lexically_proximate(run_folder);
   return relative.empty() || *relative.begin() == ".." ? path : relative.string();
+}
+
+double time_of_file(const std::string& path) {
+  std::error_code failed;
+  const auto written = std::filesystem::last_write_time(path, failed);
+  if (failed) return 0;
+  return std::chrono::duration<double>(std::chrono::file_clock::to_sys(written).time_since_epoch()).count();
 }
 
 std::string to_text(const RunState& state) {
@@ -132,9 +145,42 @@ std::optional<RunState> read_run_state(const std::string& folder) {
   const auto text = read_text(path);
   if (!text) return std::nullopt;
   RunState state = parse_run_state(*text, path);
-  if (const auto end = read_text(fmt::format("{}/attempts/{:04}.end.json", folder, state.attempt)))
-    add_end(state, *end);
+  add_end(state, folder);
   return state;
+}
+
+std::optional<RunState> find_run_state(const std::string& folder) {
+  try {
+    return read_run_state(folder);
+  } catch (const Error& e) {
+    const AttemptRecord newest = newest_attempt(folder);
+    if (newest.number == 0) throw;
+    log::warn("{}. What attempt {} and the checkpoints say counts", e.what(), newest.number);
+    RunState state{.run = newest.run,
+                   .attempt = newest.number,
+                   .scheduler = newest.scheduler,
+                   .job = newest.job,
+                   .host = newest.host,
+                   .pid = newest.pid,
+                   .started = newest.started,
+                   .progressed = newest.started,
+                   .updated = newest.started};
+    for (const std::string& path : list_checkpoints(folder + "/checkpoints", {}, Lineage(folder))) {
+      if (!state.checkpoint.empty()) break;
+      state.checkpoint = path_from(folder, path);
+      state.step = state.checkpoint_step = peek(path).step;
+      state.checkpoint_time = time_of_file(path);
+    }
+    add_end(state, folder);
+    return state;
+  }
+}
+
+void pass_to_attempt(RunState& state, const std::string& folder, Index attempt) {
+  state.attempt = attempt;
+  state.result = Result::running;
+  state.stage = RunStage::start;
+  add_end(state, folder);
 }
 
 }  // namespace convoy

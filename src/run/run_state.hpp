@@ -60,6 +60,9 @@ Result result_of(Exit code);
 /// A checkpoint as RunState names it.
 std::string path_from(const std::string& run_folder, const std::string& path);
 
+/// When a file was written, seconds since 1970; 0 where it can't be asked.
+double time_of_file(const std::string& path);
+
 /// One JSON object, indented.
 std::string to_text(const RunState& state);
 /// Throws Error(data) naming `path` where text is not such an object.
@@ -68,5 +71,10 @@ RunState parse_run_state(const std::string& text, const std::string& path);
 /// state.json of a run directory together with attempts/NNNN.end.json, where a rank that failed says so itself (rank 0
 /// may have been killed before it could). Nothing: no attempt has got that far. Throws Error(data).
 std::optional<RunState> read_run_state(const std::string& folder);
+/// The same. Where state.json is empty or damaged (a power cut may leave it so), a warning says so, and what the newest
+/// attempt and its checkpoints say counts. Throws Error(data) where there is no attempt.
+std::optional<RunState> find_run_state(const std::string& folder);
+/// Makes it the state of a later attempt that wrote none: it runs, or has ended as attempts/NNNN.end.json says.
+void pass_to_attempt(RunState& state, const std::string& folder, Index attempt);
 
 }  // namespace convoy

@@ -13,8 +13,8 @@
 #include <mutex>
 #include <thread>
 
-#include "core/progress.hpp"
 #include "core/log.hpp"
+#include "core/progress.hpp"
 #include "run/liveness_monitor.hpp"
 #include "run/watchdog.hpp"
 
@@ -129,7 +129,8 @@ Attempt& Supervisor::begin_attempt(Communicator& communicator, const AttemptSpec
   return attempt_;
 }
 
-void Supervisor::watch_attempt(Communicator& communicator, const RunState& first) {
+void Supervisor::watch_attempt(Communicator& communicator, const RunState& first, const RunState& before) {
+  before_ = before;
   const std::string& folder = attempt_.folders.front();
   if (rank_ == 0) {
     state_ = std::make_shared<StateFile>(folder, attempt_.fence, first);
@@ -153,6 +154,11 @@ void Supervisor::watch_attempt(Communicator& communicator, const RunState& first
 void Supervisor::end_attempt(Exit code, const std::string& message) {
   if (state_) {
     state_->update([&](RunState& state) {
+      const bool refused = state.stage == RunStage::start && result_of(code) == Result::failed;
+      if (refused && before_.result == Result::finished) {
+        state = before_;
+        return;
+      }
       state.stage = RunStage::end;
       state.exit = code;
       state.result = result_of(code);

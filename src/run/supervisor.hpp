@@ -29,8 +29,9 @@ class Supervisor {
   Attempt& begin_attempt(Communicator& communicator, const AttemptSpec& spec);
 
   /// Collective. From now on heartbeats go to the run directory, which all hosts see, and rank 0 keeps state.json
-  /// there, beginning with `first`. If the folder can't be written the run goes on without heartbeats there.
-  void watch_attempt(Communicator& communicator, const RunState& first);
+  /// there, beginning with `first`. If the folder can't be written the run goes on without heartbeats there. `before`:
+  /// what stood there; that of a run that is through comes back if this attempt fails before its first step.
+  void watch_attempt(Communicator& communicator, const RunState& first, const RunState& before);
 
   /// Null on ranks but 0, before watch_attempt() and after end_attempt().
   StateFile* state() const { return state_.get(); }
@@ -50,6 +51,7 @@ class Supervisor {
   const std::string host_, start_;
   Attempt attempt_;
   std::shared_ptr<StateFile> state_;
+  RunState before_;
   std::shared_ptr<Worker> worker_;
 };
 

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <filesystem>
 
+#include "checkpoint/agree.hpp"
 #include "comm/agreed_error.hpp"
 #include "config/hash.hpp"
 #include "config/print.hpp"
@@ -15,6 +16,7 @@
 #include "core/progress.hpp"
 #include "core/version.hpp"
 #include "core/wall_clock.hpp"
+#include "run/run_state.hpp"
 #include "train/training_job.hpp"
 
 namespace convoy {
@@ -25,13 +27,46 @@ constexpr double slow_bytes_per_second = 1e8, slow_start_seconds = 1;
 constexpr double longest_first_interval = 60;
 constexpr int failures_tolerated = 2;
 
-bool holds_damaged_checkpoints(const std::string& folder) {
-  std::error_code failed;
-  for (std::filesystem::directory_iterator entry(folder, failed), end; !failed && entry != end;
-       entry.increment(failed)) {
-    if (entry->path().extension() == ".damaged") return true;
-  }
-  return false;
+/// What an earlier run left though nothing of it can be continued; empty: nothing.
+std::string traces_of_run(const CheckpointConfig& config, const std::string& run_folder) {
+  std::vector<std::string> traces;
+  std::vector<std::string> damaged = list_abandoned(config.folder, nullptr);
+  std::erase_if(damaged, [](const std::string& file) { return !file.ends_with(".damaged"); });
+  if (!damaged.empty()) traces.push_back(fmt::format("{} is damaged", fmt::join(damaged, ", ")));
+  if (const auto aside = list_put_aside(config.folder); !aside.empty())
+    traces.push_back(fmt::format("checkpoints of an earlier run lie in {}", fmt::join(aside, ", ")));
+  if (const auto state = read_run_state(run_folder); traces.empty() && state && state->checkpoint_step > 0)
+    traces.push_back(
+        fmt::format("{}/state.json knows '{}' of step {}", run_folder, state->checkpoint, state->checkpoint_step));
+  return fmt::format("{}", fmt::join(traces, "; "));
+}
+
+// The sums of an epoch among the numbers of a checkpoint; 0 where an older program wrote it.
+
+std::map<std::string, double> numbers_of(const JobSums& epoch) {
+  std::map<std::string, double> numbers{{"epoch_images", static_cast<double>(epoch.counters.samples)},
+                                        {"epoch_seconds", epoch.seconds.step},
+                                        {"epoch_data_seconds", epoch.seconds.data},
+                                        {"epoch_compute_seconds", epoch.seconds.compute},
+                                        {"epoch_comm_seconds", epoch.seconds.comm}};
+  for (std::size_t i = 0; i < counter_table.size(); ++i)
+    numbers[fmt::format("epoch_{}", counter_table[i].name)] = epoch.counters.sums[i];
+  return numbers;
+}
+
+JobSums sums_in(const std::map<std::string, double>& numbers) {
+  const auto number = [&](const std::string& name) {
+    const auto at = numbers.find("epoch_" + name);
+    return at == numbers.end() ? 0.0 : at->second;
+  };
+  JobSums epoch;
+  epoch.counters.samples = static_cast<Index>(number("images"));
+  for (std::size_t i = 0; i < counter_table.size(); ++i) epoch.counters.sums[i] = number(counter_table[i].name);
+  epoch.seconds = {.step = number("seconds"),
+                   .data = number("data_seconds"),
+                   .compute = number("compute_seconds"),
+                   .comm = number("comm_seconds")};
+  return epoch;
 }
 
 /// The same fraction of the epoch in steps of another length; the end of an epoch is the start of the next. `step`
@@ -62,15 +97,25 @@ std::optional<FoundCheckpoint> checkpoint_to_resume(Communicator& communicator, 
     const bool nobody = newest_attempt(attempt.folders.back(), attempt.record.number).number == 0;
     return known || nobody ? std::string() : fmt::format("it is of run '{}'", file.meta.run);
   };
-  auto found = find_checkpoint(communicator, config.folder, why_foreign);
-  if (!found && communicator.rank() == 0) {
-    if (holds_damaged_checkpoints(config.folder)) {
-      log::warn("no checkpoint in '{}' is whole: starting afresh; the damaged ones are put aside", config.folder);
-    } else {
-      log::info("no checkpoint in '{}': starting afresh", config.folder);
-    }
-  }
-  return found;
+  Lineage line;
+  const std::string began = ask_first_rank(communicator, "looking for the newest attempt", [&] {
+    line = Lineage(attempt.folders.back(), attempt.record.number);
+    const std::string& from = line.newest().from;
+    std::error_code unknown;
+    return std::filesystem::exists(from, unknown) ? from : std::string();
+  });
+  if (auto found = find_checkpoint(communicator, config.folder, why_foreign, line)) return found;
+  // The newest attempt has saved nothing since it went on from a checkpoint that lies elsewhere.
+  if (!began.empty()) return open_checkpoint(communicator, began);
+  const std::string traces = ask_first_rank(communicator, "looking for traces of a run",
+                                            [&] { return traces_of_run(config, attempt.folders.front()); });
+  if (!traces.empty() && !config.restart)
+    fail(
+        Exit::usage,
+        "'{}' holds no checkpoint to continue from, but {}; move one there, name one with --resume PATH, or give --restart to begin at epoch 1",
+        config.folder, traces);
+  log::info("no checkpoint in '{}': starting afresh", config.folder);
+  return std::nullopt;
 }
 
 Checkpointing::Checkpointing(TrainingJob& job)
@@ -118,6 +163,21 @@ void Checkpointing::start() {
   load_average(block);
 }
 
+void Checkpointing::leave_other_lines(const std::optional<FoundCheckpoint>& from) {
+  const std::string& folder = job_.config.checkpoint.folder;
+  Lineage line;
+  if (from) {
+    record_begin(job_.attempt, from->path, from->file.meta.attempt, from->file.meta.position.step);
+    line = Lineage(job_.attempt.folders.back());
+  }
+  if (!job_.config.checkpoint.save) return;
+  std::vector<std::string> files = list_abandoned(folder, from ? &line : nullptr);
+  if (files.empty()) return;
+  log::warn("'{}' holds checkpoints of an earlier {} ({}): they move to '{}.old-N' when this attempt saves its first",
+            folder, from ? "line of this run" : "run", fmt::join(files, ", "), folder);
+  saver_.put_aside_first(std::move(files));
+}
+
 void Checkpointing::load_average(const std::vector<float>& block) {
   if (!job_.average.is_on()) return;
   run_agreed(job_.communicator, "loading the moving average", [&] { job_.average.load(block, *job_.collectives); });
@@ -143,6 +203,7 @@ Position Checkpointing::resume(const FoundCheckpoint& found) {
   };
   best_top1 = number("best_top1", -1);
   validated_step = static_cast<Index>(number("validated_step", -1));
+  if (meta.position.step_in_epoch > 0) sums_of_epoch = sums_in(meta.numbers);
   job_.engine->adopt_loss_scale(loaded.set.block);
   for (Shard& shard : loaded.shards) job_.engine->adopt_loss_scale(shard.set.block);
   Position position = meta.position;
@@ -155,6 +216,10 @@ Position Checkpointing::resume(const FoundCheckpoint& found) {
                        position.step == job_.shape.timeline.first_step(position.epoch) + position.step_in_epoch;
   load_sets(loaded.set.block);
   resume_average(loaded);
+  const auto then = meta.texts.find("configuration");
+  if (job_.communicator.rank() == 0 && then != meta.texts.end())
+    for (const std::string& change : changed_parts(then->second, job_.config))
+      log::warn("{}, since '{}'", change, path);
   if (exactly) {
     if (const std::string difference = what_differs(meta); !difference.empty()) {
       log::info("{} from that of '{}': training continues, but not bit for bit", difference, path);
@@ -163,6 +228,9 @@ Position Checkpointing::resume(const FoundCheckpoint& found) {
   } else {
     position = same_fraction(position, steps_then, steps_now);
     position.step = job_.shape.timeline.first_step(position.epoch) + position.step_in_epoch;
+    if (position.step_in_epoch == 0) sums_of_epoch = {};
+    // Steps count otherwise now.
+    validated_step = validated_step == meta.position.step ? position.step : -1;
     log::info(
         "'{}' was written by {} replicas with {} steps per epoch and --sync {}; this job has {} replicas, {} steps and --sync {}: it continues from the averaged model at step {} of epoch {}",
         path, meta.replicas, steps_then, policy_then, job_.shape.replicas, steps_now, policy_now,
@@ -218,7 +286,7 @@ bool Checkpointing::minutes_are_up() const {
   return interval > 0 && job_.communicator.rank() == 0 && seconds_since(saved_at_) >= interval;
 }
 
-CheckpointMeta Checkpointing::describe(const Position& position) const {
+CheckpointMeta Checkpointing::describe(const Position& position, const JobSums& epoch) const {
   CheckpointMeta meta;
   meta.run = job_.attempt.record.run;
   meta.attempt = job_.attempt.record.number;
@@ -241,6 +309,7 @@ CheckpointMeta Checkpointing::describe(const Position& position) const {
                   {"steps_per_epoch", static_cast<double>(job_.shape.steps_per_epoch)},
                   {"steps_of_epoch", static_cast<double>(job_.shape.timeline.steps(position.epoch))},
                   {"batch", static_cast<double>(job_.shape.order.batch)}};
+  if (position.step_in_epoch > 0) meta.numbers.merge(numbers_of(epoch));
   return meta;
 }
 
@@ -262,7 +331,7 @@ void Checkpointing::save(const std::string& name, const Position& position, Cont
     told_slow_ = true;
     finish();
   }
-  SaveSpec spec{.name = name, .meta = describe(position), .begun = begun};
+  SaveSpec spec{.name = name, .meta = describe(position, job_.training_log.sums_of_epoch()), .begun = begun};
   if (averaged_step_ != position.step) {
     const ParameterSet& averaged = job_.sync->averaged();
     averaged_step_ = position.step;

@@ -13,11 +13,14 @@
 #include "config/config.hpp"
 #include "core/clock.hpp"
 #include "run/attempt.hpp"
+#include "train/interval.hpp"
 
 namespace convoy {
 
-/// Collective. The checkpoint to continue from, as --resume says; nothing: start afresh. With auto one of another
-/// network than `model`, or of a run that no attempt here belonged to, is not taken. Throws the same on all ranks.
+/// Collective. The checkpoint to continue from, as --resume says; nothing: start afresh. With auto it is the newest of
+/// the line that the newest attempt went on from; one of another network than `model`, or of a run that no attempt here
+/// belonged to, is not taken, and traces of a run without a checkpoint to take are refused, unless --restart is given.
+/// Throws the same on all ranks.
 std::optional<FoundCheckpoint> checkpoint_to_resume(Communicator& communicator, const CheckpointConfig& config,
                                                     const Attempt& attempt, const std::string& model);
 
@@ -34,6 +37,10 @@ class Checkpointing {
   Position resume(const FoundCheckpoint& found);
   /// Collective. Fresh sets, or --weights. Throws AgreedError, or Error the same on all ranks.
   void start();
+
+  /// Rank 0, when all is loaded: records from where the attempt goes on. Checkpoints of an earlier run, or of steps
+  /// that a return to an older checkpoint has left, move aside with the first save. Throws Error(data).
+  void leave_other_lines(const std::optional<FoundCheckpoint>& from);
 
   /// True where rank 0's clock asks for a save (--save-every-minutes); agreed by the trainer.
   bool minutes_are_up() const;
@@ -57,6 +64,7 @@ class Checkpointing {
   // These go into checkpoints and come back with them.
   double best_top1 = -1;
   Index validated_step = -1;  ///< steps done at the last validation
+  JobSums sums_of_epoch;      ///< of the epoch in which the attempt began, up to there
 
   bool from_last = false;  ///< went on from last.h5 of the run's own folder
 
@@ -69,7 +77,7 @@ class Checkpointing {
   void resume_average(const Checkpoint& loaded);
   /// Collective.
   void restore(const std::vector<Shard>& shards);
-  CheckpointMeta describe(const Position& position) const;
+  CheckpointMeta describe(const Position& position, const JobSums& epoch) const;
   void take_results();
   void note(const SaveResult& result);
   double interval_seconds() const;

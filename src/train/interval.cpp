@@ -1,10 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/interval.hpp"
 
+#include <algorithm>
 #include <array>
+#include <cmath>
 #include <vector>
 
 namespace convoy {
+
+void JobSums::add(const JobSums& other) {
+  counters.sums += other.counters.sums;
+  counters.samples += other.counters.samples;
+  seconds += other.seconds;
+}
+
+StepRecord JobSums::record() const {
+  return {.images = counters.samples,
+          .counters = counters.values(),
+          .seconds = seconds.step,
+          .data_seconds = seconds.data,
+          .compute_seconds = seconds.compute,
+          .comm_seconds = seconds.comm};
+}
+
+void Interval::add(const Counters& counters) {
+  constexpr double units = 1 << 24;
+  Counters exact = counters;
+  exact.loss = std::nearbyint(counters.loss * units) / units;
+  counters_.add(exact);
+}
+
+RankTimes Interval::times() const {
+  return {.data = seconds_.data,
+          .compute = seconds_.compute,
+          .comm = seconds_.comm,
+          .other = std::max(0.0, seconds_.step - seconds_.data - seconds_.compute - seconds_.comm)};
+}
 
 RankSpread Interval::compare(Communicator& communicator) const {
   const auto ranks = static_cast<std::size_t>(communicator.size());
@@ -25,20 +56,14 @@ RankSpread Interval::compare(Communicator& communicator) const {
   return spread_of(each, communicator.hosts());
 }
 
-StepRecord Interval::reduce(Communicator& communicator) {
-  std::array<double, 4> sums{seconds_, data_, compute_, comm_};
-  counters_.reduce(communicator, "sums of the interval's counters");
+JobSums Interval::total(Communicator& communicator) const {
+  JobSums all{counters_, {}};
+  std::array<double, 4> sums{seconds_.step, seconds_.data, seconds_.compute, seconds_.comm};
+  all.counters.reduce(communicator, "sums of the interval's counters");
   communicator.sum(std::span<double>(sums), "sum of the interval's times");
-  const double ranks = communicator.size();
-  StepRecord record;
-  record.images = counters_.samples;
-  record.counters = counters_.values();
-  record.seconds = sums[0] / ranks;
-  record.data_seconds = sums[1] / ranks;
-  record.compute_seconds = sums[2] / ranks;
-  record.comm_seconds = sums[3] / ranks;
-  *this = Interval();
-  return record;
+  for (double& sum : sums) sum /= communicator.size();
+  all.seconds = {.step = sums[0], .data = sums[1], .compute = sums[2], .comm = sums[3]};
+  return all;
 }
 
 }  // namespace convoy

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where the time of the steps goes, and what they learned, summed until the next line of the log.
 #pragma once
-#include <algorithm>
-
 #include "backend/backend.hpp"
 #include "comm/communicator.hpp"
 #include "engine/evaluator.hpp"
@@ -11,30 +9,33 @@
 
 namespace convoy {
 
+/// Of all ranks; times are means over ranks.
+struct JobSums {
+  CounterSums counters;
+  StepSeconds seconds;
+
+  void add(const JobSums& other);
+  /// All but where the interval lies.
+  StepRecord record() const;
+};
+
 class Interval {
  public:
-  void add(const Counters& counters) { counters_.add(counters); }
-  void add(const StepSeconds& seconds) {
-    seconds_ += seconds.step;
-    data_ += seconds.data;
-    compute_ += seconds.compute;
-    comm_ += seconds.comm;
-  }
+  /// A step's loss counts in units of 2^-24, so that sums are exact: how they are split over ranks, and over the jobs
+  /// of a run, changes nothing.
+  void add(const Counters& counters);
+  void add(const StepSeconds& seconds) { seconds_ += seconds; }
 
   /// Of this rank.
-  RankTimes times() const {
-    return {
-        .data = data_, .compute = compute_, .comm = comm_, .other = std::max(0.0, seconds_ - data_ - compute_ - comm_)};
-  }
-
+  RankTimes times() const;
   /// Collective. How the ranks compare.
   RankSpread compare(Communicator& communicator) const;
-  /// Collective. The job's record: sums over ranks, times are means over ranks. Starts the next interval.
-  StepRecord reduce(Communicator& communicator);
+  /// Collective.
+  JobSums total(Communicator& communicator) const;
 
  private:
   CounterSums counters_;
-  double seconds_ = 0, data_ = 0, compute_ = 0, comm_ = 0;
+  StepSeconds seconds_;
 };
 
 }  // namespace convoy

@@ -4,10 +4,8 @@
 #include <ctime>
 #include <filesystem>
 #include <nlohmann/json.hpp>
-#include <vector>
 
 #include "backend/factory.hpp"
-#include "checkpoint/checkpoint.hpp"
 #include "config/print.hpp"
 #include "core/log.hpp"
 #include "core/version.hpp"
@@ -16,14 +14,21 @@
 namespace convoy {
 namespace {
 
-std::string default_folder(const TrainConfig& config) {
+/// Makes it: of several starts in one second each has its own.
+std::string make_default_folder(const TrainConfig& config) {
   char stamp[32];
   const std::time_t now = std::time(nullptr);
   std::tm local{};
   localtime_r(&now, &local);
   std::strftime(stamp, sizeof stamp, "%Y%m%d-%H%M%S", &local);
-  const std::string name = config.output.name.empty() ? config.model.model : config.output.name;
-  return fmt::format("runs/{}-{}", name, stamp);
+  const std::string name =
+      fmt::format("runs/{}-{}", config.output.name.empty() ? config.model.model : config.output.name, stamp);
+  std::error_code reason;
+  std::filesystem::create_directories(std::filesystem::path(name).parent_path(), reason);
+  std::string path = name;
+  for (int number = 2; !std::filesystem::create_directory(path, reason) && !reason; ++number)
+    path = fmt::format("{}-{}", name, number);
+  return path;  // where it can't be made the next call says so
 }
 
 void make_folder(const std::string& path, const char* option) {
@@ -37,6 +42,7 @@ TrainConfig recipe_of(const TrainConfig& config) {
   TrainConfig recipe = config;
   recipe.output.folder.clear();
   recipe.checkpoint.folder.clear();
+  recipe.said.erase("quiet");
   if (recipe.checkpoint.resume == "auto") recipe.checkpoint.resume.clear();
   return recipe;
 }
@@ -48,7 +54,7 @@ void make_run_folder(Communicator& communicator, TrainConfig& config) {
     fail(Exit::usage,
          "--resume auto needs --output-dir (or --checkpoint-dir): it looks there for the newest checkpoint");
   }
-  if (config.output.folder.empty()) config.output.folder = default_folder(config);
+  if (config.output.folder.empty() && communicator.rank() == 0) config.output.folder = make_default_folder(config);
   communicator.broadcast(config.output.folder, "name of the run directory");
   if (config.checkpoint.folder.empty()) config.checkpoint.folder = config.output.folder + "/checkpoints";
   std::string problem;
@@ -65,29 +71,6 @@ void make_run_folder(Communicator& communicator, TrainConfig& config) {
   if (!problem.empty()) fail(Exit::usage, "{}", problem);
 }
 
-void put_old_checkpoints_aside(const std::string& folder) {
-  namespace fs = std::filesystem;
-  std::vector<fs::path> ours;
-  std::error_code reason;
-  for (fs::directory_iterator entry(folder, reason), end; !reason && entry != end; entry.increment(reason)) {
-    if (is_checkpoint_file(entry->path().filename().string())) ours.push_back(entry->path());
-  }
-  if (ours.empty()) return;
-  int number = 1;
-  const auto aside = [&] { return fmt::format("{}.old-{}", folder, number); };
-  while (fs::exists(fs::symlink_status(aside(), reason))) ++number;
-  make_folder(aside(), "--checkpoint-dir");
-  for (const fs::path& file : ours) {
-    fs::rename(file, fs::path(aside()) / file.filename(), reason);
-    if (!reason) continue;
-    fail(
-        Exit::usage,
-        "cannot move '{}' of an earlier run to '{}' ({}); choose another --output-dir, or continue it with --resume auto",
-        file.string(), aside(), reason.message());
-  }
-  log::warn("checkpoints of an earlier run in '{}' were moved to '{}'", folder, aside());
-}
-
 void describe_run(const Communicator& communicator, const TrainConfig& config, const std::string& device,
                   const Fence& fence) {
   if (communicator.rank() != 0) return;
@@ -99,7 +82,7 @@ void describe_run(const Communicator& communicator, const TrainConfig& config, c
       log::warn("{}. The run continues without this file; keep what it takes to repeat the run", e.what());
     }
   };
-  write("config.cfg", to_ini(recipe_of(config)));
+  write("config.cfg", to_ini_of_words(recipe_of(config)));
   write("command.txt", config.command_line + "\n");
   const nlohmann::json environment = {
       {"build", build_id()}, {"mpi", mpi_version()}, {"hdf5", hdf5_version()},       {"backends", backend_versions()},

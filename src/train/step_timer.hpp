@@ -8,6 +8,14 @@ namespace convoy {
 /// Seconds of one step; what is neither data, compute nor comm is `other`.
 struct StepSeconds {
   double step = 0, data = 0, compute = 0, comm = 0;
+
+  StepSeconds& operator+=(const StepSeconds& other) {
+    step += other.step;
+    data += other.data;
+    compute += other.compute;
+    comm += other.comm;
+    return *this;
+  }
 };
 
 /// launches: forward, backward and update. averages: what the replicas sum after them. device: the host waits for

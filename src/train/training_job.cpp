@@ -51,31 +51,24 @@ RunState first_state(const Attempt& attempt, int ranks, const KeptLimit& limit, 
           .progressed = record.started};
 }
 
-/// What the attempt before left of checkpoints: how many attempts brought none is counted from the newest. A run that
-/// begins anew has none, and a state that can't be read is replaced in a moment.
+/// What the attempt before left; a state that can't be read is replaced in a moment.
 RunState state_before(const TrainConfig& config) {
-  if (config.checkpoint.resume.empty()) return {};
   try {
-    return read_run_state(config.output.folder).value_or(RunState{});
+    return find_run_state(config.output.folder).value_or(RunState{});
   } catch (const Error&) {
     return {};
   }
 }
 
-/// Seconds since 1970; 0 where the file can't be asked.
-double time_of_file(const std::string& path) {
-  std::error_code failed;
-  const auto written = std::filesystem::last_write_time(path, failed);
-  if (failed) return 0;
-  return std::chrono::duration<double>(std::chrono::file_clock::to_sys(written).time_since_epoch()).count();
-}
-
 /// Collective.
 StateFile* watch_attempt(const TrainingJob& job, Supervisor& supervisor) {
   const bool speaks = job.communicator.rank() == 0;
-  supervisor.watch_attempt(
-      job.communicator,
-      speaks ? first_state(job.attempt, job.communicator.size(), job.limit, state_before(job.config)) : RunState{});
+  const RunState before = speaks ? state_before(job.config) : RunState{};
+  // How many attempts brought no checkpoint is counted from the newest. A run that begins anew has none.
+  const RunState counts = job.config.checkpoint.resume.empty() ? RunState{} : before;
+  supervisor.watch_attempt(job.communicator,
+                           speaks ? first_state(job.attempt, job.communicator.size(), job.limit, counts) : RunState{},
+                           before);
   return supervisor.state();
 }
 
@@ -131,9 +124,6 @@ std::optional<FoundCheckpoint> find_resume(TrainingJob& job) {
             [&] { found = checkpoint_to_resume(job.communicator, config, job.attempt, job.graph.model); });
   run_alike(job.communicator, [&] {
     if (found) judge_data(job, *found);
-  });
-  run_agreed(job.communicator, "the checkpoint folder", [&] {
-    if (job.communicator.rank() == 0 && !found && config.save) put_old_checkpoints_aside(config.folder);
   });
   settle_run(job.communicator, job.attempt, found ? found->file.meta.run : std::string());
   return found;
@@ -256,6 +246,9 @@ LoopState begin_state(TrainingJob& job) {
       job.checkpointing.start();
     }
   });
+  run_agreed(job.communicator, "the line of checkpoints", [&] {
+    if (job.communicator.rank() == 0) job.checkpointing.leave_other_lines(job.resume);
+  });
   const Index total = job.shape.total_steps, step = state.position.step;
   state.last_step = total;
   const TrainConfig& config = job.config;
@@ -285,16 +278,23 @@ std::unique_ptr<Metrics> open_metrics(const TrainingJob& job) {
   std::unique_ptr<Metrics> metrics;
   run_agreed(job.communicator, "opening the log", [&] {
     if (job.shape.rank != 0) return;
-    metrics =
-        std::make_unique<Metrics>(MetricsSpec{.folder = job.config.output.folder,
-                                              .tensorboard = job.config.output.tensorboard,
-                                              .append = job.resume.has_value(),
-                                              .resume_step = job.state.position.step,
-                                              .validated_step = job.checkpointing.validated_step,
-                                              .ranks = job.shape.ranks,
-                                              .epochs = static_cast<Index>(std::ceil(job.config.epochs)),
-                                              .k = job.engine_spec.topk,
-                                              .may_write = [fence = job.attempt.fence] { return fence.newer() == 0; }});
+    MetricsSpec spec{.folder = job.config.output.folder,
+                     .tensorboard = job.config.output.tensorboard,
+                     .append = job.resume.has_value(),
+                     .resume_step = job.state.position.step,
+                     .begin_step = job.state.position.step,
+                     .validated_step = job.checkpointing.validated_step,
+                     .ranks = job.shape.ranks,
+                     .epochs = static_cast<Index>(std::ceil(job.config.epochs)),
+                     .k = job.engine_spec.topk,
+                     .may_write = [fence = job.attempt.fence] { return fence.newer() == 0; }};
+    if (job.resume) {
+      const Position& at = job.resume->file.meta.position;
+      spec.resume_step = at.step;
+      spec.resume_epoch = at.step_in_epoch > 0 ? at.epoch + 1 : at.epoch;
+      if (job.checkpointing.validated_step == job.state.position.step) spec.validated_step = at.step;
+    }
+    metrics = std::make_unique<Metrics>(spec);
     describe_run(job.communicator, job.config, job.engine->backend().describe(), job.attempt.fence);
   });
   return metrics;

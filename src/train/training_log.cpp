@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/training_log.hpp"
 
+#include <utility>
+
 #include "train/training_job.hpp"
 
 namespace convoy {
+
+TrainingLog::TrainingLog(TrainingJob& job) : job_(job), earlier_(job.checkpointing.sums_of_epoch) {}
 
 bool TrainingLog::interval_ends(const LoopState& state) const {
   return state.position.step % job_.config.output.print_every == 0 || state.epoch_ended() ||
@@ -23,6 +27,13 @@ void TrainingLog::take_counters() {
   }
   interval_.add(counters);
   epoch_.add(counters);
+}
+
+JobSums TrainingLog::sums_of_epoch() {
+  take_counters();
+  JobSums sums = epoch_.total(job_.communicator);
+  sums.add(earlier_);
+  return sums;
 }
 
 void TrainingLog::step_begins(const LoopState&) { job_.timer.begin_step(); }
@@ -47,7 +58,7 @@ void TrainingLog::step_done(LoopState& state) {
 void TrainingLog::log_interval(const LoopState& state) {
   const Position& done = state.working;
   const Timeline& timeline = job_.shape.timeline;
-  StepRecord record = interval_.reduce(job_.communicator);
+  StepRecord record = std::exchange(interval_, {}).total(job_.communicator).record();
   record.epoch = done.epoch + 1;
   record.step = state.position.step;
   record.step_in_epoch = done.step_in_epoch + 1;
@@ -67,7 +78,9 @@ void TrainingLog::log_interval(const LoopState& state) {
   }
   if (!state.epoch_ended()) return;
   const RankSpread ranks = epoch_.compare(job_.communicator);
-  const StepRecord whole = epoch_.reduce(job_.communicator);
+  const StepRecord whole = sums_of_epoch().record();
+  epoch_ = {};
+  earlier_ = {};
   if (job_.metrics == nullptr) return;
   job_.metrics->epoch({.epoch = record.epoch,
                        .images = whole.images,

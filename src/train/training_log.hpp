@@ -10,12 +10,14 @@ struct TrainingJob;
 /// Reads the device's counters, and tells log, metrics and state.json what an interval of steps and an epoch gave.
 class TrainingLog final : public Observer {
  public:
-  explicit TrainingLog(TrainingJob& job) : job_(job) {}
+  explicit TrainingLog(TrainingJob& job);
 
   void step_begins(const LoopState& state) override;
   void step_done(LoopState& state) override;
   /// Takes what the device has counted since the last time. Throws Error(internal) where an update was not finite.
   void take_counters();
+  /// Collective. What the steps of the epoch that goes on gave, those of earlier attempts included.
+  JobSums sums_of_epoch();
 
  private:
   bool interval_ends(const LoopState& state) const;
@@ -24,6 +26,7 @@ class TrainingLog final : public Observer {
 
   TrainingJob& job_;
   Interval interval_, epoch_;
+  JobSums earlier_;               ///< of the epoch, before this attempt
   double images_per_second_ = 0;  ///< of the last interval
 };
 

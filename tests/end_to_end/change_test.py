@@ -14,7 +14,7 @@ def resumed(work, name, ranks, *words):
     """From 13 steps of 2 replicas (epochs of 11), in the middle of an epoch and of a period, to the end."""
     folder = f"{work}/{name}"
     shutil.copytree(f"{work}/start", folder)
-    return folder, train(ranks, folder, *JOB, "--sync", "weights", "--local-steps", 4, "--resume", "auto", *words)[0]
+    return folder, "".join(train(ranks, folder, *JOB, "--sync", "weights", "--local-steps", 4, "--resume", "auto", *words))
 
 
 def shards(work):
@@ -59,6 +59,11 @@ def main():
             folder, _ = resumed(work, f"ranks-{ranks}", ranks, "--reproducible")
             same = same_bits(everything(last(folder)), everything(last(f"{work}/straight")))
             check(same, f"2 replicas went on exactly on {ranks} ranks")
+            told, whole = (records(f, "epoch") for f in (folder, f"{work}/straight"))
+            names = ("epoch", "images", "top1", "lr")
+            worst = max(abs(a["loss"] - b["loss"]) for a, b in zip(told, whole))
+            check(worst == 0 if ranks == 2 else worst < 1e-7, f"{ranks} ranks: the loss of the epoch that was stopped is all its steps' ({worst:.1e})")
+            check([[r[n] for n in names] for r in told] == [[r[n] for n in names] for r in whole], "and so is the rest of its record")
 
         folder, said = resumed(work, "replicas", 4, "--replicas", 4)
         check("continues from the averaged model" in said and "4 replicas" in said, "4 replicas: says how it goes on")
@@ -67,7 +72,10 @@ def main():
 
         folder, said = resumed(work, "batch", 2, "--batch-size", 16)
         check("continues from the averaged model" in said, "another batch: says how it goes on")
-        check(max(r["step"] for r in records(folder, "train")) == 18, "another batch: the run ends after 3 epochs of 6 steps")
+        check(max(r["step"] for r in records(folder, "train") if r["epoch"] == 3) == 18, "another batch: the run ends after 3 epochs of 6 steps")
+        check([r["epoch"] for r in records(folder, "epoch")] == [1, 2, 3] and records(folder, "epoch")[0] == records(f"{work}/start", "epoch")[0],
+              "another batch: records of finished epochs stay")
+        check("optimiser changed: batch-size 8 then, 16 now" in said, "another batch: is told as a change")
 
         folder = f"{work}/gradients"
         shutil.copytree(f"{work}/start", folder)
@@ -92,13 +100,24 @@ def main():
         # A run that is through.
         folder = f"{work}/straight"
         before = os.stat(last(folder)).st_mtime_ns
-        said, _ = train(2, folder, *JOB, *local, "--reproducible", "--resume", "auto", "--momentum", 0.8)
+        said = "".join(train(2, folder, *JOB, *local, "--reproducible", "--resume", "auto", "--momentum", 0.8))
         check("end of epoch 3, step 33" in said and "nothing is left to do" in said, "a finished run: nothing is left to do")
-        check("the configuration (momentum 0.9 then, 0.8 now) differs" in said, "and which options differ")
+        check("optimiser changed: momentum 0.9 then, 0.8 now" in said, "and which options differ")
+        train(2, folder, "--resume", f"{work}/nope", *JOB, expect=3)
+        text, _ = run(1, "status", folder)
+        check("finished" in text and "refused     attempt 3 failed before it began" in text, "a start that is refused leaves it finished, and is told")
+        with open(f"{folder}/state.json", "w", encoding="utf-8"):
+            pass
+        run(1, "status", folder, expect=3)
+        text, err = run(1, "summary", folder, f"{work}/start")
+        check("state.json" in err and f"{work}/start" in text, "an empty state.json ends neither status nor summary")
         check(os.stat(last(folder)).st_mtime_ns == before, "its checkpoint stays")
         state = tensors(last(f"{work}/weights"), "/")["state"]
         check(state.reshape(-1)[0] == 1, "--weights leaves the loss scale at its start")
 
+        train(1, f"{work}/weights", *JOB, "--weights", f"{work}/nope", expect=3)
+        check(os.path.exists(last(f"{work}/weights")) and not os.path.exists(f"{work}/weights/checkpoints.old-1"),
+              "a fresh run that is refused leaves older checkpoints alone")
         train(1, f"{work}/weights", *JOB, "--max-steps", 2)
         check(os.path.exists(f"{work}/weights/checkpoints.old-1/last.h5"), "a fresh run puts older checkpoints aside")
         train(1, f"{work}/weights", *JOB, "--resume", "auto", "--max-steps", 1)
@@ -108,5 +127,40 @@ def main():
         check("rank 0 has no GPU" in err, "--backend nccl without CUDA is an error, not MPI in silence")
 
 
+def lines_of_checkpoints():
+    """Going back to an older checkpoint, on 3 ranks in epochs of 7 steps; what is left then; what a resumed run takes from its own configuration."""
+    with work_folder() as work:
+        folder = f"{work}/run"
+        job = JOB + ["--sync", "gradients", "--save-every-steps", 5, "--keep-checkpoints", 9]
+        auto = ["--resume", "auto", "--max-steps"]
+        train(3, folder, *job, "--max-steps", 20)
+        said = "".join(train(3, folder, *job, "--resume", f"{folder}/checkpoints/step-00000010.h5", "--max-steps", 2))
+        check("were moved to" in said and sorted(os.listdir(f"{folder}/checkpoints.old-1")) == ["last.h5", "step-00000015.h5", "step-00000020.h5"],
+              "checkpoints of the steps that were left move aside")
+        said, _ = train(3, folder, *job, *auto, 1)
+        check("last.h5': epoch 2, step 12" in said, "--resume auto follows the new line")
+        train(3, folder, *JOB, "--sync", "gradients", "--resume", f"{folder}/checkpoints/step-00000005.h5", "--max-steps", 1, "--no-checkpoints")
+        shutil.copytree(folder, f"{work}/same")
+        said, _ = train(3, folder, *job, *auto, 3)
+        check("step-00000005.h5': epoch 1, step 5" in said, "also if that has saved nothing")
+        train(3, f"{work}/same", *auto, 3)
+        check(same_bits(everything(last(folder)), everything(last(f"{work}/same"))), "--resume auto alone takes the run's own configuration")
+        with open(f"{work}/same/config.cfg", encoding="utf-8") as file:
+            text = file.read()
+        check("\nlr = 0.05\n" in text and "\n# momentum = 0.9\n" in text and "max-steps = 3" in text, "which holds what was said")
+
+        shutil.rmtree(f"{folder}/checkpoints")
+        _, err = train(3, folder, *auto, 1, expect=2)
+        check("checkpoints.old-1" in err and "--restart" in err, "nothing to continue from beside what was moved aside: refused")
+        os.makedirs(f"{work}/damaged/checkpoints")
+        with open(last(f"{work}/damaged"), "w", encoding="utf-8") as file:
+            file.write("damaged")
+        _, err = train(1, f"{work}/damaged", *job, *auto, 1, expect=2)
+        check("last.h5.damaged is damaged" in err and "--restart" in err, "only damaged ones: refused")
+        said, _ = train(1, f"{work}/damaged", *job, *auto, 1, "--restart")
+        check("starting afresh" in said and os.path.exists(last(f"{work}/damaged")), "--restart begins anew")
+
+
 if __name__ == "__main__":
     main()
+    lines_of_checkpoints()

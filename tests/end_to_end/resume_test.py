@@ -60,6 +60,8 @@ def main():
                 check(same_bits(everything(last(straight)), everything(last(killed))),
                       f"sync {mode}: the same bits as a straight run after {count} kills in {runs} runs")
                 losses = [[(r["step"], r["loss"], r["top1"]) for r in records(f, "train")] for f in (straight, killed)]
+                epochs = [[(r["epoch"], r["images"], r["loss"], r["top1"], r["lr"]) for r in records(f, "epoch")] for f in (straight, killed)]
+                check(epochs[0] == epochs[1] and len(epochs[0]) == 4, f"sync {mode}: the same records of {len(epochs[0])} whole epochs")
                 check(losses[0] == losses[1], f"sync {mode}: the same log of losses ({len(losses[0])} steps)")
 
 

@@ -85,6 +85,20 @@ def mistake(folder):
         check(json.load(file)["result"] == "superseded", "first job: its end is recorded")
 
 
+def at_once(folder):
+    """Three starts in one run directory, without --take-over: one after the other. Two starts in one second without a directory: one each."""
+    words = [CONVOY, "train", *map(str, JOB), "--epochs", "2", "--threads", "1", "--no-tensorboard", "--quiet"]
+    env = dict(os.environ, OMP_NUM_THREADS="1")
+    jobs = [subprocess.Popen(words + ["--output-dir", folder, "--resume", "auto"], env=env) for _ in range(3)]
+    codes = sorted(job.wait(timeout=100) for job in jobs)
+    check(set(codes) <= {0, 2} and 0 in codes, f"three starts: none supersedes another, exit codes {codes}")
+    steps = [r["step"] for r in records(folder, "train")]
+    check(steps == list(range(1, 81)), f"three starts: {len(steps)} steps, each once")
+    check(not os.path.exists(f"{folder}/checkpoints.old-1"), "three starts: the finished run stays")
+    jobs = [subprocess.Popen(words, env=env, cwd=folder) for _ in range(2)]
+    check([job.wait(timeout=100) for job in jobs] == [0, 0] and len(os.listdir(f"{folder}/runs")) == 2, "two starts without a directory: one each")
+
+
 def frozen(folder):
     """The job is frozen at any moment, its scheduler starts it again elsewhere, and then the first one wakes up."""
     end = JOB + ["--epochs", 5]
@@ -108,5 +122,5 @@ def frozen(folder):
 
 if __name__ == "__main__":
     with work_folder() as work:
-        for case in sys.argv[1:] or ("mistake", "frozen"):
-            {"mistake": mistake, "frozen": frozen}[case](f"{work}/{case}")
+        for case in sys.argv[1:] or ("mistake", "at_once", "frozen"):
+            {"mistake": mistake, "at_once": at_once, "frozen": frozen}[case](f"{work}/{case}")

@@ -13,9 +13,9 @@ CALLS = re.compile(
 
 # File: how many such calls it has, and the cases of write_test.py (or the unit test) that let them fail.
 SITES = {
-    "src/checkpoint/fence.cpp": (8, "start (attempts), goes_on (files that a fence guards), checkpoints; tests/unit/checkpoint/fence_test.cpp"),
+    "src/checkpoint/fence.cpp": (9, "start (attempts), goes_on (files that a fence guards), checkpoints; tests/unit/checkpoint/fence_test.cpp"),
     "src/checkpoint/file.cpp": (5, "checkpoints; tests/unit/checkpoint/write_faults_test.cpp"),
-    "src/checkpoint/checkpoint.cpp": (1, "no_removal"),
+    "src/checkpoint/checkpoint.cpp": (3, "no_removal, checkpoints"),
     "src/checkpoint/resume.cpp": (1, "no_removal"),
     "src/checkpoint/saver.cpp": (2, "checkpoints, start"),
     "src/cli/compute_bench.cpp": (1, "others"),
@@ -40,7 +40,7 @@ SITES = {
     "src/infer/evaluate.cpp": (4, "evaluation"),
     "src/infer/predict.cpp": (5, "evaluation; the end of tests/end_to_end/predict_test.py"),
     "src/train/trial_run.cpp": (1, "removes a folder of its own; what is in it is as of a run"),
-    "src/train/run_folder.cpp": (4, "goes_on, start"),
+    "src/train/run_folder.cpp": (5, "goes_on, start"),
     "src/run/state_file.cpp": (1, "goes_on, each_call_alone"),
     "src/run/liveness_monitor.cpp": (1, "goes_on; stall_test.py"),
     "src/run/observe.cpp": (2, "others"),

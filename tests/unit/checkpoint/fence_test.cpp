@@ -44,6 +44,52 @@ TEST(Fence, ANumberIsTakenInAllFolders) {
   EXPECT_EQ(Fence({run.path(), checkpoints.path()}, 2).newer(), 3);
 }
 
+TEST(Fence, ANumberThatIsTakenInOneFolderIsGivenBackInTheOther) {
+  const TempFolder run, checkpoints;
+  claim_attempt({checkpoints.path()}, {});
+  EXPECT_FALSE(claim_number({run.path(), checkpoints.path()}, {.number = 1}));
+  EXPECT_EQ(newest_number({run.path()}), 0);
+  EXPECT_TRUE(claim_number({run.path(), checkpoints.path()}, {.number = 2}));
+}
+
+/// Attempt 1 begins afresh, 2 goes on from its step 30, 3 goes back to step 10 of attempt 1, 4 from there to step 20 of
+/// attempt 3; 5 has begun nothing.
+TEST(Lineage, FollowsWhereTheNewestAttemptCameFrom) {
+  const TempFolder folder;
+  const auto begins = [&](Index number, Index from_attempt, Index from_step) {
+    AttemptRecord record{.number = number};
+    if (from_attempt >= 0)
+      record = {.number = number, .from = "x.h5", .from_attempt = from_attempt, .from_step = from_step};
+    EXPECT_TRUE(claim_number({folder.path()}, record));
+  };
+  EXPECT_TRUE(Lineage(folder.path()).holds(7, 700)) << "nothing is known";
+  begins(1, -1, -1);
+  begins(2, 1, 30);
+  EXPECT_TRUE(Lineage(folder.path()).holds(1, 30));
+  EXPECT_FALSE(Lineage(folder.path()).holds(1, 31));
+  begins(3, 1, 10);
+  begins(4, 3, 20);
+  begins(5, -1, -1);
+  const Lineage line(folder.path());
+  EXPECT_EQ(line.newest().number, 4);
+  EXPECT_EQ(Lineage(folder.path(), 4).newest().number, 3);
+  struct Case {
+    Index attempt, step;
+    bool holds;
+  };
+  for (const Case& one : std::vector<Case>{{1, 10, true},
+                                           {1, 11, false},
+                                           {2, 5, false},
+                                           {2, 40, false},
+                                           {3, 20, true},
+                                           {3, 21, false},
+                                           {4, 999, true},
+                                           {5, 1, true},
+                                           {0, 20, true},
+                                           {0, 21, false}})
+    EXPECT_EQ(line.holds(one.attempt, one.step), one.holds) << one.attempt << ' ' << one.step;
+}
+
 TEST(Fence, NamesThatNoAttemptReachesAreNotCounted) {
   const TempFolder folder;
   EXPECT_EQ(claim_attempt({folder.path()}, {}), 1);

@@ -15,11 +15,12 @@ namespace fs = std::filesystem;
 using Names = std::vector<std::string>;
 
 /// One main file; `age`: seconds since it was written.
-void write(const TempFolder& folder, const std::string& name, Index step, int age) {
+void write(const TempFolder& folder, const std::string& name, Index step, int age, Index attempt = 0) {
   const SmallPlan small = small_plan();
   FileMeta meta;
   meta.model = "small";
   meta.meta.position.step = step;
+  meta.meta.attempt = attempt;
   const std::string path = main_path(folder.path(), name);
   write_set_file(path, small.plan, small.layout, meta, {formula_set(small, 1)});
   fs::last_write_time(path, fs::file_time_type::clock::now() - std::chrono::seconds(age));
@@ -42,6 +43,39 @@ TEST(CheckpointFolder, ListsWholeOnesByStepsDone) {
   std::ofstream(folder / "epoch-0003.h5") << "damaged";
   EXPECT_EQ(stems(list_checkpoints(folder.path())), (Names{"last", "step-00000250", "epoch-0002", "epoch-0001"}));
   EXPECT_TRUE(list_checkpoints(folder / "none").empty());
+}
+
+/// Attempt 3 went back to step 100 of attempt 1 with larger batches, so that it counts fewer steps.
+TEST(CheckpointFolder, AReturnToAnOlderCheckpointIsANewLine) {
+  const TempFolder folder;
+  write(folder, "epoch-0001", 100, 0, 1);
+  write(folder, "epoch-0002", 200, 0, 1);
+  write(folder, "best", 200, 0, 1);
+  write(folder, "last", 300, 0, 2);
+  std::ofstream(folder / "last.shard-0000.a0002") << "goes with its main file";
+  std::ofstream(folder / "notes.h5") << "not ours";
+  const AttemptRecord back{.number = 3, .from = "epoch-0001.h5", .from_attempt = 1, .from_step = 100};
+  claim_number({folder.path()}, back);
+  const Lineage line(folder.path());
+  EXPECT_EQ(stems(list_checkpoints(folder.path())), (Names{"last", "epoch-0002", "epoch-0001"}));
+  EXPECT_EQ(stems(list_checkpoints(folder.path(), {}, line)), Names{"epoch-0001"});
+
+  const Names abandoned = list_abandoned(folder.path(), &line);
+  EXPECT_EQ(abandoned, (Names{"best.h5", "epoch-0002.h5", "last.h5", "last.shard-0000.a0002"}));
+  EXPECT_EQ(list_abandoned(folder.path(), nullptr).size(), 5U) << "a fresh run leaves all but the notes";
+  EXPECT_TRUE(list_put_aside(folder.path()).empty());
+  fs::create_directory(folder.path() + ".old-1");
+  std::string aside;
+  put_aside(folder.path(), abandoned, aside, {});
+  EXPECT_EQ(aside, folder.path() + ".old-2");
+  EXPECT_EQ(list_put_aside(folder.path()), Names{aside}) << "an empty folder holds no checkpoint";
+  EXPECT_EQ(list_folder(aside).size(), 4U);
+  fs::remove_all(folder.path() + ".old-1");
+  fs::remove_all(aside);
+
+  write(folder, "epoch-0002", 60, 0, 3);
+  EXPECT_EQ(stems(list_checkpoints(folder.path(), {}, line)), (Names{"epoch-0002", "epoch-0001"}))
+      << "fewer steps, and later";
 }
 
 TEST(CheckpointFolder, DropsTheOldestWritten) {

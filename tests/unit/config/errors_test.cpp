@@ -188,7 +188,8 @@ TEST(UsageErrors, of_the_other_commands) {
   const auto error = [](auto parse, const std::string& line) {
     return usage_error([&] { parse(words(line), [](const std::string&) { return "epohcs = 3\n"; }); });
   };
-  EXPECT_EQ(error(parse_train, ""), "no data set is given; use --data DIR (made by convoy-preprocess) or --synthetic");
+  EXPECT_EQ(usage_error([] { parse_train({}); }),
+            "no data set is given; use --data DIR (made by convoy-preprocess) or --synthetic");
   EXPECT_EQ(error(parse_evaluate, ""),
             "no checkpoint is given; use 'convoy evaluate PATH --data DIR' with a checkpoint or run directory");
   EXPECT_EQ(error(parse_evaluate, "a --checkpoint b"), "two paths are given (--checkpoint b and 'a'); give one");

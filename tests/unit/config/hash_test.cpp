@@ -2,6 +2,7 @@
 #include <set>
 
 #include "config/hash.hpp"
+#include "config/print.hpp"
 #include "words.hpp"
 
 namespace convoy {
@@ -90,6 +91,18 @@ TEST(Hash, covers_phases) {
   EXPECT_NE(with("0.1"), with("0.1\nimage-size = 128"));
   EXPECT_NE(with("0.1"), with("0.1\nmin-random-area = 0.5"));
   EXPECT_EQ(with("0.1"), with("0.1:0.1"));
+}
+
+TEST(Changes, AreToldByPartAndWithoutWhatOnlyRounds) {
+  const std::string then = to_ini(train_config("--lr 0.1 --threads 1 --data-cache ram --seed 1"));
+  const auto changed = [&](const std::string& line) { return changed_parts(then, train_config(line)); };
+  using Texts = std::vector<std::string>;
+  EXPECT_EQ(changed("--threads 3 --backend mpi --quiet --max-steps 3 --workers 7"), Texts{});
+  EXPECT_EQ(changed("--lr 0.2 --batch-size 64"),
+            Texts{"optimiser changed: batch-size 128 then, 64 now; lr 0.1 then, 0.2 now"});
+  EXPECT_EQ(changed("--seed 2 --flip none --model resnet8 --precision bf16"),
+            (Texts{"data changed: seed 1 then, 2 now", "input changed: flip random then, none now",
+                   "model changed: model resnet50 then, resnet8 now; precision fp32 then, bf16 now"}));
 }
 
 TEST(Hash, is_the_same_in_every_run) { EXPECT_EQ(hash_of("--seed 5").size(), 16U); }

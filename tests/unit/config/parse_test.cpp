@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <filesystem>
 #include <fstream>
 
 #include "config/print.hpp"
@@ -246,6 +247,55 @@ TEST(Parse, files_of_experiments_serve_all_commands) {
   EXPECT_EQ(bench.model.model, "resnet20");
   EXPECT_EQ(parse_inspect(words("plan --config f"), read).train.model.model, "resnet20");
   EXPECT_EQ(parse_preflight(words("--config f"), read).train.phases.size(), 1U);
+}
+
+/// What a run said before, what this job says, and which of two options count.
+TEST(Resume, TakesTheRunsOwnConfigurationUnderTheNewWords) {
+  const auto resumed = [](const std::string& own, const std::string& line) {
+    return parse_train(
+        words("--resume auto -o some/run " + line), [](const std::string&) { return "lr = 0.3\n"; },
+        [&](const std::string& path) { return path == "some/run/config.cfg" ? own : std::string(); });
+  };
+  const std::string own =
+      "synthetic = true\nsynthetic-size = 48\nlr = 0.2\nepochs = 7\nmax-steps = 5\nglobal-batch = 64\n";
+  TrainConfig config = resumed(own, "");
+  EXPECT_TRUE(config.data.synthetic);
+  EXPECT_EQ(config.optimiser.rate, 0.2);
+  EXPECT_EQ(config.epochs, 7);
+  EXPECT_EQ(config.global_batch, 64);
+  EXPECT_EQ(config.max_steps, 0) << "is about one job";
+  EXPECT_EQ(resumed(own, "--lr 0.4").optimiser.rate, 0.4);
+  EXPECT_EQ(resumed(own, "--config f").optimiser.rate, 0.3);
+  config = resumed(own, "--batch-size 8");
+  EXPECT_EQ(config.batch, 8);
+  EXPECT_EQ(config.global_batch, 0) << "the same said in another way";
+  EXPECT_EQ(resumed(own + "local-steps = 4\n", "--sync gradients").sync.local_steps, 1);
+  EXPECT_NE(usage_error([&] {
+              resumed(own + "local-steps = 4\n", "--ema-decay 0.9 --ema-steps 3");
+            }).find("those of 'some/run/config.cfg'"),
+            std::string::npos);
+  for (const char* data : {"--data some/set", "some/set"}) {
+    config = resumed(own, data);
+    EXPECT_FALSE(config.data.synthetic);
+    EXPECT_EQ(config.data.folder, "some/set");
+  }
+  EXPECT_EQ(resumed("data = /old\n", "/new").data.folder, "/new");
+  EXPECT_EQ(resumed(own + "momentum = 0.8\n", "--optimizer adamw").optimiser.rule, Rule::adamw)
+      << "what counts no more is dropped";
+  EXPECT_EQ(parse_train(words("--synthetic --resume auto"), {}, {}).optimiser.rate, 0.1) << "without a folder";
+  EXPECT_EQ(parse_train(words("--synthetic --resume x.h5 -o some/run"), {}, {}).epochs, 90);
+}
+
+TEST(Print, OfWordsHasDefaultsInComments) {
+  TrainConfig config = train_config("--lr 0.2 --weights some/w.h5 --threads 3");
+  std::string text = to_ini_of_words(config);
+  EXPECT_NE(text.find("\nlr = 0.2\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("\n# epochs = 90\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("\nweights = " + std::filesystem::absolute("some/w.h5").string() + "\n"), std::string::npos)
+      << text;
+  config.said.erase("threads");
+  EXPECT_EQ(parse_ini(to_ini_of_words(config)).device.threads, 0) << "found out on this machine";
+  EXPECT_EQ(parse_ini(text).optimiser.rate, 0.2);
 }
 
 }  // namespace

@@ -60,6 +60,20 @@ TEST_F(JournalFile, AValidationThatIsMadeAgainIsToldOnce) {
   EXPECT_EQ(text(path_), before);
 }
 
+/// Epochs of 20 steps, then, with other batches, of 10: steps fall from 30 to 15.
+TEST_F(JournalFile, EpochsOfAnEarlierCountOfStepsStay) {
+  const std::string first =
+      "{\"split\":\"epoch\",\"epoch\":1,\"step\":20}\n{\"split\":\"val\",\"epoch\":1,\"step\":20}\n"
+      "{\"split\":\"train\",\"epoch\":2,\"step\":30}\n";
+  const std::string second =
+      "{\"split\":\"train\",\"epoch\":2,\"step\":16}\n{\"split\":\"epoch\",\"epoch\":2,\"step\":20}\n";
+  std::ofstream(path_) << first << second << "{\"split\":\"train\",\"epoch\":3,\"step\":21}\n";
+  Journal(path_, Journal::Start::resume, 20, Journal::no_limit, 2);
+  EXPECT_EQ(text(path_), first + second) << "goes on from the newer count's epoch 2";
+  Journal(path_, Journal::Start::resume, 20, Journal::no_limit, 1);
+  EXPECT_EQ(text(path_), first.substr(0, first.rfind("{"))) << "goes back to the older count's epoch 1";
+}
+
 TEST_F(JournalFile, ResumingWithoutAFileStartsOne) {
   Journal journal(path_, Journal::Start::resume, 20);
   EXPECT_TRUE(journal.kept().empty());

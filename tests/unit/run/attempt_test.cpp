@@ -57,6 +57,22 @@ TEST_F(RequireAloneTest, DoesNotWaitForItsOwnJobStartedAgain) {
   EXPECT_EQ(clock.seconds(), 0);
 }
 
+TEST_F(RequireAloneTest, OfTwoThatWaitedOneBeginsAndTheOtherWaitsForThatOne) {
+  std::ofstream(folder.path() + "/attempts/0001.end.json") << "{}";
+  const AttemptRecord second{.host = "n2", .pid = 4712};
+  EXPECT_EQ(claim_alone({folder.path()}, second, 20, clock), 2);
+  expect_error(Exit::usage, {"is in use by attempt 2 (host n2, pid 4712)"},
+               [&] { claim_alone({folder.path()}, own, 3, clock); });
+  EXPECT_EQ(newest_number({folder.path()}), 2);
+}
+
+TEST_F(RequireAloneTest, ARecordThatIsBeingWrittenIsWaitedFor) {
+  std::ofstream(folder.path() + "/attempts/0001.end.json") << "{}";
+  std::ofstream(folder.path() + "/attempts/0002.json").close();
+  require_alone(folder.path(), own, 20, clock);
+  EXPECT_NEAR(clock.seconds(), 2, 0.3) << "then its writer was killed";
+}
+
 TEST(ProcessLivesTest, AProcessThatBeganLaterHasGotItsNumber) {
   const double now = real_clock().wall_seconds();
   EXPECT_TRUE(process_lives(getpid(), now));

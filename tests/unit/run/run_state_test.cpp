@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "checkpoint/fence.hpp"
 #include "support/expect_error.hpp"
 #include "support/temp_folder.hpp"
 
@@ -51,6 +52,32 @@ TEST(RunState, TheRankThatFailedFirstCounts) {
   EXPECT_EQ(state.exit, Exit::data);
   EXPECT_EQ(state.message, "no room");
   EXPECT_EQ(state.rank, 2);
+}
+
+TEST(RunState, AnEmptyOneIsMadeUpFromTheNewestAttempt) {
+  const TempFolder folder;
+  write(folder / "state.json", "");
+  expect_error(Exit::data, {"state.json"}, [&] { find_run_state(folder.path()); });
+  claim_attempt({folder.path()}, {.run = "r1", .job = "17", .host = "n0", .pid = 5, .started = 9});
+  RunState state = *find_run_state(folder.path());
+  EXPECT_EQ(state.attempt, 1);
+  EXPECT_EQ(state.job, "17");
+  EXPECT_EQ(state.result, Result::running);
+  write(folder / "attempts/0001.end.json", R"({"result": "stopped", "exit": 75})");
+  EXPECT_EQ(find_run_state(folder.path())->result, Result::stopped);
+}
+
+TEST(RunState, PassesToAnAttemptThatWroteNone) {
+  const TempFolder folder;
+  RunState state = some_state();
+  state.result = Result::finished;
+  std::filesystem::create_directory(folder / "attempts");
+  pass_to_attempt(state, folder.path(), 4);
+  EXPECT_EQ(state.result, Result::running);
+  write(folder / "attempts/0004.end.json", R"({"result": "failed", "exit": 2, "message": "no such file"})");
+  pass_to_attempt(state, folder.path(), 4);
+  EXPECT_EQ(state.result, Result::failed);
+  EXPECT_EQ(state.message, "no such file");
 }
 
 }  // namespace
