@@ -100,8 +100,8 @@ TEST(Changes, AreToldByPartAndWithoutWhatOnlyRounds) {
   EXPECT_EQ(changed("--threads 3 --backend mpi --quiet --max-steps 3 --workers 7"), Texts{});
   EXPECT_EQ(changed("--lr 0.2 --batch-size 64"),
             Texts{"optimiser changed: batch-size 128 then, 64 now; lr 0.1 then, 0.2 now"});
-  EXPECT_EQ(changed("--seed 2 --flip none --model resnet8 --precision bf16"),
-            (Texts{"data changed: seed 1 then, 2 now", "input changed: flip random then, none now",
+  EXPECT_EQ(changed("--seed 2 --flip random --model resnet8 --precision bf16"),
+            (Texts{"data changed: seed 1 then, 2 now", "input changed: flip none then, random now",
                    "model changed: model resnet50 then, resnet8 now; precision fp32 then, bf16 now"}));
 }
 
