@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What job scripts ask of a scheduler and make of its answers: no hosts, no MPI, no waiting. The PBS is that of commands.py, with one
 job at a time; Slurm's commands say the little that is needed. Usage: scripts_test.py"""
+import concurrent.futures
 import json
 import os
 import pathlib
@@ -233,7 +234,7 @@ def meets_a_site(work):
     check("not in PATH" in text, "no mpirun: one clear line", text)
 
 
-def by_hand():
+def by_hand(_):
     for script in (*sorted(pathlib.Path(SOURCE, "slurm").glob("*.sh")), *sorted(pathlib.Path(SOURCE, "pbs").glob("*.pbs"))):
         done = subprocess.run(["bash", script], cwd=SOURCE, env={"PATH": "/usr/bin:/bin", "HOME": "/"}, text=True, capture_output=True, timeout=30,
                               check=False)
@@ -338,10 +339,11 @@ def forms(work):
 def main():
     with work_folder() as folder:
         work = pathlib.Path(folder)
-        for test in (places_ranks, continues_elements, goes_through_a_route, stops_in_vain, knows_its_end, tells_qdel_from_the_limit,
-                     has_a_blank, keeps_what_was_asked, meets_a_site, knows_states, stops_in_vain_under_slurm, forms):
-            test(work / test.__name__)
-        by_hand()
+        tests = (stops_in_vain, places_ranks, continues_elements, goes_through_a_route, knows_its_end, tells_qdel_from_the_limit, has_a_blank,
+                 keeps_what_was_asked, meets_a_site, knows_states, stops_in_vain_under_slurm, forms, by_hand)
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:  # each has a folder of its own
+            for done in [pool.submit(test, work / test.__name__) for test in tests]:
+                done.result()
     findings = sorted({name for text in failed for name in re.findall(r"^F\d+", text)}, key=lambda name: int(name[1:]))
     if failed:
         sys.exit(f"{len(failed)} failed, of findings: {' '.join(findings)}")
