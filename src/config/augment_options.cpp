@@ -43,8 +43,8 @@ OptionGroup augment_options(DataConfig& data) {
   auto add = [&](Option option) -> Option& { return group.options.emplace_back(std::move(option)); };
   add(preset_option(data));
   add(choice_option<Crop>(
-          "crop", spec.crop, {{"window", Crop::window}, {"resized", Crop::resized}},
-          "window: train on a window of the input's size; resized: on a region of random area and shape, resized"))
+          "crop", spec.crop, {{"auto", Crop::automatic}, {"window", Crop::window}, {"resized", Crop::resized}},
+          "window: train on a window of the input's size out of the stored pixels; auto: out of the resized image (see --resize); resized: on a region of random area and shape, resized"))
       .decides_bits();
   add(number_option("min-random-area", "F", spec.min_area, positive_share, "resized crops: smallest share of the area"))
       .also({"min-scale", "min-crop-scale"})

@@ -63,7 +63,7 @@ OptionGroup input_options(DataConfig& data) {
       .decides_bits();
   add(number_option(
           "resize", "PIXELS", data.augment.resize, from_to(0, 16384),
-          "resize the short side to this before a centre crop or a window, pixels; 0: do not resize stored pixels, resize JPEG files to 8/7 of the input"))
+          "resize the short side to this before a centre crop or a window, pixels; 0: to 8/7 of the input; stored pixels keep their size where it is the input's or --crop window is given, and with --pad shrink to the input"))
       .also({"val-resize-size"})
       .decides_bits();
   add(choice_option<Normalise>(

@@ -79,7 +79,7 @@ const std::vector<Dependence>& rules() {
        [](const TrainConfig& c) { return !augment(c).scaled_decoding || augment(c).crop == Crop::resized; }},
       {{"pad"},
        "--crop window",
-       [](const TrainConfig& c) { return augment(c).pad == 0 || augment(c).crop == Crop::window; }},
+       [](const TrainConfig& c) { return augment(c).pad == 0 || augment(c).crop != Crop::resized; }},
       {{"randaugment-operations", "randaugment-magnitude", "randaugment-bins"},
        "--auto-augment randaugment",
        [](const TrainConfig& c) { return augment(c).policy.policy == Policy::rand; }},

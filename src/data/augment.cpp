@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/augment.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
 #include "core/errors.hpp"
 #include "core/hash.hpp"
 #include "core/random.hpp"
+#include "image/resize.hpp"
 
 namespace convoy {
 namespace {
@@ -91,15 +94,44 @@ void check_ranges(const AugmentSpec& spec) {
 }  // namespace
 
 Index AugmentSpec::short_side() const {
+  const Index input = std::min(height, width), usual = (input * 8 + 3) / 7;
   if (resize > 0) return resize;
-  if (stored == Stored::pixels) return 0;
-  return (std::min(height, width) * 8 + 3) / 7;
+  if (stored == Stored::files) return usual;
+  const Index own = std::min(source_height, source_width);
+  if (crop == Crop::window || own == input || (pad > 0 && own < input && crop != Crop::resized)) return 0;
+  const Index side = pad > 0 && crop != Crop::resized ? input : usual;
+  return side == own ? 0 : side;
 }
 
 bool AugmentSpec::on_host() const {
-  if (stored == Stored::files || resize > 0) return true;
+  if (stored == Stored::files || (train && crop == Crop::resized) || short_side() > 0) return true;
   if (!train) return false;
-  return crop == Crop::resized || colour.any() || geometry.any() || policy.policy != Policy::none || fill != 0;
+  return colour.any() || geometry.any() || policy.policy != Policy::none || fill != 0;
+}
+
+std::string describe(const AugmentSpec& spec) {
+  const bool files = spec.stored == Stored::files, resized = spec.train && spec.crop == Crop::resized;
+  const Index side = spec.short_side(), pad = spec.train && !resized ? spec.pad : 0;
+  ImageSize size{spec.source_height, spec.source_width};
+  std::string text = files ? "files" : fmt::format("{}x{} raw", size.height, size.width);
+  const auto say = [&](bool said, const std::string& what) { text += said ? ", " + what : ""; };
+  if (side > 0 && !files) size = with_short_side(size, side);
+  say(resized, fmt::format("a random {:g} to {:g} of the area resized to {}x{}", spec.min_area, spec.max_area,
+                           spec.height, spec.width));
+  say(side > 0 && !resized,
+      files ? fmt::format("short side resized to {}", side) : fmt::format("resized to {}x{}", size.height, size.width));
+  say(pad > 0, fmt::format("padded {}", pad));
+  const bool whole = size.height + 2 * pad == spec.height && size.width + 2 * pad == spec.width;
+  say(!resized && !whole, fmt::format("{} crop of {}x{}", spec.train ? "random" : "centre", spec.height, spec.width));
+  if (!spec.train) return text;
+  say(spec.flip != Flip::none, spec.flip == Flip::random ? "flip" : "alternating flip");
+  say(spec.geometry.any(), "rotation, shear or scale");
+  say(spec.policy.policy != Policy::none, "augmentation policy");
+  say(spec.colour.any(), "colour");
+  say(spec.cutout > 0, fmt::format("cutout {}", spec.cutout));
+  say(spec.erasing.probability > 0, "erasing");
+  say(spec.mixing.any(), "mixing");
+  return text;
 }
 
 void check_augment(const AugmentSpec& spec) {
@@ -113,7 +145,7 @@ void check_augment(const AugmentSpec& spec) {
   if (spec.pad < 0 || spec.cutout < 0)
     fail(Exit::usage, "--pad and --cutout can't be negative (got {} and {})", spec.pad, spec.cutout);
   const Index shortest = spec.short_side(), pad = spec.train ? spec.pad : 0;
-  const bool window = !spec.train || spec.crop == Crop::window;
+  const bool window = !spec.train || spec.crop != Crop::resized;
   if (window && shortest > 0 && shortest + 2 * pad < std::min(spec.height, spec.width))
     fail(Exit::usage, "cannot crop {}x{} from images with a short side of {}; raise --resize or lower --image-size",
          spec.height, spec.width, shortest);

@@ -3,6 +3,8 @@
 // backend's input stage (windows of stored pixels, flips, erased boxes, mixing: SampleSpec), and, where pixels must be
 // decoded, resized or changed, the loader's threads (ImageMaker), whose images the input stage takes whole.
 #pragma once
+#include <string>
+
 #include "backend/backend.hpp"
 #include "core/types.hpp"
 #include "data/policy.hpp"
@@ -12,9 +14,10 @@ namespace convoy {
 
 enum class Flip : std::uint8_t { none, random, alternating };
 
-/// window: as large as the network's input, anywhere in the padded image. resized: of random area and aspect ratio,
-/// resized to the input (Szegedy et al. 2014; torchvision's RandomResizedCrop).
-enum class Crop : std::uint8_t { window, resized };
+/// window: as large as the network's input, anywhere in the padded image as it is stored. automatic: the same after
+/// resizing (AugmentSpec::short_side). resized: of random area and aspect ratio, resized to the input (Szegedy et al.
+/// 2014; torchvision's RandomResizedCrop).
+enum class Crop : std::uint8_t { automatic, window, resized };
 
 /// Whether stored images are pixels of one size or JPEG files of any size.
 enum class Stored : std::uint8_t { pixels, files };
@@ -59,9 +62,9 @@ struct AugmentSpec {
   Index channels = 3;
   Index height = 0, width = 0;  ///< network input
   bool train = true;            ///< false: centre crop (torchvision's rounding), nothing random
-  Crop crop = Crop::window;     ///< training
+  Crop crop = Crop::automatic;  ///< training
   double min_area = 0.08, max_area = 1, min_aspect = 3 / 4.0, max_aspect = 4 / 3.0;  ///< resized crops
-  Index resize = 0;  ///< short side before a window or centre crop; 0: pixels as stored, files 8/7 of the input
+  Index resize = 0;  ///< short side before a window or centre crop; 0: see short_side()
   Index pad = 0;     ///< on every side, then a random window
   Flip flip = Flip::none;
   Index cutout = 0;  ///< side of the square erased at a random centre; 0: none
@@ -76,9 +79,14 @@ struct AugmentSpec {
 
   /// Images are made by an ImageMaker, height x width; else the input stage takes windows of stored pixels.
   bool on_host() const;
-  /// The short side that `resize` stands for; 0: not resized.
+  /// The short side of images before a window or centre crop; 0: that of stored pixels. Without `resize` it is 8/7 of
+  /// the input; stored pixels keep theirs where it is the input's or a crop of windows asks for them, and shrink to the
+  /// input's before padding.
   Index short_side() const;
 };
+
+/// `256x256 raw, resized to 32x32, padded 4, random crop, flip`
+std::string describe(const AugmentSpec& spec);
 
 /// Throws Error(usage) for a crop larger than the padded source, negative or huge sizes, ranges out of order. Call it
 /// once, before augment().

@@ -32,6 +32,11 @@ std::string tell_images(const DatasetInfo& info) {
   return fmt::format("{} of {}x{}x{}", counted(info.samples, "image"), info.height, info.width, info.channels);
 }
 
+std::string tell_input(const DatasetInfo& info, const AugmentSpec& augment) {
+  return fmt::format("{} '{}': {} in {} classes; {}", info.split, info.folder, tell_images(info), info.classes,
+                     describe(augment));
+}
+
 Index samples_bytes(const DatasetInfo& info, Range range) {
   if (info.encoding == "raw") return range.count * info.image_bytes();
   double bytes = 0;

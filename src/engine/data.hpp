@@ -18,6 +18,9 @@ bool split_exists(const DataConfig& config, const std::string& split);
 DatasetInfo open_split(const DataConfig& config, const std::string& split);
 /// `90 images of 16x16x3`, `90 images of any size (jpeg)`.
 std::string tell_images(const DatasetInfo& info);
+/// `train '/data/pets': 90 images of 64x64x3 in 37 classes; 64x64 raw, resized to 32x32, padded 4, random crop of
+/// 32x32`
+std::string tell_input(const DatasetInfo& info, const AugmentSpec& augment);
 /// What `range` of a split would take in memory, bytes.
 Index samples_bytes(const DatasetInfo& info, Range range);
 /// Whether samples are kept in memory or read when they are used: as asked for, else what `memory_bytes` allow.

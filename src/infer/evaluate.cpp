@@ -7,6 +7,7 @@
 #include <span>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "backend/backend.hpp"
@@ -99,7 +100,8 @@ DataConfig data_of(const EvaluateConfig& config, const TrainConfig& trained) {
     data.synthetic_spec = trained.data.synthetic_spec;
   }
   data.normalise = trained.data.normalise;
-  if (data.augment.resize == 0) data.augment.resize = trained.data.augment.resize;
+  const Index resize = std::exchange(data.augment, trained.data.augment).resize;
+  if (resize > 0) data.augment.resize = resize;
   if (data.image_size == 0) data.image_size = trained.data.image_size;
   if (data.rgb_mean.empty()) data.rgb_mean = trained.data.rgb_mean;
   if (data.rgb_std.empty()) data.rgb_std = trained.data.rgb_std;
@@ -142,6 +144,7 @@ Exit evaluate(Communicator& communicator, const EvaluateConfig& config) try {
     groups = val_groups(data, info);
     const std::string warning = shape_warning(data, info, groups);
     if (rank == 0 && !warning.empty()) log::warn("{}", warning);
+    log::info("{}", tell_input(info, augment_spec(data, info, trained.seed, Use::evaluation)));
   });
   communicator.require_equal(fmt::format("{} {:016x}", path, info.digest), "checkpoint and data set");
   const Range share = EvaluationBatches::share(info.samples, ranks, rank);

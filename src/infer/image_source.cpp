@@ -56,6 +56,7 @@ AugmentSpec augment_of_files(const DataConfig& data, const DatasetInfo& info) {
   DatasetInfo stored = info;
   stored.encoding = "raw";
   AugmentSpec spec = augment_spec(data, stored, 0, Use::evaluation);
+  spec.resize = spec.short_side() > 0 ? spec.short_side() : std::min(info.height, info.width);
   spec.stored = Stored::files;
   spec.source_height = spec.source_width = 0;
   return spec;

@@ -296,6 +296,7 @@ Exit predict(Communicator& communicator, const PredictConfig& config) try {
     network.image_size = source->augment().height;
     graph = build_graph(network);
   });
+  log::info("{} images: {}", source->count(), describe(source->augment()));
   const auto engine = make_engine(communicator, graph, spec);
   auto collectives = make_mpi_collectives(communicator, engine->backend(), {.max_count = engine->layout().count()});
   const ParameterSet set = load_weights(communicator, model, *engine, *collectives);

@@ -307,6 +307,9 @@ void log_start(const TrainingJob& job) {
   log::info("{}; {}; {} parameters", plan.graph.model, job.engine->backend().describe(),
             cost_of(plan.graph, sizes.height, sizes.width).parameters);
   log::info("{}", describe(job.shape, job.config));
+  const TrainingPhase& first = job.phases.front();
+  log::info("{}; {} validation images; run directory '{}'", tell_input(first.splits.train, first.augment),
+            first.splits.has_val ? first.splits.val.samples : 0, job.config.output.folder);
   if (job.phases.size() > 1) log::info("{}", describe(job.phases));
   log::info("samples and batches take {:.1f} MB per rank", static_cast<double>(job.data->memory_bytes()) / 1e6);
   log::info("device: {}; sums: {}", job.engine->chosen_device(), job.transport.reason);

@@ -55,15 +55,21 @@ with work_folder() as folder:
     check(same, "files and samples get the same classes")
     check(all(abs(sum(float(row[f"probability{i}"]) for i in range(1, 5)) - 1) < 1e-5 for row in table), "probabilities add up to 1")
 
-    # A network that learned from stored pixels and takes all of them: its input is as large as they are.
+    # Networks that learned from stored pixels: as they are, and resized.
     prepare(folder, "raw", "folder", "--source", f"{folder}/in", "--sizes", 48, "--resize", "crop")
-    train(1, f"{folder}/run-raw", "--data", f"{folder}/raw", "--model", "resnet8", "--max-steps", 2, "--batch-size", 10)
-    classes = {}
-    for source in (f"{folder}/raw", f"{folder}/in/val"):
-        out = predict(1, f"{folder}/run-raw", source, "--format", "csv", "--topk", 4)[0]
-        classes[source] = sorted((row["class1"], float(row["probability1"])) for row in csv.DictReader(io.StringIO(out)))
-    same = all(a[0] == b[0] and abs(a[1] - b[1]) < 1e-5 for a, b in zip(classes[f"{folder}/raw"], classes[f"{folder}/in/val"]))
-    check(len(classes[f"{folder}/in/val"]) == 20 and same, "the same classes for stored pixels and for the files that they were made from")
+    # Files are resized once, stored pixels twice.
+    for size, told, near in ((48, "48x48 raw; 20", 1e-5), (24, "48x48 raw, resized to 27x27, random crop of 24x24; 20", 0.06)):
+        out, err = train(1, f"{folder}/run-{size}", "--data", f"{folder}/raw", "--model", "resnet8", "--max-steps", 2, "--batch-size", 10,
+                         "--image-size", size)
+        start = f"train '{folder}/raw': 80 images of 48x48x3 in 4 classes; {told} validation images; run directory '{folder}/run-{size}'"
+        check(start in out + err, f"{size} px: data and what happens to an image are told")
+        classes = {}
+        for source in (f"{folder}/raw", f"{folder}/in/val"):
+            out = predict(1, f"{folder}/run-{size}", source, "--format", "csv", "--topk", 4)[0]
+            classes[source] = sorted((row["class1"], float(row["probability1"])) for row in csv.DictReader(io.StringIO(out)))
+        same = all(a[0] == b[0] and abs(a[1] - b[1]) < near for a, b in zip(classes[f"{folder}/raw"], classes[f"{folder}/in/val"]))
+        check(len(classes[f"{folder}/in/val"]) == 20 and same,
+              f"{size} px: the same classes for stored pixels and for the files that they were made from")
 
     # What is no image.
     bad = f"{folder}/bad"

@@ -66,7 +66,8 @@ void read_epoch(const std::string& folder, Keep keep, int workers) {
                   .source_width = info.width,
                   .channels = info.channels,
                   .height = 3,
-                  .width = 3};
+                  .width = 3,
+                  .crop = Crop::window};
   spec.workers = workers;
   spec.resident = keep == Keep::memory && can_be_resident(set, spec.augment) ? 0 : -1;
   Loader loader(set, spec);

@@ -6,6 +6,7 @@
 
 #include "core/errors.hpp"
 #include "data/image_maker.hpp"
+#include "image/resize.hpp"
 
 namespace convoy {
 namespace {
@@ -179,6 +180,24 @@ TEST_F(HostChanges, AWindowIsTheOneThatTheInputStageTakes) {
       }
     }
   }
+}
+
+/// All of a large stored image is seen, and it is the image that `resize` makes.
+TEST_F(HostChanges, StoredPixelsAreResizedUnlessWindowsAreAskedFor) {
+  spec_.fill = 0;
+  spec_.crop = Crop::automatic;
+  AugmentSpec asked = spec_;
+  asked.resize = 37;  // 8/7 of 32
+  EXPECT_EQ(make(spec_, 3), make(asked, 3));
+  spec_.pad = 4;
+  spec_.train = false;
+  const ImageView square{pixels_.data(), 60, 60, 3, 80 * 3};
+  std::vector<std::uint8_t> whole(32 * 32 * 3), cut(60 * 60 * 3);
+  Resizer().resize(square, 32, 32, whole.data());
+  for (Index y = 0; y < 60; ++y) std::copy_n(square.row(y), 60 * 3, &cut[static_cast<std::size_t>(y * 60 * 3)]);
+  spec_.source_width = 60;
+  pixels_ = cut;
+  EXPECT_EQ(make(spec_, 0), whole);
 }
 
 TEST_F(HostChanges, EveryChangeIsAFunctionOfSeedEpochAndPosition) {

@@ -15,6 +15,7 @@ AugmentSpec cifar() {
           .source_width = 32,
           .height = 32,
           .width = 32,
+          .crop = Crop::window,
           .pad = 4,
           .flip = Flip::random,
           .cutout = 8,
@@ -149,6 +150,45 @@ TEST(Augment, EvaluationTakesTheCentre) {
     EXPECT_EQ(s.flip, 0);
     EXPECT_EQ(s.erase_h, 0);
   }
+}
+
+/// What happens to an image, stored and input sizes given; and the short side before the crop.
+TEST(Augment, SaysWhatHappensToAnImage) {
+  const auto spec = [](Index height, Index width, Index input) {
+    return AugmentSpec{.source_height = height, .source_width = width, .height = input, .width = input};
+  };
+  const auto expect = [](AugmentSpec of, Index side, const std::string& trained, const std::string& evaluated) {
+    SCOPED_TRACE(trained);
+    EXPECT_EQ(of.short_side(), side);
+    EXPECT_EQ(of.on_host(), side > 0 || of.crop == Crop::resized || of.stored == Stored::files);
+    EXPECT_EQ(describe(of), trained);
+    of.train = false;
+    EXPECT_EQ(of.short_side(), side);
+    EXPECT_EQ(describe(of), evaluated);
+  };
+  expect(spec(32, 32, 32), 0, "32x32 raw", "32x32 raw");
+  AugmentSpec of = spec(32, 32, 32);
+  of.pad = 4, of.flip = Flip::random;
+  expect(of, 0, "32x32 raw, padded 4, random crop of 32x32, flip", "32x32 raw");
+  of = spec(256, 256, 32);
+  expect(of, 37, "256x256 raw, resized to 37x37, random crop of 32x32",
+         "256x256 raw, resized to 37x37, centre crop of 32x32");
+  of.pad = 4, of.cutout = 8;
+  expect(of, 32, "256x256 raw, resized to 32x32, padded 4, random crop of 32x32, cutout 8",
+         "256x256 raw, resized to 32x32");
+  of.pad = 0, of.cutout = 0, of.crop = Crop::window;
+  expect(of, 0, "256x256 raw, random crop of 32x32", "256x256 raw, centre crop of 32x32");
+  of.crop = Crop::resized;
+  expect(of, 37, "256x256 raw, a random 0.08 to 1 of the area resized to 32x32",
+         "256x256 raw, resized to 37x37, centre crop of 32x32");
+  expect(spec(256, 320, 224), 0, "256x320 raw, random crop of 224x224", "256x320 raw, centre crop of 224x224");
+  of = spec(28, 28, 32);
+  of.pad = 2;
+  expect(of, 0, "28x28 raw, padded 2", "28x28 raw, centre crop of 32x32");
+  of = spec(0, 0, 224);
+  of.stored = Stored::files;
+  expect(of, 256, "files, short side resized to 256, random crop of 224x224",
+         "files, short side resized to 256, centre crop of 224x224");
 }
 
 TEST(Augment, ImpossibleSpecsAreUsageErrors) {

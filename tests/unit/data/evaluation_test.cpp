@@ -12,7 +12,7 @@ namespace convoy {
 namespace {
 
 const SyntheticSpec images{.samples = 203, .height = 6, .width = 7, .classes = 5};
-const AugmentSpec centre{.source_height = 6, .source_width = 7, .height = 4, .width = 4};
+const AugmentSpec centre{.source_height = 6, .source_width = 7, .height = 4, .width = 4, .crop = Crop::window};
 
 /// resident, and DatasetInfo::labels_as.
 using Way = std::tuple<int, std::vector<std::int32_t>>;
