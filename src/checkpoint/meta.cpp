@@ -49,7 +49,7 @@ Json to_json(const TrainedData& data) {
           {"val_digest", hex(data.val_digest)},
           {"mean_image", hex(data.mean_image)},
           {"input_size", {data.input_height, data.input_width}},
-          {"input", data.input}};
+          {"short_side", data.short_side}};
 }
 
 TrainedData data_of(const Json& json) {
@@ -64,7 +64,7 @@ TrainedData data_of(const Json& json) {
           .mean_image = digest("mean_image"),
           .input_height = json.at("input_size").at(0),
           .input_width = json.at("input_size").at(1),
-          .input = json.at("input")};
+          .short_side = json.at("short_side")};
 }
 
 /// Older versions kept some of it as texts, and the oldest nothing.
