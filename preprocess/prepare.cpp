@@ -6,10 +6,10 @@
 #include <set>
 
 #include "core/clock.hpp"
-#include "core/text.hpp"
 #include "core/hash.hpp"
 #include "core/log.hpp"
 #include "core/stop.hpp"
+#include "core/text.hpp"
 #include "preprocess/agree.hpp"
 #include "preprocess/fields.hpp"
 #include "preprocess/images/folder_lock.hpp"

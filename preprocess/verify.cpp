@@ -3,9 +3,9 @@
 #include <filesystem>
 #include <set>
 
-#include "core/text.hpp"
 #include "core/log.hpp"
 #include "core/stop.hpp"
+#include "core/text.hpp"
 #include "preprocess/fields.hpp"
 #include "preprocess/output.hpp"
 #include "preprocess/partition_folders.hpp"
