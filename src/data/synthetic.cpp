@@ -134,7 +134,7 @@ DatasetInfo synthetic_info(const SyntheticSpec& spec, const std::string& split) 
   info.width = spec.width;
   info.channels = spec.channels;
   info.classes = spec.classes;
-  for (Index c = 0; c < spec.classes; ++c) info.class_names.push_back(fmt::format("class-{}", c));
+  for (Index c = 0; c < spec.classes; ++c) info.class_names.push_back(fmt::format("texture-{}", c));
   info.source = "synthetic";
   info.encoding = "raw";
   const auto channels = static_cast<std::size_t>(spec.channels);

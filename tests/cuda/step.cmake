@@ -6,7 +6,7 @@ convoy_add_cuda_host_test(cuda.staged RANKS 2 SOURCES step/staged_test.cpp step/
   LINK convoy_backend_cpu convoy_sync convoy_comm TIMEOUT 240)
 
 # The tests that all backends share.
-convoy_add_cuda_host_test(cuda.operations LINK convoy_reference TIMEOUT 120
+convoy_add_cuda_host_test(cuda.operations LINK convoy_reference TIMEOUT 240
   SOURCES step/host_factory.cpp step/limits_test.cpp ../parity/operations_test.cpp ../support/backend_run.cpp ../support/case_graph.cpp)
 convoy_add_cuda_host_test(cuda.program LINK convoy_reference TIMEOUT 120
   SOURCES step/host_factory.cpp ../parity/program_test.cpp ../support/backend_run.cpp)

@@ -70,7 +70,7 @@ def main():
         check_formula(work)
         for mode, words in MODES.items():
             check_mode(work, mode, words)
-        other = JOB[: JOB.index("--optimizer")]
+        other = [*JOB[: JOB.index("--optimizer")], "--optimizer", "momentum"]
         shutil.copytree(f"{work}/gradients", f"{work}/other")
         _, err = run(2, "train", *other, *MODES["gradients"], "--output-dir", f"{work}/other", "--resume", "auto", expect=3)
         check("'/optimiser/0/" in err and "is missing in the file" in err and "optimizer it was made with" in err,

@@ -71,8 +71,9 @@ def choice(work):
     for path in glob.glob(f"{folder}/checkpoints/*"):
         os.remove(path)
     shutil.copy(f"{other}/checkpoints/step-00000030.h5", f"{folder}/checkpoints/")
-    _, err = run(2, "train", "--output-dir", folder, *words, "--resume", "auto", expect=3)
-    check("holds no checkpoint of this run (1 foreign)" in err and err.count("error:") == 1, "choice: nothing but foreign ones is an error")
+    _, err = run(2, "train", "--output-dir", folder, *words, "--resume", "auto", expect=2)
+    check("holds no checkpoint to continue from" in err and "checkpoints.old-1" in err and err.count("error:") == 1,
+          "choice: nothing but foreign ones is an error, which names what was moved aside")
     check(os.listdir(f"{folder}/checkpoints") == ["step-00000030.h5"], "choice: they are left alone")
 
 

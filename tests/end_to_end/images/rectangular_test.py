@@ -65,7 +65,9 @@ with tempfile.TemporaryDirectory(prefix="convoy-test-") as folder:
     check(alike(mirrored, evaluate(folder, 1, last(out), "--flip-test", "--batch-size", 7)), f"--flip-test on 1 and 2 ranks: {mirrored}")
     check(abs(mirrored[2] - rectangular[2]) > 1e-4, "which is not the plain evaluation")
 
-    text = run(2, "evaluate", last(out), "--synthetic", "--synthetic-classes", 4, "--rectangular-validation")[1]
+    synthetic = ["--synthetic", "--synthetic-classes", 4]
+    train(2, f"{folder}/synthetic", *synthetic, "--model", "resnet8", "--batch-size", 12, "--max-steps", 1)
+    text = run(2, "evaluate", last(f"{folder}/synthetic"), *synthetic, "--rectangular-validation")[1]
     check(text.count("warning: ") == 1 and "holds pixels of one size" in text, "where all have one shape a warning says so, once")
     _, err = run(1, "train", "--data", f"{folder}/jpeg", "--model", "alexnet", "--image-size", 64, "--rectangular-validation", "--output-dir",
                  f"{folder}/alexnet", expect=2)
