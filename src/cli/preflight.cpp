@@ -393,24 +393,30 @@ void check_run_folder(Communicator& communicator, const TrainConfig& config, Pre
   const bool first = communicator.rank() == 0;
   if (first) {
     // Errors of writing are about the folder that was chosen.
-    attempt(mine, [&] {
-      made = make_folders(folder);
-      bytes_per_second[0] = measure_writing(marker);
-      File(marker, File::Access::create);
-    }, Exit::usage);
+    attempt(
+        mine,
+        [&] {
+          made = make_folders(folder);
+          bytes_per_second[0] = measure_writing(marker);
+          File(marker, File::Access::create);
+        },
+        Exit::usage);
   }
   // What rank 0 found is known to all before the others look for its file.
   double failed[1] = {mine.empty() ? 0.0 : 1.0};
   communicator.maximum(std::span<double>(failed), "state of the run directory");
   communicator.maximum(std::span<double>(bytes_per_second), "speed of writing");
   if (failed[0] == 0 && communicator.node_rank() == 0 && !first) {
-    attempt(mine, [&] {
-      if (!appears(marker))
-        fail(Exit::usage, "{} does not see '{}' of {}; choose an --output-dir that all hosts share",
-             communicator.host(), folder, communicator.hosts().front());
-      const Scratch own(fmt::format("{}.{}", marker, communicator.rank()));
-      File(own.path(), File::Access::create);
-    }, Exit::usage);
+    attempt(
+        mine,
+        [&] {
+          if (!appears(marker))
+            fail(Exit::usage, "{} does not see '{}' of {}; choose an --output-dir that all hosts share",
+                 communicator.host(), folder, communicator.hosts().front());
+          const Scratch own(fmt::format("{}.{}", marker, communicator.rank()));
+          File(own.path(), File::Access::create);
+        },
+        Exit::usage);
   }
   communicator.barrier("look at the run directory");
   share_findings(communicator, mine, to);

@@ -6,9 +6,9 @@
 #include <climits>
 #include <optional>
 
-#include "comm/state.hpp"
-#include "comm/exchange.hpp"
 #include "comm/collectives.hpp"
+#include "comm/exchange.hpp"
+#include "comm/state.hpp"
 #include "core/clock.hpp"
 
 namespace convoy {

@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "core/clock.hpp"
-#include "core/topology.hpp"
 #include "core/errors.hpp"
+#include "core/topology.hpp"
 
 namespace convoy {
 namespace {

@@ -346,7 +346,8 @@ Dataset::Dataset(const SyntheticSpec& spec, DatasetInfo info, Range range) : inf
   const Index first = info_.split == "train" ? 0 : spec.samples;
   for (Index i = range.begin; i < range.end(); ++i) {
     if (i % 256 == 0) leave_if_stopped("making the samples");
-    labels_.push_back(info_.label_of(synthetic_sample(spec, first + i, images_.get() + static_cast<std::size_t>(i - range.begin) * bytes)));
+    labels_.push_back(info_.label_of(
+        synthetic_sample(spec, first + i, images_.get() + static_cast<std::size_t>(i - range.begin) * bytes)));
     ids_.push_back(i);
   }
 }

@@ -5,8 +5,8 @@
 #include <numeric>
 
 #include "core/errors.hpp"
-#include "data/loader.hpp"
 #include "data/image_maker.hpp"
+#include "data/loader.hpp"
 
 namespace convoy {
 

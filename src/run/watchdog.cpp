@@ -13,8 +13,8 @@
 #include <cstring>
 #include <thread>
 
-#include "core/progress.hpp"
 #include "core/errors.hpp"
+#include "core/progress.hpp"
 
 namespace convoy {
 namespace {

@@ -6,8 +6,8 @@
 
 #include "checkpoint/checkpoint.hpp"
 #include "data/loader.hpp"
-#include "engine/evaluator.hpp"
 #include "engine/engine.hpp"
+#include "engine/evaluator.hpp"
 #include "train/setup.hpp"
 
 namespace convoy {

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "core/text.hpp"
 #include "core/errors.hpp"
+#include "core/text.hpp"
 #include "data/evaluation.hpp"
 #include "data/partition.hpp"
 

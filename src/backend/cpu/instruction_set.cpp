@@ -5,8 +5,8 @@
 
 #include <oneapi/dnnl/dnnl.hpp>
 
-#include "core/topology.hpp"
 #include "core/errors.hpp"
+#include "core/topology.hpp"
 
 namespace convoy::cpu {
 
