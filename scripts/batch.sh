@@ -11,7 +11,7 @@ set -uo pipefail
 script=${1:?usage: . scripts/batch.sh SCRIPT}
 scheduler=${script%%/*} # slurm or pbs
 started=$(($(date +%s) - SECONDS)) # this shell, and so the job
-run_directory='' keeps_nothing='' partitions='' child='' stop_asked='' told_to_end='' launch_words=() attempts=0 partitions_before=0
+run_directory='' keeps_nothing='' partitions='' child='' stop_asked='' told_to_end='' launch_words=() attempts=0
 attributes='' job_end='' submit=''
 
 say() { echo "[job ${SLURM_JOB_ID:-${PBS_JOBID:-}}] $*" >&2; }
@@ -134,7 +134,8 @@ choose_launcher() {
   if command -v pbs_tmrsh >/dev/null; then launch_words+=(--mca plm_rsh_agent "/bin/sh scripts/pbs-agent.sh" --mca plm_rsh_no_tree_spawn 1); fi
 }
 
-count_partitions() { find "$partitions/" -maxdepth 2 -name '*-of-*.h5' 2>/dev/null | wc -l; }
+# Partitions, and intermediate files from which the next job continues, that this job has made.
+count_made() { find "$partitions/" -maxdepth 2 \( -name '*-of-*.h5' -o -name '*.run' \) -newermt "@$started" 2>/dev/null | wc -l; }
 
 # A host that crashed keeps a socket of PMIx that is named after job and step, and srun then fails there for the same step:
 # each restart of a job takes another number.
@@ -171,7 +172,6 @@ launch() {
   local code=75 watcher=''
   choose_launcher
   [ -z "$run_directory" ] || attempts=$(highest_attempt .json)
-  [ -z "$partitions" ] || partitions_before=$(count_partitions)
   say "$(date '+%F %T') ${SLURM_JOB_NODELIST:-$(sort -u "${PBS_NODEFILE:-/dev/null}" | tr '\n' ' ')}: ${launch_words[*]} $*"
   if [ -n "$stop_asked" ]; then
     say "told to stop before the program was started"
@@ -198,7 +198,7 @@ after_launch() { # CODE
   trap '' USR1
   [ -z "$run_directory" ] || words+=("$run_directory" --attempts-before "$attempts")
   [ -z "$keeps_nothing" ] || words+=(--keeps-nothing)
-  [ -z "$partitions" ] || words+=(--partitions "$partitions" --partitions-made $(($(count_partitions) - partitions_before)))
+  [ -z "$partitions" ] || words+=(--partitions "$partitions" --partitions-made "$(count_made)")
   [ -z "$told_to_end" ] || words+=(--told-to-end "$told_to_end")
   if [ -n "$keeps_nothing$told_to_end" ]; then
     answer=$(end_time)
@@ -224,7 +224,8 @@ resubmit_to_slurm() {
 
 # A new job after this one, from the same folder, with what qsub was told on its command line.
 resubmit_to_pbs() { # NUMBER
-  local line name value queue='' options=() chunks=() nodes=() memory=() names=() file=$PWD/$script
+  local line name value queue='' options=() chunks=() nodes=() memory=() names=() file=$PWD/$script asked
+  asked=:$(sed -nE 's/^Resource_List\.(select|nodes) = //p' <<<"$attributes" | tr '\n' ':')
   [ -n "$attributes" ] || say "PBS does not tell what this job asked for: the next one asks for what the script's #PBS lines say"
   while IFS= read -r line; do
     name=${line%% = *} value=${line#* = }
@@ -233,7 +234,8 @@ resubmit_to_pbs() { # NUMBER
       Resource_List.nodes) nodes=(-l "nodes=$value") ;;
       Resource_List.mem) memory=(-l "mem=$value") ;; # in Torque's form; else a sum of the chunks, as these are
       Resource_List.ncpus | Resource_List.mpiprocs | Resource_List.ngpus | Resource_List.*node*) ;;
-      Resource_List.*) options+=(-l "${name#*.}=$value") ;;
+      Resource_List.*) # PBS shows what the chunks ask for as its sum, too
+        case $asked in *[:+]"${name#*.}"=*) ;; *) options+=(-l "${name#*.}=$value") ;; esac ;;
       Job_Name) options+=(-N "$value") ;;
       Account_Name) options+=(-A "$value") ;;
       project) [ "$value" = _pbs_project_default ] || options+=(-P "$value") ;;
@@ -268,7 +270,7 @@ resubmit_to_pbs() { # NUMBER
     esac
   done
   # What runs is PBS' copy of the script that was submitted, which may be a user's own under any name.
-  if grep -qs 'scripts/batch\.sh' "$0"; then file=$(realpath "$0"); fi
+  if [ -f "$0" ] && grep -qs -- 'scripts/batch\.sh' "$0"; then file=$(realpath -- "$0"); fi
   cd "${PBS_O_WORKDIR:-.}" || return
   qsub "${options[@]}" -v "$(IFS=,; echo "${names[*]}")" "$file"
 }

@@ -177,7 +177,9 @@ bool Lineage::holds(Index attempt, Index step) const {
   for (Index at = last.number, steps = 0;;) {
     const auto record =
         std::find_if(begun_.begin(), begun_.end(), [&](const AttemptRecord& one) { return one.number == at; });
-    if (record == begun_.end()) return true;  // what came before a fresh start isn't known
+    // What came before a fresh start isn't known. An attempt continues an earlier one; a record that says else is
+    // damaged.
+    if (record == begun_.end() || record->from_attempt >= at) return true;
     at = record->from_attempt;
     steps = record->from_step;
     if (attempt >= at) return attempt == at && step <= steps;

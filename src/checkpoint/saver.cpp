@@ -117,7 +117,8 @@ void Saver::write_main(Save& save, std::vector<ShardRecord> shards) {
                  {*save.spec.averaged, save.spec.ema.get()}, place_.fence, [&] { make_way(save.spec.name); });
   save.in_place = place_.clock.wall_seconds();
   remove_shards(place_.folder, save.spec.name, meta.shards, place_.fence);
-  drop_old_checkpoints(place_.folder, place_.keep, place_.fence);
+  // `best` adds none, and those of an earlier line may still wait to be moved aside.
+  if (save.spec.name != "best") drop_old_checkpoints(place_.folder, place_.keep, place_.fence);
 }
 
 Exit Saver::outcome(const Save& save) {

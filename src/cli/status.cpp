@@ -97,20 +97,20 @@ std::string status_json(const RunReport& report, const RequeueDecision& decision
 
 /// Answers a job script that may submit itself: `again` on stdout, or nothing; the reasons go to stderr.
 Exit answer_job_script(const StatusConfig& config) {
-  const JobFacts job{.end = config.job_end,
-                     .now = real_clock().wall_seconds(),
-                     .told_to_end = config.told_to_end,
-                     .notice = notice_of(own_job().scheduler),
-                     .keeps_nothing = config.keeps_nothing,
-                     .jobs_in_vain = count_jobs_in_vain(config.partitions, config.partitions_made),
-                     .resubmitted = own_restarts(),
-                     .resubmissions = config.resubmissions};
+  JobFacts job{.end = config.job_end,
+               .now = real_clock().wall_seconds(),
+               .told_to_end = config.told_to_end,
+               .notice = notice_of(own_job().scheduler),
+               .keeps_nothing = config.keeps_nothing,
+               .resubmitted = own_restarts(),
+               .resubmissions = config.resubmissions};
   RequeueDecision decision{.exit = exit_without_run(config.after, job), .text = {}};
   if (!config.folder.empty()) {
     decision = decide_after_launch(config.folder, config.after, config.attempts_before);
     std::fputs(fmt::format("{}: {}\n", config.folder, decision.text).c_str(), stderr);
   }
   if (decision.exit != static_cast<int>(Exit::stopped)) return static_cast<Exit>(decision.exit);
+  job.jobs_in_vain = count_jobs_in_vain(config.partitions, config.partitions_made);
   const SubmissionDecision submission = decide_submission(job);
   std::fputs(fmt::format("[job {}] {}\n", own_job().job, submission.text).c_str(), stderr);
   if (submission.again) std::puts("again");

@@ -59,10 +59,10 @@ std::vector<OptionGroup> options_of(StatusConfig& config) {
       .only_on_command_line();
   add(text_option(
           "partitions", "DIR", config.partitions,
-          "with --resubmissions: the folder of a preparation, which three jobs in a row that make no partition end"))
+          "with --resubmissions: the folder of a preparation, which ends after three jobs in a row that made no progress"))
       .only_on_command_line();
   add(number_option("partitions-made", "N", config.partitions_made, at_least(0),
-                    "with --partitions: how many partitions this job has made"))
+                    "with --partitions: how many partitions and intermediate files this job has made"))
       .only_on_command_line();
   return {std::move(group)};
 }

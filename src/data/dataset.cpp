@@ -292,7 +292,10 @@ void Dataset::will_read(Range samples) const {
 }
 
 Index Dataset::stand_in(Index sample, Index tried, const std::string& fault) const {
-  const Index next = tried > sample ? tried + 1 : tried > range_.begin ? tried - 1 : sample + 1;
+  Index next = tried;
+  do {
+    next = next > sample ? next + 1 : next > range_.begin ? next - 1 : sample + 1;
+  } while (next < range_.end() && label(next) < 0);  // a sample of no class has no place in a batch
   if (skips_->policy == OnCorrupt::fail || next >= range_.end()) {
     fail(Exit::data, "{}; run convoy-preprocess verify '{}', or skip damaged samples with --on-corrupt skip", fault,
          info_.folder);

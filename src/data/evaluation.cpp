@@ -55,6 +55,7 @@ EvaluationBatches::EvaluationBatches(const Dataset& dataset, const EvaluationSpe
 EvaluationBatches::~EvaluationBatches() = default;
 
 void EvaluationBatches::leave_out_samples_of_no_class() {
+  if (dataset_.info().labels_as.empty()) return;
   const auto has_none = [&](Index sample) { return dataset_.label(sample) < 0; };
   for (ShapeGroup& group : groups_) std::erase_if(group.samples, has_none);
   std::vector<Index> all(static_cast<std::size_t>(dataset_.range().count));

@@ -201,7 +201,8 @@ void record_begin(Attempt& attempt, const std::string& path, Index by_attempt, I
   attempt.record.from = fs::absolute(path, failed).lexically_normal().string();
   const bool own = std::any_of(attempt.folders.begin(), attempt.folders.end(),
                                [&](const std::string& folder) { return lies_below(path, folder); });
-  attempt.record.from_attempt = own ? by_attempt : 0;
+  // A checkpoint that was copied here has the number of an attempt of its own run.
+  attempt.record.from_attempt = own && by_attempt < attempt.record.number ? by_attempt : 0;
   attempt.record.from_step = step;
   rewrite_record(attempt.folders, attempt.record);
 }

@@ -149,6 +149,17 @@ std::optional<RunState> read_run_state(const std::string& folder) {
   return state;
 }
 
+RunState state_of(const AttemptRecord& record) {
+  return {.run = record.run,
+          .attempt = record.number,
+          .scheduler = record.scheduler,
+          .job = record.job,
+          .host = record.host,
+          .pid = record.pid,
+          .started = record.started,
+          .progressed = record.started};
+}
+
 std::optional<RunState> find_run_state(const std::string& folder) {
   try {
     return read_run_state(folder);
@@ -156,20 +167,13 @@ std::optional<RunState> find_run_state(const std::string& folder) {
     const AttemptRecord newest = newest_attempt(folder);
     if (newest.number == 0) throw;
     log::warn("{}. What attempt {} and the checkpoints say counts", e.what(), newest.number);
-    RunState state{.run = newest.run,
-                   .attempt = newest.number,
-                   .scheduler = newest.scheduler,
-                   .job = newest.job,
-                   .host = newest.host,
-                   .pid = newest.pid,
-                   .started = newest.started,
-                   .progressed = newest.started,
-                   .updated = newest.started};
-    for (const std::string& path : list_checkpoints(folder + "/checkpoints", {}, Lineage(folder))) {
-      if (!state.checkpoint.empty()) break;
-      state.checkpoint = path_from(folder, path);
-      state.step = state.checkpoint_step = peek(path).step;
-      state.checkpoint_time = time_of_file(path);
+    RunState state = state_of(newest);
+    state.updated = newest.started;
+    const auto found = list_checkpoints(folder + "/checkpoints", {}, Lineage(folder));
+    if (!found.empty()) {
+      state.checkpoint = path_from(folder, found.front());
+      state.step = state.checkpoint_step = peek(found.front()).step;
+      state.checkpoint_time = time_of_file(found.front());
     }
     add_end(state, folder);
     return state;

@@ -9,6 +9,8 @@
 
 namespace convoy {
 
+struct AttemptRecord;
+
 enum class RunStage : std::uint8_t { start, train, evaluate, save, end };
 /// running: also what a killed attempt leaves behind; `updated` tells the two apart. superseded never stands in
 /// state.json, which belongs to the newest attempt.
@@ -67,6 +69,9 @@ double time_of_file(const std::string& path);
 std::string to_text(const RunState& state);
 /// Throws Error(data) naming `path` where text is not such an object.
 RunState parse_run_state(const std::string& text, const std::string& path);
+
+/// The state of an attempt that has begun, before any step.
+RunState state_of(const AttemptRecord& record);
 
 /// state.json of a run directory together with attempts/NNNN.end.json, where a rank that failed says so itself (rank 0
 /// may have been killed before it could). Nothing: no attempt has got that far. Throws Error(data).

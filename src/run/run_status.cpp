@@ -268,7 +268,7 @@ SubmissionDecision decide_submission(const JobFacts& job) {
   const Index in_vain = job.keeps_nothing ? job.resubmitted + 1 : job.jobs_in_vain;
   if (in_vain >= most_lost_attempts) {
     return {false, fmt::format("{} jobs in a row {}, so it isn't submitted again: see its log, and ask for more time{}",
-                               in_vain, job.keeps_nothing ? "did not finish" : "made no partition",
+                               in_vain, job.keeps_nothing ? "did not finish" : "made no progress",
                                job.keeps_nothing ? "" : " or make more and smaller partitions (--partitions)")};
   }
   if (job.resubmitted >= job.resubmissions) {

@@ -88,7 +88,7 @@ struct JobFacts {
   double told_to_end = 0;      ///< when it was told to end, seconds since 1970; 0: it was not
   double notice = 60;          ///< seconds before its end at which the scheduler may tell it so, see notice_of
   bool keeps_nothing = false;  ///< the program keeps nothing of its work if it is stopped
-  Index jobs_in_vain = 0;      ///< jobs in a row that prepared no partition, this one included
+  Index jobs_in_vain = 0;      ///< jobs in a row in which a preparation made no progress, this one included
   Index resubmitted = 0;       ///< how often it has submitted itself
   Index resubmissions = 0;     ///< how often it may
 };

@@ -331,7 +331,8 @@ void Checkpointing::save(const std::string& name, const Position& position, Cont
     told_slow_ = true;
     finish();
   }
-  SaveSpec spec{.name = name, .meta = describe(position, job_.training_log.sums_of_epoch()), .begun = begun};
+  const JobSums epoch = position.step_in_epoch > 0 ? job_.training_log.sums_of_epoch() : JobSums{};
+  SaveSpec spec{.name = name, .meta = describe(position, epoch), .begun = begun};
   if (averaged_step_ != position.step) {
     const ParameterSet& averaged = job_.sync->averaged();
     averaged_step_ = position.step;

@@ -33,22 +33,15 @@ TrainConfig in_run_folder(Communicator& communicator, TrainConfig config) {
 }
 
 RunState first_state(const Attempt& attempt, int ranks, const KeptLimit& limit, const RunState& before) {
-  const AttemptRecord& record = attempt.record;
-  return {.run = record.run,
-          .attempt = record.number,
-          .scheduler = record.scheduler,
-          .job = record.job,
-          .host = record.host,
-          .pid = record.pid,
-          .ranks = ranks,
-          .end_time = limit.end_time,
-          .checkpoint = before.checkpoint,
-          .checkpoint_step = before.checkpoint_step,
-          .checkpoint_time = before.checkpoint_time,
-          .checkpoint_seconds = before.checkpoint_seconds,
-          .checkpoint_stall = before.checkpoint_stall,
-          .started = record.started,
-          .progressed = record.started};
+  RunState state = state_of(attempt.record);
+  state.ranks = ranks;
+  state.end_time = limit.end_time;
+  state.checkpoint = before.checkpoint;
+  state.checkpoint_step = before.checkpoint_step;
+  state.checkpoint_time = before.checkpoint_time;
+  state.checkpoint_seconds = before.checkpoint_seconds;
+  state.checkpoint_stall = before.checkpoint_stall;
+  return state;
 }
 
 /// What the attempt before left; a state that can't be read is replaced in a moment.
@@ -121,6 +114,10 @@ std::optional<FoundCheckpoint> find_resume(TrainingJob& job) {
   std::optional<FoundCheckpoint> found;
   run_alike(job.communicator,
             [&] { found = checkpoint_to_resume(job.communicator, config, job.attempt, job.graph.model); });
+  std::string digests;
+  for (const TrainingPhase& phase : job.phases)
+    digests += fmt::format("train {:016x}, val {:016x}; ", phase.splits.train.digest, phase.splits.val.digest);
+  job.communicator.require_equal(digests, "data sets");
   run_alike(job.communicator, [&] {
     if (found) judge_data(job, *found);
   });

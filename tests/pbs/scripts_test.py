@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What job scripts ask of a scheduler and make of its answers: no hosts, no MPI, no waiting. The PBS is that of commands.py, with one
-job at a time; Slurm's commands say the little that is needed. Usage: scripts_test.py"""
+job at a time; Slurm's commands say the little that is needed. F1 to F10 are the failures of "Jobs under PBS" in bench/results.md.
+Usage: scripts_test.py"""
 import concurrent.futures
 import json
 import os
@@ -125,7 +126,7 @@ def continues_elements(work):
     check(first == "0[].pbs" and len(text) == 3, "an array of three runs", (first, text))
     found = sorted(path.name for path in (work / "jobs").iterdir() if path.name.isdigit() and path.name != "0")
     again = [desk.job(number)["indices"] for number in found]
-    check(again == [[0], [1], [2]], "F2 N28 each element of an array continues alone", (again, text[0][-600:]))
+    check(again == [[0], [1], [2]], "F2 each element of an array continues alone", (again, text[0][-600:]))
     check(all(desk.job(number)["text"] == desk.job(0)["text"] for number in found) and found, "F2 with the user's own script, under any name",
           again)
 
@@ -148,7 +149,7 @@ def stops_in_vain(work):
         text = desk.run()
         check(len(text) == jobs, f"F4 a preparation of {name} partitions: {jobs} jobs", (len(text), text[-1][-300:]))
         if partitions == 0:
-            check("3 jobs in a row made no partition" in text[-1], "F4 the last one says why it stops", text[-1][-300:])
+            check("3 jobs in a row made no progress" in text[-1], "F4 the last one says why it stops", text[-1][-300:])
     desk = Desk(work / "killed", program={"code": 137})
     desk.qsub(*HOUR, script=f"{desk.tree}/pbs/evaluate.pbs", RUN="/run", DATA=str(data), CONVOY_RESUBMISSIONS="4")
     text = desk.run()
@@ -300,6 +301,10 @@ CASES = [
       "Resource_List.nodes = 2:ppn=2", "Resource_List.place = scatter", "Resource_List.select = 2:ncpus=2:mpiprocs=2",
       "Resource_List.walltime = 01:00:00"],
      {"-q workq", "-l nodes=2:ppn=2", "-l walltime=01:00:00"}),
+    ("a site's name for GPUs, as OpenPBS prints it",
+     ["queue = workq", "Resource_List.gpus = 16", "Resource_List.ncpus = 128", "Resource_List.nodect = 4",
+      "Resource_List.select = 4:ncpus=32:gpus=4", "Resource_List.software = x", "Resource_List.walltime = 01:00:00"],
+     {"-q workq", "-l select=4:ncpus=32:gpus=4", "-l software=x", "-l walltime=01:00:00"}),
     ("nodes, as Torque prints it", ["queue = batch", "Account_Name = x", "Resource_List.mem = 8gb", "Resource_List.nodect = 4", "Resource_List.neednodes = 4:ppn=4",
                                     "Resource_List.nodes = 4:ppn=4:gpus=4", "Resource_List.walltime = 24:00:00"],
      {"-q batch", "-A x", "-l mem=8gb", "-l nodes=4:ppn=4:gpus=4", "-l walltime=24:00:00"}),

@@ -6,8 +6,10 @@
 // conv:k r s p g b   k outputs, kernel r, stride s, padding p, groups g, bias b (defaults: r1 s1 p0 g1 b0)
 // bn relu leaky tanh gelu silu relu6 gap flatten linear:k
 // maxpool:r s p (c1: ceil) avgpool:r s p (i1: divided by the pixels inside of the image)
-// fork        remembers the tensor; add: adds the remembered one; cat: puts its channels behind; swap: exchanges the
-// two A linear layer to 5 classes and the loss follow.
+// fork        remembers the tensor; add: adds the remembered one; cat: puts its channels behind; swap: exchanges both
+// keep        remembers a third; cat3: puts the channels of both behind
+//
+// A linear layer to 5 classes and the loss follow.
 #pragma once
 #include <string>
 

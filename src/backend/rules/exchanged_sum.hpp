@@ -2,7 +2,7 @@
 // A double on its way through a sum of floats over ranks. Synchronised batch norm exchanges sum x and sum x^2, whose
 // difference is the variance: digits that floats don't have. So a value travels in three parts: multiples of 2^-11 and
 // of 2^-23 of its leading bit, and the rest. Where the values of up to 2^10 ranks have the same size within a factor of
-// 4, the sums of the first two are exact in float, and the total is good to 2^-42; where they differ by more, the
+// 4, the sums of the first two are exact in float, and the total is good to 2^-39; where they differ by more, the
 // variance is no small difference.
 #pragma once
 #include <cstdint>

@@ -52,6 +52,12 @@ TEST(Fence, ANumberThatIsTakenInOneFolderIsGivenBackInTheOther) {
   EXPECT_TRUE(claim_number({run.path(), checkpoints.path()}, {.number = 2}));
 }
 
+TEST(Lineage, ARecordThatContinuesItselfEndsTheLine) {
+  const TempFolder folder;
+  EXPECT_TRUE(claim_number({folder.path()}, {.number = 2, .from = "x.h5", .from_attempt = 2, .from_step = 30}));
+  EXPECT_TRUE(Lineage(folder.path()).holds(1, 5));
+}
+
 /// Attempt 1 begins afresh, 2 goes on from its step 30, 3 goes back to step 10 of attempt 1, 4 from there to step 20 of
 /// attempt 3; 5 has begun nothing.
 TEST(Lineage, FollowsWhereTheNewestAttemptCameFrom) {

@@ -37,7 +37,7 @@ INSTANTIATE_TEST_SUITE_P(
         Known{{.model = "resnet152"}, 224, 60'192'808, 11.514e9},
         Known{{.model = "resnet18", .classes = 10, .options = {{"stem", "small"}}}, 32, 11'173'962, 0.5556e9}));
 
-// torchvision's documented counts; resnet200 and 269, resnext*_32x4d, mobilenet_v1 and wrn by their papers or by hand.
+// torchvision's documented counts; mobilenet_v1 and wrn by their papers or by hand.
 INSTANTIATE_TEST_SUITE_P(Torchvision, KnownCost,
                          testing::Values(Known{{.model = "vgg11"}, 224, 132'863'336, 7.61e9},
                                          Known{{.model = "vgg13"}, 224, 133'047'848, 11.31e9},

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Selects the cuDNN graph of each convolution. The rule takes the one that moves the fewest bytes, a tensor hidden in a
 // workspace included; what the library has no plan for is computed by a plain convolution and kernels of ours. The
-// selection as text goes into checkpoints and to the other ranks: three selection for every convolution, then the
-// engine of every graph.
+// selection as text goes into checkpoints and to the other ranks: three letters for every convolution, then the engine
+// of every graph.
 #pragma once
 #include <map>
 #include <memory>

@@ -9,7 +9,7 @@ namespace convoy::cuda {
 namespace {
 
 /// A thread sums x - anchor and its square. The anchor moves to the mean so far whenever the rows have doubled, or 32
-/// have come; backend/cpu/operations/group_loops.cpp derives the bound. A block adds its threads in double, where the
+/// have come, as in backend/cpu/operations/group_loops.cpp, but the squares stay in float. A block adds its threads in double, where the
 /// anchors can go.
 template <class T, int Width>
 __global__ void __launch_bounds__(tile_threads)
