@@ -5,12 +5,12 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <vector>
 
 #include "cli/command.hpp"
 #include "config/parse.hpp"
+#include "core/json.hpp"
 #include "core/log.hpp"
 #include "core/standard_output.hpp"
 #include "core/text.hpp"
@@ -39,8 +39,8 @@ std::optional<Run> read_run(const std::string& folder) {
   }
   for (std::string line; std::getline(file, line);) {
     read_line(line, run.table);
-    const auto record = nlohmann::json::parse(line, nullptr, false);
-    if (!record.is_object() || record.value("split", "") != "run") continue;
+    const Json record = Json::parse_or_null(line);
+    if (record.value("split", "") != "run") continue;
     run.model = record.value("model", run.model);
     run.ranks = static_cast<Index>(record.value("ranks", static_cast<double>(run.ranks)));
   }
