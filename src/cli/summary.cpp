@@ -67,7 +67,7 @@ Row row_of(const Run& run) {
     if (!std::isnan(row.images_per_second)) speed = row.images_per_second;
   }
   EpochRow none;
-  none.validation.fill(std::nan(""));
+  for (double& value : none.validation.values) value = std::nan("");
   const EpochRow& shown = best != nullptr ? *best : none;
   const EpochRow last = rows.empty() ? EpochRow{} : rows.back();
   return {run.folder,

@@ -152,7 +152,7 @@ void read_line(const std::string& line, EpochTable& to) {
   if (split == nullptr) return;
   if (*split == "epoch") {
     CounterValues counters{};
-    for (std::size_t i = 0; i < counters.size(); ++i) counters[i] = number(record, counter_table[i].name);
+    for (std::size_t i = 0; i < counter_table.size(); ++i) counters[i] = number(record, counter_table[i].name);
     to.add(EpochRecord{.epoch = integer(record, "epoch"),
                        .images = integer(record, "images"),
                        .counters = counters,
@@ -165,10 +165,10 @@ void read_line(const std::string& line, EpochTable& to) {
   } else if (*split == "val") {
     const Index images = integer(record, "images");
     CounterValues counts{}, counters{};
-    for (std::size_t i = 0; i < counts.size(); ++i)
+    for (std::size_t i = 0; i < counter_table.size(); ++i)
       counts[i] = static_cast<double>(integer(record, (counter_table[i].name + std::string("_count")).c_str()));
     counters = shown(counts, images);
-    for (std::size_t i = 0; i < counters.size(); ++i)
+    for (std::size_t i = 0; i < counter_table.size(); ++i)
       if (!counter_table[i].percent) counters[i] = number(record, counter_table[i].name);
     to.add(ValidationRecord{.epoch = integer(record, "epoch"),
                             .step = integer(record, "step"),

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run/heartbeats.hpp"
-#include "core/json.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -11,6 +10,8 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+
+#include "core/json.hpp"
 
 namespace convoy {
 namespace fs = std::filesystem;

@@ -60,6 +60,7 @@ TOUCHES = {
     "silu": 4,
     "relu6": 5,  # and the network that has it
     "adamw": 4,  # an optimiser
+    r"sums\[Counter::topk": 3,  # a device counter, beside its row
 }
 # Words that only some folders may know.
 KNOWN_IN = {"SyncMode": ("src/sync/", "src/config/"), "alexnet": ("src/network/models/",), "densenet": ("src/network/models/",)}
