@@ -80,7 +80,7 @@ Option sizes_option(Recipe& recipe) {
   };
   option.print = [&recipe] {
     std::string text;
-    for (const Index size : recipe.sizes) text += (text.empty() ? "" : ",") + size_name(size);
+    for (const Index size : recipe.sizes) text += fmt::format("{}{}", text.empty() ? "" : ",", size_name(size));
     return text;
   };
   return option;
@@ -103,13 +103,13 @@ Option extensions_option(std::vector<std::string>& extensions) {
   option.set = [&extensions](const std::string& text) {
     extensions.clear();
     for (const auto& word : split_list(lower(text))) {
-      if (!word.empty()) extensions.push_back(word.front() == '.' ? word : '.' + word);
+      if (!word.empty()) extensions.push_back(word.front() == '.' ? word : fmt::format(".{}", word));
     }
     if (extensions.empty()) throw BadValue("names none");
   };
   option.print = [&extensions] {
     std::string text;
-    for (const auto& extension : extensions) text += (text.empty() ? "" : ",") + extension.substr(1);
+    for (const auto& extension : extensions) text += fmt::format("{}{}", text.empty() ? "" : ",", extension.substr(1));
     return text;
   };
   return option;

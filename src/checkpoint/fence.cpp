@@ -49,13 +49,13 @@ Index highest_in(const std::string& folder, std::error_code& error) {
 
 std::string to_text(const AttemptRecord& record) {
   Json json = Json::object({{"run", record.run},
-                                  {"attempt", record.number},
-                                  {"scheduler", record.scheduler},
-                                  {"job", record.job},
-                                  {"restarts", record.restarts},
-                                  {"host", record.host},
-                                  {"pid", record.pid},
-                                  {"started", record.started}});
+                            {"attempt", record.number},
+                            {"scheduler", record.scheduler},
+                            {"job", record.job},
+                            {"restarts", record.restarts},
+                            {"host", record.host},
+                            {"pid", record.pid},
+                            {"started", record.started}});
   if (!record.from.empty())
     json["from"].set({{"file", record.from}, {"attempt", record.from_attempt}, {"step", record.from_step}});
   return json.text(1, Json::Order::sorted) + "\n";

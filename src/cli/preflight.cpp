@@ -110,21 +110,21 @@ std::string json_of(const Preflight& preflight) {
                             {"ranks", Json::list()}});
   for (const RankPlacement& own : preflight.placement.ranks) {
     json["ranks"].add(Json::object({{"rank", own.rank},
-                             {"host", own.host},
-                             {"local_rank", own.node_rank},
-                             {"pid", own.pid},
-                             {"device", own.device},
-                             {"cpus", print_cpu_list(own.cpus)},
-                             {"cores", own.cores},
-                             {"numa", own.nodes},
-                             {"threads", own.threads},
-                             {"bound_by", name_of(own.binding)}}));
+                                    {"host", own.host},
+                                    {"local_rank", own.node_rank},
+                                    {"pid", own.pid},
+                                    {"device", own.device},
+                                    {"cpus", print_cpu_list(own.cpus)},
+                                    {"cores", own.cores},
+                                    {"numa", own.nodes},
+                                    {"threads", own.threads},
+                                    {"bound_by", name_of(own.binding)}}));
   }
   for (const Fact& fact : preflight.facts) json[fact.name] = fact.json;
   json["problems"] = Json::list();
   for (const Finding& finding : preflight.findings) {
-    json["problems"].add(Json::object(
-        {{"code", static_cast<int>(finding.code)}, {"text", finding.text}, {"ranks", finding.ranks}}));
+    json["problems"].add(
+        Json::object({{"code", static_cast<int>(finding.code)}, {"text", finding.text}, {"ranks", finding.ranks}}));
   }
   return json.text(2, Json::Order::as_written) + "\n";
 }
@@ -383,24 +383,30 @@ void check_run_folder(Communicator& communicator, const TrainConfig& config, Pre
   const bool first = communicator.rank() == 0;
   if (first) {
     // Errors of writing are about the folder that was chosen.
-    attempt(mine, [&] {
-      made = make_folders(folder);
-      bytes_per_second[0] = measure_writing(marker);
-      File(marker, File::Access::create);
-    }, Exit::usage);
+    attempt(
+        mine,
+        [&] {
+          made = make_folders(folder);
+          bytes_per_second[0] = measure_writing(marker);
+          File(marker, File::Access::create);
+        },
+        Exit::usage);
   }
   // What rank 0 found is known to all before the others look for its file.
   double failed[1] = {mine.empty() ? 0.0 : 1.0};
   communicator.maximum(std::span<double>(failed), "state of the run directory");
   communicator.maximum(std::span<double>(bytes_per_second), "speed of writing");
   if (failed[0] == 0 && communicator.node_rank() == 0 && !first) {
-    attempt(mine, [&] {
-      if (!appears(marker))
-        fail(Exit::usage, "{} does not see '{}' of {}; choose an --output-dir that all hosts share",
-             communicator.host(), folder, communicator.hosts().front());
-      const Scratch own(fmt::format("{}.{}", marker, communicator.rank()));
-      File(own.path(), File::Access::create);
-    }, Exit::usage);
+    attempt(
+        mine,
+        [&] {
+          if (!appears(marker))
+            fail(Exit::usage, "{} does not see '{}' of {}; choose an --output-dir that all hosts share",
+                 communicator.host(), folder, communicator.hosts().front());
+          const Scratch own(fmt::format("{}.{}", marker, communicator.rank()));
+          File(own.path(), File::Access::create);
+        },
+        Exit::usage);
   }
   communicator.barrier("look at the run directory");
   share_findings(communicator, mine, to);
@@ -424,11 +430,10 @@ void check_run_folder(Communicator& communicator, const TrainConfig& config, Pre
   } else {
     text += " can't be used";
   }
-  to.facts.push_back({"run_directory",
-                      text,
-                      {{"path", folder},
-                       {"write_mb_per_sec", bytes_per_second[0] / mega},
-                       {"free_gb", room.free_bytes / giga}}});
+  to.facts.push_back(
+      {"run_directory",
+       text,
+       {{"path", folder}, {"write_mb_per_sec", bytes_per_second[0] / mega}, {"free_gb", room.free_bytes / giga}}});
 }
 
 }  // namespace
