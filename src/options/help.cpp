@@ -12,7 +12,7 @@ std::string describe(const Option& option, HelpDepth depth) {
   std::string left = option.letter != 0 ? fmt::format("-{}, ", option.letter) : "    ";
   left += "--" + option.name;
   if (option.is_switch()) left += ", --no-" + option.name;
-  if (!option.value.empty()) left += ' ' + option.value;
+  if (!option.value.empty()) left += fmt::format(fmt::runtime(option.implied.empty() ? " {}" : "[={}]"), option.value);
   std::string text = option.help;
   std::string value = option.print();
   if (option.is_switch()) value = value == "true" ? "on" : "off";
