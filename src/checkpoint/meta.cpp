@@ -54,7 +54,7 @@ Json to_json(const TrainedData& data) {
                        {"val_digest", hex(data.val_digest)},
                        {"mean_image", hex(data.mean_image)},
                        {"input_size", std::vector<Index>{data.input_height, data.input_width}},
-                       {"input", data.input}});
+                       {"short_side", data.short_side}});
 }
 
 TrainedData data_of(const Json& json) {
@@ -70,7 +70,7 @@ TrainedData data_of(const Json& json) {
           .mean_image = digest("mean_image"),
           .input_height = size("input_size", 0),
           .input_width = size("input_size", 1),
-          .input = json.at("input").as<std::string>()};
+          .short_side = json.at("short_side").as<Index>()};
 }
 
 /// Older versions kept some of it as texts, and the oldest nothing.

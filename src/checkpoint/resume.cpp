@@ -66,7 +66,7 @@ class Search {
 
 FoundCheckpoint parse_found(const std::string& answer) {
   const std::size_t end = answer.find('\n');
-  FoundCheckpoint found{answer.substr(0, end), {}};
+  FoundCheckpoint found{.path = answer.substr(0, end), .file = {}};
   found.file = parse_meta(answer.substr(end + 1), found.path);
   return found;
 }

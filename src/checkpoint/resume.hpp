@@ -15,6 +15,7 @@ namespace convoy {
 struct FoundCheckpoint {
   std::string path;
   FileMeta file;
+  bool other_val = false;  ///< its best accuracy is of another val split than this run's
 };
 
 /// Why a whole checkpoint is none of this run's; empty: it is. Asked on rank 0.

@@ -50,8 +50,8 @@ std::string normalisation(const TrainedData& data) {
                      data.mean_image == 0 ? "" : fmt::format(", mean image {:016x}", data.mean_image));
 }
 
-std::string size_and_way(const TrainedData& data) {
-  return fmt::format("{} x {}, {}", data.input_height, data.input_width, data.input);
+std::string input_of(const TrainedData& data) {
+  return fmt::format("{} x {} pixels of a short side of {}", data.input_height, data.input_width, data.short_side);
 }
 
 /// What a checkpoint of an older version doesn't tell; empty: it tells everything.
@@ -60,7 +60,7 @@ std::string what_is_unknown(const TrainedData& model) {
   if (model.class_names.empty()) unknown.emplace_back("classes");
   if (model.mean.empty()) unknown.emplace_back("normalisation");
   if (model.train_digest == 0) unknown.emplace_back("samples");
-  if (model.input.empty()) unknown.emplace_back("input size");
+  if (model.short_side == 0) unknown.emplace_back("input size");
   return fmt::format("{}", fmt::join(unknown, ", "));
 }
 
@@ -74,8 +74,9 @@ void judge_evaluation(const NamedData& model, const NamedData& set, const ClassM
         model.name, set.name, classes.difference);
   }
   if (!model.data.mean.empty() && model.data.mean.size() != set.data.mean.size()) {
-    fail(Exit::data, "{} takes images of {} channels, and {} holds images of {}; prepare the set with --channels {}",
-         model.name, model.data.mean.size(), set.name, set.data.mean.size(), model.data.mean.size());
+    fail(Exit::data,
+         "{} takes images of {} channels, and {} holds images of {}; prepare the set with --color rgb (3) or grey (1)",
+         model.name, model.data.mean.size(), set.name, set.data.mean.size());
   }
   if (differs(model.data.mean_image, set.data.mean_image)) {
     fail(Exit::data,
@@ -135,8 +136,8 @@ std::vector<std::string> changes_of_input(const NamedData& model, const NamedDat
         fmt::format("input is normalised with {}, in {} it was {}; --rgb-mean and --rgb-std keep what it learned with",
                     normalisation(now), model.name, normalisation(then)));
   }
-  if (!then.input.empty() && size_and_way(then) != size_and_way(now))
-    changes.push_back(fmt::format("input is {}, in {} it was {}", size_and_way(now), model.name, size_and_way(then)));
+  if (then.short_side != 0 && input_of(then) != input_of(now))
+    changes.push_back(fmt::format("input is {}, in {} it was {}", input_of(now), model.name, input_of(then)));
   return changes;
 }
 

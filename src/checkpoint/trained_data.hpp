@@ -18,7 +18,7 @@ struct TrainedData {
   std::uint64_t train_digest = 0, val_digest = 0;  ///< of the partitions' seals; 0: unknown, or no such split
   std::uint64_t mean_image = 0;                    ///< digest of the image that is subtracted; 0: unknown, or none
   Index input_height = 0, input_width = 0;
-  std::string input;  ///< how an image becomes the network's input in evaluation
+  Index short_side = 0;  ///< of the image whose centre evaluation takes as input
 };
 
 /// `labels[c]`: the model's number of the set's class c, -1 if it knows no such class; empty: their names are the same.

@@ -79,9 +79,11 @@ std::string describe(const TrainedData& data) {
   std::string text = fmt::format("classes       {}: {}\n", data.class_names.size(), fmt::join(data.class_names, ", "));
   text += fmt::format("normalisation mean {:.4f}; deviation {:.4f}{}\n", fmt::join(data.mean, ", "),
                       fmt::join(data.std, ", "), data.mean_image == 0 ? "" : "; mean image");
-  if (data.input.empty()) return text;
-  return text + fmt::format("input         {} x {}: {}\ndata          digest {:016x} (train), {:016x} (val)\n",
-                            data.input_height, data.input_width, data.input, data.train_digest, data.val_digest);
+  if (data.short_side == 0) return text;
+  return text +
+         fmt::format(
+             "input         {} x {} of a short side of {}\ndata          digest {:016x} (train), {:016x} (val)\n",
+             data.input_height, data.input_width, data.short_side, data.train_digest, data.val_digest);
 }
 
 std::string describe(const FileMeta& file) {

@@ -26,6 +26,7 @@ using Row = std::vector<std::string>;
 struct Run {
   std::string folder, model = "-", result = "-";
   Index ranks = 0;
+  Index val_since_step = -1;  ///< until which it was validated on another split
   EpochTable table;
 };
 
@@ -43,6 +44,7 @@ std::optional<Run> read_run(const std::string& folder) {
     if (record.value("split", "") != "run") continue;
     run.model = record.value("model", run.model);
     run.ranks = static_cast<Index>(record.value("ranks", static_cast<double>(run.ranks)));
+    if (record.value("other_val", 0.0) > 0) run.val_since_step = static_cast<Index>(record.value("step", 0.0));
   }
   if (const auto state = find_run_state(folder)) {
     // A killed run's own word is `running`.
@@ -63,7 +65,9 @@ Row row_of(const Run& run) {
   double speed = std::nan("");
   for (const EpochRow& row : rows) {
     const double top1 = row.validation[Counter::top1];
-    if (!std::isnan(top1) && (best == nullptr || top1 > best->validation[Counter::top1])) best = &row;
+    if (row.step > run.val_since_step && !std::isnan(top1) &&
+        (best == nullptr || top1 > best->validation[Counter::top1]))
+      best = &row;
     if (!std::isnan(row.images_per_second)) speed = row.images_per_second;
   }
   EpochRow none;

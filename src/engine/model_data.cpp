@@ -12,8 +12,7 @@ namespace convoy {
 
 TrainedData trained_data(const DataConfig& config, const DatasetInfo& train, std::uint64_t val_digest) {
   const AugmentSpec shown = augment_spec(config, train, 0, Use::evaluation);
-  const std::string before =
-      shown.short_side() > 0 ? fmt::format("short side resized to {}, ", shown.short_side()) : "";
+  const Index resized = shown.short_side();
   const bool mean_image = config.normalise == InputSpec::Normalise::mean_image;
   return {.class_names = train.class_names,
           .mean = config.rgb_mean.empty() ? train.mean : config.rgb_mean,
@@ -25,7 +24,7 @@ TrainedData trained_data(const DataConfig& config, const DatasetInfo& train, std
           .mean_image = mean_image ? hash_bytes(train.mean_image.data(), train.mean_image.size() * sizeof(float)) : 0,
           .input_height = shown.height,
           .input_width = shown.width,
-          .input = before + "centre"};
+          .short_side = resized > 0 ? resized : std::min(train.height, train.width)};
 }
 
 void tell(const DataVerdict& verdict) {
@@ -47,9 +46,8 @@ DataVerdict see_as_model(const NamedData& model, DatasetInfo& set, DataConfig& c
     set.std = learned.std;
   }
   // Older versions tell the size of stored pixels only, which is the input's unless --image-size says another.
-  const bool told = learned.input_height > 0;
-  const ImageSize input =
-      told ? ImageSize{learned.input_height, learned.input_width} : ImageSize{learned.height, learned.width};
+  const bool told = learned.short_side > 0;
+  const ImageSize input{told ? learned.input_height : learned.height, told ? learned.input_width : learned.width};
   if (config.image_size == 0 && input.height > 0) {
     if (input.height == input.width) {
       config.image_size = input.height;
@@ -58,8 +56,11 @@ DataVerdict see_as_model(const NamedData& model, DatasetInfo& set, DataConfig& c
            input.height, input.width, set.folder, tell_images(set));
     }
   }
-  if (config.augment.resize == 0 && set.encoding != "raw" && learned.height > 0)
-    config.augment.resize = std::min(learned.height, learned.width);
+  const Index side = told ? learned.short_side : std::min(learned.height, learned.width);
+  // Another --image-size has a short side of its own.
+  const bool own_input = told && config.image_size != 0 && config.image_size != input.height;
+  const bool is_free = config.augment.resize == 0 && !own_input && side >= input.height;
+  if (is_free && trained_data(config, set, 0).short_side != side) config.augment.resize = side;
   return verdict;
 }
 

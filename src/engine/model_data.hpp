@@ -13,8 +13,8 @@ namespace convoy {
 /// Of a run on `train`, validated on a split with `val_digest` (0: none). Throws Error(usage) as augment_spec does.
 TrainedData trained_data(const DataConfig& config, const DatasetInfo& train, std::uint64_t val_digest);
 
-/// Makes a set the model's: its classes (labels by name), its normalisation unless the configuration has one, its input
-/// size, and for files the size that its stored pixels had. Throws Error(data) where judge() refuses the set.
+/// Makes a set the model's: its classes (labels by name), its normalisation, input size and short side unless the
+/// configuration has others. Throws Error(data) where judge() refuses the set.
 DataVerdict see_as_model(const NamedData& model, DatasetInfo& set, DataConfig& config);
 
 /// The set that a model learned from, without samples and with encoding `jpeg`: for images that come as files. Height

@@ -199,6 +199,9 @@ Exit evaluate(Communicator& communicator, const EvaluateConfig& config) try {
   if (files) confusion.sum(communicator);
   run_agreed(communicator, "writing the result", [&] {
     if (rank != 0) return;
+    if (record.images == 0)
+      fail(Exit::data, "'{}' ({}) holds no image of a class that '{}' knows; give the set it was trained on",
+           info.folder, info.split, path);
     const Json json = describe(config, path, record);
     log::info("{}: top1 {:.2f} % ({}/{}), top{} {:.2f} %, loss {:.4f}", config.split, record.counters[Counter::top1],
               record.count(Counter::top1), record.images, record.k, record.counters[Counter::topk],

@@ -201,7 +201,7 @@ Position Checkpointing::resume(const FoundCheckpoint& found) {
     const auto at = meta.numbers.find(name);
     return at == meta.numbers.end() ? otherwise : at->second;
   };
-  best_top1 = number("best_top1", -1);
+  best_top1 = found.other_val ? -1 : number("best_top1", -1);
   validated_step = static_cast<Index>(number("validated_step", -1));
   if (meta.position.step_in_epoch > 0) sums_of_epoch = sums_in(meta.numbers);
   job_.engine->adopt_loss_scale(loaded.set.block);

@@ -101,10 +101,9 @@ Graph build_network(const TrainingJob& job) {
   return graph;
 }
 
-/// Whether the data are those that the checkpoint's run was trained on. A best accuracy on another val split is
-/// forgotten.
+/// Whether the data are those that the checkpoint's run was trained on.
 void judge_data(const TrainingJob& job, FoundCheckpoint& found) {
-  CheckpointMeta& meta = found.file.meta;
+  const CheckpointMeta& meta = found.file.meta;
   const TrainingPhase* phase = &job.phases.front();
   for (const TrainingPhase& other : job.phases)
     if (other.begin_epoch <= meta.position.data_epoch()) phase = &other;
@@ -113,7 +112,7 @@ void judge_data(const TrainingJob& job, FoundCheckpoint& found) {
       judge({meta.data, fmt::format("'{}'", found.path)}, {own, fmt::format("'{}'", phase->splits.train.folder)},
             meta.position.step_in_epoch > 0 ? DataUse::mid_epoch : DataUse::epoch_border);
   if (job.communicator.rank() == 0) tell(verdict);
-  if (verdict.new_best) meta.numbers["best_top1"] = -1;
+  found.other_val = verdict.new_best;
 }
 
 /// Collective. The checkpoint to continue from; settles which run this attempt belongs to.
@@ -324,6 +323,7 @@ void log_start(const TrainingJob& job) {
                       {"ranks", job.shape.ranks},
                       {"replicas", job.shape.replicas},
                       {"global_batch", static_cast<double>(job.shape.global_batch)},
+                      {"other_val", job.resume && job.resume->other_val ? 1.0 : 0.0},
                       {"step", static_cast<double>(job.state.position.step)}});
   job.state_file->update([&](RunState& run) {
     const Position& position = job.state.position;

@@ -23,14 +23,15 @@ def evaluate(ranks, checkpoint, data, batch, out, *words):
     return result, matrix
 
 
-def prepare(work, name, classes, light=1.0):
+def prepare(work, name, classes, light=1.0, size=16):
     """8 pictures a class as a set with both splits alike: noise of the picture's number on the class's colour."""
     for label, animal in classes.items():
         os.makedirs(f"{work}/{name}.in/{label}")
         for i in range(8):
             noise = np.random.default_rng(i).normal(0, 20, (16, 16, 3))
-            Image.fromarray((light * np.clip(COLOURS[animal] + noise, 0, 255)).astype(np.uint8)).save(f"{work}/{name}.in/{label}/{i}.png")
-    run(1, "folder", "--train", f"{work}/{name}.in", "--val", f"{work}/{name}.in", "--out", f"{work}/{name}", "--encoding", "raw", "--sizes", 16,
+            picture = Image.fromarray((light * np.clip(COLOURS[animal] + noise, 0, 255)).astype(np.uint8))
+            picture.resize((size, size), Image.Resampling.NEAREST).save(f"{work}/{name}.in/{label}/{i}.png")
+    run(1, "folder", "--train", f"{work}/{name}.in", "--val", f"{work}/{name}.in", "--out", f"{work}/{name}", "--encoding", "raw", "--sizes", size,
         program=PREPROCESS)
     return f"{work}/{name}"
 
@@ -67,6 +68,11 @@ def other_sets(work):
     said, _ = train(1, f"{work}/head", "--data", f"{work}/other", "--weights", model, "--model", "resnet8", "--batch-size", 8, "--max-steps", 1)
     check("only the model has 'cat', only the set has 'zcat'): a new head starts" in said and "fc.weight, /parameters/fc.bias start anew" in said,
           "--weights on other names begins a new head")
+
+    # Four times as many pixels are the same picture.
+    prepare(work, "large", same, size=32)
+    small, large = evaluated(1, "animals")[0], evaluated(3, "large")[0]
+    check(large["top1_count"] == 24 and abs(large["loss"] - small["loss"]) < 0.05, f"larger pixels come as large as the model's (loss {large['loss']:.3f}, {small['loss']:.3f})")
 
     # A third of the light is another picture to the network, whatever the set's own mean is.
     prepare(work, "dark", same, 1 / 3)

@@ -229,6 +229,9 @@ INSTANTIATE_TEST_SUITE_P(
           "n3c3h6w6 conv:k16r3p1 fork bn tanh conv:k12r3p1 cat fork bn tanh conv:k12r3p1 cat fork bn tanh conv:k12r3p1 "
           "cat bn tanh avgpool:r2s2 conv:k20r1",
           "n2c3h6w6 conv:k20r3p1 bn tanh fork conv:k20r3p1 add fork bn tanh conv:k9r1 cat bn gelu gap",
+          // Three sources, as in inception blocks: of other sizes than a block, and groups with batch norms.
+          "n2c3h5w4 make:k8 keep make:k5 fork make:k16 cat3 conv:k8r3p1",
+          "n3c3h6w6 conv:k16r3p1 bn relu keep conv:k7r1 bn relu fork conv:k12r3p1 bn relu cat3 conv:k12r3p1 gap",
           // A value and the group with its batch norm: the norm's sums come before the value's gradient.
           "n3c3h6w6 conv:k16r3p1 fork bn tanh cat conv:k12r3p1 gap",
           "n3c3h6w6 conv:k16r3p1 bn tanh fork bn tanh cat conv:k12r3p1 gap"),

@@ -73,10 +73,14 @@ class CaseBuilder {
       other_ = top_;
     } else if (op == "swap") {
       std::swap(top_, other_);
+    } else if (op == "keep") {
+      kept_ = top_;
     } else if (op == "add") {
       top_ = append(op, Add{}, {top_.node, other_.node});
     } else if (op == "cat") {
       top_ = append(op, Concatenation{}, {top_.node, other_.node});
+    } else if (op == "cat3") {
+      top_ = append(op, Concatenation{}, {top_.node, other_.node, kept_.node});
     } else {
       throw std::runtime_error("unknown operation '" + word + "'");
     }
@@ -106,7 +110,7 @@ class CaseBuilder {
   }
 
   CaseGraph result_;
-  Tensor top_, other_;
+  Tensor top_, other_, kept_;
 };
 
 /// To the nearest number of 8 significant bits, ties away from zero.

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "mpi/sync/small_job.hpp"
+#include "support/rounding.hpp"
 
 namespace convoy {
 namespace {
@@ -57,18 +58,26 @@ TEST_F(WeightSyncTest, WeighsReplicasByTheirSamples) {
         sum += share[r] * static_cast<double>(sets[r][static_cast<std::size_t>(i)]);
       return sum;
     };
+    const auto magnitude_of = [&](Index i) {
+      double sum = 0;
+      for (std::size_t r = 0; r < sets.size(); ++r) sum += share[r] * std::abs(sets[r][static_cast<std::size_t>(i)]);
+      return sum;
+    };
+    // Of every term share and product are rounded, and each addition; then what is stored.
+    const double unit = static_cast<double>(sets.size() + 4) * fp32_unit;
     for (Index i = 0; i < job.layout.optimiser.end(); ++i)
-      EXPECT_NEAR(found[static_cast<std::size_t>(i)], mean_of(i), 1e-6) << i;
+      EXPECT_NEAR(found[static_cast<std::size_t>(i)], mean_of(i), unit * magnitude_of(i)) << i;
     for (Index c = 0; c < 3; ++c) {
       const Index mean = job.layout.statistics.begin + c, variance = mean + 16;
-      EXPECT_NEAR(found[static_cast<std::size_t>(mean)], mean_of(mean), 1e-4);
+      EXPECT_NEAR(found[static_cast<std::size_t>(mean)], mean_of(mean), unit * magnitude_of(mean));
       double squares = 0;
       for (std::size_t r = 0; r < sets.size(); ++r) {
         const auto m = static_cast<double>(sets[r][static_cast<std::size_t>(mean)]);
         squares += share[r] * (static_cast<double>(sets[r][static_cast<std::size_t>(variance)]) + m * m);
       }
       const double expected = squares - mean_of(mean) * mean_of(mean);
-      EXPECT_NEAR(found[static_cast<std::size_t>(variance)], expected, 1e-4 * (1 + expected));
+      EXPECT_NEAR(found[static_cast<std::size_t>(variance)], expected,
+                  2 * unit * (squares + mean_of(mean) * mean_of(mean)));
     }
     // Every replica and every rank goes on from the same bits.
     EXPECT_TRUE(equal_on_all_ranks(comm, found));
@@ -113,10 +122,14 @@ TEST_F(WeightSyncTest, KeepsAveragesOrResetsMomentum) {
       EXPECT_EQ(job.slice(job.sync->set(r), job.layout.values), job.slice(job.sync->averaged(), job.layout.values));
     }
     for (Index i = range.begin; i < range.end(); ++i) {
-      double expected = 0;
-      for (std::size_t r = 0; r < sets.size() && policy != MomentumPolicy::reset; ++r)
-        expected += share[r] * static_cast<double>(sets[r][static_cast<std::size_t>(i)]);
-      EXPECT_NEAR(found[static_cast<std::size_t>(i)], expected, 1e-6);
+      double expected = 0, magnitude = 0;
+      for (std::size_t r = 0; r < sets.size() && policy != MomentumPolicy::reset; ++r) {
+        const double term = share[r] * static_cast<double>(sets[r][static_cast<std::size_t>(i)]);
+        expected += term;
+        magnitude += std::abs(term);
+      }
+      const double unit = static_cast<double>(sets.size() + 4) * fp32_unit;
+      EXPECT_NEAR(found[static_cast<std::size_t>(i)], expected, unit * magnitude);
     }
   }
 }

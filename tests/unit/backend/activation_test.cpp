@@ -8,9 +8,11 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <string>
 #include <vector>
 
 #include "backend/rules/exponential.hpp"
+#include "network/operations/activation.hpp"
 
 namespace convoy {
 namespace {
@@ -82,12 +84,24 @@ TYPED_TEST(ActivationRule, SiluIsExactToFloat) {
   EXPECT_LT(errors.derivative, 2e-7);
 }
 
+/// identity, and every kind that a user can name.
+std::vector<ActivationKind> all_kinds() {
+  std::vector<ActivationKind> kinds{ActivationKind::identity};
+  for (const std::string& name : activation_names()) kinds.push_back(activation_kind(name));
+  return kinds;
+}
+
 TYPED_TEST(ActivationRule, EveryKindPassesNanOn) {
-  for (const ActivationKind kind :
-       {ActivationKind::identity, ActivationKind::relu, ActivationKind::leaky_relu, ActivationKind::tanh,
-        ActivationKind::gelu, ActivationKind::silu, ActivationKind::relu6})
+  for (const ActivationKind kind : all_kinds())
     with_activation<TypeParam>(kind, 0.1F,
                                [&](auto rule) { EXPECT_TRUE(std::isnan(rule.value(nan))) << static_cast<int>(kind); });
+}
+
+/// Backends apply activations to the channels that pad a block too, and these must stay zero.
+TYPED_TEST(ActivationRule, EveryKindKeepsZero) {
+  for (const ActivationKind kind : all_kinds())
+    with_activation<TypeParam>(kind, 0.1F,
+                               [&](auto rule) { EXPECT_EQ(rule.value(0.0F), 0.0F) << static_cast<int>(kind); });
 }
 
 TYPED_TEST(ActivationRule, DerivativesAtZeroAreThoseOfPyTorch) {

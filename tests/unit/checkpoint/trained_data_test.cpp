@@ -22,7 +22,7 @@ TrainedData animals() {
           .mean_image = 0,
           .input_height = 28,
           .input_width = 28,
-          .input = "centre"};
+          .short_side = 32};
 }
 
 TrainedData with_names(const Names& names) {
@@ -137,15 +137,17 @@ TEST(TrainedDataTest, OtherNormalisationAndInput) {
                   "input is normalised with mean 40.00 118.00 0.33, deviation 60.00 61.00 62.00, in 'best.h5' it was "
                   "mean 120.50 118.00 0.33, deviation 60.00 61.00 62.00; --rgb-mean and --rgb-std keep what it "
                   "learned with\n");
-    EXPECT_EQ(all_lines(judge(animals(), large, use)),
-              kind + "input is 64 x 64, centre, in 'best.h5' it was 28 x 28, centre\n");
+    EXPECT_EQ(
+        all_lines(judge(animals(), large, use)),
+        kind +
+            "input is 64 x 64 pixels of a short side of 32, in 'best.h5' it was 28 x 28 pixels of a short side of 32\n");
   }
 }
 
 TEST(TrainedDataTest, OlderVersionsTellLessAndThatIsSaid) {
   TrainedData old = animals();
   old.train_digest = old.val_digest = 0;
-  old.input.clear();
+  old.input_height = old.input_width = old.short_side = 0;
   TrainedData remade = animals();
   remade.train_digest = 8;
   remade.val_digest = 9;
@@ -169,6 +171,8 @@ TEST(TrainedDataTest, AFileKeepsAllOfIt) {
   EXPECT_EQ(read.mean, animals().mean);
   EXPECT_EQ(read.std, animals().std);
   EXPECT_EQ(read.train_digest, 0xfeedfacecafebeefULL);
+  EXPECT_EQ(read.input_width, 28);
+  EXPECT_EQ(read.short_side, 32);
   for (const DataUse use : uses)  // what is no UTF-8 is kept otherwise, and is the same class
     EXPECT_EQ(all_lines(judge(read, with_names({"line\nend", "b\xff", "c, d"}), use)), "");
 }
