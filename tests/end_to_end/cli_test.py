@@ -15,7 +15,7 @@ ROOT = pathlib.Path(SOURCE)
 
 
 # Options of launchers and scripts that documents name alone.
-OTHERS = {"--oversubscribe", "--bind-to", "--map-by", "--allow-run-as-root", "--time", "--ntasks-per-node", "--gpus-per-node", "--signal",
+OTHERS = {"--oversubscribe", "--bind-to", "--map-by", "--allow-run-as-root", "--time", "--ntasks-per-node", "--cpus-per-task", "--gpus-per-node", "--signal",
           "--bind", "--nodes", "--array", "--mpi", "--requeue",
           "--rehearse"}
 
