@@ -14,7 +14,7 @@ namespace convoy::preparation {
 
 struct VerifySpec {
   std::string folder;
-  StallLimits deadline;
+  StallLimits deadline = patience_of_preparation;
   TimeLimit time_limit;
 };
 

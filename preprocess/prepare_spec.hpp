@@ -50,6 +50,9 @@ struct Recipe {
 /// Findings that end the run with an error.
 enum class Strict : std::uint8_t { no, skipped, any };
 
+/// Ranks may wait long for one that reads from slow storage.
+constexpr StallLimits patience_of_preparation{.warn_seconds = 600, .abort_seconds = 7200};
+
 struct PrepareSpec {
   const Source* kind = nullptr;
   std::string source;                    ///< holds both splits, or is cut by train_ratio
@@ -75,7 +78,7 @@ struct PrepareSpec {
   int threads = 0;                        ///< 0: the node's cores shared by its ranks
   Index memory_bytes = Index{512} << 20;  ///< memory of a rank for images that wait to be written
   double log_seconds = 30;
-  StallLimits deadline;
+  StallLimits deadline = patience_of_preparation;
   TimeLimit time_limit;
 };
 

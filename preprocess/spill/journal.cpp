@@ -5,10 +5,10 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "core/errors.hpp"
+#include "core/json.hpp"
 #include "core/log.hpp"
 #include "io/seal.hpp"
 #include "preprocess/sources/source.hpp"
@@ -19,18 +19,19 @@ namespace {
 namespace fs = std::filesystem;
 constexpr const char *job_file = "job.json", *preparation_file = "preparation.json";
 
-void write_json(const std::string& path, const nlohmann::json& json) { publish_text(path, json.dump(2) + "\n"); }
-
-/// Discarded (null) where the file is missing or no JSON.
-nlohmann::json read_json(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) return nullptr;
-  auto json = nlohmann::json::parse(file, nullptr, false);
-  return json.is_discarded() ? nullptr : json;
+void write_json(const std::string& path, const Json& json) {
+  publish_text(path, json.text(2, Json::Order::sorted) + "\n");
 }
 
-std::string text_of(const nlohmann::json& json, const char* name) {
-  return json.is_object() && json.contains(name) && json[name].is_string() ? json[name].get<std::string>() : "";
+/// Null if the file is missing or no JSON.
+Json read_json(const std::string& path) {
+  std::ifstream file(path);
+  return Json::parse_or_null({std::istreambuf_iterator<char>(file), {}});
+}
+
+std::string text_of(const Json& json, const char* name) {
+  const Json* found = json.find(name);
+  return found != nullptr && found->is_text() ? found->as<std::string>() : "";
 }
 
 std::string sizes_text(const std::vector<Index>& sizes) {
@@ -106,7 +107,7 @@ void prepare_spill(const std::string& folder, const JobIdentity& identity, bool 
   remove_spill(folder);
   fs::create_directories(folder, reason);
   if (reason) fail(Exit::data, "cannot make the folder '{}' ({}); choose a writable --out", folder, reason.message());
-  write_json(path, {{"recipe", identity.recipe}, {"source", identity.source}});
+  write_json(path, Json::object({{"recipe", identity.recipe}, {"source", identity.source}}));
 }
 
 std::vector<std::string> list_runs(const std::string& folder) {
@@ -195,17 +196,17 @@ std::vector<PendingShard> find_pending(const std::vector<Shard>& shards, const s
 }
 
 void write_preparation(const std::string& folder, const Preparation& p) {
-  nlohmann::json findings = nlohmann::json::object();
+  Json findings = Json::object();
   for (std::size_t kind = 0; kind < finding_kinds; ++kind) {
     if (p.findings[kind] > 0) findings[finding_name(static_cast<Finding>(kind))] = p.findings[kind];
   }
-  write_json((fs::path(folder) / preparation_file).string(), {{"recipe", p.identity.recipe},
-                                                              {"source", p.identity.source},
-                                                              {"layout", p.layout},
-                                                              {"source_digest", p.source_digest},
-                                                              {"images_read", p.images_read},
-                                                              {"findings", findings},
-                                                              {"files", p.files}});
+  write_json((fs::path(folder) / preparation_file).string(), Json::object({{"recipe", p.identity.recipe},
+                                                                           {"source", p.identity.source},
+                                                                           {"layout", p.layout},
+                                                                           {"source_digest", p.source_digest},
+                                                                           {"images_read", p.images_read},
+                                                                           {"findings", findings},
+                                                                           {"files", p.files}}));
 }
 
 bool read_preparation(const std::string& folder, Preparation& p) {
@@ -214,9 +215,10 @@ bool read_preparation(const std::string& folder, Preparation& p) {
   p.identity = {text_of(json, "recipe"), text_of(json, "source")};
   p.layout = text_of(json, "layout");
   p.source_digest = text_of(json, "source_digest");
-  if (!json.contains("files") || !json["files"].is_array()) return false;
-  for (const auto& file : json["files"]) {
-    if (file.is_string()) p.files.push_back(file.get<std::string>());
+  const Json* files = json.find("files");
+  if (files == nullptr || !files->is_list()) return false;
+  for (const Json& file : files->items()) {
+    if (file.is_text()) p.files.push_back(file.as<std::string>());
   }
   return true;
 }

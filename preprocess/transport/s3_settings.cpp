@@ -4,10 +4,10 @@
 #include <fstream>
 #include <iterator>
 #include <map>
-#include <sstream>
 
 #include "core/errors.hpp"
 #include "core/text.hpp"
+#include "options/command_line.hpp"
 
 namespace convoy::preparation {
 namespace {
@@ -16,19 +16,9 @@ namespace {
 std::map<std::string, std::string> read_section(const std::string& path, const std::string& section) {
   std::map<std::string, std::string> values;
   std::ifstream file(path);
-  bool inside = false;
-  std::istringstream lines(plain_text({std::istreambuf_iterator<char>(file), {}}, path, Exit::usage));
-  for (std::string line; std::getline(lines, line);) {
-    const std::string text = trimmed(line);
-    if (text.empty() || text.front() == '#' || text.front() == ';') continue;
-    if (text.front() == '[') {
-      inside = trimmed(text.substr(1, text.find(']') - 1)) == section;
-      continue;
-    }
+  for (const IniLine& line : ini_lines(plain_text({std::istreambuf_iterator<char>(file), {}}, path, Exit::usage))) {
     // Indented lines belong to nested settings, which are of no use here.
-    const auto equals = text.find('=');
-    if (!inside || equals == std::string::npos || line.front() == ' ' || line.front() == '\t') continue;
-    values[trimmed(text.substr(0, equals))] = trimmed(text.substr(equals + 1));
+    if (line.section == section && !line.key.empty() && !line.indented) values[line.key] = line.value;
   }
   return values;
 }

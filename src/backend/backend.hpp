@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "backend/rules/device_state.hpp"
+#include "core/counters.hpp"
 #include "core/device.hpp"
 #include "core/function_ref.hpp"
 #include "network/plan.hpp"
@@ -92,16 +93,6 @@ struct OptimiserSpec {
   Rule rule = Rule::momentum;
   float clip_norm = 0;  ///< 0: off
   LossScale loss_scale;
-};
-
-/// Sums since the last take_counters().
-struct Counters {
-  double loss = 0;  ///< summed over samples, unscaled
-  Index top1 = 0, topk = 0, samples = 0;
-  Index skipped = 0;  ///< updates masked because a replica wasn't finite
-  /// The lowest replica whose flag was set in an update that a lower loss scale could not have saved; -1: none. While a
-  /// dynamic loss scale can still be halved, a skipped update is part of training and only counted.
-  int bad_replica = -1;
 };
 
 /// blocking: the next launch needs its sum and all sums before it (synchronised batch norm). overlapped: no launch

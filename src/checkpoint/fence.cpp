@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <regex>
 
 #include "core/errors.hpp"
+#include "core/json.hpp"
 #include "core/log.hpp"
 #include "io/file.hpp"
 
@@ -48,12 +48,17 @@ Index highest_in(const std::string& folder, std::error_code& error) {
 }
 
 std::string to_text(const AttemptRecord& record) {
-  nlohmann::json json = {{"run", record.run}, {"attempt", record.number},    {"scheduler", record.scheduler},
-                         {"job", record.job}, {"restarts", record.restarts}, {"host", record.host},
-                         {"pid", record.pid}, {"started", record.started}};
+  Json json = Json::object({{"run", record.run},
+                            {"attempt", record.number},
+                            {"scheduler", record.scheduler},
+                            {"job", record.job},
+                            {"restarts", record.restarts},
+                            {"host", record.host},
+                            {"pid", record.pid},
+                            {"started", record.started}});
   if (!record.from.empty())
-    json["from"] = {{"file", record.from}, {"attempt", record.from_attempt}, {"step", record.from_step}};
-  return json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+    json["from"].set({{"file", record.from}, {"attempt", record.from_attempt}, {"step", record.from_step}});
+  return json.text(1, Json::Order::sorted) + "\n";
 }
 
 void make_folder(const std::string& folder) {
@@ -75,7 +80,7 @@ std::vector<Index> readable_numbers(const std::string& folder) {
 /// Nothing: its writer was killed while it began.
 std::optional<AttemptRecord> read_record(const std::string& folder, Index number) {
   const auto text = text_of_file(record_path(folder, number));
-  const auto json = nlohmann::json::parse(text.value_or(""), nullptr, false);
+  const auto json = Json::parse_or_null(text.value_or(""));
   if (!json.is_object()) return std::nullopt;
   AttemptRecord record{.run = json.value("run", ""),
                        .number = number,
@@ -85,10 +90,10 @@ std::optional<AttemptRecord> read_record(const std::string& folder, Index number
                        .host = json.value("host", ""),
                        .pid = json.value("pid", Index{0}),
                        .started = json.value("started", 0.0)};
-  if (const auto from = json.value("from", nlohmann::json()); from.is_object()) {
-    record.from = from.value("file", "");
-    record.from_attempt = from.value("attempt", Index{0});
-    record.from_step = from.value("step", Index{0});
+  if (const Json* from = json.find("from")) {
+    record.from = from->value("file", "");
+    record.from_attempt = from->value("attempt", Index{0});
+    record.from_step = from->value("step", Index{0});
   }
   return record;
 }

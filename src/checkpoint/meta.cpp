@@ -5,27 +5,32 @@
 
 #include <charconv>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "core/errors.hpp"
+#include "core/json.hpp"
 
 namespace convoy {
 namespace {
-using Json = nlohmann::json;
 
 Json to_json(const ShardRecord& shard) {
-  return {{"replica", shard.replica},
-          {"samples_since_average", shard.samples_since_average},
-          {"file", shard.file},
-          {"seal", shard.seal}};
+  return Json::object({{"replica", shard.replica},
+                       {"samples_since_average", shard.samples_since_average},
+                       {"file", shard.file},
+                       {"seal", shard.seal}});
+}
+
+Json list_of(const std::vector<ShardRecord>& shards) {
+  Json list = Json::list();
+  for (const ShardRecord& shard : shards) list.add(to_json(shard));
+  return list;
 }
 
 std::vector<ShardRecord> shards_of(const Json& json) {
   std::vector<ShardRecord> shards;
-  for (const Json& entry : json)
-    shards.push_back({entry.at("replica").get<int>(), entry.at("samples_since_average").get<Index>(),
-                      entry.at("file").get<std::string>(), entry.at("seal").get<std::uint32_t>()});
+  for (const Json& entry : json.items())
+    shards.push_back({entry.at("replica").as<int>(), entry.at("samples_since_average").as<Index>(),
+                      entry.at("file").as<std::string>(), entry.at("seal").as<std::uint32_t>()});
   return shards;
 }
 
@@ -41,30 +46,31 @@ std::uint64_t parse_hex(const std::string& text) {
 std::string hex(std::uint64_t value) { return fmt::format("{:016x}", value); }
 
 Json to_json(const TrainedData& data) {
-  return {{"class_names", data.class_names},
-          {"mean", data.mean},
-          {"std", data.std},
-          {"stored_size", {data.height, data.width}},
-          {"train_digest", hex(data.train_digest)},
-          {"val_digest", hex(data.val_digest)},
-          {"mean_image", hex(data.mean_image)},
-          {"input_size", {data.input_height, data.input_width}},
-          {"short_side", data.short_side}};
+  return Json::object({{"class_names", data.class_names},
+                       {"mean", data.mean},
+                       {"std", data.std},
+                       {"stored_size", std::vector<Index>{data.height, data.width}},
+                       {"train_digest", hex(data.train_digest)},
+                       {"val_digest", hex(data.val_digest)},
+                       {"mean_image", hex(data.mean_image)},
+                       {"input_size", std::vector<Index>{data.input_height, data.input_width}},
+                       {"short_side", data.short_side}});
 }
 
 TrainedData data_of(const Json& json) {
-  const auto digest = [&](const char* name) { return parse_hex(json.at(name).get<std::string>()); };
-  return {.class_names = json.at("class_names"),
-          .mean = json.at("mean"),
-          .std = json.at("std"),
-          .height = json.at("stored_size").at(0),
-          .width = json.at("stored_size").at(1),
+  const auto digest = [&](const char* name) { return parse_hex(json.at(name).as<std::string>()); };
+  const auto size = [&](const char* name, std::size_t axis) { return json.at(name).items().at(axis).as<Index>(); };
+  return {.class_names = json.at("class_names").as<std::vector<std::string>>(),
+          .mean = json.at("mean").as<std::vector<double>>(),
+          .std = json.at("std").as<std::vector<double>>(),
+          .height = size("stored_size", 0),
+          .width = size("stored_size", 1),
           .train_digest = digest("train_digest"),
           .val_digest = digest("val_digest"),
           .mean_image = digest("mean_image"),
-          .input_height = json.at("input_size").at(0),
-          .input_width = json.at("input_size").at(1),
-          .short_side = json.at("short_side")};
+          .input_height = size("input_size", 0),
+          .input_width = size("input_size", 1),
+          .short_side = json.at("short_side").as<Index>()};
 }
 
 /// Older versions kept some of it as texts, and the oldest nothing.
@@ -89,34 +95,30 @@ TrainedData data_of_texts(const std::map<std::string, std::string>& texts) {
 }
 
 // Texts may hold paths, which need not be UTF-8.
-std::string dump(const Json& json) { return json.dump(1, ' ', false, Json::error_handler_t::replace); }
+std::string dump(const Json& json) { return json.text(1, Json::Order::sorted); }
 }  // namespace
 
 std::string to_text(const FileMeta& file) {
   const CheckpointMeta& meta = file.meta;
-  Json json = {{"model", file.model},
-               {"run", meta.run},
-               {"attempt", meta.attempt},
-               {"position",
-                {{"epoch", meta.position.epoch},
-                 {"step_in_epoch", meta.position.step_in_epoch},
-                 {"step", meta.position.step},
-                 {"images", meta.position.images}}},
-               {"replicas", meta.replicas},
-               {"ranks", meta.ranks},
-               {"local_steps", meta.local_steps},
-               {"plan_digest", hex(meta.plan_digest)},
-               {"data", to_json(meta.data)},
-               {"configuration_hash", meta.configuration_hash},
-               {"texts", meta.texts},
-               {"numbers", meta.numbers}};
+  Json json = Json::object({{"model", file.model},
+                            {"run", meta.run},
+                            {"attempt", meta.attempt},
+                            {"position", Json::object({{"epoch", meta.position.epoch},
+                                                       {"step_in_epoch", meta.position.step_in_epoch},
+                                                       {"step", meta.position.step},
+                                                       {"images", meta.position.images}})},
+                            {"replicas", meta.replicas},
+                            {"ranks", meta.ranks},
+                            {"local_steps", meta.local_steps},
+                            {"plan_digest", hex(meta.plan_digest)},
+                            {"data", to_json(meta.data)},
+                            {"configuration_hash", meta.configuration_hash},
+                            {"texts", meta.texts},
+                            {"numbers", meta.numbers}});
   if (meta.ema_decay > 0) json["ema_decay"] = meta.ema_decay;
   if (file.replica >= 0) json["replica"] = file.replica;
   if (file.values_in_main) json["values_in_main"] = true;
-  if (!file.shards.empty()) {
-    json["shards"] = Json::array();
-    for (const ShardRecord& shard : file.shards) json["shards"].push_back(to_json(shard));
-  }
+  if (!file.shards.empty()) json["shards"] = list_of(file.shards);
   return dump(json);
 }
 
@@ -124,27 +126,32 @@ FileMeta parse_meta(const std::string& text, const std::string& path) {
   try {
     const Json json = Json::parse(text);
     FileMeta file;
-    file.model = json.at("model").get<std::string>();
+    file.model = json.at("model").as<std::string>();
     CheckpointMeta& meta = file.meta;
     meta.run = json.value("run", "");
     meta.attempt = json.value("attempt", Index{0});
     const Json& position = json.at("position");
-    meta.position = {position.at("epoch").get<Index>(), position.at("step_in_epoch").get<Index>(),
-                     position.at("step").get<Index>(), position.at("images").get<Index>()};
-    meta.replicas = json.at("replicas").get<int>();
-    meta.ranks = json.at("ranks").get<int>();
-    meta.local_steps = json.at("local_steps").get<Index>();
+    meta.position = {position.at("epoch").as<Index>(), position.at("step_in_epoch").as<Index>(),
+                     position.at("step").as<Index>(), position.at("images").as<Index>()};
+    meta.replicas = json.at("replicas").as<int>();
+    meta.ranks = json.at("ranks").as<int>();
+    meta.local_steps = json.at("local_steps").as<Index>();
     meta.ema_decay = json.value("ema_decay", 0.0);
-    meta.plan_digest = parse_hex(json.at("plan_digest").get<std::string>());
-    meta.configuration_hash = json.at("configuration_hash").get<std::string>();
-    meta.texts = json.at("texts").get<std::map<std::string, std::string>>();
+    meta.plan_digest = parse_hex(json.at("plan_digest").as<std::string>());
+    meta.configuration_hash = json.at("configuration_hash").as<std::string>();
+    meta.texts = json.at("texts").as<std::map<std::string, std::string>>();
     // JSON has no NaN and infinity: they are written as null.
-    for (const auto& [name, value] : json.at("numbers").items())
-      meta.numbers[name] = value.is_null() ? std::numeric_limits<double>::quiet_NaN() : value.get<double>();
-    meta.data = json.contains("data") ? data_of(json.at("data")) : data_of_texts(meta.texts);
+    const Json& numbers = json.at("numbers");
+    for (std::size_t i = 0; i < numbers.items().size(); ++i) {
+      const Json& value = numbers.items()[i];
+      meta.numbers[numbers.names()[i]] =
+          value.is_null() ? std::numeric_limits<double>::quiet_NaN() : value.as<double>();
+    }
+    const Json* data = json.find("data");
+    meta.data = data != nullptr ? data_of(*data) : data_of_texts(meta.texts);
     file.replica = json.value("replica", -1);
     file.values_in_main = json.value("values_in_main", false);
-    if (json.contains("shards")) file.shards = shards_of(json.at("shards"));
+    if (const Json* shards = json.find("shards")) file.shards = shards_of(*shards);
     return file;
   } catch (const std::exception& error) {
     fail(Exit::data, "cannot read the meta attribute of checkpoint '{}' ({}); use another checkpoint", path,

@@ -6,18 +6,16 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "core/errors.hpp"
+#include "core/json.hpp"
 
 namespace convoy {
 namespace {
 using Names = std::vector<std::string>;
 
 /// As JSON keeps them in a checkpoint: what is no UTF-8 has been replaced.
-Names as_stored(const Names& names) {
-  return nlohmann::json::parse(nlohmann::json(names).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
-}
+Names as_stored(const Names& names) { return Json::parse(Json(names).text(-1, Json::Order::as_written)).as<Names>(); }
 
 std::map<std::string, std::int32_t> numbers_of(const Names& names) {
   std::map<std::string, std::int32_t> numbers;

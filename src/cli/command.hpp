@@ -7,7 +7,7 @@
 #include "comm/communicator.hpp"
 #include "comm/session.hpp"
 #include "config/config.hpp"
-#include "config/help.hpp"
+#include "config/print.hpp"
 #include "core/errors.hpp"
 #include "run/supervisor.hpp"
 

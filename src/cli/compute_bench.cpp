@@ -111,7 +111,7 @@ void ComputeBench::settle() {
   Backend& backend = engine_->backend();
   collectives_->await(backend.counters_ready(), "counters");
   const Counters counters = backend.take_counters();
-  if (counters.samples > 0) loss_ = counters.loss / static_cast<double>(counters.samples);
+  if (counters.samples > 0) loss_ = counters.sums[Counter::loss] / static_cast<double>(counters.samples);
 }
 
 BenchTimes ComputeBench::run(Communicator& communicator, Index warmup, Index steps) {

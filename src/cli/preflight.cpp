@@ -7,7 +7,6 @@
 #include <cmath>
 #include <filesystem>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <string>
 #include <thread>
@@ -19,6 +18,7 @@
 #include "config/config.hpp"
 #include "core/clock.hpp"
 #include "core/host_facts.hpp"
+#include "core/json.hpp"
 #include "core/launcher.hpp"
 #include "core/log.hpp"
 #include "core/standard_output.hpp"
@@ -40,10 +40,10 @@ struct Finding {
   std::vector<int> ranks;
 };
 
-/// A line of the report, and the same as JSON (a number, or a text that is JSON).
+/// A line of the report, and the same as JSON.
 struct Fact {
   std::string name, text;
-  std::map<std::string, std::string> json;  ///< values are JSON
+  std::map<std::string, Json> json;
 };
 
 struct Preflight {
@@ -64,15 +64,16 @@ std::size_t count_of(const Preflight& preflight, bool failures) {
 }
 
 void share_findings(Communicator& communicator, const std::vector<Finding>& mine, Preflight& to) {
-  auto json = nlohmann::json::array();
-  for (const Finding& finding : mine) json.push_back({static_cast<int>(finding.code), finding.text});
-  const auto all =
-      communicator.all_gather(json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace), "findings");
+  Json json = Json::list();
+  for (const Finding& finding : mine)
+    json.add(Json::object({{"code", static_cast<int>(finding.code)}, {"text", finding.text}}));
+  const auto all = communicator.all_gather(json.text(-1, Json::Order::as_written), "findings");
   const std::size_t known = to.findings.size();
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
-    for (const auto& found : nlohmann::json::parse(all[rank])) {
-      const auto code = static_cast<Exit>(found.at(0).get<int>());
-      const auto text = found.at(1).get<std::string>();
+    const Json findings = Json::parse(all[rank]);
+    for (const Json& found : findings.items()) {
+      const auto code = static_cast<Exit>(found.at("code").as<int>());
+      const auto text = found.at("text").as<std::string>();
       const auto same = std::find_if(to.findings.begin() + static_cast<std::ptrdiff_t>(known), to.findings.end(),
                                      [&](const Finding& other) { return other.code == code && other.text == text; });
       if (same == to.findings.end()) {
@@ -103,41 +104,30 @@ std::string text_of(const Preflight& preflight) {
 }
 
 std::string json_of(const Preflight& preflight) {
-  using Json = nlohmann::ordered_json;
-  Json json{{"build", build_id()},
-            {"ok", code_of(preflight) == Exit::ok},
-            {"exit", static_cast<int>(code_of(preflight))},
-            {"ranks", Json::array()}};
+  Json json = Json::object({{"build", build_id()},
+                            {"ok", code_of(preflight) == Exit::ok},
+                            {"exit", static_cast<int>(code_of(preflight))},
+                            {"ranks", Json::list()}});
   for (const RankPlacement& own : preflight.placement.ranks) {
-    json["ranks"].push_back({{"rank", own.rank},
-                             {"host", own.host},
-                             {"local_rank", own.node_rank},
-                             {"pid", own.pid},
-                             {"device", own.device},
-                             {"cpus", print_cpu_list(own.cpus)},
-                             {"cores", own.cores},
-                             {"numa", own.nodes},
-                             {"threads", own.threads},
-                             {"bound_by", name_of(own.binding)}});
+    json["ranks"].add(Json::object({{"rank", own.rank},
+                                    {"host", own.host},
+                                    {"local_rank", own.node_rank},
+                                    {"pid", own.pid},
+                                    {"device", own.device},
+                                    {"cpus", print_cpu_list(own.cpus)},
+                                    {"cores", own.cores},
+                                    {"numa", own.nodes},
+                                    {"threads", own.threads},
+                                    {"bound_by", name_of(own.binding)}}));
   }
-  for (const Fact& fact : preflight.facts) {
-    Json& object = json[fact.name];
-    object = Json::object();
-    for (const auto& [name, value] : fact.json) object[name] = Json::parse(value);
-  }
-  json["problems"] = Json::array();
+  for (const Fact& fact : preflight.facts) json[fact.name] = fact.json;
+  json["problems"] = Json::list();
   for (const Finding& finding : preflight.findings) {
-    json["problems"].push_back(
-        {{"code", static_cast<int>(finding.code)}, {"text", finding.text}, {"ranks", finding.ranks}});
+    json["problems"].add(
+        Json::object({{"code", static_cast<int>(finding.code)}, {"text", finding.text}, {"ranks", finding.ranks}}));
   }
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return json.text(2, Json::Order::as_written) + "\n";
 }
-
-std::string as_json(const std::string& text) {
-  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
-std::string as_json(double value) { return nlohmann::json(value).dump(); }
-std::string as_json(bool value) { return value ? "true" : "false"; }
 
 /// Runs a check of this rank alone; what it throws is a finding, with `code` if that is given.
 template <class Check>
@@ -180,7 +170,7 @@ void compare_libraries(Communicator& communicator, Preflight& to) {
   const bool aware = mpi_takes_device_memory();
   to.facts.push_back({"mpi",
                       fmt::format("{}, {}CUDA-aware", libraries.front(), aware ? "" : "not "),
-                      {{"library", as_json(libraries.front())}, {"cuda_aware", as_json(aware)}}});
+                      {{"library", libraries.front()}, {"cuda_aware", aware}}});
 }
 
 struct SumTimes {
@@ -268,14 +258,14 @@ void check_network(Communicator& communicator, Preflight& to) {
   std::string links;
   for (const std::string& link : network_links()) links += (links.empty() ? "" : ", ") + link;
   const std::string seen = folded(communicator.all_gather(links.empty() ? "no link" : links, "network links"));
-  Fact network{"network", seen, {{"links", as_json(seen)}}};
+  Fact network{"network", seen, {{"links", seen}}};
   if (communicator.size() > 1) {
     const SumTimes times = measure_sums(communicator);
     const double megabytes = static_cast<double>(SumTimes::large_count * sizeof(double)) / 1e6;
     network.text += fmt::format("; sum over the ranks of 8 bytes in {:.1f} us, of {:.1f} MB in {:.2f} ms ({:.0f} MB/s)",
                                 1e6 * times.small, megabytes, 1e3 * times.large, megabytes / times.large);
-    network.json["small_sum_seconds"] = as_json(times.small);
-    network.json["large_sum_mb_per_sec"] = as_json(megabytes / times.large);
+    network.json["small_sum_seconds"] = times.small;
+    network.json["large_sum_mb_per_sec"] = megabytes / times.large;
   }
   to.facts.push_back(std::move(network));
 
@@ -285,7 +275,7 @@ void check_network(Communicator& communicator, Preflight& to) {
   const std::string& host = communicator.hosts()[static_cast<std::size_t>(worst - clocks.begin())];
   to.facts.push_back({"clocks",
                       fmt::format("within {:.1f} ms of that of rank 0", 1e3 * std::abs(*worst)),
-                      {{"most_off_seconds", as_json(*worst)}, {"host", as_json(host)}}});
+                      {{"most_off_seconds", *worst}, {"host", host}}});
   constexpr double tolerated_seconds = 1;
   if (std::abs(*worst) > tolerated_seconds)
     to.findings.push_back({Exit::ok,
@@ -329,7 +319,7 @@ void check_data(Communicator& communicator, const DataConfig& config, Preflight&
          {}});
   to.facts.push_back({"data",
                       fmt::format("{}; opened by every rank in {:.2f} s at most", folded(all), seconds[0]),
-                      {{"checked", "true"}, {"seen", as_json(folded(all))}, {"open_seconds", as_json(seconds[0])}}});
+                      {{"checked", true}, {"seen", folded(all)}, {"open_seconds", seconds[0]}}});
 }
 
 namespace fs = std::filesystem;
@@ -440,11 +430,10 @@ void check_run_folder(Communicator& communicator, const TrainConfig& config, Pre
   } else {
     text += " can't be used";
   }
-  to.facts.push_back({"run_directory",
-                      text,
-                      {{"path", nlohmann::json(folder).dump()},
-                       {"write_mb_per_sec", nlohmann::json(bytes_per_second[0] / mega).dump()},
-                       {"free_gb", nlohmann::json(room.free_bytes / giga).dump()}}});
+  to.facts.push_back(
+      {"run_directory",
+       text,
+       {{"path", folder}, {"write_mb_per_sec", bytes_per_second[0] / mega}, {"free_gb", room.free_bytes / giga}}});
 }
 
 }  // namespace

@@ -2,11 +2,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <nlohmann/json.hpp>
 
 #include "cli/command.hpp"
 #include "config/parse.hpp"
 #include "core/clock.hpp"
+#include "core/json.hpp"
 #include "core/standard_output.hpp"
 #include "core/wall_clock.hpp"
 #include "metrics/console.hpp"
@@ -86,13 +86,13 @@ std::string status_text(const RunReport& report, const RequeueDecision& decision
 
 /// The state's own fields and `life`, `silent`, `lost_hosts`, `lost_attempts`, `now`.
 std::string status_json(const RunReport& report, const RequeueDecision& decision) {
-  auto json = nlohmann::ordered_json::parse(to_text(report.state));
+  Json json = Json::parse(to_text(report.state));
   json["life"] = name_of(decision.status);
   json["silent"] = report.seen.silent;
   json["lost_hosts"] = report.seen.lost_hosts;
   json["lost_attempts"] = report.seen.lost_attempts;
   json["now"] = report.seen.now;
-  return json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  return json.text(1, Json::Order::as_written) + "\n";
 }
 
 /// Answers a job script that may submit itself: `again` on stdout, or nothing; the reasons go to stderr.

@@ -5,12 +5,12 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <vector>
 
 #include "cli/command.hpp"
 #include "config/parse.hpp"
+#include "core/json.hpp"
 #include "core/log.hpp"
 #include "core/standard_output.hpp"
 #include "core/text.hpp"
@@ -40,8 +40,8 @@ std::optional<Run> read_run(const std::string& folder) {
   }
   for (std::string line; std::getline(file, line);) {
     read_line(line, run.table);
-    const auto record = nlohmann::json::parse(line, nullptr, false);
-    if (!record.is_object() || record.value("split", "") != "run") continue;
+    const Json record = Json::parse_or_null(line);
+    if (record.value("split", "") != "run") continue;
     run.model = record.value("model", run.model);
     run.ranks = static_cast<Index>(record.value("ranks", static_cast<double>(run.ranks)));
     if (record.value("other_val", 0.0) > 0) run.val_since_step = static_cast<Index>(record.value("step", 0.0));
@@ -71,7 +71,7 @@ Row row_of(const Run& run) {
     if (!std::isnan(row.images_per_second)) speed = row.images_per_second;
   }
   EpochRow none;
-  none.validation.fill(std::nan(""));
+  for (double& value : none.validation.values) value = std::nan("");
   const EpochRow& shown = best != nullptr ? *best : none;
   const EpochRow last = rows.empty() ? EpochRow{} : rows.back();
   return {run.folder,

@@ -15,17 +15,12 @@
 #include "core/clock.hpp"
 #include "core/errors.hpp"
 #include "core/types.hpp"
+#include "core/wall_clock.hpp"
 
 namespace convoy {
 
 /// What a rank tells the others every step; engine/step_vote.hpp gives the places a meaning.
 using Votes = std::array<std::int64_t, 4>;
-
-/// How long ranks wait for each other.
-struct StallLimits {
-  double warn_seconds = 60, abort_seconds = 300;  ///< of a wait between ranks; 0: never
-  double watchdog_seconds = 300;                  ///< of a main thread that does not move (run/watchdog.hpp); 0: never
-};
 
 /// What is known when a wait lasts.
 struct StallReport {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "config/foreign_names.hpp"
-
 #include <array>
 #include <string_view>
+
+#include "config/options.hpp"
 
 namespace convoy {
 namespace {
@@ -41,6 +41,12 @@ constexpr std::array known{
     Foreign{"model-ema", "use --ema-decay"},
     Foreign{"channels-last", "the device chooses the layout"},
     Foreign{"compile", "programs are compiled at the start without being asked"},
+    Foreign{"evaluate", "use 'convoy evaluate'"},
+    Foreign{"e", "use 'convoy evaluate'"},
+    Foreign{"test-only", "use 'convoy evaluate'"},
+    Foreign{"eval-only", "use 'convoy evaluate'"},
+    Foreign{"test-io", "use 'convoy bench io'"},
+    Foreign{"benchmark", "use 'convoy bench compute'"},
 };
 
 }  // namespace

@@ -1,18 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <stdexcept>
-
 #include "config/options.hpp"
 
 namespace convoy {
 namespace {
-
-double read_time(double (*parse)(const std::string&), const std::string& text) {
-  try {
-    return parse(text);
-  } catch (const std::invalid_argument& problem) {
-    throw BadValue(problem.what());
-  }
-}
 
 /// Minutes, or `auto`.
 Option save_minutes_option(CheckpointConfig& checkpoint) {
@@ -82,39 +72,17 @@ OptionGroup sync_options(SyncConfig& sync) {
 }
 
 OptionGroup stall_options(StallLimits& deadline) {
-  OptionGroup group{"Stalls", {}};
-  group.options.push_back(number_option("stall-warning-seconds", "SECONDS", deadline.warn_seconds, at_least(0),
-                                        "warn if an operation between ranks has waited this long; 0: never"));
-  group.options.back().also({"stall-warn-seconds", "stall-check-warning-time-seconds"});
-  group.options.push_back(
-      number_option("stall-abort-seconds", "SECONDS", deadline.abort_seconds, at_least(0),
-                    "end the job with code 5 if an operation between ranks has waited this long; 0: never"));
-  group.options.back().also({"stall-check-shutdown-time-seconds"});
-  group.options.push_back(number_option(
+  OptionGroup group = waiting_options(deadline);
+  group.add(number_option(
       "watchdog-seconds", "SECONDS", deadline.watchdog_seconds, at_least(0),
       "end a process with code 5 if its main thread has been stuck in a system call or a driver this long; 0: never"));
   return group;
 }
 
-OptionGroup time_limit_options(TimeLimit& limit) {
-  OptionGroup group{"Time limit", {}};
-  auto add = [&](Option option) -> Option& { return group.options.emplace_back(std::move(option)); };
-  Option end{.name = "end-time", .value = "TIME", .help = "stop before this time, with a checkpoint (exit 75)"};
-  end.allowed = "seconds since 1970, a local time like 2026-11-28T14:03:07, or NONE";
-  end.set = [&limit](const std::string& text) { limit.end_time = read_time(parse_end_time, text); };
-  end.print = [&limit] { return limit.end_time > 0 ? print_number(limit.end_time) : std::string(); };
-  add(std::move(end)).only_on_command_line();
-  Option length{
-      .name = "time-limit",
-      .value = "DURATION",
-      .help = "stop this long after the start of the program, with a checkpoint (exit 75); the earliest limit counts"};
-  length.allowed = "seconds, MM:SS, HH:MM:SS, D-HH:MM:SS, or a number with s, m, h or d; 0: none";
-  length.set = [&limit](const std::string& text) { limit.limit_seconds = read_time(parse_duration, text); };
-  length.print = [&limit] { return print_number(limit.limit_seconds); };
-  add(std::move(length)).also({"max-time", "walltime"});
-  add(number_option("end-margin", "SECONDS", limit.margin_seconds, at_least(0),
-                    "stop this long before the limit, plus the measured time of a checkpoint"));
-  return group;
+OptionGroup general_options(std::string& config_path) {
+  Option config = text_option("config", "FILE", config_path,
+                              "INI file: option names as keys, # for comments; the command line wins");
+  return {"General", {config.short_form('c').also({"cfg-file", "config-file"}).only_on_command_line()}};
 }
 
 OptionGroup checkpoint_options(CheckpointConfig& checkpoint) {

@@ -2,7 +2,8 @@
 // The tables of options, one a command: names and aliases of the field, units, ranges, and the fields they fill.
 #pragma once
 #include "config/config.hpp"
-#include "config/option.hpp"
+#include "options/limits.hpp"
+#include "options/option.hpp"
 
 namespace convoy {
 
@@ -17,9 +18,10 @@ std::vector<OptionGroup> options_of(StatusConfig& config);
 std::vector<OptionGroup> options_of(SummaryConfig& config);
 
 // Groups that several commands share.
-OptionGroup source_options(DataConfig& data);  ///< where samples come from
-OptionGroup input_options(DataConfig& data);   ///< from stored pixels to network input
-OptionGroup order_options(DataConfig& data);   ///< order of training
+OptionGroup general_options(std::string& config_path);  ///< --config, which no table above has
+OptionGroup source_options(DataConfig& data);           ///< where samples come from
+OptionGroup input_options(DataConfig& data);            ///< from stored pixels to network input
+OptionGroup order_options(DataConfig& data);            ///< order of training
 OptionGroup augment_options(DataConfig& data);
 OptionGroup model_options(GraphSpec& model);
 OptionGroup device_options(DeviceConfig& device);
@@ -28,9 +30,17 @@ OptionGroup schedule_options(OptimiserConfig& optimiser);
 OptionGroup ema_options(EmaConfig& ema);
 OptionGroup sync_options(SyncConfig& sync);
 Option cuda_aware_option(bool& value);
-OptionGroup stall_options(StallLimits& deadline);
-OptionGroup time_limit_options(TimeLimit& limit);
+OptionGroup stall_options(StallLimits& deadline);  ///< waiting_options and the watchdog
 OptionGroup checkpoint_options(CheckpointConfig& checkpoint);
 OptionGroup output_options(OutputConfig& output);
+
+/// The keys of a [phase.N] besides epochs and lr.
+std::vector<OptionGroup> options_of(PhaseConfig& phase);
+/// All keys of a [phase.N], for messages; epochs and lr first.
+const std::vector<std::string>& phase_keys();
+
+/// What to write instead of an option of other training programs (`amp`, `kv-store`; hyphens, no dashes in front):
+/// `use --precision fp16 or bf16`. Empty: no such name is known.
+std::string foreign_hint(const std::string& name);
 
 }  // namespace convoy

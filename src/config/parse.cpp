@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "config/parse.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <set>
 #include <tuple>
 
-#include "config/assignments.hpp"
 #include "config/effects.hpp"
 #include "config/options.hpp"
-#include "config/phase_fields.hpp"
 #include "core/errors.hpp"
+#include "core/text.hpp"
+#include "options/command_line.hpp"
 
 namespace convoy {
 namespace {
@@ -25,24 +27,6 @@ struct Given {
   std::string own_file;                    ///< of the resumed run; empty: it gives nothing
 };
 
-/// The last assignment of a name wins; options are set in the order of their table.
-void set_all(const std::vector<OptionGroup>& groups, const std::map<std::string, Assignment>& last) {
-  for (const auto& group : groups) {
-    for (const auto& option : group.options) {
-      const auto at = last.find(option.name);
-      if (at == last.end()) continue;
-      const Assignment& given = at->second;
-      try {
-        if (given.value.empty()) throw BadValue("is empty");
-        option.set(given.value);
-      } catch (const BadValue& e) {
-        fail(Exit::usage, "{} ('{}' {}){}", given.origin, given.value, e.what(),
-             option.allowed.empty() ? "" : "; allowed: " + option.allowed);
-      }
-    }
-  }
-}
-
 Given sort_out(const std::vector<OptionGroup>& groups, std::vector<Assignment> assignments) {
   Given given;
   for (auto& assignment : assignments) {
@@ -53,7 +37,7 @@ Given sort_out(const std::vector<OptionGroup>& groups, std::vector<Assignment> a
       given.last[assignment.name] = std::move(assignment);
     }
   }
-  set_all(groups, given.last);
+  set_options(groups, given.last);
   return given;
 }
 
@@ -62,6 +46,74 @@ std::vector<OptionGroup> keys_of_training(const std::string& command) {
   if (command == "train" || command == "preflight") return {};
   static TrainConfig unused;
   return options_of(unused);
+}
+
+/// The number of the section `phase.1`; 0: before the first section.
+int phase_number(const std::string& section, const std::string& origin) {
+  if (section.empty()) return 0;
+  const std::string digits = section.rfind("phase.", 0) == 0 ? section.substr(6) : "";
+  const bool numbered = !digits.empty() && digits.size() < 6 && digits.front() != '0' &&
+                        digits.find_first_not_of("0123456789") == std::string::npos;
+  if (!numbered) fail(Exit::usage, "{} (unknown section); the sections are [phase.1], [phase.2], ...", origin);
+  return std::stoi(digits);
+}
+
+/// The key of a training phase.
+std::string phase_key(const std::string& key, const std::string& origin) {
+  std::string field = with_hyphens(key);
+  const auto& keys = phase_keys();
+  if (std::find(keys.begin(), keys.end(), field) == keys.end()) {
+    const std::string meant = nearest(field, keys);
+    fail(
+        Exit::usage,
+        "{} (unknown key in a phase){}; a phase has 'epochs', 'lr', 'image-size', 'batch-size', 'global-batch', 'min-random-area', 'rectangular-validation' and 'data'",
+        origin, meant.empty() ? "" : fmt::format("; did you mean '{}'?", meant));
+  }
+  return field;
+}
+
+/// The option that a key before the first section names.
+std::string option_key(const Names& names, const std::string& key, const std::string& origin) {
+  const std::string name = with_hyphens(key);
+  const auto* entry = names.find(name);
+  if (entry == nullptr || entry->negated || name.size() == 1) {
+    fail(Exit::usage, "{} (unknown key '{}'){}", origin, key,
+         entry != nullptr ? fmt::format("; write '{} = ...'", entry->option->name) : names.hint(name, ""));
+  }
+  if (entry->option->place == Place::command_line) {
+    fail(Exit::usage, "{} (only for the command line); give --{} there", origin, entry->option->name);
+  }
+  return entry->option->name;
+}
+
+/// Does the key belong to the other command alone?
+bool is_foreign(const Names& names, const Names& foreign, const std::string& key) {
+  const auto* there = foreign.find(with_hyphens(key));
+  if (there == nullptr || there->negated || key.size() == 1) return false;
+  const auto* here = names.find(there->option->name);
+  return here == nullptr || here->option->name != there->option->name;
+}
+
+/// `others`: options of the command that the file was written for, if it is another; what only that has (also where its
+/// name for it means something else here), and [phase.N], are left out. `name`: of the file.
+std::vector<Assignment> read_ini(const Names& names, const std::string& text, const std::string& name,
+                                 const std::vector<OptionGroup>& others = {}) {
+  const Names foreign(others);
+  std::vector<Assignment> assignments;
+  std::map<std::pair<int, std::string>, std::string> seen;
+  for (const IniLine& line : ini_lines(plain_text(text, name, Exit::usage))) {
+    const std::string origin = fmt::format("{}:{}: {}", name, line.number, line.text);
+    const int phase = phase_number(line.section, origin);
+    if (line.text.front() == '[' && line.text.back() == ']') continue;
+    if (line.text.find('=') == std::string::npos)
+      fail(Exit::usage, "{} (neither a comment, a [phase.N] nor 'key = value'); write 'key = value'", origin);
+    if (!others.empty() && (phase > 0 || is_foreign(names, foreign, line.key))) continue;
+    const std::string key = phase > 0 ? phase_key(line.key, origin) : option_key(names, line.key, origin);
+    const auto [first, fresh] = seen.emplace(std::pair(phase, key), origin);
+    if (!fresh) fail(Exit::usage, "'{}' is set twice ({}; {}); keep one", key, first->second, origin);
+    assignments.push_back({key, line.value, origin, phase});
+  }
+  return assignments;
 }
 
 /// The last value of an option.
@@ -73,12 +125,12 @@ std::string last_value(const std::vector<Assignment>& assignments, const std::st
 }
 
 /// What a resumed run takes from its own configuration beside `given`, the words of this job.
-std::vector<Assignment> own_configuration(const std::vector<OptionGroup>& groups, const std::vector<Assignment>& given,
-                                          bool positional, const ReadText& read_own) {
+std::vector<Assignment> own_configuration(const Names& names, const std::vector<Assignment>& given, bool positional,
+                                          const ReadText& read_own) {
   const std::string folder = last_value(given, "output-dir");
   if (folder.empty() || last_value(given, "resume") != "auto") return {};
   const std::string path = folder + "/config.cfg", text = read_own(path);
-  std::vector<Assignment> own = read_ini(groups, text, path);
+  std::vector<Assignment> own = read_ini(names, text, path);
   const auto gives = [&](const char* name) {
     return (positional && std::string_view(name) == "data") ||
            std::any_of(given.begin(), given.end(), [&](const Assignment& one) { return one.name == name; });
@@ -102,17 +154,36 @@ std::vector<Assignment> own_configuration(const std::vector<OptionGroup>& groups
   return own;
 }
 
-Given fill(const std::string& command, const std::vector<OptionGroup>& groups, const std::vector<std::string>& words,
+void require_one_line(const std::string& value, const std::string& origin) {
+  if (value.find_first_of("#\n\r") == std::string::npos) return;
+  fail(Exit::usage, "{} ('{}' contains '#' or a line break, which a configuration file can't hold)", origin, value);
+}
+
+Given fill(const std::string& command, std::vector<OptionGroup> groups, const std::vector<std::string>& words,
            const ReadText& read_text, const ReadText& read_own = {}) {
-  CommandLine line = read_command_line(command, groups, words);
-  std::vector<Assignment> of_file;
-  if (!line.config_path.empty())
-    of_file = read_ini(groups, read_text(line.config_path), line.config_path, keys_of_training(command));
-  std::vector<Assignment> assignments = of_file;
-  for (auto& assignment : line.assignments) assignments.push_back(std::move(assignment));
+  std::string path;
+  groups.push_back(general_options(path));
+  const Names names(groups, foreign_hint);
+  CommandLine line = read_command_line("convoy " + command, names, words);
+  if (command == "train" || command == "preflight") {  // the run's configuration file will hold them
+    for (const auto& assignment : line.assignments) require_one_line(assignment.value, assignment.origin);
+    for (const auto& word : line.positional) require_one_line(word, word);
+  }
+  std::vector<Assignment> assignments;
+  for (const auto& assignment : line.assignments) {
+    if (assignment.name != "config") continue;
+    if (!path.empty())
+      fail(Exit::usage, "two configuration files are given ('{}' and '{}'); give one", path, assignment.value);
+    set_option(groups.back().options.front(), assignment);
+  }
+  if (!path.empty()) assignments = read_ini(names, read_text(path), path, keys_of_training(command));
+  std::vector<Assignment> of_file = assignments;
+  for (auto& assignment : line.assignments) {
+    if (assignment.name != "config") assignments.push_back(std::move(assignment));
+  }
   std::string own_file;
   if (read_own) {
-    const auto own = own_configuration(groups, assignments, !line.positional.empty(), read_own);
+    const auto own = own_configuration(names, assignments, !line.positional.empty(), read_own);
     for (std::vector<Assignment>* all : {&of_file, &assignments}) all->insert(all->begin(), own.begin(), own.end());
     if (!own.empty()) own_file = last_value(assignments, "output-dir") + "/config.cfg";
   }
@@ -146,11 +217,7 @@ void set_fields(PhaseConfig& phase, const std::map<std::string, Assignment>& fie
       for (const auto& [name, given] : fields) {
         const bool alias = std::find(option.aliases.begin(), option.aliases.end(), name) != option.aliases.end();
         if (name != option.name && !alias) continue;
-        try {
-          option.set(given.value);
-        } catch (const BadValue& e) {
-          fail(Exit::usage, "{} ('{}' {}); allowed: {}", given.origin, given.value, e.what(), option.allowed);
-        }
+        set_option(option, given);
       }
     }
   }
@@ -200,17 +267,9 @@ std::vector<std::string> find_overridden(const TrainConfig& config, const Given&
   return overridden;
 }
 
-void allow_positional(const std::string& command, const Given& given, std::size_t most) {
-  if (given.positional.size() > most) {
-    fail(Exit::usage,
-         "'convoy {}' can't use '{}' (an option's name without --, or one path too many); see 'convoy {} --help'",
-         command, given.positional[most], command);
-  }
-}
-
 /// A path given as `--NAME PATH`, or alone.
 void take_positional(const std::string& command, const Given& given, const std::string& name, std::string& to) {
-  allow_positional(command, given, 1);
+  allow_positional("convoy " + command, given.positional, 1);
   if (given.positional.empty()) return;
   if (given.names.count(name) != 0 && to != given.positional[0]) {
     fail(Exit::usage, "two paths are given (--{} {} and '{}'); give one", name, to, given.positional[0]);
@@ -240,7 +299,7 @@ TrainConfig parse_train(const std::vector<std::string>& words, const ReadText& r
     std::map<std::string, Assignment> last = given.last;
     for (const std::string& name : overridden) last.erase(name);
     config = TrainConfig();
-    set_all(options_of(config), last);
+    set_options(options_of(config), last);
     take_positional("train", given, "data", config.data.folder);
     fill_phases(config, given);
   }
@@ -260,7 +319,7 @@ TrainConfig parse_train(const std::vector<std::string>& words, const ReadText& r
 TrainConfig parse_ini(const std::string& text, const std::string& name) {
   TrainConfig config;
   const auto groups = options_of(config);
-  fill_phases(config, sort_out(groups, read_ini(groups, text, name)));
+  fill_phases(config, sort_out(groups, read_ini(Names(groups), text, name)));
   check(config);
   return config;
 }
@@ -297,7 +356,7 @@ BenchConfig parse_bench(const std::vector<std::string>& words, const ReadText& r
   BenchConfig config;
   const Given given = fill("bench", options_of(config), words, read_text);
   config.what = one_of("bench", given, {"compute", "scaling", "io", "comm"});
-  allow_positional("bench", given, 1);
+  allow_positional("convoy bench", given.positional, 1);
   if (config.what == "io" && config.data.folder.empty() && config.data.train_folder.empty() && !config.data.synthetic) {
     fail(Exit::usage, "no data set is given; use --data DIR (made by convoy-preprocess) or --synthetic");
   }
@@ -317,7 +376,7 @@ InspectConfig parse_inspect(const std::vector<std::string>& words, const ReadTex
   const Given given = fill("inspect", options_of(config), words, read_text);
   config.what = one_of("inspect", given, {"data", "checkpoint", "plan", "build"});
   const bool needs_path = config.what == "data" || config.what == "checkpoint";
-  allow_positional("inspect", given, needs_path ? 2 : 1);
+  allow_positional("convoy inspect", given.positional, needs_path ? 2 : 1);
   if (needs_path) {
     if (given.positional.size() < 2) {
       fail(Exit::usage, "'convoy inspect {}' needs {}", config.what,
@@ -332,7 +391,7 @@ InspectConfig parse_inspect(const std::vector<std::string>& words, const ReadTex
 StatusConfig parse_status(const std::vector<std::string>& words, const ReadText& read_text) {
   StatusConfig config;
   const Given given = fill("status", options_of(config), words, read_text);
-  allow_positional("status", given, 1);
+  allow_positional("convoy status", given.positional, 1);
   if (given.positional.empty() && config.resubmissions < 0)
     fail(Exit::usage, "no run directory is given; use 'convoy status RUN_DIR'");
   if (!given.positional.empty()) config.folder = given.positional[0];

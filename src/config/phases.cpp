@@ -2,7 +2,7 @@
 #include <cmath>
 #include <tuple>
 
-#include "config/phase_fields.hpp"
+#include "config/options.hpp"
 #include "core/errors.hpp"
 
 namespace convoy {

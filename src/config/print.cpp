@@ -7,11 +7,25 @@
 
 #include "config/effects.hpp"
 #include "config/options.hpp"
-#include "config/phase_fields.hpp"
+#include "core/errors.hpp"
 
 namespace convoy {
-
 namespace {
+
+/// A command's options bound to defaults that live as long as the call.
+template <class Visit>
+void visit_options(const std::string& command, const Visit& visit) {
+  auto walk = [&visit](auto config) { visit(options_of(config)); };
+  if (command == "train") return walk(TrainConfig{});
+  if (command == "evaluate") return walk(EvaluateConfig{});
+  if (command == "predict") return walk(PredictConfig{});
+  if (command == "bench") return walk(BenchConfig{});
+  if (command == "preflight") return walk(PreflightConfig{});
+  if (command == "status") return walk(StatusConfig{});
+  if (command == "summary") return walk(SummaryConfig{});
+  require(command == "inspect", "a command without options");
+  walk(InspectConfig{});
+}
 
 enum class Defaults : bool { as_lines, as_comments };
 
@@ -62,5 +76,19 @@ std::string print(const TrainConfig& config, Defaults defaults_as) {
 
 std::string to_ini(const TrainConfig& config) { return print(config, Defaults::as_lines); }
 std::string to_ini_of_words(const TrainConfig& config) { return print(config, Defaults::as_comments); }
+
+std::string option_help(const std::string& command, HelpDepth depth) {
+  std::string config_path;
+  std::string text = option_help({general_options(config_path)}, depth) +
+                     help_lines("    --help", "this text; --help-all adds other programs' names for the same options");
+  visit_options(command, [&](const auto& groups) { text += option_help(groups, depth); });
+  return text;
+}
+
+std::string option_names(const std::string& command) {
+  std::string text = "--config\n--help\n--help-all\n";
+  visit_options(command, [&](const auto& groups) { text += option_names(groups); });
+  return text;
+}
 
 }  // namespace convoy

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "config/config.hpp"
+#include "options/help.hpp"
 
 namespace convoy {
 
@@ -10,5 +11,10 @@ namespace convoy {
 std::string to_ini(const TrainConfig& config);
 /// The same with what was said alone, paths absolute; the rest stands in comments.
 std::string to_ini_of_words(const TrainConfig& config);
+
+/// Options of a command with units and defaults, for --help.
+std::string option_help(const std::string& command, HelpDepth depth);
+/// Every long option and alias that a command accepts, `--name` one a line.
+std::string option_names(const std::string& command);
 
 }  // namespace convoy

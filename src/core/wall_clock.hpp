@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Times of day and durations as schedulers write them, and when this job will be ended.
+// Times of day and durations as schedulers write them, when this job will be ended, and how long it may stand still.
 #pragma once
 #include <string>
 
@@ -25,6 +25,12 @@ struct TimeLimit {
   double end_time = 0;         ///< --end-time, seconds since 1970; 0: none
   double limit_seconds = 0;    ///< --time-limit, from the start of the program; 0: none
   double margin_seconds = 15;  ///< --end-margin: be gone so long before
+};
+
+/// How long ranks wait for each other.
+struct StallLimits {
+  double warn_seconds = 60, abort_seconds = 300;  ///< of a wait between ranks; 0: never
+  double watchdog_seconds = 300;                  ///< of a main thread that does not move (run/watchdog.hpp); 0: never
 };
 
 struct EndOfJob {

@@ -46,9 +46,9 @@ Counters count(std::span<const SampleSpec> samples, const float* logits, Index c
       if (k != sample.a && ranks_before(logits[k], k, label_logit, sample.a)) ++before;
     }
     const SoftTarget target{sample.a, sample.a, 1, smoothing, static_cast<double>(classes)};
-    counters.loss += target.loss(top + std::log(exponents), label_logit, label_logit, sum);
-    counters.top1 += before == 0 ? 1 : 0;
-    counters.topk += before < topk ? 1 : 0;
+    counters.sums[Counter::loss] += target.loss(top + std::log(exponents), label_logit, label_logit, sum);
+    counters.sums[Counter::top1] += before == 0 ? 1 : 0;
+    counters.sums[Counter::topk] += before < topk ? 1 : 0;
     ++counters.samples;
     logits += classes;
   }
@@ -56,6 +56,11 @@ Counters count(std::span<const SampleSpec> samples, const float* logits, Index c
 }
 
 }  // namespace
+
+void sum_over_ranks(Communicator& communicator, Counters& counters, const char* what) {
+  communicator.sum(std::span<double>(counters.sums.values), what);
+  communicator.sum(std::span<std::int64_t>(&counters.samples, 1), what);
+}
 
 Evaluator::Evaluator(Engine& engine, Collectives& collectives, Communicator& communicator, const Dataset& dataset,
                      const EvaluatorSpec& spec)
@@ -99,7 +104,7 @@ std::optional<ValidationRecord> Evaluator::run(const ParameterSet& set, const St
   const auto begin = real_clock().now();
   Backend& backend = engine_.backend();
   InFlightLimit in_flight(backend, collectives_);
-  CounterSums sums;
+  Counters counted;
   for (Index i = 0; i < rounds_; ++i) {
     progress().mark();
     if (stop_agreed()) return std::nullopt;
@@ -109,7 +114,7 @@ std::optional<ValidationRecord> Evaluator::run(const ParameterSet& set, const St
     program.feed(batch);
     program.launch(0, set);
     if (spec_.flip_test) {
-      sums.add(run_mirrored(program, set, batch));
+      counted.add(run_mirrored(program, set, batch));
     } else if (observe) {
       download(program, batch.valid_count * dataset_.info().classes, logits_);
     }
@@ -117,12 +122,12 @@ std::optional<ValidationRecord> Evaluator::run(const ParameterSet& set, const St
     in_flight.launched("an earlier batch of the evaluation");
   }
   collectives_.await(backend.counters_ready(), "evaluation counters");
-  const Counters counted = backend.take_counters();
-  if (!spec_.flip_test) sums.add(counted);
-  sums.reduce(communicator_, "sums of the evaluation counters");
+  const Counters of_device = backend.take_counters();
+  if (!spec_.flip_test) counted.add(of_device);
+  sum_over_ranks(communicator_, counted, "sums of the evaluation counters");
   ValidationRecord record;
-  record.images = sums.samples;
-  record.counters = sums.values();
+  record.images = counted.samples;
+  record.counters = shown(counted.sums, counted.samples);
   record.k = spec_.topk;
   record.seconds = seconds_since(begin);
   return record;

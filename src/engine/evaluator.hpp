@@ -10,7 +10,6 @@
 #include "data/dataset.hpp"
 #include "data/evaluation.hpp"
 #include "engine/engine.hpp"
-#include "metrics/counter_table.hpp"
 #include "metrics/metrics.hpp"
 
 namespace convoy {
@@ -23,6 +22,9 @@ struct EvaluatorSpec {
   std::size_t phase = 0;   ///< of the engine's programs
   bool flip_test = false;  ///< the mean of an image's logits and its mirror's
 };
+
+/// Collective. Of the sums and the samples.
+void sum_over_ranks(Communicator& communicator, Counters& counters, const char* what);
 
 /// Exact evaluation: every rank takes a contiguous share of the split, the last batch is masked, counts are summed as
 /// integers, so that they don't depend on the number of ranks.
@@ -56,23 +58,6 @@ class Evaluator {
   Index rounds_;  ///< batches of the rank with most
   std::vector<float> logits_, flipped_logits_;
   std::vector<SampleSpec> mirrored_;
-};
-
-/// What a device has counted, in the rows of counter_table.
-struct CounterSums {
-  CounterValues sums{};
-  Index samples = 0;
-
-  void add(const Counters& counters) {
-    sums += {{counters.loss, static_cast<double>(counters.top1), static_cast<double>(counters.topk)}};
-    samples += counters.samples;
-  }
-  /// Collective. Sums over the ranks; counts are whole numbers, which a double holds exactly.
-  void reduce(Communicator& communicator, const char* what) {
-    communicator.sum(std::span<double>(sums), what);
-    communicator.sum(std::span<std::int64_t>(&samples, 1), what);
-  }
-  CounterValues values() const { return shown(sums, samples); }
 };
 
 }  // namespace convoy

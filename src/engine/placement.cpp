@@ -9,10 +9,10 @@
 #include <cmath>
 #include <cstdlib>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "core/host_facts.hpp"
+#include "core/json.hpp"
 #include "core/log.hpp"
 #include "core/topology.hpp"
 
@@ -139,24 +139,28 @@ HostView look_around(const std::string& device, int node_rank) {
 }
 
 std::string to_text(const HostView& given, Index pid) {
-  return nlohmann::json{given.ids,          given.core_of,  given.node_of,
-                        given.quota,        given.online,   given.omp_num_threads,
-                        given.openmp_binds, given.gpu_node, pid}
-      .dump();
+  Json json = Json::list();
+  for (const Json& item :
+       {Json(given.ids), Json(given.core_of), Json(given.node_of), Json(given.quota), Json(given.online),
+        Json(given.omp_num_threads), Json(given.openmp_binds), Json(given.gpu_node), Json(pid)})
+    json.add(item);
+  return json.text(-1, Json::Order::as_written);
 }
 
 HostView from_text(const std::string& text, Index& pid) {
-  const auto json = nlohmann::json::parse(text);
+  const Json json = Json::parse(text);
   HostView given;
-  json.at(0).get_to(given.ids);
-  json.at(1).get_to(given.core_of);
-  json.at(2).get_to(given.node_of);
-  json.at(3).get_to(given.quota);
-  json.at(4).get_to(given.online);
-  json.at(5).get_to(given.omp_num_threads);
-  json.at(6).get_to(given.openmp_binds);
-  json.at(7).get_to(given.gpu_node);
-  json.at(8).get_to(pid);
+  std::size_t next = 0;
+  const auto take = [&](auto& to) { to = json.items().at(next++).as<std::decay_t<decltype(to)>>(); };
+  take(given.ids);
+  take(given.core_of);
+  take(given.node_of);
+  take(given.quota);
+  take(given.online);
+  take(given.omp_num_threads);
+  take(given.openmp_binds);
+  take(given.gpu_node);
+  take(pid);
   return given;
 }
 

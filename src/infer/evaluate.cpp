@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <span>
 #include <sstream>
 #include <string>
@@ -16,6 +15,7 @@
 #include "comm/communicator.hpp"
 #include "comm/time_limit.hpp"
 #include "config/parse.hpp"
+#include "core/json.hpp"
 #include "core/log.hpp"
 #include "core/progress.hpp"
 #include "core/stop.hpp"
@@ -109,16 +109,17 @@ DataConfig data_of(const EvaluateConfig& config, const TrainConfig& trained) {
   return data;
 }
 
-nlohmann::json describe(const EvaluateConfig& config, const std::string& checkpoint, const ValidationRecord& record) {
-  return {{"checkpoint", checkpoint},
-          {"split", config.split},
-          {"images", record.images},
-          {"top1_count", record.count(Counter::top1)},
-          {fmt::format("top{}_count", record.k), record.count(Counter::topk)},
-          {"top1", record.counters[Counter::top1]},
-          {fmt::format("top{}", record.k), record.counters[Counter::topk]},
-          {"loss", record.counters[Counter::loss]},
-          {"seconds", record.seconds}};
+Json describe(const EvaluateConfig& config, const std::string& checkpoint, const ValidationRecord& record) {
+  Json json = Json::object({{"checkpoint", checkpoint},
+                            {"split", config.split},
+                            {"images", record.images},
+                            {"top1_count", record.count(Counter::top1)},
+                            {"top1", record.counters[Counter::top1]},
+                            {"loss", record.counters[Counter::loss]},
+                            {"seconds", record.seconds}});
+  json[fmt::format("top{}_count", record.k)] = record.count(Counter::topk);
+  json[fmt::format("top{}", record.k)] = record.counters[Counter::topk];
+  return json;
 }
 
 }  // namespace
@@ -201,18 +202,18 @@ Exit evaluate(Communicator& communicator, const EvaluateConfig& config) try {
     if (record.images == 0)
       fail(Exit::data, "'{}' ({}) holds no image of a class that '{}' knows; give the set it was trained on",
            info.folder, info.split, path);
-    const nlohmann::json json = describe(config, path, record);
+    const Json json = describe(config, path, record);
     log::info("{}: top1 {:.2f} % ({}/{}), top{} {:.2f} %, loss {:.4f}", config.split, record.counters[Counter::top1],
               record.count(Counter::top1), record.images, record.k, record.counters[Counter::topk],
               record.counters[Counter::loss]);
-    log::info("{}", json.dump());  // before anything that can fail
+    log::info("{}", json.text(-1, Json::Order::sorted));  // before anything that can fail
     if (!files) return;
     std::error_code reason;
     std::filesystem::create_directories(config.output_folder, reason);
     if (reason)
       fail(Exit::usage, "cannot make '{}' ({}); choose a writable --output-dir", config.output_folder,
            reason.message());
-    replace_text_file(config.output_folder + "/result.json", json.dump(2) + "\n");
+    replace_text_file(config.output_folder + "/result.json", json.text(2, Json::Order::sorted) + "\n");
     confusion.write(config.output_folder, info.class_names);
   });
   return Exit::ok;

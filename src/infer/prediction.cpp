@@ -5,9 +5,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "core/json.hpp"
 #include "core/text.hpp"
 
 namespace convoy {
@@ -45,12 +45,13 @@ std::string print_head(PredictFormat format, int k) {
 std::string print(const Prediction& p, PredictFormat format, const std::vector<std::string>& class_names) {
   const auto name_of = [&](Index c) { return class_name(class_names, c); };
   if (format == PredictFormat::json) {
-    nlohmann::ordered_json line = {{"name", p.name}};
+    Json line = Json::object({{"name", p.name}});
     if (p.label >= 0) line["label"] = p.label;
     if (!p.error.empty()) line["error"] = p.error;
     for (const auto& [index, probability] : p.classes)
-      line["classes"].push_back({{"class", index}, {"name", name_of(index)}, {"probability", rounded(probability)}});
-    return line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+      line["classes"].add(
+          Json::object({{"class", index}, {"name", name_of(index)}, {"probability", rounded(probability)}}));
+    return line.text(-1, Json::Order::as_written) + "\n";
   }
   if (format == PredictFormat::csv) {
     std::string line =

@@ -3,10 +3,10 @@
 
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "core/errors.hpp"
+#include "core/json.hpp"
 #include "core/log.hpp"
 #include "io/file.hpp"
 
@@ -20,15 +20,14 @@ struct Line {
 };
 
 Line parse_line(std::string text, Index resume_epoch) {
-  const auto record = nlohmann::json::parse(text, nullptr, false);
+  const Json record = Json::parse_or_null(text);
   Line line{std::move(text)};
-  if (!record.is_object()) return {.kept = false};
-  const auto split = record.find("split"), step = record.find("step"), epoch = record.find("epoch");
-  if (split != record.end() && *split == "run") return line;
-  line.validation = split != record.end() && *split == "val";
-  if (step == record.end() || !step->is_number_integer()) return {.kept = false};
-  line.step = step->get<Index>();
-  line.kept = epoch == record.end() || !epoch->is_number_integer() || epoch->get<Index>() <= resume_epoch;
+  const Json *split = record.find("split"), *step = record.find("step"), *epoch = record.find("epoch");
+  if (split != nullptr && *split == "run") return line;
+  line.validation = split != nullptr && *split == "val";
+  if (step == nullptr || !step->is_integer()) return {.kept = false};
+  line.step = step->as<Index>();
+  line.kept = epoch == nullptr || !epoch->is_integer() || epoch->as<Index>() <= resume_epoch;
   return line;
 }
 

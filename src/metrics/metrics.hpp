@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "core/counters.hpp"
 #include "core/types.hpp"
-#include "metrics/counter_table.hpp"
 #include "metrics/rank_times.hpp"
 
 namespace convoy {

@@ -4,17 +4,14 @@
 #include <algorithm>
 #include <cmath>
 #include <ctime>
-#include <nlohmann/json.hpp>
 
+#include "core/json.hpp"
 #include "metrics/epoch_table.hpp"
 
 namespace convoy {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-/// One line. A number that isn't finite becomes null, a byte that isn't UTF-8 the replacement character.
-std::string line_of(const Json& record) { return record.dump(-1, ' ', false, Json::error_handler_t::replace); }
+std::string line_of(const Json& record) { return record.text(-1, Json::Order::as_written); }
 
 double ratio(double images, double seconds) { return seconds > 0 ? images / seconds : 0; }
 
@@ -34,14 +31,14 @@ std::string utc_now() {
 
 /// null (a loss that was not finite) reads as NaN.
 double number(const Json& record, const char* name) {
-  const auto found = record.find(name);
-  if (found == record.end()) return 0;
-  return found->is_number() ? found->get<double>() : std::nan("");
+  const Json* found = record.find(name);
+  if (found == nullptr) return 0;
+  return found->is_number() ? found->as<double>() : std::nan("");
 }
 
 Index integer(const Json& record, const char* name) {
-  const auto found = record.find(name);
-  return found != record.end() && found->is_number_integer() ? found->get<Index>() : 0;
+  const Json* found = record.find(name);
+  return found != nullptr && found->is_integer() ? found->as<Index>() : 0;
 }
 
 }  // namespace
@@ -64,59 +61,60 @@ const char* limit_of(const EpochRecord& record) {
 
 std::string train_line(const StepRecord& record, Index steps, int ranks, int k) {
   const StepTimes times = times_of(record, steps);
-  Json json{{"split", "train"},
-            {"epoch", record.epoch},
-            {"step", record.step},
-            {"step_in_epoch", record.step_in_epoch},
-            {"steps_per_epoch", record.steps_per_epoch},
-            {"images", record.images},
-            {"images_seen", record.images_seen}};
+  Json json = Json::object({{"split", "train"},
+                            {"epoch", record.epoch},
+                            {"step", record.step},
+                            {"step_in_epoch", record.step_in_epoch},
+                            {"steps_per_epoch", record.steps_per_epoch},
+                            {"images", record.images},
+                            {"images_seen", record.images_seen}});
   add_counters(json, record.counters, k);
-  json.update({{"lr", record.rate},
-               {"images_per_sec", times.images_per_second},
-               {"images_per_sec_per_rank", times.images_per_second / std::max(ranks, 1)},
-               {"ranks", ranks},
-               {"seconds", record.seconds},
-               {"step_time", times.step},
-               {"data_time", times.data},
-               {"compute_time", times.compute},
-               {"comm_time", times.comm},
-               {"other_time", times.other},
-               {"eta", record.eta_seconds}});
+  json.set({{"lr", record.rate},
+            {"images_per_sec", times.images_per_second},
+            {"images_per_sec_per_rank", times.images_per_second / std::max(ranks, 1)},
+            {"ranks", ranks},
+            {"seconds", record.seconds},
+            {"step_time", times.step},
+            {"data_time", times.data},
+            {"compute_time", times.compute},
+            {"comm_time", times.comm},
+            {"other_time", times.other},
+            {"eta", record.eta_seconds}});
   return line_of(json);
 }
 
 std::string validation_line(const ValidationRecord& record) {
-  Json json{{"split", "val"}, {"epoch", record.epoch}, {"step", record.step}, {"images", record.images}};
+  Json json =
+      Json::object({{"split", "val"}, {"epoch", record.epoch}, {"step", record.step}, {"images", record.images}});
   add_counters(json, record.counters, record.k);
   for (std::size_t i = 0; i < counter_table.size(); ++i)
     if (counter_table[i].percent)
       json[counter_table[i].name + std::string("_count")] = samples_of(record.counters[i], record.images);
-  json.update({{"k", record.k},
-               {"seconds", record.seconds},
-               {"images_per_sec", ratio(static_cast<double>(record.images), record.seconds)}});
+  json.set({{"k", record.k},
+            {"seconds", record.seconds},
+            {"images_per_sec", ratio(static_cast<double>(record.images), record.seconds)}});
   return line_of(json);
 }
 
 std::string epoch_line(const EpochRecord& record, Index step) {
   const double known = record.data_seconds + record.compute_seconds + record.comm_seconds;
-  Json json{{"split", "epoch"}, {"epoch", record.epoch}, {"step", step}, {"images", record.images}};
+  Json json = Json::object({{"split", "epoch"}, {"epoch", record.epoch}, {"step", step}, {"images", record.images}});
   for (std::size_t i = 0; i < counter_table.size(); ++i)
     if (counter_table[i].console_width > 0) json[counter_table[i].name] = record.counters[i];
-  json.update({{"lr", record.rate},
-               {"seconds", record.seconds},
-               {"images_per_sec", ratio(static_cast<double>(record.images), record.seconds)},
-               {"data_time", record.data_seconds},
-               {"compute_time", record.compute_seconds},
-               {"comm_time", record.comm_seconds},
-               {"other_time", std::max(record.seconds - known, 0.0)},
-               {"limit", limit_of(record)}});
+  json.set({{"lr", record.rate},
+            {"seconds", record.seconds},
+            {"images_per_sec", ratio(static_cast<double>(record.images), record.seconds)},
+            {"data_time", record.data_seconds},
+            {"compute_time", record.compute_seconds},
+            {"comm_time", record.comm_seconds},
+            {"other_time", std::max(record.seconds - known, 0.0)},
+            {"limit", limit_of(record)}});
   const RankSpread& ranks = record.ranks;
   if (ranks.ranks > 1) {
-    json.update({{"slowest_rank", ranks.slowest},
-                 {"slowest_host", ranks.host},
-                 {"slowest_part", ranks.part},
-                 {"slowest_excess", ranks.excess}});
+    json.set({{"slowest_rank", ranks.slowest},
+              {"slowest_host", ranks.host},
+              {"slowest_part", ranks.part},
+              {"slowest_excess", ranks.excess}});
     const auto add = [&json](const std::string& name, const Spread& spread) {
       json[name + "_min"] = spread.min;
       json[name + "_mean"] = spread.mean;
@@ -132,7 +130,7 @@ std::string epoch_line(const EpochRecord& record, Index step) {
 
 std::string run_line(const std::string& what, const std::map<std::string, std::string>& texts,
                      const std::map<std::string, double>& numbers) {
-  Json json{{"split", "run"}, {"event", what}, {"time", utc_now()}};
+  Json json = Json::object({{"split", "run"}, {"event", what}, {"time", utc_now()}});
   for (const auto& [name, text] : texts) json[name] = text;
   for (const auto& [name, value] : numbers) json[name] = value;
   return line_of(json);
@@ -142,20 +140,19 @@ std::string monitor_line(const std::string& group, Index step, const std::vector
   Json tensors = Json::object();
   for (const TensorSummary& summary : summaries) {
     Json& tensor = tensors[summary.name];
-    tensor = {{"norm", summary.norm}, {"min", summary.minimum}, {"max", summary.maximum}, {"mean", summary.mean}};
+    tensor.set({{"norm", summary.norm}, {"min", summary.minimum}, {"max", summary.maximum}, {"mean", summary.mean}});
     if (summary.not_finite > 0) tensor["not_finite"] = summary.not_finite;
   }
-  return line_of({{"group", group}, {"step", step}, {"tensors", tensors}});
+  return line_of(Json::object({{"group", group}, {"step", step}, {"tensors", tensors}}));
 }
 
 void read_line(const std::string& line, EpochTable& to) {
-  const Json record = Json::parse(line, nullptr, false);
-  if (!record.is_object()) return;
-  const auto split = record.find("split");
-  if (split == record.end()) return;
+  const Json record = Json::parse_or_null(line);
+  const Json* split = record.find("split");
+  if (split == nullptr) return;
   if (*split == "epoch") {
     CounterValues counters{};
-    for (std::size_t i = 0; i < counters.size(); ++i) counters[i] = number(record, counter_table[i].name);
+    for (std::size_t i = 0; i < counter_table.size(); ++i) counters[i] = number(record, counter_table[i].name);
     to.add(EpochRecord{.epoch = integer(record, "epoch"),
                        .images = integer(record, "images"),
                        .counters = counters,
@@ -168,10 +165,10 @@ void read_line(const std::string& line, EpochTable& to) {
   } else if (*split == "val") {
     const Index images = integer(record, "images");
     CounterValues counts{}, counters{};
-    for (std::size_t i = 0; i < counts.size(); ++i)
+    for (std::size_t i = 0; i < counter_table.size(); ++i)
       counts[i] = static_cast<double>(integer(record, (counter_table[i].name + std::string("_count")).c_str()));
     counters = shown(counts, images);
-    for (std::size_t i = 0; i < counters.size(); ++i)
+    for (std::size_t i = 0; i < counter_table.size(); ++i)
       if (!counter_table[i].percent) counters[i] = number(record, counter_table[i].name);
     to.add(ValidationRecord{.epoch = integer(record, "epoch"),
                             .step = integer(record, "step"),

@@ -6,12 +6,12 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <random>
 
 #include "checkpoint/checkpoint.hpp"
 #include "comm/agreed_error.hpp"
 #include "core/clock.hpp"
+#include "core/json.hpp"
 #include "core/log.hpp"
 #include "core/stop.hpp"
 #include "core/wall_clock.hpp"
@@ -210,15 +210,15 @@ void record_begin(Attempt& attempt, const std::string& path, Index by_attempt, I
 void record_end(const Attempt& attempt, int rank, const std::string& host, Exit code, const std::string& message) {
   if (attempt.record.number == 0) return;
   const Result result = result_of(code);
-  const nlohmann::json end = {{"result", name_of(result)},
-                              {"exit", static_cast<int>(code)},
-                              {"message", result == Result::failed ? message : std::string()},
-                              {"rank", result == Result::failed ? rank : -1},
-                              {"host", host},
-                              {"time", real_clock().wall_seconds()}};
+  const Json end = Json::object({{"result", name_of(result)},
+                                 {"exit", static_cast<int>(code)},
+                                 {"message", result == Result::failed ? message : std::string()},
+                                 {"rank", result == Result::failed ? rank : -1},
+                                 {"host", host},
+                                 {"time", real_clock().wall_seconds()}});
   try {
     create_text_file(fmt::format("{}/attempts/{:04}.end.json", attempt.folders.front(), attempt.record.number),
-                     end.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+                     end.text(1, Json::Order::sorted) + "\n");
   } catch (const std::exception& e) {
     log::warn("{}: how this attempt ended is not recorded", e.what());
   }

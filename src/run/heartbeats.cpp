@@ -10,7 +10,8 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
+
+#include "core/json.hpp"
 
 namespace convoy {
 namespace fs = std::filesystem;
@@ -49,20 +50,15 @@ std::vector<std::string> names_in(const std::string& folder) {
 }
 
 template <class T>
-void take(const nlohmann::json& record, const char* name, T& to) {
-  const auto found = record.find(name);
-  if (found == record.end()) return;
-  if constexpr (std::is_same_v<T, std::string>) {
-    if (found->is_string()) to = found->template get<std::string>();
-  } else {
-    if (found->is_number()) to = found->template get<T>();
-  }
+void take(const Json& record, const char* name, T& to) {
+  const Json* found = record.find(name);
+  if (found != nullptr && (std::is_same_v<T, std::string> ? found->is_text() : found->is_number())) to = found->as<T>();
 }
 
 /// False where the line is not (or not yet) a heartbeat.
 bool parse(const std::string& line, Heartbeat& to) {
-  const auto record = nlohmann::json::parse(line, nullptr, false);
-  if (!record.is_object() || !record.contains("rank")) return false;
+  const Json record = Json::parse_or_null(line);
+  if (record.find("rank") == nullptr) return false;
   to = {};
   take(record, "rank", to.rank);
   take(record, "ranks", to.ranks);

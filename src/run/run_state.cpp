@@ -6,15 +6,14 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <nlohmann/json.hpp>
 
 #include "checkpoint/fence.hpp"
 #include "checkpoint/file.hpp"
+#include "core/json.hpp"
 #include "core/log.hpp"
 
 namespace convoy {
 namespace {
-using Json = nlohmann::json;
 
 constexpr std::array stages{"start", "train", "evaluate", "save", "end"};
 constexpr std::array results{"running", "finished", "stopped", "failed", "superseded"};
@@ -37,46 +36,53 @@ int to_json_value(Exit code) { return static_cast<int>(code); }
 
 template <class T>
 void from_json_value(const Json& json, T& to) {
-  json.get_to(to);
+  to = json.as<T>();
 }
-void from_json_value(const Json& json, RunStage& to) { to = parse_name<RunStage>(stages, json.get<std::string>()); }
-void from_json_value(const Json& json, Result& to) { to = parse_name<Result>(results, json.get<std::string>()); }
-void from_json_value(const Json& json, Exit& to) { to = static_cast<Exit>(json.get<int>()); }
+void from_json_value(const Json& json, RunStage& to) { to = parse_name<RunStage>(stages, json.as<std::string>()); }
+void from_json_value(const Json& json, Result& to) { to = parse_name<Result>(results, json.as<std::string>()); }
+void from_json_value(const Json& json, Exit& to) { to = static_cast<Exit>(json.as<int>()); }
+
+/// The member that `path` names in the object, or in the object that it has in it.
+std::pair<std::string, std::string> parts_of(const std::string& path) {
+  const auto slash = path.find('/');
+  return slash == std::string::npos ? std::pair(std::string(), path)
+                                    : std::pair(path.substr(0, slash), path.substr(slash + 1));
+}
 
 /// Calls `field` with the path in the JSON object and the member of `s`, for all of them.
 template <class State, class Field>
 void for_each_field(State& s, const Field& field) {
-  field("/run", s.run);
-  field("/attempt", s.attempt);
-  field("/scheduler", s.scheduler);
-  field("/job", s.job);
-  field("/host", s.host);
-  field("/pid", s.pid);
-  field("/ranks", s.ranks);
-  field("/phase", s.stage);
-  field("/epoch", s.epoch);
-  field("/epochs", s.epochs);
-  field("/step", s.step);
-  field("/steps", s.steps);
-  field("/start_step", s.start_step);
-  field("/steps_per_epoch", s.steps_per_epoch);
-  field("/images_per_second", s.images_per_second);
-  field("/eta_seconds", s.eta_seconds);
-  field("/end_time", s.end_time);
-  field("/checkpoint/file", s.checkpoint);
-  field("/checkpoint/step", s.checkpoint_step);
-  field("/checkpoint/time", s.checkpoint_time);
-  field("/checkpoint/seconds", s.checkpoint_seconds);
-  field("/checkpoint/stall", s.checkpoint_stall);
-  field("/stop", s.stop);
-  field("/stop_time", s.stop_time);
-  field("/started", s.started);
-  field("/progressed", s.progressed);
-  field("/updated", s.updated);
-  field("/result", s.result);
-  field("/exit", s.exit);
-  field("/message", s.message);
-  field("/rank", s.rank);
+  field("run", s.run);
+  field("attempt", s.attempt);
+  field("scheduler", s.scheduler);
+  field("job", s.job);
+  field("host", s.host);
+  field("pid", s.pid);
+  field("ranks", s.ranks);
+  field("phase", s.stage);
+  field("epoch", s.epoch);
+  field("epochs", s.epochs);
+  field("step", s.step);
+  field("steps", s.steps);
+  field("start_step", s.start_step);
+  field("steps_per_epoch", s.steps_per_epoch);
+  field("images_per_second", s.images_per_second);
+  field("eta_seconds", s.eta_seconds);
+  field("end_time", s.end_time);
+  field("checkpoint/file", s.checkpoint);
+  field("checkpoint/step", s.checkpoint_step);
+  field("checkpoint/time", s.checkpoint_time);
+  field("checkpoint/seconds", s.checkpoint_seconds);
+  field("checkpoint/stall", s.checkpoint_stall);
+  field("stop", s.stop);
+  field("stop_time", s.stop_time);
+  field("started", s.started);
+  field("progressed", s.progressed);
+  field("updated", s.updated);
+  field("result", s.result);
+  field("exit", s.exit);
+  field("message", s.message);
+  field("rank", s.rank);
 }
 
 std::optional<std::string> read_text(const std::string& path) {
@@ -88,7 +94,7 @@ std::optional<std::string> read_text(const std::string& path) {
 /// An attempt's end is said by whichever rank came first: it is why the others ended.
 void add_end(RunState& state, const std::string& folder) {
   const auto text = read_text(fmt::format("{}/attempts/{:04}.end.json", folder, state.attempt));
-  const Json end = Json::parse(text.value_or(""), nullptr, false);
+  const Json end = Json::parse_or_null(text.value_or(""));
   if (!end.is_object()) return;  // being written
   state.result = parse_name<Result>(results, end.value("result", "failed"));
   state.exit = static_cast<Exit>(end.value("exit", 1));
@@ -119,20 +125,23 @@ double time_of_file(const std::string& path) {
 }
 
 std::string to_text(const RunState& state) {
-  Json json{{"format", 1}};
-  for_each_field(state,
-                 [&](const char* path, const auto& value) { json[Json::json_pointer(path)] = to_json_value(value); });
-  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+  Json json = Json::object({{"format", 1}});
+  for_each_field(state, [&](const char* path, const auto& value) {
+    const auto [folder, name] = parts_of(path);
+    (folder.empty() ? json : json[folder])[name] = to_json_value(value);
+  });
+  return json.text(1, Json::Order::sorted) + "\n";
 }
 
 RunState parse_run_state(const std::string& text, const std::string& path) {
   try {
     const Json json = Json::parse(text);
     RunState state;
-    for_each_field(state, [&](const std::string& name, auto& to) {
-      const Json::json_pointer pointer(name);
-      if (name == "/checkpoint/stall" && !json.contains(pointer)) return;  // older states have none
-      from_json_value(json.at(pointer), to);
+    for_each_field(state, [&](const std::string& field, auto& to) {
+      const auto [folder, name] = parts_of(field);
+      const Json& holder = folder.empty() ? json : json.at(folder);
+      if (field == "checkpoint/stall" && holder.find(name) == nullptr) return;  // older states have none
+      from_json_value(holder.at(name), to);
     });
     return state;
   } catch (const std::exception& error) {

@@ -9,14 +9,13 @@
 namespace convoy {
 
 void JobSums::add(const JobSums& other) {
-  counters.sums += other.counters.sums;
-  counters.samples += other.counters.samples;
+  counters.add(other.counters);
   seconds += other.seconds;
 }
 
 StepRecord JobSums::record() const {
   return {.images = counters.samples,
-          .counters = counters.values(),
+          .counters = shown(counters.sums, counters.samples),
           .seconds = seconds.step,
           .data_seconds = seconds.data,
           .compute_seconds = seconds.compute,
@@ -26,7 +25,7 @@ StepRecord JobSums::record() const {
 void Interval::add(const Counters& counters) {
   constexpr double units = 1 << 24;
   Counters exact = counters;
-  exact.loss = std::nearbyint(counters.loss * units) / units;
+  exact.sums[Counter::loss] = std::nearbyint(counters.sums[Counter::loss] * units) / units;
   counters_.add(exact);
 }
 
@@ -59,7 +58,7 @@ RankSpread Interval::compare(Communicator& communicator) const {
 JobSums Interval::total(Communicator& communicator) const {
   JobSums all{counters_, {}};
   std::array<double, 4> sums{seconds_.step, seconds_.data, seconds_.compute, seconds_.comm};
-  all.counters.reduce(communicator, "sums of the interval's counters");
+  sum_over_ranks(communicator, all.counters, "sums of the interval's counters");
   communicator.sum(std::span<double>(sums), "sum of the interval's times");
   for (double& sum : sums) sum /= communicator.size();
   all.seconds = {.step = sums[0], .data = sums[1], .compute = sums[2], .comm = sums[3]};

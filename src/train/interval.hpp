@@ -11,7 +11,7 @@ namespace convoy {
 
 /// Of all ranks; times are means over ranks.
 struct JobSums {
-  CounterSums counters;
+  Counters counters;
   StepSeconds seconds;
 
   void add(const JobSums& other);
@@ -34,7 +34,7 @@ class Interval {
   JobSums total(Communicator& communicator) const;
 
  private:
-  CounterSums counters_;
+  Counters counters_;
   StepSeconds seconds_;
 };
 

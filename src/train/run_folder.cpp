@@ -3,10 +3,10 @@
 
 #include <ctime>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "backend/factory.hpp"
 #include "config/print.hpp"
+#include "core/json.hpp"
 #include "core/log.hpp"
 #include "core/version.hpp"
 #include "io/hdf5.hpp"
@@ -84,10 +84,15 @@ void describe_run(const Communicator& communicator, const TrainConfig& config, c
   };
   write("config.cfg", to_ini_of_words(recipe_of(config)));
   write("command.txt", config.command_line + "\n");
-  const nlohmann::json environment = {
-      {"build", build_id()}, {"mpi", mpi_version()}, {"hdf5", hdf5_version()},       {"backends", backend_versions()},
-      {"device", device},    {"seed", config.seed},  {"ranks", communicator.size()}, {"hosts", communicator.hosts()}};
-  write("environment.json", environment.dump(2) + "\n");
+  const Json environment = Json::object({{"build", build_id()},
+                                         {"mpi", mpi_version()},
+                                         {"hdf5", hdf5_version()},
+                                         {"backends", backend_versions()},
+                                         {"device", device},
+                                         {"seed", config.seed},
+                                         {"ranks", communicator.size()},
+                                         {"hosts", communicator.hosts()}});
+  write("environment.json", environment.text(2, Json::Order::sorted) + "\n");
 }
 
 }  // namespace convoy

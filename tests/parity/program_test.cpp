@@ -180,15 +180,15 @@ TEST_F(Programs, EvaluationUsesRunningStatisticsAndMasksRows) {
     if (i >= valid) continue;
     Index before = 0;
     for (Index k = 0; k < classes; ++k) before += exact.logits.at(i, k) > exact.logits.at(i, samples_[row].a) ? 1 : 0;
-    expected.top1 += before < 1 ? 1 : 0;
-    expected.topk += before < 2 ? 1 : 0;
-    expected.loss += exact.loss[row];
+    expected.sums[Counter::top1] += before < 1 ? 1 : 0;
+    expected.sums[Counter::topk] += before < 2 ? 1 : 0;
+    expected.sums[Counter::loss] += exact.loss[row];
   }
   const Counters counters = take_counters(*backend_);
   EXPECT_EQ(counters.samples, valid);
-  EXPECT_EQ(counters.top1, expected.top1);
-  EXPECT_EQ(counters.topk, expected.topk);
-  EXPECT_NEAR(counters.loss, expected.loss, 2 * valid * error);
+  EXPECT_EQ(counters.sums[Counter::top1], expected.sums[Counter::top1]);
+  EXPECT_EQ(counters.sums[Counter::topk], expected.sums[Counter::topk]);
+  EXPECT_NEAR(counters.sums[Counter::loss], expected.sums[Counter::loss], 2 * valid * error);
   EXPECT_EQ(take_counters(*backend_).samples, 0) << "taking counters starts them anew";
   bench.expect_intact();
 }

@@ -68,7 +68,7 @@ def foreign_members(headers, sources):
             homes.setdefault(qualified.split("::")[-1], set()).add(name.rsplit(".", 1)[0])
     for name, text in sources:
         own = {qualified.split("::")[-1] for qualified, _ in definitions(text)}
-        for match in re.finditer(r"^(?:[\w:<>,&* ]+[ &*])?(\w+)::~?\w+\([^;]*?\)[^;{]*\{", text, re.MULTILINE):
+        for match in re.finditer(r"^(?=\S)(?:[\w:<>,&* ]+[ &*])?(\w+)::~?\w+\([^;]*?\)[^;{]*\{", text, re.MULTILINE):
             cls = match[1]
             if cls in homes and cls not in own and name.rsplit(".", 1)[0] not in homes[cls]:
                 yield name, cls

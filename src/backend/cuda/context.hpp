@@ -14,7 +14,7 @@ struct Context {
   Library& library;
   FilterCopies& copies;
   const StepNumbers* step;                           ///< device memory, set_step's
-  DeviceCounters* counters;                          ///< device memory, counters
+  Counters* counters;                                ///< device memory, counters
   const std::vector<const std::uint8_t*>& resident;  ///< device memory, images of keep_resident
 };
 

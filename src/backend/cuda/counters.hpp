@@ -13,7 +13,7 @@ namespace convoy::cuda {
 class CountersOnDevice {
  public:
   explicit CountersOnDevice(Queue& queue);
-  DeviceCounters* device() const { return device_; }
+  Counters* device() const { return device_; }
   /// Polls where all slots hold snapshots that have not been taken.
   Event snapshot();
   /// The sum of all snapshots since the last call; their events have passed. Without one: what is counted so far is
@@ -22,12 +22,11 @@ class CountersOnDevice {
 
  private:
   void start_anew();
-  void collect(const DeviceCounters& counters);
 
   static constexpr std::size_t slots = 4;
   Queue& queue_;
-  DeviceCounters* device_;
-  DeviceCounters* host_;  ///< pinned: slots, then an empty one to start from
+  Counters* device_;
+  Counters* host_;  ///< pinned: slots, then an empty one to start from
   std::array<Event, slots> copied_{};
   std::size_t taken_ = 0, made_ = 0;
   Counters sum_;

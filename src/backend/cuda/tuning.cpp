@@ -176,7 +176,7 @@ class Measuring {
                                      rounded(sizeof(FeedNumbers)),
                                      rounded(spec_.compile.samples * static_cast<Index>(sizeof(SampleRow))),
                                      rounded(input.height * input.width * input.channels * 5),
-                                     rounded(sizeof(DeviceCounters))};
+                                     rounded(sizeof(Counters))};
     std::array<Index, 8> begins{};
     Index total = 0;
     for (std::size_t i = 0; i < sizes.size(); ++i) {
@@ -200,7 +200,7 @@ class Measuring {
     launch.feed = reinterpret_cast<const FeedNumbers*>(scratch.at(begins[4]));
     launch.rows = reinterpret_cast<const SampleRow*>(scratch.at(begins[5]));
     launch.mean_image = reinterpret_cast<const float*>(scratch.at(begins[6]));
-    launch.counters = reinterpret_cast<DeviceCounters*>(scratch.at(begins[7]));
+    launch.counters = reinterpret_cast<Counters*>(scratch.at(begins[7]));
     launch.step = context_.step;
     launch.stream = context_.queue.stream();
     for (const Step& step : execution.steps) {

@@ -20,7 +20,7 @@ class SoftmaxKernel : public EveryStorage {
  protected:
   struct Buffers {
     SoftmaxLoss loss;
-    DeviceCounters* counters;
+    Counters* counters;
     std::int32_t* worst;
   };
   Buffers make(Bench& bench, const Case& c, const Tensor& logits, const std::vector<SampleSpec>& samples) {
@@ -30,13 +30,13 @@ class SoftmaxKernel : public EveryStorage {
     FeedNumbers feed;
     feed.valid = c.valid;
     feed.scale = 0.25F;
-    DeviceCounters before;
-    before.loss = 1.5;
-    before.top1 = 2;
-    before.topk = 3;
+    Counters before;
+    before.sums[Counter::loss] = 1.5;
+    before.sums[Counter::top1] = 2;
+    before.sums[Counter::topk] = 3;
     before.samples = 100;
     Buffers b;
-    b.counters = bench.put(std::vector<DeviceCounters>{before});
+    b.counters = bench.put(std::vector<Counters>{before});
     b.worst = bench.put(std::vector<std::int32_t>{no_stage});
     b.loss.samples = static_cast<int>(c.samples);
     b.loss.classes = static_cast<int>(c.classes);
@@ -94,10 +94,10 @@ TEST_P(SoftmaxKernel, LossGradientAndCounters) {
       expect_close(bench.floats(b.loss.loss, c.samples), loss, 0x1p-22, "loss");
       expect_close(bench.elements(b.loss.dlogits, c.samples * c.stored, storage()), dlogits, epsilon() + 0x1p-22,
                    "dlogits");
-      const DeviceCounters counters = bench.get(b.counters, 1)[0];
-      EXPECT_NEAR(counters.loss, sum, 1e-6 * sum);
-      EXPECT_EQ(counters.top1, top1);
-      EXPECT_EQ(counters.topk, topk);
+      const Counters counters = bench.get(b.counters, 1)[0];
+      EXPECT_NEAR(counters.sums[Counter::loss], sum, 1e-6 * sum);
+      EXPECT_EQ(counters.sums[Counter::top1], top1);
+      EXPECT_EQ(counters.sums[Counter::topk], topk);
       EXPECT_EQ(counters.samples, 100 + c.valid);
       EXPECT_EQ(bench.get(b.worst, 1)[0], no_stage);
     }

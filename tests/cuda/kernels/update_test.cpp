@@ -172,7 +172,7 @@ class Decide : public EveryStorage {
   struct Outcome {
     UpdateVerdict verdict;
     Values state;
-    DeviceCounters counters;
+    Counters counters;
   };
   static Outcome decide(const std::vector<float>& flags, Values state, float grow_every, const Values& squares = {},
                         float clip_norm = 0, Rule rule = Rule::momentum, const OptionValues& options = {{0.625}}) {
@@ -190,7 +190,7 @@ class Decide : public EveryStorage {
     step.options = options;
     decision.step = bench.put(std::vector<StepNumbers>{step});
     decision.grow_every = grow_every;
-    decision.counters = bench.put(std::vector<DeviceCounters>{{}});
+    decision.counters = bench.put(std::vector<Counters>{{}});
     decision.verdict = bench.empty<UpdateVerdict>(1);
     expect_success(decide_update(rule, decision, bench.stream()));
     return {bench.get(decision.verdict, 1)[0], bench.floats(device_state, 4), bench.get(decision.counters, 1)[0]};

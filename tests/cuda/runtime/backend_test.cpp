@@ -113,15 +113,15 @@ TEST(CudaBackend, CountersAreSumsSinceTheyWereTaken) {
   in_all_orders([] {
     Queue queue;
     CountersOnDevice counters(queue);
-    auto* const more = reinterpret_cast<DeviceCounters*>(queue.allocate_host(sizeof(DeviceCounters), "a test"));
+    auto* const more = reinterpret_cast<Counters*>(queue.allocate_host(sizeof(Counters), "a test"));
     const auto count = [&](double loss, std::int32_t bad) {
       queue.wait(queue.record());  // `more` was read
       *more = {};
-      more->loss = loss;
+      more->sums[Counter::loss] = loss;
       more->samples = 10;
       more->skipped = bad >= 0 ? 1 : 0;
       more->bad_replica = bad;
-      queue.to_device(counters.device(), more, sizeof(DeviceCounters));
+      queue.to_device(counters.device(), more, sizeof(Counters));
     };
     count(1, -1);
     EXPECT_EQ(counters.take().samples, 0) << "what no snapshot saw is dropped";
@@ -134,7 +134,7 @@ TEST(CudaBackend, CountersAreSumsSinceTheyWereTaken) {
     count(8, 7);  // after the snapshot: it counts next time
     queue.wait(last);
     Counters taken = counters.take();
-    EXPECT_EQ(taken.loss, 6);
+    EXPECT_EQ(taken.sums[Counter::loss], 6);
     EXPECT_EQ(taken.samples, 20);
     EXPECT_EQ(taken.skipped, 2);
     EXPECT_EQ(taken.bad_replica, 3);
@@ -143,7 +143,7 @@ TEST(CudaBackend, CountersAreSumsSinceTheyWereTaken) {
       count(1, -1);
     }
     taken = counters.take();
-    EXPECT_EQ(taken.loss, 16);
+    EXPECT_EQ(taken.sums[Counter::loss], 16);
     EXPECT_EQ(taken.bad_replica, 7);
   });
 }

@@ -66,7 +66,7 @@ class Network {
     other_ = backend_->allocate(classes);
     staging_ = backend_->allocate_host(classes);
     hits_ = reinterpret_cast<std::uint8_t*>(queue.allocate(samples, "hits"));
-    counters_ = reinterpret_cast<DeviceCounters*>(queue.allocate(sizeof(DeviceCounters), "counters"));
+    counters_ = reinterpret_cast<Counters*>(queue.allocate(sizeof(Counters), "counters"));
   }
 
   void step(int number) {
@@ -170,7 +170,7 @@ class Network {
   float *logits_ = nullptr, *bias_ = nullptr, *dlogits_ = nullptr, *weight_ = nullptr, *loss_ = nullptr,
         *gradient_ = nullptr, *other_ = nullptr, *staging_ = nullptr;
   std::uint8_t* hits_ = nullptr;
-  DeviceCounters* counters_ = nullptr;
+  Counters* counters_ = nullptr;
 };
 
 constexpr int steps = 6;

@@ -205,7 +205,7 @@ TEST(FilterCopies, FollowTheMaster) {
     NoForms library;
     FilterCopies copies(queue);
     const StepNumbers* const step = reinterpret_cast<StepNumbers*>(queue.allocate(sizeof(StepNumbers), "step"));
-    auto* const counters = reinterpret_cast<DeviceCounters*>(queue.allocate(sizeof(DeviceCounters), "counters"));
+    auto* const counters = reinterpret_cast<Counters*>(queue.allocate(sizeof(Counters), "counters"));
     const std::vector<const std::uint8_t*> resident;
     const Context context{queue, library, copies, step, counters, resident};
     const OptimiserSpec spec{.rule = Rule::sgd};

@@ -38,8 +38,8 @@ TrainingResult run(TrainingSpec spec, Order order, long drop_wait = -1, Pace pac
 
 bool same(const TrainingResult& a, const TrainingResult& b) {
   return a.set == b.set && a.gradients == b.gradients && a.first_gradients == b.first_gradients &&
-         a.logits == b.logits && a.evaluated == b.evaluated && a.counters.loss == b.counters.loss &&
-         a.counters.samples == b.counters.samples;
+         a.logits == b.logits && a.evaluated == b.evaluated &&
+         a.counters.sums[Counter::loss] == b.counters.sums[Counter::loss] && a.counters.samples == b.counters.samples;
 }
 
 TEST(Order, EveryOrderGivesTheSameBits) {

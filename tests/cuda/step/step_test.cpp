@@ -49,7 +49,8 @@ void expect_alike(const TrainingResult& found, const TrainingResult& expected, c
   EXPECT_LE(logits, limits.logits) << "logits of the last step";
   EXPECT_LE(evaluated, limits.logits) << "logits of the evaluation";
   EXPECT_EQ(found.counters.samples, expected.counters.samples);
-  EXPECT_NEAR(found.counters.loss, expected.counters.loss, limits.logits * std::abs(expected.counters.loss));
+  EXPECT_NEAR(found.counters.sums[Counter::loss], expected.counters.sums[Counter::loss],
+              limits.logits * std::abs(expected.counters.sums[Counter::loss]));
   EXPECT_EQ(found.counters.skipped, 0);
   std::printf("  gradients %.2g (%s), set %.2g, running %.2g, logits %.2g, evaluated %.2g\n", first.share,
               first.name.c_str(), updated.share, running, logits, evaluated);

@@ -47,7 +47,7 @@ TEST(Loss, EqualsReference) {
   for (std::size_t i = 0; i < logits.size(); ++i) {
     EXPECT_NEAR(result.dlogits[i], dlogits.values[i], 0x1p-23 * std::abs(dlogits.values[i]) + 1e-16);
   }
-  EXPECT_EQ(result.counters.loss, sum) << "in order of samples";
+  EXPECT_EQ(result.counters.sums[Counter::loss], sum) << "in order of samples";
   EXPECT_EQ(result.counters.samples, n);
 }
 
@@ -65,12 +65,12 @@ TEST(Loss, NonFiniteLogitsShow) {
       logits[at] = bad;
       const Evaluated result = evaluate({.classes = 3, .topk = 2}, {{.a = 0}}, logits);
       EXPECT_FALSE(std::isfinite(result.loss[0]));
-      EXPECT_FALSE(std::isfinite(result.counters.loss));
+      EXPECT_FALSE(std::isfinite(result.counters.sums[Counter::loss]));
     }
   }
   const Evaluated result = evaluate({.classes = 3, .topk = 2}, {{.a = 0}}, {nan, nan, nan});
-  EXPECT_EQ(result.counters.top1, 0) << "a diverged network scores no hit";
-  EXPECT_EQ(result.counters.topk, 0);
+  EXPECT_EQ(result.counters.sums[Counter::top1], 0) << "a diverged network scores no hit";
+  EXPECT_EQ(result.counters.sums[Counter::topk], 0);
 }
 
 TEST(Loss, CountsHitsOfTheFirstLabel) {
@@ -82,21 +82,21 @@ TEST(Loss, CountsHitsOfTheFirstLabel) {
   const std::vector<SampleSpec> samples{
       {.a = 0, .b = 3}, {.a = 1, .b = 0, .lambda = 0.5F}, {.a = 2}, {.a = 0}, {.a = 2}};
   const Evaluated result = evaluate({.classes = 4, .topk = 2}, samples, logits);
-  EXPECT_EQ(result.counters.top1, 2);
-  EXPECT_EQ(result.counters.topk, 3);
+  EXPECT_EQ(result.counters.sums[Counter::top1], 2);
+  EXPECT_EQ(result.counters.sums[Counter::topk], 3);
 }
 
 TEST(Loss, TopKAboveTheClassesCountsAll) {
-  EXPECT_EQ(evaluate({.classes = 2, .topk = 5}, {{.a = 0}, {.a = 1}}, {1, 2, 1, 2}).counters.topk, 2);
+  EXPECT_EQ(evaluate({.classes = 2, .topk = 5}, {{.a = 0}, {.a = 1}}, {1, 2, 1, 2}).counters.sums[Counter::topk], 2);
 }
 
 TEST(Loss, RowsPastTheValidOnesCountNothing) {
   const std::vector<float> logits{1, 2, 3, nan, nan, nan};
   Evaluated result = evaluate({.classes = 3}, {{.a = 2}, {.a = 2}}, logits, 1);
   EXPECT_EQ(result.counters.samples, 1);
-  EXPECT_EQ(result.counters.top1, 1);
+  EXPECT_EQ(result.counters.sums[Counter::top1], 1);
   EXPECT_EQ(result.loss[1], 0);
-  EXPECT_TRUE(std::isfinite(result.counters.loss));
+  EXPECT_TRUE(std::isfinite(result.counters.sums[Counter::loss]));
   for (std::size_t i = 3; i < 6; ++i) EXPECT_EQ(result.dlogits[i], 0);
 }
 
@@ -108,7 +108,7 @@ TEST(Loss, CountersAddUpAndGradientsMayBeLeftOut) {
   for (int i = 0; i < 3; ++i)
     softmax_cross_entropy({.classes = 2}, samples, 1, logits.data(), &loss, nullptr, counters);
   EXPECT_EQ(counters.samples, 3);
-  EXPECT_NEAR(counters.loss, 3 * std::log(2.0), 1e-7);
+  EXPECT_NEAR(counters.sums[Counter::loss], 3 * std::log(2.0), 1e-7);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "config/help.hpp"
+#include "config/print.hpp"
 
 #include <gtest/gtest.h>
 

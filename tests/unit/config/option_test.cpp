@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "config/option.hpp"
+#include "options/option.hpp"
 
 #include <gtest/gtest.h>
 

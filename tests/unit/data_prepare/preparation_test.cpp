@@ -89,9 +89,39 @@ TEST(CommandLine, DefaultsAndValues) {
       std::get<PrepareSpec>(parse_command_line({"cifar100", "--source", "s", "--out", "x", "--coarse"})).coarse);
   EXPECT_EQ(std::get<VerifySpec>(parse_command_line({"verify", "dir"})).folder, "dir");
   EXPECT_EQ(std::get<InspectSpec>(parse_command_line({"inspect", "dir"})).folder, "dir");
-  EXPECT_NE(std::get<HelpSpec>(parse_command_line({"mnist", "--help"})).text.find("--partitions N (=8)"),
+  EXPECT_NE(std::get<HelpSpec>(parse_command_line({"mnist", "--help"})).text.find("[default: 8; 1 to 99999]"),
             std::string::npos);
   EXPECT_NE(std::get<HelpSpec>(parse_command_line({})).text.find("Exit codes: 0 ok"), std::string::npos);
+}
+
+TEST(CommandLine, ImagesOfEverySource) {
+  for (const Source* kind : all_sources()) {
+    if (kind->has_pixels()) continue;
+    const bool list = std::string(kind->name()) == "list";
+    const std::vector<std::string> where = {kind->name(), "--train", "a#b", list ? "--root" : "--val",
+                                            "c",          "--out",   "x"};
+    const auto parse = [&where](std::vector<std::string> words) {
+      words.insert(words.begin(), where.begin(), where.end());
+      return std::get<PrepareSpec>(parse_command_line(words));
+    };
+    const PrepareSpec usual = parse({});
+    EXPECT_EQ(usual.train, "a#b");  // no configuration file holds it
+    EXPECT_EQ(usual.recipe.sizes, std::vector<Index>{256});
+    EXPECT_EQ(usual.partitions, 0);
+    EXPECT_EQ(usual.max_bytes, Index{1} << 30);
+    EXPECT_EQ(usual.deadline.abort_seconds, 7200);
+    EXPECT_EQ(usual.strict, Strict::no);
+    EXPECT_EQ(parse({"--strict"}).strict, Strict::any);
+    EXPECT_EQ(parse({"--strict=skipped"}).strict, Strict::skipped);
+    EXPECT_EQ(parse({"--center-crop", "--color", "grey"}).recipe.fit, Fit::crop);
+    const PrepareSpec jpeg =
+        parse({"--sizes", "full,160", "--encoding", "jpeg", "--exts", "JPG,.png", "--memory=64", "--time-limit", "2h"});
+    EXPECT_EQ(jpeg.recipe.sizes, (std::vector<Index>{0, 160}));
+    EXPECT_EQ(jpeg.extensions, (std::vector<std::string>{".jpg", ".png"}));
+    EXPECT_EQ(jpeg.memory_bytes, Index{64} << 20);
+    EXPECT_EQ(jpeg.time_limit.limit_seconds, 7200);
+    EXPECT_EQ(parse({"--encoding=jpeg"}).recipe.sizes, std::vector<Index>{0});
+  }
 }
 
 TEST(CommandLine, Refusals) {
@@ -99,20 +129,37 @@ TEST(CommandLine, Refusals) {
     expect_error(Exit::usage, parts, [&] { parse_command_line(words); });
   };
   refuse({"cifar01"}, {"unknown kind 'cifar01'", "cifar10"});
-  refuse({"mnist", "--sorce", "x"}, {"unknown option '--sorce'", "did you mean --source"});
-  refuse({"mnist", "--partition", "3"}, {"unknown option '--partition'", "did you mean --partitions"});  // not guessed
+  refuse({"mnist", "--sorce", "x"}, {"'convoy-preprocess mnist' has no option '--sorce'", "did you mean '--source'?"});
+  refuse({"mnist", "--partition", "3"},
+         {"has no option '--partition'", "did you mean '--partitions'?"});  // not guessed
   refuse({"mnist", "--out", "x"}, {"no --source"});
   refuse({"mnist", "--source", "x"}, {"no --out"});
-  refuse({"synthetic", "--out", "x", "--source", "y"}, {"unknown option '--source'"});
+  refuse({"synthetic", "--out", "x", "--source", "y"}, {"'convoy-preprocess synthetic' has no option '--source'"});
   refuse({"synthetic", "--out", "x", "--samples", "many"}, {"many", "--samples"});
-  refuse({"synthetic", "--out", "x", "--samples", "0"}, {"bad value for --samples (0)"});
-  refuse({"synthetic", "--out", "x", "--image-size", "32by32"}, {"bad value for --image-size"});
-  refuse({"synthetic", "--out", "x", "--image-size", "32x"}, {"bad value for --image-size"});
-  refuse({"synthetic", "--out", "x", "--classes", "5000"}, {"bad value for --classes (5000)"});
-  refuse({"synthetic", "--out", "x", "--seed", "-1"}, {"bad value for --seed (-1)"});
-  refuse({"synthetic", "--out", "x", "--partitions", "100000"}, {"bad value for --partitions"});
-  refuse({"synthetic", "y", "--out", "x"}, {"too many arguments"});
+  refuse({"synthetic", "--out", "x", "--samples", "0"}, {"--samples 0 ('0' is out of range); allowed: 1 to"});
+  refuse({"synthetic", "--out", "x", "--image-size", "32by32"},
+         {"--image-size 32by32 (", "HEIGHTxWIDTH from 4 to 4096"});
+  refuse({"synthetic", "--out", "x", "--image-size", "32x"}, {"--image-size 32x ("});
+  refuse({"synthetic", "--out", "x", "--classes", "5000"},
+         {"--classes 5000 ('5000' is out of range); allowed: 1 to 3360"});
+  refuse({"synthetic", "--out", "x", "--seed", "-1"}, {"--seed -1 ('-1' is out of range); allowed: >= 0"});
+  refuse({"synthetic", "--out", "x", "--partitions", "100000"}, {"--partitions 100000 ("});
+  refuse({"synthetic", "y", "--out", "x"}, {"can't use 'y'"});
   refuse({"verify"}, {"no folder given"});
+  refuse({"verify", "a", "--data", "b"}, {"two folders are given"});
+  const auto refuse_images = [&refuse](std::vector<std::string> words, const std::vector<std::string>& parts) {
+    const std::vector<std::string> folder = {"folder", "--source", "s", "--out", "x"};
+    words.insert(words.begin(), folder.begin(), folder.end());
+    refuse(words, parts);
+  };
+  refuse_images({"--sizes", "full"}, {"--sizes full (", "needs --encoding jpeg", "1 to 16384"});
+  refuse_images({"--sizes", "32,32"}, {"has a size twice"});
+  refuse_images({"--exts", ","}, {"--exts , (',' names none)"});
+  refuse_images({"--train-ratio", "0"}, {"--train-ratio 0 ('0' is out of range); allowed: > 0 and <= 1"});
+  refuse_images({"--strict=maybe"}, {"allowed: any, skipped, no"});
+  refuse_images({"--mean-image", "--encoding", "jpeg"}, {"--mean-image needs"});
+  refuse_images({"--val", "v", "--train", "t"}, {"either --source (one place) or --train"});
+  refuse_images({"--end-time", "tomorrow"}, {"--end-time tomorrow ("});
 }
 
 }  // namespace

@@ -100,9 +100,9 @@ void softmax_cross_entropy(const LossSpec& spec, std::span<const SampleSpec> sam
     top1 += before < 1 ? 1 : 0;
     topk += before < spec.topk ? 1 : 0;
   }
-  for (Index i = 0; i < valid; ++i) counters.loss += loss_per_sample[i];
-  counters.top1 += top1;
-  counters.topk += topk;
+  for (Index i = 0; i < valid; ++i) counters.sums[Counter::loss] += loss_per_sample[i];
+  counters.sums[Counter::top1] += static_cast<double>(top1);
+  counters.sums[Counter::topk] += static_cast<double>(topk);
   counters.samples += valid;
 }
 

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 
+#include "core/counters.hpp"
 #include "network/operations/activation_kind.hpp"
 #include "optim/rule.hpp"
 
@@ -55,14 +56,6 @@ struct StepNumbers {
   std::uint64_t seed = 0;
   Index step = 0;
   OptionValues options;
-};
-
-/// Counters in device memory, sums since they were last taken.
-struct DeviceCounters {
-  double loss = 0;
-  Index top1 = 0, topk = 0, samples = 0, skipped = 0;
-  std::int32_t bad_replica = -1;  ///< the lowest one that wasn't finite and couldn't be helped by a lower loss scale
-  std::int32_t unused = 0;
 };
 
 }  // namespace convoy::cuda

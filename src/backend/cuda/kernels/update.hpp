@@ -57,7 +57,7 @@ struct Decision {
   DeviceState* state = nullptr;
   const StepNumbers* step = nullptr;
   float grow_every = 0;  ///< good steps until the loss scale doubles; 0: it stays
-  DeviceCounters* counters = nullptr;
+  Counters* counters = nullptr;
   UpdateVerdict* verdict = nullptr;
 };
 /// One block looks at flags and norm, and writes loss scale, counters and the numbers of the rule.

@@ -56,7 +56,7 @@ struct LaunchContext {
   const float* mean_image = nullptr;
   const EvaluationNorm* norms = nullptr;  ///< device memory
   const StepNumbers* step = nullptr;
-  DeviceCounters* counters = nullptr;
+  Counters* counters = nullptr;
   cudaStream_t stream = nullptr;
 
   void* at(const BufferRef& place) const;

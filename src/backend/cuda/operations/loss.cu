@@ -93,9 +93,9 @@ __global__ void __launch_bounds__(sum_threads) count_kernel(SoftmaxLoss loss) {
   topk = block_sum<sum_threads>(topk);
   bad = block_sum<sum_threads>(bad);
   if (threadIdx.x != 0) return;
-  loss.counters->loss += sum;
-  loss.counters->top1 += top1;
-  loss.counters->topk += topk;
+  loss.counters->sums[Counter::loss] += sum;
+  loss.counters->sums[Counter::top1] += top1;
+  loss.counters->sums[Counter::topk] += topk;
   loss.counters->samples += loss.feed->valid;
   if (bad > 0 && loss.worst != nullptr) atomicMin(loss.worst, 0);
 }

@@ -16,9 +16,9 @@ struct SoftmaxLoss {
   void* dlogits = nullptr;       ///< [samples][stored_classes] in storage, the rest 0; null: forward only
   Index stored_classes = 0;
   Storage storage = Storage::f32;
-  const float* loss_scale = nullptr;   ///< multiplies dlogits; null: 1
-  DeviceCounters* counters = nullptr;  ///< loss in the order of samples, hits, samples are added
-  std::int32_t* worst = nullptr;       ///< kernels/flat.hpp: noted as stage 0 where a loss isn't finite; null: not
+  const float* loss_scale = nullptr;  ///< multiplies dlogits; null: 1
+  Counters* counters = nullptr;       ///< loss in the order of samples, hits, samples are added
+  std::int32_t* worst = nullptr;      ///< kernels/flat.hpp: noted as stage 0 where a loss isn't finite; null: not
 };
 /// Two launches: a warp a sample, then one block for the sums.
 cudaError_t softmax_cross_entropy(const SoftmaxLoss& loss, cudaStream_t stream);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // An option as data. Parsing, --help, range checks, the INI that repeats a run and the configuration hash all walk the
-// same tables of options (options.hpp), so none of them can forget one.
+// same tables of options (config/options.hpp; preprocess/options.cpp), so none of them can forget one.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -44,11 +44,12 @@ class BadValue : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// Bound to one configuration struct: `set` and `print` work on a field of it, which must outlive the option.
+/// Bound to one struct: `set` and `print` work on a field of it, which must outlive the option.
 struct Option {
   std::string name = {};     ///< `batch-size`
   std::string value = {};    ///< what help calls the value: `N`, `SECONDS`; empty: a switch with a --no- form
   std::string help = {};     ///< without a full stop; says the unit
+  std::string implied = {};  ///< value of the option alone; another is given as --option=value
   std::string allowed = {};  ///< after `allowed: ` in messages; empty: anything
   std::function<void(const std::string&)> set = {};  ///< throws BadValue
   std::function<std::string()> print = {};           ///< as set takes it; empty: not set
@@ -85,6 +86,7 @@ struct Option {
 struct OptionGroup {
   std::string title;
   std::vector<Option> options;
+  Option& add(Option option) { return options.emplace_back(std::move(option)); }
 };
 
 // Values as texts. Readers throw BadValue; printed numbers read back to the same bits.

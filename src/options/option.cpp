@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "config/option.hpp"
+#include "options/option.hpp"
 
 #include <fmt/format.h>
 
@@ -19,12 +19,6 @@ T read(const std::string& text, const char* what) {
   if (error == std::errc::result_out_of_range) throw BadValue("is too large");
   if (text.empty() || error != std::errc() || stop != end) throw BadValue(what);
   return value;
-}
-
-void check_text(const std::string& text) {
-  if (text.find_first_of("#\n\r") != std::string::npos) {
-    throw BadValue("contains '#' or a line break, which a configuration file can't hold");
-  }
 }
 
 }  // namespace
@@ -94,10 +88,7 @@ bool is_same_word(const std::string& a, const std::string& b) {
 
 Option text_option(std::string name, std::string value, std::string& to, std::string help) {
   Option option{.name = std::move(name), .value = std::move(value), .help = std::move(help)};
-  option.set = [&to](const std::string& text) {
-    check_text(text);
-    to = text;
-  };
+  option.set = [&to](const std::string& text) { to = text; };
   option.print = [&to] { return to; };
   return option;
 }

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "options/command_line.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/program_options.hpp>
+#include <sstream>
+
+#include "core/errors.hpp"
+#include "core/text.hpp"
+
+namespace convoy {
+namespace {
+
+namespace po = boost::program_options;
+
+po::options_description describe(const Names& names) {
+  po::options_description known;
+  for (const auto& [name, entry] : names.entries()) {
+    const std::string spelled = name.size() == 1 ? "," + name : name;
+    if (entry.option->is_switch()) {
+      known.add_options()(spelled.c_str(), "");
+      continue;
+    }
+    auto* value = po::value<std::string>();
+    if (!entry.option->implied.empty()) value->implicit_value(entry.option->implied);
+    known.add_options()(spelled.c_str(), value, "");
+  }
+  return known;
+}
+
+std::string without_dashes(const std::string& key) {
+  const auto begin = key.find_first_not_of('-');
+  return begin == std::string::npos ? "" : key.substr(begin);
+}
+
+[[noreturn]] void fail_unknown(const std::string& command, const Names& names, const std::string& key) {
+  const std::string name = without_dashes(key), shown = name.size() == 1 ? "-" + name : "--" + name;
+  const std::string hint = names.hint(name, "--");
+  fail(Exit::usage, "'{}' has no option '{}'{}{} See '{} --help'", command, shown, hint, hint.ends_with('?') ? "" : ".",
+       command);
+}
+
+[[noreturn]] void fail_missing(const std::string& shown, const std::string& allowed) {
+  fail(Exit::usage, "option '{}' needs a value{}", shown, allowed.empty() ? "" : " (allowed: " + allowed + ")");
+}
+
+std::vector<po::option> tokens_of(const std::string& command, const Names& names,
+                                  const std::vector<std::string>& words) {
+  std::vector<std::string> spelled;
+  for (const auto& word : words) {
+    const bool is_long = word.rfind("--", 0) == 0;
+    const auto end = is_long ? std::min(word.find('='), word.size()) : 0;
+    spelled.push_back(with_hyphens(word.substr(0, end)) + word.substr(end));
+  }
+  // No allow_guessing: an abbreviation of today would change its meaning with tomorrow's option.
+  const int style = po::command_line_style::allow_long | po::command_line_style::allow_short |
+                    po::command_line_style::long_allow_adjacent | po::command_line_style::long_allow_next |
+                    po::command_line_style::short_allow_adjacent | po::command_line_style::short_allow_next |
+                    po::command_line_style::allow_dash_for_short;
+  const auto known = describe(names);
+  try {
+    return po::command_line_parser(spelled).options(known).style(style).allow_unregistered().run().options;
+  } catch (const po::invalid_command_line_syntax& e) {
+    const std::string name = without_dashes(e.get_option_name());
+    const auto* entry = names.find(name);
+    const std::string shown = name.size() == 1 ? "-" + name : "--" + name;
+    if (entry != nullptr && entry->option->is_switch()) {
+      fail(Exit::usage, "'{}' is a switch and takes no value; use '--{}' or '--no-{}'", shown, entry->option->name,
+           entry->option->name);
+    }
+    fail_missing(shown, entry == nullptr ? "" : entry->option->allowed);
+  } catch (const po::error& e) {
+    fail(Exit::usage, "cannot read the command line ({}); see '{} --help'", e.what(), command);
+  }
+}
+
+}  // namespace
+
+Names::Names(const std::vector<OptionGroup>& groups, Advice advice) : advice_(std::move(advice)) {
+  for (const auto& group : groups) {
+    for (const auto& option : group.options) {
+      add(option, option.name);
+      if (option.letter != 0) add(option, std::string(1, option.letter));
+      for (const auto& alias : option.aliases) add(option, alias);
+    }
+  }
+}
+
+void Names::add(const Option& option, const std::string& name) {
+  bool fresh = entries_.emplace(name, Entry{&option, false}).second;
+  if (option.is_switch() && name.size() > 1) {
+    fresh = entries_.emplace("no-" + name, Entry{&option, true}).second && fresh;
+  }
+  require(fresh, ("two options are called " + name).c_str());
+}
+
+const Names::Entry* Names::find(const std::string& name) const {
+  const auto at = entries_.find(name);
+  return at == entries_.end() ? nullptr : &at->second;
+}
+
+std::string Names::hint(const std::string& name, const char* dashes) const {
+  if (const std::string advice = advice_ ? advice_(name) : ""; !advice.empty()) return "; " + advice;
+  std::vector<std::string> documented, others, longer;
+  for (const auto& [known, entry] : entries_) {
+    if (known.size() == 1 || entry.option->visibility == Visibility::hidden) continue;
+    (known == entry.option->name ? documented : others).push_back(known);
+    if (known == entry.option->name && known.rfind(name + '-', 0) == 0) longer.push_back(known);
+  }
+  documented.insert(documented.end(), others.begin(), others.end());  // of equals the first is taken
+  if (longer.empty()) longer.push_back(nearest(name, documented));
+  if (longer.front().empty()) return "";
+  std::string text;
+  for (const auto& meant : longer) text += fmt::format("{}'{}{}'", text.empty() ? "" : " or ", dashes, meant);
+  return fmt::format("; did you mean {}?", text);
+}
+
+CommandLine read_command_line(const std::string& command, const Names& names, const std::vector<std::string>& words) {
+  CommandLine line;
+  for (const auto& token : tokens_of(command, names, words)) {
+    if (token.position_key >= 0) {
+      line.positional.push_back(token.value.front());
+      continue;
+    }
+    const std::string name = without_dashes(token.string_key);
+    const auto* entry = names.find(name);
+    if (token.unregistered || entry == nullptr) fail_unknown(command, names, token.string_key);
+    const Option& option = *entry->option;
+    const std::string shown = (name.size() == 1 ? "-" : "--") + name;
+    if (option.is_switch()) {
+      line.assignments.push_back({option.name, entry->negated ? "false" : "true", shown});
+      continue;
+    }
+    const std::string value = token.value.empty() ? option.implied : token.value.front();
+    const bool is_next_option = token.original_tokens.size() > 1 && value.rfind("--", 0) == 0 &&
+                                names.find(without_dashes(with_hyphens(value.substr(0, value.find('='))))) != nullptr;
+    if (is_next_option) fail_missing(shown, option.allowed);
+    line.assignments.push_back({option.name, value, fmt::format("{} {}", shown, value)});
+  }
+  return line;
+}
+
+void allow_positional(const std::string& command, const std::vector<std::string>& positional, std::size_t most) {
+  if (positional.size() <= most) return;
+  fail(Exit::usage, "'{}' can't use '{}' (an option's name without --, or one path too many); see '{} --help'", command,
+       positional[most], command);
+}
+
+void set_option(const Option& option, const Assignment& given) {
+  try {
+    if (given.value.empty()) throw BadValue("is empty");
+    option.set(given.value);
+  } catch (const BadValue& e) {
+    fail(Exit::usage, "{} ('{}' {}){}", given.origin, given.value, e.what(),
+         option.allowed.empty() ? "" : "; allowed: " + option.allowed);
+  }
+}
+
+void set_options(const std::vector<OptionGroup>& groups, const std::map<std::string, Assignment>& last) {
+  for (const auto& group : groups) {
+    for (const auto& option : group.options) {
+      if (const auto at = last.find(option.name); at != last.end()) set_option(option, at->second);
+    }
+  }
+}
+
+std::vector<IniLine> ini_lines(const std::string& text) {
+  std::vector<IniLine> found;
+  std::istringstream lines(text);
+  std::string section;
+  int number = 0;
+  for (std::string raw; std::getline(lines, raw);) {
+    ++number;
+    std::string line = trimmed(raw.substr(0, raw.find('#')));
+    if (line.empty() || line.front() == ';') continue;
+    const auto equals = line.find('=');
+    const bool indented = raw.front() == ' ' || raw.front() == '\t';
+    if (line.front() == '[' && line.back() == ']') {
+      section = trimmed(line.substr(1, line.size() - 2));
+      found.push_back({number, section, "", "", std::move(line), indented});
+    } else if (equals == std::string::npos) {
+      found.push_back({number, section, "", "", std::move(line), indented});
+    } else {
+      found.push_back({number, section, trimmed(line.substr(0, equals)), trimmed(line.substr(equals + 1)),
+                       std::move(line), indented});
+    }
+  }
+  return found;
+}
+
+std::string with_hyphens(std::string name) {
+  std::replace(name.begin(), name.end(), '_', '-');
+  return name;
+}
+
+}  // namespace convoy
