@@ -27,7 +27,7 @@ class WinogradKernel final : public ConvolutionKernel {
     x_.rows = y_.rows = rows;
     x_.columns = y_.columns = columns;
     tiles_ = s.images * rows * columns;
-    x_.capacity = y_.capacity = std::min(tiles_, round_tiles * spec.threads);
+    x_.capacity = y_.capacity = std::min(tiles_, round_tiles(s) * spec.threads);
     // Odd lines keep the points off the same cache sets.
     filter_plane_ = s.in * s.out + lanes;
     x_.plane = (x_.layout.blocks() * x_.capacity + 1) * lanes;
@@ -76,8 +76,9 @@ class WinogradKernel final : public ConvolutionKernel {
             .pixel = blocked ? lanes : channels};
   }
 
-  /// Tiles of a round, a multiple of both kernels' 6 and 12, for each thread. Not a power of two, for the caches' sake.
-  static constexpr Index round_tiles = 60;
+  /// Tiles of a round for each thread, a multiple of both kernels' 6 and 12 and no power of two, for the caches' sake.
+  /// Wide layers read more filters in a round.
+  static Index round_tiles(const ConvolutionShape& s) { return std::max(s.in, s.out) < 256 ? 60 : 120; }
 
   WinogradFilters filters(float* canonical, void* packed) const {
     const ConvolutionShape& s = spec_.shape;

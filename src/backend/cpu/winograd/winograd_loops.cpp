@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backend/cpu/winograd/winograd_loops.hpp"
 
+#include <immintrin.h>
+
 #include "backend/cpu/vector_loops.hpp"
 
 namespace convoy::cpu {
@@ -19,6 +21,14 @@ using Loose = float __attribute__((vector_size(sizeof(Register)), aligned(4), ma
 
 CONVOY_INLINE Register read(const float* from) { return *reinterpret_cast<const Loose*>(from); }
 CONVOY_INLINE void write(float* to, Register v) { *reinterpret_cast<Loose*>(to) = v; }
+/// `to` on a register's bytes.
+CONVOY_INLINE void write_past_caches(float* to, Register v) {
+#ifdef __AVX512F__
+  _mm512_stream_ps(to, reinterpret_cast<__m512>(v));
+#else
+  _mm256_stream_ps(to, reinterpret_cast<__m256>(v));
+#endif
+}
 
 // The points are 0, a, -a, b, -b and infinity. With 5/8 and 3/2 all constants but G's are exact, and rounding errors
 // are half of those with 1 and 2.
@@ -312,26 +322,38 @@ CONVOY_INLINE void for_filters(const WinogradFilters& f, int64_t begin, int64_t 
 }
 
 void transform_filters(const WinogradFilters& f, int64_t begin, int64_t end) {
+  // What no cache holds until it is read goes past them: a store would first read the line.
+  constexpr int64_t cached_bytes = 4 << 20;
+  const bool past_caches = f.plane * winograd_points * 4 > cached_bytes;
   for_filters(f, begin, end, [&](const float* canonical, float* to) {
     alignas(64) float g[9][lanes];
     for (int l = 0; l < lanes; ++l)
       for (int i = 0; i < 9; ++i) g[f.turned ? 8 - i : i][l] = canonical[l * f.lane + i];
+    Register half[parts][6 * 3];
     for (int part = 0; part < parts; ++part) {
-      Register half[6 * 3];
       for (int j = 0; j < 3; ++j) {
         const Register column[3] = {read(g[j] + part * width), read(g[3 + j] + part * width),
                                     read(g[6 + j] + part * width)};
         Register out[6];
         filter_line(column, out);
-        for (int i = 0; i < 6; ++i) half[i * 3 + j] = out[i];
+        for (int i = 0; i < 6; ++i) half[part][i * 3 + j] = out[i];
       }
-      for (int i = 0; i < 6; ++i) {
-        Register out[6];
-        filter_line(half + i * 3, out);
-        for (int j = 0; j < 6; ++j) write(to + (i * 6 + j) * f.plane + part * width, out[j]);
+    }
+    for (int i = 0; i < 6; ++i) {
+      Register out[parts][6];
+      for (int part = 0; part < parts; ++part) filter_line(half[part] + i * 3, out[part]);
+      for (int j = 0; j < 6; ++j) {
+        for (int part = 0; part < parts; ++part) {
+          float* const place = to + (i * 6 + j) * f.plane + part * width;
+          if (past_caches)
+            write_past_caches(place, out[part][j]);
+          else
+            write(place, out[part][j]);
+        }
       }
     }
   });
+  if (past_caches) _mm_sfence();
 }
 
 void gather_filters(const WinogradFilters& f, int64_t begin, int64_t end) {
