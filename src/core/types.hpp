@@ -14,7 +14,7 @@ struct Range {
   bool operator==(const Range&) const = default;
 };
 
-/// Rounds up to the 64 bytes on which every tensor of a block starts (oneDNN 2.6's Winograd crashes on less).
+/// Rounds up to the 64 bytes on which every tensor of a block starts.
 constexpr Index align_floats(Index floats) { return (floats + 15) / 16 * 16; }
 
 enum class Precision : std::uint8_t { fp32, tf32, bf16, fp16 };

@@ -283,6 +283,15 @@ INSTANTIATE_TEST_SUITE_P(
         "n2c1h12w12 conv:k20r5b1 tanh avgpool:r2s2 conv:k50r3b1 tanh flatten linear:k30 tanh"),
     test_name);
 
+// Winograd's tiles: parts of tiles, several images in a round and several rounds, odd numbers of channel blocks (the
+// kernels take two), with and without border and bias, over tiles of images and with the whole batch.
+INSTANTIATE_TEST_SUITE_P(Winograd, Operations,
+                         cases("n3c3h5w9 make:k32 conv:k48r3p1b1", "n2c3h7w7 make:k48 conv:k16r3p1",
+                               "n5c3h14w14 make:k16 conv:k48r3p1", "n2c3h9w14 make:k80 conv:k64r3b1",
+                               "n70c3h3w3 make:k16 conv:k16r3p1b1", "n8c3h8w7 make:k128 conv:k16r3p1b1",
+                               "n6c3h7w10 conv:k32r3p1b1 tanh conv:k16r3 tanh conv:k48r3p1b1"),
+                         test_name);
+
 // The shapes of the shipped networks' convolutions.
 INSTANTIATE_TEST_SUITE_P(
     Shipped, Operations,

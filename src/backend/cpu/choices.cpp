@@ -5,8 +5,8 @@
 #include <sstream>
 #include <utility>
 
-#include "backend/cpu/instruction_set.hpp"
 #include "backend/cpu/operations/convolution.hpp"
+#include "backend/cpu/winograd/winograd.hpp"
 #include "core/errors.hpp"
 
 namespace convoy::cpu {
@@ -50,10 +50,11 @@ std::vector<int> convolutions_of(const ProgramParts& parts, const PassPlan& plan
   return result;
 }
 
-bool winograd_fits(const ConvolutionShape& s, const ProgramParts& parts) {
-  return parts.spec.options != no_winograd && s.kernel == 3 && s.stride == 1 && s.groups == 1 &&
-         s.storage == Storage::f32 && s.format == MemoryFormat::blocked && s.in % lanes == 0 && s.out % lanes == 0 &&
-         has_avx512(parts.isa);
+/// A tile costs 36 multiplications whatever part of its 16 results the map has; direct, each result costs 9.
+bool winograd_pays(const ConvolutionShape& s, const ProgramParts& parts) {
+  if (parts.spec.options == no_winograd || !winograd_fits(s)) return false;
+  const Index p = s.height + 2 * s.pad - 2, q = s.width + 2 * s.pad - 2;
+  return (p + 3) / 4 * ((q + 3) / 4) * 36 <= p * q * 5;
 }
 
 }  // namespace
@@ -68,7 +69,7 @@ PassChoice choose_by_rule(const ProgramParts& parts, const PassPlan& plan) {
   if (!convolutions.empty()) {
     const ConvolutionShape s = convolution_shape(parts, convolutions.front(), 1);
     const Index pixels = s.height * s.width, width = std::max(s.in, s.out);
-    if (winograd_fits(s, parts) && std::min(s.in, s.out) > lanes) {  // the direct kernels are as fast on 16 channels
+    if (winograd_pays(s, parts)) {
       choice.algorithms = {Algorithm::winograd, Algorithm::winograd, Algorithm::winograd};
       // Transformed weights are four times the weights: wide layers want them used for many images at once.
       inner = width >= 128 || (width >= 64 && pixels <= 256);
@@ -101,7 +102,7 @@ std::vector<PassChoice> candidates_of(const ProgramParts& parts, const PassPlan&
   std::vector<std::array<Algorithm, 3>> algorithms{{}};
   const auto convolutions = convolutions_of(parts, plan);
   const bool winograd =
-      !convolutions.empty() && winograd_fits(convolution_shape(parts, convolutions.front(), 1), parts);
+      !convolutions.empty() && winograd_pays(convolution_shape(parts, convolutions.front(), 1), parts);
   if (winograd) {
     const Algorithm w = Algorithm::winograd, d = Algorithm::direct;
     algorithms = {{w, w, w}};

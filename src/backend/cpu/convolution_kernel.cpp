@@ -9,6 +9,7 @@
 
 #include "backend/cpu/onednn_compat.hpp"
 #include "backend/cpu/onednn_handles.hpp"
+#include "backend/cpu/winograd/winograd.hpp"
 #include "core/errors.hpp"
 
 namespace convoy::cpu {
@@ -53,27 +54,33 @@ class ThreadsForMaking {
   int before_;
 };
 
-}  // namespace
+class OnednnKernel final : public ConvolutionKernel {
+ public:
+  static std::unique_ptr<ConvolutionKernel> make(const Onednn& library, const ConvolutionSpec& spec);
 
-struct ConvolutionKernel::Parts {
+  Index packed_bytes() const override { return packed_bytes_; }
+  Index scratch_bytes() const override { return scratch_bytes_; }
+  void pack(const float* weights, void* packed) const override;
+  void unpack(const void* packed, float* weights) const override;
+  bool execute(const ConvolutionData& data) const override;
+  std::string name() const override { return name_; }
+
+ private:
   /// What one thread executes with.
   struct Copy {
     memory source, packed, bias, result, scratch;
     std::array<dnnl_exec_arg_t, 5> arguments{};
   };
-  dnnl::primitive primitive;
-  std::vector<Copy> copies;
-  std::vector<dnnl::stream> streams;
-  std::unique_ptr<Reorder> reorder;
-  Index packed_bytes = 0, scratch_bytes = 0;
-  bool bias = false;
-  std::string name;
+  dnnl::primitive primitive_;
+  std::vector<Copy> copies_;
+  std::vector<dnnl::stream> streams_;
+  std::unique_ptr<Reorder> reorder_;
+  Index packed_bytes_ = 0, scratch_bytes_ = 0;
+  bool bias_ = false;
+  std::string name_;
 };
 
-ConvolutionKernel::ConvolutionKernel(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
-ConvolutionKernel::~ConvolutionKernel() = default;
-
-std::unique_ptr<ConvolutionKernel> ConvolutionKernel::make(const Onednn& library, const ConvolutionSpec& spec) {
+std::unique_ptr<ConvolutionKernel> OnednnKernel::make(const Onednn& library, const ConvolutionSpec& spec) {
   const ThreadsForMaking guard(spec.threads);
   const ConvolutionShape& s = spec.shape;
   const auto& engine = library.handles().engine;
@@ -96,18 +103,16 @@ std::unique_ptr<ConvolutionKernel> ConvolutionKernel::make(const Onednn& library
   d.result = memory::desc({s.images, s.out, p, q}, type, format);
   d.strides = {s.stride, s.stride};
   d.padding = {s.pad, s.pad};
-  d.algorithm = spec.algorithm == Algorithm::winograd ? dnnl::algorithm::convolution_winograd
-                                                      : dnnl::algorithm::convolution_direct;
 
-  auto parts = std::make_unique<Parts>();
-  parts->bias = bias;
+  auto kernel = std::make_unique<OnednnKernel>();
+  kernel->bias_ = bias;
   dnnl::primitive_attr attributes;
   attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
   memory::desc source, packed, result, scratch;
   const auto take = [&](const auto& descriptor, const memory::desc& from, const memory::desc& weights,
                         const memory::desc& to) {
-    parts->primitive = dnnl::primitive(descriptor.get());
-    parts->name = descriptor.impl_info_str();
+    kernel->primitive_ = dnnl::primitive(descriptor.get());
+    kernel->name_ = descriptor.impl_info_str();
     source = from;
     packed = weights;
     result = to;
@@ -128,7 +133,6 @@ std::unique_ptr<ConvolutionKernel> ConvolutionKernel::make(const Onednn& library
       take(backward, backward.src_desc(), backward.diff_weights_desc(), backward.diff_dst_desc());
     }
   } catch (const dnnl::error& error) {
-    if (spec.algorithm == Algorithm::winograd && error.status == dnnl_unimplemented) return nullptr;
     fail(Exit::device,
          "oneDNN has no convolution of {}x{} channels, kernel {}, stride {}, {} groups ({}); try precision fp32", s.out,
          s.in, s.kernel, s.stride, s.groups, error.what());
@@ -137,7 +141,7 @@ std::unique_ptr<ConvolutionKernel> ConvolutionKernel::make(const Onednn& library
   const int source_argument = spec.direction == Direction::data ? DNNL_ARG_DIFF_SRC : DNNL_ARG_SRC;
   const int result_argument = spec.direction == Direction::forward ? DNNL_ARG_DST : DNNL_ARG_DIFF_DST;
   for (int i = 0; i < spec.copies; ++i) {
-    Parts::Copy copy;
+    Copy copy;
     copy.source = memory(source, engine, nullptr);
     copy.packed = memory(packed, engine, nullptr);
     copy.bias = memory(bias ? d.bias : memory::desc(), engine, nullptr);
@@ -148,41 +152,50 @@ std::unique_ptr<ConvolutionKernel> ConvolutionKernel::make(const Onednn& library
                        {result_argument, copy.result.get()},
                        {DNNL_ARG_SCRATCHPAD, copy.scratch.get()},
                        {weights_gradient ? DNNL_ARG_DIFF_BIAS : DNNL_ARG_BIAS, copy.bias.get()}}};
-    parts->copies.push_back(std::move(copy));
+    kernel->copies_.push_back(std::move(copy));
   }
-  parts->streams = library.handles().streams;
-  parts->packed_bytes = static_cast<Index>(packed.get_size());
-  parts->scratch_bytes = static_cast<Index>(scratch.get_size());
+  kernel->streams_ = library.handles().streams;
+  kernel->packed_bytes_ = static_cast<Index>(packed.get_size());
+  kernel->scratch_bytes_ = static_cast<Index>(scratch.get_size());
   const memory::desc canonical(filter, memory::data_type::f32, canonical_tag);
-  const ThreadsForMaking all(static_cast<int>(parts->streams.size()));
-  parts->reorder = weights_gradient ? std::make_unique<Reorder>(engine, packed, canonical)
-                                    : std::make_unique<Reorder>(engine, canonical, packed);
-  return std::unique_ptr<ConvolutionKernel>(new ConvolutionKernel(std::move(parts)));
+  const ThreadsForMaking all(static_cast<int>(kernel->streams_.size()));
+  kernel->reorder_ = weights_gradient ? std::make_unique<Reorder>(engine, packed, canonical)
+                                      : std::make_unique<Reorder>(engine, canonical, packed);
+  return kernel;
 }
 
-Index ConvolutionKernel::packed_bytes() const { return parts_->packed_bytes; }
-Index ConvolutionKernel::scratch_bytes() const { return parts_->scratch_bytes; }
-const std::string& ConvolutionKernel::name() const { return parts_->name; }
-
-void ConvolutionKernel::pack(const float* weights, void* packed) const {
-  const Reorder& r = *parts_->reorder;
-  const bool good =
-      set(r.from, weights) && set(r.to, packed) &&
-      dnnl_primitive_execute(r.primitive.get(), parts_->streams[0].get(), 2, r.arguments.data()) == dnnl_success;
+void OnednnKernel::pack(const float* weights, void* packed) const {
+  const Reorder& r = *reorder_;
+  const bool good = set(r.from, weights) && set(r.to, packed) &&
+                    dnnl_primitive_execute(r.primitive.get(), streams_[0].get(), 2, r.arguments.data()) == dnnl_success;
   if (!good) fail(Exit::device, "oneDNN failed to reorder weights");
 }
 
-void ConvolutionKernel::unpack(const void* packed, float* weights) const {
+void OnednnKernel::unpack(const void* packed, float* weights) const {
   pack(static_cast<const float*>(packed), weights);
 }
 
-bool ConvolutionKernel::execute(int copy, const void* source, const void* packed, const float* bias, const void* result,
-                                void* scratch) const {
-  const Parts::Copy& c = parts_->copies[static_cast<std::size_t>(copy)];
-  if (parts_->bias && !set(c.bias, bias)) return false;
-  return set(c.source, source) && set(c.packed, packed) && set(c.result, result) && set(c.scratch, scratch) &&
-         dnnl_primitive_execute(parts_->primitive.get(), parts_->streams[static_cast<std::size_t>(copy)].get(),
-                                parts_->bias ? 5 : 4, c.arguments.data()) == dnnl_success;
+bool OnednnKernel::execute(const ConvolutionData& data) const {
+  const auto copy = static_cast<std::size_t>(data.copy);
+  const Copy& c = copies_[copy];
+  if (bias_ && !set(c.bias, data.bias)) return false;
+  return set(c.source, data.source) && set(c.packed, data.packed) && set(c.result, data.result) &&
+         set(c.scratch, data.scratch) &&
+         dnnl_primitive_execute(primitive_.get(), streams_[copy].get(), bias_ ? 5 : 4, c.arguments.data()) ==
+             dnnl_success;
+}
+
+}  // namespace
+
+std::unique_ptr<ConvolutionKernel> ConvolutionKernel::make(const Onednn& library, Isa isa,
+                                                           const ConvolutionSpec& spec) {
+  switch (spec.algorithm) {
+    case Algorithm::direct:
+      break;
+    case Algorithm::winograd:
+      return make_winograd(isa, spec);
+  }
+  return OnednnKernel::make(library, spec);
 }
 
 }  // namespace convoy::cpu

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// One direction of one convolution for a fixed number of images and threads: a oneDNN primitive with its argument
-// arrays made ahead, so that executing it allocates nothing of ours.
+// One direction of one convolution for a fixed number of images and threads, planned ahead, so that executing it
+// allocates nothing of ours: a oneDNN primitive, or our own Winograd.
 #pragma once
 #include <memory>
 #include <string>
 
+#include "backend/cpu/kernels.hpp"
 #include "backend/cpu/tensor_layout.hpp"
 #include "core/types.hpp"
 
@@ -44,28 +45,36 @@ struct ConvolutionSpec {
   int copies = 1;   ///< threads that may execute it at the same time
 };
 
+/// What one execution works on. `source` and `result` are x and y, or their gradients.
+struct ConvolutionData {
+  int copy = 0;
+  const void *source = nullptr, *packed = nullptr;
+  const float* bias = nullptr;
+  const void* result = nullptr;
+  void* scratch = nullptr;
+  bool add = false;  ///< to `packed` and `bias`; only where the kernel adds()
+};
+
 class ConvolutionKernel {
  public:
-  /// Null where the library has no such kernel (Winograd only: direct always exists).
-  static std::unique_ptr<ConvolutionKernel> make(const Onednn& library, const ConvolutionSpec& spec);
-  ~ConvolutionKernel();
+  /// The library's for the direct algorithm; ours for Winograd's, for which the shape must be fit.
+  static std::unique_ptr<ConvolutionKernel> make(const Onednn& library, Isa isa, const ConvolutionSpec& spec);
+  ConvolutionKernel() = default;
+  ConvolutionKernel(const ConvolutionKernel&) = delete;
+  ConvolutionKernel& operator=(const ConvolutionKernel&) = delete;
+  virtual ~ConvolutionKernel() = default;
 
   /// Weights, or their gradient, in the order this kernel wants; 0 past the last element of a tensor is kept.
-  Index packed_bytes() const;
-  Index scratch_bytes() const;
+  virtual Index packed_bytes() const = 0;
+  virtual Index scratch_bytes() const = 0;
+  /// Whether a gradient of weights can be added to the ones that are there.
+  virtual bool adds() const { return false; }
   /// From, to fp32 k c r s.
-  void pack(const float* weights, void* packed) const;
-  void unpack(const void* packed, float* weights) const;
-  /// `source` and `result` are x and y, or their gradients. False: the library failed.
-  bool execute(int copy, const void* source, const void* packed, const float* bias, const void* result,
-               void* scratch) const;
-  /// The library's name of it.
-  const std::string& name() const;
-
- private:
-  struct Parts;
-  explicit ConvolutionKernel(std::unique_ptr<Parts> parts);
-  std::unique_ptr<Parts> parts_;
+  virtual void pack(const float* weights, void* packed) const = 0;
+  virtual void unpack(const void* packed, float* weights) const = 0;
+  /// False: the library failed.
+  virtual bool execute(const ConvolutionData& data) const = 0;
+  virtual std::string name() const = 0;
 };
 
 }  // namespace convoy::cpu

@@ -18,7 +18,7 @@ InstructionSet find_instruction_set();
 
 /// `AVX-512 bf16`
 const char* name_of(Isa isa);
-/// bf16 and Winograd kernels need it.
+/// bf16 kernels need it.
 bool has_avx512(Isa isa);
 
 /// `oneDNN 2.6.3`: of the library that runs.

@@ -10,26 +10,27 @@ namespace convoy::cpu::onednn {
 struct ConvolutionDescriptors {
   dnnl::memory::desc source, weights, bias, result;  ///< bias: zero dimensions where there is none
   dnnl::memory::dims strides, padding;
-  dnnl::algorithm algorithm = dnnl::algorithm::convolution_direct;
 };
 
-/// oneDNN has no Winograd on x86 since 3.2; asking for it then fails like any other missing kernel.
+/// Winograd's is ours: up to 2.7 the library has kernels for AVX-512 alone, from 3.2 on none (ADR 0021).
+constexpr auto algorithm = dnnl::algorithm::convolution_direct;
+
 #if DNNL_VERSION_MAJOR >= 3
 
 inline dnnl::convolution_forward::primitive_desc forward_of(const ConvolutionDescriptors& d, dnnl::prop_kind kind,
                                                             const dnnl::primitive_attr& attr,
                                                             const dnnl::engine& engine) {
-  return {engine, kind, d.algorithm, d.source, d.weights, d.bias, d.result, d.strides, d.padding, d.padding, attr};
+  return {engine, kind, algorithm, d.source, d.weights, d.bias, d.result, d.strides, d.padding, d.padding, attr};
 }
 inline dnnl::convolution_backward_data::primitive_desc backward_data_of(
     const ConvolutionDescriptors& d, const dnnl::convolution_forward::primitive_desc& hint,
     const dnnl::primitive_attr& attr, const dnnl::engine& engine) {
-  return {engine, d.algorithm, d.source, d.weights, d.result, d.strides, d.padding, d.padding, hint, attr};
+  return {engine, algorithm, d.source, d.weights, d.result, d.strides, d.padding, d.padding, hint, attr};
 }
 inline dnnl::convolution_backward_weights::primitive_desc backward_weights_of(
     const ConvolutionDescriptors& d, const dnnl::convolution_forward::primitive_desc& hint,
     const dnnl::primitive_attr& attr, const dnnl::engine& engine) {
-  return {engine, d.algorithm, d.source, d.weights, d.bias, d.result, d.strides, d.padding, d.padding, hint, attr};
+  return {engine, algorithm, d.source, d.weights, d.bias, d.result, d.strides, d.padding, d.padding, hint, attr};
 }
 
 #else
@@ -37,17 +38,17 @@ inline dnnl::convolution_backward_weights::primitive_desc backward_weights_of(
 inline dnnl::convolution_forward::primitive_desc forward_of(const ConvolutionDescriptors& d, dnnl::prop_kind kind,
                                                             const dnnl::primitive_attr& attr,
                                                             const dnnl::engine& engine) {
-  return {{kind, d.algorithm, d.source, d.weights, d.bias, d.result, d.strides, d.padding, d.padding}, attr, engine};
+  return {{kind, algorithm, d.source, d.weights, d.bias, d.result, d.strides, d.padding, d.padding}, attr, engine};
 }
 inline dnnl::convolution_backward_data::primitive_desc backward_data_of(
     const ConvolutionDescriptors& d, const dnnl::convolution_forward::primitive_desc& hint,
     const dnnl::primitive_attr& attr, const dnnl::engine& engine) {
-  return {{d.algorithm, d.source, d.weights, d.result, d.strides, d.padding, d.padding}, attr, engine, hint};
+  return {{algorithm, d.source, d.weights, d.result, d.strides, d.padding, d.padding}, attr, engine, hint};
 }
 inline dnnl::convolution_backward_weights::primitive_desc backward_weights_of(
     const ConvolutionDescriptors& d, const dnnl::convolution_forward::primitive_desc& hint,
     const dnnl::primitive_attr& attr, const dnnl::engine& engine) {
-  return {{d.algorithm, d.source, d.weights, d.bias, d.result, d.strides, d.padding, d.padding}, attr, engine, hint};
+  return {{algorithm, d.source, d.weights, d.bias, d.result, d.strides, d.padding, d.padding}, attr, engine, hint};
 }
 
 #endif

@@ -7,6 +7,7 @@
 #include "backend/cpu/operations/conversion.hpp"
 #include "backend/cpu/parallel.hpp"
 #include "backend/cpu/step_builder.hpp"
+#include "backend/cpu/winograd/winograd.hpp"
 #include "core/errors.hpp"
 
 namespace convoy::cpu {
@@ -32,8 +33,12 @@ class ConvolutionStep final : public Step {
     const void* result = spec_.to.at(memory, tile);
     if (spec_.direction == Direction::data) std::swap(source, result);
     const float* const bias = spec_.bias.count > 0 ? memory.values + spec_.bias.begin : nullptr;
-    return kernel_->execute(tile.thread, source, spec_.packed.at(memory, tile), bias, result,
-                            spec_.scratch.at(memory, tile));
+    return kernel_->execute({.copy = tile.thread,
+                             .source = source,
+                             .packed = spec_.packed.at(memory, tile),
+                             .bias = bias,
+                             .result = result,
+                             .scratch = spec_.scratch.at(memory, tile)});
   }
 
   std::string describe() const override {
@@ -45,8 +50,8 @@ class ConvolutionStep final : public Step {
   const Spec spec_;
 };
 
-/// The gradient with respect to weights and bias. The library overwrites: a thread's first tile goes straight into its
-/// sum, the others are added; at the end the sums of the threads, in their order.
+/// The gradient with respect to weights and bias. A thread's first tile goes straight into its sum, the others are
+/// added, by the kernel if it can; at the end the sums of the threads, in their order.
 class WeightGradientStep final : public Step {
  public:
   struct Spec {
@@ -60,12 +65,18 @@ class WeightGradientStep final : public Step {
   bool run(const Memory& memory, const Tile& tile) override {
     auto* const sum = reinterpret_cast<float*>(spec_.sum.at(memory, tile));
     auto* const bias_sum = reinterpret_cast<float*>(spec_.bias_sum.at(memory, tile));
-    float* const out = tile.opening ? sum : reinterpret_cast<float*>(spec_.part.at(memory, tile));
-    float* const bias = tile.opening ? bias_sum : reinterpret_cast<float*>(spec_.bias_part.at(memory, tile));
-    if (!kernel_->execute(tile.thread, spec_.source.at(memory, tile), out, bias, spec_.dy.at(memory, tile),
-                          spec_.scratch.at(memory, tile)))
+    const bool in_place = tile.opening || kernel_->adds();
+    float* const out = in_place ? sum : reinterpret_cast<float*>(spec_.part.at(memory, tile));
+    float* const bias = in_place ? bias_sum : reinterpret_cast<float*>(spec_.bias_part.at(memory, tile));
+    if (!kernel_->execute({.copy = tile.thread,
+                           .source = spec_.source.at(memory, tile),
+                           .packed = out,
+                           .bias = bias,
+                           .result = spec_.dy.at(memory, tile),
+                           .scratch = spec_.scratch.at(memory, tile),
+                           .add = !tile.opening}))
       return false;
-    if (!tile.opening) {
+    if (!in_place) {
       kernels_.add(sum, out, kernel_->packed_bytes() / 4);
       kernels_.add(bias_sum, bias, spec_.bias_floats);
     }
@@ -156,11 +167,11 @@ class Compiler {
     }
     spec.scratch = steps_.in_thread(kernel->scratch_bytes());
     spec.sum = steps_.in_thread(kernel->packed_bytes());
-    spec.part = steps_.in_thread(kernel->packed_bytes());
     spec.bias_floats = steps_.parameter(i_.value, 1).count;
-    if (spec.bias_floats > 0) {
-      spec.bias_sum = steps_.in_thread(spec.bias_floats * 4);
-      spec.bias_part = steps_.in_thread(spec.bias_floats * 4);
+    if (spec.bias_floats > 0) spec.bias_sum = steps_.in_thread(spec.bias_floats * 4);
+    if (!kernel->adds()) {
+      spec.part = steps_.in_thread(kernel->packed_bytes());
+      if (spec.bias_floats > 0) spec.bias_part = steps_.in_thread(spec.bias_floats * 4);
     }
     steps_.add<WeightGradientStep>(std::move(kernel), steps_.kernels<ArrayKernels>(), spec);
   }
@@ -173,12 +184,8 @@ class Compiler {
     spec.threads = steps_.choice().inner ? steps_.parts().threads : 1;
     spec.copies = steps_.copies();
     spec.algorithm = steps_.choice().algorithms[static_cast<std::size_t>(direction_)];
-    const ConvolutionShape& s = spec.shape;
-    if (s.kernel != 3 || s.stride != 1 || s.groups != 1 || s.storage != Storage::f32)
-      spec.algorithm = Algorithm::direct;
-    if (auto made = ConvolutionKernel::make(steps_.parts().library, spec)) return made;
-    spec.algorithm = Algorithm::direct;
-    return ConvolutionKernel::make(steps_.parts().library, spec);
+    if (!winograd_fits(spec.shape)) spec.algorithm = Algorithm::direct;
+    return ConvolutionKernel::make(steps_.parts().library, steps_.parts().isa, spec);
   }
 
   Operand fp32_tile() { return steps_.in_thread(steps_.tile() * fp32_.image_bytes()); }

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backend/cpu/winograd/winograd.hpp"
+
+#include <omp.h>
+
+#include <algorithm>
+
+#include "backend/cpu/parallel.hpp"
+#include "backend/cpu/winograd/winograd_loops.hpp"
+#include "core/errors.hpp"
+
+namespace convoy::cpu {
+namespace {
+
+/// Takes the tiles of all images in rounds: transforms some, multiplies, transforms back. Threads share the tiles of a
+/// transformation and the points of a product, so that results don't depend on their number.
+class WinogradKernel final : public ConvolutionKernel {
+ public:
+  WinogradKernel(Isa isa, const ConvolutionSpec& spec) : loops_(kernels_for<WinogradKernels>(isa)), spec_(spec) {
+    const ConvolutionShape& s = spec.shape;
+    const Index p = s.height + 2 * s.pad - 2, q = s.width + 2 * s.pad - 2;
+    const bool data = spec.direction == Direction::data;
+    // In the gradient of the source, dy is what is read and dx is what is written.
+    x_ = {.layout = layout_of(s, s.in, s.height, s.width), .border = data ? 0 : s.pad};
+    y_ = {.layout = layout_of(s, s.out, p, q), .border = data ? 2 - s.pad : 0};
+    const Index rows = ((data ? s.height : p) + 3) / 4, columns = ((data ? s.width : q) + 3) / 4;
+    x_.rows = y_.rows = rows;
+    x_.columns = y_.columns = columns;
+    tiles_ = s.images * rows * columns;
+    x_.capacity = y_.capacity = std::min(tiles_, round_tiles(s) * spec.threads);
+    // Odd lines keep the points off the same cache sets.
+    filter_plane_ = s.in * s.out + lanes;
+    x_.plane = (x_.layout.blocks() * x_.capacity + 1) * lanes;
+    y_.plane = (y_.layout.blocks() * y_.capacity + 1) * lanes;
+  }
+
+  Index packed_bytes() const override { return winograd_points * filter_plane_ * 4; }
+  Index scratch_bytes() const override { return winograd_points * (x_.plane + y_.plane) * 4; }
+  bool adds() const override { return true; }
+
+  void pack(const float* weights, void* packed) const override {
+    WinogradFilters f = filters(const_cast<float*>(weights), packed);
+    split_units(f.lane_blocks * f.channels, winograd_points * lanes,
+                [&](Index begin, Index end) { loops_.transform_filters(f, begin, end); });
+  }
+  void unpack(const void* packed, float* weights) const override {
+    WinogradFilters f = filters(weights, const_cast<void*>(packed));
+    split_units(f.lane_blocks * f.channels, winograd_points * lanes,
+                [&](Index begin, Index end) { loops_.gather_filters(f, begin, end); });
+  }
+
+  bool execute(const ConvolutionData& data) const override {
+    if (spec_.threads == 1) {
+      run(data, [](Index units, const auto& visit) { visit(Index{0}, units); });
+    } else {
+#pragma omp parallel num_threads(spec_.threads)
+      run(data, [](Index units, const auto& visit) {
+        const Index t = omp_get_thread_num(), n = omp_get_num_threads();
+        visit(units * t / n, units * (t + 1) / n);
+#pragma omp barrier
+      });
+    }
+    return true;
+  }
+
+  std::string name() const override { return "winograd 4x4"; }
+
+ private:
+  static TensorLayout layout_of(const ConvolutionShape& s, Index channels, Index height, Index width) {
+    const bool blocked = s.format == MemoryFormat::blocked;
+    return {.channels = channels,
+            .height = height,
+            .width = width,
+            .image = channels * height * width,
+            .block = blocked ? lanes * height * width : lanes,
+            .pixel = blocked ? lanes : channels};
+  }
+
+  /// Tiles of a round for each thread, a multiple of both kernels' 6 and 12 and no power of two, for the caches' sake.
+  /// Wide layers read more filters in a round.
+  static Index round_tiles(const ConvolutionShape& s) { return std::max(s.in, s.out) < 256 ? 60 : 120; }
+
+  WinogradFilters filters(float* canonical, void* packed) const {
+    const ConvolutionShape& s = spec_.shape;
+    const Index of_out = s.in * 9, of_in = 9;
+    WinogradFilters f{.canonical = canonical, .filters = static_cast<float*>(packed), .plane = filter_plane_};
+    if (spec_.direction == Direction::data) {
+      f.lane = of_in, f.channel = of_out, f.lane_blocks = s.in / lanes, f.channels = s.out, f.turned = true;
+    } else {
+      f.lane = of_out, f.channel = of_in, f.lane_blocks = s.out / lanes, f.channels = s.in;
+    }
+    return f;
+  }
+
+  /// `share` gives each thread its part of some units, and waits for the others.
+  template <class Share>
+  void run(const ConvolutionData& data, const Share& share) const {
+    WinogradTiles x = x_, y = y_;
+    x.tensor = static_cast<float*>(const_cast<void*>(data.source));
+    y.tensor = static_cast<float*>(const_cast<void*>(data.result));
+    x.points = static_cast<float*>(data.scratch);
+    y.points = x.points + winograd_points * x.plane;
+    const bool weights = spec_.direction == Direction::weights, turned = spec_.direction == Direction::data;
+    const WinogradTiles &from = turned ? y : x, &to = turned ? x : y;
+    WinogradProduct product{.filters = static_cast<float*>(const_cast<void*>(data.packed)),
+                            .filter_plane = filter_plane_,
+                            .source = from.points,
+                            .result = to.points,
+                            .source_blocks = from.layout.blocks(),
+                            .result_blocks = to.layout.blocks(),
+                            .source_plane = from.plane,
+                            .result_plane = to.plane,
+                            .capacity = x.capacity,
+                            .add = data.add};
+    for (Index first = 0; first < tiles_; first += x.capacity) {
+      x.first = y.first = first;
+      product.tiles = std::min(x.capacity, tiles_ - first);
+      if (weights) {
+        share(product.tiles, [&](Index begin, Index end) {
+          loops_.transform_source(x, begin, end);
+          loops_.transform_gradient(y, begin, end);
+        });
+        share(product_units(product), [&](Index begin, Index end) { loops_.filter_gradients(product, begin, end); });
+        product.add = true;
+      } else {
+        share(product.tiles, [&](Index begin, Index end) { loops_.transform_source(from, begin, end); });
+        share(product_units(product), [&](Index begin, Index end) { loops_.multiply(product, begin, end); });
+        share(product.tiles, [&](Index begin, Index end) { loops_.write_result(to, data.bias, begin, end); });
+      }
+    }
+    if (weights && data.bias)
+      share(y.layout.blocks(), [&](Index begin, Index end) {
+        loops_.sum_pixels(y, spec_.shape.images, const_cast<float*>(data.bias), data.add, begin, end);
+      });
+  }
+
+  const WinogradKernels& loops_;
+  const ConvolutionSpec spec_;
+  WinogradTiles x_, y_;
+  Index tiles_ = 0, filter_plane_ = 0;
+};
+
+}  // namespace
+
+bool winograd_fits(const ConvolutionShape& s) {
+  return s.kernel == 3 && s.stride == 1 && s.pad <= 2 && s.groups == 1 && !s.reads_plain && s.storage == Storage::f32 &&
+         s.in % lanes == 0 && s.out % lanes == 0;
+}
+
+std::unique_ptr<ConvolutionKernel> make_winograd(Isa isa, const ConvolutionSpec& spec) {
+  require(winograd_fits(spec.shape), "a convolution that Winograd's algorithm doesn't fit");
+  return std::make_unique<WinogradKernel>(isa, spec);
+}
+
+}  // namespace convoy::cpu

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <memory>
+
+#include "backend/cpu/convolution_kernel.hpp"
+
+namespace convoy::cpu {
+
+/// Whether there is a kernel: 3x3, stride 1, fp32, whole blocks of 16 channels.
+bool winograd_fits(const ConvolutionShape& shape);
+/// F(4x4, 3x3) for a shape that fits, on any instruction set.
+std::unique_ptr<ConvolutionKernel> make_winograd(Isa isa, const ConvolutionSpec& spec);
+
+}  // namespace convoy::cpu

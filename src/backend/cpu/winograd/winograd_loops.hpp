@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// Winograd's F(4x4, 3x3): a tile of 6x6 source pixels, multiplied point by point with a transformed filter, gives a
+// tile of 4x4 results (Lavin and Gray, Fast Algorithms for Convolutional Neural Networks, 2016). Summed over channels,
+// the products of one of the 36 points are a matrix product over tiles.
+#pragma once
+#include "backend/cpu/kernels.hpp"
+
+namespace convoy::cpu {
+
+constexpr std::int64_t winograd_points = 36;
+
+/// `points` holds tiles of a tensor, transformed: [36][block][capacity][16], where a tile stands at its number less
+/// `first`, and 36 planes are `plane` floats apart.
+struct WinogradTiles {
+  float* tensor = nullptr;
+  TensorLayout layout;  ///< whole blocks, in fp32
+  std::int64_t rows = 0,
+               columns = 0;  ///< tiles of one image; they start every 4 pixels, the first one `border` outside
+  std::int64_t border = 0;
+  float* points = nullptr;
+  std::int64_t plane = 0, capacity = 0;
+  std::int64_t first = 0;
+};
+
+/// Matrix products of the points. `filters`: [36][result block][source channel][16].
+struct WinogradProduct {
+  float* filters = nullptr;
+  std::int64_t filter_plane = 0;  ///< floats from one point to the next
+  const float* source = nullptr;  ///< like WinogradTiles::points, and so is
+  float* result = nullptr;
+  std::int64_t source_blocks = 0, result_blocks = 0, source_plane = 0, result_plane = 0;
+  std::int64_t capacity = 0, tiles = 0;
+  bool add = false;  ///< filter_gradients: to what is there
+};
+
+/// Filters k c 3 3 as sums over `lane` and `channel` of a direction: forward, lanes are results; in the gradient of the
+/// source, they are source channels, and the filter is turned by half a turn.
+struct WinogradFilters {
+  float* canonical = nullptr;  ///< of one filter: 9 floats; strides in floats
+  std::int64_t lane = 0, channel = 0, lane_blocks = 0, channels = 0;
+  bool turned = false;
+  float* filters = nullptr;  ///< [36][lane block][channel][16]
+  std::int64_t plane = 0;
+};
+
+/// All work on the units [begin, end), each a result of its own.
+struct WinogradKernels {
+  /// B'dB of tiles of 6x6.
+  void (*transform_source)(const WinogradTiles&, std::int64_t begin, std::int64_t end);
+  /// A d A' of tiles of 4x4, the adjoint of write_result.
+  void (*transform_gradient)(const WinogradTiles&, std::int64_t begin, std::int64_t end);
+  /// A'mA, plus the bias where there is one.
+  void (*write_result)(const WinogradTiles&, const float* bias, std::int64_t begin, std::int64_t end);
+  /// result = filters x source: units of product_units().
+  void (*multiply)(const WinogradProduct&, std::int64_t begin, std::int64_t end);
+  /// filters = source x result over the tiles.
+  void (*filter_gradients)(const WinogradProduct&, std::int64_t begin, std::int64_t end);
+  /// G g G' and its adjoint: units of lane blocks times channels.
+  void (*transform_filters)(const WinogradFilters&, std::int64_t begin, std::int64_t end);
+  void (*gather_filters)(const WinogradFilters&, std::int64_t begin, std::int64_t end);
+  /// bias = sums over pixels, added to what is there: units of blocks.
+  void (*sum_pixels)(const WinogradTiles&, std::int64_t images, float* bias, bool add, std::int64_t begin,
+                     std::int64_t end);
+};
+
+/// Units of a product: pairs of result blocks, for each point.
+inline std::int64_t product_units(const WinogradProduct& p) { return winograd_points * ((p.result_blocks + 1) / 2); }
+
+}  // namespace convoy::cpu
