@@ -19,7 +19,9 @@ namespace {
 namespace fs = std::filesystem;
 constexpr const char *job_file = "job.json", *preparation_file = "preparation.json";
 
-void write_json(const std::string& path, const nlohmann::json& json) { publish_text(path, json.dump(2) + "\n"); }
+void write_json(const std::string& path, const nlohmann::json& json) {
+  publish_text(path, json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+}
 
 /// Discarded (null) where the file is missing or no JSON.
 nlohmann::json read_json(const std::string& path) {
