@@ -23,7 +23,7 @@ bool is_list(const Source& kind) { return std::string_view(kind.name()) == "list
 
 /// Options as words, before they become values.
 struct Words {
-  std::string encoding = "raw", sizes, fit = "squash", color = "rgb", extensions = "jpg,jpeg,png,webp", strict = "no";
+  std::string encoding = "raw", sizes, fit = "squash", color = "rgb", extensions = "jpg,jpeg,png", strict = "no";
   bool center_crop = false;
   Index max_bytes_mb = 1024, memory_mb = 512;
 };

@@ -6,10 +6,10 @@
 #include <set>
 
 #include "core/clock.hpp"
-#include "core/text.hpp"
 #include "core/hash.hpp"
 #include "core/log.hpp"
 #include "core/stop.hpp"
+#include "core/text.hpp"
 #include "preprocess/agree.hpp"
 #include "preprocess/fields.hpp"
 #include "preprocess/images/folder_lock.hpp"
@@ -314,8 +314,9 @@ void run(Communicator& comm, const PrepareSpec& given) {
     for (const auto& [what, files] : job.scan.left_out) {
       text += fmt::format("{}{} {}", text.empty() ? "" : ", ", files, what);
     }
-    log::warn("files that are not read: {} (JPEG, PNG and WebP images are; --exts names other extensions of theirs)",
-              text);
+    log::warn(
+        "files that are not read: {} (--exts names the extensions of images, as in jpg,jpeg,png,webp: JPEG, PNG and WebP can be read)",
+        text);
   }
   agree(comm, "looking at the output folder", [&] {
     if (comm.rank() == 0 && !spec.overwrite) require_no_others(job);

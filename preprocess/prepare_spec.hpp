@@ -58,7 +58,7 @@ struct PrepareSpec {
   std::string train_labels, val_labels;  ///< locations of label files
   std::string classes;                   ///< location of a list of classes
   std::string key_prefix;
-  std::vector<std::string> extensions{".jpg", ".jpeg", ".png", ".webp"};  ///< lower case
+  std::vector<std::string> extensions{".jpg", ".jpeg", ".png"};  ///< lower case
   Index label_column = 0;                                        ///< which of several labels
   bool coarse = false;                                           ///< cifar100: its 20 superclasses
   SyntheticSpec synthetic;                                       ///< samples: those of train

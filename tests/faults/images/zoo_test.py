@@ -174,7 +174,7 @@ def sizes(work, picture):
 with tempfile.TemporaryDirectory(prefix="convoy-test-") as work:
     animals = make_zoo()
     sets.write_folder({f"a/{n}": (d, 0) for n, (d, _, _) in animals.items()}, f"{work}/zoo")
-    base = ("folder", "--train", f"{work}/zoo", "--keep-names")
+    base = ("folder", "--train", f"{work}/zoo", "--keep-names", "--exts", "jpg,jpeg,png,webp")
     expect_zoo(f"{work}/raw", animals, prepare(work, "raw", *base, "--sizes", 32, ranks=2), "raw")
     expect_zoo(f"{work}/jpeg", animals, prepare(work, "jpeg", *base, "--encoding", "jpeg"), "jpeg")
 
