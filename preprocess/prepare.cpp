@@ -59,12 +59,12 @@ void open_sources(Communicator& comm, Job& job) {
     if (comm.rank() != 0) return;
     const auto read = [&](const std::string& at) { return at.empty() ? "" : read_location(at, job.spec.transfer); };
     sources = job.spec.kind->find(job.spec);
-    for (const auto& s : sources) texts.push_back(read(s.labels));
+    for (const auto& s : sources) texts.push_back(s.label_text.empty() ? read(s.labels) : s.label_text);
     texts.push_back(read(job.spec.classes));
   });
   std::string all = to_text(sources, texts);
   comm.broadcast(all, "sources");
-  from_text(all, sources, texts);
+  if (comm.rank() != 0) from_text(all, sources, texts);
   TransferSpec transfer = job.spec.transfer;
   transfer.cancel = &job.cancel;
   job.identity.source = fmt::format("{:016x}", hash_text(""));
@@ -314,7 +314,9 @@ void run(Communicator& comm, const PrepareSpec& given) {
     for (const auto& [what, files] : job.scan.left_out) {
       text += fmt::format("{}{} {}", text.empty() ? "" : ", ", files, what);
     }
-    log::warn("files that are not read: {} (--exts names the extensions of images)", text);
+    log::warn(
+        "files that are not read: {} (--exts names the extensions of images, as in jpg,jpeg,png,webp: JPEG, PNG and WebP can be read)",
+        text);
   }
   agree(comm, "looking at the output folder", [&] {
     if (comm.rank() == 0 && !spec.overwrite) require_no_others(job);

@@ -29,7 +29,7 @@ done
 build_packages=(
   cmake ninja-build g++ openmpi-bin libopenmpi-dev libhdf5-dev libdnnl-dev libboost-program-options-dev
   libfmt-dev nlohmann-json3-dev libprotobuf-dev protobuf-compiler libisal-dev zlib1g-dev
-  libjpeg62-turbo-dev libpng-dev libarchive-dev libcurl4-openssl-dev libhwloc-dev
+  libjpeg62-turbo-dev libpng-dev libwebp-dev libarchive-dev libcurl4-openssl-dev libhwloc-dev
   ccache # here, so that the tests find what quickstart.sh built
 )
 test_packages=(
@@ -51,14 +51,14 @@ This is not Debian 12: install these yourself (the test tools are optional), the
 Ubuntu 22.04, 24.04   the names of Debian: see build_packages in scripts/install-deps.sh; apt-get install them
 Fedora, RHEL + EPEL   cmake ninja-build gcc-c++ openmpi-devel hdf5-devel onednn-devel eigen3-devel boost-devel
                       fmt-devel json-devel protobuf-devel isa-l-devel zlib-devel libjpeg-turbo-devel libpng-devel
-                      libarchive-devel libcurl-devel hwloc-devel; module load mpi/openmpi-x86_64
+                      libwebp-devel libarchive-devel libcurl-devel hwloc-devel; module load mpi/openmpi-x86_64
                       tests: gtest-devel gmock-devel ccache python3 clang-tools-extra ShellCheck nginx patchelf xz
 openSUSE, SLES        cmake ninja gcc-c++ openmpi4-devel hdf5-devel onednn-devel eigen3-devel
                       libboost_program_options-devel fmt-devel nlohmann_json-devel protobuf-devel isa-l-devel
-                      zlib-devel libjpeg8-devel libpng16-devel libarchive-devel libcurl-devel hwloc-devel
+                      zlib-devel libjpeg8-devel libpng16-devel libwebp-devel libarchive-devel libcurl-devel hwloc-devel
                       tests: gtest gmock ccache python3 clang-tools ShellCheck nginx patchelf xz
 Spack                 cmake ninja openmpi hdf5~mpi+threadsafe onednn eigen boost+program_options fmt nlohmann-json
-                      protobuf isa-l zlib libjpeg-turbo libpng libarchive curl hwloc
+                      protobuf isa-l zlib libjpeg-turbo libpng libwebp libarchive curl hwloc
                       tests: googletest ccache python nginx patchelf xz
 PyPI (tests)          python3 -m venv .venv && .venv/bin/pip install h5py numpy tensorboard pillow 'moto[server]'
 PyPI (CUDA)           .venv/bin/pip install nvidia-cudnn-frontend, beside a CUDA toolkit with cuDNN >= 9.8 and NCCL

@@ -121,7 +121,7 @@ TarReader::TarReader(std::unique_ptr<ByteStream> stream, std::string what, Compr
 
 TarReader::~TarReader() = default;
 
-bool TarReader::next(TarMember& member, Links links) {
+bool TarReader::next(TarMember& member, Members shown) {
   State& s = *state_;
   while (true) {
     const int result = archive_read_next_header(s.reader, &s.entry);
@@ -135,17 +135,20 @@ bool TarReader::next(TarMember& member, Links links) {
     if (result != ARCHIVE_OK && result != ARCHIVE_WARN) s.fail_now();
     const char* link = archive_entry_hardlink(s.entry);
     if (link == nullptr && archive_entry_filetype(s.entry) == AE_IFLNK) link = archive_entry_symlink(s.entry);
-    if (link != nullptr ? links == Links::pass_over : archive_entry_filetype(s.entry) != AE_IFREG) continue;
+    member.folder = link == nullptr && archive_entry_filetype(s.entry) == AE_IFDIR;
+    const bool file = link == nullptr && archive_entry_filetype(s.entry) == AE_IFREG;
+    if (!file && (member.folder ? shown != Members::and_folders : link == nullptr || shown == Members::files)) continue;
     const char* name = archive_entry_pathname(s.entry);
     if (name == nullptr) fail(Exit::data, "'{}' has a member without a name, at byte {}", s.what, s.position());
     member.name = plain_path(name);
     if (member.name.empty()) continue;
     member.link = link != nullptr ? link : "";
+    member.target.clear();
     if (link != nullptr) {
       const bool hard = archive_entry_hardlink(s.entry) != nullptr;
       member.target = plain_path(hard ? member.link : join_names(folder_name(member.name), member.link));
     }
-    member.bytes = link != nullptr ? 0 : archive_entry_size(s.entry);
+    member.bytes = file ? archive_entry_size(s.entry) : 0;
     member.begin = s.offset + archive_read_header_position(s.reader);
     s.member_bytes = member.bytes;
     s.data_begin = s.position();

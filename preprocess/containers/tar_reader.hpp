@@ -18,15 +18,16 @@ Compression compression_of(const std::string& name);
 std::string tar_stem(const std::string& name);
 
 struct TarMember {
-  std::string name;    ///< plain_path() of what the archive says
+  std::string name;  ///< plain_path() of what the archive says
+  bool folder = false;
   std::string link;    ///< what it is another name of, if it is a link and has no bytes of its own
   std::string target;  ///< the same as the name of a member
   Index bytes = 0;
   Index begin = 0;  ///< where its header begins in the (unpacked) archive
 };
 
-/// Whether links, hard or symbolic, are passed over or shown.
-enum class Links : std::uint8_t { pass_over, show };
+/// Which members are shown beside files: links, hard or symbolic, and folders.
+enum class Members : std::uint8_t { files, and_links, and_folders };
 
 /// Regular files of a tar archive (ustar, GNU, pax) or of several in one file, front to back. Errors are Error(data)
 /// naming the archive: damaged, shorter than announced, or without its end marker, at which libarchive itself ends in
@@ -40,7 +41,7 @@ class TarReader {
   TarReader& operator=(const TarReader&) = delete;
 
   /// False at the end marker.
-  bool next(TarMember& member, Links links = Links::pass_over);
+  bool next(TarMember& member, Members shown = Members::files);
   /// All bytes of the member that next() gave. Memory grows with what arrives, whatever its header announces. False,
   /// and nothing is read, where it has more than `most_bytes`.
   bool read(std::vector<std::uint8_t>& to, Index most_bytes);

@@ -32,7 +32,7 @@ enum class Finding : std::uint8_t {
   no_label,
   duplicate,
   left_out,  ///< the user's list lacks its class: no fault
-  link,      ///< the archive is read front to back, or lacks the file
+  link,      ///< the archive lacks the file to which it leads
 };
 constexpr bool is_skipped(Finding finding) { return finding >= Finding::empty; }
 /// Names for tables, in the order of Finding.

@@ -42,7 +42,10 @@ std::uint64_t content_of(const RawSample& raw) {
 
 /// A format other than the one that the name promises. Names without a known extension promise nothing.
 bool is_misnamed(const std::string& name, ImageFormat format) {
-  return format == ImageFormat::jpeg ? ends_with_any(name, {".png"}) : ends_with_any(name, {".jpg", ".jpeg"});
+  const bool jpeg = ends_with_any(name, {".jpg", ".jpeg"}), png = ends_with_any(name, {".png"}),
+             webp = ends_with_any(name, {".webp"});
+  return (jpeg && format != ImageFormat::jpeg) || (png && format != ImageFormat::png) ||
+         (webp && format != ImageFormat::webp);
 }
 
 ImageSize bounded(const ImageSize& size, Index short_side, Index max_resolution) {
@@ -104,7 +107,7 @@ void Processor::note_conversions(const RawSample& raw, const DecodeStatus& statu
   note(h.alpha, Finding::alpha);
   note(h.deep, Finding::deep);
   note(h.rotated(), Finding::rotated, fmt::format("orientation {}", h.orientation));
-  note(is_misnamed(raw.name, h.format), Finding::misnamed, h.format == ImageFormat::png ? "a PNG file" : "a JPEG file");
+  note(is_misnamed(raw.name, h.format), Finding::misnamed, fmt::format("a {} file", format_name(h.format)));
   note(!raw.remark.empty(), Finding::further_files, raw.remark);
   note(!status.reason.empty(), Finding::warning, status.reason);
 }

@@ -2,11 +2,14 @@
 #include "preprocess/images/report.hpp"
 
 #include <algorithm>
+#include <map>
 
 #include <fmt/ranges.h>
 
 #include "core/errors.hpp"
+#include "core/text.hpp"
 #include "io/seal.hpp"
+#include "preprocess/transport/location.hpp"
 
 namespace convoy::preparation {
 namespace {
@@ -17,6 +20,25 @@ std::string one_line(std::string text) {
     if (c == '\t' || c == '\n' || c == '\r') c = ' ';
   }
   return text;
+}
+
+/// Returns what people see of a name: no upper case, no blanks at its ends, and `?` for a Latin letter with an accent,
+/// whether that is one character or (as macOS writes it) two.
+std::string look_of(const std::string& name) {
+  std::string look;
+  for (const char c : trimmed(lower(name))) {
+    const auto byte = static_cast<unsigned char>(c), last = static_cast<unsigned char>(look.empty() ? 0 : look.back());
+    const bool continues = (byte & 0xC0U) == 0x80;
+    if (continues && last >= 0xC3 && last <= 0xC9) {  // U+00C0 to U+027F
+      look.back() = '?';
+    } else if (continues && (last == 0xCC || last == 0xCD)) {  // a combining mark: its letter stands before it
+      look.pop_back();
+      if (!look.empty()) look.back() = '?';
+    } else {
+      look += c;
+    }
+  }
+  return look;
 }
 
 }  // namespace
@@ -71,6 +93,26 @@ std::vector<std::string> class_table(const Survey& survey) {
 std::vector<std::string> class_warnings(const Survey& survey) {
   constexpr std::size_t names_shown = 5;
   std::vector<std::string> lines;
+  std::map<std::string, std::string> looks;
+  for (const std::string& name : survey.classes.names) {
+    const auto [alike, fresh] = looks.emplace(look_of(name), name);
+    if (fresh) continue;
+    lines.push_back(fmt::format(
+        "two classes look alike ('{}' and '{}': other letter case, blanks, or Unicode form): give one name to both, if they are one",
+        one_line(alike->second), one_line(name)));
+  }
+  if (survey.shared_images > 0) {
+    lines.push_back(fmt::format(
+        "{} images of val are in train, too (the same names and bytes): validation will tell nothing about new images",
+        survey.shared_images));
+  }
+  const auto& train = survey.images_of_class.front();
+  if (std::count(train.begin(), train.end(), 0) + 1 == static_cast<std::ptrdiff_t>(train.size())) {
+    const auto only = std::find_if(train.begin(), train.end(), [](auto images) { return images > 0; }) - train.begin();
+    lines.push_back(fmt::format(
+        "all images of train are of one class ('{}'), of which a network learns nothing: does a folder too many lie above the classes?",
+        one_line(survey.classes.names[static_cast<std::size_t>(only)])));
+  }
   for (std::size_t s = 0; s < survey.splits.size(); ++s) {
     std::vector<std::string> missing;
     for (std::size_t c = 0; c < survey.classes.names.size(); ++c) {

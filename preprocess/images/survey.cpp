@@ -127,6 +127,21 @@ void count_classes(Communicator& comm, const Share& share, Survey& survey) {
   }
 }
 
+/// Collective. Counts the images of val that train has, too. Both are ordered by the hashes of names.
+Index count_shared(Communicator& comm, const Share& share) {
+  const auto &train = share.images[0], &val = share.images[1];
+  std::int64_t shared = 0;
+  std::size_t at = 0;
+  for (const OrderedImage& image : val) {
+    while (at < train.size() && train[at].entry.hash < image.entry.hash) ++at;
+    for (std::size_t i = at; i < train.size() && train[i].entry.hash == image.entry.hash; ++i) {
+      if (train[i].entry.content == image.entry.content) ++shared;
+    }
+  }
+  comm.sum(std::span(&shared, 1), "images of both splits");
+  return shared;
+}
+
 /// Collective. Bytes of splits, and the sums over the train split from which mean and deviation come.
 void sum_images(Communicator& comm, const std::vector<RunReader>& runs, const Recipe& recipe, const Share& share,
                 Survey& survey) {
@@ -293,7 +308,7 @@ Survey survey_runs(Communicator& comm, const SurveySpec& spec, const std::vector
   if (!spec.given.closed) {
     std::set<ClassText> seen(spec.known.begin(), spec.known.end());
     for (const RunReader& run : runs) seen.insert(run.tables().classes.begin(), run.tables().classes.end());
-    survey.classes = classes_from({seen.begin(), seen.end()});
+    agree_same(comm, "numbering classes", [&] { survey.classes = classes_from({seen.begin(), seen.end()}); });
   }
   Share share = share_of(comm.rank(), comm.size());
   std::vector<Note> notes;
@@ -308,6 +323,7 @@ Survey survey_runs(Communicator& comm, const SurveySpec& spec, const std::vector
   if (share.total[0] == 0) return survey;
   agree_same(comm, "planning", [&] { survey.splits = plan_splits(spec.prepare, share.total); });
   count_classes(comm, share, survey);
+  survey.shared_images = count_shared(comm, share);
   sum_images(comm, runs, spec.prepare.recipe, share, survey);
   find_boundaries(comm, spec.prepare, share, survey);
   survey.source_digest = digest_images(comm, share);

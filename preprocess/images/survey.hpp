@@ -50,6 +50,7 @@ struct Survey {
   Index images_read = 0;
   std::vector<Note> notes;                                 ///< rank 0 has all, sorted
   std::vector<std::vector<std::int64_t>> images_of_class;  ///< by split, then by class
+  Index shared_images = 0;  ///< images of the val split that train has, too: the same name, class and bytes
 };
 
 /// What is known before images are looked at.

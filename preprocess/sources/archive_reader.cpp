@@ -20,39 +20,47 @@ TarReader open_archive(OpenSplit& split, const Shard& shard, Index position) {
 
 namespace {
 
-/// Members of an archive by name: where a file's header begins, or where a link leads.
-using MemberIndex = std::map<std::string, std::pair<Index, std::string>>;
-
-const MemberIndex& index_members(OpenSplit& split, const std::string& object) {
-  if (split.indexed != object) {
-    split.members.clear();
-    TarReader tar(split.store->open(object), split.store->address(object), Compression::none);
-    for (TarMember member; tar.next(member, Links::show);) split.members[member.name] = {member.begin, member.target};
-    split.indexed = object;
+void index_members(OpenSplit& split, const Shard& shard) {
+  split.members.clear();
+  split.follower.reset();
+  Shard whole = shard;
+  if (!shard.nested) whole.begin = 0;
+  TarReader tar = open_archive(split, whole, -1);
+  for (TarMember member; tar.next(member, Members::and_links);) {
+    split.members[member.name] = {member.begin, member.target};
   }
-  return split.members;
 }
 
-void read_link(OpenSplit& split, const Shard& shard, const TarMember& member, Index most_bytes, RawSample& sample) {
+/// Finds the file to which a link leads: where its header begins. -1: it is not there.
+Index follow(const OpenSplit& split, const std::string& target) {
   constexpr int most_links = 40;  // as the kernel
-  if (shard.nested || compression_of(shard.object) != Compression::none ||
-      parse_location(split.source.folder).scheme != Scheme::file) {
-    return sample.leave_unread(Finding::link, "to " + member.link);
+  auto at = split.members.find(target);
+  for (int i = 0; i < most_links && at != split.members.end(); ++i) {
+    const auto& [begin, further] = at->second;
+    if (further.empty()) return begin;
+    at = split.members.find(further);
   }
-  const MemberIndex& members = index_members(split, shard.object);
-  auto at = members.find(member.target);
-  for (int i = 0; i < most_links && at != members.end() && !at->second.second.empty(); ++i) {
-    at = members.find(at->second.second);
-  }
-  if (at == members.end() || !at->second.second.empty()) {
-    return sample.leave_unread(Finding::link, "to " + member.link + ", which is not there");
-  }
-  const Index begin = at->second.first;
-  TarReader tar(split.store->open(shard.object, {begin, -1}), split.store->address(shard.object), Compression::none,
-                begin);
+  return -1;
+}
+
+void read_link(OpenSplit& split, const Shard& shard, const TarMember& link, Index most_bytes, RawSample& sample) {
+  const std::string archive = shard.nested ? shard.object + ":" + shard.prefix : shard.object;
+  if (split.indexed != archive) index_members(split, shard);
+  split.indexed = archive;
+  const Index begin = follow(split, link.target);
+  if (begin < 0) return sample.leave_unread(Finding::link, "to " + link.link + ", which is not there");
+  // A compressed archive is read on from the last link's file: links mostly come in the order of their files.
   TarMember file;
-  tar.next(file);
-  if (!tar.read(sample.bytes, most_bytes)) sample.leave_too_large(file.bytes, most_bytes);
+  const bool compressed = !shard.nested && compression_of(shard.object) != Compression::none;
+  if (!compressed || !split.follower || split.followed >= begin) {
+    Shard whole = shard;
+    if (!shard.nested) whole.begin = 0;
+    split.follower.reset(new TarReader(open_archive(split, whole, begin)));
+  }
+  while (split.follower->next(file) && file.begin < begin) {
+  }
+  split.followed = begin;
+  if (!split.follower->read(sample.bytes, most_bytes)) sample.leave_too_large(file.bytes, most_bytes);
 }
 
 }  // namespace

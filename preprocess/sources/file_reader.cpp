@@ -5,6 +5,7 @@
 #include <array>
 
 #include "core/errors.hpp"
+#include "core/hash.hpp"
 
 namespace convoy::preparation {
 namespace {
@@ -74,6 +75,18 @@ std::vector<std::string> list_files(Store& store, const std::string& folder, con
   return files;
 }
 
+std::vector<Count> counts_of(const LeftOut& left_out) {
+  std::vector<Count> counts;
+  for (const auto& [what, files] : left_out) counts.push_back({what, files});
+  return counts;
+}
+
+std::string digest_of(const std::vector<std::string>& names) {
+  std::uint64_t digest = 0;
+  for (const auto& name : names) digest = hash_text(name, digest + 1);
+  return fmt::format("{:016x}", digest);
+}
+
 FileReader::FileReader(const PrepareSpec& spec, OpenSplit& split, const Shard& shard, Index position, Names names)
     : split_(split),
       shard_(shard),
@@ -84,10 +97,10 @@ FileReader::FileReader(const PrepareSpec& spec, OpenSplit& split, const Shard& s
     split.listed.reset();
     split.files = list_files(*split.store, shard.object, spec.extensions);
     split.listed = shard.object;
-  }
-  if (static_cast<Index>(this->names().size()) < shard.end) {
-    fail(Exit::data, "'{}' has {} images, but it had {} or more a moment ago; start again when nobody changes it",
-         split.store->address(shard.object), this->names().size(), shard.end);
+    if (!shard.listing.empty() && digest_of(split.files) != shard.listing) {
+      fail(Exit::data, "'{}' has other images than a moment ago; start again when nobody changes it",
+           split.store->address(shard.object));
+    }
   }
   ahead_ = at_;
 }

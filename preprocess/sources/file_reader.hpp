@@ -19,6 +19,9 @@ using LeftOut = std::map<std::string, Index>;
 /// Lists image files below a folder, as paths from it, sorted.
 std::vector<std::string> list_files(Store& store, const std::string& folder, const std::vector<std::string>& extensions,
                                     LeftOut* left_out = nullptr);
+std::vector<Count> counts_of(const LeftOut& left_out);
+/// A digest of names in their order, to tell whether they have changed.
+std::string digest_of(const std::vector<std::string>& names);
 /// Counts a file that is no image.
 void count_left_out(const std::string& name, LeftOut& to);
 /// Whether a file or folder is hidden, or one that systems make beside those of users (`@eaDir`, `__MACOSX`).

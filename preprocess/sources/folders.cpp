@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Image files in class folders or class archives: the folder or the archive names the class, or a label file does.
 #include <algorithm>
-
-#include <fmt/ranges.h>
+#include <filesystem>
+#include <functional>
 
 #include "core/errors.hpp"
 #include "core/log.hpp"
 #include "preprocess/sources/archive_reader.hpp"
+#include "preprocess/sources/archive_tree.hpp"
 #include "preprocess/sources/file_reader.hpp"
 #include "preprocess/sources/source.hpp"
 #include "preprocess/sources/split_folders.hpp"
@@ -21,46 +22,21 @@ enum ContainerKind : Index {
   flat_folder,    ///< images without class folders
   class_archive,  ///< the images of one class
   archive,        ///< archives of classes, or images in class folders
+  empty_class,    ///< a folder in an archive
 };
 enum ShardKind : Index { files, members };
+constexpr const char* loose = "images beside the class folders";
 
-/// Returns the folders on the way to a file, without those at their end that only say that images lie in them.
-std::vector<std::string> class_folders(const std::string& name) {
-  std::vector<std::string> folders;
-  for (std::string folder = folder_name(name); !folder.empty(); folder = folder_name(folder)) {
-    if (!folders.empty() || !is_image_folder(base_name(folder))) folders.insert(folders.begin(), base_name(folder));
+/// Returns the class that the folder at a depth on the way to a member names; nothing where there is no such folder.
+std::optional<std::string> class_of_member(const std::string& name, Index depth) {
+  std::size_t begin = 0, end = name.find('/');
+  for (; depth > 0 && end != std::string::npos; --depth) {
+    begin = end + 1;
+    end = name.find('/', begin);
   }
-  return folders;
+  if (end == std::string::npos) return std::nullopt;
+  return name.substr(begin, end - begin);
 }
-
-/// Returns the class that the folder at a depth names; -1: the last folder. Nothing for an image without class folders.
-std::optional<ClassText> class_of_member(const std::string& name, Index depth) {
-  const auto folders = class_folders(name);
-  if (folders.empty() || depth >= static_cast<Index>(folders.size())) return std::nullopt;
-  return named_class(depth < 0 ? folders.back() : folders[static_cast<std::size_t>(depth)]);
-}
-
-/// Finds the depth at which folders name classes: below those that all images share.
-class ClassDepth {
- public:
-  void note(const std::string& name) {
-    const auto folders = class_folders(name);
-    if (fresh_) shared_ = folders;
-    fresh_ = false;
-    std::size_t same = 0;
-    while (same < std::min(shared_.size(), folders.size()) && shared_[same] == folders[same]) ++same;
-    shared_.resize(same);
-    shallowest_ = std::min(shallowest_, folders.size());
-  }
-  Index depth() const {
-    return static_cast<Index>(std::min(shared_.size(), std::max<std::size_t>(shallowest_, 1) - 1));
-  }
-
- private:
-  bool fresh_ = true;
-  std::vector<std::string> shared_;
-  std::size_t shallowest_ = ~std::size_t{0};
-};
 
 /// Reads images in an archive.
 class MemberReader final : public SampleReader {
@@ -70,25 +46,24 @@ class MemberReader final : public SampleReader {
 
   bool next(RawSample& sample) override {
     TarMember member;
-    while (tar_.next(member, Links::show)) {
+    while (tar_.next(member, Members::and_links)) {
       if (!shard_.nested && shard_.end >= 0 && member.begin >= shard_.end) return false;
       if (member.begin < from_ || !is_image_name(member.name, spec_.extensions)) continue;
-      const std::string& inside = split_.source.inside;
-      const auto name = name_inside(member.name, shard_.nested ? "" : inside);
+      const auto name = name_inside(member.name, shard_.nested ? "" : split_.source.inside);
       if (!name) continue;
-      if (inside.empty() && !shard_.nested && shard_.class_name.empty() && !split_.labels) {
-        splits_.note(member.name);
-        splits_.require_one(split_.store->address(shard_.object));
+      std::string class_name = shard_.class_name;
+      if (shard_.class_depth >= 0) {
+        const auto folder = class_of_member(*name, shard_.class_depth);
+        if (!folder || !folder->starts_with(spec_.key_prefix)) continue;  // counted
+        class_name = named_class(*folder);
       }
       sample.name = join_names(shard_.prefix, *name);
       read_member(split_, shard_, tar_, member, most_file_bytes(spec_.recipe.limits), sample);
       sample.next = tar_.next_begin();
       if (split_.labels) {
         sample.class_text = split_.labels->find(sample.name);
-      } else if (!shard_.class_name.empty()) {
-        sample.class_text = shard_.class_name;
-      } else {
-        sample.class_text = class_of_member(*name, shard_.class_depth);
+      } else if (sample.class_text.reset(); !class_name.empty()) {
+        sample.class_text = class_name;
       }
       return true;
     }
@@ -101,32 +76,44 @@ class MemberReader final : public SampleReader {
   const Shard& shard_;
   Index from_;
   TarReader tar_;
-  ArchiveSplits splits_;  ///< met so far
 };
+
+[[noreturn]] void fail_without_classes(const std::string& where) {
+  fail(
+      Exit::data,
+      "'{}' holds images without class folders, and nothing says their classes; give --val-labels or --label-file, or use 'convoy-preprocess list'",
+      where);
+}
+
+bool holds_archives(const Listing& listing) {
+  return std::any_of(listing.objects.begin(), listing.objects.end(), [](const auto& o) { return is_tar_name(o.name); });
+}
 
 bool is_wanted_class(const PrepareSpec& spec, const ClassList& classes, const std::string& name) {
   if (is_hidden(name) || !name.starts_with(spec.key_prefix)) return false;
   return !classes.closed || classes.number_of(named_class(name)) >= 0;
 }
 
+/// A shard without samples tells of its class.
+void add_empty_class(const OpenSplit& split, Shard shard, ShardList& to) {
+  log::warn("'{}' holds no images: the class keeps its number and has no samples", split.store->address(shard.object));
+  shard.class_name = split.labels ? "" : named_class(base_name(shard.object));
+  shard.end = shard.weight = 0;
+  to.add(shard);
+}
+
 void cut_folder(const PrepareSpec& spec, OpenSplit& split, Shard shard, ShardList& to) {
   LeftOut left_out;
   const auto found = list_files(*split.store, shard.object, spec.extensions, &left_out);
-  to.leave_out(left_out);
+  to.leave_out(counts_of(left_out));
   for (const auto& name : found) to.note(name);
-  if (found.empty()) {
-    log::warn("'{}' holds no images ({}): the class keeps its number and has no samples",
-              split.store->address(shard.object), fmt::join(spec.extensions, ", "));
-  }
+  shard.listing = digest_of(found);
   to.count_objects(static_cast<Index>(found.size()));
   shard.kind = files;
   shard.position_weight = usual_file_bytes;
   shard.class_name = split.labels ? "" : named_class(base_name(shard.object));
   shard.prefix = shard.object;
-  if (found.empty()) {
-    shard.end = shard.weight = 0;
-    return to.add(shard);  // for its class
-  }
+  if (found.empty()) return add_empty_class(split, shard, to);
   to.add_slices(shard, static_cast<Index>(found.size()), files_per_shard);
 }
 
@@ -138,14 +125,12 @@ void cut_inner_archives(const PrepareSpec& spec, const OpenSplit& split, Shard s
     fail(Exit::data, "'{}' is a compressed archive of archives, which can't be read in parts; unpack its outer layer",
          address);
   }
-  ArchiveSplits splits;
   do {
     const auto name = name_inside(member.name, split.source.inside);
     if (!is_tar_name(member.name) || !name) continue;
     if (compression_of(member.name) != Compression::none) {
       fail(Exit::data, "'{}' holds a compressed archive '{}'; unpack it first", address, member.name);
     }
-    if (split.source.inside.empty() && !split.labels) splits.note(member.name);
     const std::string stem = tar_stem(*name);
     if (!stem.starts_with(spec.key_prefix)) continue;
     shard.nested = true;
@@ -156,42 +141,26 @@ void cut_inner_archives(const PrepareSpec& spec, const OpenSplit& split, Shard s
     shard.weight = std::max<Index>(member.bytes, 1);
     to.add(shard);
   } while (tar.next(member));
-  splits.require_one(address);
 }
 
 /// Cuts a local archive, whose headers are soon found, so that several ranks can read it. `tar` is at its first member.
-void cut_local_archive(const PrepareSpec& spec, const OpenSplit& split, Shard shard, TarReader& tar, TarMember& member,
-                       Index bytes, ShardList& to) {
+void cut_local_archive(const OpenSplit& split, Shard shard, TarReader& tar, TarMember& member, Index bytes,
+                       ShardList& to) {
   const std::string& inside = split.source.inside;
-  ArchiveSplits splits;
-  ClassDepth depth;
-  LeftOut left_out;
-  std::vector<Shard> shards;
   Index end = -1;  // of what belongs to this split; -1: the archive's
   shard.begin = inside.empty() ? 0 : member.begin;
   do {
-    const bool image = is_image_name(member.name, spec.extensions);
-    if (inside.empty() && !split.labels && image) splits.note(member.name);
-    const auto name = name_inside(member.name, inside);
-    if (!name) continue;
-    if (image) depth.note(*name);
-    if (!image && member.link.empty()) count_left_out(member.name, left_out);
+    if (!name_inside(member.name, inside)) continue;
     if (!inside.empty()) end = tar.next_begin();
     if (member.begin - shard.begin < bytes_per_shard) continue;
     shard.end = member.begin;
     shard.weight = shard.end - shard.begin;
-    shards.push_back(shard);
+    to.add(shard);
     shard.begin = member.begin;
-  } while (tar.next(member, Links::show));
-  splits.require_one(split.store->address(shard.object));
-  to.leave_out(left_out);
+  } while (tar.next(member, Members::and_links));
   shard.end = end;
   shard.weight = std::max<Index>((end < 0 ? bytes : end) - shard.begin, 1);
-  shards.push_back(shard);
-  for (Shard& each : shards) {
-    each.class_depth = inside.empty() ? depth.depth() : 0;
-    to.add(each);
-  }
+  to.add(shard);
 }
 
 void cut_archive(const PrepareSpec& spec, OpenSplit& split, Shard shard, ShardList& to) {
@@ -200,68 +169,80 @@ void cut_archive(const PrepareSpec& spec, OpenSplit& split, Shard shard, ShardLi
   if (!inside.empty()) to.note(inside);
   const ObjectInfo object = to.note_object(split, shard.object);
   if (!inside.empty() && split.source.split == Split::val) to.count_objects(-1);  // counted for train
-  const std::string address = split.store->address(shard.object);
-  TarReader tar(split.store->open(shard.object), address, compression);
+  TarReader tar(split.store->open(shard.object), split.store->address(shard.object), compression);
   TarMember member;
   std::optional<std::string> name;
   while (!name || !(is_image_name(member.name, spec.extensions) || (is_tar_name(member.name) && member.link.empty()))) {
-    if (!tar.next(member, Links::show)) return;
+    if (!tar.next(member, Members::and_links)) return;
     name = name_inside(member.name, inside);
   }
   if (is_tar_name(member.name)) return cut_inner_archives(spec, split, shard, tar, member, to);
-  if (class_folders(*name).empty() && !split.labels) {
-    fail(Exit::data,
-         "'{}' holds images without class folders{}, and nothing says their classes; give --val-labels or --label-file",
-         address, inside.empty() ? "" : fmt::format(" in '{}'", inside));
-  }
   if (compression == Compression::none && parse_location(split.source.folder).scheme == Scheme::file) {
-    return cut_local_archive(spec, split, shard, tar, member, object.bytes, to);
+    return cut_local_archive(split, shard, tar, member, object.bytes, to);
   }
   shard.weight = std::max<Index>(object.bytes, 1);
-  if (!inside.empty()) shard.class_depth = 0;
   to.add(shard);
 }
 
-/// Lists class folders: those of a split, or of the only folder in it and so on, where it has one folder alone.
-std::vector<Container> list_class_folders(const PrepareSpec& spec, OpenSplit& split, const ClassList& classes,
-                                          Listing at) {
-  std::string level;
-  const auto wanted = [&] {
-    std::vector<std::string> names;
-    for (const auto& name : at.folders) {
-      if (is_wanted_class(spec, classes, name)) names.push_back(name);
-    }
-    return names;
-  };
-  const auto has_images = [&](const Listing& listing) {
-    return std::any_of(listing.objects.begin(), listing.objects.end(),
+Index count_images(const PrepareSpec& spec, const Listing& listing) {
+  return std::count_if(listing.objects.begin(), listing.objects.end(),
                        [&](const auto& o) { return is_image_name(o.name, spec.extensions); });
-  };
-  auto names = wanted();
-  // With labels folders mean nothing, and with --classes or --key-prefix one class may be all that is wanted.
-  while (!split.labels && !classes.closed && spec.key_prefix.empty() && names.size() == 1 && !has_images(at)) {
-    const std::string next = join_names(level, names.front());
-    Listing below = split.store->list(next);
+}
+
+/// Where the classes of a split are: in folders or archives of one level, beside which other images may lie.
+struct Classes {
+  std::string level;
+  std::vector<std::string> folders, archives;
+  Index loose_images = 0;
+};
+
+/// Finds class folders or class archives: those of a split, or of the only folder in it and so on. `address` names a
+/// folder for people.
+Classes find_classes(const PrepareSpec& spec, const ClassList& classes, bool labelled, const Lister& list,
+                     const std::function<std::string(const std::string&)>& address) {
+  Classes found;
+  for (Listing at = list("");;) {
+    found.folders.clear();
+    std::vector<std::string> shown;
+    for (const auto& name : at.folders) {
+      if (!is_hidden(name)) shown.push_back(name);
+      if (is_wanted_class(spec, classes, name)) found.folders.push_back(name);
+    }
+    for (const auto& object : at.objects) {
+      // With a label file the archives' names mean no classes.
+      const bool wanted =
+          labelled ? object.name.starts_with(spec.key_prefix) : is_wanted_class(spec, classes, tar_stem(object.name));
+      if (is_tar_name(object.name) && wanted) found.archives.push_back(object.name);
+    }
+    found.loose_images = count_images(spec, at);
+    // With labels folders mean nothing, and with --classes or --key-prefix one class may be all that is wanted.
+    const bool chosen = (classes.closed || !spec.key_prefix.empty()) && !found.folders.empty();
+    if (labelled || chosen || found.loose_images > 0 || !found.archives.empty() || shown.empty()) break;
+    // `images` beside `annotations` holds the classes, if it holds folders.
+    const auto images = std::find_if(shown.begin(), shown.end(), is_image_folder);
+    if (shown.size() > 1 && images == shown.end()) break;
+    const std::string next = join_names(found.level, images != shown.end() ? *images : shown.front());
+    Listing below = list(next);
     const bool is_class =
-        has_images(below) || std::all_of(below.folders.begin(), below.folders.end(),
-                                         [](const auto& f) { return is_hidden(f) || is_image_folder(f); });
+        count_images(spec, below) > 0 ||
+        (!holds_archives(below) && std::all_of(below.folders.begin(), below.folders.end(),
+                                               [](const auto& f) { return is_hidden(f) || is_image_folder(f); }));
     if (is_class) break;
-    level = next;
+    if (shown.size() > 1) {
+      log::warn("'{}' is not read, but for the classes in its '{}'", address(found.level), *images);
+    }
+    found.level = next;
     at = std::move(below);
-    names = wanted();
-    log::info("the class folders are taken from '{}'", split.store->address(level));
+    log::info("the classes are taken from '{}'", address(found.level));
   }
-  if (!split.labels && names.size() == 1 && is_image_folder(names.front())) {
-    fail(Exit::data,
-         "'{}' holds images without class folders, and nothing says their classes; give --val-labels or --label-file",
-         split.store->address(join_names(level, names.front())));
+  if (labelled) return found;
+  if (found.folders.size() == 1 && is_image_folder(found.folders.front())) {
+    fail_without_classes(address(join_names(found.level, found.folders.front())));
   }
-  require_no_splits(names, split.store->address(level), [&](const std::string& name) {
-    return !split.store->list(join_names(level, name)).folders.empty();
-  });
-  std::vector<Container> found;
-  found.reserve(names.size());
-  for (const auto& name : names) found.push_back({class_folder, join_names(level, name)});
+  if (found.folders.empty() && found.archives.empty() && found.loose_images > 0)
+    fail_without_classes(address(found.level));
+  require_no_splits(found.folders, address(found.level),
+                    [&](const std::string& name) { return !list(join_names(found.level, name)).folders.empty(); });
   return found;
 }
 
@@ -275,29 +256,39 @@ class FolderSource final : public Source {
   }
 
   std::vector<Container> list(const PrepareSpec& spec, OpenSplit& split, const ClassList& classes) const override {
+    const SplitSource& source = split.source;
+    const bool labelled = split.labels.has_value();
     std::vector<Container> found;
-    for (const auto& name : split.source.names) found.push_back({archive, name});
-    if (!found.empty()) return found;
-    const Listing top = split.store->list("");
-    for (const auto& object : top.objects) {
-      // With a label file the archives' names mean no classes.
-      const bool wanted = split.labels ? object.name.starts_with(spec.key_prefix)
-                                       : is_wanted_class(spec, classes, tar_stem(object.name));
-      if (is_tar_name(object.name) && wanted) found.push_back({class_archive, object.name});
+    if (!source.names.empty() && !source.tree) {  // with labels
+      for (const auto& name : source.names) found.push_back({archive, name});
+      return found;
     }
+    const auto list = [&](const std::string& folder) {
+      if (source.tree) return source.tree->list(join_names(source.inside, folder));
+      Listing listing = split.store->list(folder);
+      std::erase_if(listing.folders, [&](const auto& name) {  // what an earlier run made there is no class
+        std::error_code reason;
+        return std::filesystem::equivalent(split.store->address(join_names(folder, name)), spec.out, reason);
+      });
+      return listing;
+    };
+    const auto address = [&](const std::string& folder) {
+      if (!source.tree || (folder.empty() && source.inside.empty())) {
+        return split.store->address(source.tree ? source.names.front() : folder);
+      }
+      return fmt::format("{}:{}", split.store->address(source.names.front()), join_names(source.inside, folder));
+    };
+    if (source.tree) return list_in_archives(spec, source, classes, labelled, list, address);
+    const Classes in = find_classes(spec, classes, labelled, list, address);
+    if (labelled && in.archives.empty() && in.loose_images > 0) return {{flat_folder, ""}};  // at any depth
+    for (const auto& name : in.archives) found.push_back({class_archive, join_names(in.level, name)});
     if (!found.empty()) return found;
-    found = list_class_folders(spec, split, classes, top);
-    if (!found.empty()) return found;
-    const bool flat = std::any_of(top.objects.begin(), top.objects.end(),
-                                  [&](const auto& o) { return is_image_name(o.name, spec.extensions); });
-    if (!flat) fail_without_containers(spec, split, "class folders or class archives (.tar)");
-    if (!split.labels) {
-      fail(
-          Exit::data,
-          "'{}' holds images without class folders, and nothing says their classes; give --val-labels or --label-file, or use 'convoy-preprocess list'",
-          split.store->address(""));
-    }
-    return {{flat_folder, ""}};
+    for (const auto& name : in.folders) found.push_back({class_folder, join_names(in.level, name)});
+    if (found.empty() && in.loose_images == 0)
+      fail_without_containers(spec, split, "class folders or class archives (.tar)");
+    if (found.empty()) return {{flat_folder, ""}};
+    if (in.loose_images > 0) found.front().left_out.push_back({loose, in.loose_images});
+    return found;
   }
 
   void cut(const PrepareSpec& spec, OpenSplit& split, const Container& container, ShardList& to) const override {
@@ -305,8 +296,11 @@ class FolderSource final : public Source {
     shard.kind = members;
     shard.split = split.source.split;
     shard.object = container.name;
+    shard.class_depth = container.class_depth;
+    to.leave_out(container.left_out);
     if (container.kind == class_folder || container.kind == flat_folder) return cut_folder(spec, split, shard, to);
     if (container.kind == archive) return cut_archive(spec, split, shard, to);
+    if (container.kind == empty_class) return add_empty_class(split, shard, to);
     shard.prefix = tar_stem(container.name);
     shard.class_name = split.labels ? "" : named_class(shard.prefix);
     to.add_object(split, shard);
@@ -319,6 +313,34 @@ class FolderSource final : public Source {
   }
 
  private:
+  static std::vector<Container> list_in_archives(const PrepareSpec& spec, const SplitSource& source,
+                                                 const ClassList& classes, bool labelled, const Lister& list,
+                                                 const std::function<std::string(const std::string&)>& address) {
+    const ArchiveTree& tree = *source.tree;
+    Container container{.kind = archive};
+    std::vector<Container> found;
+    if (source.inside.empty() && !labelled) require_one_split(list, address(""));
+    if (!labelled && !tree.holds_archives(source.inside)) {
+      const Classes in = find_classes(spec, classes, labelled, list, address);
+      container.class_depth = in.level.empty() ? 0 : std::count(in.level.begin(), in.level.end(), '/') + 1;
+      LeftOut left_out;
+      if (in.loose_images > 0) left_out[loose] = in.loose_images;
+      if (in.folders.empty()) fail(Exit::data, "'{}' has no class folders; check the source", address(""));
+      for (const auto& name : in.folders) {
+        const std::string folder = join_names(join_names(source.inside, in.level), name);
+        for (const auto& [what, files] : tree.left_out(folder)) left_out[what] += files;
+        if (!tree.holds_images(folder)) found.push_back({empty_class, join_names(in.level, name)});
+      }
+      container.left_out = counts_of(left_out);
+    }
+    for (const auto& name : source.names) {
+      container.name = name;
+      found.push_back(container);
+      container.left_out.clear();
+    }
+    return found;
+  }
+
   const char* name_;
 };
 

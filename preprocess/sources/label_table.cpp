@@ -5,6 +5,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <set>
 #include <sstream>
 #include <vector>
 
@@ -63,6 +64,14 @@ bool is_number(const std::string& text) {
 }
 
 bool names_image(const std::string& text) { return without_extension(text) != text; }
+
+/// Whether a line may be the class of an image and nothing else.
+bool may_be_class_name(const std::string& line) {
+  const std::string folded = lower(line);
+  return line.find_first_of(" \t,;|=:\"'{}[]") == std::string::npos &&
+         std::none_of(image_extensions.begin(), image_extensions.end(),
+                      [&](const char* extension) { return folded.find(extension) != std::string::npos; });
+}
 
 bool all_numbers(const Words& words, std::size_t begin, std::size_t end) {
   return std::all_of(words.begin() + static_cast<std::ptrdiff_t>(begin),
@@ -124,7 +133,7 @@ class Reader {
     const bool script = std::any_of(lines.begin(), lines.end(), [](const std::string& line) {
       return line.starts_with("mv ") || line.starts_with("mkdir ") || line.starts_with("#!");
     });
-    for (const char separator : {'\t', ',', ';'}) {
+    for (const char separator : {'\t', ',', ';', '|'}) {
       if (script || separator_ != 0 || lines.empty()) break;
       if (is_header(lines.front(), separator) ||
           all([&](const std::string& line) { return may_be_table(line, separator); })) {
@@ -135,10 +144,14 @@ class Reader {
       kind_ = Kind::script;
     } else if (separator_ != 0) {
       kind_ = Kind::table;
-    } else if (all([](const std::string& line) {
-                 return line.find_first_of(" \t,;\"") == std::string::npos && !names_image(line);
-               })) {
+    } else if (all(may_be_class_name)) {
       kind_ = Kind::names;
+      if (lines.size() > 1 && !is_number(lines.front()) &&
+          std::set(lines.begin(), lines.end()).size() == lines.size()) {
+        fail(
+            Exit::data,
+            "each line is another name, so they are classes (give them as --classes) or images, and no labels; give lines of path and label");
+      }
     }
   }
 

@@ -160,16 +160,29 @@ ClassList parse_class_list(const std::string& text, const std::string& what) {
 ClassList classes_from(const std::vector<ClassText>& seen) {
   ClassList list;
   std::set<std::string> names;
+  std::set<Index> values;  // of names that are whole numbers
   Index largest = -1;
   for (const ClassText& text : seen) {
     largest = std::max(largest, class_number(text));
-    if (class_number(text) < 0) names.insert(class_name(text));
+    if (class_number(text) >= 0) continue;
+    names.insert(class_name(text));
+    if (const Index value = value_of(class_name(text)); value >= 0) values.insert(value);
+  }
+  for (const ClassText& text : seen) {
+    const Index number = class_number(text);
+    if (number >= 0 && !values.empty() && !values.contains(number)) names.insert(std::to_string(number));
   }
   constexpr Index most_classes = Index{1} << 24;
   if (largest >= most_classes) fail(Exit::data, "label {} is no class number; check the labels", largest);
   for (const auto& name : names) list.add(name, name);
   if (list.names.empty()) {
     for (Index i = 0; i <= largest; ++i) list.add(fmt::format("class-{}", i), fmt::format("class-{}", i));
+  }
+  for (const ClassText& text : seen) {
+    if (list.number_of(text) >= 0) continue;
+    fail(Exit::data,
+         "label {} means none of the {} classes ('{}' is number 0); give labels by name, or numbers that begin with 0",
+         class_number(text), list.names.size(), list.names.front());
   }
   return list;
 }

@@ -68,7 +68,8 @@ struct ClassList {
 
 /// Reads a file with a class a line, in order: the first word is the key; the whole line is the name.
 ClassList parse_class_list(const std::string& text, const std::string& what);
-/// Sorted names; or as many classes as the largest number needs.
+/// Sorted names; or as many classes as the largest number needs. Throws Error(data) where a number means none of the
+/// names.
 ClassList classes_from(const std::vector<ClassText>& seen);
 
 }  // namespace convoy::preparation

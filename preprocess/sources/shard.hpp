@@ -14,14 +14,23 @@ enum class Split : std::uint8_t { train, val };
 constexpr Index split_count = 2;
 constexpr const char* split_name(Split split) { return split == Split::train ? "train" : "val"; }
 
+/// How many files of one kind were left out.
+struct Count {
+  std::string what;
+  Index files = 0;
+  void fields(auto&& visit) { visit(what, files); }
+};
+
 /// Something in a source that holds samples: a folder, an archive, a list. Rank 0 finds it, one rank cuts it into
 /// shards.
 struct Container {
-  Index kind = 0;         ///< its source says what numbers mean
-  std::string name = {};  ///< its name in the store of its split
-  std::size_t split = 0;  ///< index of its split among those that were found
+  Index kind = 0;          ///< its source says what numbers mean
+  std::string name = {};   ///< its name in the store of its split
+  std::size_t split = 0;   ///< index of its split among those that were found
+  Index class_depth = -1;  ///< which folder on the way to a member of an archive names its class; -1: none does
+  std::vector<Count> left_out = {};  ///< files there that nobody will look at again
 
-  void fields(auto&& visit) { visit(kind, name, split); }
+  void fields(auto&& visit) { visit(kind, name, split, class_depth, left_out); }
 };
 
 struct Shard {
@@ -33,13 +42,14 @@ struct Shard {
   /// Positions of samples, from `begin` to before `end` (-1: all). Files, lists and sets count entries. In a tar inside
   /// a tar they are bytes of the outer one, elsewhere bytes of headers in the (unpacked) object.
   Index begin = 0, end = -1;
+  std::string listing;        ///< digest of the files that were found; empty: not known
   bool nested = false;        ///< a tar inside a tar
-  Index class_depth = -1;     ///< which folder on the way to a member names its class; -1: the last
+  Index class_depth = -1;     ///< which folder on the way to a member names its class; -1: none does
   Index weight = 1;           ///< bytes, or a guess at them: for dealing and for progress
   Index position_weight = 1;  ///< what one position weighs
 
   void fields(auto&& visit) {
-    visit(kind, split, object, prefix, class_name, begin, end, nested, class_depth, weight, position_weight);
+    visit(kind, split, object, prefix, class_name, begin, end, listing, nested, class_depth, weight, position_weight);
   }
 };
 /// What a file whose size was not asked for is taken to weigh.

@@ -75,10 +75,6 @@ void ShardList::add_object(OpenSplit& split, Shard shard) {
 
 void ShardList::note(const std::string& what) { digest_ = fmt::format("{:016x}", hash_text(what + "\n" + digest_)); }
 
-void ShardList::leave_out(const std::map<std::string, Index>& files) {
-  for (const auto& [what, count] : files) left_out_.push_back({what, count});
-}
-
 ObjectInfo ShardList::note_object(OpenSplit& split, const std::string& name) {
   ObjectInfo object = split.store->look_up(name);
   note(fmt::format("{} {} {}", object.name, object.bytes, object.version));

@@ -2,7 +2,6 @@
 // Where samples come from. A new source is a file beside this one, its line in source.cpp and in the CMake list, and
 // its options if it has some of its own.
 #pragma once
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -12,13 +11,6 @@
 #include "preprocess/sources/split_source.hpp"
 
 namespace convoy::preparation {
-
-/// How many files of one kind were left out.
-struct Count {
-  std::string what;
-  Index files = 0;
-  void fields(auto&& visit) { visit(what, files); }
-};
 
 /// The shards that one rank cuts from a container, and what tells that the container has changed.
 class ShardList {
@@ -32,7 +24,7 @@ class ShardList {
   void count_objects(Index objects) { objects_ += objects; }
   /// Notes name, size and version of an object, and counts it.
   ObjectInfo note_object(OpenSplit& split, const std::string& name);
-  void leave_out(const std::map<std::string, Index>& files);
+  void leave_out(const std::vector<Count>& files) { left_out_.insert(left_out_.end(), files.begin(), files.end()); }
   const std::vector<Count>& left_out() const { return left_out_; }
   const std::vector<Shard>& shards() const { return shards_; }
   const std::string& digest() const { return digest_; }

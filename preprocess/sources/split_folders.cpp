@@ -8,7 +8,6 @@
 
 #include "core/errors.hpp"
 #include "core/log.hpp"
-#include "core/stop.hpp"
 #include "preprocess/containers/tar_reader.hpp"
 #include "preprocess/sources/file_reader.hpp"
 #include "preprocess/transport/location.hpp"
@@ -44,13 +43,18 @@ std::string pick(const std::set<std::string>& names, const Aliases& aliases) {
 
 }  // namespace
 
+bool holds_classes(const Listing& folder) {
+  return !folder.folders.empty() || std::any_of(folder.objects.begin(), folder.objects.end(), [](const auto& o) {
+    return is_tar_name(o.name) || o.name.ends_with(".rec");
+  });
+}
+
 std::optional<SplitFolders> choose_splits(const std::set<std::string>& names,
                                           const std::function<bool(const std::string&)>& holds_classes,
                                           bool cuts_train) {
-  SplitFolders splits{pick(names, train_folders), pick(names, val_folders), ""};
+  SplitFolders splits{"", pick(names, train_folders), pick(names, val_folders), ""};
   if (splits.train.empty()) return std::nullopt;
-  const bool alone = std::all_of(names.begin(), names.end(),
-                                 [](const auto& name) { return name.starts_with('.') || names_a_split(name); });
+  const bool alone = std::all_of(names.begin(), names.end(), names_a_split);
   if (!alone && !holds_classes(splits.train)) return std::nullopt;
   const std::string test = pick(names, test_folders);
   if (!splits.val.empty() || test.empty()) return splits;
@@ -71,6 +75,15 @@ void require_no_splits(const std::vector<std::string>& names, const std::string&
        fmt::join(found, ", "));
 }
 
+void require_one_split(const Lister& list, const std::string& where) {
+  const auto splits = find_splits(list, where, false);
+  if (!splits || (splits->val.empty() && splits->unread.empty())) return;
+  fail(
+      Exit::usage,
+      "'{}' holds several splits ({}, {}), which would be mixed; give it as --source, which separates them, or unpack it and give --train and --val",
+      where, splits->train, splits->val.empty() ? splits->unread : splits->val);
+}
+
 void report_splits(const SplitFolders& splits, const std::string& where) {
   if (is_one_of(test_folders, splits.val)) log::info("'{}' has no val split: its '{}' becomes it", where, splits.val);
   if (!splits.unread.empty()) {
@@ -79,56 +92,38 @@ void report_splits(const SplitFolders& splits, const std::string& where) {
   }
 }
 
-void ArchiveSplits::note(const std::string& member) {
-  for (std::size_t begin = 0, end = 0; (end = member.find('/', begin)) != std::string::npos; begin = end + 1) {
-    const std::string name = member.substr(begin, end - begin);
-    if (!names_a_split(name)) continue;
-    const bool class_inside = is_tar_name(member) || member.find('/', end + 1) != std::string::npos;
-    bool& known = places_[begin == 0 ? "" : member.substr(0, begin - 1)][name];
-    known = known || class_inside;
-  }
+bool is_official_tree(const Listing& top) {
+  return std::find(top.folders.begin(), top.folders.end(), "ILSVRC") != top.folders.end();
 }
 
-std::optional<std::string> ArchiveSplits::place() const {
-  std::optional<std::string> shortest;
-  for (const auto& [place, names] : places_) {
-    const bool has_train = std::any_of(names.begin(), names.end(), [](const auto& name) {
-      return name.second && is_one_of(train_folders, name.first);
-    });
-    if (!has_train) continue;
-    if (!shortest || place.size() < shortest->size()) shortest = place;
+std::optional<SplitFolders> find_splits(const Lister& list, const std::string& where, bool cuts_train) {
+  constexpr std::size_t most_listed = 64, few = 8;  // of classes there are more
+  const Listing top = list("");
+  std::optional<SplitFolders> found;
+  std::vector<std::string> places{is_official_tree(top) ? official_images : ""};
+  for (std::size_t i = 0; i < std::min(places.size(), most_listed); ++i) {
+    const std::string place = places[i];
+    const Index level = std::count(place.begin(), place.end(), '/');
+    if (found && level > std::count(found->place.begin(), found->place.end(), '/')) break;
+    const Listing here = place.empty() ? top : list(place);
+    std::set<std::string> names;
+    for (const auto& name : here.folders) {
+      if (!is_hidden(name)) names.insert(name);
+    }
+    auto splits = choose_splits(
+        names, [&](const auto& name) { return holds_classes(list(join_names(place, name))); }, cuts_train);
+    if (splits && found) {
+      fail(Exit::usage, "'{}' holds splits in several folders ('{}', '{}'); give one of them as --source", where,
+           found->place, place);
+    }
+    if (splits) {
+      found = std::move(splits);
+      found->place = place;
+    } else if (names.size() <= few) {
+      for (const auto& name : names) places.push_back(join_names(place, name));
+    }
   }
-  return shortest;
-}
-
-std::set<std::string> ArchiveSplits::names(const std::string& place, bool with_classes) const {
-  std::set<std::string> names;
-  for (const auto& [name, classes] : places_.at(place)) {
-    if (classes || !with_classes) names.insert(name);
-  }
-  return names;
-}
-
-void ArchiveSplits::require_one(const std::string& archive) const {
-  const auto where = place();
-  if (!where) return;
-  const auto found = names(*where, true);
-  if (found.size() < 2) return;
-  fail(
-      Exit::usage,
-      "'{}' holds several splits ({}), which would be mixed; give it as --source, which separates them, or unpack it and give --train and --val",
-      archive, fmt::join(found, ", "));
-}
-
-void look_for_splits(Store& store, const std::string& object, bool headers_are_near,
-                     const std::vector<std::string>& extensions, ArchiveSplits& to) {
-  TarReader tar(store.open(object), store.address(object), compression_of(object));
-  for (TarMember member; tar.next(member, Links::show);) {
-    leave_if_stopped("looking for splits");
-    if (!is_image_name(member.name, extensions) && (!is_tar_name(member.name) || !member.link.empty())) continue;
-    to.note(member.name);
-    if (to.empty() && !headers_are_near) return;
-  }
+  return found;
 }
 
 }  // namespace convoy::preparation

@@ -2,7 +2,6 @@
 // Which folders of one place, or of an archive, are its splits: the same rule for both.
 #pragma once
 #include <functional>
-#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -12,8 +11,19 @@
 
 namespace convoy::preparation {
 
+/// Lists a folder of a place or of archives.
+using Lister = std::function<Listing(const std::string& folder)>;
+/// The labels of Tiny ImageNet's val split, in its folder.
+constexpr const char* val_annotations = "val_annotations.txt";
+/// Where Kaggle's ILSVRC tree has its splits.
+constexpr const char* official_images = "ILSVRC/Data/CLS-LOC";
+bool is_official_tree(const Listing& top);
+/// Returns whether a folder holds what splits are made of, rather than images alone.
+bool holds_classes(const Listing& folder);
+
 /// Names below one place; empty: none.
 struct SplitFolders {
+  std::string place;  ///< folder in which they lie
   std::string train, val;
   std::string unread;  ///< a `test` that becomes no split
 };
@@ -27,28 +37,13 @@ std::optional<SplitFolders> choose_splits(const std::set<std::string>& names,
 /// Throws Error(usage) where several of these class folders are splits, which would be mixed.
 void require_no_splits(const std::vector<std::string>& names, const std::string& where,
                        const std::function<bool(const std::string&)>& holds_classes);
+/// Throws Error(usage) where a place that is taken for one split holds several.
+void require_one_split(const Lister& list, const std::string& where);
 /// Says which folder becomes val though its name says otherwise, and which is not read. `where`: the place.
 void report_splits(const SplitFolders& splits, const std::string& where);
 
-/// Split folders that show in the names of an archive's members, at its top or below other folders.
-class ArchiveSplits {
- public:
-  /// An image or an inner archive.
-  void note(const std::string& member);
-  /// The folder (empty: the archive's top) in which `train` lies with class folders in it.
-  std::optional<std::string> place() const;
-  /// Names of the split folders in `place`; those with class folders in them, where `with_classes`.
-  std::set<std::string> names(const std::string& place, bool with_classes) const;
-  bool empty() const { return places_.empty(); }
-  /// Throws Error(usage) where what is taken for one split holds several.
-  void require_one(const std::string& archive) const;
-
- private:
-  std::map<std::string, std::map<std::string, bool>> places_;  ///< place, name, whether class folders are in it
-};
-
-/// All of a local plain archive, where headers are soon found; of others only where the first image lies in a split.
-void look_for_splits(Store& store, const std::string& object, bool headers_are_near,
-                     const std::vector<std::string>& extensions, ArchiveSplits& to);
+/// Looks for the folder in which splits lie: the place itself, or a folder further inside where there are few. Throws
+/// Error(usage) where several do. `where`: the place.
+std::optional<SplitFolders> find_splits(const Lister& list, const std::string& where, bool cuts_train);
 
 }  // namespace convoy::preparation

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "preprocess/containers/tar_reader.hpp"
 #include "preprocess/sources/labels.hpp"
 #include "preprocess/sources/pixel_set.hpp"
 #include "preprocess/sources/shard.hpp"
@@ -14,12 +15,17 @@
 
 namespace convoy::preparation {
 
+class ArchiveTree;
+
 struct SplitSource {
   Split split = Split::train;
   std::string folder;              ///< location of its store
   std::vector<std::string> names;  ///< objects in it; empty: what lies in the folder
   std::string labels;              ///< location of its label file; empty: none
   std::string inside;              ///< folder in its archives, whose members alone belong to it; empty: all do
+  /// Rank 0: what lies in its archives, and the text of a label table there.
+  std::shared_ptr<const ArchiveTree> tree = {};
+  std::string label_text = {};
 
   void fields(auto&& visit) { visit(split, folder, names, labels, inside); }
 };
@@ -36,6 +42,8 @@ struct OpenSplit {
   /// The archive in which links were followed last, and its members: where a header begins, or where a link leads.
   std::optional<std::string> indexed = {};
   std::map<std::string, std::pair<Index, std::string>> members = {};
+  std::unique_ptr<TarReader> follower = {};  ///< reads the files to which links lead
+  Index followed = -1;                       ///< where the last of them begins
   /// Folders listed once for all files in them.
   std::map<std::string, std::vector<ObjectInfo>> listings = {};
 };

@@ -18,7 +18,7 @@ class WebdatasetReader final : public SampleReader {
  public:
   WebdatasetReader(const PrepareSpec& spec, OpenSplit& split, const Shard& shard, Index position)
       : spec_(spec), split_(split), shard_(shard), from_(position), tar_(open_archive(split, shard, position)) {
-    more_ = tar_.next(member_, Links::show);
+    more_ = tar_.next(member_, Members::and_links);
   }
 
   bool next(RawSample& sample) override {
@@ -29,7 +29,7 @@ class WebdatasetReader final : public SampleReader {
       best_ = none;
       others_.clear();
       sample.class_text.reset();
-      for (; more_ && key_of(member_.name) == key; more_ = tar_.next(member_, Links::show)) {
+      for (; more_ && key_of(member_.name) == key; more_ = tar_.next(member_, Members::and_links)) {
         if (wanted) take(member_.name.substr(key.size()), sample);
         sample.next = tar_.next_begin();
       }

@@ -8,6 +8,7 @@
 #include "image/jpeg.hpp"
 #include "image/orient.hpp"
 #include "image/png_reader.hpp"
+#include "image/webp_reader.hpp"
 
 namespace convoy {
 namespace {
@@ -23,9 +24,8 @@ std::string kind_of(std::span<const std::uint8_t> file) {
   if (head.starts_with("GIF8")) return "a GIF file";
   if (head.starts_with("BM")) return "a BMP file";
   if (head.starts_with("II*") || head.starts_with("MM\0*")) return "a TIFF file";
-  if (head.starts_with("RIFF") && head.ends_with("WEBP")) return "a WebP file";
   if (head.starts_with("<")) return "HTML or XML text";
-  return "neither JPEG nor PNG";
+  return "neither JPEG, PNG nor WebP";
 }
 
 /// a * b / 255, rounded.
@@ -62,6 +62,20 @@ void rgb_to_grey(const Image& from, Image& to) {
 }
 
 }  // namespace
+
+const char* format_name(ImageFormat format) {
+  switch (format) {
+    case ImageFormat::jpeg:
+      return "JPEG";
+    case ImageFormat::png:
+      return "PNG";
+    case ImageFormat::webp:
+      return "WebP";
+    case ImageFormat::unknown:
+      break;
+  }
+  return "?";
+}
 
 const char* fault_name(Fault fault) {
   switch (fault) {
@@ -100,6 +114,20 @@ struct Decoder::State {
 
   Index stored_height() const { return swaps_sides(header.orientation) ? header.width : header.height; }
   Index stored_width() const { return swaps_sides(header.orientation) ? header.height : header.width; }
+
+  DecodeStatus read_whole(Image& to) {
+    switch (header.format) {
+      case ImageFormat::jpeg:
+        return jpeg.decode_all(to);
+      case ImageFormat::png:
+        return read_png(file, to);
+      case ImageFormat::webp:
+        return read_webp(file, to);
+      case ImageFormat::unknown:
+        break;
+    }
+    return {Fault::not_an_image, ""};
+  }
 
   /// `stored` to what was asked for; `to` may be swapped with it.
   void finish(Image& to) {
@@ -143,6 +171,8 @@ DecodeStatus Decoder::open(std::span<const std::uint8_t> file) {
     status = s.jpeg.open(file, s.limits, s.header);
   } else if (starts_with(file, png_magic)) {
     status = read_png_header(file, s.header);
+  } else if (is_webp(file)) {
+    status = read_webp_header(file, s.header);
   } else {
     return {Fault::not_an_image, kind_of(file)};
   }
@@ -158,7 +188,7 @@ DecodeStatus Decoder::open(std::span<const std::uint8_t> file) {
 
 DecodeStatus Decoder::decode(Image& to) {
   State& s = *state_;
-  DecodeStatus status = s.header.format == ImageFormat::jpeg ? s.jpeg.decode_all(s.stored) : read_png(s.file, s.stored);
+  DecodeStatus status = s.read_whole(s.stored);
   if (status.ok()) s.finish(to);
   return status;
 }
@@ -181,7 +211,7 @@ DecodeStatus Decoder::decode_region(const Region& region, int denominator, Image
   if (h.format == ImageFormat::jpeg) {
     status = s.jpeg.decode(stored, decoded.denominator, s.stored);
   } else {
-    status = read_png(s.file, s.turned);
+    status = s.read_whole(s.turned);
     if (status.ok()) {
       const ImageView part = s.turned.view().part(stored);
       s.stored.reshape(part.height, part.width, part.channels);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// JPEG and PNG files in memory to upright 8-bit pixels. Bad files are values, not exceptions: a data set has some.
+// JPEG, PNG and WebP files in memory to upright 8-bit pixels. Bad files are values, not exceptions: a data set has
+// some.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -10,14 +11,15 @@
 
 namespace convoy {
 
-enum class ImageFormat : std::uint8_t { unknown, jpeg, png };
+enum class ImageFormat : std::uint8_t { unknown, jpeg, png, webp };
+const char* format_name(ImageFormat format);
 
 /// Why a file gives no image.
 enum class Fault : std::uint8_t {
   none,
   empty,         ///< zero bytes
-  not_an_image,  ///< neither JPEG nor PNG
-  unsupported,   ///< a kind of JPEG or PNG that the libraries can't read
+  not_an_image,  ///< no JPEG, PNG or WebP
+  unsupported,   ///< a kind that the libraries can't read, or the build has none
   too_large,     ///< past the limits
   truncated,
   damaged,
@@ -73,9 +75,9 @@ class Decoder {
 
   /// The whole image, equal to Pillow's for RGB and grey. Once per open().
   DecodeStatus decode(Image& to);
-  /// A region of the upright image (in full pixels), of a JPEG shrunk by 1, 2, 4 or 8 while decoding; a PNG isn't
-  /// shrunk. With denominator 1 the pixels equal those of decode(). Rows below the region are not looked at. Once per
-  /// open().
+  /// A region of the upright image (in full pixels), of a JPEG shrunk by 1, 2, 4 or 8 while decoding; other
+  /// files aren't. With denominator 1 the pixels equal those of decode(). Rows below the region are not looked at. Once
+  /// per open().
   DecodeStatus decode_region(const Region& region, int denominator, Image& to, DecodedRegion& decoded);
 
  private:

@@ -107,6 +107,17 @@ void on_warning(j_common_ptr jpeg, int level) {
 
 void on_message(j_common_ptr) {}
 
+/// Whether the scans of a progressive file that have come tell all bits of all coefficients.
+bool is_refined(const jpeg_decompress_struct& jpeg) {
+  if (jpeg.progressive_mode == FALSE || jpeg.coef_bits == nullptr)
+    return false;  // of other files the last may be missing
+  for (int component = 0; component < jpeg.num_components; ++component) {
+    const int* bits = jpeg.coef_bits[component];
+    if (std::any_of(bits, bits + DCTSIZE2, [](int left) { return left != 0; })) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 struct JpegReader::State {
@@ -218,7 +229,7 @@ DecodeStatus JpegReader::decode(const Region& region, int denominator, Image& to
     jpeg_read_scanlines(&jpeg, &row, 1);
     if (!direct) std::copy_n(margin + left * channels, region.width * channels, to.row(y));
   }
-  const bool one_scan = jpeg_has_multiple_scans(&jpeg) == FALSE;  // of several the last may be missing
+  const bool has_all_scans = jpeg_has_multiple_scans(&jpeg) == FALSE || is_refined(jpeg);
   // To the end of the file, where it is looked at whole: what comes after the last row tells truncated files.
   if (jpeg.output_scanline == jpeg.output_height) {
     jpeg_finish_decompress(&jpeg);
@@ -226,7 +237,7 @@ DecodeStatus JpegReader::decode(const Region& region, int denominator, Image& to
     jpeg_abort_decompress(&jpeg);
   }
   // Complete but for its end marker: the image is kept, with the warning.
-  if (s.errors.fault == Fault::truncated && one_scan && !s.errors.pixels_lost) s.errors.fault = Fault::none;
+  if (s.errors.fault == Fault::truncated && has_all_scans && !s.errors.pixels_lost) s.errors.fault = Fault::none;
   return s.status();
 }
 

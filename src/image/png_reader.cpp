@@ -13,6 +13,18 @@
 namespace convoy {
 namespace {
 
+/// The orientation in a chunk of EXIF, which may stand before or behind the pixels.
+std::uint8_t find_exif(std::span<const std::uint8_t> file) {
+  constexpr std::size_t signature = 8, frame = 12;  // of a chunk: length, kind, checksum
+  for (std::size_t at = signature; at + frame <= file.size();) {
+    const std::uint32_t bytes = file[at] << 24U | file[at + 1] << 16U | file[at + 2] << 8U | file[at + 3];
+    if (bytes > file.size() - at - frame) break;
+    if (std::memcmp(&file[at + 4], "eXIf", 4) == 0) return find_orientation(file.subspan(at + 8, bytes));
+    at += bytes + frame;
+  }
+  return 1;
+}
+
 /// One file's state. libpng leaves by longjmp: the functions that call it have no locals with destructors.
 class Reading {
  public:
@@ -41,9 +53,7 @@ class Reading {
     header.palette = (colour & PNG_COLOR_MASK_PALETTE) != 0;
     header.alpha = (colour & PNG_COLOR_MASK_ALPHA) != 0 || png_get_valid(png_, info_, PNG_INFO_tRNS) != 0;
     header.deep = png_get_bit_depth(png_, info_) == 16;
-    png_bytep exif = nullptr;
-    png_uint_32 exif_bytes = 0;
-    if (png_get_eXIf_1(png_, info_, &exif_bytes, &exif) != 0) header.orientation = find_orientation({exif, exif_bytes});
+    header.orientation = find_exif(file_);
     return status();
   }
 

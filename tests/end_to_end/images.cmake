@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-foreach(case labels layouts archives)
+foreach(case labels layouts archives same)
   convoy_add_script_test(end_to_end.images_${case} images/layouts_test.py ARGS ${case} TIMEOUT 150)
 endforeach()
 foreach(case sources splits modes ranks memory)

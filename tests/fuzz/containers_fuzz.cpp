@@ -32,7 +32,7 @@ void read_tar(std::span<const std::uint8_t> bytes) {
   TarMember member;
   std::vector<std::uint8_t> data;
   Index sum = 0;
-  for (int i = 0; i < 1000 && reader.next(member, i % 2 == 0 ? Links::show : Links::pass_over); ++i) {
+  for (int i = 0; i < 1000 && reader.next(member, i % 2 == 0 ? Members::and_folders : Members::files); ++i) {
     if (member.name.empty() || member.name.front() == '/' || ("/" + member.name).find("/../") != std::string::npos) {
       std::abort();
     }

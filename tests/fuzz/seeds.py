@@ -31,7 +31,8 @@ def image(folder):
     kinds = {"plain": sets.jpeg(base), "444": sets.jpeg(base, subsampling=0), "progressive": sets.jpeg(base, progressive=True),
              "grey": sets.jpeg(base.convert("L")), "ink": sets.jpeg(base.convert("CMYK")), "turned": sets.jpeg(base, exif=exif),
              "restart": sets.jpeg(base, restart_marker_blocks=2), "png": sets.png(base), "palette": sets.png(base.convert("P")),
-             "alpha": sets.png(base.convert("RGBA")), "bits": sets.png(base.convert("1")), "turned-png": sets.png(base, exif=exif)}
+             "alpha": sets.png(base.convert("RGBA")), "bits": sets.png(base.convert("1")), "turned-png": sets.png(base, exif=exif),
+             "webp": sets.encoded(base, "WEBP", exif=exif), "moving": sets.encoded(base, "WEBP", save_all=True, append_images=[base.rotate(9)])}
     for name, data in kinds.items():
         for i, choice in enumerate((b"\0\0\0\0", b"\2\x20\x30\x90", b"\x06\x20\x30\x90", b"\3\x80\x10\x40")):
             sets.write(f"{folder}/{name}-{i}", data + choice)

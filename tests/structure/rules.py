@@ -39,7 +39,7 @@ LIBRARIES = {
                                              "tests/support/host_nccl/"),
     r".*dnnl.*": ("src/backend/cpu/", "tests/unit/backend/", "bench/"),
     r"hdf5\.h": ("src/io/", "preprocess/"),
-    r"(jpeglib|jerror|turbojpeg|png)\.h": ("src/image/", "bench/"),
+    r"(jpeglib|jerror|turbojpeg|png|webp/\w+)\.h": ("src/image/", "bench/"),
     r"(archive|archive_entry|curl/.*)\.h": ("preprocess/",),
     r"boost/program_options.*": ("src/options/",),
     r"hwloc.*": ("src/core/",),

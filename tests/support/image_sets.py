@@ -24,16 +24,18 @@ def photo(seed, height, width):
     return np.clip(np.stack(planes, -1) + rng.normal(0, 5, (height, width, 1)), 0, 255).astype(np.uint8)
 
 
-def jpeg(image, **options):
+def encoded(image, form, **options):
     buffer = io.BytesIO()
-    (image if isinstance(image, Image.Image) else Image.fromarray(image)).save(buffer, "JPEG", **options)
+    (image if isinstance(image, Image.Image) else Image.fromarray(image)).save(buffer, form, **options)
     return buffer.getvalue()
+
+
+def jpeg(image, **options):
+    return encoded(image, "JPEG", **options)
 
 
 def png(image, **options):
-    buffer = io.BytesIO()
-    (image if isinstance(image, Image.Image) else Image.fromarray(image)).save(buffer, "PNG", **options)
-    return buffer.getvalue()
+    return encoded(image, "PNG", **options)
 
 
 def make_set(per_class=9, first=0, side=64):

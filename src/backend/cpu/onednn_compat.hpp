@@ -12,7 +12,7 @@ struct ConvolutionDescriptors {
   dnnl::memory::dims strides, padding;
 };
 
-/// Winograd's is ours: up to 2.7 the library has kernels for AVX-512 alone, from 3.2 on none (ADR 0021).
+/// Winograd's is ours: up to 2.7 the library has kernels for AVX-512 alone, from 3.2 on none (ADR 0022).
 constexpr auto algorithm = dnnl::algorithm::convolution_direct;
 
 #if DNNL_VERSION_MAJOR >= 3

@@ -2,10 +2,13 @@
 """Data sets as people bring them: each becomes the set that it means, from a folder and from an archive, or is refused. One case an
 argument."""
 import gzip
+import io
 import os
+import random
 import sys
 import tarfile
 import tempfile
+import unicodedata
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../support"))
 import image_sets as sets  # noqa: E402  (the path is set above)
@@ -27,19 +30,18 @@ def write_tree(folder, files):
 
 
 def both(work, files, expected, *words):
-    """The tree as folder and as archive, on 1 and 3 ranks: {split: {name: class}}; returns what was printed."""
+    """The tree as folder and as plain and compressed archive, on 1 and 3 ranks: {split: {name: class}}; returns what was printed."""
     write_tree(f"{work}/tree", files)
-    with tarfile.open(f"{work}/tree.tar", "w") as tar:
-        for name, data in files.items():
-            sets.add(tar, name, data)
+    for name, mode in (("tree.tar", "w"), ("tree.tar.gz", "w:gz")):
+        with open(f"{work}/{name}", "wb") as file:
+            file.write(sets.tar_of([(n, d.encode() if isinstance(d, str) else d) for n, d in files.items()], mode))
     texts = []
-    for source in ("tree", "tree.tar"):
-        for ranks in (0, 3):
-            out = f"o-{source}-{ranks}"
-            texts.append(prepare(work, out, "folder", "--source", f"{work}/{source}", *OPTIONS, *words, ranks=ranks))
-            for split, classes in expected.items():
-                found = named(sets.Split(f"{work}/{out}", split))
-                check({os.path.basename(n): c for n, c in found.items()} == classes, f"{source}, {ranks} ranks, {split}")
+    for source, ranks in (("tree", 0), ("tree", 3), ("tree.tar", 0), ("tree.tar", 3), ("tree.tar.gz", 0)):
+        out = f"o-{source}-{ranks}"
+        texts.append(prepare(work, out, "folder", "--source", f"{work}/{source}", *OPTIONS, *words, ranks=ranks))
+        for split, classes in expected.items():
+            found = named(sets.Split(f"{work}/{out}", split))
+            check({os.path.basename(n): c for n, c in found.items()} == classes, f"{source}, {ranks} ranks, {split}")
     return texts
 
 
@@ -95,27 +97,44 @@ def layouts_case(work):
     both(f"{work}/locomotive", {**tree, "train/3.jpg": PICTURES[3]}, {"train": {**classes, "3.jpg": "train"}})  # a class, no split
     hidden = {f"{n}/x.jpg": PICTURES[5] for n in ("@eaDir", "cat/@eaDir", "$RECYCLE.BIN", "__MACOSX/cat", "lost+found", ".thumbs")}
     both(f"{work}/hidden", {**tree, **hidden}, {"train": classes})
-    texts = both(f"{work}/others", {**tree, "cat/3.webp": b"x", "dog/4.webp": b"x", "dog/notes.TXT": b"x"}, {"train": classes})
-    check(all("files that are not read: 1 .txt, 2 .webp" in text for text in texts), "files of other extensions are counted")
+    texts = both(f"{work}/others", {**tree, "cat/3.gif": b"x", "dog/4.gif": b"x", "dog/notes.TXT": b"x"}, {"train": classes})
+    check(all("files that are not read: 2 .gif, 1 .txt" in text for text in texts), "files of other extensions are counted")
     text = both(f"{work}/lacks", {**{f"train/{n}": d for n, d in tree.items()}, "val/cat/1.jpg": PICTURES[1], "val/emu/4.jpg": PICTURES[4]},
                 {"val": {"1.jpg": "cat", "4.jpg": "emu"}})[0]
     check("1 of 3 classes have no image in train: emu" in text, "a class of val that train lacks")
 
     tiny = {f"train/n0{k}/images/{k}.jpg": PICTURES[k] for k in range(3)} | {f"val/images/v{k}.jpg": PICTURES[k] for k in range(3)}
     table = "".join(f"v{k}.jpg\tn0{k}\t0\t0\t39\t39\n" for k in range(3))
-    write_tree(f"{work}/tiny", {**tiny, "val/val_annotations.txt": table})
-    for ranks in (0, 3):
-        prepare(work, f"tiny-{ranks}", "folder", "--source", f"{work}/tiny", *OPTIONS, ranks=ranks)
-        for split, letter in (("train", ""), ("val", "v")):
-            found = {os.path.basename(n): c for n, c in named(sets.Split(f"{work}/tiny-{ranks}", split)).items()}
-            check(found == {f"{letter}{k}.jpg": f"n0{k}" for k in range(3)}, f"Tiny ImageNet, {ranks} ranks, {split}")
-    sets.write(f"{work}/tiny.tar", sets.tar_of(tiny.items()))
-    text = prepare(work, "tinytar", "folder", "--source", f"{work}/tiny.tar", *OPTIONS, expect=3, ranks=3)
-    check("holds images without class folders in 'val'" in text and text.count("error:") == 1, "as an archive it needs --val-labels")
-    prepare(work, "tinytar", "folder", "--source", f"{work}/tiny.tar", "--val-labels", f"{work}/tiny/val/val_annotations.txt", *OPTIONS)
-    check(sets.Split(f"{work}/tinytar", "val").classes == ["n00", "n01", "n02"], "and is the same set then")
+    tiny = {f"tiny/{name}": data for name, data in {**tiny, "val/val_annotations.txt": table, "test/images/9.jpg": PICTURES[9]}.items()}
+    names = {split: {f"{letter}{k}.jpg": f"n0{k}" for k in range(3)} for split, letter in (("train", ""), ("val", "v"))}
+    both(f"{work}/tiny", tiny, names)
+    flat = {"train/cat/1.jpg": PICTURES[1], "train/dog/2.jpg": PICTURES[2], "val/3.jpg": PICTURES[3]}
+    sets.write(f"{work}/flat.tar", sets.tar_of(flat.items()))
+    text = prepare(work, "flat", "folder", "--source", f"{work}/flat.tar", *OPTIONS, expect=3, ranks=3)
+    check("flat.tar:val' holds images without class folders" in text and text.count("error:") == 1, "images without class folders")
+
+    yolo = {f"data/images/{n}": d for n, d in tree.items()} | {"data/labels/1.txt": "x", "readme.txt": "x"}
+    texts = both(f"{work}/beside", yolo, {"train": classes})
+    check(all("data' is not read, but for the classes in its 'images'" in text for text in texts), "what lies beside images is told")
+    texts = both(f"{work}/loose", {**tree, "3.jpg": PICTURES[3]}, {"train": classes})
+    check(all("1 images beside the class folders" in text for text in texts), "images beside the class folders are counted")
+    deep = {f"a/set/{s}/{n}": d for s in ("train", "val") for n, d in tree.items()} | {"a/readme.jpg": PICTURES[9], "b/x.jpg": PICTURES[9]}
+    both(f"{work}/elsewhere", deep, {"train": classes, "val": classes})
+    write_tree(f"{work}/twice", {f"{part}/{s}/{n}": d for part in "ab" for s in ("train", "val") for n, d in tree.items()})
+    text = prepare(work, "twice-out", "folder", "--source", f"{work}/twice", *OPTIONS, expect=2, ranks=3)
+    check("holds splits in several folders ('a', 'b')" in text and text.count("error:") == 1, "splits in several places are refused")
+    texts = both(f"{work}/alone", {"set/1.jpg": PICTURES[1], "set/2.jpg": PICTURES[2]}, {"train": {"1.jpg": "set", "2.jpg": "set"}})
+    check(all("all images of train are of one class ('set')" in text for text in texts), "one class alone is told")
+    forms = [unicodedata.normalize(form, "Käse") for form in ("NFC", "NFD")]
+    alike = {"train": (forms[0], "Cat"), "val": (forms[1], "cat ")}
+    texts = both(f"{work}/alike", {f"{s}/{n}/{i}.jpg": PICTURES[i] for s, two in alike.items() for i, n in enumerate(two)},
+                 {s: {f"{i}.jpg": n for i, n in enumerate(two)} for s, two in alike.items()})
+    check(all(text.count("two classes look alike") == 2 for text in texts), "names that differ by Unicode form, case or blanks are told")
     text = prepare(work, "mixed", "folder", "--train", f"{work}/deeper/tree/set", *OPTIONS, expect=2)
     check("holds several splits (train, val)" in text, "several splits as one are refused")
+    sets.write(f"{work}/mixed.tar", sets.tar_of([(f"{s}/{n}", d) for s in ("train", "val") for n, d in tree.items()]))
+    text = prepare(work, "mixed", "folder", "--train", f"{work}/mixed.tar", *OPTIONS, expect=2)
+    check("mixed.tar' holds several splits (train, val)" in text, "in an archive too")
 
 
 def archives_case(work):
@@ -134,12 +153,30 @@ def archives_case(work):
             info = tarfile.TarInfo(f"val/c{k}/a.jpg")
             info.type, info.linkname = kind, target
             tar.addfile(info)
-    for ranks in (0, 3):
-        prepare(work, f"links-{ranks}", "folder", "--source", f"{work}/links.tar", *OPTIONS, ranks=ranks)
-        train, val = (sets.Split(f"{work}/links-{ranks}", split) for split in ("train", "val"))
-        check(named(train) == named(val) == {f"c{k}/a.jpg": f"c{k}" for k in (0, 1)}, "a split of links")
+    with open(f"{work}/links.tar", "rb") as file:
+        sets.write(f"{work}/links.tar.gz", gzip.compress(file.read()))
+    for name, ranks in (("links.tar", 0), ("links.tar", 3), ("links.tar.gz", 0), ("links.tar.gz", 3)):
+        out = f"o-{name}-{ranks}"
+        prepare(work, out, "folder", "--source", f"{work}/{name}", *OPTIONS, ranks=ranks)
+        train, val = (sets.Split(f"{work}/{out}", split) for split in ("train", "val"))
+        check(named(train) == named(val) == {f"c{k}/a.jpg": f"c{k}" for k in (0, 1)}, f"{name}: a split of links")
         images = dict(zip(train.names, train.images))
         check(all((images[name] == image).all() for name, image in zip(val.names, val.images)), "has the images to which they lead")
+    inner = []
+    for k in (0, 1):
+        buffer = io.BytesIO()
+        with tarfile.open(fileobj=buffer, mode="w") as tar:
+            sets.add(tar, "a.jpg", PICTURES[k])
+            info = tarfile.TarInfo("b.jpg")
+            info.type, info.linkname = tarfile.LNKTYPE, "a.jpg"
+            tar.addfile(info)
+        inner.append((f"c{k}.tar", buffer.getvalue()))
+    sets.write(f"{work}/inner.tar", sets.tar_of(inner))
+    prepare(work, "o-inner", "folder", "--source", f"{work}/inner.tar", *OPTIONS, ranks=3)
+    split = sets.Split(f"{work}/o-inner")
+    images = dict(zip(split.names, split.images))
+    check(sorted(images) == ["c0/a.jpg", "c0/b.jpg", "c1/a.jpg", "c1/b.jpg"] and
+          all((images[f"c{k}/a.jpg"] == images[f"c{k}/b.jpg"]).all() for k in (0, 1)), "links in archives of an archive")
 
     for name, k in (("a.tarfish.tar", 1), ("a.tarpon.tar", 2)):
         sets.write(f"{work}/dots/{name}", sets.tar_of([("x.jpg", PICTURES[k])]))
@@ -165,5 +202,48 @@ def archives_case(work):
             check(found == expected[name] and "further files" in text, f"the first image of a key counts ({name}, {ranks} ranks)")
 
 
+def grow(seed, folder):
+    """A tree as people have them, by chance: splits or none, levels, empty classes, links, odd names, what systems leave."""
+    draw = random.Random(seed)
+    names = draw.sample(["cat", "Dog", "#1 fan", "a b", "käse", "007", "images of x", "x.y", "-", "new\nline", "train of thought"], draw.randint(2, 5))
+    root = os.path.join(folder, *draw.choice([(), ("set",), ("set", "deep")]))
+    pictures = []
+    for split in draw.choice([("",), ("train", "val"), ("Train", "TEST"), ("training", "validation", "test")]):
+        place = os.path.join(root, split)
+        for name in names:
+            for i in range(draw.randint(1, 3)):
+                path = os.path.join(place, name, *draw.choice([(), ("images",), ("sub", "sub")]), f"{draw.choice('ab')}{i}.jpg")
+                os.makedirs(os.path.dirname(path), exist_ok=True)
+                kind = draw.choice(["file"] * 3 + ["hard", "symbolic"]) if pictures else "file"
+                if os.path.exists(path):
+                    continue
+                if kind == "hard":
+                    os.link(draw.choice(pictures), path)
+                elif kind == "symbolic":
+                    os.symlink(os.path.relpath(draw.choice(pictures), os.path.dirname(path)), path)
+                else:
+                    sets.write(path, draw.choice(PICTURES))
+                    pictures.append(path)
+            for other in draw.sample(["notes.txt", "x.gif", "README", ".hidden.jpg", "@eaDir/x.jpg", "damaged.jpg"], 2):
+                sets.write(os.path.join(place, name, other), b"x")
+        for other in draw.sample(["loose.jpg", "notes.txt", "__MACOSX/x.jpg", ".git/x.jpg", "lost+found/cat/x.jpg"], 2):
+            sets.write(os.path.join(place, other), PICTURES[11])
+        os.makedirs(os.path.join(place, "empty"))
+
+
+def same_case(work):
+    for seed in range(8):
+        grow(seed, f"{work}/{seed}")
+        found = []
+        for source, mode, ranks in (("", None, 0), (".tar", "w", seed % 2 * 3), (".tar.gz", "w:gz", 0)):
+            if mode:
+                with tarfile.open(f"{work}/{seed}{source}", mode) as tar:
+                    tar.add(f"{work}/{seed}", ".")
+            text = prepare(work, f"o{seed}{source}", "folder", "--source", f"{work}/{seed}{source}", *OPTIONS, ranks=ranks)
+            told = sorted(line.replace(f"{seed}{source}:", str(seed)) for line in text.splitlines() if "files that are not read" in line)
+            found.append((sets.digest(f"{work}/o{seed}{source}"), told))
+        check(found[0] == found[1] == found[2] and found[0][1], f"tree {seed}: the same from folder and archives ({found[0][1]})")
+
+
 with tempfile.TemporaryDirectory(prefix="convoy-test-") as folder:
-    {"labels": labels_case, "layouts": layouts_case, "archives": archives_case}[sys.argv[1]](folder)
+    {"same": same_case, "labels": labels_case, "layouts": layouts_case, "archives": archives_case}[sys.argv[1]](folder)

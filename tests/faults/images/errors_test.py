@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sources and output folders that are not as they should be: one clear error, the right code, nothing half made."""
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -86,12 +87,19 @@ def folders(work):
     check("whole" in run("verify", f"{work}/o"), "unless they are wished for")
     sets.write(f"{work}/truth.txt", "490\n361\n")
     expect_error(work, ["truth.txt', line 1", "a number alone"], *base, "--label-file", f"{work}/truth.txt", out="p")
+    expect_error(work, ["tiny.zip' is no tar archive", "unpack it"], "folder", "--source", f"{work}/tiny.zip", code=2, out="p", ranks=2)
     expect_error(work, ["unknown scheme 'gs'"], "folder", "--train", "gs://bucket/x", code=2, out="p", ranks=2)
     expect_error(work, ["no credentials for S3"], "folder", "--train", "s3://bucket/x", code=2, out="p")
     expect_error(work, ["--sizes full ('full' needs --encoding jpeg"], *base[:-1], "full", code=2, out="p")
     expect_error(work, ["'--sises'; did you mean '--sizes'?"], *base, "--sises", 3, code=2, out="p")
     expect_error(work, ["--train-ratio"], "folder", "--train", f"{work}/in", "--val", f"{work}/in", "--train-ratio", 0.5,
                  code=2, out="p")
+    for out in ("inside", "inside"):
+        text = prepare(f"{work}/in", out, *base, ranks=2)
+    check("nothing to do" in text and sets.Split(f"{work}/in/inside").classes == sets.CLASSES, "an output folder in the source is no class")
+    shutil.rmtree(f"{work}/in/inside")
+    text = prepare(work, "leak", *base, "--val", f"{work}/in", ranks=3)
+    check("16 images of val are in train, too" in text, "a split that is both")
     # Another preparation's intermediate files are not this one's.
     prepare(work, "u", *base, "--strict", expect=0)
     os.makedirs(f"{work}/v/unfinished")

@@ -8,6 +8,7 @@ import struct
 import sys
 import tarfile
 import tempfile
+import zlib
 
 import numpy as np
 from PIL import Image
@@ -26,7 +27,10 @@ def make_zoo():
     whole = sets.jpeg(base, quality=92)
     deep = np.random.default_rng(3).integers(0, 65536, (60, 80), np.uint16)
     scans = sets.jpeg(base, progressive=True)
-    return {
+    upright, chunk = sets.png(turned), b"eXIf" + exif.tobytes()[6:]
+    end = len(upright) - 12  # of the last chunk
+    late = upright[:end] + struct.pack(">I", len(chunk) - 4) + chunk + struct.pack(">I", zlib.crc32(chunk)) + upright[end:]
+    zoo = {
         "good.JPEG": (whole, None, base),
         "grey.JPEG": (sets.jpeg(base.convert("L")), "grey", base.convert("L").convert("RGB")),
         "ink.JPEG": (sets.jpeg(base.convert("CMYK")), "CMYK", base),
@@ -38,6 +42,10 @@ def make_zoo():
         "really-jpeg.png": (whole, "misnamed", base),
         "warned.JPEG": (whole[:2] + b"\xff\xfe\x00\x04abjunk" + whole[2:], "decoder warning", base),
         "progressive.JPEG": (scans, None, base),
+        "unended.JPEG": (whole[:-2], "decoder warning", base),
+        "unended-scans.JPEG": (scans[:-2], "decoder warning", base),
+        "no-last-scan.JPEG": (scans[:scans.rindex(b"\xff\xda")], "truncated", None),
+        "turned-late.png": (late, "EXIF-rotated", base),
         "empty.JPEG": (b"", "empty", None),
         "text.JPEG": (b"this is a text file", "not an image", None),
         "page.JPEG": (b"<html>404</html>", "not an image", None),
@@ -49,6 +57,26 @@ def make_zoo():
         "huge.JPEG": (whole.replace(b"\x00\x3c\x00\x50", b"\xff\xd0\xff\xd0", 1), "too large", None),
         "twelve.JPEG": (whole.replace(b"\xff\xc0\x00\x11\x08", b"\xff\xc0\x00\x11\x0c", 1), "unsupported", None),
     }
+    webp = sets.encoded(base, "WEBP")
+    others = {
+        "webp.webp": (webp, None, base),
+        "lossless.webp": (sets.encoded(base, "WEBP", lossless=True), None, base),
+        "alpha.webp": (sets.encoded(clear(base), "WEBP", exact=True), "alpha", base),
+        "turned.webp": (sets.encoded(turned, "WEBP", exif=exif.tobytes()), "EXIF-rotated", base),
+        "moving.webp": (sets.encoded(base, "WEBP", save_all=True, append_images=[turned.resize(base.size)]), None, base),
+        "really-webp.JPEG": (webp, "misnamed", base),
+        "cut.webp": (webp[: len(webp) * 2 // 3], "truncated", None),
+    }
+    with open(f"{os.environ['CONVOY_BUILD']}/CMakeCache.txt", encoding="utf-8") as file:
+        reads_webp = "WEBPDEMUX_LIBRARY:FILEPATH=/" in file.read()
+    return zoo | (others if reads_webp else {n: (d, "unsupported", None) for n, (d, _, _) in others.items()})
+
+
+def clear(image):
+    """With an alpha channel of all values, under which the colours stay."""
+    result = image.convert("RGBA")
+    result.putalpha(Image.linear_gradient("L").resize(image.size))
+    return result
 
 
 def flipped(data, at):
@@ -146,12 +174,12 @@ def sizes(work, picture):
 with tempfile.TemporaryDirectory(prefix="convoy-test-") as work:
     animals = make_zoo()
     sets.write_folder({f"a/{n}": (d, 0) for n, (d, _, _) in animals.items()}, f"{work}/zoo")
-    base = ("folder", "--train", f"{work}/zoo", "--keep-names")
+    base = ("folder", "--train", f"{work}/zoo", "--keep-names", "--exts", "jpg,jpeg,png,webp")
     expect_zoo(f"{work}/raw", animals, prepare(work, "raw", *base, "--sizes", 32, ranks=2), "raw")
     expect_zoo(f"{work}/jpeg", animals, prepare(work, "jpeg", *base, "--encoding", "jpeg"), "jpeg")
 
     text = prepare(work, "strict", *base, "--sizes", 32, "--strict", expect=3, ranks=2)
-    check("as --strict demands" in text and "21 images read" in text and text.count("error:") == 1, "--strict")
+    check("as --strict demands" in text and f"{len(animals)} images read" in text and text.count("error:") == 1, "--strict")
     check(not [n for n in os.listdir(f"{work}/strict") if n.endswith(".h5")], "leaves no partition")
     text = prepare(work, "strict", *base, "--sizes", 32)
     check("reading" not in text and sets.digest(f"{work}/strict") == sets.digest(f"{work}/raw"), "and is gone on from")

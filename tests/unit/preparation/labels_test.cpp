@@ -21,7 +21,7 @@ TEST(Labels, LinesOfPathAndLabel) {
 }
 
 TEST(Labels, TablesOfAnySeparatorWithOrWithoutHeader) {
-  for (const std::string separator : {",", ";", "\t", " , ", "\t "}) {
+  for (const std::string separator : {",", ";", "|", "\t", " , ", "\t "}) {
     for (const std::string header : {"", "id@label\n", "Image ID@Class Name\n", "filename@target\n"}) {
       std::string text = header + "1@frog\n\"2.jpg\"@\"golden retriever\"\nsub/3@7\n";
       for (auto at = text.find('@'); at != std::string::npos; at = text.find('@')) text.replace(at, 1, separator);
@@ -80,6 +80,15 @@ TEST(Labels, WhatIsNotClearIsNeverGuessed) {
   refuse("photo one frog\n", {"'f', line 1", "not clear"});
   refuse("\"a.jpg,frog\n", {"'f', line 1"});
   refuse("n01\nn02.jpg\n", {"'f', line 1"});
+  for (const std::string between : {"=", ":", "->", "|"}) {  // one class name a line it is not
+    const std::string text = "1.jpg" + between + "frog\n2.jpg" + between + "deer\n";
+    if (between == "|") {
+      EXPECT_EQ(found(LabelFile(text, "f"), "2.jpg"), "deer");
+    } else {
+      refuse(text, {"'f', line 1"});
+    }
+  }
+  refuse("2007_000032\n2007_000039\n", {"'f', line 1", "each line is another name"});  // images, or classes
   refuse("mkdir -p n01\nmv a.jpg n01/\necho done\n", {"'f', line 3"});
 }
 
@@ -100,11 +109,11 @@ TEST(Labels, KagglesTableAndTheScriptOfMoves) {
 }
 
 TEST(Labels, NamesByNumber) {
-  const LabelFile synsets("n01\nn02\n", "f");
+  const LabelFile synsets("n01\nn02\nn02\n", "f");
   EXPECT_EQ(found(synsets, "ILSVRC2012_val_00000002.JPEG"), "n02");
-  EXPECT_EQ(synsets.numbered_lines(), 2);
-  for (const char* name : {"ILSVRC2012_val_00000003.JPEG", "x_0.JPEG", "x.JPEG"}) {
-    expect_error(Exit::data, {name, "no line among the 2 labels of 'f'"}, [&] { synsets.find(name); });
+  EXPECT_EQ(synsets.numbered_lines(), 3);
+  for (const char* name : {"ILSVRC2012_val_00000004.JPEG", "x_0.JPEG", "x.JPEG"}) {
+    expect_error(Exit::data, {name, "no line among the 3 labels of 'f'"}, [&] { synsets.find(name); });
   }
 }
 
@@ -173,6 +182,11 @@ TEST(Classes, AreNumberedByNameOrGiven) {
   EXPECT_EQ(named.number_of("#3"), named.number_of("03"));
   EXPECT_EQ(named.number_of("#4"), -1);
   EXPECT_EQ(classes_from({"3", "03"}).number_of("#3"), -1);  // either could be meant
+  EXPECT_EQ(classes_from({"0", "1", "3", "#2"}).names, (std::vector<std::string>{"0", "1", "2", "3"}));
+  // Positions count from 0: a file that counts from 1 gives itself away.
+  expect_error(Exit::data, {"label 2 means none of the 2 classes ('cat' is number 0)"}, [] {
+    classes_from({"cat", "dog", "#1", "#2"});
+  });
   // A folder called `#1 dog` is no class number (N22).
   const ClassList hashes = classes_from({"cat", "dog", named_class("#1 dog")});
   EXPECT_EQ(hashes.names, (std::vector<std::string>{"#1 dog", "cat", "dog"}));

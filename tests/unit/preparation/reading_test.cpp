@@ -5,9 +5,11 @@
 #include <filesystem>
 
 #include "core/errors.hpp"
+#include "preprocess/sources/file_reader.hpp"
 #include "preprocess/sources/source.hpp"
 #include "preprocess/spill/run_file.hpp"
 #include "preprocess/spill/spiller.hpp"
+#include "tests/support/expect_error.hpp"
 #include "tests/support/temp_folder.hpp"
 
 namespace convoy::preparation {
@@ -75,6 +77,18 @@ TEST(FolderSource, ListsAFolderOnceForAllItsShards) {
   EXPECT_EQ(names(files_of("b", 3, 5)), (Names{"b/0003.jpg", "b/0004.jpg"}));
   EXPECT_EQ(names(files_of("a", 1, 2)), (Names{"a/0001.jpg"}));
   EXPECT_EQ(store.lists, 3);
+}
+
+TEST(FolderSource, NoticesThatAFolderHasOtherFilesThanWhenItWasCut) {
+  OpenSplit split{{}, std::make_unique<TestStore>(2), std::nullopt};
+  Shard shard = files_of("a", 0, 2);
+  shard.listing = digest_of({"0000.jpg", "0001.jpg"});
+  RawSample sample;
+  EXPECT_TRUE(find_source("folder")->open({}, split, shard)->next(sample));
+  split.listed.reset();
+  shard.listing = digest_of({"0000.jpg", "0002.jpg"});  // as many, but others
+  expect_error(Exit::data, {"'test:a' has other images than a moment ago"},
+               [&] { find_source("folder")->open({}, split, shard); });
 }
 
 TEST(Spiller, WritesWhatItHasReadWhereOpeningAShardIsBrokenOff) {

@@ -29,6 +29,7 @@ class Convoy(CMakePackage, CudaPackage):
     depends_on("zlib-api")
     depends_on("libjpeg-turbo")
     depends_on("libpng")
+    depends_on("libwebp")
     depends_on("libarchive")
     depends_on("curl")
     depends_on("hwloc")
