@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <string_view>
 
@@ -210,7 +211,8 @@ OptionGroup output_options(const Source& kind, PrepareSpec& spec) {
   OptionGroup group{"Output", {}};
   const bool pixels = kind.has_pixels();
   if (pixels) spec.partitions = 8;
-  group.add(text_option("out", "DIR", spec.out, "folder for the partitions; created if it is missing"));
+  group.add(text_option("out", "DIR", spec.out, "folder for the partitions; created if it is missing"))
+      .also({"output", "output-dir"});
   group.add(number_option("partitions", "N", spec.partitions, from_to(pixels ? 1 : 0, 99999),
                           pixels
                               ? "number of files of the train split; any number of ranks can read any number of files"
@@ -240,8 +242,10 @@ OptionGroup output_options(const Source& kind, PrepareSpec& spec) {
 OptionGroup work_options(PrepareSpec& spec) {
   OptionGroup group{"Work", {}};
   TransferSpec& transfer = spec.transfer;
-  group.add(number_option("threads", "N", spec.threads, from_to(0, 1024),
-                          "number of decoding threads of each rank; 0: its share of the node's cores"));
+  group
+      .add(number_option("threads", "N", spec.threads, from_to(0, 1024),
+                         "number of decoding threads of each rank; 0: its share of the node's cores"))
+      .also({"num-thread", "workers", "num-workers"});
   group.add(megabytes_option("memory", spec.memory_bytes, from_to(16, Index{1} << 20),
                              "memory of each rank for images that wait to be written"));
   group.add(number_option("log-seconds", "SECONDS", spec.log_seconds, at_least(0),
@@ -299,11 +303,46 @@ std::string full_help() {
   return text + exit_codes;
 }
 
+/// What im2rec, FFCV and others call what we do in another way, and kinds of sources by other names.
+std::string advice(const std::string& name) {
+  static const std::map<std::string, std::string> known{
+      {"pass-through", "use --encoding jpeg, which keeps the files as they are"},
+      {"recursive", "all folders below are read unasked"},
+      {"shuffle", "samples are shuffled unasked, by --seed"},
+      {"no-shuffle", "samples are always shuffled, by --seed"},
+      {"write-mode", "use --encoding raw or jpeg"},
+      {"image-size", "use --sizes"},
+      {"val-split", "use --train-ratio, the share of train"}};
+  const auto at = known.find(name);
+  return at == known.end() ? "" : at->second;
+}
+
+std::string meant_kind(const std::string& word, const std::vector<std::string>& known) {
+  static const std::map<std::string, std::string> others{{"imagefolder", "folder"},
+                                                         {"image-folder", "folder"},
+                                                         {"folders", "folder"},
+                                                         {"images", "folder"},
+                                                         {"imagenet1k", "imagenet"},
+                                                         {"ilsvrc2012", "imagenet"},
+                                                         {"wds", "webdataset"},
+                                                         {"tar", "webdataset"},
+                                                         {"rec", "recordio"},
+                                                         {"mxnet", "recordio"},
+                                                         {"csv", "list"},
+                                                         {"cifar", "cifar10"},
+                                                         {"cifar-10", "cifar10"},
+                                                         {"cifar-100", "cifar100"},
+                                                         {"fashion-mnist", "mnist"},
+                                                         {"dummy", "synthetic"}};
+  const auto at = others.find(lower(word));
+  return at != others.end() ? at->second : nearest(word, known);
+}
+
 /// Sets what `words` give. Returns words without a name.
 std::vector<std::string> set_all(const std::string& word, const std::vector<OptionGroup>& groups,
                                  const std::vector<std::string>& words, std::size_t most_positional) {
   const std::string command = "convoy-preprocess " + word;
-  const CommandLine line = read_command_line(command, Names(groups), words);
+  const CommandLine line = read_command_line(command, Names(groups, advice), words);
   allow_positional(command, line.positional, most_positional);
   std::map<std::string, Assignment> last;
   for (const Assignment& given : line.assignments) last[given.name] = given;
@@ -382,7 +421,7 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
   std::vector<std::string> known;
   for (const Source* each : all_sources()) known.emplace_back(each->name());
   known.insert(known.end(), {"verify", "inspect"});
-  const std::string best = nearest(word, known);
+  const std::string best = meant_kind(word, known);
   fail(Exit::usage, "unknown kind '{}'; {}", word,
        best.empty() ? fmt::format("give one of {}; see --help", fmt::join(known, ", "))
                     : fmt::format("did you mean {}? See --help", best));

@@ -110,15 +110,18 @@ std::string program_help() {
       "  convoy inspect data|checkpoint|plan|build\n"
       "  convoy status RUN_DIR            state of a run\n"
       "  convoy summary RUN_DIR ...       table of runs\n\n"
-      "'convoy COMMAND --help' lists the options of a command; --help-all adds the names that other programs give them.\n"
+      "'convoy COMMAND --help' lists the options of the first day, --help TOPIC those about data, model, lr ..., --help-all\n"
+      "all, with the names that other programs give them.\n"
       "'convoy --version' lists what is built in. convoy-preprocess makes data sets.\n{}",
       version(), exit_codes);
 }
 
-std::string command_help(const std::string& command, HelpDepth depth) {
+std::string command_help(const std::string& command, HelpDepth depth, const std::string& topic) {
   const auto [usage, text] = about(command);
   const bool builds = command == "train" || command == "bench" || command == "inspect";
-  const std::string networks = builds ? "\nNetworks:\n" + indented(model_help()) : "";
+  const bool lists = builds && (topic.empty() ? depth == HelpDepth::all : topic == "model");
+  const std::string networks = lists ? "\nNetworks:\n" + indented(model_help()) : "";
+  if (!topic.empty()) return option_help(command, depth, topic).substr(1) + networks;
   return fmt::format("Usage: {}\n\n{}\n{}{}{}", usage, text, option_help(command, depth), networks, exit_codes);
 }
 

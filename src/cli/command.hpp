@@ -37,7 +37,8 @@ Exit summary_command(const Words& words);
 
 const std::vector<std::string>& command_names();
 std::string program_help();
-std::string command_help(const std::string& command, HelpDepth depth);
+/// `topic`: empty, or what the help is to be about.
+std::string command_help(const std::string& command, HelpDepth depth, const std::string& topic = {});
 /// Version, commit, compiler and one line for every library and optional part, built in or not.
 std::string version_text();
 

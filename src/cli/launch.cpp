@@ -11,10 +11,12 @@
 #include "checkpoint/checkpoint.hpp"
 #include "cli/command.hpp"
 #include "comm/communicator.hpp"
+#include "config/options.hpp"
 #include "core/launcher.hpp"
 #include "core/log.hpp"
 #include "core/standard_output.hpp"
 #include "core/text.hpp"
+#include "options/command_line.hpp"
 #include "run/run_state.hpp"
 
 namespace convoy {
@@ -25,6 +27,14 @@ bool is_first_rank() { return launcher_at_start().rank == 0; }
 
 bool has(const Words& words, const std::string& word) {
   return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+/// The word behind --help, with or without dashes in front: what help is wanted about. Empty: there is none.
+std::string topic_behind(const Words& words, const std::string& help) {
+  const auto at = std::find(words.begin(), words.end(), help);
+  if (words.end() - at < 2) return "";
+  const std::string& topic = *(at + 1);
+  return with_hyphens(topic.substr(std::min(topic.find_first_not_of('-'), topic.size())));
 }
 
 bool is_known(const std::string& command) {
@@ -85,7 +95,8 @@ std::optional<Exit> answer_alone(const Words& words) {
   const std::string& first = words.front();
   if (first == "--version" || first == "version") return say(version_text());
   if (first == "--help" || first == "-h" || first == "help") {
-    if (words.size() > 1 && is_known(words[1])) return say(command_help(words[1], HelpDepth::usual));
+    if (words.size() > 1 && is_known(words[1]))
+      return say(command_help(words[1], HelpDepth::usual, topic_behind(words, words[1])));
     return say(program_help());
   }
   if (!is_known(first)) {
@@ -94,12 +105,15 @@ std::optional<Exit> answer_alone(const Words& words) {
           fmt::format("'{}' is not a command; options follow the command, as in 'convoy train {}'. See 'convoy --help'",
                       first, first));
     }
+    std::string hint = foreign_command(first);
     const std::string meant = nearest(first, command_names());
-    return refuse(fmt::format("convoy has no command '{}'{} See 'convoy --help'", first,
-                              meant.empty() ? "." : fmt::format("; did you mean '{}'?", meant)));
+    if (hint.empty() && !meant.empty()) hint = fmt::format("did you mean '{}'?", meant);
+    return refuse(fmt::format("convoy has no command '{}'{}{}{} See 'convoy --help'", first, hint.empty() ? "" : "; ",
+                              hint, hint.ends_with('?') ? "" : "."));
   }
   const Words rest(words.begin() + 1, words.end());
-  if (has(rest, "--help") || has(rest, "-h")) return say(command_help(first, HelpDepth::usual));
+  for (const char* help : {"--help", "-h"})
+    if (has(rest, help)) return say(command_help(first, HelpDepth::usual, topic_behind(rest, help)));
   if (has(rest, "--help-all")) return say(command_help(first, HelpDepth::all));
   if (has(rest, "--option-names")) return say(option_names(first));
   if (first == "inspect") return run_once(inspect_command, rest);

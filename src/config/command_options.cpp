@@ -83,7 +83,7 @@ OptionGroup length_options(TrainConfig& config) {
   batch.print = [&config, print_batch = batch.print] {
     return config.global_batch > 0 && !config.batch_given ? std::string() : print_batch();
   };
-  add(std::move(batch)).decides_bits();
+  add(std::move(batch)).also({"bs"}).decides_bits();
   add(number_option("global-batch", "N", config.global_batch, from_to(0, Index{1} << 40),
                     "images of all replicas in one step; 0: --batch-size times the replicas"))
       .also({"optimizer-batch-size", "macrobatch-size"})

@@ -57,7 +57,7 @@ OptionGroup sync_options(SyncConfig& sync) {
                     "number of data-parallel workers; 0: ranks times --grad-accum-steps"));
   add(number_option("grad-accum-steps", "N", sync.grad_accum_steps, from_to(1, 1 << 16),
                     "batches per rank in one step (gradient accumulation)"))
-      .also({"batches-per-allreduce"});
+      .also({"batches-per-allreduce", "gradient-accumulation-steps"});
   add(number_option("fusion-threshold-mb", "MB", sync.bucket_mb, {.low = 0, .high = 65536, .low_excluded = true},
                     "size of the buckets in which gradients are all-reduced during backward, MB of 2^20 bytes"))
       .also({"bucket-mb", "bucket-cap-mb"})
@@ -121,7 +121,7 @@ OptionGroup output_options(OutputConfig& output) {
   auto add = [&](Option option) -> Option& { return group.options.emplace_back(std::move(option)); };
   add(text_option("output-dir", "DIR", output.folder, "run directory; default: runs/NAME-TIME"))
       .short_form('o')
-      .also({"logdir", "workspace", "output", "model-dir"});
+      .also({"logdir", "log-dir", "save-dir", "workspace", "output", "model-dir"});
   add(text_option("name", "NAME", output.name, "name of the run; default: the model"));
   add(number_option("print-freq", "STEPS", output.print_every, at_least(1), "steps between two progress lines"))
       .short_form('p')

@@ -91,7 +91,7 @@ OptionGroup model_options(GraphSpec& model) {
   };
   std::string names;
   for (const auto& name : model_names()) names += (names.empty() ? "" : ", ") + name;
-  Option network = text_option("model", "NAME", model.model, "network, one of those listed below");
+  Option network = text_option("model", "NAME", model.model, "network; --help model lists them");
   network.allowed = names + ", other depths of resnet";
   add(std::move(network)).short_form('m').also({"arch", "a", "network", "mname"}).decides_bits();
   add_family("resnet-version");

@@ -42,5 +42,7 @@ const std::vector<std::string>& phase_keys();
 /// What to write instead of an option of other training programs (`amp`, `kv-store`; hyphens, no dashes in front):
 /// `use --precision fp16 or bf16`. Empty: no such name is known.
 std::string foreign_hint(const std::string& name);
+/// The same for a command (`eval`, `preprocess`).
+std::string foreign_command(const std::string& name);
 
 }  // namespace convoy

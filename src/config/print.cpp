@@ -2,8 +2,13 @@
 #include "config/print.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
+#include <array>
+#include <cctype>
 #include <filesystem>
+#include <utility>
 
 #include "config/effects.hpp"
 #include "config/options.hpp"
@@ -28,6 +33,61 @@ void visit_options(const std::string& command, const Visit& visit) {
 }
 
 enum class Defaults : bool { as_lines, as_comments };
+
+/// What a new user asks for on the first day: --help shows these, and all of a command's own group.
+constexpr std::array first_day{"config",     "data",         "synthetic",  "image-size",  "model",
+                               "batch-size", "global-batch", "epochs",     "seed",        "dry-run",
+                               "optimizer",  "weight-decay", "lr",         "lr-schedule", "warmup-epochs",
+                               "sync",       "augment",      "flip",       "workers",     "resume",
+                               "weights",    "output-dir",   "time-limit", "device",      "precision"};
+
+/// What --help TOPIC calls headings; others are their own topic, in small letters.
+constexpr std::array<std::pair<const char*, const char*>, 15> headings{{{"Data set", "data"},
+                                                                        {"Network input", "data"},
+                                                                        {"Order", "data"},
+                                                                        {"Augmentation", "augmentation"},
+                                                                        {"Network", "model"},
+                                                                        {"Batches and length", "length"},
+                                                                        {"Optimiser", "optimizer"},
+                                                                        {"Learning rate", "lr"},
+                                                                        {"Moving average of the weights", "ema"},
+                                                                        {"Ranks and averaging", "ranks"},
+                                                                        {"Stalls", "ranks"},
+                                                                        {"Checkpoints", "checkpoints"},
+                                                                        {"Time limit", "checkpoints"},
+                                                                        {"General", "config"},
+                                                                        {"Plan", "plan"}}};
+
+std::string topic_of(std::string title) {
+  for (const auto& [heading, topic] : headings)
+    if (title == heading) return topic;
+  for (char& c : title) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return title;
+}
+
+/// Leaves the groups of a topic, or else the options whose names hold the word.
+void keep_topic(std::vector<OptionGroup>& groups, const std::string& topic) {
+  const auto is_topic = [&](const OptionGroup& group) { return topic_of(group.title) == topic; };
+  if (std::any_of(groups.begin(), groups.end(), is_topic)) {
+    std::erase_if(groups, [&](const OptionGroup& group) { return !is_topic(group); });
+    return;
+  }
+  const auto holds = [&](const std::string& name) { return name.find(topic) != std::string::npos; };
+  for (OptionGroup& group : groups)
+    std::erase_if(group.options, [&](const Option& option) {
+      return !holds(option.name) && std::none_of(option.aliases.begin(), option.aliases.end(), holds);
+    });
+}
+
+/// `own`: the group that only this command has; training is made of groups that others share.
+void keep_first_day(std::vector<OptionGroup>& groups, std::size_t own) {
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    if (g == own) continue;
+    std::erase_if(groups[g].options, [](const Option& option) {
+      return std::find(first_day.begin(), first_day.end(), option.name) == first_day.end();
+    });
+  }
+}
 
 /// As it is said again elsewhere.
 std::string value_of(const Option& option, Defaults defaults) {
@@ -77,11 +137,28 @@ std::string print(const TrainConfig& config, Defaults defaults_as) {
 std::string to_ini(const TrainConfig& config) { return print(config, Defaults::as_lines); }
 std::string to_ini_of_words(const TrainConfig& config) { return print(config, Defaults::as_comments); }
 
-std::string option_help(const std::string& command, HelpDepth depth) {
-  std::string config_path;
-  std::string text = option_help({general_options(config_path)}, depth) +
-                     help_lines("    --help", "this text; --help-all adds other programs' names for the same options");
-  visit_options(command, [&](const auto& groups) { text += option_help(groups, depth); });
+std::string option_help(const std::string& command, HelpDepth depth, const std::string& topic) {
+  std::string config_path, text;
+  visit_options(command, [&](std::vector<OptionGroup> groups) {
+    std::vector<std::string> topics;
+    for (const OptionGroup& group : groups) {
+      std::string each = topic_of(group.title);
+      if (std::find(topics.begin(), topics.end(), each) == topics.end()) topics.push_back(std::move(each));
+    }
+    const std::string known = fmt::format("{}", fmt::join(topics, ", "));
+    if (!topic.empty()) {
+      keep_topic(groups, topic);
+      text = option_help(groups, HelpDepth::all);
+      if (text.empty())
+        text = fmt::format("\nNo topic, option or word of an option is '{}'; topics: {}\n", topic, known);
+      return;
+    }
+    if (depth == HelpDepth::usual) keep_first_day(groups, command == "train" ? groups.size() : 0);
+    groups.insert(groups.begin(), general_options(config_path));
+    text = option_help(groups, depth) + "\nMore help:\n" +
+           help_lines("    --help TOPIC", "all options about one of these, or whose names hold a word: " + known) +
+           help_lines("    --help-all", "all options, with other programs' names for them");
+  });
   return text;
 }
 

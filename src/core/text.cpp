@@ -29,16 +29,22 @@ std::size_t count_edits(const std::string& a, const std::string& b) {
   return last[b.size()];
 }
 
+/// Who errs seldom replaces the first letter: it is there, doubled, left out or swapped with the second.
+bool begin_alike(const std::string& a, const std::string& b) {
+  if (a.empty() || b.empty()) return false;
+  return a[0] == b[0] || (b.size() > 1 && a[0] == b[1]) || (a.size() > 1 && a[1] == b[0]);
+}
+
 }  // namespace
 
 std::string nearest(const std::string& word, const std::vector<std::string>& words) {
   const std::string folded = fold(word);
-  std::size_t fewest = std::max<std::size_t>(2, word.size() / 2) + 1;
+  std::size_t fewest = (word.size() < 6 ? 1 : word.size() < 12 ? 2 : 3) + 1;
   std::string best;
   for (const std::string& candidate : words) {
-    const std::size_t edits = count_edits(folded, fold(candidate));
-    // Replacing all of a short word is no typing error.
-    if (edits < fewest && edits < std::max(word.size(), candidate.size())) {
+    const std::string known = fold(candidate);
+    const std::size_t edits = count_edits(folded, known);
+    if (edits < fewest && edits < std::max(word.size(), candidate.size()) && begin_alike(folded, known)) {
       fewest = edits;
       best = candidate;
     }

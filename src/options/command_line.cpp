@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <boost/program_options.hpp>
+#include <iterator>
 #include <sstream>
 
 #include "core/errors.hpp"
@@ -35,11 +36,23 @@ std::string without_dashes(const std::string& key) {
   return begin == std::string::npos ? "" : key.substr(begin);
 }
 
-[[noreturn]] void fail_unknown(const std::string& command, const Names& names, const std::string& key) {
-  const std::string name = without_dashes(key), shown = name.size() == 1 ? "-" + name : "--" + name;
-  const std::string hint = names.hint(name, "--");
-  fail(Exit::usage, "'{}' has no option '{}'{}{} See '{} --help'", command, shown, hint, hint.ends_with('?') ? "" : ".",
-       command);
+std::string as_typed(const std::string& name) { return (name.size() == 1 ? "-" : "--") + name; }
+
+/// `unknown`: names without dashes, at least one.
+[[noreturn]] void fail_unknown(const std::string& command, const Names& names,
+                               const std::vector<std::string>& unknown) {
+  if (unknown.size() == 1) {
+    const std::string hint = names.hint(unknown.front(), "--");
+    fail(Exit::usage, "'{}' has no option '{}'{}{} See '{} --help'", command, as_typed(unknown.front()), hint,
+         hint.ends_with('?') ? "" : ".", command);
+  }
+  std::string list;
+  for (const std::string& name : unknown) {
+    const std::string hint = names.hint(name, "--");
+    list += fmt::format("{}'{}'{}", list.empty() ? "" : ", ", as_typed(name),
+                        hint.empty() ? "" : fmt::format(" ({})", hint.substr(2)));
+  }
+  fail(Exit::usage, "'{}' has none of these options: {}. See '{} --help'", command, list, command);
 }
 
 [[noreturn]] void fail_missing(const std::string& shown, const std::string& allowed) {
@@ -65,7 +78,7 @@ std::vector<po::option> tokens_of(const std::string& command, const Names& names
   } catch (const po::invalid_command_line_syntax& e) {
     const std::string name = without_dashes(e.get_option_name());
     const auto* entry = names.find(name);
-    const std::string shown = name.size() == 1 ? "-" + name : "--" + name;
+    const std::string shown = as_typed(name);
     if (entry != nullptr && entry->option->is_switch()) {
       fail(Exit::usage, "'{}' is a switch and takes no value; use '--{}' or '--no-{}'", shown, entry->option->name,
            entry->option->name);
@@ -103,22 +116,40 @@ const Names::Entry* Names::find(const std::string& name) const {
 
 std::string Names::hint(const std::string& name, const char* dashes) const {
   if (const std::string advice = advice_ ? advice_(name) : ""; !advice.empty()) return "; " + advice;
-  std::vector<std::string> documented, others, longer;
+  constexpr std::size_t most = 4;
+  std::vector<std::string> documented, others;
   for (const auto& [known, entry] : entries_) {
     if (known.size() == 1 || entry.option->visibility == Visibility::hidden) continue;
     (known == entry.option->name ? documented : others).push_back(known);
-    if (known == entry.option->name && known.rfind(name + '-', 0) == 0) longer.push_back(known);
   }
-  documented.insert(documented.end(), others.begin(), others.end());  // of equals the first is taken
-  if (longer.empty()) longer.push_back(nearest(name, documented));
-  if (longer.front().empty()) return "";
+  const auto those = [&](const std::vector<std::string>& from, const auto& fits) {
+    std::vector<std::string> found;
+    std::copy_if(from.begin(), from.end(), std::back_inserter(found), fits);
+    return found;
+  };
+  std::vector<std::string> all = documented;
+  all.insert(all.end(), others.begin(), others.end());  // of equals the first is taken
+  std::vector<std::string> meant =
+      those(documented, [&](const std::string& known) { return known == name + 's' || known + 's' == name; });
+  if (meant.empty()) meant = those(documented, [&](const std::string& known) { return known.starts_with(name + '-'); });
+  if (meant.empty() && name.size() > 2)
+    meant = those(documented, [&](const std::string& known) { return known.starts_with(name); });
+  if (meant.empty()) {
+    if (std::string typed = nearest(name, all); !typed.empty()) meant.push_back(std::move(typed));
+  }
+  if (meant.empty() && name.size() > 2)
+    meant = those(documented, [&](const std::string& known) {
+      return known.ends_with('-' + name) || known.find('-' + name + '-') != std::string::npos;
+    });
+  if (meant.empty() || meant.size() > most) return "";
   std::string text;
-  for (const auto& meant : longer) text += fmt::format("{}'{}{}'", text.empty() ? "" : " or ", dashes, meant);
+  for (const auto& each : meant) text += fmt::format("{}'{}{}'", text.empty() ? "" : " or ", dashes, each);
   return fmt::format("; did you mean {}?", text);
 }
 
 CommandLine read_command_line(const std::string& command, const Names& names, const std::vector<std::string>& words) {
   CommandLine line;
+  std::vector<std::string> unknown;
   for (const auto& token : tokens_of(command, names, words)) {
     if (token.position_key >= 0) {
       line.positional.push_back(token.value.front());
@@ -126,9 +157,12 @@ CommandLine read_command_line(const std::string& command, const Names& names, co
     }
     const std::string name = without_dashes(token.string_key);
     const auto* entry = names.find(name);
-    if (token.unregistered || entry == nullptr) fail_unknown(command, names, token.string_key);
+    if (token.unregistered || entry == nullptr) {
+      if (std::find(unknown.begin(), unknown.end(), name) == unknown.end()) unknown.push_back(name);
+      continue;
+    }
     const Option& option = *entry->option;
-    const std::string shown = (name.size() == 1 ? "-" : "--") + name;
+    const std::string shown = as_typed(name);
     if (option.is_switch()) {
       line.assignments.push_back({option.name, entry->negated ? "false" : "true", shown});
       continue;
@@ -139,6 +173,7 @@ CommandLine read_command_line(const std::string& command, const Names& names, co
     if (is_next_option) fail_missing(shown, option.allowed);
     line.assignments.push_back({option.name, value, fmt::format("{} {}", shown, value)});
   }
+  if (!unknown.empty()) fail_unknown(command, names, unknown);
   return line;
 }
 
@@ -159,11 +194,19 @@ void set_option(const Option& option, const Assignment& given) {
 }
 
 void set_options(const std::vector<OptionGroup>& groups, const std::map<std::string, Assignment>& last) {
+  std::string problems;
   for (const auto& group : groups) {
     for (const auto& option : group.options) {
-      if (const auto at = last.find(option.name); at != last.end()) set_option(option, at->second);
+      const auto at = last.find(option.name);
+      if (at == last.end()) continue;
+      try {
+        set_option(option, at->second);
+      } catch (const Error& e) {
+        problems += (problems.empty() ? "" : "; and ") + std::string(e.what());
+      }
     }
   }
+  if (!problems.empty()) fail(Exit::usage, "{}", problems);
 }
 
 std::vector<IniLine> ini_lines(const std::string& text) {

@@ -16,9 +16,9 @@ helps = {}
 
 
 def options_of(program, command):
-    """Long options that --help of a command names; None where there is no such command."""
+    """Long options that --help-all of a command names; None where there is no such command."""
     if (program, command) not in helps:
-        done = subprocess.run([PROGRAMS[program], command, "--help"], capture_output=True, text=True, timeout=60)
+        done = subprocess.run([PROGRAMS[program], command, "--help-all"], capture_output=True, text=True, timeout=60)
         options = set(re.findall(r"--([a-z][a-z0-9-]+)", done.stdout))
         helps[program, command] = options | {"help"} if done.returncode == 0 else None
     return helps[program, command]

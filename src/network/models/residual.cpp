@@ -95,7 +95,7 @@ std::vector<ModelOption> residual_options() {
        .form = ModelOption::Form::flag,
        .help = "the last batch norm of each residual branch starts with scale 0",
        .lacks = "residual blocks to start at zero",
-       .aliases = {"init-bn0", "last-bn-0-init", "zero-init-last"}}};
+       .aliases = {"init-bn0", "last-gamma", "last-bn-0-init", "zero-init-last"}}};
 }
 
 std::optional<ResnetName> parse_resnet(std::string_view model) {

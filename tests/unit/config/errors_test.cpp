@@ -18,6 +18,11 @@ TEST_P(UsageError, says_what_is_wrong) { EXPECT_EQ(train_error(GetParam().line, 
 const Case cases[] = {
     {"unknown_option", "--bacth-size 3", "",
      "'convoy train' has no option '--bacth-size'; did you mean '--batch-size'? See 'convoy train --help'"},
+    {"all_unknown_options", "--epoch 3 --wieght-decay 1 --qqqqqqqq --epoch 4", "",
+     "'convoy train' has none of these options: '--epoch' (did you mean '--epochs'?), '--wieght-decay' (did you mean "
+     "'--weight-decay'?), '--qqqqqqqq'. See 'convoy train --help'"},
+    {"all_wrong_values", "--lr -1 --epochs 0", "",
+     "--epochs 0 ('0' is out of range); allowed: > 0; and --lr -1 ('-1' is out of range); allowed: > 0"},
     {"far_from_all", "--qqqqqqqq 3", "", "'convoy train' has no option '--qqqqqqqq'. See 'convoy train --help'"},
     {"no_abbreviation", "--batch 3", "",
      "'convoy train' has no option '--batch'; did you mean '--batch-size'? See 'convoy train --help'"},

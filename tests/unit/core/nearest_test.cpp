@@ -30,6 +30,14 @@ TEST(Nearest, PrefersFewestEdits) {
 
 TEST(Nearest, FirstOfEqualsWins) { EXPECT_EQ(nearest("resnet5", {"resnet50", "resnet56"}), "resnet50"); }
 
+TEST(Nearest, ShortWordsDifferByOneEditAndBeginAlike) {
+  EXPECT_EQ(nearest("drop", {"crop"}), "");
+  EXPECT_EQ(nearest("adam", {"aa"}), "");
+  EXPECT_EQ(nearest("freeze", {"resize"}), "");
+  EXPECT_EQ(nearest("rain", {"train"}), "train");
+  EXPECT_EQ(nearest("rtain", {"train"}), "train");
+}
+
 TEST(Nearest, StaysSilentWhereNothingIsClose) {
   EXPECT_EQ(nearest("vgg16", {"mlp", "lenet", "resnet50"}), "");
   EXPECT_EQ(nearest("xy", {"lr"}), "") << "replacing every letter is no typing error";

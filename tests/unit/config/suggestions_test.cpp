@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+// What users of other programs type, and what fingers make of our names: accepted, answered with our name, or with
+// none; never with a wrong one.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+
+#include "config/options.hpp"
+#include "options/command_line.hpp"
+
+namespace convoy {
+namespace {
+
+/// `answer`: the option that the name is (`=lr`), or what the hint says; empty: nothing is said.
+struct Typed {
+  const char* name;
+  const char* answer;
+};
+
+constexpr const char* silent = "";
+
+const Typed table[] = {
+    // Other names of our options (the peers' names for each concept).
+    {"cfg-file", "=config"},
+    {"config-file", "=config"},
+    {"data-path", "=data"},
+    {"data-dir", "=data"},
+    {"data-train", "=train-data"},
+    {"train-data-path", "=train-data"},
+    {"val-dir", "=val-data"},
+    {"arch", "=model"},
+    {"a", "=model"},
+    {"network", "=model"},
+    {"num-layers", "=num-layers"},
+    {"resnet-size", "--model resnetN"},
+    {"mname", "=model"},
+    {"bs", "=batch-size"},
+    {"optimizer-batch-size", "=global-batch"},
+    {"macrobatch-size", "=global-batch"},
+    {"d", "--global-batch"},
+    {"batches-per-allreduce", "=grad-accum-steps"},
+    {"gradient-accumulation-steps", "=grad-accum-steps"},
+    {"num-epochs", "=epochs"},
+    {"nepochs", "=epochs"},
+    {"train-epochs", "=epochs"},
+    {"max-train-steps", "=max-steps"},
+    {"short-epoch", "--limit-train-batches"},
+    {"load-epoch", "--resume PATH"},
+    {"begin-epoch", "=start-epoch"},
+    {"learning-rate", "=lr"},
+    {"base-lr", "--lr-scaling linear"},
+    {"lr-base", "--lr-scaling linear"},
+    {"lr-base-size", "=lr-base-batch"},
+    {"mom", "=momentum"},
+    {"wd", "=weight-decay"},
+    {"no-bn-wd", "--norm-weight-decay"},
+    {"bn-weight-decay", "=norm-weight-decay"},
+    {"lr-scheduler", "=lr-schedule"},
+    {"sched", "=lr-schedule"},
+    {"lr-mode", "=lr-schedule"},
+    {"decay-milestones", "=lr-step-epochs"},
+    {"lr-gamma", "=lr-factor"},
+    {"decay-rate", "=lr-factor"},
+    {"lr-decay-epoch", "=lr-step-epochs"},
+    {"lr-warmup-epochs", "=warmup-epochs"},
+    {"warmup", "=warmup-epochs"},
+    {"lr-min", "=min-lr"},
+    {"end-lr", "=min-lr"},
+    {"opt", "=optimizer"},
+    {"smoothing", "=label-smoothing"},
+    {"mixup-alpha", "=mixup"},
+    {"cutmix-alpha", "=cutmix"},
+    {"random-erase", "=random-erasing"},
+    {"reprob", "=random-erasing"},
+    {"aa", "=auto-augment"},
+    {"augmentation", "=augment"},
+    {"use-ema", "--ema-decay"},
+    {"model-ema", "--ema-decay"},
+    {"model-ema-decay", "=ema-decay"},
+    {"init-bn0", "=zero-init-residual"},
+    {"last-gamma", "=zero-init-residual"},
+    {"last-bn-0-init", "=zero-init-residual"},
+    {"dtype", "=precision"},
+    {"amp", "--precision fp16 or bf16"},
+    {"fp16", "--precision fp16 or bf16"},
+    {"static-loss-scale", "=loss-scale"},
+    {"dynamic-loss-scale", "--precision fp16"},
+    {"clip-grad", "=clip-grad-norm"},
+    {"memory-format", "the device chooses the layout"},
+    {"channels-last", "the device chooses the layout"},
+    {"data-format", "the device chooses the layout"},
+    {"image-shape", "--image-size"},
+    {"img-size", "=image-size"},
+    {"input-size", "=image-size"},
+    {"crop-pct", "--resize"},
+    {"val-resize-size", "=resize"},
+    {"val-crop-size", "--image-size"},
+    {"train-crop-size", "--image-size"},
+    {"mean", "=rgb-mean"},
+    {"std", "=rgb-std"},
+    {"data-nthreads", "=workers"},
+    {"num-io-threads", "=workers"},
+    {"num-workers", "=workers"},
+    {"benchmark", "'convoy bench compute'"},
+    {"synthetic-data", "=synthetic"},
+    {"dummy", "=synthetic"},
+    {"data-backend", "--synthetic"},
+    {"test-io", "'convoy bench io'"},
+    {"logdir", "=output-dir"},
+    {"log-dir", "=output-dir"},
+    {"save-dir", "=output-dir"},
+    {"workspace", "=output-dir"},
+    {"model-dir", "=output-dir"},
+    {"save-period", "=save-every"},
+    {"recovery-interval", "=save-every-steps"},
+    {"ckpt-dir", "=checkpoint-dir"},
+    {"model-prefix", "--output-dir"},
+    {"checkpoint-hist", "=keep-checkpoints"},
+    {"initial-checkpoint", "=weights"},
+    {"pretrained-from-file", "=weights"},
+    {"load-model-weights-dir", "=weights"},
+    {"pretrained", "--weights PATH"},
+    {"e", "'convoy evaluate'"},
+    {"test-only", "'convoy evaluate'"},
+    {"eval-only", "'convoy evaluate'"},
+    {"disp-batches", "=print-freq"},
+    {"log-interval", "=print-freq"},
+    {"loginterval", "--print-freq STEPS"},
+    {"epochs-between-evals", "=val-interval"},
+    {"eval-frequency", "=val-interval"},
+    {"top-k", "=topk"},
+    {"random-seed", "=seed"},
+    {"use-deterministic-algorithms", "--reproducible"},
+    {"deterministic", "--reproducible"},
+    {"bn-statistics-group-size", "--sync-bn"},
+    {"kv-store", "--sync gradients or weights"},
+    {"period", "--local-steps"},
+    {"warmup-steps", "--local-sgd-start"},
+    {"start-localSGD-iter", "--local-sgd-start"},
+    {"dist-backend", "=backend"},
+    {"compression", "no compression"},
+    {"gc-type", "no compression"},
+    {"fp16-allreduce", "no compression"},
+    {"gpus", "one rank a GPU"},
+    {"no-cuda", "--device cpu"},
+    {"cpu", "--device cpu"},
+    {"stop-threshold", "--target-accuracy PERCENT"},
+    {"preset", "--config FILE"},
+    // Further names of other programs.
+    {"adam", "--optimizer"},
+    {"freeze", "Convoy freezes none"},
+    {"random-mirror", "--flip random"},
+    {"hflip", "--flip random"},
+    {"vflip", "--flip"},
+    {"color-jitter", "--brightness"},
+    {"drop", "'--dropout'"},
+    {"interpolation", "resized as Pillow does"},
+    {"nproc-per-node", "the launcher gives this"},
+    {"class-weights", "every class counts alike"},
+    {"val-split", "--train-data and --val-data"},
+    {"grad-clip", "--clip-grad-norm"},
+    {"tb", "TensorBoard"},
+    {"wandb", "metrics.jsonl"},
+    {"patience", "--target-accuracy"},
+    {"early-stopping", "--target-accuracy"},
+    {"world-size", "mpirun -np N"},
+    // Our own names, shortened, lengthened or misspelt.
+    {"epoch", "'--epochs'"},
+    {"worker", "'--workers'"},
+    {"seeds", "'--seed'"},
+    {"batch", "'--batch-size'"},
+    {"bacth-size", "'--batch-size'"},
+    {"batchsize", "'--batch-size'"},
+    {"wieght-decay", "'--weight-decay'"},
+    {"momentm", "'--momentum'"},
+    {"lr-sched", "'--lr-schedule'"},
+    {"optimzer", "'--optimizer'"},
+    {"tensorbord", "'--tensorboard'"},
+    {"no-tensorbord", "'--no-tensorboard'"},
+    {"ouput-dir", "'--output-dir'"},
+    {"devce", "'--device'"},
+    {"percision", "'--precision'"},
+    {"lable-smoothing", "'--label-smoothing'"},
+    {"local", "'--local-momentum' or '--local-sgd-start' or '--local-steps'"},
+    {"freq", "'--print-freq'"},
+    {"rezume", "'--resume'"},
+    {"tresh", silent},
+    {"drp", silent},
+    {"qqqqqqqq", silent},
+    {"verbose", silent},
+    {"lrr", "'--lr'"},
+    {"x", silent},
+    {"class", silent},
+};
+
+TEST(Suggestions, are_right_or_none) {
+  EXPECT_GE(std::size(table), 120U);
+  TrainConfig config;
+  std::string path;
+  std::vector<OptionGroup> groups = options_of(config);
+  groups.push_back(general_options(path));
+  const Names names(groups, foreign_hint);
+  for (const Typed& typed : table) {
+    const auto* entry = names.find(typed.name);
+    if (typed.answer[0] == '=') {
+      ASSERT_NE(entry, nullptr) << typed.name << " is no name of --" << typed.answer + 1;
+      EXPECT_EQ(entry->option->name, typed.answer + 1) << typed.name;
+      continue;
+    }
+    EXPECT_EQ(entry, nullptr) << typed.name << " is an option";
+    const std::string hint = names.hint(typed.name, "--");
+    if (typed.answer == silent) {
+      EXPECT_EQ(hint, "") << typed.name;
+    } else {
+      EXPECT_NE(hint.find(typed.answer), std::string::npos) << typed.name << hint;
+    }
+  }
+}
+
+/// An option that a hint names exists: what is added or renamed must be said there.
+TEST(Suggestions, name_options_that_exist) {
+  TrainConfig config;
+  std::string path;
+  std::vector<OptionGroup> groups = options_of(config);
+  groups.push_back(general_options(path));
+  const Names names(groups);
+  for (const Typed& typed : table) {
+    const std::string hint = foreign_hint(typed.name);
+    for (std::size_t at = hint.find("--"); at != std::string::npos; at = hint.find("--", at + 2)) {
+      const auto end = std::min(hint.find_first_not_of("abcdefghijklmnopqrstuvwxyz-", at), hint.size());
+      const std::string option = hint.substr(at + 2, end - at - 2);
+      EXPECT_TRUE(option == "help" || names.find(option) != nullptr) << typed.name << ": " << hint;
+    }
+  }
+}
+
+TEST(Suggestions, name_commands) {
+  EXPECT_EQ(foreign_command("eval"), "use 'convoy evaluate'");
+  EXPECT_EQ(foreign_command("test"), "use 'convoy evaluate'");
+  EXPECT_EQ(foreign_command("preprocess"), "convoy-preprocess makes data sets");
+  EXPECT_EQ(foreign_command("train"), "");
+}
+
+}  // namespace
+}  // namespace convoy
