@@ -77,6 +77,12 @@ About about(const std::string& command) {
     return {"convoy summary RUN_DIR ... [options]",
             "A table of runs: epochs, hours, best top-1 and top-5 on the val split, speed."};
   }
+  if (command == "report") {
+    return {
+        "convoy report RUN_DIR ... [-o FILE]",
+        "Writes one HTML file about runs, without outside references: their curves in common pictures, where the time\n"
+        "went, confusion matrices of evaluations in the run directories, configuration, and what differs between runs."};
+  }
   return {"convoy inspect data DIR | checkpoint PATH | plan [options] | build",
           "Shows a prepared data set, a checkpoint, what a network compiles to, or what this program is built of."};
 }
@@ -94,8 +100,8 @@ std::string indented(const std::string& lines) {
 }  // namespace
 
 const std::vector<std::string>& command_names() {
-  static const std::vector<std::string> names = {"train",     "evaluate", "predict", "bench",
-                                                 "preflight", "inspect",  "status",  "summary"};
+  static const std::vector<std::string> names = {"train",   "evaluate", "predict", "bench", "preflight",
+                                                 "inspect", "status",   "summary", "report"};
   return names;
 }
 
@@ -109,7 +115,8 @@ std::string program_help() {
       "  convoy preflight --data DIR      check ranks, devices, network and folders before a job\n"
       "  convoy inspect data|checkpoint|plan|build\n"
       "  convoy status RUN_DIR            state of a run\n"
-      "  convoy summary RUN_DIR ...       table of runs\n\n"
+      "  convoy summary RUN_DIR ...       table of runs\n"
+      "  convoy report RUN_DIR ...        HTML page of runs: curves, times, classes\n\n"
       "'convoy COMMAND --help' lists the options of the first day, --help TOPIC those about data, model, lr ..., --help-all\n"
       "all, with the names that other programs give them.\n"
       "'convoy --version' lists what is built in. convoy-preprocess makes data sets.\n{}",

@@ -32,6 +32,8 @@ Exit inspect_command(const Words& words);
 Exit status_command(const Words& words);
 /// Alone, without MPI.
 Exit summary_command(const Words& words);
+/// Alone, without MPI.
+Exit report_command(const Words& words);
 
 // What the program says of itself.
 

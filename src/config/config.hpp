@@ -254,4 +254,9 @@ struct SummaryConfig {
   bool per_epoch = false;
 };
 
+struct ReportConfig {
+  std::vector<std::string> folders;
+  std::string output;  ///< empty: report.html in the first folder
+};
+
 }  // namespace convoy

@@ -406,4 +406,12 @@ SummaryConfig parse_summary(const std::vector<std::string>& words, const ReadTex
   return config;
 }
 
+ReportConfig parse_report(const std::vector<std::string>& words, const ReadText& read_text) {
+  ReportConfig config;
+  const Given given = fill("report", options_of(config), words, read_text);
+  config.folders = given.positional;
+  if (config.folders.empty()) fail(Exit::usage, "no run directory is given; use 'convoy report RUN_DIR ...'");
+  return config;
+}
+
 }  // namespace convoy

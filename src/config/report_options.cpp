@@ -78,4 +78,12 @@ std::vector<OptionGroup> options_of(SummaryConfig& config) {
   return {std::move(group)};
 }
 
+std::vector<OptionGroup> options_of(ReportConfig& config) {
+  OptionGroup group{"Report", {}};
+  group.options.push_back(text_option("output", "FILE", config.output,
+                                      "HTML file to write; default: report.html in the first run directory")
+                              .short_form('o'));
+  return {std::move(group)};
+}
+
 }  // namespace convoy

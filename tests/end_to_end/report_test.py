@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What tells about runs: the forecast of a dry run and of a run's first lines, convoy status, convoy summary, bench scaling.
+"""What tells about runs: the forecast of a dry run and of a run's first lines, convoy status, convoy summary, convoy report, bench scaling.
 Usage: report_test.py [CASE ...]; bench/forecast.sh asks how far forecasts are off."""
 import csv
+import html.parser
 import json
 import os
 import re
@@ -141,6 +142,71 @@ def summaries(work):
     check(len(lines) == 5 and all(line.startswith("| ") and line.count("|") == lines[0].count("|") for line in lines), "a row an epoch as Markdown")
 
 
+class Page(html.parser.HTMLParser):
+    """Cells of the tables row by row, words outside of them, how often each element stands, and what is left open."""
+    def __init__(self, path):
+        super().__init__()
+        self.rows, self.words, self.counts, self.open, self.outside = [], "", {}, [], []
+        with open(path, encoding="utf-8") as file:
+            self.feed(file.read())
+
+    def handle_starttag(self, tag, attrs):
+        self.counts[tag] = self.counts.get(tag, 0) + 1
+        self.outside += [value for name, value in attrs if name in ("src", "href", "data") or "url(" in (value or "")]
+        if tag == "tr":
+            self.rows.append([])
+        if tag in ("td", "th"):
+            self.rows[-1].append("")
+        if tag not in ("meta", "link"):
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.counts[tag] = self.counts.get(tag, 0) + 1
+
+    def handle_endtag(self, tag):
+        if self.open[-1:] != [tag]:
+            check(False, f"report: '{tag}' closes what was opened: {self.open}")
+        self.open.pop()
+
+    def handle_data(self, data):
+        if "td" in self.open or "th" in self.open:
+            self.rows[-1][-1] += data
+        else:
+            self.words += data
+
+    def row(self, name):
+        return next(row for row in self.rows if row[0] == name)
+
+
+def pages(work):
+    folder = f"{work}/a,b"
+    os.makedirs(f"{folder}/evaluation")
+    with open(f"{folder}/evaluation/result.json", "w", encoding="utf-8") as file:
+        json.dump({"split": "val", "images": 10, "top1": 70.0, "loss": 0.5, "checkpoint": "best.h5"}, file)
+    with open(f"{folder}/evaluation/confusion.csv", "w", encoding="utf-8") as file:
+        file.write('label,"cat, black",<b>&"dog"\n"cat, black",4,1\n<b>&"dog",2,3\n'.replace('<b>&"dog"', '"<b>&""dog"""'))
+    done = subprocess.run([CONVOY, "report", f"{work}/run", work, folder, f"{work}/watched", "-o", f"{work}/report.html"], capture_output=True, text=True,
+                          check=True)
+    check(done.stdout == f"{work}/report.html\n" and f"'{work}' is left out" in done.stderr, "report names its file, and folders without a run")
+    page = Page(f"{work}/report.html")
+    check(not page.open and not page.outside and "script" not in page.counts, "report: all is closed, nothing is fetched, nothing runs")
+    with open(f"{work}/run/summary.csv", encoding="utf-8") as file:
+        best = max(float(row["val_top1"]) for row in csv.DictReader(file))
+    row = page.row(f"{work}/run")
+    check(row[1].startswith("resnet20") and row[4] == "3" and row[6] == f"{best:.2f} %" and row[-1] == "finished", f"report: the row of a run: {row}")
+    check(page.row("epochs")[1:3] == ["3", "1"] and not [row for row in page.rows if row[0] == "model" and len(row) > 2], "report: what differs, and only that")
+    check("ended without a record of its end" in page.words, "report: why a run is lost")
+    check(page.row("cat, black")[1:] == ["4", "5", "80.0"] and page.row('<b>&"dog"')[1:] in (["3", "5", "60.0"], ["cat, black", "2"]),
+          "report: classes with their own names")
+    # Per run with epochs: loss, top-1, rate and speed in four pictures; three bars; the matrix has four squares and a frame.
+    check(page.counts["path"] >= 12 and page.counts["circle"] >= 8, f"report: curves: {page.counts}")
+    check(os.path.getsize(f"{work}/report.html") < 200000, "report: a small file")
+    with open(f"{folder}/evaluation/confusion.csv", "a", encoding="utf-8") as file:
+        file.write("more,1\n")
+    done = subprocess.run([CONVOY, "report", folder], capture_output=True, text=True, check=True)
+    check("rows of different lengths" in Page(done.stdout.strip()).words, "report: a matrix that is none is named in the page")
+
+
 def scaling(work):
     path = f"{work}/scaling.csv"
     out, _ = run(3, "bench", "scaling", "--model", "resnet8", "--batch-size", 12, "--steps", 2, "--threads", 1, "--csv", path)
@@ -162,6 +228,6 @@ def scaling(work):
 
 if __name__ == "__main__":
     with work_folder() as work_:
-        cases = {case.__name__: case for case in (forecasts, statuses, summaries, scaling)}
+        cases = {case.__name__: case for case in (forecasts, statuses, summaries, pages, scaling)}
         for name in sys.argv[1:] or cases:
             cases[name](work_)

@@ -20,6 +20,7 @@ SITES = {
     "src/checkpoint/saver.cpp": (2, "checkpoints, start"),
     "src/cli/compute_bench.cpp": (1, "others"),
     "src/cli/preflight.cpp": (7, "others"),
+    "src/cli/report.cpp": (1, "others"),
     "src/config/read_text.cpp": (1, "reads"),
     "src/core/log.cpp": (3, "goes_on, start"),
     "src/core/log.hpp": (1, "a declaration"),

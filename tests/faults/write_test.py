@@ -241,6 +241,10 @@ def others(work):
 
     run_folder = f"{work}/launches"
     train(1, run_folder, *JOB, "--max-steps", 1)
+    for call in ("open", "write", "rename"):
+        for error, reason in REASONS.items():
+            code, said = run(["report", run_folder], [f"{call}:report.html:{error}:0"])
+            expect(code == 3 and reason in said and "report.html" in said, f"report, {call}, {error}: code {code}, names file and reason", said)
     ask = ["status", run_folder, "--after", 137, "--attempts-before", 1]
     code, said = run(ask)
     expect(code == 75, "launch that failed: counted, and started again", said)

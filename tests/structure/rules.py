@@ -21,13 +21,14 @@ MAY_INCLUDE = {
     "checkpoint": {"core", "io", "comm", "network", "backend"},
     "metrics": {"core", "io"},
     "run": {"core", "io", "comm", "checkpoint", "metrics"},
+    "report": {"core", "io", "metrics", "run"},
     "config": {"core", "options", "comm", "network", "backend", "data", "optim", "sync"},
     "engine": {"core", "options", "io", "image", "comm", "network", "backend", "data", "checkpoint", "metrics", "config"},
     "infer": {"core", "options", "io", "image", "comm", "network", "backend", "data", "checkpoint", "metrics", "config", "engine"},
     "train": {"core", "options", "io", "image", "comm", "network", "backend", "data", "optim", "sync", "checkpoint", "metrics", "config",
               "engine", "run"},
     "cli": {"core", "options", "io", "image", "comm", "network", "backend", "data", "optim", "sync", "checkpoint", "metrics", "config",
-            "run", "engine", "infer", "train"},
+            "run", "report", "engine", "infer", "train"},
     "preprocess": {"core", "options", "io", "image", "comm", "data", "network", "backend"},
 }
 
