@@ -17,7 +17,10 @@ class ManualClock final : public Clock {
 
   Instant now() const override { return later(Instant{} + std::chrono::hours(1), seconds_ += tick_); }
   double wall_seconds() const override { return 1e9 + seconds_; }
-  void sleep(double seconds) override { advance(seconds); }
+  void sleep(double seconds) override {
+    advance(seconds);
+    std::this_thread::yield();  // what is slept for may need this core
+  }
   bool wait(std::condition_variable&, std::unique_lock<std::mutex>& lock, double seconds,
             const std::function<bool()>& condition) override {
     if (condition()) return true;
