@@ -140,7 +140,7 @@ void Processor::process(const RawSample& raw, ProcessedImage& to) {
     if (recipe_.encoding == Encoding::raw) {
       store_raw(recipe_.sizes[i], stored);
     } else {
-      store_jpeg(raw, recipe_.sizes[i], stored);
+      store_jpeg(raw, status.unended, recipe_.sizes[i], stored);
     }
     stored.crc = crc32c(stored.bytes.data(), stored.bytes.size());
   }
@@ -189,7 +189,7 @@ bool Processor::may_pass(const RawSample& raw) const {
   return draw >= recipe_.compress_probability;
 }
 
-void Processor::store_jpeg(const RawSample& raw, Index side, StoredImage& to) {
+void Processor::store_jpeg(const RawSample& raw, bool unended, Index side, StoredImage& to) {
   const ImageSize size{image_.height, image_.width};
   const ImageSize wanted = bounded(size, side, recipe_.max_resolution);
   ImageView view = image_.view();
@@ -199,7 +199,9 @@ void Processor::store_jpeg(const RawSample& raw, Index side, StoredImage& to) {
     view = resized_.view();
   }
   if (wanted == size && may_pass(raw)) {
+    constexpr std::array<std::uint8_t, 2> end_marker{0xFF, 0xD9};
     to.bytes = raw.bytes;
+    if (unended) to.bytes.insert(to.bytes.end(), end_marker.begin(), end_marker.end());
   } else {
     encode_jpeg(view, recipe_.quality, to.bytes);
   }

@@ -47,7 +47,7 @@ class Processor {
   void note_conversions(const RawSample& raw, const DecodeStatus& status, ProcessedImage& to) const;
   void store_pixels(const RawSample& raw, ProcessedImage& to) const;
   void store_raw(Index side, StoredImage& to);
-  void store_jpeg(const RawSample& raw, Index side, StoredImage& to);
+  void store_jpeg(const RawSample& raw, bool unended, Index side, StoredImage& to);
   bool may_pass(const RawSample& raw) const;
 
   const Recipe& recipe_;

@@ -94,9 +94,12 @@ bool is_wanted_class(const PrepareSpec& spec, const ClassList& classes, const st
   return !classes.closed || classes.number_of(named_class(name)) >= 0;
 }
 
+void warn_of_empty_class(const std::string& address) {
+  log::warn("'{}' holds no images: the class keeps its number and has no samples", address);
+}
+
 /// A shard without samples tells of its class.
 void add_empty_class(const OpenSplit& split, Shard shard, ShardList& to) {
-  log::warn("'{}' holds no images: the class keeps its number and has no samples", split.store->address(shard.object));
   shard.class_name = split.labels ? "" : named_class(base_name(shard.object));
   shard.end = shard.weight = 0;
   to.add(shard);
@@ -113,7 +116,10 @@ void cut_folder(const PrepareSpec& spec, OpenSplit& split, Shard shard, ShardLis
   shard.position_weight = usual_file_bytes;
   shard.class_name = split.labels ? "" : named_class(base_name(shard.object));
   shard.prefix = shard.object;
-  if (found.empty()) return add_empty_class(split, shard, to);
+  if (found.empty()) {
+    if (!split.labels) warn_of_empty_class(split.store->address(shard.object));
+    return add_empty_class(split, shard, to);
+  }
   to.add_slices(shard, static_cast<Index>(found.size()), files_per_shard);
 }
 
@@ -329,7 +335,9 @@ class FolderSource final : public Source {
       for (const auto& name : in.folders) {
         const std::string folder = join_names(join_names(source.inside, in.level), name);
         for (const auto& [what, files] : tree.left_out(folder)) left_out[what] += files;
-        if (!tree.holds_images(folder)) found.push_back({empty_class, join_names(in.level, name)});
+        if (tree.holds_images(folder)) continue;
+        warn_of_empty_class(address(join_names(in.level, name)));
+        found.push_back({empty_class, join_names(in.level, name)});
       }
       container.left_out = counts_of(left_out);
     }

@@ -9,6 +9,7 @@
 #include "core/clock.hpp"
 #include "core/errors.hpp"
 #include "core/log.hpp"
+#include "core/stop.hpp"
 #include "preprocess/transport/http_transfer.hpp"
 #include "preprocess/transport/xml.hpp"
 
@@ -58,6 +59,7 @@ struct HttpClient::State {
   /// Moves what can move, waits for more, at most for a nap. Returns the seconds waited.
   double pump() {
     if (spec.cancel != nullptr && spec.cancel->load()) fail(Exit::stopped, "reading was stopped");
+    leave_if_stopped("waiting for a server");
     int running = 0;
     curl_multi_perform(multi, &running);
     bool any = false;

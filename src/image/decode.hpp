@@ -29,7 +29,8 @@ const char* fault_name(Fault fault);
 
 struct DecodeStatus {
   Fault fault = Fault::none;
-  std::string reason;  ///< of the fault, or the library's first harmless warning; empty: neither
+  std::string reason;    ///< of the fault, or the library's first harmless warning; empty: neither
+  bool unended = false;  ///< a whole image that lacks only JPEG's end marker
   bool ok() const { return fault == Fault::none; }
 };
 

@@ -30,10 +30,11 @@ struct Errors {
   std::array<char, JMSG_LENGTH_MAX> text{};
   bool spoke = false;
   bool pixels_lost = false;  ///< by a grave warning
+  bool unended = false;
 
   void reset() {
     fault = Fault::none;
-    pixels_lost = false;
+    pixels_lost = unended = false;
     text[0] = '\0';
     spoke = false;
   }
@@ -150,7 +151,7 @@ struct JpegReader::State {
   State(const State&) = delete;
   State& operator=(const State&) = delete;
 
-  DecodeStatus status() const { return {errors.fault, errors.text.data()}; }
+  DecodeStatus status() const { return {errors.fault, errors.text.data(), errors.unended}; }
 
   void find_exif(ImageHeader& header) const {
     for (auto* marker = jpeg.marker_list; marker != nullptr; marker = marker->next) {
@@ -196,7 +197,7 @@ DecodeStatus JpegReader::decode(const Region& region, int denominator, Image& to
   State& s = *state_;
   jpeg_decompress_struct& jpeg = s.jpeg;
   s.errors.fault = Fault::none;
-  s.errors.pixels_lost = false;
+  s.errors.pixels_lost = s.errors.unended = false;
   if (setjmp(s.errors.leave) != 0) return s.status();  // NOLINT(cert-err52-cpp)
   jpeg.out_color_space = s.ink() ? JCS_CMYK : jpeg.num_components == 1 ? JCS_GRAYSCALE : JCS_RGB;
   jpeg.scale_num = 1;
@@ -237,7 +238,8 @@ DecodeStatus JpegReader::decode(const Region& region, int denominator, Image& to
     jpeg_abort_decompress(&jpeg);
   }
   // Complete but for its end marker: the image is kept, with the warning.
-  if (s.errors.fault == Fault::truncated && has_all_scans && !s.errors.pixels_lost) s.errors.fault = Fault::none;
+  s.errors.unended = s.errors.fault == Fault::truncated && has_all_scans && !s.errors.pixels_lost;
+  if (s.errors.unended) s.errors.fault = Fault::none;
   return s.status();
 }
 

@@ -240,7 +240,8 @@ def same_case(work):
                 with tarfile.open(f"{work}/{seed}{source}", mode) as tar:
                     tar.add(f"{work}/{seed}", ".")
             text = prepare(work, f"o{seed}{source}", "folder", "--source", f"{work}/{seed}{source}", *OPTIONS, ranks=ranks)
-            told = sorted(line.replace(f"{seed}{source}:", str(seed)) for line in text.splitlines() if "files that are not read" in line)
+            told = sorted(line.split("warning: ")[1].replace(f"{seed}{source}:", f"{seed}/") for line in text.splitlines()
+                          if "files that are not read" in line or "holds no images" in line)
             found.append((sets.digest(f"{work}/o{seed}{source}"), told))
         check(found[0] == found[1] == found[2] and found[0][1], f"tree {seed}: the same from folder and archives ({found[0][1]})")
 

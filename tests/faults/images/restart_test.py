@@ -83,25 +83,26 @@ with tempfile.TemporaryDirectory(prefix="convoy-test-") as work:
     objects = {f"{name}.tar": sets.tar_of([(n, d) for n, (d, _) in files.items() if n.startswith(name)])
                for name in sets.CLASSES}
     silent = f"{sets.CLASSES[2]}.tar"
-    with servers.Faulty(objects, {silent: ["ok", "stall:200000"]}) as server:
-        web = ("folder", "--train", f"{server.address}/{{{','.join(sets.CLASSES)}}}.tar", *base[3:])
-        out = f"{work}/stopped"
-        process = start((*web, "--out", out), 2)
-        while [r[:2] for r in server.requests].count(("GET", silent)) < 2 and process.poll() is None:
-            time.sleep(0.01)
-        time.sleep(0.5)
-        process.send_signal(signal.SIGUSR1)
-        text = process.communicate(timeout=30)[0]
-        check(process.returncode == 75 and "stopped on request (SIGUSR1)" in text, f"SIGUSR1 ends it with 75: {text[:200]}")
-        text = run(*web, "--out", out)
-        check("continuing: about" in text and sets.digest(out) == expected, "it goes on")
+    for before, phase in ((0, "looking into it"), (1, "listing it"), (2, "reading it")):
+        with servers.Faulty(objects, {silent: ["ok"] * before + ["stall:200000" if before != 1 else "stall:100"]}) as server:
+            web = ("folder", "--train", f"{server.address}/{{{','.join(sets.CLASSES)}}}.tar", *base[3:])
+            out = f"{work}/stopped{before}"
+            process = start((*web, "--out", out), 2)
+            while [r[:2] for r in server.requests].count(("GET", silent)) < before + 1 and process.poll() is None:
+                time.sleep(0.01)
+            time.sleep(0.5)
+            process.send_signal(signal.SIGUSR1)
+            text = process.communicate(timeout=30)[0]
+            check(process.returncode == 75 and "stopped on request (SIGUSR1)" in text, f"SIGUSR1 while {phase} ends it with 75: {text[-300:]}")
+            text = run(*web, "--out", out)
+            check((before < 2 or "continuing: about" in text) and sets.digest(out) == expected, "it goes on")
 
     # Two at once: one is refused or finds all done, the other isn't disturbed.
     out = f"{work}/twice"
-    with servers.Faulty(objects, {silent: ["ok", "stall:200000"]}) as server:
+    with servers.Faulty(objects, {silent: ["ok", "ok", "stall:200000"]}) as server:
         web = ("folder", "--train", f"{server.address}/{{{','.join(sets.CLASSES)}}}.tar", *base[3:])
         first = start((*web, "--out", out), 2)
-        while [r[:2] for r in server.requests].count(("GET", silent)) < 2 and first.poll() is None:
+        while [r[:2] for r in server.requests].count(("GET", silent)) < 3 and first.poll() is None:
             time.sleep(0.01)
         text = run(*web, "--out", out, expect=2, ranks=2)
         check("another preparation is writing into" in text and text.count("error:") == 1, "a second one is refused")
