@@ -90,7 +90,7 @@ struct LossScale {
 };
 
 struct OptimiserSpec {
-  Rule rule = Rule::momentum;
+  Rule rule = Rule::sgd;
   float clip_norm = 0;  ///< 0: off
   LossScale loss_scale;
 };

@@ -156,11 +156,6 @@ std::vector<std::string> implausible(const TrainConfig& config) {
     texts.push_back(fmt::format("--lr {} is large for {} (recipes use {})", optimiser.rate, rule.title,
                                 rule.recipes.learning_rates));
   }
-  for (const RuleOption& option : rule.options) {
-    const double value = optimiser.settings.at(option.name);
-    if (value == option.plain)
-      texts.push_back(fmt::format("--{} {} makes --optimizer {} plain SGD", option.name, value, rule.name));
-  }
   if (schedule.decay == Decay::multistep && schedule.step_epochs.back() >= config.epochs) {
     texts.push_back(
         fmt::format("--lr-step-epochs {} is past the end (--epochs {})", schedule.step_epochs.back(), config.epochs));

@@ -49,7 +49,7 @@ struct DataConfig {
 };
 
 struct OptimiserConfig {
-  Rule rule = Rule::momentum;
+  Rule rule = Rule::sgd;
   RuleSettings settings = usual_settings();  ///< options of all rules
   double weight_decay = 1e-4, norm_weight_decay = 0, bias_weight_decay = 0;
   double clip_norm = 0;

@@ -117,7 +117,7 @@ Effect effect_of(const TrainConfig& config, const std::string& option) {
     const OptimiserConfig& optimiser = config.optimiser;
     const bool counts =
         info_of(optimiser.rule).find(option) != nullptr || optimiser.settings.at(option) == of_rule.plain;
-    return counts ? Effect{} : Effect{.mistake = Mistake::anywhere, .needs = rules_with(option)};
+    return counts ? Effect{} : Effect{.mistake = Mistake::anywhere, .needs = "--optimizer " + rules_with(option)};
   }
   for (const Dependence& rule : rules()) {
     const bool about = std::find(rule.options.begin(), rule.options.end(), option) != rule.options.end();

@@ -36,6 +36,11 @@ std::string configuration_hash(const TrainConfig& config) {
         text += "crop=window\n";
         continue;
       }
+      // Runs keep the hash that they had when momentum was the name of sgd with a momentum.
+      if (option.name == "optimizer" && config.optimiser.rule == Rule::sgd) {
+        text += "optimizer=momentum\n";
+        continue;
+      }
       if (option.bits == Bits::decides_where_set && option.print().empty()) continue;
       if (option.bits != Bits::irrelevant) text += fmt::format("{}={}\n", option.name, option.print());
     }

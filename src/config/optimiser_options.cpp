@@ -8,7 +8,13 @@ namespace {
 Option option_of(const RuleOption& of_rule, RuleSettings& settings) {
   const Bounds bounds{
       .low = of_rule.low, .high = of_rule.high, .low_excluded = of_rule.low_excluded, .high_excluded = true};
-  Option option = number_option(of_rule.name, "F", settings.at(of_rule.name), bounds, of_rule.help);
+  double& to = settings.at(of_rule.name);
+  Option option = number_option(of_rule.name, "F", to, bounds, rules_with(of_rule.name) + ": " + of_rule.help);
+  if (of_rule.is_switch) {
+    option.value = option.allowed = "";
+    option.set = [&to](const std::string& text) { to = read_bool(text) ? 1 : 0; };
+    option.print = [&to] { return std::string(to != 0 ? "true" : "false"); };
+  }
   for (const char* alias : of_rule.aliases)
     if (alias != nullptr) option.aliases.emplace_back(alias);
   return option.decides_bits();
@@ -19,10 +25,13 @@ Option option_of(const RuleOption& of_rule, RuleSettings& settings) {
 OptionGroup optimiser_options(OptimiserConfig& optimiser) {
   OptionGroup group{"Optimiser", {}};
   auto add = [&](Option option) -> Option& { return group.options.emplace_back(std::move(option)); };
-  std::vector<std::pair<std::string, Rule>> names;
-  names.reserve(all_rules.size());
-  for (const Rule rule : all_rules) names.emplace_back(info_of(rule).name, rule);
-  add(choice_option<Rule>("optimizer", optimiser.rule, std::move(names), "update rule; sgd has no momentum"))
+  std::vector<std::pair<std::string, Rule>> names, others;
+  for (const Rule rule : all_rules) {
+    names.emplace_back(info_of(rule).name, rule);
+    for (const char* alias : info_of(rule).aliases)
+      if (alias != nullptr) others.emplace_back(alias, rule);
+  }
+  add(choice_option<Rule>("optimizer", optimiser.rule, names, "update rule; docs/recipes.md describes each", others))
       .also({"opt", "optimiser"})
       .decides_bits();
   for (const RuleOption& option : options_of_rules()) add(option_of(option, optimiser.settings));

@@ -3,15 +3,21 @@
 #pragma once
 #include <cstdint>
 
+#include "optim/adagrad.hpp"
+#include "optim/adam.hpp"
 #include "optim/adamw.hpp"
-#include "optim/momentum.hpp"
+#include "optim/lamb.hpp"
+#include "optim/lars.hpp"
 #include "optim/nesterov.hpp"
+#include "optim/rmsprop.hpp"
 #include "optim/sgd.hpp"
+#include "optim/signum.hpp"
 
 namespace convoy {
 
-enum class Rule : std::uint8_t { sgd, momentum, nesterov, adamw };
-inline constexpr std::array all_rules{Rule::sgd, Rule::momentum, Rule::nesterov, Rule::adamw};
+enum class Rule : std::uint8_t { sgd, nesterov, adam, adamw, rmsprop, adagrad, signum, lars, lamb };
+inline constexpr std::array all_rules{Rule::sgd,     Rule::nesterov, Rule::adam, Rule::adamw, Rule::rmsprop,
+                                      Rule::adagrad, Rule::signum,   Rule::lars, Rule::lamb};
 
 /// Calls `f` with an object of the rule's type.
 template <class F>
@@ -19,12 +25,22 @@ decltype(auto) with_optimiser(Rule rule, F&& f) {
   switch (rule) {
     case Rule::sgd:
       return f(Sgd{});
-    case Rule::momentum:
-      return f(Momentum{});
     case Rule::nesterov:
       return f(Nesterov{});
+    case Rule::adam:
+      return f(Adam{});
     case Rule::adamw:
       return f(AdamW{});
+    case Rule::rmsprop:
+      return f(RmsProp{});
+    case Rule::adagrad:
+      return f(Adagrad{});
+    case Rule::signum:
+      return f(Signum{});
+    case Rule::lars:
+      return f(Lars{});
+    case Rule::lamb:
+      return f(Lamb{});
   }
   __builtin_unreachable();
 }

@@ -1,22 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the rule of an optimiser is made of. A rule is one struct in one header of this folder, with these members:
-//   name, title, note   its name on the command line, its name in texts, and what other programs call it (or "")
-//   slots               names of its state of each weight, under which checkpoints store it
-//   options             its hyper-parameters; OptionValues holds their values in this order
-//   recipes             which weight decays and learning rates are usual
+//   name, title   its name on the command line and in texts
+//   aliases       what other programs call it
+//   slots         names of its state of each weight, under which checkpoints store it
+//   options       its hyper-parameters; OptionValues holds their values in this order
+//   recipes       which weight decays and learning rates are usual
 //   prepare(options, step, numbers)   computes once per step what the formula takes from UpdateFactors::numbers; `step`
-//   counts
-//                                     the applied updates from 1 on, since the slots were zero
+//                                     counts the applied updates from 1 on, since the slots were zero
 //   update(factors, w, g, slots...)   the formula for one weight: updates its slots and returns the new weight
+// A layer-wise rule has two more. Updaters take norms over each tensor before they update it:
+//   measured(factors, w, g, slots...) the number whose norm counts beside that of w; it changes nothing
+//   ratio(numbers, norms)             UpdateFactors::ratio of the tensor
 // The rule decides how it uses the weight decay. Clipping by the global norm is not its affair: UpdateFactors::clip
 // scales its gradient.
 #pragma once
 #include <array>
 #include <limits>
+#include <type_traits>
 
 #include "core/portable.hpp"
 
 namespace convoy {
+
+/// Null: none.
+using RuleNames = std::array<const char*, 2>;
 
 /// A hyper-parameter, which config turns into an option. Rules may share one.
 struct RuleOption {
@@ -26,8 +33,9 @@ struct RuleOption {
   double low, high;                    ///< allowed: from `low` to below `high`
   bool low_excluded;
   const char* help;
-  /// The value with which the rule is plain SGD, so rules without the option accept it too. NaN: there is none.
+  /// The value that means nothing to a rule without the option, so it accepts that. NaN: there is none.
   double plain = std::numeric_limits<double>::quiet_NaN();
+  bool is_switch = false;  ///< 1: on
 };
 
 /// The largest weight decay and learning rate that need no warning, and the ranges of published recipes.
@@ -48,6 +56,24 @@ struct UpdateFactors {
   float decay;          ///< weight decay of the tensor
   float clip;           ///< scales the gradient, before any decay is added; 1: not clipped
   float numbers[max_rule_numbers];
+  float ratio = 1;  ///< of a layer-wise rule
 };
+
+/// Of one tensor, for a layer-wise rule.
+struct TensorNorms {
+  double weight, measured;
+  float decay;
+  bool is_weight;  ///< of a convolution or linear layer; else a bias, or a batch norm's scale or shift
+
+  /// Biases and batch norms are left out, as the authors' programs do.
+  CONVOY_HD bool adapts(float all) const { return (is_weight || all != 0) && weight > 0 && measured > 0; }
+};
+inline constexpr RuleOption adapt_all_option{
+    "adapt-all", {"always-adapt"}, 0, 0, 2, false, "biases and batch norms have a ratio of norms, too", 0, true};
+
+template <class R, class = void>
+inline constexpr bool is_layerwise = false;
+template <class R>
+inline constexpr bool is_layerwise<R, std::void_t<decltype(&R::ratio)>> = true;
 
 }  // namespace convoy

@@ -15,7 +15,7 @@ RuleInfo info_of(Rule rule) {
   return with_optimiser(rule, [](auto chosen) {
     using R = decltype(chosen);
     static_assert(R::options.size() <= max_rule_options);
-    return RuleInfo{R::name, R::title, R::note, R::slots, R::options, R::recipes};
+    return RuleInfo{R::name, R::title, R::aliases, R::slots, R::options, R::recipes};
   });
 }
 
@@ -44,14 +44,13 @@ OptionValues values_of(Rule rule, const RuleSettings& settings) {
 }
 
 std::string rules_with(const std::string& option) {
-  std::string text;
+  std::string text, last;
   for (const Rule rule : all_rules) {
-    const RuleInfo info = info_of(rule);
-    if (info.find(option) == nullptr) continue;
-    text += (text.empty() ? "--optimizer " : " or ") + std::string(info.name);
-    if (*info.note != '\0') text += " (" + std::string(info.note) + ")";
+    if (info_of(rule).find(option) == nullptr) continue;
+    if (!last.empty()) text += (text.empty() ? "" : ", ") + last;
+    last = info_of(rule).name;
   }
-  return text;
+  return text.empty() ? last : text + " or " + last;
 }
 
 }  // namespace convoy

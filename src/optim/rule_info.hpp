@@ -11,7 +11,8 @@
 namespace convoy {
 
 struct RuleInfo {
-  const char *name, *title, *note;
+  const char *name, *title;
+  RuleNames aliases;
   std::span<const char* const> slots;
   std::span<const RuleOption> options;
   Recipes recipes;
@@ -30,7 +31,7 @@ RuleSettings usual_settings();
 /// The rule's own part of the settings.
 OptionValues values_of(Rule rule, const RuleSettings& settings);
 
-/// `--optimizer momentum (PyTorch's sgd with a momentum) or nesterov`: which rules have the option.
+/// `sgd, nesterov or lars`: which rules have the option.
 std::string rules_with(const std::string& option);
 
 }  // namespace convoy

@@ -169,12 +169,14 @@ Option list_option(std::string name, std::string value, std::vector<T>& to, cons
   return option;
 }
 
-/// One of the names of an enumeration.
+/// One of the names of an enumeration; `others`: names in other programs, which are understood and not shown.
 template <class Enum>
-Option choice_option(std::string name, Enum& to, std::vector<std::pair<std::string, Enum>> names, std::string help) {
+Option choice_option(std::string name, Enum& to, std::vector<std::pair<std::string, Enum>> names, std::string help,
+                     const std::vector<std::pair<std::string, Enum>>& others = {}) {
   Option option{.name = std::move(name), .help = std::move(help)};
   for (const auto& [text, unused] : names) option.value += (option.value.empty() ? "" : "|") + text;
   for (const auto& [text, unused] : names) option.allowed += (option.allowed.empty() ? "" : ", ") + text;
+  names.insert(names.end(), others.begin(), others.end());
   option.set = [&to, names](const std::string& text) {
     for (const auto& [known, value] : names) {
       if (is_same_word(known, text)) {

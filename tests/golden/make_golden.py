@@ -171,32 +171,90 @@ def make_operations():
     return {"torch": torch.__version__, "operations": results, "losses": losses}
 
 
-# Two tensors: a of 40 with decay and rate 1, b of 3 x 7 without decay and twice the rate. The rate changes on the way.
+# Two tensors: weights a of 40 with decay and rate 1, biases b of 3 x 7 without decay and twice the rate. The rate changes on the way.
 # `skipped`: steps whose gradients are not finite, so that PyTorch's optimiser does not see them.
 RATES = [0.25, 0.25, 0.125, 0.0625, 0.5]
 LOW_RATES = [rate / 64 for rate in RATES] * 20
 OPTIMISERS = [
-    dict(name="sgd", rule="sgd", options=[], decay=0.0625, clip=0, rates=RATES, skipped=[]),
-    dict(name="momentum", rule="momentum", options=[0.875], decay=0.0625, clip=0, rates=RATES, skipped=[]),
+    dict(name="plain", rule="sgd", options=[0], decay=0.0625, clip=0, rates=RATES, skipped=[]),
+    dict(name="sgd", rule="sgd", options=[0.875], decay=0.0625, clip=0, rates=RATES, skipped=[]),
     dict(name="nesterov", rule="nesterov", options=[0.875], decay=0.0625, clip=0, rates=RATES, skipped=[]),
     dict(name="clipped", rule="nesterov", options=[0.875], decay=0.0625, clip=1.5, rates=RATES, skipped=[]),
-    dict(name="hardly_clipped", rule="momentum", options=[0.5], decay=0, clip=100, rates=RATES, skipped=[]),
+    dict(name="hardly_clipped", rule="sgd", options=[0.5], decay=0, clip=100, rates=RATES, skipped=[]),
     dict(name="adamw", rule="adamw", options=[0.9, 0.999, 1e-8], decay=0.0625, clip=0, rates=LOW_RATES, skipped=[]),
     dict(name="adamw_clipped", rule="adamw", options=[0.875, 0.99, 1e-3], decay=0.5, clip=1.5, rates=LOW_RATES, skipped=[]),
     dict(name="adamw_skipping", rule="adamw", options=[0.9, 0.999, 1e-8], decay=0.0625, clip=1.5, rates=LOW_RATES, skipped=[0, 7, 8, 40, 99]),
+    dict(name="adam", rule="adam", options=[0.9, 0.999, 1e-8], decay=0.0625, clip=0, rates=LOW_RATES, skipped=[]),
+    dict(name="adam_skipping", rule="adam", options=[0.875, 0.99, 1e-3], decay=0.5, clip=1.5, rates=LOW_RATES, skipped=[0, 7, 99]),
+    dict(name="rmsprop", rule="rmsprop", options=[0.9, 0.9, 0.0316], decay=0.0625, clip=0, rates=LOW_RATES, skipped=[]),
+    dict(name="rmsprop_plain", rule="rmsprop", options=[0, 0.99, 1e-8], decay=0.5, clip=1.5, rates=LOW_RATES, skipped=[3]),
+    dict(name="adagrad", rule="adagrad", options=[1e-10], decay=0.0625, clip=0, rates=LOW_RATES, skipped=[]),
+    dict(name="signum", rule="signum", options=[0.9], decay=0.0625, clip=0, rates=LOW_RATES, skipped=[]),
+    dict(name="signum_clipped", rule="signum", options=[0], decay=0.5, clip=1.5, rates=LOW_RATES, skipped=[5]),
+    dict(name="lars", rule="lars", options=[0.9, 0.001, 0], decay=0.0625, clip=0, rates=RATES * 20, skipped=[]),
+    dict(name="lars_of_all", rule="lars", options=[0.5, 0.01, 1], decay=0.5, clip=1.5, rates=RATES * 20, skipped=[1]),
+    dict(name="lamb", rule="lamb", options=[0.9, 0.999, 1e-6, 0], decay=0.0625, clip=0, rates=LOW_RATES, skipped=[]),
+    dict(name="lamb_of_all", rule="lamb", options=[0.875, 0.99, 1e-3, 1], decay=0.5, clip=1.5, rates=LOW_RATES, skipped=[0, 50]),
 ]
 
 
+class Written(torch.optim.Optimizer):
+    """The formulas of MXNet's Signum, and of LARS and LAMB as their papers state them."""
+
+    def __init__(self, groups, rule, options):
+        super().__init__(groups, {"lr": 1, "bias": False})
+        self.rule, self.options = rule, options
+
+    @torch.no_grad()
+    def step(self):
+        for group in self.param_groups:
+            for w in group["params"]:
+                state = self.state[w]
+                if not state:
+                    state |= {"m": torch.zeros_like(w), "v": torch.zeros_like(w), "t": 0}
+                state["t"] += 1
+                w -= group["lr"] * getattr(self, self.rule)(w, w.grad, state, group["weight_decay"], group["bias"])
+
+    def signum(self, w, g, state, decay, bias):
+        momentum = self.options[0]
+        state["m"] = momentum * state["m"] + (1 - momentum) * (g + decay * w)
+        return state["m"].sign()
+
+    def ratio(self, bias, w, other, of_norms):
+        adapts = (not bias or self.options[-1] == 1) and w.norm() > 0 and other.norm() > 0
+        return of_norms(w.norm(), other.norm()) if adapts else 1
+
+    def lars(self, w, g, state, decay, bias):
+        momentum, trust, _ = self.options
+        ratio = self.ratio(bias, w, g, lambda of_w, of_g: trust * of_w / (of_g + decay * of_w))
+        state["m"] = momentum * state["m"] + ratio * (g + decay * w)
+        return state["m"]
+
+    def lamb(self, w, g, state, decay, bias):
+        beta1, beta2, epsilon, _ = self.options
+        state["m"] = beta1 * state["m"] + (1 - beta1) * g
+        state["v"] = beta2 * state["v"] + (1 - beta2) * g**2
+        mean, square = state["m"] / (1 - beta1 ** state["t"]), state["v"] / (1 - beta2 ** state["t"])
+        u = mean / (square.sqrt() + epsilon) + decay * w
+        return self.ratio(bias, w, u, lambda of_w, of_u: of_w / of_u) * u
+
+
 def make_optimiser(case, groups):
-    options = case["options"]
-    if case["rule"] == "adamw":
-        return torch.optim.AdamW(groups, lr=1, betas=options[:2], eps=options[2])
-    return torch.optim.SGD(groups, lr=1, momentum=options[0] if options else 0, nesterov=case["rule"] == "nesterov")
+    rule, options = case["rule"], case["options"]
+    if rule in ("adam", "adamw"):
+        return (torch.optim.Adam if rule == "adam" else torch.optim.AdamW)(groups, lr=1, betas=options[:2], eps=options[2])
+    if rule == "rmsprop":
+        return torch.optim.RMSprop(groups, lr=1, momentum=options[0], alpha=options[1], eps=options[2])
+    if rule == "adagrad":
+        return torch.optim.Adagrad(groups, lr=1, eps=options[0])
+    if rule in ("sgd", "nesterov"):
+        return torch.optim.SGD(groups, lr=1, momentum=options[0], nesterov=rule == "nesterov")
+    return Written(groups, rule, options)
 
 
 def optimise(case):
     a, b = tensor("optimiser/a", [40]), tensor("optimiser/b", [3, 7])
-    groups = [dict(params=[a], weight_decay=case["decay"]), dict(params=[b], weight_decay=0)]
+    groups = [dict(params=[a], weight_decay=case["decay"], bias=False), dict(params=[b], weight_decay=0, bias=True)]
     optimiser = make_optimiser(case, groups)
     for step, rate in enumerate(case["rates"]):
         if step in case["skipped"]:

@@ -147,6 +147,7 @@ Plan golden_optimiser_plan(const GoldenOptimiser& golden) {
   a.decay = golden.decay;
   b.range = {48, 21};
   b.rate_multiplier = 2;
+  b.kind = Kind::bias;
   plan.table.parameters = {0, 80};
   plan.table.statistics = {80, 0};
   plan.table.flags = {80, 3};

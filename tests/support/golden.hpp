@@ -40,7 +40,7 @@ struct GoldenLoss {
 std::vector<GoldenOperation> load_golden_operations();
 std::vector<GoldenLoss> load_golden_losses();
 
-/// Some steps with two tensors: `a` with decay, `b` without and with twice the rate.
+/// Some steps with two tensors: weights `a` with decay, biases `b` without and with twice the rate.
 struct GoldenOptimiser {
   std::string name;
   OptimiserSpec spec;

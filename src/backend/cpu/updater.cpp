@@ -13,13 +13,20 @@
 namespace convoy::cpu {
 namespace {
 
-/// Threads share the pieces of all tensors; pieces are small enough that a network of one big layer has many. The
-/// gradient norm is summed piece by piece in their order, so it depends on the table alone.
+/// Threads share the pieces of all tensors; pieces are small enough that a network of one big layer has many. Norms
+/// are summed piece by piece in their order, so they depend on the table alone.
 constexpr Index piece_floats = 1 << 14;
 
 struct Piece {
   Range range;
-  float decay, rate_multiplier;
+  Index tensor = 0;
+  float decay = 0, rate_multiplier = 1;
+  bool is_weight = true;
+};
+
+/// For a layer-wise rule: squares summed over a piece, and the ratio of its tensor.
+struct PieceNorms {
+  double weight = 0, measured = 0, ratio = 1;
 };
 
 struct Norm {
@@ -34,6 +41,19 @@ void update(Index count, const UpdateFactors& factors, const float* __restrict g
   for (Index i = 0; i < count; ++i) w[i] = R::update(factors, w[i], g[i], slots[i]...);
 }
 
+template <class R, class... Slot>
+PieceNorms measure(Index count, const UpdateFactors& factors, const float* g, const float* w, const Slot*... slots) {
+  double weight = 0, measured = 0;
+#pragma omp simd reduction(+ : weight, measured)
+  for (Index i = 0; i < count; ++i) {
+    const auto of_w = static_cast<double>(w[i]);
+    const auto of_g = static_cast<double>(R::measured(factors, w[i], g[i], slots[i]...));
+    weight += of_w * of_w;
+    measured += of_g * of_g;
+  }
+  return {weight, measured};
+}
+
 class CpuUpdater final : public Updater {
  public:
   CpuUpdater(const Plan& plan, const OptimiserSpec& spec, const StepParams& current, Counters& counters)
@@ -43,11 +63,15 @@ class CpuUpdater final : public Updater {
         flags_(plan.table.flags),
         current_(current),
         counters_(counters) {
-    for (const Parameter& row : plan.table.rows) {
+    for (Index tensor = 0; const Parameter& row : plan.table.rows) {
+      ++tensor;
       if (!row.trainable) continue;
       for (Index at = 0; at < row.range.count; at += piece_floats) {
-        pieces_.push_back(
-            {{row.range.begin + at, std::min(piece_floats, row.range.count - at)}, row.decay, row.rate_multiplier});
+        pieces_.push_back({{row.range.begin + at, std::min(piece_floats, row.range.count - at)},
+                           tensor,
+                           row.decay,
+                           row.rate_multiplier,
+                           row.kind == Kind::weight});
       }
     }
     for (const NormStatistics& norm : plan.table.norms) {
@@ -57,11 +81,16 @@ class CpuUpdater final : public Updater {
     }
   }
 
-  /// Clipping needs one double per piece.
+  /// squares of pieces, for clipping | norms of pieces, for a layer-wise rule.
   Index arena_floats() const override {
-    return spec_.clip_norm > 0 ? align_floats(2 * static_cast<Index>(pieces_.size())) : 0;
+    const bool layerwise = with_optimiser(spec_.rule, [](auto rule) { return is_layerwise<decltype(rule)>; });
+    const auto pieces = static_cast<Index>(pieces_.size());
+    return squares_floats() + (layerwise ? pieces * static_cast<Index>(sizeof(PieceNorms) / sizeof(float)) : 0);
   }
-  void bind(float* arena) override { squares_ = reinterpret_cast<double*>(arena); }
+  void bind(float* arena) override {
+    squares_ = reinterpret_cast<double*>(arena);
+    norms_of_pieces_ = reinterpret_cast<PieceNorms*>(arena + squares_floats());
+  }
 
   void launch(const ParameterSet& set, const float* gradients) override {
     require(set.count == layout_.count(), "a parameter set of another layout");
@@ -80,12 +109,18 @@ class CpuUpdater final : public Updater {
       using R = decltype(rule);
       const double step = static_cast<double>(state.applied) - static_cast<double>(state.slots_zeroed);
       R::prepare(current_.options, step, factors.numbers);
-      update_all<R>(set, gradients, factors, std::make_index_sequence<R::slots.size()>());
+      constexpr auto slots = std::make_index_sequence<R::slots.size()>();
+      if constexpr (is_layerwise<R>) find_ratios<R>(set, gradients, factors, slots);
+      update_all<R>(set, gradients, factors, slots);
     });
     fold_statistics(set, gradients);
   }
 
  private:
+  Index squares_floats() const {
+    return spec_.clip_norm > 0 ? align_floats(2 * static_cast<Index>(pieces_.size())) : 0;
+  }
+
   /// Returns the replica with the lowest flag above 0, or -1 if all are 0. A flag holds 1 + the first stage that wasn't
   /// finite. With synchronised batch norm the other replicas follow the one where it began, at later stages.
   int first_flagged(const float* gradients) const {
@@ -115,6 +150,38 @@ class CpuUpdater final : public Updater {
     return std::sqrt(total);
   }
 
+  static UpdateFactors factors_of(const Piece& piece, UpdateFactors factors) {
+    factors.learning_rate *= piece.rate_multiplier;
+    factors.decay = piece.decay;
+    return factors;
+  }
+
+  template <class R, std::size_t... Slot>
+  void find_ratios(const ParameterSet& set, const float* gradients, const UpdateFactors& all,
+                   std::index_sequence<Slot...>) const {
+    const auto pieces = static_cast<Index>(pieces_.size());
+#pragma omp parallel for schedule(static)
+    for (Index p = 0; p < pieces; ++p) {
+      const Piece& piece = pieces_[static_cast<std::size_t>(p)];
+      const Index begin = piece.range.begin;
+      norms_of_pieces_[p] =
+          measure<R>(piece.range.count, factors_of(piece, all), gradients + begin,
+                     set.block + layout_.values.begin + begin, (set.block + layout_.slot(Slot).begin + begin)...);
+    }
+    for (Index p = 0; p < pieces;) {
+      const Piece& first = pieces_[static_cast<std::size_t>(p)];
+      PieceNorms sums;
+      Index end = p;
+      for (; end < pieces && pieces_[static_cast<std::size_t>(end)].tensor == first.tensor; ++end) {
+        sums.weight += norms_of_pieces_[end].weight;
+        sums.measured += norms_of_pieces_[end].measured;
+      }
+      const double ratio =
+          R::ratio(all.numbers, {std::sqrt(sums.weight), std::sqrt(sums.measured), first.decay, first.is_weight});
+      for (; p < end; ++p) norms_of_pieces_[p].ratio = ratio;
+    }
+  }
+
   /// `all`: the factors before those of each tensor are filled in.
   template <class R, std::size_t... Slot>
   void update_all(const ParameterSet& set, const float* gradients, const UpdateFactors& all,
@@ -123,9 +190,8 @@ class CpuUpdater final : public Updater {
     for (Index p = 0; p < static_cast<Index>(pieces_.size()); ++p) {
       const Piece& piece = pieces_[static_cast<std::size_t>(p)];
       const Index begin = piece.range.begin;
-      UpdateFactors factors = all;
-      factors.learning_rate *= piece.rate_multiplier;
-      factors.decay = piece.decay;
+      UpdateFactors factors = factors_of(piece, all);
+      if constexpr (is_layerwise<R>) factors.ratio = static_cast<float>(norms_of_pieces_[p].ratio);
       update<R>(piece.range.count, factors, gradients + begin, set.block + layout_.values.begin + begin,
                 (set.block + layout_.slot(Slot).begin + begin)...);
     }
@@ -150,6 +216,7 @@ class CpuUpdater final : public Updater {
   std::vector<Piece> pieces_;
   std::vector<Norm> norms_;
   double* squares_ = nullptr;
+  PieceNorms* norms_of_pieces_ = nullptr;
 };
 
 }  // namespace

@@ -68,6 +68,8 @@ void cut(const Parameter& row, const FilterCopy& copy, std::vector<UpdatePiece>&
   piece.decay = row.decay;
   piece.rate_multiplier = row.rate_multiplier;
   piece.trains = row.trainable ? 1 : 0;
+  piece.is_weight = row.kind == Kind::weight ? 1 : 0;
+  piece.first_piece = static_cast<std::int32_t>(pieces.size());
   const bool whole = c * rs <= piece_elements;
   const Index ks = whole ? even_share(k, piece_elements / (c * rs)) : 1;
   const Index channels = whole ? c : even_share(c, piece_elements / rs);
@@ -80,6 +82,8 @@ void cut(const Parameter& row, const FilterCopy& copy, std::vector<UpdatePiece>&
       pieces.push_back(piece);
     }
   }
+  for (std::size_t i = static_cast<std::size_t>(piece.first_piece); i < pieces.size(); ++i)
+    pieces[i].piece_count = static_cast<std::int32_t>(pieces.size()) - piece.first_piece;
 }
 
 }  // namespace

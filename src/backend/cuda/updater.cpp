@@ -33,10 +33,10 @@ class CudaUpdater final : public Updater {
     }
   }
 
-  /// verdict | squares of pieces | pieces | folds.
+  /// verdict | squares of pieces | norms of pieces | pieces | folds.
   Index arena_floats() const override {
     static_assert(sizeof(UpdateVerdict) <= 64);
-    return (64 + squares_bytes() + bytes_of_all(pieces_) + bytes_of_all(folds_)) / 4;
+    return (64 + squares_bytes() + norms_bytes() + bytes_of_all(pieces_) + bytes_of_all(folds_)) / 4;
   }
 
   void bind(float* arena) override {
@@ -45,6 +45,8 @@ class CudaUpdater final : public Updater {
     at += 64;
     squares_ = spec_.clip_norm > 0 ? reinterpret_cast<double*>(at) : nullptr;
     at += squares_bytes();
+    norms_ = norms_bytes() > 0 ? reinterpret_cast<PieceNorms*>(at) : nullptr;
+    at += norms_bytes();
     device_pieces_ = put(at, pieces_);
     at += bytes_of_all(pieces_);
     device_folds_ = put(at, folds_);
@@ -66,6 +68,7 @@ class CudaUpdater final : public Updater {
     args.count = static_cast<int>(pieces_.size());
     args.step = context_.step;
     args.verdict = verdict_;
+    args.norms = norms_;
     if (squares_ != nullptr) check(piece_squares(args, squares_, stream), "launch of the gradient's norm");
     Decision decision;
     decision.flags = gradients + flags_.begin;
@@ -79,6 +82,7 @@ class CudaUpdater final : public Updater {
     decision.counters = context_.counters;
     decision.verdict = verdict_;
     check(decide_update(spec_.rule, decision, stream), "launch of the update's decision");
+    check(piece_norms(spec_.rule, args, stream), "launch of the tensors' norms");
     check(update(spec_.rule, args, stream), "launch of the update");
     check(fold_norms(set.block + layout_.statistics.begin, gradients + tail_.begin, device_folds_,
                      static_cast<int>(folds_.size()), verdict_, stream),
@@ -86,8 +90,13 @@ class CudaUpdater final : public Updater {
   }
 
  private:
-  Index squares_bytes() const {
-    return spec_.clip_norm > 0 ? (static_cast<Index>(pieces_.size() * sizeof(double)) + 63) / 64 * 64 : 0;
+  Index bytes_each(bool needed, std::size_t bytes) const {
+    return needed ? (static_cast<Index>(pieces_.size() * bytes) + 63) / 64 * 64 : 0;
+  }
+  Index squares_bytes() const { return bytes_each(spec_.clip_norm > 0, sizeof(double)); }
+  Index norms_bytes() const {
+    const bool layerwise = with_optimiser(spec_.rule, [](auto rule) { return is_layerwise<decltype(rule)>; });
+    return bytes_each(layerwise, sizeof(PieceNorms));
   }
   template <class T>
   const T* put(std::byte* at, const std::vector<T>& table) {
@@ -103,6 +112,7 @@ class CudaUpdater final : public Updater {
   std::vector<NormFold> folds_;
   UpdateVerdict* verdict_ = nullptr;
   double* squares_ = nullptr;
+  PieceNorms* norms_ = nullptr;
   const UpdatePiece* device_pieces_ = nullptr;
   const NormFold* device_folds_ = nullptr;
 };

@@ -71,7 +71,7 @@ Plan small_plan(int replicas, bool sync_bn) {
 
 SetLayout SmallBackend::layout(const Plan& plan, const OptimiserSpec&) const {
   SetLayout layout;
-  layout.slots = Momentum::slots;
+  layout.slots = Sgd::slots;
   layout.values = {0, plan.table.parameters.count};
   layout.optimiser = {layout.values.end(), plan.table.parameters.count};
   layout.statistics = {layout.optimiser.end(), plan.table.statistics.count};

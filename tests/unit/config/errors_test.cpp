@@ -140,14 +140,12 @@ const Case cases[] = {
      "--ema-steps 8"},
     {"ema_of_one", "--ema-decay 0.99999999", "",
      "--ema-decay 0.99999999 is 1 in fp32, so the average would stay as it is; give 0.9999999 or less"},
-    {"sgd_with_momentum", "--opt sgd --momentum 0.9", "",
-     "--momentum 0.9 has no effect: it needs --optimizer momentum (PyTorch's sgd with a momentum) or nesterov; give "
-     "that, or drop it"},
     {"beta_of_another_rule", "--beta1 0.9", "",
-     "--beta1 0.9 has no effect: it needs --optimizer adamw; give that, or drop it"},
+     "--beta1 0.9 has no effect: it needs --optimizer adam, adamw or lamb; give that, or drop it"},
+    {"norms_of_adamw", "--opt adamw --always-adapt", "",
+     "--always-adapt has no effect: it needs --optimizer lars or lamb; give that, or drop it"},
     {"momentum_of_adamw", "--opt adamw --momentum 0.9", "",
-     "--momentum 0.9 has no effect: it needs --optimizer momentum (PyTorch's sgd with a momentum) or nesterov; give "
-     "that, or drop it"},
+     "--momentum 0.9 has no effect: it needs --optimizer sgd, nesterov, rmsprop, signum or lars; give that, or drop it"},
     {"adam_epsilon", "--opt adamw --adam-eps 0", "", "--adam-eps 0 ('0' is out of range); allowed: > 0 and < 1"},
     {"steps_of_another_schedule", "--lr-step-size 30", "",
      "--lr-step-size 30 has no effect: it needs --lr-schedule step or multistep; give that, or drop it"},
@@ -165,9 +163,9 @@ const Case cases[] = {
      "--mix-probability 0.5 has no effect: it needs --mixup or --cutmix; give that, or drop it"},
     {"momentum_of_gradients", "--sync gradients --local-momentum reset", "",
      "--local-momentum reset has no effect: it needs --sync weights; give that, or drop it"},
-    {"key_without_effect", "--config f.cfg", "optimizer = sgd\nmomentum = 0.9\n",
-     "f.cfg:2: momentum = 0.9 has no effect: it needs --optimizer momentum (PyTorch's sgd with a momentum) or "
-     "nesterov; give that, or drop it"},
+    {"key_without_effect", "--config f.cfg", "optimizer = adagrad\nmomentum = 0.9\n",
+     "f.cfg:2: momentum = 0.9 has no effect: it needs --optimizer sgd, nesterov, rmsprop, signum or lars; give that, or "
+     "drop it"},
     {"key_without_effect_beside_others", "--config f.cfg --lr-schedule poly", "lr-step-epochs = 30,60\n",
      "f.cfg:1: lr-step-epochs = 30,60 has no effect: it needs --lr-schedule step or multistep; give that, or drop it"},
     {"ema_steps_alone", "--ema-steps 8", "",

@@ -13,7 +13,7 @@ TEST(Parse, defaults_are_the_documented_ones) {
   const TrainConfig config = train_config("");
   EXPECT_EQ(config.sync.mode, SyncMode::weights);
   EXPECT_EQ(config.sync.local_steps, 1);
-  EXPECT_EQ(config.optimiser.rule, Rule::momentum);
+  EXPECT_EQ(config.optimiser.rule, Rule::sgd);
   EXPECT_DOUBLE_EQ(config.optimiser.settings.at("momentum"), 0.9);
   EXPECT_DOUBLE_EQ(config.optimiser.weight_decay, 1e-4);
   EXPECT_EQ(config.model.model, "resnet50");
@@ -166,6 +166,13 @@ TEST(Parse, options_of_the_optimiser) {
   EXPECT_TRUE(implausible(config).empty());
   EXPECT_EQ(implausible(train_config("--opt adamw")).at(0), "--lr 0.1 is large for AdamW (recipes use 1e-4 to 4e-3)");
   EXPECT_EQ(train_config("--momentum 0.75").optimiser.rule_values().value[0], 0.75);
+  EXPECT_EQ(train_config("--opt sgd --momentum 0").optimiser.rule_values().value[0], 0) << "plain SGD";
+  const TrainConfig lars = train_config("--opt lars --lars-eta 0.002 --adapt-all");
+  EXPECT_EQ(lars.optimiser.rule_values().value[1], 0.002);
+  EXPECT_EQ(lars.optimiser.rule_values().value[2], 1);
+  EXPECT_EQ(train_config("--config f", to_ini(lars)).optimiser.settings, lars.optimiser.settings);
+  for (const auto& [name, rule] : {std::pair{"momentum", Rule::sgd}, {"nag", Rule::nesterov}, {"adam_w", Rule::adamw}})
+    EXPECT_EQ(train_config(std::string("--opt ") + name).optimiser.rule, rule) << name;
 }
 
 TEST(Parse, implausible_settings_are_named) {
@@ -208,7 +215,7 @@ TEST(Phases, that_begin_late_leave_the_first_epochs_alone) {
 TEST(Parse, the_command_line_overrides_what_belongs_together) {
   const std::string file =
       "lr-schedule = multistep\nlr-step-epochs = 30,60\nlr-factor = 0.2\nmomentum = 0.8\nlr = 0.3\n";
-  const TrainConfig config = train_config("--config f --lr-schedule cosine --optimizer sgd", file), usual;
+  const TrainConfig config = train_config("--config f --lr-schedule cosine --optimizer adagrad", file), usual;
   EXPECT_EQ(config.optimiser.schedule.decay, Decay::cosine);
   EXPECT_TRUE(config.optimiser.schedule.step_epochs.empty());
   EXPECT_EQ(config.optimiser.schedule.factor, usual.optimiser.schedule.factor);

@@ -47,6 +47,50 @@ __device__ __forceinline__ float update_one(const UpdateArgs& args, const Update
   return w;
 }
 
+__device__ __forceinline__ UpdateFactors factors_of(const UpdateArgs& args, const UpdatePiece& piece) {
+  UpdateFactors factors{args.step->learning_rate * piece.rate_multiplier, piece.decay, args.verdict->clip, {}};
+  for (int i = 0; i < max_rule_numbers; ++i) factors.numbers[i] = args.verdict->numbers[i];
+  return factors;
+}
+
+template <class R, std::size_t... I>
+__device__ __forceinline__ float measure_one(const UpdateArgs& args, const UpdateFactors& factors, Index at,
+                                             std::index_sequence<I...>) {
+  return R::measured(factors, args.values[at], args.gradients[at],
+                     args.slots[at + static_cast<Index>(I) * args.slot_floats]...);
+}
+
+template <class R>
+__global__ void __launch_bounds__(threads) norms_kernel(UpdateArgs args) {
+  if (args.verdict->apply == 0) return;
+  const UpdatePiece piece = args.pieces[blockIdx.x];
+  if (piece.trains == 0) return;
+  const UpdateFactors factors = factors_of(args, piece);
+  double weight = 0, measured = 0;
+  for (int i = static_cast<int>(threadIdx.x); i < elements_of(piece); i += threads) {
+    const auto w = static_cast<double>(args.values[piece.begin + i]);
+    const auto d = static_cast<double>(measure_one<R>(args, factors, piece.begin + i, SlotsOf<R>()));
+    weight += w * w;
+    measured += d * d;
+  }
+  weight = block_sum<threads>(weight);
+  measured = block_sum<threads>(measured);
+  if (threadIdx.x == 0) args.norms[blockIdx.x] = {weight, measured};
+}
+
+/// All threads of a block call it. Each block of a tensor sums all of the tensor's pieces, in the same order.
+template <class R>
+__device__ __forceinline__ float ratio_of(const UpdateArgs& args, const UpdatePiece& piece, const float* numbers) {
+  double weight = 0, measured = 0;
+  for (int i = static_cast<int>(threadIdx.x); i < piece.piece_count; i += threads) {
+    weight += args.norms[piece.first_piece + i].weight;
+    measured += args.norms[piece.first_piece + i].measured;
+  }
+  weight = block_sum<threads>(weight);
+  measured = block_sum<threads>(measured);
+  return static_cast<float>(R::ratio(numbers, {sqrt(weight), sqrt(measured), piece.decay, piece.is_weight != 0}));
+}
+
 /// Each block updates one piece.
 template <class R, class T>
 __global__ void __launch_bounds__(threads) update_kernel(UpdateArgs args) {
@@ -54,8 +98,8 @@ __global__ void __launch_bounds__(threads) update_kernel(UpdateArgs args) {
   if (args.verdict->apply == 0) return;
   const UpdatePiece piece = args.pieces[blockIdx.x];
   if (piece.trains == 0) return;
-  UpdateFactors factors{args.step->learning_rate * piece.rate_multiplier, piece.decay, args.verdict->clip, {}};
-  for (int i = 0; i < max_rule_numbers; ++i) factors.numbers[i] = args.verdict->numbers[i];
+  UpdateFactors factors = factors_of(args, piece);
+  if constexpr (is_layerwise<R>) factors.ratio = ratio_of<R>(args, piece, factors.numbers);
   const int count = elements_of(piece);
 #pragma unroll 4
   for (int i = static_cast<int>(threadIdx.x); i < count; i += threads) {
@@ -180,6 +224,18 @@ cudaError_t piece_squares(const UpdateArgs& args, double* squares, cudaStream_t 
 cudaError_t decide_update(Rule rule, const Decision& decision, cudaStream_t stream) {
   return with_optimiser(
       rule, [&](auto chosen) { return launch(decide_kernel<decltype(chosen)>, 1, threads, 0, stream, decision); });
+}
+
+cudaError_t piece_norms(Rule rule, const UpdateArgs& args, cudaStream_t stream) {
+  if (args.count == 0) return cudaSuccess;
+  return with_optimiser(rule, [&](auto chosen) {
+    using R = decltype(chosen);
+    if constexpr (is_layerwise<R>) {
+      return launch(norms_kernel<R>, static_cast<unsigned>(args.count), threads, 0, stream, args);
+    } else {
+      return cudaSuccess;
+    }
+  });
 }
 
 cudaError_t update(Rule rule, const UpdateArgs& args, cudaStream_t stream) {

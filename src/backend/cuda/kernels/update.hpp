@@ -17,6 +17,8 @@ struct UpdatePiece {
   std::int32_t stored_c = 1;                  ///< channels of a copy's row; k rows are rs * stored_c apart
   float decay = 0, rate_multiplier = 1;
   std::int32_t trains = 1;
+  std::int32_t is_weight = 1;                     ///< as TensorNorms
+  std::int32_t first_piece = 0, piece_count = 1;  ///< of the tensor
 };
 inline constexpr int piece_elements = 4096;
 
@@ -32,6 +34,11 @@ struct UpdateVerdict {
   float numbers[max_rule_numbers] = {};  ///< as UpdateFactors
 };
 
+/// For a layer-wise rule: squares summed over a piece.
+struct PieceNorms {
+  double weight, measured;
+};
+
 struct UpdateArgs {
   float* values = nullptr;
   float* slots = nullptr;  ///< the rule's, one behind the other
@@ -43,6 +50,7 @@ struct UpdateArgs {
   int count = 0;
   const StepNumbers* step = nullptr;
   UpdateVerdict* verdict = nullptr;
+  PieceNorms* norms = nullptr;  ///< of all pieces; null: the rule is not layer-wise
 };
 
 /// squares[piece] = sum g * g of each piece that trains, in double.
@@ -62,6 +70,8 @@ struct Decision {
 };
 /// One block looks at flags and norm, and writes loss scale, counters and the numbers of the rule.
 cudaError_t decide_update(Rule rule, const Decision& decision, cudaStream_t stream);
+/// What a layer-wise rule measures, of each piece that trains.
+cudaError_t piece_norms(Rule rule, const UpdateArgs& args, cudaStream_t stream);
 /// Updates all tensors by one launch.
 cudaError_t update(Rule rule, const UpdateArgs& args, cudaStream_t stream);
 /// running = (1 - momentum) * running + momentum * batch, unless skipped.
