@@ -136,6 +136,12 @@ void check(const TrainConfig& config) {
   if (config.target_accuracy > 0 && config.skip_eval) {
     fail(Exit::usage, "--target-accuracy {} can't be reached with --skip-eval; drop one", config.target_accuracy);
   }
+  if (config.skip_eval && config.patience > 0) {
+    fail(Exit::usage, "--patience {} counts validations, and --skip-eval leaves them out; drop one", config.patience);
+  }
+  if (config.skip_eval && config.optimiser.schedule.decay == Decay::plateau) {
+    fail(Exit::usage, "--lr-schedule plateau follows the validations, and --skip-eval leaves them out; drop one");
+  }
   const auto& deadline = config.sync.deadline;
   if (deadline.abort_seconds > 0 && deadline.warn_seconds > deadline.abort_seconds) {
     fail(Exit::usage, "--stall-warning-seconds {} comes after --stall-abort-seconds {}; warn earlier, or 0 for never",

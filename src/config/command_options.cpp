@@ -127,6 +127,9 @@ OptionGroup evaluation_options(TrainConfig& config) {
   add(topk_option(config.topk));
   add(number_option("target-accuracy", "PERCENT", config.target_accuracy, from_to(0, 100),
                     "stop when top-1 on the val split reaches this; 0: off"));
+  add(number_option("patience", "N", config.patience, at_least(0),
+                    "stop after N validations in a row without a new best top-1; 0: off"))
+      .also({"early-stopping-patience"});
   add(switch_option("skip-eval", config.skip_eval, "never evaluate"));
   for (Option& option : form_options(config.data)) add(std::move(option));
   return group;

@@ -155,6 +155,7 @@ struct TrainConfig {
   double val_interval = 1;  ///< epochs; 0 = only at the end
   int topk = 5;
   double target_accuracy = 0;  ///< percent top-1; 0 = off
+  Index patience = 0;          ///< validations without a new best that end the run; 0 = off
   std::uint64_t seed = 1;
   bool dry_run = false;
   double dry_run_seconds = 10;  ///< that a dry run may train to measure; 0: only sizes

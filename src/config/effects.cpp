@@ -37,14 +37,20 @@ const std::vector<Dependence>& rules() {
       {{"lr-base-batch"},
        "--lr-scaling linear or sqrt",
        [](const TrainConfig& c) { return c.optimiser.scaling != Scaling::none; }},
-      {{"lr-step-epochs", "lr-factor"},
+      {{"lr-step-epochs"},
        "--lr-schedule step or multistep",
        [](const TrainConfig& c) {
          return one_of(decay(c), {Decay::step, Decay::multistep});
        }},
+      {{"lr-factor"},
+       "--lr-schedule step, multistep, exponential or plateau",
+       [](const TrainConfig& c) {
+         return one_of(decay(c), {Decay::step, Decay::multistep, Decay::exponential, Decay::plateau});
+       }},
+      {{"lr-patience"}, "--lr-schedule plateau", [](const TrainConfig& c) { return decay(c) == Decay::plateau; }},
       {{"lr-power"}, "--lr-schedule poly", [](const TrainConfig& c) { return decay(c) == Decay::poly; }},
       {{"min-lr"},
-       "--lr-schedule step, multistep, poly, cosine or linear",
+       "--lr-schedule step, multistep, exponential, poly, cosine, linear or plateau",
        [](const TrainConfig& c) {
          return !one_of(decay(c), {Decay::constant, Decay::onecycle, Decay::phases});
        }},

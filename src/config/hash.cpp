@@ -31,6 +31,7 @@ std::string configuration_hash(const TrainConfig& config) {
       if (option.name.starts_with("ema-") && config.ema.decay == 0) continue;
       // Runs keep the hash that they had when momentum was the only option of a rule.
       if (is_of_another_rule(config.optimiser, option.name) && option.name != "momentum") continue;
+      if (option.name == "lr-patience" && config.optimiser.schedule.decay != Decay::plateau) continue;
       // Runs that name no crop keep the hash that they had when that was a window.
       if (option.name == "crop" && config.data.augment.crop == Crop::automatic) {
         text += "crop=window\n";

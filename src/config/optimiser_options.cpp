@@ -77,12 +77,19 @@ OptionGroup schedule_options(OptimiserConfig& optimiser) {
                            {{"constant", Decay::constant},
                             {"step", Decay::step},
                             {"multistep", Decay::multistep},
+                            {"exponential", Decay::exponential},
                             {"poly", Decay::poly},
                             {"cosine", Decay::cosine},
                             {"linear", Decay::linear},
                             {"onecycle", Decay::onecycle},
-                            {"phases", Decay::phases}},
-                           "evaluated every step; phases: [phase.N] sections of the configuration file"))
+                            {"phases", Decay::phases},
+                            {"plateau", Decay::plateau}},
+                           "evaluated every step; phases: [phase.N] sections of the configuration file",
+                           {{"steplr", Decay::step},
+                            {"multisteplr", Decay::multistep},
+                            {"exponentiallr", Decay::exponential},
+                            {"cosineannealinglr", Decay::cosine},
+                            {"polynomial", Decay::poly}}))
       .also({"lr-scheduler", "sched", "lr-mode"})
       .decides_bits();
   add(list_option("lr-step-epochs", "E,E", schedule.step_epochs, above(0),
@@ -90,12 +97,16 @@ OptionGroup schedule_options(OptimiserConfig& optimiser) {
       .also({"decay-milestones", "lr-decay-epoch", "lr-step-size"})
       .decides_bits();
   add(number_option("lr-factor", "F", schedule.factor, {.low = 0, .high = 1, .low_excluded = true},
-                    "factor of step and multistep"))
+                    "factor of step, multistep and plateau; of exponential, in each epoch"))
       .also({"lr-gamma", "decay-rate"})
+      .decides_bits();
+  add(number_option("lr-patience", "N", schedule.patience, at_least(0),
+                    "plateau: multiply by --lr-factor after more than N validations in a row without a new best"))
+      .also({"patience-epochs"})
       .decides_bits();
   add(number_option("lr-power", "F", schedule.power, above(0), "exponent of poly")).decides_bits();
   add(number_option("min-lr", "F", schedule.min_rate, at_least(0),
-                    "learning rate at the end of poly, cosine and linear"))
+                    "learning rate at the end of poly, cosine and linear; the least one of others"))
       .also({"lr-min", "end-lr"})
       .decides_bits();
   add(number_option("warmup-epochs", "EPOCHS", schedule.warmup_epochs, at_least(0), "linear rise from --warmup-lr"))

@@ -24,9 +24,14 @@ void check_warmup(const ScheduleSpec& spec) {
   if (!(spec.warmup_epochs > 0) || !usable(spec.warmup_rate))
     fail(Exit::usage, "bad warm-up ({} epochs from learning rate {}); give both as numbers from 0 on",
          spec.warmup_epochs, spec.warmup_rate);
-  if (spec.warmup_epochs >= spec.epochs && spec.decay != Decay::constant)
+  if (spec.warmup_epochs >= spec.epochs && spec.decay != Decay::constant && spec.decay != Decay::plateau)
     fail(Exit::usage, "the warm-up of {} epochs is as long as the run of {}; shorten --warmup-epochs",
          spec.warmup_epochs, spec.epochs);
+}
+
+void check_factor(const ScheduleSpec& spec) {
+  if (!usable(spec.factor))
+    fail(Exit::usage, "bad factor {} of the learning rate; give a number from 0 on", spec.factor);
 }
 
 void check_steps(const ScheduleSpec& spec) {
@@ -36,8 +41,6 @@ void check_steps(const ScheduleSpec& spec) {
     fail(Exit::usage, "the step schedules need ascending epochs above 0; give them by --lr-step-epochs, e.g. 30,60,80");
   if (spec.decay == Decay::step && at.size() != 1)
     fail(Exit::usage, "the step schedule takes one number of epochs (got {}); use multistep for a list", at.size());
-  if (!usable(spec.factor))
-    fail(Exit::usage, "bad factor {} of the step schedule; give a number from 0 on", spec.factor);
 }
 
 void check_onecycle(const ScheduleSpec& spec) {
@@ -73,6 +76,7 @@ void check(const ScheduleSpec& spec, Index steps_per_epoch) {
   if (needs_length && !(spec.epochs > 0 && std::isfinite(spec.epochs)))
     fail(Exit::usage, "this schedule needs the length of the run (got {} epochs); set --epochs", spec.epochs);
   check_warmup(spec);
+  check_factor(spec);
   if (spec.decay == Decay::step || spec.decay == Decay::multistep) check_steps(spec);
   if (spec.decay == Decay::poly && !(spec.power > 0))
     fail(Exit::usage, "the power of the poly schedule must be above 0 (got {})", spec.power);
@@ -119,6 +123,7 @@ double Schedule::rate_at(double step) const {
   const double part = std::clamp((step - warmup) / std::max(total - warmup, 1.0), 0.0, 1.0);
   switch (spec_.decay) {
     case Decay::constant:
+    case Decay::plateau:
       return spec_.rate;
     case Decay::step: {
       const double every = std::max(std::round(spec_.step_epochs[0] * steps_per_epoch_), 1.0);
@@ -129,6 +134,8 @@ double Schedule::rate_at(double step) const {
                                         [&](double epoch) { return step >= std::round(epoch * steps_per_epoch_); });
       return std::max(spec_.rate * std::pow(spec_.factor, static_cast<double>(passed)), spec_.min_rate);
     }
+    case Decay::exponential:
+      return std::max(spec_.rate * std::pow(spec_.factor, (step - warmup) / steps_per_epoch_), spec_.min_rate);
     case Decay::poly:
       return linear(spec_.min_rate, spec_.rate, std::pow(1 - part, spec_.power));
     case Decay::cosine:

@@ -10,7 +10,19 @@
 
 namespace convoy {
 
-enum class Decay : std::uint8_t { constant, step, multistep, poly, cosine, linear, onecycle, phases };
+/// plateau: as constant; what validations cut is not a function of the step (Plateau).
+enum class Decay : std::uint8_t {
+  constant,
+  step,
+  multistep,
+  exponential,
+  poly,
+  cosine,
+  linear,
+  onecycle,
+  phases,
+  plateau
+};
 
 /// A piece of a piecewise linear schedule: the learning rate runs from `from` to `to` between two epochs.
 struct RatePhase {
@@ -22,10 +34,11 @@ struct ScheduleSpec {
   double rate = 0.1;  ///< peak, after scaling
   double min_rate = 0;
   double epochs = 0;                          ///< length of the run
-  double warmup_epochs = 0, warmup_rate = 0;  ///< linear rise; poly, cosine and linear use the rest of the run
+  double warmup_epochs = 0, warmup_rate = 0;  ///< linear rise; exponential, poly, cosine and linear follow it
   std::vector<double> step_epochs;            ///< multistep: at these epochs; step: every step_epochs[0]
-  double factor = 0.1;
-  double power = 2;             ///< poly
+  double factor = 0.1;                        ///< step, multistep, plateau: at each; exponential: in each epoch
+  Index patience = 10;                        ///< plateau
+  double power = 2;                           ///< poly
   double onecycle_start = 0.3;  ///< fraction of the run in which the learning rate rises (PyTorch's pct_start)
   double onecycle_div = 25, onecycle_final_div = 1e4;  ///< first = peak / div, last = first / final_div
   bool onecycle_linear = false;                        ///< else cosine pieces, as PyTorch's default
@@ -46,6 +59,18 @@ class Schedule {
   double rate_at(double step) const;
   ScheduleSpec spec_;
   double steps_per_epoch_;
+};
+
+/// PyTorch's ReduceLROnPlateau(mode='max', threshold=0, cooldown=0): the learning rate is multiplied by `factor` after
+/// more than `patience` validations in a row without a new best.
+struct Plateau {
+  Index cuts = 0, waited = 0;  ///< multiplications so far; validations since the best one or the last cut
+  void see(bool new_best, Index patience) {
+    waited = new_best ? 0 : waited + 1;
+    if (waited <= patience) return;
+    ++cuts;
+    waited = 0;
+  }
 };
 
 enum class Scaling : std::uint8_t { none, linear, sqrt };

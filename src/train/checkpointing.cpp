@@ -202,6 +202,9 @@ Position Checkpointing::resume(const FoundCheckpoint& found) {
     return at == meta.numbers.end() ? otherwise : at->second;
   };
   best_top1 = found.other_val ? -1 : number("best_top1", -1);
+  validations_since_best = found.other_val ? 0 : static_cast<Index>(number("validations_since_best", 0));
+  job_.optimiser.plateau = {static_cast<Index>(number("plateau_cuts", 0)),
+                            static_cast<Index>(number("plateau_waited", 0))};
   validated_step = static_cast<Index>(number("validated_step", -1));
   if (meta.position.step_in_epoch > 0) sums_of_epoch = sums_in(meta.numbers);
   job_.engine->adopt_loss_scale(loaded.set.block);
@@ -305,6 +308,9 @@ CheckpointMeta Checkpointing::describe(const Position& position, const JobSums& 
   const std::size_t phase = job_.shape.timeline.phase(position.data_epoch());
   meta.data = data_of(job_.phases[phase]);
   meta.numbers = {{"best_top1", best_top1},
+                  {"validations_since_best", static_cast<double>(validations_since_best)},
+                  {"plateau_cuts", static_cast<double>(job_.optimiser.plateau.cuts)},
+                  {"plateau_waited", static_cast<double>(job_.optimiser.plateau.waited)},
                   {"validated_step", static_cast<double>(validated_step)},
                   {"steps_per_epoch", static_cast<double>(job_.shape.steps_per_epoch)},
                   {"steps_of_epoch", static_cast<double>(job_.shape.timeline.steps(position.epoch))},

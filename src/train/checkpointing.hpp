@@ -63,6 +63,7 @@ class Checkpointing {
 
   // These go into checkpoints and come back with them.
   double best_top1 = -1;
+  Index validations_since_best = 0;
   Index validated_step = -1;  ///< steps done at the last validation
   JobSums sums_of_epoch;      ///< of the epoch in which the attempt began, up to there
 

@@ -19,12 +19,12 @@ struct LoopState {
   StopReason stop = StopReason::none;
   Index superseded_by = 0;  ///< a newer attempt; 0: none
   Exit trouble = Exit::ok;  ///< why checkpoints can't be saved
-  bool target_reached = false;
+  bool ends_early = false;  ///< --target-accuracy is reached, or --patience is over: the run is complete
   bool save_asked = false;  ///< this rank has voted for a save that is not done yet
   bool save_due = false;    ///< agreed
 
   bool stopped() const { return stop != StopReason::none || superseded_by > 0 || trouble != Exit::ok; }
-  bool ends() const { return stopped() || target_reached || position.step >= last_step; }
+  bool ends() const { return stopped() || ends_early || position.step >= last_step; }
   bool epoch_ended() const { return position.epoch > working.epoch; }
 
   /// A step of `images` images is done.

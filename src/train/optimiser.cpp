@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/optimiser.hpp"
 
+#include <algorithm>
+#include <cmath>
+
 namespace convoy {
 
 Optimiser::Optimiser(const TrainConfig& config, const std::vector<TrainingPhase>& phases, Backend& backend,
@@ -13,7 +16,11 @@ Optimiser::Optimiser(const TrainConfig& config, const std::vector<TrainingPhase>
       rate_factors_(rate_factors(phases)) {}
 
 double Optimiser::rate(Index step) const {
-  return schedule_.rate(timeline_.even_step(step)) * rate_factors_[timeline_.phase(timeline_.epoch_of(step))];
+  const double rate = schedule_.rate(timeline_.even_step(step));
+  const ScheduleSpec& spec = config_.optimiser.schedule;
+  const double least = std::min(spec.min_rate, rate);
+  const double left = plateau.cuts > 0 ? std::max(rate * std::pow(spec.factor, plateau.cuts), least) : rate;
+  return left * rate_factors_[timeline_.phase(timeline_.epoch_of(step))];
 }
 
 void Optimiser::begin_step(Index step) const {

@@ -20,6 +20,8 @@ class Optimiser {
   /// Gives the device the numbers of a step, before its first launch.
   void begin_step(Index step) const;
 
+  Plateau plateau;  ///< the same on all ranks; goes into checkpoints and comes back with them
+
  private:
   const TrainConfig& config_;
   Backend& backend_;

@@ -78,7 +78,14 @@ std::vector<TrainingPhase> open_data(const TrainingJob& job) {
   std::vector<TrainingPhase> phases;
   progress().doing("opening the data set");
   run_agreed(job.communicator, "opening the data set", [&] { phases = open_phases(job.config); });
-  if (job.communicator.rank() == 0 && !phases.front().splits.has_val && !job.config.skip_eval)
+  const bool has_val = phases.front().splits.has_val;
+  if (!has_val && (job.config.patience > 0 || job.config.optimiser.schedule.decay == Decay::plateau)) {
+    fail(
+        Exit::usage,
+        "'{}' has no val split, and --patience and --lr-schedule plateau follow the validations; give --val-data DIR, or drop them",
+        folder_of(job.config.data, "val"));
+  }
+  if (job.communicator.rank() == 0 && !has_val && !job.config.skip_eval)
     log::warn(
         "'{}' has no val split: nothing is evaluated, and there will be no best.h5; give --val-data DIR, or --skip-eval if you want no validation",
         folder_of(job.config.data, "val"));
@@ -422,14 +429,14 @@ Exit TrainingJob::run() try {
 Exit TrainingJob::finish(bool validated) {
   const Position& at = state.position;
   if (state.superseded_by > 0) return leave_to_newer();
-  const bool finished = (at.step >= state.last_step || state.target_reached) && validated;
+  const bool finished = (at.step >= state.last_step || state.ends_early) && validated;
   const auto saving = real_clock().now();
   const Exit saved = save_last();
   if (saved == Exit::superseded) return leave_to_newer();
   if (saved != Exit::ok) return saved;
   if (trial != nullptr) trial->take(estimate, at.step, seconds_since(saving));
   if (finished) {
-    if (at.step < shape.total_steps && !state.target_reached) report.tell_limit(state);
+    if (at.step < shape.total_steps && !state.ends_early) report.tell_limit(state);
     return Exit::ok;
   }
   log::info("stopped on request ({}) at epoch {}, step {}; resubmit with --resume auto", name_of(state.stop),

@@ -34,6 +34,7 @@ TrainConfig shortened(TrainConfig config, const std::string& folder) {
   config.checkpoint.weights.clear();
   config.max_steps = 0;
   config.target_accuracy = 0;
+  config.patience = 0;
   config.time_limit = {};
   config.val_interval = 0;
   Index& batches = config.data.limit_val_batches;

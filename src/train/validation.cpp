@@ -43,13 +43,27 @@ void Validation::run(LoopState& state) {
   const double top1 = record.counters[Counter::top1];
   const bool best = top1 > checkpointing.best_top1;
   checkpointing.best_top1 = std::max(checkpointing.best_top1, top1);
+  Index& since_best = checkpointing.validations_since_best;
+  since_best = best ? 0 : since_best + 1;
   log::info("epoch {} validation{}: top1 {:.2f} % ({}/{}), top{} {:.2f} %, loss {:.4f}, best {:.2f} %, {:.1f} s",
             record.epoch, job_.average.is_on() ? " of the moving average" : "", top1, record.count(Counter::top1),
             record.images, record.k, record.counters[Counter::topk], record.counters[Counter::loss],
             checkpointing.best_top1, record.seconds);
   if (best && job_.config.checkpoint.save) checkpointing.save("best", at, Checkpointing::Content::model);
+  const ScheduleSpec& schedule = job_.config.optimiser.schedule;
+  if (schedule.decay == Decay::plateau) {
+    Plateau& plateau = job_.optimiser.plateau;
+    const Index before = plateau.cuts;
+    plateau.see(best, schedule.patience);
+    if (plateau.cuts > before) log::info("the learning rate is multiplied by {} from here on", schedule.factor);
+  }
+  const Index patience = job_.config.patience;
+  if (patience > 0 && since_best >= patience) {
+    state.ends_early = true;
+    log::info("no new best in {} validations (--patience {}): the run ends", since_best, patience);
+  }
   if (job_.config.target_accuracy > 0 && top1 >= job_.config.target_accuracy) {
-    state.target_reached = true;
+    state.ends_early = true;
     log::info("target of {} % reached", job_.config.target_accuracy);
   }
 }

@@ -94,9 +94,25 @@ def other_sets(work):
     check(abs(validated - expected["loss"]) < 1e-4, f"--val-data is validated with the train split's ({validated:.4f})")
 
 
+def patience(work):
+    """A network without batch norm that never changes has its best top-1 after the first epoch; each later validation halves the
+    learning rate, and the second one ends the run, also one that was stopped between them."""
+    words = ("--data", f"{work}/animals", "--model", "mlp", "--batch-size", 8, "--lr", 2.0**-100, "--epochs", 9, "--patience", 2,
+             "--lr-schedule", "plateau", "--lr-patience", 0, "--lr-factor", 0.5)
+    said, _ = train(2, f"{work}/patient", *words)
+    train(2, f"{work}/stopped", *words, "--run-epochs", 2)
+    train(1, f"{work}/stopped", "--resume", "auto", "--replicas", 2)
+    for name in ("patient", "stopped"):
+        epochs = [r["epoch"] for r in records(f"{work}/{name}", "val")]
+        rates = [r["lr"] * 2.0**100 for r in records(f"{work}/{name}", "train")]
+        check(epochs == [1, 2, 3] and rates[0] == 1 and rates[-1] == 0.5, f"{name}: {epochs[-1]} epochs, learning rates {rates}")
+    check("no new best in 2 validations (--patience 2): the run ends" in said and os.path.exists(f"{work}/patient/checkpoints/best.h5"), "it says so")
+
+
 def main():
     with work_folder() as work:
         other_sets(work)
+        patience(work)
         data, small, out = f"{work}/data", f"{work}/small", f"{work}/run"
         run(1, "synthetic", "--out", data, "--samples", 300, "--val-samples", 203, "--image-size", 16, "--partitions", 3,
             program=PREPROCESS)

@@ -36,7 +36,7 @@ def train(ranks, folder, *words, **kwargs):
 def tensors(path, group="parameters"):
     with h5py.File(path, "r") as file:
         found = {}
-        if group not in file:  # plain SGD has no state
+        if group not in file:  # ema of a run without an average
             return found
         file[group].visititems(
             lambda name, item: found.__setitem__(name, item[()]) if isinstance(item, h5py.Dataset) else None

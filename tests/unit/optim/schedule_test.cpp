@@ -5,6 +5,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include "core/errors.hpp"
 
 namespace convoy {
@@ -53,6 +56,31 @@ TEST(Schedule, CosineAfterWarmupIsPyTorchs) {
   expect_rates(spec, {0, 1, 77, 78, 100, 233, 234, 389},
                {0.0040000000000000001, 0.0090769230769230762, 0.39492307692307654, 0.40000000000000002,
                 0.39512502814399525, 0.20250877289603872, 0.20050000000000007, 0.0010101134607266866});
+}
+
+// LambdaLR(lambda s: 0.9 ** (s / 39)): ExponentialLR(0.9) of an epoch, in every step
+TEST(Schedule, ExponentialIsPyTorchsAtEpochs) {
+  ScheduleSpec spec = run_of(Decay::exponential);
+  spec.factor = 0.9;
+  expect_rates(spec, {0, 39, 78, 117}, {0.4, 0.36, 0.324, 0.2916});
+  const Schedule between(spec, steps_per_epoch);
+  EXPECT_NEAR(between.rate(1), 0.4 * std::pow(0.9, 1.0 / 39), 1e-15);
+  spec.warmup_epochs = 1;
+  spec.min_rate = 0.33;
+  expect_rates(spec, {39, 78, 117}, {0.4, 0.36, 0.33});
+}
+
+// ReduceLROnPlateau(mode='max', threshold=0, patience=2) on 1 2 2 2 2 3 3 3 3 3 3 3: cuts after the 5th, 9th and 12th
+TEST(Schedule, PlateauIsPyTorchs) {
+  Plateau plateau;
+  std::vector<Index> cuts;
+  double best = -1;
+  for (const double top1 : {1, 2, 2, 2, 2, 3, 3, 3, 3, 3, 3, 3}) {
+    plateau.see(top1 > best, 2);
+    best = std::max(best, top1);
+    cuts.push_back(plateau.cuts);
+  }
+  EXPECT_EQ(cuts, (std::vector<Index>{0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 3}));
 }
 
 // CosineAnnealingLR(390, eta_min=0.001)

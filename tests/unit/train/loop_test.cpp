@@ -32,10 +32,10 @@ TEST(LoopState, EndsWhereTheRanksAgreedOnAStop) {
   LoopState state;
   state.last_step = 100;
   EXPECT_FALSE(state.ends());
-  state.target_reached = true;
+  state.ends_early = true;
   EXPECT_TRUE(state.ends());
   EXPECT_FALSE(state.stopped()) << "the run is complete";
-  state.target_reached = false;
+  state.ends_early = false;
   state.superseded_by = 2;
   EXPECT_TRUE(state.ends());
   EXPECT_TRUE(state.stopped());
