@@ -162,7 +162,6 @@ const Typed table[] = {
     {"grad-clip", "--clip-grad-norm"},
     {"tb", "TensorBoard"},
     {"wandb", "metrics.jsonl"},
-    {"patience", "--target-accuracy"},
     {"early-stopping", "--target-accuracy"},
     {"world-size", "mpirun -np N"},
     // Our own names, shortened, lengthened or misspelt.
