@@ -167,7 +167,7 @@ struct Fit {
 std::string head_of(const Plan& plan) {
   std::string name;
   for (const Node& node : plan.graph.nodes) {
-    if (as<Linear>(node) != nullptr) name = node.name;
+    if (!node.parameters.empty()) name = node.name;
   }
   return "/parameters/" + name + ".";
 }

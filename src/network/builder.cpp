@@ -69,8 +69,21 @@ NodeId GraphBuilder::batch_norm(const std::string& name, NodeId from) {
 
 NodeId GraphBuilder::activation(const std::string& name, NodeId from) { return apply(name, from, activation_); }
 
+NodeId GraphBuilder::activation(const std::string& name, NodeId from, ActivationKind otherwise) {
+  return spec_.activation.empty() ? apply(name, from, Activation{otherwise}) : activation(name, from);
+}
+
 NodeId GraphBuilder::linear(const std::string& name, NodeId from, Index out) {
   return append(name, {from}, Linear{.in = channels(from), .out = out}, linear_start_);
+}
+
+NodeId GraphBuilder::excite(const std::string& name, NodeId from, const Excitation& attributes) {
+  const auto pointwise = [&](const char* part, NodeId x, Index out) {
+    return convolution(name + part, x, {.out = out, .kernel = 1, .pad = 0, .bias = true});
+  };
+  NodeId s = pointwise(".fc1", apply(name + ".avgpool", from, GlobalAveragePool{}), attributes.squeezed);
+  s = pointwise(".fc2", activation(name + ".activation", s, attributes.inside), channels(from));
+  return apply(name + ".gate", {from, s}, ChannelGate{attributes.gate});
 }
 
 NodeId GraphBuilder::apply(const std::string& name, NodeId from, Attributes operation) {
@@ -85,7 +98,10 @@ Graph GraphBuilder::classify(const std::string& name, NodeId from, const std::st
   const Index in = channels(from);
   const float bound = static_cast<float>(1 / std::sqrt(static_cast<double>(in)));
   const Initialiser start = spec_.initialiser.empty() ? Initialiser{Fill::uniform, bound} : linear_start_;
-  const NodeId logits = append(name, {from}, Linear{.in = in, .out = spec_.classes}, start);
+  return finish(append(name, {from}, Linear{.in = in, .out = spec_.classes}, start), model);
+}
+
+Graph GraphBuilder::finish(NodeId logits, const std::string& model) {
   apply("loss", logits, Loss{spec_.label_smoothing});
   graph_.model = model;
   return std::move(graph_);

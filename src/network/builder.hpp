@@ -20,15 +20,27 @@ class GraphBuilder {
   NodeId batch_norm(const std::string& name, NodeId from);
   /// The network's activation: the spec's, else the default.
   NodeId activation(const std::string& name, NodeId from);
+  /// The spec's activation, else this one: for networks with several.
+  NodeId activation(const std::string& name, NodeId from, ActivationKind otherwise);
   /// A hidden layer. Weight: He's normal of the fan-in, or Glorot's uniform under tanh, unless the spec names an
   /// initialiser.
   NodeId linear(const std::string& name, NodeId from, Index out);
+  /// Squeeze and excitation (Hu et al. 2018): scales channels by a gate, which two 1x1 convolutions with `inside`
+  /// between them make of the means of all channels.
+  struct Excitation {
+    Index squeezed = 0;  ///< channels between the convolutions
+    ActivationKind inside = ActivationKind::relu;
+    GateKind gate = GateKind::sigmoid;
+  };
+  NodeId excite(const std::string& name, NodeId from, const Excitation& attributes);
   /// Any other operation.
   NodeId apply(const std::string& name, NodeId from, Attributes operation);
   NodeId apply(const std::string& name, std::vector<NodeId> from, Attributes operation);
   /// The last linear layer, and the loss on it. Weight: uniform within 1/sqrt(in) as in torchvision, unless the spec
   /// names an initialiser.
   Graph classify(const std::string& name, NodeId from, const std::string& model);
+  /// The loss on logits that no linear layer makes.
+  Graph finish(NodeId logits, const std::string& model);
 
   /// Channels of a node's output, for the spec's image size.
   Index channels(NodeId node) const { return shapes_.at(static_cast<std::size_t>(node)).c; }

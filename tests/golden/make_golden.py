@@ -48,9 +48,9 @@ def apply(case):
     name = case["name"]
     x = tensor(name + "/x", shape, 2)
     if op == "convolution":
-        weight = tensor(name + "/weight", [case["k"], case["c"] // case["groups"], case["r"], case["r"]])
+        weight = tensor(name + "/weight", [case["k"], case["c"] // case["groups"], case["r"], case.get("s", case["r"])])
         bias = tensor(name + "/bias", [case["k"]]) if case["bias"] else None
-        y = F.conv2d(x, weight, bias, case["stride"], case["pad"], groups=case["groups"])
+        y = F.conv2d(x, weight, bias, case["stride"], (case["pad"], case.get("pad_w", case["pad"])), groups=case["groups"])
         return y, {"x": x, "weight": weight, **({"bias": bias} if case["bias"] else {})}
     if op == "linear":
         weight = tensor(name + "/weight", [case["k"], case["c"] * case["h"] * case["w"]])
@@ -63,7 +63,7 @@ def apply(case):
         y = F.batch_norm(x, None if training else mean, None if training else variance, scale, shift, training, eps=models.EPSILON)
         return y, {"x": x, "weight": scale, "bias": shift}
     if op == "activation":
-        curves = {"relu": F.relu, "relu6": F.relu6, "tanh": torch.tanh, "gelu": F.gelu, "silu": F.silu,
+        curves = {"relu": F.relu, "relu6": F.relu6, "tanh": torch.tanh, "gelu": F.gelu, "silu": F.silu, "hard_swish": F.hardswish,
                   "leaky_relu": lambda v: F.leaky_relu(v, round32(case["slope"]))}
         return curves[case["curve"]](x), {"x": x}
     if op == "pool":
@@ -80,6 +80,9 @@ def apply(case):
     if op == "concatenation":
         other = tensor(name + "/other", [case["n"], case["other"], case["h"], case["w"]])
         return torch.cat([x, other], 1), {"x": x, "other": other}
+    if op == "channel_gate":
+        other = tensor(name + "/other", [case["n"], case["c"], 1, 1])
+        return x * (models.hard_sigmoid if case["hard"] else torch.sigmoid)(other), {"x": x, "other": other}
     if op == "flatten":
         return x.flatten(1), {"x": x}
     raise ValueError(op)
@@ -119,6 +122,8 @@ OPERATIONS = [
     convolution("conv7x7_stride2", 1, 3, 15, 13, 4, 7, 2, 3),
     convolution("conv3x3_groups", 2, 6, 5, 6, 4, 3, 1, 1, groups=2),
     convolution("conv3x3_depthwise", 2, 4, 6, 5, 4, 3, 2, 1, groups=4, bias=True),
+    convolution("conv1x7", 2, 3, 5, 8, 4, 1, 1, 0) | dict(s=7, pad_w=3),
+    convolution("conv3x1_stride2", 2, 4, 8, 5, 6, 3, 2, 1, groups=2, bias=True) | dict(s=1, pad_w=0),
     simple("linear", "linear", 3, 2, 3, 4, k=7, bias=True),
     simple("linear_without_bias", "linear", 4, 9, 1, 1, k=5, bias=False),
     simple("batch_norm", "batch_norm", 3, 4, 5, 3, running=False),
@@ -143,6 +148,9 @@ OPERATIONS = [
     simple("silu", "activation", 2, 3, 5, 4, curve="silu", slope=0),
     simple("relu6", "activation", 2, 3, 5, 4, curve="relu6", slope=0),
     simple("concatenation", "concatenation", 2, 3, 4, 5, other=6),
+    simple("hard_swish", "activation", 2, 3, 5, 4, curve="hard_swish", slope=0),
+    simple("gate", "channel_gate", 2, 3, 4, 5, hard=False),
+    simple("hard_gate", "channel_gate", 2, 5, 3, 4, hard=True),
 ]
 LOSSES = [
     dict(name="loss", n=4, classes=7, smoothing=0, mixed=False, scale=0.25),
@@ -282,6 +290,10 @@ NETWORKS = [
     dict(model="densenet121", n=2, channels=3, image=64, classes=10, smoothing=0, mixed=False, batches=1),
     dict(model="googlenet", n=2, channels=3, image=64, classes=10, smoothing=0, mixed=False, batches=1),
     dict(model="mobilenet_v2", n=2, channels=3, image=64, classes=10, smoothing=0, mixed=False, batches=1),
+    dict(model="squeezenet1_1", n=2, channels=3, image=64, classes=10, smoothing=0, mixed=False, batches=1),
+    dict(model="inception_v3", n=2, channels=3, image=111, classes=10, smoothing=0, mixed=False, batches=1),
+    dict(model="mobilenet_v3_small", n=2, channels=3, image=64, classes=10, smoothing=0, mixed=False, batches=1),
+    dict(model="efficientnet_b0", n=2, channels=3, image=64, classes=10, smoothing=0, mixed=False, batches=1),
 ]
 
 

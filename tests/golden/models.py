@@ -164,11 +164,31 @@ class Resnet(nn.Module):
         return self.fc(x.mean((2, 3)))
 
 
+def hard_sigmoid(x):
+    """torch's own takes 1/6 in fp32 for its gradient."""
+    return F.relu6(x + 3) / 6
+
+
+class HardSwish(nn.Module):
+    def forward(self, x):
+        return x * hard_sigmoid(x)
+
+
+class HardSigmoid(nn.Module):
+    def forward(self, x):
+        return hard_sigmoid(x)
+
+
+OF_TORCHVISION = ("vgg11_bn", "densenet121", "googlenet", "inception_v3", "squeezenet1_1", "mobilenet_v2", "mobilenet_v3_small", "efficientnet_b0")
+
+
 def of_torchvision(model, image, classes):
-    """Without dropout. VGG's average to 7 x 7, which repeats pixels of small images, is left out."""
-    options = {"googlenet": dict(aux_logits=False, init_weights=False)}.get(model, {})
-    if model.startswith(("vgg", "googlenet", "mobilenet")):
+    """Without dropout and stochastic depth. VGG's average to 7 x 7, which repeats pixels of small images, is left out."""
+    options = dict(aux_logits=False, init_weights=False) if model in ("googlenet", "inception_v3") else {}
+    if model.startswith(("vgg", "googlenet", "mobilenet", "squeezenet", "efficientnet", "inception")):
         options["dropout"] = 0.0
+    if model.startswith("efficientnet"):
+        options["stochastic_depth_prob"] = 0.0
     net = getattr(torchvision.models, model)(num_classes=classes, **options)
     if model.startswith("vgg"):
         net.avgpool = nn.Identity()
@@ -176,11 +196,16 @@ def of_torchvision(model, image, classes):
     for module in net.modules():
         if isinstance(module, nn.BatchNorm2d):
             module.eps = EPSILON
+        if hasattr(module, "scale_activation") and isinstance(module.scale_activation, nn.Hardsigmoid):
+            module.scale_activation = HardSigmoid()
+        for name, child in list(module.named_children()):
+            if isinstance(child, nn.Hardswish):
+                setattr(module, name, HardSwish())
     return net
 
 
 def build(model, channels, image, classes):
-    if model in ("vgg11_bn", "densenet121", "googlenet", "mobilenet_v2"):
+    if model in OF_TORCHVISION:
         return of_torchvision(model, image, classes)
     if model == "lenet":
         return Lenet(channels, image, classes)

@@ -25,14 +25,14 @@ constexpr double exact = 1e-9;
 
 TEST(GoldenOperations, ReferenceEqualsPyTorch) {
   const std::vector<GoldenOperation> operations = load_golden_operations();
-  EXPECT_EQ(operations.size(), 33U);
+  EXPECT_EQ(operations.size(), 38U);
   for (const GoldenOperation& golden : operations) {
     const std::string& name = golden.name;
     const Node node{name, golden.attributes, {}, {}};
     const Tensor x = formula_tensor(name + "/x", golden.x, 2), other = formula_tensor(name + "/other", golden.other);
     const auto count_of = [&](const char* parameter) -> Index {
       if (const auto* c = as<Convolution>(node))
-        return parameter[0] == 'w' ? c->out * c->in / c->groups * c->kernel * c->kernel : c->out;
+        return parameter[0] == 'w' ? c->out * c->in / c->groups * c->kernel * c->s() : c->out;
       if (const auto* l = as<Linear>(node)) return parameter[0] == 'w' ? l->in * l->out : l->out;
       return golden.x.c;
     };
@@ -207,7 +207,7 @@ class GoldenNetworks : public testing::TestWithParam<const char*> {
       if (gradient_limit < 1)
         measured.gradients.expect(what + " gradients", gradient_limit);
       else
-        std::printf("%s: too many units near their kinks to compare gradients\n", what.c_str());
+        EXPECT_TRUE(what.starts_with("googlenet")) << what << ": too many units near their kinks to compare gradients";
     };
     CompileSpec direct = compile_spec();
     direct.choices = choices_without_winograd();
@@ -233,7 +233,8 @@ TEST_P(GoldenNetworks, ReferenceAndBackendEqualPyTorch) {
 INSTANTIATE_TEST_SUITE_P(Models, GoldenNetworks,
                          testing::Values("lenet", "mlp", "alexnet", "alexnet_ray", "resnet20_tanh", "resnet32_v2_tanh",
                                          "resnet20", "resnet32_v2", "resnet50", "vgg11_bn", "densenet121", "googlenet",
-                                         "mobilenet_v2"),
+                                         "mobilenet_v2", "squeezenet1_1", "inception_v3", "mobilenet_v3_small",
+                                         "efficientnet_b0"),
                          [](const auto& test) { return std::string(test.param); });
 
 /// The same networks with tanh instead of ReLU. Units near a kink, for which the gradients of the others are granted a
@@ -252,7 +253,9 @@ TEST_P(SmoothNetworks, BackendEqualsReference) {
                                   run_reference(0, winograd_gain * kink_reach(plan_.graph)));
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, SmoothNetworks, testing::Values("alexnet", "resnet50"),
+INSTANTIATE_TEST_SUITE_P(Models, SmoothNetworks,
+                         testing::Values("alexnet", "resnet50", "vgg11_bn", "densenet121", "googlenet", "mobilenet_v2",
+                                         "mobilenet_v3_small"),
                          [](const auto& test) { return std::string(test.param); });
 
 }  // namespace

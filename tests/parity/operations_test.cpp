@@ -215,7 +215,26 @@ INSTANTIATE_TEST_SUITE_P(
           "n4c3h8w8 conv:k16r3p1 bn gelu fork conv:k16r3p1 bn gelu conv:k16r3p1 bn add silu gap",
           "n4c3h9w9 conv:k16r3p1 bn silu fork conv:k32r3s2p1 bn silu conv:k32r3p1 bn swap conv:k32r1s2 bn add gelu gap",
           "n3c3h8w8 conv:k16r3p1 fork bn silu conv:k16r3p1 bn silu conv:k16r3p1 add bn gelu gap",
-          "n4c3h8w8 conv:k16r3p1 bn relu6 conv:k16r3p1g16 bn relu6 conv:k20r1 bn relu6 gap"),
+          "n4c3h8w8 conv:k16r3p1 bn relu6 conv:k16r3p1g16 bn relu6 conv:k20r1 bn relu6 gap",
+          "n2c3h5w7 make:k5 hard_swish", "n4c3h8w8 conv:k16r3p1 bn hard_swish conv:k20r1 bn hard_swish gap"),
+    test_name);
+
+// Kernels that are no squares, as inception networks have them.
+INSTANTIATE_TEST_SUITE_P(Rectangular, Operations,
+                         cases("n2c3h6w9 make:k16 conv:k16r1t7q3", "n2c3h9w6 make:k16 conv:k20r7t1p3b1",
+                               "n3c3h6w7 conv:k8r1t3q1 conv:k5r3t1p1", "n2c3h9w8 make:k16 conv:k16r3t2s2p1",
+                               "n4c3h8w8 conv:k16r7t1p3 bn tanh conv:k16r1t7q3 bn tanh gap"),
+                         test_name);
+
+// Channels in whole blocks and not, one pixel, squeeze and excitation behind norms, as the networks have it, and with a
+// shortcut; gates of which only one input trains.
+INSTANTIATE_TEST_SUITE_P(
+    Gate, Operations,
+    cases("n2c3h5w4 make:k16 fork gap make:k16 gate", "n2c3h5w4 make:k5 fork gap make:k5 hardgate",
+          "n3c3h1w1 make:k20 fork gap make:k20 gate", "n2c3h4w5 fork gap conv:k3b1 gate make:k8",
+          "n4c3h6w6 conv:k20r3p1 bn silu fork gap conv:k4b1 silu conv:k20b1 gate conv:k16r1 bn gap",
+          "n4c3h6w6 conv:k32r3p1 bn relu fork gap conv:k8b1 tanh conv:k32b1 hardgate conv:k16r1 bn tanh gap",
+          "n4c3h6w6 conv:k16r3p1 bn tanh keep conv:k16r3p1 bn fork gap conv:k5b1 tanh conv:k16b1 gate bn tanh"),
     test_name);
 
 // Channels in whole blocks and not, one value twice, three values, groups in front of it and behind it (dense blocks).

@@ -67,6 +67,8 @@ TEST(ReferenceForward, Activations) {
   EXPECT_DOUBLE_EQ(apply(Activation{ActivationKind::gelu, 0}, x)[0], -0.04550026389635842);
   EXPECT_DOUBLE_EQ(apply(Activation{ActivationKind::silu, 0}, x)[2], 1.7615941559557649);
   EXPECT_EQ(apply(Activation{ActivationKind::relu6, 0}, tensor({1, 3}, {-2, 2, 8})), (Values{0, 2, 6}));
+  EXPECT_EQ(apply(Activation{ActivationKind::hard_swish, 0}, tensor({1, 4}, {-4, -1.5, 1.5, 8})),
+            (Values{0, -0.375, 1.125, 8}));
 }
 TEST(ReferenceForward, Pooling) {
   EXPECT_EQ(apply(Pool{Pool::Mode::max, 2, 1, 0}, counting), (Values{5, 6, 8, 9}));
@@ -82,6 +84,14 @@ TEST(ReferenceForward, ConcatenationKeepsSamplesApart) {
   const Tensor a = tensor({2, 1, 1, 2}, {1, 2, 5, 6}), b = tensor({2, 2, 1, 2}, {10, 20, 30, 40, 50, 60, 70, 80});
   EXPECT_EQ(forward(node_of(Concatenation{}), {{&a, &b}, {}}).y.values,
             (Values{1, 2, 10, 20, 30, 40, 5, 6, 50, 60, 70, 80}));
+}
+TEST(ReferenceForward, GatesScaleTheChannelsOfEachSample) {
+  const Tensor x = tensor({2, 2, 1, 2}, {1, 2, 3, 4, 5, 6, 7, 8}), s = tensor({2, 2}, {0, 3, -3, 1.5});
+  EXPECT_EQ(forward(node_of(ChannelGate{GateKind::hard_sigmoid}), {{&x, &s}, {}}).y.values,
+            (Values{0.5, 1, 3, 4, 0, 0, 5.25, 6}));
+  const Values y = forward(node_of(ChannelGate{}), {{&x, &s}, {}}).y.values;
+  EXPECT_EQ(y[1], 1);
+  EXPECT_DOUBLE_EQ(y[2], 3 / (1 + std::exp(-3.0)));
 }
 TEST(ReferenceForward, CrossEntropy) {
   const Tensor logits = tensor({1, 2}, {0, std::log(3.0)});  // softmax 1/4, 3/4
@@ -149,6 +159,7 @@ TEST_P(ReferenceGradient, EqualsDifferences) {
   const Node node = node_of(c.attributes);
   const std::string name = c.name;
   std::vector<Tensor> x = {formula_tensor(name + "/x", c.x, 2)};
+  if (as<ChannelGate>(node)) x.push_back(formula_tensor(name + "/other", {c.x.n, c.x.c, 1, 1}, 4));
   if (as<Add>(node)) x.push_back(formula_tensor(name + "/other", c.x));
   if (as<Concatenation>(node))
     for (const Index channels : {5, 1})
@@ -189,6 +200,14 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"convolution_wide_padding", Convolution{1, 1, 3, 2, 3, 1, false}, {1, 1, 3, 2}, {9}},
                     Case{"convolution_groups", Convolution{4, 6, 3, 1, 1, 2, false}, {1, 4, 4, 3}, {108}},
                     Case{"convolution_depthwise", Convolution{3, 3, 3, 2, 1, 3, false}, {2, 3, 5, 4}, {27}},
+                    Case{"convolution_1x7",
+                         Convolution{.in = 2, .out = 3, .kernel = 1, .pad = 0, .kernel_w = 7, .pad_w = 3},
+                         {2, 2, 3, 5},
+                         {42}},
+                    Case{"convolution_3x2",
+                         Convolution{.in = 2, .out = 2, .kernel = 3, .stride = 2, .kernel_w = 2, .pad_w = 0},
+                         {1, 2, 7, 6},
+                         {24}},
                     Case{"linear", Linear{6, 4, true}, {3, 2, 1, 3}, {24, 4}},
                     Case{"linear_without_bias", Linear{5, 3, false}, {2, 5}, {15}},
                     Case{"batch_norm", BatchNorm{3}, {2, 3, 3, 2}, {3, 3}},
@@ -199,6 +218,9 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"gelu", Activation{ActivationKind::gelu, 0}, {2, 2, 3, 3}},
                     Case{"silu", Activation{ActivationKind::silu, 0}, {2, 2, 3, 3}},
                     Case{"relu6", Activation{ActivationKind::relu6, 0}, {2, 2, 3, 3}},
+                    Case{"hard_swish", Activation{ActivationKind::hard_swish, 0}, {2, 2, 3, 3}},
+                    Case{"gate", ChannelGate{}, {2, 3, 2, 3}},
+                    Case{"hard_gate", ChannelGate{GateKind::hard_sigmoid}, {2, 3, 2, 3}},
                     Case{"concatenation", Concatenation{}, {2, 3, 2, 3}},
                     Case{"max_pool", Pool{Pool::Mode::max, 2, 2, 0}, {2, 2, 6, 4}},
                     Case{"max_pool_overlapping", Pool{Pool::Mode::max, 3, 2, 1}, {2, 2, 7, 5}},

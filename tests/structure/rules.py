@@ -57,9 +57,11 @@ TOUCHES = {
     "LocalResponseNorm": 8,  # an operation
     "Concatenation": 8,
     "Dropout": 8,
+    "ChannelGate": 8,
     "gelu": 4,  # an activation
     "silu": 4,
     "relu6": 5,  # and the network that has it
+    "hard_swish": 4,
     "adamw": 4,  # an optimiser
     r"sums\[Counter::topk": 3,  # a device counter, beside its row
 }

@@ -48,10 +48,11 @@ class CaseBuilder {
               p = static_cast<int>(number('p', 0));
     const auto put = [&](const Attributes& attributes) { top_ = append(op, attributes, {top_.node}); };
     if (op == "conv" || op == "make") {
-      put(Convolution{x.c, number('k', x.c), r, s, p, static_cast<int>(number('g', 1)), number('b', 0) != 0});
+      put(Convolution{x.c, number('k', x.c), r, s, p, static_cast<int>(number('g', 1)), number('b', 0) != 0,
+                      static_cast<int>(number('t', 0)), static_cast<int>(number('q', 0))});
     } else if (op == "bn") {
       put(BatchNorm{.channels = x.c});
-    } else if (op == "relu" || op == "tanh" || op == "gelu" || op == "silu" || op == "relu6") {
+    } else if (op == "relu" || op == "tanh" || op == "gelu" || op == "silu" || op == "relu6" || op == "hard_swish") {
       put(Activation{activation_kind(op), 0});
     } else if (op == "leaky") {
       put(Activation{ActivationKind::leaky_relu, 0.125F});
@@ -77,6 +78,9 @@ class CaseBuilder {
       kept_ = top_;
     } else if (op == "add") {
       top_ = append(op, Add{}, {top_.node, other_.node});
+    } else if (op == "gate" || op == "hardgate") {
+      top_ =
+          append(op, ChannelGate{op == "gate" ? GateKind::sigmoid : GateKind::hard_sigmoid}, {other_.node, top_.node});
     } else if (op == "cat") {
       top_ = append(op, Concatenation{}, {top_.node, other_.node});
     } else if (op == "cat3") {

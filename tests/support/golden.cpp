@@ -37,8 +37,15 @@ Attributes attributes_of(const json& from) {
   const std::string op = from.at("op");
   const Index c = from.at("c");
   if (op == "convolution") {
-    return Convolution{
-        c, from.at("k"), from.at("r"), from.at("stride"), from.at("pad"), from.at("groups"), from.at("bias")};
+    return Convolution{.in = c,
+                       .out = from.at("k"),
+                       .kernel = from.at("r"),
+                       .stride = from.at("stride"),
+                       .pad = from.at("pad"),
+                       .groups = from.at("groups"),
+                       .bias = from.at("bias"),
+                       .kernel_w = from.value("s", 0),
+                       .pad_w = from.value("pad_w", 0)};
   }
   if (op == "linear")
     return Linear{c * from.at("h").get<Index>() * from.at("w").get<Index>(), from.at("k"), from.at("bias")};
@@ -53,6 +60,7 @@ Attributes attributes_of(const json& from) {
   if (op == "local_response") return LocalResponseNorm{from.at("r"), from.at("alpha"), from.at("beta"), from.at("k")};
   if (op == "add") return Add{};
   if (op == "concatenation") return Concatenation{};
+  if (op == "channel_gate") return ChannelGate{from.at("hard") ? GateKind::hard_sigmoid : GateKind::sigmoid};
   if (op == "flatten") return Flatten{};
   throw std::runtime_error("unknown golden operation " + op);
 }
@@ -64,7 +72,7 @@ GraphSpec graph_of(const std::string& name) {
   const bool is_variant = first == "alexnet" || first == "resnet20" || first == "resnet32";
   spec.model = is_variant ? first : name;
   if (name.starts_with("resnet32_v2")) spec.options["resnet-version"] = "v2";
-  for (const char* dropping : {"vgg", "googlenet", "mobilenet"})
+  for (const char* dropping : {"vgg", "googlenet", "squeezenet", "mobilenet", "efficientnet", "inception"})
     if (name.starts_with(dropping)) spec.options["dropout"] = "0";
   if (name == "alexnet_ray") spec.options["variant"] = "ray";
   if (name.ends_with("_tanh") || name == "mlp") spec.activation = "tanh";
@@ -100,6 +108,7 @@ std::vector<GoldenOperation> load_golden_operations() {
     operation.attributes = attributes_of(from);
     operation.x = operation.other = {from.at("n"), from.at("c"), from.at("h"), from.at("w")};
     if (from.contains("other")) operation.other.c = from["other"];
+    if (from.contains("hard")) operation.other.h = operation.other.w = 1;
     std::vector<Index> shape = from.at("shape");
     shape.resize(4, 1);
     operation.y = {shape[0], shape[1], shape[2], shape[3]};

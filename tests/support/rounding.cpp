@@ -19,7 +19,7 @@ Index longest_forward_sum(const Graph& graph) {
   Index longest = 1;
   for (const Node& node : graph.nodes) {
     if (const auto* conv = as<Convolution>(node))
-      longest = std::max(longest, conv->in / conv->groups * conv->kernel * conv->kernel);
+      longest = std::max(longest, conv->in / conv->groups * conv->kernel * conv->s());
     if (const auto* linear = as<Linear>(node)) longest = std::max(longest, linear->in);
   }
   return longest;
@@ -33,7 +33,7 @@ Index longest_sum(const Graph& graph, const Tensor& input) {
     const Node& node = graph.nodes[id];
     longest = std::max(longest, input.n * shapes[id].h * shapes[id].w);
     if (const auto* conv = as<Convolution>(node))
-      longest = std::max(longest, conv->out / conv->groups * conv->kernel * conv->kernel);
+      longest = std::max(longest, conv->out / conv->groups * conv->kernel * conv->s());
     if (const auto* linear = as<Linear>(node)) longest = std::max(longest, linear->out);
   }
   return longest;
@@ -68,6 +68,7 @@ bool has_kink(const Node& node) {
       case ActivationKind::relu:
       case ActivationKind::leaky_relu:
       case ActivationKind::relu6:
+      case ActivationKind::hard_swish:
         return true;
       case ActivationKind::identity:
       case ActivationKind::tanh:
@@ -76,6 +77,7 @@ bool has_kink(const Node& node) {
         return false;
     }
   }
+  if (const auto* gate = as<ChannelGate>(node)) return gate->gate == GateKind::hard_sigmoid;
   const auto* pool = as<Pool>(node);
   return pool != nullptr && pool->mode == Pool::Mode::max;
 }
@@ -123,8 +125,11 @@ void find_ties(const Graph& graph, NodeId id, const Tensor& x, double distance, 
   } else {
     const auto* activation = as<Activation>(node);
     const bool bends_at_6 = activation && activation->kind == ActivationKind::relu6;
-    for (const double value : x.values)
-      add(std::min(std::abs(value), bends_at_6 ? std::abs(value - 6) : std::abs(value)));
+    const bool bends_at_3 = !activation || activation->kind == ActivationKind::hard_swish;  // else it is a gate
+    for (const double value : x.values) {
+      const double from_0 = std::abs(value);
+      add(bends_at_3 ? std::abs(from_0 - 3) : bends_at_6 ? std::min(from_0, std::abs(value - 6)) : from_0);
+    }
   }
   for (std::size_t i = begin; i < to.size(); ++i) to[i].share = 1 / static_cast<double>(units);
 }

@@ -38,7 +38,7 @@ double rounding_bound(const Graph& graph, const reference::Tensor& input);
 /// How near to its kink a unit may fall on the wrong side, relative to the root mean square of the node's input.
 double kink_reach(const Graph& graph);
 
-/// Whether the derivative of this node jumps: ReLU, leaky ReLU, max pooling.
+/// Whether the derivative of this node jumps: ReLU and its kin, hard gates, max pooling.
 bool has_kink(const Node& node);
 /// A unit near its kink.
 struct Tie {
@@ -46,7 +46,7 @@ struct Tie {
   double distance = 0;  ///< relative to the root mean square of the node's input; of a maximum: half of its lead
   double share = 0;     ///< 1 / units of the node
 };
-/// Adds the units of `nodes[id]`, whose input is `x`, that lie within `distance` of their kinks.
+/// Adds the units of `nodes[id]`, whose (last) input is `x`, that lie within `distance` of their kinks.
 void find_ties(const Graph& graph, NodeId id, const reference::Tensor& x, double distance, std::vector<Tie>& to);
 /// What rounding and the ties within `reach` may do to gradients, relative to their norms.
 double gradient_bound(double rounding, const std::vector<Tie>& ties, double reach);

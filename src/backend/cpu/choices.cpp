@@ -129,7 +129,7 @@ std::string signature_of(const ProgramParts& parts, const PassPlan& plan) {
     for (const Buffer& buffer : i.in) result += fmt::format(",{}", static_cast<int>(buffer.where));
     if (is_convolution(parts, i.value)) {
       const ConvolutionShape s = convolution_shape(parts, i.value, 1);
-      result += fmt::format(" c{}k{}s{}p{}g{}", s.in, s.kernel, s.stride, s.pad, s.groups);
+      result += fmt::format(" c{}k{}x{}s{}p{}x{}g{}", s.in, s.kernel, s.kernel_w, s.stride, s.pad, s.pad_w, s.groups);
     }
     result += ";";
   }

@@ -86,13 +86,14 @@ std::unique_ptr<ConvolutionKernel> OnednnKernel::make(const Onednn& library, con
   const auto& engine = library.handles().engine;
   const auto type = s.storage == Storage::f32 ? memory::data_type::f32 : memory::data_type::bf16;
   const Tag format = s.format == MemoryFormat::blocked ? Tag::nChw16c : Tag::nhwc;
-  const Index p = (s.height + 2 * s.pad - s.kernel) / s.stride + 1, q = (s.width + 2 * s.pad - s.kernel) / s.stride + 1;
+  const Index p = (s.height + 2 * s.pad - s.kernel) / s.stride + 1,
+              q = (s.width + 2 * s.pad_w - s.kernel_w) / s.stride + 1;
   const bool weights_gradient = spec.direction == Direction::weights;
 
-  memory::dims filter{s.out, s.in, s.kernel, s.kernel};
+  memory::dims filter{s.out, s.in, s.kernel, s.kernel_w};
   Tag canonical_tag = Tag::oihw;
   if (s.groups > 1) {
-    filter = {s.groups, s.out / s.groups, s.in / s.groups, s.kernel, s.kernel};
+    filter = {s.groups, s.out / s.groups, s.in / s.groups, s.kernel, s.kernel_w};
     canonical_tag = Tag::goihw;
   }
   onednn::ConvolutionDescriptors d;
@@ -102,7 +103,7 @@ std::unique_ptr<ConvolutionKernel> OnednnKernel::make(const Onednn& library, con
   if (bias) d.bias = memory::desc({s.out}, memory::data_type::f32, Tag::x);
   d.result = memory::desc({s.images, s.out, p, q}, type, format);
   d.strides = {s.stride, s.stride};
-  d.padding = {s.pad, s.pad};
+  d.padding = {s.pad, s.pad_w};
 
   auto kernel = std::make_unique<OnednnKernel>();
   kernel->bias_ = bias;
@@ -134,8 +135,8 @@ std::unique_ptr<ConvolutionKernel> OnednnKernel::make(const Onednn& library, con
     }
   } catch (const dnnl::error& error) {
     fail(Exit::device,
-         "oneDNN has no convolution of {}x{} channels, kernel {}, stride {}, {} groups ({}); try precision fp32", s.out,
-         s.in, s.kernel, s.stride, s.groups, error.what());
+         "oneDNN has no convolution of {}x{} channels, kernel {}x{}, stride {}, {} groups ({}); try precision fp32",
+         s.out, s.in, s.kernel, s.kernel_w, s.stride, s.groups, error.what());
   }
 
   const int source_argument = spec.direction == Direction::data ? DNNL_ARG_DIFF_SRC : DNNL_ARG_SRC;

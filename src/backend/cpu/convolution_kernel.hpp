@@ -18,7 +18,7 @@ enum class Algorithm : std::uint8_t { direct, winograd };
 
 struct ConvolutionShape {
   Index images = 0, in = 0, out = 0, height = 0, width = 0;
-  int kernel = 3, stride = 1, pad = 1, groups = 1;
+  int kernel = 3, kernel_w = 3, stride = 1, pad = 1, pad_w = 1, groups = 1;
   bool bias = false;
   bool reads_plain = false;  ///< the source is n c h w
   MemoryFormat format = MemoryFormat::blocked;

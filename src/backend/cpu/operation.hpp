@@ -21,6 +21,7 @@ struct OperationTraits {
   bool shares_pass = false;            ///< operations of one value are done in one pass: its tile is read once
   bool backward_reads_source = false;  ///< not only dy
   bool weight_gradient_apart = false;  ///< it has an instruction of its own, beside the one that makes dx
+  bool reads_together = false;         ///< each of its instructions reads both sources (Slot::other)
   bool keeps_argmax = false;           ///< forward writes 16 bits for each element of the result, which backward reads
 };
 

@@ -94,7 +94,9 @@ class Scheduler {
     if (traits.keeps_argmax && mode_ == Mode::train && at(id).wants_gradient)
       argmax_[index(id)] = instruction.argmax = new_tensor(id, true);
     pass().whole = pass().whole || traits.whole_batch;
-    for (std::size_t i = 0; i < std::max<std::size_t>(sources.size(), 1); ++i) {
+    if (traits.reads_together) instruction[Slot::other] = sources.at(1);
+    const std::size_t instructions = traits.reads_together ? 1 : std::max<std::size_t>(sources.size(), 1);
+    for (std::size_t i = 0; i < instructions; ++i) {
       instruction.source = static_cast<int>(i);
       if (!sources.empty()) instruction[Slot::source] = sources[i];
       add(instruction);
@@ -196,7 +198,7 @@ class Scheduler {
       for (std::size_t i = 0; i < sources.size(); ++i) {
         const bool wants = at(sources[i]).wants_gradient;
         const Buffer dx = wants ? new_tile(sources[i]) : Buffer{};
-        if (dx || makes_weights) differentiate_source(operation, i, inputs[i], dy, dx);
+        if (dx || makes_weights) differentiate_source(operation, i, inputs, dy, dx);
         const auto place = std::find(sources.begin(), sources.end(), sources[i]) - sources.begin();
         if (wants) made[static_cast<std::size_t>(place)].push_back({dx, -1});
       }
@@ -227,10 +229,12 @@ class Scheduler {
     return true;
   }
 
-  void differentiate_source(int id, std::size_t place, Buffer source, Buffer dy, Buffer dx) {
+  void differentiate_source(int id, std::size_t place, const std::vector<Buffer>& inputs, Buffer dy, Buffer dx) {
+    const OperationTraits traits = this->traits(at(id));
     Instruction instruction{.kind = InstructionKind::backward, .value = id, .source = static_cast<int>(place)};
     instruction[Slot::dy] = dy;
-    if (traits(at(id)).backward_reads_source) instruction[Slot::x] = source;
+    if (traits.backward_reads_source) instruction[Slot::x] = inputs[traits.reads_together ? 0 : place];
+    if (traits.reads_together) instruction[Slot::other] = inputs[1];
     instruction.out = dx;
     instruction.argmax = argmax_[index(id)];
     add(instruction);

@@ -34,6 +34,7 @@ enum class Slot : std::uint8_t {
   source = 0,  ///< forward: the source; statistics: the value
   dy = 0,      ///< backward, weight_gradient
   x = 1,       ///< backward, weight_gradient: the source, where they read it
+  other = 2,   ///< forward, backward: the second source, where an instruction reads both
   gradient = 0,
   self,
   second,

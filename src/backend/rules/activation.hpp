@@ -133,6 +133,23 @@ struct Relu6 {
   }
 };
 
+/// Howard et al. 2019 (arXiv 1905.02244): y = x * min(max(x + 3, 0), 6) / 6. The derivative is 0 at -3 and 1 at 3, as
+/// in PyTorch.
+template <class Math>
+struct HardSwish {
+  using V = typename Math::Value;
+  static constexpr bool needs_input = true, needs_output = false;
+  CONVOY_FORMULA V value(V x) const {
+    const V t = x + Math::of(3), y = Math::where_greater(Math::of(0), t, Math::of(0), t);
+    return x * Math::where_greater(y, Math::of(6), Math::of(6), y) * Math::of(1.0F / 6);
+  }
+  CONVOY_FORMULA V derivative(V x, V) const {
+    const V middle = x * Math::of(1.0F / 3) + Math::of(0.5F);
+    const V above = Math::where_greater(Math::of(3), x, middle, Math::of(1));
+    return Math::where_greater(x, Math::of(-3), above, Math::of(0));
+  }
+};
+
 /// Calls use(rule) with the rule of `kind`. `slope`: of leaky_relu. `use` runs where its caller runs, host or device.
 #ifdef __CUDACC__
 #pragma nv_exec_check_disable
@@ -154,6 +171,8 @@ CONVOY_FORMULA void with_activation(ActivationKind kind, float slope, const Use&
       return use(Silu<Math>{});
     case ActivationKind::relu6:
       return use(Relu6<Math>{});
+    case ActivationKind::hard_swish:
+      return use(HardSwish<Math>{});
   }
 }
 

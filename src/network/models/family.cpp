@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "network/models/family.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "core/errors.hpp"
 
 namespace convoy {
+
+Index multiple_of_8(double channels) {
+  const Index near = std::max<Index>(8, static_cast<Index>(channels + 4) / 8 * 8);
+  return static_cast<double>(near) < 0.9 * channels ? near + 8 : near;
+}
 
 ModelOption dropout_option() {
   return {.name = "dropout",

@@ -27,6 +27,9 @@ struct Family {
 
 std::vector<Family> model_families();
 
+/// `channels` as the nearest multiple of 8, the next one where that takes more than a tenth away (MobileNet's rule).
+Index multiple_of_8(double channels);
+
 /// Share of values that dropout layers drop.
 ModelOption dropout_option();
 float dropout_of(const GraphSpec& spec, float otherwise);

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <span>
+
 #include "network/builder.hpp"
 #include "network/models/family.hpp"
 
@@ -15,11 +18,15 @@ NodeId append_unit(GraphBuilder& net, NodeId x, const Unit& unit, const Convolut
   x = net.batch_norm(unit.norm, net.convolution(unit.convolution, x, attributes));
   return net.activation(unit.activation, x);
 }
+NodeId append_unit(GraphBuilder& net, NodeId x, const Unit& unit, const Convolution& attributes, ActivationKind kind) {
+  x = net.batch_norm(unit.norm, net.convolution(unit.convolution, x, attributes));
+  return net.activation(unit.activation, x, kind);
+}
 /// A module of three parts, as torchvision numbers them.
 Unit sequence(const std::string& name) { return {name + ".0", name + ".1", name + ".2"}; }
 
-Convolution depthwise(Index channels, int stride) {
-  return {.out = channels, .kernel = 3, .stride = stride, .groups = static_cast<int>(channels)};
+Convolution depthwise(Index channels, int stride, int kernel = 3) {
+  return {.out = channels, .kernel = kernel, .stride = stride, .pad = kernel / 2, .groups = static_cast<int>(channels)};
 }
 Convolution pointwise(Index out) { return {.out = out, .kernel = 1, .pad = 0}; }
 
@@ -74,17 +81,72 @@ Graph build_v2(const GraphSpec& spec) {
   return net.classify("classifier.1", net.apply("classifier.0", x, Dropout{dropout_of(spec, 0.2F)}), spec.model);
 }
 
-bool is_v2(const std::string& model) { return model == "mobilenet_v2"; }
+enum class Excited : std::uint8_t { no, yes };
+struct Bottleneck {
+  int kernel;
+  Index hidden, out;
+  Excited excited;
+  ActivationKind activation;
+  int stride;
+};
+constexpr auto relu = ActivationKind::relu, swish = ActivationKind::hard_swish;
+constexpr auto no = Excited::no, yes = Excited::yes;
+constexpr Bottleneck large[] = {
+    {3, 16, 16, no, relu, 1},     {3, 64, 24, no, relu, 2},     {3, 72, 24, no, relu, 1},
+    {5, 72, 40, yes, relu, 2},    {5, 120, 40, yes, relu, 1},   {5, 120, 40, yes, relu, 1},
+    {3, 240, 80, no, swish, 2},   {3, 200, 80, no, swish, 1},   {3, 184, 80, no, swish, 1},
+    {3, 184, 80, no, swish, 1},   {3, 480, 112, yes, swish, 1}, {3, 672, 112, yes, swish, 1},
+    {5, 672, 160, yes, swish, 2}, {5, 960, 160, yes, swish, 1}, {5, 960, 160, yes, swish, 1}};
+constexpr Bottleneck small[] = {{3, 16, 16, yes, relu, 2},   {3, 72, 24, no, relu, 2},    {3, 88, 24, no, relu, 1},
+                                {5, 96, 40, yes, swish, 2},  {5, 240, 40, yes, swish, 1}, {5, 240, 40, yes, swish, 1},
+                                {5, 120, 48, yes, swish, 1}, {5, 144, 48, yes, swish, 1}, {5, 288, 96, yes, swish, 2},
+                                {5, 576, 96, yes, swish, 1}, {5, 576, 96, yes, swish, 1}};
+
+/// Howard et al. 2019 (arXiv 1905.02244), tables 1 and 2; names and the width of the excitations are torchvision's.
+Graph build_v3(const GraphSpec& spec) {
+  const bool is_large = spec.model == "mobilenet_v3_large";
+  GraphBuilder net(spec, swish);
+  NodeId x = append_unit(net, net.input(), sequence("features.0"), {.out = 16, .kernel = 3, .stride = 2});
+  int number = 1;
+  for (const Bottleneck& layer : is_large ? std::span<const Bottleneck>(large) : small) {
+    const std::string name = fmt::format("features.{}", number++);
+    int next = 0;
+    const auto module = [&] { return fmt::format("{}.block.{}", name, next++); };
+    NodeId y = x;
+    if (layer.hidden != net.channels(x))
+      y = append_unit(net, y, sequence(module()), pointwise(layer.hidden), layer.activation);
+    y = append_unit(net, y, sequence(module()), depthwise(layer.hidden, layer.stride, layer.kernel), layer.activation);
+    if (layer.excited == yes)
+      y = net.excite(
+          module(), y,
+          {.squeezed = multiple_of_8(static_cast<double>(layer.hidden) / 4), .gate = GateKind::hard_sigmoid});
+    const std::string last = module();
+    y = net.batch_norm(last + ".1", net.convolution(last + ".0", y, pointwise(layer.out)));
+    const bool same_shape = layer.stride == 1 && net.channels(x) == layer.out;
+    x = same_shape ? net.apply(name + ".add", {y, x}, Add{}) : y;
+  }
+  x = append_unit(net, x, sequence(fmt::format("features.{}", number)), pointwise(6 * net.channels(x)));
+  x = net.apply("flatten", net.apply("avgpool", x, GlobalAveragePool{}), Flatten{});
+  x = net.activation("classifier.1", net.linear("classifier.0", x, is_large ? 1280 : 1024));
+  return net.classify("classifier.3", net.apply("classifier.2", x, Dropout{dropout_of(spec, 0.2F)}), spec.model);
+}
+
+Graph build(const GraphSpec& spec) {
+  if (spec.model == "mobilenet_v1") return build_v1(spec);
+  return spec.model == "mobilenet_v2" ? build_v2(spec) : build_v3(spec);
+}
+
+const std::vector<std::string> names{"mobilenet_v1", "mobilenet_v2", "mobilenet_v3_small", "mobilenet_v3_large"};
 
 }  // namespace
 
 Family mobilenet_family() {
-  return {.names = {"mobilenet_v1", "mobilenet_v2"},
-          .help = {"mobilenet_v1, mobilenet_v2: depthwise convolutions"},
+  return {.names = names,
+          .help = {"mobilenet_v1, mobilenet_v2, mobilenet_v3_small, mobilenet_v3_large: depthwise convolutions"},
           .options = {dropout_option()},
-          .has = [](const std::string& model) { return model == "mobilenet_v1" || is_v2(model); },
+          .has = [](const std::string& model) { return std::find(names.begin(), names.end(), model) != names.end(); },
           .usual_input = [](const GraphSpec&) { return imagenet_input; },
-          .build = [](const GraphSpec& spec) { return is_v2(spec.model) ? build_v2(spec) : build_v1(spec); }};
+          .build = build};
 }
 
 }  // namespace convoy

@@ -32,7 +32,7 @@ NodeId project(GraphBuilder& net, const std::string& block, NodeId x, Index out,
 }
 
 NodeId append_post_activation(GraphBuilder& net, const std::string& block, NodeId x,
-                              const std::vector<Convolution>& branch, int stride, bool start_at_zero) {
+                              const std::vector<Convolution>& branch, int stride, bool start_at_zero, bool excited) {
   NodeId y = x;
   for (std::size_t i = 0; i < branch.size(); ++i) {
     y = net.convolution(name_in(block, "conv", i), y, branch[i]);
@@ -40,6 +40,7 @@ NodeId append_post_activation(GraphBuilder& net, const std::string& block, NodeI
     if (i + 1 < branch.size()) y = net.activation(name_in(block, "act", i), y);
   }
   if (start_at_zero) net.start_at_zero(y);
+  if (excited) y = net.excite(block + ".se", y, {.squeezed = net.channels(y) / 16});
   NodeId shortcut = x;
   if (stride != 1 || net.channels(x) != net.channels(y)) {
     shortcut = project(net, block, x, net.channels(y), stride);
@@ -50,7 +51,7 @@ NodeId append_post_activation(GraphBuilder& net, const std::string& block, NodeI
 }
 
 NodeId append_pre_activation(GraphBuilder& net, const std::string& block, NodeId x,
-                             const std::vector<Convolution>& branch, int stride, bool start_at_zero) {
+                             const std::vector<Convolution>& branch, int stride, bool start_at_zero, bool excited) {
   NodeId y = x, activated = x;
   for (std::size_t i = 0; i < branch.size(); ++i) {
     y = net.batch_norm(name_in(block, "bn", i), y);
@@ -60,6 +61,7 @@ NodeId append_pre_activation(GraphBuilder& net, const std::string& block, NodeId
   }
   // Here the convolution ends the branch. A norm before it with scale zero would never learn: ReLU passes no gradient.
   if (start_at_zero) net.start_at_zero(y);
+  if (excited) y = net.excite(block + ".se", y, {.squeezed = net.channels(y) / 16});
   const bool same_shape = stride == 1 && net.channels(x) == net.channels(y);
   const NodeId shortcut = same_shape ? x : project(net, block, activated, net.channels(y), stride);
   return net.apply(block + ".add", {y, shortcut}, Add{});
@@ -75,7 +77,8 @@ NodeId append_stages(GraphBuilder& net, NodeId x, const Residual& residual, cons
     for (int i = 0; i < residual.blocks[stage]; ++i) {
       const int stride = stage > 0 && i == 0 ? 2 : 1;
       const std::string block = fmt::format("layer{}.{}", stage + 1, i);
-      x = append_block(net, block, x, branch_of(residual, residual.widths[stage], stride), stride, zero_init_residual);
+      x = append_block(net, block, x, branch_of(residual, residual.widths[stage], stride), stride, zero_init_residual,
+                       residual.excited);
     }
   if (!pre_activation) return x;
   return net.activation("act", net.batch_norm("bn", x));

@@ -24,6 +24,7 @@ struct Residual {
   std::vector<int> blocks;    ///< per stage
   std::vector<Index> widths;  ///< per stage; a bottleneck's output is four times as wide
   int groups = 1;             ///< of a bottleneck's 3x3 convolution
+  bool excited = false;       ///< squeeze and excitation at the end of each branch (Hu et al. 2018), to a sixteenth
   Index group_width = 64;     ///< a bottleneck's inner width is groups * group_width / 64 of the stage's
 };
 

@@ -35,10 +35,17 @@ struct Form {
   int depth = 0;
   int groups = 1;
   Index group_width = 64;
+  bool excited = false;
 };
 /// `resnet50`; ResNeXt (Xie et al. 2017) `resnext50_32x4d`: groups x width of one; wide ResNet (Zagoruyko and Komodakis
-/// 2016) `wide_resnet50_2`: the 3x3 is twice as wide.
+/// 2016) `wide_resnet50_2`: the 3x3 is twice as wide. With squeeze and excitation (Hu et al. 2018) by timm's names:
+/// `seresnet50`, `seresnext50_32x4d`.
 std::optional<Form> find_form(const std::string& model) {
+  if (model.starts_with("seres")) {
+    auto plain = find_form(model.substr(2));
+    if (plain && plain->depth >= 50 && plain->group_width != 128) return plain->excited = true, plain;
+    return std::nullopt;
+  }
   const auto name = parse_resnet(model);
   if (name && name->suffix.empty() && is_imagenet_depth(name->depth)) return Form{.depth = name->depth};
   static const std::map<std::string, Form> others{
@@ -78,6 +85,7 @@ Graph build_resnet(const GraphSpec& spec) {
                     .blocks = blocks_of(depth),
                     .widths = {64, 128, 256, 512},
                     .groups = form.groups,
+                    .excited = form.excited,
                     .group_width = form.group_width};
   const std::string version = version_of(spec, residual.kind);
   const bool small_stem = has_small_stem(spec), pre_activation = version == "v2";
@@ -99,17 +107,19 @@ Graph build_resnet(const GraphSpec& spec) {
 }  // namespace
 
 Family resnet_family() {
-  return {.names = {"resnet18", "resnet34", "resnet50", "resnet101", "resnet152", "resnet200", "resnet269",
-                    "resnext50_32x4d", "resnext101_32x4d", "resnext101_32x8d", "resnext101_64x4d", "resnext152_32x4d",
-                    "wide_resnet50_2", "wide_resnet101_2"},
-          .help = {"resnet18, 34, 50, 101, 152, 200, 269: for ImageNet; v1, v1.5 (bottlenecks), v2",
-                   "resnext50_32x4d, resnext101_32x4d, 101_32x8d, 101_64x4d, resnext152_32x4d: grouped bottlenecks",
-                   "wide_resnet50_2, wide_resnet101_2: bottlenecks of twice the inner width"},
-          .options = residual_options(),
-          .has = [](const std::string& model) { return find_form(model).has_value(); },
-          .usual_input =
-              [](const GraphSpec& spec) { return spec.option("stem") == "small" ? cifar_input : imagenet_input; },
-          .build = build_resnet};
+  return {
+      .names = {"resnet18", "resnet34", "resnet50", "resnet101", "resnet152", "resnet200", "resnet269",
+                "resnext50_32x4d", "resnext101_32x4d", "resnext101_32x8d", "resnext101_64x4d", "resnext152_32x4d",
+                "wide_resnet50_2", "wide_resnet101_2", "seresnet50", "seresnet101", "seresnet152", "seresnext50_32x4d"},
+      .help = {"resnet18, 34, 50, 101, 152, 200, 269: for ImageNet; v1, v1.5 (bottlenecks), v2",
+               "resnext50_32x4d, resnext101_32x4d, 101_32x8d, 101_64x4d, resnext152_32x4d: grouped bottlenecks",
+               "wide_resnet50_2, wide_resnet101_2: bottlenecks of twice the inner width",
+               "seresnet50, 101, 152, seresnext50_32x4d, ...: with squeeze and excitation"},
+      .options = residual_options(),
+      .has = [](const std::string& model) { return find_form(model).has_value(); },
+      .usual_input =
+          [](const GraphSpec& spec) { return spec.option("stem") == "small" ? cifar_input : imagenet_input; },
+      .build = build_resnet};
 }
 
 }  // namespace convoy

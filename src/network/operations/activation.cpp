@@ -15,12 +15,13 @@ struct Named {
   const char* name;
   ActivationKind kind;
 };
-constexpr std::array<Named, 6> kinds = {{{"relu", ActivationKind::relu},
+constexpr std::array<Named, 7> kinds = {{{"relu", ActivationKind::relu},
                                          {"leaky_relu", ActivationKind::leaky_relu},
                                          {"tanh", ActivationKind::tanh},
                                          {"gelu", ActivationKind::gelu},
                                          {"silu", ActivationKind::silu},
-                                         {"relu6", ActivationKind::relu6}}};
+                                         {"relu6", ActivationKind::relu6},
+                                         {"hard_swish", ActivationKind::hard_swish}}};
 
 }  // namespace
 
@@ -46,6 +47,8 @@ std::string Activation::text() const {
       return "silu";
     case ActivationKind::relu6:
       return "relu6";
+    case ActivationKind::hard_swish:
+      return "hard swish";
   }
   return {};
 }

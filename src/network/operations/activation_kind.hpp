@@ -7,6 +7,9 @@ namespace convoy {
 
 /// The names that users write, and texts: operations/activation.cpp. The formulas: backend/rules/activation.hpp.
 /// identity: y = x, which backends say where no activation follows; no network has it as a node.
-enum class ActivationKind : std::uint8_t { identity, relu, leaky_relu, tanh, gelu, silu, relu6 };
+enum class ActivationKind : std::uint8_t { identity, relu, leaky_relu, tanh, gelu, silu, relu6, hard_swish };
+
+/// What ChannelGate multiplies by, a function of its second input. The formulas: backend/rules/gate.hpp.
+enum class GateKind : std::uint8_t { sigmoid, hard_sigmoid };
 
 }  // namespace convoy

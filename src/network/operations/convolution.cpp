@@ -7,25 +7,26 @@ namespace convoy {
 
 Shape Convolution::shape(const NodeInputs& inputs) const {
   inputs.require_channels(in);
-  return inputs.slide(out, kernel, stride, pad);
+  return inputs.slide(out, {kernel, stride, pad}, {s(), stride, pad_s()});
 }
 
 Contract Convolution::contract() const {
-  const bool possible =
-      in > 0 && out > 0 && kernel > 0 && stride > 0 && pad >= 0 && groups > 0 && in % groups == 0 && out % groups == 0;
+  const bool possible = in > 0 && out > 0 && kernel > 0 && stride > 0 && pad >= 0 && kernel_w >= 0 && pad_w >= 0 &&
+                        groups > 0 && in % groups == 0 && out % groups == 0;
   if (!possible) return {.possible = false};
-  Contract contract{.parameters = {{"weight", Kind::weight, {out, in / groups, kernel, kernel}}}};
+  Contract contract{.parameters = {{"weight", Kind::weight, {out, in / groups, kernel, s()}}}};
   if (bias) contract.parameters.push_back({"bias", Kind::bias, {out}});
   return contract;
 }
 
 std::string Convolution::text() const {
-  return fmt::format("convolution {} -> {}, {}x{}, stride {}, pad {}, groups {}{}", in, out, kernel, kernel, stride,
-                     pad, groups, bias ? ", bias" : "");
+  const std::string padding = kernel_w > 0 ? fmt::format("{}x{}", pad, pad_w) : fmt::format("{}", pad);
+  return fmt::format("convolution {} -> {}, {}x{}, stride {}, pad {}, groups {}{}", in, out, kernel, s(), stride,
+                     padding, groups, bias ? ", bias" : "");
 }
 
 double Convolution::macs(const Shape& output) const {
-  const Index taps = in / groups * kernel * kernel;
+  const Index taps = in / groups * kernel * s();
   return static_cast<double>(output.count()) * static_cast<double>(taps);
 }
 

@@ -4,11 +4,15 @@
 
 namespace convoy {
 
-/// y[k,p,q] = sum w[k,c,r,s] x[c, p*stride - pad + r, q*stride - pad + s] (+ bias[k]).
+/// y[k,p,q] = sum w[k,c,r,s] x[c, p*stride - pad + r, q*stride - pad_s + s] (+ bias[k]).
 struct Convolution {
   Index in = 0, out = 0;
   int kernel = 3, stride = 1, pad = 1, groups = 1;
   bool bias = false;
+  int kernel_w = 0, pad_w = 0;  ///< 0: the kernel is a square, and padded alike on all sides
+
+  int s() const { return kernel_w > 0 ? kernel_w : kernel; }
+  int pad_s() const { return kernel_w > 0 ? pad_w : pad; }
 
   Shape shape(const NodeInputs& inputs) const;
   Contract contract() const;

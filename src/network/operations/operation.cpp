@@ -10,8 +10,9 @@ void NodeInputs::require_channels(Index wanted) const {
     fail(Exit::usage, "node '{}' takes {} channels but gets {} (graph built wrongly)", node, wanted, first().c);
 }
 
-Shape NodeInputs::slide(Index channels, int kernel, int stride, int pad, bool ceil) const {
-  const auto positions = [&](Index side) {
+Shape NodeInputs::slide(Index channels, const Slide& down, const Slide& across, bool ceil) const {
+  const auto positions = [&](Index side, const Slide& window) {
+    const auto [kernel, stride, pad] = window;
     const Index room = side + 2 * pad - kernel;
     if (room < 0)
       fail(Exit::usage,
@@ -20,7 +21,7 @@ Shape NodeInputs::slide(Index channels, int kernel, int stride, int pad, bool ce
     const Index whole = room / stride + 1;
     return ceil && room % stride != 0 && whole * stride < side + pad ? whole + 1 : whole;
   };
-  return {channels, positions(first().h), positions(first().w)};
+  return {channels, positions(first().h, down), positions(first().w, across)};
 }
 
 }  // namespace convoy

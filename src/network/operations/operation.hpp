@@ -36,6 +36,11 @@ struct Contract {
   bool possible = true;  ///< the attributes make sense; where they don't, the rest isn't looked at
 };
 
+/// A window's side, in one direction.
+struct Slide {
+  int kernel = 1, stride = 1, pad = 0;
+};
+
 /// What an operation knows when it infers its shape.
 struct NodeInputs {
   const std::string& node;  ///< its name, for messages
@@ -47,7 +52,7 @@ struct NodeInputs {
   void require_channels(Index wanted) const;
   /// Positions of a window on the first input. `ceil`: as PyTorch's ceil_mode, a last window that juts out counts if it
   /// begins before the padding at the end.
-  Shape slide(Index channels, int kernel, int stride, int pad, bool ceil = false) const;
+  Shape slide(Index channels, const Slide& down, const Slide& across, bool ceil = false) const;
 };
 
 template <class T>

@@ -6,6 +6,7 @@
 #include "network/operations/activation.hpp"
 #include "network/operations/add.hpp"
 #include "network/operations/batch_norm.hpp"
+#include "network/operations/channel_gate.hpp"
 #include "network/operations/concatenation.hpp"
 #include "network/operations/convolution.hpp"
 #include "network/operations/dropout.hpp"
@@ -23,6 +24,6 @@ template <Operation... Each>
 using AnyOf = std::variant<Each...>;
 
 using Attributes = AnyOf<Input, Convolution, BatchNorm, Activation, Pool, GlobalAveragePool, Linear, LocalResponseNorm,
-                         Dropout, Add, Concatenation, Flatten, Loss>;
+                         Dropout, Add, Concatenation, ChannelGate, Flatten, Loss>;
 
 }  // namespace convoy

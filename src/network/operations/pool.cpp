@@ -5,7 +5,10 @@
 
 namespace convoy {
 
-Shape Pool::shape(const NodeInputs& inputs) const { return inputs.slide(inputs.first().c, kernel, stride, pad, ceil); }
+Shape Pool::shape(const NodeInputs& inputs) const {
+  const Slide side{kernel, stride, pad};
+  return inputs.slide(inputs.first().c, side, side, ceil);
+}
 
 Contract Pool::contract() const {
   // More padding than half a window would make windows of padding only.

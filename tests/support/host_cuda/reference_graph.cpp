@@ -89,7 +89,7 @@ void for_each_tap(const ConvolutionGraph& f, const Use& use) {
           const Index y = i * f.stride + r - f.pad;
           if (y < 0 || y >= f.h) continue;
           for (Index s = 0; s < f.s; ++s) {
-            const Index x = j * f.stride + s - f.pad;
+            const Index x = j * f.stride + s - f.pad_w;
             if (x >= 0 && x < f.w) use((n * f.p() + i) * f.q() + j, (n * f.h + y) * f.w + x, r * f.s + s);
           }
         }

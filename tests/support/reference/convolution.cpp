@@ -26,8 +26,8 @@ void for_each_line(const Convolution& spec, const Tensor& x, const Tensor& y, co
       for (Index c = 0; c < inputs; ++c) {
         for (Index r = 0; r < spec.kernel; ++r) {
           const Taps rows = taps_inside(x.h, y.h, spec.stride, spec.pad, r);
-          for (Index s = 0; s < spec.kernel; ++s) {
-            const auto weight = static_cast<std::size_t>(((k * inputs + c) * spec.kernel + r) * spec.kernel + s);
+          for (Index s = 0; s < spec.s(); ++s) {
+            const auto weight = static_cast<std::size_t>(((k * inputs + c) * spec.kernel + r) * spec.s() + s);
             for (Index p = rows.begin; p < rows.end; ++p) {
               body(i, k, k / outputs * inputs + c, weight, p, p * spec.stride - spec.pad + r, s);
             }
@@ -43,8 +43,9 @@ void for_each_line(const Convolution& spec, const Tensor& x, const Tensor& y, co
 Output forward(const Convolution& spec, const Operands& operands) {
   const Tensor& x = *operands.x.at(0);
   const Values& weight = *operands.parameters.at(0);
-  const auto size = [&](Index from) { return (from + 2 * spec.pad - spec.kernel) / spec.stride + 1; };
-  Output output{Tensor(x.n, spec.out, size(x.h), size(x.w)), {}, {}};
+  const Index height = (x.h + 2 * spec.pad - spec.kernel) / spec.stride + 1,
+              width = (x.w + 2 * spec.pad_s() - spec.s()) / spec.stride + 1;
+  Output output{Tensor(x.n, spec.out, height, width), {}, {}};
   Tensor& y = output.y;
   if (spec.bias) {
     for (Index i = 0; i < y.n; ++i) {
@@ -54,8 +55,8 @@ Output forward(const Convolution& spec, const Operands& operands) {
     }
   }
   for_each_line(spec, x, y, [&](Index i, Index k, Index c, std::size_t at, Index p, Index row, Index s) {
-    const Taps columns = taps_inside(x.w, y.w, spec.stride, spec.pad, s);
-    const double* const from = x.line(i, c, row) - spec.pad + s;
+    const Taps columns = taps_inside(x.w, y.w, spec.stride, spec.pad_s(), s);
+    const double* const from = x.line(i, c, row) - spec.pad_s() + s;
     double* const to = y.line(i, k, p);
     for (Index q = columns.begin; q < columns.end; ++q) to[q] += weight[at] * from[q * spec.stride];
   });
@@ -69,10 +70,10 @@ Gradient backward(const Convolution& spec, const Operands& operands, const Outpu
   Tensor& dx = gradient.dx[0];
   Values& dweight = gradient.dparameters[0];
   for_each_line(spec, x, dy, [&](Index i, Index k, Index c, std::size_t at, Index p, Index row, Index s) {
-    const Taps columns = taps_inside(x.w, dy.w, spec.stride, spec.pad, s);
-    const double* const from = x.line(i, c, row) - spec.pad + s;
+    const Taps columns = taps_inside(x.w, dy.w, spec.stride, spec.pad_s(), s);
+    const double* const from = x.line(i, c, row) - spec.pad_s() + s;
     const double* const d = dy.line(i, k, p);
-    double* const to = dx.line(i, c, row) - spec.pad + s;
+    double* const to = dx.line(i, c, row) - spec.pad_s() + s;
     double sum = 0;
     for (Index q = columns.begin; q < columns.end; ++q) {
       sum += d[q] * from[q * spec.stride];

@@ -77,7 +77,7 @@ class Run {
     }
     const Operands operands = operands_of(node, state);
     state.output = forward(node, operands);
-    find_ties(plan_.graph, id, *operands.x[0], input_.tie_distance, result_.ties);
+    find_ties(plan_.graph, id, *operands.x.back(), input_.tie_distance, result_.ties);
     if (norm == nullptr) return;
     const Tensor& x = state.output.y;
     const double count = static_cast<double>(x.n * x.h * x.w);

@@ -48,6 +48,7 @@ Output forward(const LocalResponseNorm& spec, const Operands& operands);
 Output forward(const Dropout& spec, const Operands& operands);
 Output forward(const Add& spec, const Operands& operands);
 Output forward(const Concatenation& spec, const Operands& operands);
+Output forward(const ChannelGate& spec, const Operands& operands);
 Output forward(const Flatten& spec, const Operands& operands);
 Gradient backward(const Convolution& spec, const Operands& operands, const Output& output, const Tensor& dy);
 Gradient backward(const BatchNorm& spec, const Operands& operands, const Output& output, const Tensor& dy);
@@ -59,6 +60,7 @@ Gradient backward(const LocalResponseNorm& spec, const Operands& operands, const
 Gradient backward(const Dropout& spec, const Operands& operands, const Output& output, const Tensor& dy);
 Gradient backward(const Add& spec, const Operands& operands, const Output& output, const Tensor& dy);
 Gradient backward(const Concatenation& spec, const Operands& operands, const Output& output, const Tensor& dy);
+Gradient backward(const ChannelGate& spec, const Operands& operands, const Output& output, const Tensor& dy);
 Gradient backward(const Flatten& spec, const Operands& operands, const Output& output, const Tensor& dy);
 
 /// What a dropout multiplies its values by in training: 0 or 1 / (1 - rate), which by backend/rules/dropout.hpp.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backend/rules/activation.hpp"
+#include "backend/rules/gate.hpp"
 
 #include <gtest/gtest.h>
 
@@ -84,6 +85,31 @@ TYPED_TEST(ActivationRule, SiluIsExactToFloat) {
   EXPECT_LT(errors.derivative, 2e-7);
 }
 
+TYPED_TEST(ActivationRule, HardSwishIsExactToFloat) {
+  const Errors errors = errors_of(
+      HardSwish<TypeParam>{}, [](double x) { return x * std::min(std::max(x + 3, 0.0), 6.0) / 6; },
+      [](double x) { return x >= 3   ? 1
+                            : x > -3 ? x / 3 + 0.5
+                                     : 0; });
+  EXPECT_LT(errors.value, 2e-7);
+  EXPECT_LT(errors.derivative, 2e-7);
+}
+
+TYPED_TEST(ActivationRule, GatesAreExactToFloat) {
+  double worst = 0;
+  for (const float s : points()) {
+    const double hard = std::min(std::max(s + 3.0, 0.0), 6.0) / 6, hard_slope = s > -3 && s < 3 ? 1.0 / 6 : 0;
+    for (const auto& [kind, value, slope] : {std::tuple{GateKind::sigmoid, sigmoid(s), sigmoid(s) * sigmoid(-s)},
+                                             {GateKind::hard_sigmoid, hard, hard_slope}}) {
+      worst = std::max(worst, std::abs(gate_value<TypeParam>(kind, s) - value));
+      worst = std::max(worst, std::abs(gate_slope<TypeParam>(kind, s) - slope));
+    }
+  }
+  EXPECT_LT(worst, 2e-7);
+  for (const GateKind kind : {GateKind::sigmoid, GateKind::hard_sigmoid})
+    EXPECT_TRUE(std::isnan(gate_value<TypeParam>(kind, nan)));
+}
+
 /// identity, and every kind that a user can name.
 std::vector<ActivationKind> all_kinds() {
   std::vector<ActivationKind> kinds{ActivationKind::identity};
@@ -117,6 +143,7 @@ TYPED_TEST(ActivationRule, DerivativesAtZeroAreThoseOfPyTorch) {
   EXPECT_NEAR(at_zero(ActivationKind::gelu), 0.5, 1e-7);
   EXPECT_EQ(at_zero(ActivationKind::silu), 0.5F);
   EXPECT_EQ(at_zero(ActivationKind::relu6), 0);
+  EXPECT_EQ(at_zero(ActivationKind::hard_swish), 0.5F);
 }
 
 TYPED_TEST(ActivationRule, Relu6EndsAtSix) {
@@ -140,6 +167,7 @@ TEST(DerivativeNeeds, TellWhatMustBeKeptForBackward) {
   EXPECT_TRUE(reads(ActivationKind::gelu, true, false));
   EXPECT_TRUE(reads(ActivationKind::silu, true, false));
   EXPECT_TRUE(reads(ActivationKind::relu6, false, true));
+  EXPECT_TRUE(reads(ActivationKind::hard_swish, true, false));
 }
 
 TEST(ExpByPolynomial, HasTheRelativeErrorThatItsCommentStates) {

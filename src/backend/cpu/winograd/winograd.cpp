@@ -143,8 +143,8 @@ class WinogradKernel final : public ConvolutionKernel {
 }  // namespace
 
 bool winograd_fits(const ConvolutionShape& s) {
-  return s.kernel == 3 && s.stride == 1 && s.pad <= 2 && s.groups == 1 && !s.reads_plain && s.storage == Storage::f32 &&
-         s.in % lanes == 0 && s.out % lanes == 0;
+  return s.kernel == 3 && s.kernel_w == 3 && s.stride == 1 && s.pad <= 2 && s.pad_w == s.pad && s.groups == 1 &&
+         !s.reads_plain && s.storage == Storage::f32 && s.in % lanes == 0 && s.out % lanes == 0;
 }
 
 std::unique_ptr<ConvolutionKernel> make_winograd(Isa isa, const ConvolutionSpec& spec) {

@@ -113,8 +113,9 @@ std::string describe_fusion(const ConvolutionGraph& f) {
 }
 
 std::string describe(const ConvolutionGraph& f) {
+  const std::string padding = f.pad == f.pad_w ? fmt::format("{}", f.pad) : fmt::format("{}x{}", f.pad, f.pad_w);
   return fmt::format("{} {} n{} {}x{}x{} -> {} {}x{} s{} p{} g{}", describe_fusion(f), name_of(f.precision), f.n, f.c,
-                     f.h, f.w, f.k, f.r, f.s, f.stride, f.pad, f.groups);
+                     f.h, f.w, f.k, f.r, f.s, f.stride, padding, f.groups);
 }
 
 const char* name_of(Precision precision) {

@@ -66,10 +66,10 @@ struct ConvolutionGraph {
   bool statistics = false;  ///< forward: sum and squares too
   bool adds = false;        ///< data gradient: dx + add before the mask
   Index n = 0, c = 0, h = 0, w = 0, k = 0;
-  Index r = 1, s = 1, pad = 0, stride = 1, groups = 1;
+  Index r = 1, s = 1, pad = 0, pad_w = 0, stride = 1, groups = 1;
 
   Index p() const { return (h + 2 * pad - r) / stride + 1; }
-  Index q() const { return (w + 2 * pad - s) / stride + 1; }
+  Index q() const { return (w + 2 * pad_w - s) / stride + 1; }
   auto operator<=>(const ConvolutionGraph&) const = default;
 };
 

@@ -104,7 +104,7 @@ class GraphWriter {
   template <class Attributes>
   Attributes window() const {
     return Attributes()
-        .set_padding({convolution_.pad, convolution_.pad})
+        .set_padding({convolution_.pad, convolution_.pad_w})
         .set_stride({convolution_.stride, convolution_.stride})
         .set_dilation({1, 1});
   }

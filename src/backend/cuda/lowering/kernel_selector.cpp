@@ -92,6 +92,7 @@ ConvolutionGraph KernelSelector::graph_of(int convolution, Pass pass) const {
           .r = shape.r,
           .s = shape.s,
           .pad = shape.pad,
+          .pad_w = shape.pad_w,
           .stride = shape.stride,
           .groups = shape.groups};
 }

@@ -117,8 +117,9 @@ ConvolutionShape convolution_shape(const Plan& plan, const Lowering& lowering, c
   return {.reads = source,
           .k = convolution.out,
           .r = convolution.kernel,
-          .s = convolution.kernel,
+          .s = convolution.s(),
           .pad = convolution.pad,
+          .pad_w = convolution.pad_s(),
           .stride = convolution.stride,
           .groups = convolution.groups};
 }

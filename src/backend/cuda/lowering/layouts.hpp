@@ -29,7 +29,7 @@ Lowering lower(const Plan& plan, const CopyLayout& copies, Index height, Index w
 /// How a convolution sees its source, and its window. A linear layer is one over 1x1 pixels of h*w*c channels.
 struct ConvolutionShape {
   Layout reads;
-  Index k = 0, r = 1, s = 1, pad = 0, stride = 1, groups = 1;
+  Index k = 0, r = 1, s = 1, pad = 0, pad_w = 0, stride = 1, groups = 1;
 };
 /// Whether the value is a convolution or a linear layer.
 bool is_convolution(const Plan& plan, const Value& value);

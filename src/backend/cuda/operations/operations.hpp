@@ -22,6 +22,7 @@ void forward(ForwardPass& pass, int id, const GlobalAveragePool& pool);
 void forward(ForwardPass& pass, int id, const LocalResponseNorm& norm);
 void forward(ForwardPass& pass, int id, const Dropout& dropout);
 void forward(ForwardPass& pass, int id, const Concatenation& concatenation);
+void forward(ForwardPass& pass, int id, const ChannelGate& gate);
 void forward(ForwardPass& pass, int id, const Loss& loss);
 
 inline void backward(BackwardPass&, int, const Input&) {}
@@ -32,6 +33,7 @@ void backward(BackwardPass& pass, int id, const GlobalAveragePool& pool);
 void backward(BackwardPass& pass, int id, const LocalResponseNorm& norm);
 void backward(BackwardPass& pass, int id, const Dropout& dropout);
 void backward(BackwardPass& pass, int id, const Concatenation& concatenation);
+void backward(BackwardPass& pass, int id, const ChannelGate& gate);
 void backward(BackwardPass& pass, int id, const Loss& loss);
 
 /// Nodes that are no operations here: groups evaluate them, and a flattened tensor lies in memory as it did.

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "network/builder.hpp"
+#include "network/models/family.hpp"
+
+namespace convoy {
+namespace {
+
+struct Form {
+  const char* name;
+  double width, depth;  ///< multiples of b0's
+  Index size;           ///< of torchvision's validation
+  float dropout;
+};
+constexpr std::array<Form, 5> forms = {{{"efficientnet_b0", 1.0, 1.0, 224, 0.2F},
+                                        {"efficientnet_b1", 1.0, 1.1, 240, 0.2F},
+                                        {"efficientnet_b2", 1.1, 1.2, 288, 0.3F},
+                                        {"efficientnet_b3", 1.2, 1.4, 300, 0.3F},
+                                        {"efficientnet_b4", 1.4, 1.8, 380, 0.4F}}};
+
+const Form* find_form(const std::string& model) {
+  const auto* form = std::find_if(forms.begin(), forms.end(), [&](const Form& each) { return model == each.name; });
+  return form != forms.end() ? form : nullptr;
+}
+
+struct Stage {
+  int expansion, kernel, stride;
+  Index out;
+  int blocks;
+};
+constexpr Stage stages[] = {{1, 3, 1, 16, 1},  {6, 3, 2, 24, 2},  {6, 5, 2, 40, 2}, {6, 3, 2, 80, 3},
+                            {6, 5, 1, 112, 3}, {6, 5, 2, 192, 4}, {6, 3, 1, 320, 1}};
+
+/// Convolution, batch norm and activation, as torchvision numbers them.
+NodeId append_unit(GraphBuilder& net, const std::string& name, NodeId x, const Convolution& attributes) {
+  x = net.batch_norm(name + ".1", net.convolution(name + ".0", x, attributes));
+  return net.activation(name + ".2", x);
+}
+
+NodeId append_block(GraphBuilder& net, const std::string& name, NodeId x, const Stage& stage, int stride) {
+  const Index in = net.channels(x), hidden = in * stage.expansion;
+  int next = 0;
+  const auto module = [&] { return fmt::format("{}.block.{}", name, next++); };
+  NodeId y = x;
+  if (stage.expansion != 1) y = append_unit(net, module(), y, {.out = hidden, .kernel = 1, .pad = 0});
+  y = append_unit(net, module(), y,
+                  {.out = hidden,
+                   .kernel = stage.kernel,
+                   .stride = stride,
+                   .pad = stage.kernel / 2,
+                   .groups = static_cast<int>(hidden)});
+  y = net.excite(module(), y, {.squeezed = std::max<Index>(1, in / 4), .inside = ActivationKind::silu});
+  const std::string last = module();
+  y = net.batch_norm(last + ".1", net.convolution(last + ".0", y, {.out = stage.out, .kernel = 1, .pad = 0}));
+  return stride == 1 && in == stage.out ? net.apply(name + ".add", {y, x}, Add{}) : y;
+}
+
+/// Tan and Le 2019 (arXiv 1905.11946), table 1; names are torchvision's. Without stochastic depth.
+Graph build_efficientnet(const GraphSpec& spec) {
+  const Form& form = *find_form(spec.model);
+  const auto scaled = [&](Index channels) { return multiple_of_8(form.width * static_cast<double>(channels)); };
+  GraphBuilder net(spec, ActivationKind::silu);
+  NodeId x = append_unit(net, "features.0", net.input(), {.out = scaled(32), .kernel = 3, .stride = 2});
+  int number = 1;
+  for (Stage stage : stages) {
+    stage.out = scaled(stage.out);
+    const int blocks = static_cast<int>(std::ceil(form.depth * stage.blocks));
+    for (int i = 0; i < blocks; ++i)
+      x = append_block(net, fmt::format("features.{}.{}", number, i), x, stage, i == 0 ? stage.stride : 1);
+    ++number;
+  }
+  x = append_unit(net, fmt::format("features.{}", number), x, {.out = 4 * net.channels(x), .kernel = 1, .pad = 0});
+  x = net.apply("flatten", net.apply("avgpool", x, GlobalAveragePool{}), Flatten{});
+  x = net.apply("classifier.0", x, Dropout{dropout_of(spec, form.dropout)});
+  return net.classify("classifier.1", x, spec.model);
+}
+
+}  // namespace
+
+Family efficientnet_family() {
+  std::vector<std::string> names;
+  names.reserve(forms.size());
+  for (const Form& form : forms) names.emplace_back(form.name);
+  return {.names = names,
+          .help = {"efficientnet_b0 to b4: squeeze and excitation, SiLU; without stochastic depth"},
+          .options = {dropout_option()},
+          .has = [](const std::string& model) { return find_form(model) != nullptr; },
+          .usual_input =
+              [](const GraphSpec& spec) {
+                return UsualInput{1000, 3, find_form(spec.model)->size};
+              },
+          .build = build_efficientnet};
+}
+
+}  // namespace convoy

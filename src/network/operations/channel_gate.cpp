@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "network/operations/channel_gate.hpp"
+
+#include "core/errors.hpp"
+
+namespace convoy {
+
+Shape ChannelGate::shape(const NodeInputs& inputs) const {
+  const Shape &x = inputs.first(), &s = inputs.shapes.at(1);
+  if (s != Shape{x.c, 1, 1})
+    fail(Exit::usage, "node '{}' scales {} channels by {} x {} x {} numbers (graph built wrongly)", inputs.node, x.c,
+         s.c, s.h, s.w);
+  return x;
+}
+
+Contract ChannelGate::contract() const { return {.inputs = 2}; }
+
+std::string ChannelGate::text() const {
+  switch (gate) {
+    case GateKind::sigmoid:
+      return "channel gate, sigmoid";
+    case GateKind::hard_sigmoid:
+      return "channel gate, hard sigmoid";
+  }
+  return {};
+}
+
+}  // namespace convoy

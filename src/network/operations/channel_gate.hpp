@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "network/operations/activation_kind.hpp"
+#include "network/operations/operation.hpp"
+
+namespace convoy {
+
+/// Squeeze and excitation's last step (Hu et al. 2018, arXiv 1709.01507): y[c,h,w] = x[c,h,w] * gate(s[c]). Inputs: x,
+/// and s of 1 x 1 pixels.
+struct ChannelGate {
+  GateKind gate = GateKind::sigmoid;
+
+  Shape shape(const NodeInputs& inputs) const;
+  Contract contract() const;
+  std::string text() const;
+};
+
+}  // namespace convoy
