@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Makes a folder, and an archive of it, that runs on a machine that has none of our libraries: the programs, the tests that
-# scripts/gpu-check.sh needs, Open MPI with its plugins, and every shared library but libc and CUDA's. The folder may be moved.
+# scripts/gpu-check.sh needs, Open MPI with its plugins, and every shared library but CUDA's, the C library and its loader
+# included: the machine's own may be older. The folder may be moved.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -12,7 +13,7 @@ usage: scripts/bundle.sh [--build DIR] [--out DIR] [--fast] [--no-archive]
   --out DIR      the folder to make, replaced where it exists; default build/bundle/convoy
   --fast         a larger archive in a fifth of the time
   --no-archive   the folder only; else DIR.tar.xz is made beside it
-The target needs x86-64, glibc as new as here, and for GPUs an NVIDIA driver, cuDNN and NCCL (Python's packages will do).
+The target needs x86-64, Linux 3.2 and a shell, and for GPUs an NVIDIA driver, cuDNN and NCCL (Python's packages will do).
 Start everything there through the folder's `run`:  convoy/run convoy train ...   convoy/run mpirun -np 2 convoy train ...
 TEXT
 }
@@ -42,12 +43,12 @@ for file in "${programs[@]}" "${tests[@]/#/$build/tests/parity/}"; do
 done
 
 rm -rf "$folder"
-mkdir -p "$folder"/{bin,lib/convoy,lib/pmix,etc/openmpi,share/pmix,share/convoy,tests/golden,bench,configs,scripts,docs}
+mkdir -p "$folder"/{bin,libexec,lib/convoy,lib/pmix,etc/openmpi,share/pmix,share/convoy,tests/golden,bench,configs,scripts,docs}
 folder=$(cd "$folder" && pwd)
 
 # --- ours
-cp "${programs[@]}" "$folder/bin/"
-for name in "${tests[@]}"; do cp "$build/tests/parity/$name" "$folder/tests/${name%.cpu}"; done
+cp "${programs[@]}" "$folder/libexec/"
+for name in "${tests[@]}"; do cp "$build/tests/parity/$name" "$folder/libexec/${name%.cpu}"; done
 if [ -e "$build/src/cli/libconvoy_cuda.so" ]; then cp "$build/src/cli/libconvoy_cuda.so" "$folder/lib/convoy/"; fi
 cp tests/golden/*.json "$folder/tests/golden/"
 cp configs/*.cfg "$folder/configs/"
@@ -63,7 +64,7 @@ plugins=$(path_of pkglibdir)
 [ "${plugins#"$prefix"/}" != "$plugins" ] || die "Open MPI's plugins ($plugins) are not below its prefix ($prefix)"
 plugin_folder=${plugins#"$prefix"/}
 mkdir -p "$folder/$plugin_folder" "$folder/share/openmpi"
-cp "$(command -v orterun)" "$(command -v orted)" "$folder/bin/"
+cp "$(command -v orterun)" "$(command -v orted)" "$folder/libexec/"
 cp -rL "$(path_of pkgdatadir)"/*.txt "$folder/share/openmpi/"
 cp -L "$(path_of sysconfdir)"/*.conf "$folder/etc/openmpi/"
 for plugin in "$plugins"/mca_*.so; do
@@ -98,18 +99,44 @@ pmix=$(ldd "$plugins/mca_pmix_ext3x.so" 2>/dev/null | awk '/libpmix/ { print $3 
 pmix=$(dirname "$(readlink -f "$pmix")")
 cp "$pmix"/pmix/*.so "$folder/lib/pmix/"
 cp -r "$pmix"/../share/pmix/. "$folder/share/pmix/"
-carry "$folder"/bin/* "$folder"/tests/parity.* "$folder"/lib/convoy/*.so "$folder/$plugin_folder"/*.so "$folder"/lib/pmix/*.so
+carry "$folder"/libexec/* "$folder"/lib/convoy/*.so "$folder/$plugin_folder"/*.so "$folder"/lib/pmix/*.so
 
 # --- movable: every file finds the others from its own place
-strip --strip-unneeded "$folder"/bin/* "$folder"/tests/parity.* "$folder"/lib/*.so* "$folder"/lib/convoy/*.so 2>/dev/null || true
+strip --strip-unneeded "$folder"/libexec/* "$folder"/lib/*.so* "$folder"/lib/convoy/*.so 2>/dev/null || true
 up=''
 for _ in ${plugin_folder//\// }; do up+=../; done # from the plugins to the folder
-patchelf --set-rpath "\$ORIGIN/../lib" "$folder"/bin/* "$folder"/tests/parity.*
+patchelf --set-rpath "\$ORIGIN/../lib" "$folder"/libexec/*
 patchelf --set-rpath "\$ORIGIN" "$folder"/lib/*.so*
 for file in "$folder"/lib/convoy/*.so "$folder"/lib/pmix/*.so; do patchelf --set-rpath "\$ORIGIN/.." "$file"; done
 patchelf --set-rpath "\$ORIGIN/${up}lib" "$folder/$plugin_folder"/*.so
 
+# --- the C library and its loader, as they are
+here=$(ldd "$folder/libexec/orted" | awk '$1 == "libc.so.6" { print $3 }')
+[ -n "$here" ] || die "the C library of $folder/libexec/orted is not found"
+here=$(dirname "$here")
+for name in ld-linux-x86-64.so.2 lib{c,m,dl,rt,pthread,resolv,util,anl,nss_files,nss_dns,nss_compat}.so.*; do
+  for file in "$here"/$name; do
+    if [ -e "$file" ]; then cp -L "$file" "$folder/lib/"; fi
+  done
+done
+
 # --- what starts them
+# Programs that are started by their own names: a loader can't be named by a path that moves with them. The path it is
+# given holds for one process, not for those that it starts.
+for file in "$folder"/libexec/*; do
+  name=${file##*/}
+  case $name in parity.*) place=tests ;; *) place=bin ;; esac
+  cat >"$folder/$place/$name" <<RUN
+#!/bin/sh
+# $name, with the loader and the C library of this folder.
+self=\$0
+case \$self in */*) ;; *) self=\$(command -v "\$self") ;; esac
+if [ -L "\$self" ]; then self=\$(readlink -f "\$self"); fi
+here=\$(cd "\${self%/*}/.." && pwd) || exit
+exec "\$here/lib/ld-linux-x86-64.so.2" --library-path "\$here/lib\${LD_LIBRARY_PATH:+:\$LD_LIBRARY_PATH}" "\$here/libexec/$name" "\$@"
+RUN
+  chmod +x "$folder/$place/$name"
+done
 cat >"$folder/run" <<'RUN'
 #!/bin/sh
 # run COMMAND [ARGUMENT ...]: a command with this folder's programs first on the PATH, its Open MPI, and CUDA's libraries.
@@ -149,4 +176,4 @@ echo "bundle: $folder, $(du -sm "$folder" | cut -f1) MB, $(find "$folder/lib" -m
 tar -C "$(dirname "$folder")" -cf - "$(basename "$folder")" | xz -T0 "$level" >"$folder.tar.xz"
 bytes=$(stat -c %s "$folder.tar.xz")
 echo "bundle: $folder.tar.xz, $(((bytes + 999999) / 1000000)) MB"
-[ "$bytes" -le 40000000 ] || die "the archive is larger than 40 MB; leave out tests or oneDNN"
+[ "$level" != -9 ] || [ "$bytes" -le 40000000 ] || die "the archive is larger than 40 MB; leave out tests or oneDNN"
