@@ -8,7 +8,7 @@
 #include "core/stop.hpp"
 
 int main(int argc, char** argv) {
-  prctl(PR_SET_NAME, "convoy");  // who looks for a run's process: a bundle starts it by a loader, which has another name
+  prctl(PR_SET_NAME, "convoy");  // a bundle starts it by a loader, whose name the process had
   convoy::guard_process();
   const convoy::Words words(argv + 1, argv + argc);
   if (const auto code = convoy::answer_alone(words)) return static_cast<int>(*code);

@@ -45,15 +45,16 @@ class Names {
   Advice advice_;
 };
 
-/// `command`: as users type it, for messages. Looks at no values. Throws Error(usage) for unknown options (all, each with
-/// what was probably meant), a missing value, a value given to a switch.
+/// `command`: as users type it, for messages. Looks at no values. Throws Error(usage) for unknown options (all, each
+/// with what was probably meant), a missing value, a value given to a switch.
 CommandLine read_command_line(const std::string& command, const Names& names, const std::vector<std::string>& words);
 /// Throws Error(usage) for more words without a name than that.
 void allow_positional(const std::string& command, const std::vector<std::string>& positional, std::size_t most);
 
 /// Throws Error(usage) that names origin, value, and what is allowed.
 void set_option(const Option& option, const Assignment& given);
-/// The last assignment of each name; options are set in the order of their table. One Error(usage) names all wrong values.
+/// The last assignment of each name; options are set in the order of their table. One Error(usage) names all
+/// wrong values.
 void set_options(const std::vector<OptionGroup>& groups, const std::map<std::string, Assignment>& last);
 
 /// A line `key = value` of an INI text; key is empty for a line without '='.

@@ -78,9 +78,10 @@ TrainingResult train(Backend& backend, const TrainingSpec& spec) {
 
   std::vector<std::vector<std::uint8_t>> images;
   std::vector<const std::uint8_t*> rows;
+  const auto called = [&](const char* what, int s) { return what + std::to_string(100 * spec.draw + s); };
   for (int s = 0; s < spec.steps; ++s) {
-    const auto& made = images.emplace_back(
-        formula_images("images" + std::to_string(s), spec.batch * spec.image * spec.image * channels));
+    const auto& made =
+        images.emplace_back(formula_images(called("images", s), spec.batch * spec.image * spec.image * channels));
     auto* const pinned =
         spec.rows == Rows::pinned
             ? reinterpret_cast<std::uint8_t*>(backend.allocate_host(static_cast<Index>(made.size() + 3) / 4))
@@ -90,7 +91,7 @@ TrainingResult train(Backend& backend, const TrainingSpec& spec) {
   }
   Batch batch;
   const auto feed = [&](Program& to, int s) {
-    const std::vector<SampleSpec> samples = formula_samples("labels" + std::to_string(s), spec.batch, classes, true);
+    const std::vector<SampleSpec> samples = formula_samples(called("labels", s), spec.batch, classes, true);
     batch.samples = samples;
     batch.images = rows[static_cast<std::size_t>(s)];
     batch.valid_count = spec.batch;

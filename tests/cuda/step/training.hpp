@@ -27,6 +27,7 @@ struct TrainingSpec {
   Tuning tuning = Tuning::rule;
   std::string options, choices;
   int steps = 2;
+  int draw = 0;  ///< of images and labels
   PlanSpec plan;
   OptimiserSpec optimiser;
   float rate = 0.05F;

@@ -349,7 +349,7 @@ def errors_case(work):
     check("Not a directory" in run("synthetic", "--out", "/dev/null/x", expect=3), "an unwritable folder")
     check("can't fill 8" in run("synthetic", "--out", f"{work}/few", "--samples", 3, expect=2), "too few samples")
     text = run("synthetic", "--ouput", "x", ranks=2, expect=2)
-    check("has no option '--ouput'; did you mean '--out'?" in text and text.count("error:") == 1, "a mistyped option")
+    check("has no option '--ouput'; did you mean '--output'?" in text and text.count("error:") == 1, "a mistyped option")
 
     full = f"{work}/full"
     os.makedirs(full)

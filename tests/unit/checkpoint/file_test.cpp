@@ -202,7 +202,7 @@ TEST(CheckpointFile, AHeadCanBeLeftOut) {
   const Names layer{"/parameters/fc.weight", "/parameters/fc.bias"};
   const auto unread = [&](Head head, Index classes) {
     SmallPlan small = small_plan(Placing::forward, 1, classes);
-    small.plan.graph.nodes.push_back({.name = "fc", .attributes = Linear{.in = 5, .out = classes}});
+    small.plan.graph.nodes.push_back({.name = "fc", .attributes = Linear{.in = 5, .out = classes}, .parameters = {{}}});
     return read_set_file(folder / "a.h5", small.plan, small.layout, Content::weights, head).unread;
   };
   EXPECT_EQ(unread(Head::where_it_fits, 10), Names{});
