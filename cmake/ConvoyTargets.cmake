@@ -16,6 +16,20 @@ if(CONVOY_SANITIZE)
   target_link_options(convoy_flags INTERFACE -fsanitize=${CONVOY_SANITIZE})
 endif()
 
+# convoy_messages(NAME FILE): the protobuf messages of FILE.proto as a library. Generated code is compiled apart: it doesn't meet
+# our warnings.
+function(convoy_messages name file)
+  set(messages ${CMAKE_CURRENT_BINARY_DIR}/${file}.pb)
+  add_custom_command(
+    OUTPUT ${messages}.cc ${messages}.h
+    COMMAND protobuf::protoc --cpp_out=${CMAKE_CURRENT_BINARY_DIR} -I ${CMAKE_CURRENT_SOURCE_DIR} ${file}.proto
+    DEPENDS ${file}.proto
+    VERBATIM)
+  add_library(${name} STATIC ${messages}.cc ${messages}.h)
+  target_include_directories(${name} SYSTEM PUBLIC ${CMAKE_CURRENT_BINARY_DIR})
+  target_link_libraries(${name} PUBLIC protobuf::libprotobuf-lite)
+endfunction()
+
 # convoy_library(NAME SOURCES ... [LINK ...] [PRIVATE ...]): one static library a folder; LINK is what its headers need.
 function(convoy_library name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LINK;PRIVATE" ${ARGN})

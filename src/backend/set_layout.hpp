@@ -4,18 +4,23 @@
 
 namespace convoy {
 
-/// Where an optimiser keeps its things in a parameter set, on every backend: values | slots * values | running
-/// statistics | device state.
-inline SetLayout set_layout(const ParameterTable& table, const OptimiserSpec& spec) {
+/// Where an optimiser with these slots keeps its things in a parameter set, on every backend: values | slots * values |
+/// running statistics | device state. No slots: a set that nobody trains.
+inline SetLayout set_layout(const ParameterTable& table, std::span<const char* const> slots) {
   SetLayout layout;
-  layout.slots =
-      with_optimiser(spec.rule, [](auto rule) -> std::span<const char* const> { return decltype(rule)::slots; });
+  layout.slots = slots;
   layout.values = {0, table.parameters.count};
   layout.optimiser = {align_floats(layout.values.end()),
                       static_cast<Index>(layout.slots.size()) * table.parameters.count};
   layout.statistics = {align_floats(layout.optimiser.end()), table.statistics.count};
   layout.state = {align_floats(layout.statistics.end()), device_state_floats};
   return layout;
+}
+
+inline SetLayout set_layout(const ParameterTable& table, const OptimiserSpec& spec) {
+  return set_layout(table, with_optimiser(spec.rule, [](auto rule) -> std::span<const char* const> {
+                      return decltype(rule)::slots;
+                    }));
 }
 
 /// Where the last parts of a set of `count` floats lie. Programs find them by the size of a set alone, since they don't

@@ -288,7 +288,7 @@ SetFile read_set_file(const std::string& path, const Plan& plan, const SetLayout
       }
     }
   };
-  const bool has_ema = result.meta.meta.ema_decay > 0;
+  const bool has_ema = content != Content::trained_weights && result.meta.meta.ema_decay > 0;
   if (content == Content::all) {
     read(stored_tensors(plan, layout), result.set);
     if (has_ema) read(stored_ema(plan, layout), result.ema);

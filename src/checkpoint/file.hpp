@@ -40,7 +40,7 @@ struct FileSets {
 void write_set_file(const std::string& path, const Plan& plan, const SetLayout& layout, const FileMeta& meta,
                     const FileSets& sets, const Fence& fence = {}, const std::function<void()>& before_rename = {});
 
-enum class Content : std::uint8_t { all, weights };
+enum class Content : std::uint8_t { all, weights, trained_weights };
 struct SetFile {
   FileMeta meta;
   HostSet set;
@@ -48,8 +48,9 @@ struct SetFile {
   std::vector<std::string> unread = {};  ///< names as StoredTensor::name; zero in the set
 };
 /// Checks seal, version and every tensor's name and shape. Throws Error(data) with the first difference. With
-/// Content::weights the set is the moving average where the file has one; optimiser and device state are zero. Values
-/// that are in the main file are zero, too. `replica`: whose shard is wanted; -1: a main file, and a shard is an error.
+/// Content::weights the set is the moving average where the file has one, with Content::trained_weights never;
+/// optimiser and device state are zero. Values that are in the main file are zero, too. `replica`: whose shard is
+/// wanted; -1: a main file, and a shard is an error.
 SetFile read_set_file(const std::string& path, const Plan& plan, const SetLayout& layout, Content content,
                       Head head = Head::must_fit, int replica = -1);
 /// Checks the seal first; of a main file or a shard. Throws Error(data).

@@ -83,6 +83,18 @@ About about(const std::string& command) {
         "Writes one HTML file about runs, without outside references: their curves in common pictures, where the time\n"
         "went, confusion matrices of evaluations in the run directories, configuration, and what differs between runs."};
   }
+  if (command == "export") {
+    return {
+        "convoy export PATH --output FILE [options]",
+        "Writes the weights of a checkpoint for other programs: safetensors and pth under torchvision's names, or an ONNX\n"
+        "graph. PATH is a checkpoint file, its folder or a run directory (its best checkpoint)."};
+  }
+  if (command == "average") {
+    return {
+        "convoy average CHECKPOINT CHECKPOINT ... --output FILE [options]",
+        "Writes a checkpoint whose weights and running statistics are the means of those of several checkpoints of one\n"
+        "network and data set, for evaluate, predict, export and --weights."};
+  }
   return {"convoy inspect data DIR | checkpoint PATH | plan [options] | build",
           "Shows a prepared data set, a checkpoint, what a network compiles to, or what this program is built of."};
 }
@@ -100,8 +112,8 @@ std::string indented(const std::string& lines) {
 }  // namespace
 
 const std::vector<std::string>& command_names() {
-  static const std::vector<std::string> names = {"train",   "evaluate", "predict", "bench", "preflight",
-                                                 "inspect", "status",   "summary", "report"};
+  static const std::vector<std::string> names = {"train",  "evaluate", "predict", "bench",  "preflight", "inspect",
+                                                 "status", "summary",  "report",  "export", "average"};
   return names;
 }
 
@@ -116,7 +128,9 @@ std::string program_help() {
       "  convoy inspect data|checkpoint|plan|build\n"
       "  convoy status RUN_DIR            state of a run\n"
       "  convoy summary RUN_DIR ...       table of runs\n"
-      "  convoy report RUN_DIR ...        HTML page of runs: curves, times, classes\n\n"
+      "  convoy report RUN_DIR ...        HTML page of runs: curves, times, classes\n"
+      "  convoy export PATH -o FILE       weights as safetensors, ONNX or pth\n"
+      "  convoy average PATH PATH ... -o FILE  mean of several checkpoints\n\n"
       "'convoy COMMAND --help' lists the options of the first day, --help TOPIC those about data, model, lr ..., --help-all\n"
       "all, with the names that other programs give them.\n"
       "'convoy --version' lists what is built in. convoy-preprocess makes data sets.\n{}",

@@ -34,6 +34,10 @@ Exit status_command(const Words& words);
 Exit summary_command(const Words& words);
 /// Alone, without MPI.
 Exit report_command(const Words& words);
+/// Alone, without MPI.
+Exit export_command(const Words& words);
+/// Alone, without MPI.
+Exit average_command(const Words& words);
 
 // What the program says of itself.
 

@@ -120,6 +120,8 @@ std::optional<Exit> answer_alone(const Words& words) {
   if (first == "status") return run_once(status_command, rest);
   if (first == "summary") return run_once(summary_command, rest);
   if (first == "report") return run_once(report_command, rest);
+  if (first == "export") return run_once(export_command, rest);
+  if (first == "average") return run_once(average_command, rest);
   return std::nullopt;
 }
 

@@ -258,6 +258,26 @@ struct SummaryConfig {
   bool per_epoch = false;
 };
 
+enum class WeightFormat : std::uint8_t { automatic, safetensors, onnx, pth };
+/// Which weights of a checkpoint. usual: the moving average if there is one, as evaluation takes.
+enum class WeightChoice : std::uint8_t { usual, average, trained };
+
+struct ExportConfig {
+  std::string checkpoint;                         ///< file or run directory
+  WeightFormat format = WeightFormat::automatic;  ///< automatic: by the output's name
+  WeightChoice choice = WeightChoice::usual;      ///< --ema, --no-ema
+  std::string output;
+  bool overwrite = false;
+  bool normalises = false;  ///< onnx: the graph takes pixels from 0 to 255
+  Index image_size = 0;     ///< onnx: height and width of the input; 0: as in training
+};
+
+struct AverageConfig {
+  std::vector<std::string> checkpoints;  ///< files or run directories
+  std::string output;
+  bool overwrite = false;
+};
+
 struct ReportConfig {
   std::vector<std::string> folders;
   std::string output;  ///< empty: report.html in the first folder

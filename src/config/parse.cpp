@@ -287,6 +287,14 @@ std::string one_of(const std::string& command, const Given& given, const std::ve
   fail(Exit::usage, "'convoy {} {}' is unknown; it is one of {}", command, given.positional[0], list);
 }
 
+/// By the name's ending.
+WeightFormat format_of(const std::string& file) {
+  if (file.ends_with(".safetensors")) return WeightFormat::safetensors;
+  if (file.ends_with(".onnx")) return WeightFormat::onnx;
+  if (file.ends_with(".pth") || file.ends_with(".pt")) return WeightFormat::pth;
+  fail(Exit::usage, "the name '{}' tells no format; give --format safetensors, onnx or pth", file);
+}
+
 }  // namespace
 
 TrainConfig parse_train(const std::vector<std::string>& words, const ReadText& read_text, const ReadText& read_own) {
@@ -411,6 +419,33 @@ ReportConfig parse_report(const std::vector<std::string>& words, const ReadText&
   const Given given = fill("report", options_of(config), words, read_text);
   config.folders = given.positional;
   if (config.folders.empty()) fail(Exit::usage, "no run directory is given; use 'convoy report RUN_DIR ...'");
+  return config;
+}
+
+ExportConfig parse_export(const std::vector<std::string>& words, const ReadText& read_text) {
+  ExportConfig config;
+  const Given given = fill("export", options_of(config), words, read_text);
+  take_positional("export", given, "checkpoint", config.checkpoint);
+  if (config.checkpoint.empty() || config.output.empty()) {
+    fail(Exit::usage, "{}; use 'convoy export PATH --output FILE' with a checkpoint or run directory",
+         config.checkpoint.empty() ? "no checkpoint is given" : "no --output is given");
+  }
+  if (config.format == WeightFormat::automatic) config.format = format_of(config.output);
+  if (config.format != WeightFormat::onnx && (config.normalises || config.image_size > 0)) {
+    fail(Exit::usage, "only --format onnx has --{} (the others hold no graph); leave it out",
+         config.normalises ? "with-normalization" : "image-size");
+  }
+  return config;
+}
+
+AverageConfig parse_average(const std::vector<std::string>& words, const ReadText& read_text) {
+  AverageConfig config;
+  const Given given = fill("average", options_of(config), words, read_text);
+  config.checkpoints = given.positional;
+  if (config.checkpoints.size() < 2 || config.output.empty()) {
+    fail(Exit::usage, "{}; use 'convoy average CHECKPOINT CHECKPOINT ... --output FILE.h5'",
+         config.output.empty() ? "no --output is given" : "an average needs two checkpoints or more");
+  }
   return config;
 }
 

@@ -31,6 +31,8 @@ InspectConfig parse_inspect(const std::vector<std::string>& words, const ReadTex
 StatusConfig parse_status(const std::vector<std::string>& words, const ReadText& read_text = read_text_file);
 SummaryConfig parse_summary(const std::vector<std::string>& words, const ReadText& read_text = read_text_file);
 ReportConfig parse_report(const std::vector<std::string>& words, const ReadText& read_text = read_text_file);
+ExportConfig parse_export(const std::vector<std::string>& words, const ReadText& read_text = read_text_file);
+AverageConfig parse_average(const std::vector<std::string>& words, const ReadText& read_text = read_text_file);
 
 /// A configuration file's text alone, as to_ini() writes it.
 TrainConfig parse_ini(const std::string& text, const std::string& name = "configuration");

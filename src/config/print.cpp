@@ -29,6 +29,8 @@ void visit_options(const std::string& command, const Visit& visit) {
   if (command == "status") return walk(StatusConfig{});
   if (command == "summary") return walk(SummaryConfig{});
   if (command == "report") return walk(ReportConfig{});
+  if (command == "export") return walk(ExportConfig{});
+  if (command == "average") return walk(AverageConfig{});
   require(command == "inspect", "a command without options");
   walk(InspectConfig{});
 }

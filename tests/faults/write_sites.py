@@ -39,6 +39,8 @@ SITES = {
     "src/metrics/metrics.cpp": (1, "goes_on, each_call_alone"),
     "src/run/attempt.cpp": (3, "goes_on, start"),
     "src/infer/evaluate.cpp": (4, "evaluation"),
+    "src/infer/export.cpp": (1, "exports"),
+    "src/interchange/published_file.cpp": (3, "exports"),
     "src/infer/predict.cpp": (5, "evaluation; the end of tests/end_to_end/predict_test.py"),
     "src/train/trial_run.cpp": (1, "removes a folder of its own; what is in it is as of a run"),
     "src/train/run_folder.cpp": (5, "goes_on, start"),
@@ -69,6 +71,7 @@ TRAIN = [
 EVALUATE = [File("/confusion.csv", "ends"), File("/per_class.csv", "ends"), File("/result.json", "ends"), File("/out$", "ends", 2)]
 PREDICT = [File("/out", "ends", 2)]
 BENCH = [File("/out", "ends", 2)]
+EXPORT = [File("/out", "ends")]
 SYNTHETIC = [File("/train-0000", "ends"), File("/val-0000", "ends"), File("/unfinished", "ends"), File("/report.tsv", "ends"), File("/preparation.json", "ends"), File("/out$", "ends")]
 IMAGES = [File("/train-0000", "ends"), File("/unfinished", "ends"), File("/report.tsv", "ends"), File("/preparation.json", "ends"), File("/out$", "ends")]
 STAGE = [File(".lock", "ends", 2), File(".h5.tmp", "ends"), File(".h5$", "ends"), File("/run", "silent"), File("/stage", "ends", (2, 3)), File("/out$", "silent")]  # 2: no folder

@@ -228,6 +228,14 @@ def evaluation(work):
     refuses(f"{work}/predict", lambda out: ["predict", f"{work}/run", f"{work}/data", "--output", out, "--threads", 1], sites.PREDICT)
 
 
+def exports(work):
+    """Files of weights are whole or not there."""
+    train(1, f"{work}/run", *JOB, "--max-steps", 10)
+    for form in ("onnx", "safetensors", "pth"):
+        refuses(f"{work}/{form}", lambda out, form=form: ["export", f"{work}/run", "--format", form, "--output", out], sites.EXPORT)
+    refuses(f"{work}/average", lambda out: ["average", last(f"{work}/run"), f"{work}/run", "--output", out], sites.EXPORT)
+
+
 def others(work):
     """Tables of benchmarks, copies of partitions, the count of launches; the folder that preflight tries."""
     refuses(f"{work}/bench", lambda out: ["bench", "scaling", "--model", "lenet", "--image-size", 16, "--batch-size", 4, "--steps", 2, "--csv", out],
@@ -275,7 +283,7 @@ def images(work):
 
 
 if __name__ == "__main__":
-    cases = {f.__name__: f for f in (goes_on, each_call_alone, passing_trouble, no_removal, checkpoints, start, evaluation, others, synthetic, images)}
+    cases = {f.__name__: f for f in (goes_on, each_call_alone, passing_trouble, no_removal, checkpoints, start, evaluation, exports, others, synthetic, images)}
     # In memory where there is room for it: what a disk does here is what the rules say.
     with tempfile.TemporaryDirectory(prefix="convoy-test-", dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None) as work_path:
         for case in sys.argv[1:] or cases:

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "core/errors.hpp"
 
@@ -49,6 +50,32 @@ std::string Activation::text() const {
       return "relu6";
     case ActivationKind::hard_swish:
       return "hard swish";
+  }
+  return {};
+}
+
+OnnxOperators Activation::onnx(const NodeInputs&) const {
+  switch (kind) {
+    case ActivationKind::identity:
+      return {};
+    case ActivationKind::relu:
+      return {{"Relu"}};
+    case ActivationKind::leaky_relu:
+      return {{"LeakyRelu", {"x"}, {{"alpha", slope}}}};
+    case ActivationKind::tanh:
+      return {{"Tanh"}};
+    case ActivationKind::gelu:  // x / 2 * (1 + erf(x / sqrt(2)))
+      return {{"Mul", {"x", std::sqrt(0.5F)}, {}, "scaled"},
+              {"Erf", {"scaled"}, {}, "erf"},
+              {"Add", {"erf", 1.0F}, {}, "twice"},
+              {"Mul", {"x", "twice"}, {}, "product"},
+              {"Mul", {"product", 0.5F}}};
+    case ActivationKind::silu:
+      return {{"Sigmoid", {"x"}, {}, "sigmoid"}, {"Mul", {"x", "sigmoid"}}};
+    case ActivationKind::relu6:
+      return {{"Clip", {"x", 0.0F, 6.0F}}};
+    case ActivationKind::hard_swish:
+      return {{"HardSigmoid", {"x"}, {{"alpha", 1.0F / 6}, {"beta", 0.5F}}, "gate"}, {"Mul", {"x", "gate"}}};
   }
   return {};
 }

@@ -12,6 +12,7 @@ struct Activation {
   Shape shape(const NodeInputs& inputs) const;
   Contract contract() const;
   std::string text() const;
+  OnnxOperators onnx(const NodeInputs& inputs) const;
 };
 
 /// The names that users write, in the order of the kinds: `relu`, `leaky_relu`, ...

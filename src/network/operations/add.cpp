@@ -16,4 +16,6 @@ Shape Add::shape(const NodeInputs& inputs) const {
 Contract Add::contract() const { return {.inputs = 2}; }
 std::string Add::text() const { return "add"; }
 
+OnnxOperators Add::onnx(const NodeInputs&) const { return {{"Add", {"x", "x1"}}}; }
+
 }  // namespace convoy

@@ -9,6 +9,7 @@ struct Add {
   Shape shape(const NodeInputs& inputs) const;
   Contract contract() const;
   std::string text() const;
+  OnnxOperators onnx(const NodeInputs& inputs) const;
 };
 
 }  // namespace convoy

@@ -19,4 +19,8 @@ std::string BatchNorm::text() const {
   return fmt::format("batch norm {}, momentum {}, epsilon {}", channels, momentum, epsilon);
 }
 
+OnnxOperators BatchNorm::onnx(const NodeInputs&) const {
+  return {{"BatchNormalization", {"x", "weight", "bias", "running_mean", "running_var"}, {{"epsilon", epsilon}}}};
+}
+
 }  // namespace convoy

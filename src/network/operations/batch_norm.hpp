@@ -13,6 +13,7 @@ struct BatchNorm {
   Shape shape(const NodeInputs& inputs) const;
   Contract contract() const;
   std::string text() const;
+  OnnxOperators onnx(const NodeInputs& inputs) const;
 };
 
 }  // namespace convoy

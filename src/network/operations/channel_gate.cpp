@@ -25,4 +25,15 @@ std::string ChannelGate::text() const {
   return {};
 }
 
+OnnxOperators ChannelGate::onnx(const NodeInputs&) const {
+  const OnnxOperator scale{"Mul", {"x", "gate"}};
+  switch (gate) {
+    case GateKind::sigmoid:
+      return {{"Sigmoid", {"x1"}, {}, "gate"}, scale};
+    case GateKind::hard_sigmoid:
+      return {{"HardSigmoid", {"x1"}, {{"alpha", 1.0F / 6}, {"beta", 0.5F}}, "gate"}, scale};
+  }
+  return {};
+}
+
 }  // namespace convoy

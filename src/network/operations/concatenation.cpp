@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "network/operations/concatenation.hpp"
 
+#include <fmt/core.h>
+
 #include "core/errors.hpp"
 
 namespace convoy {
@@ -19,5 +21,11 @@ Shape Concatenation::shape(const NodeInputs& inputs) const {
 
 Contract Concatenation::contract() const { return {.inputs = 2, .more_inputs = true}; }
 std::string Concatenation::text() const { return "concatenation"; }
+
+OnnxOperators Concatenation::onnx(const NodeInputs& inputs) const {
+  OnnxOperator join{"Concat", {"x"}, {{"axis", Index{1}}}};
+  for (std::size_t i = 1; i < inputs.shapes.size(); ++i) join.reads.emplace_back(fmt::format("x{}", i));
+  return {join};
+}
 
 }  // namespace convoy

@@ -10,6 +10,7 @@ struct Concatenation {
   Shape shape(const NodeInputs& inputs) const;
   Contract contract() const;
   std::string text() const;
+  OnnxOperators onnx(const NodeInputs& inputs) const;
 };
 
 }  // namespace convoy

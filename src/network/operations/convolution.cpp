@@ -25,6 +25,17 @@ std::string Convolution::text() const {
                      padding, groups, bias ? ", bias" : "");
 }
 
+OnnxOperators Convolution::onnx(const NodeInputs&) const {
+  OnnxOperator conv{"Conv",
+                    {"x", "weight"},
+                    {{"kernel_shape", std::vector<Index>{kernel, s()}},
+                     {"strides", std::vector<Index>{stride, stride}},
+                     {"pads", std::vector<Index>{pad, pad_s(), pad, pad_s()}},
+                     {"group", Index{groups}}}};
+  if (bias) conv.reads.emplace_back("bias");
+  return {conv};
+}
+
 double Convolution::macs(const Shape& output) const {
   const Index taps = in / groups * kernel * s();
   return static_cast<double>(output.count()) * static_cast<double>(taps);

@@ -17,6 +17,7 @@ struct Convolution {
   Shape shape(const NodeInputs& inputs) const;
   Contract contract() const;
   std::string text() const;
+  OnnxOperators onnx(const NodeInputs& inputs) const;
   double macs(const Shape& output) const;
 };
 

@@ -9,4 +9,6 @@ Shape Dropout::shape(const NodeInputs& inputs) const { return inputs.first(); }
 Contract Dropout::contract() const { return {.possible = rate >= 0 && rate < 1}; }
 std::string Dropout::text() const { return fmt::format("dropout {}", rate); }
 
+OnnxOperators Dropout::onnx(const NodeInputs&) const { return {}; }
+
 }  // namespace convoy

@@ -7,4 +7,6 @@ Shape Flatten::shape(const NodeInputs& inputs) const { return {inputs.first().co
 Contract Flatten::contract() const { return {}; }
 std::string Flatten::text() const { return "flatten"; }
 
+OnnxOperators Flatten::onnx(const NodeInputs&) const { return {{"Flatten"}}; }
+
 }  // namespace convoy

@@ -7,4 +7,6 @@ Shape GlobalAveragePool::shape(const NodeInputs& inputs) const { return {inputs.
 Contract GlobalAveragePool::contract() const { return {}; }
 std::string GlobalAveragePool::text() const { return "global average pool"; }
 
+OnnxOperators GlobalAveragePool::onnx(const NodeInputs&) const { return {{"GlobalAveragePool"}}; }
+
 }  // namespace convoy

@@ -9,4 +9,6 @@ Shape Input::shape(const NodeInputs& inputs) const { return {channels, inputs.im
 Contract Input::contract() const { return {.inputs = 0, .possible = channels > 0}; }
 std::string Input::text() const { return fmt::format("input {} channels", channels); }
 
+OnnxOperators Input::onnx(const NodeInputs&) const { return {}; }
+
 }  // namespace convoy

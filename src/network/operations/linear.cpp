@@ -24,6 +24,12 @@ Contract Linear::contract() const {
 
 std::string Linear::text() const { return fmt::format("linear {} -> {}{}", in, out, bias ? ", bias" : ""); }
 
+OnnxOperators Linear::onnx(const NodeInputs&) const {
+  OnnxOperator gemm{"Gemm", {"flat", "weight"}, {{"transB", Index{1}}}};
+  if (bias) gemm.reads.emplace_back("bias");
+  return {{"Flatten", {"x"}, {}, "flat"}, gemm};
+}
+
 double Linear::macs(const Shape&) const { return static_cast<double>(in) * static_cast<double>(out); }
 
 }  // namespace convoy

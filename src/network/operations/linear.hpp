@@ -12,6 +12,7 @@ struct Linear {
   Shape shape(const NodeInputs& inputs) const;
   Contract contract() const;
   std::string text() const;
+  OnnxOperators onnx(const NodeInputs& inputs) const;
   double macs(const Shape& output) const;
 };
 

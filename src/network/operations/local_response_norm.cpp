@@ -3,6 +3,8 @@
 
 #include <fmt/core.h>
 
+#include "core/errors.hpp"
+
 namespace convoy {
 
 Shape LocalResponseNorm::shape(const NodeInputs& inputs) const { return inputs.first(); }
@@ -12,6 +14,16 @@ Contract LocalResponseNorm::contract() const { return {.possible = size > 0 && a
 
 std::string LocalResponseNorm::text() const {
   return fmt::format("local response norm over {}, alpha {}, beta {}, k {}", size, alpha, beta, k);
+}
+
+OnnxOperators LocalResponseNorm::onnx(const NodeInputs& inputs) const {
+  // Of an even number of channels ONNX has one more behind c, PyTorch and this have it before c.
+  if (size % 2 == 0) {
+    fail(Exit::usage,
+         "node '{}' is a local response norm over {} channels, which ONNX centres otherwise; export safetensors or pth",
+         inputs.node, size);
+  }
+  return {{"LRN", {"x"}, {{"size", Index{size}}, {"alpha", alpha}, {"beta", beta}, {"bias", k}}}};
 }
 
 }  // namespace convoy

@@ -14,6 +14,7 @@ struct LocalResponseNorm {
   Shape shape(const NodeInputs& inputs) const;
   Contract contract() const;
   std::string text() const;
+  OnnxOperators onnx(const NodeInputs& inputs) const;
 };
 
 }  // namespace convoy

@@ -19,4 +19,7 @@ Contract Loss::contract() const { return {.possible = label_smoothing >= 0 && la
 
 std::string Loss::text() const { return fmt::format("softmax cross-entropy, label smoothing {}", label_smoothing); }
 
+// The outputs are the logits, n c.
+OnnxOperators Loss::onnx(const NodeInputs&) const { return {{"Flatten"}}; }
+
 }  // namespace convoy

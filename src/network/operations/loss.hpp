@@ -12,6 +12,7 @@ struct Loss {
   Shape shape(const NodeInputs& inputs) const;
   Contract contract() const;
   std::string text() const;
+  OnnxOperators onnx(const NodeInputs& inputs) const;
 };
 
 }  // namespace convoy

@@ -4,6 +4,8 @@
 //   Contract contract() const                what it reads and owns
 //   std::string text() const                 the operation with all its attributes, on one line. The plan's digest is
 //                                            made of these texts: every attribute that changes the function appears
+//   OnnxOperators onnx(const NodeInputs&) const
+//                                            the same function in ONNX; throws Error(usage) where ONNX has none
 //   double macs(const Shape& output) const   multiply-adds of one sample; left out where there are none
 #pragma once
 #include <concepts>
@@ -11,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "network/operations/onnx_operator.hpp"
 #include "network/parameter_spec.hpp"
 
 namespace convoy {
@@ -60,6 +63,7 @@ concept Operation = requires(const T& operation, const NodeInputs& inputs) {
   { operation.shape(inputs) } -> std::same_as<Shape>;
   { operation.contract() } -> std::same_as<Contract>;
   { operation.text() } -> std::same_as<std::string>;
+  { operation.onnx(inputs) } -> std::same_as<OnnxOperators>;
 };
 
 }  // namespace convoy

@@ -21,4 +21,14 @@ std::string Pool::text() const {
                      average && count_padding ? ", padding counted" : "", ceil ? ", ceil" : "");
 }
 
+OnnxOperators Pool::onnx(const NodeInputs&) const {
+  const std::vector<OnnxAttribute> window = {{"kernel_shape", std::vector<Index>{kernel, kernel}},
+                                             {"strides", std::vector<Index>{stride, stride}},
+                                             {"pads", std::vector<Index>{pad, pad, pad, pad}}};
+  OnnxOperator pool{mode == Mode::average ? "AveragePool" : "MaxPool", {"x"}, window};
+  if (mode == Mode::average) pool.attributes.push_back({"count_include_pad", Index{count_padding}});
+  if (ceil) pool.attributes.push_back({"ceil_mode", Index{1}});
+  return {pool};
+}
+
 }  // namespace convoy

@@ -1,0 +1,132 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Exported networks against onnxruntime, torchvision and timm, and a line of each for results.md.
+
+    bench/export_vs_onnxruntime.py --python PYTHON [NETWORK ...] [--images 100]
+
+PYTHON: an interpreter with torch, torchvision, timm, onnx, onnxruntime and safetensors. Each network is trained for two steps on
+generated images, so that its statistics are no longer those of the start, and exported in all three formats. Then
+- onnxruntime computes the logits of the images from the ONNX file, which `onnx.checker` has accepted;
+- torchvision (or timm) loads the pth file by torch.load(weights_only=True), and the safetensors file, both with strict=True and
+  of the same values, and computes them too;
+- `convoy predict` gives its probabilities.
+The largest differences are printed: of logits by the largest logit, of probabilities as they are. The program ends with 1 where one is
+above 1e-4, or where a class that is told differs.
+"""
+import argparse
+import datetime
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+from compare_step import cpu_model  # noqa: E402  (the path is set above)
+
+LIMIT = 1e-4
+EPSILON = ["--norm-epsilon", "0.001"]
+# Who has the network too, and what he sets that ours leaves to the user.
+NETWORKS = {
+    "alexnet": ("torchvision", ["--variant", "owt"]), "vgg11_bn": ("torchvision", []), "resnet18": ("torchvision", []), "resnet50": ("torchvision", []),
+    "resnext50_32x4d": ("torchvision", []), "wide_resnet50_2": ("torchvision", []), "seresnet50": ("timm", []), "densenet121": ("torchvision", []),
+    "googlenet": ("torchvision", EPSILON), "inception_v3": ("torchvision", EPSILON), "squeezenet1_1": ("torchvision", []), "mobilenet_v2": ("torchvision", []),
+    "mobilenet_v3_large": ("torchvision", EPSILON), "efficientnet_b0": ("torchvision", []),
+}
+SIZES = {"inception_v3": 299}
+CLASSES = 10
+
+
+def peer_side(folder, network, owner):
+    """Runs under --python: prints the differences as JSON."""
+    import h5py
+    import numpy as np
+    import onnx
+    import onnxruntime
+    import torch
+    from safetensors.torch import load_file
+
+    onnx.checker.check_model(f"{folder}/a.onnx", full_check=True)
+    session = onnxruntime.InferenceSession(f"{folder}/a.onnx", providers=["CPUExecutionProvider"])
+    with h5py.File(next(pathlib.Path(f"{folder}/set").glob("val-*.h5"))) as file:
+        pixels = file["images"][()].transpose(0, 3, 1, 2).astype(np.float32)
+    metadata = session.get_modelmeta().custom_metadata_map
+    mean, std = (255 * np.array(json.loads(metadata[key]), np.float32)[:, None, None] for key in ("mean", "std"))
+    x = (pixels - mean) / std
+    logits = np.concatenate([session.run(["logits"], {"images": x[i:i + 10]})[0] for i in range(0, len(x), 10)])
+    inside = onnxruntime.InferenceSession(f"{folder}/n.onnx", providers=["CPUExecutionProvider"])
+    of_pixels = np.concatenate([inside.run(["logits"], {"images": pixels[i:i + 10]})[0] for i in range(0, len(x), 10)])
+    if owner == "timm":
+        import timm
+        model = timm.create_model(network, num_classes=CLASSES)
+    else:
+        import torchvision
+        extra = {"googlenet": {"aux_logits": False, "init_weights": False}, "inception_v3": {"aux_logits": False, "init_weights": False}}
+        model = torchvision.models.get_model(network, num_classes=CLASSES, **extra.get(network, {}))
+    states = torch.load(f"{folder}/a.pth", weights_only=True), load_file(f"{folder}/a.safetensors")
+    if hasattr(model, "transform_input"):
+        model.transform_input = False
+    for state in states:
+        model.load_state_dict(state, strict=True)
+    if states[0].keys() != states[1].keys() or not all(torch.equal(value, states[1][name]) for name, value in states[0].items()):
+        sys.exit("pth and safetensors differ")
+    model.eval()
+    with torch.inference_mode():
+        theirs = np.concatenate([model(torch.from_numpy(x[i:i + 10])).numpy() for i in range(0, len(x), 10)])
+    worst = float(np.abs(theirs - logits).max() / np.abs(theirs).max())
+    e = np.exp(logits - logits.max(1, keepdims=True))
+    told = [json.loads(line)["classes"] for line in open(f"{folder}/predictions", encoding="utf-8")]
+    ours = np.array([[c["probability"] for c in sorted(row, key=lambda c: c["class"])] for row in told])
+    print(json.dumps({"images": len(x), "torch": worst, "inside": float(np.abs(of_pixels - logits).max() / np.abs(logits).max()),
+                      "predict": float(np.abs(ours - e / e.sum(1, keepdims=True)).max()), "spread": float(np.ptp(ours)),
+                      "other_classes": int((ours.argmax(1) != logits.argmax(1)).sum()),
+                      "versions": f"onnxruntime {onnxruntime.__version__}, PyTorch {torch.__version__}"}))
+
+
+def compare(args, network, folder):
+    owner, options = NETWORKS[network]
+    size = SIZES.get(network, 224)
+    program = f"{args.build}/src/cli/convoy"
+
+    def call(*words):
+        done = subprocess.run([str(w) for w in words], capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            sys.exit(f"{' '.join(map(str, words))}\n{done.stdout}{done.stderr}")
+        return done.stdout
+
+    call(f"{args.build}/preprocess/convoy-preprocess", "synthetic", "--samples", 16, "--val-samples", args.images, "--image-size", size,
+         "--classes", CLASSES, "--partitions", 1, "--out", f"{folder}/set")
+    call(program, "train", "--data", f"{folder}/set", "--model", network, *options, "--batch-size", 8, "--max-steps", 2, "--lr", 0.01, "--skip-eval",
+         "--norm-momentum", 0.9, "--no-tensorboard", "--output-dir", f"{folder}/run")
+    for name in ("a.onnx", "a.pth", "a.safetensors"):
+        call(program, "export", f"{folder}/run", "--output", f"{folder}/{name}")
+    call(program, "export", f"{folder}/run", "--with-normalization", "--output", f"{folder}/n.onnx")
+    with open(f"{folder}/predictions", "w", encoding="utf-8") as file:
+        file.write(call(program, "predict", f"{folder}/run", f"{folder}/set", "--format", "json", "--topk", CLASSES))
+    return json.loads(call(args.python, __file__, "--peer-side", folder, network, owner))
+
+
+def main():
+    if sys.argv[1:2] == ["--peer-side"]:
+        return peer_side(*sys.argv[2:])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("networks", nargs="*", metavar="NETWORK")
+    parser.add_argument("--python", required=True, help="interpreter with the peers")
+    parser.add_argument("--images", type=int, default=100)
+    parser.add_argument("--build", default=str(HERE.parent / "build/release"))
+    args = parser.parse_args()
+    print("| date | network | images | logits, onnxruntime to PyTorch | normalisation inside | probabilities, onnxruntime to `convoy predict` | peer | machine |")
+    print("| --- | --- | --- | --- | --- | --- | --- | --- |")
+    failed = False
+    for network in args.networks or NETWORKS:
+        with tempfile.TemporaryDirectory(prefix="convoy-bench-") as folder:
+            r = compare(args, network, folder)
+        failed |= max(r["torch"], r["inside"], r["predict"]) > LIMIT or r["other_classes"] > 0
+        print(f"| {datetime.date.today()} | {network} | {r['images']} | {r['torch']:.1e} | {r['inside']:.1e} | {r['predict']:.1e}, they range over "
+              f"{r['spread']:.2f} | {NETWORKS[network][0]}, {r['versions']} | {cpu_model()} |", flush=True)
+    return int(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

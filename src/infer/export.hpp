@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// Trained weights for other programs: docs/weights.md says what the files hold.
+#pragma once
+#include <string>
+
+#include "config/config.hpp"
+
+namespace convoy {
+
+/// Writes the file, atomically, and returns a line about it. Throws Error(usage) where the output is in the way,
+/// Error(data).
+std::string export_model(const ExportConfig& config);
+
+}  // namespace convoy

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "infer/host_model.hpp"
+
+#include <span>
+
+#include "backend/set_layout.hpp"
+#include "config/parse.hpp"
+#include "core/errors.hpp"
+#include "engine/data.hpp"
+#include "engine/model_data.hpp"
+
+namespace convoy {
+
+SavedModel find_model(const std::string& path) {
+  SavedModel saved{.path = best_checkpoint(path)};
+  saved.file = read_main_meta(saved.path);
+  const CheckpointMeta& meta = saved.file.meta;
+  for (const auto& [begin, config] : data_phases(parse_ini(meta.texts.at("configuration"), saved.path)))
+    if (begin <= meta.position.data_epoch()) saved.config = config;
+  return saved;
+}
+
+HostModel read_model(const SavedModel& saved, WeightChoice choice, Index image_size) {
+  const CheckpointMeta& meta = saved.file.meta;
+  if (choice == WeightChoice::average && meta.ema_decay == 0)
+    fail(Exit::data, "'{}' has no moving average (its run had no --ema-decay); leave --ema out", saved.path);
+  const TrainedData& learned = meta.data;
+  const DatasetInfo info = data_of_model({learned, fmt::format("'{}'", saved.path)});
+  GraphSpec network = graph_spec(saved.config.model, saved.config.data, info);
+  // Older versions tell the size of stored pixels only, which is the input's unless --image-size said another.
+  HostModel model{.input = {network.image_size, network.image_size}};
+  if (image_size > 0) {
+    model.input = {image_size, image_size};
+  } else if (learned.short_side > 0) {
+    model.input = {learned.input_height, learned.input_width};
+  } else if (saved.config.data.image_size == 0 && learned.height > 0) {
+    model.input = {learned.height, learned.width};
+  }
+  network.image_size = model.input.height;
+  model.plan = make_plan(build_graph(network), {});
+  model.layout = set_layout(model.plan.table, std::span<const char* const>());
+  const Content content = choice == WeightChoice::trained ? Content::trained_weights : Content::weights;
+  model.set = read_set_file(saved.path, model.plan, model.layout, content).set;
+  model.averaged = content == Content::weights && meta.ema_decay > 0;
+  return model;
+}
+
+}  // namespace convoy

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// A trained model in host memory, as export and average take it: without other ranks and without a device.
+#pragma once
+#include <string>
+
+#include "backend/backend.hpp"
+#include "checkpoint/checkpoint.hpp"
+#include "checkpoint/file.hpp"
+#include "config/config.hpp"
+
+namespace convoy {
+
+/// What a checkpoint says of itself.
+struct SavedModel {
+  std::string path;
+  FileMeta file;
+  TrainConfig config;  ///< of the run that wrote it, as it was in the phase that it was written in
+};
+/// `path`: a checkpoint, or the best (else the newest) one of a run directory. Throws Error(data).
+SavedModel find_model(const std::string& path);
+
+struct HostModel {
+  ImageSize input;  ///< of the network
+  Plan plan;
+  SetLayout layout;  ///< without optimiser
+  HostSet set;
+  bool averaged = false;  ///< the weights are the moving average
+};
+/// `image_size`: height and width of the input; 0: as in training. Throws Error(data), also where the moving average is
+/// asked for and there is none.
+HostModel read_model(const SavedModel& saved, WeightChoice choice = WeightChoice::usual, Index image_size = 0);
+
+}  // namespace convoy
