@@ -110,13 +110,15 @@ patchelf --set-rpath "\$ORIGIN" "$folder"/lib/*.so*
 for file in "$folder"/lib/convoy/*.so "$folder"/lib/pmix/*.so; do patchelf --set-rpath "\$ORIGIN/.." "$file"; done
 patchelf --set-rpath "\$ORIGIN/${up}lib" "$folder/$plugin_folder"/*.so
 
-# --- the C library and its loader, as they are
+# --- the C library and its loader, as they are. Not in lib: Open MPI puts that into the environment of what it starts, and
+# the machine's shell, which starts the wrappers below, can't take another C library than its own loader's.
+mkdir "$folder/libc"
 here=$(ldd "$folder/libexec/orted" | awk '$1 == "libc.so.6" { print $3 }')
 [ -n "$here" ] || die "the C library of $folder/libexec/orted is not found"
 here=$(dirname "$here")
 for name in ld-linux-x86-64.so.2 lib{c,m,dl,rt,pthread,resolv,util,anl,nss_files,nss_dns,nss_compat}.so.*; do
   for file in "$here"/$name; do
-    if [ -e "$file" ]; then cp -L "$file" "$folder/lib/"; fi
+    if [ -e "$file" ]; then cp -L "$file" "$folder/libc/"; fi
   done
 done
 
@@ -133,7 +135,7 @@ self=\$0
 case \$self in */*) ;; *) self=\$(command -v "\$self") ;; esac
 if [ -L "\$self" ]; then self=\$(readlink -f "\$self"); fi
 here=\$(cd "\${self%/*}/.." && pwd) || exit
-exec "\$here/lib/ld-linux-x86-64.so.2" --library-path "\$here/lib\${LD_LIBRARY_PATH:+:\$LD_LIBRARY_PATH}" "\$here/libexec/$name" "\$@"
+exec "\$here/libc/ld-linux-x86-64.so.2" --library-path "\$here/libc:\$here/lib\${LD_LIBRARY_PATH:+:\$LD_LIBRARY_PATH}" "\$here/libexec/$name" "\$@"
 RUN
   chmod +x "$folder/$place/$name"
 done

@@ -85,7 +85,7 @@ if [ -e "$root$there/lib/convoy/libconvoy_cuda.so" ] && [ ! -e /dev/nvidiactl ];
   while read -r name; do
     case $name in
       libcudnn.so.9 | libnccl.so.2) ;;
-      *) [ -e "$root$there/lib/$name" ] || fail "libconvoy_cuda.so needs $name, which is not carried" ;;
+      *) [ -e "$root$there/lib/$name" ] || [ -e "$root$there/libc/$name" ] || fail "libconvoy_cuda.so needs $name, which is not carried" ;;
     esac
   done < <(patchelf --print-needed "$root$there/lib/convoy/libconvoy_cuda.so")
 fi
