@@ -2,14 +2,31 @@
 #include "infer/average.hpp"
 
 #include "cli/command.hpp"
+#include "config/options.hpp"
 #include "config/parse.hpp"
 #include "core/standard_output.hpp"
 
 namespace convoy {
 
-Exit average_command(const Words& words) {
+namespace {
+
+Exit run_average(const Words& words) {
   write_output(average_models(parse_average(words)) + "\n");
   return Exit::ok;
+}
+
+}  // namespace
+
+Command average_command() {
+  return {
+      .name = "average",
+      .overview = {"average PATH PATH ... -o FILE", "mean of several checkpoints"},
+      .usage = "convoy average CHECKPOINT CHECKPOINT ... --output FILE [options]",
+      .text =
+          "Writes a checkpoint whose weights and running statistics are the means of those of several checkpoints of one\n"
+          "network and data set, for evaluate, predict, export and --weights.",
+      .see_options = see_options<AverageConfig>,
+      .alone = run_average};
 }
 
 }  // namespace convoy

@@ -37,7 +37,9 @@ std::string print_ranks(const std::vector<double>& values) {
   return text;
 }
 
-Exit bench_command(Session& session, const Words& words) {
+namespace {
+
+Exit run_bench(Session& session, const Words& words) {
   const auto config = agree_on_config<BenchConfig>(session, words, parse_bench);
   if (!config) return Exit::usage;
   Communicator communicator(session, config->deadline);
@@ -50,6 +52,21 @@ Exit bench_command(Session& session, const Words& words) {
   }
   if (config->what == "io") return bench_io(communicator, *config);
   return bench_comm(communicator, *config);
+}
+
+}  // namespace
+
+Command bench_command() {
+  return {
+      .name = "bench",
+      .overview = {"bench compute|scaling|io|comm", "measure one part"},
+      .usage = "mpirun -np N convoy bench compute|scaling|io|comm [options]",
+      .text =
+          "Measures one part alone. compute: training steps on images in memory; scaling: the same on 1, 2, 4 ... ranks of the\n"
+          "job; io: reading and preparing data without training; comm: all-reduces over the ranks.",
+      .lists_networks = true,
+      .see_options = see_options<BenchConfig>,
+      .on_ranks = run_bench};
 }
 
 }  // namespace convoy

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One file a command. A command that runs on ranks gets the session; `words` is what follows its name.
+// A command is one file, cli/NAME.cpp, that defines `Command NAME_command()`, and its NAME in the list of
+// cli/CMakeLists.txt. It runs alone or on ranks; `words` is what follows its name.
 #pragma once
 #include <string>
 #include <vector>
@@ -7,6 +8,7 @@
 #include "comm/communicator.hpp"
 #include "comm/session.hpp"
 #include "config/config.hpp"
+#include "config/options.hpp"
 #include "config/print.hpp"
 #include "core/errors.hpp"
 #include "run/supervisor.hpp"
@@ -15,36 +17,31 @@ namespace convoy {
 
 using Words = std::vector<std::string>;
 
-/// Collective.
-Exit train_command(Session& session, const Words& words);
-/// Collective.
-Exit evaluate_command(Session& session, const Words& words);
-/// Collective.
-Exit predict_command(Session& session, const Words& words);
-/// Collective.
-Exit bench_command(Session& session, const Words& words);
-/// Collective.
-Exit preflight_command(Session& session, const Words& words);
+struct Command {
+  /// Its line of `convoy --help`.
+  struct Overview {
+    std::string words, text;
+  };
+  std::string name;
+  Overview overview;
+  std::string usage, text;      ///< of its own help
+  bool lists_networks = false;  ///< in --help-all
+  bool has_own_options = true;  ///< in its first group, which help shows whole
+  void (*see_options)(const SeeOptions& see) = nullptr;
+  Exit (*alone)(const Words& words) = nullptr;                       ///< without MPI
+  Exit (*on_ranks)(Session& session, const Words& words) = nullptr;  ///< collective
+};
 
-/// Alone, without MPI.
-Exit inspect_command(const Words& words);
-/// Alone, without MPI.
-Exit status_command(const Words& words);
-/// Alone, without MPI.
-Exit summary_command(const Words& words);
-/// Alone, without MPI.
-Exit report_command(const Words& words);
-/// Alone, without MPI.
-Exit export_command(const Words& words);
-/// Alone, without MPI.
-Exit average_command(const Words& words);
+/// In the order of --help.
+const std::vector<Command>& commands();
+/// Null: there is none.
+const Command* find_command(const std::string& name);
 
 // What the program says of itself.
 
-const std::vector<std::string>& command_names();
 std::string program_help();
 /// `topic`: empty, or what the help is to be about.
-std::string command_help(const std::string& command, HelpDepth depth, const std::string& topic = {});
+std::string command_help(const Command& command, HelpDepth depth, const std::string& topic = {});
 /// Version, commit, compiler and one line for every library and optional part, built in or not.
 std::string version_text();
 

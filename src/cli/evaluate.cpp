@@ -5,13 +5,29 @@
 
 namespace convoy {
 
-Exit evaluate_command(Session& session, const Words& words) {
+namespace {
+
+Exit run_evaluate(Session& session, const Words& words) {
   auto config = agree_on_config<EvaluateConfig>(session, words, parse_evaluate);
   if (!config) return Exit::usage;
   config->command_line = quoted("evaluate", words);
   Communicator communicator(session, config->deadline);
   supervise(communicator, config->deadline);
   return evaluate(communicator, *config);
+}
+
+}  // namespace
+
+Command evaluate_command() {
+  return {
+      .name = "evaluate",
+      .overview = {"evaluate PATH --data DIR", "accuracy of a checkpoint"},
+      .usage = "mpirun -np N convoy evaluate PATH --data DIR [options]",
+      .text =
+          "Evaluates a checkpoint exactly: the same counts for any number of ranks. PATH is a checkpoint file, its\n"
+          "folder or a run directory (its best checkpoint).",
+      .see_options = see_options<EvaluateConfig>,
+      .on_ranks = run_evaluate};
 }
 
 }  // namespace convoy

@@ -14,6 +14,7 @@
 #include "checkpoint/file.hpp"
 #include "cli/command.hpp"
 #include "config/config.hpp"
+#include "config/options.hpp"
 #include "config/parse.hpp"
 #include "core/errors.hpp"
 #include "core/standard_output.hpp"
@@ -222,9 +223,7 @@ std::string inspect_plan(const InspectConfig& config) {
   return text;
 }
 
-}  // namespace
-
-Exit inspect_command(const Words& words) {
+Exit run_inspect(const Words& words) {
   const InspectConfig config = parse_inspect(words);
   if (config.what == "data") {
     write_output(inspect_data(config.path));
@@ -236,6 +235,19 @@ Exit inspect_command(const Words& words) {
     write_output(version_text());
   }
   return Exit::ok;
+}
+
+}  // namespace
+
+Command inspect_command() {
+  return {
+      .name = "inspect",
+      .overview = {"inspect data|checkpoint|plan|build", "a data set, a checkpoint, a compiled network, this program"},
+      .usage = "convoy inspect data DIR | checkpoint PATH | plan [options] | build",
+      .text = "Shows a prepared data set, a checkpoint, what a network compiles to, or what this program is built of.",
+      .lists_networks = true,
+      .see_options = see_options<InspectConfig>,
+      .alone = run_inspect};
 }
 
 }  // namespace convoy

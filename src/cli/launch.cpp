@@ -37,11 +37,6 @@ std::string topic_behind(const Words& words, const std::string& help) {
   return with_hyphens(topic.substr(std::min(topic.find_first_not_of('-'), topic.size())));
 }
 
-bool is_known(const std::string& command) {
-  const auto& names = command_names();
-  return std::find(names.begin(), names.end(), command) != names.end();
-}
-
 Exit refuse(const std::string& problem) {
   if (is_first_rank()) log::report_error(problem);
   return Exit::usage;
@@ -62,10 +57,6 @@ Exit run_once(const Command& command) {
     log::report_error(e.what());
     return code_of(e);
   }
-}
-
-Exit run_once(Exit (*command)(const Words&), const Words& words) {
-  return run_once([&] { return command(words); });
 }
 
 /// It outlives the command, whose end it records.
@@ -95,33 +86,35 @@ std::optional<Exit> answer_alone(const Words& words) {
   const std::string& first = words.front();
   if (first == "--version" || first == "version") return say(version_text());
   if (first == "--help" || first == "-h" || first == "help") {
-    if (words.size() > 1 && is_known(words[1]))
-      return say(command_help(words[1], HelpDepth::usual, topic_behind(words, words[1])));
+    const Command* command = words.size() > 1 ? find_command(words[1]) : nullptr;
+    if (command != nullptr) return say(command_help(*command, HelpDepth::usual, topic_behind(words, words[1])));
     return say(program_help());
   }
-  if (!is_known(first)) {
+  const Command* const command = find_command(first);
+  if (command == nullptr) {
     if (first.front() == '-') {
       return refuse(
           fmt::format("'{}' is not a command; options follow the command, as in 'convoy train {}'. See 'convoy --help'",
                       first, first));
     }
     std::string hint = foreign_command(first);
-    const std::string meant = nearest(first, command_names());
+    std::vector<std::string> names;
+    for (const Command& one : commands()) names.push_back(one.name);
+    const std::string meant = nearest(first, names);
     if (hint.empty() && !meant.empty()) hint = fmt::format("did you mean '{}'?", meant);
     return refuse(fmt::format("convoy has no command '{}'{}{}{} See 'convoy --help'", first, hint.empty() ? "" : "; ",
                               hint, hint.ends_with('?') ? "" : "."));
   }
   const Words rest(words.begin() + 1, words.end());
   for (const char* help : {"--help", "-h"})
-    if (has(rest, help)) return say(command_help(first, HelpDepth::usual, topic_behind(rest, help)));
-  if (has(rest, "--help-all")) return say(command_help(first, HelpDepth::all));
-  if (has(rest, "--option-names")) return say(option_names(first));
-  if (first == "inspect") return run_once(inspect_command, rest);
-  if (first == "status") return run_once(status_command, rest);
-  if (first == "summary") return run_once(summary_command, rest);
-  if (first == "report") return run_once(report_command, rest);
-  if (first == "export") return run_once(export_command, rest);
-  if (first == "average") return run_once(average_command, rest);
+    if (has(rest, help)) return say(command_help(*command, HelpDepth::usual, topic_behind(rest, help)));
+  if (has(rest, "--help-all")) return say(command_help(*command, HelpDepth::all));
+  if (has(rest, "--option-names")) {
+    std::string names;
+    command->see_options([&](const std::vector<OptionGroup>& groups) { names = all_option_names(groups); });
+    return say(names);
+  }
+  if (command->alone != nullptr) return run_once([&] { return command->alone(rest); });
   return std::nullopt;
 }
 
@@ -132,16 +125,11 @@ Exit run_on_ranks(Session& session, const Words& words) {
     return refuse(problem);
   }
   const Words rest(words.begin() + 1, words.end());
-  const auto run = [&] {
-    if (words.front() == "train") return train_command(session, rest);
-    if (words.front() == "evaluate") return evaluate_command(session, rest);
-    if (words.front() == "predict") return predict_command(session, rest);
-    if (words.front() == "preflight") return preflight_command(session, rest);
-    require(words.front() == "bench", "a command that nobody runs");
-    return bench_command(session, rest);
-  };
+  const Command* const command = find_command(words.front());
+  require(command != nullptr && command->on_ranks != nullptr, "a command that nobody runs");
   // What training says is a log: its results are files.
-  const Exit code = words.front() == "train" ? run() : require_output(run());
+  const Exit code =
+      words.front() == "train" ? command->on_ranks(session, rest) : require_output(command->on_ranks(session, rest));
   end_supervision(code);
   return code;
 }

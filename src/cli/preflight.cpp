@@ -436,9 +436,7 @@ void check_run_folder(Communicator& communicator, const TrainConfig& config, Pre
        {{"path", folder}, {"write_mb_per_sec", bytes_per_second[0] / mega}, {"free_gb", room.free_bytes / giga}}});
 }
 
-}  // namespace
-
-Exit preflight_command(Session& session, const Words& words) {
+Exit run_preflight(Session& session, const Words& words) {
   const auto config = agree_on_config<PreflightConfig>(session, words, parse_preflight);
   if (!config) return Exit::usage;
   Communicator communicator(session, config->train.sync.deadline);
@@ -450,6 +448,23 @@ Exit preflight_command(Session& session, const Words& words) {
   check_run_folder(communicator, config->train, preflight);
   if (communicator.rank() == 0) write_output(config->json ? json_of(preflight) : text_of(preflight));
   return code_of(preflight);
+}
+
+}  // namespace
+
+Command preflight_command() {
+  return {
+      .name = "preflight",
+      .overview = {"preflight --data DIR", "check ranks, devices, network and folders before a job"},
+      .usage = "mpirun -np N convoy preflight --data DIR --output-dir DIR [options]",
+      .text =
+          "Checks what a job needs before it starts. Use the launch line and the options of the job. For each rank it prints\n"
+          "host, device, cores, NUMA nodes and threads. It checks the network, MPI and clocks, whether all ranks can read the\n"
+          "data set, and whether all hosts can write the run directory. It exits with 0, or with the highest of: 2 run\n"
+          "directory or builds, 3 data, 4 devices or cores that ranks share by accident. It ignores options of 'convoy train'\n"
+          "that do not matter here.",
+      .see_options = see_options<PreflightConfig>,
+      .on_ranks = run_preflight};
 }
 
 }  // namespace convoy

@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "cli/command.hpp"
+#include "config/options.hpp"
 #include "config/parse.hpp"
 #include "core/clock.hpp"
 #include "core/json.hpp"
@@ -117,9 +118,7 @@ Exit answer_job_script(const StatusConfig& config) {
   return Exit::stopped;
 }
 
-}  // namespace
-
-Exit status_command(const Words& words) {
+Exit run_status(const Words& words) {
   const StatusConfig config = parse_status(words);
   if (config.after >= 0 && config.resubmissions >= 0) return answer_job_script(config);
   if (config.after >= 0) {
@@ -140,6 +139,21 @@ Exit status_command(const Words& words) {
   const RequeueDecision decision = decide(report.state, report.seen);
   write_output(config.json ? status_json(report, decision) : status_text(report, decision));
   return static_cast<Exit>(decision.exit);
+}
+
+}  // namespace
+
+Command status_command() {
+  return {
+      .name = "status",
+      .overview = {"status RUN_DIR", "state of a run"},
+      .usage = "convoy status RUN_DIR [options]",
+      .text =
+          "Shows how a run is doing, on any machine that sees its run directory: progress, speed, time left, newest\n"
+          "checkpoint, and whether the run is alive. It exits with 0 if the run is alive or has finished, with 5 if it hangs,\n"
+          "with 75 if it stopped or was killed and continues when submitted again, else with the code of its failure.",
+      .see_options = see_options<StatusConfig>,
+      .alone = run_status};
 }
 
 }  // namespace convoy

@@ -9,10 +9,12 @@
 #include <vector>
 
 #include "cli/command.hpp"
+#include "config/options.hpp"
 #include "config/parse.hpp"
 #include "core/json.hpp"
 #include "core/log.hpp"
 #include "core/standard_output.hpp"
+#include "core/table.hpp"
 #include "core/text.hpp"
 #include "metrics/epoch_table.hpp"
 #include "metrics/records.hpp"
@@ -21,7 +23,7 @@
 namespace convoy {
 namespace {
 
-using Row = std::vector<std::string>;
+using Row = TableRow;
 
 struct Run {
   std::string folder, model = "-", result = "-";
@@ -98,47 +100,7 @@ void add_epochs(const Run& run, std::vector<Row>& to) {
   }
 }
 
-std::string csv(const std::vector<Row>& rows) {
-  std::string text;
-  for (const Row& row : rows) {
-    for (std::size_t i = 0; i < row.size(); ++i) {
-      if (i > 0) text += ',';
-      text += csv_field(row[i] == "-" ? "" : row[i]);
-    }
-    text += '\n';
-  }
-  return text;
-}
-
-/// Columns of equal width: the first to the left, the numbers to the right.
-std::string columns(const std::vector<Row>& rows, bool markdown) {
-  std::vector<std::size_t> widths(rows.front().size(), 3);
-  for (const Row& row : rows) {
-    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
-  }
-  const auto line = [&](const Row& row) {
-    std::string text = markdown ? "|" : "";
-    for (std::size_t i = 0; i < row.size(); ++i) {
-      text += markdown ? " " : i == 0 ? "" : "  ";
-      text += i == 0 ? fmt::format("{:<{}}", row[i], widths[i]) : fmt::format("{:>{}}", row[i], widths[i]);
-      text += markdown ? " |" : "";
-    }
-    return text + '\n';
-  };
-  std::string text = line(rows.front());
-  if (markdown) {
-    Row rule;
-    for (std::size_t i = 0; i < widths.size(); ++i)
-      rule.push_back(std::string(widths[i] - 1, '-') + (i == 0 ? "-" : ":"));
-    text += line(rule);
-  }
-  for (auto row = rows.begin() + 1; row != rows.end(); ++row) text += line(*row);
-  return text;
-}
-
-}  // namespace
-
-Exit summary_command(const Words& words) {
+Exit run_summary(const Words& words) {
   const SummaryConfig config = parse_summary(words);
   std::vector<Run> runs;
   for (const std::string& folder : config.folders) {
@@ -156,8 +118,19 @@ Exit summary_command(const Words& words) {
         {"run", "model", "ranks", "epochs", "hours", "top1", topk, "best_epoch", "images_per_sec", "result"});
     for (const Run& run : runs) rows.push_back(row_of(run));
   }
-  write_output(config.format == TableFormat::csv ? csv(rows) : columns(rows, config.format == TableFormat::markdown));
+  write_output(table_text(rows, config.format));
   return Exit::ok;
+}
+
+}  // namespace
+
+Command summary_command() {
+  return {.name = "summary",
+          .overview = {"summary RUN_DIR ...", "table of runs"},
+          .usage = "convoy summary RUN_DIR ... [options]",
+          .text = "A table of runs: epochs, hours, best top-1 and top-5 on the val split, speed.",
+          .see_options = see_options<SummaryConfig>,
+          .alone = run_summary};
 }
 
 }  // namespace convoy

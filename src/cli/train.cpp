@@ -3,12 +3,15 @@
 
 #include "cli/command.hpp"
 #include "cli/launch.hpp"
+#include "config/options.hpp"
 #include "core/launcher.hpp"
 #include "core/log.hpp"
 
 namespace convoy {
 
-Exit train_command(Session& session, const Words& words) {
+namespace {
+
+Exit run_train(Session& session, const Words& words) {
   auto config = agree_on_training(session, words);
   if (!config) return Exit::usage;
   config->command_line = quoted("train", words);
@@ -24,6 +27,24 @@ Exit train_command(Session& session, const Words& words) {
     log::info("options that are left out are those of '{}'", config->own_file);
   if (config->dry_run) return dry_run(communicator, supervisor, *config);
   return train(communicator, supervisor, *config);
+}
+
+}  // namespace
+
+Command train_command() {
+  return {
+      .name = "train",
+      .overview = {"train --data DIR", "train"},
+      .usage = "mpirun -np N convoy train --data DIR [options]",
+      .text =
+          "Trains a network on the ranks of an MPI job. One rank, without mpirun, works the same way.\n"
+          "A file for --config uses the same names as keys ('batch-size = 64'), true or false for switches, and sections\n"
+          "for training phases: [phase.1] with 'epochs = 0:5' and 'lr = 0.1:0.4' (or one learning rate). Lists are\n"
+          "comma-separated. Underscores in names are read as hyphens. Every switch has a --no- form.",
+      .lists_networks = true,
+      .has_own_options = false,
+      .see_options = see_options<TrainConfig>,
+      .on_ranks = run_train};
 }
 
 }  // namespace convoy

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "backend/backend.hpp"
+#include "core/table.hpp"
 #include "core/wall_clock.hpp"
 #include "data/augment.hpp"
 #include "data/dataset.hpp"
@@ -250,8 +251,6 @@ struct StatusConfig {
   bool json = false;
 };
 
-enum class TableFormat : std::uint8_t { text, markdown, csv };
-
 struct SummaryConfig {
   std::vector<std::string> folders;
   TableFormat format = TableFormat::text;
@@ -276,11 +275,6 @@ struct AverageConfig {
   std::vector<std::string> checkpoints;  ///< files or run directories
   std::string output;
   bool overwrite = false;
-};
-
-struct ReportConfig {
-  std::vector<std::string> folders;
-  std::string output;  ///< empty: report.html in the first folder
 };
 
 }  // namespace convoy

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The tables of options, one a command: names and aliases of the field, units, ranges, and the fields they fill.
 #pragma once
+#include <functional>
+
 #include "config/config.hpp"
 #include "options/limits.hpp"
 #include "options/option.hpp"
@@ -16,9 +18,16 @@ std::vector<OptionGroup> options_of(PreflightConfig& config);
 std::vector<OptionGroup> options_of(InspectConfig& config);
 std::vector<OptionGroup> options_of(StatusConfig& config);
 std::vector<OptionGroup> options_of(SummaryConfig& config);
-std::vector<OptionGroup> options_of(ReportConfig& config);
 std::vector<OptionGroup> options_of(ExportConfig& config);
 std::vector<OptionGroup> options_of(AverageConfig& config);
+
+using SeeOptions = std::function<void(const std::vector<OptionGroup>&)>;
+/// Shows a command's options, bound to defaults that live as long as the call.
+template <class Config>
+void see_options(const SeeOptions& see) {
+  Config config;
+  see(options_of(config));
+}
 
 // Groups that several commands share.
 OptionGroup general_options(std::string& config_path);  ///< --config, which no table above has
@@ -36,6 +45,8 @@ Option cuda_aware_option(bool& value);
 OptionGroup stall_options(StallLimits& deadline);  ///< waiting_options and the watchdog
 OptionGroup checkpoint_options(CheckpointConfig& checkpoint);
 OptionGroup output_options(OutputConfig& output);
+
+Option table_format_option(TableFormat& format);  ///< --format of a table
 
 /// The keys of a [phase.N] besides epochs and lr.
 std::vector<OptionGroup> options_of(PhaseConfig& phase);

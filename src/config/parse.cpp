@@ -324,6 +324,11 @@ TrainConfig parse_train(const std::vector<std::string>& words, const ReadText& r
   return config;
 }
 
+std::vector<std::string> read_words(const std::string& command, const std::vector<OptionGroup>& groups,
+                                    const std::vector<std::string>& words) {
+  return fill(command, groups, words, read_text_file).positional;
+}
+
 TrainConfig parse_ini(const std::string& text, const std::string& name) {
   TrainConfig config;
   const auto groups = options_of(config);
@@ -411,14 +416,6 @@ SummaryConfig parse_summary(const std::vector<std::string>& words, const ReadTex
   const Given given = fill("summary", options_of(config), words, read_text);
   config.folders = given.positional;
   if (config.folders.empty()) fail(Exit::usage, "no run directory is given; use 'convoy summary RUN_DIR ...'");
-  return config;
-}
-
-ReportConfig parse_report(const std::vector<std::string>& words, const ReadText& read_text) {
-  ReportConfig config;
-  const Given given = fill("report", options_of(config), words, read_text);
-  config.folders = given.positional;
-  if (config.folders.empty()) fail(Exit::usage, "no run directory is given; use 'convoy report RUN_DIR ...'");
   return config;
 }
 

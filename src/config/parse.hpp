@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "config/config.hpp"
+#include "options/option.hpp"
 
 namespace convoy {
 
@@ -30,9 +31,12 @@ PreflightConfig parse_preflight(const std::vector<std::string>& words, const Rea
 InspectConfig parse_inspect(const std::vector<std::string>& words, const ReadText& read_text = read_text_file);
 StatusConfig parse_status(const std::vector<std::string>& words, const ReadText& read_text = read_text_file);
 SummaryConfig parse_summary(const std::vector<std::string>& words, const ReadText& read_text = read_text_file);
-ReportConfig parse_report(const std::vector<std::string>& words, const ReadText& read_text = read_text_file);
 ExportConfig parse_export(const std::vector<std::string>& words, const ReadText& read_text = read_text_file);
 AverageConfig parse_average(const std::vector<std::string>& words, const ReadText& read_text = read_text_file);
+
+/// For commands that keep their options to themselves: sets what `words` give. Returns the words without a name.
+std::vector<std::string> read_words(const std::string& command, const std::vector<OptionGroup>& groups,
+                                    const std::vector<std::string>& words);
 
 /// A configuration file's text alone, as to_ini() writes it.
 TrainConfig parse_ini(const std::string& text, const std::string& name = "configuration");

@@ -17,24 +17,6 @@
 namespace convoy {
 namespace {
 
-/// A command's options bound to defaults that live as long as the call.
-template <class Visit>
-void visit_options(const std::string& command, const Visit& visit) {
-  auto walk = [&visit](auto config) { visit(options_of(config)); };
-  if (command == "train") return walk(TrainConfig{});
-  if (command == "evaluate") return walk(EvaluateConfig{});
-  if (command == "predict") return walk(PredictConfig{});
-  if (command == "bench") return walk(BenchConfig{});
-  if (command == "preflight") return walk(PreflightConfig{});
-  if (command == "status") return walk(StatusConfig{});
-  if (command == "summary") return walk(SummaryConfig{});
-  if (command == "report") return walk(ReportConfig{});
-  if (command == "export") return walk(ExportConfig{});
-  if (command == "average") return walk(AverageConfig{});
-  require(command == "inspect", "a command without options");
-  walk(InspectConfig{});
-}
-
 enum class Defaults : bool { as_lines, as_comments };
 
 /// What a new user asks for on the first day: --help shows these, and all of a command's own group.
@@ -140,35 +122,29 @@ std::string print(const TrainConfig& config, Defaults defaults_as) {
 std::string to_ini(const TrainConfig& config) { return print(config, Defaults::as_lines); }
 std::string to_ini_of_words(const TrainConfig& config) { return print(config, Defaults::as_comments); }
 
-std::string option_help(const std::string& command, HelpDepth depth, const std::string& topic) {
-  std::string config_path, text;
-  visit_options(command, [&](std::vector<OptionGroup> groups) {
-    std::vector<std::string> topics;
-    for (const OptionGroup& group : groups) {
-      std::string each = topic_of(group.title);
-      if (std::find(topics.begin(), topics.end(), each) == topics.end()) topics.push_back(std::move(each));
-    }
-    const std::string known = fmt::format("{}", fmt::join(topics, ", "));
-    if (!topic.empty()) {
-      keep_topic(groups, topic);
-      text = option_help(groups, HelpDepth::all);
-      if (text.empty())
-        text = fmt::format("\nNo topic, option or word of an option is '{}'; topics: {}\n", topic, known);
-      return;
-    }
-    if (depth == HelpDepth::usual) keep_first_day(groups, command == "train" ? groups.size() : 0);
-    groups.insert(groups.begin(), general_options(config_path));
-    text = option_help(groups, depth) + "\nMore help:\n" +
-           help_lines("    --help TOPIC", "all options about one of these, or whose names hold a word: " + known) +
-           help_lines("    --help-all", "all options, with other programs' names for them");
-  });
-  return text;
+std::string option_help(std::vector<OptionGroup> groups, bool first_is_own, HelpDepth depth, const std::string& topic) {
+  std::vector<std::string> topics;
+  for (const OptionGroup& group : groups) {
+    std::string each = topic_of(group.title);
+    if (std::find(topics.begin(), topics.end(), each) == topics.end()) topics.push_back(std::move(each));
+  }
+  const std::string known = fmt::format("{}", fmt::join(topics, ", "));
+  if (!topic.empty()) {
+    keep_topic(groups, topic);
+    const std::string text = option_help(groups, HelpDepth::all);
+    if (!text.empty()) return text;
+    return fmt::format("\nNo topic, option or word of an option is '{}'; topics: {}\n", topic, known);
+  }
+  if (depth == HelpDepth::usual) keep_first_day(groups, first_is_own ? 0 : groups.size());
+  std::string config_path;
+  groups.insert(groups.begin(), general_options(config_path));
+  return option_help(groups, depth) + "\nMore help:\n" +
+         help_lines("    --help TOPIC", "all options about one of these, or whose names hold a word: " + known) +
+         help_lines("    --help-all", "all options, with other programs' names for them");
 }
 
-std::string option_names(const std::string& command) {
-  std::string text = "--config\n--help\n--help-all\n";
-  visit_options(command, [&](const auto& groups) { text += option_names(groups); });
-  return text;
+std::string all_option_names(const std::vector<OptionGroup>& groups) {
+  return "--config\n--help\n--help-all\n" + option_names(groups);
 }
 
 }  // namespace convoy

@@ -12,10 +12,12 @@ std::string to_ini(const TrainConfig& config);
 /// The same with what was said alone, paths absolute; the rest stands in comments.
 std::string to_ini_of_words(const TrainConfig& config);
 
-/// Options of a command with units and defaults: usual: those of the first day; all: all, with other names. `topic`:
-/// only those about it (a part of the headings), or whose names hold it.
-std::string option_help(const std::string& command, HelpDepth depth, const std::string& topic = {});
+/// A command's options with units and defaults: usual: those of the first day and, where `first_is_own`, all of the
+/// first group; all: all, with other names. `topic`: only those about it (a part of the headings), or whose names hold
+/// it.
+std::string option_help(std::vector<OptionGroup> groups, bool first_is_own, HelpDepth depth,
+                        const std::string& topic = {});
 /// Every long option and alias that a command accepts, `--name` one a line.
-std::string option_names(const std::string& command);
+std::string all_option_names(const std::vector<OptionGroup>& groups);
 
 }  // namespace convoy

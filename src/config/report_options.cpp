@@ -13,6 +13,12 @@ Option unset_below_zero(Option option, const auto& value) {
 
 }  // namespace
 
+Option table_format_option(TableFormat& format) {
+  return choice_option<TableFormat>(
+      "format", format, {{"text", TableFormat::text}, {"markdown", TableFormat::markdown}, {"csv", TableFormat::csv}},
+      "format of the table");
+}
+
 /// All options of a training job, so that its words can be given as they are; help shows those that matter here.
 std::vector<OptionGroup> options_of(PreflightConfig& config) {
   std::vector<OptionGroup> groups = options_of(config.train);
@@ -69,20 +75,9 @@ std::vector<OptionGroup> options_of(StatusConfig& config) {
 
 std::vector<OptionGroup> options_of(SummaryConfig& config) {
   OptionGroup group{"Summary", {}};
-  group.options.push_back(choice_option<TableFormat>(
-      "format", config.format,
-      {{"text", TableFormat::text}, {"markdown", TableFormat::markdown}, {"csv", TableFormat::csv}},
-      "format of the table"));
+  group.options.push_back(table_format_option(config.format));
   group.options.push_back(
       switch_option("per-epoch", config.per_epoch, "print one row per epoch instead of one row per run"));
-  return {std::move(group)};
-}
-
-std::vector<OptionGroup> options_of(ReportConfig& config) {
-  OptionGroup group{"Report", {}};
-  group.options.push_back(text_option("output", "FILE", config.output,
-                                      "HTML file to write; default: report.html in the first run directory")
-                              .short_form('o'));
   return {std::move(group)};
 }
 

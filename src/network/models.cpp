@@ -87,6 +87,12 @@ std::vector<std::string> model_names() {
   return names;
 }
 
+double published_top1(const std::string& model) {
+  for (const Family& family : model_families())
+    if (const auto found = family.published.find(model); found != family.published.end()) return found->second;
+  return 0;
+}
+
 std::string model_help() {
   std::vector<std::string> plain, lines;
   for (const Family& family : model_families()) {

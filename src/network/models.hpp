@@ -48,6 +48,8 @@ struct ModelOption {
 Graph build_graph(const GraphSpec& spec);
 /// Names that error texts may suggest: the common ones, not every depth of a family.
 std::vector<std::string> model_names();
+/// Top-1 in percent that torchvision's first weights of the model reach on ImageNet's val split; 0: not known.
+double published_top1(const std::string& model);
 /// Text of --help: the families, which depths they have and what an ambiguous depth means. Lines without line end.
 std::string model_help();
 /// Options of all families, each once.

@@ -60,6 +60,7 @@ Graph build_densenet(const GraphSpec& spec) {
 Family densenet_family() {
   return {.names = {"densenet121", "densenet161", "densenet169", "densenet201"},
           .help = {"densenet121, 161, 169, 201"},
+          .published = {{"densenet121", 74.43}, {"densenet161", 77.14}, {"densenet169", 75.60}, {"densenet201", 76.90}},
           .has = [](const std::string& model) { return find_form(model) != nullptr; },
           .usual_input = [](const GraphSpec&) { return imagenet_input; },
           .build = build_densenet};

@@ -89,6 +89,11 @@ Family efficientnet_family() {
   return {.names = names,
           .help = {"efficientnet_b0 to b4: squeeze and excitation, SiLU; without stochastic depth"},
           .options = {dropout_option()},
+          .published = {{"efficientnet_b0", 77.69},
+                        {"efficientnet_b1", 78.64},
+                        {"efficientnet_b2", 80.61},
+                        {"efficientnet_b3", 82.01},
+                        {"efficientnet_b4", 83.38}},
           .has = [](const std::string& model) { return find_form(model) != nullptr; },
           .usual_input =
               [](const GraphSpec& spec) {

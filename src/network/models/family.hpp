@@ -3,6 +3,7 @@
 // network/CMakeLists.txt, which is also the order of --help.
 #pragma once
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,9 @@ struct Family {
   std::vector<std::string> names;         ///< that error texts may suggest
   std::vector<std::string> help = {};     ///< lines for --help; a family without shares the first line
   std::vector<ModelOption> options = {};  ///< options of one name are the same in every family
+  /// Top-1 in percent on ImageNet's val split of torchvision's IMAGENET1K_V1 weights (torchvision 0.29), where its
+  /// recipe is the classic one.
+  std::map<std::string, double> published = {};
   std::function<bool(const std::string& model)> has;
   std::function<UsualInput(const GraphSpec&)> usual_input;
   /// Throws Error(usage) for a value of an option that the model doesn't have.

@@ -64,6 +64,7 @@ Family googlenet_family() {
   return {.names = {"googlenet"},
           .help = {"googlenet: with batch norm, without auxiliary classifiers"},
           .options = {dropout_option()},
+          .published = {{"googlenet", 69.78}},
           .has = [](const std::string& model) { return model == "googlenet"; },
           .usual_input = [](const GraphSpec&) { return imagenet_input; },
           .build = build_googlenet,

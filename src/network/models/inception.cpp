@@ -116,6 +116,7 @@ Family inception_family() {
   return {.names = {"inception_v3"},
           .help = {"inception_v3: for images of at least 75 px, without auxiliary classifier"},
           .options = {dropout_option()},
+          .published = {{"inception_v3", 77.29}},
           .has = [](const std::string& model) { return model == "inception_v3"; },
           .usual_input =
               [](const GraphSpec&) {

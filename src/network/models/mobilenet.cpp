@@ -144,6 +144,7 @@ Family mobilenet_family() {
   return {.names = names,
           .help = {"mobilenet_v1, mobilenet_v2, mobilenet_v3_small, mobilenet_v3_large: depthwise convolutions"},
           .options = {dropout_option()},
+          .published = {{"mobilenet_v2", 71.88}, {"mobilenet_v3_small", 67.67}, {"mobilenet_v3_large", 74.04}},
           .has = [](const std::string& model) { return std::find(names.begin(), names.end(), model) != names.end(); },
           .usual_input = [](const GraphSpec&) { return imagenet_input; },
           .build = build,

@@ -55,6 +55,7 @@ Family squeezenet_family() {
   return {.names = {"squeezenet1_0", "squeezenet1_1"},
           .help = {"squeezenet1_0, squeezenet1_1"},
           .options = {dropout_option()},
+          .published = {{"squeezenet1_0", 58.09}, {"squeezenet1_1", 58.18}},
           .has = [](const std::string& model) { return model == "squeezenet1_0" || model == "squeezenet1_1"; },
           .usual_input = [](const GraphSpec&) { return imagenet_input; },
           .build = build_squeezenet};

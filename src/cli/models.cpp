@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "network/models.hpp"
+
+#include <fmt/format.h>
+
+#include "cli/command.hpp"
+#include "config/parse.hpp"
+#include "core/standard_output.hpp"
+#include "core/table.hpp"
+#include "network/graph.hpp"
+
+namespace convoy {
+namespace {
+
+struct ModelsConfig {
+  std::vector<std::string> models;  ///< empty: the common ones
+  TableFormat format = TableFormat::text;
+};
+
+std::vector<OptionGroup> options_of(ModelsConfig& config) {
+  OptionGroup group{"Models", {}};
+  group.options.push_back(table_format_option(config.format));
+  return {std::move(group)};
+}
+
+/// For the input that the network is usually given.
+TableRow row_of(const std::string& model) {
+  GraphSpec spec;
+  spec.model = model;
+  spec = with_usual_input(std::move(spec), 0, 0, 0);
+  const Cost cost = cost_of(build_graph(spec), spec.image_size, spec.image_size);
+  const double top1 = published_top1(model);
+  return {model,
+          fmt::format("{}", cost.parameters),
+          fmt::format("{:.1f}", cost.macs / 1e6),
+          fmt::format("{} x {} x {}", spec.image_size, spec.image_size, spec.channels),
+          fmt::format("{}", spec.classes),
+          top1 > 0 ? fmt::format("{:.2f}", top1) : "-"};
+}
+
+Exit run_models(const Words& words) {
+  ModelsConfig config;
+  config.models = read_words("models", options_of(config), words);
+  const bool common = config.models.empty();
+  if (common) config.models = model_names();
+  std::vector<TableRow> rows{{"network", "parameters", "MMACs", "input", "classes", "published_top1"}};
+  for (const std::string& model : config.models) rows.push_back(row_of(model));
+  std::string text = table_text(rows, config.format);
+  if (common && config.format == TableFormat::text)
+    text +=
+        "MMACs: million multiply-adds of a forward pass of one image. published_top1: percent on ImageNet's val split of\n"
+        "torchvision's IMAGENET1K_V1 weights. Families have more depths ('convoy train --help model').\n";
+  write_output(text);
+  return Exit::ok;
+}
+
+}  // namespace
+
+Command models_command() {
+  return {
+      .name = "models",
+      .overview = {"models [NETWORK ...]", "networks: parameters, cost, input, published accuracy"},
+      .usage = "convoy models [NETWORK ...] [options]",
+      .text =
+          "Lists networks for --model with their parameters, multiply-adds, the input that they are usually given, and\n"
+          "the accuracy that torchvision publishes. NETWORK may be any depth of a family, such as resnet218 or wrn22_8.",
+      .see_options = see_options<ModelsConfig>,
+      .alone = run_models};
+}
+
+}  // namespace convoy
