@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The program's own surface: help, version, wrong usage, dry run, plans, benchmarks; and names in documents and configs."""
+import csv
+import io
 import os
 import pathlib
 import re
@@ -277,11 +279,25 @@ def artifacts():
         check("train-00001-of-00003.h5" in err, "inspect data names a damaged partition")
 
 
+def models():
+    """Networks with torchvision's parameters and what it publishes."""
+    rows = {row["network"]: row for row in csv.DictReader(io.StringIO(call("models", "--format", "csv")[0]))}
+    for name, parameters, size, top1 in (("resnet50", 25557032, "224 x 224 x 3", "76.13"), ("inception_v3", 23834568, "299 x 299 x 3", "77.29"),
+                                         ("vgg16", 138357544, "224 x 224 x 3", "71.59"), ("resnet20", 272474, "32 x 32 x 3", "")):
+        row = rows[name]
+        check((int(row["parameters"]), row["input"], row["published_top1"]) == (parameters, size, top1), f"models: {row}")
+    check(abs(float(rows["resnet50"]["MMACs"]) - 4089.2) < 1, "multiply-adds of resnet50")
+    table = call("models", "resnet218", "wrn22_8")[0].splitlines()
+    check(len(table) == 3 and table[2].startswith("wrn22_8 "), "other depths than those listed")
+    _, err = call("models", "resnet51", expect=2)
+    check("unknown model 'resnet51'; did you mean 'resnet50'" in err, "an unknown network")
+
+
 def names():
     """Every option that documents and configurations name is one of the program's."""
-    known = {c: set(call(c, "--option-names")[0].split()) for c in ("train", "evaluate", "predict", "bench", "inspect", "preflight",
-                                                                             "status", "summary", "report",
-                                                                             "export", "average")}
+    commands = re.findall(r"^  convoy ([a-z]+)", call("--help")[0], re.M)
+    check(len(commands) >= 12, f"--help lists the commands: {commands}")
+    known = {c: set(call(c, "--option-names")[0].split()) for c in commands}
     anywhere = set.union(*known.values()) | {"--version"}
     done = subprocess.run([PREPROCESS, "--help-all"], capture_output=True, text=True, check=False)
     anywhere |= set(re.findall(r"--[a-z][a-z-]+", done.stdout))
@@ -307,5 +323,5 @@ def names():
     check(seen > 50, f"{seen} names in documents and configurations exist")
 
 
-for part in (helps, wrong_usage, odd_files, lost_output, dry_runs, plans, benches, artifacts, names):
+for part in (helps, wrong_usage, odd_files, lost_output, dry_runs, plans, benches, artifacts, models, names):
     part()
