@@ -46,7 +46,7 @@ const Command* find_command(const std::string& name) {
 std::string program_help() {
   std::string list;
   for (const Command& command : commands())
-    list += fmt::format("  convoy {:<31}  {}\n", command.overview.words, command.overview.text);
+    list += fmt::format("  convoy {:<34}  {}\n", command.overview.words, command.overview.text);
   return fmt::format(
       "convoy {}: trains image-classification networks on the ranks of an MPI job\n\n{}\n"
       "'convoy COMMAND --help' lists the options of the first day, --help TOPIC those about data, model, lr ..., --help-all\n"
