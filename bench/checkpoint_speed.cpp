@@ -41,7 +41,7 @@ struct Line {
 
 void run(const std::string& folder, const std::string& model, int rounds) {
   const Plan plan = make_plan(build_graph({.model = model}), {});
-  const SetLayout layout = set_layout(plan.table, {});
+  const SetLayout layout = set_layout(plan.table, OptimiserSpec{});
   HostSet set;
   set.block.resize(static_cast<std::size_t>(layout.count()));
   for (std::size_t i = 0; i < set.block.size(); ++i) set.block[i] = static_cast<float>(i % 9973) * 1e-3F;
