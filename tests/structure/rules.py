@@ -23,12 +23,13 @@ MAY_INCLUDE = {
     "run": {"core", "io", "comm", "checkpoint", "metrics"},
     "report": {"core", "io", "metrics", "run"},
     "config": {"core", "options", "comm", "network", "backend", "data", "optim", "sync"},
-    "engine": {"core", "options", "io", "image", "comm", "network", "backend", "data", "checkpoint", "metrics", "config"},
-    "infer": {"core", "options", "io", "image", "comm", "network", "backend", "data", "checkpoint", "metrics", "config", "engine"},
+    "interchange": {"core", "io", "network"},
+    "engine": {"core", "options", "io", "image", "comm", "network", "backend", "data", "checkpoint", "metrics", "config", "interchange"},
+    "infer": {"core", "options", "io", "image", "comm", "network", "backend", "data", "checkpoint", "metrics", "config", "engine", "interchange"},
     "train": {"core", "options", "io", "image", "comm", "network", "backend", "data", "optim", "sync", "checkpoint", "metrics", "config",
-              "engine", "run"},
+              "engine", "run", "interchange"},
     "cli": {"core", "options", "io", "image", "comm", "network", "backend", "data", "optim", "sync", "checkpoint", "metrics", "config",
-            "run", "report", "engine", "infer", "train"},
+            "run", "report", "engine", "infer", "train", "interchange"},
     "preprocess": {"core", "options", "io", "image", "comm", "data", "network", "backend"},
 }
 

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// What tensor_file.cpp knows of each format.
+#pragma once
+#include <map>
+#include <string>
+#include <vector>
+
+#include "interchange/tensor_file.hpp"
+
+namespace convoy {
+
+struct TensorIndex {
+  std::vector<StoredValues> tensors;
+  std::map<std::string, std::string> metadata;
+  std::string section;  ///< PyTorch: the key under which the tensors lie, `state_dict`; empty: the root
+};
+
+/// The product of the extent. Throws Error(data), naming `what`, for a negative one and for more than `most`.
+Index checked_count(const std::vector<Index>& extent, std::uint64_t most, const std::string& what);
+std::vector<Index> row_major(const std::vector<Index>& extent);
+
+/// Every range is in the file. Throw Error(data).
+TensorIndex read_safetensors_index(const File& file);
+TensorIndex read_pth_index(const File& file);
+
+/// As the tensor is stored: fp32, or int64.
+std::string bytes_of(const NamedTensor& tensor);
+
+}  // namespace convoy

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "interchange/tensor_file.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <numeric>
+#include <set>
+#include <string_view>
+
+#include "core/errors.hpp"
+#include "interchange/formats.hpp"
+#include "interchange/zip.hpp"
+
+namespace convoy {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "values are stored little endian");
+
+using Head = std::array<char, 16>;
+
+/// IEEE 754 binary16.
+float float_of_half(std::uint16_t bits) {
+  const std::uint32_t sign = (bits & 0x8000U) << 16U, exponent = (bits >> 10U) & 31U, fraction = bits & 0x3FFU;
+  if (exponent == 0) return std::copysign(std::ldexp(static_cast<float>(fraction), -24), sign != 0 ? -1.0F : 1.0F);
+  const std::uint32_t wide = exponent == 31 ? 255 : exponent + 112;
+  return std::bit_cast<float>(sign | (wide << 23U) | (fraction << 13U));
+}
+
+template <class T>
+T element(const std::byte* at) {
+  T value;
+  std::memcpy(&value, at, sizeof value);
+  return value;
+}
+
+float element_as_float(const std::byte* at, TensorType type) {
+  switch (type) {
+    case TensorType::f16:
+      return float_of_half(element<std::uint16_t>(at));
+    case TensorType::bf16:
+      return std::bit_cast<float>(static_cast<std::uint32_t>(element<std::uint16_t>(at)) << 16U);
+    case TensorType::f32:
+      return element<float>(at);
+    case TensorType::f64:
+      return static_cast<float>(element<double>(at));
+    case TensorType::i64:
+      return static_cast<float>(element<std::int64_t>(at));
+  }
+  return 0;
+}
+
+/// By the first bytes alone.
+std::optional<TensorFormat> format_of(const File& file) {
+  Head head{};
+  file.read_at(head.data(), std::min<std::uint64_t>(head.size(), file.size()), 0);
+  const std::string_view bytes(head.data(), head.size());
+  if (bytes.starts_with(std::string_view("PK\x03\x04", 4))) return TensorFormat::pth;
+  // A pickle of protocol 2 that begins with PyTorch's number 0x1950a86a20f9469cfc6c.
+  if (bytes.starts_with(std::string_view("\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19", 14)))
+    fail(
+        Exit::data,
+        "'{}' is in PyTorch's format of before version 1.6, which is no zip archive; let PyTorch write it anew: torch.save(torch.load('{}', weights_only=True), 'new.pth')",
+        file.path(), file.path());
+  // The header's length, whose upper bytes are zero, and the header's first bracket.
+  if (bytes.substr(4, 5) == std::string_view("\0\0\0\0{", 5)) return TensorFormat::safetensors;
+  return std::nullopt;
+}
+
+TensorFormat required_format(const File& file) {
+  if (const auto format = format_of(file)) return *format;
+  fail(Exit::data, "'{}' is neither a safetensors file nor PyTorch's (its first bytes say so); give another file",
+       file.path());
+}
+
+}  // namespace
+
+const char* name_of(TensorFormat format) {
+  switch (format) {
+    case TensorFormat::safetensors:
+      return "safetensors";
+    case TensorFormat::pth:
+      return "PyTorch";
+  }
+  return "";
+}
+
+const char* name_of(TensorType type) {
+  switch (type) {
+    case TensorType::f16:
+      return "F16";
+    case TensorType::bf16:
+      return "BF16";
+    case TensorType::f32:
+      return "F32";
+    case TensorType::f64:
+      return "F64";
+    case TensorType::i64:
+      return "I64";
+  }
+  return "";
+}
+
+std::uint64_t bytes_of(TensorType type) {
+  switch (type) {
+    case TensorType::f16:
+    case TensorType::bf16:
+      return 2;
+    case TensorType::f32:
+      return 4;
+    case TensorType::f64:
+    case TensorType::i64:
+      return 8;
+  }
+  return 0;
+}
+
+std::string bytes_of(const NamedTensor& tensor) {
+  require(tensor.type == TensorType::f32 || tensor.type == TensorType::i64, "tensors are written as F32 or I64");
+  std::string bytes(tensor.values.size() * bytes_of(tensor.type), '\0');
+  if (tensor.type == TensorType::f32) {
+    std::memcpy(bytes.data(), tensor.values.data(), bytes.size());
+  } else {
+    const std::vector<std::int64_t> whole(tensor.values.begin(), tensor.values.end());
+    std::memcpy(bytes.data(), whole.data(), bytes.size());
+  }
+  return bytes;
+}
+
+Index checked_count(const std::vector<Index>& extent, std::uint64_t most, const std::string& what) {
+  if (extent.size() > most_dimensions)
+    fail(Exit::data, "{} has {} dimensions (a network's tensors have at most 4); give another file", what,
+         extent.size());
+  std::uint64_t count = 1;
+  for (const Index side : extent) {
+    if (side < 0 || (side > 0 && count > most / static_cast<std::uint64_t>(side)))
+      fail(Exit::data, "{} is larger than its file ({}); copy or download it again", what, shape_text(extent));
+    count *= static_cast<std::uint64_t>(side);
+  }
+  return static_cast<Index>(count);
+}
+
+std::vector<Index> row_major(const std::vector<Index>& extent) {
+  std::vector<Index> strides(extent.size(), 1);
+  for (std::size_t i = extent.size(); i-- > 1;) strides[i - 1] = strides[i] * extent[i];
+  return strides;
+}
+
+Index StoredValues::count() const {
+  return std::accumulate(extent.begin(), extent.end(), Index{1}, std::multiplies<>());
+}
+
+std::string shape_text(const std::vector<Index>& extent) {
+  std::string text;
+  for (const Index n : extent) text += fmt::format("{}{}", text.empty() ? "" : "x", n);
+  return text.empty() ? "a scalar" : text;
+}
+
+TensorFile::TensorFile(const std::string& path) : file_(path, File::Access::read), format_(required_format(file_)) {
+  TensorIndex index = format_ == TensorFormat::safetensors ? read_safetensors_index(file_) : read_pth_index(file_);
+  if (index.tensors.size() > most_tensors)
+    fail(Exit::data, "'{}' has {} tensors (at most {} are read); give a file of one network", path,
+         index.tensors.size(), most_tensors);
+  if (index.tensors.empty()) fail(Exit::data, "'{}' holds no tensors; give a file of a trained network", path);
+  std::set<std::string_view> names;
+  for (const StoredValues& tensor : index.tensors)
+    if (!names.insert(tensor.name).second)
+      fail(Exit::data, "'{}' has two tensors '{}'; save it again", path, tensor.name);
+  tensors_ = std::move(index.tensors);
+  metadata_ = std::move(index.metadata);
+  section_ = std::move(index.section);
+}
+
+const StoredValues* TensorFile::find(const std::string& name) const {
+  const auto found =
+      std::find_if(tensors_.begin(), tensors_.end(), [&](const auto& each) { return each.name == name; });
+  return found == tensors_.end() ? nullptr : &*found;
+}
+
+std::vector<float> TensorFile::read(const StoredValues& tensor) const {
+  std::vector<std::byte> bytes(tensor.place.bytes);
+  file_.read_at(bytes.data(), bytes.size(), tensor.place.offset);
+  if (tensor.place.crc && zip_crc(bytes) != *tensor.place.crc)
+    fail(Exit::data,
+         "'{}' is damaged at tensor '{}' (its checksum is wrong), or was saved without checksums; copy it again",
+         path(), tensor.name);
+  const std::uint64_t size = bytes_of(tensor.type);
+  std::vector<float> values(static_cast<std::size_t>(tensor.count()));
+  if (tensor.strides == row_major(tensor.extent)) {
+    const std::byte* from = bytes.data() + static_cast<std::uint64_t>(tensor.first) * size;
+    for (float& value : values) {
+      value = element_as_float(from, tensor.type);
+      from += size;
+    }
+    return values;
+  }
+  std::vector<Index> at(tensor.extent.size(), 0);
+  for (float& value : values) {
+    Index element = tensor.first;
+    for (std::size_t i = 0; i < at.size(); ++i) element += at[i] * tensor.strides[i];
+    value = element_as_float(bytes.data() + static_cast<std::uint64_t>(element) * size, tensor.type);
+    for (std::size_t i = at.size(); i-- > 0 && ++at[i] == tensor.extent[i];) at[i] = 0;
+  }
+  return values;
+}
+
+std::optional<TensorFormat> tensor_format_of(const std::string& path) {
+  return format_of(File(path, File::Access::read));
+}
+
+}  // namespace convoy

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// Files of named tensors that other programs write and read: safetensors, and PyTorch's zip archives of a state dict.
+// Nothing of a file is executed. docs/weights.md says what is read.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/types.hpp"
+#include "io/file.hpp"
+
+namespace convoy {
+
+enum class TensorFormat : std::uint8_t { safetensors, pth };
+/// `safetensors`, `PyTorch`: for messages.
+const char* name_of(TensorFormat format);
+
+/// Elements of a tensor in a file; all are little endian.
+enum class TensorType : std::uint8_t { f16, bf16, f32, f64, i64 };
+/// `F32`, as safetensors spells it.
+const char* name_of(TensorType type);
+std::uint64_t bytes_of(TensorType type);
+
+/// A tensor in memory, to be written: as F32, or as I64 if it is whole numbers (`num_batches_tracked`).
+struct NamedTensor {
+  std::string name;
+  std::vector<Index> extent;  ///< empty: a scalar
+  std::vector<float> values;  ///< as many as the product of extent
+  TensorType type = TensorType::f32;
+};
+
+/// Bytes of a file that hold one tensor or several.
+struct ValuesPlace {
+  std::uint64_t offset = 0, bytes = 0;
+  std::optional<std::uint32_t> crc;  ///< CRC-32 of them all, if the file has one
+};
+/// Where a tensor lies in its file.
+struct StoredValues {
+  std::string name;
+  TensorType type = TensorType::f32;
+  std::vector<Index> extent, strides;  ///< in elements
+  ValuesPlace place;
+  Index first = 0;  ///< element of the place
+  Index count() const;
+};
+
+/// More than any network has: a hostile file must not make the program allocate what it says.
+constexpr std::size_t most_dimensions = 8, most_tensors = 20000;
+
+/// `64x3x7x7`, for messages.
+std::string shape_text(const std::vector<Index>& extent);
+
+/// An open file whose index is read and checked; values are read on demand.
+class TensorFile {
+ public:
+  /// The format is told by the content, not by the name. Throws Error(data) naming the file, what is wrong, and a
+  /// remedy.
+  explicit TensorFile(const std::string& path);
+
+  const std::string& path() const { return file_.path(); }
+  TensorFormat format() const { return format_; }
+  const std::vector<StoredValues>& tensors() const { return tensors_; }  ///< of different names, in the file's order
+  /// safetensors: `__metadata__`. PyTorch: what write_pth stored beside the tensors.
+  const std::map<std::string, std::string>& metadata() const { return metadata_; }
+  /// Under which key of a PyTorch file the tensors lie: `state_dict`, `model_ema`; empty: under none.
+  const std::string& section() const { return section_; }
+  /// Null: there is none.
+  const StoredValues* find(const std::string& name) const;
+  /// In row-major order, rounded to fp32. Throws Error(data).
+  std::vector<float> read(const StoredValues& tensor) const;
+
+ private:
+  File file_;
+  TensorFormat format_;
+  std::vector<StoredValues> tensors_;
+  std::map<std::string, std::string> metadata_;
+  std::string section_;
+};
+
+/// By the first bytes of the file; nothing: neither. Throws Error(data) if it can't be read, and for PyTorch's old
+/// format without a zip archive.
+std::optional<TensorFormat> tensor_format_of(const std::string& path);
+
+/// Metadata under this name is the text of a checkpoint's meta (checkpoint/meta.hpp): with it evaluation and prediction
+/// need no other words about the model.
+constexpr const char* convoy_metadata = "convoy";
+
+// Both write a temporary file beside `path`, flush it and rename it. Throw Error(data).
+
+void write_safetensors(const std::string& path, const std::vector<NamedTensor>& tensors,
+                       const std::map<std::string, std::string>& metadata = {});
+/// An OrderedDict of tensors, as torch.save writes it: torch.load(weights_only=True) reads it. Metadata become records
+/// of the archive that PyTorch ignores.
+void write_pth(const std::string& path, const std::vector<NamedTensor>& tensors,
+               const std::map<std::string, std::string>& metadata = {});
+
+}  // namespace convoy
