@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # scripts/fuzz.sh SECONDS [TARGET ...]: coverage-guided fuzzing (libFuzzer, clang 14, address and undefined sanitizers) of the readers
-# of foreign bytes: partition, image, containers. Corpora stay in build/fuzz/corpus. Ends with 1 at the first finding.
+# of foreign bytes: partition, image, containers, tensors. Corpora stay in build/fuzz/corpus. Ends with 1 at the first finding.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-seconds=${1:?usage: scripts/fuzz.sh SECONDS [partition|image|containers ...]}
+seconds=${1:?usage: scripts/fuzz.sh SECONDS [partition|image|containers|tensors ...]}
 shift
 targets=("${@}")
-[ ${#targets[@]} -gt 0 ] || targets=(partition image containers)
+[ ${#targets[@]} -gt 0 ] || targets=(partition image containers tensors)
 command -v clang++-14 >/dev/null || {
   echo "fuzz: clang++-14 is missing; scripts/install-deps.sh installs it" >&2
   exit 2

@@ -166,8 +166,9 @@ ClassMatch match_classes(const Names& model, const Names& set) {
 DataVerdict judge(const NamedData& model, const NamedData& set, DataUse use) {
   DataVerdict verdict;
   if (const std::string unknown = what_is_unknown(model.data); !unknown.empty())
-    verdict.notes.push_back(fmt::format(
-        "{} was written by an older version and doesn't tell its data's {}: not compared", model.name, unknown));
+    verdict.notes.push_back(
+        fmt::format("{} doesn't tell its data's {} (an older version or another program wrote it): not compared",
+                    model.name, unknown));
   const ClassMatch classes = match_classes(model.data.class_names, set.data.class_names);
   const bool same = classes.labels.empty() && classes.difference.empty();
   switch (use) {

@@ -10,6 +10,7 @@
 #include "core/standard_output.hpp"
 #include "core/wall_clock.hpp"
 #include "data/evaluation.hpp"
+#include "engine/weights.hpp"
 #include "train/setup.hpp"
 #include "train/trial_run.hpp"
 
@@ -123,9 +124,11 @@ void print_forecast(const TrialRun& found, const TrainConfig& config, double lim
 }  // namespace
 
 Exit dry_run(Communicator& communicator, Supervisor& supervisor, const TrainConfig& config) try {
-  for (const std::string& path : {config.checkpoint.weights, config.checkpoint.resume}) {
-    if (!path.empty() && path != "auto") run_alike(communicator, [&] { open_checkpoint(communicator, path); });
-  }
+  const std::string &weights = config.checkpoint.weights, &resume = config.checkpoint.resume;
+  run_alike(communicator, [&] {
+    if (!weights.empty()) open_weights(communicator, weights);
+    if (!resume.empty() && resume != "auto") open_checkpoint(communicator, resume);
+  });
   const double end = end_of_job(config.time_limit).time, limit = end > 0 ? end - wall_seconds() : 0;
   Exit code = communicator.agreed_exit("the dry run", [&] {
     if (communicator.rank() != 0) return;

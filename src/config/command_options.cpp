@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <array>
 #include <cctype>
 
 #include "config/options.hpp"
@@ -25,6 +26,17 @@ Option depth_option(GraphSpec& model) {
 OptionGroup network_group(GraphSpec& model) {
   OptionGroup group = model_options(model);
   group.options.push_back(depth_option(model));
+  return group;
+}
+
+/// Of a network that is there: without what only training needs.
+OptionGroup trained_network_group(GraphSpec& model) {
+  OptionGroup group = network_group(model);
+  constexpr std::array of_training{"dropout",         "norm-momentum",      "initialiser",
+                                   "initialiser-std", "zero-init-residual", "label-smoothing"};
+  std::erase_if(group.options, [&](const Option& option) {
+    return std::find(of_training.begin(), of_training.end(), option.name) != of_training.end();
+  });
   return group;
 }
 
@@ -159,7 +171,8 @@ std::vector<OptionGroup> options_of(TrainConfig& config) {
 std::vector<OptionGroup> options_of(EvaluateConfig& config) {
   OptionGroup group{"Evaluation", {}};
   auto add = [&](Option option) -> Option& { return group.options.emplace_back(std::move(option)); };
-  add(text_option("checkpoint", "PATH", config.checkpoint, "checkpoint file, its folder, or a run directory"))
+  add(text_option("checkpoint", "PATH", config.checkpoint,
+                  "checkpoint, run directory, or a safetensors or PyTorch file"))
       .also({"weights", "resume"});
   add(word_option("split", config.split, {"val", "train"}, "split of the data set"));
   add(batch_option(config.batch, "images per rank in one batch").also({"eval-batch-size", "val-batch-size"}));
@@ -177,6 +190,7 @@ std::vector<OptionGroup> options_of(EvaluateConfig& config) {
   return {std::move(group),
           source_options(config.data),
           std::move(input),
+          trained_network_group(config.model),
           device_options(config.device),
           time_limit_options(config.time_limit),
           stall_options(config.deadline)};
@@ -186,7 +200,7 @@ std::vector<OptionGroup> options_of(PredictConfig& config) {
   OptionGroup group{"Prediction", {}};
   auto add = [&](Option option) -> Option& { return group.options.emplace_back(std::move(option)); };
   add(text_option("checkpoint", "PATH", config.checkpoint,
-                  "checkpoint file, its folder, or a run directory; default: the first path"))
+                  "checkpoint, run directory, or a safetensors or PyTorch file; default: the first path"))
       .also({"weights", "resume"});
   add(number_option("topk", "K", config.topk, from_to(1, 1 << 20), "list the K most likely classes")).also({"top-k"});
   add(choice_option<PredictFormat>(
@@ -206,7 +220,10 @@ std::vector<OptionGroup> options_of(PredictConfig& config) {
       .short_form('j')
       .also({"num-workers"});
   add(number_option("prefetch", "N", config.data.prefetch, from_to(1, 1024), "batches that each rank reads ahead"));
-  return {std::move(group), device_options(config.device), stall_options(config.deadline)};
+  for (Option& option : input_options(config.data).options)
+    if (option.name.starts_with("rgb-")) add(std::move(option));
+  return {std::move(group), trained_network_group(config.model), device_options(config.device),
+          stall_options(config.deadline)};
 }
 
 std::vector<OptionGroup> options_of(BenchConfig& config) {

@@ -178,6 +178,8 @@ std::vector<std::pair<Index, TrainConfig>> data_phases(const TrainConfig& config
 struct EvaluateConfig {
   DataConfig data;
   std::string checkpoint;  ///< file or run directory
+  /// Of a file of tensors that doesn't tell its network. norm_epsilon 0: as the program that wrote it has it.
+  GraphSpec model{.model = "", .norm_epsilon = 0};
   std::string split = "val";
   DeviceConfig device;
   StallLimits deadline;
@@ -191,10 +193,11 @@ struct EvaluateConfig {
 enum class PredictFormat : std::uint8_t { text, json, csv };
 
 struct PredictConfig {
-  std::vector<std::string> paths;  ///< image files, folders of them, or one prepared data set
-  std::string checkpoint;          ///< file or run directory
-  std::string split = "val";       ///< of a prepared data set
-  DataConfig data;                 ///< image size and resize, where they differ from training's
+  std::vector<std::string> paths;                   ///< image files, folders of them, or one prepared data set
+  std::string checkpoint;                           ///< file or run directory
+  GraphSpec model{.model = "", .norm_epsilon = 0};  ///< as in EvaluateConfig
+  std::string split = "val";                        ///< of a prepared data set
+  DataConfig data;                                  ///< image size and resize, where they differ from training's
   DeviceConfig device;
   StallLimits deadline;
   Index batch = 64;

@@ -134,12 +134,15 @@ Exit evaluate(Communicator& communicator, const EvaluateConfig& config) try {
   std::unique_ptr<Dataset> samples;
   progress().doing("opening checkpoint and data set");
   ModelFile model;
-  run_alike(communicator, [&] { model = open_model(communicator, config.checkpoint); });
+  run_alike(communicator, [&] { model = open_model(communicator, config.checkpoint, config.model); });
   const std::string& path = model.found.path;
   const TrainConfig& trained = model.config;
   run_agreed(communicator, "opening the data set", [&] {
     data = data_of(config, trained);
+    if (!data.synthetic && folder_of(data, config.split).empty())
+      fail(Exit::usage, "no data set is given, and '{}' names none; use --data DIR (made by convoy-preprocess)", path);
     info = open_split(data, config.split);
+    data.image_size = input_side(model, data, info);
     const DataVerdict verdict = see_as_model(model.data(), info, data);
     if (rank == 0) tell(verdict);
     groups = val_groups(data, info);
@@ -167,7 +170,7 @@ Exit evaluate(Communicator& communicator, const EvaluateConfig& config) try {
                         .topk = static_cast<int>(std::min<Index>(config.topk, info.classes))};
   const auto engine = make_engine(communicator, build_graph(graph_spec(trained.model, data, info)), spec);
   auto collectives = make_mpi_collectives(communicator, engine->backend(), {.max_count = engine->layout().count()});
-  const ParameterSet set = load_weights(communicator, model, *engine, *collectives);
+  const ParameterSet set = load_model(communicator, model, *engine, *collectives);
 
   Evaluator evaluator(*engine, *collectives, communicator, *samples,
                       {.batches = {.augment = augment,

@@ -23,6 +23,8 @@ DataConfig data_of(const PredictConfig& config, const TrainConfig& trained) {
   DataConfig data = trained.data;
   if (config.data.image_size > 0) data.image_size = config.data.image_size;
   if (config.data.augment.resize > 0) data.augment.resize = config.data.augment.resize;
+  if (!config.data.rgb_mean.empty()) data.rgb_mean = config.data.rgb_mean;
+  if (!config.data.rgb_std.empty()) data.rgb_std = config.data.rgb_std;
   return data;
 }
 
@@ -48,6 +50,20 @@ std::vector<std::string> files_below(const std::string& folder) {
   if (reason) fail(Exit::data, "cannot read the folder '{}' ({}); check its permissions", folder, reason.message());
   std::sort(files.begin(), files.end());
   return files;
+}
+
+/// Of a model that tells neither the names of its classes nor what it learned from.
+DatasetInfo data_of_tensors(const ModelFile& model, const DataConfig& data) {
+  if (data.rgb_mean.empty() || data.rgb_std.empty())
+    fail(Exit::usage, "'{}' doesn't tell how images become its input; give --rgb-mean and --rgb-std", model.found.path);
+  DatasetInfo info;
+  info.folder = model.found.path;
+  info.encoding = "jpeg";
+  info.classes = model.classes;
+  info.mean = data.rgb_mean;
+  info.std = data.rgb_std;
+  info.channels = static_cast<Index>(info.mean.size());
+  return info;
 }
 
 /// Evaluation's image of a file: where the network learned from stored pixels, their short side and its input.
@@ -153,6 +169,7 @@ std::unique_ptr<ImageSource> open_image_source(const PredictConfig& config, cons
   const auto seen = [&](DatasetInfo info) {
     const DataVerdict verdict = see_as_model(model.data(), info, data);
     if (speaks) tell(verdict);
+    data.image_size = input_side(model, data, info);
     return info;
   };
   if (config.paths.size() == 1) {
@@ -173,7 +190,7 @@ std::unique_ptr<ImageSource> open_image_source(const PredictConfig& config, cons
   if (data.normalise == InputSpec::Normalise::mean_image)
     fail(Exit::usage, "'{}' subtracts a mean image, which image files have none of; give a prepared data set",
          model.found.path);
-  const DatasetInfo info = seen(data_of_model(model.data()));
+  const DatasetInfo info = seen(model.classes > 0 ? data_of_tensors(model, data) : data_of_model(model.data()));
   return std::make_unique<FileImages>(config.paths, info, data, workers);
 }
 

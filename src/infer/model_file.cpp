@@ -1,40 +1,107 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "infer/model_file.hpp"
 
-#include <algorithm>
+#include <fmt/ranges.h>
 
+#include <sstream>
+
+#include "checkpoint/agree.hpp"
 #include "comm/agreed_error.hpp"
 #include "config/parse.hpp"
 #include "core/errors.hpp"
 #include "core/log.hpp"
+#include "interchange/fit.hpp"
 
 namespace convoy {
+namespace {
 
-ModelFile open_model(Communicator& communicator, const std::string& path) {
-  ModelFile model;
-  model.found = open_checkpoint(communicator, path, best_checkpoint);
-  const CheckpointMeta& meta = model.found.file.meta;
-  const TrainConfig run = parse_ini(meta.texts.at("configuration"), model.found.path);
-  const Position& at = meta.position;
-  const Index epoch = at.data_epoch();
+// What torchvision's and timm's published weights learned with, in grey levels.
+const std::vector<double> usual_mean{123.675, 116.28, 103.53}, usual_std{58.395, 57.12, 57.375};
+
+/// The run's configuration in the phase that the file was written in.
+TrainConfig config_of(const FoundWeights& found) {
+  const CheckpointMeta& meta = found.file.meta;
+  const TrainConfig run = parse_ini(meta.texts.at("configuration"), found.path);
+  const Index epoch = meta.position.data_epoch();
+  TrainConfig latest;
   for (auto& [begin, config] : data_phases(run)) {
-    if (begin <= epoch) model.config = config;
+    if (begin <= epoch) latest = config;
   }
+  return latest;
+}
+
+/// The only network whose tensors the file has.
+GraphSpec network_by_tensors(const TensorFile& file) {
+  const std::vector<GraphSpec> fitting = networks_that_fit(file);
+  const char* what = "doesn't tell its network";
+  if (fitting.empty())
+    fail(Exit::data, "'{}' {}, and none that Convoy has fits its tensors; name it with --model", file.path(), what);
+  if (fitting.size() > 1)
+    fail(Exit::data, "'{}' {}, and {} and {} fit it; choose with --model", file.path(), what, fitting[0].model,
+         fitting[1].model);
+  log::info("'{}' has the tensors of {} for {} classes", file.path(), fitting[0].model, fitting[0].classes);
+  return fitting.front();
+}
+
+/// On rank 0. The network of a file that names none, for the file's number of classes.
+GraphSpec network_in(const std::string& path, const GraphSpec& asked) {
+  const TensorFile file(path);
+  GraphSpec spec = asked.model.empty() ? network_by_tensors(file) : with_usual_input(asked, 0, 0, 0);
+  const bool is_free = asked.norm_epsilon == 0;
+  if (is_free) spec.norm_epsilon = usual_norm_epsilon;
+  const Plan plan = make_plan(build_graph(spec), {});
+  const StateFit fit = fit_state(plan, file);
+  spec.classes = classes_of(fit, plan);
+  if (spec.classes == 0) fail_misfit(fit, plan, file);
+  if (is_free && !fit.timm) spec.norm_epsilon = torchvision_epsilon(spec.model);
+  if (spec.norm_epsilon != usual_norm_epsilon)
+    log::info("its batch norms have an epsilon of {}{}", spec.norm_epsilon, is_free ? " as torchvision's" : "");
+  return spec;
+}
+
+}  // namespace
+
+ModelFile open_model(Communicator& communicator, const std::string& path, const GraphSpec& network) {
+  ModelFile model;
+  model.found = open_weights(communicator, path);
+  if (model.found.tells()) {
+    model.config = config_of(model.found);
+    const std::string& own = model.config.model.model;
+    if (!network.model.empty() && network.model != own)
+      fail(Exit::usage, "'{}' is of {}, not of {}; leave --model out", path, own, network.model);
+    return model;
+  }
+  const std::string answer = ask_first_rank(communicator, "looking for the network of a file", [&] {
+    const GraphSpec spec = network_in(path, network);
+    std::string text = fmt::format("{} {} {} {}", spec.model, spec.classes, spec.channels, spec.norm_epsilon);
+    for (const auto& [name, value] : spec.options) text += fmt::format(" {} {}", name, value);
+    return text;
+  });
+  GraphSpec& spec = model.config.model = network;
+  std::istringstream words(answer);
+  Index channels = 0;
+  words >> spec.model >> model.classes >> channels >> spec.norm_epsilon;
+  for (std::string name, value; words >> name >> value;) spec.options[name] = value;
+  if (channels != static_cast<Index>(usual_mean.size())) return model;
+  model.config.data.rgb_mean = usual_mean;
+  model.config.data.rgb_std = usual_std;
+  log::info(
+      "'{}' doesn't tell how images become its input: mean {} and deviation {}, unless --rgb-mean and --rgb-std say otherwise",
+      path, fmt::join(usual_mean, ","), fmt::join(usual_std, ","));
   return model;
 }
 
-ParameterSet load_weights(Communicator& communicator, const ModelFile& model, Engine& engine,
-                          Collectives& collectives) {
+Index input_side(const ModelFile& model, const DataConfig& data, const DatasetInfo& info) {
+  if (model.classes == 0 || data.image_size > 0 || info.encoding == "raw") return data.image_size;
+  return with_usual_input(model.config.model, 0, 0, 0).image_size;
+}
+
+ParameterSet load_model(Communicator& communicator, const ModelFile& model, Engine& engine, Collectives& collectives) {
   const ParameterSet set{engine.backend().allocate(engine.layout().count()), engine.layout().count()};
-  Checkpoint loaded;
-  run_alike(communicator, [&] {
-    loaded = load_checkpoint(communicator, model.found, engine.plan(), engine.layout(),
-                             {.weights_only = true, .shards = false});
-  });
-  if (loaded.meta.ema_decay > 0)
-    log::info("'{}' is taken as the moving average of its weights (--ema-decay {})", loaded.path,
-              loaded.meta.ema_decay);
-  run_agreed(communicator, "loading the weights", [&] { engine.upload(set, loaded.set.block, collectives); });
+  LoadedWeights loaded;
+  run_alike(communicator,
+            [&] { loaded = load_weights(communicator, model.found, engine.plan(), engine.layout(), Head::must_fit); });
+  run_agreed(communicator, "loading the weights", [&] { engine.upload(set, loaded.block, collectives); });
   return set;
 }
 

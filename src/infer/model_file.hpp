@@ -3,25 +3,31 @@
 #pragma once
 #include <string>
 
-#include "checkpoint/resume.hpp"
 #include "config/config.hpp"
 #include "core/errors.hpp"
 #include "engine/engine.hpp"
+#include "engine/weights.hpp"
 
 namespace convoy {
 
 struct ModelFile {
-  FoundCheckpoint found;
+  FoundWeights found;
   TrainConfig config;  ///< of the run that wrote it, as it was in the phase that it was written in
+  Index classes = 0;   ///< of a file of tensors that tells no classes; else 0
 
   NamedData data() const { return {found.file.meta.data, fmt::format("'{}'", found.path)}; }
 };
 
-/// Collective. `path`: a checkpoint, or the best (else the newest) one of a run directory. Throws Error(data), the same
-/// on all ranks.
-ModelFile open_model(Communicator& communicator, const std::string& path);
+/// Collective. `path`: a checkpoint, the best (else the newest) one of a run directory, or a file of tensors. If that
+/// doesn't tell its network, it is `network`, or (if this names none) the only one that fits; and images become input
+/// as torchvision's networks have it. Throws Error(data), and Error(usage) for a network that the file contradicts, the
+/// same on all ranks.
+ModelFile open_model(Communicator& communicator, const std::string& path, const GraphSpec& network);
+
+/// --image-size for images of this set; of files of any size, if the model doesn't tell, its network's usual one.
+Index input_side(const ModelFile& model, const DataConfig& data, const DatasetInfo& info);
 
 /// Collective. The model's weights and statistics on the engine's device. Throws Error(data), and AgreedError.
-ParameterSet load_weights(Communicator& communicator, const ModelFile& model, Engine& engine, Collectives& collectives);
+ParameterSet load_model(Communicator& communicator, const ModelFile& model, Engine& engine, Collectives& collectives);
 
 }  // namespace convoy

@@ -273,7 +273,7 @@ Exit predict(Communicator& communicator, const PredictConfig& config) try {
   ModelFile model;
   std::unique_ptr<ImageSource> source;
   progress().doing("opening model and images");
-  run_alike(communicator, [&] { model = open_model(communicator, config.checkpoint); });
+  run_alike(communicator, [&] { model = open_model(communicator, config.checkpoint, config.model); });
   run_agreed(communicator, "opening the images", [&] {
     source = open_image_source(config, model, std::max(config.data.workers, 1), speaks);
     if (source->count() == 0)
@@ -299,7 +299,7 @@ Exit predict(Communicator& communicator, const PredictConfig& config) try {
   log::info("{} images: {}", source->count(), describe(source->augment()));
   const auto engine = make_engine(communicator, graph, spec);
   auto collectives = make_mpi_collectives(communicator, engine->backend(), {.max_count = engine->layout().count()});
-  const ParameterSet set = load_weights(communicator, model, *engine, *collectives);
+  const ParameterSet set = load_model(communicator, model, *engine, *collectives);
   std::unique_ptr<OutputFile> output;
   const int k = static_cast<int>(std::min<Index>(config.topk, info.classes));
   run_agreed(communicator, "opening the output", [&] {

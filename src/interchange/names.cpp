@@ -55,14 +55,16 @@ std::vector<NamedTensor> state_dict_values(const Plan& plan, std::span<const flo
   return tensors;
 }
 
+std::uint64_t digest_of_tensor(const NamedTensor& tensor, std::uint64_t digest) {
+  if (tensor.type == TensorType::i64) return digest;  // counts of batches are no weights
+  digest = hash_text(tensor.name, digest);
+  digest = hash_bytes(tensor.extent.data(), tensor.extent.size() * sizeof(Index), digest);
+  return hash_bytes(tensor.values.data(), tensor.values.size() * sizeof(float), digest);
+}
+
 std::uint64_t digest_of_state(const std::vector<NamedTensor>& tensors) {
   std::uint64_t digest = 0;
-  for (const NamedTensor& tensor : tensors) {
-    if (tensor.type == TensorType::i64) continue;  // counts of batches are no weights
-    digest = hash_text(tensor.name, digest);
-    digest = hash_bytes(tensor.extent.data(), tensor.extent.size() * sizeof(Index), digest);
-    digest = hash_bytes(tensor.values.data(), tensor.values.size() * sizeof(float), digest);
-  }
+  for (const NamedTensor& tensor : tensors) digest = digest_of_tensor(tensor, digest);
   return digest;
 }
 

@@ -3,6 +3,7 @@
 // k c r s, linear k c) are torchvision's, so that a state dict only adds the counters of batch norms.
 #pragma once
 #include <cstdint>
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -31,10 +32,14 @@ std::vector<StateEntry> state_dict_of(const Plan& plan);
 std::vector<NamedTensor> state_dict_values(const Plan& plan, std::span<const float> values,
                                            std::span<const float> statistics, Index batches);
 
-/// The name that timm's model of the same network gives an entry; torchvision's where timm's is the same or unknown.
-std::string timm_name(const Graph& graph, const std::string& name);
+/// Modules that timm's model of the same network calls otherwise, by torchvision's names: `features.0.0` ->
+/// `conv_stem`.
+using NameMap = std::map<std::string, std::string>;
+NameMap timm_modules(const Graph& graph);
 
 /// Of names, shapes and values in state-dict order: one number for the same weights, whatever file they lie in.
 std::uint64_t digest_of_state(const std::vector<NamedTensor>& tensors);
+/// The same, one tensor after another; 0 before the first.
+std::uint64_t digest_of_tensor(const NamedTensor& tensor, std::uint64_t digest);
 
 }  // namespace convoy

@@ -1,11 +1,94 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+
 #include "interchange/names.hpp"
 
 namespace convoy {
+namespace {
 
-std::string timm_name(const Graph& graph, const std::string& name) {
-  static_cast<void>(graph);
-  return name;
+bool owns(const Node& node, const char* suffix) { return node.name.ends_with(suffix) && !node.parameters.empty(); }
+
+/// The modules that one block of an inverted-residual network owns, in order.
+struct Block {
+  std::vector<const Node*> convolutions, norms;
+  const Node *squeeze = nullptr, *expand = nullptr;
+  Index out() const { return convolutions.back()->parameters.front().shape.front(); }
+};
+
+/// `features.2.0` of `features.2.0.block.1.0`; without `.block.` and `.conv.` the part before the last number.
+std::string block_of(const std::string& name) {
+  for (const char* inner : {".block.", ".conv."})
+    if (const auto at = name.find(inner); at != std::string::npos) return name.substr(0, at);
+  return name.substr(0, name.rfind('.'));
+}
+
+std::vector<Block> blocks_of(const Graph& graph) {
+  std::vector<Block> blocks;
+  std::string current;
+  for (const Node& node : graph.nodes) {
+    if (node.parameters.empty() || !node.name.starts_with("features.")) continue;
+    if (const std::string name = block_of(node.name); name != current) {
+      blocks.emplace_back();
+      current = name;
+    }
+    Block& block = blocks.back();
+    if (owns(node, ".fc1")) {
+      block.squeeze = &node;
+    } else if (owns(node, ".fc2")) {
+      block.expand = &node;
+    } else {
+      (as<BatchNorm>(node) != nullptr ? block.norms : block.convolutions).push_back(&node);
+    }
+  }
+  return blocks;
+}
+
+/// timm counts stages and blocks; a stage's blocks have the same number of channels.
+NameMap inverted_residual_names(const Graph& graph, bool third) {
+  NameMap names;
+  const std::vector<Block> blocks = blocks_of(graph);
+  if (blocks.size() < 3) return names;
+  names[blocks.front().convolutions.front()->name] = "conv_stem";
+  names[blocks.front().norms.front()->name] = "bn1";
+  int stage = -1, number = 0;
+  Index out = 0;
+  for (std::size_t i = 1; i + 1 < blocks.size(); ++i) {
+    const Block& block = blocks[i];
+    number = block.out() == out ? number + 1 : 0;
+    stage += number == 0 ? 1 : 0;
+    out = block.out();
+    const std::string prefix = fmt::format("blocks.{}.{}.", stage, number);
+    constexpr std::array expanding{"conv_pw", "conv_dw", "conv_pwl"}, separable{"conv_dw", "conv_pw", ""};
+    const bool expands = block.convolutions.size() == 3;
+    for (std::size_t j = 0; j < std::min<std::size_t>(block.convolutions.size(), 3); ++j)
+      names[block.convolutions[j]->name] = prefix + (expands ? expanding : separable)[j];
+    for (std::size_t j = 0; j < block.norms.size(); ++j)
+      names[block.norms[j]->name] = fmt::format("{}bn{}", prefix, j + 1);
+    if (block.squeeze != nullptr) names[block.squeeze->name] = prefix + "se.conv_reduce";
+    if (block.expand != nullptr) names[block.expand->name] = prefix + "se.conv_expand";
+  }
+  const Block& last = blocks.back();
+  const std::string prefix = fmt::format("blocks.{}.0.", stage + 1);
+  names[last.convolutions.front()->name] = third ? prefix + "conv" : "conv_head";
+  names[last.norms.front()->name] = third ? prefix + "bn1" : "bn2";
+  if (third) names["classifier.0"] = "conv_head";
+  names[third ? "classifier.3" : "classifier.1"] = "classifier";
+  return names;
+}
+
+}  // namespace
+
+NameMap timm_modules(const Graph& graph) {
+  const std::string& model = graph.model;
+  if (model.starts_with("efficientnet") || model.starts_with("mobilenet_v2"))
+    return inverted_residual_names(graph, false);
+  if (model.starts_with("mobilenet_v3")) return inverted_residual_names(graph, true);
+  if (model.starts_with("vgg"))
+    return {{"classifier.0", "pre_logits.fc1"}, {"classifier.3", "pre_logits.fc2"}, {"classifier.6", "head.fc"}};
+  return {};
 }
 
 }  // namespace convoy

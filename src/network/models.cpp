@@ -105,6 +105,12 @@ std::vector<ModelOption> family_options() {
   return all;
 }
 
+float torchvision_epsilon(const std::string& model) {
+  const std::vector<Family> families = model_families();
+  const Family* family = find_family(families, model);
+  return family == nullptr || !family->torchvision_epsilon ? usual_norm_epsilon : family->torchvision_epsilon(model);
+}
+
 GraphSpec with_usual_input(GraphSpec model, Index classes, Index channels, Index image_size) {
   const std::vector<Family> families = model_families();
   const Family* family = find_family(families, model.model);

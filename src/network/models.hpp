@@ -8,6 +8,8 @@
 
 namespace convoy {
 
+constexpr float usual_norm_epsilon = 1e-5F;
+
 /// What a user may choose. Empty text: the model's default.
 struct GraphSpec {
   std::string model = "resnet50";  ///< `mlp`, `lenet`, `resnet20` (6n+2 CIFAR form), `resnet50`, ...; see model_help()
@@ -19,7 +21,7 @@ struct GraphSpec {
   std::map<std::string, std::string> options = {};
   std::string activation = {};  ///< one of activation_names()
   float leaky_slope = 0.1F;
-  float norm_momentum = 0.1F, norm_epsilon = 1e-5F;
+  float norm_momentum = 0.1F, norm_epsilon = usual_norm_epsilon;
   std::string initialiser = {};   ///< of weights: `he`, `xavier`, `normal`, `truncated_normal`, `uniform`
   float initialiser_std = 0.01F;  ///< of normal, truncated_normal; bound of uniform
   float label_smoothing = 0;
@@ -50,6 +52,8 @@ std::vector<std::string> model_names();
 std::string model_help();
 /// Options of all families, each once.
 std::vector<ModelOption> family_options();
+/// Epsilon of the batch norms in torchvision's network of this name: with another one its weights mean other logits.
+float torchvision_epsilon(const std::string& model);
 /// The model for the input that it is usually given (ImageNet, CIFAR-10, MNIST), where classes, channels or image size
 /// are 0; else for those.
 GraphSpec with_usual_input(GraphSpec model, Index classes, Index channels, Index image_size);

@@ -16,6 +16,7 @@
 #include "core/progress.hpp"
 #include "core/version.hpp"
 #include "core/wall_clock.hpp"
+#include "engine/weights.hpp"
 #include "run/run_state.hpp"
 #include "train/training_job.hpp"
 
@@ -139,24 +140,29 @@ void Checkpointing::start() {
   std::vector<float> block = job_.engine->initial_set(job_.config.seed);
   if (!job_.config.checkpoint.weights.empty()) {
     const SetLayout& layout = job_.engine->layout();
-    const FoundCheckpoint found = open_checkpoint(job_.communicator, job_.config.checkpoint.weights, best_checkpoint);
+    const FoundWeights found = open_weights(job_.communicator, job_.config.checkpoint.weights);
     const TrainingPhase& first = job_.phases.front();
     const TrainedData own = data_of(first);
-    const DataVerdict verdict = judge({found.file.meta.data, fmt::format("'{}'", found.path)},
-                                      {own, fmt::format("'{}'", first.splits.train.folder)}, DataUse::weights);
+    DataVerdict verdict;
+    if (found.tells())
+      verdict = judge({found.file.meta.data, fmt::format("'{}'", found.path)},
+                      {own, fmt::format("'{}'", first.splits.train.folder)}, DataUse::weights);
     if (job_.communicator.rank() == 0) tell(verdict);
     const Head head = verdict.new_head ? Head::left_out : Head::where_it_fits;
-    const Checkpoint loaded = load_checkpoint(job_.communicator, found, job_.engine->plan(), layout,
-                                              {.weights_only = true, .head = head, .shards = false});
+    const GraphSpec& model = job_.config.model;
+    if (const float theirs = torchvision_epsilon(model.model); !found.tells() && theirs != model.norm_epsilon)
+      log::warn(
+          "the batch norms of torchvision's {} have an epsilon of {}, not {}; give --norm-epsilon {} for its weights",
+          model.model, theirs, model.norm_epsilon, theirs);
+    const LoadedWeights loaded = load_weights(job_.communicator, found, job_.engine->plan(), layout, head);
     const auto& unread = loaded.unread;
     for (const StoredTensor& tensor : stored_tensors(job_.engine->plan(), layout)) {
       const bool weights = tensor.name.starts_with("/parameters/") || tensor.name.starts_with("/statistics/");
       const auto is_it = [&](const std::string& name) { return name.ends_with(tensor.name); };
       if (!weights || std::any_of(unread.begin(), unread.end(), is_it)) continue;
       const Range& range = tensor.range;
-      std::copy_n(loaded.set.block.begin() + range.begin, range.count, block.begin() + range.begin);
+      std::copy_n(loaded.block.begin() + range.begin, range.count, block.begin() + range.begin);
     }
-    log::info("weights from '{}'{}", loaded.path, loaded.meta.ema_decay > 0 ? ", their moving average" : "");
     if (!unread.empty()) log::info("a new head for the classes of this run: {} start anew", fmt::join(unread, ", "));
   }
   load_sets(block);

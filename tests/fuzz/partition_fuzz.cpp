@@ -9,9 +9,7 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <span>
 #include <string>
 
@@ -22,6 +20,7 @@
 #include "preprocess/fields.hpp"
 #include "preprocess/output.hpp"
 #include "tests/fuzz/counters.hpp"
+#include "tests/fuzz/memory_file.hpp"
 
 namespace convoy::preparation {
 namespace {
@@ -46,26 +45,6 @@ std::span<std::uint8_t> counters() {
   const auto all = coverage_counters();
   return all.first(std::min(all.size(), sizeof(Shared::counters)));
 }
-
-/// In memory, where there are thousands of them; removed at the end.
-class TemporaryFile {
- public:
-  TemporaryFile() {
-    std::string pattern = "/dev/shm/convoy-fuzz-XXXXXX";
-    if (mkdtemp(pattern.data()) == nullptr) std::abort();
-    folder_ = pattern;
-  }
-  ~TemporaryFile() {
-    std::error_code ignored;
-    std::filesystem::remove_all(folder_, ignored);
-  }
-  TemporaryFile(const TemporaryFile&) = delete;
-  TemporaryFile& operator=(const TemporaryFile&) = delete;
-  std::string path() const { return folder_ + "/train-00000-of-00001.h5"; }
-
- private:
-  std::string folder_;
-};
 
 /// Calls visit with every member that find_faults() reads.
 void visit_members(Partition& p, const auto& visit) {
@@ -104,7 +83,7 @@ Partition unpack(const std::string& path, std::string_view text) {
 }
 
 void run(std::span<const std::uint8_t> bytes) {
-  static const TemporaryFile file;
+  static const MemoryFile file("train-00000-of-00001.h5");
   const std::string path = file.path();
   File(path, File::Access::create).write_at(bytes.data(), bytes.size(), 0);
   Seal seal;

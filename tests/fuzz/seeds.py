@@ -9,6 +9,8 @@ import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../support"))
 import image_sets as sets  # noqa: E402  (the path is set above)
+import state_files  # noqa: E402
+import numpy as np  # noqa: E402
 from PIL import Image  # noqa: E402
 
 
@@ -61,13 +63,23 @@ def containers(folder):
         sets.write(f"{folder}/labels-{i}", b"L" + text.encode())
 
 
+def tensors(folder):
+    state = {"conv1.weight": np.arange(6, dtype=np.float32).reshape(1, 2, 3), "bn1.running_var": np.ones(2, np.float64),
+             "bn1.num_batches_tracked": np.array(7), "fc.bias": np.zeros(3, np.float16)}
+    state_files.write_safetensors(f"{folder}/safetensors", state, {"format": "pt"})
+    state_files.write_pth(f"{folder}/pth", state)
+    state_files.write_pth(f"{folder}/nested", {"epoch": 3, "best": 0.5, "state_dict": state, "optimizer": {"lr": [0.1, None, True]}})
+    state_files.write_pth(f"{folder}/turned", {"fc.weight": np.arange(6, dtype=np.float32).reshape(2, 3).T})
+
+
 target = sys.argv[1]
+makers = {"partition": partition, "image": image, "containers": containers, "tensors": tensors}
 if sys.argv[2] != "--run":
     os.makedirs(sys.argv[2], exist_ok=True)
-    {"partition": partition, "image": image, "containers": containers}[target](sys.argv[2])
+    makers[target](sys.argv[2])
     sys.exit(0)
 with tempfile.TemporaryDirectory(prefix="convoy-test-") as work_folder:
-    {"partition": partition, "image": image, "containers": containers}[target](work_folder)
+    makers[target](work_folder)
     seeds = sorted(os.path.join(work_folder, n) for n in os.listdir(work_folder))
     # Few processes a second can be forked; and partitions are larger.
     done = subprocess.run([sys.argv[3], sys.argv[4], *seeds], timeout=100, check=False, stderr=subprocess.DEVNULL)

@@ -23,6 +23,8 @@ struct Family {
   std::function<UsualInput(const GraphSpec&)> usual_input;
   /// Throws Error(usage) for a value of an option that the model doesn't have.
   std::function<Graph(const GraphSpec&)> build;
+  /// Of torchvision's batch norms, where it isn't the usual one.
+  std::function<float(const std::string& model)> torchvision_epsilon = {};
 };
 
 std::vector<Family> model_families();

@@ -66,7 +66,8 @@ Family googlenet_family() {
           .options = {dropout_option()},
           .has = [](const std::string& model) { return model == "googlenet"; },
           .usual_input = [](const GraphSpec&) { return imagenet_input; },
-          .build = build_googlenet};
+          .build = build_googlenet,
+          .torchvision_epsilon = [](const std::string&) { return 1e-3F; }};
 }
 
 }  // namespace convoy

@@ -121,7 +121,8 @@ Family inception_family() {
               [](const GraphSpec&) {
                 return UsualInput{1000, 3, 299};
               },
-          .build = build_inception};
+          .build = build_inception,
+          .torchvision_epsilon = [](const std::string&) { return 1e-3F; }};
 }
 
 }  // namespace convoy

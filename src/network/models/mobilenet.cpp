@@ -146,7 +146,9 @@ Family mobilenet_family() {
           .options = {dropout_option()},
           .has = [](const std::string& model) { return std::find(names.begin(), names.end(), model) != names.end(); },
           .usual_input = [](const GraphSpec&) { return imagenet_input; },
-          .build = build};
+          .build = build,
+          .torchvision_epsilon =
+              [](const std::string& model) { return model.starts_with("mobilenet_v3") ? 1e-3F : usual_norm_epsilon; }};
 }
 
 }  // namespace convoy

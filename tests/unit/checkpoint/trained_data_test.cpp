@@ -152,12 +152,13 @@ TEST(TrainedDataTest, OlderVersionsTellLessAndThatIsSaid) {
   remade.train_digest = 8;
   remade.val_digest = 9;
   for (const DataUse use : uses) {
-    EXPECT_EQ(all_lines(judge(old, remade, use)),
-              "note 'best.h5' was written by an older version and doesn't tell its data's samples, input size: not "
-              "compared\n");
+    EXPECT_EQ(
+        all_lines(judge(old, remade, use)),
+        "note 'best.h5' doesn't tell its data's samples, input size (an older version or another program wrote it): "
+        "not compared\n");
     EXPECT_EQ(all_lines(judge({}, remade, use)),
-              "note 'best.h5' was written by an older version and doesn't tell its data's classes, normalisation, "
-              "samples, input size: not compared\n");
+              "note 'best.h5' doesn't tell its data's classes, normalisation, samples, input size (an older version or "
+              "another program wrote it): not compared\n");
   }
   expect_refused(old, with_names({"zcat"}), DataUse::evaluation, "learned other classes");
 }

@@ -1,0 +1,133 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""State dicts of torchvision's (and timm's) networks as `convoy predict` reads them, against the networks themselves.
+
+    bench/weights_vs_torchvision.py --python /path/to/python-with-torchvision [--convoy build/release/src/cli/convoy] [NETWORK ...]
+
+Random weights (seeded; batch norms and the head are fitted to the images, so that classes differ), saved as .pth and as safetensors;
+100 random images of the network's usual size as PNG files, which nothing resizes. Prints, for each network and file, how many of the
+100 top-1 classes agree, how many classes are among them, and the largest difference of a log probability, with lines for results.md.
+"""
+import argparse
+import datetime
+import json
+import math
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+from compare_step import cpu_model  # noqa: E402  (the path is set above)
+
+CLASSES, IMAGES = 10, 100
+NETWORKS = {  # Convoy's model, its options; torchvision's name where it differs
+    "resnet18": (), "resnet50": (), "wide_resnet50_2": (), "resnext50_32x4d": (), "vgg11_bn": (), "vgg11": (), "densenet121": (),
+    "googlenet": (), "inception_v3": (), "mobilenet_v2": (), "mobilenet_v3_large": (), "efficientnet_b0": (), "squeezenet1_1": (),
+    "alexnet": ("--variant", "owt"), "timm:mobilenetv2_100": ("--model", "mobilenet_v2"),
+    "timm:mobilenetv3_large_100": ("--model", "mobilenet_v3_large"), "timm:efficientnet_b0": ("--model", "efficientnet_b0"),
+    "timm:vgg11_bn": ("--model", "vgg11_bn"), "timm:seresnet50": ("--model", "seresnet50")}
+SIZES = {"inception_v3": 299}
+MEAN, STD = (123.675, 116.28, 103.53), (58.395, 57.12, 57.375)
+
+
+def make(name, folder):
+    """Runs in the Python that has torchvision: images, files, and the network's own log probabilities."""
+    import numpy as np
+    import torch
+    import torchvision
+    from PIL import Image
+    from safetensors.torch import save_file
+
+    torch.manual_seed(1)
+    rng = np.random.default_rng(1)
+    size = SIZES.get(name, 224)
+    os.makedirs(f"{folder}/images")
+    pictures = []
+    for i in range(IMAGES):
+        coarse = rng.integers(0, 256, (5, 5, 3), dtype=np.uint8)
+        picture = np.asarray(Image.fromarray(coarse).resize((size, size), Image.Resampling.BICUBIC)).astype(int)
+        picture = np.clip(picture + rng.integers(-40, 41, picture.shape), 0, 255).astype(np.uint8)
+        Image.fromarray(picture).save(f"{folder}/images/{i:03}.png")
+        pictures.append(picture)
+    x = torch.from_numpy(np.stack(pictures)).permute(0, 3, 1, 2).float()
+    x = (x - torch.tensor(MEAN).view(3, 1, 1)) / torch.tensor(STD).view(3, 1, 1)
+    if name.startswith("timm:"):
+        import timm
+        net = timm.create_model(name[5:], num_classes=CLASSES)
+    else:
+        more = {"aux_logits": False, "init_weights": True} if name in ("googlenet", "inception_v3") else {}
+        net = getattr(torchvision.models, name)(weights=None, num_classes=CLASSES, **more)
+    for module in net.modules():
+        if isinstance(module, torch.nn.BatchNorm2d):
+            torch.nn.init.uniform_(module.weight, 0.5, 1.5)
+            torch.nn.init.normal_(module.bias, 0, 0.2)
+            module.momentum = None  # a cumulative average
+        if isinstance(module, torch.nn.Dropout):
+            module.p = 0.0
+    with torch.no_grad():
+        net.train()
+        for part in x.split(20):
+            net(part)
+        net.eval()
+        logits = torch.cat([net(part) for part in x.split(20)])
+        *_, head = (m for m in net.modules() if isinstance(m, (torch.nn.Linear, torch.nn.Conv2d)))
+        scale = 2 / logits.std(0, keepdim=True).clamp_min(1e-9)
+        head.weight.mul_(scale.view(-1, *[1] * (head.weight.dim() - 1)))
+        head.bias.mul_(scale.view(-1))
+        if isinstance(head, torch.nn.Linear):
+            head.bias.sub_((logits * scale).mean(0))
+        logits = torch.cat([net(part) for part in x.split(20)])
+    torch.save(net.state_dict(), f"{folder}/weights.pth")
+    save_file({k: v.contiguous() for k, v in net.state_dict().items()}, f"{folder}/weights.safetensors")
+    np.save(f"{folder}/expected.npy", torch.log_softmax(logits.double(), 1).numpy())
+    print(json.dumps({"torch": torch.__version__, "torchvision": torchvision.__version__, "expected": torch.log_softmax(logits.double(), 1).tolist()}))
+
+
+def compare(name, options, arguments):
+    with tempfile.TemporaryDirectory(prefix="convoy-weights-") as folder:
+        made = subprocess.run([arguments.python, __file__, "--make", name, folder], check=True, capture_output=True, text=True)
+        made = json.loads(made.stdout.splitlines()[-1])
+        rows = []
+        for kind in ("pth", "safetensors"):
+            size = SIZES.get(name, 224)
+            model = options if "--model" in options else ("--model", name, *options)
+            command = [arguments.convoy, "predict", "--weights", f"{folder}/weights.{kind}", f"{folder}/images", *model, "--image-size", size,
+                       "--resize", size, "--format", "json", "--topk", CLASSES, "--batch-size", 25]
+            done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False)
+            if done.returncode != 0:
+                sys.exit(f"{name}: {' '.join(map(str, command))}\n{done.stderr}")
+            found = [json.loads(line)["classes"] for line in done.stdout.splitlines()]
+            top = [max(range(CLASSES), key=row.__getitem__) for row in made["expected"]]
+            agree = sum(row[0]["class"] == best for row, best in zip(found, top))
+            # Probabilities are printed to a millionth.
+            worst = max(abs(math.log(c["probability"]) - row[c["class"]]) for classes, row in zip(found, made["expected"])
+                        for c in classes if c["probability"] > 0.01)
+            rows.append((kind, agree, len(set(top)), worst))
+        return made, rows
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("networks", nargs="*")
+    parser.add_argument("--python", default=sys.executable)
+    parser.add_argument("--convoy", default="build/release/src/cli/convoy")
+    arguments = parser.parse_args()
+    lines, wrong = [], 0
+    for name in arguments.networks or NETWORKS:
+        made, rows = compare(name, NETWORKS[name], arguments)
+        for kind, agree, different, worst in rows:
+            lines.append(f"| {name} | {kind} | {agree} of {IMAGES} ({different} classes) | {worst:.1e} |")
+            print(lines[-1], flush=True)
+            wrong += agree != IMAGES
+    print(f"\n{datetime.date.today()}, {cpu_model()}; PyTorch {made['torch']}, torchvision {made['torchvision']}")
+    sys.exit(1 if wrong else 0)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--make"]:
+        make(*sys.argv[2:])
+    else:
+        main()

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/weights.hpp"
+
+#include <fmt/ranges.h>
+
+#include <filesystem>
+#include <span>
+#include <sstream>
+
+#include "checkpoint/agree.hpp"
+#include "core/errors.hpp"
+#include "core/log.hpp"
+#include "core/text.hpp"
+#include "interchange/fit.hpp"
+
+namespace convoy {
+namespace {
+
+/// What the log says of the tensors of a file.
+std::string tell(const TensorFile& file, const StateFit& fit, std::size_t taken, std::uint64_t digest) {
+  const std::string section = file.section().empty() ? "" : fmt::format(", under '{}'", file.section());
+  const std::size_t others = file.tensors().size() - taken;
+  const std::string rest = others == 0 ? ""
+                                       : fmt::format(", {} left out ({} of them counters and auxiliary classifiers)",
+                                                     others, fit.left_out.size());
+  return fmt::format("weights from '{}' ({}{}): {}{}; digest {:016x}", file.path(), name_of(file.format()), section,
+                     counted(taken, "tensor"), rest, digest);
+}
+
+/// On rank 0. Returns what wasn't read.
+std::vector<std::string> read_tensors(const std::string& path, const Plan& plan, const SetLayout& layout, Head head,
+                                      std::vector<float>& block) {
+  const TensorFile file(path);
+  StateFit fit = fit_state(plan, file);
+  if (!fit.fits() || (head == Head::must_fit && !fit.other_head.empty())) fail_misfit(fit, plan, file);
+  std::vector<std::string> unread;
+  const std::string last_layer = head_prefix(plan.graph);
+  const auto leave = [&](const FilledEntry& each) { unread.push_back("/parameters/" + each.entry.name); };
+  for (const FilledEntry& each : fit.other_head) leave(each);
+  // A head of other classes is left whole: its weight and its bias.
+  if (head == Head::left_out || !unread.empty())
+    std::erase_if(fit.filled, [&](const FilledEntry& each) {
+      if (!each.entry.name.starts_with(last_layer)) return false;
+      leave(each);
+      return true;
+    });
+  block.assign(static_cast<std::size_t>(layout.count()), 0.0F);
+  const auto part = [&](Range range) {
+    return std::span(block).subspan(static_cast<std::size_t>(range.begin), static_cast<std::size_t>(range.count));
+  };
+  const std::uint64_t digest = fill_set(fit.filled, file, part(layout.values), part(layout.statistics));
+  log::info("{}", tell(file, fit, fit.filled.size(), digest));
+  return unread;
+}
+
+}  // namespace
+
+FoundWeights open_weights(Communicator& communicator, const std::string& path) {
+  // The format, its path and its meta part in lines; the first is empty for a checkpoint.
+  const std::string answer = ask_first_rank(communicator, "looking at the weights", [&]() -> std::string {
+    std::error_code unknown;
+    if (!std::filesystem::is_regular_file(path, unknown)) return {};
+    const auto format = tensor_format_of(path);
+    if (!format) return {};
+    const TensorFile file(path);
+    const auto meta = file.metadata().find(convoy_metadata);
+    if (meta != file.metadata().end()) parse_meta(meta->second, path);
+    return fmt::format("{}\n{}", static_cast<int>(*format), meta == file.metadata().end() ? "" : meta->second);
+  });
+  if (answer.empty()) return {open_checkpoint(communicator, path, best_checkpoint), std::nullopt};
+  const std::size_t end = answer.find('\n');
+  FoundWeights found{{.path = path}, static_cast<TensorFormat>(std::stoi(answer.substr(0, end)))};
+  if (end + 1 < answer.size()) found.file = parse_meta(answer.substr(end + 1), path);
+  return found;
+}
+
+LoadedWeights load_weights(Communicator& communicator, const FoundWeights& found, const Plan& plan,
+                           const SetLayout& layout, Head head) {
+  if (!found.format) {
+    Checkpoint loaded =
+        load_checkpoint(communicator, found, plan, layout, {.weights_only = true, .head = head, .shards = false});
+    const double decay = loaded.meta.ema_decay;
+    log::info("weights from '{}'{}", loaded.path,
+              decay > 0 ? fmt::format(", their moving average (--ema-decay {})", decay) : "");
+    return {std::move(loaded.set.block), std::move(loaded.unread)};
+  }
+  LoadedWeights loaded;
+  std::istringstream unread(ask_first_rank(communicator, "reading the weights", [&] {
+    return fmt::format("{}", fmt::join(read_tensors(found.path, plan, layout, head, loaded.block), " "));
+  }));
+  for (std::string name; unread >> name;) loaded.unread.push_back(name);
+  loaded.block.resize(static_cast<std::size_t>(layout.count()));
+  communicator.broadcast(std::as_writable_bytes(std::span(loaded.block)), 0, "values of the weights");
+  return loaded;
+}
+
+}  // namespace convoy

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// The weights of a trained network as users name them: a checkpoint, or a file of tensors that another program wrote.
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "checkpoint/resume.hpp"
+#include "interchange/tensor_file.hpp"
+
+namespace convoy {
+
+/// A file of tensors has a meta part where Convoy exported it; else the meta part is empty.
+struct FoundWeights : FoundCheckpoint {
+  std::optional<TensorFormat> format;  ///< nothing: a checkpoint
+  /// The file names the network, its classes and how images become input.
+  bool tells() const { return !file.model.empty(); }
+};
+
+/// Collective. By rank 0's eyes: a file, or the best (else the newest) checkpoint of a run directory. Throws
+/// Error(data), the same on all ranks.
+FoundWeights open_weights(Communicator& communicator, const std::string& path);
+
+struct LoadedWeights {
+  std::vector<float> block;         ///< in the layout; optimiser and device state are zero
+  std::vector<std::string> unread;  ///< tensors of a head that wasn't read, as StoredTensor::name
+};
+
+/// Collective. Rank 0 reads, all get the values; the log says what was loaded. Throws Error(data), the same on all
+/// ranks.
+LoadedWeights load_weights(Communicator& communicator, const FoundWeights& found, const Plan& plan,
+                           const SetLayout& layout, Head head);
+
+}  // namespace convoy

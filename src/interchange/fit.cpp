@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "interchange/fit.hpp"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <set>
+#include <string_view>
+
+#include "core/errors.hpp"
+#include "core/text.hpp"
+
+namespace convoy {
+namespace {
+
+constexpr std::size_t shown = 3;
+
+// What torchvision's AveragedModel counts beside the weights.
+constexpr std::string_view averaged_count = "n_averaged";
+
+/// Auxiliary classifiers of torchvision's GoogLeNet and Inception, which only training with them uses.
+bool is_auxiliary(std::string_view name) {
+  constexpr std::array<std::string_view, 3> prefixes{"aux1.", "aux2.", "AuxLogits."};
+  return std::any_of(prefixes.begin(), prefixes.end(),
+                     [&](std::string_view prefix) { return name.starts_with(prefix); });
+}
+
+/// Tensors by their names without what DataParallel, AveragedModel and torch.compile put before all of them.
+std::map<std::string, const StoredValues*, std::less<>> by_plain_name(const TensorFile& file) {
+  std::size_t prefix = 0;
+  const auto all_start_with = [&](std::string_view word) {
+    return std::all_of(file.tensors().begin(), file.tensors().end(), [&](const StoredValues& tensor) {
+      return tensor.name == averaged_count ||
+             std::string_view(tensor.name).substr(std::min(prefix, tensor.name.size())).starts_with(word);
+    });
+  };
+  constexpr std::array<std::string_view, 2> wrappers{"module.", "_orig_mod."};
+  for (bool found = true; found;) {
+    found = false;
+    for (const std::string_view word : wrappers) {
+      if (!all_start_with(word)) continue;
+      prefix += word.size();
+      found = true;
+    }
+  }
+  std::map<std::string, const StoredValues*, std::less<>> names;
+  for (const StoredValues& tensor : file.tensors())
+    if (tensor.name != averaged_count) names.emplace(tensor.name.substr(prefix), &tensor);
+  return names;
+}
+
+/// `conv_stem.weight` for `features.0.0.weight`; the name itself where the map has none for its module.
+std::string renamed(const std::string& name, const NameMap& modules) {
+  const std::size_t end = name.rfind('.');
+  const auto found = modules.find(name.substr(0, end));
+  return found == modules.end() ? name : found->second + name.substr(end);
+}
+
+/// The same without sides of 1 at the end: a linear layer written as a 1x1 convolution.
+std::vector<Index> without_ones(std::vector<Index> extent) {
+  while (!extent.empty() && extent.back() == 1) extent.pop_back();
+  return extent;
+}
+
+bool is_other_number_of_classes(const StateEntry& entry, const StoredValues& tensor, const std::string& head) {
+  const std::vector<Index> own = without_ones(entry.extent), others = without_ones(tensor.extent);
+  return entry.name.starts_with(head) && own.size() == others.size() && !own.empty() &&
+         std::equal(own.begin() + 1, own.end(), others.begin() + 1);
+}
+
+template <class Item, class Text>
+void list(std::vector<std::string>& parts, const char* what, const std::vector<Item>& items, const Text& text) {
+  if (items.empty()) return;
+  std::vector<std::string> words;
+  for (std::size_t i = 0; i < std::min(items.size(), shown); ++i) words.push_back(text(items[i]));
+  const std::string more = items.size() > shown ? fmt::format(" and {} more", items.size() - shown) : "";
+  parts.push_back(fmt::format("{} {}: {}{}", counted(items.size(), "tensor"), what, fmt::join(words, ", "), more));
+}
+
+std::string differences(const StateFit& fit) {
+  std::vector<std::string> parts;
+  const auto both = [](const FilledEntry& each) {
+    return fmt::format("'{}' is {} in the file and {} in the network", each.entry.name, shape_text(each.from->extent),
+                       shape_text(each.entry.extent));
+  };
+  list(parts, "missing", fit.missing,
+       [](const StateEntry& entry) { return fmt::format("'{}' {}", entry.name, shape_text(entry.extent)); });
+  list(parts, "unknown to the network", fit.unexpected,
+       [](const StoredValues* tensor) { return fmt::format("'{}' {}", tensor->name, shape_text(tensor->extent)); });
+  list(parts, "of another shape", fit.misshapen, both);
+  list(parts, "of another number of classes", fit.other_head, both);
+  return fmt::format("{}", fmt::join(parts, "; "));
+}
+
+/// As the command line says it.
+std::string text_of(const GraphSpec& spec) {
+  std::string text = "--model " + spec.model;
+  for (const auto& [name, value] : spec.options) text += fmt::format(" --{} {}", name, value);
+  return text;
+}
+
+/// The models that the program names, as they are and with each word of each option that they have.
+std::vector<GraphSpec> candidates() {
+  std::vector<GraphSpec> plain, chosen;
+  for (const std::string& name : model_names()) {
+    plain.push_back({.model = name});
+    for (const ModelOption& option : family_options())
+      for (const std::string& word : option.words) chosen.push_back({.model = name, .options = {{option.name, word}}});
+  }
+  plain.insert(plain.end(), chosen.begin(), chosen.end());
+  return plain;
+}
+
+/// Classes of the file where all its tensors are the network's; 0: they aren't.
+Index fitting_classes(const GraphSpec& spec, const TensorFile& file) try {
+  const Plan plan = make_plan(build_graph(spec), {});
+  return classes_of(fit_state(plan, file), plan);
+} catch (const Error&) {  // the model doesn't have the option
+  return 0;
+}
+
+}  // namespace
+
+std::string head_prefix(const Graph& graph) {
+  std::string name;
+  for (const Node& node : graph.nodes)
+    if (!node.parameters.empty()) name = node.name;
+  return name + ".";
+}
+
+StateFit fit_state(const Plan& plan, const TensorFile& file) {
+  StateFit fit;
+  const auto tensors = by_plain_name(file);
+  const std::string head = head_prefix(plan.graph);
+  const NameMap timm = timm_modules(plan.graph);
+  std::set<std::string, std::less<>> used;
+  for (const StateEntry& entry : state_dict_of(plan)) {
+    auto found = tensors.find(entry.name);
+    if (found == tensors.end()) {
+      found = tensors.find(renamed(entry.name, timm));
+      fit.timm = fit.timm || found != tensors.end();
+    }
+    if (found == tensors.end()) {
+      if (entry.part != StateEntry::Part::batches) fit.missing.push_back(entry);  // files of before 2018 have none
+      continue;
+    }
+    used.insert(found->first);
+    const StoredValues* tensor = found->second;
+    if (entry.part == StateEntry::Part::batches) {
+      fit.left_out.push_back(tensor);
+    } else if (without_ones(tensor->extent) == without_ones(entry.extent)) {
+      fit.filled.push_back({entry, tensor});
+    } else if (is_other_number_of_classes(entry, *tensor, head)) {
+      fit.other_head.push_back({entry, tensor});
+    } else {
+      fit.misshapen.push_back({entry, tensor});
+    }
+  }
+  for (const auto& [name, tensor] : tensors)
+    if (!used.contains(name)) (is_auxiliary(name) ? fit.left_out : fit.unexpected).push_back(tensor);
+  return fit;
+}
+
+Index classes_of(const StateFit& fit, const Plan& plan) {
+  if (!fit.fits()) return 0;
+  const std::string head = head_prefix(plan.graph);
+  for (const auto* part : {&fit.other_head, &fit.filled})
+    for (const FilledEntry& each : *part)
+      if (each.entry.name.starts_with(head)) return each.from->extent.front();
+  return 0;
+}
+
+std::vector<GraphSpec> networks_that_fit(const TensorFile& file) {
+  std::vector<GraphSpec> fitting;
+  for (const GraphSpec& candidate : candidates()) {
+    const auto is_it = [&](const GraphSpec& other) { return other.model == candidate.model; };
+    if (std::any_of(fitting.begin(), fitting.end(), is_it)) continue;  // its options change no shapes
+    for (const Index channels : {3, 1}) {
+      GraphSpec spec = with_usual_input(candidate, 0, channels, 0);
+      spec.classes = fitting_classes(spec, file);
+      if (spec.classes == 0) continue;
+      fitting.push_back(spec);
+      break;
+    }
+  }
+  return fitting;
+}
+
+void fail_misfit(const StateFit& fit, const Plan& plan, const TensorFile& file) {
+  std::vector<std::string> others;
+  for (const GraphSpec& spec : networks_that_fit(file)) others.push_back(text_of(spec));
+  const std::string remedy = !fit.fits() && !others.empty() ? fmt::format("it fits {}", fmt::join(others, " or "))
+                                                            : "give the model and the classes that it was made with";
+  fail(Exit::data, "'{}' ({}, {}) doesn't fit {} ({}); {}", file.path(), name_of(file.format()),
+       counted(file.tensors().size(), "tensor"), plan.graph.model, differences(fit), remedy);
+}
+
+std::uint64_t fill_set(const std::vector<FilledEntry>& filled, const TensorFile& file, std::span<float> values,
+                       std::span<float> statistics) {
+  std::uint64_t digest = 0;
+  for (const auto& [entry, from] : filled) {
+    NamedTensor tensor{.name = entry.name, .extent = entry.extent, .values = file.read(*from)};
+    if (!std::all_of(tensor.values.begin(), tensor.values.end(), [](float value) { return std::isfinite(value); }))
+      fail(Exit::data, "tensor '{}' of '{}' has values that are not finite; give another file", from->name,
+           file.path());
+    const std::span<float> block = entry.part == StateEntry::Part::values ? values : statistics;
+    std::copy(tensor.values.begin(), tensor.values.end(), block.begin() + entry.range.begin);
+    digest = digest_of_tensor(tensor, digest);
+  }
+  return digest;
+}
+
+}  // namespace convoy

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether the tensors of a file are those of a network.
+#pragma once
+#include <span>
+#include <string>
+#include <vector>
+
+#include "interchange/names.hpp"
+#include "interchange/tensor_file.hpp"
+#include "network/models.hpp"
+
+namespace convoy {
+
+/// An entry of the network's state dict and the tensor that fills it.
+struct FilledEntry {
+  StateEntry entry;
+  const StoredValues* from = nullptr;  ///< of the TensorFile
+};
+
+/// What a file has for a network. Names count without `module.` and `_orig_mod.`, which wrappers put before all of
+/// them; timm's are taken too.
+struct StateFit {
+  std::vector<FilledEntry> filled;      ///< without num_batches_tracked, which training has no use for
+  std::vector<FilledEntry> other_head;  ///< of the last layer, the same but for the number of classes
+  std::vector<StateEntry> missing;
+  std::vector<const StoredValues*> unexpected, left_out;  ///< left out: counters, and auxiliary classifiers
+  std::vector<FilledEntry> misshapen;
+  bool timm = false;  ///< names are timm's
+
+  bool fits() const { return missing.empty() && unexpected.empty() && misshapen.empty(); }
+};
+StateFit fit_state(const Plan& plan, const TensorFile& file);
+
+/// `fc.` of the layer that makes the classes.
+std::string head_prefix(const Graph& graph);
+
+/// Classes that the file's last layer has; 0 where it doesn't fit the network but for them.
+Index classes_of(const StateFit& fit, const Plan& plan);
+
+/// Networks whose tensors the file has, for any number of classes: of models that Convoy knows, with their usual input
+/// and the file's classes. Those without options come first.
+std::vector<GraphSpec> networks_that_fit(const TensorFile& file);
+
+/// Throws Error(data) that lists the first differences with their shapes, and names the networks that fit if there are
+/// any.
+[[noreturn]] void fail_misfit(const StateFit& fit, const Plan& plan, const TensorFile& file);
+
+/// Copies what fills the network into the blocks of a set. Returns digest_of_state of the values. Throws Error(data)
+/// where they can't be read or aren't finite.
+std::uint64_t fill_set(const std::vector<FilledEntry>& filled, const TensorFile& file, std::span<float> values,
+                       std::span<float> statistics);
+
+}  // namespace convoy

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""--weights of files that other programs wrote: safetensors and PyTorch's, as evaluate, predict and train take them, on 1 and 3 ranks;
+against the checkpoint that has the same values."""
+import json
+import os
+import sys
+import zipfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../support"))
+import image_sets as sets  # noqa: E402  (the path is set above)
+import numpy as np  # noqa: E402
+from runner import check, difference, last, run, tensors, train, work_folder  # noqa: E402
+from state_files import write_pth, write_safetensors  # noqa: E402
+
+CLASSES = 5
+DATA = ("--synthetic", "--synthetic-samples", 200, "--synthetic-size", 16, "--rgb-mean", "110,120,130", "--rgb-std", "60,55,50")
+
+
+def synthetic(classes=CLASSES):
+    return (*DATA, "--synthetic-classes", classes)
+
+
+def state_of(checkpoint):
+    """As torchvision's state_dict() has it, with counters."""
+    state = dict(tensors(checkpoint))
+    for name, values in tensors(checkpoint, "statistics").items():
+        state[name] = values
+        state[name.rsplit(".", 1)[0] + ".num_batches_tracked"] = np.array(7)
+    return state
+
+
+def evaluated(ranks, path, *words, expect=0, classes=CLASSES):
+    out, err = run(ranks, "evaluate", "--weights", path, *synthetic(classes), "--threads", 1, "--batch-size", 16, *words, expect=expect)
+    if expect:
+        return err
+    result = json.loads([line for line in out.splitlines() if line.startswith("{")][-1])
+    return {key: result[key] for key in ("images", "top1_count", "loss")}, out
+
+
+def files_of(folder, state):
+    """The same values in many files."""
+    wrapped = {f"module.{name}": value for name, value in state.items()}
+    wide = {name: value.astype(np.float64) if value.dtype == np.float32 else value for name, value in state.items()}
+    turned = {name: np.asfortranarray(value) for name, value in state.items()}
+    write_safetensors(f"{folder}/plain.safetensors", state, {"format": "pt"})
+    write_safetensors(f"{folder}/wrapped.safetensors", wrapped)
+    write_pth(f"{folder}/plain.pth", state)
+    write_pth(f"{folder}/wide.pth", wide)
+    write_pth(f"{folder}/turned.pth", turned)
+    write_pth(f"{folder}/nested.pth", {"epoch": 3, "state_dict": wrapped, "best": 71.5, "optimizer": {"lr": [0.1, None]}})
+    ema = {"n_averaged": np.array(9), **wrapped}
+    write_pth(f"{folder}/averaged.pth", {"model": {name: 0 * value for name, value in state.items()}, "model_ema": ema})
+    os.rename(f"{folder}/wide.pth", f"{folder}/wide.anything")  # the content tells what it is
+    return ["plain.safetensors", "wrapped.safetensors", "plain.pth", "wide.anything", "turned.pth", "nested.pth", "averaged.pth"]
+
+
+def evaluation(folder, state, checkpoint):
+    names = files_of(folder, state)
+    for ranks in (1, 3):
+        expected, _ = evaluated(ranks, checkpoint)
+        for name in names if ranks == 1 else names[:3]:
+            found, _ = evaluated(ranks, f"{folder}/{name}", "--model", "resnet8")
+            check(found == expected, f"{name} on {ranks} ranks: {found}, as the checkpoint")
+    filled = len(tensors(checkpoint)) + len(tensors(checkpoint, "statistics"))
+    said = evaluated(1, f"{folder}/averaged.pth", "--model", "resnet8")[1]
+    counters = len(tensors(checkpoint, "statistics")) // 2
+    check(f"(PyTorch, under 'model_ema'): {filled} tensors, {counters + 1} left out ({counters} of them counters" in said, "the log tells kind, place and numbers")
+    digests = {evaluated(1, f"{folder}/{name}", "--model", "resnet8")[1].split("digest ")[1].split()[0] for name in ("plain.pth", "wrapped.safetensors")}
+    check(len(digests) == 1, "one digest for the same values")
+    half = {name: value.astype(np.float16) if value.dtype == np.float32 else value for name, value in state.items()}
+    write_safetensors(f"{folder}/half.safetensors", half)
+    found, _ = evaluated(1, f"{folder}/half.safetensors", "--model", "resnet8")
+    check(0 < abs(found["loss"] - expected["loss"]) < 0.01, f"rounded to 16 bits: loss {found['loss']}, {expected['loss']}")
+    sets.write_folder(sets.make_set(3, side=16), f"{folder}/pictures")
+    words = ("--model", "resnet8", "--rgb-mean", "110,120,130", "--rgb-std", "60,55,50", "--image-size", 16, "--resize", 16)
+    rows = []
+    for path, more in ((checkpoint, words[2:]), (f"{folder}/plain.pth", words)):
+        out = run(2, "predict", path, f"{folder}/pictures", "--threads", 1, "--format", "json", "--topk", CLASSES, *more)[0]
+        rows.append([[(c["class"], c["probability"]) for c in json.loads(line)["classes"]] for line in out.splitlines()])
+    check(len(rows[0]) == 12 and rows[0] == rows[1], "predict: the same classes and probabilities as the checkpoint's")
+
+
+def training(folder, state, checkpoint):
+    still = ("--model", "resnet8", "--batch-size", 8, "--max-steps", 1, "--lr", 1e-9, "--lr-schedule", "constant", "--weight-decay", 0)
+    for ranks in (1, 3):
+        out, _ = train(ranks, f"{folder}/same-{ranks}", *synthetic(), "--weights", f"{folder}/plain.pth", *still)
+        check(difference(tensors(last(f"{folder}/same-{ranks}")), tensors(checkpoint)) < 1e-6, f"{ranks} ranks begin with the file's weights")
+        check("start anew" not in out, "and with its head")
+        out, _ = train(ranks, f"{folder}/other-{ranks}", *synthetic(7), "--weights", f"{folder}/wrapped.safetensors", *still)
+        found, before = tensors(last(f"{folder}/other-{ranks}")), tensors(checkpoint)
+        check("a new head for the classes of this run: /parameters/fc.weight, /parameters/fc.bias start anew" in out, "7 classes: a new head, said")
+        check(found["fc.weight"].shape[0] == 7, "of 7 classes")
+        body = {name: value for name, value in found.items() if not name.startswith("fc.")}
+        check(difference(body, {name: before[name] for name in body}) < 1e-6, f"on the file's body, {ranks} ranks")
+    out = run(1, "train", *synthetic(), "--weights", f"{folder}/plain.pth", *still, "--dry-run", "--dry-run-seconds", 0)[0]
+    check("resnet8" in out, "a dry run looks at the file")
+
+
+def refusals(folder, state, checkpoint):
+    err = evaluated(1, f"{folder}/plain.pth", "--model", "resnet14", expect=3)
+    check("doesn't fit resnet14" in err and "missing" in err and "and " in err, "another network: what is missing")
+    write_pth(f"{folder}/short.pth", {**{n: v for n, v in state.items() if n != "bn1.weight"}, "bn1.gamma": state["bn1.weight"]})
+    for ranks in (1, 3):
+        err = evaluated(ranks, f"{folder}/short.pth", "--model", "resnet8", expect=3)
+        check("1 tensor missing: 'bn1.weight' 16; 1 tensor unknown to the network: 'bn1.gamma' 16" in err and err.count("doesn't fit") == 1, f"a renamed tensor, {ranks} ranks")
+    check("'fc.weight' is 5x64 in the file and 6x64 in the network" in evaluated(1, f"{folder}/plain.pth", "--model", "resnet8", expect=3, classes=6),
+          "a set of other classes is refused by evaluate")
+    check("leave --model out" in evaluated(1, checkpoint, "--model", "resnet20", expect=2), "a checkpoint knows its network")
+    write_pth(f"{folder}/evil.pth", {"state_dict": state, "run": os.system})
+    check("it names 'posix.system', which is none of a state dict's" in evaluated(1, f"{folder}/evil.pth", "--model", "resnet8", expect=3), "no code is run")
+    write_pth(f"{folder}/new.pth", state, protocol=4)
+    check("it is not of protocol 2" in evaluated(1, f"{folder}/new.pth", "--model", "resnet8", expect=3), "another protocol")
+    write_pth(f"{folder}/packed.pth", state, compression=zipfile.ZIP_DEFLATED)
+    check("compressed or encrypted entry" in evaluated(1, f"{folder}/packed.pth", "--model", "resnet8", expect=3), "a compressed archive")
+    with open(f"{folder}/old.pth", "wb") as file:
+        file.write(b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19.\x80\x02M\xe9\x03.")
+    check("before version 1.6" in evaluated(1, f"{folder}/old.pth", "--model", "resnet8", expect=3), "PyTorch's old format, with what to do")
+    with open(f"{folder}/plain.pth", "rb") as file:
+        whole = bytearray(file.read())
+    whole[len(whole) // 2] ^= 4
+    with open(f"{folder}/flipped.pth", "wb") as file:
+        file.write(whole)
+    check("checksum is wrong" in evaluated(3, f"{folder}/flipped.pth", "--model", "resnet8", expect=3), "a flipped bit")
+
+
+def network(folder):
+    """A file tells its network where only one fits."""
+    train(1, f"{folder}/deep", *synthetic(), "--model", "resnet20", "--batch-size", 8, "--max-steps", 1)
+    write_safetensors(f"{folder}/deep.safetensors", state_of(last(f"{folder}/deep")))
+    expected, _ = evaluated(1, last(f"{folder}/deep"))
+    found, said = evaluated(3, f"{folder}/deep.safetensors")
+    check("has the tensors of resnet20 for 5 classes" in said and found["top1_count"] == expected["top1_count"], "resnet20 is recognised")
+    check("it fits --model resnet20" in evaluated(1, f"{folder}/deep.safetensors", "--model", "resnet32", expect=3), "and named where another is given")
+
+
+with work_folder() as work:
+    train(1, f"{work}/run", *synthetic(), "--model", "resnet8", "--batch-size", 20, "--epochs", 2, "--lr", 0.05, "--lr-schedule", "constant")
+    model = last(f"{work}/run")
+    values = state_of(model)
+    evaluation(work, values, model)
+    training(work, values, model)
+    refusals(work, values, model)
+    network(work)

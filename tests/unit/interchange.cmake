@@ -1,0 +1,3 @@
+# SPDX-License-Identifier: Apache-2.0
+convoy_add_test(unit.interchange.files SOURCES interchange/tensor_file_test.cpp LINK convoy_interchange)
+convoy_add_test(unit.interchange.fit SOURCES interchange/fit_test.cpp LINK convoy_interchange)

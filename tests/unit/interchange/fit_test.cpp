@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "interchange/fit.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "support/expect_error.hpp"
+#include "support/temp_folder.hpp"
+
+namespace convoy {
+namespace {
+
+Plan plan_of(const std::string& model, Index classes = 10, Index image_size = 32) {
+  return make_plan(build_graph({.model = model, .classes = classes, .image_size = image_size}), {});
+}
+
+/// Every tensor of the state dict with values of its own.
+std::vector<NamedTensor> state_of(const Plan& plan) {
+  std::vector<float> values(static_cast<std::size_t>(plan.table.parameters.count)),
+      statistics(static_cast<std::size_t>(plan.table.statistics.count));
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i) + 0.5F;
+  for (std::size_t i = 0; i < statistics.size(); ++i) statistics[i] = static_cast<float>(i) + 0.25F;
+  return state_dict_values(plan, values, statistics, 7);
+}
+
+class FitTest : public testing::Test {
+ protected:
+  TensorFile file_of(const std::vector<NamedTensor>& tensors) const {
+    write_safetensors(path_, tensors);
+    return TensorFile(path_);
+  }
+  const TempFolder folder_;
+  const std::string path_ = folder_ / "weights";
+};
+
+TEST_F(FitTest, AStateDictHasPyTorchsEntries) {
+  const std::vector<NamedTensor> state = state_of(plan_of("resnet8"));
+  const auto names = {"conv1.weight",     "bn1.weight",      "bn1.bias",
+                      "bn1.running_mean", "bn1.running_var", "bn1.num_batches_tracked"};
+  EXPECT_TRUE(std::equal(names.begin(), names.end(), state.begin(),
+                         [](const char* name, const NamedTensor& tensor) { return tensor.name == name; }));
+  EXPECT_EQ(state[0].extent, (std::vector<Index>{16, 3, 3, 3}));
+  EXPECT_EQ(state[5].extent, std::vector<Index>{});
+  EXPECT_EQ(state[5].values, std::vector<float>{7});
+  EXPECT_EQ(state.back().name, "fc.bias");
+}
+
+TEST_F(FitTest, ValuesComeBackIntoASet) {
+  const Plan plan = plan_of("resnet8");
+  std::vector<NamedTensor> state = state_of(plan);
+  const std::uint64_t digest = digest_of_state(state);
+  std::reverse(state.begin(), state.end());
+  for (NamedTensor& tensor : state) tensor.name = "module._orig_mod." + tensor.name;
+  state.push_back({"n_averaged", {}, {3}, TensorType::i64});
+  const TensorFile file = file_of(state);
+  const StateFit fit = fit_state(plan, file);
+  ASSERT_TRUE(fit.fits());
+  EXPECT_TRUE(fit.other_head.empty());
+  EXPECT_EQ(fit.left_out.size(), plan.table.norms.size());
+  EXPECT_EQ(classes_of(fit, plan), 10);
+  std::vector<float> values(static_cast<std::size_t>(plan.table.parameters.count)),
+      statistics(static_cast<std::size_t>(plan.table.statistics.count));
+  EXPECT_EQ(fill_set(fit.filled, file, values, statistics), digest);
+  for (const Parameter& row : plan.table.rows)
+    for (Index i = row.range.begin; i < row.range.end(); ++i)
+      ASSERT_EQ(values[static_cast<std::size_t>(i)], static_cast<float>(i) + 0.5F) << row.name;
+  for (const NormStatistics& norm : plan.table.norms)
+    ASSERT_EQ(statistics[static_cast<std::size_t>(norm.variance.begin)],
+              static_cast<float>(norm.variance.begin) + 0.25F);
+}
+
+TEST_F(FitTest, AnotherNumberOfClassesIsAnotherHead) {
+  const Plan plan = plan_of("resnet8");
+  const TensorFile file = file_of(state_of(plan_of("resnet8", 7)));
+  const StateFit fit = fit_state(plan, file);
+  EXPECT_TRUE(fit.fits());
+  ASSERT_EQ(fit.other_head.size(), 2U);
+  EXPECT_EQ(fit.other_head[0].entry.name, "fc.weight");
+  EXPECT_EQ(classes_of(fit, plan), 7);
+  expect_error(Exit::data,
+               {"2 tensors of another number of classes", "'fc.weight' is 7x64 in the file and 10x64 in the network"},
+               [&] { fail_misfit(fit, plan, file); });
+}
+
+TEST_F(FitTest, DifferencesAreListed) {
+  const Plan plan = plan_of("resnet8");
+  std::vector<NamedTensor> state = state_of(plan);
+  state[0].extent = {16, 3, 1, 9};
+  state[1].name = "bn1.gamma";
+  const TensorFile file = file_of(state);
+  expect_error(
+      Exit::data,
+      {path_, "safetensors", "1 tensor missing: 'bn1.weight' 16", "1 tensor unknown to the network: 'bn1.gamma' 16",
+       "1 tensor of another shape: 'conv1.weight' is 16x3x1x9 in the file and 16x3x3x3 in the network",
+       "give the model and the classes that it was made with"},
+      [&] { fail_misfit(fit_state(plan, file), plan, file); });
+}
+
+TEST_F(FitTest, AnotherNetworkThatFitsIsNamed) {
+  const TensorFile file = file_of(state_of(plan_of("resnet18", 1000, 224)));
+  const std::vector<GraphSpec> fitting = networks_that_fit(file);
+  ASSERT_EQ(fitting.size(), 1U);
+  EXPECT_EQ(fitting[0].model, "resnet18");
+  EXPECT_EQ(fitting[0].classes, 1000);
+  const Plan plan = plan_of("resnet34", 1000, 224);
+  expect_error(Exit::data, {"doesn't fit resnet34", "80 tensors missing", " and 77 more); it fits --model resnet18"},
+               [&] { fail_misfit(fit_state(plan, file), plan, file); });
+}
+
+TEST_F(FitTest, AuxiliaryClassifiersAreLeftOut) {
+  const Plan plan = plan_of("googlenet", 5, 224);
+  std::vector<NamedTensor> state = state_of(plan);
+  const std::size_t norms = plan.table.norms.size();
+  state.push_back({"aux1.fc2.bias", {5}, {1, 2, 3, 4, 5}});
+  const TensorFile file = file_of(state);
+  const StateFit fit = fit_state(plan, file);
+  EXPECT_TRUE(fit.fits());
+  EXPECT_EQ(fit.left_out.size(), norms + 1);
+}
+
+TEST_F(FitTest, ValuesThatAreNotFiniteAreRefused) {
+  const Plan plan = plan_of("resnet8");
+  std::vector<NamedTensor> state = state_of(plan);
+  state[2].values[1] = NAN;
+  const TensorFile file = file_of(state);
+  const StateFit fit = fit_state(plan, file);
+  std::vector<float> values(static_cast<std::size_t>(plan.table.parameters.count)),
+      statistics(static_cast<std::size_t>(plan.table.statistics.count));
+  expect_error(Exit::data, {"'bn1.bias'", "not finite"}, [&] { fill_set(fit.filled, file, values, statistics); });
+}
+
+}  // namespace
+}  // namespace convoy
