@@ -55,7 +55,8 @@ std::string to_text(const AttemptRecord& record) {
                             {"restarts", record.restarts},
                             {"host", record.host},
                             {"pid", record.pid},
-                            {"started", record.started}});
+                            {"started", record.started},
+                            {"ticks", record.ticks}});
   if (!record.from.empty())
     json["from"].set({{"file", record.from}, {"attempt", record.from_attempt}, {"step", record.from_step}});
   return json.text(1, Json::Order::sorted) + "\n";
@@ -89,7 +90,8 @@ std::optional<AttemptRecord> read_record(const std::string& folder, Index number
                        .restarts = json.value("restarts", Index{0}),
                        .host = json.value("host", ""),
                        .pid = json.value("pid", Index{0}),
-                       .started = json.value("started", 0.0)};
+                       .started = json.value("started", 0.0),
+                       .ticks = json.value("ticks", 0.0)};
   if (const Json* from = json.find("from")) {
     record.from = from->value("file", "");
     record.from_attempt = from->value("attempt", Index{0});

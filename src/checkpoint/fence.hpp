@@ -19,6 +19,7 @@ struct AttemptRecord {
   std::string host;            ///< of rank 0
   Index pid = 0;
   double started = 0;  ///< seconds since 1970
+  double ticks = 0;    ///< when the process began, as ProcessStart has it; 0: not known
   // The checkpoint from which it trains; a fresh start has none.
   std::string from = {};  ///< absolute path
   Index from_attempt = -1,

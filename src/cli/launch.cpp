@@ -191,7 +191,8 @@ std::string read_own(const std::string& path) {
   try {
     const auto state = read_run_state(folder);
     resumes |= state && !state->checkpoint.empty();
-  } catch (const Error&) {  // whoever needs it says so
+  } catch (const Error&) {  // it would know of a checkpoint elsewhere, so there may be one; whoever needs it says so
+    resumes = true;
   }
   return resumes ? read_text_file_if_there(path) : std::string();
 }
