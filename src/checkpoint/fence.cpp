@@ -57,6 +57,7 @@ std::string to_text(const AttemptRecord& record) {
                             {"pid", record.pid},
                             {"started", record.started},
                             {"ticks", record.ticks}});
+  if (!record.checkpoints.empty()) json["checkpoints"] = record.checkpoints;
   if (!record.from.empty())
     json["from"].set({{"file", record.from}, {"attempt", record.from_attempt}, {"step", record.from_step}});
   return json.text(1, Json::Order::sorted) + "\n";
@@ -91,7 +92,8 @@ std::optional<AttemptRecord> read_record(const std::string& folder, Index number
                        .host = json.value("host", ""),
                        .pid = json.value("pid", Index{0}),
                        .started = json.value("started", 0.0),
-                       .ticks = json.value("ticks", 0.0)};
+                       .ticks = json.value("ticks", 0.0),
+                       .checkpoints = json.value("checkpoints", "")};
   if (const Json* from = json.find("from")) {
     record.from = from->value("file", "");
     record.from_attempt = from->value("attempt", Index{0});
@@ -122,6 +124,17 @@ bool knows_run(const std::string& folder, const std::string& run) {
     if (const auto record = read_record(folder, number); record && record->run == run) return true;
   }
   return false;
+}
+
+std::vector<std::string> checkpoint_folders(const std::string& run_folder) {
+  std::vector<std::string> folders{run_folder + "/checkpoints"};
+  for (const Index number : readable_numbers(run_folder)) {
+    const auto record = read_record(run_folder, number);
+    if (record && !record->checkpoints.empty() &&
+        std::find(folders.begin(), folders.end(), record->checkpoints) == folders.end())
+      folders.push_back(record->checkpoints);
+  }
+  return folders;
 }
 
 Index attempts_since(const std::string& folder, double time) {

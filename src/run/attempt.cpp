@@ -173,6 +173,8 @@ void begin_attempt(Communicator& communicator, const AttemptSpec& spec, Attempt&
   to.folders = {spec.run_folder};
   if (saves && !lies_below(spec.checkpoint_folder, spec.run_folder)) to.folders.push_back(spec.checkpoint_folder);
   to.record = own_job();
+  std::error_code unknown;
+  if (saves) to.record.checkpoints = fs::absolute(spec.checkpoint_folder, unknown).lexically_normal().string();
   to.record.host = communicator.host();
   to.record.pid = getpid();
   to.record.started = real_clock().wall_seconds();

@@ -178,7 +178,9 @@ std::optional<RunState> find_run_state(const std::string& folder) {
     log::warn("{}. What attempt {} and the checkpoints say counts", e.what(), newest.number);
     RunState state = state_of(newest);
     state.updated = newest.started;
-    const auto found = list_checkpoints(folder + "/checkpoints", {}, Lineage(folder));
+    std::vector<std::string> found;
+    for (const std::string& place : checkpoint_folders(folder))
+      if (found.empty()) found = list_checkpoints(place, {}, Lineage(folder));
     if (!found.empty()) {
       state.checkpoint = path_from(folder, found.front());
       state.step = state.checkpoint_step = peek(found.front()).step;

@@ -36,12 +36,8 @@ std::string traces_of_run(const CheckpointConfig& config, const std::string& run
   if (const auto aside = list_put_aside(config.folder); !aside.empty())
     traces.push_back(fmt::format("checkpoints of an earlier run lie in {}", fmt::join(aside, ", ")));
   if (!traces.empty()) return fmt::format("{}", fmt::join(traces, "; "));
-  try {
-    if (const auto state = read_run_state(run_folder); state && state->checkpoint_step > 0)
-      return fmt::format("{}/state.json knows '{}' of step {}", run_folder, state->checkpoint, state->checkpoint_step);
-  } catch (const Error&) {
-    return fmt::format("{}/state.json, which may know of one, is damaged", run_folder);
-  }
+  if (const auto state = find_run_state(run_folder); state && state->checkpoint_step > 0)
+    return fmt::format("{}/state.json knows '{}' of step {}", run_folder, state->checkpoint, state->checkpoint_step);
   return {};
 }
 
