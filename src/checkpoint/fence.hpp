@@ -18,8 +18,8 @@ struct AttemptRecord {
   Index restarts = 0;          ///< times the scheduler had started that job again
   std::string host;            ///< of rank 0
   Index pid = 0;
-  double started = 0;  ///< seconds since 1970
-  double ticks = 0;    ///< when the process began, as ProcessStart has it; 0: not known
+  double started = 0;            ///< seconds since 1970
+  double ticks = 0;              ///< when the process began, as ProcessStart has it; 0: not known
   std::string checkpoints = {};  ///< absolute path of the folder where it saves; empty: it saves nothing
   // The checkpoint from which it trains; a fresh start has none.
   std::string from = {};  ///< absolute path
