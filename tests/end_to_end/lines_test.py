@@ -11,7 +11,8 @@ from runner import PREPROCESS, check, everything, last, records, run, same_bits,
 
 # Epochs of 10 steps of 2 replicas.
 JOB = ["--synthetic", "--synthetic-size", 16, "--synthetic-samples", 160, "--model", "resnet8", "--batch-size", 8, "--lr", 0.05, "--seed", 5,
-       "--epochs", 3, "--print-freq", 1, "--skip-eval", "--replicas", 2, "--reproducible", "--lr-schedule", "constant"]
+       "--epochs", 3, "--print-freq", 1, "--skip-eval", "--replicas", 2, "--reproducible", "--sync", "gradients",
+       "--lr-schedule", "constant"]
 SAVES = ["--save-every", 0, "--save-every-steps", 5, "--keep-checkpoints", 9]
 AUTO = ["--resume", "auto"]
 
@@ -44,9 +45,9 @@ def elsewhere(work):
 
     with open(f"{work}/damaged/keep.h5", "r+b") as file:
         file.truncate(9000)
-    shutil.copy(f"{work}/run/checkpoints/step-00000020.h5", f"{work}/other/keep.h5")
+    shutil.copy(f"{work}/other/checkpoints/step-00000005.h5", f"{work}/other/keep.h5")
     os.remove(f"{work}/gone/keep.h5")
-    for copy, reason in (("damaged", "keep.h5"), ("other", "it is of step 20 now, and was of step 13"), ("gone", "")):
+    for copy, reason in (("damaged", "keep.h5"), ("other", "it is of step 5 now, and was of step 13"), ("gone", "")):
         said = "".join(train(3, f"{work}/{copy}", *AUTO, "--max-steps", 1))
         check(resumes(f"{work}/{copy}")[-1] == 10, f"{copy}: the newest of the folder")
         check(copy == "gone" or reason in said and "going back to" in said and "of step 10" in said, f"{copy}: and that is said")

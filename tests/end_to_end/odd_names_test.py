@@ -108,7 +108,7 @@ def classes(work):
     check(not {c for c in page if c < " " or c == "\x7f"} - {"\n"}, "report: no control characters")
     names = Page(f"{work}/page.html")
     check(not names.open and all(names.row(shown)[1:3] == ["0", "1"] for shown in SHOWN), "report: each class has its row")
-    out, _ = run(3, "preflight", "--json", "--data", data, "--output-dir", folder)
+    out, _ = run(1, "preflight", "--json", "--data", data, "--output-dir", folder)
     check(json.loads(out.decode()) is not None, "preflight: JSON for a folder that is not UTF-8")
 
 

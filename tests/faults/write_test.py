@@ -293,7 +293,7 @@ def images(work):
 
 
 if __name__ == "__main__":
-    cases = {f.__name__: f for f in (goes_on, each_call_alone, passing_trouble, no_removal, checkpoints, start, evaluation, others, synthetic, images)}
+    cases = {f.__name__: f for f in (goes_on, each_call_alone, passing_trouble, no_removal, checkpoints, aside, start, evaluation, others, synthetic, images)}
     # In memory where there is room for it: what a disk does here is what the rules say.
     with tempfile.TemporaryDirectory(prefix="convoy-test-", dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None) as work_path:
         for case in sys.argv[1:] or cases:
