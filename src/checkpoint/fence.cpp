@@ -79,8 +79,8 @@ std::vector<Index> readable_numbers(const std::string& folder) {
   return numbers;
 }
 
-/// Nothing: its writer was killed while it began.
-std::optional<AttemptRecord> read_record(const std::string& folder, Index number) {
+/// Nothing: its writer was killed while it began, or it is damaged.
+std::optional<AttemptRecord> read_record(const std::string& folder, Index number) try {
   const auto text = text_of_file(record_path(folder, number));
   const auto json = Json::parse_or_null(text.value_or(""));
   if (!json.is_object()) return std::nullopt;
@@ -100,6 +100,8 @@ std::optional<AttemptRecord> read_record(const std::string& folder, Index number
     record.from_step = from->value("step", Index{0});
   }
   return record;
+} catch (const std::invalid_argument&) {  // a value of another kind
+  return std::nullopt;
 }
 
 }  // namespace

@@ -105,6 +105,29 @@ def edits(work):
           "what only rounds is told apart")
 
 
+def remains(work):
+    """What tells of the run is gone or damaged: its configuration, its attempts."""
+    expected, folder = straight(work), f"{work}/run"
+    train(1, folder, *JOB, "--max-steps", 13)
+    for copy in ("empty", "gone", "attempts"):
+        shutil.copytree(folder, f"{work}/{copy}")
+    with open(f"{work}/empty/config.cfg", "w", encoding="utf-8"):
+        pass
+    os.remove(f"{work}/gone/config.cfg")
+    for copy in ("empty", "gone"):
+        said = "".join(train(3, f"{work}/{copy}", *AUTO))
+        check(f"config.cfg' is empty or gone: the configuration in '{last(f'{work}/{copy}')}' stands in for it" in said, f"{copy}: what stands in is told")
+        check(same_bits(everything(last(f"{work}/{copy}")), expected), f"{copy}: the same bits")
+    for name in os.listdir(f"{work}/attempts/attempts"):
+        with open(f"{work}/attempts/attempts/{name}", "w", encoding="utf-8") as file:
+            file.write('{"run": 5, "result": 7}')
+    with open(f"{work}/attempts/metrics.jsonl", "a", encoding="utf-8") as file:
+        file.write('{"split": 5}\n[]\n')
+    check(f"{work}/attempts" in run(1, "summary", f"{work}/attempts")[0], "damaged lines: summary leaves them out")
+    train(2, f"{work}/attempts", *AUTO)
+    check(resumes(f"{work}/attempts") == [13] and same_bits(everything(last(f"{work}/attempts")), expected), "damaged records of attempts: the same bits")
+
+
 def dates(work):
     """All files have dates in the future: of a copy, or of a clock that was set back."""
     expected, folder = straight(work), f"{work}/run"
@@ -148,4 +171,4 @@ def sets(work):
 
 if __name__ == "__main__":
     with work_folder() as work_:
-        {case.__name__: case for case in (elsewhere, places, states, edits, dates, sets)}[sys.argv[1]](work_)
+        {case.__name__: case for case in (elsewhere, places, states, edits, remains, dates, sets)}[sys.argv[1]](work_)
