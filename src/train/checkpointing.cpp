@@ -96,11 +96,16 @@ bool stands_at_beginning(const std::string& began, const Lineage& line, const Fo
   // What that attempt saved lies behind the beginning, and everything older leads to it.
   const bool same = attempt == newest.from_attempt && step == newest.from_step;
   if (attempt >= newest.number || same || std::filesystem::equivalent(began, found.path, unknown)) return false;
-  std::string trouble = find_damage(began);
-  if (trouble.empty()) {
-    const Index now = read_main_meta(began).meta.position.step;
-    if (now == newest.from_step) return true;
-    trouble = fmt::format("it is of step {} now, and was of step {}", now, newest.from_step);
+  std::string trouble = "it is gone";
+  try {
+    if (std::filesystem::exists(began, unknown)) trouble = find_damage(began);
+    if (trouble.empty()) {
+      const Index now = read_main_meta(began).meta.position.step;
+      if (now == newest.from_step) return true;
+      trouble = fmt::format("it is of step {} now, and was of step {}", now, newest.from_step);
+    }
+  } catch (const Error& e) {
+    trouble = e.what();
   }
   log::warn("attempt {} continued '{}', which can't be taken ({}): going back to '{}' of step {}", newest.number, began,
             trouble, found.path, step);
@@ -124,16 +129,16 @@ std::optional<FoundCheckpoint> checkpoint_to_resume(Communicator& communicator, 
   Lineage line;
   const std::string began = ask_first_rank(communicator, "looking for the newest attempt", [&] {
     line = Lineage(attempt.folders.back(), attempt.record.number);
-    const std::string& from = line.newest().from;
-    std::error_code unknown;
-    return std::filesystem::exists(from, unknown) ? from : std::string();
+    return line.newest().from;
   });
   auto found = find_checkpoint(communicator, config.folder, why_foreign, line);
   // The newest attempt may have saved nothing since it went on from a checkpoint that lies elsewhere.
-  std::string from = began;
-  if (found && !began.empty())
-    from = ask_first_rank(communicator, "looking for the end of the line",
-                          [&] { return stands_at_beginning(began, line, *found) ? began : std::string(); });
+  const std::string from = ask_first_rank(communicator, "looking for the end of the line", [&] {
+    std::error_code unknown;
+    const bool taken =
+        !began.empty() && (found ? stands_at_beginning(began, line, *found) : std::filesystem::exists(began, unknown));
+    return taken ? began : std::string();
+  });
   if (!from.empty()) return open_checkpoint(communicator, from);
   if (found) return found;
   const std::string traces = ask_first_rank(communicator, "looking for traces of a run",

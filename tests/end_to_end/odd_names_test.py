@@ -66,6 +66,11 @@ def classes(work):
     lines = (out + err).decode(errors="replace").split("\n")
     check(sum(any(f" {c}  {shown}" in line for line in lines) for c, shown in enumerate(SHOWN)) == len(SHOWN), "a line of the output each")
 
+    for ranks, program in ((1, PREPROCESS), (0, CONVOY)):
+        words = ("inspect", data) if program == PREPROCESS else ("inspect", "data", data)
+        said = run(ranks, *words, program=program)[0].decode(errors="replace")
+        check(all(shown in said for shown in SHOWN) and not set("\t\x1b") & set(said), f"{os.path.basename(program)} inspect shows them")
+
     folder = os.fsencode(work) + b"/r\xe9sum #"
     for ranks in (1, 3):
         run(ranks, "train", "--data", data, *JOB, "--output-dir", folder + b"%d" % ranks)
