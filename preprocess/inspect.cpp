@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "core/log.hpp"
+#include "core/text.hpp"
 #include "data/dataset.hpp"
 #include "data/partition.hpp"
 #include "io/file.hpp"
@@ -72,10 +73,7 @@ void print_split(const DatasetInfo& info, const std::string& of) {
   log::info("  mean image  {}", info.mean_image.empty() ? "no" : "yes");
   log::info("  classes     {}", info.classes);
   for (std::size_t c = 0; c < std::min(whole.size(), names_shown); ++c) {
-    std::string name = info.class_names[c];
-    std::replace_if(
-        name.begin(), name.end(), [](char letter) { return letter >= 0 && letter < ' '; }, ' ');
-    log::info("    {:>5}  {:<24} {:>9} images", c, name, whole[c]);
+    log::info("    {:>5}  {:<24} {:>9} images", c, one_line(info.class_names[c]), whole[c]);
   }
   if (whole.size() > names_shown) log::info("    ... {} classes more", whole.size() - names_shown);
   log::info(

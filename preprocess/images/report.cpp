@@ -14,14 +14,6 @@
 namespace convoy::preparation {
 namespace {
 
-/// Names of files may hold anything; a line of a table must stay one.
-std::string one_line(std::string text) {
-  for (char& c : text) {
-    if (c == '\t' || c == '\n' || c == '\r') c = ' ';
-  }
-  return text;
-}
-
 /// Returns what people see of a name: no upper case, no blanks at its ends, and `?` for a Latin letter with an accent,
 /// whether that is one character or (as macOS writes it) two.
 std::string look_of(const std::string& name) {

@@ -45,6 +45,14 @@ void remove_file(const fs::path& path, const Fence& fence) {
 /// The first part of a file name, before `.h5`, `.shard-`, `.tmp` ...
 std::string name_of(const std::string& file) { return file.substr(0, file.find('.')); }
 
+/// The first FOLDER.old-N that is not there.
+std::string free_place_aside(const std::string& folder) {
+  std::error_code unknown;
+  int number = 1;
+  while (fs::exists(fs::symlink_status(fmt::format("{}.old-{}", folder, number), unknown))) ++number;
+  return fmt::format("{}.old-{}", folder, number);
+}
+
 bool is_shard(const std::string& file) {
   static const std::regex shard(R"([^.]+\.shard-\d+\.a\d+(\.h5)?)");
   return std::regex_match(file, shard);
@@ -116,15 +124,29 @@ std::vector<std::string> list_abandoned(const std::string& folder, const Lineage
   return files;
 }
 
+void require_way_aside(const std::string& folder, const Fence& fence) {
+  fence.check();
+  const std::string aside = free_place_aside(folder), probe = ".way-aside" + fence.suffix();
+  std::error_code reason, ignored;
+  // A folder beside a mount point may be writable and yet on another file system.
+  fs::create_directory(fs::path(folder) / probe, reason);
+  if (!reason) fs::create_directory(aside, reason);
+  if (!reason) fs::rename(fs::path(folder) / probe, fs::path(aside) / probe, reason);
+  for (const fs::path& made : {fs::path(folder) / probe, fs::path(aside) / probe, fs::path(aside)})
+    fs::remove(made, ignored);
+  if (reason) {
+    fail(
+        Exit::data,
+        "checkpoints of an earlier run or line lie in '{}', and can't move to '{}' when this one saves its first ({}); move them elsewhere, or choose another --checkpoint-dir",
+        folder, aside, reason.message());
+  }
+}
+
 void put_aside(const std::string& folder, const std::vector<std::string>& files, std::string& aside,
                const Fence& fence) {
   fence.check();
   std::error_code reason;
-  if (aside.empty()) {
-    int number = 1;
-    while (fs::exists(fs::symlink_status(fmt::format("{}.old-{}", folder, number), reason))) ++number;
-    aside = fmt::format("{}.old-{}", folder, number);
-  }
+  if (aside.empty()) aside = free_place_aside(folder);
   if (files.empty()) return;
   fs::create_directories(aside, reason);
   if (reason)
@@ -153,17 +175,23 @@ std::vector<std::string> list_put_aside(const std::string& folder) {
 }
 
 void drop_old_checkpoints(const std::string& folder, int keep, const Fence& fence) {
-  // By time of writing, not by number: a run that was sent back to an earlier epoch must keep what it writes now.
-  std::vector<std::tuple<fs::file_time_type, std::string>> numbered;
+  // By attempt, then by steps: a run that was sent back to an earlier epoch must keep what it writes now. Times of
+  // files may lie in the future.
+  std::vector<std::tuple<Index, Index, std::string>> numbered;
   for (const std::string& name : checkpoint_names(folder)) {
-    std::error_code error;
-    const auto written = fs::last_write_time(main_path(folder, name), error);
-    if (!error && is_numbered(name)) numbered.emplace_back(written, name);
+    if (!is_numbered(name)) continue;
+    try {
+      const Stamp stamp = peek(main_path(folder, name));
+      // A copied checkpoint has the number of an attempt elsewhere.
+      const bool known = fence.number() == 0 || stamp.attempt <= fence.number();
+      numbered.emplace_back(known ? stamp.attempt : 0, stamp.step, name);
+    } catch (const Error&) {  // damaged: whoever loads it says so
+    }
   }
   std::sort(numbered.rbegin(), numbered.rend());
   for (std::size_t i = static_cast<std::size_t>(std::max(keep, 0)); i < numbered.size(); ++i) {
     // The main file first: without it the shards are no checkpoint, without them it would be a torn one.
-    const std::string& name = std::get<1>(numbered[i]);
+    const std::string& name = std::get<2>(numbered[i]);
     remove_file(main_path(folder, name), fence);
     remove_shards(folder, name, {}, fence);
   }

@@ -55,7 +55,9 @@ std::string to_text(const AttemptRecord& record) {
                             {"restarts", record.restarts},
                             {"host", record.host},
                             {"pid", record.pid},
-                            {"started", record.started}});
+                            {"started", record.started},
+                            {"ticks", record.ticks}});
+  if (!record.checkpoints.empty()) json["checkpoints"] = record.checkpoints;
   if (!record.from.empty())
     json["from"].set({{"file", record.from}, {"attempt", record.from_attempt}, {"step", record.from_step}});
   return json.text(1, Json::Order::sorted) + "\n";
@@ -77,8 +79,8 @@ std::vector<Index> readable_numbers(const std::string& folder) {
   return numbers;
 }
 
-/// Nothing: its writer was killed while it began.
-std::optional<AttemptRecord> read_record(const std::string& folder, Index number) {
+/// Nothing: its writer was killed while it began, or it is damaged.
+std::optional<AttemptRecord> read_record(const std::string& folder, Index number) try {
   const auto text = text_of_file(record_path(folder, number));
   const auto json = Json::parse_or_null(text.value_or(""));
   if (!json.is_object()) return std::nullopt;
@@ -89,13 +91,17 @@ std::optional<AttemptRecord> read_record(const std::string& folder, Index number
                        .restarts = json.value("restarts", Index{0}),
                        .host = json.value("host", ""),
                        .pid = json.value("pid", Index{0}),
-                       .started = json.value("started", 0.0)};
+                       .started = json.value("started", 0.0),
+                       .ticks = json.value("ticks", 0.0),
+                       .checkpoints = json.value("checkpoints", "")};
   if (const Json* from = json.find("from")) {
     record.from = from->value("file", "");
     record.from_attempt = from->value("attempt", Index{0});
     record.from_step = from->value("step", Index{0});
   }
   return record;
+} catch (const std::invalid_argument&) {  // a value of another kind
+  return std::nullopt;
 }
 
 }  // namespace
@@ -120,6 +126,17 @@ bool knows_run(const std::string& folder, const std::string& run) {
     if (const auto record = read_record(folder, number); record && record->run == run) return true;
   }
   return false;
+}
+
+std::vector<std::string> checkpoint_folders(const std::string& run_folder) {
+  std::vector<std::string> folders{run_folder + "/checkpoints"};
+  for (const Index number : readable_numbers(run_folder)) {
+    const auto record = read_record(run_folder, number);
+    if (record && !record->checkpoints.empty() &&
+        std::find(folders.begin(), folders.end(), record->checkpoints) == folders.end())
+      folders.push_back(record->checkpoints);
+  }
+  return folders;
 }
 
 Index attempts_since(const std::string& folder, double time) {

@@ -18,7 +18,9 @@ struct AttemptRecord {
   Index restarts = 0;          ///< times the scheduler had started that job again
   std::string host;            ///< of rank 0
   Index pid = 0;
-  double started = 0;  ///< seconds since 1970
+  double started = 0;            ///< seconds since 1970
+  double ticks = 0;              ///< when the process began, as ProcessStart has it; 0: not known
+  std::string checkpoints = {};  ///< absolute path of the folder where it saves; empty: it saves nothing
   // The checkpoint from which it trains; a fresh start has none.
   std::string from = {};  ///< absolute path
   Index from_attempt = -1,
@@ -33,6 +35,10 @@ Index newest_number(const std::vector<std::string>& folders);
 AttemptRecord newest_attempt(const std::string& folder, Index before = std::numeric_limits<Index>::max());
 /// Did an attempt of the folder belong to that run? Throws Error(data).
 bool knows_run(const std::string& folder, const std::string& run);
+
+/// Where a run's attempts may have saved: its own folder for that, then others, of the newest attempt first. Throws
+/// Error(data).
+std::vector<std::string> checkpoint_folders(const std::string& run_folder);
 
 /// Number of attempts that began after `time` (seconds since 1970).
 Index attempts_since(const std::string& folder, double time);

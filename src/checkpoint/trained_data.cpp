@@ -9,6 +9,7 @@
 
 #include "core/errors.hpp"
 #include "core/json.hpp"
+#include "core/text.hpp"
 
 namespace convoy {
 namespace {
@@ -28,7 +29,7 @@ std::string list(const Names& names) {
   constexpr std::size_t shown = 5;
   std::string text;
   for (std::size_t i = 0; i < std::min(shown, names.size()); ++i)
-    text += fmt::format("{}'{}'", i == 0 ? "" : ", ", names[i]);
+    text += fmt::format("{}'{}'", i == 0 ? "" : ", ", one_line(names[i]));
   return names.size() > shown ? fmt::format("{} and {} more", text, names.size() - shown) : text;
 }
 
@@ -101,7 +102,8 @@ std::string what_was_learned(const NamedData& model, const NamedData& set, const
   const Names &then = model.data.class_names, now = as_stored(set.data.class_names);
   if (then.size() != now.size()) return fmt::format("{} classes then, {} now", then.size(), now.size());
   const auto at = std::mismatch(then.begin(), then.end(), now.begin());
-  return fmt::format("class {} is '{}' then and '{}' now", at.first - then.begin(), *at.first, *at.second);
+  return fmt::format("class {} is '{}' then and '{}' now", at.first - then.begin(), one_line(*at.first),
+                     one_line(*at.second));
 }
 
 void judge_resume(const NamedData& model, const NamedData& set, DataUse use, DataVerdict& verdict) {

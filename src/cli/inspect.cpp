@@ -36,7 +36,7 @@ std::string classes(const DatasetInfo& info) {
   std::string text = fmt::format("{}", info.classes);
   constexpr std::size_t shown = 10;
   for (std::size_t i = 0; i < std::min(shown, info.class_names.size()); ++i) {
-    text += (i == 0 ? ": " : ", ") + info.class_names[i];
+    text += (i == 0 ? ": " : ", ") + one_line(info.class_names[i]);
   }
   return text + (info.class_names.size() > shown ? ", ..." : "");
 }
@@ -77,7 +77,8 @@ std::string indented(const std::string& lines) {
 
 std::string describe(const TrainedData& data) {
   if (data.mean.empty()) return "data          not told: an older version wrote this checkpoint\n";
-  std::string text = fmt::format("classes       {}: {}\n", data.class_names.size(), fmt::join(data.class_names, ", "));
+  std::string text = fmt::format("classes       {}: {}\n", data.class_names.size(),
+                                 one_line(fmt::format("{}", fmt::join(data.class_names, ", "))));
   text += fmt::format("normalisation mean {:.4f}; deviation {:.4f}{}\n", fmt::join(data.mean, ", "),
                       fmt::join(data.std, ", "), data.mean_image == 0 ? "" : "; mean image");
   if (data.short_side == 0) return text;

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "checkpoint/checkpoint.hpp"
+#include "checkpoint/file.hpp"
 #include "cli/command.hpp"
 #include "comm/communicator.hpp"
 #include "config/options.hpp"
@@ -173,6 +174,23 @@ std::string read_on_first_rank(Communicator& communicator, const std::string& pa
   return text;
 }
 
+/// Stands in for a configuration that a power cut has emptied, or that was removed; empty: nothing does.
+std::string configuration_in_checkpoint(const std::string& folder, const std::string& path) {
+  for (const std::string& place : checkpoint_folders(folder)) {
+    for (const std::string& file : list_checkpoints(place, {}, Lineage(folder))) {
+      try {
+        const CheckpointMeta meta = read_main_meta(file).meta;
+        const auto found = meta.texts.find("configuration");
+        if (found == meta.texts.end()) continue;
+        log::warn("'{}' is empty or gone: the configuration in '{}' stands in for it", path, file);
+        return found->second;
+      } catch (const Error&) {  // damaged: whoever resumes says so
+      }
+    }
+  }
+  return {};
+}
+
 /// The configuration of a run directory that has something to continue from; empty: there is nothing. What a start that
 /// came to nothing said doesn't count.
 std::string read_own(const std::string& path) {
@@ -181,9 +199,12 @@ std::string read_own(const std::string& path) {
   try {
     const auto state = read_run_state(folder);
     resumes |= state && !state->checkpoint.empty();
-  } catch (const Error&) {  // whoever needs it says so
+  } catch (const Error&) {  // it would know of a checkpoint elsewhere, so there may be one; whoever needs it says so
+    resumes = true;
   }
-  return resumes ? read_text_file_if_there(path) : std::string();
+  if (!resumes) return {};
+  const std::string text = read_text_file_if_there(path);
+  return trimmed(text).empty() ? configuration_in_checkpoint(folder, path) : text;
 }
 
 /// Collective.

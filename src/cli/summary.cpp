@@ -43,10 +43,14 @@ std::optional<Run> read_run(const std::string& folder) {
   for (std::string line; std::getline(file, line);) {
     read_line(line, run.table);
     const Json record = Json::parse_or_null(line);
-    if (record.value("split", "") != "run") continue;
-    run.model = record.value("model", run.model);
-    run.ranks = static_cast<Index>(record.value("ranks", static_cast<double>(run.ranks)));
-    if (record.value("other_val", 0.0) > 0) run.val_since_step = static_cast<Index>(record.value("step", 0.0));
+    if (!record.is_object()) continue;
+    try {
+      if (record.value("split", "") != "run") continue;
+      run.model = record.value("model", run.model);
+      run.ranks = static_cast<Index>(record.value("ranks", static_cast<double>(run.ranks)));
+      if (record.value("other_val", 0.0) > 0) run.val_since_step = static_cast<Index>(record.value("step", 0.0));
+    } catch (const std::invalid_argument&) {  // a damaged line
+    }
   }
   if (const auto state = find_run_state(folder)) {
     // A killed run's own word is `running`.

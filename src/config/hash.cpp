@@ -7,8 +7,10 @@
 
 #include "config/options.hpp"
 #include "config/parse.hpp"
+#include "config/print.hpp"
 #include "core/errors.hpp"
 #include "core/hash.hpp"
+#include "options/command_line.hpp"
 
 namespace convoy {
 
@@ -32,9 +34,10 @@ std::string configuration_hash(const TrainConfig& config) {
       // Runs keep the hash that they had when momentum was the only option of a rule.
       if (is_of_another_rule(config.optimiser, option.name) && option.name != "momentum") continue;
       if (option.name == "lr-patience" && config.optimiser.schedule.decay != Decay::plateau) continue;
-      // Runs that name no crop keep the hash that they had when that was a window.
-      if (option.name == "crop" && config.data.augment.crop == Crop::automatic) {
-        text += "crop=window\n";
+      // Runs that name no crop keep the hash that they had when that was a window, so a window that is named has
+      // another one.
+      if (option.name == "crop" && config.data.augment.crop != Crop::resized) {
+        text += config.data.augment.crop == Crop::window ? "crop=stored window\n" : "crop=window\n";
         continue;
       }
       // Runs keep the hash that they had when momentum was the name of sgd with a momentum.
@@ -96,14 +99,28 @@ const char* part_of(const std::string& title, const std::string& option) {
   return "optimiser";
 }
 
+/// `[phase.1] epochs = 0:5, lr = 0.1:0.4; [phase.2] ...`; `none`.
+std::string phases_in(const std::string& ini) {
+  std::string text;
+  for (const IniLine& line : ini_lines(ini)) {
+    if (line.section.empty()) continue;
+    if (line.key.empty()) {
+      text += (text.empty() ? "" : "; ") + line.text;
+    } else {
+      text += fmt::format("{} {}", text.ends_with(']') ? "" : ",", line.text);
+    }
+  }
+  return text.empty() ? "none" : text;
+}
+
 }  // namespace
 
-std::string differing_options(const std::string& then, const TrainConfig& now) {
+std::string rounding_options(const std::string& then, const TrainConfig& now) {
   std::string text;
-  const bool known = for_each_difference(
-      then, now,
-      [&](const std::string&, const Option& option, const std::string& value) { add_difference(text, option, value); });
-  return known && text.empty() ? "[phase.N]" : text;
+  for_each_difference(then, now, [&](const std::string& title, const Option& option, const std::string& value) {
+    if (part_of(title, option.name) == nullptr) add_difference(text, option, value);
+  });
+  return text;
 }
 
 std::vector<std::string> changed_parts(const std::string& then, const TrainConfig& now) {
@@ -111,6 +128,8 @@ std::vector<std::string> changed_parts(const std::string& then, const TrainConfi
   for_each_difference(then, now, [&](const std::string& title, const Option& option, const std::string& value) {
     if (const char* part = part_of(title, option.name)) add_difference(parts[part], option, value);
   });
+  const std::string phases_then = phases_in(then), phases_now = phases_in(to_ini(now));
+  if (phases_then != phases_now) parts["phases"] = fmt::format("{} then, {} now", phases_then, phases_now);
   std::vector<std::string> texts;
   texts.reserve(parts.size());
   for (const auto& [part, changes] : parts) texts.push_back(fmt::format("{} changed: {}", part, changes));

@@ -12,11 +12,10 @@ namespace convoy {
 /// up in two ways.
 std::string configuration_hash(const TrainConfig& config);
 
-/// What two configurations with unlike hashes differ in: `lr 0.1 then, 0.2 now; seed 1 then, 2 now`. `then`: an INI as
-/// to_ini writes it. Empty where it can't be told.
-std::string differing_options(const std::string& then, const TrainConfig& now);
-/// The same for people, without what changes rounding alone: `optimiser changed: lr 0.1 then, 0.2 now`, a text for each
-/// of data, input, model and optimiser.
+/// What two configurations differ in, `then` as to_ini wrote it. Empty if nothing differs, or if `then` can't be read.
+/// A text for each of data, input, model, optimiser and phases: `optimiser changed: lr 0.1 then, 0.2 now`.
 std::vector<std::string> changed_parts(const std::string& then, const TrainConfig& now);
+/// What changes rounding alone: `threads 1 then, 2 now`.
+std::string rounding_options(const std::string& then, const TrainConfig& now);
 
 }  // namespace convoy

@@ -80,8 +80,9 @@ OptionGroup stall_options(StallLimits& deadline) {
 }
 
 OptionGroup general_options(std::string& config_path) {
-  Option config = text_option("config", "FILE", config_path,
-                              "INI file: option names as keys, # for comments; the command line wins");
+  Option config = text_option(
+      "config", "FILE", config_path,
+      "INI file: option names as keys, # for comments, double quotes around values that hold one; the command line wins");
   return {"General", {config.short_form('c').also({"cfg-file", "config-file"}).only_on_command_line()}};
 }
 

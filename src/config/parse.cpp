@@ -154,21 +154,12 @@ std::vector<Assignment> own_configuration(const Names& names, const std::vector<
   return own;
 }
 
-void require_one_line(const std::string& value, const std::string& origin) {
-  if (value.find_first_of("#\n\r") == std::string::npos) return;
-  fail(Exit::usage, "{} ('{}' contains '#' or a line break, which a configuration file can't hold)", origin, value);
-}
-
 Given fill(const std::string& command, std::vector<OptionGroup> groups, const std::vector<std::string>& words,
            const ReadText& read_text, const ReadText& read_own = {}) {
   std::string path;
   groups.push_back(general_options(path));
   const Names names(groups, foreign_hint);
   CommandLine line = read_command_line("convoy " + command, names, words);
-  if (command == "train" || command == "preflight") {  // the run's configuration file will hold them
-    for (const auto& assignment : line.assignments) require_one_line(assignment.value, assignment.origin);
-    for (const auto& word : line.positional) require_one_line(word, word);
-  }
   std::vector<Assignment> assignments;
   for (const auto& assignment : line.assignments) {
     if (assignment.name != "config") continue;

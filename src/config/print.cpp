@@ -13,6 +13,7 @@
 #include "config/effects.hpp"
 #include "config/options.hpp"
 #include "core/errors.hpp"
+#include "options/command_line.hpp"
 
 namespace convoy {
 namespace {
@@ -97,7 +98,7 @@ std::string print(const TrainConfig& config, Defaults defaults_as) {
       if (option.place == Place::anywhere && !value.empty() && !idle)
         lines += fmt::format("{}{} = {}\n",
                              defaults_as == Defaults::as_comments && config.said.count(option.name) == 0 ? "# " : "",
-                             option.name, value);
+                             option.name, ini_value(value));
       ++i;
     }
     ++g;
@@ -111,7 +112,8 @@ std::string print(const TrainConfig& config, Defaults defaults_as) {
     const auto given = options_of(fields), usual = options_of(unset);
     for (std::size_t i = 0; i < given[0].options.size(); ++i) {
       const std::string value = value_of(given[0].options[i], defaults_as);
-      if (value != usual[0].options[i].print()) text += fmt::format("{} = {}\n", given[0].options[i].name, value);
+      if (value != usual[0].options[i].print())
+        text += fmt::format("{} = {}\n", given[0].options[i].name, ini_value(value));
     }
   }
   return text;

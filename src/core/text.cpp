@@ -35,7 +35,46 @@ bool begin_alike(const std::string& a, const std::string& b) {
   return a[0] == b[0] || (b.size() > 1 && a[0] == b[1]) || (a.size() > 1 && a[1] == b[0]);
 }
 
+/// Bytes of the character in UTF-8 (RFC 3629) at the beginning; 0: none is there.
+std::size_t character_size(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U; };
+  const unsigned first = byte(0);
+  if (first < 0x80) return 1;
+  const std::size_t size = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
+  // Longer forms than needed, surrogates and what lies above U+10FFFF have no character.
+  const unsigned low = first == 0xE0 ? 0xA0 : first == 0xF0 ? 0x90 : 0x80;
+  const unsigned high = first == 0xED ? 0x9F : first == 0xF4 ? 0x8F : 0xBF;
+  if (first < 0xC2 || first > 0xF4 || byte(1) < low || byte(1) > high) return 0;
+  for (std::size_t i = 2; i < size; ++i)
+    if ((byte(i) & 0xC0U) != 0x80) return 0;
+  return size;
+}
+
 }  // namespace
+
+std::string one_line(const std::string& text) {
+  std::string line;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte >= 0x20 && byte != 0x7F) {
+      line += c;
+    } else {  // U+2400 + byte, and U+2421 for the last
+      line += "\xE2\x90";
+      line += static_cast<char>(byte == 0x7F ? 0xA1 : 0x80 + byte);
+    }
+  }
+  return line;
+}
+
+std::string valid_utf8(const std::string& text) {
+  std::string valid;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t size = character_size(std::string_view(text).substr(at));
+    valid += size == 0 ? "\xEF\xBF\xBD" : text.substr(at, size);
+    at += std::max<std::size_t>(size, 1);
+  }
+  return valid;
+}
 
 std::string nearest(const std::string& word, const std::vector<std::string>& words) {
   const std::string folded = fold(word);

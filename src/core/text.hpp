@@ -26,6 +26,13 @@ inline std::string csv_field(const std::string& text) {
   return quoted + '"';
 }
 
+/// For people, and for a line of a table: control characters, which would break it or steer a terminal, as their
+/// pictures (a line end as U+240A). Other bytes stay.
+std::string one_line(const std::string& text);
+
+/// The text with U+FFFD for each byte that is no part of a character in UTF-8.
+std::string valid_utf8(const std::string& text);
+
 /// The entry of `words` that a user who typed `word` most likely meant: fewest edits (insert, delete, replace, swap of
 /// neighbours), case and - against _ not counted; the first of equals. Empty when nothing is close enough to be a
 /// typing error: one edit below 6 letters, two below 12, else three, and the first letter is no other one.

@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <charconv>
+#include <csignal>
 #include <cstdlib>
 #include <ctime>
 #include <fstream>
@@ -135,10 +137,11 @@ std::string local_time_text(double seconds) {
   return text.data();
 }
 
-double process_start(long pid) {
+ProcessStart process_start(long pid) {
   const Process process = look_up(pid);
-  const bool dead = process.state == 0 || process.state == 'Z' || process.state == 'X';
-  return dead ? 0 : start_seconds(process);
+  if (process.state == 0) return {.hidden = pid > 0 && (kill(static_cast<pid_t>(pid), 0) == 0 || errno == EPERM)};
+  const bool dead = process.state == 'Z' || process.state == 'X';
+  return dead ? ProcessStart{} : ProcessStart{.ticks = process.start_ticks, .time = start_seconds(process)};
 }
 
 double parse_duration(const std::string& text) {

@@ -17,8 +17,13 @@ double parse_duration(const std::string& text);
 /// for "none" (NONE, N/A, UNLIMITED, Unknown, an empty text) is 0. Throws std::invalid_argument.
 double parse_end_time(const std::string& text);
 
-/// When a process of this host began, seconds since 1970; 0: there is none, or it has ended and nobody has taken note.
-double process_start(long pid);
+/// Of a process of this host. What began, when it may have got the number of another that has ended.
+struct ProcessStart {
+  bool hidden = false;  ///< it is there, but this user may not look at it
+  double ticks = 0;     ///< since the host's start, which no setting of its clock changes; 0: it has ended
+  double time = 0;      ///< seconds since 1970, by the host's clock of now
+};
+ProcessStart process_start(long pid);
 
 /// What the user says of the end of the job.
 struct TimeLimit {

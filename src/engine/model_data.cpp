@@ -38,7 +38,8 @@ DataVerdict see_as_model(const NamedData& model, DatasetInfo& set, DataConfig& c
   DataVerdict verdict = judge(model, {own, fmt::format("'{}' ({})", set.folder, set.split)}, DataUse::evaluation);
   if (!learned.class_names.empty()) {
     set.labels_as = verdict.labels;
-    set.class_names = learned.class_names;
+    // The same names stay: of those that are no UTF-8 a checkpoint keeps a part.
+    if (!verdict.labels.empty() || set.class_names.empty()) set.class_names = learned.class_names;
     set.classes = static_cast<Index>(learned.class_names.size());
   }
   if (!learned.mean.empty()) {

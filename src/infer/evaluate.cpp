@@ -19,6 +19,7 @@
 #include "core/log.hpp"
 #include "core/progress.hpp"
 #include "core/stop.hpp"
+#include "core/text.hpp"
 #include "engine/data.hpp"
 #include "engine/engine.hpp"
 #include "engine/evaluator.hpp"
@@ -64,7 +65,7 @@ void Confusion::sum(Communicator& communicator) {
 }
 
 void Confusion::write(const std::string& folder, const std::vector<std::string>& class_names) const {
-  const auto name = [&](Index c) { return class_name(class_names, c); };
+  const auto name = [&](Index c) { return csv_field(class_name(class_names, c)); };
   const auto count = [&](Index label, Index predicted) {
     return counts_[static_cast<std::size_t>(label * classes_ + predicted)];
   };

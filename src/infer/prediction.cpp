@@ -60,10 +60,10 @@ std::string print(const Prediction& p, PredictFormat format, const std::vector<s
       line += fmt::format(",{},{},{:.6f}", index, csv_field(name_of(index)), probability);
     return line + "\n";
   }
-  if (!p.error.empty()) return fmt::format("{}: {}\n", p.name, p.error);
-  std::string text = p.name + (p.label >= 0 ? fmt::format(" (label {})", name_of(p.label)) : "") + "\n";
+  if (!p.error.empty()) return one_line(fmt::format("{}: {}", p.name, p.error)) + "\n";
+  std::string text = one_line(p.name + (p.label >= 0 ? fmt::format(" (label {})", name_of(p.label)) : "")) + "\n";
   for (const auto& [index, probability] : p.classes)
-    text += fmt::format("  {:6.2f} %  {}\n", 100 * probability, name_of(index));
+    text += fmt::format("  {:6.2f} %  {}\n", 100 * probability, one_line(name_of(index)));
   return text;
 }
 

@@ -52,7 +52,7 @@ ParameterTable make_parameter_table(const Graph& graph, const PlanSpec& spec) {
     if (const auto* norm = as<BatchNorm>(graph.nodes[node])) {
       const Range mean = take(in_tail, norm->channels), variance = take(in_tail, norm->channels);
       table.norms.push_back({graph.nodes[node].name, static_cast<NodeId>(node), mean, variance});
-      exchanged += 8 * align_floats(norm->channels);
+      exchanged += exchange_vectors * align_floats(norm->channels);
     }
   table.statistics = {table.parameters.end(), in_tail};
   table.flags = {table.statistics.end(), spec.replicas};

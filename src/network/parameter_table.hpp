@@ -26,6 +26,10 @@ struct NormStatistics {
   Range mean, variance;
 };
 
+/// Vectors of align_floats(channels) that a synchronised batch norm has in the exchange area. lowering::ExchangeRanges
+/// says what each is for.
+constexpr Index exchange_vectors = 8;
+
 /// The gradient block: parameters | tail: batch statistics, one flag a replica | exchange of synchronised batch norm.
 /// Rows stand in the order in which gradients become final (backward order). Every tensor starts on 16 floats.
 struct ParameterTable {
@@ -34,7 +38,7 @@ struct ParameterTable {
   Range parameters;                   ///< begin 0
   Range statistics;  ///< the tail: for each norm its batch mean and unbiased variance, times the replica's weight
   Range flags;       ///< one float a replica: 0 = finite
-  Range exchange;    ///< synchronised batch norm: for each norm 8 * align_floats(channels)
+  Range exchange;    ///< synchronised batch norm: for each norm exchange_vectors
   Index block() const { return exchange.end(); }
   const Parameter* find(const std::string& name) const;
 };

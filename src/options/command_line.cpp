@@ -209,6 +209,59 @@ void set_options(const std::vector<OptionGroup>& groups, const std::map<std::str
   if (!problems.empty()) fail(Exit::usage, "{}", problems);
 }
 
+namespace {
+
+/// Where the string in double quotes that begins at `begin` has its last one; npos: there is none, or more than a
+/// comment follows.
+std::size_t end_of_quoted(const std::string& line, std::size_t begin) {
+  for (std::size_t at = begin + 1; at < line.size(); ++at) {
+    if (line[at] == '\\') {
+      ++at;
+    } else if (line[at] == '"') {
+      const std::string rest = trimmed(line.substr(at + 1));
+      return rest.empty() || rest.front() == '#' ? at : std::string::npos;
+    }
+  }
+  return std::string::npos;
+}
+
+/// Of `key = "value"  # comment`; npos: the value has no quotes.
+std::size_t end_of_quoted_value(const std::string& line) {
+  const auto equals = line.find('=');
+  if (equals == std::string::npos || line.find('#') < equals) return std::string::npos;
+  const auto begin = line.find_first_not_of(" \t", equals + 1);
+  return begin != std::string::npos && line[begin] == '"' ? end_of_quoted(line, begin) : std::string::npos;
+}
+
+/// `value`: with both quotes.
+std::string unquoted(const std::string& value) {
+  std::string text;
+  for (std::size_t at = 1; at + 1 < value.size(); ++at) {
+    const char next = value[at] == '\\' && at + 2 < value.size() ? value[at + 1] : '\0';
+    const bool escape = next == '\\' || next == '"' || next == 'n' || next == 'r';
+    text += !escape ? value[at] : next == 'n' ? '\n' : next == 'r' ? '\r' : next;
+    if (escape) ++at;
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string ini_value(const std::string& value) {
+  if (value == trimmed(value) && value.find_first_of("#\n\r") == std::string::npos && !value.starts_with('"'))
+    return value;
+  std::string quoted = "\"";
+  for (const char c : value) {
+    if (c == '\\' || c == '"') quoted += '\\';
+    if (c == '\n' || c == '\r') {
+      quoted += c == '\n' ? "\\n" : "\\r";
+    } else {
+      quoted += c;
+    }
+  }
+  return quoted + '"';
+}
+
 std::vector<IniLine> ini_lines(const std::string& text) {
   std::vector<IniLine> found;
   std::istringstream lines(text);
@@ -216,7 +269,8 @@ std::vector<IniLine> ini_lines(const std::string& text) {
   int number = 0;
   for (std::string raw; std::getline(lines, raw);) {
     ++number;
-    std::string line = trimmed(raw.substr(0, raw.find('#')));
+    const auto quote = end_of_quoted_value(raw);
+    std::string line = trimmed(raw.substr(0, quote == std::string::npos ? raw.find('#') : quote + 1));
     if (line.empty() || line.front() == ';') continue;
     const auto equals = line.find('=');
     const bool indented = raw.front() == ' ' || raw.front() == '\t';
@@ -226,8 +280,9 @@ std::vector<IniLine> ini_lines(const std::string& text) {
     } else if (equals == std::string::npos) {
       found.push_back({number, section, "", "", std::move(line), indented});
     } else {
-      found.push_back({number, section, trimmed(line.substr(0, equals)), trimmed(line.substr(equals + 1)),
-                       std::move(line), indented});
+      const std::string value = trimmed(line.substr(equals + 1));
+      found.push_back({number, section, trimmed(line.substr(0, equals)),
+                       quote == std::string::npos ? value : unquoted(value), std::move(line), indented});
     }
   }
   return found;

@@ -53,8 +53,8 @@ void allow_positional(const std::string& command, const std::vector<std::string>
 
 /// Throws Error(usage) that names origin, value, and what is allowed.
 void set_option(const Option& option, const Assignment& given);
-/// The last assignment of each name; options are set in the order of their table. One Error(usage) names all
-/// wrong values.
+/// The last assignment of each name; options are set in the order of their table. One Error(usage) names all wrong
+/// values.
 void set_options(const std::vector<OptionGroup>& groups, const std::map<std::string, Assignment>& last);
 
 /// A line `key = value` of an INI text; key is empty for a line without '='.
@@ -66,8 +66,11 @@ struct IniLine {
   bool indented = false;
 };
 /// `#`, and `;` at the beginning of a line, start a comment. Headers are lines of their own: section, neither key nor
-/// value.
+/// value. A value may stand in double quotes, as ini_value() writes it.
 std::vector<IniLine> ini_lines(const std::string& text);
+/// The value as ini_lines() reads it back: in double quotes, with \\, \", \n and \r, if it holds '#', a line end, or
+/// blanks or quotes at its ends.
+std::string ini_value(const std::string& value);
 
 std::string with_hyphens(std::string name);
 

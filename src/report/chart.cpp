@@ -134,7 +134,7 @@ Axis epochs(double low, double high) {
 
 std::string escaped(const std::string& text) {
   std::string html;
-  for (const char c : text) {
+  for (const char c : valid_utf8(one_line(text))) {
     switch (c) {
       case '&':
         html += "&amp;";

@@ -36,7 +36,8 @@ bool is_requeued(const AttemptRecord& other, const AttemptRecord& own) {
   return same_job && (own.restarts > other.restarts || own.host != other.host);
 }
 
-/// Seconds since a file was written, by the file system's own clock; negative: it isn't there.
+/// Seconds since a file was written, by the file system's own clock; negative: it isn't there. A date in the future
+/// counts as now.
 double age_of(const std::string& path, const std::string& folder) {
   const std::string probe = fmt::format("{}/.clock-{}-{}.tmp", folder, getpid(), wall_seconds());
   std::error_code failed, ignored;
@@ -45,7 +46,7 @@ double age_of(const std::string& path, const std::string& folder) {
   create_text_file(probe, "");
   const auto now = fs::last_write_time(probe, failed);
   fs::remove(probe, ignored);
-  return failed ? -1 : std::chrono::duration<double>(now - written).count();
+  return failed ? -1 : std::max(0.0, std::chrono::duration<double>(now - written).count());
 }
 
 /// Looks at another attempt again and again.
@@ -62,7 +63,8 @@ class Observer {
 
   bool seems_alive() {
     if (has_ended(folder_, other_.number)) return false;
-    if (other_.host == host_) return process_lives(other_.pid, other_.started);
+    const Presence there = other_.host == host_ ? presence_of(other_) : Presence::unknown;
+    if (there != Presence::unknown) return there == Presence::lives;
     if (const double now = updated(); now != last_) {
       last_ = now;
       heard_of_ = clock_.now();
@@ -114,10 +116,12 @@ std::string new_run_id() {
 
 }  // namespace
 
-bool process_lives(Index pid, double started) {
-  const double start = process_start(pid);
-  constexpr double slack = 2;  // a process that began later has got its number
-  return start > 0 && start < started + slack;
+Presence presence_of(const AttemptRecord& attempt) {
+  const ProcessStart start = process_start(attempt.pid);
+  if (start.hidden) return Presence::unknown;
+  constexpr double slack = 2;  // of an older record, which has no ticks
+  const bool same = attempt.ticks > 0 ? start.ticks == attempt.ticks : start.time < attempt.started + slack;
+  return start.ticks > 0 && same ? Presence::lives : Presence::gone;
 }
 
 void require_alone(const std::string& folder, const AttemptRecord& own, double wait_seconds, Clock& clock) {
@@ -169,9 +173,12 @@ void begin_attempt(Communicator& communicator, const AttemptSpec& spec, Attempt&
   to.folders = {spec.run_folder};
   if (saves && !lies_below(spec.checkpoint_folder, spec.run_folder)) to.folders.push_back(spec.checkpoint_folder);
   to.record = own_job();
+  std::error_code unknown;
+  if (saves) to.record.checkpoints = fs::absolute(spec.checkpoint_folder, unknown).lexically_normal().string();
   to.record.host = communicator.host();
   to.record.pid = getpid();
   to.record.started = real_clock().wall_seconds();
+  to.record.ticks = process_start(to.record.pid).ticks;
   run_agreed(communicator, "beginning an attempt", [&] {
     if (communicator.rank() != 0) return;
     to.record.number = spec.take_over ? claim_attempt(to.folders, to.record)
@@ -204,6 +211,11 @@ void record_begin(Attempt& attempt, const std::string& path, Index by_attempt, I
   // A checkpoint that was copied here has the number of an attempt of its own run.
   attempt.record.from_attempt = own && by_attempt < attempt.record.number ? by_attempt : 0;
   attempt.record.from_step = step;
+  rewrite_record(attempt.folders, attempt.record);
+}
+
+void forget_begin(Attempt& attempt) {
+  attempt.record.from.clear();
   rewrite_record(attempt.folders, attempt.record);
 }
 

@@ -26,8 +26,10 @@ struct Attempt {
 /// The scheduler's job that this process belongs to, as attempts name it: scheduler, job, restarts.
 AttemptRecord own_job();
 
-/// Does the process run on this host that had this number when `started` (seconds since 1970) was written down?
-bool process_lives(Index pid, double started);
+/// unknown: it can't be seen.
+enum class Presence : std::uint8_t { unknown, lives, gone };
+/// Is the process of an attempt on this host still there? Another may have got its number since.
+Presence presence_of(const AttemptRecord& attempt);
 
 /// If another attempt seems to be alive in `folder`, waits for it to end, then throws Error(usage), unless that is the
 /// job of `own`, which its scheduler has started again. Throws Error(stopped).
@@ -46,6 +48,9 @@ void settle_run(Communicator& communicator, Attempt& attempt, std::string run);
 
 /// Rank 0 records the checkpoint from which the attempt trains. Throws Error(data).
 void record_begin(Attempt& attempt, const std::string& path, Index by_attempt, Index step);
+
+/// Takes that back: the start is refused.
+void forget_begin(Attempt& attempt);
 
 /// Records how the attempt ended, as the first rank that knows says. Does nothing if no attempt has begun. Never
 /// throws.

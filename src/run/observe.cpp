@@ -4,8 +4,6 @@
 #include <unistd.h>
 
 #include <array>
-#include <cerrno>
-#include <csignal>
 #include <filesystem>
 #include <fstream>
 
@@ -20,25 +18,15 @@
 namespace convoy {
 namespace {
 namespace fs = std::filesystem;
-using Process = RunObservations::Process;
 
 /// Looks only if rank 0 runs on this host.
-Process look_for_process(const RunState& state) {
+Presence look_for_process(const std::string& folder, const RunState& state) {
   std::array<char, 256> name{};
   gethostname(name.data(), name.size() - 1);
   const std::string_view full = name.data();
-  if (state.host != full.substr(0, full.find('.')) || state.pid <= 0) return Process::unknown;
-  if (kill(static_cast<pid_t>(state.pid), 0) != 0 && errno == ESRCH) return Process::gone;
-  std::ifstream file(fmt::format("/proc/{}/stat", state.pid));
-  std::string stat;
-  if (!std::getline(file, stat)) return Process::unknown;  // some hosts hide the processes of other users
-  // `4711 (convoy) S ...`; a zombie (Z) has ended and waits for its parent. Start times would follow the host's clock,
-  // which may have been set since.
-  const auto begin = stat.find('('), end = stat.rfind(')');
-  if (begin == std::string::npos || end + 2 >= stat.size()) return Process::unknown;
-  const char now = stat[end + 2];
-  const bool lives = stat.substr(begin + 1, end - begin - 1) == "convoy" && now != 'Z' && now != 'X';
-  return lives ? Process::lives : Process::gone;
+  if (state.host != full.substr(0, full.find('.')) || state.pid <= 0) return Presence::unknown;
+  const AttemptRecord attempt = newest_attempt(folder, state.attempt + 1);
+  return attempt.pid == state.pid ? presence_of(attempt) : Presence::unknown;
 }
 
 RunObservations count_attempts(const std::string& folder, const RunState& state) {
@@ -87,7 +75,7 @@ Index count_failed_launches(const std::string& folder, Index attempts_before, In
 RunObservations observe(const std::string& run_folder, const RunState& state) {
   RunObservations seen = count_attempts(run_folder, state);
   if (state.result != Result::running) return seen;
-  seen.process = look_for_process(state);
+  seen.process = look_for_process(run_folder, state);
   seen.job = ask_scheduler(state.scheduler, state.job);
   return seen;
 }
@@ -96,7 +84,7 @@ RunObservations observe_closely(const std::string& run_folder, RunState& state) 
   RunObservations seen = observe(run_folder, state);
   if (state.result == Result::running) {
     seen.silent = silent_ranks(run_folder);
-    const bool gone = seen.process == Process::gone || seen.job == RunObservations::Job::gone;
+    const bool gone = seen.process == Presence::gone || seen.job == RunObservations::Job::gone;
     if (is_stale(state, seen.now) && !gone) {
       // Clocks of hosts differ: a file that seems old is alive if it changes within its longest period.
       constexpr double longest_period = 6;

@@ -96,10 +96,15 @@ void add_end(RunState& state, const std::string& folder) {
   const auto text = read_text(fmt::format("{}/attempts/{:04}.end.json", folder, state.attempt));
   const Json end = Json::parse_or_null(text.value_or(""));
   if (!end.is_object()) return;  // being written
-  state.result = parse_name<Result>(results, end.value("result", "failed"));
-  state.exit = static_cast<Exit>(end.value("exit", 1));
-  state.message = end.value("message", "");
-  state.rank = end.value("rank", Index{-1});
+  try {
+    RunState told = state;
+    told.result = parse_name<Result>(results, end.value("result", "failed"));
+    told.exit = static_cast<Exit>(end.value("exit", 1));
+    told.message = end.value("message", "");
+    told.rank = end.value("rank", Index{-1});
+    state = std::move(told);
+  } catch (const std::exception&) {  // damaged: it tells nothing
+  }
 }
 }  // namespace
 
@@ -178,7 +183,9 @@ std::optional<RunState> find_run_state(const std::string& folder) {
     log::warn("{}. What attempt {} and the checkpoints say counts", e.what(), newest.number);
     RunState state = state_of(newest);
     state.updated = newest.started;
-    const auto found = list_checkpoints(folder + "/checkpoints", {}, Lineage(folder));
+    std::vector<std::string> found;
+    for (const std::string& place : checkpoint_folders(folder))
+      if (found.empty()) found = list_checkpoints(place, {}, Lineage(folder));
     if (!found.empty()) {
       state.checkpoint = path_from(folder, found.front());
       state.step = state.checkpoint_step = peek(found.front()).step;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "metrics/console.hpp"
 
@@ -186,10 +187,9 @@ RunEnd end_of_failed(const RunState& state, const RunObservations& seen, int cod
 
 const char* name_of(RunStatus status) { return statuses[static_cast<std::size_t>(status)]; }
 
-bool is_stale(const RunState& state, double now) { return now - state.updated > stale_seconds; }
+bool is_stale(const RunState& state, double now) { return std::abs(now - state.updated) > stale_seconds; }
 
 RunEnd end_seen(const RunState& state, const RunObservations& seen) {
-  using Process = RunObservations::Process;
   using Job = RunObservations::Job;
   switch (state.result) {
     case Result::finished:
@@ -203,10 +203,10 @@ RunEnd end_seen(const RunState& state, const RunObservations& seen) {
       break;
   }
   if (seen.job == Job::waits) return RunEnd::queued;
-  if (seen.process == Process::gone || seen.job == Job::gone) return RunEnd::lost;
+  if (seen.process == Presence::gone || seen.job == Job::gone) return RunEnd::lost;
   // A job that runs and says nothing: rank 0 is stuck, or was killed a moment ago.
   if (is_stale(state, seen.now))
-    return seen.job == Job::runs || seen.process == Process::lives ? RunEnd::hanging : RunEnd::lost;
+    return seen.job == Job::runs || seen.process == Presence::lives ? RunEnd::hanging : RunEnd::lost;
   if (!seen.silent.empty()) return RunEnd::hanging;
   return state.stop.empty() ? RunEnd::running : RunEnd::stopping;
 }

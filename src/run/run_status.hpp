@@ -5,6 +5,7 @@
 #pragma once
 #include <string>
 
+#include "run/attempt.hpp"
 #include "run/run_state.hpp"
 
 namespace convoy {
@@ -14,24 +15,24 @@ inline constexpr Index most_lost_attempts = 3;
 
 /// What can be seen of a run beside its state.json.
 struct RunObservations {
-  enum class Process : std::uint8_t { unknown, lives, gone };
   enum class Job : std::uint8_t { unknown, waits, runs, gone };
 
-  double now = 0;                      ///< seconds since 1970
-  Process process = Process::unknown;  ///< rank 0's, if this is its host
-  Job job = Job::unknown;              ///< what the scheduler says
-  std::string silent;                  ///< ranks that stopped or hang, with their hosts and what they did; empty: none
-  std::string lost_hosts;              ///< hosts that do not answer; empty: none
-  Index lost_attempts = 0;             ///< attempts since the newest durable checkpoint
-  Index restarts = 0;                  ///< how often the scheduler's job was submitted again
-  Index failed_launches = 0;           ///< launches in a row that began no attempt, the last one included
+  double now = 0;                        ///< seconds since 1970
+  Presence process = Presence::unknown;  ///< rank 0's, if this is its host
+  Job job = Job::unknown;                ///< what the scheduler says
+  std::string silent;         ///< ranks that stopped or hang, with their hosts and what they did; empty: none
+  std::string lost_hosts;     ///< hosts that do not answer; empty: none
+  Index lost_attempts = 0;    ///< attempts since the newest durable checkpoint
+  Index restarts = 0;         ///< how often the scheduler's job was submitted again
+  Index failed_launches = 0;  ///< launches in a row that began no attempt, the last one included
 };
 
 /// How a run does in one word. lost: it was killed, or its host is gone, before it could say how it ended.
 enum class RunStatus : std::uint8_t { running, hanging, lost, stopped, finished, failed };
 const char* name_of(RunStatus status);
 
-/// Has state.json not been written for longer than rank 0 ever takes? By the clock of this host, which may be ahead.
+/// Has state.json not been written for longer than rank 0 ever takes? By the clock of this host, which may be ahead or
+/// behind.
 bool is_stale(const RunState& state, double now);
 
 /// Everything that is distinguished, a row of the table each.

@@ -36,10 +36,10 @@ std::string traces_of_run(const CheckpointConfig& config, const std::string& run
   if (!damaged.empty()) traces.push_back(fmt::format("{} is damaged", fmt::join(damaged, ", ")));
   if (const auto aside = list_put_aside(config.folder); !aside.empty())
     traces.push_back(fmt::format("checkpoints of an earlier run lie in {}", fmt::join(aside, ", ")));
-  if (const auto state = read_run_state(run_folder); traces.empty() && state && state->checkpoint_step > 0)
-    traces.push_back(
-        fmt::format("{}/state.json knows '{}' of step {}", run_folder, state->checkpoint, state->checkpoint_step));
-  return fmt::format("{}", fmt::join(traces, "; "));
+  if (!traces.empty()) return fmt::format("{}", fmt::join(traces, "; "));
+  if (const auto state = find_run_state(run_folder); state && state->checkpoint_step > 0)
+    return fmt::format("{}/state.json knows '{}' of step {}", run_folder, state->checkpoint, state->checkpoint_step);
+  return {};
 }
 
 // The sums of an epoch among the numbers of a checkpoint; 0 where an older program wrote it.
@@ -86,6 +86,35 @@ Position same_fraction(const Position& position, Index steps_then, Index steps_n
 
 }  // namespace
 
+namespace {
+
+/// On rank 0. Does the line stand at the checkpoint from which its newest attempt went on, and not at the newest of the
+/// folder?
+bool stands_at_beginning(const std::string& began, const Lineage& line, const FoundCheckpoint& found) {
+  const AttemptRecord& newest = line.newest();
+  std::error_code unknown;
+  const Index attempt = line.known(found.file.meta.attempt), step = found.file.meta.position.step;
+  // What that attempt saved lies behind the beginning, and everything older leads to it.
+  const bool same = attempt == newest.from_attempt && step == newest.from_step;
+  if (attempt >= newest.number || same || std::filesystem::equivalent(began, found.path, unknown)) return false;
+  std::string trouble = "it is gone";
+  try {
+    if (std::filesystem::exists(began, unknown)) trouble = find_damage(began);
+    if (trouble.empty()) {
+      const Index now = read_main_meta(began).meta.position.step;
+      if (now == newest.from_step) return true;
+      trouble = fmt::format("it is of step {} now, and was of step {}", now, newest.from_step);
+    }
+  } catch (const Error& e) {
+    trouble = e.what();
+  }
+  log::warn("attempt {} continued '{}', which can't be taken ({}): going back to '{}' of step {}", newest.number, began,
+            trouble, found.path, step);
+  return false;
+}
+
+}  // namespace
+
 std::optional<FoundCheckpoint> checkpoint_to_resume(Communicator& communicator, const CheckpointConfig& config,
                                                     const Attempt& attempt, const std::string& model) {
   if (config.resume.empty()) return std::nullopt;
@@ -101,13 +130,18 @@ std::optional<FoundCheckpoint> checkpoint_to_resume(Communicator& communicator, 
   Lineage line;
   const std::string began = ask_first_rank(communicator, "looking for the newest attempt", [&] {
     line = Lineage(attempt.folders.back(), attempt.record.number);
-    const std::string& from = line.newest().from;
-    std::error_code unknown;
-    return std::filesystem::exists(from, unknown) ? from : std::string();
+    return line.newest().from;
   });
-  if (auto found = find_checkpoint(communicator, config.folder, why_foreign, line)) return found;
-  // The newest attempt has saved nothing since it went on from a checkpoint that lies elsewhere.
-  if (!began.empty()) return open_checkpoint(communicator, began);
+  auto found = find_checkpoint(communicator, config.folder, why_foreign, line);
+  // The newest attempt may have saved nothing since it went on from a checkpoint that lies elsewhere.
+  const std::string from = ask_first_rank(communicator, "looking for the end of the line", [&] {
+    std::error_code unknown;
+    const bool taken =
+        !began.empty() && (found ? stands_at_beginning(began, line, *found) : std::filesystem::exists(began, unknown));
+    return taken ? began : std::string();
+  });
+  if (!from.empty()) return open_checkpoint(communicator, from);
+  if (found) return found;
   const std::string traces = ask_first_rank(communicator, "looking for traces of a run",
                                             [&] { return traces_of_run(config, attempt.folders.front()); });
   if (!traces.empty() && !config.restart)
@@ -181,6 +215,12 @@ void Checkpointing::leave_other_lines(const std::optional<FoundCheckpoint>& from
   if (files.empty()) return;
   log::warn("'{}' holds checkpoints of an earlier {} ({}): they move to '{}.old-N' when this attempt saves its first",
             folder, from ? "line of this run" : "run", fmt::join(files, ", "), folder);
+  try {
+    require_way_aside(folder, job_.attempt.fence);
+  } catch (const Error&) {
+    if (from) forget_begin(job_.attempt);
+    throw;
+  }
   saver_.put_aside_first(std::move(files));
 }
 
@@ -255,9 +295,12 @@ Position Checkpointing::resume(const FoundCheckpoint& found) {
 
 std::string Checkpointing::what_differs(const CheckpointMeta& meta) const {
   if (meta.configuration_hash != configuration_hash(job_.config)) {
-    const auto then = meta.texts.find("configuration");
-    const std::string options = then == meta.texts.end() ? "" : differing_options(then->second, job_.config);
-    return options.empty() ? "the configuration differs" : fmt::format("the configuration ({}) differs", options);
+    const auto at = meta.texts.find("configuration");
+    const std::string then = at == meta.texts.end() ? "" : at->second;
+    if (const std::string options = rounding_options(then, job_.config); !options.empty())
+      return fmt::format("the way to compute ({}) differs", options);
+    if (!changed_parts(then, job_.config).empty()) return {};  // they have been told
+    return "the configuration differs";
   }
   const auto device = meta.texts.find("device");
   if (device != meta.texts.end() && device->second != job_.engine->backend().describe()) return "the device differs";

@@ -84,7 +84,7 @@ class Checkpointing {
   double interval_seconds() const;
   double guessed_cost() const;  ///< seconds of a save, before one has been measured
   std::vector<float> spare_memory();
-  /// What keeps a run from going on bit for bit; empty: nothing.
+  /// What keeps a run from going on bit for bit, besides changed_parts(); empty: nothing.
   std::string what_differs(const CheckpointMeta& meta) const;
 
   TrainingJob& job_;

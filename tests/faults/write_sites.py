@@ -15,7 +15,7 @@ CALLS = re.compile(
 SITES = {
     "src/checkpoint/fence.cpp": (9, "start (attempts), goes_on (files that a fence guards), checkpoints; tests/unit/checkpoint/fence_test.cpp"),
     "src/checkpoint/file.cpp": (5, "checkpoints; tests/unit/checkpoint/write_faults_test.cpp"),
-    "src/checkpoint/checkpoint.cpp": (3, "no_removal, checkpoints"),
+    "src/checkpoint/checkpoint.cpp": (7, "no_removal, checkpoints, aside"),
     "src/checkpoint/resume.cpp": (1, "no_removal"),
     "src/checkpoint/saver.cpp": (2, "checkpoints, start"),
     "src/cli/compute_bench.cpp": (1, "others"),

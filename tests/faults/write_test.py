@@ -178,6 +178,24 @@ def checkpoints(work):
     expect(same_bits(everything(last(folder)), everything(last(f"{work}/straight-gradients"))), "trouble that is over: goes on to the same bits", said)
 
 
+def aside(work):
+    """What an earlier run left can't move aside: the start says so and changes nothing, instead of a first save that fails after an hour."""
+    folder = f"{work}/run"
+    saves = ["--save-every-steps", 5, "--save-every", 0]
+    train(1, folder, *JOB, *saves, "--max-steps", 10)
+    names = sorted(os.listdir(f"{folder}/checkpoints"))
+    for call, needle, error in (("mkdir", ".old-1", "EROFS"), ("mkdir", ".way-aside", "ENOSPC"), ("rename", ".way-aside", "EIO")):
+        for how in ([], ["--resume", f"{folder}/checkpoints/step-00000005.h5"]):
+            code, said = run(train_words(folder, *saves, *how), [f"{call}:{needle}:{error}:0"])
+            expect(code == 3 and REASONS[error] in said and "choose another --checkpoint-dir" in said and said.count("error:") == 1,
+                   f"{call} of {needle} fails with {error}: refused, code {code}", said)
+            left = sorted(os.listdir(f"{folder}/checkpoints"))
+            expect(left == names and not os.path.exists(f"{folder}/checkpoints.old-1"), f"nothing has moved: {left}", said)
+    code, said = run(train_words(folder, *saves, "--resume", "auto"), ["mkdir:.old-1:EROFS:0"])
+    resumed = [r["step"] for r in records(folder, "run") if r["event"] == "resume"]
+    expect(code == 0 and resumed == [10], f"a run that goes on moves nothing, and the line is the one before: {resumed}", said)
+
+
 def refuses(work, words, files, **kwargs):
     """Each call on each file fails with each error: the command ends with the code, file, reason and remedy, and leaves nothing
     half-written in its folder. Returns each job with its folder."""
@@ -283,7 +301,7 @@ def images(work):
 
 
 if __name__ == "__main__":
-    cases = {f.__name__: f for f in (goes_on, each_call_alone, passing_trouble, no_removal, checkpoints, start, evaluation, exports, others, synthetic, images)}
+    cases = {f.__name__: f for f in (goes_on, each_call_alone, passing_trouble, no_removal, checkpoints, aside, start, evaluation, exports, others, synthetic, images)}
     # In memory where there is room for it: what a disk does here is what the rules say.
     with tempfile.TemporaryDirectory(prefix="convoy-test-", dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None) as work_path:
         for case in sys.argv[1:] or cases:

@@ -59,6 +59,7 @@ std::vector<Range> find_gaps(const Plan& plan, const Lowering& lowering, const s
 }
 
 std::vector<ExchangeRanges> exchange_ranges(const Plan& plan, const Lowering& lowering) {
+  static_assert(2 * exchanged_parts + 2 == exchange_vectors, "the parameter table reserves what the norms use");
   std::vector<ExchangeRanges> of_table;
   Index begin = plan.table.exchange.begin;
   for (const NormStatistics& statistics : plan.table.norms) {

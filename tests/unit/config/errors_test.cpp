@@ -71,8 +71,6 @@ const Case cases[] = {
     {"fault", "--inject-fault burn@1@2", "",
      "--inject-fault burn@1@2 ('burn@1@2' names no known fault); allowed: throw, nan, stall, slow-data or "
      "slow-compute, then @RANK@STEP[@SECONDS]"},
-    {"hash_sign", "--name a#b", "",
-     "--name a#b ('a#b' contains '#' or a line break, which a configuration file can't hold)"},
     {"two_configs", "--config a --config b", "", "two configuration files are given ('a' and 'b'); give one"},
     {"model", "--model resnet55", "", "unknown model 'resnet55'; did you mean 'resnet50'?"},
 

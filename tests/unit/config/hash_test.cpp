@@ -42,6 +42,8 @@ TEST(Hash, changes_with_what_decides_bits) {
                          "--pad 4",
                          "--flip random",
                          "--cutout 8",
+                         "--crop window",
+                         "--crop resized",
                          "--augment imagenet",
                          "--augment mxnet",
                          "--augment trivial",
@@ -103,6 +105,18 @@ TEST(Changes, AreToldByPartAndWithoutWhatOnlyRounds) {
   EXPECT_EQ(changed("--seed 2 --flip random --model resnet8 --precision bf16"),
             (Texts{"data changed: seed 1 then, 2 now", "input changed: flip none then, random now",
                    "model changed: model resnet50 then, resnet8 now; precision fp32 then, bf16 now"}));
+}
+
+TEST(Changes, TellPhasesAndWhatOnlyRounds) {
+  const std::string phases = "[phase.1]\nepochs = 0:9\nlr = 0.1:0.4\n";
+  const std::string then = to_ini(train_config("--config f --threads 1", phases));
+  using Texts = std::vector<std::string>;
+  EXPECT_EQ(changed_parts(then, train_config("--config f --threads 3", phases)), Texts{});
+  EXPECT_EQ(rounding_options(then, train_config("--config f --threads 3", phases)), "threads 1 then, 3 now");
+  EXPECT_EQ(rounding_options(then, train_config("--config f --seed 2 --threads 1", phases)), "");
+  EXPECT_EQ(
+      changed_parts(then, train_config("--config f", "[phase.1]\nepochs = 0:9\nlr = 0.1:0.5\n")),
+      Texts{"phases changed: [phase.1] epochs = 0:9, lr = 0.1:0.4 then, [phase.1] epochs = 0:9, lr = 0.1:0.5 now"});
 }
 
 TEST(Hash, is_the_same_in_every_run) { EXPECT_EQ(hash_of("--seed 5").size(), 16U); }

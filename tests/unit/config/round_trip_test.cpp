@@ -94,6 +94,25 @@ TEST(RoundTrip, whole_configurations) {
   }
 }
 
+TEST(RoundTrip, values_of_any_kind) {
+  for (const std::string value :
+       {"/sets/#1 dog", "# all", " blanks ", "two\nlines\r", "\"quoted\"", "\"half", "back\\slash \\n #", "a = b",
+        "[phase.1]", "; no comment", "tab\t#", "caf\xC3\xA9 \xE9 #"}) {
+    const TrainConfig config = parse_train({"--data", value, "--name", value});
+    EXPECT_EQ(config.data.folder, value);
+    EXPECT_EQ(parse_ini(to_ini(config)).data.folder, value) << to_ini(config);
+    EXPECT_EQ(parse_ini(to_ini_of_words(config)).output.name, value) << to_ini_of_words(config);
+  }
+  TrainConfig config =
+      train_config("--config f", "[phase.1]\nepochs = 0:5\ndata = \"/else/#2\"  # where \"it\" lies\n");
+  EXPECT_EQ(config.phases.at(0).folder, "/else/#2");
+  EXPECT_EQ(parse_ini(to_ini(config)).phases.at(0).folder, "/else/#2") << to_ini(config);
+  // A comment is one as before, and quotes within a value are the value's.
+  EXPECT_EQ(train_config("--config f", "name = a # b\n").output.name, "a");
+  EXPECT_EQ(train_config("--config f", "name = a \"b\"\n").output.name, "a \"b\"");
+  EXPECT_EQ(train_config("--config f", "name = \"a\" b\n").output.name, "\"a\" b");
+}
+
 TEST(RoundTrip, a_batch_that_follows_from_the_global_one_is_not_printed) {
   const std::string text = to_ini(train_config("--global-batch 100"));
   EXPECT_NE(text.find("\nglobal-batch = 100\n"), std::string::npos);

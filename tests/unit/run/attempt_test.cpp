@@ -7,6 +7,7 @@
 
 #include <fstream>
 
+#include "core/wall_clock.hpp"
 #include "run/run_state.hpp"
 #include "support/expect_error.hpp"
 #include "support/manual_clock.hpp"
@@ -73,11 +74,19 @@ TEST_F(RequireAloneTest, ARecordThatIsBeingWrittenIsWaitedFor) {
   EXPECT_NEAR(clock.seconds(), 2, 0.3) << "then its writer was killed";
 }
 
-TEST(ProcessLivesTest, AProcessThatBeganLaterHasGotItsNumber) {
-  const double now = real_clock().wall_seconds();
-  EXPECT_TRUE(process_lives(getpid(), now));
-  EXPECT_FALSE(process_lives(getpid(), 1000)) << "this process did not run in 1970";
-  EXPECT_FALSE(process_lives(1 << 30, now));
+TEST(PresenceTest, AProcessIsItsNumberAndWhenItBegan) {
+  const double now = real_clock().wall_seconds(), ticks = process_start(getpid()).ticks;
+  EXPECT_EQ(presence_of({.pid = getpid(), .started = now, .ticks = ticks}), Presence::lives);
+  EXPECT_EQ(presence_of({.pid = getpid(), .started = 1000, .ticks = ticks}), Presence::lives) << "the clock was set";
+  EXPECT_EQ(presence_of({.pid = getpid(), .started = now, .ticks = ticks - 1}), Presence::gone)
+      << "another had the number";
+  EXPECT_EQ(presence_of({.pid = 1 << 30, .started = now, .ticks = ticks}), Presence::gone);
+  EXPECT_EQ(presence_of({.started = now, .ticks = ticks}), Presence::gone);
+}
+
+TEST(PresenceTest, OlderRecordsHaveTheTimeOfTheClock) {
+  EXPECT_EQ(presence_of({.pid = getpid(), .started = real_clock().wall_seconds()}), Presence::lives);
+  EXPECT_EQ(presence_of({.pid = getpid(), .started = 1000}), Presence::gone) << "this process did not run in 1970";
 }
 
 }  // namespace

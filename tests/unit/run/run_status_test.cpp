@@ -6,7 +6,6 @@
 namespace convoy {
 namespace {
 
-using Process = RunObservations::Process;
 using Job = RunObservations::Job;
 
 RunState running_state() {
@@ -51,13 +50,14 @@ TEST(RunStatusTest, StaleStateIsLostUnlessSomebodyKnowsBetter) {
   EXPECT_EQ(decide(state, {.now = 1100, .job = Job::gone}).status, RunStatus::lost);
   EXPECT_EQ(decide(state, {.now = 1100, .job = Job::waits}).status, RunStatus::lost);
   EXPECT_EQ(decide(state, {.now = 1100, .job = Job::runs}).status, RunStatus::hanging);
-  EXPECT_EQ(decide(state, {.now = 1100, .process = Process::lives}).status, RunStatus::hanging);
+  EXPECT_EQ(decide(state, {.now = 1100, .process = Presence::lives}).status, RunStatus::hanging);
   EXPECT_EQ(decide(state, {.now = 1100}).exit, 75);
+  EXPECT_EQ(decide(state, {.now = 900}).status, RunStatus::lost) << "a date in the future is no sign of life";
 }
 
 TEST(RunStatusTest, GoneProcessOrJobIsLostAtOnce) {
   const RunState state = running_state();
-  EXPECT_EQ(decide(state, {.now = 1001, .process = Process::gone}).status, RunStatus::lost);
+  EXPECT_EQ(decide(state, {.now = 1001, .process = Presence::gone}).status, RunStatus::lost);
   EXPECT_EQ(decide(state, {.now = 1001, .job = Job::gone}).status, RunStatus::lost);
 }
 
