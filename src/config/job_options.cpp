@@ -53,10 +53,10 @@ OptionGroup sync_options(SyncConfig& sync) {
           "what an average of the weights is used for: the replicas continue from it, or from a step along the change since the average before, with a momentum (SlowMo) or Nesterov's (DiLoCo)"))
       .also({"outer-optimiser"})
       .decides_bits();
-  add(number_option("outer-lr", "F", sync.outer.rate, above(0), "length of that step, in changes; DiLoCo: 0.7"))
+  add(number_option("outer-lr", "F", sync.outer.rate, above(0), "factor of that step; DiLoCo: 0.7"))
       .also({"slowmo-lr"})
       .decides_bits();
-  add(number_option("outer-momentum", "F", sync.outer.momentum, from_below(0, 1), "its momentum; DiLoCo: 0.9"))
+  add(number_option("outer-momentum", "F", sync.outer.momentum, from_below(0, 1), "momentum of that step; DiLoCo: 0.9"))
       .also({"slowmo-momentum"})
       .decides_bits();
   add(switch_option("reproducible", sync.reproducible,
