@@ -77,6 +77,13 @@ About about(const std::string& command) {
     return {"convoy summary RUN_DIR ... [options]",
             "A table of runs: epochs, hours, best top-1 and top-5 on the val split, speed."};
   }
+  if (command == "diff") {
+    return {
+        "convoy diff RUN_A RUN_B [options]",
+        "Shows why two runs are not the same: options, data, build and environment that differ, the first step whose numbers\n"
+        "differ, and the tensors that differ in the newest checkpoints that both have of one step. It reads the run\n"
+        "directories alone, so the runs may go on. The exit code is 0, whether they differ or not."};
+  }
   if (command == "report") {
     return {
         "convoy report RUN_DIR ... [-o FILE]",
@@ -101,7 +108,7 @@ std::string indented(const std::string& lines) {
 
 const std::vector<std::string>& command_names() {
   static const std::vector<std::string> names = {"train",   "evaluate", "predict", "bench", "preflight",
-                                                 "inspect", "status",   "summary", "report"};
+                                                 "inspect", "status",   "summary", "diff",  "report"};
   return names;
 }
 
@@ -116,6 +123,7 @@ std::string program_help() {
       "  convoy inspect data|checkpoint|plan|build\n"
       "  convoy status RUN_DIR            state of a run\n"
       "  convoy summary RUN_DIR ...       table of runs\n"
+      "  convoy diff RUN_A RUN_B          what differs between two runs, and from which step on\n"
       "  convoy report RUN_DIR ...        HTML page of runs: curves, times, classes\n\n"
       "'convoy COMMAND --help' lists the options of the first day, --help TOPIC those about data, model, lr ..., --help-all\n"
       "all, with the names that other programs give them.\n"

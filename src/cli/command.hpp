@@ -33,6 +33,8 @@ Exit status_command(const Words& words);
 /// Alone, without MPI.
 Exit summary_command(const Words& words);
 /// Alone, without MPI.
+Exit diff_command(const Words& words);
+/// Alone, without MPI.
 Exit report_command(const Words& words);
 
 // What the program says of itself.

@@ -119,6 +119,7 @@ std::optional<Exit> answer_alone(const Words& words) {
   if (first == "inspect") return run_once(inspect_command, rest);
   if (first == "status") return run_once(status_command, rest);
   if (first == "summary") return run_once(summary_command, rest);
+  if (first == "diff") return run_once(diff_command, rest);
   if (first == "report") return run_once(report_command, rest);
   return std::nullopt;
 }

@@ -256,6 +256,11 @@ struct SummaryConfig {
   bool per_epoch = false;
 };
 
+struct DiffConfig {
+  std::string a, b;  ///< run directories
+  bool json = false;
+};
+
 struct ReportConfig {
   std::vector<std::string> folders;
   std::string output;  ///< empty: report.html in the first folder

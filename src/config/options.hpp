@@ -17,6 +17,7 @@ std::vector<OptionGroup> options_of(InspectConfig& config);
 std::vector<OptionGroup> options_of(StatusConfig& config);
 std::vector<OptionGroup> options_of(SummaryConfig& config);
 std::vector<OptionGroup> options_of(ReportConfig& config);
+std::vector<OptionGroup> options_of(DiffConfig& config);
 
 // Groups that several commands share.
 OptionGroup general_options(std::string& config_path);  ///< --config, which no table above has

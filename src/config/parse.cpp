@@ -408,6 +408,17 @@ SummaryConfig parse_summary(const std::vector<std::string>& words, const ReadTex
   return config;
 }
 
+DiffConfig parse_diff(const std::vector<std::string>& words, const ReadText& read_text) {
+  DiffConfig config;
+  const Given given = fill("diff", options_of(config), words, read_text);
+  allow_positional("convoy diff", given.positional, 2);
+  if (given.positional.size() < 2)
+    fail(Exit::usage, "convoy diff compares two run directories; use 'convoy diff RUN_A RUN_B'");
+  config.a = given.positional[0];
+  config.b = given.positional[1];
+  return config;
+}
+
 ReportConfig parse_report(const std::vector<std::string>& words, const ReadText& read_text) {
   ReportConfig config;
   const Given given = fill("report", options_of(config), words, read_text);

@@ -30,6 +30,7 @@ PreflightConfig parse_preflight(const std::vector<std::string>& words, const Rea
 InspectConfig parse_inspect(const std::vector<std::string>& words, const ReadText& read_text = read_text_file);
 StatusConfig parse_status(const std::vector<std::string>& words, const ReadText& read_text = read_text_file);
 SummaryConfig parse_summary(const std::vector<std::string>& words, const ReadText& read_text = read_text_file);
+DiffConfig parse_diff(const std::vector<std::string>& words, const ReadText& read_text = read_text_file);
 ReportConfig parse_report(const std::vector<std::string>& words, const ReadText& read_text = read_text_file);
 
 /// A configuration file's text alone, as to_ini() writes it.

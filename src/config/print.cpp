@@ -28,6 +28,7 @@ void visit_options(const std::string& command, const Visit& visit) {
   if (command == "preflight") return walk(PreflightConfig{});
   if (command == "status") return walk(StatusConfig{});
   if (command == "summary") return walk(SummaryConfig{});
+  if (command == "diff") return walk(DiffConfig{});
   if (command == "report") return walk(ReportConfig{});
   require(command == "inspect", "a command without options");
   walk(InspectConfig{});

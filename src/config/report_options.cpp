@@ -78,6 +78,12 @@ std::vector<OptionGroup> options_of(SummaryConfig& config) {
   return {std::move(group)};
 }
 
+std::vector<OptionGroup> options_of(DiffConfig& config) {
+  OptionGroup group{"Diff", {}};
+  group.options.push_back(switch_option("json", config.json, "print one JSON object").only_on_command_line());
+  return {std::move(group)};
+}
+
 std::vector<OptionGroup> options_of(ReportConfig& config) {
   OptionGroup group{"Report", {}};
   group.options.push_back(text_option("output", "FILE", config.output,

@@ -280,7 +280,7 @@ def artifacts():
 def names():
     """Every option that documents and configurations name is one of the program's."""
     known = {c: set(call(c, "--option-names")[0].split()) for c in ("train", "evaluate", "predict", "bench", "inspect", "preflight",
-                                                                             "status", "summary")}
+                                                                             "status", "summary", "diff")}
     anywhere = set.union(*known.values()) | {"--version"}
     done = subprocess.run([PREPROCESS, "--help-all"], capture_output=True, text=True, check=False)
     anywhere |= set(re.findall(r"--[a-z][a-z-]+", done.stdout))
