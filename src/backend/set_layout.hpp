@@ -23,6 +23,16 @@ inline SetLayout set_layout(const ParameterTable& table, const OptimiserSpec& sp
                     }));
 }
 
+/// What the outer optimiser of local SGD keeps, with a value for each weight, which lies as SetLayout::values.
+struct OuterLayout {
+  Range anchor;    ///< the weights that the last average gave
+  Range momentum;  ///< of the changes from one average to the next
+  Index count() const { return momentum.end(); }
+};
+inline OuterLayout outer_layout(const SetLayout& layout) {
+  return {.anchor = layout.values, .momentum = {align_floats(layout.values.end()), layout.values.count}};
+}
+
 /// Where the last parts of a set of `count` floats lie. Programs find them by the size of a set alone, since they don't
 /// know the optimiser's slots.
 struct SetEnd {

@@ -32,6 +32,7 @@ struct Checkpoint {
   CheckpointMeta meta;
   HostSet set;                      ///< in this plan's layout
   HostSet ema;                      ///< the moving average: values and statistics; empty: there is none
+  HostSet outer;                    ///< the outer optimiser's state, as OuterLayout; empty: there is none
   std::vector<Shard> shards;        ///< those of the wanted replicas
   std::vector<std::string> unread;  ///< parameters that the set lacks: of a head that wasn't read
 };

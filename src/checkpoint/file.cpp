@@ -12,6 +12,7 @@
 #include <fstream>
 #include <set>
 
+#include "backend/set_layout.hpp"
 #include "core/shape_text.hpp"
 #include "io/file.hpp"
 #include "io/hdf5.hpp"
@@ -27,7 +28,7 @@ std::uint64_t tag_of(const Stamp& stamp) {
 
 constexpr const char* format_name = "convoy-checkpoint";
 static_assert(std::endian::native == std::endian::little, "tensors are stored as they lie in memory");
-const std::string ema_group = "/ema";
+const std::string ema_group = "/ema", anchor_group = "/outer/anchor", outer_momentum_group = "/outer/momentum";
 
 std::span<const std::byte> bytes_of(const HostSet& set, Range range) {
   return std::as_bytes(std::span(set.block).subspan(static_cast<std::size_t>(range.begin - set.first),
@@ -48,19 +49,21 @@ struct Written {
 
 std::vector<Written> tensors_to_write(const Plan& plan, const SetLayout& layout, const FileSets& sets) {
   std::vector<Written> all;
-  const auto append = [&](const std::vector<StoredTensor>& tensors, const HostSet& set) {
-    require(set.first + static_cast<Index>(set.block.size()) == layout.count(),
+  const auto append = [&](const std::vector<StoredTensor>& tensors, const HostSet& set, Index floats) {
+    require(set.first + static_cast<Index>(set.block.size()) == floats,
             "a set to be saved has another size than its layout");
     for (const StoredTensor& tensor : tensors)
       if (tensor.range.begin >= set.first) all.push_back({tensor, bytes_of(set, tensor.range)});
   };
-  append(stored_tensors(plan, layout), sets.set);
-  if (sets.ema != nullptr) append(stored_ema(plan, layout), *sets.ema);
+  append(stored_tensors(plan, layout), sets.set, layout.count());
+  if (sets.ema != nullptr) append(stored_ema(plan, layout), *sets.ema, layout.count());
+  if (sets.outer != nullptr) append(stored_outer(plan, layout), *sets.outer, outer_layout(layout).count());
   return all;
 }
 
 Index version_of(const FileMeta& meta) {
-  if (meta.values_in_main) return newest_checkpoint_version;
+  if (meta.values_in_main) return slim_shard_version;
+  if (meta.meta.has_outer) return outer_checkpoint_version;
   return meta.meta.ema_decay > 0 ? ema_checkpoint_version : oldest_checkpoint_version;
 }
 
@@ -142,6 +145,8 @@ std::vector<std::string> tensor_names(const Hdf5File& file, Content content, con
   if (content == Content::all) {
     for (const std::string& slot : names_below(file, "/optimiser")) append(slot);
     append_weights(ema_group);
+    append(anchor_group);
+    append(outer_momentum_group);
   }
   return names;
 }
@@ -213,6 +218,16 @@ std::vector<StoredTensor> stored_ema(const Plan& plan, const SetLayout& layout) 
   return tensors;
 }
 
+std::vector<StoredTensor> stored_outer(const Plan& plan, const SetLayout& layout) {
+  const OuterLayout outer = outer_layout(layout);
+  std::vector<StoredTensor> tensors;
+  for (const auto& [group, range] :
+       {std::pair{anchor_group, outer.anchor}, std::pair{outer_momentum_group, outer.momentum}})
+    for (const Parameter& row : plan.table.rows)
+      tensors.push_back({group + "/" + row.name, row.shape, {range.begin + row.range.begin, row.range.count}});
+  return tensors;
+}
+
 std::uint32_t seal_digest(const std::string& path) {
   std::array<char, seal_bytes> block{};
   std::ifstream file(path, std::ios::binary);
@@ -225,6 +240,7 @@ std::uint32_t seal_digest(const std::string& path) {
 void write_set_file(const std::string& path, const Plan& plan, const SetLayout& layout, const FileMeta& meta,
                     const FileSets& sets, const Fence& fence, const std::function<void()>& before_rename) {
   require((sets.ema != nullptr) == (meta.meta.ema_decay > 0), "a moving average and its decay, or neither");
+  require((sets.outer != nullptr) == meta.meta.has_outer, "an outer optimiser and its mark, or neither");
   require(sets.set.first == (meta.values_in_main ? layout.optimiser.begin : 0),
           "a shard has its values or is without them");
   std::vector<Written> all = tensors_to_write(plan, layout, sets);
@@ -261,8 +277,8 @@ SetFile read_set_file(const std::string& path, const Plan& plan, const SetLayout
   const Fit fit{path, plan, content};
   const std::string last_layer = head_of(plan);
   std::set<std::string> wanted;
-  const auto read = [&](const std::vector<StoredTensor>& tensors, HostSet& to) {
-    to.block.assign(static_cast<std::size_t>(layout.count()), 0.0F);
+  const auto read = [&](const std::vector<StoredTensor>& tensors, HostSet& to, Index floats) {
+    to.block.assign(static_cast<std::size_t>(floats), 0.0F);
     for (const StoredTensor& tensor : tensors) {
       if (replica >= 0 && result.meta.values_in_main && tensor.range.end() <= layout.values.end()) continue;
       if (!file.exists(tensor.name))
@@ -285,10 +301,11 @@ SetFile read_set_file(const std::string& path, const Plan& plan, const SetLayout
   };
   const bool has_ema = content != Content::trained_weights && result.meta.meta.ema_decay > 0;
   if (content == Content::all) {
-    read(stored_tensors(plan, layout), result.set);
-    if (has_ema) read(stored_ema(plan, layout), result.ema);
+    read(stored_tensors(plan, layout), result.set, layout.count());
+    if (has_ema) read(stored_ema(plan, layout), result.ema, layout.count());
+    if (result.meta.meta.has_outer) read(stored_outer(plan, layout), result.outer, outer_layout(layout).count());
   } else {
-    read(has_ema ? stored_ema(plan, layout) : stored_weights(plan, layout), result.set);
+    read(has_ema ? stored_ema(plan, layout) : stored_weights(plan, layout), result.set, layout.count());
   }
   for (const std::string& name : tensor_names(file, content, content == Content::weights && has_ema ? ema_group : ""))
     if (wanted.count(name) == 0)

@@ -116,6 +116,7 @@ std::string to_text(const FileMeta& file) {
                             {"texts", meta.texts},
                             {"numbers", meta.numbers}});
   if (meta.ema_decay > 0) json["ema_decay"] = meta.ema_decay;
+  if (meta.has_outer) json["outer"] = true;
   if (file.replica >= 0) json["replica"] = file.replica;
   if (file.values_in_main) json["values_in_main"] = true;
   if (!file.shards.empty()) json["shards"] = list_of(file.shards);
@@ -137,6 +138,7 @@ FileMeta parse_meta(const std::string& text, const std::string& path) {
     meta.ranks = json.at("ranks").as<int>();
     meta.local_steps = json.at("local_steps").as<Index>();
     meta.ema_decay = json.value("ema_decay", 0.0);
+    meta.has_outer = json.value("outer", false);
     meta.plan_digest = parse_hex(json.at("plan_digest").as<std::string>());
     meta.configuration_hash = json.at("configuration_hash").as<std::string>();
     meta.texts = json.at("texts").as<std::map<std::string, std::string>>();

@@ -29,8 +29,9 @@ struct CheckpointMeta {
   Index attempt = 0;  ///< that wrote it
   Position position;
   int replicas = 1, ranks = 1;
-  Index local_steps = 0;  ///< 0: sync = gradients
-  double ema_decay = 0;   ///< of the moving average of the weights that the file holds; 0: none
+  Index local_steps = 0;   ///< 0: sync = gradients
+  double ema_decay = 0;    ///< of the moving average of the weights that the file holds; 0: none
+  bool has_outer = false;  ///< the file holds the outer optimiser's state
   std::uint64_t plan_digest = 0;
   TrainedData data;                ///< of the phase that was trained last
   std::string configuration_hash;  ///< of what decides bits

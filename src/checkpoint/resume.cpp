@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <sstream>
 
+#include "backend/set_layout.hpp"
 #include "checkpoint/agree.hpp"
 #include "core/log.hpp"
 
@@ -135,23 +136,26 @@ FoundCheckpoint open_checkpoint(Communicator& communicator, const std::string& p
 
 Checkpoint load_checkpoint(Communicator& communicator, const FoundCheckpoint& found, const Plan& plan,
                            const SetLayout& layout, const LoadSpec& spec) {
-  Checkpoint checkpoint{found.path, found.file.meta, {}, {}, {}, {}};
-  const bool has_ema = !spec.weights_only && found.file.meta.ema_decay > 0;
+  Checkpoint checkpoint{found.path, found.file.meta, {}, {}, {}, {}, {}};
+  const bool has_ema = !spec.weights_only && found.file.meta.ema_decay > 0,
+             has_outer = !spec.weights_only && found.file.meta.has_outer;
   if (spec.weights_only) checkpoint.meta.position = {};
   std::istringstream unread(ask_first_rank(communicator, "reading a checkpoint", [&] {
     const Content content = spec.weights_only ? Content::weights : Content::all;
     SetFile file = read_set_file(found.path, plan, layout, content, spec.head);
     checkpoint.set = std::move(file.set);
     checkpoint.ema = std::move(file.ema);
+    checkpoint.outer = std::move(file.outer);
     return fmt::format("{}", fmt::join(file.unread, " "));
   }));
   for (std::string name; unread >> name;) checkpoint.unread.push_back(name);
-  const auto send = [&](std::vector<float>& block) {
-    block.resize(static_cast<std::size_t>(layout.count()));
+  const auto send = [&](std::vector<float>& block, Index floats) {
+    block.resize(static_cast<std::size_t>(floats));
     communicator.broadcast(std::as_writable_bytes(std::span(block)), 0, "values of a checkpoint");
   };
-  send(checkpoint.set.block);
-  if (has_ema) send(checkpoint.ema.block);
+  send(checkpoint.set.block, layout.count());
+  if (has_ema) send(checkpoint.ema.block, layout.count());
+  if (has_outer) send(checkpoint.outer.block, outer_layout(layout).count());
   if (!spec.weights_only && spec.shards && !found.file.shards.empty())
     together_or_throw(communicator, "reading the shards of a checkpoint",
                       [&] { checkpoint.shards = load_shards(found, plan, layout, spec, checkpoint.set); });

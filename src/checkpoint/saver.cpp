@@ -89,6 +89,7 @@ void Saver::write_shards(Save& save) const {
   if (!save.spec.shards.empty()) make_folder(place_.folder);
   CheckpointMeta meta = save.spec.meta;
   meta.ema_decay = 0;  // the main file's alone
+  meta.has_outer = false;
   for (const Shard& shard : save.spec.shards) {
     const std::string file = shard_file(save.spec.name, shard.replica, place_.fence.number());
     const std::string path = place_.folder + "/" + file;
@@ -114,7 +115,8 @@ void Saver::write_main(Save& save, std::vector<ShardRecord> shards) {
   for (const ShardRecord& shard : shards) check_shard(place_.folder, shard, place_.fence, place_.clock);
   const FileMeta meta{save.spec.meta, place_.plan.graph.model, std::move(shards)};
   write_set_file(main_path(place_.folder, save.spec.name), place_.plan, place_.layout, meta,
-                 {*save.spec.averaged, save.spec.ema.get()}, place_.fence, [&] { make_way(save.spec.name); });
+                 {*save.spec.averaged, save.spec.ema.get(), save.spec.outer.get()}, place_.fence,
+                 [&] { make_way(save.spec.name); });
   save.in_place = place_.clock.wall_seconds();
   remove_shards(place_.folder, save.spec.name, meta.shards, place_.fence);
   // `best` adds none, and those of an earlier line may still wait to be moved aside.
@@ -157,7 +159,8 @@ void Saver::conclude(Exit code) {
 }
 
 double Saver::bytes_of(const Save& save) const {
-  const auto sets = static_cast<double>(save.spec.shards.size() + (save.spec.meta.ema_decay > 0 ? 2 : 1));
+  const int of_main = 1 + (save.spec.meta.ema_decay > 0 ? 1 : 0) + (save.spec.meta.has_outer ? 2 : 0);
+  const auto sets = static_cast<double>(save.spec.shards.size()) + of_main;
   return sets * static_cast<double>(place_.layout.count()) * sizeof(float);
 }
 

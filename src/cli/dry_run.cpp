@@ -89,6 +89,7 @@ void print_cost(const Sized& sized) {
 void print_memory(const Sized& sized, const TrainConfig& config) {
   const int sets = parameter_sets(sized.job.sync, sized.job.turns) + (config.ema.decay > 0 ? 1 : 0);
   const SetLayout& layout = sized.layout;
+  const Index outer = outer_floats(sized.job.sync, layout);
   const double parameters = sets * megabytes(layout.values.count), optimiser = sets * megabytes(layout.optimiser.count),
                statistics = sets * megabytes(layout.statistics.count + layout.state.count),
                gradients = megabytes(sized.plan.table.block()), activations = megabytes(sized.arena_floats);
@@ -96,10 +97,12 @@ void print_memory(const Sized& sized, const TrainConfig& config) {
   Index images = job.run.count > 0 ? sample_range(job.order, job.run.first, job.run.count).count : 0;
   if (sized.splits.has_val) images += EvaluationBatches::share(sized.splits.val.samples, job.ranks, job.rank).count;
   const double samples = static_cast<double>(images * sized.splits.train.image_bytes()) / mega;
-  line("memory per rank", fmt::format("{:.1f} MB (10^6 bytes; what libraries keep is not counted)",
-                                      parameters + optimiser + statistics + gradients + activations + samples));
+  line("memory per rank",
+       fmt::format("{:.1f} MB (10^6 bytes; what libraries keep is not counted)",
+                   parameters + optimiser + statistics + megabytes(outer) + gradients + activations + samples));
   line("  parameters", fmt::format("{:.1f} MB in {} sets", parameters, sets));
   line("  optimiser", fmt::format("{:.1f} MB", optimiser));
+  if (outer > 0) line("  outer", fmt::format("{:.1f} MB", megabytes(outer)));
   line("  statistics", fmt::format("{:.1f} MB", statistics));
   line("  gradients", fmt::format("{:.1f} MB in {} buckets", gradients, sized.plan.buckets.size()));
   line("  activations", fmt::format("{:.1f} MB", activations));

@@ -102,6 +102,7 @@ std::string describe(const FileMeta& file) {
       '\n';
   if (meta.ema_decay > 0)
     text += fmt::format("average       moving, decay {}: below /ema, and what evaluation takes\n", meta.ema_decay);
+  if (meta.has_outer) text += "outer         its optimizer's anchor and momentum: below /outer\n";
   text += describe(meta.data);
   text += fmt::format("plan          {:016x}\nconfiguration {}\n", meta.plan_digest, meta.configuration_hash);
   for (const auto& [name, value] : meta.numbers) text += fmt::format("{:<13} {}\n", name, value);
@@ -141,6 +142,7 @@ std::string inspect_checkpoint(const std::string& path) {
     for (const auto& slot : file.names("/optimiser")) text += describe_group(file, "/optimiser/" + slot);
   }
   if (file.exists("/ema")) text += describe_group(file, "/ema/parameters") + describe_group(file, "/ema/statistics");
+  if (file.exists("/outer")) text += describe_group(file, "/outer/anchor") + describe_group(file, "/outer/momentum");
   return file.exists("/state") ? text + describe_tensor(file, "/state") : text;
 }
 

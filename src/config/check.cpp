@@ -63,6 +63,12 @@ void check_sync(const TrainConfig& config) {
   if (sync.mode == SyncMode::gradients && sync.local_steps > 1) {
     fail(Exit::usage, "--local-steps {} needs --sync weights (gradients are averaged every step)", sync.local_steps);
   }
+  if (sync.outer.is_on() && sync.local_steps == 1) {
+    fail(
+        Exit::usage,
+        "--outer-optimizer {} needs --local-steps above 1 (a momentum of single steps is what --optimizer has); give --local-steps N, or drop it",
+        sync.outer.rule == OuterRule::momentum ? "momentum" : "nesterov");
+  }
   if (sync.replicas > 0 && sync.grad_accum_steps > 1) {
     fail(Exit::usage, "--replicas {} and --grad-accum-steps {} both set the number of replicas; give one",
          sync.replicas, sync.grad_accum_steps);

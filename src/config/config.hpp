@@ -89,6 +89,7 @@ struct SyncConfig {
   SyncMode mode = SyncMode::weights;
   Index local_steps = 1, local_start = 0;
   MomentumPolicy momentum = MomentumPolicy::keep;
+  OuterSpec outer;  ///< --outer-optimizer, --outer-lr, --outer-momentum
   bool reproducible = false, sync_bn = false;
   int replicas = 0;  ///< 0: ranks * grad_accum_steps
   int grad_accum_steps = 1;

@@ -68,6 +68,12 @@ const std::vector<Dependence>& rules() {
        [](const TrainConfig& c) {
          return c.sync.momentum == MomentumPolicy::keep || c.sync.mode == SyncMode::weights;
        }},
+      {{"outer-optimizer"},
+       "--sync weights",
+       [](const TrainConfig& c) { return !c.sync.outer.is_on() || c.sync.mode == SyncMode::weights; }},
+      {{"outer-lr", "outer-momentum"},
+       "--outer-optimizer momentum or nesterov",
+       [](const TrainConfig& c) { return c.sync.outer.is_on(); }},
       {{"ema-steps"}, "--ema-decay", [](const TrainConfig& c) { return c.ema.decay > 0; }},
       {{"synthetic-samples", "synthetic-size", "synthetic-channels", "synthetic-classes"},
        "--synthetic",

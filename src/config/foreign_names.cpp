@@ -27,6 +27,7 @@ constexpr std::string_view scaled = "use --lr with --lr-scaling linear; --lr-bas
 constexpr std::string_view uncompressed = "there is no compression: gradients and weights are averaged in fp32";
 constexpr std::string_view period = "use --local-steps with --sync weights";
 constexpr std::string_view post_local = "use --local-sgd-start with --sync weights";
+constexpr std::string_view slow_momentum = "use --outer-optimizer momentum with --sync weights and --local-steps";
 constexpr std::string_view repeatable =
     "two equal runs give the same bits unasked; --reproducible: also on other numbers of ranks";
 constexpr std::string_view cpu = "use --device cpu";
@@ -150,6 +151,7 @@ constexpr std::array known{
     Foreign{"save-best-only", best},
     Foreign{"scheduler", "use --lr-schedule"},
     Foreign{"short-epoch", "use --limit-train-batches N"},
+    Foreign{"slowmo", slow_momentum},
     Foreign{"start-localsgd-iter", post_local},
     Foreign{"steps-per-epoch", "an epoch is one pass over the data; --limit-train-batches N makes it shorter"},
     Foreign{"stop-threshold", "use --target-accuracy PERCENT"},

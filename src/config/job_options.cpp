@@ -47,6 +47,18 @@ OptionGroup sync_options(SyncConfig& sync) {
           {{"keep", MomentumPolicy::keep}, {"average", MomentumPolicy::average}, {"reset", MomentumPolicy::reset}},
           "what happens to the optimiser state when weights are averaged: each replica keeps its own, it is averaged too, or set to 0"))
       .decides_bits();
+  add(choice_option<OuterRule>(
+          "outer-optimizer", sync.outer.rule,
+          {{"average", OuterRule::average}, {"momentum", OuterRule::momentum}, {"nesterov", OuterRule::nesterov}},
+          "what an average of the weights is used for: the replicas continue from it, or from a step along the change since the average before, with a momentum (SlowMo) or Nesterov's (DiLoCo)"))
+      .also({"outer-optimiser"})
+      .decides_bits();
+  add(number_option("outer-lr", "F", sync.outer.rate, above(0), "factor of that step; DiLoCo: 0.7"))
+      .also({"slowmo-lr"})
+      .decides_bits();
+  add(number_option("outer-momentum", "F", sync.outer.momentum, from_below(0, 1), "momentum of that step; DiLoCo: 0.9"))
+      .also({"slowmo-momentum"})
+      .decides_bits();
   add(switch_option("reproducible", sync.reproducible,
                     "compute the same bits on any number of ranks, by summing along a fixed tree of the replicas"))
       .decides_bits();

@@ -141,7 +141,9 @@ std::vector<Assignment> own_configuration(const Names& names, const std::vector<
   const std::map<const char*, std::vector<const char*>> same_said = {
       {"batch-size", {"global-batch"}},
       {"global-batch", {"batch-size"}},
-      {"sync", {"local-steps", "local-sgd-start", "local-momentum", "sync-bn"}},
+      {"sync",
+       {"local-steps", "local-sgd-start", "local-momentum", "outer-optimizer", "outer-lr", "outer-momentum",
+        "sync-bn"}},
       {"replicas", {"grad-accum-steps"}},
       {"grad-accum-steps", {"replicas"}},
       {"data", {"data", "synthetic"}},

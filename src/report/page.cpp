@@ -5,10 +5,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <set>
 
 #include "core/text.hpp"
 #include "report/chart.hpp"
+#include "report/differences.hpp"
 
 namespace convoy {
 namespace {
@@ -172,42 +172,17 @@ std::string evaluation_of(const EvaluationRecord& evaluation) {
   return text + "</div>\n";
 }
 
-std::string value_of(const RunRecord& run, const std::string& key) {
-  for (const auto& [name, value] : run.options)
-    if (name == key) return value;
-  return "-";
-}
-
 /// Options and facts with more than one value, a column per run.
 std::string differences_of(const std::vector<RunRecord>& runs) {
-  std::vector<std::vector<std::string>> rows;
-  const auto add = [&](const std::string& name, const auto& value) {
-    std::vector<std::string> row{name};
-    std::set<std::string> values;
-    for (const RunRecord& run : runs) {
-      row.push_back(value(run));
-      values.insert(row.back());
-    }
-    if (values.size() > 1) rows.push_back(std::move(row));
-  };
-  std::vector<std::string> keys;
-  for (const RunRecord& run : runs) {
-    for (const auto& [name, value] : run.options)
-      if (std::find(keys.begin(), keys.end(), name) == keys.end()) keys.push_back(name);
-  }
-  for (const std::string& key : keys) add(key, [&](const RunRecord& run) { return value_of(run, key); });
-  add("ranks", [](const RunRecord& run) { return fmt::format("{}", run.ranks); });
-  add("replicas in use", [](const RunRecord& run) { return fmt::format("{}", run.replicas); });
-  add("images per step", [](const RunRecord& run) { return fmt::format("{}", run.global_batch); });
-  add("device of rank 0", [](const RunRecord& run) { return run.device; });
-  add("build", [](const RunRecord& run) { return run.build; });
-  if (rows.empty()) return "<p class=\"quiet\">The runs have the same options, ranks, device and build.</p>\n";
+  std::vector<Difference> rows = compare_options(runs);
+  for (Difference& fact : compare_environment(runs)) rows.push_back(std::move(fact));
+  if (rows.empty()) return "<p class=\"quiet\">The runs have the same options, ranks, device, hosts and build.</p>\n";
   std::string text = R"(<div class="wide"><table><tr><th>option</th>)";
   for (const RunRecord& run : runs) text += fmt::format("<th>{}</th>", escaped(run.folder));
   text += "</tr>\n";
-  for (const auto& row : rows) {
-    text += "<tr>";
-    for (const std::string& cell : row) text += fmt::format("<td class=\"o\">{}</td>", escaped(cell));
+  for (const Difference& row : rows) {
+    text += fmt::format("<tr><td class=\"o\">{}</td>", escaped(row.name));
+    for (const std::string& cell : row.values) text += fmt::format("<td class=\"o\">{}</td>", escaped(cell));
     text += "</tr>\n";
   }
   return text + "</table></div>\n";

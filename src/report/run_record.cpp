@@ -2,6 +2,7 @@
 #include "report/run_record.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -119,6 +120,21 @@ std::vector<std::pair<std::string, std::string>> read_options(const std::string&
   return options;
 }
 
+/// What the other files don't tell.
+std::vector<std::pair<std::string, std::string>> read_environment(const std::string& environment) {
+  std::vector<std::pair<std::string, std::string>> found;
+  const Json json = Json::parse_or_null(environment);
+  if (!json.is_object()) return found;
+  for (const char* name : {"mpi", "hdf5", "backends"}) found.emplace_back(name, trimmed(text(json, name, "-")));
+  std::vector<std::string> hosts;  // each once, of the ranks
+  if (const Json* list = json.find("hosts"); list != nullptr && list->is_list())
+    for (const Json& host : list->items())
+      if (host.is_text() && std::find(hosts.begin(), hosts.end(), host.as<std::string>()) == hosts.end())
+        hosts.push_back(host.as<std::string>());
+  found.emplace_back("hosts", fmt::format("{}", fmt::join(hosts, " ")));
+  return found;
+}
+
 std::vector<std::string> read_warnings(const std::string& log) {
   std::vector<std::string> warnings;
   std::istringstream lines(log);
@@ -204,6 +220,8 @@ RunRecord read_run_record(const std::string& folder) {
          "'{}' is no run directory (it has neither metrics.jsonl nor config.cfg); give --output-dir of train", folder);
   read_metrics(metrics, run);
   if (config) run.options = read_options(*config);
+  if (const auto environment = text_of_file(folder + "/environment.json"))
+    run.environment = read_environment(*environment);
   if (const auto log = text_of_file(folder + "/log.txt")) run.warnings = read_warnings(*log);
   if (const auto state = find_run_state(folder)) {
     const RequeueDecision decision = decide(*state, observe(folder, *state));

@@ -44,6 +44,8 @@ struct RunRecord {
   std::vector<EpochTimes> times;
   /// As config.cfg has them, those with their usual value included, in its order.
   std::vector<std::pair<std::string, std::string>> options;
+  /// Hosts, MPI, HDF5 and the lines about backends, as environment.json has them: those of the newest attempt.
+  std::vector<std::pair<std::string, std::string>> environment;
   std::vector<EvaluationRecord> evaluations;  ///< from the folders in the run directory
   std::vector<std::string> warnings;          ///< of log.txt, each text once, and of files that can't be read
 };

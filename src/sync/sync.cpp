@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sync/sync.hpp"
 
+#include "backend/set_layout.hpp"
 #include "sync/modes.hpp"
 
 namespace convoy {
@@ -9,12 +10,30 @@ SyncSpec gradient_sums(int replicas, int ranks, int rank) {
   return {.mode = SyncMode::gradients, .replicas = replicas, .ranks = ranks, .rank = rank};
 }
 
+namespace {
+
+std::string describe(const OuterSpec& outer) {
+  switch (outer.rule) {
+    case OuterRule::average:
+      return {};
+    case OuterRule::momentum:
+    case OuterRule::nesterov:
+      return fmt::format(", outer {} {} at rate {}",
+                         outer.rule == OuterRule::momentum ? "momentum" : "Nesterov momentum", outer.momentum,
+                         outer.rate);
+  }
+  fail(Exit::internal, "an outer optimiser without a description");
+}
+
+}  // namespace
+
 std::string describe(const SyncSpec& spec) {
   switch (spec.mode) {
     case SyncMode::gradients:
       return "gradients";
     case SyncMode::weights:
-      return spec.local_steps == 1 ? "weights every step" : fmt::format("weights every {} steps", spec.local_steps);
+      return (spec.local_steps == 1 ? "weights every step" : fmt::format("weights every {} steps", spec.local_steps)) +
+             describe(spec.outer);
   }
   fail(Exit::internal, "a sync policy without a description");
 }
@@ -27,6 +46,10 @@ int parameter_sets(const SyncSpec& spec, int replicas) {
       return replicas + 1;  // one more for the average
   }
   fail(Exit::internal, "a sync policy without parameter sets");
+}
+
+Index outer_floats(const SyncSpec& spec, const SetLayout& layout) {
+  return spec.mode == SyncMode::weights && spec.outer.is_on() ? outer_layout(layout).count() : 0;
 }
 
 Index local_steps_of_checkpoint(const SyncSpec& spec) {

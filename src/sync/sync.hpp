@@ -15,11 +15,21 @@ namespace convoy {
 enum class SyncMode : std::uint8_t { gradients, weights };
 enum class MomentumPolicy : std::uint8_t { keep, average, reset };
 
+/// What an average makes of the weights. average: they are the average. Else the change since the average before is a
+/// gradient, along which a step is made with a momentum (SlowMo) or with Nesterov's (DiLoCo).
+enum class OuterRule : std::uint8_t { average, momentum, nesterov };
+struct OuterSpec {
+  OuterRule rule = OuterRule::average;
+  double rate = 1, momentum = 0.7;
+  bool is_on() const { return rule != OuterRule::average; }
+};
+
 struct SyncSpec {
   SyncMode mode = SyncMode::weights;
   Index local_steps = 1;  ///< weights: average every H steps
   Index local_start = 0;  ///< post-local SGD: before this step average after every step
   MomentumPolicy momentum = MomentumPolicy::keep;
+  OuterSpec outer;  ///< weights: from local_start on
   bool reproducible = false;
   int replicas = 1, ranks = 1, rank = 0;
 };
@@ -32,6 +42,8 @@ SyncSpec gradient_sums(int replicas, int ranks, int rank);
 std::string describe(const SyncSpec& spec);
 /// Sets that a rank with so many replicas keeps.
 int parameter_sets(const SyncSpec& spec, int replicas);
+/// Floats of the outer optimiser on every rank; 0: there is none.
+Index outer_floats(const SyncSpec& spec, const SetLayout& layout);
 /// What a checkpoint notes of the policy: steps between two averages, 0 where all replicas share one set.
 Index local_steps_of_checkpoint(const SyncSpec& spec);
 /// `gradients` or `weights`: the policy that wrote a checkpoint with that number.
@@ -55,6 +67,9 @@ class Sync {
   virtual ParameterSet& set(int replica) = 0;
   /// All sets of this rank that hold a model: what a checkpoint is loaded into.
   virtual std::span<const ParameterSet> sets() const = 0;
+  /// The outer optimiser's state, laid out as OuterLayout, with the same bits on all ranks; no memory: there is none.
+  /// Whoever loads the sets fills it, too.
+  virtual ParameterSet outer() const { return {}; }
   virtual float scale(Index replica_samples, Index step_samples) const = 0;
   /// True where nothing between the stages of this replica waits for the host, and a replay that skips ready and
   /// replica_done is right.

@@ -2,8 +2,10 @@
 // Local SGD: every replica updates a set of its own, and every few steps the sets are averaged (Stich, "Local SGD
 // converges fast and communicates little", ICLR 2019; post-local SGD: Lin et al., ICLR 2020).
 #include <algorithm>
+#include <optional>
 
 #include "sync/modes.hpp"
+#include "sync/outer_optimiser.hpp"
 #include "sync/set_average.hpp"
 
 namespace convoy {
@@ -19,6 +21,7 @@ class WeightSync final : public Sync {
         average_(spec, parts, run_) {
     for (int i = 0; i < run_.count; ++i)
       sets_.push_back({parts.backend.allocate(parts.layout.count()), parts.layout.count()});
+    if (spec.outer.is_on()) outer_.emplace(spec.outer, parts);
   }
 
   /// A rank without replicas has the averaged set only.
@@ -30,6 +33,8 @@ class WeightSync final : public Sync {
   std::span<const ParameterSet> sets() const override {
     return sets_.empty() ? std::span<const ParameterSet>(&average_.set(), 1) : std::span<const ParameterSet>(sets_);
   }
+
+  ParameterSet outer() const override { return outer_ ? outer_->state() : ParameterSet{}; }
 
   float scale(Index replica_samples, Index) const override {
     return replica_samples > 0 ? static_cast<float>(1.0 / static_cast<double>(replica_samples)) : 0.0F;
@@ -51,11 +56,15 @@ class WeightSync final : public Sync {
 
   void step_done(Index step) override {
     const bool due = (step + 1) % spec_.local_steps == 0 || step < spec_.local_start;
-    if (spec_.replicas == 1 || !due || !average_.weigh(sets_, samples_)) return;
+    // One replica is its own average, but what an outer optimiser makes of it is another set (Lookahead).
+    const bool changes_sets = spec_.replicas > 1 || outer_;
+    if (!changes_sets || !due || !average_.weigh(sets_, samples_)) return;
     average_.take_values(sets_);
     if (spec_.momentum == MomentumPolicy::average) average_.take_optimiser(sets_);
     if (spec_.momentum == MomentumPolicy::reset) average_.clear_optimiser();
     average_.finish();
+    if (outer_ && step < spec_.local_start) outer_->follow(average_.set());
+    if (outer_ && step >= spec_.local_start) outer_->step(average_.set());
     for (const ParameterSet& set : sets_) {
       average_.copy_to(
           set, spec_.momentum == MomentumPolicy::keep ? SetAverage::Optimiser::keep : SetAverage::Optimiser::replace);
@@ -128,6 +137,7 @@ class WeightSync final : public Sync {
   std::vector<ParameterSet> sets_;  ///< one for each owned replica
   std::vector<Index> samples_;      ///< of each since the last average
   SetAverage average_;
+  std::optional<OuterOptimiser> outer_;
   // The same on all ranks at any time, since they follow the calls alone: they decide about collectives.
   bool replicas_are_equal_ = false;
   bool values_are_current_ = false, optimiser_is_current_ = false;  ///< of the averaged set

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <filesystem>
 
+#include "backend/set_layout.hpp"
 #include "checkpoint/agree.hpp"
 #include "comm/agreed_error.hpp"
 #include "config/hash.hpp"
@@ -201,6 +202,7 @@ void Checkpointing::start() {
   }
   load_sets(block);
   load_average(block);
+  load_outer(block);
 }
 
 void Checkpointing::leave_other_lines(const std::optional<FoundCheckpoint>& from) {
@@ -238,6 +240,22 @@ void Checkpointing::resume_average(const Checkpoint& loaded) {
     log::info("the moving average of '{}' is dropped (--ema-decay 0): training continues without it", loaded.path);
 }
 
+void Checkpointing::load_outer(const std::vector<float>& block, const HostSet& outer) {
+  const ParameterSet to = job_.sync->outer();
+  if (to.block == nullptr) return;
+  std::vector<float> state = outer.block;
+  if (state.empty()) {
+    const SetLayout& layout = job_.engine->layout();
+    state.assign(static_cast<std::size_t>(to.count), 0.0F);
+    std::copy_n(block.begin() + layout.values.begin, layout.values.count,
+                state.begin() + outer_layout(layout).anchor.begin);
+  }
+  run_agreed(job_.communicator, "loading the outer optimizer", [&] {
+    job_.collectives->await(job_.engine->backend().upload(to.block, state.data(), to.count),
+                            "upload of the outer optimizer");
+  });
+}
+
 Position Checkpointing::resume(const FoundCheckpoint& found) {
   const std::string& path = found.path;
   Checkpoint loaded = load_checkpoint(job_.communicator, found, job_.engine->plan(), job_.engine->layout(),
@@ -265,6 +283,12 @@ Position Checkpointing::resume(const FoundCheckpoint& found) {
                        position.step == job_.shape.timeline.first_step(position.epoch) + position.step_in_epoch;
   load_sets(loaded.set.block);
   resume_average(loaded);
+  load_outer(loaded.set.block, loaded.outer);
+  const bool has_outer = job_.sync->outer().block != nullptr;
+  if (has_outer && !meta.has_outer)
+    log::info("'{}' holds no state of an outer optimizer: it starts from the weights", path);
+  if (!has_outer && meta.has_outer)
+    log::info("the outer optimizer's state of '{}' is dropped: this job has none", path);
   const auto then = meta.texts.find("configuration");
   if (job_.communicator.rank() == 0 && then != meta.texts.end())
     for (const std::string& change : changed_parts(then->second, job_.config))
@@ -319,8 +343,8 @@ void Checkpointing::restore(const std::vector<Shard>& shards) {
 }
 
 double Checkpointing::guessed_cost() const {
-  const double bytes =
-      static_cast<double>(job_.engine->layout().count()) * sizeof(float) * (job_.average.is_on() ? 2 : 1);
+  const Index floats = job_.engine->layout().count() * (job_.average.is_on() ? 2 : 1) + job_.sync->outer().count;
+  const double bytes = static_cast<double>(floats) * sizeof(float);
   return slow_start_seconds + bytes / slow_bytes_per_second;
 }
 
@@ -347,6 +371,7 @@ CheckpointMeta Checkpointing::describe(const Position& position, const JobSums& 
   meta.ranks = job_.shape.ranks;
   meta.local_steps = local_steps_of_checkpoint(job_.shape.sync);
   meta.ema_decay = job_.config.ema.decay;
+  meta.has_outer = job_.sync->outer().block != nullptr;
   meta.plan_digest = job_.engine->plan().digest;
   meta.configuration_hash = configuration_hash(job_.config);
   meta.texts = {{"model", job_.engine->plan().graph.model},
@@ -375,6 +400,12 @@ std::vector<float> Checkpointing::spare_memory() {
   return memory;
 }
 
+void Checkpointing::download(const ParameterSet& from, Index first, std::vector<float>& to, const char* what) {
+  Backend& device = job_.engine->backend();
+  to.resize(static_cast<std::size_t>(from.count - first));
+  job_.collectives->await(device.download(to.data(), from.block + first, from.count - first, device.record()), what);
+}
+
 void Checkpointing::save(const std::string& name, const Position& position, Content content) {
   const ActivityScope phase(Activity::checkpoint);
   const double begun = wall_seconds();
@@ -392,14 +423,16 @@ void Checkpointing::save(const std::string& name, const Position& position, Cont
     const ParameterSet& averaged = job_.sync->averaged();
     averaged_step_ = position.step;
     if (job_.communicator.rank() == 0) {
-      for (std::shared_ptr<HostSet>* copy : {&averaged_, &ema_})
+      for (std::shared_ptr<HostSet>* copy : {&averaged_, &ema_, &outer_})
         if (*copy == nullptr || copy->use_count() > 1) *copy = std::make_shared<HostSet>();
       job_.engine->download(averaged, averaged_->block, *job_.collectives);
       if (job_.average.is_on()) job_.average.download(ema_->block, *job_.collectives);
+      if (spec.meta.has_outer) download(job_.sync->outer(), 0, outer_->block, "download of the outer optimizer");
     }
   }
   spec.averaged = averaged_;
   if (job_.average.is_on()) spec.ema = ema_;
+  if (spec.meta.has_outer) spec.outer = outer_;
   spec.with_shards = content == Content::everything && job_.sync->needs_shards();
   if (spec.with_shards) {
     const std::vector<Index> since = job_.sync->samples_since_average();
@@ -407,12 +440,7 @@ void Checkpointing::save(const std::string& name, const Position& position, Cont
     for (int i = 0; i < job_.shape.run.count; ++i) {
       const int replica = job_.shape.run.first + i;
       Shard shard{replica, since.at(static_cast<std::size_t>(i)), {first, spare_memory()}};
-      Backend& device = job_.engine->backend();
-      const Index count = job_.engine->layout().count() - first;
-      shard.set.block.resize(static_cast<std::size_t>(count));
-      job_.collectives->await(
-          device.download(shard.set.block.data(), job_.sync->set(replica).block + first, count, device.record()),
-          "download of a replica");
+      download(job_.sync->set(replica), first, shard.set.block, "download of a replica");
       spec.shards.push_back(std::move(shard));
     }
   }

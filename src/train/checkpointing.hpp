@@ -76,6 +76,9 @@ class Checkpointing {
   void load_average(const std::vector<float>& block);
   /// Collective. The moving average continues, or starts from the weights.
   void resume_average(const Checkpoint& loaded);
+  /// Collective. Nothing where there is no outer optimiser. `outer`: what the checkpoint has of it; else it begins at
+  /// the values of `block`, with no momentum.
+  void load_outer(const std::vector<float>& block, const HostSet& outer = {});
   /// Collective.
   void restore(const std::vector<Shard>& shards);
   CheckpointMeta describe(const Position& position, const JobSums& epoch) const;
@@ -84,14 +87,16 @@ class Checkpointing {
   double interval_seconds() const;
   double guessed_cost() const;  ///< seconds of a save, before one has been measured
   std::vector<float> spare_memory();
+  /// The set's floats from `first` on.
+  void download(const ParameterSet& from, Index first, std::vector<float>& to, const char* what);
   /// What keeps a run from going on bit for bit, besides changed_parts(); empty: nothing.
   std::string what_differs(const CheckpointMeta& meta) const;
 
   TrainingJob& job_;
   Saver saver_;
   Instant saved_at_ = real_clock().now();
-  std::shared_ptr<HostSet> averaged_, ema_;  ///< rank 0: the newest copies
-  Index averaged_step_ = -1;                 ///< that they were made at; known on all ranks
+  std::shared_ptr<HostSet> averaged_, ema_, outer_;  ///< rank 0: the newest copies
+  Index averaged_step_ = -1;                         ///< that they were made at; known on all ranks
   std::vector<std::vector<float>> spare_;
   double cost_seconds_ = 0;  ///< rank 0: of a save, measured; 0: not yet
   double step_seconds_ = 0, stall_seconds_ = 0;

@@ -48,6 +48,7 @@ Job plan_job(const TrainConfig& config, Index train_samples, int ranks, int rank
               .local_steps = config.sync.local_steps,
               .local_start = config.sync.local_start,
               .momentum = config.sync.momentum,
+              .outer = config.sync.outer,
               .reproducible = config.sync.reproducible,
               .replicas = job.replicas,
               .ranks = ranks,

@@ -15,6 +15,7 @@ JOB = ["--synthetic", "--synthetic-size", 16, "--synthetic-samples", 330, "--mod
 MODES = {
     "gradients": ["--sync", "gradients"],
     "weights": ["--sync", "weights", "--local-steps", 3],  # saves fall into the middle of a period
+    "outer": ["--sync", "weights", "--local-steps", 3, "--outer-optimizer", "nesterov", "--outer-lr", 0.7],
 }
 
 

@@ -46,7 +46,7 @@ def tensors(path, group="parameters"):
 
 def everything(path):
     """All tensors that decide how training goes on."""
-    groups = ("parameters", "optimiser", "statistics", "ema")
+    groups = ("parameters", "optimiser", "statistics", "ema", "outer")
     return {f"{g}/{n}": v for g in groups for n, v in tensors(path, g).items()}
 
 

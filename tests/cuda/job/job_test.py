@@ -28,6 +28,7 @@ def equals_the_cpu(folder):
         "the tree": ["--sync", "gradients", "--reproducible", "--replicas", 3],
         "synchronised norms": ["--sync", "gradients", "--sync-bn"],
         "weights": ["--sync", "weights", "--local-steps", 2],
+        "an outer optimiser": ["--sync", "weights", "--local-steps", 2, "--outer-optimizer", "nesterov", "--outer-momentum", 0.5],
         "a moving average": ["--sync", "gradients", "--ema-decay", 0.8, "--ema-steps", 2],
     }.items():
         # A kink would make rounding errors large within a few steps.

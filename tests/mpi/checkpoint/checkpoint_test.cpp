@@ -9,6 +9,7 @@
 #include <fstream>
 #include <memory>
 
+#include "backend/set_layout.hpp"
 #include "checkpoint/resume.hpp"
 #include "checkpoint/saver.hpp"
 #include "core/replicas.hpp"
@@ -144,6 +145,30 @@ TEST_F(CheckpointTest, AMovingAverageGoesToAllRanks) {
                                              small_.layout, {.weights_only = true});
   EXPECT_EQ(slice(weights.set.block, values), slice(ema.block, values)) << "the model to evaluate";
   EXPECT_TRUE(weights.ema.block.empty());
+}
+
+/// Likewise.
+TEST_F(CheckpointTest, AnOuterOptimiserGoesToAllRanks) {
+  HostSet outer;
+  for (Index i = 0; i < outer_layout(small_.layout).count(); ++i) outer.block.push_back(static_cast<float>(i) + 0.5F);
+  Saver saver(communicator_, {.folder = folder_, .plan = small_.plan, .layout = small_.layout});
+  SaveSpec save = spec("last", 3, true, small_);
+  save.meta.has_outer = true;
+  if (communicator_.rank() == 0) save.outer = std::make_shared<HostSet>(outer);
+  saver.begin(std::move(save));
+  saver.finish();
+  EXPECT_EQ(saver.take_result()->code, Exit::ok);
+
+  const Checkpoint loaded = load("last", 0, replicas);
+  EXPECT_TRUE(loaded.meta.has_outer);
+  EXPECT_EQ(loaded.shards.size(), static_cast<std::size_t>(replicas));
+  ASSERT_EQ(loaded.outer.block.size(), outer.block.size());
+  for (const StoredTensor& tensor : stored_outer(small_.plan, small_.layout))
+    for (Index i = tensor.range.begin; i < tensor.range.end(); ++i)
+      ASSERT_EQ(loaded.outer.block[static_cast<std::size_t>(i)], outer.block[static_cast<std::size_t>(i)]) << i;
+  const Checkpoint weights = load_checkpoint(communicator_, open_checkpoint(communicator_, folder_), small_.plan,
+                                             small_.layout, {.weights_only = true});
+  EXPECT_TRUE(weights.outer.block.empty());
 }
 
 TEST_F(CheckpointTest, ShardsTakeTheirValuesFromTheAverage) {

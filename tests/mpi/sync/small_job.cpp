@@ -13,17 +13,6 @@ namespace {
 
 constexpr Index parameters = 40, first_bucket = 16, channels = 3;
 
-/// Sample j of a replica's batch.
-struct Sample {
-  float a, b;
-};
-Sample sample(Index step, int replica, Index j, Index parameter) {
-  Random random(3, Stream::synthetic, static_cast<std::uint64_t>(step * 64 + replica),
-                static_cast<std::uint64_t>(j * 64 + parameter));
-  const float a = 0.5F + random.uniform();
-  return {a, 2 * random.uniform() - 1};
-}
-
 class Alone final : public Collectives {
  public:
   explicit Alone(Device& device) : device_(device) {}
@@ -53,6 +42,13 @@ class Alone final : public Collectives {
 };
 
 }  // namespace
+
+Sample sample(Index step, int replica, Index j, Index parameter) {
+  Random random(3, Stream::synthetic, static_cast<std::uint64_t>(step * 64 + replica),
+                static_cast<std::uint64_t>(j * 64 + parameter));
+  const float a = 0.5F + random.uniform();
+  return {a, 2 * random.uniform() - 1};
+}
 
 std::unique_ptr<Collectives> make_alone(Device& device) { return std::make_unique<Alone>(device); }
 
@@ -125,6 +121,8 @@ SmallJob::SmallJob(JobSpec job, Communicator* ranks)
     for (Index c = 0; c < channels; ++c) block[layout.statistics.begin + 16 + c] = 1;
     layout.device_state(block)->loss_scale = 1024;
   }
+  if (const ParameterSet outer = sync->outer(); outer.block != nullptr)
+    backend.copy(outer.block, sync->sets().front().block, layout.values.count, 1.0F);
   backend.refreshed.reserve(100'000);
 }
 

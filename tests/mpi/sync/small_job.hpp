@@ -46,6 +46,12 @@ class SmallBackend final : public HostMemory<Backend>, public Updater {
 /// The tree on one rank, as a job of one rank has it, without MPI.
 std::unique_ptr<Collectives> make_alone(Device& device);
 
+/// Sample j of a replica's batch, as one parameter sees it.
+struct Sample {
+  float a, b;
+};
+Sample sample(Index step, int replica, Index j, Index parameter);
+
 /// Samples of a replica in a step; tests choose even, uneven, with replicas left out.
 using Shares = std::function<Index(Index step, int replica)>;
 Index even_shares(Index step, int replica);

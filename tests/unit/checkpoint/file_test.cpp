@@ -3,11 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <limits>
 
+#include "backend/set_layout.hpp"
 #include "io/hdf5.hpp"
 #include "io/seal.hpp"
 #include "support/small_plan.hpp"
@@ -119,6 +121,57 @@ TEST(CheckpointFile, AMovingAverageStandsBesideTheWeights) {
   EXPECT_TRUE(read_set_file(folder / "b.h5", small.plan, small.layout, Content::all).ema.block.empty());
   EXPECT_THROW(write_set_file(folder / "c.h5", small.plan, small.layout, sample_meta(), {set, &ema}), Error);
   EXPECT_THROW(write_set_file(folder / "c.h5", small.plan, small.layout, meta, {set}), Error);
+}
+
+HostSet formula_outer(const SmallPlan& small, std::uint64_t seed) {
+  HostSet outer;
+  outer.block.assign(static_cast<std::size_t>(outer_layout(small.layout).count()), 0.0F);
+  for (const StoredTensor& tensor : stored_outer(small.plan, small.layout))
+    for (Index i = tensor.range.begin; i < tensor.range.end(); ++i)
+      outer.block[static_cast<std::size_t>(i)] =
+          static_cast<float>(mix_bits(hash_text(tensor.name, seed) + static_cast<std::uint64_t>(i)) >> 40);
+  return outer;
+}
+
+TEST(CheckpointFile, AnOuterOptimisersStateComesBackBitForBit) {
+  const TempFolder folder;
+  const SmallPlan small = small_plan(), gaps = small_plan(Placing::backward_with_gaps);
+  const HostSet set = formula_set(small, 1), ema = formula_set(small, 2), outer = formula_outer(small, 3);
+  FileMeta meta = sample_meta();
+  meta.meta.has_outer = true;
+  write_set_file(folder / "a.h5", small.plan, small.layout, meta, {.set = set, .outer = &outer});
+  EXPECT_EQ(version_of(folder / "a.h5"), 4) << "programs that know of none must not go on without it";
+  const SetFile all = read_set_file(folder / "a.h5", small.plan, small.layout, Content::all);
+  EXPECT_TRUE(all.meta.meta.has_outer);
+  EXPECT_EQ(all.set.block, set.block);
+  EXPECT_EQ(all.outer.block, outer.block);
+  EXPECT_TRUE(all.ema.block.empty());
+  const SetFile weights = read_set_file(folder / "a.h5", small.plan, small.layout, Content::weights);
+  EXPECT_TRUE(weights.outer.block.empty());
+  // The place of a tensor in the block is no part of the file.
+  const SetFile moved = read_set_file(folder / "a.h5", gaps.plan, gaps.layout, Content::all);
+  const auto here = stored_outer(small.plan, small.layout), there = stored_outer(gaps.plan, gaps.layout);
+  for (const StoredTensor& tensor : here) {
+    const auto same = [&](const StoredTensor& other) { return other.name == tensor.name; };
+    const auto other = std::find_if(there.begin(), there.end(), same);
+    ASSERT_NE(other, there.end()) << tensor.name;
+    EXPECT_TRUE(std::equal(outer.block.begin() + tensor.range.begin, outer.block.begin() + tensor.range.end(),
+                           moved.outer.block.begin() + other->range.begin))
+        << tensor.name;
+  }
+
+  meta.meta.ema_decay = 0.999;
+  write_set_file(folder / "b.h5", small.plan, small.layout, meta, {set, &ema, &outer});
+  EXPECT_EQ(version_of(folder / "b.h5"), 4);
+  const SetFile both = read_set_file(folder / "b.h5", small.plan, small.layout, Content::all);
+  EXPECT_EQ(both.outer.block, outer.block);
+  EXPECT_EQ(both.ema.block[0], ema.block[0]);
+  EXPECT_THROW(write_set_file(folder / "c.h5", small.plan, small.layout, sample_meta(), {.set = set, .outer = &outer}),
+               Error);
+
+  SmallPlan fewer = small;
+  fewer.plan.table.rows.pop_back();
+  EXPECT_NE(reading_error(folder / "a.h5", fewer).find("of the file is not in the model"), std::string::npos);
 }
 
 TEST(CheckpointFile, LongTextsFit) {
@@ -304,7 +357,7 @@ TEST(CheckpointFile, ForeignFilesAreRefused) {
     file.close();
   }
   seal_file(folder / "next.h5");
-  EXPECT_NE(reading_error(folder / "next.h5", small).find("has format version 4 (this program reads versions 1 to 3)"),
+  EXPECT_NE(reading_error(folder / "next.h5", small).find("has format version 5 (this program reads versions 1 to 4)"),
             std::string::npos);
   // A whole file of another program version is no damage: it must not be set aside as such.
   EXPECT_THROW(find_damage(folder / "next.h5"), Error);

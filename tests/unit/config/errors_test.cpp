@@ -161,6 +161,15 @@ const Case cases[] = {
      "--mix-probability 0.5 has no effect: it needs --mixup or --cutmix; give that, or drop it"},
     {"momentum_of_gradients", "--sync gradients --local-momentum reset", "",
      "--local-momentum reset has no effect: it needs --sync weights; give that, or drop it"},
+    {"outer_step_of_gradients", "--sync gradients --outer-optimizer momentum", "",
+     "--outer-optimizer momentum has no effect: it needs --sync weights; give that, or drop it"},
+    {"outer_step_of_every_step", "--outer-optimizer nesterov", "",
+     "--outer-optimizer nesterov needs --local-steps above 1 (a momentum of single steps is what --optimizer has); give "
+     "--local-steps N, or drop it"},
+    {"outer_rate_alone", "--local-steps 8 --slowmo-lr 0.7", "",
+     "--slowmo-lr 0.7 has no effect: it needs --outer-optimizer momentum or nesterov; give that, or drop it"},
+    {"outer_momentum_of_one", "--local-steps 8 --outer-optimizer nesterov --outer-momentum 1", "",
+     "--outer-momentum 1 ('1' is out of range); allowed: >= 0 and < 1"},
     {"key_without_effect", "--config f.cfg", "optimizer = adagrad\nmomentum = 0.9\n",
      "f.cfg:2: momentum = 0.9 has no effect: it needs --optimizer sgd, nesterov, rmsprop, signum or lars; give that, or "
      "drop it"},

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "checkpoint/compare.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <map>
+
+#include "checkpoint/checkpoint.hpp"
+#include "checkpoint/file.hpp"
+#include "io/hdf5.hpp"
+
+namespace convoy {
+namespace {
+
+/// Datasets below a group, in the order of the network: a file begins with the gradients that become final first, which
+/// are those of the last layer.
+std::vector<std::string> tensors_below(const Hdf5File& file, const std::string& group) {
+  std::vector<std::string> names;
+  if (!file.exists(group)) return names;
+  for (const std::string& name : file.names(group)) names.push_back(group + "/" + name);
+  std::stable_sort(names.begin(), names.end(),
+                   [&](const std::string& a, const std::string& b) { return file.offset(a) > file.offset(b); });
+  return names;
+}
+
+std::vector<std::string> tensors_of(const Hdf5File& file) {
+  std::vector<std::string> groups{"/parameters", "/statistics"};
+  if (file.exists("/optimiser"))
+    for (const std::string& slot : file.names("/optimiser")) groups.push_back("/optimiser/" + slot);
+  groups.insert(groups.end(), {"/ema/parameters", "/ema/statistics", "/outer/anchor", "/outer/momentum"});
+  std::vector<std::string> names;
+  for (const std::string& group : groups) {
+    const std::vector<std::string> more = tensors_below(file, group);
+    names.insert(names.end(), more.begin(), more.end());
+  }
+  if (file.exists("/state")) names.emplace_back("/state");
+  return names;
+}
+
+std::vector<float> values_of(const Hdf5File& file, const std::string& name) {
+  std::vector<float> values(static_cast<std::size_t>(file.shape(name).count()));
+  file.read(name, Element::f32, std::as_writable_bytes(std::span(values)));
+  return values;
+}
+
+/// Nothing: the same bits.
+std::optional<TensorDifference> difference_of(const std::string& name, const Hdf5File& a, const Hdf5File& b) {
+  TensorDifference found{.name = name, .problem = {}};
+  for (const auto& [file, letter] : {std::pair{&a, 'A'}, std::pair{&b, 'B'}})
+    if (!file->exists(name)) found.problem = fmt::format("not in {}", letter);
+  if (!found.problem.empty()) return found;
+  const DatasetShape in_a = a.shape(name), in_b = b.shape(name);
+  if (!(in_a == in_b)) {
+    found.problem = fmt::format("{} in A, {} in B", in_a.text(), in_b.text());
+    return found;
+  }
+  const std::vector<float> x = values_of(a, name), y = values_of(b, name);
+  if (std::memcmp(x.data(), y.data(), x.size() * sizeof(float)) == 0) return std::nullopt;
+  double squares = 0, of_a = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    if (std::memcmp(&x[i], &y[i], sizeof(float)) == 0) continue;
+    const double distance = std::abs(static_cast<double>(x[i]) - static_cast<double>(y[i]));
+    squares += distance * distance;
+    if (std::isnan(distance) || distance > found.largest) found.largest = distance;
+  }
+  for (const float value : x) of_a += static_cast<double>(value) * static_cast<double>(value);
+  found.relative = squares == 0 ? 0 : std::sqrt(squares / of_a);
+  return found;
+}
+
+std::map<Index, std::string> by_steps(const std::string& folder) {
+  std::map<Index, std::string> found;
+  for (const std::string& path : list_checkpoints(folder)) found.emplace(peek(path).step, path);
+  return found;
+}
+
+}  // namespace
+
+CheckpointComparison compare_checkpoints(const std::string& a, const std::string& b) {
+  CheckpointComparison found;
+  found.a = read_main_meta(a).meta;
+  found.b = read_main_meta(b).meta;
+  const Hdf5File in_a(a, Hdf5File::Access::read), in_b(b, Hdf5File::Access::read);
+  std::vector<std::string> names = tensors_of(in_a);
+  for (const std::string& name : tensors_of(in_b))
+    if (!in_a.exists(name)) names.push_back(name);
+  found.tensors = static_cast<Index>(names.size());
+  for (const std::string& name : names)
+    if (auto difference = difference_of(name, in_a, in_b)) found.differing.push_back(std::move(*difference));
+  return found;
+}
+
+std::optional<std::pair<std::string, std::string>> newest_common_checkpoints(const std::string& a,
+                                                                             const std::string& b) {
+  const auto of_a = by_steps(a), of_b = by_steps(b);
+  for (auto at = of_a.rbegin(); at != of_a.rend(); ++at)
+    if (const auto other = of_b.find(at->first); other != of_b.end()) return std::pair{at->second, other->second};
+  return std::nullopt;
+}
+
+}  // namespace convoy

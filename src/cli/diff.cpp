@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <fstream>
+#include <tuple>
+
+#include "checkpoint/checkpoint.hpp"
+#include "checkpoint/compare.hpp"
+#include "checkpoint/file.hpp"
+#include "cli/command.hpp"
+#include "config/parse.hpp"
+#include "core/hash.hpp"
+#include "core/json.hpp"
+#include "core/standard_output.hpp"
+#include "core/text.hpp"
+#include "metrics/compare.hpp"
+#include "options/command_line.hpp"
+#include "report/differences.hpp"
+
+namespace convoy {
+namespace {
+
+constexpr std::size_t shown_tensors = 5;
+
+struct DiffConfig {
+  std::string a, b;  ///< run directories
+  bool json = false;
+};
+
+std::vector<OptionGroup> options_of(DiffConfig& config) {
+  OptionGroup group{"Diff", {}};
+  group.options.push_back(switch_option("json", config.json, "print one JSON object").only_on_command_line());
+  return {std::move(group)};
+}
+
+DiffConfig parse_diff(const Words& words) {
+  DiffConfig config;
+  const Words folders = read_words("diff", options_of(config), words);
+  allow_positional("convoy diff", folders, 2);
+  if (folders.size() < 2) fail(Exit::usage, "convoy diff compares two run directories; use 'convoy diff RUN_A RUN_B'");
+  config.a = folders[0];
+  config.b = folders[1];
+  return config;
+}
+
+/// Everything that is told; a text says why a part could not be compared.
+struct RunComparison {
+  std::vector<Difference> options, environment, data;
+  LogComparison log;
+  std::string a, b;  ///< the newest checkpoints of one step
+  CheckpointComparison tensors;
+  std::string no_pair, unknown_data;  ///< why neither could be compared; empty: they were
+};
+
+std::string checkpoints_of(const std::string& run) { return run + "/checkpoints"; }
+
+std::vector<Difference> compare_data(const TrainedData& a, const TrainedData& b) {
+  std::vector<Difference> found;
+  const auto add = [&](const std::string& name, const std::string& of_a, const std::string& of_b) {
+    if (of_a != of_b) found.push_back({name, {of_a, of_b}});
+  };
+  const auto digest = [](std::uint64_t value) { return fmt::format("{:016x}", value); };
+  const auto size = [](Index height, Index width) { return fmt::format("{}x{}", height, width); };
+  add("train split", digest(a.train_digest), digest(b.train_digest));
+  add("val split", digest(a.val_digest), digest(b.val_digest));
+  add("classes", fmt::format("{}", fmt::join(a.class_names, " ")), fmt::format("{}", fmt::join(b.class_names, " ")));
+  add("mean", fmt::format("{}", fmt::join(a.mean, " ")), fmt::format("{}", fmt::join(b.mean, " ")));
+  add("deviation", fmt::format("{}", fmt::join(a.std, " ")), fmt::format("{}", fmt::join(b.std, " ")));
+  add("mean image", digest(a.mean_image), digest(b.mean_image));
+  add("stored size", size(a.height, a.width), size(b.height, b.width));
+  add("input size", size(a.input_height, a.input_width), size(b.input_height, b.input_width));
+  return found;
+}
+
+/// What a run's newest checkpoint says. Throws Error(data).
+CheckpointMeta newest_meta(const std::string& run) { return read_main_meta(resolve_checkpoint(run)).meta; }
+
+/// Other kernels give other bits, with the same options on the same device too if they were timed.
+void compare_kernels(RunComparison& found) {
+  const auto kernels = [](const CheckpointMeta& meta) {
+    const auto choices = meta.texts.find("choices");
+    return choices == meta.texts.end() ? std::string("-") : fmt::format("{:016x}", hash_text(choices->second));
+  };
+  const std::string a = kernels(found.tensors.a), b = kernels(found.tensors.b);
+  if (a != b) found.environment.push_back({"digest of the kernel choices", {a, b}});
+}
+
+void compare_models(const DiffConfig& config, RunComparison& found) {
+  const auto pair = newest_common_checkpoints(checkpoints_of(config.a), checkpoints_of(config.b));
+  try {
+    if (pair) {
+      std::tie(found.a, found.b) = *pair;
+      found.tensors = compare_checkpoints(found.a, found.b);
+    } else {
+      found.tensors.a = newest_meta(config.a);
+      found.tensors.b = newest_meta(config.b);
+      found.no_pair = fmt::format("A's newest is of step {}, B's of step {}, and no step has one in both",
+                                  found.tensors.a.position.step, found.tensors.b.position.step);
+    }
+    found.data = compare_data(found.tensors.a.data, found.tensors.b.data);
+    compare_kernels(found);
+  } catch (const Error& e) {  // the rest of the runs can still be compared
+    found.no_pair = found.unknown_data = e.what();
+  }
+}
+
+RunComparison compare_runs(const DiffConfig& config) {
+  const std::vector<RunRecord> runs{read_run_record(config.a), read_run_record(config.b)};
+  RunComparison found;
+  found.options = compare_options(runs);
+  found.environment = compare_environment(runs);
+  std::ifstream a(config.a + "/metrics.jsonl"), b(config.b + "/metrics.jsonl");
+  found.log = compare_logs(a, b);
+  compare_models(config, found);
+  return found;
+}
+
+/// A run without an option, or one that has no effect there, has a hyphen.
+std::string told(const std::string& value) { return value.empty() || value == "-" ? std::string("not set") : value; }
+
+std::string section(const std::string& title, const std::vector<Difference>& rows, const std::string& unknown = {}) {
+  if (!unknown.empty()) return fmt::format("{}: not known ({})\n", title, unknown);
+  if (rows.empty()) return fmt::format("{}: the same\n", title);
+  std::string text = title + ":\n";
+  for (const Difference& row : rows)
+    text += fmt::format("  {}: {} in A, {} in B\n", row.name, told(row.values[0]), told(row.values[1]));
+  return text;
+}
+
+std::string text_of(const LogComparison& log) {
+  std::string text = "numbers: ";
+  if (log.records == 0)
+    return text + fmt::format("the logs have no record in common (A's ends at step {}, B's at step {})\n", log.last_a,
+                              log.last_b);
+  if (!log.first)
+    return text + fmt::format("the same in {} up to step {} (A's log ends at step {}, B's at step {})\n",
+                              counted(log.records, "common record"), log.equal_to, log.last_a, log.last_b);
+  text += fmt::format("they differ from step {} on, in the record of '{}'", log.first->step, log.first->split);
+  text += log.equal_to > 0 ? fmt::format("; the last equal ones are of step {}\n", log.equal_to)
+                           : std::string("; no record before is the same\n");
+  for (const NumberPair& pair : log.first->numbers)
+    text += fmt::format("  {}: {} in A, {} in B\n", pair.name, pair.a, pair.b);
+  return text;
+}
+
+std::string text_of(const TensorDifference& tensor) {
+  if (!tensor.problem.empty()) return fmt::format("{}: {}", tensor.name, tensor.problem);
+  return fmt::format("{}: largest difference {:.3g}, relative {:.3g}", tensor.name, tensor.largest, tensor.relative);
+}
+
+std::string text_of_tensors(const RunComparison& found) {
+  if (!found.no_pair.empty()) return fmt::format("tensors: not compared ({})\n", found.no_pair);
+  const auto& differing = found.tensors.differing;
+  std::string text = fmt::format("tensors of step {} ('{}', '{}'): ", found.tensors.a.position.step, found.a, found.b);
+  if (differing.empty()) return text + fmt::format("all {} have the same bits\n", found.tensors.tensors);
+  text += fmt::format("{} of {} differ\n", differing.size(), found.tensors.tensors);
+  for (std::size_t i = 0; i < std::min(differing.size(), shown_tensors); ++i)
+    text += fmt::format("  {}{}\n", i == 0 ? "first " : "", text_of(differing[i]));
+  if (differing.size() > shown_tensors) text += fmt::format("  and {} more\n", differing.size() - shown_tensors);
+  return text;
+}
+
+Json json_of(const std::vector<Difference>& rows) {
+  Json json = Json::object();
+  for (const Difference& row : rows) json[row.name] = row.values;
+  return json;
+}
+
+Json json_of(const LogComparison& log) {
+  Json json = Json::object({{"common_records", log.records},
+                            {"equal_to_step", log.equal_to},
+                            {"last_step", std::vector<Index>{log.last_a, log.last_b}}});
+  if (!log.first) return json;
+  json.set({{"first_step", log.first->step}, {"first_split", log.first->split}});
+  for (const NumberPair& pair : log.first->numbers) json["numbers"][pair.name] = std::vector<double>{pair.a, pair.b};
+  return json;
+}
+
+Json json_of_tensors(const RunComparison& found) {
+  if (!found.no_pair.empty()) return Json::object({{"not_compared", found.no_pair}});
+  Json list = Json::list();
+  for (const TensorDifference& tensor : found.tensors.differing) {
+    Json entry = Json::object({{"name", tensor.name}});
+    if (tensor.problem.empty())
+      entry.set({{"largest", tensor.largest}, {"relative", tensor.relative}});
+    else
+      entry["problem"] = tensor.problem;
+    list.add(std::move(entry));
+  }
+  return Json::object({{"step", found.tensors.a.position.step},
+                       {"files", std::vector<std::string>{found.a, found.b}},
+                       {"tensors", found.tensors.tensors},
+                       {"differing", std::move(list)}});
+}
+
+Exit run_diff(const Words& words) {
+  const DiffConfig config = parse_diff(words);
+  const RunComparison found = compare_runs(config);
+  if (config.json) {
+    const Json json = Json::object({{"runs", std::vector<std::string>{config.a, config.b}},
+                                    {"options", json_of(found.options)},
+                                    {"data", found.unknown_data.empty() ? json_of(found.data) : Json()},
+                                    {"environment", json_of(found.environment)},
+                                    {"numbers", json_of(found.log)},
+                                    {"checkpoints", json_of_tensors(found)}});
+    write_output(json.text(2, Json::Order::as_written) + "\n");
+    return Exit::ok;
+  }
+  write_output(fmt::format("A {}\nB {}\n", config.a, config.b) + section("options", found.options) +
+               section("data", found.data, found.unknown_data) + section("environment", found.environment) +
+               text_of(found.log) + text_of_tensors(found));
+  return Exit::ok;
+}
+
+}  // namespace
+
+Command diff_command() {
+  return {
+      .name = "diff",
+      .overview = {"diff RUN_A RUN_B", "what differs between two runs, and from which step on"},
+      .usage = "convoy diff RUN_A RUN_B [options]",
+      .text =
+          "Shows why two runs are not the same: options, data, build and environment that differ, the first step whose numbers\n"
+          "differ, and the tensors that differ in the newest checkpoints that both have of one step. It reads the run\n"
+          "directories alone, so the runs may go on. The exit code is 0, whether they differ or not.",
+      .see_options = see_options<DiffConfig>,
+      .alone = run_diff};
+}
+
+}  // namespace convoy

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the logs of two runs begin to tell different numbers.
+#pragma once
+#include <istream>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/types.hpp"
+
+namespace convoy {
+
+struct NumberPair {
+  std::string name;  ///< `loss`
+  double a = 0, b = 0;
+};
+
+/// A record of both logs, of the same kind at the same step.
+struct RecordPair {
+  std::string split;  ///< `train`, `val`, `epoch`
+  Index step = 0;
+  std::vector<NumberPair> numbers;  ///< those that differ
+};
+
+struct LogComparison {
+  Index records = 0;                ///< that both have
+  Index equal_to = 0;               ///< step of the last record before the first difference; 0: there is none
+  Index last_a = 0, last_b = 0;     ///< the highest step that each tells of
+  std::optional<RecordPair> first;  ///< the first pair that differs
+};
+
+/// Of two metrics.jsonl. Numbers are what the data and the seed decide: images, loss, accuracies, learning rate; never
+/// times. Means of intervals are compared where both intervals hold as many images. A line that is no record is passed
+/// over.
+LogComparison compare_logs(std::istream& a, std::istream& b);
+
+}  // namespace convoy

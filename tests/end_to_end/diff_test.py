@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""convoy diff: what it finds between runs that are alike, that part at a step, and that have nothing in common."""
+import json
+import os
+import shutil
+import subprocess
+
+from runner import CONVOY, check, train, work_folder
+
+JOB = ["--synthetic", "--synthetic-size", 16, "--synthetic-samples", 80, "--model", "resnet8", "--batch-size", 8, "--lr", 0.05, "--seed", 5,
+       "--epochs", 2, "--print-freq", 1, "--lr-schedule", "constant", "--reproducible", "--replicas", 2, "--skip-eval"]  # 5 steps per epoch
+
+
+def diff(*words, code=0):
+    done = subprocess.run([CONVOY, "diff", *map(str, words)], capture_output=True, text=True, timeout=30, check=False)
+    check(done.returncode == code, f"diff ends with {code}" + ("" if done.returncode == code else f", not {done.returncode}: {done.stdout}{done.stderr}"))
+    return done.stdout + done.stderr
+
+
+def main(work):
+    train(1, f"{work}/one", *JOB)
+    train(2, f"{work}/two", *JOB)
+    text = diff(f"{work}/one", f"{work}/two")
+    check(text.startswith(f"A {work}/one\nB {work}/two\n"), "it says which is which")
+    check("options: the same\n" in text and "data: the same\n" in text, "1 and 2 ranks: the same options and data")
+    check("environment:\n  ranks: 1 in A, 2 in B\n" in text, "another number of ranks")
+    check("numbers: the same in 12 common records up to step 10" in text, "the same numbers in 10 steps and 2 epochs")
+    check("tensors of step 10" in text and "have the same bits" in text, "the same model")
+
+    # The learning rate falls after the first epoch: the numbers of step 6 are of weights that are still the same.
+    train(2, f"{work}/steps", *JOB, "--lr-schedule", "multistep", "--lr-step-epochs", 1, "--lr-factor", 0.5)
+    text = diff(f"{work}/two", f"{work}/steps")
+    check("  lr-schedule: constant in A, multistep in B\n" in text and "  lr-step-epochs: " in text and "  seed" not in text, "options that differ")
+    check("they differ from step 6 on, in the record of 'train'; the last equal ones are of step 5" in text, "the step")
+    check("  lr: 0.05 in A, 0.025 in B\n" in text and "  loss" not in text, "and what differs first")
+    check("  first /parameters/conv1.weight: largest difference" in text, "the first tensor of the network")
+    found = json.loads(diff("--json", f"{work}/two", f"{work}/steps"))
+    tensors = found["checkpoints"]["differing"]
+    check(found["numbers"]["first_step"] == 6 and found["numbers"]["numbers"]["lr"] == [0.05, 0.025] and found["options"]["lr-schedule"] ==
+          ["constant", "multistep"] and found["checkpoints"]["step"] == 10 and found["data"] == {}, "the same as JSON")
+    check(0 < tensors[0]["relative"] < 1 and 0 < tensors[0]["largest"] < 1, f"sizes of a difference: {tensors[0]}")
+
+    train(2, f"{work}/seed", *JOB, "--seed", 6, "--synthetic-samples", 96, "--max-steps", 7, "--save-every", 0)
+    text = diff(f"{work}/two", f"{work}/seed")
+    check("  seed: 5 in A, 6 in B\n" in text and "  train split: " in text and "they differ from step 1 on" in text and "no record before is the same" in text, "another seed and other images: other numbers from the first step on")
+    check("tensors: not compared (A's newest is of step 10, B's of step 7, and no step has one in both)" in text, "no checkpoints at one step")
+
+    shutil.rmtree(f"{work}/seed/checkpoints")
+    os.remove(f"{work}/seed/metrics.jsonl")
+    text = diff(f"{work}/two", f"{work}/seed")
+    check("data: not known" in text and "no record in common" in text and "tensors: not compared" in text, "a run without logs and checkpoints")
+    check("is no run directory" in diff(f"{work}/two", work, code=2), "another folder: 2")
+    check("use 'convoy diff RUN_A RUN_B'" in diff(f"{work}/two", code=2), "one run: 2")
+
+
+with work_folder() as scratch:
+    main(scratch)
