@@ -26,7 +26,8 @@ Presence look_for_process(const std::string& folder, const RunState& state) {
   const std::string_view full = name.data();
   if (state.host != full.substr(0, full.find('.')) || state.pid <= 0) return Presence::unknown;
   const AttemptRecord attempt = newest_attempt(folder, state.attempt + 1);
-  return attempt.pid == state.pid ? presence_of(attempt) : Presence::unknown;
+  const bool same = attempt.number == state.attempt && attempt.pid == state.pid;  // else its record is damaged
+  return presence_of(same ? attempt : AttemptRecord{.pid = state.pid, .started = state.started});
 }
 
 RunObservations count_attempts(const std::string& folder, const RunState& state) {
