@@ -52,8 +52,8 @@ std::string json_of(const auto& values) { return Json(values).text(-1, Json::Ord
 /// Of pixels from 0 to 1, as torchvision writes them.
 std::vector<double> per_one(const std::vector<double>& pixel_units) {
   constexpr double white = 255;
-  std::vector<double> values;
-  for (const double value : pixel_units) values.push_back(value / white);
+  std::vector<double> values = pixel_units;
+  for (double& value : values) value /= white;
   return values;
 }
 

@@ -98,7 +98,7 @@ class Writer {
 
   /// One tensor for all uses of a number.
   std::string constant(float value) {
-    const std::string name = fmt::format("constant/{}", value);
+    std::string name = fmt::format("constant/{}", value);
     if (constants_.insert(name).second) append_tensor(name, {}, {&value, 1});
     return name;
   }
