@@ -12,6 +12,7 @@
 #include <fstream>
 #include <set>
 
+#include "core/shape_text.hpp"
 #include "io/file.hpp"
 #include "io/hdf5.hpp"
 #include "io/seal.hpp"
@@ -27,12 +28,6 @@ std::uint64_t tag_of(const Stamp& stamp) {
 constexpr const char* format_name = "convoy-checkpoint";
 static_assert(std::endian::native == std::endian::little, "tensors are stored as they lie in memory");
 const std::string ema_group = "/ema";
-
-std::string shape_text(const std::vector<Index>& extent) {
-  std::string text;
-  for (const Index n : extent) text += fmt::format("{}{}", text.empty() ? "" : "x", n);
-  return text.empty() ? "a scalar" : text;
-}
 
 std::span<const std::byte> bytes_of(const HostSet& set, Range range) {
   return std::as_bytes(std::span(set.block).subspan(static_cast<std::size_t>(range.begin - set.first),

@@ -37,6 +37,14 @@ OptionGroup trained_network_group(GraphSpec& model) {
   std::erase_if(group.options, [&](const Option& option) {
     return std::find(of_training.begin(), of_training.end(), option.name) != of_training.end();
   });
+  for (Option& option : group.options) {
+    if (option.name == "model") {
+      option.help = "network of a file that doesn't tell it; default: the one that fits";
+    } else if (option.name == "norm-epsilon") {
+      option.help = "added to the variance in batch norm; default: as the program has it that wrote the file";
+      option.print = [] { return std::string(); };
+    }
+  }
   return group;
 }
 

@@ -69,6 +69,8 @@ ModelFile open_model(Communicator& communicator, const std::string& path, const 
     const std::string& own = model.config.model.model;
     if (!network.model.empty() && network.model != own)
       fail(Exit::usage, "'{}' is of {}, not of {}; leave --model out", path, own, network.model);
+    if (!network.options.empty() || !network.activation.empty() || network.norm_epsilon != 0)
+      fail(Exit::usage, "'{}' tells its network; leave the options of the network out", path);
     return model;
   }
   const std::string answer = ask_first_rank(communicator, "looking for the network of a file", [&] {

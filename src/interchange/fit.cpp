@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "core/errors.hpp"
+#include "core/shape_text.hpp"
 #include "core/text.hpp"
 
 namespace convoy {

@@ -7,6 +7,7 @@
 
 #include "core/errors.hpp"
 #include "core/json.hpp"
+#include "core/shape_text.hpp"
 #include "interchange/formats.hpp"
 #include "interchange/published_file.hpp"
 

@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "core/errors.hpp"
+#include "core/shape_text.hpp"
 #include "interchange/formats.hpp"
 #include "interchange/zip.hpp"
 
@@ -150,12 +151,6 @@ std::vector<Index> row_major(const std::vector<Index>& extent) {
 
 Index StoredValues::count() const {
   return std::accumulate(extent.begin(), extent.end(), Index{1}, std::multiplies<>());
-}
-
-std::string shape_text(const std::vector<Index>& extent) {
-  std::string text;
-  for (const Index n : extent) text += fmt::format("{}{}", text.empty() ? "" : "x", n);
-  return text.empty() ? "a scalar" : text;
 }
 
 TensorFile::TensorFile(const std::string& path) : file_(path, File::Access::read), format_(required_format(file_)) {

@@ -49,9 +49,6 @@ struct StoredValues {
 /// More than any network has: a hostile file must not make the program allocate what it says.
 constexpr std::size_t most_dimensions = 8, most_tensors = 20000;
 
-/// `64x3x7x7`, for messages.
-std::string shape_text(const std::vector<Index>& extent);
-
 /// An open file whose index is read and checked; values are read on demand.
 class TensorFile {
  public:

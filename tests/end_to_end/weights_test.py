@@ -106,6 +106,7 @@ def refusals(folder, state, checkpoint):
     check("'fc.weight' is 5x64 in the file and 6x64 in the network" in evaluated(1, f"{folder}/plain.pth", "--model", "resnet8", expect=3, classes=6),
           "a set of other classes is refused by evaluate")
     check("leave --model out" in evaluated(1, checkpoint, "--model", "resnet20", expect=2), "a checkpoint knows its network")
+    check("leave the options of the network out" in evaluated(1, checkpoint, "--norm-epsilon", 0.001, expect=2), "and its batch norms")
     write_pth(f"{folder}/evil.pth", {"state_dict": state, "run": os.system})
     check("it names 'posix.system', which is none of a state dict's" in evaluated(1, f"{folder}/evil.pth", "--model", "resnet8", expect=3), "no code is run")
     write_pth(f"{folder}/new.pth", state, protocol=4)
