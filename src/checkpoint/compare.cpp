@@ -2,8 +2,9 @@
 #include "checkpoint/compare.hpp"
 
 #include <algorithm>
-#include <array>
+#include <bit>
 #include <cmath>
+#include <cstdint>
 #include <cstring>
 #include <map>
 
@@ -60,7 +61,7 @@ std::optional<TensorDifference> difference_of(const std::string& name, const Hdf
   if (std::memcmp(x.data(), y.data(), x.size() * sizeof(float)) == 0) return std::nullopt;
   double squares = 0, of_a = 0;
   for (std::size_t i = 0; i < x.size(); ++i) {
-    if (std::memcmp(&x[i], &y[i], sizeof(float)) == 0) continue;
+    if (std::bit_cast<std::uint32_t>(x[i]) == std::bit_cast<std::uint32_t>(y[i])) continue;  // infinite ones, too
     const double distance = std::abs(static_cast<double>(x[i]) - static_cast<double>(y[i]));
     squares += distance * distance;
     if (std::isnan(distance) || distance > found.largest) found.largest = distance;

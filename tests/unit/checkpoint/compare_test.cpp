@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <fstream>
+#include <limits>
 
 #include "checkpoint/file.hpp"
 #include "support/expect_error.hpp"
@@ -33,8 +34,9 @@ TEST(CompareCheckpoints, NamesWhatDiffersInTheOrderOfTheNetwork) {
     return Range{};
   };
   const Range weight = range("/parameters/fc.weight"), bias = range("/parameters/conv1.weight"),
-              slot = range("/optimiser/0/bn1.bias");
+              slot = range("/optimiser/0/bn1.bias"), endless = range("/optimiser/0/fc.bias");
   for (Index i = 0; i < weight.count; ++i) at(set, weight.begin + i) = 3;
+  at(set, endless.begin) = std::numeric_limits<float>::infinity();  // in both files
   write_set_file(folder / "a.h5", small.plan, small.layout, meta_at(1), {set});
   EXPECT_TRUE(compare_checkpoints(folder / "a.h5", folder / "a.h5").differing.empty());
   EXPECT_EQ(compare_checkpoints(folder / "a.h5", folder / "a.h5").tensors, 5 + 5 + 2 + 1);
@@ -43,9 +45,10 @@ TEST(CompareCheckpoints, NamesWhatDiffersInTheOrderOfTheNetwork) {
   at(set, weight.begin + 9) = 2.75F;
   at(set, bias.begin) += 1;
   at(set, slot.begin) = std::nanf("");
+  at(set, endless.begin + 1) += 0.5F;
   write_set_file(folder / "b.h5", small.plan, small.layout, meta_at(1), {set});
   const CheckpointComparison found = compare_checkpoints(folder / "a.h5", folder / "b.h5");
-  ASSERT_EQ(found.differing.size(), 3U);
+  ASSERT_EQ(found.differing.size(), 4U);
   EXPECT_EQ(found.differing[0].name, "/parameters/conv1.weight");
   EXPECT_EQ(found.differing[1].name, "/parameters/fc.weight");
   EXPECT_EQ(found.differing[1].largest, 0.5);
@@ -53,6 +56,8 @@ TEST(CompareCheckpoints, NamesWhatDiffersInTheOrderOfTheNetwork) {
   EXPECT_NEAR(found.differing[1].relative, std::sqrt(0.25 + 0.0625) / (3 * std::sqrt(50.0)), 1e-12);
   EXPECT_EQ(found.differing[2].name, "/optimiser/0/bn1.bias");
   EXPECT_TRUE(std::isnan(found.differing[2].largest));
+  EXPECT_EQ(found.differing[3].name, "/optimiser/0/fc.bias");
+  EXPECT_NEAR(found.differing[3].largest, 0.5, 1e-6) << "equal infinities have no distance";
 }
 
 TEST(CompareCheckpoints, NamesWhatHasNoCounterpart) {
