@@ -8,6 +8,7 @@
 #include "comm/agreed_error.hpp"
 #include "config/print.hpp"
 #include "core/standard_output.hpp"
+#include "core/text.hpp"
 #include "core/wall_clock.hpp"
 #include "data/evaluation.hpp"
 #include "engine/weights.hpp"
@@ -98,12 +99,12 @@ void print_memory(const Sized& sized, const TrainConfig& config) {
   const double samples = static_cast<double>(images * sized.splits.train.image_bytes()) / mega;
   line("memory per rank", fmt::format("{:.1f} MB (10^6 bytes; what libraries keep is not counted)",
                                       parameters + optimiser + statistics + gradients + activations + samples));
-  line("  parameters", fmt::format("{:.1f} MB in {} sets", parameters, sets));
+  line("  parameters", fmt::format("{:.1f} MB in {}", parameters, counted(sets, "set")));
   line("  optimiser", fmt::format("{:.1f} MB", optimiser));
   line("  statistics", fmt::format("{:.1f} MB", statistics));
-  line("  gradients", fmt::format("{:.1f} MB in {} buckets", gradients, sized.plan.buckets.size()));
+  line("  gradients", fmt::format("{:.1f} MB in {}", gradients, counted(sized.plan.buckets.size(), "bucket")));
   line("  activations", fmt::format("{:.1f} MB", activations));
-  line("  samples", fmt::format("{:.1f} MB ({} images)", samples, images));
+  line("  samples", fmt::format("{:.1f} MB ({})", samples, counted(images, "image")));
 }
 
 /// Rank 0 speaks. `limit`: of the job, from its start; 0: none.

@@ -172,12 +172,6 @@ std::string evaluation_of(const EvaluationRecord& evaluation) {
   return text + "</div>\n";
 }
 
-std::string value_of(const RunRecord& run, const std::string& key) {
-  for (const auto& [name, value] : run.options)
-    if (name == key) return value;
-  return "-";
-}
-
 /// Options and facts with more than one value, a column per run.
 std::string differences_of(const std::vector<RunRecord>& runs) {
   std::vector<std::vector<std::string>> rows;
@@ -190,12 +184,10 @@ std::string differences_of(const std::vector<RunRecord>& runs) {
     }
     if (values.size() > 1) rows.push_back(std::move(row));
   };
-  std::vector<std::string> keys;
-  for (const RunRecord& run : runs) {
-    for (const auto& [name, value] : run.options)
-      if (std::find(keys.begin(), keys.end(), name) == keys.end()) keys.push_back(name);
-  }
-  for (const std::string& key : keys) add(key, [&](const RunRecord& run) { return value_of(run, key); });
+  std::vector<const RunOptions*> options;
+  for (const RunRecord& run : runs) options.push_back(&run.options);
+  for (const std::string& key : differing_names(options))
+    add(key, [&](const RunRecord& run) { return value_of(run.options, key); });
   add("ranks", [](const RunRecord& run) { return fmt::format("{}", run.ranks); });
   add("replicas in use", [](const RunRecord& run) { return fmt::format("{}", run.replicas); });
   add("images per step", [](const RunRecord& run) { return fmt::format("{}", run.global_batch); });

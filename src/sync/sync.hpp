@@ -30,6 +30,8 @@ struct SyncSpec {
 SyncSpec gradient_sums(int replicas, int ranks, int rank);
 /// `gradients`, `weights every 3 steps`.
 std::string describe(const SyncSpec& spec);
+/// A sentence for who comes from another program.
+std::string explain(const SyncSpec& spec);
 /// Sets that a rank with so many replicas keeps.
 int parameter_sets(const SyncSpec& spec, int replicas);
 /// What a checkpoint notes of the policy: steps between two averages, 0 where all replicas share one set.

@@ -1,3 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 convoy_add_script_test(end_to_end.cli cli_test.py TIMEOUT 180)
 convoy_add_script_test(end_to_end.report report_test.py TIMEOUT 240)
+convoy_add_script_test(end_to_end.mistakes mistakes_test.py)
+convoy_add_script_test(end_to_end.first_day first_day_test.py)

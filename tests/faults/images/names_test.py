@@ -90,7 +90,7 @@ def folders(work):
     os.symlink(f"{work}/in/b", f"{work}/links/b")
     os.symlink(f"{work}/links", f"{work}/in/b/loop")
     text = prepare(work, "o2", "folder", "--train", f"{work}/links", "--sizes", 16)
-    check("1 images read" in text and "b/loop' is a link to a folder on the way to it" in text, "a circle of links")
+    check("1 image read" in text and "b/loop' is a link to a folder on the way to it" in text, "a circle of links")
     os.unlink(f"{work}/in/b/loop")
     os.mkfifo(f"{work}/in/b/2.jpg")
     text = prepare(work, "o3", *base)
