@@ -94,7 +94,7 @@ def folders(work):
     os.unlink(f"{work}/in/b/loop")
     os.mkfifo(f"{work}/in/b/2.jpg")
     text = prepare(work, "o3", *base)
-    check("1 images read" in text and "2.jpg' is no file (a pipe" in text, "a pipe")
+    check("1 image read" in text and "2.jpg' is no file (a pipe" in text, "a pipe")
     sets.write(f"{work}/list", "b/1.jpg 0\nb/2.jpg 0\n")
     text = prepare(work, "o4", "list", "--train", f"{work}/list", "--root", f"{work}/in", "--sizes", 16, expect=3)
     check("cannot read" in text and "2.jpg' (it is a pipe" in text, "a pipe that a list names")

@@ -22,7 +22,7 @@ TEST(RateChoice, fits_optimiser_and_length) {
       {"--epochs 3 --optimizer nesterov", 0.1, Scaling::linear, 0.3},
       {"--optimizer rmsprop", 0.016, Scaling::linear, 5},
       {"--optimizer adam", 1e-3, Scaling::none, 5},
-      {"--optimizer lamb", 2e-3, Scaling::none, 5},
+      {"--optimizer lamb", 5e-3, Scaling::none, 5},
       {"--optimizer adam --lr-scaling sqrt", 1e-3, Scaling::sqrt, 5},
       {"--lr-scaling none --warmup-epochs 0", 0.1, Scaling::none, 0},
       {"--lr-schedule onecycle", 0.1, Scaling::linear, 0},
