@@ -309,7 +309,7 @@ FileMeta read_main_meta(const std::string& path) {
   if (const std::string kind = foreign_kind_of_file(path); !kind.empty())
     fail(
         Exit::data,
-        "'{}' is {}, not a checkpoint (Convoy reads only what 'convoy train' saved); give a run directory, or a .h5 file of its folder checkpoints",
+        "'{}' is {}, not a checkpoint of 'convoy train'; give a run directory, or a .h5 file of its folder checkpoints",
         path, kind);
   FileMeta file = read_file_meta(path);
   require_main(file, path);
