@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <set>
 #include <string_view>
@@ -178,7 +179,8 @@ OptionGroup image_options(PrepareSpec& spec) {
   OptionGroup group{"Images", {}};
   Recipe& recipe = spec.recipe;
   group.add(choice_option<Encoding>("encoding", recipe.encoding, {{"raw", Encoding::raw}, {"jpeg", Encoding::jpeg}},
-                                    "store pixels of one size, or JPEG files as they are"));
+                                    "store squares of pixels, or JPEG files as they are; without it: raw if --sizes, "
+                                    "--resize or --mean-image asks for squares, else jpeg"));
   group.add(sizes_option(recipe));
   group.add(choice_option<Fit>("resize", recipe.fit, {{"squash", Fit::squash}, {"crop", Fit::crop}},
                                "raw: squash the image into the square, or crop its central square"));
@@ -338,16 +340,29 @@ std::string meant_kind(const std::string& word, const std::vector<std::string>& 
   return at != others.end() ? at->second : nearest(word, known);
 }
 
-/// Sets what `words` give. Returns words without a name.
+using Given = std::map<std::string, Assignment>;
+
+/// Sets what `words` give, after `choose` has seen it. Returns words without a name.
 std::vector<std::string> set_all(const std::string& word, const std::vector<OptionGroup>& groups,
-                                 const std::vector<std::string>& words, std::size_t most_positional) {
+                                 const std::vector<std::string>& words, std::size_t most_positional,
+                                 const std::function<void(const Given&)>& choose = {}) {
   const std::string command = "convoy-preprocess " + word;
   const CommandLine line = read_command_line(command, Names(groups, advice), words);
   allow_positional(command, line.positional, most_positional);
-  std::map<std::string, Assignment> last;
+  Given last;
   for (const Assignment& given : line.assignments) last[given.name] = given;
+  if (choose) choose(last);
   set_options(groups, last);
   return line.positional;
+}
+
+/// Photographs stay the files they are, unless the words ask for squares.
+Encoding usual_encoding(const Given& given) {
+  const auto sizes = given.find("sizes");
+  const bool squares = sizes != given.end() && sizes->second.value.find("full") == std::string::npos;
+  return squares || given.count("resize") > 0 || given.count("center-crop") > 0 || given.count("mean-image") > 0
+             ? Encoding::raw
+             : Encoding::jpeg;
 }
 
 /// Contradictions between options.
@@ -370,7 +385,9 @@ void check(const PrepareSpec& spec) {
 PrepareSpec parse_source(const Source& kind, const std::vector<std::string>& words) {
   PrepareSpec spec;
   spec.kind = &kind;
-  set_all(kind.name(), options_of(kind, spec), words, 0);
+  set_all(kind.name(), options_of(kind, spec), words, 0, [&](const Given& given) {
+    if (!kind.has_pixels()) spec.recipe.encoding = usual_encoding(given);
+  });
   spec.synthetic.seed = spec.recipe.seed;
   Recipe& recipe = spec.recipe;
   if (recipe.sizes.empty() && !kind.has_pixels()) recipe.sizes = {recipe.encoding == Encoding::raw ? Index{256} : 0};

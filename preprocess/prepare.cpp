@@ -144,7 +144,7 @@ bool is_done(Communicator& comm, const Job& job) {
     }
   });
   comm.sum(std::span(&missing, 1), "count of missing partitions");
-  if (missing == 0) log::info("{} partitions kept, in '{}': nothing to do", files.size(), job.spec.out);
+  if (missing == 0) log::info("{} kept, in '{}': nothing to do", counted(files.size(), "partition"), job.spec.out);
   return missing == 0;
 }
 
@@ -335,8 +335,10 @@ void run(Communicator& comm, const PrepareSpec& given) {
     lock.take(spec.out);
     prepare_spill(job.spill, job.identity, spec.overwrite);
   });
-  log::info("source: {} files or archives in {} shards, {} ranks with {} threads that decode", job.scan.objects,
-            job.scan.shards.size(), comm.size(), std::max(spec.threads, 1));
+  log::info("source: {} in {}, {} with {} that decode",
+            job.scan.objects == 1 ? "1 file or archive" : fmt::format("{} files or archives", job.scan.objects),
+            counted(job.scan.shards.size(), "shard"), counted(comm.size(), "rank"),
+            counted(std::max(spec.threads, 1), "thread"));
 
   const auto runs = read_source(comm, job);
   std::set<ClassText> known;
@@ -360,7 +362,7 @@ void run(Communicator& comm, const PrepareSpec& given) {
     remove_spill(job.spill);
   });
   const double seconds = seconds_since(start);
-  log::info("done in {:.1f} s on {} ranks", seconds, comm.size());
+  log::info("done in {:.1f} s on {}", seconds, counted(comm.size(), "rank"));
 }
 
 }  // namespace

@@ -95,8 +95,8 @@ Exit verify(Communicator& comm, const VerifySpec& spec) {
   if (comm.rank() == 0) {
     print_faults(all);
     log::report_error(fmt::format(
-        "'{}' is not whole ({} faults shown); run convoy-preprocess again with the same options: it makes missing and damaged partitions anew",
-        spec.folder, std::count(all.begin(), all.end(), '\n')));
+        "'{}' is not whole ({} shown); run convoy-preprocess again with the same options: it makes missing and damaged partitions anew",
+        spec.folder, counted(std::count(all.begin(), all.end(), '\n'), "fault")));
   }
   return Exit::data;
 }

@@ -61,3 +61,6 @@ if ! awk -v a="${accuracy:-0}" 'BEGIN { exit !(a > 90) }'; then
   echo "quickstart: the network did not learn (more than 90 % are expected); see $output/metrics.jsonl" >&2
   exit 1
 fi
+say "next"
+printf '%s\n' "  $convoy evaluate $output" "  $convoy report $output    # one HTML page" \
+  "  README.md, 'Your own photos': five commands for a folder of photos"

@@ -49,7 +49,7 @@ std::vector<std::string> report_table(Index images_read, const std::vector<Note>
     if (is_skipped(static_cast<Finding>(kind))) skipped += counts[kind];
   }
   std::vector<std::string> lines{
-      fmt::format("{} images read, {} kept, {} skipped", images_read, images_read - skipped, skipped)};
+      fmt::format("{} read, {} kept, {} skipped", counted(images_read, "image"), images_read - skipped, skipped)};
   for (std::size_t kind = 0; kind < finding_kinds; ++kind) {
     if (counts[kind] == 0) continue;
     const auto finding = static_cast<Finding>(kind);

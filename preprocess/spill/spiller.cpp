@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <condition_variable>
 #include <deque>
 #include <mutex>
@@ -49,7 +50,8 @@ struct Spiller::State {
   std::exception_ptr error;
   std::atomic<bool> stopping{false}, failed{false};
   std::atomic<int> running{0};
-  std::atomic<std::int64_t> images{0}, bytes{0}, weight{0};
+  std::atomic<std::int64_t> bytes{0}, weight{0};                  ///< read
+  std::atomic<std::int64_t> decoded_images{0}, decoded_bytes{0};  ///< of those: looked at, and stored or left out
   std::vector<std::thread> threads;
 
   State(Spec s, std::vector<OpenSplit>& p) : spec(std::move(s)), splits(p) {}
@@ -169,7 +171,6 @@ struct Spiller::State {
     }
     if (slice.done) return true;
     slice.to = job.raw.next;
-    ++images;
     bytes += static_cast<std::int64_t>(job.raw.bytes.size());
     segment->bytes += expected_bytes(job.raw);
     job.split = shard.split;
@@ -210,6 +211,8 @@ struct Spiller::State {
         room.notify_all();
       }
       processor.process(job.raw, done);
+      ++decoded_images;
+      decoded_bytes += static_cast<std::int64_t>(job.raw.bytes.size());
       bool complete = false;
       {
         const std::lock_guard lock(guard);
@@ -255,7 +258,12 @@ Spiller::~Spiller() {
 
 bool Spiller::finished() const { return state_->running == 0; }
 bool Spiller::failed() const { return state_->failed; }
-SpillProgress Spiller::progress() const { return {state_->images, state_->bytes, state_->weight}; }
+SpillProgress Spiller::progress() const {
+  // What waits to be decoded is not done yet.
+  const std::int64_t decoded = state_->decoded_bytes, read = state_->bytes, weight = state_->weight;
+  const double share = read > 0 ? static_cast<double>(decoded) / static_cast<double>(read) : 1;
+  return {state_->decoded_images, decoded, std::llround(static_cast<double>(weight) * std::min(share, 1.0))};
+}
 void Spiller::stop() { state_->stopping = true; }
 
 void Spiller::join() {

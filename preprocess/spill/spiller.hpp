@@ -19,7 +19,7 @@ struct PendingShard {
 };
 
 struct SpillProgress {
-  std::int64_t images = 0, bytes = 0, weight = 0;  ///< read so far; weight: of shards, as far as they are read
+  std::int64_t images = 0, bytes = 0, weight = 0;  ///< decoded so far; weight: of shards, as far as they are
 };
 
 /// Reads, processes and spills a rank's shards on threads of its own: one reader, several that process. Images are

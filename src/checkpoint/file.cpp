@@ -15,6 +15,7 @@
 #include "backend/set_layout.hpp"
 #include "core/shape_text.hpp"
 #include "io/file.hpp"
+#include "io/file_kind.hpp"
 #include "io/hdf5.hpp"
 #include "io/seal.hpp"
 
@@ -322,6 +323,11 @@ FileMeta read_file_meta(const std::string& path) {
 }
 
 FileMeta read_main_meta(const std::string& path) {
+  if (const std::string kind = foreign_kind_of_file(path); !kind.empty())
+    fail(
+        Exit::data,
+        "'{}' is {}, not a checkpoint of 'convoy train'; give a run directory, or a .h5 file of its folder checkpoints",
+        path, kind);
   FileMeta file = read_file_meta(path);
   require_main(file, path);
   return file;

@@ -8,6 +8,7 @@
 #include "comm/agreed_error.hpp"
 #include "config/print.hpp"
 #include "core/standard_output.hpp"
+#include "core/text.hpp"
 #include "core/wall_clock.hpp"
 #include "data/evaluation.hpp"
 #include "engine/weights.hpp"
@@ -100,13 +101,13 @@ void print_memory(const Sized& sized, const TrainConfig& config) {
   line("memory per rank",
        fmt::format("{:.1f} MB (10^6 bytes; what libraries keep is not counted)",
                    parameters + optimiser + statistics + megabytes(outer) + gradients + activations + samples));
-  line("  parameters", fmt::format("{:.1f} MB in {} sets", parameters, sets));
+  line("  parameters", fmt::format("{:.1f} MB in {}", parameters, counted(sets, "set")));
   line("  optimiser", fmt::format("{:.1f} MB", optimiser));
   if (outer > 0) line("  outer", fmt::format("{:.1f} MB", megabytes(outer)));
   line("  statistics", fmt::format("{:.1f} MB", statistics));
-  line("  gradients", fmt::format("{:.1f} MB in {} buckets", gradients, sized.plan.buckets.size()));
+  line("  gradients", fmt::format("{:.1f} MB in {}", gradients, counted(sized.plan.buckets.size(), "bucket")));
   line("  activations", fmt::format("{:.1f} MB", activations));
-  line("  samples", fmt::format("{:.1f} MB ({} images)", samples, images));
+  line("  samples", fmt::format("{:.1f} MB ({})", samples, counted(images, "image")));
 }
 
 /// Rank 0 speaks. `limit`: of the job, from its start; 0: none.

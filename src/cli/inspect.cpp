@@ -93,9 +93,9 @@ std::string describe(const FileMeta& file) {
   const auto& at = meta.position;
   std::string text;
   if (file.replica >= 0) text += fmt::format("shard         of replica {}: no checkpoint by itself\n", file.replica);
-  text += fmt::format("position      epoch {}, step {} of it; {} steps and {} images in all\n", at.epoch,
-                      at.step_in_epoch, at.step, at.images);
-  text += fmt::format("replicas      {} (written by {} ranks)\n", meta.replicas, meta.ranks);
+  text += fmt::format("position      epoch {}, step {} of it; {} and {} in all\n", at.epoch, at.step_in_epoch,
+                      counted(at.step, "step"), counted(at.images, "image"));
+  text += fmt::format("replicas      {} (written by {})\n", meta.replicas, counted(meta.ranks, "rank"));
   text +=
       "sync          " +
       (meta.local_steps == 0 ? std::string("gradients") : fmt::format("weights, every {} steps", meta.local_steps)) +

@@ -246,17 +246,7 @@ template std::optional<BenchConfig> agree_on_config(Session&, const Words&, Pars
 
 std::string quoted(const std::string& command, const Words& words) {
   std::string line = "convoy " + command;
-  for (const auto& word : words) {
-    const bool plain = !word.empty() && word.find_first_of(" \t\n'\"$`\\*?[]{}()<>|&;#~!") == std::string::npos;
-    line += ' ';
-    if (plain) {
-      line += word;
-      continue;
-    }
-    line += '\'';
-    for (const char c : word) line += c == '\'' ? std::string("'\\''") : std::string(1, c);
-    line += '\'';
-  }
+  for (const auto& word : words) line += ' ' + shell_word(word);
   return line;
 }
 

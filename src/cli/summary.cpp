@@ -5,7 +5,7 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
-#include <optional>
+#include <set>
 #include <vector>
 
 #include "cli/command.hpp"
@@ -18,11 +18,13 @@
 #include "core/text.hpp"
 #include "metrics/epoch_table.hpp"
 #include "metrics/records.hpp"
+#include "report/run_record.hpp"
 #include "run/observe.hpp"
 
 namespace convoy {
 namespace {
 
+namespace fs = std::filesystem;
 using Row = TableRow;
 
 struct Run {
@@ -30,16 +32,49 @@ struct Run {
   Index ranks = 0;
   Index val_since_step = -1;  ///< until which it was validated on another split
   EpochTable table;
+  EpochRow best;  ///< of the validations; NaN: there was none
+  RunOptions options;
 };
 
-/// Nothing, with a warning, where no run has begun: a start that failed early leaves such a folder.
-std::optional<Run> read_run(const std::string& folder) {
-  Run run{.folder = folder, .table = {}};
-  std::ifstream file(folder + "/metrics.jsonl");
-  if (!file) {
-    log::warn("'{}' is left out: it has no metrics.jsonl (it is no run directory, or its run has not begun)", folder);
-    return std::nullopt;
+bool is_run(const fs::path& folder) {
+  std::error_code unknown;
+  return fs::exists(folder / "metrics.jsonl", unknown);
+}
+
+/// The run directory itself, or those below a folder of runs, sorted.
+std::vector<std::string> runs_in(const std::string& folder) {
+  constexpr int deepest = 3;
+  if (is_run(folder)) return {folder};
+  std::vector<std::string> found;
+  std::error_code failed;
+  for (fs::recursive_directory_iterator at(folder, failed), end; !failed && at != end; at.increment(failed)) {
+    const bool run = is_run(at->path());
+    if (run) found.push_back(at->path().string());
+    if (run || at.depth() + 1 >= deepest) at.disable_recursion_pending();
   }
+  std::sort(found.begin(), found.end());
+  // A start that failed early leaves such a folder.
+  if (found.empty())
+    log::warn(
+        "'{}' is left out: it has no metrics.jsonl (it is no run directory, or its run has not begun), and there is no run below it",
+        folder);
+  return found;
+}
+
+/// The best validation counts, as the best checkpoint does.
+EpochRow best_of(const Run& run) {
+  EpochRow none;
+  for (double& value : none.validation.values) value = std::nan("");
+  for (const EpochRow& row : run.table.rows()) {
+    const double top1 = row.validation[Counter::top1];
+    if (row.step > run.val_since_step && !std::isnan(top1) && !(top1 <= none.validation[Counter::top1])) none = row;
+  }
+  return none;
+}
+
+Run read_run(const std::string& folder) {
+  Run run{.folder = folder, .table = {}, .best = {}, .options = read_options(folder)};
+  std::ifstream file(folder + "/metrics.jsonl");
   for (std::string line; std::getline(file, line);) {
     read_line(line, run.table);
     const Json record = Json::parse_or_null(line);
@@ -57,49 +92,58 @@ std::optional<Run> read_run(const std::string& folder) {
     const bool open = state->result == Result::running;
     run.result = open ? name_of(decide(*state, observe(folder, *state)).status) : name_of(state->result);
   }
+  run.best = best_of(run);
   return run;
+}
+
+/// The best first: by top-1, then by loss; runs without a validation last.
+bool is_better(const Run& a, const Run& b) {
+  const double top1 = a.best.validation[Counter::top1], other = b.best.validation[Counter::top1];
+  if (std::isnan(top1) || std::isnan(other)) return !std::isnan(top1) && std::isnan(other);
+  return top1 != other ? top1 > other : a.best.validation[Counter::loss] < b.best.validation[Counter::loss];
+}
+
+/// The K of the runs' topK columns beside top1.
+std::set<int> columns_of(const std::vector<Run>& runs) {
+  std::set<int> all;
+  for (const Run& run : runs)
+    if (run.table.k() > 1) all.insert(run.table.k());
+  return all;
 }
 
 std::string number(double value, int decimals) {
   return std::isnan(value) ? "-" : fmt::format("{:.{}f}", value, decimals);
 }
 
-/// The best validation counts, as the best checkpoint does.
-Row row_of(const Run& run) {
+Row row_of(const Run& run, const std::set<int>& topk, const std::vector<std::string>& differing) {
   const auto rows = run.table.rows();
-  const EpochRow* best = nullptr;
   double speed = std::nan("");
-  for (const EpochRow& row : rows) {
-    const double top1 = row.validation[Counter::top1];
-    if (row.step > run.val_since_step && !std::isnan(top1) &&
-        (best == nullptr || top1 > best->validation[Counter::top1]))
-      best = &row;
+  for (const EpochRow& row : rows)
     if (!std::isnan(row.images_per_second)) speed = row.images_per_second;
-  }
-  EpochRow none;
-  for (double& value : none.validation.values) value = std::nan("");
-  const EpochRow& shown = best != nullptr ? *best : none;
   const EpochRow last = rows.empty() ? EpochRow{} : rows.back();
-  return {run.folder,
+  Row row{run.folder,
           run.model,
           fmt::format("{}", run.ranks),
           fmt::format("{}", last.epoch),
           number(last.hours, 4),
-          number(shown.validation[Counter::top1], 2),
-          number(shown.validation[Counter::topk], 2),
-          best != nullptr ? fmt::format("{}", best->epoch) : "-",
-          number(speed, 1),
-          run.result};
+          number(run.best.validation[Counter::top1], 2)};
+  for (const int k : topk) row.push_back(k == run.table.k() ? number(run.best.validation[Counter::topk], 2) : "-");
+  row.push_back(std::isnan(run.best.validation[Counter::top1]) ? "-" : fmt::format("{}", run.best.epoch));
+  row.push_back(number(speed, 1));
+  for (const std::string& name : differing) row.push_back(value_of(run.options, name));
+  row.push_back(run.result);
+  return row;
 }
 
-void add_epochs(const Run& run, std::vector<Row>& to) {
+void add_epochs(const Run& run, const std::set<int>& topk, std::vector<Row>& to) {
   for (const EpochRow& row : run.table.rows()) {
     Row& shown = to.emplace_back(
         Row{run.folder, fmt::format("{}", row.epoch), fmt::format("{}", row.step), number(row.hours, 4)});
     for (std::size_t i = 0; i < counter_table.size(); ++i)
       if (counter_table[i].console_width > 0) shown.push_back(number(row.training[i], counter_table[i].decimals));
-    for (std::size_t i = 0; i < counter_table.size(); ++i)
-      shown.push_back(number(row.validation[i], counter_table[i].decimals));
+    for (const Counter counter : {Counter::loss, Counter::top1})
+      shown.push_back(number(row.validation[counter], counter_table.at(static_cast<std::size_t>(counter)).decimals));
+    for (const int k : topk) shown.push_back(k == run.table.k() ? number(row.validation[Counter::topk], 2) : "-");
     shown.push_back(number(row.images_per_second, 1));
   }
 }
@@ -107,20 +151,34 @@ void add_epochs(const Run& run, std::vector<Row>& to) {
 Exit run_summary(const Words& words) {
   const SummaryConfig config = parse_summary(words);
   std::vector<Run> runs;
-  for (const std::string& folder : config.folders) {
-    if (auto run = read_run(folder)) runs.push_back(std::move(*run));
+  for (const std::string& given : config.folders) {
+    for (const std::string& folder : runs_in(given)) {
+      const auto same = [&](const Run& run) { return run.folder == folder; };
+      if (std::none_of(runs.begin(), runs.end(), same)) runs.push_back(read_run(folder));
+    }
   }
   if (runs.empty()) fail(Exit::usage, "there is no run to summarise; give run directories (--output-dir of train)");
-  const std::string topk = fmt::format("top{}", runs.front().table.k());
+  std::stable_sort(runs.begin(), runs.end(), is_better);
+  const std::set<int> topk = columns_of(runs);
   std::vector<Row> rows;
   if (config.per_epoch) {
-    rows.push_back(
-        {"run", "epoch", "step", "hours", "loss", "top1", "val_loss", "val_top1", "val_" + topk, "images_per_sec"});
-    for (const Run& run : runs) add_epochs(run, rows);
+    Row head{"run", "epoch", "step", "hours", "loss", "top1", "val_loss", "val_top1"};
+    for (const int k : topk) head.push_back(fmt::format("val_top{}", k));
+    head.emplace_back("images_per_sec");
+    rows.push_back(std::move(head));
+    for (const Run& run : runs) add_epochs(run, topk, rows);
   } else {
-    rows.push_back(
-        {"run", "model", "ranks", "epochs", "hours", "top1", topk, "best_epoch", "images_per_sec", "result"});
-    for (const Run& run : runs) rows.push_back(row_of(run));
+    std::vector<const RunOptions*> options;
+    for (const Run& run : runs) options.push_back(&run.options);
+    std::vector<std::string> differing = differing_names(options);
+    std::erase(differing, "model");  // has a column
+    Row head{"run", "model", "ranks", "epochs", "hours", "top1"};
+    for (const int k : topk) head.push_back(fmt::format("top{}", k));
+    head.insert(head.end(), {"best_epoch", "images_per_sec"});
+    head.insert(head.end(), differing.begin(), differing.end());
+    head.emplace_back("result");
+    rows.push_back(std::move(head));
+    for (const Run& run : runs) rows.push_back(row_of(run, topk, differing));
   }
   write_output(table_text(rows, config.format));
   return Exit::ok;

@@ -21,8 +21,9 @@ Exit run_train(Session& session, const Words& words) {
     const std::string alone = forgotten_launcher(launcher_at_start(), communicator.size());
     if (!alone.empty()) log::warn("{}", alone);
     for (const auto& text : implausible(*config)) log::warn("{}", text);
+    for (const auto& text : config->remarks) log::info("{}", text);
   }
-  if (config->output.quiet) log::set_level(log::Level::warn);
+  if (config->output.quiet) log::keep_to_file();
   if (!config->own_file.empty() && communicator.rank() == 0)
     log::info("options that are left out are those of '{}'", config->own_file);
   if (config->dry_run) return dry_run(communicator, supervisor, *config);

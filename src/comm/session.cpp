@@ -103,7 +103,16 @@ void abort_job(Exit code) {
   int initialised = 0, finalised = 0;
   MPI_Initialized(&initialised);
   MPI_Finalized(&finalised);
-  if (initialised && !finalised) MPI_Abort(MPI_COMM_WORLD, static_cast<int>(code));
+  if (initialised && !finalised) {
+    // A rank alone keeps nobody waiting: it leaves without the library's words about an abort.
+    int size = 0;
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    if (size == 1) {
+      MPI_Finalize();
+    } else {
+      MPI_Abort(MPI_COMM_WORLD, static_cast<int>(code));
+    }
+  }
   // No exit handlers and no destructors: one of them might wait for another rank.
   _exit(static_cast<int>(code));
 }

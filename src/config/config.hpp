@@ -169,7 +169,8 @@ struct TrainConfig {
   Index fault_step = -1;
   std::string fault_kind;
   std::string command_line;
-  std::string own_file;        ///< the configuration of the resumed run, where this job takes options from it
+  std::string own_file;              ///< the configuration of the resumed run, where this job takes options from it
+  std::vector<std::string> remarks;  ///< on what the words come to, to be told when the job starts
   std::set<std::string> said;  ///< options that the command line, a file or the configuration of a resumed run gave
 };
 

@@ -10,6 +10,7 @@
 
 #include "config/effects.hpp"
 #include "config/options.hpp"
+#include "config/rate_choice.hpp"
 #include "core/errors.hpp"
 #include "core/text.hpp"
 #include "options/command_line.hpp"
@@ -77,8 +78,9 @@ std::string option_key(const Names& names, const std::string& key, const std::st
   const std::string name = with_hyphens(key);
   const auto* entry = names.find(name);
   if (entry == nullptr || entry->negated || name.size() == 1) {
-    fail(Exit::usage, "{} (unknown key '{}'){}", origin, key,
-         entry != nullptr ? fmt::format("; write '{} = ...'", entry->option->name) : names.hint(name, ""));
+    std::string hint = entry != nullptr ? fmt::format("; write '{} = ...'", entry->option->name) : names.hint(name, "");
+    if (hint.empty()) hint = "; 'convoy train --help-all' lists them";
+    fail(Exit::usage, "{} (unknown key '{}'){}", origin, key, hint);
   }
   if (entry->option->place == Place::command_line) {
     fail(Exit::usage, "{} (only for the command line); give --{} there", origin, entry->option->name);
@@ -108,6 +110,10 @@ std::vector<Assignment> read_ini(const Names& names, const std::string& text, co
     if (line.text.find('=') == std::string::npos)
       fail(Exit::usage, "{} (neither a comment, a [phase.N] nor 'key = value'); write 'key = value'", origin);
     if (!others.empty() && (phase > 0 || is_foreign(names, foreign, line.key))) continue;
+    if (const std::string& value = line.value;
+        value.size() > 1 && value.front() == value.back() && (value.front() == '"' || value.front() == '\''))
+      fail(Exit::usage, "{} (its value is in quotes); write '{} = {}'", origin, line.key,
+           value.substr(1, value.size() - 2));
     const std::string key = phase > 0 ? phase_key(line.key, origin) : option_key(names, line.key, origin);
     const auto [first, fresh] = seen.emplace(std::pair(phase, key), origin);
     if (!fresh) fail(Exit::usage, "'{}' is set twice ({}; {}); keep one", key, first->second, origin);
@@ -124,6 +130,31 @@ std::string last_value(const std::vector<Assignment>& assignments, const std::st
   return value;
 }
 
+/// What says the same in another way: new words take the place of the old ones' others.
+const std::map<std::string, std::set<std::string>>& same_said() {
+  static const std::map<std::string, std::set<std::string>> all = {{"batch-size", {"global-batch"}},
+                                                                   {"global-batch", {"batch-size"}},
+                                                                   {"replicas", {"grad-accum-steps"}},
+                                                                   {"grad-accum-steps", {"replicas"}},
+                                                                   {"data", {"synthetic"}},
+                                                                   {"train-data", {"synthetic"}},
+                                                                   {"synthetic", {"data", "train-data", "val-data"}}};
+  return all;
+}
+
+/// Removes from a file's what the command line says in another way, unless it says both.
+void leave_out_overridden(std::vector<Assignment>& of_file, const std::vector<Assignment>& of_line, bool positional) {
+  std::set<std::string> said;
+  for (const Assignment& one : of_line) said.insert(one.name);
+  if (positional) said.insert("data");
+  for (const auto& [name, others] : same_said()) {
+    if (said.count(name) == 0) continue;
+    std::erase_if(of_file, [&](const Assignment& one) {
+      return one.phase == 0 && others.count(one.name) > 0 && said.count(one.name) == 0;
+    });
+  }
+}
+
 /// What a resumed run takes from its own configuration beside `given`, the words of this job.
 std::vector<Assignment> own_configuration(const Names& names, const std::vector<Assignment>& given, bool positional,
                                           const ReadText& read_own) {
@@ -131,26 +162,18 @@ std::vector<Assignment> own_configuration(const Names& names, const std::vector<
   if (folder.empty() || last_value(given, "resume") != "auto") return {};
   const std::string path = folder + "/config.cfg", text = read_own(path);
   std::vector<Assignment> own = read_ini(names, text, path);
-  const auto gives = [&](const char* name) {
-    return (positional && std::string_view(name) == "data") ||
+  const auto gives = [&](const std::string& name) {
+    return (positional && name == "data") ||
            std::any_of(given.begin(), given.end(), [&](const Assignment& one) { return one.name == name; });
   };
   std::set<std::string> left_out{"output-dir", "checkpoint-dir", "resume",       "run-epochs", "max-steps",  "end-time",
                                  "time-limit", "end-margin",     "inject-fault", "quiet",      "checkpoints"};
-  // What says the same in another way gives way to the new words.
-  const std::map<const char*, std::vector<const char*>> same_said = {
-      {"batch-size", {"global-batch"}},
-      {"global-batch", {"batch-size"}},
-      {"sync",
-       {"local-steps", "local-sgd-start", "local-momentum", "outer-optimizer", "outer-lr", "outer-momentum",
-        "sync-bn"}},
-      {"replicas", {"grad-accum-steps"}},
-      {"grad-accum-steps", {"replicas"}},
-      {"data", {"data", "synthetic"}},
-      {"train-data", {"synthetic"}},
-      {"synthetic", {"data", "train-data", "val-data"}}};
-  for (const auto& [said, others] : same_said)
+  for (const auto& [said, others] : same_said())
     if (gives(said)) left_out.insert(others.begin(), others.end());
+  if (gives("data")) left_out.insert("data");
+  if (gives("sync"))
+    left_out.insert({"local-steps", "local-sgd-start", "local-momentum", "outer-optimizer", "outer-lr",
+                     "outer-momentum", "sync-bn"});
   const bool phases = std::any_of(given.begin(), given.end(), [](const Assignment& one) { return one.phase > 0; });
   std::erase_if(own, [&](const Assignment& one) { return one.phase > 0 ? phases : left_out.count(one.name) > 0; });
   return own;
@@ -170,6 +193,7 @@ Given fill(const std::string& command, std::vector<OptionGroup> groups, const st
     set_option(groups.back().options.front(), assignment);
   }
   if (!path.empty()) assignments = read_ini(names, read_text(path), path, keys_of_training(command));
+  leave_out_overridden(assignments, line.assignments, command == "train" && !line.positional.empty());
   std::vector<Assignment> of_file = assignments;
   for (auto& assignment : line.assignments) {
     if (assignment.name != "config") assignments.push_back(std::move(assignment));
@@ -243,6 +267,8 @@ std::vector<std::string> find_overridden(const TrainConfig& config, const Given&
   TrainConfig alone;
   const Given file = sort_out(options_of(alone), given.of_file);
   fill_phases(alone, file);
+  alone.said = file.names;
+  choose_rate(alone);
   std::vector<std::string> overridden;
   for (const auto& [name, assignment] : given.last) {
     const Effect effect = effect_of(config, name);
@@ -258,6 +284,21 @@ std::vector<std::string> find_overridden(const TrainConfig& config, const Given&
     fail(Exit::usage, "{} has no effect: it needs {}; give that, or drop it", assignment.origin, effect.needs);
   }
   return overridden;
+}
+
+/// What a batch from the command line does to a file's learning rate.
+void remark_on_batch(TrainConfig& config, const Given& given) {
+  const auto of_line = [&](const char* name) {
+    const auto at = given.last.find(name);
+    return at != given.last.end() && at->second.origin.starts_with("-");
+  };
+  const auto at = given.last.find("lr");
+  const bool file_rate = at != given.last.end() && !at->second.origin.starts_with("-");
+  const bool batch = of_line("global-batch") || of_line("batch-size");
+  if (!file_rate || !batch || config.optimiser.scaling != Scaling::none) return;
+  config.remarks.push_back(fmt::format(
+      "the learning rate stays that of the file ({}), whatever the batch is: --lr-scaling linear with --lr-base-batch scales it",
+      at->second.origin));
 }
 
 /// A path given as `--NAME PATH`, or alone.
@@ -295,6 +336,8 @@ TrainConfig parse_train(const std::vector<std::string>& words, const ReadText& r
   const Given given = fill("train", options_of(config), words, read_text, read_own);
   take_positional("train", given, "data", config.data.folder);
   fill_phases(config, given);
+  config.said = given.names;
+  choose_rate(config);
   const std::vector<std::string> overridden = find_overridden(config, given);
   if (!overridden.empty()) {  // back to their defaults, so that the configuration says what counts
     std::map<std::string, Assignment> last = given.last;
@@ -303,11 +346,13 @@ TrainConfig parse_train(const std::vector<std::string>& words, const ReadText& r
     set_options(options_of(config), last);
     take_positional("train", given, "data", config.data.folder);
     fill_phases(config, given);
+    config.said = given.names;
+    for (const std::string& name : overridden) config.said.erase(name);
+    choose_rate(config);
   }
   config.own_file = given.own_file;
-  config.said = given.names;
-  for (const std::string& name : overridden) config.said.erase(name);
   if (!given.positional.empty()) config.said.insert("data");
+  remark_on_batch(config, given);
   try {
     check(config);
   } catch (const Error& e) {

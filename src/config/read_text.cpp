@@ -13,6 +13,7 @@
 #include "core/clock.hpp"
 #include "core/errors.hpp"
 #include "core/stop.hpp"
+#include "core/text.hpp"
 
 namespace convoy {
 namespace {
@@ -71,6 +72,7 @@ std::string read_text_file(const std::string& path) {
     if (got < 0) refuse(path, std::strerror(errno));
     if (got == 0) return text;
     text.append(piece.data(), static_cast<std::size_t>(got));
+    if (S_ISREG(status.st_mode)) plain_text(text, path, Exit::usage);  // a wrong file may be large
     if (text.size() > most_bytes) refuse(path, fmt::format("it is larger than {} bytes", most_bytes));
   }
 }

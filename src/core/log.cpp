@@ -21,6 +21,7 @@ struct Speaker {
   int rank = 0, ranks = 1;
   std::string prefix;
   std::atomic<Level> level = Level::info;
+  std::atomic<bool> only_file = false;
   std::mutex writing;  ///< for what follows: threads write too
   std::string last_error;
   bool progress_shown = false;
@@ -48,12 +49,12 @@ bool written(const std::string& text, std::FILE* stream) {
   return std::fflush(stream) == 0 && whole;
 }
 
-/// Writes a line to a stream and, with its time, to the log file.
+/// Writes a line to a stream, if there is one, and, with its time, to the log file.
 void write_line(Speaker& s, std::FILE* stream, std::string_view text) {
   const std::lock_guard lock(s.writing);
   if (s.progress_shown) std::fputs("\r\033[K", stdout);
   s.progress_shown = false;
-  written(fmt::format("{}\n", text), stream);
+  if (stream != nullptr) written(fmt::format("{}\n", text), stream);
   if (s.file == nullptr || written(fmt::format("{} {}\n", now(), text), s.file)) return;
   const char* const reason = std::strerror(errno);
   std::clearerr(s.file);
@@ -83,6 +84,8 @@ void configure(int rank, int ranks, const std::string& host) {
 
 void set_level(Level level) { speaker().level = level; }
 
+void keep_to_file() { speaker().only_file = true; }
+
 void also_to_file(const std::string& path) {
   auto& s = speaker();
   std::FILE* const file = std::fopen(path.c_str(), "ab");
@@ -99,7 +102,7 @@ void write(Level level, std::string_view text) {
   if (level < s.level) return;
   if (level == Level::warn) return write_line(s, stderr, fmt::format("{}warning: {}", s.prefix, text));
   if (level == Level::error) return report_error(text);
-  if (s.rank == 0) write_line(s, stdout, text);
+  if (s.rank == 0) write_line(s, s.only_file ? nullptr : stdout, text);
 }
 
 void report_error(std::string_view text) {
@@ -119,7 +122,7 @@ std::string last_error() {
 
 bool shows_progress() {
   static const bool terminal = writes_to_terminal();
-  return terminal && speaker().rank == 0;
+  return terminal && speaker().rank == 0 && !speaker().only_file;
 }
 
 void progress(std::string_view text) {

@@ -76,6 +76,13 @@ std::string valid_utf8(const std::string& text) {
   return valid;
 }
 
+std::string shell_word(const std::string& text) {
+  if (!text.empty() && text.find_first_of(" \t\n'\"$`\\*?[]{}()<>|&;#~!") == std::string::npos) return text;
+  std::string quoted = "'";
+  for (const char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
+}
+
 std::string nearest(const std::string& word, const std::vector<std::string>& words) {
   const std::string folded = fold(word);
   std::size_t fewest = (word.size() < 6 ? 1 : word.size() < 12 ? 2 : 3) + 1;
@@ -97,6 +104,8 @@ std::string plain_text(std::string text, const std::string& what, Exit code) {
   } else if (text.starts_with("\xFF\xFE") || text.starts_with("\xFE\xFF")) {
     fail(code, "'{}' is no plain text (it is UTF-16 or UTF-32); save it as UTF-8", what);
   }
+  if (text.find('\0') != std::string::npos)
+    fail(code, "'{}' is not a text file (it holds bytes that are 0); give the file that was meant", what);
   return text;
 }
 

@@ -33,6 +33,9 @@ std::string one_line(const std::string& text);
 /// The text with U+FFFD for each byte that is no part of a character in UTF-8.
 std::string valid_utf8(const std::string& text);
 
+/// A word of a shell's command, in quotes if it needs them.
+std::string shell_word(const std::string& text);
+
 /// The entry of `words` that a user who typed `word` most likely meant: fewest edits (insert, delete, replace, swap of
 /// neighbours), case and - against _ not counted; the first of equals. Empty when nothing is close enough to be a
 /// typing error: one edit below 6 letters, two below 12, else three, and the first letter is no other one.

@@ -291,14 +291,15 @@ void Dataset::will_read(Range samples) const {
   files_->table.read_ahead(first, first + static_cast<std::size_t>(samples.count));
 }
 
-Index Dataset::stand_in(Index sample, Index tried, const std::string& fault) const {
+Index Dataset::stand_in(Index sample, Index tried, const std::string& fault, bool stored_so) const {
   Index next = tried;
   do {
     next = next > sample ? next + 1 : next > range_.begin ? next - 1 : sample + 1;
   } while (next < range_.end() && label(next) < 0);  // a sample of no class has no place in a batch
   if (skips_->policy == OnCorrupt::fail || next >= range_.end()) {
-    fail(Exit::data, "{}; run convoy-preprocess verify '{}', or skip damaged samples with --on-corrupt skip", fault,
-         info_.folder);
+    fail(Exit::data, "{}; {}, or skip damaged samples with --on-corrupt skip", fault,
+         stored_so ? "prepare the set again from images that are whole"
+                   : fmt::format("run convoy-preprocess verify '{}'", info_.folder));
   }
   const std::lock_guard lock(skips_->mutex);
   if (skips_->samples.insert(tried).second) log::warn("{}: a neighbour stands in for it", fault);

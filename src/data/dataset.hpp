@@ -82,8 +82,9 @@ class Dataset {
   /// memory.
   void will_read(Range samples) const;
   /// Handles `fault` of `tried`: throws Error(data), or (OnCorrupt::skip) counts it, warns once, and returns the next
-  /// sample to try for `sample`: its predecessors, then its successors.
-  Index stand_in(Index sample, Index tried, const std::string& fault) const;
+  /// sample to try for `sample`: its predecessors, then its successors. `stored_so`: the file is whole, and its sample
+  /// was never an image.
+  Index stand_in(Index sample, Index tried, const std::string& fault, bool stored_so = false) const;
   /// `'part.h5': sample 3 (id 7, partition 1)`.
   std::string describe(Index sample) const;
   /// Samples that others stand in for (OnCorrupt::skip).

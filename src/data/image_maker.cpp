@@ -235,13 +235,15 @@ Index SampleImages::put_whole(Index sample, const Make& make) {
   for (Index from = sample;;) {
     std::string fault;
     const auto stored = dataset_.stored(from, scratch_, fault);
+    bool stored_so = false;
     if (fault.empty()) {
       const DecodeStatus status = make(stored);
       if (status.ok()) return from;
-      fault =
-          fmt::format("{} can't be decoded ({}: {})", dataset_.describe(from), fault_name(status.fault), status.reason);
+      stored_so = true;
+      fault = fmt::format("{} can't be decoded ({}: {}), and was stored so (its CRC32C is right)",
+                          dataset_.describe(from), fault_name(status.fault), status.reason);
     }
-    from = dataset_.stand_in(sample, from, fault);
+    from = dataset_.stand_in(sample, from, fault, stored_so);
   }
 }
 

@@ -18,6 +18,11 @@ std::string advice(const std::string& path) {
   return fmt::format("run convoy-preprocess verify '{}'", std::filesystem::path(path).parent_path().string());
 }
 
+/// Says what to do itself.
+struct OtherVersion : Error {
+  using Error::Error;
+};
+
 template <class... Args>
 [[noreturn]] void reject(const Partition& p, fmt::format_string<Args...> text, Args&&... args) {
   fail(Exit::data, "'{}': {}", p.path, fmt::format(text, std::forward<Args>(args)...));
@@ -57,7 +62,12 @@ Index positive_attribute(const Partition& p, const Hdf5File& file, const char* n
 void read_identity(Partition& p, const Hdf5File& file) {
   const Index version = file.integer_attribute("format_version");
   if (version != format_version) {
-    reject(p, "attribute 'format_version' is {}, this program reads {}", version, format_version);
+    const bool newer = version > format_version;
+    throw OtherVersion(
+        Exit::data,
+        fmt::format("'{}' has format version {} and this program reads {}: {} Convoy wrote it; {}prepare the set again",
+                    p.path, version, format_version, newer ? "a newer" : "another",
+                    newer ? "use the newer program, or " : ""));
   }
   p.encoding = file.text_attribute("encoding");
   if (p.encoding != "raw" && p.encoding != "jpeg") {
@@ -186,6 +196,8 @@ PartitionName parse_partition_name(const std::string& file_name) {
 Partition read_partition(const std::string& path) {
   try {
     return read_sealed_partition(path, check_seal(path));  // before HDF5's parser sees a byte
+  } catch (const OtherVersion&) {
+    throw;
   } catch (const Error& e) {
     fail(e.code(), "{}; {}", e.what(), advice(path));
   }

@@ -2,6 +2,8 @@
 #include "infer/evaluate.hpp"
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <filesystem>
 #include <span>
 #include <sstream>
@@ -32,6 +34,16 @@
 namespace convoy {
 namespace {
 
+/// A confusion matrix of more is for nobody to read.
+constexpr Index most_classes = 1000;
+
+/// In a run directory each split has a folder of its own.
+std::string folder_for(const EvaluateConfig& config) {
+  std::error_code unknown;
+  const bool is_run = std::filesystem::exists(config.output_folder + "/config.cfg", unknown);
+  return is_run ? config.output_folder + "/evaluation/" + config.split : config.output_folder;
+}
+
 /// Counts of (label, predicted class) over the samples of all ranks.
 class Confusion {
  public:
@@ -40,7 +52,8 @@ class Confusion {
   void add(std::span<const SampleSpec> samples, const float* logits);
   /// Collective.
   void sum(Communicator& communicator);
-  /// confusion.csv (a row a label) and per_class.csv (class, name, samples, correct, percent). Throws Error(data).
+  /// per_class.csv (class, name, samples, correct, percent) and, where somebody can read it, confusion.csv (a row a
+  /// label). Throws Error(data).
   void write(const std::string& folder, const std::vector<std::string>& class_names) const;
 
  private:
@@ -70,7 +83,7 @@ void Confusion::write(const std::string& folder, const std::vector<std::string>&
     return counts_[static_cast<std::size_t>(label * classes_ + predicted)];
   };
   std::ostringstream matrix, per_class;
-  matrix << "label";
+  matrix << "label\\predicted";
   for (Index c = 0; c < classes_; ++c) matrix << ',' << name(c);
   matrix << '\n';
   per_class << "class,name,samples,correct,percent\n";
@@ -86,8 +99,13 @@ void Confusion::write(const std::string& folder, const std::vector<std::string>&
     per_class << fmt::format("{},{},{},{},{:.3f}\n", label, name(label), samples, correct,
                              samples > 0 ? 100.0 * static_cast<double>(correct) / static_cast<double>(samples) : 0.0);
   }
-  replace_text_file(folder + "/confusion.csv", matrix.str());
   replace_text_file(folder + "/per_class.csv", per_class.str());
+  if (classes_ > most_classes) {
+    log::info("confusion.csv is left out: it would have {} rows and columns; per_class.csv has a line per class",
+              classes_);
+    return;
+  }
+  replace_text_file(folder + "/confusion.csv", matrix.str());
 }
 
 /// What training decided and evaluation must repeat; where the data lie is this command's.
@@ -110,14 +128,18 @@ DataConfig data_of(const EvaluateConfig& config, const TrainConfig& trained) {
   return data;
 }
 
-Json describe(const EvaluateConfig& config, const std::string& checkpoint, const ValidationRecord& record) {
-  Json json = Json::object({{"checkpoint", checkpoint},
+Json describe(const EvaluateConfig& config, const ModelFile& model, const DatasetInfo& info,
+              const ValidationRecord& record) {
+  Json json = Json::object({{"checkpoint", model.found.path},
                             {"split", config.split},
+                            {"data", info.folder},
                             {"images", record.images},
                             {"top1_count", record.count(Counter::top1)},
                             {"top1", record.counters[Counter::top1]},
                             {"loss", record.counters[Counter::loss]},
                             {"seconds", record.seconds}});
+  if (model.config.model.label_smoothing > 0)
+    json["label_smoothing"] = std::round(model.config.model.label_smoothing * 1e6) / 1e6;
   json[fmt::format("top{}_count", record.k)] = record.count(Counter::topk);
   json[fmt::format("top{}", record.k)] = record.counters[Counter::topk];
   return json;
@@ -201,24 +223,28 @@ Exit evaluate(Communicator& communicator, const EvaluateConfig& config) try {
   }
   const ValidationRecord& record = *result;
   if (files) confusion.sum(communicator);
+  const bool may_skip = data.on_corrupt == OnCorrupt::skip;
+  std::array<std::int64_t, 1> skipped{samples->skipped()};
+  if (may_skip) communicator.sum(std::span<std::int64_t>(skipped), "samples that were skipped");
   run_agreed(communicator, "writing the result", [&] {
     if (rank != 0) return;
     if (record.images == 0)
       fail(Exit::data, "'{}' ({}) holds no image of a class that '{}' knows; give the set it was trained on",
            info.folder, info.split, path);
-    const Json json = describe(config, path, record);
+    Json json = describe(config, model, info, record);
+    if (may_skip) json["skipped"] = skipped[0];
     log::info("{}: top1 {:.2f} % ({}/{}), top{} {:.2f} %, loss {:.4f}", config.split, record.counters[Counter::top1],
               record.count(Counter::top1), record.images, record.k, record.counters[Counter::topk],
               record.counters[Counter::loss]);
     log::info("{}", json.text(-1, Json::Order::sorted));  // before anything that can fail
     if (!files) return;
     std::error_code reason;
-    std::filesystem::create_directories(config.output_folder, reason);
-    if (reason)
-      fail(Exit::usage, "cannot make '{}' ({}); choose a writable --output-dir", config.output_folder,
-           reason.message());
-    replace_text_file(config.output_folder + "/result.json", json.text(2, Json::Order::sorted) + "\n");
-    confusion.write(config.output_folder, info.class_names);
+    const std::string folder = folder_for(config);
+    std::filesystem::create_directories(folder, reason);
+    if (reason) fail(Exit::usage, "cannot make '{}' ({}); choose a writable --output-dir", folder, reason.message());
+    replace_text_file(folder + "/result.json", json.text(2, Json::Order::sorted) + "\n");
+    confusion.write(folder, info.class_names);
+    log::info("written to '{}'", folder);
   });
   return Exit::ok;
 } catch (const AgreedError& error) {

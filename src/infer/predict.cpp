@@ -18,6 +18,7 @@
 #include "core/errors.hpp"
 #include "core/log.hpp"
 #include "core/progress.hpp"
+#include "core/text.hpp"
 #include "data/batch_queue.hpp"
 #include "engine/data.hpp"
 #include "engine/engine.hpp"
@@ -239,7 +240,7 @@ struct Tally {
     }
   }
   std::string text(Index images) const {
-    std::string line = fmt::format("{} images, {} unreadable", images, counts[0]);
+    std::string line = fmt::format("{}, {} unreadable", counted(images, "image"), counts[0]);
     if (counts[1] > 0)
       line += fmt::format("; top-1 {:.2f} % ({} of {} with labels)",
                           100 * static_cast<double>(counts[2]) / static_cast<double>(counts[1]), counts[2], counts[1]);
@@ -296,7 +297,7 @@ Exit predict(Communicator& communicator, const PredictConfig& config) try {
     network.image_size = source->augment().height;
     graph = build_graph(network);
   });
-  log::info("{} images: {}", source->count(), describe(source->augment()));
+  log::info("{}: {}", counted(source->count(), "image"), describe(source->augment()));
   const auto engine = make_engine(communicator, graph, spec);
   auto collectives = make_mpi_collectives(communicator, engine->backend(), {.max_count = engine->layout().count()});
   const ParameterSet set = load_model(communicator, model, *engine, *collectives);

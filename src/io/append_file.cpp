@@ -54,6 +54,9 @@ void AppendFile::append(std::string_view record) {
     reason = put == 0 ? ENOSPC : errno;
     if (done > 0 && ::ftruncate(descriptor_, before.st_size) != 0) reason = errno;
   }
+  if (reason == EEXIST)
+    fail(Exit::superseded, "'{}' is a newer attempt's by now, which continues this run: this one no longer writes it",
+         path_);
   if (reason != 0) {
     fail(Exit::data, "cannot write '{}' ({}); make room or repair the file system", path_, std::strerror(reason));
   }
@@ -74,7 +77,8 @@ void OptionalRecords::append(std::string_view record) {
     if (missing_ > 0) log::info("'{}' can be written again; {} records are missing in it", file_->path(), missing_);
     missing_ = 0;
   } catch (const Error& e) {
-    if (missing_++ == 0) log::warn("{}. The run continues; records are lost until then", e.what());
+    const bool newer = e.code() == Exit::superseded;
+    if (missing_++ == 0) log::warn("{}{}", e.what(), newer ? "" : ". The run continues; records are lost until then");
   }
 }
 

@@ -13,6 +13,7 @@
 
 #include "core/errors.hpp"
 #include "io/file.hpp"
+#include "io/file_kind.hpp"
 
 namespace convoy {
 namespace {
@@ -75,11 +76,14 @@ std::uint32_t crc_of_head(Block block) {
 Block read_block(const File& file, std::uint64_t actual_bytes) {
   const std::string& path = file.path();
   if (actual_bytes == 0) fail(Exit::data, "'{}' is empty", path);
+  Block block{};
+  const auto there = static_cast<std::size_t>(std::min<std::uint64_t>(actual_bytes, block.size()));
+  file.read_at(block.data(), there, 0);
+  const std::string kind = foreign_kind({reinterpret_cast<const char*>(block.data()), there});
+  if (!kind.empty()) fail(Exit::data, "'{}' is {}, not a file that Convoy wrote", path, kind);
   if (actual_bytes < seal_bytes) {
     fail(Exit::data, "'{}' is truncated ({} bytes, the seal alone has {})", path, actual_bytes, seal_bytes);
   }
-  Block block;
-  file.read_at(block.data(), block.size(), 0);
   if (std::memcmp(block.data(), magic.data(), magic.size()) != 0) {
     fail(Exit::data, "'{}' is not sealed (its first bytes are not '{}')", path,
          std::string(magic.begin(), magic.end()));

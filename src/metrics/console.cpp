@@ -49,14 +49,20 @@ std::string step_text(const StepRecord& record, Index steps, Index epochs) {
       1e3 * times.comm, 1e3 * times.other, duration_text(record.eta_seconds));
 }
 
-std::string_view progress_text(std::span<char> buffer, Index epoch, Index epochs, Index step_in_epoch,
-                               Index steps_per_epoch, double images_per_second) {
-  const auto end =
-      epochs > 0 ? fmt::format_to_n(buffer.data(), buffer.size(), "epoch {}/{} step {}/{} {:.{}f} img/s", epoch, epochs,
-                                    step_in_epoch, steps_per_epoch, images_per_second, decimals_of(images_per_second))
-                 : fmt::format_to_n(buffer.data(), buffer.size(), "epoch {} step {}/{} {:.{}f} img/s", epoch,
-                                    step_in_epoch, steps_per_epoch, images_per_second, decimals_of(images_per_second));
-  return {buffer.data(), static_cast<std::size_t>(end.out - buffer.data())};
+std::string_view progress_text(std::span<char> buffer, const StepProgress& now, Index epochs) {
+  char* at = buffer.data();
+  const auto add = [&](auto text, const auto&... values) {
+    const auto room = static_cast<std::size_t>(buffer.data() + buffer.size() - at);
+    at = fmt::format_to_n(at, room, text, values...).out;
+  };
+  add(FMT_STRING("epoch {}"), now.epoch);
+  if (epochs > 0) add(FMT_STRING("/{}"), epochs);
+  add(FMT_STRING(" step {}/{}"), now.step_in_epoch, now.steps_per_epoch);
+  if (std::isfinite(now.images_per_second))
+    add(FMT_STRING(" | {:.{}f} img/s"), now.images_per_second, decimals_of(now.images_per_second));
+  if (std::isfinite(now.loss)) add(FMT_STRING(" | loss {:.4f}"), now.loss);
+  if (std::isfinite(now.eta_seconds)) add(FMT_STRING(" | eta {}"), duration_text(now.eta_seconds));
+  return {buffer.data(), static_cast<std::size_t>(at - buffer.data())};
 }
 
 }  // namespace convoy

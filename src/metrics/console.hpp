@@ -13,9 +13,8 @@ namespace convoy {
 /// other 0.4 ms | eta 0:03:12`
 std::string step_text(const StepRecord& record, Index steps, Index epochs);
 
-/// Into `buffer`, without allocating.
-std::string_view progress_text(std::span<char> buffer, Index epoch, Index epochs, Index step_in_epoch,
-                               Index steps_per_epoch, double images_per_second);
+/// `epoch 3/10 step 7/390 | 12.3 img/s | loss 1.2340 | eta 0:03:12`, into `buffer`, without allocating.
+std::string_view progress_text(std::span<char> buffer, const StepProgress& now, Index epochs);
 
 /// `0:03:12`, `3d 04:05:06`.
 std::string duration_text(double seconds);

@@ -132,11 +132,12 @@ void Metrics::event(const std::string& what, const std::map<std::string, std::st
   state_->append(run_line(what, texts, numbers));
 }
 
-void Metrics::progress(Index epoch, Index step_in_epoch, Index steps_per_epoch, double images_per_second) {
+void Metrics::progress(const StepProgress& now) {
   State& s = *state_;
-  log::progress(progress_text(s.progress, epoch, s.spec.epochs, step_in_epoch, steps_per_epoch, images_per_second));
+  log::progress(progress_text(s.progress, now, s.spec.epochs));
 }
 
+bool Metrics::has_epochs() const { return !state_->table.empty(); }
 std::string Metrics::table() const { return state_->table.text(); }
 
 }  // namespace convoy

@@ -28,6 +28,12 @@ struct StepRecord {
   double eta_seconds = 0;
 };
 
+/// What the last line of a terminal shows between two lines of the log.
+struct StepProgress {
+  Index epoch = 0, step_in_epoch = 0, steps_per_epoch = 0;
+  double images_per_second = 0, loss = 0, eta_seconds = 0;  ///< NaN: not known yet
+};
+
 struct ValidationRecord {
   Index epoch = 0, step = 0, images = 0;
   CounterValues counters{};  ///< as shown
@@ -84,7 +90,8 @@ class Metrics {
   void event(const std::string& what, const std::map<std::string, std::string>& texts,
              const std::map<std::string, double>& numbers);
   /// Overwrites the last line of a terminal; nothing elsewhere. Allocates nothing.
-  void progress(Index epoch, Index step_in_epoch, Index steps_per_epoch, double images_per_second);
+  void progress(const StepProgress& now);
+  bool has_epochs() const;
   /// epoch / hours / loss / top1 / val top1 / val topk, as text for the log.
   std::string table() const;
 

@@ -14,7 +14,7 @@ struct Adagrad {
   static constexpr std::array<const char*, 1> slots{"sum"};
   static constexpr std::array<RuleOption, 1> options{
       {{"adagrad-epsilon", {"adagrad-eps"}, 1e-10, 0, 1, true, "added to the root of the sum of squared gradients"}}};
-  static constexpr Recipes recipes{1e-2, 1, "1e-5 to 1e-3", "0.001 to 0.1"};
+  static constexpr Recipes recipes{1e-2, 1, "1e-5 to 1e-3", "0.001 to 0.1", 0.01, false};
 
   CONVOY_HD static void prepare(const OptionValues& given, double, float* numbers) {
     numbers[0] = static_cast<float>(given.value[0]);

@@ -41,7 +41,7 @@ struct Adam : AdamMoments {
   static constexpr RuleNames aliases{};
   static constexpr std::array<const char*, 2> slots{"exp_avg", "exp_avg_sq"};
   static constexpr std::array<RuleOption, 3> options{adam_beta1, adam_beta2, adam_epsilon};
-  static constexpr Recipes recipes{1e-2, 0.02, "1e-6 to 1e-3", "1e-4 to 4e-3"};
+  static constexpr Recipes recipes{1e-2, 0.02, "1e-6 to 1e-3", "1e-4 to 4e-3", 1e-3, false};
 
   CONVOY_HD static float update(const UpdateFactors& f, float w, float g, float& m, float& v) {
     return w - f.learning_rate * direction(f.numbers, f.clip * g + f.decay * w, m, v);

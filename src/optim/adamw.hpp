@@ -11,7 +11,7 @@ struct AdamW : AdamMoments {
   static constexpr RuleNames aliases{"adam-w"};
   static constexpr auto slots = Adam::slots;
   static constexpr auto options = Adam::options;
-  static constexpr Recipes recipes{0.5, 0.02, "0.01 to 0.3", "1e-4 to 4e-3"};
+  static constexpr Recipes recipes{0.5, 0.02, "0.01 to 0.3", "1e-4 to 4e-3", 1e-3, false};
 
   CONVOY_HD static float update(const UpdateFactors& f, float w, float g, float& m, float& v) {
     return w - f.learning_rate * (direction(f.numbers, f.clip * g, m, v) + f.decay * w);

@@ -12,7 +12,7 @@ struct Lamb : AdamMoments {
   static constexpr RuleNames aliases{};
   static constexpr auto slots = Adam::slots;
   static constexpr std::array<RuleOption, 4> options{adam_beta1, adam_beta2, adam_epsilon, adapt_all_option};
-  static constexpr Recipes recipes{0.5, 0.1, "0.01 to 0.1", "1e-3 to 2e-2"};
+  static constexpr Recipes recipes{0.5, 0.1, "0.01 to 0.1", "1e-3 to 2e-2", 5e-3, false};
 
   enum Own { all = numbers };
   CONVOY_HD static void prepare(const OptionValues& given, double t, float* to) {

@@ -22,7 +22,7 @@ struct Lars {
        "an update's size as a part of the weights' norm, at a learning rate of 1"},
       adapt_all_option,
   }};
-  static constexpr Recipes recipes{1e-2, 100, "5e-5 to 5e-4", "1 to 40"};
+  static constexpr Recipes recipes{1e-2, 100, "5e-5 to 5e-4", "1 to 40", 1, false};
 
   enum Number { momentum, trust, all };
   CONVOY_HD static void prepare(const OptionValues& given, double, float* numbers) {

@@ -17,7 +17,7 @@ struct RmsProp {
       {"rmsprop-alpha", {"rmsprop-decay"}, 0.9, 0, 1, false, "fraction of the mean squared gradient that a step keeps"},
       {"rmsprop-epsilon", {"rmsprop-eps"}, 0.0316, 0, 1, true, "added to the root of the mean squared gradient"},
   }};
-  static constexpr Recipes recipes{1e-2, 1, "1e-5 to 1e-4", "0.01 to 0.1"};
+  static constexpr Recipes recipes{1e-2, 1, "1e-5 to 1e-4", "0.01 to 0.1", 0.016, true};
 
   enum Number { momentum, alpha, rest, epsilon };
   CONVOY_HD static void prepare(const OptionValues& given, double, float* numbers) {

@@ -42,6 +42,8 @@ struct RuleOption {
 struct Recipes {
   double decay, learning_rate;
   const char *decays, *learning_rates;
+  double usual_rate;        ///< the learning rate of a run that names none
+  bool scales_with_images;  ///< it is for 256 images per step and grows with them; else it is for any number
 };
 
 inline constexpr int max_rule_options = 8, max_rule_numbers = 8;

@@ -4,7 +4,7 @@
 
 namespace convoy {
 
-inline constexpr Recipes sgd_recipes{1e-2, 10, "1e-5 to 1e-3", "0.01 to 3"};
+inline constexpr Recipes sgd_recipes{1e-2, 10, "1e-5 to 1e-3", "0.01 to 3", 0.1, true};
 inline constexpr RuleOption momentum_option{
     "momentum", {"mom"}, 0.9, 0, 1, false, "fraction of the velocity that a step keeps; 0: none", 0};
 

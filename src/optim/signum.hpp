@@ -11,7 +11,7 @@ struct Signum {
   static constexpr RuleNames aliases{};
   static constexpr std::array<const char*, 1> slots{"momentum"};
   static constexpr std::array<RuleOption, 1> options{momentum_option};
-  static constexpr Recipes recipes{1e-2, 0.02, "1e-5 to 1e-3", "1e-5 to 1e-3"};
+  static constexpr Recipes recipes{1e-2, 0.02, "1e-5 to 1e-3", "1e-5 to 1e-3", 1e-3, false};
 
   enum Number { momentum, rest };
   CONVOY_HD static void prepare(const OptionValues& given, double, float* numbers) {

@@ -9,14 +9,6 @@
 namespace convoy {
 namespace {
 
-using Named = std::vector<std::pair<std::string, std::string>>;
-
-std::string value_of(const Named& all, const std::string& key) {
-  for (const auto& [name, value] : all)
-    if (name == key) return value;
-  return "-";
-}
-
 template <class Value>
 void add(std::vector<Difference>& to, const std::vector<RunRecord>& runs, const std::string& name, const Value& value) {
   Difference row{.name = name, .values = {}};
@@ -26,13 +18,11 @@ void add(std::vector<Difference>& to, const std::vector<RunRecord>& runs, const 
   if (!same) to.push_back(std::move(row));
 }
 
-void add_named(std::vector<Difference>& to, const std::vector<RunRecord>& runs, Named RunRecord::*named) {
-  std::vector<std::string> keys;
-  for (const RunRecord& run : runs)
-    for (const auto& [name, value] : run.*named)
-      if (std::find(keys.begin(), keys.end(), name) == keys.end()) keys.push_back(name);
-  for (const std::string& key : keys)
-    add(to, runs, key, [&](const RunRecord& run) { return value_of(run.*named, key); });
+void add_named(std::vector<Difference>& to, const std::vector<RunRecord>& runs, RunOptions RunRecord::*named) {
+  std::vector<const RunOptions*> all;
+  for (const RunRecord& run : runs) all.push_back(&(run.*named));
+  for (const std::string& name : differing_names(all))
+    add(to, runs, name, [&](const RunRecord& run) { return value_of(run.*named, name); });
 }
 
 }  // namespace

@@ -104,25 +104,9 @@ void read_metrics(std::istream& file, RunRecord& run) {
   }
 }
 
-/// Lines `key = value`; a default value stands behind a #.
-std::vector<std::pair<std::string, std::string>> read_options(const std::string& config) {
-  std::vector<std::pair<std::string, std::string>> options;
-  std::istringstream lines(config);
-  std::string section;
-  for (std::string line; std::getline(lines, line);) {
-    line = trimmed(line);
-    if (line.starts_with('[')) section = line + " ";
-    if (line.starts_with("# ")) line.erase(0, 2);
-    const auto equals = line.find(" = ");
-    if (equals == std::string::npos || line.find(' ') != equals) continue;
-    options.emplace_back(section + line.substr(0, equals), line.substr(equals + 3));
-  }
-  return options;
-}
-
 /// What the other files don't tell.
-std::vector<std::pair<std::string, std::string>> read_environment(const std::string& environment) {
-  std::vector<std::pair<std::string, std::string>> found;
+RunOptions read_environment(const std::string& environment) {
+  RunOptions found;
   const Json json = Json::parse_or_null(environment);
   if (!json.is_object()) return found;
   for (const char* name : {"mpi", "hdf5", "backends"}) found.emplace_back(name, trimmed(text(json, name, "-")));
@@ -175,6 +159,40 @@ std::vector<std::vector<std::string>> read_table(const std::string& text) {
 
 }  // namespace
 
+RunOptions read_options(const std::string& folder) {
+  RunOptions options;
+  // Lines `key = value`; a default value stands behind a #.
+  std::istringstream lines(text_of_file(folder + "/config.cfg").value_or(""));
+  std::string section;
+  for (std::string line; std::getline(lines, line);) {
+    line = trimmed(line);
+    if (line.starts_with('[')) section = line + " ";
+    if (line.starts_with("# ")) line.erase(0, 2);
+    const auto equals = line.find(" = ");
+    if (equals == std::string::npos || line.find(' ') != equals) continue;
+    options.emplace_back(section + line.substr(0, equals), line.substr(equals + 3));
+  }
+  return options;
+}
+
+std::string value_of(const RunOptions& options, const std::string& name) {
+  const auto at = std::find_if(options.begin(), options.end(), [&](const auto& one) { return one.first == name; });
+  return at == options.end() ? "-" : at->second;
+}
+
+std::vector<std::string> differing_names(const std::vector<const RunOptions*>& runs) {
+  std::vector<std::string> names;
+  for (const RunOptions* run : runs) {
+    for (const auto& [name, value] : *run)
+      if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  }
+  std::erase_if(names, [&](const std::string& name) {
+    return std::all_of(runs.begin(), runs.end(),
+                       [&](const RunOptions* run) { return value_of(*run, name) == value_of(*runs.front(), name); });
+  });
+  return names;
+}
+
 EvaluationRecord read_evaluation(const std::string& folder) {
   const auto result = text_of_file(folder + "/result.json");
   const Json json = result ? Json::parse_or_null(*result) : Json();
@@ -214,12 +232,11 @@ RunRecord read_run_record(const std::string& folder) {
   RunRecord run;
   run.folder = folder;
   std::ifstream metrics(folder + "/metrics.jsonl");
-  const auto config = text_of_file(folder + "/config.cfg");
-  if (!metrics && !config)
+  run.options = read_options(folder);
+  if (!metrics && run.options.empty())
     fail(Exit::usage,
          "'{}' is no run directory (it has neither metrics.jsonl nor config.cfg); give --output-dir of train", folder);
   read_metrics(metrics, run);
-  if (config) run.options = read_options(*config);
   if (const auto environment = text_of_file(folder + "/environment.json"))
     run.environment = read_environment(*environment);
   if (const auto log = text_of_file(folder + "/log.txt")) run.warnings = read_warnings(*log);
@@ -230,8 +247,9 @@ RunRecord read_run_record(const std::string& folder) {
   }
   std::vector<std::string> folders;
   std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
-    if (fs::exists(entry.path() / "result.json", ignored)) folders.push_back(entry.path().string());
+  for (const std::string& below : {folder, folder + "/evaluation"}) {
+    for (const auto& entry : fs::directory_iterator(below, ignored))
+      if (fs::exists(entry.path() / "result.json", ignored)) folders.push_back(entry.path().string());
   }
   std::sort(folders.begin(), folders.end());
   for (const std::string& found : folders) {

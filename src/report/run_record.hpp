@@ -31,6 +31,15 @@ struct EvaluationRecord {
   std::vector<std::vector<Index>> confusion;  ///< [label][predicted class]; empty: not written
 };
 
+/// As config.cfg has them, those with their usual value included, in its order.
+using RunOptions = std::vector<std::pair<std::string, std::string>>;
+/// Of a run directory; empty: it has no config.cfg.
+RunOptions read_options(const std::string& folder);
+/// `-`: there is none of this name.
+std::string value_of(const RunOptions& options, const std::string& name);
+/// The names whose values are not the same in all runs.
+std::vector<std::string> differing_names(const std::vector<const RunOptions*>& runs);
+
 struct RunRecord {
   std::string folder;
   std::string model = "-", device = "-", build = "-", started = "-";
@@ -42,10 +51,9 @@ struct RunRecord {
   /// Over epochs, which count from 0 at the start: 1.5 is the middle of the second.
   Series train_loss, val_loss, train_top1, val_top1, rate, speed;
   std::vector<EpochTimes> times;
-  /// As config.cfg has them, those with their usual value included, in its order.
-  std::vector<std::pair<std::string, std::string>> options;
+  RunOptions options;
   /// Hosts, MPI, HDF5 and the lines about backends, as environment.json has them: those of the newest attempt.
-  std::vector<std::pair<std::string, std::string>> environment;
+  RunOptions environment;
   std::vector<EvaluationRecord> evaluations;  ///< from the folders in the run directory
   std::vector<std::string> warnings;          ///< of log.txt, each text once, and of files that can't be read
 };

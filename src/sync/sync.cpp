@@ -38,6 +38,23 @@ std::string describe(const SyncSpec& spec) {
   fail(Exit::internal, "a sync policy without a description");
 }
 
+std::string explain(const SyncSpec& spec) {
+  switch (spec.mode) {
+    case SyncMode::gradients:
+      return spec.replicas == 1
+                 ? "--sync gradients: one replica, so there is nothing to average"
+                 : "--sync gradients: in every step the replicas sum their gradients, as for one large batch (as "
+                   "DistributedDataParallel and Horovod do)";
+    case SyncMode::weights:
+      if (spec.replicas == 1) return "--sync weights: one replica, so there is nothing to average";
+      return fmt::format(
+          "--sync weights: each replica updates its own weights with its own momentum, and {} they are averaged; "
+          "--sync gradients does as DistributedDataParallel and Horovod do",
+          spec.local_steps == 1 ? "after every step" : fmt::format("every {} steps", spec.local_steps));
+  }
+  fail(Exit::internal, "a sync policy without an explanation");
+}
+
 int parameter_sets(const SyncSpec& spec, int replicas) {
   switch (spec.mode) {
     case SyncMode::gradients:

@@ -40,6 +40,8 @@ struct SyncSpec {
 SyncSpec gradient_sums(int replicas, int ranks, int rank);
 /// `gradients`, `weights every 3 steps`.
 std::string describe(const SyncSpec& spec);
+/// A sentence for who comes from another program.
+std::string explain(const SyncSpec& spec);
 /// Sets that a rank with so many replicas keeps.
 int parameter_sets(const SyncSpec& spec, int replicas);
 /// Floats of the outer optimiser on every rank; 0: there is none.

@@ -2,7 +2,9 @@
 #include "train/data_pipeline.hpp"
 
 #include <algorithm>
+#include <array>
 #include <map>
+#include <set>
 
 #include "core/errors.hpp"
 #include "core/log.hpp"
@@ -34,6 +36,15 @@ Range train_range(const TrainingPhase& phase) {
 }
 
 }  // namespace
+
+Index DataPipeline::skipped(Communicator& communicator) const {
+  std::set<const Dataset*> all;
+  for (const Samples& own : samples_) all.insert({own.train.get(), own.val.get()});
+  std::array<std::int64_t, 1> count{0};
+  for (const Dataset* samples : all) count[0] += samples != nullptr ? samples->skipped() : 0;
+  communicator.sum(std::span<std::int64_t>(count), "samples that were skipped");
+  return count[0];
+}
 
 DataPipeline::DataPipeline(const std::vector<TrainingPhase>& phases, const Communicator& communicator)
     : phases_(phases) {

@@ -44,6 +44,8 @@ class DataPipeline {
   double take_wait_seconds() { return loaders_[phase_]->take_wait_seconds(); }
   /// Of the phase of an epoch; null: no validation split, or --skip-eval.
   Evaluator* evaluator(Index epoch);
+  /// Collective. Damaged samples for which others stood in, of all ranks together.
+  Index skipped(Communicator& communicator) const;
   /// Samples of the rank in memory, and the batches under way, bytes.
   Index memory_bytes() const { return memory_bytes_; }
 

@@ -29,6 +29,10 @@ void Interval::add(const Counters& counters) {
   counters_.add(exact);
 }
 
+double Interval::loss() const {
+  return counters_.samples > 0 ? shown(counters_.sums, counters_.samples)[Counter::loss] : std::nan("");
+}
+
 RankTimes Interval::times() const {
   return {.data = seconds_.data,
           .compute = seconds_.compute,

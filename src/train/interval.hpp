@@ -28,6 +28,9 @@ class Interval {
 
   /// Of this rank.
   RankTimes times() const;
+  /// Of this rank's samples; NaN: there were none.
+  double loss() const;
+  double seconds() const { return seconds_.step; }
   /// Collective. How the ranks compare.
   RankSpread compare(Communicator& communicator) const;
   /// Collective.

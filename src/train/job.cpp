@@ -56,10 +56,9 @@ Job plan_job(const TrainConfig& config, Index train_samples, int ranks, int rank
   check(job.sync, config.sync.sync_bn);
   const Index samples = used_samples(config.data, train_samples);
   if (samples < job.replicas) {
-    fail(
-        Exit::usage,
-        "{} replicas share {} training images: some would never see one; start fewer ranks, or lower --replicas or --grad-accum-steps",
-        job.replicas, samples);
+    fail(Exit::usage,
+         "{} share {}: some would never see one; start fewer ranks, or lower --replicas or --grad-accum-steps",
+         counted(job.replicas, "replica"), counted(samples, "training image"));
   }
   job.order = {.samples = samples,
                .replicas = job.replicas,
@@ -90,16 +89,21 @@ double highest_rate(const TrainConfig& config, const Job& job) {
 }
 
 std::string describe(const Job& job, const TrainConfig& config) {
-  const char* rule = config.optimiser.scaling == Scaling::linear ? "linear"
-                     : config.optimiser.scaling == Scaling::sqrt ? "sqrt"
-                                                                 : "none";
+  const OptimiserConfig& optimiser = config.optimiser;
+  const std::string scaled =
+      optimiser.scaling == Scaling::none
+          ? std::string()
+          : fmt::format(" ({} for {} images, {} in the batch)", optimiser.rate, optimiser.base_batch,
+                        optimiser.scaling == Scaling::linear ? "linear" : "a square root");
+  const double warmup = optimiser.schedule.warmup_epochs;
   const std::string average = config.ema.decay > 0 ? fmt::format("; moving average of the weights every {}, decay {}",
                                                                  counted(config.ema.steps, "step"), config.ema.decay)
                                                    : std::string();
   const std::string rate =
       config.optimiser.schedule.decay == Decay::phases
           ? fmt::format("learning rates of the phases, up to {}", highest_rate(config, job))
-          : fmt::format("rate {} (scaling {}: peak {})", config.optimiser.rate, rule, job.peak_rate);
+          : fmt::format("peak learning rate {:.6g}{}{}", job.peak_rate, scaled,
+                        warmup > 0 ? fmt::format(", warm-up {:.4g} epochs", warmup) : std::string());
   return fmt::format("{}, {}, batch {} per replica, global batch {}; sync {}{}; {}; {} per epoch, {} in total",
                      counted(job.ranks, "rank"), counted(job.replicas, "replica"), job.order.batch, job.global_batch,
                      describe(job.sync), average, rate, counted(job.steps_per_epoch, "step"), job.total_steps);

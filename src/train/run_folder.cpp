@@ -7,9 +7,12 @@
 #include "backend/factory.hpp"
 #include "config/print.hpp"
 #include "core/json.hpp"
+#include "core/launcher.hpp"
 #include "core/log.hpp"
+#include "core/text.hpp"
 #include "core/version.hpp"
 #include "io/hdf5.hpp"
+#include "run/attempt.hpp"
 
 namespace convoy {
 namespace {
@@ -48,6 +51,16 @@ TrainConfig recipe_of(const TrainConfig& config) {
 }
 
 }  // namespace
+
+std::string how_to_continue(const TrainConfig& config, int ranks) {
+  if (!config.checkpoint.save) return "no checkpoint was kept (--no-checkpoints)";
+  if (!own_job().job.empty()) return "resubmit with --resume auto";
+  const bool elsewhere = config.checkpoint.folder != config.output.folder + "/checkpoints";
+  return fmt::format("continue with: {}convoy train --resume auto --output-dir {}{}",
+                     launcher_at_start().name.empty() ? "" : fmt::format("mpirun -np {} ", ranks),
+                     shell_word(config.output.folder),
+                     elsewhere ? " --checkpoint-dir " + shell_word(config.checkpoint.folder) : "");
+}
 
 void make_run_folder(Communicator& communicator, TrainConfig& config) {
   if (config.output.folder.empty() && config.checkpoint.resume == "auto" && config.checkpoint.folder.empty()) {

@@ -6,6 +6,7 @@
 #include "core/log.hpp"
 #include "core/progress.hpp"
 #include "core/wall_clock.hpp"
+#include "train/run_folder.hpp"
 #include "train/training_job.hpp"
 
 namespace convoy {
@@ -31,8 +32,9 @@ void RunReport::tell(RunStage stage, const LoopState& state) const {
 
 void RunReport::tell_limit(const LoopState& state) const {
   const Position& at = state.position;
-  log::info("stopped by {} at epoch {}, step {} of {}; continue with --resume auto", state.limit,
-            at.step_in_epoch == 0 ? at.epoch : at.epoch + 1, at.step, job_.shape.total_steps);
+  log::info("stopped by {} at epoch {}, step {} of {}; {}", state.limit,
+            at.step_in_epoch == 0 ? at.epoch : at.epoch + 1, at.step, job_.shape.total_steps,
+            how_to_continue(job_.config, job_.shape.ranks));
   if (job_.state_file == nullptr) return;
   job_.state_file->update([&](RunState& run) { run.stop = state.limit; });
 }

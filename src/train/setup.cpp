@@ -143,6 +143,11 @@ std::set<std::string> data_warnings(const std::vector<TrainingPhase>& phases) {
           "'{}' holds images of {}x{} pixels, which are enlarged to {}x{}; prepare larger ones (--sizes, or --encoding jpeg), or train with --image-size {}",
           train.folder, train.height, train.width, phase.augment.height, phase.augment.width, train.height));
     }
+    if (!made && train.encoding == "raw" && phase.config.data.augment.scaled_decoding)
+      warnings.insert(fmt::format(
+          "--scaled-decoding has no effect: '{}' holds pixels, not files to decode; drop it, or prepare the "
+          "set with --encoding jpeg",
+          train.folder));
     if (!phase.splits.has_val) continue;
     const Splits& splits = phase.splits;
     warnings.insert(shape_warning(splits.val_data, splits.val, phase.val_groups));
@@ -151,6 +156,27 @@ std::set<std::string> data_warnings(const std::vector<TrainingPhase>& phases) {
   }
   warnings.erase("");
   return warnings;
+}
+
+std::vector<std::string> job_warnings(const std::vector<TrainingPhase>& phases) {
+  const TrainingPhase& first = phases.front();
+  const Job& job = first.job;
+  std::vector<std::string> texts;
+  if (job.replicas < job.ranks) {
+    const int idle = job.ranks - job.replicas;
+    texts.push_back(fmt::format("{} has no replica and only waits ({} on {}); start {}, or give --replicas {}",
+                                idle == 1 ? fmt::format("rank {}", job.replicas)
+                                          : fmt::format("each of ranks {} to {}", job.replicas, job.ranks - 1),
+                                counted(job.replicas, "replica"), counted(job.ranks, "rank"),
+                                counted(job.replicas, "rank"), job.ranks));
+  }
+  if (job.global_batch > job.order.samples)
+    texts.push_back(
+        fmt::format("a step takes all {}: the batch of {} is larger than the set, so an epoch is one step; lower "
+                    "--batch-size{}",
+                    counted(job.order.samples, "training image"), job.global_batch,
+                    job.replicas > 1 ? ", or start fewer ranks" : ""));
+  return texts;
 }
 
 std::vector<double> rate_factors(const std::vector<TrainingPhase>& phases) {

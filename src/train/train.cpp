@@ -22,11 +22,11 @@ Exit train(Communicator& communicator, Supervisor& supervisor, const TrainConfig
   if (trial == nullptr) heed_interrupts(communicator.rank(), "stopping after this step, with a checkpoint");
   try {
     const Exit code = TrainingJob(communicator, supervisor, config, trial).run();
-    supervisor.end_attempt(code, "");
+    supervisor.end_attempt(code, log::last_error());
     return code;
   } catch (const AgreedError& error) {
     if (error.code == Exit::stopped)
-      log::info("stopped on request ({}) before the first step; resubmit with --resume auto", name_of(stop_reason()));
+      log::info("stopped on request ({}) before the first step; start it again", name_of(stop_reason()));
     supervisor.end_attempt(error.code, log::last_error());
     return error.code;
   } catch (const Error& error) {

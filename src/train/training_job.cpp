@@ -4,13 +4,17 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <thread>
 
 #include "comm/agreed_error.hpp"
 #include "config/hash.hpp"
+#include "config/parse.hpp"
+#include "config/rate_choice.hpp"
 #include "core/clock.hpp"
 #include "core/launcher.hpp"
 #include "core/log.hpp"
 #include "core/progress.hpp"
+#include "core/text.hpp"
 #include "core/version.hpp"
 #include "core/wall_clock.hpp"
 #include "engine/placement.hpp"
@@ -28,7 +32,7 @@ namespace {
 
 /// Collective.
 TrainConfig in_run_folder(Communicator& communicator, TrainConfig config) {
-  make_run_folder(communicator, config);
+  run_alike(communicator, [&] { make_run_folder(communicator, config); });
   return config;
 }
 
@@ -79,12 +83,13 @@ std::vector<TrainingPhase> open_data(const TrainingJob& job) {
   progress().doing("opening the data set");
   run_agreed(job.communicator, "opening the data set", [&] { phases = open_phases(job.config); });
   const bool has_val = phases.front().splits.has_val;
-  if (!has_val && (job.config.patience > 0 || job.config.optimiser.schedule.decay == Decay::plateau)) {
+  run_alike(job.communicator, [&] {
+    if (has_val || (job.config.patience == 0 && job.config.optimiser.schedule.decay != Decay::plateau)) return;
     fail(
         Exit::usage,
         "'{}' has no val split, and --patience and --lr-schedule plateau follow the validations; give --val-data DIR, or drop them",
         folder_of(job.config.data, "val"));
-  }
+  });
   if (job.communicator.rank() == 0 && !has_val && !job.config.skip_eval)
     log::warn(
         "'{}' has no val split: nothing is evaluated, and there will be no best.h5; give --val-data DIR, or --skip-eval if you want no validation",
@@ -115,6 +120,18 @@ void judge_data(const TrainingJob& job, FoundCheckpoint& found) {
   found.other_val = verdict.new_best;
 }
 
+/// A run that goes on keeps the learning rate that nobody named.
+void keep_rates(TrainingJob& job, const CheckpointMeta& meta) {
+  TrainConfig stored;
+  try {
+    stored = parse_ini(meta.texts.at("configuration"));
+  } catch (const std::exception&) {
+    return;  // of another version
+  }
+  keep_rate(job.config, stored);
+  for (TrainingPhase& phase : job.phases) keep_rate(phase.config, stored);
+}
+
 /// Collective. The checkpoint to continue from; settles which run this attempt belongs to.
 std::optional<FoundCheckpoint> find_resume(TrainingJob& job) {
   const CheckpointConfig& config = job.config.checkpoint;
@@ -128,6 +145,7 @@ std::optional<FoundCheckpoint> find_resume(TrainingJob& job) {
   run_alike(job.communicator, [&] {
     if (found) judge_data(job, *found);
   });
+  if (found) keep_rates(job, found->file.meta);
   settle_run(job.communicator, job.attempt, found ? found->file.meta.run : std::string());
   return found;
 }
@@ -190,7 +208,14 @@ void show(const JobPlacement& placement) {
   std::string table = table_of(placement);
   table.pop_back();
   log::info("{}", table);
-  if (placement.ranks.size() == 1) return;
+  if (placement.ranks.size() == 1) {
+    const RankPlacement& own = placement.ranks.front();
+    const int all = static_cast<int>(std::thread::hardware_concurrency());
+    if (own.binding == Binding::launcher && own.cores < all)
+      log::info("the launcher keeps the only rank to {} of {}: 'mpirun --bind-to none' leaves it all of them",
+                own.cores, counted(all, "core"));
+    return;
+  }
   std::vector<std::string> hosts;
   for (const RankPlacement& own : placement.ranks) hosts.push_back(own.host);
   if (const HostShares shares = compare_with_node_file(hosts); !shares.text.empty()) log::warn("{}", shares.text);
@@ -310,14 +335,22 @@ void log_start(const TrainingJob& job) {
   log::info("{}; {}; {} parameters", plan.graph.model, job.engine->backend().describe(),
             cost_of(plan.graph, sizes.height, sizes.width).parameters);
   log::info("{}", describe(job.shape, job.config));
+  if (const std::string why = explain_rate(job.config); !why.empty() && !job.resume) log::info("{}", why);
   const TrainingPhase& first = job.phases.front();
   log::info("{}; {} validation images; run directory '{}'", tell_input(first.splits.train, first.augment),
             first.splits.has_val ? first.splits.val.samples : 0, job.config.output.folder);
   if (job.phases.size() > 1) log::info("{}", describe(job.phases));
+  log::info("{}", explain(job.shape.sync));
+  if (job.config.model.label_smoothing > 0)
+    log::info(
+        "losses, those of validations too, are against labels smoothed by {} (--label-smoothing): compare them "
+        "only with losses of the same smoothing",
+        job.config.model.label_smoothing);
   log::info("samples and batches take {:.1f} MB per rank", static_cast<double>(job.data->memory_bytes()) / 1e6);
   log::info("device: {}; sums: {}", job.engine->chosen_device(), job.transport.reason);
   if (job.shape.rank != 0) return;
   for (const std::string& warning : data_warnings(job.phases)) log::warn("{}", warning);
+  for (const std::string& warning : job_warnings(job.phases)) log::warn("{}", warning);
   job.metrics->event(job.resume ? "resume" : "start",
                      {{"build", build_id()},
                       {"model", plan.graph.model},
@@ -439,8 +472,8 @@ Exit TrainingJob::finish(bool validated) {
     if (at.step < shape.total_steps && !state.ends_early) report.tell_limit(state);
     return Exit::ok;
   }
-  log::info("stopped on request ({}) at epoch {}, step {}; resubmit with --resume auto", name_of(state.stop),
-            at.epoch + 1, at.step);
+  log::info("stopped on request ({}) at epoch {}, step {}; {}", name_of(state.stop), at.epoch + 1, at.step,
+            how_to_continue(config, shape.ranks));
   return Exit::stopped;
 }
 
@@ -470,11 +503,16 @@ Exit TrainingJob::leave_to_newer() const {
 }
 
 Exit TrainingJob::end(Exit code) const {
-  if (metrics == nullptr || code == Exit::superseded) return code;
-  log::info("{}", metrics->table());
+  if (code == Exit::superseded) return code;
+  const bool may_skip = config.data.on_corrupt == OnCorrupt::skip;
+  const Index skipped = may_skip ? data->skipped(communicator) : 0;
+  if (metrics == nullptr) return code;
+  if (metrics->has_epochs()) log::info("{}", metrics->table());
   std::map<std::string, double> numbers{{"exit", static_cast<double>(code)}};
   if (checkpointing.best_top1 >= 0) numbers["best_top1"] = checkpointing.best_top1;
+  if (may_skip) numbers["skipped_samples"] = static_cast<double>(skipped);
   metrics->event("end", {{"result", code == Exit::ok ? "finished" : "stopped"}}, numbers);
+  if (skipped > 0) log::warn("{}: neighbours stood in (--on-corrupt skip)", counted(skipped, "damaged sample"));
   if (checkpointing.best_top1 >= 0) log::info("best held-out accuracy: {:.2f} % top-1", checkpointing.best_top1);
   return code;
 }

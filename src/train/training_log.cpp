@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/training_log.hpp"
 
+#include <cmath>
 #include <utility>
 
+#include "core/log.hpp"
 #include "train/training_job.hpp"
 
 namespace convoy {
@@ -47,18 +49,32 @@ void TrainingLog::step_done(LoopState& state) {
   const StepSeconds seconds = job_.timer.end_step(job_.data->take_wait_seconds());
   for (Interval* sums : {&interval_, &epoch_}) sums->add(seconds);
   job_.estimate.step_took(seconds.step, state.position.step);
-  if (job_.metrics != nullptr) {
-    const Position& done = state.working;
-    job_.metrics->progress(done.epoch + 1, done.step_in_epoch + 1, job_.shape.timeline.steps(done.epoch),
-                           images_per_second_);
-  }
+  ++interval_steps_;
+  if (job_.metrics != nullptr && log::shows_progress()) job_.metrics->progress(progress_after(state));
   if (interval_ends(state)) log_interval(state);
+}
+
+StepProgress TrainingLog::progress_after(const LoopState& state) const {
+  const Position& done = state.working;
+  const Timeline& timeline = job_.shape.timeline;
+  const auto batch = static_cast<double>(job_.phases[timeline.phase(done.epoch)].job.global_batch);
+  const double loss = interval_.loss();
+  return {.epoch = done.epoch + 1,
+          .step_in_epoch = done.step_in_epoch + 1,
+          .steps_per_epoch = timeline.steps(done.epoch),
+          .images_per_second = images_per_second_ > 0
+                                   ? images_per_second_
+                                   : batch * static_cast<double>(interval_steps_) / interval_.seconds(),
+          .loss = std::isnan(loss) ? loss_ : loss,
+          .eta_seconds = job_.estimate.at(state.position.step).left};
 }
 
 void TrainingLog::log_interval(const LoopState& state) {
   const Position& done = state.working;
   const Timeline& timeline = job_.shape.timeline;
   StepRecord record = std::exchange(interval_, {}).total(job_.communicator).record();
+  interval_steps_ = 0;
+  loss_ = record.counters[Counter::loss];
   record.epoch = done.epoch + 1;
   record.step = state.position.step;
   record.step_in_epoch = done.step_in_epoch + 1;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <limits>
+
 #include "train/interval.hpp"
 #include "train/observer.hpp"
 
@@ -21,13 +23,16 @@ class TrainingLog final : public Observer {
 
  private:
   bool interval_ends(const LoopState& state) const;
+  StepProgress progress_after(const LoopState& state) const;
   /// Collective.
   void log_interval(const LoopState& state);
 
   TrainingJob& job_;
   Interval interval_, epoch_;
-  JobSums earlier_;               ///< of the epoch, before this attempt
-  double images_per_second_ = 0;  ///< of the last interval
+  JobSums earlier_;  ///< of the epoch, before this attempt
+  Index interval_steps_ = 0;
+  double images_per_second_ = 0;                            ///< of the last interval
+  double loss_ = std::numeric_limits<double>::quiet_NaN();  ///< of the last interval, where counters stay on the device
 };
 
 }  // namespace convoy

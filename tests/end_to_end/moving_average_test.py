@@ -125,7 +125,7 @@ def evaluation(work):
                                                   if k.startswith("parameters/")})
     check(far < 1e-6, f"--weights starts from it ({far:.1e})")
     sets = [run(2, "train", *JOB, *GRADIENTS, *words, "--dry-run", "--dry-run-seconds", 0)[0] for words in ((), ("--ema-decay", 0.9))]
-    check("in 1 sets" in sets[0] and "in 2 sets" in sets[1], "--dry-run counts it")
+    check("in 1 set\n" in sets[0] and "in 2 sets" in sets[1], "--dry-run counts it")
 
 
 with work_folder() as scratch:

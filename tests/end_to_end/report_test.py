@@ -127,12 +127,14 @@ def is_rank(pid, folder):
 
 def summaries(work):
     train(1, f"{work}/a,b", *JOB, "--epochs", 1)
-    done = subprocess.run([CONVOY, "summary", f"{work}/run", work, f"{work}/a,b", f"{work}/watched", "--format", "csv"], capture_output=True, text=True,
-                          check=True)
-    rows = list(csv.DictReader(done.stdout.splitlines()))
-    check([row["run"] for row in rows] == [f"{work}/run", f"{work}/a,b", f"{work}/watched"] and [row["epochs"] for row in rows[:2]] == ["3", "1"],
-          "summary as CSV")
-    check(f"'{work}' is left out" in done.stderr, "folders without a run are left out and named")
+    os.mkdir(f"{work}/empty")
+    done = subprocess.run([CONVOY, "summary", f"{work}/run", f"{work}/empty", f"{work}/a,b", f"{work}/watched", "--format", "csv"], capture_output=True,
+                          text=True, check=True)
+    rows = {row["run"]: row for row in csv.DictReader(done.stdout.splitlines())}
+    check(sorted(rows) == [f"{work}/a,b", f"{work}/run", f"{work}/watched"], "summary as CSV")
+    rows = [rows[f"{work}/{name}"] for name in ("run", "a,b", "watched")]
+    check([row["epochs"] for row in rows[:2]] == ["3", "1"], "with the epochs of each")
+    check(f"'{work}/empty' is left out" in done.stderr, "folders without a run are left out and named")
     check(rows[2]["result"] == "lost", "a killed run is lost")
     with open(f"{work}/run/summary.csv", encoding="utf-8") as file:
         best = max(float(row["val_top1"]) for row in csv.DictReader(file))

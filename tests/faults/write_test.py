@@ -166,6 +166,8 @@ def checkpoints(work):
             expect(not glob.glob(f"{folder}/checkpoints/*.tmp"), f"{name}: nothing half-written", said)
             if call != "write":
                 continue
+            status = subprocess.run([CONVOY, "status", folder], capture_output=True, text=True, check=False)
+            expect(status.returncode == 3 and "could not be saved" in status.stdout, f"{name}: convoy status says why", status.stdout + status.stderr)
             train(1, folder, *JOB, *modes[mode], "--resume", "auto")
             expect(same_bits(everything(last(folder)), everything(last(f"{work}/straight-{mode}"))), f"{name}: goes on to the same bits", said)
 

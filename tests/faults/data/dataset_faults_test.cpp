@@ -113,7 +113,6 @@ TEST(DataFaults, MissingDatasets) {
 
 TEST(DataFaults, WrongAttributes) {
   expect_refused({.encoding = "webp"}, {"'encoding' is 'webp'", "'raw'"});
-  expect_refused({.format_version = 2}, {"'format_version' is 2", "reads 1"});
   expect_refused({.samples = -4}, {"'samples' is -4, expected a positive number"});
   expect_refused({.first_sample = 1}, {"4 samples from 1 on in a split of 4"});
   expect_refused({.partition = 1, .partitions = 2}, {"train-00001-of-00002.h5', was it renamed?"});

@@ -90,7 +90,7 @@ def folders(work):
     expect_error(work, ["tiny.zip' is no tar archive", "unpack it"], "folder", "--source", f"{work}/tiny.zip", code=2, out="p", ranks=2)
     expect_error(work, ["unknown scheme 'gs'"], "folder", "--train", "gs://bucket/x", code=2, out="p", ranks=2)
     expect_error(work, ["no credentials for S3"], "folder", "--train", "s3://bucket/x", code=2, out="p")
-    expect_error(work, ["--sizes full ('full' needs --encoding jpeg"], *base[:-1], "full", code=2, out="p")
+    expect_error(work, ["--sizes full ('full' needs --encoding jpeg"], *base[:-1], "full", "--encoding", "raw", code=2, out="p")
     expect_error(work, ["'--sises'; did you mean '--sizes'?"], *base, "--sises", 3, code=2, out="p")
     expect_error(work, ["--train-ratio"], "folder", "--train", f"{work}/in", "--val", f"{work}/in", "--train-ratio", 0.5,
                  code=2, out="p")

@@ -149,7 +149,7 @@ const Case cases[] = {
      "--lr-step-size 30 has no effect: it needs --lr-schedule step or multistep; give that, or drop it"},
     {"default_without_effect", "--onecycle-start 0.3", "",
      "--onecycle-start 0.3 has no effect: it needs --lr-schedule onecycle; give that, or drop it"},
-    {"warmup_rate_alone", "--warmup-lr 0.01", "",
+    {"warmup_rate_alone", "--lr 0.1 --warmup-lr 0.01", "",
      "--warmup-lr 0.01 has no effect: it needs --warmup-epochs; give that, or drop it"},
     {"area_of_windows", "--crop window --min-scale 0.08", "",
      "--min-scale 0.08 has no effect: it needs --crop resized (or --augment with a recipe); give that, or drop it"},
@@ -213,7 +213,8 @@ TEST(UsageErrors, of_the_other_commands) {
   EXPECT_EQ(error(parse_evaluate, ""),
             "no checkpoint is given; use 'convoy evaluate PATH --data DIR' with a checkpoint or run directory");
   EXPECT_EQ(error(parse_evaluate, "a --checkpoint b"), "two paths are given (--checkpoint b and 'a'); give one");
-  EXPECT_EQ(error(parse_evaluate, "a -c f"), "f:1: epohcs = 3 (unknown key 'epohcs')");
+  EXPECT_EQ(error(parse_evaluate, "a -c f"),
+            "f:1: epohcs = 3 (unknown key 'epohcs'); 'convoy train --help-all' lists them");
   EXPECT_EQ(error(parse_evaluate, "a --lr 1"), "'convoy evaluate' has no option '--lr'. See 'convoy evaluate --help'");
   EXPECT_EQ(error(parse_bench, ""), "'convoy bench' needs to know what (one of compute, scaling, io, comm)");
   EXPECT_EQ(error(parse_bench, "disk"), "'convoy bench disk' is unknown; it is one of compute, scaling, io, comm");

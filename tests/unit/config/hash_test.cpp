@@ -22,8 +22,8 @@ TEST(Hash, changes_with_what_decides_bits) {
                          "--optimizer adamw",
                          "--optimizer adamw --beta2 0.99",
                          "--epochs 91",
-                         "--warmup-epochs 5",
-                         "--lr-scaling linear",
+                         "--warmup-epochs 3",
+                         "--lr-scaling none",
                          "--model resnet34",
                          "--resnet-version v1",
                          "--label-smoothing 0.1",
@@ -103,10 +103,10 @@ TEST(Changes, AreToldByPartAndWithoutWhatOnlyRounds) {
   const std::string then = to_ini(train_config("--lr 0.1 --threads 1 --data-cache ram --seed 1"));
   const auto changed = [&](const std::string& line) { return changed_parts(then, train_config(line)); };
   using Texts = std::vector<std::string>;
-  EXPECT_EQ(changed("--threads 3 --backend mpi --quiet --max-steps 3 --workers 7"), Texts{});
+  EXPECT_EQ(changed("--lr 0.1 --threads 3 --backend mpi --quiet --max-steps 3 --workers 7"), Texts{});
   EXPECT_EQ(changed("--lr 0.2 --batch-size 64"),
             Texts{"optimiser changed: batch-size 128 then, 64 now; lr 0.1 then, 0.2 now"});
-  EXPECT_EQ(changed("--seed 2 --flip random --model resnet8 --precision bf16"),
+  EXPECT_EQ(changed("--lr 0.1 --seed 2 --flip random --model resnet8 --precision bf16"),
             (Texts{"data changed: seed 1 then, 2 now", "input changed: flip none then, random now",
                    "model changed: model resnet50 then, resnet8 now; precision fp32 then, bf16 now"}));
 }

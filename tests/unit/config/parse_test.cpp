@@ -164,7 +164,8 @@ TEST(Parse, options_of_the_optimiser) {
   EXPECT_EQ(values.value[1], 0.999);
   EXPECT_EQ(values.value[2], 1e-6);
   EXPECT_TRUE(implausible(config).empty());
-  EXPECT_EQ(implausible(train_config("--opt adamw")).at(0), "--lr 0.1 is large for AdamW (recipes use 1e-4 to 4e-3)");
+  EXPECT_EQ(implausible(train_config("--opt adamw --lr 0.1")).at(0),
+            "--lr 0.1 is large for AdamW (recipes use 1e-4 to 4e-3)");
   EXPECT_EQ(train_config("--momentum 0.75").optimiser.rule_values().value[0], 0.75);
   EXPECT_EQ(train_config("--opt sgd --momentum 0").optimiser.rule_values().value[0], 0) << "plain SGD";
   const TrainConfig lars = train_config("--opt lars --lars-eta 0.002 --adapt-all");

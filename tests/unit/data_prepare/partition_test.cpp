@@ -29,6 +29,27 @@ TEST(PartitionName, RoundTripAndRefusals) {
   }
 }
 
+TEST(Partition, OfANewerProgramIsNotDamaged) {
+  const TempFolder folder;
+  const std::string path = folder / "train-00000-of-00001.h5";
+  for (const auto& [version, said] : {std::pair{Index{2}, "a newer Convoy wrote it; use the newer program, or prepare"},
+                                      {Index{0}, "another Convoy wrote it; prepare the set again"}}) {
+    {
+      Hdf5File file(path, Hdf5File::Access::create);
+      file.attribute("format_version", version);
+      file.close();
+    }
+    seal_file(path);
+    try {
+      read_partition(path);
+      FAIL();
+    } catch (const Error& e) {
+      EXPECT_NE(std::string(e.what()).find(said), std::string::npos) << e.what();
+      EXPECT_EQ(std::string(e.what()).find("verify"), std::string::npos) << e.what();
+    }
+  }
+}
+
 TEST(Partition, ReadsBackWhatWasWritten) {
   const TempFolder folder;
   Partition written = formula_header(folder.path(), "train", 1, 3, 10);

@@ -86,6 +86,8 @@ TEST_F(AppendFileTest, AFileThatIsReplacedIsAnothersToWrite) {
   records.append("3\n");
   const std::string said = testing::internal::GetCapturedStderr();
   EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 1) << said;
+  EXPECT_NE(said.find("is a newer attempt's by now"), std::string::npos) << said;
+  EXPECT_EQ(said.find("make room"), std::string::npos) << said;
   EXPECT_EQ(text(), "of a newer attempt\n");
 }
 

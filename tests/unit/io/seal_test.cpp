@@ -129,8 +129,12 @@ TEST(Seal, SaysWhatIsWrong) {
   expect_error(Exit::data, {"is empty"}, check);
   write_bytes(folder / "sealed", "CONVOYSL");
   expect_error(Exit::data, {"is truncated (8 bytes"}, check);
-  write_bytes(folder / "sealed", std::string(1000, 'x'));
+  write_bytes(folder / "sealed", std::string(1000, '\1'));
   expect_error(Exit::data, {"is not sealed"}, check);
+  write_bytes(folder / "sealed", std::string(1000, 'x'));
+  expect_error(Exit::data, {"is a text file, not a file that Convoy wrote"}, check);
+  write_bytes(folder / "sealed", "\xFF\xD8\xFF");
+  expect_error(Exit::data, {"is a JPEG image"}, check);
   make_sealed(folder);
   std::filesystem::resize_file(folder / "sealed", 1011);
   expect_error(Exit::data, {"is truncated (1011 bytes, sealed with 1012)"}, check);

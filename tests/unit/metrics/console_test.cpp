@@ -62,9 +62,18 @@ TEST(Console, Durations) {
 }
 
 TEST(Console, ProgressFitsItsBuffer) {
-  std::array<char, 64> buffer{};
-  EXPECT_EQ(progress_text(buffer, 3, 10, 7, 390, 12.34), "epoch 3/10 step 7/390 12.3 img/s");
-  EXPECT_EQ(progress_text(std::span(buffer).first(10), 3, 0, 7, 390, 1234), "epoch 3 st");
+  std::array<char, 80> buffer{};
+  const StepProgress now{.epoch = 3,
+                         .step_in_epoch = 7,
+                         .steps_per_epoch = 390,
+                         .images_per_second = 12.34,
+                         .loss = 1.2341,
+                         .eta_seconds = 192};
+  EXPECT_EQ(progress_text(buffer, now, 10), "epoch 3/10 step 7/390 | 12.3 img/s | loss 1.2341 | eta 0:03:12");
+  EXPECT_EQ(progress_text(std::span(buffer).first(10), now, 0), "epoch 3 st");
+  const double unknown = std::numeric_limits<double>::quiet_NaN();
+  const StepProgress first{1, 1, 9, unknown, unknown, unknown};
+  EXPECT_EQ(progress_text(buffer, first, 3), "epoch 1/3 step 1/9");
 }
 
 TEST(EpochTable, JoinsTrainingAndValidationOfAnEpoch) {

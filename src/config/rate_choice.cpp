@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "config/rate_choice.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace convoy {
+namespace {
+
+constexpr double longest_warmup = 5, warmup_share = 0.1;
+
+bool says(const TrainConfig& config, const char* option) { return config.said.count(option) > 0; }
+
+/// Phases say rates of their own.
+bool has_one_rate(const TrainConfig& config) { return config.optimiser.schedule.decay != Decay::phases; }
+
+bool is_open(const TrainConfig& config) { return !says(config, "lr") && has_one_rate(config); }
+
+}  // namespace
+
+void choose_rate(TrainConfig& config) {
+  if (!is_open(config)) return;
+  OptimiserConfig& optimiser = config.optimiser;
+  const Recipes usual = info_of(optimiser.rule).recipes;
+  optimiser.rate = usual.usual_rate;
+  if (!says(config, "lr-scaling") && usual.scales_with_images) optimiser.scaling = Scaling::linear;
+  // onecycle has a rise of its own.
+  if (!says(config, "warmup-epochs") && optimiser.schedule.decay != Decay::onecycle)
+    optimiser.schedule.warmup_epochs = std::min(longest_warmup, warmup_share * config.epochs);
+}
+
+void keep_rate(TrainConfig& config, const TrainConfig& stored) {
+  OptimiserConfig& optimiser = config.optimiser;
+  if (!has_one_rate(config) || !has_one_rate(stored) || optimiser.rule != stored.optimiser.rule) return;
+  if (is_open(config)) {
+    optimiser.rate = stored.optimiser.rate;
+    if (!says(config, "lr-scaling")) optimiser.scaling = stored.optimiser.scaling;
+    if (!says(config, "lr-base-batch")) optimiser.base_batch = stored.optimiser.base_batch;
+  }
+  if (!says(config, "warmup-epochs")) optimiser.schedule.warmup_epochs = stored.optimiser.schedule.warmup_epochs;
+}
+
+std::string explain_rate(const TrainConfig& config) {
+  if (!is_open(config)) return {};
+  const OptimiserConfig& optimiser = config.optimiser;
+  const bool scaled = optimiser.scaling != Scaling::none;
+  const double warmup = optimiser.schedule.warmup_epochs;
+  return fmt::format(
+      "--lr is not given, so it is {}, as usual for {}{}{}; a given --lr is taken as it is, without scaling or warm-up",
+      optimiser.rate, info_of(optimiser.rule).title,
+      scaled ? fmt::format(" with {} images per step, and scaled to the batch", optimiser.base_batch) : std::string(),
+      warmup > 0 ? fmt::format(", after a warm-up of {:.4g} epochs (5, or a tenth of the run)", warmup)
+                 : std::string());
+}
+
+}  // namespace convoy

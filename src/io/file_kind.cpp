@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "io/file_kind.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <fstream>
+
+namespace convoy {
+namespace {
+
+using namespace std::string_view_literals;
+
+struct Signature {
+  std::size_t at;
+  std::string_view bytes;
+  const char* kind;
+};
+
+constexpr std::array signatures{
+    Signature{0, "\xFF\xD8\xFF"sv, "a JPEG image"},
+    Signature{0, "\x89PNG"sv, "a PNG image"},
+    Signature{8, "WEBP"sv, "a WebP image"},
+    Signature{0, "GIF8"sv, "a GIF image"},
+    Signature{0, "II*\0"sv, "a TIFF image"},
+    Signature{0, "MM\0*"sv, "a TIFF image"},
+    Signature{0, "\x89HDF\r\n\x1a\n"sv, "an HDF5 file of another program"},
+    Signature{0, "PK\3\4"sv, "a ZIP archive, as PyTorch's .pth files are"},
+    Signature{0, "\x80\2"sv, "a Python pickle, as older .pth files of PyTorch are"},
+    Signature{8, "{\""sv, "a safetensors file"},
+    Signature{0, "\x93NUMPY"sv, "a NumPy array"},
+    Signature{0, "\x1f\x8b"sv, "a gzip archive"},
+    Signature{0,
+              "\xFD"
+              "7zXZ"sv,
+              "an xz archive"},
+    Signature{257, "ustar"sv, "a tar archive"},
+};
+
+bool is_text(char c) {
+  const auto byte = static_cast<unsigned char>(c);
+  return byte >= 32 || byte == '\n' || byte == '\r' || byte == '\t';
+}
+
+}  // namespace
+
+std::string foreign_kind(std::string_view head) {
+  for (const Signature& known : signatures)
+    if (head.size() >= known.at && head.substr(known.at).starts_with(known.bytes)) return known.kind;
+  if (!head.empty() && !head.starts_with("CONVOYSL") && std::all_of(head.begin(), head.end(), is_text))
+    return "a text file";
+  return {};
+}
+
+std::string foreign_kind_of_file(const std::string& path) {
+  std::array<char, 512> head{};
+  std::ifstream file(path, std::ios::binary);
+  file.read(head.data(), head.size());
+  return foreign_kind(std::string_view(head.data(), static_cast<std::size_t>(file.gcount())));
+}
+
+}  // namespace convoy

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a file is by its first bytes, for messages about a file that was given for another.
+#pragma once
+#include <string>
+#include <string_view>
+
+namespace convoy {
+
+/// `a JPEG image`; empty: unknown, or a file that this program seals. `head`: the first bytes, 512 or all of them.
+std::string foreign_kind(std::string_view head);
+/// Of a file; empty also where it can't be read.
+std::string foreign_kind_of_file(const std::string& path);
+
+}  // namespace convoy

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Typical mistakes of the first days: each is answered with the problem, its reason and a remedy, and with the exit code of its kind."""
+import concurrent.futures
+import os
+import shlex
+import subprocess
+import sys
+import time
+
+import h5py
+import numpy as np
+from PIL import Image
+from runner import CONVOY, PREPROCESS, SOURCE, check, mpirun, train, work_folder
+
+SMALL = "--model lenet --image-size 28 --batch-size 10 --threads 1 --no-tensorboard --max-steps 1"
+
+# (mistake, ranks (0: without mpirun), command, exit code, words of the answer: problem, reason, remedy)
+MISTAKES = [
+    # Data.
+    ("a folder that is not there", 0, f"train --data nope {SMALL}", 3, "'nope'", "No such file or directory", "convoy-preprocess"),
+    ("photos instead of a prepared set", 0, f"train --data photos {SMALL}", 3, "'photos'", "no partition", "convoy-preprocess"),
+    ("one partition instead of its folder", 0, f"train --data set/train-00000-of-00001.h5 {SMALL}", 3, "set/train-00000-of-00001.h5'", "Not a directory", "folder"),
+    ("a partition that another program changed", 0, f"train --data edited {SMALL}", 3, "edited/train-00000-of-00001.h5'", "sealed with", "convoy-preprocess verify"),
+    ("no data set", 0, f"train {SMALL}", 2, "no data set is given", "--data DIR", "convoy-preprocess"),
+    ("two sources of data", 0, f"train --data set --synthetic {SMALL}", 2, "--synthetic and a data folder", "both given", "keep one"),
+    ("no val split", 0, f"train --data only-train {SMALL}", 0, "no val split", "nothing is evaluated", "--val-data"),
+    ("more ranks than images", 3, f"train --data tiny {SMALL}", 2, "3 replicas share 2 training images", "would never see one", "start fewer ranks"),
+    ("a batch larger than the set", 0, f"train --data set --model lenet --image-size 28 --batch-size 1000 --threads 1 --max-steps 1", 0, "the batch of 1000", "larger than the set", "lower --batch-size"),
+    ("a crop that is larger than the image", 0, "train --data set --model lenet --crop window --image-size 64 --max-steps 1", 2, "64x64", "32x32", "--image-size"),
+    ("--scaled-decoding of pixels", 0, f"train --data set --crop resized --scaled-decoding {SMALL}", 0, "--scaled-decoding has no effect", "holds pixels", "drop it"),
+    # Options.
+    ("a misspelt option", 0, "train --data set --wieght-decay 1", 2, "--wieght-decay", "no option", "did you mean '--weight-decay'?"),
+    ("two misspelt options", 0, "train --data set --momentm 1 --epoch 3", 2, "--momentm", "--epoch", "did you mean '--epochs'?"),
+    ("a misspelt value", 0, "train --data set --lr-schedule cosin", 2, "--lr-schedule cosin", "not one of the choices", "cosine"),
+    ("a negative learning rate", 0, "train --data set --lr -0.1", 2, "--lr -0.1", "out of range", "allowed: > 0"),
+    ("no learning rate", 0, "train --data set --lr 0", 2, "--lr 0", "out of range", "allowed: > 0"),
+    ("an empty batch", 0, "train --data set --batch-size 0", 2, "--batch-size 0", "allowed", "1"),
+    ("a word for a number", 0, "train --data set --epochs many", 2, "--epochs many", "not a number", "allowed"),
+    ("a value is missing", 0, "train --data set --epochs --lr 1", 2, "--epochs", "needs a value", "--epochs"),
+    ("another program's optimiser", 0, "train --data set --adam", 2, "--adam", "no option", "use --optimizer"),
+    ("another program's GPUs", 0, "train --data set --gpus 2", 2, "--gpus", "no option", "one rank a GPU"),
+    ("another program's weights", 0, "train --data set --pretrained", 2, "--pretrained", "no option", "--weights PATH"),
+    ("an option without effect", 0, "train --data set --lr-power 2", 2, "--lr-power 2", "no effect", "--lr-schedule poly"),
+    ("both batches", 0, "train --data set -b 48 --global-batch 100", 2, "--batch-size 48 and --global-batch 100", "no number of replicas", "give one of them"),
+    ("--sync-bn with weights", 0, "train --data set --sync-bn", 2, "--sync-bn", "own ways", "--sync gradients"),
+    ("a stray word", 0, "train set other", 2, "'other'", "1", "option"),
+    ("an unknown network", 0, "train --data set --model resnett50", 2, "'resnett50'", "unknown model", "did you mean 'resnet50'?"),
+    ("a device that is not there", 0, "train --data set --device gpu", 2, "--device gpu", "not one of", "cuda"),
+    # Configuration files.
+    ("a configuration that is not there", 0, "train --config none.cfg", 2, "'none.cfg'", "No such file or directory", "check --config"),
+    ("a folder as configuration", 0, "train --config set", 2, "'set'", "is a folder", "check --config"),
+    ("a checkpoint as configuration", 0, "train --config run/checkpoints/last.h5", 2, "last.h5'", "not a text file", "give the file that was meant"),
+    ("quotes in a configuration", 0, "train --config quotes.cfg", 2, 'quotes.cfg:1: model = "lenet"', "in quotes", "write 'model = lenet'"),
+    ("YAML", 0, "train --config yaml.cfg", 2, "yaml.cfg:1: model: lenet", "neither", "write 'key = value'"),
+    ("a key twice", 0, "train --config twice.cfg", 2, "'epochs' is set twice", "twice.cfg:2", "keep one"),
+    ("an unknown key", 0, "train --config key.cfg", 2, "key.cfg:1: learning = 1", "unknown key", "'convoy train --help-all' lists them"),
+    ("an unknown section", 0, "train --config section.cfg", 2, "section.cfg:1: [train]", "unknown section", "[phase.1]"),
+    # Runs and checkpoints.
+    ("an image as checkpoint", 0, "predict photos/cat/0.png run", 3, "'photos/cat/0.png' is a PNG image", "not a checkpoint", "give a run directory"),
+    ("PyTorch's weights", 0, f"train --data set --weights model.pth {SMALL}", 3, "'model.pth' is a ZIP archive, as PyTorch's", "not a checkpoint", "give a run directory"),
+    ("a text file as checkpoint", 0, "evaluate key.cfg --data set", 3, "'key.cfg' is a text file", "not a checkpoint", "give a run directory"),
+    ("a run that is not there", 0, "evaluate runs/none --data set", 3, "'runs/none'", "No such file or directory", "check"),
+    ("a folder without checkpoints", 0, "evaluate photos --data set", 3, "'photos'", "holds no checkpoint", "--output-dir of a training run"),
+    ("the checkpoint of another network", 0, f"train --data set --model mlp --image-size 28 --weights run --max-steps 1", 3, "doesn't fit mlp", "in the file and", "give the model"),
+    ("--resume auto without a folder", 0, f"train --data set --resume auto {SMALL}", 2, "--resume auto needs --output-dir", "looks there", "--output-dir"),
+    ("a run directory that is a file", 0, f"train --data set -o model.pth {SMALL}", 2, "'model.pth'", "Not a directory", "choose a writable --output-dir"),
+    ("an image that is missing", 0, "predict run photos/cat/none.png", 3, "none.png'", "doesn't exist", "give image files"),
+    ("the status of no run", 0, "status photos", 2, "'photos'", "no state.json", "give a run directory"),
+    ("a summary of nothing", 0, "summary photos", 2, "'photos' is left out", "no metrics.jsonl", "give run directories"),
+    ("a rank too many", 3, f"train --data set --replicas 2 {SMALL}", 0, "rank 2 has no replica", "2 replicas on 3 ranks", "start 2 ranks"),
+    # Commands.
+    ("another program's command", 0, "eval run", 2, "no command 'eval'", "convoy has", "use 'convoy evaluate'"),
+    ("no command", 0, "--data set", 2, "'--data' is not a command", "options follow the command", "'convoy --help'"),
+    ("nothing to predict", 0, "predict run", 2, "needs a checkpoint and images", "image files, folders of them", "'convoy predict CHECKPOINT IMAGE ...'"),
+    # Preparation.
+    ("another program's kind", 0, "PREPROCESS imagefolder --source photos --out o1", 2, "'imagefolder'", "unknown kind", "did you mean"),
+    ("nowhere to write", 0, "PREPROCESS folder --source photos", 2, "no --out given", "partitions", "name the folder"),
+    ("photos that are not there", 0, "PREPROCESS folder --source none --out o2", 3, "'none'", "No such file or directory", "check"),
+    ("photos without class folders", 0, "PREPROCESS folder --train photos/cat --out o3", 3, "photos/cat", "class", "folder"),
+    ("a set made with other options", 0, "PREPROCESS synthetic --out set --samples 50 --val-samples 20 --seed 9", 2, "set", "other options", "--out"),
+    ("a damaged set", 0, "PREPROCESS verify edited", 3, "edited/train-00000-of-00001.h5'", "sealed with", "run convoy-preprocess again"),
+]
+
+
+def make_places(work):
+    def prepared(name, *words):
+        subprocess.run([PREPROCESS, "synthetic", "--out", f"{work}/{name}", "--partitions", "1", "--val-partitions", "1", *words], check=True,
+                       capture_output=True)
+
+    prepared("set", "--samples", "40", "--val-samples", "20")
+    prepared("edited", "--samples", "40", "--val-samples", "20")
+    prepared("only-train", "--samples", "40", "--val-samples", "20")
+    for name in [n for n in os.listdir(f"{work}/only-train") if n.startswith("val-")]:
+        os.remove(f"{work}/only-train/{name}")
+    prepared("tiny", "--samples", "2", "--val-samples", "2", "--classes", "2")
+    with h5py.File(f"{work}/edited/train-00000-of-00001.h5", "r+") as file:
+        file.attrs["source"] = "mine"
+    for name in ("cat", "dog"):
+        os.makedirs(f"{work}/photos/{name}")
+        for i in range(3):
+            Image.fromarray(np.random.default_rng(i).integers(0, 255, (40, 40, 3), np.uint8)).save(f"{work}/photos/{name}/{i}.png")
+    train(1, f"{work}/run", "--data", f"{work}/set", "--model", "lenet", "--image-size", 28, "--batch-size", 10, "--max-steps", 1)
+    for name, text in {"quotes": 'model = "lenet"\n', "yaml": "model: lenet\n", "twice": "epochs = 1\nepochs = 2\n", "key": "learning = 1\n",
+                       "section": "[train]\n"}.items():
+        with open(f"{work}/{name}.cfg", "w", encoding="utf-8") as file:
+            file.write(text)
+    with open(f"{work}/model.pth", "wb") as file:
+        file.write(b"PK\3\4" + bytes(600))
+
+
+def answer(work, mistake):
+    """What is wrong with the answer; nothing if it is as expected."""
+    name, ranks, command, code, *wanted = mistake
+    words = shlex.split(command)
+    program = [PREPROCESS] + words[1:] if words[0] == "PREPROCESS" else [CONVOY] + words
+    done = subprocess.run((mpirun(ranks) if ranks else []) + program, cwd=work, capture_output=True, text=True, timeout=50, check=False,
+                          env=dict(os.environ, OMP_NUM_THREADS="1"))
+    said = done.stdout + done.stderr
+    missing = [words for words in wanted if words not in said]
+    boxes = said.count("MPI_ABORT was invoked")
+    if done.returncode == code and not missing and not boxes:
+        return ""
+    return f"{name}: convoy {command}\nexit {done.returncode}, wanted {code}; missing: {missing}{'; an MPI_ABORT box' if boxes else ''}\n{done.stderr[-900:]}"
+
+
+def main():
+    check(len(MISTAKES) >= 50 and len({m[0] for m in MISTAKES}) == len(MISTAKES), f"{len(MISTAKES)} mistakes")
+    with work_folder() as work:
+        make_places(work)
+        begin = time.monotonic()
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            wrong = [text for text in pool.map(lambda mistake: answer(work, mistake), MISTAKES) if text]
+        print(f"{len(MISTAKES)} mistakes in {time.monotonic() - begin:.0f} s")
+        for text in wrong:
+            print(text)
+        check(not wrong, f"{len(MISTAKES) - len(wrong)} of {len(MISTAKES)} are answered with problem, reason and remedy")
+
+
+main()
