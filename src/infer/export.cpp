@@ -119,6 +119,7 @@ std::string onnx_text(const ExportConfig& config, const SavedModel& saved, const
 std::string checkpoint_text(const SavedModel& saved) {
   FileMeta file = saved.file;
   file.meta.ema_decay = 0;
+  file.meta.has_outer = false;
   file.shards.clear();
   return to_text(file);
 }

@@ -97,6 +97,11 @@ def choices(work):
     check("below /outer" in text and "/outer/momentum/conv1.weight" in text, "inspect checkpoint shows it")
     run(2, "evaluate", "--checkpoint", last(outer), "--threads", 1, "--output-dir", f"{work}/evaluated")
 
+    mean = f"{work}/mean.h5"
+    run(1, "average", last(outer), last(plain), "--output", mean)
+    with h5py.File(mean, "r") as file:
+        check("outer" not in file and file.attrs["version"] == 1, "a mean of models has no optimiser, the outer one neither")
+
     folder = f"{work}/begun"
     said, _ = train(2, folder, *JOB, *RULES["nesterov"], "--resume", last(plain), "--max-steps", 1)
     check("holds no state of an outer optimizer: it starts from the weights" in said, "a checkpoint without one: says so")
