@@ -74,7 +74,8 @@ def make(name, folder):
         net.eval()
         logits = torch.cat([net(part) for part in x.split(20)])
         *_, head = (m for m in net.modules() if isinstance(m, (torch.nn.Linear, torch.nn.Conv2d)))
-        scale = 2 / logits.std(0, keepdim=True).clamp_min(1e-9)
+        # Logits of a convolution are means of what ReLU leaves: their means become equal, since nothing can be subtracted.
+        scale = 2 / logits.std(0, keepdim=True).clamp_min(1e-9) if isinstance(head, torch.nn.Linear) else 20 / logits.mean(0, keepdim=True).clamp_min(1e-3)
         head.weight.mul_(scale.view(-1, *[1] * (head.weight.dim() - 1)))
         head.bias.mul_(scale.view(-1))
         if isinstance(head, torch.nn.Linear):
