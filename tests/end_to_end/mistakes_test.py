@@ -57,7 +57,7 @@ MISTAKES = [
     ("an unknown section", 0, "train --config section.cfg", 2, "section.cfg:1: [train]", "unknown section", "[phase.1]"),
     # Runs and checkpoints.
     ("an image as checkpoint", 0, "predict photos/cat/0.png run", 3, "'photos/cat/0.png' is a PNG image", "not a checkpoint", "give a run directory"),
-    ("PyTorch's weights", 0, f"train --data set --weights model.pth {SMALL}", 3, "'model.pth' is a ZIP archive, as PyTorch's", "not a checkpoint", "give a run directory"),
+    ("PyTorch's weights to go on from", 0, f"train --data set --resume model.pth {SMALL}", 3, "'model.pth' is a ZIP archive, as PyTorch's", "not a checkpoint", "give a run directory"),
     ("a text file as checkpoint", 0, "evaluate key.cfg --data set", 3, "'key.cfg' is a text file", "not a checkpoint", "give a run directory"),
     ("a run that is not there", 0, "evaluate runs/none --data set", 3, "'runs/none'", "No such file or directory", "check"),
     ("a folder without checkpoints", 0, "evaluate photos --data set", 3, "'photos'", "holds no checkpoint", "--output-dir of a training run"),
