@@ -36,3 +36,16 @@ function(convoy_library name)
   add_library(${name} STATIC ${ARG_SOURCES})
   target_link_libraries(${name} PUBLIC convoy_flags ${ARG_LINK} PRIVATE ${ARG_PRIVATE})
 endfunction()
+
+# convoy_table(TYPE SUFFIX TEMPLATE OUTPUT NAME ...): writes OUTPUT from TEMPLATE, whose @declarations@ declare
+# `TYPE NAME_SUFFIX();` of every NAME and whose @calls@ call them. A list, since a linker drops what nothing refers to.
+function(convoy_table type suffix template output)
+  set(declarations)
+  set(calls)
+  foreach(name ${ARGN})
+    string(APPEND declarations "${type} ${name}_${suffix}();\n")
+    list(APPEND calls "${name}_${suffix}()")
+  endforeach()
+  list(JOIN calls ", " calls)
+  configure_file(${template} ${output} @ONLY)
+endfunction()

@@ -30,7 +30,7 @@ def names(work):
     with open(f"{work}/o/report.tsv", encoding="utf-8") as file:
         check([len(line.split("\t")) for line in file.read().splitlines()] == [3], "and break no line of the report")
     check("nothing to do" in prepare(work, "o", *base, ranks=3), "nor the journal")
-    check("1 partition, 8 images: whole" in run("verify", f"{work}/o") and "new line" in run("inspect", f"{work}/o"), "nor the rest")
+    check("1 partition, 8 images: whole" in run("verify", f"{work}/o") and "new\u240aline" in run("inspect", f"{work}/o"), "nor the rest")
 
 
 def archives(work):

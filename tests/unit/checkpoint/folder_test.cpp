@@ -82,10 +82,10 @@ TEST(CheckpointFolder, DropsTheOldestWritten) {
   const TempFolder folder;
   write(folder, "last", 1, 1000);
   write(folder, "best", 1, 1000);
-  write(folder, "epoch-0009", 900, 500);  // of an earlier run of this folder that was sent back to epoch 3
-  write(folder, "epoch-0003", 300, 400);
-  write(folder, "step-00000350", 350, 300);
-  write(folder, "epoch-0004", 400, 200);
+  write(folder, "epoch-0009", 900, 0, 1);  // of an attempt before the one that was sent back to epoch 3
+  write(folder, "epoch-0003", 300, 400, 2);
+  write(folder, "step-00000350", 350, 300, 2);
+  write(folder, "epoch-0004", 400, 900, 2);  // whatever the date says
   std::ofstream(folder / shard_file("epoch-0003", 0, 1)) << "goes with its main file";
   std::ofstream(folder / "epoch-0003.shard-0001.a0001.h5") << "under the name of an older version, too";
   std::ofstream(folder / shard_file("epoch-0004", 0, 1)) << "stays";

@@ -106,7 +106,10 @@ TEST(CommandLine, ImagesOfEverySource) {
     };
     const PrepareSpec usual = parse({});
     EXPECT_EQ(usual.train, "a#b");  // no configuration file holds it
-    EXPECT_EQ(usual.recipe.sizes, std::vector<Index>{256});
+    EXPECT_EQ(usual.recipe.encoding, Encoding::jpeg);
+    EXPECT_EQ(usual.recipe.sizes, std::vector<Index>{0}) << "as they are";
+    EXPECT_EQ(parse({"--encoding", "raw"}).recipe.sizes, std::vector<Index>{256});
+    EXPECT_EQ(parse({"--mean-image"}).recipe.encoding, Encoding::raw);
     EXPECT_EQ(usual.partitions, 0);
     EXPECT_EQ(usual.max_bytes, Index{1} << 30);
     EXPECT_EQ(usual.deadline.abort_seconds, 7200);
