@@ -23,9 +23,9 @@ inline SetLayout set_layout(const ParameterTable& table, const OptimiserSpec& sp
                     }));
 }
 
-/// What the outer optimiser of local SGD keeps, with a value for each weight, which lies as SetLayout::values.
+/// The state of local SGD's outer optimiser: two blocks, each laid out as SetLayout::values.
 struct OuterLayout {
-  Range anchor;    ///< the weights that the last average gave
+  Range anchor;    ///< the weights after the last average
   Range momentum;  ///< of the changes from one average to the next
   Index count() const { return momentum.end(); }
 };

@@ -81,7 +81,7 @@ bool is_checkpoint_file(const std::string& file_name);
 /// Names of the checkpoint files of a folder that aren't on the line, `best` included, with their shards; without a
 /// line: all that a run may leave there.
 std::vector<std::string> list_abandoned(const std::string& folder, const Lineage* lineage);
-/// Tries whether put_aside() could move something. Throws Error(data).
+/// Tests whether put_aside() could move files. Throws Error(data) if not.
 void require_way_aside(const std::string& folder, const Fence& fence);
 /// Moves files to FOLDER.old-N, so that nothing overwrites them. `aside`: that folder, made by the first call. Throws
 /// Error(superseded) or Error(data).

@@ -13,8 +13,8 @@ namespace convoy {
 
 struct TensorDifference {
   std::string name;     ///< `/parameters/conv1.weight`
-  std::string problem;  ///< of what can't be compared: `not in B`, `5x3x3x3 in A, 5x4x3x3 in B`
-  double largest = 0;   ///< of all elements; NaN: a number and none
+  std::string problem;  ///< why they can't be compared: `not in B`, `5x3x3x3 in A, 5x4x3x3 in B`
+  double largest = 0;   ///< of all elements; NaN: one is a number, the other not
   double relative = 0;  ///< norm of the difference / norm of A's tensor
 };
 
@@ -25,11 +25,11 @@ struct CheckpointComparison {
   std::vector<TensorDifference> differing;
 };
 
-/// Bit for bit, whatever program wrote them; -0 and 0 differ then by 0. Throws Error(data) for a file that is damaged
-/// or no checkpoint.
+/// Compares bit for bit, whichever build wrote the files: -0 and 0 differ, by 0. Throws Error(data) if a file is
+/// damaged or not a checkpoint.
 CheckpointComparison compare_checkpoints(const std::string& a, const std::string& b);
 
-/// The checkpoints of two folders with the most steps done that both have, by the first bytes of the files.
+/// The newest checkpoints of two folders that have the same number of steps done. Reads the first bytes of the files.
 std::optional<std::pair<std::string, std::string>> newest_common_checkpoints(const std::string& a,
                                                                              const std::string& b);
 

@@ -19,7 +19,7 @@ struct AttemptRecord {
   std::string host;            ///< of rank 0
   Index pid = 0;
   double started = 0;            ///< seconds since 1970
-  double ticks = 0;              ///< when the process began, as ProcessStart has it; 0: not known
+  double ticks = 0;              ///< start of the process, as in ProcessStart; 0: not known
   std::string checkpoints = {};  ///< absolute path of the folder where it saves; empty: it saves nothing
   // The checkpoint from which it trains; a fresh start has none.
   std::string from = {};  ///< absolute path
@@ -36,7 +36,7 @@ AttemptRecord newest_attempt(const std::string& folder, Index before = std::nume
 /// Did an attempt of the folder belong to that run? Throws Error(data).
 bool knows_run(const std::string& folder, const std::string& run);
 
-/// Where a run's attempts may have saved: its own folder for that, then others, of the newest attempt first. Throws
+/// Where a run's attempts may have saved: RUN/checkpoints, then other folders, that of the newest attempt first. Throws
 /// Error(data).
 std::vector<std::string> checkpoint_folders(const std::string& run_folder);
 

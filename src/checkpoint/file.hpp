@@ -34,8 +34,8 @@ std::vector<StoredTensor> stored_outer(const Plan& plan, const SetLayout& layout
 /// Identifies the sealed bytes of a file without reading them all: CRC of the user block. Throws Error(data).
 std::uint32_t seal_digest(const std::string& path);
 
-/// What a file holds. `ema`: the moving average of the weights where meta has its decay, else null; `outer`: where meta
-/// says so.
+/// What a file holds. `ema`: the moving average of the weights if meta has its decay, else null; `outer`: if meta has
+/// has_outer, else null.
 struct FileSets {
   const HostSet& set;
   const HostSet* ema = nullptr;
@@ -55,7 +55,7 @@ struct SetFile {
   std::vector<std::string> unread = {};  ///< names as StoredTensor::name; zero in the set
 };
 /// Checks seal, version and every tensor's name and shape. Throws Error(data) with the first difference. With
-/// Content::weights the set is the moving average where the file has one, with Content::trained_weights never;
+/// Content::weights the set is the moving average if the file has one, with Content::trained_weights never; in both,
 /// optimiser and device state are zero. Values that are in the main file are zero, too. `replica`: whose shard is
 /// wanted; -1: a main file, and a shard is an error.
 SetFile read_set_file(const std::string& path, const Plan& plan, const SetLayout& layout, Content content,

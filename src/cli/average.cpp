@@ -23,8 +23,8 @@ Command average_command() {
       .overview = {"average PATH PATH ... -o FILE", "mean of several checkpoints"},
       .usage = "convoy average CHECKPOINT CHECKPOINT ... --output FILE [options]",
       .text =
-          "Writes a checkpoint whose weights and running statistics are the means of those of several checkpoints of one\n"
-          "network and data set, for evaluate, predict, export and --weights.",
+          "Writes a checkpoint with the mean weights and running statistics of several checkpoints of one network and data\n"
+          "set, for evaluate, predict, export and --weights.",
       .see_options = see_options<AverageConfig>,
       .alone = run_average};
 }

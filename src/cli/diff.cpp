@@ -45,7 +45,7 @@ DiffConfig parse_diff(const Words& words) {
   return config;
 }
 
-/// Everything that is told; a text says why a part could not be compared.
+/// Everything that the command shows; a text says why a part could not be compared.
 struct RunComparison {
   std::vector<Difference> options, environment, data;
   LogComparison log;
@@ -222,9 +222,9 @@ Command diff_command() {
       .overview = {"diff RUN_A RUN_B", "what differs between two runs, and from which step on"},
       .usage = "convoy diff RUN_A RUN_B [options]",
       .text =
-          "Shows why two runs are not the same: options, data, build and environment that differ, the first step whose numbers\n"
-          "differ, and the tensors that differ in the newest checkpoints that both have of one step. It reads the run\n"
-          "directories alone, so the runs may go on. The exit code is 0, whether they differ or not.",
+          "Shows how two runs differ: options, data, build and environment, the first step whose logged numbers differ, and the\n"
+          "tensors that differ in the newest checkpoints of a common step. It only reads the run directories, so the runs may\n"
+          "still be going. The exit code is 0 whether they differ or not.",
       .see_options = see_options<DiffConfig>,
       .alone = run_diff};
 }

@@ -52,8 +52,8 @@ Command report_command() {
       .overview = {"report RUN_DIR ...", "HTML page of runs: curves, times, classes"},
       .usage = "convoy report RUN_DIR ... [-o FILE]",
       .text =
-          "Writes one HTML file about runs, without outside references: their curves in common pictures, where the time\n"
-          "went, confusion matrices of evaluations in the run directories, configuration, and what differs between runs.",
+          "Writes one self-contained HTML file about runs: their curves in shared charts, where the time went, confusion\n"
+          "matrices of evaluations in the run directories, configuration, and what differs between runs.",
       .see_options = see_options<ReportConfig>,
       .alone = run_report};
 }

@@ -187,12 +187,15 @@ Exit run_summary(const Words& words) {
 }  // namespace
 
 Command summary_command() {
-  return {.name = "summary",
-          .overview = {"summary RUN_DIR ...", "table of runs"},
-          .usage = "convoy summary RUN_DIR ... [options]",
-          .text = "A table of runs: epochs, hours, best top-1 and top-5 on the val split, speed.",
-          .see_options = see_options<SummaryConfig>,
-          .alone = run_summary};
+  return {
+      .name = "summary",
+      .overview = {"summary RUN_DIR ...", "table of runs"},
+      .usage = "convoy summary RUN_DIR ... [options]",
+      .text =
+          "Prints a table of runs, the best first: options that differ, epochs, hours, best accuracy on the val split,\n"
+          "speed. RUN_DIR may be a folder of runs.",
+      .see_options = see_options<SummaryConfig>,
+      .alone = run_summary};
 }
 
 }  // namespace convoy

@@ -39,9 +39,9 @@ OptionGroup trained_network_group(GraphSpec& model) {
   });
   for (Option& option : group.options) {
     if (option.name == "model") {
-      option.help = "network of a file that doesn't tell it; default: the one that fits";
+      option.help = "network of a file that doesn't name it; default: the one that fits";
     } else if (option.name == "norm-epsilon") {
-      option.help = "added to the variance in batch norm; default: as the program has it that wrote the file";
+      option.help = "added to the variance in batch norm; default: that of the program that wrote the file";
       option.print = [] { return std::string(); };
     }
   }

@@ -170,7 +170,7 @@ struct TrainConfig {
   std::string fault_kind;
   std::string command_line;
   std::string own_file;              ///< the configuration of the resumed run, where this job takes options from it
-  std::vector<std::string> remarks;  ///< on what the words come to, to be told when the job starts
+  std::vector<std::string> remarks;  ///< about the given options, for the log when the job starts
   std::set<std::string> said;  ///< options that the command line, a file or the configuration of a resumed run gave
 };
 
@@ -181,7 +181,7 @@ std::vector<std::pair<Index, TrainConfig>> data_phases(const TrainConfig& config
 struct EvaluateConfig {
   DataConfig data;
   std::string checkpoint;  ///< file or run directory
-  /// Of a file of tensors that doesn't tell its network. norm_epsilon 0: as the program that wrote it has it.
+  /// For a file of tensors that doesn't name its network. norm_epsilon 0: that of the program that wrote it.
   GraphSpec model{.model = "", .norm_epsilon = 0};
   std::string split = "val";
   DeviceConfig device;
@@ -200,7 +200,7 @@ struct PredictConfig {
   std::string checkpoint;                           ///< file or run directory
   GraphSpec model{.model = "", .norm_epsilon = 0};  ///< as in EvaluateConfig
   std::string split = "val";                        ///< of a prepared data set
-  DataConfig data;                                  ///< image size and resize, where they differ from training's
+  DataConfig data;                                  ///< image size and resize, if they differ from training's
   DeviceConfig device;
   StallLimits deadline;
   Index batch = 64;
@@ -260,7 +260,7 @@ struct SummaryConfig {
 };
 
 enum class WeightFormat : std::uint8_t { automatic, safetensors, onnx, pth };
-/// Which weights of a checkpoint. usual: the moving average if there is one, as evaluation takes.
+/// Which weights of a checkpoint. usual: the moving average if there is one, as in evaluation.
 enum class WeightChoice : std::uint8_t { usual, average, trained };
 
 struct ExportConfig {

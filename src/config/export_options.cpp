@@ -5,11 +5,11 @@
 namespace convoy {
 namespace {
 
-/// A switch of which neither form may be given.
+/// A switch that has a third state: neither form is given.
 Option ema_option(WeightChoice& choice) {
   Option option{
       .name = "ema",
-      .help = "take the moving average of the weights, --no-ema the weights themselves; default: as evaluate does"};
+      .help = "take the moving average of the weights (--no-ema: the weights themselves); default: as evaluate does"};
   option.set = [&choice](const std::string& text) {
     choice = read_bool(text) ? WeightChoice::average : WeightChoice::trained;
   };
@@ -28,7 +28,7 @@ Option ema_option(WeightChoice& choice) {
 }
 
 Option overwrite_option(bool& overwrite) {
-  return switch_option("overwrite", overwrite, "replace a file of that name").also({"force"});
+  return switch_option("overwrite", overwrite, "replace an existing file").also({"force"});
 }
 
 }  // namespace

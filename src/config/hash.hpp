@@ -12,7 +12,7 @@ namespace convoy {
 /// up in two ways.
 std::string configuration_hash(const TrainConfig& config);
 
-/// What two configurations differ in, `then` as to_ini wrote it. Empty if nothing differs, or if `then` can't be read.
+/// How `now` differs from `then`, a text of to_ini. Empty if nothing differs, or if `then` can't be read.
 /// A text for each of data, input, model, optimiser and phases: `optimiser changed: lr 0.1 then, 0.2 now`.
 std::vector<std::string> changed_parts(const std::string& then, const TrainConfig& now);
 /// What changes rounding alone: `threads 1 then, 2 now`.

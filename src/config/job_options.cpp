@@ -50,13 +50,14 @@ OptionGroup sync_options(SyncConfig& sync) {
   add(choice_option<OuterRule>(
           "outer-optimizer", sync.outer.rule,
           {{"average", OuterRule::average}, {"momentum", OuterRule::momentum}, {"nesterov", OuterRule::nesterov}},
-          "what an average of the weights is used for: the replicas continue from it, or from a step along the change since the average before, with a momentum (SlowMo) or Nesterov's (DiLoCo)"))
+          "where the replicas continue after an average of their weights: at the average, or after a step along its change since the last one, with momentum (SlowMo) or Nesterov momentum (DiLoCo)"))
       .also({"outer-optimiser"})
       .decides_bits();
-  add(number_option("outer-lr", "F", sync.outer.rate, above(0), "factor of that step; DiLoCo: 0.7"))
+  add(number_option("outer-lr", "F", sync.outer.rate, above(0), "learning rate of the outer step; DiLoCo: 0.7"))
       .also({"slowmo-lr"})
       .decides_bits();
-  add(number_option("outer-momentum", "F", sync.outer.momentum, from_below(0, 1), "momentum of that step; DiLoCo: 0.9"))
+  add(number_option("outer-momentum", "F", sync.outer.momentum, from_below(0, 1),
+                    "momentum of the outer step; DiLoCo: 0.9"))
       .also({"slowmo-momentum"})
       .decides_bits();
   add(switch_option("reproducible", sync.reproducible,

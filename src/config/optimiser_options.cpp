@@ -65,14 +65,14 @@ OptionGroup schedule_options(OptimiserConfig& optimiser) {
   auto add = [&](Option option) -> Option& { return group.options.emplace_back(std::move(option)); };
   add(number_option(
           "lr", "F", optimiser.rate, above(0),
-          "peak learning rate, taken as it is. Without it: the usual one of the optimizer, for sgd 0.1 for 256 "
-          "images and scaled to the batch, with a warm-up"))
+          "peak learning rate, used as given. Without it: the optimizer's usual rate (sgd: 0.1 for 256 images, "
+          "scaled to the batch) and a warm-up"))
       .also({"learning-rate"})
       .decides_bits();
   add(choice_option<Scaling>(
           "lr-scaling", optimiser.scaling,
           {{"none", Scaling::none}, {"linear", Scaling::linear}, {"sqrt", Scaling::sqrt}},
-          "multiply --lr by global batch / --lr-base-batch, or by its root; linear if --lr is not given and the "
+          "multiply --lr by global batch / --lr-base-batch, or by its square root; linear if --lr is not given and the "
           "optimizer's usual rate is for 256 images"))
       .decides_bits();
   add(number_option("lr-base-batch", "N", optimiser.base_batch, at_least(1), "images per step for which --lr is meant"))
@@ -115,7 +115,7 @@ OptionGroup schedule_options(OptimiserConfig& optimiser) {
       .also({"lr-min", "end-lr"})
       .decides_bits();
   add(number_option("warmup-epochs", "EPOCHS", schedule.warmup_epochs, at_least(0),
-                    "linear rise from --warmup-lr; if --lr is not given: 5, or a tenth of the run"))
+                    "linear rise from --warmup-lr; if --lr is not given: a tenth of the run, at most 5"))
       .also({"lr-warmup-epochs", "warmup"})
       .decides_bits();
   add(number_option("warmup-lr", "F", schedule.warmup_rate, at_least(0), "first learning rate of the warm-up"))

@@ -34,7 +34,7 @@ SummaryConfig parse_summary(const std::vector<std::string>& words, const ReadTex
 ExportConfig parse_export(const std::vector<std::string>& words, const ReadText& read_text = read_text_file);
 AverageConfig parse_average(const std::vector<std::string>& words, const ReadText& read_text = read_text_file);
 
-/// For commands that keep their options to themselves: sets what `words` give. Returns the words without a name.
+/// For commands with options of their own: sets the options in `words`. Returns the positional words.
 std::vector<std::string> read_words(const std::string& command, const std::vector<OptionGroup>& groups,
                                     const std::vector<std::string>& words);
 

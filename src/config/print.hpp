@@ -12,9 +12,9 @@ std::string to_ini(const TrainConfig& config);
 /// The same with what was said alone, paths absolute; the rest stands in comments.
 std::string to_ini_of_words(const TrainConfig& config);
 
-/// A command's options with units and defaults: usual: those of the first day and, where `first_is_own`, all of the
-/// first group; all: all, with other names. `topic`: only those about it (a part of the headings), or whose names hold
-/// it.
+/// A command's options with units and defaults. usual: those of the first day, and all of the first group if
+/// `first_is_own`; all: all, with other names. `topic`: only those below a heading with this word, or with it in their
+/// names.
 std::string option_help(std::vector<OptionGroup> groups, bool first_is_own, HelpDepth depth,
                         const std::string& topic = {});
 /// Every long option and alias that a command accepts, `--name` one a line.

@@ -50,7 +50,7 @@ std::string explain_rate(const TrainConfig& config) {
       "--lr is not given, so it is {}, as usual for {}{}{}; a given --lr is taken as it is, without scaling or warm-up",
       optimiser.rate, info_of(optimiser.rule).title,
       scaled ? fmt::format(" with {} images per step, and scaled to the batch", optimiser.base_batch) : std::string(),
-      warmup > 0 ? fmt::format(", after a warm-up of {:.4g} epochs (5, or a tenth of the run)", warmup)
+      warmup > 0 ? fmt::format(", after a warm-up of {:.4g} epochs (a tenth of the run, at most 5)", warmup)
                  : std::string());
 }
 

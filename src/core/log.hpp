@@ -13,7 +13,7 @@ enum class Level { debug, info, warn, error, off };
 /// Who speaks. Before this call messages carry no rank. Rank 0 speaks for the job; others only warn and report errors.
 void configure(int rank, int ranks, const std::string& host);
 void set_level(Level level);
-/// What is told, but for warnings and errors, goes to the file alone (also_to_file), and no progress is shown.
+/// From now on only warnings and errors appear on the console; the file (also_to_file) gets everything.
 void keep_to_file();
 /// Also writes every line of this rank to `path` (appends). Throws Error(usage) if it can't be opened.
 void also_to_file(const std::string& path);

@@ -12,7 +12,7 @@ enum class TableFormat : std::uint8_t { text, markdown, csv };
 using TableRow = std::vector<std::string>;
 
 /// The first row is the heading; `-` stands for no value and is an empty field of csv. In the others the first column
-/// goes to the left, the rest, which are numbers mostly, to the right.
+/// is aligned left, the rest, mostly numbers, right.
 std::string table_text(const std::vector<TableRow>& rows, TableFormat format);
 
 }  // namespace convoy

@@ -17,10 +17,10 @@ double parse_duration(const std::string& text);
 /// for "none" (NONE, N/A, UNLIMITED, Unknown, an empty text) is 0. Throws std::invalid_argument.
 double parse_end_time(const std::string& text);
 
-/// Of a process of this host. What began, when it may have got the number of another that has ended.
+/// When a process of this host started. It tells the process from an earlier one that had the same id.
 struct ProcessStart {
-  bool hidden = false;  ///< it is there, but this user may not look at it
-  double ticks = 0;     ///< since the host's start, which no setting of its clock changes; 0: it has ended
+  bool hidden = false;  ///< it exists, but this user may not see its start
+  double ticks = 0;     ///< since the host's start, so setting the clock changes nothing; 0: it has ended
   double time = 0;      ///< seconds since 1970, by the host's clock of now
 };
 ProcessStart process_start(long pid);

@@ -10,14 +10,14 @@
 
 namespace convoy {
 
-/// A file of tensors has a meta part where Convoy exported it; else the meta part is empty.
+/// A file of tensors has a meta part if Convoy exported it; else the meta part is empty.
 struct FoundWeights : FoundCheckpoint {
   std::optional<TensorFormat> format;  ///< nothing: a checkpoint
   /// The file names the network, its classes and how images become input.
   bool tells() const { return !file.model.empty(); }
 };
 
-/// Collective. By rank 0's eyes: a file, or the best (else the newest) checkpoint of a run directory. Throws
+/// Collective. As rank 0 sees it: a file, or the best (else the newest) checkpoint of a run directory. Throws
 /// Error(data), the same on all ranks.
 FoundWeights open_weights(Communicator& communicator, const std::string& path);
 

@@ -30,7 +30,7 @@ void require_alike(const SavedModel& first, const SavedModel& other) {
     difference = "input is normalised otherwise";
   }
   if (difference.empty()) return;
-  fail(Exit::data, "'{}' and '{}' have no average ({}); give checkpoints of one network and one data set", first.path,
+  fail(Exit::data, "'{}' and '{}' can't be averaged ({}); give checkpoints of one network and one data set", first.path,
        other.path, difference);
 }
 

@@ -6,9 +6,9 @@
 
 namespace convoy {
 
-/// Writes a checkpoint with the means of the weights and running statistics of several (of their moving averages, where
-/// they have one), without optimiser state, and returns a line about it. Throws Error(usage) where the output is in the
-/// way, Error(data) where networks, classes or data differ.
+/// Writes a checkpoint with the mean weights and running statistics of several (of the moving average of those that
+/// have one), without optimiser state. Returns a line about it. Throws Error(usage) if the output is in the way,
+/// Error(data) if networks, classes or data differ.
 std::string average_models(const AverageConfig& config);
 
 }  // namespace convoy

@@ -34,7 +34,7 @@
 namespace convoy {
 namespace {
 
-/// A confusion matrix of more is for nobody to read.
+/// Nobody can read a larger confusion matrix.
 constexpr Index most_classes = 1000;
 
 /// In a run directory each split has a folder of its own.
@@ -52,8 +52,8 @@ class Confusion {
   void add(std::span<const SampleSpec> samples, const float* logits);
   /// Collective.
   void sum(Communicator& communicator);
-  /// per_class.csv (class, name, samples, correct, percent) and, where somebody can read it, confusion.csv (a row a
-  /// label). Throws Error(data).
+  /// per_class.csv (class, name, samples, correct, percent) and, up to most_classes, confusion.csv (one row per label).
+  /// Throws Error(data).
   void write(const std::string& folder, const std::vector<std::string>& class_names) const;
 
  private:
@@ -101,7 +101,7 @@ void Confusion::write(const std::string& folder, const std::vector<std::string>&
   }
   replace_text_file(folder + "/per_class.csv", per_class.str());
   if (classes_ > most_classes) {
-    log::info("confusion.csv is left out: it would have {} rows and columns; per_class.csv has a line per class",
+    log::info("confusion.csv is left out: it would have {} rows and columns; per_class.csv has one line per class",
               classes_);
     return;
   }

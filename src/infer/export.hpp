@@ -7,7 +7,7 @@
 
 namespace convoy {
 
-/// Writes the file, atomically, and returns a line about it. Throws Error(usage) where the output is in the way,
+/// Writes the file atomically. Returns a line about it. Throws Error(usage) if the output is in the way, and
 /// Error(data).
 std::string export_model(const ExportConfig& config);
 

@@ -10,11 +10,11 @@
 
 namespace convoy {
 
-/// What a checkpoint says of itself.
+/// What a checkpoint says about itself.
 struct SavedModel {
   std::string path;
   FileMeta file;
-  TrainConfig config;  ///< of the run that wrote it, as it was in the phase that it was written in
+  TrainConfig config;  ///< of the run, in the phase in which it wrote the file
 };
 /// `path`: a checkpoint, or the best (else the newest) one of a run directory. Throws Error(data).
 SavedModel find_model(const std::string& path);
@@ -26,8 +26,8 @@ struct HostModel {
   HostSet set;
   bool averaged = false;  ///< the weights are the moving average
 };
-/// `image_size`: height and width of the input; 0: as in training. Throws Error(data), also where the moving average is
-/// asked for and there is none.
+/// `image_size`: height and width of the input; 0: as in training. Throws Error(data), also if `choice` asks for a
+/// moving average that the file doesn't have.
 HostModel read_model(const SavedModel& saved, WeightChoice choice = WeightChoice::usual, Index image_size = 0);
 
 }  // namespace convoy

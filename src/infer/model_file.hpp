@@ -13,18 +13,19 @@ namespace convoy {
 struct ModelFile {
   FoundWeights found;
   TrainConfig config;  ///< of the run that wrote it, as it was in the phase that it was written in
-  Index classes = 0;   ///< of a file of tensors that tells no classes; else 0
+  Index classes = 0;   ///< of a file of tensors that doesn't name its classes; else 0
 
   NamedData data() const { return {found.file.meta.data, fmt::format("'{}'", found.path)}; }
 };
 
 /// Collective. `path`: a checkpoint, the best (else the newest) one of a run directory, or a file of tensors. If that
-/// doesn't tell its network, it is `network`, or (if this names none) the only one that fits; and images become input
-/// as torchvision's networks have it. Throws Error(data), and Error(usage) for a network that the file contradicts, the
-/// same on all ranks.
+/// doesn't name its network, the network is `network`, or (if that names none) the only one that fits, and images are
+/// normalised as for torchvision's networks. Throws Error(data), and Error(usage) if the file contradicts `network`,
+/// the same on all ranks.
 ModelFile open_model(Communicator& communicator, const std::string& path, const GraphSpec& network);
 
-/// --image-size for images of this set; of files of any size, if the model doesn't tell, its network's usual one.
+/// --image-size for images of this set. If the model doesn't say it and the set has files of any size: the network's
+/// usual one.
 Index input_side(const ModelFile& model, const DataConfig& data, const DatasetInfo& info);
 
 /// Collective. The model's weights and statistics on the engine's device. Throws Error(data), and AgreedError.

@@ -16,7 +16,7 @@ void require_free(const std::string& output, bool overwrite, const std::vector<s
   const bool is_read = std::any_of(read.begin(), read.end(),
                                    [&](const std::string& path) { return fs::equivalent(output, path, none); });
   if (is_read) fail(Exit::usage, "--output '{}' is one of the files that are read; choose another", output);
-  if (!fs::is_regular_file(status)) fail(Exit::usage, "--output '{}' is no file; choose another", output);
+  if (!fs::is_regular_file(status)) fail(Exit::usage, "--output '{}' is not a regular file; choose another", output);
   if (!overwrite) fail(Exit::usage, "'{}' is in the way; choose another --output or give --overwrite", output);
 }
 

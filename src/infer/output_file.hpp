@@ -5,8 +5,8 @@
 
 namespace convoy {
 
-/// Throws Error(usage) where --output must not be written: something has the name and `overwrite` is off, it is no
-/// file, or it is one of those that are read.
+/// Throws Error(usage) if --output must not be written: it exists and `overwrite` is off, it is not a regular file, or
+/// it is one of the files to `read`.
 void require_free(const std::string& output, bool overwrite, const std::vector<std::string>& read);
 
 }  // namespace convoy

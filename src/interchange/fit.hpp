@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether the tensors of a file are those of a network.
+// Do the tensors of a file fit a network?
 #pragma once
 #include <span>
 #include <string>
@@ -17,11 +17,11 @@ struct FilledEntry {
   const StoredValues* from = nullptr;  ///< of the TensorFile
 };
 
-/// What a file has for a network. Names count without `module.` and `_orig_mod.`, which wrappers put before all of
-/// them; timm's are taken too.
+/// How the tensors of a file match a network. Names count without `module.` and `_orig_mod.`, which wrappers put before
+/// all of them; timm's names match too.
 struct StateFit {
-  std::vector<FilledEntry> filled;      ///< without num_batches_tracked, which training has no use for
-  std::vector<FilledEntry> other_head;  ///< of the last layer, the same but for the number of classes
+  std::vector<FilledEntry> filled;      ///< without num_batches_tracked, which training does not use
+  std::vector<FilledEntry> other_head;  ///< of the last layer, which differ only in the number of classes
   std::vector<StateEntry> missing;
   std::vector<const StoredValues*> unexpected, left_out;  ///< left out: counters, and auxiliary classifiers
   std::vector<FilledEntry> misshapen;
@@ -31,22 +31,22 @@ struct StateFit {
 };
 StateFit fit_state(const Plan& plan, const TensorFile& file);
 
-/// `fc.` of the layer that makes the classes.
+/// The prefix of the names of the last layer's tensors: `fc.`.
 std::string head_prefix(const Graph& graph);
 
-/// Classes that the file's last layer has; 0 where it doesn't fit the network but for them.
+/// Number of classes of the file's last layer; 0: the file differs from the network in more than that.
 Index classes_of(const StateFit& fit, const Plan& plan);
 
-/// Networks whose tensors the file has, for any number of classes: of models that Convoy knows, with their usual input
-/// and the file's classes. Those without options come first.
+/// Networks of Convoy whose tensors the file has, with their usual input and the file's number of classes. Those
+/// without options come first.
 std::vector<GraphSpec> networks_that_fit(const TensorFile& file);
 
 /// Throws Error(data) that lists the first differences with their shapes, and names the networks that fit if there are
 /// any.
 [[noreturn]] void fail_misfit(const StateFit& fit, const Plan& plan, const TensorFile& file);
 
-/// Copies what fills the network into the blocks of a set. Returns digest_of_state of the values. Throws Error(data)
-/// where they can't be read or aren't finite.
+/// Copies the tensors that fill the network into the blocks of a set. Returns digest_of_state of the values. Throws
+/// Error(data) if they can't be read or aren't finite.
 std::uint64_t fill_set(const std::vector<FilledEntry>& filled, const TensorFile& file, std::span<float> values,
                        std::span<float> statistics);
 

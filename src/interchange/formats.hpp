@@ -15,11 +15,11 @@ struct TensorIndex {
   std::string section;  ///< PyTorch: the key under which the tensors lie, `state_dict`; empty: the root
 };
 
-/// The product of the extent. Throws Error(data), naming `what`, for a negative one and for more than `most`.
+/// The product of the extent. Throws Error(data), naming `what`, if a side is negative or the product exceeds `most`.
 Index checked_count(const std::vector<Index>& extent, std::uint64_t most, const std::string& what);
 std::vector<Index> row_major(const std::vector<Index>& extent);
 
-/// Every range is in the file. Throw Error(data).
+/// All ranges that they return lie in the file. Throw Error(data).
 TensorIndex read_safetensors_index(const File& file);
 TensorIndex read_pth_index(const File& file);
 

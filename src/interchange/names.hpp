@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The tensors of a network by the names that PyTorch's libraries give them. Convoy's own names and layouts (convolution
-// k c r s, linear k c) are torchvision's, so that a state dict only adds the counters of batch norms.
+// k c r s, linear k c) are torchvision's; a state dict only adds the counters of batch norms.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -32,12 +32,11 @@ std::vector<StateEntry> state_dict_of(const Plan& plan);
 std::vector<NamedTensor> state_dict_values(const Plan& plan, std::span<const float> values,
                                            std::span<const float> statistics, Index batches);
 
-/// Modules that timm's model of the same network calls otherwise, by torchvision's names: `features.0.0` ->
-/// `conv_stem`.
+/// Modules to which timm gives another name than torchvision, by torchvision's: `features.0.0` -> `conv_stem`.
 using NameMap = std::map<std::string, std::string>;
 NameMap timm_modules(const Graph& graph);
 
-/// Of names, shapes and values in state-dict order: one number for the same weights, whatever file they lie in.
+/// Of names, shapes and values in state-dict order: the same weights have the same digest in every file format.
 std::uint64_t digest_of_state(const std::vector<NamedTensor>& tensors);
 /// The same, one tensor after another; 0 before the first.
 std::uint64_t digest_of_tensor(const NamedTensor& tensor, std::uint64_t digest);

@@ -27,7 +27,7 @@ class PickleReader {
     if (next<std::uint8_t>() != 0x80 || next<std::uint8_t>() != 2) refuse("it is not of protocol 2");
     while (step(static_cast<char>(next<std::uint8_t>()))) {
     }
-    if (stack_.size() != 1 || stack_.front() == mark) refuse("its end is reached with values left");
+    if (stack_.size() != 1 || stack_.front() == mark) refuse("it ends with values left");
     to_.root_ = stack_.front();
   }
 
@@ -98,7 +98,7 @@ class PickleReader {
   void remember(std::uint32_t number) { memo_[number] = top(); }
   void recall(std::uint32_t number) {
     const auto found = memo_.find(number);
-    if (found == memo_.end()) refuse("it refers to what it doesn't have");
+    if (found == memo_.end()) refuse("it refers to a value that it doesn't hold");
     stack_.push_back(found->second);
   }
 

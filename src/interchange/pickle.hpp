@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Python's pickle, protocol 2, as far as a saved state dict needs it: values are made, nothing is called or imported.
+// Python's pickle, protocol 2, as far as a saved state dict needs it. The reader makes values; it calls and imports
+// nothing.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -11,8 +12,8 @@ namespace convoy {
 using PickleId = std::int32_t;
 
 struct PickleValue {
-  /// persistent: items = {what the pickler stored elsewhere}. made: items = {global, arguments} of a call that Python
-  /// would make.
+  /// persistent: items = {the reference to what the pickler stored elsewhere}. made: items = {global, arguments} of a
+  /// call that Python would make.
   enum class Kind : std::uint8_t { none, boolean, integer, real, text, tuple, list, dict, global, persistent, made };
   Kind kind = Kind::none;
   std::int64_t integer = 0;  ///< boolean, integer
@@ -21,7 +22,7 @@ struct PickleValue {
   std::vector<PickleId> items;  ///< of a dict: key, value, key, value
 };
 
-/// Values refer to each other by number, so that nesting and cycles cost nothing.
+/// Values refer to each other by number, so nesting and cycles need no recursion.
 class Pickle {
  public:
   using Kind = PickleValue::Kind;

@@ -7,8 +7,8 @@
 
 namespace convoy {
 
-/// `write` fills `path`.tmp, which is flushed and renamed: `path` is the complete new file, or still the old one.
-/// Throws what `write` throws, and Error(data); the temporary file is then gone.
+/// Lets `write` fill `path`.tmp, flushes it and renames it: `path` is the complete new file, or still the old one.
+/// Throws what `write` throws, and Error(data), and then removes the temporary file.
 void write_published(const std::string& path, const std::function<void(File& file)>& write);
 
 }  // namespace convoy

@@ -63,7 +63,7 @@ std::optional<TensorFormat> format_of(const File& file) {
   if (bytes.starts_with(std::string_view("\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19", 14)))
     fail(
         Exit::data,
-        "'{}' is in PyTorch's format of before version 1.6, which is no zip archive; let PyTorch write it anew: torch.save(torch.load('{}', weights_only=True), 'new.pth')",
+        "'{}' is in PyTorch's format from before version 1.6, not a zip archive; convert it in Python: torch.save(torch.load('{}', weights_only=True), 'new.pth')",
         file.path(), file.path());
   // The header's length, whose upper bytes are zero, and the header's first bracket.
   if (bytes.substr(4, 5) == std::string_view("\0\0\0\0{", 5)) return TensorFormat::safetensors;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Files of named tensors that other programs write and read: safetensors, and PyTorch's zip archives of a state dict.
-// Nothing of a file is executed. docs/weights.md says what is read.
+// Convoy executes nothing from a file. docs/weights.md says what is read.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -23,7 +23,7 @@ enum class TensorType : std::uint8_t { f16, bf16, f32, f64, i64 };
 const char* name_of(TensorType type);
 std::uint64_t bytes_of(TensorType type);
 
-/// A tensor in memory, to be written: as F32, or as I64 if it is whole numbers (`num_batches_tracked`).
+/// A tensor in memory, to be written as F32, or as I64 if it holds integers (`num_batches_tracked`).
 struct NamedTensor {
   std::string name;
   std::vector<Index> extent;  ///< empty: a scalar
@@ -42,18 +42,17 @@ struct StoredValues {
   TensorType type = TensorType::f32;
   std::vector<Index> extent, strides;  ///< in elements
   ValuesPlace place;
-  Index first = 0;  ///< element of the place
+  Index first = 0;  ///< index of the first element within the place
   Index count() const;
 };
 
-/// More than any network has: a hostile file must not make the program allocate what it says.
+/// More than any network has. A hostile file must not decide how much the program allocates.
 constexpr std::size_t most_dimensions = 8, most_tensors = 20000;
 
 /// An open file whose index is read and checked; values are read on demand.
 class TensorFile {
  public:
-  /// The format is told by the content, not by the name. Throws Error(data) naming the file, what is wrong, and a
-  /// remedy.
+  /// The content decides the format, not the name. Throws Error(data) that names the file, the fault and a remedy.
   explicit TensorFile(const std::string& path);
 
   const std::string& path() const { return file_.path(); }
@@ -76,20 +75,20 @@ class TensorFile {
   std::string section_;
 };
 
-/// By the first bytes of the file; nothing: neither. Throws Error(data) if it can't be read, and for PyTorch's old
-/// format without a zip archive.
+/// By the first bytes of the file; nullopt: neither format. Throws Error(data) if the file can't be read, and for
+/// PyTorch's old format without a zip archive.
 std::optional<TensorFormat> tensor_format_of(const std::string& path);
 
-/// Metadata under this name is the text of a checkpoint's meta (checkpoint/meta.hpp): with it evaluation and prediction
-/// need no other words about the model.
+/// Metadata under this name is the text of a checkpoint's meta (checkpoint/meta.hpp). With it evaluation and prediction
+/// need no options about the model.
 constexpr const char* convoy_metadata = "convoy";
 
 // Both write a temporary file beside `path`, flush it and rename it. Throw Error(data).
 
 void write_safetensors(const std::string& path, const std::vector<NamedTensor>& tensors,
                        const std::map<std::string, std::string>& metadata = {});
-/// An OrderedDict of tensors, as torch.save writes it: torch.load(weights_only=True) reads it. Metadata become records
-/// of the archive that PyTorch ignores.
+/// An OrderedDict of tensors, as torch.save writes it: torch.load(weights_only=True) reads it. Each entry of
+/// `metadata` becomes a record of the archive that PyTorch ignores.
 void write_pth(const std::string& path, const std::vector<NamedTensor>& tensors,
                const std::map<std::string, std::string>& metadata = {});
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Zip archives whose entries are stored, not compressed: what PyTorch saves. Entries lie in the file as they are.
+// Zip archives whose entries are stored, not compressed: what PyTorch saves. An entry is a range of the file.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -16,14 +16,14 @@ struct ZipEntry {
   std::uint32_t crc = 0;                ///< CRC-32 of the data
 };
 
-/// CRC-32 as zip has it. zip_crc(b, zip_crc(a)) = that of a then b; start with 0.
+/// zip's CRC-32. zip_crc(b, zip_crc(a)) is that of a followed by b.
 std::uint32_t zip_crc(std::span<const std::byte> data, std::uint32_t crc = 0);
 
-/// Entries in the order of the archive's directory; each lies wholly in the file. Throws Error(data) for anything but a
+/// Entries in the order of the archive's directory; each lies wholly in the file. Throws Error(data) if this is not a
 /// whole archive of stored entries below 4 GB.
 std::vector<ZipEntry> read_zip(const File& file);
 
-/// Writes an archive entry by entry; every entry's data begin on 64 bytes. Throws Error(data).
+/// Writes an archive entry by entry; every entry's data begin at a multiple of 64 bytes. Throws Error(data).
 class ZipWriter {
  public:
   explicit ZipWriter(File& file) : file_(file) {}

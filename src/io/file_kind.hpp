@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a file is by its first bytes, for messages about a file that was given for another.
+// What a file is by its first bytes, for messages about a wrong file.
 #pragma once
 #include <string>
 #include <string_view>
@@ -8,7 +8,7 @@ namespace convoy {
 
 /// `a JPEG image`; empty: unknown, or a file that this program seals. `head`: the first bytes, 512 or all of them.
 std::string foreign_kind(std::string_view head);
-/// Of a file; empty also where it can't be read.
+/// Of a file; empty also if it can't be read.
 std::string foreign_kind_of_file(const std::string& path);
 
 }  // namespace convoy

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the logs of two runs begin to tell different numbers.
+// Where the logs of two runs first differ.
 #pragma once
 #include <istream>
 #include <optional>
@@ -25,13 +25,13 @@ struct RecordPair {
 struct LogComparison {
   Index records = 0;                ///< that both have
   Index equal_to = 0;               ///< step of the last record before the first difference; 0: there is none
-  Index last_a = 0, last_b = 0;     ///< the highest step that each tells of
+  Index last_a = 0, last_b = 0;     ///< the highest step in each
   std::optional<RecordPair> first;  ///< the first pair that differs
 };
 
-/// Of two metrics.jsonl. Numbers are what the data and the seed decide: images, loss, accuracies, learning rate; never
-/// times. Means of intervals are compared where both intervals hold as many images. A line that is no record is passed
-/// over.
+/// Of two metrics.jsonl. Compares only numbers that data and seed decide: images, loss, accuracies, learning rate.
+/// Means of intervals are compared if both intervals have the same number of images. Lines that are no record are
+/// skipped.
 LogComparison compare_logs(std::istream& a, std::istream& b);
 
 }  // namespace convoy

@@ -54,7 +54,7 @@ double published_top1(const std::string& model);
 std::string model_help();
 /// Options of all families, each once.
 std::vector<ModelOption> family_options();
-/// Epsilon of the batch norms in torchvision's network of this name: with another one its weights mean other logits.
+/// Epsilon of the batch norms in torchvision's network of this name: another epsilon gives its weights other logits.
 float torchvision_epsilon(const std::string& model);
 /// The model for the input that it is usually given (ImageNet, CIFAR-10, MNIST), where classes, channels or image size
 /// are 0; else for those.

@@ -31,9 +31,9 @@ struct EvaluationRecord {
   std::vector<std::vector<Index>> confusion;  ///< [label][predicted class]; empty: not written
 };
 
-/// As config.cfg has them, those with their usual value included, in its order.
+/// As in config.cfg and in its order, defaults included.
 using RunOptions = std::vector<std::pair<std::string, std::string>>;
-/// Of a run directory; empty: it has no config.cfg.
+/// Those of a run directory; empty: it has no config.cfg.
 RunOptions read_options(const std::string& folder);
 /// `-`: there is none of this name.
 std::string value_of(const RunOptions& options, const std::string& name);

@@ -31,7 +31,7 @@ struct RunObservations {
 enum class RunStatus : std::uint8_t { running, hanging, lost, stopped, finished, failed };
 const char* name_of(RunStatus status);
 
-/// Has state.json not been written for longer than rank 0 ever takes? By the clock of this host, which may be ahead or
+/// Is state.json older than rank 0 ever lets it become? By the clock of this host, which may be ahead or
 /// behind.
 bool is_stale(const RunState& state, double now);
 

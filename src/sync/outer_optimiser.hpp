@@ -5,25 +5,24 @@
 
 namespace convoy {
 
-/// A step along what the replicas together have learned in a period (Wang et al., "SlowMo", ICLR 2020; Douillard et
-/// al., "DiLoCo", 2023). With the anchor a, which are the weights after the period before, and the average x of the
-/// replicas:
+/// Takes a step along the change of the average in a period (Wang et al., "SlowMo", ICLR 2020; Douillard et al.,
+/// "DiLoCo", 2023). The anchor a is the weights with which the period began, x the average of the replicas:
 ///
 ///     d = a - x,  m = momentum * m + d,  a = a - rate * m                    momentum
 ///                                        a = a - rate * (d + momentum * m)   nesterov
 ///
-/// as torch.optim.SGD updates weights whose gradient is d. Every operation is one of a device's flat kernels, which
-/// rounds once, so all devices compute the same bits, and ranks on unlike ones never drift apart.
+/// as torch.optim.SGD updates weights with the gradient d. Every operation is a flat kernel, which rounds once. So all
+/// devices compute the same bits, and ranks on different devices never drift apart.
 class OuterOptimiser {
  public:
-  /// Allocates the state, zeroed: until whoever loads the sets has filled it, there is no anchor.
+  /// Allocates the state, zeroed. There is no anchor until the loader of the sets fills it.
   OuterOptimiser(const OuterSpec& spec, const SyncParts& parts);
 
   /// Anchor and momentum, as OuterLayout.
   const ParameterSet& state() const { return state_; }
-  /// The set's values, an average, become the step's result and the new anchor.
+  /// Takes the step and writes its result into the set, which holds the average, and into the anchor.
   void step(const ParameterSet& average);
-  /// The values become the anchor as they are; the momentum stays.
+  /// The average becomes the anchor; the momentum stays.
   void follow(const ParameterSet& average);
 
  private:

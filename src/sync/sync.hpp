@@ -15,8 +15,8 @@ namespace convoy {
 enum class SyncMode : std::uint8_t { gradients, weights };
 enum class MomentumPolicy : std::uint8_t { keep, average, reset };
 
-/// What an average makes of the weights. average: they are the average. Else the change since the average before is a
-/// gradient, along which a step is made with a momentum (SlowMo) or with Nesterov's (DiLoCo).
+/// The weights after an average. average: the average itself. Else the change since the last average is a gradient, and
+/// the outer optimiser takes a step with momentum (SlowMo) or Nesterov momentum (DiLoCo).
 enum class OuterRule : std::uint8_t { average, momentum, nesterov };
 struct OuterSpec {
   OuterRule rule = OuterRule::average;
@@ -40,7 +40,7 @@ struct SyncSpec {
 SyncSpec gradient_sums(int replicas, int ranks, int rank);
 /// `gradients`, `weights every 3 steps`.
 std::string describe(const SyncSpec& spec);
-/// A sentence for who comes from another program.
+/// A sentence for users of other programs.
 std::string explain(const SyncSpec& spec);
 /// Sets that a rank with so many replicas keeps.
 int parameter_sets(const SyncSpec& spec, int replicas);
@@ -69,8 +69,8 @@ class Sync {
   virtual ParameterSet& set(int replica) = 0;
   /// All sets of this rank that hold a model: what a checkpoint is loaded into.
   virtual std::span<const ParameterSet> sets() const = 0;
-  /// The outer optimiser's state, laid out as OuterLayout, with the same bits on all ranks; no memory: there is none.
-  /// Whoever loads the sets fills it, too.
+  /// The outer optimiser's state, laid out as OuterLayout, with the same bits on all ranks; without memory: there is
+  /// none. The loader of the sets fills it, too.
   virtual ParameterSet outer() const { return {}; }
   virtual float scale(Index replica_samples, Index step_samples) const = 0;
   /// True where nothing between the stages of this replica waits for the host, and a replay that skips ready and

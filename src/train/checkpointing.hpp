@@ -76,8 +76,8 @@ class Checkpointing {
   void load_average(const std::vector<float>& block);
   /// Collective. The moving average continues, or starts from the weights.
   void resume_average(const Checkpoint& loaded);
-  /// Collective. Nothing where there is no outer optimiser. `outer`: what the checkpoint has of it; else it begins at
-  /// the values of `block`, with no momentum.
+  /// Collective. Does nothing without an outer optimiser. `outer`: its state in the checkpoint; if empty, it starts at
+  /// the values of `block` with zero momentum.
   void load_outer(const std::vector<float>& block, const HostSet& outer = {});
   /// Collective.
   void restore(const std::vector<Shard>& shards);

@@ -13,7 +13,7 @@ namespace convoy {
 /// can't be written.
 void make_run_folder(Communicator& communicator, TrainConfig& config);
 
-/// What to do to go on with a run that stopped: the command, or that the scheduler's job is to be submitted again.
+/// How to continue a run that stopped: the command, or the advice to resubmit the scheduler's job.
 std::string how_to_continue(const TrainConfig& config, int ranks);
 
 /// Rank 0: config.cfg, command.txt and environment.json (hosts, versions, build, seed): what it takes to repeat the

@@ -48,7 +48,7 @@ EngineSpec engine_spec(const std::vector<TrainingPhase>& phases);
 std::vector<double> rate_factors(const std::vector<TrainingPhase>& phases);
 /// What a run's data can't do that its configuration asks for: one line each, each once. After plan_phases.
 std::set<std::string> data_warnings(const std::vector<TrainingPhase>& phases);
-/// What a job does that its ranks and batches were hardly meant for: one line each. After plan_phases.
+/// Warnings about ranks and batches that are probably a mistake, one line each. Call after plan_phases.
 std::vector<std::string> job_warnings(const std::vector<TrainingPhase>& phases);
 /// One line a phase.
 std::string describe(const std::vector<TrainingPhase>& phases);

@@ -26,7 +26,7 @@ struct OnnxOperator {
   std::string writes = "y";  ///< `y`: the node's output
 };
 
-/// In order. None: y is x, as a network that doesn't train sees it.
+/// In order. Empty: y is x outside training.
 using OnnxOperators = std::vector<OnnxOperator>;
 
 }  // namespace convoy
