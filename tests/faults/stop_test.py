@@ -15,7 +15,7 @@ LONG = ["--synthetic", "--synthetic-size", 16, "--synthetic-samples", 320, "--mo
         "--lr", 0.01, "--skip-eval", "--save-every", 0, "--print-freq", 20]
 TRAINS = ["--synthetic", "--synthetic-size", 16, "--synthetic-samples", 8000, "--model", "resnet20", "--batch-size", 8, "--epochs", 2,
           "--limit-train-batches", 3, "--print-freq", 1, "--seed", 3]
-EVALUATES = [*TRAINS, "--eval-batch-size", 4]
+EVALUATES = [*TRAINS, "--synthetic-samples", 16000, "--eval-batch-size", 1]
 
 
 def start(*words, program=CONVOY, env=None):
@@ -83,7 +83,7 @@ def evaluation(work):
     for epoch in (1, 2):
         job = start_training(folder, *EVALUATES, "--resume", "auto")
         wait_for(job, lambda epoch=epoch: len(records(folder, "epoch")) == epoch, "the end of an epoch")
-        time.sleep(0.1)
+        time.sleep(0.05)
         job.send_signal(signal.SIGUSR1)
         ends(f"stop in evaluation {epoch}", job, 75, 5, "SIGUSR1")
         check(len(records(folder, "val")) == epoch - 1, f"stop in evaluation {epoch}: it was not finished")
