@@ -133,7 +133,7 @@ def network(folder):
     check("has the tensors of resnet20 for 5 classes" in said and found["top1_count"] == expected["top1_count"], "resnet20 is recognised")
     coarse, _ = evaluated(1, f"{folder}/deep.safetensors", "--norm-epsilon", 0.5)
     check(coarse["loss"] != found["loss"], "and has the epsilon that was given")
-    grey = ("--synthetic-channels", 1)
+    grey = ("--synthetic-channels", 1, "--rgb-mean", 110, "--rgb-std", 60)
     train(1, f"{folder}/grey", *synthetic(), *grey, "--model", "resnet20", "--batch-size", 8, "--max-steps", 1)
     write_safetensors(f"{folder}/grey.safetensors", state_of(last(f"{folder}/grey")))
     expected, _ = evaluated(1, last(f"{folder}/grey"), *grey)
