@@ -175,6 +175,12 @@ TEST_F(TensorFileTest, HostileSafetensors) {
   expect_refused(safetensors(many + "}", 0), {"too many tensors"});
 }
 
+TEST_F(TensorFileTest, MetadataOfAnArchiveHaveALimitTogether) {
+  const std::string large(std::size_t{5} << 20, 'x');
+  write_pth(path_, some_tensors(), {{"a", large}, {"b", large}});
+  expect_error(Exit::data, {"8388608 bytes of metadata"}, [&] { TensorFile file(path_); });
+}
+
 TEST_F(TensorFileTest, OtherFiles) {
   expect_refused("", {"neither a safetensors file nor PyTorch's"});
   expect_refused("convoy", {"neither a safetensors file nor PyTorch's"});
