@@ -73,7 +73,12 @@ std::optional<TensorDifference> difference_of(const std::string& name, const Hdf
 
 std::map<Index, std::string> by_steps(const std::string& folder) {
   std::map<Index, std::string> found;
-  for (const std::string& path : list_checkpoints(folder)) found.emplace(peek(path).step, path);
+  for (const std::string& path : list_checkpoints(folder)) {
+    try {
+      found.emplace(peek(path).step, path);
+    } catch (const Error&) {  // its run goes on, and has removed it meanwhile
+    }
+  }
   return found;
 }
 

@@ -110,9 +110,9 @@ std::vector<Assignment> read_ini(const Names& names, const std::string& text, co
     if (line.text.find('=') == std::string::npos)
       fail(Exit::usage, "{} (neither a comment, a [phase.N] nor 'key = value'); write 'key = value'", origin);
     if (!others.empty() && (phase > 0 || is_foreign(names, foreign, line.key))) continue;
-    if (const std::string& value = line.value;
-        value.size() > 1 && value.front() == value.back() && value.front() == '\'')
-      fail(Exit::usage, "{} (its value is in single quotes); write '{} = {}'", origin, line.key,
+    if (const std::string& value = line.value; !line.quoted && value.size() > 1 && value.front() == value.back() &&
+                                               (value.front() == '"' || value.front() == '\''))
+      fail(Exit::usage, "{} (its value is in quotes); write '{} = {}'", origin, line.key,
            value.substr(1, value.size() - 2));
     const std::string key = phase > 0 ? phase_key(line.key, origin) : option_key(names, line.key, origin);
     const auto [first, fresh] = seen.emplace(std::pair(phase, key), origin);

@@ -17,6 +17,13 @@ bool has_one_rate(const TrainConfig& config) { return config.optimiser.schedule.
 
 bool is_open(const TrainConfig& config) { return !says(config, "lr") && has_one_rate(config); }
 
+/// onecycle has a rise of its own; others end with the run.
+bool may_warm_up(const TrainConfig& config, double epochs) {
+  const Decay decay = config.optimiser.schedule.decay;
+  const bool ends = decay != Decay::constant && decay != Decay::plateau;
+  return !says(config, "warmup-epochs") && decay != Decay::onecycle && !(ends && epochs >= config.epochs);
+}
+
 }  // namespace
 
 void choose_rate(TrainConfig& config) {
@@ -25,9 +32,8 @@ void choose_rate(TrainConfig& config) {
   const Recipes usual = info_of(optimiser.rule).recipes;
   optimiser.rate = usual.usual_rate;
   if (!says(config, "lr-scaling") && usual.scales_with_images) optimiser.scaling = Scaling::linear;
-  // onecycle has a rise of its own.
-  if (!says(config, "warmup-epochs") && optimiser.schedule.decay != Decay::onecycle)
-    optimiser.schedule.warmup_epochs = std::min(longest_warmup, warmup_share * config.epochs);
+  const double warmup = std::min(longest_warmup, warmup_share * config.epochs);
+  if (may_warm_up(config, warmup)) optimiser.schedule.warmup_epochs = warmup;
 }
 
 void keep_rate(TrainConfig& config, const TrainConfig& stored) {
@@ -38,7 +44,8 @@ void keep_rate(TrainConfig& config, const TrainConfig& stored) {
     if (!says(config, "lr-scaling")) optimiser.scaling = stored.optimiser.scaling;
     if (!says(config, "lr-base-batch")) optimiser.base_batch = stored.optimiser.base_batch;
   }
-  if (!says(config, "warmup-epochs")) optimiser.schedule.warmup_epochs = stored.optimiser.schedule.warmup_epochs;
+  const double warmup = stored.optimiser.schedule.warmup_epochs;
+  if (may_warm_up(config, warmup)) optimiser.schedule.warmup_epochs = warmup;
 }
 
 std::string explain_rate(const TrainConfig& config) {

@@ -49,7 +49,6 @@ FileMeta meta_of_average(const std::vector<SavedModel>& models) {
   meta.local_steps = 0;
   meta.ema_decay = 0;
   meta.has_outer = false;
-  meta.has_outer = false;
   meta.replicas = meta.ranks = 1;
   meta.texts = {{"model", meta.texts["model"]},
                 {"configuration", meta.texts["configuration"]},

@@ -43,12 +43,24 @@ GraphSpec network_by_tensors(const TensorFile& file) {
   return fitting.front();
 }
 
+/// The network that was asked for, with as many channels as the file's has: the usual number, else as in
+/// networks_that_fit.
+GraphSpec network_by_name(const TensorFile& file, const GraphSpec& asked) {
+  for (const Index channels : {0, 3, 1}) {
+    const GraphSpec spec = with_usual_input(asked, 0, channels, 0);
+    const Plan plan = make_plan(build_graph(spec), {});
+    if (classes_of(fit_state(plan, file), plan) > 0) return spec;
+  }
+  return with_usual_input(asked, 0, 0, 0);
+}
+
 /// On rank 0. The network of a file that names none, for the file's number of classes.
-GraphSpec network_in(const std::string& path, const GraphSpec& asked) {
+GraphSpec network_in(const std::string& path, GraphSpec asked) {
   const TensorFile file(path);
-  GraphSpec spec = asked.model.empty() ? network_by_tensors(file) : with_usual_input(asked, 0, 0, 0);
   const bool is_free = asked.norm_epsilon == 0;
-  if (is_free) spec.norm_epsilon = usual_norm_epsilon;
+  if (is_free) asked.norm_epsilon = usual_norm_epsilon;
+  GraphSpec spec = asked.model.empty() ? network_by_tensors(file) : network_by_name(file, asked);
+  spec.norm_epsilon = asked.norm_epsilon;
   const Plan plan = make_plan(build_graph(spec), {});
   const StateFit fit = fit_state(plan, file);
   spec.classes = classes_of(fit, plan);

@@ -39,7 +39,10 @@ std::map<std::string, const StoredValues*, std::less<>> by_plain_name(const Tens
     });
   };
   constexpr std::array<std::string_view, 2> wrappers{"module.", "_orig_mod."};
-  for (bool found = true; found;) {
+  // A count alone has no name that would end this.
+  const bool has_others = std::any_of(file.tensors().begin(), file.tensors().end(),
+                                      [](const StoredValues& tensor) { return tensor.name != averaged_count; });
+  for (bool found = has_others; found;) {
     found = false;
     for (const std::string_view word : wrappers) {
       if (!all_start_with(word)) continue;

@@ -264,8 +264,15 @@ TensorIndex read_pth_index(const File& file) {
   const Pickle pickle(archive.text(*archive.find("data.pkl")), known_globals(), fmt::format("'{}'", file.path()));
   TensorIndex index;
   index.tensors = StateDict(file, archive, pickle).tensors(index.section);
-  for (const auto& [name, entry] : archive.entries())
-    if (name.starts_with(metadata_folder)) index.metadata[name.substr(metadata_folder.size())] = archive.text(entry);
+  std::uint64_t metadata_bytes = 0;  // entries may share their bytes: together they can be larger than the file
+  for (const auto& [name, entry] : archive.entries()) {
+    if (!name.starts_with(metadata_folder)) continue;
+    metadata_bytes += entry.bytes;
+    if (metadata_bytes > longest_pickle)
+      fail(Exit::data, "'{}' has more than {} bytes of metadata; save the state dict alone", file.path(),
+           longest_pickle);
+    index.metadata[name.substr(metadata_folder.size())] = archive.text(entry);
+  }
   return index;
 }
 

@@ -34,11 +34,11 @@ StoredValues tensor_of(const File& file, const std::string& name, const Json& en
          file.path(), word);
   tensor.type = *type;
   tensor.extent = entry.at("shape").as<std::vector<Index>>();
-  tensor.strides = row_major(tensor.extent);
   const auto offsets = entry.at("data_offsets").as<std::vector<std::uint64_t>>();
   const std::uint64_t buffer = file.size() - begin;
   const Index count =
       checked_count(tensor.extent, buffer / bytes_of(*type), fmt::format("'{}' of '{}'", name, file.path()));
+  tensor.strides = row_major(tensor.extent);
   if (offsets.size() != 2 || offsets[0] > offsets[1] || offsets[1] > buffer)
     fail_damaged(file, fmt::format("'{}' lies outside the file", name));
   tensor.place = {.offset = begin + offsets[0], .bytes = offsets[1] - offsets[0]};

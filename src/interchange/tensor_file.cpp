@@ -145,6 +145,8 @@ Index checked_count(const std::vector<Index>& extent, std::uint64_t most, const 
 
 std::vector<Index> row_major(const std::vector<Index>& extent) {
   std::vector<Index> strides(extent.size(), 1);
+  // Other sides of a tensor without elements may be of any size.
+  if (std::find(extent.begin(), extent.end(), 0) != extent.end()) return strides;
   for (std::size_t i = extent.size(); i-- > 1;) strides[i - 1] = strides[i] * extent[i];
   return strides;
 }

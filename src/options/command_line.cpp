@@ -248,7 +248,8 @@ std::string unquoted(const std::string& value) {
 }  // namespace
 
 std::string ini_value(const std::string& value) {
-  if (value == trimmed(value) && value.find_first_of("#\n\r") == std::string::npos && !value.starts_with('"'))
+  if (value == trimmed(value) && value.find_first_of("#\n\r") == std::string::npos && !value.starts_with('"') &&
+      !value.starts_with('\''))
     return value;
   std::string quoted = "\"";
   for (const char c : value) {
@@ -282,7 +283,8 @@ std::vector<IniLine> ini_lines(const std::string& text) {
     } else {
       const std::string value = trimmed(line.substr(equals + 1));
       found.push_back({number, section, trimmed(line.substr(0, equals)),
-                       quote == std::string::npos ? value : unquoted(value), std::move(line), indented});
+                       quote == std::string::npos ? value : unquoted(value), std::move(line), indented,
+                       quote != std::string::npos});
     }
   }
   return found;

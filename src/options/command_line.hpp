@@ -64,12 +64,13 @@ struct IniLine {
   std::string key, value;
   std::string text;  ///< without comments and white space around it
   bool indented = false;
+  bool quoted = false;  ///< the value stood in double quotes
 };
 /// `#`, and `;` at the beginning of a line, start a comment. Headers are lines of their own: section, neither key nor
 /// value. A value may stand in double quotes, as ini_value() writes it.
 std::vector<IniLine> ini_lines(const std::string& text);
 /// The value as ini_lines() reads it back: in double quotes, with \\, \", \n and \r, if it holds '#', a line end, or
-/// blanks or quotes at its ends.
+/// blanks at its ends, or begins with a quote.
 std::string ini_value(const std::string& value);
 
 std::string with_hyphens(std::string name);

@@ -83,6 +83,7 @@ std::vector<TrainingPhase> open_data(const TrainingJob& job) {
   progress().doing("opening the data set");
   run_agreed(job.communicator, "opening the data set", [&] { phases = open_phases(job.config); });
   const bool has_val = phases.front().splits.has_val;
+  job.communicator.require_equal(has_val ? "there" : "missing", "the val split");  // before it decides who goes on
   run_alike(job.communicator, [&] {
     if (has_val || (job.config.patience == 0 && job.config.optimiser.schedule.decay != Decay::plateau)) return;
     fail(

@@ -77,7 +77,7 @@ struct TrainingJob {
   /// Collective.
   Exit save_last();
   Exit leave_to_newer() const;
-  /// Rank 0 logs the end of the run's metrics.
+  /// Collective. Rank 0 logs the end of the run's metrics.
   Exit end(Exit code) const;
 };
 

@@ -50,7 +50,7 @@ MISTAKES = [
     ("a configuration that is not there", 0, "train --config none.cfg", 2, "'none.cfg'", "No such file or directory", "check --config"),
     ("a folder as configuration", 0, "train --config set", 2, "'set'", "is a folder", "check --config"),
     ("a checkpoint as configuration", 0, "train --config run/checkpoints/last.h5", 2, "last.h5'", "not a text file", "give the file that was meant"),
-    ("quotes in a configuration", 0, "train --config quotes.cfg", 2, "quotes.cfg:1: model = 'lenet'", "in single quotes", "write 'model = lenet'"),
+    ("quotes in a configuration", 0, "train --config quotes.cfg", 2, "quotes.cfg:1: model = 'lenet'", "in quotes", "write 'model = lenet'"),
     ("YAML", 0, "train --config yaml.cfg", 2, "yaml.cfg:1: model: lenet", "neither", "write 'key = value'"),
     ("a key twice", 0, "train --config twice.cfg", 2, "'epochs' is set twice", "twice.cfg:2", "keep one"),
     ("an unknown key", 0, "train --config key.cfg", 2, "key.cfg:1: learning = 1", "unknown key", "'convoy train --help-all' lists them"),

@@ -131,6 +131,14 @@ def network(folder):
     expected, _ = evaluated(1, last(f"{folder}/deep"))
     found, said = evaluated(3, f"{folder}/deep.safetensors")
     check("has the tensors of resnet20 for 5 classes" in said and found["top1_count"] == expected["top1_count"], "resnet20 is recognised")
+    coarse, _ = evaluated(1, f"{folder}/deep.safetensors", "--norm-epsilon", 0.5)
+    check(coarse["loss"] != found["loss"], "and has the epsilon that was given")
+    grey = ("--synthetic-channels", 1, "--rgb-mean", 110, "--rgb-std", 60)
+    train(1, f"{folder}/grey", *synthetic(), *grey, "--model", "resnet20", "--batch-size", 8, "--max-steps", 1)
+    write_safetensors(f"{folder}/grey.safetensors", state_of(last(f"{folder}/grey")))
+    expected, _ = evaluated(1, last(f"{folder}/grey"), *grey)
+    found, _ = evaluated(1, f"{folder}/grey.safetensors", *grey, "--model", "resnet20")
+    check(found["top1_count"] == expected["top1_count"], "of grey images, too")
     check("it fits --model resnet20" in evaluated(1, f"{folder}/deep.safetensors", "--model", "resnet32", expect=3), "and named where another is given")
 
 

@@ -73,6 +73,10 @@ TEST(RateChoice, a_run_that_goes_on_keeps_its_rate) {
   const TrainConfig longer = continued("--epochs 80", train_config("--epochs 20"));
   EXPECT_EQ(longer.optimiser.scaling, Scaling::linear);
   EXPECT_EQ(schedule(longer).warmup_epochs, 2);
+  const TrainConfig cycle = continued("--epochs 20 --lr-schedule onecycle", train_config("--epochs 20"));
+  EXPECT_EQ(schedule(cycle).warmup_epochs, 0) << "which has a rise of its own";
+  const TrainConfig shorter = continued("--epochs 2", train_config("--epochs 20"));
+  EXPECT_DOUBLE_EQ(schedule(shorter).warmup_epochs, 0.2) << "as the run has no room for two epochs of it";
 }
 
 TEST(RateChoice, a_batch_beside_a_files_rate_is_remarked) {

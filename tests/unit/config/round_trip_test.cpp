@@ -97,8 +97,8 @@ TEST(RoundTrip, whole_configurations) {
 
 TEST(RoundTrip, values_of_any_kind) {
   for (const std::string value :
-       {"/sets/#1 dog", "# all", " blanks ", "two\nlines\r", "\"quoted\"", "\"half", "back\\slash \\n #", "a = b",
-        "[phase.1]", "; no comment", "tab\t#", "caf\xC3\xA9 \xE9 #"}) {
+       {"/sets/#1 dog", "# all", " blanks ", "two\nlines\r", "\"quoted\"", "'quoted'", "\"half", "back\\slash \\n #",
+        "a = b", "[phase.1]", "; no comment", "tab\t#", "caf\xC3\xA9 \xE9 #"}) {
     const TrainConfig config = parse_train({"--data", value, "--name", value});
     EXPECT_EQ(config.data.folder, value);
     EXPECT_EQ(parse_ini(to_ini(config)).data.folder, value) << to_ini(config);

@@ -71,6 +71,11 @@ TEST_F(FitTest, ValuesComeBackIntoASet) {
               static_cast<float>(norm.variance.begin) + 0.25F);
 }
 
+TEST_F(FitTest, ACountOfAveragesAloneFitsNothing) {
+  const TensorFile file = file_of({{"n_averaged", {}, {3}, TensorType::i64}});
+  EXPECT_FALSE(fit_state(plan_of("resnet8"), file).fits());
+}
+
 TEST_F(FitTest, AnotherNumberOfClassesIsAnotherHead) {
   const Plan plan = plan_of("resnet8");
   const TensorFile file = file_of(state_of(plan_of("resnet8", 7)));

@@ -148,6 +148,11 @@ TEST_F(TensorFileTest, HostileSafetensors) {
                  {"'a' has 16 bytes for 3 of F32"});
   expect_refused(safetensors(one(R"("dtype":"F32","shape":[-1],"data_offsets":[0,4])"), 4), {"'a'"});
   expect_refused(safetensors(one(R"("dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,0])"), 0), {"'a'"});
+  expect_refused(
+      safetensors(one(R"("dtype":"F32","shape":[4294967296,4294967296,4294967296],"data_offsets":[0,0])"), 0), {"'a'"});
+  // No elements, whatever its other sides are.
+  write_bytes(path_, safetensors(one(R"("dtype":"F32","shape":[0,4294967296,4294967296],"data_offsets":[0,0])"), 0));
+  EXPECT_EQ(read_all(), 0U);
   expect_refused(safetensors(one(R"("dtype":"F32","shape":[1,1,1,1,1,1,1,1,1],"data_offsets":[0,4])"), 4),
                  {"9 dimensions"});
   expect_refused(safetensors(one(R"("dtype":"F32","shape":[1],"data_offsets":[4,8])"), 8), {"leaves a hole"});
@@ -168,6 +173,12 @@ TEST_F(TensorFileTest, HostileSafetensors) {
   std::string many = "{\"a\":0";
   for (int i = 0; i < 100'000; ++i) many += ",\"\":1";
   expect_refused(safetensors(many + "}", 0), {"too many tensors"});
+}
+
+TEST_F(TensorFileTest, MetadataOfAnArchiveHaveALimitTogether) {
+  const std::string large(std::size_t{5} << 20, 'x');
+  write_pth(path_, some_tensors(), {{"a", large}, {"b", large}});
+  expect_error(Exit::data, {"8388608 bytes of metadata"}, [&] { TensorFile file(path_); });
 }
 
 TEST_F(TensorFileTest, OtherFiles) {
