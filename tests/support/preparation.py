@@ -16,7 +16,8 @@ def command(words, ranks=0, program=None):
 def run(*words, ranks=0, expect=0, env=None, program=None, timeout=60):
     """Output and errors of one run."""
     settings = {**os.environ, "OMP_NUM_THREADS": "1", "no_proxy": "127.0.0.1", **(env or {})}
-    done = subprocess.run(command(words, ranks, program), capture_output=True, text=True, timeout=timeout, check=False,
+    # What mpirun itself says when ranks end one after the other is now and then damaged.
+    done = subprocess.run(command(words, ranks, program), capture_output=True, text=True, errors="replace", timeout=timeout, check=False,
                           env=settings)
     text = done.stdout + done.stderr
     if expect is not None and done.returncode != expect:
