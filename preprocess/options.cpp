@@ -180,7 +180,7 @@ OptionGroup image_options(PrepareSpec& spec) {
   Recipe& recipe = spec.recipe;
   group.add(choice_option<Encoding>("encoding", recipe.encoding, {{"raw", Encoding::raw}, {"jpeg", Encoding::jpeg}},
                                     "store squares of pixels, or JPEG files as they are; without it: raw if --sizes, "
-                                    "--resize or --mean-image asks for squares, else jpeg"));
+                                    "--resize, --center-crop or --mean-image asks for squares, else jpeg"));
   group.add(sizes_option(recipe));
   group.add(choice_option<Fit>("resize", recipe.fit, {{"squash", Fit::squash}, {"crop", Fit::crop}},
                                "raw: squash the image into the square, or crop its central square"));

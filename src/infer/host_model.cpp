@@ -11,12 +11,21 @@
 
 namespace convoy {
 
+TrainConfig config_of(const CheckpointMeta& meta, const std::string& path) {
+  const auto text = meta.texts.find("configuration");
+  if (text == meta.texts.end())
+    fail(Exit::data, "'{}' holds no configuration of its run (another program wrote it?); give a checkpoint of Convoy",
+         path);
+  TrainConfig latest;
+  for (const auto& [begin, config] : data_phases(parse_ini(text->second, path)))
+    if (begin <= meta.position.data_epoch()) latest = config;
+  return latest;
+}
+
 SavedModel find_model(const std::string& path) {
   SavedModel saved{.path = best_checkpoint(path)};
   saved.file = read_main_meta(saved.path);
-  const CheckpointMeta& meta = saved.file.meta;
-  for (const auto& [begin, config] : data_phases(parse_ini(meta.texts.at("configuration"), saved.path)))
-    if (begin <= meta.position.data_epoch()) saved.config = config;
+  saved.config = config_of(saved.file.meta, saved.path);
   return saved;
 }
 

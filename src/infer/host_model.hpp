@@ -10,6 +10,9 @@
 
 namespace convoy {
 
+/// The run's configuration in the phase in which it wrote the file. Throws Error(data).
+TrainConfig config_of(const CheckpointMeta& meta, const std::string& path);
+
 /// What a checkpoint says about itself.
 struct SavedModel {
   std::string path;

@@ -10,6 +10,7 @@
 #include "config/parse.hpp"
 #include "core/errors.hpp"
 #include "core/log.hpp"
+#include "infer/host_model.hpp"
 #include "interchange/fit.hpp"
 
 namespace convoy {
@@ -17,18 +18,6 @@ namespace {
 
 // What torchvision's and timm's published weights learned with, in grey levels.
 const std::vector<double> usual_mean{123.675, 116.28, 103.53}, usual_std{58.395, 57.12, 57.375};
-
-/// The run's configuration in the phase that the file was written in.
-TrainConfig config_of(const FoundWeights& found) {
-  const CheckpointMeta& meta = found.file.meta;
-  const TrainConfig run = parse_ini(meta.texts.at("configuration"), found.path);
-  const Index epoch = meta.position.data_epoch();
-  TrainConfig latest;
-  for (auto& [begin, config] : data_phases(run)) {
-    if (begin <= epoch) latest = config;
-  }
-  return latest;
-}
 
 /// The only network whose tensors the file has.
 GraphSpec network_by_tensors(const TensorFile& file) {
@@ -77,7 +66,7 @@ ModelFile open_model(Communicator& communicator, const std::string& path, const 
   ModelFile model;
   model.found = open_weights(communicator, path);
   if (model.found.tells()) {
-    model.config = config_of(model.found);
+    model.config = config_of(model.found.file.meta, model.found.path);
     const std::string& own = model.config.model.model;
     if (!network.model.empty() && network.model != own)
       fail(Exit::usage, "'{}' is of {}, not of {}; leave --model out", path, own, network.model);

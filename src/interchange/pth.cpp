@@ -114,8 +114,10 @@ class StateDict {
         section = key;
         return tensors_of(*found);
       }
-      fail(Exit::data, "'{}' holds no tensors, nor under 'state_dict', 'model' or 'model_ema'; save model.state_dict()",
-           path());
+      fail(
+          Exit::data,
+          "'{}' holds no tensors, nor under 'state_dict', 'model', 'model_ema' or 'state_dict_ema'; save model.state_dict()",
+          path());
     }
     return tensors_of(*dict);
   }

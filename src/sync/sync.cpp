@@ -46,11 +46,15 @@ std::string explain(const SyncSpec& spec) {
                  : "--sync gradients: in every step the replicas sum their gradients, as for one large batch (as "
                    "DistributedDataParallel and Horovod do)";
     case SyncMode::weights:
+      if (spec.replicas == 1 && spec.outer.is_on())
+        return fmt::format("--sync weights: one replica, whose weights the outer optimizer moves every {} steps",
+                           spec.local_steps);
       if (spec.replicas == 1) return "--sync weights: one replica, so there is nothing to average";
       return fmt::format(
-          "--sync weights: each replica updates its own weights with its own momentum, and {} they are averaged; "
+          "--sync weights: each replica updates its own weights with its own momentum, and {} they are averaged{}; "
           "--sync gradients does as DistributedDataParallel and Horovod do",
-          spec.local_steps == 1 ? "after every step" : fmt::format("every {} steps", spec.local_steps));
+          spec.local_steps == 1 ? "after every step" : fmt::format("every {} steps", spec.local_steps),
+          spec.outer.is_on() ? ", which the outer optimizer takes as a gradient" : "");
   }
   fail(Exit::internal, "a sync policy without an explanation");
 }

@@ -126,8 +126,11 @@ void keep_rates(TrainingJob& job, const CheckpointMeta& meta) {
   TrainConfig stored;
   try {
     stored = parse_ini(meta.texts.at("configuration"));
-  } catch (const std::exception&) {
-    return;  // of another version
+  } catch (const std::exception&) {  // of another version
+    if (job.communicator.rank() == 0 && job.config.said.count("lr") == 0)
+      log::warn(
+          "the checkpoint's configuration can't be read, so the learning rate is this version's default; give --lr");
+    return;
   }
   keep_rate(job.config, stored);
   for (TrainingPhase& phase : job.phases) keep_rate(phase.config, stored);
