@@ -179,7 +179,7 @@ def errors(work):
             ([folder, "-o", f"{work}/out.bin"], 2, "tells no format"), ([folder, "-o", out, "--format", "keras"], 2, "keras"),
             ([folder, "-o", out, "--ema"], 3, "has no moving average"), ([folder, "-o", out, "--with-normalization"], 2, "per_image"),
             ([folder, "-o", f"{work}/out.pth", "--with-normalization"], 2, "only --format onnx has --with-normalization"), ([folder, "-o", f"{work}/no/out.onnx"], 3, "no/out.onnx"),
-            ([folder, "-o", folder, "--format", "onnx"], 2, "is no file"), ([f"{data}/val-00000-of-00001.h5", "-o", out], 3, "not a checkpoint")):
+            ([folder, "-o", folder, "--format", "onnx"], 2, "is not a regular file"), ([f"{data}/val-00000-of-00001.h5", "-o", out], 3, "not a checkpoint")):
         text = alone("export", *words, expect=code)
         check(said in text and "; " in text, f"{code}: {text}")
     check(not [n for n in os.listdir(work) if n.startswith("out")], "nothing is written")

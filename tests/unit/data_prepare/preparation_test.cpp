@@ -155,7 +155,7 @@ TEST(CommandLine, Refusals) {
     words.insert(words.begin(), folder.begin(), folder.end());
     refuse(words, parts);
   };
-  refuse_images({"--sizes", "full"}, {"--sizes full (", "needs --encoding jpeg", "1 to 16384"});
+  refuse_images({"--encoding", "raw", "--sizes", "full"}, {"--sizes full (", "needs --encoding jpeg", "1 to 16384"});
   refuse_images({"--sizes", "32,32"}, {"has a size twice"});
   refuse_images({"--exts", ","}, {"--exts , (',' names none)"});
   refuse_images({"--train-ratio", "0"}, {"--train-ratio 0 ('0' is out of range); allowed: > 0 and <= 1"});
