@@ -36,7 +36,7 @@ GraphSpec network_by_tensors(const TensorFile& file) {
 /// networks_that_fit.
 GraphSpec network_by_name(const TensorFile& file, const GraphSpec& asked) {
   for (const Index channels : {0, 3, 1}) {
-    const GraphSpec spec = with_usual_input(asked, 0, channels, 0);
+    GraphSpec spec = with_usual_input(asked, 0, channels, 0);
     const Plan plan = make_plan(build_graph(spec), {});
     if (classes_of(fit_state(plan, file), plan) > 0) return spec;
   }

@@ -170,7 +170,7 @@ def users(work):
         os.chown(home, number, -1)
         as_user = {} if number == own else {"user": number, "group": number, "extra_groups": []}
         run(0, "train", "--data", f"{work}/set", "--data-cache", "stage", "--model", "lenet", "--batch-size", 16, "--max-steps", 1, "--threads", 1,
-            "--output-dir", f"{home}/run", cwd=home, env={"TMPDIR": f"{work}/tmp", "HOME": home}, **as_user)
+            "--output-dir", f"{home}/run", cwd=home, env={"TMPDIR": f"{work}/tmp", "OMPI_MCA_orte_tmpdir_base": f"{work}/tmp", "HOME": home}, **as_user)
         copies = glob.glob(f"{work}/tmp/convoy-data-{number}/*/train-*.h5")
         check(len(copies) == 2 and all(os.stat(copy).st_uid == number for copy in copies), f"user {number} has copies")
         check(os.path.exists(last(f"{home}/run")), "and trained on them")
