@@ -149,8 +149,8 @@ void leave_out_overridden(std::vector<Assignment>& of_file, const std::vector<As
   if (positional) said.insert("data");
   for (const auto& [name, others] : same_said()) {
     if (said.count(name) == 0) continue;
-    std::erase_if(of_file, [&](const Assignment& one) {
-      return one.phase == 0 && others.count(one.name) > 0 && said.count(one.name) == 0;
+    std::erase_if(of_file, [&, &other_names = others](const Assignment& one) {
+      return one.phase == 0 && other_names.count(one.name) > 0 && said.count(one.name) == 0;
     });
   }
 }
