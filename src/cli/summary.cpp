@@ -169,6 +169,7 @@ Exit run_summary(const Words& words) {
     for (const Run& run : runs) add_epochs(run, topk, rows);
   } else {
     std::vector<const RunOptions*> options;
+    options.reserve(runs.size());
     for (const Run& run : runs) options.push_back(&run.options);
     std::vector<std::string> differing = differing_names(options);
     std::erase(differing, "model");  // has a column

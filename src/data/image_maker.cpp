@@ -94,7 +94,7 @@ DecodeStatus ImageMaker::make(std::span<const std::uint8_t> stored, Index epoch,
   if (!spec_.train) return make_centre(stored, spec_.height, spec_.width, to);
   stored_ = stored;
   if (spec_.stored == Stored::files) {
-    if (const DecodeStatus status = decoder_.open(stored); !status.ok()) return status;
+    if (DecodeStatus status = decoder_.open(stored); !status.ok()) return status;
   }
   DecodeStatus status;
   if (spec_.crop == Crop::resized) {
@@ -112,7 +112,7 @@ DecodeStatus ImageMaker::make_centre(std::span<const std::uint8_t> stored, Index
                                      std::uint8_t* to) {
   stored_ = stored;
   if (spec_.stored == Stored::files) {
-    if (const DecodeStatus status = decoder_.open(stored); !status.ok()) return status;
+    if (DecodeStatus status = decoder_.open(stored); !status.ok()) return status;
   }
   const Index side = spec_.short_side();
   const ImageSize size = side > 0 ? with_short_side(stored_size(), side) : stored_size();
@@ -121,7 +121,7 @@ DecodeStatus ImageMaker::make_centre(std::span<const std::uint8_t> stored, Index
 
 DecodeStatus ImageMaker::decode(const Region& region, int denominator, Resizer::Box& box) {
   DecodedRegion decoded;
-  const DecodeStatus status = decoder_.decode_region(region, denominator, image_, decoded);
+  DecodeStatus status = decoder_.decode_region(region, denominator, image_, decoded);
   const auto d = static_cast<double>(decoded.denominator);
   box = {static_cast<double>(region.y) / d - static_cast<double>(decoded.wanted.y),
          static_cast<double>(region.x) / d - static_cast<double>(decoded.wanted.x),
@@ -136,7 +136,7 @@ DecodeStatus ImageMaker::make_region(const Region& region, std::uint8_t* to) {
   }
   const int denominator = spec_.scaled_decoding ? shrink_for(region, spec_.height, spec_.width) : 1;
   Resizer::Box box;
-  const DecodeStatus status = decode(region, denominator, box);
+  DecodeStatus status = decode(region, denominator, box);
   if (!status.ok()) return status;
   if (denominator == 1) {
     resizer_.resize(image_.view(), spec_.height, spec_.width, to);
@@ -161,7 +161,7 @@ DecodeStatus ImageMaker::make_window(const Region& window, Index side, std::uint
   ImageView view;
   if (spec_.stored == Stored::files) {
     Resizer::Box unused;
-    if (const DecodeStatus status = decode(part, 1, unused); !status.ok()) return status;
+    if (DecodeStatus status = decode(part, 1, unused); !status.ok()) return status;
     view = image_.view();
   } else {
     view = stored_view().part(part);
@@ -237,7 +237,7 @@ Index SampleImages::put_whole(Index sample, const Make& make) {
     const auto stored = dataset_.stored(from, scratch_, fault);
     bool stored_so = false;
     if (fault.empty()) {
-      const DecodeStatus status = make(stored);
+      DecodeStatus status = make(stored);
       if (status.ok()) return from;
       stored_so = true;
       fault = fmt::format("{} can't be decoded ({}: {}), and was stored so (its CRC32C is right)",
