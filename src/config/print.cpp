@@ -133,7 +133,7 @@ std::string option_help(std::vector<OptionGroup> groups, bool first_is_own, Help
   const std::string known = fmt::format("{}", fmt::join(topics, ", "));
   if (!topic.empty()) {
     keep_topic(groups, topic);
-    const std::string text = option_help(groups, HelpDepth::all);
+    std::string text = option_help(groups, HelpDepth::all);
     if (!text.empty()) return text;
     return fmt::format("\nNo topic, option or word of an option is '{}'; topics: {}\n", topic, known);
   }

@@ -20,6 +20,7 @@ void add(std::vector<Difference>& to, const std::vector<RunRecord>& runs, const 
 
 void add_named(std::vector<Difference>& to, const std::vector<RunRecord>& runs, RunOptions RunRecord::*named) {
   std::vector<const RunOptions*> all;
+  all.reserve(runs.size());
   for (const RunRecord& run : runs) all.push_back(&(run.*named));
   for (const std::string& name : differing_names(all))
     add(to, runs, name, [&](const RunRecord& run) { return value_of(run.*named, name); });
