@@ -47,8 +47,8 @@ class CpuProgram final : public Program {
                                 spec.precision == Precision::bf16 ? context.bf16_format : context.fp32_format,
                                 storage_of(spec.precision))),
         norms_(plan_, lowering_, norm_pixels(lowering_, geometry_), kernels_for<ArrayKernels>(context.isa)),
-        parts_{plan_,        spec_,       lowering_,       schedule_,
-               geometry_,    norms_,      context.library, context.counters,
+        parts_{plan_,        spec_,       lowering_,      schedule_,
+               geometry_,    norms_,      context.onednn, context.counters,
                context.step, context.isa, context.threads},
         arrays_(kernels_for<ArrayKernels>(context.isa)) {
     for (const lowering::Stage& stage : stages_) ready_ranges_.push_back(stage.ready);

@@ -10,7 +10,7 @@ namespace convoy::cpu {
 
 /// What the backend lends to its programs.
 struct Context {
-  const Onednn& library;
+  const Onednn& onednn;
   Isa isa = Isa::avx2;
   int threads = 1;
   MemoryFormat fp32_format = MemoryFormat::blocked, bf16_format = MemoryFormat::blocked;

@@ -28,7 +28,7 @@ struct ProgramParts {
   const Schedule& schedule;
   const Geometry& geometry;
   Norms& norms;
-  const Onednn& library;
+  const Onednn& onednn;
   Counters& counters;
   const StepParams& step;
   Isa isa = Isa::avx2;

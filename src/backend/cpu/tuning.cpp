@@ -76,8 +76,7 @@ class Measuring {
 
  private:
   ProgramParts with_counters(const ProgramParts& p) {
-    return {p.plan,    p.spec,    p.lowering, p.schedule, p.geometry, p.norms,
-            p.library, counters_, p.step,     p.isa,      p.threads};
+    return {p.plan, p.spec, p.lowering, p.schedule, p.geometry, p.norms, p.onednn, counters_, p.step, p.isa, p.threads};
   }
 
   /// The least of `runs` after one that warms up.

@@ -11,7 +11,7 @@ namespace convoy::cuda {
 /// What the backend lends to programs and updaters; outlives them.
 struct Context {
   Queue& queue;
-  Library& library;
+  Library& cudnn;
   FilterCopies& copies;
   const StepNumbers* step;                           ///< device memory, set_step's
   Counters* counters;                                ///< device memory, counters

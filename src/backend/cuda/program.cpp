@@ -22,8 +22,8 @@ constexpr Index arena_alignment = 256;
 ExecutionPlan compile(const Context& context, const Plan& plan, const CompileSpec& spec, const CopyLayout& copies) {
   CompileSpec told = spec;
   if (spec.tuning == Tuning::measured && spec.choices.empty() && spec.mode == Mode::train)
-    told.choices = choose_by_measuring(context, {plan, spec, copies, context.library});
-  return make_execution_plan({plan, told, copies, context.library});
+    told.choices = choose_by_measuring(context, {plan, spec, copies, context.cudnn});
+  return make_execution_plan({plan, told, copies, context.cudnn});
 }
 
 class CudaProgram final : public Program {

@@ -99,7 +99,7 @@ class Measuring {
     CompileSpec compile = spec_.compile;
     compile.options = choice.options;
     compile.choices = choice.choices;
-    return make_execution_plan({spec_.plan, compile, spec_.copies, spec_.library});
+    return make_execution_plan({spec_.plan, compile, spec_.copies, spec_.cudnn});
   }
 
   /// The least of some runs, after one that warms up.
@@ -128,12 +128,12 @@ class Measuring {
   /// Never one that needs more workspace than what the rule would take and a tensor's worth.
   std::string best_engine(const ConvolutionGraph& graph, const Operation& rule) {
     std::string best = rule.engine();
-    std::vector<std::string> engines = spec_.library.engines(graph, rule.workspace_bytes() + workspace_floor);
+    std::vector<std::string> engines = spec_.cudnn.engines(graph, rule.workspace_bytes() + workspace_floor);
     if (engines.size() > engines_tried) engines.resize(engines_tried);
     if (std::find(engines.begin(), engines.end(), best) == engines.end()) engines.push_back(best);
     double least = 0;
     for (const std::string& engine : engines) {
-      const auto operation = spec_.library.find(graph, {rule.workspace_bytes() + workspace_floor, engine});
+      const auto operation = spec_.cudnn.find(graph, {rule.workspace_bytes() + workspace_floor, engine});
       if (!operation) continue;
       const double seconds = seconds_of_form(graph, *operation);
       if (least > 0 && seconds >= least) continue;

@@ -185,7 +185,7 @@ class Compiler {
     spec.copies = steps_.copies();
     spec.algorithm = steps_.choice().algorithms[static_cast<std::size_t>(direction_)];
     if (!winograd_fits(spec.shape)) spec.algorithm = Algorithm::direct;
-    return ConvolutionKernel::make(steps_.parts().library, steps_.parts().isa, spec);
+    return ConvolutionKernel::make(steps_.parts().onednn, steps_.parts().isa, spec);
   }
 
   Operand fp32_tile() { return steps_.in_thread(steps_.tile() * fp32_.image_bytes()); }

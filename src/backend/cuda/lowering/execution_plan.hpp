@@ -113,7 +113,7 @@ struct ExecutionSpec {
   const Plan& plan;
   const CompileSpec& compile;
   const CopyLayout& copies;
-  Library& library;
+  Library& cudnn;
 };
 
 /// Touches no device. Throws Error(device) for what isn't possible, Error(usage) for choices that don't fit.

@@ -105,12 +105,12 @@ std::shared_ptr<Operation> KernelSelector::find(const ConvolutionGraph& graph) {
   }
   const auto given = given_engines_.find(describe(graph));
   const auto any = [&](const std::string& engine) {
-    return spec_.library.find(graph, {workspace_limit_, engine, Kernels::any});
+    return spec_.cudnn.find(graph, {workspace_limit_, engine, Kernels::any});
   };
   if (given != given_engines_.end()) return any(given->second);
   constexpr Index floor_bytes = 8 << 20;
-  auto operation = spec_.library.find(graph, {std::max(hidden_elements(graph), floor_bytes), {}});
-  if (!operation) operation = spec_.library.find(graph, {workspace_limit_, {}});
+  auto operation = spec_.cudnn.find(graph, {std::max(hidden_elements(graph), floor_bytes), {}});
+  if (!operation) operation = spec_.cudnn.find(graph, {workspace_limit_, {}});
   // Fused graphs that are compiled at run time are not known to be fast; a convolution must be computed somehow.
   const bool plain = graph.fusion == Fusion::none && !graph.statistics;
   return operation || !plain ? operation : any({});
@@ -122,8 +122,8 @@ SelectedKernel KernelSelector::need(int convolution, const ConvolutionGraph& gra
   if (!operation && !given_.empty()) refuse(spec_.compile.choices);
   if (!operation) {
     const NodeId node = lowering_.values[index_of(convolution)].node;
-    fail(Exit::device, "{} has no plan for node '{}' ({}); choose another precision or batch size",
-         spec_.library.name(), spec_.plan.graph.nodes[index_of(node)].name, describe(graph));
+    fail(Exit::device, "{} has no plan for node '{}' ({}); choose another precision or batch size", spec_.cudnn.name(),
+         spec_.plan.graph.nodes[index_of(node)].name, describe(graph));
   }
   engines_[describe(graph)] = operation->engine();
   return {graph, std::move(operation)};
