@@ -54,14 +54,13 @@ with work_folder() as folder:
             delays_.append((log_[first - 1]["step_time"] - typical) / typical)
         return delays_
 
-    # The better of the two, and of three runs: a machine that others use too delays any step.
-    # The steps take a few milliseconds, so the bound is three of them.
+    # The better of the two, and of up to nine runs: a machine that others use too delays any step of a few milliseconds.
     delays = delays_of(straight)
-    for again in range(2):
-        if min(delays) >= 3:
+    for again in range(8):
+        if min(delays) >= 1:
             train(2, f"{folder}/again{again}", "--config", config, *DATA)
             delays = delays_of(f"{folder}/again{again}")
-    check(min(delays) < 3, f"a change of phase costs {delays[0]:.2f} and {delays[1]:.2f} steps")
+    check(min(delays) < 1, f"a change of phase costs {delays[0]:.2f} and {delays[1]:.2f} steps")
 
     train(1, parts, "--config", config, *DATA, "--max-steps", 14)
     train(2, parts, "--config", config, *DATA, "--resume", "auto", "--max-steps", 9)
