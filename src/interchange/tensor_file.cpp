@@ -14,6 +14,7 @@
 #include "core/shape_text.hpp"
 #include "interchange/formats.hpp"
 #include "interchange/zip.hpp"
+#include "io/file_kind.hpp"
 
 namespace convoy {
 namespace {
@@ -58,15 +59,14 @@ std::optional<TensorFormat> format_of(const File& file) {
   Head head{};
   file.read_at(head.data(), std::min<std::uint64_t>(head.size(), file.size()), 0);
   const std::string_view bytes(head.data(), head.size());
-  if (bytes.starts_with(std::string_view("PK\x03\x04", 4))) return TensorFormat::pth;
+  if (begins_as_zip(bytes)) return TensorFormat::pth;
   // A pickle of protocol 2 that begins with PyTorch's number 0x1950a86a20f9469cfc6c.
   if (bytes.starts_with(std::string_view("\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19", 14)))
     fail(
         Exit::data,
         "'{}' is in PyTorch's format from before version 1.6, not a zip archive; convert it in Python: torch.save(torch.load('{}', weights_only=True), 'new.pth')",
         file.path(), file.path());
-  // The header's length, whose upper bytes are zero, and the header's first bracket.
-  if (bytes.substr(4, 5) == std::string_view("\0\0\0\0{", 5)) return TensorFormat::safetensors;
+  if (begins_as_safetensors(bytes)) return TensorFormat::safetensors;
   return std::nullopt;
 }
 

@@ -25,9 +25,7 @@ constexpr std::array signatures{
     Signature{0, "II*\0"sv, "a TIFF image"},
     Signature{0, "MM\0*"sv, "a TIFF image"},
     Signature{0, "\x89HDF\r\n\x1a\n"sv, "an HDF5 file of another program"},
-    Signature{0, "PK\3\4"sv, "a ZIP archive, as PyTorch's .pth files are"},
     Signature{0, "\x80\2"sv, "a Python pickle, as older .pth files of PyTorch are"},
-    Signature{8, "{\""sv, "a safetensors file"},
     Signature{0, "\x93NUMPY"sv, "a NumPy array"},
     Signature{0, "\x1f\x8b"sv, "a gzip archive"},
     Signature{0,
@@ -44,7 +42,15 @@ bool is_text(char c) {
 
 }  // namespace
 
+bool begins_as_zip(std::string_view head) { return head.starts_with("PK\3\4"sv); }
+
+bool begins_as_safetensors(std::string_view head) {
+  return head.size() > 8 && head.substr(4).starts_with("\0\0\0\0{"sv);
+}
+
 std::string foreign_kind(std::string_view head) {
+  if (begins_as_zip(head)) return "a ZIP archive, as PyTorch's .pth files are";
+  if (begins_as_safetensors(head)) return "a safetensors file";
   for (const Signature& known : signatures)
     if (head.size() >= known.at && head.substr(known.at).starts_with(known.bytes)) return known.kind;
   if (!head.empty() && !head.starts_with("CONVOYSL") && std::all_of(head.begin(), head.end(), is_text))

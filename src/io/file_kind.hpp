@@ -6,6 +6,11 @@
 
 namespace convoy {
 
+/// By the first bytes: a ZIP archive, as PyTorch's files are since 1.6.
+bool begins_as_zip(std::string_view head);
+/// By the first bytes: the length of a header below 4 GB, and its bracket.
+bool begins_as_safetensors(std::string_view head);
+
 /// `a JPEG image`; empty: unknown, or a file that this program seals. `head`: the first bytes, 512 or all of them.
 std::string foreign_kind(std::string_view head);
 /// Of a file; empty also if it can't be read.
