@@ -71,8 +71,11 @@ std::string read_text_file(const std::string& path) {
     if (got < 0 && (errno == EINTR || errno == EAGAIN)) continue;
     if (got < 0) refuse(path, std::strerror(errno));
     if (got == 0) return text;
+    const std::size_t before = text.size();
     text.append(piece.data(), static_cast<std::size_t>(got));
-    if (S_ISREG(status.st_mode)) plain_text(text, path, Exit::usage);  // a wrong file may be large
+    // A wrong file may be large: what is wrong is said before the rest is read.
+    if (S_ISREG(status.st_mode) && (before == 0 || text.find('\0', before) != std::string::npos))
+      plain_text(text, path, Exit::usage);
     if (text.size() > most_bytes) refuse(path, fmt::format("it is larger than {} bytes", most_bytes));
   }
 }
