@@ -8,7 +8,25 @@
 
 namespace convoy {
 
+// Not in the namespace without a name: see_options() finds it where AverageConfig lies.
+std::vector<OptionGroup> options_of(AverageConfig& config) {
+  OptionGroup group{"Average", {}};
+  group.options.push_back(text_option("output", "FILE", config.output, "checkpoint to write").short_form('o'));
+  group.options.push_back(overwrite_option(config.overwrite));
+  return {std::move(group)};
+}
+
 namespace {
+
+AverageConfig parse_average(const Words& words) {
+  AverageConfig config;
+  config.checkpoints = read_words("average", options_of(config), words);
+  if (config.checkpoints.size() < 2 || config.output.empty()) {
+    fail(Exit::usage, "{}; use 'convoy average CHECKPOINT CHECKPOINT ... --output FILE.h5'",
+         config.output.empty() ? "no --output is given" : "an average needs two checkpoints or more");
+  }
+  return config;
+}
 
 Exit run_average(const Words& words) {
   write_output(average_models(parse_average(words)) + "\n");

@@ -27,6 +27,8 @@ struct Command {
   std::string usage, text;      ///< of its own help
   bool lists_networks = false;  ///< in --help-all
   bool has_own_options = true;  ///< in its first group, which help shows whole
+  bool heeds_signals = false;   ///< stops in order when it is asked to (core/stop.hpp)
+  bool prints_result = true;    ///< else what it says is a log, and its results are files
   void (*see_options)(const SeeOptions& see) = nullptr;
   Exit (*alone)(const Words& words) = nullptr;                       ///< without MPI
   Exit (*on_ranks)(Session& session, const Words& words) = nullptr;  ///< collective

@@ -4,7 +4,6 @@
 #include "cli/launch.hpp"
 
 namespace convoy {
-
 namespace {
 
 Exit run_evaluate(Session& session, const Words& words) {
@@ -26,6 +25,7 @@ Command evaluate_command() {
       .text =
           "Evaluates a checkpoint exactly: the same counts for any number of ranks. PATH is a checkpoint file, its\n"
           "folder or a run directory (its best checkpoint).",
+      .heeds_signals = true,
       .see_options = see_options<EvaluateConfig>,
       .on_ranks = run_evaluate};
 }

@@ -49,11 +49,11 @@ Exit code_of(const std::exception& failure) {
 }
 
 /// What needs no ranks.
-template <class Command>
-Exit run_once(const Command& command) {
+template <class Work>
+Exit run_once(const Work& work) {
   if (!is_first_rank()) return Exit::ok;
   try {
-    return command();
+    return work();
   } catch (const std::exception& e) {
     log::report_error(e.what());
     return code_of(e);
@@ -128,9 +128,7 @@ Exit run_on_ranks(Session& session, const Words& words) {
   const Words rest(words.begin() + 1, words.end());
   const Command* const command = find_command(words.front());
   require(command != nullptr && command->on_ranks != nullptr, "a command that nobody runs");
-  // What training says is a log: its results are files.
-  const Exit code =
-      words.front() == "train" ? command->on_ranks(session, rest) : require_output(command->on_ranks(session, rest));
+  const Exit result = command->on_ranks(session, rest), code = command->prints_result ? require_output(result) : result;
   end_supervision(code);
   return code;
 }

@@ -12,7 +12,7 @@ int main(int argc, char** argv) {
   convoy::guard_process();
   const convoy::Words words(argv + 1, argv + argc);
   if (const auto code = convoy::answer_alone(words)) return static_cast<int>(*code);
-  if (words.front() == "train" || words.front() == "evaluate") convoy::watch_stop_signals();
+  if (convoy::find_command(words.front())->heeds_signals) convoy::watch_stop_signals();
   try {
     convoy::Session session(argc, argv);
     // A try of its own: while an exception unwinds, MPI_Finalize would wait for ranks that wait for this one.

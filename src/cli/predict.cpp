@@ -4,7 +4,6 @@
 #include "cli/launch.hpp"
 
 namespace convoy {
-
 namespace {
 
 Exit run_predict(Session& session, const Words& words) {

@@ -9,7 +9,6 @@
 #include "report/page.hpp"
 
 namespace convoy {
-
 namespace {
 
 struct ReportConfig {

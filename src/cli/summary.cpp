@@ -25,6 +25,28 @@ namespace convoy {
 namespace {
 
 namespace fs = std::filesystem;
+
+struct SummaryConfig {
+  std::vector<std::string> folders;
+  TableFormat format = TableFormat::text;
+  bool per_epoch = false;
+};
+
+std::vector<OptionGroup> options_of(SummaryConfig& config) {
+  OptionGroup group{"Summary", {}};
+  group.options.push_back(table_format_option(config.format));
+  group.options.push_back(
+      switch_option("per-epoch", config.per_epoch, "print one row per epoch instead of one row per run"));
+  return {std::move(group)};
+}
+
+SummaryConfig parse_summary(const Words& words) {
+  SummaryConfig config;
+  config.folders = read_words("summary", options_of(config), words);
+  if (config.folders.empty()) fail(Exit::usage, "no run directory is given; use 'convoy summary RUN_DIR ...'");
+  return config;
+}
+
 using Row = TableRow;
 
 struct Run {

@@ -8,7 +8,6 @@
 #include "core/log.hpp"
 
 namespace convoy {
-
 namespace {
 
 Exit run_train(Session& session, const Words& words) {
@@ -44,6 +43,8 @@ Command train_command() {
           "comma-separated. Underscores in names are read as hyphens. Every switch has a --no- form.",
       .lists_networks = true,
       .has_own_options = false,
+      .heeds_signals = true,
+      .prints_result = false,
       .see_options = see_options<TrainConfig>,
       .on_ranks = run_train};
 }

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "backend/backend.hpp"
-#include "core/table.hpp"
 #include "core/wall_clock.hpp"
 #include "data/augment.hpp"
 #include "data/dataset.hpp"
@@ -251,32 +250,6 @@ struct StatusConfig {
   std::string partitions;      ///< --partitions: the folder of a preparation; empty: the job prepares nothing
   Index partitions_made = 0;   ///< --partitions-made
   bool json = false;
-};
-
-struct SummaryConfig {
-  std::vector<std::string> folders;
-  TableFormat format = TableFormat::text;
-  bool per_epoch = false;
-};
-
-enum class WeightFormat : std::uint8_t { automatic, safetensors, onnx, pth };
-/// Which weights of a checkpoint. usual: the moving average if there is one, as in evaluation.
-enum class WeightChoice : std::uint8_t { usual, average, trained };
-
-struct ExportConfig {
-  std::string checkpoint;                         ///< file or run directory
-  WeightFormat format = WeightFormat::automatic;  ///< automatic: by the output's name
-  WeightChoice choice = WeightChoice::usual;      ///< --ema, --no-ema
-  std::string output;
-  bool overwrite = false;
-  bool normalises = false;  ///< onnx: the graph takes pixels from 0 to 255
-  Index image_size = 0;     ///< onnx: height and width of the input; 0: as in training
-};
-
-struct AverageConfig {
-  std::vector<std::string> checkpoints;  ///< files or run directories
-  std::string output;
-  bool overwrite = false;
 };
 
 }  // namespace convoy

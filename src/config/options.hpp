@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "config/config.hpp"
+#include "core/table.hpp"
 #include "options/limits.hpp"
 #include "options/option.hpp"
 
@@ -17,9 +18,6 @@ std::vector<OptionGroup> options_of(BenchConfig& config);
 std::vector<OptionGroup> options_of(PreflightConfig& config);
 std::vector<OptionGroup> options_of(InspectConfig& config);
 std::vector<OptionGroup> options_of(StatusConfig& config);
-std::vector<OptionGroup> options_of(SummaryConfig& config);
-std::vector<OptionGroup> options_of(ExportConfig& config);
-std::vector<OptionGroup> options_of(AverageConfig& config);
 
 using SeeOptions = std::function<void(const std::vector<OptionGroup>&)>;
 /// Shows a command's options, bound to defaults that live as long as the call.
@@ -47,6 +45,7 @@ OptionGroup checkpoint_options(CheckpointConfig& checkpoint);
 OptionGroup output_options(OutputConfig& output);
 
 Option table_format_option(TableFormat& format);  ///< --format of a table
+Option overwrite_option(bool& overwrite);
 
 /// The keys of a [phase.N] besides epochs and lr.
 std::vector<OptionGroup> options_of(PhaseConfig& phase);

@@ -301,16 +301,6 @@ void remark_on_batch(TrainConfig& config, const Given& given) {
       at->second.origin));
 }
 
-/// A path given as `--NAME PATH`, or alone.
-void take_positional(const std::string& command, const Given& given, const std::string& name, std::string& to) {
-  allow_positional("convoy " + command, given.positional, 1);
-  if (given.positional.empty()) return;
-  if (given.names.count(name) != 0 && to != given.positional[0]) {
-    fail(Exit::usage, "two paths are given (--{} {} and '{}'); give one", name, to, given.positional[0]);
-  }
-  to = given.positional[0];
-}
-
 std::string one_of(const std::string& command, const Given& given, const std::vector<std::string>& kinds) {
   std::string list;
   for (const auto& kind : kinds) list += (list.empty() ? "" : ", ") + kind;
@@ -321,20 +311,12 @@ std::string one_of(const std::string& command, const Given& given, const std::ve
   fail(Exit::usage, "'convoy {} {}' is unknown; it is one of {}", command, given.positional[0], list);
 }
 
-/// By the name's ending.
-WeightFormat format_of(const std::string& file) {
-  if (file.ends_with(".safetensors")) return WeightFormat::safetensors;
-  if (file.ends_with(".onnx")) return WeightFormat::onnx;
-  if (file.ends_with(".pth") || file.ends_with(".pt")) return WeightFormat::pth;
-  fail(Exit::usage, "the name '{}' tells no format; give --format safetensors, onnx or pth", file);
-}
-
 }  // namespace
 
 TrainConfig parse_train(const std::vector<std::string>& words, const ReadText& read_text, const ReadText& read_own) {
   TrainConfig config;
   const Given given = fill("train", options_of(config), words, read_text, read_own);
-  take_positional("train", given, "data", config.data.folder);
+  take_positional("train", given.positional, "data", config.data.folder);
   fill_phases(config, given);
   config.said = given.names;
   choose_rate(config);
@@ -344,7 +326,7 @@ TrainConfig parse_train(const std::vector<std::string>& words, const ReadText& r
     for (const std::string& name : overridden) last.erase(name);
     config = TrainConfig();
     set_options(options_of(config), last);
-    take_positional("train", given, "data", config.data.folder);
+    take_positional("train", given.positional, "data", config.data.folder);
     fill_phases(config, given);
     config.said = given.names;
     for (const std::string& name : overridden) config.said.erase(name);
@@ -360,6 +342,15 @@ TrainConfig parse_train(const std::vector<std::string>& words, const ReadText& r
     fail(e.code(), "{} (options that are left out are those of '{}')", e.what(), given.own_file);
   }
   return config;
+}
+
+void take_positional(const std::string& command, const std::vector<std::string>& positional, const std::string& name,
+                     std::string& to) {
+  allow_positional("convoy " + command, positional, 1);
+  if (positional.empty()) return;
+  if (!to.empty() && to != positional[0])
+    fail(Exit::usage, "two paths are given (--{} {} and '{}'); give one", name, to, positional[0]);
+  to = positional[0];
 }
 
 std::vector<std::string> read_words(const std::string& command, const std::vector<OptionGroup>& groups,
@@ -378,7 +369,7 @@ TrainConfig parse_ini(const std::string& text, const std::string& name) {
 EvaluateConfig parse_evaluate(const std::vector<std::string>& words, const ReadText& read_text) {
   EvaluateConfig config;
   const Given given = fill("evaluate", options_of(config), words, read_text);
-  take_positional("evaluate", given, "checkpoint", config.checkpoint);
+  take_positional("evaluate", given.positional, "checkpoint", config.checkpoint);
   if (config.checkpoint.empty()) {
     fail(Exit::usage,
          "no checkpoint is given; use 'convoy evaluate PATH --data DIR' with a checkpoint or run directory");
@@ -417,7 +408,7 @@ BenchConfig parse_bench(const std::vector<std::string>& words, const ReadText& r
 PreflightConfig parse_preflight(const std::vector<std::string>& words, const ReadText& read_text) {
   PreflightConfig config;
   const Given given = fill("preflight", options_of(config), words, read_text);
-  take_positional("preflight", given, "data", config.train.data.folder);
+  take_positional("preflight", given.positional, "data", config.train.data.folder);
   fill_phases(config.train, given);
   return config;
 }
@@ -446,41 +437,6 @@ StatusConfig parse_status(const std::vector<std::string>& words, const ReadText&
   if (given.positional.empty() && config.resubmissions < 0)
     fail(Exit::usage, "no run directory is given; use 'convoy status RUN_DIR'");
   if (!given.positional.empty()) config.folder = given.positional[0];
-  return config;
-}
-
-SummaryConfig parse_summary(const std::vector<std::string>& words, const ReadText& read_text) {
-  SummaryConfig config;
-  const Given given = fill("summary", options_of(config), words, read_text);
-  config.folders = given.positional;
-  if (config.folders.empty()) fail(Exit::usage, "no run directory is given; use 'convoy summary RUN_DIR ...'");
-  return config;
-}
-
-ExportConfig parse_export(const std::vector<std::string>& words, const ReadText& read_text) {
-  ExportConfig config;
-  const Given given = fill("export", options_of(config), words, read_text);
-  take_positional("export", given, "checkpoint", config.checkpoint);
-  if (config.checkpoint.empty() || config.output.empty()) {
-    fail(Exit::usage, "{}; use 'convoy export PATH --output FILE' with a checkpoint or run directory",
-         config.checkpoint.empty() ? "no checkpoint is given" : "no --output is given");
-  }
-  if (config.format == WeightFormat::automatic) config.format = format_of(config.output);
-  if (config.format != WeightFormat::onnx && (config.normalises || config.image_size > 0)) {
-    fail(Exit::usage, "only --format onnx has --{} (the others hold no graph); leave it out",
-         config.normalises ? "with-normalization" : "image-size");
-  }
-  return config;
-}
-
-AverageConfig parse_average(const std::vector<std::string>& words, const ReadText& read_text) {
-  AverageConfig config;
-  const Given given = fill("average", options_of(config), words, read_text);
-  config.checkpoints = given.positional;
-  if (config.checkpoints.size() < 2 || config.output.empty()) {
-    fail(Exit::usage, "{}; use 'convoy average CHECKPOINT CHECKPOINT ... --output FILE.h5'",
-         config.output.empty() ? "no --output is given" : "an average needs two checkpoints or more");
-  }
   return config;
 }
 

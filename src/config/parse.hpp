@@ -30,13 +30,14 @@ BenchConfig parse_bench(const std::vector<std::string>& words, const ReadText& r
 PreflightConfig parse_preflight(const std::vector<std::string>& words, const ReadText& read_text = read_text_file);
 InspectConfig parse_inspect(const std::vector<std::string>& words, const ReadText& read_text = read_text_file);
 StatusConfig parse_status(const std::vector<std::string>& words, const ReadText& read_text = read_text_file);
-SummaryConfig parse_summary(const std::vector<std::string>& words, const ReadText& read_text = read_text_file);
-ExportConfig parse_export(const std::vector<std::string>& words, const ReadText& read_text = read_text_file);
-AverageConfig parse_average(const std::vector<std::string>& words, const ReadText& read_text = read_text_file);
 
 /// For commands with options of their own: sets the options in `words`. Returns the positional words.
 std::vector<std::string> read_words(const std::string& command, const std::vector<OptionGroup>& groups,
                                     const std::vector<std::string>& words);
+
+/// A path given as `--NAME PATH`, which the options have put into `to`, or as the only positional word.
+void take_positional(const std::string& command, const std::vector<std::string>& positional, const std::string& name,
+                     std::string& to);
 
 /// A configuration file's text alone, as to_ini() writes it.
 TrainConfig parse_ini(const std::string& text, const std::string& name = "configuration");

@@ -19,6 +19,10 @@ Option table_format_option(TableFormat& format) {
       "format of the table");
 }
 
+Option overwrite_option(bool& overwrite) {
+  return switch_option("overwrite", overwrite, "replace an existing file").also({"force"});
+}
+
 /// All options of a training job, so that its words can be given as they are; help shows those that matter here.
 std::vector<OptionGroup> options_of(PreflightConfig& config) {
   std::vector<OptionGroup> groups = options_of(config.train);
@@ -70,14 +74,6 @@ std::vector<OptionGroup> options_of(StatusConfig& config) {
   add(number_option("partitions-made", "N", config.partitions_made, at_least(0),
                     "with --partitions: how many partitions and intermediate files this job has made"))
       .only_on_command_line();
-  return {std::move(group)};
-}
-
-std::vector<OptionGroup> options_of(SummaryConfig& config) {
-  OptionGroup group{"Summary", {}};
-  group.options.push_back(table_format_option(config.format));
-  group.options.push_back(
-      switch_option("per-epoch", config.per_epoch, "print one row per epoch instead of one row per run"));
   return {std::move(group)};
 }
 

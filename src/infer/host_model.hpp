@@ -10,6 +10,9 @@
 
 namespace convoy {
 
+/// Which weights of a checkpoint. usual: the moving average if there is one, as in evaluation.
+enum class WeightChoice : std::uint8_t { usual, average, trained };
+
 /// The run's configuration in the phase in which it wrote the file. Throws Error(data).
 TrainConfig config_of(const CheckpointMeta& meta, const std::string& path);
 
