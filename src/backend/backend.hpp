@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "backend/profile.hpp"
 #include "backend/rules/device_state.hpp"
 #include "core/counters.hpp"
 #include "core/device.hpp"
@@ -141,6 +142,11 @@ class Program {
   virtual const std::string& choices() const = 0;
   /// One line a node or fused unit: which kernels, for `convoy inspect plan`.
   virtual std::string describe() const = 0;
+  virtual std::vector<ProgramPart> parts() const = 0;
+  /// Later launches, which must not be captured, time each part.
+  virtual void time_parts() = 0;
+  /// Seconds of each of parts() in the last launch of its stage; waits for the device.
+  virtual std::vector<double> part_seconds() = 0;
 };
 
 /// An optimiser compiled for a parameter table.
@@ -182,6 +188,8 @@ class Backend : public Device {
   /// `cpu oneDNN 2.6.3 AVX-512 2 threads`: for logs, and part of the configuration hash where it decides bits.
   virtual std::string describe() const = 0;
   virtual DeviceCounts counts() const { return {}; }
+  /// Measures for about a second, at set-up. Throws Error(device) where the precision isn't possible here.
+  virtual Ceilings measure_ceilings(const CeilingSpec& spec) = 0;
 };
 
 }  // namespace convoy

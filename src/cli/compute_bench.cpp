@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iostream>
 #include <set>
 
 #include "cli/bench.hpp"
@@ -76,7 +77,7 @@ void ComputeBench::make_images(int rank) {
   }
 }
 
-void ComputeBench::step(Index number) {
+void ComputeBench::step(Index number, Launch launch) {
   Engine& engine = *engine_;
   Backend& backend = engine.backend();
   backend.set_step({.learning_rate = 1e-3F, .seed = 1, .step = number, .options = {{0.9}}});
@@ -99,7 +100,7 @@ void ComputeBench::step(Index number) {
       engine.updater().launch(set(), engine.gradients());
   };
   if (sync_) sync_->begin_replica(rank_, batch_);
-  if (!sync_ || sync_->capturable(rank_))
+  if (launch == Launch::replayed && (!sync_ || sync_->capturable(rank_)))
     backend.replay(key.hash(), body);
   else
     body();
@@ -143,10 +144,48 @@ BenchTimes ComputeBench::run(Communicator& communicator, Index warmup, Index ste
   times.wait = collectives_->take_wait_seconds() / each;
   times.graph_launches = static_cast<double>(backend.counts().graph_launches - before.graph_launches) / each;
   times.allocations = backend.counts().allocations - before.allocations;
+  steps_done_ = warmup + steps;
   return times;
 }
 
+StepProfile ComputeBench::profile(Index steps, Precision precision) {
+  Backend& backend = engine_->backend();
+  Program& program = engine_->training(batch_);
+  StepProfile profile(program.parts(), backend.measure_ceilings({.precision = precision}), batch_);
+  program.time_parts();
+  for (Index i = 0; i < steps; ++i) {
+    const auto begin = real_clock().now();
+    step(steps_done_++, Launch::eager);
+    settle();
+    profile.add(program.part_seconds(), seconds_since(begin));
+  }
+  return profile;
+}
+
+namespace {
+
+/// The file that a table goes to: a link's own target. Throws Error(usage) for what is no file.
+std::string csv_target(const std::string& path) {
+  std::error_code none;
+  if (std::filesystem::is_other(path, none))
+    fail(Exit::usage, "cannot write the table to '{}' (it is a pipe, socket or device); choose a file for --csv", path);
+  if (!std::filesystem::is_symlink(path, none)) return path;
+  const auto target = std::filesystem::canonical(path, none);
+  return none ? path : target.string();
+}
+
+void write_csv(const std::string& path, const std::string& text) {
+  try {
+    replace_text_file(path, text);
+  } catch (const Error& e) {
+    fail(Exit::usage, "{}; or choose another --csv", e.what());
+  }
+}
+
+}  // namespace
+
 Exit bench_compute(Communicator& communicator, const BenchConfig& config) {
+  const std::string csv = csv_target(config.csv);
   ComputeBench bench(communicator, config);
   Engine& engine = bench.engine();
   const GraphSpec& model = bench.model();
@@ -175,6 +214,13 @@ Exit bench_compute(Communicator& communicator, const BenchConfig& config) {
             slowest[0] * 1e3, slowest[1] * 1e3, config.steps, slowest[2] * 1e3);
   log::info("training: {:.1f} GFLOP/s in all ({:.3f} GFLOP an image); loss {:.4f}", total * cost.training_flops / 1e9,
             cost.training_flops / 1e9, bench.loss());
+  if (config.profile) {
+    const StepProfile profile = bench.profile(config.steps, config.device.precision);
+    if (communicator.rank() == 0) {
+      std::cout << profile.text() << std::flush;
+      if (!csv.empty()) write_csv(csv, profile.csv());
+    }
+  }
   return Exit::ok;
 }
 
@@ -214,16 +260,7 @@ Measured measure(Communicator& part, const BenchConfig& config) {
 
 class ScalingTable {
  public:
-  ScalingTable(std::string path, const std::string& model) : path_(std::move(path)), model_(model) {
-    std::error_code none;
-    if (std::filesystem::is_other(path_, none))
-      fail(Exit::usage, "cannot write the table to '{}' (it is a pipe, socket or device); choose a file for --csv",
-           path_);
-    if (std::filesystem::is_symlink(path_, none)) {
-      const auto target = std::filesystem::canonical(path_, none);
-      if (!none) path_ = target.string();  // the link stays
-    }
-  }
+  ScalingTable(const std::string& path, const std::string& model) : path_(csv_target(path)), model_(model) {}
 
   /// Efficiency is that of the speed of one rank, or of the fewest there were, times the ranks.
   void add(const Measured& row) {
@@ -248,12 +285,7 @@ class ScalingTable {
  private:
   /// Writes the table after every row: a job that is cut off leaves what it has.
   void write() const {
-    if (path_.empty()) return;
-    try {
-      replace_text_file(path_, csv_);
-    } catch (const Error& e) {
-      fail(Exit::usage, "{}; or choose another --csv", e.what());
-    }
+    if (!path_.empty()) write_csv(path_, csv_);
   }
 
   std::string path_, model_, csv_;

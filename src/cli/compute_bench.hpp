@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "cli/step_profile.hpp"
 #include "config/config.hpp"
 #include "engine/engine.hpp"
 #include "sync/sync.hpp"
@@ -27,6 +28,8 @@ class ComputeBench {
 
   /// Collective. Warm-up steps, then timed ones.
   BenchTimes run(Communicator& communicator, Index warmup, Index steps);
+  /// Collective. Steps after those of run(), whose parts are timed: on a GPU launched one by one, not captured.
+  StepProfile profile(Index steps, Precision precision);
 
   Engine& engine() { return *engine_; }
   const GraphSpec& model() const { return model_; }
@@ -35,8 +38,10 @@ class ComputeBench {
   double loss() const { return loss_; }
 
  private:
+  /// How a step is launched: captured, if that is possible, or each part by itself.
+  enum class Launch : std::uint8_t { replayed, eager };
   /// Collective where gradients are summed.
-  void step(Index number);
+  void step(Index number, Launch launch = Launch::replayed);
   /// Waits for all steps.
   void settle();
   void make_images(int rank);
@@ -55,6 +60,7 @@ class ComputeBench {
   int resident_ = -1;
   std::optional<InFlightLimit> in_flight_;
   double loss_ = 0;
+  Index steps_done_ = 0;
 };
 
 }  // namespace convoy

@@ -251,7 +251,9 @@ std::vector<OptionGroup> options_of(BenchConfig& config) {
   add(cuda_aware_option(config.cuda_aware));
   add(switch_option("strong", config.strong,
                     "scaling: divide --batch-size among the ranks; otherwise each rank has --batch-size images"));
-  add(text_option("csv", "FILE", config.csv, "scaling: also write the table to this file"));
+  add(switch_option("profile", config.profile,
+                    "compute: print where a step goes: time, FLOP, bytes and share of the roofline of each part"));
+  add(text_option("csv", "FILE", config.csv, "scaling, compute --profile: also write the table to this file"));
   add(number_option("classes", "N", config.classes, from_to(0, 1 << 20),
                     "compute: outputs of the network; 0: its usual number"))
       .also({"num-classes"});

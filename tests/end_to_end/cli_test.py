@@ -229,6 +229,21 @@ def benches():
         check(rate > 0 and abs(rate * seconds - 2 * 3 * 8) < 0.006 * rate + 1, "bench compute: images of 2 ranks by their CPU time")
         loss = float(re.search(r"loss ([\d.]+)", out).group(1))
         check(1 < loss < 4, "a new network's loss is near ln 10")
+    with tempfile.TemporaryDirectory() as folder:
+        out, _ = call("bench", "compute", "--model", "lenet", "--batch-size", 8, "--steps", 3, "--threads", 1, "--profile", "--csv",
+                      f"{folder}/profile.csv", ranks=2)
+        with open(f"{folder}/profile.csv", encoding="utf-8") as file:
+            parts = list(csv.DictReader(file))
+        image = float(re.search(r"\(([\d.]+) GFLOP an image\)", out).group(1))
+        check(abs(sum(float(part["flop"]) for part in parts) / 8 / 1e9 - image) < 0.0006, "bench compute --profile: the FLOP of the parts are the step's")
+        check({part["direction"] for part in parts} == {"forward", "backward"} and any("conv1" in part["nodes"] for part in parts), "names the nodes")
+        rows = re.findall(r"^ +([\d.]+) +[\d.]+ +[\d.]+ +[\d.]+ +[\d.]+ +[\d.]+ +[\d.]+% +(?:forward|backward) ", out, re.M)
+        check(len(rows) == len(parts) and sorted(map(float, rows), reverse=True) == list(map(float, rows)), "one line a part, once, the longest first")
+        step = float(re.search(r"([\d.]+) +100.0  a step of 8 images", out).group(1))
+        check(0 < sum(map(float, rows)) < 1.2 * step, "and they lie within the step")
+    for words, wrong in ((("io", "--synthetic", "--profile"), "--profile is for 'convoy bench compute'"), (("comm", "--csv", "x"), "has no table for --csv")):
+        _, err = call("bench", *words, expect=2)
+        check(wrong in err, wrong)
 
 
 def artifacts():

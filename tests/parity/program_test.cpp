@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -284,6 +285,49 @@ TEST_F(Programs, ResidentImagesAreRowsToo) {
   bench.feed({.scale = 0.5F}, images_, picked);
   bench.launch_all();
   expect_same_bits(resident, bench.gradients());
+}
+
+/// What `bench compute --profile` prints.
+TEST_F(Programs, PartsAddUpToTheNetwork) {
+  ProgramBench bench(*backend_, plan_, compile_for(batch), values_);
+  Program& program = bench.program();
+  const std::vector<ProgramPart> parts = program.parts();
+  double flops = 0;
+  bool backward = false;
+  for (const ProgramPart& part : parts) {
+    flops += part.flops;
+    EXPECT_GE(part.backward, backward) << part.nodes << " stands after parts of backward";
+    backward = part.backward;
+    EXPECT_TRUE(part.flops == 0 || part.bytes > 0) << part.nodes;
+    EXPECT_FALSE(part.nodes.empty());
+  }
+  EXPECT_TRUE(backward);
+  const double exact = batch * cost_of(plan_.graph, image, image).training_flops;
+  EXPECT_GE(flops, exact);
+  EXPECT_LE(flops, 1.02 * exact);  // cuDNN takes 4 channels of an image where it has 3
+
+  program.time_parts();
+  const auto begin = std::chrono::steady_clock::now();
+  bench.feed({.scale = 0.2F}, images_, samples_);
+  bench.launch_all();
+  const std::vector<double> seconds = program.part_seconds();
+  const double whole = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  ASSERT_EQ(seconds.size(), parts.size());
+  double sum = 0;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    EXPECT_GE(seconds[i], 0) << parts[i].nodes;
+    sum += seconds[i];
+  }
+  EXPECT_GT(sum, 0);
+  EXPECT_LE(sum, whole * 1.001);  // a GPU tells its times in fp32
+}
+
+TEST_F(Programs, CeilingsAreRates) {
+  const Ceilings ceilings = backend_->measure_ceilings({.images = 1, .copied_bytes = Index{1} << 20});
+  EXPECT_GT(ceilings.flops_per_second, 1e6);
+  EXPECT_LT(ceilings.flops_per_second, 1e16);
+  EXPECT_GT(ceilings.bytes_per_second, 1e6);
+  EXPECT_LT(ceilings.bytes_per_second, 1e14);
 }
 
 class SynchronisedNorms : public Programs {

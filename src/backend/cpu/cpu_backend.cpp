@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "backend/cpu/ceilings.hpp"
 #include "backend/cpu/instruction_set.hpp"
 #include "backend/cpu/memory.hpp"
 #include "backend/cpu/program.hpp"
@@ -48,10 +49,7 @@ class CpuBackend final : public Backend {
   void fill(float* to, Index n, float value) override { fill_floats(to, n, value); }
 
   std::unique_ptr<Program> compile(const Plan& plan, const CompileSpec& spec) override {
-    if (spec.precision == Precision::bf16 && !has_avx512(isa_.isa))
-      fail(
-          Exit::device,
-          "precision bf16 needs AVX-512, which this CPU (or its limit CONVOY_MAX_CPU_ISA or ONEDNN_MAX_CPU_ISA) doesn't have; use fp32");
+    check_precision(spec.precision);
     return make_program({library_, isa_.isa, threads_, isa_.fp32_format, isa_.bf16_format, counters_, step_, resident_},
                         plan, spec);
   }
@@ -78,8 +76,20 @@ class CpuBackend final : public Backend {
   std::string describe() const override {
     return fmt::format("cpu {} {} {} threads", onednn_version(), name_of(isa_.isa), threads_);
   }
+  Ceilings measure_ceilings(const CeilingSpec& spec) override {
+    check_precision(spec.precision);
+    const bool low = spec.precision == Precision::bf16;
+    return cpu::measure_ceilings(library_, isa_.isa, threads_, low ? isa_.bf16_format : isa_.fp32_format, spec);
+  }
 
  private:
+  void check_precision(Precision precision) const {
+    if (precision == Precision::bf16 && !has_avx512(isa_.isa))
+      fail(
+          Exit::device,
+          "precision bf16 needs AVX-512, which this CPU (or its limit CONVOY_MAX_CPU_ISA or ONEDNN_MAX_CPU_ISA) doesn't have; use fp32");
+  }
+
   void blend_range(float* to, const float* from, Range range) const {
     const float keep = step_.ema_decay;
 #pragma omp parallel for simd schedule(static)

@@ -12,7 +12,8 @@
 namespace convoy::cpu {
 namespace {
 
-/// The nodes that a pass computes, for texts: those of statistics and gradients' sums aside.
+/// The nodes that a pass computes, for texts: those of statistics and gradients' sums aside. A conversion of a layout
+/// is no node.
 std::string names_of(const ProgramParts& parts, const PassPlan& plan) {
   std::string names;
   for (const Instruction& i : plan.instructions) {
@@ -23,7 +24,7 @@ std::string names_of(const ProgramParts& parts, const PassPlan& plan) {
       if (names.find(name) == std::string::npos) names += (names.empty() ? "" : " + ") + name;
     }
   }
-  return names;
+  return names.empty() ? "conversion" : names;
 }
 
 }  // namespace
@@ -69,14 +70,13 @@ void Pass::run(Memory& memory) const {
   for (const auto& step : steps_) step->close(memory, working);
 }
 
-std::string Pass::describe() const {
+std::string Pass::kernels() const {
   std::string kernels;
   for (const auto& step : steps_) {
     const std::string text = step->describe();
     if (!text.empty()) kernels += (kernels.empty() ? "" : ", ") + text;
   }
-  return fmt::format("{} | {} | {}", nodes_, choice_.inner ? "whole batch" : fmt::format("tiles of {}", choice_.tile),
-                     kernels);
+  return fmt::format("{} | {}", choice_.inner ? "whole batch" : fmt::format("tiles of {}", choice_.tile), kernels);
 }
 
 }  // namespace convoy::cpu

@@ -17,7 +17,9 @@ class Pass {
   /// The norms' vectors that the pass reads must be prepared.
   void run(Memory& memory) const;
   const PassChoice& choice() const { return choice_; }
-  std::string describe() const;
+  const std::string& nodes() const { return nodes_; }
+  /// How it runs: tiles, and the kernels of its steps.
+  std::string kernels() const;
 
  private:
   std::vector<std::unique_ptr<Step>> steps_;

@@ -12,6 +12,7 @@
 #include "backend/cpu/choices.hpp"
 #include "backend/cpu/parallel.hpp"
 #include "backend/cpu/pass.hpp"
+#include "backend/cpu/pass_cost.hpp"
 #include "backend/cpu/tuning.hpp"
 #include "backend/lowering/memory_plan.hpp"
 #include "backend/set_layout.hpp"
@@ -107,12 +108,28 @@ class CpuProgram final : public Program {
     std::size_t stage = 0;
     for (std::size_t k = 0; k < passes_.size(); ++k) {
       while (stage < stages_.size() && stages_[stage].end <= k) ++stage;
-      text += fmt::format("stage {:2} {} | {:8.3f} ms | {}\n", stage,
+      text += fmt::format("stage {:2} {} | {:8.3f} ms | {} | {}\n", stage,
                           schedule_.passes[k].backward ? "backward" : "forward ", seconds_[k] * 1e3,
-                          passes_[k]->describe());
+                          passes_[k]->nodes(), passes_[k]->kernels());
     }
     return text;
   }
+
+  std::vector<ProgramPart> parts() const override {
+    const std::vector<Shape> shapes = infer_shapes(plan_.graph, spec_.height, spec_.width);
+    std::vector<ProgramPart> parts;
+    for (std::size_t k = 0; k < passes_.size(); ++k) {
+      const PassCost cost = cost_of(parts_, schedule_.passes[k], shapes);
+      parts.push_back({.backward = schedule_.passes[k].backward,
+                       .nodes = passes_[k]->nodes(),
+                       .kernels = passes_[k]->kernels(),
+                       .flops = cost.flops,
+                       .bytes = cost.bytes});
+    }
+    return parts;
+  }
+  void time_parts() override {}  // every launch does
+  std::vector<double> part_seconds() override { return seconds_; }
 
  private:
   std::size_t logits_tensor() const {
@@ -124,9 +141,8 @@ class CpuProgram final : public Program {
   void place_tensors() {
     std::vector<lowering::Lifetime> lifetimes;
     for (const StoredTensor& tensor : schedule_.tensors) {
-      const TensorLayout& layout = parts_.layout(tensor.value);
       lifetimes.push_back(tensor.lifetime);
-      lifetimes.back().bytes = spec_.samples * (tensor.argmax ? layout.image * 2 : layout.image_bytes());
+      lifetimes.back().bytes = bytes_of(parts_, tensor);
     }
     lifetimes[logits_tensor()].touch(static_cast<int>(schedule_.passes.size()));  // the program's caller reads them
     place_ = lowering::place(lifetimes);

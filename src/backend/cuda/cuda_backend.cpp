@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "backend/cuda/ceilings.hpp"
 #include "backend/cuda/counters.hpp"
 #include "backend/cuda/kernels/flat.hpp"
 #include "backend/cuda/program.hpp"
@@ -145,6 +146,7 @@ class QueuedBackend final : public CudaBackend {
   Counters take_counters() override { return counters_.take(); }
   DeviceCounts counts() const override { return {queue_.graph_launches(), queue_.allocations()}; }
   std::string describe() const override { return "cuda " + library_->name(); }
+  Ceilings measure_ceilings(const CeilingSpec& spec) override { return cuda::measure_ceilings(context_, spec); }
 
  private:
   Queue queue_;

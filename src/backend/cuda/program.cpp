@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backend/cuda/program.hpp"
 
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -9,6 +10,7 @@
 #include "backend/cuda/lowering/summary.hpp"
 #include "backend/cuda/runtime/check.hpp"
 #include "backend/cuda/runtime/feed.hpp"
+#include "backend/cuda/runtime/timing.hpp"
 #include "backend/cuda/tuning.hpp"
 #include "backend/set_layout.hpp"
 #include "core/errors.hpp"
@@ -79,7 +81,7 @@ class CudaProgram final : public Program {
     launch_.loss_scale = scales ? &set_end(set.count, statistics_).device_state(set.block)->loss_scale : nullptr;
     if (stage == 0) start(set);
     const std::size_t begin = stage == 0 ? 0 : execution_.stages[stage - 1].end;
-    for (std::size_t k = begin; k < execution_.stages[stage].end; ++k) execution_.steps[k].run(launch_);
+    for (std::size_t k = begin; k < execution_.stages[stage].end; ++k) run_step(k);
     if (spec_.mode == Mode::train) finish(stage);
   }
 
@@ -87,6 +89,15 @@ class CudaProgram final : public Program {
   const float* loss_per_sample() const override { return fixed<float>(execution_.losses); }
   const std::string& choices() const override { return execution_.choices; }
   std::string describe() const override { return cuda::describe(execution_, graph_); }
+  std::vector<ProgramPart> parts() const override { return parts_of(execution_, graph_); }
+  void time_parts() override {
+    if (!timer_) timer_.emplace(execution_.steps.size());
+  }
+  std::vector<double> part_seconds() override {
+    require(timer_.has_value(), "times of a program whose parts are not timed");
+    context_.queue.wait(context_.queue.record());
+    return timer_->seconds();
+  }
 
  private:
   Index feed_bytes() const { return (feed_.device_bytes() + arena_alignment - 1) / arena_alignment * arena_alignment; }
@@ -137,6 +148,12 @@ class CudaProgram final : public Program {
     norms_of_ = set.count;
   }
 
+  void run_step(std::size_t k) {
+    if (timer_) timer_->begin(k, launch_.stream);
+    execution_.steps[k].run(launch_);
+    if (timer_) timer_->end(k, launch_.stream);
+  }
+
   void start(const ParameterSet& set) {
     if (spec_.mode == Mode::evaluate) keep_norms(set);
     if (spec_.mode != Mode::train) return;
@@ -170,6 +187,7 @@ class CudaProgram final : public Program {
   std::vector<ReadyRange> ready_ranges_;
   Feed feed_;
   LaunchContext launch_;
+  std::optional<PartTimer> timer_;  ///< none: no part is timed
   FloatRange* gaps_ = nullptr;
   Index norms_of_ = 0;  ///< count of the set whose offsets are kept
 };

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <map>
 #include <set>
 #include <sstream>
@@ -12,8 +11,7 @@
 
 #include "backend/cuda/lowering/kernel_selector.hpp"
 #include "backend/cuda/lowering/layouts.hpp"
-#include "backend/cuda/runtime/check.hpp"
-#include "core/clock.hpp"
+#include "backend/cuda/runtime/timing.hpp"
 #include "core/errors.hpp"
 #include "core/progress.hpp"
 
@@ -21,38 +19,6 @@ namespace convoy::cuda {
 namespace {
 
 constexpr std::size_t engines_tried = 8;
-constexpr int repetitions = 4;
-
-/// Device memory that goes when measuring is over.
-class Scratch {
- public:
-  explicit Scratch(Queue& queue, Index bytes) : queue_(queue) {
-    const cudaError_t error = cudaMalloc(&memory_, static_cast<std::size_t>(bytes));
-    if (error == cudaErrorMemoryAllocation) {
-      cudaGetLastError();
-      fail(
-          Exit::device,
-          "GPU memory is out: measuring kernels needs {:.0f} MiB for its time; take --tuning rule or lower --batch-size",
-          static_cast<double>(bytes) / 1048576);
-    }
-    check(error, "allocating GPU memory");
-    queue.clear(memory_, bytes);
-  }
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-  ~Scratch() {
-    // Errors have been reported where they happened.
-    cudaStreamSynchronize(queue_.stream());
-    cudaFree(memory_);
-  }
-  std::byte* at(Index offset) const { return static_cast<std::byte*>(memory_) + offset; }
-
- private:
-  Queue& queue_;
-  void* memory_ = nullptr;
-};
-
-Index rounded(Index bytes) { return (bytes + 255) / 256 * 256; }
 
 /// A way to fuse: its execution, its letters by convolution, and how long each part takes.
 struct Variant {
@@ -102,22 +68,6 @@ class Measuring {
     return make_execution_plan({spec_.plan, compile, spec_.copies, spec_.cudnn});
   }
 
-  /// The least of some runs, after one that warms up.
-  template <class Body>
-  double seconds_of(const Body& body) const {
-    Queue& queue = context_.queue;
-    double least = 0;
-    queue.wait(queue.record());
-    for (int i = 0; i <= repetitions; ++i) {
-      const auto begin = real_clock().now();
-      body();
-      queue.wait(queue.record());
-      const double seconds = seconds_since(begin);
-      if (i == 1 || (i > 1 && seconds < least)) least = seconds;
-    }
-    return least;
-  }
-
   void tune_engines() {
     for (const Variant& variant : variants_)
       for (const Step& step : variant.execution.steps)
@@ -159,7 +109,7 @@ class Measuring {
       pointers[operand.role] = scratch.at(at);
       at += size_of(operand);
     }
-    return seconds_of([&] { operation.execute(pointers, context_.queue.stream()); });
+    return seconds_of(context_.queue, [&] { operation.execute(pointers, context_.queue.stream()); });
   }
 
   /// Runs the execution with its best engines on zeros, one step after another.
@@ -210,7 +160,7 @@ class Measuring {
       }
       const bool data =
           step.section == Section::backward && !(step.operation && step.graph.pass == Pass::weight_gradient);
-      (data ? variant.data : variant.forward)[step.serves] += seconds_of([&] { step.run(launch); });
+      (data ? variant.data : variant.forward)[step.serves] += seconds_of(context_.queue, [&] { step.run(launch); });
     }
   }
 

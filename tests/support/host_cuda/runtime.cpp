@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The functions of the CUDA runtime that the module calls; what isn't here does not link. Not modelled: launching one
 // graph in two streams at once, stream-ordered allocation, host functions, peers.
+#include <chrono>
 #include <utility>
 
 #include "support/host_cuda/streams.hpp"
@@ -60,9 +61,10 @@ cudaError_t cudaDeviceSynchronize() {
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
   const Inside inside;
-  if (flags != cudaEventDisableTiming) fail("an event that takes the time");
+  if (flags != cudaEventDisableTiming && flags != cudaEventDefault) fail("an event of a kind that is not modelled");
   if (const cudaError_t error = called(); error != cudaSuccess) return error;
   *event = new CUevent_st;
+  if (flags == cudaEventDefault) (*event)->passed = std::make_shared<CUevent_st::Moment>();
   return cudaSuccess;
 }
 
@@ -75,9 +77,20 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   const Inside inside;
   if (const cudaError_t error = called(); error != cudaSuccess) return error;
-  event->node = add(stream, nullptr);
+  if (event->passed && stream->capture) fail("an event that takes the time in a captured graph");
+  event->node = event->passed ? add(stream, [passed = event->passed] { *passed = std::chrono::steady_clock::now(); })
+                              : add(stream, nullptr);
   event->capture = stream->capture;
   event->asked = false;
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEvent_t end) {
+  const Inside inside;
+  if (!begin->passed || !end->passed || !begin->node || !end->node)
+    fail("the time between events that don't take it, or that were never recorded");
+  if (!begin->node->done || !end->node->done) return note_error(cudaErrorNotReady);
+  *milliseconds = std::chrono::duration<float, std::milli>(*end->passed - *begin->passed).count();
   return cudaSuccess;
 }
 

@@ -2,6 +2,7 @@
 // Queued work is a graph of nodes. A node runs when the host waits for something that needs it, after those that it
 // depends on.
 #pragma once
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <vector>
@@ -35,9 +36,11 @@ struct CUstream_st {
   std::shared_ptr<host_cuda::Capture> capture;
 };
 struct CUevent_st {
+  using Moment = std::chrono::steady_clock::time_point;
   host_cuda::NodeRef node;
   std::shared_ptr<host_cuda::Capture> capture;
   bool asked = false;
+  std::shared_ptr<Moment> passed;  ///< when it ran; null: it takes no time
 };
 struct CUgraph_st {
   std::vector<host_cuda::NodeRef> nodes;

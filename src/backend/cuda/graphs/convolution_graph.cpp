@@ -105,6 +105,11 @@ const char* name_of(Fusion fusion) {
 
 }  // namespace
 
+double flops_of(const ConvolutionGraph& graph) {
+  return 2 * static_cast<double>(graph.n * graph.p() * graph.q() * graph.k) *
+         static_cast<double>(graph.c / graph.groups * graph.r * graph.s);
+}
+
 std::vector<Operand> operands_of(const ConvolutionGraph& graph) { return Operands(graph).run(); }
 
 std::string describe_fusion(const ConvolutionGraph& f) {

@@ -86,6 +86,9 @@ struct Operand {
 /// The operands of a graph, in a fixed order.
 std::vector<Operand> operands_of(const ConvolutionGraph& graph);
 
+/// 2 for each multiply-add of the convolution.
+double flops_of(const ConvolutionGraph& graph);
+
 /// Bytes of an element of activations and filter copies.
 constexpr Index storage_bytes(Precision precision) {
   return precision == Precision::fp32 || precision == Precision::tf32 ? 4 : 2;

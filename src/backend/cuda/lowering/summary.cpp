@@ -33,6 +33,8 @@ std::string names_of(const Step& step, const Graph& graph) {
   return text;
 }
 
+std::string kernel_of(const Step& step) { return step.operation ? describe_fusion(step.graph) : step.what; }
+
 }  // namespace
 
 Summary summarise(const ExecutionPlan& execution) {
@@ -59,6 +61,23 @@ std::string describe(const Summary& s) {
       static_cast<double>(s.arena_bytes) / 1e6);
 }
 
+std::vector<ProgramPart> parts_of(const ExecutionPlan& execution, const Graph& graph) {
+  std::vector<ProgramPart> parts;
+  for (const Step& step : execution.steps) {
+    ProgramPart& part = parts.emplace_back();
+    part.backward = step.section == Section::backward;
+    part.nodes = names_of(step, graph);
+    part.kernels = kernel_of(step);
+    part.bytes = static_cast<double>(execution.bytes_moved(step));
+    if (!step.operation) continue;
+    part.flops = flops_of(step.graph);
+    for (const Operand& operand : operands_of(step.graph))
+      if (operand.role == Role::w || operand.role == Role::dw)
+        part.bytes += static_cast<double>(operand.count() * storage_bytes(step.graph.precision));
+  }
+  return parts;
+}
+
 std::string describe(const ExecutionPlan& execution, const Graph& graph) {
   std::string text = describe(summarise(execution));
   text += fmt::format("{:>5} {:<8} {:<34} {:>9} {:<52} {}\n", "stage", "", "step", "MB/image", "nodes", "engine");
@@ -72,8 +91,7 @@ std::string describe(const ExecutionPlan& execution, const Graph& graph) {
                         static_cast<double>(step.operation->workspace_bytes()) / 1e6,
                         step.hidden_bytes > 0 ? " (a tensor)" : "");
     text += fmt::format("{:>5} {:<8} {:<34} {:>9.3f} {:<52} {}\n", stage,
-                        step.section == Section::forward ? "forward" : "backward",
-                        step.operation ? describe_fusion(step.graph) : step.what,
+                        step.section == Section::forward ? "forward" : "backward", kernel_of(step),
                         static_cast<double>(execution.bytes_moved(step)) / static_cast<double>(execution.samples) / 1e6,
                         names_of(step, graph), how);
   }

@@ -3,6 +3,7 @@
 // docs/cuda.md.
 #pragma once
 #include <string>
+#include <vector>
 
 #include "backend/cuda/lowering/execution_plan.hpp"
 
@@ -25,6 +26,8 @@ struct Summary {
 
 Summary summarise(const ExecutionPlan& execution);
 std::string describe(const Summary& summary);
+/// A part for each step.
+std::vector<ProgramPart> parts_of(const ExecutionPlan& execution, const Graph& graph);
 /// One line a step: stage, section, what, nodes, bytes per image, engine and workspace.
 std::string describe(const ExecutionPlan& execution, const Graph& graph);
 
