@@ -49,7 +49,9 @@ folder=$(cd "$folder" && pwd)
 # --- ours
 cp "${programs[@]}" "$folder/libexec/"
 for name in "${tests[@]}"; do cp "$build/tests/parity/$name" "$folder/libexec/${name%.cpu}"; done
-if [ -e "$build/src/cli/libconvoy_cuda.so" ]; then cp "$build/src/cli/libconvoy_cuda.so" "$folder/lib/convoy/"; fi
+for module in cuda nccl; do
+  if [ -e "$build/src/cli/libconvoy_$module.so" ]; then cp "$build/src/cli/libconvoy_$module.so" "$folder/lib/convoy/"; fi
+done
 cp tests/golden/*.json "$folder/tests/golden/"
 cp configs/*.cfg "$folder/configs/"
 cp -r bench/peer "$folder/bench/"

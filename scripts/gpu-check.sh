@@ -151,7 +151,8 @@ step_nccl() {
   [ -z "$rehearse" ] || leave "NCCL needs a GPU"
   convoy bench comm --device "$device" --backend nccl --megabytes 100 --steps 5 &&
     convoy bench comm --device "$device" --backend nccl --reproducible --megabytes 4 --steps 5 &&
-    train "$out/nccl" --max-steps 4 --backend nccl --no-checkpoints
+    CONVOY_NCCL_ALONE=1 train "$out/nccl" --max-steps 4 --backend nccl --no-checkpoints &&
+    CONVOY_NCCL_ALONE=1 train "$out/nccl_tree" --max-steps 4 --backend nccl --reproducible --no-checkpoints
 }
 step_launches() {
   convoy bench compute --device "$device" --model resnet20 --batch-size "$small" --precision "$fp16" --steps "$steps" |

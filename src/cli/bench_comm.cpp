@@ -104,7 +104,7 @@ Exit bench_comm(Communicator& communicator, const BenchConfig& config) {
                            chosen);
   });
   if (code != Exit::ok) return code;
-  const auto identities = device_identities(communicator, *backend);
+  const RankDevices devices = find_devices(communicator, *backend);
   const bool host = backend->host_reads();
   log::info("all-reduce over {} ranks, {}, {} times each; {}", communicator.size(),
             config.reproducible ? "fixed tree (--reproducible)" : "the library's own order", config.steps, chosen);
@@ -114,7 +114,7 @@ Exit bench_comm(Communicator& communicator, const BenchConfig& config) {
     TransportChoice choice;
     std::string obstacle;
     try {
-      choice = choose_transport(wish, identities);
+      choice = choose_transport(wish, devices);
     } catch (const Error& e) {
       obstacle = e.what();
     }

@@ -38,7 +38,7 @@ ComputeBench::ComputeBench(Communicator& communicator, const BenchConfig& config
   Engine& engine = *engine_;
   const TransportChoice choice = choose_transport({.backend = config.backend == "all" ? "auto" : config.backend,
                                                    .memory = config.cuda_aware ? MpiMemory::device : MpiMemory::host},
-                                                  device_identities(communicator, engine.backend()));
+                                                  find_devices(communicator, engine.backend()));
   transport_ = choice.reason;
   collectives_ = make_collectives(choice, communicator, engine.backend(),
                                   {.replicas = communicator.size(),

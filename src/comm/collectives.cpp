@@ -6,6 +6,7 @@
 #include <mpi-ext.h>
 #endif
 
+#include <algorithm>
 #include <map>
 
 #include "comm/nccl/module.hpp"
@@ -27,12 +28,24 @@ std::string sharing_ranks(const std::vector<std::string>& identities) {
   return {};
 }
 
-const NcclEntry& nccl_entry() {
-  static const Module module = open_module("libconvoy_cuda.so");
+struct NcclModule {
+  const NcclEntry* entry = nullptr;
+  std::string problem;  ///< why there is none
+};
+
+NcclModule open_nccl() {
+  const Module module = open_module("libconvoy_nccl.so");
+  if (module.path.empty()) return {nullptr, "this build of Convoy has no libconvoy_nccl.so"};
+  if (module.handle == nullptr) return {nullptr, fmt::format("NCCL was not found: {}", module.problem)};
   const auto entry = reinterpret_cast<decltype(&convoy_nccl_entry)>(module_symbol(module, "convoy_nccl_entry"));
   if (entry == nullptr || entry()->build != build_id() + ", " + compiler())
-    fail(Exit::device, "NCCL is not possible (no libconvoy_cuda.so of this build is there); use --backend mpi");
-  return *entry();
+    return {nullptr, module.path + " is of another build than the program"};
+  return {entry(), {}};
+}
+
+const NcclModule& nccl_module() {
+  static const NcclModule module = open_nccl();
+  return module;
 }
 
 }  // namespace
@@ -45,22 +58,30 @@ bool mpi_takes_device_memory() {
 #endif
 }
 
-std::vector<std::string> device_identities(Communicator& communicator, const Device& device) {
-  return communicator.all_gather(device.identity(), "devices of the ranks");
+RankDevices find_devices(Communicator& communicator, const Device& device) {
+  RankDevices devices{communicator.all_gather(device.identity(), "devices of the ranks"), {}};
+  const auto none = [](const std::string& identity) { return identity.empty(); };
+  if (std::any_of(devices.identities.begin(), devices.identities.end(), none)) return devices;
+  const std::vector<std::string> problems = communicator.all_gather(nccl_module().problem, "NCCL of the ranks");
+  for (std::size_t rank = 0; rank < problems.size() && devices.nccl_problem.empty(); ++rank)
+    if (!problems[rank].empty()) devices.nccl_problem = fmt::format("rank {}: {}", rank, problems[rank]);
+  return devices;
 }
 
-TransportChoice choose_transport(const TransportWish& wish, const std::vector<std::string>& identities) {
+TransportChoice choose_transport(const TransportWish& wish, const RankDevices& devices) {
+  const std::vector<std::string>& identities = devices.identities;
   const std::string shared = sharing_ranks(identities);
   std::string obstacle;
   for (std::size_t rank = 0; rank < identities.size() && obstacle.empty(); ++rank)
     if (identities[rank].empty()) obstacle = fmt::format("rank {} has no GPU", rank);
   const bool gpus = obstacle.empty();
   if (gpus && !shared.empty()) obstacle = shared + ", and NCCL needs one each";
+  if (obstacle.empty()) obstacle = devices.nccl_problem;
   if (wish.backend == "nccl") {
     if (!obstacle.empty())
-      fail(Exit::device,
-           "--backend nccl is not possible ({}); use --backend mpi, or start one rank for each GPU with --device cuda",
-           obstacle);
+      fail(Exit::device, "--backend nccl is not possible ({}); use --backend mpi, or {}", obstacle,
+           obstacle == devices.nccl_problem ? "put NCCL's folder on LD_LIBRARY_PATH"
+                                            : "start one rank for each GPU with --device cuda");
     return {.transport = Transport::nccl, .reason = "NCCL (as asked)"};
   }
   if (wish.backend == "auto" && obstacle.empty() && identities.size() > 1)
@@ -81,12 +102,16 @@ TransportChoice choose_transport(const TransportWish& wish, const std::vector<st
   // Allowed, since it lets two ranks be tried on one GPU, but never fast.
   if (!shared.empty())
     choice.warning = shared + ": they compute in turns, and sums go through host memory; start one rank for each GPU";
+  else if (gpus && identities.size() > 1 && wish.backend == "auto")
+    choice.warning = fmt::format(
+        "sums go through MPI and host memory, which is slower ({}); put NCCL's folder on LD_LIBRARY_PATH", obstacle);
   return choice;
 }
 
 std::unique_ptr<Collectives> make_nccl_collectives(Communicator& communicator, Device& device,
                                                    const CollectivesSpec& spec) {
-  const NcclEntry& entry = nccl_entry();
+  require(nccl_module().entry != nullptr, "NCCL was chosen, and can't be opened");
+  const NcclEntry& entry = *nccl_module().entry;
   NcclJob job{.rank = communicator.rank(), .ranks = communicator.size(), .id = {}};
   if (job.rank == 0) job.id = entry.make_id();
   communicator.broadcast(job.id, "broadcast of NCCL's id");

@@ -75,8 +75,14 @@ bool mpi_takes_device_memory();
 /// What moves the sums.
 enum class Transport : std::uint8_t { mpi, nccl };
 
-/// Collective. Device::identity of every rank.
-std::vector<std::string> device_identities(Communicator& communicator, const Device& device);
+/// What the ranks compute on, alike on all of them.
+struct RankDevices {
+  std::vector<std::string> identities;  ///< Device::identity of every rank
+  std::string nccl_problem;             ///< why NCCL can't be used, with the rank that misses it; empty: it can
+};
+
+/// Collective. Opens NCCL's module if every rank has a device.
+RankDevices find_devices(Communicator& communicator, const Device& device);
 
 struct TransportWish {
   std::string backend = "auto";  ///< auto, mpi, nccl
@@ -90,11 +96,11 @@ struct TransportChoice {
   std::string warning;  ///< what the user should know; mostly empty
 };
 
-/// Chooses by what the user wants and device_identities says, so alike on all ranks. auto takes NCCL where there are
-/// several ranks and each has a GPU of its own. Throws Error(device) where what is asked for can't be.
-TransportChoice choose_transport(const TransportWish& wish, const std::vector<std::string>& identities);
+/// Chooses by what the user wants and find_devices says, so alike on all ranks. auto takes NCCL where there are several
+/// ranks, each has a GPU of its own, and NCCL is there. Throws Error(device) where what is asked for can't be.
+TransportChoice choose_transport(const TransportWish& wish, const RankDevices& devices);
 
-/// Collective. By NCCL, which comes with the CUDA module.
+/// Collective. By NCCL, which has a module of its own: a machine with one GPU needs no NCCL.
 std::unique_ptr<Collectives> make_nccl_collectives(Communicator& communicator, Device& device,
                                                    const CollectivesSpec& spec);
 

@@ -251,11 +251,11 @@ std::unique_ptr<Engine> build_engine(TrainingJob& job) {
 /// Collective.
 TransportChoice choose_sums(const TrainingJob& job) {
   const SyncConfig& sync = job.config.sync;
-  const auto identities = device_identities(job.communicator, job.engine->backend());
+  const RankDevices devices = find_devices(job.communicator, job.engine->backend());
   TransportChoice choice;
   run_alike(job.communicator, [&] {
     choice = choose_transport(
-        {.backend = sync.backend, .memory = sync.cuda_aware ? MpiMemory::device : MpiMemory::host}, identities);
+        {.backend = sync.backend, .memory = sync.cuda_aware ? MpiMemory::device : MpiMemory::host}, devices);
   });
   if (!choice.warning.empty() && job.communicator.rank() == 0) log::warn("{}", choice.warning);
   return choice;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the module libconvoy_cuda.so shows of the backend. NCCL's collectives have an entry of their own
+// What the module libconvoy_cuda.so shows. NCCL's collectives have a module of their own
 // (comm/nccl/module.hpp).
 #pragma once
 #include <memory>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the module libconvoy_cuda.so shows of NCCL.
+// What the module libconvoy_nccl.so shows.
 #pragma once
 #include <memory>
 #include <string>

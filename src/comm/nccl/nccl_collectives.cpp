@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstdlib>
 #include <optional>
 
 #include "comm/collectives.hpp"
@@ -26,9 +27,9 @@ class NcclCollectives final : public Collectives {
         device_(device),
         queue_(*device.communication()),
         local_(device, tree_nodes(deal_replicas(spec.replicas, job.ranks, job.rank)), spec.reproducible),
-        ranks_(job.ranks),
+        sums_(job.ranks > 1 || std::getenv("CONVOY_NCCL_ALONE") != nullptr),
         comm_(job, policy) {
-    if (spec.reproducible && ranks_ > 1)
+    if (spec.reproducible && sums_)
       tree_.emplace(
           comm_, device,
           NcclTree::Spec{.replicas = spec.replicas, .rank = job.rank, .ranks = job.ranks, .max_count = spec.max_count});
@@ -42,14 +43,14 @@ class NcclCollectives final : public Collectives {
 
   Ticket submit(const Reduction& reduction) override {
     Operation& operation = operations_[++submitted_ % operations_.size()];
-    operation = {.what = reduction.what, .captured = ranks_ > 1 && queue_.capturing()};
+    operation = {.what = reduction.what, .captured = sums_ && queue_.capturing()};
     if (tree_) {
       local_.require_tree(reduction.parts);
       queue_.follow(reduction.after);
       tree_->sum(reduction.out, reduction.parts, reduction.count, reduction.what);
     } else {
       const bool added = local_.add(reduction);
-      if (ranks_ == 1) return submitted_;
+      if (!sums_) return submitted_;
       queue_.follow(added ? device_.record() : reduction.after);
       all_reduce(reduction.out, reduction.count, reduction.what);
     }
@@ -65,7 +66,7 @@ class NcclCollectives final : public Collectives {
   }
 
   Event read(Ticket ticket, float* host, const float* from, Index n) override {
-    return device_.download(host, from, n, ranks_ == 1 ? device_.record() : end_of(ticket));
+    return device_.download(host, from, n, sums_ ? end_of(ticket) : device_.record());
   }
 
   void await(Event event, const char* what) override {
@@ -122,7 +123,7 @@ class NcclCollectives final : public Collectives {
       tree_->sum(block, parts, count, what);
     } else {
       all_reduce(block, 1, what);
-      if (ranks_ > 1) all_reduce(block, count, what);
+      if (sums_) all_reduce(block, count, what);
     }
     await(queue_.record(), what);
   }
@@ -142,7 +143,7 @@ class NcclCollectives final : public Collectives {
   Device& device_;
   CommunicationQueue& queue_;
   LocalSum local_;
-  int ranks_;
+  const bool sums_;  ///< whether NCCL is called; a lone rank calls it only for a check: CONVOY_NCCL_ALONE
   NcclComm comm_;
   std::optional<NcclTree> tree_;
   std::array<Operation, 256> operations_{};  ///< ring by ticket
@@ -151,7 +152,8 @@ class NcclCollectives final : public Collectives {
 };
 
 /// Collective. Sums by NCCL on the device's communication queue: nothing between submit and finish waits for the host,
-/// so they may be captured. One rank makes a communicator, which shows that NCCL works, and no traffic.
+/// so they may be captured. One rank makes a communicator, which shows that NCCL works, and no traffic, unless
+/// CONVOY_NCCL_ALONE is set: then it sums over itself, so that one GPU shows NCCL in captured steps.
 std::unique_ptr<Collectives> make_collectives_here(const NcclJob& job, const StallPolicy& policy, Device& device,
                                                    const CollectivesSpec& spec) {
   require(device.communication() != nullptr, "NCCL needs a device with a communication queue");

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "comm/nccl/nccl_comm.hpp"
 
+#include <cstdlib>
 #include <cstring>
+#include <exception>
 
 #include "core/errors.hpp"
+#include "core/log.hpp"
 
 namespace convoy {
 namespace {
@@ -37,11 +40,15 @@ std::string make_nccl_id() {
   return {id.internal, sizeof id.internal};
 }
 
-NcclComm::NcclComm(const NcclJob& job, const StallPolicy& policy) : policy_(policy) {
+NcclComm::NcclComm(const NcclJob& job, const StallPolicy& policy)
+    : policy_(policy), exceptions_(std::uncaught_exceptions()) {
   require_version();
   ncclUniqueId id;
   require(job.id.size() == sizeof id.internal, "an NCCL id has a fixed size");
   std::memcpy(id.internal, job.id.data(), sizeof id.internal);
+  // NCCL must not register the buffers of captured sums: it would gather over the ranks of a node at capture, but ranks
+  // whose last batches differ in size capture at different steps. Our memory can't be registered anyway.
+  setenv("NCCL_GRAPH_REGISTER", "0", 0);
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;
   try {
@@ -86,6 +93,19 @@ void NcclComm::issued(ncclResult_t result, const char* call, const char* what) {
 void NcclComm::check(const char* what) {
   const ncclResult_t now = state(what);
   if (now != ncclSuccess && now != ncclInProgress) fail_nccl(now, "NCCL", what);
+}
+
+NcclComm::~NcclComm() {
+  if (comm_ == nullptr) return;
+  try {
+    if (std::uncaught_exceptions() == exceptions_ && state("the end of NCCL") == ncclSuccess) {
+      issued(ncclCommFinalize(comm_), "ncclCommFinalize", "the end of NCCL");
+      if (ncclCommDestroy(comm_) == ncclSuccess) comm_ = nullptr;
+    }
+  } catch (const Error& e) {
+    log::warn("NCCL did not end as it should: {}", e.what());
+  }
+  abort();
 }
 
 void NcclComm::abort() noexcept {

@@ -16,8 +16,9 @@ class NcclComm {
  public:
   /// Collective. Throws Error(communication), past the deadline too.
   NcclComm(const NcclJob& job, const StallPolicy& policy);
-  /// Aborts: everything that was awaited is done then, and all else would wait for other ranks.
-  ~NcclComm() { abort(); }
+  /// Collective if nothing has failed: a rank's memory must stay until its peers have read it. Aborts where an
+  /// exception is in flight or the communicator has failed.
+  ~NcclComm();
   NcclComm(const NcclComm&) = delete;
   NcclComm& operator=(const NcclComm&) = delete;
 
@@ -36,6 +37,7 @@ class NcclComm {
   void settle(const char* call, const char* what);
 
   const StallPolicy& policy_;
+  const int exceptions_;
   ncclComm_t comm_ = nullptr;
 };
 

@@ -82,11 +82,11 @@ if [ -e "$root$there/lib/convoy/libconvoy_cuda.so" ] && [ ! -e /dev/nvidiactl ];
   text=$(inside "$there/run" convoy bench comm --device cuda 2>&1) || code=$?
   [[ $code = 4 && $text == *"no NVIDIA driver"* ]] || fail "--device cuda: $code, $text"
   # All that it will lack where there is a driver.
-  while read -r name; do
-    case $name in
-      libcudnn.so.9 | libnccl.so.2) ;;
-      *) [ -e "$root$there/lib/$name" ] || [ -e "$root$there/libc/$name" ] || fail "libconvoy_cuda.so needs $name, which is not carried" ;;
-    esac
-  done < <(patchelf --print-needed "$root$there/lib/convoy/libconvoy_cuda.so")
+  for module in "cuda libcudnn.so.9" "nccl libnccl.so.2"; do
+    while read -r name; do
+      [ "$name" != "${module#* }" ] || continue
+      [ -e "$root$there/lib/$name" ] || [ -e "$root$there/libc/$name" ] || fail "libconvoy_${module% *}.so needs $name, which is not carried"
+    done < <(patchelf --print-needed "$root$there/lib/convoy/libconvoy_${module% *}.so")
+  done
 fi
 echo "bundle: works"

@@ -16,8 +16,8 @@ SMALL = ["--synthetic", "--synthetic-size", 8, "--synthetic-samples", 24, "--mod
 ENDS_WITHIN = 40  # seconds; a job takes about two
 
 
-def on_gpu(ranks, folder, *words, sm=90, **kwargs):
-    env = dict(GPU, CONVOY_HOST_SM=str(sm))
+def on_gpu(ranks, folder, *words, sm=90, more=(), **kwargs):
+    env = dict(GPU, CONVOY_HOST_SM=str(sm), **dict(more))
     return train(ranks, folder, *SMALL, "--device", "cuda", *words, env=env, timeout=ENDS_WITHIN, **kwargs)
 
 
@@ -60,6 +60,30 @@ def goes_on(folder):
     check(0 < far < 0.5, f"resumed on other cards: goes on, {far:.1e} from the same cards' job")
 
 
+def without_nccl(folder):
+    """A machine that has no NCCL: one GPU needs none, and several ranks sum by MPI."""
+    modules = os.path.join(folder, "modules")
+    os.makedirs(modules)
+    os.symlink(os.path.join(MODULE, "libconvoy_cuda.so"), os.path.join(modules, "libconvoy_cuda.so"))
+    env = {"CONVOY_MODULE_DIR": modules}
+    words = ["--epochs", 1, "--sync", "gradients"]
+    _, err = on_gpu(1, os.path.join(folder, "one"), *words, more=env)
+    check("NCCL" not in err, "one rank does not miss it")
+    _, err = on_gpu(2, os.path.join(folder, "two"), *words, more=env)
+    check("sums go through MPI and host memory" in err and "libconvoy_nccl.so" in err, "two ranks sum by MPI, with a warning")
+    _, err = on_gpu(2, os.path.join(folder, "asked"), *words, "--backend", "nccl", more=env, expect=4)
+    check("--backend nccl is not possible (rank 0: this build of Convoy has no libconvoy_nccl.so)" in err, "--backend nccl is refused")
+
+
+def alone(folder):
+    """One rank that sums by NCCL in captured steps has the bits of one that does not."""
+    words = ["--epochs", 2, "--sync", "gradients", "--backend", "nccl"]
+    plain, alone_ = os.path.join(folder, "plain"), os.path.join(folder, "alone")
+    on_gpu(1, plain, *words)
+    on_gpu(1, alone_, *words, more={"CONVOY_NCCL_ALONE": "1"})
+    check(same_bits(everything(last(plain)), everything(last(alone_))), "CONVOY_NCCL_ALONE: the same bits")
+
+
 def unlike_ranks(folder):
     """Rank 1 has an older card than rank 0."""
     env = dict(os.environ, OMP_NUM_THREADS="1", **GPU)
@@ -75,5 +99,7 @@ def unlike_ranks(folder):
 with work_folder() as work:
     goes_on(work)
     equals_the_cpu(work)
+    without_nccl(work)
+    alone(work)
     code, text = unlike_ranks(os.path.join(work, "unlike"))
     check(code == 0, "unlike cards go together by rule" + ("" if code == 0 else f"; exit code {code}:\n{text}"))

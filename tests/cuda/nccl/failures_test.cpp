@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cstdlib>
 
 #include "cuda/nccl/nccl_job.hpp"
 
@@ -168,7 +169,7 @@ TEST(NcclStartTest, SaysWhyItDoesNotStart) {
   expect(run([] { convoy_nccl_entry()->make_id(); }), Exit::device, {"NCCL does not start", "ncclGetUniqueId"});
 }
 
-TEST(NcclStartTest, AbortsItsCommunicatorAtTheEnd) {
+TEST(NcclStartTest, EndsItsCommunicatorWithItsPeers) {
   const int before = host_nccl::communicators();
   {
     NcclTestJob job(Progress::eager);
@@ -176,43 +177,80 @@ TEST(NcclStartTest, AbortsItsCommunicatorAtTheEnd) {
     EXPECT_EQ(host_nccl::communicators(), before + 1);
   }
   EXPECT_EQ(host_nccl::communicators(), before);
+  ASSERT_GE(host_nccl::calls().size(), 2U);
+  EXPECT_EQ(host_nccl::calls().end()[-2], "ncclCommFinalize");
+  EXPECT_EQ(host_nccl::calls().back(), "ncclCommDestroy");
+}
+
+TEST(NcclStartTest, AbortsItsCommunicatorUnderAnException) {
+  const int before = host_nccl::communicators();
+  expect(run([] {
+           NcclTestJob job(Progress::eager);
+           job.start({.replicas = ranks().size(), .max_count = 10});
+           fail(Exit::data, "something else");
+         }),
+         Exit::data, {"something else"});
+  EXPECT_EQ(host_nccl::communicators(), before);
+  EXPECT_EQ(host_nccl::calls().back(), "ncclCommAbort");
+}
+
+/// Ranks whose last batches differ in size would capture at different steps, and wait for each other.
+TEST(NcclStartTest, RegistersNoBuffersOfCapturedSums) {
+  NcclTestJob job(Progress::eager);
+  job.start({.replicas = ranks().size(), .max_count = 10});
+  const char* const said = std::getenv("NCCL_GRAPH_REGISTER");
+  ASSERT_NE(said, nullptr);
+  EXPECT_STREQ(said, "0");
 }
 
 TEST(TransportTest, TakesNcclWhereEveryRankHasItsGpu) {
-  EXPECT_EQ(choose_transport({.backend = "auto"}, {"a", "b"}).transport, Transport::nccl);
-  EXPECT_EQ(choose_transport({.backend = "nccl"}, {"a", "b"}).transport, Transport::nccl);
-  EXPECT_EQ(choose_transport({.backend = "mpi"}, {"a", "b"}).transport, Transport::mpi);
-  EXPECT_EQ(choose_transport({.backend = "auto"}, {"a"}).transport, Transport::mpi);
-  EXPECT_EQ(choose_transport({.backend = "nccl"}, {"a"}).transport, Transport::nccl);
-  EXPECT_EQ(choose_transport({.backend = "auto"}, {"", ""}).transport, Transport::mpi);
-  EXPECT_EQ(choose_transport({.backend = "auto"}, {"a", ""}).transport, Transport::mpi);
-  EXPECT_EQ(choose_transport({.backend = "mpi"}, {"a", "b"}).warning, "");
+  EXPECT_EQ(choose_transport({.backend = "auto"}, {{"a", "b"}, {}}).transport, Transport::nccl);
+  EXPECT_EQ(choose_transport({.backend = "nccl"}, {{"a", "b"}, {}}).transport, Transport::nccl);
+  EXPECT_EQ(choose_transport({.backend = "mpi"}, {{"a", "b"}, {}}).transport, Transport::mpi);
+  EXPECT_EQ(choose_transport({.backend = "auto"}, {{"a"}, {}}).transport, Transport::mpi);
+  EXPECT_EQ(choose_transport({.backend = "nccl"}, {{"a"}, {}}).transport, Transport::nccl);
+  EXPECT_EQ(choose_transport({.backend = "auto"}, {{"", ""}, {}}).transport, Transport::mpi);
+  EXPECT_EQ(choose_transport({.backend = "auto"}, {{"a", ""}, {}}).transport, Transport::mpi);
+  EXPECT_EQ(choose_transport({.backend = "mpi"}, {{"a", "b"}, {}}).warning, "");
 }
 
 /// Debian's MPI takes no memory of a GPU.
 TEST(TransportTest, AsksTheMpiLibraryFirst) {
   const TransportWish wish{.backend = "mpi", .memory = MpiMemory::device};
-  EXPECT_EQ(choose_transport(wish, {"", ""}).memory, MpiMemory::host) << "ranks without a GPU";
+  EXPECT_EQ(choose_transport(wish, {{"", ""}, {}}).memory, MpiMemory::host) << "ranks without a GPU";
   if (mpi_takes_device_memory()) {
-    EXPECT_EQ(choose_transport(wish, {"a", "b"}).memory, MpiMemory::device);
+    EXPECT_EQ(choose_transport(wish, {{"a", "b"}, {}}).memory, MpiMemory::device);
   } else {
     expect(run([&] {
-             choose_transport(wish, {"a", "b"});
+             choose_transport(wish, {{"a", "b"}, {}});
            }),
            Exit::device, {"--cuda-aware is not possible", "can't take a GPU's memory"});
   }
 }
 
 TEST(TransportTest, SaysWhatStandsInTheWay) {
-  const TransportChoice shared = choose_transport({.backend = "auto"}, {"GPU-1", "GPU-2", "GPU-1"});
+  const TransportChoice shared = choose_transport({.backend = "auto"}, {{"GPU-1", "GPU-2", "GPU-1"}, {}});
   EXPECT_EQ(shared.transport, Transport::mpi);
   EXPECT_NE(shared.warning.find("ranks 0 and 2 share GPU-1"), std::string::npos) << shared.warning;
-  EXPECT_NE(choose_transport({.backend = "mpi"}, {"GPU-1", "GPU-1"}).warning, "");
+  EXPECT_NE(choose_transport({.backend = "mpi"}, {{"GPU-1", "GPU-1"}, {}}).warning, "");
   expect(run([] {
-           choose_transport({.backend = "nccl"}, {"GPU-1", "GPU-1"});
+           choose_transport({.backend = "nccl"}, {{"GPU-1", "GPU-1"}, {}});
          }),
          Exit::device, {"ranks 0 and 1 share GPU-1, and NCCL needs one each", "--backend mpi"});
-  expect(run([] { choose_transport({.backend = "nccl"}, {"GPU-1", ""}); }), Exit::device, {"rank 1 has no GPU"});
+  expect(run([] { choose_transport({.backend = "nccl"}, {{"GPU-1", ""}, {}}); }), Exit::device, {"rank 1 has no GPU"});
+}
+
+TEST(TransportTest, DoesWithoutNccl) {
+  const std::string problem = "rank 1: NCCL was not found: libnccl.so.2: cannot open shared object file";
+  const TransportChoice choice = choose_transport({.backend = "auto"}, {{"GPU-1", "GPU-2"}, problem});
+  EXPECT_EQ(choice.transport, Transport::mpi);
+  EXPECT_NE(choice.warning.find(problem), std::string::npos) << choice.warning;
+  EXPECT_EQ(choose_transport({.backend = "auto"}, {{"GPU-1"}, problem}).warning, "") << "one rank sums nothing";
+  EXPECT_EQ(choose_transport({.backend = "mpi"}, {{"GPU-1", "GPU-2"}, problem}).warning, "") << "as asked";
+  expect(run([&] {
+           choose_transport({.backend = "nccl"}, {{"GPU-1", "GPU-2"}, problem});
+         }),
+         Exit::device, {problem, "--backend mpi", "LD_LIBRARY_PATH"});
 }
 
 }  // namespace

@@ -2,8 +2,10 @@
 // Sums of small integers are exact in float in any order, so they are compared with ==; the tree's by bits.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstdlib>
 
 #include "core/random.hpp"
 #include "core/replicas.hpp"
@@ -65,6 +67,23 @@ std::string name_of(const testing::TestParamInfo<Progress>& one) {
 }
 INSTANTIATE_TEST_SUITE_P(Orders, NcclSumsTest, testing::Values(Progress::lazy, Progress::ahead, Progress::eager),
                          name_of);
+
+/// CONVOY_NCCL_ALONE: a machine with one GPU runs NCCL's sums, within captured steps too.
+TEST(NcclAloneTest, OneRankSumsByNccl) {
+  if (ranks().size() > 1) GTEST_SKIP() << "for one rank";
+  setenv("CONVOY_NCCL_ALONE", "1", 1);
+  for (const bool reproducible : {false, true}) {
+    NcclTestJob job(Progress::lazy);
+    job.start({.replicas = replicas, .reproducible = reproducible, .max_count = 333});
+    BucketStep step(*job.sums, job.device, {replicas, 1, 0, reproducible});
+    EXPECT_EQ(step.run(0), 0);
+    const std::string wanted = reproducible ? "ncclBroadcast " : "ncclAllReduce ";
+    const auto& calls = host_nccl::calls();
+    EXPECT_TRUE(std::any_of(calls.begin(), calls.end(), [&](const auto& call) { return call.starts_with(wanted); }))
+        << wanted;
+  }
+  unsetenv("CONVOY_NCCL_ALONE");
+}
 
 /// Wrong values on some rank in two steps without one of the waits; -1: with all of them.
 std::int64_t wrong_without(int wait, Progress progress, bool reproducible, int& waits) {

@@ -44,7 +44,7 @@ struct ncclComm {
   int rank, ranks, tag;
   ncclResult_t state = ncclInProgress;
   int polls_left;
-  bool aborted = false;
+  bool aborted = false, finalized = false;
   int captured = 0;  ///< operations in graphs
   std::vector<MPI_Request> handshake;
   /// A call that has not reached its stream yet.
@@ -210,6 +210,29 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* state) {
     if (comm->queued) std::exchange(comm->queued, nullptr)();
   }
   *state = comm->state;
+  return ncclSuccess;
+}
+
+ncclResult_t ncclCommFinalize(ncclComm_t comm) {
+  calls().emplace_back("ncclCommFinalize");
+  if (comm->aborted || comm->finalized) return ncclInvalidArgument;
+  if (comm->captured != 0) {
+    std::fprintf(stderr, "host_nccl: ncclCommFinalize would wait for %d captured operations for ever\n",
+                 comm->captured);
+    std::abort();
+  }
+  comm->finalized = true;
+  return put_in_progress(comm, [] {});
+}
+
+ncclResult_t ncclCommDestroy(ncclComm_t comm) {
+  calls().emplace_back("ncclCommDestroy");
+  if (!comm->finalized || comm->state != ncclSuccess) {
+    std::fprintf(stderr, "host_nccl: ncclCommDestroy of a communicator that is not finalized\n");
+    std::abort();
+  }
+  comm->aborted = true;
+  --live_communicators;
   return ncclSuccess;
 }
 

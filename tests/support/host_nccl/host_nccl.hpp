@@ -28,7 +28,7 @@ Settings& settings();
 std::vector<std::string>& calls();
 /// Of any communicator, in graphs that are still kept. NCCL would wait for their end in ncclCommAbort; this aborts.
 int captured_operations();
-/// Communicators that were made and not aborted.
+/// Communicators that were made, and neither destroyed nor aborted.
 int communicators();
 
 }  // namespace host_nccl
