@@ -13,7 +13,7 @@ constexpr Index workspace_limit = Index{256} << 20;
 
 double bytes_per_second(Queue& queue, Index bytes) {
   const Scratch memory(queue, 2 * bytes);
-  const auto copy = [&] {
+  const auto copy = [&](int) {
     check(cudaMemcpyAsync(memory.at(bytes), memory.at(0), static_cast<std::size_t>(bytes), cudaMemcpyDeviceToDevice,
                           queue.stream()),
           "a copy that measures the GPU");
@@ -37,7 +37,7 @@ double flops_per_second(const Context& context, const CeilingSpec& spec) {
   pointers[Role::y] = memory.at(image_bytes);
   pointers[Role::w] = memory.at(2 * image_bytes);
   pointers.workspace = memory.at(2 * image_bytes + filter_bytes);
-  const double seconds = seconds_of(context.queue, [&] { operation->execute(pointers, context.queue.stream()); });
+  const double seconds = seconds_of(context.queue, [&](int) { operation->execute(pointers, context.queue.stream()); });
   return flops_of(graph) / seconds;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backend/cuda/program.hpp"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -17,8 +18,6 @@
 
 namespace convoy::cuda {
 namespace {
-
-constexpr Index arena_alignment = 256;
 
 /// The execution as told (choices), as measured, or by the rule.
 ExecutionPlan compile(const Context& context, const Plan& plan, const CompileSpec& spec, const CopyLayout& copies) {
@@ -44,13 +43,13 @@ class CudaProgram final : public Program {
   }
 
   Index arena_floats() const override {
-    return (feed_bytes() + execution_.placement.total_bytes + arena_alignment + 3) / 4;
+    return (feed_bytes() + execution_.placement.total_bytes + block_alignment + 3) / 4;
   }
 
   void bind(float* arena, float* gradients) override {
     require(spec_.mode != Mode::train || gradients != nullptr, "a training program needs a gradient block");
     auto address = reinterpret_cast<std::uintptr_t>(arena);
-    address = (address + arena_alignment - 1) / arena_alignment * arena_alignment;
+    address = (address + block_alignment - 1) / block_alignment * block_alignment;
     auto* const memory = reinterpret_cast<std::byte*>(address);
     feed_.bind(context_.queue, memory);
     launch_.arena = memory + feed_bytes();
@@ -100,7 +99,7 @@ class CudaProgram final : public Program {
   }
 
  private:
-  Index feed_bytes() const { return (feed_.device_bytes() + arena_alignment - 1) / arena_alignment * arena_alignment; }
+  Index feed_bytes() const { return (feed_.device_bytes() + block_alignment - 1) / block_alignment * block_alignment; }
 
   template <class T>
   T* fixed(int buffer) const {
@@ -111,7 +110,10 @@ class CudaProgram final : public Program {
   void keep_tables() {
     if (!gaps_ && !execution_.gaps.empty() && spec_.mode == Mode::train) {
       std::vector<FloatRange> ranges;
-      for (const Range& gap : execution_.gaps) ranges.push_back({gap.begin, gap.count});
+      for (const Range& gap : execution_.gaps) {
+        ranges.push_back({gap.begin, gap.count});
+        longest_gap_ = std::max(longest_gap_, gap.count);
+      }
       gaps_ = reinterpret_cast<FloatRange*>(keep(ranges.data(), ranges.size() * sizeof(FloatRange), "ranges to clear"));
     }
     if (launch_.mean_image == nullptr && !spec_.input.mean_image.empty()) {
@@ -158,7 +160,8 @@ class CudaProgram final : public Program {
     if (spec_.mode == Mode::evaluate) keep_norms(set);
     if (spec_.mode != Mode::train) return;
     if (gaps_ != nullptr)
-      check(clear_ranges(launch_.gradients, gaps_, static_cast<int>(execution_.gaps.size()), launch_.stream),
+      check(clear_ranges(launch_.gradients, gaps_, static_cast<int>(execution_.gaps.size()), longest_gap_,
+                         launch_.stream),
             "the clearing of gradients");
     check(forget_worst(fixed<std::int32_t>(execution_.worst), launch_.stream), "the start of a step");
   }
@@ -189,6 +192,7 @@ class CudaProgram final : public Program {
   LaunchContext launch_;
   std::optional<PartTimer> timer_;  ///< none: no part is timed
   FloatRange* gaps_ = nullptr;
+  Index longest_gap_ = 0;
   Index norms_of_ = 0;  ///< count of the set whose offsets are kept
 };
 

@@ -6,9 +6,9 @@
 
 namespace convoy::lowering {
 
-Placement place(const std::vector<Lifetime>& lifetimes) {
-  constexpr Index line = 64;
-  const auto rounded = [&](Index bytes) { return (bytes + line - 1) / line * line + 4 * line; };
+Placement place(const std::vector<Lifetime>& lifetimes, Index alignment) {
+  constexpr Index apart = 256;  // bytes between blocks, a multiple of every alignment in use
+  const auto rounded = [&](Index bytes) { return (bytes + alignment - 1) / alignment * alignment + apart; };
   std::vector<std::size_t> order;
   for (std::size_t i = 0; i < lifetimes.size(); ++i)
     if (lifetimes[i].first >= 0) order.push_back(i);

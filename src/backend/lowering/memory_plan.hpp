@@ -18,12 +18,12 @@ struct Lifetime {
 };
 
 struct Placement {
-  std::vector<Index> offsets;  ///< one for each lifetime, in bytes; multiples of 64
+  std::vector<Index> offsets;  ///< one for each lifetime, in bytes; multiples of the alignment
   Index total_bytes = 0;
 };
 
 /// Blocks whose lifetimes overlap don't overlap in memory. Largest first, each at the lowest place that is free. A
-/// block that no step touches takes no memory.
-Placement place(const std::vector<Lifetime>& lifetimes);
+/// block that no step touches takes no memory. `alignment` in bytes.
+Placement place(const std::vector<Lifetime>& lifetimes, Index alignment = 64);
 
 }  // namespace convoy::lowering

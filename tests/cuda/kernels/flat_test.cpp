@@ -50,7 +50,7 @@ TEST_P(Flat, NothingIsLaunchedForNothing) {
   host_cuda::counts() = {};
   expect_success(copy_floats(nullptr, nullptr, 0, 1, nullptr));
   expect_success(note_not_finite(nullptr, 0, 1, nullptr, nullptr));
-  expect_success(clear_ranges(nullptr, nullptr, 0, nullptr));
+  expect_success(clear_ranges(nullptr, nullptr, 0, 0, nullptr));
   EXPECT_EQ(host_cuda::counts().kernels, 0);
 }
 
@@ -60,7 +60,7 @@ TEST_P(Flat, ClearsRanges) {
     Values block = formula_values("block", 3000, 1, 5);
     float* const device = bench.floats(block);
     const std::vector<FloatRange> ranges{{2, 5}, {100, 1}, {1000, 1999}};
-    expect_success(clear_ranges(device, bench.put(ranges), 3, bench.stream()));
+    expect_success(clear_ranges(device, bench.put(ranges), 3, 1999, bench.stream()));
     for (const FloatRange& range : ranges)
       for (Index i = range.begin; i < range.begin + range.count; ++i) block[static_cast<std::size_t>(i)] = 0;
     EXPECT_EQ(bench.floats(device, 3000), block);

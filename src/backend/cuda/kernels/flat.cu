@@ -96,9 +96,10 @@ cudaError_t blend_floats(float* to, const float* from, Index n, const StepNumber
   return run<true, true>(to, from, n, Blend{step}, stream);
 }
 
-cudaError_t clear_ranges(float* block, const FloatRange* ranges, int count, cudaStream_t stream) {
-  if (count <= 0) return cudaSuccess;
-  return launch(clear_kernel, dim3(1, static_cast<unsigned>(count)), threads, 0, stream, block, ranges);
+cudaError_t clear_ranges(float* block, const FloatRange* ranges, int count, Index longest, cudaStream_t stream) {
+  if (count <= 0 || longest <= 0) return cudaSuccess;
+  return launch(clear_kernel, dim3(flat_grid(longest).x, static_cast<unsigned>(count)), threads, 0, stream, block,
+                ranges);
 }
 
 cudaError_t forget_worst(std::int32_t* worst, cudaStream_t stream) {

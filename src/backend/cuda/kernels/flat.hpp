@@ -18,7 +18,7 @@ struct FloatRange {
   Index begin = 0, count = 0;
 };
 /// Zeroes ranges of a block in one launch: what no step writes. `ranges`: device memory.
-cudaError_t clear_ranges(float* block, const FloatRange* ranges, int count, cudaStream_t stream);
+cudaError_t clear_ranges(float* block, const FloatRange* ranges, int count, Index longest, cudaStream_t stream);
 
 /// The first stage of a step that made something not finite. Protocol: forget_worst at the start of stage 0,
 /// note_not_finite over the range that each stage made final, give_flag in the last stage.

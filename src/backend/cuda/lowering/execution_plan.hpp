@@ -22,6 +22,9 @@ namespace convoy::cuda {
 /// Values, norms and steps are numbered by int, as in backend/lowering.
 inline std::size_t index_of(int number) { return static_cast<std::size_t>(number); }
 
+/// Of buffers and workspaces, in bytes: what CUDA's own allocations have.
+inline constexpr Index block_alignment = 256;
+
 /// activation: scales with the batch; bytes per image are counted from these. channels: per-channel vectors and
 /// gradients of weights. workspace: one step's. fixed: lives as long as a step of training, whatever accesses it.
 enum class BufferKind : std::uint8_t { activation, channels, workspace, fixed };

@@ -123,7 +123,7 @@ ExecutionPlan PlanBuilder::finish() {
       if (execution_.buffers[index_of(access.buffer)].kind != BufferKind::fixed) lifetime.touch(k);
     }
   }
-  execution_.placement = lowering::place(lifetimes);
+  execution_.placement = lowering::place(lifetimes, block_alignment);
   if (training()) {
     execution_.stages = lowering::make_stages(plan(), execution_.steps.size(), final_rows_, exchanges_);
     execution_.gaps = lowering::find_gaps(plan(), lowering_, final_rows_);

@@ -62,6 +62,8 @@ class Queue {
   /// The first call of a key runs body (libraries load their kernels then), the second captures and launches it, later
   /// ones launch the graph. Inside of another replay body runs, and so becomes part of what is captured.
   void replay(std::uint64_t key, FunctionRef body);
+  /// What body queues in the compute stream, captured; the caller destroys it. replay() keeps its own.
+  cudaGraphExec_t capture(FunctionRef body);
   /// Keys are new again. A graph that runs is freed when it has run.
   void forget_graphs() noexcept;
   bool capturing() const { return capturing_; }
@@ -74,7 +76,6 @@ class Queue {
     std::byte* begin;
     Index bytes;
   };
-  cudaGraphExec_t capture(FunctionRef body);
 
   cudaStream_t streams_[3] = {};
   EventRing events_;

@@ -4,10 +4,10 @@
 #include <cuda_runtime_api.h>
 
 #include <cstddef>
+#include <functional>
 #include <vector>
 
 #include "backend/cuda/runtime/queue.hpp"
-#include "core/clock.hpp"
 #include "core/types.hpp"
 
 namespace convoy::cuda {
@@ -26,24 +26,16 @@ class Scratch {
   void* memory_ = nullptr;
 };
 
+/// Fills memory with numbers between 0.5 and 1 of either sign. bytes: a multiple of 4.
+void fill_with_noise(Queue& queue, std::byte* at, Index bytes, Precision precision);
+
 /// A buffer's bytes, so that the next one begins aligned.
 inline Index rounded(Index bytes) { return (bytes + 255) / 256 * 256; }
 
-/// The least seconds of some runs of what `body` queues, after one that warms up.
-template <class Body>
-double seconds_of(Queue& queue, const Body& body) {
-  constexpr int repetitions = 4;
-  double least = 0;
-  queue.wait(queue.record());
-  for (int i = 0; i <= repetitions; ++i) {
-    const Instant begin = real_clock().now();
-    body();
-    queue.wait(queue.record());
-    const double seconds = seconds_since(begin);
-    if (i == 1 || (i > 1 && seconds < least)) least = seconds;
-  }
-  return least;
-}
+/// Seconds of one run of what `body` queues in the compute stream, by the device's clock: runs are captured, up to 20
+/// in one graph, so that the host's time to launch them doesn't count; the median of five graphs. body(i) is the i-th
+/// run in a graph, for operands that change places.
+double seconds_of(Queue& queue, const std::function<void(int run)>& body);
 
 /// Begin and end of numbered pieces of work in one stream, by the device's clock.
 class PartTimer {
