@@ -178,9 +178,11 @@ OptionGroup source_options(const Source& kind, PrepareSpec& spec) {
 OptionGroup image_options(PrepareSpec& spec) {
   OptionGroup group{"Images", {}};
   Recipe& recipe = spec.recipe;
-  group.add(choice_option<Encoding>("encoding", recipe.encoding, {{"raw", Encoding::raw}, {"jpeg", Encoding::jpeg}},
-                                    "store squares of pixels, or JPEG files as they are; without it: raw if --sizes, "
-                                    "--resize, --center-crop or --mean-image asks for squares, else jpeg"));
+  group
+      .add(choice_option<Encoding>("encoding", recipe.encoding, {{"raw", Encoding::raw}, {"jpeg", Encoding::jpeg}},
+                                   "store squares of pixels, or JPEG files as they are; default: raw if --sizes, "
+                                   "--resize, --center-crop or --mean-image asks for squares, else jpeg"))
+      .print = [] { return std::string(); };  // other options choose
   group.add(sizes_option(recipe));
   group.add(choice_option<Fit>("resize", recipe.fit, {{"squash", Fit::squash}, {"crop", Fit::crop}},
                                "raw: squash the image into the square, or crop its central square"));
@@ -360,9 +362,12 @@ std::vector<std::string> set_all(const std::string& word, const std::vector<Opti
 Encoding usual_encoding(const Given& given) {
   const auto sizes = given.find("sizes");
   const bool squares = sizes != given.end() && sizes->second.value.find("full") == std::string::npos;
-  return squares || given.count("resize") > 0 || given.count("center-crop") > 0 || given.count("mean-image") > 0
-             ? Encoding::raw
-             : Encoding::jpeg;
+  const auto asked = [&](const char* name) {
+    const auto at = given.find(name);
+    return at != given.end() && at->second.value != "false";
+  };
+  return squares || given.count("resize") > 0 || asked("center-crop") || asked("mean-image") ? Encoding::raw
+                                                                                             : Encoding::jpeg;
 }
 
 /// Contradictions between options.

@@ -6,8 +6,9 @@ cd "$(dirname "$0")/.."
 
 usage() {
   cat <<'TEXT'
-usage: scripts/install-deps.sh [--build-only] [--dry-run]
+usage: scripts/install-deps.sh [--build-only] [--no-cuda] [--dry-run]
   --build-only  only what building and running the two programs needs; no test tools
+  --no-cuda     nothing for the CUDA module
   --dry-run     say what would be installed, change nothing
 Where nothing is missing nothing is done and no right is asked for; otherwise it runs apt-get as root (sudo) without asking
 again. The services of packages that only the tests need (nginx, slurmctld, slurmd, munge) are neither started nor left
@@ -16,10 +17,11 @@ packages by their names there and exits with 2.
 TEXT
 }
 
-build_only='' dry_run=''
+build_only='' cuda=1 dry_run=''
 for argument in "$@"; do
   case $argument in
     --build-only) build_only=1 ;;
+    --no-cuda) cuda='' ;;
     --dry-run) dry_run=1 ;;
     -h | --help) usage; exit 0 ;;
     *) usage >&2; exit 2 ;;
@@ -86,7 +88,7 @@ if [ -z "$build_only" ]; then
   done
 fi
 # Headers over cuDNN's C interface, of use only where the toolkit is (see cmake/ConvoyCuda.cmake).
-if [ -n "$(command -v nvcc)" ] || [ -x /usr/local/cuda/bin/nvcc ]; then
+if [ -n "$cuda" ] && { [ -n "$(command -v nvcc)" ] || [ -x /usr/local/cuda/bin/nvcc ]; }; then
   compgen -G '.venv/lib/python3*/site-packages/include/cudnn_frontend.h' >/dev/null ||
     missing_python+=(nvidia-cudnn-frontend)
   # For the test of the kernels' machine code (tests/cuda/sass); toolkits often come without it.

@@ -25,19 +25,22 @@ done
 
 say() { printf '\n== %s\n' "$*"; }
 
-say "installing what is missing"
-[ -z "$install" ] || scripts/install-deps.sh --build-only
-
-say "building convoy and convoy-preprocess"
-options=()
+# The CUDA module takes longer to compile than all the rest, and its packages are large.
+options=() packages=(--build-only)
 if [ ! -e build/release/CMakeCache.txt ]; then
   options=(-DCONVOY_TESTS=OFF)
-  # The CUDA module takes longer to compile than all the rest.
   if ! compgen -G '/dev/nvidia[0-9]*' >/dev/null; then
-    options+=(-DCONVOY_CUDA=OFF)
+    options+=(-DCONVOY_CUDA=OFF) packages+=(--no-cuda)
     echo "no GPU is visible here: without the CUDA module (scripts/test.sh builds it)"
   fi
+elif grep -q '^CONVOY_CUDA:[A-Z]*=OFF' build/release/CMakeCache.txt; then
+  packages+=(--no-cuda)
 fi
+
+say "installing what is missing"
+[ -z "$install" ] || scripts/install-deps.sh "${packages[@]}"
+
+say "building convoy and convoy-preprocess"
 scripts/build.sh release "${options[@]}" -- convoy convoy-preprocess
 convoy=build/release/src/cli/convoy preprocess=build/release/preprocess/convoy-preprocess
 

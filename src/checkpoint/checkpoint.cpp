@@ -207,12 +207,22 @@ void remove_leftovers(const std::string& folder, const Fence& fence) {
   }
 }
 
+namespace {
+
+/// Where the checkpoints of a run directory lie, then the folder itself, which may be one of checkpoints.
+std::vector<std::string> places_below(const std::string& path) {
+  std::vector<std::string> folders = checkpoint_folders(path);
+  folders.push_back(path);
+  return folders;
+}
+
+}  // namespace
+
 std::string resolve_checkpoint(const std::string& path) {
-  namespace fs = std::filesystem;
   std::error_code unknown;
   if (!fs::is_directory(path, unknown)) return path;
   const Lineage line(fs::exists(path + "/attempts", unknown) ? path : path + "/..");
-  for (const std::string& folder : {path + "/checkpoints", path}) {
+  for (const std::string& folder : places_below(path)) {
     if (!fs::is_directory(folder, unknown)) continue;
     for (const std::string& found : list_checkpoints(folder, {}, line))
       if (find_damage(found).empty()) return found;
@@ -221,10 +231,10 @@ std::string resolve_checkpoint(const std::string& path) {
 }
 
 std::string best_checkpoint(const std::string& path) {
-  for (const std::string& best : {path + "/checkpoints/best.h5", path + "/best.h5"}) {
-    std::error_code unknown;
-    if (std::filesystem::exists(best, unknown)) return best;
-  }
+  std::error_code unknown;
+  if (!fs::is_directory(path, unknown)) return path;
+  for (const std::string& folder : places_below(path))
+    if (fs::exists(folder + "/best.h5", unknown)) return folder + "/best.h5";
   return resolve_checkpoint(path);
 }
 

@@ -61,7 +61,8 @@ std::vector<std::string> list_folder(const std::string& folder);
 void remove_shards(const std::string& folder, const std::string& name, const std::vector<ShardRecord>& keep,
                    const Fence& fence);
 
-/// A checkpoint file as users name it: the file, or the newest of a run directory or of its checkpoints folder.
+/// A checkpoint file as users name it: the file, or the newest of a run directory (in the first of its
+/// checkpoint_folders that has one) or of its checkpoints folder.
 /// Throws Error(data) where a folder holds none.
 std::string resolve_checkpoint(const std::string& path);
 /// The file that a user means by a trained model: a checkpoint, or the best (else the newest) one of a run directory or

@@ -71,12 +71,14 @@ std::optional<TensorDifference> difference_of(const std::string& name, const Hdf
   return found;
 }
 
-std::map<Index, std::string> by_steps(const std::string& folder) {
+std::map<Index, std::string> by_steps(const std::string& run_folder) {
   std::map<Index, std::string> found;
-  for (const std::string& path : list_checkpoints(folder)) {
-    try {
-      found.emplace(peek(path).step, path);
-    } catch (const Error&) {  // its run goes on, and has removed it meanwhile
+  for (const std::string& folder : checkpoint_folders(run_folder)) {
+    for (const std::string& path : list_checkpoints(folder)) {
+      try {
+        found.emplace(peek(path).step, path);
+      } catch (const Error&) {  // its run goes on, and has removed it meanwhile
+      }
     }
   }
   return found;

@@ -29,7 +29,8 @@ struct CheckpointComparison {
 /// damaged or not a checkpoint.
 CheckpointComparison compare_checkpoints(const std::string& a, const std::string& b);
 
-/// The newest checkpoints of two folders that have the same number of steps done. Reads the first bytes of the files.
+/// The newest checkpoints of two run directories that have the same number of steps done. Reads the first bytes of the
+/// files.
 std::optional<std::pair<std::string, std::string>> newest_common_checkpoints(const std::string& a,
                                                                              const std::string& b);
 

@@ -10,6 +10,7 @@
 #include "backend/set_layout.hpp"
 #include "checkpoint/agree.hpp"
 #include "core/log.hpp"
+#include "core/text.hpp"
 
 namespace convoy {
 namespace fs = std::filesystem;
@@ -132,6 +133,16 @@ FoundCheckpoint open_checkpoint(Communicator& communicator, const std::string& p
     const std::string file = resolve(path);
     return file + "\n" + to_text(read_main_meta(file));
   }));
+}
+
+FoundCheckpoint open_to_resume(Communicator& communicator, const std::string& path) {
+  FoundCheckpoint found = open_checkpoint(communicator, path);
+  if (found.file.meta.texts.count("average_of") > 0)
+    fail(Exit::data,
+         "'{}' is an average of checkpoints, from which no run can resume (it has no optimizer state and no place in a "
+         "run); start a new run from its weights: --weights {} in place of --resume",
+         found.path, shell_word(found.path));
+  return found;
 }
 
 Checkpoint load_checkpoint(Communicator& communicator, const FoundCheckpoint& found, const Plan& plan,

@@ -32,6 +32,10 @@ std::optional<FoundCheckpoint> find_checkpoint(Communicator& communicator, const
 FoundCheckpoint open_checkpoint(Communicator& communicator, const std::string& path,
                                 const std::function<std::string(const std::string&)>& resolve = resolve_checkpoint);
 
+/// Collective. The same, to resume from. Throws Error(data) also for an average of checkpoints, which stands nowhere in
+/// a run.
+FoundCheckpoint open_to_resume(Communicator& communicator, const std::string& path);
+
 /// Collective. Throws Error(data), the same on all ranks.
 Checkpoint load_checkpoint(Communicator& communicator, const FoundCheckpoint& found, const Plan& plan,
                            const SetLayout& layout, const LoadSpec& spec);

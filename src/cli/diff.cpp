@@ -54,8 +54,6 @@ struct RunComparison {
   std::string no_pair, unknown_data;  ///< why neither could be compared; empty: they were
 };
 
-std::string checkpoints_of(const std::string& run) { return run + "/checkpoints"; }
-
 std::vector<Difference> compare_data(const TrainedData& a, const TrainedData& b) {
   std::vector<Difference> found;
   const auto add = [&](const std::string& name, const std::string& of_a, const std::string& of_b) {
@@ -88,7 +86,7 @@ void compare_kernels(RunComparison& found) {
 }
 
 void compare_models(const DiffConfig& config, RunComparison& found) {
-  const auto pair = newest_common_checkpoints(checkpoints_of(config.a), checkpoints_of(config.b));
+  const auto pair = newest_common_checkpoints(config.a, config.b);
   try {
     if (pair) {
       std::tie(found.a, found.b) = *pair;

@@ -2,11 +2,14 @@
 #include "cli/command.hpp"
 
 #include <algorithm>
+#include <filesystem>
 
 #include "backend/factory.hpp"
+#include "checkpoint/agree.hpp"
 #include "checkpoint/resume.hpp"
 #include "comm/agreed_error.hpp"
 #include "config/print.hpp"
+#include "config/rate_choice.hpp"
 #include "core/standard_output.hpp"
 #include "core/text.hpp"
 #include "core/wall_clock.hpp"
@@ -52,10 +55,10 @@ Index arena_of(Backend& backend, const Plan& plan, const EngineSpec& common, con
   return arena;
 }
 
-Sized size_up(const Communicator& communicator, const TrainConfig& config) {
+Sized size_up(const Communicator& communicator, const TrainConfig& config, int replicas) {
   Sized sized;
   sized.phases = open_phases(config);
-  plan_phases(sized.phases, communicator.size(), communicator.rank(), config.sync.replicas);
+  plan_phases(sized.phases, communicator.size(), communicator.rank(), replicas);
   const TrainingPhase& first = sized.phases.front();
   sized.splits = first.splits;
   sized.job = first.job;
@@ -125,18 +128,45 @@ void print_forecast(const TrialRun& found, const TrainConfig& config, double lim
                                     .epoch = time.epoch}));
 }
 
+/// Collective. The checkpoint from which the run would continue; nothing: it would start afresh. Damaged ones stay
+/// where they are.
+std::optional<FoundCheckpoint> find_resume(Communicator& communicator, const TrainConfig& config) {
+  const std::string& resume = config.checkpoint.resume;
+  if (resume.empty()) return std::nullopt;
+  if (resume != "auto") return open_to_resume(communicator, resume);
+  const std::string& folder = config.checkpoint.folder.empty() ? config.output.folder : config.checkpoint.folder;
+  const std::string path = ask_first_rank(communicator, "looking for the newest checkpoint", [&]() -> std::string {
+    std::error_code unknown;
+    if (!std::filesystem::is_directory(folder, unknown)) return {};
+    try {
+      return resolve_checkpoint(folder);
+    } catch (const Error&) {
+      return {};
+    }
+  });
+  if (path.empty()) return std::nullopt;
+  return open_checkpoint(communicator, path);
+}
+
 }  // namespace
 
-Exit dry_run(Communicator& communicator, Supervisor& supervisor, const TrainConfig& config) try {
-  const std::string &weights = config.checkpoint.weights, &resume = config.checkpoint.resume;
+Exit dry_run(Communicator& communicator, Supervisor& supervisor, const TrainConfig& wanted) try {
+  TrainConfig config = wanted;
+  std::optional<FoundCheckpoint> resumed;
   run_alike(communicator, [&] {
-    if (!weights.empty()) open_weights(communicator, weights);
-    if (!resume.empty() && resume != "auto") open_checkpoint(communicator, resume);
+    if (!config.checkpoint.weights.empty()) open_weights(communicator, config.checkpoint.weights);
+    resumed = find_resume(communicator, config);
   });
+  int replicas = config.sync.replicas;
+  if (resumed) {
+    if (replicas == 0 && config.sync.grad_accum_steps == 1) replicas = resumed->file.meta.replicas;
+    const auto& texts = resumed->file.meta.texts;
+    if (const auto stored = texts.find("configuration"); stored != texts.end()) keep_rate(config, stored->second);
+  }
   const double end = end_of_job(config.time_limit).time, limit = end > 0 ? end - wall_seconds() : 0;
   Exit code = communicator.agreed_exit("the dry run", [&] {
     if (communicator.rank() != 0) return;
-    const Sized sized = size_up(communicator, config);
+    const Sized sized = size_up(communicator, config, replicas);
     const DatasetInfo& data = sized.splits.train;
     write_output(to_ini(config));
     line("data set", fmt::format("train: {}, {} classes", tell_images(data), data.classes));
@@ -144,6 +174,7 @@ Exit dry_run(Communicator& communicator, Supervisor& supervisor, const TrainConf
     line("device", sized.device);
     print_memory(sized, config);
     line("job", describe(sized.job, config));
+    if (resumed) line("resumes from", fmt::format("{}, step {}", resumed->path, resumed->file.meta.position.step));
     if (sized.phases.size() > 1) line("phases", describe(sized.phases));
     line("global batch", fmt::format("{}", sized.job.global_batch));
     line("peak learning rate", fmt::format("{}", highest_rate(config, sized.job)));

@@ -189,18 +189,19 @@ std::string configuration_in_checkpoint(const std::string& folder, const std::st
   return {};
 }
 
-/// The configuration of a run directory that has something to continue from; empty: there is nothing. What a start that
-/// came to nothing said doesn't count.
-std::string read_own(const std::string& path) {
+/// The configuration of a run directory; empty: there is none. What a start that came to nothing said counts only if
+/// the words name no data set: a job script that names everything says itself what it wants.
+std::string read_own(const std::string& path, NamesData of_words) {
   const std::string folder = std::filesystem::path(path).parent_path().string();
-  bool resumes = !list_checkpoints(folder + "/checkpoints").empty() || Lineage(folder).newest().number > 0;
+  bool counts = of_words == NamesData::no || !list_checkpoints(folder + "/checkpoints").empty() ||
+                Lineage(folder).newest().number > 0;
   try {
     const auto state = read_run_state(folder);
-    resumes |= state && !state->checkpoint.empty();
+    counts |= state && !state->checkpoint.empty();
   } catch (const Error&) {  // it would know of a checkpoint elsewhere, so there may be one; whoever needs it says so
-    resumes = true;
+    counts = true;
   }
-  if (!resumes) return {};
+  if (!counts) return {};
   const std::string text = read_text_file_if_there(path);
   return trimmed(text).empty() ? configuration_in_checkpoint(folder, path) : text;
 }
@@ -233,7 +234,9 @@ std::optional<Config> agree_on_config(Session& session, const Words& words, Pars
 
 std::optional<TrainConfig> agree_on_training(Session& session, const Words& words) {
   return agree<TrainConfig>(session, [&](Communicator& ranks) {
-    return parse_train(words, reader(ranks, read_text_file), reader(ranks, read_own));
+    return parse_train(words, reader(ranks, read_text_file), [&ranks](const std::string& path, NamesData of_words) {
+      return read_on_first_rank(ranks, path, [of_words](const std::string& own) { return read_own(own, of_words); });
+    });
   });
 }
 

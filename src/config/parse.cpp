@@ -157,15 +157,16 @@ void leave_out_overridden(std::vector<Assignment>& of_file, const std::vector<As
 
 /// What a resumed run takes from its own configuration beside `given`, the words of this job.
 std::vector<Assignment> own_configuration(const Names& names, const std::vector<Assignment>& given, bool positional,
-                                          const ReadText& read_own) {
+                                          const ReadOwn& read_own) {
   const std::string folder = last_value(given, "output-dir");
   if (folder.empty() || last_value(given, "resume") != "auto") return {};
-  const std::string path = folder + "/config.cfg", text = read_own(path);
-  std::vector<Assignment> own = read_ini(names, text, path);
   const auto gives = [&](const std::string& name) {
     return (positional && name == "data") ||
            std::any_of(given.begin(), given.end(), [&](const Assignment& one) { return one.name == name; });
   };
+  const bool data = gives("data") || gives("train-data") || gives("synthetic");
+  const std::string path = folder + "/config.cfg", text = read_own(path, data ? NamesData::yes : NamesData::no);
+  std::vector<Assignment> own = read_ini(names, text, path);
   std::set<std::string> left_out{"output-dir", "checkpoint-dir", "resume",       "run-epochs", "max-steps",  "end-time",
                                  "time-limit", "end-margin",     "inject-fault", "quiet",      "checkpoints"};
   for (const auto& [said, others] : same_said())
@@ -180,7 +181,7 @@ std::vector<Assignment> own_configuration(const Names& names, const std::vector<
 }
 
 Given fill(const std::string& command, std::vector<OptionGroup> groups, const std::vector<std::string>& words,
-           const ReadText& read_text, const ReadText& read_own = {}) {
+           const ReadText& read_text, const ReadOwn& read_own = {}) {
   std::string path;
   groups.push_back(general_options(path));
   const Names names(groups, foreign_hint);
@@ -313,7 +314,7 @@ std::string one_of(const std::string& command, const Given& given, const std::ve
 
 }  // namespace
 
-TrainConfig parse_train(const std::vector<std::string>& words, const ReadText& read_text, const ReadText& read_own) {
+TrainConfig parse_train(const std::vector<std::string>& words, const ReadText& read_text, const ReadOwn& read_own) {
   TrainConfig config;
   const Given given = fill("train", options_of(config), words, read_text, read_own);
   take_positional("train", given.positional, "data", config.data.folder);

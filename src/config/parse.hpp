@@ -2,6 +2,7 @@
 // From words to a validated configuration. Everything wrong is one Error(usage) that names the option, the value, where
 // it stood and what is allowed.
 #pragma once
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
@@ -18,11 +19,17 @@ std::string read_text_file(const std::string& path);
 /// Empty where there is no such file.
 std::string read_text_file_if_there(const std::string& path);
 
+/// Do the words of a command that resumes name a data set?
+enum class NamesData : std::uint8_t { no, yes };
+/// Reads a run's own configuration; empty: it gives none.
+using ReadOwn = std::function<std::string(const std::string& path, NamesData of_words)>;
+inline std::string read_own_file(const std::string& path, NamesData) { return read_text_file_if_there(path); }
+
 // `words`: what follows the command's name.
 /// With --resume auto and --output-dir the run's own config.cfg counts before everything else, but for what is about
 /// one job. `read_own` reads it.
 TrainConfig parse_train(const std::vector<std::string>& words, const ReadText& read_text = read_text_file,
-                        const ReadText& read_own = read_text_file_if_there);
+                        const ReadOwn& read_own = read_own_file);
 EvaluateConfig parse_evaluate(const std::vector<std::string>& words, const ReadText& read_text = read_text_file);
 PredictConfig parse_predict(const std::vector<std::string>& words, const ReadText& read_text = read_text_file);
 BenchConfig parse_bench(const std::vector<std::string>& words, const ReadText& read_text = read_text_file);

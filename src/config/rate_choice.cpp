@@ -5,6 +5,9 @@
 
 #include <algorithm>
 
+#include "config/parse.hpp"
+#include "core/errors.hpp"
+
 namespace convoy {
 namespace {
 
@@ -46,6 +49,17 @@ void keep_rate(TrainConfig& config, const TrainConfig& stored) {
   }
   const double warmup = stored.optimiser.schedule.warmup_epochs;
   if (may_warm_up(config, warmup)) optimiser.schedule.warmup_epochs = warmup;
+}
+
+bool keep_rate(TrainConfig& config, const std::string& stored) {
+  TrainConfig read;
+  try {
+    read = parse_ini(stored);
+  } catch (const Error&) {
+    return false;
+  }
+  keep_rate(config, read);
+  return true;
 }
 
 std::string explain_rate(const TrainConfig& config) {

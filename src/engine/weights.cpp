@@ -12,6 +12,7 @@
 #include "core/log.hpp"
 #include "core/text.hpp"
 #include "interchange/fit.hpp"
+#include "io/file_kind.hpp"
 
 namespace convoy {
 namespace {
@@ -31,6 +32,7 @@ std::string tell(const TensorFile& file, const StateFit& fit, std::size_t taken,
 std::vector<std::string> read_tensors(const std::string& path, const Plan& plan, const SetLayout& layout, Head head,
                                       std::vector<float>& block) {
   const TensorFile file(path);
+  file.check_digest();
   StateFit fit = fit_state(plan, file);
   if (!fit.fits() || (head == Head::must_fit && !fit.other_head.empty())) fail_misfit(fit, plan, file);
   std::vector<std::string> unread;
@@ -53,6 +55,34 @@ std::vector<std::string> read_tensors(const std::string& path, const Plan& plan,
   return unread;
 }
 
+/// The format that the ending of a file's name promises; empty: none that holds weights.
+std::string promised_format(const std::string& path) {
+  for (const auto& [ending, format] :
+       {std::pair{".safetensors", "a safetensors file"}, std::pair{".pth", "a file of PyTorch"},
+        std::pair{".pt", "a file of PyTorch"}, std::pair{".h5", "a checkpoint"}})
+    if (path.ends_with(ending)) return format;
+  return {};
+}
+
+/// For a file that isn't one of tensors: throws Error(data) unless its first bytes are those of a checkpoint.
+void require_checkpoint(const std::string& path) {
+  const std::string head = head_of_file(path);
+  if (begins_as_sealed(head)) return;
+  std::string what = foreign_kind(head), promised = promised_format(path), remedy;
+  if (begins_as_onnx(head)) remedy = "write its weights as .safetensors or .pth ('convoy export' does), or ";
+  if (what.empty() && head.empty()) {
+    what = "empty";
+  } else if (what.empty()) {
+    what = promised.empty() ? "of no known format"
+                            : fmt::format("damaged (its first bytes are not those of {})", promised);
+    if (!promised.empty()) remedy = "copy or download it again, or ";
+  }
+  fail(Exit::data,
+       "'{}' is {}, not a checkpoint of 'convoy train' or a file of weights; {}give a run directory, a .h5 file of its "
+       "folder checkpoints, a .safetensors file, or a .pth file of PyTorch",
+       path, what, remedy);
+}
+
 }  // namespace
 
 FoundWeights open_weights(Communicator& communicator, const std::string& path) {
@@ -61,7 +91,10 @@ FoundWeights open_weights(Communicator& communicator, const std::string& path) {
     std::error_code unknown;
     if (!std::filesystem::is_regular_file(path, unknown)) return {};
     const auto format = tensor_format_of(path);
-    if (!format) return {};
+    if (!format) {
+      require_checkpoint(path);
+      return {};
+    }
     const TensorFile file(path);
     const auto meta = file.metadata().find(convoy_metadata);
     if (meta != file.metadata().end()) parse_meta(meta->second, path);

@@ -134,6 +134,7 @@ void write(const ExportConfig& config, const SavedModel& saved, const HostModel&
   const std::vector<NamedTensor> tensors =
       state_dict_values(model.plan, part_of(model, model.layout.values), part_of(model, model.layout.statistics),
                         saved.file.meta.position.step);
+  metadata[digest_metadata] = digest_of_contents(tensors, metadata);
   const auto write_tensors = config.format == WeightFormat::pth ? write_pth : write_safetensors;
   write_tensors(config.output, tensors, metadata);
 }

@@ -48,7 +48,7 @@ std::vector<NamedTensor> state_dict_values(const Plan& plan, std::span<const flo
         tensors.push_back({entry.name, entry.extent, copy(statistics)});
         break;
       case StateEntry::Part::batches:
-        tensors.push_back({entry.name, entry.extent, {static_cast<float>(batches)}, TensorType::i64});
+        tensors.push_back({entry.name, entry.extent, {}, {batches}});
         break;
     }
   }
@@ -56,7 +56,7 @@ std::vector<NamedTensor> state_dict_values(const Plan& plan, std::span<const flo
 }
 
 std::uint64_t digest_of_tensor(const NamedTensor& tensor, std::uint64_t digest) {
-  if (tensor.type == TensorType::i64) return digest;  // counts of batches are no weights
+  if (tensor.type() == TensorType::i64) return digest;  // counts of batches are no weights
   digest = hash_text(tensor.name, digest);
   digest = hash_bytes(tensor.extent.data(), tensor.extent.size() * sizeof(Index), digest);
   return hash_bytes(tensor.values.data(), tensor.values.size() * sizeof(float), digest);

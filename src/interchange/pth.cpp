@@ -247,10 +247,10 @@ std::string pickle_of(const std::vector<NamedTensor>& tensors) {
   std::string opcodes = "\x80\x02" + ordered_dict + "(";
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     const NamedTensor& tensor = tensors[i];
-    const std::string storage = tensor.type == TensorType::i64 ? "LongStorage" : "FloatStorage";
+    const std::string storage = tensor.type() == TensorType::i64 ? "LongStorage" : "FloatStorage";
     opcodes += text_opcode(tensor.name) + "ctorch._utils\n_rebuild_tensor_v2\n((" + text_opcode("storage") +
                "ctorch\n" + storage + "\n" + text_opcode(std::to_string(i)) + text_opcode("cpu") +
-               number_opcode(static_cast<Index>(tensor.values.size())) + "tQ" + number_opcode(0) +
+               number_opcode(static_cast<Index>(tensor.count())) + "tQ" + number_opcode(0) +
                tuple_opcode(tensor.extent) + tuple_opcode(row_major(tensor.extent)) + "\x89" + ordered_dict + "tR";
   }
   return opcodes + "u.";

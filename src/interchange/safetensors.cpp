@@ -100,8 +100,8 @@ void write_safetensors(const std::string& path, const std::vector<NamedTensor>& 
   if (!metadata.empty()) header[std::string(metadata_key)] = Json(metadata);
   std::uint64_t at = 0;
   for (const NamedTensor& tensor : tensors) {
-    const std::uint64_t end = at + tensor.values.size() * bytes_of(tensor.type);
-    header[tensor.name] = Json::object({{"dtype", name_of(tensor.type)},
+    const std::uint64_t end = at + tensor.count() * bytes_of(tensor.type());
+    header[tensor.name] = Json::object({{"dtype", name_of(tensor.type())},
                                         {"shape", tensor.extent},
                                         {"data_offsets", std::vector<std::uint64_t>{at, end}}});
     at = end;

@@ -8,9 +8,11 @@
 #include <cstring>
 #include <numeric>
 #include <set>
+#include <span>
 #include <string_view>
 
 #include "core/errors.hpp"
+#include "core/hash.hpp"
 #include "core/shape_text.hpp"
 #include "interchange/formats.hpp"
 #include "interchange/zip.hpp"
@@ -119,13 +121,13 @@ std::uint64_t bytes_of(TensorType type) {
 }
 
 std::string bytes_of(const NamedTensor& tensor) {
-  require(tensor.type == TensorType::f32 || tensor.type == TensorType::i64, "tensors are written as F32 or I64");
-  std::string bytes(tensor.values.size() * bytes_of(tensor.type), '\0');
-  if (tensor.type == TensorType::f32) {
-    std::memcpy(bytes.data(), tensor.values.data(), bytes.size());
+  require(tensor.values.empty() || tensor.whole_numbers.empty(), "a tensor holds floats or integers");
+  std::string bytes(tensor.count() * bytes_of(tensor.type()), '\0');
+  const auto copy = [&](const auto& values) { std::memcpy(bytes.data(), values.data(), bytes.size()); };
+  if (tensor.type() == TensorType::f32) {
+    copy(tensor.values);
   } else {
-    const std::vector<std::int64_t> whole(tensor.values.begin(), tensor.values.end());
-    std::memcpy(bytes.data(), whole.data(), bytes.size());
+    copy(tensor.whole_numbers);
   }
   return bytes;
 }
@@ -176,17 +178,34 @@ const StoredValues* TensorFile::find(const std::string& name) const {
   return found == tensors_.end() ? nullptr : &*found;
 }
 
-std::vector<float> TensorFile::read(const StoredValues& tensor) const {
+std::vector<std::byte> TensorFile::bytes_of_place(const StoredValues& tensor) const {
   std::vector<std::byte> bytes(tensor.place.bytes);
   file_.read_at(bytes.data(), bytes.size(), tensor.place.offset);
-  if (tensor.place.crc && zip_crc(bytes) != *tensor.place.crc)
+  if (!tensor.place.crc || checked_.contains(tensor.place.offset)) return bytes;
+  if (zip_crc(bytes) != *tensor.place.crc)
     fail(Exit::data,
          "'{}' is damaged at tensor '{}' (its checksum is wrong), or was saved without checksums; copy it again",
          path(), tensor.name);
+  checked_.insert(tensor.place.offset);
+  return bytes;
+}
+
+std::vector<float> TensorFile::read(const StoredValues& tensor) const {
   const std::uint64_t size = bytes_of(tensor.type);
   std::vector<float> values(static_cast<std::size_t>(tensor.count()));
-  if (tensor.strides == row_major(tensor.extent)) {
-    const std::byte* from = bytes.data() + static_cast<std::uint64_t>(tensor.first) * size;
+  const bool in_order = tensor.strides == row_major(tensor.extent);
+  std::vector<std::byte> bytes;
+  std::uint64_t begin = static_cast<std::uint64_t>(tensor.first) * size;  // of its first element in `bytes`
+  if (in_order && (!tensor.place.crc || checked_.contains(tensor.place.offset))) {
+    // A part of a storage that many tensors share.
+    bytes.resize(values.size() * size);
+    file_.read_at(bytes.data(), bytes.size(), tensor.place.offset + begin);
+    begin = 0;
+  } else {
+    bytes = bytes_of_place(tensor);
+  }
+  if (in_order) {
+    const std::byte* from = bytes.data() + begin;
     for (float& value : values) {
       value = element_as_float(from, tensor.type);
       from += size;
@@ -201,6 +220,49 @@ std::vector<float> TensorFile::read(const StoredValues& tensor) const {
     for (std::size_t i = at.size(); i-- > 0 && ++at[i] == tensor.extent[i];) at[i] = 0;
   }
   return values;
+}
+
+namespace {
+
+/// `bytes`: as they are stored, in row-major order.
+std::uint64_t digest_of(const std::string& name, TensorType type, const std::vector<Index>& extent,
+                        std::span<const std::byte> bytes) {
+  std::uint64_t digest = hash_text(name_of(type), hash_text(name));
+  digest = hash_bytes(extent.data(), extent.size() * sizeof(Index), digest);
+  return hash_bytes(bytes.data(), bytes.size(), digest);
+}
+
+/// Sums don't depend on the order: other programs write tensors in another one.
+std::string digest_text(std::uint64_t tensors, const std::map<std::string, std::string>& metadata) {
+  const auto meta = metadata.find(convoy_metadata);
+  return fmt::format("{:016x}", tensors + (meta == metadata.end() ? 0 : hash_text(meta->second)));
+}
+
+}  // namespace
+
+std::string digest_of_contents(const std::vector<NamedTensor>& tensors,
+                               const std::map<std::string, std::string>& metadata) {
+  std::uint64_t sum = 0;
+  for (const NamedTensor& tensor : tensors) {
+    const std::string bytes = bytes_of(tensor);
+    sum += digest_of(tensor.name, tensor.type(), tensor.extent, std::as_bytes(std::span(bytes)));
+  }
+  return digest_text(sum, metadata);
+}
+
+void TensorFile::check_digest() const {
+  const auto told = metadata_.find(digest_metadata);
+  if (told == metadata_.end() || !metadata_.contains(convoy_metadata)) return;
+  std::uint64_t sum = 0;
+  for (const StoredValues& tensor : tensors_) {
+    const std::vector<std::byte> bytes = bytes_of_place(tensor);
+    sum += digest_of(tensor.name, tensor.type, tensor.extent, bytes);
+  }
+  if (const std::string found = digest_text(sum, metadata_); found != told->second)
+    fail(Exit::data,
+         "'{}' is damaged (digest {} of its tensors, {} when 'convoy export' wrote it), or another program changed its "
+         "tensors and kept the metadata; copy or export it again, or save it without the metadata '{}'",
+         path(), found, told->second, digest_metadata);
 }
 
 std::optional<TensorFormat> tensor_format_of(const std::string& path) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -26,9 +27,11 @@ std::uint64_t bytes_of(TensorType type);
 /// A tensor in memory, to be written as F32, or as I64 if it holds integers (`num_batches_tracked`).
 struct NamedTensor {
   std::string name;
-  std::vector<Index> extent;  ///< empty: a scalar
-  std::vector<float> values;  ///< as many as the product of extent
-  TensorType type = TensorType::f32;
+  std::vector<Index> extent;                     ///< empty: a scalar
+  std::vector<float> values;                     ///< as many as the product of extent
+  std::vector<std::int64_t> whole_numbers = {};  ///< in place of values: floats hold integers up to 2^24 only
+  TensorType type() const { return whole_numbers.empty() ? TensorType::f32 : TensorType::i64; }
+  std::uint64_t count() const { return values.size() + whole_numbers.size(); }
 };
 
 /// Bytes of a file that hold one tensor or several.
@@ -66,13 +69,19 @@ class TensorFile {
   const StoredValues* find(const std::string& name) const;
   /// In row-major order, rounded to fp32. Throws Error(data).
   std::vector<float> read(const StoredValues& tensor) const;
+  /// Reads all tensors of a file whose metadata has their digest. Throws Error(data) if they have another.
+  void check_digest() const;
 
  private:
+  /// All bytes of a place, whose checksum is checked when it is read for the first time.
+  std::vector<std::byte> bytes_of_place(const StoredValues& tensor) const;
+
   File file_;
   TensorFormat format_;
   std::vector<StoredValues> tensors_;
   std::map<std::string, std::string> metadata_;
   std::string section_;
+  mutable std::set<std::uint64_t> checked_;  ///< offsets of the places whose checksum is known to be right
 };
 
 /// By the first bytes of the file; nullopt: neither format. Throws Error(data) if the file can't be read, and for
@@ -82,6 +91,12 @@ std::optional<TensorFormat> tensor_format_of(const std::string& path);
 /// Metadata under this name is the text of a checkpoint's meta (checkpoint/meta.hpp). With it evaluation and prediction
 /// need no options about the model.
 constexpr const char* convoy_metadata = "convoy";
+/// Metadata under this name is the digest_of_contents of the file that Convoy wrote.
+constexpr const char* digest_metadata = "digest";
+/// Of what Convoy reads from a file: names, types, shapes and bytes of all tensors, in any order, and the metadata
+/// under convoy_metadata. Hexadecimal.
+std::string digest_of_contents(const std::vector<NamedTensor>& tensors,
+                               const std::map<std::string, std::string>& metadata);
 
 // Both write a temporary file beside `path`, flush it and rename it. Throw Error(data).
 

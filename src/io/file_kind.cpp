@@ -48,21 +48,31 @@ bool begins_as_safetensors(std::string_view head) {
   return head.size() > 8 && head.substr(4).starts_with("\0\0\0\0{"sv);
 }
 
+bool begins_as_onnx(std::string_view head) {
+  // Protocol buffers: field 1, a version below 128; then the producer's name, the graph or the operator sets.
+  return head.size() > 3 && head[0] == '\x08' && head[1] > 0 &&
+         (head[2] == '\x12' || head[2] == '\x3A' || head[2] == '\x42');
+}
+
+bool begins_as_sealed(std::string_view head) { return head.starts_with("CONVOYSL"sv); }
+
 std::string foreign_kind(std::string_view head) {
+  if (begins_as_onnx(head)) return "an ONNX model";
   if (begins_as_zip(head)) return "a ZIP archive, as PyTorch's .pth files are";
   if (begins_as_safetensors(head)) return "a safetensors file";
   for (const Signature& known : signatures)
     if (head.size() >= known.at && head.substr(known.at).starts_with(known.bytes)) return known.kind;
-  if (!head.empty() && !head.starts_with("CONVOYSL") && std::all_of(head.begin(), head.end(), is_text))
-    return "a text file";
+  if (!head.empty() && !begins_as_sealed(head) && std::all_of(head.begin(), head.end(), is_text)) return "a text file";
   return {};
 }
 
-std::string foreign_kind_of_file(const std::string& path) {
+std::string head_of_file(const std::string& path) {
   std::array<char, 512> head{};
   std::ifstream file(path, std::ios::binary);
   file.read(head.data(), head.size());
-  return foreign_kind(std::string_view(head.data(), static_cast<std::size_t>(file.gcount())));
+  return {head.data(), static_cast<std::size_t>(file.gcount())};
 }
+
+std::string foreign_kind_of_file(const std::string& path) { return foreign_kind(head_of_file(path)); }
 
 }  // namespace convoy

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <filesystem>
 #include <random>
@@ -106,6 +107,15 @@ bool lies_below(const fs::path& path, const fs::path& folder) {
   return !failed && !relative.empty() && *relative.begin() != "..";
 }
 
+bool has_finished(const std::string& folder, Index attempt) {
+  try {
+    const auto state = read_run_state(folder);
+    return state && state->attempt == attempt && state->result == Result::finished;
+  } catch (const Error&) {  // not of this program's: nothing is known
+    return false;
+  }
+}
+
 std::string new_run_id() {
   std::random_device source;
   std::string text = local_time_text(real_clock().wall_seconds());
@@ -124,16 +134,17 @@ Presence presence_of(const AttemptRecord& attempt) {
   return start.ticks > 0 && same ? Presence::lives : Presence::gone;
 }
 
-void require_alone(const std::string& folder, const AttemptRecord& own, double wait_seconds, Clock& clock) {
+Index require_alone(const std::string& folder, const AttemptRecord& own, double wait_seconds, Clock& clock) {
   const AttemptRecord other = newest_written(folder, clock);
-  if (other.number == 0 || is_requeued(other, own)) return;
+  if (other.number == 0 || is_requeued(other, own)) return 0;
   const std::string who =
       fmt::format("attempt {} ({}host {}, pid {})", other.number,
                   other.job.empty() ? "" : other.scheduler + " job " + other.job + ", ", other.host, other.pid);
   Observer observer(folder, other, own.host, clock);
-  bool told = false;
+  bool told = false, was_alive = false;
   for (const Instant begin = clock.now(); observer.seems_alive();) {
     leave_if_stopped("waiting for another job to end");
+    was_alive = true;
     const double waited = seconds_between(begin, clock.now());
     if (waited > wait_seconds) {
       fail(
@@ -146,14 +157,20 @@ void require_alone(const std::string& folder, const AttemptRecord& own, double w
     told = told || waited > 1;
     clock.sleep(0.1);
   }
+  return was_alive ? other.number : 0;
 }
 
-Index claim_alone(const std::vector<std::string>& folders, AttemptRecord own, double wait_seconds, Clock& clock) {
+Claim claim_alone(const std::vector<std::string>& folders, AttemptRecord own, double wait_seconds, Clock& clock) {
+  Claim claim;
   for (const Instant begin = clock.now();;) {
     own.number = newest_number(folders) + 1;  // known before anybody is looked at: who comes between has it
-    for (const std::string& folder : folders)
-      require_alone(folder, own, wait_seconds - seconds_between(begin, clock.now()), clock);
-    if (claim_number(folders, own)) return own.number;
+    for (const std::string& folder : folders) {
+      const Index seen = require_alone(folder, own, wait_seconds - seconds_between(begin, clock.now()), clock);
+      if (seen > 0 && folder == folders.front()) claim.waited_for = seen;
+    }
+    if (!claim_number(folders, own)) continue;
+    claim.number = own.number;
+    return claim;
   }
 }
 
@@ -181,14 +198,19 @@ void begin_attempt(Communicator& communicator, const AttemptSpec& spec, Attempt&
   to.record.ticks = process_start(to.record.pid).ticks;
   run_agreed(communicator, "beginning an attempt", [&] {
     if (communicator.rank() != 0) return;
-    to.record.number = spec.take_over ? claim_attempt(to.folders, to.record)
-                                      : claim_alone(to.folders, to.record, spec.wait_seconds, real_clock());
+    const Claim claim = spec.take_over ? Claim{.number = claim_attempt(to.folders, to.record)}
+                                       : claim_alone(to.folders, to.record, spec.wait_seconds, real_clock());
+    to.record.number = claim.number;
+    if (claim.waited_for > 0 && has_finished(spec.run_folder, claim.waited_for)) to.waited_for = claim.waited_for;
     to.fence = Fence(to.folders, to.record.number);
     for (const std::string& folder : to.folders) to.fence.remove_older_temporaries(folder);
     if (saves) remove_leftovers(spec.checkpoint_folder, to.fence);
     to.fence.remove_older_temporaries(spec.run_folder + "/attempts");
   });
-  communicator.broadcast(std::as_writable_bytes(std::span(&to.record.number, 1)), 0, "number of the attempt");
+  std::array<Index, 2> numbers{to.record.number, to.waited_for};
+  communicator.broadcast(std::as_writable_bytes(std::span(numbers)), 0, "number of the attempt");
+  to.record.number = numbers[0];
+  to.waited_for = numbers[1];
   to.fence = Fence(to.folders, to.record.number);
 }
 

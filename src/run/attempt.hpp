@@ -21,6 +21,9 @@ struct Attempt {
   AttemptRecord record;
   std::vector<std::string> folders;  ///< that are fenced: the run directory, and a checkpoint folder outside it
   Fence fence;
+  /// Another attempt that lived when this one came, and has finished the run since; 0: there is none. Known on all
+  /// ranks.
+  Index waited_for = 0;
 };
 
 /// The scheduler's job that this process belongs to, as attempts name it: scheduler, job, restarts.
@@ -32,12 +35,17 @@ enum class Presence : std::uint8_t { unknown, lives, gone };
 Presence presence_of(const AttemptRecord& attempt);
 
 /// If another attempt seems to be alive in `folder`, waits for it to end, then throws Error(usage), unless that is the
-/// job of `own`, which its scheduler has started again. Throws Error(stopped).
-void require_alone(const std::string& folder, const AttemptRecord& own, double wait_seconds, Clock& clock);
+/// job of `own`, which its scheduler has started again. Throws Error(stopped). Returns the number of the attempt that
+/// it saw alive; 0: there was none.
+Index require_alone(const std::string& folder, const AttemptRecord& own, double wait_seconds, Clock& clock);
 
+struct Claim {
+  Index number = 0;
+  Index waited_for = 0;  ///< the attempt that was alive last, in the first of the folders; 0: none was
+};
 /// Takes the next number in the folders as soon as nobody else is alive there: of several that waited one gets it, and
 /// the others wait for that one. Throws as require_alone does.
-Index claim_alone(const std::vector<std::string>& folders, AttemptRecord own, double wait_seconds, Clock& clock);
+Claim claim_alone(const std::vector<std::string>& folders, AttemptRecord own, double wait_seconds, Clock& clock);
 
 /// Collective. Takes the next number in the run directory, alone there unless the attempt may take over. `to` has the
 /// number as soon as it is taken. Throws AgreedError.

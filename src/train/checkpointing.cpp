@@ -119,7 +119,7 @@ bool stands_at_beginning(const std::string& began, const Lineage& line, const Fo
 std::optional<FoundCheckpoint> checkpoint_to_resume(Communicator& communicator, const CheckpointConfig& config,
                                                     const Attempt& attempt, const std::string& model) {
   if (config.resume.empty()) return std::nullopt;
-  if (config.resume != "auto") return open_checkpoint(communicator, config.resume);
+  if (config.resume != "auto") return open_to_resume(communicator, config.resume);
   const auto why_foreign = [&](const FileMeta& file) {
     if (file.model != model) return fmt::format("it is of {}, this run trains {}", file.model, model);
     const bool known = std::any_of(attempt.folders.begin(), attempt.folders.end(),
@@ -311,7 +311,7 @@ Position Checkpointing::resume(const FoundCheckpoint& found) {
   }
   from_last = std::filesystem::path(path).lexically_normal() ==
               (std::filesystem::path(job_.config.checkpoint.folder) / "last.h5").lexically_normal();
-  const bool at_end = position.step >= job_.shape.total_steps;
+  const bool at_end = position.step >= job_.shape.total_steps && position.step_in_epoch == 0;
   log::info("resumed from '{}': {} {}, step {}", path, at_end ? "end of epoch" : "epoch",
             at_end ? position.epoch : position.epoch + 1, position.step);
   return position;

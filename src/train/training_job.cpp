@@ -6,9 +6,10 @@
 #include <filesystem>
 #include <thread>
 
+#include "checkpoint/agree.hpp"
 #include "comm/agreed_error.hpp"
 #include "config/hash.hpp"
-#include "config/parse.hpp"
+#include "config/print.hpp"
 #include "config/rate_choice.hpp"
 #include "core/clock.hpp"
 #include "core/launcher.hpp"
@@ -123,25 +124,56 @@ void judge_data(const TrainingJob& job, FoundCheckpoint& found) {
 
 /// A run that goes on keeps the learning rate that nobody named.
 void keep_rates(TrainingJob& job, const CheckpointMeta& meta) {
-  TrainConfig stored;
-  try {
-    stored = parse_ini(meta.texts.at("configuration"));
-  } catch (const std::exception&) {  // of another version
-    if (job.communicator.rank() == 0 && job.config.said.count("lr") == 0)
-      log::warn(
-          "the checkpoint's configuration can't be read, so the learning rate is this version's default; give --lr");
-    return;
+  const auto stored = meta.texts.find("configuration");
+  if (stored != meta.texts.end() && keep_rate(job.config, stored->second)) {
+    for (TrainingPhase& phase : job.phases) keep_rate(phase.config, stored->second);
+  } else if (job.communicator.rank() == 0 && job.config.said.count("lr") == 0) {
+    log::warn(
+        "the checkpoint's configuration can't be read, so the learning rate is this version's default; give --lr");
   }
-  keep_rate(job.config, stored);
-  for (TrainingPhase& phase : job.phases) keep_rate(phase.config, stored);
+}
+
+/// Has the run of the checkpoint come to its end, with this configuration and these data?
+bool is_end_of(const TrainConfig& config, std::uint64_t train_digest, const CheckpointMeta& meta) {
+  const auto number = meta.numbers.find("steps_of_epoch");
+  const double steps = number == meta.numbers.end() ? 1 : std::max(number->second, 1.0);
+  const Position& at = meta.position;
+  const double epochs = static_cast<double>(at.epoch) + static_cast<double>(at.step_in_epoch) / steps;
+  const auto text = meta.texts.find("configuration");
+  return epochs + 0.5 / steps > config.epochs && text != meta.texts.end() && text->second == to_ini(config) &&
+         meta.data.train_digest == train_digest;
+}
+
+/// Collective. Of two equal starts at once the second has waited for the first: the last checkpoint of that one, if it
+/// has done all that this one is to do; else nothing.
+std::optional<FoundCheckpoint> end_of_equal_start(const TrainingJob& job) {
+  const CheckpointConfig& config = job.config.checkpoint;
+  const std::string last = main_path(config.folder, "last");
+  std::error_code unknown;
+  if (ask_first_rank(job.communicator, "looking for what an equal start made", [&] {
+        return std::string(std::filesystem::exists(last, unknown) ? "there" : "");
+      }).empty())
+    return std::nullopt;
+  FoundCheckpoint found = open_checkpoint(job.communicator, last);
+  const CheckpointMeta& meta = found.file.meta;
+  if (meta.attempt != job.attempt.waited_for || !is_end_of(job.config, data_of(job.phases.back()).train_digest, meta))
+    return std::nullopt;
+  log::info(
+      "attempt {} has finished this run with the same configuration while this one waited for it, so there is nothing to "
+      "train; start again to train anew",
+      meta.attempt);
+  return found;
 }
 
 /// Collective. The checkpoint to continue from; settles which run this attempt belongs to.
 std::optional<FoundCheckpoint> find_resume(TrainingJob& job) {
   const CheckpointConfig& config = job.config.checkpoint;
   std::optional<FoundCheckpoint> found;
-  run_alike(job.communicator,
-            [&] { found = checkpoint_to_resume(job.communicator, config, job.attempt, job.graph.model); });
+  run_alike(job.communicator, [&] {
+    found = config.resume.empty() && job.attempt.waited_for > 0
+                ? end_of_equal_start(job)
+                : checkpoint_to_resume(job.communicator, config, job.attempt, job.graph.model);
+  });
   std::string digests;
   for (const TrainingPhase& phase : job.phases)
     digests += fmt::format("train {:016x}, val {:016x}; ", phase.splits.train.digest, phase.splits.val.digest);
@@ -267,6 +299,17 @@ Position start_position(const TrainConfig& config, const Job& job) {
   return {.epoch = epoch, .step_in_epoch = step - job.timeline.first_step(epoch), .step = step};
 }
 
+/// A run that has come further than the end it is given now stays as it is.
+void require_within(const TrainingJob& job, const Position& position) {
+  if (!job.resume || position.step <= job.shape.total_steps) return;
+  fail(
+      Exit::usage,
+      "the run is already beyond --epochs {} ({}): '{}' has done {}, in epoch {}; give more --epochs to continue, or go "
+      "back to an earlier checkpoint with --resume FILE",
+      job.config.epochs, counted(job.shape.total_steps, "step"), job.resume->path, counted(position.step, "step"),
+      position.step_in_epoch > 0 ? position.epoch + 1 : position.epoch);
+}
+
 /// Collective. Loads the checkpoint to continue from, or the first weights.
 LoopState begin_state(TrainingJob& job) {
   LoopState state;
@@ -278,6 +321,7 @@ LoopState begin_state(TrainingJob& job) {
       job.checkpointing.start();
     }
   });
+  run_alike(job.communicator, [&] { require_within(job, state.position); });
   run_agreed(job.communicator, "the line of checkpoints", [&] {
     if (job.communicator.rank() == 0) job.checkpointing.leave_other_lines(job.resume);
   });
@@ -446,8 +490,11 @@ Exit TrainingJob::run() try {
 
   state.working = state.position;
   if (state.position.step >= shape.total_steps && !validation.is_missing(state) && checkpointing.from_last) {
-    log::info("nothing is left to do: the run is at the end of epoch {}, step {}; raise --epochs to continue",
-              state.position.epoch, state.position.step);
+    log::info("nothing is left to do: the run is at the end of {} {}, step {}; raise --epochs to continue",
+              state.position.step_in_epoch > 0 ? "its" : "epoch",
+              state.position.step_in_epoch > 0 ? fmt::format("{} epochs", config.epochs)
+                                               : fmt::format("{}", state.position.epoch),
+              state.position.step);
     return end(Exit::ok);
   }
   // Stopped at the end of an epoch, before its validation.

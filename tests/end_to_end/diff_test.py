@@ -27,6 +27,11 @@ def main(work):
     check("numbers: the same in 12 common records up to step 10" in text, "the same numbers in 10 steps and 2 epochs")
     check("tensors of step 10" in text and "have the same bits" in text, "the same model")
 
+    train(1, f"{work}/elsewhere", *JOB, "--checkpoint-dir", f"{work}/kept")
+    check("tensors of step 10" in diff(f"{work}/one", f"{work}/elsewhere"), "checkpoints outside the run directory are found")
+    for words in (["export", f"{work}/elsewhere", "-o", f"{work}/elsewhere.pth"], ["inspect", "checkpoint", f"{work}/elsewhere"]):
+        check(subprocess.run([CONVOY, *words], capture_output=True, check=False).returncode == 0, f"{words[0]} finds them, too")
+
     # The learning rate falls after the first epoch: the numbers of step 6 are of weights that are still the same.
     train(2, f"{work}/steps", *JOB, "--lr-schedule", "multistep", "--lr-step-epochs", 1, "--lr-factor", 0.5)
     text = diff(f"{work}/two", f"{work}/steps")

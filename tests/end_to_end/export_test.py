@@ -3,6 +3,8 @@
 Usage: export_test.py CASE ..."""
 import json
 import os
+import re
+import struct
 import subprocess
 import sys
 
@@ -128,6 +130,36 @@ def contents(work):
     check(wide.inputs[0][1][2:] == [48, 48] and json.loads(wide.metadata["crop_size"]) == [48, 48], "another image size")
 
 
+def damage(work):
+    """One flipped bit in each tensor of an exported file, and one in what it tells about the network, are noticed."""
+    data, _ = make_set(work, 32)
+    folder = f"{work}/run"
+    train(1, folder, "--data", data, "--model", "resnet8", "--batch-size", 10, "--max-steps", 1)
+    path, _ = export(work, folder, "whole.safetensors")
+    with open(path, "rb") as file:
+        whole = file.read()
+    (length,) = struct.unpack("<Q", whole[:8])
+    header = json.loads(whole[8:8 + length])
+    about = header.pop("__metadata__")
+    flips = {name: 8 + length + sum(entry["data_offsets"]) // 2 for name, entry in header.items()}
+    check(len(flips) > 40 and "conv1.weight" in flips and "bn1.num_batches_tracked" in flips and about["digest"], f"{len(flips)} tensors and a digest")
+    flips["the mean of the input"] = re.search(rb'\\"mean\\": \[\D*\d+\.(\d)', whole).start(1)
+    bad = f"{work}/bad.safetensors"
+    for number, (name, at) in enumerate(flips.items()):
+        damaged = bytearray(whole)
+        damaged[at] ^= 1
+        with open(bad, "wb") as file:
+            file.write(damaged)
+        words = (["evaluate", bad, "--data", data, "--threads", "1"], ["train", "--weights", bad, "--data", data, "--model", "resnet8", "--max-steps", "1",
+                 "--threads", "1", "-o", f"{work}/none"], ["predict", bad, data, "--threads", "1"])[number % 3]
+        err = alone(*words, expect=3)
+        if "is damaged (digest" not in err or "again" not in err:
+            check(False, f"{name}: {err}")
+    check(True, f"{len(flips)} flipped bits: each is told with file and remedy")
+    err = run(3, "evaluate", bad, "--data", data, "--threads", 1, expect=3)[1]
+    check(err.count("is damaged (digest") == 1, "once on 3 ranks")
+
+
 def averages(work):
     """The mean of checkpoints is one that every command takes."""
     data, _ = make_set(work, 32)
@@ -151,7 +183,9 @@ def averages(work):
     check(Model(path).tensors["fc.weight"].tobytes() == tensors(mean)["fc.weight"].tobytes(), "export takes it")
     tuned, other = f"{work}/tuned", f"{work}/other"
     train(1, tuned, "--data", data, "--model", "resnet8", "--batch-size", 10, "--max-steps", 1, "--weights", mean)
-    run(1, "train", "--data", data, "--output-dir", f"{work}/resumed", "--model", "resnet8", "--resume", mean, expect=3)
+    for words in (["--output-dir", f"{work}/resumed"], ["--dry-run", "--dry-run-seconds", 0]):
+        _, err = run(1, "train", "--data", data, "--model", "resnet8", "--resume", mean, *words, expect=3)
+        check("is an average of checkpoints" in err and f"--weights {mean} in place of --resume" in err, "no run resumes from it, and that is said")
 
     train(1, other, "--data", data, "--model", "resnet14", "--batch-size", 10, "--max-steps", 1)
     more, _ = make_set(work, 32, samples=60)
@@ -196,6 +230,6 @@ def errors(work):
 
 if __name__ == "__main__":
     with work_folder() as work_:
-        cases = {case.__name__: case for case in (graphs, contents, averages, errors)}
+        cases = {case.__name__: case for case in (graphs, contents, damage, averages, errors)}
         for name_ in sys.argv[1:] or cases:
             cases[name_](work_)

@@ -4,10 +4,11 @@ case an argument."""
 import json
 import os
 import shutil
+import subprocess
 import sys
 import time
 
-from runner import PREPROCESS, check, everything, last, records, run, same_bits, train, work_folder
+from runner import CONVOY, PREPROCESS, check, everything, last, records, run, same_bits, train, work_folder
 
 # Epochs of 10 steps of 2 replicas.
 JOB = ["--synthetic", "--synthetic-size", 16, "--synthetic-samples", 160, "--model", "resnet8", "--batch-size", 8, "--lr", 0.05, "--seed", 5,
@@ -91,6 +92,9 @@ def edits(work):
     """The run's configuration is edited before it goes on."""
     folder = f"{work}/run"
     train(1, folder, *JOB, "--max-steps", 7)
+    for ranks, words in ((1, (*JOB[:9], "--epochs", 3, "--resume", last(folder))), (3, (*AUTO, "--output-dir", folder))):
+        said, _ = run(ranks, "train", *words, "--dry-run", "--dry-run-seconds", 0)
+        check("peak learning rate   0.05\n" in said and f"last.h5, step 7\n" in said and ", 2 replicas, " in said, f"a dry run on {ranks} ranks shows the run's rate and replicas")
     with open(f"{folder}/config.cfg", encoding="utf-8") as file:
         text = file.read()
     with open(f"{folder}/config.cfg", "w", encoding="utf-8") as file:
@@ -169,6 +173,64 @@ def sets(work):
     check(resumes(f"{work}/run") == [13], "the set as it was: goes on")
 
 
+def unsaved(work):
+    """A start that ended before its first checkpoint: its options count if the command names no data set, and only then."""
+    folder, nan = f"{work}/run", ["--inject-fault", "nan@0@4"]
+    for ranks in (1, 3):
+        err = train(ranks, folder, *JOB, *nan, expect=1)[1]
+        check("--resume auto" in err and not os.path.exists(last(folder)), f"{ranks} ranks: a run that ends in its first epoch has saved nothing")
+        shutil.copytree(folder, f"{work}/lower-{ranks}")
+        shutil.copytree(folder, f"{work}/words-{ranks}")
+        said = "".join(train(ranks, folder, *AUTO))
+        check(f"options that are left out are those of '{folder}/config.cfg'" in said and "starting afresh" in said, "it starts with its own options, said")
+        check(same_bits(everything(last(folder)), straight(work)), "and ends with the bits of a run that was left alone")
+        shutil.rmtree(folder)
+        train(ranks, f"{work}/lower-{ranks}", *AUTO, "--lr", 0.01, "--max-steps", 1)
+        check([r["lr"] for r in records(f"{work}/lower-{ranks}", "train")] == [0.01], "what the command says counts more")
+        said = "".join(train(ranks, f"{work}/words-{ranks}", *JOB[:7], *AUTO, "--max-steps", 1))
+        check("options that are left out" not in said, "a command that names its data names all")
+    train(1, folder, *JOB, "--max-steps", 3)
+    os.remove(last(folder))
+    err = train(1, folder, *AUTO, expect=2)[1]
+    check("of step 3" in err and "--restart" in err, "a run whose checkpoints are lost is refused as before")
+
+
+def beyond(work):
+    """An end that lies before where the run stands: refused, and the record stays."""
+    folder, files = f"{work}/run", ("metrics.jsonl", "config.cfg", "checkpoints/last.h5")
+    train(2, folder, *JOB, "--max-steps", 25)
+
+    def record():
+        return [open(f"{folder}/{name}", "rb").read() for name in files]
+
+    before = record()
+    for ranks in (1, 3):
+        said = "".join(train(ranks, folder, *AUTO, "--epochs", 2, expect=2))
+        check("beyond --epochs 2 (20 steps)" in said and "has done 25 steps, in epoch 3" in said and "epoch 3, step 25" in said, "the place is told")
+        check("end of epoch" not in said and record() == before, "nothing of the record changes")
+    check("stopped by --max-steps" in run(1, "status", folder)[0], "nor what status says")
+    train(3, folder, *AUTO)
+    check(same_bits(everything(last(folder)), straight(work)), "and the run goes on to the same bits")
+    said = "".join(train(1, folder, *AUTO, "--epochs", 2, expect=2))
+    check("has done 30 steps, in epoch 3" in said, "a finished run, too")
+
+
+def twice(work):
+    """Two equal starts at once: the second waits, sees that the first has done its work, and leaves it."""
+    words = ["train", "--output-dir", f"{work}/run", "--threads", "1", "--no-tensorboard", *map(str, JOB)]
+    first = subprocess.Popen([CONVOY, *words, "--inject-fault", "slow-data@0@0@0.1"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    until = time.monotonic() + 30
+    while not os.path.exists(f"{work}/run/metrics.jsonl") and time.monotonic() < until:
+        time.sleep(0.02)
+    said = "".join(run(2, *words))
+    check(first.wait(60) == 0 and "attempt 1 has finished this run with the same configuration" in said and "nothing is left to do" in said,
+          "the second trains nothing")
+    check(same_bits(everything(last(f"{work}/run")), straight(work)) and not os.path.exists(f"{work}/run/checkpoints.old-1"), "and leaves the result")
+    check(len(records(f"{work}/run", "train")) == 30, "and its record")
+    said = "".join(train(1, f"{work}/run", *JOB, "--max-steps", 1))
+    check("nothing is left" not in said and os.path.exists(f"{work}/run/checkpoints.old-1"), "a later start trains anew")
+
+
 if __name__ == "__main__":
     with work_folder() as work_:
-        {case.__name__: case for case in (elsewhere, places, states, edits, remains, dates, sets)}[sys.argv[1]](work_)
+        {case.__name__: case for case in (elsewhere, places, states, edits, remains, dates, sets, unsaved, beyond, twice)}[sys.argv[1]](work_)

@@ -58,6 +58,12 @@ MISTAKES = [
     # Runs and checkpoints.
     ("an image as checkpoint", 0, "predict photos/cat/0.png run", 3, "'photos/cat/0.png' is a PNG image", "not a checkpoint", "give a run directory"),
     ("PyTorch's weights to go on from", 0, f"train --data set --resume model.pth {SMALL}", 3, "'model.pth' is a ZIP archive, as PyTorch's", "not a checkpoint", "give a run directory"),
+    ("an image as weights", 0, f"train --data set --weights photos/cat/0.png {SMALL}", 3, "'photos/cat/0.png' is a PNG image", "file of weights", ".pth file of PyTorch"),
+    ("other bytes as weights", 3, f"train --data set --weights noise.bin {SMALL}", 3, "'noise.bin' is of no known format", "file of weights", ".safetensors file"),
+    ("an empty file as weights", 0, f"train --data set --weights empty.pth {SMALL}", 3, "'empty.pth' is empty", "file of weights", "give a run directory"),
+    ("a damaged header", 0, f"train --data set --weights broken.safetensors {SMALL}", 3, "'broken.safetensors' is damaged", "first bytes", "download it again"),
+    ("an ONNX model as weights", 0, f"train --data set --weights run.onnx {SMALL}", 3, "'run.onnx' is an ONNX model", "file of weights", "as .safetensors or .pth ('convoy export' does)"),
+    ("an ONNX model to evaluate", 0, "evaluate run.onnx --data set", 3, "'run.onnx' is an ONNX model", "not a checkpoint", "as .safetensors or .pth"),
     ("a text file as checkpoint", 0, "evaluate key.cfg --data set", 3, "'key.cfg' is a text file", "not a checkpoint", "give a run directory"),
     ("a run that is not there", 0, "evaluate runs/none --data set", 3, "'runs/none'", "No such file or directory", "check"),
     ("a folder without checkpoints", 0, "evaluate photos --data set", 3, "'photos'", "holds no checkpoint", "--output-dir of a training run"),
@@ -104,6 +110,15 @@ def make_places(work):
                        "section": "[train]\n"}.items():
         with open(f"{work}/{name}.cfg", "w", encoding="utf-8") as file:
             file.write(text)
+    for name in ("run.onnx", "broken.safetensors"):
+        subprocess.run([CONVOY, "export", f"{work}/run", "-o", f"{work}/{name}"], check=True, capture_output=True)
+    with open(f"{work}/broken.safetensors", "r+b") as file:
+        file.seek(8)
+        file.write(b"\0")
+    with open(f"{work}/noise.bin", "wb") as file:
+        file.write(np.random.default_rng(1).bytes(4000))
+    with open(f"{work}/empty.pth", "wb"):
+        pass
     with open(f"{work}/model.pth", "wb") as file:
         file.write(b"PK\3\4" + bytes(600))
 

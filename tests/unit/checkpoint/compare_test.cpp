@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 #include <limits>
 
@@ -78,20 +79,23 @@ TEST(CompareCheckpoints, NamesWhatHasNoCounterpart) {
   EXPECT_THROW(compare_checkpoints(folder / "a.h5", folder / "c.h5"), Error);
 }
 
-TEST(CompareCheckpoints, TakesTheNewestStepOfBothFolders) {
+TEST(CompareCheckpoints, TakesTheNewestStepOfBothRuns) {
   const TempFolder a, b;
   const SmallPlan small = small_plan();
   const auto write = [&](const TempFolder& folder, const std::string& name, Index step) {
-    write_set_file(folder / name, small.plan, small.layout, meta_at(step), {formula_set(small, 1)});
+    std::filesystem::create_directories(folder / "checkpoints");
+    write_set_file(folder / ("checkpoints/" + name), small.plan, small.layout, meta_at(step), {formula_set(small, 1)});
   };
   EXPECT_FALSE(newest_common_checkpoints(a.path(), b.path()));
   write(a, "epoch-0001.h5", 10);
   write(a, "epoch-0002.h5", 20);
   write(a, "last.h5", 25);
   write(b, "epoch-0001.h5", 10);
-  EXPECT_EQ(newest_common_checkpoints(a.path(), b.path()), (std::pair{a / "epoch-0001.h5", b / "epoch-0001.h5"}));
+  EXPECT_EQ(newest_common_checkpoints(a.path(), b.path()),
+            (std::pair{a / "checkpoints/epoch-0001.h5", b / "checkpoints/epoch-0001.h5"}));
   write(b, "last.h5", 20);
-  EXPECT_EQ(newest_common_checkpoints(a.path(), b.path()), (std::pair{a / "epoch-0002.h5", b / "last.h5"}));
+  EXPECT_EQ(newest_common_checkpoints(a.path(), b.path()),
+            (std::pair{a / "checkpoints/epoch-0002.h5", b / "checkpoints/last.h5"}));
 }
 
 }  // namespace

@@ -262,7 +262,7 @@ TEST(Resume, TakesTheRunsOwnConfigurationUnderTheNewWords) {
   const auto resumed = [](const std::string& own, const std::string& line) {
     return parse_train(
         words("--resume auto -o some/run " + line), [](const std::string&) { return "lr = 0.3\n"; },
-        [&](const std::string& path) { return path == "some/run/config.cfg" ? own : std::string(); });
+        [&](const std::string& path, NamesData) { return path == "some/run/config.cfg" ? own : std::string(); });
   };
   const std::string own =
       "synthetic = true\nsynthetic-size = 48\nlr = 0.2\nepochs = 7\nmax-steps = 5\nglobal-batch = 64\n";

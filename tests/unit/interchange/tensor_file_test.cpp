@@ -17,10 +17,17 @@ namespace {
 
 std::vector<NamedTensor> some_tensors() {
   return {{"conv.weight", {2, 1, 1, 3}, {1, -2, 3.5F, 1e-30F, -0.0F, 6}},
-          {"bn.num_batches_tracked", {}, {12345}, TensorType::i64},
+          {"bn.num_batches_tracked", {}, {}, {12345}},
           {"fc.bias", {4}, {0.1F, 0.2F, 0.3F, 0.4F}}};
 }
 const std::map<std::string, std::string> some_metadata{{"convoy", "{\"a\": \"b\"}"}, {"format", "pt"}};
+
+/// As a reader gets them.
+std::vector<float> floats_of(const NamedTensor& tensor) {
+  std::vector<float> values = tensor.values;
+  values.insert(values.end(), tensor.whole_numbers.begin(), tensor.whole_numbers.end());
+  return values;
+}
 
 void expect_same(const TensorFile& file, const std::vector<NamedTensor>& tensors) {
   ASSERT_EQ(file.tensors().size(), tensors.size());
@@ -28,8 +35,8 @@ void expect_same(const TensorFile& file, const std::vector<NamedTensor>& tensors
     const StoredValues* found = file.find(tensor.name);
     ASSERT_NE(found, nullptr) << tensor.name;
     EXPECT_EQ(found->extent, tensor.extent);
-    EXPECT_EQ(found->type, tensor.type);
-    EXPECT_EQ(file.read(*found), tensor.values) << tensor.name;
+    EXPECT_EQ(found->type, tensor.type());
+    EXPECT_EQ(file.read(*found), floats_of(tensor)) << tensor.name;
   }
 }
 
@@ -135,9 +142,48 @@ TEST_F(TensorFileTest, DamagedArchives) {
     for (const NamedTensor& tensor : some_tensors()) {
       const StoredValues* found = file.find(tensor.name);
       ASSERT_NE(found, nullptr);
-      EXPECT_EQ(file.read(*found), tensor.values);
+      EXPECT_EQ(file.read(*found), floats_of(tensor));
     }
   });
+}
+
+TEST_F(TensorFileTest, TheDigestFindsAFlippedBitOfAnyTensorAndOfTheMetadata) {
+  for (const auto write : {write_safetensors, write_pth}) {
+    std::map<std::string, std::string> metadata = some_metadata;
+    metadata[digest_metadata] = digest_of_contents(some_tensors(), metadata);
+    write(path_, some_tensors(), metadata);
+    const std::string whole = read_bytes(path_);
+    const TensorFile file(path_);
+    file.check_digest();
+    for (const StoredValues& tensor : file.tensors()) {
+      for (std::uint64_t at = tensor.place.offset; at < tensor.place.offset + tensor.place.bytes; ++at) {
+        std::string damaged = whole;
+        damaged[at] = static_cast<char>(damaged[at] ^ (1 << at % 8));
+        write_bytes(path_, damaged);
+        expect_error(Exit::data, {path_, "is damaged", "again"}, [&] { TensorFile(path_).check_digest(); });
+      }
+    }
+    const std::size_t text =
+        whole.find("a\\\": \\\"b") != std::string::npos ? whole.find("a\\\": \\\"b") : whole.find("\"a\": ") + 1;
+    std::string damaged = whole;
+    damaged.at(text) = 'c';
+    write_bytes(path_, damaged);
+    expect_error(Exit::data, {path_, "damaged"}, [&] { TensorFile(path_).check_digest(); });
+  }
+  // What other programs write has none.
+  write_safetensors(path_, some_tensors(), {{digest_metadata, "of something else"}});
+  TensorFile(path_).check_digest();
+}
+
+TEST_F(TensorFileTest, CountersAreExactBeyondTheIntegersOfAFloat) {
+  constexpr std::int64_t many = (1LL << 24) + 1;
+  for (const auto write : {write_safetensors, write_pth}) {
+    write(path_, {{"bn.num_batches_tracked", {}, {}, {many}}}, {});
+    const TensorFile file(path_);
+    std::int64_t stored = 0;
+    std::memcpy(&stored, read_bytes(path_).data() + file.tensors().front().place.offset, sizeof stored);
+    EXPECT_EQ(stored, many);
+  }
 }
 
 TEST_F(TensorFileTest, HostileSafetensors) {

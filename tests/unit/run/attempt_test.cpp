@@ -61,7 +61,7 @@ TEST_F(RequireAloneTest, DoesNotWaitForItsOwnJobStartedAgain) {
 TEST_F(RequireAloneTest, OfTwoThatWaitedOneBeginsAndTheOtherWaitsForThatOne) {
   std::ofstream(folder.path() + "/attempts/0001.end.json") << "{}";
   const AttemptRecord second{.host = "n2", .pid = 4712};
-  EXPECT_EQ(claim_alone({folder.path()}, second, 20, clock), 2);
+  EXPECT_EQ(claim_alone({folder.path()}, second, 20, clock).number, 2);
   expect_error(Exit::usage, {"is in use by attempt 2 (host n2, pid 4712)"},
                [&] { claim_alone({folder.path()}, own, 3, clock); });
   EXPECT_EQ(newest_number({folder.path()}), 2);
