@@ -69,7 +69,7 @@ Sized size_up(const Communicator& communicator, const TrainConfig& config, int r
                                      .node_rank = communicator.node_rank(),
                                      .node_size = communicator.node_size()},
                                     sized.device);
-  sized.plan = make_plan(build_graph(sized.model), spec.plan);
+  sized.plan = make_plan(build_network(sized.phases), spec.plan);
   sized.layout = backend->layout(sized.plan, spec.optimiser);
   for (const ProgramSizes& sizes : spec.sizes)
     sized.arena_floats = std::max(sized.arena_floats, arena_of(*backend, sized.plan, spec, sizes));
@@ -169,7 +169,8 @@ Exit dry_run(Communicator& communicator, Supervisor& supervisor, const TrainConf
     const Sized sized = size_up(communicator, config, replicas);
     const DatasetInfo& data = sized.splits.train;
     write_output(to_ini(config));
-    line("data set", fmt::format("train: {}, {} classes", tell_images(data), data.classes));
+    line("data set", fmt::format("train: {}, {} classes; {}", tell_images(data), data.classes,
+                                 tell_validation(sized.phases.front())));
     print_cost(sized);
     line("device", sized.device);
     print_memory(sized, config);

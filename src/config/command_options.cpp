@@ -151,6 +151,12 @@ OptionGroup evaluation_options(TrainConfig& config) {
                     "stop after N validations in a row without a new best top-1; 0: off"))
       .also({"early-stopping-patience"});
   add(switch_option("skip-eval", config.skip_eval, "never evaluate"));
+  add(number_option("val-image-size", "PIXELS", config.data.val_image_size, from_to(0, 16384),
+                    "height and width of the network input in validation, pixels; 0: --image-size"))
+      .also({"val-crop-size"});
+  add(number_option("val-resize", "PIXELS", config.data.val_resize, from_to(0, 16384),
+                    "resize the short side to this before validation's centre crop, pixels; 0: as --resize"))
+      .also({"val-resize-size"});
   for (Option& option : form_options(config.data)) add(std::move(option));
   return group;
 }
@@ -195,6 +201,10 @@ std::vector<OptionGroup> options_of(EvaluateConfig& config) {
   // How pixels become network input is the checkpoint's to say.
   OptionGroup input = input_options(config.data);
   std::erase_if(input.options, [](const Option& option) { return option.name == "normalise"; });
+  for (Option& option : input.options) {
+    if (option.name == "image-size") option.also({"val-image-size", "val-crop-size"});
+    if (option.name == "resize") option.also({"val-resize", "val-resize-size"});
+  }
   return {std::move(group),
           source_options(config.data),
           std::move(input),
@@ -219,11 +229,11 @@ std::vector<OptionGroup> options_of(PredictConfig& config) {
   add(word_option("split", config.split, {"val", "train"}, "split of a prepared data set"));
   add(batch_option(config.batch, "images per rank in one batch"));
   add(number_option("image-size", "PIXELS", config.data.image_size, from_to(0, 16384),
-                    "height and width of the network input; 0: as in training"))
-      .also({"img-size", "input-size"});
+                    "height and width of the network input; 0: as in validation"))
+      .also({"img-size", "input-size", "val-image-size", "val-crop-size"});
   add(number_option("resize", "PIXELS", config.data.augment.resize, from_to(0, 16384),
-                    "short side before the centre crop; 0: as in training"))
-      .also({"val-resize-size"});
+                    "short side before the centre crop; 0: as in validation"))
+      .also({"val-resize", "val-resize-size"});
   add(number_option("workers", "N", config.data.workers, from_to(1, 1024), "threads per rank that read images ahead"))
       .short_form('j')
       .also({"num-workers"});

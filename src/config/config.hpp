@@ -29,6 +29,8 @@ struct DataConfig {
   bool synthetic = false;                ///< --synthetic: generated in memory, no files
   SyntheticSpec synthetic_spec;          ///< --synthetic-samples, --synthetic-size, --synthetic-classes
   Index image_size = 0;                  ///< --image-size: network input; 0 = the stored size
+  Index val_image_size = 0;              ///< --val-image-size: input of validation; 0 = image_size
+  Index val_resize = 0;                  ///< --val-resize: short side before validation's crop; 0 = augment.resize
   Shuffle shuffle = Shuffle::partition;
   Index shuffle_buffer = 4096;  ///< --shuffle-buffer, samples
   EpochMode epoch_mode = EpochMode::exact;
@@ -172,6 +174,10 @@ struct TrainConfig {
   std::vector<std::string> remarks;  ///< about the given options, for the log when the job starts
   std::set<std::string> said;  ///< options that the command line, a file or the configuration of a resumed run gave
 };
+
+/// The data as validation shows them, and everything that uses the trained model after it: image size and resize are
+/// those of validation.
+DataConfig validation_data(DataConfig data);
 
 /// Where data, image size or batch change: first epoch and the configuration from there on; phases in a row that agree
 /// are one. At least one entry, the first at epoch 0.

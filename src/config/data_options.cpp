@@ -59,12 +59,11 @@ OptionGroup input_options(DataConfig& data) {
   auto add = [&](Option option) -> Option& { return group.options.emplace_back(std::move(option)); };
   add(number_option("image-size", "PIXELS", data.image_size, from_to(0, 16384),
                     "height and width of the network input, pixels; 0: the stored size"))
-      .also({"img-size", "input-size"})
+      .also({"img-size", "input-size", "train-crop-size"})
       .decides_bits();
   add(number_option(
           "resize", "PIXELS", data.augment.resize, from_to(0, 16384),
           "resize the short side to this before a centre crop or a window, pixels; 0: to 8/7 of the input; stored pixels keep their size where it is the input's or --crop window is given, and with --pad shrink to the input"))
-      .also({"val-resize-size"})
       .decides_bits();
   add(choice_option<Normalise>(
           "normalise", data.normalise,

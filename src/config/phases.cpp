@@ -73,6 +73,13 @@ const std::vector<std::string>& phase_keys() {
   return keys;
 }
 
+DataConfig validation_data(DataConfig data) {
+  if (data.val_image_size > 0) data.image_size = data.val_image_size;
+  if (data.val_resize > 0) data.augment.resize = data.val_resize;
+  data.val_image_size = data.val_resize = 0;
+  return data;
+}
+
 std::vector<std::pair<Index, TrainConfig>> data_phases(const TrainConfig& config) {
   std::vector<std::pair<Index, TrainConfig>> legs;
   const PhaseConfig nothing;

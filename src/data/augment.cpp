@@ -147,8 +147,10 @@ void check_augment(const AugmentSpec& spec) {
   const Index shortest = spec.short_side(), pad = spec.train ? spec.pad : 0;
   const bool window = !spec.train || spec.crop != Crop::resized;
   if (window && shortest > 0 && shortest + 2 * pad < std::min(spec.height, spec.width))
-    fail(Exit::usage, "cannot crop {}x{} from images with a short side of {}; raise --resize or lower --image-size",
-         spec.height, spec.width, shortest);
+    fail(
+        Exit::usage,
+        "cannot crop {}x{} from images with a short side of {}; raise --resize (in validation --val-resize) or lower --image-size",
+        spec.height, spec.width, shortest);
   if (spec.train && window && shortest == 0 &&
       (spec.source_height + 2 * spec.pad < spec.height || spec.source_width + 2 * spec.pad < spec.width))
     fail(

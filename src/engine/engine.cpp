@@ -20,6 +20,10 @@ std::vector<CompileSpec> evaluation_specs(const ProgramSizes& sizes, CompileSpec
   to.mode = Mode::evaluate;
   to.tuning = Tuning::rule;
   to.choices.clear();
+  if (sizes.eval_crop.height > 0) {
+    to.height = sizes.eval_crop.height;
+    to.width = sizes.eval_crop.width;
+  }
   if (sizes.eval_shapes.empty()) return {to};
   std::vector<CompileSpec> specs;
   specs.reserve(sizes.eval_shapes.size());

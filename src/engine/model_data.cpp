@@ -11,7 +11,7 @@
 namespace convoy {
 
 TrainedData trained_data(const DataConfig& config, const DatasetInfo& train, std::uint64_t val_digest) {
-  const AugmentSpec shown = augment_spec(config, train, 0, Use::evaluation);
+  const AugmentSpec shown = augment_spec(validation_data(config), train, 0, Use::evaluation);
   const Index resized = shown.short_side();
   const bool mean_image = config.normalise == InputSpec::Normalise::mean_image;
   return {.class_names = train.class_names,

@@ -111,6 +111,7 @@ void Confusion::write(const std::string& folder, const std::vector<std::string>&
 /// What training decided and evaluation must repeat; where the data lie is this command's.
 DataConfig data_of(const EvaluateConfig& config, const TrainConfig& trained) {
   DataConfig data = config.data;
+  const DataConfig shown = validation_data(trained.data);
   if (data.folder.empty() && data.val_folder.empty() && data.train_folder.empty() && !data.synthetic) {
     data.folder = trained.data.folder;
     data.train_folder = trained.data.train_folder;
@@ -119,9 +120,9 @@ DataConfig data_of(const EvaluateConfig& config, const TrainConfig& trained) {
     data.synthetic_spec = trained.data.synthetic_spec;
   }
   data.normalise = trained.data.normalise;
-  const Index resize = std::exchange(data.augment, trained.data.augment).resize;
+  const Index resize = std::exchange(data.augment, shown.augment).resize;
   if (resize > 0) data.augment.resize = resize;
-  if (data.image_size == 0) data.image_size = trained.data.image_size;
+  if (data.image_size == 0) data.image_size = shown.image_size;
   if (data.rgb_mean.empty()) data.rgb_mean = trained.data.rgb_mean;
   if (data.rgb_std.empty()) data.rgb_std = trained.data.rgb_std;
   data.rectangular = data.rectangular || trained.data.rectangular;

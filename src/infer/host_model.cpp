@@ -35,7 +35,7 @@ HostModel read_model(const SavedModel& saved, WeightChoice choice, Index image_s
     fail(Exit::data, "'{}' has no moving average (its run had no --ema-decay); leave --ema out", saved.path);
   const TrainedData& learned = meta.data;
   const DatasetInfo info = data_of_model({learned, fmt::format("'{}'", saved.path)});
-  GraphSpec network = graph_spec(saved.config.model, saved.config.data, info);
+  GraphSpec network = graph_spec(saved.config.model, validation_data(saved.config.data), info);
   // Older versions tell the size of stored pixels only, which is the input's unless --image-size said another.
   HostModel model{.input = {network.image_size, network.image_size}};
   if (image_size > 0) {

@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 
 /// What training decided and prediction must repeat.
 DataConfig data_of(const PredictConfig& config, const TrainConfig& trained) {
-  DataConfig data = trained.data;
+  DataConfig data = validation_data(trained.data);
   if (config.data.image_size > 0) data.image_size = config.data.image_size;
   if (config.data.augment.resize > 0) data.augment.resize = config.data.augment.resize;
   if (!config.data.rgb_mean.empty()) data.rgb_mean = config.data.rgb_mean;

@@ -30,7 +30,7 @@ Splits open_splits(const TrainConfig& config) {
   if (!splits.has_val) return splits;
   splits.val = open_split(config.data, "val");
   if (!config.data.synthetic) require_one_preparation(splits.train, splits.val);
-  splits.val_data = config.data;
+  splits.val_data = validation_data(config.data);
   const TrainedData learned = trained_data(config.data, splits.train, splits.val.digest);
   splits.val_verdict =
       see_as_model({learned, fmt::format("train split '{}'", splits.train.folder)}, splits.val, splits.val_data);
@@ -58,6 +58,7 @@ ProgramSizes program_sizes(const TrainingPhase& phase) {
                      .train_sizes = batch_sizes(phase.job.order)};
   if (phase.splits.has_val) {
     sizes.eval_size = phase.evaluation.batch;
+    sizes.eval_crop = {phase.evaluation.augment.height, phase.evaluation.augment.width};
     sizes.eval_input = input_spec(phase.splits.val_data, phase.splits.val, phase.evaluation.augment);
     sizes.eval_shapes = shapes_of(phase.evaluation.groups);
   }
@@ -82,6 +83,26 @@ std::vector<TrainingPhase> open_phases(const TrainConfig& config) {
     if (own.has_val) phase.val_groups = val_groups(own.val_data, own.val);
   }
   return phases;
+}
+
+Graph build_network(const std::vector<TrainingPhase>& phases) {
+  const TrainingPhase& first = phases.front();
+  Graph graph = build_graph(graph_spec(first.config.model, first.config.data, first.splits.train));
+  for (const TrainingPhase& phase : phases) {
+    const Splits& splits = phase.splits;
+    const Index wanted = phase.config.data.val_image_size;
+    if (wanted == 0 || !splits.has_val) continue;
+    const ImageSize shown = input_size(phase.config.data, splits.train), val = input_size(splits.val_data, splits.val);
+    try {
+      infer_shapes(graph, val.height, val.width);
+    } catch (const Error& error) {
+      fail(
+          error.code(),
+          "--val-image-size {} is not possible: {} is built for images of {} x {} and can't take {} x {} ({}); leave it out, or choose a network that ends in global pooling",
+          wanted, graph.model, shown.height, shown.width, val.height, val.width, error.what());
+    }
+  }
+  return graph;
 }
 
 TrainedData data_of(const TrainingPhase& phase) {
@@ -137,12 +158,15 @@ std::set<std::string> data_warnings(const std::vector<TrainingPhase>& phases) {
   for (const TrainingPhase& phase : phases) {
     const DatasetInfo& train = phase.splits.train;
     const bool made = phase.config.data.synthetic;
-    if (!made && train.encoding == "raw" &&
-        (phase.augment.height > train.height || phase.augment.width > train.width)) {
+    const auto warn_of_size = [&](const AugmentSpec& shown, const char* option) {
+      if (made || train.encoding != "raw" || (shown.height <= train.height && shown.width <= train.width)) return;
       warnings.insert(fmt::format(
-          "'{}' holds images of {}x{} pixels, which are enlarged to {}x{}; prepare larger ones (--sizes, or --encoding jpeg), or train with --image-size {}",
-          train.folder, train.height, train.width, phase.augment.height, phase.augment.width, train.height));
-    }
+          "'{}' holds images of {}x{} pixels, which are enlarged to {}x{}; prepare larger ones (--sizes, or --encoding jpeg), or give {} {}",
+          train.folder, train.height, train.width, shown.height, shown.width, option, train.height));
+    };
+    warn_of_size(phase.augment, "--image-size");
+    if (phase.splits.has_val && phase.config.data.val_image_size > 0)
+      warn_of_size(phase.evaluation.augment, "--val-image-size");
     if (!made && train.encoding == "raw" && phase.config.data.augment.scaled_decoding)
       warnings.insert(fmt::format(
           "--scaled-decoding has no effect: '{}' holds pixels, not files to decode; drop it, or prepare the "
@@ -186,6 +210,14 @@ std::vector<double> rate_factors(const std::vector<TrainingPhase>& phases) {
     factors.push_back(given ? 1 : phase.job.peak_rate / phases.front().job.peak_rate);
   }
   return factors;
+}
+
+std::string tell_validation(const TrainingPhase& phase) {
+  if (!phase.splits.has_val) return "no validation";
+  const AugmentSpec &train = phase.augment, &val = phase.evaluation.augment;
+  const bool alike = val.height == train.height && val.width == train.width;
+  return counted(phase.splits.val.samples, "validation image") +
+         (alike ? "" : fmt::format(" of {}x{}", val.height, val.width));
 }
 
 std::string describe(const std::vector<TrainingPhase>& phases) {

@@ -101,10 +101,8 @@ std::vector<TrainingPhase> open_data(const TrainingJob& job) {
 
 /// Collective.
 Graph build_network(const TrainingJob& job) {
-  const TrainingPhase& first = job.phases.front();
   Graph graph;
-  run_alike(job.communicator,
-            [&] { graph = build_graph(graph_spec(job.config.model, first.config.data, first.splits.train)); });
+  run_alike(job.communicator, [&] { graph = build_network(job.phases); });
   return graph;
 }
 
@@ -385,8 +383,8 @@ void log_start(const TrainingJob& job) {
   log::info("{}", describe(job.shape, job.config));
   if (const std::string why = explain_rate(job.config); !why.empty() && !job.resume) log::info("{}", why);
   const TrainingPhase& first = job.phases.front();
-  log::info("{}; {} validation images; run directory '{}'", tell_input(first.splits.train, first.augment),
-            first.splits.has_val ? first.splits.val.samples : 0, job.config.output.folder);
+  log::info("{}; {}; run directory '{}'", tell_input(first.splits.train, first.augment), tell_validation(first),
+            job.config.output.folder);
   if (job.phases.size() > 1) log::info("{}", describe(job.phases));
   log::info("{}", explain(job.shape.sync));
   if (job.config.model.label_smoothing > 0)

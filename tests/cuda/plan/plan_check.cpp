@@ -34,6 +34,7 @@ struct Case {
   Precision precision = Precision::fp32;
   std::string options;
   bool synchronised = false;
+  Index eval_size = 0;                 ///< height and width of the input in evaluation; 0: the training's
   std::vector<ImageSize> eval_shapes;  ///< beside the square
 };
 
@@ -56,6 +57,7 @@ std::vector<Case> shipped_cases() {
       made.model = with_usual_input(config.model, 0, 0, config.data.image_size);
       made.batch = config.global_batch > 0 ? config.global_batch : config.batch;
       made.eval_batch = config.eval_batch;
+      made.eval_size = config.data.val_image_size;
       made.precision = config.device.precision;
       made.synchronised = config.sync.sync_bn;
       if (config.data.rectangular) made.eval_shapes = rectangles(made.model.image_size);
@@ -123,6 +125,8 @@ void compile(Library& library, const Case& made, Result& result) {
   const auto add = [&](Mode mode, const std::string& shape) {
     spec.mode = mode;
     spec.samples = mode == Mode::train ? made.batch : made.eval_batch;
+    if (mode == Mode::evaluate && made.eval_size > 0 && shape.empty())
+      spec.height = spec.width = spec.input.height = spec.input.width = made.eval_size;
     const std::string name = fmt::format("{} {} n{} {}{}", made.name, name_of(spec.precision), spec.samples,
                                          mode == Mode::train ? "train" : "evaluate", shape);
     try {
