@@ -128,9 +128,15 @@ bool LocalSum::add(const Reduction& r) const {
     if (r.parts[i].data == r.out) first = i;
   require(!reproducible_ || first == r.parts.size() - 1,
           "a reproducible sum on one rank goes into the last part or beside the parts");
+  const bool rounds = reproducible_ && r.wire != Wire::fp32;
+  for (const Part& part : r.parts)
+    if (rounds) device_.round(part.data, r.count, r.wire);
   if (r.parts[first].data != r.out) device_.copy(r.out, r.parts[first].data, r.count, 1.0F);
-  for (std::size_t i = r.parts.size(); i-- > 0;)
-    if (i != first) device_.add(r.out, r.parts[i].data, r.count);
+  for (std::size_t i = r.parts.size(); i-- > 0;) {
+    if (i == first) continue;
+    device_.add(r.out, r.parts[i].data, r.count);
+    if (rounds) device_.round(r.out, r.count, r.wire);
+  }
   return r.parts.size() > 1 || r.parts[first].data != r.out;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -25,6 +26,9 @@ struct Reduction {
   Index count = 0;
   Event after;            ///< the parts are final then
   const char* what = "";  ///< for deadlines: `gradient bucket 3`. Static storage
+  /// 16 bits: every rank's sum is rounded to them once and the result once more, additions are in fp32. In reproducible
+  /// sums every node of the tree is rounded, the leaves too, on one rank as on many. Parts may be rounded in place.
+  Wire wire = Wire::fp32;
 };
 
 using Ticket = std::uint64_t;
@@ -49,6 +53,9 @@ class Collectives {
   virtual void await(Event event, const char* what) = 0;
   /// Seconds spent waiting in finish() and await() since the last call.
   virtual double take_wait_seconds() = 0;
+  /// Bytes of sums that this rank has sent to others; of an all-reduce of the MPI library what a ring sends. Nothing
+  /// where sums may be replayed without a call that could count them.
+  virtual std::optional<Index> sent_bytes() const { return std::nullopt; }
 };
 
 /// What MPI is given of a device whose memory the host can't read: a copy in host memory, or the memory itself, which
@@ -61,6 +68,7 @@ struct CollectivesSpec {
       false;  ///< sums follow the fixed binary tree over replicas: the same bits for any number of ranks
   Index chunk_floats = 1 << 28;  ///< one MPI call moves at most this many (below INT_MAX; tests set 3)
   Index max_count = 0;           ///< largest Reduction::count to come: buffers are made once
+  Wire wire = Wire::fp32;        ///< the other format in which reductions may travel
   MpiMemory memory = MpiMemory::host;
   double delay_seconds = 0;  ///< for tests of overlap: a reduction is not done earlier than this after its start
 };

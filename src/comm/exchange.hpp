@@ -9,27 +9,39 @@
 
 namespace convoy {
 
+/// out[0..count) will be the sum over ranks of parts[...][0..count). `out` may be one of them; all stay until the lane
+/// is done.
+struct Piece {
+  float* out = nullptr;
+  std::span<const float* const> parts;
+  Index count = 0;
+  Wire wire = Wire::fp32;
+  const char* what = "";
+};
+
 /// Moves pieces of reductions between ranks: memory that MPI can read, no queue, no deadline. A few pieces are under
 /// way at once, each in its lane; they start in the same order on all ranks.
 class Exchange {
  public:
   virtual ~Exchange() = default;
-  /// Collective. out[0..count) will be the sum over ranks of parts[...][0..count). `out` may be one of them; all stay
-  /// until the lane is done.
-  virtual void start(std::size_t lane, float* out, std::span<const float* const> parts, Index count,
-                     const char* what) = 0;
+  /// Collective.
+  virtual void start(std::size_t lane, const Piece& piece) = 0;
   /// Moves what can move, never waits. True once the piece is done.
   virtual bool advance(std::size_t lane, const char* what) = 0;
+  /// As Collectives::sent_bytes.
+  virtual Index sent_bytes() const = 0;
 };
 
-/// Collective. By MPI_Iallreduce, in place: exactly one part, which is `out`.
+/// Collective. By MPI_Iallreduce, in place and in fp32: exactly one part, which is `out`.
 std::unique_ptr<Exchange> make_all_reduce(MPI_Comm parent, std::size_t lanes);
 
 struct TreeSumSpec {
   std::size_t lanes = 1;
   int replicas = 1;
-  Index piece = 0;           ///< most elements of one
-  Device* device = nullptr;  ///< parts and sums are its memory, and its communication queue adds; null: host memory
+  Index piece = 0;            ///< most elements of one
+  Device* device = nullptr;   ///< parts and sums are its memory, and its communication queue adds; null: host memory
+  Wire wire = Wire::fp32;     ///< the other format of pieces; host memory only
+  bool rounds_nodes = false;  ///< pieces of 16 bits: every sum of two nodes is rounded to them, not the last alone
 };
 
 /// Collective. By the fixed tree over the replicas: the parts are the nodes of this rank's run. Only point-to-point

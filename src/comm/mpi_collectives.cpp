@@ -27,6 +27,7 @@ struct Operation {
   Index begun = 0, moved = 0;  ///< elements given to lanes, and back from them
   Event ready;
   const char* what = "";
+  Wire wire = Wire::fp32;
   Instant started;
 };
 
@@ -55,12 +56,14 @@ class MpiCollectives final : public Collectives {
     piece_ = std::min(spec.chunk_floats, piece_floats);
     if (spec.max_count > 0) piece_ = std::min(piece_, align_floats(spec.max_count));
     const bool direct = spec.memory == MpiMemory::device && queue_ != nullptr;
-    // No MPI adds in device memory without blocking: there the device adds, along the tree over the ranks' sums.
-    if (spec.reproducible || direct)
+    // No MPI adds in device memory without blocking, nor knows 16-bit floats: a tree over the ranks' sums does.
+    if (spec.reproducible || direct || spec.wire != Wire::fp32)
       exchange_ = make_tree_sum(comm, {.lanes = lane_count,
                                        .replicas = spec.reproducible ? spec.replicas : ranks_,
                                        .piece = piece_,
-                                       .device = direct ? &device : nullptr});
+                                       .device = direct ? &device : nullptr,
+                                       .wire = spec.wire,
+                                       .rounds_nodes = spec.reproducible});
     else
       exchange_ = make_all_reduce(comm, lane_count);
     make_lanes(direct || device.host_reads());
@@ -72,6 +75,7 @@ class MpiCollectives final : public Collectives {
     operation.count = reduction.count;
     operation.begun = operation.moved = 0;
     operation.what = reduction.what;
+    operation.wire = reduction.wire;
     operation.ready = reduction.after;
     operation.parts.clear();
     if (spec_.reproducible) local_->require_tree(reduction.parts);
@@ -121,6 +125,8 @@ class MpiCollectives final : public Collectives {
   }
 
   double take_wait_seconds() override { return std::exchange(waited_seconds_, 0.0); }
+
+  std::optional<Index> sent_bytes() const override { return exchange_ ? exchange_->sent_bytes() : 0; }
 
  private:
   void wait_for(Ticket ticket) {
@@ -241,7 +247,9 @@ class MpiCollectives final : public Collectives {
       Operation& operation = *piece.operation;
       if (piece.begin == 0) operation.started = policy_.clock->now();
       float* out = piece.host.empty() ? operation.out + piece.begin : piece.host.front();
-      exchange_->start(started_ % lane_count, out, piece.parts, piece.count, operation.what);
+      exchange_->start(
+          started_ % lane_count,
+          {.out = out, .parts = piece.parts, .count = piece.count, .wire = operation.wire, .what = operation.what});
     }
   }
 

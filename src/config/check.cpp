@@ -69,6 +69,12 @@ void check_sync(const TrainConfig& config) {
         "--outer-optimizer {} needs --local-steps above 1 (a momentum of single steps is what --optimizer has); give --local-steps N, or drop it",
         sync.outer.rule == OuterRule::momentum ? "momentum" : "nesterov");
   }
+  if (sync.wire != Wire::fp32 && sync.cuda_aware) {
+    fail(
+        Exit::usage,
+        "--wire {} is not possible with --cuda-aware (MPI is given sums in fp32 then); drop one of them, or give --backend nccl",
+        name_of(sync.wire));
+  }
   if (sync.replicas > 0 && sync.grad_accum_steps > 1) {
     fail(Exit::usage, "--replicas {} and --grad-accum-steps {} both set the number of replicas; give one",
          sync.replicas, sync.grad_accum_steps);

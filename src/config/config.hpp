@@ -92,7 +92,8 @@ struct SyncConfig {
   MomentumPolicy momentum = MomentumPolicy::keep;
   OuterSpec outer;  ///< --outer-optimizer, --outer-lr, --outer-momentum
   bool reproducible = false, sync_bn = false;
-  int replicas = 0;  ///< 0: ranks * grad_accum_steps
+  Wire wire = Wire::fp32;  ///< --wire
+  int replicas = 0;        ///< 0: ranks * grad_accum_steps
   int grad_accum_steps = 1;
   double bucket_mb = 8;          ///< --fusion-threshold-mb
   std::string backend = "auto";  ///< --backend auto|mpi|nccl

@@ -24,7 +24,9 @@ constexpr std::string_view evaluate = "use 'convoy evaluate'";
 constexpr std::string_view ema = "use --ema-decay";
 constexpr std::string_view layout = "the device chooses the layout";
 constexpr std::string_view scaled = "use --lr with --lr-scaling linear; --lr-base-batch says for how many images it is";
-constexpr std::string_view uncompressed = "there is no compression: gradients and weights are averaged in fp32";
+constexpr std::string_view compressed =
+    "use --wire bf16 or fp16: gradients, or changes of weights, travel in 16 bits and are added in fp32";
+constexpr std::string_view two_bits = "Convoy has no compression to 2 bits; use --wire bf16 or fp16";
 constexpr std::string_view period = "use --local-steps with --sync weights";
 constexpr std::string_view post_local = "use --local-sgd-start with --sync weights";
 constexpr std::string_view slow_momentum = "use --outer-optimizer momentum with --sync weights and --local-steps";
@@ -63,7 +65,7 @@ constexpr std::array known{
     Foreign{"color-jitter", jitter},
     Foreign{"colour-jitter", jitter},
     Foreign{"compile", "programs are compiled at the start without being asked"},
-    Foreign{"compression", uncompressed},
+    Foreign{"compression", compressed},
     Foreign{"cooldown-epochs", none},
     Foreign{"cpu", cpu},
     Foreign{"crop-pct", "use --resize: the image size divided by the share"},
@@ -86,9 +88,10 @@ constexpr std::array known{
     Foreign{"experiment", "use --output-dir, or --name"},
     Foreign{"finetune", weights},
     Foreign{"fp16", precision},
-    Foreign{"fp16-allreduce", uncompressed},
+    Foreign{"fp16-allreduce", "use --wire fp16, or bf16, whose range is that of fp32"},
     Foreign{"freeze", "all layers are trained; Convoy freezes none"},
-    Foreign{"gc-type", uncompressed},
+    Foreign{"gc-threshold", two_bits},
+    Foreign{"gc-type", two_bits},
     Foreign{"gpu", ranks},
     Foreign{"gpus", ranks},
     Foreign{"grad-clip", "use --clip-grad-norm"},

@@ -33,6 +33,7 @@ std::string configuration_hash(const TrainConfig& config) {
       if (option.name.starts_with("ema-") && config.ema.decay == 0) continue;
       // Likewise of an outer optimiser.
       if (option.name.starts_with("outer-") && !config.sync.outer.is_on()) continue;
+      if (option.name == "wire" && config.sync.wire == Wire::fp32) continue;
       // Runs keep the hash that they had when momentum was the only option of a rule.
       if (is_of_another_rule(config.optimiser, option.name) && option.name != "momentum") continue;
       if (option.name == "lr-patience" && config.optimiser.schedule.decay != Decay::plateau) continue;
@@ -96,7 +97,8 @@ const char* part_of(const std::string& title, const std::string& option) {
   if (title == "Data set" || title == "Order" || option == "seed") return "data";
   if (title == "Network input" || title == "Augmentation") return "input";
   if (title == "Network") return "model";
-  if (option == "backend" || option == "fusion-threshold-mb" || option == "cuda-aware-mpi" || option == "reproducible")
+  if (option == "backend" || option == "fusion-threshold-mb" || option == "cuda-aware-mpi" ||
+      option == "reproducible" || option == "wire")
     return nullptr;
   return "optimiser";
 }

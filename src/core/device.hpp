@@ -4,6 +4,7 @@
 #include <string>
 
 #include "core/types.hpp"
+#include "core/wire.hpp"
 
 namespace convoy {
 
@@ -37,6 +38,11 @@ class CommunicationQueue {
   virtual void copy(float* to, const float* from, Index n) = 0;
   /// As Device::add.
   virtual void add(float* to, const float* from, Index n) = 0;
+  /// As Device::round.
+  virtual void round(float* values, Index n, Wire wire) = 0;
+  /// Between floats and 16 bits; `wire` says which, and is not fp32.
+  virtual void narrow(std::uint16_t* to, const float* from, Index n, Wire wire) = 0;
+  virtual void widen(float* to, const std::uint16_t* from, Index n, Wire wire) = 0;
 };
 
 /// All that comm may know of a backend: memory, flat kernels and events. Everything is queued in order and returns at
@@ -77,6 +83,8 @@ class Device {
   /// to = fl(to + from): one IEEE addition an element, so that trees of additions are reproducible.
   virtual void add(float* to, const float* from, Index n) = 0;
   virtual void fill(float* to, Index n, float value) = 0;
+  /// Each value becomes the nearest that the wire can hold, as core/wire.hpp says; `wire` is not fp32.
+  virtual void round(float* values, Index n, Wire wire) = 0;
 };
 
 }  // namespace convoy

@@ -48,7 +48,8 @@ struct EpochRecord {
   CounterValues counters{};  ///< as shown
   double seconds = 0, rate = 0;
   double data_seconds = 0, compute_seconds = 0, comm_seconds = 0;
-  RankSpread ranks;  ///< with one rank there is nothing to compare
+  Index sent_bytes = -1;  ///< of sums, from rank to rank, of all ranks since the attempt began or the last record
+  RankSpread ranks;       ///< with one rank there is nothing to compare
 };
 
 struct TensorSummary {

@@ -109,6 +109,7 @@ std::string epoch_line(const EpochRecord& record, Index step) {
             {"comm_time", record.comm_seconds},
             {"other_time", std::max(record.seconds - known, 0.0)},
             {"limit", limit_of(record)}});
+  if (record.sent_bytes >= 0) json["sent_bytes"] = record.sent_bytes;
   const RankSpread& ranks = record.ranks;
   if (ranks.ranks > 1) {
     json.set({{"slowest_rank", ranks.slowest},

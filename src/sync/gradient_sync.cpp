@@ -16,6 +16,7 @@ class GradientSync final : public Sync {
  public:
   GradientSync(const SyncSpec& spec, const SyncParts& parts)
       : parts_(parts),
+        wire_(spec.wire),
         run_(deal_replicas(spec.replicas, spec.ranks, spec.rank)),
         turns_(deal_replicas(spec.replicas, spec.ranks, 0).count),
         sum_(parts.backend, parts.collectives,
@@ -66,8 +67,18 @@ class GradientSync final : public Sync {
   /// Collective.
   void submit(std::size_t stage, const ReadyRange& part, int replica) {
     if (part.range.begin >= parts_.plan.table.exchange.begin) return exchange(stage, part, replica);
-    if (replica >= 0) sum_.add(replica, part.range);
-    if (is_last_turn(replica)) last_ = sum_.reduce(part.range, name_of(stage, part.range));
+    if (wire_ == Wire::fp32) return sum(part.range, replica, name_of(stage, part.range), Wire::fp32);
+    // Flags and statistics, which travel with the last bucket, stay what they are.
+    const Index border = parts_.plan.table.parameters.end(), begin = part.range.begin, end = part.range.end();
+    const Range gradients{begin, std::min(end, border) - begin}, tail{std::max(begin, border), end - border};
+    if (gradients.count > 0) sum(gradients, replica, name_of(stage, part.range), wire_);
+    if (tail.count > 0) sum(tail, replica, "batch statistics and flags", Wire::fp32);
+  }
+
+  /// Collective.
+  void sum(const Range& range, int replica, const char* what, Wire wire) {
+    if (replica >= 0) sum_.add(replica, range, wire);
+    if (is_last_turn(replica)) last_ = sum_.reduce(range, what, wire);
   }
 
   /// Collective. Statistics of synchronised batch norm. Those that are needed together are given away together.
@@ -101,6 +112,7 @@ class GradientSync final : public Sync {
   }
 
   SyncParts parts_;
+  Wire wire_;
   ReplicaRun run_;
   int turns_;  ///< of every rank: the most replicas that one owns
   ReplicaSum sum_;

@@ -6,6 +6,9 @@
 
 namespace convoy {
 
+/// True where every rank keeps the weights after the last average.
+bool needs_anchor(const SyncSpec& spec);
+
 /// Collective.
 std::unique_ptr<Sync> make_gradient_sync(const SyncSpec& spec, const SyncParts& parts);
 /// Collective.

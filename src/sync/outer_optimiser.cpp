@@ -21,6 +21,7 @@ OuterOptimiser::OuterOptimiser(const OuterSpec& spec, const SyncParts& parts)
       change_(parts.backend.allocate(std::min(piece_floats, values_.count))) {}
 
 void OuterOptimiser::step(const ParameterSet& average) {
+  if (!spec_.is_on()) return follow(average);
   const auto rate = static_cast<float>(spec_.rate), momentum = static_cast<float>(spec_.momentum);
   for (Index begin = 0; begin < values_.count; begin += piece_floats) {
     const Index count = std::min(piece_floats, values_.count - begin);

@@ -20,7 +20,9 @@ class OuterOptimiser {
 
   /// Anchor and momentum, as OuterLayout.
   const ParameterSet& state() const { return state_; }
+  const float* anchor() const { return state_.block + layout_.anchor.begin; }
   /// Takes the step and writes its result into the set, which holds the average, and into the anchor.
+  /// OuterRule::average: follows.
   void step(const ParameterSet& average);
   /// The average becomes the anchor; the momentum stays.
   void follow(const ParameterSet& average);

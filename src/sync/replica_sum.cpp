@@ -29,27 +29,30 @@ ReplicaSum::ReplicaSum(Device& device, Collectives& collectives, const ReplicaSu
   shifted_ = parts_;
 }
 
-void ReplicaSum::add(int replica, const Range& range) {
+void ReplicaSum::add(int replica, const Range& range, Wire wire) {
   const Turn& turn = turns_.at(static_cast<std::size_t>(replica - spec_.run.first));
+  const bool rounds = spec_.reproducible && wire != Wire::fp32;
   float* leaf = spec_.leaf + range.begin;
+  if (rounds) device_.round(leaf, range.count, wire);
   for (std::size_t i = 0; i < turn.merges; ++i) {
     float* slot = slots_[turn.depth - 1 - i] + range.begin;
     // The result goes where it belongs; additions commute bit for bit.
-    if (i + 1 == turn.merges && !turn.stays)
-      device_.add(slot, leaf, range.count);
-    else
-      device_.add(leaf, slot, range.count);
+    const bool to_slot = i + 1 == turn.merges && !turn.stays;
+    float *to = to_slot ? slot : leaf, *from = to_slot ? leaf : slot;
+    device_.add(to, from, range.count);
+    if (rounds) device_.round(to, range.count, wire);
   }
   if (turn.merges == 0 && !turn.stays) device_.copy(slots_[turn.depth] + range.begin, leaf, range.count, 1.0F);
 }
 
-Ticket ReplicaSum::reduce(const Range& range, const char* what) {
+Ticket ReplicaSum::reduce(const Range& range, const char* what, Wire wire) {
   for (std::size_t i = 0; i < parts_.size(); ++i) shifted_[i].data = parts_[i].data + range.begin;
   return collectives_.submit({.out = spec_.leaf + range.begin,
                               .parts = shifted_,
                               .count = range.count,
                               .after = device_.record(),
-                              .what = what});
+                              .what = what,
+                              .wire = wire});
 }
 
 }  // namespace convoy

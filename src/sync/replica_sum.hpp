@@ -26,10 +26,11 @@ class ReplicaSum {
  public:
   ReplicaSum(Device& device, Collectives& collectives, const ReplicaSumSpec& spec);
 
-  /// Takes `range` of the leaf as the contribution of an owned replica; replicas come in order.
-  void add(int replica, const Range& range);
+  /// Takes `range` of the leaf as the contribution of an owned replica; replicas come in order. `wire`: in what the
+  /// range travels. Reproducible sums round it and every sum of two, since any of them may be what a rank sends.
+  void add(int replica, const Range& range, Wire wire = Wire::fp32);
   /// Collective. After the rank's last add: the leaf's range becomes the sum over all replicas. `what`: static storage.
-  Ticket reduce(const Range& range, const char* what);
+  Ticket reduce(const Range& range, const char* what, Wire wire = Wire::fp32);
 
  private:
   struct Turn {

@@ -9,15 +9,14 @@
 namespace convoy {
 namespace {
 
-/// 4 MB: while one range travels the next is weighed, in cache.
-constexpr Index range_floats = 1 << 20;
-
 std::size_t slot(Index i) { return static_cast<std::size_t>(i); }
 
 }  // namespace
 
-SetAverage::SetAverage(const SyncSpec& spec, const SyncParts& parts, const ReplicaRun& run)
+SetAverage::SetAverage(const SyncSpec& spec, const SyncParts& parts, const ReplicaRun& run, const float* anchor)
     : replicas_(spec.replicas),
+      wire_(spec.wire),
+      anchor_(anchor),
       parts_(parts),
       run_(run),
       report_range_{align_floats(parts.layout.count()), spec.replicas * report_floats},
@@ -85,6 +84,7 @@ void SetAverage::take_values(std::span<const ParameterSet> sets) {
     statistics_pending_ = true;
   }
   reduce_weighted(sets, parts_.layout.values, weights_, "average of weights");
+  anchor_pending_ = anchor_ != nullptr;
 }
 
 void SetAverage::take_optimiser(std::span<const ParameterSet> sets) {
@@ -114,6 +114,9 @@ void SetAverage::finish() {
     statistics_pending_ = false;
   }
   parts_.collectives.finish(std::exchange(last_, 0));
+  if (!std::exchange(anchor_pending_, false)) return;
+  const Range& values = parts_.layout.values;
+  parts_.backend.add(set_.block + values.begin, anchor_, values.count);
 }
 
 void SetAverage::copy_to(const ParameterSet& to, Optimiser optimiser) {
@@ -126,18 +129,30 @@ void SetAverage::copy_to(const ParameterSet& to, Optimiser optimiser) {
 
 void SetAverage::reduce_weighted(std::span<const ParameterSet> sets, const Range& range, std::span<const float> weights,
                                  const char* what) {
-  for (Index begin = range.begin; begin < range.end(); begin += range_floats) {
-    const Range piece{begin, std::min(range_floats, range.end() - begin)};
+  // The optimiser state stays fp32: a second moment would be zero in fp16.
+  const bool differs = anchor_ != nullptr && range == parts_.layout.values;
+  const Wire wire = range == parts_.layout.values ? wire_ : Wire::fp32;
+  for (Index begin = range.begin; begin < range.end(); begin += averaged_floats) {
+    const Range piece{begin, std::min(averaged_floats, range.end() - begin)};
     for (int i = 0; i < run_.count; ++i) {
-      const float weight = weights[slot(run_.first + i)];
-      if (weight == 0)
-        parts_.backend.fill(set_.block + piece.begin, piece.count, 0.0F);
-      else
-        parts_.backend.copy(set_.block + piece.begin, sets[slot(i)].block + piece.begin, piece.count, weight);
-      sum_.add(run_.first + i, piece);
+      contribute(sets[slot(i)], piece, weights[slot(run_.first + i)],
+                 differs ? anchor_ + (begin - range.begin) : nullptr);
+      sum_.add(run_.first + i, piece, wire);
     }
-    last_ = sum_.reduce(piece, what);
+    last_ = sum_.reduce(piece, what, wire);
   }
+}
+
+void SetAverage::contribute(const ParameterSet& set, const Range& piece, float weight, const float* anchor) {
+  Backend& device = parts_.backend;
+  float* const leaf = set_.block + piece.begin;
+  const float* const own = set.block + piece.begin;
+  if (weight == 0) return device.fill(leaf, piece.count, 0.0F);
+  if (anchor == nullptr) return device.copy(leaf, own, piece.count, weight);
+  // Flat kernels that each round once: the same bits on every device.
+  device.copy(leaf, own, piece.count, -1.0F);
+  device.add(leaf, anchor, piece.count);
+  device.copy(leaf, leaf, piece.count, -weight);
 }
 
 void SetAverage::take_state() {

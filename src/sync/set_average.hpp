@@ -8,6 +8,11 @@
 
 namespace convoy {
 
+/// 4 MB: while one range of a set travels the next is weighed, in cache.
+inline constexpr Index averaged_floats = 1 << 20;
+/// What a replica tells the others before an average.
+inline constexpr Index report_floats = 8;
+
 /// The weighted average of all replicas' parameter sets, in a set of its own; the replicas' sets are only read. Every
 /// rank ends with the same bits, since every rank takes the one reduced sum. The calls of one average: weigh (and
 /// weigh_one), take_values and take_optimiser in any number, finish.
@@ -15,8 +20,9 @@ class SetAverage {
  public:
   enum class Optimiser : std::uint8_t { keep, replace };
 
-  /// Allocates the set and all buffers.
-  SetAverage(const SyncSpec& spec, const SyncParts& parts, const ReplicaRun& run);
+  /// Allocates the set and all buffers. `anchor`: weights that all ranks hold; then the differences from them travel,
+  /// which are small and lose nothing that matters in 16 bits. Null: the weights themselves.
+  SetAverage(const SyncSpec& spec, const SyncParts& parts, const ReplicaRun& run, const float* anchor);
 
   ParameterSet& set() { return set_; }
   const ParameterSet& set() const { return set_; }
@@ -42,11 +48,13 @@ class SetAverage {
 
  private:
   /// What a replica tells the others, in floats that are exact: samples / 4096, samples % 4096, device state.
-  static constexpr Index report_floats = 8, state_floats = 5, samples_unit = 4096;
+  static constexpr Index state_floats = 5, samples_unit = 4096;
 
   const float* report(int replica) const { return &reports_[static_cast<std::size_t>(replica * report_floats)]; }
   void reduce_weighted(std::span<const ParameterSet> sets, const Range& range, std::span<const float> weights,
                        const char* what);
+  /// What the replica adds to the sum of a piece. `anchor`: of the piece, or null.
+  void contribute(const ParameterSet& set, const Range& piece, float weight, const float* anchor);
   void take_state();
   void upload_state();
   void contribute_means();
@@ -54,15 +62,17 @@ class SetAverage {
   void contribute_statistics(std::size_t row);
 
   int replicas_;  ///< of the job
+  Wire wire_;
+  const float* anchor_;  ///< of the values
   SyncParts parts_;
   ReplicaRun run_;
   Range report_range_;  ///< behind the set, in the same memory
   ParameterSet set_;    ///< also the leaf of every sum
   ReplicaSum sum_;
-  std::vector<float> weights_, optimiser_weights_;  ///< of all replicas
-  std::vector<float> reports_;                      ///< of all replicas
-  Ticket means_ = 0, last_ = 0;                     ///< last: of values and optimiser state
-  bool statistics_pending_ = false;
+  std::vector<float> weights_, optimiser_weights_;            ///< of all replicas
+  std::vector<float> reports_;                                ///< of all replicas
+  Ticket means_ = 0, last_ = 0;                               ///< last: of values and optimiser state
+  bool statistics_pending_ = false, anchor_pending_ = false;  ///< anchor: the values lack it
   // Host memory of the owned replicas, one row each.
   std::vector<std::vector<float>> own_reports_, own_statistics_, contributions_;
   std::vector<float> statistics_, spreads_;  ///< averaged: means and variances; variances alone

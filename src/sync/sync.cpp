@@ -25,15 +25,21 @@ std::string describe(const OuterSpec& outer) {
   fail(Exit::internal, "an outer optimiser without a description");
 }
 
+std::string describe(Wire wire) { return wire == Wire::fp32 ? "" : fmt::format(" in {}", name_of(wire)); }
+
 }  // namespace
+
+bool needs_anchor(const SyncSpec& spec) {
+  return spec.mode == SyncMode::weights && (spec.outer.is_on() || spec.wire != Wire::fp32);
+}
 
 std::string describe(const SyncSpec& spec) {
   switch (spec.mode) {
     case SyncMode::gradients:
-      return "gradients";
+      return "gradients" + describe(spec.wire);
     case SyncMode::weights:
       return (spec.local_steps == 1 ? "weights every step" : fmt::format("weights every {} steps", spec.local_steps)) +
-             describe(spec.outer);
+             describe(spec.outer) + describe(spec.wire);
   }
   fail(Exit::internal, "a sync policy without a description");
 }
@@ -70,7 +76,7 @@ int parameter_sets(const SyncSpec& spec, int replicas) {
 }
 
 Index outer_floats(const SyncSpec& spec, const SetLayout& layout) {
-  return spec.mode == SyncMode::weights && spec.outer.is_on() ? outer_layout(layout).count() : 0;
+  return needs_anchor(spec) ? outer_layout(layout).count() : 0;
 }
 
 Index local_steps_of_checkpoint(const SyncSpec& spec) {

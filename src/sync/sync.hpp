@@ -31,6 +31,7 @@ struct SyncSpec {
   MomentumPolicy momentum = MomentumPolicy::keep;
   OuterSpec outer;  ///< weights: from local_start on
   bool reproducible = false;
+  Wire wire = Wire::fp32;  ///< in what gradients, or changes of weights, travel; all else stays fp32
   int replicas = 1, ranks = 1, rank = 0;
 };
 
@@ -44,7 +45,7 @@ std::string describe(const SyncSpec& spec);
 std::string explain(const SyncSpec& spec);
 /// Sets that a rank with so many replicas keeps.
 int parameter_sets(const SyncSpec& spec, int replicas);
-/// Floats of the outer optimiser on every rank; 0: there is none.
+/// Floats of the outer optimiser on every rank, or of the anchor that weights in 16 bits need; 0: there is neither.
 Index outer_floats(const SyncSpec& spec, const SetLayout& layout);
 /// What a checkpoint notes of the policy: steps between two averages, 0 where all replicas share one set.
 Index local_steps_of_checkpoint(const SyncSpec& spec);
@@ -70,7 +71,7 @@ class Sync {
   /// All sets of this rank that hold a model: what a checkpoint is loaded into.
   virtual std::span<const ParameterSet> sets() const = 0;
   /// The outer optimiser's state, laid out as OuterLayout, with the same bits on all ranks; without memory: there is
-  /// none. The loader of the sets fills it, too.
+  /// none. Weights that travel in 16 bits have it for its anchor. The loader of the sets fills it, too.
   virtual ParameterSet outer() const { return {}; }
   virtual float scale(Index replica_samples, Index step_samples) const = 0;
   /// True where nothing between the stages of this replica waits for the host, and a replay that skips ready and

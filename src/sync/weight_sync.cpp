@@ -18,10 +18,10 @@ class WeightSync final : public Sync {
         parts_(parts),
         run_(deal_replicas(spec.replicas, spec.ranks, spec.rank)),
         samples_(static_cast<std::size_t>(run_.count), 0),
-        average_(spec, parts, run_) {
+        outer_(make_outer(spec, parts)),
+        average_(spec, parts, run_, spec.wire == Wire::fp32 ? nullptr : outer_->anchor()) {
     for (int i = 0; i < run_.count; ++i)
       sets_.push_back({parts.backend.allocate(parts.layout.count()), parts.layout.count()});
-    if (spec.outer.is_on()) outer_.emplace(spec.outer, parts);
   }
 
   /// A rank without replicas has the averaged set only.
@@ -57,7 +57,7 @@ class WeightSync final : public Sync {
   void step_done(Index step) override {
     const bool due = (step + 1) % spec_.local_steps == 0 || step < spec_.local_start;
     // One replica is its own average, but what an outer optimiser makes of it is another set (Lookahead).
-    const bool changes_sets = spec_.replicas > 1 || outer_;
+    const bool changes_sets = spec_.replicas > 1 || spec_.outer.is_on();
     if (!changes_sets || !due || !average_.weigh(sets_, samples_)) return;
     average_.take_values(sets_);
     if (spec_.momentum == MomentumPolicy::average) average_.take_optimiser(sets_);
@@ -111,6 +111,10 @@ class WeightSync final : public Sync {
  private:
   enum class AverageOf : std::uint8_t { weights, everything };
 
+  static std::optional<OuterOptimiser> make_outer(const SyncSpec& spec, const SyncParts& parts) {
+    return needs_anchor(spec) ? std::make_optional<OuterOptimiser>(spec.outer, parts) : std::nullopt;
+  }
+
   bool is_alone() const { return spec_.replicas == 1 && spec_.ranks == 1; }
 
   /// Collective. Brings the averaged set up to date.
@@ -134,10 +138,10 @@ class WeightSync final : public Sync {
   SyncSpec spec_;
   SyncParts parts_;
   ReplicaRun run_;
-  std::vector<ParameterSet> sets_;  ///< one for each owned replica
-  std::vector<Index> samples_;      ///< of each since the last average
+  std::vector<ParameterSet> sets_;       ///< one for each owned replica
+  std::vector<Index> samples_;           ///< of each since the last average
+  std::optional<OuterOptimiser> outer_;  ///< or its anchor alone
   SetAverage average_;
-  std::optional<OuterOptimiser> outer_;
   // The same on all ranks at any time, since they follow the calls alone: they decide about collectives.
   bool replicas_are_equal_ = false;
   bool values_are_current_ = false, optimiser_is_current_ = false;  ///< of the averaged set

@@ -283,9 +283,11 @@ Position Checkpointing::resume(const FoundCheckpoint& found) {
                        position.step == job_.shape.timeline.first_step(position.epoch) + position.step_in_epoch;
   load_sets(loaded.set.block);
   resume_average(loaded);
-  load_outer(loaded.set.block, loaded.outer);
+  // An anchor without an optimiser is what the sets began the period with.
+  const bool has_anchor = exactly || job_.shape.sync.outer.is_on();
+  load_outer(loaded.set.block, has_anchor ? loaded.outer : HostSet{});
   const bool has_outer = job_.sync->outer().block != nullptr;
-  if (has_outer && !meta.has_outer)
+  if (has_outer && !meta.has_outer && job_.shape.sync.outer.is_on())
     log::info("'{}' holds no state of an outer optimizer: it starts from the weights", path);
   if (!has_outer && meta.has_outer)
     log::info("the outer optimizer's state of '{}' is dropped: this job has none", path);

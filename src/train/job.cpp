@@ -50,6 +50,8 @@ Job plan_job(const TrainConfig& config, Index train_samples, int ranks, int rank
               .momentum = config.sync.momentum,
               .outer = config.sync.outer,
               .reproducible = config.sync.reproducible,
+              // One replica has nothing to average, on any number of ranks.
+              .wire = job.replicas > 1 ? config.sync.wire : Wire::fp32,
               .replicas = job.replicas,
               .ranks = ranks,
               .rank = rank};

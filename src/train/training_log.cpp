@@ -94,6 +94,7 @@ void TrainingLog::log_interval(const LoopState& state) {
   }
   if (!state.epoch_ended()) return;
   const RankSpread ranks = epoch_.compare(job_.communicator);
+  const Index sent_bytes = take_sent_bytes();
   const StepRecord whole = sums_of_epoch().record();
   epoch_ = {};
   earlier_ = {};
@@ -106,7 +107,16 @@ void TrainingLog::log_interval(const LoopState& state) {
                        .data_seconds = whole.data_seconds,
                        .compute_seconds = whole.compute_seconds,
                        .comm_seconds = whole.comm_seconds,
+                       .sent_bytes = sent_bytes,
                        .ranks = ranks});
+}
+
+Index TrainingLog::take_sent_bytes() {
+  const std::optional<Index> own = job_.collectives->sent_bytes();
+  if (!own) return -1;
+  std::int64_t sent = *own - std::exchange(told_bytes_, *own);
+  job_.communicator.sum(std::span<std::int64_t>(&sent, 1), "bytes that the ranks have sent");
+  return sent;
 }
 
 }  // namespace convoy

@@ -26,11 +26,13 @@ class TrainingLog final : public Observer {
   StepProgress progress_after(const LoopState& state) const;
   /// Collective.
   void log_interval(const LoopState& state);
+  /// Collective. Of all ranks since the last call; -1: nobody counts them.
+  Index take_sent_bytes();
 
   TrainingJob& job_;
   Interval interval_, epoch_;
   JobSums earlier_;  ///< of the epoch, before this attempt
-  Index interval_steps_ = 0;
+  Index interval_steps_ = 0, told_bytes_ = 0;
   double images_per_second_ = 0;                            ///< of the last interval
   double loss_ = std::numeric_limits<double>::quiet_NaN();  ///< of the last interval, where counters stay on the device
 };

@@ -52,6 +52,7 @@ class HostMemory : public Interface {
   void fill(float* to, Index n, float value) override {
     for (Index i = 0; i < n; ++i) to[i] = value;
   }
+  void round(float* values, Index n, Wire wire) override { round_to(values, n, wire); }
 
  private:
   struct Entry {

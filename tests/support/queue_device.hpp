@@ -83,6 +83,7 @@ class QueueDevice final : public Device {
   void fill(float* to, Index n, float value) override {
     each(compute_, n, [=](Index i) { to[i] = value; });
   }
+  void round(float* values, Index n, Wire wire) override { round(compute_, values, n, wire); }
 
   /// Of the stand-in for NCCL; `stream` is CommunicationQueue::stream().
   static void enqueue(void* stream, WorkQueue::Work work) {
@@ -122,6 +123,13 @@ class QueueDevice final : public Device {
     void add(float* to, const float* from, Index n) override {
       device_.each(queue_, n, [=](Index i) { to[i] += from[i]; });
     }
+    void round(float* values, Index n, Wire wire) override { device_.round(queue_, values, n, wire); }
+    void narrow(std::uint16_t* to, const float* from, Index n, Wire wire) override {
+      device_.each(queue_, n, [=](Index i) { to[i] = narrowed(from[i], wire); });
+    }
+    void widen(float* to, const std::uint16_t* from, Index n, Wire wire) override {
+      device_.each(queue_, n, [=](Index i) { to[i] = widened(from[i], wire); });
+    }
 
    private:
     friend class QueueDevice;
@@ -145,6 +153,9 @@ class QueueDevice final : public Device {
   }
   void move(WorkQueue& queue, float* to, const float* from, Index n) {
     each(queue, n, [=](Index i) { to[i] = from[i]; });
+  }
+  void round(WorkQueue& queue, float* values, Index n, Wire wire) {
+    each(queue, n, [=](Index i) { values[i] = widened(narrowed(values[i], wire), wire); });
   }
   template <class Body>
   void each(WorkQueue& queue, Index n, Body body) {

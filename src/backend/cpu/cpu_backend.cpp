@@ -47,6 +47,7 @@ class CpuBackend final : public Backend {
   void copy(float* to, const float* from, Index n, float factor) override { copy_floats(to, from, n, factor); }
   void add(float* to, const float* from, Index n) override { add_floats(to, from, n); }
   void fill(float* to, Index n, float value) override { fill_floats(to, n, value); }
+  void round(float* values, Index n, Wire wire) override { round_floats(values, n, wire); }
 
   std::unique_ptr<Program> compile(const Plan& plan, const CompileSpec& spec) override {
     check_precision(spec.precision);

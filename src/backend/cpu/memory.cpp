@@ -3,6 +3,7 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
@@ -62,6 +63,12 @@ void add_floats(float* to, const float* from, Index n) {
 void fill_floats(float* to, Index n, float value) {
 #pragma omp parallel for simd schedule(static) if (n >= parallel_floats)
   for (Index i = 0; i < n; ++i) to[i] = value;
+}
+
+void round_floats(float* values, Index n, Wire wire) {
+  constexpr Index piece = 1 << 13;
+#pragma omp parallel for schedule(static) if (n >= parallel_floats)
+  for (Index begin = 0; begin < n; begin += piece) round_to(values + begin, std::min(piece, n - begin), wire);
 }
 
 }  // namespace convoy::cpu

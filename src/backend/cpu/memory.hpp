@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "core/types.hpp"
+#include "core/wire.hpp"
 
 namespace convoy::cpu {
 
@@ -32,5 +33,7 @@ void copy_floats(float* to, const float* from, Index n, float factor);
 /// to = fl(to + from): one IEEE addition an element, whatever the number of threads.
 void add_floats(float* to, const float* from, Index n);
 void fill_floats(float* to, Index n, float value);
+/// As Device::round.
+void round_floats(float* values, Index n, Wire wire);
 
 }  // namespace convoy::cpu

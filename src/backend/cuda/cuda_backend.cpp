@@ -38,6 +38,15 @@ class SecondQueue final : public CommunicationQueue {
     check(copy_floats(to, from, n, 1, own()), "launch of a copy");
   }
   void add(float* to, const float* from, Index n) override { check(add_floats(to, from, n, own()), "launch of a sum"); }
+  void round(float* values, Index n, Wire wire) override {
+    check(round_floats(values, n, wire, own()), "launch of a rounding");
+  }
+  void narrow(std::uint16_t* to, const float* from, Index n, Wire wire) override {
+    check(narrow_floats(to, from, n, wire, own()), "launch of a conversion to 16 bits");
+  }
+  void widen(float* to, const std::uint16_t* from, Index n, Wire wire) override {
+    check(widen_floats(to, from, n, wire, own()), "launch of a conversion from 16 bits");
+  }
 
  private:
   cudaStream_t own() const { return queue_.stream(Stream::communication); }
@@ -108,6 +117,9 @@ class QueuedBackend final : public CudaBackend {
   }
   void fill(float* to, Index n, float value) override {
     check(fill_floats(to, n, value, queue_.stream()), "launch of a fill");
+  }
+  void round(float* values, Index n, Wire wire) override {
+    check(round_floats(values, n, wire, queue_.stream()), "launch of a rounding");
   }
 
   std::unique_ptr<Program> compile(const Plan& plan, const CompileSpec& spec) override {

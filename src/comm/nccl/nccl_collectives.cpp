@@ -27,12 +27,20 @@ class NcclCollectives final : public Collectives {
         device_(device),
         queue_(*device.communication()),
         local_(device, tree_nodes(deal_replicas(spec.replicas, job.ranks, job.rank)), spec.reproducible),
+        rank_(job.rank),
         sums_(job.ranks > 1 || std::getenv("CONVOY_NCCL_ALONE") != nullptr),
+        reproducible_(spec.reproducible),
+        wire_(spec.wire),
         comm_(job, policy) {
-    if (spec.reproducible && sums_)
-      tree_.emplace(
-          comm_, device,
-          NcclTree::Spec{.replicas = spec.replicas, .rank = job.rank, .ranks = job.ranks, .max_count = spec.max_count});
+    // NCCL adds 16-bit floats in 16 bits, once a hop. The tree over the ranks' sums adds in fp32.
+    if ((spec.reproducible || spec.wire != Wire::fp32) && sums_)
+      tree_.emplace(comm_, device,
+                    NcclTree::Spec{.replicas = spec.reproducible ? spec.replicas : job.ranks,
+                                   .rank = job.rank,
+                                   .ranks = job.ranks,
+                                   .max_count = spec.max_count,
+                                   .wire = spec.wire,
+                                   .rounds_nodes = spec.reproducible});
     warm_up(std::clamp<Index>(spec.max_count, 1, largest_warm_up));
   }
 
@@ -44,15 +52,18 @@ class NcclCollectives final : public Collectives {
   Ticket submit(const Reduction& reduction) override {
     Operation& operation = operations_[++submitted_ % operations_.size()];
     operation = {.what = reduction.what, .captured = sums_ && queue_.capturing()};
-    if (tree_) {
+    if (reproducible_ && sums_) {
       local_.require_tree(reduction.parts);
       queue_.follow(reduction.after);
-      tree_->sum(reduction.out, reduction.parts, reduction.count, reduction.what);
+      tree_->sum(reduction);
     } else {
       const bool added = local_.add(reduction);
       if (!sums_) return submitted_;
       queue_.follow(added ? device_.record() : reduction.after);
-      all_reduce(reduction.out, reduction.count, reduction.what);
+      if (reduction.wire == Wire::fp32)
+        all_reduce(reduction.out, reduction.count, reduction.what);
+      else
+        add_over_ranks(reduction);
     }
     operation.done = queue_.record();
     return submitted_;
@@ -112,18 +123,27 @@ class NcclCollectives final : public Collectives {
                  "ncclAllReduce", what);
   }
 
+  /// `out` is this rank's sum.
+  void add_over_ranks(Reduction reduction) {
+    require(tree_.has_value(), "a format that the sums were not made for");
+    const Part own{rank_, 1, reduction.out};
+    reduction.parts = std::span(&own, 1);
+    tree_->sum(reduction);
+  }
+
   /// NCCL connects its ranks at the first sum of a kind: not in the first step, and not while it is captured. Its
   /// result is nobody's, so it waits for nothing.
   void warm_up(Index count) {
     constexpr const char* what = "first sum of NCCL";
     float* const block = device_.allocate(count);
-    if (tree_) {
+    if (reproducible_ && tree_) {
       std::vector<Part> parts;
       for (const TreeNode& node : local_.nodes()) parts.push_back({node.first, node.size, block});
-      tree_->sum(block, parts, count, what);
+      tree_->sum({.out = block, .parts = parts, .count = count, .what = what});
     } else {
       all_reduce(block, 1, what);
       if (sums_) all_reduce(block, count, what);
+      if (tree_) add_over_ranks({.out = block, .count = count, .what = what, .wire = wire_});
     }
     await(queue_.record(), what);
   }
@@ -143,7 +163,10 @@ class NcclCollectives final : public Collectives {
   Device& device_;
   CommunicationQueue& queue_;
   LocalSum local_;
+  const int rank_;
   const bool sums_;  ///< whether NCCL is called; a lone rank calls it only for a check: CONVOY_NCCL_ALONE
+  const bool reproducible_;
+  const Wire wire_;
   NcclComm comm_;
   std::optional<NcclTree> tree_;
   std::array<Operation, 256> operations_{};  ///< ring by ticket

@@ -46,6 +46,35 @@ TEST_P(Flat, CopiesAddsFillsAndBlends) {
   });
 }
 
+TEST_P(Flat, ConvertsAsTheWireSays) {
+  in_all_orders([&] {
+    for (const Wire wire : {Wire::bf16, Wire::fp16})
+      for (const Index n : lengths) {
+        for (const Index start : {0, 3}) {
+          SCOPED_TRACE(testing::Message() << n << " from " << start << " in " << convoy::name_of(wire));
+          Bench bench;
+          const Values from = formula_values("from", n + start);
+          std::vector<std::uint16_t> halves(from.size());
+          std::vector<float> rounded(from.begin(), from.end());
+          for (std::size_t i = static_cast<std::size_t>(start); i < from.size(); ++i) {
+            halves[i] = narrowed(static_cast<float>(from[i]), wire);
+            rounded[i] = widened(halves[i], wire);
+          }
+          auto* const narrow = bench.put(std::vector<std::uint16_t>(from.size()));
+          expect_success(narrow_floats(narrow + start, bench.floats(from) + start, n, wire, bench.stream()));
+          EXPECT_EQ(bench.get(narrow, n + start), halves);
+          const Values want(rounded.begin(), rounded.end());
+          float* const wide = bench.floats(from);
+          expect_success(widen_floats(wide + start, bench.put(halves) + start, n, wire, bench.stream()));
+          EXPECT_EQ(bench.floats(wide, n + start), want);
+          float* const in_place = bench.floats(from);
+          expect_success(round_floats(in_place + start, n, wire, bench.stream()));
+          EXPECT_EQ(bench.floats(in_place, n + start), want);
+        }
+      }
+  });
+}
+
 TEST_P(Flat, NothingIsLaunchedForNothing) {
   host_cuda::counts() = {};
   expect_success(copy_floats(nullptr, nullptr, 0, 1, nullptr));

@@ -61,6 +61,57 @@ TEST_P(NcclSumsTest, GivesTheBitsOfTheTree) {
   }
 }
 
+float rounded_tree(int first, int count, Index i, Wire wire) {
+  const auto rounded = [wire](float value) { return widened(narrowed(value, wire), wire); };
+  if (count == 1) return rounded(leaf(first, i));
+  const int lower = static_cast<int>(std::bit_floor(static_cast<unsigned>(count - 1)));
+  return rounded(rounded_tree(first, lower, i, wire) + rounded_tree(first + lower, count - lower, i, wire));
+}
+
+TEST_P(NcclSumsTest, GivesTheBitsOfTheTreeIn16Bits) {
+  for (const Wire wire : {Wire::bf16, Wire::fp16})
+    for (const int leaves : {1, 2, 6, 7}) {
+      job.start({.replicas = leaves, .reproducible = true, .max_count = 250, .wire = wire});
+      for (const Index count : {1, 7, 250}) {
+        std::vector<Part> parts;
+        for (const TreeNode& node : tree_nodes(deal_replicas(leaves, ranks().size(), ranks().rank()))) {
+          parts.push_back({node.first, node.size, job.device.allocate(count)});
+          for (Index i = 0; i < count; ++i) parts.back().data[i] = rounded_tree(node.first, node.size, i, wire);
+        }
+        float* const out = parts.empty() ? job.device.allocate(count) : parts.back().data;
+        job.sums->finish(job.sums->submit({out, parts, count, job.device.record(), "sum", wire}));
+        job.sums->await(job.device.record(), "sum");
+        for (Index i = 0; i < count; ++i)
+          ASSERT_EQ(std::bit_cast<std::uint32_t>(out[i]),
+                    std::bit_cast<std::uint32_t>(rounded_tree(0, leaves, i, wire)))
+              << i << " of " << leaves << " leaves";
+      }
+    }
+}
+
+/// Without --reproducible: each rank's sum is rounded once, they are added in fp32, the result is rounded once.
+TEST_P(NcclSumsTest, AddsTheSumsOfTheRanksInFp32) {
+  const int size = ranks().size();
+  if (size == 1) GTEST_SKIP() << "nothing travels";
+  const auto rounded = [](float value) { return from_bf16(to_bf16(value)); };
+  job.start({.replicas = 2 * size, .max_count = 250, .wire = Wire::bf16});
+  float *first = job.device.allocate(250), *second = job.device.allocate(250);
+  const int own = 2 * ranks().rank();
+  for (Index i = 0; i < 250; ++i) {
+    first[i] = leaf(own, i);
+    second[i] = leaf(own + 1, i);
+  }
+  const std::vector<Part> parts{{own, 1, first}, {own + 1, 1, second}};
+  job.sums->finish(job.sums->submit({second, parts, 250, job.device.record(), "sum", Wire::bf16}));
+  job.sums->await(job.device.record(), "sum");
+  const auto of_rank = [&](int rank, Index i) { return rounded(leaf(2 * rank + 1, i) + leaf(2 * rank, i)); };
+  for (Index i = 0; i < 250; ++i) {
+    float sum = of_rank(0, i) + of_rank(1, i);
+    if (size == 3) sum += of_rank(2, i);
+    ASSERT_EQ(second[i], rounded(sum)) << i;
+  }
+}
+
 std::string name_of(const testing::TestParamInfo<Progress>& one) {
   constexpr const char* names[] = {"lazy", "ahead", "eager"};
   return names[static_cast<std::size_t>(one.param)];
@@ -144,6 +195,29 @@ TEST(NcclCallsTest, ATreeIsTwoGroups) {
   std::vector<std::string> wanted = {"ncclGroupStart", first ? "ncclSend 36 peer 1" : "ncclSend 64 peer 0",
                                      first ? "ncclRecv 64 peer 1" : "ncclRecv 36 peer 0", "ncclGroupEnd"};
   wanted.insert(wanted.end(), spread.begin(), spread.end());
+  EXPECT_EQ(host_nccl::calls(), wanted);
+}
+
+/// A sum in fp32 beside it stays one call of NCCL's.
+TEST(NcclCallsTest, SixteenBitsGoByATreeOverTheRanks) {
+  if (ranks().size() != 2) GTEST_SKIP() << "written down for two ranks";
+  NcclTestJob job(Progress::eager);
+  job.start({.replicas = 2, .max_count = 100, .wire = Wire::bf16});
+  float* const data = job.device.allocate(100);
+  const Part part{ranks().rank(), 1, data};
+  for (const Wire wire : {Wire::bf16, Wire::fp32})
+    job.sums->finish(job.sums->submit({data, std::span(&part, 1), 100, job.device.record(), "sum", wire}));
+  job.sums->await(job.device.record(), "sums");
+  const bool first = ranks().rank() == 0;
+  const std::vector<std::string> wanted = {"ncclGroupStart",
+                                           first ? "ncclSend 36 of 16 bits peer 1" : "ncclSend 64 of 16 bits peer 0",
+                                           first ? "ncclRecv 64 of 16 bits peer 1" : "ncclRecv 36 of 16 bits peer 0",
+                                           "ncclGroupEnd",
+                                           "ncclGroupStart",
+                                           "ncclBroadcast 64 of 16 bits peer 0",
+                                           "ncclBroadcast 36 of 16 bits peer 1",
+                                           "ncclGroupEnd",
+                                           "ncclAllReduce 100"};
   EXPECT_EQ(host_nccl::calls(), wanted);
 }
 

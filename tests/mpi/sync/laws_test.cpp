@@ -93,15 +93,16 @@ TEST_P(RoundingTest, OneLocalStepIsGradientAveraging) {
 
 INSTANTIATE_TEST_SUITE_P(Replicas, RoundingTest, testing::Values(1, 3, 4, 7));
 
-class SteadyStateTest : public testing::TestWithParam<std::tuple<SyncMode, bool>> {};
+class SteadyStateTest : public testing::TestWithParam<std::tuple<SyncMode, bool, Wire>> {};
 
 TEST_P(SteadyStateTest, AllocatesNothing) {
-  const auto [mode, reproducible] = GetParam();
+  const auto [mode, reproducible, wire] = GetParam();
   Communicator& comm = communicator();
   SmallJob job({.sync = {.mode = mode,
                          .local_steps = 2,
                          .momentum = MomentumPolicy::average,
                          .reproducible = reproducible,
+                         .wire = wire,
                          .replicas = 5},
                 .device = {.far = true, .polls = 1}},
                &comm);
@@ -112,7 +113,8 @@ TEST_P(SteadyStateTest, AllocatesNothing) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Modes, SteadyStateTest,
-                         testing::Combine(testing::Values(SyncMode::gradients, SyncMode::weights), testing::Bool()));
+                         testing::Combine(testing::Values(SyncMode::gradients, SyncMode::weights), testing::Bool(),
+                                          testing::Values(Wire::fp32, Wire::bf16)));
 
 }  // namespace
 }  // namespace convoy

@@ -18,11 +18,15 @@ class Alone final : public Collectives {
   explicit Alone(Device& device) : device_(device) {}
   Ticket submit(const Reduction& r) override {
     if (r.parts.empty()) device_.fill(r.out, r.count, 0);
+    const bool rounds = r.wire != Wire::fp32;
+    for (const Part& part : r.parts)
+      if (rounds) device_.round(part.data, r.count, r.wire);
     for (std::size_t i = r.parts.size(); i-- > 0;) {
       if (i + 1 < r.parts.size())
         device_.add(r.out, r.parts[i].data, r.count);
       else if (r.parts[i].data != r.out)
         device_.copy(r.out, r.parts[i].data, r.count, 1);
+      if (rounds) device_.round(r.out, r.count, r.wire);
     }
     return 1;
   }
@@ -111,6 +115,7 @@ SmallJob::SmallJob(JobSpec job, Communicator* ranks)
   collectives = ranks ? make_mpi_collectives(*ranks, backend,
                                              {.replicas = spec.sync.replicas,
                                               .reproducible = spec.sync.reproducible,
+                                              .wire = spec.sync.wire,
                                               .delay_seconds = spec.delay_seconds})
                       : make_alone(backend);
   gradients = backend.allocate(plan.table.block());

@@ -15,10 +15,11 @@ enum class Kind { all_reduce, send, receive, broadcast };
 
 struct Transfer {
   Kind kind;
-  const float* from;
-  float* to;
+  const void* from;
+  void* to;
   int count;
-  int peer;  ///< of a broadcast its root
+  int peer;        ///< of a broadcast its root
+  int bytes_each;  ///< 2 or 4
 };
 
 int live_communicators = 0, live_captured = 0;
@@ -72,27 +73,27 @@ struct Operation {
   std::vector<std::vector<float>> received;  ///< of sums, from each other rank
   bool started = false;
 
-  void send(const float* from, int count, int to) {
+  void send(const Transfer& t, int to) {
     requests.emplace_back();
-    MPI_Isend(from, count, MPI_FLOAT, to, tag, MPI_COMM_WORLD, &requests.back());
+    MPI_Isend(t.from, t.count * t.bytes_each, MPI_BYTE, to, tag, MPI_COMM_WORLD, &requests.back());
   }
-  void receive(float* at, int count, int from) {
+  void receive(void* at, const Transfer& t, int from) {
     requests.emplace_back();
-    MPI_Irecv(at, count, MPI_FLOAT, from, tag, MPI_COMM_WORLD, &requests.back());
+    MPI_Irecv(at, t.count * t.bytes_each, MPI_BYTE, from, tag, MPI_COMM_WORLD, &requests.back());
   }
   void start() {
     for (Transfer& t : transfers) {
       for (int r = 0; r < comm->ranks && t.kind == Kind::all_reduce; ++r) {
         if (r == comm->rank) continue;
         received.emplace_back(static_cast<std::size_t>(t.count));
-        send(t.from, t.count, r);
-        receive(received.back().data(), t.count, r);
+        send(t, r);
+        receive(received.back().data(), t, r);
       }
       for (int r = 0; r < comm->ranks && t.kind == Kind::broadcast && t.peer == comm->rank; ++r)
-        if (r != comm->rank) send(t.from, t.count, r);
-      if (t.kind == Kind::broadcast && t.peer != comm->rank) receive(t.to, t.count, t.peer);
-      if (t.kind == Kind::send) send(t.from, t.count, t.peer);
-      if (t.kind == Kind::receive) receive(t.to, t.count, t.peer);
+        if (r != comm->rank) send(t, r);
+      if (t.kind == Kind::broadcast && t.peer != comm->rank) receive(t.to, t, t.peer);
+      if (t.kind == Kind::send) send(t, t.peer);
+      if (t.kind == Kind::receive) receive(t.to, t, t.peer);
     }
     started = true;
   }
@@ -112,7 +113,7 @@ struct Operation {
       // In the order of ranks, so that all have the same bits.
       std::vector<float> sum(static_cast<std::size_t>(t.count), 0.0F);
       for (int r = 0; r < comm->ranks; ++r) {
-        const float* const term = r == comm->rank ? t.from : received[next++].data();
+        const float* const term = r == comm->rank ? static_cast<const float*>(t.from) : received[next++].data();
         for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += term[i];
       }
       std::memcpy(t.to, sum.data(), sum.size() * sizeof(float));
@@ -123,6 +124,13 @@ struct Operation {
     return true;
   }
 };
+
+int bytes_each(ncclDataType_t type) {
+  if (type == ncclFloat) return 4;
+  if (type == ncclHalf || type == ncclBfloat16) return 2;
+  std::fprintf(stderr, "a type that the stand-in for NCCL doesn't know\n");
+  std::abort();
+}
 
 bool is_failing_call() { return static_cast<long>(calls().size()) - 1 == settings().failing_call; }
 
@@ -154,7 +162,8 @@ ncclResult_t submit(ncclComm* comm, cudaStream_t stream, std::vector<Transfer> t
 
 ncclResult_t call(const char* name, ncclComm* comm, cudaStream_t stream, const Transfer& transfer) {
   const std::string peer = transfer.kind == Kind::all_reduce ? "" : " peer " + std::to_string(transfer.peer);
-  calls().push_back(std::string(name) + " " + std::to_string(transfer.count) + peer);
+  const char* const halves = transfer.bytes_each == 2 ? " of 16 bits" : "";
+  calls().push_back(std::string(name) + " " + std::to_string(transfer.count) + halves + peer);
   if (group.depth == 0) return submit(comm, stream, {transfer});
   if (is_failing_call()) return ncclRemoteError;
   group.comm = comm;
@@ -282,25 +291,18 @@ ncclResult_t ncclGroupEnd() {
 ncclResult_t ncclAllReduce(const void* from, void* to, size_t count, ncclDataType_t type, ncclRedOp_t op,
                            ncclComm_t comm, cudaStream_t stream) {
   if (type != ncclFloat || op != ncclSum) return ncclInvalidArgument;
-  return call("ncclAllReduce", comm, stream,
-              {Kind::all_reduce, static_cast<const float*>(from), static_cast<float*>(to), static_cast<int>(count), 0});
+  return call("ncclAllReduce", comm, stream, {Kind::all_reduce, from, to, static_cast<int>(count), 0, 4});
 }
 ncclResult_t ncclBroadcast(const void* from, void* to, size_t count, ncclDataType_t type, int root, ncclComm_t comm,
                            cudaStream_t stream) {
-  if (type != ncclFloat) return ncclInvalidArgument;
-  return call(
-      "ncclBroadcast", comm, stream,
-      {Kind::broadcast, static_cast<const float*>(from), static_cast<float*>(to), static_cast<int>(count), root});
+  return call("ncclBroadcast", comm, stream,
+              {Kind::broadcast, from, to, static_cast<int>(count), root, bytes_each(type)});
 }
 ncclResult_t ncclSend(const void* from, size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
                       cudaStream_t stream) {
-  if (type != ncclFloat) return ncclInvalidArgument;
-  return call("ncclSend", comm, stream,
-              {Kind::send, static_cast<const float*>(from), nullptr, static_cast<int>(count), peer});
+  return call("ncclSend", comm, stream, {Kind::send, from, nullptr, static_cast<int>(count), peer, bytes_each(type)});
 }
 ncclResult_t ncclRecv(void* to, size_t count, ncclDataType_t type, int peer, ncclComm_t comm, cudaStream_t stream) {
-  if (type != ncclFloat) return ncclInvalidArgument;
-  return call("ncclRecv", comm, stream,
-              {Kind::receive, nullptr, static_cast<float*>(to), static_cast<int>(count), peer});
+  return call("ncclRecv", comm, stream, {Kind::receive, nullptr, to, static_cast<int>(count), peer, bytes_each(type)});
 }
 }

@@ -2,6 +2,7 @@
 // Kernels over ranges of floats that know no shapes.
 #pragma once
 #include "backend/cuda/kernels/types.hpp"
+#include "core/wire.hpp"
 
 namespace convoy::cuda {
 
@@ -10,6 +11,10 @@ cudaError_t copy_floats(float* to, const float* from, Index n, float factor, cud
 /// to = fl(to + from): one IEEE addition an element.
 cudaError_t add_floats(float* to, const float* from, Index n, cudaStream_t stream);
 cudaError_t fill_floats(float* to, Index n, float value, cudaStream_t stream);
+/// core/wire.hpp for `wire`, which is bf16 or fp16: to what it can hold, to 16 bits, from them.
+cudaError_t round_floats(float* values, Index n, Wire wire, cudaStream_t stream);
+cudaError_t narrow_floats(std::uint16_t* to, const float* from, Index n, Wire wire, cudaStream_t stream);
+cudaError_t widen_floats(float* to, const std::uint16_t* from, Index n, Wire wire, cudaStream_t stream);
 /// to = decay * to + (1 - decay) * from, decay from the step.
 cudaError_t blend_floats(float* to, const float* from, Index n, const StepNumbers* step, cudaStream_t stream);
 

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sync/traffic.hpp"
+
+#include <algorithm>
+
+#include "core/errors.hpp"
+#include "sync/modes.hpp"
+#include "sync/set_average.hpp"
+
+namespace convoy {
+namespace {
+
+void add_gradients(Traffic& traffic, const SyncSpec& spec, const Plan& plan) {
+  const Index border = plan.table.parameters.end();
+  const auto& rows = plan.table.rows;
+  for (const Range& bucket : plan.buckets) {
+    // Layers are taken to need the same time each.
+    const auto done =
+        std::count_if(rows.begin(), rows.end(), [&](const Parameter& row) { return row.range.begin < bucket.end(); });
+    const double ready = static_cast<double>(done) / static_cast<double>(std::max<std::size_t>(rows.size(), 1));
+    if (spec.wire == Wire::fp32) {
+      traffic.sums.push_back({bucket.count, Wire::fp32, ready});
+      continue;
+    }
+    traffic.sums.push_back({std::min(bucket.end(), border) - bucket.begin, spec.wire, ready});
+    if (bucket.end() > border) traffic.sums.push_back({bucket.end() - border, Wire::fp32, ready});
+  }
+}
+
+void add_pieces(Traffic& traffic, Index floats, Wire wire) {
+  for (Index begin = 0; begin < floats; begin += averaged_floats)
+    traffic.sums.push_back({std::min(averaged_floats, floats - begin), wire});
+}
+
+void add_weights(Traffic& traffic, const SyncSpec& spec, const SetLayout& layout) {
+  traffic.sums.push_back({report_floats * spec.replicas});
+  for (int i = 0; i < 2 && layout.statistics.count > 0; ++i)  // means, then variances
+    traffic.sums.push_back({layout.statistics.count});
+  add_pieces(traffic, layout.values.count, spec.wire);
+  if (spec.momentum == MomentumPolicy::average) add_pieces(traffic, layout.optimiser.count, Wire::fp32);
+}
+
+}  // namespace
+
+Traffic traffic_of(const SyncSpec& spec, const Plan& plan, const SetLayout& layout) {
+  Traffic traffic{.sums = {}, .in_a_tree = spec.reproducible || spec.wire != Wire::fp32};
+  switch (spec.mode) {
+    case SyncMode::gradients:
+      traffic.beside_backward = true;
+      add_gradients(traffic, spec, plan);
+      return traffic;
+    case SyncMode::weights:
+      traffic.steps = spec.local_steps;
+      if (spec.replicas > 1) add_weights(traffic, spec, layout);
+      return traffic;
+  }
+  fail(Exit::internal, "a sync policy without traffic");
+}
+
+Index bytes_sent(const Traffic& traffic, int ranks) {
+  Index bytes = 0;
+  for (const Traffic::Sum& sum : traffic.sums) bytes += 2 * (ranks - 1) * sum.floats * bytes_of(sum.wire);
+  return bytes;
+}
+
+std::vector<SyncSpec> policies_beside(const SyncSpec& own, Index local_steps) {
+  std::vector<SyncSpec> all{own};
+  const auto add = [&](SyncMode mode, Index steps, Wire wire) {
+    SyncSpec spec = own;
+    spec.mode = mode;
+    spec.local_steps = steps;
+    spec.wire = wire;
+    if (mode == SyncMode::gradients || steps == 1) spec.outer = {};
+    const auto same = [&](const SyncSpec& other) { return describe(other) == describe(spec); };
+    if (std::none_of(all.begin(), all.end(), same)) all.push_back(spec);
+  };
+  const Index seldom = own.mode == SyncMode::weights && own.local_steps > 1 ? own.local_steps : local_steps;
+  for (const Wire wire : {Wire::fp32, Wire::bf16}) {
+    add(SyncMode::gradients, 1, wire);
+    add(SyncMode::weights, 1, wire);
+    add(SyncMode::weights, seldom, wire);
+  }
+  return all;
+}
+
+}  // namespace convoy
