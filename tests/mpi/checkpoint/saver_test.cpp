@@ -4,10 +4,13 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <cstring>
 #include <filesystem>
 #include <memory>
 #include <thread>
 
+#include "core/progress.hpp"
 #include "core/replicas.hpp"
 #include "support/expect_error.hpp"
 #include "support/failing_calls.hpp"
@@ -131,6 +134,10 @@ TEST_F(SaverTest, AFileSystemThatHangsIsNamed) {
                                   .clock = clock});
   set_failing_calls("write:last.h5:HOLD");
   impatient.begin({.name = "last", .averaged = std::make_shared<HostSet>(formula_set(small_, 1))});
+  // The clock only moves while finish() waits: the write must hang by then.
+  std::array<char, 256> call{};
+  while (describe_longest_io(call.data(), call.size()) == 0 || std::strstr(call.data(), "last.h5") == nullptr)
+    std::this_thread::yield();
   expect_error(Exit::communication, {"'last'", "last.h5", "--stall-abort-seconds"}, [&] { impatient.finish(); });
   EXPECT_NEAR(clock.seconds(), 60, 1);
   set_failing_calls("");
