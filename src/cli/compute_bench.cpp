@@ -252,7 +252,7 @@ class ScalingTable {
     try {
       replace_text_file(path_, csv_);
     } catch (const Error& e) {
-      fail(Exit::usage, "{}; or choose another --csv", e.what());
+      fail(Exit::data, "{}; or choose another --csv", e.what());
     }
   }
 
