@@ -418,7 +418,10 @@ std::string size_name(Index size) { return size == 0 ? "full" : std::to_string(s
 
 Command parse_command_line(const std::vector<std::string>& arguments) {
   const std::string word = arguments.empty() ? "--help" : arguments[0];
-  if (word == "--help" || word == "-h" || word == "help") return HelpSpec{short_help()};
+  if (word == "--help" || word == "-h" || word == "help") {
+    if (arguments.size() < 2 || arguments[1].starts_with('-')) return HelpSpec{short_help()};
+    return parse_command_line({arguments[1], "--help"});
+  }
   if (word == "--help-all") return HelpSpec{full_help()};
   if (word == "--version") return HelpSpec{fmt::format("convoy-preprocess {}\ncompiler: {}\n", build_id(), compiler())};
   const std::vector<std::string> rest(arguments.begin() + 1, arguments.end());

@@ -178,7 +178,7 @@ void write_csv(const std::string& path, const std::string& text) {
   try {
     replace_text_file(path, text);
   } catch (const Error& e) {
-    fail(Exit::usage, "{}; or choose another --csv", e.what());
+    fail(Exit::data, "{}; or choose another --csv", e.what());
   }
 }
 

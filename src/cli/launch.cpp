@@ -70,50 +70,57 @@ void end_supervision(Exit code) {
   if (supervisor()) supervisor()->end(code);
 }
 
-Exit say(const std::string& text) {
+template <class Text>
+Exit say(const Text& text) {
   return run_once([&] {
-    write_output(text);
+    write_output(text());
     return Exit::ok;
   });
+}
+
+Exit say_help(const Command& command, HelpDepth depth, const std::string& topic) {
+  return say([&] { return command_help(command, depth, topic); });
+}
+
+Exit refuse_command(const std::string& word) {
+  if (word.front() == '-') {
+    return refuse(fmt::format(
+        "'{}' is not a command; options follow the command, as in 'convoy train {}'. See 'convoy --help'", word, word));
+  }
+  std::string hint = foreign_command(word);
+  std::vector<std::string> names;
+  for (const Command& one : commands()) names.push_back(one.name);
+  const std::string meant = nearest(word, names);
+  if (hint.empty() && !meant.empty()) hint = fmt::format("did you mean '{}'?", meant);
+  return refuse(fmt::format("convoy has no command '{}'{}{}{} See 'convoy --help'", word, hint.empty() ? "" : "; ",
+                            hint, hint.ends_with('?') ? "" : "."));
 }
 
 }  // namespace
 
 std::optional<Exit> answer_alone(const Words& words) {
   if (words.empty()) {
-    say(program_help());
+    say(program_help);
     return Exit::usage;
   }
   const std::string& first = words.front();
-  if (first == "--version" || first == "version") return say(version_text());
+  if (first == "--version" || first == "version") return say(version_text);
   if (first == "--help" || first == "-h" || first == "help") {
-    const Command* command = words.size() > 1 ? find_command(words[1]) : nullptr;
-    if (command != nullptr) return say(command_help(*command, HelpDepth::usual, topic_behind(words, words[1])));
-    return say(program_help());
+    if (words.size() < 2) return say(program_help);
+    const Command* command = find_command(words[1]);
+    if (command == nullptr) return refuse_command(words[1]);
+    return say_help(*command, HelpDepth::usual, topic_behind(words, words[1]));
   }
   const Command* const command = find_command(first);
-  if (command == nullptr) {
-    if (first.front() == '-') {
-      return refuse(
-          fmt::format("'{}' is not a command; options follow the command, as in 'convoy train {}'. See 'convoy --help'",
-                      first, first));
-    }
-    std::string hint = foreign_command(first);
-    std::vector<std::string> names;
-    for (const Command& one : commands()) names.push_back(one.name);
-    const std::string meant = nearest(first, names);
-    if (hint.empty() && !meant.empty()) hint = fmt::format("did you mean '{}'?", meant);
-    return refuse(fmt::format("convoy has no command '{}'{}{}{} See 'convoy --help'", first, hint.empty() ? "" : "; ",
-                              hint, hint.ends_with('?') ? "" : "."));
-  }
+  if (command == nullptr) return refuse_command(first);
   const Words rest(words.begin() + 1, words.end());
   for (const char* help : {"--help", "-h"})
-    if (has(rest, help)) return say(command_help(*command, HelpDepth::usual, topic_behind(rest, help)));
-  if (has(rest, "--help-all")) return say(command_help(*command, HelpDepth::all));
+    if (has(rest, help)) return say_help(*command, HelpDepth::usual, topic_behind(rest, help));
+  if (has(rest, "--help-all")) return say_help(*command, HelpDepth::all, "");
   if (has(rest, "--option-names")) {
     std::string names;
     command->see_options([&](const std::vector<OptionGroup>& groups) { names = all_option_names(groups); });
-    return say(names);
+    return say([&] { return names; });
   }
   if (command->alone != nullptr) return run_once([&] { return command->alone(rest); });
   return std::nullopt;

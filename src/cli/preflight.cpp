@@ -347,7 +347,7 @@ std::vector<fs::path> make_folders(const fs::path& path) {
     missing.insert(missing.begin(), at);
   fs::create_directories(path, reason);
   if (reason)
-    fail(Exit::usage, "cannot make '{}' ({}); choose a writable --output-dir", path.string(), reason.message());
+    fail(Exit::data, "cannot make '{}' ({}); choose a writable --output-dir", path.string(), reason.message());
   return missing;
 }
 
@@ -390,7 +390,7 @@ void check_run_folder(Communicator& communicator, const TrainConfig& config, Pre
           bytes_per_second[0] = measure_writing(marker);
           File(marker, File::Access::create);
         },
-        Exit::usage);
+        Exit::data);
   }
   // What rank 0 found is known to all before the others look for its file.
   double failed[1] = {mine.empty() ? 0.0 : 1.0};

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -58,9 +61,10 @@ struct Run {
   RunOptions options;
 };
 
+/// One that failed before its first step has a state alone.
 bool is_run(const fs::path& folder) {
   std::error_code unknown;
-  return fs::exists(folder / "metrics.jsonl", unknown);
+  return fs::exists(folder / "metrics.jsonl", unknown) || fs::exists(folder / "state.json", unknown);
 }
 
 /// The run directory itself, or those below a folder of runs, sorted.
@@ -75,11 +79,9 @@ std::vector<std::string> runs_in(const std::string& folder) {
     if (run || at.depth() + 1 >= deepest) at.disable_recursion_pending();
   }
   std::sort(found.begin(), found.end());
-  // A start that failed early leaves such a folder.
   if (found.empty())
-    log::warn(
-        "'{}' is left out: it has no metrics.jsonl (it is no run directory, or its run has not begun), and there is no run below it",
-        folder);
+    log::warn("'{}' is left out: it is no run directory (it has no metrics.jsonl), and there is no run below it",
+              folder);
   return found;
 }
 
@@ -170,6 +172,36 @@ void add_epochs(const Run& run, const std::set<int>& topk, std::vector<Row>& to)
   }
 }
 
+/// How wide a text may be: the terminal, else what most editors and pagers show.
+std::size_t width_of_output() {
+  constexpr std::size_t usual = 160;
+  winsize size{};
+  return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : usual;
+}
+
+/// Leaves out those of the `count` columns from `begin` on that don't fit into `width` beside all others. Returns the
+/// names of what is left out.
+std::vector<std::string> fit_columns(std::vector<Row>& rows, std::size_t begin, std::size_t count, std::size_t width) {
+  const std::vector<std::size_t> widths = column_widths(rows);
+  constexpr std::size_t gap = 2;
+  std::size_t used = 0;
+  for (std::size_t i = 0; i < widths.size(); ++i)
+    if (i < begin || i >= begin + count) used += widths[i] + gap;
+  std::vector<std::string> left_out;
+  std::vector<std::size_t> gone;
+  for (std::size_t i = begin; i < begin + count; ++i) {
+    if (used + widths[i] <= width) {
+      used += widths[i] + gap;
+    } else {
+      left_out.push_back(rows.front()[i]);
+      gone.push_back(i);
+    }
+  }
+  for (Row& row : rows)
+    for (auto at = gone.rbegin(); at != gone.rend(); ++at) row.erase(row.begin() + static_cast<std::ptrdiff_t>(*at));
+  return left_out;
+}
+
 Exit run_summary(const Words& words) {
   const SummaryConfig config = parse_summary(words);
   std::vector<Run> runs;
@@ -183,6 +215,7 @@ Exit run_summary(const Words& words) {
   std::stable_sort(runs.begin(), runs.end(), is_better);
   const std::set<int> topk = columns_of(runs);
   std::vector<Row> rows;
+  std::string note;
   if (config.per_epoch) {
     Row head{"run", "epoch", "step", "hours", "loss", "top1", "val_loss", "val_top1"};
     for (const int k : topk) head.push_back(fmt::format("val_top{}", k));
@@ -191,19 +224,27 @@ Exit run_summary(const Words& words) {
     for (const Run& run : runs) add_epochs(run, topk, rows);
   } else {
     std::vector<const RunOptions*> options;
-    options.reserve(runs.size());
-    for (const Run& run : runs) options.push_back(&run.options);
+    for (const Run& run : runs)
+      if (!run.options.empty()) options.push_back(&run.options);  // one that failed early has none
     std::vector<std::string> differing = differing_names(options);
     std::erase(differing, "model");  // has a column
-    Row head{"run", "model", "ranks", "epochs", "hours", "top1"};
+    Row head{"run", "model", "ranks", "epochs_done", "hours", "top1"};
     for (const int k : topk) head.push_back(fmt::format("top{}", k));
     head.insert(head.end(), {"best_epoch", "images_per_sec"});
+    const std::size_t first_option = head.size();
     head.insert(head.end(), differing.begin(), differing.end());
     head.emplace_back("result");
     rows.push_back(std::move(head));
     for (const Run& run : runs) rows.push_back(row_of(run, topk, differing));
+    if (config.format == TableFormat::text) {
+      const auto left_out = fit_columns(rows, first_option, differing.size(), width_of_output());
+      if (!left_out.empty())
+        note = fmt::format("{} more {} and {} left out, --format csv has all: {}\n", left_out.size(),
+                           left_out.size() == 1 ? "option differs" : "options differ",
+                           left_out.size() == 1 ? "is" : "are", fmt::join(left_out, ", "));
+    }
   }
-  write_output(table_text(rows, config.format));
+  write_output(table_text(rows, config.format) + note);
   return Exit::ok;
 }
 
@@ -215,8 +256,8 @@ Command summary_command() {
       .overview = {"summary RUN_DIR ...", "table of runs"},
       .usage = "convoy summary RUN_DIR ... [options]",
       .text =
-          "Prints a table of runs, the best first: options that differ, epochs, hours, best accuracy on the val split,\n"
-          "speed. RUN_DIR may be a folder of runs.",
+          "Prints a table of runs, the best first: epochs done, hours, best accuracy on the val split, speed, options that\n"
+          "differ, and how each run ended. RUN_DIR may be a folder of runs. A text leaves out options that don't fit.",
       .see_options = see_options<SummaryConfig>,
       .alone = run_summary};
 }

@@ -134,8 +134,8 @@ std::string option_help(std::vector<OptionGroup> groups, bool first_is_own, Help
   if (!topic.empty()) {
     keep_topic(groups, topic);
     std::string text = option_help(groups, HelpDepth::all);
-    if (!text.empty()) return text;
-    return fmt::format("\nNo topic, option or word of an option is '{}'; topics: {}\n", topic, known);
+    if (text.empty()) fail(Exit::usage, "no topic, option or word of an option is '{}'; topics: {}", topic, known);
+    return text;
   }
   if (depth == HelpDepth::usual) keep_first_day(groups, first_is_own ? 0 : groups.size());
   std::string config_path;

@@ -90,7 +90,7 @@ void also_to_file(const std::string& path) {
   auto& s = speaker();
   std::FILE* const file = std::fopen(path.c_str(), "ab");
   if (file == nullptr)
-    fail(Exit::usage, "cannot write the log '{}' ({}); choose a writable --output-dir", path, std::strerror(errno));
+    fail(Exit::data, "cannot write the log '{}' ({}); choose a writable --output-dir", path, std::strerror(errno));
   const std::lock_guard lock(s.writing);
   if (s.file != nullptr) std::fclose(s.file);
   s.path = path;

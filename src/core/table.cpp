@@ -24,10 +24,7 @@ std::string csv(const std::vector<TableRow>& rows) {
 
 /// Columns of equal width: the first to the left, the numbers to the right.
 std::string columns(const std::vector<TableRow>& rows, bool markdown) {
-  std::vector<std::size_t> widths(rows.front().size(), 3);
-  for (const TableRow& row : rows) {
-    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
-  }
+  const std::vector<std::size_t> widths = column_widths(rows);
   const auto line = [&](const TableRow& row) {
     std::string text = markdown ? "|" : "";
     for (std::size_t i = 0; i < row.size(); ++i) {
@@ -49,6 +46,13 @@ std::string columns(const std::vector<TableRow>& rows, bool markdown) {
 }
 
 }  // namespace
+
+std::vector<std::size_t> column_widths(const std::vector<TableRow>& rows) {
+  std::vector<std::size_t> widths(rows.front().size(), 3);
+  for (const TableRow& row : rows)
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  return widths;
+}
 
 std::string table_text(const std::vector<TableRow>& rows, TableFormat format) {
   switch (format) {

@@ -30,7 +30,7 @@ class CopyLock {
  public:
   explicit CopyLock(const std::string& path) : descriptor_(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)) {
     if (descriptor_ < 0 || ::flock(descriptor_, LOCK_EX) != 0)
-      fail(Exit::usage, "cannot lock '{}' ({}); choose another --stage-dir", path, std::strerror(errno));
+      fail(Exit::data, "cannot lock '{}' ({}); choose another --stage-dir", path, std::strerror(errno));
   }
   ~CopyLock() { ::close(descriptor_); }
   CopyLock(const CopyLock&) = delete;
@@ -109,7 +109,7 @@ void stage_partitions(DatasetInfo& info, Range range, const std::string& folder)
   const std::string own = fmt::format("{}/{:016x}", folder, info.digest);
   std::error_code reason;
   fs::create_directories(own, reason);
-  if (reason) fail(Exit::usage, "cannot make '{}' ({}); choose another --stage-dir", own, reason.message());
+  if (reason) fail(Exit::data, "cannot make '{}' ({}); choose another --stage-dir", own, reason.message());
   for (PartitionInfo& part : info.partitions) {
     if (range.count == 0 || part.samples.begin >= range.end() || range.begin >= part.samples.end()) continue;
     const std::string to = (fs::path(own) / fs::path(part.path).filename()).string();

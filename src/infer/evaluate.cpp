@@ -242,7 +242,7 @@ Exit evaluate(Communicator& communicator, const EvaluateConfig& config) try {
     std::error_code reason;
     const std::string folder = folder_for(config);
     std::filesystem::create_directories(folder, reason);
-    if (reason) fail(Exit::usage, "cannot make '{}' ({}); choose a writable --output-dir", folder, reason.message());
+    if (reason) fail(Exit::data, "cannot make '{}' ({}); choose a writable --output-dir", folder, reason.message());
     replace_text_file(folder + "/result.json", json.text(2, Json::Order::sorted) + "\n");
     confusion.write(folder, info.class_names);
     log::info("written to '{}'", folder);

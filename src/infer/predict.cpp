@@ -121,7 +121,7 @@ void OutputFile::finish() {
 void OutputFile::refuse() const {
   const int reason = errno;
   remove_unfinished();
-  fail(Exit::usage, "cannot write '{}' ({}); make room, or choose another --output",
+  fail(Exit::data, "cannot write '{}' ({}); make room, or choose another --output",
        path_.empty() ? "standard output" : path_, std::strerror(reason));
 }
 

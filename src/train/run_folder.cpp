@@ -37,7 +37,7 @@ std::string make_default_folder(const TrainConfig& config) {
 void make_folder(const std::string& path, const char* option) {
   std::error_code reason;
   std::filesystem::create_directories(path, reason);
-  if (reason) fail(Exit::usage, "cannot make '{}' ({}); choose a writable {}", path, reason.message(), option);
+  if (reason) fail(Exit::data, "cannot make '{}' ({}); choose a writable {}", path, reason.message(), option);
 }
 
 /// What repeats the run elsewhere: without the places where this one lies, which a second run would write to.
@@ -81,7 +81,7 @@ void make_run_folder(Communicator& communicator, TrainConfig& config) {
     }
   }
   communicator.broadcast(problem, "state of the run directory");
-  if (!problem.empty()) fail(Exit::usage, "{}", problem);
+  if (!problem.empty()) fail(Exit::data, "{}", problem);
 }
 
 void describe_run(const Communicator& communicator, const TrainConfig& config, const std::string& device,

@@ -59,7 +59,16 @@ def helps():
     check("resnet" in out and "lenet" in out and "--stem" in out and "--lr" not in out, "train --help model: networks and their options alone")
     out, _ = call("help", "train", "momentum")
     check("--momentum" in out and re.search(r"default:\s+0\.9", out) and "--local-momentum" in out and "--data" not in out, "help of a word")
-    check("topics: data, " in call("train", "--help", "nonsense")[0], "help of an unknown word names the topics")
+    for words in (("train", "--help", "nonsense"), ("help", "train", "nonsense")):
+        out, err = call(*words, expect=2)
+        check("'nonsense'; topics: data, " in err and not out, "help of an unknown word: 2, and it names the topics")
+    check("convoy has no command 'trian'; did you mean 'train'?" in call("--help", "trian", expect=2)[1], "help of an unknown command")
+    helps_ = {words: subprocess.run([PREPROCESS, *words], capture_output=True, text=True, check=False) for words in (("--help", "folder"), ("folder", "--help"), ("--help", "foldr"))}
+    folder = helps_["folder", "--help"]
+    check(folder.stdout == helps_["--help", "folder"].stdout and folder.returncode == 0, "convoy-preprocess --help KIND is KIND --help")
+    check(helps_["--help", "foldr"].returncode == 2 and "did you mean folder?" in helps_["--help", "foldr"].stderr, "and of an unknown kind an error")
+    encoding = folder.stdout.split("--encoding raw|jpeg ")[1].split("\n      --sizes ")[0]
+    check("else jpeg" in encoding and "--center-crop" in encoding and "[" not in encoding, "which says the encoding that counts")
     for command in ("evaluate", "bench", "inspect"):
         check(call(command, "--help")[0].startswith("Usage: "), f"{command} --help")
     out, _ = call("--help", ranks=2)

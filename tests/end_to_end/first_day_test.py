@@ -78,9 +78,23 @@ def summaries(work):
         check(by_name["two"]["top2"] == "100.00" and by_name["two"]["top5"] == "" and by_name["ten"]["top2"] == "" and by_name["ten"]["top5"] != "",
               "a network of two classes has no top5")
         check((by_name["ten"]["batch-size"], by_name["eight"]["batch-size"]) == ("4", "8") and by_name["two"]["data"].endswith("/two-set"), "options that differ")
-        check("epochs" in rows[0] and "lr-schedule" not in rows[0], "and no others")
+        check("epochs_done" in rows[0] and "epochs" not in rows[0] and "lr-schedule" not in rows[0], "and no others")
         accuracy = [float(row["top1"]) for row in rows]
         check(accuracy == sorted(accuracy, reverse=True), "the best first")
+    train(1, f"{work}/runs/failed", "--data", f"{work}/none", *LENET, expect=3)
+    train(1, f"{work}/runs/deeper/many", "--data", ten, *LENET, "--epochs", 1, "--batch-size", 16, "--lr", 0.01, "--seed", 3, "--momentum", 0.8, "--weight-decay", 0,
+          "--warmup-epochs", 0.5, "--print-freq", 5, "--label-smoothing", 0.2, "--ema-decay", 0.9, "--lr-schedule", "constant", "--flip", "none", "--name", "n" * 150)
+    rows = summary(f"{work}/runs")
+    failed = [row for row in rows if row["run"].endswith("/failed")]
+    check(len(rows) == 5 and failed[0]["result"] == "failed" and rows[-1] == failed[0], "a run that failed before its first step is listed, too")
+    names = subprocess.run([CONVOY, "summary", f"{work}/runs", "--format", "csv"], capture_output=True, text=True, check=True).stdout.splitlines()[0].split(",")
+    check(len(names) == len(set(names)) and {"name", "momentum", "ema-decay"} <= set(names), "no name twice")
+    done = subprocess.run([CONVOY, "summary", f"{work}/runs"], capture_output=True, text=True, check=True)
+    lines = done.stdout.splitlines()
+    note = re.match(r"(\d+) more options differ and are left out, --format csv has all: (.*)$", lines[-1])
+    shown = lines[0].split()
+    check(max(map(len, lines[:-1])) <= max(160, len(work) + 150) and "name" in note.group(2).split(", "), "a text has what fits")
+    check(len(shown) + int(note.group(1)) == len(names) and set(shown) | set(note.group(2).split(", ")) == set(names), "and names what doesn't")
     os.mkdir(f"{work}/empty")
     done = subprocess.run([CONVOY, "summary", f"{work}/empty", f"{work}/runs/two"], capture_output=True, text=True, check=True)
     check("no run below it" in done.stderr and "/runs/two" in done.stdout, "a folder without runs is named")

@@ -69,10 +69,10 @@ MISTAKES = [
     ("a folder without checkpoints", 0, "evaluate photos --data set", 3, "'photos'", "holds no checkpoint", "--output-dir of a training run"),
     ("the checkpoint of another network", 0, f"train --data set --model mlp --image-size 28 --weights run --max-steps 1", 3, "doesn't fit mlp", "in the file and", "give the model"),
     ("--resume auto without a folder", 0, f"train --data set --resume auto {SMALL}", 2, "--resume auto needs --output-dir", "looks there", "--output-dir"),
-    ("a run directory that is a file", 0, f"train --data set -o model.pth {SMALL}", 2, "'model.pth'", "Not a directory", "choose a writable --output-dir"),
+    ("a run directory that is a file", 0, f"train --data set -o model.pth {SMALL}", 3, "'model.pth'", "Not a directory", "choose a writable --output-dir"),
     ("an image that is missing", 0, "predict run photos/cat/none.png", 3, "none.png'", "doesn't exist", "give image files"),
     ("the status of no run", 0, "status photos", 2, "'photos'", "no state.json", "give a run directory"),
-    ("a summary of nothing", 0, "summary photos", 2, "'photos' is left out", "no metrics.jsonl", "give run directories"),
+    ("a summary of nothing", 0, "summary photos", 2, "'photos' is left out", "it has no metrics.jsonl", "give run directories"),
     ("a rank too many", 3, f"train --data set --replicas 2 {SMALL}", 0, "rank 2 has no replica", "2 replicas on 3 ranks", "start 2 ranks"),
     # Commands.
     ("another program's command", 0, "eval run", 2, "no command 'eval'", "convoy has", "use 'convoy evaluate'"),

@@ -73,7 +73,7 @@ def unreachable(work, data):
     out, _ = call("a truncated partition", 1, "preflight", "--data", data, "--output-dir", f"{work}/run", expect=3)
     check(os.path.basename(part) in out, "the partition is named")
     open(f"{work}/file", "w", encoding="utf-8").close()
-    out, _ = call("a run directory below a file", 2, "preflight", "--output-dir", f"{work}/file/run", "--threads", 1, expect=2)
+    out, _ = call("a run directory below a file", 2, "preflight", "--output-dir", f"{work}/file/run", "--threads", 1, expect=3)
     check("FAILED: cannot make " in out and "--output-dir [rank 0]" in out, "the remedy is named")
     check("data: not given" in out, "what isn't given isn't checked")
 

@@ -133,7 +133,7 @@ def summaries(work):
     rows = {row["run"]: row for row in csv.DictReader(done.stdout.splitlines())}
     check(sorted(rows) == [f"{work}/a,b", f"{work}/run", f"{work}/watched"], "summary as CSV")
     rows = [rows[f"{work}/{name}"] for name in ("run", "a,b", "watched")]
-    check([row["epochs"] for row in rows[:2]] == ["3", "1"], "with the epochs of each")
+    check([row["epochs_done"] for row in rows[:2]] == ["3", "1"] and [row["epochs"] for row in rows[:2]] == ["3", "1"], "with the epochs of each, done and asked for")
     check(f"'{work}/empty' is left out" in done.stderr, "folders without a run are left out and named")
     check(rows[2]["result"] == "lost", "a killed run is lost")
     with open(f"{work}/run/summary.csv", encoding="utf-8") as file:

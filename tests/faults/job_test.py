@@ -74,7 +74,7 @@ def usage(work):
 def output(work):
     """A run directory that can't be made (below a file)."""
     open(f"{work}/file", "w", encoding="utf-8").close()
-    expect("unwritable output", 2, f"{work}/file/run", TINY, 2, "--output-dir")
+    expect("unwritable output", 2, f"{work}/file/run", TINY, 3, "--output-dir")
 
 
 def reader_gone(work):

@@ -66,13 +66,13 @@ TRAIN = [
     File("/metrics.jsonl", "told"), File("/monitor.jsonl", "told"), File("/tensorboard", "told"), File("/summary.csv", "told"),
     File("/config.cfg", "told"), File("/command.txt", "told"), File("/environment.json", "told"), File("/state.json", "told"),
     File(".end.json", "told"), File("/log.txt", "told"), File("/heartbeats", "silent"), File("/attempts", "ends"),
-    File("/checkpoints", "ends"), File("/straight$", "ends", 2),
+    File("/checkpoints", "ends"), File("/straight$", "ends"),
 ]
-EVALUATE = [File("/confusion.csv", "ends"), File("/per_class.csv", "ends"), File("/result.json", "ends"), File("/out$", "ends", 2)]
-PREDICT = [File("/out", "ends", 2)]
-BENCH = [File("/out", "ends", 2)]
+EVALUATE = [File("/confusion.csv", "ends"), File("/per_class.csv", "ends"), File("/result.json", "ends"), File("/out$", "ends")]
+PREDICT = [File("/out", "ends")]
+BENCH = [File("/out", "ends")]
 EXPORT = [File("/out", "ends")]
 SYNTHETIC = [File("/train-0000", "ends"), File("/val-0000", "ends"), File("/unfinished", "ends"), File("/report.tsv", "ends"), File("/preparation.json", "ends"), File("/out$", "ends")]
 IMAGES = [File("/train-0000", "ends"), File("/unfinished", "ends"), File("/report.tsv", "ends"), File("/preparation.json", "ends"), File("/out$", "ends")]
-STAGE = [File(".lock", "ends", 2), File(".h5.tmp", "ends"), File(".h5$", "ends"), File("/run", "silent"), File("/stage", "ends", (2, 3)), File("/out$", "silent")]  # 2: no folder
-PREFLIGHT = [File("/out", "ends", 2)]
+STAGE = [File(".lock", "ends"), File(".h5.tmp", "ends"), File(".h5$", "ends"), File("/run", "silent"), File("/stage", "ends"), File("/out$", "silent")]
+PREFLIGHT = [File("/out", "ends")]

@@ -233,7 +233,7 @@ def start(work):
             expect(code == 3 and reason in said and "attempts" in said and "; " in said, f"{call} of attempts, {error}: refused with {code}", said)
         for call, name in (("mkdir", "folder-"), ("mkdir", "/checkpoints"), ("open", "/log.txt")):
             code, said = run(train_words(f"{work}/folder-{error}-{call}"), [f"{call}:{name}:{error}:0"])
-            expect(code == 2 and reason in said and name in said and "choose a writable --" in said, f"{call} of {name}, {error}: refused with {code}", said)
+            expect(code == 3 and reason in said and name in said and "choose a writable --" in said, f"{call} of {name}, {error}: refused with {code}", said)
 
 
 def evaluation(work):

@@ -2,6 +2,7 @@
 """CONVOY_CUDA=AUTO|ON|OFF where parts are missing, too old or all there: one line says what is missing."""
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -41,3 +42,20 @@ with tempfile.TemporaryDirectory() as folder:
           "missing: cuDNN 9.8 or newer (9.7.1 is here)\n", "with CUDA: FALSE")
 check([f"-DCONVOY_CUDNN_FRONTEND_INCLUDE={FRONTEND}", f"-DCONVOY_CUDNN_INCLUDE={CUDNN}"], 0,
       "CUDA module: CUDA ", "with CUDA: TRUE")
+
+
+def would_install(*options):
+    """What scripts/install-deps.sh says on a machine with nvcc, from a clone without .venv; nothing where it knows no packages."""
+    with tempfile.TemporaryDirectory() as clone:
+        pathlib.Path(clone, "scripts").mkdir()
+        shutil.copy(HERE / "../../../scripts/install-deps.sh", pathlib.Path(clone, "scripts"))
+        pathlib.Path(clone, "nvcc").touch(0o755)
+        done = subprocess.run([f"{clone}/scripts/install-deps.sh", "--build-only", "--dry-run", *options], capture_output=True, text=True, timeout=60,
+                              env=dict(os.environ, PATH=f"{clone}:{os.environ['PATH']}"))
+    assert done.returncode in (0, 2), (done.stdout, done.stderr)
+    return done.stdout if done.returncode == 0 else ""
+
+
+if would_install():
+    assert "nvidia-cudnn-frontend" in would_install(), would_install()
+    assert "nvidia" not in would_install("--no-cuda"), would_install("--no-cuda")
