@@ -60,8 +60,10 @@ OptionGroup sync_options(SyncConfig& sync) {
                     "momentum of the outer step; DiLoCo: 0.9"))
       .also({"slowmo-momentum"})
       .decides_bits();
-  add(switch_option("reproducible", sync.reproducible,
-                    "compute the same bits on any number of ranks, by summing along a fixed tree of the replicas"))
+  add(switch_option(
+          "reproducible", sync.reproducible,
+          "compute the same bits on any number of ranks (of equal --threads), by summing along a fixed tree of the "
+          "replicas"))
       .decides_bits();
   add(switch_option("sync-bn", sync.sync_bn,
                     "batch norm over the whole step; needs --sync gradients and one replica per rank"))
