@@ -144,7 +144,7 @@ def damage(work):
     flips = {name: 8 + length + sum(entry["data_offsets"]) // 2 for name, entry in header.items()}
     check(len(flips) > 40 and "conv1.weight" in flips and "bn1.num_batches_tracked" in flips and about["digest"], f"{len(flips)} tensors and a digest")
     flips["the mean of the input"] = re.search(rb'\\"mean\\": \[\D*\d+\.(\d)', whole).start(1)
-    bad = f"{work}/bad.safetensors"
+    bad, unseen = f"{work}/bad.safetensors", {}
     for number, (name, at) in enumerate(flips.items()):
         damaged = bytearray(whole)
         damaged[at] ^= 1
@@ -154,8 +154,8 @@ def damage(work):
                  "--threads", "1", "-o", f"{work}/none"], ["predict", bad, data, "--threads", "1"])[number % 3]
         err = alone(*words, expect=3)
         if "is damaged (digest" not in err or "again" not in err:
-            check(False, f"{name}: {err}")
-    check(True, f"{len(flips)} flipped bits: each is told with file and remedy")
+            unseen[name] = err
+    check(not unseen, f"{len(flips)} flipped bits: each is told with file and remedy {unseen or ''}")
     err = run(3, "evaluate", bad, "--data", data, "--threads", 1, expect=3)[1]
     check(err.count("is damaged (digest") == 1, "once on 3 ranks")
 
