@@ -166,8 +166,10 @@ OptionGroup source_options(const Source& kind, PrepareSpec& spec) {
       "file with one class per line, in the order of their numbers, with its name after it; other classes are left out"));
   group.add(number_option("label-column", "N", spec.label_column, from_to(0, 1000),
                           "which label to take if a line has several"));
-  group.add(number_option("train-ratio", "R", spec.train_ratio, {.low = 0, .high = 1, .low_excluded = true},
-                          "if there is no val split: share of the images that train takes; the rest becomes val"));
+  group.add(number_option(
+      "train-ratio", "R", spec.train_ratio, {.low = 0, .high = 1, .low_excluded = true},
+      "if there is no val split: share of the images that train takes, drawn from all of them and not class by "
+      "class; the rest becomes val"));
   group.add(
       number_option("subset", "N", spec.subset, from_to(0, many), "take N images of train, drawn at random; 0: all"));
   group.add(number_option("val-subset", "N", spec.val_subset, from_to(0, many),

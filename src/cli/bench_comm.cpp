@@ -4,6 +4,7 @@
 #include "backend/factory.hpp"
 #include "cli/bench.hpp"
 #include "core/log.hpp"
+#include "core/text.hpp"
 
 namespace convoy {
 namespace {
@@ -106,7 +107,7 @@ Exit bench_comm(Communicator& communicator, const BenchConfig& config) {
   if (code != Exit::ok) return code;
   const RankDevices devices = find_devices(communicator, *backend);
   const bool host = backend->host_reads();
-  log::info("all-reduce over {} ranks, {}, {} times each; {}", communicator.size(),
+  log::info("all-reduce over {}, {}, {} times each; {}", counted(communicator.size(), "rank"),
             config.reproducible ? "fixed tree (--reproducible)" : "the library's own order", config.steps, chosen);
   for (const TransportWish& wish : wishes_of(config)) {
     // Memory of a CPU is the host's.

@@ -6,6 +6,7 @@
 #include "core/clock.hpp"
 #include "core/log.hpp"
 #include "core/replicas.hpp"
+#include "core/text.hpp"
 #include "data/image_maker.hpp"
 #include "data/loader.hpp"
 #include "engine/data.hpp"
@@ -125,9 +126,9 @@ Exit bench_io(Communicator& communicator, const BenchConfig& config) {
   communicator.sum(std::span<double>(sums, 1), "images loaded");
   communicator.maximum(std::span<double>(sums + 1, 1), "time of loading");
   if (samples->in_memory()) {
-    log::info("{}: {:.0f} images in {:.3f} s, {:.0f} images/s, {:.1f} MB/s (10^6 bytes, {} ranks x {} threads)",
+    log::info("{}: {:.0f} images in {:.3f} s, {:.0f} images/s, {:.1f} MB/s (10^6 bytes, {} x {})",
               config.data.synthetic ? "make samples" : "load and check", sums[0], sums[1], sums[0] / sums[1],
-              sums[0] * stored_bytes / sums[1] / mega, ranks, config.data.workers);
+              sums[0] * stored_bytes / sums[1] / mega, counted(ranks, "rank"), counted(config.data.workers, "thread"));
   } else {
     log::info("open: tables of {:.0f} images in {:.3f} s; the images are read and checked when they are used", sums[0],
               sums[1]);

@@ -9,6 +9,7 @@
 #include "cli/bench.hpp"
 #include "core/clock.hpp"
 #include "core/log.hpp"
+#include "core/text.hpp"
 #include "io/file.hpp"
 
 namespace convoy {
@@ -198,8 +199,8 @@ Exit bench_compute(Communicator& communicator, const BenchConfig& config) {
   double total = 0;
   for (const double rate : rates) total += rate;
   const Cost cost = cost_of(engine.plan().graph, model.image_size, model.image_size);
-  log::info("{}, {}x{}x{}, {} ranks x batch {}, {}; {}", engine.plan().graph.model, model.channels, model.image_size,
-            model.image_size, communicator.size(), config.batch,
+  log::info("{}, {}x{}x{}, {} x batch {}, {}; {}", engine.plan().graph.model, model.channels, model.image_size,
+            model.image_size, counted(communicator.size(), "rank"), config.batch,
             config.gradients ? "gradients summed over the ranks" : "ranks alone", engine.chosen_device());
   if (!engine.backend().host_reads())
     log::info("{}; graph launches: {:.2f} a step; allocations in the timed steps: {}; sums: {}",

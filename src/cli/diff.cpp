@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <fstream>
 #include <tuple>
 
@@ -127,20 +128,39 @@ std::string section(const std::string& title, const std::vector<Difference>& row
   return text;
 }
 
+/// Runs that don't log the same steps: what of their training could be compared.
+std::string text_of_intervals(const LogComparison& log) {
+  if (log.train_a == log.train_common && log.train_b == log.train_common) return {};
+  return fmt::format(
+      "  training is logged at other steps ({} in A, {} in B): compared at {}, and there without means (loss, "
+      "accuracy) of intervals of other lengths\n",
+      log.train_a, log.train_b, counted(log.train_common, "common step"));
+}
+
+/// Do all numbers of the first record that differs agree to what single precision keeps of a sum?
+bool differ_by_rounding(const LogComparison& log) {
+  constexpr double rounding = 1e-5;
+  return log.first && std::all_of(log.first->numbers.begin(), log.first->numbers.end(), [&](const NumberPair& pair) {
+           return std::abs(pair.a - pair.b) <= rounding * std::max(std::abs(pair.a), std::abs(pair.b));
+         });
+}
+
 std::string text_of(const LogComparison& log) {
   std::string text = "numbers: ";
   if (log.records == 0)
     return text + fmt::format("the logs have no record in common (A's ends at step {}, B's at step {})\n", log.last_a,
                               log.last_b);
   if (!log.first)
-    return text + fmt::format("the same in {} up to step {} (A's log ends at step {}, B's at step {})\n",
-                              counted(log.records, "common record"), log.equal_to, log.last_a, log.last_b);
+    return text +
+           fmt::format("the same in {} up to step {} (A's log ends at step {}, B's at step {})\n",
+                       counted(log.records, "common record"), log.equal_to, log.last_a, log.last_b) +
+           text_of_intervals(log);
   text += fmt::format("they differ from step {} on, in the record of '{}'", log.first->step, log.first->split);
   text += log.equal_to > 0 ? fmt::format("; the last equal ones are of step {}\n", log.equal_to)
                            : std::string("; no record before is the same\n");
   for (const NumberPair& pair : log.first->numbers)
     text += fmt::format("  {}: {} in A, {} in B\n", pair.name, pair.a, pair.b);
-  return text;
+  return text + text_of_intervals(log);
 }
 
 std::string text_of(const TensorDifference& tensor) {
@@ -152,7 +172,14 @@ std::string text_of_tensors(const RunComparison& found) {
   if (!found.no_pair.empty()) return fmt::format("tensors: not compared ({})\n", found.no_pair);
   const auto& differing = found.tensors.differing;
   std::string text = fmt::format("tensors of step {} ('{}', '{}'): ", found.tensors.a.position.step, found.a, found.b);
-  if (differing.empty()) return text + fmt::format("all {} have the same bits\n", found.tensors.tensors);
+  if (differing.empty()) {
+    text += fmt::format("all {} have the same bits\n", found.tensors.tensors);
+    if (found.log.first && found.log.first->step <= found.tensors.a.position.step && differ_by_rounding(found.log))
+      text +=
+          "  the same training, then: the numbers differ because the ranks add up the same losses in another order "
+          "(another number of ranks, or a run that was stopped between)\n";
+    return text;
+  }
   text += fmt::format("{} of {} differ\n", differing.size(), found.tensors.tensors);
   for (std::size_t i = 0; i < std::min(differing.size(), shown_tensors); ++i)
     text += fmt::format("  {}{}\n", i == 0 ? "first " : "", text_of(differing[i]));
@@ -169,7 +196,9 @@ Json json_of(const std::vector<Difference>& rows) {
 Json json_of(const LogComparison& log) {
   Json json = Json::object({{"common_records", log.records},
                             {"equal_to_step", log.equal_to},
-                            {"last_step", std::vector<Index>{log.last_a, log.last_b}}});
+                            {"last_step", std::vector<Index>{log.last_a, log.last_b}},
+                            {"train_records", std::vector<Index>{log.train_a, log.train_b}},
+                            {"common_train_records", log.train_common}});
   if (!log.first) return json;
   json.set({{"first_step", log.first->step}, {"first_split", log.first->split}});
   for (const NumberPair& pair : log.first->numbers) json["numbers"][pair.name] = std::vector<double>{pair.a, pair.b};

@@ -117,8 +117,8 @@ void print_memory(const Sized& sized, const TrainConfig& config) {
 void print_forecast(const TrialRun& found, const TrainConfig& config, double limit) {
   TimeLeft time = found.time;
   if (config.checkpoint.save) time.left += found.checkpoint_seconds;
-  line("measured", fmt::format("{} step{}, {:.1f} s to start, a checkpoint in {:.1f} s", found.steps,
-                               found.steps == 1 ? "" : "s", found.start_up_seconds, found.checkpoint_seconds));
+  line("measured", fmt::format("{}, {:.1f} s to start, a checkpoint in {:.1f} s", counted(found.steps, "step"),
+                               found.start_up_seconds, found.checkpoint_seconds));
   line("forecast", describe(time).substr(std::string("forecast: ").size()));
   line("job time", describe(JobTime{.left = time.left,
                                     .start_up = found.start_up_seconds,
@@ -169,7 +169,7 @@ Exit dry_run(Communicator& communicator, Supervisor& supervisor, const TrainConf
     const Sized sized = size_up(communicator, config, replicas);
     const DatasetInfo& data = sized.splits.train;
     write_output(to_ini(config));
-    line("data set", fmt::format("train: {}, {} classes; {}", tell_images(data), data.classes,
+    line("data set", fmt::format("train: {}, {}; {}", tell_images(data), counted(data.classes, "class"),
                                  tell_validation(sized.phases.front())));
     print_cost(sized);
     line("device", sized.device);

@@ -98,7 +98,7 @@ std::string describe(const FileMeta& file) {
   text += fmt::format("replicas      {} (written by {})\n", meta.replicas, counted(meta.ranks, "rank"));
   text +=
       "sync          " +
-      (meta.local_steps == 0 ? std::string("gradients") : fmt::format("weights, every {} steps", meta.local_steps)) +
+      (meta.local_steps == 0 ? std::string("gradients") : fmt::format("weights, {}", every(meta.local_steps, "step"))) +
       '\n';
   if (meta.ema_decay > 0)
     text += fmt::format("average       moving, decay {}: below /ema, and what evaluation takes\n", meta.ema_decay);
@@ -197,8 +197,8 @@ std::string inspect_plan(const InspectConfig& config) {
   const PlanSpec spec{.bucket_floats = std::max<Index>(16, static_cast<Index>(train.sync.bucket_mb * 262144))};
   const Plan plan = make_plan(build_graph(model), spec);
   const Cost cost = cost_of(plan.graph, size, size);
-  std::string text =
-      fmt::format("{}: {} classes, input {} x {} x {}\n", plan.graph.model, model.classes, model.channels, size, size);
+  std::string text = fmt::format("{}: {}, input {} x {} x {}\n", plan.graph.model, counted(model.classes, "class"),
+                                 model.channels, size, size);
   text += fmt::format(
       "{} parameters in {} tensors, {} buckets; {:.3f} GMAC forward an image (1 MAC = 2 FLOP), {:.3f} GFLOP training; digest {:016x}\n\n",
       cost.parameters, plan.table.rows.size(), plan.buckets.size(), cost.macs / 1e9, cost.training_flops / 1e9,

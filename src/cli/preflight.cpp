@@ -152,8 +152,8 @@ std::string folded(const std::vector<std::string>& texts) {
   std::string all;
   for (const std::string& kind : kinds) {
     const auto first = std::find(texts.begin(), texts.end(), kind) - texts.begin();
-    all += fmt::format("{}{} ({} ranks, first {})", all.empty() ? "" : "; ", kind,
-                       std::count(texts.begin(), texts.end(), kind), first);
+    all += fmt::format("{}{} ({}, first {})", all.empty() ? "" : "; ", kind,
+                       counted(std::count(texts.begin(), texts.end(), kind), "rank"), first);
   }
   return all;
 }

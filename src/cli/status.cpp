@@ -9,6 +9,7 @@
 #include "core/clock.hpp"
 #include "core/json.hpp"
 #include "core/standard_output.hpp"
+#include "core/text.hpp"
 #include "core/wall_clock.hpp"
 #include "metrics/console.hpp"
 #include "run/attempt.hpp"
@@ -39,7 +40,7 @@ std::string ago(double then, double now) { return duration_text(std::max(0.0, no
 std::string where(const RunState& state) {
   std::string text = fmt::format("attempt {}", state.attempt);
   if (!state.job.empty()) text += fmt::format(", {} job {}", state.scheduler, state.job);
-  return text + fmt::format(", {} ranks, rank 0 on {}", state.ranks, state.host);
+  return text + fmt::format(", {}, rank 0 on {}", counted(state.ranks, "rank"), state.host);
 }
 
 std::string limit_text(const RunState& state, double now) {

@@ -64,8 +64,10 @@ OptionGroup sync_options(SyncConfig& sync) {
           "wire", sync.wire, {{"fp32", Wire::fp32}, {"bf16", Wire::bf16}, {"fp16", Wire::fp16}},
           "format in which gradients, or the changes of weights since the last average, travel between ranks; sums are added in fp32"))
       .decides_bits();
-  add(switch_option("reproducible", sync.reproducible,
-                    "compute the same bits on any number of ranks, by summing along a fixed tree of the replicas"))
+  add(switch_option(
+          "reproducible", sync.reproducible,
+          "compute the same bits on any number of ranks (of equal --threads), by summing along a fixed tree of the "
+          "replicas"))
       .decides_bits();
   add(switch_option("sync-bn", sync.sync_bn,
                     "batch norm over the whole step; needs --sync gradients and one replica per rank"))

@@ -7,6 +7,7 @@
 
 #include "config/parse.hpp"
 #include "core/errors.hpp"
+#include "core/text.hpp"
 
 namespace convoy {
 namespace {
@@ -71,7 +72,7 @@ std::string explain_rate(const TrainConfig& config) {
       "--lr is not given, so it is {}, as usual for {}{}{}; a given --lr is taken as it is, without scaling or warm-up",
       optimiser.rate, info_of(optimiser.rule).title,
       scaled ? fmt::format(" with {} images per step, and scaled to the batch", optimiser.base_batch) : std::string(),
-      warmup > 0 ? fmt::format(", after a warm-up of {:.4g} epochs (a tenth of the run, at most 5)", warmup)
+      warmup > 0 ? fmt::format(", after a warm-up of {} (a tenth of the run, at most 5)", counted(warmup, "epoch"))
                  : std::string());
 }
 

@@ -24,6 +24,9 @@ std::atomic<int> received{0};
 std::atomic<std::int64_t> received_at_ms{0};
 std::atomic<double> stop_time{0};
 std::atomic<const char*> text_before{nullptr}, text_then{nullptr};  // null: nobody is told
+constexpr const char* another_interrupt = "; another one ends it at once";
+constexpr const char* another_signal = "; another one, more than 2 s later, ends it at once";
+static_assert(doubled_signal_ms == 2000);
 static_assert(std::atomic<int>::is_always_lock_free && std::atomic<std::int64_t>::is_always_lock_free);
 
 const char* signal_name(int signal) { return signal == SIGTERM ? "SIGTERM" : signal == SIGINT ? "SIGINT" : "SIGUSR1"; }
@@ -32,7 +35,8 @@ const char* signal_name(int signal) { return signal == SIGTERM ? "SIGTERM" : sig
 void tell(int signal) {
   const char* then = text_then;
   if (then == nullptr) return;
-  for (const char* part : {text_before.load(), signal_name(signal), then, "\n"}) {
+  for (const char* part :
+       {text_before.load(), signal_name(signal), then, signal == SIGINT ? another_interrupt : another_signal, "\n"}) {
     if (write(STDERR_FILENO, part, std::strlen(part)) < 0) return;
   }
 }
@@ -96,7 +100,7 @@ void heed_interrupts(int rank, const std::string& then) {
   static std::string text;
   text_then = nullptr;
   if (rank == 0) {
-    text = fmt::format(": {}; another one, seconds later, ends it at once", then);
+    text = fmt::format(": {}", then);
     text_before = log::shows_progress() ? "\r\033[K" : "";
     text_then = text.c_str();
   }

@@ -5,6 +5,7 @@
 #include <concepts>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "core/errors.hpp"
@@ -45,10 +46,18 @@ std::string nearest(const std::string& word, const std::vector<std::string>& wor
 /// Throws Error(code) naming `what` for UTF-16 and UTF-32.
 std::string plain_text(std::string text, const std::string& what, Exit code);
 
-/// `1 step`, `2 steps`: of nouns that take an s.
+/// `1 step`, `2 steps`, `2 classes`: of nouns that take an s, or es behind one.
+template <class N>
+requires std::is_arithmetic_v<N> std::string counted(N number, std::string_view noun) {
+  const char* ending = number == 1 ? "" : noun.ends_with('s') ? "es" : "s";
+  if constexpr (std::floating_point<N>) return fmt::format("{:.4g} {}{}", number, noun, ending);
+  return fmt::format("{} {}{}", number, noun, ending);
+}
+
+/// `every step`, `every 4 steps`.
 template <std::integral N>
-std::string counted(N number, std::string_view noun) {
-  return fmt::format("{} {}{}", number, noun, number == 1 ? "" : "s");
+std::string every(N number, std::string_view noun) {
+  return number == 1 ? fmt::format("every {}", noun) : fmt::format("every {}", counted(number, noun));
 }
 
 }  // namespace convoy

@@ -33,8 +33,8 @@ std::string tell_images(const DatasetInfo& info) {
 }
 
 std::string tell_input(const DatasetInfo& info, const AugmentSpec& augment) {
-  return fmt::format("{} '{}': {} in {} classes; {}", info.split, info.folder, tell_images(info), info.classes,
-                     describe(augment));
+  return fmt::format("{} '{}': {} in {}; {}", info.split, info.folder, tell_images(info),
+                     counted(info.classes, "class"), describe(augment));
 }
 
 Index samples_bytes(const DatasetInfo& info, Range range) {

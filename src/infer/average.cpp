@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "infer/average.hpp"
 
+#include <filesystem>
 #include <vector>
 
 #include "checkpoint/file.hpp"
 #include "core/errors.hpp"
 #include "core/log.hpp"
+#include "core/text.hpp"
 #include "core/version.hpp"
 #include "infer/host_model.hpp"
 #include "infer/output_file.hpp"
@@ -18,9 +20,13 @@ void require_alike(const SavedModel& first, const SavedModel& other) {
   const FileMeta &a = first.file, &b = other.file;
   const TrainedData &learned = a.meta.data, &data = b.meta.data;
   std::string difference;
-  if (a.model != b.model || a.meta.plan_digest != b.meta.plan_digest) {
-    difference = a.model == b.model ? fmt::format("other attributes of {}", a.model)
-                                    : fmt::format("networks {} and {}", a.model, b.model);
+  if (a.model != b.model) {
+    difference = fmt::format("networks {} and {}", a.model, b.model);
+  } else if (learned.class_names.size() != data.class_names.size()) {
+    difference = fmt::format("{} and {}", counted(learned.class_names.size(), "class"),
+                             counted(data.class_names.size(), "class"));
+  } else if (a.meta.plan_digest != b.meta.plan_digest) {
+    difference = fmt::format("other attributes of {}", a.model);
   } else if (learned.class_names != data.class_names) {
     difference = "other classes";
   } else if (learned.train_digest != data.train_digest) {
@@ -32,6 +38,19 @@ void require_alike(const SavedModel& first, const SavedModel& other) {
   if (difference.empty()) return;
   fail(Exit::data, "'{}' and '{}' can't be averaged ({}); give checkpoints of one network and one data set", first.path,
        other.path, difference);
+}
+
+/// What is legal and perhaps not meant.
+void warn_of(const SavedModel& first, const SavedModel& other) {
+  std::error_code unknown;
+  if (std::filesystem::equivalent(first.path, other.path, unknown))
+    log::warn("'{}' is given twice, so it counts twice", other.path);
+  const TrainedData &a = first.file.meta.data, &b = other.file.meta.data;
+  if (a.input_height != b.input_height || a.input_width != b.input_width)
+    log::warn(
+        "'{}' learned from {}x{} pixels and '{}' from {}x{}: the running statistics of their mean fit neither size; "
+        "average checkpoints of one size",
+        first.path, a.input_height, a.input_width, other.path, b.input_height, b.input_width);
 }
 
 /// That of the model that has trained longest, whose optimiser and accuracy are no longer those of the weights.
@@ -68,6 +87,7 @@ std::string average_models(const AverageConfig& config) {
     models.push_back(find_model(path));
     paths.push_back(models.back().path);
     require_alike(models.front(), models.back());
+    for (std::size_t i = 0; i + 1 < models.size(); ++i) warn_of(models[i], models.back());
   }
   require_free(config.output, config.overwrite, paths);
   HostModel mean;
@@ -80,7 +100,8 @@ std::string average_models(const AverageConfig& config) {
   const auto count = static_cast<double>(models.size());
   for (std::size_t i = 0; i < sums.size(); ++i) mean.set.block[i] = static_cast<float>(sums[i] / count);
   write_set_file(config.output, mean.plan, mean.layout, meta_of_average(models), {.set = mean.set});
-  return fmt::format("{}: mean of {} checkpoints of {}", config.output, models.size(), mean.plan.graph.model);
+  return fmt::format("{}: mean of {} of {}", config.output, counted(models.size(), "checkpoint"),
+                     mean.plan.graph.model);
 }
 
 }  // namespace convoy

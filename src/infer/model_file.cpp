@@ -10,6 +10,7 @@
 #include "config/parse.hpp"
 #include "core/errors.hpp"
 #include "core/log.hpp"
+#include "core/text.hpp"
 #include "infer/host_model.hpp"
 #include "interchange/fit.hpp"
 
@@ -28,7 +29,7 @@ GraphSpec network_by_tensors(const TensorFile& file) {
   if (fitting.size() > 1)
     fail(Exit::data, "'{}' {}, and {} and {} fit it; choose with --model", file.path(), what, fitting[0].model,
          fitting[1].model);
-  log::info("'{}' has the tensors of {} for {} classes", file.path(), fitting[0].model, fitting[0].classes);
+  log::info("'{}' has the tensors of {} for {}", file.path(), fitting[0].model, counted(fitting[0].classes, "class"));
   return fitting.front();
 }
 

@@ -99,13 +99,6 @@ std::string differences(const StateFit& fit) {
   return fmt::format("{}", fmt::join(parts, "; "));
 }
 
-/// As the command line says it.
-std::string text_of(const GraphSpec& spec) {
-  std::string text = "--model " + spec.model;
-  for (const auto& [name, value] : spec.options) text += fmt::format(" --{} {}", name, value);
-  return text;
-}
-
 /// The models that the program names, as they are and with each word of each option that they have.
 std::vector<GraphSpec> candidates() {
   std::vector<GraphSpec> plain, chosen;
@@ -127,6 +120,12 @@ Index fitting_classes(const GraphSpec& spec, const TensorFile& file) try {
 }
 
 }  // namespace
+
+std::string model_words(const GraphSpec& spec) {
+  std::string text = "--model " + spec.model;
+  for (const auto& [name, value] : spec.options) text += fmt::format(" --{} {}", name, value);
+  return text;
+}
 
 std::string head_prefix(const Graph& graph) {
   std::string name;
@@ -195,7 +194,7 @@ std::vector<GraphSpec> networks_that_fit(const TensorFile& file) {
 
 void fail_misfit(const StateFit& fit, const Plan& plan, const TensorFile& file) {
   std::vector<std::string> others;
-  for (const GraphSpec& spec : networks_that_fit(file)) others.push_back(text_of(spec));
+  for (const GraphSpec& spec : networks_that_fit(file)) others.push_back(model_words(spec));
   const std::string remedy = !fit.fits() && !others.empty() ? fmt::format("it fits {}", fmt::join(others, " or "))
                                                             : "give the model and the classes that it was made with";
   fail(Exit::data, "'{}' ({}, {}) doesn't fit {} ({}); {}", file.path(), name_of(file.format()),

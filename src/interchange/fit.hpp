@@ -41,6 +41,9 @@ Index classes_of(const StateFit& fit, const Plan& plan);
 /// without options come first.
 std::vector<GraphSpec> networks_that_fit(const TensorFile& file);
 
+/// As the command line says it: `--model resnet50 --resnet-version v1`.
+std::string model_words(const GraphSpec& spec);
+
 /// Throws Error(data) that lists the first differences with their shapes, and names the networks that fit if there are
 /// any.
 [[noreturn]] void fail_misfit(const StateFit& fit, const Plan& plan, const TensorFile& file);

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <map>
 #include <utility>
+#include <vector>
 
 #include "core/counters.hpp"
 #include "core/json.hpp"
@@ -67,8 +68,10 @@ LogComparison compare_logs(std::istream& a, std::istream& b) {
     found.last_b = std::max(found.last_b, key.second);
     others[key] = std::move(record);
   });
+  std::vector<Index> trained;  // steps of A
   read_records(a, [&](const Key& key, const Json& record) {
     found.last_a = std::max(found.last_a, key.second);
+    if (key.first == "train") trained.push_back(key.second);
     const auto other = others.find(key);
     if (other == others.end()) return;
     ++found.records;
@@ -80,6 +83,13 @@ LogComparison compare_logs(std::istream& a, std::istream& b) {
       found.first = {key.first, key.second, std::move(numbers)};
     }
   });
+  const Index both = std::min(found.last_a, found.last_b);
+  for (const auto& [key, record] : others) found.train_b += key.first == "train" && key.second <= both ? 1 : 0;
+  for (const Index step : trained) {
+    if (step > both) continue;
+    ++found.train_a;
+    found.train_common += others.contains({"train", step}) ? 1 : 0;
+  }
   return found;
 }
 

@@ -23,9 +23,11 @@ struct RecordPair {
 };
 
 struct LogComparison {
-  Index records = 0;                ///< that both have
-  Index equal_to = 0;               ///< step of the last record before the first difference; 0: there is none
-  Index last_a = 0, last_b = 0;     ///< the highest step in each
+  Index records = 0;             ///< that both have
+  Index equal_to = 0;            ///< step of the last record before the first difference; 0: there is none
+  Index last_a = 0, last_b = 0;  ///< the highest step in each
+  /// Training records up to the lower of both last steps, and how many of them are of a step that both logged.
+  Index train_a = 0, train_b = 0, train_common = 0;
   std::optional<RecordPair> first;  ///< the first pair that differs
 };
 

@@ -153,7 +153,7 @@ Index require_alone(const std::string& folder, const AttemptRecord& own, double 
           folder, who);
     }
     if (!told && waited > 1)
-      log::info("{} seems to be alive in '{}': waiting up to {} s for its end", who, folder, wait_seconds);
+      log::info("{} seems to be alive in '{}': waiting up to {:.0f} s for its end", who, folder, wait_seconds);
     told = told || waited > 1;
     clock.sleep(0.1);
   }

@@ -2,6 +2,7 @@
 #include "sync/sync.hpp"
 
 #include "backend/set_layout.hpp"
+#include "core/text.hpp"
 #include "sync/modes.hpp"
 
 namespace convoy {
@@ -38,8 +39,7 @@ std::string describe(const SyncSpec& spec) {
     case SyncMode::gradients:
       return "gradients" + describe(spec.wire);
     case SyncMode::weights:
-      return (spec.local_steps == 1 ? "weights every step" : fmt::format("weights every {} steps", spec.local_steps)) +
-             describe(spec.outer) + describe(spec.wire);
+      return fmt::format("weights {}", every(spec.local_steps, "step")) + describe(spec.outer) + describe(spec.wire);
   }
   fail(Exit::internal, "a sync policy without a description");
 }
@@ -53,13 +53,13 @@ std::string explain(const SyncSpec& spec) {
                    "DistributedDataParallel and Horovod do)";
     case SyncMode::weights:
       if (spec.replicas == 1 && spec.outer.is_on())
-        return fmt::format("--sync weights: one replica, whose weights the outer optimizer moves every {} steps",
-                           spec.local_steps);
+        return fmt::format("--sync weights: one replica, whose weights the outer optimizer moves {}",
+                           every(spec.local_steps, "step"));
       if (spec.replicas == 1) return "--sync weights: one replica, so there is nothing to average";
       return fmt::format(
           "--sync weights: each replica updates its own weights with its own momentum, and {} they are averaged{}; "
           "--sync gradients does as DistributedDataParallel and Horovod do",
-          spec.local_steps == 1 ? "after every step" : fmt::format("every {} steps", spec.local_steps),
+          spec.local_steps == 1 ? "after every step" : every(spec.local_steps, "step"),
           spec.outer.is_on() ? ", which the outer optimizer takes as a gradient" : "");
   }
   fail(Exit::internal, "a sync policy without an explanation");

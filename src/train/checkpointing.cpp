@@ -11,6 +11,7 @@
 #include "checkpoint/agree.hpp"
 #include "comm/agreed_error.hpp"
 #include "config/hash.hpp"
+#include "config/parse.hpp"
 #include "config/print.hpp"
 #include "core/clock.hpp"
 #include "core/log.hpp"
@@ -18,6 +19,7 @@
 #include "core/version.hpp"
 #include "core/wall_clock.hpp"
 #include "engine/weights.hpp"
+#include "interchange/fit.hpp"
 #include "run/run_state.hpp"
 #include "train/training_job.hpp"
 
@@ -114,6 +116,18 @@ bool stands_at_beginning(const std::string& began, const Lineage& line, const Fo
   return false;
 }
 
+/// The weights tell their network, and it is another one than the run's.
+[[noreturn]] void fail_other_network(const FoundWeights& found, const Graph& graph, const TrainConfig& config) {
+  std::string remedy = "the --model that it was made with";
+  const auto text = found.file.meta.texts.find("configuration");
+  try {
+    if (text != found.file.meta.texts.end()) remedy = model_words(parse_ini(text->second).model);
+  } catch (const Error&) {  // of another version
+  }
+  fail(Exit::data, "'{}' is of {}, and this run trains {}{}; give {}", found.path, found.file.model, graph.model,
+       config.said.count("model") > 0 ? "" : ", since no --model is given", remedy);
+}
+
 }  // namespace
 
 std::optional<FoundCheckpoint> checkpoint_to_resume(Communicator& communicator, const CheckpointConfig& config,
@@ -176,6 +190,8 @@ void Checkpointing::start() {
   if (!job_.config.checkpoint.weights.empty()) {
     const SetLayout& layout = job_.engine->layout();
     const FoundWeights found = open_weights(job_.communicator, job_.config.checkpoint.weights);
+    if (const Graph& graph = job_.engine->plan().graph; found.tells() && found.file.model != graph.model)
+      fail_other_network(found, graph, job_.config);
     const TrainingPhase& first = job_.phases.front();
     const TrainedData own = data_of(first);
     DataVerdict verdict;
@@ -413,11 +429,14 @@ void Checkpointing::save(const std::string& name, const Position& position, Cont
   const double begun = wall_seconds();
   const auto begin = real_clock().now();
   if (!saver_.idle() && averaged_step_ != position.step) {
-    if (!told_slow_ && job_.communicator.rank() == 0) {
-      log::info("the checkpoint of step {} is still being written: steps wait for it; save less often", averaged_step_);
-    }
-    told_slow_ = true;
     finish();
+    constexpr double worth_a_word = 1;  // of a small run's moment nobody needs to know
+    if (const double waited = seconds_since(begin);
+        !told_slow_ && waited > worth_a_word && job_.communicator.rank() == 0) {
+      log::info("steps waited {:.1f} s for the checkpoint of step {}, which was still being written; save less often",
+                waited, averaged_step_);
+      told_slow_ = true;
+    }
   }
   const JobSums epoch = position.step_in_epoch > 0 ? job_.training_log.sums_of_epoch() : JobSums{};
   SaveSpec spec{.name = name, .meta = describe(position, epoch), .begun = begun};

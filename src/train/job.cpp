@@ -105,7 +105,7 @@ std::string describe(const Job& job, const TrainConfig& config) {
       config.optimiser.schedule.decay == Decay::phases
           ? fmt::format("learning rates of the phases, up to {}", highest_rate(config, job))
           : fmt::format("peak learning rate {:.6g}{}{}", job.peak_rate, scaled,
-                        warmup > 0 ? fmt::format(", warm-up {:.4g} epochs", warmup) : std::string());
+                        warmup > 0 ? fmt::format(", warm-up {}", counted(warmup, "epoch")) : std::string());
   return fmt::format("{}, {}, batch {} per replica, global batch {}; sync {}{}; {}; {} per epoch, {} in total",
                      counted(job.ranks, "rank"), counted(job.replicas, "replica"), job.order.batch, job.global_batch,
                      describe(job.sync), average, rate, counted(job.steps_per_epoch, "step"), job.total_steps);

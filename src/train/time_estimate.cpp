@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "core/log.hpp"
+#include "core/text.hpp"
 #include "core/wall_clock.hpp"
 #include "metrics/console.hpp"
 
@@ -196,8 +197,8 @@ void TimeEstimate::tell(Index step) {
 
 std::string describe(const TimeLeft& time) {
   std::string text =
-      fmt::format("forecast: a step {:.1f} ms, an epoch {} ({} steps {}", time.step * 1e3, duration(time.epoch),
-                  time.steps, duration(time.step * static_cast<double>(time.steps)));
+      fmt::format("forecast: a step {:.1f} ms, an epoch {} ({} {}", time.step * 1e3, duration(time.epoch),
+                  counted(time.steps, "step"), duration(time.step * static_cast<double>(time.steps)));
   if (time.validation > 0) text += fmt::format(", a validation {}", duration(time.validation));
   if (time.save > 0) text += fmt::format(", a checkpoint {}", duration(time.save));
   text += ")";

@@ -5,6 +5,7 @@
 
 #include "core/clock.hpp"
 #include "core/log.hpp"
+#include "core/text.hpp"
 #include "train/training_job.hpp"
 
 namespace convoy {
@@ -60,7 +61,7 @@ void Validation::run(LoopState& state) {
   const Index patience = job_.config.patience;
   if (patience > 0 && since_best >= patience) {
     state.ends_early = true;
-    log::info("no new best in {} validations (--patience {}): the run ends", since_best, patience);
+    log::info("no new best in {} (--patience {}): the run ends", counted(since_best, "validation"), patience);
   }
   if (job_.config.target_accuracy > 0 && top1 >= job_.config.target_accuracy) {
     state.ends_early = true;

@@ -95,7 +95,7 @@ def main():
         worst = max(abs(a[k] - b[k]).max() for k in a if not k.startswith("fc."))
         check(worst < 1e-6 and b["fc.weight"].shape[0] == 7 and abs(b["fc.weight"]).min() > 0, f"all else is the model's ({worst:.1e})")
         _, err = run(1, "train", *JOB, "--output-dir", f"{work}/other", "--weights", f"{work}/straight", "--model", "resnet14", expect=3)
-        check("is missing in the file); give the model and classes it was made with" in err, "another network: the tensor and what to do")
+        check("is of resnet8 v1, and this run trains resnet14 v1; give --model resnet8\n" in err, "another network: both, and what to do")
 
         # A run that is through.
         folder = f"{work}/straight"

@@ -27,6 +27,24 @@ def main(work):
     check("numbers: the same in 12 common records up to step 10" in text, "the same numbers in 10 steps and 2 epochs")
     check("tensors of step 10" in text and "have the same bits" in text, "the same model")
 
+    check("logged at other steps" not in text and "in another order" not in text, "logs of one interval")
+
+    train(2, f"{work}/seldom", *JOB, "--print-freq", 2)
+    text = diff(f"{work}/one", f"{work}/seldom")
+    check("training is logged at other steps (10 in A, 6 in B): compared at 6 common steps" in text and "  print-freq: 1 in A, 2 in B" in text,
+          "logs of other intervals: what could be compared")
+    found = json.loads(diff("--json", f"{work}/one", f"{work}/seldom"))["numbers"]
+    check((found["train_records"], found["common_train_records"]) == ([10, 6], 6), "in JSON, too")
+    shutil.copytree(f"{work}/one", f"{work}/rounded")
+    lines = [json.loads(line) for line in open(f"{work}/one/metrics.jsonl", encoding="utf-8")]
+    for factor, rounds in ((1 + 1e-7, True), (1.01, False)):
+        changed = [dict(line, loss=line["loss"] * factor) if line.get("split") == "train" and line["step"] == 4 else line for line in lines]
+        with open(f"{work}/rounded/metrics.jsonl", "w", encoding="utf-8") as file:
+            file.writelines(json.dumps(line) + "\n" for line in changed)
+        text = diff(f"{work}/one", f"{work}/rounded")
+        check("they differ from step 4 on" in text and "have the same bits" in text and ("add up the same losses in another order" in text) == rounds,
+              f"a loss that is {factor} times the other: {'told as rounding' if rounds else 'told alone'}")
+
     train(1, f"{work}/elsewhere", *JOB, "--checkpoint-dir", f"{work}/kept")
     check("tensors of step 10" in diff(f"{work}/one", f"{work}/elsewhere"), "checkpoints outside the run directory are found")
     for words in (["export", f"{work}/elsewhere", "-o", f"{work}/elsewhere.pth"], ["inspect", "checkpoint", f"{work}/elsewhere"]):

@@ -67,7 +67,9 @@ MISTAKES = [
     ("a text file as checkpoint", 0, "evaluate key.cfg --data set", 3, "'key.cfg' is a text file", "not a checkpoint", "give a run directory"),
     ("a run that is not there", 0, "evaluate runs/none --data set", 3, "'runs/none'", "No such file or directory", "check"),
     ("a folder without checkpoints", 0, "evaluate photos --data set", 3, "'photos'", "holds no checkpoint", "--output-dir of a training run"),
-    ("the checkpoint of another network", 0, f"train --data set --model mlp --image-size 28 --weights run --max-steps 1", 3, "doesn't fit mlp", "in the file and", "give the model"),
+    ("the checkpoint of another network", 0, f"train --data set --model mlp --image-size 28 --weights run --max-steps 1", 3, "is of lenet", "this run trains mlp", "give --model lenet"),
+    ("weights without a network", 0, "train --data set --weights run --max-steps 1", 3, "is of lenet", "since no --model is given", "give --model lenet"),
+    ("an export without a network", 0, "train --data set --weights whole.pth --max-steps 1", 3, "'whole.pth' is of lenet", "since no --model is given", "give --model lenet"),
     ("--resume auto without a folder", 0, f"train --data set --resume auto {SMALL}", 2, "--resume auto needs --output-dir", "looks there", "--output-dir"),
     ("a run directory that is a file", 0, f"train --data set -o model.pth {SMALL}", 3, "'model.pth'", "Not a directory", "choose a writable --output-dir"),
     ("an image that is missing", 0, "predict run photos/cat/none.png", 3, "none.png'", "doesn't exist", "give image files"),
@@ -110,7 +112,7 @@ def make_places(work):
                        "section": "[train]\n"}.items():
         with open(f"{work}/{name}.cfg", "w", encoding="utf-8") as file:
             file.write(text)
-    for name in ("run.onnx", "broken.safetensors"):
+    for name in ("run.onnx", "broken.safetensors", "whole.pth"):
         subprocess.run([CONVOY, "export", f"{work}/run", "-o", f"{work}/{name}"], check=True, capture_output=True)
     with open(f"{work}/broken.safetensors", "r+b") as file:
         file.seek(8)

@@ -121,8 +121,8 @@ with work_folder() as folder:
                               ((model, f"{folder}/none.jpg"), 3, "doesn't exist"),
                               ((model,), 2, "needs a checkpoint and images"),
                               ((f"{bad}/a.JPEG", f"{bad}/a.JPEG"), 3, "a.JPEG"),
-                              ((model, bad, "--output", f"{folder}/no/where.csv"), 2, "cannot write"),
-                              ((model, bad, "--output", "/dev/full"), 2, "cannot write '/dev/full' (No space left on device)"),
-                              ((model, bad, "--output", f"{bad}/pipe.jpg"), 2, "cannot write")):
+                              ((model, bad, "--output", f"{folder}/no/where.csv"), 3, "cannot write"),
+                              ((model, bad, "--output", "/dev/full"), 3, "cannot write '/dev/full' (No space left on device)"),
+                              ((model, bad, "--output", f"{bad}/pipe.jpg"), 3, "cannot write")):
         out, err = predict(2, *words, expect=code)
         check(said in err, f"exit {code}: {said}")

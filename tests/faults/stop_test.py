@@ -66,7 +66,7 @@ def startup(work):
                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=dict(os.environ, OMP_NUM_THREADS="1"))
     wait_for(alone, lambda: records(f"{work}/alone", "train"), "a step")
     alone.send_signal(signal.SIGINT)
-    ends("Ctrl-C", alone, 75, 5, "SIGINT: stopping after this step, with a checkpoint", "stopped on request (SIGINT)")
+    ends("Ctrl-C", alone, 75, 5, "SIGINT: stopping after this step, with a checkpoint; another one ends it at once\n", "stopped on request (SIGINT)")
     check(os.path.exists(last(f"{work}/alone")), "Ctrl-C: a checkpoint")
     job = start_training(f"{work}/startup", *LONG, "--synthetic-samples", 1000000)
     wait_for(job, lambda: os.path.exists(f"{work}/startup/log.txt"), "the run directory")

@@ -28,5 +28,16 @@ TEST(ValidUtf8, ReplacesWhatIsNone) {
   EXPECT_EQ(valid_utf8("\xE2\x82"), replaced + replaced);
 }
 
+TEST(Counted, AgreesWithItsNumber) {
+  EXPECT_EQ(counted(1, "rank"), "1 rank");
+  EXPECT_EQ(counted(0, "rank"), "0 ranks");
+  EXPECT_EQ(counted(1U, "class"), "1 class");
+  EXPECT_EQ(counted(7, "class"), "7 classes");
+  EXPECT_EQ(counted(1.0, "epoch"), "1 epoch");
+  EXPECT_EQ(counted(0.5, "epoch"), "0.5 epochs");
+  EXPECT_EQ(every(1, "step"), "every step");
+  EXPECT_EQ(every(4, "step"), "every 4 steps");
+}
+
 }  // namespace
 }  // namespace convoy
