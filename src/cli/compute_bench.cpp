@@ -4,11 +4,13 @@
 #include <algorithm>
 #include <filesystem>
 #include <set>
+#include <thread>
 
 #include "cli/bench.hpp"
 #include "core/clock.hpp"
 #include "core/log.hpp"
 #include "io/file.hpp"
+#include "scaling/machine.hpp"
 
 namespace convoy {
 namespace {
@@ -146,7 +148,42 @@ BenchTimes ComputeBench::run(Communicator& communicator, Index warmup, Index ste
   return times;
 }
 
+namespace {
+
+/// Adds the step's time to the description, in place of one that was measured in the same way.
+void describe_step(const Communicator& communicator, const BenchConfig& config, const ComputeBench& bench,
+                   const std::string& model, double mean, double fastest) {
+  Machine machine = machine_to_extend(config.machine, config.machine_name);
+  const int cores = static_cast<int>(std::thread::hardware_concurrency());
+  const bool shares_cores = bench.engine().backend().host_reads();
+  machine.cores_per_host = shares_cores ? cores : 0;
+  const StepTime step{.model = model,
+                      .precision = name_of(config.device.precision),
+                      .image_size = bench.model().image_size,
+                      .batch = config.batch,
+                      .ranks_per_host = communicator.node_size(),
+                      .threads = config.device.threads > 0 ? config.device.threads
+                                 : shares_cores            ? cores
+                                                           : 0,
+                      .seconds = {.value = mean, .error = (mean - fastest) / mean},
+                      .measured = true};
+  std::erase_if(machine.steps, [&](const StepTime& other) {
+    return other.model == step.model && other.precision == step.precision && other.image_size == step.image_size &&
+           other.batch == step.batch && other.ranks_per_host == step.ranks_per_host && other.threads == step.threads;
+  });
+  machine.steps.push_back(step);
+  write_machine(config.machine, machine);
+  log::info("the step's time is in '{}'", config.machine);
+}
+
+}  // namespace
+
 Exit bench_compute(Communicator& communicator, const BenchConfig& config) {
+  if (!config.machine.empty() && config.gradients && communicator.size() > 1) {
+    if (communicator.rank() == 0)
+      log::report_error("--machine takes the time of a step without sums; give --no-gradients");
+    return Exit::usage;
+  }
   ComputeBench bench(communicator, config);
   Engine& engine = bench.engine();
   const GraphSpec& model = bench.model();
@@ -175,6 +212,8 @@ Exit bench_compute(Communicator& communicator, const BenchConfig& config) {
             slowest[0] * 1e3, slowest[1] * 1e3, config.steps, slowest[2] * 1e3);
   log::info("training: {:.1f} GFLOP/s in all ({:.3f} GFLOP an image); loss {:.4f}", total * cost.training_flops / 1e9,
             cost.training_flops / 1e9, bench.loss());
+  if (!config.machine.empty() && communicator.rank() == 0)
+    describe_step(communicator, config, bench, engine.plan().graph.model, slowest[0], slowest[1]);
   return Exit::ok;
 }
 

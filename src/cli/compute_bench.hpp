@@ -28,7 +28,7 @@ class ComputeBench {
   /// Collective. Warm-up steps, then timed ones.
   BenchTimes run(Communicator& communicator, Index warmup, Index steps);
 
-  Engine& engine() { return *engine_; }
+  Engine& engine() const { return *engine_; }
   const GraphSpec& model() const { return model_; }
   /// How the sums travel.
   const std::string& transport() const { return transport_; }

@@ -26,8 +26,9 @@ struct Reduction {
   Index count = 0;
   Event after;            ///< the parts are final then
   const char* what = "";  ///< for deadlines: `gradient bucket 3`. Static storage
-  /// 16 bits: every rank's sum is rounded to them once and the result once more, additions are in fp32. In reproducible
-  /// sums every node of the tree is rounded, the leaves too, on one rank as on many. Parts may be rounded in place.
+  /// 16 bits: every rank's sum is rounded to them once and the result once more, additions are in fp32; but NCCL itself
+  /// adds in bf16, and rounds wherever it does. In reproducible sums every node of the tree is rounded, the leaves too,
+  /// on one rank as on many. Parts may be rounded in place.
   Wire wire = Wire::fp32;
 };
 
@@ -82,6 +83,12 @@ bool mpi_takes_device_memory();
 
 /// What moves the sums.
 enum class Transport : std::uint8_t { mpi, nccl };
+
+/// True where every rank is sent its slices by all others and adds them itself: MPI knows no 16-bit floats, and NCCL's
+/// own sums in fp16 could pass its range, which nobody would see.
+constexpr bool adds_in_tree(Transport transport, bool reproducible, Wire wire) {
+  return reproducible || wire == Wire::fp16 || (wire == Wire::bf16 && transport == Transport::mpi);
+}
 
 /// Collective. Device::identity of every rank.
 std::vector<std::string> device_identities(Communicator& communicator, const Device& device);

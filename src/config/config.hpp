@@ -225,6 +225,8 @@ struct BenchConfig {
   bool gradients = true;  ///< compute: with a reduction of gradients over the ranks
   bool strong = false;    ///< scaling: the batch is that of all ranks together
   std::string csv;        ///< scaling: file; empty: none
+  std::string machine;    ///< compute, comm: description that what was measured is added to; empty: none
+  std::string machine_name = "this machine";  ///< of a new one
 };
 
 struct PreflightConfig {
