@@ -46,10 +46,16 @@ Predictor::Predictor(const Machine& machine, const PredictedJob& job) : machine_
   for (const StepTime& step : machine.steps)
     if (step.model == job.model && step.precision == job.precision && step.image_size == job.image_size)
       steps_.push_back(step);
-  // Measured beside as many ranks, where there is such a time.
-  const auto beside = [&](const StepTime& step) { return step.ranks_per_host == machine.ranks_per_host; };
-  if (std::any_of(steps_.begin(), steps_.end(), beside))
-    std::erase_if(steps_, [&](const StepTime& step) { return !beside(step); });
+  // Measured beside as many ranks, or nearly so; more before fewer.
+  const auto apart = [&](const StepTime& step) {
+    return 2 * std::abs(step.ranks_per_host - machine.ranks_per_host) - (step.ranks_per_host > machine.ranks_per_host);
+  };
+  const auto nearest = std::min_element(steps_.begin(), steps_.end(),
+                                        [&](const StepTime& x, const StepTime& y) { return apart(x) < apart(y); });
+  if (nearest != steps_.end()) {
+    const int ranks = nearest->ranks_per_host;
+    std::erase_if(steps_, [ranks](const StepTime& step) { return step.ranks_per_host != ranks; });
+  }
   if (steps_.empty())
     fail(
         Exit::usage,

@@ -165,6 +165,10 @@ TEST(PredictionTest, RanksThatShareCoresTakeLonger) {
   machine.steps[1].ranks_per_host = 4;
   machine.steps[1].seconds.value = 0.5;
   EXPECT_NEAR(Predictor(machine, job).predict({}, 1, ScalingKind::weak).compute, 0.5, 1e-9);
+  // Else those with the nearest number.
+  machine.steps[0].ranks_per_host = 1;
+  machine.steps[1].ranks_per_host = 2;
+  EXPECT_NEAR(Predictor(machine, job).predict({}, 1, ScalingKind::weak).compute, 1.0, 1e-9);
 }
 
 TEST(PredictionTest, HidesWhatTheDeviceHides) {
