@@ -5,12 +5,14 @@
 #include <filesystem>
 #include <iostream>
 #include <set>
+#include <thread>
 
 #include "cli/bench.hpp"
 #include "core/clock.hpp"
 #include "core/log.hpp"
 #include "core/text.hpp"
 #include "io/file.hpp"
+#include "scaling/machine.hpp"
 
 namespace convoy {
 namespace {
@@ -183,10 +185,41 @@ void write_csv(const std::string& path, const std::string& text) {
   }
 }
 
+/// Adds the step's time to the description, in place of one that was measured in the same way.
+void describe_step(const Communicator& communicator, const BenchConfig& config, const ComputeBench& bench,
+                   const std::string& model, double mean, double fastest) {
+  Machine machine = machine_to_extend(config.machine, config.machine_name);
+  const int cores = static_cast<int>(std::thread::hardware_concurrency());
+  const bool shares_cores = bench.engine().backend().host_reads();
+  machine.cores_per_host = shares_cores ? cores : 0;
+  const StepTime step{.model = model,
+                      .precision = name_of(config.device.precision),
+                      .image_size = bench.model().image_size,
+                      .batch = config.batch,
+                      .ranks_per_host = communicator.node_size(),
+                      .threads = config.device.threads > 0 ? config.device.threads
+                                 : shares_cores            ? cores
+                                                           : 0,
+                      .seconds = {.value = mean, .error = (mean - fastest) / mean},
+                      .measured = true};
+  std::erase_if(machine.steps, [&](const StepTime& other) {
+    return other.model == step.model && other.precision == step.precision && other.image_size == step.image_size &&
+           other.batch == step.batch && other.ranks_per_host == step.ranks_per_host && other.threads == step.threads;
+  });
+  machine.steps.push_back(step);
+  write_machine(config.machine, machine);
+  log::info("the step's time is in '{}'", config.machine);
+}
+
 }  // namespace
 
 Exit bench_compute(Communicator& communicator, const BenchConfig& config) {
   const std::string csv = csv_target(config.csv);
+  if (!config.machine.empty() && config.gradients && communicator.size() > 1) {
+    if (communicator.rank() == 0)
+      log::report_error("--machine takes the time of a step without sums; give --no-gradients");
+    return Exit::usage;
+  }
   ComputeBench bench(communicator, config);
   Engine& engine = bench.engine();
   const GraphSpec& model = bench.model();
@@ -222,6 +255,8 @@ Exit bench_compute(Communicator& communicator, const BenchConfig& config) {
       if (!csv.empty()) write_csv(csv, profile.csv());
     }
   }
+  if (!config.machine.empty() && communicator.rank() == 0)
+    describe_step(communicator, config, bench, engine.plan().graph.model, slowest[0], slowest[1]);
   return Exit::ok;
 }
 

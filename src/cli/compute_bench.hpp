@@ -31,7 +31,7 @@ class ComputeBench {
   /// Collective. Steps after those of run(), whose parts are timed: on a GPU launched one by one, not captured.
   StepProfile profile(Index steps, Precision precision);
 
-  Engine& engine() { return *engine_; }
+  Engine& engine() const { return *engine_; }
   const GraphSpec& model() const { return model_; }
   /// How the sums travel.
   const std::string& transport() const { return transport_; }

@@ -26,8 +26,9 @@ struct Reduction {
   Index count = 0;
   Event after;            ///< the parts are final then
   const char* what = "";  ///< for deadlines: `gradient bucket 3`. Static storage
-  /// 16 bits: every rank's sum is rounded to them once and the result once more, additions are in fp32. In reproducible
-  /// sums every node of the tree is rounded, the leaves too, on one rank as on many. Parts may be rounded in place.
+  /// 16 bits: every rank's sum is rounded to them once and the result once more, additions are in fp32; but NCCL itself
+  /// adds in bf16, and rounds wherever it does. In reproducible sums every node of the tree is rounded, the leaves too,
+  /// on one rank as on many. Parts may be rounded in place.
   Wire wire = Wire::fp32;
 };
 
@@ -91,6 +92,11 @@ struct RankDevices {
 
 /// Collective. Opens NCCL's module if every rank has a device.
 RankDevices find_devices(Communicator& communicator, const Device& device);
+/// True where every rank is sent its slices by all others and adds them itself: MPI knows no 16-bit floats, and NCCL's
+/// own sums in fp16 could pass its range, which nobody would see.
+constexpr bool adds_in_tree(Transport transport, bool reproducible, Wire wire) {
+  return reproducible || wire == Wire::fp16 || (wire == Wire::bf16 && transport == Transport::mpi);
+}
 
 struct TransportWish {
   std::string backend = "auto";  ///< auto, mpi, nccl

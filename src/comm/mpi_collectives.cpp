@@ -57,7 +57,7 @@ class MpiCollectives final : public Collectives {
     if (spec.max_count > 0) piece_ = std::min(piece_, align_floats(spec.max_count));
     const bool direct = spec.memory == MpiMemory::device && queue_ != nullptr;
     // No MPI adds in device memory without blocking, nor knows 16-bit floats: a tree over the ranks' sums does.
-    if (spec.reproducible || direct || spec.wire != Wire::fp32)
+    if (direct || adds_in_tree(Transport::mpi, spec.reproducible, spec.wire))
       exchange_ = make_tree_sum(comm, {.lanes = lane_count,
                                        .replicas = spec.reproducible ? spec.replicas : ranks_,
                                        .piece = piece_,

@@ -264,6 +264,9 @@ std::vector<OptionGroup> options_of(BenchConfig& config) {
   add(switch_option("profile", config.profile,
                     "compute: print where a step goes: time, FLOP, bytes and share of the roofline of each part"));
   add(text_option("csv", "FILE", config.csv, "scaling, compute --profile: also write the table to this file"));
+  add(text_option("machine", "FILE", config.machine,
+                  "compute, comm: add what was measured to this description of the machine, for predict-scale"));
+  add(text_option("machine-name", "NAME", config.machine_name, "name in a new description of a machine"));
   add(number_option("classes", "N", config.classes, from_to(0, 1 << 20),
                     "compute: outputs of the network; 0: its usual number"))
       .also({"num-classes"});

@@ -232,6 +232,8 @@ struct BenchConfig {
   bool profile = false;   ///< compute: a table of the parts of a step
   bool strong = false;    ///< scaling: the batch is that of all ranks together
   std::string csv;        ///< scaling, compute with profile: file; empty: none
+  std::string machine;    ///< compute, comm: description that what was measured is added to; empty: none
+  std::string machine_name = "this machine";  ///< of a new one
 };
 
 struct PreflightConfig {

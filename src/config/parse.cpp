@@ -410,6 +410,12 @@ BenchConfig parse_bench(const std::vector<std::string>& words, const ReadText& r
   if (config.what == "io" && config.data.folder.empty() && config.data.train_folder.empty() && !config.data.synthetic) {
     fail(Exit::usage, "no data set is given; use --data DIR (made by convoy-preprocess) or --synthetic");
   }
+  if (config.machine.empty()) return config;
+  if (config.what != "compute" && config.what != "comm")
+    fail(Exit::usage, "--machine has no effect on 'bench {}' (it takes the results of compute and comm)", config.what);
+  if (config.backend == "all")
+    fail(Exit::usage,
+         "--backend all with --machine is not possible (a description has one); name the one that training uses");
   return config;
 }
 

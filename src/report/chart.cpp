@@ -70,7 +70,7 @@ Series thinned(const Series& points) {
 /// A plot with axes, whose content is added between the constructor and finish().
 class Plot {
  public:
-  Plot(const std::string& title, const std::string& unit, Axis x, Axis y) : x_(x), y_(y) {
+  Plot(const std::string& title, const std::string& unit, Axis x, Axis y, const Along& along = {}) : x_(x), y_(y) {
     svg_ = fmt::format(
         R"(<svg viewBox="0 0 {} {}" role="img" aria-label="{}"><text class="title" x="{}" y="18">{}</text>)", width,
         height, escaped(title), left, escaped(title));
@@ -82,11 +82,11 @@ class Plot {
     }
     for (const double value : x_.ticks()) {
       svg_ += fmt::format(R"(<text class="axis" text-anchor="middle" x="{:.1f}" y="{}">{:.6g}</text>)", this->x(value),
-                          height - bottom + 16, value);
+                          height - bottom + 16, along.powers_of_two ? std::exp2(value) : value);
     }
     svg_ += fmt::format(
-        R"(<text class="axis" text-anchor="middle" x="{}" y="{}">epoch</text><text class="axis" text-anchor="end" x="{}" y="18">{}</text>)",
-        left + plot_width / 2, height - 8, width - right, escaped(unit));
+        R"(<text class="axis" text-anchor="middle" x="{}" y="{}">{}</text><text class="axis" text-anchor="end" x="{}" y="18">{}</text>)",
+        left + plot_width / 2, height - 8, escaped(along.name), width - right, escaped(unit));
   }
   double x(double value) const { return left + (value - x_.low) / (x_.high - x_.low) * plot_width; }
   double y(double value) const { return top + (y_.high - value) / (y_.high - y_.low) * plot_height; }
@@ -155,7 +155,8 @@ std::string escaped(const std::string& text) {
   return html;
 }
 
-std::string line_chart(const std::string& title, const std::string& unit, const std::vector<Line>& lines) {
+std::string line_chart(const std::string& title, const std::string& unit, const std::vector<Line>& lines,
+                       const Along& along) {
   Axis x, y;
   std::vector<Line> shown;
   for (const Line& line : lines) {
@@ -172,15 +173,16 @@ std::string line_chart(const std::string& title, const std::string& unit, const 
   }
   if (shown.empty()) return "";
   y.round(5);
-  Plot plot(title, unit, epochs(0, std::max(1.0, std::ceil(x.high))), y);
+  Plot plot(title, unit, epochs(0, std::max(1.0, std::ceil(x.high))), y, along);
   for (const Line& line : shown) {
     plot.add_line(line, line.strong ? "strong" : "thin");
     if (!line.strong || line.points.size() > 100) continue;
     for (const Point& p : line.points) {
       if (!std::isfinite(p.y)) continue;
       plot.add(fmt::format(
-          R"(<circle class="b{}" cx="{:.1f}" cy="{:.1f}" r="2.6"><title>{}, epoch {:.4g}: {:.5g}</title></circle>)",
-          line.colour, plot.x(p.x), plot.y(p.y), escaped(line.name), p.x, p.y));
+          R"(<circle class="b{}" cx="{:.1f}" cy="{:.1f}" r="2.6"><title>{}, {} {:.4g}: {:.5g}</title></circle>)",
+          line.colour, plot.x(p.x), plot.y(p.y), escaped(line.name), escaped(along.name),
+          along.powers_of_two ? std::exp2(p.x) : p.x, p.y));
     }
   }
   return figure(plot.finish() + legend(shown));

@@ -17,9 +17,16 @@ struct Line {
   Series points;
 };
 
-/// Lines over epochs. Of a line with more than 400 points, equal parts are shown by their means. Empty: no line has a
-/// number.
-std::string line_chart(const std::string& title, const std::string& unit, const std::vector<Line>& lines);
+/// What lies along the horizontal axis. powers_of_two: points are logarithms, and the axis shows 1, 2, 4 ...
+struct Along {
+  std::string name = "epoch";
+  bool powers_of_two = false;
+};
+
+/// Lines over epochs, or what `along` says. Of a line with more than 400 points, equal parts are shown by their means.
+/// Empty: no line has a number.
+std::string line_chart(const std::string& title, const std::string& unit, const std::vector<Line>& lines,
+                       const Along& along = {});
 
 /// Seconds per epoch, stacked: data, computation, communication, rest. Empty without epochs.
 std::string time_chart(const std::vector<EpochTimes>& times);

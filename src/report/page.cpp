@@ -208,12 +208,22 @@ std::string run_section(const RunRecord& run) {
   return text + table.finish() + "</details>\n";
 }
 
+std::string begin_page(const std::string& title, const std::string& build) {
+  return fmt::format(fmt::runtime(head), escaped(title)) + styles() +
+         fmt::format("<h1>{}</h1><p class=\"quiet\">Convoy {}</p>\n", escaped(title), escaped(build));
+}
+
 }  // namespace
 
+std::string chart_page(const std::string& title, const std::string& build, const std::vector<std::string>& charts) {
+  std::string page = begin_page(title, build) + "<div class=\"grid\">\n";
+  for (const std::string& chart : charts) page += chart;
+  return page + "</div></body></html>\n";
+}
+
 std::string report_page(const std::vector<RunRecord>& runs, const std::string& build) {
-  const std::string title = runs.size() == 1 ? fmt::format("Run {}", runs.front().folder) : counted(runs.size(), "run");
-  std::string page = fmt::format(fmt::runtime(head), escaped(title)) + styles();
-  page += fmt::format("<h1>{}</h1><p class=\"quiet\">Convoy {}</p>\n", escaped(title), escaped(build));
+  std::string page =
+      begin_page(runs.size() == 1 ? fmt::format("Run {}", runs.front().folder) : counted(runs.size(), "run"), build);
   page += table_of(runs) + curves_of(runs);
   if (runs.size() > 1) page += "<h2>What differs</h2>\n" + differences_of(runs);
   for (const RunRecord& run : runs) page += run_section(run);

@@ -11,4 +11,7 @@ namespace convoy {
 /// their time went, what they made of the classes, their configuration and what differs between them.
 std::string report_page(const std::vector<RunRecord>& runs, const std::string& build);
 
+/// A page of the same look with charts below its title.
+std::string chart_page(const std::string& title, const std::string& build, const std::vector<std::string>& charts);
+
 }  // namespace convoy

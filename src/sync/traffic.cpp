@@ -42,8 +42,8 @@ void add_weights(Traffic& traffic, const SyncSpec& spec, const SetLayout& layout
 
 }  // namespace
 
-Traffic traffic_of(const SyncSpec& spec, const Plan& plan, const SetLayout& layout) {
-  Traffic traffic{.sums = {}, .in_a_tree = spec.reproducible || spec.wire != Wire::fp32};
+Traffic traffic_of(const SyncSpec& spec, const Plan& plan, const SetLayout& layout, Transport transport) {
+  Traffic traffic{.sums = {}, .in_a_tree = adds_in_tree(transport, spec.reproducible, spec.wire)};
   switch (spec.mode) {
     case SyncMode::gradients:
       traffic.beside_backward = true;

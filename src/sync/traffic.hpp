@@ -21,7 +21,8 @@ struct Traffic {
   bool in_a_tree = false;        ///< a rank sends to each other one itself, instead of along the library's paths
 };
 
-Traffic traffic_of(const SyncSpec& spec, const Plan& plan, const SetLayout& layout);
+Traffic traffic_of(const SyncSpec& spec, const Plan& plan, const SetLayout& layout,
+                   Transport transport = Transport::mpi);
 /// Of all ranks together, exact where each rank's replicas are one node of the tree: 2 (R - 1) times the arrays.
 Index bytes_sent(const Traffic& traffic, int ranks);
 

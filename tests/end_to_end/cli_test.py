@@ -319,7 +319,7 @@ def models():
 
 def names():
     """Every option that documents and configurations name is one of the program's."""
-    commands = re.findall(r"^  convoy ([a-z]+)", call("--help")[0], re.M)
+    commands = re.findall(r"^  convoy ([a-z-]+)", call("--help")[0], re.M)
     check(len(commands) >= 12, f"--help lists the commands: {commands}")
     known = {c: set(call(c, "--option-names")[0].split()) for c in commands}
     anywhere = set.union(*known.values()) | {"--version"}

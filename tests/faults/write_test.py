@@ -273,6 +273,16 @@ def others(work):
         for error, reason in REASONS.items():
             code, said = run(["report", run_folder], [f"{call}:report.html:{error}:0"])
             expect(code == 3 and reason in said and "report.html" in said, f"report, {call}, {error}: code {code}, names file and reason", said)
+    machine, job = f"{work}/machine.json", ["--model", "lenet", "--image-size", 16, "--batch-size", 4]
+    measure = ["bench", "compute", "--no-gradients", *job, "--steps", 1, "--threads", 1, "--machine", machine]
+    code, said = run(measure)
+    expect(code == 0, "a machine is described", said)
+    predict = ["predict-scale", "--machine", machine, *job, "--nodes", 1, "--csv", f"{work}/table.csv", "--plot", f"{work}/plot.html"]
+    for call in ("open", "write", "rename"):
+        for error, reason in REASONS.items():
+            for name, words in (("machine.json", measure), ("table.csv", predict), ("plot.html", predict)):
+                code, said = run(words, [f"{call}:{name}:{error}:0"])
+                expect(code == 3 and reason in said and name in said, f"{name}, {call}, {error}: code {code}, names file and reason", said)
     ask = ["status", run_folder, "--after", 137, "--attempts-before", 1]
     code, said = run(ask)
     expect(code == 75, "launch that failed: counted, and started again", said)

@@ -18,6 +18,7 @@ MAY_INCLUDE = {
     "backend": {"core", "network", "optim"},
     "data": {"core", "io", "image", "network", "backend"},
     "sync": {"core", "comm", "network", "backend"},
+    "scaling": {"core", "io", "sync"},
     "checkpoint": {"core", "io", "comm", "network", "backend"},
     "metrics": {"core", "io"},
     "run": {"core", "io", "comm", "checkpoint", "metrics"},
@@ -29,7 +30,7 @@ MAY_INCLUDE = {
     "train": {"core", "options", "io", "image", "comm", "network", "backend", "data", "optim", "sync", "checkpoint", "metrics", "config",
               "engine", "run", "interchange"},
     "cli": {"core", "options", "io", "image", "comm", "network", "backend", "data", "optim", "sync", "checkpoint", "metrics", "config",
-            "run", "report", "engine", "infer", "train", "interchange"},
+            "run", "report", "engine", "infer", "train", "interchange", "scaling"},
     "preprocess": {"core", "options", "io", "image", "comm", "data", "network", "backend"},
 }
 

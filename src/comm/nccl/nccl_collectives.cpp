@@ -31,9 +31,9 @@ class NcclCollectives final : public Collectives {
         sums_(job.ranks > 1 || std::getenv("CONVOY_NCCL_ALONE") != nullptr),
         reproducible_(spec.reproducible),
         wire_(spec.wire),
+        max_count_(spec.max_count),
         comm_(job, policy) {
-    // NCCL adds 16-bit floats in 16 bits, once a hop. The tree over the ranks' sums adds in fp32.
-    if ((spec.reproducible || spec.wire != Wire::fp32) && sums_)
+    if (sums_ && adds_in_tree(Transport::nccl, spec.reproducible, spec.wire))
       tree_.emplace(comm_, device,
                     NcclTree::Spec{.replicas = spec.reproducible ? spec.replicas : job.ranks,
                                    .rank = job.rank,
@@ -41,6 +41,8 @@ class NcclCollectives final : public Collectives {
                                    .max_count = spec.max_count,
                                    .wire = spec.wire,
                                    .rounds_nodes = spec.reproducible});
+    else if (sums_ && spec.wire != Wire::fp32)
+      halves_ = reinterpret_cast<std::uint16_t*>(device.allocate((std::max<Index>(spec.max_count, 1) + 1) / 2));
     warm_up(std::clamp<Index>(spec.max_count, 1, largest_warm_up));
   }
 
@@ -125,10 +127,22 @@ class NcclCollectives final : public Collectives {
 
   /// `out` is this rank's sum.
   void add_over_ranks(Reduction reduction) {
+    if (halves_ != nullptr) return add_halves(reduction);
     require(tree_.has_value(), "a format that the sums were not made for");
     const Part own{rank_, 1, reduction.out};
     reduction.parts = std::span(&own, 1);
     tree_->sum(reduction);
+  }
+
+  /// By NCCL itself. Sums of one queue come one after the other, so that one buffer serves all.
+  void add_halves(const Reduction& reduction) {
+    require(reduction.count <= max_count_, "a sum that is longer than the buffer");
+    if (reduction.count == 0) return;
+    queue_.narrow(halves_, reduction.out, reduction.count, reduction.wire);
+    comm_.issued(ncclAllReduce(halves_, halves_, static_cast<std::size_t>(reduction.count), ncclBfloat16, ncclSum,
+                               comm_.get(), static_cast<cudaStream_t>(queue_.stream())),
+                 "ncclAllReduce", reduction.what);
+    queue_.widen(reduction.out, halves_, reduction.count, reduction.wire);
   }
 
   /// NCCL connects its ranks at the first sum of a kind: not in the first step, and not while it is captured. Its
@@ -143,7 +157,7 @@ class NcclCollectives final : public Collectives {
     } else {
       all_reduce(block, 1, what);
       if (sums_) all_reduce(block, count, what);
-      if (tree_) add_over_ranks({.out = block, .count = count, .what = what, .wire = wire_});
+      if (sums_ && wire_ != Wire::fp32) add_over_ranks({.out = block, .count = count, .what = what, .wire = wire_});
     }
     await(queue_.record(), what);
   }
@@ -167,6 +181,8 @@ class NcclCollectives final : public Collectives {
   const bool sums_;  ///< whether NCCL is called; a lone rank calls it only for a check: CONVOY_NCCL_ALONE
   const bool reproducible_;
   const Wire wire_;
+  const Index max_count_;
+  std::uint16_t* halves_ = nullptr;  ///< where NCCL adds in 16 bits
   NcclComm comm_;
   std::optional<NcclTree> tree_;
   std::array<Operation, 256> operations_{};  ///< ring by ticket

@@ -8,6 +8,8 @@
 #include <cstring>
 #include <memory>
 
+#include "core/wire.hpp"
+
 namespace host_nccl {
 namespace {
 
@@ -70,7 +72,7 @@ struct Operation {
   int tag;
   std::vector<Transfer> transfers;
   std::vector<MPI_Request> requests;
-  std::vector<std::vector<float>> received;  ///< of sums, from each other rank
+  std::vector<std::vector<std::byte>> received;  ///< of sums, from each other rank
   bool started = false;
 
   void send(const Transfer& t, int to) {
@@ -85,7 +87,7 @@ struct Operation {
     for (Transfer& t : transfers) {
       for (int r = 0; r < comm->ranks && t.kind == Kind::all_reduce; ++r) {
         if (r == comm->rank) continue;
-        received.emplace_back(static_cast<std::size_t>(t.count));
+        received.emplace_back(static_cast<std::size_t>(t.count * t.bytes_each));
         send(t, r);
         receive(received.back().data(), t, r);
       }
@@ -110,13 +112,23 @@ struct Operation {
     std::size_t next = 0;
     for (const Transfer& t : transfers) {
       if (t.kind != Kind::all_reduce) continue;
-      // In the order of ranks, so that all have the same bits.
-      std::vector<float> sum(static_cast<std::size_t>(t.count), 0.0F);
+      // In the order of ranks, so that all have the same bits. 16 bits are rounded after every addition.
+      const auto count = static_cast<std::size_t>(t.count);
+      std::vector<float> sum(count, 0.0F), term(count);
+      std::vector<std::uint16_t> halves(count);
       for (int r = 0; r < comm->ranks; ++r) {
-        const float* const term = r == comm->rank ? static_cast<const float*>(t.from) : received[next++].data();
-        for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += term[i];
+        const void* const from = r == comm->rank ? t.from : received[next++].data();
+        if (t.bytes_each == 4) std::memcpy(term.data(), from, count * 4);
+        if (t.bytes_each == 2) {
+          std::memcpy(halves.data(), from, count * 2);
+          convoy::widen(term.data(), halves.data(), t.count, convoy::Wire::bf16);
+        }
+        for (std::size_t i = 0; i < count; ++i) sum[i] += term[i];
+        if (t.bytes_each == 2) convoy::round_to(sum.data(), t.count, convoy::Wire::bf16);
       }
-      std::memcpy(t.to, sum.data(), sum.size() * sizeof(float));
+      convoy::narrow(halves.data(), sum.data(), t.count, convoy::Wire::bf16);
+      std::memcpy(t.to, t.bytes_each == 4 ? static_cast<const void*>(sum.data()) : halves.data(),
+                  count * static_cast<std::size_t>(t.bytes_each));
     }
     started = false;  // a graph runs it again
     requests.clear();
@@ -290,8 +302,9 @@ ncclResult_t ncclGroupEnd() {
 
 ncclResult_t ncclAllReduce(const void* from, void* to, size_t count, ncclDataType_t type, ncclRedOp_t op,
                            ncclComm_t comm, cudaStream_t stream) {
-  if (type != ncclFloat || op != ncclSum) return ncclInvalidArgument;
-  return call("ncclAllReduce", comm, stream, {Kind::all_reduce, from, to, static_cast<int>(count), 0, 4});
+  if ((type != ncclFloat && type != ncclBfloat16) || op != ncclSum) return ncclInvalidArgument;
+  return call("ncclAllReduce", comm, stream,
+              {Kind::all_reduce, from, to, static_cast<int>(count), 0, bytes_each(type)});
 }
 ncclResult_t ncclBroadcast(const void* from, void* to, size_t count, ncclDataType_t type, int root, ncclComm_t comm,
                            cudaStream_t stream) {

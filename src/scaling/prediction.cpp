@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "scaling/prediction.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <stdexcept>
+
+#include "core/errors.hpp"
+#include "core/text.hpp"
+#include "scaling/fit.hpp"
+
+namespace convoy {
+namespace {
+
+/// Of a step: forward takes a third of the computation, backward two thirds.
+constexpr double forward_part = 1.0 / 3;
+/// How far the part of the sums that computation hides may be off.
+constexpr double overlap_error = 0.1, assumed_overlap_error = 0.3;
+/// A step's time is taken to grow with its batch; off by this for each factor of two from what was measured.
+constexpr double error_of_doubling = 0.1;
+
+std::string link_text(const char* where, const Link& link) {
+  const std::string origin = link.ranks > 0 ? fmt::format(" between {} ranks", link.ranks) : std::string();
+  return fmt::format("{}: {:.1f} us a message (within {:.0f} %), {:.2f} GB/s (within {:.0f} %){}", where,
+                     link.seconds_per_message.value * 1e6, link.seconds_per_message.error * 100,
+                     link.seconds_per_byte.value > 0 ? 1e-9 / link.seconds_per_byte.value : 0.0,
+                     link.seconds_per_byte.error * 100, origin);
+}
+
+}  // namespace
+
+double Predictor::at(const Term& term, At end) {
+  switch (end) {
+    case At::low:
+      return term.low();
+    case At::value:
+      return term.value;
+    case At::high:
+      return term.high();
+  }
+  fail(Exit::internal, "an end of a range that there is not");
+}
+
+Predictor::Predictor(const Machine& machine, const PredictedJob& job) : machine_(machine), job_(job) {
+  for (const StepTime& step : machine.steps)
+    if (step.model == job.model && step.precision == job.precision && step.image_size == job.image_size)
+      steps_.push_back(step);
+  // Measured beside as many ranks, or nearly so; more before fewer.
+  const auto apart = [&](const StepTime& step) {
+    return 2 * std::abs(step.ranks_per_host - machine.ranks_per_host) - (step.ranks_per_host > machine.ranks_per_host);
+  };
+  const auto nearest = std::min_element(steps_.begin(), steps_.end(),
+                                        [&](const StepTime& x, const StepTime& y) { return apart(x) < apart(y); });
+  if (nearest != steps_.end()) {
+    const int ranks = nearest->ranks_per_host;
+    std::erase_if(steps_, [ranks](const StepTime& step) { return step.ranks_per_host != ranks; });
+  }
+  if (steps_.empty())
+    fail(
+        Exit::usage,
+        "the machine '{}' knows no step time of {} on {} x {} pixels in {}; add one by 'convoy bench compute --no-gradients --machine FILE' with this network, size and batch",
+        machine.name, job.model, job.image_size, job.image_size, job.precision);
+  std::sort(steps_.begin(), steps_.end(), [](const StepTime& a, const StepTime& b) { return a.batch < b.batch; });
+  for (const StepTime& step : steps_)
+    basis_.push_back({step.measured, fmt::format("a step of {} images in {:.2f} ms (within {:.0f} %), {} to a host",
+                                                 step.batch, step.seconds.value * 1e3, step.seconds.error * 100,
+                                                 counted(step.ranks_per_host, "rank"))});
+  if (machine.inside) basis_.push_back({machine.inside->measured, link_text("inside a host", *machine.inside)});
+  if (machine.between) basis_.push_back({machine.between->measured, link_text("between hosts", *machine.between)});
+  basis_.push_back({machine.overlap_measured,
+                    fmt::format("computation hides {:.0f} % of the sums that go on beside it", machine.overlap * 100)});
+  basis_.push_back({false, "forward takes a third of a step, and every layer the same part of backward"});
+  if (steps_.size() == 1) basis_.push_back({false, "the time of a step is in proportion to its batch"});
+  if (machine.cores_per_host > 0)
+    basis_.push_back({false, fmt::format("ranks of a host share {}: more threads than cores take longer in proportion",
+                                         counted(machine.cores_per_host, "core"))});
+}
+
+double Predictor::sharing(int ranks, int threads) const {
+  if (machine_.cores_per_host == 0) return 1;
+  return std::max(1.0, static_cast<double>(ranks) * std::max(threads, 1) / machine_.cores_per_host);
+}
+
+double Predictor::compute_seconds(double batch, At end) const {
+  const StepTime* nearest = &steps_.front();
+  for (const StepTime& step : steps_)
+    if (std::abs(std::log2(batch / static_cast<double>(step.batch))) <
+        std::abs(std::log2(batch / static_cast<double>(nearest->batch))))
+      nearest = &step;
+  const auto seconds = [&](const StepTime& step) {
+    const double shared = sharing(machine_.ranks_per_host, step.threads) / sharing(step.ranks_per_host, step.threads);
+    return at(step.seconds, end) * shared;
+  };
+  const auto known = static_cast<double>(nearest->batch);
+  double error = error_of_doubling * std::abs(std::log2(batch / known)), found = seconds(*nearest) * batch / known;
+  // Between two that were measured, or beyond them, along their line.
+  if (steps_.size() > 1) {
+    auto upper = std::find_if(steps_.begin() + 1, steps_.end() - 1,
+                              [&](const StepTime& step) { return static_cast<double>(step.batch) >= batch; });
+    const StepTime &a = *(upper - 1), &b = *upper;
+    const double part = (batch - static_cast<double>(a.batch)) / static_cast<double>(b.batch - a.batch);
+    if (b.batch > a.batch) found = std::max(0.0, seconds(a) + part * (seconds(b) - seconds(a)));
+    if (part >= 0 && part <= 1) error = 0;
+  }
+  return found * (end == At::value ? 1 : end == At::low ? 1 - std::min(error, 0.5) : 1 + error);
+}
+
+double Predictor::sum_seconds(const Traffic::Sum& sum, bool in_a_tree, int nodes) const {
+  return sum_seconds(sum, in_a_tree, nodes, At::value);
+}
+
+double Predictor::sum_seconds(const Traffic::Sum& sum, bool in_a_tree, int nodes, At end) const {
+  const int own = machine_.ranks_per_host, ranks = own * nodes;
+  double seconds = 0;
+  if (own > 1) {
+    const Link& link = *machine_.inside;
+    const double messages = in_a_tree ? tree_messages(own) : library_messages(own);
+    seconds += (at(link.seconds_per_message, end) * messages +
+                at(link.seconds_per_byte, end) * share_of_ring(own) * sum.bytes()) *
+               sharing(own, 1) / sharing(link.ranks, 1);
+  }
+  if (nodes > 1) {
+    const Link& link = *machine_.between;
+    // Along a ring every byte leaves a host once. In a tree each rank sends to all others itself, over the one link
+    // that it shares with the others of its host.
+    const double messages = in_a_tree ? 2.0 * (ranks - own) : library_messages(nodes);
+    const double share = in_a_tree ? 2.0 * own * (ranks - own) / ranks : share_of_ring(nodes);
+    seconds += at(link.seconds_per_message, end) * messages + at(link.seconds_per_byte, end) * share * sum.bytes();
+  }
+  return seconds;
+}
+
+Predictor::Times Predictor::times(const Traffic& traffic, double batch, int nodes, At end) const {
+  Times found{.compute = compute_seconds(batch, end)};
+  double free_at = 0;
+  for (const Traffic::Sum& sum : traffic.sums) {
+    const double ready =
+        traffic.beside_backward ? found.compute * (forward_part + (1 - forward_part) * sum.ready) : found.compute;
+    const double seconds = sum_seconds(sum, traffic.in_a_tree, nodes, end);
+    free_at = std::max(free_at, ready) + seconds;
+    found.sums += seconds;
+  }
+  const double behind = std::max(0.0, free_at - found.compute), beside = std::max(0.0, found.sums - behind);
+  const double error = machine_.overlap_measured ? overlap_error : assumed_overlap_error;
+  const double hidden = std::clamp(machine_.overlap + (end == At::value ? 0
+                                                       : end == At::low ? error
+                                                                        : -error),
+                                   0.0, 1.0);
+  found.exposed = behind + (1 - hidden) * beside;
+  const auto steps = static_cast<double>(traffic.steps);
+  found.sums /= steps;
+  found.exposed /= steps;
+  return found;
+}
+
+ScalePrediction Predictor::predict(const Traffic& traffic, int nodes, ScalingKind scaling) const {
+  const int ranks = nodes * machine_.ranks_per_host;
+  if (nodes > 1 && !machine_.between)
+    fail(
+        Exit::usage,
+        "the machine '{}' knows nothing of the links between hosts; run 'convoy bench comm --machine FILE' on two hosts, or give --nodes 1",
+        machine_.name);
+  if (machine_.ranks_per_host > 1 && !machine_.inside)
+    fail(
+        Exit::usage,
+        "the machine '{}' knows nothing of the links inside a host; run 'convoy bench comm --machine FILE' with several ranks on one, or give --ranks-per-node 1",
+        machine_.name);
+  ScalePrediction p{.nodes = nodes, .ranks = ranks};
+  p.global_batch = scaling == ScalingKind::weak ? job_.batch * ranks : job_.global_batch;
+  // The slowest rank has one image more than others where they can't be dealt evenly.
+  p.batch = (p.global_batch + ranks - 1) / ranks;
+  const auto batch = static_cast<double>(p.batch);
+  const Times found = times(traffic, batch, nodes, At::value);
+  p.compute = found.compute;
+  p.sums = found.sums;
+  p.exposed = found.exposed;
+  p.step = found.step();
+  p.low = times(traffic, batch, nodes, At::low).step();
+  p.high = times(traffic, batch, nodes, At::high).step();
+  const double steps = std::ceil(static_cast<double>(job_.samples) / static_cast<double>(p.global_batch));
+  p.hours = steps * job_.epochs * p.step / 3600;
+  p.node_hours = p.hours * nodes;
+  return p;
+}
+
+std::vector<ScalePrediction> predict_all(const Predictor& predictor, const std::vector<Traffic>& traffic,
+                                         const std::vector<int>& nodes, ScalingKind scaling) {
+  std::vector<ScalePrediction> all;
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    ScalePrediction p = predictor.predict(traffic[i], nodes[i], scaling);
+    if (p.global_batch < p.ranks) break;  // some would have no image
+    const ScalePrediction& first = all.empty() ? p : all.front();
+    p.efficiency = p.images_per_second() / p.nodes / (first.images_per_second() / first.nodes);
+    all.push_back(p);
+  }
+  return all;
+}
+
+namespace {
+
+constexpr int most_nodes = 1 << 20;
+
+int node_count(const std::string& text) {
+  int count = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
+  if (error != std::errc() || end != text.data() + text.size() || count < 1 || count > most_nodes)
+    throw std::invalid_argument(fmt::format("'{}' is no number of nodes from 1 to {}", text, most_nodes));
+  return count;
+}
+
+}  // namespace
+
+std::vector<int> node_counts(const std::string& text) {
+  std::vector<int> counts;
+  if (const std::size_t dots = text.find(".."); dots != std::string::npos) {
+    const int first = node_count(text.substr(0, dots)), last = node_count(text.substr(dots + 2));
+    if (last < first) throw std::invalid_argument(fmt::format("'{}' ends before it begins", text));
+    for (int count = first; count < last; count *= 2) counts.push_back(count);
+    counts.push_back(last);
+    return counts;
+  }
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    counts.push_back(node_count(text.substr(begin, end - begin)));
+    begin = end + 1;
+  }
+  std::sort(counts.begin(), counts.end());
+  counts.erase(std::unique(counts.begin(), counts.end()), counts.end());
+  return counts;
+}
+
+}  // namespace convoy

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""bench comm and bench compute with --machine, and predict-scale: from a measured machine and from the committed example."""
+import csv
+import json
+import os
+
+from runner import check, run, work_folder
+
+SOURCE = os.environ["CONVOY_SOURCE"]
+EXAMPLE = os.path.join(SOURCE, "configs", "machine_example.json")
+JOB = ["--model", "resnet8", "--image-size", 16, "--batch-size", 8]
+
+
+def rows_of(path):
+    with open(path, encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def measured(work):
+    machine = f"{work}/machine.json"
+    said, _ = run(2, "bench", "comm", "--machine", machine, "--machine-name", "here", "--steps", 2, "--warmup-steps", 1)
+    check("inside a host" in said and "of the sum is hidden" in said, "bench comm says what it has fitted")
+    _, err = run(1, "predict-scale", "--machine", machine, *JOB, "--nodes", 1, expect=2)
+    check("knows no step time of resnet8" in err and "bench compute --no-gradients" in err, "without a step's time: says how to measure it")
+    for batch in (8, 16):
+        run(2, "bench", "compute", "--no-gradients", "--machine", machine, *JOB[:4], "--batch-size", batch, "--steps", 2, "--warmup-steps", 1,
+            "--threads", 1)
+    run(2, "bench", "compute", "--no-gradients", "--machine", machine, *JOB, "--steps", 2, "--warmup-steps", 1, "--threads", 1)
+    with open(machine, encoding="utf-8") as file:
+        found = json.load(file)
+    check(found["name"] == "here" and found["ranks_per_host"] == 2 and found["inside"]["measured"] and "between" not in found,
+          "the description has the links inside the host, and none between hosts")
+    check(found["inside"]["seconds_per_byte"] > 0 and 0 <= found["overlap"] <= 1, "a link takes time")
+    check([(step["batch"], step["ranks_per_host"], step["threads"]) for step in found["steps"]] == [(16, 2, 1), (8, 2, 1)],
+          "a step that is measured again replaces the older time")
+
+    table = f"{work}/table.csv"
+    said, _ = run(1, "predict-scale", "--machine", machine, *JOB, "--nodes", 1, "--csv", table)
+    check("measured  inside a host" in said and "machine: here" in said, "the prediction says what is measured")
+    first = rows_of(table)[0]
+    step = next(step for step in found["steps"] if step["batch"] == 8)
+    check(abs(float(first["compute_ms"]) - step["seconds"] * 1e3) < 1e-3, "its computation is the measured step")
+    check(float(first["low_ms"]) <= float(first["step_ms"]) <= float(first["high_ms"]), "with a range around it")
+    _, err = run(1, "predict-scale", "--machine", machine, *JOB, "--nodes", "1..8", expect=2)
+    check("links between hosts" in err and "--nodes 1" in err, "several nodes need a link between them")
+
+
+def example(work):
+    table, plot = f"{work}/table.csv", f"{work}/plot.html"
+    said, _ = run(1, "predict-scale", "--config", os.path.join(SOURCE, "configs/imagenet_resnet50.cfg"), "--machine", EXAMPLE, "--nodes", "1..512",
+                  "--csv", table, "--plot", plot)
+    check("an example, invented" in said, "the committed machine says that it is invented")
+    check("weak scaling, by policy" in said and "strong scaling, by policy" in said and "cheapest on" in said, "fastest and cheapest by policy")
+    rows = rows_of(table)
+    policies = {row["policy"] for row in rows}
+    check({"gradients", "gradients in bf16", "weights every step", "weights every 16 steps", "weights every 16 steps in bf16"} <= policies,
+          f"every policy: {sorted(policies)}")
+    by = {(row["policy"], row["scaling"], int(row["nodes"])): row for row in rows}
+    check([int(row["nodes"]) for row in rows if row["policy"] == "gradients" and row["scaling"] == "weak"] == [2**i for i in range(10)],
+          "1 to 512 nodes")
+    steps = [float(by["gradients", "weak", 2**i]["step_ms"]) for i in range(10)]
+    check(steps == sorted(steps), "with the same batch on each rank a step never gets shorter")
+    for nodes in (2, 512):
+        often, seldom = (float(by[policy, "weak", nodes]["exposed_ms"]) for policy in ("weights every step", "weights every 16 steps"))
+        check(abs(often / seldom - 16) < 0.01, "averages every 16 steps cost a sixteenth")
+    with open(plot, encoding="utf-8") as file:
+        page = file.read()
+    check(page.count("<svg") == 6 and ">nodes<" in page and ">256<" in page, "six charts over nodes")
+    longer = f"{work}/longer.csv"
+    run(1, "predict-scale", "--config", os.path.join(SOURCE, "configs/imagenet_resnet50.cfg"), "--machine", EXAMPLE, "--nodes", "1,8",
+        "--sync", "weights", "--local-steps", 64, "--ranks-per-node", 8, "--samples", 100000, "--csv", longer)
+    check(rows_of(longer)[0]["policy"] == "weights every 64 steps" and rows_of(longer)[1]["ranks"] == "64", "options of train count")
+
+
+def mistakes(work):
+    for words, text in (
+        ([], "no machine is given"),
+        (["--machine", f"{work}/none.json"], "there is no file"),
+        (["--machine", EXAMPLE, "--nodes", "8..1"], "ends before it begins"),
+        (["--machine", EXAMPLE, "--model", "alexnet"], "knows no step time of alexnet"),
+        (["--machine", EXAMPLE, "file.cfg"], "is not an option"),
+    ):
+        _, err = run(1, "predict-scale", *words, expect=2)
+        check(text in err, text)
+    for words, text in (
+        (["io", "--synthetic", "--machine", f"{work}/m.json"], "--machine has no effect on 'bench io'"),
+        (["comm", "--backend", "all", "--machine", f"{work}/m.json"], "--backend all with --machine"),
+    ):
+        _, err = run(1, "bench", *words, expect=2)
+        check(text in err, text)
+    _, err = run(2, "bench", "compute", *JOB, "--machine", f"{work}/m.json", expect=2)
+    check("--no-gradients" in err, "a step with sums is no time of a step alone")
+
+
+with work_folder() as scratch:
+    measured(scratch)
+    example(scratch)
+    mistakes(scratch)
