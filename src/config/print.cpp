@@ -78,8 +78,7 @@ void keep_first_day(std::vector<OptionGroup>& groups, std::size_t own) {
 /// As it is said again elsewhere.
 std::string value_of(const Option& option, Defaults defaults) {
   std::string value = option.print();
-  const bool path = option.value == "DIR" || option.value == "FILE" || option.value.starts_with("PATH");
-  if (defaults == Defaults::as_lines || !path || value.empty() || value == "auto") return value;
+  if (defaults == Defaults::as_lines || !option.is_path() || value.empty() || value == "auto") return value;
   std::error_code failed;
   return std::filesystem::absolute(value, failed).lexically_normal().string();
 }
