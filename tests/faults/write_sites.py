@@ -43,6 +43,7 @@ SITES = {
     "src/interchange/published_file.cpp": (3, "exports"),
     "src/infer/predict.cpp": (5, "evaluation; the end of tests/end_to_end/predict_test.py"),
     "src/train/trial_run.cpp": (1, "removes a folder of its own; what is in it is as of a run"),
+    "src/train/step_trace.cpp": (1, "goes_on, each_call_alone"),
     "src/train/run_folder.cpp": (5, "goes_on, start"),
     "src/run/state_file.cpp": (1, "goes_on, each_call_alone"),
     "src/run/liveness_monitor.cpp": (1, "goes_on; stall_test.py"),
@@ -63,7 +64,7 @@ File = collections.namedtuple("File", "needle fate code", defaults=(3,))
 
 EVERY = [File("/dev/shm/", "silent")]  # heartbeats of ranks on one host, where there is no run directory
 TRAIN = [
-    File("/metrics.jsonl", "told"), File("/monitor.jsonl", "told"), File("/tensorboard", "told"), File("/summary.csv", "told"),
+    File("/metrics.jsonl", "told"), File("/monitor.jsonl", "told"), File("/tensorboard", "told"), File("/trace.json", "told"), File("/summary.csv", "told"),
     File("/config.cfg", "told"), File("/command.txt", "told"), File("/environment.json", "told"), File("/state.json", "told"),
     File(".end.json", "told"), File("/log.txt", "told"), File("/heartbeats", "silent"), File("/attempts", "ends"),
     File("/checkpoints", "ends"), File("/straight$", "ends"),

@@ -20,7 +20,7 @@ from runner import CONVOY, PREPROCESS, check, everything, last, mpirun, records,
 SHIM = os.path.join(os.environ["CONVOY_BUILD"], "tests", "libconvoy_failing_calls_preload.so")
 REASONS = {"ENOSPC": "No space left on device", "EIO": "Input/output error", "EROFS": "Read-only file system"}
 JOB = ["--synthetic", "--synthetic-size", 16, "--synthetic-samples", 160, "--model", "lenet", "--batch-size", 16, "--epochs", 3, "--lr", 0.05,
-       "--print-freq", 2, "--seed", 5, "--monitor", 10]
+       "--print-freq", 2, "--seed", 5, "--monitor", 10, "--trace-steps", "2:3"]
 AT_ONCE = 3  # short programs that wait for each other's start more than they compute
 
 
