@@ -109,12 +109,19 @@ RunOptions read_environment(const std::string& environment) {
   RunOptions found;
   const Json json = Json::parse_or_null(environment);
   if (!json.is_object()) return found;
-  for (const char* name : {"mpi", "hdf5", "backends"}) found.emplace_back(name, trimmed(text(json, name, "-")));
+  for (const char* name : {"mpi", "hdf5", "backends", "driver"})
+    found.emplace_back(name, trimmed(text(json, name, "-")));
   std::vector<std::string> hosts;  // each once, of the ranks
   if (const Json* list = json.find("hosts"); list != nullptr && list->is_list())
     for (const Json& host : list->items())
       if (host.is_text() && std::find(hosts.begin(), hosts.end(), host.as<std::string>()) == hosts.end())
         hosts.push_back(host.as<std::string>());
+  // What a job is called and where its launcher listens tells nothing of its results.
+  if (const Json* variables = json.find("variables"); variables != nullptr && variables->is_object())
+    for (const std::string& name : variables->names())
+      if (!name.starts_with("SLURM_") && !name.starts_with("PBS_") && !name.starts_with("OMPI_") &&
+          !name.starts_with("CONVOY_"))
+        found.emplace_back(name, variables->value(name, "-"));
   found.emplace_back("hosts", fmt::format("{}", fmt::join(hosts, " ")));
   return found;
 }

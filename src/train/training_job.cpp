@@ -362,6 +362,8 @@ std::unique_ptr<Metrics> open_metrics(const TrainingJob& job) {
                      .ranks = job.shape.ranks,
                      .epochs = static_cast<Index>(std::ceil(job.config.epochs)),
                      .k = job.engine_spec.topk,
+                     .configuration = to_ini_of_words(job.config),
+                     .hyperparameters = hyperparameters(job.config),
                      .may_write = [fence = job.attempt.fence] { return fence.newer() == 0; }};
     if (job.resume) {
       const Position& at = job.resume->file.meta.position;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/training_log.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
