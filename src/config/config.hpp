@@ -245,6 +245,12 @@ struct PreflightConfig {
   bool json = false;
 };
 
+struct PreviewConfig {
+  TrainConfig train;  ///< what training would be told
+  int samples = 6, appearances = 8;
+  std::string output = "preview.html";
+};
+
 struct InspectConfig {
   std::string what;  ///< data, checkpoint, plan, build
   std::string path;

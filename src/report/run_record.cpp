@@ -200,6 +200,27 @@ std::vector<std::string> differing_names(const std::vector<const RunOptions*>& r
   return names;
 }
 
+namespace {
+
+std::vector<WorstImage> read_worst(const std::string& file) {
+  std::vector<WorstImage> worst;
+  const Json json = Json::parse_or_null(file);
+  const Json* images = json.find("images");
+  if (images == nullptr || !images->is_list()) return worst;
+  for (const Json& image : images->items()) {
+    const std::string name = text(image, "name", "");
+    worst.push_back({.name = name.empty() ? fmt::format("id {}", whole(image, "id")) : name,
+                     .label = text(image, "label", "?"),
+                     .predicted = text(image, "predicted", "?"),
+                     .loss = number(image, "loss"),
+                     .probability = number(image, "probability"),
+                     .jpeg = text(image, "jpeg", "")});
+  }
+  return worst;
+}
+
+}  // namespace
+
 EvaluationRecord read_evaluation(const std::string& folder) {
   const auto result = text_of_file(folder + "/result.json");
   const Json json = result ? Json::parse_or_null(*result) : Json();
@@ -211,7 +232,9 @@ EvaluationRecord read_evaluation(const std::string& folder) {
                           .top1 = number(json, "top1"),
                           .loss = number(json, "loss"),
                           .classes = {},
-                          .confusion = {}};
+                          .confusion = {},
+                          .worst = {}};
+  if (const auto worst = text_of_file(folder + "/worst.json")) record.worst = read_worst(*worst);
   const auto matrix = text_of_file(folder + "/confusion.csv");
   if (!matrix) return record;
   auto rows = read_table(*matrix);

@@ -38,7 +38,8 @@ SITES = {
     "src/metrics/journal.cpp": (3, "goes_on, each_call_alone, passing_trouble"),
     "src/metrics/metrics.cpp": (1, "goes_on, each_call_alone"),
     "src/run/attempt.cpp": (3, "goes_on, start"),
-    "src/infer/evaluate.cpp": (4, "evaluation"),
+    "src/infer/evaluate.cpp": (5, "evaluation"),
+    "src/infer/preview.cpp": (1, "others"),
     "src/infer/export.cpp": (1, "exports"),
     "src/interchange/published_file.cpp": (3, "exports"),
     "src/infer/predict.cpp": (5, "evaluation; the end of tests/end_to_end/predict_test.py"),
@@ -69,7 +70,7 @@ TRAIN = [
     File(".end.json", "told"), File("/log.txt", "told"), File("/heartbeats", "silent"), File("/attempts", "ends"),
     File("/checkpoints", "ends"), File("/straight$", "ends"),
 ]
-EVALUATE = [File("/confusion.csv", "ends"), File("/per_class.csv", "ends"), File("/result.json", "ends"), File("/out$", "ends")]
+EVALUATE = [File("/worst.json", "ends"), File("/confusion.csv", "ends"), File("/per_class.csv", "ends"), File("/result.json", "ends"), File("/out$", "ends")]
 PREDICT = [File("/out", "ends")]
 BENCH = [File("/out", "ends")]
 EXPORT = [File("/out", "ends")]

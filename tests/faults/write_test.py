@@ -273,6 +273,8 @@ def others(work):
         for error, reason in REASONS.items():
             code, said = run(["report", run_folder], [f"{call}:report.html:{error}:0"])
             expect(code == 3 and reason in said and "report.html" in said, f"report, {call}, {error}: code {code}, names file and reason", said)
+            code, said = run(["preview", "--synthetic", "--samples", 1, "--appearances", 1, "-o", f"{work}/sheet.html"], [f"{call}:sheet.html:{error}:0"])
+            expect(code == 3 and reason in said and "sheet.html" in said, f"preview, {call}, {error}: code {code}, names file and reason", said)
     ask = ["status", run_folder, "--after", 137, "--attempts-before", 1]
     code, said = run(ask)
     expect(code == 75, "launch that failed: counted, and started again", said)
