@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <optional>
 #include <thread>
 
 #include "comm/session.hpp"
@@ -51,7 +52,6 @@ Exit run(Session& session, const Command& command) {
   log::configure(communicator.rank(), communicator.size(), communicator.host());
   const Exit code = communicator.agreed_exit("inspecting", [&] {
     if (communicator.rank() != 0) return;
-    if (const auto* help = std::get_if<HelpSpec>(&command)) write_output(help->text);
     if (const auto* spec = std::get_if<InspectSpec>(&command)) inspect(*spec);
   });
   return require_output(code);
@@ -63,6 +63,20 @@ Exit refuse(Session& session, const Error& error) {
   log::configure(communicator.rank(), communicator.size(), communicator.host());
   if (communicator.rank() == 0) log::report_error(error.what());
   return error.code();
+}
+
+/// Help needs no ranks. Nothing: the words ask for work, or are wrong, which the ranks say together.
+std::optional<Exit> answer_alone(const std::vector<std::string>& arguments) {
+  Command command;
+  try {
+    command = parse_command_line(arguments);
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+  const auto* const help = std::get_if<HelpSpec>(&command);
+  if (help == nullptr) return std::nullopt;
+  if (launcher_at_start().rank == 0) write_output(help->text);
+  return require_output(Exit::ok);
 }
 
 Exit parse_and_run(Session& session, const std::vector<std::string>& arguments) {
@@ -86,6 +100,7 @@ int main(int argc, char** argv) {
   convoy::guard_process();
   convoy::watch_stop_signals();
   try {
+    if (const auto code = convoy::preparation::answer_alone({argv + 1, argv + argc})) return static_cast<int>(*code);
     convoy::Session session(argc, argv);
     // A try of its own: MPI_Finalize must not run while an exception unwinds.
     try {
@@ -94,7 +109,7 @@ int main(int argc, char** argv) {
       convoy::log::report_error(failure.what());
       convoy::abort_job(code_of(failure));
     }
-  } catch (const std::exception& failure) {  // MPI could not be begun
+  } catch (const std::exception& failure) {  // MPI could not be begun, or help not be printed
     convoy::log::report_error(failure.what());
     return static_cast<int>(code_of(failure));
   }

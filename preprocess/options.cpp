@@ -15,6 +15,7 @@
 #include "options/command_line.hpp"
 #include "options/help.hpp"
 #include "options/limits.hpp"
+#include "preprocess/documentation.hpp"
 #include "preprocess/sources/source.hpp"
 #include "preprocess/transport/location.hpp"
 
@@ -28,7 +29,9 @@ constexpr const char* usage =
     "  convoy-preprocess imagenet|folder|webdataset|recordio --source WHERE --out DIR [options]\n"
     "  convoy-preprocess list --train FILE --root WHERE --out DIR [options]\n"
     "  convoy-preprocess verify DIR      compares every byte with its checksum; finds a single flipped bit\n"
-    "  convoy-preprocess inspect DIR     prints counts, shapes, classes, mean and standard deviation, and the class mix of partitions\n\n"
+    "  convoy-preprocess inspect DIR     prints counts, shapes, classes, mean and standard deviation, and the class mix of partitions\n"
+    "  convoy-preprocess completion bash|zsh   prints a script that completes command lines in that shell\n"
+    "  convoy-preprocess manual                prints the manual page, for 'man -l -'\n\n"
     "It runs under mpirun or srun on any number of ranks and writes the same bytes on all. If a run was\n"
     "killed, start it again to continue where it was; it also makes partitions again that verify found damaged.\n";
 
@@ -297,15 +300,10 @@ std::string short_help() {
 
 std::string full_help() {
   std::string text = usage;
-  const auto add = [&text](const char* word, const std::vector<OptionGroup>& groups) {
-    text += fmt::format("\nOptions of {}\n{}", word, option_help(groups, HelpDepth::all));
-  };
-  for (const Source* source : all_sources()) {
-    PrepareSpec spec;
-    add(source->name(), options_of(*source, spec));
-  }
-  VerifySpec spec;
-  add("verify", options_of(spec));
+  for (const std::string& word : command_words())
+    see_options(word, [&](const std::vector<OptionGroup>& groups) {
+      text += fmt::format("\nOptions of {}\n{}", word, option_help(groups, HelpDepth::all));
+    });
   return text + exit_codes;
 }
 
@@ -416,6 +414,31 @@ Command parse_folder(const std::string& word, const std::vector<std::string>& wo
 
 }  // namespace
 
+std::vector<std::string> command_words() {
+  std::vector<std::string> words;
+  for (const Source* each : all_sources()) words.emplace_back(each->name());
+  words.insert(words.end(), {"verify", "inspect"});
+  return words;
+}
+
+void see_options(const std::string& word, const std::function<void(const std::vector<OptionGroup>&)>& see) {
+  if (word == "verify") {
+    VerifySpec spec;
+    see(options_of(spec));
+  } else if (word == "inspect") {
+    InspectSpec spec;
+    see(options_of(spec));
+  } else {
+    const Source* const source = find_source(word);
+    require(source != nullptr, "options of a word that has none");
+    PrepareSpec spec;
+    see(options_of(*source, spec));
+  }
+}
+
+std::string usage_text() { return usage; }
+std::string exit_code_text() { return exit_codes; }
+
 std::string size_name(Index size) { return size == 0 ? "full" : std::to_string(size); }
 
 Command parse_command_line(const std::vector<std::string>& arguments) {
@@ -432,22 +455,19 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
   const auto help = [all](const std::vector<OptionGroup>& groups) {
     return HelpSpec{usage + option_help(groups, all ? HelpDepth::all : HelpDepth::usual) + exit_codes};
   };
-  if (word == "verify") {
-    VerifySpec spec;
-    return helps ? help(options_of(spec)) : parse_folder<VerifySpec>(word, rest);
+  if (word == "manual") return HelpSpec{manual()};
+  if (word == "completion") return HelpSpec{completion(rest)};
+  const std::vector<std::string> known = command_words();
+  if (std::find(known.begin(), known.end(), word) != known.end()) {
+    if (helps) {
+      HelpSpec text;
+      see_options(word, [&](const std::vector<OptionGroup>& groups) { text = help(groups); });
+      return text;
+    }
+    if (word == "verify") return parse_folder<VerifySpec>(word, rest);
+    if (word == "inspect") return parse_folder<InspectSpec>(word, rest);
+    return parse_source(*find_source(word), rest);
   }
-  if (word == "inspect") {
-    InspectSpec spec;
-    return helps ? help(options_of(spec)) : parse_folder<InspectSpec>(word, rest);
-  }
-  if (const Source* source = find_source(word)) {
-    PrepareSpec spec;
-    if (helps) return help(options_of(*source, spec));
-    return parse_source(*source, rest);
-  }
-  std::vector<std::string> known;
-  for (const Source* each : all_sources()) known.emplace_back(each->name());
-  known.insert(known.end(), {"verify", "inspect"});
   const std::string best = meant_kind(word, known);
   fail(Exit::usage, "unknown kind '{}'; {}", word,
        best.empty() ? fmt::format("give one of {}; see --help", fmt::join(known, ", "))

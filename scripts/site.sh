@@ -6,9 +6,12 @@
 # Modules to load, for instance 'gcc/12 openmpi/4.1 hdf5/1.12 cuda/12.4'. Empty: none.
 modules=${CONVOY_MODULES:-}
 
-# The two programs. For a container: packaging/in-container.sh, with CONVOY_IMAGE naming the image.
-convoy=${CONVOY:-build/release/src/cli/convoy}
-preprocess=${CONVOY_PREPROCESS:-build/release/preprocess/convoy-preprocess}
+# The two programs: what was built here, else those on the PATH. For a container: packaging/in-container.sh, with CONVOY_IMAGE naming
+# the image.
+# command -v prints where it is.
+built() { if [ -x "build/release/$1" ] || ! command -v "${1##*/}"; then echo "build/release/$1"; fi; }
+convoy=${CONVOY:-$(built src/cli/convoy)}
+preprocess=${CONVOY_PREPROCESS:-$(built preprocess/convoy-preprocess)}
 
 # Under Slurm: what starts the ranks. 'srun --mpi=pmix' where Slurm and the MPI library both speak PMIx ('srun --mpi=list'
 # tells), 'mpirun' where not. Under PBS it is mpirun.

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/topology.hpp"
+#include "core/trace.hpp"
 #include "io/hdf5.hpp"
 
 namespace convoy {
@@ -112,6 +113,7 @@ void Writer::State::perform_all() {
 void Writer::State::perform(Index part, const std::function<void()>& body) {
   Failure failure{.part = part};
   try {
+    const TraceSpan span("writing a checkpoint", trace_row::saver);
     if (body) body();
   } catch (const Error& error) {
     failure.code = error.code();

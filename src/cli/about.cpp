@@ -14,17 +14,6 @@
 namespace convoy {
 namespace {
 
-constexpr const char* exit_codes =
-    "\nExit codes:\n"
-    "   0  done\n"
-    "   1  internal error, or a loss that is not finite\n"
-    "   2  wrong usage or configuration\n"
-    "   3  data missing, damaged or of the wrong form; output that cannot be written\n"
-    "   4  device or library\n"
-    "   5  communication failed or stalled\n"
-    "   6  superseded: a newer attempt continues this run, so do not resubmit\n"
-    "  75  stopped on request (SIGUSR1, SIGINT, SIGTERM, time limit) after a checkpoint: resubmit with --resume auto\n";
-
 std::string indented(const std::string& lines) {
   std::string text;
   for (std::size_t begin = 0; begin < lines.size();) {
@@ -43,16 +32,41 @@ const Command* find_command(const std::string& name) {
   return found != all.end() ? &*found : nullptr;
 }
 
-std::string program_help() {
+std::string exit_codes() {
+  return "   0  done\n"
+         "   1  internal error, or a loss that is not finite\n"
+         "   2  wrong usage or configuration\n"
+         "   3  data missing, damaged or of the wrong form; output that cannot be written\n"
+         "   4  device or library\n"
+         "   5  communication failed or stalled\n"
+         "   6  superseded: a newer attempt continues this run, so do not resubmit\n"
+         "  75  stopped on request (SIGUSR1, SIGINT, SIGTERM, time limit) after a checkpoint: resubmit with --resume auto\n";
+}
+
+std::string program_summary() { return "trains image-classification networks on the ranks of an MPI job"; }
+
+std::string command_list() {
   std::string list;
   for (const Command& command : commands())
     list += fmt::format("  convoy {:<34}  {}\n", command.overview.words, command.overview.text);
+  return list;
+}
+
+void see_all_options(const Command& command, const SeeOptions& see) {
+  command.see_options([&](std::vector<OptionGroup> groups) {
+    std::string config_path;
+    groups.push_back(general_options(config_path));
+    see(groups);
+  });
+}
+
+std::string program_help() {
   return fmt::format(
-      "convoy {}: trains image-classification networks on the ranks of an MPI job\n\n{}\n"
+      "convoy {}: {}\n\n{}\n"
       "'convoy COMMAND --help' lists the options of the first day, --help TOPIC those about data, model, lr ..., --help-all\n"
       "all, with the names that other programs give them.\n"
-      "'convoy --version' lists what is built in. convoy-preprocess makes data sets.\n{}",
-      version(), list, exit_codes);
+      "'convoy --version' lists what is built in. convoy-preprocess makes data sets.\n\nExit codes:\n{}",
+      version(), program_summary(), command_list(), exit_codes());
 }
 
 std::string command_help(const Command& command, HelpDepth depth, const std::string& topic) {
@@ -63,7 +77,8 @@ std::string command_help(const Command& command, HelpDepth depth, const std::str
     options = option_help(groups, command.has_own_options, depth, topic);
   });
   if (!topic.empty()) return options.substr(1) + networks;
-  return fmt::format("Usage: {}\n\n{}\n{}{}{}", command.usage, command.text, options, networks, exit_codes);
+  return fmt::format("Usage: {}\n\n{}\n{}{}\nExit codes:\n{}", command.usage, command.text, options, networks,
+                     exit_codes());
 }
 
 std::string version_text() {

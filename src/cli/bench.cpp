@@ -64,6 +64,7 @@ Command bench_command() {
       .text =
           "Measures one part alone. compute: training steps on images in memory; scaling: the same on 1, 2, 4 ... ranks of the\n"
           "job; io: reading and preparing data without training; comm: all-reduces over the ranks.",
+      .first_words = {"compute", "scaling", "io", "comm"},
       .lists_networks = true,
       .see_options = see_options<BenchConfig>,
       .on_ranks = run_bench};

@@ -25,6 +25,7 @@ struct Command {
   std::string name;
   Overview overview;
   std::string usage, text;      ///< of its own help
+  Words first_words = {};       ///< that may follow its name where no path does, for completion
   bool lists_networks = false;  ///< in --help-all
   bool has_own_options = true;  ///< in its first group, which help shows whole
   bool heeds_signals = false;   ///< stops in order when it is asked to (core/stop.hpp)
@@ -39,9 +40,15 @@ const std::vector<Command>& commands();
 /// Null: there is none.
 const Command* find_command(const std::string& name);
 
+/// The command's options and those that all commands have, bound to defaults that live as long as the call.
+void see_all_options(const Command& command, const SeeOptions& see);
+
 // What the program says of itself.
 
 std::string program_help();
+std::string program_summary();  ///< without the name
+std::string command_list();     ///< a line for each
+std::string exit_codes();       ///< a line for each
 /// `topic`: empty, or what the help is to be about.
 std::string command_help(const Command& command, HelpDepth depth, const std::string& topic = {});
 /// Version, commit, compiler and one line for every library and optional part, built in or not.

@@ -248,6 +248,7 @@ Command inspect_command() {
       .overview = {"inspect data|checkpoint|plan|build", "a data set, a checkpoint, a compiled network, this program"},
       .usage = "convoy inspect data DIR | checkpoint PATH | plan [options] | build",
       .text = "Shows a prepared data set, a checkpoint, what a network compiles to, or what this program is built of.",
+      .first_words = {"data", "checkpoint", "plan", "build"},
       .lists_networks = true,
       .see_options = see_options<InspectConfig>,
       .alone = run_inspect};

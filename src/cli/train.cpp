@@ -34,7 +34,7 @@ Exit run_train(Session& session, const Words& words) {
 Command train_command() {
   return {
       .name = "train",
-      .overview = {"train --data DIR", "train"},
+      .overview = {"train --data DIR", "train a network"},
       .usage = "mpirun -np N convoy train --data DIR [options]",
       .text =
           "Trains a network on the ranks of an MPI job. One rank, without mpirun, works the same way.\n"

@@ -10,6 +10,7 @@
 #include "comm/exchange.hpp"
 #include "comm/state.hpp"
 #include "core/clock.hpp"
+#include "core/trace.hpp"
 
 namespace convoy {
 namespace {
@@ -115,6 +116,7 @@ class MpiCollectives final : public Collectives {
 
   void await(Event event, const char* what) override {
     if (passed(event)) return;
+    const TraceSpan span(what);
     const auto begin = policy_.clock->now();
     Deadline deadline(policy_);
     while (!passed(event)) {
@@ -130,6 +132,7 @@ class MpiCollectives final : public Collectives {
 
  private:
   void wait_for(Ticket ticket) {
+    const TraceSpan span("wait for the sums");
     const auto begin = policy_.clock->now();
     Deadline deadline(policy_);
     for (Ticket seen = completed_;;) {
@@ -182,9 +185,21 @@ class MpiCollectives final : public Collectives {
       if (ranks_ > 1 && spec_.delay_seconds > 0 && operation.count > 0 &&
           seconds_between(operation.started, policy_.clock->now()) < spec_.delay_seconds)
         break;
+      if (trace().is_on() && ranks_ > 1 && operation.count > 0) show(operation);
       pending_.restart();
     }
     loading_ = std::max(loading_, completed_ + 1);
+  }
+
+  /// In a trace, from the moment on when it alone was on its way: operations end in order.
+  void show(const Operation& operation) {
+    const Instant now = real_clock().now();
+    trace().add({.name = operation.what,
+                 .row = trace_row::sums,
+                 .begin = std::max(operation.started, shown_),
+                 .end = now,
+                 .bytes = operation.count * static_cast<Index>(sizeof(float))});
+    shown_ = now;
   }
 
   Lane& lane(std::uint64_t piece) { return lanes_[piece % lane_count]; }
@@ -286,6 +301,7 @@ class MpiCollectives final : public Collectives {
   Ticket submitted_ = 0, completed_ = 0, loading_ = 1;
   Event uploaded_;           ///< the last upload
   bool unfollowed_ = false;  ///< the device's own queue does not follow it yet
+  Instant shown_;            ///< the end of the last operation in a trace
   Deadline pending_;
   double waited_seconds_ = 0;
 };

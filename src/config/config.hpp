@@ -116,12 +116,18 @@ struct CheckpointConfig {
   bool save = true;      ///< --no-checkpoints
 };
 
+/// Steps of a run, from 1; 0: none.
+struct StepSpan {
+  Index first = 0, last = 0;
+};
+
 struct OutputConfig {
   std::string folder;      ///< --output-dir; default runs/NAME-TIME
   std::string name;        ///< --name; default: the model
   Index print_every = 20;  ///< --print-freq, steps
   bool tensorboard = true;
   Index monitor = 0;
+  StepSpan trace;  ///< --trace-steps
   bool quiet = false;
 };
 
@@ -239,6 +245,12 @@ struct BenchConfig {
 struct PreflightConfig {
   TrainConfig train;  ///< of the job to come: data set, run directory, device, deadlines
   bool json = false;
+};
+
+struct PreviewConfig {
+  TrainConfig train;  ///< what training would be told
+  int samples = 6, appearances = 8;
+  std::string output = "preview.html";
 };
 
 struct InspectConfig {

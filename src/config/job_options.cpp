@@ -21,6 +21,29 @@ Option save_minutes_option(CheckpointConfig& checkpoint) {
   return option;
 }
 
+/// A trace of more steps would be a file that no viewer opens.
+constexpr Index most_traced_steps = 1000;
+
+/// `41` or `41:45`.
+Option trace_option(StepSpan& span) {
+  Option option{.name = "trace-steps", .value = "A:B"};
+  option.help =
+      "write what each rank does in the steps A to B of the run, counted from 1, to trace.json in the run directory, for ui.perfetto.dev";
+  option.allowed = "A or A:B with 1 <= A <= B, at most 1000 steps";
+  option.set = [&span](const std::string& text) {
+    const auto colon = text.find(':');
+    const Index first = read_integer(text.substr(0, colon), at_least(1));
+    const Index last = colon == std::string::npos ? first : read_integer(text.substr(colon + 1), at_least(1));
+    if (last < first || last - first >= most_traced_steps) throw BadValue("is no span of steps, or too long a one");
+    span = {first, last};
+  };
+  option.print = [&span] {
+    if (span.last == 0) return std::string();
+    return std::to_string(span.first) + ':' + std::to_string(span.last);
+  };
+  return option;
+}
+
 }  // namespace
 
 Option cuda_aware_option(bool& value) {
@@ -149,6 +172,7 @@ OptionGroup output_options(OutputConfig& output) {
   add(switch_option("tensorboard", output.tensorboard, "write TensorBoard event files"));
   add(number_option("monitor", "STEPS", output.monitor, at_least(0),
                     "every N steps, record norm, range, mean and histogram of parameters and gradients; 0: off"));
+  add(trace_option(output.trace)).only_on_command_line();
   add(switch_option("quiet", output.quiet, "print only warnings and errors")).short_form('q');
   return group;
 }

@@ -16,6 +16,7 @@ std::vector<OptionGroup> options_of(EvaluateConfig& config);
 std::vector<OptionGroup> options_of(PredictConfig& config);
 std::vector<OptionGroup> options_of(BenchConfig& config);
 std::vector<OptionGroup> options_of(PreflightConfig& config);
+std::vector<OptionGroup> options_of(PreviewConfig& config);
 std::vector<OptionGroup> options_of(InspectConfig& config);
 std::vector<OptionGroup> options_of(StatusConfig& config);
 

@@ -18,6 +18,9 @@
 namespace convoy {
 namespace {
 
+/// Of a preview: a page of them stays below 1 MB.
+constexpr int most_pictures = 144;
+
 /// What was set, besides the fields of the configuration themselves.
 struct Given {
   std::set<std::string> names;
@@ -44,7 +47,7 @@ Given sort_out(const std::vector<OptionGroup>& groups, std::vector<Assignment> a
 
 /// Configuration files are those of training: keys that only training has don't bother the other commands.
 std::vector<OptionGroup> keys_of_training(const std::string& command) {
-  if (command == "train" || command == "preflight") return {};
+  if (command == "train" || command == "preflight" || command == "preview") return {};
   static TrainConfig unused;
   return options_of(unused);
 }
@@ -424,6 +427,18 @@ PreflightConfig parse_preflight(const std::vector<std::string>& words, const Rea
   const Given given = fill("preflight", options_of(config), words, read_text);
   take_positional("preflight", given.positional, "data", config.train.data.folder);
   fill_phases(config.train, given);
+  return config;
+}
+
+PreviewConfig parse_preview(const std::vector<std::string>& words, const ReadText& read_text) {
+  PreviewConfig config;
+  const Given given = fill("preview", options_of(config), words, read_text);
+  take_positional("preview", given.positional, "data", config.train.data.folder);
+  fill_phases(config.train, given);
+  if (config.samples * config.appearances > most_pictures)
+    fail(Exit::usage,
+         "a sheet of {} x {} images would be too large a file; give --samples and --appearances of {} in all",
+         config.samples, config.appearances, most_pictures);
   return config;
 }
 

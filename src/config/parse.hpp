@@ -35,6 +35,8 @@ PredictConfig parse_predict(const std::vector<std::string>& words, const ReadTex
 BenchConfig parse_bench(const std::vector<std::string>& words, const ReadText& read_text = read_text_file);
 /// Contradictions of the job are left to the job: only what is there is looked at.
 PreflightConfig parse_preflight(const std::vector<std::string>& words, const ReadText& read_text = read_text_file);
+/// The same.
+PreviewConfig parse_preview(const std::vector<std::string>& words, const ReadText& read_text = read_text_file);
 InspectConfig parse_inspect(const std::vector<std::string>& words, const ReadText& read_text = read_text_file);
 StatusConfig parse_status(const std::vector<std::string>& words, const ReadText& read_text = read_text_file);
 

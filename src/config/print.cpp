@@ -78,8 +78,7 @@ void keep_first_day(std::vector<OptionGroup>& groups, std::size_t own) {
 /// As it is said again elsewhere.
 std::string value_of(const Option& option, Defaults defaults) {
   std::string value = option.print();
-  const bool path = option.value == "DIR" || option.value == "FILE" || option.value.starts_with("PATH");
-  if (defaults == Defaults::as_lines || !path || value.empty() || value == "auto") return value;
+  if (defaults == Defaults::as_lines || !option.is_path() || value.empty() || value == "auto") return value;
   std::error_code failed;
   return std::filesystem::absolute(value, failed).lexically_normal().string();
 }
@@ -123,6 +122,21 @@ std::string print(const TrainConfig& config, Defaults defaults_as) {
 
 std::string to_ini(const TrainConfig& config) { return print(config, Defaults::as_lines); }
 std::string to_ini_of_words(const TrainConfig& config) { return print(config, Defaults::as_comments); }
+
+std::map<std::string, std::string> hyperparameters(const TrainConfig& config) {
+  constexpr std::array decisive{"model",        "optimizer", "lr",   "batch-size", "global-batch", "epochs",
+                                "weight-decay", "precision", "seed", "sync",       "augment"};
+  TrainConfig copy = config;  // options are bound to fields they may write
+  std::map<std::string, std::string> values;
+  for (const auto& group : options_of(copy))
+    for (const Option& option : group.options) {
+      const bool decides = std::find(decisive.begin(), decisive.end(), option.name) != decisive.end();
+      const bool said = config.said.count(option.name) > 0 && option.place == Place::anywhere && !option.is_path();
+      const std::string value = option.print();
+      if ((decides || said) && !value.empty()) values[option.name] = value;
+    }
+  return values;
+}
 
 std::string option_help(std::vector<OptionGroup> groups, bool first_is_own, HelpDepth depth, const std::string& topic) {
   std::vector<std::string> topics;

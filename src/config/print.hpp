@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <map>
 #include <string>
 
 #include "config/config.hpp"
@@ -11,6 +12,9 @@ namespace convoy {
 std::string to_ini(const TrainConfig& config);
 /// The same with what was said alone, paths absolute; the rest stands in comments.
 std::string to_ini_of_words(const TrainConfig& config);
+
+/// What training runs are compared by: the options that were said, paths aside, and those that decide most.
+std::map<std::string, std::string> hyperparameters(const TrainConfig& config);
 
 /// A command's options with units and defaults. usual: those of the first day, and all of the first group if
 /// `first_is_own`; all: all, with other names. `topic`: only those below a heading with this word, or with it in their

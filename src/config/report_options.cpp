@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Options of the commands that tell about runs.
+#include <algorithm>
+#include <initializer_list>
+
 #include "config/options.hpp"
 
 namespace convoy {
@@ -9,6 +12,20 @@ namespace {
 Option unset_below_zero(Option option, const auto& value) {
   option.print = [&value] { return value < 0 ? std::string() : std::to_string(value); };
   return option;
+}
+
+/// All options of a training job, so that its words can be given as they are; help shows those that matter here: of
+/// these headings, and of these names.
+std::vector<OptionGroup> options_of_job(TrainConfig& job, std::initializer_list<const char*> titles,
+                                        std::initializer_list<const char*> names) {
+  const auto is_among = [](const std::string& word, std::initializer_list<const char*> list) {
+    return std::find(list.begin(), list.end(), word) != list.end();
+  };
+  std::vector<OptionGroup> groups = options_of(job);
+  for (OptionGroup& group : groups)
+    for (Option& option : group.options)
+      if (!is_among(group.title, titles) && !is_among(option.name, names)) option.hidden();
+  return groups;
 }
 
 }  // namespace
@@ -23,17 +40,28 @@ Option overwrite_option(bool& overwrite) {
   return switch_option("overwrite", overwrite, "replace an existing file").also({"force"});
 }
 
-/// All options of a training job, so that its words can be given as they are; help shows those that matter here.
 std::vector<OptionGroup> options_of(PreflightConfig& config) {
-  std::vector<OptionGroup> groups = options_of(config.train);
-  for (OptionGroup& group : groups) {
-    const bool matters = group.title == "Data set" || group.title == "Device" || group.title == "Stalls";
-    for (Option& option : group.options) {
-      if (!matters && option.name != "output-dir") option.hidden();
-    }
-  }
+  std::vector<OptionGroup> groups = options_of_job(config.train, {"Data set", "Device", "Stalls"}, {"output-dir"});
   OptionGroup own{"Preflight", {}};
   own.options.push_back(switch_option("json", config.json, "print one JSON object instead of a table"));
+  groups.insert(groups.begin(), std::move(own));
+  return groups;
+}
+
+std::vector<OptionGroup> options_of(PreviewConfig& config) {
+  std::vector<OptionGroup> groups =
+      options_of_job(config.train, {"Data set", "Network input", "Augmentation"}, {"seed"});
+  for (OptionGroup& group : groups)
+    for (Option& option : group.options) {
+      if (option.name != "output-dir") continue;
+      std::erase(option.aliases, "output");  // this command's own
+      option.letter = 0;
+    }
+  OptionGroup own{"Preview", {}};
+  own.add(
+      number_option("samples", "N", config.samples, from_to(1, 48), "training images to show, spread over the set"));
+  own.add(number_option("appearances", "N", config.appearances, from_to(1, 48), "epochs to show of each"));
+  own.add(text_option("output", "FILE", config.output, "HTML file to write")).short_form('o');
   groups.insert(groups.begin(), std::move(own));
   return groups;
 }

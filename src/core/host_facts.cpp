@@ -2,9 +2,12 @@
 #include "core/host_facts.hpp"
 
 #include <fmt/format.h>
+#include <sys/resource.h>
 #include <sys/statvfs.h>
 
 #include <algorithm>
+#include <array>
+#include <cctype>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -83,6 +86,43 @@ double available_memory(const std::string& root) {
     if (words >> name >> kilobytes && name == "MemAvailable:") return 1024 * kilobytes;
   }
   return 0;
+}
+
+double peak_memory() {
+  rusage usage{};
+  constexpr double kilobyte = 1024;
+  return getrusage(RUSAGE_SELF, &usage) == 0 ? kilobyte * static_cast<double>(usage.ru_maxrss) : 0;
+}
+
+std::string nvidia_driver(const std::string& root) {
+  // `NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.104.05  Sat Aug 19 ...`
+  std::istringstream words(first_line(root + "/proc/driver/nvidia/version"));
+  for (std::string word; words >> word;) {
+    const bool number = word.find_first_not_of("0123456789.") == std::string::npos;
+    if (number && word.find('.') != std::string::npos) return word;
+  }
+  return "";
+}
+
+std::map<std::string, std::string> job_variables(const char* const* environment) {
+  constexpr std::array wanted{"NCCL_", "OMPI_", "UCX_", "OMP_", "SLURM_", "PBS_", "HDF5_", "CUDA_", "CONVOY_"};
+  // OMPI_MCA_orte_precondition_transports and SLURM_JWT let their holder in.
+  constexpr std::array secret{"KEY", "TOKEN", "SECRET", "PASSW", "CREDENTIAL", "JWT", "TRANSPORTS"};
+  std::map<std::string, std::string> found;
+  for (; *environment != nullptr; ++environment) {
+    const std::string text = *environment;
+    const auto equals = std::min(text.find('='), text.size());
+    const std::string name = text.substr(0, equals);
+    std::string capitals = name;
+    for (char& c : capitals) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+    const bool is_wanted =
+        name == "LOADEDMODULES" ||
+        std::any_of(wanted.begin(), wanted.end(), [&](const char* prefix) { return name.starts_with(prefix); });
+    const bool is_secret = std::any_of(secret.begin(), secret.end(),
+                                       [&](const char* word) { return capitals.find(word) != std::string::npos; });
+    if (is_wanted && !is_secret && equals < text.size()) found[name] = text.substr(equals + 1);
+  }
+  return found;
 }
 
 }  // namespace convoy

@@ -2,6 +2,7 @@
 // What a host says of itself, from /sys, /proc and statvfs.
 #pragma once
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -20,5 +21,15 @@ Room room_at(const std::string& path);
 
 /// Bytes that new work may use; 0: not known.
 double available_memory(const std::string& root = "");
+
+/// Bytes of the most memory that this process has had resident so far.
+double peak_memory();
+
+/// The version of NVIDIA's kernel driver, `535.104.05`; empty: there is none.
+std::string nvidia_driver(const std::string& root = "");
+
+/// The variables among `environment` (NAME=VALUE, ends with null) that decide how a job runs: of MPI, NCCL, UCX,
+/// OpenMP, schedulers and modules, without those whose names may stand for secrets.
+std::map<std::string, std::string> job_variables(const char* const* environment);
 
 }  // namespace convoy

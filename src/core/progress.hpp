@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <string>
 
+#include "core/trace.hpp"
 #include "core/types.hpp"
 
 namespace convoy {
@@ -90,16 +91,19 @@ class Progress {
 /// The process's own.
 Progress& progress();
 
-/// The main thread is in another phase until the end of the scope.
+/// The main thread is in another phase until the end of the scope, which a trace shows.
 class ActivityScope {
  public:
-  explicit ActivityScope(Activity activity) : before_(progress().activity()) { progress().enter(activity); }
+  explicit ActivityScope(Activity activity) : before_(progress().activity()), span_(name_of(activity)) {
+    progress().enter(activity);
+  }
   ~ActivityScope() { progress().enter(before_); }
   ActivityScope(const ActivityScope&) = delete;
   ActivityScope& operator=(const ActivityScope&) = delete;
 
  private:
   Activity before_;
+  TraceSpan span_;
 };
 
 // Calls that may never return, since a file system or a driver does not answer: whoever makes one says so, and the

@@ -3,6 +3,8 @@
 #include <fmt/core.h>
 
 #include <concepts>
+#include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -33,6 +35,12 @@ std::string one_line(const std::string& text);
 
 /// The text with U+FFFD for each byte that is no part of a character in UTF-8.
 std::string valid_utf8(const std::string& text);
+
+/// For a page of HTML: on one line, valid, without the characters that HTML means otherwise.
+std::string html_text(const std::string& text);
+
+/// RFC 4648, with padding.
+std::string base64(std::span<const std::uint8_t> bytes);
 
 /// A word of a shell's command, in quotes if it needs them.
 std::string shell_word(const std::string& text);

@@ -87,7 +87,7 @@ void EvaluationBatches::prepare(Index number, int worker, BatchSlot& slot) {
       sample = makers_[static_cast<std::size_t>(worker)].put(sample, 0, 0, slot.images + row * row_bytes);
     }
     spec = centre_;
-    spec.position = row;
+    spec.position = sample;
     spec.sample = resident_ >= 0 ? sample - dataset_.range().begin : row;
     spec.a = spec.b = dataset_.label(sample);
   }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/errors.hpp"
+#include "core/trace.hpp"
 #include "data/image_maker.hpp"
 
 namespace convoy {
@@ -86,6 +87,7 @@ Loader::Loader(const Dataset& dataset, const LoaderSpec& spec) : state_(std::mak
                                    .memory = spec.memory,
                                    .clock = spec.clock},
                     [&s](Index ticket, int worker, BatchSlot& slot) {
+                      const TraceSpan span("preparing a batch", trace_row::loaders + worker);
                       s.prepare(ticket, s.makers[static_cast<std::size_t>(worker)], slot);
                     });
 }

@@ -2,6 +2,7 @@
 #include "data/partition.hpp"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <filesystem>
@@ -191,6 +192,19 @@ PartitionName parse_partition_name(const std::string& file_name) {
   std::from_chars(text + 1, text + 6, name.number);
   std::from_chars(text + 10, text + 15, name.partitions);
   return partition_file_name(name.split, name.number, name.partitions) == file_name ? name : PartitionName{};
+}
+
+std::string stored_name(const std::string& path, Index row) {
+  const Partition p = read_partition(path);
+  if (p.names_offset == 0) return "";
+  const File file(path, File::Access::read);
+  std::array<Index, 2> ends{};
+  file.read_at(ends.data(), sizeof ends, p.name_offsets_offset + static_cast<std::uint64_t>(row) * sizeof(Index));
+  if (ends[0] < 0 || ends[1] < ends[0] || ends[1] > p.name_bytes)
+    reject(p, "dataset '{}' says that name {} is bytes {} to {}", partition_name::name_offsets, row, ends[0], ends[1]);
+  std::string name(static_cast<std::size_t>(ends[1] - ends[0]), ' ');
+  file.read_at(name.data(), name.size(), p.names_offset + static_cast<std::uint64_t>(ends[0]));
+  return name;
 }
 
 Partition read_partition(const std::string& path) {

@@ -55,6 +55,9 @@ Partition read_partition(const std::string& path);
 /// The same without checking the seal. For the fuzzer: nothing else may let HDF5's parser see bytes of unknown origin.
 Partition read_sealed_partition(const std::string& path, const struct Seal& seal);
 
+/// The name of a row's sample; empty: the partition keeps no names. Throws Error(data).
+std::string stored_name(const std::string& path, Index row);
+
 /// Throws Error(data) naming what differs, unless both belong to the same data set (sizes, classes, normalisation,
 /// seed, source).
 void require_same_set(const Partition& first, const Partition& other);

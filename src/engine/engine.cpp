@@ -129,6 +129,8 @@ void Engine::launch(const ReplayKey& key, std::size_t stage, const ParameterSet&
     return;
   }
   progress().mark();
+  const TraceSpan span(stage == 0 ? "forward and loss" : "backward, stage", trace_row::main,
+                       stage == 0 ? -1 : static_cast<Index>(stage));
   Program& program = training(key.samples, key.phase);
   backend_->replay(key.of_stage(stage).hash(), [&] { program.launch(stage, set); });
 }

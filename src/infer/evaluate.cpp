@@ -29,6 +29,7 @@
 #include "engine/step_vote.hpp"
 #include "infer/model_file.hpp"
 #include "infer/prediction.hpp"
+#include "infer/worst_images.hpp"
 #include "io/file.hpp"
 
 namespace convoy {
@@ -208,22 +209,29 @@ Exit evaluate(Communicator& communicator, const EvaluateConfig& config) try {
                        .topk = spec.topk,
                        .flip_test = data.flip_test});
   Confusion confusion(info.classes);
+  WorstImages worst(info.classes);
   const bool files = !config.output_folder.empty();
   StopReason stop = StopReason::none;
   const auto stop_agreed = [&] {
     stop = std::max(stop, agree_later(communicator, {.stop = stop_reason()}).stop);
     return stop != StopReason::none;
   };
-  const auto result =
-      evaluator.run(set, stop_agreed,
-                    files ? Evaluator::Observer([&](auto batch, const float* logits) { confusion.add(batch, logits); })
-                          : Evaluator::Observer());
+  const auto result = evaluator.run(set, stop_agreed,
+                                    files ? Evaluator::Observer([&](auto batch, const float* logits) {
+                                      confusion.add(batch, logits);
+                                      worst.add(batch, logits);
+                                    })
+                                          : Evaluator::Observer());
   if (!result) {
     log::info("stopped on request ({}): nothing was written; start the evaluation again", name_of(stop));
     return Exit::stopped;
   }
   const ValidationRecord& record = *result;
-  if (files) confusion.sum(communicator);
+  std::string worst_images;
+  if (files) {
+    confusion.sum(communicator);
+    worst_images = worst.gather(communicator, *samples, augment, spec.sizes.front().eval_input);
+  }
   const bool may_skip = data.on_corrupt == OnCorrupt::skip;
   std::array<std::int64_t, 1> skipped{samples->skipped()};
   if (may_skip) communicator.sum(std::span<std::int64_t>(skipped), "samples that were skipped");
@@ -245,6 +253,7 @@ Exit evaluate(Communicator& communicator, const EvaluateConfig& config) try {
     if (reason) fail(Exit::data, "cannot make '{}' ({}); choose a writable --output-dir", folder, reason.message());
     replace_text_file(folder + "/result.json", json.text(2, Json::Order::sorted) + "\n");
     confusion.write(folder, info.class_names);
+    replace_text_file(folder + "/worst.json", worst_images);
     log::info("written to '{}'", folder);
   });
   return Exit::ok;

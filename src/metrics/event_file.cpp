@@ -10,6 +10,7 @@
 #include <filesystem>
 
 #include "core/log.hpp"
+#include "core/text.hpp"
 #include "core/wall_clock.hpp"
 #include "io/seal.hpp"
 
@@ -117,6 +118,68 @@ void EventFile::write(Index step, const std::string& group, const std::vector<Te
     norm->set_simple_value(static_cast<float>(summary.norm));
   }
   append(event.SerializeAsString());
+}
+
+void EventFile::write_for_plugin(const char* plugin, const std::string& tag, const std::string& content,
+                                 const std::string* tensor) {
+  tensorboard::Event event = event_at(0);
+  auto* value = event.mutable_summary()->add_value();
+  value->set_tag(tag);
+  auto* data = value->mutable_metadata()->mutable_plugin_data();
+  data->set_plugin_name(plugin);
+  data->set_content(content);
+  if (tensor != nullptr) {
+    auto* to = value->mutable_tensor();
+    to->set_dtype(tensorboard::Tensor::STRING);
+    to->mutable_tensor_shape()->add_dim()->set_size(1);
+    to->add_string_val(*tensor);
+  }
+  append(event.SerializeAsString());
+}
+
+void EventFile::write_text(const std::string& tag, const std::string& markdown) {
+  write_for_plugin("text", tag, "", &markdown);
+}
+
+void EventFile::write_hyperparameters(const std::map<std::string, std::string>& values) {
+  tensorboard::HParams data;
+  auto* start = data.mutable_session_start_info();
+  start->set_start_time_secs(wall_seconds());
+  for (const auto& [name, text] : values) {
+    tensorboard::HParams::Value& to = (*start->mutable_hparams())[name];
+    char* end = nullptr;
+    const double number = std::strtod(text.c_str(), &end);
+    if (!text.empty() && *end == '\0' && std::isfinite(number)) {
+      to.set_number_value(number);
+    } else if (text == "true" || text == "false") {
+      to.set_bool_value(text == "true");
+    } else {
+      to.set_string_value(valid_utf8(text));
+    }
+  }
+  write_for_plugin("hparams", "_hparams_/session_start_info", data.SerializeAsString(), nullptr);
+}
+
+void EventFile::write_end(Result result) {
+  tensorboard::HParams data;
+  auto* end = data.mutable_session_end_info();
+  end->set_end_time_secs(wall_seconds());
+  end->set_status(result == Result::success ? tensorboard::HParams::End::SUCCESS : tensorboard::HParams::End::FAILURE);
+  write_for_plugin("hparams", "_hparams_/session_end_info", data.SerializeAsString(), nullptr);
+}
+
+void EventFile::write_charts(const std::string& category,
+                             const std::vector<std::pair<std::string, std::vector<std::string>>>& charts) {
+  tensorboard::Layout layout;
+  auto* to = layout.add_category();
+  to->set_title(category);
+  for (const auto& [title, tags] : charts) {
+    auto* chart = to->add_chart();
+    chart->set_title(title);
+    for (const std::string& tag : tags) chart->mutable_multiline()->add_tag('^' + tag + '$');
+  }
+  const std::string text = layout.SerializeAsString();
+  write_for_plugin("custom_scalars", "custom_scalars__config__", "", &text);
 }
 
 }  // namespace convoy

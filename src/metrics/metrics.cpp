@@ -8,6 +8,7 @@
 
 #include "core/errors.hpp"
 #include "core/log.hpp"
+#include "core/text.hpp"
 #include "io/file.hpp"
 #include "metrics/console.hpp"
 #include "metrics/epoch_table.hpp"
@@ -25,6 +26,7 @@ struct Metrics::State {
   Journal::Start start() const { return spec.append ? Journal::Start::resume : Journal::Start::fresh; }
   void open_monitor() { monitor.emplace(spec.folder + "/monitor.jsonl", start(), spec.resume_step); }
   void write_summary();
+  void open_events();
 
   MetricsSpec spec;
   std::optional<Journal> journal;
@@ -47,7 +49,22 @@ Metrics::State::State(const MetricsSpec& metrics_spec)
   if (!table.empty()) write_summary();
   std::error_code unknown;
   if (std::filesystem::exists(spec.folder + "/monitor.jsonl", unknown)) open_monitor();
-  if (spec.tensorboard) events.emplace(spec.folder + "/tensorboard", spec.append ? spec.resume_step + 1 : 0);
+  if (spec.tensorboard) open_events();
+}
+
+void Metrics::State::open_events() {
+  events.emplace(spec.folder + "/tensorboard", spec.append ? spec.resume_step + 1 : 0);
+  std::vector<std::pair<std::string, std::vector<std::string>>> charts;
+  for (const CounterRow& row : counter_table)
+    if (is_written(row, spec.k)) {
+      const std::string name = name_of(row, spec.k);
+      charts.push_back({name, {"train/" + name, "val/" + name}});
+    }
+  charts.push_back({"seconds of a step", {"time/data", "time/compute", "time/comm", "time/other"}});
+  events->write_charts("training and validation", charts);
+  if (!spec.hyperparameters.empty()) events->write_hyperparameters(spec.hyperparameters);
+  if (!spec.configuration.empty())
+    events->write_text("configuration", fmt::format("```ini\n{}```\n", valid_utf8(spec.configuration)));
 }
 
 void Metrics::State::write_summary() {
@@ -130,6 +147,10 @@ void Metrics::tensors(const std::string& group, Index step, const std::vector<Te
 void Metrics::event(const std::string& what, const std::map<std::string, std::string>& texts,
                     const std::map<std::string, double>& numbers) {
   state_->append(run_line(what, texts, numbers));
+  const auto exit = numbers.find("exit");
+  if (!state_->events || exit == numbers.end()) return;
+  const bool goes_on = exit->second == static_cast<double>(Exit::stopped);
+  if (!goes_on) state_->events->write_end(exit->second == 0 ? EventFile::Result::success : EventFile::Result::failure);
 }
 
 void Metrics::progress(const StepProgress& now) {

@@ -73,6 +73,9 @@ struct MetricsSpec {
   int ranks = 1;
   Index epochs = 0;  ///< length of the run, for `epoch 3/10`; 0: not known
   int k = 5;         ///< of topk in train and validation records: the field is named top5
+  /// What TensorBoard shows beside the numbers: the configuration file, and the options that runs are compared by.
+  std::string configuration;
+  std::map<std::string, std::string> hyperparameters;
   /// Is this attempt still the newest? Asked before a file is replaced; none: always.
   std::function<bool()> may_write;
 };

@@ -39,6 +39,8 @@ RankSpread spread_of(const std::vector<RankTimes>& times, const std::vector<std:
   result.compute = spread(times, [](const RankTimes& t) { return t.compute; });
   result.comm = spread(times, [](const RankTimes& t) { return t.comm; });
   const Spread other = spread(times, [](const RankTimes& t) { return t.other; });
+  result.first_memory = times.front().peak_memory;
+  for (const RankTimes& rank : times) result.most_memory = std::max(result.most_memory, rank.peak_memory);
   const auto slowest =
       std::max_element(times.begin(), times.end(), [](const auto& a, const auto& b) { return a.busy() < b.busy(); });
   result.slowest = static_cast<int>(slowest - times.begin());

@@ -9,6 +9,7 @@ namespace convoy {
 /// Seconds of one rank in an epoch's steps. `comm` is what it waited for others; the rest is its own work.
 struct RankTimes {
   double data = 0, compute = 0, comm = 0, other = 0;
+  double peak_memory = 0;  ///< bytes, of the process so far
   double busy() const { return data + compute + other; }
 };
 
@@ -22,9 +23,10 @@ struct RankSpread {
   int ranks = 1;
   Spread busy, data, compute, comm;
   int slowest = 0;
-  std::string host;   ///< of the slowest
-  std::string part;   ///< where it is above the others' mean by most: `data`, `compute`, `other`
-  double excess = 0;  ///< its work by the others' mean, less 1
+  std::string host;                          ///< of the slowest
+  std::string part;                          ///< where it is above the others' mean by most: `data`, `compute`, `other`
+  double excess = 0;                         ///< its work by the others' mean, less 1
+  double first_memory = 0, most_memory = 0;  ///< peak memory of rank 0, and the largest of all
   double part_seconds = 0, others_seconds = 0;  ///< its time in that part, and the mean of the others
 };
 

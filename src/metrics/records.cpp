@@ -111,6 +111,10 @@ std::string epoch_line(const EpochRecord& record, Index step) {
             {"limit", limit_of(record)}});
   if (record.sent_bytes >= 0) json["sent_bytes"] = record.sent_bytes;
   const RankSpread& ranks = record.ranks;
+  if (ranks.most_memory > 0) {
+    json["peak_memory"] = static_cast<Index>(ranks.first_memory);
+    json["peak_memory_max"] = static_cast<Index>(ranks.most_memory);
+  }
   if (ranks.ranks > 1) {
     json.set({{"slowest_rank", ranks.slowest},
               {"slowest_host", ranks.host},

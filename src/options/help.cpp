@@ -13,6 +13,12 @@ std::string describe(const Option& option, HelpDepth depth) {
   left += "--" + option.name;
   if (option.is_switch()) left += ", --no-" + option.name;
   if (!option.value.empty()) left += fmt::format(fmt::runtime(option.implied.empty() ? " {}" : "[={}]"), option.value);
+  return help_lines(left, option_text(option, depth));
+}
+
+}  // namespace
+
+std::string option_text(const Option& option, HelpDepth depth) {
   std::string text = option.help;
   std::string value = option.print();
   if (option.is_switch()) value = value == "true" ? "on" : "off";
@@ -31,10 +37,8 @@ std::string describe(const Option& option, HelpDepth depth) {
     }
     text += " (also: " + names + ")";
   }
-  return help_lines(left, text);
+  return text;
 }
-
-}  // namespace
 
 std::string help_lines(const std::string& left, const std::string& text) {
   std::string out = "  " + left, word;

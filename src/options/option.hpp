@@ -60,6 +60,7 @@ struct Option {
   Place place = Place::anywhere;
 
   bool is_switch() const { return value.empty(); }
+  bool is_path() const { return value == "DIR" || value == "FILE" || value == "WHERE" || value.starts_with("PATH"); }
   Option& also(std::initializer_list<const char*> names) {
     aliases = std::vector<std::string>(names.begin(), names.end());
     return *this;

@@ -73,7 +73,7 @@ class Plot {
   Plot(const std::string& title, const std::string& unit, Axis x, Axis y, const Along& along = {}) : x_(x), y_(y) {
     svg_ = fmt::format(
         R"(<svg viewBox="0 0 {} {}" role="img" aria-label="{}"><text class="title" x="{}" y="18">{}</text>)", width,
-        height, escaped(title), left, escaped(title));
+        height, html_text(title), left, html_text(title));
     for (const double value : y_.ticks()) {
       const double at = this->y(value);
       svg_ += fmt::format(
@@ -86,7 +86,7 @@ class Plot {
     }
     svg_ += fmt::format(
         R"(<text class="axis" text-anchor="middle" x="{}" y="{}">{}</text><text class="axis" text-anchor="end" x="{}" y="18">{}</text>)",
-        left + plot_width / 2, height - 8, escaped(along.name), width - right, escaped(unit));
+        left + plot_width / 2, height - 8, html_text(along.name), width - right, html_text(unit));
   }
   double x(double value) const { return left + (value - x_.low) / (x_.high - x_.low) * plot_width; }
   double y(double value) const { return top + (y_.high - value) / (y_.high - y_.low) * plot_height; }
@@ -102,7 +102,7 @@ class Plot {
       down = finite;
     }
     svg_ += fmt::format(R"(<path class="s{} {}" d="{}"><title>{}</title></path>)", line.colour, style, path,
-                        escaped(line.name));
+                        html_text(line.name));
   }
   std::string finish() { return svg_ + "</svg>"; }
 
@@ -117,7 +117,7 @@ std::string legend(const std::vector<Line>& lines) {
   std::string text = "<figcaption>";
   for (const Line& line : lines)
     text += fmt::format(R"(<span><i class="b{}{}"></i>{}</span> )", line.colour, line.strong ? "" : " thin",
-                        escaped(line.name));
+                        html_text(line.name));
   return text + "</figcaption>";
 }
 
@@ -131,29 +131,6 @@ Axis epochs(double low, double high) {
 }
 
 }  // namespace
-
-std::string escaped(const std::string& text) {
-  std::string html;
-  for (const char c : valid_utf8(one_line(text))) {
-    switch (c) {
-      case '&':
-        html += "&amp;";
-        break;
-      case '<':
-        html += "&lt;";
-        break;
-      case '>':
-        html += "&gt;";
-        break;
-      case '"':
-        html += "&quot;";
-        break;
-      default:
-        html += c;
-    }
-  }
-  return html;
-}
 
 std::string line_chart(const std::string& title, const std::string& unit, const std::vector<Line>& lines,
                        const Along& along) {
@@ -181,7 +158,7 @@ std::string line_chart(const std::string& title, const std::string& unit, const 
       if (!std::isfinite(p.y)) continue;
       plot.add(fmt::format(
           R"(<circle class="b{}" cx="{:.1f}" cy="{:.1f}" r="2.6"><title>{}, {} {:.4g}: {:.5g}</title></circle>)",
-          line.colour, plot.x(p.x), plot.y(p.y), escaped(line.name), escaped(along.name),
+          line.colour, plot.x(p.x), plot.y(p.y), html_text(line.name), html_text(along.name),
           along.powers_of_two ? std::exp2(p.x) : p.x, p.y));
     }
   }
@@ -260,7 +237,7 @@ std::string confusion_chart(const EvaluationRecord& evaluation) {
     for (const Index count : row) sum += count;
     const double y = cell * static_cast<double>(label), middle = y + cell / 2;
     if (cell >= 9) {
-      const std::string name = escaped(shortened(evaluation.classes[label]));
+      const std::string name = html_text(shortened(evaluation.classes[label]));
       svg += fmt::format(R"(<text class="axis" text-anchor="end" x="{}" y="{:.1f}">{}</text>)", names - 6, middle + 4,
                          name);
       svg += fmt::format(
@@ -274,7 +251,7 @@ std::string confusion_chart(const EvaluationRecord& evaluation) {
       svg += fmt::format(
           R"(<rect class="{}" x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}" fill-opacity="{:.2f}"><title>{} taken for {}: {}</title></rect>)",
           label == predicted ? "hit" : "miss", x, y, cell, cell, 0.08 + 0.92 * share,
-          escaped(evaluation.classes[label]), escaped(evaluation.classes[predicted]), row[predicted]);
+          html_text(evaluation.classes[label]), html_text(evaluation.classes[predicted]), row[predicted]);
       if (cell >= 24)
         svg += fmt::format(R"(<text class="axis{}" text-anchor="middle" x="{:.1f}" y="{:.1f}">{}</text>)",
                            share > 0.5 ? " on" : "", x + cell / 2, middle + 4, row[predicted]);

@@ -37,7 +37,4 @@ std::string rank_chart(const std::vector<EpochTimes>& times);
 /// A square per label (row) and predicted class (column), shaded by its share of the row.
 std::string confusion_chart(const EvaluationRecord& evaluation);
 
-/// Replaces the characters that HTML means otherwise.
-std::string escaped(const std::string& text);
-
 }  // namespace convoy

@@ -15,6 +15,8 @@ namespace {
 
 // A larger matrix is no picture.
 constexpr std::size_t most_classes = 100, most_rows = 15;
+// Bytes of all photographs, so that the page stays below 1 MB.
+constexpr std::size_t most_picture_bytes = 600'000;
 
 constexpr const char* head = R"(<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
@@ -37,6 +39,7 @@ figure{{margin:0}}svg{{width:100%;height:auto;display:block}}figcaption{{color:v
 figcaption span{{white-space:nowrap;max-width:100%;overflow:hidden;text-overflow:ellipsis}}figcaption i{{display:inline-block;width:14px;height:8px;margin-right:5px;background:currentColor}}figcaption i.thin{{height:2px;vertical-align:middle}}
 svg text{{font-size:11.5px;fill:var(--text)}}svg .title{{font-size:13.5px;font-weight:600}}svg .axis{{fill:var(--quiet)}}svg .on{{fill:#fff}}.grid>figure{{min-width:0;max-width:620px}}
 path{{fill:none;stroke-linejoin:round}}path.strong{{stroke-width:2}}path.thin{{stroke-width:1.1;opacity:.8}}line.grid{{stroke:var(--line)}}
+.photos{{display:flex;flex-wrap:wrap;gap:14px}}.photos figure{{width:132px}}.photos img{{width:132px;image-rendering:pixelated;display:block}}.photos figcaption{{display:block;overflow-wrap:anywhere}}
 .frame{{fill:none;stroke:var(--line)}}.hit{{fill:#1f8a5b}}.miss{{fill:#c2410c}}
 )";
 
@@ -69,7 +72,7 @@ class Table {
 
  private:
   void add_cell(const char* tag, const std::string& text, bool first) {
-    text_ += fmt::format(R"(<{0} class="{1}">{2}</{0}>)", tag, first || !numbers_ ? "o" : "n", escaped(text));
+    text_ += fmt::format(R"(<{0} class="{1}">{2}</{0}>)", tag, first || !numbers_ ? "o" : "n", html_text(text));
   }
   bool numbers_;
   std::string text_;
@@ -91,10 +94,10 @@ std::string table_of(const std::vector<RunRecord>& runs) {
 /// What ended a run that did not finish, and what it warned of.
 std::string troubles_of(const RunRecord& run) {
   std::string text;
-  if (!run.reason.empty()) text += fmt::format("<p class=\"bad\">{}</p>\n", escaped(run.reason));
+  if (!run.reason.empty()) text += fmt::format("<p class=\"bad\">{}</p>\n", html_text(run.reason));
   if (run.warnings.empty()) return text;
   text += "<h3>Warnings</h3><ul>\n";
-  for (const std::string& warning : run.warnings) text += fmt::format("<li>{}</li>\n", escaped(warning));
+  for (const std::string& warning : run.warnings) text += fmt::format("<li>{}</li>\n", html_text(warning));
   return text + "</ul>\n";
 }
 
@@ -120,11 +123,27 @@ std::string curves_of(const std::vector<RunRecord>& runs) {
   return "<div class=\"grid\">\n" + charts + "</div>\n";
 }
 
+/// `room`: bytes that photographs may still take.
+std::string worst_of(const EvaluationRecord& evaluation, std::size_t& room) {
+  std::string text;
+  for (const WorstImage& image : evaluation.worst) {
+    if (image.jpeg.empty() || image.jpeg.size() > room) continue;
+    room -= image.jpeg.size();
+    text += fmt::format(
+        "<figure><img alt=\"{0}\" src=\"data:image/jpeg;base64,{1}\"><figcaption>{0}: {2}, taken for {3} ({4}); loss "
+        "{5}</figcaption></figure>\n",
+        html_text(image.name), html_text(image.jpeg), html_text(image.label), html_text(image.predicted),
+        number(100 * image.probability, "{:.1f} %"), number(image.loss, "{:.2f}"));
+  }
+  if (text.empty()) return text;
+  return "<h3>Images with the largest loss</h3><div class=\"photos\">\n" + text + "</div>\n";
+}
+
 std::string evaluation_of(const EvaluationRecord& evaluation) {
   std::string text = fmt::format("<h3>Evaluation '{}'</h3><p>{} split, {}: top-1 {}, loss {}; checkpoint {}</p>\n",
-                                 escaped(evaluation.folder), escaped(evaluation.split),
+                                 html_text(evaluation.folder), html_text(evaluation.split),
                                  counted(evaluation.images, "image"), number(evaluation.top1, "{:.2f} %"),
-                                 number(evaluation.loss, "{:.4f}"), escaped(evaluation.checkpoint));
+                                 number(evaluation.loss, "{:.4f}"), html_text(evaluation.checkpoint));
   if (evaluation.confusion.empty()) return text;
   const auto& counts = evaluation.confusion;
   const std::size_t classes = counts.size();
@@ -155,7 +174,7 @@ std::string evaluation_of(const EvaluationRecord& evaluation) {
   } else {
     text += fmt::format(
         "<p class=\"quiet\">{} classes are too many for a picture; '{}/confusion.csv' has all counts.</p>\n", classes,
-        escaped(evaluation.folder));
+        html_text(evaluation.folder));
   }
   if (mistakes.empty()) return text;
   text += "<div class=\"grid\">";
@@ -178,29 +197,30 @@ std::string differences_of(const std::vector<RunRecord>& runs) {
   for (Difference& fact : compare_environment(runs)) rows.push_back(std::move(fact));
   if (rows.empty()) return "<p class=\"quiet\">The runs have the same options, ranks, device, hosts and build.</p>\n";
   std::string text = R"(<div class="wide"><table><tr><th>option</th>)";
-  for (const RunRecord& run : runs) text += fmt::format("<th>{}</th>", escaped(run.folder));
+  for (const RunRecord& run : runs) text += fmt::format("<th>{}</th>", html_text(run.folder));
   text += "</tr>\n";
   for (const Difference& row : rows) {
-    text += fmt::format("<tr><td class=\"o\">{}</td>", escaped(row.name));
-    for (const std::string& cell : row.values) text += fmt::format("<td class=\"o\">{}</td>", escaped(cell));
+    text += fmt::format("<tr><td class=\"o\">{}</td>", html_text(row.name));
+    for (const std::string& cell : row.values) text += fmt::format("<td class=\"o\">{}</td>", html_text(cell));
     text += "</tr>\n";
   }
   return text + "</table></div>\n";
 }
 
-std::string run_section(const RunRecord& run) {
+std::string run_section(const RunRecord& run, std::size_t& room) {
   std::string text =
-      fmt::format("<h2>{}</h2>\n<p class=\"quiet\">{} on {}; {}, {}; {}; started {}</p>\n", escaped(run.folder),
-                  escaped(run.model), escaped(run.device), counted(run.ranks, "rank"), counted(run.replicas, "replica"),
-                  escaped(run.build), escaped(run.started));
+      fmt::format("<h2>{}</h2>\n<p class=\"quiet\">{} on {}; {}, {}; {}; started {}</p>\n", html_text(run.folder),
+                  html_text(run.model), html_text(run.device), counted(run.ranks, "rank"),
+                  counted(run.replicas, "replica"), html_text(run.build), html_text(run.started));
   text += troubles_of(run);
   const std::string charts = time_chart(run.times) + rank_chart(run.times);
   if (!charts.empty()) text += "<div class=\"grid\">\n" + charts + "</div>\n";
   if (!run.times.empty() && !run.times.back().slowest.empty())
     text += fmt::format(
         "<p class=\"quiet\">Slowest in the last epoch: {}, which took {:.4g} s of its own; the mean is {:.4g} s.</p>\n",
-        escaped(run.times.back().slowest), run.times.back().busy_max, run.times.back().busy_mean);
-  for (const EvaluationRecord& evaluation : run.evaluations) text += evaluation_of(evaluation);
+        html_text(run.times.back().slowest), run.times.back().busy_max, run.times.back().busy_mean);
+  for (const EvaluationRecord& evaluation : run.evaluations)
+    text += evaluation_of(evaluation) + worst_of(evaluation, room);
   if (run.options.empty()) return text;
   text += "<details><summary>Configuration</summary>\n";
   Table table({"option", "value"}, false);
@@ -209,8 +229,8 @@ std::string run_section(const RunRecord& run) {
 }
 
 std::string begin_page(const std::string& title, const std::string& build) {
-  return fmt::format(fmt::runtime(head), escaped(title)) + styles() +
-         fmt::format("<h1>{}</h1><p class=\"quiet\">Convoy {}</p>\n", escaped(title), escaped(build));
+  return fmt::format(fmt::runtime(head), html_text(title)) + styles() +
+         fmt::format("<h1>{}</h1><p class=\"quiet\">Convoy {}</p>\n", html_text(title), html_text(build));
 }
 
 }  // namespace
@@ -226,7 +246,8 @@ std::string report_page(const std::vector<RunRecord>& runs, const std::string& b
       begin_page(runs.size() == 1 ? fmt::format("Run {}", runs.front().folder) : counted(runs.size(), "run"), build);
   page += table_of(runs) + curves_of(runs);
   if (runs.size() > 1) page += "<h2>What differs</h2>\n" + differences_of(runs);
-  for (const RunRecord& run : runs) page += run_section(run);
+  std::size_t room = most_picture_bytes;
+  for (const RunRecord& run : runs) page += run_section(run, room);
   return page + "</body></html>\n";
 }
 

@@ -109,12 +109,19 @@ RunOptions read_environment(const std::string& environment) {
   RunOptions found;
   const Json json = Json::parse_or_null(environment);
   if (!json.is_object()) return found;
-  for (const char* name : {"mpi", "hdf5", "backends"}) found.emplace_back(name, trimmed(text(json, name, "-")));
+  for (const char* name : {"mpi", "hdf5", "backends", "driver"})
+    found.emplace_back(name, trimmed(text(json, name, "-")));
   std::vector<std::string> hosts;  // each once, of the ranks
   if (const Json* list = json.find("hosts"); list != nullptr && list->is_list())
     for (const Json& host : list->items())
       if (host.is_text() && std::find(hosts.begin(), hosts.end(), host.as<std::string>()) == hosts.end())
         hosts.push_back(host.as<std::string>());
+  // What a job is called and where its launcher listens tells nothing of its results.
+  if (const Json* variables = json.find("variables"); variables != nullptr && variables->is_object())
+    for (const std::string& name : variables->names())
+      if (!name.starts_with("SLURM_") && !name.starts_with("PBS_") && !name.starts_with("OMPI_") &&
+          !name.starts_with("CONVOY_"))
+        found.emplace_back(name, variables->value(name, "-"));
   found.emplace_back("hosts", fmt::format("{}", fmt::join(hosts, " ")));
   return found;
 }
@@ -193,6 +200,27 @@ std::vector<std::string> differing_names(const std::vector<const RunOptions*>& r
   return names;
 }
 
+namespace {
+
+std::vector<WorstImage> read_worst(const std::string& file) {
+  std::vector<WorstImage> worst;
+  const Json json = Json::parse_or_null(file);
+  const Json* images = json.find("images");
+  if (images == nullptr || !images->is_list()) return worst;
+  for (const Json& image : images->items()) {
+    const std::string name = text(image, "name", "");
+    worst.push_back({.name = name.empty() ? fmt::format("id {}", whole(image, "id")) : name,
+                     .label = text(image, "label", "?"),
+                     .predicted = text(image, "predicted", "?"),
+                     .loss = number(image, "loss"),
+                     .probability = number(image, "probability"),
+                     .jpeg = text(image, "jpeg", "")});
+  }
+  return worst;
+}
+
+}  // namespace
+
 EvaluationRecord read_evaluation(const std::string& folder) {
   const auto result = text_of_file(folder + "/result.json");
   const Json json = result ? Json::parse_or_null(*result) : Json();
@@ -204,7 +232,9 @@ EvaluationRecord read_evaluation(const std::string& folder) {
                           .top1 = number(json, "top1"),
                           .loss = number(json, "loss"),
                           .classes = {},
-                          .confusion = {}};
+                          .confusion = {},
+                          .worst = {}};
+  if (const auto worst = text_of_file(folder + "/worst.json")) record.worst = read_worst(*worst);
   const auto matrix = text_of_file(folder + "/confusion.csv");
   if (!matrix) return record;
   auto rows = read_table(*matrix);

@@ -22,6 +22,13 @@ struct EpochTimes {
   std::string slowest;                                ///< `rank 3 on node7: data`; empty with one rank
 };
 
+/// One of the images with the largest loss.
+struct WorstImage {
+  std::string name, label, predicted;
+  double loss = 0, probability = 0;  ///< probability: of the predicted class
+  std::string jpeg;                  ///< base64; empty: there is no picture
+};
+
 /// A folder that `convoy evaluate --output-dir` wrote.
 struct EvaluationRecord {
   std::string folder, split, checkpoint;
@@ -29,6 +36,7 @@ struct EvaluationRecord {
   double top1 = 0, loss = 0;  ///< percent; mean
   std::vector<std::string> classes;
   std::vector<std::vector<Index>> confusion;  ///< [label][predicted class]; empty: not written
+  std::vector<WorstImage> worst;              ///< the worst first
 };
 
 /// As in config.cfg and in its order, defaults included.

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/trace.hpp"
 #include "sync/modes.hpp"
 #include "sync/replica_sum.hpp"
 
@@ -48,6 +49,7 @@ class GradientSync final : public Sync {
   void replica_done(int replica, Index, Updater& optimiser) override {
     if (!is_last_turn(replica)) return;
     parts_.collectives.finish(std::exchange(last_, 0));
+    const TraceSpan span("update");
     optimiser.launch(set_, parts_.gradients);
   }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "core/trace.hpp"
 #include "sync/modes.hpp"
 #include "sync/outer_optimiser.hpp"
 #include "sync/set_average.hpp"
@@ -51,6 +52,7 @@ class WeightSync final : public Sync {
 
   void replica_done(int replica, Index samples, Updater& optimiser) override {
     if (replica < 0 || samples == 0) return;
+    const TraceSpan span("update");
     optimiser.launch(set(replica), parts_.gradients);
   }
 

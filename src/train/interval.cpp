@@ -6,6 +6,8 @@
 #include <cmath>
 #include <vector>
 
+#include "core/host_facts.hpp"
+
 namespace convoy {
 
 void JobSums::add(const JobSums& other) {
@@ -42,7 +44,7 @@ RankTimes Interval::times() const {
 
 RankSpread Interval::compare(Communicator& communicator) const {
   const auto ranks = static_cast<std::size_t>(communicator.size());
-  constexpr std::size_t parts = 4;
+  constexpr std::size_t parts = 5;
   std::vector<double> all(parts * ranks, 0.0);
   const RankTimes own = times();
   double* mine = all.data() + parts * static_cast<std::size_t>(communicator.rank());
@@ -50,11 +52,12 @@ RankSpread Interval::compare(Communicator& communicator) const {
   mine[1] = own.compute;
   mine[2] = own.comm;
   mine[3] = own.other;
+  mine[4] = peak_memory();
   communicator.sum(std::span<double>(all), "times of the ranks");
   std::vector<RankTimes> each(ranks);
   for (std::size_t r = 0; r < ranks; ++r) {
     const double* of = all.data() + parts * r;
-    each[r] = {.data = of[0], .compute = of[1], .comm = of[2], .other = of[3]};
+    each[r] = {.data = of[0], .compute = of[1], .comm = of[2], .other = of[3], .peak_memory = of[4]};
   }
   return spread_of(each, communicator.hosts());
 }

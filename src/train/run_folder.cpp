@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/run_folder.hpp"
 
+#include <unistd.h>
+
 #include <ctime>
 #include <filesystem>
 
 #include "backend/factory.hpp"
 #include "config/print.hpp"
+#include "core/host_facts.hpp"
 #include "core/json.hpp"
 #include "core/launcher.hpp"
 #include "core/log.hpp"
@@ -97,6 +100,8 @@ void describe_run(const Communicator& communicator, const TrainConfig& config, c
   };
   write("config.cfg", to_ini_of_words(recipe_of(config)));
   write("command.txt", config.command_line + "\n");
+  Json variables = Json::object();
+  for (const auto& [name, value] : job_variables(environ)) variables[name] = value;
   const Json environment = Json::object({{"build", build_id()},
                                          {"mpi", mpi_version()},
                                          {"hdf5", hdf5_version()},
@@ -104,7 +109,9 @@ void describe_run(const Communicator& communicator, const TrainConfig& config, c
                                          {"device", device},
                                          {"seed", config.seed},
                                          {"ranks", communicator.size()},
-                                         {"hosts", communicator.hosts()}});
+                                         {"hosts", communicator.hosts()},
+                                         {"driver", nvidia_driver()},
+                                         {"variables", variables}});
   write("environment.json", environment.text(2, Json::Order::sorted) + "\n");
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 #include "comm/collectives.hpp"
 #include "core/clock.hpp"
+#include "core/trace.hpp"
 
 namespace convoy {
 
@@ -28,11 +29,12 @@ class StepTimer {
  public:
   explicit StepTimer(Collectives& collectives) : collectives_(collectives) {}
 
-  void begin_step();
+  /// `step`: its number, from 1.
+  void begin_step(Index step);
   /// Ends the step. `data`: seconds of it for which the loader kept the step waiting.
   StepSeconds end_step(double data);
 
-  /// Counts the time until the end of the scope as a part of the step.
+  /// Counts the time until the end of the scope as a part of the step, and shows it in a trace.
   class Scope {
    public:
     Scope(StepTimer& timer, StepPart part);
@@ -43,12 +45,14 @@ class StepTimer {
    private:
     StepTimer& timer_;
     StepPart part_;
+    TraceSpan span_;
     Instant begin_;
   };
 
  private:
   Collectives& collectives_;
   Instant begin_;
+  Index step_ = 0;
   double compute_ = 0, comm_ = 0;
 };
 

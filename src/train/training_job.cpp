@@ -23,6 +23,7 @@
 #include "train/loop.hpp"
 #include "train/periodic_save.hpp"
 #include "train/run_folder.hpp"
+#include "train/step_trace.hpp"
 #include "train/tensor_monitor.hpp"
 #include "train/trial_run.hpp"
 #include "train/validation.hpp"
@@ -361,6 +362,8 @@ std::unique_ptr<Metrics> open_metrics(const TrainingJob& job) {
                      .ranks = job.shape.ranks,
                      .epochs = static_cast<Index>(std::ceil(job.config.epochs)),
                      .k = job.engine_spec.topk,
+                     .configuration = to_ini_of_words(job.config),
+                     .hyperparameters = hyperparameters(job.config),
                      .may_write = [fence = job.attempt.fence] { return fence.newer() == 0; }};
     if (job.resume) {
       const Position& at = job.resume->file.meta.position;
@@ -485,7 +488,8 @@ Exit TrainingJob::run() try {
   PeriodicSave save(*this);
   std::vector<Observer*> list{&report, &faults, &weights, &monitor, &vote, &training_log};
   if (trial != nullptr) list.push_back(trial);
-  list.insert(list.end(), {&validation, &save});
+  StepTrace steps(*this);
+  list.insert(list.end(), {&validation, &save, &steps});
 
   state.working = state.position;
   if (state.position.step >= shape.total_steps && !validation.is_missing(state) && checkpointing.from_last) {
@@ -498,7 +502,9 @@ Exit TrainingJob::run() try {
   }
   // Stopped at the end of an epoch, before its validation.
   if (validation.is_due(state) && validation.is_missing(state)) validation.run(state);
+  steps.start(state);
   run_loop(*this, Observers(std::move(list)));
+  steps.end();
   if (!state.stopped() && validation.is_missing(state)) validation.run(state);
   return end(finish(!validation.is_missing(state)));
 } catch (const Error& e) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/training_log.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -38,7 +39,7 @@ JobSums TrainingLog::sums_of_epoch() {
   return sums;
 }
 
-void TrainingLog::step_begins(const LoopState&) { job_.timer.begin_step(); }
+void TrainingLog::step_begins(const LoopState& state) { job_.timer.begin_step(state.position.step + 1); }
 
 void TrainingLog::step_done(LoopState& state) {
   // Where the host reads device memory the counters cost nothing; elsewhere they would stall the queue.

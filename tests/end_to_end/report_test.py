@@ -13,7 +13,7 @@ import sys
 import time
 
 from pace import crawl
-from runner import CONVOY, check, mpirun, run, train, work_folder
+from runner import CONVOY, check, mpirun, records, run, train, work_folder
 
 JOB = ["--synthetic", "--synthetic-size", 16, "--synthetic-samples", 2560, "--model", "resnet20", "--batch-size", 32, "--epochs", 3,
        "--val-interval", 1]
@@ -209,6 +209,21 @@ def pages(work):
     check("rows of different lengths" in Page(done.stdout.strip()).words, "report: a matrix that is none is named in the page")
 
 
+def facts(work):
+    """What metrics.jsonl and environment.json tell of a job's machine."""
+    folder = f"{work}/facts"
+    train(3, folder, "--synthetic", "--synthetic-size", 16, "--synthetic-samples", 96, "--model", "lenet", "--batch-size", 8, "--epochs", 2, "--print-freq", 1,
+          "--sync", "gradients", env={"NCCL_DEBUG": "WARN", "UCX_SECRET": "abc", "LOADEDMODULES": "gcc/12"})
+    epochs = records(folder, "epoch")
+    check(len(epochs) == 2 and all(1e6 < epoch["peak_memory"] <= epoch["peak_memory_max"] for epoch in epochs), "peak memory of rank 0, and the largest of all")
+    with open(f"{folder}/environment.json", encoding="utf-8") as file:
+        environment = json.load(file)
+    variables = environment["variables"]
+    check(variables["NCCL_DEBUG"] == "WARN" and variables["LOADEDMODULES"] == "gcc/12" and variables["OMP_NUM_THREADS"] == "1" and "driver" in environment,
+          "variables of the job")
+    check("UCX_SECRET" not in variables and "PATH" not in variables and not any("TRANSPORTS" in name.upper() for name in variables), "and no secrets")
+
+
 def scaling(work):
     path = f"{work}/scaling.csv"
     out, _ = run(3, "bench", "scaling", "--model", "resnet8", "--batch-size", 12, "--steps", 2, "--threads", 1, "--csv", path)
@@ -230,6 +245,6 @@ def scaling(work):
 
 if __name__ == "__main__":
     with work_folder() as work_:
-        cases = {case.__name__: case for case in (forecasts, statuses, summaries, pages, scaling)}
+        cases = {case.__name__: case for case in (forecasts, statuses, summaries, pages, facts, scaling)}
         for name in sys.argv[1:] or cases:
             cases[name](work_)

@@ -40,11 +40,13 @@ SITES = {
     "src/metrics/journal.cpp": (3, "goes_on, each_call_alone, passing_trouble"),
     "src/metrics/metrics.cpp": (1, "goes_on, each_call_alone"),
     "src/run/attempt.cpp": (3, "goes_on, start"),
-    "src/infer/evaluate.cpp": (4, "evaluation"),
+    "src/infer/evaluate.cpp": (5, "evaluation"),
+    "src/infer/preview.cpp": (1, "others"),
     "src/infer/export.cpp": (1, "exports"),
     "src/interchange/published_file.cpp": (3, "exports"),
     "src/infer/predict.cpp": (5, "evaluation; the end of tests/end_to_end/predict_test.py"),
     "src/train/trial_run.cpp": (1, "removes a folder of its own; what is in it is as of a run"),
+    "src/train/step_trace.cpp": (1, "goes_on, each_call_alone"),
     "src/train/run_folder.cpp": (5, "goes_on, start"),
     "src/run/state_file.cpp": (1, "goes_on, each_call_alone"),
     "src/run/liveness_monitor.cpp": (1, "goes_on; stall_test.py"),
@@ -65,12 +67,12 @@ File = collections.namedtuple("File", "needle fate code", defaults=(3,))
 
 EVERY = [File("/dev/shm/", "silent")]  # heartbeats of ranks on one host, where there is no run directory
 TRAIN = [
-    File("/metrics.jsonl", "told"), File("/monitor.jsonl", "told"), File("/tensorboard", "told"), File("/summary.csv", "told"),
+    File("/metrics.jsonl", "told"), File("/monitor.jsonl", "told"), File("/tensorboard", "told"), File("/trace.json", "told"), File("/summary.csv", "told"),
     File("/config.cfg", "told"), File("/command.txt", "told"), File("/environment.json", "told"), File("/state.json", "told"),
     File(".end.json", "told"), File("/log.txt", "told"), File("/heartbeats", "silent"), File("/attempts", "ends"),
     File("/checkpoints", "ends"), File("/straight$", "ends"),
 ]
-EVALUATE = [File("/confusion.csv", "ends"), File("/per_class.csv", "ends"), File("/result.json", "ends"), File("/out$", "ends")]
+EVALUATE = [File("/worst.json", "ends"), File("/confusion.csv", "ends"), File("/per_class.csv", "ends"), File("/result.json", "ends"), File("/out$", "ends")]
 PREDICT = [File("/out", "ends")]
 BENCH = [File("/out", "ends")]
 EXPORT = [File("/out", "ends")]

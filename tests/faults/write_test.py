@@ -20,7 +20,7 @@ from runner import CONVOY, PREPROCESS, check, everything, last, mpirun, records,
 SHIM = os.path.join(os.environ["CONVOY_BUILD"], "tests", "libconvoy_failing_calls_preload.so")
 REASONS = {"ENOSPC": "No space left on device", "EIO": "Input/output error", "EROFS": "Read-only file system"}
 JOB = ["--synthetic", "--synthetic-size", 16, "--synthetic-samples", 160, "--model", "lenet", "--batch-size", 16, "--epochs", 3, "--lr", 0.05,
-       "--print-freq", 2, "--seed", 5, "--monitor", 10]
+       "--print-freq", 2, "--seed", 5, "--monitor", 10, "--trace-steps", "2:3"]
 AT_ONCE = 3  # short programs that wait for each other's start more than they compute
 
 
@@ -273,6 +273,8 @@ def others(work):
         for error, reason in REASONS.items():
             code, said = run(["report", run_folder], [f"{call}:report.html:{error}:0"])
             expect(code == 3 and reason in said and "report.html" in said, f"report, {call}, {error}: code {code}, names file and reason", said)
+            code, said = run(["preview", "--synthetic", "--samples", 1, "--appearances", 1, "-o", f"{work}/sheet.html"], [f"{call}:sheet.html:{error}:0"])
+            expect(code == 3 and reason in said and "sheet.html" in said, f"preview, {call}, {error}: code {code}, names file and reason", said)
     machine, job = f"{work}/machine.json", ["--model", "lenet", "--image-size", 16, "--batch-size", 4]
     measure = ["bench", "compute", "--no-gradients", *job, "--steps", 1, "--threads", 1, "--machine", machine]
     code, said = run(measure)

@@ -5,6 +5,10 @@ import subprocess
 import sys
 import tempfile
 
+from tensorboard.backend.event_processing.event_file_loader import EventFileLoader
+from tensorboard.plugins.custom_scalar import layout_pb2
+from tensorboard.plugins.hparams import api_pb2
+from tensorboard.plugins.hparams import metadata as hparams
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 
@@ -43,6 +47,28 @@ def check_one_run(program, folder):
     expect(scalars(run, "parameters_norm/fc.weight")[0], (10, round((4 + 0 + 1 + 100) ** 0.5, 4)), "norm")
 
 
+def check_plugins(program, folder):
+    """Charts, hyperparameters and the configuration, as the plugins themselves read them."""
+    subprocess.run([program, folder, "40"], check=True, stdout=subprocess.DEVNULL)
+    run = read(folder)
+    layout = layout_pb2.Layout.FromString(run.Tensors("custom_scalars__config__")[0].tensor_proto.string_val[0])
+    charts = {chart.title: list(chart.multiline.tag) for chart in layout.category[0].chart}
+    expect(charts["loss"], ["^train/loss$", "^val/loss$"], "training and validation in one chart")
+    expect({tag.strip("^$") for tags in charts.values() for tag in tags} - set(run.Tags()["scalars"]), set(), "charts of tags that are written")
+    text = run.Tensors("configuration")[0].tensor_proto.string_val[0].decode()
+    expect(text, "```ini\nlr = 0.5\n# name = \ufffd\n```\n", "configuration")
+    expect(run.summary_metadata["configuration"].plugin_data.plugin_name, "text", "plugin of the configuration")
+    start = hparams.parse_session_start_info_plugin_data(run.summary_metadata[hparams.SESSION_START_INFO_TAG].plugin_data.content)
+    expect({name: getattr(value, value.WhichOneof("kind")) for name, value in start.hparams.items()},
+           {"lr": 0.5, "model": "resnet8", "flip": True, "seed": "1e400"}, "hyperparameters")
+    end = hparams.parse_session_end_info_plugin_data(run.summary_metadata[hparams.SESSION_END_INFO_TAG].plugin_data.content)
+    expect(end.status, api_pb2.Status.Value("STATUS_SUCCESS"), "the run's end")
+    subprocess.run([program, folder, "50", "40"], check=True, stdout=subprocess.DEVNULL)
+    newest = sorted(glob.glob(folder + "/tensorboard/*"))[-1]
+    tags = [value.tag for event in EventFileLoader(newest).Load() for value in event.summary.value]
+    expect((hparams.SESSION_START_INFO_TAG in tags, hparams.SESSION_END_INFO_TAG in tags), (True, False), "a run that stopped goes on")
+
+
 def check_resumed_run(program, folder):
     """A run killed after step 40, resumed at 20: its steps 30 and 40 are replaced."""
     subprocess.run([program, folder, "40"], check=True, stdout=subprocess.DEVNULL)
@@ -54,7 +80,7 @@ def check_resumed_run(program, folder):
 
 
 if __name__ == "__main__":
-    for check in (check_one_run, check_resumed_run):
+    for check in (check_one_run, check_plugins, check_resumed_run):
         with tempfile.TemporaryDirectory() as folder:
             check(sys.argv[1], folder)
-    print("TensorBoard reads both runs")
+    print("TensorBoard reads all runs")

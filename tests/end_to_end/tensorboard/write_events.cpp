@@ -10,7 +10,12 @@ int main(int argc, char** argv) {
   using namespace convoy;
   if (argc < 3) return 2;
   const Index last = std::atoll(argv[2]), resume = argc > 3 ? std::atoll(argv[3]) : 0;
-  Metrics metrics({.folder = argv[1], .append = resume > 0, .resume_step = resume, .epochs = 2});
+  Metrics metrics({.folder = argv[1],
+                   .append = resume > 0,
+                   .resume_step = resume,
+                   .epochs = 2,
+                   .configuration = "lr = 0.5\n# name = \xff\n",
+                   .hyperparameters = {{"lr", "0.5"}, {"model", "resnet8"}, {"flip", "true"}, {"seed", "1e400"}}});
   for (Index step = resume + 10; step <= last; step += 10) {
     const auto x = static_cast<double>(step);
     const Index epoch = 1 + (step - 1) / 20;
@@ -29,5 +34,6 @@ int main(int argc, char** argv) {
     metrics.epoch({.epoch = epoch, .images = 2000, .counters = {{50, 30}}, .seconds = 4, .rate = 0.5});
     metrics.validation({.epoch = epoch, .step = step, .images = 200, .counters = {{1.5, x / 2 + 50, 90}}});
   }
+  metrics.event("end", {{"result", "finished"}}, {{"exit", last == 50 ? 75 : 0}});
   return 0;
 }

@@ -42,5 +42,32 @@ TEST(HostFactsTest, RoomOfAFileSystem) {
   EXPECT_EQ(room_at("/nowhere").total_bytes, 0);
 }
 
+TEST(HostFactsTest, VariablesOfAJobWithoutSecrets) {
+  const char* const environment[] = {"NCCL_DEBUG=INFO",       "OMP_NUM_THREADS=2", "LOADEDMODULES=gcc/12:openmpi/4.1",
+                                     "CUDA_VISIBLE_DEVICES=", "UCX_TLS=a=b",       "PATH=/bin",
+                                     "SLURM_JWT=abc",         "PBS_TOKEN=abc",     "OMPI_MCA_secret_thing=abc",
+                                     "CONVOY_S3_KEY=abc",     "SLURM_BROKEN",      nullptr};
+  EXPECT_THAT(
+      job_variables(environment),
+      testing::ElementsAre(testing::Pair("CUDA_VISIBLE_DEVICES", ""),
+                           testing::Pair("LOADEDMODULES", "gcc/12:openmpi/4.1"), testing::Pair("NCCL_DEBUG", "INFO"),
+                           testing::Pair("OMP_NUM_THREADS", "2"), testing::Pair("UCX_TLS", "a=b")));
+}
+
+TEST(HostFactsTest, DriverOfNvidia) {
+  const TempFolder root;
+  EXPECT_EQ(nvidia_driver(root.path()), "");
+  put(root, "/proc/driver/nvidia/version",
+      "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.104.05  Sat Aug 19 01:15:15 UTC 2023");
+  EXPECT_EQ(nvidia_driver(root.path()), "535.104.05");
+}
+
+TEST(HostFactsTest, PeakMemoryGrowsWithWhatIsTouched) {
+  const double before = peak_memory();
+  EXPECT_GT(before, 1e6);
+  const std::vector<char> touched(static_cast<std::size_t>(before) + (64U << 20), 'x');
+  EXPECT_GE(peak_memory(), before + (32 << 20)) << touched.back();
+}
+
 }  // namespace
 }  // namespace convoy
