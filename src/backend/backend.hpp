@@ -28,12 +28,15 @@ struct ParameterSet {
 
 struct SetLayout {
   Range values;                        ///< begin 0, table.parameters.count
-  Range optimiser;                     ///< slots.size() * values.count
+  Range trained;                       ///< the part of `values` that is no frozen parameter's, begin 0
+  Range optimiser;                     ///< slots.size() * trained.count
   Range statistics;                    ///< running mean and variance, as ParameterTable::norms
+  Range moving;                        ///< the part of `statistics` that is no frozen norm's
   Range state;                         ///< a DeviceState
   std::span<const char* const> slots;  ///< names of the optimiser's state of each weight, as its rule says
   Index count() const { return state.end(); }
-  Range slot(std::size_t i) const { return {optimiser.begin + static_cast<Index>(i) * values.count, values.count}; }
+  /// A slot has the places of `trained`.
+  Range slot(std::size_t i) const { return {optimiser.begin + static_cast<Index>(i) * trained.count, trained.count}; }
   /// In the set's own memory, which the host may not be able to read.
   DeviceState* device_state(float* block) const { return reinterpret_cast<DeviceState*>(block + state.begin); }
 };
@@ -172,7 +175,8 @@ class Backend : public Device {
   virtual std::unique_ptr<Updater> compile(const Plan& plan, const OptimiserSpec& spec) = 0;
   virtual SetLayout layout(const Plan& plan, const OptimiserSpec& spec) const = 0;
   virtual void set_step(const StepParams& params) = 0;
-  /// EMA: to = decay * to + (1 - decay) * from over values and statistics; decay from StepParams.
+  /// EMA: to = decay * to + (1 - decay) * from over values and statistics, but of what is frozen; decay from
+  /// StepParams.
   virtual void blend(const ParameterSet& to, const ParameterSet& from) = 0;
   /// Compute copies (blocked, low precision) of a set after load, average or EMA.
   virtual void refresh(const ParameterSet& set) = 0;

@@ -10,9 +10,11 @@ inline SetLayout set_layout(const ParameterTable& table, std::span<const char* c
   SetLayout layout;
   layout.slots = slots;
   layout.values = {0, table.parameters.count};
+  layout.trained = {0, table.trained_floats()};
   layout.optimiser = {align_floats(layout.values.end()),
-                      static_cast<Index>(layout.slots.size()) * table.parameters.count};
-  layout.statistics = {align_floats(layout.optimiser.end()), table.statistics.count};
+                      static_cast<Index>(layout.slots.size()) * layout.trained.count};
+  layout.statistics = {align_floats(layout.optimiser.end()), table.running_floats()};
+  layout.moving = {layout.statistics.begin, table.statistics.count};
   layout.state = {align_floats(layout.statistics.end()), device_state_floats};
   return layout;
 }
@@ -23,14 +25,14 @@ inline SetLayout set_layout(const ParameterTable& table, const OptimiserSpec& sp
                     }));
 }
 
-/// The state of local SGD's outer optimiser: two blocks, each laid out as SetLayout::values.
+/// The state of local SGD's outer optimiser: two blocks, each laid out as SetLayout::trained.
 struct OuterLayout {
   Range anchor;    ///< the weights after the last average
   Range momentum;  ///< of the changes from one average to the next
   Index count() const { return momentum.end(); }
 };
 inline OuterLayout outer_layout(const SetLayout& layout) {
-  return {.anchor = layout.values, .momentum = {align_floats(layout.values.end()), layout.values.count}};
+  return {.anchor = layout.trained, .momentum = {align_floats(layout.trained.end()), layout.trained.count}};
 }
 
 /// Where the last parts of a set of `count` floats lie. Programs find them by the size of a set alone, since they don't

@@ -199,7 +199,8 @@ std::vector<StoredTensor> stored_tensors(const Plan& plan, const SetLayout& layo
   for (std::size_t slot = 0; slot < layout.slots.size(); ++slot) {
     const std::string group = "/optimiser/" + stored_slot(layout.slots[slot]) + "/";
     for (const Parameter& row : plan.table.rows)
-      tensors.push_back({group + row.name, row.shape, {layout.slot(slot).begin + row.range.begin, row.range.count}});
+      if (row.trainable)
+        tensors.push_back({group + row.name, row.shape, {layout.slot(slot).begin + row.range.begin, row.range.count}});
   }
   for (const NormStatistics& norm : plan.table.norms) {
     const Index begin = layout.statistics.begin;
@@ -225,7 +226,8 @@ std::vector<StoredTensor> stored_outer(const Plan& plan, const SetLayout& layout
   for (const auto& [group, range] :
        {std::pair{anchor_group, outer.anchor}, std::pair{outer_momentum_group, outer.momentum}})
     for (const Parameter& row : plan.table.rows)
-      tensors.push_back({group + "/" + row.name, row.shape, {range.begin + row.range.begin, row.range.count}});
+      if (row.trainable)
+        tensors.push_back({group + "/" + row.name, row.shape, {range.begin + row.range.begin, row.range.count}});
   return tensors;
 }
 

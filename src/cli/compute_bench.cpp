@@ -12,6 +12,7 @@
 #include "core/log.hpp"
 #include "core/text.hpp"
 #include "io/file.hpp"
+#include "network/freeze.hpp"
 #include "scaling/machine.hpp"
 
 namespace convoy {
@@ -26,6 +27,7 @@ EngineSpec engine_spec(const BenchConfig& config, const GraphSpec& model, int ra
   EngineSpec spec;
   spec.device = config.device;
   spec.plan.replicas = ranks;
+  spec.plan.frozen = config.frozen;
   spec.sizes = {{.input = input, .height = model.image_size, .width = model.image_size, .train_sizes = {config.batch}}};
   return spec;
 }
@@ -231,7 +233,8 @@ Exit bench_compute(Communicator& communicator, const BenchConfig& config) {
   communicator.sum(std::span<double>(&cpu, 1), "time of the cores");
   double total = 0;
   for (const double rate : rates) total += rate;
-  const Cost cost = cost_of(engine.plan().graph, model.image_size, model.image_size);
+  const Cost cost =
+      cost_of(engine.plan().graph, model.image_size, model.image_size, find_frozen(engine.plan().graph, config.frozen));
   log::info("{}, {}x{}x{}, {} x batch {}, {}; {}", engine.plan().graph.model, model.channels, model.image_size,
             model.image_size, counted(communicator.size(), "rank"), config.batch,
             config.gradients ? "gradients summed over the ranks" : "ranks alone", engine.chosen_device());

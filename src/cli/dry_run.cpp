@@ -15,6 +15,7 @@
 #include "core/wall_clock.hpp"
 #include "data/evaluation.hpp"
 #include "engine/weights.hpp"
+#include "network/freeze.hpp"
 #include "train/setup.hpp"
 #include "train/trial_run.hpp"
 
@@ -76,14 +77,22 @@ Sized size_up(const Communicator& communicator, const TrainConfig& config, int r
   return sized;
 }
 
+Index trained_parameters(const ParameterTable& table) {
+  Index count = 0;
+  for (const Parameter& row : table.rows) count += row.trainable ? row.range.count : 0;
+  return count;
+}
+
 void line(const std::string& name, const std::string& text) { write_output(fmt::format("# {:<20} {}\n", name, text)); }
 
-void print_cost(const Sized& sized) {
+void print_cost(const Sized& sized, const std::vector<std::string>& patterns) {
   const Graph& graph = sized.plan.graph;
   const Index size = sized.model.image_size;
-  const Cost cost = cost_of(graph, size, size);
+  const std::set<std::string> frozen = find_frozen(graph, patterns);
+  const Cost cost = cost_of(graph, size, size, frozen);
   line("network", fmt::format("{} for {}x{} input", graph.model, size, size));
-  line("parameters", fmt::format("{}", cost.parameters));
+  const Index kept = cost.parameters - trained_parameters(sized.plan.table);
+  line("parameters", fmt::format("{}{}", cost.parameters, kept > 0 ? fmt::format(", {} of them frozen", kept) : ""));
   line("forward", fmt::format("{:.3f} GMAC an image = {:.3f} GFLOP (1 multiply-add = 1 MAC = 2 FLOP)", cost.macs / 1e9,
                               2 * cost.macs / 1e9));
   line("training",
@@ -171,7 +180,7 @@ Exit dry_run(Communicator& communicator, Supervisor& supervisor, const TrainConf
     write_output(to_ini(config));
     line("data set", fmt::format("train: {}, {}; {}", tell_images(data), counted(data.classes, "class"),
                                  tell_validation(sized.phases.front())));
-    print_cost(sized);
+    print_cost(sized, config.frozen);
     line("device", sized.device);
     print_memory(sized, config);
     line("job", describe(sized.job, config));

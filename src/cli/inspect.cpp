@@ -22,6 +22,7 @@
 #include "data/dataset.hpp"
 #include "io/hdf5.hpp"
 #include "io/seal.hpp"
+#include "network/freeze.hpp"
 
 namespace convoy {
 namespace {
@@ -150,7 +151,7 @@ std::string inspect_checkpoint(const std::string& path) {
 std::string buckets_of(const Plan& plan, NodeId node) {
   Index first = -1, last = -1;
   for (const Parameter& row : plan.table.rows) {
-    if (row.node != node) continue;
+    if (row.node != node || !row.trainable) continue;
     for (std::size_t b = 0; b < plan.buckets.size(); ++b) {
       if (!plan.buckets[b].contains(row.range.begin)) continue;
       const auto bucket = static_cast<Index>(b);
@@ -194,9 +195,10 @@ std::string inspect_plan(const InspectConfig& config) {
   const TrainConfig& train = config.train;
   const GraphSpec model = with_usual_input(train.model, config.classes, config.channels, train.data.image_size);
   const Index size = model.image_size;
-  const PlanSpec spec{.bucket_floats = std::max<Index>(16, static_cast<Index>(train.sync.bucket_mb * 262144))};
+  const PlanSpec spec{.bucket_floats = std::max<Index>(16, static_cast<Index>(train.sync.bucket_mb * 262144)),
+                      .frozen = train.frozen};
   const Plan plan = make_plan(build_graph(model), spec);
-  const Cost cost = cost_of(plan.graph, size, size);
+  const Cost cost = cost_of(plan.graph, size, size, find_frozen(plan.graph, train.frozen));
   std::string text = fmt::format("{}: {}, input {} x {} x {}\n", plan.graph.model, counted(model.classes, "class"),
                                  model.channels, size, size);
   text += fmt::format(

@@ -4,10 +4,13 @@
 #include <fmt/format.h>
 
 #include "cli/command.hpp"
+#include "config/network_file.hpp"
 #include "config/parse.hpp"
+#include "core/errors.hpp"
 #include "core/standard_output.hpp"
 #include "core/table.hpp"
 #include "network/graph.hpp"
+#include "network/layers.hpp"
 
 namespace convoy {
 namespace {
@@ -15,11 +18,13 @@ namespace {
 struct ModelsConfig {
   std::vector<std::string> models;  ///< empty: the common ones
   TableFormat format = TableFormat::text;
+  bool show = false;
 };
 
 std::vector<OptionGroup> options_of(ModelsConfig& config) {
   OptionGroup group{"Models", {}};
   group.options.push_back(table_format_option(config.format));
+  group.options.push_back(switch_option("show", config.show, "print the network as a file for --model-file"));
   return {std::move(group)};
 }
 
@@ -38,9 +43,22 @@ TableRow row_of(const std::string& model) {
           top1 > 0 ? fmt::format("{:.2f}", top1) : "-"};
 }
 
+/// For the input that the network is usually given.
+std::string file_of(const std::string& model) {
+  GraphSpec spec;
+  spec.model = model;
+  const Graph graph = build_graph(with_usual_input(std::move(spec), 0, 0, 0));
+  return print_network_file({graph.model, layers_of(graph)});
+}
+
 Exit run_models(const Words& words) {
   ModelsConfig config;
   config.models = read_words("models", options_of(config), words);
+  if (config.show) {
+    if (config.models.size() != 1) fail(Exit::usage, "'convoy models --show' prints one network; give its name");
+    write_output(file_of(config.models.front()));
+    return Exit::ok;
+  }
   const bool common = config.models.empty();
   if (common) config.models = model_names();
   std::vector<TableRow> rows{{"network", "parameters", "MMACs", "input", "classes", "published_top1"}};

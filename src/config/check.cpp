@@ -191,6 +191,8 @@ std::vector<std::string> implausible(const TrainConfig& config) {
     texts.push_back(fmt::format("--label-smoothing {} leaves less than half of the target on the label",
                                 config.model.label_smoothing));
   }
+  if (!config.frozen.empty() && config.checkpoint.weights.empty() && config.checkpoint.resume.empty())
+    texts.push_back("--freeze without --weights keeps layers at their random first values");
   if (!config.checkpoint.save && !config.checkpoint.resume.empty()) {
     texts.push_back("--resume with --no-checkpoints: a stop loses what this job trains");
   }

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -50,6 +52,22 @@ OptionGroup trained_network_group(GraphSpec& model) {
 
 Option batch_option(Index& batch, std::string help) {
   return number_option("batch-size", "N", batch, from_to(1, 1 << 24), std::move(help)).short_form('b');
+}
+
+Option freeze_option(std::vector<std::string>& frozen) {
+  Option option{.name = "freeze",
+                .value = "PATTERN,...",
+                .help =
+                    "parameters that keep their values, by their names or those of their modules, with * and ?; "
+                    "backbone: all but the last layer. Frozen batch norms use their running statistics"};
+  option.allowed = "a comma-separated list of patterns, such as conv1,layer1,*.bn?";
+  option.set = [&frozen](const std::string& text) {
+    frozen = split_list(text);
+    std::erase(frozen, "");
+  };
+  option.print = [&frozen] { return fmt::format("{}", fmt::join(frozen, ",")); };
+  option.bits = Bits::decides_where_set;
+  return option;
 }
 
 Option topk_option(int& topk) {
@@ -164,10 +182,12 @@ OptionGroup evaluation_options(TrainConfig& config) {
 }  // namespace
 
 std::vector<OptionGroup> options_of(TrainConfig& config) {
+  OptionGroup optimiser = optimiser_options(config.optimiser);
+  optimiser.options.push_back(freeze_option(config.frozen));
   return {source_options(config.data),
           network_group(config.model),
           length_options(config),
-          optimiser_options(config.optimiser),
+          std::move(optimiser),
           schedule_options(config.optimiser),
           ema_options(config.ema),
           sync_options(config.sync),
@@ -272,6 +292,7 @@ std::vector<OptionGroup> options_of(BenchConfig& config) {
       .also({"num-classes"});
   add(number_option("channels", "N", config.channels, from_to(0, 4),
                     "compute: channels of an image; 0: the usual number"));
+  add(freeze_option(config.frozen));
   return {std::move(group),
           source_options(config.data),
           input_options(config.data),
@@ -295,6 +316,7 @@ std::vector<OptionGroup> options_of(InspectConfig& config) {
       .also({"img-size", "input-size"});
   add(number_option("fusion-threshold-mb", "MB", train.sync.bucket_mb, {.low = 0, .high = 65536, .low_excluded = true},
                     "size of the gradient buckets, MB of 2^20 bytes"));
+  add(freeze_option(train.frozen));
   add(text_option("card", "FILE", config.card,
                   "compile for the CUDA card that this JSON file describes (docs/cuda.md); needs no GPU"));
   return {std::move(group), network_group(train.model), device_options(train.device)};

@@ -145,7 +145,8 @@ struct DeviceConfig {
 
 struct TrainConfig {
   DataConfig data;
-  GraphSpec model;  ///< classes, channels, image_size are filled from the data
+  GraphSpec model;                  ///< classes, channels, image_size are filled from the data
+  std::vector<std::string> frozen;  ///< --freeze: patterns of find_frozen()
   OptimiserConfig optimiser;
   EmaConfig ema;
   std::vector<PhaseConfig> phases;
@@ -225,6 +226,7 @@ struct BenchConfig {
   std::string what;  ///< compute, scaling, io, comm
   DataConfig data;
   GraphSpec model;
+  std::vector<std::string> frozen;  ///< compute; as in TrainConfig
   Index classes = 0, channels = 0;  ///< compute; 0: as usual for the model
   DeviceConfig device;
   StallLimits deadline;

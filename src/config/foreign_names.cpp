@@ -89,7 +89,6 @@ constexpr std::array known{
     Foreign{"finetune", weights},
     Foreign{"fp16", precision},
     Foreign{"fp16-allreduce", "use --wire fp16, or bf16, whose range is that of fp32"},
-    Foreign{"freeze", "all layers are trained; Convoy freezes none"},
     Foreign{"gc-threshold", two_bits},
     Foreign{"gc-type", two_bits},
     Foreign{"gpu", ranks},

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "config/network_file.hpp"
 #include "config/options.hpp"
 #include "core/errors.hpp"
 
@@ -94,6 +95,18 @@ OptionGroup model_options(GraphSpec& model) {
   Option network = text_option("model", "NAME", model.model, "network; --help model lists them");
   network.allowed = names + ", other depths of resnet";
   add(std::move(network)).short_form('m').also({"arch", "a", "network", "mname"}).decides_bits();
+  Option file{.name = "model-file",
+              .value = "FILE",
+              .help = "network that a file describes, in place of --model (docs/networks.md)"};
+  file.set = [](const std::string&) {};  // what reads configurations puts the layers in its place
+  file.print = [] { return std::string(); };
+  add(std::move(file));
+  Option layers{.name = "layers", .value = "LAYERS", .help = "layers of --model-file in one line"};
+  layers.allowed = "what a configuration of Convoy holds";
+  layers.set = [&model](const std::string& text) { model.layers = layers_of_line(text); };
+  layers.print = [&model] { return to_line(model.layers, Origins::dropped); };
+  layers.bits = Bits::decides_where_set;
+  add(std::move(layers.hidden()));
   add_family("resnet-version");
   add_family("stem");
   add(word_option("activation", model.activation, activation_names(), "default: the model's")).decides_bits();

@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "config/effects.hpp"
+#include "config/network_file.hpp"
 #include "config/options.hpp"
 #include "config/rate_choice.hpp"
 #include "core/errors.hpp"
@@ -139,6 +140,8 @@ const std::map<std::string, std::set<std::string>>& same_said() {
                                                                    {"global-batch", {"batch-size"}},
                                                                    {"replicas", {"grad-accum-steps"}},
                                                                    {"grad-accum-steps", {"replicas"}},
+                                                                   {"model", {"model-file", "layers"}},
+                                                                   {"layers", {"model-file"}},
                                                                    {"data", {"synthetic"}},
                                                                    {"train-data", {"synthetic"}},
                                                                    {"synthetic", {"data", "train-data", "val-data"}}};
@@ -183,6 +186,23 @@ std::vector<Assignment> own_configuration(const Names& names, const std::vector<
   return own;
 }
 
+/// In place of a file of a network its name and its layers.
+void read_network(std::vector<Assignment>& all, std::size_t at, const ReadText& read_text) {
+  const Assignment given = all[at];
+  const auto other = std::find_if(all.begin(), all.end(), [](const Assignment& one) { return one.name == "model"; });
+  if (other != all.end()) fail(Exit::usage, "{} and {} both give the network; drop one", other->origin, given.origin);
+  std::string text;
+  try {
+    text = read_text(given.value);
+  } catch (const Error& error) {
+    fail(error.code(), "{}: {}", given.origin, error.what());
+  }
+  const NetworkFile network = read_network_file(text, given.value);
+  all[at] = {"model", network.name, given.origin};
+  all.insert(all.begin() + static_cast<std::ptrdiff_t>(at) + 1,
+             {"layers", to_line(network.layers, Origins::kept), given.origin});
+}
+
 Given fill(const std::string& command, std::vector<OptionGroup> groups, const std::vector<std::string>& words,
            const ReadText& read_text, const ReadOwn& read_own = {}) {
   std::string path;
@@ -196,8 +216,14 @@ Given fill(const std::string& command, std::vector<OptionGroup> groups, const st
       fail(Exit::usage, "two configuration files are given ('{}' and '{}'); give one", path, assignment.value);
     set_option(groups.back().options.front(), assignment);
   }
+  const auto read_networks = [&](std::vector<Assignment>& all) {
+    for (std::size_t i = 0; i < all.size(); ++i)
+      if (all[i].name == "model-file") read_network(all, i, read_text);
+  };
+  read_networks(line.assignments);
   if (!path.empty()) assignments = read_ini(names, read_text(path), path, keys_of_training(command));
   leave_out_overridden(assignments, line.assignments, command == "train" && !line.positional.empty());
+  read_networks(assignments);
   std::vector<Assignment> of_file = assignments;
   for (auto& assignment : line.assignments) {
     if (assignment.name != "config") assignments.push_back(std::move(assignment));

@@ -77,14 +77,15 @@ ModelFile open_model(Communicator& communicator, const std::string& path, const 
   }
   const std::string answer = ask_first_rank(communicator, "looking for the network of a file", [&] {
     const GraphSpec spec = network_in(path, network);
-    std::string text = fmt::format("{} {} {} {}", spec.model, spec.classes, spec.channels, spec.norm_epsilon);
+    std::string text = fmt::format("{}\n{} {} {}", spec.model, spec.classes, spec.channels, spec.norm_epsilon);
     for (const auto& [name, value] : spec.options) text += fmt::format(" {} {}", name, value);
     return text;
   });
   GraphSpec& spec = model.config.model = network;
   std::istringstream words(answer);
   Index channels = 0;
-  words >> spec.model >> model.classes >> channels >> spec.norm_epsilon;
+  std::getline(words, spec.model);  // a file may call its network by several words
+  words >> model.classes >> channels >> spec.norm_epsilon;
   for (std::string name, value; words >> name >> value;) spec.options[name] = value;
   if (channels != static_cast<Index>(usual_mean.size())) return model;
   model.config.data.rgb_mean = usual_mean;

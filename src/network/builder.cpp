@@ -94,11 +94,15 @@ NodeId GraphBuilder::apply(const std::string& name, std::vector<NodeId> from, At
   return append(name, std::move(from), operation, convolution_start_);
 }
 
+Initialiser GraphBuilder::usual_start(const Attributes& operation, Index in, Place place) const {
+  if (!std::holds_alternative<Linear>(operation)) return convolution_start_;
+  if (place == Place::inside || !spec_.initialiser.empty()) return linear_start_;
+  return {Fill::uniform, static_cast<float>(1 / std::sqrt(static_cast<double>(in)))};
+}
+
 Graph GraphBuilder::classify(const std::string& name, NodeId from, const std::string& model) {
-  const Index in = channels(from);
-  const float bound = static_cast<float>(1 / std::sqrt(static_cast<double>(in)));
-  const Initialiser start = spec_.initialiser.empty() ? Initialiser{Fill::uniform, bound} : linear_start_;
-  return finish(append(name, {from}, Linear{.in = in, .out = spec_.classes}, start), model);
+  const Linear last{.in = channels(from), .out = spec_.classes};
+  return finish(append(name, {from}, last, usual_start(last, last.in, Place::last)), model);
 }
 
 Graph GraphBuilder::finish(NodeId logits, const std::string& model) {

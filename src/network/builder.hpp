@@ -33,6 +33,11 @@ class GraphBuilder {
     GateKind gate = GateKind::sigmoid;
   };
   NodeId excite(const std::string& name, NodeId from, const Excitation& attributes);
+  /// How the weight of such a node starts unless the network says otherwise. `last`: it makes the classes.
+  enum class Place : std::uint8_t { inside, last };
+  Initialiser usual_start(const Attributes& operation, Index in, Place place) const;
+  /// Any operation. `weight`: how parameters of that kind start.
+  NodeId append(const std::string& name, std::vector<NodeId> inputs, const Attributes& operation, Initialiser weight);
   /// Any other operation.
   NodeId apply(const std::string& name, NodeId from, Attributes operation);
   NodeId apply(const std::string& name, std::vector<NodeId> from, Attributes operation);
@@ -44,13 +49,11 @@ class GraphBuilder {
 
   /// Channels of a node's output, for the spec's image size.
   Index channels(NodeId node) const { return shapes_.at(static_cast<std::size_t>(node)).c; }
+  Index values(NodeId node) const { return shapes_.at(static_cast<std::size_t>(node)).count(); }
   /// The weight of this node starts at zero, so that a residual branch that ends with it starts as zero.
   void start_at_zero(NodeId node);
 
  private:
-  /// `weight`: how the parameters of that kind start.
-  NodeId append(const std::string& name, std::vector<NodeId> inputs, const Attributes& operation, Initialiser weight);
-
   const GraphSpec& spec_;
   Activation activation_;
   Initialiser convolution_start_, linear_start_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "network/graph.hpp"
 
+#include <algorithm>
 #include <cstddef>
 
 #include "core/errors.hpp"
@@ -27,10 +28,19 @@ Contract contract_of(const Attributes& attributes) {
   return std::visit([](const auto& operation) { return operation.contract(); }, attributes);
 }
 
-std::vector<bool> needs_gradient(const Graph& graph) {
+namespace {
+
+bool trains(const Node& node, const std::set<std::string>& frozen) {
+  return std::any_of(node.parameters.begin(), node.parameters.end(),
+                     [&](const ParameterSpec& parameter) { return frozen.count(parameter.name) == 0; });
+}
+
+}  // namespace
+
+std::vector<bool> needs_gradient(const Graph& graph, const std::set<std::string>& frozen) {
   std::vector<bool> needed(graph.nodes.size(), false);
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
-    needed[i] = !graph.nodes[i].parameters.empty();
+    needed[i] = trains(graph.nodes[i], frozen);
     for (const NodeId from : graph.nodes[i].inputs) needed[i] = needed[i] || needed.at(static_cast<std::size_t>(from));
   }
   return needed;
@@ -45,19 +55,20 @@ double macs_of(const Node& node, const Shape& output) {
       node.attributes);
 }
 
-Cost cost_of(const Graph& graph, Index height, Index width) {
+Cost cost_of(const Graph& graph, Index height, Index width, const std::set<std::string>& frozen) {
   const std::vector<Shape> shapes = infer_shapes(graph, height, width);
-  const std::vector<bool> needed = needs_gradient(graph);
+  const std::vector<bool> needed = needs_gradient(graph, frozen);
   Cost cost;
-  double without_data_gradient = 0;
+  double gradients = 0;
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
     const Node& node = graph.nodes[i];
     const double macs = macs_of(node, shapes[i]);
     cost.macs += macs;
-    if (!node.inputs.empty() && !needed[static_cast<std::size_t>(node.inputs[0])]) without_data_gradient += macs;
+    if (!node.inputs.empty() && needed[static_cast<std::size_t>(node.inputs[0])]) gradients += macs;
+    if (!node.parameters.empty() && frozen.count(node.parameters.front().name) == 0) gradients += macs;
     for (const ParameterSpec& parameter : node.parameters) cost.parameters += parameter.count();
   }
-  cost.training_flops = 2 * (3 * cost.macs - without_data_gradient);
+  cost.training_flops = 2 * (cost.macs + gradients);
   return cost;
 }
 

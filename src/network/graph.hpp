@@ -2,6 +2,7 @@
 // A network as its builder wrote it: nodes in topological order, torchvision names. Knows no backend; image sizes enter
 // only where a linear layer's weight depends on one (GraphSpec).
 #pragma once
+#include <set>
 #include <string>
 #include <variant>
 #include <vector>
@@ -41,16 +42,18 @@ std::string describe(const Attributes& attributes);
 /// What the operation reads and owns.
 Contract contract_of(const Attributes& attributes);
 
-/// Per node: whether a parameter lies at or before it, so that training needs the gradient of its output.
-std::vector<bool> needs_gradient(const Graph& graph);
+/// Per node: whether a parameter that isn't frozen lies at or before it, so that training needs the gradient of its
+/// output.
+std::vector<bool> needs_gradient(const Graph& graph, const std::set<std::string>& frozen = {});
 
 /// Multiply-adds of one forward pass of one sample (convolutions and linear layers), and parameters.
 struct Cost {
-  double macs = 0;            ///< 1 multiply-add = 1 MAC = 2 FLOP
-  double training_flops = 0;  ///< forward + data gradient + weight gradient; no data gradient for the first layer
+  double macs = 0;  ///< 1 multiply-add = 1 MAC = 2 FLOP
+  /// Forward, data gradients and weight gradients; none for the image, and none for what is frozen.
+  double training_flops = 0;
   Index parameters = 0;
 };
-Cost cost_of(const Graph& graph, Index height, Index width);
+Cost cost_of(const Graph& graph, Index height, Index width, const std::set<std::string>& frozen = {});
 /// Multiply-accumulates of one node alone, for one sample.
 double macs_of(const Node& node, const Shape& output);
 

@@ -89,7 +89,7 @@ void initialise_parameters(const ParameterTable& table, std::uint64_t seed, floa
 }
 
 void initialise_statistics(const ParameterTable& table, float* statistics) {
-  std::fill_n(statistics, table.statistics.count, 0.0F);
+  std::fill_n(statistics, table.running_floats(), 0.0F);
   for (const NormStatistics& norm : table.norms)
     std::fill_n(statistics + norm.variance.begin, norm.variance.count, 1.0F);
 }

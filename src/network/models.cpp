@@ -8,6 +8,7 @@
 
 #include "core/errors.hpp"
 #include "core/text.hpp"
+#include "network/layers.hpp"
 #include "network/models/family.hpp"
 
 namespace convoy {
@@ -74,6 +75,7 @@ std::string GraphSpec::option(const std::string& name) const {
 
 Graph build_graph(const GraphSpec& spec) {
   check_numbers(spec);
+  if (!spec.layers.empty()) return build_layers(spec);
   const std::vector<Family> families = model_families();
   const Family* family = find_family(families, spec.model);
   if (family == nullptr) fail_unknown(spec.model);

@@ -10,6 +10,15 @@ namespace convoy {
 
 constexpr float usual_norm_epsilon = 1e-5F;
 
+/// A node of a network that a file describes (--model-file).
+struct LayerSpec {
+  std::string name;
+  std::string operation;                      ///< its word
+  std::map<std::string, std::string> fields;  ///< `out` -> `64`, or `classes`; `start`: how its weight starts
+  std::vector<std::string> inputs;            ///< names of earlier ones; `input`: the images
+  std::string origin = {};                    ///< `net.cfg:12`, for messages; empty: not known
+};
+
 /// What a user may choose. Empty text: the model's default.
 struct GraphSpec {
   std::string model = "resnet50";  ///< `mlp`, `lenet`, `resnet20` (6n+2 CIFAR form), `resnet50`, ...; see model_help()
@@ -25,6 +34,7 @@ struct GraphSpec {
   std::string initialiser = {};   ///< of weights: `he`, `xavier`, `normal`, `truncated_normal`, `uniform`
   float initialiser_std = 0.01F;  ///< of normal, truncated_normal; bound of uniform
   float label_smoothing = 0;
+  std::vector<LayerSpec> layers = {};  ///< of a file; then `model` is what the file calls the network
 
   /// The option's value; empty where it isn't set.
   std::string option(const std::string& name) const;

@@ -3,8 +3,11 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <set>
+#include <string>
 
 #include "core/errors.hpp"
+#include "network/freeze.hpp"
 #include "network/plan.hpp"
 
 namespace convoy {
@@ -33,28 +36,49 @@ Range take(Index& at, Index count) {
 }  // namespace
 
 ParameterTable make_parameter_table(const Graph& graph, const PlanSpec& spec) {
+  const std::set<std::string> frozen = find_frozen(graph, spec.frozen);
   ParameterTable table;
-  Index at = 0;
   for (std::size_t node = graph.nodes.size(); node-- > 0;)
     for (const ParameterSpec& parameter : graph.nodes[node].parameters)
       table.rows.push_back({.name = parameter.name,
-                            .range = take(at, parameter.count()),
+                            .range = {0, parameter.count()},
                             .kind = parameter.kind,
                             .shape = parameter.shape,
                             .initialiser = parameter.initialiser,
                             .decay = decay_of(parameter.kind, spec),
+                            .trainable = frozen.count(parameter.name) == 0,
                             .node = static_cast<NodeId>(node)});
   if (table.rows.empty()) fail(Exit::usage, "graph '{}' has no parameters (nothing to train)", graph.model);
+  std::stable_partition(table.rows.begin(), table.rows.end(), [](const Parameter& row) { return row.trainable; });
+  Index at = 0, trained = 0;
+  for (Parameter& row : table.rows) {
+    row.range = take(at, row.range.count);
+    if (row.trainable) trained = at;
+  }
   table.parameters = {0, at};
+  table.frozen_floats = at - trained;
 
-  Index in_tail = 0, exchanged = 0;
-  for (std::size_t node = 0; node < graph.nodes.size(); ++node)
-    if (const auto* norm = as<BatchNorm>(graph.nodes[node])) {
-      const Range mean = take(in_tail, norm->channels), variance = take(in_tail, norm->channels);
-      table.norms.push_back({graph.nodes[node].name, static_cast<NodeId>(node), mean, variance});
-      exchanged += exchange_vectors * align_floats(norm->channels);
-    }
-  table.statistics = {table.parameters.end(), in_tail};
+  const auto is_frozen = [&](const ParameterSpec& parameter) { return frozen.count(parameter.name) > 0; };
+  for (std::size_t node = 0; node < graph.nodes.size(); ++node) {
+    const auto& parameters = graph.nodes[node].parameters;
+    if (const auto* norm = as<BatchNorm>(graph.nodes[node]))
+      table.norms.push_back({.name = graph.nodes[node].name,
+                             .node = static_cast<NodeId>(node),
+                             .mean = {0, norm->channels},
+                             .variance = {0, norm->channels},
+                             .frozen = std::all_of(parameters.begin(), parameters.end(), is_frozen)});
+  }
+  std::stable_partition(table.norms.begin(), table.norms.end(), [](const auto& norm) { return !norm.frozen; });
+  Index running = 0, in_tail = 0, exchanged = 0;
+  for (NormStatistics& norm : table.norms) {
+    norm.mean = take(running, norm.mean.count);
+    norm.variance = take(running, norm.variance.count);
+    if (norm.frozen) continue;
+    in_tail = running;
+    exchanged += exchange_vectors * align_floats(norm.mean.count);
+  }
+  table.statistics = {trained, in_tail};
+  table.frozen_statistics = running - in_tail;
   table.flags = {table.statistics.end(), spec.replicas};
   table.exchange = {align_floats(table.flags.end()), spec.sync_bn ? exchanged : 0};
   return table;

@@ -28,7 +28,7 @@ std::vector<NodeId> find_last_use(const Graph& graph) {
 std::vector<Range> cut_buckets(const ParameterTable& table, Index bucket_floats) {
   std::vector<Range> buckets;
   Index begin = 0;
-  for (std::size_t i = 0; i + 1 < table.rows.size(); ++i) {
+  for (std::size_t i = 0; i + 1 < table.rows.size() && table.rows[i + 1].trainable; ++i) {
     const Index end = align_floats(table.rows[i].range.end());
     if (end - begin < bucket_floats) continue;
     buckets.push_back({begin, end - begin});
@@ -71,7 +71,9 @@ Plan make_plan(Graph graph, const PlanSpec& spec) {
   plan.last_use = find_last_use(plan.graph);
   plan.table = make_parameter_table(plan.graph, spec);
   plan.buckets = cut_buckets(plan.table, spec.bucket_floats);
-  plan.digest = digest_of(plan.graph, plan.table);
+  PlanSpec all_train = spec;
+  all_train.frozen.clear();
+  plan.digest = digest_of(plan.graph, spec.frozen.empty() ? plan.table : make_parameter_table(plan.graph, all_train));
   return plan;
 }
 

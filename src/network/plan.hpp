@@ -20,7 +20,8 @@ struct Plan {
   std::vector<Range> buckets;
   bool sync_bn = false;
   /// Digest of names, shapes, attributes and the order of the table: equal on all ranks, stored in checkpoints. What a
-  /// run may change without another model stays out: replicas, buckets, decay, initialisers, label smoothing.
+  /// run may change without another model stays out: replicas, buckets, decay, initialisers, label smoothing, what is
+  /// frozen.
   std::uint64_t digest = 0;
 };
 
@@ -31,16 +32,17 @@ struct PlanSpec {
   float norm_weight_decay = 0;    ///< of norm scale and shift
   float bias_weight_decay = 0;
   bool sync_bn = false;
+  std::vector<std::string> frozen = {};  ///< patterns: find_frozen()
 };
 
 /// Throws Error(usage), naming node and parameter, for a graph that isn't in topological order, has unknown or unread
-/// nodes, duplicate names, or parameters that don't fit their operation.
+/// nodes, duplicate names, or parameters that don't fit their operation; and as find_frozen() does.
 Plan make_plan(Graph graph, const PlanSpec& spec);
 
 /// Fills `values` (table.parameters.count floats) as f(seed, parameter name), so that ranks and table order don't
 /// matter.
 void initialise_parameters(const ParameterTable& table, std::uint64_t seed, float* values);
-/// Running mean 0, variance 1. `statistics`: table.statistics.count floats.
+/// Running mean 0, variance 1. `statistics`: table.running_floats() floats.
 void initialise_statistics(const ParameterTable& table, float* statistics);
 
 }  // namespace convoy

@@ -71,7 +71,7 @@ class GradientSync final : public Sync {
     if (part.range.begin >= parts_.plan.table.exchange.begin) return exchange(stage, part, replica);
     if (wire_ == Wire::fp32) return sum(part.range, replica, name_of(stage, part.range), Wire::fp32);
     // Flags and statistics, which travel with the last bucket, stay what they are.
-    const Index border = parts_.plan.table.parameters.end(), begin = part.range.begin, end = part.range.end();
+    const Index border = parts_.plan.table.trained_floats(), begin = part.range.begin, end = part.range.end();
     const Range gradients{begin, std::min(end, border) - begin}, tail{std::max(begin, border), end - border};
     if (gradients.count > 0) sum(gradients, replica, name_of(stage, part.range), wire_);
     if (tail.count > 0) sum(tail, replica, "batch statistics and flags", Wire::fp32);

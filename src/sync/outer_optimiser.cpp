@@ -15,7 +15,7 @@ constexpr Index piece_floats = 1 << 18;
 OuterOptimiser::OuterOptimiser(const OuterSpec& spec, const SyncParts& parts)
     : spec_(spec),
       backend_(parts.backend),
-      values_(parts.layout.values),
+      values_(parts.layout.trained),
       layout_(outer_layout(parts.layout)),
       state_{parts.backend.allocate(layout_.count()), layout_.count()},
       change_(parts.backend.allocate(std::min(piece_floats, values_.count))) {}

@@ -27,9 +27,9 @@ SetAverage::SetAverage(const SyncSpec& spec, const SyncParts& parts, const Repli
       optimiser_weights_(weights_),
       reports_(slot(report_range_.count), 0.0F),
       own_reports_(slot(run.count), std::vector<float>(report_floats)),
-      own_statistics_(slot(run.count), std::vector<float>(slot(parts.layout.statistics.count))),
+      own_statistics_(slot(run.count), std::vector<float>(slot(parts.layout.moving.count))),
       contributions_(own_statistics_),
-      statistics_(slot(parts.layout.statistics.count)),
+      statistics_(slot(parts.layout.moving.count)),
       spreads_(statistics_) {}
 
 bool SetAverage::weigh(std::span<const ParameterSet> sets, std::span<const Index> samples) {
@@ -44,8 +44,8 @@ bool SetAverage::weigh(std::span<const ParameterSet> sets, std::span<const Index
     own_reports_[i][1] = static_cast<float>(samples[i] % samples_unit);
     read = device.download(&own_reports_[i][2], block + parts_.layout.state.begin, state_floats, now);
     if (!own_statistics_[i].empty())
-      read = device.download(own_statistics_[i].data(), block + parts_.layout.statistics.begin,
-                             parts_.layout.statistics.count, read);
+      read = device.download(own_statistics_[i].data(), block + parts_.layout.moving.begin, parts_.layout.moving.count,
+                             read);
   }
   parts_.collectives.await(read, "states of the replicas");
   float* reports = set_.block + report_range_.begin;
@@ -78,12 +78,13 @@ void SetAverage::weigh_one() {
 
 void SetAverage::take_values(std::span<const ParameterSet> sets) {
   take_state();
+  take_frozen(sets);
   if (!statistics_.empty()) {
     contribute_means();
-    means_ = sum_.reduce(parts_.layout.statistics, "means of batch norm");
+    means_ = sum_.reduce(parts_.layout.moving, "means of batch norm");
     statistics_pending_ = true;
   }
-  reduce_weighted(sets, parts_.layout.values, weights_, "average of weights");
+  reduce_weighted(sets, parts_.layout.trained, weights_, "average of weights");
   anchor_pending_ = anchor_ != nullptr;
 }
 
@@ -101,7 +102,7 @@ void SetAverage::finish() {
   if (statistics_pending_) {
     // The variance of the union of the replicas' samples. E[x^2] is taken around the average mean, which is known by
     // now: around zero it would lose digits where a mean is large.
-    const Range& range = parts_.layout.statistics;
+    const Range& range = parts_.layout.moving;
     float* statistics = set_.block + range.begin;
     Collectives& sums = parts_.collectives;
     sums.await(sums.read(means_, statistics_.data(), statistics, range.count), "means of batch norm");
@@ -109,19 +110,20 @@ void SetAverage::finish() {
     const Ticket variances = sum_.reduce(range, "variances of batch norm");
     sums.await(sums.read(variances, spreads_.data(), statistics, range.count), "variances of batch norm");
     for (const NormStatistics& norm : parts_.plan.table.norms)
-      std::copy_n(&spreads_[slot(norm.variance.begin)], norm.variance.count, &statistics_[slot(norm.variance.begin)]);
+      if (!norm.frozen)
+        std::copy_n(&spreads_[slot(norm.variance.begin)], norm.variance.count, &statistics_[slot(norm.variance.begin)]);
     parts_.backend.upload(statistics, statistics_.data(), range.count);
     statistics_pending_ = false;
   }
   parts_.collectives.finish(std::exchange(last_, 0));
   if (!std::exchange(anchor_pending_, false)) return;
-  const Range& values = parts_.layout.values;
+  const Range& values = parts_.layout.trained;
   parts_.backend.add(set_.block + values.begin, anchor_, values.count);
 }
 
 void SetAverage::copy_to(const ParameterSet& to, Optimiser optimiser) {
   const SetLayout& layout = parts_.layout;
-  for (const Range& range : std::array{layout.values, layout.optimiser, layout.statistics, layout.state}) {
+  for (const Range& range : std::array{layout.trained, layout.optimiser, layout.moving, layout.state}) {
     if (range == layout.optimiser && optimiser == Optimiser::keep) continue;
     parts_.backend.copy(to.block + range.begin, set_.block + range.begin, range.count, 1.0F);
   }
@@ -130,8 +132,8 @@ void SetAverage::copy_to(const ParameterSet& to, Optimiser optimiser) {
 void SetAverage::reduce_weighted(std::span<const ParameterSet> sets, const Range& range, std::span<const float> weights,
                                  const char* what) {
   // The optimiser state stays fp32: a second moment would be zero in fp16.
-  const bool differs = anchor_ != nullptr && range == parts_.layout.values;
-  const Wire wire = range == parts_.layout.values ? wire_ : Wire::fp32;
+  const bool differs = anchor_ != nullptr && range == parts_.layout.trained;
+  const Wire wire = range == parts_.layout.trained ? wire_ : Wire::fp32;
   for (Index begin = range.begin; begin < range.end(); begin += averaged_floats) {
     const Range piece{begin, std::min(averaged_floats, range.end() - begin)};
     for (int i = 0; i < run_.count; ++i) {
@@ -153,6 +155,18 @@ void SetAverage::contribute(const ParameterSet& set, const Range& piece, float w
   device.copy(leaf, own, piece.count, -1.0F);
   device.add(leaf, anchor, piece.count);
   device.copy(leaf, leaf, piece.count, -weight);
+}
+
+void SetAverage::take_frozen(std::span<const ParameterSet> sets) {
+  if (has_frozen_ || sets.empty()) return;
+  const SetLayout& layout = parts_.layout;
+  const auto copy_rest = [&](const Range& all, const Range& trained) {
+    const Index count = all.end() - trained.end();
+    if (count > 0) parts_.backend.copy(set_.block + trained.end(), sets.front().block + trained.end(), count, 1.0F);
+  };
+  copy_rest(layout.values, layout.trained);
+  copy_rest(layout.statistics, layout.moving);
+  has_frozen_ = true;
 }
 
 void SetAverage::take_state() {
@@ -182,7 +196,7 @@ void SetAverage::contribute_means() {
   for (std::size_t row = 0; row < contributions_.size(); ++row) {
     const float weight = weights_[slot(run_.first) + row];
     for (const NormStatistics& norm : parts_.plan.table.norms)
-      for (Index i = norm.mean.begin; i < norm.mean.end(); ++i)
+      for (Index i = norm.mean.begin; !norm.frozen && i < norm.mean.end(); ++i)
         contributions_[row][slot(i)] = weight == 0 ? 0 : weight * own_statistics_[row][slot(i)];
     contribute_statistics(row);
   }
@@ -192,7 +206,7 @@ void SetAverage::contribute_spreads() {
   for (std::size_t row = 0; row < contributions_.size(); ++row) {
     const float weight = weights_[slot(run_.first) + row];
     for (const NormStatistics& norm : parts_.plan.table.norms)
-      for (Index i = 0; i < norm.variance.count; ++i) {
+      for (Index i = 0; !norm.frozen && i < norm.variance.count; ++i) {
         const std::size_t mean = slot(norm.mean.begin + i), variance = slot(norm.variance.begin + i);
         const float distance = own_statistics_[row][mean] - statistics_[mean];
         contributions_[row][variance] =
@@ -203,7 +217,7 @@ void SetAverage::contribute_spreads() {
 }
 
 void SetAverage::contribute_statistics(std::size_t row) {
-  const Range& range = parts_.layout.statistics;
+  const Range& range = parts_.layout.moving;
   parts_.backend.upload(set_.block + range.begin, contributions_[row].data(), range.count);
   sum_.add(run_.first + static_cast<int>(row), range);
 }

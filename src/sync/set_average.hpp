@@ -14,8 +14,8 @@ inline constexpr Index averaged_floats = 1 << 20;
 inline constexpr Index report_floats = 8;
 
 /// The weighted average of all replicas' parameter sets, in a set of its own; the replicas' sets are only read. Every
-/// rank ends with the same bits, since every rank takes the one reduced sum. The calls of one average: weigh (and
-/// weigh_one), take_values and take_optimiser in any number, finish.
+/// rank ends with the same bits, since every rank takes the one reduced sum. What is frozen is copied, not averaged.
+/// The calls of one average: weigh (and weigh_one), take_values and take_optimiser in any number, finish.
 class SetAverage {
  public:
   enum class Optimiser : std::uint8_t { keep, replace };
@@ -55,6 +55,8 @@ class SetAverage {
                        const char* what);
   /// What the replica adds to the sum of a piece. `anchor`: of the piece, or null.
   void contribute(const ParameterSet& set, const Range& piece, float weight, const float* anchor);
+  /// What is frozen is the same in all sets, and stays: taken once.
+  void take_frozen(std::span<const ParameterSet> sets);
   void take_state();
   void upload_state();
   void contribute_means();
@@ -69,10 +71,10 @@ class SetAverage {
   Range report_range_;  ///< behind the set, in the same memory
   ParameterSet set_;    ///< also the leaf of every sum
   ReplicaSum sum_;
-  std::vector<float> weights_, optimiser_weights_;            ///< of all replicas
-  std::vector<float> reports_;                                ///< of all replicas
-  Ticket means_ = 0, last_ = 0;                               ///< last: of values and optimiser state
-  bool statistics_pending_ = false, anchor_pending_ = false;  ///< anchor: the values lack it
+  std::vector<float> weights_, optimiser_weights_;  ///< of all replicas
+  std::vector<float> reports_;                      ///< of all replicas
+  Ticket means_ = 0, last_ = 0;                     ///< last: of values and optimiser state
+  bool statistics_pending_ = false, has_frozen_ = false, anchor_pending_ = false;  ///< anchor: the values lack it
   // Host memory of the owned replicas, one row each.
   std::vector<std::vector<float>> own_reports_, own_statistics_, contributions_;
   std::vector<float> statistics_, spreads_;  ///< averaged: means and variances; variances alone

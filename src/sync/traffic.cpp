@@ -11,7 +11,7 @@ namespace convoy {
 namespace {
 
 void add_gradients(Traffic& traffic, const SyncSpec& spec, const Plan& plan) {
-  const Index border = plan.table.parameters.end();
+  const Index border = plan.table.trained_floats();
   const auto& rows = plan.table.rows;
   for (const Range& bucket : plan.buckets) {
     // Layers are taken to need the same time each.
@@ -34,9 +34,9 @@ void add_pieces(Traffic& traffic, Index floats, Wire wire) {
 
 void add_weights(Traffic& traffic, const SyncSpec& spec, const SetLayout& layout) {
   traffic.sums.push_back({report_floats * spec.replicas});
-  for (int i = 0; i < 2 && layout.statistics.count > 0; ++i)  // means, then variances
-    traffic.sums.push_back({layout.statistics.count});
-  add_pieces(traffic, layout.values.count, spec.wire);
+  for (int i = 0; i < 2 && layout.moving.count > 0; ++i)  // means, then variances
+    traffic.sums.push_back({layout.moving.count});
+  add_pieces(traffic, layout.trained.count, spec.wire);
   if (spec.momentum == MomentumPolicy::average) add_pieces(traffic, layout.optimiser.count, Wire::fp32);
 }
 

@@ -214,6 +214,13 @@ void Checkpointing::start() {
       const Range& range = tensor.range;
       std::copy_n(loaded.block.begin() + range.begin, range.count, block.begin() + range.begin);
     }
+    for (const Parameter& row : job_.engine->plan().table.rows)
+      if (!row.trainable &&
+          std::any_of(unread.begin(), unread.end(), [&](auto& name) { return name.ends_with("/" + row.name); }))
+        fail(
+            Exit::usage,
+            "'{}' starts anew for the classes of this run, and --freeze would keep it as it starts; leave it out of --freeze",
+            row.name);
     if (!unread.empty()) log::info("a new head for the classes of this run: {} start anew", fmt::join(unread, ", "));
   }
   load_sets(block);
@@ -263,7 +270,7 @@ void Checkpointing::load_outer(const std::vector<float>& block, const HostSet& o
   if (state.empty()) {
     const SetLayout& layout = job_.engine->layout();
     state.assign(static_cast<std::size_t>(to.count), 0.0F);
-    std::copy_n(block.begin() + layout.values.begin, layout.values.count,
+    std::copy_n(block.begin() + layout.trained.begin, layout.trained.count,
                 state.begin() + outer_layout(layout).anchor.begin);
   }
   run_agreed(job_.communicator, "loading the outer optimizer", [&] {

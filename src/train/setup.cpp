@@ -8,6 +8,7 @@
 #include "core/text.hpp"
 #include "data/evaluation.hpp"
 #include "data/partition.hpp"
+#include "network/freeze.hpp"
 
 namespace convoy {
 
@@ -88,6 +89,7 @@ std::vector<TrainingPhase> open_phases(const TrainConfig& config) {
 Graph build_network(const std::vector<TrainingPhase>& phases) {
   const TrainingPhase& first = phases.front();
   Graph graph = build_graph(graph_spec(first.config.model, first.config.data, first.splits.train));
+  find_frozen(graph, first.config.frozen);  // all that is wrong with the patterns is said here
   for (const TrainingPhase& phase : phases) {
     const Splits& splits = phase.splits;
     const Index wanted = phase.config.data.val_image_size;
@@ -144,7 +146,8 @@ EngineSpec engine_spec(const std::vector<TrainingPhase>& phases) {
                .weight_decay = static_cast<float>(config.optimiser.weight_decay),
                .norm_weight_decay = static_cast<float>(config.optimiser.norm_weight_decay),
                .bias_weight_decay = static_cast<float>(config.optimiser.bias_weight_decay),
-               .sync_bn = config.sync.sync_bn},
+               .sync_bn = config.sync.sync_bn,
+               .frozen = config.frozen},
       .optimiser = {.rule = config.optimiser.rule,
                     .clip_norm = static_cast<float>(config.optimiser.clip_norm),
                     .loss_scale = loss_scale(config)},

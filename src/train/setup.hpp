@@ -38,7 +38,7 @@ Splits open_splits(const TrainConfig& config);
 /// The phases of a run, opened: one where no phase changes data, size or batch. Throws Error(data), and Error(usage)
 /// where a phase changes them in the middle of an epoch.
 std::vector<TrainingPhase> open_phases(const TrainConfig& config);
-/// For the first phase's images. Throws Error(usage), also where it can't take --val-image-size.
+/// For the first phase's images. Throws Error(usage), also where it can't take --val-image-size or --freeze.
 Graph build_network(const std::vector<TrainingPhase>& phases);
 /// What the network learns from in a phase.
 TrainedData data_of(const TrainingPhase& phase);

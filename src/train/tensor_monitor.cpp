@@ -11,14 +11,14 @@ void TensorMonitor::step_done(LoopState& state) {
   Engine& engine = *job_.engine;
   const ParameterTable& table = engine.plan().table;
   const auto set = engine.download(job_.sync->set(job_.shape.run.first), *job_.collectives);
-  std::vector<float> gradients(static_cast<std::size_t>(table.parameters.count));
-  job_.collectives->await(engine.backend().download(gradients.data(), engine.gradients(), table.parameters.count,
+  std::vector<float> gradients(static_cast<std::size_t>(table.trained_floats()));
+  job_.collectives->await(engine.backend().download(gradients.data(), engine.gradients(), table.trained_floats(),
                                                     engine.backend().record()),
                           "download of the gradients");
   std::vector<TensorSummary> values, slopes;
   for (const Parameter& row : table.rows) {
     values.push_back(summarise(row.name, set.data() + row.range.begin, row.range.count));
-    slopes.push_back(summarise(row.name, gradients.data() + row.range.begin, row.range.count));
+    if (row.trainable) slopes.push_back(summarise(row.name, gradients.data() + row.range.begin, row.range.count));
   }
   job_.metrics->tensors("parameters", state.position.step, values);
   job_.metrics->tensors("gradients", state.position.step, slopes);

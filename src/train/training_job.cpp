@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/training_job.hpp"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -9,6 +11,7 @@
 #include "checkpoint/agree.hpp"
 #include "comm/agreed_error.hpp"
 #include "config/hash.hpp"
+#include "config/parse.hpp"
 #include "config/print.hpp"
 #include "config/rate_choice.hpp"
 #include "core/clock.hpp"
@@ -121,6 +124,24 @@ void judge_data(const TrainingJob& job, FoundCheckpoint& found) {
   found.other_val = verdict.new_best;
 }
 
+/// Other layers have other optimiser states.
+void require_same_frozen(const TrainConfig& config, const CheckpointMeta& meta) {
+  TrainConfig stored;
+  try {
+    stored = parse_ini(meta.texts.at("configuration"));
+  } catch (const std::exception&) {
+    return;  // of another version
+  }
+  if (stored.frozen == config.frozen) return;
+  const auto said = [](const TrainConfig& each) {
+    return each.frozen.empty() ? std::string("nothing") : fmt::format("'{}'", fmt::join(each.frozen, ","));
+  };
+  fail(
+      Exit::usage,
+      "the run froze {} and --freeze says {}, which have other optimizer states; give the same, or start a new run from its weights with --weights",
+      said(stored), said(config));
+}
+
 /// A run that goes on keeps the learning rate that nobody named.
 void keep_rates(TrainingJob& job, const CheckpointMeta& meta) {
   const auto stored = meta.texts.find("configuration");
@@ -179,6 +200,9 @@ std::optional<FoundCheckpoint> find_resume(TrainingJob& job) {
   job.communicator.require_equal(digests, "data sets");
   run_alike(job.communicator, [&] {
     if (found) judge_data(job, *found);
+  });
+  run_alike(job.communicator, [&] {
+    if (found) require_same_frozen(job.config, found->file.meta);
   });
   if (found) keep_rates(job, found->file.meta);
   settle_run(job.communicator, job.attempt, found ? found->file.meta.run : std::string());

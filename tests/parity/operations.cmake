@@ -3,7 +3,7 @@
 # than the tests.
 convoy_add_test(parity.operations.cpu SOURCES operations_test.cpp ../support/backend_run.cpp ../support/case_graph.cpp
   LINK convoy_reference convoy_backend LABEL parity TIMEOUT 120)
-convoy_add_test(parity.program.cpu SOURCES program_test.cpp ../support/backend_run.cpp
+convoy_add_test(parity.program.cpu SOURCES program_test.cpp freeze_test.cpp ../support/backend_run.cpp
   LINK convoy_reference convoy_backend LABEL parity)
 set(environment CONVOY_TEST_DEVICE=cpu OMP_WAIT_POLICY=passive)
 set_property(TEST parity.operations.cpu parity.program.cpu PROPERTY ENVIRONMENT ${environment})

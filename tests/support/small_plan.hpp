@@ -59,9 +59,10 @@ inline SmallPlan small_plan(Placing placing = Placing::forward, std::size_t slot
   SetLayout& layout = result.layout;
   static constexpr std::array names{"momentum", "second", "third"};
   layout.slots = std::span(names).first(slots);
-  layout.values = {0, end};
+  layout.values = layout.trained = {0, end};
   layout.optimiser = {end, static_cast<Index>(slots) * end};
   layout.statistics = {layout.optimiser.end(), gap + 32};
+  layout.moving = layout.statistics;
   layout.state = {layout.statistics.end(), 16};
   return result;
 }

@@ -63,8 +63,8 @@ class CpuBackend final : public Backend {
 
   void blend(const ParameterSet& to, const ParameterSet& from) override {
     require(to.count == layout_.count(), "sets to blend that no updater was compiled for");
-    blend_range(to.block, from.block, layout_.values);
-    blend_range(to.block, from.block, layout_.statistics);
+    blend_range(to.block, from.block, layout_.trained);
+    blend_range(to.block, from.block, layout_.moving);
   }
   void refresh(const ParameterSet&) override {}  // kernels take the canonical master and reorder it each step
   void replay(std::uint64_t, FunctionRef body) override { body(); }

@@ -109,7 +109,8 @@ void Norms::prepare_evaluation(int norm, const NormStep& step) {
     const double mean = static_cast<double>(step.statistics[item.mean.begin + c]);
     const double variance = static_cast<double>(step.statistics[item.variance.begin + c]);
     const double scale = static_cast<double>(step.values[item.scale.begin + c]) / std::sqrt(variance + item.epsilon);
-    v.scale[c] = static_cast<float>(scale);
+    v.scale[c] = v.a[c] = static_cast<float>(scale);
+    v.b[c] = v.d[c] = 0;
     v.shift[c] = static_cast<float>(static_cast<double>(step.values[item.shift.begin + c]) - mean * scale);
   }
 }

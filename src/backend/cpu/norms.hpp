@@ -26,7 +26,7 @@ struct NormVectors {
 /// What changes with a launch.
 struct NormStep {
   const float* values = nullptr;      ///< parameters
-  const float* statistics = nullptr;  ///< running, for evaluation
+  const float* statistics = nullptr;  ///< running, for evaluation and frozen norms
   float* gradients = nullptr;         ///< the plan's block; null unless training
   Index shared_samples = 0;           ///< samples that share statistics
   double weight = 0;                  ///< the replica's weight in the tail
@@ -45,6 +45,7 @@ class Norms {
   void fold_statistics(int norm, const NormStep& step, const double* means, const double* spreads, Index images);
   /// Moments of the batch (or exchanged sums) into mean, rstd, scale, shift; while training also into the tail.
   void prepare_forward(int norm, const NormStep& step);
+  /// The vectors of running statistics: also those of the way back, dx = scale * g.
   void prepare_evaluation(int norm, const NormStep& step);
   /// Writes dshift and dscale of this rank's samples where they are trainable.
   void fold_products(int norm, const NormStep& step, const float* sums, const float* products, Index images);

@@ -174,11 +174,10 @@ class CpuProgram final : public Program {
 
   void start(const ParameterSet& set) {
     worst_stage_ = -1;
-    if (spec_.mode == Mode::evaluate) {
-      memory_.norm_step.statistics = set.block + set_end(set.count, plan_.table.statistics.count).statistics.begin;
-      for (std::size_t i = 0; i < lowering_.norms.size(); ++i)
+    memory_.norm_step.statistics = set.block + set_end(set.count, plan_.table.running_floats()).statistics.begin;
+    for (std::size_t i = 0; i < lowering_.norms.size(); ++i)
+      if (spec_.mode == Mode::evaluate || lowering_.norms[i].frozen)
         norms_.prepare_evaluation(static_cast<int>(i), memory_.norm_step);
-    }
     for (const Range& gap : gaps_) std::fill(memory_.gradients + gap.begin, memory_.gradients + gap.end(), 0.0F);
   }
 

@@ -295,7 +295,7 @@ class Scheduler {
     const Value& value = at(id);
     const auto contributions = contributions_of(id);
     const bool has_norms =
-        std::any_of(value.terms.begin(), value.terms.end(), [](const Term& t) { return t.norm >= 0; });
+        std::any_of(value.terms.begin(), value.terms.end(), [&](const Term& t) { return lowering_.moves(t); });
     const bool is_sum = value.activation == ActivationKind::identity && !has_norms;
     if (is_sum && contributions.size() == 1 && contributions[0].norm < 0) {
       gradients_[index(id)] = contributions[0].gradient;
@@ -344,7 +344,11 @@ class Scheduler {
       Instruction instruction{.kind = InstructionKind::accumulate, .value = id};
       instruction[Slot::gradient] = rest.front().gradient;
       instruction.norm = rest.front().norm;
-      if (instruction.norm >= 0) instruction[Slot::self] = result_.value_buffers[index(id)];
+      // A frozen norm passes its gradient on times a factor. It gets some tensor of the value's form to read, so that
+      // the value needn't be kept.
+      if (instruction.norm >= 0)
+        instruction[Slot::self] =
+            lowering_.norm(instruction.norm).frozen ? instruction[Slot::gradient] : result_.value_buffers[index(id)];
       rest.erase(rest.begin());
       if (started) {
         instruction[Slot::second] = out;
@@ -368,7 +372,7 @@ class Scheduler {
       const Term& term = group.terms[i];
       const Buffer value = result_.value_buffers[index(term.value)];
       if (needs.input) instruction[term_slot(i)] = value;
-      if (term.norm < 0) continue;
+      if (!lowering_.moves(term)) continue;
       instruction[norms == 0 ? Slot::norm0 : Slot::norm1] = value;
       instruction.norms[norms++] = term.norm;
       pass().products_of.push_back(term.norm);

@@ -32,7 +32,7 @@ class Measuring {
     memory_.norm_step.gradients = memory_.gradients;
     memory_.norm_step.shared_samples = spec.samples;
     memory_.losses = block_.allocate(spec.samples);
-    float* const statistics = block_.allocate(table.statistics.count);
+    float* const statistics = block_.allocate(table.running_floats());
     initialise_statistics(table, statistics);
     memory_.norm_step.statistics = statistics;
     if (spec.mode == Mode::evaluate)

@@ -75,6 +75,7 @@ class CpuUpdater final : public Updater {
       }
     }
     for (const NormStatistics& norm : plan.table.norms) {
+      if (norm.frozen) continue;
       const auto* attributes = as<BatchNorm>(plan.graph.nodes.at(static_cast<std::size_t>(norm.node)));
       require(attributes != nullptr, "statistics of a node that is no batch norm");
       norms_.push_back({norm.mean, norm.variance, attributes->momentum});

@@ -138,7 +138,7 @@ class QueuedBackend final : public CudaBackend {
   }
   void blend(const ParameterSet& to, const ParameterSet& from) override {
     require(to.count == layout_.count(), "sets to blend that no updater was compiled for");
-    for (const Range& range : {layout_.values, layout_.statistics}) {
+    for (const Range& range : {layout_.trained, layout_.moving}) {
       check(blend_floats(to.block + range.begin, from.block + range.begin, range.count, step_, queue_.stream()),
             "launch of an average");
     }

@@ -33,7 +33,7 @@ class CudaProgram final : public Program {
       : context_(context),
         graph_(plan.graph),
         spec_(spec),
-        statistics_(plan.table.statistics.count),
+        statistics_(plan.table.running_floats()),
         flags_(plan.table.flags),
         copies_(context.copies.use(plan, spec.precision)),
         execution_(compile(context, plan, spec, *copies_)),
@@ -157,7 +157,7 @@ class CudaProgram final : public Program {
   }
 
   void start(const ParameterSet& set) {
-    if (spec_.mode == Mode::evaluate) keep_norms(set);
+    keep_norms(set);
     if (spec_.mode != Mode::train) return;
     if (gaps_ != nullptr)
       check(clear_ranges(launch_.gradients, gaps_, static_cast<int>(execution_.gaps.size()), longest_gap_,

@@ -129,7 +129,8 @@ class Measuring {
     variant.execution = make({.options = spec_.compile.options, .choices = text_of(words)});
     const ExecutionPlan& execution = variant.execution;
     const InputSpec& input = spec_.compile.input;
-    const Index set_floats = 2 * spec_.plan.table.block();
+    const ParameterTable& table = spec_.plan.table;
+    const Index set_floats = 2 * std::max(table.block(), table.parameters.count + table.running_floats());
     const std::array<Index, 8> sizes{rounded(execution.placement.total_bytes),
                                      rounded(set_floats * 4),
                                      rounded(spec_.plan.table.block() * 4),

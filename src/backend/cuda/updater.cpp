@@ -16,6 +16,13 @@ Index bytes_of_all(const std::vector<T>& table) {
   return (static_cast<Index>(table.size() * sizeof(T)) + 63) / 64 * 64;
 }
 
+/// Frozen parameters stand behind the others, and keep their copies.
+std::vector<UpdatePiece> trained_pieces(const Plan& plan) {
+  std::vector<UpdatePiece> pieces = make_copy_layout(plan, Precision::fp32).pieces;
+  while (!pieces.empty() && pieces.back().trains == 0) pieces.pop_back();
+  return pieces;
+}
+
 class CudaUpdater final : public Updater {
  public:
   CudaUpdater(const Context& context, const Plan& plan, const OptimiserSpec& spec)
@@ -24,8 +31,9 @@ class CudaUpdater final : public Updater {
         layout_(set_layout(plan.table, spec)),
         flags_(plan.table.flags),
         tail_(plan.table.statistics),
-        pieces_(make_copy_layout(plan, Precision::fp32).pieces) {
+        pieces_(trained_pieces(plan)) {
     for (const NormStatistics& norm : plan.table.norms) {
+      if (norm.frozen) continue;
       const auto* attributes = as<BatchNorm>(plan.graph.nodes.at(static_cast<std::size_t>(norm.node)));
       require(attributes != nullptr, "statistics of a node that is no batch norm");
       for (const Range& range : {norm.mean, norm.variance})
@@ -58,7 +66,7 @@ class CudaUpdater final : public Updater {
     UpdateArgs args;
     args.values = set.block + layout_.values.begin;
     args.slots = set.block + layout_.optimiser.begin;
-    args.slot_floats = layout_.values.count;
+    args.slot_floats = layout_.trained.count;
     args.gradients = gradients;
     if (const FilterCopies::Copies* const copies = context_.copies.find(set.block)) {
       args.copies = copies->memory;

@@ -186,7 +186,8 @@ class Lowerer {
                              .node = node,
                              .value = value,
                              .scale = parameter_row(plan_, node, 0),
-                             .shift = parameter_row(plan_, node, 1)});
+                             .shift = parameter_row(plan_, node, 1),
+                             .frozen = found->frozen});
     return static_cast<int>(result_.norms.size()) - 1;
   }
 
@@ -206,7 +207,7 @@ class Lowerer {
         if (term.norm < 0) continue;
         Norm& norm = result_.norms[index(term.norm)];
         norm.group = id;
-        at(term.value).norms.push_back(term.norm);
+        if (!norm.frozen) at(term.value).norms.push_back(term.norm);
         value.wants_gradient |= trains(norm.node, -1);
       }
     }

@@ -43,7 +43,7 @@ struct Value {
   std::vector<NodeId> nodes;                             ///< all nodes that are computed here, for texts
 
   // Who reads this value. What the loss doesn't depend on is left out.
-  std::vector<int> norms;       ///< batch norms: the value needs statistics
+  std::vector<int> norms;       ///< batch norms that aren't frozen: the value needs statistics
   std::vector<int> operations;  ///< operations and conversions; one that reads it twice stands there twice
   std::vector<int> groups;      ///< groups (and the loss) with a term of this value, each once
   bool used = false;            ///< the loss depends on it
@@ -56,6 +56,7 @@ struct Norm {
   int value = 0;             ///< the value that it normalises
   int group = -1;            ///< the group in which it is a term
   int scale = 0, shift = 0;  ///< rows of ParameterTable
+  bool frozen = false;       ///< it takes running statistics in training too
 };
 
 struct Lowering {
@@ -65,6 +66,8 @@ struct Lowering {
   const Norm& norm(int id) const { return norms[static_cast<std::size_t>(id)]; }
   /// The value that the loss reads.
   int logits() const { return values.back().terms[0].value; }
+  /// The term is a norm of the batch's statistics, in training.
+  bool moves(const Term& term) const { return term.norm >= 0 && !norm(term.norm).frozen; }
   /// The norm is computed: the loss depends on it.
   bool used(const Norm& norm) const { return norm.group >= 0 && value(norm.group).used; }
 };

@@ -41,7 +41,7 @@ std::vector<Range> find_gaps(const Plan& plan, const Lowering& lowering, const s
   for (const FinalRow& final : finals) written.push_back(plan.table.rows[static_cast<std::size_t>(final.row)].range);
   const Index tail = plan.table.statistics.begin;
   for (const Norm& norm : lowering.norms) {
-    if (!lowering.used(norm)) continue;
+    if (!lowering.used(norm) || norm.frozen) continue;
     const NormStatistics& statistics = plan.table.norms[static_cast<std::size_t>(norm.table)];
     written.push_back({tail + statistics.mean.begin, statistics.mean.count});
     written.push_back({tail + statistics.variance.begin, statistics.variance.count});
@@ -63,7 +63,7 @@ std::vector<ExchangeRanges> exchange_ranges(const Plan& plan, const Lowering& lo
   std::vector<ExchangeRanges> of_table;
   Index begin = plan.table.exchange.begin;
   for (const NormStatistics& statistics : plan.table.norms) {
-    const Index vector = align_floats(statistics.mean.count);
+    const Index vector = statistics.frozen ? 0 : align_floats(statistics.mean.count);
     const Range forward{begin, 2 * exchanged_parts * vector}, backward{forward.end(), 2 * vector};
     of_table.push_back({forward, backward});
     begin = backward.end();

@@ -31,8 +31,8 @@ struct Exchange {
 std::vector<Stage> make_stages(const Plan& plan, std::size_t steps, const std::vector<FinalRow>& finals,
                                const std::vector<Exchange>& exchanges);
 
-/// The parts of the gradient block that no step of a training program writes: alignment, frozen parameters, flags of
-/// other replicas.
+/// The parts of the gradient block that no step of a training program writes: alignment, parameters that the loss
+/// doesn't depend on, flags of other replicas.
 std::vector<Range> find_gaps(const Plan& plan, const Lowering& lowering, const std::vector<FinalRow>& finals);
 
 /// A norm's parts of the exchange area. A vector has align_floats(channels).

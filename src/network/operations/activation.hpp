@@ -9,6 +9,11 @@ struct Activation {
   ActivationKind kind = ActivationKind::relu;
   float slope = 0;  ///< leaky_relu: y = x > 0 ? x : slope * x
 
+  static constexpr const char* word = "activation";
+  static void fields(auto& self, const auto& visit) {
+    visit("kind", self.kind);
+    visit("slope", self.slope);
+  }
   Shape shape(const NodeInputs& inputs) const;
   Contract contract() const;
   std::string text() const;

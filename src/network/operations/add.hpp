@@ -6,6 +6,8 @@ namespace convoy {
 
 /// The sum of two inputs of one shape.
 struct Add {
+  static constexpr const char* word = "add";
+  static void fields(auto&, const auto&) {}
   Shape shape(const NodeInputs& inputs) const;
   Contract contract() const;
   std::string text() const;

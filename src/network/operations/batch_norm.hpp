@@ -10,6 +10,11 @@ struct BatchNorm {
   Index channels = 0;
   float momentum = 0.1F, epsilon = 1e-5F;
 
+  static constexpr const char* word = "batch_norm";
+  static void fields(auto& self, const auto& visit) {
+    visit("momentum", self.momentum);
+    visit("epsilon", self.epsilon);
+  }
   Shape shape(const NodeInputs& inputs) const;
   Contract contract() const;
   std::string text() const;

@@ -10,6 +10,8 @@ namespace convoy {
 struct ChannelGate {
   GateKind gate = GateKind::sigmoid;
 
+  static constexpr const char* word = "channel_gate";
+  static void fields(auto& self, const auto& visit) { visit("gate", self.gate); }
   Shape shape(const NodeInputs& inputs) const;
   Contract contract() const;
   std::string text() const;

@@ -7,6 +7,8 @@ namespace convoy {
 /// Inputs of one height and width, one after the other along the channels: n c1 h w, n c2 h w, ... -> n (c1 + c2 +
 /// ...) h w.
 struct Concatenation {
+  static constexpr const char* word = "concatenation";
+  static void fields(auto&, const auto&) {}
   Shape shape(const NodeInputs& inputs) const;
   Contract contract() const;
   std::string text() const;

@@ -14,6 +14,17 @@ struct Convolution {
   int s() const { return kernel_w > 0 ? kernel_w : kernel; }
   int pad_s() const { return kernel_w > 0 ? pad_w : pad; }
 
+  static constexpr const char* word = "convolution";
+  static void fields(auto& self, const auto& visit) {
+    visit("out", self.out);
+    visit("kernel", self.kernel);
+    visit("stride", self.stride);
+    visit("pad", self.pad);
+    visit("groups", self.groups);
+    visit("bias", self.bias);
+    visit("kernel_w", self.kernel_w);
+    visit("pad_w", self.pad_w);
+  }
   Shape shape(const NodeInputs& inputs) const;
   Contract contract() const;
   std::string text() const;

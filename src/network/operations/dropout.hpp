@@ -9,6 +9,8 @@ namespace convoy {
 struct Dropout {
   float rate = 0.5F;
 
+  static constexpr const char* word = "dropout";
+  static void fields(auto& self, const auto& visit) { visit("rate", self.rate); }
   Shape shape(const NodeInputs& inputs) const;
   Contract contract() const;
   std::string text() const;

@@ -6,6 +6,8 @@ namespace convoy {
 
 /// n c h w -> n (c h w), in the order of n c h w.
 struct Flatten {
+  static constexpr const char* word = "flatten";
+  static void fields(auto&, const auto&) {}
   Shape shape(const NodeInputs& inputs) const;
   Contract contract() const;
   std::string text() const;

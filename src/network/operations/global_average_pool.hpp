@@ -6,6 +6,8 @@ namespace convoy {
 
 /// n c h w -> n c 1 1.
 struct GlobalAveragePool {
+  static constexpr const char* word = "global_average_pool";
+  static void fields(auto&, const auto&) {}
   Shape shape(const NodeInputs& inputs) const;
   Contract contract() const;
   std::string text() const;

@@ -9,6 +9,11 @@ struct Linear {
   Index in = 0, out = 0;
   bool bias = true;
 
+  static constexpr const char* word = "linear";
+  static void fields(auto& self, const auto& visit) {
+    visit("out", self.out);
+    visit("bias", self.bias);
+  }
   Shape shape(const NodeInputs& inputs) const;
   Contract contract() const;
   std::string text() const;

@@ -11,6 +11,13 @@ struct LocalResponseNorm {
   int size = 5;
   float alpha = 1e-4F, beta = 0.75F, k = 1;
 
+  static constexpr const char* word = "local_response_norm";
+  static void fields(auto& self, const auto& visit) {
+    visit("size", self.size);
+    visit("alpha", self.alpha);
+    visit("beta", self.beta);
+    visit("k", self.k);
+  }
   Shape shape(const NodeInputs& inputs) const;
   Contract contract() const;
   std::string text() const;

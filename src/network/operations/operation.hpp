@@ -7,6 +7,10 @@
 //   OnnxOperators onnx(const NodeInputs&) const
 //                                            the same function in ONNX; throws Error(usage) where ONNX has none
 //   double macs(const Shape& output) const   multiply-adds of one sample; left out where there are none
+//   word, fields(self, visit)                its name in a network's file, and the attributes that stand there:
+//   visit(name,
+//                                            member) of each. What follows from the inputs (`in`, `channels`) is left
+//                                            out. An operation without is none that a file can name
 #pragma once
 #include <concepts>
 #include <cstddef>

@@ -13,6 +13,15 @@ struct Pool {
   bool count_padding = true;
   bool ceil = false;
 
+  static constexpr const char* word = "pool";
+  static void fields(auto& self, const auto& visit) {
+    visit("mode", self.mode);
+    visit("kernel", self.kernel);
+    visit("stride", self.stride);
+    visit("pad", self.pad);
+    visit("count_padding", self.count_padding);
+    visit("ceil", self.ceil);
+  }
   Shape shape(const NodeInputs& inputs) const;
   Contract contract() const;
   std::string text() const;

@@ -34,6 +34,7 @@ struct Case {
   Precision precision = Precision::fp32;
   std::string options;
   bool synchronised = false;
+  std::vector<std::string> frozen;
   Index eval_size = 0;                 ///< height and width of the input in evaluation; 0: the training's
   std::vector<ImageSize> eval_shapes;  ///< beside the square
 };
@@ -94,6 +95,13 @@ std::vector<Case> named_cases() {
   cases.push_back(resnet50);
   cases.back().name = "resnet50 synchronised norms";
   cases.back().synchronised = true;
+  for (const auto& [what, frozen] : {std::pair{"norms", std::vector<std::string>{"bn1", "*.bn?", "*.downsample.1"}},
+                                     {"stages", {"conv1", "bn1", "layer1", "layer2", "*.bn2"}},
+                                     {"backbone", {"backbone"}}}) {
+    cases.push_back(resnet50);
+    cases.back().name += std::string(" frozen ") + what;
+    cases.back().frozen = frozen;
+  }
   Case small{.name = "resnet18 small stem", .batch = 512, .eval_batch = 512, .precision = Precision::fp16};
   small.model.model = "resnet18";
   small.model.options["stem"] = "small";
@@ -115,7 +123,7 @@ struct Result {
 
 void compile(Library& library, const Case& made, Result& result) {
   const Plan plan = make_plan(made.line.empty() ? build_graph(made.model) : parse_case(made.line).graph,
-                              PlanSpec{.sync_bn = made.synchronised});
+                              PlanSpec{.sync_bn = made.synchronised, .frozen = made.frozen});
   CompileSpec spec;
   spec.height = spec.width = spec.input.height = spec.input.width = made.model.image_size;
   spec.input.channels = made.model.channels;

@@ -72,9 +72,10 @@ Plan small_plan(int replicas, bool sync_bn) {
 SetLayout SmallBackend::layout(const Plan& plan, const OptimiserSpec&) const {
   SetLayout layout;
   layout.slots = Sgd::slots;
-  layout.values = {0, plan.table.parameters.count};
+  layout.values = layout.trained = {0, plan.table.parameters.count};
   layout.optimiser = {layout.values.end(), plan.table.parameters.count};
   layout.statistics = {layout.optimiser.end(), plan.table.statistics.count};
+  layout.moving = layout.statistics;
   layout.state = {layout.statistics.end(), 16};
   return layout;
 }

@@ -149,7 +149,6 @@ const Typed table[] = {
     {"preset", "--config FILE"},
     // Further names of other programs.
     {"adam", "--optimizer"},
-    {"freeze", "Convoy freezes none"},
     {"random-mirror", "--flip random"},
     {"hflip", "--flip random"},
     {"vflip", "--flip"},

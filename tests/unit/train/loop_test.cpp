@@ -67,7 +67,7 @@ TEST(SyncPolicy, SaysWhatItMeansForTheRestOfTheProgram) {
   EXPECT_EQ(local_steps_of_checkpoint(weights), 3);
   EXPECT_EQ(policy_of_checkpoint(3), "weights");
   SetLayout layout;
-  layout.values = {0, 20};
+  layout.values = layout.trained = {0, 20};
   EXPECT_EQ(outer_floats(weights, layout), 0);
   weights.outer = {OuterRule::nesterov, 0.7, 0.9};
   EXPECT_EQ(describe(weights), "weights every 3 steps, outer Nesterov momentum 0.9 at rate 0.7");

@@ -89,7 +89,7 @@ struct Step {
   Index hidden_bytes = 0;  ///< a workspace that holds a tensor, written and read
 };
 
-/// A norm of an evaluation: offsets in the values and in the statistics block, and its vectors.
+/// A norm of an evaluation, or a frozen one: offsets in the values and in the statistics block, and its vectors.
 struct EvaluationNormRefs {
   Index gamma = 0, beta = 0, mean = 0, variance = 0;
   Index channels = 0;

@@ -25,7 +25,7 @@ void ForwardPass::run() {
       case ValueKind::group:  // evaluated where it is first read
         break;
     }
-    if (id == 0 && builder.mode() == Mode::evaluate) add_evaluation_norms(*this);
+    if (id == 0) add_evaluation_norms(*this);
   }
 }
 

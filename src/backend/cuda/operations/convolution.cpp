@@ -2,6 +2,7 @@
 // Convolutions and linear layers, which are convolutions over all that they see.
 #include "backend/cuda/operations/convolution.hpp"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -107,8 +108,11 @@ void add_data_gradient(BackwardPass& pass, int id, BufferRef dy) {
   const Value& value = builder.value(id);
   const int to = value.sources[0];
   const Value& source = builder.value(to);
-  // The last contribution to a group of norms and a ReLU may take the mask and the norms' sums along.
-  const Fusion fusion = pass.missing(to) == 1 ? pass.selector.fusion_of(id) : Fusion::none;
+  // The last contribution to a group of norms and a ReLU may take the mask and the norms' sums along. Frozen norms have
+  // no sums.
+  const bool sums = std::all_of(source.terms.begin(), source.terms.end(),
+                                [&](const Term& term) { return term.norm < 0 || builder.lowering().moves(term); });
+  const Fusion fusion = sums && pass.missing(to) == 1 ? pass.selector.fusion_of(id) : Fusion::none;
   const bool adds = fusion != Fusion::none && pass.contributed(to) > 0;
   SelectedKernel selected = pass.selector.data_gradient(id, fusion, adds);
   const bool fused = selected.graph.fusion != Fusion::none;

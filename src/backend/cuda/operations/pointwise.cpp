@@ -34,6 +34,14 @@ TermRefs terms_of(const PlanBuilder& builder, const Value& value) {
 
 bool joins_norms(const Value& value) { return joins(value) && value.terms[1].norm >= 0; }
 
+/// The factors of dx = a * g + b * x + d. A frozen norm's is scale * g.
+NormRefs gradient_factors(const PlanBuilder& builder, int norm) {
+  if (!builder.norm(norm).frozen) return builder.vectors(norm, {NormVector::a, NormVector::b, NormVector::d});
+  NormRefs factors;
+  factors[NormVector::a] = builder.vector(norm, NormVector::scale);
+  return factors;
+}
+
 /// How a kernel of ours gets the gradient before the activation: from which tensors, and how the derivative is known.
 struct GradientRefs {
   std::vector<BufferRef> reads;  ///< what it reads besides x and other
@@ -122,8 +130,12 @@ void reduce(BackwardPass& pass, int id, const GradientRefs& from, BufferRef g) {
   const BufferRef x = term_tensor(pass, value, 0);
   // The second term is read for its own sums, or for the activation's input computed again.
   const BufferRef other = two || (from.recomputes && joins(value)) ? term_tensor(pass, value, 1) : BufferRef{};
-  const BufferRef mean = builder.vector(value.terms[0].norm, NormVector::mean);
-  const BufferRef mean2 = two ? builder.vector(value.terms[1].norm, NormVector::mean) : BufferRef{};
+  // Beside one that moves, the sums of a frozen norm are made around some vector, and dropped.
+  const auto centre = [&](const Term& term) {
+    return builder.vector(term.norm, builder.lowering().moves(term) ? NormVector::mean : NormVector::shift);
+  };
+  const BufferRef mean = centre(value.terms[0]);
+  const BufferRef mean2 = two ? centre(value.terms[1]) : BufferRef{};
   const BackwardReduce reduce{.storage = builder.storage(), .rows = builder.rows(id), .channels = channels};
   Step& step = builder.add_step("norm sums", value.nodes, {x, other}, {partial, g}, [=](const LaunchContext& launch) {
     BackwardReduce now = reduce;
@@ -139,6 +151,7 @@ void reduce(BackwardPass& pass, int id, const GradientRefs& from, BufferRef g) {
   add_reads(step, from);
   std::vector<NormSums> norms;
   for (std::size_t i = 0; i < (two ? 2U : 1U); ++i) {
+    if (!builder.lowering().moves(value.terms[i])) continue;
     norms.push_back({.norm = value.terms[i].norm,
                      .dbeta = partial,
                      .products = partial.after_floats(static_cast<Index>(i + 1) * channels),
@@ -157,11 +170,14 @@ void apply(BackwardPass& pass, int id, const GradientRefs& from) {
   // A frozen second branch leaves its own tensor out; a frozen first one is computed and dropped.
   if (!wants[0] && !wants[1]) return;
   const int first = value.terms[0].norm, second = wants[1] ? value.terms[1].norm : -1;
-  const BufferRef x = term_tensor(pass, value, 0);
-  const BufferRef other = wants[1] || (from.recomputes && joins(value)) ? term_tensor(pass, value, 1) : BufferRef{};
+  const auto reads = [&](std::size_t term) {
+    return from.recomputes || (wants[term] && builder.lowering().moves(value.terms[term]));
+  };
+  const BufferRef x = reads(0) ? term_tensor(pass, value, 0) : BufferRef{};
+  const BufferRef other = joins(value) && reads(1) ? term_tensor(pass, value, 1) : BufferRef{};
   const BufferRef dx = builder.add_tensor(id), dx2 = wants[1] ? builder.add_tensor(id) : BufferRef{};
-  const NormRefs v = builder.vectors(first, {NormVector::a, NormVector::b, NormVector::d});
-  const NormRefs v2 = second >= 0 ? builder.vectors(second, {NormVector::a, NormVector::b, NormVector::d}) : NormRefs{};
+  const NormRefs v = gradient_factors(builder, first);
+  const NormRefs v2 = second >= 0 ? gradient_factors(builder, second) : NormRefs{};
   const BackwardApply apply{.storage = builder.storage(), .rows = builder.rows(id), .channels = value.layout.c};
   Step& step = builder.add_step("apply gradient", value.nodes, {x, other}, {dx, dx2}, [=](const LaunchContext& launch) {
     BackwardApply now = apply;
@@ -244,6 +260,12 @@ void differentiate(BackwardPass& pass, int id) {
     return hand_on(pass, id, is_sum ? pass.gradient(id) : activation_gradient(pass, id));
   }
   const bool shortcut = joins(value) && value.terms[1].norm < 0 && pass.wants_gradient(value.terms[1].value);
+  const auto moves = [&](const Term& term) { return pass.builder.lowering().moves(term); };
+  if (std::none_of(value.terms.begin(), value.terms.end(), moves)) {
+    if (shortcut) return hand_on(pass, id, activation_gradient(pass, id));
+    apply(pass, id, gradient_of(pass, id, !pass.forward.is_stored(id)));
+    return pass.finish(id);
+  }
   const GradientRefs from = gradient_of(pass, id, !joins(value) || joins_norms(value));
   const bool wants_dx = pass.wants_gradient(value.terms[0].value);
   // A shortcut wants g as a tensor; else it pays where the second pass would read more than two in its place.

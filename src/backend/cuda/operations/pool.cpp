@@ -18,7 +18,7 @@ bool evaluates_source(const ForwardPass& pass, int id) {
   const Value& source = pass.builder.value(pass.builder.value(id).sources[0]);
   return !pass.is_stored(pass.builder.value(id).sources[0]) && source.kind == ValueKind::group &&
          source.terms.size() == 1 && source.terms[0].norm >= 0 && source.groups.empty() && source.norms.empty() &&
-         source.operations.size() == 1;
+         source.operations.size() == 1 && !(pass.builder.training() && pass.builder.norm(source.terms[0].norm).frozen);
 }
 
 void add_max_pool(ForwardPass& pass, int id, const Pool& pool) {

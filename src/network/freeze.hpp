@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which parameters of a network keep their values while the others train.
+#pragma once
+#include <set>
+#include <string>
+#include <vector>
+
+#include "network/graph.hpp"
+
+namespace convoy {
+
+/// All but the last layer.
+constexpr const char* backbone = "backbone";
+
+/// Names of the parameters that a pattern matches: their own name or that of a module that holds them, as `*` and `?`
+/// of shells do (`layer1`, `*.bn?`, `conv1.weight`); or `backbone`. Throws Error(usage) for a pattern that matches
+/// nothing, and if nothing is left to train.
+std::set<std::string> find_frozen(const Graph& graph, const std::vector<std::string>& patterns);
+
+}  // namespace convoy

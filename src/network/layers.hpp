@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// Networks as lists of layers, which files describe: a graph made of them, and they of a graph.
+#pragma once
+#include <vector>
+
+#include "network/models.hpp"
+
+namespace convoy {
+
+/// Throws Error(usage) that begins with the layer's origin, where it has one.
+Graph build_layers(const GraphSpec& spec);
+
+/// The layers of a graph, from which build_layers() makes the same one: digest, names and initialisers. Input and loss
+/// are left out.
+std::vector<LayerSpec> layers_of(const Graph& graph);
+
+}  // namespace convoy

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""--model-file: the example of the documents trains on 1 and 3 ranks, and everything that comes after needs no file; what 'convoy
+models --show' prints is the same network, weights included."""
+import json
+import os
+import re
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../support"))
+from onnx_model import Model  # noqa: E402  (the path is set above)
+from runner import CONVOY, SOURCE, check, everything, last, records, run, same_bits, train, work_folder  # noqa: E402
+
+COMMON = ("--synthetic", "--synthetic-samples", 60, "--synthetic-size", 16, "--synthetic-classes", 5, "--batch-size", 5, "--replicas", 3, "--lr", 0.05,
+          "--reproducible", "--sync", "gradients")
+
+
+def example():
+    with open(f"{SOURCE}/docs/networks.md", encoding="utf-8") as file:
+        return re.search(r"```ini\n(name = .*?)```", file.read(), re.S)[1]
+
+
+def digest(*words):
+    out, _ = run(1, "inspect", "plan", "--device", "cpu", "--threads", 1, "--batch-size", 1, *words)
+    return re.search(r"digest ([0-9a-f]{16})", out)[1]
+
+
+def write(path, text):
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
+    return path
+
+
+with work_folder() as work:
+    path = write(f"{work}/net.cfg", example())
+    for ranks in (1, 3):
+        train(ranks, f"{work}/run-{ranks}", *COMMON, "--model-file", path, "--epochs", 2)
+    check(same_bits(everything(last(f"{work}/run-1")), everything(last(f"{work}/run-3"))), "1 and 3 ranks, the same bits")
+    train(3, f"{work}/stopped", *COMMON, "--model-file", path, "--epochs", 2, "--run-epochs", 1)
+    os.remove(path)
+    train(1, f"{work}/stopped", "--resume", "auto", "--replicas", 3)
+    check(same_bits(everything(last(f"{work}/run-1")), everything(last(f"{work}/stopped"))), "resumed without the file")
+    found = records(f"{work}/run-1", "val")[-1]
+    for ranks in (1, 3):
+        out, _ = run(ranks, "evaluate", last(f"{work}/run-1"), "--threads", 1)
+        result = json.loads([line for line in out.splitlines() if line.startswith("{")][-1])
+        check(result["top1_count"] == found["top1_count"], f"evaluated on {ranks} ranks without the file: {result['top1_count']}")
+    run(1, "export", last(f"{work}/run-1"), "--output", f"{work}/net.onnx")
+    check(Model(f"{work}/net.onnx").metadata["network"] == "small", "exported without the file")
+    weights = f"{work}/net.safetensors"
+    run(1, "export", last(f"{work}/run-1"), "--output", weights)
+    path = write(f"{work}/net.cfg", example())
+    out, _ = run(1, "evaluate", "--weights", weights, "--model-file", path, *COMMON[:7], "--threads", 1)
+    result = json.loads([line for line in out.splitlines() if line.startswith("{")][-1])
+    check(result["top1_count"] == found["top1_count"], "weights alone, with the file")
+
+    for network in ("resnet50", "lenet", "squeezenet1_1", "mobilenet_v3_small"):
+        shown = write(f"{work}/{network}.cfg", subprocess.run([CONVOY, "models", "--show", network], capture_output=True, text=True, check=True).stdout)
+        input_of = {"lenet": (10, 1, 28)}.get(network, (1000, 3, 224))
+        words = ("--classes", input_of[0], "--channels", input_of[1], "--image-size", input_of[2])
+        check(digest("--model", network, *words) == digest("--model-file", shown, *words), f"{network}: the shown file is the same network")
+    shown = write(f"{work}/resnet8.cfg", subprocess.run([CONVOY, "models", "--show", "resnet8"], capture_output=True, text=True, check=True).stdout)
+    train(1, f"{work}/named", *COMMON, "--model", "resnet8", "--epochs", 1)
+    train(3, f"{work}/shown", *COMMON, "--model-file", shown, "--epochs", 1)
+    check(same_bits(everything(last(f"{work}/named")), everything(last(f"{work}/shown"))), "resnet8 by name and by file: the same bits")
+
+    wrong = write(f"{work}/wrong.cfg", example().replace("batch_norm", "batch_nrom", 1))
+    line = 1 + [("batch_nrom" in text) for text in open(wrong, encoding="utf-8").read().splitlines()].index(True)
+    for ranks in (1, 3):
+        _, err = run(ranks, "train", *COMMON, "--model-file", wrong, "--output-dir", f"{work}/no", expect=2)
+        check(f"{wrong}:{line}: " in err and "did you mean 'batch_norm'?" in err and err.count("error:") == 1, f"{ranks} ranks: file and line, once")
+        _, err = run(ranks, "train", *COMMON, "--model-file", f"{work}/none.cfg", "--output-dir", f"{work}/no", expect=2)
+        check("No such file" in err and err.count("error:") == 1, f"{ranks} ranks: a file that is missing")
