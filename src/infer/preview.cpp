@@ -31,7 +31,7 @@ small{display:block;max-width:112px;overflow-wrap:anywhere}@media print{body{pad
 
 /// `cat`, `0.70 cat + 0.30 dog`.
 std::string classes_of(const SampleSpec& sample, const DatasetInfo& info) {
-  const std::string own = class_name(info.class_names, sample.a);
+  std::string own = class_name(info.class_names, sample.a);
   if (sample.partner < 0) return own;
   return fmt::format("{:.2f} {} + {:.2f} {}", sample.lambda, own, 1 - sample.lambda,
                      class_name(info.class_names, sample.b));
