@@ -15,6 +15,7 @@ install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
 # The programs know their options, so they write these files, at installation. A build for another kind of machine has none.
 if(NOT CMAKE_CROSSCOMPILING)
+  string(REPLACE "_" "-" pages "${CONVOY_COMMANDS}") # a source predict_scale.cpp has the command predict-scale
   install(CODE "
     set(root \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}\")
     function(convoy_write program file)
@@ -29,7 +30,7 @@ if(NOT CMAKE_CROSSCOMPILING)
       convoy_write(\${program} ${CMAKE_INSTALL_DATADIR}/bash-completion/completions/\${name} completion bash)
       convoy_write(\${program} ${CMAKE_INSTALL_DATADIR}/zsh/site-functions/_\${name} completion zsh)
     endforeach()
-    foreach(command ${CONVOY_COMMANDS})
+    foreach(command ${pages})
       convoy_write(\"$<TARGET_FILE:convoy>\" ${CMAKE_INSTALL_MANDIR}/man1/convoy-\${command}.1 manual \${command})
     endforeach()")
 endif()

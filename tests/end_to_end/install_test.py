@@ -10,7 +10,7 @@ import tarfile
 from runner import CONVOY, PREPROCESS, SOURCE, check, mpirun, work_folder
 
 BUILD = os.environ["CONVOY_BUILD"]
-COMMANDS = re.findall(r"^  convoy ([a-z]+) ", subprocess.run([CONVOY, "--help"], capture_output=True, text=True, check=True).stdout, re.M)
+COMMANDS = re.findall(r"^  convoy ([a-z-]+) ", subprocess.run([CONVOY, "--help"], capture_output=True, text=True, check=True).stdout, re.M)
 
 
 def said(*words, expect=0, **kwargs):
