@@ -13,6 +13,8 @@ FREEZE = "conv1,bn1,layer1,layer2.*.bn?"
 MODES = {"gradients": ("--sync", "gradients"),
          "weights": ("--sync", "weights", "--local-steps", 2),
          "outer": ("--sync", "weights", "--local-steps", 2, "--outer-optimizer", "nesterov", "--local-momentum", "average"),
+         "sixteen bits": ("--sync", "weights", "--local-steps", 2, "--wire", "bf16"),
+         "gradients of sixteen bits": ("--sync", "gradients", "--wire", "fp16"),
          "average": ("--sync", "gradients", "--ema-decay", 0.9)}
 
 
@@ -31,9 +33,9 @@ def check_tensors(base, checkpoint, group, what):
 
 def training(work, base):
     for mode, words in MODES.items():
-        reproduced = {}
+        reproduced, name = {}, mode.replace(" ", "-")
         for ranks in (1, 3):
-            out = f"{work}/{mode}-{ranks}"
+            out = f"{work}/{name}-{ranks}"
             train(ranks, out, *COMMON, *words, "--reproducible", "--weights", base, "--freeze", FREEZE, "--epochs", 2)
             check_tensors(base, last(out), "parameters", f"{mode}, {ranks} ranks")
             check_tensors(base, last(out), "statistics", f"{mode}, {ranks} ranks")
@@ -41,10 +43,10 @@ def training(work, base):
                 check_tensors(base, last(out), "ema/parameters", f"{mode}, {ranks} ranks")
                 check_tensors(base, last(out), "ema/statistics", f"{mode}, {ranks} ranks")
             reproduced[ranks] = everything(last(out))
-            kept = [name for name in reproduced[ranks] if name.startswith(("optimiser/", "outer/")) and is_frozen(name.split("/", 2)[2])]
+            kept = [key for key in reproduced[ranks] if key.startswith(("optimiser/", "outer/")) and is_frozen(key.split("/", 2)[2])]
             check(not kept, f"{mode}, {ranks} ranks: no optimiser state of what is frozen {kept}")
         check(same_bits(reproduced[1], reproduced[3]), f"{mode}: 1 and 3 ranks, the same bits")
-        stopped = f"{work}/{mode}-stopped"
+        stopped = f"{work}/{name}-stopped"
         train(3, stopped, *COMMON, *words, "--reproducible", "--weights", base, "--freeze", FREEZE, "--epochs", 2, "--max-steps", 3)
         train(1, stopped, "--resume", "auto", "--replicas", 3)
         check(same_bits(reproduced[1], everything(last(stopped))), f"{mode}: stopped after 3 steps and resumed, the same bits")
