@@ -193,6 +193,7 @@ class MachineBench {
  private:
   std::vector<TimedSum> timings(const std::vector<TimedMessage>& found, int ranks, double share) const {
     std::vector<TimedSum> all;
+    all.reserve(found.size());
     for (const TimedMessage& one : found)
       all.push_back({.messages = messages_of(ranks, config_.reproducible),
                      .bytes = share * static_cast<double>(one.floats) * 4,
