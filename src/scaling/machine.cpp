@@ -85,20 +85,6 @@ Machine parse(const Json& json) {
 
 }  // namespace
 
-const char* name_of(Precision precision) {
-  switch (precision) {
-    case Precision::fp32:
-      return "fp32";
-    case Precision::tf32:
-      return "tf32";
-    case Precision::bf16:
-      return "bf16";
-    case Precision::fp16:
-      return "fp16";
-  }
-  fail(Exit::internal, "a precision without a name");
-}
-
 Machine read_machine(const std::string& path) {
   try {
     const std::optional<std::string> text = text_of_file(path);

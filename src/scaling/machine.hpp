@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "core/types.hpp"
+#include "core/precision.hpp"
 
 namespace convoy {
 
@@ -47,9 +47,6 @@ struct Machine {
   bool overlap_measured = false;
   std::vector<StepTime> steps;
 };
-
-/// As --precision has it.
-const char* name_of(Precision precision);
 
 /// Throws Error(usage) that names the file and what is wrong.
 Machine read_machine(const std::string& path);

@@ -35,11 +35,7 @@ TEST_P(ReproducibleTest, HasTheSameBitsOnAnyNumberOfRanks) {
     const Index to = from == 0 ? 5 : steps;  // evaluates in the middle of a period, then goes on
     alone.run(from, to);
     job.run(from, to);
-    const auto expected = alone.contents(alone.sync->averaged()), found = job.contents(job.sync->averaged());
-    EXPECT_EQ(found, expected);
-    EXPECT_TRUE(equal_on_all_ranks(comm, found));
-    for (int r = job.replicas.first; r < job.replicas.first + job.replicas.count; ++r)
-      EXPECT_EQ(job.contents(job.sync->set(r)), alone.contents(alone.sync->set(r))) << "replica " << r;
+    expect_same_bits(job, alone, comm);
   }
 }
 

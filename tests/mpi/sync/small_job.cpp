@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mpi/sync/small_job.hpp"
 
+#include <gtest/gtest.h>
+
 #include <array>
 #include <cmath>
 
@@ -188,6 +190,14 @@ bool equal_on_all_ranks(Communicator& ranks, const std::vector<float>& values) {
   std::array<std::int64_t, 2> bounds{digest, -digest};
   ranks.maximum(bounds, "digest");
   return bounds[0] == -bounds[1];
+}
+
+void expect_same_bits(SmallJob& job, SmallJob& alone, Communicator& ranks) {
+  const auto expected = alone.contents(alone.sync->averaged()), found = job.contents(job.sync->averaged());
+  EXPECT_EQ(found, expected);
+  EXPECT_TRUE(equal_on_all_ranks(ranks, found));
+  for (int r = job.replicas.first; r < job.replicas.first + job.replicas.count; ++r)
+    EXPECT_EQ(job.contents(job.sync->set(r)), alone.contents(alone.sync->set(r))) << "replica " << r;
 }
 
 }  // namespace convoy

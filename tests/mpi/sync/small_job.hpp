@@ -100,5 +100,7 @@ Communicator& communicator();
 
 /// Collective. True where all ranks hold the same bits.
 bool equal_on_all_ranks(Communicator& ranks, const std::vector<float>& values);
+/// Collective. EXPECTs that averages and replicas of the ranks' job have the bits of one that runs all replicas alone.
+void expect_same_bits(SmallJob& job, SmallJob& alone, Communicator& ranks);
 
 }  // namespace convoy

@@ -123,18 +123,4 @@ std::string describe(const ConvolutionGraph& f) {
                      f.h, f.w, f.k, f.r, f.s, f.stride, padding, f.groups);
 }
 
-const char* name_of(Precision precision) {
-  switch (precision) {
-    case Precision::fp32:
-      return "fp32";
-    case Precision::tf32:
-      return "tf32";
-    case Precision::bf16:
-      return "bf16";
-    case Precision::fp16:
-      return "fp16";
-  }
-  return "";
-}
-
 }  // namespace convoy::cuda

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/types.hpp"
+#include "core/precision.hpp"
 
 namespace convoy::cuda {
 
@@ -98,6 +98,5 @@ constexpr Index storage_bytes(Precision precision) {
 std::string describe(const ConvolutionGraph& graph);
 /// Its first half: `forward [join] +statistics`.
 std::string describe_fusion(const ConvolutionGraph& graph);
-const char* name_of(Precision precision);
 
 }  // namespace convoy::cuda
