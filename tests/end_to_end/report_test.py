@@ -30,7 +30,7 @@ def seconds_of(text):
 
 
 def foretell(work, samples=2560):
-    """Percent by which a dry run and a run's first lines were off."""
+    """Percent by which a dry run and a run's first lines were off, and a number of samples with which a run is long enough to be foretold."""
     def ask():
         job = [*JOB, "--synthetic-samples", samples]
         text, _ = run(2, "train", *job, "--threads", 1, "--output-dir", f"{work}/dry", "--dry-run")
@@ -55,12 +55,13 @@ def foretell(work, samples=2560):
     print(f"the dry run foretold {left + start:.1f} s, the run took {ended - began:.1f} s ({error:.1f} % off)", flush=True)
     later = abs(told - (ended - at)) / (ended - at) * 100
     print(f"its first lines foretold {told:.1f} s, it took {ended - at:.1f} s ({later:.1f} % off)", flush=True)
-    return error, later
+    return error, later, samples
 
 
 def forecasts(work):
-    check(max(foretell(work)) < 60, "forecasts say what will come, on a machine that other tests may use too")
-    out, _ = train(2, f"{work}/short", *JOB, "--epochs", 9, "--time-limit", 12, expect=None)
+    error, later, samples = foretell(work)
+    check(max(error, later) < 60, "forecasts say what will come, on a machine that other tests may use too")
+    out, _ = train(2, f"{work}/short", *JOB, "--synthetic-samples", samples, "--epochs", 9, "--time-limit", 12, expect=None)
     too_short = "more job" in out and re.search(r"ask for 00:0\d:00", out) is not None
     check("is enough for the whole run" in out or too_short, "a run says what its time limit means")
 
