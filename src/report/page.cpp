@@ -27,7 +27,7 @@ constexpr const char* head = R"(<!DOCTYPE html>
 --c0:#6ea8ff;--c1:#ff9d52;--c2:#56c596;--c3:#b794f4;--c4:#f27ba5;--c5:#4fd0de;--c6:#d9b84a;--c7:#a5adb5}}}}
 @media print{{:root{{color-scheme:light;--back:#fff;--text:#000;--quiet:#444;--line:#ccc;--bad:#a00;
 --c0:#2563b8;--c1:#d1600a;--c2:#1f8a5b;--c3:#7a4bb5;--c4:#b8336a;--c5:#0f8b99;--c6:#8a6d10;--c7:#5b6470}}
-figure,tr{{break-inside:avoid}}h2,h3{{break-after:avoid}}body{{max-width:none!important;font-size:10pt}}rect,circle,i{{print-color-adjust:exact}}}}
+figure,tr{{break-inside:avoid}}h2,h3,h3+p{{break-after:avoid}}.grid{{grid-template-columns:1fr 1fr!important}}table{{font-size:8pt!important}}td,th{{padding-left:2px!important;padding-right:6px!important}}body{{max-width:none!important;font-size:10pt}}rect,circle,i{{print-color-adjust:exact}}}}
 *{{box-sizing:border-box}}body{{margin:0 auto;max-width:1180px;padding:24px;background:var(--back);color:var(--text);
 font:15px/1.45 system-ui,-apple-system,"Segoe UI",Roboto,"DejaVu Sans",sans-serif}}
 h1{{font-size:1.5em;margin:0 0 4px}}h2{{font-size:1.2em;margin:32px 0 8px;border-bottom:1px solid var(--line)}}h3{{font-size:1em;margin:20px 0 6px}}
