@@ -191,13 +191,11 @@ class MachineBench {
   }
 
  private:
-  std::vector<TimedSum> timings(const std::vector<TimedMessage>& found, int ranks, double share) const {
+  static std::vector<TimedSum> timings(const std::vector<TimedMessage>& found, double messages, double share) {
     std::vector<TimedSum> all;
     all.reserve(found.size());
     for (const TimedMessage& one : found)
-      all.push_back({.messages = messages_of(ranks, config_.reproducible),
-                     .bytes = share * static_cast<double>(one.floats) * 4,
-                     .seconds = one.mean});
+      all.push_back({.messages = messages, .bytes = share * static_cast<double>(one.floats) * 4, .seconds = one.mean});
     return all;
   }
 
@@ -205,7 +203,8 @@ class MachineBench {
     if (host.size() < 2) return;
     SumBench bench(host, backend_, choice_, config_.reproducible, sizes.back());
     const auto found = measure(host, bench, sizes, config_);
-    machine_.inside = fit_link(timings(found, host.size(), share_of_ring(host.size())));
+    machine_.inside =
+        fit_link(timings(found, messages_of(host.size(), config_.reproducible), share_of_ring(host.size())));
     machine_.inside->ranks = host.size();
     machine_.overlap = measure_overlap(host, bench, found.back(), config_);
     machine_.overlap_measured = true;
@@ -229,9 +228,12 @@ class MachineBench {
   void measure_between(const std::vector<Index>& sizes, int hosts, int own) {
     SumBench bench(communicator_, backend_, choice_, config_.reproducible, sizes.back());
     const auto found = measure(communicator_, bench, sizes, config_);
-    auto rest = timings(found, hosts, share_of_ring(hosts));
+    const bool tree = config_.reproducible;
+    const double ranks = communicator_.size(), others = ranks - own;
+    auto rest = timings(found, tree ? 2 * others : library_messages(hosts),
+                        tree ? 2 * own * others / ranks : share_of_ring(hosts));
     for (std::size_t i = 0; i < rest.size(); ++i) {
-      const double inside = inside_message_ * library_messages(own) +
+      const double inside = inside_message_ * messages_of(own, tree) +
                             inside_byte_ * share_of_ring(own) * static_cast<double>(found[i].floats) * 4;
       rest[i].seconds = std::max(rest[i].seconds - inside, rest[i].seconds / 10);
     }

@@ -96,7 +96,10 @@ void ComputeBench::step(Index number, Launch launch) {
                     .norm_scale = 1.F / static_cast<float>(batch_)});
   const auto body = [&] {
     for (std::size_t stage = 0; stage < engine.stages().size(); ++stage) {
-      engine.launch(key, stage, set());
+      if (launch == Launch::eager)
+        engine.training(batch_).launch(stage, set());  // Engine::launch would capture it
+      else
+        engine.launch(key, stage, set());
       if (sync_) sync_->ready(stage, engine.stages()[stage], rank_);
     }
     if (sync_)

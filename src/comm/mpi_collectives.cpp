@@ -198,7 +198,7 @@ class MpiCollectives final : public Collectives {
                  .row = trace_row::sums,
                  .begin = std::max(operation.started, shown_),
                  .end = now,
-                 .bytes = operation.count * static_cast<Index>(sizeof(float))});
+                 .bytes = operation.count * bytes_of(operation.wire)});
     shown_ = now;
   }
 

@@ -69,7 +69,7 @@ void check_sync(const TrainConfig& config) {
         "--outer-optimizer {} needs --local-steps above 1 (a momentum of single steps is what --optimizer has); give --local-steps N, or drop it",
         sync.outer.rule == OuterRule::momentum ? "momentum" : "nesterov");
   }
-  if (sync.wire != Wire::fp32 && sync.cuda_aware) {
+  if (sync.wire != Wire::fp32 && sync.cuda_aware && sync.backend != "nccl") {
     fail(
         Exit::usage,
         "--wire {} is not possible with --cuda-aware (MPI is given sums in fp32 then); drop one of them, or give --backend nccl",

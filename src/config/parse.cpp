@@ -442,6 +442,11 @@ BenchConfig parse_bench(const std::vector<std::string>& words, const ReadText& r
   if (config.machine.empty()) return config;
   if (config.what != "compute" && config.what != "comm")
     fail(Exit::usage, "--machine has no effect on 'bench {}' (it takes the results of compute and comm)", config.what);
+  if (!config.frozen.empty())
+    fail(
+        Exit::usage,
+        "--freeze with --machine is not possible (a description knows the time of a whole step, by the network's name); "
+        "leave one out");
   if (config.backend == "all")
     fail(Exit::usage,
          "--backend all with --machine is not possible (a description has one); name the one that training uses");

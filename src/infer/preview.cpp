@@ -48,9 +48,10 @@ std::vector<Column> columns_of(const PreviewConfig& config, const DatasetInfo& i
                                const std::vector<Index>& samples) {
   const DataConfig& data = config.train.data;
   const auto pictures = [&](Use use) {
-    const AugmentSpec augment = augment_spec(data, info, config.train.seed, use);
+    const DataConfig shown = use == Use::evaluation ? validation_data(data) : data;
+    const AugmentSpec augment = augment_spec(shown, info, config.train.seed, use);
     check_augment(augment);
-    return InputPictures(dataset, augment, input_spec(data, info, augment));
+    return InputPictures(dataset, augment, input_spec(shown, info, augment));
   };
   std::vector<Column> columns(1);
   columns[0].title = "evaluation";

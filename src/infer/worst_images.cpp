@@ -40,12 +40,13 @@ void WorstImages::add(std::span<const SampleSpec> samples, const float* logits) 
     const float* const best = std::max_element(logits, logits + classes_);
     double exponents = 0;
     for (Index k = 0; k < classes_; ++k) exponents += std::exp(static_cast<double>(logits[k]) - *best);
-    entries_.push_back({.loss = std::log(exponents) + *best - logits[sample.a],
-                        .probability = 1 / exponents,
-                        .sample = sample.position,
-                        .label = sample.a,
-                        .predicted = best - logits});
+    const Entry entry{.loss = std::log(exponents) + *best - logits[sample.a],
+                      .probability = 1 / exponents,
+                      .sample = sample.position,
+                      .label = sample.a,
+                      .predicted = best - logits};
     logits += classes_;
+    if (std::isfinite(entry.loss)) entries_.push_back(entry);  // others can't be sorted, nor read back as text
   }
   keep_worst(entries_);
 }

@@ -100,7 +100,9 @@ double Predictor::compute_seconds(double batch, At end) const {
                               [&](const StepTime& step) { return static_cast<double>(step.batch) >= batch; });
     const StepTime &a = *(upper - 1), &b = *upper;
     const double part = (batch - static_cast<double>(a.batch)) / static_cast<double>(b.batch - a.batch);
-    if (b.batch > a.batch) found = std::max(0.0, seconds(a) + part * (seconds(b) - seconds(a)));
+    const double line = seconds(a) + part * (seconds(b) - seconds(a));
+    // Beyond them a line may fall to nothing: a smaller batch takes its part of the time, a larger one all of it.
+    if (b.batch > a.batch) found = part < 0 ? std::max(found, line) : part > 1 ? std::max(seconds(b), line) : line;
     if (part >= 0 && part <= 1) error = 0;
   }
   return found * (end == At::value ? 1 : end == At::low ? 1 - std::min(error, 0.5) : 1 + error);

@@ -85,6 +85,7 @@ def mistakes(work):
     for words, text in (
         (["io", "--synthetic", "--machine", f"{work}/m.json"], "--machine has no effect on 'bench io'"),
         (["comm", "--backend", "all", "--machine", f"{work}/m.json"], "--backend all with --machine"),
+        (["compute", "--freeze", "backbone", "--machine", f"{work}/m.json"], "--freeze with --machine"),
     ):
         _, err = run(1, "bench", *words, expect=2)
         check(text in err, text)

@@ -171,6 +171,17 @@ TEST(PredictionTest, RanksThatShareCoresTakeLonger) {
   EXPECT_NEAR(Predictor(machine, job).predict({}, 1, ScalingKind::weak).compute, 1.0, 1e-9);
 }
 
+/// Where a larger batch leaves the caches, the line through the times meets zero above a batch of none.
+TEST(PredictionTest, SmallBatchesTakeTime) {
+  Machine machine = measured({});
+  machine.steps.push_back(machine.steps[0]);
+  machine.steps[0].batch = 32;
+  machine.steps[0].seconds.value = 0.05;
+  const ScalePrediction found = Predictor(machine, job).predict({}, 512, ScalingKind::strong);
+  ASSERT_EQ(found.batch, 8);
+  EXPECT_NEAR(found.compute, 0.05 / 4, 1e-9);
+}
+
 TEST(PredictionTest, HidesWhatTheDeviceHides) {
   Machine machine = measured({});
   const auto exposed = [&](double overlap) {
