@@ -443,8 +443,9 @@ BenchConfig parse_bench(const std::vector<std::string>& words, const ReadText& r
   if (config.what != "compute" && config.what != "comm")
     fail(Exit::usage, "--machine has no effect on 'bench {}' (it takes the results of compute and comm)", config.what);
   if (config.backend == "all")
-    fail(Exit::usage,
-         "--backend all with --machine is not possible (a description has one); name the one that training uses");
+    fail(
+        Exit::usage,
+        "--backend all with --machine is not possible (a description has one backend); name the one that training uses");
   return config;
 }
 

@@ -219,7 +219,7 @@ void Checkpointing::start() {
           std::any_of(unread.begin(), unread.end(), [&](auto& name) { return name.ends_with("/" + row.name); }))
         fail(
             Exit::usage,
-            "'{}' starts anew for the classes of this run, and --freeze would keep it as it starts; leave it out of --freeze",
+            "'{}' starts anew for the classes of this run, and --freeze would keep its first values; leave it out of --freeze",
             row.name);
     if (!unread.empty()) log::info("a new head for the classes of this run: {} start anew", fmt::join(unread, ", "));
   }

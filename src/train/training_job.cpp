@@ -138,7 +138,7 @@ void require_same_frozen(const TrainConfig& config, const CheckpointMeta& meta) 
   };
   fail(
       Exit::usage,
-      "the run froze {} and --freeze says {}, which have other optimizer states; give the same, or start a new run from its weights with --weights",
+      "the run froze {} and --freeze says {}, whose optimizer states differ; give the same, or start a new run from its weights with --weights",
       said(stored), said(config));
 }
 
