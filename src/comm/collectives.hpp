@@ -93,7 +93,7 @@ struct RankDevices {
 /// Collective. Opens NCCL's module if every rank has a device.
 RankDevices find_devices(Communicator& communicator, const Device& device);
 /// True if every rank receives its slices from all others and adds them itself: MPI knows no 16-bit floats, and NCCL's
-/// own sums in fp16 could pass its range, which nobody would see.
+/// own sums in fp16 could exceed its range, which nobody would notice.
 constexpr bool adds_in_tree(Transport transport, bool reproducible, Wire wire) {
   return reproducible || wire == Wire::fp16 || (wire == Wire::bf16 && transport == Transport::mpi);
 }

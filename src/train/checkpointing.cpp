@@ -116,7 +116,7 @@ bool stands_at_beginning(const std::string& began, const Lineage& line, const Fo
   return false;
 }
 
-/// The weights tell their network, and it is another one than the run's.
+/// The weights name their network, and it is not the run's.
 [[noreturn]] void fail_other_network(const FoundWeights& found, const Graph& graph, const TrainConfig& config) {
   std::string remedy = "the --model that it was made with";
   const auto text = found.file.meta.texts.find("configuration");
