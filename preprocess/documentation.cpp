@@ -67,7 +67,7 @@ std::string manual() {
 }
 
 std::string completion(const std::vector<std::string>& words) {
-  if (words.size() != 1) fail(Exit::usage, "which shell is not said; use 'convoy-preprocess completion bash' or 'zsh'");
+  if (words.size() != 1) fail(Exit::usage, "no shell is given; use 'convoy-preprocess completion bash' or 'zsh'");
   std::vector<CompletedCommand> commands;
   for (const std::string& word : command_words())
     see_options(word, [&](const std::vector<OptionGroup>& groups) {

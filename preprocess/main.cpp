@@ -65,7 +65,8 @@ Exit refuse(Session& session, const Error& error) {
   return error.code();
 }
 
-/// Help needs no ranks. Nothing: the words ask for work, or are wrong, which the ranks say together.
+/// Answers a request for help, which needs no ranks. Nothing: the words ask for work, or are wrong; then the ranks
+/// answer together.
 std::optional<Exit> answer_alone(const std::vector<std::string>& arguments) {
   Command command;
   try {
@@ -109,7 +110,7 @@ int main(int argc, char** argv) {
       convoy::log::report_error(failure.what());
       convoy::abort_job(code_of(failure));
     }
-  } catch (const std::exception& failure) {  // MPI could not be begun, or help not be printed
+  } catch (const std::exception& failure) {  // MPI could not start, or help could not be printed
     convoy::log::report_error(failure.what());
     return static_cast<int>(code_of(failure));
   }

@@ -28,7 +28,7 @@ struct ParameterSet {
 
 struct SetLayout {
   Range values;                        ///< begin 0, table.parameters.count
-  Range trained;                       ///< the part of `values` that is no frozen parameter's, begin 0
+  Range trained;                       ///< the part of `values` that is not frozen, begin 0
   Range optimiser;                     ///< slots.size() * trained.count
   Range statistics;                    ///< running mean and variance, as ParameterTable::norms
   Range moving;                        ///< the part of `statistics` that is no frozen norm's
@@ -192,7 +192,7 @@ class Backend : public Device {
   /// `cpu oneDNN 2.6.3 AVX-512 2 threads`: for logs, and part of the configuration hash where it decides bits.
   virtual std::string describe() const = 0;
   virtual DeviceCounts counts() const { return {}; }
-  /// Measures for about a second, at set-up. Throws Error(device) where the precision isn't possible here.
+  /// Measures for about a second, at set-up. Throws Error(device) if the precision isn't possible here.
   virtual Ceilings measure_ceilings(const CeilingSpec& spec) = 0;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a step goes: the parts of a program with what they cost, and what the device can do at best.
+// Where the time of a step goes: the parts of a program with what they cost, and what the device can do at best.
 #pragma once
 #include <string>
 

@@ -32,7 +32,7 @@ std::optional<FoundCheckpoint> find_checkpoint(Communicator& communicator, const
 FoundCheckpoint open_checkpoint(Communicator& communicator, const std::string& path,
                                 const std::function<std::string(const std::string&)>& resolve = resolve_checkpoint);
 
-/// Collective. The same, to resume from. Throws Error(data) also for an average of checkpoints, which stands nowhere in
+/// Collective. The same, to resume from. Throws Error(data) also for an average of checkpoints, which has no place in
 /// a run.
 FoundCheckpoint open_to_resume(Communicator& communicator, const std::string& path);
 

@@ -154,14 +154,14 @@ double measure_overlap(Communicator& communicator, SumBench& bench, const TimedM
 }
 
 std::string describe(const char* where, const Link& link) {
-  return fmt::format("{}: {:.1f} us a message (within {:.0f} %), {:.3f} GB/s (within {:.0f} %)", where,
+  return fmt::format("{}: {:.1f} us per message (within {:.0f} %), {:.3f} GB/s (within {:.0f} %)", where,
                      link.seconds_per_message.value * 1e6, link.seconds_per_message.error * 100,
                      link.seconds_per_byte.value > 0 ? 1e-9 / link.seconds_per_byte.value : 0.0,
                      link.seconds_per_byte.error * 100);
 }
 
-/// Collective. Adds to the description what the ranks' places allow: links inside a host where the first one has
-/// several ranks, links between hosts where there are several.
+/// Collective. Adds to the description what the ranks' places allow: links inside a host if the first one has
+/// several ranks, links between hosts if there are several.
 class MachineBench {
  public:
   MachineBench(Communicator& communicator, Backend& backend, const TransportChoice& choice, const BenchConfig& config)
@@ -178,7 +178,7 @@ class MachineBench {
     if (hosts > 1 && own > 1) {
       const bool leads = std::all_of(names.begin(), names.begin() + own,
                                      [&](const std::string& name) { return name == names.front(); });
-      if (!leads) fail(Exit::usage, "the ranks of the first host are not the first ranks; start them host by host");
+      if (!leads) fail(Exit::usage, "the ranks of the first host are not the first ranks; start them ordered by host");
       const auto host = communicator_.first_ranks(own, config_.deadline);
       if (host) measure_inside(*host, sizes);
       share_inside();

@@ -25,7 +25,7 @@ struct Command {
   std::string name;
   Overview overview;
   std::string usage, text;      ///< of its own help
-  Words first_words = {};       ///< that may follow its name where no path does, for completion
+  Words first_words = {};       ///< that may follow its name in place of a path, for completion
   bool lists_networks = false;  ///< in --help-all
   bool has_own_options = true;  ///< in its first group, which help shows whole
   bool heeds_signals = false;   ///< stops in order when it is asked to (core/stop.hpp)

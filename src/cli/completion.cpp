@@ -26,7 +26,7 @@ CompletedCommand completed(const Command& command) {
 Exit run_completion(const Words& words) {
   CompletionConfig config;
   const std::vector<std::string> shells = read_words("completion", options_of(config), words);
-  if (shells.size() != 1) fail(Exit::usage, "which shell is not said; use 'convoy completion bash' or 'zsh'");
+  if (shells.size() != 1) fail(Exit::usage, "no shell is given; use 'convoy completion bash' or 'zsh'");
   std::vector<CompletedCommand> all;
   for (const Command& command : commands()) all.push_back(completed(command));
   write_output(completion_script(shells.front(), "convoy", all));
@@ -42,7 +42,7 @@ Command completion_command() {
       .usage = "convoy completion bash|zsh",
       .text =
           "Prints a script that completes commands, options and their values. 'source <(convoy completion bash)' makes it\n"
-          "work in this shell; in ~/.bashrc or ~/.zshrc (behind compinit) the line works in every shell. 'cmake --install' puts\n"
+          "work in this shell; in ~/.bashrc or ~/.zshrc (after compinit) the line works in every shell. 'cmake --install' puts\n"
           "the scripts where both shells find them. 'convoy-preprocess completion bash' is the same for the other program.",
       .first_words = {"bash", "zsh"},
       .see_options = see_options<CompletionConfig>,

@@ -132,8 +132,8 @@ std::string section(const std::string& title, const std::vector<Difference>& row
 std::string text_of_intervals(const LogComparison& log) {
   if (log.train_a == log.train_common && log.train_b == log.train_common) return {};
   return fmt::format(
-      "  training is logged at other steps ({} in A, {} in B): compared at {}, and there without means (loss, "
-      "accuracy) of intervals of other lengths\n",
+      "  training is logged at different steps ({} in A, {} in B): compared at {}, and there without means (loss, "
+      "accuracy) of intervals of different lengths\n",
       log.train_a, log.train_b, counted(log.train_common, "common step"));
 }
 
@@ -177,7 +177,7 @@ std::string text_of_tensors(const RunComparison& found) {
     if (found.log.first && found.log.first->step <= found.tensors.a.position.step && differ_by_rounding(found.log))
       text +=
           "  the same training, then: the numbers differ because the ranks add up the same losses in another order "
-          "(another number of ranks, or a run that was stopped between)\n";
+          "(a different number of ranks, or a run that was stopped in between)\n";
     return text;
   }
   text += fmt::format("{} of {} differ\n", differing.size(), found.tensors.tensors);

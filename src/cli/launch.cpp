@@ -196,7 +196,7 @@ std::string configuration_in_checkpoint(const std::string& folder, const std::st
   return {};
 }
 
-/// The configuration of a run directory; empty: there is none. What a start that came to nothing said counts only if
+/// The configuration of a run directory; empty: there is none. That of a start without any result counts only if
 /// the words name no data set: a job script that names everything says itself what it wants.
 std::string read_own(const std::string& path, NamesData of_words) {
   const std::string folder = std::filesystem::path(path).parent_path().string();

@@ -89,7 +89,7 @@ class Study {
   }
 
   std::string text() const {
-    std::string text = fmt::format("{}, {} pixels, {}; {} images an epoch ({}), {}; {} to a node\nmachine: {}{}\n",
+    std::string text = fmt::format("{}, {} pixels, {}; {} images per epoch ({}), {}; {} per node\nmachine: {}{}\n",
                                    job_.model, job_.image_size, job_.precision, job_.samples, samples_origin_,
                                    fmt::format("{:g} epochs", job_.epochs), counted(machine_.ranks_per_host, "rank"),
                                    machine_.name, machine_.note.empty() ? "" : " (" + machine_.note + ")");
@@ -211,7 +211,7 @@ class Study {
     std::string text = "\nhow sure this is (low and high: all terms at the ends of their ranges)\n";
     for (const Basis& one : basis_) text += fmt::format("  {}  {}\n", one.measured ? "measured" : "assumed ", one.text);
     return text +
-           "  not counted: reading data, validation, checkpoints, ranks that are slower than others, and how accuracy\n"
+           "  not counted: reading data, validation, checkpoints, ranks that are slower than the others, and how accuracy\n"
            "  changes with the global batch and the policy\n";
   }
 
@@ -241,8 +241,7 @@ class Study {
 Exit run_predict_scale(const Words& words) {
   PredictScaleConfig config;
   const Words rest = read_words("predict-scale", options_of(config), words);
-  if (!rest.empty())
-    fail(Exit::usage, "'{}' is not an option; a configuration is given as --config FILE", rest.front());
+  if (!rest.empty()) fail(Exit::usage, "'{}' is not an option; give a configuration as --config FILE", rest.front());
   if (config.machine.empty())
     fail(Exit::usage, "no machine is given; use --machine FILE, which 'convoy bench comm --machine FILE' writes");
   const Study study(config);
@@ -262,7 +261,7 @@ Command predict_scale_command() {
       .text =
           "Predicts how a job scales: step time, sums that computation does not hide, efficiency, hours and node-hours, the\n"
           "fastest and the cheapest number of nodes, for each way to average, with the same batch on each rank (weak) and\n"
-          "with the same batch in each step (strong). It runs alone, and says which numbers are measured.",
+          "with the same batch in each step (strong). It needs no MPI, and says which numbers are measured.",
       .see_options = see_options<PredictScaleConfig>,
       .alone = run_predict_scale};
 }

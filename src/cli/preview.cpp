@@ -18,7 +18,7 @@ Command preview_command() {
       .usage = "convoy preview --data DIR [options of convoy train] [-o FILE]",
       .text =
           "Writes one self-contained HTML file: some training images, each as evaluation sees it and as training does in\n"
-          "several epochs, with class names. It takes the words and configuration files of 'convoy train'. The images\n"
+          "several epochs, with class names. It takes the options and configuration files of 'convoy train'. The images\n"
           "of a column are one batch, and mix-up and cut-mix mix them with each other.",
       .see_options = see_options<PreviewConfig>,
       .alone = run_preview};

@@ -45,7 +45,7 @@ double StepProfile::roofline_seconds(const ProgramPart& part) const {
 
 std::string StepProfile::text() const {
   std::string text = fmt::format(
-      "where a step goes; roofline: {:.1f} GFLOP/s (1x1 convolution, 512 channels), {:.1f} GB/s (copy), as measured now\n"
+      "where the time of a step goes; roofline: {:.1f} GFLOP/s (1x1 convolution, 512 channels), {:.1f} GB/s (copy), as measured now\n"
       "{:>9} {:>6} {:>9} {:>10} {:>9} {:>8} {:>9}  {:<8} {}\n",
       ceilings_.flops_per_second / 1e9, ceilings_.bytes_per_second / 1e9, "ms", "%", "GFLOP", "GFLOP/s", "MB", "GB/s",
       "roofline", "", "nodes | kernels");
@@ -71,7 +71,7 @@ std::string StepProfile::text() const {
          fmt::format("{:<8} {} | {}", row->part.backward ? "backward" : "forward", shortened(row->part.nodes, 60),
                      row->part.kernels));
   line(total, flops, bytes, roofline, "all parts");
-  text += fmt::format("{:>9.3f} {:>6.1f}  outside of them: update, sums over ranks, launches\n", (step - total) * 1e3,
+  text += fmt::format("{:>9.3f} {:>6.1f}  outside the parts: update, sums over ranks, launches\n", (step - total) * 1e3,
                       step > 0 ? 100 * (step - total) / step : 0);
   text += fmt::format("{:>9.3f} {:>6.1f}  a step of {} images (medians of {} steps)\n", step * 1e3, 100.0, samples_,
                       steps_.size());

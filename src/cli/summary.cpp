@@ -257,7 +257,7 @@ Command summary_command() {
       .usage = "convoy summary RUN_DIR ... [options]",
       .text =
           "Prints a table of runs, the best first: epochs done, hours, best accuracy on the val split, speed, options that\n"
-          "differ, and how each run ended. RUN_DIR may be a folder of runs. A text leaves out options that don't fit.",
+          "differ, and how each run ended. RUN_DIR may be a folder of runs. The text leaves out options that don't fit.",
       .see_options = see_options<SummaryConfig>,
       .alone = run_summary};
 }

@@ -54,8 +54,8 @@ class Collectives {
   virtual void await(Event event, const char* what) = 0;
   /// Seconds spent waiting in finish() and await() since the last call.
   virtual double take_wait_seconds() = 0;
-  /// Bytes of sums that this rank has sent to others; of an all-reduce of the MPI library what a ring sends. Nothing
-  /// where sums may be replayed without a call that could count them.
+  /// Bytes of sums that this rank has sent to others; for an all-reduce of the MPI library what a ring sends. Nothing
+  /// if sums may be replayed without a call that could count them.
   virtual std::optional<Index> sent_bytes() const { return std::nullopt; }
 };
 
@@ -87,13 +87,13 @@ enum class Transport : std::uint8_t { mpi, nccl };
 /// What the ranks compute on, alike on all of them.
 struct RankDevices {
   std::vector<std::string> identities;  ///< Device::identity of every rank
-  std::string nccl_problem;             ///< why NCCL can't be used, with the rank that misses it; empty: it can
+  std::string nccl_problem;             ///< why NCCL can't be used, with the rank that lacks it; empty: it can
 };
 
 /// Collective. Opens NCCL's module if every rank has a device.
 RankDevices find_devices(Communicator& communicator, const Device& device);
-/// True where every rank is sent its slices by all others and adds them itself: MPI knows no 16-bit floats, and NCCL's
-/// own sums in fp16 could pass its range, which nobody would see.
+/// True if every rank receives its slices from all others and adds them itself: MPI knows no 16-bit floats, and NCCL's
+/// own sums in fp16 could exceed its range, which nobody would notice.
 constexpr bool adds_in_tree(Transport transport, bool reproducible, Wire wire) {
   return reproducible || wire == Wire::fp16 || (wire == Wire::bf16 && transport == Transport::mpi);
 }
@@ -110,8 +110,8 @@ struct TransportChoice {
   std::string warning;  ///< what the user should know; mostly empty
 };
 
-/// Chooses by what the user wants and find_devices says, so alike on all ranks. auto takes NCCL where there are several
-/// ranks, each has a GPU of its own, and NCCL is there. Throws Error(device) where what is asked for can't be.
+/// Chooses by what the user wants and find_devices says, so alike on all ranks. auto takes NCCL if there are several
+/// ranks, each has a GPU of its own, and NCCL is there. Throws Error(device) if what is asked for is not possible.
 TransportChoice choose_transport(const TransportWish& wish, const RankDevices& devices);
 
 /// Collective. By NCCL, which has a module of its own: a machine with one GPU needs no NCCL.

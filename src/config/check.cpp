@@ -72,7 +72,7 @@ void check_sync(const TrainConfig& config) {
   if (sync.wire != Wire::fp32 && sync.cuda_aware && sync.backend != "nccl") {
     fail(
         Exit::usage,
-        "--wire {} is not possible with --cuda-aware (MPI is given sums in fp32 then); drop one of them, or give --backend nccl",
+        "--wire {} is not possible with --cuda-aware (MPI then receives the sums in fp32); drop one of them, or give --backend nccl",
         name_of(sync.wire));
   }
   if (sync.replicas > 0 && sync.grad_accum_steps > 1) {

@@ -281,8 +281,9 @@ std::vector<OptionGroup> options_of(BenchConfig& config) {
   add(cuda_aware_option(config.cuda_aware));
   add(switch_option("strong", config.strong,
                     "scaling: divide --batch-size among the ranks; otherwise each rank has --batch-size images"));
-  add(switch_option("profile", config.profile,
-                    "compute: print where a step goes: time, FLOP, bytes and share of the roofline of each part"));
+  add(switch_option(
+      "profile", config.profile,
+      "compute: print where the time of a step goes: time, FLOP, bytes and share of the roofline of each part"));
   add(text_option("csv", "FILE", config.csv, "scaling, compute --profile: also write the table to this file"));
   add(text_option("machine", "FILE", config.machine,
                   "compute, comm: add what was measured to this description of the machine, for predict-scale"));

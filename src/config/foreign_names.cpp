@@ -31,7 +31,7 @@ constexpr std::string_view period = "use --local-steps with --sync weights";
 constexpr std::string_view post_local = "use --local-sgd-start with --sync weights";
 constexpr std::string_view slow_momentum = "use --outer-optimizer momentum with --sync weights and --local-steps";
 constexpr std::string_view repeatable =
-    "two equal runs give the same bits unasked; --reproducible with --threads N: also on other numbers of ranks";
+    "two equal runs give the same bits by default; --reproducible with --threads N: also on other numbers of ranks";
 constexpr std::string_view cpu = "use --device cpu";
 constexpr std::string_view rule = "use --optimizer; 'convoy train --help optimizer' lists the rules";
 constexpr std::string_view jitter = "use --brightness, --contrast, --saturation and --hue";

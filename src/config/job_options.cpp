@@ -28,13 +28,13 @@ constexpr Index most_traced_steps = 1000;
 Option trace_option(StepSpan& span) {
   Option option{.name = "trace-steps", .value = "A:B"};
   option.help =
-      "write what each rank does in the steps A to B of the run, counted from 1, to trace.json in the run directory, for ui.perfetto.dev";
+      "write what each rank does in steps A to B of the run, counted from 1, to trace.json in the run directory, for ui.perfetto.dev";
   option.allowed = "A or A:B with 1 <= A <= B, at most 1000 steps";
   option.set = [&span](const std::string& text) {
     const auto colon = text.find(':');
     const Index first = read_integer(text.substr(0, colon), at_least(1));
     const Index last = colon == std::string::npos ? first : read_integer(text.substr(colon + 1), at_least(1));
-    if (last < first || last - first >= most_traced_steps) throw BadValue("is no span of steps, or too long a one");
+    if (last < first || last - first >= most_traced_steps) throw BadValue("is no range of steps, or too long");
     span = {first, last};
   };
   option.print = [&span] {
@@ -89,7 +89,7 @@ OptionGroup sync_options(SyncConfig& sync) {
       .decides_bits();
   add(switch_option(
           "reproducible", sync.reproducible,
-          "compute the same bits on any number of ranks (of equal --threads), by summing along a fixed tree of the "
+          "compute the same bits on any number of ranks (with equal --threads), by summing along a fixed tree of the "
           "replicas"))
       .decides_bits();
   add(switch_option("sync-bn", sync.sync_bn,

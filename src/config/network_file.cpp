@@ -110,7 +110,7 @@ class Writer {
     if (name == images) return images;
     for (const std::string& full : {scope.prefix + name, name})
       if (const auto found = names_.find(full); found != names_.end()) return found->second;
-    refuse(line, fmt::format("reads '{}', which no line before it is called", name));
+    refuse(line, fmt::format("reads '{}', but no earlier line has this name", name));
   }
 
   /// `4*width`: products of numbers and of the block's parameters. Other words stay.
@@ -128,7 +128,7 @@ class Writer {
       Index number = 0;
       const auto [end, error] = std::from_chars(factor.data(), factor.data() + factor.size(), number);
       if (error != std::errc{} || end != factor.data() + factor.size())
-        refuse(line, fmt::format("multiplies '{}' in '{}', which is no whole number", factor, text));
+        refuse(line, fmt::format("multiplies '{}' in '{}', which is not a whole number", factor, text));
       product *= number;
     }
     return fmt::format("{}", product);
@@ -149,7 +149,7 @@ class Writer {
                            Scope& scope) {
     constexpr int deepest = 8;
     if (scope.depth == deepest)
-      refuse(line, fmt::format("nests blocks {} deep; does '{}' hold itself?", deepest, line.what));
+      refuse(line, fmt::format("nests blocks {} deep; does '{}' contain itself?", deepest, line.what));
     if (inputs.size() != 1) refuse(line, fmt::format("gives a block {} inputs; it has one, 'in'", inputs.size()));
     Values parameters;
     for (const auto& [key, value] : line.values)
@@ -204,8 +204,8 @@ NetworkFile read_network_file(const std::string& text, const std::string& path) 
     if (ini.section.empty()) {
       if (ini.key != "name")
         fail(Exit::usage,
-             "{}: unknown key '{}' before the first section; there is 'name', and layers stand in [network]", origin,
-             ini.key);
+             "{}: unknown key '{}' before the first section; only 'name' is allowed there, layers belong in [network]",
+             origin, ini.key);
       network.name = ini.value;
       continue;
     }

@@ -448,8 +448,9 @@ BenchConfig parse_bench(const std::vector<std::string>& words, const ReadText& r
         "--freeze with --machine is not possible (a description knows the time of a whole step, by the network's name); "
         "leave one out");
   if (config.backend == "all")
-    fail(Exit::usage,
-         "--backend all with --machine is not possible (a description has one); name the one that training uses");
+    fail(
+        Exit::usage,
+        "--backend all with --machine is not possible (a description has one backend); name the one that training uses");
   return config;
 }
 

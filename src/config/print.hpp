@@ -13,7 +13,7 @@ std::string to_ini(const TrainConfig& config);
 /// The same with what was said alone, paths absolute; the rest stands in comments.
 std::string to_ini_of_words(const TrainConfig& config);
 
-/// What training runs are compared by: the options that were said, paths aside, and those that decide most.
+/// What training runs are compared by: the options that were given, paths aside, and those that matter most.
 std::map<std::string, std::string> hyperparameters(const TrainConfig& config);
 
 /// A command's options with units and defaults. usual: those of the first day, and all of the first group if

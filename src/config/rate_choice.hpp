@@ -12,7 +12,7 @@ namespace convoy {
 void choose_rate(TrainConfig& config);
 /// For a resumed run: takes from `stored`, its configuration, the values that were not given.
 void keep_rate(TrainConfig& config, const TrainConfig& stored);
-/// The same of its text, as a checkpoint has it. Returns false if it can't be read: another version wrote it.
+/// The same of its text, as a checkpoint has it. Returns false if another version wrote it, so that it can't be read.
 bool keep_rate(TrainConfig& config, const std::string& stored);
 /// One line about what choose_rate did; empty if it did nothing.
 std::string explain_rate(const TrainConfig& config);

@@ -60,7 +60,7 @@ std::vector<OptionGroup> options_of(PreviewConfig& config) {
   OptionGroup own{"Preview", {}};
   own.add(
       number_option("samples", "N", config.samples, from_to(1, 48), "training images to show, spread over the set"));
-  own.add(number_option("appearances", "N", config.appearances, from_to(1, 48), "epochs to show of each"));
+  own.add(number_option("appearances", "N", config.appearances, from_to(1, 48), "epochs to show of each image"));
   own.add(text_option("output", "FILE", config.output, "HTML file to write")).short_form('o');
   groups.insert(groups.begin(), std::move(own));
   return groups;

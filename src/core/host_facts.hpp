@@ -22,14 +22,14 @@ Room room_at(const std::string& path);
 /// Bytes that new work may use; 0: not known.
 double available_memory(const std::string& root = "");
 
-/// Bytes of the most memory that this process has had resident so far.
+/// The largest resident memory of this process so far, in bytes.
 double peak_memory();
 
 /// The version of NVIDIA's kernel driver, `535.104.05`; empty: there is none.
 std::string nvidia_driver(const std::string& root = "");
 
 /// The variables among `environment` (NAME=VALUE, ends with null) that decide how a job runs: of MPI, NCCL, UCX,
-/// OpenMP, schedulers and modules, without those whose names may stand for secrets.
+/// OpenMP, schedulers and modules, without those whose names suggest a secret.
 std::map<std::string, std::string> job_variables(const char* const* environment);
 
 }  // namespace convoy

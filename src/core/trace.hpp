@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the threads of this process do and when, for a file that chrome://tracing and Perfetto show. Where it is off, a
-// span costs a look at an atomic.
+// What the threads of this process do and when, for a file that chrome://tracing and Perfetto show. While it is off, a
+// span costs one load of an atomic.
 #pragma once
 #include <atomic>
 #include <mutex>

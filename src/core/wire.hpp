@@ -35,8 +35,8 @@ CONVOY_FORMULA std::uint16_t to_bf16(float value) {
 }
 CONVOY_FORMULA float from_bf16(std::uint16_t value) { return float_of_bits(static_cast<std::uint32_t>(value) << 16); }
 
-/// The nearest fp16, ties to even. A finite value that is too large becomes the largest: a sum that is infinite would
-/// be noticed by nobody, since flags of what is not finite are made before. Infinity and NaN stay.
+/// The nearest fp16, ties to even. A finite value that is too large becomes the largest: nobody would notice an
+/// infinite sum, since the flags of non-finite values are set before it. Infinity and NaN stay.
 CONVOY_FORMULA std::uint16_t to_fp16(float value) {
   const std::uint32_t bits = bits_of_float(value), sign = (bits >> 16) & 0x8000U, magnitude = bits & 0x7fffffffU;
   const std::uint32_t normal = (magnitude + 0xfffU + ((magnitude >> 13) & 1U) - (112U << 23)) >> 13;

@@ -12,7 +12,7 @@
 namespace convoy {
 
 /// Makes the network's input on the host and turns it back into pixels: crops, padding, flips, erased boxes and mixing
-/// as the network sees them. Where normalisation sets a pixel to 0, it has the set's mean colour.
+/// as the network sees them. A pixel that is 0 after normalisation has the set's mean colour.
 class InputPictures {
  public:
   /// `input`: of these images (input_spec).

@@ -5,7 +5,7 @@
 
 namespace convoy {
 
-/// Writes a page that shows what the network sees of some training images in several epochs.
+/// Writes a page that shows some training images as the network sees them in several epochs.
 Exit preview(const PreviewConfig& config);
 
 }  // namespace convoy

@@ -69,7 +69,7 @@ class TensorFile {
   const StoredValues* find(const std::string& name) const;
   /// In row-major order, rounded to fp32. Throws Error(data).
   std::vector<float> read(const StoredValues& tensor) const;
-  /// Reads all tensors of a file whose metadata has their digest. Throws Error(data) if they have another.
+  /// If the metadata of a file has a digest of its tensors, reads them all. Throws Error(data) if theirs differs.
   void check_digest() const;
 
  private:

@@ -82,7 +82,7 @@ struct Reader {
   void read_number(Number& to, const std::string& field, const std::string& text) const {
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), to);
     if (error != std::errc{} || end != text.data() + text.size())
-      refuse(layer, fmt::format("has {} = '{}', which is no number of that kind", field, text));
+      refuse(layer, fmt::format("has {} = '{}', which is not a number of that kind", field, text));
   }
   void read(Index& to, const std::string& field, const std::string& text) const {
     if (text == classes_word) {
@@ -191,7 +191,7 @@ void check_read(const std::vector<LayerSpec>& layers) {
       return std::find(other.inputs.begin(), other.inputs.end(), layers[i].name) != other.inputs.end();
     };
     if (std::none_of(layers.begin() + static_cast<std::ptrdiff_t>(i) + 1, layers.end(), reads))
-      refuse(layers[i], "is read by none behind it; drop it, or name it in the 'from' of another");
+      refuse(layers[i], "is read by no later layer; drop it, or name it in the 'from' of another");
   }
 }
 
@@ -199,18 +199,18 @@ void check_read(const std::vector<LayerSpec>& layers) {
 
 Graph build_layers(const GraphSpec& spec) {
   for (const auto& [name, value] : spec.options)
-    if (!value.empty()) fail(Exit::usage, "a network of a file has no --{}; leave it out, or change the file", name);
+    if (!value.empty()) fail(Exit::usage, "a network from a file has no --{}; leave it out, or change the file", name);
   GraphBuilder net(spec, ActivationKind::relu);
   std::map<std::string, NodeId> nodes{{"input", net.input()}};
   const LayerSpec* const last = classifier(spec.layers);
   NodeId node = 0;
   for (const LayerSpec& layer : spec.layers) {
-    if (nodes.count(layer.name) > 0) refuse(layer, "has the name of an earlier one");
+    if (nodes.count(layer.name) > 0) refuse(layer, "has the name of an earlier layer");
     if (layer.inputs.empty()) refuse(layer, "reads nothing");
     std::vector<NodeId> inputs;
     for (const std::string& name : layer.inputs) {
       const auto from = nodes.find(name);
-      if (from == nodes.end()) refuse(layer, fmt::format("reads '{}', which no layer before it is called", name));
+      if (from == nodes.end()) refuse(layer, fmt::format("reads '{}', but no earlier layer has this name", name));
       inputs.push_back(from->second);
     }
     const Index values = net.values(inputs.front());
@@ -243,7 +243,7 @@ Graph build_layers(const GraphSpec& spec) {
     return net.finish(node, spec.model);
   } catch (const Error& error) {
     refuse(spec.layers.back(),
-           fmt::format("ends the network, which wants one value a class ({}); give the last linear layer out={}",
+           fmt::format("ends the network, which needs one value per class ({}); give the last linear layer out={}",
                        error.what(), classes_word));
   }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Networks as lists of layers, which files describe: a graph made of them, and they of a graph.
+// Networks as lists of layers, which files describe: a graph from layers, and layers from a graph.
 #pragma once
 #include <vector>
 
@@ -7,7 +7,7 @@
 
 namespace convoy {
 
-/// Throws Error(usage) that begins with the layer's origin, where it has one.
+/// Throws Error(usage) that begins with the layer's origin, if it has one.
 Graph build_layers(const GraphSpec& spec);
 
 /// The layers of a graph, from which build_layers() makes the same one: digest, names and initialisers. Input and loss

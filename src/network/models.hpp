@@ -10,7 +10,7 @@ namespace convoy {
 
 constexpr float usual_norm_epsilon = 1e-5F;
 
-/// A node of a network that a file describes (--model-file).
+/// A node of a network from a file (--model-file).
 struct LayerSpec {
   std::string name;
   std::string operation;                      ///< its word

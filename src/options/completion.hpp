@@ -19,7 +19,7 @@ struct CompletedOption {
 
 struct CompletedCommand {
   std::string name, text;
-  std::vector<std::string> words;  ///< that may stand where no option does, besides paths
+  std::vector<std::string> words;  ///< that may stand in place of an option, besides paths
   std::vector<CompletedOption> options;
 };
 

@@ -21,8 +21,8 @@ struct Attempt {
   AttemptRecord record;
   std::vector<std::string> folders;  ///< that are fenced: the run directory, and a checkpoint folder outside it
   Fence fence;
-  /// Another attempt that lived when this one came, and has finished the run since; 0: there is none. Known on all
-  /// ranks.
+  /// Another attempt that was alive when this one started, and has since finished the run; 0: there is none. Known on
+  /// all ranks.
   Index waited_for = 0;
 };
 

@@ -6,7 +6,7 @@
 
 namespace convoy {
 
-/// A sum over ranks that was timed.
+/// A timed sum over ranks.
 struct TimedSum {
   double messages = 0;  ///< one after the other
   double bytes = 0;     ///< over a link: 2 (R - 1) / R of the array
@@ -24,7 +24,7 @@ double tree_messages(int ranks);
 /// 2 (R - 1) / R.
 double share_of_ring(int ranks);
 
-/// From computation alone, sums alone, and both together: 1 where the shorter one is hidden, 0 where nothing is.
+/// From computation alone, sums alone, and both together: 1 if the shorter one is hidden, 0 if nothing is.
 double overlap_of(double compute, double sums, double both);
 
 }  // namespace convoy

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a prediction knows of a machine, as a small JSON file that people can write, too.
+// What a prediction knows about a machine, in a small JSON file that people can write, too.
 #pragma once
 #include <optional>
 #include <string>
@@ -24,7 +24,7 @@ struct Term {
 struct Link {
   Term seconds_per_message, seconds_per_byte;
   bool measured = false;
-  int ranks = 0;  ///< with which it was measured, of one host where it is inside; 0: not known
+  int ranks = 0;  ///< with which it was measured, for `inside` those of one host; 0: not known
 };
 
 /// A training step of one rank alone, without sums.
@@ -42,7 +42,7 @@ struct Machine {
   int ranks_per_host = 1;
   std::optional<Link> inside, between;
   /// The part of a sum's time that computation hides while both go on: 1 on a device with a queue for each, near 0
-  /// where one core does both.
+  /// if one core does both.
   double overlap = 0;
   bool overlap_measured = false;
   std::vector<StepTime> steps;
@@ -52,7 +52,7 @@ struct Machine {
 Machine read_machine(const std::string& path);
 /// Throws Error(usage).
 void write_machine(const std::string& path, const Machine& machine);
-/// What is at `path`, to be added to; a machine with this name where there is none.
+/// What is at `path`, to be added to; a machine with this name if there is none.
 Machine machine_to_extend(const std::string& path, const std::string& name);
 
 }  // namespace convoy

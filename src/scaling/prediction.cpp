@@ -22,7 +22,7 @@ constexpr double error_of_doubling = 0.1;
 
 std::string link_text(const char* where, const Link& link) {
   const std::string origin = link.ranks > 0 ? fmt::format(" between {} ranks", link.ranks) : std::string();
-  return fmt::format("{}: {:.1f} us a message (within {:.0f} %), {:.2f} GB/s (within {:.0f} %){}", where,
+  return fmt::format("{}: {:.1f} us per message (within {:.0f} %), {:.2f} GB/s (within {:.0f} %){}", where,
                      link.seconds_per_message.value * 1e6, link.seconds_per_message.error * 100,
                      link.seconds_per_byte.value > 0 ? 1e-9 / link.seconds_per_byte.value : 0.0,
                      link.seconds_per_byte.error * 100, origin);
@@ -46,7 +46,7 @@ Predictor::Predictor(const Machine& machine, const PredictedJob& job) : machine_
   for (const StepTime& step : machine.steps)
     if (step.model == job.model && step.precision == job.precision && step.image_size == job.image_size)
       steps_.push_back(step);
-  // Measured beside as many ranks, or nearly so; more before fewer.
+  // Measured with as many ranks on the host, or nearly so; more before fewer.
   const auto apart = [&](const StepTime& step) {
     return 2 * std::abs(step.ranks_per_host - machine.ranks_per_host) - (step.ranks_per_host > machine.ranks_per_host);
   };
@@ -63,14 +63,14 @@ Predictor::Predictor(const Machine& machine, const PredictedJob& job) : machine_
         machine.name, job.model, job.image_size, job.image_size, job.precision);
   std::sort(steps_.begin(), steps_.end(), [](const StepTime& a, const StepTime& b) { return a.batch < b.batch; });
   for (const StepTime& step : steps_)
-    basis_.push_back({step.measured, fmt::format("a step of {} images in {:.2f} ms (within {:.0f} %), {} to a host",
+    basis_.push_back({step.measured, fmt::format("a step of {} images in {:.2f} ms (within {:.0f} %), {} per host",
                                                  step.batch, step.seconds.value * 1e3, step.seconds.error * 100,
                                                  counted(step.ranks_per_host, "rank"))});
   if (machine.inside) basis_.push_back({machine.inside->measured, link_text("inside a host", *machine.inside)});
   if (machine.between) basis_.push_back({machine.between->measured, link_text("between hosts", *machine.between)});
   basis_.push_back({machine.overlap_measured,
                     fmt::format("computation hides {:.0f} % of the sums that go on beside it", machine.overlap * 100)});
-  basis_.push_back({false, "forward takes a third of a step, and every layer the same part of backward"});
+  basis_.push_back({false, "forward takes a third of a step, and all layers take equal parts of backward"});
   if (steps_.size() == 1) basis_.push_back({false, "the time of a step is in proportion to its batch"});
   if (machine.cores_per_host > 0)
     basis_.push_back({false, fmt::format("ranks of a host share {}: more threads than cores take longer in proportion",
@@ -161,16 +161,16 @@ ScalePrediction Predictor::predict(const Traffic& traffic, int nodes, ScalingKin
   if (nodes > 1 && !machine_.between)
     fail(
         Exit::usage,
-        "the machine '{}' knows nothing of the links between hosts; run 'convoy bench comm --machine FILE' on two hosts, or give --nodes 1",
+        "the description of '{}' has no links between hosts; run 'convoy bench comm --machine FILE' on two hosts, or give --nodes 1",
         machine_.name);
   if (machine_.ranks_per_host > 1 && !machine_.inside)
     fail(
         Exit::usage,
-        "the machine '{}' knows nothing of the links inside a host; run 'convoy bench comm --machine FILE' with several ranks on one, or give --ranks-per-node 1",
+        "the description of '{}' has no links inside a host; run 'convoy bench comm --machine FILE' with several ranks on one, or give --ranks-per-node 1",
         machine_.name);
   ScalePrediction p{.nodes = nodes, .ranks = ranks};
   p.global_batch = scaling == ScalingKind::weak ? job_.batch * ranks : job_.global_batch;
-  // The slowest rank has one image more than others where they can't be dealt evenly.
+  // The slowest rank has one image more than others if they can't be dealt evenly.
   p.batch = (p.global_batch + ranks - 1) / ranks;
   const auto batch = static_cast<double>(p.batch);
   const Times found = times(traffic, batch, nodes, At::value);

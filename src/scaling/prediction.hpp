@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long a step takes on more hosts than there are, from what was measured on few.
+// How long a step takes on more hosts than are at hand, from what was measured on few.
 #pragma once
 #include <string>
 #include <vector>
@@ -21,7 +21,7 @@ struct PredictedJob {
   double epochs = 0;
 };
 
-/// Where the numbers of a prediction come from: one sentence a term, for people.
+/// Where the numbers of a prediction come from: one sentence per term, for people.
 struct Basis {
   bool measured = false;
   std::string text;
@@ -33,7 +33,7 @@ struct ScalePrediction {
   double compute = 0, sums = 0,
          exposed = 0;                  ///< seconds of a mean step; exposed: of the sums, what computation does not hide
   double step = 0, low = 0, high = 0;  ///< seconds; low, high: with all terms at the ends of their ranges
-  double efficiency = 1;               ///< images a second and node, by those of the first prediction of a list
+  double efficiency = 1;               ///< images per second and node, relative to the first prediction of a list
   double hours = 0, node_hours = 0;    ///< of all epochs, without validation and start
   double images_per_second() const { return static_cast<double>(global_batch) / step; }
 };
@@ -41,10 +41,10 @@ struct ScalePrediction {
 /// Step time, and what it rests on, of one job on one machine.
 class Predictor {
  public:
-  /// Throws Error(usage) where the machine knows no step time of this network.
+  /// Throws Error(usage) if the machine knows no step time of this network.
   Predictor(const Machine& machine, const PredictedJob& job);
 
-  /// A policy with these sums. Throws Error(usage) where several nodes are asked for and nothing is known of the links
+  /// A policy with these sums. Throws Error(usage) if several nodes are asked for and nothing is known of the links
   /// between them. `global_batch` must be at least one image a rank.
   ScalePrediction predict(const Traffic& traffic, int nodes, ScalingKind scaling) const;
   /// Seconds of one sum over all ranks.

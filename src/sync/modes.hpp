@@ -6,7 +6,7 @@
 
 namespace convoy {
 
-/// True where every rank keeps the weights after the last average.
+/// True if every rank keeps the weights after the last average.
 bool needs_anchor(const SyncSpec& spec);
 
 /// Collective.

@@ -18,16 +18,16 @@ struct Traffic {
   std::vector<Sum> sums;
   Index steps = 1;               ///< from one synchronisation to the next
   bool beside_backward = false;  ///< each sum starts as soon as backward has made what it adds
-  bool in_a_tree = false;        ///< a rank sends to each other one itself, instead of along the library's paths
+  bool in_a_tree = false;        ///< a rank sends to every other rank itself, instead of along the library's paths
 };
 
 Traffic traffic_of(const SyncSpec& spec, const Plan& plan, const SetLayout& layout,
                    Transport transport = Transport::mpi);
-/// Of all ranks together, exact where each rank's replicas are one node of the tree: 2 (R - 1) times the arrays.
+/// Of all ranks together, exact if each rank's replicas are one node of the tree: 2 (R - 1) times the arrays.
 Index bytes_sent(const Traffic& traffic, int ranks);
 
-/// A job's policy and what it could use in its place: gradients, weights in every step, and weights every H steps; each
-/// in fp32 and in bf16. H is the job's, else `local_steps`.
+/// A job's policy and the policies that could replace it: gradients, weights in every step, and weights every H steps;
+/// each in fp32 and in bf16. H is the job's, else `local_steps`.
 std::vector<SyncSpec> policies_beside(const SyncSpec& own, Index local_steps);
 
 }  // namespace convoy

@@ -116,7 +116,7 @@ bool stands_at_beginning(const std::string& began, const Lineage& line, const Fo
   return false;
 }
 
-/// The weights tell their network, and it is another one than the run's.
+/// The weights name their network, and it is not the run's.
 [[noreturn]] void fail_other_network(const FoundWeights& found, const Graph& graph, const TrainConfig& config) {
   std::string remedy = "the --model that it was made with";
   const auto text = found.file.meta.texts.find("configuration");
@@ -219,7 +219,7 @@ void Checkpointing::start() {
           std::any_of(unread.begin(), unread.end(), [&](auto& name) { return name.ends_with("/" + row.name); }))
         fail(
             Exit::usage,
-            "'{}' starts anew for the classes of this run, and --freeze would keep it as it starts; leave it out of --freeze",
+            "'{}' starts anew for the classes of this run, and --freeze would keep its first values; leave it out of --freeze",
             row.name);
     if (!unread.empty()) log::info("a new head for the classes of this run: {} start anew", fmt::join(unread, ", "));
   }

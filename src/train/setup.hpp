@@ -38,7 +38,7 @@ Splits open_splits(const TrainConfig& config);
 /// The phases of a run, opened: one where no phase changes data, size or batch. Throws Error(data), and Error(usage)
 /// where a phase changes them in the middle of an epoch.
 std::vector<TrainingPhase> open_phases(const TrainConfig& config);
-/// For the first phase's images. Throws Error(usage), also where it can't take --val-image-size or --freeze.
+/// For the first phase's images. Throws Error(usage), also if it can't take --val-image-size or --freeze.
 Graph build_network(const std::vector<TrainingPhase>& phases);
 /// What the network learns from in a phase.
 TrainedData data_of(const TrainingPhase& phase);
@@ -52,7 +52,7 @@ std::vector<double> rate_factors(const std::vector<TrainingPhase>& phases);
 std::set<std::string> data_warnings(const std::vector<TrainingPhase>& phases);
 /// Warnings about ranks and batches that are probably a mistake, one line each. Call after plan_phases.
 std::vector<std::string> job_warnings(const std::vector<TrainingPhase>& phases);
-/// `5000 validation images`, and their size where training has another.
+/// `5000 validation images`, and their size if training has another.
 std::string tell_validation(const TrainingPhase& phase);
 /// One line a phase.
 std::string describe(const std::vector<TrainingPhase>& phases);

@@ -16,7 +16,7 @@ class StepTrace final : public Observer {
   void start(const LoopState& state);
   /// Collective.
   void step_done(LoopState& state) override;
-  /// The run is over: says so if none of the steps was among its.
+  /// The run is over: warns if it made none of the steps of the trace.
   void end() const;
 
  private:

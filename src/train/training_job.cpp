@@ -138,11 +138,11 @@ void require_same_frozen(const TrainConfig& config, const CheckpointMeta& meta) 
   };
   fail(
       Exit::usage,
-      "the run froze {} and --freeze says {}, which have other optimizer states; give the same, or start a new run from its weights with --weights",
+      "the run froze {} and --freeze says {}, whose optimizer states differ; give the same, or start a new run from its weights with --weights",
       said(stored), said(config));
 }
 
-/// A run that goes on keeps the learning rate that nobody named.
+/// A resumed run keeps its learning rate if nobody gives one.
 void keep_rates(TrainingJob& job, const CheckpointMeta& meta) {
   const auto stored = meta.texts.find("configuration");
   if (stored != meta.texts.end() && keep_rate(job.config, stored->second)) {
@@ -164,8 +164,8 @@ bool is_end_of(const TrainConfig& config, std::uint64_t train_digest, const Chec
          meta.data.train_digest == train_digest;
 }
 
-/// Collective. Of two equal starts at once the second has waited for the first: the last checkpoint of that one, if it
-/// has done all that this one is to do; else nothing.
+/// Collective. If the same run was started twice at once, the second start has waited for the first. Returns the last
+/// checkpoint of the first, if that has done all that this one is to do; else nothing.
 std::optional<FoundCheckpoint> end_of_equal_start(const TrainingJob& job) {
   const CheckpointConfig& config = job.config.checkpoint;
   const std::string last = main_path(config.folder, "last");
@@ -322,7 +322,7 @@ Position start_position(const TrainConfig& config, const Job& job) {
   return {.epoch = epoch, .step_in_epoch = step - job.timeline.first_step(epoch), .step = step};
 }
 
-/// A run that has come further than the end it is given now stays as it is.
+/// A run that has already passed the end that it is given now stays as it is.
 void require_within(const TrainingJob& job, const Position& position) {
   if (!job.resume || position.step <= job.shape.total_steps) return;
   fail(

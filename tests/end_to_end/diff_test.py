@@ -27,11 +27,11 @@ def main(work):
     check("numbers: the same in 12 common records up to step 10" in text, "the same numbers in 10 steps and 2 epochs")
     check("tensors of step 10" in text and "have the same bits" in text, "the same model")
 
-    check("logged at other steps" not in text and "in another order" not in text, "logs of one interval")
+    check("logged at different steps" not in text and "in another order" not in text, "logs of one interval")
 
     train(2, f"{work}/seldom", *JOB, "--print-freq", 2)
     text = diff(f"{work}/one", f"{work}/seldom")
-    check("training is logged at other steps (10 in A, 6 in B): compared at 6 common steps" in text and "  print-freq: 1 in A, 2 in B" in text,
+    check("training is logged at different steps (10 in A, 6 in B): compared at 6 common steps" in text and "  print-freq: 1 in A, 2 in B" in text,
           "logs of other intervals: what could be compared")
     found = json.loads(diff("--json", f"{work}/one", f"{work}/seldom"))["numbers"]
     check((found["train_records"], found["common_train_records"]) == ([10, 6], 6), "in JSON, too")

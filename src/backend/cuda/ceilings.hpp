@@ -5,7 +5,7 @@
 
 namespace convoy::cuda {
 
-/// Throws Error(device) where cuDNN has no plan for the convolution that is measured.
+/// Throws Error(device) if cuDNN has no plan for the convolution that is measured.
 Ceilings measure_ceilings(const Context& context, const CeilingSpec& spec);
 
 }  // namespace convoy::cuda

@@ -16,7 +16,7 @@ class NcclComm {
  public:
   /// Collective. Throws Error(communication), past the deadline too.
   NcclComm(const NcclJob& job, const StallPolicy& policy);
-  /// Collective if nothing has failed: a rank's memory must stay until its peers have read it. Aborts where an
+  /// Collective if nothing has failed: a rank's memory must stay until its peers have read it. Aborts if an
   /// exception is in flight or the communicator has failed.
   ~NcclComm();
   NcclComm(const NcclComm&) = delete;

@@ -190,19 +190,19 @@ void expect_refused(const std::string& text, const std::vector<std::string>& par
 
 TEST(NetworkFile, ErrorsNameFileAndLine) {
   const std::string head = "name = a\n[network]\n";
-  expect_refused(small, {"net.cfg:24: ", "'join' reads 'short', which no line before it is called"});
+  expect_refused(small, {"net.cfg:24: ", "'join' reads 'short', but no earlier line has this name"});
   expect_refused(head + "conv1 = convolutoin out=8\n", {"net.cfg:3: ", "did you mean 'convolution'?"});
   expect_refused(head + "conv1 = convolution width=8\n",
                  {"net.cfg:3: ", "has 'width', which convolution doesn't have; it has out, kernel"});
   expect_refused(head + "conv1 = convolution out=x\n", {"net.cfg:3: ", "has out = 'x'"});
   expect_refused(head + "conv1 = convolution out=8 pad\n", {"net.cfg:3: ", "has 'pad', which is no key=value"});
   expect_refused(head + "conv1 = convolution out=8\n\nconv1 = convolution out=8\n",
-                 {"net.cfg:5: ", "the name of an earlier one"});
+                 {"net.cfg:5: ", "the name of an earlier layer"});
   expect_refused(head + "conv1 = convolution out=8 from=x\n", {"net.cfg:3: ", "reads 'x'"});
   expect_refused(
       head +
           "a = convolution out=8\nb = convolution out=8 from=input\nc = global_average_pool\nfc = linear out=classes\n",
-      {"net.cfg:3: ", "is read by none behind it"});
+      {"net.cfg:3: ", "is read by no later layer"});
   expect_refused(head + "conv1 = convolution out=8 groups=2\nfc = linear out=classes\n",
                  {"net.cfg:3: ", "is impossible"});
   expect_refused(head + "pool = pool kernel=64\nfc = linear out=classes\n", {"net.cfg:3: ", "too small"});
@@ -212,7 +212,7 @@ TEST(NetworkFile, ErrorsNameFileAndLine) {
   expect_refused(head + "act = activation start=zeros\n", {"net.cfg:3: ", "has a 'start'"});
   expect_refused(head + "x = twice width=2\nfc = linear out=classes\n[block twice]\na = dropout\n",
                  {"net.cfg:3: ", "gives 'width', which the block 'twice' doesn't use"});
-  expect_refused(head + "x = self\n[block self]\nx = self\n", {"net.cfg:5: ", "does 'self' hold itself?"});
+  expect_refused(head + "x = self\n[block self]\nx = self\n", {"net.cfg:5: ", "does 'self' contain itself?"});
   expect_refused("name = a\nconv1 = convolution\n", {"net.cfg:2: ", "unknown key 'conv1' before the first section"});
   expect_refused("name = a\n[layers]\n", {"net.cfg:2: ", "unknown section [layers]"});
   expect_refused("name = a\n", {"'net.cfg' describes no network"});

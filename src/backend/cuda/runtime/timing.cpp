@@ -17,7 +17,7 @@ Scratch::Scratch(Queue& queue, Index bytes) : queue_(queue) {
   if (error == cudaErrorMemoryAllocation) {
     cudaGetLastError();
     fail(Exit::device,
-         "GPU memory is out: measuring needs {:.0f} MiB for its time; take --tuning rule or lower --batch-size",
+         "GPU memory is out: measuring needs {:.0f} MiB temporarily; take --tuning rule or lower --batch-size",
          static_cast<double>(bytes) / 1048576);
   }
   check(error, "allocating GPU memory");

@@ -12,7 +12,7 @@
 
 namespace convoy::cuda {
 
-/// Zeroed device memory that goes when measuring is over. Throws Error(device) where there is too little.
+/// Zeroed device memory that is freed when measuring is over. Throws Error(device) if there is too little.
 class Scratch {
  public:
   Scratch(Queue& queue, Index bytes);
