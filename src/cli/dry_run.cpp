@@ -165,6 +165,7 @@ Exit dry_run(Communicator& communicator, Supervisor& supervisor, const TrainConf
   run_alike(communicator, [&] {
     if (!config.checkpoint.weights.empty()) open_weights(communicator, config.checkpoint.weights);
     resumed = find_resume(communicator, config);
+    if (resumed) require_same_frozen(config, resumed->file.meta);
   });
   int replicas = config.sync.replicas;
   if (resumed) {

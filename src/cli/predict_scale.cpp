@@ -153,6 +153,9 @@ class Study {
   void predict() {
     const Predictor predictor(machine_, job_);
     basis_ = predictor.basis();
+    const SyncConfig& sync = config_.train.sync;
+    if (sync.replicas > 0 || sync.grad_accum_steps > 1)
+      basis_.push_back({false, "every rank has one replica, whatever --replicas and --grad-accum-steps say"});
     constexpr double floats_per_mb = 262144;
     const auto bucket = std::max<Index>(16, static_cast<Index>(config_.train.sync.bucket_mb * floats_per_mb));
     std::vector<Plan> plans;
@@ -244,6 +247,11 @@ Exit run_predict_scale(const Words& words) {
   if (!rest.empty()) fail(Exit::usage, "'{}' is not an option; give a configuration as --config FILE", rest.front());
   if (config.machine.empty())
     fail(Exit::usage, "no machine is given; use --machine FILE, which 'convoy bench comm --machine FILE' writes");
+  if (!config.train.frozen.empty() || config.train.sync.sync_bn)
+    fail(
+        Exit::usage,
+        "predict-scale can't count {} (a machine's steps are those of a network that trains whole, with norms of each rank); leave it out",
+        config.train.frozen.empty() ? "the sums of --sync-bn" : "what --freeze saves");
   const Study study(config);
   write_output(study.text());
   if (!config.csv.empty()) replace_text_file(config.csv, study.csv());

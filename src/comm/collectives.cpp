@@ -102,7 +102,7 @@ TransportChoice choose_transport(const TransportWish& wish, const RankDevices& d
   // Allowed, since it lets two ranks be tried on one GPU, but never fast.
   if (!shared.empty())
     choice.warning = shared + ": they compute in turns, and sums go through host memory; start one rank for each GPU";
-  else if (gpus && identities.size() > 1 && wish.backend == "auto")
+  else if (gpus && identities.size() > 1 && wish.backend == "auto" && choice.memory == MpiMemory::host)
     choice.warning = fmt::format(
         "sums go through MPI and host memory, which is slower ({}); put NCCL's folder on LD_LIBRARY_PATH", obstacle);
   return choice;

@@ -52,6 +52,8 @@ class Collectives {
   virtual Event read(Ticket ticket, float* host, const float* from, Index n) = 0;
   /// Host wait under the deadline: the only one there is in a step.
   virtual void await(Event event, const char* what) = 0;
+  /// Collective. The last call, if nothing has failed: a rank's memory must stay until its peers have read it.
+  virtual void end() {}
   /// Seconds spent waiting in finish() and await() since the last call.
   virtual double take_wait_seconds() = 0;
   /// Bytes of sums that this rank has sent to others; for an all-reduce of the MPI library what a ring sends. Nothing

@@ -85,7 +85,7 @@ OptionGroup sync_options(SyncConfig& sync) {
       .decides_bits();
   add(choice_option<Wire>(
           "wire", sync.wire, {{"fp32", Wire::fp32}, {"bf16", Wire::bf16}, {"fp16", Wire::fp16}},
-          "format in which gradients, or the changes of weights since the last average, travel between ranks; sums are added in fp32"))
+          "format in which gradients, or the changes of weights since the last average, travel between ranks; sums are added in fp32, but NCCL adds bf16 itself"))
       .decides_bits();
   add(switch_option(
           "reproducible", sync.reproducible,

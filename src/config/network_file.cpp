@@ -122,6 +122,7 @@ class Writer {
       if (parameter != scope.parameters.end()) ++scope.used[factor];
       factors.push_back(parameter == scope.parameters.end() ? factor : parameter->second);
     }
+    if (text.ends_with('*')) refuse(line, fmt::format("has nothing behind the last '*' of '{}'", text));
     if (factors.size() == 1) return factors.front();
     Index product = 1;
     for (const std::string& factor : factors) {
@@ -129,7 +130,8 @@ class Writer {
       const auto [end, error] = std::from_chars(factor.data(), factor.data() + factor.size(), number);
       if (error != std::errc{} || end != factor.data() + factor.size())
         refuse(line, fmt::format("multiplies '{}' in '{}', which is not a whole number", factor, text));
-      product *= number;
+      if (__builtin_mul_overflow(product, number, &product))
+        refuse(line, fmt::format("multiplies '{}', which is too large", text));
     }
     return fmt::format("{}", product);
   }
@@ -239,10 +241,15 @@ std::string print_network_file(const NetworkFile& network) {
 }
 
 std::string to_line(const std::vector<LayerSpec>& layers, Origins origins) {
+  // A path may hold what stands between layers. The origin is for messages only.
+  const auto without_separator = [](std::string origin) {
+    for (std::size_t at; (at = origin.find(between_layers)) != std::string::npos;) origin.erase(at, 1);
+    return origin;
+  };
   std::string line, before = images;
   for (const LayerSpec& layer : layers) {
     line += fmt::format("{}{} = {}", line.empty() ? "" : between_layers, layer.name, text_of(layer, before));
-    if (origins == Origins::kept && !layer.origin.empty()) line += before_origin + layer.origin;
+    if (origins == Origins::kept && !layer.origin.empty()) line += before_origin + without_separator(layer.origin);
     before = layer.name;
   }
   return line;

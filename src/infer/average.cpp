@@ -48,7 +48,7 @@ void warn_of(const SavedModel& first, const SavedModel& other) {
   const TrainedData &a = first.file.meta.data, &b = other.file.meta.data;
   if (a.input_height != b.input_height || a.input_width != b.input_width)
     log::warn(
-        "'{}' learned from {}x{} pixels and '{}' from {}x{}: the running statistics of the average fit neither size; "
+        "'{}' is evaluated on {}x{} pixels and '{}' on {}x{}: the running statistics of the average fit neither size; "
         "average checkpoints of one size",
         first.path, a.input_height, a.input_width, other.path, b.input_height, b.input_width);
 }

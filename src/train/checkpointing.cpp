@@ -313,7 +313,9 @@ Position Checkpointing::resume(const FoundCheckpoint& found) {
   if (has_outer && !meta.has_outer && job_.shape.sync.outer.is_on())
     log::info("'{}' holds no state of an outer optimizer: it starts from the weights", path);
   if (!has_outer && meta.has_outer)
-    log::info("the outer optimizer's state of '{}' is dropped: this job has none", path);
+    log::info(
+        "'{}' holds the weights of the last average, which --outer-optimizer or --wire needed: this job drops them",
+        path);
   const auto then = meta.texts.find("configuration");
   if (job_.communicator.rank() == 0 && then != meta.texts.end())
     for (const std::string& change : changed_parts(then->second, job_.config))

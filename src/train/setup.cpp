@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/setup.hpp"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <filesystem>
 
+#include "config/parse.hpp"
 #include "core/errors.hpp"
 #include "core/text.hpp"
 #include "data/evaluation.hpp"
@@ -231,6 +234,23 @@ std::string describe(const std::vector<TrainingPhase>& phases) {
                         counted(phase.job.steps_per_epoch, "step"));
   }
   return text;
+}
+
+void require_same_frozen(const TrainConfig& config, const CheckpointMeta& meta) {
+  TrainConfig stored;
+  try {
+    stored = parse_ini(meta.texts.at("configuration"));
+  } catch (const std::exception&) {
+    return;  // of another version
+  }
+  if (stored.frozen == config.frozen) return;
+  const auto said = [](const TrainConfig& each) {
+    return each.frozen.empty() ? std::string("nothing") : fmt::format("'{}'", fmt::join(each.frozen, ","));
+  };
+  fail(
+      Exit::usage,
+      "the run froze {} and --freeze says {}, whose optimizer states differ; give the same, or start a new run from its weights with --weights",
+      said(stored), said(config));
 }
 
 }  // namespace convoy

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "checkpoint/checkpoint.hpp"
 #include "data/evaluation.hpp"
 #include "engine/data.hpp"
 #include "engine/engine.hpp"
@@ -54,6 +55,8 @@ std::set<std::string> data_warnings(const std::vector<TrainingPhase>& phases);
 std::vector<std::string> job_warnings(const std::vector<TrainingPhase>& phases);
 /// `5000 validation images`, and their size if training has another.
 std::string tell_validation(const TrainingPhase& phase);
+/// Throws Error(usage) if the run of the checkpoint froze other parameters, whose optimiser states differ.
+void require_same_frozen(const TrainConfig& config, const CheckpointMeta& meta);
 /// One line a phase.
 std::string describe(const std::vector<TrainingPhase>& phases);
 

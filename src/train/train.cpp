@@ -21,7 +21,9 @@ void end_failed(Supervisor& supervisor, Exit code, const std::string& message) {
 Exit train(Communicator& communicator, Supervisor& supervisor, const TrainConfig& config, TrialRun* trial) {
   if (trial == nullptr) heed_interrupts(communicator.rank(), "stopping after this step, with a checkpoint");
   try {
-    const Exit code = TrainingJob(communicator, supervisor, config, trial).run();
+    TrainingJob job(communicator, supervisor, config, trial);
+    const Exit code = job.run();
+    if (code == Exit::ok || code == Exit::stopped) job.collectives->end();  // all ranks have the same code
     supervisor.end_attempt(code, log::last_error());
     return code;
   } catch (const AgreedError& error) {

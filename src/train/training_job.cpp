@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/training_job.hpp"
 
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -122,24 +120,6 @@ void judge_data(const TrainingJob& job, FoundCheckpoint& found) {
             meta.position.step_in_epoch > 0 ? DataUse::mid_epoch : DataUse::epoch_border);
   if (job.communicator.rank() == 0) tell(verdict);
   found.other_val = verdict.new_best;
-}
-
-/// Other layers have other optimiser states.
-void require_same_frozen(const TrainConfig& config, const CheckpointMeta& meta) {
-  TrainConfig stored;
-  try {
-    stored = parse_ini(meta.texts.at("configuration"));
-  } catch (const std::exception&) {
-    return;  // of another version
-  }
-  if (stored.frozen == config.frozen) return;
-  const auto said = [](const TrainConfig& each) {
-    return each.frozen.empty() ? std::string("nothing") : fmt::format("'{}'", fmt::join(each.frozen, ","));
-  };
-  fail(
-      Exit::usage,
-      "the run froze {} and --freeze says {}, whose optimizer states differ; give the same, or start a new run from its weights with --weights",
-      said(stored), said(config));
 }
 
 /// A resumed run keeps its learning rate if nobody gives one.

@@ -63,7 +63,7 @@ def evaluations(work):
     many = prepare(work, "many-set", "synthetic", "--samples", 24, "--val-samples", 8, "--classes", 1001, "--image-size", 28)
     train(1, f"{work}/many", "--data", many, *LENET, "--max-steps", 1)
     out, _ = run(1, "evaluate", f"{work}/many", "--output-dir", f"{work}/many-result", "--threads", 1)
-    check(sorted(os.listdir(f"{work}/many-result")) == ["per_class.csv", "result.json"] and "confusion.csv is left out" in out, "no matrix of 1001 classes")
+    check(sorted(os.listdir(f"{work}/many-result")) == ["per_class.csv", "result.json", "worst.json"] and "confusion.csv is left out" in out, "no matrix of 1001 classes")
 
 
 def summaries(work):

@@ -71,6 +71,11 @@ class NcclCollectives final : public Collectives {
     return submitted_;
   }
 
+  void end() override {
+    queue_.forget_graphs();
+    comm_.finalize();
+  }
+
   bool capturable() const override { return true; }
   void poll() override { comm_.check("sums of the ranks"); }
 

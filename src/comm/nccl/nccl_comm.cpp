@@ -3,10 +3,9 @@
 
 #include <cstdlib>
 #include <cstring>
-#include <exception>
+#include <utility>
 
 #include "core/errors.hpp"
-#include "core/log.hpp"
 
 namespace convoy {
 namespace {
@@ -40,8 +39,7 @@ std::string make_nccl_id() {
   return {id.internal, sizeof id.internal};
 }
 
-NcclComm::NcclComm(const NcclJob& job, const StallPolicy& policy)
-    : policy_(policy), exceptions_(std::uncaught_exceptions()) {
+NcclComm::NcclComm(const NcclJob& job, const StallPolicy& policy) : policy_(policy) {
   require_version();
   ncclUniqueId id;
   require(job.id.size() == sizeof id.internal, "an NCCL id has a fixed size");
@@ -95,17 +93,11 @@ void NcclComm::check(const char* what) {
   if (now != ncclSuccess && now != ncclInProgress) fail_nccl(now, "NCCL", what);
 }
 
-NcclComm::~NcclComm() {
-  if (comm_ == nullptr) return;
-  try {
-    if (std::uncaught_exceptions() == exceptions_ && state("the end of NCCL") == ncclSuccess) {
-      issued(ncclCommFinalize(comm_), "ncclCommFinalize", "the end of NCCL");
-      if (ncclCommDestroy(comm_) == ncclSuccess) comm_ = nullptr;
-    }
-  } catch (const Error& e) {
-    log::warn("NCCL did not end as it should: {}", e.what());
-  }
-  abort();
+void NcclComm::finalize() {
+  constexpr const char* what = "the end of NCCL";
+  issued(ncclCommFinalize(comm_), "ncclCommFinalize", what);
+  if (const ncclResult_t result = ncclCommDestroy(std::exchange(comm_, nullptr)); result != ncclSuccess)
+    fail_nccl(result, "ncclCommDestroy", what);
 }
 
 void NcclComm::abort() noexcept {

@@ -16,13 +16,15 @@ class NcclComm {
  public:
   /// Collective. Throws Error(communication), past the deadline too.
   NcclComm(const NcclJob& job, const StallPolicy& policy);
-  /// Collective if nothing has failed: a rank's memory must stay until its peers have read it. Aborts if an
-  /// exception is in flight or the communicator has failed.
-  ~NcclComm();
+  /// Aborts unless finalize() was called: everything that was awaited is done then, and all else would wait for other
+  /// ranks.
+  ~NcclComm() { abort(); }
   NcclComm(const NcclComm&) = delete;
   NcclComm& operator=(const NcclComm&) = delete;
 
   ncclComm_t get() const { return comm_; }
+  /// Collective. Ends the communicator with its peers. Throws Error(communication), past the deadline too.
+  void finalize();
   /// After every call that queues work: returns once the work lies in the stream.
   void issued(ncclResult_t result, const char* call, const char* what);
   /// Throws Error(communication) where the communicator has failed. Cheap, never waits.
@@ -37,7 +39,6 @@ class NcclComm {
   void settle(const char* call, const char* what);
 
   const StallPolicy& policy_;
-  const int exceptions_;
   ncclComm_t comm_ = nullptr;
 };
 

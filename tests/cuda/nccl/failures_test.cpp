@@ -175,6 +175,8 @@ TEST(NcclStartTest, EndsItsCommunicatorWithItsPeers) {
     NcclTestJob job(Progress::eager);
     job.start({.replicas = ranks().size(), .max_count = 10});
     EXPECT_EQ(host_nccl::communicators(), before + 1);
+    job.sums->end();
+    EXPECT_EQ(host_nccl::communicators(), before);
   }
   EXPECT_EQ(host_nccl::communicators(), before);
   ASSERT_GE(host_nccl::calls().size(), 2U);
