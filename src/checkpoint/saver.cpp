@@ -124,7 +124,9 @@ void Saver::write_main(Save& save, std::vector<ShardRecord> shards) {
 }
 
 Exit Saver::outcome(const Save& save) {
-  const Writer::Failure failure = writer_.take_failure(save.part);
+  Writer::Failure failure = writer_.take_failure(save.part);
+  // A newer attempt removes what this one has half written, so writing fails in ways that blame the file system.
+  if (failure.code != Exit::ok && place_.fence.newer() != 0) failure.code = Exit::superseded;
   std::array<std::int64_t, 1> code{static_cast<int>(failure.code)};
   communicator_.maximum(code, "outcome of a checkpoint");
   if (failure.code != Exit::ok && failure.code != Exit::superseded)
