@@ -10,9 +10,11 @@
 #include "comm/time_limit.hpp"
 #include "core/launcher.hpp"
 #include "core/log.hpp"
+#include "core/progress.hpp"
 #include "core/standard_output.hpp"
 #include "core/stop.hpp"
 #include "preprocess/prepare.hpp"
+#include "run/supervisor.hpp"
 
 namespace convoy::preparation {
 namespace {
@@ -26,6 +28,13 @@ int usual_threads(const Communicator& communicator) {
   return std::max(own < all ? own : all / communicator.node_size(), 1);
 }
 
+/// Heartbeats name ranks that others wait for. A rank that reads a large archive by itself makes no progress that a
+/// watchdog would see.
+StallLimits without_watchdog(StallLimits limits) {
+  limits.watchdog_seconds = 0;
+  return limits;
+}
+
 Exit run(Session& session, const Command& command) {
   const Launcher& launcher = launcher_at_start();
   if (const std::string problem = lonely_worlds(launcher, world_size()); !problem.empty()) {
@@ -37,6 +46,8 @@ Exit run(Session& session, const Command& command) {
     Communicator communicator(session, spec.deadline);
     log::configure(communicator.rank(), communicator.size(), communicator.host());
     keep_time_limit(communicator, spec.time_limit);
+    const Supervisor supervisor(communicator, without_watchdog(spec.deadline));
+    progress().enter(Activity::data);
     heed_interrupts(communicator.rank(), "stopping; start it again to continue from here");
     if (spec.threads == 0) spec.threads = usual_threads(communicator);
     return prepare(communicator, spec);
@@ -45,6 +56,8 @@ Exit run(Session& session, const Command& command) {
     Communicator communicator(session, spec->deadline);
     log::configure(communicator.rank(), communicator.size(), communicator.host());
     keep_time_limit(communicator, spec->time_limit);
+    const Supervisor supervisor(communicator, without_watchdog(spec->deadline));
+    progress().enter(Activity::data);
     heed_interrupts(communicator.rank(), "stopping before all has been checked");
     return require_output(verify(communicator, *spec));
   }

@@ -31,7 +31,7 @@ MAY_INCLUDE = {
               "engine", "run", "interchange"},
     "cli": {"core", "options", "io", "image", "comm", "network", "backend", "data", "optim", "sync", "checkpoint", "metrics", "config",
             "run", "report", "engine", "infer", "train", "interchange", "scaling"},
-    "preprocess": {"core", "options", "io", "image", "comm", "data", "network", "backend"},
+    "preprocess": {"core", "options", "io", "image", "comm", "data", "network", "backend", "run"},
 }
 
 # Libraries that only some folders may know. tests/support has the main function of tests under mpirun.
