@@ -110,6 +110,22 @@ double piecewise(const std::vector<RatePhase>& phases, double epoch) {
 
 }  // namespace
 
+std::vector<RatePhase> epochs_between_phases(const ScheduleSpec& spec) {
+  std::vector<RatePhase> gaps;
+  if (spec.decay != Decay::phases || spec.phases.empty()) return gaps;
+  double end = 0, kept = spec.phases.front().from;
+  const auto up_to = [&](double begin) {
+    if (begin > end) gaps.push_back({end, begin, kept, kept});
+  };
+  for (const RatePhase& phase : spec.phases) {
+    up_to(std::min(phase.begin_epoch, spec.epochs));
+    end = phase.end_epoch;
+    kept = phase.to;
+  }
+  up_to(spec.epochs);
+  return gaps;
+}
+
 Schedule::Schedule(ScheduleSpec spec, Index steps_per_epoch)
     : spec_(std::move(spec)), steps_per_epoch_(static_cast<double>(steps_per_epoch)) {
   check(spec_, steps_per_epoch);

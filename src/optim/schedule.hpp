@@ -45,6 +45,10 @@ struct ScheduleSpec {
   std::vector<RatePhase> phases;
 };
 
+/// Epochs of a run for which no phase gives a rate, as pairs of begin and end, each with the rate that is kept there.
+/// Empty for other schedules.
+std::vector<RatePhase> epochs_between_phases(const ScheduleSpec& spec);
+
 /// Gives the learning rate of each step; the epoch is step / steps_per_epoch. Throws Error(usage) for bad specs.
 class Schedule {
  public:

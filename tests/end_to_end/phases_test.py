@@ -72,6 +72,12 @@ with work_folder() as folder:
     epochs = [r["epoch"] for r in records(straight, "val")], [r["epoch"] for r in records(parts, "val")]
     check(epochs[0] == [1, 2, 3, 4, 5], f"a validation an epoch: {epochs}")
 
+    gaps = f"{folder}/gaps.cfg"
+    with open(gaps, "w", encoding="utf-8") as file:
+        file.write("model = lenet\nepochs = 4\n[phase.1]\nepochs = 0:1\nlr = 0.1\n[phase.2]\nepochs = 2:4\nlr = 0.05\n")
+    _, err = train(1, f"{folder}/gaps", "--config", gaps, "--synthetic", "--synthetic-samples", 16, "--batch-size", 8, "--max-steps", 1)
+    check("no [phase.N] has the learning rate of epochs 1:2, so it stays at 0.1" in err, "epochs without a phase are named")
+
     # Three replicas: 83 images make 3 steps of 30, then 6 of 15. Stopped at the border of two phases, and in the first step after it.
     three, odd = ["--config", config, *DATA[:-4], "--replicas", 3, "--print-freq", 1], f"{folder}/odd"
     train(3, f"{folder}/three", *three)

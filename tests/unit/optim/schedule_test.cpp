@@ -133,6 +133,25 @@ TEST(Schedule, PhasesArePiecewiseLinear) {
                {0.1, 0.1, 0.3, 0.1 + 0.4 * 77 / 78, 1.0, 0.5, 0.0, 0.0, 0.2, 0.2, 0.2});
 }
 
+TEST(Schedule, TellsEpochsThatNoPhaseCovers) {
+  ScheduleSpec spec;
+  spec.decay = Decay::phases;
+  spec.epochs = 10;
+  spec.phases = {{1, 3, 0.1, 0.5}, {3, 5, 1.0, 0.25}, {6, 7, 0.2, 0.125}};
+  const std::vector<RatePhase> gaps = epochs_between_phases(spec);
+  ASSERT_EQ(gaps.size(), 3U);
+  const double expected[][3] = {{0, 1, 0.1}, {5, 6, 0.25}, {7, 10, 0.125}};
+  for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(gaps[i].begin_epoch, expected[i][0]);
+    EXPECT_EQ(gaps[i].end_epoch, expected[i][1]);
+    EXPECT_EQ(gaps[i].from, expected[i][2]);
+  }
+  spec.epochs = 4;
+  EXPECT_EQ(epochs_between_phases(spec).size(), 1U) << "what lies beyond the run is no gap";
+  spec.decay = Decay::cosine;
+  EXPECT_TRUE(epochs_between_phases(spec).empty());
+}
+
 TEST(Schedule, StaysAtItsEndAfterTheRun) {
   for (const Decay decay : {Decay::poly, Decay::cosine, Decay::linear}) {
     ScheduleSpec spec = run_of(decay);
