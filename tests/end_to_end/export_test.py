@@ -199,7 +199,7 @@ def averages(work):
         check(said in err, f"refused: {said}")
     train(1, f"{work}/wide", "--data", data, "--model", "resnet8", "--batch-size", 10, "--max-steps", 1, "--image-size", 48)
     text = alone("average", paths[0], last(f"{work}/wide"), paths[0], "--output", f"{work}/odd.h5")
-    check("learned from 32x32 pixels" in text and "from 48x48" in text and text.count("pixels and") == 2, "other sizes are warned of")
+    check("is evaluated on 32x32 pixels" in text and "on 48x48" in text and text.count("pixels and") == 2, "other sizes are warned of")
     check(text.count(f"'{paths[0]}' is given twice, so it counts twice") == 1, "and a file that is given twice")
     run(1, "synthetic", "--samples", 40, "--val-samples", 6, "--image-size", 32, "--classes", 7, "--partitions", 2, "--out", f"{work}/seven", program=PREPROCESS)
     train(1, f"{work}/seven-run", "--data", f"{work}/seven", "--model", "resnet8", "--batch-size", 10, "--max-steps", 1)

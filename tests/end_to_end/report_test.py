@@ -160,7 +160,7 @@ class Page(html.parser.HTMLParser):
             self.rows.append([])
         if tag in ("td", "th"):
             self.rows[-1].append("")
-        if tag not in ("meta", "link"):
+        if tag not in ("meta", "link", "img"):
             self.open.append(tag)
 
     def handle_startendtag(self, tag, attrs):
