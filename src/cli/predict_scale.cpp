@@ -214,7 +214,7 @@ class Study {
     std::string text = "\nhow sure this is (low and high: all terms at the ends of their ranges)\n";
     for (const Basis& one : basis_) text += fmt::format("  {}  {}\n", one.measured ? "measured" : "assumed ", one.text);
     return text +
-           "  not counted: reading data, validation, checkpoints, ranks that are slower than the others, and how accuracy\n"
+           "  not counted: [phase.N] sections, reading data, validation, checkpoints, slower ranks, and how accuracy\n"
            "  changes with the global batch and the policy\n";
   }
 

@@ -126,7 +126,13 @@ void check_data(const TrainConfig& config) {
 
 void check(const TrainConfig& config) {
   check_data(config);
-  build_graph(config.model);  // throws for an unknown network or variant; the data fill in classes and sizes later
+  // Throws for an unknown network or variant. The data fill in classes and sizes later: until then no image is too small
+  // for the layers of a file.
+  constexpr Index large_image = 4096;
+  GraphSpec model = config.model;
+  if (!model.layers.empty()) model.image_size = large_image;
+  if (config.data.image_size > 0) model.image_size = config.data.image_size;
+  build_graph(model);
   check_schedule(config);
   check_sync(config);
   check_ema(config);

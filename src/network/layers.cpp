@@ -121,7 +121,13 @@ std::string print(const Initialiser& start) {
 Initialiser read_start(const LayerSpec& layer, const std::string& text) {
   const std::size_t colon = text.find(':');
   Initialiser start{read_word(layer, fills, start_field, text.substr(0, colon))};
-  if (colon != std::string::npos) Reader{layer, 0}.read(start.value, start_field, text.substr(colon + 1));
+  if (colon == std::string::npos) return start;
+  if (start.fill != Fill::normal && start.fill != Fill::truncated_normal && start.fill != Fill::uniform)
+    refuse(layer, fmt::format("has {} = '{}', but {} takes no number", start_field, text, text.substr(0, colon)));
+  Reader{layer, 0}.read(start.value, start_field, text.substr(colon + 1));
+  constexpr float most = 1000;
+  if (!(start.value > 0 && start.value <= most))
+    refuse(layer, fmt::format("has {} = '{}'; the number lies above 0 and up to {:g}", start_field, text, most));
   return start;
 }
 

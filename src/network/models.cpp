@@ -121,7 +121,7 @@ float torchvision_epsilon(const std::string& model) {
 
 GraphSpec with_usual_input(GraphSpec model, Index classes, Index channels, Index image_size) {
   const std::vector<Family> families = model_families();
-  const Family* family = find_family(families, model.model);
+  const Family* family = model.layers.empty() ? find_family(families, model.model) : nullptr;  // a file's name is free
   const UsualInput usual = family == nullptr ? cifar_input : family->usual_input(model);
   model.classes = classes > 0 ? classes : usual.classes;
   model.channels = channels > 0 ? channels : usual.channels;

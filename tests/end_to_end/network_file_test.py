@@ -63,6 +63,15 @@ with work_folder() as work:
     train(1, f"{work}/named", *COMMON, "--model", "resnet8", "--epochs", 1)
     train(3, f"{work}/shown", *COMMON, "--model-file", shown, "--epochs", 1)
     check(same_bits(everything(last(f"{work}/named")), everything(last(f"{work}/shown"))), "resnet8 by name and by file: the same bits")
+    # What a network can take is judged by the size of this run's images, not by a usual one; and a file's name is free.
+    write(f"{work}/large.net", "name = vgg16\n[network]\nc = convolution out=8 stride=8\np = pool mode=average kernel=32 stride=32\n"
+          "flatten = flatten\nfc = linear out=classes\n")
+    job = ["--model-file", f"{work}/large.net", "--synthetic", "--synthetic-size", 256, "--synthetic-samples", 8, "--batch-size", 4, "--skip-eval"]
+    train(1, f"{work}/large", *job, "--max-steps", 1)
+    _, err = train(1, f"{work}/too-small", *job, "--image-size", 64, expect=2)
+    check("large.net:4: " in err and "too small" in err, "an image that is too small is told with file and line")
+    out, _ = run(1, "inspect", "plan", "--model-file", f"{work}/large.net", "--image-size", 256)
+    check("10 classes" in out, "a name of another network brings no other classes")
 
     wrong = write(f"{work}/wrong.cfg", example().replace("batch_norm", "batch_nrom", 1))
     line = 1 + [("batch_nrom" in text) for text in open(wrong, encoding="utf-8").read().splitlines()].index(True)

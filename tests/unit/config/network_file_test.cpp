@@ -210,6 +210,11 @@ TEST(NetworkFile, ErrorsNameFileAndLine) {
   expect_refused(head + "fc = linear out=7\n", {"net.cfg:3: ", "out=classes"});
   expect_refused(head + "act = activation kind=rule\n", {"net.cfg:3: ", "unknown activation 'rule'"});
   expect_refused(head + "act = activation start=zeros\n", {"net.cfg:3: ", "has a 'start'"});
+  expect_refused(head + "fc = linear out=classes start=normal:nan\n", {"net.cfg:3: ", "the number lies above 0"});
+  expect_refused(head + "fc = linear out=classes start=uniform:-1\n", {"net.cfg:3: ", "the number lies above 0"});
+  expect_refused(head + "fc = linear out=classes start=zeros:5\n", {"net.cfg:3: ", "zeros takes no number"});
+  expect_refused(head + "fc = linear out=2*\n", {"net.cfg:3: ", "nothing behind the last '*'"});
+  expect_refused(head + "fc = linear out=9999999999*9999999999\n", {"net.cfg:3: ", "too large"});
   expect_refused(head + "x = twice width=2\nfc = linear out=classes\n[block twice]\na = dropout\n",
                  {"net.cfg:3: ", "gives 'width', which the block 'twice' doesn't use"});
   expect_refused(head + "x = self\n[block self]\nx = self\n", {"net.cfg:5: ", "does 'self' contain itself?"});
