@@ -126,8 +126,8 @@ void check_data(const TrainConfig& config) {
 
 void check(const TrainConfig& config) {
   check_data(config);
-  // Throws for an unknown network or variant. The data fill in classes and sizes later: until then no image is too small
-  // for the layers of a file.
+  // Throws for an unknown network or variant. The data fill in classes and sizes later: until then no image is too
+  // small for the layers of a file.
   constexpr Index large_image = 4096;
   GraphSpec model = config.model;
   if (!model.layers.empty()) model.image_size = large_image;
