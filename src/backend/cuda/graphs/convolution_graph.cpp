@@ -106,8 +106,8 @@ const char* name_of(Fusion fusion) {
 }  // namespace
 
 double flops_of(const ConvolutionGraph& graph) {
-  return 2 * static_cast<double>(graph.n * graph.p() * graph.q() * graph.k) *
-         static_cast<double>(graph.c / graph.groups * graph.r * graph.s);
+  const Index products = graph.c / graph.groups * graph.r * graph.s;  // of one result
+  return 2 * static_cast<double>(graph.n * graph.p() * graph.q() * graph.k) * static_cast<double>(products);
 }
 
 std::vector<Operand> operands_of(const ConvolutionGraph& graph) { return Operands(graph).run(); }
