@@ -18,12 +18,12 @@ if [ "${1:-}" != inside ]; then
   # The archive that is carried (-9) is a quarter smaller and has a limit of 40 MB.
   [ "$bytes" -lt 50000000 ] || { echo "the archive has $bytes bytes" >&2; exit 1; }
   # As it will be used: unpacked elsewhere, moved, in a folder with a blank.
-  mkdir -p "$folder/root/opt"
-  tar -C "$folder/root/opt" -xf "$folder/made/convoy.tar.xz"
-  mkdir "$folder/root/opt/a place"
-  mv "$folder/root/opt/convoy" "$folder/root/opt/a place/moved"
+  mkdir -p "$folder/system/opt"
+  tar -C "$folder/system/opt" -xf "$folder/made/convoy.tar.xz"
+  mkdir "$folder/system/opt/a place"
+  mv "$folder/system/opt/convoy" "$folder/system/opt/a place/moved"
   rm -rf "$folder/made"
-  unshare "${own[@]}" --mount --pid --fork bash "$0" inside "$folder/root"
+  unshare "${own[@]}" --mount --pid --fork bash "$0" inside "$folder/system"
   exit
 fi
 

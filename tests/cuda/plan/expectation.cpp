@@ -45,7 +45,7 @@ void Expectation::add(const std::string& program, const ExecutionPlan& execution
 }
 
 std::string to_text(const Expectation& expectation) {
-  std::string text = "library: " + expectation.library + '\n';
+  std::string text = "library: " + expectation.compiled_for + '\n';
   for (const auto& [key, value] : expectation.programs) text += "program: " + key + ": " + value + '\n';
   for (const auto& [key, value] : expectation.graphs) text += "form: " + key + ": " + value + '\n';
   return text;
@@ -59,7 +59,7 @@ Expectation read_expectation(const std::string& path) {
     const std::size_t kind = line.find(separator), key = line.find(separator, kind + separator.size());
     const std::string name = line.substr(0, kind), rest = line.substr(kind + separator.size());
     if (name == "library") {
-      expectation.library = rest;
+      expectation.compiled_for = rest;
     } else if (key != std::string::npos) {
       const std::size_t length = key - kind - separator.size();
       (name == "program" ? expectation.programs : expectation.graphs)[rest.substr(0, length)] =
@@ -72,7 +72,7 @@ Expectation read_expectation(const std::string& path) {
 std::string differences(const Expectation& expected, const Expectation& found) {
   std::string text;
   compare(expected.programs, found.programs, true, text);
-  compare(expected.graphs, found.graphs, expected.library == found.library, text);
+  compare(expected.graphs, found.graphs, expected.compiled_for == found.compiled_for, text);
   return text;
 }
 

@@ -10,7 +10,7 @@
 namespace convoy::cuda {
 
 struct Expectation {
-  std::string library;
+  std::string compiled_for;
   std::map<std::string, std::string> programs;  ///< `imagenet_resnet50 fp16 n256 train` -> counts and bytes
   std::map<std::string, std::string> graphs;    ///< graph -> engine and workspace
 

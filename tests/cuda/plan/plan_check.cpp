@@ -166,7 +166,7 @@ class PlanCheck : public testing::Test {
   static void check(const std::string& card, Result& result) {
     try {
       const auto library = make_library(describe_card(read_file(CONVOY_CARDS "/" + card + ".json")));
-      result.found.library = library->name();
+      result.found.compiled_for = library->name();
       for (const auto& cases : {named_cases(), shipped_cases()})
         for (const Case& made : cases) compile(*library, made, result);
     } catch (const std::exception& error) {
@@ -197,9 +197,9 @@ TEST_F(PlanCheck, EveryProgramCompilesAndLooksAsExpected) {
     const Expectation expected = read_expectation(path);
     EXPECT_EQ(differences(expected, result(card).found), "")
         << card << ": where the change is meant, run plan_check with CONVOY_WRITE_EXPECTED=1 and commit " << path;
-    if (expected.library != result(card).found.library)
+    if (expected.compiled_for != result(card).found.compiled_for)
       std::printf("engines and workspaces of %s were not compared: they are those of %s\n",
-                  result(card).found.library.c_str(), expected.library.c_str());
+                  result(card).found.compiled_for.c_str(), expected.compiled_for.c_str());
   }
 }
 
