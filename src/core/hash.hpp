@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // 64-bit digests of our own state: FNV-1a for texts, a multiply-xor hash for large blocks. Not for security.
 #pragma once
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -38,7 +39,8 @@ inline std::uint64_t hash_bytes(const void* data, std::size_t bytes, std::uint64
     h ^= h >> 32;
   }
   std::uint64_t tail = 0;
-  std::memcpy(&tail, p + i, bytes - i);
+  std::copy(p + i, p + bytes,
+            reinterpret_cast<unsigned char*>(&tail));  // memcpy forbids a null pointer, even for no bytes
   return mix_bits(h ^ tail);
 }
 

@@ -123,7 +123,9 @@ std::uint64_t bytes_of(TensorType type) {
 std::string bytes_of(const NamedTensor& tensor) {
   require(tensor.values.empty() || tensor.whole_numbers.empty(), "a tensor holds floats or integers");
   std::string bytes(tensor.count() * bytes_of(tensor.type()), '\0');
-  const auto copy = [&](const auto& values) { std::memcpy(bytes.data(), values.data(), bytes.size()); };
+  const auto copy = [&](const auto& values) {
+    std::ranges::copy(std::as_bytes(std::span(values)), reinterpret_cast<std::byte*>(bytes.data()));
+  };
   if (tensor.type() == TensorType::f32) {
     copy(tensor.values);
   } else {
