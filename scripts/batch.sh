@@ -107,6 +107,15 @@ look_for_flatuid() {
     say "this PBS may refuse that jobs submit themselves (it has no flatuid, see docs/cluster.md): then you will have to submit $script again at the end of its time"
 }
 
+# Hosts that the run wants to be kept away from (docs/cluster.md), one a line.
+excluded_hosts() { [ -z "$run_directory" ] || cut -f 1 "$run_directory/excluded-hosts" 2>/dev/null | sort -u; }
+
+# The lines of $PBS_NODEFILE but those of excluded hosts. PBS can't be asked for other hosts than those (select knows what a host
+# must have, not what it must not), so the job leaves its part of them idle: its replicas don't depend on the number of ranks.
+node_lines() {
+  excluded_hosts | awk 'NR == FNR { sub(/\..*/, ""); out[$1]; next } { name = $1; sub(/\..*/, "", name) } !(name in out)' - "$PBS_NODEFILE"
+}
+
 # launch_words: what stands before the program.
 choose_launcher() {
   read -ra launch_words <<<"$launcher"
@@ -120,16 +129,19 @@ choose_launcher() {
   command -v "${launch_words[0]}" >/dev/null ||
     { say "'${launch_words[0]}' is not in PATH: name the modules of your MPI, or another launcher, in ${CONVOY_SITE:-scripts/site.sh}"; exit 2; }
   [ "$scheduler" = pbs ] || return 0
-  local variable
+  local variable nodes
+  nodes=$(node_lines)
+  [ -n "$nodes" ] || { say "all hosts of this job are in $run_directory/excluded-hosts: remove those that are repaired"; exit 7; }
   unset OMP_NUM_THREADS # PBS means the whole chunk; the ranks divide their cores themselves
-  launch_words+=(-np "$(wc -l <"$PBS_NODEFILE")")
+  launch_words+=(-np "$(wc -l <<<"$nodes")")
   for variable in $(compgen -e); do
     case $variable in PATH | LD_LIBRARY_PATH | HDF5_* | NCCL_* | UCX_* | CONVOY_*) launch_words+=(-x "$variable") ;; esac
   done
-  case $(ompi_info 2>/dev/null) in *'plm: tm'*) return ;; esac # it knows the job's hosts by itself
+  # Open MPI that knows PBS knows the job's hosts by itself, all of them.
+  case $(ompi_info 2>/dev/null) in *'plm: tm'*) [ "$nodes" != "$(<"$PBS_NODEFILE")" ] || return ;; esac
   # Not -hostfile: a host that stands in it once has a slot for each of its cores.
   launch_words+=(-host "$(awk '!count[$1]++ { order[++hosts] = $1 }
-    END { for (i = 1; i <= hosts; i++) printf "%s%s:%d", i == 1 ? "" : ",", order[i], count[order[i]] }' "$PBS_NODEFILE")")
+    END { for (i = 1; i <= hosts; i++) printf "%s%s:%d", i == 1 ? "" : ",", order[i], count[order[i]] }' <<<"$nodes")")
   # mpirun splits the agent at blanks, which $PWD may have, and its daemons look for the first word alone; it starts all of them itself.
   if command -v pbs_tmrsh >/dev/null; then launch_words+=(--mca plm_rsh_agent "/bin/sh scripts/pbs-agent.sh" --mca plm_rsh_no_tree_spawn 1); fi
 }
@@ -217,9 +229,32 @@ resubmit_to_slurm() {
   local job=$SLURM_JOB_ID
   [ -z "${SLURM_ARRAY_TASK_ID:-}" ] || job=${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID
   trap 'exit 75' TERM # with which Slurm ends this run of the job
-  scontrol requeue "$job" || return
+  local hosts=''
+  hosts=$(excluded_hosts | paste -sd , -)
+  # The hosts of a job can be changed only while it waits, so it is held until they are.
+  if [ -n "$hosts" ]; then
+    trap '' TERM
+    scontrol requeuehold "$job" || return
+    exclude_in_slurm "$job" "$hosts"
+    trap 'exit 75' TERM
+  else
+    scontrol requeue "$job" || return
+  fi
   sleep 60 &
   wait $!
+}
+
+# Tells a held job where not to run, and releases it.
+exclude_in_slurm() { # JOB HOSTS
+  local try known
+  known=$(scontrol show job "$1" 2>/dev/null | sed -n 's/.*ExcNodeList=\([^ ]*\).*/\1/p' | head -n 1)
+  case $known in '' | '(null)') known='' ;; *) known=$known, ;; esac
+  for try in 1 2 3 4 5; do
+    if scontrol update JobId="$1" ExcNodeList="$known$2"; then break; fi
+    [ "$try" != 5 ] || say "WARNING: Slurm did not take --exclude=$2 for the next start of this job"
+    sleep 1
+  done
+  scontrol release "$1"
 }
 
 # A new job after this one, from the same folder, with what qsub was told on its command line.

@@ -124,6 +124,23 @@ std::vector<std::string> list_abandoned(const std::string& folder, const Lineage
   return files;
 }
 
+NewerCheckpoints list_newer(const std::string& folder, Index step) {
+  NewerCheckpoints newer;
+  for (const std::string& file : list_folder(folder)) {
+    if (!is_checkpoint_file(file)) continue;
+    const std::string name = name_of(file);
+    try {
+      if (peek(main_path(folder, name)).step > step)
+        newer.files.push_back(file);
+      else
+        newer.leaves_one = newer.leaves_one || name != "best";
+    } catch (const Error&) {  // not there, or damaged: whoever loads it says so
+      continue;
+    }
+  }
+  return newer;
+}
+
 void require_way_aside(const std::string& folder, const Fence& fence) {
   fence.check();
   const std::string aside = free_place_aside(folder), probe = ".way-aside" + fence.suffix();

@@ -99,6 +99,7 @@ struct SyncConfig {
   std::string backend = "auto";  ///< --backend auto|mpi|nccl
   bool cuda_aware = false;       ///< MPI is given a GPU's memory
   Index digest_every = 0;        ///< --check-weights N: cross-rank digest every N steps
+  Index check_arithmetic = 0;    ///< --check-arithmetic N: another rank repeats a step every N steps
   StallLimits deadline;          ///< --stall-warning-seconds, --stall-abort-seconds
 };
 
@@ -173,7 +174,7 @@ struct TrainConfig {
   bool take_over = false;       ///< --take-over: begin though another job seems to be alive in the run directory
   double wait_for_other = 20;   ///< --wait-for-other: seconds until it must have ended
   bool skip_eval = false;
-  int fault_rank = -1;         ///< --inject-fault KIND@RANK@STEP, for tests: throw, nan, stall, slow-data, slow-compute
+  int fault_rank = -1;         ///< --inject-fault KIND@RANK@STEP, for tests, see --help-all
   double fault_seconds = 0.1;  ///< that slow-data and slow-compute take of every batch of that rank
   Index fault_step = -1;
   std::string fault_kind;

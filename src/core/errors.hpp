@@ -17,6 +17,7 @@ enum class Exit : int {
   device = 4,
   communication = 5,
   superseded = 6,  ///< a newer attempt goes on with this run: don't resubmit
+  arithmetic = 7,  ///< a rank computed something wrong (--check-arithmetic): resubmit without its host
   stopped = 75,    ///< stopped on request after a checkpoint: resubmit
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run/observe.hpp"
 
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <array>
@@ -12,6 +13,7 @@
 #include "core/log.hpp"
 #include "io/file.hpp"
 #include "run/attempt.hpp"
+#include "run/excluded_hosts.hpp"
 #include "run/rank_liveness.hpp"
 #include "run/scheduler.hpp"
 
@@ -113,6 +115,10 @@ RequeueDecision decide_after_launch(const std::string& run_folder, int code, Ind
     // It was killed between its first two files, or failed before it began: the state is of the attempt before.
     if (newest.number > state->attempt) pass_to_attempt(*state, run_folder, newest.number);
     seen.silent = first_dead_ranks(run_folder);
+    std::vector<std::string> excluded;
+    for (const ExcludedHost& own : read_excluded_hosts(run_folder))
+      if (own.attempt == state->attempt) excluded.push_back(own.host);
+    seen.excluded = fmt::format("{}", fmt::join(excluded, ", "));
     // A rank that froze has a host that answers; one that was switched off or cut off has not.
     if (state->exit == Exit::communication || code == static_cast<int>(Exit::communication))
       seen.lost_hosts = lost_hosts(run_folder);

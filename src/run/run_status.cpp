@@ -61,6 +61,8 @@ constexpr std::array table{
         "not one step was made in the time of {lost_attempts} jobs ({step} of {steps} steps are done), so it isn't submitted again; ask for more time"},
     Row{RunEnd::failed, RunStatus::failed, Code::of_state, "failed with code {exit}, first on rank {rank}: {message}",
         "rank {rank} failed with code {exit}: {message}{silent}"},
+    Row{RunEnd::miscalculated, RunStatus::failed, Code::again_if_it_saves, no_text,
+        "{message}; it is left out: {excluded}"},
     Row{RunEnd::superseded, RunStatus::failed, Code::superseded, no_text, "a newer attempt continues this run"},
     Row{RunEnd::goes_on_elsewhere, RunStatus::failed, Code::superseded, no_text,
         "attempt {newer} continues this run elsewhere"},
@@ -124,15 +126,16 @@ std::string checkpoint_text(const RunState& state) {
 }
 
 std::string fill(const char* text, const RunState& state, const RunObservations& seen, int code, Index newer) {
-  return fmt::format(
-      fmt::runtime(text), fmt::arg("updated", ago(state.updated, seen.now)),
-      fmt::arg("progressed", ago(state.progressed, seen.now)), fmt::arg("stop", state.stop),
-      fmt::arg("epoch", state.epoch), fmt::arg("step", state.step), fmt::arg("steps", state.steps),
-      fmt::arg("phase", name_of(state.stage)), fmt::arg("exit", static_cast<int>(state.exit)),
-      fmt::arg("rank", state.rank), fmt::arg("message", state.message), fmt::arg("checkpoint", checkpoint_text(state)),
-      fmt::arg("silent", seen.silent.empty() ? "" : "; " + seen.silent), fmt::arg("lost_hosts", seen.lost_hosts),
-      fmt::arg("lost_attempts", seen.lost_attempts), fmt::arg("failed_launches", seen.failed_launches),
-      fmt::arg("starts", seen.restarts + 1), fmt::arg("code", code), fmt::arg("newer", newer));
+  return fmt::format(fmt::runtime(text), fmt::arg("updated", ago(state.updated, seen.now)),
+                     fmt::arg("progressed", ago(state.progressed, seen.now)), fmt::arg("stop", state.stop),
+                     fmt::arg("epoch", state.epoch), fmt::arg("step", state.step), fmt::arg("steps", state.steps),
+                     fmt::arg("phase", name_of(state.stage)), fmt::arg("exit", static_cast<int>(state.exit)),
+                     fmt::arg("rank", state.rank), fmt::arg("message", state.message),
+                     fmt::arg("checkpoint", checkpoint_text(state)),
+                     fmt::arg("silent", seen.silent.empty() ? "" : "; " + seen.silent),
+                     fmt::arg("lost_hosts", seen.lost_hosts), fmt::arg("excluded", seen.excluded),
+                     fmt::arg("lost_attempts", seen.lost_attempts), fmt::arg("failed_launches", seen.failed_launches),
+                     fmt::arg("starts", seen.restarts + 1), fmt::arg("code", code), fmt::arg("newer", newer));
 }
 
 int exit_for(const Row& row, const RunState& state, bool saves, int code) {
@@ -176,6 +179,7 @@ RunEnd end_of_stopped(const RunState& state, const RunObservations& seen) {
 }
 
 RunEnd end_of_failed(const RunState& state, const RunObservations& seen, int code) {
+  if (state.exit == Exit::arithmetic && !seen.excluded.empty()) return RunEnd::miscalculated;
   // Broken communication is mostly what survivors see of somebody else's end.
   if (state.exit != Exit::communication) return RunEnd::failed;
   if (!seen.lost_hosts.empty()) return RunEnd::failed_as_a_host_was_lost;

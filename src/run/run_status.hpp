@@ -22,6 +22,7 @@ struct RunObservations {
   Job job = Job::unknown;                ///< what the scheduler says
   std::string silent;         ///< ranks that stopped or hang, with their hosts and what they did; empty: none
   std::string lost_hosts;     ///< hosts that do not answer; empty: none
+  std::string excluded;       ///< hosts that the attempt wants to be kept away from; empty: none
   Index lost_attempts = 0;    ///< attempts since the newest durable checkpoint
   Index restarts = 0;         ///< how often the scheduler's job was submitted again
   Index failed_launches = 0;  ///< launches in a row that began no attempt, the last one included
@@ -50,6 +51,7 @@ enum class RunEnd : std::uint8_t {
   stopped_before_a_step,       ///< the job's time is too short
   stopped_before_steps_again,  ///< the same in several jobs
   failed,
+  miscalculated,  ///< on a host that the next job can leave out
   superseded,
   goes_on_elsewhere,
   // as the launcher's code and the rest tell

@@ -10,6 +10,7 @@
 #include "core/log.hpp"
 #include "core/progress.hpp"
 #include "data/dataset.hpp"
+#include "data/image_maker.hpp"
 
 namespace convoy {
 namespace {
@@ -131,6 +132,16 @@ ReplicaBatch DataPipeline::next(const Position& position, int replica) {
   batch.input.replica = replica;
   batch.input.norm_scale = 1.F / static_cast<float>(sync_bn_ ? batch.step_samples : samples);
   return batch;
+}
+
+Index DataPipeline::copy_images(const ReplicaBatch& batch, std::vector<std::uint8_t>& to) const {
+  const Dataset& samples = *samples_[batch.key.phase].train;
+  const Index bytes = SampleImages::image_bytes(samples, phases_[batch.key.phase].augment);
+  const std::uint8_t* images = batch.input.images != nullptr ? batch.input.images : samples.images();
+  to.resize(static_cast<std::size_t>(batch.key.samples * bytes));
+  std::uint8_t* row = to.data();
+  for (const SampleSpec& sample : batch.input.samples) row = std::copy_n(images + sample.sample * bytes, bytes, row);
+  return bytes;
 }
 
 Evaluator* DataPipeline::evaluator(Index epoch) { return evaluators_[phases_.front().job.timeline.phase(epoch)].get(); }

@@ -39,6 +39,8 @@ class DataPipeline {
   /// is made and its batches are prepared from that step on. In the last epoch of a phase the next phase's loader
   /// begins too, so that its first batches are there when it is its turn.
   ReplicaBatch next(const Position& position, int replica);
+  /// Copies the images of a batch as rows, wherever the device takes them from. Returns the bytes of one.
+  Index copy_images(const ReplicaBatch& batch, std::vector<std::uint8_t>& to) const;
   /// Samples of all replicas in the step after `position`, whose batches were asked for.
   Index step_samples(const Position& position) const { return order_->total(position.step_in_epoch); }
   double take_wait_seconds() { return loaders_[phase_]->take_wait_seconds(); }

@@ -20,6 +20,8 @@
 #include "core/version.hpp"
 #include "core/wall_clock.hpp"
 #include "engine/placement.hpp"
+#include "train/arithmetic_check.hpp"
+#include "train/continuation.hpp"
 #include "train/injected_faults.hpp"
 #include "train/loop.hpp"
 #include "train/periodic_save.hpp"
@@ -108,87 +110,6 @@ Graph build_network(const TrainingJob& job) {
   return graph;
 }
 
-/// Whether the data are those that the checkpoint's run was trained on.
-void judge_data(const TrainingJob& job, FoundCheckpoint& found) {
-  const CheckpointMeta& meta = found.file.meta;
-  const TrainingPhase* phase = &job.phases.front();
-  for (const TrainingPhase& other : job.phases)
-    if (other.begin_epoch <= meta.position.data_epoch()) phase = &other;
-  const TrainedData own = data_of(*phase);
-  const DataVerdict verdict =
-      judge({meta.data, fmt::format("'{}'", found.path)}, {own, fmt::format("'{}'", phase->splits.train.folder)},
-            meta.position.step_in_epoch > 0 ? DataUse::mid_epoch : DataUse::epoch_border);
-  if (job.communicator.rank() == 0) tell(verdict);
-  found.other_val = verdict.new_best;
-}
-
-/// A resumed run keeps its learning rate if nobody gives one.
-void keep_rates(TrainingJob& job, const CheckpointMeta& meta) {
-  const auto stored = meta.texts.find("configuration");
-  if (stored != meta.texts.end() && keep_rate(job.config, stored->second)) {
-    for (TrainingPhase& phase : job.phases) keep_rate(phase.config, stored->second);
-  } else if (job.communicator.rank() == 0 && job.config.said.count("lr") == 0) {
-    log::warn(
-        "the checkpoint's configuration can't be read, so the learning rate is this version's default; give --lr");
-  }
-}
-
-/// Has the run of the checkpoint come to its end, with this configuration and these data?
-bool is_end_of(const TrainConfig& config, std::uint64_t train_digest, const CheckpointMeta& meta) {
-  const auto number = meta.numbers.find("steps_of_epoch");
-  const double steps = number == meta.numbers.end() ? 1 : std::max(number->second, 1.0);
-  const Position& at = meta.position;
-  const double epochs = static_cast<double>(at.epoch) + static_cast<double>(at.step_in_epoch) / steps;
-  const auto text = meta.texts.find("configuration");
-  return epochs + 0.5 / steps > config.epochs && text != meta.texts.end() && text->second == to_ini(config) &&
-         meta.data.train_digest == train_digest;
-}
-
-/// Collective. If the same run was started twice at once, the second start has waited for the first. Returns the last
-/// checkpoint of the first, if that has done all that this one is to do; else nothing.
-std::optional<FoundCheckpoint> end_of_equal_start(const TrainingJob& job) {
-  const CheckpointConfig& config = job.config.checkpoint;
-  const std::string last = main_path(config.folder, "last");
-  std::error_code unknown;
-  if (ask_first_rank(job.communicator, "looking for what an equal start made", [&] {
-        return std::string(std::filesystem::exists(last, unknown) ? "there" : "");
-      }).empty())
-    return std::nullopt;
-  FoundCheckpoint found = open_checkpoint(job.communicator, last);
-  const CheckpointMeta& meta = found.file.meta;
-  if (meta.attempt != job.attempt.waited_for || !is_end_of(job.config, data_of(job.phases.back()).train_digest, meta))
-    return std::nullopt;
-  log::info(
-      "attempt {} has finished this run with the same configuration while this one waited for it, so there is nothing to "
-      "train; start again to train anew",
-      meta.attempt);
-  return found;
-}
-
-/// Collective. The checkpoint to continue from; settles which run this attempt belongs to.
-std::optional<FoundCheckpoint> find_resume(TrainingJob& job) {
-  const CheckpointConfig& config = job.config.checkpoint;
-  std::optional<FoundCheckpoint> found;
-  run_alike(job.communicator, [&] {
-    found = config.resume.empty() && job.attempt.waited_for > 0
-                ? end_of_equal_start(job)
-                : checkpoint_to_resume(job.communicator, config, job.attempt, job.graph.model);
-  });
-  std::string digests;
-  for (const TrainingPhase& phase : job.phases)
-    digests += fmt::format("train {:016x}, val {:016x}; ", phase.splits.train.digest, phase.splits.val.digest);
-  job.communicator.require_equal(digests, "data sets");
-  run_alike(job.communicator, [&] {
-    if (found) judge_data(job, *found);
-  });
-  run_alike(job.communicator, [&] {
-    if (found) require_same_frozen(job.config, found->file.meta);
-  });
-  if (found) keep_rates(job, found->file.meta);
-  settle_run(job.communicator, job.attempt, found ? found->file.meta.run : std::string());
-  return found;
-}
-
 std::string agreed_facts(const TrainConfig& config, const std::vector<TrainingPhase>& phases) {
   std::string text = fmt::format("version {}, configuration {}", build_id(), configuration_hash(config));
   for (const TrainingPhase& phase : phases) {
@@ -206,16 +127,6 @@ Job plan_training(TrainingJob& job) {
   run_alike(job.communicator,
             [&] { plan_phases(job.phases, job.communicator.size(), job.communicator.rank(), replicas); });
   return job.phases.front().job;
-}
-
-/// The kernels that the checkpoint's run chose, where this one does the same work: only then do bits repeat.
-std::string choices_for(const TrainConfig& config, const Job& job, const CheckpointMeta& meta) {
-  const auto choices = meta.texts.find("choices");
-  const auto batch = meta.numbers.find("batch");
-  if (choices == meta.texts.end() || batch == meta.numbers.end()) return {};
-  const bool same = meta.configuration_hash == configuration_hash(config) && meta.replicas == job.replicas &&
-                    batch->second == static_cast<double>(job.order.batch);
-  return same ? choices->second : std::string();
 }
 
 /// Collective.
@@ -453,11 +364,13 @@ TrainingJob::TrainingJob(Communicator& ranks, Supervisor& supervisor, const Trai
       data(load_data(*this)),
       engine(build_engine(*this)),
       transport(choose_sums(*this)),
-      collectives(make_collectives(transport, ranks, engine->backend(),
-                                   {.replicas = shape.replicas,
-                                    .reproducible = shape.sync.reproducible,
-                                    .max_count = std::max(engine->plan().table.block(), engine->layout().count()),
-                                    .wire = shape.sync.wire})),
+      collectives(
+          with_faults(make_collectives(transport, ranks, engine->backend(),
+                                       {.replicas = shape.replicas,
+                                        .reproducible = shape.sync.reproducible,
+                                        .max_count = std::max(engine->plan().table.block(), engine->layout().count()),
+                                        .wire = shape.sync.wire}),
+                      config, engine->backend())),
       sync(make_sync(shape.sync, {.backend = engine->backend(),
                                   .collectives = *collectives,
                                   .plan = engine->plan(),
@@ -486,11 +399,12 @@ void TrainingJob::wait_for_device(const char* what) {
 
 Exit TrainingJob::run() try {
   InjectedFaults faults(*this);
+  ArithmeticCheck arithmetic(*this);
   WeightCheck weights(*this);
   TensorMonitor monitor(*this);
   Validation validation(*this);
   PeriodicSave save(*this);
-  std::vector<Observer*> list{&report, &faults, &weights, &monitor, &vote, &training_log};
+  std::vector<Observer*> list{&report, &faults, &arithmetic, &weights, &monitor, &vote, &training_log};
   if (trial != nullptr) list.push_back(trial);
   StepTrace steps(*this);
   list.insert(list.end(), {&validation, &save, &steps});
@@ -509,6 +423,7 @@ Exit TrainingJob::run() try {
   steps.start(state);
   run_loop(*this, Observers(std::move(list)));
   steps.end();
+  arithmetic.tell();
   if (!state.stopped() && validation.is_missing(state)) validation.run(state);
   return end(finish(!validation.is_missing(state)));
 } catch (const Error& e) {

@@ -7,15 +7,12 @@
 #include "train/training_job.hpp"
 
 namespace convoy {
-namespace {
 
 std::uint64_t digest_of(const std::vector<float>& block, const SetLayout& layout) {
   const auto bytes = [](const Range& range) { return static_cast<std::size_t>(range.count) * sizeof(float); };
   const std::uint64_t values = hash_bytes(block.data() + layout.values.begin, bytes(layout.values));
   return hash_bytes(block.data() + layout.statistics.begin, bytes(layout.statistics), values);
 }
-
-}  // namespace
 
 void WeightCheck::step_done(LoopState& state) {
   const Index every = job_.config.sync.digest_every;

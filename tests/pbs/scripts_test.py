@@ -116,6 +116,24 @@ def places_ranks(work):
         check(found == wanted, f"F1 select={select}: ranks on {wanted}", found)
 
 
+def leaves_hosts_out(work):
+    """RUN/excluded-hosts: no ranks there, whether PBS names hosts in full or not; nothing starts where all are in it."""
+    for number, (listed, wanted) in enumerate((("n1\t3\trank 1: arithmetic\n", "n0 n0 n2 n2"), ("n0.cluster\t1\tx\nn2\t2\tx\n", "n1 n1"))):
+        desk = Desk(work / str(number), program={"code": 0})
+        (desk.folder / "run").mkdir()
+        (desk.folder / "run/excluded-hosts").write_text(listed, encoding="utf-8")
+        desk.qsub("-l", "select=3:ncpus=2:mpiprocs=2")
+        text = desk.run()
+        found = " ".join(desk.launches()[0]["hosts"]) if desk.launches() else text
+        check(found == wanted, f"excluded {listed.split()[0]}: ranks on {wanted}", found)
+    desk = Desk(work / "all", program={"code": 0})
+    (desk.folder / "run").mkdir()
+    (desk.folder / "run/excluded-hosts").write_text("n0\n", encoding="utf-8")
+    desk.qsub("-l", "select=1:ncpus=2:mpiprocs=2")
+    text = "".join(desk.run())
+    check("all hosts of this job are in" in text and not desk.launches(), "all excluded: says so", text)
+
+
 def continues_elements(work):
     """With the script's own name left in a copy, as a user makes it."""
     desk = Desk(work)
@@ -344,7 +362,7 @@ def forms(work):
 def main():
     with work_folder() as folder:
         work = pathlib.Path(folder)
-        tests = (stops_in_vain, places_ranks, continues_elements, goes_through_a_route, knows_its_end, tells_qdel_from_the_limit, has_a_blank,
+        tests = (stops_in_vain, places_ranks, leaves_hosts_out, continues_elements, goes_through_a_route, knows_its_end, tells_qdel_from_the_limit, has_a_blank,
                  keeps_what_was_asked, meets_a_site, knows_states, stops_in_vain_under_slurm, forms, by_hand)
         with concurrent.futures.ThreadPoolExecutor(4) as pool:  # each has a folder of its own
             for done in [pool.submit(test, work / test.__name__) for test in tests]:

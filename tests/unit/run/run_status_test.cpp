@@ -37,6 +37,14 @@ TEST(RunStatusTest, FreshStateRuns) {
   EXPECT_EQ(decide(state, {.now = 1010}).exit, 0);
 }
 
+TEST(RunStatusTest, WrongArithmeticGoesOnOnlyWithoutItsHost) {
+  const RunState wrong = ended_state(Result::failed, Exit::arithmetic);
+  EXPECT_EQ(decide_requeue(&wrong, {.excluded = "n1"}, 7).exit, 75);
+  EXPECT_NE(decide_requeue(&wrong, {.excluded = "n1"}, 7).text.find("left out: n1"), std::string::npos);
+  EXPECT_EQ(decide_requeue(&wrong, {}, 7).exit, 7) << "nobody knows which host is wrong";
+  EXPECT_EQ(decide_requeue(&wrong, {.excluded = "n1", .lost_attempts = 3}, 7).exit, 7) << "again and again";
+}
+
 TEST(RunStatusTest, SilentRanksHang) {
   const RunState state = running_state();
   const RunObservations seen{.now = 1010, .job = Job::runs, .silent = "rank 2 on n2"};

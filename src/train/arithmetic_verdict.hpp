@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who repeats a step, and who is wrong where the repetitions differ. Nothing here communicates.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/types.hpp"
+
+namespace convoy {
+
+/// The ranks that compute a step of the first one's replica: that rank itself, another and, if there is one, a third.
+/// `check` counts the checks of a run: each rank with a replica (the first `owners`) has its turn, with others each
+/// time. Ranks of other hosts are preferred, since a rank that shares a faulty part would repeat the fault.
+std::vector<int> choose_repeaters(Index check, int owners, std::span<const std::string> hosts);
+
+/// What one rank computed for a step, as digests.
+struct Repetition {
+  int rank = 0;
+  std::uint64_t first = 0;
+  std::uint64_t second = 0;  ///< computed again, from the same weights and batch
+};
+
+struct Verdict {
+  std::vector<int> wrong;  ///< ranks; if nobody can say which of several is wrong, all of these
+  bool certain = true;     ///< false: not all of `wrong` are
+  std::string reason;      ///< `repeats its own step with other bits`
+};
+
+/// At least two repetitions, of which not all are equal. A rank whose own two differ is wrong. Else those are that
+/// disagree with the majority; two ranks that stand against each other have none.
+Verdict judge(std::span<const Repetition> repetitions);
+
+/// Who holds other weights than more than half of the ranks; nothing where all hold the same.
+std::optional<Verdict> judge_weights(std::span<const std::uint64_t> digests);
+
+}  // namespace convoy

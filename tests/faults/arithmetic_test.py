@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""--check-arithmetic: flipped bits in the result of a convolution, in memory and in a sum are found, and the rank is named.
+Usage: arithmetic_test.py named [COUNT [SEED]] | quiet [STEPS] | two | goes_on | refused   (bench/arithmetic.sh has the long form)"""
+import glob
+import json
+import os
+import random
+import re
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "end_to_end"))
+from runner import check, everything, last, run, same_bits, train, work_folder  # noqa: E402
+
+TINY = ["--synthetic", "--synthetic-size", 16, "--synthetic-samples", 2400, "--model", "lenet", "--batch-size", 4, "--lr", 0.01,
+        "--skip-eval", "--shuffle", "global", "--epochs", 9]
+EVERY, RANKS = 2, 3
+POLICIES = {"gradients": ["--sync", "gradients"], "weights": [], "seldom": ["--local-steps", 4],
+            "reproducible": ["--sync", "gradients", "--reproducible"]}
+
+
+def excluded(folder):
+    path = f"{folder}/excluded-hosts"
+    if not os.path.exists(path):
+        return []
+    with open(path, encoding="utf-8") as file:
+        return [line.rstrip("\n").split("\t") for line in file]
+
+
+def flip(work, number, kind, rank, step, words, most):
+    """Trains with that fault. Returns the ranks that the program names."""
+    folder = f"{work}/{number}"
+    _, err = train(RANKS, folder, *TINY, *words, "--check-arithmetic", EVERY, "--max-steps", most, "--no-checkpoints", "--inject-fault",
+                   f"flip-{kind}@{rank}@{step}", expect=None)
+    found = re.search(r"error: (.*)", err)
+    with open(f"{folder}/state.json", encoding="utf-8") as file:
+        state = json.load(file)
+    named = re.findall(r"rank (\d+) on (\S+) \((.*?)\)", found.group(1)) if found else []
+    good = state["exit"] == 7 and len(named) == 1 and [own[0] for own in excluded(folder)] == [named[0][1]]
+    return [int(own[0]) for own in named] if good else err
+
+
+def named(work, count=6, seed=1):
+    """In a job of three ranks. A flip in a convolution concerns the step alone, so it is made in one that is checked; one in memory or
+    in a sum stays in the weights of its rank, and is found at the next check."""
+    rng, right = random.Random(seed), 0
+    for number in range(count):
+        kind = ["convolution", "memory", "sum"][number % 3]
+        policy = rng.choice(list(POLICIES) if kind == "convolution" else ["gradients", "reproducible"])
+        turn = rng.randrange(12)
+        step, rank = (EVERY * turn, turn % RANKS) if kind == "convolution" else (rng.randrange(24), rng.randrange(RANKS))
+        found = flip(work, number, kind, rank, step, POLICIES[policy], step + 2 * EVERY + 1)
+        right += found == [rank]
+        print(f"     {number + 1}: {kind}, rank {rank}, step {step + 1}, {policy}: {'named' if found == [rank] else found}", flush=True)
+    check(right == count, f"{right} of {count} flipped bits found, and the right rank named")
+
+
+def quiet(work, steps=40):
+    """Checked in every step, by each policy: no alarm, and the bits of a run that isn't checked."""
+    for name, words in POLICIES.items():
+        job = [*TINY, *words, "--max-steps", steps // len(POLICIES), "--epochs", 99]
+        train(RANKS, f"{work}/{name}-plain", *job)
+        out, err = train(RANKS, f"{work}/{name}", *job, "--check-arithmetic", 1, timeout=600)
+        said = re.search(r"arithmetic: (\d+) steps repeated by other ranks, always the same bits", out)
+        check(said is not None and int(said.group(1)) == steps // len(POLICIES) and "error" not in err,
+              f"{name}: {steps // len(POLICIES)} steps checked, no alarm")
+        check(same_bits(everything(last(f"{work}/{name}-plain")), everything(last(f"{work}/{name}"))), f"{name}: the run's bits are the same")
+        with open(f"{work}/{name}/metrics.jsonl", encoding="utf-8") as file:
+            events = [r for r in map(json.loads, file) if r.get("event") == "arithmetic"]
+        check(len(events) == 1 and events[0]["checks"] == steps // len(POLICIES) and events[0]["percent_of_time"] > 0,
+              f"{name}: metrics.jsonl has the number and the cost")
+
+
+def two(work):
+    """Two ranks: a fault that one of them does not repeat is its own; else nobody can say who is wrong."""
+    job = [*TINY, "--sync", "gradients", "--check-arithmetic", 1, "--max-steps", 12, "--no-checkpoints"]
+    _, err = train(2, f"{work}/once", *job, "--inject-fault", "flip-convolution@1@5", expect=7)
+    check("rank 1 on" in err and "than it and other ranks did when they repeated it" in err, "a result that is not repeated: its rank is named")
+    _, err = train(2, f"{work}/memory", *job, "--inject-fault", "flip-memory@1@4", expect=7)
+    check(re.search(r"rank 0 on .* and rank 1 on .*one of them is wrong and two can't tell who", err) is not None, "weights that differ: both are named")
+    check(excluded(f"{work}/memory") == [], "and no host is left out")
+
+
+def goes_on(work):
+    """From the last checkpoint before the last check that passed, with the bits of an undisturbed run."""
+    job = [*TINY, "--sync", "gradients", "--reproducible", "--replicas", 3, "--check-arithmetic", 4, "--save-every-steps", 3, "--max-steps", 20]
+    train(RANKS, f"{work}/straight", *job)
+    folder = f"{work}/run"
+    _, err = train(RANKS, folder, *job, "--inject-fault", "flip-memory@1@9", expect=7)
+    check("rank 1 on" in err and "held other weights" in err and "step 13" in err, "found at the next check")
+    aside = sorted(os.path.basename(p) for p in glob.glob(f"{folder}/checkpoints.old-1/*.h5"))
+    kept = sorted(os.path.basename(p) for p in glob.glob(f"{folder}/checkpoints/*.h5"))
+    check(aside == ["step-00000009.h5", "step-00000012.h5"] and kept == ["step-00000003.h5", "step-00000006.h5"],
+          f"checkpoints after step 8, whose check passed, are aside: {aside}, {kept}")
+    code = run(1, "status", folder, "--after", 7, "--attempts-before", 0, expect=None)
+    check("it is left out" in code[0], f"a job script is told to go on: {code[0].strip()}")
+    said, _ = train(2, folder, *job, "--resume", "auto", "--max-steps", 14)
+    check("step 6" in said and "rank 0 runs on" not in said, "it goes on from step 6")
+    check(same_bits(everything(last(folder)), everything(last(f"{work}/straight"))), "and ends with the bits of an undisturbed run")
+
+
+def refused(work):
+    for name, ranks, words, text in (
+            ("one rank", 1, [], "needs two ranks with a replica each"),
+            ("one replica", 2, ["--replicas", 1], "needs two ranks with a replica each"),
+            ("sync-bn", 2, ["--sync", "gradients", "--sync-bn", "--model", "resnet8"], "can't repeat a step alone with --sync-bn")):
+        _, err = train(ranks, f"{work}/{name}", *TINY, *words, "--check-arithmetic", 5, "--max-steps", 2, expect=2)
+        check(text in err, f"{name}: refused")
+
+
+if __name__ == "__main__":
+    cases = {f.__name__: f for f in (named, quiet, two, goes_on, refused)}
+    with work_folder() as folder:
+        cases[sys.argv[1]](folder, *map(int, sys.argv[2:]))
