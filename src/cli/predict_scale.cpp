@@ -146,6 +146,7 @@ class Study {
             .local_steps = sync.local_steps,
             .momentum = sync.momentum,
             .outer = sync.outer,
+            .group = sync.group,
             .reproducible = sync.reproducible,
             .wire = sync.wire};
   }

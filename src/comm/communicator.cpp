@@ -242,29 +242,46 @@ Votes Communicator::agree_later(const Votes& votes) {
   return agreed;
 }
 
-std::unique_ptr<Communicator> Communicator::first_ranks(int count, const StallLimits& limits) {
+std::unique_ptr<Communicator> Communicator::split(int number, const StallLimits& limits) {
   const State& whole = *state_;
-  require(count >= 1 && count <= whole.size, "number of ranks of a part");
-  const bool inside = whole.rank < count;
   MPI_Comm comm = MPI_COMM_NULL;
-  check_mpi(MPI_Comm_split(whole.comm, inside ? 0 : MPI_UNDEFINED, whole.rank, &comm), "MPI_Comm_split",
+  check_mpi(MPI_Comm_split(whole.comm, number < 0 ? MPI_UNDEFINED : number, whole.rank, &comm), "MPI_Comm_split",
             "a part of the ranks");
-  if (!inside) return nullptr;
+  if (number < 0) return nullptr;
   check_mpi(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler", "a part of the ranks");
   auto state = std::make_unique<State>();
   state->comm = comm;
-  state->rank = whole.rank;
-  state->size = count;
+  check_mpi(MPI_Comm_rank(comm, &state->rank), "MPI_Comm_rank", "a part of the ranks");
+  check_mpi(MPI_Comm_size(comm, &state->size), "MPI_Comm_size", "a part of the ranks");
   state->chunk = whole.chunk;
   state->policy = whole.policy;
   state->policy.limits = limits;
   state->vote = std::make_unique<PendingVote>();
-  state->hosts.assign(whole.hosts.begin(), whole.hosts.begin() + count);
-  const std::string& host = whole.hosts[static_cast<std::size_t>(whole.rank)];
-  const auto own = state->hosts.begin() + whole.rank;
-  state->node_rank = static_cast<int>(std::count(state->hosts.begin(), own, host));
-  state->node_size = static_cast<int>(std::count(state->hosts.begin(), state->hosts.end(), host));
   return std::unique_ptr<Communicator>(new Communicator(std::move(state)));
+}
+
+void Communicator::take_hosts(std::vector<std::string> hosts) {
+  State& own = *state_;
+  own.hosts = std::move(hosts);
+  const std::string& host = own.hosts[static_cast<std::size_t>(own.rank)];
+  const auto at = own.hosts.begin() + own.rank;
+  own.node_rank = static_cast<int>(std::count(own.hosts.begin(), at, host));
+  own.node_size = static_cast<int>(std::count(own.hosts.begin(), own.hosts.end(), host));
+}
+
+std::unique_ptr<Communicator> Communicator::first_ranks(int count, const StallLimits& limits) {
+  const State& whole = *state_;
+  require(count >= 1 && count <= whole.size, "number of ranks of a part");
+  auto part = split(whole.rank < count ? 0 : -1, limits);
+  if (part) part->take_hosts({whole.hosts.begin(), whole.hosts.begin() + count});
+  return part;
+}
+
+std::unique_ptr<Communicator> Communicator::part(int number, const StallLimits& limits) {
+  require(number >= 0, "number of a part of the ranks");
+  auto part = split(number, limits);
+  part->take_hosts(part->all_gather(host(), "names of hosts"));
+  return part;
 }
 
 }  // namespace convoy

@@ -34,6 +34,8 @@ class Communicator {
   Communicator(Session& session, const StallLimits& limits, Index chunk = 1 << 30, Clock& clock = real_clock());
   /// Collective. The first `count` ranks as a job of their own; null on the others.
   std::unique_ptr<Communicator> first_ranks(int count, const StallLimits& limits);
+  /// Collective. The ranks of one number as a job of their own, in order.
+  std::unique_ptr<Communicator> part(int number, const StallLimits& limits);
   ~Communicator();
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
@@ -84,6 +86,9 @@ class Communicator {
   friend std::unique_ptr<Collectives> make_nccl_collectives(Communicator&, Device&, const struct CollectivesSpec&);
   struct State;
   explicit Communicator(std::unique_ptr<State> state);
+  /// Collective. `number` < 0: this rank is in no part, and gets null.
+  std::unique_ptr<Communicator> split(int number, const StallLimits& limits);
+  void take_hosts(std::vector<std::string> hosts);
   std::unique_ptr<State> state_;
 };
 

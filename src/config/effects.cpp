@@ -63,6 +63,12 @@ const std::vector<Dependence>& rules() {
        [](const TrainConfig& c) {
          return c.sync.local_start == 0 || (c.sync.mode == SyncMode::weights && c.sync.local_steps > 1);
        }},
+      {{"node-steps"},
+       "--sync weights",
+       [](const TrainConfig& c) { return !c.sync.group.is_on() || c.sync.mode == SyncMode::weights; }},
+      {{"node-replicas"},
+       "--node-steps",
+       [](const TrainConfig& c) { return c.sync.group.replicas == 0 || c.sync.group.is_on(); }},
       {{"local-momentum"},
        "--sync weights",
        [](const TrainConfig& c) {

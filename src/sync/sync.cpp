@@ -26,6 +26,11 @@ std::string describe(const OuterSpec& outer) {
   fail(Exit::internal, "an outer optimiser without a description");
 }
 
+std::string describe(const GroupSpec& group) {
+  if (!group.is_on()) return {};
+  return fmt::format(", {} in groups of {}", every(group.steps, "step"), counted(group.replicas, "replica"));
+}
+
 std::string describe(Wire wire) { return wire == Wire::fp32 ? "" : fmt::format(" in {}", name_of(wire)); }
 
 }  // namespace
@@ -39,7 +44,8 @@ std::string describe(const SyncSpec& spec) {
     case SyncMode::gradients:
       return "gradients" + describe(spec.wire);
     case SyncMode::weights:
-      return fmt::format("weights {}", every(spec.local_steps, "step")) + describe(spec.outer) + describe(spec.wire);
+      return fmt::format("weights {}", every(spec.local_steps, "step")) + describe(spec.group) + describe(spec.outer) +
+             describe(spec.wire);
   }
   fail(Exit::internal, "a sync policy without a description");
 }
@@ -57,9 +63,10 @@ std::string explain(const SyncSpec& spec) {
                            every(spec.local_steps, "step"));
       if (spec.replicas == 1) return "--sync weights: one replica, so there is nothing to average";
       return fmt::format(
-          "--sync weights: each replica updates its own weights with its own momentum, and {} they are averaged{}; "
+          "--sync weights: each replica updates its own weights with its own momentum, and {} they are averaged{}{}; "
           "--sync gradients does as DistributedDataParallel and Horovod do",
           spec.local_steps == 1 ? "after every step" : every(spec.local_steps, "step"),
+          spec.group.is_on() ? fmt::format(", those of a host {}", every(spec.group.steps, "step")) : std::string(),
           spec.outer.is_on() ? ", which the outer optimizer takes as a gradient" : "");
   }
   fail(Exit::internal, "a sync policy without an explanation");
@@ -91,8 +98,44 @@ Index local_steps_of_checkpoint(const SyncSpec& spec) {
 
 std::string policy_of_checkpoint(Index local_steps) { return local_steps > 0 ? "weights" : "gradients"; }
 
+namespace {
+
+void check(const GroupSpec& group, const SyncSpec& spec) {
+  if (spec.mode != SyncMode::weights)
+    fail(Exit::usage, "--node-steps {} needs --sync weights (gradients are averaged every step)", group.steps);
+  if (group.steps >= spec.local_steps || spec.local_steps % group.steps != 0)
+    fail(Exit::usage,
+         "--node-steps {} must be a part of --local-steps {} (replicas of a host average more often than all do); give "
+         "for instance --local-steps {}",
+         group.steps, spec.local_steps, 4 * group.steps);
+  if (group.replicas < 1 || spec.replicas % group.replicas != 0)
+    fail(Exit::usage, "{} can't be dealt to groups of {} (--node-replicas); choose a divisor",
+         counted(spec.replicas, "replica"), group.replicas);
+  for (int rank = 0; rank < spec.ranks; ++rank) {
+    const ReplicaRun run = deal_replicas(spec.replicas, spec.ranks, rank);
+    const int first = run.first % group.replicas;
+    const bool whole = first == 0 && run.count % group.replicas == 0;
+    if (!whole && first + run.count > group.replicas)
+      fail(Exit::usage,
+           "{} on {} lie in several groups of {} in part (rank {} has {} to {}), so these have no ranks of their own; "
+           "start another number of ranks, or give another --node-replicas",
+           counted(spec.replicas, "replica"), counted(spec.ranks, "rank"), group.replicas, rank, run.first,
+           run.first + run.count - 1);
+  }
+}
+
+}  // namespace
+
+int group_of_rank(const SyncSpec& spec) {
+  const ReplicaRun run = deal_replicas(spec.replicas, spec.ranks, spec.rank);
+  const int group = spec.group.replicas;
+  if (run.count == 0 || run.count % group == 0) return spec.replicas / group + spec.rank;
+  return run.first / group;
+}
+
 void check(const SyncSpec& spec, bool sync_bn) {
   if (spec.local_steps < 1) fail(Exit::usage, "--local-steps {} is not possible (1 is the least)", spec.local_steps);
+  if (spec.group.is_on()) check(spec.group, spec);
   if (sync_bn && (spec.mode != SyncMode::gradients || spec.replicas != spec.ranks)) {
     fail(
         Exit::usage,

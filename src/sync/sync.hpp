@@ -24,12 +24,20 @@ struct OuterSpec {
   bool is_on() const { return rule != OuterRule::average; }
 };
 
+/// Two levels of averages: replicas of a group, which lie on one host, average among themselves more often than all do.
+struct GroupSpec {
+  Index steps = 0;   ///< between two averages of a group; 0: there are none
+  int replicas = 0;  ///< of a group: [0, replicas), [replicas, 2 * replicas), ...
+  bool is_on() const { return steps > 0; }
+};
+
 struct SyncSpec {
   SyncMode mode = SyncMode::weights;
   Index local_steps = 1;  ///< weights: average every H steps
   Index local_start = 0;  ///< post-local SGD: before this step average after every step
   MomentumPolicy momentum = MomentumPolicy::keep;
   OuterSpec outer;  ///< weights: from local_start on
+  GroupSpec group;  ///< weights
   bool reproducible = false;
   Wire wire = Wire::fp32;  ///< in what gradients, or changes of weights, travel; all else stays fp32
   int replicas = 1, ranks = 1, rank = 0;
@@ -51,6 +59,9 @@ Index outer_floats(const SyncSpec& spec, const SetLayout& layout);
 Index local_steps_of_checkpoint(const SyncSpec& spec);
 /// `gradients` or `weights`: the policy that wrote a checkpoint with that number.
 std::string policy_of_checkpoint(Index local_steps);
+/// The ranks that sum for a group: those of one number have a communicator of their own. A rank whose replicas are part
+/// of a group shares it; others average whole groups, or nothing, alone.
+int group_of_rank(const SyncSpec& spec);
 /// Throws Error(usage) where the policy can't be, or not with synchronised batch norm.
 void check(const SyncSpec& spec, bool sync_bn);
 
@@ -61,6 +72,9 @@ struct SyncParts {
   const Plan& plan;
   SetLayout layout;  ///< of the parameter sets
   float* gradients;  ///< the plan's gradient block, which programs write
+  /// Over the ranks that share this rank's group (group_of_rank), for sums of the group's replicas; null without
+  /// groups.
+  Collectives* group = nullptr;
 };
 
 class Sync {

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "core/trace.hpp"
+#include "sync/group_average.hpp"
 #include "sync/modes.hpp"
 #include "sync/outer_optimiser.hpp"
 #include "sync/set_average.hpp"
@@ -23,6 +24,7 @@ class WeightSync final : public Sync {
         average_(spec, parts, run_, spec.wire == Wire::fp32 ? nullptr : outer_->anchor()) {
     for (int i = 0; i < run_.count; ++i)
       sets_.push_back({parts.backend.allocate(parts.layout.count()), parts.layout.count()});
+    if (spec.group.is_on() && run_.count > 0) group_.emplace(spec, parts, run_);
   }
 
   /// A rank without replicas has the averaged set only.
@@ -60,6 +62,7 @@ class WeightSync final : public Sync {
     const bool due = (step + 1) % spec_.local_steps == 0 || step < spec_.local_start;
     // One replica is its own average, but what an outer optimiser makes of it is another set (Lookahead).
     const bool changes_sets = spec_.replicas > 1 || spec_.outer.is_on();
+    if (!due && group_ && (step + 1) % spec_.group.steps == 0) group_->average(sets_, samples_);
     if (!changes_sets || !due || !average_.weigh(sets_, samples_)) return;
     average_.take_values(sets_);
     if (spec_.momentum == MomentumPolicy::average) average_.take_optimiser(sets_);
@@ -144,6 +147,7 @@ class WeightSync final : public Sync {
   std::vector<Index> samples_;           ///< of each since the last average
   std::optional<OuterOptimiser> outer_;  ///< or its anchor alone
   SetAverage average_;
+  std::optional<GroupAverage> group_;
   // The same on all ranks at any time, since they follow the calls alone: they decide about collectives.
   bool replicas_are_equal_ = false;
   bool values_are_current_ = false, optimiser_is_current_ = false;  ///< of the averaged set

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "core/text.hpp"
 
@@ -49,12 +50,15 @@ Job plan_job(const TrainConfig& config, Index train_samples, int ranks, int rank
               .local_start = config.sync.local_start,
               .momentum = config.sync.momentum,
               .outer = config.sync.outer,
+              .group = config.sync.group,
               .reproducible = config.sync.reproducible,
               // One replica has nothing to average, on any number of ranks.
               .wire = job.replicas > 1 ? config.sync.wire : Wire::fp32,
               .replicas = job.replicas,
               .ranks = ranks,
               .rank = rank};
+  // Who plans without hosts (a dry run) takes all for one.
+  if (job.sync.group.is_on() && job.sync.group.replicas == 0) job.sync.group.replicas = job.replicas;
   check(job.sync, config.sync.sync_bn);
   const Index samples = used_samples(config.data, train_samples);
   if (samples < job.replicas) {
@@ -81,6 +85,19 @@ Job plan_job(const TrainConfig& config, Index train_samples, int ranks, int rank
   job.timeline = Timeline({{.begin_epoch = 0, .steps_per_epoch = job.steps_per_epoch}});
   job.total_steps = job.timeline.step(config.epochs);
   return job;
+}
+
+int replicas_of_host(const std::vector<std::string>& host_of_rank, int replicas) {
+  const int ranks = static_cast<int>(host_of_rank.size());
+  std::vector<int> counts;
+  for (int rank = 0; rank < ranks; ++rank) {
+    const auto r = static_cast<std::size_t>(rank);
+    if (rank == 0 || host_of_rank[r] != host_of_rank[r - 1]) counts.push_back(0);
+    counts.back() += deal_replicas(replicas, ranks, rank).count;
+  }
+  const auto hosts = std::set<std::string>(host_of_rank.begin(), host_of_rank.end()).size();
+  const bool alike = std::all_of(counts.begin(), counts.end(), [&](int count) { return count == counts.front(); });
+  return alike && hosts == counts.size() ? counts.front() : 0;
 }
 
 double highest_rate(const TrainConfig& config, const Job& job) {

@@ -31,6 +31,9 @@ struct Job {
 /// grad-accum-steps.
 Job plan_job(const TrainConfig& config, Index train_samples, int ranks, int rank, int replicas);
 
+/// The replicas of each host, where all hosts have equally many and their ranks stand side by side; else 0.
+int replicas_of_host(const std::vector<std::string>& host_of_rank, int replicas);
+
 /// The highest rate: the peak, or the highest of [phase.N].
 double highest_rate(const TrainConfig& config, const Job& job);
 

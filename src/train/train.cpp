@@ -23,7 +23,10 @@ Exit train(Communicator& communicator, Supervisor& supervisor, const TrainConfig
   try {
     TrainingJob job(communicator, supervisor, config, trial);
     const Exit code = job.run();
-    if (code == Exit::ok || code == Exit::stopped) job.collectives->end();  // all ranks have the same code
+    if (code == Exit::ok || code == Exit::stopped) {  // all ranks have the same code
+      job.collectives->end();
+      if (job.group_collectives) job.group_collectives->end();
+    }
     supervisor.end_attempt(code, log::last_error());
     return code;
   } catch (const AgreedError& error) {

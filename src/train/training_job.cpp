@@ -79,7 +79,41 @@ StateFile* watch_attempt(const TrainingJob& job, Supervisor& supervisor) {
 JobPlacement place_ranks(TrainingJob& job) {
   JobPlacement placement = place_ranks(job.communicator, job.config.device);
   job.config.device.threads = placement.threads;
+  SyncConfig& sync = job.config.sync;
+  if (!sync.group.is_on() || sync.group.replicas > 0) return placement;
+  const Communicator& ranks = job.communicator;
+  const int replicas = sync.replicas > 0 ? sync.replicas : ranks.size() * sync.grad_accum_steps;
+  sync.group.replicas = replicas_of_host(ranks.hosts(), replicas);
+  run_alike(job.communicator, [&] {
+    if (sync.group.replicas == 0)
+      fail(
+          Exit::usage,
+          "--node-steps needs hosts with equally many replicas, whose ranks are numbered one host after the other; give "
+          "--node-replicas, or start the ranks so");
+  });
   return placement;
+}
+
+/// Collective. What sums among the ranks of a host; null where nothing does.
+std::unique_ptr<Communicator> join_group(const TrainingJob& job) {
+  if (!job.shape.sync.group.is_on()) return nullptr;
+  return job.communicator.part(group_of_rank(job.shape.sync), job.config.sync.deadline);
+}
+
+CollectivesSpec sums_of(const TrainingJob& job, int replicas, Wire wire) {
+  return {.replicas = replicas,
+          .reproducible = job.shape.sync.reproducible,
+          .max_count = std::max(job.engine->plan().table.block(), job.engine->layout().count()),
+          .wire = wire};
+}
+
+/// Collective. Among the ranks of a group.
+std::unique_ptr<Collectives> make_group_sums(const TrainingJob& job) {
+  if (job.group == nullptr) return nullptr;
+  TransportChoice transport = job.transport;
+  if (job.group->size() == 1) transport.transport = Transport::mpi;  // which then adds on the device, and sends nothing
+  return make_collectives(transport, *job.group, job.engine->backend(),
+                          sums_of(job, job.shape.sync.group.replicas, Wire::fp32));
 }
 
 /// Collective.
@@ -364,18 +398,17 @@ TrainingJob::TrainingJob(Communicator& ranks, Supervisor& supervisor, const Trai
       data(load_data(*this)),
       engine(build_engine(*this)),
       transport(choose_sums(*this)),
-      collectives(
-          with_faults(make_collectives(transport, ranks, engine->backend(),
-                                       {.replicas = shape.replicas,
-                                        .reproducible = shape.sync.reproducible,
-                                        .max_count = std::max(engine->plan().table.block(), engine->layout().count()),
-                                        .wire = shape.sync.wire}),
-                      config, engine->backend())),
+      collectives(with_faults(
+          make_collectives(transport, ranks, engine->backend(), sums_of(*this, shape.replicas, shape.sync.wire)),
+          config, engine->backend())),
+      group(join_group(*this)),
+      group_collectives(make_group_sums(*this)),
       sync(make_sync(shape.sync, {.backend = engine->backend(),
                                   .collectives = *collectives,
                                   .plan = engine->plan(),
                                   .layout = engine->layout(),
-                                  .gradients = engine->gradients()})),
+                                  .gradients = engine->gradients(),
+                                  .group = group_collectives.get()})),
       average(*engine, *sync, config, shape),
       optimiser(config, phases, engine->backend(), average),
       checkpointing(*this),

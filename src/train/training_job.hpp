@@ -57,6 +57,8 @@ struct TrainingJob {
   std::unique_ptr<Engine> engine;
   TransportChoice transport;
   std::unique_ptr<Collectives> collectives;
+  std::unique_ptr<Communicator> group;  ///< the ranks that share a group of replicas; null: there are no groups
+  std::unique_ptr<Collectives> group_collectives;
   std::unique_ptr<Sync> sync;
   MovingAverage average;
   Optimiser optimiser;

@@ -122,7 +122,8 @@ SmallJob::SmallJob(JobSpec job, Communicator* ranks)
                                               .delay_seconds = spec.delay_seconds})
                       : make_alone(backend);
   gradients = backend.allocate(plan.table.block());
-  sync = make_sync(spec.sync, {backend, *collectives, plan, layout, gradients});
+  if (spec.sync.group.is_on()) make_group(ranks);
+  sync = make_sync(spec.sync, {backend, *collectives, plan, layout, gradients, group_collectives.get()});
   for (int i = 0; i < std::max(replicas.count, 1); ++i) {
     float* block = sync->set(replicas.count > 0 ? replicas.first + i : -1).block;
     for (Index k = 0; k < parameters; ++k) block[k] = 0.1F * static_cast<float>(k % 7);
@@ -132,6 +133,18 @@ SmallJob::SmallJob(JobSpec job, Communicator* ranks)
   if (const ParameterSet outer = sync->outer(); outer.block != nullptr)
     backend.copy(outer.block, sync->sets().front().block, layout.values.count, 1.0F);
   backend.refreshed.reserve(100'000);
+}
+
+void SmallJob::make_group(Communicator* ranks) {
+  if (ranks == nullptr) {
+    group_collectives = make_alone(backend);
+    return;
+  }
+  check(spec.sync, false);
+  group = ranks->part(group_of_rank(spec.sync), {.abort_seconds = 20});
+  group_collectives = make_mpi_collectives(
+      *group, backend,
+      {.replicas = spec.sync.group.replicas, .reproducible = spec.sync.reproducible, .max_count = layout.count()});
 }
 
 void SmallJob::write_gradients(Index step, int replica, std::size_t stage) {

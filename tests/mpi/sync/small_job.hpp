@@ -82,6 +82,9 @@ class SmallJob {
     return {set.block + range.begin, set.block + range.end()};
   }
 
+  /// Collective.
+  void make_group(Communicator* ranks);
+
   JobSpec spec;
   Plan plan;
   SmallBackend backend;
@@ -89,6 +92,8 @@ class SmallJob {
   ReplicaRun replicas;  ///< of this rank
   int turns = 1;
   std::unique_ptr<Collectives> collectives;
+  std::unique_ptr<Communicator> group;  ///< null: no groups, or alone
+  std::unique_ptr<Collectives> group_collectives;
   float* gradients = nullptr;
   std::unique_ptr<Sync> sync;
   int flagged_replica = -1;  ///< not finite in step flagged_step

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// Averages within groups of replicas, between those of all.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "core/errors.hpp"
+#include "mpi/sync/small_job.hpp"
+#include "support/expect_error.hpp"
+#include "support/rounding.hpp"
+
+namespace convoy {
+namespace {
+
+JobSpec two_levels(int replicas, int group, MomentumPolicy momentum = MomentumPolicy::average) {
+  return {.sync = {.mode = SyncMode::weights,
+                   .local_steps = 4,
+                   .momentum = momentum,
+                   .group = {.steps = 2, .replicas = group},
+                   .reproducible = true,
+                   .replicas = replicas},
+          .shares = uneven_shares};
+}
+
+class GroupAverageTest : public testing::TestWithParam<std::tuple<int, int, MomentumPolicy>> {};
+
+TEST_P(GroupAverageTest, HasTheSameBitsOnAnyNumberOfRanks) {
+  const auto [replicas, group, momentum] = GetParam();
+  const JobSpec spec = two_levels(replicas, group, momentum);
+  Communicator& comm = communicator();
+  SmallJob alone(spec, nullptr), job(spec, &comm);
+  // Ends within a period of a group, after an average of groups, and after one of all.
+  for (const auto& [from, to] : {std::pair<Index, Index>{0, 3}, {3, 6}, {6, 8}, {8, 11}}) {
+    alone.run(from, to);
+    job.run(from, to);
+    expect_same_bits(job, alone, comm);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Groups, GroupAverageTest,
+                         testing::Combine(testing::Values(4), testing::Values(1, 2, 4),
+                                          testing::Values(MomentumPolicy::keep, MomentumPolicy::average,
+                                                          MomentumPolicy::reset)));
+INSTANTIATE_TEST_SUITE_P(OneGroup, GroupAverageTest,
+                         testing::Values(std::tuple{7, 7, MomentumPolicy::average},
+                                         std::tuple{1, 1, MomentumPolicy::keep}));
+
+TEST(GroupAverage, IsThatOfTheGroupsReplicasWeightedByTheirSamples) {
+  const JobSpec spec = two_levels(4, 2);
+  Communicator& comm = communicator();
+  SmallJob job(spec, &comm);
+  JobSpec apart = spec;
+  apart.sync.group = {};
+  apart.sync.local_steps = 1000;
+  SmallJob alone(apart, nullptr);
+  alone.run(0, 2);
+  job.run(0, 2);
+  const Range& values = job.layout.values;
+  for (int r = job.replicas.first; r < job.replicas.first + job.replicas.count; ++r) {
+    const int first = r / 2 * 2;
+    const std::vector<float> found = job.slice(job.sync->set(r), values);
+    const std::vector<float> a = alone.slice(alone.sync->set(first), values),
+                             b = alone.slice(alone.sync->set(first + 1), values);
+    const auto samples = [&](int replica) {
+      return static_cast<double>(uneven_shares(0, replica) + uneven_shares(1, replica));
+    };
+    const double share = samples(first) / (samples(first) + samples(first + 1));
+    // Of both terms share and product are rounded, then their sum.
+    constexpr double unit = 5 * fp32_unit;
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      const double x = share * static_cast<double>(a[i]), y = (1 - share) * static_cast<double>(b[i]);
+      EXPECT_NEAR(found[i], x + y, unit * (std::abs(x) + std::abs(y))) << "replica " << r << ", " << i;
+    }
+  }
+  EXPECT_FALSE(job.sync->replicas_are_equal());
+  EXPECT_TRUE(job.sync->needs_shards());
+  job.run(2, 4);
+  EXPECT_TRUE(job.sync->replicas_are_equal());
+}
+
+TEST(GroupAverage, SendsNothingBetweenGroupsThatRanksHaveAsAWhole) {
+  Communicator& comm = communicator();
+  if (comm.size() > 2) GTEST_SKIP() << "two groups";
+  SmallJob job(two_levels(4, 2), &comm);
+  job.run(0, 2);
+  EXPECT_EQ(job.collectives->sent_bytes().value_or(-1), 0);
+  EXPECT_EQ(job.group_collectives->sent_bytes().value_or(-1), 0);
+  job.run(2, 4);
+  if (comm.size() == 2) EXPECT_GT(job.collectives->sent_bytes().value_or(-1), 0);
+}
+
+TEST(GroupAverage, RefusesWhatCantBe) {
+  SyncSpec spec = two_levels(4, 2).sync;
+  EXPECT_NO_THROW(check(spec, false));
+  spec.group.steps = 3;
+  expect_error(Exit::usage, {"--node-steps 3 must be a part of --local-steps 4"}, [&] { check(spec, false); });
+  spec.group = {.steps = 2, .replicas = 3};
+  expect_error(Exit::usage, {"can't be dealt to groups of 3"}, [&] { check(spec, false); });
+  spec.group.replicas = 2;
+  spec.mode = SyncMode::gradients;
+  expect_error(Exit::usage, {"--node-steps 2 needs --sync weights"}, [&] { check(spec, false); });
+  spec.mode = SyncMode::weights;
+  spec.replicas = 6;
+  spec.ranks = 4;  // runs of 2, 2, 1, 1
+  spec.group.replicas = 3;
+  expect_error(Exit::usage, {"rank 1 has 2 to 3"}, [&] { check(spec, false); });
+}
+
+}  // namespace
+}  // namespace convoy
