@@ -92,6 +92,12 @@ void check_sync(const TrainConfig& config) {
   }
 }
 
+void check_spikes(const TrainConfig& config) {
+  if (config.on_spike == OnSpike::rollback && !config.checkpoint.save)
+    fail(Exit::usage,
+         "--on-spike rollback needs checkpoints to go back to; drop --no-checkpoints, or give --on-spike warn");
+}
+
 void check_ema(const TrainConfig& config) {
   const EmaConfig& ema = config.ema;
   if (ema.decay == 0) return;
@@ -135,6 +141,7 @@ void check(const TrainConfig& config) {
   build_graph(model);
   check_schedule(config);
   check_sync(config);
+  check_spikes(config);
   check_ema(config);
   if (config.optimiser.loss_scale > 0 && config.device.precision != Precision::fp16) {
     fail(Exit::usage, "--loss-scale {} needs --precision fp16 (the others hold small gradients without it)",

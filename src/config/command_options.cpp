@@ -89,16 +89,17 @@ Option fault_option(TrainConfig& config) {
   Option option{
       .name = "inject-fault",
       .value = "KIND@RANK@STEP[@SECONDS]",
-      .help = "for tests: throw, nan, stall, slow-data, slow-compute, or flip-convolution, flip-memory, flip-sum"};
+      .help =
+          "for tests: throw, nan, spike, stall, slow-data, slow-compute, or flip-convolution, flip-memory, flip-sum"};
   option.allowed =
-      "throw, nan, stall, slow-data, slow-compute, flip-convolution, flip-memory or flip-sum, then @RANK@STEP[@SECONDS]";
+      "throw, nan, spike, stall, slow-data, slow-compute, flip-convolution, flip-memory or flip-sum, then @RANK@STEP[@SECONDS]";
   option.set = [&config](const std::string& text) {
     const auto first = text.find('@');
     const auto second = first == std::string::npos ? first : text.find('@', first + 1);
     if (second == std::string::npos) throw BadValue("is not KIND@RANK@STEP[@SECONDS]");
     const auto third = text.find('@', second + 1);
     const std::string kind = text.substr(0, first);
-    const auto known = {"throw",       "nan",     "stall", "slow-data", "slow-compute", "flip-convolution",
+    const auto known = {"throw",       "spike",   "nan", "stall", "slow-data", "slow-compute", "flip-convolution",
                         "flip-memory", "flip-sum"};
     if (std::find(known.begin(), known.end(), kind) == known.end()) throw BadValue("names no known fault");
     config.fault_rank = static_cast<int>(read_integer(text.substr(first + 1, second - first - 1), from_to(0, 1 << 20)));
@@ -157,6 +158,22 @@ OptionGroup length_options(TrainConfig& config) {
   return group;
 }
 
+OptionGroup spike_options(TrainConfig& config) {
+  OptionGroup group{"Loss spikes", {}};
+  group
+      .add(choice_option<OnSpike>(
+          "on-spike", config.on_spike,
+          {{"off", OnSpike::off}, {"warn", OnSpike::warn}, {"rollback", OnSpike::rollback}},
+          "if the loss of an interval (with rollback also a gradient's norm) is far above those before: nothing, "
+          "warn, or go back to an earlier checkpoint's weights and skip the batches since"))
+      .decides_bits();
+  group
+      .add(number_option("spike-factor", "F", config.spike_factor, above(1),
+                         "a spike is F times the median of the last 20 intervals; a loss below 1 is none"))
+      .decides_bits();
+  return group;
+}
+
 OptionGroup evaluation_options(TrainConfig& config) {
   OptionGroup group{"Evaluation", {}};
   auto add = [&](Option option) -> Option& { return group.options.emplace_back(std::move(option)); };
@@ -193,6 +210,7 @@ std::vector<OptionGroup> options_of(TrainConfig& config) {
           std::move(optimiser),
           schedule_options(config.optimiser),
           ema_options(config.ema),
+          spike_options(config),
           sync_options(config.sync),
           input_options(config.data),
           order_options(config.data),

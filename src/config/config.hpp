@@ -145,6 +145,9 @@ struct DeviceConfig {
   std::string options;           ///< --kernels, e.g. no-winograd
 };
 
+/// What a loss or a gradient beyond its bound does.
+enum class OnSpike : std::uint8_t { off, warn, rollback };
+
 struct TrainConfig {
   DataConfig data;
   GraphSpec model;                  ///< classes, channels, image_size are filled from the data
@@ -168,7 +171,9 @@ struct TrainConfig {
   double val_interval = 1;  ///< epochs; 0 = only at the end
   int topk = 5;
   double target_accuracy = 0;  ///< percent top-1; 0 = off
-  Index patience = 0;          ///< validations without a new best that end the run; 0 = off
+  OnSpike on_spike = OnSpike::warn;
+  double spike_factor = 5;  ///< --spike-factor: times the median of earlier intervals
+  Index patience = 0;       ///< validations without a new best that end the run; 0 = off
   std::uint64_t seed = 1;
   bool dry_run = false;
   double dry_run_seconds = 10;  ///< that a dry run may train to measure; 0: only sizes

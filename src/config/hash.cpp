@@ -34,6 +34,8 @@ std::string configuration_hash(const TrainConfig& config) {
       // Likewise of an outer optimiser.
       if (option.name.starts_with("outer-") && !config.sync.outer.is_on()) continue;
       if (option.name.starts_with("node-") && !config.sync.group.is_on()) continue;
+      if ((option.name == "on-spike" || option.name == "spike-factor") && config.on_spike != OnSpike::rollback)
+        continue;
       if (option.name == "wire" && config.sync.wire == Wire::fp32) continue;
       // Runs keep the hash that they had when momentum was the only option of a rule.
       if (is_of_another_rule(config.optimiser, option.name) && option.name != "momentum") continue;

@@ -304,6 +304,7 @@ Position Checkpointing::resume(const FoundCheckpoint& found) {
                     policy_now = policy_of_checkpoint(local_steps_of_checkpoint(job_.shape.sync));
   const bool exactly = meta.replicas == job_.shape.replicas && steps_then == steps_now && policy_then == policy_now &&
                        position.step == job_.shape.timeline.first_step(position.epoch) + position.step_in_epoch;
+  job_.spikes.read(meta.numbers);
   load_sets(loaded.set.block);
   resume_average(loaded);
   // An anchor without an optimiser is what the sets began the period with.
@@ -342,6 +343,22 @@ Position Checkpointing::resume(const FoundCheckpoint& found) {
   log::info("resumed from '{}': {} {}, step {}", path, at_end ? "end of epoch" : "epoch",
             at_end ? position.epoch : position.epoch + 1, position.step);
   return position;
+}
+
+void Checkpointing::return_to(const FoundCheckpoint& found) {
+  Checkpoint loaded = load_checkpoint(job_.communicator, found, job_.engine->plan(), job_.engine->layout(),
+                                      {.first_replica = job_.shape.run.first, .replica_count = job_.shape.run.count});
+  job_.engine->adopt_loss_scale(loaded.set.block);
+  for (Shard& shard : loaded.shards) job_.engine->adopt_loss_scale(shard.set.block);
+  load_sets(loaded.set.block);
+  resume_average(loaded);
+  // Of a job of this run that had other replicas only the averaged model is of use.
+  const bool same =
+      loaded.meta.replicas == job_.shape.replicas &&
+      policy_of_checkpoint(loaded.meta.local_steps) == policy_of_checkpoint(local_steps_of_checkpoint(job_.shape.sync));
+  load_outer(loaded.set.block, same || job_.shape.sync.outer.is_on() ? loaded.outer : HostSet{});
+  restore(same ? loaded.shards : std::vector<Shard>{});
+  averaged_step_ = -1;
 }
 
 std::string Checkpointing::what_differs(const CheckpointMeta& meta) const {
@@ -416,6 +433,7 @@ CheckpointMeta Checkpointing::describe(const Position& position, const JobSums& 
                   {"steps_per_epoch", static_cast<double>(job_.shape.steps_per_epoch)},
                   {"steps_of_epoch", static_cast<double>(job_.shape.timeline.steps(position.epoch))},
                   {"batch", static_cast<double>(job_.shape.order.batch)}};
+  job_.spikes.write(meta.numbers);
   if (position.step_in_epoch > 0) meta.numbers.merge(numbers_of(epoch));
   return meta;
 }

@@ -35,6 +35,9 @@ class Checkpointing {
   /// and sync policy the run continues exactly; others start from the averaged model at the same fraction of the epoch,
   /// and it says so. Throws AgreedError, or Error the same on all ranks.
   Position resume(const FoundCheckpoint& found);
+  /// Collective. Puts a checkpoint's weights, optimiser and averages into the sets of the run that goes on. Throws
+  /// AgreedError, or Error the same on all ranks.
+  void return_to(const FoundCheckpoint& found);
   /// Collective. Fresh sets, or --weights. Throws AgreedError, or Error the same on all ranks.
   void start();
 

@@ -101,6 +101,8 @@ void InjectedFaults::stage_done(const LoopState& state, const ReplicaBatch& batc
 
 void InjectedFaults::batch_ready(const LoopState& state, ReplicaBatch& batch) {
   if (is("nan", state.position.step)) batch.input.scale = std::numeric_limits<float>::quiet_NaN();
+  // A gradient that is wrong by far, of one replica on any number of ranks.
+  if (is("spike", state.position.step) && batch.replica == job_.shape.run.first) batch.input.scale *= 1000;
   if (!is("slow-compute", state.position.step)) return;
   const StepTimer::Scope timed(job_.timer, StepPart::launches);
   std::this_thread::sleep_for(std::chrono::duration<double>(job_.config.fault_seconds));

@@ -410,6 +410,7 @@ TrainingJob::TrainingJob(Communicator& ranks, Supervisor& supervisor, const Trai
                                   .gradients = engine->gradients(),
                                   .group = group_collectives.get()})),
       average(*engine, *sync, config, shape),
+      spikes(config),
       optimiser(config, phases, engine->backend(), average),
       checkpointing(*this),
       state(begin_state(*this)),
@@ -440,7 +441,8 @@ Exit TrainingJob::run() try {
   std::vector<Observer*> list{&report, &faults, &arithmetic, &weights, &monitor, &vote, &training_log};
   if (trial != nullptr) list.push_back(trial);
   StepTrace steps(*this);
-  list.insert(list.end(), {&validation, &save, &steps});
+  spikes.attach(*this);
+  list.insert(list.end(), {&spikes, &validation, &save, &steps});
 
   state.working = state.position;
   if (state.position.step >= shape.total_steps && !validation.is_missing(state) && checkpointing.from_last) {
@@ -518,6 +520,7 @@ Exit TrainingJob::end(Exit code) const {
   if (metrics->has_epochs()) log::info("{}", metrics->table());
   std::map<std::string, double> numbers{{"exit", static_cast<double>(code)}};
   if (checkpointing.best_top1 >= 0) numbers["best_top1"] = checkpointing.best_top1;
+  if (spikes.undone_steps() > 0) numbers["undone_steps"] = static_cast<double>(spikes.undone_steps());
   if (may_skip) numbers["skipped_samples"] = static_cast<double>(skipped);
   metrics->event("end", {{"result", code == Exit::ok ? "finished" : "stopped"}}, numbers);
   if (skipped > 0) log::warn("{}: neighbours stood in (--on-corrupt skip)", counted(skipped, "damaged sample"));

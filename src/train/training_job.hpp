@@ -15,6 +15,7 @@
 #include "train/moving_average.hpp"
 #include "train/optimiser.hpp"
 #include "train/run_report.hpp"
+#include "train/spike_guard.hpp"
 #include "train/step_timer.hpp"
 #include "train/stop_vote.hpp"
 #include "train/time_estimate.hpp"
@@ -61,6 +62,7 @@ struct TrainingJob {
   std::unique_ptr<Collectives> group_collectives;
   std::unique_ptr<Sync> sync;
   MovingAverage average;
+  SpikeGuard spikes;
   Optimiser optimiser;
   Checkpointing checkpointing;
   LoopState state;

@@ -20,9 +20,12 @@ class TrainingLog final : public Observer {
   void take_counters();
   /// Collective. What the steps of the epoch that goes on gave, those of earlier attempts included.
   JobSums sums_of_epoch();
+  /// True where the step that is done ends an interval, which the log has told.
+  bool interval_ends(const LoopState& state) const;
+  /// Of the last interval, of all ranks.
+  double interval_loss() const { return loss_; }
 
  private:
-  bool interval_ends(const LoopState& state) const;
   StepProgress progress_after(const LoopState& state) const;
   /// Collective.
   void log_interval(const LoopState& state);
@@ -34,7 +37,7 @@ class TrainingLog final : public Observer {
   JobSums earlier_;  ///< of the epoch, before this attempt
   Index interval_steps_ = 0, told_bytes_ = 0;
   double images_per_second_ = 0;                            ///< of the last interval
-  double loss_ = std::numeric_limits<double>::quiet_NaN();  ///< of the last interval, where counters stay on the device
+  double loss_ = std::numeric_limits<double>::quiet_NaN();  ///< of the last interval
 };
 
 }  // namespace convoy

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/spike_guard.hpp"
+
+#include <cmath>
+
+#include "checkpoint/agree.hpp"
+#include "checkpoint/file.hpp"
+#include "core/log.hpp"
+#include "core/text.hpp"
+#include "train/training_job.hpp"
+
+namespace convoy {
+namespace {
+
+/// A loss below one nat is none that a run has to be rescued from; gradients have no such scale.
+constexpr double least_loss = 1, least_norm = 0;
+/// To the same checkpoint: then something else is wrong.
+constexpr Index most_returns = 3;
+
+/// On rank 0. The newest whole checkpoint of the line after at most `step` steps; empty: there is none.
+std::string checkpoint_before(const TrainingJob& job, Index step) {
+  const std::string& folder = job.config.checkpoint.folder;
+  for (const std::string& path : list_checkpoints(folder, {}, Lineage(job.attempt.folders.back())))
+    if (peek(path).step <= step && find_damage(path).empty()) return path;
+  return {};
+}
+
+}  // namespace
+
+SpikeGuard::SpikeGuard(const TrainConfig& config)
+    : action_(config.on_spike), losses_(config.spike_factor, least_loss), norms_(config.spike_factor, least_norm) {}
+
+void SpikeGuard::attach(TrainingJob& job) {
+  job_ = &job;
+  interval_begin_ = job.state.position.step;
+}
+
+void SpikeGuard::write(std::map<std::string, double>& numbers) const {
+  if (action_ != OnSpike::rollback) return;
+  losses_.write("spike_loss", numbers);
+  norms_.write("spike_norm", numbers);
+  numbers["spike_undone_steps"] = static_cast<double>(undone_steps_);
+}
+
+void SpikeGuard::read(const std::map<std::string, double>& numbers) {
+  losses_.read("spike_loss", numbers);
+  norms_.read("spike_norm", numbers);
+  const auto undone = numbers.find("spike_undone_steps");
+  undone_steps_ = undone == numbers.end() ? 0 : static_cast<Index>(undone->second);
+}
+
+double SpikeGuard::gradient_norm() {
+  const Index count = job_->engine->plan().table.trained_floats();
+  Backend& device = job_->engine->backend();
+  gradients_.resize(static_cast<std::size_t>(count));
+  job_->collectives->await(device.download(gradients_.data(), job_->engine->gradients(), count, device.record()),
+                           "download of the gradients");
+  double squares = 0;
+  for (const float value : gradients_) squares += static_cast<double>(value) * static_cast<double>(value);
+  job_->communicator.maximum(std::span(&squares, 1), "norms of the gradients");
+  return std::sqrt(squares);
+}
+
+void SpikeGuard::step_done(LoopState& state) {
+  if (action_ == OnSpike::off || !job_->training_log.interval_ends(state)) return;
+  const double loss = job_->training_log.interval_loss();
+  const double norm = action_ == OnSpike::rollback ? gradient_norm() : 0;
+  const auto loss_bound = losses_.exceeded(loss), norm_bound = norms_.exceeded(norm);
+  if (!loss_bound && !norm_bound) {
+    losses_.add(loss);
+    norms_.add(norm);
+  } else {
+    ++spikes_;
+    const std::string spike = loss_bound ? fmt::format("the loss of steps {} to {} is {:.4g}, above {:.4g}",
+                                                       interval_begin_ + 1, state.position.step, loss, *loss_bound)
+                                         : fmt::format("the gradient of step {} has a norm of {:.4g}, above {:.4g}",
+                                                       state.position.step, norm, *norm_bound);
+    if (action_ == OnSpike::rollback) {
+      roll_back(state, spike);
+    } else if (job_->shape.rank == 0) {
+      log::warn("{} (--spike-factor): --on-spike rollback would go back to a checkpoint", spike);
+      job_->metrics->event("spike", {{"action", "warn"}},
+                           {{"step", static_cast<double>(state.position.step)}, {"loss", loss}});
+    }
+  }
+  interval_begin_ = state.position.step;
+}
+
+void SpikeGuard::roll_back(const LoopState& state, const std::string& spike) {
+  TrainingJob& job = *job_;
+  job.checkpointing.finish();
+  const std::string path = ask_first_rank(job.communicator, "looking for a checkpoint from before a spike",
+                                          [&] { return checkpoint_before(job, interval_begin_); });
+  if (path.empty()) {
+    if (job.shape.rank == 0)
+      log::warn("{}, and there is no checkpoint from before it: training goes on; save more often (--save-every-steps)",
+                spike);
+    return;
+  }
+  const FoundCheckpoint found = open_checkpoint(job.communicator, path);
+  const Index from = found.file.meta.position.step;
+  returns_ = from == returned_to_ ? returns_ + 1 : 1;
+  returned_to_ = from;
+  if (returns_ > most_returns)
+    fail(
+        Exit::internal,
+        "{}, for the {}th time since '{}': lower --lr, or clip gradients (--clip-norm), and continue with --resume auto",
+        spike, returns_, path);
+  job.checkpointing.return_to(found);
+  const Index undone = state.position.step - from;
+  undone_steps_ += undone;
+  if (job.shape.rank != 0) return;
+  log::warn("{}: back to the weights of '{}' (step {}); {} since then are undone, and their batches are skipped", spike,
+            path, from, counted(undone, "step"));
+  job.metrics->event(
+      "spike", {{"action", "rollback"}, {"checkpoint", path}},
+      {{"step", static_cast<double>(state.position.step)},
+       {"checkpoint_step", static_cast<double>(from)},
+       {"undone_steps", static_cast<double>(undone)},
+       {"skipped_images", static_cast<double>(state.position.images - found.file.meta.position.images)}});
+}
+
+}  // namespace convoy

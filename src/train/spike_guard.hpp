@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "config/config.hpp"
+#include "train/observer.hpp"
+#include "train/spike_history.hpp"
+
+namespace convoy {
+
+struct TrainingJob;
+
+/// Watches the loss of each interval of the log, and with rollback the norm of its last gradient. A spike is said, or
+/// undone: sets and moving average go back to a checkpoint from before the interval, and the run goes on with the next
+/// batch. Batches since that checkpoint count as seen and are not taken again (--on-spike).
+class SpikeGuard final : public Observer {
+ public:
+  explicit SpikeGuard(const TrainConfig& config);
+
+  /// Before run(): the members of the job that are made later.
+  void attach(TrainingJob& job);
+  /// Collective.
+  void step_done(LoopState& state) override;
+
+  // These go into checkpoints and come back with them.
+  void write(std::map<std::string, double>& numbers) const;
+  void read(const std::map<std::string, double>& numbers);
+  Index undone_steps() const { return undone_steps_; }
+
+ private:
+  /// Collective. The largest of the ranks' last gradients.
+  double gradient_norm();
+  /// Collective.
+  void roll_back(const LoopState& state, const std::string& spike);
+
+  OnSpike action_;
+  TrainingJob* job_ = nullptr;
+  SpikeHistory losses_, norms_;
+  Index spikes_ = 0, undone_steps_ = 0;
+  Index interval_begin_ = 0;      ///< steps done
+  Index returned_to_ = -1;        ///< the checkpoint of the last rollback, by its step
+  Index returns_ = 0;             ///< to it
+  std::vector<float> gradients_;  ///< of the host
+};
+
+}  // namespace convoy

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""--on-spike: a gradient that is a thousand times too large in one step. Usage: spike_test.py rollback|ranks|warning|choices"""
+import sys
+
+from runner import check, everything, last, records, same_bits, train, work_folder
+
+STEP = 31  # of the fault, counted from 0
+JOB = ["--synthetic", "--synthetic-size", 16, "--synthetic-samples", 2400, "--model", "lenet", "--batch-size", 4, "--lr", 0.02, "--seed", 5,
+       "--epochs", 1, "--save-every", 0, "--save-every-steps", 6, "--keep-checkpoints", 99, "--print-freq", 3, "--shuffle", "global", "--skip-eval",
+       "--lr-schedule", "constant", "--momentum", 0, "--sync", "gradients", "--reproducible", "--replicas", 4]
+FAULT = ["--inject-fault", f"spike@0@{STEP}"]
+POLICIES = {"gradients": [], "weights": ["--sync", "weights", "--local-steps", 4, "--momentum", 0.9], "ema": ["--ema-decay", 0.9]}
+
+
+def events(folder):
+    return [r for r in records(folder, "run") if r.get("event") == "spike"]
+
+
+def rollback(work):
+    folder = f"{work}/run"
+    _, err = train(2, folder, *JOB, *FAULT, "--on-spike", "rollback", "--max-steps", 60)
+    found = events(folder)
+    check(len(found) == 1 and found[0]["action"] == "rollback", f"one spike: {found}")
+    spike = found[0]
+    check(STEP < spike["step"] <= STEP + 9 and spike["checkpoint_step"] <= STEP and spike["checkpoint_step"] % 6 == 0,
+          f"seen at step {spike['step']}, back to step {spike['checkpoint_step']}, before the fault")
+    check(spike["undone_steps"] == spike["step"] - spike["checkpoint_step"] and spike["skipped_images"] == 16 * spike["undone_steps"],
+          "undone steps and skipped images are counted")
+    check(f"{spike['undone_steps']} steps since then are undone, and their batches are skipped" in err, "and said")
+    # What the checkpoint's weights make of the next batches: the run that never had them goes on from there.
+    train(2, f"{work}/plain", *JOB, "--on-spike", "rollback", "--max-steps", 60)
+    before = [r["loss"] for r in records(folder, "train") if r["step"] <= STEP]
+    after = [r["loss"] for r in records(folder, "train") if r["step"] > spike["step"]]
+    plain = [r["loss"] for r in records(f"{work}/plain", "train") if r["step"] > spike["step"]]
+    check(max(after) < 1.5 * max(plain) and max(after) <= max(before), f"the loss is low again: {max(after):.3f}, undisturbed {max(plain):.3f}")
+    end = [r for r in records(folder, "run") if r.get("event") == "end"][-1]
+    check(end["undone_steps"] == spike["undone_steps"] and events(f"{work}/plain") == [], "the end has the sum, an undisturbed run has none")
+
+
+def ranks(work):
+    """The same bits on 1 to 4 ranks, and after a stop between spike and end."""
+    for name, words in POLICIES.items():
+        job = [*JOB, *words, "--on-spike", "rollback"]
+        for count in (1, 2, 3, 4):
+            train(count, f"{work}/{name}-{count}", *job, *FAULT, "--max-steps", 57)
+            check(len(events(f"{work}/{name}-{count}")) >= 1 and same_bits(everything(last(f"{work}/{name}-{count}")), everything(last(f"{work}/{name}-1"))),
+                  f"{name}: on {count} ranks, the same bits")
+        folder = f"{work}/{name}-stopped"
+        train(2, folder, *job, *FAULT, "--max-steps", 45)
+        said, _ = train(3, folder, *job, "--resume", "auto", "--max-steps", 12)
+        check("not bit for bit" not in said and same_bits(everything(last(folder)), everything(last(f"{work}/{name}-1"))),
+              f"{name}: stopped after the return, resumed on 3 ranks, the same bits")
+
+
+def warning(work):
+    """The default says it and changes nothing."""
+    _, err = train(2, f"{work}/warn", *JOB, *FAULT, "--max-steps", 45)
+    check("--on-spike rollback would go back" in err and events(f"{work}/warn")[0]["action"] == "warn", "it is said")
+    _, err = train(2, f"{work}/off", *JOB, *FAULT, "--max-steps", 45, "--on-spike", "off")
+    check("on-spike" not in err and not events(f"{work}/off"), "off: not a word")
+    check(same_bits(everything(last(f"{work}/warn")), everything(last(f"{work}/off"))), "and the bits are the same")
+
+
+def choices(work):
+    folder = f"{work}/none"
+    _, err = train(2, folder, *JOB, *FAULT, "--on-spike", "rollback", "--save-every-steps", 0, "--max-steps", 45)
+    check("there is no checkpoint from before it" in err, "nothing to go back to: says so, and goes on")
+    for words, text in ((["--on-spike", "rollback", "--no-checkpoints"], "needs checkpoints to go back to"),
+                        (["--on-spike", "off", "--spike-factor", 3], "--on-spike warn or rollback"),
+                        (["--spike-factor", 1], "spike-factor")):
+        _, err = train(1, f"{work}/refused", *[w for w in JOB if w not in ("--save-every-steps", "--keep-checkpoints", 6, 99)], *words, "--max-steps", 1, expect=2)
+        check(text in err, f"refused: {' '.join(map(str, words))}")
+
+
+if __name__ == "__main__":
+    cases = {f.__name__: f for f in (rollback, ranks, warning, choices)}
+    with work_folder() as folder:
+        cases[sys.argv[1]](folder)
