@@ -131,6 +131,8 @@ struct OutputConfig {
   Index monitor = 0;
   StepSpan trace;  ///< --trace-steps
   bool quiet = false;
+  double slow_factor = 1.5;   ///< --slow-factor: times the median of the hosts
+  bool exclude_slow = false;  ///< --exclude-slow
 };
 
 /// What to do with ranks that the launcher left all on the same cores.
@@ -254,6 +256,7 @@ struct BenchConfig {
 struct PreflightConfig {
   TrainConfig train;  ///< of the job to come: data set, run directory, device, deadlines
   bool json = false;
+  double stress_seconds = 0;  ///< --stress; 0: not
 };
 
 struct PreviewConfig {

@@ -182,6 +182,10 @@ OptionGroup output_options(OutputConfig& output) {
   add(number_option("monitor", "STEPS", output.monitor, at_least(0),
                     "every N steps, record norm, range, mean and histogram of parameters and gradients; 0: off"));
   add(trace_option(output.trace)).only_on_command_line();
+  add(number_option("slow-factor", "F", output.slow_factor, above(1),
+                    "name a host whose ranks worked longer than F times the median of the hosts in an epoch"));
+  add(switch_option("exclude-slow", output.exclude_slow,
+                    "write such hosts into excluded-hosts in the run directory, where the job scripts find them"));
   add(switch_option("quiet", output.quiet, "print only warnings and errors")).short_form('q');
   return group;
 }

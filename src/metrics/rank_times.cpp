@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 
 namespace convoy {
 namespace {
@@ -45,6 +46,13 @@ RankSpread spread_of(const std::vector<RankTimes>& times, const std::vector<std:
       std::max_element(times.begin(), times.end(), [](const auto& a, const auto& b) { return a.busy() < b.busy(); });
   result.slowest = static_cast<int>(slowest - times.begin());
   result.host = hosts.at(static_cast<std::size_t>(result.slowest));
+  std::map<std::string, std::vector<int>> ranks_of_host;
+  for (std::size_t r = 0; r < times.size(); ++r) ranks_of_host[hosts.at(r)].push_back(static_cast<int>(r));
+  for (const auto& [host, ranks] : ranks_of_host) {
+    HostTime own{host, ranks.front(), 0};
+    for (const int r : ranks) own.busy += times[static_cast<std::size_t>(r)].busy() / static_cast<double>(ranks.size());
+    result.hosts.push_back(own);
+  }
   const double others = mean_of_others(result.busy.mean, slowest->busy(), times.size());
   result.excess = others > 0 ? slowest->busy() / others - 1 : 0;
   struct Part {
@@ -63,6 +71,18 @@ RankSpread spread_of(const std::vector<RankTimes>& times, const std::vector<std:
     result.others_seconds = rest;
   }
   return result;
+}
+
+SlowHosts find_slow_hosts(const RankSpread& spread, double factor) {
+  SlowHosts slow;
+  if (spread.hosts.size() < 3) return slow;
+  std::vector<double> busy;
+  for (const HostTime& host : spread.hosts) busy.push_back(host.busy);
+  std::sort(busy.begin(), busy.end());
+  slow.median = busy[(busy.size() - 1) / 2];
+  for (const HostTime& host : spread.hosts)
+    if (host.busy > factor * slow.median) slow.hosts.push_back(host);
+  return slow;
 }
 
 std::string describe(const RankSpread& s) {

@@ -17,6 +17,13 @@ struct Spread {
   double min = 0, mean = 0, max = 0;
 };
 
+/// The work of one host's ranks, the mean over them.
+struct HostTime {
+  std::string host;
+  int first_rank = 0;
+  double busy = 0;
+};
+
 /// Of all ranks in an epoch. The slowest is the one with most work of its own: in steps that end together it is the one
 /// that waits least.
 struct RankSpread {
@@ -27,10 +34,19 @@ struct RankSpread {
   std::string part;                          ///< where it is above the others' mean by most: `data`, `compute`, `other`
   double excess = 0;                         ///< its work by the others' mean, less 1
   double first_memory = 0, most_memory = 0;  ///< peak memory of rank 0, and the largest of all
+  std::vector<HostTime> hosts;
   double part_seconds = 0, others_seconds = 0;  ///< its time in that part, and the mean of the others
 };
 
 RankSpread spread_of(const std::vector<RankTimes>& times, const std::vector<std::string>& hosts);
+
+struct SlowHosts {
+  double median = 0;  ///< seconds of work, of all hosts
+  std::vector<HostTime> hosts;
+};
+/// Hosts whose ranks need more than `factor` times the median of the hosts; fewer than three have no median that says
+/// which is slow.
+SlowHosts find_slow_hosts(const RankSpread& spread, double factor);
 
 /// One line; says `even` where the slowest is less than a tenth above the others.
 std::string describe(const RankSpread& spread);

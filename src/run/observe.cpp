@@ -117,7 +117,8 @@ RequeueDecision decide_after_launch(const std::string& run_folder, int code, Ind
     seen.silent = first_dead_ranks(run_folder);
     std::vector<std::string> excluded;
     for (const ExcludedHost& own : read_excluded_hosts(run_folder))
-      if (own.attempt == state->attempt) excluded.push_back(own.host);
+      if (own.attempt == state->attempt && own.reason.find("arithmetic") != std::string::npos)
+        excluded.push_back(own.host);
     seen.excluded = fmt::format("{}", fmt::join(excluded, ", "));
     // A rank that froze has a host that answers; one that was switched off or cut off has not.
     if (state->exit == Exit::communication || code == static_cast<int>(Exit::communication))

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/log.hpp"
+#include "run/excluded_hosts.hpp"
 #include "train/training_job.hpp"
 
 namespace convoy {
@@ -100,6 +101,7 @@ void TrainingLog::log_interval(const LoopState& state) {
   epoch_ = {};
   earlier_ = {};
   if (job_.metrics == nullptr) return;
+  tell_slow_hosts(ranks, record.epoch);
   job_.metrics->epoch({.epoch = record.epoch,
                        .images = whole.images,
                        .counters = whole.counters,
@@ -110,6 +112,21 @@ void TrainingLog::log_interval(const LoopState& state) {
                        .comm_seconds = whole.comm_seconds,
                        .sent_bytes = sent_bytes,
                        .ranks = ranks});
+}
+
+void TrainingLog::tell_slow_hosts(const RankSpread& ranks, Index epoch) const {
+  const OutputConfig& output = job_.config.output;
+  const SlowHosts slow = find_slow_hosts(ranks, output.slow_factor);
+  for (const HostTime& host : slow.hosts) {
+    const std::string reason = fmt::format("worked {:.1f} s in epoch {}, {:.1f} times the median of the hosts",
+                                           host.busy, epoch, host.busy / slow.median);
+    log::warn("host {} is slow: it {}{}", host.host, reason,
+              output.exclude_slow ? fmt::format(" (now in '{}')", excluded_hosts_path(output.folder))
+                                  : std::string("; --exclude-slow keeps the next job off it"));
+    if (output.exclude_slow)
+      exclude_hosts(output.folder, job_.attempt.record.number, job_.communicator.hosts(),
+                    std::span(&host.first_rank, 1), reason);
+  }
 }
 
 Index TrainingLog::take_sent_bytes() {

@@ -29,6 +29,7 @@ class TrainingLog final : public Observer {
   StepProgress progress_after(const LoopState& state) const;
   /// Collective.
   void log_interval(const LoopState& state);
+  void tell_slow_hosts(const RankSpread& ranks, Index epoch) const;
   /// Collective. Of all ranks since the last call; -1: nobody counts them.
   Index take_sent_bytes();
 

@@ -72,6 +72,18 @@ def check(condition, text):
         sys.exit(1)
 
 
+def on_hosts_of_their_own(folder, program=None):
+    """A program whose rank R believes to be on host nR; exits with 77 where names of hosts can't be had (no root)."""
+    path = os.path.join(folder, "on-its-own-host")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(f"#!/bin/sh\nexec unshare --uts sh -c 'hostname n$OMPI_COMM_WORLD_RANK && exec \"$@\"' sh '{program or CONVOY}' \"$@\"\n")
+    os.chmod(path, 0o755)
+    if subprocess.run(["unshare", "--uts", "hostname", "n0"], capture_output=True, check=False).returncode != 0:
+        print("no right to give hosts other names")
+        sys.exit(77)
+    return path
+
+
 def work_folder():
     return tempfile.TemporaryDirectory(prefix="convoy-test-")
 

@@ -9,7 +9,7 @@ import re
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "end_to_end"))
-from runner import check, everything, last, run, same_bits, train, work_folder  # noqa: E402
+from runner import check, everything, last, on_hosts_of_their_own, run, same_bits, train, work_folder  # noqa: E402
 
 TINY = ["--synthetic", "--synthetic-size", 16, "--synthetic-samples", 2400, "--model", "lenet", "--batch-size", 4, "--lr", 0.01,
         "--skip-eval", "--shuffle", "global", "--epochs", 9]
@@ -26,32 +26,33 @@ def excluded(folder):
         return [line.rstrip("\n").split("\t") for line in file]
 
 
-def flip(work, number, kind, rank, step, words, most):
-    """Trains with that fault. Returns the ranks that the program names."""
+def flip(work, number, kind, rank, step, words, most, program):
+    """Trains with that fault. Returns the ranks that the program names, with their hosts."""
     folder = f"{work}/{number}"
     _, err = train(RANKS, folder, *TINY, *words, "--check-arithmetic", EVERY, "--max-steps", most, "--no-checkpoints", "--inject-fault",
-                   f"flip-{kind}@{rank}@{step}", expect=None)
+                   f"flip-{kind}@{rank}@{step}", expect=None, program=program)
     found = re.search(r"error: (.*)", err)
     with open(f"{folder}/state.json", encoding="utf-8") as file:
         state = json.load(file)
     named = re.findall(r"rank (\d+) on (\S+) \((.*?)\)", found.group(1)) if found else []
     good = state["exit"] == 7 and len(named) == 1 and [own[0] for own in excluded(folder)] == [named[0][1]]
-    return [int(own[0]) for own in named] if good else err
+    return [(int(own[0]), own[1]) for own in named] if good else err
 
 
 def named(work, count=6, seed=1):
     """In a job of three ranks. A flip in a convolution concerns the step alone, so it is made in one that is checked; one in memory or
     in a sum stays in the weights of its rank, and is found at the next check."""
-    rng, right = random.Random(seed), 0
+    rng, right, program = random.Random(seed), 0, on_hosts_of_their_own(work)
     for number in range(count):
         kind = ["convolution", "memory", "sum"][number % 3]
         policy = rng.choice(list(POLICIES) if kind == "convolution" else ["gradients", "reproducible"])
         turn = rng.randrange(12)
         step, rank = (EVERY * turn, turn % RANKS) if kind == "convolution" else (rng.randrange(24), rng.randrange(RANKS))
-        found = flip(work, number, kind, rank, step, POLICIES[policy], step + 2 * EVERY + 1)
-        right += found == [rank]
-        print(f"     {number + 1}: {kind}, rank {rank}, step {step + 1}, {policy}: {'named' if found == [rank] else found}", flush=True)
-    check(right == count, f"{right} of {count} flipped bits found, and the right rank named")
+        found = flip(work, number, kind, rank, step, POLICIES[policy], step + 2 * EVERY + 1, program)
+        good = found == [(rank, f"n{rank}")]
+        right += good
+        print(f"     {number + 1}: {kind}, rank {rank}, step {step + 1}, {policy}: {'named' if good else found}", flush=True)
+    check(right == count, f"{right} of {count} flipped bits found, and the right rank and host named")
 
 
 def quiet(work, steps=40):

@@ -5,10 +5,22 @@ import re
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "end_to_end"))
-from runner import check, records, train, work_folder  # noqa: E402
+from runner import check, on_hosts_of_their_own, records, train, work_folder  # noqa: E402
 
 JOB = ["--synthetic", "--synthetic-size", 16, "--synthetic-samples", 160, "--model", "lenet", "--batch-size", 8, "--epochs", 2,
        "--lr", 0.01, "--skip-eval", "--no-checkpoints"]
+
+
+def slow_host(work):
+    """Against the median of three hosts; --exclude-slow keeps the next job off it."""
+    program, job = on_hosts_of_their_own(work), [*JOB, "--inject-fault", "slow-compute@1@0", "--slow-factor", 2]
+    _, err = train(3, f"{work}/named", *job, program=program)
+    check(re.search(r"host n1 is slow: it worked [\d.]+ s in epoch 1, [\d.]+ times the median of the hosts; --exclude-slow", err) is not None,
+          "a slow host is named")
+    check("host n0" not in err and "host n2" not in err and not os.path.exists(f"{work}/named/excluded-hosts"), "and no other, nor is one left out")
+    train(3, f"{work}/excluded", *job, "--exclude-slow", program=program)
+    with open(f"{work}/excluded/excluded-hosts", encoding="utf-8") as file:
+        check([line.split("\t")[0] for line in file] == ["n1"], "--exclude-slow writes it down once")
 
 
 def main():
@@ -25,6 +37,7 @@ def main():
             check(last[f"{part}_time_min"] <= last[f"{part}_time_mean"] <= own, f"{kind}: min, mean and max are in order")
             line = re.search(rf"epoch 2: 2 ranks worked .* slowest: rank {rank} on \S+, .*: {part} [\d.]+ s", out)
             check(line is not None, f"{kind}: the log says so")
+        slow_host(work)
         train(1, f"{work}/alone", *JOB)
         check("slowest_rank" not in records(f"{work}/alone", "epoch")[-1], "one rank is compared with nobody")
 

@@ -8,6 +8,28 @@ namespace {
 
 const std::vector<std::string> hosts{"n0", "n0", "n1", "n1"};
 
+TEST(RankTimesTest, ASlowHostStandsAboveTheMedian) {
+  const std::vector<std::string> four{"a", "a", "b", "b", "c", "c", "d"};
+  const RankSpread spread = spread_of({{.compute = 10},
+                                       {.compute = 12},
+                                       {.compute = 16},
+                                       {.data = 6, .compute = 12},
+                                       {.compute = 10, .comm = 99},
+                                       {.compute = 10},
+                                       {.compute = 9}},
+                                      four);
+  ASSERT_EQ(spread.hosts.size(), 4U);
+  const SlowHosts slow = find_slow_hosts(spread, 1.5);
+  EXPECT_DOUBLE_EQ(slow.median, 10) << "the lower one of two";
+  ASSERT_EQ(slow.hosts.size(), 1U);
+  EXPECT_EQ(slow.hosts.front().host, "b");
+  EXPECT_EQ(slow.hosts.front().first_rank, 2);
+  EXPECT_DOUBLE_EQ(slow.hosts.front().busy, 17);
+  EXPECT_TRUE(find_slow_hosts(spread, 1.8).hosts.empty());
+  const RankSpread two = spread_of({{.compute = 1}, {.compute = 90}}, {"a", "b"});
+  EXPECT_TRUE(find_slow_hosts(two, 1.5).hosts.empty()) << "two hosts: nobody knows which is slow";
+}
+
 TEST(RankTimesTest, ASlowReaderIsNamed) {
   const RankSpread spread = spread_of({{.data = 0.1, .compute = 10, .comm = 6},
                                        {.data = 0.1, .compute = 10, .comm = 6},
