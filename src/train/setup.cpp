@@ -27,13 +27,28 @@ void require_one_preparation(const DatasetInfo& train, const DatasetInfo& val) {
 
 }  // namespace
 
-Splits open_splits(const TrainConfig& config) {
+SplitHeaders read_headers(const TrainConfig& config) {
+  SplitHeaders headers;
+  headers.train = open_split(config.data, "train");
+  headers.has_val = !config.skip_eval && split_exists(config.data, "val");
+  if (!headers.has_val) return headers;
+  headers.val = open_split(config.data, "val");
+  if (!config.data.synthetic) require_one_preparation(headers.train, headers.val);
+  return headers;
+}
+
+std::vector<SplitHeaders> read_all_headers(const TrainConfig& config) {
+  std::vector<SplitHeaders> all;
+  for (const auto& [begin, changed] : data_phases(config)) all.push_back(read_headers(changed));
+  return all;
+}
+
+Splits make_splits(const TrainConfig& config, SplitHeaders headers) {
   Splits splits;
-  splits.train = open_split(config.data, "train");
-  splits.has_val = !config.skip_eval && split_exists(config.data, "val");
+  splits.train = std::move(headers.train);
+  splits.val = std::move(headers.val);
+  splits.has_val = headers.has_val;
   if (!splits.has_val) return splits;
-  splits.val = open_split(config.data, "val");
-  if (!config.data.synthetic) require_one_preparation(splits.train, splits.val);
   splits.val_data = validation_data(config.data);
   const TrainedData learned = trained_data(config.data, splits.train, splits.val.digest);
   splits.val_verdict =
@@ -72,12 +87,16 @@ ProgramSizes program_sizes(const TrainingPhase& phase) {
 }  // namespace
 
 std::vector<TrainingPhase> open_phases(const TrainConfig& config) {
+  return open_phases(config, read_all_headers(config));
+}
+
+std::vector<TrainingPhase> open_phases(const TrainConfig& config, std::vector<SplitHeaders> headers) {
   std::vector<TrainingPhase> phases;
   for (auto& [begin, changed] : data_phases(config)) {
     TrainingPhase& phase = phases.emplace_back();
     phase.begin_epoch = begin;
     phase.config = changed;
-    phase.splits = open_splits(changed);
+    phase.splits = make_splits(changed, std::move(headers.at(phases.size() - 1)));
     const Splits &first = phases.front().splits, &own = phase.splits;
     if (own.train.class_names != first.train.class_names || own.train.channels != first.train.channels ||
         own.has_val != first.has_val) {

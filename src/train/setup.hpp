@@ -33,12 +33,23 @@ struct TrainingPhase {
   int topk = 5;
 };
 
+/// What the files of a phase's data set say, before a network looks at it.
+struct SplitHeaders {
+  DatasetInfo train, val;
+  bool has_val = false;
+};
 /// Throws Error(data), also where the two splits don't belong together.
-Splits open_splits(const TrainConfig& config);
+SplitHeaders read_headers(const TrainConfig& config);
+/// Of all phases.
+std::vector<SplitHeaders> read_all_headers(const TrainConfig& config);
+/// Throws Error(data) where the network can't be validated on the val split.
+Splits make_splits(const TrainConfig& config, SplitHeaders headers);
 
 /// The phases of a run, opened: one where no phase changes data, size or batch. Throws Error(data), and Error(usage)
 /// where a phase changes them in the middle of an epoch.
 std::vector<TrainingPhase> open_phases(const TrainConfig& config);
+/// The same of headers that have been read.
+std::vector<TrainingPhase> open_phases(const TrainConfig& config, std::vector<SplitHeaders> headers);
 /// For the first phase's images. Throws Error(usage), also if it can't take --val-image-size or --freeze.
 Graph build_network(const std::vector<TrainingPhase>& phases);
 /// What the network learns from in a phase.

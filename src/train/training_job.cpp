@@ -19,6 +19,7 @@
 #include "core/text.hpp"
 #include "core/version.hpp"
 #include "core/wall_clock.hpp"
+#include "data/dataset_bytes.hpp"
 #include "engine/placement.hpp"
 #include "train/arithmetic_check.hpp"
 #include "train/continuation.hpp"
@@ -116,11 +117,31 @@ std::unique_ptr<Collectives> make_group_sums(const TrainingJob& job) {
                           sums_of(job, job.shape.sync.group.replicas, Wire::fp32));
 }
 
+/// Collective. Rank 0 reads the headers of all partitions, so that a thousand ranks read no more of them than one.
+std::vector<SplitHeaders> share_headers(const TrainingJob& job) {
+  if (job.config.data.synthetic) return read_all_headers(job.config);
+  std::vector<SplitHeaders> headers;
+  run_agreed(job.communicator, "opening the data set", [&] {
+    if (job.communicator.rank() == 0) headers = read_all_headers(job.config);
+  });
+  headers.resize(data_phases(job.config).size());
+  for (SplitHeaders& own : headers) {
+    std::string train = to_bytes(own.train), val = own.has_val ? to_bytes(own.val) : std::string();
+    job.communicator.broadcast(train, "headers of the train split");
+    job.communicator.broadcast(val, "headers of the val split");
+    own.train = dataset_info_of(train);
+    own.has_val = !val.empty();
+    if (own.has_val) own.val = dataset_info_of(val);
+  }
+  return headers;
+}
+
 /// Collective.
 std::vector<TrainingPhase> open_data(const TrainingJob& job) {
   std::vector<TrainingPhase> phases;
   progress().doing("opening the data set");
-  run_agreed(job.communicator, "opening the data set", [&] { phases = open_phases(job.config); });
+  std::vector<SplitHeaders> headers = share_headers(job);
+  run_agreed(job.communicator, "opening the data set", [&] { phases = open_phases(job.config, std::move(headers)); });
   const bool has_val = phases.front().splits.has_val;
   job.communicator.require_equal(has_val ? "there" : "missing", "the val split");  // before it decides who goes on
   run_alike(job.communicator, [&] {

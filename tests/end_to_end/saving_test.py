@@ -8,7 +8,7 @@ import re
 import shutil
 import sys
 
-from runner import check, last, records, run, train, work_folder
+from runner import PREPROCESS, check, last, records, run, train, work_folder
 
 SHIM = os.path.join(os.environ["CONVOY_BUILD"], "tests", "libconvoy_failing_calls_preload.so")
 JOB = ["--synthetic", "--synthetic-size", 16, "--synthetic-samples", 320, "--model", "lenet", "--batch-size", 8, "--lr", 0.01, "--skip-eval",
@@ -93,8 +93,24 @@ def read_once(work):
     check(opened[1] and opened[1] == opened[4], f"read_once: as often on 4 ranks as on 1: {opened}")
 
 
+def headers_once(work):
+    """Four ranks, of which each reads the samples of a partition of its own, open no partition more often than one rank does."""
+    data = f"{work}/data"
+    run(1, "synthetic", "--out", data, "--samples", 320, "--val-samples", 80, "--image-size", 16, "--partitions", 4, program=PREPROCESS)
+    words = ["--data", data, "--model", "lenet", "--batch-size", 8, "--lr", 0.01, "--save-every", 0, "--replicas", 4, "--max-steps", 2,
+             "--skip-eval", "--no-checkpoints"]
+    opened = {}
+    for ranks in (1, 4):
+        log = f"{work}/{ranks}.log"
+        train(ranks, f"{work}/run-{ranks}", *words, env={"LD_PRELOAD": SHIM, "CONVOY_CALLS_LOG": log})
+        with open(log, encoding="utf-8") as lines:
+            paths = [os.path.relpath(line.split(" ", 1)[1].strip(), data) for line in lines if line.startswith(f"read {data}/")]
+        opened[ranks] = {path: paths.count(path) for path in paths}
+    check(len(opened[1]) >= 4 and opened[1] == opened[4], f"headers_once: as often on 4 ranks as on 1: {opened}")
+
+
 if __name__ == "__main__":
-    cases = {f.__name__: f for f in (beside, interval, choice, read_once)}
+    cases = {f.__name__: f for f in (beside, interval, choice, read_once, headers_once)}
     with work_folder() as work_path:
         for case in sys.argv[1:] or cases:
             cases[case](work_path)
