@@ -97,6 +97,7 @@ struct OptimiserSpec {
   Rule rule = Rule::sgd;
   float clip_norm = 0;  ///< 0: off
   LossScale loss_scale;
+  bool keeps_correction = false;  ///< sets have one more slot, the last, for SyncSpec::overlap
 };
 
 /// blocking: the next launch needs its sum and all sums before it (synchronised batch norm). overlapped: no launch

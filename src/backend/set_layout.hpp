@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <algorithm>
+#include <array>
+
 #include "backend/backend.hpp"
 
 namespace convoy {
@@ -19,8 +22,21 @@ inline SetLayout set_layout(const ParameterTable& table, std::span<const char* c
   return layout;
 }
 
+/// The slots of a rule, and one behind them that the rule does not know.
+template <class Rule>
+std::span<const char* const> slots_with_correction() {
+  static constexpr auto all = [] {
+    std::array<const char*, Rule::slots.size() + 1> names{};
+    std::copy(Rule::slots.begin(), Rule::slots.end(), names.begin());
+    names.back() = "correction";
+    return names;
+  }();
+  return all;
+}
+
 inline SetLayout set_layout(const ParameterTable& table, const OptimiserSpec& spec) {
-  return set_layout(table, with_optimiser(spec.rule, [](auto rule) -> std::span<const char* const> {
+  return set_layout(table, with_optimiser(spec.rule, [&](auto rule) -> std::span<const char* const> {
+                      if (spec.keeps_correction) return slots_with_correction<decltype(rule)>();
                       return decltype(rule)::slots;
                     }));
 }

@@ -147,6 +147,7 @@ class Study {
             .momentum = sync.momentum,
             .outer = sync.outer,
             .group = sync.group,
+            .overlap = sync.overlap,
             .reproducible = sync.reproducible,
             .wire = sync.wire};
   }

@@ -90,8 +90,9 @@ struct SyncConfig {
   SyncMode mode = SyncMode::weights;
   Index local_steps = 1, local_start = 0;
   MomentumPolicy momentum = MomentumPolicy::keep;
-  OuterSpec outer;  ///< --outer-optimizer, --outer-lr, --outer-momentum
-  GroupSpec group;  ///< --node-steps, --node-replicas; replicas 0: those of a host, filled when the run starts
+  OuterSpec outer;       ///< --outer-optimizer, --outer-lr, --outer-momentum
+  bool overlap = false;  ///< --overlap-average
+  GroupSpec group;       ///< --node-steps, --node-replicas; replicas 0: those of a host, filled when the run starts
   bool reproducible = false, sync_bn = false;
   Wire wire = Wire::fp32;  ///< --wire
   int replicas = 0;        ///< 0: ranks * grad_accum_steps

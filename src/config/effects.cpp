@@ -63,6 +63,9 @@ const std::vector<Dependence>& rules() {
        [](const TrainConfig& c) {
          return c.sync.local_start == 0 || (c.sync.mode == SyncMode::weights && c.sync.local_steps > 1);
        }},
+      {{"overlap-average"},
+       "--sync weights",
+       [](const TrainConfig& c) { return !c.sync.overlap || c.sync.mode == SyncMode::weights; }},
       {{"node-steps"},
        "--sync weights",
        [](const TrainConfig& c) { return !c.sync.group.is_on() || c.sync.mode == SyncMode::weights; }},

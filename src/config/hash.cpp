@@ -33,6 +33,7 @@ std::string configuration_hash(const TrainConfig& config) {
       if (option.name.starts_with("ema-") && config.ema.decay == 0) continue;
       // Likewise of an outer optimiser.
       if (option.name.starts_with("outer-") && !config.sync.outer.is_on()) continue;
+      if (option.name == "overlap-average" && !config.sync.overlap) continue;
       if (option.name.starts_with("node-") && !config.sync.group.is_on()) continue;
       if ((option.name == "on-spike" || option.name == "spike-factor") && config.on_spike != OnSpike::rollback)
         continue;

@@ -67,6 +67,12 @@ OptionGroup sync_options(SyncConfig& sync) {
   add(number_option("node-replicas", "N", sync.group.replicas, from_to(0, 1 << 20),
                     "number of replicas that average every --node-steps steps; 0: those of a host"))
       .decides_bits();
+  add(switch_option(
+          "overlap-average", sync.overlap,
+          "let the average of the weights travel beside the next --local-steps steps; it reaches the replicas "
+          "a period late"))
+      .also({"delayed-averaging"})
+      .decides_bits();
   add(number_option("local-sgd-start", "STEPS", sync.local_start, at_least(0),
                     "until this step, average after every step (post-local SGD)"))
       .also({"local-start"})

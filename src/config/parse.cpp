@@ -179,8 +179,8 @@ std::vector<Assignment> own_configuration(const Names& names, const std::vector<
     if (gives(said)) left_out.insert(others.begin(), others.end());
   if (gives("data")) left_out.insert("data");
   if (gives("sync"))
-    left_out.insert({"local-steps", "node-steps", "node-replicas", "local-sgd-start", "local-momentum",
-                     "outer-optimizer", "outer-lr", "outer-momentum", "sync-bn"});
+    left_out.insert({"local-steps", "node-steps", "node-replicas", "overlap-average", "local-sgd-start",
+                     "local-momentum", "outer-optimizer", "outer-lr", "outer-momentum", "sync-bn"});
   const bool phases = std::any_of(given.begin(), given.end(), [](const Assignment& one) { return one.phase > 0; });
   std::erase_if(own, [&](const Assignment& one) { return one.phase > 0 ? phases : left_out.count(one.name) > 0; });
   return own;

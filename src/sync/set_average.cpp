@@ -76,6 +76,11 @@ void SetAverage::weigh_one() {
   std::fill(optimiser_weights_.begin(), optimiser_weights_.end(), 1.0F / static_cast<float>(replicas_));
 }
 
+void SetAverage::weigh_alike() {
+  std::fill(weights_.begin(), weights_.end(), 1.0F / static_cast<float>(replicas_));
+  optimiser_weights_ = weights_;
+}
+
 void SetAverage::take_values(std::span<const ParameterSet> sets) {
   take_state();
   take_frozen(sets);

@@ -34,6 +34,8 @@ class SetAverage {
   /// Call it after weigh: takes values of replica 0 alone, which is exact where all hold the same; optimiser state of
   /// all alike.
   void weigh_one();
+  /// The same, but takes all replicas alike.
+  void weigh_alike();
   /// Collective. Starts the average of values and statistics, and takes the device state: lowest loss scale, most
   /// steps.
   void take_values(std::span<const ParameterSet> sets);

@@ -44,8 +44,8 @@ std::string describe(const SyncSpec& spec) {
     case SyncMode::gradients:
       return "gradients" + describe(spec.wire);
     case SyncMode::weights:
-      return fmt::format("weights {}", every(spec.local_steps, "step")) + describe(spec.group) + describe(spec.outer) +
-             describe(spec.wire);
+      return fmt::format("weights {}{}", every(spec.local_steps, "step"), spec.overlap ? ", a period late" : "") +
+             describe(spec.group) + describe(spec.outer) + describe(spec.wire);
   }
   fail(Exit::internal, "a sync policy without a description");
 }
@@ -62,6 +62,11 @@ std::string explain(const SyncSpec& spec) {
         return fmt::format("--sync weights: one replica, whose weights the outer optimizer moves {}",
                            every(spec.local_steps, "step"));
       if (spec.replicas == 1) return "--sync weights: one replica, so there is nothing to average";
+      if (spec.overlap)
+        return fmt::format(
+            "--sync weights --overlap-average: each replica updates its own weights with its own momentum; their average {} "
+            "travels beside the next steps, and reaches the replicas a period late",
+            every(spec.local_steps, "step"));
       return fmt::format(
           "--sync weights: each replica updates its own weights with its own momentum, and {} they are averaged{}{}; "
           "--sync gradients does as DistributedDataParallel and Horovod do",
@@ -126,6 +131,21 @@ void check(const GroupSpec& group, const SyncSpec& spec) {
 
 }  // namespace
 
+namespace {
+
+void check_overlap(const SyncSpec& spec) {
+  const auto refuse = [](const char* other) {
+    fail(Exit::usage, "--overlap-average is not possible with {}; drop one of them", other);
+  };
+  if (spec.mode != SyncMode::weights) refuse("--sync gradients, whose sums travel beside backward anyway");
+  if (spec.momentum != MomentumPolicy::keep) refuse("--local-momentum average or reset");
+  if (spec.outer.is_on()) refuse("--outer-optimizer");
+  if (spec.wire != Wire::fp32) refuse("--wire bf16 or fp16");
+  if (spec.group.is_on()) refuse("--node-steps");
+}
+
+}  // namespace
+
 int group_of_rank(const SyncSpec& spec) {
   const ReplicaRun run = deal_replicas(spec.replicas, spec.ranks, spec.rank);
   const int group = spec.group.replicas;
@@ -136,6 +156,7 @@ int group_of_rank(const SyncSpec& spec) {
 void check(const SyncSpec& spec, bool sync_bn) {
   if (spec.local_steps < 1) fail(Exit::usage, "--local-steps {} is not possible (1 is the least)", spec.local_steps);
   if (spec.group.is_on()) check(spec.group, spec);
+  if (spec.overlap) check_overlap(spec);
   if (sync_bn && (spec.mode != SyncMode::gradients || spec.replicas != spec.ranks)) {
     fail(
         Exit::usage,

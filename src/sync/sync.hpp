@@ -38,6 +38,9 @@ struct SyncSpec {
   MomentumPolicy momentum = MomentumPolicy::keep;
   OuterSpec outer;  ///< weights: from local_start on
   GroupSpec group;  ///< weights
+  /// weights: an average travels beside the steps of the next period, and reaches the replicas at its end. Sets then
+  /// have a slot more, the last: what a replica's weights are still to be corrected by.
+  bool overlap = false;
   bool reproducible = false;
   Wire wire = Wire::fp32;  ///< in what gradients, or changes of weights, travel; all else stays fp32
   int replicas = 1, ranks = 1, rank = 0;
@@ -107,7 +110,7 @@ class Sync {
   virtual const ParameterSet& averaged_weights() = 0;
   /// weights: samples a replica has seen since the last average, owned replicas in order (checkpoint shards).
   virtual std::vector<Index> samples_since_average() const = 0;
-  /// Restores the above together with the sets' contents.
+  /// Collective. Restores the above, after the sets' contents.
   virtual void restore(const std::vector<Index>& samples_since_average) = 0;
   /// True right after an average, also with momentum keep: a replica's values are those of averaged().
   virtual bool values_are_current() const = 0;

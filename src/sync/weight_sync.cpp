@@ -3,6 +3,7 @@
 // converges fast and communicates little", ICLR 2019; post-local SGD: Lin et al., ICLR 2020).
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "core/trace.hpp"
 #include "sync/group_average.hpp"
@@ -46,11 +47,14 @@ class WeightSync final : public Sync {
   bool capturable(int) const override { return true; }
 
   void begin_replica(int replica, Index samples) override {
+    if (under_way_) parts_.collectives.poll();  // ready() is not called where steps are replayed
     replicas_are_equal_ = values_are_current_ = optimiser_is_current_ = false;
     if (replica >= 0) samples_.at(static_cast<std::size_t>(replica - run_.first)) += samples;
   }
 
-  void ready(std::size_t, const ReadyRange&, int) override {}
+  void ready(std::size_t, const ReadyRange&, int) override {
+    if (under_way_) parts_.collectives.poll();
+  }
 
   void replica_done(int replica, Index samples, Updater& optimiser) override {
     if (replica < 0 || samples == 0) return;
@@ -63,6 +67,7 @@ class WeightSync final : public Sync {
     // One replica is its own average, but what an outer optimiser makes of it is another set (Lookahead).
     const bool changes_sets = spec_.replicas > 1 || spec_.outer.is_on();
     if (!due && group_ && (step + 1) % spec_.group.steps == 0) group_->average(sets_, samples_);
+    if (changes_sets && due && spec_.overlap && step >= spec_.local_start) return average_late();
     if (!changes_sets || !due || !average_.weigh(sets_, samples_)) return;
     average_.take_values(sets_);
     if (spec_.momentum == MomentumPolicy::average) average_.take_optimiser(sets_);
@@ -98,6 +103,7 @@ class WeightSync final : public Sync {
   std::vector<Index> samples_since_average() const override { return samples_; }
 
   void restore(const std::vector<Index>& samples_since_average) override {
+    if (std::exchange(under_way_, false)) average_.finish();  // of sets that are no more
     require(samples_since_average.size() == samples_.size(), "one number of samples for each replica of the rank");
     samples_ = samples_since_average;
     replicas_are_equal_ = values_are_current_ = optimiser_is_current_ = false;
@@ -120,15 +126,48 @@ class WeightSync final : public Sync {
     return needs_anchor(spec) ? std::make_optional<OuterOptimiser>(spec.outer, parts) : std::nullopt;
   }
 
+  /// Collective. What was under way reaches the replicas; what they are now goes on its way. A replica's own steps
+  /// since stay: x = average + (x - what it gave to it).
+  void average_late() {
+    finish_late();
+    const Range& values = parts_.layout.trained;
+    for (const ParameterSet& set : sets_) {
+      parts_.backend.add(set.block + values.begin, correction(set), values.count);
+      parts_.backend.refresh(set);
+      parts_.backend.copy(correction(set), set.block + values.begin, values.count, 1.0F);
+    }
+    if (!average_.weigh(sets_, samples_)) average_.weigh_alike();
+    average_.take_values(sets_);
+    std::fill(samples_.begin(), samples_.end(), 0);
+    under_way_ = true;
+    replicas_are_equal_ = values_are_current_ = optimiser_is_current_ = compute_copies_are_current_ = false;
+  }
+
+  /// Collective. Waits for the average that is under way; then the slots hold what each replica is to be corrected by.
+  void finish_late() {
+    if (!std::exchange(under_way_, false)) return;
+    average_.finish();
+    const Range& values = parts_.layout.trained;
+    for (const ParameterSet& set : sets_) {
+      parts_.backend.copy(correction(set), correction(set), values.count, -1.0F);
+      parts_.backend.add(correction(set), average_.set().block + values.begin, values.count);
+    }
+  }
+
+  float* correction(const ParameterSet& set) const {
+    return set.block + parts_.layout.slot(parts_.layout.slots.size() - 1).begin;
+  }
+
   bool is_alone() const { return spec_.replicas == 1 && spec_.ranks == 1; }
 
   /// Collective. Brings the averaged set up to date.
   void average(AverageOf what) {
     const bool values = !values_are_current_, optimiser = what == AverageOf::everything && !optimiser_is_current_;
     if (!values && !optimiser) return;
+    finish_late();
     if (values) {
       // Averaging equal replicas is exact only where their number is a power of two: without new samples take one.
-      if (!average_.weigh(sets_, samples_)) average_.weigh_one();
+      if (!average_.weigh(sets_, samples_)) spec_.overlap ? average_.weigh_alike() : average_.weigh_one();
       average_.take_values(sets_);
       values_are_current_ = true;
     }
@@ -137,6 +176,8 @@ class WeightSync final : public Sync {
       optimiser_is_current_ = true;
     }
     average_.finish();
+    if (optimiser && spec_.overlap)  // the replicas' corrections add up to nothing
+      parts_.backend.fill(correction(average_.set()), parts_.layout.trained.count, 0.0F);
     compute_copies_are_current_ = false;
   }
 
@@ -148,6 +189,7 @@ class WeightSync final : public Sync {
   std::optional<OuterOptimiser> outer_;  ///< or its anchor alone
   SetAverage average_;
   std::optional<GroupAverage> group_;
+  bool under_way_ = false;  ///< an average that reaches the replicas later; the slots hold what they gave to it
   // The same on all ranks at any time, since they follow the calls alone: they decide about collectives.
   bool replicas_are_equal_ = false;
   bool values_are_current_ = false, optimiser_is_current_ = false;  ///< of the averaged set

@@ -51,6 +51,7 @@ Job plan_job(const TrainConfig& config, Index train_samples, int ranks, int rank
               .momentum = config.sync.momentum,
               .outer = config.sync.outer,
               .group = config.sync.group,
+              .overlap = config.sync.overlap,
               .reproducible = config.sync.reproducible,
               // One replica has nothing to average, on any number of ranks.
               .wire = job.replicas > 1 ? config.sync.wire : Wire::fp32,

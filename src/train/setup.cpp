@@ -172,7 +172,8 @@ EngineSpec engine_spec(const std::vector<TrainingPhase>& phases) {
                .frozen = config.frozen},
       .optimiser = {.rule = config.optimiser.rule,
                     .clip_norm = static_cast<float>(config.optimiser.clip_norm),
-                    .loss_scale = loss_scale(config)},
+                    .loss_scale = loss_scale(config),
+                    .keeps_correction = config.sync.overlap},
       .topk = first.topk};
   for (const TrainingPhase& phase : phases) spec.sizes.push_back(program_sizes(phase));
   return spec;

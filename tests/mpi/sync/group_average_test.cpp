@@ -86,7 +86,9 @@ TEST(GroupAverage, SendsNothingBetweenGroupsThatRanksHaveAsAWhole) {
   EXPECT_EQ(job.collectives->sent_bytes().value_or(-1), 0);
   EXPECT_EQ(job.group_collectives->sent_bytes().value_or(-1), 0);
   job.run(2, 4);
-  if (comm.size() == 2) EXPECT_GT(job.collectives->sent_bytes().value_or(-1), 0);
+  if (comm.size() == 2) {
+    EXPECT_GT(job.collectives->sent_bytes().value_or(-1), 0);
+  }
 }
 
 TEST(GroupAverage, RefusesWhatCantBe) {

@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 
+#include "backend/set_layout.hpp"
 #include "core/hash.hpp"
 #include "core/random.hpp"
 #include "support/mpi_main.hpp"
@@ -73,9 +74,9 @@ Plan small_plan(int replicas, bool sync_bn) {
 
 SetLayout SmallBackend::layout(const Plan& plan, const OptimiserSpec&) const {
   SetLayout layout;
-  layout.slots = Sgd::slots;
+  layout.slots = keeps_correction_ ? slots_with_correction<Sgd>() : Sgd::slots;
   layout.values = layout.trained = {0, plan.table.parameters.count};
-  layout.optimiser = {layout.values.end(), plan.table.parameters.count};
+  layout.optimiser = {layout.values.end(), static_cast<Index>(layout.slots.size()) * plan.table.parameters.count};
   layout.statistics = {layout.optimiser.end(), plan.table.statistics.count};
   layout.moving = layout.statistics;
   layout.state = {layout.statistics.end(), 16};
@@ -109,7 +110,7 @@ Index uneven_shares(Index step, int replica) { return (step + replica) % 3 == 0 
 SmallJob::SmallJob(JobSpec job, Communicator* ranks)
     : spec(std::move(job)),
       plan(small_plan(spec.sync.replicas)),
-      backend(plan, spec.device),
+      backend(plan, spec.device, spec.sync.overlap),
       layout(backend.layout(plan, {})) {
   spec.sync.ranks = ranks ? ranks->size() : 1;
   spec.sync.rank = ranks ? ranks->rank() : 0;

@@ -19,7 +19,9 @@ Plan small_plan(int replicas, bool sync_bn = false);
 /// Momentum SGD (rate 0.1, momentum 0.9) with masking flags, running statistics and applied steps.
 class SmallBackend final : public HostMemory<Backend>, public Updater {
  public:
-  SmallBackend(const Plan& plan, const HostDeviceSpec& spec) : HostMemory<Backend>(spec), plan_(plan) {}
+  /// `keeps_correction`: as OptimiserSpec's.
+  SmallBackend(const Plan& plan, const HostDeviceSpec& spec, bool keeps_correction = false)
+      : HostMemory<Backend>(spec), plan_(plan), keeps_correction_(keeps_correction) {}
 
   SetLayout layout(const Plan& plan, const OptimiserSpec& spec) const override;
   void refresh(const ParameterSet& set) override { refreshed.push_back(set.block); }
@@ -42,6 +44,7 @@ class SmallBackend final : public HostMemory<Backend>, public Updater {
 
  private:
   const Plan& plan_;
+  const bool keeps_correction_;
 };
 
 /// The tree on one rank, as a job of one rank has it, without MPI.

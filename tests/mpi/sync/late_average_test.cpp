@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// Averages that travel beside the steps of the next period.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "mpi/sync/small_job.hpp"
+#include "support/expect_error.hpp"
+#include "support/rounding.hpp"
+
+namespace convoy {
+namespace {
+
+JobSpec late(int replicas, Index steps) {
+  return {.sync = {.mode = SyncMode::weights,
+                   .local_steps = steps,
+                   .overlap = true,
+                   .reproducible = true,
+                   .replicas = replicas},
+          .shares = uneven_shares};
+}
+
+class LateAverageTest : public testing::TestWithParam<std::tuple<int, Index>> {};
+
+TEST_P(LateAverageTest, HasTheSameBitsOnAnyNumberOfRanks) {
+  const auto [replicas, period] = GetParam();
+  JobSpec spec = late(replicas, period);
+  Communicator& comm = communicator();
+  SmallJob alone(spec, nullptr);
+  spec.delay_seconds = 0.002;  // the average is still under way when the next steps begin
+  SmallJob job(spec, &comm);
+  for (const auto& [from, to] : {std::pair<Index, Index>{0, 2}, {2, 4}, {4, 9}, {9, 10}}) {
+    alone.run(from, to);
+    job.run(from, to);
+    expect_same_bits(job, alone, comm);
+  }
+}
+
+TEST_P(LateAverageTest, ALookAtTheModelChangesNothing) {
+  const auto [replicas, period] = GetParam();
+  const JobSpec spec = late(replicas, period);
+  Communicator& comm = communicator();
+  SmallJob seldom(spec, &comm), often(spec, &comm);
+  seldom.run(0, 9);
+  for (Index step = 0; step < 9; ++step) {
+    often.run(step, step + 1);
+    often.sync->averaged();
+  }
+  for (int r = seldom.replicas.first; r < seldom.replicas.first + seldom.replicas.count; ++r) {
+    EXPECT_EQ(seldom.slice(seldom.sync->set(r), seldom.layout.values),
+              often.slice(often.sync->set(r), often.layout.values));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Jobs, LateAverageTest,
+                         testing::Combine(testing::Values(1, 2, 3, 4, 7), testing::Values(1, 2, 3)));
+
+/// After two periods x = x' + (mean of s - s), with x' and s what the replica has after two and after one without
+/// averages.
+TEST(LateAverage, ReachesTheReplicasAPeriodLater) {
+  constexpr int replicas = 5;
+  constexpr Index period = 3;
+  const JobSpec spec = late(replicas, period);
+  Communicator& comm = communicator();
+  SmallJob job(spec, &comm);
+  JobSpec apart = spec;
+  apart.sync.overlap = false;
+  apart.sync.local_steps = 1000;
+  SmallJob alone(apart, nullptr);
+  const Range values = job.layout.values;
+  const auto all = [&] {
+    std::vector<std::vector<float>> sets;
+    for (int r = 0; r < replicas; ++r) sets.push_back(alone.slice(alone.sync->set(r), values));
+    return sets;
+  };
+  alone.run(0, period);
+  const auto first = all();
+  alone.run(period, 2 * period);
+  const auto second = all();
+  std::vector<double> share(replicas, 0.0);
+  double total = 0;
+  for (int r = 0; r < replicas; ++r)
+    for (Index step = 0; step < period; ++step) {
+      share[static_cast<std::size_t>(r)] += static_cast<double>(uneven_shares(step, r));
+      total += static_cast<double>(uneven_shares(step, r));
+    }
+  job.run(0, period);
+  for (int r = job.replicas.first; r < job.replicas.first + job.replicas.count; ++r)
+    EXPECT_EQ(job.slice(job.sync->set(r), values), first[static_cast<std::size_t>(r)]) << "nothing has come yet";
+  job.run(period, 2 * period);
+  for (int r = job.replicas.first; r < job.replicas.first + job.replicas.count; ++r) {
+    const auto own = static_cast<std::size_t>(r);
+    const std::vector<float> found = job.slice(job.sync->set(r), values);
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      double mean = 0,
+             size = std::abs(static_cast<double>(first[own][i])) + std::abs(static_cast<double>(second[own][i]));
+      for (std::size_t other = 0; other < replicas; ++other) {
+        mean += share[other] / total * static_cast<double>(first[other][i]);
+        size += share[other] / total * std::abs(static_cast<double>(first[other][i]));
+      }
+      const double wanted = static_cast<double>(second[own][i]) + mean - static_cast<double>(first[own][i]);
+      // Share and product of each term, four additions of the mean, the difference, and the sum.
+      EXPECT_NEAR(found[i], wanted, (replicas + 3) * fp32_unit * 2 * size) << "replica " << r << ", " << i;
+    }
+  }
+  EXPECT_TRUE(job.sync->needs_shards());
+}
+
+TEST(LateAverage, RefusesWhatItCantGoWith) {
+  SyncSpec spec = late(4, 2).sync;
+  EXPECT_NO_THROW(check(spec, false));
+  spec.momentum = MomentumPolicy::average;
+  expect_error(Exit::usage, {"--overlap-average is not possible with --local-momentum"}, [&] { check(spec, false); });
+  spec.momentum = MomentumPolicy::keep;
+  spec.outer.rule = OuterRule::nesterov;
+  expect_error(Exit::usage, {"--outer-optimizer"}, [&] { check(spec, false); });
+  spec.outer = {};
+  spec.wire = Wire::bf16;
+  expect_error(Exit::usage, {"--wire"}, [&] { check(spec, false); });
+}
+
+}  // namespace
+}  // namespace convoy
