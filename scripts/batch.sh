@@ -113,7 +113,10 @@ excluded_hosts() { [ -z "$run_directory" ] || cut -f 1 "$run_directory/excluded-
 # The lines of $PBS_NODEFILE but those of excluded hosts. PBS can't be asked for other hosts than those (select knows what a host
 # must have, not what it must not), so the job leaves its part of them idle: its replicas don't depend on the number of ranks.
 node_lines() {
-  excluded_hosts | awk 'NR == FNR { sub(/\..*/, ""); out[$1]; next } { name = $1; sub(/\..*/, "", name) } !(name in out)' - "$PBS_NODEFILE"
+  awk -v excluded="$(excluded_hosts | tr '\n' ' ')" '
+    BEGIN { count = split(excluded, name, " "); for (i = 1; i <= count; i++) { sub(/\..*/, "", name[i]); out[name[i]] } }
+    { host = $1; sub(/\..*/, "", host) }
+    !(host in out)' "$PBS_NODEFILE"
 }
 
 # launch_words: what stands before the program.
@@ -231,29 +234,25 @@ resubmit_to_slurm() {
   trap 'exit 75' TERM # with which Slurm ends this run of the job
   local hosts=''
   hosts=$(excluded_hosts | paste -sd , -)
-  # The hosts of a job can be changed only while it waits, so it is held until they are.
+  # Slurm takes such a list only of a job that waits: it is held until it has it. Slurm's TERM comes meanwhile, and KILL KillWait later.
   if [ -n "$hosts" ]; then
     trap '' TERM
     scontrol requeuehold "$job" || return
     exclude_in_slurm "$job" "$hosts"
-    trap 'exit 75' TERM
-  else
-    scontrol requeue "$job" || return
+    exit 75
   fi
+  scontrol requeue "$job" || return
   sleep 60 &
   wait $!
 }
 
 # Tells a held job where not to run, and releases it.
 exclude_in_slurm() { # JOB HOSTS
-  local try known
+  local known
   known=$(scontrol show job "$1" 2>/dev/null | sed -n 's/.*ExcNodeList=\([^ ]*\).*/\1/p' | head -n 1)
   case $known in '' | '(null)') known='' ;; *) known=$known, ;; esac
-  for try in 1 2 3 4 5; do
-    if scontrol update JobId="$1" ExcNodeList="$known$2"; then break; fi
-    [ "$try" != 5 ] || say "WARNING: Slurm did not take --exclude=$2 for the next start of this job"
-    sleep 1
-  done
+  scontrol update JobId="$1" ExcNodeList="$known$2" || { sleep 0.5 && scontrol update JobId="$1" ExcNodeList="$known$2"; } ||
+    say "WARNING: Slurm did not take --exclude=$2 for the next start of this job"
   scontrol release "$1"
 }
 

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run/excluded_hosts.hpp"
 
-#include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
+#include <set>
 
+#include "core/errors.hpp"
 #include "core/log.hpp"
+#include "io/file.hpp"
 
 namespace convoy {
 
@@ -33,18 +36,24 @@ std::vector<ExcludedHost> read_excluded_hosts(const std::string& run_folder) {
 
 void exclude_hosts(const std::string& run_folder, Index attempt, const std::vector<std::string>& host_of_rank,
                    std::span<const int> ranks, const std::string& reason) {
-  std::vector<ExcludedHost> known = read_excluded_hosts(run_folder);
-  std::ofstream file(excluded_hosts_path(run_folder), std::ios::app);
+  const std::vector<ExcludedHost> known = read_excluded_hosts(run_folder);
+  std::string text;
+  for (const ExcludedHost& own : known) text += fmt::format("{}\t{}\t{}\n", own.host, own.attempt, own.reason);
+  std::set<std::string> added;
   for (const int rank : ranks) {
     const std::string& host = host_of_rank[static_cast<std::size_t>(rank)];
-    const auto same = [&](const ExcludedHost& own) { return own.host == host && own.attempt == attempt; };
-    if (std::any_of(known.begin(), known.end(), same)) continue;
-    known.push_back({host, attempt, reason});
-    file << fmt::format("{}\t{}\trank {}: {}\n", host, attempt, rank, reason);
+    const bool is_known = std::any_of(known.begin(), known.end(), [&](const ExcludedHost& own) {
+      return own.host == host && own.attempt == attempt;
+    });
+    if (!is_known && added.insert(host).second)
+      text += fmt::format("{}\t{}\trank {}: {}\n", host, attempt, rank, reason);
   }
-  file.flush();
-  if (!file)
-    log::warn("'{}' can't be written: the job scripts will not leave the host out", excluded_hosts_path(run_folder));
+  if (added.empty()) return;
+  try {
+    replace_text_file(excluded_hosts_path(run_folder), text);
+  } catch (const Error& error) {
+    log::warn("{}; the job scripts will not leave out {}", error.what(), fmt::join(added, ", "));
+  }
 }
 
 }  // namespace convoy

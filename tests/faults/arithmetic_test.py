@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """--check-arithmetic: flipped bits in the result of a convolution, in memory and in a sum are found, and the rank is named.
-Usage: arithmetic_test.py named [COUNT [SEED]] | quiet [STEPS] | two | goes_on | refused   (bench/arithmetic.sh has the long form)"""
+Usage: arithmetic_test.py named [COUNT [SEED]] | quiet [STEPS] | cost | two | goes_on | refused   (bench/arithmetic.sh has the long form)"""
 import glob
 import json
 import os
@@ -71,6 +71,15 @@ def quiet(work, steps=40):
               f"{name}: metrics.jsonl has the number and the cost")
 
 
+def cost(work):
+    """For bench/arithmetic.sh: what checks every 100 steps take of a job of two ranks, as the program says."""
+    job = ["--synthetic", "--synthetic-samples", 12800, "--model", "resnet20", "--batch-size", 64, "--lr", 0.05, "--skip-eval",
+           "--no-checkpoints", "--epochs", 5, "--max-steps", 401, "--check-arithmetic", 100]
+    for name in ("gradients", "seldom"):
+        out, _ = train(2, f"{work}/{name}", *job, *POLICIES[name], timeout=900)
+        print(f"{name}: " + re.search(r"arithmetic: .*", out).group(0), flush=True)
+
+
 def two(work):
     """Two ranks: a fault that one of them does not repeat is its own; else nobody can say who is wrong."""
     job = [*TINY, "--sync", "gradients", "--check-arithmetic", 1, "--max-steps", 12, "--no-checkpoints"]
@@ -83,7 +92,7 @@ def two(work):
 
 def goes_on(work):
     """From the last checkpoint before the last check that passed, with the bits of an undisturbed run."""
-    job = [*TINY, "--sync", "gradients", "--reproducible", "--replicas", 3, "--check-arithmetic", 4, "--save-every-steps", 3, "--max-steps", 20]
+    job = [*TINY, "--sync", "gradients", "--reproducible", "--replicas", 3, "--check-arithmetic", 4, "--save-every-steps", 3, "--keep-checkpoints", 9, "--max-steps", 20]
     train(RANKS, f"{work}/straight", *job)
     folder = f"{work}/run"
     _, err = train(RANKS, folder, *job, "--inject-fault", "flip-memory@1@9", expect=7)
@@ -109,6 +118,6 @@ def refused(work):
 
 
 if __name__ == "__main__":
-    cases = {f.__name__: f for f in (named, quiet, two, goes_on, refused)}
+    cases = {f.__name__: f for f in (named, quiet, cost, two, goes_on, refused)}
     with work_folder() as folder:
         cases[sys.argv[1]](folder, *map(int, sys.argv[2:]))

@@ -265,7 +265,7 @@ def others(work):
     refuses(f"{work}/copies", lambda out: ["train", "--data", f"{work}/data", "--data-cache", "stage", "--stage-dir", f"{out}/stage", "--model", "lenet",
                                           "--batch-size", 16, "--max-steps", 1, "--output-dir", f"{out}/run", "--threads", 1, "--no-checkpoints"],
             sites.STAGE)
-    refuses(f"{work}/preflight", lambda out: ["preflight", "--synthetic", "--output-dir", out, "--threads", 1], sites.PREFLIGHT)
+    refuses(f"{work}/preflight", lambda out: ["preflight", "--synthetic", "--output-dir", out, "--threads", 1, "--stress", 0.1], sites.PREFLIGHT)
 
     run_folder = f"{work}/launches"
     train(1, run_folder, *JOB, "--max-steps", 1)
@@ -285,6 +285,11 @@ def others(work):
             for name, words in (("machine.json", measure), ("table.csv", predict), ("plot.html", predict)):
                 code, said = run(words, [f"{call}:{name}:{error}:0"])
                 expect(code == 3 and reason in said and name in said, f"{name}, {call}, {error}: code {code}, names file and reason", said)
+    wrong = ["--sync", "gradients", "--check-arithmetic", 1, "--inject-fault", "flip-convolution@1@0", "--no-checkpoints", "--max-steps", 2]
+    for number, (call, (error, reason)) in enumerate((call, item) for call in ("open", "write", "rename") for item in REASONS.items()):
+        code, said = run(train_words(f"{work}/wrong-{number}", *wrong), [f"{call}:excluded-hosts:{error}:0"], ranks=2)
+        expect(code == 7 and reason in said and "excluded-hosts" in said and "will not leave out" in said,
+               f"excluded-hosts, {call}, {error}: code {code}, names file and reason", said)
     ask = ["status", run_folder, "--after", 137, "--attempts-before", 1]
     code, said = run(ask)
     expect(code == 75, "launch that failed: counted, and started again", said)

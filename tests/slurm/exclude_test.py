@@ -18,7 +18,7 @@ def main():
                            f"flip-memory@1@{STEP}'; fi\nexec '{CONVOY}' \"$@\" $fault\n", encoding="utf-8")
         program.chmod(0o755)
         reference = training.reference(3)
-        run, job = training.submit("faulty", 3, "--nodelist=n0,n1,n2", program=program,
+        run, job = training.submit("faulty", 3, program=program,
                                    options=["--check-arithmetic", 5, "--save-every-steps", 2])
         job.wait_for(lambda: job.restarts() == 1, 60, "the job is submitted again")
         text = job.text()

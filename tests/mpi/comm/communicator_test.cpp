@@ -143,5 +143,30 @@ TEST(ReplicasTest, DealsContiguousRunsToAllRanks) {
     }
 }
 
+TEST_F(CommunicatorTest, TwoRanksSwapBytes) {
+  const int own = rank, other = own ^ 1;
+  if (other < size) {
+    const std::vector<std::byte> sent(10, static_cast<std::byte>(7 + own));
+    std::vector<std::byte> received(sent.size());
+    comm.swap(sent, received, other, "swap");
+    EXPECT_EQ(received, std::vector<std::byte>(sent.size(), static_cast<std::byte>(7 + other)));
+  }
+  comm.barrier("end of the swap");
+}
+
+TEST_F(CommunicatorTest, PartsAreJobsOfTheirOwn) {
+  const int number = size == 1 ? 0 : rank % 2;
+  const auto part = comm.part(number, {.abort_seconds = 20});
+  EXPECT_EQ(part->size(), (comm.size() + 1 - number) / 2);
+  EXPECT_EQ(part->rank(), comm.rank() / 2);
+  EXPECT_EQ(part->hosts().size(), static_cast<std::size_t>(part->size()));
+  EXPECT_EQ(part->host(), comm.host());
+  std::vector<double> sum{static_cast<double>(comm.rank())};
+  part->sum(sum, "sum of a part");
+  double expected = 0;
+  for (int member = number; member < size; member += 2) expected += member;
+  EXPECT_EQ(sum.front(), expected);
+}
+
 }  // namespace
 }  // namespace convoy

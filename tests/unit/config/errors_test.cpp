@@ -69,8 +69,8 @@ const Case cases[] = {
     {"stray_word", "data other", "",
      "'convoy train' can't use 'other' (an option's name without --, or one path too many); see 'convoy train --help'"},
     {"fault", "--inject-fault burn@1@2", "",
-     "--inject-fault burn@1@2 ('burn@1@2' names no known fault); allowed: throw, nan, stall, slow-data or "
-     "slow-compute, then @RANK@STEP[@SECONDS]"},
+     "--inject-fault burn@1@2 ('burn@1@2' names no known fault); allowed: throw, nan, spike, stall, slow-data, "
+     "slow-compute, flip-convolution, flip-memory or flip-sum, then @RANK@STEP[@SECONDS]"},
     {"two_configs", "--config a --config b", "", "two configuration files are given ('a' and 'b'); give one"},
     {"model", "--model resnet55", "", "unknown model 'resnet55'; did you mean 'resnet50'?"},
 

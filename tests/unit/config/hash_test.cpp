@@ -36,6 +36,11 @@ TEST(Hash, changes_with_what_decides_bits) {
                          "--local-steps 2 --outer-optimizer nesterov",
                          "--local-steps 2 --outer-optimizer nesterov --outer-lr 0.7",
                          "--local-steps 2 --outer-optimizer nesterov --outer-momentum 0.9",
+                         "--local-steps 4 --node-steps 2",
+                         "--local-steps 4 --node-steps 2 --node-replicas 2",
+                         "--local-steps 4 --overlap-average",
+                         "--on-spike rollback",
+                         "--on-spike rollback --spike-factor 9",
                          "--reproducible",
                          "--ema-decay 0.999",
                          "--ema-decay 0.999 --ema-steps 8",
@@ -79,6 +84,8 @@ TEST(Hash, ignores_everything_else) {
                            "--prefetch 9",         "--stall-abort-seconds 99",
                            "--replicas 4",         "--grad-accum-steps 2",
                            "--check-weights 5",    "--no-checkpoints",
+                           "--check-arithmetic 5", "--exclude-slow",
+                           "--slow-factor 2",      "--on-spike off",
                            "--target-accuracy 70", "--dry-run",
                            "--dry-run-seconds 3",  "--inject-fault throw@0@3"}) {
     EXPECT_EQ(hash_of(line), hash_of("")) << line;

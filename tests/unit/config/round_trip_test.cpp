@@ -86,6 +86,8 @@ TEST(RoundTrip, whole_configurations) {
       "--batch-size 48 --global-batch 96 --sync gradients --sync-bn --lr 0.30000000000000004 --norm-epsilon 1e-7",
       "--global-batch 100 --replicas 5 --local-steps 4 --local-momentum average --reproducible",
       "--local-steps 8 --outer-optimizer nesterov --outer-lr 0.7 --outer-momentum 0.9",
+      "--local-steps 8 --node-steps 2 --node-replicas 4 --on-spike rollback --spike-factor 3.5 --check-arithmetic 100",
+      "--local-steps 8 --overlap-average --on-spike off --exclude-slow --slow-factor 1.25",
       "--lr-schedule multistep --lr-step-epochs 30,60.5 --lr-factor 0.25 --rgb-mean 1,2,3 --rgb-std 4,5,6.7",
       "--lr-schedule onecycle --onecycle-linear --label-smoothing 0.1 --resnet-version v2 --model resnet20 --seed 99",
       "--no-checkpoints --no-tensorboard --skip-eval --device cpu --precision bf16 --tuning measured --kernels a,b",
