@@ -84,6 +84,36 @@ std::vector<Option> form_options(DataConfig& data) {
               .also({"test-time-flip", "tta-flip"})};
 }
 
+/// For tests of the fault paths: KIND@RANK@STEP, for slow ones also @SECONDS of every batch.
+Option fault_option(TrainConfig& config) {
+  Option option{
+      .name = "inject-fault",
+      .value = "KIND@RANK@STEP[@SECONDS]",
+      .help =
+          "for tests: throw, nan, spike, stall, slow-data, slow-compute, or flip-convolution, flip-memory, flip-sum"};
+  option.allowed =
+      "throw, nan, spike, stall, slow-data, slow-compute, flip-convolution, flip-memory or flip-sum, then @RANK@STEP[@SECONDS]";
+  option.set = [&config](const std::string& text) {
+    const auto first = text.find('@');
+    const auto second = first == std::string::npos ? first : text.find('@', first + 1);
+    if (second == std::string::npos) throw BadValue("is not KIND@RANK@STEP[@SECONDS]");
+    const auto third = text.find('@', second + 1);
+    const std::string kind = text.substr(0, first);
+    const auto known = {"throw",       "spike",   "nan", "stall", "slow-data", "slow-compute", "flip-convolution",
+                        "flip-memory", "flip-sum"};
+    if (std::find(known.begin(), known.end(), kind) == known.end()) throw BadValue("names no known fault");
+    config.fault_rank = static_cast<int>(read_integer(text.substr(first + 1, second - first - 1), from_to(0, 1 << 20)));
+    config.fault_step = read_integer(text.substr(second + 1, third - second - 1), at_least(0));
+    if (third != std::string::npos) config.fault_seconds = read_number(text.substr(third + 1), at_least(0));
+    config.fault_kind = kind;
+  };
+  option.print = [&config] {
+    if (config.fault_kind.empty()) return std::string();
+    return fmt::format("{}@{}@{}@{}", config.fault_kind, config.fault_rank, config.fault_step, config.fault_seconds);
+  };
+  return option.hidden().only_on_command_line();
+}
+
 OptionGroup length_options(TrainConfig& config) {
   OptionGroup group{"Batches and length", {}};
   auto add = [&](Option option) -> Option& { return group.options.emplace_back(std::move(option)); };
@@ -170,35 +200,6 @@ OptionGroup evaluation_options(TrainConfig& config) {
 }
 
 }  // namespace
-
-Option fault_option(TrainConfig& config) {
-  Option option{
-      .name = "inject-fault",
-      .value = "KIND@RANK@STEP[@SECONDS]",
-      .help =
-          "for tests: throw, nan, spike, stall, slow-data, slow-compute, or flip-convolution, flip-memory, flip-sum"};
-  option.allowed =
-      "throw, nan, spike, stall, slow-data, slow-compute, flip-convolution, flip-memory or flip-sum, then @RANK@STEP[@SECONDS]";
-  option.set = [&config](const std::string& text) {
-    const auto first = text.find('@');
-    const auto second = first == std::string::npos ? first : text.find('@', first + 1);
-    if (second == std::string::npos) throw BadValue("is not KIND@RANK@STEP[@SECONDS]");
-    const auto third = text.find('@', second + 1);
-    const std::string kind = text.substr(0, first);
-    const auto known = {"throw",       "spike",   "nan", "stall", "slow-data", "slow-compute", "flip-convolution",
-                        "flip-memory", "flip-sum"};
-    if (std::find(known.begin(), known.end(), kind) == known.end()) throw BadValue("names no known fault");
-    config.fault_rank = static_cast<int>(read_integer(text.substr(first + 1, second - first - 1), from_to(0, 1 << 20)));
-    config.fault_step = read_integer(text.substr(second + 1, third - second - 1), at_least(0));
-    if (third != std::string::npos) config.fault_seconds = read_number(text.substr(third + 1), at_least(0));
-    config.fault_kind = kind;
-  };
-  option.print = [&config] {
-    if (config.fault_kind.empty()) return std::string();
-    return fmt::format("{}@{}@{}@{}", config.fault_kind, config.fault_rank, config.fault_step, config.fault_seconds);
-  };
-  return option.hidden().only_on_command_line();
-}
 
 std::vector<OptionGroup> options_of(TrainConfig& config) {
   OptionGroup optimiser = optimiser_options(config.optimiser);

@@ -32,8 +32,7 @@ void see_options(const SeeOptions& see) {
 OptionGroup general_options(std::string& config_path);  ///< --config, which no table above has
 OptionGroup source_options(DataConfig& data);           ///< where samples come from
 OptionGroup input_options(DataConfig& data);            ///< from stored pixels to network input
-Option fault_option(TrainConfig& config);     ///< for tests: KIND@RANK@STEP, slow ones also @SECONDS of every batch
-OptionGroup order_options(DataConfig& data);  ///< order of training
+OptionGroup order_options(DataConfig& data);            ///< order of training
 OptionGroup augment_options(DataConfig& data);
 OptionGroup model_options(GraphSpec& model);
 OptionGroup device_options(DeviceConfig& device);

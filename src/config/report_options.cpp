@@ -48,7 +48,6 @@ std::vector<OptionGroup> options_of(PreflightConfig& config) {
       number_option("stress", "SECONDS", config.stress_seconds, at_least(0),
                     "also test arithmetic, memory, disk and the links between all pairs of ranks for about so long; "
                     "0: not"));
-  own.add(fault_option(config.train));
   groups.insert(groups.begin(), std::move(own));
   return groups;
 }

@@ -26,7 +26,7 @@ def rollback(work):
           f"seen at step {spike['step']}, back to step {spike['checkpoint_step']}, before the fault")
     check(spike["undone_steps"] == spike["step"] - spike["checkpoint_step"] and spike["skipped_images"] == 16 * spike["undone_steps"],
           "undone steps and skipped images are counted")
-    check(f"{spike['undone_steps']} steps since then are undone, and their batches are skipped" in err, "and said")
+    check(f"{spike['undone_steps']:.0f} steps since then are undone, and their batches are skipped" in err, "and said")
     # What the checkpoint's weights make of the next batches: the run that never had them goes on from there.
     train(2, f"{work}/plain", *JOB, "--on-spike", "rollback", "--max-steps", 60)
     before = [r["loss"] for r in records(folder, "train") if r["step"] <= STEP]
@@ -54,7 +54,7 @@ def ranks(work):
 
 def warning(work):
     """The default says it and changes nothing."""
-    _, err = train(2, f"{work}/warn", *JOB, *FAULT, "--max-steps", 45)
+    _, err = train(2, f"{work}/warn", *JOB, *FAULT, "--max-steps", 45, "--spike-factor", 2)
     check("--on-spike rollback would go back" in err and events(f"{work}/warn")[0]["action"] == "warn", "it is said")
     _, err = train(2, f"{work}/off", *JOB, *FAULT, "--max-steps", 45, "--on-spike", "off")
     check("on-spike" not in err and not events(f"{work}/off"), "off: not a word")
