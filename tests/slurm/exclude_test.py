@@ -19,7 +19,7 @@ def main():
         program.chmod(0o755)
         reference = training.reference(3)
         run, job = training.submit("faulty", 3, program=program,
-                                   options=["--check-arithmetic", 5, "--save-every-steps", 2])
+                                   options=["--check-arithmetic", 5, "--save-every-steps", 2, "--keep-checkpoints", 9])
         job.wait_for(lambda: job.restarts() == 1, 60, "the job is submitted again")
         text = job.text()
         check(f"rank 1 on {FAULTY} " in text and "held other weights than most ranks" in text and f"it is left out: {FAULTY}" in text,
