@@ -128,10 +128,8 @@ std::string model_words(const GraphSpec& spec) {
 }
 
 std::string head_prefix(const Graph& graph) {
-  std::string name;
-  for (const Node& node : graph.nodes)
-    if (!node.parameters.empty()) name = node.name;
-  return name + ".";
+  const Node* const last = last_layer(graph);
+  return (last == nullptr ? std::string() : last->name) + ".";
 }
 
 StateFit fit_state(const Plan& plan, const TensorFile& file) {

@@ -179,7 +179,7 @@ def make_operations():
     return {"torch": torch.__version__, "operations": results, "losses": losses}
 
 
-# Two tensors: weights a of 40 with decay and rate 1, biases b of 3 x 7 without decay and twice the rate. The rate changes on the way.
+# Two tensors: weights a of 40 (or of `shape`) with decay and rate 1, biases b of 3 x 7 without decay and twice the rate. The rate changes on the way.
 # `skipped`: steps whose gradients are not finite, so that PyTorch's optimiser does not see them.
 RATES = [0.25, 0.25, 0.125, 0.0625, 0.5]
 LOW_RATES = [rate / 64 for rate in RATES] * 20
@@ -206,6 +206,8 @@ OPTIMISERS = [
 ]
 
 
+    dict(name="muon", rule="muon", options=[0.9, 0.999, 1e-8, 0.95, 1, 1], decay=0.0625, clip=0, rates=LOW_RATES, skipped=[], shape=[4, 10]),
+    dict(name="muon_original", rule="muon", options=[0.875, 0.99, 1e-3, 0.875, 0, 0.5], decay=0.5, clip=1.5, rates=LOW_RATES, skipped=[0, 50], shape=[10, 4]),
 class Written(torch.optim.Optimizer):
     """The formulas of MXNet's Signum, and of LARS and LAMB as their papers state them."""
 
@@ -250,6 +252,27 @@ class Written(torch.optim.Optimizer):
 def make_optimiser(case, groups):
     rule, options = case["rule"], case["options"]
     if rule in ("adam", "adamw"):
+class MuonAndAdamW:
+    """torch.optim.Muon of the matrix and AdamW of the biases. PyTorch makes the matrix orthogonal in the type torch.bfloat16; here this name
+    means float64 meanwhile, so that the results are those of the formula."""
+
+    def __init__(self, groups, options):
+        beta1, beta2, epsilon, momentum, match_rms, self.other = options
+        adjust = "match_rms_adamw" if match_rms else "original"
+        self.muon = torch.optim.Muon(groups[:1], lr=1, momentum=momentum, nesterov=True, adjust_lr_fn=adjust)
+        self.adamw = torch.optim.AdamW(groups[1:], lr=1, betas=(beta1, beta2), eps=epsilon)
+        self.param_groups = self.muon.param_groups + self.adamw.param_groups
+
+    def step(self):
+        self.adamw.param_groups[0]["lr"] *= self.other
+        bfloat16, torch.bfloat16 = torch.bfloat16, torch.float64
+        try:
+            self.muon.step()
+        finally:
+            torch.bfloat16 = bfloat16
+        self.adamw.step()
+
+
         return (torch.optim.Adam if rule == "adam" else torch.optim.AdamW)(groups, lr=1, betas=options[:2], eps=options[2])
     if rule == "rmsprop":
         return torch.optim.RMSprop(groups, lr=1, momentum=options[0], alpha=options[1], eps=options[2])
@@ -260,8 +283,10 @@ def make_optimiser(case, groups):
     return Written(groups, rule, options)
 
 
+    if rule == "muon":
+        return MuonAndAdamW(groups, options)
 def optimise(case):
-    a, b = tensor("optimiser/a", [40]), tensor("optimiser/b", [3, 7])
+    a, b = tensor("optimiser/a", case.get("shape", [40])), tensor("optimiser/b", [3, 7])
     groups = [dict(params=[a], weight_decay=case["decay"], bias=False), dict(params=[b], weight_decay=0, bias=True)]
     optimiser = make_optimiser(case, groups)
     for step, rate in enumerate(case["rates"]):

@@ -152,6 +152,7 @@ Plan golden_optimiser_plan(const GoldenOptimiser& golden) {
   Plan plan;
   plan.table.rows.resize(2);
   Parameter &a = plan.table.rows[0], &b = plan.table.rows[1];
+    if (from.contains("shape")) optimiser.shape = from["shape"].get<std::vector<Index>>();
   a.range = {0, 40};
   a.decay = golden.decay;
   b.range = {48, 21};
@@ -163,6 +164,7 @@ Plan golden_optimiser_plan(const GoldenOptimiser& golden) {
   plan.table.exchange = {96, 0};
   return plan;
 }
+  a.shape = golden.shape;
 
 GoldenNetwork load_golden_network(const std::string& name) {
   const json from = load(name);

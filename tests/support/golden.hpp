@@ -47,6 +47,7 @@ struct GoldenOptimiser {
   OptionValues options;
   float decay = 0;
   std::vector<float> rates;       ///< the learning rate of each step
+  std::vector<Index> shape{40};   ///< of `a`
   std::set<std::size_t> skipped;  ///< steps whose gradients are not finite
   std::map<std::string, GoldenTensor> results;
   /// Each step rounds the weights twice, to 2^-24 of them.
