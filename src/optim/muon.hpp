@@ -26,7 +26,7 @@ struct Muon : AdamMoments {
        0,
        2,
        false,
-       "updates of matrices are as large as AdamW's; false: PyTorch's adjust_lr_fn 'original'",
+       "updates of matrices are as large as AdamW's; off: PyTorch's adjust_lr_fn 'original'",
        std::numeric_limits<double>::quiet_NaN(),
        true},
       {"muon-other-lr",
@@ -37,7 +37,7 @@ struct Muon : AdamMoments {
        true,
        "learning rate of biases, norms and the last layer, as a multiple of the others'"},
   }};
-  static constexpr Recipes recipes{0.5, 0.1, "0.01 to 0.1", "2e-4 to 0.02", 1e-3, false};
+  static constexpr Recipes recipes{0.5, 0.1, "0.01 to 0.1", "2e-4 to 0.02", 5e-3, false};
 
   /// X <- a X + (b X X^T + c (X X^T)^2) X, so often, of the matrix over its norm.
   static constexpr float a = 3.4445F, b = -4.7750F, c = 2.0315F;
