@@ -400,6 +400,13 @@ void log_start(const TrainingJob& job) {
         "only with losses of the same smoothing",
         job.config.model.label_smoothing);
   log::info("samples and batches take {:.1f} MB per rank", static_cast<double>(job.data->memory_bytes()) / 1e6);
+  if (!first.class_weights.empty()) {
+    const auto [low, high] = std::minmax_element(first.class_weights.begin(), first.class_weights.end());
+    log::info(
+        "training losses count the classes {:.3g} to {:.3g} times (--class-weights, 1 on average over the images); those "
+        "of validations count all alike",
+        *low, *high);
+  }
   log::info("device: {}; sums: {}", job.engine->chosen_device(), job.transport.reason);
   if (job.shape.rank != 0) return;
   for (const std::string& warning : data_warnings(job.phases)) log::warn("{}", warning);

@@ -49,6 +49,10 @@ MISTAKES = [
     # Configuration files.
     ("a configuration that is not there", 0, "train --config none.cfg", 2, "'none.cfg'", "No such file or directory", "check --config"),
     ("a folder as configuration", 0, "train --config set", 2, "'set'", "is a folder", "check --config"),
+    ("16 bits on one replica", 0, f"train --data set --wire bf16 {SMALL}", 0, "--wire bf16 has no effect", "one replica", "drop it"),
+    ("too few class weights", 0, f"train --data set --class-weights 1,2 {SMALL}", 2, "--class-weights has 2 numbers", "10 classes", "one number for each class"),
+    ("a file of class weights that is not there", 3, f"train --data set --class-weights none.txt {SMALL}", 2, "--class-weights none.txt", "No such file or directory", "check the path"),
+    ("balanced epochs of partitions", 0, f"train --data set --balance classes --shuffle partition {SMALL}", 2, "--balance classes", "each replica draws from all samples", "--shuffle global"),
     ("a checkpoint as configuration", 0, "train --config run/checkpoints/last.h5", 2, "last.h5'", "not a text file", "give the file that was meant"),
     ("quotes in a configuration", 0, "train --config quotes.cfg", 2, "quotes.cfg:1: model = 'lenet'", "in quotes", "write 'model = lenet'"),
     ("YAML", 0, "train --config yaml.cfg", 2, "yaml.cfg:1: model: lenet", "neither", "write 'key = value'"),

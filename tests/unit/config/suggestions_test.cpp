@@ -156,7 +156,7 @@ const Typed table[] = {
     {"drop", "'--dropout'"},
     {"interpolation", "resized as Pillow does"},
     {"nproc-per-node", "the launcher gives this"},
-    {"class-weights", "every class counts alike"},
+    {"balanced-sampling", "--balance classes"},
     {"val-split", "--train-data and --val-data"},
     {"grad-clip", "--clip-grad-norm"},
     {"tb", "TensorBoard"},
