@@ -26,7 +26,7 @@
 #include "train/run_folder.hpp"
 #include "train/step_trace.hpp"
 #include "train/tensor_monitor.hpp"
-#include "train/trial_run.hpp"
+#include "train/trial.hpp"
 #include "train/validation.hpp"
 #include "train/weight_check.hpp"
 
@@ -439,9 +439,9 @@ void log_start(const TrainingJob& job) {
 
 }  // namespace
 
-TrainingJob::TrainingJob(Communicator& ranks, Supervisor& supervisor, const TrainConfig& wanted, TrialRun* trial_run)
+TrainingJob::TrainingJob(Communicator& ranks, Supervisor& supervisor, const TrainConfig& wanted, Trial* of_trial)
     : communicator(ranks),
-      trial(trial_run),
+      trial(of_trial),
       began(wall_seconds()),
       config(in_run_folder(ranks, wanted)),
       attempt(
@@ -480,7 +480,8 @@ TrainingJob::TrainingJob(Communicator& ranks, Supervisor& supervisor, const Trai
       report(*this),
       vote(*this),
       training_log(*this),
-      estimate(work_ahead(trial != nullptr ? trial->whole() : config, graph, phases, state.position),
+      estimate(work_ahead(trial != nullptr && trial->whole() != nullptr ? *trial->whole() : config, graph, phases,
+                          state.position),
                {.began = began, .end_time = limit.end_time, .margin = limit.margin_seconds}) {
   begin_data(*this);
   log_start(*this);
@@ -498,7 +499,10 @@ Exit TrainingJob::run() try {
   Validation validation(*this);
   PeriodicSave save(*this);
   std::vector<Observer*> list{&report, &faults, &weights, &monitor, &vote, &training_log};
-  if (trial != nullptr) list.push_back(trial);
+  if (trial != nullptr) {
+    trial->begin(*this);
+    list.push_back(trial);
+  }
   StepTrace steps(*this);
   list.insert(list.end(), {&validation, &save, &steps});
 

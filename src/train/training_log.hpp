@@ -20,6 +20,8 @@ class TrainingLog final : public Observer {
   void take_counters();
   /// Collective. What the steps of the epoch that goes on gave, those of earlier attempts included.
   JobSums sums_of_epoch();
+  /// Of the last interval, the same on all ranks; NaN: there was none.
+  double loss() const { return loss_; }
 
  private:
   bool interval_ends(const LoopState& state) const;

@@ -157,6 +157,7 @@ const Typed table[] = {
     {"interpolation", "resized as Pillow does"},
     {"nproc-per-node", "the launcher gives this"},
     {"balanced-sampling", "--balance classes"},
+    {"lr-find", "'convoy tune lr'"},
     {"val-split", "--train-data and --val-data"},
     {"grad-clip", "--clip-grad-norm"},
     {"tb", "TensorBoard"},
