@@ -122,6 +122,7 @@ Index fitting_classes(const GraphSpec& spec, const TensorFile& file) try {
 }  // namespace
 
 std::string model_words(const GraphSpec& spec) {
+  if (!spec.layers.empty()) return fmt::format("--model-file with the file that describes {}", spec.model);
   std::string text = "--model " + spec.model;
   for (const auto& [name, value] : spec.options) text += fmt::format(" --{} {}", name, value);
   return text;

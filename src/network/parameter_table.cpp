@@ -86,6 +86,12 @@ ParameterTable make_parameter_table(const Graph& graph, const PlanSpec& spec) {
   return table;
 }
 
+Index trained_parameters(const ParameterTable& table) {
+  Index count = 0;
+  for (const Parameter& row : table.rows) count += row.trainable ? row.range.count : 0;
+  return count;
+}
+
 const Parameter* ParameterTable::find(const std::string& name) const {
   const auto row = std::find_if(rows.begin(), rows.end(), [&](const Parameter& p) { return p.name == name; });
   return row == rows.end() ? nullptr : &*row;

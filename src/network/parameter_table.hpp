@@ -59,6 +59,9 @@ struct ParameterTable {
 
 struct PlanSpec;
 
+/// Numbers that train, without the padding between tensors.
+Index trained_parameters(const ParameterTable& table);
+
 /// Rows in reverse of the graph's order, of one node as its parameters stand there; then tail, flags and, with
 /// spec.sync_bn, the exchange area. The graph must be valid. Throws Error(usage) as find_frozen() does.
 ParameterTable make_parameter_table(const Graph& graph, const PlanSpec& spec);

@@ -224,6 +224,10 @@ std::vector<std::string> job_warnings(const std::vector<TrainingPhase>& phases) 
                     "--batch-size{}",
                     counted(job.order.samples, "training image"), job.global_batch,
                     job.replicas > 1 ? ", or start fewer ranks" : ""));
+  if (first.config.sync.wire != Wire::fp32 && job.replicas == 1)
+    texts.push_back(
+        fmt::format("--wire {} has no effect: one replica has nothing to send; start more ranks, or drop it",
+                    name_of(first.config.sync.wire)));
   for (const RatePhase& gap : epochs_between_phases(schedule_of(first.config, job.peak_rate)))
     texts.push_back(fmt::format(
         "no [phase.N] has the learning rate of epochs {:g}:{:g}, so it stays at {:g}; give them a phase, or lower --epochs",

@@ -385,8 +385,9 @@ std::unique_ptr<Metrics> open_metrics(const TrainingJob& job) {
 void log_start(const TrainingJob& job) {
   const Plan& plan = job.engine->plan();
   const ProgramSizes& sizes = job.engine_spec.sizes.front();
-  log::info("{}; {}; {} parameters", plan.graph.model, job.engine->backend().describe(),
-            cost_of(plan.graph, sizes.height, sizes.width).parameters);
+  log::info("{}; {}; {} parameters{}", plan.graph.model, job.engine->backend().describe(),
+            cost_of(plan.graph, sizes.height, sizes.width).parameters,
+            job.config.frozen.empty() ? "" : fmt::format(", of which {} train", trained_parameters(plan.table)));
   log::info("{}", describe(job.shape, job.config));
   if (const std::string why = explain_rate(job.config); !why.empty() && !job.resume) log::info("{}", why);
   const TrainingPhase& first = job.phases.front();
@@ -399,7 +400,6 @@ void log_start(const TrainingJob& job) {
         "losses, those of validations too, are against labels smoothed by {} (--label-smoothing): compare them "
         "only with losses of the same smoothing",
         job.config.model.label_smoothing);
-  log::info("samples and batches take {:.1f} MB per rank", static_cast<double>(job.data->memory_bytes()) / 1e6);
   if (!first.class_weights.empty()) {
     const auto [low, high] = std::minmax_element(first.class_weights.begin(), first.class_weights.end());
     log::info(
@@ -407,6 +407,7 @@ void log_start(const TrainingJob& job) {
         "of validations count all alike",
         *low, *high);
   }
+  log::info("samples and batches take {:.1f} MB per rank", static_cast<double>(job.data->memory_bytes()) / 1e6);
   log::info("device: {}; sums: {}", job.engine->chosen_device(), job.transport.reason);
   if (job.shape.rank != 0) return;
   for (const std::string& warning : data_warnings(job.phases)) log::warn("{}", warning);
