@@ -120,6 +120,7 @@ struct CompileSpec {
   Precision precision = Precision::fp32;
   InputSpec input;
   int topk = 5;
+  std::vector<float> class_weights;  ///< factors of the classes in the loss, in Mode::train alone; empty: all are 1
   Tuning tuning = Tuning::rule;
   std::string options;  ///< backend's own, e.g. `no-winograd`
   std::string choices;  ///< from another rank or a checkpoint: taken instead of choosing

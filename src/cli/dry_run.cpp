@@ -77,12 +77,6 @@ Sized size_up(const Communicator& communicator, const TrainConfig& config, int r
   return sized;
 }
 
-Index trained_parameters(const ParameterTable& table) {
-  Index count = 0;
-  for (const Parameter& row : table.rows) count += row.trainable ? row.range.count : 0;
-  return count;
-}
-
 void line(const std::string& name, const std::string& text) { write_output(fmt::format("# {:<20} {}\n", name, text)); }
 
 void print_cost(const Sized& sized, const std::vector<std::string>& patterns) {

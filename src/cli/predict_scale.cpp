@@ -229,7 +229,7 @@ class Study {
       for (const ScalePrediction& p : row.predictions) line.points.push_back({std::log2(p.nodes), value(p)});
       lines.push_back(std::move(line));
     }
-    return line_chart(title, unit, lines, {.name = "nodes", .powers_of_two = true});
+    return line_chart(title, unit, lines, {.name = "nodes", .base = 2});
   }
 
   const PredictScaleConfig& config_;

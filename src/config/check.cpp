@@ -122,6 +122,19 @@ void check_data(const TrainConfig& config) {
   if (data.synthetic && (!data.folder.empty() || !data.train_folder.empty() || !data.val_folder.empty())) {
     fail(Exit::usage, "--synthetic and a data folder are both given; keep one");
   }
+  if (data.balance == Balance::classes) {
+    if (data.shuffle != Shuffle::global)
+      fail(Exit::usage,
+           "--balance classes needs --shuffle global (each replica draws from all samples of a class); give that, or "
+           "drop --shuffle");
+    if (data.epoch_mode == EpochMode::resample)
+      fail(Exit::usage, "--balance classes and --epoch-mode resample both say what an epoch draws; drop one of them");
+    if (data.repeats > 1)
+      fail(
+          Exit::usage,
+          "--balance classes with --repeated-augmentation {} would not show each class equally often; drop one of them",
+          data.repeats);
+  }
   const auto channels = data.rgb_mean.size(), deviations = data.rgb_std.size();
   if (channels != 0 && deviations != 0 && channels != deviations) {
     fail(Exit::usage, "--rgb-mean has {} values and --rgb-std {}; give one a channel in both", channels, deviations);

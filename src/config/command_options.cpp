@@ -70,6 +70,15 @@ Option freeze_option(std::vector<std::string>& frozen) {
   return option;
 }
 
+Option balance_option(Balance& balance) {
+  Option option = choice_option<Balance>(
+      "balance", balance, {{"none", Balance::none}, {"classes", Balance::classes}},
+      "classes: an epoch shows each class equally often, and all replicas draw from all samples (--shuffle global)");
+  option.print = [&balance] { return balance == Balance::none ? std::string() : std::string("classes"); };
+  option.bits = Bits::decides_where_set;
+  return option;
+}
+
 Option topk_option(int& topk) {
   return number_option("topk", "K", topk, from_to(1, 1 << 20), "also count labels among the K most likely classes")
       .also({"top-k"});
@@ -204,6 +213,9 @@ OptionGroup evaluation_options(TrainConfig& config) {
 std::vector<OptionGroup> options_of(TrainConfig& config) {
   OptionGroup optimiser = optimiser_options(config.optimiser);
   optimiser.options.push_back(freeze_option(config.frozen));
+  optimiser.options.push_back(class_weights_option(config.class_weights));
+  OptionGroup order = order_options(config.data);
+  order.options.push_back(balance_option(config.data.balance));
   return {source_options(config.data),
           network_group(config.model),
           length_options(config),
@@ -213,7 +225,7 @@ std::vector<OptionGroup> options_of(TrainConfig& config) {
           spike_options(config),
           sync_options(config.sync),
           input_options(config.data),
-          order_options(config.data),
+          std::move(order),
           augment_options(config.data),
           evaluation_options(config),
           checkpoint_options(config.checkpoint),

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "backend/backend.hpp"
+#include "config/class_weights.hpp"
 #include "core/wall_clock.hpp"
 #include "data/augment.hpp"
 #include "data/dataset.hpp"
@@ -34,6 +35,7 @@ struct DataConfig {
   Shuffle shuffle = Shuffle::partition;
   Index shuffle_buffer = 4096;  ///< --shuffle-buffer, samples
   EpochMode epoch_mode = EpochMode::exact;
+  Balance balance = Balance::none;                       ///< --balance
   double train_fraction = 1;                             ///< the first part of the global sample space
   Index limit_train_batches = 0, limit_val_batches = 0;  ///< smoke runs; 0 = no limit
   int repeats = 1;                                       ///< --repeated-augmentation
@@ -155,6 +157,7 @@ struct TrainConfig {
   DataConfig data;
   GraphSpec model;                  ///< classes, channels, image_size are filled from the data
   std::vector<std::string> frozen;  ///< --freeze: patterns of find_frozen()
+  ClassWeights class_weights;       ///< --class-weights
   OptimiserConfig optimiser;
   EmaConfig ema;
   std::vector<PhaseConfig> phases;

@@ -117,6 +117,9 @@ const std::vector<Dependence>& rules() {
          const std::string& name = c.model.initialiser;
          return name == "normal" || name == "truncated_normal" || name == "uniform";
        }},
+      {{"initialiser-gain"},
+       "--initialiser orthogonal",
+       [](const TrainConfig& c) { return c.model.initialiser == "orthogonal"; }},
       {{"hidden"}, "--model mlp", [](const TrainConfig& c) { return c.model.model == "mlp"; }},
       {{"val-interval", "eval-batch-size", "limit-val-batches", "rectangular-validation", "flip-test"},
        "an evaluation; drop --skip-eval",

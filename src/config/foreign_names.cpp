@@ -36,6 +36,7 @@ constexpr std::string_view rule = "use --optimizer; 'convoy train --help optimiz
 constexpr std::string_view jitter = "use --brightness, --contrast, --saturation and --hue";
 constexpr std::string_view splits = "a prepared set holds its splits; use --train-data and --val-data for two folders";
 constexpr std::string_view erasing = "use --random-erasing P; the box has the usual area and shape";
+constexpr std::string_view find_rate = "use 'convoy tune lr'";
 constexpr std::string_view none = "Convoy has nothing like it";
 constexpr std::string_view trackers =
     "Convoy writes metrics.jsonl and TensorBoard events to the run directory (docs/metrics.md)";
@@ -57,10 +58,10 @@ constexpr std::array known{
     Foreign{"benchmark", "use 'convoy bench compute', or --synthetic"},
     Foreign{"bf16", "use --precision bf16"},
     Foreign{"bn-statistics-group-size", "use --sync-bn, over all ranks"},
+    Foreign{"balanced-sampling", "use --balance classes"},
     Foreign{"cache-dataset", "use --data-cache ram, stream or stage"},
     Foreign{"channels-last", layout},
     Foreign{"check-data", "use 'convoy-preprocess verify DIR'"},
-    Foreign{"class-weights", "every class counts alike; Convoy has no weights of classes"},
     Foreign{"color-jitter", jitter},
     Foreign{"colour-jitter", jitter},
     Foreign{"compile", "programs are compiled at the start without being asked"},
@@ -106,6 +107,8 @@ constexpr std::array known{
     Foreign{"loginterval", "use --print-freq STEPS"},
     Foreign{"loss", "the loss is the cross entropy; --label-smoothing softens it"},
     Foreign{"lr-base", scaled},
+    Foreign{"lr-find", find_rate},
+    Foreign{"lr-finder", find_rate},
     Foreign{"master-addr", launcher},
     Foreign{"master-port", launcher},
     Foreign{"max-epochs", "use --epochs"},
@@ -179,8 +182,10 @@ constexpr std::array commands{
     Foreign{"check", "use 'convoy preflight', or 'convoy-preprocess verify DIR' for a data set"},
     Foreign{"classify", "use 'convoy predict'"},
     Foreign{"eval", "use 'convoy evaluate'"},
+    Foreign{"find-lr", find_rate},
     Foreign{"finetune", "use 'convoy train --weights PATH'"},
     Foreign{"fit", "use 'convoy train'"},
+    Foreign{"lr-find", find_rate},
     Foreign{"infer", "use 'convoy predict'"},
     Foreign{"inference", "use 'convoy predict'"},
     Foreign{"info", "use 'convoy inspect' or 'convoy status'"},

@@ -122,13 +122,18 @@ OptionGroup model_options(GraphSpec& model) {
   add(number_option("norm-epsilon", "F", model.norm_epsilon, above(0), "added to the variance in batch norm"))
       .also({"bn-epsilon", "bn-eps"})
       .decides_bits();
-  add(word_option("initialiser", model.initialiser, {"he", "xavier", "normal", "truncated_normal", "uniform"},
+  add(word_option("initialiser", model.initialiser,
+                  {"he", "xavier", "normal", "truncated_normal", "uniform", "orthogonal"},
                   "of weights; default: the model's"))
-      .also({"initializer"})
+      .also({"initializer", "init"})
       .decides_bits();
   add(number_option("initialiser-std", "F", model.initialiser_std, above(0),
                     "standard deviation of normal and truncated_normal, bound of uniform"))
       .also({"initializer-std"})
+      .decides_bits();
+  add(number_option("initialiser-gain", "F", model.initialiser_gain, above(0),
+                    "factor of orthogonal matrices, as torch.nn.init.orthogonal_ takes it; 1.414 suits ReLU"))
+      .also({"initializer-gain"})
       .decides_bits();
   add_family("zero-init-residual");
   add(number_option("label-smoothing", "F", model.label_smoothing, from_below(0, 1),

@@ -8,6 +8,7 @@
 #include <set>
 #include <tuple>
 
+#include "config/class_weights.hpp"
 #include "config/effects.hpp"
 #include "config/network_file.hpp"
 #include "config/options.hpp"
@@ -59,7 +60,11 @@ int phase_number(const std::string& section, const std::string& origin) {
   const std::string digits = section.rfind("phase.", 0) == 0 ? section.substr(6) : "";
   const bool numbered = !digits.empty() && digits.size() < 6 && digits.front() != '0' &&
                         digits.find_first_not_of("0123456789") == std::string::npos;
-  if (!numbered) fail(Exit::usage, "{} (unknown section); the sections are [phase.1], [phase.2], ...", origin);
+  if (!numbered)
+    fail(Exit::usage, "{} (unknown section); the sections are [phase.1], [phase.2], ...{}", origin,
+         section == "network" || section.starts_with("block")
+             ? ". A file that describes a network is given as --model-file"
+             : "");
   return std::stoi(digits);
 }
 
@@ -186,21 +191,34 @@ std::vector<Assignment> own_configuration(const Names& names, const std::vector<
   return own;
 }
 
+/// The text of a file that an option names; `remedy` follows whatever is wrong with it.
+std::string read_named(const ReadText& read_text, const std::string& path, const std::string& origin,
+                       const char* remedy) {
+  try {
+    return read_text(path);
+  } catch (const Error& error) {
+    if (error.code() != Exit::usage) throw;
+    fail(Exit::usage, "{}{}; check {}", origin.empty() ? "" : origin + ": ", error.what(), remedy);
+  }
+}
+
 /// In place of a file of a network its name and its layers.
 void read_network(std::vector<Assignment>& all, std::size_t at, const ReadText& read_text) {
   const Assignment given = all[at];
   const auto other = std::find_if(all.begin(), all.end(), [](const Assignment& one) { return one.name == "model"; });
   if (other != all.end()) fail(Exit::usage, "{} and {} both give the network; drop one", other->origin, given.origin);
-  std::string text;
-  try {
-    text = read_text(given.value);
-  } catch (const Error& error) {
-    fail(error.code(), "{}: {}", given.origin, error.what());
-  }
+  const std::string text = read_named(read_text, given.value, given.origin, "the path");
   const NetworkFile network = read_network_file(text, given.value);
   all[at] = {"model", network.name, given.origin};
   all.insert(all.begin() + static_cast<std::ptrdiff_t>(at) + 1,
              {"layers", to_line(network.layers, Origins::kept), given.origin});
+}
+
+/// In place of a file of class weights its numbers.
+void read_class_weights(Assignment& given, const ReadText& read_text) {
+  if (!names_weights_file(given.value)) return;
+  const std::string text = read_named(read_text, given.value, given.origin, "the path");
+  given.value = weights_of_file(plain_text(text, given.value, Exit::usage));
 }
 
 Given fill(const std::string& command, std::vector<OptionGroup> groups, const std::vector<std::string>& words,
@@ -216,14 +234,17 @@ Given fill(const std::string& command, std::vector<OptionGroup> groups, const st
       fail(Exit::usage, "two configuration files are given ('{}' and '{}'); give one", path, assignment.value);
     set_option(groups.back().options.front(), assignment);
   }
-  const auto read_networks = [&](std::vector<Assignment>& all) {
-    for (std::size_t i = 0; i < all.size(); ++i)
+  const auto read_files = [&](std::vector<Assignment>& all) {
+    for (std::size_t i = 0; i < all.size(); ++i) {
       if (all[i].name == "model-file") read_network(all, i, read_text);
+      if (all[i].name == "class-weights") read_class_weights(all[i], read_text);
+    }
   };
-  read_networks(line.assignments);
-  if (!path.empty()) assignments = read_ini(names, read_text(path), path, keys_of_training(command));
+  read_files(line.assignments);
+  if (!path.empty())
+    assignments = read_ini(names, read_named(read_text, path, "", "--config"), path, keys_of_training(command));
   leave_out_overridden(assignments, line.assignments, command == "train" && !line.positional.empty());
-  read_networks(assignments);
+  read_files(assignments);
   std::vector<Assignment> of_file = assignments;
   for (auto& assignment : line.assignments) {
     if (assignment.name != "config") assignments.push_back(std::move(assignment));
@@ -316,6 +337,12 @@ std::vector<std::string> find_overridden(const TrainConfig& config, const Given&
   return overridden;
 }
 
+/// Balanced epochs draw from all samples, unless --shuffle says another order, which check() then refuses.
+void choose_shuffle(TrainConfig& config) {
+  if (config.data.balance == Balance::classes && config.said.count("shuffle") == 0)
+    config.data.shuffle = Shuffle::global;
+}
+
 /// What a batch from the command line does to a file's learning rate.
 void remark_on_batch(TrainConfig& config, const Given& given) {
   const auto of_line = [&](const char* name) {
@@ -350,6 +377,7 @@ TrainConfig parse_train(const std::vector<std::string>& words, const ReadText& r
   fill_phases(config, given);
   config.said = given.names;
   choose_rate(config);
+  choose_shuffle(config);
   const std::vector<std::string> overridden = find_overridden(config, given);
   if (!overridden.empty()) {  // back to their defaults, so that the configuration says what counts
     std::map<std::string, Assignment> last = given.last;
@@ -361,6 +389,7 @@ TrainConfig parse_train(const std::vector<std::string>& words, const ReadText& r
     config.said = given.names;
     for (const std::string& name : overridden) config.said.erase(name);
     choose_rate(config);
+    choose_shuffle(config);
   }
   config.own_file = given.own_file;
   if (!given.positional.empty()) config.said.insert("data");
@@ -396,10 +425,25 @@ TrainConfig parse_ini(const std::string& text, const std::string& name) {
   return config;
 }
 
+namespace {
+
+/// A 0 of these stands for what the checkpoint says, so it changes nothing.
+void refuse_zeros(const Given& given) {
+  for (const char* name : {"image-size", "resize"}) {
+    const auto at = given.last.find(name);
+    if (at == given.last.end() || at->second.value.find_first_not_of("0") != std::string::npos) continue;
+    fail(Exit::usage, "{} has no effect (0 keeps the checkpoint's own); give a number of pixels, or drop it",
+         at->second.origin);
+  }
+}
+
+}  // namespace
+
 EvaluateConfig parse_evaluate(const std::vector<std::string>& words, const ReadText& read_text) {
   EvaluateConfig config;
   const Given given = fill("evaluate", options_of(config), words, read_text);
   take_positional("evaluate", given.positional, "checkpoint", config.checkpoint);
+  refuse_zeros(given);
   if (config.checkpoint.empty()) {
     fail(Exit::usage,
          "no checkpoint is given; use 'convoy evaluate PATH --data DIR' with a checkpoint or run directory");
@@ -411,6 +455,7 @@ PredictConfig parse_predict(const std::vector<std::string>& words, const ReadTex
   PredictConfig config;
   const Given given = fill("predict", options_of(config), words, read_text);
   config.paths = given.positional;
+  refuse_zeros(given);
   // The first path is the checkpoint, where no option gives it.
   if (config.checkpoint.empty() && !config.paths.empty()) {
     config.checkpoint = config.paths.front();

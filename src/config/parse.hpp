@@ -12,7 +12,7 @@
 
 namespace convoy {
 
-/// Reads a configuration file. The program lets rank 0 read and broadcasts, so that all ranks see the same text or the
+/// Reads a file of text: a configuration, a network, class weights. The program lets rank 0 read and broadcasts, so that all ranks see the same text or the
 /// same Error(usage).
 using ReadText = std::function<std::string(const std::string& path)>;
 std::string read_text_file(const std::string& path);

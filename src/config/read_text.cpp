@@ -23,7 +23,7 @@ constexpr std::chrono::seconds patience{10};
 constexpr int slice_ms = 100;
 
 [[noreturn]] void refuse(const std::string& path, const std::string& reason) {
-  fail(Exit::usage, "cannot read the configuration file '{}' ({}); check --config", path, reason);
+  fail(Exit::usage, "cannot read the file '{}' ({})", path, reason);
 }
 
 class Descriptor {
@@ -61,7 +61,7 @@ std::string read_text_file(const std::string& path) {
   const Descriptor file(path);
   struct stat status {};
   if (::fstat(file.number(), &status) != 0) refuse(path, std::strerror(errno));
-  if (S_ISDIR(status.st_mode)) fail(Exit::usage, "the configuration file '{}' is a folder; check --config", path);
+  if (S_ISDIR(status.st_mode)) fail(Exit::usage, "'{}' is a folder, not a file", path);
   const auto deadline = real_clock().now() + patience;
   std::string text;
   std::array<char, 4096> piece;

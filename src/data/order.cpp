@@ -42,6 +42,9 @@ void check(const OrderSpec& spec) {
   require(spec.replicas > 0 && spec.batch > 0, "an epoch needs replicas and a batch size");
   if (spec.samples <= 0) fail(Exit::data, "the training set is empty (0 samples); check --data and --train-fraction");
   require(spec.buffer > 0, "a buffer of samples");
+  require(!spec.classes || (spec.samples == spec.classes->classes() * spec.classes->draws() && !owns_ranges(spec) &&
+                            spec.mode == EpochMode::exact && spec.shuffled && spec.repeats == 1),
+          "a balanced epoch is shuffled globally, with the same draws of each class");
   if (spec.samples > std::numeric_limits<std::int32_t>::max())
     fail(Exit::data, "{} samples are too many (the limit is 2^31 - 1); split the data set", spec.samples);
   if (spec.mode == EpochMode::resample && owns_ranges(spec) && spec.samples < spec.replicas)
@@ -77,10 +80,44 @@ void permute_pieces(std::int32_t* values, const Range& range, const OrderSpec& s
   }
 }
 
+/// Where the permutations of classes begin among the streams of replicas and pieces.
+constexpr std::uint64_t first_class = std::uint64_t{1} << 63U;
+
+/// What an epoch draws of class `c`: the numbers [epoch * n, (epoch + 1) * n) of an endless row of permutations.
+void draw_class(const ClassLists& classes, Index c, const OrderSpec& spec, Index epoch, std::int32_t* to) {
+  const auto list = classes.of(c);
+  const auto size = static_cast<Index>(list.size()), n = classes.draws();
+  std::vector<std::int32_t> permutation;
+  Index round = -1;
+  for (Index i = 0; i < n; ++i) {
+    const Index number = epoch * n + i;
+    if (number / size != round) {
+      round = number / size;
+      permutation.assign(list.begin(), list.end());
+      permute(
+          permutation.data(), size,
+          {spec.seed, Stream::shuffle, static_cast<std::uint64_t>(round), first_class + static_cast<std::uint64_t>(c)});
+    }
+    to[i] = permutation[static_cast<std::size_t>(number % size)];
+  }
+}
+
 /// The global permutation's place among the streams of replicas: one that no replica has.
 constexpr std::uint64_t whole_space = ~std::uint64_t{0};
 
 }  // namespace
+
+ClassLists::ClassLists(std::span<const std::int32_t> labels) : samples_(static_cast<Index>(labels.size())) {
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    if (labels[i] < 0) continue;
+    const auto label = static_cast<std::size_t>(labels[i]);
+    if (label >= lists_.size()) lists_.resize(label + 1);
+    lists_[label].push_back(static_cast<std::int32_t>(i));
+  }
+  std::erase_if(lists_, [](const auto& list) { return list.empty(); });
+}
+
+Index ClassLists::draws() const { return std::max<Index>(samples_ / std::max<Index>(classes(), 1), 1); }
 
 EpochOrder::EpochOrder(const OrderSpec& spec, Index epoch, int first_replica, int replica_count)
     : spec_(spec), epoch_(epoch), first_(first_replica) {
@@ -90,6 +127,14 @@ EpochOrder::EpochOrder(const OrderSpec& spec, Index epoch, int first_replica, in
   permutation_.resize(static_cast<std::size_t>(owned.count));
   std::iota(permutation_.begin(), permutation_.end(), static_cast<std::int32_t>(owned.begin));
   const auto e = static_cast<std::uint64_t>(epoch);
+  if (spec.classes) {
+    permutation_.resize(static_cast<std::size_t>(spec.samples));
+    const Index draws = spec.classes->draws();
+    for (Index c = 0; c < spec.classes->classes(); ++c)
+      draw_class(*spec.classes, c, spec, epoch, permutation_.data() + c * draws);
+    permute(permutation_.data(), spec.samples, {spec.seed, Stream::shuffle, e, whole_space});
+    return;
+  }
   if (!owns_ranges(spec)) {
     permute(permutation_.data(), owned.count, {spec.seed, Stream::shuffle, e, whole_space});
     return;
@@ -147,7 +192,7 @@ Range EpochOrder::piece(int replica, Index first) const {
 Range sample_range(const OrderSpec& spec, int first_replica, int replica_count) {
   check(spec);
   if (replica_count == 0) return {};
-  if (!owns_ranges(spec)) return {0, spec.samples};
+  if (!owns_ranges(spec)) return {0, spec.classes ? spec.classes->samples() : spec.samples};
   const Index begin = deal(spec.samples, spec.replicas, first_replica).begin;
   return {begin, deal(spec.samples, spec.replicas, first_replica + replica_count - 1).end() - begin};
 }

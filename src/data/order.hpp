@@ -3,6 +3,8 @@
 // of ranks.
 #pragma once
 #include <cstdint>
+#include <memory>
+#include <span>
 #include <vector>
 
 #include "core/types.hpp"
@@ -13,6 +15,24 @@ namespace convoy {
 /// back: pieces in random order, samples in random order within a piece. global: all samples.
 enum class Shuffle : std::uint8_t { partition, buffered, global };
 enum class EpochMode : std::uint8_t { exact, resample };
+/// classes: an epoch takes each class equally often.
+enum class Balance : std::uint8_t { none, classes };
+
+/// The samples of each class that has any, for balanced epochs.
+class ClassLists {
+ public:
+  /// `labels`: of the samples from 0 on; -1: of no class, such samples are never drawn.
+  explicit ClassLists(std::span<const std::int32_t> labels);
+  Index samples() const { return samples_; }  ///< of the data set, those of no class included
+  Index classes() const { return static_cast<Index>(lists_.size()); }
+  std::span<const std::int32_t> of(Index i) const { return lists_[static_cast<std::size_t>(i)]; }
+  /// Draws of each class in an epoch of about as many samples as there are.
+  Index draws() const;
+
+ private:
+  Index samples_;
+  std::vector<std::vector<std::int32_t>> lists_;
+};
 
 struct OrderSpec {
   Index samples = 0;  ///< of the data set (train fraction already applied)
@@ -21,14 +41,16 @@ struct OrderSpec {
   std::uint64_t seed = 0;
   Shuffle shuffle = Shuffle::partition;
   EpochMode mode = EpochMode::exact;
-  Index buffer = 4096;   ///< buffered: samples of a piece
-  bool shuffled = true;  ///< false: natural order (evaluation, tests)
+  Index buffer = 4096;                             ///< buffered: samples of a piece
+  bool shuffled = true;                            ///< false: natural order (evaluation, tests)
+  std::shared_ptr<const ClassLists> classes = {};  ///< balanced: `samples` is classes() * draws(), the shuffle global
   int repeats = 1;  ///< exact and shuffled: an epoch takes a part 1 / repeats of the samples, each so often in a row
 };
 
 /// The order of one epoch. Every step gives replicas shares that differ by at most one; all but an epoch's last steps
-/// give every replica B. exact: each sample once. resample: drawn with replacement, floor(samples / (W B)) full steps
-/// (at least 1).
+/// give every replica B. exact: each sample once; balanced, each class equally often: a class goes through its samples
+/// in random order, again and again, over all epochs. resample: drawn with replacement, floor(samples / (W B)) full
+/// steps (at least 1).
 class EpochOrder {
  public:
   /// Computes only what the replicas [first, first + count) need.

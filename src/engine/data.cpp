@@ -9,6 +9,7 @@
 #include "core/log.hpp"
 #include "core/text.hpp"
 #include "data/loader.hpp"
+#include "data/sample_table.hpp"
 #include "data/stage.hpp"
 
 namespace convoy {
@@ -90,6 +91,19 @@ std::string shape_warning(const DataConfig& config, const DatasetInfo& info, con
   return fmt::format(
       "'{}' ({}) holds pixels of one size, so --rectangular-validation changes nothing; prepare the set with --encoding jpeg",
       info.folder, info.split);
+}
+
+std::vector<std::int32_t> labels_of(const DataConfig& config, const DatasetInfo& info, Range range) {
+  std::vector<std::int32_t> labels;
+  if (config.synthetic) {
+    std::vector<std::uint8_t> image(static_cast<std::size_t>(info.image_bytes()));
+    for (Index i = range.begin; i < range.end(); ++i)
+      labels.push_back(synthetic_sample(config.synthetic_spec, i, image.data()));
+    return labels;
+  }
+  labels = SampleTable(info, range).labels;
+  for (std::int32_t& label : labels) label = info.label_of(label);
+  return labels;
 }
 
 std::unique_ptr<Dataset> load_evaluated(const DataConfig& config, const DatasetInfo& info, Range share,

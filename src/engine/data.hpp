@@ -3,6 +3,7 @@
 #pragma once
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "config/config.hpp"
 #include "data/augment.hpp"
@@ -29,6 +30,8 @@ std::unique_ptr<Dataset> load_split(const DataConfig& config, const DatasetInfo&
 std::vector<ShapeGroup> val_groups(const DataConfig& config, const DatasetInfo& info);
 /// Where rectangles were asked for and val_groups found none: what to say. Else empty.
 std::string shape_warning(const DataConfig& config, const DatasetInfo& info, const std::vector<ShapeGroup>& groups);
+/// The label of each sample of a range: of files their tables alone are read. Throws Error(data).
+std::vector<std::int32_t> labels_of(const DataConfig& config, const DatasetInfo& info, Range range);
 /// The samples that a rank evaluates: its share. By groups that lies all over the split, so it is the whole split,
 /// streamed unless another --data-cache is asked for.
 std::unique_ptr<Dataset> load_evaluated(const DataConfig& config, const DatasetInfo& info, Range share,

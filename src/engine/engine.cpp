@@ -20,6 +20,7 @@ std::vector<CompileSpec> evaluation_specs(const ProgramSizes& sizes, CompileSpec
   to.mode = Mode::evaluate;
   to.tuning = Tuning::rule;
   to.choices.clear();
+  to.class_weights.clear();
   if (sizes.eval_crop.height > 0) {
     to.height = sizes.eval_crop.height;
     to.width = sizes.eval_crop.width;
@@ -91,6 +92,7 @@ void Engine::compile(const EngineSpec& spec, const ProgramSizes& sizes, std::siz
                       .precision = spec.device.precision,
                       .input = sizes.input,
                       .topk = spec.topk,
+                      .class_weights = sizes.class_weights,
                       .options = spec.device.options};
   bool usual = phase == 0;
   for (const Index samples : sizes.train_sizes) {

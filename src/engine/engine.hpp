@@ -26,6 +26,7 @@ struct ProgramSizes {
   Index height = 0, width = 0;         ///< of the network input
   std::vector<Index> train_sizes;      ///< samples a program takes; the first is the usual one. Empty: no training
   Index eval_size = 0;                 ///< 0: no evaluation
+  std::vector<float> class_weights;    ///< of the training loss; empty: all are 1
   ImageSize eval_crop;                 ///< of the network input in evaluation; 0: height x width
   std::vector<ImageSize> eval_shapes;  ///< rectangular evaluation: an input size each; empty: height x width
 };

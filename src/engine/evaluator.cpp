@@ -46,7 +46,7 @@ Counters count(std::span<const SampleSpec> samples, const float* logits, Index c
       if (k != sample.a && ranks_before(logits[k], k, label_logit, sample.a)) ++before;
     }
     const SoftTarget target{sample.a, sample.a, 1, smoothing, static_cast<double>(classes)};
-    counters.sums[Counter::loss] += target.loss(top + std::log(exponents), label_logit, label_logit, sum);
+    counters.sums[Counter::loss] += target.loss(top + std::log(exponents), 1, label_logit, label_logit, sum);
     counters.sums[Counter::top1] += before == 0 ? 1 : 0;
     counters.sums[Counter::topk] += before < topk ? 1 : 0;
     ++counters.samples;

@@ -61,6 +61,14 @@ GraphSpec network_in(const std::string& path, GraphSpec asked) {
   return spec;
 }
 
+/// Of a network for the classes and images of another.
+std::uint64_t digest_of(GraphSpec network, const GraphSpec& like) {
+  network = with_usual_input(network, like.classes, like.channels, like.image_size);
+  network.norm_momentum = like.norm_momentum;
+  network.norm_epsilon = like.norm_epsilon;
+  return make_plan(build_graph(network), {}).digest;
+}
+
 }  // namespace
 
 ModelFile open_model(Communicator& communicator, const std::string& path, const GraphSpec& network) {
@@ -71,6 +79,9 @@ ModelFile open_model(Communicator& communicator, const std::string& path, const 
     const std::string& own = model.config.model.model;
     if (!network.model.empty() && network.model != own)
       fail(Exit::usage, "'{}' is of {}, not of {}; leave --model out", path, own, network.model);
+    if (!network.layers.empty() &&
+        digest_of(network, model.config.model) != digest_of(model.config.model, model.config.model))
+      fail(Exit::usage, "'{}' is of another network that is called {}, too; leave --model-file out", path, own);
     if (!network.options.empty() || !network.activation.empty() || network.norm_epsilon != 0)
       fail(Exit::usage, "'{}' tells its network; leave the options of the network out", path);
     return model;

@@ -122,16 +122,15 @@ Index fitting_classes(const GraphSpec& spec, const TensorFile& file) try {
 }  // namespace
 
 std::string model_words(const GraphSpec& spec) {
+  if (!spec.layers.empty()) return fmt::format("--model-file with the file that describes {}", spec.model);
   std::string text = "--model " + spec.model;
   for (const auto& [name, value] : spec.options) text += fmt::format(" --{} {}", name, value);
   return text;
 }
 
 std::string head_prefix(const Graph& graph) {
-  std::string name;
-  for (const Node& node : graph.nodes)
-    if (!node.parameters.empty()) name = node.name;
-  return name + ".";
+  const Node* const last = last_layer(graph);
+  return (last == nullptr ? std::string() : last->name) + ".";
 }
 
 StateFit fit_state(const Plan& plan, const TensorFile& file) {

@@ -28,7 +28,8 @@ Initialiser weight_start(const GraphSpec& spec, ActivationKind activation, Fill 
   if (name == "normal") return {Fill::normal, spec.initialiser_std};
   if (name == "truncated_normal") return {Fill::truncated_normal, spec.initialiser_std};
   if (name == "uniform") return {Fill::uniform, spec.initialiser_std};
-  fail(Exit::usage, "unknown initialiser '{}'; use he, xavier, normal, truncated_normal or uniform", name);
+  if (name == "orthogonal") return {Fill::orthogonal, spec.initialiser_gain};
+  fail(Exit::usage, "unknown initialiser '{}'; use he, xavier, normal, truncated_normal, uniform or orthogonal", name);
 }
 
 Initialiser start_of(Kind kind, Initialiser weight) {

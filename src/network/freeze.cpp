@@ -25,13 +25,6 @@ bool matches_part(const std::string& pattern, std::string name) {
   return true;
 }
 
-/// The node that owns the last parameters: the layer that makes the classes.
-const Node* last_layer(const Graph& graph) {
-  const auto found =
-      std::find_if(graph.nodes.rbegin(), graph.nodes.rend(), [](const Node& node) { return !node.parameters.empty(); });
-  return found == graph.nodes.rend() ? nullptr : &*found;
-}
-
 /// First parts of all names, each once, in order: what a user may have meant.
 std::vector<std::string> outermost_modules(const Graph& graph) {
   std::vector<std::string> modules;

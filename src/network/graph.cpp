@@ -8,6 +8,12 @@
 
 namespace convoy {
 
+const Node* last_layer(const Graph& graph) {
+  const auto found =
+      std::find_if(graph.nodes.rbegin(), graph.nodes.rend(), [](const Node& node) { return !node.parameters.empty(); });
+  return found == graph.nodes.rend() ? nullptr : &*found;
+}
+
 std::vector<Shape> infer_shapes(const Graph& graph, Index height, Index width) {
   if (height < 1 || width < 1) fail(Exit::usage, "images of {} x {} (need at least 1 x 1)", height, width);
   std::vector<Shape> shapes;

@@ -33,6 +33,9 @@ struct Graph {
   NodeId logits() const { return nodes.back().inputs.at(0); }
 };
 
+/// The node that owns the last parameters: the layer that makes the classes. Null: nothing has any.
+const Node* last_layer(const Graph& graph);
+
 /// Output shape of every node for images of height x width; of the loss: 1. Throws Error(usage) naming the node where
 /// sizes don't fit. Whether the graph is one at all, make_plan() checks.
 std::vector<Shape> infer_shapes(const Graph& graph, Index height, Index width);

@@ -6,6 +6,7 @@
 #include "core/errors.hpp"
 #include "core/hash.hpp"
 #include "core/random.hpp"
+#include "network/orthogonal_start.hpp"
 #include "network/plan.hpp"
 
 namespace convoy {
@@ -73,6 +74,9 @@ void fill(const Parameter& row, Random& random, float* values) {
       return;
     case Fill::uniform:
       uniforms(value);
+      return;
+    case Fill::orthogonal:
+      fill_orthogonal(row.shape.at(0), row.range.count / row.shape.at(0), value, random, values);
       return;
   }
   require(false, "unknown initialiser");

@@ -22,7 +22,7 @@ using Fill = Initialiser::Fill;
 constexpr const char* classes_word = "classes";
 constexpr const char* start_field = "start";
 
-constexpr std::array<std::pair<const char*, Fill>, 10> fills{{{"zeros", Fill::zeros},
+constexpr std::array<std::pair<const char*, Fill>, 11> fills{{{"zeros", Fill::zeros},
                                                               {"ones", Fill::ones},
                                                               {"he_fan_out_normal", Fill::he_fan_out_normal},
                                                               {"he_fan_in_normal", Fill::he_fan_in_normal},
@@ -31,7 +31,8 @@ constexpr std::array<std::pair<const char*, Fill>, 10> fills{{{"zeros", Fill::ze
                                                               {"xavier_normal", Fill::xavier_normal},
                                                               {"normal", Fill::normal},
                                                               {"truncated_normal", Fill::truncated_normal},
-                                                              {"uniform", Fill::uniform}}};
+                                                              {"uniform", Fill::uniform},
+                                                              {"orthogonal", Fill::orthogonal}}};
 
 constexpr std::array<std::pair<const char*, GateKind>, 2> gates{
     {{"sigmoid", GateKind::sigmoid}, {"hard_sigmoid", GateKind::hard_sigmoid}}};
@@ -121,8 +122,10 @@ std::string print(const Initialiser& start) {
 Initialiser read_start(const LayerSpec& layer, const std::string& text) {
   const std::size_t colon = text.find(':');
   Initialiser start{read_word(layer, fills, start_field, text.substr(0, colon))};
+  if (start.fill == Fill::orthogonal) start.value = 1;
   if (colon == std::string::npos) return start;
-  if (start.fill != Fill::normal && start.fill != Fill::truncated_normal && start.fill != Fill::uniform)
+  if (start.fill != Fill::normal && start.fill != Fill::truncated_normal && start.fill != Fill::uniform &&
+      start.fill != Fill::orthogonal)
     refuse(layer, fmt::format("has {} = '{}', but {} takes no number", start_field, text, text.substr(0, colon)));
   Reader{layer, 0}.read(start.value, start_field, text.substr(colon + 1));
   constexpr float most = 1000;

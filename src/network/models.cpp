@@ -14,16 +14,19 @@
 namespace convoy {
 namespace {
 
-[[noreturn]] void fail_unknown(const std::string& model) {
-  const std::vector<std::string> names = model_names();
-  const std::string meant = nearest(model, names);
-  if (!meant.empty()) fail(Exit::usage, "unknown model '{}'; did you mean '{}'?", model, meant);
-  fail(Exit::usage, "unknown model '{}'; there are {} and other depths of resnet", model, fmt::join(names, ", "));
-}
-
 const Family* find_family(const std::vector<Family>& families, const std::string& model) {
   const auto found = std::find_if(families.begin(), families.end(), [&](const Family& f) { return f.has(model); });
   return found == families.end() ? nullptr : &*found;
+}
+
+[[noreturn]] void fail_unknown(const std::string& model) {
+  const std::vector<std::string> names = model_names();
+  if (model.find_first_of("./") != std::string::npos)
+    fail(Exit::usage, "unknown model '{}'; if it is a file that describes a network, give it as --model-file {}", model,
+         model);
+  const std::string meant = nearest(model, names);
+  if (!meant.empty()) fail(Exit::usage, "unknown model '{}'; did you mean '{}'?", model, meant);
+  fail(Exit::usage, "unknown model '{}'; there are {} and other depths of resnet", model, fmt::join(names, ", "));
 }
 
 void check_numbers(const GraphSpec& spec) {

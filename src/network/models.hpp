@@ -31,8 +31,9 @@ struct GraphSpec {
   std::string activation = {};  ///< one of activation_names()
   float leaky_slope = 0.1F;
   float norm_momentum = 0.1F, norm_epsilon = usual_norm_epsilon;
-  std::string initialiser = {};   ///< of weights: `he`, `xavier`, `normal`, `truncated_normal`, `uniform`
+  std::string initialiser = {};   ///< of weights: `he`, `xavier`, `normal`, `truncated_normal`, `uniform`, `orthogonal`
   float initialiser_std = 0.01F;  ///< of normal, truncated_normal; bound of uniform
+  float initialiser_gain = 1;     ///< of orthogonal
   float label_smoothing = 0;
   std::vector<LayerSpec> layers = {};  ///< of a file; then `model` is what the file calls the network
 

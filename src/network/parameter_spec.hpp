@@ -7,7 +7,8 @@
 
 namespace convoy {
 
-/// How a tensor starts. he_*, xavier: Kaiming / Glorot with the tensor's fan; `value`: standard deviation or bound.
+/// How a tensor starts. he_*, xavier: Kaiming / Glorot with the tensor's fan; `value`: standard
+/// deviation, bound, or gain of orthogonal matrices.
 struct Initialiser {
   enum class Fill : std::uint8_t {
     zeros,
@@ -20,6 +21,7 @@ struct Initialiser {
     normal,
     truncated_normal,  ///< truncated at two standard deviations, not rescaled
     uniform,
+    orthogonal,  ///< a matrix of k rows: torch.nn.init.orthogonal_
   };
   Fill fill = Fill::zeros;
   float value = 0;

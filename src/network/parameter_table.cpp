@@ -37,6 +37,7 @@ Range take(Index& at, Index count) {
 
 ParameterTable make_parameter_table(const Graph& graph, const PlanSpec& spec) {
   const std::set<std::string> frozen = find_frozen(graph, spec.frozen);
+  const Node* const last = last_layer(graph);
   ParameterTable table;
   for (std::size_t node = graph.nodes.size(); node-- > 0;)
     for (const ParameterSpec& parameter : graph.nodes[node].parameters)
@@ -47,6 +48,7 @@ ParameterTable make_parameter_table(const Graph& graph, const PlanSpec& spec) {
                             .initialiser = parameter.initialiser,
                             .decay = decay_of(parameter.kind, spec),
                             .trainable = frozen.count(parameter.name) == 0,
+                            .makes_classes = &graph.nodes[node] == last,
                             .node = static_cast<NodeId>(node)});
   if (table.rows.empty()) fail(Exit::usage, "graph '{}' has no parameters (nothing to train)", graph.model);
   std::stable_partition(table.rows.begin(), table.rows.end(), [](const Parameter& row) { return row.trainable; });
@@ -82,6 +84,12 @@ ParameterTable make_parameter_table(const Graph& graph, const PlanSpec& spec) {
   table.flags = {table.statistics.end(), spec.replicas};
   table.exchange = {align_floats(table.flags.end()), spec.sync_bn ? exchanged : 0};
   return table;
+}
+
+Index trained_parameters(const ParameterTable& table) {
+  Index count = 0;
+  for (const Parameter& row : table.rows) count += row.trainable ? row.range.count : 0;
+  return count;
 }
 
 const Parameter* ParameterTable::find(const std::string& name) const {

@@ -17,7 +17,11 @@ struct Parameter {
   float decay = 0;  ///< weight decay of this tensor
   float rate_multiplier = 1;
   bool trainable = true;
+  bool makes_classes = false;  ///< of the network's last layer
   NodeId node = 0;
+
+  /// To a matrix rule: of shape[0] rows. The layer that makes the classes is none, as the rule's authors have it.
+  bool is_matrix() const { return trainable && kind == Kind::weight && shape.size() > 1 && !makes_classes; }
 };
 
 /// Running statistics of one batch norm, ranges inside the statistics block (and inside the tail, the same order,
@@ -54,6 +58,9 @@ struct ParameterTable {
 };
 
 struct PlanSpec;
+
+/// Numbers that train, without the padding between tensors.
+Index trained_parameters(const ParameterTable& table);
 
 /// Rows in reverse of the graph's order, of one node as its parameters stand there; then tail, flags and, with
 /// spec.sync_bn, the exchange area. The graph must be valid. Throws Error(usage) as find_frozen() does.

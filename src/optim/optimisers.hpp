@@ -8,6 +8,7 @@
 #include "optim/adamw.hpp"
 #include "optim/lamb.hpp"
 #include "optim/lars.hpp"
+#include "optim/muon.hpp"
 #include "optim/nesterov.hpp"
 #include "optim/rmsprop.hpp"
 #include "optim/sgd.hpp"
@@ -15,9 +16,9 @@
 
 namespace convoy {
 
-enum class Rule : std::uint8_t { sgd, nesterov, adam, adamw, rmsprop, adagrad, signum, lars, lamb };
+enum class Rule : std::uint8_t { sgd, nesterov, adam, adamw, rmsprop, adagrad, signum, lars, lamb, muon };
 inline constexpr std::array all_rules{Rule::sgd,     Rule::nesterov, Rule::adam, Rule::adamw, Rule::rmsprop,
-                                      Rule::adagrad, Rule::signum,   Rule::lars, Rule::lamb};
+                                      Rule::adagrad, Rule::signum,   Rule::lars, Rule::lamb,  Rule::muon};
 
 /// Calls `f` with an object of the rule's type.
 template <class F>
@@ -41,6 +42,8 @@ decltype(auto) with_optimiser(Rule rule, F&& f) {
       return f(Lars{});
     case Rule::lamb:
       return f(Lamb{});
+    case Rule::muon:
+      return f(Muon{});
   }
   __builtin_unreachable();
 }

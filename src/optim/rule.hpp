@@ -11,6 +11,10 @@
 // A layer-wise rule has two more. Updaters take norms over each tensor before they update it:
 //   measured(factors, w, g, slots...) the number whose norm counts beside that of w; it changes nothing
 //   ratio(numbers, norms)             UpdateFactors::ratio of the tensor
+// A matrix rule has three more. Updaters make the matrices orthogonal that Parameter::is_matrix() names:
+//   gathered(factors, g, slots...)    the number of one weight of a matrix that becomes orthogonal; updates its slots
+//   matrix_ratio(numbers, rows, columns)  UpdateFactors::ratio of a matrix
+//   matrix_update(factors, w, o)      the new weight, by the orthogonal matrix's number
 // The rule decides how it uses the weight decay. Clipping by the global norm is not its affair: UpdateFactors::clip
 // scales its gradient.
 #pragma once
@@ -46,7 +50,7 @@ struct Recipes {
   bool scales_with_images;  ///< it is for 256 images per step and grows with them; else it is for any number
 };
 
-inline constexpr int max_rule_options = 8, max_rule_numbers = 8;
+inline constexpr int max_rule_options = 8, max_rule_numbers = 12;
 
 struct OptionValues {
   double value[max_rule_options] = {};
@@ -58,7 +62,7 @@ struct UpdateFactors {
   float decay;          ///< weight decay of the tensor
   float clip;           ///< scales the gradient, before any decay is added; 1: not clipped
   float numbers[max_rule_numbers];
-  float ratio = 1;  ///< of a layer-wise rule
+  float ratio = 1;  ///< of a layer-wise or matrix rule
 };
 
 /// Of one tensor, for a layer-wise rule.
@@ -77,5 +81,10 @@ template <class R, class = void>
 inline constexpr bool is_layerwise = false;
 template <class R>
 inline constexpr bool is_layerwise<R, std::void_t<decltype(&R::ratio)>> = true;
+
+template <class R, class = void>
+inline constexpr bool is_matrix_rule = false;
+template <class R>
+inline constexpr bool is_matrix_rule<R, std::void_t<decltype(&R::matrix_ratio)>> = true;
 
 }  // namespace convoy

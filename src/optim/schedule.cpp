@@ -166,6 +166,11 @@ double Schedule::rate_at(double step) const {
   return spec_.rate;
 }
 
+double RateRamp::rate(Index step) const {
+  const double part = static_cast<double>(step - first) / static_cast<double>(std::max<Index>(steps - 1, 1));
+  return low * std::pow(high / low, part);
+}
+
 double scaled_rate(double base_rate, Scaling scaling, Index global_batch, Index base_batch) {
   if (scaling == Scaling::none) return base_rate;
   if (base_batch <= 0) fail(Exit::usage, "--lr-base-batch must be above 0 (got {})", base_batch);

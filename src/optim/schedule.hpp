@@ -77,6 +77,13 @@ struct Plateau {
   }
 };
 
+/// An exponential rise over some steps, for a range test: low * (high / low)^(i / (steps - 1)) in step i of it.
+struct RateRamp {
+  double low = 0, high = 0;
+  Index steps = 2, first = 0;
+  double rate(Index step) const;
+};
+
 enum class Scaling : std::uint8_t { none, linear, sqrt };
 /// The learning rate for a global batch, from one that is given for a base batch.
 double scaled_rate(double base_rate, Scaling scaling, Index global_batch, Index base_batch);

@@ -82,7 +82,7 @@ class Plot {
     }
     for (const double value : x_.ticks()) {
       svg_ += fmt::format(R"(<text class="axis" text-anchor="middle" x="{:.1f}" y="{}">{:.6g}</text>)", this->x(value),
-                          height - bottom + 16, along.powers_of_two ? std::exp2(value) : value);
+                          height - bottom + 16, along.shown(value));
     }
     svg_ += fmt::format(
         R"(<text class="axis" text-anchor="middle" x="{}" y="{}">{}</text><text class="axis" text-anchor="end" x="{}" y="18">{}</text>)",
@@ -132,6 +132,8 @@ Axis epochs(double low, double high) {
 
 }  // namespace
 
+double Along::shown(double x) const { return base == 0 ? x : std::pow(base, x); }
+
 std::string line_chart(const std::string& title, const std::string& unit, const std::vector<Line>& lines,
                        const Along& along) {
   Axis x, y;
@@ -150,7 +152,9 @@ std::string line_chart(const std::string& title, const std::string& unit, const 
   }
   if (shown.empty()) return "";
   y.round(5);
-  Plot plot(title, unit, epochs(0, std::max(1.0, std::ceil(x.high))), y, along);
+  // Learning rates lie below 1, so their logarithms below 0.
+  Plot plot(title, unit, epochs(std::min(0.0, std::floor(x.low)), std::max(std::ceil(x.high), x.high > 0 ? 1.0 : 0.0)),
+            y, along);
   for (const Line& line : shown) {
     plot.add_line(line, line.strong ? "strong" : "thin");
     if (!line.strong || line.points.size() > 100) continue;
@@ -158,8 +162,7 @@ std::string line_chart(const std::string& title, const std::string& unit, const 
       if (!std::isfinite(p.y)) continue;
       plot.add(fmt::format(
           R"(<circle class="b{}" cx="{:.1f}" cy="{:.1f}" r="2.6"><title>{}, {} {:.4g}: {:.5g}</title></circle>)",
-          line.colour, plot.x(p.x), plot.y(p.y), html_text(line.name), html_text(along.name),
-          along.powers_of_two ? std::exp2(p.x) : p.x, p.y));
+          line.colour, plot.x(p.x), plot.y(p.y), html_text(line.name), html_text(along.name), along.shown(p.x), p.y));
     }
   }
   return figure(plot.finish() + legend(shown));

@@ -17,10 +17,12 @@ struct Line {
   Series points;
 };
 
-/// What lies along the horizontal axis. powers_of_two: points are logarithms, and the axis shows 1, 2, 4 ...
+/// What lies along the horizontal axis.
 struct Along {
   std::string name = "epoch";
-  bool powers_of_two = false;
+  /// Points are logarithms to this base, and the axis shows its powers, 1, 2, 4 ... 0: they are none, from 0 on.
+  int base = 0;
+  double shown(double x) const;  ///< what the axis shows at a point
 };
 
 /// Lines over epochs, or what `along` says. Of a line with more than 400 points, equal parts are shown by their means.

@@ -23,12 +23,12 @@ bool same_val(const TrainingPhase& a, const TrainingPhase& b) {
 
 /// Rank 0's part stands for all.
 void warn_of_order(const TrainingPhase& phase, const Dataset& samples) {
-  const DataConfig& data = phase.config.data;
-  const bool mixed = data.shuffle == Shuffle::global || (data.shuffle == Shuffle::partition && phase.job.replicas == 1);
+  const Shuffle shuffle = phase.job.order.shuffle;
+  const bool mixed = shuffle == Shuffle::global || (shuffle == Shuffle::partition && phase.job.replicas == 1);
   if (mixed || phase.job.rank != 0 || !is_sorted_by_class(samples)) return;
   log::warn(
       "the samples of '{}' stand in order of their classes, and --shuffle {} mixes them only in part, so training will be poor; prepare them with convoy-preprocess, which mixes them, or use --shuffle global",
-      phase.splits.train.folder, data.shuffle == Shuffle::partition ? "partition" : "buffered");
+      phase.splits.train.folder, shuffle == Shuffle::partition ? "partition" : "buffered");
 }
 
 Range train_range(const TrainingPhase& phase) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
+#include <utility>
 
 #include "core/text.hpp"
 
@@ -23,7 +24,8 @@ ScheduleSpec schedule_of(const TrainConfig& config, double peak_rate) {
   return spec;
 }
 
-Job plan_job(const TrainConfig& config, Index train_samples, int ranks, int rank, int replicas) {
+Job plan_job(const TrainConfig& config, Index train_samples, int ranks, int rank, int replicas,
+             std::shared_ptr<const ClassLists> classes) {
   Job job;
   job.ranks = ranks;
   job.rank = rank;
@@ -61,7 +63,7 @@ Job plan_job(const TrainConfig& config, Index train_samples, int ranks, int rank
   // Who plans without hosts (a dry run) takes all for one.
   if (job.sync.group.is_on() && job.sync.group.replicas == 0) job.sync.group.replicas = job.replicas;
   check(job.sync, config.sync.sync_bn);
-  const Index samples = used_samples(config.data, train_samples);
+  const Index samples = classes ? classes->classes() * classes->draws() : used_samples(config.data, train_samples);
   if (samples < job.replicas) {
     fail(Exit::usage,
          "{} share {}: some would never see one; start fewer ranks, or lower --replicas or --grad-accum-steps",
@@ -75,6 +77,7 @@ Job plan_job(const TrainConfig& config, Index train_samples, int ranks, int rank
                .mode = config.data.epoch_mode,
                .buffer = config.data.shuffle_buffer,
                .shuffled = true,
+               .classes = std::move(classes),
                .repeats = config.data.repeats};
   job.global_batch = batch * job.replicas;
   job.steps_per_epoch = EpochOrder(job.order, 0, job.run.first, job.run.count).steps();

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The shape of a job: how many replicas, on how many ranks, with which batch, in which order.
 #pragma once
+#include <memory>
+
 #include "comm/communicator.hpp"
 #include "config/config.hpp"
 #include "core/replicas.hpp"
@@ -28,8 +30,9 @@ struct Job {
 };
 
 /// Throws Error(usage) where configuration, data and ranks don't fit each other. `replicas`: 0 = ranks *
-/// grad-accum-steps.
-Job plan_job(const TrainConfig& config, Index train_samples, int ranks, int rank, int replicas);
+/// grad-accum-steps. `classes`: for balanced epochs; null: none.
+Job plan_job(const TrainConfig& config, Index train_samples, int ranks, int rank, int replicas,
+             std::shared_ptr<const ClassLists> classes = {});
 
 /// The replicas of each host, where all hosts have equally many and their ranks stand side by side; else 0.
 int replicas_of_host(const std::vector<std::string>& host_of_rank, int replicas);

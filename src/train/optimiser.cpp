@@ -16,6 +16,7 @@ Optimiser::Optimiser(const TrainConfig& config, const std::vector<TrainingPhase>
       rate_factors_(rate_factors(phases)) {}
 
 double Optimiser::rate(Index step) const {
+  if (ramp) return ramp->rate(step);
   const double rate = schedule_.rate(timeline_.even_step(step));
   const ScheduleSpec& spec = config_.optimiser.schedule;
   const double least = std::min(spec.min_rate, rate);

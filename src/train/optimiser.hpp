@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <optional>
 #include <vector>
 
 #include "config/config.hpp"
@@ -20,7 +21,8 @@ class Optimiser {
   /// Gives the device the numbers of a step, before its first launch.
   void begin_step(Index step) const;
 
-  Plateau plateau;  ///< the same on all ranks; goes into checkpoints and comes back with them
+  std::optional<RateRamp> ramp;  ///< in place of the schedule
+  Plateau plateau;               ///< the same on all ranks; goes into checkpoints and comes back with them
 
  private:
   const TrainConfig& config_;

@@ -12,6 +12,7 @@
 #include "data/evaluation.hpp"
 #include "data/partition.hpp"
 #include "network/freeze.hpp"
+#include "train/class_weights.hpp"
 
 namespace convoy {
 
@@ -74,7 +75,8 @@ ProgramSizes program_sizes(const TrainingPhase& phase) {
   ProgramSizes sizes{.input = input_spec(data, phase.splits.train, phase.augment),
                      .height = phase.augment.height,
                      .width = phase.augment.width,
-                     .train_sizes = batch_sizes(phase.job.order)};
+                     .train_sizes = batch_sizes(phase.job.order),
+                     .class_weights = phase.class_weights};
   if (phase.splits.has_val) {
     sizes.eval_size = phase.evaluation.batch;
     sizes.eval_crop = {phase.evaluation.augment.height, phase.evaluation.augment.width};
@@ -134,10 +136,26 @@ TrainedData data_of(const TrainingPhase& phase) {
   return trained_data(phase.config.data, splits.train, splits.has_val ? splits.val.digest : 0);
 }
 
+namespace {
+
+/// Every rank reads the labels of all samples, so that none needs another.
+void read_labels(TrainingPhase& phase) {
+  const TrainConfig& config = phase.config;
+  const DatasetInfo& train = phase.splits.train;
+  const bool balanced = config.data.balance == Balance::classes;
+  if (!config.class_weights.given() && !balanced) return;
+  const auto labels = labels_of(config.data, train, {0, used_samples(config.data, train.samples)});
+  phase.class_weights = loss_weights(config.class_weights, count_classes(labels, train.classes), train);
+  if (balanced) phase.classes = std::make_shared<const ClassLists>(labels);
+}
+
+}  // namespace
+
 void plan_phases(std::vector<TrainingPhase>& phases, int ranks, int rank, int replicas) {
   std::vector<PhaseSteps> steps;
   for (TrainingPhase& phase : phases) {
-    phase.job = plan_job(phase.config, phase.splits.train.samples, ranks, rank, replicas);
+    read_labels(phase);
+    phase.job = plan_job(phase.config, phase.splits.train.samples, ranks, rank, replicas, phase.classes);
     phase.augment = augment_spec(phase.config.data, phase.splits.train, phase.config.seed, Use::training);
     phase.topk = static_cast<int>(std::min<Index>(phase.config.topk, phase.splits.train.classes));
     steps.push_back({.begin_epoch = phase.begin_epoch, .steps_per_epoch = phase.job.steps_per_epoch});
@@ -226,6 +244,10 @@ std::vector<std::string> job_warnings(const std::vector<TrainingPhase>& phases) 
                     "--batch-size{}",
                     counted(job.order.samples, "training image"), job.global_batch,
                     job.replicas > 1 ? ", or start fewer ranks" : ""));
+  if (first.config.sync.wire != Wire::fp32 && job.replicas == 1)
+    texts.push_back(
+        fmt::format("--wire {} has no effect: one replica has nothing to send; start more ranks, or drop it",
+                    name_of(first.config.sync.wire)));
   for (const RatePhase& gap : epochs_between_phases(schedule_of(first.config, job.peak_rate)))
     texts.push_back(fmt::format(
         "no [phase.N] has the learning rate of epochs {:g}:{:g}, so it stays at {:g}; give them a phase, or lower --epochs",

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a training job needs before its first step, as far as one rank can tell: shared by the run and its dry run.
 #pragma once
+#include <memory>
 #include <set>
 #include <string>
 #include <vector>
@@ -31,6 +32,8 @@ struct TrainingPhase {
   EvaluationSpec evaluation;           ///< unused without a val split
   std::vector<ShapeGroup> val_groups;  ///< rectangular validation: of the whole split; empty: square
   int topk = 5;
+  std::vector<float> class_weights;           ///< of the training loss; empty: all are 1
+  std::shared_ptr<const ClassLists> classes;  ///< for balanced epochs; null: none
 };
 
 /// What the files of a phase's data set say, before a network looks at it.

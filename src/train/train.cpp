@@ -18,7 +18,7 @@ void end_failed(Supervisor& supervisor, Exit code, const std::string& message) {
 
 }  // namespace
 
-Exit train(Communicator& communicator, Supervisor& supervisor, const TrainConfig& config, TrialRun* trial) {
+Exit train(Communicator& communicator, Supervisor& supervisor, const TrainConfig& config, Trial* trial) {
   if (trial == nullptr) heed_interrupts(communicator.rank(), "stopping after this step, with a checkpoint");
   try {
     TrainingJob job(communicator, supervisor, config, trial);

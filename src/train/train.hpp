@@ -6,10 +6,10 @@
 
 namespace convoy {
 
-class TrialRun;
+class Trial;
 
 /// Collective. The whole of `convoy train`: set-up, epochs, evaluation, checkpoints. Returns the code all ranks leave
-/// with; throws where only this rank failed. `trial`: ends after some steps and says what it measured.
-Exit train(Communicator& communicator, Supervisor& supervisor, const TrainConfig& config, TrialRun* trial = nullptr);
+/// with; throws where only this rank failed. `trial`: for whose sake it runs.
+Exit train(Communicator& communicator, Supervisor& supervisor, const TrainConfig& config, Trial* trial = nullptr);
 
 }  // namespace convoy

@@ -29,7 +29,7 @@
 #include "train/run_folder.hpp"
 #include "train/step_trace.hpp"
 #include "train/tensor_monitor.hpp"
-#include "train/trial_run.hpp"
+#include "train/trial.hpp"
 #include "train/validation.hpp"
 #include "train/weight_check.hpp"
 
@@ -351,8 +351,9 @@ std::unique_ptr<Metrics> open_metrics(const TrainingJob& job) {
 void log_start(const TrainingJob& job) {
   const Plan& plan = job.engine->plan();
   const ProgramSizes& sizes = job.engine_spec.sizes.front();
-  log::info("{}; {}; {} parameters", plan.graph.model, job.engine->backend().describe(),
-            cost_of(plan.graph, sizes.height, sizes.width).parameters);
+  log::info("{}; {}; {} parameters{}", plan.graph.model, job.engine->backend().describe(),
+            cost_of(plan.graph, sizes.height, sizes.width).parameters,
+            job.config.frozen.empty() ? "" : fmt::format(", of which {} train", trained_parameters(plan.table)));
   log::info("{}", describe(job.shape, job.config));
   if (const std::string why = explain_rate(job.config); !why.empty() && !job.resume) log::info("{}", why);
   const TrainingPhase& first = job.phases.front();
@@ -365,6 +366,13 @@ void log_start(const TrainingJob& job) {
         "losses, those of validations too, are against labels smoothed by {} (--label-smoothing): compare them "
         "only with losses of the same smoothing",
         job.config.model.label_smoothing);
+  if (!first.class_weights.empty()) {
+    const auto [low, high] = std::minmax_element(first.class_weights.begin(), first.class_weights.end());
+    log::info(
+        "training losses count the classes {:.3g} to {:.3g} times (--class-weights, 1 on average over the images); those "
+        "of validations count all alike",
+        *low, *high);
+  }
   log::info("samples and batches take {:.1f} MB per rank", static_cast<double>(job.data->memory_bytes()) / 1e6);
   log::info("device: {}; sums: {}", job.engine->chosen_device(), job.transport.reason);
   if (job.shape.rank != 0) return;
@@ -398,9 +406,9 @@ void log_start(const TrainingJob& job) {
 
 }  // namespace
 
-TrainingJob::TrainingJob(Communicator& ranks, Supervisor& supervisor, const TrainConfig& wanted, TrialRun* trial_run)
+TrainingJob::TrainingJob(Communicator& ranks, Supervisor& supervisor, const TrainConfig& wanted, Trial* of_trial)
     : communicator(ranks),
-      trial(trial_run),
+      trial(of_trial),
       began(wall_seconds()),
       config(in_run_folder(ranks, wanted)),
       attempt(
@@ -441,7 +449,8 @@ TrainingJob::TrainingJob(Communicator& ranks, Supervisor& supervisor, const Trai
       report(*this),
       vote(*this),
       training_log(*this),
-      estimate(work_ahead(trial != nullptr ? trial->whole() : config, graph, phases, state.position),
+      estimate(work_ahead(trial != nullptr && trial->whole() != nullptr ? *trial->whole() : config, graph, phases,
+                          state.position),
                {.began = began, .end_time = limit.end_time, .margin = limit.margin_seconds}) {
   begin_data(*this);
   log_start(*this);
@@ -460,7 +469,10 @@ Exit TrainingJob::run() try {
   Validation validation(*this);
   PeriodicSave save(*this);
   std::vector<Observer*> list{&report, &faults, &arithmetic, &weights, &monitor, &vote, &training_log};
-  if (trial != nullptr) list.push_back(trial);
+  if (trial != nullptr) {
+    trial->begin(*this);
+    list.push_back(trial);
+  }
   StepTrace steps(*this);
   spikes.attach(*this);
   list.insert(list.end(), {&spikes, &validation, &save, &steps});

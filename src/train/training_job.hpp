@@ -23,14 +23,14 @@
 
 namespace convoy {
 
-class TrialRun;
+class Trial;
 
 /// One rank's part of a training job: all that the loop and its observers work with, made in this order, which is the
 /// order in which things can fail.
 struct TrainingJob {
-  /// Collective. `trial`: null, or what a trial run is to find out. Throws AgreedError, or Error where only this rank
+  /// Collective. `trial`: null, or for whose sake it runs. Throws AgreedError, or Error where only this rank
   /// failed.
-  TrainingJob(Communicator& communicator, Supervisor& supervisor, const TrainConfig& wanted, TrialRun* trial);
+  TrainingJob(Communicator& communicator, Supervisor& supervisor, const TrainConfig& wanted, Trial* trial);
   TrainingJob(const TrainingJob&) = delete;
   TrainingJob& operator=(const TrainingJob&) = delete;
 
@@ -42,7 +42,7 @@ struct TrainingJob {
   void wait_for_device(const char* what);
 
   Communicator& communicator;
-  TrialRun* const trial;
+  Trial* const trial;
   const double began;  ///< seconds since 1970
   TrainConfig config;
   Attempt& attempt;

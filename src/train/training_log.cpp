@@ -8,6 +8,7 @@
 #include "core/log.hpp"
 #include "run/excluded_hosts.hpp"
 #include "train/training_job.hpp"
+#include "train/trial.hpp"
 
 namespace convoy {
 
@@ -23,7 +24,9 @@ void TrainingLog::take_counters() {
   job_.collectives->await(backend.counters_ready(), "counters");
   const Counters counters = backend.take_counters();
   const ReplicaRun& own = job_.shape.run;
-  if (counters.bad_replica >= own.first && counters.bad_replica < own.first + own.count) {  // else its owner speaks
+  const bool bears = job_.trial != nullptr && job_.trial->bears_divergence();
+  if (!bears && counters.bad_replica >= own.first &&
+      counters.bad_replica < own.first + own.count) {  // else its owner speaks
     fail(
         Exit::internal,
         "loss or gradient is not finite in replica {}; that update was not applied. Lower --lr, lengthen --warmup-epochs or check the data, and continue with --resume auto",

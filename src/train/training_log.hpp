@@ -20,9 +20,9 @@ class TrainingLog final : public Observer {
   void take_counters();
   /// Collective. What the steps of the epoch that goes on gave, those of earlier attempts included.
   JobSums sums_of_epoch();
-  /// True where the step that is done ends an interval, which the log has told.
+  /// True if the step that is done ends an interval, which the log has told.
   bool interval_ends(const LoopState& state) const;
-  /// Of the last interval, of all ranks.
+  /// Of the last interval, the same on all ranks; NaN: there was none.
   double interval_loss() const { return loss_; }
 
  private:

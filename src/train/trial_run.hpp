@@ -1,30 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "comm/communicator.hpp"
-#include "config/config.hpp"
 #include "core/clock.hpp"
-#include "run/supervisor.hpp"
-#include "train/observer.hpp"
-#include "train/time_estimate.hpp"
+#include "train/trial.hpp"
 
 namespace convoy {
 
 /// A short try of a run, to estimate its time: some steps, a validation of some batches, a checkpoint.
-class TrialRun final : public Observer {
+class TrialRun final : public Trial {
  public:
   /// `seconds`: for the steps; one step is made in any case. `whole`: the run itself.
   TrialRun(Communicator& communicator, Supervisor& supervisor, const TrainConfig& whole, double seconds)
       : communicator_(communicator), supervisor_(supervisor), whole_(whole), seconds_(seconds) {}
 
-  /// Collective. Trains in a folder beside the run directory that is removed afterwards. Returns ok, or the code with
-  /// which all ranks should leave; throws where only this rank failed.
+  /// Collective. As run_trial().
   Exit run();
 
-  const TrainConfig& whole() const { return whole_; }
+  const TrainConfig* whole() const override { return &whole_; }
   void step_begins(const LoopState&) override { step_began_ = real_clock().now(); }
   void step_done(LoopState& state) override;
-  /// The job is over, its last checkpoint took so long until it was durable.
-  void take(const TimeEstimate& estimate, Index last_step, double checkpoint_seconds);
+  void take(const TimeEstimate& estimate, Index last_step, double checkpoint_seconds) override;
 
   // What was found, on rank 0.
   TimeLeft time;  ///< of the run itself

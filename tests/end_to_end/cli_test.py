@@ -90,7 +90,7 @@ def wrong_usage():
     check(err.count("error: ") == 1 and "[rank 0/3 " in err, "rank 0 alone prints")
     check("did you mean '--momentum'?" in err, "nearest option")
     _, err = call("train", "--config", "/nowhere/x.cfg", ranks=2, expect=2)
-    check(err.count("error: cannot read the configuration file '/nowhere/x.cfg' (No such file or directory)") == 1,
+    check(err.count("error: cannot read the file '/nowhere/x.cfg' (No such file or directory); check --config") == 1,
           "missing configuration file")
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "my.cfg")

@@ -97,6 +97,8 @@ def mistakes(work, base):
         check(f"the run froze '{FREEZE}' and --freeze says 'conv1'" in err, f"{ranks} ranks: another --freeze is no resume")
     out, err = train(1, f"{work}/random", *COMMON, "--freeze", "conv1", "--max-steps", 1)
     check("keeps layers at their random first values" in out + err, "frozen random layers are warned of")
+    counts = re.search(r"(\d+) parameters, of which (\d+) train", out + err)
+    check(counts and int(counts[1]) - int(counts[2]) == 3 * 16 * 9, f"the start says how many parameters train: {counts}")
 
 
 CASES = {"training": training, "head": head_alone, "cost": lambda work, base: cost(work), "mistakes": lambda work, base: (training_once(work, base), mistakes(work, base))}

@@ -45,7 +45,14 @@ MISTAKES = [
     ("--sync-bn with weights", 0, "train --data set --sync-bn", 2, "--sync-bn", "own ways", "--sync gradients"),
     ("a stray word", 0, "train set other", 2, "'other'", "1", "option"),
     ("an unknown network", 0, "train --data set --model resnett50", 2, "'resnett50'", "unknown model", "did you mean 'resnet50'?"),
+    ("a network's file as model", 0, "train --data set --model small.net", 2, "'small.net'", "unknown model", "--model-file small.net"),
+    ("a network's file as configuration", 0, "train --config small.net", 2, "[network]", "unknown section", "--model-file"),
+    ("a network's file that is not there", 0, "train --data set --model-file none.net", 2, "--model-file none.net", "No such file or directory", "check the path"),
     ("a device that is not there", 0, "train --data set --device gpu", 2, "--device gpu", "not one of", "cuda"),
+    ("16 bits on one replica", 0, f"train --data set --wire bf16 {SMALL}", 0, "--wire bf16 has no effect", "one replica", "drop it"),
+    ("too few class weights", 0, f"train --data set --class-weights 1,2 {SMALL}", 2, "--class-weights has 2 numbers", "10 classes", "one number for each class"),
+    ("a file of class weights that is not there", 3, f"train --data set --class-weights none.txt {SMALL}", 2, "--class-weights none.txt", "No such file or directory", "check the path"),
+    ("balanced epochs of partitions", 0, f"train --data set --balance classes --shuffle partition {SMALL}", 2, "--balance classes", "each replica draws from all samples", "--shuffle global"),
     # Configuration files.
     ("a configuration that is not there", 0, "train --config none.cfg", 2, "'none.cfg'", "No such file or directory", "check --config"),
     ("a folder as configuration", 0, "train --config set", 2, "'set'", "is a folder", "check --config"),
@@ -66,6 +73,9 @@ MISTAKES = [
     ("an ONNX model to evaluate", 0, "evaluate run.onnx --data set", 3, "'run.onnx' is an ONNX model", "not a checkpoint", "as .safetensors or .pth"),
     ("a text file as checkpoint", 0, "evaluate key.cfg --data set", 3, "'key.cfg' is a text file", "not a checkpoint", "give a run directory"),
     ("a run that is not there", 0, "evaluate runs/none --data set", 3, "'runs/none'", "No such file or directory", "check"),
+    ("a zero of validation's size", 0, "evaluate run --data set --val-resize 0", 2, "--val-resize 0", "0 keeps the checkpoint's own", "drop it"),
+    ("another network of an equal name", 0, "evaluate small --data set --model-file other.net", 2, "'small'", "another network that is called small", "leave --model-file out"),
+    ("the weights of a network from a file", 0, "train --data set --weights small --max-steps 1", 3, "is of small", "since no --model is given", "give --model-file with the file that describes small"),
     ("a folder without checkpoints", 0, "evaluate photos --data set", 3, "'photos'", "holds no checkpoint", "--output-dir of a training run"),
     ("the checkpoint of another network", 0, f"train --data set --model mlp --image-size 28 --weights run --max-steps 1", 3, "is of lenet", "this run trains mlp", "give --model lenet"),
     ("weights without a network", 0, "train --data set --weights run --max-steps 1", 3, "is of lenet", "since no --model is given", "give --model lenet"),
@@ -117,6 +127,10 @@ def make_places(work):
     with open(f"{work}/broken.safetensors", "r+b") as file:
         file.seek(8)
         file.write(b"\0")
+    for name, width in (("small", 4), ("other", 5)):
+        with open(f"{work}/{name}.net", "w", encoding="utf-8") as file:
+            file.write(f"name = small\n[network]\nconv = convolution out={width} kernel=3\npool = global_average_pool\nflatten = flatten\nfc = linear out=classes bias=true\n")
+    train(1, f"{work}/small", "--data", f"{work}/set", "--model-file", f"{work}/small.net", "--batch-size", 10, "--max-steps", 1)
     with open(f"{work}/noise.bin", "wb") as file:
         file.write(np.random.default_rng(1).bytes(4000))
     with open(f"{work}/empty.pth", "wb"):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""--optimizer adamw in jobs of 1 and 2 ranks: the formula step by step, the slots in checkpoints, and resuming bit for bit."""
+"""--optimizer adamw in jobs of 1 and 2 ranks: the formula step by step, the slots in checkpoints, and resuming bit for bit; the latter for
+muon, too."""
 import shutil
 
 import h5py
@@ -11,6 +12,8 @@ JOB = ["--synthetic", "--synthetic-size", 16, "--synthetic-samples", 165, "--mod
        "--epochs", 3, "--save-every", 0, "--print-freq", 1, "--skip-eval", "--shuffle", "global", "--lr-schedule", "constant",
        "--lr", RATE, "--optimizer", "adamw", "--beta1", BETA1, "--beta2", BETA2, "--adam-epsilon", EPSILON,
        "--weight-decay", DECAY]
+WITHOUT_RULE = JOB[: JOB.index("--optimizer")]
+MUON = [*WITHOUT_RULE, "--optimizer", "muon", "--muon-momentum", 0.875, "--weight-decay", DECAY]
 # Steps 13 and 17 lie in the middle of a period of 4.
 MODES = {
     "gradients": ["--sync", "gradients", "--clip-grad-norm", 1],
@@ -44,15 +47,15 @@ def check_formula(work):
     check(worst < 2e-7, f"every step is AdamW's, with decoupled decay and bias corrected by its number: {worst:.1e}")
 
 
-def check_mode(work, mode, words):
+def check_mode(work, mode, words, job=JOB):
     """2 ranks, 1 rank with 2 replicas, and both after a stop end with the same bits."""
     straight = f"{work}/{mode}"
-    train(2, straight, *JOB, *words, "--reproducible", "--max-steps", 20, "--check-weights", 4)
-    train(2, f"{work}/{mode}-start", *JOB, *words, "--reproducible", "--max-steps", 13)
+    train(2, straight, *job, *words, "--reproducible", "--max-steps", 20, "--check-weights", 4)
+    train(2, f"{work}/{mode}-start", *job, *words, "--reproducible", "--max-steps", 13)
     for ranks in (1, 2):
         folder = f"{work}/{mode}-{ranks}"
         shutil.copytree(f"{work}/{mode}-start", folder)
-        said, _ = train(ranks, folder, *JOB, *words, "--reproducible", "--resume", "auto", "--replicas", 2, "--max-steps", 7)
+        said, _ = train(ranks, folder, *job, *words, "--reproducible", "--resume", "auto", "--replicas", 2, "--max-steps", 7)
         check("not bit for bit" not in said and same_bits(everything(last(folder)), everything(last(straight))),
               f"{mode}: stopped at step 13, resumed on {ranks} ranks, the same bits")
     state = state_of(last(straight))
@@ -70,7 +73,8 @@ def main():
         check_formula(work)
         for mode, words in MODES.items():
             check_mode(work, mode, words)
-        other = [*JOB[: JOB.index("--optimizer")], "--optimizer", "momentum"]
+        check_mode(work, "muon", MODES["gradients"], MUON)
+        other = [*WITHOUT_RULE, "--optimizer", "momentum"]
         shutil.copytree(f"{work}/gradients", f"{work}/other")
         _, err = run(2, "train", *other, *MODES["gradients"], "--output-dir", f"{work}/other", "--resume", "auto", expect=3)
         check("'/optimiser/0/" in err and "is missing in the file" in err and "optimizer it was made with" in err,

@@ -88,16 +88,17 @@ def apply(case):
     raise ValueError(op)
 
 
-def cross_entropy(logits, name, smoothing, mixed):
-    """Loss of each sample; with `mixed` two labels, weighted."""
+def cross_entropy(logits, name, smoothing, mixed, weighted=False):
+    """Loss of each sample; with `mixed` two labels, weighted; with `weighted` by class weights."""
     n, classes = logits.shape
     a = torch.from_numpy(formula.labels(name + "/a", n, classes))
-    loss = F.cross_entropy(logits, a, reduction="none", label_smoothing=smoothing)
+    of_classes = torch.from_numpy(formula.spread(name + "/weights", classes, 0.75, 1).astype(np.float64)) if weighted else None
+    loss = F.cross_entropy(logits, a, of_classes, reduction="none", label_smoothing=smoothing)
     if not mixed:
         return loss
     b = torch.from_numpy(formula.labels(name + "/b", n, classes))
     weight = torch.from_numpy(formula.weights(name + "/lambda", n)).to(logits.dtype)
-    return weight * loss + (1 - weight) * F.cross_entropy(logits, b, reduction="none", label_smoothing=smoothing)
+    return weight * loss + (1 - weight) * F.cross_entropy(logits, b, of_classes, reduction="none", label_smoothing=smoothing)
 
 
 def convolution(name, n, c, h, w, k, r, stride, pad, groups=1, bias=False):
@@ -157,6 +158,8 @@ LOSSES = [
     dict(name="loss_smoothed", n=3, classes=10, smoothing=0.1, mixed=False, scale=1),
     dict(name="loss_mixed", n=5, classes=6, smoothing=0, mixed=True, scale=0.5),
     dict(name="loss_mixed_smoothed", n=5, classes=11, smoothing=0.125, mixed=True, scale=0.2),
+    dict(name="loss_weighted", n=6, classes=5, smoothing=0, mixed=False, scale=0.25, weighted=True),
+    dict(name="loss_weighted_mixed_smoothed", n=6, classes=9, smoothing=0.125, mixed=True, scale=0.5, weighted=True),
 ]
 
 
@@ -172,14 +175,14 @@ def make_operations():
     losses = []
     for case in LOSSES:
         logits = tensor(case["name"] + "/logits", [case["n"], case["classes"]], 4)
-        loss = cross_entropy(logits, case["name"], round32(case["smoothing"]), case["mixed"])
+        loss = cross_entropy(logits, case["name"], round32(case["smoothing"]), case["mixed"], case.get("weighted", False))
         (loss.sum() * round32(case["scale"])).backward()
         results_of = {"loss": summarise(case["name"] + "/loss", loss), "dlogits": summarise(case["name"] + "/dlogits", logits.grad)}
         losses.append(case | {"results": results_of})
     return {"torch": torch.__version__, "operations": results, "losses": losses}
 
 
-# Two tensors: weights a of 40 with decay and rate 1, biases b of 3 x 7 without decay and twice the rate. The rate changes on the way.
+# Two tensors: weights a of 40 (or of `shape`) with decay and rate 1, biases b of 3 x 7 without decay and twice the rate. The rate changes on the way.
 # `skipped`: steps whose gradients are not finite, so that PyTorch's optimiser does not see them.
 RATES = [0.25, 0.25, 0.125, 0.0625, 0.5]
 LOW_RATES = [rate / 64 for rate in RATES] * 20
@@ -203,6 +206,8 @@ OPTIMISERS = [
     dict(name="lars_of_all", rule="lars", options=[0.5, 0.01, 1], decay=0.5, clip=1.5, rates=RATES * 20, skipped=[1]),
     dict(name="lamb", rule="lamb", options=[0.9, 0.999, 1e-6, 0], decay=0.0625, clip=0, rates=LOW_RATES, skipped=[]),
     dict(name="lamb_of_all", rule="lamb", options=[0.875, 0.99, 1e-3, 1], decay=0.5, clip=1.5, rates=LOW_RATES, skipped=[0, 50]),
+    dict(name="muon", rule="muon", options=[0.9, 0.999, 1e-8, 0.95, 1, 1], decay=0.0625, clip=0, rates=LOW_RATES, skipped=[], shape=[4, 10]),
+    dict(name="muon_original", rule="muon", options=[0.875, 0.99, 1e-3, 0.875, 0, 0.5], decay=0.5, clip=1.5, rates=LOW_RATES, skipped=[0, 50], shape=[10, 4]),
 ]
 
 
@@ -247,6 +252,27 @@ class Written(torch.optim.Optimizer):
         return self.ratio(bias, w, u, lambda of_w, of_u: of_w / of_u) * u
 
 
+class MuonAndAdamW:
+    """torch.optim.Muon of the matrix and AdamW of the biases. PyTorch makes the matrix orthogonal in the type torch.bfloat16; here this name
+    means float64 meanwhile, so that the results are those of the formula."""
+
+    def __init__(self, groups, options):
+        beta1, beta2, epsilon, momentum, match_rms, self.other = options
+        adjust = "match_rms_adamw" if match_rms else "original"
+        self.muon = torch.optim.Muon(groups[:1], lr=1, momentum=momentum, nesterov=True, adjust_lr_fn=adjust)
+        self.adamw = torch.optim.AdamW(groups[1:], lr=1, betas=(beta1, beta2), eps=epsilon)
+        self.param_groups = self.muon.param_groups + self.adamw.param_groups
+
+    def step(self):
+        self.adamw.param_groups[0]["lr"] *= self.other
+        bfloat16, torch.bfloat16 = torch.bfloat16, torch.float64
+        try:
+            self.muon.step()
+        finally:
+            torch.bfloat16 = bfloat16
+        self.adamw.step()
+
+
 def make_optimiser(case, groups):
     rule, options = case["rule"], case["options"]
     if rule in ("adam", "adamw"):
@@ -257,11 +283,13 @@ def make_optimiser(case, groups):
         return torch.optim.Adagrad(groups, lr=1, eps=options[0])
     if rule in ("sgd", "nesterov"):
         return torch.optim.SGD(groups, lr=1, momentum=options[0], nesterov=rule == "nesterov")
+    if rule == "muon":
+        return MuonAndAdamW(groups, options)
     return Written(groups, rule, options)
 
 
 def optimise(case):
-    a, b = tensor("optimiser/a", [40]), tensor("optimiser/b", [3, 7])
+    a, b = tensor("optimiser/a", case.get("shape", [40])), tensor("optimiser/b", [3, 7])
     groups = [dict(params=[a], weight_decay=case["decay"], bias=False), dict(params=[b], weight_decay=0, bias=True)]
     optimiser = make_optimiser(case, groups)
     for step, rate in enumerate(case["rates"]):

@@ -60,14 +60,15 @@ TEST(GoldenOperations, ReferenceEqualsPyTorch) {
 
 TEST(GoldenOperations, ReferenceLossEqualsPyTorch) {
   const std::vector<GoldenLoss> losses = load_golden_losses();
-  EXPECT_EQ(losses.size(), 4U);
+  EXPECT_EQ(losses.size(), 6U);
   for (const GoldenLoss& golden : losses) {
     const Tensor logits = formula_tensor(golden.name + "/logits", {golden.n, golden.classes}, 4);
     const std::vector<SampleSpec> samples = formula_samples(golden.name, golden.n, golden.classes, golden.mixed);
     expect_golden(golden.results.at("loss"), golden.name + "/loss",
-                  reference::loss_forward(golden.loss, logits, samples), exact);
+                  reference::loss_forward(golden.loss, logits, samples, golden.class_weights), exact);
     expect_golden(golden.results.at("dlogits"), golden.name + "/dlogits",
-                  reference::loss_backward(golden.loss, logits, samples, golden.scale).values, exact);
+                  reference::loss_backward(golden.loss, logits, samples, golden.scale, golden.class_weights).values,
+                  exact);
   }
 }
 

@@ -122,8 +122,18 @@ std::vector<GoldenLoss> load_golden_losses() {
   std::vector<GoldenLoss> losses;
   const json file = load("operations");
   for (const json& from : file.at("losses")) {
-    losses.push_back({from.at("name"), Loss{from.at("smoothing")}, from.at("n"), from.at("classes"), from.at("mixed"),
-                      from.at("scale").get<float>(), tensors_of(from.at("results"))});
+    losses.push_back({from.at("name"),
+                      Loss{from.at("smoothing")},
+                      from.at("n"),
+                      from.at("classes"),
+                      from.at("mixed"),
+                      from.at("scale").get<float>(),
+                      {},
+                      tensors_of(from.at("results"))});
+    GoldenLoss& loss = losses.back();
+    if (!from.value("weighted", false)) continue;
+    const reference::Values weights = formula_values(loss.name + "/weights", loss.classes, 0.75, 1);
+    loss.class_weights.assign(weights.begin(), weights.end());
   }
   return losses;
 }
@@ -142,6 +152,7 @@ std::vector<GoldenOptimiser> load_golden_optimisers() {
     optimiser.decay = from.at("decay");
     optimiser.spec.clip_norm = from.at("clip");
     optimiser.rates = from.at("rates").get<std::vector<float>>();
+    if (from.contains("shape")) optimiser.shape = from["shape"].get<std::vector<Index>>();
     optimiser.skipped = from.at("skipped").get<std::set<std::size_t>>();
     optimiser.results = tensors_of(from.at("results"));
   }
@@ -153,6 +164,7 @@ Plan golden_optimiser_plan(const GoldenOptimiser& golden) {
   plan.table.rows.resize(2);
   Parameter &a = plan.table.rows[0], &b = plan.table.rows[1];
   a.range = {0, 40};
+  a.shape = golden.shape;
   a.decay = golden.decay;
   b.range = {48, 21};
   b.rate_multiplier = 2;

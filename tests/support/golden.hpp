@@ -35,6 +35,7 @@ struct GoldenLoss {
   Index n = 0, classes = 0;
   bool mixed = false;
   double scale = 1;
+  std::vector<float> class_weights;  ///< empty: all are 1
   std::map<std::string, GoldenTensor> results;
 };
 std::vector<GoldenOperation> load_golden_operations();
@@ -46,6 +47,7 @@ struct GoldenOptimiser {
   OptimiserSpec spec;
   OptionValues options;
   float decay = 0;
+  std::vector<Index> shape{40};   ///< of `a`
   std::vector<float> rates;       ///< the learning rate of each step
   std::set<std::size_t> skipped;  ///< steps whose gradients are not finite
   std::map<std::string, GoldenTensor> results;

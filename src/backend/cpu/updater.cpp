@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backend/cpu/updater.hpp"
 
+#include <omp.h>
+
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <utility>
 #include <vector>
 
+#include "backend/cpu/orthogonal.hpp"
+#include "backend/cpu/parallel.hpp"
 #include "backend/rules/moving_average.hpp"
 #include "core/errors.hpp"
 #include "optim/clip.hpp"
@@ -21,8 +26,20 @@ struct Piece {
   Range range;
   Index tensor = 0;
   float decay = 0, rate_multiplier = 1;
-  bool is_weight = true;
+  bool is_weight = true, in_matrix = false;
 };
+
+/// What a matrix rule updates as one.
+struct Matrix {
+  Range range;
+  MatrixShape shape;
+  float decay = 0, rate_multiplier = 1;
+
+  Index scratch() const { return align_floats(shape.count()) + orthogonal_floats(shape); }
+};
+
+/// Matrices of fewer multiply-adds are updated one a thread, others one after the other by all threads.
+constexpr double small_matrix_macs = 1 << 26;
 
 /// For a layer-wise rule: squares summed over a piece, and the ratio of its tensor.
 struct PieceNorms {
@@ -62,7 +79,9 @@ class CpuUpdater final : public Updater {
         tail_(plan.table.statistics),
         flags_(plan.table.flags),
         current_(current),
-        counters_(counters) {
+        counters_(counters),
+        threads_(omp_get_max_threads()) {
+    if (with_optimiser(spec_.rule, [](auto rule) { return is_matrix_rule<decltype(rule)>; })) find_matrices(plan);
     for (Index tensor = 0; const Parameter& row : plan.table.rows) {
       ++tensor;
       if (!row.trainable) continue;
@@ -71,7 +90,8 @@ class CpuUpdater final : public Updater {
                            tensor,
                            row.decay,
                            row.rate_multiplier,
-                           row.kind == Kind::weight});
+                           row.kind == Kind::weight,
+                           !matrices_.empty() && row.is_matrix()});
       }
     }
     for (const NormStatistics& norm : plan.table.norms) {
@@ -82,15 +102,14 @@ class CpuUpdater final : public Updater {
     }
   }
 
-  /// squares of pieces, for clipping | norms of pieces, for a layer-wise rule.
+  /// squares of pieces, for clipping | norms of pieces, for a layer-wise rule | scratch of matrices.
   Index arena_floats() const override {
-    const bool layerwise = with_optimiser(spec_.rule, [](auto rule) { return is_layerwise<decltype(rule)>; });
-    const auto pieces = static_cast<Index>(pieces_.size());
-    return squares_floats() + (layerwise ? pieces * static_cast<Index>(sizeof(PieceNorms) / sizeof(float)) : 0);
+    return squares_floats() + norms_floats() + std::max(large_scratch_, threads_ * small_scratch_);
   }
   void bind(float* arena) override {
     squares_ = reinterpret_cast<double*>(arena);
     norms_of_pieces_ = reinterpret_cast<PieceNorms*>(arena + squares_floats());
+    scratch_ = arena + squares_floats() + norms_floats();
   }
 
   void launch(const ParameterSet& set, const float* gradients) override {
@@ -112,6 +131,7 @@ class CpuUpdater final : public Updater {
       R::prepare(current_.options, step, factors.numbers);
       constexpr auto slots = std::make_index_sequence<R::slots.size()>();
       if constexpr (is_layerwise<R>) find_ratios<R>(set, gradients, factors, slots);
+      if constexpr (is_matrix_rule<R>) update_matrices<R>(set, gradients, factors, slots);
       update_all<R>(set, gradients, factors, slots);
     });
     fold_statistics(set, gradients);
@@ -120,6 +140,30 @@ class CpuUpdater final : public Updater {
  private:
   Index squares_floats() const {
     return spec_.clip_norm > 0 ? align_floats(2 * static_cast<Index>(pieces_.size())) : 0;
+  }
+
+  Index norms_floats() const {
+    const bool layerwise = with_optimiser(spec_.rule, [](auto rule) { return is_layerwise<decltype(rule)>; });
+    if (!layerwise) return 0;
+    return align_floats(static_cast<Index>(pieces_.size() * sizeof(PieceNorms) / sizeof(float)));
+  }
+
+  /// Small ones first, the dearest of them in front.
+  void find_matrices(const Plan& plan) {
+    for (const Parameter& row : plan.table.rows) {
+      if (!row.is_matrix()) continue;
+      const Index rows = row.shape.front();
+      matrices_.push_back({row.range, {rows, row.range.count / rows}, row.decay, row.rate_multiplier});
+    }
+    const auto is_small = [](const Matrix& m) { return m.shape.macs() < small_matrix_macs; };
+    const auto large = std::stable_partition(matrices_.begin(), matrices_.end(), is_small);
+    std::stable_sort(matrices_.begin(), large,
+                     [](const Matrix& a, const Matrix& b) { return a.shape.macs() > b.shape.macs(); });
+    small_count_ = large - matrices_.begin();
+    for (const Matrix& matrix : matrices_) {
+      Index& most = is_small(matrix) ? small_scratch_ : large_scratch_;
+      most = std::max(most, matrix.scratch());
+    }
   }
 
   /// Returns the replica with the lowest flag above 0, or -1 if all are 0. A flag holds 1 + the first stage that wasn't
@@ -183,6 +227,41 @@ class CpuUpdater final : public Updater {
     }
   }
 
+  template <class R, std::size_t... Slot>
+  bool update_matrix(const Matrix& matrix, const ParameterSet& set, const float* gradients, UpdateFactors factors,
+                     float* scratch, std::index_sequence<Slot...>) const {
+    factors.learning_rate *= matrix.rate_multiplier;
+    factors.decay = matrix.decay;
+    const auto [rows, columns] = matrix.shape;
+    factors.ratio =
+        static_cast<float>(R::matrix_ratio(factors.numbers, static_cast<double>(rows), static_cast<double>(columns)));
+    const Index first = matrix.range.begin;
+    float* const w = set.block + layout_.values.begin + first;
+    split_units(matrix.range.count, 1, [&](Index begin, Index end) {
+      for (Index i = begin; i < end; ++i)
+        scratch[i] = R::gathered(factors, gradients[first + i], set.block[layout_.slot(Slot).begin + first + i]...);
+    });
+    const bool good = orthogonalise(matrix.shape, scratch, scratch + align_floats(matrix.range.count));
+    split_units(matrix.range.count, 1, [&](Index begin, Index end) {
+      for (Index i = begin; i < end; ++i) w[i] = R::matrix_update(factors, w[i], scratch[i]);
+    });
+    return good;
+  }
+
+  template <class R, class Slots>
+  void update_matrices(const ParameterSet& set, const float* gradients, const UpdateFactors& all, Slots slots) const {
+    std::atomic<bool> good{true};
+    const int threads = std::min(threads_, omp_get_max_threads());
+#pragma omp parallel for schedule(dynamic, 1) num_threads(threads)
+    for (Index m = 0; m < small_count_; ++m) {
+      float* const scratch = scratch_ + omp_get_thread_num() * small_scratch_;
+      if (!update_matrix<R>(matrices_[static_cast<std::size_t>(m)], set, gradients, all, scratch, slots)) good = false;
+    }
+    for (auto m = static_cast<std::size_t>(small_count_); m < matrices_.size(); ++m)
+      if (!update_matrix<R>(matrices_[m], set, gradients, all, scratch_, slots)) good = false;
+    if (!good) fail(Exit::device, "a matrix product of oneDNN failed in the update (likely out of memory)");
+  }
+
   /// `all`: the factors before those of each tensor are filled in.
   template <class R, std::size_t... Slot>
   void update_all(const ParameterSet& set, const float* gradients, const UpdateFactors& all,
@@ -190,6 +269,7 @@ class CpuUpdater final : public Updater {
 #pragma omp parallel for schedule(static)
     for (Index p = 0; p < static_cast<Index>(pieces_.size()); ++p) {
       const Piece& piece = pieces_[static_cast<std::size_t>(p)];
+      if (piece.in_matrix) continue;
       const Index begin = piece.range.begin;
       UpdateFactors factors = factors_of(piece, all);
       if constexpr (is_layerwise<R>) factors.ratio = static_cast<float>(norms_of_pieces_[p].ratio);
@@ -218,6 +298,10 @@ class CpuUpdater final : public Updater {
   std::vector<Norm> norms_;
   double* squares_ = nullptr;
   PieceNorms* norms_of_pieces_ = nullptr;
+  int threads_;  ///< that may have scratch memory
+  std::vector<Matrix> matrices_;
+  Index small_count_ = 0, small_scratch_ = 0, large_scratch_ = 0;
+  float* scratch_ = nullptr;
 };
 
 }  // namespace

@@ -120,6 +120,11 @@ class CudaProgram final : public Program {
       const auto& image = spec_.input.mean_image;
       launch_.mean_image = reinterpret_cast<float*>(keep(image.data(), image.size() * sizeof(float), "the mean image"));
     }
+    if (launch_.class_weights == nullptr && spec_.mode == Mode::train && !spec_.class_weights.empty()) {
+      const auto& weights = spec_.class_weights;
+      launch_.class_weights =
+          reinterpret_cast<float*>(keep(weights.data(), weights.size() * sizeof(float), "the class weights"));
+    }
   }
 
   std::byte* keep(const void* from, std::size_t bytes, const char* what) {

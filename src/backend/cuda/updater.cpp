@@ -32,6 +32,14 @@ class CudaUpdater final : public Updater {
         flags_(plan.table.flags),
         tail_(plan.table.statistics),
         pieces_(trained_pieces(plan)) {
+    with_optimiser(spec.rule, [](auto rule) {
+      using R = decltype(rule);
+      if constexpr (is_matrix_rule<R>)
+        fail(Exit::device,
+             "--optimizer {} does not run on a GPU yet (the CUDA module has no kernels for its matrix products); "
+             "train with --device cpu, or with --optimizer adamw, whose learning rate and weight decay it takes",
+             R::name);
+    });
     for (const NormStatistics& norm : plan.table.norms) {
       if (norm.frozen) continue;
       const auto* attributes = as<BatchNorm>(plan.graph.nodes.at(static_cast<std::size_t>(norm.node)));

@@ -14,6 +14,7 @@ namespace {
 
 struct Case {
   Index samples, valid, classes, stored;
+  bool weighted = false;
 };
 
 class SoftmaxKernel : public EveryStorage {
@@ -60,17 +61,23 @@ CONVOY_EVERY_STORAGE(SoftmaxKernel);
 
 TEST_P(SoftmaxKernel, LossGradientAndCounters) {
   in_all_orders([&] {
-    for (const Case& c : {Case{5, 5, 10, 16}, {9, 6, 7, 7}, {3, 0, 100, 104}, {300, 299, 33, 40}}) {
+    for (const Case& c :
+         {Case{5, 5, 10, 16}, {9, 6, 7, 7}, {3, 0, 100, 104}, {300, 299, 33, 40}, {7, 7, 70, 72, true}}) {
       SCOPED_TRACE(c.samples);
+      std::vector<float> weights;
+      if (c.weighted)
+        for (const double weight : formula_values("weights", c.classes, 0.75, 1))
+          weights.push_back(static_cast<float>(weight));
       Bench bench;
       Tensor logits = formula_tensor("logits", Tensor(c.samples, c.classes), 4);
       for (double& value : logits.values) value = std::round(value * 8) / 8;  // ties between classes
       const std::vector<SampleSpec> samples = formula_samples("labels", c.samples, c.classes, true);
-      const Buffers b = make(bench, c, logits, samples);
+      Buffers b = make(bench, c, logits, samples);
+      if (c.weighted) b.loss.class_weights = bench.put(weights);
       expect_success(softmax_cross_entropy(b.loss, bench.stream()));
 
-      Values loss = reference::loss_forward({0.1F}, logits, samples);
-      const Tensor gradient = reference::loss_backward({0.1F}, logits, samples, 0.25 * 16);
+      Values loss = reference::loss_forward({0.1F}, logits, samples, weights);
+      const Tensor gradient = reference::loss_backward({0.1F}, logits, samples, 0.25 * 16, weights);
       Values dlogits(static_cast<std::size_t>(c.samples * c.stored), 0.0);
       double sum = 1.5;
       Index top1 = 2, topk = 3;

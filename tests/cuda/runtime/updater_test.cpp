@@ -13,6 +13,7 @@
 #include "backend/set_layout.hpp"
 #include "cuda/runtime/fixture.hpp"
 #include "network/models.hpp"
+#include "support/expect_error.hpp"
 #include "support/formula.hpp"
 #include "support/golden.hpp"
 
@@ -103,9 +104,15 @@ Steps run_on_cuda(const Plan& plan, const OptimiserSpec& spec, bool replayed) {
   return result;
 }
 
+/// No kernels exist for its matrix products.
+bool is_for_cpus_alone(Rule rule) {
+  return with_optimiser(rule, [](auto chosen) { return is_matrix_rule<decltype(chosen)>; });
+}
+
 TEST(CudaUpdater, EqualsTheCpusForEveryRule) {
   const Plan plan = plan_of(4);
   for (const Rule rule : all_rules) {
+    if (is_for_cpus_alone(rule)) continue;
     for (const float clip : {0.0F, 3.0F}) {
       const OptimiserSpec spec{.rule = rule, .clip_norm = clip};
       const Steps cpu = run_on_cpu(plan, spec);
@@ -125,8 +132,15 @@ TEST(CudaUpdater, EqualsTheCpusForEveryRule) {
   }
 }
 
+TEST(CudaUpdater, RefusesMuonAndSaysWhatRuns) {
+  expect_error(Exit::device,
+               {"--optimizer muon", "no kernels for its matrix products", "--device cpu", "--optimizer adamw"},
+               [] { make_backend()->compile(plan_of(4), OptimiserSpec{.rule = Rule::muon}); });
+}
+
 TEST(CudaUpdater, EqualsPyTorch) {
   for (const GoldenOptimiser& golden : load_golden_optimisers()) {
+    if (is_for_cpus_alone(golden.spec.rule)) continue;
     SCOPED_TRACE(golden.name);
     const Plan plan = golden_optimiser_plan(golden);
     in_all_orders([&] {

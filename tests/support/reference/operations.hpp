@@ -67,9 +67,11 @@ Gradient backward(const Flatten& spec, const Operands& operands, const Output& o
 Tensor dropout_factors(const Dropout& spec, const Tensor& like, const StepParams& step, NodeId node,
                        std::span<const SampleSpec> samples);
 
-/// Loss of each sample, unscaled.
-Values loss_forward(const Loss& loss, const Tensor& logits, std::span<const SampleSpec> samples);
+/// Loss of each sample, unscaled. `class_weights`: empty: all are 1.
+Values loss_forward(const Loss& loss, const Tensor& logits, std::span<const SampleSpec> samples,
+                    std::span<const float> class_weights = {});
 /// Gradient of scale * sum of losses.
-Tensor loss_backward(const Loss& loss, const Tensor& logits, std::span<const SampleSpec> samples, double scale);
+Tensor loss_backward(const Loss& loss, const Tensor& logits, std::span<const SampleSpec> samples, double scale,
+                     std::span<const float> class_weights = {});
 
 }  // namespace convoy::reference

@@ -51,6 +51,36 @@ TEST(Loss, EqualsReference) {
   EXPECT_EQ(result.counters.samples, n);
 }
 
+/// Each number is a sum of a few terms in double, rounded once.
+TEST(Loss, WithClassWeightsEqualsReference) {
+  constexpr Index n = 37, classes = 11;
+  const reference::Values of_classes = formula_values("weights", classes, 0.75, 1);
+  const std::vector<float> weights(of_classes.begin(), of_classes.end());
+  for (const float smoothing : {0.0F, 0.1F}) {
+    const LossSpec spec{.classes = classes, .smoothing = smoothing, .scale = 1 / 37.0F, .class_weights = weights};
+    const std::vector<SampleSpec> samples = formula_samples("labels", n, classes, true);
+    const reference::Tensor exact = formula_tensor("logits", {n, classes}, 8);
+    const Evaluated result = evaluate(spec, samples, {exact.values.begin(), exact.values.end()});
+    const reference::Values loss = reference::loss_forward(Loss{smoothing}, exact, samples, weights);
+    const reference::Tensor dlogits = reference::loss_backward(Loss{smoothing}, exact, samples, spec.scale, weights);
+    for (std::size_t i = 0; i < loss.size(); ++i) EXPECT_NEAR(result.loss[i], loss[i], 0x1p-24 * loss[i]);
+    for (std::size_t i = 0; i < dlogits.values.size(); ++i)
+      EXPECT_NEAR(result.dlogits[i], dlogits.values[i], 0x1p-23 * std::abs(dlogits.values[i]) + 1e-16);
+  }
+}
+
+TEST(Loss, WeightsOfOneChangeNoBit) {
+  constexpr Index n = 9, classes = 7;
+  const std::vector<float> ones(classes, 1);
+  const std::vector<SampleSpec> samples = formula_samples("labels", n, classes, false);
+  const reference::Tensor exact = formula_tensor("logits", {n, classes}, 8);
+  const std::vector<float> logits(exact.values.begin(), exact.values.end());
+  const Evaluated plain = evaluate({.classes = classes}, samples, logits),
+                  weighted = evaluate({.classes = classes, .class_weights = ones}, samples, logits);
+  EXPECT_EQ(weighted.loss, plain.loss);
+  EXPECT_EQ(weighted.dlogits, plain.dlogits);
+}
+
 TEST(Loss, HugeLogitsStayFinite) {
   const Evaluated result = evaluate({.classes = 3}, {{.a = 1}, {.a = 0}}, {3e38F, -3e38F, 0, 1e30F, 0, 0});
   EXPECT_FLOAT_EQ(result.loss[0], infinity) << "6e38 doesn't fit fp32";

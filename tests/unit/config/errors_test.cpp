@@ -139,7 +139,7 @@ const Case cases[] = {
     {"ema_of_one", "--ema-decay 0.99999999", "",
      "--ema-decay 0.99999999 is 1 in fp32, so the average would stay as it is; give 0.9999999 or less"},
     {"beta_of_another_rule", "--beta1 0.9", "",
-     "--beta1 0.9 has no effect: it needs --optimizer adam, adamw or lamb; give that, or drop it"},
+     "--beta1 0.9 has no effect: it needs --optimizer adam, adamw, lamb or muon; give that, or drop it"},
     {"norms_of_adamw", "--opt adamw --always-adapt", "",
      "--always-adapt has no effect: it needs --optimizer lars or lamb; give that, or drop it"},
     {"momentum_of_adamw", "--opt adamw --momentum 0.9", "",

@@ -91,6 +91,8 @@ TEST(RoundTrip, whole_configurations) {
       "--lr-schedule multistep --lr-step-epochs 30,60.5 --lr-factor 0.25 --rgb-mean 1,2,3 --rgb-std 4,5,6.7",
       "--lr-schedule onecycle --onecycle-linear --label-smoothing 0.1 --resnet-version v2 --model resnet20 --seed 99",
       "--no-checkpoints --no-tensorboard --skip-eval --device cpu --precision bf16 --tuning measured --kernels a,b",
+      "--class-weights 1,0.25,3 --balance classes --optimizer muon --muon-momentum 0.9 --initialiser orthogonal --initialiser-gain 1.5",
+      "--class-weights auto",
       "--config f",
   };
   for (const auto& line : lines) {

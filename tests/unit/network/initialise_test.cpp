@@ -5,6 +5,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "core/hash.hpp"
+#include "core/random.hpp"
 #include "network/models.hpp"
 #include "network/plan.hpp"
 
@@ -85,6 +87,49 @@ TEST(Initialise, ConstantsAndPadding) {
   for (std::size_t i = 0; i < ones.size(); ++i) EXPECT_EQ(ones[i], i < 19 ? 1.0F : 0.0F) << i;
   const std::vector<float> zeros = values_of(table_of("bn.bias", {19}, {Fill::zeros}), 1);
   EXPECT_EQ(zeros, std::vector<float>(32, 0.0F));
+}
+
+/// The product of row i of `a` and row j of `b`, or of columns.
+double product(const std::vector<double>& a, Index i, const std::vector<double>& b, Index j, Index rows,
+               Index columns) {
+  const bool of_rows = rows <= columns;
+  double sum = 0;
+  for (Index k = 0; k < (of_rows ? columns : rows); ++k) {
+    const auto at = [&](Index vector) {
+      return static_cast<std::size_t>(of_rows ? vector * columns + k : k * columns + vector);
+    };
+    sum += a[at(i)] * b[at(j)];
+  }
+  return sum;
+}
+
+/// Q has orthonormal rows (or columns), and with A = Q R the product R = Q^T A is triangular with a positive diagonal.
+/// Both together define the Q that torch.nn.init.orthogonal_ takes of A. Q's numbers are rounded to 2^-24 of them, so
+/// products of two vectors of norm 1 are off by at most 2 * 2^-24, and those with a vector of A by 2^-24 of its norm.
+TEST(Initialise, OrthogonalIsTheOrthogonalFactorOfNormals) {
+  for (const auto& shape : {std::vector<Index>{24, 3, 3, 3}, {40, 24}, {50, 50}, {1, 9}, {33, 1, 1, 1}}) {
+    constexpr float gain = 1.5F;
+    const ParameterTable table = table_of("q", shape, {Fill::orthogonal, gain});
+    const Index rows = shape[0], columns = table.rows[0].range.count / rows, vectors = std::min(rows, columns);
+    std::vector<double> q, a;
+    Random random(9, Stream::initialisation, hash_text("q"));
+    const std::vector<float> values = values_of(table, 9);
+    for (Index i = 0; i < rows * columns; ++i) {
+      q.push_back(static_cast<double>(values[static_cast<std::size_t>(i)]) / gain);
+      a.push_back(random.normal());
+    }
+    for (Index i = 0; i < vectors; ++i) {
+      const double length = std::sqrt(product(a, i, a, i, rows, columns));
+      for (Index j = 0; j <= i; ++j) {
+        ASSERT_NEAR(product(q, i, q, j, rows, columns), i == j ? 1 : 0, 0x1p-22) << i << ' ' << j;
+        const double r = product(q, i, a, j, rows, columns);
+        if (j < i)
+          ASSERT_NEAR(r, 0, 0x1p-22 * length * 2) << "above the diagonal";
+        else
+          ASSERT_GT(r, 0);
+      }
+    }
+  }
 }
 
 TEST(Initialise, LinearFansAreTheSidesOfTheMatrix) {

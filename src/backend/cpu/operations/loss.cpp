@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
+#include <vector>
 
 #include "backend/cpu/operation.hpp"
 #include "backend/cpu/step_builder.hpp"
@@ -29,12 +31,17 @@ Index rank_of(const float* z, Index classes, std::int32_t label) {
 
 class LossStep final : public Step {
  public:
-  LossStep(const LossSpec& spec, Operand logits, Operand gradient, Counters& counters)
-      : spec_(spec), logits_(logits), gradient_(gradient), counters_(counters) {}
+  LossStep(const LossSpec& spec, std::vector<float> class_weights, Operand logits, Operand gradient, Counters& counters)
+      : spec_(spec),
+        class_weights_(std::move(class_weights)),
+        logits_(logits),
+        gradient_(gradient),
+        counters_(counters) {}
 
   bool run(const Memory& memory, const Tile& tile) override {
     LossSpec spec = spec_;
     spec.scale = memory.scale;
+    spec.class_weights = class_weights_;
     softmax_cross_entropy(spec, memory.samples, memory.valid, reinterpret_cast<const float*>(logits_.at(memory, tile)),
                           memory.losses, reinterpret_cast<float*>(gradient_.at(memory, tile)), counters_);
     return true;
@@ -42,6 +49,7 @@ class LossStep final : public Step {
 
  private:
   const LossSpec spec_;
+  const std::vector<float> class_weights_;
   const Operand logits_, gradient_;  ///< no gradient unless training
   Counters& counters_;
 };
@@ -58,6 +66,7 @@ class LossOperation final : public Operation {
     steps.add<LossStep>(LossSpec{.classes = steps.layout(logits).channels,
                                  .smoothing = std::get<Loss>(steps.node(i.value).attributes).label_smoothing,
                                  .topk = parts.spec.topk},
+                        parts.spec.mode == Mode::train ? parts.spec.class_weights : std::vector<float>(),
                         steps.operand(i[Slot::source], logits), steps.operand(i.out, logits), parts.counters);
   }
 };
@@ -86,14 +95,19 @@ void softmax_cross_entropy(const LossSpec& spec, std::span<const SampleSpec> sam
       if (dz != nullptr) std::fill_n(dz, classes, 0.0F);
       continue;
     }
-    const SoftTarget target{sample.a, sample.b, sample.lambda, spec.smoothing, static_cast<double>(classes)};
+    const float* const weights = spec.class_weights.empty() ? nullptr : spec.class_weights.data();
+    const SoftTarget target{sample.a, sample.b, sample.lambda, spec.smoothing, static_cast<double>(classes), weights};
     const double log_sum = log_sum_exp(z, classes);
-    double sum = 0;
-    for (Index k = 0; k < classes; ++k) sum += z[k];
-    loss_per_sample[i] = static_cast<float>(target.loss(log_sum, z[sample.a], z[sample.b], sum));
+    double sum = 0, weight_sum = 0;
+    for (std::int32_t k = 0; k < classes; ++k) {
+      sum += target.weight(k) * z[k];
+      weight_sum += target.weight(k);
+    }
+    const double mass = target.mass(weight_sum);
+    loss_per_sample[i] = static_cast<float>(target.loss(log_sum, mass, z[sample.a], z[sample.b], sum));
     if (dz != nullptr) {
       for (std::int32_t k = 0; k < classes; ++k) {
-        dz[k] = static_cast<float>(spec.scale * (std::exp(z[k] - log_sum) - target(k)));
+        dz[k] = static_cast<float>(spec.scale * (mass * std::exp(z[k] - log_sum) - target(k)));
       }
     }
     const Index before = rank_of(z, classes, sample.a);

@@ -11,6 +11,7 @@ struct LossSpec {
   float smoothing = 0;
   float scale = 1;  ///< factor of each sample's loss, applied in dlogits only
   int topk = 5;
+  std::span<const float> class_weights;  ///< empty: all are 1
 };
 
 /// Softmax cross-entropy of logits (samples.size() x classes). Writes every loss_per_sample (unscaled) and, unless

@@ -222,8 +222,14 @@ cudaError_t piece_squares(const UpdateArgs& args, double* squares, cudaStream_t 
 }
 
 cudaError_t decide_update(Rule rule, const Decision& decision, cudaStream_t stream) {
-  return with_optimiser(
-      rule, [&](auto chosen) { return launch(decide_kernel<decltype(chosen)>, 1, threads, 0, stream, decision); });
+  return with_optimiser(rule, [&](auto chosen) {
+    using R = decltype(chosen);
+    if constexpr (is_matrix_rule<R>) {
+      return cudaErrorNotSupported;
+    } else {
+      return launch(decide_kernel<R>, 1, threads, 0, stream, decision);
+    }
+  });
 }
 
 cudaError_t piece_norms(Rule rule, const UpdateArgs& args, cudaStream_t stream) {
@@ -241,10 +247,15 @@ cudaError_t piece_norms(Rule rule, const UpdateArgs& args, cudaStream_t stream) 
 cudaError_t update(Rule rule, const UpdateArgs& args, cudaStream_t stream) {
   if (args.count == 0) return cudaSuccess;
   return with_optimiser(rule, [&](auto chosen) {
-    return with_storage(args.storage, [&](auto tag) {
-      return launch(update_kernel<decltype(chosen), typename decltype(tag)::type>, static_cast<unsigned>(args.count),
-                    threads, 0, stream, args);
-    });
+    using R = decltype(chosen);
+    if constexpr (is_matrix_rule<R>) {
+      return cudaErrorNotSupported;
+    } else {
+      return with_storage(args.storage, [&](auto tag) {
+        return launch(update_kernel<R, typename decltype(tag)::type>, static_cast<unsigned>(args.count), threads, 0,
+                      stream, args);
+      });
+    }
   });
 }
 

@@ -68,11 +68,12 @@ struct Decision {
   Counters* counters = nullptr;
   UpdateVerdict* verdict = nullptr;
 };
-/// One block looks at flags and norm, and writes loss scale, counters and the numbers of the rule.
+/// One block looks at flags and norm, and writes loss scale, counters and the numbers of the rule. No kernels exist for
+/// a matrix rule: cudaErrorNotSupported.
 cudaError_t decide_update(Rule rule, const Decision& decision, cudaStream_t stream);
 /// What a layer-wise rule measures, of each piece that trains.
 cudaError_t piece_norms(Rule rule, const UpdateArgs& args, cudaStream_t stream);
-/// Updates all tensors by one launch.
+/// Updates all tensors by one launch; as decide_update for a matrix rule.
 cudaError_t update(Rule rule, const UpdateArgs& args, cudaStream_t stream);
 /// running = (1 - momentum) * running + momentum * batch, unless skipped.
 cudaError_t fold_norms(float* running, const float* tail, const NormFold* folds, int count,

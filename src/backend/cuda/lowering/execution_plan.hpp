@@ -57,6 +57,7 @@ struct LaunchContext {
   const FeedNumbers* feed = nullptr;
   const SampleRow* rows = nullptr;
   const float* mean_image = nullptr;
+  const float* class_weights = nullptr;   ///< null: all are 1
   const EvaluationNorm* norms = nullptr;  ///< device memory
   const StepNumbers* step = nullptr;
   Counters* counters = nullptr;

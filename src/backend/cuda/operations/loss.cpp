@@ -52,6 +52,7 @@ void forward(ForwardPass& pass, int id, const Loss& attributes) {
     now.hits = static_cast<std::uint8_t*>(launch.at(hits));
     now.dlogits = launch.at(dlogits);
     now.loss_scale = launch.loss_scale;
+    now.class_weights = launch.class_weights;
     now.counters = launch.counters;
     now.worst = training ? static_cast<std::int32_t*>(launch.at(worst)) : nullptr;
     check(softmax_cross_entropy(now, launch.stream), "the loss");

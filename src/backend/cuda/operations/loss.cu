@@ -49,32 +49,38 @@ __global__ void __launch_bounds__(threads) softmax_kernel(SoftmaxLoss loss) {
   }
   const float* const z = loss.logits + static_cast<Index>(sample) * loss.classes;
   const SampleRow& row = loss.rows[sample];
-  const SoftTarget target{row.a, row.b, static_cast<double>(row.lambda), static_cast<double>(loss.smoothing),
-                          static_cast<double>(loss.classes)};
+  const SoftTarget target{row.a,
+                          row.b,
+                          static_cast<double>(row.lambda),
+                          static_cast<double>(loss.smoothing),
+                          static_cast<double>(loss.classes),
+                          loss.class_weights};
   float highest = z[0];
   for (int k = lane; k < loss.classes; k += 32) highest = fmaxf(highest, z[k]);
   highest = warp_max(highest);
-  double exps = 0, sum = 0;
+  double exps = 0, sum = 0, weight_sum = 0;
   for (int k = lane; k < loss.classes; k += 32) {
     exps += exp(static_cast<double>(z[k]) - static_cast<double>(highest));
-    sum += static_cast<double>(z[k]);
+    sum += target.weight(k) * static_cast<double>(z[k]);
+    weight_sum += target.weight(k);
   }
   exps = warp_sum(exps);
   sum = warp_sum(sum);
+  const double mass = target.mass(loss.class_weights == nullptr ? 0 : warp_sum(weight_sum));
   const double log_sum = static_cast<double>(highest) + log(exps);
   if (dz != nullptr) {
     const double scale = static_cast<double>(loss.feed->scale) *
                          (loss.loss_scale != nullptr ? static_cast<double>(*loss.loss_scale) : 1.0);
     for (int k = lane; k < stored; k += 32) {
       double gradient = 0;
-      if (k < loss.classes) gradient = scale * (exp(static_cast<double>(z[k]) - log_sum) - target(k));
+      if (k < loss.classes) gradient = scale * (mass * exp(static_cast<double>(z[k]) - log_sum) - target(k));
       dz[k] = Element<T>::down(static_cast<float>(gradient));
     }
   }
   const int before = rank_of(z, loss.classes, row.a, lane);
   if (lane != 0) return;
   loss.loss[sample] =
-      static_cast<float>(target.loss(log_sum, static_cast<double>(z[row.a]), static_cast<double>(z[row.b]), sum));
+      static_cast<float>(target.loss(log_sum, mass, static_cast<double>(z[row.a]), static_cast<double>(z[row.b]), sum));
   loss.hits[sample] = static_cast<std::uint8_t>((before < 1 ? 1 : 0) + (before < loss.topk ? 2 : 0));
 }
 

@@ -8,7 +8,8 @@ namespace convoy::cuda {
 struct SoftmaxLoss {
   int samples = 0, classes = 0, topk = 5;
   float smoothing = 0;
-  const float* logits = nullptr;  ///< [samples][classes]
+  const float* logits = nullptr;         ///< [samples][classes]
+  const float* class_weights = nullptr;  ///< [classes]; null: all are 1
   const SampleRow* rows = nullptr;
   const FeedNumbers* feed = nullptr;
   float* loss = nullptr;         ///< [samples], unscaled; 0 past the valid ones

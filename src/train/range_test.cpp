@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/range_test.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "train/training_job.hpp"
+
+namespace convoy {
+namespace {
+
+constexpr std::size_t fewest_points = 10;
+
+/// The straight line through some points that has the least squares of deviations.
+struct LineFit {
+  double mean_x = 0, mean_y = 0, slope = 0;
+  double at(double x) const { return mean_y + slope * (x - mean_x); }
+};
+
+LineFit fit_around(const std::vector<RangePoint>& points, std::size_t at) {
+  const std::size_t side = std::max<std::size_t>(2, points.size() / 20);
+  const std::size_t begin = at - std::min(at, side), end = std::min(points.size(), at + side + 1);
+  const auto n = static_cast<double>(end - begin);
+  LineFit fit;
+  for (std::size_t i = begin; i < end; ++i) {
+    fit.mean_x += std::log10(points[i].rate) / n;
+    fit.mean_y += points[i].loss / n;
+  }
+  double xx = 0, xy = 0;
+  for (std::size_t i = begin; i < end; ++i) {
+    const double x = std::log10(points[i].rate) - fit.mean_x;
+    xx += x * x;
+    xy += x * (points[i].loss - fit.mean_y);
+  }
+  fit.slope = xx > 0 ? xy / xx : 0;
+  return fit;
+}
+
+std::vector<RangePoint> finite(std::vector<RangePoint> points) {
+  std::erase_if(points, [](const RangePoint& point) { return !std::isfinite(point.loss); });
+  return points;
+}
+
+}  // namespace
+
+std::vector<double> smoothed_losses(const std::vector<RangePoint>& points) {
+  std::vector<double> smoothed;
+  for (std::size_t i = 0; i < points.size(); ++i)
+    smoothed.push_back(fit_around(points, i).at(std::log10(points[i].rate)));
+  return smoothed;
+}
+
+std::optional<RangeFinding> find_rate(const std::vector<RangePoint>& all) {
+  const std::vector<RangePoint> points = finite(all);
+  if (points.size() < fewest_points) return std::nullopt;
+  const std::vector<double> smoothed = smoothed_losses(points);
+  const auto lowest = static_cast<std::size_t>(std::min_element(smoothed.begin(), smoothed.end()) - smoothed.begin());
+  std::size_t steepest = 0;
+  double slope = 0;
+  for (std::size_t i = 0; i <= lowest; ++i) {
+    const double here = fit_around(points, i).slope;
+    if (here >= slope) continue;
+    slope = here;
+    steepest = i;
+  }
+  if (slope == 0) return std::nullopt;
+  return RangeFinding{
+      .steepest = points[steepest].rate, .lowest_rate = points[lowest].rate, .lowest_loss = smoothed[lowest]};
+}
+
+Exit RangeTest::run(Communicator& communicator, Supervisor& supervisor, const TrainConfig& whole) {
+  TrainConfig config = without_results(whole);
+  // Long enough for all steps, also if an epoch is one.
+  config.epochs = std::max(config.epochs, static_cast<double>(ramp_.steps));
+  config.start_epoch = 0;
+  config.skip_eval = true;
+  config.ema.decay = 0;
+  config.checkpoint.save = false;
+  config.output.print_every = 1;
+  config.output.trace = {};
+  ScheduleSpec& schedule = config.optimiser.schedule;
+  schedule.decay = Decay::constant;
+  schedule.warmup_epochs = 0;
+  for (PhaseConfig& phase : config.phases) phase.has_rate = false;
+  std::erase_if(config.phases, [](const PhaseConfig& phase) { return !phase.changes_data(); });
+  return run_trial(communicator, supervisor, config, *this);
+}
+
+void RangeTest::begin(TrainingJob& job) {
+  job_ = &job;
+  global_batch = job.shape.global_batch;
+  ramp_.first = job.state.position.step;
+  job.optimiser.ramp = ramp_;
+  job.state.last_step = std::min(job.state.last_step, ramp_.first + ramp_.steps);
+}
+
+void RangeTest::step_done(LoopState& state) {
+  // A sum over all ranks, so that all of them end at the same step.
+  const double loss = job_->training_log.interval_loss();
+  points.push_back({job_->optimiser.rate(state.working.step), loss});
+  constexpr double keep = 0.9;
+  const double weight = 1 - std::pow(keep, static_cast<double>(points.size()));
+  mean_ = keep * mean_ + (1 - keep) * loss;
+  const double running = mean_ / weight;
+  if (points.size() == 1 || running < least_) least_ = running;
+  diverged = !std::isfinite(loss) || running > divergence * least_;
+  state.ends_early = state.ends_early || diverged;
+}
+
+}  // namespace convoy
