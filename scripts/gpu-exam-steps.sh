@@ -14,7 +14,7 @@ median() { sort -n | awk '{ v[NR] = $1 } END { if (NR > 0) printf "%.6g\n", (v[i
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_rmaps_base_oversubscribe=1
 export CONVOY_GOLDEN_DIR=$golden CONVOY_REQUIRE_GPU=1 CONVOY_TEST_DEVICE=cuda
 steps=40 small=128 networks="resnet50 resnet18 resnet20" turns="1 2"
-tuned=$networks
+tuned="resnet20 resnet50 resnet18" # small ones first: they take least
 cores=$(env -u OMP_NUM_THREADS nproc)
 # The emulated device would measure its ceilings for hours.
 profiled="--device cuda --precision fp16"
@@ -142,7 +142,7 @@ plan() {
   local found wanted same
   # shellcheck disable=SC2046
   convoy inspect plan --device cuda --precision fp16 $(network "$1") >"$kept/plan.$1.txt" || return
-  found=$(grep -E '^[0-9]+ (convolutions:|cuDNN graphs)' "$kept/plan.$1.txt" | tr -cs '0-9.\n' ' ' | sed 's/^ //' | paste -sd ' ' |
+  found=$(sed -nE 's/^(.*: )?([0-9]+ (convolutions:|cuDNN graphs) .*)/\2/p' "$kept/plan.$1.txt" | tr -cs '0-9.\n' ' ' | sed 's/^ //' | paste -sd ' ' |
     awk '{ for (i = 1; i <= 9; ++i) printf "%s ", $i; printf "%.1f\n", $10 }')
   wanted=$(sed -n "s/^program: $2: //p" "$plans/h100.txt" | tr -cs '0-9.\n' ' ' | sed 's/^ //' |
     awk '{ for (i = 1; i <= 9; ++i) printf "%s ", $i; printf "%.1f\n", $10 }')
@@ -195,10 +195,10 @@ shards() {
   # Of what a process that died did not come to, its log has the last test it began.
   value "$1_processes_not_ok" $bad
   [ $bad = 0 ] && return
-  grep -ahE '^\[ RUN      \]' "$kept/$label.$1".*.txt | awk '{ print $4 }' | sort >"$work/begun"
-  grep -ahE '^\[( {6} OK|  FAILED| {2}SKIPPED) +\]' "$kept/$label.$1".*.txt | awk '{ print $4 }' | sort >"$work/ended"
+  grep -ahE '^\[ RUN      \]' "$kept/$label.$1".*.txt | awk '{ print $4 }' | sort >"$work/begun.$1"
+  grep -ahE '^\[( {6} OK|  FAILED| {2}SKIPPED) +\]' "$kept/$label.$1".*.txt | awk '{ print $4 }' | sort >"$work/ended.$1"
   local name
-  while read -r name; do note_failed "$name (never ended)"; done < <(comm -23 "$work/begun" "$work/ended")
+  while read -r name; do note_failed "$name (never ended)"; done < <(comm -23 "$work/begun.$1" "$work/ended.$1")
   echo "$1: $bad processes did not end well"
   return 1
 }
@@ -207,9 +207,17 @@ step_parity() {
   [ "$cores" -ge 8 ] || many=$cores
   if [ -n "$rehearse" ]; then many=2 golden_many=1 first='*Pool*_fp16*' rest='*Pool*_fp32*' golden='*PyTorch/mlp'; fi
   shards fp16 "parity.operations$suffix" "$first" "$many" || rc=1
-  shards others "parity.operations$suffix" "$rest" "$many" || rc=1
-  shards golden parity.golden "$golden" "$golden_many" || rc=1
-  [ -n "$rehearse" ] || shards program "parity.program$suffix" '*' 1 || rc=1
+  # The rest at once: one network takes as long as all operations.
+  local pids=() pid
+  shards others "parity.operations$suffix" "$rest" "$many" &
+  pids+=($!)
+  shards golden parity.golden "$golden" "$golden_many" &
+  pids+=($!)
+  if [ -z "$rehearse" ]; then
+    shards program "parity.program$suffix" '*' 1 &
+    pids+=($!)
+  fi
+  for pid in "${pids[@]}"; do wait "$pid" || rc=1; done
   return $rc
 }
 # The same step fused and not, from weights that some steps have moved: all gradients (after one step they are the momentum)
@@ -288,22 +296,28 @@ step_kernels() {
     tools=()
   fi
   command -v compute-sanitizer >/dev/null || { fact sanitizer "not on this machine"; return $rc; }
-  sanitized() { # NAME OPTION ...
-    local name=$1 errors
+  # sanitized NAME PROGRAM OPTION ... -- WORD ...: in a bundle the program is started by a shell script, and where the sanitizer
+  # can't follow that, by itself.
+  sanitized() {
+    local name=$1 program=$2 options=() errors='' way
+    shift 2
+    while [ "$1" != -- ]; do options+=("$1"); shift; done
     shift
-    compute-sanitizer --target-processes all --print-limit 20 "$@" >"$kept/$label.$name.txt" 2>&1
-    errors=$(sed -nE 's/.*(ERROR|RACECHECK) SUMMARY: ([0-9]+) .*/\2/p' "$kept/$label.$name.txt" | tail -n 1)
+    for way in "$program" "$here/libexec/${program##*/}"; do
+      [ -x "$way" ] || continue
+      compute-sanitizer --target-processes all --print-limit 20 "${options[@]}" "$way" "$@" >"$kept/$label.$name.txt" 2>&1
+      errors=$(sed -nE 's/.*(ERROR|RACECHECK) SUMMARY: ([0-9]+) .*/\2/p' "$kept/$label.$name.txt" | tail -n 1)
+      [ -z "$errors" ] || break
+    done
     value "${name}_errors" "${errors:-none}"
     [ "${errors:-1}" = 0 ]
   }
   for tool in "${tools[@]}"; do
-    sanitized "$tool" --tool "$tool" "$kernels" &
+    sanitized "$tool" "$kernels" --tool "$tool" -- &
     pids+=($!)
   done
   (
-    options="--model resnet8 --synthetic-samples 24 --batch-size 8"
-    # shellcheck disable=SC2086
-    sanitized program --tool memcheck --kernel-regex kns=convoy convoy train $options --synthetic --synthetic-size 16 --sync gradients \
+    sanitized program "$(command -v convoy)" --tool memcheck --kernel-regex kns=convoy -- train --model resnet8 --synthetic --synthetic-samples 24 --synthetic-size 16 --batch-size 8 --sync gradients \
       --precision fp16 --max-steps 3 --skip-eval --no-tensorboard --no-checkpoints --device cuda --output-dir "$work/sanitized"
   ) &
   pids+=($!)
@@ -414,10 +428,14 @@ step_ours() {
   return $rc
 }
 step_torch() {
-  local begin=$EPOCHREALTIME
-  
+  local begin=$EPOCHREALTIME unpacker=''
+  if [ -n "$data" ] && [ ! -d "$data" ]; then
+    "$python" "$here/bench/cifar10_archive.py" unpack "$data" "$work/binary" 3>&- &
+    unpacker=$!
+  fi
   fact version "$("$python" -c 'import torch; print(torch.__version__, torch.version.cuda, torch.backends.cudnn.version())' 2>&1 | tail -n 1)"
   value import_seconds "$(seconds_since "$begin")"
+  [ -z "$unpacker" ] || wait "$unpacker" || fact data "none: the archive can't be unpacked"
 }
 # theirs NETWORK KEY LIMIT OPTION ...
 theirs() {
@@ -463,8 +481,7 @@ step_torch_to_94() {
   [ -n "$data" ] || leave "no --data"
   local folder=$data
   if [ ! -d "$data" ]; then
-    folder=$work/binary
-    "$python" "$here/bench/cifar10_archive.py" unpack "$data" "$folder" || { fact seconds "none: the archive can't be unpacked"; return 0; }
+    folder=$work/binary # by the step torch
   fi
   "$python" "$here/bench/peer/cifar10_torch.py" --data "$folder" --device cuda --model resnet18-small --precision fp16 --processes 1 \
     --batch-size 512 --epochs 20 --lr 0.8 --target 94 >"$work/to_94.torch" &
