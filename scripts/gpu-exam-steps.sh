@@ -184,7 +184,7 @@ shards() {
     (
       set -o pipefail
       GTEST_TOTAL_SHARDS=$4 GTEST_SHARD_INDEX=$i "$tests/$2" --gtest_filter="$3" 2>&1 | tee "$kept/$label.$1.$i.txt" |
-        awk '/^\[  FAILED  \].*\([0-9]+ ms\)$/ { print "FAILED " $4 >"/dev/fd/3"; fflush("/dev/fd/3") }'
+        awk '/^\[  FAILED  \].*\([0-9]+ ms\)$/ { print "FAILED " $4; fflush() }' >&3
     ) &
     pids+=($!)
   done

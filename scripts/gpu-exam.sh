@@ -176,7 +176,7 @@ take() { # LINE of a step: VALUE KEY NUMBER, FACT KEY TEXT, FAILED TEXT
   read -r kind key text <<<"$1"
   case $kind in
     VALUE | FACT) ;;
-    FAILED) text=$key key=failed ;;
+    FAILED) text="$key${text:+ $text}" key=failed ;;
     *) return ;;
   esac
   plain "$text"

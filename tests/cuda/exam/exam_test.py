@@ -127,7 +127,20 @@ def part_a(root):
     (root / "opt/convoy/tests/plan/h100.txt").write_text(
         "program: cifar10_resnet20 fp16 n128 train: " + " ".join(map(" ".join, zip(names, plan))) + " hidden 0.25\n")
     shutil.copy(root / "out/exam-A.txt", root / "out/A.txt")
-    steps, _, told = examine(root, "A", "--only", "smoke")
+    golden = root / "opt/convoy/tests/parity.golden"
+    golden.write_text("""#!/bin/sh
+echo "[ RUN      ] Golden.One"
+echo "[  FAILED  ] Golden.One (7 ms)"
+echo "[ RUN      ] Golden.Two"
+echo "[       OK ] Golden.Two (7 ms)"
+echo "[ RUN      ] Golden.Three"
+kill -SEGV $$
+""")
+    steps, _, told = examine(root, "A", "--only", "smoke,parity", expect=1)
+    assert results(steps) == {"smoke": "ok", "parity": "failed", "parity.again": "failed"}, told
+    assert steps["parity"]["failed"] == ["Golden.One", "Golden.Three (never ended)"], told
+    assert steps["parity"]["values"]["golden_passed"] == steps["parity"]["values"]["golden_processes_not_ok"] == 1, told
+    golden.unlink()
     assert steps["smoke"]["values"]["plan_resnet20_as_for_an_h100"] == 1 and steps["smoke"]["values"]["plan_resnet18_as_for_an_h100"] == 0, told
 
 
@@ -160,7 +173,7 @@ def killed(root, lines, pause):
     """The namespace's processes end at once when this many lines were read."""
     for old in (root / "out").glob("exam-A*"):
         old.unlink()
-    command = [*INSIDE, "run", root, EXAM, "A", "--rehearse", "--out", "/out", "--only", "facts,smoke,parity,same_bits"]
+    command = [*INSIDE, "run", root, EXAM, "A", "--rehearse", "--out", "/out", "--only", "facts,smoke,fusion,same_bits"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as exam:
         seen = [exam.stdout.readline() for _ in range(lines)]
         time.sleep(pause)
