@@ -6,6 +6,7 @@ the official binary files, whose images are encoded. `convoy-preprocess folder -
 unpack OUT.tar.xz FOLDER: the official binary layout, in a fixed random order, for bench/peer/cifar10_torch.py."""
 import argparse
 import io
+import lzma
 import os
 import tarfile
 
@@ -40,7 +41,7 @@ def from_archive(path):
 def pack(args):
     source = from_binary(args.source, args.quality) if os.path.isdir(args.source) else from_archive(args.source)
     # One stream for all: the files' equal heads cost it next to nothing.
-    with tarfile.open(args.out, "w:xz", format=tarfile.USTAR_FORMAT, preset=9) as archive:
+    with tarfile.open(args.out, "w:xz", format=tarfile.USTAR_FORMAT, preset=9 | lzma.PRESET_EXTREME) as archive:
         count = 0
         for name, content in source:
             member = tarfile.TarInfo(name)
