@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Makes a folder, and an archive of it, that runs on a machine that has none of our libraries: the programs, the tests that
-# scripts/gpu-check.sh needs, Open MPI with its plugins, and every shared library but CUDA's, the C library and its loader
+# scripts/gpu-exam.sh needs, Open MPI with its plugins, and every shared library but CUDA's, the C library and its loader
 # included: the machine's own may be older. The folder may be moved.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -43,19 +43,21 @@ for file in "${programs[@]}" "${tests[@]/#/$build/tests/parity/}"; do
 done
 
 rm -rf "$folder"
-mkdir -p "$folder"/{bin,libexec,lib/convoy,lib/pmix,etc/openmpi,share/pmix,share/convoy,tests/golden,bench,configs,scripts,docs}
+mkdir -p "$folder"/{bin,libexec,lib/convoy,lib/pmix,etc/openmpi,share/pmix,share/convoy,tests/golden,tests/plan,bench,configs,scripts,docs}
 folder=$(cd "$folder" && pwd)
 
 # --- ours
 cp "${programs[@]}" "$folder/libexec/"
 for name in "${tests[@]}"; do cp "$build/tests/parity/$name" "$folder/libexec/${name%.cpu}"; done
+if [ -x "$build/tests/cuda/gpu.kernels" ]; then cp "$build/tests/cuda/gpu.kernels" "$folder/libexec/"; fi
 for module in cuda nccl; do
   if [ -e "$build/src/cli/libconvoy_$module.so" ]; then cp "$build/src/cli/libconvoy_$module.so" "$folder/lib/convoy/"; fi
 done
 cp tests/golden/*.json "$folder/tests/golden/"
 cp configs/*.cfg "$folder/configs/"
-cp -r bench/peer "$folder/bench/"
-cp scripts/gpu-check.sh "$folder/scripts/"
+cp -r bench/peer bench/cifar10_archive.py "$folder/bench/"
+cp scripts/gpu-exam.sh scripts/gpu-exam-steps.sh "$folder/scripts/"
+grep '^program' tests/cuda/plan/expected/h100.txt >"$folder/tests/plan/h100.txt"
 cp LICENSE "$folder/"
 "$build/src/cli/convoy" --version >"$folder/share/convoy/bundle"
 
@@ -129,7 +131,7 @@ done
 # given holds for one process, not for those that it starts.
 for file in "$folder"/libexec/*; do
   name=${file##*/}
-  case $name in parity.*) place=tests ;; *) place=bin ;; esac
+  case $name in parity.* | gpu.*) place=tests ;; *) place=bin ;; esac
   cat >"$folder/$place/$name" <<RUN
 #!/bin/sh
 # $name, with the loader and the C library of this folder.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The tests that all backends share, on the GPU of this machine. scripts/gpu-check.sh runs the same programs.
+# The tests that all backends share, on the GPU of this machine. scripts/gpu-exam.sh runs the same programs.
 foreach(name operations.cpu program.cpu golden)
   string(REPLACE ".cpu" "" short ${name})
   add_test(NAME gpu.${short} COMMAND parity.${name})

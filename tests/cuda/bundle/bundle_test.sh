@@ -4,6 +4,8 @@
 # would look for it. There it makes data, trains on two ranks and evaluates, through its `run` and without; and says what is
 # missing for a GPU. CONVOY_TEST_ROOT names another root folder, for instance that of an older system.
 set -euo pipefail
+# shellcheck source=/dev/null
+. "$(dirname "$0")/root.sh"
 
 if [ "${1:-}" != inside ]; then
   command -v unshare >/dev/null || { echo "unshare is missing"; exit 77; }
@@ -33,21 +35,9 @@ if [ -n "${CONVOY_TEST_ROOT:-}" ]; then
   mount --rbind "$root/opt" "$CONVOY_TEST_ROOT/opt"
   root=$CONVOY_TEST_ROOT
 else
-  mkdir -p "$root"/{bin,shell,proc,sys,dev/shm,tmp,etc}
-  cp /bin/dash "$root/bin/sh"
-  cp -L /lib64/ld-linux-x86-64.so.2 /lib/x86_64-linux-gnu/libc.so.6 "$root/shell/"
-  patchelf --set-interpreter /shell/ld-linux-x86-64.so.2 --set-rpath /shell "$root/bin/sh"
-  printf 'root:x:0:0:root:/tmp:/bin/sh\n' >"$root/etc/passwd"
-  printf '127.0.0.1 localhost %s\n' "$(hostname)" >"$root/etc/hosts"
+  make_root "$root"
 fi
-mount -t proc proc "$root/proc" 2>/dev/null || mount --rbind /proc "$root/proc"
-mount --rbind /sys "$root/sys"
-for device in null zero urandom random; do
-  [ -e "$root/dev/$device" ] || : >"$root/dev/$device"
-  mount --bind "/dev/$device" "$root/dev/$device"
-done
-mount -t tmpfs tmpfs "$root/dev/shm"
-mount -t tmpfs tmpfs "$root/tmp"
+mount_root "$root"
 
 there="/opt/a place/moved"
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_mpi_yield_when_idle=1 HOME=/tmp
