@@ -170,7 +170,7 @@ state() { # STEP RESULT SECONDS NOTE: of a step, the last one counts
 }
 
 # --- running them
-failed=() running='' label='' begin=0 batch=() packed=0
+failed=() running='' lines='' pending='' label='' begin=0 batch=() packed=0
 take() { # LINE of a step: VALUE KEY NUMBER, FACT KEY TEXT, FAILED TEXT
   local kind key text
   read -r kind key text <<<"$1"
@@ -205,9 +205,20 @@ end_group() {
   done
   kill -KILL -- "-$running" 2>/dev/null
 }
+# drain SECONDS: takes the lines that come without longer pauses.
+drain() {
+  local line
+  while IFS= read -r -t "$1" -u "$lines" line; do
+    take "$pending$line"
+    pending=''
+  done
+  pending+=$line
+  flush
+}
 # step NAME LIMIT [LABEL]: step_NAME in a shell of its own. 77: left out, its last line says why.
 step() {
-  local name=$1 limit=$2 left lines line='' pending='' rc result=failed log
+  local name=$1 limit=$2 left line='' rc result=failed log
+  pending=''
   label=${3:-$name}
   log=$kept/$label.txt
   chosen "$name" || return 0
@@ -225,19 +236,18 @@ step() {
     "$here/scripts/gpu-exam-steps.sh" "$work" "$name" 3>&1 >"$log" 2>&1)
   running=$!
   while :; do
-    IFS= read -r -t 0.25 -u "$lines" line
-    rc=$?
-    if [ $rc -eq 0 ]; then # and those that came with it
+    if IFS= read -r -t 0.25 -u "$lines" line; then
       take "$pending$line"
       pending=''
-      while IFS= read -r -t 0.02 -u "$lines" line; do take "$line"; done
-      pending=$line
-      flush
-    elif [ $rc -gt 128 ]; then # nothing yet
-      pending+=$line
-      [ $((SECONDS - packed)) -lt 5 ] || pack
-      kill -0 "$running" 2>/dev/null || break
-    else
+      drain 0.02 # those that came with it
+      continue
+    elif [ $? -le 128 ]; then # all that could write are gone
+      break
+    fi
+    pending+=$line
+    [ $((SECONDS - packed)) -lt 5 ] || pack
+    if ! kill -0 "$running" 2>/dev/null; then
+      drain 0.1 # what it wrote since
       break
     fi
   done
@@ -262,7 +272,10 @@ step() {
 }
 ended() { # SIGNAL
   trap '' TERM INT HUP
-  [ -z "$running" ] || end_group
+  if [ -n "$running" ]; then
+    end_group
+    drain 0.1
+  fi
   if [ -n "$label" ]; then
     tenths_since "$begin"
     state "$label" failed "$tenths" "the examination was ended by $1"

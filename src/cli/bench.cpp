@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "cli/launch.hpp"
+#include "comm/agreed_error.hpp"
 
 namespace convoy {
 
@@ -44,7 +45,13 @@ Exit run_bench(Session& session, const Words& words) {
   if (!config) return Exit::usage;
   Communicator communicator(session, config->deadline);
   supervise(communicator, config->deadline);
-  if (config->what == "compute") return bench_compute(communicator, *config);
+  if (config->what == "compute") {
+    try {
+      return bench_compute(communicator, *config);
+    } catch (const AgreedError& error) {  // whom it concerns has told why
+      return error.code;
+    }
+  }
   if (config->what == "scaling") {
     // Ranks without work wait for measurements of unknown length.
     Communicator patient(session, StallLimits{0, 0});

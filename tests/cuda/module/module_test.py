@@ -46,6 +46,13 @@ def opened(device):
     return sorted(set(CUDA_LIBRARY.findall(text)))
 
 
+def computes_nothing():
+    """The other part of a GPU that `convoy bench` measures is refused in the same way."""
+    words = ["bench", "compute", "--device", "cuda", "--model", "resnet8", "--batch-size", "2", "--steps", "1"]
+    done = subprocess.run([CONVOY, *words], capture_output=True, text=True, timeout=30, env={**os.environ, "LD_LIBRARY_PATH": "", "CUDA_VISIBLE_DEVICES": ""})
+    check(done.returncode == 4 and done.stderr.count("\n") == 1, "bench compute: exit code 4 and one line", (done.returncode, done.stderr))
+
+
 fake = {"LD_LIBRARY_PATH": str(FAKES / "driver")}
 has_gpu = os.path.exists("/dev/nvidiactl")
 
@@ -55,6 +62,7 @@ check(re.search(r"^CUDA [\d.]+, cuDNN [\d.]+, NCCL [\d.]+", version, re.M), "--v
 # A CPU start.
 check(opened("cpu") == [], "--device cpu opens no library of CUDA", opened("cpu"))
 if not has_gpu:
+    computes_nothing()
     check(opened("auto") == [], "--device auto opens no library of CUDA without a GPU", opened("auto"))
     _, out, _ = run("auto")
     check("cpu (this machine has no NVIDIA device" in out, "--device auto says what it took and why", out)
