@@ -31,6 +31,7 @@ std::vector<int> choose_repeaters(Index check, int owners, std::span<const std::
   // The round of the job's ranks that the check belongs to decides who comes first.
   const int shift = static_cast<int>(check / owners % (owners - 1));
   std::vector<int> others;
+  others.reserve(static_cast<std::size_t>(owners));
   for (int i = 0; i < owners - 1; ++i) others.push_back((checked + 1 + (shift + i) % (owners - 1)) % owners);
   while (chosen.size() < 3 && !others.empty()) {
     auto next = std::find_if(others.begin(), others.end(), [&](int rank) { return !shares_host(rank); });
