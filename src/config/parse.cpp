@@ -431,7 +431,7 @@ namespace {
 void refuse_zeros(const Given& given) {
   for (const char* name : {"image-size", "resize"}) {
     const auto at = given.last.find(name);
-    if (at == given.last.end() || at->second.value.find_first_not_of("0") != std::string::npos) continue;
+    if (at == given.last.end() || at->second.value.find_first_not_of('0') != std::string::npos) continue;
     fail(Exit::usage, "{} has no effect (0 keeps the checkpoint's own); give a number of pixels, or drop it",
          at->second.origin);
   }

@@ -12,8 +12,8 @@
 
 namespace convoy {
 
-/// Reads a file of text: a configuration, a network, class weights. The program lets rank 0 read and broadcasts, so that all ranks see the same text or the
-/// same Error(usage).
+/// Reads a file of text: a configuration, a network, class weights. The program lets rank 0 read and broadcasts, so
+/// that all ranks see the same text or the same Error(usage).
 using ReadText = std::function<std::string(const std::string& path)>;
 std::string read_text_file(const std::string& path);
 /// Empty where there is no such file.

@@ -61,7 +61,7 @@ TEST(Help, of_a_topic_is_its_section_and_of_a_word_what_holds_it) {
   EXPECT_NE(data.find("\nNetwork input:\n"), std::string::npos);
   EXPECT_EQ(data.find("--lr"), std::string::npos);
   const std::string momentum = help<TrainConfig>(HelpDepth::usual, "momentum");
-  EXPECT_EQ(options_in(momentum), 4U) << momentum;
+  EXPECT_EQ(options_in(momentum), 5U) << momentum;
   EXPECT_NE(help<TrainConfig>(HelpDepth::usual, "wd").find("--weight-decay"), std::string::npos) << "other names too";
 }
 

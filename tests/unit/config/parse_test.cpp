@@ -113,8 +113,7 @@ TEST(Parse, reads_the_named_file) {
   EXPECT_EQ(usage_error([&] {
               parse_train({"--config", folder.path() + "/none.cfg"});
             }),
-            "cannot read the file '" + folder.path() +
-                "/none.cfg' (No such file or directory); check --config");
+            "cannot read the file '" + folder.path() + "/none.cfg' (No such file or directory); check --config");
   EXPECT_NE(usage_error([&] { parse_train({"--config", folder.path()}); }), "");
 }
 

@@ -28,6 +28,7 @@ std::string another_value(const Option& option) {
                                                       {"hidden", "300,100"},
                                                       {"data", "/some/place"},
                                                       {"resume", "auto"},
+                                                      {"balance", "classes"},
                                                       {"weights", "w.h5"},
                                                       {"num-layers", ""},
                                                       {"inject-fault", "nan@1@2"},

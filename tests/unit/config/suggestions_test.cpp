@@ -190,7 +190,7 @@ const Typed table[] = {
     {"verbose", silent},
     {"lrr", "'--lr'"},
     {"x", silent},
-    {"class", silent},
+    {"class", "'--class-weights'"},
 };
 
 TEST(Suggestions, are_right_or_none) {
