@@ -7,8 +7,10 @@
 
 namespace convoy {
 
-/// How a tensor starts. he_*, xavier: Kaiming / Glorot with the tensor's fan; `value`: standard
-/// deviation, bound, or gain of orthogonal matrices.
+/// How a tensor starts. he_*, xavier: Kaiming / Glorot with the tensor's fan; `value`: standard deviation,
+/// bound, or gain of orthogonal matrices.
+/// dirac: filter i is 1 at the centre of channel i, so that it passes the channel on; filters past the last channel are
+/// uniform within 1 / sqrt(fan-in). whitening: as dirac until training has seen its data (whitening_filters()).
 struct Initialiser {
   enum class Fill : std::uint8_t {
     zeros,
@@ -22,6 +24,8 @@ struct Initialiser {
     truncated_normal,  ///< truncated at two standard deviations, not rescaled
     uniform,
     orthogonal,  ///< a matrix of k rows: torch.nn.init.orthogonal_
+    dirac,
+    whitening,
   };
   Fill fill = Fill::zeros;
   float value = 0;
@@ -36,6 +40,7 @@ struct ParameterSpec {
   Kind kind = Kind::weight;
   std::vector<Index> shape;  ///< convolution k c/groups r s, linear k c, others k
   Initialiser initialiser;
+  bool fixed = false;  ///< the network never trains it, whatever --freeze says
 
   Index count() const {
     Index values = 1;

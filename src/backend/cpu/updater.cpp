@@ -27,6 +27,7 @@ struct Piece {
   Index tensor = 0;
   float decay = 0, rate_multiplier = 1;
   bool is_weight = true, in_matrix = false;
+  Index rate_ends = never;
 };
 
 /// What a matrix rule updates as one.
@@ -34,6 +35,7 @@ struct Matrix {
   Range range;
   MatrixShape shape;
   float decay = 0, rate_multiplier = 1;
+  Index rate_ends = never;
 
   Index scratch() const { return align_floats(shape.count()) + orthogonal_floats(shape); }
 };
@@ -91,7 +93,8 @@ class CpuUpdater final : public Updater {
                            row.decay,
                            row.rate_multiplier,
                            row.kind == Kind::weight,
-                           !matrices_.empty() && row.is_matrix()});
+                           !matrices_.empty() && row.is_matrix(),
+                           row.rate_ends});
       }
     }
     for (const NormStatistics& norm : plan.table.norms) {
@@ -153,7 +156,7 @@ class CpuUpdater final : public Updater {
     for (const Parameter& row : plan.table.rows) {
       if (!row.is_matrix()) continue;
       const Index rows = row.shape.front();
-      matrices_.push_back({row.range, {rows, row.range.count / rows}, row.decay, row.rate_multiplier});
+      matrices_.push_back({row.range, {rows, row.range.count / rows}, row.decay, row.rate_multiplier, row.rate_ends});
     }
     const auto is_small = [](const Matrix& m) { return m.shape.macs() < small_matrix_macs; };
     const auto large = std::stable_partition(matrices_.begin(), matrices_.end(), is_small);
@@ -195,8 +198,8 @@ class CpuUpdater final : public Updater {
     return std::sqrt(total);
   }
 
-  static UpdateFactors factors_of(const Piece& piece, UpdateFactors factors) {
-    factors.learning_rate *= piece.rate_multiplier;
+  UpdateFactors factors_of(const Piece& piece, UpdateFactors factors) const {
+    factors.learning_rate *= current_.step < piece.rate_ends ? piece.rate_multiplier : 0.0F;
     factors.decay = piece.decay;
     return factors;
   }
@@ -230,7 +233,7 @@ class CpuUpdater final : public Updater {
   template <class R, std::size_t... Slot>
   bool update_matrix(const Matrix& matrix, const ParameterSet& set, const float* gradients, UpdateFactors factors,
                      float* scratch, std::index_sequence<Slot...>) const {
-    factors.learning_rate *= matrix.rate_multiplier;
+    factors.learning_rate *= current_.step < matrix.rate_ends ? matrix.rate_multiplier : 0.0F;
     factors.decay = matrix.decay;
     const auto [rows, columns] = matrix.shape;
     factors.ratio =

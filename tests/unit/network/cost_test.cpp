@@ -71,7 +71,8 @@ INSTANTIATE_TEST_SUITE_P(Torchvision, KnownCost,
                                          Known{{.model = "mobilenet_v2"}, 224, 3'504'872, 0.301e9},
                                          Known{{.model = "mobilenet_v1"}, 224, 4'231'976, 0.569e9},
                                          Known{{.model = "wrn16_4", .classes = 10}, 32, 2'748'890, 0},
-                                         Known{{.model = "wrn28_10", .classes = 10}, 32, 36'479'194, 5.24e9}));
+                                         Known{{.model = "wrn28_10", .classes = 10}, 32, 36'479'194, 5.24e9},
+                                         Known{{.model = "airbench94", .classes = 10}, 32, 1'972'792, 118'147'360}));
 
 INSTANTIATE_TEST_SUITE_P(
     Small, KnownCost,
