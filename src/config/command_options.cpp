@@ -206,7 +206,7 @@ std::vector<OptionGroup> options_of(EvaluateConfig& config) {
   OptionGroup group{"Evaluation", {}};
   auto add = [&](Option option) -> Option& { return group.options.emplace_back(std::move(option)); };
   add(text_option("checkpoint", "PATH", config.checkpoint,
-                  "checkpoint, run directory, or a safetensors or PyTorch file"))
+                  "checkpoint, run directory, or a safetensors, PyTorch or ONNX file"))
       .also({"weights", "resume"});
   add(word_option("split", config.split, {"val", "train"}, "split of the data set"));
   add(batch_option(config.batch, "images per rank in one batch").also({"eval-batch-size", "val-batch-size"}));
@@ -238,7 +238,7 @@ std::vector<OptionGroup> options_of(PredictConfig& config) {
   OptionGroup group{"Prediction", {}};
   auto add = [&](Option option) -> Option& { return group.options.emplace_back(std::move(option)); };
   add(text_option("checkpoint", "PATH", config.checkpoint,
-                  "checkpoint, run directory, or a safetensors or PyTorch file; default: the first path"))
+                  "checkpoint, run directory, or a safetensors, PyTorch or ONNX file; default: the first path"))
       .also({"weights", "resume"});
   add(number_option("topk", "K", config.topk, from_to(1, 1 << 20), "list the K most likely classes")).also({"top-k"});
   add(choice_option<PredictFormat>(
