@@ -145,6 +145,9 @@ OptionGroup length_options(TrainConfig& config) {
   add(number_option("dry-run-seconds", "SECONDS", config.dry_run_seconds, at_least(0),
                     "time that --dry-run spends on measured steps; 0: none"))
       .only_on_command_line();
+  add(text_option("card", "FILE", config.card,
+                  "--dry-run: memory and largest batch on the CUDA card that this JSON file describes (docs/cuda.md)"))
+      .only_on_command_line();
   add(switch_option("take-over", config.take_over,
                     "start even if another job seems to be alive in the run directory; that job then exits with 6"))
       .only_on_command_line();
