@@ -4,7 +4,8 @@
 
     bench/weights_vs_torchvision.py --python /path/to/python-with-torchvision [--convoy build/release/src/cli/convoy] [NETWORK ...]
 
-Random weights (seeded; batch norms and the head are fitted to the images, so that classes differ), saved as .pth and as safetensors;
+Random weights (seeded; batch norms and the head are fitted to the images, so that classes differ), saved as .pth, as safetensors, and as
+ONNX by torch.onnx.export, which folds batch norms into convolutions (expected there: what onnxruntime computes from the file);
 100 random images of the network's usual size as PNG files, which nothing resizes. Prints, for each network and file, how many of the
 100 top-1 classes agree, how many classes are among them, and the largest difference of a log probability, with lines for results.md.
 """
@@ -36,6 +37,7 @@ MEAN, STD = (123.675, 116.28, 103.53), (58.395, 57.12, 57.375)
 def make(name, folder):
     """Runs in the Python that has torchvision: images, files, and the network's own log probabilities."""
     import numpy as np
+    import onnxruntime
     import torch
     import torchvision
     from PIL import Image
@@ -83,8 +85,12 @@ def make(name, folder):
         logits = torch.cat([net(part) for part in x.split(20)])
     torch.save(net.state_dict(), f"{folder}/weights.pth")
     save_file({k: v.contiguous() for k, v in net.state_dict().items()}, f"{folder}/weights.safetensors")
-    np.save(f"{folder}/expected.npy", torch.log_softmax(logits.double(), 1).numpy())
-    print(json.dumps({"torch": torch.__version__, "torchvision": torchvision.__version__, "expected": torch.log_softmax(logits.double(), 1).tolist()}))
+    torch.onnx.export(net, (x[:1],), f"{folder}/weights.onnx", dynamo=False, input_names=["x"], output_names=["y"],
+                      dynamic_axes={"x": {0: "n"}, "y": {0: "n"}})
+    session = onnxruntime.InferenceSession(f"{folder}/weights.onnx", providers=["CPUExecutionProvider"])
+    graph = torch.from_numpy(np.concatenate([session.run(None, {"x": part.numpy()})[0] for part in x.split(20)]))
+    print(json.dumps({"torch": torch.__version__, "torchvision": torchvision.__version__, "onnxruntime": onnxruntime.__version__,
+                      "expected": torch.log_softmax(logits.double(), 1).tolist(), "onnx": torch.log_softmax(graph.double(), 1).tolist()}))
 
 
 def compare(name, options, arguments):
@@ -92,19 +98,20 @@ def compare(name, options, arguments):
         made = subprocess.run([arguments.python, __file__, "--make", name, folder], check=True, capture_output=True, text=True)
         made = json.loads(made.stdout.splitlines()[-1])
         rows = []
-        for kind in ("pth", "safetensors"):
+        for kind in ("pth", "safetensors", "onnx"):
             size = SIZES.get(name, 224)
-            model = options if "--model" in options else ("--model", name, *options)
+            expected = made["onnx" if kind == "onnx" else "expected"]
+            model = () if kind == "onnx" else options if "--model" in options else ("--model", name, *options)
             command = [arguments.convoy, "predict", "--weights", f"{folder}/weights.{kind}", f"{folder}/images", *model, "--image-size", size,
                        "--resize", size, "--format", "json", "--topk", CLASSES, "--batch-size", 25]
             done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False)
             if done.returncode != 0:
                 sys.exit(f"{name}: {' '.join(map(str, command))}\n{done.stderr}")
             found = [json.loads(line)["classes"] for line in done.stdout.splitlines()]
-            top = [max(range(CLASSES), key=row.__getitem__) for row in made["expected"]]
+            top = [max(range(CLASSES), key=row.__getitem__) for row in expected]
             agree = sum(row[0]["class"] == best for row, best in zip(found, top))
             # Probabilities are printed to a millionth.
-            worst = max(abs(math.log(c["probability"]) - row[c["class"]]) for classes, row in zip(found, made["expected"])
+            worst = max(abs(math.log(c["probability"]) - row[c["class"]]) for classes, row in zip(found, expected)
                         for c in classes if c["probability"] > 0.01)
             rows.append((kind, agree, len(set(top)), worst))
         return made, rows
@@ -123,7 +130,7 @@ def main():
             lines.append(f"| {name} | {kind} | {agree} of {IMAGES} ({different} classes) | {worst:.1e} |")
             print(lines[-1], flush=True)
             wrong += agree != IMAGES
-    print(f"\n{datetime.date.today()}, {cpu_model()}; PyTorch {made['torch']}, torchvision {made['torchvision']}")
+    print(f"\n{datetime.date.today()}, {cpu_model()}; PyTorch {made['torch']}, torchvision {made['torchvision']}, onnxruntime {made['onnxruntime']}")
     sys.exit(1 if wrong else 0)
 
 

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backend/factory.hpp"
 
+#include <stdexcept>
+
 #include "backend/cpu/instruction_set.hpp"
 #include "backend/cuda/load.hpp"
 #include "core/errors.hpp"
+#include "core/json.hpp"
 
 namespace convoy {
 
@@ -27,6 +30,20 @@ std::unique_ptr<Backend> make_backend(const BackendSpec& spec, std::string& chos
 std::string describe_on_card(const std::string& card, const Plan& plan, const CompileSpec& spec) {
   return describe_cuda_program(card, plan, spec);
 }
+
+Index arena_on_card(const std::string& card, const Plan& plan, const CompileSpec& spec) {
+  return arena_on_cuda_card(card, plan, spec);
+}
+
+double memory_of_card(const std::string& card) {
+  try {
+    return Json::parse(card).at("totalGlobalMem").as<double>();
+  } catch (const std::invalid_argument& error) {
+    fail(Exit::usage, "the card's description tells no 'totalGlobalMem' ({}); see docs/cuda.md", error.what());
+  }
+}
+
+double free_device_memory() { return free_cuda_memory(); }
 
 std::string backend_versions() { return cpu::onednn_version() + "\n" + cuda_version() + "\n"; }
 

@@ -23,6 +23,14 @@ std::unique_ptr<Backend> make_cpu_backend(int threads);
 /// needs the CUDA module, but neither GPU nor driver. Throws Error(device) or, for the description, Error(usage).
 std::string describe_on_card(const std::string& card, const Plan& plan, const CompileSpec& spec);
 
+/// Floats of the arena of a program on such a card, and the memory that the card has, in bytes. Throw as
+/// describe_on_card() does.
+Index arena_on_card(const std::string& card, const Plan& plan, const CompileSpec& spec);
+double memory_of_card(const std::string& card);
+
+/// Bytes that the GPU of this process has left; 0: there is none.
+double free_device_memory();
+
 /// One line a library: name and version; parts that are not built in say so.
 std::string backend_versions();
 

@@ -54,6 +54,9 @@ std::string command_help(const Command& command, HelpDepth depth, const std::str
 /// Version, commit, compiler and one line for every library and optional part, built in or not.
 std::string version_text();
 
+/// The description of a card for --card. Throws Error(usage).
+std::string read_card(const std::string& path);
+
 /// Collective. `convoy train --dry-run`: prints the configuration as a file for --config and, as comments in it, what
 /// it comes to: sizes, cost, memory, batches, learning rates and steps. Then it makes some
 /// steps in a folder of its own, which it removes, and says how long the run would take (--dry-run-seconds).

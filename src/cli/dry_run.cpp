@@ -14,6 +14,7 @@
 #include "core/text.hpp"
 #include "core/wall_clock.hpp"
 #include "data/evaluation.hpp"
+#include "engine/memory_use.hpp"
 #include "engine/weights.hpp"
 #include "network/freeze.hpp"
 #include "train/setup.hpp"
@@ -22,7 +23,7 @@
 namespace convoy {
 namespace {
 
-constexpr double mega = 1e6;
+constexpr double mega = 1e6, giga = 1e9;
 
 double megabytes(Index floats) { return static_cast<double>(floats) * 4 / mega; }
 
@@ -36,25 +37,19 @@ struct Sized {
   Plan plan;
   SetLayout layout;
   Index arena_floats = 0;
+  Index other_floats = 0;  ///< of the device, beside the arena
+  MemoryLimit memory;
+  std::string largest_batch;
 };
 
-/// The largest arena of the programs that the run would compile.
-Index arena_of(Backend& backend, const Plan& plan, const EngineSpec& common, const ProgramSizes& engine) {
-  CompileSpec spec{.height = engine.height,
-                   .width = engine.width,
-                   .precision = common.device.precision,
-                   .input = engine.input,
-                   .topk = common.topk,
-                   .options = common.device.options};
-  Index arena = 0;
-  for (const Index samples : engine.train_sizes) {
-    spec.samples = samples;
-    arena = std::max(arena, backend.compile(plan, spec)->arena_floats());
-  }
-  for (const CompileSpec& evaluated : evaluation_specs(engine, spec))
-    arena = std::max(arena, backend.compile(plan, evaluated)->arena_floats());
-  return arena;
+Index held_images(const Sized& sized) {
+  const Job& job = sized.job;
+  Index images = job.run.count > 0 ? sample_range(job.order, job.run.first, job.run.count).count : 0;
+  if (sized.splits.has_val) images += EvaluationBatches::share(sized.splits.val.samples, job.ranks, job.rank).count;
+  return images;
 }
+
+Index samples_bytes(const Sized& sized) { return held_images(sized) * sized.splits.train.image_bytes(); }
 
 Sized size_up(const Communicator& communicator, const TrainConfig& config, int replicas) {
   Sized sized;
@@ -72,8 +67,23 @@ Sized size_up(const Communicator& communicator, const TrainConfig& config, int r
                                     sized.device);
   sized.plan = make_plan(build_network(sized.phases), spec.plan);
   sized.layout = backend->layout(sized.plan, spec.optimiser);
-  for (const ProgramSizes& sizes : spec.sizes)
-    sized.arena_floats = std::max(sized.arena_floats, arena_of(*backend, sized.plan, spec, sizes));
+  ArenaOf arena = [&](const CompileSpec& each) { return backend->compile(sized.plan, each)->arena_floats(); };
+  sized.memory = memory_of(*backend, communicator.node_size());
+  if (!config.card.empty()) {
+    const std::string card = read_card(config.card);
+    arena = [&, card](const CompileSpec& each) { return arena_on_card(card, sized.plan, each); };
+    sized.memory.bytes = memory_of_card(card);
+    sized.memory.name = fmt::format("the {:.1f} GB of the card", sized.memory.bytes / giga);
+    sized.device = fmt::format("the card of '{}'", config.card);
+  }
+  sized.arena_floats = arena_floats(spec, 0, arena);
+  sized.other_floats = spec.other_floats(sized.layout) + sized.plan.table.block() +
+                       backend->compile(sized.plan, spec.optimiser)->arena_floats();
+  if (backend->host_reads() && config.card.empty()) sized.other_floats += samples_bytes(sized) / 4 + 1;
+  if (sized.memory.bytes > 0) {
+    const Index left = static_cast<Index>(sized.memory.bytes / 4) - sized.other_floats;
+    sized.largest_batch = tell_largest_batch(spec, left, arena);
+  }
   return sized;
 }
 
@@ -100,10 +110,7 @@ void print_memory(const Sized& sized, const TrainConfig& config) {
   const double parameters = sets * megabytes(layout.values.count), optimiser = sets * megabytes(layout.optimiser.count),
                statistics = sets * megabytes(layout.statistics.count + layout.state.count),
                gradients = megabytes(sized.plan.table.block()), activations = megabytes(sized.arena_floats);
-  const Job& job = sized.job;
-  Index images = job.run.count > 0 ? sample_range(job.order, job.run.first, job.run.count).count : 0;
-  if (sized.splits.has_val) images += EvaluationBatches::share(sized.splits.val.samples, job.ranks, job.rank).count;
-  const double samples = static_cast<double>(images * sized.splits.train.image_bytes()) / mega;
+  const double samples = static_cast<double>(samples_bytes(sized)) / mega;
   line("memory per rank",
        fmt::format("{:.1f} MB (10^6 bytes; what libraries keep is not counted)",
                    parameters + optimiser + statistics + megabytes(outer) + gradients + activations + samples));
@@ -113,7 +120,11 @@ void print_memory(const Sized& sized, const TrainConfig& config) {
   line("  statistics", fmt::format("{:.1f} MB", statistics));
   line("  gradients", fmt::format("{:.1f} MB in {}", gradients, counted(sized.plan.buckets.size(), "bucket")));
   line("  activations", fmt::format("{:.1f} MB", activations));
-  line("  samples", fmt::format("{:.1f} MB ({})", samples, counted(images, "image")));
+  line("  samples", fmt::format("{:.1f} MB ({})", samples, counted(held_images(sized), "image")));
+  if (sized.memory.bytes > 0)
+    line("largest batch",
+         fmt::format("{:.1f} of {:.1f} MB are taken ({}): {}", megabytes(sized.other_floats + sized.arena_floats),
+                     sized.memory.bytes / mega, sized.memory.name, sized.largest_batch));
 }
 
 /// Rank 0 speaks. `limit`: of the job, from its start; 0: none.
@@ -185,7 +196,7 @@ Exit dry_run(Communicator& communicator, Supervisor& supervisor, const TrainConf
     line("peak learning rate", fmt::format("{}", highest_rate(config, sized.job)));
     line("steps per epoch", fmt::format("{}", sized.job.steps_per_epoch));
   });
-  if (code != Exit::ok || config.dry_run_seconds <= 0) return code;
+  if (code != Exit::ok || config.dry_run_seconds <= 0 || !config.card.empty()) return code;
   TrialRun trial(communicator, supervisor, config, config.dry_run_seconds);
   code = trial.run();
   if (code == Exit::ok && communicator.rank() == 0) print_forecast(trial, config, limit);

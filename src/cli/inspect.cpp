@@ -184,13 +184,6 @@ std::string table_of(const Plan& plan, Index size) {
   return text;
 }
 
-std::string read_card(const std::string& path) {
-  std::ifstream file(path);
-  if (!file)
-    fail(Exit::usage, "cannot read the card's description '{}' ({}); see docs/cuda.md", path, std::strerror(errno));
-  return plain_text({std::istreambuf_iterator<char>(file), {}}, path, Exit::usage);
-}
-
 std::string inspect_plan(const InspectConfig& config) {
   const TrainConfig& train = config.train;
   const GraphSpec model = with_usual_input(train.model, config.classes, config.channels, train.data.image_size);
@@ -243,6 +236,13 @@ Exit run_inspect(const Words& words) {
 }
 
 }  // namespace
+
+std::string read_card(const std::string& path) {
+  std::ifstream file(path);
+  if (!file)
+    fail(Exit::usage, "cannot read the card's description '{}' ({}); see docs/cuda.md", path, std::strerror(errno));
+  return plain_text({std::istreambuf_iterator<char>(file), {}}, path, Exit::usage);
+}
 
 Command inspect_command() {
   return {

@@ -194,6 +194,9 @@ OptionGroup length_options(TrainConfig& config) {
   add(number_option("dry-run-seconds", "SECONDS", config.dry_run_seconds, at_least(0),
                     "time that --dry-run spends on measured steps; 0: none"))
       .only_on_command_line();
+  add(text_option("card", "FILE", config.card,
+                  "--dry-run: memory and largest batch on the CUDA card that this JSON file describes (docs/cuda.md)"))
+      .only_on_command_line();
   add(switch_option("take-over", config.take_over,
                     "start even if another job seems to be alive in the run directory; that job then exits with 6"))
       .only_on_command_line();
@@ -277,7 +280,7 @@ std::vector<OptionGroup> options_of(EvaluateConfig& config) {
   OptionGroup group{"Evaluation", {}};
   auto add = [&](Option option) -> Option& { return group.options.emplace_back(std::move(option)); };
   add(text_option("checkpoint", "PATH", config.checkpoint,
-                  "checkpoint, run directory, or a safetensors or PyTorch file"))
+                  "checkpoint, run directory, or a safetensors, PyTorch or ONNX file"))
       .also({"weights", "resume"});
   add(word_option("split", config.split, {"val", "train"}, "split of the data set"));
   add(batch_option(config.batch, "images per rank in one batch").also({"eval-batch-size", "val-batch-size"}));
@@ -309,7 +312,7 @@ std::vector<OptionGroup> options_of(PredictConfig& config) {
   OptionGroup group{"Prediction", {}};
   auto add = [&](Option option) -> Option& { return group.options.emplace_back(std::move(option)); };
   add(text_option("checkpoint", "PATH", config.checkpoint,
-                  "checkpoint, run directory, or a safetensors or PyTorch file; default: the first path"))
+                  "checkpoint, run directory, or a safetensors, PyTorch or ONNX file; default: the first path"))
       .also({"weights", "resume"});
   add(number_option("topk", "K", config.topk, from_to(1, 1 << 20), "list the K most likely classes")).also({"top-k"});
   add(choice_option<PredictFormat>(

@@ -201,6 +201,7 @@ struct TrainConfig {
   std::uint64_t seed = 1;
   bool dry_run = false;
   double dry_run_seconds = 10;  ///< that a dry run may train to measure; 0: only sizes
+  std::string card;             ///< --card: a GPU that is only described, for a dry run
   bool take_over = false;       ///< --take-over: begin though another job seems to be alive in the run directory
   double wait_for_other = 20;   ///< --wait-for-other: seconds until it must have ended
   bool skip_eval = false;

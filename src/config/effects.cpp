@@ -27,6 +27,7 @@ const AugmentSpec& augment(const TrainConfig& c) { return c.data.augment; }
 
 const std::vector<Dependence>& rules() {
   static const std::vector<Dependence> all = {
+      {{"card"}, "--dry-run", [](const TrainConfig& c) { return c.dry_run; }},
       {{"loss-scale-window"},
        "--precision fp16 with a dynamic --loss-scale",
        [](const TrainConfig& c) { return c.device.precision == Precision::fp16 && c.optimiser.loss_scale == 0; }},

@@ -19,7 +19,8 @@ constexpr std::string_view ranks =
     "there is one rank a GPU: start them with mpirun -np N, or srun, and give --device cuda";
 constexpr std::string_view launcher = "the launcher gives this: mpirun -np N, or srun";
 constexpr std::string_view classes = "the number of classes is read from the data set";
-constexpr std::string_view weights = "use --weights PATH: a checkpoint, a run directory, a safetensors or PyTorch file";
+constexpr std::string_view weights =
+    "use --weights PATH: a checkpoint, a run directory, a safetensors, PyTorch or ONNX file";
 constexpr std::string_view evaluate = "use 'convoy evaluate'";
 constexpr std::string_view ema = "use --ema-decay";
 constexpr std::string_view layout = "the device chooses the layout";

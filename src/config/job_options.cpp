@@ -169,7 +169,7 @@ OptionGroup checkpoint_options(CheckpointConfig& checkpoint) {
                     "begin anew if --resume auto finds an earlier run's traces and nothing to continue from"))
       .only_on_command_line();
   add(text_option("weights", "PATH", checkpoint.weights,
-                  "start a new run from the weights of a checkpoint, or of a safetensors or PyTorch file"))
+                  "start a new run from the weights of a checkpoint, or of a safetensors, PyTorch or ONNX file"))
       .also({"initial-checkpoint", "pretrained-from-file", "load-model-weights-dir"});
   return group;
 }

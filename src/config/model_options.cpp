@@ -97,7 +97,7 @@ OptionGroup model_options(GraphSpec& model) {
   add(std::move(network)).short_form('m').also({"arch", "a", "network", "mname"}).decides_bits();
   Option file{.name = "model-file",
               .value = "FILE",
-              .help = "network that a file describes, in place of --model (docs/networks.md)"};
+              .help = "network that a file describes, or an ONNX graph, in place of --model (docs/networks.md)"};
   file.set = [](const std::string&) {};  // what reads configurations puts the layers in its place
   file.print = [] { return std::string(); };
   add(std::move(file));

@@ -9,11 +9,15 @@
 #include <chrono>
 #include <cstring>
 
+#include "config/network_file.hpp"
 #include "config/parse.hpp"
 #include "core/clock.hpp"
 #include "core/errors.hpp"
 #include "core/stop.hpp"
 #include "core/text.hpp"
+#include "interchange/onnx_network.hpp"
+#include "io/file.hpp"
+#include "io/file_kind.hpp"
 
 namespace convoy {
 namespace {
@@ -61,6 +65,10 @@ std::string read_text_file(const std::string& path) {
   const Descriptor file(path);
   struct stat status {};
   if (::fstat(file.number(), &status) != 0) refuse(path, std::strerror(errno));
+  if (S_ISREG(status.st_mode) && begins_as_onnx(head_of_file(path))) {
+    const GraphSpec network = read_onnx_network(File(path, File::Access::read)).spec;
+    return print_network_file({network.model, network.layers});
+  }
   if (S_ISDIR(status.st_mode)) fail(Exit::usage, "'{}' is a folder, not a file", path);
   const auto deadline = real_clock().now() + patience;
   std::string text;

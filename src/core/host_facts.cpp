@@ -77,15 +77,51 @@ Room room_at(const std::string& path) {
           .free_files = system.f_files > 0 ? static_cast<double>(system.f_favail) : -1};
 }
 
-double available_memory(const std::string& root) {
+namespace {
+
+/// Bytes of a line of /proc/meminfo; 0: there is none.
+double memory_line(const std::string& root, const char* wanted) {
   std::ifstream file(root + "/proc/meminfo");
   for (std::string line; std::getline(file, line);) {
     std::istringstream words(line);
     std::string name;
     double kilobytes = 0;
-    if (words >> name >> kilobytes && name == "MemAvailable:") return 1024 * kilobytes;
+    if (words >> name >> kilobytes && name == wanted) return 1024 * kilobytes;
   }
   return 0;
+}
+
+/// The least limit of a control group and of those above it. `file`: what it is called; `max` and numbers above `most`
+/// are none.
+double group_limit(const std::string& hierarchy, std::string group, const char* file, double most) {
+  double least = most;
+  while (true) {
+    double bytes = 0;
+    if (std::istringstream(first_line(hierarchy + group + "/" + file)) >> bytes && bytes > 0)
+      least = std::min(least, bytes);
+    if (group.empty() || group == "/") return least;
+    group.resize(group.rfind('/'));
+  }
+}
+
+}  // namespace
+
+double available_memory(const std::string& root) { return memory_line(root, "MemAvailable:"); }
+
+double memory_limit(const std::string& root) {
+  double least = memory_line(root, "MemTotal:");
+  if (least == 0) return 0;
+  std::ifstream groups(root + "/proc/self/cgroup");
+  for (std::string line; std::getline(groups, line);) {  // `4:memory:/job/7`, or `0::/job/7` of version 2
+    const std::size_t first = line.find(':'), second = line.find(':', first + 1);
+    if (second == std::string::npos) continue;
+    const std::string controllers = line.substr(first + 1, second - first - 1), group = line.substr(second + 1);
+    if (group.empty() || group.front() != '/') continue;
+    if (controllers.empty()) least = group_limit(root + "/sys/fs/cgroup", group, "memory.max", least);
+    if (("," + controllers + ",").find(",memory,") != std::string::npos)
+      least = group_limit(root + "/sys/fs/cgroup/memory", group, "memory.limit_in_bytes", least);
+  }
+  return least;
 }
 
 double peak_memory() {

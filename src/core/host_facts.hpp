@@ -22,6 +22,10 @@ Room room_at(const std::string& path);
 /// Bytes that new work may use; 0: not known.
 double available_memory(const std::string& root = "");
 
+/// Bytes that this process and its neighbours may use in all: what the host has, or less where a control group (v1 or
+/// v2) of this process limits it; 0: not known.
+double memory_limit(const std::string& root = "");
+
 /// The largest resident memory of this process so far, in bytes.
 double peak_memory();
 

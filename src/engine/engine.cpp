@@ -9,6 +9,7 @@
 #include "core/log.hpp"
 #include "core/progress.hpp"
 #include "core/stop.hpp"
+#include "engine/memory_use.hpp"
 #include "engine/placement.hpp"
 
 namespace convoy {
@@ -75,14 +76,34 @@ Engine::Engine(const Graph& graph, const EngineSpec& spec, std::unique_ptr<Backe
         "the kernels for batches of {} and {} images make the gradients in different orders, which ranks can't sum; take --tuning rule or a larger --fusion-threshold-mb",
         training_.begin()->first.second, key.second);
   }
-  float* arena = backend_->allocate(std::max<Index>(arena_floats_, 16));
-  if (!training_.empty()) {
-    gradients_ = backend_->allocate(plan_.table.block());
-    updater_ = backend_->compile(plan_, spec.optimiser);
-    updater_->bind(backend_->allocate(std::max<Index>(updater_->arena_floats(), 16)));
+  if (!training_.empty()) updater_ = backend_->compile(plan_, spec.optimiser);
+  allocate(spec);
+}
+
+void Engine::allocate(const EngineSpec& spec) {
+  Index others = spec.other_floats ? spec.other_floats(layout_) : layout_.count();
+  if (!training_.empty()) others += plan_.table.block() + updater_->arena_floats();
+  const MemoryLimit memory = memory_of(*backend_, spec.node_size);
+  const auto advice = [&] {
+    const auto arena = [&](const CompileSpec& each) { return backend_->compile(plan_, each)->arena_floats(); };
+    return tell_largest_batch(spec, static_cast<Index>(memory.bytes / sizeof(float)) - others, arena);
+  };
+  constexpr double giga = 1e9;
+  const double needed = static_cast<double>(others + arena_floats_) * sizeof(float);
+  if (memory.bytes > 0 && needed > memory.bytes)
+    fail(Exit::device, "the network needs {:.1f} GB, more than {}; {}", needed / giga, memory.name, advice());
+  try {
+    float* arena = backend_->allocate(std::max<Index>(arena_floats_, 16));
+    if (!training_.empty()) {
+      gradients_ = backend_->allocate(plan_.table.block());
+      updater_->bind(backend_->allocate(std::max<Index>(updater_->arena_floats(), 16)));
+    }
+    for (auto& [key, program] : training_) program->bind(arena, gradients_);
+    for (auto& [key, program] : evaluation_) program->bind(arena, nullptr);
+  } catch (const Error& error) {
+    if (error.code() != Exit::device || memory.bytes == 0) throw;
+    fail(error.code(), "{}; {}", error.what(), advice());
   }
-  for (auto& [key, program] : training_) program->bind(arena, gradients_);
-  for (auto& [key, program] : evaluation_) program->bind(arena, nullptr);
 }
 
 void Engine::compile(const EngineSpec& spec, const ProgramSizes& sizes, std::size_t phase) {

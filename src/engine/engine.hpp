@@ -3,6 +3,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -36,6 +37,8 @@ struct EngineSpec {
   PlanSpec plan;
   OptimiserSpec optimiser;
   std::vector<ProgramSizes> sizes;  ///< the first is what a run begins with; at least one
+  /// Floats in the memory of the device beside the programs and the gradients, of a set with this layout: for messages.
+  std::function<Index(const SetLayout&)> other_floats = {};
   int topk = 5;
   int node_rank = 0, node_size = 1;
   std::string choices;         ///< of the usual training program, from a checkpoint; empty: choose
@@ -125,6 +128,8 @@ class Engine {
   Plan plan_;
   SetLayout layout_;
   void compile(const EngineSpec& spec, const ProgramSizes& sizes, std::size_t phase);
+  /// All that the programs share. What the memory can't hold is an error before a host kills the process.
+  void allocate(const EngineSpec& spec);
   std::map<std::pair<std::size_t, Index>, std::unique_ptr<Program>> training_;          ///< by phase and samples
   std::map<std::pair<std::size_t, std::size_t>, std::unique_ptr<Program>> evaluation_;  ///< by phase and shape
   std::unique_ptr<Updater> updater_;

@@ -6,9 +6,11 @@
 #include <filesystem>
 #include <span>
 #include <sstream>
+#include <stdexcept>
 
 #include "checkpoint/agree.hpp"
 #include "core/errors.hpp"
+#include "core/json.hpp"
 #include "core/log.hpp"
 #include "core/text.hpp"
 #include "interchange/fit.hpp"
@@ -59,7 +61,7 @@ std::vector<std::string> read_tensors(const std::string& path, const Plan& plan,
 std::string promised_format(const std::string& path) {
   for (const auto& [ending, format] :
        {std::pair{".safetensors", "a safetensors file"}, std::pair{".pth", "a file of PyTorch"},
-        std::pair{".pt", "a file of PyTorch"}, std::pair{".h5", "a checkpoint"}})
+        std::pair{".pt", "a file of PyTorch"}, std::pair{".onnx", "an ONNX file"}, std::pair{".h5", "a checkpoint"}})
     if (path.ends_with(ending)) return format;
   return {};
 }
@@ -69,7 +71,6 @@ void require_checkpoint(const std::string& path) {
   const std::string head = head_of_file(path);
   if (begins_as_sealed(head)) return;
   std::string what = foreign_kind(head), promised = promised_format(path), remedy;
-  if (begins_as_onnx(head)) remedy = "write its weights as .safetensors or .pth ('convoy export' does), or ";
   if (what.empty() && head.empty()) {
     what = "empty";
   } else if (what.empty()) {
@@ -79,8 +80,34 @@ void require_checkpoint(const std::string& path) {
   }
   fail(Exit::data,
        "'{}' is {}, not a checkpoint of 'convoy train' or a file of weights; {}give a run directory, a .h5 file of its "
-       "folder checkpoints, a .safetensors file, or a .pth file of PyTorch",
+       "folder checkpoints, a .safetensors file, a .pth file of PyTorch, or an .onnx file",
        path, what, remedy);
+}
+
+/// What `convoy export` wrote about classes and input, as the text of a meta part; empty: another program wrote the
+/// file. Throws Error(data) if it is damaged.
+std::string data_in_onnx(const TensorFile& file) {
+  const auto& told = file.metadata();
+  if (told.find("class_names") == told.end()) return {};
+  const auto numbers = [&](const char* key) { return Json::parse(told.at(key)).as<std::vector<double>>(); };
+  try {
+    FileMeta meta;
+    TrainedData& data = meta.meta.data;
+    data.class_names = Json::parse(told.at("class_names")).as<std::vector<std::string>>();
+    constexpr double white = 255;
+    for (const auto& [key, to] : {std::pair{"mean", &data.mean}, std::pair{"std", &data.std}})
+      for (const double value : numbers(key)) to->push_back(value * white);
+    const std::vector<double> crop = numbers("crop_size");
+    if (crop.size() != 2 || data.mean.size() != data.std.size()) throw std::invalid_argument("sides");
+    data.height = data.input_height = static_cast<Index>(crop[0]);
+    data.width = data.input_width = static_cast<Index>(crop[1]);
+    data.short_side = Json::parse(told.at("resize_size")).as<Index>();
+    meta.meta.texts["normalization"] = told.at("normalization");
+    return to_text(meta);
+  } catch (const std::exception&) {  // of JSON, or a key that is missing
+    fail(Exit::data, "'{}' tells its classes and its input in another form than 'convoy export'; export it again",
+         file.path());
+  }
 }
 
 }  // namespace
@@ -97,6 +124,7 @@ FoundWeights open_weights(Communicator& communicator, const std::string& path) {
     }
     const TensorFile file(path);
     const auto meta = file.metadata().find(convoy_metadata);
+    if (format == TensorFormat::onnx) return fmt::format("{}\n{}", static_cast<int>(*format), data_in_onnx(file));
     if (meta != file.metadata().end()) parse_meta(meta->second, path);
     return fmt::format("{}\n{}", static_cast<int>(*format), meta == file.metadata().end() ? "" : meta->second);
   });

@@ -7,12 +7,14 @@
 
 #include "checkpoint/agree.hpp"
 #include "comm/agreed_error.hpp"
+#include "config/network_file.hpp"
 #include "config/parse.hpp"
 #include "core/errors.hpp"
 #include "core/log.hpp"
 #include "core/text.hpp"
 #include "infer/host_model.hpp"
 #include "interchange/fit.hpp"
+#include "interchange/onnx_network.hpp"
 
 namespace convoy {
 namespace {
@@ -47,6 +49,17 @@ GraphSpec network_by_name(const TensorFile& file, const GraphSpec& asked) {
 /// On rank 0. The network of a file that names none, for the file's number of classes.
 GraphSpec network_in(const std::string& path, GraphSpec asked) {
   const TensorFile file(path);
+  if (file.format() == TensorFormat::onnx && asked.model.empty()) {
+    const OnnxNetwork network = read_onnx_network(File(path, File::Access::read));
+    if (!asked.options.empty() || !asked.activation.empty())
+      fail(Exit::usage, "'{}' holds its network; leave the options of the network out", path);
+    GraphSpec spec = network.spec;
+    spec.image_size = network.height == network.width ? network.height : 0;
+    spec.norm_epsilon = usual_norm_epsilon;
+    log::info("'{}' is a graph of {} for {}", path, counted(spec.layers.size(), "layer"),
+              counted(spec.classes, "class"));
+    return spec;
+  }
   const bool is_free = asked.norm_epsilon == 0;
   if (is_free) asked.norm_epsilon = usual_norm_epsilon;
   GraphSpec spec = asked.model.empty() ? network_by_tensors(file) : network_by_name(file, asked);
@@ -69,6 +82,20 @@ std::uint64_t digest_of(GraphSpec network, const GraphSpec& like) {
   return make_plan(build_graph(network), {}).digest;
 }
 
+/// Throws Error(data).
+InputSpec::Normalise normalise_of(const FoundWeights& found) {
+  const auto& texts = found.file.meta.texts;
+  const auto told = texts.find("normalization");
+  const std::string word = told == texts.end() ? "channel" : told->second;
+  if (word == "per_image") return InputSpec::Normalise::per_image;
+  if (word != "channel")
+    fail(
+        Exit::data,
+        "'{}' takes images without the mean image of its training set, which an ONNX file doesn't hold; export safetensors or pth",
+        found.path);
+  return InputSpec::Normalise::channel;
+}
+
 }  // namespace
 
 ModelFile open_model(Communicator& communicator, const std::string& path, const GraphSpec& network) {
@@ -88,7 +115,8 @@ ModelFile open_model(Communicator& communicator, const std::string& path, const 
   }
   const std::string answer = ask_first_rank(communicator, "looking for the network of a file", [&] {
     const GraphSpec spec = network_in(path, network);
-    std::string text = fmt::format("{}\n{} {} {}", spec.model, spec.classes, spec.channels, spec.norm_epsilon);
+    std::string text = fmt::format("{}\n{}\n{} {} {} {}", spec.model, to_line(spec.layers, Origins::dropped),
+                                   spec.classes, spec.channels, spec.norm_epsilon, spec.image_size);
     for (const auto& [name, value] : spec.options) text += fmt::format(" {} {}", name, value);
     return text;
   });
@@ -96,8 +124,17 @@ ModelFile open_model(Communicator& communicator, const std::string& path, const 
   std::istringstream words(answer);
   Index channels = 0;
   std::getline(words, spec.model);  // a file may call its network by several words
-  words >> model.classes >> channels >> spec.norm_epsilon;
+  std::string layers;
+  std::getline(words, layers);
+  spec.layers = layers_of_line(layers);
+  words >> model.classes >> channels >> spec.norm_epsilon >> spec.image_size;
   for (std::string name, value; words >> name >> value;) spec.options[name] = value;
+  if (const TrainedData& data = model.found.file.meta.data; !data.class_names.empty()) {
+    // An ONNX file of 'convoy export' tells its classes and its input.
+    model.classes = 0;
+    model.config.data.normalise = normalise_of(model.found);
+    return model;
+  }
   if (channels != static_cast<Index>(usual_mean.size())) return model;
   model.config.data.rgb_mean = usual_mean;
   model.config.data.rgb_std = usual_std;
@@ -109,7 +146,8 @@ ModelFile open_model(Communicator& communicator, const std::string& path, const 
 
 Index input_side(const ModelFile& model, const DataConfig& data, const DatasetInfo& info) {
   if (model.classes == 0 || data.image_size > 0 || info.encoding == "raw") return data.image_size;
-  return with_usual_input(model.config.model, 0, 0, 0).image_size;
+  const GraphSpec& network = model.config.model;
+  return network.layers.empty() ? with_usual_input(network, 0, 0, 0).image_size : network.image_size;
 }
 
 ParameterSet load_model(Communicator& communicator, const ModelFile& model, Engine& engine, Collectives& collectives) {

@@ -193,6 +193,7 @@ std::vector<GraphSpec> networks_that_fit(const TensorFile& file) {
 
 void fail_misfit(const StateFit& fit, const Plan& plan, const TensorFile& file) {
   std::vector<std::string> others;
+  if (file.format() == TensorFormat::onnx) others.push_back("--model-file " + file.path());
   for (const GraphSpec& spec : networks_that_fit(file)) others.push_back(model_words(spec));
   const std::string remedy = !fit.fits() && !others.empty() ? fmt::format("it fits {}", fmt::join(others, " or "))
                                                             : "give the model and the classes that it was made with";

@@ -23,6 +23,9 @@ std::vector<Index> row_major(const std::vector<Index>& extent);
 TensorIndex read_safetensors_index(const File& file);
 TensorIndex read_pth_index(const File& file);
 
+/// Of a place in this file that holds one tensor in row-major order, rounded to fp32.
+std::vector<float> read_in_order(const File& file, const StoredValues& tensor);
+
 /// As the tensor is stored: fp32, or int64.
 std::string bytes_of(const NamedTensor& tensor);
 

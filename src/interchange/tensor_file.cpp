@@ -6,6 +6,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <filesystem>
 #include <numeric>
 #include <set>
 #include <span>
@@ -15,6 +16,7 @@
 #include "core/hash.hpp"
 #include "core/shape_text.hpp"
 #include "interchange/formats.hpp"
+#include "interchange/onnx_network.hpp"
 #include "interchange/zip.hpp"
 #include "io/file_kind.hpp"
 
@@ -69,16 +71,40 @@ std::optional<TensorFormat> format_of(const File& file) {
         "'{}' is in PyTorch's format from before version 1.6, not a zip archive; convert it in Python: torch.save(torch.load('{}', weights_only=True), 'new.pth')",
         file.path(), file.path());
   if (begins_as_safetensors(bytes)) return TensorFormat::safetensors;
+  if (begins_as_onnx(bytes)) return TensorFormat::onnx;
   return std::nullopt;
 }
 
 TensorFormat required_format(const File& file) {
   if (const auto format = format_of(file)) return *format;
-  fail(Exit::data, "'{}' is neither a safetensors file nor PyTorch's (its first bytes say so); give another file",
+  fail(Exit::data, "'{}' is no file of safetensors, PyTorch or ONNX (its first bytes say so); give another file",
        file.path());
 }
 
+TensorIndex read_index(const File& file, TensorFormat format) {
+  switch (format) {
+    case TensorFormat::safetensors:
+      return read_safetensors_index(file);
+    case TensorFormat::pth:
+      return read_pth_index(file);
+    case TensorFormat::onnx: {
+      OnnxNetwork network = read_onnx_network(file);
+      return {.tensors = std::move(network.tensors), .metadata = std::move(network.metadata), .section = {}};
+    }
+  }
+  return {};
+}
+
 }  // namespace
+
+std::vector<float> read_in_order(const File& file, const StoredValues& tensor) {
+  const std::uint64_t size = bytes_of(tensor.type);
+  std::vector<std::byte> bytes(tensor.place.bytes);
+  file.read_at(bytes.data(), bytes.size(), tensor.place.offset);
+  std::vector<float> values(bytes.size() / size);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = element_as_float(bytes.data() + i * size, tensor.type);
+  return values;
+}
 
 const char* name_of(TensorFormat format) {
   switch (format) {
@@ -86,6 +112,8 @@ const char* name_of(TensorFormat format) {
       return "safetensors";
     case TensorFormat::pth:
       return "PyTorch";
+    case TensorFormat::onnx:
+      return "ONNX";
   }
   return "";
 }
@@ -160,7 +188,7 @@ Index StoredValues::count() const {
 }
 
 TensorFile::TensorFile(const std::string& path) : file_(path, File::Access::read), format_(required_format(file_)) {
-  TensorIndex index = format_ == TensorFormat::safetensors ? read_safetensors_index(file_) : read_pth_index(file_);
+  TensorIndex index = read_index(file_, format_);
   if (index.tensors.size() > most_tensors)
     fail(Exit::data, "'{}' has {} tensors (at most {} are read); give a file of one network", path,
          index.tensors.size(), most_tensors);
@@ -169,9 +197,24 @@ TensorFile::TensorFile(const std::string& path) : file_(path, File::Access::read
   for (const StoredValues& tensor : index.tensors)
     if (!names.insert(tensor.name).second)
       fail(Exit::data, "'{}' has two tensors '{}'; save it again", path, tensor.name);
+  for (const StoredValues& tensor : index.tensors) open_beside(tensor);
   tensors_ = std::move(index.tensors);
   metadata_ = std::move(index.metadata);
   section_ = std::move(index.section);
+}
+
+void TensorFile::open_beside(const StoredValues& tensor) {
+  const ValuesPlace& place = tensor.place;
+  if (place.beside.empty()) return;
+  const std::string path = (std::filesystem::path(file_.path()).parent_path() / place.beside).string();
+  const auto [found, fresh] = beside_.try_emplace(place.beside, path, File::Access::read);
+  const std::uint64_t size = found->second.size();
+  if (place.offset > size || place.bytes > size - place.offset)
+    fail(Exit::data, "'{}' ends before tensor '{}' of '{}'; copy both files again", path, tensor.name, file_.path());
+}
+
+const File& TensorFile::file_of(const StoredValues& tensor) const {
+  return tensor.place.beside.empty() ? file_ : beside_.at(tensor.place.beside);
 }
 
 const StoredValues* TensorFile::find(const std::string& name) const {
@@ -182,7 +225,7 @@ const StoredValues* TensorFile::find(const std::string& name) const {
 
 std::vector<std::byte> TensorFile::bytes_of_place(const StoredValues& tensor) const {
   std::vector<std::byte> bytes(tensor.place.bytes);
-  file_.read_at(bytes.data(), bytes.size(), tensor.place.offset);
+  file_of(tensor).read_at(bytes.data(), bytes.size(), tensor.place.offset);
   if (!tensor.place.crc || checked_.contains(tensor.place.offset)) return bytes;
   if (zip_crc(bytes) != *tensor.place.crc)
     fail(Exit::data,
@@ -201,7 +244,7 @@ std::vector<float> TensorFile::read(const StoredValues& tensor) const {
   if (in_order && (!tensor.place.crc || checked_.contains(tensor.place.offset))) {
     // A part of a storage that many tensors share.
     bytes.resize(values.size() * size);
-    file_.read_at(bytes.data(), bytes.size(), tensor.place.offset + begin);
+    file_of(tensor).read_at(bytes.data(), bytes.size(), tensor.place.offset + begin);
     begin = 0;
   } else {
     bytes = bytes_of_place(tensor);

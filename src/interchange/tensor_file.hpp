@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files of named tensors that other programs write and read: safetensors, and PyTorch's zip archives of a state dict.
+// Files of named tensors that other programs write and read: safetensors, PyTorch's zip archives of a state dict, and
+// the constants of an ONNX graph under the names of the network that it is (onnx_network.hpp).
 // Convoy executes nothing from a file. docs/weights.md says what is read.
 #pragma once
 #include <cstdint>
@@ -14,8 +15,8 @@
 
 namespace convoy {
 
-enum class TensorFormat : std::uint8_t { safetensors, pth };
-/// `safetensors`, `PyTorch`: for messages.
+enum class TensorFormat : std::uint8_t { safetensors, pth, onnx };
+/// `safetensors`, `PyTorch`, `ONNX`: for messages.
 const char* name_of(TensorFormat format);
 
 /// Elements of a tensor in a file; all are little endian.
@@ -38,6 +39,7 @@ struct NamedTensor {
 struct ValuesPlace {
   std::uint64_t offset = 0, bytes = 0;
   std::optional<std::uint32_t> crc;  ///< CRC-32 of them all, if the file has one
+  std::string beside = {};           ///< ONNX: name of the file in the same folder that has them; empty: this one
 };
 /// Where a tensor lies in its file.
 struct StoredValues {
@@ -73,10 +75,13 @@ class TensorFile {
   void check_digest() const;
 
  private:
+  void open_beside(const StoredValues& tensor);
+  const File& file_of(const StoredValues& tensor) const;
   /// All bytes of a place, whose checksum is checked when it is read for the first time.
   std::vector<std::byte> bytes_of_place(const StoredValues& tensor) const;
 
   File file_;
+  std::map<std::string, File> beside_;
   TensorFormat format_;
   std::vector<StoredValues> tensors_;
   std::map<std::string, std::string> metadata_;
@@ -84,7 +89,7 @@ class TensorFile {
   mutable std::set<std::uint64_t> checked_;  ///< offsets of the places whose checksum is known to be right
 };
 
-/// By the first bytes of the file; nullopt: neither format. Throws Error(data) if the file can't be read, and for
+/// By the first bytes of the file; nullopt: none of the formats. Throws Error(data) if the file can't be read, and for
 /// PyTorch's old format without a zip archive.
 std::optional<TensorFormat> tensor_format_of(const std::string& path);
 

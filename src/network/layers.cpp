@@ -264,6 +264,25 @@ Graph build_layers(const GraphSpec& spec) {
   }
 }
 
+LayerSpec layer_of(const std::string& name, const Attributes& attributes) {
+  LayerSpec layer{.name = name, .operation = {}, .fields = {}, .inputs = {}};
+  std::visit(
+      [&](const auto& operation) {
+        using Operation = std::decay_t<decltype(operation)>;
+        if constexpr (requires { Operation::word; }) {
+          layer.operation = Operation::word;
+          std::map<std::string, std::string> defaults;
+          const Operation none{};
+          Operation::fields(none, [&](const char* field, const auto& member) { defaults[field] = print(member); });
+          Operation::fields(operation, [&](const char* field, const auto& member) {
+            if (print(member) != defaults[field]) layer.fields[field] = print(member);
+          });
+        }
+      },
+      attributes);
+  return layer;
+}
+
 std::vector<LayerSpec> layers_of(const Graph& graph) {
   std::vector<LayerSpec> layers;
   GraphSpec plain;
@@ -275,25 +294,15 @@ std::vector<LayerSpec> layers_of(const Graph& graph) {
       last = static_cast<NodeId>(i);
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
     const Node& node = graph.nodes[i];
-    LayerSpec layer{.name = node.name, .operation = {}, .fields = {}, .inputs = {}};
+    LayerSpec layer = layer_of(node.name, node.attributes);
+    if (layer.operation.empty()) continue;
     for (const NodeId from : node.inputs) layer.inputs.push_back(graph.nodes[static_cast<std::size_t>(from)].name);
-    Index in = 0;
-    std::visit(
-        [&](const auto& operation) {
-          using Operation = std::decay_t<decltype(operation)>;
-          if constexpr (requires { Operation::word; }) {
-            layer.operation = Operation::word;
-            if constexpr (requires { operation.in; }) in = operation.in;
-            std::map<std::string, std::string> defaults;
-            const Operation none{};
-            Operation::fields(none, [&](const char* name, const auto& member) { defaults[name] = print(member); });
-            Operation::fields(operation, [&](const char* name, const auto& member) {
-              if (print(member) != defaults[name]) layer.fields[name] = print(member);
-            });
-          }
+    const Index in = std::visit(
+        [](const auto& operation) -> Index {
+          if constexpr (requires { operation.in; }) return operation.in;
+          return 0;
         },
         node.attributes);
-    if (layer.operation.empty()) continue;
     const bool is_last = static_cast<NodeId>(i) == last;
     if (is_last) layer.fields["out"] = classes_word;
     if (!node.parameters.empty()) {

@@ -202,13 +202,14 @@ void Checkpointing::start() {
     const TrainingPhase& first = job_.phases.front();
     const TrainedData own = data_of(first);
     DataVerdict verdict;
-    if (found.tells())
+    if (found.tells() || !found.file.meta.data.class_names.empty())
       verdict = judge({found.file.meta.data, fmt::format("'{}'", found.path)},
                       {own, fmt::format("'{}'", first.splits.train.folder)}, DataUse::weights);
     if (job_.communicator.rank() == 0) tell(verdict);
     const Head head = verdict.new_head ? Head::left_out : Head::where_it_fits;
     const GraphSpec& model = job_.config.model;
-    if (const float theirs = torchvision_epsilon(model.model); !found.tells() && theirs != model.norm_epsilon)
+    if (const float theirs = torchvision_epsilon(model.model);
+        !found.tells() && model.layers.empty() && theirs != model.norm_epsilon)
       log::warn(
           "the batch norms of torchvision's {} have an epsilon of {}, not {}; give --norm-epsilon {} for its weights",
           model.model, theirs, model.norm_epsilon, theirs);

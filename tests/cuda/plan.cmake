@@ -21,4 +21,4 @@ target_compile_definitions(plan_check PRIVATE CONVOY_CARDS="${CMAKE_CURRENT_SOUR
 set_target_properties(plan_check PROPERTIES LINKER_LANGUAGE CXX)
 set_tests_properties(plan_check PROPERTIES PROCESSORS 2 ENVIRONMENT "LD_LIBRARY_PATH=${stubs}:$ENV{LD_LIBRARY_PATH}")
 
-convoy_add_script_test(cuda.inspect_plan plan/inspect_test.py LABEL cuda TIMEOUT 120 ARGS ${CMAKE_CURRENT_SOURCE_DIR}/plan/cards)
+convoy_add_script_test(cuda.inspect_plan plan/inspect_test.py LABEL cuda TIMEOUT 240 ARGS ${CMAKE_CURRENT_SOURCE_DIR}/plan/cards)

@@ -14,6 +14,7 @@ import numpy as np
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../support"))
 from onnx_model import Model  # noqa: E402  (the path is set above)
 from runner import CONVOY, PREPROCESS, check, last, run, tensors, train, work_folder  # noqa: E402
+from state_files import write_onnx  # noqa: E402
 from weight_files import read_pth, read_safetensors  # noqa: E402
 
 
@@ -210,6 +211,46 @@ def averages(work):
     check(open(mean, "rb").read() != before, "--overwrite replaces it")
 
 
+def imports(work):
+    """A graph that Convoy wrote, read again: evaluated, predicted, trained on; and one of another program."""
+    data, _ = make_set(work, 32)
+
+    def figures(path, *words):
+        run(2, "evaluate", path, "--data", data, "--threads", 1, "--output-dir", f"{work}/out", *words)
+        result = json.load(open(f"{work}/out/result.json", encoding="utf-8"))
+        return {key: result[key] for key in ("images", "top1_count", "top5_count", "loss")}
+
+    for network, *words in (("resnet8", "--normalise", "per-image"), ("mobilenet_v3_small", "--norm-epsilon", 0.001), ("vgg11_bn",)):
+        folder = f"{work}/{network}"
+        train(1, folder, "--data", data, "--model", network, "--batch-size", 10, "--max-steps", 2, "--lr", 0.001, *words)
+        path, _ = export(work, folder, f"{network}.onnx")
+        check(figures(folder) == figures(path), f"{network}: evaluate says of the graph what it says of the run: {figures(path)}")
+        check(np.array_equal(probabilities(folder, data), probabilities(path, data)), f"{network}: so does predict, bit for bit")
+    path = f"{work}/resnet8.onnx"
+    shown = [alone("inspect", "plan", *words, "--classes", 5, "--image-size", 32) for words in (("--model", "resnet8"), ("--model-file", path))]
+    digests = [re.search(r"digest ([0-9a-f]{16})", text).group(1) for text in shown]
+    check(digests[0] == digests[1], f"the plan of the file has the digest of resnet8: {digests}")
+
+    out, err = run(1, "train", "--data", data, "--model-file", path, "--weights", path, "--batch-size", 10, "--max-steps", 1, "--lr", 1e-30, "--weight-decay", 0, "--norm-momentum", 0,
+                   "--output-dir", f"{work}/more", "--normalise", "per-image")
+    check("(ONNX)" in out + err and figures(f"{work}/more") == figures(path), "training starts from the graph's weights")
+    fewer = f"{work}/three"
+    run(1, "synthetic", "--samples", 20, "--val-samples", 3, "--image-size", 32, "--classes", 3, "--partitions", 1, "--out", fewer, program=PREPROCESS)
+    out, err = run(1, "train", "--data", fewer, "--model-file", path, "--weights", path, "--batch-size", 10, "--max-steps", 1, "--output-dir", f"{work}/fewer")
+    check("a new head for the classes of this run" in out + err, "another number of classes starts a new head")
+
+    def refused(*words):
+        return "".join(run(1, *words, "--data", data, "--batch-size", 10, expect=3))
+    text = refused("train", "--model", "resnet20", "--weights", path, "--output-dir", f"{work}/no")
+    check(f"it fits --model-file {path}" in text, "a network that isn't the file's: the error tells how to take that")
+    head = {"fc.weight": np.eye(5, 3072, dtype=np.float32)}
+    foreign = f"{work}/foreign.onnx"
+    write_onnx(foreign, [("Flatten", ["image"], "flat", {}), ("Gemm", ["flat", "fc.weight"], "y", {"transB": 1})], head, (3, 32, 32))
+    check(figures(foreign)["images"] == 6, "a graph of another program")
+    write_onnx(foreign, [("Flatten", ["image"], "flat", {}), ("Gemm", ["flat", "fc.weight"], "fc", {"transB": 1}), ("Einsum", ["fc"], "y", {})], head, (3, 32, 32))
+    check("node 'y' is an operator Einsum" in refused("evaluate", foreign), "what Convoy has not is named")
+
+
 def errors(work):
     """What can't be done is said, and nothing is written."""
     data, _ = make_set(work, 32)
@@ -238,6 +279,6 @@ def errors(work):
 
 if __name__ == "__main__":
     with work_folder() as work_:
-        cases = {case.__name__: case for case in (graphs, contents, damage, averages, errors)}
+        cases = {case.__name__: case for case in (graphs, contents, damage, averages, imports, errors)}
         for name_ in sys.argv[1:] or cases:
             cases[name_](work_)

@@ -48,3 +48,16 @@ with work_folder() as folder:
     done = subprocess.run([CONVOY, *[str(w) for w in train], "--data", f"{folder}/large", "--output-dir", f"{folder}/d", "--data-cache", "ram"],
                           capture_output=True, text=True, check=False)
     check(done.returncode == 2 and "--data-memory allows 10" in done.stderr, "--data-cache ram says that it is too little")
+
+    def forecast(*words):
+        """What a dry run takes and what there is, in MB, and the largest batch."""
+        done = subprocess.run([CONVOY, "train", "--synthetic", "--synthetic-samples", "4000", "--synthetic-size", "32", "--model", "resnet50", "--image-size", "224", "--threads", "1",
+                               "--dry-run", "--dry-run-seconds", "0", *map(str, words)], capture_output=True, text=True, check=False)
+        check(done.returncode == 0, f"a dry run {words}: {done.stderr}")
+        found = re.search(r"largest batch +([\d.]+) of ([\d.]+) MB are taken .*: the largest batch that fits is (\d+)", done.stdout)
+        return float(found.group(1)), float(found.group(2)), int(found.group(3))
+
+    _, limit, largest = forecast("--batch-size", 8)
+    fits, *same = forecast("--batch-size", largest)
+    over, *_ = forecast("--batch-size", largest + 1)
+    check(fits <= limit < over and same == [limit, largest], f"batch {largest} takes {fits} of {limit} MB, {largest + 1} {over}")

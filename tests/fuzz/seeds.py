@@ -69,6 +69,14 @@ def tensors(folder):
     state_files.write_safetensors(f"{folder}/safetensors", state, {"format": "pt"})
     state_files.write_pth(f"{folder}/pth", state)
     state_files.write_pth(f"{folder}/nested", {"epoch": 3, "best": 0.5, "state_dict": state, "optimizer": {"lr": [0.1, None, True]}})
+    weights = {"conv.weight": np.ones((2, 1, 3, 3), np.float32), "scale": np.ones(2, np.float16), "rows": np.ones((2, 2), np.float64),
+               "to": np.array([-1, 2]), "root": np.array(2**0.5, np.float32)}
+    state_files.write_onnx(f"{folder}/onnx", [
+        ("Conv", ["image", "conv.weight"], "conv", {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1], "group": 1}),
+        ("BatchNormalization", ["conv", *["scale"] * 4], "bn", {}), ("Sigmoid", ["bn"], "s", {}), ("Mul", ["bn", "s"], "silu", {}),
+        ("MaxPool", ["silu"], "pool", {"kernel_shape": [2, 2], "strides": [2, 2], "ceil_mode": 1}), ("Identity", ["pool"], "same", {}),
+        ("Concat", ["same", "pool", "same"], "wide", {"axis": 1}), ("GlobalAveragePool", ["same"], "mean", {}), ("Div", ["mean", "root"], "erf", {}),
+        ("Reshape", ["mean", "to"], "flat", {}), ("MatMul", ["flat", "rows"], "fc", {}), ("Softmax", ["fc"], "y", {})], weights)
     state_files.write_pth(f"{folder}/turned", {"fc.weight": np.arange(6, dtype=np.float32).reshape(2, 3).T})
 
 

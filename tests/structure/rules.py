@@ -23,7 +23,7 @@ MAY_INCLUDE = {
     "metrics": {"core", "io"},
     "run": {"core", "io", "comm", "checkpoint", "metrics"},
     "report": {"core", "io", "metrics", "run"},
-    "config": {"core", "options", "comm", "network", "backend", "data", "optim", "sync"},
+    "config": {"core", "options", "io", "comm", "network", "backend", "data", "optim", "sync", "interchange"},
     "interchange": {"core", "io", "network"},
     "engine": {"core", "options", "io", "image", "comm", "network", "backend", "data", "checkpoint", "metrics", "config", "interchange"},
     "infer": {"core", "options", "io", "image", "comm", "network", "backend", "data", "checkpoint", "metrics", "config", "engine", "interchange"},

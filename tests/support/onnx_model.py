@@ -70,7 +70,7 @@ class Model:
         attributes = {}
         for a in map(fields, message.get(5, [])):
             kind = a[20][0]
-            attributes[text(a, 1)] = struct.unpack("<f", a[2][0])[0] if kind == 1 else a.get(3, [0])[0] if kind == 2 else a[8]
+            attributes[text(a, 1)] = struct.unpack("<f", a.get(2, [bytes(4)])[0])[0] if kind == 1 else a.get(3, [0])[0] if kind == 2 else a[8]
         return text(message, 4), [i.decode() for i in message[1]], message[2][0].decode(), attributes
 
     def run(self, images):
@@ -113,7 +113,7 @@ def average_pool(x, *, kernel_shape, strides, pads, count_include_pad):
     return sums / ones
 
 
-def normalise(x, scale, bias, mean, var, *, epsilon):
+def normalise(x, scale, bias, mean, var, *, epsilon, momentum):  # momentum: of training
     return ((x - mean[:, None, None]) / np.sqrt(var[:, None, None] + epsilon)) * scale[:, None, None] + bias[:, None, None]
 
 

@@ -92,3 +92,39 @@ def write_pth(path, value, protocol=2, compression=zipfile.ZIP_STORED):
                 del sys.modules[name]
             else:
                 sys.modules[name] = module
+
+
+def _varint(value):
+    out = b""
+    while value >= 128:
+        out, value = out + bytes([value % 128 + 128]), value // 128
+    return out + bytes([value])
+
+
+def onnx_field(tag, value):
+    """Of a message: a number, or bytes (text) of a known length."""
+    if isinstance(value, int):
+        return _varint(tag * 8) + _varint(value % 2**64)
+    value = value.encode() if isinstance(value, str) else value
+    return _varint(tag * 8 + 2) + _varint(len(value)) + value
+
+
+def write_onnx(path, nodes, tensors, sides=(1, 4, 4)):
+    """nodes: (type, inputs, output, {attribute: whole numbers}); the input is `image`, the output that of the last node."""
+    graph = b""
+    for kind, inputs, output, attributes in nodes:
+        node = b"".join(onnx_field(1, name) for name in inputs) + onnx_field(2, output) + onnx_field(3, output) + onnx_field(4, kind)
+        for name, values in attributes.items():
+            number = onnx_field(3, values) + onnx_field(20, 2) if isinstance(values, int) else \
+                b"".join(onnx_field(8, v) for v in values) + onnx_field(20, 7)
+            node += onnx_field(5, onnx_field(1, name) + number)
+        graph += onnx_field(1, node)
+    for name, array in tensors.items():
+        kind = {"<f4": 1, "<i8": 7, "<f2": 10, "<f8": 11}[array.dtype.str]
+        graph += onnx_field(5, b"".join(onnx_field(1, side) for side in array.shape) + onnx_field(2, kind) + onnx_field(8, name) +
+                            onnx_field(9, array.tobytes()))
+    shape = onnx_field(1, onnx_field(2, "n")) + b"".join(onnx_field(1, onnx_field(1, side)) for side in sides)
+    for tag, name in ((11, "image"), (12, nodes[-1][2])):
+        graph += onnx_field(tag, onnx_field(1, name) + onnx_field(2, onnx_field(1, onnx_field(1, 1) + onnx_field(2, shape))))
+    with open(path, "wb") as file:
+        file.write(onnx_field(1, 8) + onnx_field(2, "pytorch") + onnx_field(7, graph) + onnx_field(8, onnx_field(2, 13)))

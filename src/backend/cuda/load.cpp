@@ -56,11 +56,29 @@ std::unique_ptr<Backend> load_cuda_backend(const BackendSpec& spec, std::string&
   return entry == nullptr ? nullptr : entry->make_backend(spec, reason);
 }
 
-std::string describe_cuda_program(const std::string& card, const Plan& plan, const CompileSpec& spec) {
+namespace {
+
+const CudaEntry& entry_for_cards() {
   std::string reason = "this build has no CUDA part; build on a machine with the CUDA toolkit";
   const CudaEntry* const entry = is_built() ? open_entry(reason) : nullptr;
   if (entry == nullptr) fail(Exit::device, "programs for a described card can't be compiled: {}", reason);
-  return entry->describe_on_card(card, plan, spec);
+  return *entry;
+}
+
+}  // namespace
+
+std::string describe_cuda_program(const std::string& card, const Plan& plan, const CompileSpec& spec) {
+  return entry_for_cards().describe_on_card(card, plan, spec);
+}
+
+Index arena_on_cuda_card(const std::string& card, const Plan& plan, const CompileSpec& spec) {
+  return entry_for_cards().arena_on_card(card, plan, spec);
+}
+
+double free_cuda_memory() {
+  std::string reason;
+  const CudaEntry* const entry = is_built() ? open_entry(reason) : nullptr;
+  return entry == nullptr ? 0 : entry->free_memory();
 }
 
 std::string cuda_version() { return is_built() ? built_with : "CUDA not built"; }

@@ -48,6 +48,23 @@ std::string describe_on(const std::string& card, const Plan& plan, const Compile
   return fmt::format("{}: {}", library->name(), describe_program(*library, plan, spec));
 }
 
+Index arena_on(const std::string& card, const Plan& plan, const CompileSpec& spec) {
+  // A search for the largest batch compiles many programs for one card, and to make a library takes seconds.
+  static std::string last;
+  static std::unique_ptr<Library> library;
+  if (library == nullptr || card != last) {
+    library = make_library(describe_card(card));
+    last = card;
+  }
+  return program_arena_floats(*library, plan, spec);
+}
+
+double free_memory() {
+  std::size_t left = 0, all = 0;
+  check(cudaMemGetInfo(&left, &all), "asking for the GPU's memory");
+  return static_cast<double>(left);
+}
+
 const std::string& build() {
   static const std::string text = build_id() + ", " + compiler();
   return text;
@@ -59,6 +76,8 @@ const std::string& build() {
 extern "C" const convoy::CudaEntry* convoy_cuda_entry() {
   static const convoy::CudaEntry entry{.build = convoy::cuda::build().c_str(),
                                        .make_backend = convoy::cuda::make,
-                                       .describe_on_card = convoy::cuda::describe_on};
+                                       .describe_on_card = convoy::cuda::describe_on,
+                                       .arena_on_card = convoy::cuda::arena_on,
+                                       .free_memory = convoy::cuda::free_memory};
   return &entry;
 }

@@ -16,6 +16,8 @@ struct CudaEntry {
   std::unique_ptr<Backend> (*make_backend)(const BackendSpec& spec, std::string& problem) = nullptr;
   /// The functions of backend/factory.hpp.
   std::string (*describe_on_card)(const std::string& card, const Plan& plan, const CompileSpec& spec) = nullptr;
+  Index (*arena_on_card)(const std::string& card, const Plan& plan, const CompileSpec& spec) = nullptr;
+  double (*free_memory)() = nullptr;
 };
 
 }  // namespace convoy

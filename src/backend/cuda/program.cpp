@@ -27,6 +27,18 @@ ExecutionPlan compile(const Context& context, const Plan& plan, const CompileSpe
   return make_execution_plan({plan, told, copies, context.cudnn});
 }
 
+Feed::Spec feed_of(const CompileSpec& spec) {
+  return {.samples = spec.samples, .image_bytes = spec.input.height * spec.input.width * spec.input.channels};
+}
+
+/// What a feed takes of the arena, and the whole arena.
+Index bytes_of(const Feed& feed) {
+  return (feed.device_bytes() + block_alignment - 1) / block_alignment * block_alignment;
+}
+Index arena_of(const Feed& feed, const ExecutionPlan& execution) {
+  return (bytes_of(feed) + execution.placement.total_bytes + block_alignment + 3) / 4;
+}
+
 class CudaProgram final : public Program {
  public:
   CudaProgram(const Context& context, const Plan& plan, const CompileSpec& spec)
@@ -37,14 +49,12 @@ class CudaProgram final : public Program {
         flags_(plan.table.flags),
         copies_(context.copies.use(plan, spec.precision)),
         execution_(compile(context, plan, spec, *copies_)),
-        feed_({.samples = spec.samples, .image_bytes = spec.input.height * spec.input.width * spec.input.channels}) {
+        feed_(feed_of(spec)) {
     for (const lowering::Stage& stage : execution_.stages) ready_ranges_.push_back(stage.ready);
     launch_.offsets = execution_.placement.offsets.data();
   }
 
-  Index arena_floats() const override {
-    return (feed_bytes() + execution_.placement.total_bytes + block_alignment + 3) / 4;
-  }
+  Index arena_floats() const override { return arena_of(feed_, execution_); }
 
   void bind(float* arena, float* gradients) override {
     require(spec_.mode != Mode::train || gradients != nullptr, "a training program needs a gradient block");
@@ -52,7 +62,7 @@ class CudaProgram final : public Program {
     address = (address + block_alignment - 1) / block_alignment * block_alignment;
     auto* const memory = reinterpret_cast<std::byte*>(address);
     feed_.bind(context_.queue, memory);
-    launch_.arena = memory + feed_bytes();
+    launch_.arena = memory + bytes_of(feed_);
     launch_.gradients = spec_.mode == Mode::train ? gradients : nullptr;
     launch_.feed = feed_.numbers();
     launch_.rows = feed_.rows();
@@ -99,8 +109,6 @@ class CudaProgram final : public Program {
   }
 
  private:
-  Index feed_bytes() const { return (feed_.device_bytes() + block_alignment - 1) / block_alignment * block_alignment; }
-
   template <class T>
   T* fixed(int buffer) const {
     return reinterpret_cast<T*>(launch_.arena + launch_.offsets[buffer]);
@@ -205,6 +213,12 @@ class CudaProgram final : public Program {
 
 std::unique_ptr<Program> make_program(const Context& context, const Plan& plan, const CompileSpec& spec) {
   return std::make_unique<CudaProgram>(context, plan, spec);
+}
+
+Index program_arena_floats(Library& library, const Plan& plan, const CompileSpec& spec) {
+  const CopyLayout copies = make_copy_layout(plan, spec.precision);
+  const ExecutionPlan execution = make_execution_plan({plan, spec, copies, library});
+  return arena_of(Feed(feed_of(spec)), execution);
 }
 
 std::string describe_program(Library& library, const Plan& plan, const CompileSpec& spec) {

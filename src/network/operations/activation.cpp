@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <utility>
 
 #include "core/errors.hpp"
 
@@ -111,6 +112,61 @@ std::string activation_word(ActivationKind kind) {
   if (kind == ActivationKind::scale) return scale_word;
   const auto* found = std::find_if(kinds.begin(), kinds.end(), [&](const Named& each) { return kind == each.kind; });
   return found != kinds.end() ? found->name : "";
+}
+
+namespace {
+
+struct OnnxKind {
+  OnnxOperators form;
+  ActivationKind kind;
+};
+
+/// As onnx() writes it, and as exporters of PyTorch and TensorFlow do.
+std::vector<OnnxKind> kinds_in_onnx() {
+  const std::string none;
+  const NodeInputs inputs{.node = none, .shapes = {}, .image = {}};
+  std::vector<OnnxKind> all;
+  for (const Named& each : kinds)
+    if (each.kind != ActivationKind::leaky_relu) all.push_back({Activation{each.kind}.onnx(inputs), each.kind});
+  const float root = std::sqrt(2.0F);
+  const OnnxOperator scaled{"Div", {"x", root}, {}, "scaled"}, erf{"Erf", {"scaled"}, {}, "erf"},
+      twice{"Add", {"erf", 1.0F}, {}, "twice"}, half{"Mul", {"x", 0.5F}, {}, "half"},
+      multiplied{"Mul", {"x", std::sqrt(0.5F)}, {}, "scaled"}, product{"Mul", {"x", "twice"}, {}, "product"};
+  const std::vector<OnnxKind> others = {
+      {{{"LeakyRelu"}}, ActivationKind::leaky_relu},
+      {{scaled, erf, twice, product, {"Mul", {"product", 0.5F}}}, ActivationKind::gelu},
+      {{scaled, erf, twice, half, {"Mul", {"half", "twice"}}}, ActivationKind::gelu},
+      {{multiplied, erf, twice, half, {"Mul", {"half", "twice"}}}, ActivationKind::gelu},
+      {{{"Gelu"}}, ActivationKind::gelu},
+      {{{"HardSwish"}}, ActivationKind::hard_swish},
+      {{{"Add", {"x", 3.0F}, {}, "moved"},
+        {"Clip", {"moved", 0.0F, 6.0F}, {}, "gate"},
+        {"Mul", {"x", "gate"}, {}, "product"},
+        {"Div", {"product", 6.0F}}},
+       ActivationKind::hard_swish},
+      {{{"Add", {"x", 3.0F}, {}, "moved"},
+        {"Clip", {"moved", 0.0F, 6.0F}, {}, "gate"},
+        {"Div", {"gate", 6.0F}, {}, "share"},
+        {"Mul", {"x", "share"}}},
+       ActivationKind::hard_swish},
+      {{{"Clip", {"x"}, {{"min", 0.0F}, {"max", 6.0F}}}}, ActivationKind::relu6}};
+  all.insert(all.end(), others.begin(), others.end());
+  return all;
+}
+
+}  // namespace
+
+std::vector<OnnxOperators> Activation::onnx_forms() {
+  std::vector<OnnxOperators> forms;
+  for (OnnxKind& each : kinds_in_onnx()) forms.push_back(std::move(each.form));
+  return forms;
+}
+
+std::optional<OnnxFound<Activation>> Activation::from_onnx(const OnnxSite& site) {
+  const ActivationKind kind = kinds_in_onnx().at(site.form).kind;
+  if (site.word("approximate", "none") != "none") site.refuse("approximates the normal distribution's function");
+  constexpr float usual_slope = 0.01F;
+  return {{{.kind = kind, .slope = kind == ActivationKind::leaky_relu ? site.real("alpha", usual_slope) : 0}}};
 }
 
 }  // namespace convoy

@@ -18,6 +18,8 @@ struct Activation {
   Contract contract() const;
   std::string text() const;
   OnnxOperators onnx(const NodeInputs& inputs) const;
+  static std::vector<OnnxOperators> onnx_forms();
+  static std::optional<OnnxFound<Activation>> from_onnx(const OnnxSite& site);
 };
 
 /// The names that users write for the activation of a network, in the order of the kinds: `relu`, `leaky_relu`, ...

@@ -18,4 +18,8 @@ std::string Add::text() const { return "add"; }
 
 OnnxOperators Add::onnx(const NodeInputs&) const { return {{"Add", {"x", "x1"}}}; }
 
+std::vector<OnnxOperators> Add::onnx_forms() { return {{{"Add", {"x", "x1"}}}, {{"Sum", {"x", "x1"}}}}; }
+
+std::optional<OnnxFound<Add>> Add::from_onnx(const OnnxSite&) { return OnnxFound<Add>{}; }
+
 }  // namespace convoy

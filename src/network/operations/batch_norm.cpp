@@ -3,7 +3,18 @@
 
 #include <fmt/core.h>
 
+#include <cmath>
+
 namespace convoy {
+namespace {
+
+/// ONNX has the share of the old statistics. Rounded to six digits, so that there and back is the same number.
+float other_share(float share) {
+  constexpr double digits = 1e6;
+  return static_cast<float>(std::round((1 - static_cast<double>(share)) * digits) / digits);
+}
+
+}  // namespace
 
 Shape BatchNorm::shape(const NodeInputs& inputs) const {
   inputs.require_channels(channels);
@@ -20,7 +31,19 @@ std::string BatchNorm::text() const {
 }
 
 OnnxOperators BatchNorm::onnx(const NodeInputs&) const {
-  return {{"BatchNormalization", {"x", "weight", "bias", "running_mean", "running_var"}, {{"epsilon", epsilon}}}};
+  return {{"BatchNormalization",
+           {"x", "weight", "bias", "running_mean", "running_var"},
+           {{"epsilon", epsilon}, {"momentum", other_share(momentum)}}}};
+}
+
+std::vector<OnnxOperators> BatchNorm::onnx_forms() {
+  return {{{"BatchNormalization", {"x", "weight", "bias", "running_mean", "running_var"}}}};
+}
+
+std::optional<OnnxFound<BatchNorm>> BatchNorm::from_onnx(const OnnxSite& site) {
+  return {{{.channels = site.side("weight", 0),
+            .momentum = other_share(site.real("momentum", other_share(BatchNorm{}.momentum))),
+            .epsilon = site.real("epsilon", BatchNorm{}.epsilon)}}};
 }
 
 }  // namespace convoy

@@ -19,6 +19,8 @@ struct BatchNorm {
   Contract contract() const;
   std::string text() const;
   OnnxOperators onnx(const NodeInputs& inputs) const;
+  static std::vector<OnnxOperators> onnx_forms();
+  static std::optional<OnnxFound<BatchNorm>> from_onnx(const OnnxSite& site);
 };
 
 }  // namespace convoy

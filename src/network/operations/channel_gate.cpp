@@ -36,4 +36,14 @@ OnnxOperators ChannelGate::onnx(const NodeInputs&) const {
   return {};
 }
 
+std::vector<OnnxOperators> ChannelGate::onnx_forms() {
+  const std::string none;
+  const NodeInputs inputs{.node = none, .shapes = {}, .image = {}};
+  return {ChannelGate{GateKind::sigmoid}.onnx(inputs), ChannelGate{GateKind::hard_sigmoid}.onnx(inputs)};
+}
+
+std::optional<OnnxFound<ChannelGate>> ChannelGate::from_onnx(const OnnxSite& site) {
+  return {{{.gate = site.form == 0 ? GateKind::sigmoid : GateKind::hard_sigmoid}}};
+}
+
 }  // namespace convoy

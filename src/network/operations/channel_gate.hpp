@@ -16,6 +16,8 @@ struct ChannelGate {
   Contract contract() const;
   std::string text() const;
   OnnxOperators onnx(const NodeInputs& inputs) const;
+  static std::vector<OnnxOperators> onnx_forms();
+  static std::optional<OnnxFound<ChannelGate>> from_onnx(const OnnxSite& site);
 };
 
 }  // namespace convoy

@@ -28,4 +28,12 @@ OnnxOperators Concatenation::onnx(const NodeInputs& inputs) const {
   return {join};
 }
 
+std::vector<OnnxOperators> Concatenation::onnx_forms() { return {{{"Concat"}}}; }
+
+std::optional<OnnxFound<Concatenation>> Concatenation::from_onnx(const OnnxSite& site) {
+  const Index axis = site.whole("axis", 1);
+  if (axis != 1 && axis != -3) site.refuse(fmt::format("joins along dimension {}", axis));
+  return OnnxFound<Concatenation>{};
+}
+
 }  // namespace convoy

@@ -13,6 +13,8 @@ struct Concatenation {
   Contract contract() const;
   std::string text() const;
   OnnxOperators onnx(const NodeInputs& inputs) const;
+  static std::vector<OnnxOperators> onnx_forms();
+  static std::optional<OnnxFound<Concatenation>> from_onnx(const OnnxSite& site);
 };
 
 }  // namespace convoy

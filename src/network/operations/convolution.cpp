@@ -41,4 +41,24 @@ double Convolution::macs(const Shape& output) const {
   return static_cast<double>(output.count()) * static_cast<double>(taps);
 }
 
+std::vector<OnnxOperators> Convolution::onnx_forms() { return {{{"Conv", {"x", "weight", "bias"}}}}; }
+
+std::optional<OnnxFound<Convolution>> Convolution::from_onnx(const OnnxSite& site) {
+  const OnnxSite::Window window = site.window({site.side("weight", 2), site.side("weight", 3)});
+  const Index groups = site.whole("group", 1);
+  if (groups < 1 || groups > most_side) site.refuse(fmt::format("has {} groups", groups));
+  Convolution operation{.in = site.side("weight", 1) * groups,
+                        .out = site.side("weight", 0),
+                        .kernel = window.kernel,
+                        .stride = window.stride,
+                        .pad = window.pad,
+                        .groups = static_cast<int>(groups),
+                        .bias = site.constant("bias") != nullptr};
+  if (window.kernel != window.kernel_w || window.pad != window.pad_w) {
+    operation.kernel_w = window.kernel_w;
+    operation.pad_w = window.pad_w;
+  }
+  return {{operation}};
+}
+
 }  // namespace convoy

@@ -29,6 +29,8 @@ struct Convolution {
   Contract contract() const;
   std::string text() const;
   OnnxOperators onnx(const NodeInputs& inputs) const;
+  static std::vector<OnnxOperators> onnx_forms();
+  static std::optional<OnnxFound<Convolution>> from_onnx(const OnnxSite& site);
   double macs(const Shape& output) const;
 };
 

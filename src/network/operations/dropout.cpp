@@ -11,4 +11,12 @@ std::string Dropout::text() const { return fmt::format("dropout {}", rate); }
 
 OnnxOperators Dropout::onnx(const NodeInputs&) const { return {}; }
 
+std::vector<OnnxOperators> Dropout::onnx_forms() { return {{{"Dropout", {"x", "ratio", "training_mode"}}}}; }
+
+std::optional<OnnxFound<Dropout>> Dropout::from_onnx(const OnnxSite& site) {
+  const OnnxConstant* ratio = site.constant("ratio");
+  if (ratio != nullptr && ratio->values.size() == 1) return {{{.rate = static_cast<float>(ratio->values[0])}}};
+  return {{{.rate = site.real("ratio", Dropout{}.rate)}}};
+}
+
 }  // namespace convoy

@@ -15,6 +15,8 @@ struct Dropout {
   Contract contract() const;
   std::string text() const;
   OnnxOperators onnx(const NodeInputs& inputs) const;
+  static std::vector<OnnxOperators> onnx_forms();
+  static std::optional<OnnxFound<Dropout>> from_onnx(const OnnxSite& site);
 };
 
 }  // namespace convoy

@@ -12,6 +12,8 @@ struct GlobalAveragePool {
   Contract contract() const;
   std::string text() const;
   OnnxOperators onnx(const NodeInputs& inputs) const;
+  static std::vector<OnnxOperators> onnx_forms();
+  static std::optional<OnnxFound<GlobalAveragePool>> from_onnx(const OnnxSite& site);
 };
 
 }  // namespace convoy

@@ -32,4 +32,26 @@ OnnxOperators Linear::onnx(const NodeInputs&) const {
 
 double Linear::macs(const Shape&) const { return static_cast<double>(in) * static_cast<double>(out); }
 
+std::vector<OnnxOperators> Linear::onnx_forms() {
+  return {{{"Flatten", {"x"}, {}, "flat"}, {"Gemm", {"flat", "weight", "bias"}}},
+          {{"Gemm", {"x", "weight", "bias"}}},
+          {{"MatMul", {"x", "weight"}, {}, "product"}, {"Add", {"product", "bias"}}},
+          {{"MatMul", {"x", "weight"}}}};
+}
+
+std::optional<OnnxFound<Linear>> Linear::from_onnx(const OnnxSite& site) {
+  // A Flatten of others is a layer of its own.
+  if (site.form == 0 && site.inner != site.node + "/flat") return {};
+  if (site.real("alpha", 1) != 1 || site.real("beta", 1) != 1 || site.whole("transA", 0) != 0)
+    site.refuse("scales its terms, or transposes its input");
+  const OnnxConstant* weight = site.constant("weight");
+  if (weight == nullptr || weight->extent.size() != 2) site.refuse("multiplies by something else than a matrix");
+  const OnnxConstant* bias = site.constant("bias");
+  const bool transposed = site.form >= 2 || site.whole("transB", 0) == 0;
+  const Index out = weight->extent[transposed ? 1 : 0];
+  if (bias != nullptr && bias->extent != std::vector<Index>{out})
+    site.refuse("adds something else than one number per output");
+  return {{{.in = weight->extent[transposed ? 0 : 1], .out = out, .bias = bias != nullptr}, transposed}};
+}
+
 }  // namespace convoy

@@ -18,6 +18,8 @@ struct Linear {
   Contract contract() const;
   std::string text() const;
   OnnxOperators onnx(const NodeInputs& inputs) const;
+  static std::vector<OnnxOperators> onnx_forms();
+  static std::optional<OnnxFound<Linear>> from_onnx(const OnnxSite& site);
   double macs(const Shape& output) const;
 };
 

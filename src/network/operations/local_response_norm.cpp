@@ -26,4 +26,16 @@ OnnxOperators LocalResponseNorm::onnx(const NodeInputs& inputs) const {
   return {{"LRN", {"x"}, {{"size", Index{size}}, {"alpha", alpha}, {"beta", beta}, {"bias", k}}}};
 }
 
+std::vector<OnnxOperators> LocalResponseNorm::onnx_forms() { return {{{"LRN"}}}; }
+
+std::optional<OnnxFound<LocalResponseNorm>> LocalResponseNorm::from_onnx(const OnnxSite& site) {
+  const Index size = site.whole("size", 0);
+  if (size < 1 || size % 2 == 0 || size > most_side)
+    site.refuse(fmt::format("is a local response norm over {} channels, which ONNX centres otherwise", size));
+  return {{{.size = static_cast<int>(size),
+            .alpha = site.real("alpha", 1e-4F),
+            .beta = site.real("beta", 0.75F),
+            .k = site.real("bias", 1)}}};
+}
+
 }  // namespace convoy

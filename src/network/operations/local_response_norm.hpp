@@ -22,6 +22,8 @@ struct LocalResponseNorm {
   Contract contract() const;
   std::string text() const;
   OnnxOperators onnx(const NodeInputs& inputs) const;
+  static std::vector<OnnxOperators> onnx_forms();
+  static std::optional<OnnxFound<LocalResponseNorm>> from_onnx(const OnnxSite& site);
 };
 
 }  // namespace convoy

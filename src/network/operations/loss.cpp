@@ -22,4 +22,6 @@ std::string Loss::text() const { return fmt::format("softmax cross-entropy, labe
 // The outputs are the logits, n c.
 OnnxOperators Loss::onnx(const NodeInputs&) const { return {{"Flatten"}}; }
 
+bool Loss::ends_onnx(const std::string& type) { return type == "Flatten" || type == "Softmax" || type == "LogSoftmax"; }
+
 }  // namespace convoy

@@ -6,6 +6,12 @@
 //                                            made of these texts: every attribute that changes the function appears
 //   OnnxOperators onnx(const NodeInputs&) const
 //                                            the same function in ONNX; throws Error(usage) where ONNX has none
+//   static std::vector<OnnxOperators> onnx_forms()
+//                                            how graphs of this and of other programs write it
+//   static std::optional<OnnxFound<Operation>> from_onnx(const OnnxSite&)
+//                                            the operation at a site with one of the forms; throws Error(data) naming
+//                                            node and remedy if Convoy can't compute it; nothing: it is another one.
+//                                            Of all operations but input and loss
 //   double macs(const Shape& output) const   multiply-adds of one sample; left out where there are none
 //   word, fields(self, visit)                its name in a network's file, and the attributes that stand there:
 //   visit(name,
@@ -14,6 +20,7 @@
 #pragma once
 #include <concepts>
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 

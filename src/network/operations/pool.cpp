@@ -31,4 +31,22 @@ OnnxOperators Pool::onnx(const NodeInputs&) const {
   return {pool};
 }
 
+std::vector<OnnxOperators> Pool::onnx_forms() { return {{{"MaxPool"}}, {{"AveragePool"}}}; }
+
+std::optional<OnnxFound<Pool>> Pool::from_onnx(const OnnxSite& site) {
+  const OnnxSite::Window window = site.window({});
+  if (window.kernel != window.kernel_w || window.pad != window.pad_w) site.refuse("has a window that is not a square");
+  Pool operation{.mode = site.form == 0 ? Mode::max : Mode::average,
+                 .kernel = window.kernel,
+                 .stride = window.stride,
+                 .pad = window.pad,
+                 .ceil = site.whole("ceil_mode", 0) != 0};
+  if (operation.mode == Mode::average) {
+    if (operation.ceil) site.refuse("is an average pool with ceil_mode");
+    // Without padding both are the same, and Convoy's own default is the usual one.
+    operation.count_padding = site.whole("count_include_pad", window.pad == 0 ? 1 : 0) != 0;
+  }
+  return {{operation}};
+}
+
 }  // namespace convoy

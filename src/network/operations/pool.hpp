@@ -26,6 +26,8 @@ struct Pool {
   Contract contract() const;
   std::string text() const;
   OnnxOperators onnx(const NodeInputs& inputs) const;
+  static std::vector<OnnxOperators> onnx_forms();
+  static std::optional<OnnxFound<Pool>> from_onnx(const OnnxSite& site);
 };
 
 }  // namespace convoy

@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """`convoy inspect plan --card FILE` compiles for a described card, on a machine without GPU and driver."""
+import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
+import tempfile
 
 CONVOY = os.environ["CONVOY"]
 CARDS = pathlib.Path(sys.argv[1])
@@ -25,3 +28,25 @@ assert "22 convolutions: 0 with statistics" in plain and "[norm]" not in plain
 assert "has no kernel option 'magic'" in inspect(CARDS / "a100.json", "--kernels", "magic", expect=2)
 assert "cannot read the card's description" in inspect("/nowhere", expect=2)
 assert "has no 'deviceName'" in inspect(pathlib.Path(__file__), expect=2)
+
+
+def dry_run(card, batch, expect=0):
+    words = [CONVOY, "train", "--synthetic", "--synthetic-samples", "9000", "--model", "resnet8", "--dry-run", "--card", str(card), "--precision", "fp16", "--batch-size", str(batch), "--threads", "1"]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=100)
+    assert done.returncode == expect, (words, done)
+    return done.stdout if expect == 0 else done.stderr
+
+
+# A card with a tenth of the memory: the batch that fits and the next one, by the same count.
+with tempfile.TemporaryDirectory() as work:
+    description = json.loads((CARDS / "h100.json").read_text())
+    description["totalGlobalMem"] = 2 * 10**9
+    small = pathlib.Path(work) / "small.json"
+    small.write_text(json.dumps(description, separators=(",", ":")))
+    figures = re.compile(r"largest batch +([\d.]+) of ([\d.]+) MB are taken \(the 2.0 GB of the card\): the largest batch that fits is (\d+)")
+    largest = int(figures.search(dry_run(small, 64)).group(3))
+    fits, over = (float(figures.search(dry_run(small, batch)).group(1)) for batch in (largest, largest + 1))
+    assert 64 < largest and fits <= 2000 < over, (largest, fits, over)
+    del description["totalGlobalMem"]
+    small.write_text(json.dumps(description))
+    assert "tells no 'totalGlobalMem'" in dry_run(small, 64, expect=2)

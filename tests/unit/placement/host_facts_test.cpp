@@ -62,6 +62,24 @@ TEST(HostFactsTest, DriverOfNvidia) {
   EXPECT_EQ(nvidia_driver(root.path()), "535.104.05");
 }
 
+TEST(HostFactsTest, TheLeastOfAllMemoryLimits) {
+  const TempFolder root;
+  EXPECT_EQ(memory_limit(root.path()), 0);
+  put(root, "/proc/meminfo", "MemTotal:        4000 kB\nMemAvailable:    3000 kB");
+  EXPECT_EQ(memory_limit(root.path()), 4000 * 1024);
+  // Version 2: the group has no limit, the one above has.
+  put(root, "/proc/self/cgroup", "0::/slice/job");
+  put(root, "/sys/fs/cgroup/slice/job/memory.max", "max");
+  put(root, "/sys/fs/cgroup/slice/memory.max", "2048000");
+  EXPECT_EQ(memory_limit(root.path()), 2048000);
+  // Version 1 beside it; a huge number is no limit.
+  put(root, "/proc/self/cgroup", "4:cpu,memory:/a/b\n0::/slice/job");
+  put(root, "/sys/fs/cgroup/memory/a/b/memory.limit_in_bytes", "9223372036854771712");
+  EXPECT_EQ(memory_limit(root.path()), 2048000);
+  put(root, "/sys/fs/cgroup/memory/memory.limit_in_bytes", "1024000");
+  EXPECT_EQ(memory_limit(root.path()), 1024000);
+}
+
 TEST(HostFactsTest, PeakMemoryGrowsWithWhatIsTouched) {
   const double before = peak_memory();
   EXPECT_GT(before, 1e6);

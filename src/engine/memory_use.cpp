@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/memory_use.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "backend/factory.hpp"
+#include "core/errors.hpp"
+#include "core/host_facts.hpp"
+#include "core/text.hpp"
+
+namespace convoy {
+namespace {
+
+constexpr double giga = 1e9;
+
+bool trains(const EngineSpec& spec) {
+  return std::any_of(spec.sizes.begin(), spec.sizes.end(),
+                     [](const auto& sizes) { return !sizes.train_sizes.empty(); });
+}
+
+/// The usual batch.
+Index batch_of(const EngineSpec& spec) {
+  Index batch = 1;
+  for (const ProgramSizes& sizes : spec.sizes)
+    batch = std::max(batch, sizes.train_sizes.empty() ? sizes.eval_size : sizes.train_sizes.front());
+  return batch;
+}
+
+}  // namespace
+
+Index arena_floats(const EngineSpec& spec, Index batch, const ArenaOf& arena) {
+  Index floats = 0;
+  const bool training = trains(spec);
+  for (const ProgramSizes& given : spec.sizes) {
+    ProgramSizes sizes = given;
+    if (batch > 0 && !sizes.train_sizes.empty()) sizes.train_sizes = {batch};
+    if (batch > 0 && !training) sizes.eval_size = batch;
+    CompileSpec compile{.height = sizes.height,
+                        .width = sizes.width,
+                        .precision = spec.device.precision,
+                        .input = sizes.input,
+                        .topk = spec.topk,
+                        .options = spec.device.options};
+    for (const Index samples : sizes.train_sizes) {
+      compile.samples = samples;
+      floats = std::max(floats, arena(compile));
+    }
+    for (const CompileSpec& evaluated : evaluation_specs(sizes, compile)) floats = std::max(floats, arena(evaluated));
+  }
+  return floats;
+}
+
+Index largest_that_fits(Index limit, Index first, const std::function<Index(Index)>& floats) {
+  const auto size = [&](Index number) {
+    try {
+      return floats(number);
+    } catch (const Error& error) {
+      if (error.code() != Exit::device) throw;
+      return limit + 1;
+    }
+  };
+  // Between them lies the answer: `fits` does, `other` doesn't. Memory is nearly a straight line of the batch, so where
+  // that meets the limit is tried first; bisection follows where it is not.
+  Index fits = 0, other = most_samples + 1, of_fits = 0, of_other = 0;
+  Index next = std::clamp<Index>(first, 1, most_samples);
+  for (int tries = 0; other - fits > 1; ++tries) {
+    const Index found = size(next);
+    if (found <= limit) {
+      fits = next;
+      of_fits = found;
+    } else {
+      other = next;
+      of_other = found;
+    }
+    constexpr int of_the_line = 8;
+    if (other > most_samples) {  // none was too large yet
+      const double slope = static_cast<double>(of_fits) / static_cast<double>(fits);
+      next = static_cast<Index>(std::min(static_cast<double>(limit) / std::max(slope, 1e-9), 1e15)) + 1;
+      next = std::clamp(next, fits + 1, std::min(most_samples, 16 * fits));
+      if (fits == most_samples) break;
+    } else if (tries < of_the_line && of_other > of_fits) {
+      const double share = static_cast<double>(limit - of_fits) / static_cast<double>(of_other - of_fits);
+      next = fits + static_cast<Index>(share * static_cast<double>(other - fits));
+      // Beside the border both neighbours are to be seen, from one side each.
+      next = std::clamp(next + (next == fits ? 1 : 0), fits + 1, other - 1);
+    } else {
+      next = fits + (other - fits) / 2;
+    }
+  }
+  return fits;
+}
+
+std::string tell_largest_batch(const EngineSpec& spec, Index floats, const ArenaOf& arena) {
+  const Index largest =
+      largest_that_fits(floats, batch_of(spec), [&](Index batch) { return arena_floats(spec, batch, arena); });
+  const char* option = trains(spec) ? "--batch-size" : "--batch-size of an evaluation";
+  if (largest == 0)
+    return fmt::format(
+        "not even one image a batch fits; take a smaller --image-size, a smaller --eval-batch-size or more memory");
+  return fmt::format("the largest batch that fits is {}{} ({})", largest, largest == most_samples ? " or more" : "",
+                     option);
+}
+
+MemoryLimit memory_of(const Backend& backend, int node_size) {
+  if (!backend.host_reads()) {
+    const double bytes = free_device_memory();
+    return {bytes, fmt::format("the {:.1f} GB that the GPU has left", bytes / giga)};
+  }
+  const double bytes = memory_limit();
+  return {bytes / std::max(node_size, 1), fmt::format("the {:.1f} GB of this host{}", bytes / giga,
+                                                      node_size > 1 ? " for " + counted(node_size, "rank") : "")};
+}
+
+}  // namespace convoy

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// How much memory the programs of a network take, and the largest batch for which it is enough. Both are found by
+// compiling; nothing is allocated.
+#pragma once
+#include <functional>
+#include <string>
+
+#include "engine/engine.hpp"
+
+namespace convoy {
+
+/// Floats of a program's arena.
+using ArenaOf = std::function<Index(const CompileSpec&)>;
+
+/// The largest arena of the programs that an engine compiles. `batch` > 0: with batches of this size, in training or,
+/// where nothing is trained, in evaluation.
+Index arena_floats(const EngineSpec& spec, Index batch, const ArenaOf& arena);
+
+/// More than any memory has room for: the search ends there.
+constexpr Index most_samples = 1 << 16;
+
+/// The largest number for which `floats(number)` is at most `limit`, and for the next it isn't; 0: not even 1 is;
+/// most_samples: the search ended there. A number for which it throws Error(device) doesn't fit. `first`: where the
+/// search begins.
+Index largest_that_fits(Index limit, Index first, const std::function<Index(Index)>& floats);
+
+/// `the largest batch that fits is 12`, or that none does. `floats`: what the device has left for arenas.
+std::string tell_largest_batch(const EngineSpec& spec, Index floats, const ArenaOf& arena);
+
+/// What a rank may use, in bytes, and how messages call it; 0: not known.
+struct MemoryLimit {
+  double bytes = 0;
+  std::string name;  ///< `the 16.0 GB of this host for 2 ranks`
+};
+MemoryLimit memory_of(const Backend& backend, int node_size);
+
+}  // namespace convoy

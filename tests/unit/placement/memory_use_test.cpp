@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/memory_use.hpp"
+
+#include <gtest/gtest.h>
+
+#include "backend/factory.hpp"
+#include "core/errors.hpp"
+#include "support/expect_error.hpp"
+
+namespace convoy {
+namespace {
+
+constexpr Index most = most_samples;
+
+TEST(LargestThatFits, MeetsTheBorderExactly) {
+  const auto line = [](Index n) { return 1000 + 7 * n; };
+  for (const Index limit : {1007, 1008, 1013, 1014, 1700, 123456})
+    for (const Index first : {1, 3, 128, 100000})
+      EXPECT_EQ(largest_that_fits(limit, first, line), (limit - 1000) / 7) << limit << " from " << first;
+}
+
+TEST(LargestThatFits, NotEvenOne) {
+  EXPECT_EQ(largest_that_fits(99, 64, [](Index n) { return 100 * n; }), 0);
+  EXPECT_EQ(largest_that_fits(-5, 64, [](Index n) { return n; }), 0);
+}
+
+TEST(LargestThatFits, MoreThanAnybodyTakes) {
+  EXPECT_EQ(largest_that_fits(Index{1} << 40, 64, [](Index n) { return n; }), most);
+  EXPECT_EQ(largest_that_fits(most, 64, [](Index n) { return n; }), most);
+  EXPECT_EQ(largest_that_fits(most - 1, 64, [](Index n) { return n; }), most - 1);
+}
+
+TEST(LargestThatFits, StepsAndCurves) {
+  const auto steps = [](Index n) { return (n + 15) / 16 * 1600; };  // tiles of 16
+  EXPECT_EQ(largest_that_fits(4800, 1, steps), 48);
+  EXPECT_EQ(largest_that_fits(4799, 500, steps), 32);
+  EXPECT_EQ(largest_that_fits(10000, 2, [](Index n) { return n * n; }), 100);
+}
+
+TEST(LargestThatFits, WhatADeviceRefusesDoesntFit) {
+  const auto refused = [](Index n) {
+    if (n > 37) fail(Exit::device, "too large");
+    return n;
+  };
+  EXPECT_EQ(largest_that_fits(1000, 8, refused), 37);
+  expect_error(Exit::usage, {"wrong"},
+               [] { largest_that_fits(10, 1, [](Index) -> Index { fail(Exit::usage, "wrong"); }); });
+}
+
+TEST(LargestThatFits, FewCompilationsForALine) {
+  int tries = 0;
+  largest_that_fits(50'000'000, 128, [&](Index n) {
+    ++tries;
+    return 123'456 + 31'234 * n;
+  });
+  EXPECT_LE(tries, 8);  // a bisection from 1 to 65536 takes 16
+}
+
+class LargestBatch : public testing::Test {
+ protected:
+  Index floats(Index batch) {
+    return arena_floats(spec_, batch,
+                        [&](const CompileSpec& each) { return backend_->compile(plan_, each)->arena_floats(); });
+  }
+  Index largest(Index limit) {
+    return largest_that_fits(limit, 8, [&](Index batch) { return floats(batch); });
+  }
+
+  std::unique_ptr<Backend> backend_ = make_cpu_backend(1);
+  Plan plan_ = make_plan(build_graph({.model = "resnet8", .classes = 10, .image_size = 32}), {});
+  EngineSpec spec_{.sizes = {{.input = {.height = 32, .width = 32, .channels = 3},
+                              .eval_input = {.height = 32, .width = 32, .channels = 3},
+                              .height = 32,
+                              .width = 32,
+                              .train_sizes = {8, 3},
+                              .eval_size = 2}}};
+};
+
+TEST_F(LargestBatch, ItFitsAndTheNextDoesNot) {
+  ASSERT_LT(floats(8), floats(40));
+  for (const Index limit : {floats(40), floats(40) + 1, floats(41) - 1, floats(25)}) {
+    const Index found = largest(limit);
+    EXPECT_LE(floats(found), limit);
+    EXPECT_GT(floats(found + 1), limit);
+  }
+  EXPECT_EQ(largest(floats(1) - 1), 0);
+}
+
+TEST_F(LargestBatch, EvaluationCountsWithItsOwnBatch) {
+  spec_.sizes[0].eval_size = 300;
+  EXPECT_EQ(floats(1), floats(2));  // the evaluation's is larger
+  EXPECT_EQ(largest(floats(1) - 1), 0);
+}
+
+TEST_F(LargestBatch, OfAnEvaluationAlone) {
+  spec_.sizes[0].train_sizes.clear();
+  const Index found = largest(floats(20));
+  EXPECT_LE(floats(found), floats(20));
+  EXPECT_GT(floats(found + 1), floats(20));
+}
+
+TEST_F(LargestBatch, TheEngineRefusesWhatNoHostHas) {
+  spec_.other_floats = [](const SetLayout&) { return Index{1} << 50; };
+  expect_error(Exit::device, {"the network needs", "GB of this host", "not even one image a batch fits"},
+               [&] { const Engine engine(plan_.graph, spec_, make_cpu_backend(1), ""); });
+  const double host = memory_of(*backend_, 1).bytes;
+  ASSERT_GT(host, 0);
+  spec_.sizes[0].train_sizes = {20000};
+  const auto left = static_cast<Index>(host / 4) - floats(50);
+  spec_.other_floats = [&](const SetLayout&) { return left; };
+  expect_error(Exit::device, {"the largest batch that fits is ", "--batch-size"},
+               [&] { const Engine engine(plan_.graph, spec_, make_cpu_backend(1), ""); });
+}
+
+}  // namespace
+}  // namespace convoy
