@@ -87,6 +87,7 @@ void fill(const Parameter& row, Random& random, float* values) {
       return;
     case Fill::orthogonal:
       fill_orthogonal(row.shape.at(0), row.range.count / row.shape.at(0), value, random, values);
+      return;
     case Fill::dirac:
     case Fill::whitening:
       uniforms(1 / std::sqrt(fan.in));

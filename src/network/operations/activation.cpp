@@ -149,7 +149,8 @@ std::vector<OnnxKind> kinds_in_onnx() {
         {"Div", {"gate", 6.0F}, {}, "share"},
         {"Mul", {"x", "share"}}},
        ActivationKind::hard_swish},
-      {{{"Clip", {"x"}, {{"min", 0.0F}, {"max", 6.0F}}}}, ActivationKind::relu6}};
+      {{{"Clip", {"x"}, {{"min", 0.0F}, {"max", 6.0F}}}}, ActivationKind::relu6},
+      {{{"Mul", {"x", "factor"}}}, ActivationKind::scale}};
   all.insert(all.end(), others.begin(), others.end());
   return all;
 }
@@ -165,6 +166,11 @@ std::vector<OnnxOperators> Activation::onnx_forms() {
 std::optional<OnnxFound<Activation>> Activation::from_onnx(const OnnxSite& site) {
   const ActivationKind kind = kinds_in_onnx().at(site.form).kind;
   if (site.word("approximate", "none") != "none") site.refuse("approximates the normal distribution's function");
+  if (kind == ActivationKind::scale) {
+    const OnnxConstant* const factor = site.constant("factor");
+    if (factor == nullptr || !factor->extent.empty() || factor->values.size() != 1) return std::nullopt;
+    return {{{.kind = kind, .slope = static_cast<float>(factor->values[0])}}};
+  }
   constexpr float usual_slope = 0.01F;
   return {{{.kind = kind, .slope = kind == ActivationKind::leaky_relu ? site.real("alpha", usual_slope) : 0}}};
 }
