@@ -114,6 +114,20 @@ void Communicator::broadcast(std::span<std::byte> bytes, int root, const char* w
   state_->broadcast(bytes.data(), bytes.size(), root, what);
 }
 
+void Communicator::swap(std::span<const std::byte> own, std::span<std::byte> to, int other, const char* what) {
+  require(own.size() == to.size(), "sizes of a swap");
+  constexpr int tag = 1;
+  const auto step = static_cast<std::size_t>(state_->chunk);
+  for (std::size_t begin = 0; begin < own.size(); begin += step) {
+    const int count = static_cast<int>(std::min(step, own.size() - begin));
+    MPI_Request received = MPI_REQUEST_NULL, sent = MPI_REQUEST_NULL;
+    check_mpi(MPI_Irecv(to.data() + begin, count, MPI_BYTE, other, tag, state_->comm, &received), "MPI_Irecv", what);
+    check_mpi(MPI_Isend(own.data() + begin, count, MPI_BYTE, other, tag, state_->comm, &sent), "MPI_Isend", what);
+    state_->wait(received, what);
+    state_->wait(sent, what);
+  }
+}
+
 void Communicator::sum(std::span<double> values, const char* what) {
   state_->all_reduce(values.data(), values.size(), sizeof(double), MPI_DOUBLE, MPI_SUM, what);
 }

@@ -57,6 +57,8 @@ class Communicator {
   void broadcast(std::string& text, const char* what);
   /// Collective.
   void broadcast(std::span<std::byte> bytes, int root, const char* what);
+  /// Between two ranks, which both call it: sends `own`, and receives as many bytes in `to`.
+  void swap(std::span<const std::byte> own, std::span<std::byte> to, int other, const char* what);
   /// Collective. In place.
   void sum(std::span<double> values, const char* what);
   /// Collective. In place.

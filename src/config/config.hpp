@@ -257,6 +257,7 @@ struct BenchConfig {
 struct PreflightConfig {
   TrainConfig train;  ///< of the job to come: data set, run directory, device, deadlines
   bool json = false;
+  double stress_seconds = 0;  ///< --stress; 0: not
 };
 
 struct PreviewConfig {

@@ -44,6 +44,10 @@ std::vector<OptionGroup> options_of(PreflightConfig& config) {
   std::vector<OptionGroup> groups = options_of_job(config.train, {"Data set", "Device", "Stalls"}, {"output-dir"});
   OptionGroup own{"Preflight", {}};
   own.options.push_back(switch_option("json", config.json, "print one JSON object instead of a table"));
+  own.add(
+      number_option("stress", "SECONDS", config.stress_seconds, at_least(0),
+                    "also test arithmetic, memory, disk and the links between all pairs of ranks for about so long; "
+                    "0: not"));
   groups.insert(groups.begin(), std::move(own));
   return groups;
 }

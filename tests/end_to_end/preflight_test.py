@@ -98,12 +98,30 @@ def table_heads_logs(work, _):
     check("bound by" in log.splitlines()[0], "and so does its log")
 
 
+def stress(work, _):
+    words = ["preflight", "--stress", 1, "--threads", 1, "--output-dir", f"{work}/run"]
+    os.makedirs(work)
+    out, _ = call("stress on one rank", 1, *words)
+    check(re.search(r"^arithmetic: \d+ steps? of resnet20", out, re.M) and re.search(r"^memory: \d+ MB per rank written and read", out, re.M)
+          and re.search(r"^disk: .* MB/s by the slowest host", out, re.M), "what was tested")
+    out, _ = call("stress on four ranks", 4, *words, "--json", expect=4 if CORES < 4 else 0)
+    report = json.loads(out)
+    check(report["arithmetic"]["steps"] >= 4 and report["links"]["slowest_mb_per_sec"] > 0 and report["disk"]["slowest_mb_per_sec"] > 0,
+          "four ranks compute and exchange")
+    check(not any("bits" in problem["text"] for problem in report["problems"]), "and nothing is wrong")
+    check(os.listdir(work) == [], "no file is left")
+    for fault, text in (("flip-convolution@1@0", "other bits than most ranks on"), ("flip-convolution@1@1", "computes the same step with different bits"),
+                        ("flip-memory@1@0", "gives other bits than were written to it")):
+        out, _ = call(fault, 3, *words, "--inject-fault", fault, expect=7)
+        check(re.search(rf"^FAILED: .*{text}.* \[rank 1\]$", out, re.M) is not None, f"{fault}: rank 1 is named")
+
+
 def main():
     with work_folder() as work:
         data = prepared(work)
         with concurrent.futures.ThreadPoolExecutor(3) as pool:
             parts = [pool.submit(part, f"{work}/{part.__name__}", data)
-                     for part in (places, double_booked, unreachable, launchers, table_heads_logs)]
+                     for part in (places, double_booked, unreachable, launchers, table_heads_logs, stress)]
             for part in parts:
                 part.result()
 

@@ -20,6 +20,7 @@ SITES = {
     "src/checkpoint/saver.cpp": (2, "checkpoints, start"),
     "src/cli/compute_bench.cpp": (1, "others"),
     "src/cli/preflight.cpp": (7, "others"),
+    "src/cli/stress.cpp": (2, "others"),
     "src/cli/predict_scale.cpp": (2, "others"),
     "src/cli/report.cpp": (1, "others"),
     "src/config/read_text.cpp": (1, "reads"),
@@ -80,4 +81,4 @@ EXPORT = [File("/out", "ends")]
 SYNTHETIC = [File("/train-0000", "ends"), File("/val-0000", "ends"), File("/unfinished", "ends"), File("/report.tsv", "ends"), File("/preparation.json", "ends"), File("/out$", "ends")]
 IMAGES = [File("/train-0000", "ends"), File("/unfinished", "ends"), File("/report.tsv", "ends"), File("/preparation.json", "ends"), File("/out$", "ends")]
 STAGE = [File(".lock", "ends"), File(".h5.tmp", "ends"), File(".h5$", "ends"), File("/run", "silent"), File("/stage", "ends"), File("/out$", "silent")]
-PREFLIGHT = [File("/out", "ends")]
+PREFLIGHT = [File("/.stress-", "ends"), File("/out", "ends")]

@@ -265,7 +265,7 @@ def others(work):
     refuses(f"{work}/copies", lambda out: ["train", "--data", f"{work}/data", "--data-cache", "stage", "--stage-dir", f"{out}/stage", "--model", "lenet",
                                           "--batch-size", 16, "--max-steps", 1, "--output-dir", f"{out}/run", "--threads", 1, "--no-checkpoints"],
             sites.STAGE)
-    refuses(f"{work}/preflight", lambda out: ["preflight", "--synthetic", "--output-dir", out, "--threads", 1], sites.PREFLIGHT)
+    refuses(f"{work}/preflight", lambda out: ["preflight", "--synthetic", "--output-dir", out, "--threads", 1, "--stress", 0.1], sites.PREFLIGHT)
 
     run_folder = f"{work}/launches"
     train(1, run_folder, *JOB, "--max-steps", 1)

@@ -143,6 +143,17 @@ TEST(ReplicasTest, DealsContiguousRunsToAllRanks) {
     }
 }
 
+TEST_F(CommunicatorTest, TwoRanksSwapBytes) {
+  const int own = rank, other = own ^ 1;
+  if (other < size) {
+    const std::vector<std::byte> sent(10, static_cast<std::byte>(7 + own));
+    std::vector<std::byte> received(sent.size());
+    comm.swap(sent, received, other, "swap");
+    EXPECT_EQ(received, std::vector<std::byte>(sent.size(), static_cast<std::byte>(7 + other)));
+  }
+  comm.barrier("end of the swap");
+}
+
 TEST_F(CommunicatorTest, PartsAreJobsOfTheirOwn) {
   const int number = size == 1 ? 0 : rank % 2;
   const auto part = comm.part(number, {.abort_seconds = 20});
