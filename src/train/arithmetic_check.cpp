@@ -274,6 +274,7 @@ void ArithmeticCheck::leave(const Verdict& verdict, const LoopState& state) {
   std::vector<std::string> names;
   for (const int rank : verdict.wrong) names.push_back(name(rank));
   job_.checkpointing.finish();
+  job_.sync->averaged_weights();  // nothing may be under way when the job's memory goes
   if (job_.shape.rank == 0) {
     std::string text =
         fmt::format("{}: {} (step {}, replica {} was repeated by ranks {})", fmt::join(names, " and "), verdict.reason,

@@ -24,6 +24,7 @@ Exit train(Communicator& communicator, Supervisor& supervisor, const TrainConfig
     TrainingJob job(communicator, supervisor, config, trial);
     const Exit code = job.run();
     if (code == Exit::ok || code == Exit::stopped) {  // all ranks have the same code
+      job.sync->averaged_weights();  // an average that is still under way would write to memory that is gone
       job.collectives->end();
       if (job.group_collectives) job.group_collectives->end();
     }
