@@ -320,8 +320,6 @@ NETWORKS = [
     dict(model="mobilenet_v2", n=2, channels=3, image=64, classes=10, smoothing=0, mixed=False, batches=1),
     dict(model="squeezenet1_1", n=2, channels=3, image=64, classes=10, smoothing=0, mixed=False, batches=1),
     dict(model="inception_v3", n=2, channels=3, image=111, classes=10, smoothing=0, mixed=False, batches=1),
-    dict(model="inception_bn", n=2, channels=3, image=64, classes=10, smoothing=0, mixed=False, batches=1),
-    dict(model="inception_v4", n=2, channels=3, image=107, classes=10, smoothing=0, mixed=False, batches=1),
     dict(model="mobilenet_v3_small", n=2, channels=3, image=64, classes=10, smoothing=0, mixed=False, batches=1),
     dict(model="efficientnet_b0", n=2, channels=3, image=64, classes=10, smoothing=0, mixed=False, batches=1),
     dict(model="airbench94", n=4, channels=3, image=32, classes=10, smoothing=0.2, mixed=False, batches=1),

@@ -207,49 +207,6 @@ class HardSigmoid(nn.Module):
         return hard_sigmoid(x)
 
 
-class InceptionBn(nn.Module):
-    """MXNet's example/image-classification/symbols/inception-bn.py, with its names."""
-
-    MODULES = {"3a": (64, 64, 64, 64, 96, 32), "3b": (64, 64, 96, 64, 96, 64), "3c": (0, 128, 160, 64, 96, 0), "4a": (224, 64, 96, 96, 128, 128),
-               "4b": (192, 96, 128, 96, 128, 128), "4c": (160, 128, 160, 128, 160, 128), "4d": (96, 128, 192, 160, 192, 128),
-               "4e": (0, 128, 192, 192, 256, 0), "5a": (352, 192, 320, 160, 224, 128), "5b": (352, 192, 320, 192, 224, 128)}
-
-    def __init__(self, channels, classes):
-        super().__init__()
-        self.add("1", channels, 64, 7, 2, 3)
-        self.add("2_red", 64, 64, 1)
-        width = self.add("2", 64, 192, 3, 1, 1)
-        for name, (narrow, reduced, out, reduced_double, double, pooled) in self.MODULES.items():
-            stride = 1 if narrow else 2
-            joined = self.add(f"{name}_1x1", width, narrow, 1) if narrow else width
-            joined += self.add(f"{name}_3x3", self.add(f"{name}_3x3_reduce", width, reduced, 1), out, 3, stride, 1)
-            inner = self.add(f"{name}_double_3x3_0", self.add(f"{name}_double_3x3_reduce", width, reduced_double, 1), double, 3, 1, 1)
-            joined += self.add(f"{name}_double_3x3_1", inner, double, 3, stride, 1)
-            width = joined + (self.add(f"{name}_proj", width, pooled, 1) if pooled else 0)
-        self.fc1 = nn.Linear(width, classes)
-
-    def add(self, name, channels, out, kernel, stride=1, pad=0):
-        self.add_module(f"conv_{name}", nn.Conv2d(channels, out, kernel, stride, pad))
-        self.add_module(f"bn_{name}", norm(out))
-        return out
-
-    def unit(self, name, x):
-        return F.relu(getattr(self, f"bn_{name}")(getattr(self, f"conv_{name}")(x)))
-
-    def forward(self, x):
-        x = self.unit("2_red", F.max_pool2d(self.unit("1", x), 3, 2))
-        x = F.max_pool2d(self.unit("2", x), 3, 2)
-        for name, (narrow, *_) in self.MODULES.items():
-            second = self.unit(f"{name}_3x3", self.unit(f"{name}_3x3_reduce", x))
-            third = self.unit(f"{name}_double_3x3_1", self.unit(f"{name}_double_3x3_0", self.unit(f"{name}_double_3x3_reduce", x)))
-            if not narrow:
-                x = torch.cat([second, third, F.max_pool2d(x, 3, 2, 1)], 1)
-                continue
-            pooled = F.max_pool2d(x, 3, 1, 1) if name == "5b" else F.avg_pool2d(x, 3, 1, 1)
-            x = torch.cat([self.unit(f"{name}_1x1", x), second, third, self.unit(f"{name}_proj", pooled)], 1)
-        return self.fc1(x.mean((2, 3)))
-
-
 OF_TORCHVISION = ("vgg11_bn", "densenet121", "googlenet", "inception_v3", "squeezenet1_1", "mobilenet_v2", "mobilenet_v3_small", "efficientnet_b0")
 
 
@@ -275,22 +232,9 @@ def of_torchvision(model, image, classes):
     return net
 
 
-def of_timm(model, classes):
-    import timm
-    net = timm.create_model(model, num_classes=classes, drop_rate=0.0)
-    for module in net.modules():
-        if isinstance(module, nn.BatchNorm2d):
-            module.eps = EPSILON
-    return net
-
-
 def build(model, channels, image, classes):
     if model in OF_TORCHVISION:
         return of_torchvision(model, image, classes)
-    if model == "inception_v4":
-        return of_timm(model, classes)
-    if model == "inception_bn":
-        return InceptionBn(channels, classes)
     if model == "lenet":
         return Lenet(channels, image, classes)
     if model.startswith("alexnet"):

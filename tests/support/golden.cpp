@@ -72,7 +72,7 @@ GraphSpec graph_of(const std::string& name) {
   const bool is_variant = first == "alexnet" || first == "resnet20" || first == "resnet32";
   spec.model = is_variant ? first : name;
   if (name.starts_with("resnet32_v2")) spec.options["resnet-version"] = "v2";
-  for (const char* dropping : {"vgg", "googlenet", "squeezenet", "mobilenet", "efficientnet", "inception_v"})
+  for (const char* dropping : {"vgg", "googlenet", "squeezenet", "mobilenet", "efficientnet", "inception"})
     if (name.starts_with(dropping)) spec.options["dropout"] = "0";
   if (name == "alexnet_ray") spec.options["variant"] = "ray";
   if (name.ends_with("_tanh") || name == "mlp") spec.activation = "tanh";
