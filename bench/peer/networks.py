@@ -73,9 +73,32 @@ class Resnet(nn.Module):
         return self.head(self.blocks(self.stem(x)))
 
 
+class Airbench94(nn.Module):
+    """The network of Keller Jordan's airbench94: fixed whitening filters, norms without a trained scale."""
+
+    def __init__(self):
+        super().__init__()
+        layers = [nn.Conv2d(3, 24, 2), nn.GELU()]
+        layers[0].weight.requires_grad = False
+        for inputs, width in ((24, 64), (64, 256), (256, 256)):
+            layers += [nn.Conv2d(inputs, width, 3, 1, 1, bias=False), nn.MaxPool2d(2), self.norm(width), nn.GELU()]
+            layers += [nn.Conv2d(width, width, 3, 1, 1, bias=False), self.norm(width), nn.GELU()]
+        self.layers = nn.Sequential(*layers, nn.MaxPool2d(3), nn.Flatten(), nn.Linear(256, 10, bias=False))
+
+    @staticmethod
+    def norm(width):
+        made = nn.BatchNorm2d(width, eps=1e-12, momentum=0.4)
+        made.weight.requires_grad = False
+        return made
+
+    def forward(self, x):
+        return self.layers(x) / 9
+
+
 # name: (builder, image size, classes)
 NETWORKS = {
     "resnet20": (lambda: Resnet(Basic, [3, 3, 3], [16, 32, 64], 10, True), 32, 10),
     "resnet18-small": (lambda: Resnet(Basic, [2, 2, 2, 2], [64, 128, 256, 512], 10, True), 32, 10),
+    "airbench94": (Airbench94, 32, 10),
     "resnet50": (lambda: Resnet(Bottleneck, [3, 4, 6, 3], [64, 128, 256, 512], 1000, False), 224, 1000),
 }

@@ -44,7 +44,7 @@ def run(rank, args, port, result):
     net = build().to(args.device, memory_format=layout)
     images = torch.randn(args.batch_size, 3, size, size).to(args.device, memory_format=layout)
     labels = torch.randint(classes, (args.batch_size,)).to(args.device)
-    optimiser = torch.optim.SGD(net.parameters(), lr=1e-3, momentum=0.9, weight_decay=1e-4, fused=True)
+    optimiser = torch.optim.SGD([p for p in net.parameters() if p.requires_grad], lr=1e-3, momentum=0.9, weight_decay=1e-4, fused=True)
     if args.processes > 1:
         net = torch.nn.parallel.DistributedDataParallel(net, gradient_as_bucket_view=True, static_graph=True)
     if args.compile:

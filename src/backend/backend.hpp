@@ -12,6 +12,7 @@
 
 #include "backend/profile.hpp"
 #include "backend/rules/device_state.hpp"
+#include "backend/rules/padding.hpp"
 #include "core/counters.hpp"
 #include "core/device.hpp"
 #include "core/function_ref.hpp"
@@ -69,11 +70,12 @@ struct Batch {
 
 /// From stored uint8 n h w c to network input. x = (pixel - mean[c]) / std[c], or (pixel - mean_image) / std[c], or
 /// per image: (pixel - m) / max(s, 1/sqrt(count)) over all pixels and channels of the crop, pixels in [0, 1].
-/// Padding is black (0) before normalisation (torchvision's RandomCrop); with mean_image the padding is 0 after it.
+/// Constant padding is black (0) before normalisation (torchvision's RandomCrop); with mean_image it is 0 after it.
 struct InputSpec {
   enum class Normalise : std::uint8_t { channel, mean_image, per_image };
   Index height = 0, width = 0, channels = 0;  ///< stored
   Normalise normalise = Normalise::channel;
+  Padding padding = Padding::constant;
   std::array<float, 4> mean{}, std{1, 1, 1, 1};  ///< in pixel units (0 to 255)
   std::vector<float> mean_image;                 ///< height * width * channels, pixel units
 };

@@ -64,6 +64,10 @@ OptionGroup augment_options(DataConfig& data) {
                     "padding on every side before a random window, pixels"))
       .also({"pad-size"})
       .decides_bits();
+  add(choice_option<Padding>("padding-mode", spec.padding,
+                             {{"constant", Padding::constant}, {"reflect", Padding::reflect}},
+                             "what --pad shows around an image: --fill-value, or the image reflected at its rim"))
+      .decides_bits();
   add(number_option("fill-value", "V", spec.fill, from_to(0, 255),
                     "value of padding and of pixels that a rotation or shear brings into view"))
       .decides_bits();

@@ -108,6 +108,27 @@ void check_ema(const TrainConfig& config) {
   }
 }
 
+void check_lookahead(const TrainConfig& config) {
+  const Index steps = config.lookahead.steps;
+  if (steps == 0) return;
+  if (config.ema.decay > 0) {
+    fail(Exit::usage,
+         "--lookahead-steps {} and --ema-decay {} both keep an average of the weights for evaluation; drop one", steps,
+         config.ema.decay);
+  }
+  const SyncConfig& sync = config.sync;
+  if (sync.outer.is_on()) {
+    fail(Exit::usage,
+         "--lookahead-steps {} and --outer-optimizer both change the averaged weights between steps; drop one", steps);
+  }
+  if (sync.mode == SyncMode::weights && steps % sync.local_steps != 0) {
+    fail(
+        Exit::usage,
+        "--lookahead-steps {} is no multiple of --local-steps {} (between two averages of the weights replicas differ); give --lookahead-steps {}",
+        steps, sync.local_steps, (steps / sync.local_steps + 1) * sync.local_steps);
+  }
+}
+
 void check_data(const TrainConfig& config) {
   const auto& data = config.data;
   if (!data.synthetic && data.folder.empty() && data.train_folder.empty()) {
@@ -136,6 +157,7 @@ void check(const TrainConfig& config) {
   check_schedule(config);
   check_sync(config);
   check_ema(config);
+  check_lookahead(config);
   if (config.optimiser.loss_scale > 0 && config.device.precision != Precision::fp16) {
     fail(Exit::usage, "--loss-scale {} needs --precision fp16 (the others hold small gradients without it)",
          config.optimiser.loss_scale);

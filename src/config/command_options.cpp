@@ -70,6 +70,37 @@ Option freeze_option(std::vector<std::string>& frozen) {
   return option;
 }
 
+Option rate_multiplier_option(std::vector<RateMultiplierConfig>& multipliers) {
+  Option option{.name = "lr-mult",
+                .value = "PATTERN=F,...",
+                .help =
+                    "factor of the learning rate of parameters, by patterns as of --freeze; PATTERN=F@EPOCHS: after so "
+                    "many epochs they keep their values"};
+  option.allowed = "a comma-separated list such as *.bias=2,conv1=0.1,stem.bias=1@3";
+  option.set = [&multipliers](const std::string& text) {
+    std::vector<RateMultiplierConfig> read;
+    for (const std::string& item : split_list(text)) {
+      const std::size_t equal = item.rfind('='), at = item.find('@', equal == std::string::npos ? 0 : equal);
+      if (equal == std::string::npos || equal == 0) throw BadValue("is not PATTERN=F or PATTERN=F@EPOCHS");
+      RateMultiplierConfig& one = read.emplace_back();
+      one.pattern = item.substr(0, equal);
+      one.factor = read_number(item.substr(equal + 1, at == std::string::npos ? at : at - equal - 1), at_least(0));
+      if (at != std::string::npos) one.epochs = read_number(item.substr(at + 1), above(0));
+    }
+    multipliers = std::move(read);
+  };
+  option.print = [&multipliers] {
+    std::string text;
+    for (const RateMultiplierConfig& one : multipliers) {
+      text += fmt::format("{}{}={}", text.empty() ? "" : ",", one.pattern, print_number(one.factor));
+      if (one.epochs > 0) text += fmt::format("@{}", print_number(one.epochs));
+    }
+    return text;
+  };
+  option.bits = Bits::decides_where_set;
+  return option;
+}
+
 Option topk_option(int& topk) {
   return number_option("topk", "K", topk, from_to(1, 1 << 20), "also count labels among the K most likely classes")
       .also({"top-k"});
@@ -77,11 +108,16 @@ Option topk_option(int& topk) {
 
 /// What evaluation shows of an image.
 std::vector<Option> form_options(DataConfig& data) {
-  return {switch_option("rectangular-validation", data.rectangular,
-                        "keep the shape of images: the short side is --image-size, the long side a multiple of 8")
-              .also({"rect-val"}),
-          switch_option("flip-test", data.flip_test, "average the logits of an image and of its mirror image")
-              .also({"test-time-flip", "tta-flip"})};
+  return {
+      switch_option("rectangular-validation", data.rectangular,
+                    "keep the shape of images: the short side is --image-size, the long side a multiple of 8")
+          .also({"rect-val"}),
+      switch_option("flip-test", data.flip_test, "average the logits of an image and of its mirror image")
+          .also({"test-time-flip", "tta-flip"}),
+      number_option("translate-test", "PIXELS", data.translate_test, from_to(0, 64),
+                    "average the logits of an image (half of the weight) and of the image moved along its diagonal, "
+                    "both ways (a quarter each); 0: only the image")
+          .also({"tta-translate"})};
 }
 
 /// For tests of the fault paths: KIND@RANK@STEP, for slow ones also @SECONDS of every batch.
@@ -184,12 +220,14 @@ OptionGroup evaluation_options(TrainConfig& config) {
 std::vector<OptionGroup> options_of(TrainConfig& config) {
   OptionGroup optimiser = optimiser_options(config.optimiser);
   optimiser.options.push_back(freeze_option(config.frozen));
+  optimiser.options.push_back(rate_multiplier_option(config.rate_multipliers));
   return {source_options(config.data),
           network_group(config.model),
           length_options(config),
           std::move(optimiser),
           schedule_options(config.optimiser),
           ema_options(config.ema),
+          lookahead_options(config.lookahead),
           sync_options(config.sync),
           input_options(config.data),
           order_options(config.data),

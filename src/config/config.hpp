@@ -48,6 +48,7 @@ struct DataConfig {
   OnCorrupt on_corrupt = OnCorrupt::fail;
   bool rectangular = false;  ///< --rectangular-validation
   bool flip_test = false;    ///< --flip-test: evaluation averages an image and its mirror
+  Index translate_test = 0;  ///< --translate-test: and the image moved by so many pixels along the diagonal, both ways
 };
 
 struct OptimiserConfig {
@@ -69,6 +70,21 @@ struct OptimiserConfig {
 struct EmaConfig {
   double decay = 0;  ///< --ema-decay; 0: off
   Index steps = 1;   ///< --ema-steps between two updates
+};
+
+/// --lr-mult PATTERN=F or PATTERN=F@EPOCHS.
+struct RateMultiplierConfig {
+  std::string pattern;  ///< of parameters' names
+  double factor = 1;
+  double epochs = 0;  ///< after which the learning rate is 0; 0: it never is
+  bool operator==(const RateMultiplierConfig&) const = default;
+};
+
+/// Slow weights, towards which training returns every few steps.
+struct LookaheadConfig {
+  Index steps = 0;     ///< --lookahead-steps between two returns; 0: off
+  double alpha = 0.5;  ///< --lookahead-alpha: what the slow weights take over at the end of the run
+  double power = 0;    ///< --lookahead-power: 1 - alpha grows as this power of the part of the run that is done
 };
 
 /// [phase.N]: epochs `begin`..`end`, rate `lr` or `lr0:lr1`, and what else changes then (0, empty: nothing).
@@ -147,8 +163,10 @@ struct TrainConfig {
   DataConfig data;
   GraphSpec model;                  ///< classes, channels, image_size are filled from the data
   std::vector<std::string> frozen;  ///< --freeze: patterns of find_frozen()
+  std::vector<RateMultiplierConfig> rate_multipliers;
   OptimiserConfig optimiser;
   EmaConfig ema;
+  LookaheadConfig lookahead;  ///< or it
   std::vector<PhaseConfig> phases;
   SyncConfig sync;
   CheckpointConfig checkpoint;
@@ -181,6 +199,10 @@ struct TrainConfig {
   std::string own_file;              ///< the configuration of the resumed run, where this job takes options from it
   std::vector<std::string> remarks;  ///< about the given options, for the log when the job starts
   std::set<std::string> said;  ///< options that the command line, a file or the configuration of a resumed run gave
+
+  /// The decay at the end of the run of the average that is kept beside the weights (--ema-decay, --lookahead-steps);
+  /// 0: there is none.
+  double average_decay() const { return lookahead.steps > 0 ? 1 - lookahead.alpha : ema.decay; }
 };
 
 /// The data as validation shows them, and everything that uses the trained model after it: image size and resize are

@@ -31,8 +31,10 @@ std::string configuration_hash(const TrainConfig& config) {
       if (option.name == "global-batch" && config.batch_given) continue;
       // Runs without a moving average keep the hash that they had before there was one.
       if (option.name.starts_with("ema-") && config.ema.decay == 0) continue;
+      if (option.name.starts_with("lookahead-") && config.lookahead.steps == 0) continue;
       // Likewise of an outer optimiser.
       if (option.name.starts_with("outer-") && !config.sync.outer.is_on()) continue;
+      if (option.name == "padding-mode" && config.data.augment.padding == Padding::constant) continue;
       if (option.name == "wire" && config.sync.wire == Wire::fp32) continue;
       // Runs keep the hash that they had when momentum was the only option of a rule.
       if (is_of_another_rule(config.optimiser, option.name) && option.name != "momentum") continue;

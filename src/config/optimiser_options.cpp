@@ -137,6 +137,24 @@ OptionGroup schedule_options(OptimiserConfig& optimiser) {
   return group;
 }
 
+OptionGroup lookahead_options(LookaheadConfig& lookahead) {
+  OptionGroup group{"Lookahead", {}};
+  auto add = [&](Option option) -> Option& { return group.options.emplace_back(std::move(option)); };
+  add(number_option("lookahead-steps", "N", lookahead.steps, at_least(0),
+                    "every N steps, slow weights move towards the weights, which then return to them; a multiple of "
+                    "--local-steps; 0: off"))
+      .also({"lookahead-k"})
+      .decides_bits();
+  add(number_option("lookahead-alpha", "F", lookahead.alpha, {0, 1, true, true},
+                    "share of the way that the slow weights go"))
+      .decides_bits();
+  add(number_option("lookahead-power", "P", lookahead.power, at_least(0),
+                    "the share falls from 1 to --lookahead-alpha as 1 - (1 - alpha) (step / steps of the run)^P; 0: it "
+                    "stays at alpha"))
+      .decides_bits();
+  return group;
+}
+
 OptionGroup ema_options(EmaConfig& ema) {
   OptionGroup group{"Moving average of the weights", {}};
   auto add = [&](Option option) -> Option& { return group.options.emplace_back(std::move(option)); };

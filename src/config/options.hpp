@@ -39,6 +39,7 @@ OptionGroup device_options(DeviceConfig& device);
 OptionGroup optimiser_options(OptimiserConfig& optimiser);
 OptionGroup schedule_options(OptimiserConfig& optimiser);
 OptionGroup ema_options(EmaConfig& ema);
+OptionGroup lookahead_options(LookaheadConfig& lookahead);
 OptionGroup sync_options(SyncConfig& sync);
 Option cuda_aware_option(bool& value);
 OptionGroup stall_options(StallLimits& deadline);  ///< waiting_options and the watchdog

@@ -120,7 +120,7 @@ std::string describe(const AugmentSpec& spec) {
                            spec.height, spec.width));
   say(side > 0 && !resized,
       files ? fmt::format("short side resized to {}", side) : fmt::format("resized to {}x{}", size.height, size.width));
-  say(pad > 0, fmt::format("padded {}", pad));
+  say(pad > 0, fmt::format("padded {}{}", pad, spec.padding == Padding::reflect ? " by reflection" : ""));
   const bool whole = size.height + 2 * pad == spec.height && size.width + 2 * pad == spec.width;
   say(!resized && !whole, fmt::format("{} crop of {}x{}", spec.train ? "random" : "centre", spec.height, spec.width));
   if (!spec.train) return text;

@@ -66,6 +66,7 @@ struct AugmentSpec {
   double min_area = 0.08, max_area = 1, min_aspect = 3 / 4.0, max_aspect = 4 / 3.0;  ///< resized crops
   Index resize = 0;  ///< short side before a window or centre crop; 0: see short_side()
   Index pad = 0;     ///< on every side, then a random window
+  Padding padding = Padding::constant;
   Flip flip = Flip::none;
   Index cutout = 0;  ///< side of the square erased at a random centre; 0: none
   ColourSpec colour;

@@ -40,6 +40,15 @@ void jitter(const ColourSpec& spec, Random& random, const Canvas& canvas) {
   }
 }
 
+/// Copies `window` of `from`; what lies outside is reflected.
+void copy_reflected(const ImageView& from, const Region& window, std::uint8_t* to) {
+  for (Index y = 0; y < window.height; ++y) {
+    const std::uint8_t* const row = from.row(reflected(window.y + y, from.height));
+    for (Index x = 0; x < window.width; ++x, to += from.channels)
+      std::copy_n(row + reflected(window.x + x, from.width) * from.channels, from.channels, to);
+  }
+}
+
 /// Copies `window` of `from`; what lies outside is `fill`.
 void copy_window(const ImageView& from, const Region& window, std::uint8_t fill, std::uint8_t* to) {
   const Index row = window.width * from.channels;
@@ -149,7 +158,15 @@ DecodeStatus ImageMaker::make_region(const Region& region, std::uint8_t* to) {
 DecodeStatus ImageMaker::make_window(const Region& window, Index side, std::uint8_t* to) {
   const ImageSize source = stored_size();
   const ImageSize size = side > 0 ? with_short_side(source, side) : source;
-  const Range rows = inside(window.y, window.height, size.height), columns = inside(window.x, window.width, size.width);
+  Range rows = inside(window.y, window.height, size.height), columns = inside(window.x, window.width, size.width);
+  const bool padded = rows.count < window.height || columns.count < window.width;
+  const bool reflects = padded && spec_.padding == Padding::reflect;
+  if (reflects) rows = {0, size.height}, columns = {0, size.width};
+  const auto copy = [&](const ImageView& view, Index y, Index x) {
+    const Region from{window.y - y, window.x - x, window.height, window.width};
+    if (reflects) return copy_reflected(view, from, to);
+    copy_window(view, from, spec_.fill, to);
+  };
   if (rows.count == 0 || columns.count == 0) {
     std::fill_n(to, window.height * window.width * spec_.channels, spec_.fill);
     return {};
@@ -167,7 +184,7 @@ DecodeStatus ImageMaker::make_window(const Region& window, Index side, std::uint
     view = stored_view().part(part);
   }
   if (size == source) {
-    copy_window(view, {window.y - part.y, window.x - part.x, window.height, window.width}, spec_.fill, to);
+    copy(view, part.y, part.x);
     return {};
   }
   const double scale_y = static_cast<double>(source.height) / static_cast<double>(size.height),
@@ -175,14 +192,14 @@ DecodeStatus ImageMaker::make_window(const Region& window, Index side, std::uint
   const Resizer::Box box{static_cast<double>(rows.begin) * scale_y - static_cast<double>(part.y),
                          static_cast<double>(columns.begin) * scale_x - static_cast<double>(part.x),
                          static_cast<double>(rows.count) * scale_y, static_cast<double>(columns.count) * scale_x};
-  if (rows.count == window.height && columns.count == window.width) {
+  if (!padded) {
     resizer_.resize(view, box, window.height, window.width, to);
     return {};
   }
   scratch_.resize(static_cast<std::size_t>(rows.count * columns.count * spec_.channels));
   resizer_.resize(view, box, rows.count, columns.count, scratch_.data());
   const ImageView seen{scratch_.data(), rows.count, columns.count, spec_.channels, columns.count * spec_.channels};
-  copy_window(seen, {window.y - rows.begin, window.x - columns.begin, window.height, window.width}, spec_.fill, to);
+  copy(seen, rows.begin, columns.begin);
   return {};
 }
 

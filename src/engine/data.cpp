@@ -134,11 +134,12 @@ ImageMemory image_memory(Backend& backend) {
 }
 
 InputSpec input_spec(const DataConfig& config, const DatasetInfo& info, const AugmentSpec& augment) {
-  const bool made = augment.on_host();
+  const bool made = augment.on_host(), reflects = !augment.train && config.translate_test > 0;
   InputSpec spec{.height = made ? augment.height : info.height,
                  .width = made ? augment.width : info.width,
                  .channels = info.channels,
-                 .normalise = config.normalise};
+                 .normalise = config.normalise,
+                 .padding = reflects ? Padding::reflect : config.augment.padding};
   const auto& mean = config.rgb_mean.empty() ? info.mean : config.rgb_mean;
   const auto& std = config.rgb_std.empty() ? info.std : config.rgb_std;
   const auto channels = static_cast<std::size_t>(info.channels);

@@ -71,6 +71,7 @@ Evaluator::Evaluator(Engine& engine, Collectives& collectives, Communicator& com
       spec_(spec),
       batches_(dataset, spec.batches),
       rounds_(most_batches(spec, dataset.info().samples, communicator.size())),
+      views_(views_of(spec)),
       logits_(static_cast<std::size_t>(spec.batches.batch * dataset.info().classes)) {}
 
 void Evaluator::download(const Program& program, Index count, std::vector<float>& to) {
@@ -78,21 +79,42 @@ void Evaluator::download(const Program& program, Index count, std::vector<float>
   collectives_.await(backend.download(to.data(), program.logits(), count, backend.record()), "download of the logits");
 }
 
-/// The mean of an image's logits and its mirror's, counted here.
-Counters Evaluator::run_mirrored(Program& program, const ParameterSet& set, const Batch& batch) {
+std::vector<Evaluator::View> Evaluator::views_of(const EvaluatorSpec& spec) {
+  const auto pixels = static_cast<std::int16_t>(spec.translate_test), back = static_cast<std::int16_t>(-pixels);
+  std::vector<View> views{{}};
+  if (pixels > 0)
+    views = {{.weight = 0.5F},
+             {.down = back, .right = back, .weight = 0.25F},
+             {.down = pixels, .right = pixels, .weight = 0.25F}};
+  if (!spec.flip_test) return views;
+  const std::size_t count = views.size();
+  for (std::size_t i = 0; i < count; ++i) {
+    views[i].weight /= 2;
+    views.push_back(views[i]);
+    views.back().mirrored = 1;
+  }
+  return views;
+}
+
+Counters Evaluator::run_views(Program& program, const ParameterSet& set, const Batch& batch) {
   const Index classes = dataset_.info().classes, values = batch.valid_count * classes;
   download(program, values, logits_);
-  mirrored_.assign(batch.samples.begin(), batch.samples.end());
-  for (SampleSpec& sample : mirrored_) sample.flip ^= 1;
-  Batch flipped = batch;
-  flipped.samples = mirrored_;
-  program.feed(flipped);
-  program.launch(0, set);
-  flipped_logits_.resize(logits_.size());
-  download(program, values, flipped_logits_);
-  for (Index i = 0; i < values; ++i) {
-    float& logit = logits_[static_cast<std::size_t>(i)];
-    logit = (logit + flipped_logits_[static_cast<std::size_t>(i)]) / 2;
+  for (float& logit : logits_) logit *= views_.front().weight;
+  logits_of_view_.resize(logits_.size());
+  for (std::size_t v = 1; v < views_.size(); ++v) {
+    const View& view = views_[v];
+    seen_.assign(batch.samples.begin(), batch.samples.end());
+    for (SampleSpec& sample : seen_) {
+      sample.y = static_cast<std::int16_t>(sample.y + view.down);
+      sample.x = static_cast<std::int16_t>(sample.x + view.right);
+      sample.flip ^= view.mirrored;
+    }
+    Batch shown = batch;
+    shown.samples = seen_;
+    program.feed(shown);
+    program.launch(0, set);
+    download(program, values, logits_of_view_);
+    for (std::size_t i = 0; i < static_cast<std::size_t>(values); ++i) logits_[i] += view.weight * logits_of_view_[i];
   }
   return count(batch.samples.first(static_cast<std::size_t>(batch.valid_count)), logits_.data(), classes, spec_.topk,
                smoothing_of(engine_.plan().graph));
@@ -113,8 +135,8 @@ std::optional<ValidationRecord> Evaluator::run(const ParameterSet& set, const St
     const Batch batch = batches_.batch(i);
     program.feed(batch);
     program.launch(0, set);
-    if (spec_.flip_test) {
-      counted.add(run_mirrored(program, set, batch));
+    if (views_.size() > 1) {
+      counted.add(run_views(program, set, batch));
     } else if (observe) {
       download(program, batch.valid_count * dataset_.info().classes, logits_);
     }
@@ -123,7 +145,7 @@ std::optional<ValidationRecord> Evaluator::run(const ParameterSet& set, const St
   }
   collectives_.await(backend.counters_ready(), "evaluation counters");
   const Counters of_device = backend.take_counters();
-  if (!spec_.flip_test) counted.add(of_device);
+  if (views_.size() == 1) counted.add(of_device);
   sum_over_ranks(communicator_, counted, "sums of the evaluation counters");
   ValidationRecord record;
   record.images = counted.samples;

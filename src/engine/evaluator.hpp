@@ -21,6 +21,9 @@ struct EvaluatorSpec {
   int topk = 5;
   std::size_t phase = 0;   ///< of the engine's programs
   bool flip_test = false;  ///< the mean of an image's logits and its mirror's
+  /// Pixels; above 0: half of the logits' weight is that of the image, a quarter each that of the image moved up and
+  /// left, and down and right. With flip_test each of them and its mirror. The program's input reflects padding.
+  Index translate_test = 0;
 };
 
 /// Collective. Of the sums and the samples.
@@ -46,8 +49,15 @@ class Evaluator {
 
  private:
   void download(const Program& program, Index count, std::vector<float>& to);
-  /// The batch has been launched.
-  Counters run_mirrored(Program& program, const ParameterSet& set, const Batch& batch);
+  /// One of the images that an image's logits are the mean of.
+  struct View {
+    std::int16_t down = 0, right = 0;  ///< pixels by which the window moves
+    std::uint8_t mirrored = 0;
+    float weight = 1;
+  };
+  static std::vector<View> views_of(const EvaluatorSpec& spec);
+  /// The weighted mean of all views' logits, counted here. The batch, the first view, has been launched.
+  Counters run_views(Program& program, const ParameterSet& set, const Batch& batch);
 
   Engine& engine_;
   Collectives& collectives_;
@@ -56,8 +66,9 @@ class Evaluator {
   EvaluatorSpec spec_;
   EvaluationBatches batches_;
   Index rounds_;  ///< batches of the rank with most
-  std::vector<float> logits_, flipped_logits_;
-  std::vector<SampleSpec> mirrored_;
+  std::vector<View> views_;
+  std::vector<float> logits_, logits_of_view_;
+  std::vector<SampleSpec> seen_;  ///< the batch as a view shows it
 };
 
 }  // namespace convoy

@@ -207,7 +207,8 @@ Exit evaluate(Communicator& communicator, const EvaluateConfig& config) try {
                        .split_groups = groups,
                        .limit_batches = config.data.limit_val_batches,
                        .topk = spec.topk,
-                       .flip_test = data.flip_test});
+                       .flip_test = data.flip_test,
+                       .translate_test = data.translate_test});
   Confusion confusion(info.classes);
   WorstImages worst(info.classes);
   const bool files = !config.output_folder.empty();

@@ -115,6 +115,8 @@ void GraphBuilder::start_at_zero(NodeId node) {
   graph_.nodes.at(static_cast<std::size_t>(node)).parameters.at(0).initialiser = {Fill::zeros};
 }
 
+void GraphBuilder::fix(NodeId node) { graph_.nodes.at(static_cast<std::size_t>(node)).parameters.at(0).fixed = true; }
+
 NodeId GraphBuilder::append(const std::string& name, std::vector<NodeId> inputs, const Attributes& operation,
                             Initialiser weight) {
   NodeInputs reads{

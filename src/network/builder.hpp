@@ -52,6 +52,8 @@ class GraphBuilder {
   Index values(NodeId node) const { return shapes_.at(static_cast<std::size_t>(node)).count(); }
   /// The weight of this node starts at zero, so that a residual branch that ends with it starts as zero.
   void start_at_zero(NodeId node);
+  /// The weight of this node, or the scale of a norm, never trains.
+  void fix(NodeId node);
 
  private:
   const GraphSpec& spec_;

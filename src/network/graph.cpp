@@ -30,9 +30,13 @@ Contract contract_of(const Attributes& attributes) {
 
 namespace {
 
+bool trains(const ParameterSpec& parameter, const std::set<std::string>& frozen) {
+  return !parameter.fixed && frozen.count(parameter.name) == 0;
+}
+
 bool trains(const Node& node, const std::set<std::string>& frozen) {
   return std::any_of(node.parameters.begin(), node.parameters.end(),
-                     [&](const ParameterSpec& parameter) { return frozen.count(parameter.name) == 0; });
+                     [&](const ParameterSpec& parameter) { return trains(parameter, frozen); });
 }
 
 }  // namespace
@@ -65,7 +69,7 @@ Cost cost_of(const Graph& graph, Index height, Index width, const std::set<std::
     const double macs = macs_of(node, shapes[i]);
     cost.macs += macs;
     if (!node.inputs.empty() && needed[static_cast<std::size_t>(node.inputs[0])]) gradients += macs;
-    if (!node.parameters.empty() && frozen.count(node.parameters.front().name) == 0) gradients += macs;
+    if (!node.parameters.empty() && trains(node.parameters.front(), frozen)) gradients += macs;
     for (const ParameterSpec& parameter : node.parameters) cost.parameters += parameter.count();
   }
   cost.training_flops = 2 * (cost.macs + gradients);

@@ -26,6 +26,16 @@ Fan fan_of(const std::vector<Index>& shape) {
   return {(shape.size() > 1 ? static_cast<double>(shape[1]) : 1) * window, k * window};
 }
 
+/// torch.nn.init.dirac_ on the filters that have a channel of their own.
+void pass_channels_on(const std::vector<Index>& shape, float* values) {
+  const Index k = shape.at(0), c = shape.at(1), h = shape.at(2), w = shape.at(3);
+  for (Index i = 0; i < std::min(k, c); ++i) {
+    float* const filter = values + i * c * h * w;
+    std::fill_n(filter, c * h * w, 0.0F);
+    filter[(i * h + h / 2) * w + w / 2] = 1;
+  }
+}
+
 double truncated_normal(Random& random) {
   for (;;)
     if (const double x = random.normal(); std::abs(x) <= 2) return x;
@@ -73,6 +83,11 @@ void fill(const Parameter& row, Random& random, float* values) {
       return;
     case Fill::uniform:
       uniforms(value);
+      return;
+    case Fill::dirac:
+    case Fill::whitening:
+      uniforms(1 / std::sqrt(fan.in));
+      pass_channels_on(row.shape, values);
       return;
   }
   require(false, "unknown initialiser");

@@ -21,8 +21,9 @@ using Fill = Initialiser::Fill;
 
 constexpr const char* classes_word = "classes";
 constexpr const char* start_field = "start";
+constexpr const char* fixed_field = "fixed";
 
-constexpr std::array<std::pair<const char*, Fill>, 10> fills{{{"zeros", Fill::zeros},
+constexpr std::array<std::pair<const char*, Fill>, 12> fills{{{"zeros", Fill::zeros},
                                                               {"ones", Fill::ones},
                                                               {"he_fan_out_normal", Fill::he_fan_out_normal},
                                                               {"he_fan_in_normal", Fill::he_fan_in_normal},
@@ -31,7 +32,9 @@ constexpr std::array<std::pair<const char*, Fill>, 10> fills{{{"zeros", Fill::ze
                                                               {"xavier_normal", Fill::xavier_normal},
                                                               {"normal", Fill::normal},
                                                               {"truncated_normal", Fill::truncated_normal},
-                                                              {"uniform", Fill::uniform}}};
+                                                              {"uniform", Fill::uniform},
+                                                              {"dirac", Fill::dirac},
+                                                              {"whitening", Fill::whitening}}};
 
 constexpr std::array<std::pair<const char*, GateKind>, 2> gates{
     {{"sigmoid", GateKind::sigmoid}, {"hard_sigmoid", GateKind::hard_sigmoid}}};
@@ -68,11 +71,7 @@ std::string print(float value) { return fmt::format("{}", value); }
 std::string print(bool value) { return value ? "true" : "false"; }
 std::string print(GateKind value) { return word_of(gates, value); }
 std::string print(Pool::Mode value) { return word_of(pools, value); }
-std::string print(ActivationKind value) {
-  for (const std::string& name : activation_names())
-    if (activation_kind(name) == value) return name;
-  return {};
-}
+std::string print(ActivationKind value) { return activation_word(value); }
 
 struct Reader {
   const LayerSpec& layer;
@@ -106,7 +105,7 @@ struct Reader {
   }
   void read(ActivationKind& to, const std::string&, const std::string& text) const {
     try {
-      to = activation_kind(text);
+      to = activation_of_word(text);
     } catch (const Error& error) {
       refuse(layer, fmt::format("has an {}", error.what()));
     }
@@ -158,6 +157,7 @@ Attributes read_attributes(const LayerSpec& layer, const GraphSpec& spec, Index 
         }
         std::map<std::string, std::string> left = layer.fields;
         left.erase(start_field);
+        left.erase(fixed_field);
         std::vector<std::string> known;
         Operation::fields(operation, [&](const char* name, auto& member) {
           known.emplace_back(name);
@@ -170,7 +170,8 @@ Attributes read_attributes(const LayerSpec& layer, const GraphSpec& spec, Index 
           refuse(layer, fmt::format("has '{}', which {} doesn't have; it has {}", left.begin()->first, Operation::word,
                                     known.empty() ? "none" : fmt::format("{}", fmt::join(known, ", "))));
         if constexpr (std::is_same_v<Operation, Activation>) {
-          if (!spec.activation.empty()) operation = {.kind = activation_kind(spec.activation)};
+          if (!spec.activation.empty() && operation.kind != ActivationKind::scale)
+            operation = {.kind = activation_kind(spec.activation)};
           if (operation.kind == ActivationKind::leaky_relu && operation.slope == 0) operation.slope = spec.leaky_slope;
         }
         found = operation;
@@ -234,10 +235,16 @@ Graph build_layers(const GraphSpec& spec) {
     if (start != layer.fields.end() && (contract.parameters.empty() || (norm && own.fill != Fill::zeros)))
       refuse(layer, fmt::format("has a '{}', which {} can't have", start_field,
                                 norm ? "a batch norm (but for zeros)" : "a layer without a weight"));
-    const bool asked = !spec.initialiser.empty() && own.fill != Fill::zeros;
+    const auto fixed = layer.fields.find(fixed_field);
+    if (fixed != layer.fields.end() && contract.parameters.empty())
+      refuse(layer, fmt::format("has a '{}', which a layer without a weight can't have", fixed_field));
+    const bool asked = !spec.initialiser.empty() && own.fill != Fill::zeros && own.fill != Fill::whitening;
     try {
       node = net.append(layer.name, std::move(inputs), attributes, asked ? usual : own);
       if (start != layer.fields.end() && own.fill == Fill::zeros) net.start_at_zero(node);
+      bool fix = false;
+      if (fixed != layer.fields.end()) Reader{layer, spec.classes}.read(fix, fixed_field, fixed->second);
+      if (fix) net.fix(node);
     } catch (const Error& error) {
       if (layer.origin.empty()) throw;
       fail(error.code(), "{}: {}", layer.origin, error.what());
@@ -294,6 +301,7 @@ std::vector<LayerSpec> layers_of(const Graph& graph) {
                                                                                 is_last ? GraphBuilder::Place::last
                                                                                         : GraphBuilder::Place::inside);
       if (own.fill != expected.fill || own.value != expected.value) layer.fields[start_field] = print(own);
+      if (node.parameters.front().fixed) layer.fields[fixed_field] = print(true);
     }
     layers.push_back(std::move(layer));
   }

@@ -8,6 +8,8 @@
 namespace convoy {
 
 /// How a tensor starts. he_*, xavier: Kaiming / Glorot with the tensor's fan; `value`: standard deviation or bound.
+/// dirac: filter i is 1 at the centre of channel i, so that it passes the channel on; filters past the last channel are
+/// uniform within 1 / sqrt(fan-in). whitening: as dirac until training has seen its data (whitening_filters()).
 struct Initialiser {
   enum class Fill : std::uint8_t {
     zeros,
@@ -20,6 +22,8 @@ struct Initialiser {
     normal,
     truncated_normal,  ///< truncated at two standard deviations, not rescaled
     uniform,
+    dirac,
+    whitening,
   };
   Fill fill = Fill::zeros;
   float value = 0;
@@ -34,6 +38,7 @@ struct ParameterSpec {
   Kind kind = Kind::weight;
   std::vector<Index> shape;  ///< convolution k c/groups r s, linear k c, others k
   Initialiser initialiser;
+  bool fixed = false;  ///< the network never trains it, whatever --freeze says
 
   Index count() const {
     Index values = 1;

@@ -8,6 +8,7 @@
 
 #include "core/errors.hpp"
 #include "network/freeze.hpp"
+#include "network/patterns.hpp"
 #include "network/plan.hpp"
 
 namespace convoy {
@@ -24,6 +25,19 @@ float decay_of(Kind kind, const PlanSpec& spec) {
       return spec.norm_weight_decay;
   }
   return 0;
+}
+
+void multiply_rates(const Graph& graph, const PlanSpec& spec, std::vector<Parameter>& rows) {
+  for (const RateMultiplier& multiplier : spec.rate_multipliers) {
+    bool found = false;
+    for (Parameter& row : rows) {
+      if (!matches(multiplier.pattern, row.name)) continue;
+      row.rate_multiplier = multiplier.factor;
+      row.rate_ends = multiplier.ends;
+      found = true;
+    }
+    if (!found) refuse_pattern(graph, "--lr-mult", multiplier.pattern);
+  }
 }
 
 /// Takes the next `count` floats at `at` and moves it to the next multiple of 16 floats.
@@ -49,6 +63,7 @@ ParameterTable make_parameter_table(const Graph& graph, const PlanSpec& spec) {
                             .trainable = frozen.count(parameter.name) == 0,
                             .node = static_cast<NodeId>(node)});
   if (table.rows.empty()) fail(Exit::usage, "graph '{}' has no parameters (nothing to train)", graph.model);
+  multiply_rates(graph, spec, table.rows);
   std::stable_partition(table.rows.begin(), table.rows.end(), [](const Parameter& row) { return row.trainable; });
   Index at = 0, trained = 0;
   for (Parameter& row : table.rows) {

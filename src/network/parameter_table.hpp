@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <limits>
 #include <string>
 #include <vector>
 
 #include "network/graph.hpp"
 
 namespace convoy {
+
+/// A step that no run reaches.
+inline constexpr Index never = std::numeric_limits<Index>::max();
 
 struct Parameter {
   std::string name;
@@ -16,6 +20,7 @@ struct Parameter {
   Initialiser initialiser;
   float decay = 0;  ///< weight decay of this tensor
   float rate_multiplier = 1;
+  Index rate_ends = never;  ///< from this step on its learning rate is 0
   bool trainable = true;
   NodeId node = 0;
 };

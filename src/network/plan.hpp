@@ -25,6 +25,14 @@ struct Plan {
   std::uint64_t digest = 0;
 };
 
+/// Of the parameters that a pattern matches (patterns.hpp): the learning rate is multiplied by `factor`, and from step
+/// `ends` on it is 0.
+struct RateMultiplier {
+  std::string pattern;
+  float factor = 1;
+  Index ends = never;
+};
+
 struct PlanSpec {
   int replicas = 1;               ///< W: number of flags
   Index bucket_floats = 1 << 21;  ///< a bucket is closed at the first end of a tensor at or past this size
@@ -32,11 +40,13 @@ struct PlanSpec {
   float norm_weight_decay = 0;    ///< of norm scale and shift
   float bias_weight_decay = 0;
   bool sync_bn = false;
-  std::vector<std::string> frozen = {};  ///< patterns: find_frozen()
+  std::vector<std::string> frozen = {};               ///< patterns: find_frozen()
+  std::vector<RateMultiplier> rate_multipliers = {};  ///< of several that match, the last one holds
 };
 
 /// Throws Error(usage), naming node and parameter, for a graph that isn't in topological order, has unknown or unread
-/// nodes, duplicate names, or parameters that don't fit their operation; and as find_frozen() does.
+/// nodes, duplicate names, or parameters that don't fit their operation; and as
+/// find_frozen() does; and for a rate multiplier that matches nothing.
 Plan make_plan(Graph graph, const PlanSpec& spec);
 
 /// Fills `values` (table.parameters.count floats) as f(seed, parameter name), so that ranks and table order don't

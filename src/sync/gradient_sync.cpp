@@ -56,6 +56,10 @@ class GradientSync final : public Sync {
   void step_done(Index) override {}
   ParameterSet& averaged() override { return set_; }
   const ParameterSet& averaged_weights() override { return set_; }
+  void adopt(const ParameterSet& model) override {
+    copy_model(parts_, model, set_);
+    parts_.backend.refresh(set_);
+  }
   std::vector<Index> samples_since_average() const override { return {}; }
   void restore(const std::vector<Index>&) override {}
   bool values_are_current() const override { return true; }

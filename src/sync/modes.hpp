@@ -9,6 +9,9 @@ namespace convoy {
 /// True if every rank keeps the weights after the last average.
 bool needs_anchor(const SyncSpec& spec);
 
+/// Values that train and statistics that move.
+void copy_model(const SyncParts& parts, const ParameterSet& from, const ParameterSet& to);
+
 /// Collective.
 std::unique_ptr<Sync> make_gradient_sync(const SyncSpec& spec, const SyncParts& parts);
 /// Collective.

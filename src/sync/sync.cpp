@@ -101,6 +101,11 @@ void check(const SyncSpec& spec, bool sync_bn) {
   }
 }
 
+void copy_model(const SyncParts& parts, const ParameterSet& from, const ParameterSet& to) {
+  for (const Range& range : {parts.layout.trained, parts.layout.moving})
+    parts.backend.copy(to.block + range.begin, from.block + range.begin, range.count, 1.0F);
+}
+
 std::unique_ptr<Sync> make_sync(const SyncSpec& spec, const SyncParts& parts) {
   check(spec, parts.plan.sync_bn);
   switch (spec.mode) {

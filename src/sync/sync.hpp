@@ -91,6 +91,9 @@ class Sync {
   virtual ParameterSet& averaged() = 0;
   /// Collective. Its values and statistics alone: optimiser state and compute copies may be older.
   virtual const ParameterSet& averaged_weights() = 0;
+  /// Every replica continues from the values and running statistics of `model`, which has the same bits on all ranks;
+  /// optimiser states stay. Only where replicas_are_equal().
+  virtual void adopt(const ParameterSet& model) = 0;
   /// weights: samples a replica has seen since the last average, owned replicas in order (checkpoint shards).
   virtual std::vector<Index> samples_since_average() const = 0;
   /// Restores the above together with the sets' contents.

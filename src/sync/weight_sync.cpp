@@ -92,6 +92,17 @@ class WeightSync final : public Sync {
     return average_.set();
   }
 
+  void adopt(const ParameterSet& model) override {
+    for (const ParameterSet& set : sets_) {
+      copy_model(parts_, model, set);
+      parts_.backend.refresh(set);
+    }
+    if (is_alone()) return;
+    copy_model(parts_, model, average_.set());
+    compute_copies_are_current_ = false;
+    if (outer_) outer_->follow(average_.set());
+  }
+
   std::vector<Index> samples_since_average() const override { return samples_; }
 
   void restore(const std::vector<Index>& samples_since_average) override {

@@ -19,12 +19,16 @@
 #include "core/version.hpp"
 #include "core/wall_clock.hpp"
 #include "engine/weights.hpp"
+#include "engine/whitening.hpp"
 #include "interchange/fit.hpp"
 #include "run/run_state.hpp"
 #include "train/training_job.hpp"
 
 namespace convoy {
 namespace {
+
+/// Among the numbers of a checkpoint: steps of the lookahead whose slow weights it holds in place of a moving average.
+constexpr const char* lookahead_number = "lookahead_steps";
 
 constexpr double slow_bytes_per_second = 1e8, slow_start_seconds = 1;
 // Of --save-every-minutes auto, until a save has been measured.
@@ -187,6 +191,9 @@ void Checkpointing::load_sets(const std::vector<float>& block) {
 
 void Checkpointing::start() {
   std::vector<float> block = job_.engine->initial_set(job_.config.seed);
+  const TrainingPhase& begin = job_.phases.front();
+  whiten_first_layers(job_.communicator, begin.config.data, begin.splits.train, begin.augment, job_.engine->plan(),
+                      block.data() + job_.engine->layout().values.begin);
   if (!job_.config.checkpoint.weights.empty()) {
     const SetLayout& layout = job_.engine->layout();
     const FoundWeights found = open_weights(job_.communicator, job_.config.checkpoint.weights);
@@ -256,11 +263,20 @@ void Checkpointing::load_average(const std::vector<float>& block) {
 
 void Checkpointing::resume_average(const Checkpoint& loaded) {
   const bool has = loaded.meta.ema_decay > 0;
+  const auto lookahead = loaded.meta.numbers.find(lookahead_number);
+  const double steps = lookahead == loaded.meta.numbers.end() ? 0 : lookahead->second;
+  if (has && job_.average.is_on() && (steps > 0) != (job_.config.lookahead.steps > 0)) {
+    log::info("'{}' holds the average of {}, and this job is to keep another: it starts from the weights", loaded.path,
+              steps > 0 ? "--lookahead-steps" : "--ema-decay");
+    return load_average(loaded.set.block);
+  }
   load_average(has ? loaded.ema.block : loaded.set.block);
   if (job_.average.is_on() && !has)
     log::info("'{}' holds no moving average of the weights: it starts from them", loaded.path);
   if (!job_.average.is_on() && has)
-    log::info("the moving average of '{}' is dropped (--ema-decay 0): training continues without it", loaded.path);
+    log::info(
+        "the moving average of '{}' is dropped (neither --ema-decay nor --lookahead-steps): training continues without it",
+        loaded.path);
 }
 
 void Checkpointing::load_outer(const std::vector<float>& block, const HostSet& outer) {
@@ -397,7 +413,7 @@ CheckpointMeta Checkpointing::describe(const Position& position, const JobSums& 
   meta.replicas = job_.shape.replicas;
   meta.ranks = job_.shape.ranks;
   meta.local_steps = local_steps_of_checkpoint(job_.shape.sync);
-  meta.ema_decay = job_.config.ema.decay;
+  meta.ema_decay = job_.config.average_decay();
   meta.has_outer = job_.sync->outer().block != nullptr;
   meta.plan_digest = job_.engine->plan().digest;
   meta.configuration_hash = configuration_hash(job_.config);
@@ -416,6 +432,8 @@ CheckpointMeta Checkpointing::describe(const Position& position, const JobSums& 
                   {"steps_per_epoch", static_cast<double>(job_.shape.steps_per_epoch)},
                   {"steps_of_epoch", static_cast<double>(job_.shape.timeline.steps(position.epoch))},
                   {"batch", static_cast<double>(job_.shape.order.batch)}};
+  if (job_.config.lookahead.steps > 0)
+    meta.numbers[lookahead_number] = static_cast<double>(job_.config.lookahead.steps);
   if (position.step_in_epoch > 0) meta.numbers.merge(numbers_of(epoch));
   return meta;
 }

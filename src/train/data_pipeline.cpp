@@ -104,7 +104,8 @@ void DataPipeline::attach(const DataPipelineSpec& spec) {
                                                                    .limit_batches = phase.config.data.limit_val_batches,
                                                                    .topk = phase.topk,
                                                                    .phase = i,
-                                                                   .flip_test = phase.config.data.flip_test});
+                                                                   .flip_test = phase.config.data.flip_test,
+                                                                   .translate_test = phase.config.data.translate_test});
   }
 }
 

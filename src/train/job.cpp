@@ -98,9 +98,13 @@ std::string describe(const Job& job, const TrainConfig& config) {
           : fmt::format(" ({} for {} images, {} in the batch)", optimiser.rate, optimiser.base_batch,
                         optimiser.scaling == Scaling::linear ? "linear" : "a square root");
   const double warmup = optimiser.schedule.warmup_epochs;
-  const std::string average = config.ema.decay > 0 ? fmt::format("; moving average of the weights every {}, decay {}",
-                                                                 counted(config.ema.steps, "step"), config.ema.decay)
-                                                   : std::string();
+  std::string average;
+  if (config.ema.decay > 0)
+    average = fmt::format("; moving average of the weights every {}, decay {}", counted(config.ema.steps, "step"),
+                          config.ema.decay);
+  if (config.lookahead.steps > 0)
+    average =
+        fmt::format("; lookahead every {}, alpha {}", counted(config.lookahead.steps, "step"), config.lookahead.alpha);
   const std::string rate =
       config.optimiser.schedule.decay == Decay::phases
           ? fmt::format("learning rates of the phases, up to {}", highest_rate(config, job))

@@ -53,6 +53,14 @@ LossScale loss_scale(const TrainConfig& config) {
   return {.start = dynamic_loss_scale, .grow_every = optimiser.loss_scale_window};
 }
 
+std::vector<RateMultiplier> rate_multipliers(const TrainConfig& config, const Timeline& timeline) {
+  std::vector<RateMultiplier> multipliers;
+  for (const RateMultiplierConfig& one : config.rate_multipliers)
+    multipliers.push_back(
+        {one.pattern, static_cast<float>(one.factor), one.epochs > 0 ? timeline.step(one.epochs) : never});
+  return multipliers;
+}
+
 /// Of a phase that plan_phases has filled.
 ProgramSizes program_sizes(const TrainingPhase& phase) {
   const DataConfig& data = phase.config.data;
@@ -150,7 +158,8 @@ EngineSpec engine_spec(const std::vector<TrainingPhase>& phases) {
                .norm_weight_decay = static_cast<float>(config.optimiser.norm_weight_decay),
                .bias_weight_decay = static_cast<float>(config.optimiser.bias_weight_decay),
                .sync_bn = config.sync.sync_bn,
-               .frozen = config.frozen},
+               .frozen = config.frozen,
+               .rate_multipliers = rate_multipliers(config, first.job.timeline)},
       .optimiser = {.rule = config.optimiser.rule,
                     .clip_norm = static_cast<float>(config.optimiser.clip_norm),
                     .loss_scale = loss_scale(config)},

@@ -47,9 +47,8 @@ void Validation::run(LoopState& state) {
   Index& since_best = checkpointing.validations_since_best;
   since_best = best ? 0 : since_best + 1;
   log::info("epoch {} validation{}: top1 {:.2f} % ({}/{}), top{} {:.2f} %, loss {:.4f}, best {:.2f} %, {:.1f} s",
-            record.epoch, job_.average.is_on() ? " of the moving average" : "", top1, record.count(Counter::top1),
-            record.images, record.k, record.counters[Counter::topk], record.counters[Counter::loss],
-            checkpointing.best_top1, record.seconds);
+            record.epoch, job_.average.of_it(), top1, record.count(Counter::top1), record.images, record.k,
+            record.counters[Counter::topk], record.counters[Counter::loss], checkpointing.best_top1, record.seconds);
   if (best && job_.config.checkpoint.save) checkpointing.save("best", at, Checkpointing::Content::model);
   const ScheduleSpec& schedule = job_.config.optimiser.schedule;
   if (schedule.decay == Decay::plateau) {

@@ -294,6 +294,7 @@ NETWORKS = [
     dict(model="inception_v3", n=2, channels=3, image=111, classes=10, smoothing=0, mixed=False, batches=1),
     dict(model="mobilenet_v3_small", n=2, channels=3, image=64, classes=10, smoothing=0, mixed=False, batches=1),
     dict(model="efficientnet_b0", n=2, channels=3, image=64, classes=10, smoothing=0, mixed=False, batches=1),
+    dict(model="airbench94", n=4, channels=3, image=32, classes=10, smoothing=0.2, mixed=False, batches=1),
 ]
 
 
@@ -322,7 +323,7 @@ def run(case, batch):
     loss = cross_entropy(logits, f"labels{batch}", round32(case["smoothing"]), case["mixed"])
     (loss.sum() * round32(1 / case["n"])).backward()
     results = {"logits": logits, "loss": loss, "dx": x.grad}
-    gradients = {name: value.grad for name, value in net.named_parameters()}
+    gradients = {name: value.grad for name, value in net.named_parameters() if value.requires_grad}
     statistics = {name: value for name, value in net.named_buffers() if "running" in name}
     return results, gradients, statistics
 

@@ -78,6 +78,34 @@ class Alexnet(nn.Module):
         return getattr(self, self.dense[2])(x)
 
 
+class Airbench94(nn.Module):
+    """Jordan 2024 (arXiv 2404.00498). Norms have a scale that never trains, as the whitening filters."""
+
+    class Group(nn.Module):
+        def __init__(self, before, width):
+            super().__init__()
+            self.conv1, self.conv2 = (nn.Conv2d(c, width, 3, padding=1, bias=False) for c in (before, width))
+            self.norm1, self.norm2 = norm(width), norm(width)
+
+        def forward(self, x):
+            x = F.gelu(self.norm1(F.max_pool2d(self.conv1(x), 2)))
+            return F.gelu(self.norm2(self.conv2(x)))
+
+    def __init__(self, channels, classes):
+        super().__init__()
+        self.whiten = nn.Conv2d(channels, 8 * channels, 2)
+        widths = (8 * channels, 64, 256, 256)
+        self.layers = nn.Sequential(nn.GELU(), *(self.Group(*pair) for pair in zip(widths, widths[1:])), nn.MaxPool2d(3))
+        self.head = nn.Linear(widths[-1], classes, bias=False)
+        self.whiten.weight.requires_grad = False
+        for module in self.modules():
+            if isinstance(module, nn.BatchNorm2d):
+                module.weight.requires_grad = False
+
+    def forward(self, x):
+        return self.head(self.layers(self.whiten(x)).flatten(1)) * float(np.float32(1 / 9))
+
+
 class Mlp(nn.Module):
     def __init__(self, channels, image, classes, hidden):
         super().__init__()
@@ -211,6 +239,8 @@ def build(model, channels, image, classes):
         return Lenet(channels, image, classes)
     if model.startswith("alexnet"):
         return Alexnet(channels, image, classes, ray=model.endswith("ray"))
+    if model == "airbench94":
+        return Airbench94(channels, classes)
     if model == "mlp":
         return Mlp(channels, image, classes, [40, 30])
     if model.startswith("resnet20"):

@@ -216,7 +216,9 @@ INSTANTIATE_TEST_SUITE_P(
           "n4c3h9w9 conv:k16r3p1 bn silu fork conv:k32r3s2p1 bn silu conv:k32r3p1 bn swap conv:k32r1s2 bn add gelu gap",
           "n3c3h8w8 conv:k16r3p1 fork bn silu conv:k16r3p1 bn silu conv:k16r3p1 add bn gelu gap",
           "n4c3h8w8 conv:k16r3p1 bn relu6 conv:k16r3p1g16 bn relu6 conv:k20r1 bn relu6 gap",
-          "n2c3h5w7 make:k5 hard_swish", "n4c3h8w8 conv:k16r3p1 bn hard_swish conv:k20r1 bn hard_swish gap"),
+          "n2c3h5w7 make:k5 hard_swish", "n4c3h8w8 conv:k16r3p1 bn hard_swish conv:k20r1 bn hard_swish gap",
+          "n2c3h5w7 make:k5 scale", "n4c3h8w8 conv:k16r3p1 bn scale conv:k20r1b1 scale gap",
+          "n3c3h4w4 conv:k8r2b1 gelu gap linear:k6 scale"),
     test_name);
 
 // Kernels that are no squares, as inception networks have them.

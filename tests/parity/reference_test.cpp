@@ -69,6 +69,7 @@ TEST(ReferenceForward, Activations) {
   EXPECT_EQ(apply(Activation{ActivationKind::relu6, 0}, tensor({1, 3}, {-2, 2, 8})), (Values{0, 2, 6}));
   EXPECT_EQ(apply(Activation{ActivationKind::hard_swish, 0}, tensor({1, 4}, {-4, -1.5, 1.5, 8})),
             (Values{0, -0.375, 1.125, 8}));
+  EXPECT_EQ(apply(Activation{ActivationKind::scale, 0.5F}, x), (Values{-1, 0, 1}));
 }
 TEST(ReferenceForward, Pooling) {
   EXPECT_EQ(apply(Pool{Pool::Mode::max, 2, 1, 0}, counting), (Values{5, 6, 8, 9}));
@@ -219,6 +220,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"silu", Activation{ActivationKind::silu, 0}, {2, 2, 3, 3}},
                     Case{"relu6", Activation{ActivationKind::relu6, 0}, {2, 2, 3, 3}},
                     Case{"hard_swish", Activation{ActivationKind::hard_swish, 0}, {2, 2, 3, 3}},
+                    Case{"scale", Activation{ActivationKind::scale, 0.375F}, {2, 2, 3, 3}},
                     Case{"gate", ChannelGate{}, {2, 3, 2, 3}},
                     Case{"hard_gate", ChannelGate{GateKind::hard_sigmoid}, {2, 3, 2, 3}},
                     Case{"concatenation", Concatenation{}, {2, 3, 2, 3}},

@@ -56,6 +56,8 @@ class CaseBuilder {
       put(Activation{activation_kind(op), 0});
     } else if (op == "leaky") {
       put(Activation{ActivationKind::leaky_relu, 0.125F});
+    } else if (op == "scale") {
+      put(Activation{ActivationKind::scale, 0.375F});
     } else if (op == "maxpool" || op == "avgpool") {
       put(Pool{op == "maxpool" ? Pool::Mode::max : Pool::Mode::average, r, s, p, number('i', 0) == 0,
                number('c', 0) != 0});

@@ -5,7 +5,7 @@
 // make:k      1x1 convolution whose outputs are inputs times +-1, 1/2 or 1/4: exact in any precision, and trainable
 // conv:k r s p g b   k outputs, kernel r, stride s, padding p, groups g, bias b (defaults: r1 s1 p0 g1 b0);
 //             t q: kernel and padding across the width, where they are others (t7q3: r x 7)
-// bn relu leaky tanh gelu silu relu6 hard_swish gap flatten linear:k
+// bn relu leaky tanh gelu silu relu6 hard_swish scale gap flatten linear:k
 // maxpool:r s p (c1: ceil) avgpool:r s p (i1: divided by the pixels inside of the image)
 // fork        remembers the tensor; add: adds the remembered one; cat: puts its channels behind; swap: exchanges both
 // gate hardgate   scales the remembered tensor by a gate of this one

@@ -74,6 +74,7 @@ bool has_kink(const Node& node) {
       case ActivationKind::tanh:
       case ActivationKind::gelu:
       case ActivationKind::silu:
+      case ActivationKind::scale:
         return false;
     }
   }

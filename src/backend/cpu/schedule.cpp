@@ -11,6 +11,14 @@
 namespace convoy::cpu {
 namespace {
 
+/// Backward knows by what it is given that it passes an activation: a derivative that reads nothing (scale) is given
+/// the output.
+DerivativeNeeds read_by_derivative(ActivationKind kind) {
+  DerivativeNeeds needs = derivative_needs(kind);
+  needs.output = needs.output || (kind != ActivationKind::identity && !needs.input);
+  return needs;
+}
+
 class Scheduler {
  public:
   Scheduler(const Plan& plan, const Lowering& lowering, Mode mode)
@@ -211,7 +219,7 @@ class Scheduler {
   /// A group that lives in tiles only is computed again, for the operation and for its own derivative.
   Buffer input_of(int id, bool reads_source) {
     const Value& value = at(id);
-    const bool reads_output = value.wants_gradient && derivative_needs(value.activation).output;
+    const bool reads_output = value.wants_gradient && read_by_derivative(value.activation).output;
     if (!stored_[index(id)] && (reads_source || reads_output)) return evaluated(id);
     return result_.value_buffers[index(id)];
   }
@@ -365,7 +373,7 @@ class Scheduler {
 
   /// The derivative of the group's activation, and the sums that the norms of its terms need.
   void pass_through_group(Instruction& instruction, const Value& group, Buffer output) {
-    const DerivativeNeeds needs = derivative_needs(group.activation);
+    const DerivativeNeeds needs = read_by_derivative(group.activation);
     if (needs.output) instruction[Slot::output] = output;
     std::size_t norms = 0;
     for (std::size_t i = 0; i < group.terms.size(); ++i) {

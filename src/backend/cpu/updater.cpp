@@ -22,6 +22,7 @@ struct Piece {
   Index tensor = 0;
   float decay = 0, rate_multiplier = 1;
   bool is_weight = true;
+  Index rate_ends = never;
 };
 
 /// For a layer-wise rule: squares summed over a piece, and the ratio of its tensor.
@@ -71,7 +72,8 @@ class CpuUpdater final : public Updater {
                            tensor,
                            row.decay,
                            row.rate_multiplier,
-                           row.kind == Kind::weight});
+                           row.kind == Kind::weight,
+                           row.rate_ends});
       }
     }
     for (const NormStatistics& norm : plan.table.norms) {
@@ -151,8 +153,8 @@ class CpuUpdater final : public Updater {
     return std::sqrt(total);
   }
 
-  static UpdateFactors factors_of(const Piece& piece, UpdateFactors factors) {
-    factors.learning_rate *= piece.rate_multiplier;
+  UpdateFactors factors_of(const Piece& piece, UpdateFactors factors) const {
+    factors.learning_rate *= current_.step < piece.rate_ends ? piece.rate_multiplier : 0.0F;
     factors.decay = piece.decay;
     return factors;
   }

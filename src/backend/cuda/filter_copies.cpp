@@ -67,6 +67,7 @@ void cut(const Parameter& row, const FilterCopy& copy, std::vector<UpdatePiece>&
   piece.stored_c = static_cast<std::int32_t>(copied ? copy.stored_c : c);
   piece.decay = row.decay;
   piece.rate_multiplier = row.rate_multiplier;
+  piece.rate_ends = row.rate_ends;
   piece.trains = row.trainable ? 1 : 0;
   piece.is_weight = row.kind == Kind::weight ? 1 : 0;
   piece.first_piece = static_cast<std::int32_t>(pieces.size());

@@ -150,7 +150,18 @@ struct HardSwish {
   }
 };
 
-/// Calls use(rule) with the rule of `kind`. `slope`: of leaky_relu. `use` runs where its caller runs, host or device.
+/// y = slope * x.
+template <class Math>
+struct Scale {
+  using V = typename Math::Value;
+  static constexpr bool needs_input = false, needs_output = false;
+  V slope;
+  CONVOY_FORMULA V value(V x) const { return slope * x; }
+  CONVOY_FORMULA V derivative(V, V) const { return slope; }
+};
+
+/// Calls use(rule) with the rule of `kind`. `slope`: of leaky_relu and scale. `use` runs where its caller runs, host or
+/// device.
 #ifdef __CUDACC__
 #pragma nv_exec_check_disable
 #endif
@@ -173,6 +184,8 @@ CONVOY_FORMULA void with_activation(ActivationKind kind, float slope, const Use&
       return use(Relu6<Math>{});
     case ActivationKind::hard_swish:
       return use(HardSwish<Math>{});
+    case ActivationKind::scale:
+      return use(Scale<Math>{Math::of(slope)});
   }
 }
 

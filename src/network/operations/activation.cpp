@@ -16,6 +16,7 @@ struct Named {
   const char* name;
   ActivationKind kind;
 };
+constexpr const char* scale_word = "scale";
 constexpr std::array<Named, 7> kinds = {{{"relu", ActivationKind::relu},
                                          {"leaky_relu", ActivationKind::leaky_relu},
                                          {"tanh", ActivationKind::tanh},
@@ -30,7 +31,9 @@ Shape Activation::shape(const NodeInputs& inputs) const { return inputs.first();
 
 // With a negative slope the sign of the output would no longer be that of the input, by which backends choose the
 // slope.
-Contract Activation::contract() const { return {.possible = slope >= 0 && kind != ActivationKind::identity}; }
+Contract Activation::contract() const {
+  return {.possible = slope >= 0 && kind != ActivationKind::identity && (kind != ActivationKind::scale || slope > 0)};
+}
 
 std::string Activation::text() const {
   switch (kind) {
@@ -50,6 +53,8 @@ std::string Activation::text() const {
       return "relu6";
     case ActivationKind::hard_swish:
       return "hard swish";
+    case ActivationKind::scale:
+      return fmt::format("scale by {}", slope);
   }
   return {};
 }
@@ -76,6 +81,8 @@ OnnxOperators Activation::onnx(const NodeInputs&) const {
       return {{"Clip", {"x", 0.0F, 6.0F}}};
     case ActivationKind::hard_swish:
       return {{"HardSigmoid", {"x"}, {{"alpha", 1.0F / 6}, {"beta", 0.5F}}, "gate"}, {"Mul", {"x", "gate"}}};
+    case ActivationKind::scale:
+      return {{"Mul", {"x", slope}}};
   }
   return {};
 }
@@ -94,6 +101,16 @@ ActivationKind activation_kind(const std::string& name) {
   for (std::size_t i = 0; i < kinds.size(); ++i)
     names += fmt::format("{}{}", i == 0 ? "" : i + 1 < kinds.size() ? ", " : " or ", kinds[i].name);
   fail(Exit::usage, "unknown activation '{}'; use {}", name, names);
+}
+
+ActivationKind activation_of_word(const std::string& word) {
+  return word == scale_word ? ActivationKind::scale : activation_kind(word);
+}
+
+std::string activation_word(ActivationKind kind) {
+  if (kind == ActivationKind::scale) return scale_word;
+  const auto* found = std::find_if(kinds.begin(), kinds.end(), [&](const Named& each) { return kind == each.kind; });
+  return found != kinds.end() ? found->name : "";
 }
 
 }  // namespace convoy

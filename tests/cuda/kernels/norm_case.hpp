@@ -35,6 +35,8 @@ inline double activate(const ActivationRule& rule, double x) {
       return std::min(std::max(x, 0.0), 6.0);
     case ActivationKind::hard_swish:
       return x * std::min(std::max(x + 3, 0.0), 6.0) / 6;
+    case ActivationKind::scale:
+      return static_cast<double>(rule.slope) * x;
   }
   return 0;
 }
@@ -59,13 +61,15 @@ inline double derivative(const ActivationRule& rule, double x, double z) {
       return z > 0 && z < 6 ? 1 : 0;
     case ActivationKind::hard_swish:
       return x >= 3 ? 1 : x > -3 ? x / 3 + 0.5 : 0;
+    case ActivationKind::scale:
+      return static_cast<double>(rule.slope);
   }
   return 0;
 }
 inline constexpr ActivationRule activations[] = {
-    {ActivationKind::identity}, {ActivationKind::relu},      {ActivationKind::leaky_relu, 0.25F},
-    {ActivationKind::tanh},     {ActivationKind::gelu},      {ActivationKind::silu},
-    {ActivationKind::relu6},    {ActivationKind::hard_swish}};
+    {ActivationKind::identity}, {ActivationKind::relu},       {ActivationKind::leaky_relu, 0.25F},
+    {ActivationKind::tanh},     {ActivationKind::gelu},       {ActivationKind::silu},
+    {ActivationKind::relu6},    {ActivationKind::hard_swish}, {ActivationKind::scale, 0.25F}};
 
 inline Values by_channel(Size size, const std::function<double(std::size_t)>& value) {
   Values sums(static_cast<std::size_t>(size.channels), 0.0);

@@ -63,6 +63,7 @@ TEST_P(UpdateKernel, UpdatesEveryTensorAndItsCopy) {
       Plan plan = plan_of(model, 3);
       plan.table.rows[1].trainable = false;
       plan.table.rows[0].rate_multiplier = 2;
+      plan.table.rows[2].rate_ends = 0;
       const Precision precision = storage() == Storage::f16    ? Precision::fp16
                                   : storage() == Storage::bf16 ? Precision::bf16
                                                                : Precision::fp32;
@@ -95,8 +96,8 @@ TEST_P(UpdateKernel, UpdatesEveryTensorAndItsCopy) {
       for (std::size_t r = 0; r < plan.table.rows.size(); ++r) {
         const Parameter& row = plan.table.rows[r];
         SCOPED_TRACE(row.name);
-        const UpdateFactors factors{
-            0.125F * row.rate_multiplier, row.decay, 0.5F, {0.75F, 0.25F, 0.5F, 0.5F, 0.125F, 2, 1.5F}};
+        const float multiplier = row.rate_ends > 0 ? row.rate_multiplier : 0;
+        const UpdateFactors factors{0.125F * multiplier, row.decay, 0.5F, {0.75F, 0.25F, 0.5F, 0.5F, 0.125F, 2, 1.5F}};
         Values want_w, want_slots, got_w, got_slots;
         for (Index i = row.range.begin; i < row.range.end(); ++i) {
           const auto at = static_cast<std::size_t>(i);

@@ -30,6 +30,7 @@ Plan plan_of(int replicas) {
   Plan made = make_plan(build_graph(spec), plan);
   made.table.rows[4].trainable = false;
   made.table.rows[2].rate_multiplier = 0.5F;
+  made.table.rows[3].rate_ends = 2;
   return made;
 }
 
@@ -69,7 +70,7 @@ Steps run_on_cpu(const Plan& plan, const OptimiserSpec& spec) {
   for (int i = 0; i < 3; ++i) {
     std::vector<float> gradients = numbers(fmt::format("g{}", i), plan.table.block());
     flag(gradients, plan, i);
-    step = {.learning_rate = 0.1F / static_cast<float>(i + 1), .options = {{0.875, 0.75, 0x1p-10}}};
+    step = {.learning_rate = 0.1F / static_cast<float>(i + 1), .step = i, .options = {{0.875, 0.75, 0x1p-10}}};
     updater->launch({result.block.data(), layout.count()}, gradients.data());
   }
   return result;
@@ -87,7 +88,8 @@ Steps run_on_cuda(const Plan& plan, const OptimiserSpec& spec, bool replayed) {
     std::vector<float> host = numbers(fmt::format("g{}", i), plan.table.block());
     flag(host, plan, i);
     backend->upload(gradients, host.data(), plan.table.block());
-    backend->set_step({.learning_rate = 0.1F / static_cast<float>(i + 1), .options = {{0.875, 0.75, 0x1p-10}}});
+    backend->set_step(
+        {.learning_rate = 0.1F / static_cast<float>(i + 1), .step = i, .options = {{0.875, 0.75, 0x1p-10}}});
     if (replayed) {
       backend->replay(1, [&] { updater->launch(set, gradients); });
     } else {

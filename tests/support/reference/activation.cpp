@@ -26,6 +26,8 @@ double activate(const Activation& spec, double x) {
       return std::min(std::max(x, 0.0), 6.0);
     case ActivationKind::hard_swish:
       return x * std::min(std::max(x + 3, 0.0), 6.0) / 6;
+    case ActivationKind::scale:
+      return double{spec.slope} * x;
     case ActivationKind::identity:
       return x;
   }
@@ -50,6 +52,8 @@ double slope_at(const Activation& spec, double x) {
       return x > 0 && x < 6 ? 1 : 0;
     case ActivationKind::hard_swish:
       return x >= 3 ? 1 : x > -3 ? x / 3 + 0.5 : 0;
+    case ActivationKind::scale:
+      return double{spec.slope};
     case ActivationKind::identity:
       return 1;
   }

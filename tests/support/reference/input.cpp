@@ -48,8 +48,16 @@ class Image {
   }
 
  private:
-  Index source_row(Index p) const { return sample_.y + p; }
-  Index source_column(Index q) const { return sample_.x + (sample_.flip != 0 ? width_ - 1 - q : q); }
+  /// A reflected line repeats every 2 * (size - 1) pixels, and is the same in both directions.
+  Index shown(Index at, Index size) const {
+    if (spec_.padding == Padding::constant) return at;
+    const Index period = std::max<Index>(2 * (size - 1), 1), inside = std::abs(at) % period;
+    return inside < size ? inside : period - inside;
+  }
+  Index source_row(Index p) const { return shown(sample_.y + p, spec_.height); }
+  Index source_column(Index q) const {
+    return shown(sample_.x + (sample_.flip != 0 ? width_ - 1 - q : q), spec_.width);
+  }
   std::size_t place(Index c, Index p, Index q) const {
     return static_cast<std::size_t>((source_row(p) * spec_.width + source_column(q)) * spec_.channels + c);
   }

@@ -144,6 +144,7 @@ TYPED_TEST(ActivationRule, DerivativesAtZeroAreThoseOfPyTorch) {
   EXPECT_EQ(at_zero(ActivationKind::silu), 0.5F);
   EXPECT_EQ(at_zero(ActivationKind::relu6), 0);
   EXPECT_EQ(at_zero(ActivationKind::hard_swish), 0.5F);
+  EXPECT_EQ(at_zero(ActivationKind::scale), 0.25F);
 }
 
 TYPED_TEST(ActivationRule, Relu6EndsAtSix) {
@@ -168,6 +169,7 @@ TEST(DerivativeNeeds, TellWhatMustBeKeptForBackward) {
   EXPECT_TRUE(reads(ActivationKind::silu, true, false));
   EXPECT_TRUE(reads(ActivationKind::relu6, false, true));
   EXPECT_TRUE(reads(ActivationKind::hard_swish, true, false));
+  EXPECT_TRUE(reads(ActivationKind::scale, false, false));
 }
 
 TEST(ExpByPolynomial, HasTheRelativeErrorThatItsCommentStates) {

@@ -39,6 +39,11 @@ TEST_F(OneImage, IsFlippedAfterTheCrop) {
 TEST_F(OneImage, PaddingIsBlackBeforeNormalisation) {
   EXPECT_EQ(make({.y = -1, .x = 1}), (std::vector<float>{-5, -5, -5, 5, 10, -5}));
 }
+TEST_F(OneImage, ReflectedPaddingShowsTheImageAgain) {
+  spec_.padding = Padding::reflect;
+  EXPECT_EQ(make({.y = -1, .x = 1}), (std::vector<float>{20, 25, 20, 5, 10, 5}));
+  EXPECT_EQ(make({.y = 1, .x = 1, .flip = 1}), (std::vector<float>{20, 25, 20, 5, 10, 5}));
+}
 TEST_F(OneImage, FlippedPaddingChangesSides) {
   EXPECT_EQ(make({.y = 1, .x = 2, .flip = 1}), (std::vector<float>{-5, -5, 25, -5, -5, -5}));
 }
@@ -87,6 +92,7 @@ struct Case {
   const char* name;
   InputSpec::Normalise normalise;
   Index source_height, source_width, channels, height, width;
+  Padding padding = Padding::constant;
 };
 class InputStage : public testing::TestWithParam<Case> {};
 
@@ -94,6 +100,7 @@ TEST_P(InputStage, EqualsReference) {
   const Case& c = GetParam();
   InputSpec spec;
   spec.normalise = c.normalise;
+  spec.padding = c.padding;
   spec.height = c.source_height;
   spec.width = c.source_width;
   spec.channels = c.channels;
@@ -147,13 +154,18 @@ TEST_P(InputStage, EqualsReference) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Cases, InputStage,
-                         testing::Values(Case{"channel", InputSpec::Normalise::channel, 12, 10, 3, 12, 10},
-                                         Case{"channel_smaller", InputSpec::Normalise::channel, 9, 13, 4, 5, 8},
-                                         Case{"channel_larger", InputSpec::Normalise::channel, 4, 5, 1, 9, 7},
-                                         Case{"mean_image", InputSpec::Normalise::mean_image, 8, 9, 3, 8, 9},
-                                         Case{"per_image", InputSpec::Normalise::per_image, 8, 9, 3, 7, 9}),
-                         [](const auto& test) { return std::string(test.param.name); });
+INSTANTIATE_TEST_SUITE_P(
+    Cases, InputStage,
+    testing::Values(Case{"channel", InputSpec::Normalise::channel, 12, 10, 3, 12, 10},
+                    Case{"channel_smaller", InputSpec::Normalise::channel, 9, 13, 4, 5, 8},
+                    Case{"channel_larger", InputSpec::Normalise::channel, 4, 5, 1, 9, 7},
+                    Case{"mean_image", InputSpec::Normalise::mean_image, 8, 9, 3, 8, 9},
+                    Case{"per_image", InputSpec::Normalise::per_image, 8, 9, 3, 7, 9},
+                    Case{"reflected", InputSpec::Normalise::channel, 8, 9, 3, 8, 9, Padding::reflect},
+                    Case{"reflected_often", InputSpec::Normalise::channel, 1, 2, 3, 6, 9, Padding::reflect},
+                    Case{"reflected_mean_image", InputSpec::Normalise::mean_image, 5, 7, 3, 8, 9, Padding::reflect},
+                    Case{"reflected_per_image", InputSpec::Normalise::per_image, 8, 9, 3, 7, 9, Padding::reflect}),
+    [](const auto& test) { return std::string(test.param.name); });
 
 }  // namespace
 }  // namespace convoy::cpu

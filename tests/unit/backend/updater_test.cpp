@@ -148,6 +148,24 @@ TEST(Updater, AFlagMasksEverything) {
   }
 }
 
+TEST(Updater, ARateOfItsOwnEndsAtItsStep) {
+  Plan plan = small_network();
+  for (Parameter& row : plan.table.rows) {
+    if (row.name == "fc.bias") row.rate_multiplier = 4;
+    if (row.name == "conv1.weight") row.rate_multiplier = 0.5F, row.rate_ends = 7;
+  }
+  Bench bench(plan, {.rule = Rule::sgd});
+  std::fill_n(bench.gradients_.begin(), plan.table.parameters.count, 1.0F);
+  for (const Index step : {6, 7}) {
+    bench.step_.step = step;
+    bench.step(0.25F, {{0}});  // from 0, so that decay adds nothing in the first step
+  }
+  const auto at = [&](const char* name) { return bench.values(plan.table.find(name)->range).front(); };
+  const double decay = plan.table.find("fc.bias")->decay;
+  EXPECT_FLOAT_EQ(static_cast<float>(at("fc.bias")), static_cast<float>(-1 - (1 - decay)));
+  EXPECT_EQ(at("conv1.weight"), -0.125);
+}
+
 TEST(Updater, FrozenParametersStay) {
   Plan plan = small_network();
   for (Parameter& row : plan.table.rows) row.trainable = row.name.starts_with("fc.");

@@ -95,6 +95,20 @@ TEST(Freeze, FrozenTensorsStandBehindAllOthers) {
   for (const NormStatistics& norm : make_plan(graph, spec).table.norms) EXPECT_FALSE(norm.frozen) << norm.name;
 }
 
+TEST(Freeze, ANetworkMayFixParameters) {
+  const Graph graph = resnet("airbench94");
+  const Names fixed = find_frozen(graph, {});
+  EXPECT_EQ(fixed, (Names{"whiten.weight", "layers.1.norm1.weight", "layers.1.norm2.weight", "layers.2.norm1.weight",
+                          "layers.2.norm2.weight", "layers.3.norm1.weight", "layers.3.norm2.weight"}));
+  const Plan plan = make_plan(graph, {});
+  for (const Parameter& row : plan.table.rows) EXPECT_EQ(row.trainable, fixed.count(row.name) == 0) << row.name;
+  for (const NormStatistics& norm : plan.table.norms) EXPECT_FALSE(norm.frozen) << norm.name;
+  // Forward, weight gradients of all but the whitening, data gradients of all behind it: its bias trains.
+  const Cost cost = cost_of(graph, 32, 32);
+  const double whitening = 31 * 31 * 24 * 12;
+  EXPECT_EQ(cost.training_flops, 2 * (3 * (cost.macs - whitening) + whitening));
+}
+
 TEST(Freeze, CostsNoGradients) {
   const Graph graph = resnet("resnet8");
   const Cost all = cost_of(graph, 32, 32), head = cost_of(graph, 32, 32, find_frozen(graph, {backbone}));

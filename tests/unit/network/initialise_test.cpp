@@ -87,6 +87,31 @@ TEST(Initialise, ConstantsAndPadding) {
   EXPECT_EQ(zeros, std::vector<float>(32, 0.0F));
 }
 
+TEST(Initialise, DiracPassesChannelsOn) {
+  const auto at = [](const std::vector<float>& w, Index channels, Index k, Index c, Index y, Index x) {
+    return w[static_cast<std::size_t>(((k * channels + c) * 3 + y) * 3 + x)];
+  };
+  const std::vector<float> more = values_of(table_of("conv.weight", {16, 8, 3, 3}, {Fill::dirac}), 3);
+  float largest = 0;
+  for (Index k = 0; k < 16; ++k)
+    for (Index c = 0; c < 8; ++c)
+      for (Index y = 0; y < 3; ++y)
+        for (Index x = 0; x < 3; ++x) {
+          const float value = at(more, 8, k, c, y, x);
+          if (k < 8) {
+            EXPECT_EQ(value, k == c && y == 1 && x == 1 ? 1 : 0) << k << ' ' << c;
+          } else {
+            largest = std::max(largest, std::abs(value));
+          }
+        }
+  const double bound = 1 / std::sqrt(72.0);
+  EXPECT_LE(largest, bound * (1 + 1e-6));
+  EXPECT_GT(largest, 0.9 * bound);  // of 576 uniform values
+  const std::vector<float> fewer = values_of(table_of("conv.weight", {4, 8, 3, 3}, {Fill::dirac}), 3);
+  EXPECT_EQ(std::accumulate(fewer.begin(), fewer.end(), 0.0F), 4);
+  EXPECT_EQ(at(fewer, 8, 3, 3, 1, 1), 1);
+}
+
 TEST(Initialise, LinearFansAreTheSidesOfTheMatrix) {
   EXPECT_NEAR(moments_of(values_of(table_of("fc.weight", {1000, 512}, {Fill::he_fan_in_normal}), 3)).deviation,
               std::sqrt(2. / 512), 1e-3 * std::sqrt(2. / 512) * 5);

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "network/models.hpp"
+#include "support/expect_error.hpp"
 #include "unit/network/expect_error.hpp"
 
 namespace convoy {
@@ -174,6 +175,25 @@ TEST(Plan, DecayGoesByKind) {
     EXPECT_TRUE(row.trainable);
     EXPECT_EQ(row.rate_multiplier, 1);
   }
+}
+
+TEST(Plan, RatesGoByPatternsAndTheLastOneHolds) {
+  const Graph graph = build_graph({.model = "resnet20"});
+  const Plan plan =
+      make_plan(graph, {.rate_multipliers = {{"*.bn?.bias", 64}, {"layer1", 0.5F, 7}, {"layer1.0.bn1.bias", 3}}});
+  const auto expect = [&](const char* name, float factor, Index ends) {
+    EXPECT_EQ(plan.table.find(name)->rate_multiplier, factor) << name;
+    EXPECT_EQ(plan.table.find(name)->rate_ends, ends) << name;
+  };
+  expect("layer2.0.bn1.bias", 64, never);
+  expect("layer1.1.bn2.bias", 0.5F, 7);
+  expect("layer1.0.conv1.weight", 0.5F, 7);
+  expect("layer1.0.bn1.bias", 3, never);
+  expect("fc.bias", 1, never);
+  EXPECT_EQ(plan.digest, make_plan(graph, {}).digest);
+  expect_error(Exit::usage, {"--lr-mult 'layer7' matches no parameter of resnet20"}, [&] {
+    make_plan(graph, {.rate_multipliers = {{"layer7", 2}}});
+  });
 }
 
 TEST(Digest, StaysWhereTheModelStays) {

@@ -39,16 +39,26 @@ Normaliser by_channel(const InputSpec& spec) {
   return result;
 }
 
-/// Mean and standard deviation of the crop, black padding included, from exact integer sums.
+/// Mean and standard deviation of the crop, padding included, from exact integer sums.
 Normaliser by_image(const InputSpec& spec, const SampleSpec& sample, const std::uint8_t* image, Index height,
                     Index width) {
   const Inside rows = inside(sample.y, height, spec.height), columns = inside(sample.x, width, spec.width);
   std::uint64_t sum = 0, squares = 0;
-  for (Index p = rows.begin; p < rows.end; ++p) {
-    const std::uint8_t* const line = image + ((sample.y + p) * spec.width + sample.x) * spec.channels;
-    for (Index i = columns.begin * spec.channels; i < columns.end * spec.channels; ++i) {
-      sum += line[i];
-      squares += static_cast<std::uint64_t>(line[i]) * line[i];
+  const auto add = [&](std::uint64_t pixel) {
+    sum += pixel;
+    squares += pixel * pixel;
+  };
+  if (spec.padding == Padding::constant) {
+    for (Index p = rows.begin; p < rows.end; ++p) {
+      const std::uint8_t* const line = image + ((sample.y + p) * spec.width + sample.x) * spec.channels;
+      for (Index i = columns.begin * spec.channels; i < columns.end * spec.channels; ++i) add(line[i]);
+    }
+  } else {
+    for (Index p = 0; p < height; ++p) {
+      const std::uint8_t* const line = image + reflected<Index>(sample.y + p, spec.height) * spec.width * spec.channels;
+      for (Index q = 0; q < width; ++q)
+        for (Index c = 0; c < spec.channels; ++c)
+          add(line[reflected<Index>(sample.x + q, spec.width) * spec.channels + c]);
     }
   }
   const auto count = static_cast<double>(height * width * spec.channels);
@@ -101,13 +111,21 @@ void write_image(const InputSpec& spec, const Normaliser& normaliser, const Samp
       const Index begin = box.columns.begin, end = box.columns.end;
       const Index cut = erased ? std::clamp(erase_from, begin, end) : end;
       const Index resume = erased ? std::clamp(erase_to, cut, end) : end;
-      const bool padded = p < rows.begin || p >= rows.end;
+      const bool reflects = spec.padding == Padding::reflect;
+      const bool padded = !reflects && (p < rows.begin || p >= rows.end);
       const auto run = [&](Index start, Index stop) {
         const Index left = padded ? stop : std::clamp(from, start, stop),
                     right = padded ? stop : std::clamp(to, left, stop);
-        for (Index q = start; q < left; ++q) put(line[q], padding);
+        const Index shown = reflects ? reflected<Index>(sample.y + p, spec.height) : sample.y + p;
+        const Index offset = shown * spec.width * spec.channels + c;
+        const auto pad = [&](Index q) {
+          if (!reflects) return put(line[q], padding);
+          const Index at = offset + reflected<Index>(first + q * step, spec.width) * spec.channels;
+          const float mean = mean_image ? spec.mean_image[static_cast<std::size_t>(at)] : subtract;
+          put(line[q], (image[at] - mean) * multiply);
+        };
+        for (Index q = start; q < left; ++q) pad(q);
         if (left < right) {
-          const Index offset = (sample.y + p) * spec.width * spec.channels + c;
           if (mean_image) {
             for (Index q = left; q < right; ++q) {
               const Index at = offset + (first + q * step) * spec.channels;
@@ -119,7 +137,7 @@ void write_image(const InputSpec& spec, const Normaliser& normaliser, const Samp
             }
           }
         }
-        for (Index q = right; q < stop; ++q) put(line[q], padding);
+        for (Index q = right; q < stop; ++q) pad(q);
       };
       run(begin, cut);
       if constexpr (store == Store::assign) std::fill(line + cut, line + resume, 0.0F);

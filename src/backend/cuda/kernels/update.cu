@@ -48,7 +48,8 @@ __device__ __forceinline__ float update_one(const UpdateArgs& args, const Update
 }
 
 __device__ __forceinline__ UpdateFactors factors_of(const UpdateArgs& args, const UpdatePiece& piece) {
-  UpdateFactors factors{args.step->learning_rate * piece.rate_multiplier, piece.decay, args.verdict->clip, {}};
+  const float multiplier = args.step->step < piece.rate_ends ? piece.rate_multiplier : 0.0F;
+  UpdateFactors factors{args.step->learning_rate * multiplier, piece.decay, args.verdict->clip, {}};
   for (int i = 0; i < max_rule_numbers; ++i) factors.numbers[i] = args.verdict->numbers[i];
   return factors;
 }

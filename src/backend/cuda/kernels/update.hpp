@@ -16,6 +16,7 @@ struct UpdatePiece {
   std::int32_t ks = 1, channels = 1, rs = 1;  ///< elements = ks * channels * rs, contiguous from begin
   std::int32_t stored_c = 1;                  ///< channels of a copy's row; k rows are rs * stored_c apart
   float decay = 0, rate_multiplier = 1;
+  Index rate_ends = INT64_MAX;  ///< from this step on the learning rate is 0
   std::int32_t trains = 1;
   std::int32_t is_weight = 1;                     ///< as TensorNorms
   std::int32_t first_piece = 0, piece_count = 1;  ///< of the tensor

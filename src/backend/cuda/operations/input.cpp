@@ -39,6 +39,7 @@ void forward(ForwardPass& pass, int id, const Input&) {
          builder.samples(), most_samples);
   InputStage stage{.storage = builder.storage(),
                    .normalise = normalise_of(source.normalise),
+                   .padding = source.padding,
                    .samples = static_cast<int>(builder.samples()),
                    .source_height = static_cast<int>(source.height),
                    .source_width = static_cast<int>(source.width),

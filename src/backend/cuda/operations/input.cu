@@ -16,13 +16,19 @@ __device__ __forceinline__ const std::uint8_t* image_of(const InputStage& stage,
   return stage.feed->images + row.sample * bytes;
 }
 
-/// moments[sample] = mean and 1 / deviation of the crop, black padding included. A block a sample.
+/// The source's line or column that a window shows at `at`.
+__device__ __forceinline__ int position(const InputStage& stage, int at, int size) {
+  return stage.padding == Padding::reflect ? reflected(at, size) : at;
+}
+
+/// moments[sample] = mean and 1 / deviation of the crop, padding included. A block a sample.
 __global__ void __launch_bounds__(threads) moments_kernel(InputStage stage) {
   const SampleRow row = stage.rows[blockIdx.x];
   const std::uint8_t* const image = image_of(stage, row);
   unsigned long long sum = 0, squares = 0;
   for (int i = static_cast<int>(threadIdx.x); i < stage.height * stage.width; i += threads) {
-    const int y = row.y + i / stage.width, x = row.x + i % stage.width;
+    const int y = position(stage, row.y + i / stage.width, stage.source_height),
+              x = position(stage, row.x + i % stage.width, stage.source_width);
     if (y < 0 || y >= stage.source_height || x < 0 || x >= stage.source_width) continue;
     const std::uint8_t* const pixel = image + (static_cast<Index>(y) * stage.source_width + x) * stage.channels;
     for (int c = 0; c < stage.channels; ++c) {
@@ -49,7 +55,8 @@ struct Values {
 __device__ __forceinline__ void add_pixel(const InputStage& stage, int sample, int p, int q, float weight, Values& to) {
   const SampleRow& row = stage.rows[sample];
   if (p >= row.erase_y && p < row.erase_y + row.erase_h && q >= row.erase_x && q < row.erase_x + row.erase_w) return;
-  const int y = row.y + p, x = row.x + (row.flip != 0 ? stage.width - 1 - q : q);
+  const int y = position(stage, row.y + p, stage.source_height),
+            x = position(stage, row.x + (row.flip != 0 ? stage.width - 1 - q : q), stage.source_width);
   const bool padding = y < 0 || y >= stage.source_height || x < 0 || x >= stage.source_width;
   const Index at = (static_cast<Index>(y) * stage.source_width + x) * stage.channels;
   const std::uint8_t* const image = image_of(stage, row);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "backend/cuda/kernels/types.hpp"
+#include "backend/rules/padding.hpp"
 
 namespace convoy::cuda {
 
@@ -9,6 +10,7 @@ struct InputStage {
   enum class Normalise : std::uint8_t { channel, mean_image, per_image };
   Storage storage = Storage::f32;
   Normalise normalise = Normalise::channel;
+  Padding padding = Padding::constant;
   int samples = 0;
   int source_height = 0, source_width = 0;
   int height = 0, width = 0;              ///< the size of the network's input

@@ -92,7 +92,7 @@ GradientRefs gradient_of(BackwardPass& pass, int id, bool reads_terms) {
   if (dz.size() > 1) from.more = dz[1];
   from.activation = {value.activation, value.slope};
   const DerivativeNeeds needs = derivative_needs(value.activation);
-  if (!needs.input && !needs.output) return from;
+  if (value.activation == ActivationKind::identity) return from;
   const bool only_norms =
       std::all_of(value.terms.begin(), value.terms.end(), [](const Term& term) { return term.norm >= 0; });
   if (needs.input || (reads_terms && only_norms)) {
