@@ -37,7 +37,8 @@ INSTANTIATE_TEST_SUITE_P(
         Known{{.model = "resnet152"}, 224, 60'192'808, 11.514e9},
         Known{{.model = "resnet18", .classes = 10, .options = {{"stem", "small"}}}, 32, 11'173'962, 0.5556e9}));
 
-// torchvision's documented counts; mobilenet_v1 and wrn by their papers or by hand.
+// torchvision's documented counts; inception_v4 timm's, inception_bn MXNet's parameters; mobilenet_v1 and wrn by their
+// papers or by hand.
 INSTANTIATE_TEST_SUITE_P(Torchvision, KnownCost,
                          testing::Values(Known{{.model = "vgg11"}, 224, 132'863'336, 7.61e9},
                                          Known{{.model = "vgg13"}, 224, 133'047'848, 11.31e9},
@@ -58,6 +59,8 @@ INSTANTIATE_TEST_SUITE_P(Torchvision, KnownCost,
                                          Known{{.model = "densenet201"}, 224, 20'013'928, 4.29e9},
                                          Known{{.model = "googlenet"}, 224, 6'624'904, 1.498e9},
                                          Known{{.model = "inception_v3"}, 299, 23'834'568, 5'713'216'096},
+                                         Known{{.model = "inception_v4"}, 299, 42'679'816, 12'253'974'624},
+                                         Known{{.model = "inception_bn"}, 224, 11'295'240, 1'987'204'096},
                                          Known{{.model = "squeezenet1_0"}, 224, 1'248'424, 818'924'576},
                                          Known{{.model = "squeezenet1_1"}, 224, 1'235'496, 349'151'936},
                                          Known{{.model = "mobilenet_v3_small"}, 224, 2'542'856, 56'510'400},
