@@ -20,6 +20,7 @@
 #include "core/version.hpp"
 #include "core/wall_clock.hpp"
 #include "engine/placement.hpp"
+#include "sync/traffic.hpp"
 #include "train/injected_faults.hpp"
 #include "train/loop.hpp"
 #include "train/periodic_save.hpp"
@@ -284,6 +285,12 @@ std::unique_ptr<Engine> build_engine(TrainingJob& job) {
 }
 
 /// Collective.
+/// One replica sums nothing over ranks.
+Index largest_wire_sum(const TrainingJob& job) {
+  if (job.shape.sync.replicas == 1) return 0;
+  return largest_sum(traffic_of(job.shape.sync, job.engine->plan(), job.engine->layout()), job.shape.sync.wire);
+}
+
 TransportChoice choose_sums(const TrainingJob& job) {
   const SyncConfig& sync = job.config.sync;
   const RankDevices devices = find_devices(job.communicator, job.engine->backend());
@@ -457,7 +464,8 @@ TrainingJob::TrainingJob(Communicator& ranks, Supervisor& supervisor, const Trai
                                    {.replicas = shape.replicas,
                                     .reproducible = shape.sync.reproducible,
                                     .max_count = std::max(engine->plan().table.block(), engine->layout().count()),
-                                    .wire = shape.sync.wire})),
+                                    .wire = shape.sync.wire,
+                                    .max_wire_count = largest_wire_sum(*this)})),
       sync(make_sync(shape.sync, {.backend = engine->backend(),
                                   .collectives = *collectives,
                                   .plan = engine->plan(),
