@@ -78,16 +78,22 @@ void Evaluator::download(const Program& program, Index count, std::vector<float>
   collectives_.await(backend.download(to.data(), program.logits(), count, backend.record()), "download of the logits");
 }
 
+void Evaluator::launch(std::size_t shape, const ParameterSet& set, const Batch& batch) {
+  Program& program = engine_.evaluation(spec_.phase, shape);
+  program.feed(batch);
+  engine_.backend().replay(ReplayKey::of_evaluation(spec_.phase, shape, set).hash(), [&] { program.launch(0, set); });
+}
+
 /// The mean of an image's logits and its mirror's, counted here.
-Counters Evaluator::run_mirrored(Program& program, const ParameterSet& set, const Batch& batch) {
+Counters Evaluator::run_mirrored(std::size_t shape, const ParameterSet& set, const Batch& batch) {
+  const Program& program = engine_.evaluation(spec_.phase, shape);
   const Index classes = dataset_.info().classes, values = batch.valid_count * classes;
   download(program, values, logits_);
   mirrored_.assign(batch.samples.begin(), batch.samples.end());
   for (SampleSpec& sample : mirrored_) sample.flip ^= 1;
   Batch flipped = batch;
   flipped.samples = mirrored_;
-  program.feed(flipped);
-  program.launch(0, set);
+  launch(shape, set, flipped);
   flipped_logits_.resize(logits_.size());
   download(program, values, flipped_logits_);
   for (Index i = 0; i < values; ++i) {
@@ -109,14 +115,13 @@ std::optional<ValidationRecord> Evaluator::run(const ParameterSet& set, const St
     progress().mark();
     if (stop_agreed()) return std::nullopt;
     if (i >= batches_.count()) continue;  // others have one more
-    Program& program = engine_.evaluation(spec_.phase, batches_.group(i));
+    const std::size_t shape = batches_.group(i);
     const Batch batch = batches_.batch(i);
-    program.feed(batch);
-    program.launch(0, set);
+    launch(shape, set, batch);
     if (spec_.flip_test) {
-      counted.add(run_mirrored(program, set, batch));
+      counted.add(run_mirrored(shape, set, batch));
     } else if (observe) {
-      download(program, batch.valid_count * dataset_.info().classes, logits_);
+      download(engine_.evaluation(spec_.phase, shape), batch.valid_count * dataset_.info().classes, logits_);
     }
     if (observe) observe(batch.samples.first(static_cast<std::size_t>(batch.valid_count)), logits_.data());
     in_flight.launched("an earlier batch of the evaluation");

@@ -46,8 +46,10 @@ class Evaluator {
 
  private:
   void download(const Program& program, Index count, std::vector<float>& to);
+  /// Feeds and launches; a GPU captures the launch of each shape and set.
+  void launch(std::size_t shape, const ParameterSet& set, const Batch& batch);
   /// The batch has been launched.
-  Counters run_mirrored(Program& program, const ParameterSet& set, const Batch& batch);
+  Counters run_mirrored(std::size_t shape, const ParameterSet& set, const Batch& batch);
 
   Engine& engine_;
   Collectives& collectives_;
