@@ -27,6 +27,9 @@ void ForwardPass::run() {
     }
     if (id == 0) add_evaluation_norms(*this);
   }
+  std::vector<int> rest;  // of values that the loss doesn't depend on, and what the backward pass alone reads
+  for (const auto& [norm, waiting] : waiting_) rest.push_back(norm);
+  settle(rest);
 }
 
 BufferRef ForwardPass::read(int id) {
