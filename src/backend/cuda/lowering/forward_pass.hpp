@@ -48,7 +48,7 @@ class ForwardPass {
   };
   void await_norm(int norm, WaitingNorm waiting) { waiting_[norm] = std::move(waiting); }
   /// Before a step that reads their vectors: those that wait get them, by one launch where the two branches of a join
-  /// do (operations/batch_norm.cpp).
+  /// do.
   void settle(std::vector<int> norms);
   /// What a step that finishes the norm itself wants; nothing if it does not wait.
   std::optional<WaitingNorm> take_waiting(int norm) {
