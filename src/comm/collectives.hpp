@@ -72,6 +72,7 @@ struct CollectivesSpec {
   Index chunk_floats = 1 << 28;  ///< one MPI call moves at most this many (below INT_MAX; tests set 3)
   Index max_count = 0;           ///< largest Reduction::count to come: buffers are made once
   Wire wire = Wire::fp32;        ///< the other format in which reductions may travel
+  Index max_wire_count = 0;      ///< largest count of those to come; 0: max_count
   MpiMemory memory = MpiMemory::host;
   double delay_seconds = 0;  ///< for tests of overlap: a reduction is not done earlier than this after its start
 };

@@ -77,6 +77,11 @@ struct ReplayKey {
   int replica = -1;
   std::uint64_t stage = all_stages;
 
+  /// Of a batch of an evaluation; `shape` is which of eval_shapes.
+  static ReplayKey of_evaluation(std::size_t phase, std::size_t shape, const ParameterSet& set) {
+    constexpr int evaluates = -2;
+    return {phase, static_cast<Index>(shape), evaluates, reinterpret_cast<std::uintptr_t>(set.block)};
+  }
   ReplayKey of_stage(std::uint64_t number) const { return {phase, samples, replica, number}; }
   std::uint64_t hash() const {
     std::uint64_t hash = 0;

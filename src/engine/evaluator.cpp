@@ -96,7 +96,14 @@ std::vector<Evaluator::View> Evaluator::views_of(const EvaluatorSpec& spec) {
   return views;
 }
 
-Counters Evaluator::run_views(Program& program, const ParameterSet& set, const Batch& batch) {
+void Evaluator::launch(std::size_t shape, const ParameterSet& set, const Batch& batch) {
+  Program& program = engine_.evaluation(spec_.phase, shape);
+  program.feed(batch);
+  engine_.backend().replay(ReplayKey::of_evaluation(spec_.phase, shape, set).hash(), [&] { program.launch(0, set); });
+}
+
+Counters Evaluator::run_views(std::size_t shape, const ParameterSet& set, const Batch& batch) {
+  const Program& program = engine_.evaluation(spec_.phase, shape);
   const Index classes = dataset_.info().classes, values = batch.valid_count * classes;
   download(program, values, logits_);
   for (float& logit : logits_) logit *= views_.front().weight;
@@ -111,8 +118,7 @@ Counters Evaluator::run_views(Program& program, const ParameterSet& set, const B
     }
     Batch shown = batch;
     shown.samples = seen_;
-    program.feed(shown);
-    program.launch(0, set);
+    launch(shape, set, shown);
     download(program, values, logits_of_view_);
     for (std::size_t i = 0; i < static_cast<std::size_t>(values); ++i) logits_[i] += view.weight * logits_of_view_[i];
   }
@@ -131,14 +137,13 @@ std::optional<ValidationRecord> Evaluator::run(const ParameterSet& set, const St
     progress().mark();
     if (stop_agreed()) return std::nullopt;
     if (i >= batches_.count()) continue;  // others have one more
-    Program& program = engine_.evaluation(spec_.phase, batches_.group(i));
+    const std::size_t shape = batches_.group(i);
     const Batch batch = batches_.batch(i);
-    program.feed(batch);
-    program.launch(0, set);
+    launch(shape, set, batch);
     if (views_.size() > 1) {
-      counted.add(run_views(program, set, batch));
+      counted.add(run_views(shape, set, batch));
     } else if (observe) {
-      download(program, batch.valid_count * dataset_.info().classes, logits_);
+      download(engine_.evaluation(spec_.phase, shape), batch.valid_count * dataset_.info().classes, logits_);
     }
     if (observe) observe(batch.samples.first(static_cast<std::size_t>(batch.valid_count)), logits_.data());
     in_flight.launched("an earlier batch of the evaluation");

@@ -56,8 +56,10 @@ class Evaluator {
     float weight = 1;
   };
   static std::vector<View> views_of(const EvaluatorSpec& spec);
+  /// Feeds and launches; a GPU captures the launch of each shape and set.
+  void launch(std::size_t shape, const ParameterSet& set, const Batch& batch);
   /// The weighted mean of all views' logits, counted here. The batch, the first view, has been launched.
-  Counters run_views(Program& program, const ParameterSet& set, const Batch& batch);
+  Counters run_views(std::size_t shape, const ParameterSet& set, const Batch& batch);
 
   Engine& engine_;
   Collectives& collectives_;

@@ -57,6 +57,13 @@ Traffic traffic_of(const SyncSpec& spec, const Plan& plan, const SetLayout& layo
   fail(Exit::internal, "a sync policy without traffic");
 }
 
+Index largest_sum(const Traffic& traffic, Wire wire) {
+  Index largest = 0;
+  for (const Traffic::Sum& sum : traffic.sums)
+    if (sum.wire == wire) largest = std::max(largest, sum.floats);
+  return largest;
+}
+
 Index bytes_sent(const Traffic& traffic, int ranks) {
   Index bytes = 0;
   for (const Traffic::Sum& sum : traffic.sums) bytes += 2 * (ranks - 1) * sum.floats * bytes_of(sum.wire);

@@ -23,6 +23,8 @@ struct Traffic {
 
 Traffic traffic_of(const SyncSpec& spec, const Plan& plan, const SetLayout& layout,
                    Transport transport = Transport::mpi);
+/// Floats of the largest sum in this format; 0: there is none.
+Index largest_sum(const Traffic& traffic, Wire wire);
 /// Of all ranks together, exact if each rank's replicas are one node of the tree: 2 (R - 1) times the arrays.
 Index bytes_sent(const Traffic& traffic, int ranks);
 

@@ -21,6 +21,7 @@
 #include "core/wall_clock.hpp"
 #include "data/dataset_bytes.hpp"
 #include "engine/placement.hpp"
+#include "sync/traffic.hpp"
 #include "train/arithmetic_check.hpp"
 #include "train/continuation.hpp"
 #include "train/injected_faults.hpp"
@@ -101,11 +102,18 @@ std::unique_ptr<Communicator> join_group(const TrainingJob& job) {
   return job.communicator.part(group_of_rank(job.shape.sync), job.config.sync.deadline);
 }
 
+/// One replica sums nothing over ranks.
+Index largest_wire_sum(const TrainingJob& job) {
+  if (job.shape.sync.replicas == 1) return 0;
+  return largest_sum(traffic_of(job.shape.sync, job.engine->plan(), job.engine->layout()), job.shape.sync.wire);
+}
+
 CollectivesSpec sums_of(const TrainingJob& job, int replicas, Wire wire) {
   return {.replicas = replicas,
           .reproducible = job.shape.sync.reproducible,
           .max_count = std::max(job.engine->plan().table.block(), job.engine->layout().count()),
-          .wire = wire};
+          .wire = wire,
+          .max_wire_count = wire == Wire::fp32 ? 0 : largest_wire_sum(job)};
 }
 
 /// Collective. Among the ranks of a group.
@@ -249,7 +257,6 @@ std::unique_ptr<Engine> build_engine(TrainingJob& job) {
   return engine;
 }
 
-/// Collective.
 TransportChoice choose_sums(const TrainingJob& job) {
   const SyncConfig& sync = job.config.sync;
   const RankDevices devices = find_devices(job.communicator, job.engine->backend());

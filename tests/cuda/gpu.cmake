@@ -6,3 +6,7 @@ foreach(name operations.cpu program.cpu golden)
   set_tests_properties(gpu.${short} PROPERTIES LABELS "cuda;gpu" TIMEOUT 300 SKIP_RETURN_CODE 77
     ENVIRONMENT "CONVOY_TEST_DEVICE=cuda;CONVOY_MODULE_DIR=$<TARGET_FILE_DIR:convoy_cuda>")
 endforeach()
+# Fused against unfused, of the network that all forms of joins were made for.
+add_test(NAME gpu.fused COMMAND parity.fused)
+set_tests_properties(gpu.fused PROPERTIES LABELS "cuda;gpu" TIMEOUT 300 SKIP_RETURN_CODE 77
+  ENVIRONMENT "CONVOY_TEST_DEVICE=cuda;CONVOY_MODULE_DIR=$<TARGET_FILE_DIR:convoy_cuda>;CONVOY_FUSED_CASE=resnet50 64 224 20")

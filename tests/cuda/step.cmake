@@ -10,5 +10,8 @@ convoy_add_cuda_host_test(cuda.operations LINK convoy_reference TIMEOUT 240
   SOURCES step/host_factory.cpp step/limits_test.cpp ../parity/operations_test.cpp ../support/backend_run.cpp ../support/case_graph.cpp)
 convoy_add_cuda_host_test(cuda.program LINK convoy_reference TIMEOUT 120
   SOURCES step/host_factory.cpp ../parity/program_test.cpp ../parity/freeze_test.cpp ../support/backend_run.cpp)
+convoy_add_cuda_host_test(cuda.fused LINK convoy_reference TIMEOUT 120
+  SOURCES step/host_factory.cpp ../parity/fused_test.cpp ../support/backend_run.cpp)
+set_property(TEST cuda.fused PROPERTY ENVIRONMENT CONVOY_TEST_DEVICE=cuda)
 set_property(TEST cuda.operations PROPERTY ENVIRONMENT CONVOY_TEST_DEVICE=cuda GTEST_FILTER=-Shipped/*)
 set_property(TEST cuda.program PROPERTY ENVIRONMENT CONVOY_TEST_DEVICE=cuda)

@@ -46,7 +46,6 @@ class CudaProgram final : public Program {
         graph_(plan.graph),
         spec_(spec),
         statistics_(plan.table.running_floats()),
-        flags_(plan.table.flags),
         copies_(context.copies.use(plan, spec.precision)),
         execution_(compile(context, plan, spec, *copies_)),
         feed_(feed_of(spec)) {
@@ -91,7 +90,6 @@ class CudaProgram final : public Program {
     if (stage == 0) start(set);
     const std::size_t begin = stage == 0 ? 0 : execution_.stages[stage - 1].end;
     for (std::size_t k = begin; k < execution_.stages[stage].end; ++k) run_step(k);
-    if (spec_.mode == Mode::train) finish(stage);
   }
 
   const float* logits() const override { return fixed<float>(execution_.logits); }
@@ -116,6 +114,14 @@ class CudaProgram final : public Program {
 
   /// What doesn't change lies outside of the arena, which other programs use between steps.
   void keep_tables() {
+    if (!execution_.pieces.empty() && launch_.pieces == nullptr) {
+      launch_.pieces = reinterpret_cast<const GradientPiece*>(
+          keep(execution_.pieces.data(), execution_.pieces.size() * sizeof(GradientPiece), "pieces of gradients"));
+      launch_.worst = reinterpret_cast<std::int32_t*>(keep(&no_stage, sizeof no_stage, "the first bad stage"));
+    }
+    if (launch_.arrivals == nullptr && execution_.arrivals > 0)
+      launch_.arrivals = reinterpret_cast<unsigned*>(
+          context_.queue.allocate(execution_.arrivals * static_cast<Index>(sizeof(unsigned)), "counters of blocks"));
     if (!gaps_ && !execution_.gaps.empty() && spec_.mode == Mode::train) {
       std::vector<FloatRange> ranges;
       for (const Range& gap : execution_.gaps) {
@@ -176,28 +182,12 @@ class CudaProgram final : public Program {
       check(clear_ranges(launch_.gradients, gaps_, static_cast<int>(execution_.gaps.size()), longest_gap_,
                          launch_.stream),
             "the clearing of gradients");
-    check(forget_worst(fixed<std::int32_t>(execution_.worst), launch_.stream), "the start of a step");
-  }
-
-  /// The flags of the other replicas stay as they are; the last stage gives them away.
-  void finish(std::size_t stage) {
-    Range range = ready_ranges_[stage].range;
-    const bool last = range.count > 0 && range.end() == flags_.end();
-    if (last) range.count = flags_.begin - range.begin;
-    auto* const worst = fixed<std::int32_t>(execution_.worst);
-    if (range.count > 0)
-      check(note_not_finite(launch_.gradients + range.begin, range.count, static_cast<std::int32_t>(stage), worst,
-                            launch_.stream),
-            "the check of gradients");
-    if (last)
-      check(give_flag(worst, launch_.feed, launch_.gradients + flags_.begin, launch_.stream), "a replica's flag");
   }
 
   const Context context_;
   const Graph graph_;
   const CompileSpec spec_;
   const Index statistics_;
-  const Range flags_;
   const std::shared_ptr<const CopyLayout> copies_;
   const ExecutionPlan execution_;
   std::vector<ReadyRange> ready_ranges_;

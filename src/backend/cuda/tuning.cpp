@@ -131,15 +131,16 @@ class Measuring {
     const InputSpec& input = spec_.compile.input;
     const ParameterTable& table = spec_.plan.table;
     const Index set_floats = 2 * std::max(table.block(), table.parameters.count + table.running_floats());
-    const std::array<Index, 8> sizes{rounded(execution.placement.total_bytes),
+    const std::array<Index, 9> sizes{rounded(execution.placement.total_bytes),
                                      rounded(set_floats * 4),
                                      rounded(spec_.plan.table.block() * 4),
                                      rounded(spec_.copies.elements * bytes_of(spec_.copies.storage)),
                                      rounded(sizeof(FeedNumbers)),
                                      rounded(spec_.compile.samples * static_cast<Index>(sizeof(SampleRow))),
                                      rounded(input.height * input.width * input.channels * 5),
-                                     rounded(sizeof(Counters))};
-    std::array<Index, 8> begins{};
+                                     rounded(sizeof(Counters)),
+                                     rounded((execution.arrivals + 1) * 4)};
+    std::array<Index, 9> begins{};
     Index total = 0;
     for (std::size_t i = 0; i < sizes.size(); ++i) {
       begins[i] = total;
@@ -163,6 +164,8 @@ class Measuring {
     launch.rows = reinterpret_cast<const SampleRow*>(scratch.at(begins[5]));
     launch.mean_image = reinterpret_cast<const float*>(scratch.at(begins[6]));
     launch.counters = reinterpret_cast<Counters*>(scratch.at(begins[7]));
+    launch.arrivals = reinterpret_cast<unsigned*>(scratch.at(begins[8]));
+    launch.worst = reinterpret_cast<std::int32_t*>(launch.arrivals + execution.arrivals);
     launch.step = context_.step;
     launch.stream = context_.queue.stream();
     for (const Step& step : execution.steps) {

@@ -99,10 +99,11 @@ class CudaUpdater final : public Updater {
     decision.verdict = verdict_;
     check(decide_update(spec_.rule, decision, stream), "launch of the update's decision");
     check(piece_norms(spec_.rule, args, stream), "launch of the tensors' norms");
+    args.running = set.block + layout_.statistics.begin;
+    args.tail = gradients + tail_.begin;
+    args.folds = device_folds_;
+    args.fold_count = static_cast<int>(folds_.size());
     check(update(spec_.rule, args, stream), "launch of the update");
-    check(fold_norms(set.block + layout_.statistics.begin, gradients + tail_.begin, device_folds_,
-                     static_cast<int>(folds_.size()), verdict_, stream),
-          "launch of the running statistics");
   }
 
  private:

@@ -31,7 +31,7 @@ class NcclCollectives final : public Collectives {
         sums_(job.ranks > 1 || std::getenv("CONVOY_NCCL_ALONE") != nullptr),
         reproducible_(spec.reproducible),
         wire_(spec.wire),
-        max_count_(spec.max_count),
+        max_wire_count_(std::max<Index>(spec.max_wire_count > 0 ? spec.max_wire_count : spec.max_count, 1)),
         comm_(job, policy) {
     if (sums_ && adds_in_tree(Transport::nccl, spec.reproducible, spec.wire))
       tree_.emplace(comm_, device,
@@ -42,7 +42,7 @@ class NcclCollectives final : public Collectives {
                                    .wire = spec.wire,
                                    .rounds_nodes = spec.reproducible});
     else if (sums_ && spec.wire != Wire::fp32)
-      halves_ = reinterpret_cast<std::uint16_t*>(device.allocate((std::max<Index>(spec.max_count, 1) + 1) / 2));
+      halves_ = reinterpret_cast<std::uint16_t*>(device.allocate((max_wire_count_ + 1) / 2));
     warm_up(std::clamp<Index>(spec.max_count, 1, largest_warm_up));
   }
 
@@ -141,7 +141,7 @@ class NcclCollectives final : public Collectives {
 
   /// By NCCL itself. Sums of one queue come one after the other, so that one buffer serves all.
   void add_halves(const Reduction& reduction) {
-    require(reduction.count <= max_count_, "a sum that is longer than the buffer");
+    require(reduction.count <= max_wire_count_, "a sum that is longer than the buffer");
     if (reduction.count == 0) return;
     queue_.narrow(halves_, reduction.out, reduction.count, reduction.wire);
     comm_.issued(ncclAllReduce(halves_, halves_, static_cast<std::size_t>(reduction.count), ncclBfloat16, ncclSum,
@@ -162,7 +162,8 @@ class NcclCollectives final : public Collectives {
     } else {
       all_reduce(block, 1, what);
       if (sums_) all_reduce(block, count, what);
-      if (sums_ && wire_ != Wire::fp32) add_over_ranks({.out = block, .count = count, .what = what, .wire = wire_});
+      if (sums_ && wire_ != Wire::fp32)
+        add_over_ranks({.out = block, .count = std::min(count, max_wire_count_), .what = what, .wire = wire_});
     }
     await(queue_.record(), what);
   }
@@ -186,7 +187,7 @@ class NcclCollectives final : public Collectives {
   const bool sums_;  ///< whether NCCL is called; a lone rank calls it only for a check: CONVOY_NCCL_ALONE
   const bool reproducible_;
   const Wire wire_;
-  const Index max_count_;
+  const Index max_wire_count_;
   std::uint16_t* halves_ = nullptr;  ///< where NCCL adds in 16 bits
   NcclComm comm_;
   std::optional<NcclTree> tree_;

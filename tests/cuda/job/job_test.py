@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.environ["CONVOY_SOURCE"], "tests", "end_to_end"))
-from runner import CONVOY, check, difference, everything, last, same_bits, train, work_folder  # noqa: E402
+from runner import CONVOY, check, difference, everything, last, records, same_bits, train, work_folder  # noqa: E402
 
 MODULE, DRIVER = sys.argv[1:]
 GPU = {"CONVOY_MODULE_DIR": MODULE, "LD_LIBRARY_PATH": DRIVER + ":" + os.environ.get("LD_LIBRARY_PATH", "")}
@@ -47,6 +47,20 @@ def equals_the_cpu(folder):
             # What differs by rounding of fp32 can be rounded to neighbours of 16 bits.
             bound = 1e-2 if "16" in name else 1e-4
             check(far < bound, f"{name}, by {said}: {far:.1e} from the CPU's job")
+
+
+def evaluates(folder):
+    """An evaluation captures its second batch and replays the others, of the set and of its average, also the last, which is masked, and
+    with mirrored images: what it counts is what the CPU counts."""
+    words = ["--epochs", 2, "--activation", "tanh", "--limit-val-batches", 5, "--eval-batch-size", 5, "--ema-decay", 0.8, "--flip-test"]
+    for more in (words, words[:-1]):
+        runs = {device: os.path.join(folder, f"{device} {len(more)}") for device in ("cpu", "cuda")}
+        train(1, runs["cpu"], *SMALL, "--device", "cpu", *more, timeout=ENDS_WITHIN)
+        on_gpu(1, runs["cuda"], *more)
+        found = {device: records(run, "val") for device, run in runs.items()}
+        check(len(found["cuda"]) >= 2 and all(record["images"] == 24 for record in found["cuda"]), "every image is counted once")
+        far = max(abs(a["loss"] - b["loss"]) for a, b in zip(found["cuda"], found["cpu"]))
+        check(far < 1e-4 and [a["top1"] for a in found["cuda"]] == [b["top1"] for b in found["cpu"]], f"evaluations: losses within {far:.1e} of the CPU's")
 
 
 def goes_on(folder):
@@ -103,6 +117,7 @@ def unlike_ranks(folder):
 
 
 with work_folder() as work:
+    evaluates(work)
     goes_on(work)
     equals_the_cpu(work)
     without_nccl(work)

@@ -112,7 +112,7 @@ CONVOY_EVERY_STORAGE(BackwardPass);
 TEST_P(BackwardPass, ReducesMaskedGradients) {
   in_all_orders([&] {
     for_every_case([&](Bench& bench, const Case& c, const Data& data) {
-      const int blocks = reduction_blocks(c.size.rows, c.size.channels), terms = c.dual ? 3 : 2;
+      const int terms = c.dual ? 3 : 2;
       BackwardReduce reduce{storage(), c.size.rows, c.size.channels, data.source};
       reduce.x = data.device_x;
       reduce.mean = bench.floats(data.mean);
@@ -121,18 +121,16 @@ TEST_P(BackwardPass, ReducesMaskedGradients) {
         reduce.mean2 = bench.floats(data.mean2);
       }
       reduce.g = bench.empty_elements(data.count, storage());
-      reduce.partial = bench.empty<float>(blocks * terms * c.size.channels);
+      const Reduction reduction(bench, c.size, terms);
+      reduce.place = reduction.place;
+      reduce.end.totals = bench.empty<float>(terms * c.size.channels);
       expect_success(reduce_backward(reduce, bench.stream()));
-      SumsFold fold;
-      fold.sums = PartialSums::of_reduce(reduce.partial, blocks, terms, c.size.channels);
-      fold.terms = terms;
-      fold.channels = c.size.channels;
-      for (int t = 0; t < terms; ++t) fold.out[t] = bench.empty<float>(c.size.channels);
-      expect_success(fold_sums(fold, bench.stream()));
+      reduction.expect_ready(bench);
 
       const double tolerance = 0x1p-24 * (8 + 2 * std::sqrt(static_cast<double>(c.size.rows)));
       const auto expect_sum = [&](int term, const std::function<double(std::size_t)>& value) {
-        expect_close(bench.floats(fold.out[term], c.size.channels), by_channel(c.size, value), 4 * tolerance, "sum");
+        expect_close(bench.floats(reduce.end.totals + term * c.size.channels, c.size.channels),
+                     by_channel(c.size, value), 4 * tolerance, "sum");
       };
       expect_close(bench.elements(reduce.g, data.count, storage()), data.g, epsilon() + 0x1p-22, "g");
       expect_sum(0, [&](std::size_t i) { return data.g[i]; });
@@ -184,6 +182,126 @@ TEST_P(BackwardPass, PassesGradientsOnWithoutNorm) {
       expect_success(apply_backward(apply, bench.stream()));
       expect_close(bench.elements(apply.dx, data.count, storage()), data.g, epsilon() + 0x1p-23, "dx");
     });
+  });
+}
+
+/// Sums that are complete become factors in front of the pass, and gradients by its first blocks: of one norm, or of
+/// the second of two, whose first has its factors in memory.
+TEST_P(BackwardPass, MakesFactorsOfSumsOnTheFly) {
+  in_all_orders([&] {
+    for (const Size size : sizes) {
+      for (const bool second : {false, true}) {
+        SCOPED_TRACE(testing::Message() << size.rows << 'x' << size.channels << (second ? ", second" : ""));
+        Bench bench;
+        const Data data(bench, {size, {}, From::stored, second}, storage());
+        constexpr Index pixels = 6;
+        const auto vector = [&](const char* name, double offset = 0) {
+          return formula_values(name, size.channels, 0.5, offset);
+        };
+        const Values dbeta = vector("dbeta"), dgamma = vector("dgamma"), gamma = vector("gamma", 1),
+                     rstd = vector("rstd", 1);
+        FeedNumbers feed;
+        feed.shared = 5;
+        FactorSums sums;
+        sums.dbeta = bench.floats(dbeta);
+        sums.dgamma = bench.floats(dgamma);
+        sums.gamma = bench.floats(gamma);
+        sums.rstd = bench.floats(rstd);
+        sums.mean = bench.floats(second ? data.mean2 : data.mean);
+        sums.feed = bench.put(std::vector<FeedNumbers>{feed});
+        sums.pixels = pixels;
+        sums.loss_scale = bench.put(std::vector<float>{8});
+        sums.to_dgamma = bench.empty<float>(size.channels);
+        sums.to_dbeta = bench.empty<float>(size.channels);
+        BackwardApply apply{storage(), size.rows, size.channels, data.source};
+        apply.x = data.device_x;
+        apply.other = data.device_other;
+        (second ? apply.sums2 : apply.sums) = sums;
+        apply.dx = bench.empty_elements(data.count, storage());
+        if (second) apply.dx2 = bench.empty_elements(data.count, storage());
+        expect_success(apply_backward(apply, bench.stream()));
+        Values dx, unscaled[2];
+        for (std::size_t i = 0; i < data.g.size(); ++i) {
+          const std::size_t k = i % data.channels;
+          const double x = second ? data.other[i] - data.mean2[k] : data.x[i] - data.mean[k];
+          const double a = gamma[k] * rstd[k];
+          dx.push_back(a * (data.g[i] - (dbeta[k] + rstd[k] * dgamma[k] * x) / (5 * pixels)));
+        }
+        for (std::size_t k = 0; k < data.channels; ++k) {
+          unscaled[0].push_back(dgamma[k] / 8);
+          unscaled[1].push_back(dbeta[k] / 8);
+        }
+        // a, b and d are products of up to four floats each.
+        expect_close(bench.elements(second ? apply.dx2 : apply.dx, data.count, storage()), dx, epsilon() + 8 * 0x1p-23,
+                     "dx");
+        if (second) expect_close(bench.elements(apply.dx, data.count, storage()), data.g, epsilon(), "dx of factors 1");
+        expect_close(bench.floats(sums.to_dgamma, size.channels), unscaled[0], 0x1p-24, "dgamma");
+        expect_close(bench.floats(sums.to_dbeta, size.channels), unscaled[1], 0x1p-24, "dbeta");
+      }
+    }
+  });
+}
+
+/// The last block of a reduction finishes the norms: one of two is dropped, as where it is frozen.
+TEST_P(BackwardPass, AReductionFinishesItsNorms) {
+  in_all_orders([&] {
+    for (const Size size : {sizes[1], sizes[3], many_blocks}) {
+      for (const bool both : {false, true}) {
+        SCOPED_TRACE(testing::Message() << size.rows << 'x' << size.channels << (both ? ", both" : ""));
+        Bench bench;
+        const Data data(bench, {size, {}, From::stored, true}, storage());
+        const Values gamma = formula_values("gamma", size.channels, 0.5, 1),
+                     rstd = formula_values("rstd", size.channels, 0.5, 1);
+        FeedNumbers feed;
+        feed.shared = static_cast<double>(size.rows);
+        BackwardReduce reduce{storage(), size.rows, size.channels, data.source};
+        reduce.x = data.device_x;
+        reduce.other = data.device_other;
+        reduce.mean = bench.floats(data.mean);
+        reduce.mean2 = bench.floats(data.mean2);
+        const Reduction reduction(bench, size, 3);
+        reduce.place = reduction.place;
+        const auto empty = [&] { return bench.empty<float>(size.channels); };
+        for (int n = both ? 0 : 1; n < 2; ++n) {
+          NormGradients& gradients = reduce.end.gradients[n];
+          gradients.channels = size.channels;
+          gradients.rstd = bench.floats(rstd);
+          gradients.dgamma = empty();
+          gradients.dbeta = empty();
+          BackwardFinish& factors = reduce.end.factors[n];
+          factors.channels = size.channels;
+          factors.pixels = 1;
+          factors.gamma = bench.floats(gamma);
+          factors.feed = bench.put(std::vector<FeedNumbers>{feed});
+          factors.vectors.mean = const_cast<float*>(n == 0 ? reduce.mean : reduce.mean2);
+          factors.vectors.rstd = const_cast<float*>(gradients.rstd);
+          factors.vectors.a = empty();
+          factors.vectors.b = empty();
+          factors.vectors.d = empty();
+        }
+        expect_success(reduce_backward(reduce, bench.stream()));
+        reduction.expect_ready(bench);
+        const Values dbeta = by_channel(size, [&](std::size_t i) { return data.g[i]; });
+        const double tolerance = 4 * 0x1p-24 * (8 + 2 * std::sqrt(static_cast<double>(size.rows)));
+        for (int n = both ? 0 : 1; n < 2; ++n) {
+          const Values &x = n == 0 ? data.x : data.other, &mean = n == 0 ? data.mean : data.mean2;
+          Values dgamma = by_channel(size, [&](std::size_t i) {
+            return data.g[i] * (x[i] - mean[i % data.channels]) * rstd[i % data.channels];
+          });
+          Values b, d;
+          for (std::size_t k = 0; k < data.channels; ++k) {
+            const double a = gamma[k] * rstd[k], rows = static_cast<double>(size.rows);
+            b.push_back(-a * rstd[k] * dgamma[k] / rows);
+            d.push_back(-a * dbeta[k] / rows - b[k] * mean[k]);
+          }
+          const auto read = [&](const float* from) { return bench.floats(from, size.channels); };
+          expect_close(read(reduce.end.gradients[n].dgamma), dgamma, tolerance, "dgamma");
+          expect_close(read(reduce.end.gradients[n].dbeta), dbeta, tolerance, "dbeta");
+          expect_close(read(reduce.end.factors[n].vectors.b), b, tolerance, "b");
+          expect_close(read(reduce.end.factors[n].vectors.d), d, 2 * tolerance, "d");
+        }
+      }
+    }
   });
 }
 

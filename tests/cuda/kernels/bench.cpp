@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 namespace convoy::cuda {
@@ -36,6 +38,15 @@ auto with_type(Storage storage, const Use& use) {
   }
   return use(float{});
 }
+
+#ifdef CONVOY_ON_GPU
+[[maybe_unused]] const bool has_gpu = [] {
+  int count = 0;
+  if (cudaGetDeviceCount(&count) == cudaSuccess && count > 0) return true;
+  std::fputs("no GPU\n", stderr);
+  std::exit(std::getenv("CONVOY_REQUIRE_GPU") == nullptr ? 77 : 1);
+}();
+#endif
 
 /// Pinned memory for one copy.
 class Staging {
@@ -69,6 +80,9 @@ void* Bench::bytes(std::size_t count) {
   void* at = nullptr;
   expect_success(cudaMalloc(&at, std::max<std::size_t>(count, 1)));
   memory_.push_back(at);
+#ifdef CONVOY_ON_GPU
+  expect_success(cudaMemsetAsync(at, 0xff, count, stream_));  // NaN in every storage, as the stand-in fills it
+#endif
   return at;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels on the host: device memory that is filled from doubles and read back as doubles, in every storage, under
-// every order of the runner.
+// Kernels on the host, and with CONVOY_ON_GPU on a GPU: device memory that is filled from doubles and read back as
+// doubles, in every storage, on the host under every order of the runner.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -9,7 +9,11 @@
 #include <vector>
 
 #include "backend/cuda/kernels/types.hpp"
+#ifdef CONVOY_ON_GPU
+#include <cuda_runtime.h>
+#else
 #include "support/host_cuda/host_cuda.hpp"
+#endif
 #include "support/reference/tensor.hpp"
 
 namespace convoy::cuda {
@@ -68,11 +72,14 @@ class Bench {
   std::vector<void*> memory_;
 };
 
-/// A test for each storage; its body runs in all four orders.
+/// A test for each storage; its body runs in all four orders of the host, on a GPU once.
 class EveryStorage : public testing::TestWithParam<Storage> {
  protected:
   template <class Body>
   void in_all_orders(const Body& body) {
+#ifdef CONVOY_ON_GPU
+    body();
+#else
     for (const host_cuda::Order order : host_cuda::all_orders) {
       SCOPED_TRACE(static_cast<int>(order));
       host_cuda::settings().order = order;
@@ -80,6 +87,7 @@ class EveryStorage : public testing::TestWithParam<Storage> {
       if (HasFatalFailure()) break;
     }
     host_cuda::settings() = {};
+#endif
   }
   static Storage storage() { return GetParam(); }
   static double epsilon() { return epsilon_of(GetParam()); }

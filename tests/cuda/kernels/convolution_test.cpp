@@ -45,7 +45,8 @@ TEST_P(ConvolutionRows, SumsColumnsForTheBias) {
       Values dy = formula_values("dy", size.rows * size.channels);
       BiasGradient gradient{storage(), size.rows, columns, size.channels};
       gradient.dy = bench.elements(dy, storage());
-      gradient.partial = bench.empty<float>(reduction_blocks(size.rows, size.channels) * size.channels);
+      const Reduction reduction(bench, size, 1);
+      gradient.place = reduction.place;
       gradient.loss_scale = bench.put(std::vector<float>{4});
       gradient.db = bench.empty<float>(columns);
       expect_success(bias_gradient(gradient, bench.stream()));
@@ -53,30 +54,7 @@ TEST_P(ConvolutionRows, SumsColumnsForTheBias) {
       want.resize(static_cast<std::size_t>(columns));
       expect_close(bench.floats(gradient.db, columns), want,
                    0x1p-24 * (8 + 4 * std::sqrt(static_cast<double>(size.rows))), "db");
-    }
-  });
-}
-
-TEST_P(ConvolutionRows, TurnsFilterGradients) {
-  struct Filter {
-    Index k, c, rs, stored_c;
-  };
-  in_all_orders([&] {
-    for (const Filter& f : {Filter{5, 3, 49, 4}, {16, 24, 9, 24}, {7, 1100, 9, 1104}, {3, 9000, 1, 9000}}) {
-      SCOPED_TRACE(f.c);
-      Bench bench;
-      Values from = formula_values("dw", f.k * f.rs * f.stored_c);
-      FilterGradient gradient{storage(), f.k, f.c, f.rs, f.stored_c};
-      gradient.from = bench.elements(from, storage());
-      gradient.to = bench.empty<float>(f.k * f.c * f.rs);
-      gradient.loss_scale = bench.put(std::vector<float>{2});
-      expect_success(filter_gradient(gradient, bench.stream()));
-      Values want;
-      for (Index k = 0; k < f.k; ++k)
-        for (Index c = 0; c < f.c; ++c)
-          for (Index s = 0; s < f.rs; ++s)
-            want.push_back(from[static_cast<std::size_t>((k * f.rs + s) * f.stored_c + c)] / 2);
-      expect_close(bench.floats(gradient.to, f.k * f.c * f.rs), want, 0, "dw");
+      reduction.expect_ready(bench);
     }
   });
 }

@@ -76,11 +76,14 @@ TEST_P(Flat, ConvertsAsTheWireSays) {
 }
 
 TEST_P(Flat, NothingIsLaunchedForNothing) {
+#ifdef CONVOY_ON_GPU
+  GTEST_SKIP() << "a GPU does not count launches";
+#else
   host_cuda::counts() = {};
   expect_success(copy_floats(nullptr, nullptr, 0, 1, nullptr));
-  expect_success(note_not_finite(nullptr, 0, 1, nullptr, nullptr));
   expect_success(clear_ranges(nullptr, nullptr, 0, 0, nullptr));
   EXPECT_EQ(host_cuda::counts().kernels, 0);
+#endif
 }
 
 TEST_P(Flat, ClearsRanges) {
@@ -93,38 +96,6 @@ TEST_P(Flat, ClearsRanges) {
     for (const FloatRange& range : ranges)
       for (Index i = range.begin; i < range.begin + range.count; ++i) block[static_cast<std::size_t>(i)] = 0;
     EXPECT_EQ(bench.floats(device, 3000), block);
-  });
-}
-
-TEST_P(Flat, FlagsTheFirstStageThatIsNotFinite) {
-  in_all_orders([&] {
-    for (const float bad : {std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity(),
-                            std::numeric_limits<float>::quiet_NaN()}) {
-      for (const Index n : lengths) {
-        for (const Index start : {0, 1}) {
-          for (const Index at : {Index{0}, n / 2, n - 1}) {
-            Bench bench;
-            std::vector<float> good(static_cast<std::size_t>(n + start), 1e30F), poisoned = good;
-            poisoned[static_cast<std::size_t>(start + at)] = bad;
-            auto* const worst = bench.empty<std::int32_t>(1);
-            FeedNumbers feed;
-            feed.replica = 2;
-            float* const flags = bench.put(std::vector<float>(4, 9));
-            expect_success(forget_worst(worst, bench.stream()));
-            const FeedNumbers* const device_feed = bench.put(std::vector<FeedNumbers>{feed});
-            expect_success(note_not_finite(bench.put(good) + start, n, 1, worst, bench.stream()));
-            expect_success(give_flag(worst, device_feed, flags, bench.stream()));
-            EXPECT_EQ(bench.floats(flags, 4), (Values{9, 9, 0, 9}));
-            const float* const device = bench.put(poisoned);
-            expect_success(note_not_finite(device + start, n, 5, worst, bench.stream()));
-            expect_success(note_not_finite(device + start, n, 3, worst, bench.stream()));
-            expect_success(note_not_finite(device + start, n, 4, worst, bench.stream()));
-            expect_success(give_flag(worst, device_feed, flags, bench.stream()));
-            ASSERT_EQ(bench.floats(flags, 4), (Values{9, 9, 4, 9})) << n << " from " << start << " at " << at;
-          }
-        }
-      }
-    }
   });
 }
 

@@ -3,7 +3,7 @@
 
 #include <limits>
 
-#include "backend/cuda/kernels/flat.hpp"
+#include "backend/cuda/kernels/gradients.hpp"
 #include "backend/cuda/runtime/feed.hpp"
 #include "cuda/kernels/bench.hpp"
 #include "support/formula.hpp"
@@ -43,7 +43,16 @@ class SoftmaxKernel : public EveryStorage {
     b.loss.classes = static_cast<int>(c.classes);
     b.loss.topk = 3;
     b.loss.smoothing = 0.1F;
-    b.loss.logits = bench.floats(logits.values);
+    Values stored(static_cast<std::size_t>(c.samples * c.stored), 100.0);
+    std::vector<float> bias(static_cast<std::size_t>(c.classes));
+    for (Index k = 0; k < c.classes; ++k) bias[static_cast<std::size_t>(k)] = static_cast<float>(k % 3) / 4;
+    for (Index i = 0; i < c.samples; ++i)
+      for (Index k = 0; k < c.classes; ++k)
+        stored[static_cast<std::size_t>(i * c.stored + k)] = logits.at(i, k) - static_cast<double>(k % 3) / 4;
+    b.loss.raw = bench.elements(stored, storage());
+    b.loss.bias = bench.put(bias);
+    b.loss.logits = bench.empty<float>(c.samples * c.classes);
+    b.loss.arrivals = bench.put(std::vector<unsigned>{0});
     b.loss.rows = bench.put(rows);
     b.loss.feed = bench.put(std::vector<FeedNumbers>{feed});
     b.loss.loss = bench.empty<float>(c.samples);
@@ -75,6 +84,8 @@ TEST_P(SoftmaxKernel, LossGradientAndCounters) {
       Buffers b = make(bench, c, logits, samples);
       if (c.weighted) b.loss.class_weights = bench.put(weights);
       expect_success(softmax_cross_entropy(b.loss, bench.stream()));
+      EXPECT_EQ(bench.floats(b.loss.logits, c.samples * c.classes), logits.values) << "eighths are exact";
+      EXPECT_EQ(bench.get(b.loss.arrivals, 1)[0], 0U) << "for the next launch";
 
       Values loss = reference::loss_forward({0.1F}, logits, samples, weights);
       const Tensor gradient = reference::loss_backward({0.1F}, logits, samples, 0.25 * 16, weights);

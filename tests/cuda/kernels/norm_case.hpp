@@ -16,6 +16,25 @@ struct Size {
 /// Odd numbers of both; packs of 8; more packs than a block is wide; more rows than a block takes.
 inline constexpr Size sizes[] = {{7, 16}, {131, 5}, {3, 2056}, {700, 24}, {1, 8}, {33, 300}};
 
+/// More blocks than one group of them, and a last group that is not full: a reduction's last blocks meet twice.
+inline constexpr Size many_blocks{30000, 24};
+
+/// Where a reduction works. What it leaves must be as it found it.
+struct Reduction {
+  ReductionPlace place;
+  Index arrivals = 0;
+  Reduction(Bench& bench, Size size, int terms) {
+    const ReductionSpace space(size.rows, size.channels, terms);
+    arrivals = space.arrivals;
+    place.sums = bench.empty<double>(space.doubles);
+    place.arrivals = bench.put(std::vector<unsigned>(static_cast<std::size_t>(arrivals), 0));
+  }
+  void expect_ready(Bench& bench) const {
+    EXPECT_EQ(bench.get(place.arrivals, arrivals), std::vector<unsigned>(static_cast<std::size_t>(arrivals), 0))
+        << "for the next launch";
+  }
+};
+
 /// The activation and its derivative in double: PyTorch's definitions.
 inline double activate(const ActivationRule& rule, double x) {
   switch (rule.kind) {

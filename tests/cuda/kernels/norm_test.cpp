@@ -22,25 +22,30 @@ class Norm : public EveryStorage {
 };
 CONVOY_EVERY_STORAGE(Norm);
 
+/// In one launch, or with the sums on their way through memory.
 TEST_P(Norm, StatisticsBecomeScaleAndShift) {
   in_all_orders([&] {
-    for (const Size size : sizes) {
+    for (const auto& [size, in_one] : {std::pair(sizes[0], true),
+                                       {sizes[1], true},
+                                       {sizes[2], true},
+                                       {sizes[3], false},
+                                       {sizes[4], true},
+                                       {sizes[5], false},
+                                       {many_blocks, true}}) {
       SCOPED_TRACE(size.channels);
       Bench bench;
       const Index count = size.rows * size.channels;
       Values x = values("x", count, 1, 0.5);
       const Values gamma = values("gamma", size.channels, 0.25, 1), beta = values("beta", size.channels);
-      const void* const device = bench.elements(x, storage());
-      const int blocks = reduction_blocks(size.rows, size.channels);
-      float* const partial = bench.empty<float>(blocks * 4 * size.channels);
-      expect_success(reduce_statistics({storage(), size.rows, size.channels, device, partial}, bench.stream()));
+      StatisticsReduce reduce{storage(), size.rows, size.channels, bench.elements(x, storage())};
+      const Reduction reduction(bench, size, 2);
+      reduce.place = reduction.place;
 
       FeedNumbers feed;
       feed.shared = static_cast<double>(size.rows);
       feed.weight = 0.75F;
       const auto vector = [&] { return bench.empty<float>(size.channels); };
       NormFinish finish;
-      finish.sums = PartialSums::of_reduce(partial, 2 * blocks, 2, size.channels);
       finish.channels = size.channels;
       finish.pixels = 1;
       finish.epsilon = 1e-3F;
@@ -56,7 +61,16 @@ TEST_P(Norm, StatisticsBecomeScaleAndShift) {
       finish.vectors.shift = vector();
       finish.vectors.low_scale = bench.empty_elements(size.channels, storage());
       finish.vectors.low_shift = bench.empty_elements(size.channels, storage());
-      expect_success(finish_statistics(finish, bench.stream()));
+      if (in_one) {
+        reduce.finish = finish;
+        expect_success(reduce_statistics(reduce, bench.stream()));
+      } else {
+        reduce.totals = bench.empty<float>(4 * size.channels);
+        expect_success(reduce_statistics(reduce, bench.stream()));
+        finish.sums = {{reduce.totals, reduce.totals + size.channels}, 2, 2 * size.channels};
+        expect_success(finish_statistics(&finish, 1, bench.stream()));
+      }
+      reduction.expect_ready(bench);
 
       Values mean = by_channel(size, [&](std::size_t i) { return x[i] / static_cast<double>(size.rows); });
       const auto channels = static_cast<std::size_t>(size.channels);
@@ -115,9 +129,10 @@ TEST_P(Norm, VariancesHoldWhereTheMeanIsLarge) {
     const Values variance = over_rows([&](std::size_t i) {
       return std::pow(x[i] - sum[i % static_cast<std::size_t>(size.channels)] / rows, 2) / (rows - 1);
     });
-    const int blocks = reduction_blocks(size.rows, size.channels);
-    float* const partial = bench.empty<float>(blocks * 4 * size.channels);
-    expect_success(reduce_statistics({storage(), size.rows, size.channels, device, partial}, bench.stream()));
+    StatisticsReduce reduce{storage(), size.rows, size.channels, device};
+    reduce.place = Reduction(bench, size, 2).place;
+    reduce.totals = bench.empty<float>(4 * size.channels);
+    expect_success(reduce_statistics(reduce, bench.stream()));
     FeedNumbers feed;
     feed.shared = rows;
     feed.weight = 1;
@@ -136,7 +151,7 @@ TEST_P(Norm, VariancesHoldWhereTheMeanIsLarge) {
     const double around_zero = storage() == Storage::f32 ? (1 + 3 * 16) * 0x1p-24 : (1 + 3 * 1024) * 0x1p-24;
     const auto expect_variances = [&](const PartialSums& sums, double bound) {
       finish.sums = sums;
-      expect_success(finish_statistics(finish, bench.stream()));
+      expect_success(finish_statistics(&finish, 1, bench.stream()));
       const Values got = bench.floats(finish.tail_variance, size.channels);
       for (std::size_t c = 0; c < got.size(); ++c)
         EXPECT_NEAR(got[c], variance[c], bound * variance[c] + 0x1p-42 * sum[c] * sum[c] / (rows * rows))
@@ -152,7 +167,7 @@ TEST_P(Norm, VariancesHoldWhereTheMeanIsLarge) {
       expect_success(fold_sums(fold, bench.stream()));
       expect_variances({{fold.out[0], fold.out[1]}, exchanged_parts, fold.stride}, bound);
     };
-    const PartialSums own = PartialSums::of_reduce(partial, 2 * blocks, 2, size.channels);
+    const PartialSums own{{reduce.totals, reduce.totals + size.channels}, 2, 2 * size.channels};
     expect_variances(own, variance_bound);
     expect_exchanged(own, variance_bound);
     const PartialSums convolution{{bench.floats(sum), bench.floats(squares)}, 1, 0};
@@ -183,6 +198,39 @@ TEST_P(Norm, ManyPartsAreAddedInDouble) {
       const Values want = by_channel({parts, channels}, [&](std::size_t i) { return (*terms[t])[i]; });
       expect_close(bench.floats(fold.out[t], channels), want, 0x1p-24, "folded sum");
     }
+  });
+}
+
+/// The two branches of a join, of different sums and as many channels.
+TEST_P(Norm, TwoNormsShareALaunch) {
+  in_all_orders([&] {
+    Bench bench;
+    constexpr Index channels = 40, rows = 10;
+    FeedNumbers feed;
+    feed.shared = rows;
+    NormFinish finishes[2];
+    Values want[2];
+    for (int n = 0; n < 2; ++n) {
+      const Values mean = values("mean" + std::to_string(n), channels),
+                   gamma = values("gamma" + std::to_string(n), channels);
+      Values sum, squares;
+      for (std::size_t c = 0; c < mean.size(); ++c) {
+        sum.push_back(rows * mean[c]);
+        squares.push_back(rows * (mean[c] * mean[c] + 1 + n));
+        want[n].push_back(gamma[c] / std::sqrt(1.0 + n));
+      }
+      finishes[n].sums = {{bench.floats(sum), bench.floats(squares)}, 1, 0};
+      finishes[n].channels = channels;
+      finishes[n].pixels = 1;
+      finishes[n].gamma = finishes[n].beta = bench.floats(gamma);
+      finishes[n].feed = bench.put(std::vector<FeedNumbers>{feed});
+      finishes[n].low = storage();
+      finishes[n].vectors.scale = bench.empty<float>(channels);
+    }
+    expect_success(finish_statistics(finishes, 2, bench.stream()));
+    // Sums are rounded to floats, and the variance is a difference of numbers up to 3 times as large.
+    for (int n = 0; n < 2; ++n)
+      expect_close(bench.floats(finishes[n].vectors.scale, channels), want[n], 4 * 0x1p-24, "scale");
   });
 }
 
@@ -256,6 +304,94 @@ TEST_P(Norm, AppliesNormJoinAndActivation) {
           const auto bits = bench.get(args.mask, count / 8);
           for (std::size_t i = 0; i < got.size(); ++i) ASSERT_EQ(bits[i / 8] >> i % 8 & 1, got[i] > 0 ? 1 : 0) << i;
         }
+      }
+    }
+  });
+}
+
+/// A block that finishes the norm of its channels gives what a launch of its own and one for the pass give, to a
+/// rounding, and leaves the same vectors: also where channels drown in the rounding of a convolution's sums.
+TEST_P(Norm, AppliesANormThatItFinishes) {
+  constexpr auto kinds = static_cast<Index>(hard_channels.size());
+  in_all_orders([&] {
+    for (const Size size : {Size{131, 5}, Size{700, 24}, Size{33, 136}, Size{300, kinds}}) {
+      for (const Join join : {Join::none, Join::tensor, Join::norm}) {
+        SCOPED_TRACE(testing::Message() << size.channels << " channels, join " << static_cast<int>(join));
+        Bench bench;
+        const Index count = size.rows * size.channels;
+        const auto channels = static_cast<std::size_t>(size.channels);
+        Values tensors[2] = {values("x", count), values("other", count)};
+        if (size.channels == kinds)
+          for (std::size_t i = 0; i < tensors[0].size(); ++i)
+            tensors[0][i] = static_cast<double>(
+                hard_pixel(hard_channels[i % channels], static_cast<Index>(i / channels), size.rows));
+        FeedNumbers feed;
+        feed.shared = static_cast<double>(size.rows);
+        feed.weight = 0.5F;
+        const FeedNumbers* const device_feed = bench.put(std::vector<FeedNumbers>{feed});
+        const void* device[2];
+        NormFinish finishes[2];
+        const auto vector = [&] { return bench.empty<float>(size.channels); };
+        const auto give_vectors = [&](NormFinish& finish) {
+          finish.tail_mean = vector();
+          finish.tail_variance = vector();
+          finish.vectors.mean = vector();
+          finish.vectors.rstd = vector();
+          finish.vectors.scale = vector();
+          finish.vectors.shift = vector();
+          finish.vectors.low_scale = bench.empty_elements(size.channels, storage());
+          finish.vectors.low_shift = bench.empty_elements(size.channels, storage());
+        };
+        for (int n = 0; n < 2; ++n) {
+          device[n] = bench.elements(tensors[n], storage());
+          const Values& x = tensors[n];
+          finishes[n].sums = {{bench.floats(by_channel(size, [&](std::size_t i) { return x[i]; })),
+                               bench.floats(by_channel(size, [&](std::size_t i) { return x[i] * x[i]; }))},
+                              1,
+                              0};
+          finishes[n].recount = {storage(), device[n], size.rows};
+          finishes[n].channels = size.channels;
+          finishes[n].pixels = 1;
+          finishes[n].epsilon = 1e-3F;
+          finishes[n].gamma = bench.floats(values("gamma", size.channels));
+          finishes[n].beta = bench.floats(values("beta", size.channels));
+          finishes[n].feed = device_feed;
+          finishes[n].low = storage();
+          give_vectors(finishes[n]);
+        }
+        Apply args{storage(), size.rows, size.channels, {ActivationKind::relu}};
+        args.x = device[0];
+        if (join != Join::none) args.other = device[1];
+        Apply in_one = args;
+        args.z = bench.empty_elements(count, storage());
+        in_one.z = bench.empty_elements(count, storage());
+        expect_success(finish_statistics(finishes, join == Join::norm ? 2 : 1, bench.stream()));
+        args.scale = finishes[0].vectors.scale;
+        args.shift = finishes[0].vectors.shift;
+        if (join == Join::norm) args.scale2 = finishes[1].vectors.scale, args.shift2 = finishes[1].vectors.shift;
+        expect_success(apply(args, bench.stream()));
+        in_one.finish = finishes[0];
+        give_vectors(in_one.finish);
+        if (join == Join::norm) {
+          in_one.finish2 = finishes[1];
+          give_vectors(in_one.finish2);
+        }
+        expect_success(apply(in_one, bench.stream()));
+        // Channels that drown are added up in another order.
+        const double same = size.channels == kinds ? 0x1p-20 : 0x1p-23;
+        const auto expect_same = [&](const NormFinish& got, const NormFinish& want) {
+          for (const auto part : {&NormVectors::mean, &NormVectors::rstd, &NormVectors::scale, &NormVectors::shift})
+            expect_close(bench.floats(got.vectors.*part, size.channels),
+                         bench.floats(want.vectors.*part, size.channels), same, "a vector");
+          expect_close(bench.floats(got.tail_variance, size.channels), bench.floats(want.tail_variance, size.channels),
+                       same, "variance in the tail");
+          expect_close(bench.elements(got.vectors.low_shift, size.channels, storage()),
+                       bench.elements(want.vectors.low_shift, size.channels, storage()), epsilon(), "shift in storage");
+        };
+        expect_same(in_one.finish, finishes[0]);
+        if (join == Join::norm) expect_same(in_one.finish2, finishes[1]);
+        expect_close(bench.elements(in_one.z, count, storage()), bench.elements(args.z, count, storage()),
+                     epsilon() + same, "z");
       }
     }
   });

@@ -3,6 +3,9 @@
 
 #include <algorithm>
 
+#ifndef CONVOY_ON_GPU
+#include "backend/cuda/kernels/division.cuh"
+#endif
 #include "backend/cuda/operations/global_average_pool.hpp"
 #include "cuda/kernels/norm_case.hpp"
 #include "network/graph.hpp"
@@ -157,14 +160,13 @@ TEST_P(Pooling, GradientThroughMaxActivationAndNorm) {
       dx.line(i, k, 0)[j] = a[channel] * value + b[channel] * x + d[channel];
     });
 
-    const int blocks = reduction_blocks(c.x.n * c.x.h * c.x.w, c.x.c);
-    PooledReduce reduce{from, bench.floats(mean), bench.empty<float>(blocks * 2 * c.x.c)};
+    const Reduction reduction(bench, {c.x.n * c.x.h * c.x.w, c.x.c}, 2);
+    PooledReduce reduce{from, bench.floats(mean), reduction.place, {}};
+    reduce.end.totals = bench.empty<float>(2 * c.x.c);
     expect_success(reduce_pooled(reduce, bench.stream()));
-    const Values partial = bench.floats(reduce.partial, blocks * 2 * c.x.c);
-    Values sums[2] = {Values(dbeta.size()), Values(dbeta.size())};
-    for (std::size_t i = 0; i < partial.size(); ++i) sums[i / dbeta.size() % 2][i % dbeta.size()] += partial[i];
-    expect_close(sums[0], dbeta, 0x1p-19, "sum g");
-    expect_close(sums[1], products, 0x1p-19, "sum g (x - mean)");
+    reduction.expect_ready(bench);
+    expect_close(bench.floats(reduce.end.totals, c.x.c), dbeta, 0x1p-19, "sum g");
+    expect_close(bench.floats(reduce.end.totals + c.x.c, c.x.c), products, 0x1p-19, "sum g (x - mean)");
 
     PooledApply apply{from, bench.floats(a), bench.floats(b), bench.floats(d)};
     apply.dx = bench.empty_elements(c.x.count(), storage());
@@ -172,6 +174,18 @@ TEST_P(Pooling, GradientThroughMaxActivationAndNorm) {
     expect_close(bench.tensor(apply.dx, dx, storage()).values, dx.values, epsilon() + 0x1p-20, "dx");
   });
 }
+
+#ifndef CONVOY_ON_GPU
+TEST(Division, ThirtyTwoBitsWhereBothFit) {
+  for (const Index n :
+       {Index{0}, Index{6}, Index{1} << 31, (Index{1} << 32) - 1, Index{1} << 32, (Index{1} << 40) + 5}) {
+    for (const Index by : {Index{1}, Index{3}, Index{7}, (Index{1} << 32) - 1, Index{1} << 33}) {
+      EXPECT_EQ(divided(n, by).quotient, n / by) << n << " by " << by;
+      EXPECT_EQ(divided(n, by).rest, n % by) << n << " by " << by;
+    }
+  }
+}
+#endif
 
 TEST_P(Pooling, AverageAndItsGradient) {
   for_every_case(Pool::Mode::average, [&](Bench& bench, Case& c) {

@@ -158,10 +158,12 @@ TEST_P(UpdateKernel, ASkippedUpdateChangesNothing) {
     args.count = 1;
     args.step = bench.put(std::vector<StepNumbers>{{1}});
     args.verdict = bench.put(std::vector<UpdateVerdict>{{0, 1}});
-    expect_success(update(Rule::sgd, args, bench.stream()));
     float* const running = bench.floats(values);
-    expect_success(fold_norms(running, args.gradients, bench.put(std::vector<NormFold>{{0, 5000, 0.5F}}), 1,
-                              args.verdict, bench.stream()));
+    args.running = running;
+    args.tail = args.gradients;
+    args.folds = bench.put(std::vector<NormFold>{{0, 5000, 0.5F}});
+    args.fold_count = 1;
+    expect_success(update(Rule::sgd, args, bench.stream()));
     EXPECT_EQ(bench.floats(args.values, 5000), values);
     EXPECT_EQ(bench.floats(args.slots, 5000), values);
     EXPECT_EQ(bench.floats(running, 5000), values);
@@ -292,9 +294,13 @@ TEST_P(UpdateKernel, FoldsStatisticsOfEachNorm) {
     Bench bench;
     const Values running = formula_values("running", 1000), batch = formula_values("batch", 1000);
     float* const device = bench.floats(running);
-    expect_success(fold_norms(device, bench.floats(batch),
-                              bench.put(std::vector<NormFold>{{0, 300, 0.25F}, {304, 690, 0.5F}}), 2,
-                              bench.put(std::vector<UpdateVerdict>{{1, 1}}), bench.stream()));
+    UpdateArgs args;  // of a network whose parameters are all frozen, but not its norms' statistics
+    args.running = device;
+    args.tail = bench.floats(batch);
+    args.folds = bench.put(std::vector<NormFold>{{0, 300, 0.25F}, {304, 690, 0.5F}});
+    args.fold_count = 2;
+    args.verdict = bench.put(std::vector<UpdateVerdict>{{1, 1}});
+    expect_success(update(Rule::sgd, args, bench.stream()));
     Values want = running;
     for (std::size_t i = 0; i < 994; ++i) {
       const double momentum = i < 300 ? 0.25 : 0.5;

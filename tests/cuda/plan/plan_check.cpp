@@ -112,6 +112,14 @@ std::vector<Case> named_cases() {
   dense.model.channels = 3;
   dense.line = "n64c3h32w32 conv:k16r3p1 fork bn relu conv:k16r3p1 cat fork bn silu conv:k16r3p1 cat bn gelu gap";
   cases.push_back(dense);
+  for (const auto& [name, stride] : {std::pair("two bottlenecks", ""), {"two bottlenecks, strided", "s2"}}) {
+    dense.name = name;  // as tests/parity/operations_test.cpp has them
+    dense.line = fmt::format(
+        "n64c3h32w32 conv:k16r3p1 bn relu fork conv:k16r1 bn relu conv:k16r3{0}p1 bn relu conv:k64r1 bn swap conv:k64r1{0} bn "
+        "add relu fork conv:k16r1 bn relu conv:k16r3p1 bn relu conv:k64r1 bn add relu conv:k16r1 bn relu gap",
+        stride);
+    cases.push_back(dense);
+  }
   return cases;
 }
 
@@ -295,6 +303,18 @@ TEST_F(PlanCheck, ADenseBlockCompiles) {
   EXPECT_EQ(s.data_fusions, 1);
   EXPECT_EQ(s.joins + s.data_joins, 0);
   EXPECT_EQ(summary("a100", "two layers of a dense block fp16 n64 train").convolutions, 4);
+}
+
+/// What the parity tests compare on a GPU has every form of joins, so that none of resnet50's goes without a
+/// comparison.
+TEST_F(PlanCheck, TheBottlenecksOfTheParityTestsAreFused) {
+  for (const char* const name : {"two bottlenecks", "two bottlenecks, strided"}) {
+    const Summary s = summary("h100", std::string(name) + " fp16 n64 train");
+    EXPECT_EQ(s.joins, 2) << name;
+    EXPECT_EQ(s.data_joins, 2) << name;
+    EXPECT_EQ(s.prologues, 4) << name;
+    EXPECT_GE(s.data_fusions, 4) << name;
+  }
 }
 
 }  // namespace

@@ -66,6 +66,7 @@ class Network {
     other_ = backend_->allocate(classes);
     staging_ = backend_->allocate_host(classes);
     hits_ = reinterpret_cast<std::uint8_t*>(queue.allocate(samples, "hits"));
+    arrivals_ = reinterpret_cast<unsigned*>(queue.allocate(sizeof(unsigned), "arrivals"));
     counters_ = reinterpret_cast<Counters*>(queue.allocate(sizeof(Counters), "counters"));
   }
 
@@ -145,7 +146,9 @@ class Network {
     loss.samples = samples;
     loss.classes = classes;
     loss.stored_classes = classes;
+    loss.raw = logits_;  // in place
     loss.logits = logits_;
+    loss.arrivals = arrivals_;
     loss.rows = feeds_[0].rows();
     loss.feed = feeds_[0].numbers();
     loss.loss = loss_;
@@ -166,6 +169,7 @@ class Network {
   const std::uint8_t* resident_ = nullptr;
   std::vector<std::uint8_t> images_, paged_;
   std::uint8_t* pinned_[2] = {};
+  unsigned* arrivals_ = nullptr;
   std::vector<SampleSpec> specs_;
   float *logits_ = nullptr, *bias_ = nullptr, *dlogits_ = nullptr, *weight_ = nullptr, *loss_ = nullptr,
         *gradient_ = nullptr, *other_ = nullptr, *staging_ = nullptr;

@@ -18,8 +18,8 @@ long own_allocations() { return count_allocations() - host_cuda::counts().own_al
 TEST(Allocations, NoneInAStep) {
   const auto backend = make_cuda_backend(make_reference_library(90, Fusing::fp16));
   constexpr Index image = 8, batch = 2;
-  const Plan plan =
-      make_plan(build_graph(small_model("resnet11_bottleneck", "relu", "v1.5")), {.bucket_floats = 10000});
+  const Plan plan = make_plan(build_graph(small_model("resnet11_bottleneck", "relu", "v1.5")),
+                              {.replicas = 2, .bucket_floats = 10000});
   CompileSpec spec;
   spec.samples = batch;
   spec.height = spec.width = image;

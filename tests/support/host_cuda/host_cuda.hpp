@@ -149,6 +149,17 @@ template <class T>
 T __ldg(const T* from) {
   return *from;
 }
+template <class T>
+T __ldcg(const T* from) {
+  return *from;
+}
+// Blocks run one after the other: what one wrote the next ones see.
+inline void __threadfence() {}
+inline unsigned atomicInc(unsigned* to, unsigned last) {
+  const unsigned old = *to;
+  *to = old >= last ? 0 : old + 1;
+  return old;
+}
 template <class T, class U>
 T atomicAdd(T* to, U value) {
   T old, sum;

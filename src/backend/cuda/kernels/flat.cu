@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backend/cuda/kernels/flat.hpp"
 
-#include "backend/cuda/kernels/finite.cuh"
+#include "backend/cuda/kernels/launch.cuh"
 #include "backend/cuda/kernels/tiling.hpp"
 #include "backend/rules/moving_average.hpp"
 
@@ -98,23 +98,6 @@ __global__ void __launch_bounds__(threads) clear_kernel(float* block, const Floa
   for (Index i = first_index(); i < range.count; i += index_stride()) block[range.begin + i] = 0;
 }
 
-__global__ void forget_kernel(std::int32_t* worst) { *worst = no_stage; }
-
-__global__ void __launch_bounds__(threads)
-    finite_kernel(const float* from, Index packs, Index n, std::int32_t stage, std::int32_t* worst) {
-  bool bad = false;
-  for (Index i = first_index(); i < packs; i += index_stride()) {
-    const float4 v = reinterpret_cast<const float4*>(from)[i];
-    bad = bad || not_finite(v.x) || not_finite(v.y) || not_finite(v.z) || not_finite(v.w);
-  }
-  for (Index i = 4 * packs + first_index(); i < n; i += index_stride()) bad = bad || not_finite(from[i]);
-  if (bad) atomicMin(worst, stage);
-}
-
-__global__ void flag_kernel(const std::int32_t* worst, const FeedNumbers* feed, float* flags) {
-  flags[feed->replica] = *worst == no_stage ? 0.0F : static_cast<float>(*worst + 1);
-}
-
 }  // namespace
 
 cudaError_t copy_floats(float* to, const float* from, Index n, float factor, cudaStream_t stream) {
@@ -147,18 +130,6 @@ cudaError_t clear_ranges(float* block, const FloatRange* ranges, int count, Inde
   if (count <= 0 || longest <= 0) return cudaSuccess;
   return launch(clear_kernel, dim3(flat_grid(longest).x, static_cast<unsigned>(count)), threads, 0, stream, block,
                 ranges);
-}
-
-cudaError_t forget_worst(std::int32_t* worst, cudaStream_t stream) {
-  return launch(forget_kernel, 1, 1, 0, stream, worst);
-}
-cudaError_t note_not_finite(const float* from, Index n, std::int32_t stage, std::int32_t* worst, cudaStream_t stream) {
-  if (n <= 0) return cudaSuccess;
-  const Index packs = on_16_bytes(from) ? n / 4 : 0;
-  return launch(finite_kernel, flat_grid(n), threads, 0, stream, from, packs, n, stage, worst);
-}
-cudaError_t give_flag(const std::int32_t* worst, const FeedNumbers* feed, float* flags, cudaStream_t stream) {
-  return launch(flag_kernel, 1, 1, 0, stream, worst, feed, flags);
 }
 
 }  // namespace convoy::cuda

@@ -22,15 +22,7 @@ cudaError_t blend_floats(float* to, const float* from, Index n, const StepNumber
 struct FloatRange {
   Index begin = 0, count = 0;
 };
-/// Zeroes ranges of a block in one launch: what no step writes. `ranges`: device memory.
+/// Zeroes ranges of a block in one launch. `ranges`: device memory.
 cudaError_t clear_ranges(float* block, const FloatRange* ranges, int count, Index longest, cudaStream_t stream);
-
-/// The first stage of a step that made something not finite. Protocol: forget_worst at the start of stage 0,
-/// note_not_finite over the range that each stage made final, give_flag in the last stage.
-inline constexpr std::int32_t no_stage = 0x7fffffff;
-cudaError_t forget_worst(std::int32_t* worst, cudaStream_t stream);
-cudaError_t note_not_finite(const float* from, Index n, std::int32_t stage, std::int32_t* worst, cudaStream_t stream);
-/// flags[feed->replica] = 0, or 1 + the stage noted.
-cudaError_t give_flag(const std::int32_t* worst, const FeedNumbers* feed, float* flags, cudaStream_t stream);
 
 }  // namespace convoy::cuda

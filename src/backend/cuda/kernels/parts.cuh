@@ -10,7 +10,7 @@ constexpr int finish_channels = 32, finish_parts = 8, finish_threads = finish_ch
 inline dim3 finish_block() { return {finish_channels, finish_parts, 1}; }
 inline dim3 finish_grid(Index channels) { return grid_over(channels, finish_channels); }
 
-__device__ __forceinline__ int finish_channel() { return static_cast<int>(blockIdx.x * finish_channels + threadIdx.x); }
+__device__ __forceinline__ int own_column() { return static_cast<int>(blockIdx.x * finish_channels + threadIdx.x); }
 
 /// Sum over parts, in double and in an order that depends on their number alone. The result is that of threads y = 0.
 /// All threads of the block call it.

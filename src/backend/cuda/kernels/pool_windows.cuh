@@ -2,6 +2,7 @@
 // Pixels, the windows over them, and where the maxima of max pooling lie in memory.
 #pragma once
 #include "backend/cuda/kernels/columns.cuh"
+#include "backend/cuda/kernels/division.cuh"
 #include "backend/cuda/operations/pool.hpp"
 
 namespace convoy::cuda {
@@ -9,10 +10,12 @@ namespace convoy::cuda {
 /// A pixel of n h w by its number.
 struct Pixel {
   int image, y, x;
-  __device__ __forceinline__ Pixel(Index row, int height, int width)
-      : image(static_cast<int>(row / (height * width))),
-        y(static_cast<int>(row / width % height)),
-        x(static_cast<int>(row % width)) {}
+  __device__ __forceinline__ Pixel(Index row, int height, int width) {
+    const Divided line = divided(row, width), plane = divided(line.quotient, height);
+    image = static_cast<int>(plane.quotient);
+    y = static_cast<int>(plane.rest);
+    x = static_cast<int>(line.rest);
+  }
 };
 
 /// Windows [begin, end) along one axis that hold a position: p * stride - pad <= position < p * stride - pad + kernel.

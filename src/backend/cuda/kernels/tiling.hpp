@@ -15,16 +15,17 @@ struct Tiling {
       block;  ///< x: channel packs in a block, rows over the grid's x; y: rows in a block, packs over the grid's y
 };
 
-/// Threads of a block along channels and along rows.
-inline dim3 tile_block(Index channels) {
+/// Threads of a block along channels, at most so many, and along rows.
+inline dim3 tile_block(Index channels, Index most_across = tile_threads) {
   const Index packs = channels % 8 == 0 ? channels / 8 : channels;
-  const auto x = static_cast<unsigned>(std::min<Index>(packs, tile_threads));
+  const auto x = static_cast<unsigned>(std::min<Index>(packs, most_across));
   return {x, tile_threads / x, 1};
 }
 
-inline Tiling tile(Index rows, Index channels, Index blocks_at_most, Index rows_a_thread) {
+inline Tiling tile(Index rows, Index channels, Index blocks_at_most, Index rows_a_thread,
+                   Index most_across = tile_threads) {
   const Index packs = channels % 8 == 0 ? channels / 8 : channels;
-  const dim3 block = tile_block(channels);
+  const dim3 block = tile_block(channels, most_across);
   const Index across = (packs + block.x - 1) / block.x;
   const Index rows_a_block = static_cast<Index>(block.y) * rows_a_thread;
   const Index wanted = (rows + rows_a_block - 1) / rows_a_block;
@@ -34,25 +35,41 @@ inline Tiling tile(Index rows, Index channels, Index blocks_at_most, Index rows_
 
 /// Elementwise passes: enough blocks for every card, each thread with two rows under way.
 inline Tiling tile_elements(Index rows, Index channels) { return tile(rows, channels, 8192, 2); }
-/// Reductions: see reduction_blocks().
-inline Tiling tile_reduction(Index rows, Index channels) { return tile(rows, channels, 1024, 8); }
-
-/// Blocks that reductions over `rows` are cut into: the length of their partial sums' first axis. A function of shape
-/// alone, so that sums don't depend on the card.
-inline int reduction_blocks(Index rows, Index channels) {
-  return static_cast<int>(tile_reduction(rows, channels).grid.x);
+/// Elementwise passes whose blocks begin with a norm's sums (operations/pointwise.cu): few channels a block.
+inline Tiling tile_few_channels(Index rows, Index channels) {
+  return tile(rows, channels, 8192, 2, channels % 8 == 0 ? 8 : 64);
 }
+
+/// Channels of a block of a reduction: so few that the last blocks have few sums of blocks to add.
+constexpr int reduction_channels = 64;
+/// Reductions, see kernels/columns.cuh. A function of shape alone, so that sums don't depend on the card.
+inline Tiling tile_reduction(Index rows, Index channels) {
+  return tile(rows, channels, 1024, 8, channels % 8 == 0 ? reduction_channels / 8 : reduction_channels);
+}
+/// So many blocks of a column of the grid meet and add their sums; then the groups meet.
+constexpr int group_blocks = 32;
+inline Index reduction_groups(Index blocks) { return (blocks + group_blocks - 1) / group_blocks; }
+
+/// What a reduction of so many terms needs beside its operands.
+struct ReductionSpace {
+  Index doubles = 0, arrivals = 0;
+  ReductionSpace(Index rows, Index channels, int terms) {
+    const dim3 grid = tile_reduction(rows, channels).grid;
+    doubles = (grid.x + reduction_groups(grid.x)) * terms * channels;
+    arrivals = grid.y * (reduction_groups(grid.x) + 1);
+  }
+};
+/// Its place in device memory.
+struct ReductionPlace {
+  double* sums = nullptr;        ///< of blocks, then of groups: [blocks + groups][terms][channels]
+  unsigned* arrivals = nullptr;  ///< of each column: of groups, then one where the groups meet
+};
 
 /// Sums in parts that are added in double and in their order. Element c of part i of term t lies at
 /// at[t][i * stride + c].
 struct PartialSums {
   const float* at[3] = {};
   Index parts = 1, stride = 0;
-  static PartialSums of_reduce(const float* partial, Index blocks, int terms, Index channels) {
-    PartialSums sums{{partial, partial + channels, partial + 2 * channels}, blocks, terms * channels};
-    if (terms < 3) sums.at[2] = nullptr;
-    return sums;
-  }
 };
 
 /// Blocks of `threads` over n elements.

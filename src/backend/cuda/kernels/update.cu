@@ -92,12 +92,19 @@ __device__ __forceinline__ float ratio_of(const UpdateArgs& args, const UpdatePi
   return static_cast<float>(R::ratio(numbers, {sqrt(weight), sqrt(measured), piece.decay, piece.is_weight != 0}));
 }
 
-/// Each block updates one piece.
+__device__ __forceinline__ void fold_statistics(const UpdateArgs& args, const NormFold& fold) {
+  for (Index i = fold.begin + threadIdx.x; i < fold.begin + fold.count; i += threads)
+    args.running[i] = fold_statistic(args.running[i], args.tail[i], fold.momentum);
+}
+
+/// Each block updates one piece; those behind fold statistics.
 template <class R, class T>
 __global__ void __launch_bounds__(threads) update_kernel(UpdateArgs args) {
   __shared__ float values[piece_elements];
   if (args.verdict->apply == 0) return;
-  const UpdatePiece piece = args.pieces[blockIdx.x];
+  const int block = static_cast<int>(blockIdx.x);
+  if (block >= args.count) return fold_statistics(args, args.folds[block - args.count]);
+  const UpdatePiece piece = args.pieces[block];
   if (piece.trains == 0) return;
   UpdateFactors factors = factors_of(args, piece);
   if constexpr (is_layerwise<R>) factors.ratio = ratio_of<R>(args, piece, factors.numbers);
@@ -207,14 +214,6 @@ __global__ void __launch_bounds__(threads) decide_kernel(Decision d) {
   R::prepare(d.step->options, step, d.verdict->numbers);
 }
 
-__global__ void __launch_bounds__(threads)
-    fold_kernel(float* running, const float* tail, const NormFold* folds, const UpdateVerdict* verdict) {
-  if (verdict->apply == 0) return;
-  const NormFold fold = folds[blockIdx.x];
-  for (Index i = fold.begin + threadIdx.x; i < fold.begin + fold.count; i += threads)
-    running[i] = fold_statistic(running[i], tail[i], fold.momentum);
-}
-
 }  // namespace
 
 cudaError_t piece_squares(const UpdateArgs& args, double* squares, cudaStream_t stream) {
@@ -246,24 +245,19 @@ cudaError_t piece_norms(Rule rule, const UpdateArgs& args, cudaStream_t stream) 
 }
 
 cudaError_t update(Rule rule, const UpdateArgs& args, cudaStream_t stream) {
-  if (args.count == 0) return cudaSuccess;
+  const int blocks = args.count + args.fold_count;
+  if (blocks == 0) return cudaSuccess;
   return with_optimiser(rule, [&](auto chosen) {
     using R = decltype(chosen);
     if constexpr (is_matrix_rule<R>) {
       return cudaErrorNotSupported;
     } else {
       return with_storage(args.storage, [&](auto tag) {
-        return launch(update_kernel<R, typename decltype(tag)::type>, static_cast<unsigned>(args.count), threads, 0,
+        return launch(update_kernel<R, typename decltype(tag)::type>, static_cast<unsigned>(blocks), threads, 0,
                       stream, args);
       });
     }
   });
-}
-
-cudaError_t fold_norms(float* running, const float* tail, const NormFold* folds, int count,
-                       const UpdateVerdict* verdict, cudaStream_t stream) {
-  if (count == 0) return cudaSuccess;
-  return launch(fold_kernel, static_cast<unsigned>(count), threads, 0, stream, running, tail, folds, verdict);
 }
 
 cudaError_t refresh_copies(const UpdateArgs& args, cudaStream_t stream) {

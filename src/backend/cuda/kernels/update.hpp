@@ -52,6 +52,11 @@ struct UpdateArgs {
   const StepNumbers* step = nullptr;
   UpdateVerdict* verdict = nullptr;
   PieceNorms* norms = nullptr;  ///< of all pieces; null: the rule is not layer-wise
+  /// running = (1 - momentum) * running + momentum * tail, by blocks behind those of the pieces.
+  float* running = nullptr;
+  const float* tail = nullptr;
+  const NormFold* folds = nullptr;
+  int fold_count = 0;
 };
 
 /// squares[piece] = sum g * g of each piece that trains, in double.
@@ -74,11 +79,8 @@ struct Decision {
 cudaError_t decide_update(Rule rule, const Decision& decision, cudaStream_t stream);
 /// What a layer-wise rule measures, of each piece that trains.
 cudaError_t piece_norms(Rule rule, const UpdateArgs& args, cudaStream_t stream);
-/// Updates all tensors by one launch; as decide_update for a matrix rule.
+/// Updates all tensors and running statistics by one launch, unless skipped; as decide_update for a matrix rule.
 cudaError_t update(Rule rule, const UpdateArgs& args, cudaStream_t stream);
-/// running = (1 - momentum) * running + momentum * batch, unless skipped.
-cudaError_t fold_norms(float* running, const float* tail, const NormFold* folds, int count,
-                       const UpdateVerdict* verdict, cudaStream_t stream);
 /// Writes the copies of all tensors from the values as they are.
 cudaError_t refresh_copies(const UpdateArgs& args, cudaStream_t stream);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backend/cuda/lowering/backward_pass.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "backend/cuda/operations/operations.hpp"
@@ -44,6 +45,15 @@ void BackwardPass::run() {
       }
     }
   }
+}
+
+std::optional<NormSums> BackwardPass::take_gradients(int norm) {
+  const auto found =
+      std::find_if(waiting_.begin(), waiting_.end(), [&](const NormSums& sums) { return sums.norm == norm; });
+  if (found == waiting_.end()) return std::nullopt;
+  const NormSums sums = *found;
+  waiting_.erase(found);
+  return sums;
 }
 
 void BackwardPass::contribute(int id, BufferRef gradient) {

@@ -1,10 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "backend/cuda/lowering/forward_pass.hpp"
 
 namespace convoy::cuda {
+
+/// Complete sums of gradients over the batch, `channels` floats each.
+struct NormSums {
+  int norm = 0;
+  BufferRef dbeta, products;
+  Products kind = Products::centred;
+};
 
 /// Writes the steps of the backward pass, last value first (operations/operations.hpp). What is complete of a value's
 /// gradient are tensors whose sum it is, one from each reader. A group's gradient is taken through its activation and
@@ -29,6 +38,11 @@ class BackwardPass {
   int missing(int value) const { return gradients_[index_of(value)].missing; }
   /// The reader that is at work takes the value's gradient along: nothing will be contributed any more.
   void complete(int value) { gradients_[index_of(value)].missing = 0; }
+  /// A convolution has made a norm's sums, normalised. What applies the norm's gradient takes them; what is left
+  /// afterwards a launch of its own finishes.
+  void await_gradients(const NormSums& sums) { waiting_.push_back(sums); }
+  std::optional<NormSums> take_gradients(int norm);
+  std::vector<NormSums> take_waiting() { return std::exchange(waiting_, {}); }
   /// The terms of the group have their gradients.
   void finish(int value) { gradients_[index_of(value)].finished = true; }
 
@@ -39,6 +53,7 @@ class BackwardPass {
     bool finished = false;
   };
   std::vector<Gradient> gradients_;
+  std::vector<NormSums> waiting_;
 };
 
 }  // namespace convoy::cuda

@@ -12,6 +12,7 @@
 #include "backend/backend.hpp"
 #include "backend/cuda/filter_copies.hpp"
 #include "backend/cuda/graphs/library.hpp"
+#include "backend/cuda/kernels/gradients.hpp"
 #include "backend/cuda/kernels/types.hpp"
 #include "backend/cuda/operations/batch_norm.hpp"
 #include "backend/lowering/memory_plan.hpp"
@@ -61,6 +62,9 @@ struct LaunchContext {
   const EvaluationNorm* norms = nullptr;  ///< device memory
   const StepNumbers* step = nullptr;
   Counters* counters = nullptr;
+  const GradientPiece* pieces = nullptr;  ///< device memory; null while kernels are measured
+  std::int32_t* worst = nullptr;          ///< kernels/gradients.hpp
+  unsigned* arrivals = nullptr;           ///< where blocks meet (kernels/meeting.cuh): all 0 between launches
   cudaStream_t stream = nullptr;
 
   void* at(const BufferRef& place) const;
@@ -88,6 +92,8 @@ struct Step {
   std::shared_ptr<Operation> operation;  ///< cuDNN; null: a kernel of ours
   ConvolutionGraph graph;
   Index hidden_bytes = 0;  ///< a workspace that holds a tensor, written and read
+  Index other_bytes = 0;   ///< of gradients of weights, where the step is not the convolution's
+  int launches = 1;        ///< of a kernel of ours
 };
 
 /// A norm of an evaluation, or a frozen one: offsets in the values and in the statistics block, and its vectors.
@@ -103,9 +109,11 @@ struct ExecutionPlan {
   std::vector<Buffer> buffers;
   lowering::Placement placement;  ///< where the buffers lie: those that no step needs at once share memory
   std::vector<lowering::Stage> stages;
-  std::vector<Range> gaps;  ///< parts of the gradient block that no step writes
+  std::vector<GradientPiece> pieces;  ///< of the stages, one stage behind the other
+  std::vector<Range> gaps;            ///< parts of the exchange area that no step writes; zeroed when a step begins
+  Index arrivals = 0;                 ///< counters where blocks meet
   std::vector<EvaluationNormRefs> evaluation_norms;
-  int logits = -1, losses = -1, worst = -1;  ///< buffers
+  int logits = -1, losses = -1;  ///< buffers
   Index samples = 0;
   std::string choices;
 

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backend/cuda/lowering/forward_pass.hpp"
 
+#include <algorithm>
+#include <utility>
+
 #include "backend/cuda/operations/operations.hpp"
+#include "backend/cuda/runtime/check.hpp"
 #include "core/errors.hpp"
 
 namespace convoy::cuda {
@@ -26,6 +30,31 @@ void ForwardPass::run() {
         break;
     }
     if (id == 0) add_evaluation_norms(*this);
+  }
+  std::vector<int> rest;  // of values that the loss doesn't depend on, and what the backward pass alone reads
+  for (const auto& [norm, waiting] : waiting_) rest.push_back(norm);
+  settle(rest);
+}
+
+void ForwardPass::settle(std::vector<int> norms) {
+  norms.erase(std::remove_if(norms.begin(), norms.end(), [&](int norm) { return waiting_.count(norm) == 0; }),
+              norms.end());
+  for (std::size_t first = 0; first < norms.size(); first += most_finished) {
+    const std::size_t count = std::min<std::size_t>(most_finished, norms.size() - first);
+    std::vector<NodeId> nodes;
+    std::vector<BufferRef> reads;
+    std::vector<std::function<NormFinish(const LaunchContext&)>> finishes;
+    for (std::size_t i = first; i < first + count; ++i) {
+      auto waiting = waiting_.extract(norms[i]);
+      nodes.push_back(builder.norm(norms[i]).node);
+      reads.insert(reads.end(), waiting.mapped().reads.begin(), waiting.mapped().reads.end());
+      finishes.push_back(std::move(waiting.mapped().finish));
+    }
+    builder.add_step("norm", std::move(nodes), reads, {}, [=](const LaunchContext& launch) {
+      NormFinish now[most_finished];
+      for (std::size_t i = 0; i < finishes.size(); ++i) now[i] = finishes[i](launch);
+      check(finish_statistics(now, static_cast<int>(finishes.size()), launch.stream), "the statistics of a batch norm");
+    });
   }
 }
 

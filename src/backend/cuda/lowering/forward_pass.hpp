@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <functional>
+#include <map>
 #include <memory>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "backend/cuda/lowering/kernel_selector.hpp"
@@ -37,10 +41,26 @@ class ForwardPass {
   /// Whether a batch norm normalises the value by the statistics of the batch.
   bool needs_statistics(int value) const;
 
+  /// The sums of a norm are there, but not its vectors.
+  struct WaitingNorm {
+    std::vector<BufferRef> reads;
+    std::function<NormFinish(const LaunchContext&)> finish;
+  };
+  void await_norm(int norm, WaitingNorm waiting) { waiting_[norm] = std::move(waiting); }
+  /// Before a step that reads their vectors: those that wait get them, by one launch where the two branches of a join
+  /// do.
+  void settle(std::vector<int> norms);
+  /// What a step that finishes the norm itself wants; nothing if it does not wait.
+  std::optional<WaitingNorm> take_waiting(int norm) {
+    auto taken = waiting_.extract(norm);
+    return taken.empty() ? std::nullopt : std::optional(std::move(taken.mapped()));
+  }
+
   BufferRef dlogits;  ///< the gradient of the logits; none where nothing is trained
 
  private:
   std::vector<ForwardTensor> tensors_;
+  std::map<int, WaitingNorm> waiting_;
 };
 
 }  // namespace convoy::cuda

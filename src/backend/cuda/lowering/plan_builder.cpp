@@ -109,7 +109,22 @@ void PlanBuilder::tag(std::size_t begin, int value) {
     if (execution_.steps[k].serves < 0) execution_.steps[k].serves = value;
 }
 
+/// Without sums over replicas nothing gains from gradients that are ready early.
+std::vector<lowering::Stage> PlanBuilder::make_stages() const {
+  if (plan().table.flags.count > 1 || !exchanges_.empty())
+    return lowering::make_stages(plan(), execution_.steps.size(), final_rows_, exchanges_);
+  return {{execution_.steps.size(), {{0, plan().table.flags.end()}, SumTiming::overlapped}}};
+}
+
 ExecutionPlan PlanBuilder::finish() {
+  if (training()) {
+    execution_.stages = make_stages();
+    execution_.gaps = lowering::find_gaps(plan(), lowering_, final_rows_);
+    const Index arrivals = add_arrivals(1);
+    collector_.insert_steps(execution_, plan(), spec_.copies, arrivals);
+  } else {
+    execution_.stages = {{execution_.steps.size(), {}}};
+  }
   const int steps = static_cast<int>(execution_.steps.size());
   std::vector<lowering::Lifetime> lifetimes;
   for (const Buffer& buffer : execution_.buffers) {
@@ -124,12 +139,7 @@ ExecutionPlan PlanBuilder::finish() {
     }
   }
   execution_.placement = lowering::place(lifetimes, block_alignment);
-  if (training()) {
-    execution_.stages = lowering::make_stages(plan(), execution_.steps.size(), final_rows_, exchanges_);
-    execution_.gaps = lowering::find_gaps(plan(), lowering_, final_rows_);
-  } else {
-    execution_.stages = {{execution_.steps.size(), {}}};
-  }
+  collector_.place_pieces(execution_);
   return std::move(execution_);
 }
 

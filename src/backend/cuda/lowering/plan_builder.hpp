@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "backend/cuda/lowering/execution_plan.hpp"
+#include "backend/cuda/lowering/gradient_collector.hpp"
 #include "backend/cuda/lowering/layouts.hpp"
 #include "backend/lowering/stages.hpp"
 
@@ -22,6 +23,15 @@ struct NormRefs {
   BufferRef& operator[](NormVector which) { return of[static_cast<std::size_t>(which)]; }
   const BufferRef& operator[](NormVector which) const { return of[static_cast<std::size_t>(which)]; }
   NormVectors at(const LaunchContext& launch) const;
+};
+
+/// Where a reduction works.
+struct ReductionRefs {
+  BufferRef sums;
+  Index arrivals = 0;
+  ReductionPlace at(const LaunchContext& launch) const {
+    return {static_cast<double*>(launch.at(sums)), launch.arrivals + arrivals};
+  }
 };
 
 /// A cuDNN graph with its operands. The builder adds the workspace.
@@ -90,6 +100,17 @@ class PlanBuilder {
   Step& add_step(std::string what, std::vector<NodeId> nodes, const std::vector<BufferRef>& reads,
                  const std::vector<BufferRef>& writes, std::function<void(const LaunchContext&)> run);
   Step& add_graph(GraphCall call);
+  /// Counters where the blocks of a step meet: the number of the first.
+  Index add_arrivals(Index count) { return std::exchange(execution_.arrivals, execution_.arrivals + count); }
+  ReductionRefs add_reduction(Index rows, Index channels, int terms) {
+    const ReductionSpace space(rows, channels, terms);
+    return {place(add_buffer(BufferKind::channels, space.doubles * 8)), add_arrivals(space.arrivals)};
+  }
+  /// The step that was appended last has made the gradient of a filter, as its convolution makes it.
+  void finish_filter(int row, BufferRef gradient) {
+    collector_.add(row, gradient);
+    finish_row(row);
+  }
   /// The row's gradient is complete with the step that was appended last.
   void finish_row(int row) { final_rows_.push_back({steps(), row}); }
   /// The next step needs the sum over all ranks of this range of the gradient block.
@@ -105,6 +126,7 @@ class PlanBuilder {
   ExecutionPlan finish();
 
  private:
+  std::vector<lowering::Stage> make_stages() const;
   void add_access(Step& step, const BufferRef& place, Access access) const;
 
   const ExecutionSpec& spec_;
@@ -116,6 +138,7 @@ class PlanBuilder {
   const std::vector<lowering::ExchangeRanges> exchange_ranges_;
   std::vector<lowering::FinalRow> final_rows_;
   std::vector<lowering::Exchange> exchanges_;
+  GradientCollector collector_;
 };
 
 }  // namespace convoy::cuda

@@ -27,9 +27,11 @@ void count(Summary& summary, const ConvolutionGraph& graph) {
 }
 
 std::string names_of(const Step& step, const Graph& graph) {
+  const auto name = [&](NodeId node) { return graph.nodes[static_cast<std::size_t>(node)].name; };
+  constexpr std::size_t most = 8;  // a stage's gradients are those of many
+  if (step.nodes.size() > most) return name(step.nodes.front()) + " to " + name(step.nodes.back());
   std::string text;
-  for (const NodeId node : step.nodes)
-    text += (text.empty() ? "" : " + ") + graph.nodes[static_cast<std::size_t>(node)].name;
+  for (const NodeId node : step.nodes) text += (text.empty() ? "" : " + ") + name(node);
   return text;
 }
 
@@ -43,7 +45,7 @@ Summary summarise(const ExecutionPlan& execution) {
   for (const Step& step : execution.steps) {
     summary.bytes_per_image += static_cast<double>(execution.bytes_moved(step)) / samples;
     summary.hidden_per_image += static_cast<double>(step.hidden_bytes) / samples;
-    ++(step.operation ? summary.graphs : summary.kernels);
+    (step.operation ? summary.graphs : summary.kernels) += step.launches;
     if (!step.operation) continue;
     count(summary, step.graph);
     summary.workspace_bytes = std::max(summary.workspace_bytes, step.operation->workspace_bytes());
@@ -61,6 +63,20 @@ std::string describe(const Summary& s) {
       static_cast<double>(s.arena_bytes) / 1e6);
 }
 
+namespace {
+
+/// Filters and their gradients.
+double weight_bytes(const Step& step) {
+  auto bytes = static_cast<double>(step.other_bytes);
+  if (!step.operation) return bytes;
+  for (const Operand& operand : operands_of(step.graph))
+    if (operand.role == Role::w || operand.role == Role::dw)
+      bytes += static_cast<double>(operand.count() * storage_bytes(step.graph.precision));
+  return bytes;
+}
+
+}  // namespace
+
 std::vector<ProgramPart> parts_of(const ExecutionPlan& execution, const Graph& graph) {
   std::vector<ProgramPart> parts;
   for (const Step& step : execution.steps) {
@@ -68,20 +84,18 @@ std::vector<ProgramPart> parts_of(const ExecutionPlan& execution, const Graph& g
     part.backward = step.section == Section::backward;
     part.nodes = names_of(step, graph);
     part.kernels = kernel_of(step);
-    part.bytes = static_cast<double>(execution.bytes_moved(step));
-    if (!step.operation) continue;
-    part.flops = flops_of(step.graph);
-    for (const Operand& operand : operands_of(step.graph))
-      if (operand.role == Role::w || operand.role == Role::dw)
-        part.bytes += static_cast<double>(operand.count() * storage_bytes(step.graph.precision));
+    part.bytes = static_cast<double>(execution.bytes_moved(step)) + weight_bytes(step);
+    if (step.operation) part.flops = flops_of(step.graph);
   }
   return parts;
 }
 
 std::string describe(const ExecutionPlan& execution, const Graph& graph) {
   std::string text = describe(summarise(execution));
-  text += fmt::format("{:>5} {:<8} {:<34} {:>9} {:<52} {}\n", "stage", "", "step", "MB/image", "nodes", "engine");
+  text += fmt::format("{:>5} {:<8} {:<34} {:>9} {:>9} {:>10} {:<52} {}\n", "stage", "", "step", "MB/image", "GF/image",
+                      "MB weights", "nodes", "engine");
   std::size_t stage = 0;
+  const auto samples = static_cast<double>(execution.samples);
   for (std::size_t k = 0; k < execution.steps.size(); ++k) {
     while (stage < execution.stages.size() && execution.stages[stage].end <= k) ++stage;
     const Step& step = execution.steps[k];
@@ -90,9 +104,10 @@ std::string describe(const ExecutionPlan& execution, const Graph& graph) {
       how = fmt::format("{}, workspace {:.1f} MB{}", step.operation->engine(),
                         static_cast<double>(step.operation->workspace_bytes()) / 1e6,
                         step.hidden_bytes > 0 ? " (a tensor)" : "");
-    text += fmt::format("{:>5} {:<8} {:<34} {:>9.3f} {:<52} {}\n", stage,
+    text += fmt::format("{:>5} {:<8} {:<34} {:>9.3f} {:>9.3f} {:>10.2f} {:<52} {}\n", stage,
                         step.section == Section::forward ? "forward" : "backward", kernel_of(step),
-                        static_cast<double>(execution.bytes_moved(step)) / static_cast<double>(execution.samples) / 1e6,
+                        static_cast<double>(execution.bytes_moved(step)) / samples / 1e6,
+                        step.operation ? flops_of(step.graph) / samples / 1e9 : 0.0, weight_bytes(step) / 1e6,
                         names_of(step, graph), how);
   }
   return text;

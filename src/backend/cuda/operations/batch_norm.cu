@@ -3,18 +3,21 @@
 
 #include "backend/cuda/kernels/columns.cuh"
 #include "backend/cuda/kernels/parts.cuh"
+#include "backend/cuda/operations/norm_formulas.cuh"
 #include "backend/rules/exchanged_sum.hpp"
 
 namespace convoy::cuda {
 namespace {
 
 /// A thread sums x - anchor and its square. The anchor moves to the mean so far whenever the rows have doubled, or 32
-/// have come, as in backend/cpu/operations/group_loops.cpp, but the squares stay in float. A block adds its threads in double, where the
-/// anchors can go.
+/// have come, as in backend/cpu/operations/group_loops.cpp, but the squares stay in float. A block adds its threads in
+/// double, where the anchors can go.
 template <class T, int Width>
-__global__ void __launch_bounds__(tile_threads)
-    statistics_kernel(const T* x, float* partial, Index rows, int channels) {
+__global__ void __launch_bounds__(tile_threads) statistics_kernel(StatisticsReduce reduce) {
   Floats<Width> anchor = {}, sum = {}, square = {};
+  const T* const x = static_cast<const T*>(reduce.x);
+  const Index rows = reduce.rows;
+  const int channels = static_cast<int>(reduce.channels);
   const int c = own_channel<Width>();
   if (c < channels && first_row() < rows) {
     anchor = load<Width>(x + first_row() * channels + c);
@@ -60,20 +63,22 @@ __global__ void __launch_bounds__(tile_threads)
       total[0] += count * around + rest;
       total[1] += static_cast<double>(tile[2 * size + y * across + i]) + around * (2 * rest + count * around);
     }
-    for (int term = 0; term < 2; ++term) {
-      const auto rounded = static_cast<float>(total[term]);
-      float* const to = partial + (static_cast<Index>(blockIdx.x) * 4 + term) * channels + first + i;
-      to[0] = rounded;
-      to[2 * channels] = static_cast<float>(total[term] - static_cast<double>(rounded));
-    }
+    for (int term = 0; term < 2; ++term)
+      reduce.place.sums[(static_cast<Index>(blockIdx.x) * 2 + term) * channels + first + i] = total[term];
   }
+  add_over_grid<2>(reduce.place, across, channels, [&](int channel, double(&total)[2]) {
+    if (reduce.totals != nullptr) {
+      for (int term = 0; term < 2; ++term) {
+        const auto rounded = static_cast<float>(total[term]);
+        float* const to = reduce.totals + static_cast<Index>(term) * channels + channel;
+        to[0] = rounded;
+        to[2 * channels] = static_cast<float>(total[term] - static_cast<double>(rounded));
+      }
+    }
+    if (reduce.finish.channels == 0) return;
+    write_norm<T>(reduce.finish, channel, finish_channel(reduce.finish, channel, total[0], total[1]));
+  });
 }
-
-/// Sums from rounded products are off by a few u, which the variance feels mean^2 / variance times as strongly. In fp32
-/// it may feel 1e-5; in half precision the storage's own rounding of x is felt more than that, and 2.5e-4 stays below
-/// it.
-template <class T>
-constexpr double largest_mean_square = sizeof(T) == 4 ? 16 : 1024;
 
 /// total: sum and squares of thread y = 0. All threads of the block call it.
 template <class T>
@@ -85,9 +90,8 @@ __device__ __forceinline__ void recount(const Recount& from, Index channels, int
   const int x = static_cast<int>(threadIdx.x), y = static_cast<int>(threadIdx.y);
   const auto rows = static_cast<double>(from.rows);
   if (y == 0) {
-    const double mean = total[0] / rows, variance = total[1] / rows - mean * mean;
-    drowned[x] = in_use && mean * mean > largest_mean_square<T> * variance;
-    anchors[x] = static_cast<float>(mean);
+    drowned[x] = in_use && drowns<T>(total[0], total[1], rows);
+    anchors[x] = static_cast<float>(total[0] / rows);
   }
   __syncthreads();
   const bool again = drowned[x];
@@ -115,7 +119,7 @@ __device__ __forceinline__ void recount(const Recount& from, Index channels, int
 
 template <int Terms, class T>
 __global__ void __launch_bounds__(finish_threads) fold_kernel(SumsFold fold) {
-  const int c = finish_channel();
+  const int c = own_column();
   const bool in_use = c < fold.channels;
   double total[Terms];
   add_parts<Terms>(fold.sums, c, in_use, total);
@@ -130,38 +134,19 @@ __global__ void __launch_bounds__(finish_threads) fold_kernel(SumsFold fold) {
   }
 }
 
-template <class Low>
-__device__ __forceinline__ void write_scale(const NormVectors& vectors, int c, double scale, double shift) {
-  if (vectors.scale != nullptr) vectors.scale[c] = static_cast<float>(scale);
-  if (vectors.shift != nullptr) vectors.shift[c] = static_cast<float>(shift);
-  if (vectors.low_scale != nullptr)
-    static_cast<Low*>(vectors.low_scale)[c] = Element<Low>::down(static_cast<float>(scale));
-  if (vectors.low_shift != nullptr)
-    static_cast<Low*>(vectors.low_shift)[c] = Element<Low>::down(static_cast<float>(shift));
-}
+struct NormFinishes {
+  NormFinish of[most_finished];
+};
 
 template <class Low>
-__global__ void __launch_bounds__(finish_threads) finish_kernel(NormFinish finish) {
-  const int c = finish_channel();
+__global__ void __launch_bounds__(finish_threads) finish_kernel(NormFinishes finishes) {
+  const NormFinish& finish = finishes.of[blockIdx.y];
+  const int c = own_column();
   const bool in_use = c < finish.channels;
   double total[2];
   add_parts<2>(finish.sums, c, in_use, total);
   recount<Low>(finish.recount, finish.channels, c, in_use, total);
-  if (!in_use || threadIdx.y != 0) return;
-  const double count = finish.feed->shared * static_cast<double>(finish.pixels);
-  const double mean = total[0] / count, centred = total[1] / count - mean * mean;
-  const double variance = centred < 0 ? 0 : centred;  // keeps NaN
-  const double rstd = 1 / sqrt(variance + static_cast<double>(finish.epsilon));
-  const double scale = static_cast<double>(finish.gamma[c]) * rstd;
-  const double shift = static_cast<double>(finish.beta[c]) - mean * scale;
-  if (finish.vectors.mean != nullptr) finish.vectors.mean[c] = static_cast<float>(mean);
-  if (finish.vectors.rstd != nullptr) finish.vectors.rstd[c] = static_cast<float>(rstd);
-  write_scale<Low>(finish.vectors, c, scale, shift);
-  if (finish.tail_mean == nullptr) return;
-  const auto weight = static_cast<double>(finish.feed->weight);
-  const double unbiased = count > 1 ? count / (count - 1) : 1;
-  finish.tail_mean[c] = static_cast<float>(weight * mean);
-  finish.tail_variance[c] = static_cast<float>(weight * unbiased * variance);
+  if (in_use && threadIdx.y == 0) write_norm<Low>(finish, c, finish_channel(finish, c, total[0], total[1]));
 }
 
 template <class Low>
@@ -176,30 +161,12 @@ __global__ void __launch_bounds__(tile_threads) evaluation_kernel(const Evaluati
   }
 }
 
-__device__ __forceinline__ void write_gradients(const NormGradients& to, int c, double dbeta, double dgamma) {
-  if (to.exchange_dbeta != nullptr) to.exchange_dbeta[c] = static_cast<float>(dbeta);
-  if (to.exchange_dgamma != nullptr) to.exchange_dgamma[c] = static_cast<float>(dgamma);
-  const double unscale = to.loss_scale != nullptr ? 1 / static_cast<double>(*to.loss_scale) : 1;
-  if (to.dgamma != nullptr) to.dgamma[c] = static_cast<float>(dgamma * unscale);
-  if (to.dbeta != nullptr) to.dbeta[c] = static_cast<float>(dbeta * unscale);
-}
-
-__device__ __forceinline__ void write_factors(const BackwardFinish& to, int c, double dbeta, double dgamma) {
-  const double count = to.feed->shared * static_cast<double>(to.pixels);
-  const auto rstd = static_cast<double>(to.vectors.rstd[c]);
-  const double a = static_cast<double>(to.gamma[c]) * rstd;
-  const double b = -a * rstd * dgamma / count;
-  to.vectors.a[c] = static_cast<float>(a);
-  to.vectors.b[c] = static_cast<float>(b);
-  to.vectors.d[c] = static_cast<float>(-a * dbeta / count - b * static_cast<double>(to.vectors.mean[c]));
-}
-
 /// Sums, then what `gradients` and `finish` want.
 template <bool gradients_too, bool factors_too>
 __global__ void __launch_bounds__(finish_threads)
     backward_kernel(PartialSums sums, Products products, const float* rstd, Index channels, BackwardFinish finish,
                     NormGradients gradients) {
-  const int c = finish_channel();
+  const int c = own_column();
   const bool in_use = c < channels;
   double total[2];
   add_parts<2>(sums, c, in_use, total);
@@ -216,8 +183,7 @@ cudaError_t reduce_statistics(const StatisticsReduce& reduce, cudaStream_t strea
   return with_elements(reduce.storage, reduce.channels, [&](auto tag, auto width) {
     using T = typename decltype(tag)::type;
     constexpr int w = decltype(width)::value;
-    return launch(statistics_kernel<T, w>, tiling.grid, tiling.block, partial_bytes<w, 3>(tiling), stream,
-                  static_cast<const T*>(reduce.x), reduce.partial, reduce.rows, static_cast<int>(reduce.channels));
+    return launch(statistics_kernel<T, w>, tiling.grid, tiling.block, partial_bytes<w, 3>(tiling), stream, reduce);
   });
 }
 
@@ -229,10 +195,18 @@ cudaError_t fold_sums(const SumsFold& fold, cudaStream_t stream) {
   });
 }
 
-cudaError_t finish_statistics(const NormFinish& finish, cudaStream_t stream) {
-  return with_storage(finish.low, [&](auto tag) {
+cudaError_t finish_statistics(const NormFinish* finishes, int count, cudaStream_t stream) {
+  NormFinishes all;
+  Index channels = 0;
+  for (int i = 0; i < count; ++i) {
+    all.of[i] = finishes[i];
+    channels = std::max(channels, finishes[i].channels);
+  }
+  dim3 grid = finish_grid(channels);
+  grid.y = static_cast<unsigned>(count);
+  return with_storage(finishes[0].low, [&](auto tag) {
     using Low = typename decltype(tag)::type;
-    return launch(finish_kernel<Low>, finish_grid(finish.channels), finish_block(), 0, stream, finish);
+    return launch(finish_kernel<Low>, grid, finish_block(), 0, stream, all);
   });
 }
 

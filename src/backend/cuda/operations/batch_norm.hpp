@@ -9,18 +9,6 @@
 
 namespace convoy::cuda {
 
-/// sum and squares of x over rows, each as a float and the rest of it: partial[blocks][2][2][channels], which are
-/// 2 * blocks parts of two terms. Relative error of the variance: at most 136 u + 2^-48 mean^2 / variance for up to 64
-/// rows a thread; a longer sum of squares in float adds 2 u a row.
-/// Used where no convolution makes them.
-struct StatisticsReduce {
-  Storage storage = Storage::f32;
-  Index rows = 0, channels = 0;
-  const void* x = nullptr;
-  float* partial = nullptr;  ///< reduction_blocks(rows, channels) * 4 * channels
-};
-cudaError_t reduce_statistics(const StatisticsReduce& reduce, cudaStream_t stream);
-
 /// A convolution's own sums are of floats around zero. Where the mean is so large that the variance drowns in their
 /// rounding, a channel is summed again from x, around its mean. Null x: the sums are better than that.
 struct Recount {
@@ -61,7 +49,22 @@ struct NormFinish {
   Storage low = Storage::f16;                            ///< low_scale and low_shift have it
   NormVectors vectors;
 };
-cudaError_t finish_statistics(const NormFinish& finish, cudaStream_t stream);
+/// The norms of two branches that meet may share a launch.
+inline constexpr int most_finished = 2;
+cudaError_t finish_statistics(const NormFinish* finishes, int count, cudaStream_t stream);
+
+/// Sums of x and x * x over rows, in one launch whose last block finishes the norm. Relative error of the variance: at
+/// most 136 u + 2^-48 mean^2 / variance for up to 64 rows a thread; a longer sum of squares in float adds 2 u a row.
+/// Used where no convolution makes the sums.
+struct StatisticsReduce {
+  Storage storage = Storage::f32;
+  Index rows = 0, channels = 0;
+  const void* x = nullptr;
+  ReductionPlace place;     ///< of 2 terms
+  float* totals = nullptr;  ///< [2][2][channels]: two parts of two terms, for finish_statistics; null: not wanted
+  NormFinish finish;        ///< of these sums, in the storage of x; channels 0: none
+};
+cudaError_t reduce_statistics(const StatisticsReduce& reduce, cudaStream_t stream);
 
 /// One norm of a network for finish_evaluation; offsets are floats in the set's block.
 struct EvaluationNorm {
@@ -99,6 +102,13 @@ struct BackwardFinish {
   NormVectors vectors;  ///< reads mean, rstd; writes a, b, d
 };
 cudaError_t finish_backward(const BackwardFinish& finish, cudaStream_t stream);
+
+/// What becomes of the sums of g, g * (x - mean) and g * (other - mean2) where a reduction of ours ends.
+struct GradientSumsEnd {
+  float* totals = nullptr;     ///< [terms][channels], for finish_backward; null: not wanted
+  NormGradients gradients[2];  ///< of each norm that is finished here; rstd null: none
+  BackwardFinish factors[2];
+};
 
 /// Both of the above in one launch, where nothing is exchanged. dgamma, dbeta as in NormGradients.
 cudaError_t finish_backward(const BackwardFinish& finish, const NormGradients& gradients, cudaStream_t stream);

@@ -2,6 +2,7 @@
 #include "backend/cuda/operations/channel_gate.hpp"
 
 #include "backend/cuda/kernels/columns.cuh"
+#include "backend/cuda/kernels/division.cuh"
 #include "backend/rules/gate.hpp"
 
 namespace convoy::cuda {
@@ -13,7 +14,7 @@ __global__ void __launch_bounds__(tile_threads) gate_kernel(GatePass pass, const
   if (c >= pass.channels) return;
   for (Index row = first_row(); row < pass.n * pass.pixels; row += row_stride()) {
     Floats<Width> v = load<Width>(x + row * pass.channels + c);
-    const Floats<Width> gate = load<Width>(s + row / pass.pixels * pass.channels + c);
+    const Floats<Width> gate = load<Width>(s + divided(row, pass.pixels).quotient * pass.channels + c);
 #pragma unroll
     for (int k = 0; k < Width; ++k) v.at[k] *= gate_value<FloatMath>(pass.gate, gate.at[k]);
     store<Width>(y + row * pass.channels + c, v);

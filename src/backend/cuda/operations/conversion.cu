@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backend/cuda/operations/conversion.hpp"
 
+#include "backend/cuda/kernels/division.cuh"
 #include "backend/cuda/kernels/pack.cuh"
 #include "backend/cuda/kernels/tiling.hpp"
 
@@ -13,7 +14,8 @@ template <class To, class From>
 __global__ void __launch_bounds__(threads) rows_kernel(RowsCopy copy) {
   const Index i = static_cast<Index>(blockIdx.x) * threads + threadIdx.x;
   if (i >= copy.rows * copy.to_columns) return;
-  const Index row = i / copy.to_columns, column = i % copy.to_columns;
+  const Divided place = divided(i, copy.to_columns);
+  const Index row = place.quotient, column = place.rest;
   float value = 0;
   if (column < copy.columns) {
     value = Element<From>::up(static_cast<const From*>(copy.from)[row * copy.from_columns + column]);

@@ -17,6 +17,7 @@ void add_prologue(ForwardPass& pass, int source_id, Fusion fusion, GraphCall& ca
   PlanBuilder& builder = pass.builder;
   const Value& source = builder.value(source_id);
   const int norm = source.terms[0].norm;
+  pass.settle(fusion == Fusion::join_norms ? std::vector<int>{norm, source.terms[1].norm} : std::vector<int>{norm});
   call.operands.emplace_back(Role::x, pass.read(source.terms[0].value));
   call.operands.emplace_back(Role::scale, builder.vector(norm, NormVector::low_scale));
   call.operands.emplace_back(Role::shift, builder.vector(norm, NormVector::low_shift));
@@ -88,19 +89,7 @@ void add_weight_gradient(BackwardPass& pass, int id, BufferRef dy) {
   call.graph = graph;
   call.operation = std::move(selected.operation);
   builder.add_graph(std::move(call)).serves = source;
-
-  const FilterCopy& copy = builder.copy(row);
-  const FilterGradient gradient{
-      .storage = builder.storage(), .k = copy.k, .c = copy.c, .rs = copy.rs, .stored_c = copy.stored_c};
-  const BufferRef to = builder.gradient(row);
-  builder.add_step("filter gradient", value.nodes, {dw}, {}, [=](const LaunchContext& launch) {
-    FilterGradient now = gradient;
-    now.from = launch.at(dw);
-    now.to = launch.floats(to);
-    now.loss_scale = launch.loss_scale;
-    check(filter_gradient(now, launch.stream), "the gradient of a filter");
-  });
-  builder.finish_row(row);
+  builder.finish_filter(row, dw);
 }
 
 void add_data_gradient(BackwardPass& pass, int id, BufferRef dy) {
@@ -154,7 +143,11 @@ void add_data_gradient(BackwardPass& pass, int id, BufferRef dy) {
     add_norm(source.terms[1], Role::other, {Role::mean2, Role::rstd2, Role::gamma2, Role::beta2},
              {Role::dgamma2, Role::dbeta2, Role::a2, Role::b2, Role::d2});
   builder.add_graph(std::move(call));
-  finish_norms(pass, norms);
+  if (builder.synchronised()) {
+    finish_norms(pass, norms);
+  } else {
+    for (const NormSums& of_norm : norms) pass.await_gradients(of_norm);
+  }
   hand_on(pass, to, g);
   builder.tag(begin, to);
 }
@@ -176,13 +169,13 @@ void add_bias_gradient(BackwardPass& pass, int row, BufferRef g, int id) {
   PlanBuilder& builder = pass.builder;
   if (!builder.trains(row)) return;
   const Index rows = builder.rows(id), channels = builder.value(id).layout.c;
-  const BufferRef partial = builder.add_floats(reduction_blocks(rows, channels) * channels);
+  const ReductionRefs place = builder.add_reduction(rows, channels, 1);
   const BufferRef db = builder.gradient(row);
   const BiasGradient bias{.storage = builder.storage(), .rows = rows, .columns = channels, .stored_columns = channels};
-  builder.add_step("bias gradient", builder.value(id).nodes, {g}, {partial}, [=](const LaunchContext& launch) {
+  builder.add_step("bias gradient", builder.value(id).nodes, {g}, {place.sums}, [=](const LaunchContext& launch) {
     BiasGradient now = bias;
     now.dy = launch.at(g);
-    now.partial = launch.floats(partial);
+    now.place = place.at(launch);
     now.loss_scale = launch.loss_scale;
     now.db = launch.floats(db);
     check(bias_gradient(now, launch.stream), "the gradient of a bias");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backend/cuda/operations/dropout.hpp"
 
+#include "backend/cuda/kernels/division.cuh"
 #include "backend/cuda/kernels/pack.cuh"
 #include "backend/cuda/kernels/tiling.hpp"
 #include "backend/rules/dropout.hpp"
@@ -15,7 +16,8 @@ template <class T>
 __global__ void __launch_bounds__(threads) dropout_kernel(DropoutPass pass, DropoutRule rule) {
   const Index i = static_cast<Index>(blockIdx.x) * threads + threadIdx.x, count = pass.pixels * pass.stored_channels;
   if (i >= count) return;
-  const Index sample = blockIdx.y, pixel = i / pass.stored_channels, c = i % pass.stored_channels;
+  const Divided place = divided(i, pass.stored_channels);
+  const Index sample = blockIdx.y, pixel = place.quotient, c = place.rest;
   const T* const x = static_cast<const T*>(pass.x) + sample * count;
   float value = Element<T>::up(x[i]);
   if (c < pass.channels) {

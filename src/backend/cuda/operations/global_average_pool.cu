@@ -2,6 +2,7 @@
 #include "backend/cuda/operations/global_average_pool.hpp"
 
 #include "backend/cuda/kernels/columns.cuh"
+#include "backend/cuda/kernels/division.cuh"
 
 namespace convoy::cuda {
 namespace {
@@ -42,7 +43,7 @@ __global__ void __launch_bounds__(tile_threads) global_backward_kernel(GlobalPoo
   if (c >= pool.channels) return;
   const float factor = 1.0F / static_cast<float>(pool.pixels);
   for (Index row = first_row(); row < pool.n * pool.pixels; row += row_stride()) {
-    Floats<Width> g = load<Width>(dy + row / pool.pixels * pool.channels + c);
+    Floats<Width> g = load<Width>(dy + divided(row, pool.pixels).quotient * pool.channels + c);
 #pragma unroll
     for (int k = 0; k < Width; ++k) g.at[k] *= factor;
     store<Width>(dx + row * pool.channels + c, g);

@@ -52,15 +52,18 @@ void forward(ForwardPass& pass, int id, const Input&) {
   const BufferRef x = pass.make(id);
   const BufferRef moments =
       stage.normalise == InputStage::Normalise::per_image ? builder.add_floats(2 * builder.samples()) : BufferRef{};
-  builder.add_step("input", {builder.value(id).node}, {}, {x, moments}, [=](const LaunchContext& launch) {
-    InputStage now = stage;
-    now.mean_image = launch.mean_image;
-    now.rows = launch.rows;
-    now.feed = launch.feed;
-    now.moments = launch.floats(moments);
-    now.x = launch.at(x);
-    check(make_input(now, launch.stream), "the input stage");
-  });
+  builder
+      .add_step("input", {builder.value(id).node}, {}, {x, moments},
+                [=](const LaunchContext& launch) {
+                  InputStage now = stage;
+                  now.mean_image = launch.mean_image;
+                  now.rows = launch.rows;
+                  now.feed = launch.feed;
+                  now.moments = launch.floats(moments);
+                  now.x = launch.at(x);
+                  check(make_input(now, launch.stream), "the input stage");
+                })
+      .launches = stage.normalise == InputStage::Normalise::per_image ? 2 : 1;
   if (pass.needs_statistics(id)) add_statistics(pass, id);
 }
 

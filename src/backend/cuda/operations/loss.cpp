@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backend/cuda/operations/loss.hpp"
 
-#include "backend/cuda/operations/conversion.hpp"
+#include <utility>
+#include <vector>
+
 #include "backend/cuda/operations/operations.hpp"
 #include "backend/cuda/runtime/check.hpp"
 
@@ -16,23 +18,8 @@ void forward(ForwardPass& pass, int id, const Loss& attributes) {
   ExecutionPlan& execution = builder.execution();
   execution.logits = builder.add_buffer(BufferKind::fixed, builder.samples() * classes * 4);
   execution.losses = builder.add_buffer(BufferKind::fixed, builder.samples() * 4);
-  execution.worst = builder.add_buffer(BufferKind::fixed, 4);
   const BufferRef logits = builder.place(execution.logits), losses = builder.place(execution.losses);
-  const BufferRef worst = builder.place(execution.worst);
   const BufferRef bias = term.bias >= 0 ? builder.parameter(term.bias) : BufferRef{};
-  const RowsCopy copy{.rows = builder.samples(),
-                      .columns = classes,
-                      .from_columns = classes,
-                      .from_storage = builder.storage(),
-                      .to_columns = classes,
-                      .to_storage = Storage::f32};
-  builder.add_step("logits", builder.value(term.value).nodes, {raw}, {logits}, [=](const LaunchContext& launch) {
-    RowsCopy now = copy;
-    now.from = launch.at(raw);
-    now.to = launch.at(logits);
-    now.bias = launch.floats(bias);
-    check(copy_rows(now, launch.stream), "the logits");
-  });
   const bool training = builder.training();
   const BufferRef hits = builder.place(builder.add_buffer(BufferKind::channels, builder.samples()));
   if (training && value.wants_gradient) pass.dlogits = builder.add_tensor(term.value);
@@ -43,9 +30,15 @@ void forward(ForwardPass& pass, int id, const Loss& attributes) {
                          .smoothing = attributes.label_smoothing,
                          .stored_classes = classes,
                          .storage = builder.storage()};
-  builder.add_step("loss", {value.node}, {logits}, {losses, hits, dlogits}, [=](const LaunchContext& launch) {
+  const Index arrivals = builder.add_arrivals(1);
+  std::vector<NodeId> nodes = builder.value(term.value).nodes;
+  nodes.push_back(value.node);
+  builder.add_step("loss", std::move(nodes), {raw}, {logits, losses, hits, dlogits}, [=](const LaunchContext& launch) {
     SoftmaxLoss now = loss;
+    now.raw = launch.at(raw);
+    now.bias = launch.floats(bias);
     now.logits = launch.floats(logits);
+    now.arrivals = launch.arrivals + arrivals;
     now.rows = launch.rows;
     now.feed = launch.feed;
     now.loss = launch.floats(losses);
@@ -54,7 +47,7 @@ void forward(ForwardPass& pass, int id, const Loss& attributes) {
     now.loss_scale = launch.loss_scale;
     now.class_weights = launch.class_weights;
     now.counters = launch.counters;
-    now.worst = training ? static_cast<std::int32_t*>(launch.at(worst)) : nullptr;
+    now.worst = training ? launch.worst : nullptr;
     check(softmax_cross_entropy(now, launch.stream), "the loss");
   });
 }

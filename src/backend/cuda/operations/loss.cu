@@ -3,6 +3,7 @@
 
 #include "backend/cuda/kernels/block_sum.cuh"
 #include "backend/cuda/kernels/finite.cuh"
+#include "backend/cuda/kernels/meeting.cuh"
 #include "backend/cuda/kernels/pack.cuh"
 #include "backend/cuda/kernels/tiling.hpp"
 #include "backend/rules/cross_entropy.hpp"
@@ -10,7 +11,7 @@
 namespace convoy::cuda {
 namespace {
 
-constexpr int warps = 4, threads = 32 * warps, sum_threads = 256;
+constexpr int warps = 4, threads = 32 * warps;
 constexpr unsigned full_warp = 0xffffffffU;
 
 template <class T>
@@ -31,13 +32,22 @@ __device__ __forceinline__ int rank_of(const float* z, int classes, int label, i
   return warp_sum(before);
 }
 
-/// A warp a sample.
+/// logits = raw + bias, in float. All lanes of the warp see them.
 template <class T>
-__global__ void __launch_bounds__(threads) softmax_kernel(SoftmaxLoss loss) {
-  const int sample = static_cast<int>(blockIdx.x * warps + threadIdx.x / 32);
-  const int lane = static_cast<int>(threadIdx.x % 32), stored = static_cast<int>(loss.stored_classes);
-  if (sample >= loss.samples) return;  // a whole warp leaves
+__device__ __forceinline__ void write_logits(const SoftmaxLoss& loss, int sample, int lane) {
+  const T* const raw = static_cast<const T*>(loss.raw) + static_cast<Index>(sample) * loss.stored_classes;
+  float* const z = loss.logits + static_cast<Index>(sample) * loss.classes;
+  for (int k = lane; k < loss.classes; k += 32)
+    z[k] = Element<T>::up(raw[k]) + (loss.bias != nullptr ? loss.bias[k] : 0.0F);
+  __syncwarp();
+}
+
+/// By one warp.
+template <class T>
+__device__ __forceinline__ void score(const SoftmaxLoss& loss, int sample, int lane) {
+  const int stored = static_cast<int>(loss.stored_classes);
   T* const dz = loss.dlogits != nullptr ? static_cast<T*>(loss.dlogits) + static_cast<Index>(sample) * stored : nullptr;
+  write_logits<T>(loss, sample, lane);
   if (sample >= loss.feed->valid) {
     if (dz != nullptr)
       for (int k = lane; k < stored; k += 32) dz[k] = Element<T>::down(0);
@@ -84,20 +94,22 @@ __global__ void __launch_bounds__(threads) softmax_kernel(SoftmaxLoss loss) {
   loss.hits[sample] = static_cast<std::uint8_t>((before < 1 ? 1 : 0) + (before < loss.topk ? 2 : 0));
 }
 
-/// One block.
-__global__ void __launch_bounds__(sum_threads) count_kernel(SoftmaxLoss loss) {
+/// By one block, in the order of samples.
+__device__ __forceinline__ void add_up(const SoftmaxLoss& loss) {
   double sum = 0;
   int top1 = 0, topk = 0, bad = 0;
-  for (int i = static_cast<int>(threadIdx.x); i < loss.samples; i += sum_threads) {
-    sum += static_cast<double>(loss.loss[i]);
-    top1 += loss.hits[i] & 1;
-    topk += loss.hits[i] >> 1;
-    bad += not_finite(loss.loss[i]) ? 1 : 0;
+  for (int i = static_cast<int>(threadIdx.x); i < loss.samples; i += threads) {
+    const float own = __ldcg(loss.loss + i);
+    const int hits = __ldcg(loss.hits + i);
+    sum += static_cast<double>(own);
+    top1 += hits & 1;
+    topk += hits >> 1;
+    bad += not_finite(own) ? 1 : 0;
   }
-  sum = block_sum<sum_threads>(sum);
-  top1 = block_sum<sum_threads>(top1);
-  topk = block_sum<sum_threads>(topk);
-  bad = block_sum<sum_threads>(bad);
+  sum = block_sum<threads>(sum);
+  top1 = block_sum<threads>(top1);
+  topk = block_sum<threads>(topk);
+  bad = block_sum<threads>(bad);
   if (threadIdx.x != 0) return;
   loss.counters->sums[Counter::loss] += sum;
   loss.counters->sums[Counter::top1] += top1;
@@ -106,15 +118,21 @@ __global__ void __launch_bounds__(sum_threads) count_kernel(SoftmaxLoss loss) {
   if (bad > 0 && loss.worst != nullptr) atomicMin(loss.worst, 0);
 }
 
+/// A warp a sample; the last block adds up. Without a bound on the blocks the compiler spares registers and spills.
+template <class T>
+__global__ void __launch_bounds__(threads, 4) softmax_kernel(SoftmaxLoss loss) {
+  const int sample = static_cast<int>(blockIdx.x * warps + threadIdx.x / 32);
+  if (sample < loss.samples) score<T>(loss, sample, static_cast<int>(threadIdx.x % 32));
+  if (comes_last(loss.arrivals, gridDim.x)) add_up(loss);
+}
+
 }  // namespace
 
 cudaError_t softmax_cross_entropy(const SoftmaxLoss& loss, cudaStream_t stream) {
-  const cudaError_t error = with_storage(loss.storage, [&](auto tag) {
+  return with_storage(loss.storage, [&](auto tag) {
     return launch(softmax_kernel<typename decltype(tag)::type>, grid_over(loss.samples, warps), threads, 0, stream,
                   loss);
   });
-  if (error != cudaSuccess) return error;
-  return launch(count_kernel, 1, sum_threads, 0, stream, loss);
 }
 
 }  // namespace convoy::cuda

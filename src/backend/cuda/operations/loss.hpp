@@ -8,7 +8,9 @@ namespace convoy::cuda {
 struct SoftmaxLoss {
   int samples = 0, classes = 0, topk = 5;
   float smoothing = 0;
-  const float* logits = nullptr;         ///< [samples][classes]
+  const void* raw = nullptr;             ///< [samples][stored_classes] in storage: what the last layer made
+  const float* bias = nullptr;           ///< [classes], added to raw; null: none
+  float* logits = nullptr;               ///< [samples][classes]: written
   const float* class_weights = nullptr;  ///< [classes]; null: all are 1
   const SampleRow* rows = nullptr;
   const FeedNumbers* feed = nullptr;
@@ -18,10 +20,11 @@ struct SoftmaxLoss {
   Index stored_classes = 0;
   Storage storage = Storage::f32;
   const float* loss_scale = nullptr;  ///< multiplies dlogits; null: 1
+  unsigned* arrivals = nullptr;       ///< one; kernels/meeting.cuh
   Counters* counters = nullptr;       ///< loss in the order of samples, hits, samples are added
-  std::int32_t* worst = nullptr;      ///< kernels/flat.hpp: noted as stage 0 where a loss isn't finite; null: not
+  std::int32_t* worst = nullptr;      ///< kernels/gradients.hpp: noted as stage 0 where a loss isn't finite; null: not
 };
-/// Two launches: a warp a sample, then one block for the sums.
+/// One launch: a warp a sample; the last block adds up.
 cudaError_t softmax_cross_entropy(const SoftmaxLoss& loss, cudaStream_t stream);
 
 }  // namespace convoy::cuda

@@ -3,6 +3,7 @@
 // steps forward, and its steps backward. A new operation is a pair of files in this folder and its lines here; a node
 // that is missing here doesn't compile.
 #pragma once
+#include <functional>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -55,7 +56,8 @@ BufferRef evaluate(ForwardPass& pass, int id);
 void differentiate(BackwardPass& pass, int id);
 void hand_on(BackwardPass& pass, int id, BufferRef g);
 
-/// batch_norm.cpp: sums over a value in memory, and the vectors of its norms.
+/// batch_norm.cpp: sums over a value in memory, and the vectors of its norms. Sums of a convolution become vectors
+/// where these are first read (ForwardPass::settle).
 void add_statistics(ForwardPass& pass, int id);
 /// Sums [parts][channels], `stride` floats apart.
 struct ValueSums {
@@ -66,13 +68,12 @@ struct ValueSums {
 void finish_norms(ForwardPass& pass, int id, const ValueSums& from);
 void add_evaluation_norms(ForwardPass& pass);
 /// Sums over a batch become gradients of scale and shift, and the vectors of the norm's own gradient.
-struct NormSums {
-  int norm = 0;
-  BufferRef dbeta, products;
-  Index parts = 1, stride = 0;
-  Products kind = Products::centred;
-};
 void finish_norms(BackwardPass& pass, const std::vector<NormSums>& norms);
+/// The same by the last block of a reduction of ours; `norms`: of its terms behind the first, -1: dropped. The caller
+/// then calls finish_norm_rows for each.
+std::function<GradientSumsEnd(const LaunchContext&)> end_in_reduction(PlanBuilder& builder,
+                                                                      const std::vector<int>& norms);
+void finish_norm_rows(PlanBuilder& builder, int norm);
 
 /// convolution.cpp: the gradient of a bias that is added to value `id`, whose gradient is `g`.
 void add_bias_gradient(BackwardPass& pass, int row, BufferRef g, int id);

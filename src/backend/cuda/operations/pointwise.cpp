@@ -2,6 +2,8 @@
 #include "backend/cuda/operations/pointwise.hpp"
 
 #include <algorithm>
+#include <array>
+#include <functional>
 
 #include "backend/cuda/operations/operations.hpp"
 #include "backend/cuda/runtime/check.hpp"
@@ -40,6 +42,43 @@ NormRefs gradient_factors(const PlanBuilder& builder, int norm) {
   NormRefs factors;
   factors[NormVector::a] = builder.vector(norm, NormVector::scale);
   return factors;
+}
+
+/// The factors where the sums of a convolution wait for them.
+struct FactorSumsRefs {
+  int norm = -1;  ///< -1: they are vectors
+  BufferRef dbeta, dgamma, gamma, rstd, mean, to_dgamma, to_dbeta;
+  Index pixels = 0;
+
+  FactorSums at(const LaunchContext& launch) const {
+    if (norm < 0) return {};
+    return {.dbeta = launch.floats(dbeta),
+            .dgamma = launch.floats(dgamma),
+            .gamma = launch.floats(gamma),
+            .rstd = launch.floats(rstd),
+            .mean = launch.floats(mean),
+            .feed = launch.feed,
+            .pixels = pixels,
+            .loss_scale = launch.loss_scale,
+            .to_dgamma = launch.floats(to_dgamma),
+            .to_dbeta = launch.floats(to_dbeta)};
+  }
+};
+
+FactorSumsRefs take_sums(BackwardPass& pass, int norm_id) {
+  const auto sums = pass.take_gradients(norm_id);
+  if (!sums) return {};
+  const PlanBuilder& builder = pass.builder;
+  const Norm& norm = builder.norm(norm_id);
+  return {.norm = norm_id,
+          .dbeta = sums->dbeta,
+          .dgamma = sums->products,
+          .gamma = builder.parameter(norm.scale),
+          .rstd = builder.vector(norm_id, NormVector::rstd),
+          .mean = builder.vector(norm_id, NormVector::mean),
+          .to_dgamma = builder.trained_gradient(norm.scale),
+          .to_dbeta = builder.trained_gradient(norm.shift),
+          .pixels = pixels_of(builder.value(norm.value).layout)};
 }
 
 /// How a kernel of ours gets the gradient before the activation: from which tensors, and how the derivative is known.
@@ -125,8 +164,14 @@ void reduce(BackwardPass& pass, int id, const GradientRefs& from, BufferRef g) {
   const bool two = joins_norms(value);
   const int terms = two ? 3 : 2;
   const Index channels = value.layout.c;
-  const int blocks = reduction_blocks(builder.rows(id), channels);
-  const BufferRef partial = builder.add_floats(Index{blocks} * terms * channels);
+  const ReductionRefs place = builder.add_reduction(builder.rows(id), channels, terms);
+  std::vector<int> norms;
+  for (std::size_t i = 0; i < (two ? 2U : 1U); ++i)
+    norms.push_back(builder.lowering().moves(value.terms[i]) ? value.terms[i].norm : -1);
+  // Sums that ranks share come back before anything is made of them.
+  const bool shared = builder.synchronised();
+  const BufferRef totals = shared ? builder.add_floats(terms * channels) : BufferRef{};
+  const auto end = end_in_reduction(builder, shared ? std::vector<int>{} : norms);
   const BufferRef x = term_tensor(pass, value, 0);
   // The second term is read for its own sums, or for the activation's input computed again.
   const BufferRef other = two || (from.recomputes && joins(value)) ? term_tensor(pass, value, 1) : BufferRef{};
@@ -137,28 +182,28 @@ void reduce(BackwardPass& pass, int id, const GradientRefs& from, BufferRef g) {
   const BufferRef mean = centre(value.terms[0]);
   const BufferRef mean2 = two ? centre(value.terms[1]) : BufferRef{};
   const BackwardReduce reduce{.storage = builder.storage(), .rows = builder.rows(id), .channels = channels};
-  Step& step = builder.add_step("norm sums", value.nodes, {x, other}, {partial, g}, [=](const LaunchContext& launch) {
-    BackwardReduce now = reduce;
-    now.from = from.at(launch);
-    now.x = launch.at(x);
-    now.other = launch.at(other);
-    now.mean = launch.floats(mean);
-    now.mean2 = launch.floats(mean2);
-    now.g = launch.at(g);
-    now.partial = launch.floats(partial);
-    check(reduce_backward(now, launch.stream), "the sums of a batch norm's gradient");
-  });
+  Step& step =
+      builder.add_step("norm sums", value.nodes, {x, other}, {place.sums, totals, g}, [=](const LaunchContext& launch) {
+        BackwardReduce now = reduce;
+        now.from = from.at(launch);
+        now.x = launch.at(x);
+        now.other = launch.at(other);
+        now.mean = launch.floats(mean);
+        now.mean2 = launch.floats(mean2);
+        now.g = launch.at(g);
+        now.place = place.at(launch);
+        now.end = end(launch);
+        now.end.totals = launch.floats(totals);
+        check(reduce_backward(now, launch.stream), "the sums of a batch norm's gradient");
+      });
   add_reads(step, from);
-  std::vector<NormSums> norms;
-  for (std::size_t i = 0; i < (two ? 2U : 1U); ++i) {
-    if (!builder.lowering().moves(value.terms[i])) continue;
-    norms.push_back({.norm = value.terms[i].norm,
-                     .dbeta = partial,
-                     .products = partial.after_floats(static_cast<Index>(i + 1) * channels),
-                     .parts = blocks,
-                     .stride = terms * channels});
+  std::vector<NormSums> sums;
+  for (std::size_t i = 0; i < norms.size(); ++i) {
+    if (norms[i] < 0) continue;
+    if (!shared) finish_norm_rows(builder, norms[i]);
+    sums.push_back({norms[i], totals, totals.after_floats(static_cast<Index>(i + 1) * channels)});
   }
-  finish_norms(pass, norms);
+  if (shared) finish_norms(pass, sums);
 }
 
 /// The gradients of terms that are norms.
@@ -178,9 +223,13 @@ void apply(BackwardPass& pass, int id, const GradientRefs& from) {
   const BufferRef dx = builder.add_tensor(id), dx2 = wants[1] ? builder.add_tensor(id) : BufferRef{};
   const NormRefs v = gradient_factors(builder, first);
   const NormRefs v2 = second >= 0 ? gradient_factors(builder, second) : NormRefs{};
+  const FactorSumsRefs sums = take_sums(pass, first), sums2 = second >= 0 ? take_sums(pass, second) : FactorSumsRefs{};
   const BackwardApply apply{.storage = builder.storage(), .rows = builder.rows(id), .channels = value.layout.c};
-  Step& step = builder.add_step("apply gradient", value.nodes, {x, other}, {dx, dx2}, [=](const LaunchContext& launch) {
+  const std::vector<BufferRef> read{x, other, sums.dbeta, sums.dgamma, sums2.dbeta, sums2.dgamma};
+  Step& step = builder.add_step("apply gradient", value.nodes, read, {dx, dx2}, [=](const LaunchContext& launch) {
     BackwardApply now = apply;
+    now.sums = sums.at(launch);
+    now.sums2 = sums2.at(launch);
     now.from = from.at(launch);
     now.x = launch.at(x);
     now.other = launch.at(other);
@@ -195,6 +244,8 @@ void apply(BackwardPass& pass, int id, const GradientRefs& from) {
     check(apply_backward(now, launch.stream), "the gradient of a batch norm");
   });
   add_reads(step, from);
+  for (const int norm : {sums.norm, sums2.norm})
+    if (norm >= 0) finish_norm_rows(builder, norm);
   if (wants[0]) pass.contribute(value.terms[0].value, dx);
   if (wants[1]) pass.contribute(value.terms[1].value, dx2);
 }
@@ -228,6 +279,20 @@ BufferRef evaluate(ForwardPass& pass, int id) {
   const BufferRef x = pass.read(value.terms[0].value);
   const BufferRef other = joins(value) ? pass.read(value.terms[1].value) : BufferRef{};
   const BufferRef z = pass.make(id);
+  std::vector<BufferRef> reads{x, other};
+  const bool is_small = builder.rows(id) * value.layout.c <= most_finished_elements;
+  std::array<std::function<NormFinish(const LaunchContext&)>, 2> finishes;
+  std::vector<int> norms;
+  for (std::size_t i = 0; i < value.terms.size(); ++i) {
+    if (value.terms[i].norm < 0) continue;
+    norms.push_back(value.terms[i].norm);
+    if (!is_small) continue;
+    if (auto waiting = pass.take_waiting(norms.back())) {
+      finishes[i] = std::move(waiting->finish);
+      reads.insert(reads.end(), waiting->reads.begin(), waiting->reads.end());
+    }
+  }
+  pass.settle(norms);
   const TermRefs terms = terms_of(builder, value);
   const Apply apply{.storage = builder.storage(),
                     .rows = builder.rows(id),
@@ -235,7 +300,7 @@ BufferRef evaluate(ForwardPass& pass, int id) {
                     .activation = {value.activation, value.slope}};
   // The backward pass of a join may want a mask of it (mask_of) and fills this in then.
   const auto mask = std::make_shared<BufferRef>();
-  builder.add_step("apply", value.nodes, {x, other}, {z}, [=](const LaunchContext& launch) {
+  builder.add_step("apply", value.nodes, reads, {z}, [=](const LaunchContext& launch) {
     Apply now = apply;
     now.x = launch.at(x);
     now.scale = launch.floats(terms.scale);
@@ -243,6 +308,14 @@ BufferRef evaluate(ForwardPass& pass, int id) {
     now.other = launch.at(other);
     now.scale2 = launch.floats(terms.scale2);
     now.shift2 = launch.floats(terms.shift2);
+    if (finishes[0]) {
+      now.finish = finishes[0](launch);
+      now.scale = now.shift = nullptr;  // made by this launch
+    }
+    if (finishes[1]) {
+      now.finish2 = finishes[1](launch);
+      now.scale2 = now.shift2 = nullptr;
+    }
     now.z = launch.at(z);
     now.mask = static_cast<std::uint8_t*>(launch.at(*mask));
     check(cuda::apply(now, launch.stream), "a pointwise layer");
@@ -282,6 +355,7 @@ void hand_on(BackwardPass& pass, int id, BufferRef g) {
   pass.finish(id);
   if (value.terms[0].norm >= 0) {
     apply(pass, id, GradientRefs::stored(g));
+    if (const auto rest = pass.take_waiting(); !rest.empty()) finish_norms(pass, rest);
     if (joins(value) && value.terms[1].norm < 0 && pass.wants_gradient(value.terms[1].value))
       pass.contribute(value.terms[1].value, g);
     return;

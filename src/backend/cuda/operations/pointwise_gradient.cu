@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backend/cuda/kernels/columns.cuh"
+#include "backend/cuda/operations/norm_formulas.cuh"
 #include "backend/cuda/operations/pointwise.hpp"
 
 namespace convoy::cuda {
@@ -98,30 +99,74 @@ __global__ void __launch_bounds__(tile_threads) reduce_kernel(BackwardReduce red
       }
     });
   }
-  write_partial<Width, terms>(sums, reduce.partial, static_cast<int>(reduce.channels));
+  const int channels = static_cast<int>(reduce.channels);
+  write_partial<Width, terms>(sums, reduce.place, channels);
+  add_over_grid<terms>(
+      reduce.place, static_cast<int>(blockDim.x) * Width, channels,
+      [&](int channel, double(&total)[terms]) { end_sums<terms>(reduce.end, channels, channel, total); });
 }
+
+/// dx = a * g + b * x + d.
+template <int Width>
+struct Factors {
+  Floats<Width> a, b, d;
+
+  __device__ __forceinline__ Factors(const float* in_a, const float* in_b, const float* in_d, const FactorSums& sums,
+                                     int c) {
+    if (sums.dbeta == nullptr) {
+      a = load_or<Width>(in_a, c, 1);
+      b = load_or<Width>(in_b, c, 0);
+      d = load_or<Width>(in_d, c, 0);
+      return;
+    }
+    const Floats<Width> dbeta = load<Width>(sums.dbeta + c), dgamma = load<Width>(sums.dgamma + c);
+    const Floats<Width> gamma = load<Width>(sums.gamma + c), rstd = load<Width>(sums.rstd + c);
+    const Floats<Width> mean = load<Width>(sums.mean + c);
+    const float share = 1 / static_cast<float>(sums.feed->shared * static_cast<double>(sums.pixels));
+#pragma unroll
+    for (int k = 0; k < Width; ++k) {
+      a.at[k] = gamma.at[k] * rstd.at[k];
+      b.at[k] = -a.at[k] * rstd.at[k] * (dgamma.at[k] * share);
+      d.at[k] = -a.at[k] * (dbeta.at[k] * share) - b.at[k] * mean.at[k];
+    }
+    if (blockIdx.x != 0 || threadIdx.y != 0) return;
+    const float unscale = sums.loss_scale != nullptr ? 1 / *sums.loss_scale : 1;
+    write_scaled(sums.to_dgamma, c, dgamma, unscale);
+    write_scaled(sums.to_dbeta, c, dbeta, unscale);
+  }
+
+  __device__ __forceinline__ float dx(int k, float g, float x) const {
+    return fmaf(a.at[k], g, fmaf(b.at[k], x, d.at[k]));
+  }
+
+ private:
+  static __device__ __forceinline__ void write_scaled(float* to, int c, Floats<Width> values, float factor) {
+    if (to == nullptr) return;
+#pragma unroll
+    for (int k = 0; k < Width; ++k) values.at[k] *= factor;
+    store<Width>(to + c, values);
+  }
+};
 
 template <class T, int Width, Source from, Norms norms>
 __global__ void __launch_bounds__(tile_threads) apply_kernel(BackwardApply apply) {
   const int c = own_channel<Width>();
   if (c >= apply.channels) return;
   const GradientSource<T, Width, from> source(apply.from, c);
-  const Floats<Width> a = load_or<Width>(apply.a, c, 1), b = load_or<Width>(apply.b, c, 0),
-                      d = load_or<Width>(apply.d, c, 0);
+  const Factors<Width> one(apply.a, apply.b, apply.d, apply.sums, c);
   const bool second = norms == Norms::two;
-  const Floats<Width> a2 = load_or<Width>(second ? apply.a2 : nullptr, c, 1),
-                      b2 = load_or<Width>(second ? apply.b2 : nullptr, c, 0),
-                      d2 = load_or<Width>(second ? apply.d2 : nullptr, c, 0);
+  const Factors<Width> two(second ? apply.a2 : nullptr, second ? apply.b2 : nullptr, second ? apply.d2 : nullptr,
+                           second ? apply.sums2 : FactorSums{}, c);
   with_rule(apply.from.activation, [&](auto rule) {
     for (Index row = first_row(); row < apply.rows; row += row_stride()) {
-      const Index at = row * apply.channels + c;
+      const Index at = from_the_end(row, apply.rows) * apply.channels + c;
       const Floats<Width> x = row_of<T, Width>(apply.x, at), other = row_of<T, Width>(apply.other, at);
       const Floats<Width> g = source.g(rule, at, x, other, apply.other != nullptr);
       Floats<Width> dx, dx2;
 #pragma unroll
       for (int k = 0; k < Width; ++k) {
-        dx.at[k] = fmaf(a.at[k], g.at[k], fmaf(b.at[k], x.at[k], d.at[k]));
-        dx2.at[k] = fmaf(a2.at[k], g.at[k], fmaf(b2.at[k], other.at[k], d2.at[k]));
+        dx.at[k] = one.dx(k, g.at[k], x.at[k]);
+        dx2.at[k] = two.dx(k, g.at[k], other.at[k]);
       }
       store<Width>(static_cast<T*>(apply.dx) + at, dx);
       if constexpr (norms == Norms::two) store<Width>(static_cast<T*>(apply.dx2) + at, dx2);

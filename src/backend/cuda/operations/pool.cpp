@@ -29,6 +29,7 @@ void add_max_pool(ForwardPass& pass, int id, const Pool& pool) {
   const int norm = on_the_fly ? source.terms[0].norm : -1;
   const BufferRef x = pass.read(on_the_fly ? source.terms[0].value : value.sources[0]);
   const BufferRef y = pass.make(id);
+  if (on_the_fly) pass.settle({norm});
   const BufferRef scale = on_the_fly ? builder.vector(norm, NormVector::scale) : BufferRef{};
   const BufferRef shift = on_the_fly ? builder.vector(norm, NormVector::shift) : BufferRef{};
   const bool differentiates = builder.training() && source.wants_gradient;

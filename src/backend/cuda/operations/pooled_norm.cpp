@@ -31,19 +31,23 @@ void differentiate_pooled_norm(BackwardPass& pass, int id, const Pool& pool) {
   std::vector<NodeId> nodes = builder.value(source).nodes;
   nodes.insert(nodes.end(), value.nodes.begin(), value.nodes.end());
   const Index channels = value.layout.c;
-  const int blocks = reduction_blocks(builder.rows(source), channels);
-  const BufferRef partial = builder.add_floats(Index{blocks} * 2 * channels);
+  const ReductionRefs place = builder.add_reduction(builder.rows(source), channels, 2);
+  const bool shared = builder.synchronised();
+  const BufferRef totals = shared ? builder.add_floats(2 * channels) : BufferRef{};
+  const auto end = end_in_reduction(builder, shared ? std::vector<int>{} : std::vector<int>{term.norm});
   const BufferRef mean = builder.vector(term.norm, NormVector::mean);
-  builder.add_step(
-      "norm sums of a max pool", nodes, {first, more, argmax, x}, {partial}, [=](const LaunchContext& launch) {
-        const PooledReduce now{.from = from(launch), .mean = launch.floats(mean), .partial = launch.floats(partial)};
-        check(reduce_pooled(now, launch.stream), "the sums of a pooled batch norm's gradient");
-      });
-  finish_norms(pass, {{.norm = term.norm,
-                       .dbeta = partial,
-                       .products = partial.after_floats(channels),
-                       .parts = blocks,
-                       .stride = 2 * channels}});
+  builder.add_step("norm sums of a max pool", nodes, {first, more, argmax, x}, {place.sums, totals},
+                   [=](const LaunchContext& launch) {
+                     PooledReduce now{.from = from(launch), .mean = launch.floats(mean), .place = place.at(launch)};
+                     now.end = end(launch);
+                     now.end.totals = launch.floats(totals);
+                     check(reduce_pooled(now, launch.stream), "the sums of a pooled batch norm's gradient");
+                   });
+  if (shared) {
+    finish_norms(pass, {{term.norm, totals, totals.after_floats(channels)}});
+  } else {
+    finish_norm_rows(builder, term.norm);
+  }
   pass.finish(source);
   pass.complete(source);
   if (!pass.wants_gradient(term.value)) return;

@@ -2,6 +2,7 @@
 #include "backend/cuda/operations/pooled_norm.hpp"
 
 #include "backend/cuda/kernels/pool_windows.cuh"
+#include "backend/cuda/operations/norm_formulas.cuh"
 
 namespace convoy::cuda {
 namespace {
@@ -72,7 +73,10 @@ __global__ void __launch_bounds__(tile_threads) reduce_pooled_kernel(PooledReduc
       }
     });
   }
-  write_partial<Width, 2>(sums, reduce.partial, static_cast<int>(shape.channels));
+  const int channels = static_cast<int>(shape.channels);
+  write_partial<Width, 2>(sums, reduce.place, channels);
+  add_over_grid<2>(reduce.place, static_cast<int>(blockDim.x) * Width, channels,
+                   [&](int channel, double(&total)[2]) { end_sums<2>(reduce.end, channels, channel, total); });
 }
 
 template <class T, int Width>
@@ -83,8 +87,8 @@ __global__ void __launch_bounds__(tile_threads) apply_pooled_kernel(PooledApply 
   const PooledSource<T, Width> source(apply.from, c);
   const Floats<Width> a = load<Width>(apply.a + c), b = load<Width>(apply.b + c), d = load<Width>(apply.d + c);
   with_rule(apply.from.activation, [&](auto rule) {
-    for (Index row = first_row(); row < rows_of(shape); row += row_stride()) {
-      const Index at = row * shape.channels + c;
+    for (Index i = first_row(); i < rows_of(shape); i += row_stride()) {
+      const Index row = from_the_end(i, rows_of(shape)), at = row * shape.channels + c;
       const Floats<Width> x = load<Width>(static_cast<const T*>(apply.from.x) + at);
       const Floats<Width> g = source.g(rule, row, x);
       Floats<Width> dx;

@@ -3,6 +3,7 @@
 // nothing of the pooled tensor's size but x was stored: two passes over x and the much smaller dy, instead of six
 // tensors of x's size.
 #pragma once
+#include "backend/cuda/operations/batch_norm.hpp"
 #include "backend/cuda/operations/pool.hpp"
 
 namespace convoy::cuda {
@@ -17,12 +18,12 @@ struct PooledGradient {
   const float *scale = nullptr, *shift = nullptr;
 };
 
-/// Sums of g and g * (x - mean) over n h w, as reduce_backward (operations/batch_norm.hpp) makes them:
-/// partial[blocks][2] [channels], blocks = reduction_blocks(n h w, channels).
+/// Sums of g and g * (x - mean) over n h w, as reduce_backward (operations/pointwise.hpp) makes them.
 struct PooledReduce {
   PooledGradient from;
   const float* mean = nullptr;
-  float* partial = nullptr;
+  ReductionPlace place;  ///< of 2 terms
+  GradientSumsEnd end;
 };
 cudaError_t reduce_pooled(const PooledReduce& reduce, cudaStream_t stream);
 

@@ -61,12 +61,13 @@ void Feed::send(const Batch& batch, const std::uint8_t* resident) {
   auto* const rows = reinterpret_cast<SampleRow*>(slot + rows_offset);
   for (std::size_t i = 0; i < batch.samples.size(); ++i) rows[i] = row_of(batch.samples[i]);
   ring_->send();
+  // The next rows but one wait for this: they come behind these numbers, which share the way to the device with them.
+  if (batch.images != nullptr) before_last_ = queue_->record();
 }
 
 const std::uint8_t* Feed::upload_rows(const std::uint8_t* images) {
   // What read the rows before the last was queued when the last ones were sent.
   const Event reusable = before_last_;
-  before_last_ = queue_->record();
   const Index bytes = spec_.samples * spec_.image_bytes;
   Rows& rows = image_rows_[turn_ % 2];
   ++turn_;
