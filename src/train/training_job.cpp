@@ -257,6 +257,7 @@ std::unique_ptr<Engine> build_engine(TrainingJob& job) {
   return engine;
 }
 
+/// Collective.
 TransportChoice choose_sums(const TrainingJob& job) {
   const SyncConfig& sync = job.config.sync;
   const RankDevices devices = find_devices(job.communicator, job.engine->backend());
