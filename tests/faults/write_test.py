@@ -275,6 +275,13 @@ def others(work):
             expect(code == 3 and reason in said and "report.html" in said, f"report, {call}, {error}: code {code}, names file and reason", said)
             code, said = run(["preview", "--synthetic", "--samples", 1, "--appearances", 1, "-o", f"{work}/sheet.html"], [f"{call}:sheet.html:{error}:0"])
             expect(code == 3 and reason in said and "sheet.html" in said, f"preview, {call}, {error}: code {code}, names file and reason", said)
+    tune = ["tune", "lr", "--synthetic", "--synthetic-size", 16, "--synthetic-samples", 64, "--model", "lenet", "--batch-size", 16, "--threads", 1, "--steps", 10,
+            "--output-dir", f"{work}/tune", "--csv", f"{work}/range.csv", "--plot", f"{work}/range.html"]
+    for call in ("open", "write", "rename"):
+        for error, reason in REASONS.items():
+            for name in ("range.csv", "range.html"):
+                code, said = run(tune, [f"{call}:{name}:{error}:0"])
+                expect(code == 3 and reason in said and name in said, f"tune lr: {name}, {call}, {error}: code {code}, names file and reason", said)
     machine, job = f"{work}/machine.json", ["--model", "lenet", "--image-size", 16, "--batch-size", 4]
     measure = ["bench", "compute", "--no-gradients", *job, "--steps", 1, "--threads", 1, "--machine", machine]
     code, said = run(measure)
