@@ -21,8 +21,8 @@ namespace {
 
 using namespace onnx_bytes;
 
-/// The graph as evaluation sees it: a file holds no dropout. And a square kernel has one side: a builder may say it
-/// twice, which is another text of the same operation.
+/// The graph as evaluation sees it: a file holds no dropout, and doesn't say which parameters never train. And a square
+/// kernel has one side: a builder may say it twice, which is another text of the same operation.
 Graph without_dropout(const GraphSpec& spec) {
   GraphSpec plain = spec;
   std::map<std::string, std::string> instead;
@@ -35,6 +35,7 @@ Graph without_dropout(const GraphSpec& spec) {
       layer.fields.erase("kernel_w");
       layer.fields.erase("pad_w");
     }
+    layer.fields.erase("fixed");
     if (layer.operation == Dropout::word) {
       instead[layer.name] = layer.inputs.front();
     } else {

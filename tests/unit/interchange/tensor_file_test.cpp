@@ -228,8 +228,8 @@ TEST_F(TensorFileTest, MetadataOfAnArchiveHaveALimitTogether) {
 }
 
 TEST_F(TensorFileTest, OtherFiles) {
-  expect_refused("", {"neither a safetensors file nor PyTorch's"});
-  expect_refused("convoy", {"neither a safetensors file nor PyTorch's"});
+  expect_refused("", {"is no file of safetensors, PyTorch or ONNX"});
+  expect_refused("convoy", {"is no file of safetensors, PyTorch or ONNX"});
   expect_refused(std::string("\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.", 15),
                  {"before version 1.6", "torch.save(torch.load("});
   write_bytes(path_, "text");
