@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""CIFAR-10 as one small archive of JPEG files, for a machine to which little can be carried, and back.
+"""CIFAR-10 as one small archive of JPEG files, for a machine to which only small files can be copied, and back.
 
 pack SOURCE OUT.tar.xz: SOURCE is an archive with train/CLASS/*.jpg and test/CLASS/*.jpg, whose files are kept as they are, or a folder of
 the official binary files, whose images are encoded. `convoy-preprocess folder --source OUT.tar.xz --encoding raw --sizes 32` reads it.

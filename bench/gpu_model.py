@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""How long a training step should take on a GPU that is only described, from the program's own table: each step takes the longer of its bytes
-and its arithmetic, and each kernel a gap. It is a guess to be refuted: `convoy bench compute --device cuda --profile` measures the same steps.
+"""How long a training step should take on a described GPU, from the program's own table: each step takes the time of its bytes or of its
+arithmetic, whichever is longer, and each kernel adds a gap. It is a guess until it is measured:
+`convoy bench compute --device cuda --profile` measures the same steps.
 
     bench/gpu_model.py [--card tests/cuda/plan/cards/h100.json] [--model resnet50] [--batch-size 256] [--precision fp16] [OPTION of inspect plan ...]
     convoy inspect plan --device cuda ... | bench/gpu_model.py --table - --batch-size 256
 
 Three sets of shares, which no card has confirmed: of the peak bandwidth, of the peak rate in forward, data and weight gradients, microseconds
-from the end of a kernel to the begin of the next, and kernels in a cuDNN graph. `optimistic` is what good kernels reach elsewhere, `likely` what
+from the end of a kernel to the start of the next, and kernels in a cuDNN graph. `optimistic` is what good kernels reach elsewhere, `likely` what
 cuDNN and passes over memory usually do. Left out: NCCL, the L2 cache (which helps small layers), and a stem of 4 channels, which cuDNN may
 compute far below the rate. CONVOY names the program; default build/release/src/cli/convoy. The lines with `|` are for bench/results.md."""
 import argparse
@@ -21,7 +22,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
-# bandwidth, rate of forward, data gradient, weight gradient, gap in microseconds, kernels a graph
+# bandwidth, rate of forward, data gradient, weight gradient, gap in microseconds, kernels per graph
 SHARES = {"optimistic": (0.90, 0.61, 0.61, 0.56, 1.5, 1.5), "likely": (0.85, 0.485, 0.425, 0.405, 2.2, 1.7),
           "pessimistic": (0.78, 0.35, 0.28, 0.28, 3.0, 2.0)}
 # NVIDIA's data sheets: FLOP of a multiprocessor in a clock (dense), and bits of the memory's bus, which descriptions lack.

@@ -107,7 +107,7 @@ look_for_flatuid() {
     say "this PBS may refuse that jobs submit themselves (it has no flatuid, see docs/cluster.md): then you will have to submit $script again at the end of its time"
 }
 
-# Hosts that the run wants to be kept away from (docs/cluster.md), one a line.
+# Hosts that the run must avoid (docs/cluster.md), one per line.
 excluded_hosts() { [ -z "$run_directory" ] || cut -f 1 "$run_directory/excluded-hosts" 2>/dev/null | sort -u; }
 
 # The lines of $PBS_NODEFILE but those of excluded hosts. PBS can't be asked for other hosts than those (select knows what a host
@@ -140,7 +140,7 @@ choose_launcher() {
   for variable in $(compgen -e); do
     case $variable in PATH | LD_LIBRARY_PATH | HDF5_* | NCCL_* | UCX_* | CONVOY_*) launch_words+=(-x "$variable") ;; esac
   done
-  # Open MPI that knows PBS knows the job's hosts by itself, all of them.
+  # An Open MPI that is built for PBS takes all hosts of the job by itself.
   case $(ompi_info 2>/dev/null) in *'plm: tm'*) [ "$nodes" != "$(<"$PBS_NODEFILE")" ] || return ;; esac
   # Not -hostfile: a host that stands in it once has a slot for each of its cores.
   launch_words+=(-host "$(awk '!count[$1]++ { order[++hosts] = $1 }
@@ -234,7 +234,7 @@ resubmit_to_slurm() {
   trap 'exit 75' TERM # with which Slurm ends this run of the job
   local hosts=''
   hosts=$(excluded_hosts | paste -sd , -)
-  # Slurm takes such a list only of a job that waits: it is held until it has it. Slurm's TERM comes meanwhile, and KILL KillWait later.
+  # Slurm takes such a list only for a waiting job, so the job is held until it has the list. Slurm's TERM comes meanwhile, and KILL KillWait later.
   if [ -n "$hosts" ]; then
     trap '' TERM
     scontrol requeuehold "$job" || return
@@ -246,7 +246,7 @@ resubmit_to_slurm() {
   wait $!
 }
 
-# Tells a held job where not to run, and releases it.
+# Excludes hosts for a held job, and releases it.
 exclude_in_slurm() { # JOB HOSTS
   local known
   known=$(scontrol show job "$1" 2>/dev/null | sed -n 's/.*ExcNodeList=\([^ ]*\).*/\1/p' | head -n 1)

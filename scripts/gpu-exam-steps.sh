@@ -14,7 +14,7 @@ median() { sort -n | awk '{ v[NR] = $1 } END { if (NR > 0) printf "%.6g\n", (v[i
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_rmaps_base_oversubscribe=1
 export CONVOY_GOLDEN_DIR=$golden CONVOY_REQUIRE_GPU=1 CONVOY_TEST_DEVICE=cuda
 steps=40 small=128 networks="resnet50 resnet18 resnet20" turns="1 2"
-tuned="resnet20 resnet50 resnet18" # small ones first: they take least
+tuned="resnet20 resnet50 resnet18" # small ones first: they take the least time
 cores=$(env -u OMP_NUM_THREADS nproc)
 # The emulated device would measure its ceilings for hours.
 profiled="--device cuda --precision fp16"
@@ -38,7 +38,7 @@ network() {
     resnet20) echo "--model resnet20 --batch-size 128" ;;
   esac
 }
-# losses FOLDER: of the training steps, one a line, in order.
+# losses FOLDER: of the training steps, one per line, in order.
 losses() { grep '"split":"train"' "$1/metrics.jsonl" | sed -E 's/.*"loss":([^,}]+).*/\1/'; }
 # compare A B LIMIT [PREFIX]: the largest difference of two columns relative to the larger; fails above LIMIT, on unlike
 # lengths, or where one is no number (null: not finite).
@@ -177,7 +177,7 @@ step_smoke() {
   plan resnet20 "cifar10_resnet20 fp16 n128 train" || rc=1
   return $rc
 }
-# shards KEY PROGRAM FILTER COUNT: a test's program in COUNT processes at once; failures are told as they happen.
+# shards KEY PROGRAM FILTER COUNT: a test's program in COUNT processes at once; failures are printed as they happen.
 shards() {
   local i pids=()
   for ((i = 0; i < $4; ++i)); do
@@ -192,7 +192,7 @@ shards() {
   for pid in "${pids[@]}"; do wait "$pid" || bad=$((bad + 1)); done
   value "$1_passed" "$(cat "$kept/$label.$1".*.txt | grep -ac '^\[       OK \]')"
   value "$1_failed" "$(cat "$kept/$label.$1".*.txt | grep -acE '^\[  FAILED  \].*\([0-9]+ ms\)$')"
-  # Of what a process that died did not come to, its log has the last test it began.
+  # The log of a process that died ends with the test that it had begun.
   value "$1_processes_not_ok" $bad
   [ $bad = 0 ] && return
   grep -ahE '^\[ RUN      \]' "$kept/$label.$1".*.txt | awk '{ print $4 }' | sort >"$work/begun.$1"
@@ -376,7 +376,7 @@ step_to_94() {
   convoy train --config "$here/configs/$config.cfg" --data "$work/cifar10" --device cuda --precision fp16 --no-tensorboard \
     --no-checkpoints --output-dir "$folder" $([ -z "$rehearse" ] || echo --model resnet8 --max-steps 2 --batch-size 4 --image-size 8) &
   local trainer=$! told=0 row
-  # An epoch's accuracy is told when it is known.
+  # Print an epoch's accuracy when it is known.
   while :; do
     local alive=1
     kill -0 $trainer 2>/dev/null || alive=''
@@ -421,7 +421,7 @@ step_nccl() {
   return $rc
 }
 
-# --- C. What a peer does or fails to do is told, and fails no step.
+# --- C. Results and failures of PyTorch are printed; they fail no step.
 step_ours() {
   local net rc=0
   for net in $networks; do ours "$net" "$net" || { note_failed "$net"; rc=1; }; done

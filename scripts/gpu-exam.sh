@@ -3,8 +3,8 @@
 # The examination on a machine with a GPU and nothing else installed, in three parts of four minutes at most. Runs in a folder
 # of scripts/bundle.sh, or in the repository after a release build. Its steps are in gpu-exam-steps.sh.
 #
-# What it prints is in its archive before it is printed, and the archive is replaced, never written into: a kill at any moment
-# loses nothing that was seen.
+# It puts each result into its archive before it prints it, and replaces the archive instead of writing into it: a kill at any
+# moment loses nothing that was printed.
 set -uo pipefail
 export LC_ALL=C
 script=$0 words=("$@")
@@ -13,23 +13,23 @@ here=$(cd "$(dirname "$0")/.." && pwd)
 usage() {
   cat <<'TEXT'
 usage: scripts/gpu-exam.sh A|B|C [options]
-  A   is it right, and where does the time go: facts, first steps, every operation against the reference, fused against
+  A   correctness, and where the time goes: facts, first steps, every operation against the reference, fused against
       unfused, throughput and the parts of a step, resume, two ranks, kernels under sanitizers. Needs no Python
   B   what failed in A, again; cold start, memory, measured tuning, 20 steps beside the CPU, NCCL, time to 94 % on CIFAR-10
-  C   PyTorch, eager and compiled, by turns with ours
+  C   PyTorch, eager and compiled, in turns with Convoy
   --out DIR       exam-PART.tar.gz (results.json, a log of each step, plans, profiles) and exam-PART.txt, the table; both are
                   whole at every moment; default runs/gpu-exam
   --work DIR      for data and runs; default: a temporary folder that is removed at the end
   --data PATH     CIFAR-10: an archive of bench/cifar10_archive.py, or the folder of the official binary files. Without it the
                   times to 94 % are left out
-  --again WHAT    B: these steps of A, by commas, or those that failed in A's table, a file
+  --again WHAT    B: steps of A to repeat, separated by commas, or the file of A's table: its failed steps
   --python EXE    C: an interpreter with PyTorch; default python3
-  --only STEPS    these alone, by commas
+  --only STEPS    only these steps, separated by commas
   --seconds N     time of the part; default 240
   --rehearse      small networks and few tests, for a machine without a GPU and stand-ins for its libraries
   --list          print the steps and their limits in seconds
-Exit code 0: every step is ok or was left out; 1: some are not. A step that exceeds its limit is ended and counts as failed. Steps
-that failed run once more at the end, as far as time is left, with blocking launches and the libraries' logs.
+Exit code 0: every step is ok or was left out; 1: some failed. The script ends a step that exceeds its limit, and counts it as
+failed. Steps that failed run once more at the end, if there is time, with blocking launches and the libraries' logs.
 TEXT
 }
 
@@ -84,7 +84,7 @@ if [ "$part" = B ] && [ -n "$again" ]; then
     if chosen "${steps[i]}"; then left=$((left - steps[i + 1] - 2)); fi
   done
   read -ra repeated <<<"$(again_within $left | paste -sd ' ')"
-  steps=("${steps[@]:0:2}" "${repeated[@]}" "${steps[@]:2}") # behind the start, which shall be the first of all
+  steps=("${steps[@]:0:2}" "${repeated[@]}" "${steps[@]:2}") # after `start`, which must run first
 fi
 if [ -n "$list" ]; then
   printf '%s %s\n' "${steps[@]}"
@@ -287,7 +287,7 @@ ended() { # SIGNAL
 trap 'ended TERM' TERM
 trap 'ended INT' INT
 trap 'ended HUP' HUP
-trap : PIPE # whoever reads may go; the archive is still made
+trap : PIPE # if the reader ends, the archive is still made
 
 program=$(convoy --version 2>&1 | tr -d '"' | paste -sd ';')
 card=$(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2>/dev/null | head -n 1)

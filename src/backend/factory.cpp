@@ -39,7 +39,7 @@ double memory_of_card(const std::string& card) {
   try {
     return Json::parse(card).at("totalGlobalMem").as<double>();
   } catch (const std::invalid_argument& error) {
-    fail(Exit::usage, "the card's description tells no 'totalGlobalMem' ({}); see docs/cuda.md", error.what());
+    fail(Exit::usage, "the card's description has no 'totalGlobalMem' ({}); see docs/cuda.md", error.what());
   }
 }
 

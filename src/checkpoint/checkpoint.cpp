@@ -111,7 +111,7 @@ std::vector<std::string> list_abandoned(const std::string& folder, const Lineage
     try {
       const Stamp stamp = peek(main_path(folder, name));
       return !lineage->holds(lineage->known(stamp.attempt), stamp.step);
-    } catch (const Error&) {  // not there, or damaged: whoever loads it says so
+    } catch (const Error&) {  // missing or damaged: loading it reports that
       return false;
     }
   };
@@ -134,7 +134,7 @@ NewerCheckpoints list_newer(const std::string& folder, Index step) {
         newer.files.push_back(file);
       else
         newer.leaves_one = newer.leaves_one || name != "best";
-    } catch (const Error&) {  // not there, or damaged: whoever loads it says so
+    } catch (const Error&) {  // missing or damaged: loading it reports that
       continue;
     }
   }

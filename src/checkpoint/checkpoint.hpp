@@ -85,7 +85,7 @@ std::vector<std::string> list_abandoned(const std::string& folder, const Lineage
 /// Files of the checkpoints of a folder after more than `step` steps, `best` included, with their shards.
 struct NewerCheckpoints {
   std::vector<std::string> files;
-  bool leaves_one = false;  ///< there is one to go on from that isn't among them
+  bool leaves_one = false;  ///< another checkpoint is left to go on from
 };
 NewerCheckpoints list_newer(const std::string& folder, Index step);
 /// Tests whether put_aside() could move files. Throws Error(data) if not.

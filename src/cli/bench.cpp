@@ -48,7 +48,7 @@ Exit run_bench(Session& session, const Words& words) {
   if (config->what == "compute") {
     try {
       return bench_compute(communicator, *config);
-    } catch (const AgreedError& error) {  // whom it concerns has told why
+    } catch (const AgreedError& error) {  // the rank that it concerns has logged why
       return error.code;
     }
   }

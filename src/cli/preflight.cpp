@@ -338,10 +338,10 @@ Command preflight_command() {
       .text =
           "Checks what a job needs before it starts. Use the launch line and the options of the job. For each rank it prints\n"
           "host, device, cores, NUMA nodes and threads. It checks the network, MPI and clocks, whether all ranks can read the\n"
-          "data set, and whether all hosts can write the run directory. --stress SECONDS also makes each rank compute, fills memory,\n"
-          "writes and reads files and lets all pairs of ranks exchange messages, and names who does so wrong or slowly. It exits\n"
-          "with 0, or with the highest of: 2 run directory or builds, 3 data, 4 devices or cores that ranks share by accident,\n"
-          "7 wrong arithmetic or memory. It ignores options of 'convoy train' that do not matter here.",
+          "data set, and whether all hosts can write the run directory. --stress SECONDS also makes each rank compute, fills\n"
+          "memory, writes and reads files and lets all pairs of ranks exchange messages, and names what is wrong or slow.\n"
+          "It exits with 0, or with the highest of: 2 run directory or builds, 3 data, 4 devices or cores that ranks share by\n"
+          "accident, 7 wrong arithmetic or memory. It ignores options of 'convoy train' that do not matter here.",
       .see_options = see_options<PreflightConfig>,
       .on_ranks = run_preflight};
 }

@@ -38,7 +38,7 @@ void share_findings(Communicator& communicator, const std::vector<Finding>& mine
 Exit code_of(const Preflight& preflight);
 std::string text_of(const Preflight& preflight);
 std::string json_of(const Preflight& preflight);
-/// Runs a check of this rank alone; what it throws is a finding, with `code` if that is given.
+/// Runs a check of this rank alone; an error that it throws becomes a finding, with `code` if that is given.
 template <class Check>
 void attempt(std::vector<Finding>& findings, const Check& check, std::optional<Exit> code = {}) {
   try {
@@ -51,7 +51,7 @@ void attempt(std::vector<Finding>& findings, const Check& check, std::optional<E
   }
 }
 
-/// The text where all texts are equal, else what each group of ranks has.
+/// The text if all texts are equal, else what each group of ranks has.
 std::string folded(const std::vector<std::string>& texts);
 
 }  // namespace convoy

@@ -22,10 +22,10 @@
 namespace convoy {
 namespace {
 
-/// Parts of the time; links take as long as all pairs need.
+/// Shares of --stress; the links take as long as all pairs need.
 constexpr double arithmetic_share = 0.5, memory_share = 0.25, disk_share = 0.25;
 
-/// A number for each place, so that a place that holds another's is seen.
+/// A number for each place, so that a place that holds another's number is noticed.
 std::uint64_t pattern(std::uint64_t seed, std::size_t place) { return mix_bits(seed * 0x9e3779b97f4a7c15ULL + place); }
 
 void fill(std::vector<std::uint64_t>& words, std::uint64_t seed) {
@@ -182,7 +182,7 @@ void stress_memory(Communicator& communicator, const PreflightConfig& config, do
     if (const std::size_t wrong = first_wrong(words, round); wrong < words.size()) {
       mine.push_back(
           {Exit::arithmetic,
-           fmt::format("memory of {} gives other bits than were written to it ({:016x} for {:016x}); keep the "
+           fmt::format("memory of {} gives other bits than were written to it ({:016x} instead of {:016x}); keep the "
                        "job off this host",
                        communicator.host(), words[wrong], pattern(round, wrong)),
            {}});
@@ -197,7 +197,7 @@ void stress_memory(Communicator& communicator, const PreflightConfig& config, do
                       {{"mb_per_rank", bytes / 1e6}}});
 }
 
-/// Collective. One rank a host, in the run directory or above it.
+/// Collective. One rank per host, in the run directory or above it.
 void stress_disk(Communicator& communicator, const PreflightConfig& config, double seconds, Preflight& to) {
   std::vector<Finding> mine;
   std::vector<std::uint64_t> words((std::size_t{32} << 20) / sizeof(std::uint64_t));
@@ -242,7 +242,7 @@ void stress_disk(Communicator& communicator, const PreflightConfig& config, doub
                       {{"slowest_mb_per_sec", slowest[0] / 1e6}}});
 }
 
-/// The rank that `rank` meets in a round, when each of `even` ranks is to meet all others: the last stays, the others
+/// The rank that `rank` meets in a round, when each of `even` ranks meets all others: the last stays, the others
 /// turn in a circle.
 int partner(int rank, int round, int even) {
   const int turning = even - 1;

@@ -105,7 +105,7 @@ std::string page_of(const TuneConfig& config, const std::vector<RangePoint>& poi
   double highest = points.front().loss;
   if (found) highest = std::max(highest, found->lowest_loss + 1.5 * (highest - found->lowest_loss));
   for (std::size_t i = 0; i < points.size(); ++i) {
-    // What diverged would flatten all the rest.
+    // Diverged losses would flatten the rest of the curve.
     if (!(points[i].loss <= highest) || !(smoothed[i] <= highest)) continue;
     loss.points.push_back({std::log10(points[i].rate), points[i].loss});
     smooth.points.push_back({std::log10(points[i].rate), smoothed[i]});
@@ -156,7 +156,7 @@ Exit run_tune(Session& session, const Words& words) {
   std::string problem;
   try {
     rest = take_own(config, words);
-  } catch (const Error& error) {  // the words are the same on all ranks
+  } catch (const Error& error) {  // the message is the same on all ranks
     problem = error.what();
   }
   if (problem.empty()) {

@@ -7,10 +7,10 @@
 
 namespace convoy {
 
-/// --class-weights: what the loss of each class counts in training, as the user says it.
+/// --class-weights: the weight of each class in the training loss, as the user gives it.
 struct ClassWeights {
   bool automatic = false;      ///< by the inverse of the class's share in the training set
-  std::vector<double> values;  ///< one a class, in their order
+  std::vector<double> values;  ///< one per class, in their order
   bool given() const { return automatic || !values.empty(); }
 };
 

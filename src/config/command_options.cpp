@@ -80,11 +80,12 @@ Option balance_option(Balance& balance) {
 }
 
 Option rate_multiplier_option(std::vector<RateMultiplierConfig>& multipliers) {
-  Option option{.name = "lr-mult",
-                .value = "PATTERN=F,...",
-                .help =
-                    "factor of the learning rate of parameters, by patterns as of --freeze; PATTERN=F@EPOCHS: after so "
-                    "many epochs they keep their values"};
+  Option option{
+      .name = "lr-mult",
+      .value = "PATTERN=F,...",
+      .help =
+          "factor of the learning rate of the parameters that a pattern matches (as in --freeze); PATTERN=F@EPOCHS: "
+          "after EPOCHS epochs they keep their values"};
   option.allowed = "a comma-separated list such as *.bias=2,conv1=0.1,stem.bias=1@3";
   option.set = [&multipliers](const std::string& text) {
     std::vector<RateMultiplierConfig> read;
@@ -217,7 +218,7 @@ OptionGroup spike_options(TrainConfig& config) {
       .decides_bits();
   group
       .add(number_option("spike-factor", "F", config.spike_factor, above(1),
-                         "a spike is F times the median of the last 20 intervals; a loss below 1 is none"))
+                         "a spike is F times the median of the last 20 intervals; a loss below 1 is no spike"))
       .decides_bits();
   return group;
 }

@@ -50,7 +50,7 @@ struct DataConfig {
   OnCorrupt on_corrupt = OnCorrupt::fail;
   bool rectangular = false;  ///< --rectangular-validation
   bool flip_test = false;    ///< --flip-test: evaluation averages an image and its mirror
-  Index translate_test = 0;  ///< --translate-test: and the image moved by so many pixels along the diagonal, both ways
+  Index translate_test = 0;  ///< --translate-test: pixels by which further views move along the diagonal
 };
 
 struct OptimiserConfig {
@@ -166,7 +166,7 @@ struct DeviceConfig {
   std::string options;           ///< --kernels, e.g. no-winograd
 };
 
-/// What a loss or a gradient beyond its bound does.
+/// What the run does about a loss or a gradient norm beyond its bound.
 enum class OnSpike : std::uint8_t { off, warn, rollback };
 
 struct TrainConfig {
@@ -177,7 +177,7 @@ struct TrainConfig {
   std::vector<RateMultiplierConfig> rate_multipliers;
   OptimiserConfig optimiser;
   EmaConfig ema;
-  LookaheadConfig lookahead;  ///< or it
+  LookaheadConfig lookahead;  ///< in place of ema
   std::vector<PhaseConfig> phases;
   SyncConfig sync;
   CheckpointConfig checkpoint;
@@ -283,7 +283,7 @@ struct BenchConfig {
 struct PreflightConfig {
   TrainConfig train;  ///< of the job to come: data set, run directory, device, deadlines
   bool json = false;
-  double stress_seconds = 0;  ///< --stress; 0: not
+  double stress_seconds = 0;  ///< --stress; 0: no stress test
 };
 
 struct PreviewConfig {

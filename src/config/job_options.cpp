@@ -62,7 +62,7 @@ OptionGroup sync_options(SyncConfig& sync) {
   add(number_option("local-steps", "N", sync.local_steps, at_least(1), "steps between two averages of the weights"))
       .decides_bits();
   add(number_option("node-steps", "N", sync.group.steps, at_least(0),
-                    "steps between two averages among the replicas of a host, beside those of all; 0: there are none"))
+                    "steps between two averages among the replicas of a host, beside those of all; 0: none"))
       .decides_bits();
   add(number_option("node-replicas", "N", sync.group.replicas, from_to(0, 1 << 20),
                     "number of replicas that average every --node-steps steps; 0: those of a host"))

@@ -47,7 +47,7 @@ std::vector<OptionGroup> options_of(PreflightConfig& config) {
   own.add(
       number_option("stress", "SECONDS", config.stress_seconds, at_least(0),
                     "also test arithmetic, memory, disk and the links between all pairs of ranks for about so long; "
-                    "0: not"));
+                    "0: no test"));
   groups.insert(groups.begin(), std::move(own));
   return groups;
 }

@@ -91,8 +91,8 @@ double memory_line(const std::string& root, const char* wanted) {
   return 0;
 }
 
-/// The least limit of a control group and of those above it. `file`: what it is called; `max` and numbers above `most`
-/// are none.
+/// The least limit of a control group and of those above it. `file`: its name; `max` and numbers above `most` mean no
+/// limit.
 double group_limit(const std::string& hierarchy, std::string group, const char* file, double most) {
   double least = most;
   while (true) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What rank 0 has read of a data set's headers, for the other ranks of its job: bytes of this build, for no file.
+// What rank 0 has read of a data set's headers, for the other ranks of its job. The layout is that of this build: never
+// write it to a file.
 #pragma once
 #include <string>
 #include <string_view>
@@ -9,7 +10,7 @@
 namespace convoy {
 
 std::string to_bytes(const DatasetInfo& info);
-/// Of to_bytes. Throws Error(internal) if the bytes end early or go on.
+/// Reads what to_bytes wrote. Throws Error(internal) if the bytes end early or go on.
 DatasetInfo dataset_info_of(std::string_view bytes);
 
 }  // namespace convoy

@@ -82,7 +82,7 @@ Index largest_that_fits(Index limit, Index first, const std::function<Index(Inde
     } else if (tries < of_the_line && of_other > of_fits) {
       const double share = static_cast<double>(limit - of_fits) / static_cast<double>(of_other - of_fits);
       next = fits + static_cast<Index>(share * static_cast<double>(other - fits));
-      // Beside the border both neighbours are to be seen, from one side each.
+      // If the line ends at `fits`, go one further: the search ends only when both neighbours of the limit are tried.
       next = std::clamp(next + (next == fits ? 1 : 0), fits + 1, other - 1);
     } else {
       next = fits + (other - fits) / 2;

@@ -13,7 +13,7 @@ namespace convoy {
 using ArenaOf = std::function<Index(const CompileSpec&)>;
 
 /// The largest arena of the programs that an engine compiles. `batch` > 0: with batches of this size, in training or,
-/// where nothing is trained, in evaluation.
+/// if nothing is trained, in evaluation.
 Index arena_floats(const EngineSpec& spec, Index batch, const ArenaOf& arena);
 
 /// More than any memory has room for: the search ends there.

@@ -105,7 +105,7 @@ std::string data_in_onnx(const TensorFile& file) {
     meta.meta.texts["normalization"] = told.at("normalization");
     return to_text(meta);
   } catch (const std::exception&) {  // of JSON, or a key that is missing
-    fail(Exit::data, "'{}' tells its classes and its input in another form than 'convoy export'; export it again",
+    fail(Exit::data, "'{}' gives its classes and its input in another form than 'convoy export' does; export it again",
          file.path());
   }
 }

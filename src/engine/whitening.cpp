@@ -17,7 +17,7 @@
 namespace convoy {
 namespace {
 
-/// As many as the author's program takes.
+/// As many images as the author's program takes.
 constexpr Index most_images = 5000;
 
 /// n h w c pixels as InputSpec says, c h w.

@@ -130,7 +130,7 @@ ModelFile open_model(Communicator& communicator, const std::string& path, const 
   words >> model.classes >> channels >> spec.norm_epsilon >> spec.image_size;
   for (std::string name, value; words >> name >> value;) spec.options[name] = value;
   if (const TrainedData& data = model.found.file.meta.data; !data.class_names.empty()) {
-    // An ONNX file of 'convoy export' tells its classes and its input.
+    // An ONNX file of 'convoy export' describes its classes and its input.
     model.classes = 0;
     model.config.data.normalise = normalise_of(model.found);
     return model;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An ONNX file as data: operators, the places of its tensors, and what it says of itself. Nothing is interpreted here;
+// An ONNX file as data: operators, the places of its tensors, and its metadata. Nothing is interpreted here;
 // onnx_network.hpp does that.
 #pragma once
 #include <map>

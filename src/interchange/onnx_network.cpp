@@ -199,7 +199,7 @@ class OnnxGraph {
     });
   }
 
-  /// The form up to its operator `last`, which is to be the node.
+  /// The form up to its operator `last`, which must be the node.
   std::optional<Binding> match(const OnnxOperators& form, std::size_t last, std::size_t at,
                                const Binding& bound) const {
     const OnnxOperator& wanted = form[last];
@@ -350,7 +350,7 @@ class Network {
     skip_normalisation();
   }
 
-  /// What `convoy export --with-normalization` wrote: the metadata says the same, for whoever feeds the network.
+  /// What `convoy export --with-normalization` wrote: the metadata say the same, for a caller that feeds the network.
   void skip_normalisation() {
     if (!is_own()) return;
     for (const OnnxNode& node : graph_.onnx().nodes) {

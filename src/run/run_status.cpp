@@ -62,7 +62,7 @@ constexpr std::array table{
     Row{RunEnd::failed, RunStatus::failed, Code::of_state, "failed with code {exit}, first on rank {rank}: {message}",
         "rank {rank} failed with code {exit}: {message}{silent}"},
     Row{RunEnd::miscalculated, RunStatus::failed, Code::again_if_it_saves, no_text,
-        "{message}; it is left out: {excluded}"},
+        "{message}; the next job leaves out {excluded}"},
     Row{RunEnd::superseded, RunStatus::failed, Code::superseded, no_text, "a newer attempt continues this run"},
     Row{RunEnd::goes_on_elsewhere, RunStatus::failed, Code::superseded, no_text,
         "attempt {newer} continues this run elsewhere"},

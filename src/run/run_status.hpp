@@ -22,7 +22,7 @@ struct RunObservations {
   Job job = Job::unknown;                ///< what the scheduler says
   std::string silent;         ///< ranks that stopped or hang, with their hosts and what they did; empty: none
   std::string lost_hosts;     ///< hosts that do not answer; empty: none
-  std::string excluded;       ///< hosts that the attempt wants to be kept away from; empty: none
+  std::string excluded;       ///< hosts that the next attempt must avoid; empty: none
   Index lost_attempts = 0;    ///< attempts since the newest durable checkpoint
   Index restarts = 0;         ///< how often the scheduler's job was submitted again
   Index failed_launches = 0;  ///< launches in a row that began no attempt, the last one included

@@ -114,7 +114,7 @@ class WeightSync final : public Sync {
   std::vector<Index> samples_since_average() const override { return samples_; }
 
   void restore(const std::vector<Index>& samples_since_average) override {
-    if (std::exchange(under_way_, false)) average_.finish();  // of sets that are no more
+    if (std::exchange(under_way_, false)) average_.finish();  // its sets no longer exist
     require(samples_since_average.size() == samples_.size(), "one number of samples for each replica of the rank");
     samples_ = samples_since_average;
     replicas_are_equal_ = values_are_current_ = optimiser_is_current_ = false;
@@ -137,8 +137,8 @@ class WeightSync final : public Sync {
     return needs_anchor(spec) ? std::make_optional<OuterOptimiser>(spec.outer, parts) : std::nullopt;
   }
 
-  /// Collective. What was under way reaches the replicas; what they are now goes on its way. A replica's own steps
-  /// since stay: x = average + (x - what it gave to it).
+  /// Collective. The average that was under way reaches the replicas, and one of their present weights starts. A
+  /// replica keeps its own steps since: x = average + (x - what it gave to it).
   void average_late() {
     finish_late();
     const Range& values = parts_.layout.trained;
@@ -154,7 +154,7 @@ class WeightSync final : public Sync {
     replicas_are_equal_ = values_are_current_ = optimiser_is_current_ = compute_copies_are_current_ = false;
   }
 
-  /// Collective. Waits for the average that is under way; then the slots hold what each replica is to be corrected by.
+  /// Collective. Waits for the average that is under way; then the slots hold each replica's correction.
   void finish_late() {
     if (!std::exchange(under_way_, false)) return;
     average_.finish();
@@ -187,7 +187,7 @@ class WeightSync final : public Sync {
       optimiser_is_current_ = true;
     }
     average_.finish();
-    if (optimiser && spec_.overlap)  // the replicas' corrections add up to nothing
+    if (optimiser && spec_.overlap)  // the replicas' corrections add up to 0
       parts_.backend.fill(correction(average_.set()), parts_.layout.trained.count, 0.0F);
     compute_copies_are_current_ = false;
   }

@@ -190,7 +190,7 @@ void ArithmeticCheck::batch_ready(const LoopState& state, ReplicaBatch& own) {
   share_batch(own, batch);
   if (batch.key.samples == 0) return;  // the end of an epoch that can't be dealt evenly
   const ParameterSet& set = share_weights();
-  job_.training_log.take_counters();  // what the repetitions count is nobody's
+  job_.training_log.take_counters();  // the repetitions' counts belong to no step
   std::vector<Repetition> repetitions;
   const auto repeat_all = [&] {
     std::vector<std::uint64_t> all = gather(repeats() ? repeat(batch, set) : 0);
@@ -274,7 +274,7 @@ void ArithmeticCheck::leave(const Verdict& verdict, const LoopState& state) {
   std::vector<std::string> names;
   for (const int rank : verdict.wrong) names.push_back(name(rank));
   job_.checkpointing.finish();
-  job_.sync->averaged_weights();  // nothing may be under way when the job's memory goes
+  job_.sync->averaged_weights();  // no average may be under way when the job's memory is freed
   if (job_.shape.rank == 0) {
     std::string text =
         fmt::format("{}: {} (step {}, replica {} was repeated by ranks {})", fmt::join(names, " and "), verdict.reason,
@@ -286,8 +286,8 @@ void ArithmeticCheck::leave(const Verdict& verdict, const LoopState& state) {
                           excluded_hosts_path(job_.config.output.folder));
     } else {
       text +=
-          "; one of them is wrong and two can't tell who: test both hosts with 'convoy preflight', or run with three "
-          "ranks or more";
+          "; one of them is wrong and two ranks can't tell which: test both hosts with 'convoy preflight', or run with "
+          "three ranks or more";
     }
     log::report_error(text + put_newer_checkpoints_aside());
   }

@@ -18,8 +18,8 @@ struct TrainingJob;
 /// A difference ends the job with Exit::arithmetic (docs/adr/0035).
 class ArithmeticCheck final : public Observer {
  public:
-  /// Collective. Throws AgreedError where the bits of a step are no function of the replica alone, or nobody can repeat
-  /// it.
+  /// Collective. Throws AgreedError if the bits of a step depend on more than the replica, or if no other rank can
+  /// repeat it.
   explicit ArithmeticCheck(TrainingJob& job);
 
   /// Collective. In a step that is checked: the repetitions, before the step itself.
@@ -28,7 +28,7 @@ class ArithmeticCheck final : public Observer {
   void stage_done(const LoopState& state, const ReplicaBatch& batch, std::size_t stage) override;
   /// Collective.
   void step_done(LoopState& state) override;
-  /// Rank 0 says what was checked and what it cost.
+  /// Rank 0 logs what was checked and what it cost.
   void tell() const;
 
  private:
@@ -41,7 +41,7 @@ class ArithmeticCheck final : public Observer {
   bool repeats() const;
   /// Collective. Leaves the batch of the checked rank in `to`, with the weights to compute it with.
   void share_batch(const ReplicaBatch& own, Received& to);
-  /// Collective. This rank's set, or that of the checked rank where the replicas differ.
+  /// Collective. This rank's set, or that of the checked rank if the replicas differ.
   const ParameterSet& share_weights();
   std::uint64_t repeat(const Received& batch, const ParameterSet& weights);
   void digest_range(const Range& range, std::uint64_t& digest);
@@ -51,8 +51,8 @@ class ArithmeticCheck final : public Observer {
   std::vector<std::uint64_t> gather(std::uint64_t own);
   /// Collective. Throws AgreedError.
   [[noreturn]] void leave(const Verdict& verdict, const LoopState& state);
-  /// Rank 0. So that the run goes on from a checkpoint that was made before the last check that passed. Returns what is
-  /// to be said about it.
+  /// Rank 0. Moves newer checkpoints aside, so that the run goes on from one that is not newer than the last check that
+  /// passed. Returns what the message says about it.
   std::string put_newer_checkpoints_aside() const;
 
   TrainingJob& job_;

@@ -28,7 +28,7 @@ std::vector<int> choose_repeaters(Index check, int owners, std::span<const std::
       return hosts[static_cast<std::size_t>(other)] == hosts[static_cast<std::size_t>(rank)];
     });
   };
-  // The round of the job's ranks that the check belongs to decides who comes first.
+  // The number of the check's round over the ranks decides which rank comes first.
   const int shift = static_cast<int>(check / owners % (owners - 1));
   std::vector<int> others;
   others.reserve(static_cast<std::size_t>(owners));

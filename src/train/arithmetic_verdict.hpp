@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who repeats a step, and who is wrong where the repetitions differ. Nothing here communicates.
+// Which ranks repeat a step, and which of them are wrong if the repetitions differ. Nothing here communicates.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -24,7 +24,7 @@ struct Repetition {
 };
 
 struct Verdict {
-  std::vector<int> wrong;  ///< ranks; if nobody can say which of several is wrong, all of these
+  std::vector<int> wrong;  ///< ranks; if nothing shows which of several is wrong, all of these
   bool certain = true;     ///< false: not all of `wrong` are
   std::string reason;      ///< `repeats its own step with other bits`
 };
@@ -33,7 +33,7 @@ struct Verdict {
 /// disagree with the majority; two ranks that stand against each other have none.
 Verdict judge(std::span<const Repetition> repetitions);
 
-/// Who holds other weights than more than half of the ranks; nothing where all hold the same.
+/// The ranks that hold other weights than more than half of the ranks; nothing if all hold the same.
 std::optional<Verdict> judge_weights(std::span<const std::uint64_t> digests);
 
 }  // namespace convoy

@@ -16,7 +16,7 @@ std::vector<Index> count_classes(std::span<const std::int32_t> labels, Index cla
 ///   sum counts[k] * w[k] = sum counts[k]
 /// So a step divides by its number of images, on any number of ranks. (torch's CrossEntropyLoss(weight=) divides by
 /// the sum of the weights in the batch, which is the same on average.) A class without images has 0 if they are
-/// automatic. Throws Error(usage) where they don't fit the set.
+/// automatic. Throws Error(usage) if they don't fit the set.
 std::vector<float> loss_weights(const ClassWeights& wanted, std::span<const Index> counts, const DatasetInfo& info);
 
 }  // namespace convoy

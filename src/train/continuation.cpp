@@ -30,7 +30,7 @@ void judge_data(const TrainingJob& job, FoundCheckpoint& found) {
   found.other_val = verdict.new_best;
 }
 
-/// A resumed run keeps its learning rate if nobody gives one.
+/// A resumed run keeps its learning rate unless --lr gives one.
 void keep_rates(TrainingJob& job, const CheckpointMeta& meta) {
   const auto stored = meta.texts.find("configuration");
   if (stored != meta.texts.end() && keep_rate(job.config, stored->second)) {
@@ -53,7 +53,7 @@ bool is_end_of(const TrainConfig& config, std::uint64_t train_digest, const Chec
 }
 
 /// Collective. If the same run was started twice at once, the second start has waited for the first. Returns the last
-/// checkpoint of the first, if that has done all that this one is to do; else nothing.
+/// checkpoint of the first, if the first has done all that this start asks for; else nothing.
 std::optional<FoundCheckpoint> end_of_equal_start(const TrainingJob& job) {
   const CheckpointConfig& config = job.config.checkpoint;
   const std::string last = main_path(config.folder, "last");

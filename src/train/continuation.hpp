@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From which checkpoint a job goes on, and what of it has to fit the job.
+// From which checkpoint a job goes on, and which of its facts must fit the job.
 #pragma once
 #include <optional>
 #include <string>
@@ -15,7 +15,7 @@ struct TrainingJob;
 /// Collective. The checkpoint to continue from; settles which run this attempt belongs to.
 std::optional<FoundCheckpoint> find_resume(TrainingJob& job);
 
-/// The kernels that the checkpoint's run chose, where this one does the same work: only then do bits repeat.
+/// The kernels that the checkpoint's run chose, if this one does the same work: only then do bits repeat.
 std::string choices_for(const TrainConfig& config, const Job& job, const CheckpointMeta& meta);
 
 }  // namespace convoy

@@ -17,8 +17,8 @@
 namespace convoy {
 namespace {
 
-/// In device memory: a bit of the mantissa, which nobody sees in the loss, of the largest of some floats, since one
-/// that is 0 would stay so small that nothing changes.
+/// In device memory: flips a bit of the mantissa, which does not show in the loss. It takes the largest of some floats,
+/// since a 0 would stay so small that nothing changes.
 void flip_bit(Device& device, Collectives& sums, float* values, Index count) {
   constexpr std::uint32_t bit = 1U << 20;
   std::vector<float> held(static_cast<std::size_t>(std::min<Index>(count, 256)));

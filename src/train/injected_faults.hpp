@@ -10,9 +10,9 @@ namespace convoy {
 
 struct TrainingJob;
 
-/// The sums of a job, of which one can come out wrong on this rank.
+/// The sums of a job; one of them can be made wrong on this rank.
 class FlippedSums;
-/// `sums`, or with --inject-fault flip-sum those.
+/// `sums`, or with --inject-fault flip-sum sums that can be made wrong.
 std::unique_ptr<Collectives> with_faults(std::unique_ptr<Collectives> sums, const TrainConfig& config, Device& device);
 
 /// The faults of --inject-fault, for tests: on that rank at that step; a rank that was made slow stays slow.

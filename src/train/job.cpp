@@ -60,7 +60,7 @@ Job plan_job(const TrainConfig& config, Index train_samples, int ranks, int rank
               .replicas = job.replicas,
               .ranks = ranks,
               .rank = rank};
-  // Who plans without hosts (a dry run) takes all for one.
+  // A dry run knows no hosts, so it takes all replicas as one host's.
   if (job.sync.group.is_on() && job.sync.group.replicas == 0) job.sync.group.replicas = job.replicas;
   check(job.sync, config.sync.sync_bn);
   const Index samples = classes ? classes->classes() * classes->draws() : used_samples(config.data, train_samples);

@@ -34,7 +34,8 @@ struct Job {
 Job plan_job(const TrainConfig& config, Index train_samples, int ranks, int rank, int replicas,
              std::shared_ptr<const ClassLists> classes = {});
 
-/// The replicas of each host, where all hosts have equally many and their ranks stand side by side; else 0.
+/// The replicas of each host, if all hosts have equally many and their ranks are numbered one host after the other;
+/// else 0.
 int replicas_of_host(const std::vector<std::string>& host_of_rank, int replicas);
 
 /// The highest rate: the peak, or the highest of [phase.N].

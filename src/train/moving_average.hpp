@@ -30,7 +30,7 @@ class MovingAverage {
   void step_done(Index step);
   /// Collective. The model to validate: the average, and where it is off the weights, averaged over the replicas.
   const ParameterSet& validated();
-  /// ` of the moving average`, for texts; empty where it is off.
+  /// ` of the moving average`, for texts; empty if it is off.
   const char* of_it() const;
 
   // Where it is on; the host waits. Blocks as SetLayout.

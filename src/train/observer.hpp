@@ -16,7 +16,7 @@ class Observer {
   virtual void step_begins(const LoopState&) {}
   /// Before a replica's batch is fed; a batch without samples is not fed.
   virtual void batch_ready(const LoopState&, ReplicaBatch&) {}
-  /// True where stage_done is wanted in this step, which then can't be replayed as a whole.
+  /// True if stage_done is wanted in this step, which then can't be replayed as a whole.
   virtual bool watches_stages(const LoopState&) const { return false; }
   /// A stage of a replica is launched, and nothing of what it made is summed yet.
   virtual void stage_done(const LoopState&, const ReplicaBatch&, std::size_t) {}

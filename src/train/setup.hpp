@@ -45,7 +45,7 @@ struct SplitHeaders {
 SplitHeaders read_headers(const TrainConfig& config);
 /// Of all phases.
 std::vector<SplitHeaders> read_all_headers(const TrainConfig& config);
-/// Throws Error(data) where the network can't be validated on the val split.
+/// Throws Error(data) if the network can't be validated on the val split.
 Splits make_splits(const TrainConfig& config, SplitHeaders headers);
 
 /// The phases of a run, opened: one where no phase changes data, size or batch. Throws Error(data), and Error(usage)

@@ -12,9 +12,9 @@
 namespace convoy {
 namespace {
 
-/// A loss below one nat is none that a run has to be rescued from; gradients have no such scale.
+/// A run needs no rescue from a loss below one nat; gradients have no such scale.
 constexpr double least_loss = 1, least_norm = 0;
-/// To the same checkpoint: then something else is wrong.
+/// Returns to the same checkpoint; after that something else is wrong.
 constexpr Index most_returns = 3;
 
 /// On rank 0. The newest whole checkpoint of the line after at most `step` steps; empty: there is none.

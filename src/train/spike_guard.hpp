@@ -8,7 +8,7 @@ namespace convoy {
 
 struct TrainingJob;
 
-/// Watches the loss of each interval of the log, and with rollback the norm of its last gradient. A spike is said, or
+/// Watches the loss of each interval of the log, and with rollback the norm of its last gradient. A spike is logged, or
 /// undone: sets and moving average go back to a checkpoint from before the interval, and the run goes on with the next
 /// batch. Batches since that checkpoint count as seen and are not taken again (--on-spike).
 class SpikeGuard final : public Observer {

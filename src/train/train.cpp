@@ -24,7 +24,8 @@ Exit train(Communicator& communicator, Supervisor& supervisor, const TrainConfig
     TrainingJob job(communicator, supervisor, config, trial);
     const Exit code = job.run();
     if (code == Exit::ok || code == Exit::stopped) {  // all ranks have the same code
-      job.sync->averaged_weights();  // an average that is still under way would write to memory that is gone
+      // An average that is still under way would write to freed memory.
+      job.sync->averaged_weights();
       job.collectives->end();
       if (job.group_collectives) job.group_collectives->end();
     }

@@ -9,7 +9,7 @@ namespace convoy {
 class Trial;
 
 /// Collective. The whole of `convoy train`: set-up, epochs, evaluation, checkpoints. Returns the code all ranks leave
-/// with; throws where only this rank failed. `trial`: for whose sake it runs.
+/// with; throws if only this rank failed. `trial`: the observer for which the job runs.
 Exit train(Communicator& communicator, Supervisor& supervisor, const TrainConfig& config, Trial* trial = nullptr);
 
 }  // namespace convoy

@@ -96,7 +96,7 @@ JobPlacement place_ranks(TrainingJob& job) {
   return placement;
 }
 
-/// Collective. What sums among the ranks of a host; null where nothing does.
+/// Collective. The collectives among the ranks of a host; null if nothing is summed there.
 std::unique_ptr<Communicator> join_group(const TrainingJob& job) {
   if (!job.shape.sync.group.is_on()) return nullptr;
   return job.communicator.part(group_of_rank(job.shape.sync), job.config.sync.deadline);

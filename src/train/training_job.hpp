@@ -28,7 +28,7 @@ class Trial;
 /// One rank's part of a training job: all that the loop and its observers work with, made in this order, which is the
 /// order in which things can fail.
 struct TrainingJob {
-  /// Collective. `trial`: null, or for whose sake it runs. Throws AgreedError, or Error where only this rank
+  /// Collective. `trial`: null, or the observer for which the job runs. Throws AgreedError, or Error if only this rank
   /// failed.
   TrainingJob(Communicator& communicator, Supervisor& supervisor, const TrainConfig& wanted, Trial* trial);
   TrainingJob(const TrainingJob&) = delete;

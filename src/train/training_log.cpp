@@ -26,7 +26,7 @@ void TrainingLog::take_counters() {
   const ReplicaRun& own = job_.shape.run;
   const bool bears = job_.trial != nullptr && job_.trial->bears_divergence();
   if (!bears && counters.bad_replica >= own.first &&
-      counters.bad_replica < own.first + own.count) {  // else its owner speaks
+      counters.bad_replica < own.first + own.count) {  // else its owner logs it
     fail(
         Exit::internal,
         "loss or gradient is not finite in replica {}; that update was not applied. Lower --lr, lengthen --warmup-epochs or check the data, and continue with --resume auto",

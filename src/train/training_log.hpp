@@ -20,7 +20,7 @@ class TrainingLog final : public Observer {
   void take_counters();
   /// Collective. What the steps of the epoch that goes on gave, those of earlier attempts included.
   JobSums sums_of_epoch();
-  /// True if the step that is done ends an interval, which the log has told.
+  /// True if the step that is done ends an interval that the log has reported.
   bool interval_ends(const LoopState& state) const;
   /// Of the last interval, the same on all ranks; NaN: there was none.
   double interval_loss() const { return loss_; }

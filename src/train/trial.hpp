@@ -10,12 +10,12 @@ namespace convoy {
 
 struct TrainingJob;
 
-/// An observer for whose sake some steps of a run are made.
+/// An observer that needs some steps of a run.
 class Trial : public Observer {
  public:
   /// Before the first step.
   virtual void begin(TrainingJob&) {}
-  /// The job is over, its last checkpoint took so long until it was durable.
+  /// The job is over; its last checkpoint took so many seconds until it was durable.
   virtual void take(const TimeEstimate&, Index /*last_step*/, double /*checkpoint_seconds*/) {}
   /// The run whose time is estimated; null: the trial's own.
   virtual const TrainConfig* whole() const { return nullptr; }
@@ -27,7 +27,7 @@ class Trial : public Observer {
 TrainConfig without_results(TrainConfig config);
 
 /// Collective. Trains in a folder beside the run directory that is removed afterwards. Returns ok, or the
-/// code with which all ranks should leave; throws where only this rank failed.
+/// code with which all ranks should leave; throws if only this rank failed.
 Exit run_trial(Communicator& communicator, Supervisor& supervisor, const TrainConfig& config, Trial& trial);
 
 }  // namespace convoy

@@ -53,7 +53,7 @@ def ranks(work):
 
 
 def warning(work):
-    """The default says it and changes nothing."""
+    """By default the run warns, and nothing changes."""
     _, err = train(2, f"{work}/warn", *JOB, *FAULT, "--max-steps", 45, "--spike-factor", 2)
     check("--on-spike rollback would go back" in err and events(f"{work}/warn")[0]["action"] == "warn", "it is said")
     _, err = train(2, f"{work}/off", *JOB, *FAULT, "--max-steps", 45, "--on-spike", "off")

@@ -81,12 +81,12 @@ def cost(work):
 
 
 def two(work):
-    """Two ranks: a fault that one of them does not repeat is its own; else nobody can say who is wrong."""
+    """Two ranks: a fault that one of them does not repeat is its own; else nothing shows which rank is wrong."""
     job = [*TINY, "--sync", "gradients", "--check-arithmetic", 1, "--max-steps", 12, "--no-checkpoints"]
     _, err = train(2, f"{work}/once", *job, "--inject-fault", "flip-convolution@1@5", expect=7)
     check("rank 1 on" in err and "than it and other ranks did when they repeated it" in err, "a result that is not repeated: its rank is named")
     _, err = train(2, f"{work}/memory", *job, "--inject-fault", "flip-memory@1@4", expect=7)
-    check(re.search(r"rank 0 on .* and rank 1 on .*one of them is wrong and two can't tell who", err) is not None, "weights that differ: both are named")
+    check(re.search(r"rank 0 on .* and rank 1 on .*one of them is wrong and two ranks can't tell which", err) is not None, "weights that differ: both are named")
     check(excluded(f"{work}/memory") == [], "and no host is left out")
 
 
@@ -102,7 +102,7 @@ def goes_on(work):
     check(aside == ["step-00000009.h5", "step-00000012.h5"] and kept == ["step-00000003.h5", "step-00000006.h5"],
           f"checkpoints after step 8, whose check passed, are aside: {aside}, {kept}")
     code = run(1, "status", folder, "--after", 7, "--attempts-before", 0, expect=None)
-    check("it is left out" in code[0], f"a job script is told to go on: {code[0].strip()}")
+    check("the next job leaves out" in code[0], f"a job script is told to go on: {code[0].strip()}")
     said, _ = train(2, folder, *job, "--resume", "auto", "--max-steps", 14)
     check("step 6" in said and "rank 0 runs on" not in said, "it goes on from step 6")
     check(same_bits(everything(last(folder)), everything(last(f"{work}/straight"))), "and ends with the bits of an undisturbed run")

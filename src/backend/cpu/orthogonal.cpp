@@ -12,8 +12,8 @@
 namespace convoy::cpu {
 namespace {
 
-/// One tile of a product is one thread's, with all of its terms: oneDNN uses one thread in a parallel region. So
-/// neither the number of threads nor who has which tile changes the order of a sum.
+/// One thread computes a whole tile of a product, with all of its terms: oneDNN uses one thread in a parallel region.
+/// So neither the number of threads nor the assignment of tiles changes the order of a sum.
 constexpr Index tile_rows = 64, tile_columns = 512;
 
 /// Floats that are added up at once for a norm.

@@ -11,7 +11,7 @@
 namespace convoy::cpu {
 namespace {
 
-/// Backward knows by what it is given that it passes an activation: a derivative that reads nothing (scale) is given
+/// Backward recognises an activation by the value that it is given, so a derivative that reads nothing (scale) is given
 /// the output.
 DerivativeNeeds read_by_derivative(ActivationKind kind) {
   DerivativeNeeds needs = derivative_needs(kind);

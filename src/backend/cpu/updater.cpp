@@ -30,7 +30,7 @@ struct Piece {
   Index rate_ends = never;
 };
 
-/// What a matrix rule updates as one.
+/// What a matrix rule updates as one matrix.
 struct Matrix {
   Range range;
   MatrixShape shape;
@@ -40,7 +40,7 @@ struct Matrix {
   Index scratch() const { return align_floats(shape.count()) + orthogonal_floats(shape); }
 };
 
-/// Matrices of fewer multiply-adds are updated one a thread, others one after the other by all threads.
+/// Matrices of fewer multiply-adds are updated one per thread, others one after the other by all threads.
 constexpr double small_matrix_macs = 1 << 26;
 
 /// For a layer-wise rule: squares summed over a piece, and the ratio of its tensor.
@@ -151,7 +151,7 @@ class CpuUpdater final : public Updater {
     return align_floats(static_cast<Index>(pieces_.size() * sizeof(PieceNorms) / sizeof(float)));
   }
 
-  /// Small ones first, the dearest of them in front.
+  /// Small ones first, the most expensive of them in front.
   void find_matrices(const Plan& plan) {
     for (const Parameter& row : plan.table.rows) {
       if (!row.is_matrix()) continue;

@@ -31,8 +31,7 @@ struct OnnxOperator {
 /// In order. Empty: y is x outside training.
 using OnnxOperators = std::vector<OnnxOperator>;
 
-/// A constant that an operator reads: its shape, and its values where they are few; -1 for those that depend on the
-/// input.
+/// A constant that an operator reads: its shape, and its values if they are few; -1 for those that depend on the input.
 struct OnnxConstant {
   std::vector<Index> extent;
   std::vector<double> values = {};
@@ -59,7 +58,7 @@ struct OnnxSite {
   /// Side `dimension` of a constant. Throws Error(data) if there is none.
   Index side(const std::string& constant, std::size_t dimension) const;
   /// The window's sides of a convolution or a pool: kernel, kernel_w, stride, pad, pad_w. Throws Error(data) for what
-  /// Convoy has not: other strides or padding on two sides, dilation.
+  /// Convoy does not have: dilation, or strides or padding that differ between sides.
   struct Window {
     int kernel = 1, kernel_w = 1, stride = 1, pad = 0, pad_w = 0;
   };

@@ -49,4 +49,4 @@ with tempfile.TemporaryDirectory() as work:
     assert 64 < largest and fits <= 2000 < over, (largest, fits, over)
     del description["totalGlobalMem"]
     small.write_text(json.dumps(description))
-    assert "tells no 'totalGlobalMem'" in dry_run(small, 64, expect=2)
+    assert "has no 'totalGlobalMem'" in dry_run(small, 64, expect=2)

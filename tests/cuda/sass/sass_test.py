@@ -9,8 +9,8 @@ import subprocess
 import sys
 
 # Kernels that have a form for 8 neighbours, as `name<storage, 8, ...>`: what they load and what they store apart from 16
-# bytes. Masks of a ReLU are a bit an element (a byte a pack), places of a maximum a byte an element.
-# The end of a reduction adds sums of blocks in double and finishes norms, a channel a thread; a pass that begins with a
+# bytes. Masks of a ReLU take a bit per element (a byte per pack), places of a maximum a byte per element.
+# The end of a reduction adds sums of blocks in double and finishes norms, one channel per thread; a pass that begins with a
 # norm's sums reads numbers of the step.
 MASK, PLACES, ENDS = {8}, {64}, {16, 32, 64}
 PACKED = {
@@ -99,7 +99,7 @@ def check(tool, architecture, objekt):
                 if 128 not in widths:
                     problems.append(f"{name}: {kernel} has {instruction} of {sorted(widths)} bits only")
         elif (name, base) == ("pointwise", "apply_kernel") and arguments[3:4] in (["true"], ["1"]):
-            continue  # finishes norms of small tensors, a channel a thread; the pass itself is the other form's
+            continue  # finishes norms of small tensors, one channel per thread; the pass itself is the other form's
         elif base in wanted and "8" in arguments[1:2]:
             looked_at.add(kernel)
             check_packed(name, kernel, seen, problems)

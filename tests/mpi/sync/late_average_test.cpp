@@ -46,7 +46,7 @@ TEST_P(LateAverageTest, ALookAtTheModelChangesNothing) {
     often.run(step, step + 1);
     often.sync->averaged();
   }
-  seldom.sync->averaged();  // nothing may be under way when the job's memory goes
+  seldom.sync->averaged();  // no average may be under way when the job's memory is freed
   for (int r = seldom.replicas.first; r < seldom.replicas.first + seldom.replicas.count; ++r) {
     EXPECT_EQ(seldom.slice(seldom.sync->set(r), seldom.layout.values),
               often.slice(often.sync->set(r), often.layout.values));
@@ -105,7 +105,7 @@ TEST(LateAverage, ReachesTheReplicasAPeriodLater) {
     }
   }
   EXPECT_TRUE(job.sync->needs_shards());
-  job.sync->averaged();  // nothing may be under way when the job's memory goes
+  job.sync->averaged();  // no average may be under way when the job's memory is freed
 }
 
 TEST(LateAverage, RefusesWhatItCantGoWith) {

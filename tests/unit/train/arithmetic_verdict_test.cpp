@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who repeats a step of whom, and who is wrong.
+// Which ranks repeat the step of a rank, and which of them are wrong.
 #include "train/arithmetic_verdict.hpp"
 
 #include <gtest/gtest.h>

@@ -17,7 +17,7 @@ __device__ __forceinline__ Index first_row() { return static_cast<Index>(blockId
 __device__ __forceinline__ Index row_stride() { return static_cast<Index>(gridDim.x) * blockDim.y; }
 
 /// The same from the last row on: a pass over what the launch before has just written, or read from its first row on,
-/// begins with what the L2 cache still holds of it.
+/// begins with the rows that the L2 cache still holds.
 __device__ __forceinline__ Index from_the_end(Index row, Index rows) { return rows - 1 - row; }
 
 /// Bytes of shared memory that write_partial() needs.

@@ -31,7 +31,7 @@ __device__ __forceinline__ bool turn_filter(const GradientCollection& all, const
   return bad;
 }
 
-/// A block a piece.
+/// One block per piece.
 template <class T>
 __global__ void __launch_bounds__(threads) collect_kernel(GradientCollection all) {
   __shared__ float values[piece_elements];

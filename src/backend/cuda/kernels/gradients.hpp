@@ -8,7 +8,7 @@ namespace convoy::cuda {
 
 /// One block's work, at most piece_elements elements of the gradient block from `begin` on.
 struct GradientPiece {
-  /// What `from` is where there is no filter: kernels have written the gradients; or nobody has, and they are zeroed.
+  /// `from` of a piece without a filter: kernels have written the gradients, or no kernel has and they are zeroed.
   static constexpr Index written = -1, unwritten = -2;
   Index begin = 0;
   Index from = written;  ///< of a filter: bytes in the arena, of the element (first k, 0, first channel)

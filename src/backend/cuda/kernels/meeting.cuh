@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The last block of several to finish goes on with what all of them wrote, so that it needs no launch of its own.
+// The last of several blocks to finish goes on with what all of them wrote, so that this needs no launch of its own.
 #pragma once
 #include "backend/cuda/kernels/launch.cuh"
 

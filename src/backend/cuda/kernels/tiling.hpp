@@ -35,7 +35,7 @@ inline Tiling tile(Index rows, Index channels, Index blocks_at_most, Index rows_
 
 /// Elementwise passes: enough blocks for every card, each thread with two rows under way.
 inline Tiling tile_elements(Index rows, Index channels) { return tile(rows, channels, 8192, 2); }
-/// Elementwise passes whose blocks begin with a norm's sums (operations/pointwise.cu): few channels a block.
+/// Elementwise passes whose blocks begin with a norm's sums (operations/pointwise.cu): few channels per block.
 inline Tiling tile_few_channels(Index rows, Index channels) {
   return tile(rows, channels, 8192, 2, channels % 8 == 0 ? 8 : 64);
 }
@@ -46,7 +46,7 @@ constexpr int reduction_channels = 64;
 inline Tiling tile_reduction(Index rows, Index channels) {
   return tile(rows, channels, 1024, 8, channels % 8 == 0 ? reduction_channels / 8 : reduction_channels);
 }
-/// So many blocks of a column of the grid meet and add their sums; then the groups meet.
+/// This many blocks of a column of the grid meet and add their sums; then the groups meet.
 constexpr int group_blocks = 32;
 inline Index reduction_groups(Index blocks) { return (blocks + group_blocks - 1) / group_blocks; }
 

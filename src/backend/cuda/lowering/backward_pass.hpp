@@ -38,8 +38,8 @@ class BackwardPass {
   int missing(int value) const { return gradients_[index_of(value)].missing; }
   /// The reader that is at work takes the value's gradient along: nothing will be contributed any more.
   void complete(int value) { gradients_[index_of(value)].missing = 0; }
-  /// A convolution has made a norm's sums, normalised. What applies the norm's gradient takes them; what is left
-  /// afterwards a launch of its own finishes.
+  /// A convolution has made a norm's sums, normalised. The step that applies the norm's gradient takes them; a launch
+  /// of its own finishes those that nothing took.
   void await_gradients(const NormSums& sums) { waiting_.push_back(sums); }
   std::optional<NormSums> take_gradients(int norm);
   std::vector<NormSums> take_waiting() { return std::exchange(waiting_, {}); }

@@ -41,7 +41,7 @@ class ForwardPass {
   /// Whether a batch norm normalises the value by the statistics of the batch.
   bool needs_statistics(int value) const;
 
-  /// The sums of a norm are there, but not its vectors.
+  /// The sums of a norm are complete, but its vectors are not made yet.
   struct WaitingNorm {
     std::vector<BufferRef> reads;
     std::function<NormFinish(const LaunchContext&)> finish;

@@ -28,7 +28,7 @@ Summary summarise(const ExecutionPlan& execution);
 std::string describe(const Summary& summary);
 /// A part for each step.
 std::vector<ProgramPart> parts_of(const ExecutionPlan& execution, const Graph& graph);
-/// One line a step: stage, section, what, bytes and FLOP per image, bytes of weights, nodes, engine and workspace.
+/// One line per step: stage, section, what, bytes and FLOP per image, bytes of weights, nodes, engine and workspace.
 std::string describe(const ExecutionPlan& execution, const Graph& graph);
 
 }  // namespace convoy::cuda

@@ -145,7 +145,7 @@ void add_evaluation_norms(ForwardPass& pass) {
 
 namespace {
 
-/// What becomes of a norm's sums of gradients, which the caller adds: its own gradients, and the factors of dx.
+/// What is made from a norm's sums of gradients, which the caller adds: its own gradients, and the factors of dx.
 struct GradientEnd {
   std::function<NormGradients(const LaunchContext&)> gradients;
   std::function<BackwardFinish(const LaunchContext&)> factors;

@@ -54,8 +54,8 @@ inline constexpr int most_finished = 2;
 cudaError_t finish_statistics(const NormFinish* finishes, int count, cudaStream_t stream);
 
 /// Sums of x and x * x over rows, in one launch whose last block finishes the norm. Relative error of the variance: at
-/// most 136 u + 2^-48 mean^2 / variance for up to 64 rows a thread; a longer sum of squares in float adds 2 u a row.
-/// Used where no convolution makes the sums.
+/// most 136 u + 2^-48 mean^2 / variance for up to 64 rows per thread; a longer sum of squares in float adds 2 u per
+/// row. Used if no convolution makes the sums.
 struct StatisticsReduce {
   Storage storage = Storage::f32;
   Index rows = 0, channels = 0;

@@ -21,7 +21,7 @@ __device__ __forceinline__ int position(const InputStage& stage, int at, int siz
   return stage.padding == Padding::reflect ? reflected(at, size) : at;
 }
 
-/// moments[sample] = mean and 1 / deviation of the crop, padding included. A block a sample.
+/// moments[sample] = mean and 1 / deviation of the crop, padding included. One block per sample.
 __global__ void __launch_bounds__(threads) moments_kernel(InputStage stage) {
   const SampleRow row = stage.rows[blockIdx.x];
   const std::uint8_t* const image = image_of(stage, row);

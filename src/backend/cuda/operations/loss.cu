@@ -118,7 +118,7 @@ __device__ __forceinline__ void add_up(const SoftmaxLoss& loss) {
   if (bad > 0 && loss.worst != nullptr) atomicMin(loss.worst, 0);
 }
 
-/// A warp a sample; the last block adds up. Without a bound on the blocks the compiler spares registers and spills.
+/// One warp per sample; the last block adds up. Without a bound on the blocks, the compiler saves registers and spills.
 template <class T>
 __global__ void __launch_bounds__(threads, 4) softmax_kernel(SoftmaxLoss loss) {
   const int sample = static_cast<int>(blockIdx.x * warps + threadIdx.x / 32);

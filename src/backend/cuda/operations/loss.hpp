@@ -22,9 +22,9 @@ struct SoftmaxLoss {
   const float* loss_scale = nullptr;  ///< multiplies dlogits; null: 1
   unsigned* arrivals = nullptr;       ///< one; kernels/meeting.cuh
   Counters* counters = nullptr;       ///< loss in the order of samples, hits, samples are added
-  std::int32_t* worst = nullptr;      ///< kernels/gradients.hpp: noted as stage 0 where a loss isn't finite; null: not
+  std::int32_t* worst = nullptr;      ///< kernels/gradients.hpp: noted as stage 0 if a loss isn't finite; null: not
 };
-/// One launch: a warp a sample; the last block adds up.
+/// One launch: one warp per sample; the last block adds up.
 cudaError_t softmax_cross_entropy(const SoftmaxLoss& loss, cudaStream_t stream);
 
 }  // namespace convoy::cuda

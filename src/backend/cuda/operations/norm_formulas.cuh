@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// From the sums of a batch norm to what others read, a channel at a time: for kernels of its own, for the last block of
-// a reduction, and in front of a pass over the tensor (operations/batch_norm.hpp has the formulas).
+// From the sums of a batch norm to the vectors that others read, one channel at a time: for kernels of its own, for the
+// last block of a reduction, and in front of a pass over the tensor (operations/batch_norm.hpp has the formulas).
 #pragma once
 #include "backend/cuda/kernels/pack.cuh"
 #include "backend/cuda/operations/batch_norm.hpp"

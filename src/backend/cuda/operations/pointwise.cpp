@@ -44,7 +44,7 @@ NormRefs gradient_factors(const PlanBuilder& builder, int norm) {
   return factors;
 }
 
-/// The factors where the sums of a convolution wait for them.
+/// The factors of a norm whose sums a convolution has made.
 struct FactorSumsRefs {
   int norm = -1;  ///< -1: they are vectors
   BufferRef dbeta, dgamma, gamma, rstd, mean, to_dgamma, to_dbeta;

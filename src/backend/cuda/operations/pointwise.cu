@@ -133,7 +133,7 @@ struct Passes {
   }
 };
 
-/// One element a thread takes so few registers that the compiler aims at 32 of them, and would spill. With a bound on
+/// One element per thread takes so few registers that the compiler aims at 32 of them, and would spill. With a bound on
 /// the blocks it takes what it needs.
 template <class T, int Width, Joined joined, bool finishes>
 __global__ void __launch_bounds__(tile_threads, Width == 1 ? 1 : 0) apply_kernel(Apply apply) {

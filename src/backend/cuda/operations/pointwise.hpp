@@ -43,7 +43,7 @@ struct MaskedGradient {
 };
 
 /// Sums of g, g * (x - mean) and, with a second norm (mean2), g * (other - mean2) over rows, in one launch whose last
-/// block finishes the norms. Writes g where wanted; g may be dz or dz_more.
+/// block finishes the norms. Writes g if wanted; g may be dz or dz_more.
 struct BackwardReduce {
   Storage storage = Storage::f32;
   Index rows = 0, channels = 0;
