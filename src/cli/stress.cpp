@@ -24,6 +24,8 @@ namespace {
 
 /// Shares of --stress; the links take as long as all pairs need.
 constexpr double arithmetic_share = 0.5, memory_share = 0.25, disk_share = 0.25;
+/// The other ranks of a host wait meanwhile, and a wait of minutes would count as a stall.
+constexpr double most_disk_seconds = 60;
 
 /// A number for each place, so that a place that holds another's number is noticed.
 std::uint64_t pattern(std::uint64_t seed, std::size_t place) { return mix_bits(seed * 0x9e3779b97f4a7c15ULL + place); }
@@ -309,7 +311,7 @@ void stress(Communicator& communicator, const PreflightConfig& config, Preflight
   const double seconds = config.stress_seconds;
   stress_arithmetic(communicator, config, arithmetic_share * seconds, to);
   stress_memory(communicator, config, memory_share * seconds, to);
-  stress_disk(communicator, config, disk_share * seconds, to);
+  stress_disk(communicator, config, std::min(disk_share * seconds, most_disk_seconds), to);
   stress_links(communicator, to);
 }
 

@@ -185,9 +185,9 @@ Exit run_tune(Session& session, const Words& words) {
     if (communicator.rank() != 0) return;
     const auto found = find_rate(test.points);
     const std::vector<double> smoothed = smoothed_losses(test.points);
+    write_output(tell(config, ramp, test, found));
     if (!config.csv.empty()) replace_text_file(config.csv, csv_of(test.points, smoothed));
     if (!config.plot.empty()) replace_text_file(config.plot, page_of(config, test.points, smoothed, found));
-    write_output(tell(config, ramp, test, found));
     for (const std::string& file : {config.csv, config.plot})
       if (!file.empty()) write_output(file + "\n");
   });

@@ -127,6 +127,12 @@ void check_lookahead(const TrainConfig& config) {
     fail(Exit::usage,
          "--lookahead-steps {} and --outer-optimizer both change the averaged weights between steps; drop one", steps);
   }
+  if (sync.mode == SyncMode::weights && sync.overlap) {
+    fail(
+        Exit::usage,
+        "--lookahead-steps {} and --overlap-average don't go together (the replicas never hold the same weights); drop one",
+        steps);
+  }
   if (sync.mode == SyncMode::weights && steps % sync.local_steps != 0) {
     fail(
         Exit::usage,

@@ -66,8 +66,12 @@ std::string read_text_file(const std::string& path) {
   struct stat status {};
   if (::fstat(file.number(), &status) != 0) refuse(path, std::strerror(errno));
   if (S_ISREG(status.st_mode) && begins_as_onnx(head_of_file(path))) {
-    const GraphSpec network = read_onnx_network(File(path, File::Access::read)).spec;
-    return print_network_file({network.model, network.layers});
+    try {
+      const GraphSpec network = read_onnx_network(File(path, File::Access::read)).spec;
+      return print_network_file({network.model, network.layers});
+    } catch (const Error& error) {
+      fail(Exit::usage, "{}", error.what());
+    }
   }
   if (S_ISDIR(status.st_mode)) fail(Exit::usage, "'{}' is a folder, not a file", path);
   const auto deadline = real_clock().now() + patience;

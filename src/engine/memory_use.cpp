@@ -75,10 +75,10 @@ Index largest_that_fits(Index limit, Index first, const std::function<Index(Inde
     }
     constexpr int of_the_line = 8;
     if (other > most_samples) {  // none was too large yet
+      if (fits == most_samples) break;
       const double slope = static_cast<double>(of_fits) / static_cast<double>(fits);
       next = static_cast<Index>(std::min(static_cast<double>(limit) / std::max(slope, 1e-9), 1e15)) + 1;
       next = std::clamp(next, fits + 1, std::min(most_samples, 16 * fits));
-      if (fits == most_samples) break;
     } else if (tries < of_the_line && of_other > of_fits) {
       const double share = static_cast<double>(limit - of_fits) / static_cast<double>(of_other - of_fits);
       next = fits + static_cast<Index>(share * static_cast<double>(other - fits));

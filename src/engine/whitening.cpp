@@ -50,7 +50,7 @@ Sample take_sample(const DataConfig& config, const DatasetInfo& train, const Aug
   AugmentSpec shown = augment;
   shown.train = false;
   DataConfig read = config;
-  if (read.cache != DataCache::ram) read.cache = DataCache::stream;
+  read.cache = DataCache::stream;  // the whole set may fit only into the memory of all ranks
   const auto dataset = load_split(read, train, {0, train.samples}, std::numeric_limits<Index>::max());
   const InputSpec input = input_spec(config, train, shown);
   SampleImages maker(*dataset, shown);

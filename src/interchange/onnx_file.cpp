@@ -155,10 +155,21 @@ class Reader {
         node.constant = made({static_cast<Index>(ints.size())}, int64_type, {ints.begin(), ints.end()});
       return;
     }
-    if (kind == real) node.attributes.push_back({name, f});
-    if (kind == whole) node.attributes.push_back({name, i});
-    if (kind == word) node.attributes.push_back({name, string});
-    if (kind == wholes) node.attributes.push_back({name, std::move(ints)});
+    switch (kind) {
+      case 0:
+        refuse("has an attribute '" + name + "' without a type");
+      case real:
+        node.attributes.push_back({name, f});
+        break;
+      case whole:
+        node.attributes.push_back({name, i});
+        break;
+      case wholes:
+        node.attributes.push_back({name, std::move(ints)});
+        break;
+      default:  // a text, or what no operation of ours takes: OnnxSite says that it is of another type
+        node.attributes.push_back({name, string});
+    }
   }
 
   OnnxTensor read_tensor(const WireField& from) {
@@ -203,6 +214,9 @@ class Reader {
     const std::string what = "tensor '" + tensor.name + "' of '" + window_.file().path() + "'";
     if (external) tensor.place = outside_place(outside, what);
     if (numbers) {
+      constexpr int bool_type = 9;
+      if (tensor.type != int32_type && tensor.type != int64_type && tensor.type != bool_type)
+        refuse("stores '" + tensor.name + "' as integers that hold the bits of other numbers");
       append_few(*numbers, tensor.values);
       tensor.place = {};
     }

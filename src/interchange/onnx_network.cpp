@@ -239,6 +239,7 @@ class OnnxGraph {
         const auto [before, fresh] = bound.emplace(*name, value);
         if (!fresh && before->second != value) return std::nullopt;
       } else if (!absent) {
+        if (tensor(value) == nullptr && !constant(value)) return std::nullopt;
         bound[*name] = value;
       }
     }

@@ -238,6 +238,9 @@ Graph build_layers(const GraphSpec& spec) {
     if (start != layer.fields.end() && (contract.parameters.empty() || (norm && own.fill != Fill::zeros)))
       refuse(layer, fmt::format("has a '{}', which {} can't have", start_field,
                                 norm ? "a batch norm (but for zeros)" : "a layer without a weight"));
+    const bool passes_on = own.fill == Fill::dirac || own.fill == Fill::whitening;
+    if (passes_on && !std::holds_alternative<Convolution>(attributes))
+      refuse(layer, fmt::format("has a '{}' that only a convolution can have", start_field));
     const auto fixed = layer.fields.find(fixed_field);
     if (fixed != layer.fields.end() && contract.parameters.empty())
       refuse(layer, fmt::format("has a '{}', which a layer without a weight can't have", fixed_field));

@@ -39,11 +39,13 @@ void exclude_hosts(const std::string& run_folder, Index attempt, const std::vect
   const std::vector<ExcludedHost> known = read_excluded_hosts(run_folder);
   std::string text;
   for (const ExcludedHost& own : known) text += fmt::format("{}\t{}\t{}\n", own.host, own.attempt, own.reason);
+  // Another reason of the attempt counts too: what follows from it may differ.
+  const std::string kind = reason.substr(0, reason.find(','));
   std::set<std::string> added;
   for (const int rank : ranks) {
     const std::string& host = host_of_rank[static_cast<std::size_t>(rank)];
     const bool is_known = std::any_of(known.begin(), known.end(), [&](const ExcludedHost& own) {
-      return own.host == host && own.attempt == attempt;
+      return own.host == host && own.attempt == attempt && own.reason.find(": " + kind) != std::string::npos;
     });
     if (!is_known && added.insert(host).second)
       text += fmt::format("{}\t{}\trank {}: {}\n", host, attempt, rank, reason);

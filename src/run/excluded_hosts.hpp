@@ -18,7 +18,8 @@ struct ExcludedHost {
 
 std::string excluded_hosts_path(const std::string& run_folder);
 
-/// Adds the hosts of these ranks that the file lacks. If the file can't be written, a warning says so.
+/// Adds the hosts of these ranks that the file lacks for this attempt and kind of reason, which is what stands before
+/// the first comma. If the file can't be written, a warning says so.
 void exclude_hosts(const std::string& run_folder, Index attempt, const std::vector<std::string>& host_of_rank,
                    std::span<const int> ranks, const std::string& reason);
 

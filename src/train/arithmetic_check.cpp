@@ -171,7 +171,10 @@ std::vector<std::uint64_t> ArithmeticCheck::gather(std::uint64_t own) {
 }
 
 void ArithmeticCheck::batch_ready(const LoopState& state, ReplicaBatch& own) {
-  if (!begin_) begin_ = real_clock().now();
+  if (!begin_) {
+    begin_ = real_clock().now();
+    if (job_.resume) passed_step_ = state.working.step;  // the checkpoint that this attempt began with stays
+  }
   // The first turn, in which every rank that has replicas computes its first one.
   if (!is_due(state) || std::exchange(looked_at_step_, state.working.step) == state.working.step) return;
   const TraceSpan span("check of the arithmetic");
@@ -263,7 +266,7 @@ std::string ArithmeticCheck::put_newer_checkpoints_aside() const {
     run.checkpoint_step = peek(left).step;
     run.checkpoint_time = time_of_file(left);
   });
-  return fmt::format("; checkpoints since the last check that passed (step {}) are in '{}'", passed_step_ + 1, aside);
+  return fmt::format("; the checkpoints after step {} are in '{}'", passed_step_, aside);
 }
 
 void ArithmeticCheck::leave(const Verdict& verdict, const LoopState& state) {
@@ -276,9 +279,8 @@ void ArithmeticCheck::leave(const Verdict& verdict, const LoopState& state) {
   job_.checkpointing.finish();
   job_.sync->averaged_weights();  // no average may be under way when the job's memory is freed
   if (job_.shape.rank == 0) {
-    std::string text =
-        fmt::format("{}: {} (step {}, replica {} was repeated by ranks {})", fmt::join(names, " and "), verdict.reason,
-                    state.working.step + 1, repeaters_.front(), fmt::join(repeaters_, ", "));
+    std::string text = fmt::format("{}: {} (step {}, which ranks {} checked)", fmt::join(names, " and "),
+                                   verdict.reason, state.working.step + 1, fmt::join(repeaters_, ", "));
     if (verdict.certain) {
       exclude_hosts(job_.config.output.folder, job_.attempt.record.number, job_.communicator.hosts(), verdict.wrong,
                     fmt::format("arithmetic, step {}", state.working.step + 1));
@@ -289,7 +291,12 @@ void ArithmeticCheck::leave(const Verdict& verdict, const LoopState& state) {
           "; one of them is wrong and two ranks can't tell which: test both hosts with 'convoy preflight', or run with "
           "three ranks or more";
     }
-    log::report_error(text + put_newer_checkpoints_aside());
+    try {
+      text += put_newer_checkpoints_aside();
+    } catch (const Error& error) {
+      text += fmt::format("; the checkpoints after step {} stay where they are ({})", passed_step_, error.what());
+    }
+    log::report_error(text);
   }
   throw AgreedError{Exit::arithmetic};
 }

@@ -63,9 +63,10 @@ class ArithmeticCheck final : public Observer {
   std::optional<ParameterSet> other_;    ///< weights of another rank's replica
   std::vector<float> host_;              ///< weights, or gradients that the host can't read
   Index looked_at_step_ = -1;
-  Index checks_ = 0, passed_step_ = -1;  ///< passed: the last step whose check found nothing
-  double seconds_ = 0;                   ///< that the checks took
-  std::optional<Instant> begin_;         ///< of the first step
+  Index checks_ = 0,
+        passed_step_ = -1;  ///< passed: the last step whose check found nothing, or the first of a resumed attempt
+  double seconds_ = 0;      ///< that the checks took
+  std::optional<Instant> begin_;  ///< of the first step
 };
 
 }  // namespace convoy

@@ -41,6 +41,30 @@ void keep_rates(TrainingJob& job, const CheckpointMeta& meta) {
   }
 }
 
+/// Collective. A resumed run keeps its groups unless --node-replicas gives others, wherever its ranks are now.
+void settle_groups(TrainingJob& job, const std::optional<FoundCheckpoint>& found) {
+  SyncConfig& sync = job.config.sync;
+  if (!sync.group.is_on()) return;
+  const std::map<std::string, std::string> none;
+  const auto& texts = found ? found->file.meta.texts : none;
+  const auto stored = texts.find("configuration");
+  if (stored != texts.end() && job.config.said.count("node-replicas") == 0) {
+    try {
+      const int then = parse_ini(stored->second).sync.group.replicas;
+      if (then > 0) sync.group.replicas = then;
+    } catch (const Error&) {  // of another version, which wrote options that this one lacks
+    }
+  }
+  run_alike(job.communicator, [&] {
+    if (sync.group.replicas == 0)
+      fail(
+          Exit::usage,
+          "--node-steps needs hosts with equally many replicas, whose ranks are numbered one host after the other; give "
+          "--node-replicas, or start the ranks so");
+  });
+  for (TrainingPhase& phase : job.phases) phase.config.sync.group.replicas = sync.group.replicas;
+}
+
 /// Has the run of the checkpoint come to its end, with this configuration and these data?
 bool is_end_of(const TrainConfig& config, std::uint64_t train_digest, const CheckpointMeta& meta) {
   const auto number = meta.numbers.find("steps_of_epoch");
@@ -94,6 +118,7 @@ std::optional<FoundCheckpoint> find_resume(TrainingJob& job) {
     if (found) require_same_frozen(job.config, found->file.meta);
   });
   if (found) keep_rates(job, found->file.meta);
+  settle_groups(job, found);
   settle_run(job.communicator, job.attempt, found ? found->file.meta.run : std::string());
   return found;
 }

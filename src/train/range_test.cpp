@@ -11,6 +11,8 @@ namespace convoy {
 namespace {
 
 constexpr std::size_t fewest_points = 10;
+/// A smoothed loss of so many times the least before it: training has become unstable.
+constexpr double unstable = 1.25;
 
 /// The straight line through some points that has the least squares of deviations.
 struct LineFit {
@@ -19,7 +21,7 @@ struct LineFit {
 };
 
 LineFit fit_around(const std::vector<RangePoint>& points, std::size_t at) {
-  const std::size_t side = std::max<std::size_t>(2, points.size() / 20);
+  const std::size_t side = std::max<std::size_t>(2, points.size() / 10);
   const std::size_t begin = at - std::min(at, side), end = std::min(points.size(), at + side + 1);
   const auto n = static_cast<double>(end - begin);
   LineFit fit;
@@ -55,7 +57,12 @@ std::optional<RangeFinding> find_rate(const std::vector<RangePoint>& all) {
   const std::vector<RangePoint> points = finite(all);
   if (points.size() < fewest_points) return std::nullopt;
   const std::vector<double> smoothed = smoothed_losses(points);
-  const auto lowest = static_cast<std::size_t>(std::min_element(smoothed.begin(), smoothed.end()) - smoothed.begin());
+  // Beyond the first rate at which the loss grows again, it jumps, and may fall below all that came before.
+  std::size_t end = 0;
+  double least = smoothed[0];
+  for (; end < smoothed.size() && smoothed[end] <= unstable * least; ++end) least = std::min(least, smoothed[end]);
+  const auto lowest = static_cast<std::size_t>(
+      std::min_element(smoothed.begin(), smoothed.begin() + static_cast<std::ptrdiff_t>(end)) - smoothed.begin());
   std::size_t steepest = 0;
   double slope = 0;
   for (std::size_t i = 0; i <= lowest; ++i) {

@@ -21,8 +21,9 @@ struct RangeFinding {
   double lowest_loss = 0;
 };
 
-/// At each point the value of the straight line that fits the points around it best, a twentieth of all to each side.
+/// At each point the value of the straight line that fits the points around it best, a tenth of all to each side.
 std::vector<double> smoothed_losses(const std::vector<RangePoint>& points);
+/// Looks only at rates below the first at which the smoothed loss is 1.25 times its least.
 /// Nothing: there are fewer than 10 points with finite losses, or the loss never falls.
 std::optional<RangeFinding> find_rate(const std::vector<RangePoint>& points);
 

@@ -203,7 +203,7 @@ EngineSpec engine_spec(const std::vector<TrainingPhase>& phases) {
                     .keeps_correction = config.sync.overlap},
       .topk = first.topk};
   for (const TrainingPhase& phase : phases) spec.sizes.push_back(program_sizes(phase));
-  const int sets = parameter_sets(first.job.sync, first.job.turns) + (config.ema.decay > 0 ? 1 : 0);
+  const int sets = parameter_sets(first.job.sync, first.job.turns) + (config.average_decay() > 0 ? 1 : 0);
   spec.other_floats = [sets, sync = first.job.sync](const SetLayout& layout) {
     return sets * layout.count() + outer_floats(sync, layout);
   };

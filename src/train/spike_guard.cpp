@@ -40,13 +40,20 @@ void SpikeGuard::write(std::map<std::string, double>& numbers) const {
   losses_.write("spike_loss", numbers);
   norms_.write("spike_norm", numbers);
   numbers["spike_undone_steps"] = static_cast<double>(undone_steps_);
+  numbers["spike_returned_to"] = static_cast<double>(returned_to_);
+  numbers["spike_returns"] = static_cast<double>(returns_);
 }
 
 void SpikeGuard::read(const std::map<std::string, double>& numbers) {
   losses_.read("spike_loss", numbers);
   norms_.read("spike_norm", numbers);
-  const auto undone = numbers.find("spike_undone_steps");
-  undone_steps_ = undone == numbers.end() ? 0 : static_cast<Index>(undone->second);
+  const auto stored = [&](const char* name, Index otherwise) {
+    const auto found = numbers.find(name);
+    return found == numbers.end() ? otherwise : static_cast<Index>(found->second);
+  };
+  undone_steps_ = stored("spike_undone_steps", 0);
+  returned_to_ = stored("spike_returned_to", -1);
+  returns_ = stored("spike_returns", 0);
 }
 
 double SpikeGuard::gradient_norm() {
@@ -57,6 +64,7 @@ double SpikeGuard::gradient_norm() {
                            "download of the gradients");
   double squares = 0;
   for (const float value : gradients_) squares += static_cast<double>(value) * static_cast<double>(value);
+  if (!std::isfinite(squares)) squares = 0;  // an update that was skipped, which halves the scale of the loss
   job_->communicator.maximum(std::span(&squares, 1), "norms of the gradients");
   return std::sqrt(squares);
 }
@@ -64,11 +72,13 @@ double SpikeGuard::gradient_norm() {
 void SpikeGuard::step_done(LoopState& state) {
   if (action_ == OnSpike::off || !job_->training_log.interval_ends(state)) return;
   const double loss = job_->training_log.interval_loss();
-  const double norm = action_ == OnSpike::rollback ? gradient_norm() : 0;
+  // Between two averages of weights, each rank has gradients of one of its replicas only.
+  const bool summed = job_->shape.sync.mode == SyncMode::gradients;
+  const double norm = action_ == OnSpike::rollback && summed ? gradient_norm() : 0;
   const auto loss_bound = losses_.exceeded(loss), norm_bound = norms_.exceeded(norm);
   if (!loss_bound && !norm_bound) {
-    losses_.add(loss);
-    norms_.add(norm);
+    if (std::isfinite(loss)) losses_.add(loss);
+    if (norm > 0) norms_.add(norm);
   } else {
     ++spikes_;
     const std::string spike = loss_bound ? fmt::format("the loss of steps {} to {} is {:.4g}, above {:.4g}",

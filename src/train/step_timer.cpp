@@ -38,14 +38,18 @@ StepSeconds StepTimer::end_step(double data) {
   return {.step = seconds_between(begin_, now), .data = data, .compute = std::max(0.0, compute_), .comm = comm_};
 }
 
+double StepTimer::take_wait_seconds() {
+  return collectives_.take_wait_seconds() + (group_ == nullptr ? 0 : group_->take_wait_seconds());
+}
+
 StepTimer::Scope::Scope(StepTimer& timer, StepPart part) : timer_(timer), part_(part), span_(name_of(part)) {
   if (part == StepPart::averages) progress().enter(Activity::communication);
-  static_cast<void>(timer.collectives_.take_wait_seconds());  // waits outside of any scope are nobody's
+  static_cast<void>(timer.take_wait_seconds());  // waits outside of any scope are nobody's
   begin_ = real_clock().now();
 }
 
 StepTimer::Scope::~Scope() {
-  const double seconds = seconds_since(begin_), waited = timer_.collectives_.take_wait_seconds();
+  const double seconds = seconds_since(begin_), waited = timer_.take_wait_seconds();
   switch (part_) {
     case StepPart::launches:
     case StepPart::averages:

@@ -27,7 +27,8 @@ enum class StepPart { launches, averages, device, votes };
 /// Measures where the time of a step goes, on one rank.
 class StepTimer {
  public:
-  explicit StepTimer(Collectives& collectives) : collectives_(collectives) {}
+  /// `group`: of the ranks of a host; null if nothing is summed there.
+  StepTimer(Collectives& collectives, Collectives* group) : collectives_(collectives), group_(group) {}
 
   /// `step`: its number, from 1.
   void begin_step(Index step);
@@ -50,7 +51,10 @@ class StepTimer {
   };
 
  private:
+  double take_wait_seconds();
+
   Collectives& collectives_;
+  Collectives* group_;
   Instant begin_;
   Index step_ = 0;
   double compute_ = 0, comm_ = 0;

@@ -23,9 +23,9 @@ Exit train(Communicator& communicator, Supervisor& supervisor, const TrainConfig
   try {
     TrainingJob job(communicator, supervisor, config, trial);
     const Exit code = job.run();
-    if (code == Exit::ok || code == Exit::stopped) {  // all ranks have the same code
-      // An average that is still under way would write to freed memory.
-      job.sync->averaged_weights();
+    // All ranks have the same code. An average that is still under way would write to freed memory.
+    job.sync->averaged_weights();
+    if (code == Exit::ok || code == Exit::stopped) {
       job.collectives->end();
       if (job.group_collectives) job.group_collectives->end();
     }

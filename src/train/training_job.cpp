@@ -86,13 +86,6 @@ JobPlacement place_ranks(TrainingJob& job) {
   const Communicator& ranks = job.communicator;
   const int replicas = sync.replicas > 0 ? sync.replicas : ranks.size() * sync.grad_accum_steps;
   sync.group.replicas = replicas_of_host(ranks.hosts(), replicas);
-  run_alike(job.communicator, [&] {
-    if (sync.group.replicas == 0)
-      fail(
-          Exit::usage,
-          "--node-steps needs hosts with equally many replicas, whose ranks are numbered one host after the other; give "
-          "--node-replicas, or start the ranks so");
-  });
   return placement;
 }
 
@@ -452,7 +445,7 @@ TrainingJob::TrainingJob(Communicator& ranks, Supervisor& supervisor, const Trai
       checkpointing(*this),
       state(begin_state(*this)),
       metrics(open_metrics(*this)),
-      timer(*collectives),
+      timer(*collectives, group_collectives.get()),
       in_flight(engine->backend(), *collectives),
       report(*this),
       vote(*this),

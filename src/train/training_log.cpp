@@ -128,7 +128,7 @@ void TrainingLog::tell_slow_hosts(const RankSpread& ranks, Index epoch) const {
                                   : std::string("; --exclude-slow keeps the next job off it"));
     if (output.exclude_slow)
       exclude_hosts(output.folder, job_.attempt.record.number, job_.communicator.hosts(),
-                    std::span(&host.first_rank, 1), reason);
+                    std::span(&host.first_rank, 1), "slow, " + reason);
   }
 }
 

@@ -90,6 +90,7 @@ def mistakes(work):
     refuses(["--lookahead-steps", 5, "--ema-decay", 0.9], "both keep an average of the weights")
     refuses(["--lookahead-steps", 5, "--sync", "weights", "--local-steps", 2], "no multiple of --local-steps 2", "--lookahead-steps 6")
     refuses(["--lookahead-steps", 4, "--sync", "weights", "--local-steps", 2, "--outer-optimizer", "nesterov"], "drop one")
+    refuses(["--lookahead-steps", 4, "--sync", "weights", "--local-steps", 2, "--overlap-average"], "never hold the same weights", "drop one")
     refuses(["--lookahead-alpha", 0.3], "--lookahead-alpha", "--lookahead-steps")
     refuses(["--lookahead-steps", 5, "--lookahead-alpha", 1], "--lookahead-alpha")
 

@@ -69,8 +69,9 @@ MISTAKES = [
     ("other bytes as weights", 3, f"train --data set --weights noise.bin {SMALL}", 3, "'noise.bin' is of no known format", "file of weights", ".safetensors file"),
     ("an empty file as weights", 0, f"train --data set --weights empty.pth {SMALL}", 3, "'empty.pth' is empty", "file of weights", "give a run directory"),
     ("a damaged header", 0, f"train --data set --weights broken.safetensors {SMALL}", 3, "'broken.safetensors' is damaged", "first bytes", "download it again"),
-    ("an ONNX model as weights", 0, f"train --data set --weights run.onnx {SMALL}", 3, "'run.onnx' is an ONNX model", "file of weights", "as .safetensors or .pth ('convoy export' does)"),
-    ("an ONNX model to evaluate", 0, "evaluate run.onnx --data set", 3, "'run.onnx' is an ONNX model", "not a checkpoint", "as .safetensors or .pth"),
+    ("half of an ONNX model as weights", 0, f"train --data set --weights half.onnx {SMALL}", 3, "'half.onnx'", "ONNX", "export it again"),
+    ("half of an ONNX model to evaluate", 0, "evaluate half.onnx --data set", 3, "'half.onnx'", "ONNX", "export it again"),
+    ("half of an ONNX model as a network", 0, "train --data set --model-file half.onnx", 2, "'half.onnx'", "ONNX", "export it again"),
     ("a text file as checkpoint", 0, "evaluate key.cfg --data set", 3, "'key.cfg' is a text file", "not a checkpoint", "give a run directory"),
     ("a run that is not there", 0, "evaluate runs/none --data set", 3, "'runs/none'", "No such file or directory", "check"),
     ("a zero of validation's size", 0, "evaluate run --data set --val-resize 0", 2, "--val-resize 0", "0 keeps the checkpoint's own", "drop it"),
@@ -122,8 +123,9 @@ def make_places(work):
                        "section": "[train]\n"}.items():
         with open(f"{work}/{name}.cfg", "w", encoding="utf-8") as file:
             file.write(text)
-    for name in ("run.onnx", "broken.safetensors", "whole.pth"):
+    for name in ("half.onnx", "broken.safetensors", "whole.pth"):
         subprocess.run([CONVOY, "export", f"{work}/run", "-o", f"{work}/{name}"], check=True, capture_output=True)
+    os.truncate(f"{work}/half.onnx", os.path.getsize(f"{work}/half.onnx") // 2)
     with open(f"{work}/broken.safetensors", "r+b") as file:
         file.seek(8)
         file.write(b"\0")

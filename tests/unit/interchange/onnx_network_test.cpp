@@ -195,6 +195,12 @@ TEST_F(OnnxNetworkTest, DamagedFilesAreErrors) {
   expect_refused(part(5, dims({2, 1, 1, 1}) + whole(2, 1) + part(8, "c.weight") + part(9, "12345")) +
                      node("Conv", {"image", "c.weight"}, "logits"),
                  {"tensor 'c.weight'", "larger than its file"});
+  // Bits of half numbers in int32_data, which would be read as 14336; and strides that would be 1.
+  expect_refused(part(5, whole(2, 10) + part(8, "half") + whole(5, 0x3800)) + node("Mul", {"image", "half"}, "logits"),
+                 {"stores 'half' as integers"});
+  expect_refused(floats("k", {2, 1, 3, 3}, std::vector<float>(18)) +
+                     node("Conv", {"image", "k"}, "logits", part(5, part(1, "strides") + whole(8, 2) + whole(8, 2))),
+                 {"'strides' without a type"});
   expect_refused(part(5, dims({Index{1} << 62, 8}) + whole(2, 1) + part(8, "c.weight") + part(9, "12345678")),
                  {"larger than its file"});
 }

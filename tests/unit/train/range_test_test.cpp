@@ -32,13 +32,13 @@ TEST(RangeTest, ARampRisesByEqualFactors) {
     EXPECT_NEAR(ramp.rate(step), rate, 1e-12 * rate);
 }
 
-/// Neighbours are 0.058 decades apart, a window has 6 points to each side: 0.35 decades.
+/// Neighbours are 0.058 decades apart, a window has 12 points to each side: 0.7 decades.
 TEST(RangeTest, FindsTheSteepestDescentAndTheLowestLoss) {
   for (const double error : {0.0, 0.05}) {
     const auto found = find_rate(points_of(usual, error));
     ASSERT_TRUE(found);
-    EXPECT_NEAR(std::log10(found->steepest), -2, 0.18) << "within half a window";
-    EXPECT_NEAR(std::log10(found->lowest_rate), -0.65, 0.35);
+    EXPECT_NEAR(std::log10(found->steepest), -2, 0.18) << "within a quarter of a window";
+    EXPECT_NEAR(std::log10(found->lowest_rate), -0.65, 0.7) << "the walls of the valley are not equally steep";
     EXPECT_NEAR(found->lowest_loss, 0.9, 0.15);
   }
 }
@@ -50,6 +50,17 @@ TEST(RangeTest, WhatDivergedIsNotTakenForADescent) {
   const auto found = find_rate(points);
   ASSERT_TRUE(found);
   EXPECT_NEAR(std::log10(found->steepest), -2, 0.18);
+}
+
+/// At high rates the loss jumps about, and one of the jumps may end lower than training ever came.
+TEST(RangeTest, AFallAfterTrainingBecameUnstableIsNone) {
+  auto points = points_of(usual);
+  for (std::size_t i = 96; i < points.size(); ++i)
+    points[i].loss = i < 104 ? 6 : 6 - 0.45 * static_cast<double>(i - 104);
+  const auto found = find_rate(points);
+  ASSERT_TRUE(found);
+  EXPECT_NEAR(std::log10(found->steepest), -2, 0.18);
+  EXPECT_LT(found->lowest_rate, points[96].rate);
 }
 
 TEST(RangeTest, WithoutADescentThereIsNothing) {
@@ -65,8 +76,8 @@ TEST(RangeTest, SmoothingKeepsLinesAndRemovesAlternation) {
   const auto exact = points_of(line);
   const std::vector<double> smoothed = smoothed_losses(points_of(line, 0.13));
   ASSERT_EQ(smoothed.size(), exact.size());
-  // Of 13 alternating errors one is left, so a mean is off by 0.01.
-  for (std::size_t i = 6; i + 6 < exact.size(); ++i) EXPECT_NEAR(smoothed[i], exact[i].loss, 0.0101);
+  // Of 25 alternating errors one is left, so a mean is off by 0.13 / 25.
+  for (std::size_t i = 12; i + 12 < exact.size(); ++i) EXPECT_NEAR(smoothed[i], exact[i].loss, 0.0053);
 }
 
 }  // namespace
