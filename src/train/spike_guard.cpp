@@ -73,7 +73,7 @@ void SpikeGuard::step_done(LoopState& state) {
   if (action_ == OnSpike::off || !job_->training_log.interval_ends(state)) return;
   const double loss = job_->training_log.interval_loss();
   // Between two averages of weights, each rank has gradients of one of its replicas only.
-  const bool summed = job_->shape.sync.mode == SyncMode::gradients;
+  const bool summed = local_steps_of_checkpoint(job_->shape.sync) == 0;
   const double norm = action_ == OnSpike::rollback && summed ? gradient_norm() : 0;
   const auto loss_bound = losses_.exceeded(loss), norm_bound = norms_.exceeded(norm);
   if (!loss_bound && !norm_bound) {

@@ -52,7 +52,8 @@ def equals_the_cpu(folder):
 def evaluates(folder):
     """An evaluation captures its second batch and replays the others, of the set and of its average, also the last, which is masked, and
     with mirrored images: what it counts is what the CPU counts."""
-    words = ["--epochs", 2, "--activation", "tanh", "--limit-val-batches", 5, "--eval-batch-size", 5, "--ema-decay", 0.8, "--flip-test"]
+    words = ["--epochs", 2, "--activation", "tanh", "--synthetic-samples", 120, "--batch-size", 24, "--limit-val-batches", 5, "--eval-batch-size", 5,
+             "--ema-decay", 0.8, "--flip-test"]  # a fifth of the samples are for validation
     for more in (words, words[:-1]):
         runs = {device: os.path.join(folder, f"{device} {len(more)}") for device in ("cpu", "cuda")}
         train(1, runs["cpu"], *SMALL, "--device", "cpu", *more, timeout=ENDS_WITHIN)

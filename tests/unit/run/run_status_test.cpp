@@ -40,7 +40,7 @@ TEST(RunStatusTest, FreshStateRuns) {
 TEST(RunStatusTest, WrongArithmeticGoesOnOnlyWithoutItsHost) {
   const RunState wrong = ended_state(Result::failed, Exit::arithmetic);
   EXPECT_EQ(decide_requeue(&wrong, {.excluded = "n1"}, 7).exit, 75);
-  EXPECT_NE(decide_requeue(&wrong, {.excluded = "n1"}, 7).text.find("left out: n1"), std::string::npos);
+  EXPECT_NE(decide_requeue(&wrong, {.excluded = "n1"}, 7).text.find("the next job leaves out n1"), std::string::npos);
   EXPECT_EQ(decide_requeue(&wrong, {}, 7).exit, 7) << "nobody knows which host is wrong";
   EXPECT_EQ(decide_requeue(&wrong, {.excluded = "n1", .lost_attempts = 3}, 7).exit, 7) << "again and again";
 }
