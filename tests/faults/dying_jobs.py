@@ -271,7 +271,7 @@ def stuck(work):
 def stuck_unwatched(work):
     """The same without watchdog: the others name it."""
     ended = on_data(work, "stuck-unwatched", "hang", "--watchdog-seconds", 0, *deadlines())
-    return ended, problem_of(ended, 5, r"^\[rank 0/3 \S+\] error: waited [3-6]\.\d s in \S+ for opening the data set",
+    return ended, problem_of(ended, 5, r"^\[rank 0/3 \S+\] error: waited [3-6]\.\d s in \S+ for loading the samples",
                              r"did not arrive: rank 1 on \S+: alive in \S+, .*no progress for \d+ s")
 
 

@@ -275,7 +275,7 @@ def others(work):
             expect(code == 3 and reason in said and "report.html" in said, f"report, {call}, {error}: code {code}, names file and reason", said)
             code, said = run(["preview", "--synthetic", "--samples", 1, "--appearances", 1, "-o", f"{work}/sheet.html"], [f"{call}:sheet.html:{error}:0"])
             expect(code == 3 and reason in said and "sheet.html" in said, f"preview, {call}, {error}: code {code}, names file and reason", said)
-    tune = ["tune", "lr", "--synthetic", "--synthetic-size", 16, "--synthetic-samples", 64, "--model", "lenet", "--batch-size", 16, "--threads", 1, "--steps", 10,
+    tune = ["tune", "lr", "--synthetic", "--synthetic-size", 16, "--synthetic-samples", 64, "--model", "lenet", "--batch-size", 16, "--threads", 1, "--steps", 20,
             "--output-dir", f"{work}/tune", "--csv", f"{work}/range.csv", "--plot", f"{work}/range.html"]
     for call in ("open", "write", "rename"):
         for error, reason in REASONS.items():
@@ -292,7 +292,7 @@ def others(work):
             for name, words in (("machine.json", measure), ("table.csv", predict), ("plot.html", predict)):
                 code, said = run(words, [f"{call}:{name}:{error}:0"])
                 expect(code == 3 and reason in said and name in said, f"{name}, {call}, {error}: code {code}, names file and reason", said)
-    wrong = ["--sync", "gradients", "--check-arithmetic", 1, "--inject-fault", "flip-convolution@1@0", "--no-checkpoints", "--max-steps", 2]
+    wrong = ["--sync", "gradients", "--check-arithmetic", 1, "--inject-fault", "flip-convolution@1@1", "--no-checkpoints", "--max-steps", 2]
     for number, (call, (error, reason)) in enumerate((call, item) for call in ("open", "write", "rename") for item in REASONS.items()):
         code, said = run(train_words(f"{work}/wrong-{number}", *wrong), [f"{call}:excluded-hosts:{error}:0"], ranks=2)
         expect(code == 7 and reason in said and "excluded-hosts" in said and "will not leave out" in said,
