@@ -64,7 +64,7 @@ Index largest_that_fits(Index limit, Index first, const std::function<Index(Inde
   // that meets the limit is tried first; bisection follows where it is not.
   Index fits = 0, other = most_samples + 1, of_fits = 0, of_other = 0;
   Index next = std::clamp<Index>(first, 1, most_samples);
-  for (int tries = 0; other - fits > 1; ++tries) {
+  for (int tries = 0;; ++tries) {
     const Index found = size(next);
     if (found <= limit) {
       fits = next;
@@ -74,8 +74,8 @@ Index largest_that_fits(Index limit, Index first, const std::function<Index(Inde
       of_other = found;
     }
     constexpr int of_the_line = 8;
+    if (other - fits <= 1) break;
     if (other > most_samples) {  // none was too large yet
-      if (fits == most_samples) break;
       const double slope = static_cast<double>(of_fits) / static_cast<double>(fits);
       next = static_cast<Index>(std::min(static_cast<double>(limit) / std::max(slope, 1e-9), 1e15)) + 1;
       next = std::clamp(next, fits + 1, std::min(most_samples, 16 * fits));
