@@ -19,6 +19,14 @@ class Norm : public EveryStorage {
   }
   /// Sums by reduce kernels: rounding of each product, and of sums in float.
   static double sum_tolerance(Size size) { return 0x1p-24 * (4 + std::sqrt(static_cast<double>(size.rows))); }
+  /// Room for what the statistics of a norm become.
+  static void give_vectors(NormFinish& finish, Bench& bench, Index channels) {
+    NormVectors& to = finish.vectors;
+    for (float** vector : {&finish.tail_mean, &finish.tail_variance, &to.mean, &to.rstd, &to.scale, &to.shift})
+      *vector = bench.empty<float>(channels);
+    to.low_scale = bench.empty_elements(channels, storage());
+    to.low_shift = bench.empty_elements(channels, storage());
+  }
 };
 CONVOY_EVERY_STORAGE(Norm);
 
@@ -44,7 +52,6 @@ TEST_P(Norm, StatisticsBecomeScaleAndShift) {
       FeedNumbers feed;
       feed.shared = static_cast<double>(size.rows);
       feed.weight = 0.75F;
-      const auto vector = [&] { return bench.empty<float>(size.channels); };
       NormFinish finish;
       finish.channels = size.channels;
       finish.pixels = 1;
@@ -52,15 +59,8 @@ TEST_P(Norm, StatisticsBecomeScaleAndShift) {
       finish.gamma = bench.floats(gamma);
       finish.beta = bench.floats(beta);
       finish.feed = bench.put(std::vector<FeedNumbers>{feed});
-      finish.tail_mean = vector();
-      finish.tail_variance = vector();
       finish.low = storage();
-      finish.vectors.mean = vector();
-      finish.vectors.rstd = vector();
-      finish.vectors.scale = vector();
-      finish.vectors.shift = vector();
-      finish.vectors.low_scale = bench.empty_elements(size.channels, storage());
-      finish.vectors.low_shift = bench.empty_elements(size.channels, storage());
+      give_vectors(finish, bench, size.channels);
       if (in_one) {
         reduce.finish = finish;
         expect_success(reduce_statistics(reduce, bench.stream()));
@@ -331,17 +331,6 @@ TEST_P(Norm, AppliesANormThatItFinishes) {
         const FeedNumbers* const device_feed = bench.put(std::vector<FeedNumbers>{feed});
         const void* device[2];
         NormFinish finishes[2];
-        const auto vector = [&] { return bench.empty<float>(size.channels); };
-        const auto give_vectors = [&](NormFinish& finish) {
-          finish.tail_mean = vector();
-          finish.tail_variance = vector();
-          finish.vectors.mean = vector();
-          finish.vectors.rstd = vector();
-          finish.vectors.scale = vector();
-          finish.vectors.shift = vector();
-          finish.vectors.low_scale = bench.empty_elements(size.channels, storage());
-          finish.vectors.low_shift = bench.empty_elements(size.channels, storage());
-        };
         for (int n = 0; n < 2; ++n) {
           device[n] = bench.elements(tensors[n], storage());
           const Values& x = tensors[n];
@@ -357,7 +346,7 @@ TEST_P(Norm, AppliesANormThatItFinishes) {
           finishes[n].beta = bench.floats(values("beta", size.channels));
           finishes[n].feed = device_feed;
           finishes[n].low = storage();
-          give_vectors(finishes[n]);
+          give_vectors(finishes[n], bench, size.channels);
         }
         Apply args{storage(), size.rows, size.channels, {ActivationKind::relu}};
         args.x = device[0];
@@ -371,10 +360,10 @@ TEST_P(Norm, AppliesANormThatItFinishes) {
         if (join == Join::norm) args.scale2 = finishes[1].vectors.scale, args.shift2 = finishes[1].vectors.shift;
         expect_success(apply(args, bench.stream()));
         in_one.finish = finishes[0];
-        give_vectors(in_one.finish);
+        give_vectors(in_one.finish, bench, size.channels);
         if (join == Join::norm) {
           in_one.finish2 = finishes[1];
-          give_vectors(in_one.finish2);
+          give_vectors(in_one.finish2, bench, size.channels);
         }
         expect_success(apply(in_one, bench.stream()));
         // Channels that drown are added up in another order.

@@ -67,11 +67,11 @@ def faulty_case():
     text = probe("cat", at, "good", expect=3)
     check("at byte 0 after 5 attempts" in text and time.monotonic() - begin < 20, "a server that is gone is named")
     with tempfile.TemporaryDirectory() as work:
-        os.makedirs(f"{work}/root/sub/x&y")
+        os.makedirs(f"{work}/site/sub/x&y")
         for name in ("b 1.tar", "a&é.tar", "sub/c"):
-            with open(f"{work}/root/{name}", "wb") as file:
+            with open(f"{work}/site/{name}", "wb") as file:
                 file.write(name.encode())
-        with servers.nginx(f"{work}/root", f"{work}/nginx") as web:
+        with servers.nginx(f"{work}/site", f"{work}/nginx") as web:
             check(probe("list", web).decode() == "sub/\na&é.tar\nb 1.tar\n", "an index page")
             check(probe("list", f"{web}/sub/").decode() == "x&y/\nc\n", "of a folder")
             check(probe("cat", web, "a&é.tar").decode() == "a&é.tar", "and a file of it")
