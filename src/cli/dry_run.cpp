@@ -104,7 +104,7 @@ void print_cost(const Sized& sized, const std::vector<std::string>& patterns) {
 }
 
 void print_memory(const Sized& sized, const TrainConfig& config) {
-  const int sets = parameter_sets(sized.job.sync, sized.job.turns) + (config.average_decay() > 0 ? 1 : 0);
+  const int sets = kept_sets(config, sized.job);
   const SetLayout& layout = sized.layout;
   const Index outer = outer_floats(sized.job.sync, layout);
   const double parameters = sets * megabytes(layout.values.count), optimiser = sets * megabytes(layout.optimiser.count),

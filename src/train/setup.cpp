@@ -183,6 +183,10 @@ void plan_phases(std::vector<TrainingPhase>& phases, int ranks, int rank, int re
   }
 }
 
+int kept_sets(const TrainConfig& config, const Job& job) {
+  return parameter_sets(job.sync, job.turns) + (config.average_decay() > 0 ? 1 : 0);
+}
+
 EngineSpec engine_spec(const std::vector<TrainingPhase>& phases) {
   const TrainingPhase& first = phases.front();
   const TrainConfig& config = first.config;
@@ -203,7 +207,7 @@ EngineSpec engine_spec(const std::vector<TrainingPhase>& phases) {
                     .keeps_correction = config.sync.overlap},
       .topk = first.topk};
   for (const TrainingPhase& phase : phases) spec.sizes.push_back(program_sizes(phase));
-  const int sets = parameter_sets(first.job.sync, first.job.turns) + (config.average_decay() > 0 ? 1 : 0);
+  const int sets = kept_sets(config, first.job);
   spec.other_floats = [sets, sync = first.job.sync](const SetLayout& layout) {
     return sets * layout.count() + outer_floats(sync, layout);
   };

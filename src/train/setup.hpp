@@ -59,6 +59,8 @@ Graph build_network(const std::vector<TrainingPhase>& phases);
 TrainedData data_of(const TrainingPhase& phase);
 /// Fills job, augmentation and evaluation of all phases.
 void plan_phases(std::vector<TrainingPhase>& phases, int ranks, int rank, int replicas);
+/// Sets of parameters in a rank's memory: those of its replicas, and the average that --ema-decay or lookahead keeps.
+int kept_sets(const TrainConfig& config, const Job& job);
 /// Plan, optimiser, input and the sizes to compile, of all phases; choices are left empty.
 EngineSpec engine_spec(const std::vector<TrainingPhase>& phases);
 /// By what a phase's batch changes the rate (--lr-scaling), against the first phase's; 1 where phases give rates.

@@ -80,7 +80,6 @@ void SpikeGuard::step_done(LoopState& state) {
     if (std::isfinite(loss)) losses_.add(loss);
     if (norm > 0) norms_.add(norm);
   } else {
-    ++spikes_;
     const std::string spike = loss_bound ? fmt::format("the loss of steps {} to {} is {:.4g}, above {:.4g}",
                                                        interval_begin_ + 1, state.position.step, loss, *loss_bound)
                                          : fmt::format("the gradient of step {} has a norm of {:.4g}, above {:.4g}",

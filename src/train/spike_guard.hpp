@@ -34,7 +34,7 @@ class SpikeGuard final : public Observer {
   OnSpike action_;
   TrainingJob* job_ = nullptr;
   SpikeHistory losses_, norms_;
-  Index spikes_ = 0, undone_steps_ = 0;
+  Index undone_steps_ = 0;
   Index interval_begin_ = 0;      ///< steps done
   Index returned_to_ = -1;        ///< the checkpoint of the last rollback, by its step
   Index returns_ = 0;             ///< to it
