@@ -43,8 +43,16 @@ void choose_shared_memory() {
   if (!all_ranks_on_this_host() || user_chose_transport()) return;
   setenv("OMPI_MCA_pml", "ob1", 0);
   setenv("OMPI_MCA_btl", OMPI_MAJOR_VERSION < 5 ? "self,vader" : "self,sm", 0);
-  // A program started alone otherwise starts a daemon for ranks it might spawn: 0.1 s.
-  if (!has_launcher()) setenv("OMPI_MCA_ess_singleton_isolated", "1", 0);
+#endif
+}
+
+/// A program started alone otherwise starts a daemon for ranks it might spawn (0.1 s). It needs no session folder: all
+/// such programs of a user would share one, and one that ends removes it while another starts (Open MPI 4.1.4).
+void start_alone() {
+#ifdef OPEN_MPI
+  if (has_launcher()) return;
+  setenv("OMPI_MCA_ess_singleton_isolated", "1", 0);
+  setenv("OMPI_MCA_orte_create_session_dirs", "0", 0);
 #endif
 }
 
@@ -77,6 +85,7 @@ void choose_reduction() {
 Session::Session(int& argc, char**& argv) {
   use_own_open_mpi();
   choose_shared_memory();
+  start_alone();
   choose_reduction();
   int provided = MPI_THREAD_SINGLE;
   check_mpi(MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided), "MPI_Init_thread", "start of the program");

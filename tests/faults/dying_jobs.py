@@ -16,19 +16,20 @@ from runner import CONVOY, PREPROCESS, mpirun, run  # noqa: E402
 
 ABORT, WATCHDOG = 3, 2
 PATIENCE = 10  # beyond the deadline, from the fault to the end of the last process
+slowness = 1  # of this machine: all times above are multiplied by it
 TRAIN = ["--synthetic", "--synthetic-size", 16, "--synthetic-samples", 4000, "--model", "lenet", "--batch-size", 8, "--epochs", 99,
          "--lr", 0.01, "--skip-eval", "--no-checkpoints", "--threads", 1, "--no-tensorboard"]
 Ended = collections.namedtuple("Ended", "code seconds said beats left")
 
 
 def deadlines(abort=ABORT):
-    return ["--stall-warning-seconds", 1, "--stall-abort-seconds", abort]
+    return ["--stall-warning-seconds", slowness, "--stall-abort-seconds", slowness * abort]
 
 
-def heartbeats(folder):
+def heartbeats(folder, where="heartbeats"):
     """rank -> newest heartbeat, from RUN_DIR/heartbeats."""
     beats = {}
-    where = os.path.join(folder, "heartbeats")
+    where = os.path.join(folder, where)
     for name in os.listdir(where) if os.path.isdir(where) else []:
         with open(os.path.join(where, name), encoding="utf-8") as file:
             for line in file:
@@ -72,7 +73,7 @@ def run_until(ranks, folder, words, strike, env=None):
         begin = time.time()
         if strike:
             strike({rank: beat["pid"] for rank, beat in heartbeats(folder).items()})
-        _, said = job.communicate(timeout=60)
+        _, said = job.communicate(timeout=60 * slowness)
         seconds = time.time() - begin
         time.sleep(0.3)
         return Ended(job.returncode, seconds, said, heartbeats(folder), processes_of(folder))
@@ -86,9 +87,10 @@ def errors(ended):
     return [line for line in ended.said.splitlines() if "] error: " in line]
 
 
-def problem_of(ended, code, *patterns, limit=ABORT + PATIENCE):
-    """None where all is as it must be. The patterns are looked for in the last line that our program printed."""
-    lines = errors(ended)
+def problem_of(ended, code, *patterns, limit=ABORT + PATIENCE, deadline=0):
+    """None if all is as it must be. The patterns are looked for in the last line that our program printed. The seconds that they
+    name are the deadline at least."""
+    lines, limit, deadline = errors(ended), slowness * limit, slowness * deadline
     if ended.code != code:
         return f"exit code {ended.code}, expected {code}"
     if ended.seconds > limit:
@@ -96,14 +98,19 @@ def problem_of(ended, code, *patterns, limit=ABORT + PATIENCE):
     if ended.left:
         return f"processes {ended.left} are left"
     for pattern in patterns:
-        if not lines or not re.search(pattern, lines[-1]):
+        found = re.search(pattern, lines[-1]) if lines else None
+        if not found:
             return f"the last error does not match '{pattern}'"
+        for name, seconds in found.groupdict().items():
+            if not deadline <= float(seconds) <= limit:
+                return f"{name}: {seconds} s, not between {deadline} and {limit}"
     if patterns and len(lines) != 1:
         return f"{len(lines)} ranks speak"
     return None
 
 
 POSITION = r"epoch \d+, step \d+"
+WAITED = r"waited (?P<waited>\d+\.\d) s"
 
 
 def frozen(work, rank, ranks=4):
@@ -112,9 +119,9 @@ def frozen(work, rank, ranks=4):
     ended = run_until(ranks, folder, ["train", "--output-dir", folder, *TRAIN, *deadlines()],
                       lambda pids: os.kill(pids[rank], signal.SIGSTOP))
     speaker = 1 if rank == 0 else 0
-    return ended, problem_of(ended, 5, rf"^\[rank {speaker}/{ranks} \S+\] error: waited [3-6]\.\d s in \S+ for \S+",
+    return ended, problem_of(ended, 5, rf"^\[rank {speaker}/{ranks} \S+\] error: {WAITED} in \S+ for \S+",
                              rf"did not arrive: rank {rank} on \S+: in \S+, {POSITION}.*its heartbeats stopped \d+ s ago",
-                             rf"\(at {POSITION}, \S+\)$")
+                             rf"\(at {POSITION}, \S+\)$", deadline=ABORT)
 
 
 def frozen_without_run_directory(_, rank=1, ranks=3):
@@ -124,9 +131,11 @@ def frozen_without_run_directory(_, rank=1, ranks=3):
     job = subprocess.Popen([str(w) for w in mpirun(ranks) + words], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     pids = {}
     try:
-        end = time.time() + 60
-        while len(pids) < ranks and time.time() < end:
+        end, beats = time.time() + 60, []
+        while len(beats) < ranks and time.time() < end:
             time.sleep(0.1)
+            # Other jobs of this user may be under way.
+            beats = [rank for rank, beat in heartbeats(shared, ".").items() if pids.get(rank) == beat["pid"]]
             for pid in subprocess.run(["pgrep", "-P", str(job.pid)], capture_output=True, text=True, check=False).stdout.split():
                 with open(f"/proc/{pid}/environ", "rb") as file:
                     number = re.search(rb"OMPI_COMM_WORLD_RANK=(\d+)", file.read())
@@ -135,14 +144,14 @@ def frozen_without_run_directory(_, rank=1, ranks=3):
         time.sleep(2)  # the sums are under way
         begin = time.time()
         os.kill(pids[rank], signal.SIGSTOP)
-        _, said = job.communicate(timeout=60)
+        _, said = job.communicate(timeout=60 * slowness)
         seconds = time.time() - begin
         time.sleep(0.3)
         ended = Ended(job.returncode, seconds, said, {}, [pid for pid in pids.values() if lives(pid)])
     finally:
         job.kill()
-    problem = problem_of(ended, 5, rf"^\[rank 0/{ranks} \S+\] error: waited [3-6]\.\d s in \S+ for ",
-                         rf"did not arrive: rank {rank} on \S+: in .*its heartbeats stopped \d+ s ago")
+    problem = problem_of(ended, 5, rf"^\[rank 0/{ranks} \S+\] error: {WAITED} in \S+ for ",
+                         rf"did not arrive: rank {rank} on \S+: in .*its heartbeats stopped \d+ s ago", deadline=ABORT)
     # Other jobs of this user may be under way: ours are named by the process of a rank.
     left = [name for name in os.listdir(shared) if any(f"-{pid:07}-" in name for pid in pids.values())]
     return ended, problem or (f"{left} are left in {shared}" if left else None)
@@ -196,11 +205,11 @@ def on_hosts(hosts, name, strike, codes, *patterns, abort=ABORT):
             wait_for_steps(job, folder, len(hosts.addresses), first=1)
             begin = time.time()
             strike()
-            job.wait(timeout=60)
+            job.wait(timeout=60 * slowness)
         finally:
             job.kill()
         ours = ("convoy", "orted")
-        while hosts.processes(*ours) and time.time() < begin + abort + PATIENCE:
+        while hosts.processes(*ours) and time.time() < begin + slowness * (abort + PATIENCE):
             time.sleep(0.1)
         left = hosts.processes(*ours)
         log.seek(0)
@@ -263,16 +272,16 @@ def on_data(work, name, how, *words):
 
 def stuck(work):
     """A read that never returns: the watchdog of that rank ends it, naming the file."""
-    ended = on_data(work, "stuck", "hang", "--watchdog-seconds", WATCHDOG)
-    return ended, problem_of(ended, 5, r"^\[rank 1/3 \S+\] error: no progress for [2-4]\.\d s in phase \S+ \(",
-                             r"read of '\S+train-00001-of-00003.h5' for [2-4]\.\d s; main thread in state [SD]\)")
+    ended = on_data(work, "stuck", "hang", "--watchdog-seconds", slowness * WATCHDOG)
+    return ended, problem_of(ended, 5, r"^\[rank 1/3 \S+\] error: no progress for (?P<quiet>\d+\.\d) s in phase \S+ \(",
+                             r"read of '\S+train-00001-of-00003.h5' for (?P<read>\d+\.\d) s; main thread in state [SD]\)", deadline=WATCHDOG)
 
 
 def stuck_unwatched(work):
     """The same without watchdog: the others name it."""
     ended = on_data(work, "stuck-unwatched", "hang", "--watchdog-seconds", 0, *deadlines())
-    return ended, problem_of(ended, 5, r"^\[rank 0/3 \S+\] error: waited [3-6]\.\d s in \S+ for loading the samples",
-                             r"did not arrive: rank 1 on \S+: alive in \S+, .*no progress for \d+ s")
+    return ended, problem_of(ended, 5, rf"^\[rank 0/3 \S+\] error: {WAITED} in \S+ for loading the samples",
+                             r"did not arrive: rank 1 on \S+: alive in \S+, .*no progress for \d+ s", deadline=ABORT)
 
 
 def unreadable(work):

@@ -19,6 +19,11 @@ expect() { # what, expected, found
 
 expect "one host" "pml=ob1 btl=self,vader" "$(launch -np 2 "$probe" transport)"
 expect "no launcher" "pml=ob1 btl=self,vader" "$(env -u PMIX_RANK "$probe" transport)"
+# Programs without a launcher that start and end side by side would remove each other's session folder. Here none can be made.
+touch "$HOME/file"
+expect "no session folder" "pml=ob1 btl=self,vader" "$(env -u PMIX_RANK OMPI_MCA_orte_tmpdir_base="$HOME/file/none" "$probe" transport)"
+expect "no session folder, transport of the user" "pml= btl=self" \
+  "$(env -u PMIX_RANK OMPI_MCA_orte_tmpdir_base="$HOME/file/none" OMPI_MCA_btl=self "$probe" transport)"
 expect "option of mpirun" "pml= btl=self,tcp" "$(launch --mca btl self,tcp -np 2 "$probe" transport)"
 expect "variable" "pml= btl=self,tcp" "$(OMPI_MCA_btl=self,tcp launch -np 2 "$probe" transport)"
 mkdir "$HOME/.openmpi"
