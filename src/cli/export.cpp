@@ -13,7 +13,8 @@ namespace {
 Option ema_option(WeightChoice& choice) {
   Option option{
       .name = "ema",
-      .help = "take the moving average of the weights (--no-ema: the weights themselves); default: as evaluate does"};
+      .help =
+          "take the moving average of the weights, or the slow weights of lookahead (--no-ema: the trained weights); default: as evaluate does"};
   option.set = [&choice](const std::string& text) {
     choice = read_bool(text) ? WeightChoice::average : WeightChoice::trained;
   };

@@ -90,6 +90,16 @@ void check(const TuneConfig& config) {
   if (train.dry_run) fail(Exit::usage, "'tune lr' has no --dry-run; drop it");
 }
 
+/// A configuration may hold them, so they are no mistakes.
+void tell_ignored(const TrainConfig& train) {
+  std::vector<std::string> ignored;
+  for (const char* name : {"lr", "lr-schedule", "lr-scaling", "warmup-epochs", "epochs", "patience"})
+    if (train.said.count(name) > 0) ignored.push_back(fmt::format("--{}", name));
+  if (!ignored.empty())
+    log::info("'tune lr' raises the rate from step to step (--from-lr, --to-lr, --steps) and ignores {}",
+              fmt::join(ignored, ", "));
+}
+
 std::string csv_of(const std::vector<RangePoint>& points, const std::vector<double>& smoothed) {
   std::vector<TableRow> rows{{"step", "lr", "loss", "smoothed_loss"}};
   for (std::size_t i = 0; i < points.size(); ++i)
@@ -178,6 +188,7 @@ Exit run_tune(Session& session, const Words& words) {
     if (communicator.rank() == 0) log::report_error(problem);
     return Exit::usage;
   }
+  if (communicator.rank() == 0) tell_ignored(config.train);
   RangeTest test(ramp);
   const Exit code = test.run(communicator, supervise(communicator, config.train.sync.deadline), config.train);
   if (code != Exit::ok || test.points.empty()) return code;

@@ -85,7 +85,7 @@ Metadata describe(const SavedModel& saved, const HostModel& model) {
           {"std", json_of(per_one(data.std))},
           {"crop_size", json_of(std::vector<Index>{model.input.height, model.input.width})},
           {"resize_size", fmt::format("{}", std::max(data.short_side, side))},
-          {"weights", model.averaged ? "moving average" : "trained"},
+          {"weights", model.weights},
           {"epoch", fmt::format("{}", meta.position.epoch)},
           {"step", fmt::format("{}", meta.position.step)},
           {"run", meta.run},
@@ -146,8 +146,8 @@ std::string export_model(const ExportConfig& config) {
   require_free(config.output, config.overwrite, {saved.path});
   const HostModel model = read_model(saved, config.choice, config.image_size);
   write(config, saved, model);
-  return fmt::format("{}: {} of '{}'{}, {} parameters, {:.1f} MB", config.output, model.plan.graph.model, saved.path,
-                     model.averaged ? " (moving average)" : "",
+  return fmt::format("{}: {} of '{}' ({} weights), {} parameters, {:.1f} MB", config.output, model.plan.graph.model,
+                     saved.path, model.weights,
                      cost_of(model.plan.graph, model.input.height, model.input.width).parameters,
                      static_cast<double>(std::filesystem::file_size(config.output)) / 1e6);
 }

@@ -30,7 +30,7 @@ struct HostModel {
   Plan plan;
   SetLayout layout;  ///< without optimiser
   HostSet set;
-  bool averaged = false;  ///< the weights are the moving average
+  std::string weights = "trained";  ///< which they are; else "moving average" or "slow" (those of lookahead)
 };
 /// `image_size`: height and width of the input; 0: as in training. Throws Error(data), also if `choice` asks for a
 /// moving average that the file doesn't have.

@@ -23,7 +23,8 @@ def table(folder):
 
 
 def check_test(work):
-    said, _ = tune(2, f"{work}/two", "--steps", 60, "--reproducible")
+    said, _ = tune(2, f"{work}/two", "--steps", 60, "--reproducible", "--lr", 0.3, "--lr-schedule", "cosine")
+    check("ignores --lr, --lr-schedule\n" in said, "it names the options that have no effect")
     rows = table(f"{work}/two")
     check(abs(rows[0]["lr"] / 1e-5 - 1) < 1e-4 and [row["step"] for row in rows] == list(range(1, len(rows) + 1)), "it begins at a 10,000th of the usual rate")
     steps = [b["lr"] / a["lr"] for a, b in zip(rows, rows[1:])]
