@@ -33,13 +33,15 @@ CONVOY_EVERY_STORAGE(Norm);
 /// In one launch, or with the sums on their way through memory.
 TEST_P(Norm, StatisticsBecomeScaleAndShift) {
   in_all_orders([&] {
-    for (const auto& [size, in_one] : {std::pair(sizes[0], true),
-                                       {sizes[1], true},
-                                       {sizes[2], true},
-                                       {sizes[3], false},
-                                       {sizes[4], true},
-                                       {sizes[5], false},
-                                       {many_blocks, true}}) {
+    for (const auto& shape : {std::pair(sizes[0], true),
+                              {sizes[1], true},
+                              {sizes[2], true},
+                              {sizes[3], false},
+                              {sizes[4], true},
+                              {sizes[5], false},
+                              {many_blocks, true}}) {
+      const Size size = shape.first;
+      const bool in_one = shape.second;
       SCOPED_TRACE(size.channels);
       Bench bench;
       const Index count = size.rows * size.channels;
