@@ -71,6 +71,7 @@ TEST(LateAverage, ReachesTheReplicasAPeriodLater) {
   const Range values = job.layout.values;
   const auto all = [&] {
     std::vector<std::vector<float>> sets;
+    sets.reserve(replicas);
     for (int r = 0; r < replicas; ++r) sets.push_back(alone.slice(alone.sync->set(r), values));
     return sets;
   };

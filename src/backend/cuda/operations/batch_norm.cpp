@@ -189,6 +189,7 @@ GradientEnd gradient_end(PlanBuilder& builder, int norm_id, Products kind) {
 std::function<GradientSumsEnd(const LaunchContext&)> end_in_reduction(PlanBuilder& builder,
                                                                       const std::vector<int>& norms) {
   std::vector<GradientEnd> ends;
+  ends.reserve(norms.size());
   for (const int norm : norms)
     ends.push_back(norm < 0 ? GradientEnd{} : gradient_end(builder, norm, Products::centred));
   return [ends = std::move(ends)](const LaunchContext& launch) {
