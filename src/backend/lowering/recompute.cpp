@@ -209,6 +209,7 @@ std::vector<RepeatedBlock> choose_blocks(Recompute wanted, const std::vector<Rep
     std::vector<std::size_t> chosen(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(count));
     std::sort(chosen.begin(), chosen.end());
     std::vector<RepeatedBlock> result;
+    result.reserve(count);
     for (const std::size_t i : chosen) result.push_back(blocks[i]);
     return result;
   };

@@ -107,6 +107,7 @@ TEST(Blocks, NoOtherCutOfAChainNeedsLess) {
   Random random(2, Stream::synthetic);
   for (int draw = 0; draw < 20; ++draw) {
     std::vector<Index> bytes;
+    bytes.reserve(12);
     for (int t = 0; t < 12; ++t) bytes.push_back(1 + static_cast<Index>(random.uniform() * 20));
     const Chain chain(bytes);
     EXPECT_EQ(peak_of(chain, find_blocks(chain.tensors, chain.steps)), least_peak(bytes)) << draw;
