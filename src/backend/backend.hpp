@@ -116,6 +116,10 @@ enum class Mode : std::uint8_t { train, score, evaluate };
 /// How kernels are chosen. rule: by shape, the same on every machine of a kind; measured: timed when compiled.
 enum class Tuning : std::uint8_t { rule, measured };
 
+/// Which blocks of a network training runs forward a second time, instead of keeping what they make. automatic: as few
+/// as the memory asks for.
+enum class Recompute : std::uint8_t { off, automatic, all };
+
 struct CompileSpec {
   Index samples = 0, height = 0, width = 0;  ///< of the network input
   Mode mode = Mode::train;
@@ -124,8 +128,17 @@ struct CompileSpec {
   int topk = 5;
   std::vector<float> class_weights;  ///< factors of the classes in the loss, in Mode::train alone; empty: all are 1
   Tuning tuning = Tuning::rule;
-  std::string options;  ///< backend's own, e.g. `no-winograd`
-  std::string choices;  ///< from another rank or a checkpoint: taken instead of choosing
+  std::string options;                   ///< backend's own, e.g. `no-winograd`
+  std::string choices;                   ///< from another rank or a checkpoint: taken instead of choosing
+  Recompute recompute = Recompute::off;  ///< in Mode::train alone
+  Index arena_limit = 0;                 ///< floats that the arena should not exceed, for Recompute::automatic
+};
+
+/// What recomputation does to a training program.
+struct Recomputation {
+  int blocks = 0, found = 0;  ///< that run forward twice, and that could
+  Index floats_without = 0;   ///< of the arena, if none did
+  double more_flops = 0;      ///< of convolutions and linear layers, as a share of a step's
 };
 
 class Program {
@@ -149,6 +162,7 @@ class Program {
   virtual const std::string& choices() const = 0;
   /// One line a node or fused unit: which kernels, for `convoy inspect plan`.
   virtual std::string describe() const = 0;
+  virtual Recomputation recomputation() const { return {}; }
   virtual std::vector<ProgramPart> parts() const = 0;
   /// Later launches, which must not be captured, time each part.
   virtual void time_parts() = 0;

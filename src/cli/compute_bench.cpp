@@ -244,6 +244,9 @@ Exit bench_compute(Communicator& communicator, const BenchConfig& config) {
   if (!engine.backend().host_reads())
     log::info("{}; graph launches: {:.2f} a step; allocations in the timed steps: {}; sums: {}",
               engine.backend().describe(), times.graph_launches, times.allocations, bench.transport());
+  log::info("activations: {:.1f} MB a rank",
+            static_cast<double>(engine.training(config.batch).arena_floats()) * 4 / 1e6);
+  if (const std::string text = engine.recomputation(); !text.empty()) log::info("recomputation: {}", text);
   log::info("images/s: {:.1f} in all; per rank: {}", total, print_ranks(rates));
   if (engine.backend().host_reads()) {
     log::info("a core: {:.1f} images/s (by {:.2f} s of CPU time)",

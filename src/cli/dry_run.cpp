@@ -37,6 +37,7 @@ struct Sized {
   Plan plan;
   SetLayout layout;
   Index arena_floats = 0;
+  Index floats_kept = 0;   ///< of the arena, if recomputation were off; 0: it is
   Index other_floats = 0;  ///< of the device, beside the arena
   MemoryLimit memory;
   std::string largest_batch;
@@ -59,7 +60,7 @@ Sized size_up(const Communicator& communicator, const TrainConfig& config, int r
   sized.splits = first.splits;
   sized.job = first.job;
   sized.model = graph_spec(config.model, first.config.data, first.splits.train);
-  const EngineSpec spec = engine_spec(sized.phases);
+  EngineSpec spec = engine_spec(sized.phases);
   const auto backend = make_backend({.device = config.device.device,
                                      .threads = config.device.threads,
                                      .node_rank = communicator.node_rank(),
@@ -76,10 +77,16 @@ Sized size_up(const Communicator& communicator, const TrainConfig& config, int r
     sized.memory.name = fmt::format("the {:.1f} GB of the card", sized.memory.bytes / giga);
     sized.device = fmt::format("the card of '{}'", config.card);
   }
-  sized.arena_floats = arena_floats(spec, 0, arena);
   sized.other_floats = spec.other_floats(sized.layout) + sized.plan.table.block() +
                        backend->compile(sized.plan, spec.optimiser)->arena_floats();
   if (backend->host_reads() && config.card.empty()) sized.other_floats += samples_bytes(sized) / 4 + 1;
+  spec.arena_limit = arena_limit(sized.memory, sized.other_floats);
+  sized.arena_floats = arena_floats(spec, 0, arena);
+  if (spec.device.recompute != Recompute::off) {
+    EngineSpec plain = spec;
+    plain.device.recompute = Recompute::off;
+    sized.floats_kept = arena_floats(plain, 0, arena);
+  }
   if (sized.memory.bytes > 0) {
     const Index left = static_cast<Index>(sized.memory.bytes / 4) - sized.other_floats;
     sized.largest_batch = tell_largest_batch(spec, left, arena);
@@ -119,7 +126,10 @@ void print_memory(const Sized& sized, const TrainConfig& config) {
   if (outer > 0) line("  outer", fmt::format("{:.1f} MB", megabytes(outer)));
   line("  statistics", fmt::format("{:.1f} MB", statistics));
   line("  gradients", fmt::format("{:.1f} MB in {}", gradients, counted(sized.plan.buckets.size(), "bucket")));
-  line("  activations", fmt::format("{:.1f} MB", activations));
+  line("  activations",
+       fmt::format(
+           "{:.1f} MB{}", activations,
+           sized.floats_kept > 0 ? fmt::format(", {:.1f} MB with --recompute off", megabytes(sized.floats_kept)) : ""));
   line("  samples", fmt::format("{:.1f} MB ({})", samples, counted(held_images(sized), "image")));
   if (sized.memory.bytes > 0)
     line("largest batch",

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "backend/factory.hpp"
+#include "backend/lowering/recompute.hpp"
 #include "checkpoint/file.hpp"
 #include "cli/command.hpp"
 #include "config/config.hpp"
@@ -20,6 +21,7 @@
 #include "core/standard_output.hpp"
 #include "core/text.hpp"
 #include "data/dataset.hpp"
+#include "engine/memory_use.hpp"
 #include "io/hdf5.hpp"
 #include "io/seal.hpp"
 #include "network/freeze.hpp"
@@ -207,16 +209,21 @@ std::string inspect_plan(const InspectConfig& config) {
   compile.precision = train.device.precision;
   compile.tuning = train.device.tuning;
   compile.options = train.device.options;
+  compile.recompute = train.device.recompute;
   if (!config.card.empty()) {
+    compile.arena_limit = arena_limit({.bytes = memory_of_card(read_card(config.card)), .name = {}}, 0);
     return text + fmt::format("\ntraining program for {} samples on a described card\n{}", train.batch,
                               describe_on_card(read_card(config.card), plan, compile));
   }
   std::string chosen;
   const auto backend = make_backend({.device = train.device.device, .threads = train.device.threads}, chosen);
+  compile.arena_limit = arena_limit(memory_of(*backend, 1), 0);
   const auto program = backend->compile(plan, compile);
-  text += fmt::format("\ntraining program for {} samples: {}; activations {:.1f} MB, {} stages\n{}", train.batch,
-                      chosen, static_cast<double>(program->arena_floats()) * 4 / 1e6, program->stages().size(),
-                      program->describe());
+  text += fmt::format("\ntraining program for {} samples: {}; activations {:.1f} MB, {} stages\n", train.batch, chosen,
+                      static_cast<double>(program->arena_floats()) * 4 / 1e6, program->stages().size());
+  if (compile.recompute != Recompute::off)
+    text += fmt::format("recomputation: {}\n", lowering::tell(program->recomputation(), program->arena_floats()));
+  text += program->describe();
   if (text.back() != '\n') text += '\n';
   return text;
 }

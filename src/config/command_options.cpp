@@ -273,7 +273,7 @@ std::vector<OptionGroup> options_of(TrainConfig& config) {
           checkpoint_options(config.checkpoint),
           time_limit_options(config.time_limit),
           output_options(config.output),
-          device_options(config.device),
+          training_device_options(config.device),
           stall_options(config.sync.deadline)};
 }
 
@@ -375,7 +375,7 @@ std::vector<OptionGroup> options_of(BenchConfig& config) {
           order_options(config.data),
           augment_options(config.data),
           network_group(config.model),
-          device_options(config.device),
+          training_device_options(config.device),
           stall_options(config.deadline)};
 }
 
@@ -395,7 +395,7 @@ std::vector<OptionGroup> options_of(InspectConfig& config) {
   add(freeze_option(train.frozen));
   add(text_option("card", "FILE", config.card,
                   "compile for the CUDA card that this JSON file describes (docs/cuda.md); needs no GPU"));
-  return {std::move(group), network_group(train.model), device_options(train.device)};
+  return {std::move(group), network_group(train.model), training_device_options(train.device)};
 }
 
 }  // namespace convoy

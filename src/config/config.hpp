@@ -162,8 +162,9 @@ struct DeviceConfig {
   int threads = 0;
   Bind bind = Bind::cores;
   Precision precision = Precision::fp32;
-  Tuning tuning = Tuning::rule;  ///< --tuning rule|measured
-  std::string options;           ///< --kernels, e.g. no-winograd
+  Tuning tuning = Tuning::rule;          ///< --tuning rule|measured
+  std::string options;                   ///< --kernels, e.g. no-winograd
+  Recompute recompute = Recompute::off;  ///< --recompute off|auto|all
 };
 
 /// What the run does about a loss or a gradient norm beyond its bound.

@@ -36,6 +36,7 @@ OptionGroup order_options(DataConfig& data);            ///< order of training
 OptionGroup augment_options(DataConfig& data);
 OptionGroup model_options(GraphSpec& model);
 OptionGroup device_options(DeviceConfig& device);
+OptionGroup training_device_options(DeviceConfig& device);  ///< device_options and what only training has
 OptionGroup optimiser_options(OptimiserConfig& optimiser);
 OptionGroup schedule_options(OptimiserConfig& optimiser);
 OptionGroup ema_options(EmaConfig& ema);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "backend/factory.hpp"
+#include "backend/lowering/recompute.hpp"
 #include "comm/agreed_error.hpp"
 #include "core/log.hpp"
 #include "core/progress.hpp"
@@ -22,6 +23,7 @@ std::vector<CompileSpec> evaluation_specs(const ProgramSizes& sizes, CompileSpec
   to.tuning = Tuning::rule;
   to.choices.clear();
   to.class_weights.clear();
+  to.recompute = Recompute::off;
   if (sizes.eval_crop.height > 0) {
     to.height = sizes.eval_crop.height;
     to.width = sizes.eval_crop.width;
@@ -67,8 +69,15 @@ Engine::Engine(const Graph& graph, const EngineSpec& spec, std::unique_ptr<Backe
   plan_ = make_plan(graph, spec.plan);
   layout_ = backend_->layout(plan_, spec.optimiser);
   loss_scale_ = spec.optimiser.loss_scale;
+  recompute_ = spec.device.recompute;
 
-  for (std::size_t i = 0; i < spec.sizes.size(); ++i) compile(spec, spec.sizes[i], i);
+  const bool training =
+      std::any_of(spec.sizes.begin(), spec.sizes.end(), [](const auto& sizes) { return !sizes.train_sizes.empty(); });
+  if (training) updater_ = backend_->compile(plan_, spec.optimiser);
+  EngineSpec limited = spec;
+  if (spec.device.recompute == Recompute::automatic)
+    limited.arena_limit = arena_limit(memory_of(*backend_, spec.node_size), other_floats(spec));
+  for (std::size_t i = 0; i < spec.sizes.size(); ++i) compile(limited, spec.sizes[i], i);
   for (const auto& [key, program] : training_) {
     if (order_of(program->stages()) == order_of(stages())) continue;
     fail(
@@ -76,13 +85,16 @@ Engine::Engine(const Graph& graph, const EngineSpec& spec, std::unique_ptr<Backe
         "the kernels for batches of {} and {} images make the gradients in different orders, which ranks can't sum; take --tuning rule or a larger --fusion-threshold-mb",
         training_.begin()->first.second, key.second);
   }
-  if (!training_.empty()) updater_ = backend_->compile(plan_, spec.optimiser);
-  allocate(spec);
+  allocate(limited);
+}
+
+Index Engine::other_floats(const EngineSpec& spec) const {
+  const Index sets = spec.other_floats ? spec.other_floats(layout_) : layout_.count();
+  return updater_ ? sets + plan_.table.block() + updater_->arena_floats() : sets;
 }
 
 void Engine::allocate(const EngineSpec& spec) {
-  Index others = spec.other_floats ? spec.other_floats(layout_) : layout_.count();
-  if (!training_.empty()) others += plan_.table.block() + updater_->arena_floats();
+  const Index others = other_floats(spec);
   const MemoryLimit memory = memory_of(*backend_, spec.node_size);
   const auto advice = [&] {
     const auto arena = [&](const CompileSpec& each) { return backend_->compile(plan_, each)->arena_floats(); };
@@ -114,7 +126,9 @@ void Engine::compile(const EngineSpec& spec, const ProgramSizes& sizes, std::siz
                       .input = sizes.input,
                       .topk = spec.topk,
                       .class_weights = sizes.class_weights,
-                      .options = spec.device.options};
+                      .options = spec.device.options,
+                      .recompute = spec.device.recompute,
+                      .arena_limit = spec.arena_limit};
   bool usual = phase == 0;
   for (const Index samples : sizes.train_sizes) {
     leave_if_stopped("compiling the network");
@@ -122,7 +136,10 @@ void Engine::compile(const EngineSpec& spec, const ProgramSizes& sizes, std::siz
     compile.choices = usual ? spec.choices : std::string();
     compile.tuning = usual && spec.choices.empty() ? spec.device.tuning : Tuning::rule;
     auto program = backend_->compile(plan_, compile);
-    if (usual) choices_ = program->choices();
+    if (usual) {
+      choices_ = program->choices();
+      usual_ = {phase, samples};
+    }
     usual = false;
     arena_floats_ = std::max(arena_floats_, program->arena_floats());
     training_.emplace(std::pair(phase, samples), std::move(program));
@@ -140,6 +157,12 @@ void Engine::compile(const EngineSpec& spec, const ProgramSizes& sizes, std::siz
     arena_floats_ = std::max(arena_floats_, program->arena_floats());
     evaluation_.emplace(std::pair(phase, shape), std::move(program));
   }
+}
+
+std::string Engine::recomputation() const {
+  if (recompute_ == Recompute::off || training_.empty()) return {};
+  const Program& usual = *training_.at(usual_);
+  return lowering::tell(usual.recomputation(), usual.arena_floats());
 }
 
 void Engine::feed(const ReplayKey& key, const Batch& batch) {

@@ -41,6 +41,7 @@ struct EngineSpec {
   std::function<Index(const SetLayout&)> other_floats = {};
   int topk = 5;
   int node_rank = 0, node_size = 1;
+  Index arena_limit = 0;       ///< CompileSpec's; the engine fills it in
   std::string choices;         ///< of the usual training program, from a checkpoint; empty: choose
   std::string choices_device;  ///< Backend::describe where they were made
 };
@@ -111,6 +112,8 @@ class Engine {
   void launch(const ReplayKey& key, std::size_t stage, const ParameterSet& set);
   /// `shape`: which of eval_shapes.
   Program& evaluation(std::size_t phase = 0, std::size_t shape = 0) { return *evaluation_.at({phase, shape}); }
+  /// What recomputation does to the usual training program; empty where it is off.
+  std::string recomputation() const;
   Updater& updater() { return *updater_; }
   float* gradients() { return gradients_; }
   const std::string& choices() const { return choices_; }
@@ -133,6 +136,8 @@ class Engine {
   Plan plan_;
   SetLayout layout_;
   void compile(const EngineSpec& spec, const ProgramSizes& sizes, std::size_t phase);
+  /// Floats of the device beside the arena.
+  Index other_floats(const EngineSpec& spec) const;
   /// All that the programs share. What the memory can't hold is an error before a host kills the process.
   void allocate(const EngineSpec& spec);
   std::map<std::pair<std::size_t, Index>, std::unique_ptr<Program>> training_;          ///< by phase and samples
@@ -141,6 +146,8 @@ class Engine {
   float* gradients_ = nullptr;
   Index arena_floats_ = 0;
   LossScale loss_scale_;
+  Recompute recompute_ = Recompute::off;
+  std::pair<std::size_t, Index> usual_;  ///< key of the usual training program
 };
 
 /// Collective. The engines of all ranks. Where kernels are measured, rank 0 measures and its choices hold for all;

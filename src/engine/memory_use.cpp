@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "backend/factory.hpp"
 #include "core/errors.hpp"
@@ -41,7 +42,9 @@ Index arena_floats(const EngineSpec& spec, Index batch, const ArenaOf& arena) {
                         .precision = spec.device.precision,
                         .input = sizes.input,
                         .topk = spec.topk,
-                        .options = spec.device.options};
+                        .options = spec.device.options,
+                        .recompute = spec.device.recompute,
+                        .arena_limit = spec.arena_limit};
     for (const Index samples : sizes.train_sizes) {
       compile.samples = samples;
       floats = std::max(floats, arena(compile));
@@ -92,14 +95,24 @@ Index largest_that_fits(Index limit, Index first, const std::function<Index(Inde
 }
 
 std::string tell_largest_batch(const EngineSpec& spec, Index floats, const ArenaOf& arena) {
-  const Index largest =
-      largest_that_fits(floats, batch_of(spec), [&](Index batch) { return arena_floats(spec, batch, arena); });
+  const auto largest_of = [&](const EngineSpec& of, Index first) {
+    return largest_that_fits(floats, first, [&](Index batch) { return arena_floats(of, batch, arena); });
+  };
+  const Index largest = largest_of(spec, batch_of(spec));
+  const auto number = [](Index batch) { return fmt::format("{}{}", batch, batch == most_samples ? " or more" : ""); };
+  std::string other;
+  if (trains(spec) && spec.device.recompute == Recompute::off && largest < most_samples) {
+    EngineSpec again = spec;
+    again.device.recompute = Recompute::all;
+    const Index more = largest_of(again, std::max<Index>(2 * largest, 1));
+    if (more > largest) other = fmt::format("; with --recompute auto it is {}", number(more));
+  }
   const char* option = trains(spec) ? "--batch-size" : "--batch-size of an evaluation";
   if (largest == 0)
     return fmt::format(
-        "not even one image a batch fits; take a smaller --image-size, a smaller --eval-batch-size or more memory");
-  return fmt::format("the largest batch that fits is {}{} ({})", largest, largest == most_samples ? " or more" : "",
-                     option);
+        "not even one image a batch fits; take a smaller --image-size, a smaller --eval-batch-size or more memory{}",
+        other);
+  return fmt::format("the largest batch that fits is {} ({}){}", number(largest), option, other);
 }
 
 MemoryLimit memory_of(const Backend& backend, int node_size) {
@@ -110,6 +123,12 @@ MemoryLimit memory_of(const Backend& backend, int node_size) {
   const double bytes = memory_limit();
   return {bytes / std::max(node_size, 1), fmt::format("the {:.1f} GB of this host{}", bytes / giga,
                                                       node_size > 1 ? " for " + counted(node_size, "rank") : "")};
+}
+
+Index arena_limit(const MemoryLimit& memory, Index others) {
+  if (memory.bytes <= 0) return std::numeric_limits<Index>::max() / 8;
+  constexpr double share = 0.95;
+  return static_cast<Index>(share * memory.bytes / sizeof(float)) - others;
 }
 
 }  // namespace convoy

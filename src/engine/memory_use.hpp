@@ -34,4 +34,8 @@ struct MemoryLimit {
 };
 MemoryLimit memory_of(const Backend& backend, int node_size);
 
+/// Floats that arenas may take with Recompute::automatic beside `others`: a twentieth of the memory is left for what is
+/// not counted. Where the memory isn't known, any number.
+Index arena_limit(const MemoryLimit& memory, Index others);
+
 }  // namespace convoy

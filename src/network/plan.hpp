@@ -13,8 +13,7 @@ namespace convoy {
 struct Plan {
   Graph graph;
   ParameterTable table;
-  std::vector<NodeId> schedule;  ///< forward order; a node that backward recomputes stands in `recompute` too
-  std::vector<NodeId> recompute;
+  std::vector<NodeId> schedule;  ///< forward order
   std::vector<NodeId> last_use;  ///< per node: the last node of the schedule that reads its output; of the loss: itself
   /// Ranges of the gradient block, without gaps, in the order in which they become final; the last ends with the flags.
   std::vector<Range> buckets;

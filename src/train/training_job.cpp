@@ -356,6 +356,7 @@ void log_start(const TrainingJob& job) {
             cost_of(plan.graph, sizes.height, sizes.width).parameters,
             job.config.frozen.empty() ? "" : fmt::format(", of which {} train", trained_parameters(plan.table)));
   log::info("{}", describe(job.shape, job.config));
+  if (const std::string text = job.engine->recomputation(); !text.empty()) log::info("recomputation: {}", text);
   if (const std::string why = explain_rate(job.config); !why.empty() && !job.resume) log::info("{}", why);
   const TrainingPhase& first = job.phases.front();
   log::info("{}; {}; run directory '{}'", tell_input(first.splits.train, first.augment), tell_validation(first),

@@ -13,6 +13,7 @@
 #include "backend/cpu/parallel.hpp"
 #include "backend/cpu/pass.hpp"
 #include "backend/cpu/pass_cost.hpp"
+#include "backend/cpu/recomputation.hpp"
 #include "backend/cpu/tuning.hpp"
 #include "backend/lowering/memory_plan.hpp"
 #include "backend/set_layout.hpp"
@@ -43,7 +44,6 @@ class CpuProgram final : public Program {
         context_(context),
         lowering_(lower(plan_)),
         schedule_(make_schedule(plan_, lowering_, spec.mode)),
-        stages_(stages_of(plan_, lowering_, schedule_, spec.mode)),
         geometry_(make_geometry(plan_, lowering_, spec.height, spec.width,
                                 spec.precision == Precision::bf16 ? context.bf16_format : context.fp32_format,
                                 storage_of(spec.precision))),
@@ -52,13 +52,16 @@ class CpuProgram final : public Program {
                geometry_,    norms_,      context.onednn, context.counters,
                context.step, context.isa, context.threads},
         arrays_(kernels_for<ArrayKernels>(context.isa)) {
+    recompute();
+    stages_ = stages_of(plan_, lowering_, schedule_, spec.mode);
     for (const lowering::Stage& stage : stages_) ready_ranges_.push_back(stage.ready);
     if (spec.mode == Mode::train) gaps_ = lowering::find_gaps(plan_, lowering_, schedule_.final_rows());
     memory_.tensors.resize(schedule_.tensors.size());
     memory_.samples.reserve(static_cast<std::size_t>(spec.samples));
-    place_tensors();
+    place_ = place(schedule_);
     make_passes();
-    floats_ = fixed_floats() + (place_.total_bytes + scratch_bytes_) / 4 + 16;
+    floats_ = floats_with(place_.total_bytes, scratch_bytes_);
+    if (recomputation_.found > 0) recomputation_.floats_without = floats_with(plain_bytes_, scratch_bytes_);
   }
 
   Index arena_floats() const override { return floats_; }
@@ -108,8 +111,9 @@ class CpuProgram final : public Program {
     std::size_t stage = 0;
     for (std::size_t k = 0; k < passes_.size(); ++k) {
       while (stage < stages_.size() && stages_[stage].end <= k) ++stage;
+      const PassPlan& plan = schedule_.passes[k];
       text += fmt::format("stage {:2} {} | {:8.3f} ms | {} | {}\n", stage,
-                          schedule_.passes[k].backward ? "backward" : "forward ", seconds_[k] * 1e3,
+                          plan.repeats >= 0 ? "again   " : (plan.backward ? "backward" : "forward "), seconds_[k] * 1e3,
                           passes_[k]->nodes(), passes_[k]->kernels());
     }
     return text;
@@ -128,6 +132,7 @@ class CpuProgram final : public Program {
     }
     return parts;
   }
+  Recomputation recomputation() const override { return recomputation_; }
   void time_parts() override {}  // every launch does
   std::vector<double> part_seconds() override { return seconds_; }
 
@@ -138,31 +143,82 @@ class CpuProgram final : public Program {
 
   Index fixed_floats() const { return align_floats(norms_.floats()) + align_floats(spec_.samples); }
 
-  void place_tensors() {
+  Index floats_with(Index tensor_bytes, Index scratch_bytes) const {
+    return fixed_floats() + (tensor_bytes + scratch_bytes) / 4 + 16;
+  }
+
+  lowering::Placement place(const Schedule& schedule) const {
     std::vector<lowering::Lifetime> lifetimes;
-    for (const StoredTensor& tensor : schedule_.tensors) {
+    for (const StoredTensor& tensor : schedule.tensors) {
       lifetimes.push_back(tensor.lifetime);
       lifetimes.back().bytes = bytes_of(parts_, tensor);
     }
-    lifetimes[logits_tensor()].touch(static_cast<int>(schedule_.passes.size()));  // the program's caller reads them
-    place_ = lowering::place(lifetimes);
+    lifetimes[logits_tensor()].touch(static_cast<int>(schedule.passes.size()));  // the program's caller reads them
+    return lowering::place(lifetimes);
+  }
+
+  /// Adds the passes that run blocks again.
+  void recompute() {
+    if (spec_.mode != Mode::train || spec_.recompute == Recompute::off) return;
+    const Schedule plain = schedule_;
+    const std::vector<lowering::RepeatedBlock> blocks = find_blocks(parts_, plain);
+    const bool limited = spec_.recompute == Recompute::automatic;
+    const Index limit = limited ? (spec_.arena_limit - floats_with(0, scratch_of(plain))) * 4 : 0;
+    const auto chosen = lowering::choose_blocks(spec_.recompute, blocks, limit, [&](const auto& some) {
+      return place(repeat_blocks(plain, some)).total_bytes;
+    });
+    schedule_ = repeat_blocks(plain, chosen);
+    plain_bytes_ = place(plain).total_bytes;
+    recomputation_ = {.blocks = static_cast<int>(chosen.size()), .found = static_cast<int>(blocks.size())};
+    const std::vector<Shape> shapes = infer_shapes(plan_.graph, spec_.height, spec_.width);
+    double once = 0, again = 0;
+    for (const PassPlan& pass : schedule_.passes)
+      (pass.repeats >= 0 ? again : once) += cost_of(parts_, pass, shapes).flops;
+    if (once > 0) recomputation_.more_flops = again / once;
+  }
+
+  /// As the rule chooses kernels: those that are measured may take more or less.
+  Index scratch_of(const Schedule& schedule) const {
+    const std::vector<PassChoice> choices = told_choices(schedule);
+    Index bytes = 0;
+    for (std::size_t k = 0; k < schedule.passes.size(); ++k)
+      bytes = std::max(bytes, Pass(parts_, schedule.passes[k], choices[k]).scratch_bytes());
+    return bytes;
+  }
+
+  /// Of each pass: as told, or by the rule. A pass that repeats another takes its kernels, so that the bits are the
+  /// same.
+  std::vector<PassChoice> told_choices(const Schedule& schedule) const {
+    std::vector<PassChoice> own, all;
+    const auto& passes = schedule.passes;
+    const auto count = std::count_if(passes.begin(), passes.end(), [](const auto& pass) { return pass.repeats < 0; });
+    if (!spec_.choices.empty()) own = read_choices(spec_.choices, static_cast<std::size_t>(count), spec_.samples);
+    std::size_t next = 0;
+    for (const PassPlan& pass : passes) {
+      if (pass.repeats >= 0)
+        all.push_back(all[static_cast<std::size_t>(pass.repeats)]);
+      else
+        all.push_back(own.empty() ? choose_by_rule(parts_, pass) : own[next++]);
+    }
+    return all;
   }
 
   void make_passes() {
     std::vector<PassChoice> choices;
-    if (!spec_.choices.empty()) {
-      choices = read_choices(spec_.choices, schedule_.passes.size(), spec_.samples);
-    } else if (spec_.tuning == Tuning::measured) {
+    if (spec_.choices.empty() && spec_.tuning == Tuning::measured) {
       omp_set_num_threads(context_.threads);
       choices = choose_by_measuring(parts_, place_);
     } else {
-      for (const PassPlan& plan : schedule_.passes) choices.push_back(choose_by_rule(parts_, plan));
+      choices = told_choices(schedule_);
     }
+    std::vector<PassChoice> own;
     for (std::size_t k = 0; k < schedule_.passes.size(); ++k) {
-      passes_.push_back(std::make_unique<Pass>(parts_, schedule_.passes[k], choices[k]));
+      const PassPlan& plan = schedule_.passes[k];
+      passes_.push_back(std::make_unique<Pass>(parts_, plan, choices[k]));
       scratch_bytes_ = std::max(scratch_bytes_, passes_.back()->scratch_bytes());
+      if (plan.repeats < 0) own.push_back(choices[k]);
     }
-    choices_ = write_choices(choices);
+    choices_ = write_choices(own);
     seconds_.assign(passes_.size(), 0.0);
   }
 
@@ -222,8 +278,8 @@ class CpuProgram final : public Program {
   const CompileSpec spec_;
   const Context context_;
   const Lowering lowering_;
-  const Schedule schedule_;
-  const std::vector<lowering::Stage> stages_;
+  Schedule schedule_;
+  std::vector<lowering::Stage> stages_;
   const Geometry geometry_;
   Norms norms_;
   const ProgramParts parts_;
@@ -235,6 +291,8 @@ class CpuProgram final : public Program {
   lowering::Placement place_;
   Memory memory_;
   std::string choices_;
+  Recomputation recomputation_;
+  Index plain_bytes_ = 0;  ///< of tensors, if nothing were computed again
   Index scratch_bytes_ = 0, floats_ = 0;
   int replica_ = 0, worst_stage_ = -1;
 };

@@ -37,7 +37,7 @@ class Scheduler {
   Schedule run() {
     run_forward();
     if (mode_ == Mode::train) run_backward();
-    find_lifetimes();
+    result_.find_lifetimes();
     return std::move(result_);
   }
 
@@ -388,21 +388,6 @@ class Scheduler {
     }
   }
 
-  /// The first and the last pass of every stored tensor.
-  void find_lifetimes() {
-    for (std::size_t k = 0; k < result_.passes.size(); ++k) {
-      const auto touch = [&](const Buffer& buffer) {
-        if (buffer.where == Buffer::Where::stored)
-          result_.tensors[index(buffer.index)].lifetime.touch(static_cast<int>(k));
-      };
-      for (const Instruction& instruction : result_.passes[k].instructions) {
-        for (const Buffer& buffer : instruction.in) touch(buffer);
-        touch(instruction.out);
-        touch(instruction.argmax);
-      }
-    }
-  }
-
   static Slot term_slot(std::size_t i) { return i == 0 ? Slot::term0 : Slot::term1; }
   static std::size_t index(int i) { return static_cast<std::size_t>(i); }
   const Value& at(int id) const { return values_[index(id)]; }
@@ -444,6 +429,27 @@ const Operation& operation_of(const Plan& plan, const Value& value) {
 
 Schedule make_schedule(const Plan& plan, const Lowering& lowering, Mode mode) {
   return Scheduler(plan, lowering, mode).run();
+}
+
+void Schedule::find_lifetimes(const std::vector<bool>& made_again) {
+  for (StoredTensor& tensor : tensors) tensor.lifetime = {};
+  for (std::size_t k = 0; k < passes.size(); ++k) {
+    const auto touch = [&](const Buffer& buffer) {
+      if (buffer.where != Buffer::Where::stored) return;
+      const auto i = static_cast<std::size_t>(buffer.index);
+      lowering::Lifetime& lifetime = tensors[i].lifetime;
+      const bool resumes = passes[k].repeats >= 0 && i < made_again.size() && made_again[i] && lifetime.resumes == 0;
+      if (resumes)
+        lifetime.resume(static_cast<int>(k));
+      else
+        lifetime.touch(static_cast<int>(k));
+    };
+    for (const Instruction& instruction : passes[k].instructions) {
+      for (const Buffer& buffer : instruction.in) touch(buffer);
+      touch(instruction.out);
+      touch(instruction.argmax);
+    }
+  }
 }
 
 std::vector<lowering::FinalRow> Schedule::final_rows() const {

@@ -73,6 +73,7 @@ struct PassPlan {
   std::vector<int> final_rows;     ///< parameters whose gradients are complete at its end
   bool backward = false;
   bool whole = false;  ///< one of its instructions takes the whole batch at once
+  int repeats = -1;    ///< the forward pass of which it runs instructions again, with the same kernels; -1: none
 };
 
 struct Schedule {
@@ -80,6 +81,9 @@ struct Schedule {
   std::vector<StoredTensor> tensors;
   std::vector<Buffer> value_buffers;  ///< one a value; none: it is never stored
   std::vector<lowering::FinalRow> final_rows() const;
+  /// From the passes that touch them. `made_again`: of each tensor, whether passes that repeat others make it a second
+  /// time; empty: none is.
+  void find_lifetimes(const std::vector<bool>& made_again = {});
 };
 
 Schedule make_schedule(const Plan& plan, const Lowering& lowering, Mode mode);

@@ -53,6 +53,10 @@ class Measuring {
     const auto& passes = parts_.schedule.passes;
     for (std::size_t k = 0; k < passes.size(); ++k) {
       prepare_norms(parts_, memory_.norm_step, k);
+      if (passes[k].repeats >= 0) {
+        choices.push_back(choices[static_cast<std::size_t>(passes[k].repeats)]);
+        continue;
+      }
       const std::string signature = signature_of(parts_, passes[k]);
       const auto found = known.find(signature);
       if (found != known.end()) {

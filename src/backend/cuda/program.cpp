@@ -19,24 +19,33 @@
 namespace convoy::cuda {
 namespace {
 
-/// The execution as told (choices), as measured, or by the rule.
-ExecutionPlan compile(const Context& context, const Plan& plan, const CompileSpec& spec, const CopyLayout& copies) {
-  CompileSpec told = spec;
-  if (spec.tuning == Tuning::measured && spec.choices.empty() && spec.mode == Mode::train)
-    told.choices = choose_by_measuring(context, {plan, spec, copies, context.cudnn});
-  return make_execution_plan({plan, told, copies, context.cudnn});
+/// What a feed takes of the arena, and the whole arena.
+Index bytes_of(const Feed& feed) {
+  return (feed.device_bytes() + block_alignment - 1) / block_alignment * block_alignment;
+}
+Index arena_with(const Feed& feed, Index buffer_bytes) {
+  return (bytes_of(feed) + buffer_bytes + block_alignment + 3) / 4;
+}
+Index arena_of(const Feed& feed, const ExecutionPlan& execution) {
+  return arena_with(feed, execution.placement.total_bytes);
 }
 
 Feed::Spec feed_of(const CompileSpec& spec) {
   return {.samples = spec.samples, .image_bytes = spec.input.height * spec.input.width * spec.input.channels};
 }
 
-/// What a feed takes of the arena, and the whole arena.
-Index bytes_of(const Feed& feed) {
-  return (feed.device_bytes() + block_alignment - 1) / block_alignment * block_alignment;
+/// The arena's limit is one for the buffers of the execution.
+CompileSpec beside_feed(CompileSpec spec) {
+  spec.arena_limit -= arena_with(Feed(feed_of(spec)), 0);
+  return spec;
 }
-Index arena_of(const Feed& feed, const ExecutionPlan& execution) {
-  return (bytes_of(feed) + execution.placement.total_bytes + block_alignment + 3) / 4;
+
+/// The execution as told (choices), as measured, or by the rule.
+ExecutionPlan compile(const Context& context, const Plan& plan, const CompileSpec& spec, const CopyLayout& copies) {
+  CompileSpec told = beside_feed(spec);
+  if (spec.tuning == Tuning::measured && spec.choices.empty() && spec.mode == Mode::train)
+    told.choices = choose_by_measuring(context, {plan, told, copies, context.cudnn});
+  return make_execution_plan({plan, told, copies, context.cudnn});
 }
 
 class CudaProgram final : public Program {
@@ -96,6 +105,11 @@ class CudaProgram final : public Program {
   const float* loss_per_sample() const override { return fixed<float>(execution_.losses); }
   const std::string& choices() const override { return execution_.choices; }
   std::string describe() const override { return cuda::describe(execution_, graph_); }
+  Recomputation recomputation() const override {
+    Recomputation result = execution_.recomputation;
+    if (result.found > 0) result.floats_without = arena_with(feed_, result.floats_without * 4);
+    return result;
+  }
   std::vector<ProgramPart> parts() const override { return parts_of(execution_, graph_); }
   void time_parts() override {
     if (!timer_) timer_.emplace(execution_.steps.size());
@@ -207,13 +221,14 @@ std::unique_ptr<Program> make_program(const Context& context, const Plan& plan, 
 
 Index program_arena_floats(Library& library, const Plan& plan, const CompileSpec& spec) {
   const CopyLayout copies = make_copy_layout(plan, spec.precision);
-  const ExecutionPlan execution = make_execution_plan({plan, spec, copies, library});
+  const CompileSpec own = beside_feed(spec);
+  const ExecutionPlan execution = make_execution_plan({plan, own, copies, library});
   return arena_of(Feed(feed_of(spec)), execution);
 }
 
 std::string describe_program(Library& library, const Plan& plan, const CompileSpec& spec) {
   const CopyLayout copies = make_copy_layout(plan, spec.precision);
-  return describe(make_execution_plan({plan, spec, copies, library}), plan.graph);
+  return describe(make_execution_plan({plan, beside_feed(spec), copies, library}), plan.graph);
 }
 
 }  // namespace convoy::cuda

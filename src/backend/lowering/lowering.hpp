@@ -39,7 +39,7 @@ struct Value {
       sources;              ///< the values that an operation or a conversion reads, in order; one may stand there twice
   std::vector<Term> terms;  ///< a group has one or two, in the order of the sum; the loss has one
   ActivationKind activation = ActivationKind::identity;  ///< only groups have one
-  float slope = 0;                                       ///< only leaky_relu has one
+  float slope = 0;                                       ///< of leaky_relu and scale
   std::vector<NodeId> nodes;                             ///< all nodes that are computed here, for texts
 
   // Who reads this value. What the loss doesn't depend on is left out.

@@ -23,8 +23,7 @@ Placement place(const std::vector<Lifetime>& lifetimes, Index alignment) {
     std::vector<Range> taken;
     for (const std::size_t other : placed) {
       const Lifetime& theirs = lifetimes[other];
-      if (mine.first <= theirs.last && theirs.first <= mine.last)
-        taken.push_back({result.offsets[other], rounded(theirs.bytes)});
+      if (mine.meets(theirs)) taken.push_back({result.offsets[other], rounded(theirs.bytes)});
     }
     std::sort(taken.begin(), taken.end(), [](const Range& a, const Range& b) { return a.begin < b.begin; });
     Index at = 0;

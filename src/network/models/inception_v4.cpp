@@ -1,56 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <fmt/core.h>
-
-#include "network/builder.hpp"
 #include "network/models/family.hpp"
+#include "network/models/inception_stage.hpp"
 
 namespace convoy {
 namespace {
 
-constexpr Pool halving{.kernel = 3, .stride = 2},
-    smooth{.mode = Pool::Mode::average, .kernel = 3, .stride = 1, .pad = 1, .count_padding = false};
-
-/// Kernel, and padding that keeps the size unless the stride is 2 or `valid`.
-struct Unit {
-  Index out = 0;
-  int height = 1, width = 1, stride = 1;
-  bool valid = false;
-};
+using Unit = InceptionUnit;
+constexpr Pool halving = inception_halving;
 
 /// The number `index` of timm's list `features`.
-class Stage {
+class Stage : public InceptionStage {
  public:
-  Stage(GraphBuilder& net, int index) : net_(net), name_(fmt::format("features.{}", index)) {}
-
-  NodeId unit(const std::string& part, NodeId x, const Unit& unit) {
-    const bool keeps = unit.stride == 1 && !unit.valid;
-    const std::string name = part.empty() ? name_ : name_ + "." + part;
-    x = net_.convolution(name + ".conv", x,
-                         {.out = unit.out,
-                          .kernel = unit.height,
-                          .stride = unit.stride,
-                          .pad = keeps ? unit.height / 2 : 0,
-                          .kernel_w = unit.height == unit.width ? 0 : unit.width,
-                          .pad_w = unit.height == unit.width ? 0 : unit.width / 2});
-    return net_.activation(name + ".act", net_.batch_norm(name + ".bn", x));
-  }
-  /// `branch1.0`, `branch1.1` ...
-  NodeId chain(const char* branch, NodeId x, const std::vector<Unit>& units, int first = 0) {
-    for (const Unit& each : units) x = unit(fmt::format("{}.{}", branch, first++), x, each);
-    return x;
-  }
-  NodeId pool(const char* part, NodeId x, const Pool& attributes) {
-    return net_.apply(name_ + "." + part, x, attributes);
-  }
-  NodeId join(std::vector<NodeId> branches, const char* part = ".concat") {
-    return net_.apply(name_ + part, std::move(branches), Concatenation{});
-  }
-  /// An average, and a 1x1.
-  NodeId pooled(NodeId x, Index out) { return unit("branch3.1", pool("branch3.0", x, smooth), {.out = out}); }
-
- private:
-  GraphBuilder& net_;
-  std::string name_;
+  Stage(GraphBuilder& net, int index) : InceptionStage(net, fmt::format("features.{}", index)) {}
 };
 
 NodeId append_stem(GraphBuilder& net, NodeId x) {

@@ -34,6 +34,7 @@ struct Case {
   Precision precision = Precision::fp32;
   std::string options;
   bool synchronised = false;
+  Recompute recompute = Recompute::off;
   std::vector<std::string> frozen;
   Index eval_size = 0;                 ///< height and width of the input in evaluation; 0: the training's
   std::vector<ImageSize> eval_shapes;  ///< beside the square
@@ -95,6 +96,9 @@ std::vector<Case> named_cases() {
   cases.push_back(resnet50);
   cases.back().name = "resnet50 synchronised norms";
   cases.back().synchronised = true;
+  cases.push_back(resnet50);
+  cases.back().name = "resnet50 in blocks that run twice";
+  cases.back().recompute = Recompute::all;
   for (const auto& [what, frozen] : {std::pair{"norms", std::vector<std::string>{"bn1", "*.bn?", "*.downsample.1"}},
                                      {"stages", {"conv1", "bn1", "layer1", "layer2", "*.bn2"}},
                                      {"backbone", {"backbone"}}}) {
@@ -137,6 +141,7 @@ void compile(Library& library, const Case& made, Result& result) {
   spec.input.channels = made.model.channels;
   spec.precision = made.precision;
   spec.options = made.options;
+  spec.recompute = made.recompute;
   const CopyLayout copies = make_copy_layout(plan, spec.precision);
   const auto add = [&](Mode mode, const std::string& shape) {
     spec.mode = mode;
@@ -195,6 +200,16 @@ class PlanCheck : public testing::Test {
     return all;
   }
 };
+
+TEST_F(PlanCheck, BlocksThatRunTwiceTakeLessThanHalfTheMemory) {
+  for (const char* const card : {"h100", "a100"}) {
+    const Summary plain = summary(card, "resnet50 fp16 n256 train"),
+                  again = summary(card, "resnet50 in blocks that run twice fp16 n256 train");
+    EXPECT_LT(2 * again.arena_bytes, plain.arena_bytes) << card;
+    EXPECT_EQ(again.convolutions, plain.convolutions) << card;
+    EXPECT_GT(again.graphs, plain.graphs) << card;
+  }
+}
 
 TEST_F(PlanCheck, EveryProgramCompilesAndLooksAsExpected) {
   for (const char* const card : {"h100", "a100"}) {

@@ -53,6 +53,7 @@ TrainingResult train(Backend& backend, const TrainingSpec& spec) {
   compile.tuning = spec.tuning;
   compile.options = spec.options;
   compile.choices = spec.choices;
+  compile.recompute = spec.recompute;
   const auto program = backend.compile(plan, compile);
   compile.mode = Mode::evaluate;
   compile.choices.clear();

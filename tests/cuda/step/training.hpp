@@ -26,6 +26,7 @@ struct TrainingSpec {
   Precision precision = Precision::fp32;
   Tuning tuning = Tuning::rule;
   std::string options, choices;
+  Recompute recompute = Recompute::off;
   int steps = 2;
   int draw = 0;  ///< of images and labels
   PlanSpec plan;

@@ -92,6 +92,7 @@ TEST(Hash, ignores_everything_else) {
                            "--check-weights 5",    "--no-checkpoints",
                            "--check-arithmetic 5", "--exclude-slow",
                            "--slow-factor 2",      "--on-spike off",
+                           "--recompute all",      "--recompute auto",
                            "--target-accuracy 70", "--dry-run",
                            "--dry-run-seconds 3",  "--inject-fault throw@0@3"}) {
     EXPECT_EQ(hash_of(line), hash_of("")) << line;

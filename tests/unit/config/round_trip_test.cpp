@@ -92,7 +92,7 @@ TEST(RoundTrip, whole_configurations) {
       "--local-steps 8 --overlap-average --on-spike off --exclude-slow --slow-factor 1.25",
       "--lr-schedule multistep --lr-step-epochs 30,60.5 --lr-factor 0.25 --rgb-mean 1,2,3 --rgb-std 4,5,6.7",
       "--lr-schedule onecycle --onecycle-linear --label-smoothing 0.1 --resnet-version v2 --model resnet20 --seed 99",
-      "--no-checkpoints --no-tensorboard --skip-eval --device cpu --precision bf16 --tuning measured --kernels a,b",
+      "--no-checkpoints --no-tensorboard --skip-eval --device cpu --precision bf16 --tuning measured --kernels a,b --recompute auto",
       "--class-weights 1,0.25,3 --balance classes --optimizer muon --muon-momentum 0.9 --initialiser orthogonal --initialiser-gain 1.5",
       "--class-weights auto",
       "--config f",

@@ -59,6 +59,7 @@ INSTANTIATE_TEST_SUITE_P(
         Known{{.model = "googlenet"}, 224, 6'624'904, 1.498e9},
         Known{{.model = "inception_v3"}, 299, 23'834'568, 5'713'216'096},
         Known{{.model = "inception_v4"}, 299, 42'679'816, 12'253'974'624},
+        Known{{.model = "inception_resnet_v2"}, 299, 55'843'464, 13.18e9},
         Known{{.model = "inception_bn"}, 224, 11'295'240, 1'987'204'096},
         Known{{.model = "squeezenet1_0"}, 224, 1'248'424, 818'924'576},
         Known{{.model = "squeezenet1_1"}, 224, 1'235'496, 349'151'936},

@@ -17,7 +17,7 @@ struct EvaluateArgs {
   TensorLayout layout;
   TermArgs terms[2];
   ActivationKind activation = ActivationKind::identity;
-  float slope = 0;  ///< only leaky_relu has one
+  float slope = 0;  ///< of leaky_relu and scale
   void* out = nullptr;
 };
 

@@ -94,6 +94,7 @@ struct Step {
   Index hidden_bytes = 0;  ///< a workspace that holds a tensor, written and read
   Index other_bytes = 0;   ///< of gradients of weights, where the step is not the convolution's
   int launches = 1;        ///< of a kernel of ours
+  bool again = false;      ///< a forward step that runs a second time, within backward
 };
 
 /// A norm of an evaluation, or a frozen one: offsets in the values and in the statistics block, and its vectors.
@@ -116,6 +117,7 @@ struct ExecutionPlan {
   int logits = -1, losses = -1;  ///< buffers
   Index samples = 0;
   std::string choices;
+  Recomputation recomputation;  ///< floats_without: of the buffers alone
 
   /// Activations that the step reads and writes, each once, and hidden ones.
   Index bytes_moved(const Step& step) const;

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "backend/cuda/lowering/kernel_selector.hpp"
+#include "backend/cuda/lowering/recomputation.hpp"
 #include "core/errors.hpp"
 
 namespace convoy::cuda {
@@ -125,20 +126,8 @@ ExecutionPlan PlanBuilder::finish() {
   } else {
     execution_.stages = {{execution_.steps.size(), {}}};
   }
-  const int steps = static_cast<int>(execution_.steps.size());
-  std::vector<lowering::Lifetime> lifetimes;
-  for (const Buffer& buffer : execution_.buffers) {
-    const bool fixed = buffer.kind == BufferKind::fixed;
-    lifetimes.push_back({buffer.bytes, fixed ? 0 : -1, fixed ? steps : -1});
-  }
-  for (int k = 0; k < steps; ++k) {
-    for (const BufferAccess& access : step(k).accesses) {
-      lowering::Lifetime& lifetime = lifetimes[index_of(access.buffer)];
-      require(lifetime.first >= 0 || access.access == Access::write, "a buffer is read before it is written");
-      if (execution_.buffers[index_of(access.buffer)].kind != BufferKind::fixed) lifetime.touch(k);
-    }
-  }
-  execution_.placement = lowering::place(lifetimes, block_alignment);
+  const CompileSpec& compile = spec_.compile;
+  recompute_and_place(execution_, training() ? compile.recompute : Recompute::off, compile.arena_limit * 4);
   collector_.place_pieces(execution_);
   return std::move(execution_);
 }

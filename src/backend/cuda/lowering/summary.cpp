@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "backend/lowering/recompute.hpp"
+
 namespace convoy::cuda {
 namespace {
 
@@ -47,7 +49,7 @@ Summary summarise(const ExecutionPlan& execution) {
     summary.hidden_per_image += static_cast<double>(step.hidden_bytes) / samples;
     (step.operation ? summary.graphs : summary.kernels) += step.launches;
     if (!step.operation) continue;
-    count(summary, step.graph);
+    if (!step.again) count(summary, step.graph);
     summary.workspace_bytes = std::max(summary.workspace_bytes, step.operation->workspace_bytes());
   }
   summary.arena_bytes = execution.placement.total_bytes;
@@ -92,6 +94,8 @@ std::vector<ProgramPart> parts_of(const ExecutionPlan& execution, const Graph& g
 
 std::string describe(const ExecutionPlan& execution, const Graph& graph) {
   std::string text = describe(summarise(execution));
+  if (execution.recomputation.found > 0)
+    text += "recomputation: " + lowering::tell(execution.recomputation, execution.placement.total_bytes / 4) + '\n';
   text += fmt::format("{:>5} {:<8} {:<34} {:>9} {:>9} {:>10} {:<52} {}\n", "stage", "", "step", "MB/image", "GF/image",
                       "MB weights", "nodes", "engine");
   std::size_t stage = 0;
@@ -105,8 +109,8 @@ std::string describe(const ExecutionPlan& execution, const Graph& graph) {
                         static_cast<double>(step.operation->workspace_bytes()) / 1e6,
                         step.hidden_bytes > 0 ? " (a tensor)" : "");
     text += fmt::format("{:>5} {:<8} {:<34} {:>9.3f} {:>9.3f} {:>10.2f} {:<52} {}\n", stage,
-                        step.section == Section::forward ? "forward" : "backward", kernel_of(step),
-                        static_cast<double>(execution.bytes_moved(step)) / samples / 1e6,
+                        step.again ? "again" : (step.section == Section::forward ? "forward" : "backward"),
+                        kernel_of(step), static_cast<double>(execution.bytes_moved(step)) / samples / 1e6,
                         step.operation ? flops_of(step.graph) / samples / 1e9 : 0.0, weight_bytes(step) / 1e6,
                         names_of(step, graph), how);
   }

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+// Blocks of a training program that run forward a second time (backend/lowering/recompute.hpp).
+#pragma once
+#include "backend/cuda/lowering/execution_plan.hpp"
+
+namespace convoy::cuda {
+
+/// Inserts steps that run blocks again, and gives the buffers their places. `limit`: bytes that they should not exceed,
+/// for Recompute::automatic.
+void recompute_and_place(ExecutionPlan& execution, Recompute wanted, Index limit);
+
+}  // namespace convoy::cuda
