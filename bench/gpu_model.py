@@ -30,7 +30,7 @@ FLOP_PER_CLOCK = {90: {"fp16": 4096, "bf16": 4096, "tf32": 2048, "fp32": 256}, 8
 BUS_BITS = {"H200": 6144}
 USUAL_BUS_BITS = 5120
 BOOST = {90: 0.92, 80: 1.0}  # the clock under load, of the description's maximum: 989 TFLOP/s are 1,830 MHz of 1,980
-UPDATE = {"kernels": 2, "copies": 2, "bytes": 26}  # decide and update; numbers of the step and of the batch; of a weight: w, dw, momentum
+UPDATE = {"kernels": 3, "bytes": 26}  # delivery of the step's numbers, decide, update; of a weight: w, dw, momentum
 LINE = re.compile(r"^ *\d+ (forward|backward) +(\S.*?) +(\d+\.\d+) +(\d+\.\d+) +(\d+\.\d+) (.*)$")
 
 
@@ -67,7 +67,7 @@ def model(steps, batch, card, precision, share):
         weights += mb_weights if is_graph and name.startswith("forward") else 0
     parameters = weights * 1e6 / {"fp16": 2, "bf16": 2}.get(precision, 4)
     seconds += parameters * UPDATE["bytes"] / (card["bandwidth"] * bandwidth)
-    kernels += UPDATE["kernels"] + UPDATE["copies"]
+    kernels += UPDATE["kernels"]
     return seconds, kernels, kernels * gap * 1e-6, groups
 
 
@@ -103,7 +103,7 @@ def main():
         print(f"{share}: {seconds * 1e3:.2f} ms of work, {kernels:.0f} kernels with {gaps * 1e3:.2f} ms between them: "
               f"{(seconds + gaps) * 1e3:.2f} ms, {own.batch_size / (seconds + gaps):,.0f} images/s")
     print(f"| {datetime.date.today()} | {own.model} {own.precision}, batch {own.batch_size} | {card['name']} | {graphs} + {len(steps) - graphs} + "
-          f"{UPDATE['kernels'] + UPDATE['copies']} | {moved:.2f} | {results[1]:.2f} ({results[0]:.2f} to {results[2]:.2f}) | {own.batch_size / results[1] * 1e3:,.0f} |")
+          f"{UPDATE['kernels']} | {moved:.2f} | {results[1]:.2f} ({results[0]:.2f} to {results[2]:.2f}) | {own.batch_size / results[1] * 1e3:,.0f} |")
 
 
 main()

@@ -134,10 +134,11 @@ class QueuedBackend final : public CudaBackend {
   void set_step(const StepParams& params) override {
     *reinterpret_cast<StepNumbers*>(steps_.begin()) = {params.learning_rate, params.ema_decay, params.seed, params.step,
                                                        params.options};
-    steps_.send();
+    steps_.post();  // with the numbers of the batch, if one comes
   }
   void blend(const ParameterSet& to, const ParameterSet& from) override {
     require(to.count == layout_.count(), "sets to blend that no updater was compiled for");
+    queue_.deliver();
     for (const Range& range : {layout_.trained, layout_.moving}) {
       check(blend_floats(to.block + range.begin, from.block + range.begin, range.count, step_, queue_.stream()),
             "launch of an average");

@@ -83,6 +83,7 @@ class CudaProgram final : public Program {
   }
 
   void launch(std::size_t stage, const ParameterSet& set) override {
+    context_.queue.deliver();
     launch_.set = set.block;
     launch_.copies = context_.copies.at(set, *copies_);
     const bool scales = spec_.precision == Precision::fp16 && spec_.mode == Mode::train;

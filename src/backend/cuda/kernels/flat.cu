@@ -98,6 +98,15 @@ __global__ void __launch_bounds__(threads) clear_kernel(float* block, const Floa
   for (Index i = first_index(); i < range.count; i += index_stride()) block[range.begin + i] = 0;
 }
 
+__global__ void __launch_bounds__(threads) deliver_kernel(Delivery delivery) {
+  const Delivery::Part part = blockIdx.y == 0 ? delivery.parts[0] : delivery.parts[1];
+  const Index packs = part.bytes / 16;
+  for (Index i = first_index(); i < packs; i += index_stride())
+    static_cast<uint4*>(part.to)[i] = static_cast<const uint4*>(part.from)[i];
+  for (Index i = 4 * packs + first_index(); i < part.bytes / 4; i += index_stride())
+    static_cast<std::uint32_t*>(part.to)[i] = static_cast<const std::uint32_t*>(part.from)[i];
+}
+
 }  // namespace
 
 cudaError_t copy_floats(float* to, const float* from, Index n, float factor, cudaStream_t stream) {
@@ -130,6 +139,13 @@ cudaError_t clear_ranges(float* block, const FloatRange* ranges, int count, Inde
   if (count <= 0 || longest <= 0) return cudaSuccess;
   return launch(clear_kernel, dim3(flat_grid(longest).x, static_cast<unsigned>(count)), threads, 0, stream, block,
                 ranges);
+}
+
+cudaError_t deliver(const Delivery& delivery, cudaStream_t stream) {
+  if (delivery.parts[0].bytes <= 0) return cudaSuccess;
+  const Index longest = std::max(delivery.parts[0].bytes, delivery.parts[1].bytes);
+  const unsigned count = delivery.parts[1].bytes > 0 ? 2 : 1;
+  return launch(deliver_kernel, dim3(flat_grid(longest / 4).x, count), threads, 0, stream, delivery);
 }
 
 }  // namespace convoy::cuda

@@ -56,6 +56,13 @@ class Queue {
   void to_device(void* to, const void* from, Index bytes, Stream stream = Stream::compute);
   void to_host(void* to, const void* from, Index bytes, Stream stream);
   void clear(void* at, Index bytes, Stream stream = Stream::compute);
+  /// Numbers in pinned memory go to device memory (both on 16 bytes, a multiple of 4) with the next deliver(). It sets
+  /// `taken` to the event behind which the pinned memory is free again.
+  void post(void* to, const void* from, Index bytes, Event* taken);
+  /// One launch reads all that was posted where it lies: no copy of a few bytes waits behind a large upload. Nothing is
+  /// posted while a graph is captured; replay() delivers before.
+  void deliver();
+
   /// Set-up only: from any host memory, behind what the compute stream has queued; waits until it is there.
   void upload_now(void* to, const void* from, Index bytes);
 
@@ -84,6 +91,13 @@ class Queue {
   std::vector<Pinned> pinned_;
   std::byte* bounce_ = nullptr;  ///< copies of memory that isn't pinned pass through it
   std::unordered_map<std::uint64_t, cudaGraphExec_t> graphs_;
+  struct Letter {
+    void* to;
+    const void* from;
+    Index bytes;
+    Event* taken;
+  };
+  std::vector<Letter> letters_;
   bool capturing_ = false, inside_ = false;
   Index graph_launches_ = 0;
   const int exceptions_;
