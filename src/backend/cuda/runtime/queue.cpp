@@ -22,9 +22,11 @@ constexpr double mebi = 1048576;
 Queue::Queue() : exceptions_(std::uncaught_exceptions()) {
   int lowest = 0, highest = 0;
   check(cudaDeviceGetStreamPriorityRange(&lowest, &highest), "asking for the priorities of streams");
-  for (const Stream kind : {Stream::compute, Stream::communication, Stream::upload}) {
-    // What others wait for goes first.
-    const int priority = kind == Stream::communication ? highest : lowest;
+  for (const Stream kind : {Stream::compute, Stream::beside, Stream::communication, Stream::upload}) {
+    // What others wait for goes first; smaller numbers do.
+    const int priority = kind == Stream::communication ? highest
+                         : kind == Stream::compute     ? std::max(lowest - 1, highest)
+                                                       : lowest;
     check(cudaStreamCreateWithPriority(&streams_[static_cast<std::size_t>(kind)], cudaStreamNonBlocking, priority),
           "making a stream");
   }

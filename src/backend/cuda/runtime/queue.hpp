@@ -14,9 +14,10 @@
 
 namespace convoy::cuda {
 
-/// compute: everything a program launches, in order. communication: downloads and NCCL. upload: rows of images ahead
-/// of the step that reads them.
-enum class Stream : std::uint8_t { compute, communication, upload };
+/// compute: everything a program launches, in order, but what goes beside it: work that nothing waits for before its
+/// stage ends. communication: downloads and NCCL. upload: rows of images ahead of the step that reads them.
+enum class Stream : std::uint8_t { compute, beside, communication, upload };
+constexpr int stream_count = 4;
 
 class Queue {
  public:
@@ -84,7 +85,7 @@ class Queue {
     Index bytes;
   };
 
-  cudaStream_t streams_[3] = {};
+  cudaStream_t streams_[stream_count] = {};
   EventRing events_;
   Event last_rows_;
   std::vector<std::byte*> device_blocks_;
