@@ -342,22 +342,23 @@ step_memory() {
   done
   return $rc
 }
-# Kernels by rule and by measuring; by rule also small weight gradients in a row with the others; in turns.
+# Kernels by rule and by measuring; by rule also small weight gradients in a row with the others, and early launches; in turns.
 step_tuning() {
   local net turn way options rc=0
   train "$work/beside" --max-steps 4 --precision fp16 --loss-scale 1024 && train "$work/row" --max-steps 4 --precision fp16 --loss-scale 1024 --kernels one-stream &&
     same_bits one_stream_same_bits "$work/beside" "$work/row" || rc=1
+  CONVOY_EARLY_LAUNCH=1 train "$work/early" --max-steps 4 --precision fp16 --loss-scale 1024 && same_bits early_launch_same_bits "$work/beside" "$work/early" || rc=1
   for net in $tuned; do
     for turn in $turns; do
-      for way in rule measured row; do
-        case $way in row) options='--kernels one-stream' ;; *) options="--tuning $way" ;; esac
+      for way in rule measured row early; do
+        case $way in row) options='--kernels one-stream' ;; early) options='' ;; *) options="--tuning $way" ;; esac
         # shellcheck disable=SC2086
-        bench "$net" $options || { note_failed "$net $way"; rc=1; continue; }
+        CONVOY_EARLY_LAUNCH=$([ $way = early ] && echo 1) bench "$net" $options || { note_failed "$net $way"; rc=1; continue; }
         rate >>"$work/tuning.$net.$way"
         value "${net}_${way}_$turn" "$(rate)"
       done
     done
-    for way in measured row; do
+    for way in measured row early; do
       value "${net}_${way}_to_rule" "$(divide "$(median <"$work/tuning.$net.$way")" "$(median <"$work/tuning.$net.rule")")"
     done
     # shellcheck disable=SC2046

@@ -151,6 +151,7 @@ def part_b(root):
     assert steps["start"]["values"].keys() == {"seconds_1", "seconds_2", "seconds_3"}, told
     assert steps["memory"]["values"]["resnet20_mb"] == 1000 and steps["tuning"]["values"]["resnet20_measured_to_rule"] > 0, told
     assert steps["tuning"]["values"]["resnet20_row_to_rule"] > 0 and steps["tuning"]["values"]["one_stream_same_bits"] == 1, told
+    assert steps["tuning"]["values"]["resnet20_early_to_rule"] > 0 and steps["tuning"]["values"]["early_launch_same_bits"] == 1, told
     assert "top1" in steps["to_94"]["values"] and "top1_of_epoch_1" in steps["to_94"]["values"], told
     assert "fp32_steps" in steps["curve"]["values"], told
     assert steps["curve"]["values"]["fp32_steps"] == steps["curve"]["values"]["fp16_steps"] == 20, told

@@ -46,6 +46,7 @@ struct RoundTo {
 template <class Formula, bool reads_to, bool reads_from>
 __global__ void __launch_bounds__(threads)
     flat_kernel(float* to, const float* from, Index packs, Index n, Formula formula) {
+  await_previous();
   for (Index i = first_index(); i < packs; i += index_stride()) {
     float4 a = make_float4(0, 0, 0, 0), b = a;
     if constexpr (reads_to) a = reinterpret_cast<const float4*>(to)[i];
@@ -67,6 +68,7 @@ cudaError_t run(float* to, const float* from, Index n, const Formula& formula, c
 
 __global__ void __launch_bounds__(threads)
     narrow_kernel(std::uint16_t* to, const float* from, Index packs, Index n, Wire wire) {
+  await_previous();
   for (Index i = first_index(); i < packs; i += index_stride()) {
     const float4 v = reinterpret_cast<const float4*>(from)[i];
     const std::uint32_t low = narrowed(v.x, wire) | static_cast<std::uint32_t>(narrowed(v.y, wire)) << 16;
@@ -85,6 +87,7 @@ __device__ __forceinline__ float high_half(std::uint32_t pair, Wire wire) {
 
 __global__ void __launch_bounds__(threads)
     widen_kernel(float* to, const std::uint16_t* from, Index packs, Index n, Wire wire) {
+  await_previous();
   for (Index i = first_index(); i < packs; i += index_stride()) {
     const uint2 v = reinterpret_cast<const uint2*>(from)[i];
     reinterpret_cast<float4*>(to)[i] =
@@ -94,11 +97,13 @@ __global__ void __launch_bounds__(threads)
 }
 
 __global__ void __launch_bounds__(threads) clear_kernel(float* block, const FloatRange* ranges) {
+  await_previous();
   const FloatRange range = ranges[blockIdx.y];
   for (Index i = first_index(); i < range.count; i += index_stride()) block[range.begin + i] = 0;
 }
 
 __global__ void __launch_bounds__(threads) deliver_kernel(Delivery delivery) {
+  await_previous();
   const Delivery::Part part = blockIdx.y == 0 ? delivery.parts[0] : delivery.parts[1];
   const Index packs = part.bytes / 16;
   for (Index i = first_index(); i < packs; i += index_stride())
