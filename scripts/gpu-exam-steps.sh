@@ -140,7 +140,7 @@ plan() {
   local found wanted same
   # shellcheck disable=SC2046
   convoy inspect plan --device cuda --precision fp16 $(network "$1") >"$kept/plan.$1.txt" || return
-  found=$(sed -nE 's/^(.*: )?([0-9]+ (convolutions:|cuDNN graphs) .*)/\2/p' "$kept/plan.$1.txt" | tr -cs '0-9.\n' ' ' | sed 's/^ //' | paste -sd ' ' |
+  found=$(sed -nE 's/^(.*: )?([0-9]+ (convolutions:|cuDNN graphs,) .*)/\2/p' "$kept/plan.$1.txt" | tr -cs '0-9.\n' ' ' | sed 's/^ //' | paste -sd ' ' |
     awk '{ for (i = 1; i <= 10; ++i) printf "%s ", $i; printf "%.1f\n", $11 }')
   wanted=$(sed -n "s/^program: $2: //p" "$plans/h100.txt" | tr -cs '0-9.\n' ' ' | sed 's/^ //' |
     awk '{ for (i = 1; i <= 10; ++i) printf "%s ", $i; printf "%.1f\n", $11 }')
