@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """How long a training step should take on a described GPU, from the program's own table: each step takes the time of its bytes or of its
-arithmetic, whichever is longer, and each kernel adds a gap. It is a guess until it is measured:
+arithmetic, whichever is longer, and each kernel of the row adds a gap. Those that run beside the row (`beside`) add their work and no gap: work
+does not overlap, since each kernel is taken to use the whole card. It is a guess until it is measured:
 `convoy bench compute --device cuda --profile` measures the same steps.
 
     bench/gpu_model.py [--card tests/cuda/plan/cards/h100.json] [--model resnet50] [--batch-size 256] [--precision fp16] [OPTION of inspect plan ...]
@@ -30,8 +31,8 @@ FLOP_PER_CLOCK = {90: {"fp16": 4096, "bf16": 4096, "tf32": 2048, "fp32": 256}, 8
 BUS_BITS = {"H200": 6144}
 USUAL_BUS_BITS = 5120
 BOOST = {90: 0.92, 80: 1.0}  # the clock under load, of the description's maximum: 989 TFLOP/s are 1,830 MHz of 1,980
-UPDATE = {"kernels": 2, "copies": 2, "bytes": 26}  # decide and update; numbers of the step and of the batch; of a weight: w, dw, momentum
-LINE = re.compile(r"^ *\d+ (forward|backward) +(\S.*?) +(\d+\.\d+) +(\d+\.\d+) +(\d+\.\d+) (.*)$")
+UPDATE = {"kernels": 3, "bytes": 26}  # delivery of the step's numbers, decide, update; of a weight: w, dw, momentum
+LINE = re.compile(r"^ *\d+ (forward|backward|beside) +(\S.*?) +(\d+\.\d+) +(\d+\.\d+) +(\d+\.\d+) (.*)$")
 
 
 def card_of(path):
@@ -43,11 +44,11 @@ def card_of(path):
 
 
 def steps_of(table):
-    """(pass, name, MB an image, GFLOP an image, MB of weights, is a graph)"""
+    """(name, MB an image, GFLOP an image, MB of weights, is a graph, runs beside others)"""
     found = []
     for line in table.splitlines():
         if match := LINE.match(line):
-            found.append((match[2].strip(), float(match[3]), float(match[4]), float(match[5]), "workspace" in match[6]))
+            found.append((match[2].strip(), float(match[3]), float(match[4]), float(match[5]), "workspace" in match[6], match[1] == "beside"))
     return found
 
 
@@ -56,18 +57,19 @@ def model(steps, batch, card, precision, share):
     rate = card["clocks"] * FLOP_PER_CLOCK[card["sm"]][precision]
     seconds, kernels, groups = 0.0, 0.0, {}
     weights = 0.0
-    for name, mb, gflop, mb_weights, is_graph in steps:
+    for name, mb, gflop, mb_weights, is_graph, is_beside in steps:
         of_bytes = (mb * batch + mb_weights) * 1e6 / (card["bandwidth"] * bandwidth)
         part = {"forward": forward, "data gr": data, "weight ": weight}.get(name[:7], forward)
         own = max(of_bytes, gflop * batch * 1e9 / (rate * part))
         seconds += own
-        kernels += kernels_a_graph if is_graph else 1
+        if not is_beside:
+            kernels += kernels_a_graph if is_graph else 1
         group = groups.setdefault(name, [0, 0.0, 0.0])
         group[0], group[1], group[2] = group[0] + 1, group[1] + mb * batch / 1e3, group[2] + own
         weights += mb_weights if is_graph and name.startswith("forward") else 0
     parameters = weights * 1e6 / {"fp16": 2, "bf16": 2}.get(precision, 4)
     seconds += parameters * UPDATE["bytes"] / (card["bandwidth"] * bandwidth)
-    kernels += UPDATE["kernels"] + UPDATE["copies"]
+    kernels += UPDATE["kernels"]
     return seconds, kernels, kernels * gap * 1e-6, groups
 
 
@@ -89,21 +91,21 @@ def main():
     steps = steps_of(table)
     if not steps:
         sys.exit("no steps in the table (a line of `convoy inspect plan` has a stage, a pass, a step and three numbers)")
-    graphs = sum(is_graph for *_, is_graph in steps)
+    graphs, beside = sum(step[4] for step in steps), sum(step[5] for step in steps)
     print(f"{card['name']}: {card['bandwidth'] / 1e12:.2f} TB/s, {card['clocks'] * FLOP_PER_CLOCK[card['sm']][own.precision] / 1e12:.0f} TFLOP/s in {own.precision}")
     groups = model(steps, own.batch_size, card, own.precision, "likely")[3]
     print(f"{'step':<34} {'times':>5} {'GB':>8} {'ms, likely':>10}")
     for name, (times, gb, seconds) in sorted(groups.items(), key=lambda item: -item[1][2]):
         print(f"{name:<34} {times:>5} {gb:>8.2f} {seconds * 1e3:>10.3f}")
-    moved = sum(mb for _, mb, _, _, _ in steps)
+    moved = sum(step[1] for step in steps)
     results = []
     for share in SHARES:
         seconds, kernels, gaps, _ = model(steps, own.batch_size, card, own.precision, share)
         results.append((seconds + gaps) * 1e3)
-        print(f"{share}: {seconds * 1e3:.2f} ms of work, {kernels:.0f} kernels with {gaps * 1e3:.2f} ms between them: "
+        print(f"{share}: {seconds * 1e3:.2f} ms of work, {kernels:.0f} kernels in a row with {gaps * 1e3:.2f} ms between them: "
               f"{(seconds + gaps) * 1e3:.2f} ms, {own.batch_size / (seconds + gaps):,.0f} images/s")
-    print(f"| {datetime.date.today()} | {own.model} {own.precision}, batch {own.batch_size} | {card['name']} | {graphs} + {len(steps) - graphs} + "
-          f"{UPDATE['kernels'] + UPDATE['copies']} | {moved:.2f} | {results[1]:.2f} ({results[0]:.2f} to {results[2]:.2f}) | {own.batch_size / results[1] * 1e3:,.0f} |")
+    print(f"| {datetime.date.today()} | {own.model} {own.precision}, batch {own.batch_size} | {card['name']} | {graphs} ({beside} beside) + {len(steps) - graphs} + "
+          f"{UPDATE['kernels']} | {moved:.2f} | {results[1]:.2f} ({results[0]:.2f} to {results[2]:.2f}) | {own.batch_size / results[1] * 1e3:,.0f} |")
 
 
 main()

@@ -87,12 +87,12 @@ endif()
 
 if(CONVOY_WITH_CUDA)
   set(CMAKE_CUDA_COMPILER ${CONVOY_NVCC})
-  # Machine code for A100 and H100, PTX for what comes after. All from one PTX: kernels use nothing that is newer, and a
-  # second one would cost nvcc most of its time again (apply.cu: 11.7 s of CPU time with two, 7.2 s with one).
+  # Machine code for A100 and H100, PTX for what comes after. From two PTX, since kernels that are launched early wait by an
+  # instruction of 9.0 (docs/adr/0041). The second one costs nvcc most of its time again (apply.cu: 11.7 s of CPU time, 7.2 s with one).
   set(CONVOY_CUDA_CODE)
   if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
     set(CMAKE_CUDA_ARCHITECTURES OFF)
-    set(CONVOY_CUDA_CODE "SHELL:-gencode arch=compute_80,code=[sm_80,sm_90,compute_80]")
+    set(CONVOY_CUDA_CODE "SHELL:-gencode arch=compute_80,code=[sm_80,compute_80] -gencode arch=compute_90,code=sm_90")
   endif()
   set(CMAKE_CUDA_RUNTIME_LIBRARY Static)
   enable_language(CUDA)

@@ -16,10 +16,8 @@ export CONVOY_GOLDEN_DIR=$golden CONVOY_REQUIRE_GPU=1 CONVOY_TEST_DEVICE=cuda
 steps=40 small=128 networks="resnet50 resnet18 resnet20" turns="1 2"
 tuned="resnet20 resnet50 resnet18" # small ones first: they take the least time
 cores=$(env -u OMP_NUM_THREADS nproc)
-# The emulated device would measure its ceilings for hours.
-profiled="--device cuda --precision fp16"
 if [ -n "$rehearse" ]; then
-  steps=2 small=4 profiled="--device cpu" networks=resnet20 tuned=resnet20 turns=1
+  steps=2 small=4 networks=resnet20 tuned=resnet20 turns=1
   export OMP_NUM_THREADS=1
 fi
 
@@ -142,10 +140,10 @@ plan() {
   local found wanted same
   # shellcheck disable=SC2046
   convoy inspect plan --device cuda --precision fp16 $(network "$1") >"$kept/plan.$1.txt" || return
-  found=$(sed -nE 's/^(.*: )?([0-9]+ (convolutions:|cuDNN graphs) .*)/\2/p' "$kept/plan.$1.txt" | tr -cs '0-9.\n' ' ' | sed 's/^ //' | paste -sd ' ' |
-    awk '{ for (i = 1; i <= 9; ++i) printf "%s ", $i; printf "%.1f\n", $10 }')
+  found=$(sed -nE 's/^(.*: )?([0-9]+ (convolutions:|cuDNN graphs,) .*)/\2/p' "$kept/plan.$1.txt" | tr -cs '0-9.\n' ' ' | sed 's/^ //' | paste -sd ' ' |
+    awk '{ for (i = 1; i <= 10; ++i) printf "%s ", $i; printf "%.1f\n", $11 }')
   wanted=$(sed -n "s/^program: $2: //p" "$plans/h100.txt" | tr -cs '0-9.\n' ' ' | sed 's/^ //' |
-    awk '{ for (i = 1; i <= 9; ++i) printf "%s ", $i; printf "%.1f\n", $10 }')
+    awk '{ for (i = 1; i <= 10; ++i) printf "%s ", $i; printf "%.1f\n", $11 }')
   same=0
   [ "$found" != "$wanted" ] || same=1
   fact "plan_$1" "$found"
@@ -258,8 +256,8 @@ step_speed() {
     value "${net}_graph_launches" "${launches:-none}"
     value "${net}_allocations" "${allocations:-none}"
     awk -v l="${launches:-9}" -v a="${allocations:-9}" 'BEGIN { exit !(l <= 1 && a == 0) }' || { echo "$net: a step launches or allocates more than once"; rc=1; }
-    # shellcheck disable=SC2046,SC2086
-    convoy bench compute $profiled $(network "$net") --steps 10 --profile --csv "$kept/profile.$net.csv" >"$kept/profile.$net.txt" 2>&1 || { note_failed "profile of $net"; rc=1; continue; }
+    # shellcheck disable=SC2046
+    convoy bench compute --device cuda --precision fp16 $(network "$net") --steps 10 --profile --csv "$kept/profile.$net.csv" >"$kept/profile.$net.txt" 2>&1 || { note_failed "profile of $net"; rc=1; continue; }
     sed -nE 's/.*roofline: ([0-9.]+) GFLOP.s.* ([0-9.]+) GB.s \(copy.*/\1 \2/p' "$kept/profile.$net.txt" >"$work/ceilings"
     read -r product copy <"$work/ceilings"
     value "${net}_product_gflops" "$product"
@@ -344,17 +342,25 @@ step_memory() {
   done
   return $rc
 }
+# Kernels by rule and by measuring; by rule also small weight gradients in a row with the others, and early launches; in turns.
 step_tuning() {
-  local net turn way rc=0
+  local net turn way options rc=0
+  train "$work/beside" --max-steps 4 --precision fp16 --loss-scale 1024 && train "$work/row" --max-steps 4 --precision fp16 --loss-scale 1024 --kernels one-stream &&
+    same_bits one_stream_same_bits "$work/beside" "$work/row" || rc=1
+  CONVOY_EARLY_LAUNCH=1 train "$work/early" --max-steps 4 --precision fp16 --loss-scale 1024 && same_bits early_launch_same_bits "$work/beside" "$work/early" || rc=1
   for net in $tuned; do
     for turn in $turns; do
-      for way in rule measured; do
-        bench "$net" --tuning $way || { note_failed "$net $way"; rc=1; continue; }
+      for way in rule measured row early; do
+        case $way in row) options='--kernels one-stream' ;; early) options='' ;; *) options="--tuning $way" ;; esac
+        # shellcheck disable=SC2086
+        CONVOY_EARLY_LAUNCH=$([ $way = early ] && echo 1) bench "$net" $options || { note_failed "$net $way"; rc=1; continue; }
         rate >>"$work/tuning.$net.$way"
         value "${net}_${way}_$turn" "$(rate)"
       done
     done
-    value "${net}_measured_to_rule" "$(divide "$(median <"$work/tuning.$net.measured")" "$(median <"$work/tuning.$net.rule")")"
+    for way in measured row early; do
+      value "${net}_${way}_to_rule" "$(divide "$(median <"$work/tuning.$net.$way")" "$(median <"$work/tuning.$net.rule")")"
+    done
     # shellcheck disable=SC2046
     convoy inspect plan --device cuda --precision fp16 --tuning measured $(network "$net") >"$kept/plan.$net.measured.txt" || rc=1
   done

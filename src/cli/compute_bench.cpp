@@ -202,9 +202,7 @@ void describe_step(const Communicator& communicator, const BenchConfig& config, 
                       .image_size = bench.model().image_size,
                       .batch = config.batch,
                       .ranks_per_host = communicator.node_size(),
-                      .threads = config.device.threads > 0 ? config.device.threads
-                                 : shares_cores            ? cores
-                                                           : 0,
+                      .threads = shares_cores ? bench.engine().threads() : 0,
                       .seconds = {.value = mean, .error = (mean - fastest) / mean},
                       .measured = true};
   std::erase_if(machine.steps, [&](const StepTime& other) {

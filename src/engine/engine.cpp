@@ -66,6 +66,7 @@ void drop_foreign_choices(Communicator& communicator, const Backend& backend, En
 
 Engine::Engine(const Graph& graph, const EngineSpec& spec, std::unique_ptr<Backend> backend, std::string chosen)
     : backend_(std::move(backend)), chosen_(std::move(chosen)) {
+  threads_ = spec.device.threads;
   plan_ = make_plan(graph, spec.plan);
   layout_ = backend_->layout(plan_, spec.optimiser);
   loss_scale_ = spec.optimiser.loss_scale;

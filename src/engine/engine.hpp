@@ -118,6 +118,8 @@ class Engine {
   float* gradients() { return gradients_; }
   const std::string& choices() const { return choices_; }
   const std::string& chosen_device() const { return chosen_; }
+  /// Threads that a rank computes with on a CPU.
+  int threads() const { return threads_; }
 
   /// A new set: initial values, zero optimiser state, running mean 0 and variance 1, the first loss scale.
   std::vector<float> initial_set(std::uint64_t seed) const;
@@ -133,6 +135,7 @@ class Engine {
  private:
   std::unique_ptr<Backend> backend_;
   std::string chosen_, choices_;
+  int threads_ = 0;
   Plan plan_;
   SetLayout layout_;
   void compile(const EngineSpec& spec, const ProgramSizes& sizes, std::size_t phase);

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Whole steps on the host: the module's code, cuDNN's graphs answered by the double reference.
-convoy_add_cuda_host_test(cuda.step LINK convoy_backend_cpu TIMEOUT 120
+convoy_add_cuda_host_test(cuda.step LINK convoy_backend_cpu TIMEOUT 240
   SOURCES step/step_test.cpp step/order_test.cpp step/allocation_test.cpp step/recompute_test.cpp step/training.cpp ../support/allocations.cpp)
 convoy_add_cuda_host_test(cuda.staged RANKS 2 SOURCES step/staged_test.cpp step/ranks_job.cpp step/training.cpp
   LINK convoy_backend_cpu convoy_sync convoy_comm TIMEOUT 240)

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backend/cuda/cuda_backend.hpp"
 
+#include <cstdlib>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "backend/cuda/ceilings.hpp"
 #include "backend/cuda/counters.hpp"
+#include "backend/cuda/kernels/early.hpp"
 #include "backend/cuda/kernels/flat.hpp"
 #include "backend/cuda/program.hpp"
 #include "backend/cuda/runtime/check.hpp"
@@ -14,6 +17,7 @@
 #include "backend/cuda/updater.hpp"
 #include "backend/set_layout.hpp"
 #include "core/errors.hpp"
+#include "core/log.hpp"
 
 namespace convoy::cuda {
 namespace {
@@ -134,10 +138,11 @@ class QueuedBackend final : public CudaBackend {
   void set_step(const StepParams& params) override {
     *reinterpret_cast<StepNumbers*>(steps_.begin()) = {params.learning_rate, params.ema_decay, params.seed, params.step,
                                                        params.options};
-    steps_.send();
+    steps_.post();  // with the numbers of the batch, if one comes
   }
   void blend(const ParameterSet& to, const ParameterSet& from) override {
     require(to.count == layout_.count(), "sets to blend that no updater was compiled for");
+    queue_.deliver();
     for (const Range& range : {layout_.trained, layout_.moving}) {
       check(blend_floats(to.block + range.begin, from.block + range.begin, range.count, step_, queue_.stream()),
             "launch of an average");
@@ -176,7 +181,20 @@ class QueuedBackend final : public CudaBackend {
 
 }  // namespace
 
+namespace {
+
+void launch_early_if_asked() {
+  const char* const wish = std::getenv("CONVOY_EARLY_LAUNCH");
+  const bool wanted = wish != nullptr && std::string_view(wish) == "1";
+  if (launch_early(wanted) || !wanted) return;
+  log::warn(
+      "CONVOY_EARLY_LAUNCH=1 has no effect (it wants a GPU of compute capability 9.0 and kernels built for it); leave it out");
+}
+
+}  // namespace
+
 std::unique_ptr<CudaBackend> make_cuda_backend(std::unique_ptr<Library> library) {
+  launch_early_if_asked();
   return std::make_unique<QueuedBackend>(std::move(library));
 }
 

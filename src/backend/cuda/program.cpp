@@ -92,13 +92,24 @@ class CudaProgram final : public Program {
   }
 
   void launch(std::size_t stage, const ParameterSet& set) override {
+    context_.queue.deliver();
     launch_.set = set.block;
     launch_.copies = context_.copies.at(set, *copies_);
     const bool scales = spec_.precision == Precision::fp16 && spec_.mode == Mode::train;
     launch_.loss_scale = scales ? &set_end(set.count, statistics_).device_state(set.block)->loss_scale : nullptr;
     if (stage == 0) start(set);
     const std::size_t begin = stage == 0 ? 0 : execution_.stages[stage - 1].end;
-    for (std::size_t k = begin; k < execution_.stages[stage].end; ++k) run_step(k);
+    const std::size_t end = execution_.stages[stage].end;
+    bool forked = false;
+    for (std::size_t k = begin; k < end; ++k) {
+      if (k + 1 == end && forked) context_.queue.follow(Stream::compute, context_.queue.record(Stream::beside));
+      if (execution_.steps[k].beside && !timer_) {  // parts are timed one after the other
+        run_beside(k);
+        forked = true;
+      } else {
+        run_step(k);
+      }
+    }
   }
 
   const float* logits() const override { return fixed<float>(execution_.logits); }
@@ -187,6 +198,14 @@ class CudaProgram final : public Program {
     if (timer_) timer_->begin(k, launch_.stream);
     execution_.steps[k].run(launch_);
     if (timer_) timer_->end(k, launch_.stream);
+  }
+
+  void run_beside(std::size_t k) {
+    Queue& queue = context_.queue;
+    if (execution_.steps[k].waits) queue.follow(Stream::beside, queue.record());
+    LaunchContext now = launch_;
+    now.stream = queue.stream(Stream::beside);
+    execution_.steps[k].run(now);
   }
 
   void start(const ParameterSet& set) {

@@ -70,6 +70,7 @@ class CudaUpdater final : public Updater {
 
   void launch(const ParameterSet& set, const float* gradients) override {
     require(set.count == layout_.count(), "a parameter set of another layout");
+    context_.queue.deliver();
     cudaStream_t const stream = context_.queue.stream();
     UpdateArgs args;
     args.values = set.block + layout_.values.begin;

@@ -109,7 +109,7 @@ def part_a(root):
     assert steps["kernels"]["values"]["racecheck_errors"] == 0 and steps["kernels"]["values"]["program_errors"] == 0, told
     values = steps["smoke"]["values"]
     assert values["resnet50_fp16_finite_losses"] == values["resnet20_fp32_finite_losses"] == 3, told
-    assert values["plan_resnet50_as_for_an_h100"] == 0 and values["plan_resnet50_for_an_h100"].startswith("54 52 32 15 32 32 15 "), told
+    assert values["plan_resnet50_as_for_an_h100"] == 0 and values["plan_resnet50_for_an_h100"].startswith("54 52 32 15 32 32 15 161 "), told
     plan = values["plan_resnet20"].split()
     assert "forward [norm]" in files["plan.resnet50.txt"], told
     values = steps["parity"]["values"]
@@ -118,12 +118,12 @@ def part_a(root):
     assert values["gradients_that_differ"] > 10 and values["gradients_worst"] > values["statistics_worst"] > 0, told
     values = steps["speed"]["values"]
     assert values["resnet20_graph_launches"] == 1 and values["resnet20_allocations"] == 0 and values["resnet20_copy_gb_per_second"] > 0, told
-    assert "roofline" in files["profile.resnet20.txt"] and "seconds" in files["profile.resnet20.csv"], told
+    assert "data gradient" in files["profile.resnet20.txt"] and "roofline" in files["profile.resnet20.txt"] and "seconds" in files["profile.resnet20.csv"], told
     values = steps["same_bits"]["values"]
     assert values["resume_same_bits"] == values["ranks_same_bits"] == 1 and values["resume_steps"] == values["ranks_steps"] == 6, told
     assert "ranks" in files["same_bits.two.jsonl"], told
     # A committed plan that the card's equals.
-    names = ("convolutions", "statistics", "prologues", "joins", "weight prologues", "data borders", "data joins", "graphs", "kernels", "MB an image")
+    names = ("convolutions", "statistics", "prologues", "joins", "weight prologues", "data borders", "data joins", "graphs", "beside", "kernels", "MB an image")
     (root / "opt/convoy/tests/plan/h100.txt").write_text(
         "program: cifar10_resnet20 fp16 n128 train: " + " ".join(map(" ".join, zip(names, plan))) + " hidden 0.25\n")
     shutil.copy(root / "out/exam-A.txt", root / "out/A.txt")
@@ -150,6 +150,8 @@ def part_b(root):
     assert results(steps) == good | {"kernels": "failed", "kernels.again": "failed"}, told
     assert steps["start"]["values"].keys() == {"seconds_1", "seconds_2", "seconds_3"}, told
     assert steps["memory"]["values"]["resnet20_mb"] == 1000 and steps["tuning"]["values"]["resnet20_measured_to_rule"] > 0, told
+    assert steps["tuning"]["values"]["resnet20_row_to_rule"] > 0 and steps["tuning"]["values"]["one_stream_same_bits"] == 1, told
+    assert steps["tuning"]["values"]["resnet20_early_to_rule"] > 0 and steps["tuning"]["values"]["early_launch_same_bits"] == 1, told
     assert "top1" in steps["to_94"]["values"] and "top1_of_epoch_1" in steps["to_94"]["values"], told
     assert "fp32_steps" in steps["curve"]["values"], told
     assert steps["curve"]["values"]["fp32_steps"] == steps["curve"]["values"]["fp16_steps"] == 20, told

@@ -2,12 +2,14 @@
 """The program itself on two "GPUs" that are the host: steps are captured and replayed, sums go by NCCL or staged by MPI.
 A job equals the CPU's, ends where it should (communicators are freed before the graphs that hold their sums), and goes
 on on another card."""
+import csv
 import os
+import re
 import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.environ["CONVOY_SOURCE"], "tests", "end_to_end"))
-from runner import CONVOY, check, difference, everything, last, records, same_bits, train, work_folder  # noqa: E402
+from runner import CONVOY, check, difference, everything, last, records, run, same_bits, train, work_folder  # noqa: E402
 
 MODULE, DRIVER = sys.argv[1:]
 GPU = {"CONVOY_MODULE_DIR": MODULE, "LD_LIBRARY_PATH": DRIVER + ":" + os.environ.get("LD_LIBRARY_PATH", "")}
@@ -81,6 +83,22 @@ def goes_on(folder):
     check(0 < far < 0.5, f"resumed on other cards: goes on, {far:.1e} from the same cards' job")
 
 
+def profiles(folder):
+    """`bench compute --profile` on the emulated card: a row for each step of the plan, with its bytes and FLOP, and every step took some time."""
+    table, net = os.path.join(folder, "profile.csv"), ["--model", "resnet11_bottleneck", "--resnet-version", "v1.5", "--classes", 10, "--image-size", 8, "--batch-size", 4]
+    env = dict(GPU, CONVOY_HOST_SM="90")
+    said, _ = run(1, "bench", "compute", "--device", "cuda", "--precision", "fp16", *net, "--steps", 3, "--warmup-steps", 2, "--profile", "--csv", table, env=env,
+                  timeout=ENDS_WITHIN)
+    plan, _ = run(1, "inspect", "plan", "--device", "cuda", "--precision", "fp16", *net, env=env, timeout=ENDS_WITHIN)
+    wanted = re.findall(r"^ +\d+ (?:forward|backward|beside) +(\S.*?) +(\d+\.\d+) +(\d+\.\d+) +(\d+\.\d+) ", plan, re.MULTILINE)
+    with open(table, encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    check([row["kernels"] for row in rows] == [step[0] for step in wanted] and len(rows) > 50, "the profile has the steps of the plan, in their order")
+    megabytes = [4 * float(step[1]) + float(step[3]) for step in wanted]
+    check(all(abs(float(row["bytes"]) / 1e6 - mb) <= 0.0071 for row, mb in zip(rows, megabytes)), "with their bytes")
+    check(all(float(row["seconds"]) > 0 for row in rows) and "graph launches: 1.00 a step" in said and "roofline" in said, "each took some time")
+
+
 def without_nccl(folder):
     """A machine that has no NCCL: one GPU needs none, and several ranks sum by MPI."""
     modules = os.path.join(folder, "modules")
@@ -121,6 +139,7 @@ with work_folder() as work:
     evaluates(work)
     goes_on(work)
     equals_the_cpu(work)
+    profiles(work)
     without_nccl(work)
     alone(work)
     code, text = unlike_ranks(os.path.join(work, "unlike"))

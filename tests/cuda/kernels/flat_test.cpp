@@ -99,5 +99,31 @@ TEST_P(Flat, ClearsRanges) {
   });
 }
 
+TEST_P(Flat, DeliversFromPinnedMemory) {
+  in_all_orders([&] {
+    Bench bench;
+    for (const Index first : {4, 16, 56, 16 * 300 + 12}) {
+      for (const Index second : {0, 4, 1 << 20}) {
+        const auto from = [&](Index bytes) {
+          void* pinned = nullptr;
+          expect_success(cudaMallocHost(&pinned, static_cast<std::size_t>(bytes) + 4));
+          for (Index i = 0; i < bytes / 4; ++i) static_cast<float*>(pinned)[i] = static_cast<float>(i + 1);
+          return pinned;
+        };
+        Values want(static_cast<std::size_t>(first / 4 + 1), 0.5);
+        float* const to = bench.floats(want);
+        float* const to_second = bench.empty<float>(second / 4 + 1);
+        const Delivery delivery{{{to, from(first), first}, {to_second, from(second), second}}};
+        expect_success(deliver(delivery, bench.stream()));
+        for (Index i = 0; i < first / 4; ++i) want[static_cast<std::size_t>(i)] = static_cast<double>(i + 1);
+        EXPECT_EQ(bench.floats(to, first / 4 + 1), want) << "and nothing behind it";
+        const std::vector<float> there = bench.get(to_second, second / 4);
+        for (Index i = 0; i < second / 4; ++i) ASSERT_EQ(there[static_cast<std::size_t>(i)], static_cast<float>(i + 1));
+        for (const Delivery::Part& part : delivery.parts) cudaFreeHost(const_cast<void*>(part.from));
+      }
+    }
+  });
+}
+
 }  // namespace
 }  // namespace convoy::cuda

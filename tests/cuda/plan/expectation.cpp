@@ -15,9 +15,9 @@ std::string summary_of(const ExecutionPlan& execution) {
   return fmt::format(
       "convolutions {} statistics {} prologues {} joins {} weight prologues {} data borders {} data joins {}, graphs "
       "{} "
-      "kernels {}, MB an image {:.2f} hidden {:.2f}",
+      "beside {} kernels {}, MB an image {:.2f} hidden {:.2f}",
       s.convolutions, s.statistics, s.prologues, s.joins, s.weight_prologues, s.data_fusions, s.data_joins, s.graphs,
-      s.kernels, s.bytes_per_image / 1e6, s.hidden_per_image / 1e6);
+      s.beside, s.kernels, s.bytes_per_image / 1e6, s.hidden_per_image / 1e6);
 }
 
 void compare(const std::map<std::string, std::string>& expected, const std::map<std::string, std::string>& found,

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the seam promises of a backend, for the CUDA one: copies, counters, averages, resident sets.
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <numeric>
 
 #include "backend/cuda/counters.hpp"
+#include "backend/cuda/kernels/early.hpp"
 #include "backend/cuda/runtime/check.hpp"
 #include "core/errors.hpp"
 #include "cuda/runtime/fixture.hpp"
@@ -188,6 +190,19 @@ TEST(CudaBackend, TheSecondQueueMovesBesideTheFirst) {
       EXPECT_FALSE(second.capturing());
     }
   });
+}
+
+TEST(EarlyLaunches, AreAskedForByTheEnvironment) {
+  const auto early = [](const char* wish) {
+    if (wish != nullptr) setenv("CONVOY_EARLY_LAUNCH", wish, 1);
+    make_backend();
+    unsetenv("CONVOY_EARLY_LAUNCH");
+    return launches_early;
+  };
+  EXPECT_FALSE(early(nullptr));
+  EXPECT_FALSE(early("0"));
+  EXPECT_TRUE(early("1"));
+  EXPECT_FALSE(early(nullptr)) << "the next backend does not inherit it";
 }
 
 }  // namespace

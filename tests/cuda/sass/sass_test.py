@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """sass_test.py CUOBJDUMP OBJECTS: what the machine code of our kernels is like (OBJECTS: one word, `;` between). No kernel has
-memory of its own for each thread (spills, arrays, a stack); where rows are a multiple of 8 elements long, tensors move by 16 bytes."""
+memory of its own for each thread (spills, arrays, a stack); where rows are a multiple of 8 elements long, tensors move by 16 bytes.
+A kernel for compute capability 9.0 waits for the launch before it (ACQBULK), always, before it touches memory or lets others begin."""
 import concurrent.futures
 import os
 import pathlib
@@ -28,6 +29,9 @@ STORES_SUMS_ONLY = {"statistics_kernel", "column_kernel", "reduce_pooled_kernel"
 # Flat blocks: 16 bytes, and a last part that is no multiple of it.
 FLAT = {"flat_kernel"}
 ARCHITECTURES = ("sm_80", "sm_90")
+# Global memory, shared memory and barriers, other kernels, the end. (Arguments are constants: LDC reads them.)
+TOUCHING = {"LDG", "STG", "LD", "ST", "LDS", "STS", "LDL", "STL", "ATOM", "ATOMG", "ATOMS", "RED", "REDG", "BAR", "SHFL", "PREEXIT", "EXIT", "RET",
+            "BRA", "CALL", "WARPSYNC", "MEMBAR", "LDGSTS"}
 
 
 def dump(tool, what, architecture, objekt):
@@ -63,6 +67,24 @@ def accesses(text):
     return kernels
 
 
+def waits(text):
+    """Kernel -> what it does before it waits for the launch before it that may not be done before; None: it waits first."""
+    found, kernel, waited = {}, None, False
+    for line in text.splitlines():
+        if "Function :" in line:
+            kernel, waited = line.split()[-1], False
+            found[kernel] = "ends"
+        elif match := re.search(r"/\*[0-9a-f]{4,}\*/ +(@\S+ )? *([A-Z][A-Z0-9_]*)", line):
+            instruction = match[2]
+            if waited or kernel is None:
+                continue
+            if instruction == "ACQBULK":
+                found[kernel], waited = "waits under a condition" if match[1] else None, True
+            elif instruction in TOUCHING:
+                found[kernel], waited = instruction, True
+    return found
+
+
 def check_packed(name, kernel, seen, problems):
     """`seen`: widths of one kernel for packs, by instruction."""
     loads, stores = PACKED[name][kernel.split("<")[0]]
@@ -84,11 +106,16 @@ def check(tool, architecture, objekt):
     names = short(list(used))
     problems += [f"{name}: {names[kernel]} has {stack} bytes of stack, {local} of local memory"
                  for kernel, (stack, local) in used.items() if stack or local]
+    code = dump(tool, "-sass", architecture, objekt)
+    if architecture == "sm_90":
+        found = waits(code)
+        problems += [f"{name}: {names[kernel]} does not wait first ({what})" for kernel, what in found.items() if what]
+        problems += [f"{name}: no code of {names[kernel]}" for kernel in set(used) - set(found)]
     wanted = set(PACKED.get(name, ())) | (FLAT if name == "flat" else set())
     if not wanted:
         return problems, len(used), 0
     looked_at = set()
-    for mangled, seen in accesses(dump(tool, "-sass", architecture, objekt)).items():
+    for mangled, seen in accesses(code).items():
         kernel = names[mangled]
         if "LDL" in seen or "STL" in seen:
             problems.append(f"{name}: {kernel} uses local memory")

@@ -27,6 +27,7 @@ struct JobSpec {
   bool reproducible = false, sync_bn = false;
   Index image = 8, steps = 4;
   Pace pace = Pace::ahead;
+  std::string kernels;  ///< options of the backend
 };
 
 struct JobResult {

@@ -46,6 +46,7 @@ struct RoundTo {
 template <class Formula, bool reads_to, bool reads_from>
 __global__ void __launch_bounds__(threads)
     flat_kernel(float* to, const float* from, Index packs, Index n, Formula formula) {
+  await_previous();
   for (Index i = first_index(); i < packs; i += index_stride()) {
     float4 a = make_float4(0, 0, 0, 0), b = a;
     if constexpr (reads_to) a = reinterpret_cast<const float4*>(to)[i];
@@ -67,6 +68,7 @@ cudaError_t run(float* to, const float* from, Index n, const Formula& formula, c
 
 __global__ void __launch_bounds__(threads)
     narrow_kernel(std::uint16_t* to, const float* from, Index packs, Index n, Wire wire) {
+  await_previous();
   for (Index i = first_index(); i < packs; i += index_stride()) {
     const float4 v = reinterpret_cast<const float4*>(from)[i];
     const std::uint32_t low = narrowed(v.x, wire) | static_cast<std::uint32_t>(narrowed(v.y, wire)) << 16;
@@ -85,6 +87,7 @@ __device__ __forceinline__ float high_half(std::uint32_t pair, Wire wire) {
 
 __global__ void __launch_bounds__(threads)
     widen_kernel(float* to, const std::uint16_t* from, Index packs, Index n, Wire wire) {
+  await_previous();
   for (Index i = first_index(); i < packs; i += index_stride()) {
     const uint2 v = reinterpret_cast<const uint2*>(from)[i];
     reinterpret_cast<float4*>(to)[i] =
@@ -94,8 +97,19 @@ __global__ void __launch_bounds__(threads)
 }
 
 __global__ void __launch_bounds__(threads) clear_kernel(float* block, const FloatRange* ranges) {
+  await_previous();
   const FloatRange range = ranges[blockIdx.y];
   for (Index i = first_index(); i < range.count; i += index_stride()) block[range.begin + i] = 0;
+}
+
+__global__ void __launch_bounds__(threads) deliver_kernel(Delivery delivery) {
+  await_previous();
+  const Delivery::Part part = blockIdx.y == 0 ? delivery.parts[0] : delivery.parts[1];
+  const Index packs = part.bytes / 16;
+  for (Index i = first_index(); i < packs; i += index_stride())
+    static_cast<uint4*>(part.to)[i] = static_cast<const uint4*>(part.from)[i];
+  for (Index i = 4 * packs + first_index(); i < part.bytes / 4; i += index_stride())
+    static_cast<std::uint32_t*>(part.to)[i] = static_cast<const std::uint32_t*>(part.from)[i];
 }
 
 }  // namespace
@@ -130,6 +144,13 @@ cudaError_t clear_ranges(float* block, const FloatRange* ranges, int count, Inde
   if (count <= 0 || longest <= 0) return cudaSuccess;
   return launch(clear_kernel, dim3(flat_grid(longest).x, static_cast<unsigned>(count)), threads, 0, stream, block,
                 ranges);
+}
+
+cudaError_t deliver(const Delivery& delivery, cudaStream_t stream) {
+  if (delivery.parts[0].bytes <= 0) return cudaSuccess;
+  const Index longest = std::max(delivery.parts[0].bytes, delivery.parts[1].bytes);
+  const unsigned count = delivery.parts[1].bytes > 0 ? 2 : 1;
+  return launch(deliver_kernel, dim3(flat_grid(longest / 4).x, count), threads, 0, stream, delivery);
 }
 
 }  // namespace convoy::cuda

@@ -18,6 +18,19 @@ cudaError_t widen_floats(float* to, const std::uint16_t* from, Index n, Wire wir
 /// to = decay * to + (1 - decay) * from, decay from the step.
 cudaError_t blend_floats(float* to, const float* from, Index n, const StepNumbers* step, cudaStream_t stream);
 
+/// Numbers of a step on their way from pinned memory, which the GPU reads where it lies, to where kernels read them.
+struct Delivery {
+  static constexpr int most_parts = 2;
+  struct Part {
+    void* to = nullptr;  ///< both on 16 bytes
+    const void* from = nullptr;
+    Index bytes = 0;  ///< a multiple of 4
+  };
+  Part parts[most_parts];  ///< none behind one of 0 bytes
+};
+/// One launch for all parts.
+cudaError_t deliver(const Delivery& delivery, cudaStream_t stream);
+
 /// A range of floats of a block, in device memory.
 struct FloatRange {
   Index begin = 0, count = 0;

@@ -34,6 +34,7 @@ __device__ __forceinline__ bool turn_filter(const GradientCollection& all, const
 /// One block per piece.
 template <class T>
 __global__ void __launch_bounds__(threads) collect_kernel(GradientCollection all) {
+  await_previous();
   __shared__ float values[piece_elements];
   const GradientPiece piece = all.pieces[blockIdx.x];
   float* const to = all.gradients + piece.begin;

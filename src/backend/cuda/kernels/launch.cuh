@@ -2,6 +2,8 @@
 // The only place where <<<>>> stands. A .cu file includes this and nothing else of CUDA but cuda_fp16.h and
 // cuda_bf16.h, so that the host compiler takes it too: tests run the kernels on the host (tests/support/host_cuda).
 #pragma once
+#include "backend/cuda/kernels/early.hpp"
+
 #ifdef __CUDACC__
 #include <cuda_runtime.h>
 
@@ -11,12 +13,34 @@
 
 namespace convoy::cuda {
 
+/// The first statement of every kernel. Where it was launched early, waits until what was launched before it has ended
+/// and its writes are seen; then lets what is launched behind it begin. Else it does nothing.
+__device__ __forceinline__ void await_previous() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+
 /// Queues kernel<<<grid, block, shared_bytes, stream>>>(args...), converted to the kernel's parameter types.
 template <class... P, class... A>
 cudaError_t launch(void (*kernel)(P...), dim3 grid, dim3 block, std::size_t shared_bytes, cudaStream_t stream,
                    A... args) {
-  kernel<<<grid, block, shared_bytes, stream>>>(static_cast<P>(args)...);
-  return cudaGetLastError();
+  if (!launches_early) {
+    kernel<<<grid, block, shared_bytes, stream>>>(static_cast<P>(args)...);
+    return cudaGetLastError();
+  }
+  cudaLaunchAttribute early = {};
+  early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  early.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config = {};
+  config.gridDim = grid;
+  config.blockDim = block;
+  config.dynamicSmemBytes = shared_bytes;
+  config.stream = stream;
+  config.attrs = &early;
+  config.numAttrs = 1;
+  return cudaLaunchKernelEx(&config, kernel, static_cast<P>(args)...);
 }
 
 }  // namespace convoy::cuda
@@ -27,5 +51,7 @@ cudaError_t launch(void (*kernel)(P...), dim3 grid, dim3 block, std::size_t shar
 
 namespace convoy::cuda {
 using host_cuda::launch;
-}
+/// Work of a stream runs one after the other here. That kernels wait is seen in their machine code (test cuda.sass).
+inline void await_previous() {}
+}  // namespace convoy::cuda
 #endif

@@ -63,6 +63,7 @@ __device__ __forceinline__ float measure_one(const UpdateArgs& args, const Updat
 
 template <class R>
 __global__ void __launch_bounds__(threads) norms_kernel(UpdateArgs args) {
+  await_previous();
   if (args.verdict->apply == 0) return;
   const UpdatePiece piece = args.pieces[blockIdx.x];
   if (piece.trains == 0) return;
@@ -100,6 +101,7 @@ __device__ __forceinline__ void fold_statistics(const UpdateArgs& args, const No
 /// Each block updates one piece; those behind fold statistics.
 template <class R, class T>
 __global__ void __launch_bounds__(threads) update_kernel(UpdateArgs args) {
+  await_previous();
   __shared__ float values[piece_elements];
   if (args.verdict->apply == 0) return;
   const int block = static_cast<int>(blockIdx.x);
@@ -121,6 +123,7 @@ __global__ void __launch_bounds__(threads) update_kernel(UpdateArgs args) {
 
 template <class T>
 __global__ void __launch_bounds__(threads) refresh_kernel(UpdateArgs args) {
+  await_previous();
   __shared__ float values[piece_elements];
   const UpdatePiece piece = args.pieces[blockIdx.x];
   if (piece.copy < 0) return;
@@ -130,6 +133,7 @@ __global__ void __launch_bounds__(threads) refresh_kernel(UpdateArgs args) {
 }
 
 __global__ void __launch_bounds__(threads) squares_kernel(UpdateArgs args, double* squares) {
+  await_previous();
   const UpdatePiece piece = args.pieces[blockIdx.x];
   double sum = 0;
   if (piece.trains != 0) {
@@ -195,6 +199,7 @@ __device__ __forceinline__ void count_applied(const Decision& d) {
 
 template <class R>
 __global__ void __launch_bounds__(threads) decide_kernel(Decision d) {
+  await_previous();
   const int bad = worst_replica(d.flags, d.replicas);
   double sum = 0;
   if (d.squares != nullptr) {

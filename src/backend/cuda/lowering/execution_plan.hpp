@@ -95,7 +95,14 @@ struct Step {
   Index other_bytes = 0;   ///< of gradients of weights, where the step is not the convolution's
   int launches = 1;        ///< of a kernel of ours
   bool again = false;      ///< a forward step that runs a second time, within backward
+  /// Runs in a stream of its own, beside the steps behind it. The last step of its stage waits for it.
+  bool beside = false;
+  /// Of a step beside the row: it waits for all that the row has queued. Else the one beside before it did so for both.
+  bool waits = false;
 };
+/// Bytes of tensors up to which a weight gradient runs beside others. It takes about 10 us of an H100's memory then, so
+/// that its gap is a good part of it; and it keeps its tensors in memory until its stage ends.
+inline constexpr Index most_bytes_beside = 32 << 20;
 
 /// A norm of an evaluation, or a frozen one: offsets in the values and in the statistics block, and its vectors.
 struct EvaluationNormRefs {

@@ -61,9 +61,11 @@ KernelSelector::KernelSelector(const ExecutionSpec& spec, const Lowering& loweri
       fuses_ = Fuses::nothing;
     } else if (word == statistics_only) {
       fuses_ = Fuses::statistics;
+    } else if (word == one_stream) {
+      may_run_beside_ = false;
     } else {
-      fail(Exit::usage, "the CUDA backend has no kernel option '{}' (it has {}, {}); leave it out", word, no_fusion,
-           statistics_only);
+      fail(Exit::usage, "the CUDA backend has no kernel option '{}' (it has {}, {}, {}); leave it out", word, no_fusion,
+           statistics_only, one_stream);
     }
   }
   if (!spec.compile.choices.empty()) read(spec.compile.choices);

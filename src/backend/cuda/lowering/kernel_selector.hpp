@@ -16,8 +16,10 @@
 
 namespace convoy::cuda {
 
-/// Words of CompileSpec::options: plain convolutions only; and those with the statistics of their output.
-inline constexpr std::string_view no_fusion = "no-fusion", statistics_only = "statistics-only";
+/// Words of CompileSpec::options: plain convolutions only; those with the statistics of their output; and no step runs
+/// beside others.
+inline constexpr std::string_view no_fusion = "no-fusion", statistics_only = "statistics-only",
+                                  one_stream = "one-stream";
 
 struct SelectedKernel {
   ConvolutionGraph graph;
@@ -45,6 +47,8 @@ class KernelSelector {
   SelectedKernel weight_gradient(int convolution, Fusion fusion);
 
   std::string text() const;
+  /// Whether small weight gradients may run beside the steps behind them.
+  bool may_run_beside() const { return may_run_beside_; }
 
  private:
   /// `-`, `n`, `j` or `d` for a fusion, a capital with statistics.
@@ -62,6 +66,7 @@ class KernelSelector {
   Index workspace_limit_ = Index{1} << 30;
   enum class Fuses : std::uint8_t { nothing, statistics, everything };
   Fuses fuses_ = Fuses::everything;
+  bool may_run_beside_ = true;
   std::map<int, Selection> selected_;                           ///< what was selected for each convolution
   std::map<int, Selection> given_;                              ///< what choices say
   std::map<std::string, std::string> engines_, given_engines_;  ///< the key is the graph's description

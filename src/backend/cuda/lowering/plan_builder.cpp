@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "backend/cuda/lowering/beside.hpp"
 #include "backend/cuda/lowering/kernel_selector.hpp"
 #include "backend/cuda/lowering/recomputation.hpp"
 #include "core/errors.hpp"
@@ -117,17 +118,19 @@ std::vector<lowering::Stage> PlanBuilder::make_stages() const {
   return {{execution_.steps.size(), {{0, plan().table.flags.end()}, SumTiming::overlapped}}};
 }
 
-ExecutionPlan PlanBuilder::finish() {
+ExecutionPlan PlanBuilder::finish(bool may_run_beside) {
   if (training()) {
     execution_.stages = make_stages();
     execution_.gaps = lowering::find_gaps(plan(), lowering_, final_rows_);
     const Index arrivals = add_arrivals(1);
     collector_.insert_steps(execution_, plan(), spec_.copies, arrivals);
+    if (may_run_beside) choose_beside(execution_);
   } else {
     execution_.stages = {{execution_.steps.size(), {}}};
   }
   const CompileSpec& compile = spec_.compile;
-  recompute_and_place(execution_, training() ? compile.recompute : Recompute::off, compile.arena_limit * 4);
+  recompute_and_place(execution_, training() ? compile.recompute : Recompute::off, compile.arena_limit * 4,
+                      may_run_beside);
   collector_.place_pieces(execution_);
   return std::move(execution_);
 }

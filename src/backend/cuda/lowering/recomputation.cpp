@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "backend/cuda/lowering/beside.hpp"
 #include "backend/lowering/recompute.hpp"
 #include "core/errors.hpp"
 
@@ -41,8 +42,8 @@ std::vector<RepeatedBlock> find_blocks(const ExecutionPlan& execution) {
   return lowering::find_blocks(tensors, steps);
 }
 
-/// Steps and stages with the blocks, each in front of the step that needs it.
-ExecutionPlan with_blocks(const ExecutionPlan& plain, const std::vector<RepeatedBlock>& blocks) {
+/// Steps and stages with the blocks, each in front of the step that needs it. Steps beside the row wait for theirs.
+ExecutionPlan with_blocks(const ExecutionPlan& plain, const std::vector<RepeatedBlock>& blocks, bool may_run_beside) {
   ExecutionPlan result = plain;
   result.steps.clear();
   std::vector<std::size_t> place_of;  // of the plain steps; the last one: their number
@@ -62,6 +63,7 @@ ExecutionPlan with_blocks(const ExecutionPlan& plain, const std::vector<Repeated
     }
     result.steps.push_back(plain.steps[k]);
   }
+  if (may_run_beside) choose_beside(result);
   return result;
 }
 
@@ -90,23 +92,24 @@ lowering::Placement place(const ExecutionPlan& execution, const std::vector<Repe
         lifetime.touch(k);
     }
   }
+  extend_lifetimes(execution, lifetimes);
   return lowering::place(lifetimes, block_alignment);
 }
 
 }  // namespace
 
-void recompute_and_place(ExecutionPlan& execution, Recompute wanted, Index limit) {
+void recompute_and_place(ExecutionPlan& execution, Recompute wanted, Index limit, bool may_run_beside) {
   execution.placement = place(execution, {});
   if (wanted == Recompute::off) return;
   const std::vector<RepeatedBlock> blocks = find_blocks(execution);
   const auto chosen = lowering::choose_blocks(wanted, blocks, limit, [&](const std::vector<RepeatedBlock>& some) {
-    return place(with_blocks(execution, some), some).total_bytes;
+    return place(with_blocks(execution, some, may_run_beside), some).total_bytes;
   });
   execution.recomputation = {.blocks = static_cast<int>(chosen.size()),
                              .found = static_cast<int>(blocks.size()),
                              .floats_without = execution.placement.total_bytes / 4};
   if (chosen.empty()) return;
-  execution = with_blocks(execution, chosen);
+  execution = with_blocks(execution, chosen, may_run_beside);
   execution.placement = place(execution, chosen);
   double once = 0, again = 0;
   for (const Step& step : execution.steps) (step.again ? again : once) += flops_of(step);

@@ -48,6 +48,7 @@ Summary summarise(const ExecutionPlan& execution) {
     summary.bytes_per_image += static_cast<double>(execution.bytes_moved(step)) / samples;
     summary.hidden_per_image += static_cast<double>(step.hidden_bytes) / samples;
     (step.operation ? summary.graphs : summary.kernels) += step.launches;
+    summary.beside += step.beside ? 1 : 0;
     if (!step.operation) continue;
     if (!step.again) count(summary, step.graph);
     summary.workspace_bytes = std::max(summary.workspace_bytes, step.operation->workspace_bytes());
@@ -59,10 +60,10 @@ Summary summarise(const ExecutionPlan& execution) {
 std::string describe(const Summary& s) {
   return fmt::format(
       "{} convolutions: {} with statistics, {} with a norm in front, {} with a join in front; {} weight gradients with a norm in front; data gradients: {} through a norm, {} through a join\n"
-      "{} cuDNN graphs and {} kernels a step; {:.1f} MB moved per image ({:.1f} MB of it in workspaces); largest workspace {:.1f} MB, activations {:.1f} MB\n",
+      "{} cuDNN graphs, {} of them beside others, and {} kernels a step; {:.1f} MB moved per image ({:.1f} MB of it in workspaces); largest workspace {:.1f} MB, activations {:.1f} MB\n",
       s.convolutions, s.statistics, s.prologues, s.joins, s.weight_prologues, s.data_fusions, s.data_joins, s.graphs,
-      s.kernels, s.bytes_per_image / 1e6, s.hidden_per_image / 1e6, static_cast<double>(s.workspace_bytes) / 1e6,
-      static_cast<double>(s.arena_bytes) / 1e6);
+      s.beside, s.kernels, s.bytes_per_image / 1e6, s.hidden_per_image / 1e6,
+      static_cast<double>(s.workspace_bytes) / 1e6, static_cast<double>(s.arena_bytes) / 1e6);
 }
 
 namespace {
@@ -109,7 +110,10 @@ std::string describe(const ExecutionPlan& execution, const Graph& graph) {
                         static_cast<double>(step.operation->workspace_bytes()) / 1e6,
                         step.hidden_bytes > 0 ? " (a tensor)" : "");
     text += fmt::format("{:>5} {:<8} {:<34} {:>9.3f} {:>9.3f} {:>10.2f} {:<52} {}\n", stage,
-                        step.again ? "again" : (step.section == Section::forward ? "forward" : "backward"),
+                        step.again                         ? "again"
+                        : step.beside                      ? "beside"
+                        : step.section == Section::forward ? "forward"
+                                                           : "backward",
                         kernel_of(step), static_cast<double>(execution.bytes_moved(step)) / samples / 1e6,
                         step.operation ? flops_of(step.graph) / samples / 1e9 : 0.0, weight_bytes(step) / 1e6,
                         names_of(step, graph), how);

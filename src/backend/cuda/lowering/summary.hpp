@@ -18,6 +18,7 @@ struct Summary {
   int data_fusions = 0;         ///< data gradients with ReLU's mask and a batch norm's sums
   int data_joins = 0;           ///< data gradients across a block's end
   int graphs = 0, kernels = 0;  ///< launches of a step: cuDNN's and ours
+  int beside = 0;               ///< graphs that run beside the row of launches
   double bytes_per_image = 0;   ///< activations: each once for each step that accesses it, hidden ones twice
   double hidden_per_image = 0;  ///< the part of them that lies in workspaces
   Index workspace_bytes = 0;    ///< the largest

@@ -14,6 +14,7 @@ namespace {
 /// double, where the anchors can go.
 template <class T, int Width>
 __global__ void __launch_bounds__(tile_threads) statistics_kernel(StatisticsReduce reduce) {
+  await_previous();
   Floats<Width> anchor = {}, sum = {}, square = {};
   const T* const x = static_cast<const T*>(reduce.x);
   const Index rows = reduce.rows;
@@ -119,6 +120,7 @@ __device__ __forceinline__ void recount(const Recount& from, Index channels, int
 
 template <int Terms, class T>
 __global__ void __launch_bounds__(finish_threads) fold_kernel(SumsFold fold) {
+  await_previous();
   const int c = own_column();
   const bool in_use = c < fold.channels;
   double total[Terms];
@@ -140,6 +142,7 @@ struct NormFinishes {
 
 template <class Low>
 __global__ void __launch_bounds__(finish_threads) finish_kernel(NormFinishes finishes) {
+  await_previous();
   const NormFinish& finish = finishes.of[blockIdx.y];
   const int c = own_column();
   const bool in_use = c < finish.channels;
@@ -151,6 +154,7 @@ __global__ void __launch_bounds__(finish_threads) finish_kernel(NormFinishes fin
 
 template <class Low>
 __global__ void __launch_bounds__(tile_threads) evaluation_kernel(const EvaluationNorm* norms, const float* block) {
+  await_previous();
   const EvaluationNorm norm = norms[blockIdx.x];
   for (int c = static_cast<int>(threadIdx.x); c < norm.channels; c += tile_threads) {
     const auto mean = static_cast<double>(block[norm.mean + c]),
@@ -166,6 +170,7 @@ template <bool gradients_too, bool factors_too>
 __global__ void __launch_bounds__(finish_threads)
     backward_kernel(PartialSums sums, Products products, const float* rstd, Index channels, BackwardFinish finish,
                     NormGradients gradients) {
+  await_previous();
   const int c = own_column();
   const bool in_use = c < channels;
   double total[2];

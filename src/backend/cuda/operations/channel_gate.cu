@@ -10,6 +10,7 @@ namespace {
 
 template <class T, int Width>
 __global__ void __launch_bounds__(tile_threads) gate_kernel(GatePass pass, const T* x, const T* s, T* y) {
+  await_previous();
   const int c = own_channel<Width>();
   if (c >= pass.channels) return;
   for (Index row = first_row(); row < pass.n * pass.pixels; row += row_stride()) {
@@ -24,6 +25,7 @@ __global__ void __launch_bounds__(tile_threads) gate_kernel(GatePass pass, const
 /// A block an image and block's width of channels; rows of threads share out the pixels.
 template <class T, int Width>
 __global__ void __launch_bounds__(tile_threads) gate_backward_kernel(GatePass pass, GateGradients tensors) {
+  await_previous();
   DYNAMIC_SHARED(float, tile);
   const int across = static_cast<int>(blockDim.x) * Width, c = own_channel<Width>();
   const Index image = static_cast<Index>(blockIdx.x) * pass.pixels * pass.channels;

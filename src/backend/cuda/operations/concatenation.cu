@@ -11,6 +11,7 @@ enum class Direction { join, split };
 /// The grid's third direction goes over the parts.
 template <class T, int Width, Direction direction>
 __global__ void __launch_bounds__(tile_threads) parts_kernel(ChannelParts parts) {
+  await_previous();
   const ChannelParts::Part& part = parts.parts[blockIdx.z];
   const int c = own_channel<Width>();
   if (part.tensor == nullptr || c >= part.channels) return;

@@ -12,6 +12,7 @@ constexpr int threads = 256;
 
 template <class To, class From>
 __global__ void __launch_bounds__(threads) rows_kernel(RowsCopy copy) {
+  await_previous();
   const Index i = static_cast<Index>(blockIdx.x) * threads + threadIdx.x;
   if (i >= copy.rows * copy.to_columns) return;
   const Divided place = divided(i, copy.to_columns);

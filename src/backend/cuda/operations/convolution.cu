@@ -8,6 +8,7 @@ namespace {
 
 template <class T, int Width>
 __global__ void __launch_bounds__(tile_threads) column_kernel(BiasGradient bias) {
+  await_previous();
   Floats<Width> sums[1] = {};
   const int c = own_channel<Width>(), channels = static_cast<int>(bias.stored_columns);
   if (c < channels) {

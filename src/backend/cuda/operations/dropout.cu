@@ -14,6 +14,7 @@ constexpr int threads = 256;
 /// A row of blocks a sample.
 template <class T>
 __global__ void __launch_bounds__(threads) dropout_kernel(DropoutPass pass, DropoutRule rule) {
+  await_previous();
   const Index i = static_cast<Index>(blockIdx.x) * threads + threadIdx.x, count = pass.pixels * pass.stored_channels;
   if (i >= count) return;
   const Divided place = divided(i, pass.stored_channels);

@@ -10,6 +10,7 @@ namespace {
 /// A block an image and block's width of channels; rows of threads share out the pixels.
 template <class T, int Width>
 __global__ void __launch_bounds__(tile_threads) global_kernel(GlobalPool pool, const T* x, T* y) {
+  await_previous();
   DYNAMIC_SHARED(float, tile);
   const int across = static_cast<int>(blockDim.x) * Width, c = own_channel<Width>();
   const T* const image = x + static_cast<Index>(blockIdx.x) * pool.pixels * pool.channels;
@@ -39,6 +40,7 @@ __global__ void __launch_bounds__(tile_threads) global_kernel(GlobalPool pool, c
 
 template <class T, int Width>
 __global__ void __launch_bounds__(tile_threads) global_backward_kernel(GlobalPool pool, const T* dy, T* dx) {
+  await_previous();
   const int c = own_channel<Width>();
   if (c >= pool.channels) return;
   const float factor = 1.0F / static_cast<float>(pool.pixels);

@@ -23,6 +23,7 @@ __device__ __forceinline__ int position(const InputStage& stage, int at, int siz
 
 /// moments[sample] = mean and 1 / deviation of the crop, padding included. One block per sample.
 __global__ void __launch_bounds__(threads) moments_kernel(InputStage stage) {
+  await_previous();
   const SampleRow row = stage.rows[blockIdx.x];
   const std::uint8_t* const image = image_of(stage, row);
   unsigned long long sum = 0, squares = 0;
@@ -77,6 +78,7 @@ __device__ __forceinline__ void add_pixel(const InputStage& stage, int sample, i
 /// A thread a pixel, a row of blocks a sample.
 template <class T>
 __global__ void __launch_bounds__(threads) input_kernel(InputStage stage) {
+  await_previous();
   const int pixel = static_cast<int>(blockIdx.x) * threads + static_cast<int>(threadIdx.x);
   if (pixel >= stage.height * stage.width) return;
   const int sample = static_cast<int>(blockIdx.y), p = pixel / stage.width, q = pixel % stage.width;

@@ -19,6 +19,7 @@ __device__ __forceinline__ float window_sum(const float* values, int begin, int 
 /// A block a row. Shared: channels floats.
 template <class T>
 __global__ void __launch_bounds__(threads) response_kernel(LocalResponseRule rule, int channels, const T* x, T* y) {
+  await_previous();
   DYNAMIC_SHARED(float, squares);
   const Index row = static_cast<Index>(blockIdx.x) * channels;
   for (int c = static_cast<int>(threadIdx.x); c < channels; c += threads) {
@@ -37,6 +38,7 @@ __global__ void __launch_bounds__(threads) response_kernel(LocalResponseRule rul
 template <class T>
 __global__ void __launch_bounds__(threads)
     response_backward_kernel(LocalResponseRule rule, int channels, const T* x, const T* dy, T* dx) {
+  await_previous();
   DYNAMIC_SHARED(float, squares);
   float* const t = squares + channels;
   const Index row = static_cast<Index>(blockIdx.x) * channels;

@@ -121,6 +121,7 @@ __device__ __forceinline__ void add_up(const SoftmaxLoss& loss) {
 /// One warp per sample; the last block adds up. Without a bound on the blocks, the compiler saves registers and spills.
 template <class T>
 __global__ void __launch_bounds__(threads, 4) softmax_kernel(SoftmaxLoss loss) {
+  await_previous();
   const int sample = static_cast<int>(blockIdx.x * warps + threadIdx.x / 32);
   if (sample < loss.samples) score<T>(loss, sample, static_cast<int>(threadIdx.x % 32));
   if (comes_last(loss.arrivals, gridDim.x)) add_up(loss);

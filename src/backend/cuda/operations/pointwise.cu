@@ -137,6 +137,7 @@ struct Passes {
 /// the blocks it takes what it needs.
 template <class T, int Width, Joined joined, bool finishes>
 __global__ void __launch_bounds__(tile_threads, Width == 1 ? 1 : 0) apply_kernel(Apply apply) {
+  await_previous();
   const int c = own_channel<Width>();
   [[maybe_unused]] const int across = static_cast<int>(blockDim.x) * Width;
   const bool in_use = c < apply.channels;

@@ -77,6 +77,7 @@ __device__ __forceinline__ Floats<Width> row_of(const void* from, Index at) {
 
 template <class T, int Width, Source from, Norms norms>
 __global__ void __launch_bounds__(tile_threads) reduce_kernel(BackwardReduce reduce) {
+  await_previous();
   constexpr int terms = norms == Norms::two ? 3 : 2;
   Floats<Width> sums[terms] = {};
   const int c = own_channel<Width>();
@@ -150,6 +151,7 @@ struct Factors {
 
 template <class T, int Width, Source from, Norms norms>
 __global__ void __launch_bounds__(tile_threads) apply_kernel(BackwardApply apply) {
+  await_previous();
   const int c = own_channel<Width>();
   if (c >= apply.channels) return;
   const GradientSource<T, Width, from> source(apply.from, c);

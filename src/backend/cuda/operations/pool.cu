@@ -8,6 +8,7 @@ namespace {
 
 template <class T, int Width>
 __global__ void __launch_bounds__(tile_threads) max_kernel(MaxPool pool) {
+  await_previous();
   const PoolShape& shape = pool.shape;
   const int c = own_channel<Width>();
   if (c >= shape.channels) return;
@@ -49,6 +50,7 @@ __global__ void __launch_bounds__(tile_threads) max_kernel(MaxPool pool) {
 template <class T, int Width>
 __global__ void __launch_bounds__(tile_threads)
     max_backward_kernel(PoolShape shape, const T* dy, const std::uint8_t* argmax, T* dx) {
+  await_previous();
   const int c = own_channel<Width>();
   if (c >= shape.channels) return;
   const Index rows = static_cast<Index>(shape.n) * shape.h * shape.w;
@@ -82,6 +84,7 @@ __device__ __forceinline__ int window_count(const PoolShape& shape, int p, int q
 
 template <class T, int Width>
 __global__ void __launch_bounds__(tile_threads) average_kernel(PoolShape shape, const T* x, T* y) {
+  await_previous();
   const int c = own_channel<Width>();
   if (c >= shape.channels) return;
   const Index rows = static_cast<Index>(shape.n) * shape.p * shape.q;
@@ -109,6 +112,7 @@ __global__ void __launch_bounds__(tile_threads) average_kernel(PoolShape shape, 
 
 template <class T, int Width>
 __global__ void __launch_bounds__(tile_threads) average_backward_kernel(PoolShape shape, const T* dy, T* dx) {
+  await_previous();
   const int c = own_channel<Width>();
   if (c >= shape.channels) return;
   const Index rows = static_cast<Index>(shape.n) * shape.h * shape.w;

@@ -55,6 +55,7 @@ __device__ __forceinline__ Index rows_of(const PoolShape& shape) {
 
 template <class T, int Width>
 __global__ void __launch_bounds__(tile_threads) reduce_pooled_kernel(PooledReduce reduce) {
+  await_previous();
   const PoolShape& shape = reduce.from.shape;
   Floats<Width> sums[2] = {};
   const int c = own_channel<Width>();
@@ -81,6 +82,7 @@ __global__ void __launch_bounds__(tile_threads) reduce_pooled_kernel(PooledReduc
 
 template <class T, int Width>
 __global__ void __launch_bounds__(tile_threads) apply_pooled_kernel(PooledApply apply) {
+  await_previous();
   const PoolShape& shape = apply.from.shape;
   const int c = own_channel<Width>();
   if (c >= shape.channels) return;

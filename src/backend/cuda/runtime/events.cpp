@@ -22,7 +22,7 @@ cudaEvent_t make_event() {
 }  // namespace
 
 EventRing::EventRing() : slots_(ring_size) {
-  constexpr std::size_t pairs_of_streams = 16;
+  constexpr std::size_t pairs_of_streams = 20;  // four streams, each known to the host and to the others
   known_.reserve(pairs_of_streams);
   known_captured_.reserve(pairs_of_streams);
   for (Slot& slot : slots_) slot.event = make_event();

@@ -60,8 +60,9 @@ void Feed::send(const Batch& batch, const std::uint8_t* resident) {
   std::memcpy(slot, &numbers, sizeof numbers);
   auto* const rows = reinterpret_cast<SampleRow*>(slot + rows_offset);
   for (std::size_t i = 0; i < batch.samples.size(); ++i) rows[i] = row_of(batch.samples[i]);
-  ring_->send();
-  // The next rows but one wait for this: they come behind these numbers, which share the way to the device with them.
+  ring_->post();
+  queue_->deliver();
+  // The next rows but one wait for this, and so come behind these numbers, which a kernel fetches the same way.
   if (batch.images != nullptr) before_last_ = queue_->record();
 }
 

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backend/cuda/runtime/pinned_ring.hpp"
 
-#include "core/errors.hpp"
-
 namespace convoy::cuda {
 
 PinnedRing::PinnedRing(Queue& queue, void* to, Index bytes, const char* what)
@@ -13,14 +11,12 @@ PinnedRing::PinnedRing(Queue& queue, void* to, Index bytes, const char* what)
       memory_(queue.allocate_host(stride_ * static_cast<Index>(slots), what)) {}
 
 std::byte* PinnedRing::begin() {
-  require(!queue_.capturing(), "numbers of a step are sent while the step is captured");
-  queue_.wait(sent_[next_]);
+  queue_.wait(taken_[next_]);
   return memory_ + static_cast<Index>(next_) * stride_;
 }
 
-void PinnedRing::send() {
-  queue_.to_device(to_, memory_ + static_cast<Index>(next_) * stride_, bytes_);
-  sent_[next_] = queue_.record();
+void PinnedRing::post() {
+  queue_.post(to_, memory_ + static_cast<Index>(next_) * stride_, bytes_, &taken_[next_]);
   next_ = (next_ + 1) % slots;
 }
 

@@ -6,6 +6,7 @@
 #include <exception>
 #include <thread>
 
+#include "backend/cuda/kernels/flat.hpp"
 #include "backend/cuda/runtime/check.hpp"
 #include "core/errors.hpp"
 
@@ -21,13 +22,16 @@ constexpr double mebi = 1048576;
 Queue::Queue() : exceptions_(std::uncaught_exceptions()) {
   int lowest = 0, highest = 0;
   check(cudaDeviceGetStreamPriorityRange(&lowest, &highest), "asking for the priorities of streams");
-  for (const Stream kind : {Stream::compute, Stream::communication, Stream::upload}) {
-    // What others wait for goes first.
-    const int priority = kind == Stream::communication ? highest : lowest;
+  for (const Stream kind : {Stream::compute, Stream::beside, Stream::communication, Stream::upload}) {
+    // What others wait for goes first; smaller numbers do.
+    const int priority = kind == Stream::communication ? highest
+                         : kind == Stream::compute     ? std::max(lowest - 1, highest)
+                                                       : lowest;
     check(cudaStreamCreateWithPriority(&streams_[static_cast<std::size_t>(kind)], cudaStreamNonBlocking, priority),
           "making a stream");
   }
   bounce_ = allocate_host(bounce_bytes, "the buffer for set-up");
+  letters_.reserve(Delivery::most_parts);
 }
 
 Queue::~Queue() {
@@ -113,6 +117,25 @@ void Queue::clear(void* at, Index bytes, Stream stream) {
   check(cudaMemsetAsync(at, 0, static_cast<std::size_t>(bytes), this->stream(stream)), "clearing GPU memory");
 }
 
+void Queue::post(void* to, const void* from, Index bytes, Event* taken) {
+  require(!capturing_, "numbers of a step are sent while the step is captured");
+  const auto same = [&](const Letter& letter) { return letter.to == to; };
+  if (letters_.size() == Delivery::most_parts || std::any_of(letters_.begin(), letters_.end(), same)) deliver();
+  letters_.push_back({to, from, bytes, taken});
+}
+
+void Queue::deliver() {
+  if (letters_.empty()) return;
+  require(!capturing_, "numbers of a step are delivered while the step is captured");
+  Delivery delivery;
+  for (std::size_t i = 0; i < letters_.size(); ++i)
+    delivery.parts[i] = {letters_[i].to, letters_[i].from, letters_[i].bytes};
+  check(cuda::deliver(delivery, stream()), "the delivery of a step's numbers");
+  const Event taken = record();
+  for (const Letter& letter : letters_) *letter.taken = taken;
+  letters_.clear();
+}
+
 void Queue::upload_now(void* to, const void* from, Index bytes) {
   for (Index at = 0; at < bytes; at += bounce_bytes) {
     const Index count = std::min(bounce_bytes, bytes - at);
@@ -124,6 +147,7 @@ void Queue::upload_now(void* to, const void* from, Index bytes) {
 
 void Queue::replay(std::uint64_t key, FunctionRef body) {
   if (inside_) return body();
+  deliver();
   const auto [at, is_new] = graphs_.try_emplace(key, nullptr);
   if (is_new) {
     inside_ = true;

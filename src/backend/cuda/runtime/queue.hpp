@@ -14,9 +14,10 @@
 
 namespace convoy::cuda {
 
-/// compute: everything a program launches, in order. communication: downloads and NCCL. upload: rows of images ahead
-/// of the step that reads them.
-enum class Stream : std::uint8_t { compute, communication, upload };
+/// compute: everything a program launches, in order, but what goes beside it: work that nothing waits for before its
+/// stage ends. communication: downloads and NCCL. upload: rows of images ahead of the step that reads them.
+enum class Stream : std::uint8_t { compute, beside, communication, upload };
+constexpr int stream_count = 4;
 
 class Queue {
  public:
@@ -56,6 +57,13 @@ class Queue {
   void to_device(void* to, const void* from, Index bytes, Stream stream = Stream::compute);
   void to_host(void* to, const void* from, Index bytes, Stream stream);
   void clear(void* at, Index bytes, Stream stream = Stream::compute);
+  /// Numbers in pinned memory go to device memory (both on 16 bytes, a multiple of 4) with the next deliver(). It sets
+  /// `taken` to the event behind which the pinned memory is free again.
+  void post(void* to, const void* from, Index bytes, Event* taken);
+  /// One launch reads all that was posted where it lies: no copy of a few bytes waits behind a large upload. Nothing is
+  /// posted while a graph is captured; replay() delivers before.
+  void deliver();
+
   /// Set-up only: from any host memory, behind what the compute stream has queued; waits until it is there.
   void upload_now(void* to, const void* from, Index bytes);
 
@@ -77,13 +85,20 @@ class Queue {
     Index bytes;
   };
 
-  cudaStream_t streams_[3] = {};
+  cudaStream_t streams_[stream_count] = {};
   EventRing events_;
   Event last_rows_;
   std::vector<std::byte*> device_blocks_;
   std::vector<Pinned> pinned_;
   std::byte* bounce_ = nullptr;  ///< copies of memory that isn't pinned pass through it
   std::unordered_map<std::uint64_t, cudaGraphExec_t> graphs_;
+  struct Letter {
+    void* to;
+    const void* from;
+    Index bytes;
+    Event* taken;
+  };
+  std::vector<Letter> letters_;
   bool capturing_ = false, inside_ = false;
   Index graph_launches_ = 0;
   const int exceptions_;

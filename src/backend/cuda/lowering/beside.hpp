@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which steps leave the row of launches and run beside it, in a second stream: weight gradients, which nothing reads
+// before their stage ends. Where tensors are small, a launch takes longer to begin than to work.
+#pragma once
+#include <vector>
+
+#include "backend/cuda/lowering/execution_plan.hpp"
+
+namespace convoy::cuda {
+
+/// Sets Step::beside and Step::waits. Throws Error(internal) where a step of the row touches what one beside it writes,
+/// or writes what it reads, before they meet at the last step of the stage.
+void choose_beside(ExecutionPlan& execution);
+/// What a step beside the row touches is its own from the steps on that it may run beside, until its stage ends.
+void extend_lifetimes(const ExecutionPlan& execution, std::vector<lowering::Lifetime>& lifetimes);
+
+}  // namespace convoy::cuda
