@@ -69,7 +69,13 @@ void check_sync(const TrainConfig& config) {
         "--outer-optimizer {} needs --local-steps above 1 (a momentum of single steps is what --optimizer has); give --local-steps N, or drop it",
         sync.outer.rule == OuterRule::momentum ? "momentum" : "nesterov");
   }
-  if (sync.wire != Wire::fp32 && sync.cuda_aware && sync.backend != "nccl") {
+  if (compression_of(sync.wire) != Compression::none && config.device.device == "cuda") {
+    fail(
+        Exit::usage,
+        "--wire {} is not possible with --device cuda (the gradients are compressed on CPUs); use --wire bf16, or --device cpu",
+        name_of(sync.wire));
+  }
+  if (sync.wire != WireChoice::fp32 && sync.cuda_aware && sync.backend != "nccl") {
     fail(
         Exit::usage,
         "--wire {} is not possible with --cuda-aware (MPI then receives the sums in fp32); drop one of them, or give --backend nccl",

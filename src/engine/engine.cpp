@@ -81,7 +81,7 @@ Engine::Engine(const Graph& graph, const EngineSpec& spec, std::unique_ptr<Backe
 }
 
 void Engine::allocate(const EngineSpec& spec) {
-  Index others = spec.other_floats ? spec.other_floats(layout_) : layout_.count();
+  Index others = spec.other_floats ? spec.other_floats(layout_, plan_.table) : layout_.count();
   if (!training_.empty()) others += plan_.table.block() + updater_->arena_floats();
   const MemoryLimit memory = memory_of(*backend_, spec.node_size);
   const auto advice = [&] {

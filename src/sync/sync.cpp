@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sync/sync.hpp"
 
+#include "backend/compression_layout.hpp"
 #include "backend/set_layout.hpp"
 #include "core/text.hpp"
 #include "sync/modes.hpp"
@@ -31,6 +32,20 @@ std::string describe(const GroupSpec& group) {
   return fmt::format(", {} in groups of {}", every(group.steps, "step"), counted(group.replicas, "replica"));
 }
 
+std::string describe(const CompressionSpec& spec) {
+  switch (spec.kind) {
+    case Compression::none:
+      return {};
+    case Compression::two_bits:
+      return " in 2 bits";
+    case Compression::top_k:
+      return fmt::format(", the largest {:.4g} % of each tensor", 100 * spec.fraction);
+    case Compression::power_sgd:
+      return fmt::format(" of rank {} (PowerSGD)", spec.rank);
+  }
+  fail(Exit::internal, "a compression without a description");
+}
+
 std::string describe(Wire wire) { return wire == Wire::fp32 ? "" : fmt::format(" in {}", name_of(wire)); }
 
 }  // namespace
@@ -42,7 +57,7 @@ bool needs_anchor(const SyncSpec& spec) {
 std::string describe(const SyncSpec& spec) {
   switch (spec.mode) {
     case SyncMode::gradients:
-      return "gradients" + describe(spec.wire);
+      return "gradients" + describe(spec.wire) + describe(spec.compression);
     case SyncMode::weights:
       return fmt::format("weights {}{}", every(spec.local_steps, "step"), spec.overlap ? ", a period late" : "") +
              describe(spec.group) + describe(spec.outer) + describe(spec.wire);
@@ -89,6 +104,14 @@ int parameter_sets(const SyncSpec& spec, int replicas) {
 
 Index outer_floats(const SyncSpec& spec, const SetLayout& layout) {
   return needs_anchor(spec) ? outer_layout(layout).count() : 0;
+}
+
+Index compression_floats(const SyncSpec& spec, const ParameterTable& table, int replicas) {
+  if (!spec.compression.is_on()) return 0;
+  const CompressionLayout layout = compression_layout(table, spec.compression);
+  const Index messages = (replicas + spec.replicas) * layout.message_bytes / static_cast<Index>(sizeof(float));
+  return replicas * layout.residual_floats + 2 * layout.basis_floats + 2 * (layout.plain_floats + layout.left_floats) +
+         messages;
 }
 
 Index local_steps_of_checkpoint(const SyncSpec& spec) {
@@ -157,6 +180,10 @@ void check(const SyncSpec& spec, bool sync_bn) {
   if (spec.local_steps < 1) fail(Exit::usage, "--local-steps {} is not possible (1 is the least)", spec.local_steps);
   if (spec.group.is_on()) check(spec.group, spec);
   if (spec.overlap) check_overlap(spec);
+  if (spec.compression.is_on() && spec.mode != SyncMode::gradients)
+    fail(Exit::usage,
+         "--wire {} needs --sync gradients (changes of weights travel in fp32, bf16 or fp16); give it, or --wire bf16",
+         name_of(spec.compression.kind));
   if (sync_bn && (spec.mode != SyncMode::gradients || spec.replicas != spec.ranks)) {
     fail(
         Exit::usage,

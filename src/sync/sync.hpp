@@ -8,6 +8,7 @@
 
 #include "backend/backend.hpp"
 #include "comm/communicator.hpp"
+#include "core/compression.hpp"
 #include "core/replicas.hpp"
 
 namespace convoy {
@@ -43,6 +44,8 @@ struct SyncSpec {
   bool overlap = false;
   bool reproducible = false;
   Wire wire = Wire::fp32;  ///< in what gradients, or changes of weights, travel; all else stays fp32
+  /// gradients: what a replica sends in their place; two_bits: its threshold is that of a mean over the step's samples.
+  CompressionSpec compression;
   int replicas = 1, ranks = 1, rank = 0;
 };
 
@@ -58,6 +61,8 @@ std::string explain(const SyncSpec& spec);
 int parameter_sets(const SyncSpec& spec, int replicas);
 /// Floats of the outer optimiser on every rank, or of the anchor that weights in 16 bits need; 0: there is neither.
 Index outer_floats(const SyncSpec& spec, const SetLayout& layout);
+/// Floats, or as many bytes by four, that a rank with so many replicas keeps to compress their gradients; 0: none.
+Index compression_floats(const SyncSpec& spec, const ParameterTable& table, int replicas);
 /// What a checkpoint notes of the policy: steps between two averages, 0 where all replicas share one set.
 Index local_steps_of_checkpoint(const SyncSpec& spec);
 /// `gradients` or `weights`: the policy that wrote a checkpoint with that number.
@@ -90,6 +95,10 @@ class Sync {
   /// The outer optimiser's state, laid out as OuterLayout, with the same bits on all ranks; without memory: there is
   /// none. Weights that travel in 16 bits have it for its anchor. The loader of the sets fills it, too.
   virtual ParameterSet outer() const { return {}; }
+  /// Compressed gradients: what each owned replica has not sent yet, and what all ranks share, laid out as
+  /// CompressionLayout says; empty, and without memory: there is none. The loader of the sets fills them, too.
+  virtual std::span<const ParameterSet> residuals() const { return {}; }
+  virtual ParameterSet bases() const { return {}; }
   virtual float scale(Index replica_samples, Index step_samples) const = 0;
   /// True where nothing between the stages of this replica waits for the host, and a replay that skips ready and
   /// replica_done is right.

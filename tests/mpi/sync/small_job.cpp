@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 
+#include "backend/compression_layout.hpp"
 #include "backend/set_layout.hpp"
 #include "core/hash.hpp"
 #include "core/random.hpp"
@@ -42,6 +43,9 @@ class Alone final : public Collectives {
   void await(Event event, const char*) override {
     while (!device_.done(event)) continue;
   }
+  void gather(std::span<const std::byte> own, std::span<std::byte> all, std::span<const int>, const char*) override {
+    std::copy(own.begin(), own.end(), all.begin());
+  }
   double take_wait_seconds() override { return 0; }
 
  private:
@@ -62,6 +66,7 @@ std::unique_ptr<Collectives> make_alone(Device& device) { return std::make_uniqu
 Plan small_plan(int replicas, bool sync_bn) {
   Plan plan;
   ParameterTable& table = plan.table;
+  table.rows = {{.name = "w", .range = {0, parameters}, .shape = {5, 8}}};
   table.parameters = {0, align_floats(parameters)};
   table.norms = {{"bn", 0, {0, channels}, {16, channels}}};
   table.statistics = {table.parameters.end(), 32};
@@ -133,6 +138,10 @@ SmallJob::SmallJob(JobSpec job, Communicator* ranks)
   }
   if (const ParameterSet outer = sync->outer(); outer.block != nullptr)
     backend.copy(outer.block, sync->sets().front().block, layout.values.count, 1.0F);
+  if (const ParameterSet bases = sync->bases(); bases.count > 0) {
+    const std::vector<float> first = first_bases(compression_layout(plan.table, spec.sync.compression));
+    backend.upload(bases.block, first.data(), bases.count);
+  }
   backend.refreshed.reserve(100'000);
 }
 

@@ -13,7 +13,7 @@
 
 namespace convoy {
 
-/// W replicas, 40 parameters in two buckets, one batch norm of 3 channels.
+/// W replicas, 40 parameters, which are a matrix of 5 x 8, in two buckets, one batch norm of 3 channels.
 Plan small_plan(int replicas, bool sync_bn = false);
 
 /// Momentum SGD (rate 0.1, momentum 0.9) with masking flags, running statistics and applied steps.
