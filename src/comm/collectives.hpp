@@ -77,6 +77,7 @@ struct CollectivesSpec {
   Index max_count = 0;           ///< largest Reduction::count to come: buffers are made once
   Wire wire = Wire::fp32;        ///< the other format in which reductions may travel
   Index max_wire_count = 0;      ///< largest count of those to come; 0: max_count
+  bool gathers = false;          ///< gather() will be called
   MpiMemory memory = MpiMemory::host;
   double delay_seconds = 0;  ///< for tests of overlap: a reduction is not done earlier than this after its start
 };

@@ -69,7 +69,7 @@ class MpiCollectives final : public Collectives {
     else
       exchange_ = make_all_reduce(comm, lane_count);
     make_lanes(direct || device.host_reads());
-    gather_ = duplicate(comm, "start-up");
+    if (spec.gathers) gather_ = duplicate(comm, "start-up");
   }
 
   Ticket submit(const Reduction& reduction) override {
@@ -134,6 +134,7 @@ class MpiCollectives final : public Collectives {
       std::copy(own.begin(), own.end(), all.begin());
       return;
     }
+    require(spec_.gathers, "messages of all ranks by collectives that were made for them");
     const TraceSpan span(what);
     const auto begin = policy_.clock->now();
     offsets_.resize(bytes.size());

@@ -106,7 +106,8 @@ CollectivesSpec sums_of(const TrainingJob& job, int replicas, Wire wire) {
           .reproducible = job.shape.sync.reproducible,
           .max_count = std::max(job.engine->plan().table.block(), job.engine->layout().count()),
           .wire = wire,
-          .max_wire_count = wire == Wire::fp32 ? 0 : largest_wire_sum(job)};
+          .max_wire_count = wire == Wire::fp32 ? 0 : largest_wire_sum(job),
+          .gathers = job.shape.sync.compression.is_on()};
 }
 
 /// Collective. Among the ranks of a group.

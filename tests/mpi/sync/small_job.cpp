@@ -125,6 +125,7 @@ SmallJob::SmallJob(JobSpec job, Communicator* ranks)
                                              {.replicas = spec.sync.replicas,
                                               .reproducible = spec.sync.reproducible,
                                               .wire = spec.sync.wire,
+                                              .gathers = spec.sync.compression.is_on(),
                                               .delay_seconds = spec.delay_seconds})
                       : make_alone(backend);
   gradients = backend.allocate(plan.table.block());
