@@ -43,36 +43,41 @@ inline bool is_compressed(const Parameter& row, const CompressionSpec& spec) {
 inline CompressionLayout compression_layout(const ParameterTable& table, const CompressionSpec& spec) {
   CompressionLayout layout;
   Index plain_from = 0;
-  const auto take = [](Index& total, Index count, Index unit) {
+  const auto take = [](Index& total, Index count) {
     const Range range{total, count};
-    total = (range.end() + unit - 1) / unit * unit;
+    total = align_floats(range.end());
+    return range;
+  };
+  const auto take_bytes = [&](Index count) {
+    constexpr Index word = 4;  // messages contain whole numbers
+    const Range range{layout.message_bytes, count};
+    layout.message_bytes = (range.end() + word - 1) / word * word;
     return range;
   };
   const auto leave = [&](Index end) {
     if (end > plain_from) layout.plain.push_back({plain_from, end - plain_from});
     layout.plain_floats += align_floats(std::max<Index>(end - plain_from, 0));
   };
-  constexpr Index floats = 16, bytes = 4;  // alignment of floats, and of whole numbers in a message
   for (const Parameter& row : table.rows) {
     if (!is_compressed(row, spec)) continue;
     CompressedTensor tensor{.name = row.name, .shape = row.shape, .gradient = row.range};
     const Index count = row.range.count;
     tensor.rows = row.shape.front();
     tensor.columns = count / tensor.rows;
-    tensor.residual = take(layout.residual_floats, count, floats);
+    tensor.residual = take(layout.residual_floats, count);
     switch (spec.kind) {
       case Compression::none:
         break;
       case Compression::two_bits:
-        tensor.message = take(layout.message_bytes, (count + 3) / 4, bytes);
+        tensor.message = take_bytes((count + 3) / 4);
         break;
       case Compression::top_k:
         tensor.kept = std::clamp<Index>(std::llround(std::ceil(spec.fraction * static_cast<double>(count))), 1, count);
-        tensor.message = take(layout.message_bytes, 8 * tensor.kept, bytes);
+        tensor.message = take_bytes(8 * tensor.kept);
         break;
       case Compression::power_sgd:
-        tensor.basis = take(layout.basis_floats, spec.rank * tensor.columns, floats);
-        tensor.left = take(layout.left_floats, tensor.rows * spec.rank, floats);
+        tensor.basis = take(layout.basis_floats, spec.rank * tensor.columns);
+        tensor.left = take(layout.left_floats, tensor.rows * spec.rank);
         break;
     }
     leave(row.range.begin);
@@ -90,12 +95,16 @@ inline void fill_basis_row(const CompressedTensor& tensor, Index j, float* row) 
   for (Index i = 0; i < tensor.columns; ++i) row[i] = random.uniform() - 0.5F;
 }
 
+inline void fill_first_bases(const CompressionLayout& layout, float* bases) {
+  for (const CompressedTensor& tensor : layout.tensors)
+    for (Index at = 0; at < tensor.basis.count; at += tensor.columns)
+      fill_basis_row(tensor, at / tensor.columns, bases + tensor.basis.begin + at);
+}
+
 /// The bases with which a run begins.
 inline std::vector<float> first_bases(const CompressionLayout& layout) {
   std::vector<float> bases(static_cast<std::size_t>(layout.basis_floats), 0.0F);
-  for (const CompressedTensor& tensor : layout.tensors)
-    for (Index at = 0; at < tensor.basis.count; at += tensor.columns)
-      fill_basis_row(tensor, at / tensor.columns, bases.data() + tensor.basis.begin + at);
+  fill_first_bases(layout, bases.data());
   return bases;
 }
 

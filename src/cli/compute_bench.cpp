@@ -109,7 +109,7 @@ void ComputeBench::step(Index number, Launch launch) {
     else
       engine.updater().launch(set(), engine.gradients());
   };
-  if (sync_) sync_->begin_replica(rank_, batch_);
+  if (sync_) sync_->begin_replica(rank_, batch_, step_samples_);
   if (launch == Launch::replayed && (!sync_ || sync_->capturable(rank_)))
     backend.replay(key.hash(), body);
   else

@@ -66,6 +66,7 @@ Sized size_up(const Communicator& communicator, const TrainConfig& config, int r
                                      .node_size = communicator.node_size()},
                                     sized.device);
   sized.plan = make_plan(build_network(sized.phases), spec.plan);
+  check_messages(sized.job.sync, sized.plan.table, backend->host_reads() && config.card.empty());
   sized.layout = backend->layout(sized.plan, spec.optimiser);
   ArenaOf arena = [&](const CompileSpec& each) { return backend->compile(sized.plan, each)->arena_floats(); };
   sized.memory = memory_of(*backend, communicator.node_size());
@@ -107,7 +108,7 @@ void print_memory(const Sized& sized, const TrainConfig& config) {
   const int sets = kept_sets(config, sized.job);
   const SetLayout& layout = sized.layout;
   const Index outer = outer_floats(sized.job.sync, layout),
-              residuals = compression_floats(sized.job.sync, sized.plan.table, sized.job.turns);
+              residuals = compression_floats(sized.job.sync, sized.plan.table);
   const double parameters = sets * megabytes(layout.values.count), optimiser = sets * megabytes(layout.optimiser.count),
                statistics = sets * megabytes(layout.statistics.count + layout.state.count),
                gradients = megabytes(sized.plan.table.block()), activations = megabytes(sized.arena_floats);

@@ -70,6 +70,7 @@ class MpiCollectives final : public Collectives {
       exchange_ = make_all_reduce(comm, lane_count);
     make_lanes(direct || device.host_reads());
     if (spec.gathers) gather_ = duplicate(comm, "start-up");
+    offsets_.resize(static_cast<std::size_t>(ranks_));
   }
 
   Ticket submit(const Reduction& reduction) override {
@@ -137,7 +138,7 @@ class MpiCollectives final : public Collectives {
     require(spec_.gathers, "messages of all ranks by collectives that were made for them");
     const TraceSpan span(what);
     const auto begin = policy_.clock->now();
-    offsets_.resize(bytes.size());
+    require(bytes.size() == offsets_.size(), "a message of each rank");
     std::exclusive_scan(bytes.begin(), bytes.end(), offsets_.begin(), 0);
     MPI_Request request = MPI_REQUEST_NULL;
     check_mpi(MPI_Iallgatherv(own.data(), static_cast<int>(own.size()), MPI_BYTE, all.data(), bytes.data(),

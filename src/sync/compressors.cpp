@@ -6,7 +6,6 @@
 #include <cmath>
 #include <functional>
 #include <utility>
-#include <vector>
 
 #include "core/errors.hpp"
 #include "core/wire.hpp"
@@ -88,31 +87,41 @@ void multiply_by_basis(const LowRank& shape, const float* matrix, const float* b
   }
 }
 
-void make_orthonormal(const LowRank& shape, float* left) {
+void make_orthonormal(const LowRank& shape, float* left, double* columns) {
   constexpr double dependent = 1e-6;  // of a column's length before: what is left of it is rounding
   const auto rows = static_cast<std::size_t>(shape.rows);
-  std::vector<std::vector<double>> columns(static_cast<std::size_t>(shape.rank), std::vector<double>(rows));
-  const auto dot = [&](const std::vector<double>& a, const std::vector<double>& b) {
+  const auto rank = static_cast<std::size_t>(shape.rank);
+  const auto dot = [&](const double* a, const double* b) {
     double sum = 0;
     for (std::size_t i = 0; i < rows; ++i) sum += a[i] * b[i];
     return sum;
   };
-  for (std::size_t j = 0; j < columns.size(); ++j) {
-    std::vector<double>& column = columns[j];
-    for (std::size_t i = 0; i < rows; ++i) column[i] = static_cast<double>(left[i * columns.size() + j]);
+  for (std::size_t j = 0; j < rank; ++j) {
+    double* const column = columns + j * rows;
+    for (std::size_t i = 0; i < rows; ++i) column[i] = static_cast<double>(left[i * rank + j]);
     const double before = std::sqrt(dot(column, column));
     for (int pass = 0; pass < 2; ++pass)
       for (std::size_t other = 0; other < j; ++other) {
-        const double along = dot(columns[other], column);
-        for (std::size_t i = 0; i < rows; ++i) column[i] -= along * columns[other][i];
+        const double* const before_it = columns + other * rows;
+        const double along = dot(before_it, column);
+        for (std::size_t i = 0; i < rows; ++i) column[i] -= along * before_it[i];
       }
     const double length = std::sqrt(dot(column, column));
     const double factor = length > dependent * before ? 1 / length : 0;
     for (std::size_t i = 0; i < rows; ++i) {
       column[i] *= factor;
-      left[i * columns.size() + j] = static_cast<float>(column[i]);
+      left[i * rank + j] = static_cast<float>(column[i]);
     }
   }
+}
+
+bool scale_to_one(float* values, Index n) {
+  float largest = 0;
+  for (Index i = 0; i < n; ++i) largest = std::max(largest, std::abs(values[i]));
+  if (largest == 0) return false;
+  const double factor = std::ldexp(1.0, -std::ilogb(largest));  // of the least float it is beyond float's range
+  for (Index i = 0; i < n; ++i) values[i] = static_cast<float>(factor * static_cast<double>(values[i]));
+  return true;
 }
 
 void multiply_by_left(const LowRank& shape, const float* matrix, const float* left, float* basis) {

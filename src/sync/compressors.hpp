@@ -26,8 +26,11 @@ struct LowRank {
 /// left = matrix x basis^T.
 void multiply_by_basis(const LowRank& shape, const float* matrix, const float* basis, float* left);
 /// The columns of `left` become orthonormal, from the first on (Gram-Schmidt twice, in double). One that depends on
-/// those before it becomes 0.
-void make_orthonormal(const LowRank& shape, float* left);
+/// those before it becomes 0. `columns`: rank x rows numbers to work with.
+void make_orthonormal(const LowRank& shape, float* left, double* columns);
+/// values are multiplied by the power of two that brings the largest magnitude into [1, 2), so no digit is lost.
+/// Returns false where all are 0.
+bool scale_to_one(float* values, Index n);
 /// basis = left^T x matrix.
 void multiply_by_left(const LowRank& shape, const float* matrix, const float* left, float* basis);
 /// matrix += factor x left x basis.

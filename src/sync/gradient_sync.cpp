@@ -31,7 +31,7 @@ class GradientSync final : public Sync {
               // What is compressed has sums of its own.
               .count = spec.compression.is_on() ? 0 : parts.plan.table.exchange.begin}) {
     set_ = {parts.backend.allocate(parts.layout.count()), parts.layout.count()};
-    if (spec.compression.is_on()) compressed_.emplace(spec, parts, run_, turns_);
+    if (spec.compression.is_on()) compressed_.emplace(spec, parts);
   }
 
   ParameterSet& set(int) override { return set_; }
@@ -50,7 +50,7 @@ class GradientSync final : public Sync {
     return !compressed_ && (parts_.collectives.capturable() || !is_last_turn(replica));
   }
 
-  void begin_replica(int, Index) override {}
+  void begin_replica(int, Index, Index step_samples) override { step_samples_ = step_samples; }
 
   void ready(std::size_t stage, const ReadyRange& part, int replica) override {
     if (part.range.count > 0) submit(stage, part, replica);
@@ -61,7 +61,7 @@ class GradientSync final : public Sync {
     if (compressed_ && replica >= 0) compressed_->add(replica);
     if (!is_last_turn(replica)) return;
     if (compressed_)
-      compressed_->reduce();
+      compressed_->reduce(scale(0, step_samples_));
     else
       parts_.collectives.finish(std::exchange(last_, 0));
     const TraceSpan span("update");
@@ -142,6 +142,7 @@ class GradientSync final : public Sync {
   std::optional<CompressedSum> compressed_;
   ParameterSet set_;
   Ticket last_ = 0;
+  Index step_samples_ = 0;                               ///< of the step that has begun
   std::vector<std::pair<Range, const char*>> together_;  ///< exchanges that wait for a blocking one
   std::deque<std::string> names_;
 };

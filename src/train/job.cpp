@@ -26,12 +26,10 @@ ScheduleSpec schedule_of(const TrainConfig& config, double peak_rate) {
 
 namespace {
 
-/// One replica has nothing to send. The threshold is of a sum over the samples of a replica, and gradients are means
-/// over those of a step.
-CompressionSpec compression(const SyncConfig& config, int replicas, Index global_batch) {
+/// One replica has nothing to send.
+CompressionSpec compression(const SyncConfig& config, int replicas) {
   CompressionSpec spec = config.compression;
   if (replicas > 1) spec.kind = compression_of(config.wire);
-  spec.threshold /= static_cast<double>(global_batch);
   return spec;
 }
 
@@ -70,7 +68,7 @@ Job plan_job(const TrainConfig& config, Index train_samples, int ranks, int rank
               .reproducible = config.sync.reproducible,
               // One replica has nothing to average, on any number of ranks.
               .wire = job.replicas > 1 ? format_of(config.sync.wire) : Wire::fp32,
-              .compression = compression(config.sync, job.replicas, batch * job.replicas),
+              .compression = compression(config.sync, job.replicas),
               .replicas = job.replicas,
               .ranks = ranks,
               .rank = rank};

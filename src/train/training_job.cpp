@@ -110,6 +110,20 @@ CollectivesSpec sums_of(const TrainingJob& job, int replicas, Wire wire) {
           .gathers = job.shape.sync.compression.is_on()};
 }
 
+/// Collective. What can't travel is known once there is a plan. One rank with a GPU is enough.
+std::unique_ptr<Sync> start_sync(const TrainingJob& job) {
+  Engine& engine = *job.engine;
+  std::int64_t far = engine.backend().host_reads() ? 0 : 1;
+  if (job.shape.sync.compression.is_on()) job.communicator.maximum(std::span(&far, 1), "devices that hosts can't read");
+  run_alike(job.communicator, [&] { check_messages(job.shape.sync, engine.plan().table, far == 0); });
+  return make_sync(job.shape.sync, {.backend = engine.backend(),
+                                    .collectives = *job.collectives,
+                                    .plan = engine.plan(),
+                                    .layout = engine.layout(),
+                                    .gradients = engine.gradients(),
+                                    .group = job.group_collectives.get()});
+}
+
 /// Collective. Among the ranks of a group.
 std::unique_ptr<Collectives> make_group_sums(const TrainingJob& job) {
   if (job.group == nullptr) return nullptr;
@@ -434,12 +448,7 @@ TrainingJob::TrainingJob(Communicator& ranks, Supervisor& supervisor, const Trai
           config, engine->backend())),
       group(join_group(*this)),
       group_collectives(make_group_sums(*this)),
-      sync(make_sync(shape.sync, {.backend = engine->backend(),
-                                  .collectives = *collectives,
-                                  .plan = engine->plan(),
-                                  .layout = engine->layout(),
-                                  .gradients = engine->gradients(),
-                                  .group = group_collectives.get()})),
+      sync(start_sync(*this)),
       average(*engine, *sync, config, shape),
       spikes(config),
       optimiser(config, phases, engine->backend(), average),

@@ -158,20 +158,25 @@ void SmallJob::make_group(Communicator* ranks) {
       {.replicas = spec.sync.group.replicas, .reproducible = spec.sync.reproducible, .max_count = layout.count()});
 }
 
+Index SmallJob::samples_of(Index step) const {
+  Index total = 0;
+  for (int r = 0; r < spec.sync.replicas; ++r) total += spec.shares(step, r);
+  return total;
+}
+
 void SmallJob::write_gradients(Index step, int replica, std::size_t stage) {
   const Range range = stage_range(stage);
   const Index count = replica < 0 ? 0 : spec.shares(step, replica);
   backend.fill(gradients + range.begin, range.count, 0);
   if (count == 0) return;
-  Index total = 0;
-  for (int r = 0; r < spec.sync.replicas; ++r) total += spec.shares(step, r);
-  const float scale = sync->scale(count, total);
+  const float scale = sync->scale(count, samples_of(step));
   const float* w = sync->set(replica).block;
   for (Index i = range.begin; i < std::min(range.end(), parameters); ++i)
     for (Index j = 0; j < count; ++j) {
       const Sample s = sample(step, replica, j, i);
       gradients[i] += scale * (s.a * w[i] - s.b);
     }
+  for (Index i = range.begin; i < std::min(range.end(), parameters); ++i) gradients[i] *= gradient_factor;
   if (stage == 0) return;
   const Range& tail = plan.table.statistics;
   for (Index c = 0; c < channels; ++c) {
@@ -193,7 +198,7 @@ void SmallJob::run(Index from, Index to) {
   for (Index step = from; step < to; ++step) {
     for (int turn = 0; turn < turns; ++turn) {
       const int replica = turn < replicas.count ? replicas.first + turn : -1;
-      sync->begin_replica(replica, replica < 0 ? 0 : spec.shares(step, replica));
+      sync->begin_replica(replica, replica < 0 ? 0 : spec.shares(step, replica), samples_of(step));
       for (std::size_t stage = 0; stage < plan.buckets.size(); ++stage) {
         write_gradients(step, replica, stage);
         sync->ready(stage, {stage_range(stage), SumTiming::overlapped}, replica);

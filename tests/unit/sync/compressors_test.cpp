@@ -129,7 +129,8 @@ TEST(PowerSgd, IsItsFormulas) {
     }
     for (std::size_t i = 0; i < rows; ++i) reference[i * rank + j] /= std::sqrt(squares);
   }
-  make_orthonormal(shape, left.data());
+  std::vector<double> work(rows * rank);
+  make_orthonormal(shape, left.data(), work.data());
   for (std::size_t i = 0; i < left.size(); ++i)
     EXPECT_NEAR(static_cast<double>(left[i]), reference[i], u * std::abs(reference[i]) + 1e-12);
 
@@ -161,7 +162,8 @@ TEST(PowerSgd, SendsAMatrixOfItsRankWhole) {
   std::vector<float> matrix(360, 0.0F), left(24), next(60);
   add_product(shape, 1, a.data(), b.data(), matrix.data());
   multiply_by_basis(shape, matrix.data(), basis.data(), left.data());
-  make_orthonormal(shape, left.data());
+  std::vector<double> work(24);
+  make_orthonormal(shape, left.data(), work.data());
   multiply_by_left(shape, matrix.data(), left.data(), next.data());
   const double largest = static_cast<double>(*std::max_element(matrix.begin(), matrix.end()));
   add_product(shape, -1, left.data(), next.data(), matrix.data());
@@ -173,9 +175,21 @@ TEST(PowerSgd, SendsAMatrixOfItsRankWhole) {
 TEST(PowerSgd, AColumnThatDependsOnOthersBecomesZero) {
   constexpr LowRank shape{.rows = 3, .columns = 4, .rank = 3};
   std::vector<float> left{1, 2, 0, 0, 0, 0, 1, 2, 0};  // the second is twice the first, the third 0
-  make_orthonormal(shape, left.data());
+  std::vector<double> work(9);
+  make_orthonormal(shape, left.data(), work.data());
   const auto half = static_cast<float>(std::sqrt(0.5));
   EXPECT_EQ(left, (std::vector<float>{half, 0, 0, 0, 0, 0, half, 0, 0}));
+}
+
+/// By powers of two: from the largest floats, the least, and those between, digits stay.
+TEST(PowerSgd, ScalesRowsToOne) {
+  std::vector<float> large{0x1.8p127F, -0x1p120F}, small{0x1p-149F, 0x1p-148F, 0}, zeros(3, 0.0F);
+  EXPECT_TRUE(scale_to_one(large.data(), 2));
+  EXPECT_EQ(large, (std::vector<float>{1.5F, -0x1p-7F}));
+  EXPECT_TRUE(scale_to_one(small.data(), 3));
+  EXPECT_EQ(small, (std::vector<float>{0.5F, 1, 0}));
+  EXPECT_FALSE(scale_to_one(zeros.data(), 3));
+  EXPECT_EQ(zeros, std::vector<float>(3, 0.0F));
 }
 
 ParameterTable table_of(std::vector<Parameter> rows) {
@@ -204,8 +218,8 @@ TEST(CompressionLayoutTest, LeavesVectorsAndWhatWouldGrow) {
   ASSERT_EQ(low.tensors.size(), 2U);
   EXPECT_EQ(low.tensors[0].name, "fc.weight");
   EXPECT_EQ(low.tensors[1].columns, 27);
-  EXPECT_EQ(low.basis_floats, 2 * 64 + 64);                           // 2 x 27 in fours of 16
-  EXPECT_EQ(low.left_floats, 32 + 32);                                // 10 x 2 and 16 x 2
+  EXPECT_EQ(low.basis_floats, 2 * 64 + 64);                          // 2 x 27, up to a multiple of 16
+  EXPECT_EQ(low.left_floats, 32 + 32);                               // 10 x 2 and 16 x 2
   EXPECT_EQ(low.plain, (std::vector<Range>{{640, 32}, {1104, 2}}));  // bias and small weight; tail
   EXPECT_EQ(low.plain_floats, 32 + 16);
 
@@ -229,7 +243,8 @@ TEST(CompressionLayoutTest, FirstBasesAreOfFullRankAndOfTheNameAlone) {
   std::vector<float> columns(120);
   for (std::size_t i = 0; i < 40; ++i)
     for (std::size_t j = 0; j < 3; ++j) columns[3 * i + j] = bases[40 * j + i];
-  make_orthonormal({.rows = 40, .columns = 0, .rank = 3}, columns.data());
+  std::vector<double> work(120);
+  make_orthonormal({.rows = 40, .columns = 0, .rank = 3}, columns.data(), work.data());
   for (std::size_t j = 0; j < 3; ++j) {
     double squares = 0;
     for (std::size_t i = 0; i < 40; ++i) squares += static_cast<double>(columns[3 * i + j] * columns[3 * i + j]);
