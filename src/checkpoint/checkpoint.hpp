@@ -20,21 +20,23 @@ struct HostSet {
   std::vector<float> block;
 };
 
-/// One replica's own set in the middle of a local-SGD period.
+/// One replica's own set in the middle of a local-SGD period, or what it has not sent of its gradients.
 struct Shard {
   int replica = 0;
   Index samples_since_average = 0;
   HostSet set;  ///< to be saved: without its values (from SetLayout::optimiser on) where they are those of the average
+  HostSet residual = {};  ///< of compressed gradients, as CompressionLayout; then there is no set
 };
 
 struct Checkpoint {
   std::string path;
   CheckpointMeta meta;
-  HostSet set;                      ///< in this plan's layout
-  HostSet ema;                      ///< the moving average: values and statistics; empty: there is none
-  HostSet outer;                    ///< the outer optimiser's state, as OuterLayout; empty: there is none
-  std::vector<Shard> shards;        ///< those of the wanted replicas
-  std::vector<std::string> unread;  ///< parameters that the set lacks: of a head that wasn't read
+  HostSet set = {};                      ///< in this plan's layout
+  HostSet ema = {};                      ///< the moving average: values and statistics; empty: there is none
+  HostSet outer = {};                    ///< the outer optimiser's state, as OuterLayout; empty: there is none
+  HostSet bases = {};                    ///< of compressed gradients, as CompressionLayout; empty: there are none
+  std::vector<Shard> shards = {};        ///< those of the wanted replicas
+  std::vector<std::string> unread = {};  ///< parameters that the set lacks: of a head that wasn't read
 };
 
 /// The last linear layer. where_it_fits: one for another number of classes isn't read; left_out: none is.

@@ -30,7 +30,7 @@ std::vector<std::string> tensors_of(const Hdf5File& file) {
   std::vector<std::string> groups{"/parameters", "/statistics"};
   if (file.exists("/optimiser"))
     for (const std::string& slot : file.names("/optimiser")) groups.push_back("/optimiser/" + slot);
-  groups.insert(groups.end(), {"/ema/parameters", "/ema/statistics", "/outer/anchor", "/outer/momentum"});
+  groups.insert(groups.end(), {"/ema/parameters", "/ema/statistics", "/outer/anchor", "/outer/momentum", "/basis"});
   std::vector<std::string> names;
   for (const std::string& group : groups) {
     const std::vector<std::string> more = tensors_below(file, group);

@@ -12,6 +12,7 @@
 #include <fstream>
 #include <set>
 
+#include "backend/compression_layout.hpp"
 #include "backend/set_layout.hpp"
 #include "core/shape_text.hpp"
 #include "io/file.hpp"
@@ -29,7 +30,8 @@ std::uint64_t tag_of(const Stamp& stamp) {
 
 constexpr const char* format_name = "convoy-checkpoint";
 static_assert(std::endian::native == std::endian::little, "tensors are stored as they lie in memory");
-const std::string ema_group = "/ema", anchor_group = "/outer/anchor", outer_momentum_group = "/outer/momentum";
+const std::string ema_group = "/ema", anchor_group = "/outer/anchor", outer_momentum_group = "/outer/momentum",
+                  residual_group = "/residual", basis_group = "/basis";
 
 std::span<const std::byte> bytes_of(const HostSet& set, Range range) {
   return std::as_bytes(std::span(set.block).subspan(static_cast<std::size_t>(range.begin - set.first),
@@ -48,7 +50,18 @@ struct Written {
   std::uint64_t offset = 0;
 };
 
-std::vector<Written> tensors_to_write(const Plan& plan, const SetLayout& layout, const FileSets& sets) {
+/// What a file with this meta has of compressed gradients, and the floats of its block.
+std::pair<std::vector<StoredTensor>, Index> stored_compressed(const Plan& plan, const FileMeta& file) {
+  const CompressionLayout layout = compression_layout(plan.table, file.meta.compression);
+  if (file.replica >= 0) return {stored_residuals(plan, file.meta.compression), layout.residual_floats};
+  return {stored_bases(plan, file.meta.compression), layout.basis_floats};
+}
+
+/// Where gradients are averaged all replicas share one set: a shard has a residual, and nothing that the main file has.
+bool is_residual_alone(const FileMeta& file) { return file.replica >= 0 && file.meta.compression.is_on(); }
+
+std::vector<Written> tensors_to_write(const Plan& plan, const SetLayout& layout, const FileMeta& file,
+                                      const FileSets& sets) {
   std::vector<Written> all;
   const auto append = [&](const std::vector<StoredTensor>& tensors, const HostSet& set, Index floats) {
     require(set.first + static_cast<Index>(set.block.size()) == floats,
@@ -56,13 +69,18 @@ std::vector<Written> tensors_to_write(const Plan& plan, const SetLayout& layout,
     for (const StoredTensor& tensor : tensors)
       if (tensor.range.begin >= set.first) all.push_back({tensor, bytes_of(set, tensor.range)});
   };
-  append(stored_tensors(plan, layout), sets.set, layout.count());
+  if (!is_residual_alone(file)) append(stored_tensors(plan, layout), sets.set, layout.count());
+  if (sets.compressed != nullptr) {
+    const auto [tensors, floats] = stored_compressed(plan, file);
+    append(tensors, *sets.compressed, floats);
+  }
   if (sets.ema != nullptr) append(stored_ema(plan, layout), *sets.ema, layout.count());
   if (sets.outer != nullptr) append(stored_outer(plan, layout), *sets.outer, outer_layout(layout).count());
   return all;
 }
 
 Index version_of(const FileMeta& meta) {
+  if (meta.meta.compression.is_on()) return residual_checkpoint_version;
   if (meta.values_in_main) return slim_shard_version;
   if (meta.meta.has_outer) return outer_checkpoint_version;
   return meta.meta.ema_decay > 0 ? ema_checkpoint_version : oldest_checkpoint_version;
@@ -146,8 +164,7 @@ std::vector<std::string> tensor_names(const Hdf5File& file, Content content, con
   if (content == Content::all) {
     for (const std::string& slot : names_below(file, "/optimiser")) append(slot);
     append_weights(ema_group);
-    append(anchor_group);
-    append(outer_momentum_group);
+    for (const std::string& group : {anchor_group, outer_momentum_group, residual_group, basis_group}) append(group);
   }
   return names;
 }
@@ -231,6 +248,21 @@ std::vector<StoredTensor> stored_outer(const Plan& plan, const SetLayout& layout
   return tensors;
 }
 
+std::vector<StoredTensor> stored_residuals(const Plan& plan, const CompressionSpec& spec) {
+  std::vector<StoredTensor> tensors;
+  for (const CompressedTensor& tensor : compression_layout(plan.table, spec).tensors)
+    tensors.push_back({residual_group + "/" + tensor.name, tensor.shape, tensor.residual});
+  return tensors;
+}
+
+std::vector<StoredTensor> stored_bases(const Plan& plan, const CompressionSpec& spec) {
+  std::vector<StoredTensor> tensors;
+  if (spec.kind != Compression::power_sgd) return tensors;
+  for (const CompressedTensor& tensor : compression_layout(plan.table, spec).tensors)
+    tensors.push_back({basis_group + "/" + tensor.name, {spec.rank, tensor.columns}, tensor.basis});
+  return tensors;
+}
+
 std::uint32_t seal_digest(const std::string& path) {
   std::array<char, seal_bytes> block{};
   std::ifstream file(path, std::ios::binary);
@@ -244,9 +276,10 @@ void write_set_file(const std::string& path, const Plan& plan, const SetLayout& 
                     const FileSets& sets, const Fence& fence, const std::function<void()>& before_rename) {
   require((sets.ema != nullptr) == (meta.meta.ema_decay > 0), "a moving average and its decay, or neither");
   require((sets.outer != nullptr) == meta.meta.has_outer, "an outer optimiser and its mark, or neither");
-  require(sets.set.first == (meta.values_in_main ? layout.optimiser.begin : 0),
+  require((sets.compressed != nullptr) == meta.meta.compression.is_on(), "residuals and their mark, or neither");
+  require(is_residual_alone(meta) || sets.set.first == (meta.values_in_main ? layout.optimiser.begin : 0),
           "a shard has its values or is without them");
-  std::vector<Written> all = tensors_to_write(plan, layout, sets);
+  std::vector<Written> all = tensors_to_write(plan, layout, meta, sets);
   const std::string text = to_text(meta);
   const std::string temporary = path + fence.suffix();
   try {
@@ -304,7 +337,11 @@ SetFile read_set_file(const std::string& path, const Plan& plan, const SetLayout
   };
   const bool has_ema = content != Content::trained_weights && result.meta.meta.ema_decay > 0;
   if (content == Content::all) {
-    read(stored_tensors(plan, layout), result.set, layout.count());
+    if (!is_residual_alone(result.meta)) read(stored_tensors(plan, layout), result.set, layout.count());
+    if (result.meta.meta.compression.is_on()) {
+      const auto [tensors, floats] = stored_compressed(plan, result.meta);
+      read(tensors, result.compressed, floats);
+    }
     if (has_ema) read(stored_ema(plan, layout), result.ema, layout.count());
     if (result.meta.meta.has_outer) read(stored_outer(plan, layout), result.outer, outer_layout(layout).count());
   } else {

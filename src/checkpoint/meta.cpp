@@ -73,6 +73,17 @@ TrainedData data_of(const Json& json) {
           .short_side = json.at("short_side").as<Index>()};
 }
 
+Json to_json(const CompressionSpec& compression) {
+  return Json::object({{"kind", std::string(name_of(compression.kind))}, {"rank", compression.rank}});
+}
+
+CompressionSpec compression_in(const Json& json) {
+  const auto kind = json.at("kind").as<std::string>();
+  for (const Compression known : {Compression::two_bits, Compression::top_k, Compression::power_sgd})
+    if (kind == name_of(known)) return {.kind = known, .rank = json.at("rank").as<int>()};
+  throw std::invalid_argument("'" + kind + "' is a compression that this program doesn't know");
+}
+
 /// Older versions kept some of it as texts, and the oldest nothing.
 TrainedData data_of_texts(const std::map<std::string, std::string>& texts) {
   TrainedData data;
@@ -117,6 +128,7 @@ std::string to_text(const FileMeta& file) {
                             {"numbers", meta.numbers}});
   if (meta.ema_decay > 0) json["ema_decay"] = meta.ema_decay;
   if (meta.has_outer) json["outer"] = true;
+  if (meta.compression.is_on()) json["compression"] = to_json(meta.compression);
   if (file.replica >= 0) json["replica"] = file.replica;
   if (file.values_in_main) json["values_in_main"] = true;
   if (!file.shards.empty()) json["shards"] = list_of(file.shards);
@@ -139,6 +151,7 @@ FileMeta parse_meta(const std::string& text, const std::string& path) {
     meta.local_steps = json.at("local_steps").as<Index>();
     meta.ema_decay = json.value("ema_decay", 0.0);
     meta.has_outer = json.value("outer", false);
+    if (const Json* compression = json.find("compression")) meta.compression = compression_in(*compression);
     meta.plan_digest = parse_hex(json.at("plan_digest").as<std::string>());
     meta.configuration_hash = json.at("configuration_hash").as<std::string>();
     meta.texts = json.at("texts").as<std::map<std::string, std::string>>();

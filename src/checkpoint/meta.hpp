@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "checkpoint/trained_data.hpp"
+#include "core/compression.hpp"
 #include "core/types.hpp"
 
 namespace convoy {
@@ -29,9 +30,10 @@ struct CheckpointMeta {
   Index attempt = 0;  ///< that wrote it
   Position position;
   int replicas = 1, ranks = 1;
-  Index local_steps = 0;   ///< 0: sync = gradients
-  double ema_decay = 0;    ///< of the moving average of the weights that the file holds; 0: none
-  bool has_outer = false;  ///< the file holds the outer optimiser's state
+  Index local_steps = 0;        ///< 0: sync = gradients
+  double ema_decay = 0;         ///< of the moving average of the weights that the file holds; 0: none
+  bool has_outer = false;       ///< the file holds the outer optimiser's state
+  CompressionSpec compression;  ///< of gradients: what its residuals and bases are; only kind and rank are kept
   std::uint64_t plan_digest = 0;
   TrainedData data;                ///< of the phase that was trained last
   std::string configuration_hash;  ///< of what decides bits

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <sstream>
 
+#include "backend/compression_layout.hpp"
 #include "backend/set_layout.hpp"
 #include "checkpoint/agree.hpp"
 #include "core/log.hpp"
@@ -102,7 +103,7 @@ std::vector<Shard> load_shards(const FoundCheckpoint& found, const Plan& plan, c
     if (file.meta.values_in_main)
       std::copy_n(averaged.block.begin() + layout.values.begin, layout.values.count,
                   file.set.block.begin() + layout.values.begin);
-    shards.push_back({record.replica, record.samples_since_average, std::move(file.set)});
+    shards.push_back({record.replica, record.samples_since_average, std::move(file.set), std::move(file.compressed)});
   }
   return shards;
 }
@@ -147,7 +148,7 @@ FoundCheckpoint open_to_resume(Communicator& communicator, const std::string& pa
 
 Checkpoint load_checkpoint(Communicator& communicator, const FoundCheckpoint& found, const Plan& plan,
                            const SetLayout& layout, const LoadSpec& spec) {
-  Checkpoint checkpoint{found.path, found.file.meta, {}, {}, {}, {}, {}};
+  Checkpoint checkpoint{.path = found.path, .meta = found.file.meta};
   const bool has_ema = !spec.weights_only && found.file.meta.ema_decay > 0,
              has_outer = !spec.weights_only && found.file.meta.has_outer;
   if (spec.weights_only) checkpoint.meta.position = {};
@@ -157,6 +158,7 @@ Checkpoint load_checkpoint(Communicator& communicator, const FoundCheckpoint& fo
     checkpoint.set = std::move(file.set);
     checkpoint.ema = std::move(file.ema);
     checkpoint.outer = std::move(file.outer);
+    checkpoint.bases = std::move(file.compressed);
     return fmt::format("{}", fmt::join(file.unread, " "));
   }));
   for (std::string name; unread >> name;) checkpoint.unread.push_back(name);
@@ -167,6 +169,8 @@ Checkpoint load_checkpoint(Communicator& communicator, const FoundCheckpoint& fo
   send(checkpoint.set.block, layout.count());
   if (has_ema) send(checkpoint.ema.block, layout.count());
   if (has_outer) send(checkpoint.outer.block, outer_layout(layout).count());
+  if (!spec.weights_only && found.file.meta.compression.is_on())
+    send(checkpoint.bases.block, compression_layout(plan.table, found.file.meta.compression).basis_floats);
   if (!spec.weights_only && spec.shards && !found.file.shards.empty())
     together_or_throw(communicator, "reading the shards of a checkpoint",
                       [&] { checkpoint.shards = load_shards(found, plan, layout, spec, checkpoint.set); });

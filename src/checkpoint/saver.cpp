@@ -94,8 +94,9 @@ void Saver::write_shards(Save& save) const {
     const std::string file = shard_file(save.spec.name, shard.replica, place_.fence.number());
     const std::string path = place_.folder + "/" + file;
     save.own.push_back({shard.replica, shard.samples_since_average, file, 0});
-    write_set_file(path, place_.plan, place_.layout,
-                   {meta, place_.plan.graph.model, {}, shard.replica, shard.set.first > 0}, {shard.set}, place_.fence);
+    write_set_file(
+        path, place_.plan, place_.layout, {meta, place_.plan.graph.model, {}, shard.replica, shard.set.first > 0},
+        {.set = shard.set, .compressed = meta.compression.is_on() ? &shard.residual : nullptr}, place_.fence);
     save.own.back().seal = seal_digest(path);
   }
 }
@@ -115,7 +116,7 @@ void Saver::write_main(Save& save, std::vector<ShardRecord> shards) {
   for (const ShardRecord& shard : shards) check_shard(place_.folder, shard, place_.fence, place_.clock);
   const FileMeta meta{save.spec.meta, place_.plan.graph.model, std::move(shards)};
   write_set_file(main_path(place_.folder, save.spec.name), place_.plan, place_.layout, meta,
-                 {*save.spec.averaged, save.spec.ema.get(), save.spec.outer.get()}, place_.fence,
+                 {*save.spec.averaged, save.spec.ema.get(), save.spec.outer.get(), save.spec.bases.get()}, place_.fence,
                  [&] { make_way(save.spec.name); });
   save.in_place = place_.clock.wall_seconds();
   remove_shards(place_.folder, save.spec.name, meta.shards, place_.fence);

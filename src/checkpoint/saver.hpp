@@ -27,6 +27,7 @@ struct SaveSpec {
   std::shared_ptr<const HostSet> averaged;  ///< rank 0; null elsewhere
   std::shared_ptr<const HostSet> ema;       ///< likewise; null where meta has no ema_decay
   std::shared_ptr<const HostSet> outer;     ///< likewise; null where meta has no outer optimiser
+  std::shared_ptr<const HostSet> bases;     ///< likewise; null where meta has no compression
   std::vector<Shard> shards;                ///< of this rank's replicas
   bool with_shards = false;                 ///< alike on all ranks
   double begun = 0;                         ///< end of the step that it holds, seconds since 1970

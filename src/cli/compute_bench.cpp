@@ -2,12 +2,14 @@
 #include "cli/compute_bench.hpp"
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <iostream>
 #include <set>
 #include <thread>
 
 #include "cli/bench.hpp"
+#include "comm/agreed_error.hpp"
 #include "core/clock.hpp"
 #include "core/log.hpp"
 #include "core/text.hpp"
@@ -107,7 +109,7 @@ void ComputeBench::step(Index number, Launch launch) {
     else
       engine.updater().launch(set(), engine.gradients());
   };
-  if (sync_) sync_->begin_replica(rank_, batch_);
+  if (sync_) sync_->begin_replica(rank_, batch_, step_samples_);
   if (launch == Launch::replayed && (!sync_ || sync_->capturable(rank_)))
     backend.replay(key.hash(), body);
   else
@@ -350,12 +352,18 @@ Exit bench_scaling(Communicator& whole, const BenchConfig& config) {
       part_config.batch = config.batch / ranks;
     }
     const auto part = whole.first_ranks(ranks, config.deadline);
-    if (part) {
-      const Measured row = measure(*part, part_config);
-      if (whole.rank() == 0) table.add(row);
+    std::array<std::int64_t, 1> code{static_cast<int>(Exit::ok)};
+    try {
+      if (part) {
+        const Measured row = measure(*part, part_config);
+        if (whole.rank() == 0) table.add(row);
+      }
+    } catch (const AgreedError& error) {  // of the ranks of the part, one of which has logged why
+      code[0] = static_cast<int>(error.code);
     }
-    // Those without work sleep here.
-    whole.barrier("end of a measurement");
+    // Those without work sleep here, and hear whether to leave.
+    whole.maximum(code, "end of a measurement");
+    if (code[0] != static_cast<int>(Exit::ok)) return static_cast<Exit>(code[0]);
   }
   return Exit::ok;
 }

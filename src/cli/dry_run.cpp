@@ -67,6 +67,7 @@ Sized size_up(const Communicator& communicator, const TrainConfig& config, int r
                                      .node_size = communicator.node_size()},
                                     sized.device);
   sized.plan = make_plan(build_network(sized.phases), spec.plan);
+  check_messages(sized.job.sync, sized.plan.table, backend->host_reads() && config.card.empty());
   sized.layout = backend->layout(sized.plan, spec.optimiser);
   ArenaOf arena = [&](const CompileSpec& each) { return backend->compile(sized.plan, each)->arena_floats(); };
   sized.memory = memory_of(*backend, communicator.node_size());
@@ -77,7 +78,7 @@ Sized size_up(const Communicator& communicator, const TrainConfig& config, int r
     sized.memory.name = fmt::format("the {:.1f} GB of the card", sized.memory.bytes / giga);
     sized.device = fmt::format("the card of '{}'", config.card);
   }
-  sized.other_floats = spec.other_floats(sized.layout) + sized.plan.table.block() +
+  sized.other_floats = spec.other_floats(sized.layout, sized.plan.table) + sized.plan.table.block() +
                        backend->compile(sized.plan, spec.optimiser)->arena_floats();
   if (backend->host_reads() && config.card.empty()) sized.other_floats += samples_bytes(sized) / 4 + 1;
   spec.arena_limit = arena_limit(sized.memory, sized.other_floats);
@@ -113,17 +114,19 @@ void print_cost(const Sized& sized, const std::vector<std::string>& patterns) {
 void print_memory(const Sized& sized, const TrainConfig& config) {
   const int sets = kept_sets(config, sized.job);
   const SetLayout& layout = sized.layout;
-  const Index outer = outer_floats(sized.job.sync, layout);
+  const Index outer = outer_floats(sized.job.sync, layout),
+              residuals = compression_floats(sized.job.sync, sized.plan.table);
   const double parameters = sets * megabytes(layout.values.count), optimiser = sets * megabytes(layout.optimiser.count),
                statistics = sets * megabytes(layout.statistics.count + layout.state.count),
                gradients = megabytes(sized.plan.table.block()), activations = megabytes(sized.arena_floats);
   const double samples = static_cast<double>(samples_bytes(sized)) / mega;
-  line("memory per rank",
-       fmt::format("{:.1f} MB (10^6 bytes; what libraries keep is not counted)",
-                   parameters + optimiser + statistics + megabytes(outer) + gradients + activations + samples));
+  line("memory per rank", fmt::format("{:.1f} MB (10^6 bytes; what libraries keep is not counted)",
+                                      parameters + optimiser + statistics + megabytes(outer + residuals) + gradients +
+                                          activations + samples));
   line("  parameters", fmt::format("{:.1f} MB in {}", parameters, counted(sets, "set")));
   line("  optimiser", fmt::format("{:.1f} MB", optimiser));
   if (outer > 0) line("  outer", fmt::format("{:.1f} MB", megabytes(outer)));
+  if (residuals > 0) line("  residuals", fmt::format("{:.1f} MB to compress gradients", megabytes(residuals)));
   line("  statistics", fmt::format("{:.1f} MB", statistics));
   line("  gradients", fmt::format("{:.1f} MB in {}", gradients, counted(sized.plan.buckets.size(), "bucket")));
   line("  activations",

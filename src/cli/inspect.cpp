@@ -106,6 +106,9 @@ std::string describe(const FileMeta& file) {
   if (meta.ema_decay > 0)
     text += fmt::format("average       moving, decay {}: below /ema, and what evaluation takes\n", meta.ema_decay);
   if (meta.has_outer) text += "outer         its optimizer's anchor and momentum: below /outer\n";
+  if (meta.compression.is_on())
+    text += fmt::format("wire          {}: what each replica has not sent is in its shard\n",
+                        name_of(meta.compression.kind));
   text += describe(meta.data);
   text += fmt::format("plan          {:016x}\nconfiguration {}\n", meta.plan_digest, meta.configuration_hash);
   for (const auto& [name, value] : meta.numbers) text += fmt::format("{:<13} {}\n", name, value);

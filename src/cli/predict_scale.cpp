@@ -149,13 +149,17 @@ class Study {
             .group = sync.group,
             .overlap = sync.overlap,
             .reproducible = sync.reproducible,
-            .wire = sync.wire};
+            .wire = format_of(sync.wire)};
   }
 
   void predict() {
     const Predictor predictor(machine_, job_);
     basis_ = predictor.basis();
     const SyncConfig& sync = config_.train.sync;
+    if (compression_of(sync.wire) != Compression::none)
+      fail(Exit::usage,
+           "--wire {} can't be predicted (the time to compress was not measured); give --wire fp32 or bf16",
+           name_of(sync.wire));
     if (sync.replicas > 0 || sync.grad_accum_steps > 1)
       basis_.push_back({false, "every rank has one replica, whatever --replicas and --grad-accum-steps say"});
     constexpr double floats_per_mb = 262144;

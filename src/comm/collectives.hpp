@@ -52,12 +52,16 @@ class Collectives {
   virtual Event read(Ticket ticket, float* host, const float* from, Index n) = 0;
   /// Host wait under the deadline: the only one there is in a step.
   virtual void await(Event event, const char* what) = 0;
+  /// Collective. The messages of all ranks, in host memory, one behind the other in the order of ranks; `bytes`: of
+  /// each. Returns when they are there. Only MPI's collectives can.
+  virtual void gather(std::span<const std::byte> own, std::span<std::byte> all, std::span<const int> bytes,
+                      const char* what);
   /// Collective. The last call, if nothing has failed: a rank's memory must stay until its peers have read it.
   virtual void end() {}
   /// Seconds spent waiting in finish() and await() since the last call.
   virtual double take_wait_seconds() = 0;
-  /// Bytes of sums that this rank has sent to others; for an all-reduce of the MPI library what a ring sends. Nothing
-  /// if sums may be replayed without a call that could count them.
+  /// Bytes of sums and messages that this rank has sent to others; for an all-reduce of the MPI library what a ring
+  /// sends. Nothing if sums may be replayed without a call that could count them.
   virtual std::optional<Index> sent_bytes() const { return std::nullopt; }
 };
 
@@ -73,6 +77,7 @@ struct CollectivesSpec {
   Index max_count = 0;           ///< largest Reduction::count to come: buffers are made once
   Wire wire = Wire::fp32;        ///< the other format in which reductions may travel
   Index max_wire_count = 0;      ///< largest count of those to come; 0: max_count
+  bool gathers = false;          ///< gather() will be called
   MpiMemory memory = MpiMemory::host;
   double delay_seconds = 0;  ///< for tests of overlap: a reduction is not done earlier than this after its start
 };

@@ -5,12 +5,16 @@
 
 #include <algorithm>
 #include <climits>
+#include <cstring>
 
 #include "comm/state.hpp"
 #include "core/log.hpp"
 
 namespace convoy {
 namespace {
+
+/// Of messages between two ranks.
+constexpr int swap_tag = 1, text_tag = 2;
 
 std::string host_name() {
   char name[256] = {};
@@ -58,6 +62,33 @@ void Communicator::State::broadcast_text(std::string& text, int root, const char
   broadcast(reinterpret_cast<std::byte*>(&count), sizeof count, root, what);
   text.resize(static_cast<std::size_t>(count));
   broadcast(reinterpret_cast<std::byte*>(text.data()), text.size(), root, what);
+}
+
+void Communicator::State::send_text(const std::string& text, int to, const char* what) {
+  std::uint64_t length = text.size();
+  const auto send = [&](const void* from, std::size_t bytes) {
+    MPI_Request request = MPI_REQUEST_NULL;
+    check_mpi(MPI_Isend(from, static_cast<int>(bytes), MPI_BYTE, to, text_tag, comm, &request), "MPI_Isend", what);
+    wait(request, what);
+  };
+  send(&length, sizeof length);
+  const auto step = static_cast<std::size_t>(chunk);
+  for (std::size_t begin = 0; begin < length; begin += step) send(text.data() + begin, std::min(step, length - begin));
+}
+
+std::string Communicator::State::receive_text(int from, const char* what) {
+  std::uint64_t length = 0;
+  const auto receive = [&](void* to, std::size_t bytes) {
+    MPI_Request request = MPI_REQUEST_NULL;
+    check_mpi(MPI_Irecv(to, static_cast<int>(bytes), MPI_BYTE, from, text_tag, comm, &request), "MPI_Irecv", what);
+    wait(request, what);
+  };
+  receive(&length, sizeof length);
+  std::string text(length, '\0');
+  const auto step = static_cast<std::size_t>(chunk);
+  for (std::size_t begin = 0; begin < length; begin += step)
+    receive(text.data() + begin, std::min(step, length - begin));
+  return text;
 }
 
 Communicator::Communicator(Session&, const StallLimits& limits, Index chunk, Clock& clock)
@@ -116,13 +147,13 @@ void Communicator::broadcast(std::span<std::byte> bytes, int root, const char* w
 
 void Communicator::swap(std::span<const std::byte> own, std::span<std::byte> to, int other, const char* what) {
   require(own.size() == to.size(), "sizes of a swap");
-  constexpr int tag = 1;
   const auto step = static_cast<std::size_t>(state_->chunk);
   for (std::size_t begin = 0; begin < own.size(); begin += step) {
     const int count = static_cast<int>(std::min(step, own.size() - begin));
     MPI_Request received = MPI_REQUEST_NULL, sent = MPI_REQUEST_NULL;
-    check_mpi(MPI_Irecv(to.data() + begin, count, MPI_BYTE, other, tag, state_->comm, &received), "MPI_Irecv", what);
-    check_mpi(MPI_Isend(own.data() + begin, count, MPI_BYTE, other, tag, state_->comm, &sent), "MPI_Isend", what);
+    check_mpi(MPI_Irecv(to.data() + begin, count, MPI_BYTE, other, swap_tag, state_->comm, &received), "MPI_Irecv",
+              what);
+    check_mpi(MPI_Isend(own.data() + begin, count, MPI_BYTE, other, swap_tag, state_->comm, &sent), "MPI_Isend", what);
     state_->wait(received, what);
     state_->wait(sent, what);
   }
@@ -145,16 +176,27 @@ void Communicator::minimum(std::span<double> values, const char* what) {
 }
 
 std::vector<std::string> Communicator::all_gather(const std::string& text, const char* what) {
-  const auto ranks = static_cast<std::size_t>(state_->size), own = static_cast<std::size_t>(state_->rank);
-  std::vector<std::int64_t> sizes(ranks, 0);
-  sizes[own] = static_cast<std::int64_t>(text.size());
-  sum(sizes, what);
-  std::vector<std::string> texts(ranks);
-  for (std::size_t r = 0; r < ranks; ++r) texts[r].resize(static_cast<std::size_t>(sizes[r]));
-  texts[own] = text;
-  // One broadcast a rank: no 2 GiB border, and these are texts of set-up and reports, not of steps.
-  for (std::size_t r = 0; r < ranks; ++r)
-    state_->broadcast(reinterpret_cast<std::byte*>(texts[r].data()), texts[r].size(), static_cast<int>(r), what);
+  // Every text behind its size. They go up a binary tree, in which each rank has those of the ranks behind it, and all
+  // of them come back together: 2 log2(R) messages one after the other, where a broadcast a rank would take R log2(R).
+  std::string all;
+  const std::uint64_t own_size = text.size();
+  all.append(reinterpret_cast<const char*>(&own_size), sizeof own_size).append(text);
+  const int rank = state_->rank, ranks = state_->size;
+  for (int span = 1; span < ranks; span *= 2) {
+    if ((rank & span) != 0) {
+      state_->send_text(all, rank - span, what);
+      break;
+    }
+    if (rank + span < ranks) all += state_->receive_text(rank + span, what);
+  }
+  state_->broadcast_text(all, 0, what);
+  std::vector<std::string> texts(static_cast<std::size_t>(ranks));
+  for (std::size_t at = 0; std::string & each : texts) {
+    std::uint64_t size = 0;
+    std::memcpy(&size, all.data() + at, sizeof size);
+    each = all.substr(at + sizeof size, size);
+    at += sizeof size + size;
+  }
   return texts;
 }
 

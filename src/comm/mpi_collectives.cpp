@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <climits>
+#include <numeric>
 #include <optional>
 
 #include "comm/collectives.hpp"
@@ -68,6 +69,8 @@ class MpiCollectives final : public Collectives {
     else
       exchange_ = make_all_reduce(comm, lane_count);
     make_lanes(direct || device.host_reads());
+    if (spec.gathers) gather_ = duplicate(comm, "start-up");
+    offsets_.resize(static_cast<std::size_t>(ranks_));
   }
 
   Ticket submit(const Reduction& reduction) override {
@@ -126,9 +129,37 @@ class MpiCollectives final : public Collectives {
     waited_seconds_ += seconds_between(begin, policy_.clock->now());
   }
 
+  void gather(std::span<const std::byte> own, std::span<std::byte> all, std::span<const int> bytes,
+              const char* what) override {
+    if (ranks_ == 1) {
+      std::copy(own.begin(), own.end(), all.begin());
+      return;
+    }
+    require(spec_.gathers, "messages of all ranks by collectives that were made for them");
+    const TraceSpan span(what);
+    const auto begin = policy_.clock->now();
+    require(bytes.size() == offsets_.size(), "a message of each rank");
+    std::exclusive_scan(bytes.begin(), bytes.end(), offsets_.begin(), 0);
+    MPI_Request request = MPI_REQUEST_NULL;
+    check_mpi(MPI_Iallgatherv(own.data(), static_cast<int>(own.size()), MPI_BYTE, all.data(), bytes.data(),
+                              offsets_.data(), MPI_BYTE, gather_, &request),
+              "MPI_Iallgatherv", what);
+    Deadline deadline(policy_);
+    for (int arrived = 0;;) {
+      check_mpi(MPI_Test(&request, &arrived, MPI_STATUS_IGNORE), "MPI_Test", what);
+      if (arrived != 0) break;
+      advance();
+      deadline.pause(what);
+    }
+    gathered_bytes_ += static_cast<Index>(own.size()) * (ranks_ - 1);
+    waited_seconds_ += seconds_between(begin, policy_.clock->now());
+  }
+
   double take_wait_seconds() override { return std::exchange(waited_seconds_, 0.0); }
 
-  std::optional<Index> sent_bytes() const override { return exchange_ ? exchange_->sent_bytes() : 0; }
+  std::optional<Index> sent_bytes() const override {
+    return exchange_ ? exchange_->sent_bytes() + gathered_bytes_ : gathered_bytes_;
+  }
 
  private:
   void wait_for(Ticket ticket) {
@@ -301,7 +332,10 @@ class MpiCollectives final : public Collectives {
   Ticket submitted_ = 0, completed_ = 0, loading_ = 1;
   Event uploaded_;           ///< the last upload
   bool unfollowed_ = false;  ///< the device's own queue does not follow it yet
-  Instant shown_;            ///< the end of the last operation in a trace
+  MPI_Comm gather_ = MPI_COMM_NULL;
+  std::vector<int> offsets_;  ///< of the messages of all ranks
+  Index gathered_bytes_ = 0;  ///< that this rank has sent
+  Instant shown_;             ///< the end of the last operation in a trace
   Deadline pending_;
   double waited_seconds_ = 0;
 };

@@ -31,6 +31,8 @@ struct Communicator::State {
   void all_reduce(void* values, std::size_t count, std::size_t bytes_each, MPI_Datatype type, MPI_Op op,
                   const char* what);
   void broadcast(std::byte* bytes, std::size_t count, int root, const char* what);
+  void send_text(const std::string& text, int to, const char* what);
+  std::string receive_text(int from, const char* what);
   void broadcast_text(std::string& text, int root, const char* what);
 };
 

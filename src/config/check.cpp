@@ -69,7 +69,9 @@ void check_sync(const TrainConfig& config) {
         "--outer-optimizer {} needs --local-steps above 1 (a momentum of single steps is what --optimizer has); give --local-steps N, or drop it",
         sync.outer.rule == OuterRule::momentum ? "momentum" : "nesterov");
   }
-  if (sync.wire != Wire::fp32 && sync.cuda_aware && sync.backend != "nccl") {
+  // One replica would send nothing, but then a trial on one rank would hide what is wrong.
+  check_compression(compression_of(sync.wire), sync.mode, config.device.device != "cuda");
+  if (sync.wire != WireChoice::fp32 && sync.cuda_aware && sync.backend != "nccl") {
     fail(
         Exit::usage,
         "--wire {} is not possible with --cuda-aware (MPI then receives the sums in fp32); drop one of them, or give --backend nccl",

@@ -26,7 +26,6 @@ constexpr std::string_view ema = "use --ema-decay";
 constexpr std::string_view layout = "the device chooses the layout";
 constexpr std::string_view scaled = "use --lr with --lr-scaling linear; --lr-base-batch says for how many images it is";
 constexpr std::string_view compressed = "use --wire bf16 or fp16: gradients, or changes of weights, travel in 16 bits";
-constexpr std::string_view two_bits = "Convoy has no compression to 2 bits; use --wire bf16 or fp16";
 constexpr std::string_view period = "use --local-steps with --sync weights";
 constexpr std::string_view post_local = "use --local-sgd-start with --sync weights";
 constexpr std::string_view slow_momentum = "use --outer-optimizer momentum with --sync weights and --local-steps";
@@ -90,8 +89,6 @@ constexpr std::array known{
     Foreign{"finetune", weights},
     Foreign{"fp16", precision},
     Foreign{"fp16-allreduce", "use --wire fp16, or bf16, whose range is that of fp32"},
-    Foreign{"gc-threshold", two_bits},
-    Foreign{"gc-type", two_bits},
     Foreign{"gpu", ranks},
     Foreign{"gpus", ranks},
     Foreign{"grad-clip", "use --clip-grad-norm"},

@@ -5,6 +5,7 @@
 
 #include <map>
 
+#include "config/effects.hpp"
 #include "config/options.hpp"
 #include "config/parse.hpp"
 #include "config/print.hpp"
@@ -39,7 +40,8 @@ std::string configuration_hash(const TrainConfig& config) {
       if ((option.name == "on-spike" || option.name == "spike-factor") && config.on_spike != OnSpike::rollback)
         continue;
       if (option.name == "padding-mode" && config.data.augment.padding == Padding::constant) continue;
-      if (option.name == "wire" && config.sync.wire == Wire::fp32) continue;
+      if (option.name == "wire" && config.sync.wire == WireChoice::fp32) continue;
+      if (option.name.starts_with("wire-") && effect_of(config, option.name).mistake != Mistake::nowhere) continue;
       // Runs keep the hash that they had when momentum was the only option of a rule.
       if (is_of_another_rule(config.optimiser, option.name) && option.name != "momentum") continue;
       if (option.name == "lr-patience" && config.optimiser.schedule.decay != Decay::plateau) continue;
@@ -104,7 +106,7 @@ const char* part_of(const std::string& title, const std::string& option) {
   if (title == "Network input" || title == "Augmentation") return "input";
   if (title == "Network") return "model";
   if (option == "backend" || option == "fusion-threshold-mb" || option == "cuda-aware-mpi" ||
-      option == "reproducible" || option == "wire")
+      option == "reproducible" || option == "wire" || option.starts_with("wire-"))
     return nullptr;
   return "optimiser";
 }

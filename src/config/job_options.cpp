@@ -95,9 +95,28 @@ OptionGroup sync_options(SyncConfig& sync) {
                     "momentum of the outer step; DiLoCo: 0.9"))
       .also({"slowmo-momentum"})
       .decides_bits();
-  add(choice_option<Wire>(
-          "wire", sync.wire, {{"fp32", Wire::fp32}, {"bf16", Wire::bf16}, {"fp16", Wire::fp16}},
-          "format in which gradients, or the changes of weights since the last average, travel between ranks; sums are added in fp32, but NCCL adds bf16 itself"))
+  add(choice_option<WireChoice>(
+          "wire", sync.wire,
+          {{"fp32", WireChoice::fp32},
+           {"bf16", WireChoice::bf16},
+           {"fp16", WireChoice::fp16},
+           {name_of(WireChoice::two_bits), WireChoice::two_bits},
+           {name_of(WireChoice::top_k), WireChoice::top_k},
+           {name_of(WireChoice::power_sgd), WireChoice::power_sgd}},
+          "format in which gradients, or the changes of weights since the last average, travel between ranks; sums are added in fp32, but NCCL adds bf16 itself; 2bit, topk, powersgd: gradients alone, compressed, on CPUs; what is left out travels in later steps"))
+      .also({"gc-type"})
+      .decides_bits();
+  add(number_option(
+          "wire-threshold", "F", sync.compression.threshold, above(0),
+          "--wire 2bit sends this much, up or down, of a gradient that is at least as large; the gradient of a "
+          "replica's summed losses, as in MXNet"))
+      .also({"gc-threshold"})
+      .decides_bits();
+  add(number_option("wire-fraction", "F", sync.compression.fraction, {.low = 0, .high = 1, .low_excluded = true},
+                    "share of each weight tensor that --wire topk sends"))
+      .decides_bits();
+  add(number_option("wire-rank", "N", sync.compression.rank, from_to(1, 64),
+                    "rank of the factors of each weight matrix that --wire powersgd sends"))
       .decides_bits();
   add(switch_option(
           "reproducible", sync.reproducible,

@@ -25,7 +25,8 @@ enum class Stream : std::uint32_t {
   policy,
   erasing,
   mixing,
-  buffer
+  buffer,
+  basis
 };
 
 /// Draws of one (seed, stream, a, b), for instance (seed, augmentation, epoch, position).

@@ -90,7 +90,7 @@ Engine::Engine(const Graph& graph, const EngineSpec& spec, std::unique_ptr<Backe
 }
 
 Index Engine::other_floats(const EngineSpec& spec) const {
-  const Index sets = spec.other_floats ? spec.other_floats(layout_) : layout_.count();
+  const Index sets = spec.other_floats ? spec.other_floats(layout_, plan_.table) : layout_.count();
   return updater_ ? sets + plan_.table.block() + updater_->arena_floats() : sets;
 }
 

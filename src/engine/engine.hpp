@@ -38,7 +38,7 @@ struct EngineSpec {
   OptimiserSpec optimiser;
   std::vector<ProgramSizes> sizes;  ///< the first is what a run begins with; at least one
   /// Floats in the memory of the device beside the programs and the gradients, of a set with this layout: for messages.
-  std::function<Index(const SetLayout&)> other_floats = {};
+  std::function<Index(const SetLayout&, const ParameterTable&)> other_floats = {};
   int topk = 5;
   int node_rank = 0, node_size = 1;
   Index arena_limit = 0;       ///< CompileSpec's; the engine fills it in

@@ -68,6 +68,7 @@ FileMeta meta_of_average(const std::vector<SavedModel>& models) {
   meta.local_steps = 0;
   meta.ema_decay = 0;
   meta.has_outer = false;
+  meta.compression = {};
   meta.replicas = meta.ranks = 1;
   meta.texts = {{"model", meta.texts["model"]},
                 {"configuration", meta.texts["configuration"]},

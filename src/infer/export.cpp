@@ -120,6 +120,7 @@ std::string checkpoint_text(const SavedModel& saved) {
   FileMeta file = saved.file;
   file.meta.ema_decay = 0;
   file.meta.has_outer = false;
+  file.meta.compression = {};
   file.shards.clear();
   return to_text(file);
 }

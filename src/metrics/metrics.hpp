@@ -48,8 +48,9 @@ struct EpochRecord {
   CounterValues counters{};  ///< as shown
   double seconds = 0, rate = 0;
   double data_seconds = 0, compute_seconds = 0, comm_seconds = 0;
-  Index sent_bytes = -1;  ///< of sums, from rank to rank, of all ranks since the attempt began or the last record
-  RankSpread ranks;       ///< with one rank there is nothing to compare
+  Index sent_bytes = -1;        ///< of sums, from rank to rank, of all ranks since the attempt began or the last record
+  Index group_sent_bytes = -1;  ///< the same of averages within groups of replicas; -1: there are no groups
+  RankSpread ranks;             ///< with one rank there is nothing to compare
 };
 
 struct TensorSummary {

@@ -110,6 +110,7 @@ std::string epoch_line(const EpochRecord& record, Index step) {
             {"other_time", std::max(record.seconds - known, 0.0)},
             {"limit", limit_of(record)}});
   if (record.sent_bytes >= 0) json["sent_bytes"] = record.sent_bytes;
+  if (record.group_sent_bytes >= 0) json["group_sent_bytes"] = record.group_sent_bytes;
   const RankSpread& ranks = record.ranks;
   if (ranks.most_memory > 0) {
     json["peak_memory"] = static_cast<Index>(ranks.first_memory);

@@ -3,10 +3,12 @@
 // With one replica a rank the buckets are reduced where the program wrote them.
 #include <algorithm>
 #include <deque>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "core/trace.hpp"
+#include "sync/compressed_sum.hpp"
 #include "sync/modes.hpp"
 #include "sync/replica_sum.hpp"
 
@@ -26,8 +28,10 @@ class GradientSync final : public Sync {
               // A rank with a turn too few is given a zeroed block in the last one.
               .last_leaf = run_.count == turns_ ? LastLeaf::stays : LastLeaf::leaves,
               .leaf = parts.gradients,
-              .count = parts.plan.table.exchange.begin}) {
+              // What is compressed has sums of its own.
+              .count = spec.compression.is_on() ? 0 : parts.plan.table.exchange.begin}) {
     set_ = {parts.backend.allocate(parts.layout.count()), parts.layout.count()};
+    if (spec.compression.is_on()) compressed_.emplace(spec, parts);
   }
 
   ParameterSet& set(int) override { return set_; }
@@ -37,9 +41,16 @@ class GradientSync final : public Sync {
     return step_samples > 0 ? static_cast<float>(1.0 / static_cast<double>(step_samples)) : 0.0F;
   }
 
-  bool capturable(int replica) const override { return parts_.collectives.capturable() || !is_last_turn(replica); }
+  std::span<const ParameterSet> residuals() const override {
+    return compressed_ ? compressed_->residuals() : std::span<const ParameterSet>();
+  }
+  ParameterSet bases() const override { return compressed_ ? compressed_->bases() : ParameterSet{}; }
 
-  void begin_replica(int, Index) override {}
+  bool capturable(int replica) const override {
+    return !compressed_ && (parts_.collectives.capturable() || !is_last_turn(replica));
+  }
+
+  void begin_replica(int, Index, Index step_samples) override { step_samples_ = step_samples; }
 
   void ready(std::size_t stage, const ReadyRange& part, int replica) override {
     if (part.range.count > 0) submit(stage, part, replica);
@@ -47,8 +58,12 @@ class GradientSync final : public Sync {
   }
 
   void replica_done(int replica, Index, Updater& optimiser) override {
+    if (compressed_ && replica >= 0) compressed_->add(replica);
     if (!is_last_turn(replica)) return;
-    parts_.collectives.finish(std::exchange(last_, 0));
+    if (compressed_)
+      compressed_->reduce(scale(0, step_samples_));
+    else
+      parts_.collectives.finish(std::exchange(last_, 0));
     const TraceSpan span("update");
     optimiser.launch(set_, parts_.gradients);
   }
@@ -64,7 +79,8 @@ class GradientSync final : public Sync {
   void restore(const std::vector<Index>&) override {}
   bool values_are_current() const override { return true; }
   bool replicas_are_equal() const override { return true; }
-  bool needs_shards() const override { return false; }
+  /// Every replica has its own residual.
+  bool needs_shards() const override { return compressed_.has_value(); }
 
  private:
   /// A rank with a turn too few has it last, without a replica.
@@ -73,6 +89,7 @@ class GradientSync final : public Sync {
   /// Collective.
   void submit(std::size_t stage, const ReadyRange& part, int replica) {
     if (part.range.begin >= parts_.plan.table.exchange.begin) return exchange(stage, part, replica);
+    if (compressed_) return;  // once the replica's gradients are there
     if (wire_ == Wire::fp32) return sum(part.range, replica, name_of(stage, part.range), Wire::fp32);
     // Flags and statistics, which travel with the last bucket, stay what they are.
     const Index border = parts_.plan.table.trained_floats(), begin = part.range.begin, end = part.range.end();
@@ -122,8 +139,10 @@ class GradientSync final : public Sync {
   ReplicaRun run_;
   int turns_;  ///< of every rank: the most replicas that one owns
   ReplicaSum sum_;
+  std::optional<CompressedSum> compressed_;
   ParameterSet set_;
   Ticket last_ = 0;
+  Index step_samples_ = 0;                               ///< of the step that has begun
   std::vector<std::pair<Range, const char*>> together_;  ///< exchanges that wait for a blocking one
   std::deque<std::string> names_;
 };

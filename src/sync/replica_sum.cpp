@@ -2,13 +2,13 @@
 #include "sync/replica_sum.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace convoy {
 
-ReplicaSum::ReplicaSum(Device& device, Collectives& collectives, const ReplicaSumSpec& spec)
-    : device_(device), collectives_(collectives), spec_(spec) {
-  std::vector<TreeNode> stack;
-  std::size_t slots = 0;
+ReplicaSum::Deal ReplicaSum::deal(const ReplicaSumSpec& spec) {
+  Deal deal;
+  auto& [turns, stack, slots] = deal;
   for (int i = 0; i < spec.run.count; ++i) {
     Turn turn{.depth = stack.size(), .stays = i == spec.run.count - 1 && spec.last_leaf == LastLeaf::stays};
     TreeNode node{spec.run.first + i, 1};
@@ -19,9 +19,19 @@ ReplicaSum::ReplicaSum(Device& device, Collectives& collectives, const ReplicaSu
     }
     stack.push_back(node);
     if (!turn.stays) slots = std::max(slots, stack.size());
-    turns_.push_back(turn);
+    turns.push_back(turn);
   }
-  for (std::size_t i = 0; i < slots; ++i) slots_.push_back(device.allocate(spec.count));
+  return deal;
+}
+
+Index ReplicaSum::slots(const ReplicaSumSpec& spec) { return static_cast<Index>(deal(spec).slots); }
+
+ReplicaSum::ReplicaSum(Device& device, Collectives& collectives, const ReplicaSumSpec& spec)
+    : device_(device), collectives_(collectives), spec_(spec) {
+  Deal dealt = deal(spec);
+  turns_ = std::move(dealt.turns);
+  const std::vector<TreeNode>& stack = dealt.stack;
+  for (std::size_t i = 0; i < dealt.slots; ++i) slots_.push_back(device.allocate(spec.count));
   for (std::size_t i = 0; i < stack.size(); ++i) {
     const bool in_leaf = i + 1 == stack.size() && spec.last_leaf == LastLeaf::stays;
     parts_.push_back({stack[i].first, stack[i].size, in_leaf ? spec.leaf : slots_[i]});

@@ -29,6 +29,9 @@ class ReplicaSum {
   /// Takes `range` of the leaf as the contribution of an owned replica; replicas come in order. `wire`: in what the
   /// range travels. Reproducible sums round it and every sum of two, since any of them may be what a rank sends.
   void add(int replica, const Range& range, Wire wire = Wire::fp32);
+  /// Blocks of `count` floats that a sum allocates.
+  static Index slots(const ReplicaSumSpec& spec);
+
   /// Collective. After the rank's last add: the leaf's range becomes the sum over all replicas. `what`: static storage.
   Ticket reduce(const Range& range, const char* what, Wire wire = Wire::fp32);
 
@@ -38,6 +41,12 @@ class ReplicaSum {
     std::size_t merges = 0;  ///< of them, the uppermost, complete nodes with this replica
     bool stays = false;      ///< in the leaf
   };
+  struct Deal {
+    std::vector<Turn> turns;
+    std::vector<TreeNode> stack;  ///< nodes that are left after the last turn
+    std::size_t slots = 0;
+  };
+  static Deal deal(const ReplicaSumSpec& spec);
 
   Device& device_;
   Collectives& collectives_;

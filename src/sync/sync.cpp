@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sync/sync.hpp"
 
+#include <limits>
+
+#include "backend/compression_layout.hpp"
 #include "backend/set_layout.hpp"
 #include "core/text.hpp"
 #include "sync/modes.hpp"
@@ -31,6 +34,20 @@ std::string describe(const GroupSpec& group) {
   return fmt::format(", {} in groups of {}", every(group.steps, "step"), counted(group.replicas, "replica"));
 }
 
+std::string describe(const CompressionSpec& spec) {
+  switch (spec.kind) {
+    case Compression::none:
+      return {};
+    case Compression::two_bits:
+      return " in 2 bits";
+    case Compression::top_k:
+      return fmt::format(", the largest {:.4g} % of each tensor", 100 * spec.fraction);
+    case Compression::power_sgd:
+      return fmt::format(" of rank {} (PowerSGD)", spec.rank);
+  }
+  fail(Exit::internal, "a compression without a description");
+}
+
 std::string describe(Wire wire) { return wire == Wire::fp32 ? "" : fmt::format(" in {}", name_of(wire)); }
 
 }  // namespace
@@ -42,7 +59,7 @@ bool needs_anchor(const SyncSpec& spec) {
 std::string describe(const SyncSpec& spec) {
   switch (spec.mode) {
     case SyncMode::gradients:
-      return "gradients" + describe(spec.wire);
+      return "gradients" + describe(spec.wire) + describe(spec.compression);
     case SyncMode::weights:
       return fmt::format("weights {}{}", every(spec.local_steps, "step"), spec.overlap ? ", a period late" : "") +
              describe(spec.group) + describe(spec.outer) + describe(spec.wire);
@@ -153,10 +170,34 @@ int group_of_rank(const SyncSpec& spec) {
   return run.first / group;
 }
 
+void check_compression(Compression kind, SyncMode mode, bool host_reads) {
+  if (kind == Compression::none) return;
+  if (mode != SyncMode::gradients)
+    fail(Exit::usage,
+         "--wire {} needs --sync gradients (changes of weights travel in fp32, bf16 or fp16); give it, or --wire bf16",
+         name_of(kind));
+  if (!host_reads)
+    fail(Exit::usage,
+         "--wire {} is not possible on a GPU (the gradients are compressed on CPUs); use --wire bf16, or --device cpu",
+         name_of(kind));
+}
+
+void check_messages(const SyncSpec& spec, const ParameterTable& table, bool host_reads) {
+  check_compression(spec.compression.kind, spec.mode, host_reads);
+  const Index all = spec.replicas * compression_layout(table, spec.compression).message_bytes;
+  if (all > std::numeric_limits<int>::max())
+    fail(
+        Exit::usage,
+        "--wire {} is not possible: the messages of {} replicas are {} bytes, and every rank would hold more than 2 GB "
+        "of them; use --wire powersgd or bf16, or fewer replicas",
+        name_of(spec.compression.kind), spec.replicas, all);
+}
+
 void check(const SyncSpec& spec, bool sync_bn) {
   if (spec.local_steps < 1) fail(Exit::usage, "--local-steps {} is not possible (1 is the least)", spec.local_steps);
   if (spec.group.is_on()) check(spec.group, spec);
   if (spec.overlap) check_overlap(spec);
+  check_compression(spec.compression.kind, spec.mode, true);
   if (sync_bn && (spec.mode != SyncMode::gradients || spec.replicas != spec.ranks)) {
     fail(
         Exit::usage,
@@ -172,6 +213,7 @@ void copy_model(const SyncParts& parts, const ParameterSet& from, const Paramete
 
 std::unique_ptr<Sync> make_sync(const SyncSpec& spec, const SyncParts& parts) {
   check(spec, parts.plan.sync_bn);
+  check_messages(spec, parts.plan.table, parts.backend.host_reads());
   switch (spec.mode) {
     case SyncMode::gradients:
       return make_gradient_sync(spec, parts);

@@ -8,6 +8,7 @@
 
 #include "backend/backend.hpp"
 #include "comm/communicator.hpp"
+#include "core/compression.hpp"
 #include "core/replicas.hpp"
 
 namespace convoy {
@@ -43,6 +44,8 @@ struct SyncSpec {
   bool overlap = false;
   bool reproducible = false;
   Wire wire = Wire::fp32;  ///< in what gradients, or changes of weights, travel; all else stays fp32
+  /// gradients: what a replica sends in their place.
+  CompressionSpec compression;
   int replicas = 1, ranks = 1, rank = 0;
 };
 
@@ -58,6 +61,8 @@ std::string explain(const SyncSpec& spec);
 int parameter_sets(const SyncSpec& spec, int replicas);
 /// Floats of the outer optimiser on every rank, or of the anchor that weights in 16 bits need; 0: there is neither.
 Index outer_floats(const SyncSpec& spec, const SetLayout& layout);
+/// Floats, or as many bytes by four, that this rank keeps to compress its replicas' gradients; 0: none.
+Index compression_floats(const SyncSpec& spec, const ParameterTable& table);
 /// What a checkpoint notes of the policy: steps between two averages, 0 where all replicas share one set.
 Index local_steps_of_checkpoint(const SyncSpec& spec);
 /// `gradients` or `weights`: the policy that wrote a checkpoint with that number.
@@ -65,6 +70,10 @@ std::string policy_of_checkpoint(Index local_steps);
 /// The ranks that sum for a group: those of one number have a communicator of their own. A rank whose replicas are part
 /// of a group shares it; others average whole groups, or nothing, alone.
 int group_of_rank(const SyncSpec& spec);
+/// Throws Error(usage) where gradients can't travel so: between averages of weights, or from a GPU.
+void check_compression(Compression kind, SyncMode mode, bool host_reads);
+/// The same, once the plan is known: messages must not be larger than MPI can say.
+void check_messages(const SyncSpec& spec, const ParameterTable& table, bool host_reads);
 /// Throws Error(usage) where the policy can't be, or not with synchronised batch norm.
 void check(const SyncSpec& spec, bool sync_bn);
 
@@ -90,12 +99,16 @@ class Sync {
   /// The outer optimiser's state, laid out as OuterLayout, with the same bits on all ranks; without memory: there is
   /// none. Weights that travel in 16 bits have it for its anchor. The loader of the sets fills it, too.
   virtual ParameterSet outer() const { return {}; }
+  /// Compressed gradients: what each owned replica has not sent yet, and what all ranks share, laid out as
+  /// CompressionLayout says; empty, and without memory: there is none. The loader of the sets fills them, too.
+  virtual std::span<const ParameterSet> residuals() const { return {}; }
+  virtual ParameterSet bases() const { return {}; }
   virtual float scale(Index replica_samples, Index step_samples) const = 0;
   /// True where nothing between the stages of this replica waits for the host, and a replay that skips ready and
   /// replica_done is right.
   virtual bool capturable(int replica) const = 0;
-  /// Outside of any replay, before a replica's stages: what the host counts of them.
-  virtual void begin_replica(int replica, Index samples) = 0;
+  /// Outside of any replay, before a replica's stages: what the host counts of them. `step_samples`: of all replicas.
+  virtual void begin_replica(int replica, Index samples, Index step_samples) = 0;
   /// Collective. Once for every stage of every replica (replica -1: this rank has none at this turn; its block holds
   /// zeros).
   virtual void ready(std::size_t stage, const ReadyRange& ready, int replica) = 0;

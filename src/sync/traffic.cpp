@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "backend/compression_layout.hpp"
 #include "core/errors.hpp"
 #include "sync/modes.hpp"
 #include "sync/set_average.hpp"
@@ -27,6 +28,14 @@ void add_gradients(Traffic& traffic, const SyncSpec& spec, const Plan& plan) {
   }
 }
 
+/// Once backward is through.
+void add_compressed(Traffic& traffic, const SyncSpec& spec, const Plan& plan) {
+  const CompressionLayout layout = compression_layout(plan.table, spec.compression);
+  traffic.sums.push_back({layout.plain_floats + layout.left_floats});
+  if (layout.basis_floats > 0) traffic.sums.push_back({layout.basis_floats});
+  traffic.gathered_bytes = spec.replicas * layout.message_bytes;
+}
+
 void add_pieces(Traffic& traffic, Index floats, Wire wire) {
   for (Index begin = 0; begin < floats; begin += averaged_floats)
     traffic.sums.push_back({std::min(averaged_floats, floats - begin), wire});
@@ -46,8 +55,8 @@ Traffic traffic_of(const SyncSpec& spec, const Plan& plan, const SetLayout& layo
   Traffic traffic{.sums = {}, .in_a_tree = adds_in_tree(transport, spec.reproducible, spec.wire)};
   switch (spec.mode) {
     case SyncMode::gradients:
-      traffic.beside_backward = true;
-      add_gradients(traffic, spec, plan);
+      traffic.beside_backward = !spec.compression.is_on();
+      spec.compression.is_on() ? add_compressed(traffic, spec, plan) : add_gradients(traffic, spec, plan);
       return traffic;
     case SyncMode::weights:
       traffic.steps = spec.local_steps;
@@ -65,7 +74,7 @@ Index largest_sum(const Traffic& traffic, Wire wire) {
 }
 
 Index bytes_sent(const Traffic& traffic, int ranks) {
-  Index bytes = 0;
+  Index bytes = (ranks - 1) * traffic.gathered_bytes;
   for (const Traffic::Sum& sum : traffic.sums) bytes += 2 * (ranks - 1) * sum.floats * bytes_of(sum.wire);
   return bytes;
 }

@@ -16,6 +16,7 @@ struct Traffic {
     double bytes() const { return static_cast<double>(floats * bytes_of(wire)); }
   };
   std::vector<Sum> sums;
+  Index gathered_bytes = 0;      ///< of the messages of all replicas, which every rank receives
   Index steps = 1;               ///< from one synchronisation to the next
   bool beside_backward = false;  ///< each sum starts as soon as backward has made what it adds
   bool in_a_tree = false;        ///< a rank sends to every other rank itself, instead of along the library's paths
@@ -25,7 +26,8 @@ Traffic traffic_of(const SyncSpec& spec, const Plan& plan, const SetLayout& layo
                    Transport transport = Transport::mpi);
 /// Floats of the largest sum in this format; 0: there is none.
 Index largest_sum(const Traffic& traffic, Wire wire);
-/// Of all ranks together, exact if each rank's replicas are one node of the tree: 2 (R - 1) times the arrays.
+/// Of all ranks together, exact if each rank's replicas are one node of the tree: 2 (R - 1) times the
+/// arrays, and R - 1 times the messages.
 Index bytes_sent(const Traffic& traffic, int ranks);
 
 /// A job's policy and the policies that could replace it: gradients, weights in every step, and weights every H steps;

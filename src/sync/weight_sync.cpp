@@ -46,7 +46,7 @@ class WeightSync final : public Sync {
 
   bool capturable(int) const override { return true; }
 
-  void begin_replica(int replica, Index samples) override {
+  void begin_replica(int replica, Index samples, Index) override {
     if (under_way_) parts_.collectives.poll();  // ready() is not called where steps are replayed
     replicas_are_equal_ = values_are_current_ = optimiser_is_current_ = false;
     if (replica >= 0) samples_.at(static_cast<std::size_t>(replica - run_.first)) += samples;

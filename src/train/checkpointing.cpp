@@ -22,6 +22,7 @@
 #include "engine/whitening.hpp"
 #include "interchange/fit.hpp"
 #include "run/run_state.hpp"
+#include "train/residuals.hpp"
 #include "train/training_job.hpp"
 
 namespace convoy {
@@ -234,6 +235,7 @@ void Checkpointing::start() {
   load_sets(block);
   load_average(block);
   load_outer(block);
+  load_residuals(job_, nullptr);
 }
 
 void Checkpointing::leave_other_lines(const std::optional<FoundCheckpoint>& from) {
@@ -312,7 +314,8 @@ Position Checkpointing::resume(const FoundCheckpoint& found) {
   validated_step = static_cast<Index>(number("validated_step", -1));
   if (meta.position.step_in_epoch > 0) sums_of_epoch = sums_in(meta.numbers);
   job_.engine->adopt_loss_scale(loaded.set.block);
-  for (Shard& shard : loaded.shards) job_.engine->adopt_loss_scale(shard.set.block);
+  for (Shard& shard : loaded.shards)
+    if (!shard.set.block.empty()) job_.engine->adopt_loss_scale(shard.set.block);
   Position position = meta.position;
   // Of the epoch that goes on: phases may have several.
   const auto steps_then = static_cast<Index>(number("steps_of_epoch", number("steps_per_epoch", 0)));
@@ -327,6 +330,7 @@ Position Checkpointing::resume(const FoundCheckpoint& found) {
   // An anchor without an optimiser is what the sets began the period with.
   const bool has_anchor = exactly || job_.shape.sync.outer.is_on();
   load_outer(loaded.set.block, has_anchor ? loaded.outer : HostSet{});
+  load_residuals(job_, &loaded);
   const bool has_outer = job_.sync->outer().block != nullptr;
   if (has_outer && !meta.has_outer && job_.shape.sync.outer.is_on())
     log::info("'{}' holds no state of an outer optimizer: it starts from the weights", path);
@@ -366,7 +370,8 @@ void Checkpointing::return_to(const FoundCheckpoint& found) {
   Checkpoint loaded = load_checkpoint(job_.communicator, found, job_.engine->plan(), job_.engine->layout(),
                                       {.first_replica = job_.shape.run.first, .replica_count = job_.shape.run.count});
   job_.engine->adopt_loss_scale(loaded.set.block);
-  for (Shard& shard : loaded.shards) job_.engine->adopt_loss_scale(shard.set.block);
+  for (Shard& shard : loaded.shards)
+    if (!shard.set.block.empty()) job_.engine->adopt_loss_scale(shard.set.block);
   load_sets(loaded.set.block);
   resume_average(loaded);
   // Of a job of this run that had other replicas only the averaged model is of use.
@@ -374,6 +379,7 @@ void Checkpointing::return_to(const FoundCheckpoint& found) {
       loaded.meta.replicas == job_.shape.replicas &&
       policy_of_checkpoint(loaded.meta.local_steps) == policy_of_checkpoint(local_steps_of_checkpoint(job_.shape.sync));
   load_outer(loaded.set.block, same || job_.shape.sync.outer.is_on() ? loaded.outer : HostSet{});
+  load_residuals(job_, &loaded);
   restore(same ? loaded.shards : std::vector<Shard>{});
   averaged_step_ = -1;
 }
@@ -396,6 +402,7 @@ void Checkpointing::restore(const std::vector<Shard>& shards) {
   std::vector<Index> since(static_cast<std::size_t>(job_.shape.run.count), 0);
   run_agreed(job_.communicator, "loading the replicas", [&] {
     for (const Shard& shard : shards) {
+      if (shard.set.block.empty()) continue;  // a residual alone
       job_.engine->upload(job_.sync->set(shard.replica), shard.set.block, *job_.collectives);
       since.at(static_cast<std::size_t>(shard.replica - job_.shape.run.first)) = shard.samples_since_average;
     }
@@ -433,6 +440,7 @@ CheckpointMeta Checkpointing::describe(const Position& position, const JobSums& 
   meta.local_steps = local_steps_of_checkpoint(job_.shape.sync);
   meta.ema_decay = job_.config.average_decay();
   meta.has_outer = job_.sync->outer().block != nullptr;
+  meta.compression = job_.shape.sync.compression;
   meta.plan_digest = job_.engine->plan().digest;
   meta.configuration_hash = configuration_hash(job_.config);
   meta.texts = {{"model", job_.engine->plan().graph.model},
@@ -490,18 +498,27 @@ void Checkpointing::save(const std::string& name, const Position& position, Cont
     const ParameterSet& averaged = job_.sync->averaged();
     averaged_step_ = position.step;
     if (job_.communicator.rank() == 0) {
-      for (std::shared_ptr<HostSet>* copy : {&averaged_, &ema_, &outer_})
+      for (std::shared_ptr<HostSet>* copy : {&averaged_, &ema_, &outer_, &bases_})
         if (*copy == nullptr || copy->use_count() > 1) *copy = std::make_shared<HostSet>();
       job_.engine->download(averaged, averaged_->block, *job_.collectives);
       if (job_.average.is_on()) job_.average.download(ema_->block, *job_.collectives);
       if (spec.meta.has_outer) download(job_.sync->outer(), 0, outer_->block, "download of the outer optimizer");
+      if (spec.meta.compression.is_on()) download(job_.sync->bases(), 0, bases_->block, "download of bases");
     }
   }
   spec.averaged = averaged_;
   if (job_.average.is_on()) spec.ema = ema_;
   if (spec.meta.has_outer) spec.outer = outer_;
+  if (spec.meta.compression.is_on()) spec.bases = bases_;
   spec.with_shards = content == Content::everything && job_.sync->needs_shards();
-  if (spec.with_shards) {
+  if (spec.with_shards && spec.meta.compression.is_on()) {
+    const auto residuals = job_.sync->residuals();
+    for (int i = 0; i < job_.shape.run.count; ++i) {
+      Shard shard{.replica = job_.shape.run.first + i, .set = {}, .residual = {0, spare_memory()}};
+      download(residuals[static_cast<std::size_t>(i)], 0, shard.residual.block, "download of a residual");
+      spec.shards.push_back(std::move(shard));
+    }
+  } else if (spec.with_shards) {
     const std::vector<Index> since = job_.sync->samples_since_average();
     const Index first = job_.sync->values_are_current() ? job_.engine->layout().optimiser.begin : 0;
     for (int i = 0; i < job_.shape.run.count; ++i) {
@@ -530,7 +547,8 @@ Exit Checkpointing::finish() {
 
 void Checkpointing::take_results() {
   while (auto result = saver_.take_result()) {
-    for (Shard& shard : result->spec.shards) spare_.push_back(std::move(shard.set.block));
+    for (Shard& shard : result->spec.shards)
+      spare_.push_back(std::move(shard.residual.block.empty() ? shard.set.block : shard.residual.block));
     last_code_ = result->code;
     failures_ = result->code == Exit::ok ? 0 : failures_ + 1;
     if (result->code == Exit::ok && job_.communicator.rank() == 0) note(*result);

@@ -98,8 +98,8 @@ class Checkpointing {
   TrainingJob& job_;
   Saver saver_;
   Instant saved_at_ = real_clock().now();
-  std::shared_ptr<HostSet> averaged_, ema_, outer_;  ///< rank 0: the newest copies
-  Index averaged_step_ = -1;                         ///< that they were made at; known on all ranks
+  std::shared_ptr<HostSet> averaged_, ema_, outer_, bases_;  ///< rank 0: the newest copies
+  Index averaged_step_ = -1;                                 ///< that they were made at; known on all ranks
   std::vector<std::vector<float>> spare_;
   double cost_seconds_ = 0;  ///< rank 0: of a save, measured; 0: not yet
   double step_seconds_ = 0, stall_seconds_ = 0;

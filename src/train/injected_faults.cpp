@@ -52,6 +52,10 @@ class FlippedSums final : public Collectives {
     return sums_->read(ticket, host, from, n);
   }
   void await(Event event, const char* what) override { sums_->await(event, what); }
+  void gather(std::span<const std::byte> own, std::span<std::byte> all, std::span<const int> bytes,
+              const char* what) override {
+    sums_->gather(own, all, bytes, what);
+  }
   void end() override { sums_->end(); }
   double take_wait_seconds() override { return sums_->take_wait_seconds(); }
   std::optional<Index> sent_bytes() const override { return sums_->sent_bytes(); }

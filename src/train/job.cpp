@@ -24,6 +24,17 @@ ScheduleSpec schedule_of(const TrainConfig& config, double peak_rate) {
   return spec;
 }
 
+namespace {
+
+/// One replica has nothing to send.
+CompressionSpec compression(const SyncConfig& config, int replicas) {
+  CompressionSpec spec = config.compression;
+  if (replicas > 1) spec.kind = compression_of(config.wire);
+  return spec;
+}
+
+}  // namespace
+
 Job plan_job(const TrainConfig& config, Index train_samples, int ranks, int rank, int replicas,
              std::shared_ptr<const ClassLists> classes) {
   Job job;
@@ -56,7 +67,8 @@ Job plan_job(const TrainConfig& config, Index train_samples, int ranks, int rank
               .overlap = config.sync.overlap,
               .reproducible = config.sync.reproducible,
               // One replica has nothing to average, on any number of ranks.
-              .wire = job.replicas > 1 ? config.sync.wire : Wire::fp32,
+              .wire = job.replicas > 1 ? format_of(config.sync.wire) : Wire::fp32,
+              .compression = compression(config.sync, job.replicas),
               .replicas = job.replicas,
               .ranks = ranks,
               .rank = rank};

@@ -12,7 +12,7 @@ void train_replica(TrainingJob& job, const Observers& observers, const ReplicaBa
   Engine& engine = *job.engine;
   Sync& sync = *job.sync;
   const bool watched = observers.watch_stages(job.state);
-  sync.begin_replica(batch.replica, batch.key.samples);
+  sync.begin_replica(batch.replica, batch.key.samples, batch.step_samples);
   const auto run = [&] {
     for (std::size_t stage = 0; stage < engine.stages().size(); ++stage) {
       engine.launch(batch.key, stage, sync.set(batch.replica));

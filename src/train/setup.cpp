@@ -208,8 +208,8 @@ EngineSpec engine_spec(const std::vector<TrainingPhase>& phases) {
       .topk = first.topk};
   for (const TrainingPhase& phase : phases) spec.sizes.push_back(program_sizes(phase));
   const int sets = kept_sets(config, first.job);
-  spec.other_floats = [sets, sync = first.job.sync](const SetLayout& layout) {
-    return sets * layout.count() + outer_floats(sync, layout);
+  spec.other_floats = [sets, sync = first.job.sync](const SetLayout& layout, const ParameterTable& table) {
+    return sets * layout.count() + outer_floats(sync, layout) + compression_floats(sync, table);
   };
   return spec;
 }
@@ -261,7 +261,7 @@ std::vector<std::string> job_warnings(const std::vector<TrainingPhase>& phases) 
                     "--batch-size{}",
                     counted(job.order.samples, "training image"), job.global_batch,
                     job.replicas > 1 ? ", or start fewer ranks" : ""));
-  if (first.config.sync.wire != Wire::fp32 && job.replicas == 1)
+  if (first.config.sync.wire != WireChoice::fp32 && job.replicas == 1)
     texts.push_back(
         fmt::format("--wire {} has no effect: one replica has nothing to send; start more ranks, or drop it",
                     name_of(first.config.sync.wire)));

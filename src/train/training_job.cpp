@@ -106,7 +106,22 @@ CollectivesSpec sums_of(const TrainingJob& job, int replicas, Wire wire) {
           .reproducible = job.shape.sync.reproducible,
           .max_count = std::max(job.engine->plan().table.block(), job.engine->layout().count()),
           .wire = wire,
-          .max_wire_count = wire == Wire::fp32 ? 0 : largest_wire_sum(job)};
+          .max_wire_count = wire == Wire::fp32 ? 0 : largest_wire_sum(job),
+          .gathers = job.shape.sync.compression.is_on()};
+}
+
+/// Collective. What can't travel is known once there is a plan. One rank with a GPU is enough.
+std::unique_ptr<Sync> start_sync(const TrainingJob& job) {
+  Engine& engine = *job.engine;
+  std::int64_t far = engine.backend().host_reads() ? 0 : 1;
+  if (job.shape.sync.compression.is_on()) job.communicator.maximum(std::span(&far, 1), "devices that hosts can't read");
+  run_alike(job.communicator, [&] { check_messages(job.shape.sync, engine.plan().table, far == 0); });
+  return make_sync(job.shape.sync, {.backend = engine.backend(),
+                                    .collectives = *job.collectives,
+                                    .plan = engine.plan(),
+                                    .layout = engine.layout(),
+                                    .gradients = engine.gradients(),
+                                    .group = job.group_collectives.get()});
 }
 
 /// Collective. Among the ranks of a group.
@@ -434,12 +449,7 @@ TrainingJob::TrainingJob(Communicator& ranks, Supervisor& supervisor, const Trai
           config, engine->backend())),
       group(join_group(*this)),
       group_collectives(make_group_sums(*this)),
-      sync(make_sync(shape.sync, {.backend = engine->backend(),
-                                  .collectives = *collectives,
-                                  .plan = engine->plan(),
-                                  .layout = engine->layout(),
-                                  .gradients = engine->gradients(),
-                                  .group = group_collectives.get()})),
+      sync(start_sync(*this)),
       average(*engine, *sync, config, shape),
       spikes(config),
       optimiser(config, phases, engine->backend(), average),

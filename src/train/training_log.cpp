@@ -99,7 +99,8 @@ void TrainingLog::log_interval(const LoopState& state) {
   }
   if (!state.epoch_ended()) return;
   const RankSpread ranks = epoch_.compare(job_.communicator);
-  const Index sent_bytes = take_sent_bytes();
+  const Index sent_bytes = take_sent_bytes(job_.collectives.get(), told_bytes_),
+              group_sent_bytes = take_sent_bytes(job_.group_collectives.get(), told_group_bytes_);
   const StepRecord whole = sums_of_epoch().record();
   epoch_ = {};
   earlier_ = {};
@@ -114,6 +115,7 @@ void TrainingLog::log_interval(const LoopState& state) {
                        .compute_seconds = whole.compute_seconds,
                        .comm_seconds = whole.comm_seconds,
                        .sent_bytes = sent_bytes,
+                       .group_sent_bytes = group_sent_bytes,
                        .ranks = ranks});
 }
 
@@ -132,10 +134,10 @@ void TrainingLog::tell_slow_hosts(const RankSpread& ranks, Index epoch) const {
   }
 }
 
-Index TrainingLog::take_sent_bytes() {
-  const std::optional<Index> own = job_.collectives->sent_bytes();
+Index TrainingLog::take_sent_bytes(const Collectives* sums, Index& told) {
+  const std::optional<Index> own = sums != nullptr ? sums->sent_bytes() : std::nullopt;
   if (!own) return -1;
-  std::int64_t sent = *own - std::exchange(told_bytes_, *own);
+  std::int64_t sent = *own - std::exchange(told, *own);
   job_.communicator.sum(std::span<std::int64_t>(&sent, 1), "bytes that the ranks have sent");
   return sent;
 }

@@ -30,13 +30,13 @@ class TrainingLog final : public Observer {
   /// Collective.
   void log_interval(const LoopState& state);
   void tell_slow_hosts(const RankSpread& ranks, Index epoch) const;
-  /// Collective. Of all ranks since the last call; -1: nobody counts them.
-  Index take_sent_bytes();
+  /// Collective. What `sums` have sent since `told`, of all ranks; -1: there are none, or nobody counts.
+  Index take_sent_bytes(const Collectives* sums, Index& told);
 
   TrainingJob& job_;
   Interval interval_, epoch_;
   JobSums earlier_;  ///< of the epoch, before this attempt
-  Index interval_steps_ = 0, told_bytes_ = 0;
+  Index interval_steps_ = 0, told_bytes_ = 0, told_group_bytes_ = 0;
   double images_per_second_ = 0;                            ///< of the last interval
   double loss_ = std::numeric_limits<double>::quiet_NaN();  ///< of the last interval
 };

@@ -233,6 +233,8 @@ def scaling(work):
     check([row["ranks"] for row in rows] == ["1", "2", "3"] and all(float(row["images_per_sec"]) > 0 for row in rows), "bench scaling: 1, 2, 3 ranks")
     check(all(abs(float(row["speedup"]) - float(row["images_per_sec"]) / float(rows[0]["images_per_sec"])) < 0.01 for row in rows), "speed-up")
     check(out.count("%") == 3, "the same table on the console")
+    _, err = run(2, "bench", "scaling", "--device", "cuda", "--model", "resnet8", env={"CUDA_VISIBLE_DEVICES": ""}, expect=4)
+    check(err.count("error") == 1, "what one rank can't do ends the job, and is said once")
     os.mkfifo(f"{work}/pipe")
     os.symlink("scaling.csv", f"{work}/link.csv")
     _, err = run(1, "bench", "scaling", "--model", "lenet", "--csv", f"{work}/pipe", expect=2)

@@ -47,7 +47,7 @@ def tensors(path, group="parameters"):
 
 def everything(path):
     """All tensors that decide how training goes on."""
-    groups = ("parameters", "optimiser", "statistics", "ema", "outer")
+    groups = ("parameters", "optimiser", "statistics", "ema", "outer", "basis")
     return {f"{g}/{n}": v for g in groups for n, v in tensors(path, g).items()}
 
 

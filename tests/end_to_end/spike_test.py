@@ -9,7 +9,7 @@ JOB = ["--synthetic", "--synthetic-size", 16, "--synthetic-samples", 2400, "--mo
        "--epochs", 1, "--save-every", 0, "--save-every-steps", 6, "--keep-checkpoints", 99, "--print-freq", 3, "--shuffle", "global", "--skip-eval",
        "--lr-schedule", "constant", "--momentum", 0, "--sync", "gradients", "--reproducible", "--replicas", 4]
 FAULT = ["--inject-fault", f"spike@0@{STEP}"]
-POLICIES = {"gradients": [], "weights": ["--sync", "weights", "--local-steps", 4, "--momentum", 0.9], "ema": ["--ema-decay", 0.9]}
+POLICIES = {"powersgd": ["--wire", "powersgd"], "gradients": [], "weights": ["--sync", "weights", "--local-steps", 4, "--momentum", 0.9], "ema": ["--ema-decay", 0.9]}
 
 
 def events(folder):

@@ -3,7 +3,7 @@
 refused. Usage: two_level_test.py ranks|resume|choices"""
 import sys
 
-from runner import check, everything, last, run, same_bits, tensors, train, work_folder
+from runner import check, everything, last, records, run, same_bits, tensors, train, work_folder
 
 JOB = ["--synthetic", "--synthetic-size", 16, "--synthetic-samples", 165, "--model", "resnet8", "--lr", 0.05,
        "--seed", 5, "--epochs", 3, "--save-every", 0, "--print-freq", 1, "--shuffle", "global", "--skip-eval", "--lr-schedule", "constant",
@@ -47,7 +47,25 @@ def resume(work):
     check(same_bits(everything(last(folder)), everything(last(f"{work}/whole"))), "died within a period, goes on by its own configuration on 4 ranks, the same bits")
 
 
+def padded(count):
+    return (count + 15) // 16 * 16
+
+
+def count_bytes(work):
+    """12 steps: 3 averages of all, and 3 of each of the two groups. Each sends 2 (R - 1) arrays of 4 bytes a number."""
+    folder = f"{work}/bytes"
+    train(4, folder, *JOB, *GROUPS, "--epochs", 1, "--synthetic-samples", 192)
+    values, statistics = (sum(padded(value.size) for value in tensors(last(folder), group).values()) for group in ("parameters", "statistics"))
+    of_average = lambda ranks: 2 * (ranks - 1) * 4 * (values + 2 * statistics + 8 * ranks)
+    (record,) = records(folder, "epoch")
+    check(record["sent_bytes"] == 3 * of_average(4), f"averages of all send {record['sent_bytes']} bytes")
+    check(record["group_sent_bytes"] == 3 * 2 * of_average(2), f"averages of groups send {record['group_sent_bytes']} bytes")
+    train(2, f"{work}/none", *one_level(JOB), "--epochs", 1)
+    check("group_sent_bytes" not in records(f"{work}/none", "epoch")[0], "without groups nothing is said of them")
+
+
 def choices(work):
+    count_bytes(work)
     said, _ = train(2, f"{work}/host", *JOB, "--max-steps", 4)
     check("weights every 4 steps, every 2 steps in groups of 4 replicas" in said and "those of a host every 2 steps" in said,
           "the replicas of a host are a group, and the log says so")

@@ -135,7 +135,6 @@ def choices(work):
         (["--wire", "bf16", "--cuda-aware"], "--wire bf16 is not possible with --cuda-aware"),
         (["--compression", "fp16"], "use --wire bf16 or fp16"),
         (["--fp16-allreduce"], "use --wire fp16"),
-        (["--gc-type", "2bit"], "no compression to 2 bits; use --wire"),
     ):
         _, err = run(1, "train", "--synthetic", *words, expect=2)
         check(text in err, f"{' '.join(words)}: {text}")

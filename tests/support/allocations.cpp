@@ -11,7 +11,7 @@
 #include <new>
 
 namespace {
-std::atomic<long> allocations{0};
+std::atomic<long> allocations{0}, allocated_bytes{0};
 
 /// Libraries whose own use of operator new lands here too.
 bool from_library(const void* caller) {
@@ -21,7 +21,10 @@ bool from_library(const void* caller) {
 }
 
 void* counted(std::size_t bytes, std::size_t alignment, const void* caller) {
-  if (!from_library(caller)) ++allocations;
+  if (!from_library(caller)) {
+    ++allocations;
+    allocated_bytes += static_cast<long>(bytes);
+  }
   void* memory = nullptr;
   if (posix_memalign(&memory, alignment, bytes > 0 ? bytes : 1) != 0) throw std::bad_alloc();
   return memory;
@@ -30,6 +33,7 @@ void* counted(std::size_t bytes, std::size_t alignment, const void* caller) {
 
 namespace convoy {
 long count_allocations() { return allocations; }
+long count_allocated_bytes() { return allocated_bytes; }
 }  // namespace convoy
 
 void* operator new(std::size_t bytes) { return counted(bytes, alignof(std::max_align_t), __builtin_return_address(0)); }

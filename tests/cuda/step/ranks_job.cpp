@@ -96,7 +96,7 @@ JobResult run(Backend& backend, const JobSpec& job) {
       fed.scale = sync->scale(batch, batch * replicas);
       fed.norm_scale = 1.0F / static_cast<float>(job.sync_bn ? batch * replicas : batch);
       program->feed(fed);
-      sync->begin_replica(replica, batch);
+      sync->begin_replica(replica, batch, batch * replicas);
       const std::uint64_t key = 100 * (static_cast<std::uint64_t>(replica) + 1);
       const auto body = [&] {
         for (std::size_t s = 0; s < stages.size(); ++s) {

@@ -112,5 +112,25 @@ INSTANTIATE_TEST_SUITE_P(Modes, SteadyStateTest,
                          testing::Combine(testing::Values(SyncMode::gradients, SyncMode::weights), testing::Bool(),
                                           testing::Values(Wire::fp32, Wire::bf16)));
 
+class CompressedSteadyStateTest : public testing::TestWithParam<std::tuple<Compression, bool>> {};
+
+/// From the first step on: who is summed is known before.
+TEST_P(CompressedSteadyStateTest, AllocatesNothing) {
+  const auto [kind, reproducible] = GetParam();
+  Communicator& comm = communicator();
+  SyncSpec sync{.mode = SyncMode::gradients, .reproducible = reproducible, .replicas = 5};
+  sync.compression = {.kind = kind, .threshold = 0.1, .fraction = 0.1};
+  SmallJob job({.sync = sync}, &comm), other({.sync = {.mode = SyncMode::gradients, .replicas = 5}}, &comm);
+  other.run(0, 4);  // what MPI and the deadlines take for themselves
+  const long before = count_allocations();
+  job.run(0, 20);
+  EXPECT_EQ(count_allocations() - before, 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, CompressedSteadyStateTest,
+                         testing::Combine(testing::Values(Compression::two_bits, Compression::top_k,
+                                                          Compression::power_sgd),
+                                          testing::Bool()));
+
 }  // namespace
 }  // namespace convoy

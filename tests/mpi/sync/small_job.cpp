@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 
+#include "backend/compression_layout.hpp"
 #include "backend/set_layout.hpp"
 #include "core/hash.hpp"
 #include "core/random.hpp"
@@ -42,6 +43,9 @@ class Alone final : public Collectives {
   void await(Event event, const char*) override {
     while (!device_.done(event)) continue;
   }
+  void gather(std::span<const std::byte> own, std::span<std::byte> all, std::span<const int>, const char*) override {
+    std::copy(own.begin(), own.end(), all.begin());
+  }
   double take_wait_seconds() override { return 0; }
 
  private:
@@ -62,6 +66,7 @@ std::unique_ptr<Collectives> make_alone(Device& device) { return std::make_uniqu
 Plan small_plan(int replicas, bool sync_bn) {
   Plan plan;
   ParameterTable& table = plan.table;
+  table.rows = {{.name = "w", .range = {0, parameters}, .shape = {5, 8}}};
   table.parameters = {0, align_floats(parameters)};
   table.norms = {{"bn", 0, {0, channels}, {16, channels}}};
   table.statistics = {table.parameters.end(), 32};
@@ -120,6 +125,7 @@ SmallJob::SmallJob(JobSpec job, Communicator* ranks)
                                              {.replicas = spec.sync.replicas,
                                               .reproducible = spec.sync.reproducible,
                                               .wire = spec.sync.wire,
+                                              .gathers = spec.sync.compression.is_on(),
                                               .delay_seconds = spec.delay_seconds})
                       : make_alone(backend);
   gradients = backend.allocate(plan.table.block());
@@ -133,6 +139,10 @@ SmallJob::SmallJob(JobSpec job, Communicator* ranks)
   }
   if (const ParameterSet outer = sync->outer(); outer.block != nullptr)
     backend.copy(outer.block, sync->sets().front().block, layout.values.count, 1.0F);
+  if (const ParameterSet bases = sync->bases(); bases.count > 0) {
+    const std::vector<float> first = first_bases(compression_layout(plan.table, spec.sync.compression));
+    backend.upload(bases.block, first.data(), bases.count);
+  }
   backend.refreshed.reserve(100'000);
 }
 
@@ -148,20 +158,25 @@ void SmallJob::make_group(Communicator* ranks) {
       {.replicas = spec.sync.group.replicas, .reproducible = spec.sync.reproducible, .max_count = layout.count()});
 }
 
+Index SmallJob::samples_of(Index step) const {
+  Index total = 0;
+  for (int r = 0; r < spec.sync.replicas; ++r) total += spec.shares(step, r);
+  return total;
+}
+
 void SmallJob::write_gradients(Index step, int replica, std::size_t stage) {
   const Range range = stage_range(stage);
   const Index count = replica < 0 ? 0 : spec.shares(step, replica);
   backend.fill(gradients + range.begin, range.count, 0);
   if (count == 0) return;
-  Index total = 0;
-  for (int r = 0; r < spec.sync.replicas; ++r) total += spec.shares(step, r);
-  const float scale = sync->scale(count, total);
+  const float scale = sync->scale(count, samples_of(step));
   const float* w = sync->set(replica).block;
   for (Index i = range.begin; i < std::min(range.end(), parameters); ++i)
     for (Index j = 0; j < count; ++j) {
       const Sample s = sample(step, replica, j, i);
       gradients[i] += scale * (s.a * w[i] - s.b);
     }
+  for (Index i = range.begin; i < std::min(range.end(), parameters); ++i) gradients[i] *= gradient_factor;
   if (stage == 0) return;
   const Range& tail = plan.table.statistics;
   for (Index c = 0; c < channels; ++c) {
@@ -183,7 +198,7 @@ void SmallJob::run(Index from, Index to) {
   for (Index step = from; step < to; ++step) {
     for (int turn = 0; turn < turns; ++turn) {
       const int replica = turn < replicas.count ? replicas.first + turn : -1;
-      sync->begin_replica(replica, replica < 0 ? 0 : spec.shares(step, replica));
+      sync->begin_replica(replica, replica < 0 ? 0 : spec.shares(step, replica), samples_of(step));
       for (std::size_t stage = 0; stage < plan.buckets.size(); ++stage) {
         write_gradients(step, replica, stage);
         sync->ready(stage, {stage_range(stage), SumTiming::overlapped}, replica);

@@ -13,7 +13,7 @@
 
 namespace convoy {
 
-/// W replicas, 40 parameters in two buckets, one batch norm of 3 channels.
+/// W replicas, 40 parameters, which are a matrix of 5 x 8, in two buckets, one batch norm of 3 channels.
 Plan small_plan(int replicas, bool sync_bn = false);
 
 /// Momentum SGD (rate 0.1, momentum 0.9) with masking flags, running statistics and applied steps.
@@ -78,6 +78,8 @@ class SmallJob {
   void run(Index from, Index to);
   /// What a program of `replica` writes into the gradient block in this step.
   void write_gradients(Index step, int replica, std::size_t stage);
+  /// Of all replicas.
+  Index samples_of(Index step) const;
   Range stage_range(std::size_t stage) const { return plan.buckets[stage]; }
 
   std::vector<float> contents(const ParameterSet& set) const { return {set.block, set.block + layout.count()}; }
@@ -101,6 +103,7 @@ class SmallJob {
   std::unique_ptr<Sync> sync;
   int flagged_replica = -1;  ///< not finite in step flagged_step
   Index flagged_step = -1;
+  float gradient_factor = 1;
 };
 
 /// One for all tests, since making one takes longer than most tests. Deadlines are short.

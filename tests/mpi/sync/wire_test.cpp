@@ -123,7 +123,7 @@ TEST_F(WireTest, WeightsLoseBitsOfTheirChangeAlone) {
       const int replica = job.replicas.first + static_cast<int>(i);
       for (Index k = 0; k < 40; ++k)
         job.sync->sets()[i].block[k] += 0x1p-10F * static_cast<float>(1 + replica) * static_cast<float>(1 + k % 3);
-      job.sync->begin_replica(replica, 1);
+      job.sync->begin_replica(replica, 1, size);
     }
     job.sync->step_done(1);
     const auto found = job.slice(job.sync->averaged(), job.layout.values);

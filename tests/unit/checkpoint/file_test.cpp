@@ -9,6 +9,7 @@
 #include <fstream>
 #include <limits>
 
+#include "backend/compression_layout.hpp"
 #include "backend/set_layout.hpp"
 #include "io/hdf5.hpp"
 #include "io/seal.hpp"
@@ -121,6 +122,38 @@ TEST(CheckpointFile, AMovingAverageStandsBesideTheWeights) {
   EXPECT_TRUE(read_set_file(folder / "b.h5", small.plan, small.layout, Content::all).ema.block.empty());
   EXPECT_THROW(write_set_file(folder / "c.h5", small.plan, small.layout, sample_meta(), {set, &ema}), Error);
   EXPECT_THROW(write_set_file(folder / "c.h5", small.plan, small.layout, meta, {set}), Error);
+}
+
+TEST(CheckpointFile, ResidualsAndBasesComeBackBitForBit) {
+  const TempFolder folder;
+  const SmallPlan small = small_plan();
+  const HostSet set = formula_set(small, 1);
+  FileMeta meta = sample_meta();
+  meta.meta.compression = {.kind = Compression::power_sgd, .rank = 1};
+  const CompressionLayout layout = compression_layout(small.plan.table, meta.meta.compression);
+  ASSERT_FALSE(layout.tensors.empty());
+  const HostSet bases{0, first_bases(layout)};
+  write_set_file(folder / "a.h5", small.plan, small.layout, meta, {.set = set, .compressed = &bases});
+  EXPECT_EQ(version_of(folder / "a.h5"), 5) << "programs that know of none must not go on without them";
+  const SetFile main = read_set_file(folder / "a.h5", small.plan, small.layout, Content::all);
+  EXPECT_EQ(main.meta.meta.compression.kind, Compression::power_sgd);
+  EXPECT_EQ(main.meta.meta.compression.rank, 1);
+  EXPECT_EQ(main.set.block, set.block);
+  EXPECT_EQ(main.compressed.block, bases.block);
+  EXPECT_TRUE(read_set_file(folder / "a.h5", small.plan, small.layout, Content::weights).compressed.block.empty());
+
+  // A shard has the residual and nothing else.
+  HostSet residual{0, std::vector<float>(static_cast<std::size_t>(layout.residual_floats), 0.0F)};
+  for (const CompressedTensor& tensor : layout.tensors)
+    for (Index i = tensor.residual.begin; i < tensor.residual.end(); ++i)
+      residual.block[static_cast<std::size_t>(i)] = static_cast<float>(i) + 0.25F;
+  meta.replica = 2;
+  write_set_file(folder / "b.shard-0002", small.plan, small.layout, meta, {.set = {}, .compressed = &residual});
+  const SetFile shard =
+      read_set_file(folder / "b.shard-0002", small.plan, small.layout, Content::all, Head::must_fit, 2);
+  EXPECT_TRUE(shard.set.block.empty());
+  EXPECT_EQ(shard.compressed.block, residual.block);
+  EXPECT_THROW(write_set_file(folder / "c.h5", small.plan, small.layout, meta, {.set = set}), Error);
 }
 
 HostSet formula_outer(const SmallPlan& small, std::uint64_t seed) {
@@ -357,7 +390,7 @@ TEST(CheckpointFile, ForeignFilesAreRefused) {
     file.close();
   }
   seal_file(folder / "next.h5");
-  EXPECT_NE(reading_error(folder / "next.h5", small).find("has format version 5 (this program reads versions 1 to 4)"),
+  EXPECT_NE(reading_error(folder / "next.h5", small).find("has format version 6 (this program reads versions 1 to 5)"),
             std::string::npos);
   // A whole file of another program version is no damage: it must not be set aside as such.
   EXPECT_THROW(find_damage(folder / "next.h5"), Error);

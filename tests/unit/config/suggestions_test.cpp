@@ -140,7 +140,6 @@ const Typed table[] = {
     {"start-localSGD-iter", "--local-sgd-start"},
     {"dist-backend", "=backend"},
     {"compression", "--wire bf16"},
-    {"gc-type", "no compression to 2 bits"},
     {"fp16-allreduce", "--wire fp16"},
     {"gpus", "one rank a GPU"},
     {"no-cuda", "--device cpu"},
