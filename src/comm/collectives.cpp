@@ -118,10 +118,6 @@ std::unique_ptr<Collectives> make_nccl_collectives(Communicator& communicator, D
   return entry.make(job, communicator.state_->policy, device, spec);
 }
 
-void Collectives::gather(std::span<const std::byte>, std::span<std::byte>, std::span<const int>, const char*) {
-  fail(Exit::internal, "messages of all ranks by collectives that only sum");
-}
-
 bool LocalSum::add(const Reduction& r) const {
   if (r.parts.empty()) {
     device_.fill(r.out, r.count, 0.0F);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/device.hpp"
+#include "core/errors.hpp"
 #include "core/replicas.hpp"
 
 namespace convoy {
@@ -54,8 +55,10 @@ class Collectives {
   virtual void await(Event event, const char* what) = 0;
   /// Collective. The messages of all ranks, in host memory, one behind the other in the order of ranks; `bytes`: of
   /// each. Returns when they are there. Only MPI's collectives can.
-  virtual void gather(std::span<const std::byte> own, std::span<std::byte> all, std::span<const int> bytes,
-                      const char* what);
+  virtual void gather(std::span<const std::byte> /*own*/, std::span<std::byte> /*all*/, std::span<const int> /*bytes*/,
+                      const char* what) {
+    fail(Exit::internal, "{}: these collectives only sum", what);  // here, since NCCL's module links nothing of comm
+  }
   /// Collective. The last call, if nothing has failed: a rank's memory must stay until its peers have read it.
   virtual void end() {}
   /// Seconds spent waiting in finish() and await() since the last call.
