@@ -65,7 +65,8 @@ def job(ranks, work, args):
                 parts[waiting.pop(0)[0]] = now - last
                 last = now
     if running.returncode != 0 or len(waiting) != 1:
-        sys.exit(f"{' '.join(call)}\nended with {running.returncode}, before '{waiting[0][0]}' was over\n{said[-4000:]}")
+        measured = ", ".join(f"{name} {value:.2f}" for name, value in parts.items())
+        sys.exit(f"{' '.join(call)}\nended with {running.returncode} in '{waiting[0][0]}'; before it, in seconds: {measured}\n{said[-4000:]}")
     parts[waiting[0][0]] = time.monotonic() - last
     parts["in all"] = time.monotonic() - begin
     with open(f"{work}/run-{ranks}/metrics.jsonl", encoding="utf-8") as file:

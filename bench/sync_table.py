@@ -107,7 +107,11 @@ def row_of(cell, seed, epochs, folder):
     # An epoch that two jobs trained has one record, of the job that ended it.
     by_epoch = {record["epoch"]: record for record in lines if record["split"] == "epoch"}
     loss = [record["loss"] for record in lines if record["split"] == "val"][-1]
-    sent = statistics.mean(record["sent_bytes"] for record in by_epoch.values()) / 1e6
+    # Where a stop broke an epoch, its record lacks what the first job sent.
+    resumed = [record["step"] for record in lines if record["split"] == "run" and record["event"] == "resume"]
+    begin = lambda epoch: by_epoch[epoch - 1]["step"] if epoch - 1 in by_epoch else 0
+    whole = [record for epoch, record in by_epoch.items() if not any(begin(epoch) < step < record["step"] for step in resumed)]
+    sent = statistics.mean(record["sent_bytes"] for record in whole or by_epoch.values()) / 1e6
     return {"cell": cell, "seed": seed, "epochs": epochs, "top1": f"{final_top1(folder):.2f}", "loss": f"{loss:.4f}",
             "sent_mb_per_epoch": f"{sent:.2f}", "seconds": f"{sum(record['seconds'] for record in by_epoch.values()):.0f}",
             "date": datetime.date.today().isoformat(), "machine": MACHINE.split(",")[0]}

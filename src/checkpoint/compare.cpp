@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <filesystem>
 #include <map>
 
 #include "checkpoint/checkpoint.hpp"
@@ -71,6 +72,34 @@ std::optional<TensorDifference> difference_of(const std::string& name, const Hdf
   return found;
 }
 
+struct MainFile {
+  const FileMeta& file;
+  const std::string& path;
+  std::map<int, std::string> shards() const {
+    std::map<int, std::string> paths;
+    for (const ShardRecord& shard : file.shards)
+      paths[shard.replica] = (std::filesystem::path(path).parent_path() / shard.file).string();
+    return paths;
+  }
+};
+
+/// Of replicas that both have: another number of replicas is told beside.
+void compare_residuals(const MainFile& a, const MainFile& b, CheckpointComparison& found) {
+  const auto of_b = b.shards();
+  for (const auto& [replica, path] : a.shards()) {
+    const auto other = of_b.find(replica);
+    if (other == of_b.end()) continue;
+    const Hdf5File in_a(path, Hdf5File::Access::read), in_b(other->second, Hdf5File::Access::read);
+    for (const std::string& name : tensors_below(in_a, "/residual")) {
+      ++found.tensors;
+      auto difference = difference_of(name, in_a, in_b);
+      if (!difference) continue;
+      difference->name = fmt::format("{} of replica {}", name, replica);
+      found.differing.push_back(std::move(*difference));
+    }
+  }
+}
+
 std::map<Index, std::string> by_steps(const std::string& run_folder) {
   std::map<Index, std::string> found;
   for (const std::string& folder : checkpoint_folders(run_folder)) {
@@ -88,8 +117,9 @@ std::map<Index, std::string> by_steps(const std::string& run_folder) {
 
 CheckpointComparison compare_checkpoints(const std::string& a, const std::string& b) {
   CheckpointComparison found;
-  found.a = read_main_meta(a).meta;
-  found.b = read_main_meta(b).meta;
+  const FileMeta main_a = read_main_meta(a), main_b = read_main_meta(b);
+  found.a = main_a.meta;
+  found.b = main_b.meta;
   const Hdf5File in_a(a, Hdf5File::Access::read), in_b(b, Hdf5File::Access::read);
   std::vector<std::string> names = tensors_of(in_a);
   for (const std::string& name : tensors_of(in_b))
@@ -97,6 +127,7 @@ CheckpointComparison compare_checkpoints(const std::string& a, const std::string
   found.tensors = static_cast<Index>(names.size());
   for (const std::string& name : names)
     if (auto difference = difference_of(name, in_a, in_b)) found.differing.push_back(std::move(*difference));
+  if (found.a.compression.is_on() && found.b.compression.is_on()) compare_residuals({main_a, a}, {main_b, b}, found);
   return found;
 }
 

@@ -21,7 +21,8 @@ struct TensorDifference {
 struct CheckpointComparison {
   CheckpointMeta a, b;
   Index tensors = 0;  ///< of either file
-  /// In the order of the network: parameters, statistics, optimiser state, moving average, the outer optimiser's.
+  /// In the order of the network: parameters, statistics, optimiser state, moving average, the outer optimiser's,
+  /// what compresses gradients; that of single replicas where both have it.
   std::vector<TensorDifference> differing;
 };
 

@@ -25,7 +25,8 @@ constexpr std::string_view evaluate = "use 'convoy evaluate'";
 constexpr std::string_view ema = "use --ema-decay";
 constexpr std::string_view layout = "the device chooses the layout";
 constexpr std::string_view scaled = "use --lr with --lr-scaling linear; --lr-base-batch says for how many images it is";
-constexpr std::string_view compressed = "use --wire bf16 or fp16: gradients, or changes of weights, travel in 16 bits";
+constexpr std::string_view compressed =
+    "use --wire bf16 or fp16: gradients, or changes of weights, travel in 16 bits; or, gradients alone, 2bit, topk or powersgd";
 constexpr std::string_view period = "use --local-steps with --sync weights";
 constexpr std::string_view post_local = "use --local-sgd-start with --sync weights";
 constexpr std::string_view slow_momentum = "use --outer-optimizer momentum with --sync weights and --local-steps";

@@ -103,7 +103,8 @@ OptionGroup sync_options(SyncConfig& sync) {
            {name_of(WireChoice::two_bits), WireChoice::two_bits},
            {name_of(WireChoice::top_k), WireChoice::top_k},
            {name_of(WireChoice::power_sgd), WireChoice::power_sgd}},
-          "format in which gradients, or the changes of weights since the last average, travel between ranks; sums are added in fp32, but NCCL adds bf16 itself; 2bit, topk, powersgd: gradients alone, compressed, on CPUs; what is left out travels in later steps"))
+          "format in which gradients, or the changes of weights since the last average, travel between ranks; sums are added in fp32, but NCCL adds bf16 itself; 2bit, topk, powersgd: gradients alone, compressed, on CPUs; what is left out travels in later steps",
+          {{"none", WireChoice::fp32}}))
       .also({"gc-type"})
       .decides_bits();
   add(number_option(

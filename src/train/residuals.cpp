@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/residuals.hpp"
 
+#include <algorithm>
+
 #include "backend/compression_layout.hpp"
 #include "comm/agreed_error.hpp"
 #include "core/log.hpp"
@@ -8,15 +10,42 @@
 
 namespace convoy {
 
+namespace {
+
+/// Why a checkpoint's residuals are of no use; empty: they are.
+std::string why_dropped(const CheckpointMeta& meta, const Job& shape) {
+  const CompressionSpec &then = meta.compression, &now = shape.sync.compression;
+  if (meta.replicas != shape.replicas) return "this job has another number of replicas";
+  if (then.kind != now.kind) return "this job has another --wire";
+  if (now.kind == Compression::power_sgd && then.rank != now.rank) return "this job has another --wire-rank";
+  return {};
+}
+
+/// Collective. `best.h5` and means of checkpoints have no shards.
+bool has_all_residuals(TrainingJob& job, const Checkpoint& loaded) {
+  std::int64_t missing = 0;
+  for (int i = 0; i < job.shape.run.count; ++i)
+    if (std::none_of(loaded.shards.begin(), loaded.shards.end(), [&](const Shard& shard) {
+          return shard.replica == job.shape.run.first + i && !shard.residual.block.empty();
+        }))
+      missing = 1;
+  job.communicator.maximum(std::span(&missing, 1), "residuals of a checkpoint");
+  return missing == 0;
+}
+
+}  // namespace
+
 void load_residuals(TrainingJob& job, const Checkpoint* loaded) {
   const CompressionSpec& spec = job.shape.sync.compression;
-  const CompressionSpec then = loaded != nullptr ? loaded->meta.compression : CompressionSpec{};
-  const bool same = then.kind == spec.kind && loaded != nullptr && loaded->meta.replicas == job.shape.replicas &&
-                    (spec.kind != Compression::power_sgd || then.rank == spec.rank);
-  if (then.is_on() && !same)
-    log::info(
-        "what the replicas of '{}' have not sent of their gradients (--wire {}) is dropped: this job has another {}",
-        loaded->path, name_of(then.kind), then.kind == spec.kind ? "number of replicas, or rank" : "--wire");
+  bool same = false;
+  if (loaded != nullptr && loaded->meta.compression.is_on()) {
+    std::string why = why_dropped(loaded->meta, job.shape);
+    if (why.empty() && !has_all_residuals(job, *loaded)) why = "it holds the model alone";
+    same = why.empty();
+    if (!same)
+      log::info("what the replicas have not sent of their gradients (--wire {}) is dropped with '{}': {}",
+                name_of(loaded->meta.compression.kind), loaded->path, why);
+  }
   if (!spec.is_on()) return;
   run_agreed(job.communicator, "loading what replicas have not sent", [&] {
     Backend& device = job.engine->backend();

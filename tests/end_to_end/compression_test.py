@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """--wire 2bit, topk and powersgd: the same bits on any number of ranks and after a stop, the bytes that ranks send against the formula,
-that the network learns, and what is refused. Usage: compression_test.py ranks|resume|bytes|choices"""
+that the network learns, what is refused, and that it goes with other options. Usage: compression_test.py ranks|resume|bytes|choices|together"""
 import glob
+import json
 import math
 import os
 import sys
@@ -46,7 +47,7 @@ def ranks(work):
 
 
 def resume(work):
-    """Stopped and resumed on other numbers of ranks; killed; sent back after a spike."""
+    """Stopped and resumed on other numbers of ranks; died in the middle of a step."""
     for name, words in KINDS.items():
         job = [*JOB, *words, "--reproducible"]
         straight = f"{work}/{name}"
@@ -57,12 +58,13 @@ def resume(work):
             said, _ = train(count, folder, *job, "--resume", "auto", "--max-steps", 9 - stop)
             check("not bit for bit" not in said and same_bits(all_state(folder), all_state(straight)),
                   f"{name}: stopped after step {stop}, resumed on {count} ranks, the same bits")
-    job = [*JOB, *KINDS["powersgd"], "--reproducible", "--epochs", 1]
-    train(2, f"{work}/whole", *job)
-    folder = f"{work}/died"
-    train(2, folder, *job, "--save-every-steps", 4, "--inject-fault", "throw@1@9", expect=1)
-    train(3, folder, *job, "--resume", "auto", "--take-over", "--wait-for-other", 0)
-    check(same_bits(all_state(folder), all_state(f"{work}/whole")), "died, resumed on 3 ranks, the same bits")
+        # Whichever of its checkpoints is whole when it dies.
+        job = [*job, "--epochs", 1]
+        train(2, f"{work}/{name}-whole", *job)
+        folder = f"{work}/{name}-died"
+        train(2, folder, *job, "--save-every-steps", 4, "--inject-fault", "throw@1@9", expect=1)
+        said, _ = train(3, folder, *job, "--resume", "auto", "--take-over", "--wait-for-other", 0)
+        check("resumed from" in said and same_bits(all_state(folder), all_state(f"{work}/{name}-whole")), f"{name}: died, resumed on 3 ranks, the same bits")
 
 
 def padded(count):
@@ -111,7 +113,57 @@ def bytes_sent(work):
 
 
 def losses(folder):
-    return [record["loss"] for record in records(folder, "train")]
+    """Means over the steps of each epoch."""
+    return [record["loss"] for record in records(folder, "epoch")]
+
+
+def residuals(state):
+    return {name: value for name, value in state.items() if name.startswith("residual/")}
+
+
+def together(work):
+    """With what else changes a step."""
+    # A spike: the replicas go back to what they had not sent then.
+    job = [*JOB, *KINDS["topk"], "--reproducible", "--model", "lenet", "--synthetic-samples", 2400, "--epochs", 1, "--lr", 0.02, "--momentum", 0,
+           "--save-every-steps", 6, "--keep-checkpoints", 99, "--print-freq", 3, "--on-spike", "rollback", "--inject-fault", "spike@0@31"]
+    train(2, f"{work}/spike", *job, "--max-steps", 57)
+    spikes = [record for record in records(f"{work}/spike", "run") if record.get("event") == "spike"]
+    check(len(spikes) >= 1 and spikes[0]["action"] == "rollback", f"a spike is seen: {spikes}")
+    seen, back = int(spikes[0]["step"]), int(spikes[0]["checkpoint_step"])
+    train(2, f"{work}/back", *job, "--max-steps", seen)
+    saved = glob.glob(f"{work}/back/checkpoints/step-{back:08d}.shard-*")
+    check(len(saved) == 4, f"a shard of each replica at step {back}")
+    then = {f"residual/{replica}/{name}": value for replica, path in enumerate(sorted(saved)) for name, value in tensors(path, "residual").items()}
+    check(same_bits(residuals(all_state(f"{work}/back")), then) and any(value.any() for value in then.values()),
+          f"back at step {back}: what the replicas have not sent is that of the checkpoint")
+
+    # One replica a rank, as --sync-bn wants it.
+    for name, words in KINDS.items():
+        job = [*JOB, *words, "--replicas", 2, "--max-steps", 6, "--sync-bn", "--ema-decay", 0.9]
+        train(2, f"{work}/{name}-both", *job, "--check-weights", 1)
+        train(2, f"{work}/{name}-stopped", *job, "--max-steps", 4)
+        train(2, f"{work}/{name}-stopped", *job, "--max-steps", 2, "--resume", "auto")
+        state = everything(last(f"{work}/{name}-both"))
+        check(same_bits(state, everything(last(f"{work}/{name}-stopped"))), f"{name} with --sync-bn and --ema-decay: stopped and resumed, the same bits")
+        plain = everything(last(f"{work}/{name}-both"))
+        check(all(math.isfinite(float(abs(value).max())) for value in plain.values()), f"{name}: all values are finite")
+
+    # Phases of other batches: a replica sends +-t over the images of the step, so the largest gradient is a whole number of these.
+    config = f"{work}/phases.cfg"
+    with open(config, "w", encoding="utf-8") as file:
+        file.write("epochs = 2\nbatch-size = 4\n[phase.1]\nepochs = 0:1\n[phase.2]\nepochs = 1:2\nbatch-size = 12\n")
+    job = JOB[: JOB.index("--batch-size")] + JOB[JOB.index("--lr") : JOB.index("--epochs")] + JOB[JOB.index("--save-every") :]
+    train(2, f"{work}/phases", "--config", config, *job, "--wire", "2bit", "--wire-threshold", 0.1, "--monitor", 1)
+    names = [key for key, value in tensors(last(f"{work}/phases")).items() if value.ndim > 1]
+    with open(f"{work}/phases/monitor.jsonl", encoding="utf-8") as file:
+        shown = [record for record in map(json.loads, file) if record["group"] == "gradients"]
+    check([record["step"] for record in shown] == list(range(1, 12 + 4 + 1)), "12 steps of 16 images, then 4 of 48")
+    for images, steps in ((16, shown[:12]), (48, shown[12:])):
+        counts = [record["tensors"][name]["max"] * images / 0.1 for record in steps for name in names]
+        check(all(abs(count - round(count)) < 1e-4 and round(count) <= 4 for count in counts) and any(round(count) % 3 != 0 for count in counts),
+              f"{images} images a step: t is the threshold over these")
+
+
 
 
 def choices(work):
@@ -119,6 +171,7 @@ def choices(work):
     long = [*JOB, "--epochs", 8, "--lr", 0.1]
     train(2, f"{work}/whole", *long)
     begin, end = losses(f"{work}/whole")[0], losses(f"{work}/whole")[-1]
+    check(end < begin, "the network learns without compression")
     for name, words in KINDS.items():
         said, _ = train(2, f"{work}/{name}", *long, *words)
         now = losses(f"{work}/{name}")[-1]
@@ -138,27 +191,52 @@ def choices(work):
 
     short = [*JOB, "--epochs", 9, "--max-steps", 1]
     for words, sentence in (
-        (["--wire", "fp32"], "(--wire powersgd) is dropped: this job has another --wire"),
-        (KINDS["topk"], "(--wire powersgd) is dropped: this job has another --wire"),
-        (["--wire", "powersgd", "--wire-rank", 1], "is dropped: this job has another number of replicas, or rank"),
-        ([*KINDS["powersgd"], "--replicas", 2], "is dropped: this job has another number of replicas, or rank"),
+        (["--wire", "fp32"], "this job has another --wire"),
+        (KINDS["topk"], "this job has another --wire"),
+        (["--wire", "powersgd", "--wire-rank", 1], "this job has another --wire-rank"),
+        ([*KINDS["powersgd"], "--replicas", 2], "this job has another number of replicas"),
     ):
         said, _ = train(2, f"{work}/changed", *short, *words, "--resume", last(low))
-        check(sentence in said, f"{' '.join(map(str, words))}: {sentence}")
+        dropped = f"(--wire powersgd) is dropped with '{last(low)}': {sentence}"
+        check(dropped in said.replace("\n", " "), f"{' '.join(map(str, words))}: {sentence}")
+    said, _ = train(1, f"{work}/alone", *short, *KINDS["powersgd"], "--replicas", 1, "--resume", last(low))
+    check("this job has another number of replicas" in said, "one replica is another number")
+    # best.h5 has no shards.
+    val = [word for word in short if word != "--skip-eval"]
+    train(2, f"{work}/judged", *val, *KINDS["topk"], "--max-steps", 48)
+    best = os.path.join(f"{work}/judged", "checkpoints", "best.h5")
+    said, _ = train(2, f"{work}/from-best", *short, *KINDS["topk"], "--resume", best)
+    check(f"is dropped with '{best}': it holds the model alone" in said, "residuals are not dropped in silence")
     said, _ = train(2, f"{work}/begun", *short, *KINDS["2bit"], "--resume", last(f"{work}/whole"))
     check("wire fp32 then, 2bit now" in said, "a checkpoint without residuals goes on, and it is said")
 
+    text, _ = run(1, "diff", f"{work}/topk", f"{work}/topk")
+    check("have the same bits" in text, "a run is as itself")
+    train(2, f"{work}/other", *long, *KINDS["topk"], "--wire-fraction", 0.03)
+    text, _ = run(1, "diff", f"{work}/topk", f"{work}/other")
+    shown = json.loads(run(1, "diff", "--json", f"{work}/topk", f"{work}/other")[0])
+    check(all(f"/residual/conv1.weight of replica {replica}" in json.dumps(shown) for replica in range(4)), "diff compares what each replica has not sent")
+
+    many = [*JOB, "--synthetic-samples", 8192, "--batch-size", 1, "--replicas", 8192, "--wire", "topk", "--wire-fraction", 1]
+    _, err = run(2, "train", *many, "--dry-run", "--dry-run-seconds", 0, expect=2)
+    check(err.count("every rank would hold more than 2 GB") == 1, "messages that are too large are refused once, before a run")
+
+    said, _ = run(2, "train", *JOB, "--gc-type", "none", "--dry-run", "--dry-run-seconds", 0)
+    check("sync gradients;" in said and "  residuals " not in said, "MXNet's none is fp32")
     said, _ = run(2, "train", *JOB, "--gc-type", "2bit", "--gc-threshold", 0.25, "--dry-run", "--dry-run-seconds", 0)
     check("gradients in 2 bits" in said and "  residuals " in said, "MXNet's names are taken, and the memory is counted")
     for words, sentence in (
         (["--wire", "2bit"], "--wire 2bit needs --sync gradients"),
-        (["--sync", "gradients", "--wire", "topk", "--device", "cuda"], "--wire topk is not possible with --device cuda"),
+        (["--sync", "gradients", "--wire", "topk", "--device", "cuda"], "--wire topk is not possible on a GPU"),
+        (["--sync", "gradients", "--replicas", 1, "--wire", "2bit", "--device", "cuda"], "--wire 2bit is not possible on a GPU"),
+        (["--replicas", 1, "--wire", "powersgd"], "--wire powersgd needs --sync gradients"),
         (["--sync", "gradients", "--wire", "2bit", "--wire-rank", 3], "--wire-rank 3 has no effect: it needs --wire powersgd"),
         (["--sync", "weights", "--local-steps", 2, "--overlap-average", "--wire", "powersgd"], "--wire powersgd"),
     ):
-        _, err = run(2, "train", "--synthetic", "--model", "resnet8", *words, expect=2)
-        check(sentence in err, f"{' '.join(map(str, words))}: {sentence}")
+        folder = f"{work}/refused"
+        _, err = run(2, "train", "--synthetic", "--model", "resnet8", *words, "--output-dir", folder, expect=2)
+        check(sentence in err and not os.path.exists(folder), f"{' '.join(map(str, words))}: {sentence}, before there is a run directory")
 
 
 with work_folder() as scratch:
-    {"ranks": ranks, "resume": resume, "bytes": bytes_sent, "choices": choices}[sys.argv[1]](scratch)
+    {"ranks": ranks, "resume": resume, "bytes": bytes_sent, "choices": choices, "together": together}[sys.argv[1]](scratch)

@@ -29,11 +29,18 @@ if os.path.exists(breaks) and not begun:
         sys.exit(3)
 with open(folder + "/metrics.jsonl", "a") as file:
     say = lambda **record: print(json.dumps(record), file=file)
-    say(split="epoch", epoch=2 if begun else 1, seconds=10, sent_bytes=3000000 if "gradients" in words else 1000000)
+    sent = 3000000 if "gradients" in words else 1000000
+    if begun:  # in the middle of epoch 2
+        say(split="run", event="resume", step=15)
+        say(split="epoch", epoch=2, step=20, seconds=10, sent_bytes=sent / 2)
+    else:
+        say(split="run", event="start", step=0)
+        say(split="epoch", epoch=1, step=10, seconds=10, sent_bytes=sent)
     if os.path.exists(breaks) and not begun:
         say(split="run", event="end", result="stopped")
         sys.exit(75)
-    say(split="epoch", epoch=2, seconds=10, sent_bytes=3000000 if "gradients" in words else 1000000)
+    if not begun:
+        say(split="epoch", epoch=2, step=20, seconds=10, sent_bytes=sent)
     say(split="val", loss=0.5, top1=80 + int(value("--seed")) - (0 if "gradients" in words else 1.5))
     say(split="run", event="end", result="finished")
 """
@@ -72,7 +79,7 @@ def bookkeeping(work):
     with open(f"{runs}/calls", encoding="utf-8") as file:
         said = file.read()
     limit = int(said.split("--time-limit ")[1].split()[0])
-    check(600 * 60 - 100 < limit <= 600 * 60, "the run knows how much time is left")
+    check(0 < limit <= 600 * 60, "the run knows how much time is left")
     check("--replicas 4 --batch-size 64" in said and "--resume auto" in said, "global batch 256")
 
     with open(f"{runs}/breaks", "w", encoding="utf-8") as file:
@@ -85,7 +92,7 @@ def bookkeeping(work):
     check([(row["cell"], row["seed"]) for row in found] == [("gradients-4", "1"), ("h16-keep-4", "1"), ("gradients-4", "2"), ("h16-keep-4", "2")],
           "the first seed of all cells comes first")
     check(found[0]["top1"] == "81.00" and found[0]["seconds"] == "20" and found[0]["sent_mb_per_epoch"] == "3.00",
-          "a run in two jobs is counted once, epoch by epoch")
+          "a run in two jobs is counted once, epoch by epoch, and its bytes where one job sent all")
     check("| 4 | `--sync weights --local-steps 16` | 80.00 (79.50, 80.50) | -1.50 | 1.0 | 20 |" in out and "all runs are finished" in out, "the table")
     with open(f"{runs}/calls", encoding="utf-8") as file:
         before = file.read()

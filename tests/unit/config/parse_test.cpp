@@ -63,6 +63,13 @@ TEST(Parse, names_of_other_programs) {
   EXPECT_EQ(config.topk, 3);
 }
 
+TEST(Parse, formats_of_mxnet) {
+  EXPECT_EQ(train_config("--sync gradients --gc-type none").sync.wire, WireChoice::fp32);
+  const SyncConfig sync = train_config("--sync gradients --gc-type 2bit --gc-threshold 0.25").sync;
+  EXPECT_EQ(sync.wire, WireChoice::two_bits);
+  EXPECT_DOUBLE_EQ(sync.compression.threshold, 0.25);
+}
+
 TEST(Parse, network_and_depth_in_two_options) {
   EXPECT_EQ(train_config("--num-layers 50 --network resnet").model.model, "resnet50");
   EXPECT_EQ(train_error("--model resnet20 --num-layers 50"),
