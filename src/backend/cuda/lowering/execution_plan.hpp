@@ -95,6 +95,10 @@ struct Step {
   Index other_bytes = 0;   ///< of gradients of weights, where the step is not the convolution's
   int launches = 1;        ///< of a kernel of ours
   bool again = false;      ///< a forward step that runs a second time, within backward
+
+  bool makes_data_gradient() const {
+    return section == Section::backward && !again && !(operation && graph.pass == Pass::weight_gradient);
+  }
 };
 
 /// A norm of an evaluation, or a frozen one: offsets in the values and in the statistics block, and its vectors.
