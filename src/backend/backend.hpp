@@ -116,8 +116,8 @@ enum class Mode : std::uint8_t { train, score, evaluate };
 /// How kernels are chosen. rule: by shape, the same on every machine of a kind; measured: timed when compiled.
 enum class Tuning : std::uint8_t { rule, measured };
 
-/// Which blocks of a network training runs forward a second time, instead of keeping what they make. automatic: as few
-/// as the memory asks for.
+/// Which blocks of a network training runs forward a second time, instead of keeping what they make. automatic:
+/// those that spare most for their cost first, until the program fits into the memory.
 enum class Recompute : std::uint8_t { off, automatic, all };
 
 struct CompileSpec {

@@ -10,6 +10,7 @@ namespace convoy {
 /// A part of a program, in order of execution: a pass over the batch on a CPU, a launch on a GPU.
 struct ProgramPart {
   bool backward = false;
+  bool again = false;   ///< forward work that runs a second time, within backward
   std::string nodes;    ///< whose work it is
   std::string kernels;  ///< what computes it
   /// FLOP of convolutions and linear layers by the direct algorithm, 2 for a multiply-add.

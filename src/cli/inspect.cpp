@@ -11,7 +11,7 @@
 #include <string>
 
 #include "backend/factory.hpp"
-#include "backend/lowering/recompute.hpp"
+#include "backend/recomputation.hpp"
 #include "checkpoint/file.hpp"
 #include "cli/command.hpp"
 #include "config/config.hpp"
@@ -225,7 +225,7 @@ std::string inspect_plan(const InspectConfig& config) {
   text += fmt::format("\ntraining program for {} samples: {}; activations {:.1f} MB, {} stages\n", train.batch, chosen,
                       static_cast<double>(program->arena_floats()) * 4 / 1e6, program->stages().size());
   if (compile.recompute != Recompute::off)
-    text += fmt::format("recomputation: {}\n", lowering::tell(program->recomputation(), program->arena_floats()));
+    text += fmt::format("recomputation: {}\n", tell(program->recomputation(), program->arena_floats()));
   text += program->describe();
   if (text.back() != '\n') text += '\n';
   return text;

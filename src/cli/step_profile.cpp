@@ -24,6 +24,11 @@ std::string shortened(const std::string& text, std::size_t length) {
   return text.size() <= length ? text : text.substr(0, length - 3) + "...";
 }
 
+const char* direction_of(const ProgramPart& part) {
+  if (part.again) return "again";
+  return part.backward ? "backward" : "forward";
+}
+
 std::string quoted(const std::string& text) { return '"' + text + '"'; }
 
 }  // namespace
@@ -68,8 +73,7 @@ std::string StepProfile::text() const {
   };
   for (const auto& [seconds, row] : order)
     line(seconds, row->part.flops, row->part.bytes, roofline_seconds(row->part),
-         fmt::format("{:<8} {} | {}", row->part.backward ? "backward" : "forward", shortened(row->part.nodes, 60),
-                     row->part.kernels));
+         fmt::format("{:<8} {} | {}", direction_of(row->part), shortened(row->part.nodes, 60), row->part.kernels));
   line(total, flops, bytes, roofline, "all parts");
   text += fmt::format("{:>9.3f} {:>6.1f}  outside the parts: update, sums over ranks, launches\n", (step - total) * 1e3,
                       step > 0 ? 100 * (step - total) / step : 0);
@@ -82,9 +86,8 @@ std::string StepProfile::csv() const {
   std::string csv = "part,direction,seconds,flop,bytes,roofline_seconds,nodes,kernels\n";
   for (std::size_t i = 0; i < rows_.size(); ++i) {
     const ProgramPart& part = rows_[i].part;
-    csv += fmt::format("{},{},{:.9f},{:.0f},{:.0f},{:.9f},{},{}\n", i, part.backward ? "backward" : "forward",
-                       median_of(rows_[i].seconds), part.flops, part.bytes, roofline_seconds(part), quoted(part.nodes),
-                       quoted(part.kernels));
+    csv += fmt::format("{},{},{:.9f},{:.0f},{:.0f},{:.9f},{},{}\n", i, direction_of(part), median_of(rows_[i].seconds),
+                       part.flops, part.bytes, roofline_seconds(part), quoted(part.nodes), quoted(part.kernels));
   }
   return csv;
 }

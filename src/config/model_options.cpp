@@ -174,7 +174,7 @@ OptionGroup training_device_options(DeviceConfig& device) {
   OptionGroup group = device_options(device);
   group.options.push_back(choice_option<Recompute>(
       "recompute", device.recompute, {{"off", Recompute::off}, {"auto", Recompute::automatic}, {"all", Recompute::all}},
-      "blocks of the network run forward a second time in backward, so that what is inside them is not kept: less memory for more time, with the same bits; auto takes as few blocks as the memory asks for"));
+      "blocks of the network run forward a second time in backward, so that what is inside them is not kept: less memory for more time, with the same bits; auto takes blocks until the rest fits into the memory"));
   return group;
 }
 

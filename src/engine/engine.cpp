@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "backend/factory.hpp"
-#include "backend/lowering/recompute.hpp"
+#include "backend/recomputation.hpp"
 #include "comm/agreed_error.hpp"
 #include "core/log.hpp"
 #include "core/progress.hpp"
@@ -163,7 +163,7 @@ void Engine::compile(const EngineSpec& spec, const ProgramSizes& sizes, std::siz
 std::string Engine::recomputation() const {
   if (recompute_ == Recompute::off || training_.empty()) return {};
   const Program& usual = *training_.at(usual_);
-  return lowering::tell(usual.recomputation(), usual.arena_floats());
+  return tell(usual.recomputation(), usual.arena_floats());
 }
 
 void Engine::feed(const ReplayKey& key, const Batch& batch) {

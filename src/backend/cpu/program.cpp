@@ -125,6 +125,7 @@ class CpuProgram final : public Program {
     for (std::size_t k = 0; k < passes_.size(); ++k) {
       const PassCost cost = cost_of(parts_, schedule_.passes[k], shapes);
       parts.push_back({.backward = schedule_.passes[k].backward,
+                       .again = schedule_.passes[k].repeats >= 0,
                        .nodes = passes_[k]->nodes(),
                        .kernels = passes_[k]->kernels(),
                        .flops = cost.flops,

@@ -23,8 +23,9 @@ constexpr std::size_t engines_tried = 8;
 /// A way to fuse: its execution, its letters by convolution, and how long each part takes.
 struct Variant {
   ExecutionPlan execution;
-  std::vector<std::string> letters;     ///< what each convolution takes, in the order of values
-  std::map<int, double> forward, data;  ///< seconds by Step::serves: forward and weight gradients; data gradients
+  std::vector<std::string> letters;  ///< what each convolution takes, in the order of values
+  std::map<int, double> forward;     ///< seconds by Step::serves: forward, each time, and weight gradients
+  std::map<int, double> data;        ///< the same of data gradients
 };
 
 std::vector<std::string> letters_of(const std::string& choices) {
@@ -173,9 +174,7 @@ class Measuring {
         step.run(launch);
         continue;
       }
-      const bool data =
-          step.section == Section::backward && !(step.operation && step.graph.pass == Pass::weight_gradient);
-      (data ? variant.data : variant.forward)[step.serves] +=
+      (step.makes_data_gradient() ? variant.data : variant.forward)[step.serves] +=
           seconds_of(context_.queue, [&](int) { step.run(launch); });
     }
   }

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "core/errors.hpp"
-#include "core/text.hpp"
 
 namespace convoy::lowering {
 namespace {
@@ -160,9 +159,9 @@ std::vector<RepeatedBlock> find_blocks(const std::vector<KeptTensor>& tensors, c
   for (std::size_t i = 0; i + 2 < cuts.size(); ++i) {  // the last one runs once
     const std::size_t begin = cuts[i], end = cuts[i + 1];
     const auto inside = [&](int tensor) { return cutter.inside(tensor, begin, end); };
-    // From its end to its begin: what backward needs, and what that is made of.
+    // From its end to its begin: what backward needs, what that is made of, and what its steps write beside it.
     RepeatedBlock block;
-    std::vector<bool> needed(tensors.size(), false);
+    std::vector<bool> needed(tensors.size(), false), written(tensors.size(), false);
     for (std::size_t k = end; k-- > begin;) {
       const TouchingStep& step = steps[k];
       const bool runs = std::any_of(step.writes.begin(), step.writes.end(), [&](int tensor) {
@@ -173,11 +172,12 @@ std::vector<RepeatedBlock> find_blocks(const std::vector<KeptTensor>& tensors, c
       block.steps.push_back(k);
       block.cost += step.cost;
       for (const int tensor : step.reads) needed[static_cast<std::size_t>(tensor)] = true;
+      for (const int tensor : step.writes) written[static_cast<std::size_t>(tensor)] = true;
     }
     std::reverse(block.steps.begin(), block.steps.end());
     for (std::size_t t = 0; t < tensors.size(); ++t) {
       const int tensor = static_cast<int>(t);
-      if (!inside(tensor) || !(cutter.use(tensor).backward || needed[t])) continue;
+      if (!inside(tensor) || !(cutter.use(tensor).backward || needed[t] || written[t])) continue;
       block.tensors.push_back(tensor);
       if (cutter.use(tensor).backward) block.bytes += tensors[t].bytes;
     }
@@ -213,26 +213,18 @@ std::vector<RepeatedBlock> choose_blocks(Recompute wanted, const std::vector<Rep
     for (const std::size_t i : chosen) result.push_back(blocks[i]);
     return result;
   };
-  std::size_t least = 0, most = blocks.size();
-  while (least < most) {
-    const std::size_t count = least + (most - least) / 2;
-    if (bytes_with(first(count)) <= limit)
-      most = count;
-    else
-      least = count + 1;
+  // One block more may take more: what is placed then lies elsewhere. So no number is left out.
+  std::vector<RepeatedBlock> best;
+  Index least = unreachable;
+  for (std::size_t count = 0; count <= blocks.size(); ++count) {
+    std::vector<RepeatedBlock> some = first(count);
+    const Index bytes = bytes_with(some);
+    if (bytes >= least) continue;
+    least = bytes;
+    best = std::move(some);
+    if (bytes <= limit) break;
   }
-  return first(least);
-}
-
-std::string tell(const Recomputation& recomputation, Index floats) {
-  const auto megabytes = [](Index of) { return static_cast<double>(of) * sizeof(float) / 1e6; };
-  if (recomputation.found == 0) return "the network has no block that would spare memory if it ran forward twice";
-  if (recomputation.blocks == 0)
-    return fmt::format("no block runs forward twice: activations of {:.1f} MB fit", megabytes(floats));
-  return fmt::format(
-      "{} of {} run forward twice: activations of {:.1f} MB instead of {:.1f} MB, {:.0f} % more arithmetic",
-      recomputation.blocks, counted(recomputation.found, "block"), megabytes(floats),
-      megabytes(recomputation.floats_without), 100 * recomputation.more_flops);
+  return best;
 }
 
 }  // namespace convoy::lowering

@@ -5,7 +5,6 @@
 // kernels on the same numbers and makes the same bits.
 #pragma once
 #include <functional>
-#include <string>
 #include <vector>
 
 #include "backend/backend.hpp"
@@ -33,7 +32,7 @@ struct TouchingStep {
 /// A block that may run again.
 struct RepeatedBlock {
   std::vector<std::size_t> steps;  ///< what of it must run again, in order
-  std::vector<int> tensors;        ///< what these steps make again
+  std::vector<int> tensors;        ///< what these steps make again, needed or not
   std::size_t before = 0;          ///< the backward step that needs it first
   Index bytes = 0;                 ///< what need not be kept
   double cost = 0;
@@ -44,13 +43,9 @@ struct RepeatedBlock {
 /// stand before the backward ones.
 std::vector<RepeatedBlock> find_blocks(const std::vector<KeptTensor>& tensors, const std::vector<TouchingStep>& steps);
 
-/// Those that run again, in order. `bytes_with`: the memory with these blocks. automatic: the fewest, those that spare
-/// most for their cost first, with which it is at most `limit`; all of them if it never is.
+/// Those that run again, in order. `bytes_with`: the memory with these blocks. automatic: those that spare most for
+/// their cost first, until it is at most `limit`; if it never is, the first of them with which it is least.
 std::vector<RepeatedBlock> choose_blocks(Recompute wanted, const std::vector<RepeatedBlock>& blocks, Index limit,
                                          const std::function<Index(const std::vector<RepeatedBlock>&)>& bytes_with);
-
-/// `3 of 16 blocks run forward twice: activations of 1203.4 MB instead of 2799.0 MB, 21 % more arithmetic`. `floats`:
-/// of the arena.
-std::string tell(const Recomputation& recomputation, Index floats);
 
 }  // namespace convoy::lowering

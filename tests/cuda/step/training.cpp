@@ -54,6 +54,7 @@ TrainingResult train(Backend& backend, const TrainingSpec& spec) {
   compile.options = spec.options;
   compile.choices = spec.choices;
   compile.recompute = spec.recompute;
+  compile.arena_limit = spec.arena_limit;
   const auto program = backend.compile(plan, compile);
   compile.mode = Mode::evaluate;
   compile.choices.clear();
@@ -61,6 +62,8 @@ TrainingResult train(Backend& backend, const TrainingSpec& spec) {
   const auto updater = backend.compile(plan, spec.optimiser);
   result.description = program->describe();
   result.choices = program->choices();
+  result.arena_floats = program->arena_floats();
+  result.recomputation = program->recomputation();
 
   float* const arena = backend.allocate(std::max(program->arena_floats(), evaluation->arena_floats()));
   float* const gradients = backend.allocate(plan.table.block());

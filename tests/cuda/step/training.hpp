@@ -27,6 +27,7 @@ struct TrainingSpec {
   Tuning tuning = Tuning::rule;
   std::string options, choices;
   Recompute recompute = Recompute::off;
+  Index arena_limit = 0;  ///< CompileSpec's
   int steps = 2;
   int draw = 0;  ///< of images and labels
   PlanSpec plan;
@@ -47,6 +48,8 @@ struct TrainingResult {
   std::vector<float> evaluated;  ///< logits of the last batch by an evaluation program, with the updated set
   Counters counters;
   std::string description, choices;
+  Index arena_floats = 0;  ///< of the training program
+  Recomputation recomputation;
 };
 
 /// Initial values, images and labels by formula (support/formula.hpp): the same for all backends.

@@ -164,6 +164,52 @@ TEST(Blocks, NoBoundaryPartsATile) {
   }
 }
 
+TEST(Blocks, WhatTheirStepsWriteBesideIsNotKeptEither) {
+  const Index inner = 10;
+  Chain chain(std::vector<Index>(12, inner));
+  const std::vector<RepeatedBlock> plain = find_blocks(chain.tensors, chain.steps);
+  for (std::size_t k = 1; k < 12; ++k) {  // tensor 11 + k: nothing reads it, so step k alone would keep it alive
+    chain.steps[k].writes.push_back(static_cast<int>(chain.tensors.size()));
+    chain.tensors.push_back({.bytes = 1});
+  }
+  const std::vector<RepeatedBlock> blocks = find_blocks(chain.tensors, chain.steps);
+  ASSERT_FALSE(blocks.empty());
+  ASSERT_EQ(blocks.size(), plain.size());
+  for (std::size_t b = 0; b < blocks.size(); ++b) {
+    EXPECT_EQ(blocks[b].steps, plain[b].steps);
+    EXPECT_EQ(blocks[b].before, plain[b].before);
+    EXPECT_EQ(blocks[b].bytes, plain[b].bytes);  // it was kept for no backward step
+    for (const std::size_t step : blocks[b].steps)
+      EXPECT_EQ(std::count(blocks[b].tensors.begin(), blocks[b].tensors.end(), 11 + static_cast<int>(step)), 1) << step;
+  }
+}
+
+TEST(Blocks, WhatMayRunOnceIsKept) {
+  for (std::size_t once = 1; once < 12; ++once) {
+    Chain chain(std::vector<Index>(12, 10));
+    chain.steps[once].once = true;
+    for (const RepeatedBlock& block : find_blocks(chain.tensors, chain.steps)) {
+      EXPECT_EQ(std::count(block.steps.begin(), block.steps.end(), once), 0) << once;
+      EXPECT_EQ(std::count(block.tensors.begin(), block.tensors.end(), static_cast<int>(once)), 0) << once;
+    }
+  }
+}
+
+TEST(Choice, AutomaticTakesTheFirstThatFits) {
+  const std::vector<RepeatedBlock> blocks(4, RepeatedBlock{.bytes = 1, .cost = 1});
+  const std::vector<Index> bytes{100, 60, 120, 40, 90};  // by the number of blocks
+  const auto chosen = [&](Index limit) {
+    return choose_blocks(Recompute::automatic, blocks, limit,
+                         [&](const std::vector<RepeatedBlock>& some) { return bytes[some.size()]; })
+        .size();
+  };
+  EXPECT_EQ(chosen(100), 0U);
+  EXPECT_EQ(chosen(99), 1U);
+  EXPECT_EQ(chosen(60), 1U);
+  EXPECT_EQ(chosen(59), 3U);
+  EXPECT_EQ(chosen(39), 3U);  // none fits: the least
+}
+
 TEST(Choice, AutomaticTakesAsFewAsTheMemoryAsksFor) {
   std::vector<RepeatedBlock> blocks;
   for (const Index bytes : {10, 40, 20, 30}) blocks.push_back({.bytes = bytes, .cost = 1});
@@ -226,7 +272,7 @@ TEST_F(Compiled, AutomaticStaysWithinItsLimit) {
   }
   EXPECT_EQ(compile("resnet50", Recompute::automatic, most)->recomputation().blocks, 0);
   const auto too_little = compile("resnet50", Recompute::automatic, 1);
-  EXPECT_EQ(too_little->arena_floats(), least);
+  EXPECT_LE(too_little->arena_floats(), least);
 }
 
 }  // namespace

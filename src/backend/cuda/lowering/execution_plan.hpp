@@ -99,6 +99,10 @@ struct Step {
   bool beside = false;
   /// Of a step beside the row: it waits for all that the row has queued. Else the one beside before it did so for both.
   bool waits = false;
+
+  bool makes_data_gradient() const {
+    return section == Section::backward && !again && !(operation && graph.pass == Pass::weight_gradient);
+  }
 };
 /// Bytes of tensors up to which a weight gradient runs beside others. It takes about 10 us of an H100's memory then, so
 /// that its gap is a good part of it; and it keeps its tensors in memory until its stage ends.

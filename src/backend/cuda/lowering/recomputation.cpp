@@ -17,7 +17,7 @@ using lowering::TouchingStep;
 double flops_of(const Step& step) { return step.operation ? cuda::flops_of(step.graph) : 0; }
 
 /// The vectors of norms stay: the second run makes them from the same sums, so nothing changes. Sums are made again
-/// with what they are sums of, at the same place.
+/// with what they are sums of, at the same place. What counts (images, losses) never runs again.
 std::vector<RepeatedBlock> find_blocks(const ExecutionPlan& execution) {
   std::vector<KeptTensor> tensors;
   for (const Buffer& buffer : execution.buffers) {
@@ -36,7 +36,11 @@ std::vector<RepeatedBlock> find_blocks(const ExecutionPlan& execution) {
     touching.cost = flops_of(step) + flops_per_byte * static_cast<double>(execution.bytes_moved(step));
     for (const BufferAccess& access : step.accesses)
       (access.access == Access::read ? touching.reads : touching.writes).push_back(access.buffer);
-    touching.once = touching.reads.empty();  // the input, which counts images
+    const auto makes_losses = [&](const BufferAccess& access) {
+      return access.access == Access::write && access.buffer == execution.losses;
+    };
+    // The input counts images, the loss adds up what it finds.
+    touching.once = touching.reads.empty() || std::any_of(step.accesses.begin(), step.accesses.end(), makes_losses);
     steps.push_back(std::move(touching));
   }
   return lowering::find_blocks(tensors, steps);
@@ -46,7 +50,6 @@ std::vector<RepeatedBlock> find_blocks(const ExecutionPlan& execution) {
 ExecutionPlan with_blocks(const ExecutionPlan& plain, const std::vector<RepeatedBlock>& blocks, bool may_run_beside) {
   ExecutionPlan result = plain;
   result.steps.clear();
-  std::vector<std::size_t> place_of;  // of the plain steps; the last one: their number
   for (std::size_t k = 0; k <= plain.steps.size(); ++k) {
     // What is inserted at the end of a stage belongs to the next one.
     for (std::size_t stage = 0; stage < plain.stages.size(); ++stage)

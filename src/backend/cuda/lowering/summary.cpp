@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "backend/lowering/recompute.hpp"
+#include "backend/recomputation.hpp"
 
 namespace convoy::cuda {
 namespace {
@@ -85,6 +85,7 @@ std::vector<ProgramPart> parts_of(const ExecutionPlan& execution, const Graph& g
   for (const Step& step : execution.steps) {
     ProgramPart& part = parts.emplace_back();
     part.backward = step.section == Section::backward;
+    part.again = step.again;
     part.nodes = names_of(step, graph);
     part.kernels = kernel_of(step);
     part.bytes = static_cast<double>(execution.bytes_moved(step)) + weight_bytes(step);
@@ -96,7 +97,7 @@ std::vector<ProgramPart> parts_of(const ExecutionPlan& execution, const Graph& g
 std::string describe(const ExecutionPlan& execution, const Graph& graph) {
   std::string text = describe(summarise(execution));
   if (execution.recomputation.found > 0)
-    text += "recomputation: " + lowering::tell(execution.recomputation, execution.placement.total_bytes / 4) + '\n';
+    text += "recomputation: " + convoy::tell(execution.recomputation, execution.placement.total_bytes / 4) + '\n';
   text += fmt::format("{:>5} {:<8} {:<34} {:>9} {:>9} {:>10} {:<52} {}\n", "stage", "", "step", "MB/image", "GF/image",
                       "MB weights", "nodes", "engine");
   std::size_t stage = 0;
