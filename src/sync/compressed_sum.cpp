@@ -228,12 +228,6 @@ void CompressedSum::add_two_bits_of_all(const CompressedTensor& tensor, float th
 
 void CompressedSum::exchange_factors() {
   float* const lefts = plain_ + layout_.plain_floats;
-  // The sums are the same on all ranks, and so is what follows from them.
-  const auto is_whole = [](const float* from, const Range& range) {
-    return all_finite(from + range.begin, range.count);
-  };
-  for (const CompressedTensor& tensor : layout_.tensors)
-    if (!is_whole(lefts, tensor.left)) return begin_anew();
   {
     const TraceSpan span("compression");
     for (const CompressedTensor& tensor : layout_.tensors)
@@ -253,8 +247,9 @@ void CompressedSum::exchange_factors() {
   }
   parts_.collectives.finish(basis_sum_->reduce({0, layout_.basis_floats}, "right factors of the gradients"));
   parts_.collectives.await(parts_.backend.record(), "right factors of the gradients");
+  // All ranks have the same bits of the sum. Left factors that are not finite make right ones that aren't.
   for (const CompressedTensor& tensor : layout_.tensors)
-    if (!is_whole(next_bases_, tensor.basis)) return begin_anew();
+    if (!all_finite(next_bases_ + tensor.basis.begin, tensor.basis.count)) return begin_anew();
   const TraceSpan span("sum of compressed gradients");
   for (const CompressedTensor& tensor : layout_.tensors) {
     float* const to = parts_.gradients + tensor.gradient.begin;
