@@ -17,6 +17,7 @@
 #include "engine/memory_use.hpp"
 #include "engine/weights.hpp"
 #include "network/freeze.hpp"
+#include "train/data_pipeline.hpp"
 #include "train/setup.hpp"
 #include "train/trial_run.hpp"
 
@@ -38,6 +39,7 @@ struct Sized {
   SetLayout layout;
   Index arena_floats = 0;
   Index floats_kept = 0;   ///< of the arena, if recomputation were off; 0: it is
+  Index sample_bytes = 0;  ///< that are kept in memory
   Index other_floats = 0;  ///< of the device, beside the arena
   MemoryLimit memory;
   std::string largest_batch;
@@ -50,8 +52,6 @@ Index held_images(const Sized& sized) {
   return images;
 }
 
-Index samples_bytes(const Sized& sized) { return held_images(sized) * sized.splits.train.image_bytes(); }
-
 Sized size_up(const Communicator& communicator, const TrainConfig& config, int replicas) {
   Sized sized;
   sized.phases = open_phases(config);
@@ -61,6 +61,7 @@ Sized size_up(const Communicator& communicator, const TrainConfig& config, int r
   sized.job = first.job;
   sized.model = graph_spec(config.model, first.config.data, first.splits.train);
   EngineSpec spec = engine_spec(sized.phases);
+  spec.sample_bytes = sized.sample_bytes = kept_sample_bytes(sized.phases, communicator.node_size());
   const auto backend = make_backend({.device = config.device.device,
                                      .threads = config.device.threads,
                                      .node_rank = communicator.node_rank(),
@@ -78,9 +79,8 @@ Sized size_up(const Communicator& communicator, const TrainConfig& config, int r
     sized.memory.name = fmt::format("the {:.1f} GB of the card", sized.memory.bytes / giga);
     sized.device = fmt::format("the card of '{}'", config.card);
   }
-  sized.other_floats = spec.other_floats(sized.layout, sized.plan.table) + sized.plan.table.block() +
-                       backend->compile(sized.plan, spec.optimiser)->arena_floats();
-  if (backend->host_reads() && config.card.empty()) sized.other_floats += samples_bytes(sized) / 4 + 1;
+  sized.other_floats = other_floats(spec, sized.plan, sized.layout, backend->compile(sized.plan, spec.optimiser).get(),
+                                    backend->host_reads() && config.card.empty());
   spec.arena_limit = arena_limit(sized.memory, sized.other_floats);
   sized.arena_floats = arena_floats(spec, 0, arena);
   if (spec.device.recompute != Recompute::off) {
@@ -119,7 +119,7 @@ void print_memory(const Sized& sized, const TrainConfig& config) {
   const double parameters = sets * megabytes(layout.values.count), optimiser = sets * megabytes(layout.optimiser.count),
                statistics = sets * megabytes(layout.statistics.count + layout.state.count),
                gradients = megabytes(sized.plan.table.block()), activations = megabytes(sized.arena_floats);
-  const double samples = static_cast<double>(samples_bytes(sized)) / mega;
+  const double samples = static_cast<double>(sized.sample_bytes) / mega;
   line("memory per rank", fmt::format("{:.1f} MB (10^6 bytes; what libraries keep is not counted)",
                                       parameters + optimiser + statistics + megabytes(outer + residuals) + gradients +
                                           activations + samples));
@@ -133,7 +133,8 @@ void print_memory(const Sized& sized, const TrainConfig& config) {
        fmt::format(
            "{:.1f} MB{}", activations,
            sized.floats_kept > 0 ? fmt::format(", {:.1f} MB with --recompute off", megabytes(sized.floats_kept)) : ""));
-  line("  samples", fmt::format("{:.1f} MB ({})", samples, counted(held_images(sized), "image")));
+  line("  samples", fmt::format("{:.1f} MB ({}{})", samples, counted(held_images(sized), "image"),
+                                samples > 0 ? "" : ", which are read when they are used"));
   if (sized.memory.bytes > 0)
     line("largest batch",
          fmt::format("{:.1f} of {:.1f} MB are taken ({}): {}", megabytes(sized.other_floats + sized.arena_floats),

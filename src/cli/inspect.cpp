@@ -213,14 +213,23 @@ std::string inspect_plan(const InspectConfig& config) {
   compile.tuning = train.device.tuning;
   compile.options = train.device.options;
   compile.recompute = train.device.recompute;
+  // As if a run had one set of weights, the usual optimiser, and no samples in memory.
+  const auto limit_of = [&](const MemoryLimit& memory, Backend& backend) {
+    const OptimiserSpec optimiser;
+    return arena_limit(
+        memory, other_floats({}, plan, backend.layout(plan, optimiser), backend.compile(plan, optimiser).get(), false));
+  };
+  const bool limited = compile.recompute == Recompute::automatic;
   if (!config.card.empty()) {
-    compile.arena_limit = arena_limit({.bytes = memory_of_card(read_card(config.card)), .name = {}}, 0);
+    if (limited)
+      compile.arena_limit =
+          limit_of({.bytes = memory_of_card(read_card(config.card)), .name = {}}, *make_cpu_backend(1));
     return text + fmt::format("\ntraining program for {} samples on a described card\n{}", train.batch,
                               describe_on_card(read_card(config.card), plan, compile));
   }
   std::string chosen;
   const auto backend = make_backend({.device = train.device.device, .threads = train.device.threads}, chosen);
-  compile.arena_limit = arena_limit(memory_of(*backend, 1), 0);
+  if (limited) compile.arena_limit = limit_of(memory_of(*backend, 1), *backend);
   const auto program = backend->compile(plan, compile);
   text += fmt::format("\ntraining program for {} samples: {}; activations {:.1f} MB, {} stages\n", train.batch, chosen,
                       static_cast<double>(program->arena_floats()) * 4 / 1e6, program->stages().size());

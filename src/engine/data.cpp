@@ -49,6 +49,31 @@ Index samples_bytes(const DatasetInfo& info, Range range) {
   return static_cast<Index>(bytes);
 }
 
+namespace {
+
+bool keeps(const DataConfig& config, const DatasetInfo& info, Range range, Index memory_bytes) {
+  if (config.synthetic || config.cache == DataCache::ram) return true;
+  return config.cache == DataCache::automatic && samples_bytes(info, range) <= memory_bytes;
+}
+
+/// What is loaded for an evaluation by groups: samples that a rank takes lie all over the split.
+struct Evaluated {
+  DataConfig config;
+  Range range;
+};
+Evaluated evaluated(const DataConfig& config, const DatasetInfo& info, Range share,
+                    const std::vector<ShapeGroup>& groups) {
+  Evaluated result{config, groups.empty() ? share : Range{0, info.samples}};
+  if (!groups.empty() && config.cache == DataCache::automatic) result.config.cache = DataCache::stream;
+  return result;
+}
+
+}  // namespace
+
+Index kept_bytes(const DataConfig& config, const DatasetInfo& info, Range range, Index memory_bytes) {
+  return keeps(config, info, range, memory_bytes) ? samples_bytes(info, range) : 0;
+}
+
 Index samples_memory(const DataConfig& config, int node_size) {
   constexpr double mega = 1e6;
   if (config.memory_mb > 0) return static_cast<Index>(config.memory_mb * mega);
@@ -60,20 +85,19 @@ Index samples_memory(const DataConfig& config, int node_size) {
 std::unique_ptr<Dataset> load_split(const DataConfig& config, const DatasetInfo& info, Range range,
                                     Index memory_bytes) {
   if (config.synthetic) return std::make_unique<Dataset>(config.synthetic_spec, info, range);
-  const bool fits = samples_bytes(info, range) <= memory_bytes;
-  if (config.cache == DataCache::ram && !fits && config.memory_mb > 0) {
+  if (config.cache == DataCache::ram && config.memory_mb > 0 && samples_bytes(info, range) > memory_bytes) {
     fail(
         Exit::usage,
         "--data-cache ram needs {:.1f} MB for the samples of a rank, --data-memory allows {}; use more ranks, or --data-cache stream",
         static_cast<double>(samples_bytes(info, range)) / 1e6, config.memory_mb);
   }
-  const bool keep = config.cache == DataCache::ram || (config.cache == DataCache::automatic && fits);
   DatasetInfo from = info;
   if (config.cache == DataCache::stage) stage_partitions(from, range, stage_folder(config.stage_folder));
-  auto samples = std::make_unique<Dataset>(std::move(from), range,
-                                           ReadSpec{.threads = std::max(config.workers, 1),
-                                                    .on_corrupt = config.on_corrupt,
-                                                    .keep = keep ? Keep::memory : Keep::files});
+  auto samples = std::make_unique<Dataset>(
+      std::move(from), range,
+      ReadSpec{.threads = std::max(config.workers, 1),
+               .on_corrupt = config.on_corrupt,
+               .keep = keeps(config, info, range, memory_bytes) ? Keep::memory : Keep::files});
   if (samples->skipped() > 0) {
     log::warn("{} damaged samples of '{}' ({}) were skipped: their neighbours stand in for them", samples->skipped(),
               info.folder, info.split);
@@ -108,10 +132,14 @@ std::vector<std::int32_t> labels_of(const DataConfig& config, const DatasetInfo&
 
 std::unique_ptr<Dataset> load_evaluated(const DataConfig& config, const DatasetInfo& info, Range share,
                                         const std::vector<ShapeGroup>& groups, Index memory_bytes) {
-  if (groups.empty()) return load_split(config, info, share, memory_bytes);
-  DataConfig data = config;
-  if (data.cache == DataCache::automatic) data.cache = DataCache::stream;
-  return load_split(data, info, {0, info.samples}, memory_bytes);
+  const Evaluated of = evaluated(config, info, share, groups);
+  return load_split(of.config, info, of.range, memory_bytes);
+}
+
+Index kept_evaluated_bytes(const DataConfig& config, const DatasetInfo& info, Range share,
+                           const std::vector<ShapeGroup>& groups, Index memory_bytes) {
+  const Evaluated of = evaluated(config, info, share, groups);
+  return kept_bytes(of.config, info, of.range, memory_bytes);
 }
 
 ImageSize input_size(const DataConfig& config, const DatasetInfo& info) {

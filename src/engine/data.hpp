@@ -32,10 +32,15 @@ std::vector<ShapeGroup> val_groups(const DataConfig& config, const DatasetInfo& 
 std::string shape_warning(const DataConfig& config, const DatasetInfo& info, const std::vector<ShapeGroup>& groups);
 /// The label of each sample of a range: of files their tables alone are read. Throws Error(data).
 std::vector<std::int32_t> labels_of(const DataConfig& config, const DatasetInfo& info, Range range);
+/// What load_split keeps in memory, bytes; 0: it reads samples when they are used.
+Index kept_bytes(const DataConfig& config, const DatasetInfo& info, Range range, Index memory_bytes);
 /// The samples that a rank evaluates: its share. By groups that lies all over the split, so it is the whole split,
 /// streamed unless another --data-cache is asked for.
 std::unique_ptr<Dataset> load_evaluated(const DataConfig& config, const DatasetInfo& info, Range share,
                                         const std::vector<ShapeGroup>& groups, Index memory_bytes);
+/// What load_evaluated keeps in memory, bytes.
+Index kept_evaluated_bytes(const DataConfig& config, const DatasetInfo& info, Range share,
+                           const std::vector<ShapeGroup>& groups, Index memory_bytes);
 /// --data-memory in bytes; its default is half of the memory that the host has to spare, shared by `node_size` ranks.
 Index samples_memory(const DataConfig& config, int node_size);
 

@@ -75,9 +75,10 @@ Engine::Engine(const Graph& graph, const EngineSpec& spec, std::unique_ptr<Backe
   const bool training =
       std::any_of(spec.sizes.begin(), spec.sizes.end(), [](const auto& sizes) { return !sizes.train_sizes.empty(); });
   if (training) updater_ = backend_->compile(plan_, spec.optimiser);
+  const Index others = other_floats(spec, plan_, layout_, updater_.get(), backend_->host_reads());
   EngineSpec limited = spec;
   if (spec.device.recompute == Recompute::automatic)
-    limited.arena_limit = arena_limit(memory_of(*backend_, spec.node_size), other_floats(spec));
+    limited.arena_limit = arena_limit(memory_of(*backend_, spec.node_size), others);
   for (std::size_t i = 0; i < spec.sizes.size(); ++i) compile(limited, spec.sizes[i], i);
   for (const auto& [key, program] : training_) {
     if (order_of(program->stages()) == order_of(stages())) continue;
@@ -86,16 +87,10 @@ Engine::Engine(const Graph& graph, const EngineSpec& spec, std::unique_ptr<Backe
         "the kernels for batches of {} and {} images make the gradients in different orders, which ranks can't sum; take --tuning rule or a larger --fusion-threshold-mb",
         training_.begin()->first.second, key.second);
   }
-  allocate(limited);
+  allocate(limited, others);
 }
 
-Index Engine::other_floats(const EngineSpec& spec) const {
-  const Index sets = spec.other_floats ? spec.other_floats(layout_, plan_.table) : layout_.count();
-  return updater_ ? sets + plan_.table.block() + updater_->arena_floats() : sets;
-}
-
-void Engine::allocate(const EngineSpec& spec) {
-  const Index others = other_floats(spec);
+void Engine::allocate(const EngineSpec& spec, Index others) {
   const MemoryLimit memory = memory_of(*backend_, spec.node_size);
   const auto advice = [&] {
     const auto arena = [&](const CompileSpec& each) { return backend_->compile(plan_, each)->arena_floats(); };

@@ -37,8 +37,9 @@ struct EngineSpec {
   PlanSpec plan;
   OptimiserSpec optimiser;
   std::vector<ProgramSizes> sizes;  ///< the first is what a run begins with; at least one
-  /// Floats in the memory of the device beside the programs and the gradients, of a set with this layout: for messages.
-  std::function<Index(const SetLayout&, const ParameterTable&)> other_floats = {};
+  /// Floats that sets with this layout, and what belongs to them, take in the memory of the device; empty: one set.
+  std::function<Index(const SetLayout&, const ParameterTable&)> set_floats = {};
+  Index sample_bytes = 0;  ///< that this rank keeps in the memory of its host
   int topk = 5;
   int node_rank = 0, node_size = 1;
   Index arena_limit = 0;       ///< CompileSpec's; the engine fills it in
@@ -139,10 +140,9 @@ class Engine {
   Plan plan_;
   SetLayout layout_;
   void compile(const EngineSpec& spec, const ProgramSizes& sizes, std::size_t phase);
-  /// Floats of the device beside the arena.
-  Index other_floats(const EngineSpec& spec) const;
-  /// All that the programs share. What the memory can't hold is an error before a host kills the process.
-  void allocate(const EngineSpec& spec);
+  /// All that the programs share, beside `others` (floats). What the memory can't hold is an error before a host kills
+  /// the process.
+  void allocate(const EngineSpec& spec, Index others);
   std::map<std::pair<std::size_t, Index>, std::unique_ptr<Program>> training_;          ///< by phase and samples
   std::map<std::pair<std::size_t, std::size_t>, std::unique_ptr<Program>> evaluation_;  ///< by phase and shape
   std::unique_ptr<Updater> updater_;

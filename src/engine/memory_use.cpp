@@ -95,24 +95,27 @@ Index largest_that_fits(Index limit, Index first, const std::function<Index(Inde
 }
 
 std::string tell_largest_batch(const EngineSpec& spec, Index floats, const ArenaOf& arena) {
-  const auto largest_of = [&](const EngineSpec& of, Index first) {
+  const auto largest_of = [&](Recompute recompute, Index first) {
+    EngineSpec of = spec;
+    of.device.recompute = recompute;
     return largest_that_fits(floats, first, [&](Index batch) { return arena_floats(of, batch, arena); });
   };
-  const Index largest = largest_of(spec, batch_of(spec));
+  const bool off = spec.device.recompute == Recompute::off;
+  // auto takes all blocks before a batch is too large, so one search holds for both.
+  const Index largest = largest_of(off ? Recompute::off : Recompute::all, batch_of(spec));
   const auto number = [](Index batch) { return fmt::format("{}{}", batch, batch == most_samples ? " or more" : ""); };
-  std::string other;
-  if (trains(spec) && spec.device.recompute == Recompute::off && largest < most_samples) {
-    EngineSpec again = spec;
-    again.device.recompute = Recompute::all;
-    const Index more = largest_of(again, std::max<Index>(2 * largest, 1));
-    if (more > largest) other = fmt::format("; with --recompute auto it is {}", number(more));
+  Index more = 0;  // with --recompute auto, where that is another
+  if (trains(spec) && off && largest < most_samples) {
+    more = largest_of(Recompute::all, std::max<Index>(largest, 1));
+    if (more <= largest) more = 0;
   }
   const char* option = trains(spec) ? "--batch-size" : "--batch-size of an evaluation";
   if (largest == 0)
     return fmt::format(
-        "not even one image a batch fits; take a smaller --image-size, a smaller --eval-batch-size or more memory{}",
-        other);
-  return fmt::format("the largest batch that fits is {} ({}){}", number(largest), option, other);
+        "not even one image per batch fits; take {}a smaller --image-size, a smaller --eval-batch-size or more memory",
+        more > 0 ? fmt::format("--recompute auto, with which {} {}, ", number(more), more == 1 ? "fits" : "fit") : "");
+  return fmt::format("the largest batch that fits is {} ({}){}", number(largest), option,
+                     more > 0 ? fmt::format("; with --recompute auto it is {}", number(more)) : "");
 }
 
 MemoryLimit memory_of(const Backend& backend, int node_size) {
@@ -123,6 +126,14 @@ MemoryLimit memory_of(const Backend& backend, int node_size) {
   const double bytes = memory_limit();
   return {bytes / std::max(node_size, 1), fmt::format("the {:.1f} GB of this host{}", bytes / giga,
                                                       node_size > 1 ? " for " + counted(node_size, "rank") : "")};
+}
+
+Index other_floats(const EngineSpec& spec, const Plan& plan, const SetLayout& layout, const Updater* updater,
+                   bool of_host) {
+  Index floats = spec.set_floats ? spec.set_floats(layout, plan.table) : layout.count();
+  if (updater != nullptr) floats += plan.table.block() + updater->arena_floats();
+  if (of_host) floats += (spec.sample_bytes + 3) / 4;
+  return floats;
 }
 
 Index arena_limit(const MemoryLimit& memory, Index others) {

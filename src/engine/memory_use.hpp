@@ -24,7 +24,8 @@ constexpr Index most_samples = 1 << 16;
 /// search begins.
 Index largest_that_fits(Index limit, Index first, const std::function<Index(Index)>& floats);
 
-/// `the largest batch that fits is 12`, or that none does. `floats`: what the device has left for arenas.
+/// `the largest batch that fits is 12`, or that none does, and what --recompute would change. `floats`: what the device
+/// has left for arenas.
 std::string tell_largest_batch(const EngineSpec& spec, Index floats, const ArenaOf& arena);
 
 /// What a rank may use, in bytes, and how messages call it; 0: not known.
@@ -33,6 +34,11 @@ struct MemoryLimit {
   std::string name;  ///< `the 16.0 GB of this host for 2 ranks`
 };
 MemoryLimit memory_of(const Backend& backend, int node_size);
+
+/// Floats of the device beside the arena: sets, and where something trains (`updater` isn't null) gradients and what
+/// the update needs. `of_host`: the device computes in the memory of the host, where samples lie too.
+Index other_floats(const EngineSpec& spec, const Plan& plan, const SetLayout& layout, const Updater* updater,
+                   bool of_host);
 
 /// Floats that arenas may take with Recompute::automatic beside `others`: a twentieth of the memory is left for what is
 /// not counted. Where the memory isn't known, any number.

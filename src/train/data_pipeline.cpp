@@ -36,7 +36,29 @@ Range train_range(const TrainingPhase& phase) {
   return job.run.count > 0 ? sample_range(job.order, job.run.first, job.run.count) : Range{};
 }
 
+Range val_share(const TrainingPhase& phase) {
+  return EvaluationBatches::share(phase.splits.val.samples, phase.job.ranks, phase.job.rank);
+}
+
 }  // namespace
+
+Index kept_sample_bytes(const std::vector<TrainingPhase>& phases, int node_size) {
+  const Index memory = samples_memory(phases.front().config.data, node_size);
+  Index kept = 0;
+  for (std::size_t i = 0; i < phases.size(); ++i) {
+    const TrainingPhase& phase = phases[i];
+    bool train = true, val = phase.splits.has_val;
+    for (std::size_t j = 0; j < i; ++j) {
+      train &= !same_data(phase.splits.train, phases[j].splits.train);
+      val &= !(phases[j].splits.has_val && same_val(phase, phases[j]));
+    }
+    if (train) kept += kept_bytes(phase.config.data, phase.splits.train, train_range(phase), memory - kept);
+    if (val)
+      kept += kept_evaluated_bytes(phase.splits.val_data, phase.splits.val, val_share(phase), phase.val_groups,
+                                   memory - kept);
+  }
+  return kept;
+}
 
 Index DataPipeline::skipped(Communicator& communicator) const {
   std::set<const Dataset*> all;
@@ -63,10 +85,9 @@ DataPipeline::DataPipeline(const std::vector<TrainingPhase>& phases, const Commu
     }
     if (!own.train) own.train = take(load_split(phase.config.data, phase.splits.train, train_range(phase), memory));
     warn_of_order(phase, *own.train);
-    if (phase.splits.has_val && !own.val) {
-      const Range share = EvaluationBatches::share(phase.splits.val.samples, phase.job.ranks, phase.job.rank);
-      own.val = take(load_evaluated(phase.splits.val_data, phase.splits.val, share, phase.val_groups, memory));
-    }
+    if (phase.splits.has_val && !own.val)
+      own.val =
+          take(load_evaluated(phase.splits.val_data, phase.splits.val, val_share(phase), phase.val_groups, memory));
     samples_.push_back(std::move(own));
   }
 }

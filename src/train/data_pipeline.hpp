@@ -27,6 +27,9 @@ struct ReplicaBatch {
   Batch input;
 };
 
+/// Bytes of samples that DataPipeline keeps in the memory of a rank's host, before it reads them.
+Index kept_sample_bytes(const std::vector<TrainingPhase>& phases, int node_size);
+
 class DataPipeline {
  public:
   /// Reads samples, or opens their files, for all phases: phases on the same data share them. Talks to no other rank.

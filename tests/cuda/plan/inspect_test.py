@@ -30,8 +30,8 @@ assert "cannot read the card's description" in inspect("/nowhere", expect=2)
 assert "has no 'deviceName'" in inspect(pathlib.Path(__file__), expect=2)
 
 
-def dry_run(card, batch, expect=0):
-    words = [CONVOY, "train", "--synthetic", "--synthetic-samples", "9000", "--model", "resnet8", "--dry-run", "--card", str(card), "--precision", "fp16", "--batch-size", str(batch), "--threads", "1"]
+def dry_run(card, batch, *options, expect=0):
+    words = [CONVOY, "train", "--synthetic", "--synthetic-samples", "9000", "--model", "resnet8", "--dry-run", "--card", str(card), "--precision", "fp16", "--batch-size", str(batch), "--threads", "1", *options]
     done = subprocess.run(words, capture_output=True, text=True, timeout=100)
     assert done.returncode == expect, (words, done)
     return done.stdout if expect == 0 else done.stderr
@@ -47,6 +47,12 @@ with tempfile.TemporaryDirectory() as work:
     largest = int(figures.search(dry_run(small, 64)).group(3))
     fits, over = (float(figures.search(dry_run(small, batch)).group(1)) for batch in (largest, largest + 1))
     assert 64 < largest and fits <= 2000 < over, (largest, fits, over)
+    again = re.search(r"the largest batch that fits is (\d+) \(--batch-size\); with --recompute auto it is (\d+)\n", dry_run(small, 64))
+    assert int(again.group(1)) == largest and int(again.group(2)) > 1.2 * largest, again.group(0)
+    for words in (("--recompute", "all"), ("--recompute", "auto")):
+        out = dry_run(small, int(again.group(2)), *words)
+        taken, there, told = figures.search(out).groups()
+        assert told == again.group(2) and float(taken) <= float(there), (words, out)
     del description["totalGlobalMem"]
     small.write_text(json.dumps(description))
     assert "has no 'totalGlobalMem'" in dry_run(small, 64, expect=2)

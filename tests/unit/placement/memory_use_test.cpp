@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/memory_use.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "backend/factory.hpp"
 #include "core/errors.hpp"
+#include "engine/data.hpp"
 #include "support/expect_error.hpp"
 
 namespace convoy {
@@ -99,15 +101,83 @@ TEST_F(LargestBatch, OfAnEvaluationAlone) {
   EXPECT_GT(floats(found + 1), floats(20));
 }
 
+TEST_F(LargestBatch, RecomputationMakesItLarger) {
+  spec_.sizes[0].eval_size = 0;
+  const auto with = [&](Recompute recompute, Index limit) {
+    spec_.device.recompute = recompute;
+    spec_.arena_limit = limit;
+    return tell_largest_batch(spec_, limit, [&](const CompileSpec& each) {
+      EXPECT_NE(each.recompute, Recompute::automatic);  // it would try several numbers of blocks for each batch
+      return backend_->compile(plan_, each)->arena_floats();
+    });
+  };
+  const auto largest_with = [&](Recompute recompute, Index limit) {
+    spec_.device.recompute = recompute;
+    return largest(limit);
+  };
+  const Index limit = floats(20);
+  const Index plain = largest_with(Recompute::off, limit), again = largest_with(Recompute::all, limit);
+  ASSERT_LT(plain, again);
+  EXPECT_EQ(
+      with(Recompute::off, limit),
+      fmt::format("the largest batch that fits is {} (--batch-size); with --recompute auto it is {}", plain, again));
+  for (const Recompute recompute : {Recompute::all, Recompute::automatic})
+    EXPECT_EQ(with(recompute, limit), fmt::format("the largest batch that fits is {} (--batch-size)", again));
+  spec_.device.recompute = Recompute::automatic;
+  EXPECT_LE(floats(again), limit);
+
+  spec_.device.recompute = Recompute::off;
+  const Index little = floats(1) - 1;
+  ASSERT_EQ(largest_with(Recompute::all, little), 1);
+  EXPECT_EQ(with(Recompute::off, little),
+            "not even one image per batch fits; take --recompute auto, with which 1 fits, a smaller --image-size, a "
+            "smaller --eval-batch-size or more memory");
+}
+
+TEST_F(LargestBatch, SamplesCountWhereTheDeviceComputesInTheHostsMemory) {
+  const SetLayout layout = backend_->layout(plan_, {});
+  const auto updater = backend_->compile(plan_, OptimiserSpec{});
+  const Index none = other_floats(spec_, plan_, layout, updater.get(), true);
+  EXPECT_EQ(none, layout.count() + plan_.table.block() + updater->arena_floats());
+  spec_.sample_bytes = 4001;
+  EXPECT_EQ(other_floats(spec_, plan_, layout, updater.get(), true), none + 1001);
+  EXPECT_EQ(other_floats(spec_, plan_, layout, updater.get(), false), none);
+  EXPECT_EQ(other_floats(spec_, plan_, layout, nullptr, false), layout.count());
+}
+
+TEST(KeptSamples, AsLoadingKeepsThem) {
+  DatasetInfo info;
+  info.samples = 100;
+  info.height = info.width = 4;
+  info.channels = 3;
+  info.encoding = "raw";
+  const std::vector<ShapeGroup> groups(1);
+  const Range share{20, 30};
+  const Index bytes = 30 * 48;
+  DataConfig config;
+  config.cache = DataCache::automatic;
+  EXPECT_EQ(kept_bytes(config, info, share, bytes), bytes);
+  EXPECT_EQ(kept_bytes(config, info, share, bytes - 1), 0);
+  EXPECT_EQ(kept_evaluated_bytes(config, info, share, {}, bytes), bytes);
+  EXPECT_EQ(kept_evaluated_bytes(config, info, share, groups, 100 * bytes), 0);  // they lie all over the split
+  config.cache = DataCache::stream;
+  EXPECT_EQ(kept_bytes(config, info, share, bytes), 0);
+  config.cache = DataCache::ram;
+  EXPECT_EQ(kept_bytes(config, info, share, 0), bytes);
+  EXPECT_EQ(kept_evaluated_bytes(config, info, share, groups, 0), 100 * 48);
+}
+
 TEST_F(LargestBatch, TheEngineRefusesWhatNoHostHas) {
-  spec_.other_floats = [](const SetLayout&) { return Index{1} << 50; };
-  expect_error(Exit::device, {"the network needs", "GB of this host", "not even one image a batch fits"},
-               [&] { const Engine engine(plan_.graph, spec_, make_cpu_backend(1), ""); });
+  spec_.set_floats = [](const SetLayout&, const ParameterTable&) { return Index{1} << 50; };
+  expect_error(
+      Exit::device,
+      {"the network needs", "GB of this host", "not even one image per batch fits; take a smaller --image-size"},
+      [&] { const Engine engine(plan_.graph, spec_, make_cpu_backend(1), ""); });
   const double host = memory_of(*backend_, 1).bytes;
   ASSERT_GT(host, 0);
   spec_.sizes[0].train_sizes = {20000};
   const auto left = static_cast<Index>(host / 4) - floats(50);
-  spec_.other_floats = [&](const SetLayout&) { return left; };
+  spec_.set_floats = [&](const SetLayout&, const ParameterTable&) { return left; };
   expect_error(Exit::device, {"the largest batch that fits is ", "--batch-size"},
                [&] { const Engine engine(plan_.graph, spec_, make_cpu_backend(1), ""); });
 }
