@@ -3,8 +3,6 @@
 
 #include <algorithm>
 
-#include "core/errors.hpp"
-
 namespace convoy::cuda {
 namespace {
 
@@ -57,18 +55,17 @@ void choose_beside(ExecutionPlan& execution) {
     bool followed = false;  // else the last step of the stage would wait for it at once
     for (std::size_t k = stage.end; k-- > begin;) {
       Step& step = execution.steps[k];
-      const bool may = may_leave(execution, step);
+      const auto at = [&](std::size_t number) { return execution.steps.begin() + static_cast<std::ptrdiff_t>(number); };
+      // A block that runs again may write what the step reads. The last step of the stage waits.
+      const auto disturbs = [&](const Step& other) { return !other.beside && collide(step, other); };
+      const bool may =
+          may_leave(execution, step) && (k + 1 >= stage.end || std::none_of(at(k + 1), at(stage.end - 1), disturbs));
       step.beside = may && followed;
       followed = followed || (!may && k + 1 < stage.end);
     }
     choose_waits(execution, begin, stage.end);
     begin = stage.end;
   }
-  for_each_beside(execution, [&](std::size_t k, std::size_t, std::size_t last) {
-    for (std::size_t other = k + 1; other < last; ++other)
-      require(execution.steps[other].beside || !collide(execution.steps[k], execution.steps[other]),
-              "a step changes what another one beside it needs");
-  });
 }
 
 void extend_lifetimes(const ExecutionPlan& execution, std::vector<lowering::Lifetime>& lifetimes) {

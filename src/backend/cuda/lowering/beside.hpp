@@ -8,8 +8,8 @@
 
 namespace convoy::cuda {
 
-/// Sets Step::beside and Step::waits. Throws Error(internal) where a step of the row touches what one beside it writes,
-/// or writes what it reads, before they meet at the last step of the stage.
+/// Sets Step::beside and Step::waits. A step stays in the row if one behind it touches what it writes, or writes what
+/// it reads, before the last step of the stage.
 void choose_beside(ExecutionPlan& execution);
 /// What a step beside the row touches is its own from the steps on that it may run beside, until its stage ends.
 void extend_lifetimes(const ExecutionPlan& execution, std::vector<lowering::Lifetime>& lifetimes);
