@@ -77,6 +77,7 @@ TEST_P(InputKernel, MakesWhatTheReferenceMakes) {
         const Tensor want = reference::make_input(spec, samples, images.data(), c.height, c.width);
 
         std::vector<SampleRow> rows;
+        rows.reserve(samples.size());
         for (const SampleSpec& sample : samples) rows.push_back(row_of(sample));
         FeedNumbers feed;
         feed.images = bench.put(images);
