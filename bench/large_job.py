@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Seconds that a job of many ranks takes for all that is no training, and of an MPI program that does nothing, on one machine.
+"""Seconds that a job of many ranks takes for everything except training, and of an MPI program that does nothing, on one machine.
 
     bench/large_job.py 2 64 256
 

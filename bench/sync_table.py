@@ -107,7 +107,7 @@ def row_of(cell, seed, epochs, folder):
     # An epoch that two jobs trained has one record, of the job that ended it.
     by_epoch = {record["epoch"]: record for record in lines if record["split"] == "epoch"}
     loss = [record["loss"] for record in lines if record["split"] == "val"][-1]
-    # Where a stop broke an epoch, its record lacks what the first job sent.
+    # If a stop interrupted an epoch, its record lacks what the first job sent.
     resumed = [record["step"] for record in lines if record["split"] == "run" and record["event"] == "resume"]
     begin = lambda epoch: by_epoch[epoch - 1]["step"] if epoch - 1 in by_epoch else 0
     whole = [record for epoch, record in by_epoch.items() if not any(begin(epoch) < step < record["step"] for step in resumed)]
@@ -118,7 +118,7 @@ def row_of(cell, seed, epochs, folder):
 
 
 def train(args, cell, seed, folder, deadline):
-    """False where the time is up."""
+    """Returns False if the time is up."""
     call = ["mpirun", "--oversubscribe", "--bind-to", "none", "-np", str(args.ranks), args.convoy, "train", "--config",
             str(HERE.parent / "configs/cifar10_resnet20_10ep.cfg"), "--data", args.data, "--seed", str(seed), "--epochs", str(args.epochs),
             *words_of(cell), "--threads", "1", "--print-freq", "98", "--no-tensorboard", "--resume", "auto", "--output-dir", str(folder)]

@@ -69,7 +69,7 @@ export TSAN_OPTIONS=suppressions=$PWD/tests/support/races.supp
 export LSAN_OPTIONS=suppressions=$PWD/tests/support/leaks.supp:print_suppressions=0
 # Most tests of programs wait more than they compute.
 ctest --preset "$preset" --parallel 4 --no-tests=error "${selection[@]}" "$@" && exit
-# A busy machine misses deadlines. What failed beside other tests runs once more alone: what fails twice has failed.
+# A busy machine misses deadlines. If at most five tests failed, they run once more, one at a time; only a second failure counts.
 failed=build/$preset/Testing/Temporary/LastTestsFailed.log
 [ -s "$failed" ] && [ "$(wc -l <"$failed")" -le 5 ] || exit 1
 printf '\nfailed beside other tests, run again alone: %s\n' "$(cut -d: -f2 "$failed" | paste -sd ' ')"

@@ -14,7 +14,7 @@ inline std::string tell(const Recomputation& recomputation, Index floats) {
   const auto megabytes = [](Index of) { return static_cast<double>(of) * sizeof(float) / 1e6; };
   if (recomputation.found == 0) return "the network has no block that would spare memory if it ran forward twice";
   if (recomputation.blocks == 0)
-    return fmt::format("no block runs forward twice: activations of {:.1f} MB fit", megabytes(floats));
+    return fmt::format("no block runs forward twice; activations take {:.1f} MB", megabytes(floats));
   return fmt::format(
       "{} of {} run forward twice: activations of {:.1f} MB instead of {:.1f} MB, {:.0f} % more arithmetic",
       recomputation.blocks, counted(recomputation.found, "block"), megabytes(floats),

@@ -83,7 +83,7 @@ struct MainFile {
   }
 };
 
-/// Of replicas that both have: another number of replicas is told beside.
+/// Compares the residuals of replicas present in both; a different number of replicas is reported separately.
 void compare_residuals(const MainFile& a, const MainFile& b, CheckpointComparison& found) {
   const auto of_b = b.shards();
   for (const auto& [replica, path] : a.shards()) {

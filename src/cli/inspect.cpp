@@ -91,6 +91,11 @@ std::string describe(const TrainedData& data) {
              data.input_height, data.input_width, data.short_side, data.train_digest, data.val_digest);
 }
 
+std::string residuals_of(const FileMeta& file) {
+  if (file.replica >= 0) return "holds what this replica has not sent";
+  return file.shards.empty() ? "no residuals in this file" : "the shards hold what each replica has not sent";
+}
+
 std::string describe(const FileMeta& file) {
   const CheckpointMeta& meta = file.meta;
   const auto& at = meta.position;
@@ -107,8 +112,7 @@ std::string describe(const FileMeta& file) {
     text += fmt::format("average       moving, decay {}: below /ema, and what evaluation takes\n", meta.ema_decay);
   if (meta.has_outer) text += "outer         its optimizer's anchor and momentum: below /outer\n";
   if (meta.compression.is_on())
-    text += fmt::format("wire          {}: what each replica has not sent is in its shard\n",
-                        name_of(meta.compression.kind));
+    text += fmt::format("wire          {}: {}\n", name_of(meta.compression.kind), residuals_of(file));
   text += describe(meta.data);
   text += fmt::format("plan          {:016x}\nconfiguration {}\n", meta.plan_digest, meta.configuration_hash);
   for (const auto& [name, value] : meta.numbers) text += fmt::format("{:<13} {}\n", name, value);

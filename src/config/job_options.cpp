@@ -103,14 +103,14 @@ OptionGroup sync_options(SyncConfig& sync) {
            {name_of(WireChoice::two_bits), WireChoice::two_bits},
            {name_of(WireChoice::top_k), WireChoice::top_k},
            {name_of(WireChoice::power_sgd), WireChoice::power_sgd}},
-          "format in which gradients, or the changes of weights since the last average, travel between ranks; sums are added in fp32, but NCCL adds bf16 itself; 2bit, topk, powersgd: gradients alone, compressed, on CPUs; what is left out travels in later steps",
+          "format in which gradients, or the changes of weights since the last average, travel between ranks; sums are added in fp32 (NCCL adds bf16 itself). 2bit, topk and powersgd compress gradients, need --sync gradients and CPUs, and send what they leave out in later steps",
           {{"none", WireChoice::fp32}}))
       .also({"gc-type"})
       .decides_bits();
   add(number_option(
           "wire-threshold", "F", sync.compression.threshold, above(0),
-          "--wire 2bit sends this much, up or down, of a gradient that is at least as large; the gradient of a "
-          "replica's summed losses, as in MXNet"))
+          "threshold F of --wire 2bit: a value of magnitude F or more is sent as +F or -F; applies to the gradient of "
+          "the loss summed over a replica's samples, as in MXNet"))
       .also({"gc-threshold"})
       .decides_bits();
   add(number_option("wire-fraction", "F", sync.compression.fraction, {.low = 0, .high = 1, .low_excluded = true},

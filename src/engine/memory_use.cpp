@@ -101,7 +101,8 @@ std::string tell_largest_batch(const EngineSpec& spec, Index floats, const Arena
     return largest_that_fits(floats, first, [&](Index batch) { return arena_floats(of, batch, arena); });
   };
   const bool off = spec.device.recompute == Recompute::off;
-  // auto takes all blocks before a batch is too large, so one search holds for both.
+  // The search assumes that auto repeats all blocks for the largest batch; a smaller number of blocks may need less, so
+  // auto may fit slightly more.
   const Index largest = largest_of(off ? Recompute::off : Recompute::all, batch_of(spec));
   const auto number = [](Index batch) { return fmt::format("{}{}", batch, batch == most_samples ? " or more" : ""); };
   Index more = 0;  // with --recompute auto, where that is another

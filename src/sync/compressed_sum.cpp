@@ -19,7 +19,7 @@ struct Room {
   Index plain_floats = 0;               ///< what travels as it is, and the left factors
   Index own_bytes = 0, all_bytes = 0;   ///< messages
   Index sorted = 0, counts = 0;         ///< numbers of four bytes
-  Index columns = 0;                    ///< of eight
+  Index columns = 0;                    ///< numbers of eight bytes
   ReplicaSumSpec plain_sum, basis_sum;  ///< without their leaves
 };
 

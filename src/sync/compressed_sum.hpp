@@ -25,9 +25,10 @@ class CompressedSum {
 
   /// Takes what a replica of this rank has written into the gradient block; replicas come in order.
   void add(int replica);
-  /// Collective. After the rank's last add: the gradient block becomes the sum over all replicas. `scale`: of a
-  /// sample's gradient in this step, and so of the threshold. Where a replica's gradient is not finite the step is not
-  /// applied: no replica keeps anything of it, and what would be compressed becomes NaN, as such a sum is.
+  /// Collective. After the rank's last add: the gradient block becomes the sum over all replicas. `scale`:
+  /// factor of each sample's gradient in this step; the 2-bit threshold is multiplied by it too. Where a replica's
+  /// gradient is not finite the step is not applied: no replica keeps anything of it, and what would be compressed
+  /// becomes NaN, as such a sum is.
   void reduce(float scale);
 
   /// What the owned replicas have not sent yet, laid out as CompressionLayout::residual.
@@ -39,7 +40,7 @@ class CompressedSum {
   float* residual(std::size_t own) const { return residuals_[own].block; }
   LowRank shape_of(const CompressedTensor& tensor) const;
   bool is_finite() const;
-  /// Residual and gradient of a replica: where it was the last of the turns, in the gradient block.
+  /// Residual + gradient of a replica. For a replica of the last turn, the gradient block; else a block of its own.
   float* whole(std::size_t own, const CompressedTensor& tensor) const;
   /// What a step has made of residuals and gradients becomes the residuals. Values that are not finite are dropped.
   void keep();

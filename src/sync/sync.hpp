@@ -70,7 +70,7 @@ std::string policy_of_checkpoint(Index local_steps);
 /// The ranks that sum for a group: those of one number have a communicator of their own. A rank whose replicas are part
 /// of a group shares it; others average whole groups, or nothing, alone.
 int group_of_rank(const SyncSpec& spec);
-/// Throws Error(usage) where gradients can't travel so: between averages of weights, or from a GPU.
+/// Throws Error(usage) if gradients can't be compressed: between averages of weights, or on a GPU.
 void check_compression(Compression kind, SyncMode mode, bool host_reads);
 /// The same, once the plan is known: messages must not be larger than MPI can say.
 void check_messages(const SyncSpec& spec, const ParameterTable& table, bool host_reads);

@@ -28,7 +28,7 @@ void add_gradients(Traffic& traffic, const SyncSpec& spec, const Plan& plan) {
   }
 }
 
-/// Once backward is through.
+/// Adds the traffic of compressed gradients, which starts after backward.
 void add_compressed(Traffic& traffic, const SyncSpec& spec, const Plan& plan) {
   const CompressionLayout layout = compression_layout(plan.table, spec.compression);
   traffic.sums.push_back({layout.plain_floats + layout.left_floats});

@@ -40,11 +40,11 @@ void load_residuals(TrainingJob& job, const Checkpoint* loaded) {
   bool same = false;
   if (loaded != nullptr && loaded->meta.compression.is_on()) {
     std::string why = why_dropped(loaded->meta, job.shape);
-    if (why.empty() && !has_all_residuals(job, *loaded)) why = "it holds the model alone";
+    if (why.empty() && !has_all_residuals(job, *loaded)) why = "the checkpoint has no residuals (no shards)";
     same = why.empty();
     if (!same)
-      log::info("what the replicas have not sent of their gradients (--wire {}) is dropped with '{}': {}",
-                name_of(loaded->meta.compression.kind), loaded->path, why);
+      log::info("'{}': the residuals of --wire {} are not used: {}", loaded->path,
+                name_of(loaded->meta.compression.kind), why);
   }
   if (!spec.is_on()) return;
   run_agreed(job.communicator, "loading what replicas have not sent", [&] {

@@ -110,7 +110,7 @@ CollectivesSpec sums_of(const TrainingJob& job, int replicas, Wire wire) {
           .gathers = job.shape.sync.compression.is_on()};
 }
 
-/// Collective. What can't travel is known once there is a plan. One rank with a GPU is enough.
+/// Collective. What can't travel is known once there is a plan. A GPU on any rank makes all ranks fail.
 std::unique_ptr<Sync> start_sync(const TrainingJob& job) {
   Engine& engine = *job.engine;
   std::int64_t far = engine.backend().host_reads() ? 0 : 1;

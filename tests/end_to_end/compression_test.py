@@ -183,7 +183,9 @@ def choices(work):
     with h5py.File(last(low), "r") as file:
         check(file.attrs["version"] == 5 and "basis" in file, "older programs refuse its checkpoint")
     text, _ = run(1, "inspect", "checkpoint", last(low))
-    check("powersgd: what each replica has not sent is in its shard" in text, "inspect checkpoint says it")
+    check("powersgd: the shards hold what each replica has not sent" in text, "inspect checkpoint says it")
+    text, _ = run(1, "inspect", "checkpoint", glob.glob(os.path.join(low, "checkpoints", "last.shard-0001*"))[0])
+    check("powersgd: holds what this replica has not sent" in text, "of a shard, too")
     run(1, "evaluate", "--checkpoint", last(low), "--threads", 1, "--output-dir", f"{work}/evaluated")
     run(1, "average", last(low), last(f"{work}/whole"), "--output", f"{work}/mean.h5")
     with h5py.File(f"{work}/mean.h5", "r") as file:
@@ -197,7 +199,7 @@ def choices(work):
         ([*KINDS["powersgd"], "--replicas", 2], "this job has another number of replicas"),
     ):
         said, _ = train(2, f"{work}/changed", *short, *words, "--resume", last(low))
-        dropped = f"(--wire powersgd) is dropped with '{last(low)}': {sentence}"
+        dropped = f"'{last(low)}': the residuals of --wire powersgd are not used: {sentence}"
         check(dropped in said.replace("\n", " "), f"{' '.join(map(str, words))}: {sentence}")
     said, _ = train(1, f"{work}/alone", *short, *KINDS["powersgd"], "--replicas", 1, "--resume", last(low))
     check("this job has another number of replicas" in said, "one replica is another number")
@@ -206,7 +208,10 @@ def choices(work):
     train(2, f"{work}/judged", *val, *KINDS["topk"], "--max-steps", 48)
     best = os.path.join(f"{work}/judged", "checkpoints", "best.h5")
     said, _ = train(2, f"{work}/from-best", *short, *KINDS["topk"], "--resume", best)
-    check(f"is dropped with '{best}': it holds the model alone" in said, "residuals are not dropped in silence")
+    check(f"'{best}': the residuals of --wire topk are not used: the checkpoint has no residuals (no shards)" in said.replace("\n", " "),
+          "residuals are not dropped in silence")
+    text, _ = run(1, "inspect", "checkpoint", best)
+    check("topk: no residuals in this file" in text, "inspect checkpoint says that best.h5 has none")
     said, _ = train(2, f"{work}/begun", *short, *KINDS["2bit"], "--resume", last(f"{work}/whole"))
     check("wire fp32 then, 2bit now" in said, "a checkpoint without residuals goes on, and it is said")
 

@@ -178,7 +178,7 @@ class CpuProgram final : public Program {
     if (once > 0) recomputation_.more_flops = again / once;
   }
 
-  /// As the rule chooses kernels: those that are measured may take more or less.
+  /// Scratch for the kernels that the rule chooses; measured kernels may need more or less.
   Index scratch_of(const Schedule& schedule) const {
     const std::vector<PassChoice> choices = told_choices(schedule);
     Index bytes = 0;
@@ -187,8 +187,8 @@ class CpuProgram final : public Program {
     return bytes;
   }
 
-  /// Of each pass: as told, or by the rule. A pass that repeats another takes its kernels, so that the bits are the
-  /// same.
+  /// Returns the kernel choice of each pass, given or by the rule. A pass that repeats another takes its kernels, so
+  /// that the bits are the same.
   std::vector<PassChoice> told_choices(const Schedule& schedule) const {
     std::vector<PassChoice> own, all;
     const auto& passes = schedule.passes;

@@ -27,7 +27,7 @@ std::vector<Place> places_of(const Schedule& schedule) {
   return places;
 }
 
-/// FLOP, and what they take the time of: a byte that is moved counts as 16.
+/// Work in FLOP; a byte moved counts as 16 FLOP.
 double work_of(const ProgramParts& parts, const Instruction& instruction, const std::vector<Shape>& shapes) {
   PassPlan alone;
   alone.instructions = {instruction};

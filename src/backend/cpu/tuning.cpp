@@ -55,7 +55,7 @@ class Measuring {
       prepare_norms(parts_, memory_.norm_step, k);
       if (passes[k].repeats >= 0) {
         choices.push_back(choices[static_cast<std::size_t>(passes[k].repeats)]);
-        run(passes[k], choices.back());  // in the gap, others took the place of what it makes
+        run(passes[k], choices.back());  // other tensors overwrote its outputs in the gap, so make them again
         continue;
       }
       const std::string signature = signature_of(parts_, passes[k]);

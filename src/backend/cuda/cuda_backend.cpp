@@ -188,7 +188,7 @@ void launch_early_if_asked() {
   const bool wanted = wish != nullptr && std::string_view(wish) == "1";
   if (launch_early(wanted) || !wanted) return;
   log::warn(
-      "CONVOY_EARLY_LAUNCH=1 has no effect (it wants a GPU of compute capability 9.0 and kernels built for it); leave it out");
+      "CONVOY_EARLY_LAUNCH=1 has no effect (it needs a GPU of compute capability 9.0 or later and kernels built for 9.0); unset it");
 }
 
 }  // namespace

@@ -115,7 +115,7 @@ TEST_F(CompressionTest, SendsAsManyBytesAsItsTrafficSays) {
     }
 }
 
-/// Set, residuals and bases are all that goes on needs.
+/// A job needs only its set, residuals and bases to continue exactly.
 TEST_F(CompressionTest, GoesOnFromItsState) {
   for (const CompressionSpec& compression : kinds) {
     const JobSpec spec = spec_of(compression, size + 1, false);
@@ -134,8 +134,8 @@ TEST_F(CompressionTest, GoesOnFromItsState) {
   }
 }
 
-/// Neither of the replica whose gradient isn't, nor of the others, whose gradients vanish as they do in fp32. Ranks
-/// have one replica or two, so a rank's last turn may have none.
+/// A step that is not finite leaves nothing in any residual: not in that of the faulty replica, nor in the others'.
+/// Ranks have one replica or two, so a rank's last turn may have none.
 TEST_F(CompressionTest, AStepThatIsNotFiniteLeavesNothing) {
   for (const CompressionSpec& compression : kinds)
     for (const int replicas : {size, size + 1, 2 * size}) {

@@ -5,7 +5,7 @@
 
 namespace convoy::cuda {
 
-/// As launch_early said last.
+/// Whether launches are early: the last result of launch_early().
 inline bool launches_early = false;
 /// For all launches of this process from now on. False where it isn't possible: on a card before compute capability
 /// 9.0, and where the kernels are compiled for an older one, without the instruction that waits.

@@ -33,7 +33,8 @@ void for_each_beside(const ExecutionPlan& execution, const Use& use) {
   }
 }
 
-/// The one before waits for what it needs, too, unless a step of the row between them makes some of it.
+/// A step beside the row waits itself only if it is the first of its stage, or if a row step since the last wait writes
+/// what it reads or touches what it writes.
 void choose_waits(ExecutionPlan& execution, std::size_t begin, std::size_t end) {
   bool first = true;
   for (std::size_t k = begin; k < end; ++k) {

@@ -11,7 +11,8 @@ namespace convoy::cuda {
 /// Sets Step::beside and Step::waits. A step stays in the row if one behind it touches what it writes, or writes what
 /// it reads, before the last step of the stage.
 void choose_beside(ExecutionPlan& execution);
-/// What a step beside the row touches is its own from the steps on that it may run beside, until its stage ends.
+/// Extends the lifetimes of the buffers of each step beside the row: from the first row step it may overlap to the end
+/// of its stage.
 void extend_lifetimes(const ExecutionPlan& execution, std::vector<lowering::Lifetime>& lifetimes);
 
 }  // namespace convoy::cuda

@@ -97,7 +97,8 @@ struct Step {
   bool again = false;      ///< a forward step that runs a second time, within backward
   /// Runs in a stream of its own, beside the steps behind it. The last step of its stage waits for it.
   bool beside = false;
-  /// Of a step beside the row: it waits for all that the row has queued. Else the one beside before it did so for both.
+  /// Only if `beside`: true if this step must wait for all that the row has queued so far; false if an earlier step
+  /// beside the row has already waited for what both need.
   bool waits = false;
 
   bool makes_data_gradient() const {

@@ -16,8 +16,8 @@ using lowering::TouchingStep;
 
 double flops_of(const Step& step) { return step.operation ? cuda::flops_of(step.graph) : 0; }
 
-/// The vectors of norms stay: the second run makes them from the same sums, so nothing changes. Sums are made again
-/// with what they are sums of, at the same place. What counts (images, losses) never runs again.
+/// The vectors of norms (means, scales ...) are kept; the second run would compute the same values. Statistics sums are
+/// repeated with the tensor they belong to. Steps with side effects (image counter, losses) never repeat.
 std::vector<RepeatedBlock> find_blocks(const ExecutionPlan& execution) {
   std::vector<KeptTensor> tensors;
   for (const Buffer& buffer : execution.buffers) {
@@ -25,7 +25,8 @@ std::vector<RepeatedBlock> find_blocks(const ExecutionPlan& execution) {
     tensors.push_back({.bytes = activation ? buffer.bytes : 0,
                        .kind = activation ? KeptTensor::Kind::activation : KeptTensor::Kind::other});
   }
-  // Between them, the stages of synchronised statistics end with steps that collect gradients.
+  // Forward stages of synchronised statistics are separated by steps that collect gradients, so take the last forward
+  // step.
   const auto of_forward = [](const Step& step) { return step.section == Section::forward; };
   const auto& all = execution.steps;
   const auto forward_steps = std::find_if(all.rbegin(), all.rend(), of_forward).base() - all.begin();

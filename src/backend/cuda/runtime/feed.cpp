@@ -62,7 +62,8 @@ void Feed::send(const Batch& batch, const std::uint8_t* resident) {
   for (std::size_t i = 0; i < batch.samples.size(); ++i) rows[i] = row_of(batch.samples[i]);
   ring_->post();
   queue_->deliver();
-  // The next rows but one wait for this, and so come behind these numbers, which a kernel fetches the same way.
+  // The next upload waits for this event. So it also waits until the kernel has fetched these numbers, which take the
+  // same way to the device.
   if (batch.images != nullptr) before_last_ = queue_->record();
 }
 

@@ -23,7 +23,7 @@ Queue::Queue() : exceptions_(std::uncaught_exceptions()) {
   int lowest = 0, highest = 0;
   check(cudaDeviceGetStreamPriorityRange(&lowest, &highest), "asking for the priorities of streams");
   for (const Stream kind : {Stream::compute, Stream::beside, Stream::communication, Stream::upload}) {
-    // What others wait for goes first; smaller numbers do.
+    // Streams that others wait for get a higher priority (a smaller number): communication the highest, then compute.
     const int priority = kind == Stream::communication ? highest
                          : kind == Stream::compute     ? std::max(lowest - 1, highest)
                                                        : lowest;
