@@ -89,8 +89,9 @@ def errors(ended):
 
 def problem_of(ended, code, *patterns, limit=ABORT + PATIENCE, deadline=0):
     """None if all is as it must be. The patterns are looked for in the last line that our program printed. The seconds that they
-    name are the deadline at least."""
+    name are the deadline at least, and less than a second more than twice of it."""
     lines, limit, deadline = errors(ended), slowness * limit, slowness * deadline
+    latest = 2 * deadline + slowness
     if ended.code != code:
         return f"exit code {ended.code}, expected {code}"
     if ended.seconds > limit:
@@ -102,8 +103,8 @@ def problem_of(ended, code, *patterns, limit=ABORT + PATIENCE, deadline=0):
         if not found:
             return f"the last error does not match '{pattern}'"
         for name, seconds in found.groupdict().items():
-            if not deadline <= float(seconds) <= limit:
-                return f"{name}: {seconds} s, not between {deadline} and {limit}"
+            if not deadline <= float(seconds) < latest:
+                return f"{name}: {seconds} s, not between {deadline} and {latest}"
     if patterns and len(lines) != 1:
         return f"{len(lines)} ranks speak"
     return None
