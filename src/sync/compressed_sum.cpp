@@ -73,11 +73,11 @@ CompressedSum::CompressedSum(const SyncSpec& spec, const SyncParts& parts)
       parts_(parts),
       layout_(compression_layout(parts.plan.table, spec.compression)),
       replicas_(spec.replicas),
-      run_(deal_replicas(spec.replicas, spec.ranks, spec.rank)),
-      plain_(parts.backend.allocate(room_of(spec, layout_).plain_floats)),
-      plain_count_(room_of(spec, layout_).plain_floats),
-      plain_sum_(parts.backend, parts.collectives, with_leaf(room_of(spec, layout_).plain_sum, plain_)) {
+      run_(deal_replicas(spec.replicas, spec.ranks, spec.rank)) {
   const Room room = room_of(spec, layout_);
+  plain_count_ = room.plain_floats;
+  plain_ = parts.backend.allocate(plain_count_);
+  plain_sum_.emplace(parts.backend, parts.collectives, with_leaf(room.plain_sum, plain_));
   for (int i = 0; i < room.residuals; ++i)
     residuals_.push_back({parts.backend.allocate(layout_.residual_floats), layout_.residual_floats});
   for (int i = 0; i < room.wholes; ++i) wholes_.push_back(parts.backend.allocate(layout_.residual_floats));
@@ -119,7 +119,7 @@ void CompressedSum::add(int replica) {
       multiply_by_basis(shape_of(tensor), sum, bases_ + tensor.basis.begin,
                         plain_ + layout_.plain_floats + tensor.left.begin);
   }
-  plain_sum_.add(replica, {0, plain_count_});
+  plain_sum_->add(replica, {0, plain_count_});
 }
 
 float* CompressedSum::whole(std::size_t own, const CompressedTensor& tensor) const {
@@ -155,7 +155,7 @@ bool CompressedSum::is_finite() const {
 }
 
 void CompressedSum::reduce(float scale) {
-  parts_.collectives.finish(plain_sum_.reduce({0, plain_count_}, "gradients that travel as they are"));
+  parts_.collectives.finish(plain_sum_->reduce({0, plain_count_}, "gradients that travel as they are"));
   parts_.collectives.await(parts_.backend.record(), "gradients that travel as they are");
   const float* from = plain_;
   for (const Range& range : layout_.plain) {

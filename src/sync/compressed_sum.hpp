@@ -63,9 +63,9 @@ class CompressedSum {
   std::vector<ParameterSet> residuals_;  ///< of the owned replicas
   std::vector<float*> wholes_;           ///< of the replicas before the last turn, laid out as residuals
   // What travels as it is, and behind it the left factors.
-  float* plain_;
-  Index plain_count_;
-  ReplicaSum plain_sum_;
+  float* plain_ = nullptr;
+  Index plain_count_ = 0;
+  std::optional<ReplicaSum> plain_sum_;
   // powersgd
   float *bases_ = nullptr, *next_bases_ = nullptr;
   std::optional<ReplicaSum> basis_sum_;
