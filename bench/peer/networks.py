@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """PyTorch's side: the networks of the comparisons, written the way torchvision users write them."""
+from functools import partial
+
 import torch.nn.functional as F
 from torch import nn
 
@@ -96,9 +98,16 @@ class Airbench94(nn.Module):
 
 
 # name: (builder, image size, classes)
+def of_torchvision(name):
+    import torchvision  # only these networks need it
+
+    return torchvision.models.get_model(name)
+
+
 NETWORKS = {
     "resnet20": (lambda: Resnet(Basic, [3, 3, 3], [16, 32, 64], 10, True), 32, 10),
     "resnet18-small": (lambda: Resnet(Basic, [2, 2, 2, 2], [64, 128, 256, 512], 10, True), 32, 10),
     "airbench94": (Airbench94, 32, 10),
     "resnet50": (lambda: Resnet(Bottleneck, [3, 4, 6, 3], [64, 128, 256, 512], 1000, False), 224, 1000),
+    **{name: (partial(of_torchvision, name), 224, 1000) for name in ("mobilenet_v2", "resnext50_32x4d", "efficientnet_b0")},
 }
