@@ -29,8 +29,9 @@ NETWORKS = {  # Convoy's model, its options; torchvision's name where it differs
     "googlenet": (), "inception_v3": (), "mobilenet_v2": (), "mobilenet_v3_large": (), "efficientnet_b0": (), "squeezenet1_1": (),
     "alexnet": ("--variant", "owt"), "timm:mobilenetv2_100": ("--model", "mobilenet_v2"),
     "timm:mobilenetv3_large_100": ("--model", "mobilenet_v3_large"), "timm:efficientnet_b0": ("--model", "efficientnet_b0"),
-    "timm:vgg11_bn": ("--model", "vgg11_bn"), "timm:seresnet50": ("--model", "seresnet50")}
-SIZES = {"inception_v3": 299}
+    "timm:vgg11_bn": ("--model", "vgg11_bn"), "timm:seresnet50": ("--model", "seresnet50"),
+    "timm:inception_v4": ("--model", "inception_v4"), "timm:inception_resnet_v2": ("--model", "inception_resnet_v2")}
+SIZES = {"inception_v3": 299, "timm:inception_v4": 299, "timm:inception_resnet_v2": 299}
 MEAN, STD = (123.675, 116.28, 103.53), (58.395, 57.12, 57.375)
 
 

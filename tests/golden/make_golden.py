@@ -7,7 +7,7 @@ Weights, inputs and labels come from formula.py, which the tests repeat, so only
   norm        its Euclidean norm
   projection  its dot product with the formula's vector `NAME/projection`
   entries     up to 8 of its values, evenly spread: index = i * count // len(entries)
-Needs torch and numpy, takes minutes: python3 make_golden.py [NAME ...] (writes beside itself).
+Needs torch, torchvision, timm and numpy, takes minutes: python3 make_golden.py [NAME ...] (writes beside itself).
 """
 
 import json
@@ -320,6 +320,9 @@ NETWORKS = [
     dict(model="mobilenet_v2", n=2, channels=3, image=64, classes=10, smoothing=0, mixed=False, batches=1),
     dict(model="squeezenet1_1", n=2, channels=3, image=64, classes=10, smoothing=0, mixed=False, batches=1),
     dict(model="inception_v3", n=2, channels=3, image=111, classes=10, smoothing=0, mixed=False, batches=1),
+    dict(model="inception_v4", n=2, channels=3, image=139, classes=10, smoothing=0, mixed=False, batches=1),
+    dict(model="inception_resnet_v2", n=2, channels=3, image=107, classes=10, smoothing=0, mixed=False, batches=1),
+    dict(model="inception_bn", n=2, channels=3, image=96, classes=10, smoothing=0, mixed=False, batches=1),
     dict(model="mobilenet_v3_small", n=2, channels=3, image=64, classes=10, smoothing=0, mixed=False, batches=1),
     dict(model="efficientnet_b0", n=2, channels=3, image=64, classes=10, smoothing=0, mixed=False, batches=1),
     dict(model="airbench94", n=4, channels=3, image=32, classes=10, smoothing=0.2, mixed=False, batches=1),

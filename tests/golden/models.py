@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PyTorch forms of the networks of src/network/models, with the same parameter names. Where torchvision has the network, it is
-torchvision's own."""
+"""PyTorch forms of the networks of src/network/models, with the same parameter names. Where torchvision or timm has the network, it is
+theirs."""
 
 import numpy as np
+import timm
 import torch
 import torchvision
 from torch import nn
@@ -104,6 +105,66 @@ class Airbench94(nn.Module):
 
     def forward(self, x):
         return self.head(self.layers(self.whiten(x)).flatten(1)) * float(np.float32(1 / 9))
+
+
+class InceptionBn(nn.Module):
+    """Ioffe and Szegedy 2015, as MXNet's symbol inception-bn has it: with its names, biases before the norms, and averages that count
+    the padding."""
+
+    # Name, and channels: 1x1, 3x3 behind its 1x1, two 3x3 behind theirs, 1x1 behind the pool. Without a 1x1 the module halves.
+    MODULES = [
+        ("3a", 64, 64, 64, 64, 96, 32),
+        ("3b", 64, 64, 96, 64, 96, 64),
+        ("3c", 0, 128, 160, 64, 96, 0),
+        ("4a", 224, 64, 96, 96, 128, 128),
+        ("4b", 192, 96, 128, 96, 128, 128),
+        ("4c", 160, 128, 160, 128, 160, 128),
+        ("4d", 96, 128, 192, 160, 192, 128),
+        ("4e", 0, 128, 192, 192, 256, 0),
+        ("5a", 352, 192, 320, 160, 224, 128),
+        ("5b", 352, 192, 320, 192, 224, 128),
+    ]
+
+    def __init__(self, channels, classes):
+        super().__init__()
+        self.add("1", channels, 64, 7, 2)
+        self.add("2_red", 64, 64, 1)
+        self.add("2", 64, 192, 3)
+        width = 192
+        for name, one, reduced, three, reduced_double, double, pooled in self.MODULES:
+            if one:
+                self.add(f"{name}_1x1", width, one, 1)
+                self.add(f"{name}_proj", width, pooled, 1)
+            stride = 1 if one else 2
+            self.add(f"{name}_3x3_reduce", width, reduced, 1)
+            self.add(f"{name}_3x3", reduced, three, 3, stride)
+            self.add(f"{name}_double_3x3_reduce", width, reduced_double, 1)
+            self.add(f"{name}_double_3x3_0", reduced_double, double, 3)
+            self.add(f"{name}_double_3x3_1", double, double, 3, stride)
+            width = one + three + double + (pooled if one else width)
+        self.fc1 = nn.Linear(width, classes)
+
+    def add(self, name, before, width, kernel, stride=1):
+        setattr(self, f"conv_{name}", nn.Conv2d(before, width, kernel, stride, kernel // 2))
+        setattr(self, f"bn_{name}", norm(width))
+
+    def unit(self, x, *names):
+        for name in names:
+            x = F.relu(getattr(self, f"bn_{name}")(getattr(self, f"conv_{name}")(x)))
+        return x
+
+    def forward(self, x):
+        x = F.max_pool2d(self.unit(x, "1"), 3, 2)
+        x = F.max_pool2d(self.unit(x, "2_red", "2"), 3, 2)
+        for name, one, *_ in self.MODULES:
+            three = self.unit(x, f"{name}_3x3_reduce", f"{name}_3x3")
+            double = self.unit(x, f"{name}_double_3x3_reduce", f"{name}_double_3x3_0", f"{name}_double_3x3_1")
+            if not one:
+                x = torch.cat([three, double, F.max_pool2d(x, 3, 2, 1)], 1)
+                continue
+            pooled = F.max_pool2d(x, 3, 1, 1) if name == "5b" else F.avg_pool2d(x, 3, 1, 1)
+            x = torch.cat([self.unit(x, f"{name}_1x1"), three, double, self.unit(pooled, f"{name}_proj")], 1)
+        return self.fc1(x.mean((2, 3)))
 
 
 class Mlp(nn.Module):
@@ -232,7 +293,24 @@ def of_torchvision(model, image, classes):
     return net
 
 
+OF_TIMM = ("inception_v4", "inception_resnet_v2")
+
+
+def of_timm(model, classes):
+    net = timm.create_model(model, num_classes=classes)
+    for module in net.modules():
+        if isinstance(module, nn.BatchNorm2d):
+            module.eps = EPSILON
+        if hasattr(module, "scale"):
+            module.scale = float(np.float32(module.scale))
+    return net
+
+
 def build(model, channels, image, classes):
+    if model in OF_TIMM:
+        return of_timm(model, classes)
+    if model == "inception_bn":
+        return InceptionBn(channels, classes)
     if model in OF_TORCHVISION:
         return of_torchvision(model, image, classes)
     if model == "lenet":

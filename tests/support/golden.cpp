@@ -72,7 +72,8 @@ GraphSpec graph_of(const std::string& name) {
   const bool is_variant = first == "alexnet" || first == "resnet20" || first == "resnet32";
   spec.model = is_variant ? first : name;
   if (name.starts_with("resnet32_v2")) spec.options["resnet-version"] = "v2";
-  for (const char* dropping : {"vgg", "googlenet", "squeezenet", "mobilenet", "efficientnet", "inception"})
+  for (const char* dropping :
+       {"vgg", "googlenet", "squeezenet", "mobilenet", "efficientnet", "inception_v", "inception_resnet"})
     if (name.starts_with(dropping)) spec.options["dropout"] = "0";
   if (name == "alexnet_ray") spec.options["variant"] = "ray";
   if (name.ends_with("_tanh") || name == "mlp") spec.activation = "tanh";
@@ -87,9 +88,10 @@ void expect_golden(const GoldenTensor& golden, const std::string& name, const re
                    double tolerance, std::optional<double> size) {
   const double limit = tolerance * size.value_or(golden.norm);
   double squares = 0, projection = 0;
+  const reference::Values direction = formula_values(name + "/projection", static_cast<Index>(values.size()));
   for (std::size_t i = 0; i < values.size(); ++i) {
     squares += values[i] * values[i];
-    projection += values[i] * static_cast<double>(formula_uniform(name + "/projection", static_cast<Index>(i)));
+    projection += values[i] * direction[i];
   }
   EXPECT_NEAR(std::sqrt(squares), golden.norm, limit) << name;
   EXPECT_NEAR(projection, golden.projection, limit) << name;
