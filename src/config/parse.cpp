@@ -209,6 +209,13 @@ void read_network(std::vector<Assignment>& all, std::size_t at, const ReadText& 
   if (other != all.end()) fail(Exit::usage, "{} and {} both give the network; drop one", other->origin, given.origin);
   const std::string text = read_named(read_text, given.value, given.origin, "the path");
   const NetworkFile network = read_network_file(text, given.value);
+  // Of what a run directory keeps, a text file is read up to 1 MiB (read_text_file).
+  constexpr std::size_t most_bytes = std::size_t{1} << 19;
+  if (const std::size_t bytes = to_line(network.layers, Origins::dropped).size(); bytes > most_bytes)
+    fail(Exit::usage,
+         "{}: the {} layers of '{}' take {} bytes as text, and a configuration holds {}; give a smaller network, or "
+         "shorter names",
+         given.origin, network.layers.size(), given.value, bytes, most_bytes);
   all[at] = {"model", network.name, given.origin};
   all.insert(all.begin() + static_cast<std::ptrdiff_t>(at) + 1,
              {"layers", to_line(network.layers, Origins::kept), given.origin});
@@ -241,8 +248,13 @@ Given fill(const std::string& command, std::vector<OptionGroup> groups, const st
     }
   };
   read_files(line.assignments);
-  if (!path.empty())
-    assignments = read_ini(names, read_named(read_text, path, "", "--config"), path, keys_of_training(command));
+  if (!path.empty()) {
+    const std::string text = read_named(read_text, path, "", "--config");
+    // Also an ONNX graph, which has become such a text.
+    if (text.starts_with("[network]") || text.find("\n[network]") != std::string::npos)
+      fail(Exit::usage, "'{}' describes a network, and --config takes options; give it as --model-file", path);
+    assignments = read_ini(names, text, path, keys_of_training(command));
+  }
   leave_out_overridden(assignments, line.assignments, command == "train" && !line.positional.empty());
   read_files(assignments);
   std::vector<Assignment> of_file = assignments;

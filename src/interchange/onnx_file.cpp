@@ -17,8 +17,17 @@ namespace {
 // Far above any network's: 10,000 operators have 200,000 entries and 4 MB of texts.
 constexpr std::size_t most_entries = 2'000'000;
 constexpr std::uint64_t longest_text = 1U << 20U, most_text = 64U << 20U;
-constexpr Index most_values = 64;  ///< of a tensor that is kept in memory
-enum Type : int { float_type = 1, int32_type = 6, int64_type = 7, half_type = 10, double_type = 11, bfloat_type = 16 };
+constexpr Index most_values = 64;              ///< of a tensor that is kept in memory
+constexpr const char* own_domain = "ai.onnx";  ///< or none
+enum Type : int {
+  float_type = 1,
+  int32_type = 6,
+  int64_type = 7,
+  bool_type = 9,
+  half_type = 10,
+  double_type = 11,
+  bfloat_type = 16
+};
 
 class Reader {
  public:
@@ -29,6 +38,7 @@ class Reader {
     WireMessage message(window_);
     while (const auto field = message.next()) {
       if (field->tag == 2) model_.producer = text(*field);
+      if (field->tag == 8) read_opset(*field);
       if (field->tag == 14) read_property(*field, model_.metadata);
       if (field->tag != 7) continue;
       if (std::exchange(graph, true)) refuse("has two graphs");
@@ -65,6 +75,20 @@ class Reader {
       if (field->tag == 2) value = text(*field);
     }
     to[key] = value;
+  }
+
+  /// Those of other domains stand in many files without an operator that needs them.
+  void read_opset(const WireField& from) {
+    std::string domain;
+    Index version = 0;
+    WireMessage message(window_, from);
+    while (const auto field = message.next()) {
+      if (field->tag == 1) domain = text(*field);
+      if (field->tag == 2) version = static_cast<Index>(field->number);
+    }
+    if (!domain.empty() && domain != own_domain) return;
+    if (model_.opset != 0 && model_.opset != version) refuse("names two versions of ONNX's operators");
+    model_.opset = version;
   }
 
   /// Numbers that stand alone or packed.
@@ -120,7 +144,7 @@ class Reader {
       if (field->tag == 5) read_attribute(*field, node);
       if (field->tag == 7) node.domain = text(*field);
     }
-    if (node.domain == "ai.onnx") node.domain.clear();
+    if (node.domain == own_domain) node.domain.clear();
     return node;
   }
 
@@ -214,12 +238,14 @@ class Reader {
     const std::string what = "tensor '" + tensor.name + "' of '" + window_.file().path() + "'";
     if (external) tensor.place = outside_place(outside, what);
     if (numbers) {
-      constexpr int bool_type = 9;
       if (tensor.type != int32_type && tensor.type != int64_type && tensor.type != bool_type)
         refuse("stores '" + tensor.name + "' as integers that hold the bits of other numbers");
       append_few(*numbers, tensor.values);
       tensor.place = {};
     }
+    if (tensor.type == bool_type && tensor.place.beside.empty() && tensor.place.bytes <= most_values)
+      for (std::uint64_t i = 0; i < tensor.place.bytes; ++i)
+        tensor.values.push_back(window_.at(tensor.place.offset + i));
     check_size(tensor, what);
     return tensor;
   }

@@ -37,6 +37,7 @@ struct OnnxInput {
 
 struct OnnxFile {
   std::string producer, graph;
+  Index opset = 0;  ///< the version of ONNX's own operators; 0: the file names none
   std::map<std::string, std::string> metadata;
   std::vector<OnnxNode> nodes;
   std::vector<OnnxTensor> tensors;

@@ -21,8 +21,12 @@ namespace convoy {
 namespace {
 
 constexpr std::size_t most_layers = 20000;
-constexpr Index most_values = 64;  ///< of a constant that an operation looks at
-constexpr double nearness = 1e-4;  ///< exporters write sqrt(2) and 1 / 6 with any number of digits
+/// The versions of ONNX's operators in which those that network/operations knows mean what it says. Before 7, Add and
+/// Mul say by an attribute what is repeated, and BatchNormalization and Dropout that they are used for evaluation.
+constexpr Index first_opset = 7, last_opset = 28;
+constexpr std::size_t most_shown = 8;  ///< names in a message
+constexpr Index most_values = 64;      ///< of a constant that an operation looks at
+constexpr double nearness = 1e-4;      ///< exporters write sqrt(2) and 1 / 6 with any number of digits
 
 /// Values of the graph by the names of a form.
 using Binding = std::map<std::string, std::string>;
@@ -258,6 +262,8 @@ class OnnxGraph {
       if (is_data(name)) continue;
       if (auto found = constant(value)) site.constants.emplace(name, std::move(*found));
     }
+    site.outputs = static_cast<std::size_t>(
+        std::count_if(last.outputs.begin(), last.outputs.end(), [](const std::string& name) { return !name.empty(); }));
     if (operators.size() == 1) return site;
     for (const std::string& input : last.inputs)
       if (const auto inner = maker(resolve(input)); inner && node(*inner).type == operators.front().type)
@@ -305,6 +311,7 @@ class Network {
   explicit Network(const File& file) : file_(file), graph_(file, read_onnx_file(file)) {}
 
   OnnxNetwork read() {
+    check_opset();
     find_input();
     find_layers(find_logits());
     name_layers();
@@ -321,6 +328,17 @@ class Network {
   }
 
  private:
+  void check_opset() const {
+    const Index opset = graph_.onnx().opset;
+    if (opset >= first_opset && opset <= last_opset) return;
+    fail(
+        Exit::data,
+        "{}, and Convoy reads those of opset {} to {}; export it again with such an opset (torch.onnx.export: opset_version=17)",
+        opset == 0 ? "the file doesn't say of which version its operators are"
+                   : fmt::format("its operators are those of ONNX's opset {}", opset),
+        first_opset, last_opset);
+  }
+
   bool is_own() const { return graph_.onnx().producer == "convoy"; }
 
   /// PyTorch's exporters call every graph alike.
@@ -361,9 +379,24 @@ class Network {
     }
   }
 
+  /// Of several outputs the one that is called so, unless all are the same without what ends them.
   std::string find_logits() const {
-    if (graph_.onnx().outputs.empty()) fail(Exit::data, "the graph has no output; export it with its logits");
-    std::string value = graph_.resolve(graph_.onnx().outputs.front());
+    const std::vector<std::string>& outputs = graph_.onnx().outputs;
+    if (outputs.empty()) fail(Exit::data, "the graph has no output; export it with its logits");
+    std::set<std::string> values;
+    for (const std::string& output : outputs) values.insert(logits_of(output));
+    if (values.size() == 1) return *values.begin();
+    const std::string name = "logits";
+    if (std::find(outputs.begin(), outputs.end(), name) != outputs.end()) return logits_of(name);
+    const auto shown = outputs.begin() + static_cast<std::ptrdiff_t>(std::min(most_shown, outputs.size()));
+    fail(
+        Exit::data,
+        "the graph has {} outputs ({}{}), and it doesn't say which are the logits; export it with one output, or call that one '{}'",
+        outputs.size(), fmt::join(outputs.begin(), shown, ", "), shown == outputs.end() ? "" : " ...", name);
+  }
+
+  std::string logits_of(const std::string& output) const {
+    std::string value = graph_.resolve(output);
     for (auto at = graph_.maker(value); at && ends(graph_.node(*at)); at = graph_.maker(value))
       value = graph_.resolve(graph_.node(*at).inputs.front());
     return value;
@@ -371,15 +404,24 @@ class Network {
 
   /// Behind the logits. A Flatten of the network itself stays, so that its digest is the same.
   bool ends(const OnnxNode& node) const {
-    return Loss::ends_onnx(node.type) && !node.inputs.empty() && (node.type != "Flatten" || node.name == "loss");
+    const OnnxSite site{
+        .node = node.shown(), .inner = {}, .type = node.type, .attributes = node.attributes, .constants = {}};
+    return node.domain.empty() && Loss::ends_onnx(site) && !node.inputs.empty() &&
+           (node.type != "Flatten" || node.name == "loss");
   }
 
   [[noreturn]] static void refuse(const OnnxNode& node) {
+    if (!node.domain.empty())
+      fail(
+          Exit::data,
+          "node '{}' is an operator {} of the domain '{}', and Convoy knows ONNX's own operators; give the graph as the exporter "
+          "wrote it, before another program optimises or quantises it",
+          node.shown(), node.type, node.domain);
     fail(
         Exit::data,
-        "node '{}' is an operator {}{}{} on what it reads, which is no operation of Convoy's networks (docs/networks.md lists "
+        "node '{}' is an operator {} on what it reads, which is no operation of Convoy's networks (docs/networks.md lists "
         "them); change the network, and export it again",
-        node.shown(), node.domain, node.domain.empty() ? "" : ".", node.type);
+        node.shown(), node.type);
   }
 
   void find_layers(const std::string& logits) {
@@ -405,6 +447,7 @@ class Network {
   /// By its weight if that is called so (`layer1.0.conv1.weight`), else by its last operator.
   void name_layers() {
     std::set<std::string> taken{"input"};
+    std::map<std::string, int> next;  // so that thousands of layers of one name take one step each
     for (const Layer& layer : layers_) {
       const OnnxNode& node = graph_.node(layer.at);
       std::string name = plain_name(node.shown());
@@ -415,7 +458,8 @@ class Network {
         if (taken.count(module) == 0) name = module;
       }
       const std::string base = name;
-      for (int i = 2; !taken.insert(name).second; ++i) name = fmt::format("{}_{}", base, i);
+      for (int& i = next.emplace(base, 2).first->second; !taken.insert(name).second; ++i)
+        name = fmt::format("{}_{}", base, i);
       names_[node.outputs.front()] = name;
     }
   }

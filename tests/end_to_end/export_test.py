@@ -234,6 +234,12 @@ def imports(work):
     out, err = run(1, "train", "--data", data, "--model-file", path, "--weights", path, "--batch-size", 10, "--max-steps", 1, "--lr", 1e-30, "--weight-decay", 0, "--norm-momentum", 0,
                    "--output-dir", f"{work}/more", "--normalise", "per-image")
     check("(ONNX)" in out + err and figures(f"{work}/more") == figures(path), "training starts from the graph's weights")
+    first, again = Model(path), Model(export(work, f"{work}/more", "again.onnx")[0])
+    for node in first.nodes + again.nodes:
+        node[3].pop("momentum", None)  # the second run's is 0, so that its statistics stay
+    check(first.nodes == again.nodes and first.inputs == again.inputs and first.tensors.keys() == again.tensors.keys(), "exported again it is the same graph")
+    x = np.random.default_rng(1).normal(size=(4, 3, 32, 32))
+    check(np.array_equal(first.run(x), again.run(x)), "of the same logits")
     fewer = f"{work}/three"
     run(1, "synthetic", "--samples", 20, "--val-samples", 3, "--image-size", 32, "--classes", 3, "--partitions", 1, "--out", fewer, program=PREPROCESS)
     out, err = run(1, "train", "--data", fewer, "--model-file", path, "--weights", path, "--batch-size", 10, "--max-steps", 1, "--output-dir", f"{work}/fewer")

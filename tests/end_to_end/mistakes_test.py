@@ -71,6 +71,8 @@ MISTAKES = [
     ("a damaged header", 0, f"train --data set --weights broken.safetensors {SMALL}", 3, "'broken.safetensors' is damaged", "first bytes", "download it again"),
     ("half of an ONNX model as weights", 0, f"train --data set --weights half.onnx {SMALL}", 3, "'half.onnx'", "ONNX", "export it again"),
     ("half of an ONNX model to evaluate", 0, "evaluate half.onnx --data set", 3, "'half.onnx'", "ONNX", "export it again"),
+    ("an ONNX model as a configuration", 0, "train --config whole.onnx", 2, "'whole.onnx' describes a network", "--config takes options", "give it as --model-file"),
+    ("a network as a configuration", 0, "train --config small.net", 2, "'small.net' describes a network", "--config takes options", "give it as --model-file"),
     ("half of an ONNX model as a network", 0, "train --data set --model-file half.onnx", 2, "'half.onnx'", "ONNX", "export it again"),
     ("a text file as checkpoint", 0, "evaluate key.cfg --data set", 3, "'key.cfg' is a text file", "not a checkpoint", "give a run directory"),
     ("a run that is not there", 0, "evaluate runs/none --data set", 3, "'runs/none'", "No such file or directory", "check"),
@@ -123,7 +125,7 @@ def make_places(work):
                        "section": "[train]\n"}.items():
         with open(f"{work}/{name}.cfg", "w", encoding="utf-8") as file:
             file.write(text)
-    for name in ("half.onnx", "broken.safetensors", "whole.pth"):
+    for name in ("half.onnx", "whole.onnx", "broken.safetensors", "whole.pth"):
         subprocess.run([CONVOY, "export", f"{work}/run", "-o", f"{work}/{name}"], check=True, capture_output=True)
     os.truncate(f"{work}/half.onnx", os.path.getsize(f"{work}/half.onnx") // 2)
     with open(f"{work}/broken.safetensors", "r+b") as file:

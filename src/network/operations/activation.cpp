@@ -122,7 +122,7 @@ struct OnnxKind {
 };
 
 /// As onnx() writes it, and as exporters of PyTorch and TensorFlow do.
-std::vector<OnnxKind> kinds_in_onnx() {
+std::vector<OnnxKind> make_onnx_kinds() {
   const std::string none;
   const NodeInputs inputs{.node = none, .shapes = {}, .image = {}};
   std::vector<OnnxKind> all;
@@ -155,11 +155,16 @@ std::vector<OnnxKind> kinds_in_onnx() {
   return all;
 }
 
+const std::vector<OnnxKind>& kinds_in_onnx() {
+  static const std::vector<OnnxKind> all = make_onnx_kinds();
+  return all;
+}
+
 }  // namespace
 
 std::vector<OnnxOperators> Activation::onnx_forms() {
   std::vector<OnnxOperators> forms;
-  for (OnnxKind& each : kinds_in_onnx()) forms.push_back(std::move(each.form));
+  for (const OnnxKind& each : kinds_in_onnx()) forms.push_back(each.form);
   return forms;
 }
 

@@ -41,6 +41,9 @@ std::vector<OnnxOperators> BatchNorm::onnx_forms() {
 }
 
 std::optional<OnnxFound<BatchNorm>> BatchNorm::from_onnx(const OnnxSite& site) {
+  // Opset 14 says it by an attribute, those before by further outputs.
+  if (site.whole("training_mode", 0) != 0 || site.outputs > 1) site.refuse_training();
+  if (site.whole("spatial", 1) != 1) site.refuse("has statistics of every pixel");  // until opset 8
   return {{{.channels = site.side("weight", 0),
             .momentum = other_share(site.real("momentum", other_share(BatchNorm{}.momentum))),
             .epsilon = site.real("epsilon", BatchNorm{}.epsilon)}}};

@@ -14,7 +14,8 @@ OnnxOperators Dropout::onnx(const NodeInputs&) const { return {}; }
 std::vector<OnnxOperators> Dropout::onnx_forms() { return {{{"Dropout", {"x", "ratio", "training_mode"}}}}; }
 
 std::optional<OnnxFound<Dropout>> Dropout::from_onnx(const OnnxSite& site) {
-  const OnnxConstant* ratio = site.constant("ratio");
+  const OnnxConstant *ratio = site.constant("ratio"), *training = site.constant("training_mode");
+  if (training != nullptr && (training->values.size() != 1 || training->values[0] != 0)) site.refuse_training();
   if (ratio != nullptr && ratio->values.size() == 1) return {{{.rate = static_cast<float>(ratio->values[0])}}};
   return {{{.rate = site.real("ratio", Dropout{}.rate)}}};
 }

@@ -48,10 +48,10 @@ std::optional<OnnxFound<Linear>> Linear::from_onnx(const OnnxSite& site) {
   if (weight == nullptr || weight->extent.size() != 2) site.refuse("multiplies by something else than a matrix");
   const OnnxConstant* bias = site.constant("bias");
   const bool transposed = site.form >= 2 || site.whole("transB", 0) == 0;
-  const Index out = weight->extent[transposed ? 1 : 0];
+  const Index in = site.side("weight", transposed ? 0 : 1), out = site.side("weight", transposed ? 1 : 0);
   if (bias != nullptr && bias->extent != std::vector<Index>{out})
     site.refuse("adds something else than one number per output");
-  return {{{.in = weight->extent[transposed ? 0 : 1], .out = out, .bias = bias != nullptr}, transposed}};
+  return {{{.in = in, .out = out, .bias = bias != nullptr}, transposed}};
 }
 
 }  // namespace convoy

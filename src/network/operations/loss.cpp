@@ -22,6 +22,11 @@ std::string Loss::text() const { return fmt::format("softmax cross-entropy, labe
 // The outputs are the logits, n c.
 OnnxOperators Loss::onnx(const NodeInputs&) const { return {{"Flatten"}}; }
 
-bool Loss::ends_onnx(const std::string& type) { return type == "Flatten" || type == "Softmax" || type == "LogSoftmax"; }
+bool Loss::ends_onnx(const OnnxSite& site) {
+  if (site.type != "Flatten" && site.type != "Softmax" && site.type != "LogSoftmax") return false;
+  // Softmax had 1 as its default until opset 12, then -1: the same of logits.
+  const Index axis = site.whole("axis", 1);
+  return axis == 1 || (axis == -1 && site.type != "Flatten");
+}
 
 }  // namespace convoy

@@ -13,8 +13,8 @@ struct Loss {
   Contract contract() const;
   std::string text() const;
   OnnxOperators onnx(const NodeInputs& inputs) const;
-  /// An operator behind the logits, which the loss makes needless: `Softmax`.
-  static bool ends_onnx(const std::string& type);
+  /// An operator behind the logits, which the loss makes needless: `Softmax` over the classes.
+  static bool ends_onnx(const OnnxSite& site);
 };
 
 }  // namespace convoy

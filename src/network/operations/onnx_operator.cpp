@@ -4,6 +4,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <limits>
 
 #include "core/errors.hpp"
 
@@ -42,7 +44,11 @@ Index OnnxSite::side(const std::string& name, std::size_t dimension) const {
   const OnnxConstant* found = constant(name);
   if (found == nullptr || found->extent.size() <= dimension)
     refuse(fmt::format("has no constant {} of at least {} dimensions", name, dimension + 1));
-  return found->extent[dimension];
+  const Index side = found->extent[dimension];
+  // So that products of a side, groups and a window don't overflow.
+  if (side < 1 || side > std::numeric_limits<std::int32_t>::max())
+    refuse(fmt::format("has a {} with a side of {}", name, side));
+  return side;
 }
 
 OnnxSite::Window OnnxSite::window(const std::vector<Index>& kernel) const {
@@ -64,6 +70,11 @@ OnnxSite::Window OnnxSite::window(const std::vector<Index>& kernel) const {
     refuse(fmt::format("has padding of {} (top, left, bottom, right)", fmt::join(pads, ", ")));
   const auto of = [](Index value) { return static_cast<int>(value); };
   return {of(sides[0]), of(sides[1]), of(strides[0]), of(pads[0]), of(pads[1])};
+}
+
+void OnnxSite::refuse_training() const {
+  fail(Exit::data, "node '{}' ({}) is in training mode; export the network in evaluation mode (PyTorch: model.eval())",
+       node, type);
 }
 
 void OnnxSite::refuse(const std::string& what, const std::string& remedy) const {

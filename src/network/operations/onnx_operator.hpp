@@ -48,6 +48,7 @@ struct OnnxSite {
   std::size_t form = 0;                   ///< which of onnx_forms()
   std::vector<OnnxAttribute> attributes;  ///< of the last operator
   std::map<std::string, OnnxConstant> constants;  ///< by the form's names
+  std::size_t outputs = 1;                        ///< of the last operator
 
   Index whole(const char* attribute, Index otherwise) const;
   float real(const char* attribute, float otherwise) const;
@@ -55,7 +56,7 @@ struct OnnxSite {
   std::string word(const char* attribute, const std::string& otherwise) const;
   /// Null: there is none.
   const OnnxConstant* constant(const std::string& name) const;
-  /// Side `dimension` of a constant. Throws Error(data) if there is none.
+  /// Side `dimension` of a constant, from 1 to 2^31 - 1. Throws Error(data) if there is none.
   Index side(const std::string& constant, std::size_t dimension) const;
   /// The window's sides of a convolution or a pool: kernel, kernel_w, stride, pad, pad_w. Throws Error(data) for what
   /// Convoy does not have: dilation, or strides or padding that differ between sides.
@@ -66,6 +67,8 @@ struct OnnxSite {
   /// Throws Error(data): `node 'N' (Conv) <what>, which Convoy doesn't have; <remedy>`.
   [[noreturn]] void refuse(const std::string& what,
                            const std::string& remedy = "change the network, and export it again") const;
+  /// Throws Error(data): the operator computes in another way than in evaluation.
+  [[noreturn]] void refuse_training() const;
 
  private:
   const OnnxAttribute* find(const char* attribute) const;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "config/network_file.hpp"
 
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include "config/config.hpp"
@@ -246,9 +247,30 @@ TEST(NetworkFile, AConfigurationHoldsTheLayers) {
   expect_error(Exit::usage, {"both give the network"}, [&] {
     parse_train({"--synthetic", "--model", "resnet20", "--model-file", "net.cfg"}, read);
   });
+  expect_error(Exit::usage, {"'net.cfg' describes a network", "give it as --model-file"}, [&] {
+    parse_train({"--synthetic", "--config", "net.cfg"}, read);
+  });
   expect_error(Exit::usage, {"has no --stem"}, [&] {
     parse_train({"--synthetic", "--stem", "small", "--model-file", "net.cfg"}, read);
   });
+}
+
+/// A run directory must be able to hold the layers.
+TEST(NetworkFile, ALargeNetworkIsRefusedBeforeItTrains) {
+  const auto of = [](int layers) {
+    std::string text = "name = deep\n[network]\nconv = convolution out=4\n";
+    for (int i = 0; i < layers; ++i) text += fmt::format("activation_of_some_layer_{} = activation\n", i);
+    return text + "pool = global_average_pool\nflatten = flatten\nfc = linear out=classes\n";
+  };
+  for (const int layers : {100, 12000}) {
+    const ReadText read = [&](const std::string&) { return of(layers); };
+    if (layers == 100)
+      EXPECT_EQ(parse_train({"--synthetic", "--model-file", "deep.net"}, read).model.layers.size(), 104U);
+    else
+      expect_error(Exit::usage, {"the 12004 layers of 'deep.net' take", "a configuration holds 524288"}, [&] {
+        parse_train({"--synthetic", "--model-file", "deep.net"}, read);
+      });
+  }
 }
 
 }  // namespace

@@ -69,12 +69,15 @@ inline std::string value(int tag, const std::string& name, const std::vector<Ind
   for (const Index side : extent) sides += part(1, whole(1, side));
   return part(tag, part(1, name) + part(2, part(1, whole(1, 1) + part(2, sides))));
 }
-inline std::string model(const std::string& graph) {
-  return whole(1, 8) + part(2, "pytorch") + part(7, graph + part(2, "main_graph")) + part(8, whole(2, 13));
+inline std::string opset(Index version, const std::string& domain = {}) {
+  return part(8, (domain.empty() ? domain : part(1, domain)) + whole(2, version));
+}
+inline std::string model(const std::string& graph, const std::string& opsets = opset(13)) {
+  return whole(1, 8) + part(2, "pytorch") + part(7, graph + part(2, "main_graph")) + opsets;
 }
 /// Nodes from `image` (1 x 4 x 4) to `logits`, and constants.
-inline std::string network(const std::string& parts) {
-  return model(parts + value(11, "image", {1, 4, 4}) + value(12, "logits", {2}));
+inline std::string network(const std::string& parts, const std::string& opsets = opset(13)) {
+  return model(parts + value(11, "image", {1, 4, 4}) + value(12, "logits", {2}), opsets);
 }
 
 }  // namespace convoy::onnx_bytes

@@ -80,12 +80,16 @@ TEST_F(OnnxNetworkTest, ExportsComeBackAsTheyWere) {
       parts[entry.name] = std::span<const float>(numbers).subspan(static_cast<std::size_t>(entry.range.begin),
                                                                   static_cast<std::size_t>(entry.range.count));
     const auto values = [&](const std::string& tensor) { return parts.at(tensor); };
-    const OnnxNetwork found =
-        read(onnx_model({.graph = plan.graph, .height = spec.image_size, .width = spec.image_size, .values = values}));
+    const auto exported = [&](const Graph& graph) {
+      return onnx_model({.graph = graph, .height = spec.image_size, .width = spec.image_size, .values = values});
+    };
+    const std::string bytes = exported(plan.graph);
+    const OnnxNetwork found = read(bytes);
     EXPECT_EQ(found.spec.model, plan.graph.model);
     EXPECT_EQ(found.height, spec.image_size);
     const Plan back = make_plan(build_graph(found.spec), {});
     EXPECT_EQ(back.digest, plan.digest) << name;
+    EXPECT_TRUE(exported(back.graph) == bytes) << name << " is another file when it is exported again";
     const TensorFile file(path());
     ASSERT_EQ(file.tensors().size(), plan.table.rows.size() + 2 * plan.table.norms.size()) << name;
     for (const StoredValues& tensor : {file.tensors().front(), file.tensors().back()})
@@ -187,6 +191,124 @@ TEST_F(OnnxNetworkTest, WhatConvoyHasNotIsNamed) {
   expect_refused(node("Relu", {"image"}, "logits"), {"no convolution and no linear layer"});
   expect_refused(value(11, "more", {1, 4, 4}), {"has 2 inputs"});
   expect_refused(node("MaxPool", {"image"}, "logits", attribute("kernel_shape", Sides{2, 3})), {"not a square"});
+}
+
+TEST_F(OnnxNetworkTest, TheOpsetMustBeKnown) {
+  const std::string remedy = "Convoy reads those of opset 7 to 28; export it again with such an opset";
+  for (const Index version : {7, 11, 13, 18, 28})
+    EXPECT_EQ(read(network(convolution + node("Relu", {"c"}, "a") + flat, opset(version))).spec.classes, 2) << version;
+  EXPECT_EQ(read(network(convolution + node("Relu", {"c"}, "a") + flat, opset(3, "com.other") + opset(17, "ai.onnx")))
+                .spec.classes,
+            2);
+  for (const Index version : {1, 6, 29}) {
+    const std::string bytes = network(convolution + node("Relu", {"c"}, "a") + flat, opset(version));
+    expect_error(Exit::data, {"net.onnx': its operators are those of ONNX's opset " + std::to_string(version), remedy},
+                 [&] { read(bytes); });
+  }
+  for (const std::string& opsets : {std::string(), opset(1, "com.other")})
+    expect_error(Exit::data, {"doesn't say of which version its operators are", remedy},
+                 [&] { read(network(convolution + node("Relu", {"c"}, "a") + flat, opsets)); });
+  expect_error(Exit::data, {"names two versions of ONNX's operators"},
+               [&] { read(network(convolution + flat, opset(11) + opset(13))); });
+  expect_refused(convolution + node("Relu", {"c"}, "a", part(7, "com.microsoft")) + flat,
+                 {"node 'a' is an operator Relu of the domain 'com.microsoft'", "before another program optimises"});
+}
+
+TEST_F(OnnxNetworkTest, OfSeveralOutputsNoneIsTakenInSilence) {
+  const std::string body = convolution + node("Relu", {"c"}, "a") + flat;
+  const auto outputs = [&](const std::vector<std::string>& names, const std::string& more = {}) {
+    std::string parts = body + more + value(11, "image", {1, 4, 4});
+    for (const std::string& name : names) parts += value(12, name, {2});
+    return model(parts);
+  };
+  // The one that is called so, wherever it stands; and what is the same without its Softmax.
+  for (const std::vector<std::string>& names : {std::vector<std::string>{"c", "logits"}, {"logits", "c"}})
+    EXPECT_EQ(read(outputs(names)).spec.layers.back().name, "logits");
+  EXPECT_EQ(read(outputs({"p", "q"}, node("Softmax", {"logits"}, "p") + node("LogSoftmax", {"logits"}, "q")))
+                .spec.layers.back()
+                .name,
+            "logits");
+  expect_error(Exit::data, {"the graph has 2 outputs (f, c)", "export it with one output, or call that one 'logits'"},
+               [&] {
+                 read(outputs({"f", "c"}));
+               });
+  expect_error(Exit::data, {"the graph has 9 outputs (c, f, m, a, c, c, c, c ...)"}, [&] {
+    read(outputs({"c", "f", "m", "a", "c", "c", "c", "c", "c"}));
+  });
+  expect_error(Exit::data, {"has no output"}, [&] { read(outputs({})); });
+}
+
+TEST_F(OnnxNetworkTest, WhatEndsTheLogitsIsOverClasses) {
+  const std::string body = convolution + node("Relu", {"c"}, "a");
+  // `flat` makes `logits` itself: here its operators are read by others.
+  std::string inner = flat;
+  for (auto at = inner.find("logits"); at != std::string::npos; at = inner.find("logits"))
+    inner.replace(at, 6, "linear");
+  for (const std::string& axis : {std::string(), attribute("axis", 1), attribute("axis", -1)})
+    EXPECT_EQ(read(network(body + inner + node("Softmax", {"linear"}, "logits", axis))).spec.layers.back().name,
+              "linear");
+  expect_refused(body + inner + node("Softmax", {"linear"}, "logits", attribute("axis", 0)),
+                 {"node 'logits' is an operator Softmax"});
+}
+
+TEST_F(OnnxNetworkTest, ATrainingModeIsRefused) {
+  const std::string ones = floats("v", {2}, {1, 1});
+  const auto norm = [&](const std::string& more) {
+    return convolution + ones +
+           part(1, part(1, "c") + part(1, "v") + part(1, "v") + part(1, "v") + part(1, "v") + part(2, "a") +
+                       part(3, "bn") + part(4, "BatchNormalization") + more) +
+           flat;
+  };
+  const std::string remedy = "is in training mode; export the network in evaluation mode";
+  EXPECT_EQ(read(network(norm(attribute("training_mode", 0)))).spec.layers.at(1).operation, "batch_norm");
+  EXPECT_EQ(read(network(norm(part(2, "")))).spec.layers.at(1).operation,
+            "batch_norm");  // outputs that nobody asks for
+  expect_refused(norm(attribute("training_mode", 1)), {"node 'bn' (BatchNormalization) " + remedy});
+  expect_refused(norm(part(2, "mean") + part(2, "var")), {"node 'bn' (BatchNormalization) " + remedy});
+  expect_refused(norm(attribute("spatial", 0)), {"node 'bn' (BatchNormalization) has statistics of every pixel"});
+  // A constant bool, in the two ways of writing it.
+  const auto drop = [&](const std::string& value) {
+    return convolution + floats("half", {}, {0.5F}) + part(5, whole(2, 9) + part(8, "mode") + value) +
+           node("Dropout", {"c", "half", "mode"}, "a") + flat;
+  };
+  for (const std::string& no : {whole(5, 0), part(9, std::string(1, '\0'))})
+    EXPECT_EQ(layers(drop(no)), "c = convolution kernel=1 out=2 pad=0\na = dropout\n" + around);
+  for (const std::string& yes : {whole(5, 1), part(9, "\1")})
+    expect_refused(drop(yes), {"node 'a' (Dropout) " + remedy});
+}
+
+TEST_F(OnnxNetworkTest, SidesThatNoWeightHas) {
+  const auto of = [](const std::vector<Index>& extent) {
+    return part(5, dims(extent) + whole(2, 1) + part(8, "k")) + node("Conv", {"image", "k"}, "logits");
+  };
+  const Index huge = Index{1} << 62;
+  expect_refused(of({huge, 1, 1, 1}), {"node 'logits' (Conv) has a weight with a side of 4611686018427387904"});
+  expect_refused(of({2, huge, 1, 1}), {"has a weight with a side of 4611686018427387904"});
+  expect_refused(of({2, -1, 1, 1}), {"has a weight with a side of -1"});
+  expect_refused(of({0, 1, 1, 1}), {"has a weight with a side of 0"});
+  expect_refused(of({2, 1, huge, 1}), {"has a weight with a side of 4611686018427387904"});
+  // A product that fits no weight: its values aren't there.
+  expect_refused(of({2147483647, 2147483647, 1, 1}), {"weight of node 'logits' (Conv) is no constant of the file"});
+  expect_refused(part(5, dims({huge, 2}) + whole(2, 1) + part(8, "v")) + node("Flatten", {"image"}, "f") +
+                     node("Gemm", {"f", "v"}, "logits"),
+                 {"node 'logits' (Gemm) has a weight with a side of"});
+}
+
+/// Steps that grow with the square of the number of nodes would take minutes here.
+TEST_F(OnnxNetworkTest, LargeGraphsAreReadOrRefused) {
+  const auto chain = [&](int count) {
+    std::string bytes = convolution;
+    for (int i = 0; i < count; ++i) {
+      const std::string from = i == 0 ? "c" : "c" + std::to_string(i);
+      const std::string to = i + 1 == count ? "a" : "c" + std::to_string(i + 1);
+      bytes += part(1, part(1, from) + part(2, to) + part(3, "same") + part(4, "Relu"));
+    }
+    return network(bytes + flat);
+  };
+  const OnnxNetwork found = read(chain(19990));
+  EXPECT_EQ(found.spec.layers.at(1).name, "same");
+  EXPECT_EQ(found.spec.layers.at(19990).name, "same_19990");
+  expect_error(Exit::data, {"more than 20000 layers"}, [&] { read(chain(50000)); });
 }
 
 TEST_F(OnnxNetworkTest, DamagedFilesAreErrors) {
