@@ -16,10 +16,10 @@ UNIT = 2.0 ** -24  # half the distance from 1 to the next number of fp32
 def rounding(parameters, pixels):
     """What rounding may do to gradients and statistics, relative to their norms: depth u (4 + sqrt(longest sum)), as
     tests/support/rounding.hpp derives it, for networks without kinks. Sums go over the pixels of a batch, or over the inputs or
-    outputs of a weight. 2: both runs that are compared deviate. Winograd's kernels need whole blocks of 16 channels and 3x3."""
+    outputs of a weight. 2: both runs that are compared deviate. Winograd's kernels take 3x3."""
     weights = [value.shape for name, value in parameters.items() if name.endswith("weight")]
     longest = max([pixels] + [math.prod(shape) // shape[side] for shape in weights for side in range(min(2, len(shape)))])
-    gain = 4 if any(len(shape) == 4 and shape[2:] == (3, 3) and all(n % 16 == 0 for n in shape[:2]) for shape in weights) else 1
+    gain = 4 if any(len(shape) == 4 and shape[2:] == (3, 3) for shape in weights) else 1
     return 2 * gain * len(weights) * UNIT * (4 + math.sqrt(longest))
 
 

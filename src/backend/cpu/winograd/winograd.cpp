@@ -29,7 +29,7 @@ class WinogradKernel final : public ConvolutionKernel {
     tiles_ = s.images * rows * columns;
     x_.capacity = y_.capacity = std::min(tiles_, round_tiles(s) * spec.threads);
     // Odd lines keep the points off the same cache sets.
-    filter_plane_ = s.in * s.out + lanes;
+    filter_plane_ = (data ? x_.layout.padded_channels() * s.out : y_.layout.padded_channels() * s.in) + lanes;
     x_.plane = (x_.layout.blocks() * x_.capacity + 1) * lanes;
     y_.plane = (y_.layout.blocks() * y_.capacity + 1) * lanes;
   }
@@ -40,12 +40,12 @@ class WinogradKernel final : public ConvolutionKernel {
 
   void pack(const float* weights, void* packed) const override {
     WinogradFilters f = filters(const_cast<float*>(weights), packed);
-    split_units(f.lane_blocks * f.channels, winograd_points * lanes,
+    split_units(filter_units(f), winograd_points * lanes,
                 [&](Index begin, Index end) { loops_.transform_filters(f, begin, end); });
   }
   void unpack(const void* packed, float* weights) const override {
     WinogradFilters f = filters(weights, const_cast<void*>(packed));
-    split_units(f.lane_blocks * f.channels, winograd_points * lanes,
+    split_units(filter_units(f), winograd_points * lanes,
                 [&](Index begin, Index end) { loops_.gather_filters(f, begin, end); });
   }
 
@@ -68,12 +68,11 @@ class WinogradKernel final : public ConvolutionKernel {
  private:
   static TensorLayout layout_of(const ConvolutionShape& s, Index channels, Index height, Index width) {
     const bool blocked = s.format == MemoryFormat::blocked;
-    return {.channels = channels,
-            .height = height,
-            .width = width,
-            .image = channels * height * width,
-            .block = blocked ? lanes * height * width : lanes,
-            .pixel = blocked ? lanes : channels};
+    TensorLayout layout{.channels = channels, .height = height, .width = width};
+    layout.image = (blocked ? layout.padded_channels() : channels) * layout.pixels();
+    layout.block = blocked ? lanes * layout.pixels() : lanes;
+    layout.pixel = blocked ? lanes : channels;
+    return layout;
   }
 
   /// Tiles of a round for each thread, a multiple of both kernels' 6 and 12 and no power of two, for the caches' sake.
@@ -85,9 +84,9 @@ class WinogradKernel final : public ConvolutionKernel {
     const Index of_out = s.in * 9, of_in = 9;
     WinogradFilters f{.canonical = canonical, .filters = static_cast<float*>(packed), .plane = filter_plane_};
     if (spec_.direction == Direction::data) {
-      f.lane = of_in, f.channel = of_out, f.lane_blocks = s.in / lanes, f.channels = s.out, f.turned = true;
+      f.lane = of_in, f.channel = of_out, f.lanes = s.in, f.channels = s.out, f.turned = true;
     } else {
-      f.lane = of_out, f.channel = of_in, f.lane_blocks = s.out / lanes, f.channels = s.in;
+      f.lane = of_out, f.channel = of_in, f.lanes = s.out, f.channels = s.in;
     }
     return f;
   }
@@ -106,7 +105,8 @@ class WinogradKernel final : public ConvolutionKernel {
                             .filter_plane = filter_plane_,
                             .source = from.points,
                             .result = to.points,
-                            .source_blocks = from.layout.blocks(),
+                            .source_channels = from.layout.channels,
+                            .result_channels = to.layout.blocked() ? to.layout.padded_channels() : to.layout.channels,
                             .result_blocks = to.layout.blocks(),
                             .source_plane = from.plane,
                             .result_plane = to.plane,
@@ -144,7 +144,7 @@ class WinogradKernel final : public ConvolutionKernel {
 
 bool winograd_fits(const ConvolutionShape& s) {
   return s.kernel == 3 && s.kernel_w == 3 && s.stride == 1 && s.pad <= 2 && s.pad_w == s.pad && s.groups == 1 &&
-         !s.reads_plain && s.storage == Storage::f32 && s.in % lanes == 0 && s.out % lanes == 0;
+         !s.reads_plain && s.storage == Storage::f32;
 }
 
 std::unique_ptr<ConvolutionKernel> make_winograd(Isa isa, const ConvolutionSpec& spec) {

@@ -6,7 +6,7 @@
 
 namespace convoy::cpu {
 
-/// Whether there is a kernel: 3x3, stride 1, fp32, whole blocks of 16 channels.
+/// Whether there is a kernel: 3x3, stride 1, one group, fp32, any number of channels.
 bool winograd_fits(const ConvolutionShape& shape);
 /// F(4x4, 3x3) for a shape that fits, on any instruction set.
 std::unique_ptr<ConvolutionKernel> make_winograd(Isa isa, const ConvolutionSpec& spec);

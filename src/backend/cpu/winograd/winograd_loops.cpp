@@ -11,16 +11,68 @@ namespace {
 // One machine register: sixteen lanes are `parts` of them.
 #ifdef __AVX512F__
 using Register = Vector;
-constexpr int tile_rows = 12, paired = 2;
+constexpr int tile_rows = 12, gradient_channels = 8, paired = 2;
 #else
 using Register = Vector::Part;
-constexpr int tile_rows = 6, paired = 1;
+constexpr int tile_rows = 6, gradient_channels = 6, paired = 1;
 #endif
 constexpr int width = sizeof(Register) / 4, parts = 16 / width;
 using Loose = float __attribute__((vector_size(sizeof(Register)), aligned(4), may_alias));
 
 CONVOY_INLINE Register read(const float* from) { return *reinterpret_cast<const Loose*>(from); }
 CONVOY_INLINE void write(float* to, Register v) { *reinterpret_cast<Loose*>(to) = v; }
+
+#ifdef __AVX512F__
+CONVOY_INLINE __mmask16 first(int64_t count) { return static_cast<__mmask16>((1U << count) - 1); }
+CONVOY_INLINE Register read_some(const float* from, int64_t count) {
+  return reinterpret_cast<Register>(_mm512_maskz_loadu_ps(first(count), from));
+}
+CONVOY_INLINE void write_some(float* to, Register v, int64_t count) {
+  _mm512_mask_storeu_ps(to, first(count), reinterpret_cast<__m512>(v));
+}
+#else
+CONVOY_INLINE __m256i first(int64_t count) {
+  return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(count)), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+}
+CONVOY_INLINE Register read_some(const float* from, int64_t count) {
+  return reinterpret_cast<Register>(_mm256_maskload_ps(from, first(count)));
+}
+CONVOY_INLINE void write_some(float* to, Register v, int64_t count) {
+  _mm256_maskstore_ps(to, first(count), reinterpret_cast<__m256>(v));
+}
+#endif
+/// `count`: elements that exist where partial, fewer than a register has; the others read as 0.
+template <bool partial>
+CONVOY_INLINE Register read(const float* from, int64_t count) {
+  if constexpr (partial) return read_some(from, count);
+  return read(from);
+}
+template <bool partial>
+CONVOY_INLINE void write(float* to, Register v, int64_t count) {
+  if constexpr (partial)
+    write_some(to, v, count);
+  else
+    write(to, v);
+}
+/// Calls visit(part, lanes of its register, partial?) for the registers of a block of `count` lanes.
+template <class Visit>
+CONVOY_INLINE void for_parts(int64_t count, Visit visit) {
+  for (int part = 0; part < parts; ++part) {
+    const int64_t rest = count - part * width;
+    if (rest >= width)
+      visit(part, rest, Flag<false>{});
+    else if (rest > 0)
+      visit(part, rest, Flag<true>{});
+  }
+}
+CONVOY_INLINE int64_t lanes_from(int64_t channels, int64_t block) {
+  const int64_t rest = channels - block * lanes;
+  return rest < lanes ? rest : lanes;
+}
+/// Lanes of a block that are in memory.
+CONVOY_INLINE int64_t lanes_of(const TensorLayout& l, int64_t block) {
+  return l.blocked() ? lanes : lanes_from(l.channels, block);
+}
 /// `to` on a register's bytes.
 CONVOY_INLINE void write_past_caches(float* to, Register v) {
 #ifdef __AVX512F__
@@ -107,8 +159,8 @@ CONVOY_INLINE float* points_at(const WinogradTiles& t, int64_t unit, int64_t blo
 alignas(64) constexpr float zeros[lanes] = {};
 
 /// Reads tiles of size x size, zero outside the tensor, and writes them with `line` applied in both directions.
-template <int size, class Line, class Row>
-CONVOY_INLINE void transform(const WinogradTiles& t, int64_t begin, int64_t end, Line line, Row row) {
+template <int size, class Line>
+CONVOY_INLINE void transform(const WinogradTiles& t, int64_t begin, int64_t end, Line line) {
   const TensorLayout& l = t.layout;
   for (int64_t unit = begin; unit < end; ++unit) {
     const TilePlace tile = tile_at(t, unit);
@@ -124,7 +176,7 @@ CONVOY_INLINE void transform(const WinogradTiles& t, int64_t begin, int64_t end,
         pixel[i] = outside ? 0 : l.pixel;
       }
       float* const to = points_at(t, unit, block);
-      for (int part = 0; part < parts; ++part) {
+      for_parts(lanes_of(l, block), [&](int part, int64_t count, auto partial) {
         Register half[6 * size];
         for (int64_t j = 0; j < size; ++j) {
           Register d[size];
@@ -133,7 +185,7 @@ CONVOY_INLINE void transform(const WinogradTiles& t, int64_t begin, int64_t end,
             continue;
           }
 #pragma GCC unroll 6
-          for (int i = 0; i < size; ++i) d[i] = read(from[i] + j * pixel[i] + part * width);
+          for (int i = 0; i < size; ++i) d[i] = read<partial>(from[i] + j * pixel[i] + part * width, count);
           Register out[6];
           line(d, out);
 #pragma GCC unroll 6
@@ -141,20 +193,18 @@ CONVOY_INLINE void transform(const WinogradTiles& t, int64_t begin, int64_t end,
         }
         for (int i = 0; i < 6; ++i) {
           Register out[6];
-          row(half + i * size, out);
+          line(half + i * size, out);
 #pragma GCC unroll 6
           for (int j = 0; j < 6; ++j) write(to + (i * 6 + j) * t.plane + part * width, out[j]);
         }
-      }
+      });
     }
   }
 }
 
-void transform_source(const WinogradTiles& t, int64_t begin, int64_t end) {
-  transform<6>(t, begin, end, source_line, source_line);
-}
+void transform_source(const WinogradTiles& t, int64_t begin, int64_t end) { transform<6>(t, begin, end, source_line); }
 void transform_gradient(const WinogradTiles& t, int64_t begin, int64_t end) {
-  transform<4>(t, begin, end, gradient_line, gradient_line);
+  transform<4>(t, begin, end, gradient_line);
 }
 
 void write_result(const WinogradTiles& t, const float* bias, int64_t begin, int64_t end) {
@@ -166,8 +216,10 @@ void write_result(const WinogradTiles& t, const float* bias, int64_t begin, int6
     for (int64_t block = 0; block < l.blocks(); ++block) {
       const float* const from = points_at(t, unit, block);
       float* const to = block_at(t, tile.image, block) + (tile.y * l.width + tile.x) * l.pixel;
-      for (int part = 0; part < parts; ++part) {
-        const Register shift = bias ? read(bias + block * lanes + part * width) : Register{};
+      alignas(64) float shifts[lanes] = {};  // the bias ends with the last channel, in blocked layouts too
+      for (int64_t i = 0; bias && i < lanes_from(l.channels, block); ++i) shifts[i] = bias[block * lanes + i];
+      for_parts(lanes_of(l, block), [&](int part, int64_t count, auto partial) {
+        const Register shift = read(shifts + part * width);
         Register half[4 * 6];
         for (int j = 0; j < 6; ++j) {
           Register m[6], out[4];
@@ -183,30 +235,31 @@ void write_result(const WinogradTiles& t, const float* bias, int64_t begin, int6
           float* const line = to + i * l.width * l.pixel + part * width;
           if (columns == 4) {
 #pragma GCC unroll 4
-            for (int j = 0; j < 4; ++j) write(line + j * l.pixel, out[j] + shift);
+            for (int j = 0; j < 4; ++j) write<partial>(line + j * l.pixel, out[j] + shift, count);
           } else {
-            for (int64_t j = 0; j < columns; ++j) write(line + j * l.pixel, out[j] + shift);
+            for (int64_t j = 0; j < columns; ++j) write<partial>(line + j * l.pixel, out[j] + shift, count);
           }
         }
-      }
+      });
     }
   }
 }
 
-/// `rows` tiles times `panels` result blocks, over all source channels.
-template <int rows, int panels>
+/// `rows` tiles times `registers` of result channels, over all source channels.
+template <int rows, int registers>
 void multiply_block(const WinogradProduct& p, const float* filters, const float* source, float* result) {
-  Register sum[rows][panels * parts] = {};
-  const int64_t panel = p.source_blocks * lanes * lanes;
-  for (int64_t block = 0; block < p.source_blocks; ++block) {
-    for (int c = 0; c < lanes; ++c) {
-      Register f[panels * parts];
+  Register sum[rows][registers] = {};
+  const int64_t panel = p.source_channels * lanes;
+  for (int64_t block = 0; block < p.source_channels; block += lanes) {
+    const int64_t channels = p.source_channels - block < lanes ? p.source_channels - block : lanes;
+    for (int64_t c = 0; c < channels; ++c) {
+      Register f[registers];
 #pragma GCC unroll 4
-      for (int n = 0; n < panels * parts; ++n) f[n] = read(filters + n / parts * panel + c * lanes + n % parts * width);
+      for (int n = 0; n < registers; ++n) f[n] = read(filters + n / parts * panel + c * lanes + n % parts * width);
 #pragma GCC unroll 16
       for (int r = 0; r < rows; ++r) {
 #pragma GCC unroll 4
-        for (int n = 0; n < panels * parts; ++n) sum[r][n] += f[n] * source[r * lanes + c];
+        for (int n = 0; n < registers; ++n) sum[r][n] += f[n] * source[r * lanes + c];
       }
     }
     filters += lanes * lanes;
@@ -215,109 +268,125 @@ void multiply_block(const WinogradProduct& p, const float* filters, const float*
 #pragma GCC unroll 16
   for (int r = 0; r < rows; ++r) {
 #pragma GCC unroll 4
-    for (int n = 0; n < panels * parts; ++n)
+    for (int n = 0; n < registers; ++n)
       write(result + n / parts * p.capacity * lanes + r * lanes + n % parts * width, sum[r][n]);
   }
 }
 
-template <int rows, int panels>
+template <int rows, int registers>
 void multiply_rest(const WinogradProduct& p, int64_t rest, const float* filters, const float* source, float* result) {
   if constexpr (rows > 0) {
-    if (rest == rows) return multiply_block<rows, panels>(p, filters, source, result);
-    multiply_rest<rows - 1, panels>(p, rest, filters, source, result);
+    if (rest == rows) return multiply_block<rows, registers>(p, filters, source, result);
+    multiply_rest<rows - 1, registers>(p, rest, filters, source, result);
   }
 }
 
-template <int panels>
+/// Where a point's filters of a result block are.
+CONVOY_INLINE float* filters_at(const WinogradProduct& p, int64_t point, int64_t block) {
+  return p.filters + point * p.filter_plane + block * p.source_channels * lanes;
+}
+
+template <int registers>
 void multiply_panels(const WinogradProduct& p, int64_t point, int64_t block) {
-  const float* const filters = p.filters + point * p.filter_plane + block * p.source_blocks * lanes * lanes;
+  const float* const filters = filters_at(p, point, block);
   const float* source = p.source + point * p.source_plane;
   float* result = p.result + point * p.result_plane + block * p.capacity * lanes;
   int64_t tile = 0;
   for (; tile + tile_rows <= p.tiles; tile += tile_rows)
-    multiply_block<tile_rows, panels>(p, filters, source + tile * lanes, result + tile * lanes);
-  multiply_rest<tile_rows - 1, panels>(p, p.tiles - tile, filters, source + tile * lanes, result + tile * lanes);
+    multiply_block<tile_rows, registers>(p, filters, source + tile * lanes, result + tile * lanes);
+  multiply_rest<tile_rows - 1, registers>(p, p.tiles - tile, filters, source + tile * lanes, result + tile * lanes);
 }
 
-/// Calls visit(point, block, blocks at once) for the units [begin, end) of a product.
+/// Calls visit(point, result block, registers at once) for the units [begin, end) of a product. What lies past the last
+/// channel of the last block is left out where it fills a register.
 template <class Visit>
 CONVOY_INLINE void for_products(const WinogradProduct& p, int64_t begin, int64_t end, Visit visit) {
   const int64_t pairs = (p.result_blocks + 1) / 2;
+  const auto one = [&](int64_t point, int64_t block) {
+    if (parts == 2 && lanes_from(p.result_channels, block) <= width)
+      visit(point, block, Number<1>{});
+    else
+      visit(point, block, Number<parts>{});
+  };
   for (int64_t unit = begin; unit < end; ++unit) {
     const int64_t point = unit / pairs, block = unit % pairs * 2;
     const bool whole = block + 2 <= p.result_blocks;
     if (paired == 2 && whole) {
-      visit(point, block, Number<paired>{});
+      visit(point, block, Number<paired * parts>{});
     } else {
-      visit(point, block, Number<1>{});
-      if (whole) visit(point, block + 1, Number<1>{});
+      one(point, block);
+      if (whole) one(point, block + 1);
     }
   }
 }
 
 void multiply(const WinogradProduct& p, int64_t begin, int64_t end) {
-  for_products(p, begin, end, [&](int64_t point, int64_t block, auto panels) {
-    multiply_panels<decltype(panels)::value>(p, point, block);
+  for_products(p, begin, end, [&](int64_t point, int64_t block, auto registers) {
+    multiply_panels<decltype(registers)::value>(p, point, block);
   });
 }
 
-/// `rows` source channels times `panels` result blocks, over all tiles.
-template <int rows, int panels>
+/// `rows` source channels times `registers` of result channels, over all tiles.
+template <int rows, int registers>
 CONVOY_INLINE void gradient_block(const WinogradProduct& p, const float* source, const float* result, float* filters) {
-  const int64_t panel = p.source_blocks * lanes * lanes;
-  Register sum[rows][panels * parts];
+  const int64_t panel = p.source_channels * lanes;
+  Register sum[rows][registers];
 #pragma GCC unroll 16
   for (int r = 0; r < rows; ++r) {
 #pragma GCC unroll 4
-    for (int n = 0; n < panels * parts; ++n)
+    for (int n = 0; n < registers; ++n)
       sum[r][n] = p.add ? read(filters + n / parts * panel + r * lanes + n % parts * width) : Register{};
   }
   for (int64_t tile = 0; tile < p.tiles; ++tile) {
-    Register d[panels * parts];
+    Register d[registers];
 #pragma GCC unroll 4
-    for (int n = 0; n < panels * parts; ++n)
+    for (int n = 0; n < registers; ++n)
       d[n] = read(result + n / parts * p.capacity * lanes + tile * lanes + n % parts * width);
 #pragma GCC unroll 16
     for (int r = 0; r < rows; ++r) {
 #pragma GCC unroll 4
-      for (int n = 0; n < panels * parts; ++n) sum[r][n] += d[n] * source[tile * lanes + r];
+      for (int n = 0; n < registers; ++n) sum[r][n] += d[n] * source[tile * lanes + r];
     }
   }
 #pragma GCC unroll 16
   for (int r = 0; r < rows; ++r) {
 #pragma GCC unroll 4
-    for (int n = 0; n < panels * parts; ++n)
-      write(filters + n / parts * panel + r * lanes + n % parts * width, sum[r][n]);
+    for (int n = 0; n < registers; ++n) write(filters + n / parts * panel + r * lanes + n % parts * width, sum[r][n]);
+  }
+}
+
+template <int rows, int registers>
+CONVOY_INLINE void gradient_rows(const WinogradProduct& p, int64_t wanted, const float* source, const float* result,
+                                 float* filters) {
+  if constexpr (rows > 0) {
+    if (wanted == rows) return gradient_block<rows, registers>(p, source, result, filters);
+    gradient_rows<rows - 1, registers>(p, wanted, source, result, filters);
   }
 }
 
 void filter_gradients(const WinogradProduct& p, int64_t begin, int64_t end) {
-  for_products(p, begin, end, [&](int64_t point, int64_t block, auto panels) {
-    float* filters = p.filters + point * p.filter_plane + block * p.source_blocks * lanes * lanes;
-    const float* source = p.source + point * p.source_plane;
+  for_products(p, begin, end, [&](int64_t point, int64_t block, auto registers) {
+    float* const filters = filters_at(p, point, block);
+    const float* const source = p.source + point * p.source_plane;
     const float* const result = p.result + point * p.result_plane + block * p.capacity * lanes;
-    for (int64_t c = 0; c < p.source_blocks; ++c) {
-      constexpr int n = decltype(panels)::value;
-#ifdef __AVX512F__
-      gradient_block<8, n>(p, source, result, filters);
-      gradient_block<8, n>(p, source + 8, result, filters + 8 * lanes);
-#else
-      gradient_block<6, n>(p, source, result, filters);
-      gradient_block<5, n>(p, source + 6, result, filters + 6 * lanes);
-      gradient_block<5, n>(p, source + 11, result, filters + 11 * lanes);
-#endif
-      source += p.capacity * lanes;
-      filters += lanes * lanes;
+    for (int64_t c = 0; c < p.source_channels;) {
+      // The channels of a block in as few groups of nearly equal size as there are registers for.
+      const int64_t rest = (p.source_channels - c < lanes - c % lanes) ? p.source_channels - c : lanes - c % lanes;
+      const int64_t groups = (rest + gradient_channels - 1) / gradient_channels, rows = (rest + groups - 1) / groups;
+      gradient_rows<gradient_channels, decltype(registers)::value>(
+          p, rows, source + c / lanes * p.capacity * lanes + c % lanes, result, filters + c * lanes);
+      c += rows;
     }
   });
 }
 
-/// Calls visit(canonical filter of lane 0, transformed filters) for the units [begin, end).
+/// Calls visit(canonical filter of lane 0, lanes, transformed filters) for the units [begin, end).
 template <class Visit>
 CONVOY_INLINE void for_filters(const WinogradFilters& f, int64_t begin, int64_t end, Visit visit) {
   for (int64_t unit = begin; unit < end; ++unit) {
     const int64_t block = unit / f.channels, channel = unit % f.channels;
-    visit(f.canonical + block * lanes * f.lane + channel * f.channel, f.filters + unit * lanes);
+    visit(f.canonical + block * lanes * f.lane + channel * f.channel, lanes_from(f.lanes, block),
+          f.filters + unit * lanes);
   }
 }
 
@@ -325,9 +394,9 @@ void transform_filters(const WinogradFilters& f, int64_t begin, int64_t end) {
   // What no cache holds until it is read goes past them: a store would first read the line.
   constexpr int64_t cached_bytes = 4 << 20;
   const bool past_caches = f.plane * winograd_points * 4 > cached_bytes;
-  for_filters(f, begin, end, [&](const float* canonical, float* to) {
-    alignas(64) float g[9][lanes];
-    for (int l = 0; l < lanes; ++l)
+  for_filters(f, begin, end, [&](const float* canonical, int64_t count, float* to) {
+    alignas(64) float g[9][lanes] = {};
+    for (int64_t l = 0; l < count; ++l)
       for (int i = 0; i < 9; ++i) g[f.turned ? 8 - i : i][l] = canonical[l * f.lane + i];
     Register half[parts][6 * 3];
     for (int part = 0; part < parts; ++part) {
@@ -357,7 +426,7 @@ void transform_filters(const WinogradFilters& f, int64_t begin, int64_t end) {
 }
 
 void gather_filters(const WinogradFilters& f, int64_t begin, int64_t end) {
-  for_filters(f, begin, end, [&](float* canonical, const float* from) {
+  for_filters(f, begin, end, [&](float* canonical, int64_t count, const float* from) {
     alignas(64) float g[9][lanes];
     for (int part = 0; part < parts; ++part) {
       Register half[3 * 6];
@@ -373,21 +442,25 @@ void gather_filters(const WinogradFilters& f, int64_t begin, int64_t end) {
         for (int j = 0; j < 3; ++j) write(g[i * 3 + j] + part * width, out[j]);
       }
     }
-    for (int l = 0; l < lanes; ++l)
+    for (int64_t l = 0; l < count; ++l)
       for (int i = 0; i < 9; ++i) canonical[l * f.lane + i] = g[i][l];
   });
 }
 
 void sum_pixels(const WinogradTiles& t, int64_t images, float* bias, bool add, int64_t begin, int64_t end) {
   for (int64_t block = begin; block < end; ++block) {
-    Vector total = add ? load_whole(bias + block * lanes) : splat(0);
-    for (int64_t image = 0; image < images; ++image) {
-      const float* const from = block_at(t, image, block);
-      Vector sum = splat(0);
-      for (int64_t p = 0; p < t.layout.pixels(); ++p) sum += load_whole(from + p * t.layout.pixel);
-      total += sum;
-    }
-    store_whole(bias + block * lanes, total);
+    const int64_t channels = lanes_from(t.layout.channels, block);
+    for_parts(channels, [&](int part, int64_t count, auto partial) {
+      float* const to = bias + block * lanes + part * width;
+      Register total = add ? read<partial>(to, count) : Register{};
+      for (int64_t image = 0; image < images; ++image) {
+        const float* const from = block_at(t, image, block) + part * width;
+        Register sum{};
+        for (int64_t p = 0; p < t.layout.pixels(); ++p) sum += read<partial>(from + p * t.layout.pixel, count);
+        total += sum;
+      }
+      write<partial>(to, total, count);
+    });
   }
 }
 

@@ -13,7 +13,7 @@ constexpr std::int64_t winograd_points = 36;
 /// `first`, and 36 planes are `plane` floats apart.
 struct WinogradTiles {
   float* tensor = nullptr;
-  TensorLayout layout;  ///< whole blocks, in fp32
+  TensorLayout layout;  ///< in fp32; channels past its last one have zeros in `points`, or nothing
   std::int64_t rows = 0,
                columns = 0;  ///< tiles of one image; they start every 4 pixels, the first one `border` outside
   std::int64_t border = 0;
@@ -28,7 +28,8 @@ struct WinogradProduct {
   std::int64_t filter_plane = 0;  ///< floats from one point to the next
   const float* source = nullptr;  ///< like WinogradTiles::points, and so is
   float* result = nullptr;
-  std::int64_t source_blocks = 0, result_blocks = 0, source_plane = 0, result_plane = 0;
+  std::int64_t source_channels = 0, result_channels = 0;  ///< of the result, those of which the tensor has memory
+  std::int64_t result_blocks = 0, source_plane = 0, result_plane = 0;
   std::int64_t capacity = 0, tiles = 0;
   bool add = false;  ///< filter_gradients: to what is there
 };
@@ -37,9 +38,9 @@ struct WinogradProduct {
 /// source, they are source channels, and the filter is turned by half a turn.
 struct WinogradFilters {
   float* canonical = nullptr;  ///< of one filter: 9 floats; strides in floats
-  std::int64_t lane = 0, channel = 0, lane_blocks = 0, channels = 0;
+  std::int64_t lane = 0, channel = 0, lanes = 0, channels = 0;
   bool turned = false;
-  float* filters = nullptr;  ///< [36][lane block][channel][16]
+  float* filters = nullptr;  ///< [36][lane block][channel][16], zero past the last lane
   std::int64_t plane = 0;
 };
 
@@ -55,7 +56,7 @@ struct WinogradKernels {
   void (*multiply)(const WinogradProduct&, std::int64_t begin, std::int64_t end);
   /// filters = source x result over the tiles.
   void (*filter_gradients)(const WinogradProduct&, std::int64_t begin, std::int64_t end);
-  /// G g G' and its adjoint: units of lane blocks times channels.
+  /// G g G' and its adjoint: units of filter_units().
   void (*transform_filters)(const WinogradFilters&, std::int64_t begin, std::int64_t end);
   void (*gather_filters)(const WinogradFilters&, std::int64_t begin, std::int64_t end);
   /// bias = sums over pixels, added to what is there: units of blocks.
@@ -63,6 +64,8 @@ struct WinogradKernels {
                      std::int64_t end);
 };
 
+/// Units of transform_filters and gather_filters.
+inline std::int64_t filter_units(const WinogradFilters& f) { return (f.lanes + lanes - 1) / lanes * f.channels; }
 /// Units of a product: pairs of result blocks, for each point.
 inline std::int64_t product_units(const WinogradProduct& p) { return winograd_points * ((p.result_blocks + 1) / 2); }
 
