@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "backend/cpu/grouped/grouped_loops.hpp"
+#include "backend/cpu/instruction_set.hpp"
 #include "backend/cpu/parallel.hpp"
-#include "core/errors.hpp"
 
 namespace convoy::cpu {
 namespace {
@@ -395,6 +395,16 @@ class GroupedKernel final : public ConvolutionKernel {
 };
 
 }  // namespace
+
+bool grouped_pays(Isa isa, const ConvolutionShape& s, Direction direction) {
+  const Index channels = s.in / s.groups;
+  if (s.groups == 1 || s.reads_plain || s.out != s.in) return false;
+  if (channels == 1) return direction != Direction::forward && s.kernel * s.kernel_w >= 25;
+  if (has_avx512(isa)) return false;
+  // With AVX2 the library multiplies groups narrower than its blocks one by one, or as if they were as wide.
+  if (channels <= 8) return lanes % channels == 0;
+  return direction == Direction::weights && channels <= 32 && channels % lanes == 0;
+}
 
 std::unique_ptr<ConvolutionKernel> make_grouped(Isa isa, const ConvolutionSpec& spec) {
   return std::make_unique<GroupedKernel>(isa, spec);
