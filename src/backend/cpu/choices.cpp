@@ -5,6 +5,7 @@
 #include <sstream>
 #include <utility>
 
+#include "backend/cpu/grouped/grouped.hpp"
 #include "backend/cpu/operations/convolution.hpp"
 #include "backend/cpu/winograd/winograd.hpp"
 #include "core/errors.hpp"
@@ -15,6 +16,9 @@ namespace {
 constexpr auto forward = static_cast<std::size_t>(Direction::forward);
 constexpr auto data = static_cast<std::size_t>(Direction::data);
 constexpr auto weights = static_cast<std::size_t>(Direction::weights);
+
+constexpr std::array<std::string_view, 3> algorithm_names{"direct", "winograd", "grouped"};
+std::string_view name_of(Algorithm algorithm) { return algorithm_names[static_cast<std::size_t>(algorithm)]; }
 
 /// The divisor of `samples` nearest to `wanted` by ratio, the smaller of two.
 Index nearest_divisor(Index samples, Index wanted) {
@@ -63,6 +67,13 @@ bool winograd_pays(const ConvolutionShape& s, const ProgramParts& parts) {
   return (p + 3) / 4 * ((q + 3) / 4) * 36 <= p * q * 5;
 }
 
+std::array<Algorithm, 3> grouped_where_it_pays(const ConvolutionShape& s, Isa isa) {
+  std::array<Algorithm, 3> algorithms{};
+  for (const Direction direction : {Direction::forward, Direction::data, Direction::weights})
+    if (grouped_pays(isa, s, direction)) algorithms[static_cast<std::size_t>(direction)] = Algorithm::grouped;
+  return algorithms;
+}
+
 }  // namespace
 
 PassChoice choose_by_rule(const ProgramParts& parts, const PassPlan& plan) {
@@ -81,6 +92,7 @@ PassChoice choose_by_rule(const ProgramParts& parts, const PassPlan& plan) {
       inner = width >= 128 || (width >= 64 && pixels <= 256);
       tile = pixels <= 256 ? 32 : 16;
     } else {
+      choice.algorithms = grouped_where_it_pays(s, parts.isa);
       inner = width >= 256 && pixels / (s.stride * s.stride) <= 64;
       // A tile of source and result each in a quarter of the second-level cache; a call costs about 10 us on the matrix
       // unit.
@@ -105,15 +117,18 @@ std::vector<PassChoice> candidates_of(const ProgramParts& parts, const PassPlan&
   const auto offer = [&](const PassChoice& choice) {
     if (std::find(result.begin(), result.end(), choice) == result.end()) result.push_back(choice);
   };
-  std::vector<std::array<Algorithm, 3>> algorithms{{}};
+  std::vector<std::array<Algorithm, 3>> algorithms{result.front().algorithms};
   const auto convolutions = convolutions_of(parts, plan);
-  const bool winograd =
-      !convolutions.empty() && winograd_pays(convolution_shape(parts, convolutions.front(), 1), parts);
-  if (winograd) {
-    const Algorithm w = Algorithm::winograd, d = Algorithm::direct;
-    algorithms = {{w, w, w}};
-    if (plan.backward) algorithms.push_back({w, w, d});
-    algorithms.push_back({d, d, d});
+  if (!convolutions.empty()) {
+    const ConvolutionShape s = convolution_shape(parts, convolutions.front(), 1);
+    const Algorithm w = Algorithm::winograd, d = Algorithm::direct, g = Algorithm::grouped;
+    if (winograd_pays(s, parts)) {
+      if (plan.backward) algorithms.push_back({w, w, d});
+      algorithms.push_back({d, d, d});
+    } else if (s.groups > 1) {
+      algorithms.push_back({g, g, g});
+      algorithms.push_back({d, d, d});
+    }
   }
   for (const auto& set : algorithms) {
     for (const Index wanted : {4, 16}) {
@@ -144,11 +159,10 @@ std::string signature_of(const ProgramParts& parts, const PassPlan& plan) {
 
 std::string write_choices(const std::vector<PassChoice>& choices) {
   std::string text;
-  const auto name = [](Algorithm a) { return a == Algorithm::winograd ? "winograd" : "direct"; };
   for (const PassChoice& c : choices) {
     if (!text.empty()) text += "; ";
-    text += fmt::format("{} {} {} {} {}", c.inner ? "whole" : "tile", c.tile, name(c.algorithms[forward]),
-                        name(c.algorithms[data]), name(c.algorithms[weights]));
+    text += fmt::format("{} {} {} {} {}", c.inner ? "whole" : "tile", c.tile, name_of(c.algorithms[forward]),
+                        name_of(c.algorithms[data]), name_of(c.algorithms[weights]));
   }
   return text;
 }
@@ -170,8 +184,9 @@ std::vector<PassChoice> read_choices(const std::string& text, std::size_t passes
     if (!(words >> mode >> choice.tile >> names[forward] >> names[data] >> names[weights])) unfit();
     choice.inner = mode == "whole";
     for (std::size_t i = 0; i < 3; ++i) {
-      if (names[i] != "winograd" && names[i] != "direct") unfit();
-      choice.algorithms[i] = names[i] == "winograd" ? Algorithm::winograd : Algorithm::direct;
+      const auto found = std::find(algorithm_names.begin(), algorithm_names.end(), names[i]);
+      if (found == algorithm_names.end()) unfit();
+      choice.algorithms[i] = static_cast<Algorithm>(found - algorithm_names.begin());
     }
     if ((mode != "whole" && mode != "tile") || choice.tile < 1 || samples % choice.tile != 0) unfit();
     result.push_back(choice);
