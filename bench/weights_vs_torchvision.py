@@ -6,10 +6,12 @@
 
 Random weights (seeded; batch norms and the head are fitted to the images, so that classes differ), saved as .pth, as safetensors, and as
 ONNX by torch.onnx.export, which folds batch norms into convolutions (expected there: what onnxruntime computes from the file);
-100 random images of the network's usual size as PNG files, which nothing resizes. Prints, for each network and file, how many of the
-100 top-1 classes agree, how many classes are among them, and the largest difference of a log probability, with lines for results.md.
+100 random images (or --images) of the network's usual size as PNG files, which nothing resizes. Prints, for each network and file, how many
+top-1 classes agree, how many classes are among them, and the largest difference of a log probability; how far the peer's fp32 and Convoy's are
+from the same network in fp64, and the largest factor by which the head was multiplied, and so every difference; with lines for results.md.
 """
 import argparse
+import copy
 import datetime
 import json
 import math
@@ -23,7 +25,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 from compare_step import cpu_model  # noqa: E402  (the path is set above)
 
-CLASSES, IMAGES = 10, 100
+CLASSES = 10
 NETWORKS = {  # Convoy's model, its options; torchvision's name where it differs
     "resnet18": (), "resnet50": (), "wide_resnet50_2": (), "resnext50_32x4d": (), "vgg11_bn": (), "vgg11": (), "densenet121": (),
     "googlenet": (), "inception_v3": (), "mobilenet_v2": (), "mobilenet_v3_large": (), "efficientnet_b0": (), "squeezenet1_1": (),
@@ -35,7 +37,7 @@ SIZES = {"inception_v3": 299, "timm:inception_v4": 299, "timm:inception_resnet_v
 MEAN, STD = (123.675, 116.28, 103.53), (58.395, 57.12, 57.375)
 
 
-def make(name, folder):
+def make(name, folder, images):
     """Runs in the Python that has torchvision: images, files, and the network's own log probabilities."""
     import numpy as np
     import onnxruntime
@@ -49,7 +51,7 @@ def make(name, folder):
     size = SIZES.get(name, 224)
     os.makedirs(f"{folder}/images")
     pictures = []
-    for i in range(IMAGES):
+    for i in range(int(images)):
         coarse = rng.integers(0, 256, (5, 5, 3), dtype=np.uint8)
         picture = np.asarray(Image.fromarray(coarse).resize((size, size), Image.Resampling.BICUBIC)).astype(int)
         picture = np.clip(picture + rng.integers(-40, 41, picture.shape), 0, 255).astype(np.uint8)
@@ -84,6 +86,7 @@ def make(name, folder):
         if isinstance(head, torch.nn.Linear):
             head.bias.sub_((logits * scale).mean(0))
         logits = torch.cat([net(part) for part in x.split(20)])
+        exact = torch.cat([copy.deepcopy(net).double()(part.double()) for part in x.split(20)])
     torch.save(net.state_dict(), f"{folder}/weights.pth")
     save_file({k: v.contiguous() for k, v in net.state_dict().items()}, f"{folder}/weights.safetensors")
     torch.onnx.export(net, (x[:1],), f"{folder}/weights.onnx", dynamo=False, input_names=["x"], output_names=["y"],
@@ -91,12 +94,13 @@ def make(name, folder):
     session = onnxruntime.InferenceSession(f"{folder}/weights.onnx", providers=["CPUExecutionProvider"])
     graph = torch.from_numpy(np.concatenate([session.run(None, {"x": part.numpy()})[0] for part in x.split(20)]))
     print(json.dumps({"torch": torch.__version__, "torchvision": torchvision.__version__, "onnxruntime": onnxruntime.__version__,
+                      "scale": float(scale.max()), "exact": torch.log_softmax(exact, 1).tolist(),
                       "expected": torch.log_softmax(logits.double(), 1).tolist(), "onnx": torch.log_softmax(graph.double(), 1).tolist()}))
 
 
 def compare(name, options, arguments):
     with tempfile.TemporaryDirectory(prefix="convoy-weights-") as folder:
-        made = subprocess.run([arguments.python, __file__, "--make", name, folder], check=True, capture_output=True, text=True)
+        made = subprocess.run([arguments.python, __file__, "--make", name, folder, str(arguments.images)], check=True, capture_output=True, text=True)
         made = json.loads(made.stdout.splitlines()[-1])
         rows = []
         for kind in ("pth", "safetensors", "onnx"):
@@ -111,10 +115,13 @@ def compare(name, options, arguments):
             found = [json.loads(line)["classes"] for line in done.stdout.splitlines()]
             top = [max(range(CLASSES), key=row.__getitem__) for row in expected]
             agree = sum(row[0]["class"] == best for row, best in zip(found, top))
-            # Probabilities are printed to a millionth.
-            worst = max(abs(math.log(c["probability"]) - row[c["class"]]) for classes, row in zip(found, expected)
-                        for c in classes if c["probability"] > 0.01)
-            rows.append((kind, agree, len(set(top)), worst))
+            told = [{c["class"]: math.log(c["probability"]) for c in classes if c["probability"] > 0.01} for classes in found]  # printed to a millionth
+
+            def distance(of_class, to):
+                return max(abs(of_class(i, c) - to[i][c]) for i, classes in enumerate(told) for c in classes)
+            worst = distance(lambda i, c: told[i][c], expected)
+            theirs, ours = distance(lambda i, c: expected[i][c], made["exact"]), distance(lambda i, c: told[i][c], made["exact"])
+            rows.append((kind, agree, len(set(top)), worst, theirs, ours))
         return made, rows
 
 
@@ -122,15 +129,16 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("networks", nargs="*")
     parser.add_argument("--python", default=sys.executable)
+    parser.add_argument("--images", type=int, default=100)
     parser.add_argument("--convoy", default="build/release/src/cli/convoy")
     arguments = parser.parse_args()
-    lines, wrong = [], 0
+    wrong = 0
+    print("| network | file | equal top-1 | largest difference | peer to fp64 | Convoy to fp64 | head times |\n| --- | --- | --- | --- | --- | --- | --- |")
     for name in arguments.networks or NETWORKS:
         made, rows = compare(name, NETWORKS[name], arguments)
-        for kind, agree, different, worst in rows:
-            lines.append(f"| {name} | {kind} | {agree} of {IMAGES} ({different} classes) | {worst:.1e} |")
-            print(lines[-1], flush=True)
-            wrong += agree != IMAGES
+        for kind, agree, different, worst, theirs, ours in rows:
+            print(f"| {name} | {kind} | {agree} of {arguments.images} ({different} classes) | {worst:.1e} | {theirs:.1e} | {ours:.1e} | {made['scale']:.3g} |", flush=True)
+            wrong += agree != arguments.images
     print(f"\n{datetime.date.today()}, {cpu_model()}; PyTorch {made['torch']}, torchvision {made['torchvision']}, onnxruntime {made['onnxruntime']}")
     sys.exit(1 if wrong else 0)
 
