@@ -16,7 +16,7 @@ struct PassChoice {
   Index tile = 0;  ///< images; divides the batch
   bool inner = true;
   std::array<Algorithm, 3>
-      algorithms{};  ///< one for each Direction; only 3x3 stride-1 convolutions in fp32 have a choice
+      algorithms{};  ///< one for each Direction; only 3x3 stride-1 convolutions have a choice
   bool operator==(const PassChoice&) const = default;
 };
 
