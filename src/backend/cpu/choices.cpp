@@ -54,17 +54,19 @@ std::vector<int> convolutions_of(const ProgramParts& parts, const PassPlan& plan
   return result;
 }
 
-/// A tile costs 36 multiplications whatever part of its 16 results the map has; direct, each result costs 9. For blocks
-/// with less than 16 source channels the library has only loops of reference. Few channels make the transformations
-/// dearer than the products.
+/// A tile costs 36 multiplications whatever part of its 16 results the map has; direct, each result costs 9. In bf16
+/// the direct kernels multiply two numbers in the place of one. For blocks with less than 16 source channels the
+/// library has only loops of reference. Few channels make the transformations dearer than the products.
 bool winograd_pays(const ConvolutionShape& s, const ProgramParts& parts) {
   if (parts.spec.options == no_winograd || !winograd_fits(s)) return false;
   const bool blocked = s.format == MemoryFormat::blocked;
+  if (s.storage == Storage::bf16 && !blocked) return false;  // the machine has a matrix unit, which is faster
   if (blocked && s.in < lanes) return true;
   constexpr Index few = 8;
   if (!blocked && std::min(s.in, s.out) < few) return false;
   const Index p = s.height + 2 * s.pad - 2, q = s.width + 2 * s.pad - 2;
-  return (p + 3) / 4 * ((q + 3) / 4) * 36 <= p * q * 5;
+  const Index tiles = (p + 3) / 4 * ((q + 3) / 4);
+  return s.storage == Storage::bf16 ? tiles * 36 <= p * q * 3 : tiles * 36 <= p * q * 5;
 }
 
 std::array<Algorithm, 3> grouped_where_it_pays(const ConvolutionShape& s, Isa isa) {

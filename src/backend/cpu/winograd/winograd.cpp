@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "backend/cpu/parallel.hpp"
+#include "backend/cpu/winograd/product_loops.hpp"
 #include "backend/cpu/winograd/winograd_loops.hpp"
 #include "core/errors.hpp"
 
@@ -16,7 +17,8 @@ namespace {
 /// transformation and the points of a product, so that results don't depend on their number.
 class WinogradKernel final : public ConvolutionKernel {
  public:
-  WinogradKernel(Isa isa, const ConvolutionSpec& spec) : loops_(kernels_for<WinogradKernels>(isa)), spec_(spec) {
+  WinogradKernel(Isa isa, const ConvolutionSpec& spec)
+      : loops_(kernels_for<WinogradKernels>(isa)), products_(kernels_for<WinogradProducts>(isa)), spec_(spec) {
     const ConvolutionShape& s = spec.shape;
     const Index p = s.height + 2 * s.pad - 2, q = s.width + 2 * s.pad - 2;
     const bool data = spec.direction == Direction::data;
@@ -68,7 +70,7 @@ class WinogradKernel final : public ConvolutionKernel {
  private:
   static TensorLayout layout_of(const ConvolutionShape& s, Index channels, Index height, Index width) {
     const bool blocked = s.format == MemoryFormat::blocked;
-    TensorLayout layout{.channels = channels, .height = height, .width = width};
+    TensorLayout layout{.storage = s.storage, .channels = channels, .height = height, .width = width};
     layout.image = (blocked ? layout.padded_channels() : channels) * layout.pixels();
     layout.block = blocked ? lanes * layout.pixels() : lanes;
     layout.pixel = blocked ? lanes : channels;
@@ -95,8 +97,8 @@ class WinogradKernel final : public ConvolutionKernel {
   template <class Share>
   void run(const ConvolutionData& data, const Share& share) const {
     WinogradTiles x = x_, y = y_;
-    x.tensor = static_cast<float*>(const_cast<void*>(data.source));
-    y.tensor = static_cast<float*>(const_cast<void*>(data.result));
+    x.tensor = const_cast<void*>(data.source);
+    y.tensor = const_cast<void*>(data.result);
     x.points = static_cast<float*>(data.scratch);
     y.points = x.points + winograd_points * x.plane;
     const bool weights = spec_.direction == Direction::weights, turned = spec_.direction == Direction::data;
@@ -120,11 +122,11 @@ class WinogradKernel final : public ConvolutionKernel {
           loops_.transform_source(x, begin, end);
           loops_.transform_gradient(y, begin, end);
         });
-        share(product_units(product), [&](Index begin, Index end) { loops_.filter_gradients(product, begin, end); });
+        share(product_units(product), [&](Index begin, Index end) { products_.filter_gradients(product, begin, end); });
         product.add = true;
       } else {
         share(product.tiles, [&](Index begin, Index end) { loops_.transform_source(from, begin, end); });
-        share(product_units(product), [&](Index begin, Index end) { loops_.multiply(product, begin, end); });
+        share(product_units(product), [&](Index begin, Index end) { products_.multiply(product, begin, end); });
         share(product.tiles, [&](Index begin, Index end) { loops_.write_result(to, data.bias, begin, end); });
       }
     }
@@ -135,6 +137,7 @@ class WinogradKernel final : public ConvolutionKernel {
   }
 
   const WinogradKernels& loops_;
+  const WinogradProducts& products_;
   const ConvolutionSpec spec_;
   WinogradTiles x_, y_;
   Index tiles_ = 0, filter_plane_ = 0;
@@ -144,7 +147,7 @@ class WinogradKernel final : public ConvolutionKernel {
 
 bool winograd_fits(const ConvolutionShape& s) {
   return s.kernel == 3 && s.kernel_w == 3 && s.stride == 1 && s.pad <= 2 && s.pad_w == s.pad && s.groups == 1 &&
-         !s.reads_plain && s.storage == Storage::f32;
+         !s.reads_plain;
 }
 
 std::unique_ptr<ConvolutionKernel> make_winograd(Isa isa, const ConvolutionSpec& spec) {

@@ -1,74 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backend/cpu/winograd/winograd_loops.hpp"
 
-#include <immintrin.h>
-
-#include "backend/cpu/vector_loops.hpp"
+#include "backend/cpu/winograd/registers.hpp"
 
 namespace convoy::cpu {
 namespace {
 
-// One machine register: sixteen lanes are `parts` of them.
-#ifdef __AVX512F__
-using Register = Vector;
-constexpr int tile_rows = 12, gradient_channels = 8, paired = 2;
-#else
-using Register = Vector::Part;
-constexpr int tile_rows = 6, gradient_channels = 6, paired = 1;
-#endif
-constexpr int width = sizeof(Register) / 4, parts = 16 / width;
-using Loose = float __attribute__((vector_size(sizeof(Register)), aligned(4), may_alias));
-
-CONVOY_INLINE Register read(const float* from) { return *reinterpret_cast<const Loose*>(from); }
-CONVOY_INLINE void write(float* to, Register v) { *reinterpret_cast<Loose*>(to) = v; }
-
-#ifdef __AVX512F__
-CONVOY_INLINE __mmask16 first(int64_t count) { return static_cast<__mmask16>((1U << count) - 1); }
-CONVOY_INLINE Register read_some(const float* from, int64_t count) {
-  return reinterpret_cast<Register>(_mm512_maskz_loadu_ps(first(count), from));
-}
-CONVOY_INLINE void write_some(float* to, Register v, int64_t count) {
-  _mm512_mask_storeu_ps(to, first(count), reinterpret_cast<__m512>(v));
-}
-#else
-CONVOY_INLINE __m256i first(int64_t count) {
-  return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(count)), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
-}
-CONVOY_INLINE Register read_some(const float* from, int64_t count) {
-  return reinterpret_cast<Register>(_mm256_maskload_ps(from, first(count)));
-}
-CONVOY_INLINE void write_some(float* to, Register v, int64_t count) {
-  _mm256_maskstore_ps(to, first(count), reinterpret_cast<__m256>(v));
-}
-#endif
-/// `count`: elements that exist where partial, fewer than a register has; the others read as 0.
-template <bool partial>
-CONVOY_INLINE Register read(const float* from, int64_t count) {
-  if constexpr (partial) return read_some(from, count);
-  return read(from);
-}
-template <bool partial>
-CONVOY_INLINE void write(float* to, Register v, int64_t count) {
-  if constexpr (partial)
-    write_some(to, v, count);
-  else
-    write(to, v);
-}
-/// Calls visit(part, lanes of its register, partial?) for the registers of a block of `count` lanes.
-template <class Visit>
-CONVOY_INLINE void for_parts(int64_t count, Visit visit) {
-  for (int part = 0; part < parts; ++part) {
-    const int64_t rest = count - part * width;
-    if (rest >= width)
-      visit(part, rest, Flag<false>{});
-    else if (rest > 0)
-      visit(part, rest, Flag<true>{});
-  }
-}
-CONVOY_INLINE int64_t lanes_from(int64_t channels, int64_t block) {
-  const int64_t rest = channels - block * lanes;
-  return rest < lanes ? rest : lanes;
-}
 /// Lanes of a block that are in memory.
 CONVOY_INLINE int64_t lanes_of(const TensorLayout& l, int64_t block) {
   return l.blocked() ? lanes : lanes_from(l.channels, block);
@@ -149,34 +86,36 @@ CONVOY_INLINE TilePlace tile_at(const WinogradTiles& t, int64_t unit) {
   const int64_t id = t.first + unit, per_image = t.rows * t.columns, rest = id % per_image;
   return {id / per_image, rest / t.columns * 4 - t.border, rest % t.columns * 4 - t.border};
 }
-CONVOY_INLINE float* block_at(const WinogradTiles& t, int64_t image, int64_t block) {
-  return t.tensor + image * t.layout.image + block * t.layout.block;
+template <class T>
+CONVOY_INLINE T* block_at(const WinogradTiles& t, int64_t image, int64_t block) {
+  return static_cast<T*>(t.tensor) + image * t.layout.image + block * t.layout.block;
 }
 CONVOY_INLINE float* points_at(const WinogradTiles& t, int64_t unit, int64_t block) {
   return t.points + (block * t.capacity + unit) * lanes;
 }
 
-alignas(64) constexpr float zeros[lanes] = {};
+template <class T>
+alignas(64) constexpr T zeros[lanes] = {};
 
 /// Reads tiles of size x size, zero outside the tensor, and writes them with `line` applied in both directions.
-template <int size, class Line>
+template <class T, int size, class Line>
 CONVOY_INLINE void transform(const WinogradTiles& t, int64_t begin, int64_t end, Line line) {
   const TensorLayout& l = t.layout;
   for (int64_t unit = begin; unit < end; ++unit) {
     const TilePlace tile = tile_at(t, unit);
     const int64_t left = tile.x < 0 ? -tile.x : 0, right = l.width - tile.x < size ? l.width - tile.x : size;
     for (int64_t block = 0; block < l.blocks(); ++block) {
-      const float* const base = block_at(t, tile.image, block);
-      const float* from[size];
+      const T* const base = block_at<T>(t, tile.image, block);
+      const T* from[size];
       int64_t pixel[size];
       for (int i = 0; i < size; ++i) {
         const int64_t y = tile.y + i;
         const bool outside = y < 0 || y >= l.height;
-        from[i] = outside ? zeros : base + (y * l.width + tile.x) * l.pixel;
+        from[i] = outside ? zeros<T> : base + (y * l.width + tile.x) * l.pixel;
         pixel[i] = outside ? 0 : l.pixel;
       }
       float* const to = points_at(t, unit, block);
-      for_parts(lanes_of(l, block), [&](int part, int64_t count, auto partial) {
+      for_parts(lanes_of(l, block), [&](int part, int64_t count, auto partial) CONVOY_INLINED {
         Register half[6 * size];
         for (int64_t j = 0; j < size; ++j) {
           Register d[size];
@@ -202,12 +141,15 @@ CONVOY_INLINE void transform(const WinogradTiles& t, int64_t begin, int64_t end,
   }
 }
 
-void transform_source(const WinogradTiles& t, int64_t begin, int64_t end) { transform<6>(t, begin, end, source_line); }
+void transform_source(const WinogradTiles& t, int64_t begin, int64_t end) {
+  with_storage(t.layout.storage, [&](auto storage) { transform<decltype(storage), 6>(t, begin, end, source_line); });
+}
 void transform_gradient(const WinogradTiles& t, int64_t begin, int64_t end) {
-  transform<4>(t, begin, end, gradient_line);
+  with_storage(t.layout.storage, [&](auto storage) { transform<decltype(storage), 4>(t, begin, end, gradient_line); });
 }
 
-void write_result(const WinogradTiles& t, const float* bias, int64_t begin, int64_t end) {
+template <class T>
+CONVOY_INLINE void write_tiles(const WinogradTiles& t, const float* bias, int64_t begin, int64_t end) {
   const TensorLayout& l = t.layout;
   for (int64_t unit = begin; unit < end; ++unit) {
     const TilePlace tile = tile_at(t, unit);
@@ -215,10 +157,10 @@ void write_result(const WinogradTiles& t, const float* bias, int64_t begin, int6
     const int64_t columns = l.width - tile.x < 4 ? l.width - tile.x : 4;
     for (int64_t block = 0; block < l.blocks(); ++block) {
       const float* const from = points_at(t, unit, block);
-      float* const to = block_at(t, tile.image, block) + (tile.y * l.width + tile.x) * l.pixel;
+      T* const to = block_at<T>(t, tile.image, block) + (tile.y * l.width + tile.x) * l.pixel;
       alignas(64) float shifts[lanes] = {};  // the bias ends with the last channel, in blocked layouts too
       for (int64_t i = 0; bias && i < lanes_from(l.channels, block); ++i) shifts[i] = bias[block * lanes + i];
-      for_parts(lanes_of(l, block), [&](int part, int64_t count, auto partial) {
+      for_parts(lanes_of(l, block), [&](int part, int64_t count, auto partial) CONVOY_INLINED {
         const Register shift = read(shifts + part * width);
         Register half[4 * 6];
         for (int j = 0; j < 6; ++j) {
@@ -232,7 +174,7 @@ void write_result(const WinogradTiles& t, const float* bias, int64_t begin, int6
         for (int64_t i = 0; i < rows; ++i) {
           Register out[4];
           result_line(half + i * 6, out);
-          float* const line = to + i * l.width * l.pixel + part * width;
+          T* const line = to + i * l.width * l.pixel + part * width;
           if (columns == 4) {
 #pragma GCC unroll 4
             for (int j = 0; j < 4; ++j) write<partial>(line + j * l.pixel, out[j] + shift, count);
@@ -245,139 +187,8 @@ void write_result(const WinogradTiles& t, const float* bias, int64_t begin, int6
   }
 }
 
-/// `rows` tiles times `registers` of result channels, over all source channels.
-template <int rows, int registers>
-void multiply_block(const WinogradProduct& p, const float* filters, const float* source, float* result) {
-  Register sum[rows][registers] = {};
-  const int64_t panel = p.source_channels * lanes;
-  for (int64_t block = 0; block < p.source_channels; block += lanes) {
-    const int64_t channels = p.source_channels - block < lanes ? p.source_channels - block : lanes;
-    for (int64_t c = 0; c < channels; ++c) {
-      Register f[registers];
-#pragma GCC unroll 4
-      for (int n = 0; n < registers; ++n) f[n] = read(filters + n / parts * panel + c * lanes + n % parts * width);
-#pragma GCC unroll 16
-      for (int r = 0; r < rows; ++r) {
-#pragma GCC unroll 4
-        for (int n = 0; n < registers; ++n) sum[r][n] += f[n] * source[r * lanes + c];
-      }
-    }
-    filters += lanes * lanes;
-    source += p.capacity * lanes;
-  }
-#pragma GCC unroll 16
-  for (int r = 0; r < rows; ++r) {
-#pragma GCC unroll 4
-    for (int n = 0; n < registers; ++n)
-      write(result + n / parts * p.capacity * lanes + r * lanes + n % parts * width, sum[r][n]);
-  }
-}
-
-template <int rows, int registers>
-void multiply_rest(const WinogradProduct& p, int64_t rest, const float* filters, const float* source, float* result) {
-  if constexpr (rows > 0) {
-    if (rest == rows) return multiply_block<rows, registers>(p, filters, source, result);
-    multiply_rest<rows - 1, registers>(p, rest, filters, source, result);
-  }
-}
-
-/// Where a point's filters of a result block are.
-CONVOY_INLINE float* filters_at(const WinogradProduct& p, int64_t point, int64_t block) {
-  return p.filters + point * p.filter_plane + block * p.source_channels * lanes;
-}
-
-template <int registers>
-void multiply_panels(const WinogradProduct& p, int64_t point, int64_t block) {
-  const float* const filters = filters_at(p, point, block);
-  const float* source = p.source + point * p.source_plane;
-  float* result = p.result + point * p.result_plane + block * p.capacity * lanes;
-  int64_t tile = 0;
-  for (; tile + tile_rows <= p.tiles; tile += tile_rows)
-    multiply_block<tile_rows, registers>(p, filters, source + tile * lanes, result + tile * lanes);
-  multiply_rest<tile_rows - 1, registers>(p, p.tiles - tile, filters, source + tile * lanes, result + tile * lanes);
-}
-
-/// Calls visit(point, result block, registers at once) for the units [begin, end) of a product. What lies past the last
-/// channel of the last block is left out where it fills a register.
-template <class Visit>
-CONVOY_INLINE void for_products(const WinogradProduct& p, int64_t begin, int64_t end, Visit visit) {
-  const int64_t pairs = (p.result_blocks + 1) / 2;
-  const auto one = [&](int64_t point, int64_t block) {
-    if (parts == 2 && lanes_from(p.result_channels, block) <= width)
-      visit(point, block, Number<1>{});
-    else
-      visit(point, block, Number<parts>{});
-  };
-  for (int64_t unit = begin; unit < end; ++unit) {
-    const int64_t point = unit / pairs, block = unit % pairs * 2;
-    const bool whole = block + 2 <= p.result_blocks;
-    if (paired == 2 && whole) {
-      visit(point, block, Number<paired * parts>{});
-    } else {
-      one(point, block);
-      if (whole) one(point, block + 1);
-    }
-  }
-}
-
-void multiply(const WinogradProduct& p, int64_t begin, int64_t end) {
-  for_products(p, begin, end, [&](int64_t point, int64_t block, auto registers) {
-    multiply_panels<decltype(registers)::value>(p, point, block);
-  });
-}
-
-/// `rows` source channels times `registers` of result channels, over all tiles.
-template <int rows, int registers>
-CONVOY_INLINE void gradient_block(const WinogradProduct& p, const float* source, const float* result, float* filters) {
-  const int64_t panel = p.source_channels * lanes;
-  Register sum[rows][registers];
-#pragma GCC unroll 16
-  for (int r = 0; r < rows; ++r) {
-#pragma GCC unroll 4
-    for (int n = 0; n < registers; ++n)
-      sum[r][n] = p.add ? read(filters + n / parts * panel + r * lanes + n % parts * width) : Register{};
-  }
-  for (int64_t tile = 0; tile < p.tiles; ++tile) {
-    Register d[registers];
-#pragma GCC unroll 4
-    for (int n = 0; n < registers; ++n)
-      d[n] = read(result + n / parts * p.capacity * lanes + tile * lanes + n % parts * width);
-#pragma GCC unroll 16
-    for (int r = 0; r < rows; ++r) {
-#pragma GCC unroll 4
-      for (int n = 0; n < registers; ++n) sum[r][n] += d[n] * source[tile * lanes + r];
-    }
-  }
-#pragma GCC unroll 16
-  for (int r = 0; r < rows; ++r) {
-#pragma GCC unroll 4
-    for (int n = 0; n < registers; ++n) write(filters + n / parts * panel + r * lanes + n % parts * width, sum[r][n]);
-  }
-}
-
-template <int rows, int registers>
-CONVOY_INLINE void gradient_rows(const WinogradProduct& p, int64_t wanted, const float* source, const float* result,
-                                 float* filters) {
-  if constexpr (rows > 0) {
-    if (wanted == rows) return gradient_block<rows, registers>(p, source, result, filters);
-    gradient_rows<rows - 1, registers>(p, wanted, source, result, filters);
-  }
-}
-
-void filter_gradients(const WinogradProduct& p, int64_t begin, int64_t end) {
-  for_products(p, begin, end, [&](int64_t point, int64_t block, auto registers) {
-    float* const filters = filters_at(p, point, block);
-    const float* const source = p.source + point * p.source_plane;
-    const float* const result = p.result + point * p.result_plane + block * p.capacity * lanes;
-    for (int64_t c = 0; c < p.source_channels;) {
-      // The channels of a block in as few groups of nearly equal size as there are registers for.
-      const int64_t rest = (p.source_channels - c < lanes - c % lanes) ? p.source_channels - c : lanes - c % lanes;
-      const int64_t groups = (rest + gradient_channels - 1) / gradient_channels, rows = (rest + groups - 1) / groups;
-      gradient_rows<gradient_channels, decltype(registers)::value>(
-          p, rows, source + c / lanes * p.capacity * lanes + c % lanes, result, filters + c * lanes);
-      c += rows;
-    }
-  });
+void write_result(const WinogradTiles& t, const float* bias, int64_t begin, int64_t end) {
+  with_storage(t.layout.storage, [&](auto storage) { write_tiles<decltype(storage)>(t, bias, begin, end); });
 }
 
 /// Calls visit(canonical filter of lane 0, lanes, transformed filters) for the units [begin, end).
@@ -447,14 +258,16 @@ void gather_filters(const WinogradFilters& f, int64_t begin, int64_t end) {
   });
 }
 
-void sum_pixels(const WinogradTiles& t, int64_t images, float* bias, bool add, int64_t begin, int64_t end) {
+template <class T>
+CONVOY_INLINE void sum_blocks(const WinogradTiles& t, int64_t images, float* bias, bool add, int64_t begin,
+                              int64_t end) {
   for (int64_t block = begin; block < end; ++block) {
     const int64_t channels = lanes_from(t.layout.channels, block);
-    for_parts(channels, [&](int part, int64_t count, auto partial) {
+    for_parts(channels, [&](int part, int64_t count, auto partial) CONVOY_INLINED {
       float* const to = bias + block * lanes + part * width;
       Register total = add ? read<partial>(to, count) : Register{};
       for (int64_t image = 0; image < images; ++image) {
-        const float* const from = block_at(t, image, block) + part * width;
+        const T* const from = block_at<T>(t, image, block) + part * width;
         Register sum{};
         for (int64_t p = 0; p < t.layout.pixels(); ++p) sum += read<partial>(from + p * t.layout.pixel, count);
         total += sum;
@@ -464,12 +277,17 @@ void sum_pixels(const WinogradTiles& t, int64_t images, float* bias, bool add, i
   }
 }
 
+void sum_pixels(const WinogradTiles& t, int64_t images, float* bias, bool add, int64_t begin, int64_t end) {
+  with_storage(t.layout.storage,
+               [&](auto storage) { sum_blocks<decltype(storage)>(t, images, bias, add, begin, end); });
+}
+
 }  // namespace
 
 template <>
 const WinogradKernels& kernels_for<WinogradKernels, compiled_isa>() {
-  static constexpr WinogradKernels kernels{transform_source, transform_gradient, write_result,   multiply,
-                                           filter_gradients, transform_filters,  gather_filters, sum_pixels};
+  static constexpr WinogradKernels kernels{transform_source,  transform_gradient, write_result,
+                                           transform_filters, gather_filters,     sum_pixels};
   return kernels;
 }
 

@@ -12,26 +12,14 @@ constexpr std::int64_t winograd_points = 36;
 /// `points` holds tiles of a tensor, transformed: [36][block][capacity][16], where a tile stands at its number less
 /// `first`, and 36 planes are `plane` floats apart.
 struct WinogradTiles {
-  float* tensor = nullptr;
-  TensorLayout layout;  ///< in fp32; channels past its last one have zeros in `points`, or nothing
+  void* tensor = nullptr;
+  TensorLayout layout;  ///< channels past its last one have zeros in `points`, or nothing
   std::int64_t rows = 0,
                columns = 0;  ///< tiles of one image; they start every 4 pixels, the first one `border` outside
   std::int64_t border = 0;
   float* points = nullptr;
   std::int64_t plane = 0, capacity = 0;
   std::int64_t first = 0;
-};
-
-/// Matrix products of the points. `filters`: [36][result block][source channel][16].
-struct WinogradProduct {
-  float* filters = nullptr;
-  std::int64_t filter_plane = 0;  ///< floats from one point to the next
-  const float* source = nullptr;  ///< like WinogradTiles::points, and so is
-  float* result = nullptr;
-  std::int64_t source_channels = 0, result_channels = 0;  ///< of the result, those of which the tensor has memory
-  std::int64_t result_blocks = 0, source_plane = 0, result_plane = 0;
-  std::int64_t capacity = 0, tiles = 0;
-  bool add = false;  ///< filter_gradients: to what is there
 };
 
 /// Filters k c 3 3 as sums over `lane` and `channel` of a direction: forward, lanes are results; in the gradient of the
@@ -52,10 +40,6 @@ struct WinogradKernels {
   void (*transform_gradient)(const WinogradTiles&, std::int64_t begin, std::int64_t end);
   /// A'mA, plus the bias where there is one.
   void (*write_result)(const WinogradTiles&, const float* bias, std::int64_t begin, std::int64_t end);
-  /// result = filters x source: units of product_units().
-  void (*multiply)(const WinogradProduct&, std::int64_t begin, std::int64_t end);
-  /// filters = source x result over the tiles.
-  void (*filter_gradients)(const WinogradProduct&, std::int64_t begin, std::int64_t end);
   /// G g G' and its adjoint: units of filter_units().
   void (*transform_filters)(const WinogradFilters&, std::int64_t begin, std::int64_t end);
   void (*gather_filters)(const WinogradFilters&, std::int64_t begin, std::int64_t end);
@@ -66,7 +50,5 @@ struct WinogradKernels {
 
 /// Units of transform_filters and gather_filters.
 inline std::int64_t filter_units(const WinogradFilters& f) { return (f.lanes + lanes - 1) / lanes * f.channels; }
-/// Units of a product: pairs of result blocks, for each point.
-inline std::int64_t product_units(const WinogradProduct& p) { return winograd_points * ((p.result_blocks + 1) / 2); }
 
 }  // namespace convoy::cpu
