@@ -56,13 +56,30 @@ std::vector<int> convolutions_of(const ProgramParts& parts, const PassPlan& plan
 bool winograd_pays(const ConvolutionShape& s, const ProgramParts& parts) {
   if (parts.spec.options == no_winograd || !winograd_fits(s)) return false;
   const bool blocked = s.format == MemoryFormat::blocked;
-  if (s.storage == Storage::bf16 && !blocked) return false;  // the machine has a matrix unit, which is faster
+  const bool wide_products = s.storage == Storage::bf16 && parts.spec.options != winograd_bf16;
+  if (wide_products && !blocked) return false;  // the machine has a matrix unit, which is faster
   if (blocked && s.in < lanes) return true;
   constexpr Index few = 8;
   if (!blocked && std::min(s.in, s.out) < few) return false;
   const Index p = s.height + 2 * s.pad - 2, q = s.width + 2 * s.pad - 2;
   const Index tiles = (p + 3) / 4 * ((q + 3) / 4);
-  return s.storage == Storage::bf16 ? tiles * 36 <= p * q * 3 : tiles * 36 <= p * q * 5;
+  return tiles * 36 <= p * q * (wide_products ? 3 : 5);
+}
+
+Algorithm winograd_of(const ProgramParts& parts) {
+  return parts.spec.options == winograd_bf16 ? Algorithm::winograd_bf16 : Algorithm::winograd;
+}
+
+const char* name_of(Algorithm algorithm) {
+  switch (algorithm) {
+    case Algorithm::direct:
+      return "direct";
+    case Algorithm::winograd:
+      return "winograd";
+    case Algorithm::winograd_bf16:
+      return "winograd-bf16";
+  }
+  return "";
 }
 
 }  // namespace
@@ -78,7 +95,7 @@ PassChoice choose_by_rule(const ProgramParts& parts, const PassPlan& plan) {
     const ConvolutionShape s = convolution_shape(parts, convolutions.front(), 1);
     const Index pixels = s.height * s.width, width = std::max(s.in, s.out);
     if (winograd_pays(s, parts)) {
-      choice.algorithms = {Algorithm::winograd, Algorithm::winograd, Algorithm::winograd};
+      choice.algorithms.fill(winograd_of(parts));
       // Transformed weights are four times the weights: wide layers want them used for many images at once.
       inner = width >= 128 || (width >= 64 && pixels <= 256);
       tile = pixels <= 256 ? 32 : 16;
@@ -112,7 +129,7 @@ std::vector<PassChoice> candidates_of(const ProgramParts& parts, const PassPlan&
   const bool winograd =
       !convolutions.empty() && winograd_pays(convolution_shape(parts, convolutions.front(), 1), parts);
   if (winograd) {
-    const Algorithm w = Algorithm::winograd, d = Algorithm::direct;
+    const Algorithm w = winograd_of(parts), d = Algorithm::direct;
     algorithms = {{w, w, w}};
     if (plan.backward) algorithms.push_back({w, w, d});
     algorithms.push_back({d, d, d});
@@ -146,11 +163,10 @@ std::string signature_of(const ProgramParts& parts, const PassPlan& plan) {
 
 std::string write_choices(const std::vector<PassChoice>& choices) {
   std::string text;
-  const auto name = [](Algorithm a) { return a == Algorithm::winograd ? "winograd" : "direct"; };
   for (const PassChoice& c : choices) {
     if (!text.empty()) text += "; ";
-    text += fmt::format("{} {} {} {} {}", c.inner ? "whole" : "tile", c.tile, name(c.algorithms[forward]),
-                        name(c.algorithms[data]), name(c.algorithms[weights]));
+    text += fmt::format("{} {} {} {} {}", c.inner ? "whole" : "tile", c.tile, name_of(c.algorithms[forward]),
+                        name_of(c.algorithms[data]), name_of(c.algorithms[weights]));
   }
   return text;
 }
@@ -172,8 +188,11 @@ std::vector<PassChoice> read_choices(const std::string& text, std::size_t passes
     if (!(words >> mode >> choice.tile >> names[forward] >> names[data] >> names[weights])) unfit();
     choice.inner = mode == "whole";
     for (std::size_t i = 0; i < 3; ++i) {
-      if (names[i] != "winograd" && names[i] != "direct") unfit();
-      choice.algorithms[i] = names[i] == "winograd" ? Algorithm::winograd : Algorithm::direct;
+      constexpr std::array all{Algorithm::direct, Algorithm::winograd, Algorithm::winograd_bf16};
+      const auto* const found =
+          std::find_if(all.begin(), all.end(), [&](Algorithm a) { return names[i] == name_of(a); });
+      if (found == all.end()) unfit();
+      choice.algorithms[i] = *found;
     }
     if ((mode != "whole" && mode != "tile") || choice.tile < 1 || samples % choice.tile != 0) unfit();
     result.push_back(choice);

@@ -194,6 +194,7 @@ std::unique_ptr<ConvolutionKernel> ConvolutionKernel::make(const Onednn& library
     case Algorithm::direct:
       break;
     case Algorithm::winograd:
+    case Algorithm::winograd_bf16:
       return make_winograd(isa, spec);
   }
   return OnednnKernel::make(library, spec);
