@@ -351,6 +351,27 @@ INSTANTIATE_TEST_SUITE_P(Winograd, Operations,
                                "n4c3h8w8 conv:k24r3p1 bn tanh conv:k40r3p1b1 bn tanh conv:k13r3p1 gap"),
                          test_name);
 
+// Groups of one lane, of a part of a block, of a whole one and more, and such as no block is made of; filters of which
+// a stride leaves parts of rows, or nothing; odd maps, maps of several bands of rows, a last block that isn't full.
+INSTANTIATE_TEST_SUITE_P(Groups, Operations,
+                         cases("n2c3h7w7 make:k32 conv:k32r3p1g32", "n2c3h5w9 make:k24 conv:k24r3p1g24b1",
+                               "n2c3h9w8 make:k32 conv:k32r5s2p2g32", "n3c3h7w7 make:k48 conv:k48r5p2g48",
+                               "n1c3h11w9 make:k16 conv:k16r7p3g16", "n2c3h10w11 make:k16 conv:k16r7s2p3g16",
+                               "n2c3h8w8 make:k32 conv:k32r3s2p1g32b1", "n2c3h7w9 make:k20 conv:k20r3s3p1g20",
+                               "n1c3h6w5 make:k16 conv:k16r1s2g16", "n2c3h7w7 make:k32 conv:k32r3p1g16b1",
+                               "n2c3h5w9 make:k32 conv:k32r3p1g8", "n2c3h14w14 make:k64 conv:k64r3s2p1g16",
+                               "n2c3h7w7 make:k24 conv:k24r3p1g6b1", "n2c3h5w9 make:k64 conv:k64r3p1g8",
+                               "n2c3h9w7 make:k24 conv:k24r3s2p1g3", "n2c3h7w7 make:k48 conv:k48r3p1g3",
+                               "n2c3h6w7 make:k64 conv:k64r3s2p1g4b1", "n1c3h5w5 make:k128 conv:k128r3p1g4",
+                               "n2c3h6w5 make:k12 conv:k12r3p1g4", "n2c3h6w5 make:k48 conv:k48r3s2p1g2",
+                               "n2c3h6w5 make:k16 conv:k32r3p1g16", "n2c3h6w5 make:k32 conv:k16r3p1g16b1",
+                               "n2c3h6w5 make:k8 conv:k64r3p1g4", "n2c3h7w6 make:k40 conv:k40r1t5q2g10",
+                               "n2c3h7w6 make:k32 conv:k32r5t1s2p2g32", "n2c4h7w6 conv:k8r3p1g4",
+                               "n1c3h7w6 conv:k33r3p1g3", "n1c3h70w66 make:k16 conv:k16r3p1g16",
+                               "n1c3h67w70 make:k16 conv:k16r3s2p1g4", "n1c3h40w112 make:k16 conv:k16r5p2g16",
+                               "n6c3h8w8 conv:k32r3p1g1 bn relu6 conv:k32r3p1g8 bn relu6 conv:k32r5p2g32 bn gap"),
+                         test_name);
+
 // The shapes of the shipped networks' convolutions.
 INSTANTIATE_TEST_SUITE_P(
     Shipped, Operations,

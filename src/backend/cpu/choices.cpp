@@ -5,6 +5,7 @@
 #include <sstream>
 #include <utility>
 
+#include "backend/cpu/grouped/grouped.hpp"
 #include "backend/cpu/operations/convolution.hpp"
 #include "backend/cpu/winograd/winograd.hpp"
 #include "core/errors.hpp"
@@ -15,6 +16,9 @@ namespace {
 constexpr auto forward = static_cast<std::size_t>(Direction::forward);
 constexpr auto data = static_cast<std::size_t>(Direction::data);
 constexpr auto weights = static_cast<std::size_t>(Direction::weights);
+
+constexpr std::array<std::string_view, 4> algorithm_names{"direct", "winograd", "grouped", "winograd-bf16"};
+std::string_view name_of(Algorithm algorithm) { return algorithm_names[static_cast<std::size_t>(algorithm)]; }
 
 /// The divisor of `samples` nearest to `wanted` by ratio, the smaller of two.
 Index nearest_divisor(Index samples, Index wanted) {
@@ -70,16 +74,11 @@ Algorithm winograd_of(const ProgramParts& parts) {
   return parts.spec.options == winograd_bf16 ? Algorithm::winograd_bf16 : Algorithm::winograd;
 }
 
-const char* name_of(Algorithm algorithm) {
-  switch (algorithm) {
-    case Algorithm::direct:
-      return "direct";
-    case Algorithm::winograd:
-      return "winograd";
-    case Algorithm::winograd_bf16:
-      return "winograd-bf16";
-  }
-  return "";
+std::array<Algorithm, 3> grouped_where_it_pays(const ConvolutionShape& s, Isa isa) {
+  std::array<Algorithm, 3> algorithms{};
+  for (const Direction direction : {Direction::forward, Direction::data, Direction::weights})
+    if (grouped_pays(isa, s, direction)) algorithms[static_cast<std::size_t>(direction)] = Algorithm::grouped;
+  return algorithms;
 }
 
 }  // namespace
@@ -100,6 +99,7 @@ PassChoice choose_by_rule(const ProgramParts& parts, const PassPlan& plan) {
       inner = width >= 128 || (width >= 64 && pixels <= 256);
       tile = pixels <= 256 ? 32 : 16;
     } else {
+      choice.algorithms = grouped_where_it_pays(s, parts.isa);
       inner = width >= 256 && pixels / (s.stride * s.stride) <= 64;
       // A tile of source and result each in a quarter of the second-level cache; a call costs about 10 us on the matrix
       // unit.
@@ -124,15 +124,18 @@ std::vector<PassChoice> candidates_of(const ProgramParts& parts, const PassPlan&
   const auto offer = [&](const PassChoice& choice) {
     if (std::find(result.begin(), result.end(), choice) == result.end()) result.push_back(choice);
   };
-  std::vector<std::array<Algorithm, 3>> algorithms{{}};
+  std::vector<std::array<Algorithm, 3>> algorithms{result.front().algorithms};
   const auto convolutions = convolutions_of(parts, plan);
-  const bool winograd =
-      !convolutions.empty() && winograd_pays(convolution_shape(parts, convolutions.front(), 1), parts);
-  if (winograd) {
-    const Algorithm w = winograd_of(parts), d = Algorithm::direct;
-    algorithms = {{w, w, w}};
-    if (plan.backward) algorithms.push_back({w, w, d});
-    algorithms.push_back({d, d, d});
+  if (!convolutions.empty()) {
+    const ConvolutionShape s = convolution_shape(parts, convolutions.front(), 1);
+    const Algorithm w = winograd_of(parts), d = Algorithm::direct, g = Algorithm::grouped;
+    if (winograd_pays(s, parts)) {
+      if (plan.backward) algorithms.push_back({w, w, d});
+      algorithms.push_back({d, d, d});
+    } else if (s.groups > 1) {
+      algorithms.push_back({g, g, g});
+      algorithms.push_back({d, d, d});
+    }
   }
   for (const auto& set : algorithms) {
     for (const Index wanted : {4, 16}) {
@@ -188,11 +191,9 @@ std::vector<PassChoice> read_choices(const std::string& text, std::size_t passes
     if (!(words >> mode >> choice.tile >> names[forward] >> names[data] >> names[weights])) unfit();
     choice.inner = mode == "whole";
     for (std::size_t i = 0; i < 3; ++i) {
-      constexpr std::array all{Algorithm::direct, Algorithm::winograd, Algorithm::winograd_bf16};
-      const auto* const found =
-          std::find_if(all.begin(), all.end(), [&](Algorithm a) { return names[i] == name_of(a); });
-      if (found == all.end()) unfit();
-      choice.algorithms[i] = *found;
+      const auto found = std::find(algorithm_names.begin(), algorithm_names.end(), names[i]);
+      if (found == algorithm_names.end()) unfit();
+      choice.algorithms[i] = static_cast<Algorithm>(found - algorithm_names.begin());
     }
     if ((mode != "whole" && mode != "tile") || choice.tile < 1 || samples % choice.tile != 0) unfit();
     result.push_back(choice);

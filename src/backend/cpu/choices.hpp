@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which kernels a pass uses. By rule: from shapes alone, so that every rank of a kind chooses alike and nothing is
-// timed. The text form is kept in checkpoints: `tile 4 direct winograd direct; whole ...`, one pass after another.
+// timed. The text form is kept in checkpoints: `tile 4 direct winograd grouped; whole ...`, one pass after another.
 #pragma once
 #include <string>
 #include <string_view>

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "backend/cpu/grouped/grouped.hpp"
 #include "backend/cpu/onednn_compat.hpp"
 #include "backend/cpu/onednn_handles.hpp"
 #include "backend/cpu/winograd/winograd.hpp"
@@ -56,6 +57,7 @@ class ThreadsForMaking {
 
 class OnednnKernel final : public ConvolutionKernel {
  public:
+  /// Null where the library has nothing but its reference, which makes a hundredth of what the machine can.
   static std::unique_ptr<ConvolutionKernel> make(const Onednn& library, const ConvolutionSpec& spec);
 
   Index packed_bytes() const override { return packed_bytes_; }
@@ -133,11 +135,10 @@ std::unique_ptr<ConvolutionKernel> OnednnKernel::make(const Onednn& library, con
       const auto backward = onednn::backward_weights_of(d, forward, attributes, engine);
       take(backward, backward.src_desc(), backward.diff_weights_desc(), backward.diff_dst_desc());
     }
-  } catch (const dnnl::error& error) {
-    fail(Exit::device,
-         "oneDNN has no convolution of {}x{} channels, kernel {}x{}, stride {}, {} groups ({}); try precision fp32",
-         s.out, s.in, s.kernel, s.kernel_w, s.stride, s.groups, error.what());
+  } catch (const dnnl::error&) {
+    return nullptr;
   }
+  if (kernel->name_.starts_with("ref")) return nullptr;
 
   const int source_argument = spec.direction == Direction::data ? DNNL_ARG_DIFF_SRC : DNNL_ARG_SRC;
   const int result_argument = spec.direction == Direction::forward ? DNNL_ARG_DST : DNNL_ARG_DIFF_DST;
@@ -196,8 +197,11 @@ std::unique_ptr<ConvolutionKernel> ConvolutionKernel::make(const Onednn& library
     case Algorithm::winograd:
     case Algorithm::winograd_bf16:
       return make_winograd(isa, spec);
+    case Algorithm::grouped:
+      return make_grouped(isa, spec);
   }
-  return OnednnKernel::make(library, spec);
+  auto kernel = OnednnKernel::make(library, spec);
+  return kernel ? std::move(kernel) : make_grouped(isa, spec);
 }
 
 }  // namespace convoy::cpu

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One direction of one convolution for a fixed number of images and threads, planned ahead, so that executing it
-// allocates nothing of ours: a oneDNN primitive, or our own Winograd.
+// allocates nothing of ours: a oneDNN primitive, our own Winograd, or our own sums for narrow groups.
 #pragma once
 #include <memory>
 #include <string>
@@ -15,7 +15,7 @@ namespace convoy::cpu {
 enum class MemoryFormat : std::uint8_t { blocked, nhwc };
 enum class Direction : std::uint8_t { forward, data, weights };
 /// winograd_bf16: with products in bf16, for bf16 storage.
-enum class Algorithm : std::uint8_t { direct, winograd, winograd_bf16 };
+enum class Algorithm : std::uint8_t { direct, winograd, grouped, winograd_bf16 };
 
 struct ConvolutionShape {
   Index images = 0, in = 0, out = 0, height = 0, width = 0;
@@ -58,7 +58,8 @@ struct ConvolutionData {
 
 class ConvolutionKernel {
  public:
-  /// The library's for the direct algorithm; ours for Winograd's, for which the shape must be fit.
+  /// The library's for the direct algorithm, where it has more than its reference, else ours for groups, as for that
+  /// algorithm; ours for Winograd's, for which the shape must be fit.
   static std::unique_ptr<ConvolutionKernel> make(const Onednn& library, Isa isa, const ConvolutionSpec& spec);
   ConvolutionKernel() = default;
   ConvolutionKernel(const ConvolutionKernel&) = delete;
