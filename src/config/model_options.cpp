@@ -165,7 +165,7 @@ OptionGroup device_options(DeviceConfig& device) {
   add(choice_option<Tuning>("tuning", device.tuning, {{"rule", Tuning::rule}, {"measured", Tuning::measured}},
                             "choose kernels by shape, the same everywhere, or by timing them at the start"))
       .decides_bits();
-  add(text_option("kernels", "WORDS", device.options, "further choices of the device's kernels, e.g. no-winograd"))
+  add(text_option("kernels", "WORDS", device.options, "further choices of the device's kernels, e.g. no-winograd, winograd-bf16"))
       .decides_bits();
   return group;
 }

@@ -196,6 +196,24 @@ TEST(CpuProgram, OptionLeavesWinogradOut) {
   EXPECT_THROW(backend->compile(plan, spec), std::exception);
 }
 
+TEST(CpuProgram, WinogradInBf16IsForBf16) {
+  const auto backend = make_cpu_backend(1);
+  const Plan plan = plan_of("resnet8");
+  CompileSpec spec = Trained::spec();
+  spec.options = "winograd-bf16";
+  EXPECT_THROW(backend->compile(plan, spec), std::exception);
+  spec.precision = Precision::bf16;
+  std::unique_ptr<Program> program;
+  try {
+    program = backend->compile(plan, spec);
+  } catch (const std::exception&) {
+    GTEST_SKIP() << "no bf16 on this machine";
+  }
+  EXPECT_NE(program->choices().find("winograd-bf16"), std::string::npos);
+  spec.choices = program->choices();
+  EXPECT_EQ(backend->compile(plan, spec)->choices(), spec.choices);
+}
+
 TEST(CpuProgram, RefusesPrecisionsItDoesNotHave) {
   const auto backend = make_cpu_backend(1);
   const Plan plan = plan_of("resnet8");

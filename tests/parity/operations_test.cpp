@@ -113,11 +113,13 @@ bool may_lack(Precision precision) {
 
 const StepParams case_step{.seed = 11, .step = 12};
 
-class Operations : public testing::TestWithParam<std::tuple<const char*, Precision>> {};
+/// Relative distance of a convolution by Winograd's F(4,3) with factors rounded to bf16, u = 2^-8: an error of u /
+/// sqrt(3) at most in the mean, of both factors, times what the transformations magnify noise by: sqrt(14 / 3) per
+/// dimension (support/rounding.hpp; here all terms of a sum have such errors, so that fewer terms don't help).
+const double winograd_noise_in_bf16 = 14.0 / 3 * std::sqrt(2.0 / 3) * 0x1p-8;
 
-TEST_P(Operations, EqualReference) {
-  const auto [text, precision] = GetParam();
-  if (may_lack(precision)) GTEST_SKIP() << "no bf16 on this machine";
+/// With `options`, words of --kernels for Winograd's products in bf16, distances are compared.
+void compare_with_reference(const char* text, Precision precision, const char* options = "") {
   const CaseGraph made = parse_case(text);
   const Tensor& shape = made.input;
   const Plan plan = make_plan(made.graph, {});
@@ -137,6 +139,7 @@ TEST_P(Operations, EqualReference) {
   input.spec.height = shape.h;
   input.spec.width = shape.w;
   input.spec.precision = precision;
+  input.spec.options = options;
   input.spec.input = formula_input(shape.h, shape.w, shape.c);
   input.values = &values;
   input.images = images;
@@ -145,8 +148,9 @@ TEST_P(Operations, EqualReference) {
   input.step = case_step;
   const BackendResult result = run_on(*backend, plan, input);
 
-  Comparison compare(name_of(precision),
-                     tolerance_for(precision, plan.graph, rounding, gradient_bound(rounding, exact.ties, reach)));
+  Tolerance tolerance = tolerance_for(precision, plan.graph, rounding, gradient_bound(rounding, exact.ties, reach));
+  if (*options != 0) tolerance.distance = tolerance.rounding + depth_of(plan.graph) * winograd_noise_in_bf16;
+  Comparison compare(name_of(precision), tolerance);
   compare("logits", result.logits.data(), exact.logits.values.data(), exact.logits.count(),
           largest(exact.logits.values.data(), exact.logits.count()));
   compare("loss", result.loss.data(), exact.loss.data(), shape.n, largest(exact.loss.data(), shape.n));
@@ -172,8 +176,30 @@ TEST_P(Operations, EqualReference) {
   compare.print(text);
   EXPECT_EQ(result.gradients[static_cast<std::size_t>(plan.table.flags.begin)], 0) << "flagged as not finite";
   EXPECT_EQ(result.counters.samples, shape.n);
-  if (HasFailure()) std::printf("%s\n", result.description.c_str());
+  if (testing::Test::HasFailure()) std::printf("%s\n", result.description.c_str());
 }
+
+class Operations : public testing::TestWithParam<std::tuple<const char*, Precision>> {};
+
+TEST_P(Operations, EqualReference) {
+  const auto [text, precision] = GetParam();
+  if (may_lack(precision)) GTEST_SKIP() << "no bf16 on this machine";
+  compare_with_reference(text, precision);
+}
+
+class WinogradInBf16 : public testing::TestWithParam<const char*> {};
+
+TEST_P(WinogradInBf16, EqualsReference) {
+  if (test_device() != "cpu" || may_lack(Precision::bf16)) GTEST_SKIP() << "no such kernels on this machine";
+  compare_with_reference(GetParam(), Precision::bf16, "winograd-bf16");
+}
+
+// Odd numbers of channels and of tiles, whose pairs are not whole; several rounds of tiles.
+INSTANTIATE_TEST_SUITE_P(Winograd, WinogradInBf16,
+                         testing::Values("n3c3h5w9 make:k32 conv:k48r3p1", "n2c3h31w31 make:k24 conv:k64r3p1",
+                                         "n3c3h7w7 make:k64 conv:k24r3p1b1", "n3c3h8w8 make:k21 conv:k35r3p1b1",
+                                         "n1c3h9w9 make:k19 conv:k9r3p1",
+                                         "n6c3h7w10 conv:k32r3p1b1 tanh conv:k16r3 tanh conv:k48r3p1b1"));
 
 std::string test_name(const testing::TestParamInfo<std::tuple<const char*, Precision>>& test) {
   std::string name = std::get<0>(test.param);

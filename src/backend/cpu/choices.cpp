@@ -17,7 +17,7 @@ constexpr auto forward = static_cast<std::size_t>(Direction::forward);
 constexpr auto data = static_cast<std::size_t>(Direction::data);
 constexpr auto weights = static_cast<std::size_t>(Direction::weights);
 
-constexpr std::array<std::string_view, 3> algorithm_names{"direct", "winograd", "grouped"};
+constexpr std::array<std::string_view, 4> algorithm_names{"direct", "winograd", "grouped", "winograd-bf16"};
 std::string_view name_of(Algorithm algorithm) { return algorithm_names[static_cast<std::size_t>(algorithm)]; }
 
 /// The divisor of `samples` nearest to `wanted` by ratio, the smaller of two.
@@ -60,13 +60,18 @@ std::vector<int> convolutions_of(const ProgramParts& parts, const PassPlan& plan
 bool winograd_pays(const ConvolutionShape& s, const ProgramParts& parts) {
   if (parts.spec.options == no_winograd || !winograd_fits(s)) return false;
   const bool blocked = s.format == MemoryFormat::blocked;
-  if (s.storage == Storage::bf16 && !blocked) return false;  // the machine has a matrix unit, which is faster
+  const bool wide_products = s.storage == Storage::bf16 && parts.spec.options != winograd_bf16;
+  if (wide_products && !blocked) return false;  // the machine has a matrix unit, which is faster
   if (blocked && s.in < lanes) return true;
   constexpr Index few = 8;
   if (!blocked && std::min(s.in, s.out) < few) return false;
   const Index p = s.height + 2 * s.pad - 2, q = s.width + 2 * s.pad - 2;
   const Index tiles = (p + 3) / 4 * ((q + 3) / 4);
-  return s.storage == Storage::bf16 ? tiles * 36 <= p * q * 3 : tiles * 36 <= p * q * 5;
+  return tiles * 36 <= p * q * (wide_products ? 3 : 5);
+}
+
+Algorithm winograd_of(const ProgramParts& parts) {
+  return parts.spec.options == winograd_bf16 ? Algorithm::winograd_bf16 : Algorithm::winograd;
 }
 
 std::array<Algorithm, 3> grouped_where_it_pays(const ConvolutionShape& s, Isa isa) {
@@ -89,7 +94,7 @@ PassChoice choose_by_rule(const ProgramParts& parts, const PassPlan& plan) {
     const ConvolutionShape s = convolution_shape(parts, convolutions.front(), 1);
     const Index pixels = s.height * s.width, width = std::max(s.in, s.out);
     if (winograd_pays(s, parts)) {
-      choice.algorithms = {Algorithm::winograd, Algorithm::winograd, Algorithm::winograd};
+      choice.algorithms.fill(winograd_of(parts));
       // Transformed weights are four times the weights: wide layers want them used for many images at once.
       inner = width >= 128 || (width >= 64 && pixels <= 256);
       tile = pixels <= 256 ? 32 : 16;
@@ -123,7 +128,7 @@ std::vector<PassChoice> candidates_of(const ProgramParts& parts, const PassPlan&
   const auto convolutions = convolutions_of(parts, plan);
   if (!convolutions.empty()) {
     const ConvolutionShape s = convolution_shape(parts, convolutions.front(), 1);
-    const Algorithm w = Algorithm::winograd, d = Algorithm::direct, g = Algorithm::grouped;
+    const Algorithm w = winograd_of(parts), d = Algorithm::direct, g = Algorithm::grouped;
     if (winograd_pays(s, parts)) {
       if (plan.backward) algorithms.push_back({w, w, d});
       algorithms.push_back({d, d, d});

@@ -10,8 +10,10 @@
 
 namespace convoy::cpu {
 
-/// The one word of CompileSpec::options: direct kernels only, half the rounding error and slower.
+/// The words of CompileSpec::options. Direct kernels only: half the rounding error in fp32, and slower.
 inline constexpr std::string_view no_winograd = "no-winograd";
+/// With precision bf16: Winograd's products in bf16, too. Five times the rounding error of direct kernels, and faster.
+inline constexpr std::string_view winograd_bf16 = "winograd-bf16";
 
 PassChoice choose_by_rule(const ProgramParts& parts, const PassPlan& plan);
 /// What measuring tries, the rule's choice first.

@@ -195,6 +195,7 @@ std::unique_ptr<ConvolutionKernel> ConvolutionKernel::make(const Onednn& library
     case Algorithm::direct:
       break;
     case Algorithm::winograd:
+    case Algorithm::winograd_bf16:
       return make_winograd(isa, spec);
     case Algorithm::grouped:
       return make_grouped(isa, spec);

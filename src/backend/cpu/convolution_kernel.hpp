@@ -14,7 +14,8 @@ namespace convoy::cpu {
 /// MemoryFormat of spatial tensors: nChw16c, or nhwc.
 enum class MemoryFormat : std::uint8_t { blocked, nhwc };
 enum class Direction : std::uint8_t { forward, data, weights };
-enum class Algorithm : std::uint8_t { direct, winograd, grouped };
+/// winograd_bf16: with products in bf16, for bf16 storage.
+enum class Algorithm : std::uint8_t { direct, winograd, grouped, winograd_bf16 };
 
 struct ConvolutionShape {
   Index images = 0, in = 0, out = 0, height = 0, width = 0;

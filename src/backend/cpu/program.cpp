@@ -301,8 +301,14 @@ class CpuProgram final : public Program {
 }  // namespace
 
 std::unique_ptr<Program> make_program(const Context& context, const Plan& plan, const CompileSpec& spec) {
-  if (!spec.options.empty() && spec.options != no_winograd)
-    fail(Exit::usage, "the CPU backend has no kernel option '{}' (it has {}); leave it out", spec.options, no_winograd);
+  const bool in_bf16 = spec.options == winograd_bf16;
+  if (!spec.options.empty() && spec.options != no_winograd && !in_bf16)
+    fail(Exit::usage, "the CPU backend has no kernel option '{}' (it has {} and {}); leave it out", spec.options,
+         no_winograd, winograd_bf16);
+  if (in_bf16 && spec.precision != Precision::bf16)
+    fail(Exit::usage,
+         "kernel option '{}' multiplies in bf16, and the precision is not bf16; leave it out, or use precision bf16",
+         spec.options);
   return std::make_unique<CpuProgram>(context, plan, spec);
 }
 

@@ -185,8 +185,9 @@ class Compiler {
     spec.copies = steps_.copies();
     spec.algorithm = steps_.choice().algorithms[static_cast<std::size_t>(direction_)];
     // Other convolutions of the pass than the one that it was chosen for.
-    const bool unfit = (spec.algorithm == Algorithm::winograd && !winograd_fits(spec.shape)) ||
-                       (spec.algorithm == Algorithm::grouped && spec.shape.groups == 1);
+    const bool winograd = spec.algorithm == Algorithm::winograd || spec.algorithm == Algorithm::winograd_bf16;
+    const bool unfit =
+        (winograd && !winograd_fits(spec.shape)) || (spec.algorithm == Algorithm::grouped && spec.shape.groups == 1);
     if (unfit) spec.algorithm = Algorithm::direct;
     return ConvolutionKernel::make(steps_.parts().onednn, steps_.parts().isa, spec);
   }

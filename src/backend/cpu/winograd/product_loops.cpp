@@ -6,27 +6,59 @@
 namespace convoy::cpu {
 namespace {
 
+/// What a product multiplies at once: one number of each side.
+struct OneFloat {
+  using Element = float;
+  static constexpr int terms = 1;
+  using Load = Register;
+  CONVOY_INLINE static Load load(const float* from) { return read(from); }
+  CONVOY_INLINE static void add(Register& sum, Load a, const float* b) { sum += a * *b; }
+};
+
+#ifdef __AVX512BF16__
+/// Two numbers of each side in bf16, neighbours in memory.
+struct Bf16Pairs {
+  using Element = Bf16;
+  static constexpr int terms = 2;
+  using Load = __m512i;
+  CONVOY_INLINE static Load load(const Bf16* from) { return _mm512_loadu_si512(from); }
+  CONVOY_INLINE static void add(Register& sum, Load a, const Bf16* b) {
+    int pair;
+    __builtin_memcpy(&pair, b, sizeof pair);
+    sum = reinterpret_cast<Register>(_mm512_dpbf16_ps(reinterpret_cast<__m512>(sum), reinterpret_cast<__m512bh>(a),
+                                                      reinterpret_cast<__m512bh>(_mm512_set1_epi32(pair))));
+  }
+};
+#endif
+
+/// Numbers of a point's filters for one block of results, a channel's place filled up to `terms`.
+template <class K>
+CONVOY_INLINE int64_t filters_of_block(const WinogradProduct& p) {
+  return (p.source_channels + K::terms - 1) / K::terms * K::terms * lanes;
+}
+
 /// `rows` tiles times `registers` of result channels, over all source channels.
-template <int rows, int registers>
-void multiply_block(const WinogradProduct& p, const float* filters, const float* source, float* result) {
+template <class K, int rows, int registers>
+void multiply_block(const WinogradProduct& p, const typename K::Element* filters, const typename K::Element* source,
+                    float* result) {
   Register sum[rows][registers] = {};
-  const int64_t panel = p.source_channels * lanes;
+  const int64_t panel = filters_of_block<K>(p);
   const auto add_channel = [&](int64_t c) {
-    Register f[registers];
+    typename K::Load f[registers];
 #pragma GCC unroll 4
-    for (int n = 0; n < registers; ++n) f[n] = read(filters + n / parts * panel + c * lanes + n % parts * width);
+    for (int n = 0; n < registers; ++n) f[n] = K::load(filters + n / parts * panel + c * lanes + n % parts * width);
 #pragma GCC unroll 16
     for (int r = 0; r < rows; ++r) {
 #pragma GCC unroll 4
-      for (int n = 0; n < registers; ++n) sum[r][n] += f[n] * source[r * lanes + c];
+      for (int n = 0; n < registers; ++n) K::add(sum[r][n], f[n], source + r * lanes + c);
     }
   };
   for (int64_t block = 0; block < p.source_channels / lanes; ++block) {
-    for (int c = 0; c < lanes; ++c) add_channel(c);
+    for (int c = 0; c < lanes; c += K::terms) add_channel(c);
     filters += lanes * lanes;
     source += p.capacity * lanes;
   }
-  for (int64_t c = 0; c < p.source_channels % lanes; ++c) add_channel(c);
+  for (int64_t c = 0; c < p.source_channels % lanes; c += K::terms) add_channel(c);
 #pragma GCC unroll 16
   for (int r = 0; r < rows; ++r) {
 #pragma GCC unroll 4
@@ -35,28 +67,25 @@ void multiply_block(const WinogradProduct& p, const float* filters, const float*
   }
 }
 
-template <int rows, int registers>
-void multiply_rest(const WinogradProduct& p, int64_t rest, const float* filters, const float* source, float* result) {
+template <class K, int rows, int registers>
+void multiply_rest(const WinogradProduct& p, int64_t rest, const typename K::Element* filters,
+                   const typename K::Element* source, float* result) {
   if constexpr (rows > 0) {
-    if (rest == rows) return multiply_block<rows, registers>(p, filters, source, result);
-    multiply_rest<rows - 1, registers>(p, rest, filters, source, result);
+    if (rest == rows) return multiply_block<K, rows, registers>(p, filters, source, result);
+    multiply_rest<K, rows - 1, registers>(p, rest, filters, source, result);
   }
 }
 
-/// Where a point's filters of a result block are.
-CONVOY_INLINE float* filters_at(const WinogradProduct& p, int64_t point, int64_t block) {
-  return p.filters + point * p.filter_plane + block * p.source_channels * lanes;
-}
-
-template <int registers>
+template <class K, int registers>
 void multiply_panels(const WinogradProduct& p, int64_t point, int64_t block) {
-  const float* const filters = filters_at(p, point, block);
-  const float* source = p.source + point * p.source_plane;
-  float* result = p.result + point * p.result_plane + block * p.capacity * lanes;
+  const auto* const filters =
+      static_cast<const typename K::Element*>(p.filters) + point * p.filter_plane + block * filters_of_block<K>(p);
+  const auto* source = static_cast<const typename K::Element*>(p.source) + point * p.source_plane;
+  float* result = static_cast<float*>(p.result) + point * p.result_plane + block * p.capacity * lanes;
   int64_t tile = 0;
   for (; tile + tile_rows <= p.tiles; tile += tile_rows)
-    multiply_block<tile_rows, registers>(p, filters, source + tile * lanes, result + tile * lanes);
-  multiply_rest<tile_rows - 1, registers>(p, p.tiles - tile, filters, source + tile * lanes, result + tile * lanes);
+    multiply_block<K, tile_rows, registers>(p, filters, source + tile * lanes, result + tile * lanes);
+  multiply_rest<K, tile_rows - 1, registers>(p, p.tiles - tile, filters, source + tile * lanes, result + tile * lanes);
 }
 
 /// Calls visit(point, result block, registers at once) for the units [begin, end) of a product. What lies past the last
@@ -82,15 +111,17 @@ CONVOY_INLINE void for_products(const WinogradProduct& p, int64_t begin, int64_t
   }
 }
 
+template <class K>
 void multiply(const WinogradProduct& p, int64_t begin, int64_t end) {
   for_products(p, begin, end, [&](int64_t point, int64_t block, auto registers) {
-    multiply_panels<decltype(registers)::value>(p, point, block);
+    multiply_panels<K, decltype(registers)::value>(p, point, block);
   });
 }
 
 /// `rows` source channels times `registers` of result channels, over all tiles.
-template <int rows, int registers>
-CONVOY_INLINE void gradient_block(const WinogradProduct& p, const float* source, const float* result, float* filters) {
+template <class K, int rows, int registers>
+CONVOY_INLINE void gradient_block(const WinogradProduct& p, const typename K::Element* source,
+                                  const typename K::Element* result, float* filters) {
   const int64_t panel = p.source_channels * lanes;
   Register sum[rows][registers];
 #pragma GCC unroll 16
@@ -99,15 +130,15 @@ CONVOY_INLINE void gradient_block(const WinogradProduct& p, const float* source,
     for (int n = 0; n < registers; ++n)
       sum[r][n] = p.add ? read(filters + n / parts * panel + r * lanes + n % parts * width) : Register{};
   }
-  for (int64_t tile = 0; tile < p.tiles; ++tile) {
-    Register d[registers];
+  for (int64_t tile = 0; tile < p.tiles; tile += K::terms) {
+    typename K::Load d[registers];
 #pragma GCC unroll 4
     for (int n = 0; n < registers; ++n)
-      d[n] = read(result + n / parts * p.capacity * lanes + tile * lanes + n % parts * width);
+      d[n] = K::load(result + n / parts * p.capacity * lanes + tile * lanes + n % parts * width);
 #pragma GCC unroll 16
     for (int r = 0; r < rows; ++r) {
 #pragma GCC unroll 4
-      for (int n = 0; n < registers; ++n) sum[r][n] += d[n] * source[tile * lanes + r];
+      for (int n = 0; n < registers; ++n) K::add(sum[r][n], d[n], source + tile * lanes + r * K::terms);
     }
   }
 #pragma GCC unroll 16
@@ -118,28 +149,31 @@ CONVOY_INLINE void gradient_block(const WinogradProduct& p, const float* source,
 }
 
 /// `rows` source channels, fewer than a block.
-template <int rows, int registers>
-void gradient_rest(const WinogradProduct& p, int64_t wanted, const float* source, const float* result, float* filters) {
+template <class K, int rows, int registers>
+void gradient_rest(const WinogradProduct& p, int64_t wanted, const typename K::Element* source,
+                   const typename K::Element* result, float* filters) {
   if constexpr (rows > 0) {
-    if (wanted == rows) return gradient_block<rows, registers>(p, source, result, filters);
-    gradient_rest<rows - 1, registers>(p, wanted, source, result, filters);
+    if (wanted == rows) return gradient_block<K, rows, registers>(p, source, result, filters);
+    gradient_rest<K, rows - 1, registers>(p, wanted, source, result, filters);
   }
 }
 
+template <class K>
 void filter_gradients(const WinogradProduct& p, int64_t begin, int64_t end) {
   for_products(p, begin, end, [&](int64_t point, int64_t block, auto registers) {
     constexpr int n = decltype(registers)::value;
-    float* filters = filters_at(p, point, block);
-    const float* source = p.source + point * p.source_plane;
-    const float* const result = p.result + point * p.result_plane + block * p.capacity * lanes;
+    float* filters = static_cast<float*>(p.filters) + point * p.filter_plane + block * filters_of_block<OneFloat>(p);
+    const auto* source = static_cast<const typename K::Element*>(p.source) + point * p.source_plane;
+    const auto* const result =
+        static_cast<const typename K::Element*>(p.result) + point * p.result_plane + block * p.capacity * lanes;
     for (int64_t c = 0; c < p.source_channels / lanes; ++c) {
 #ifdef __AVX512F__
-      gradient_block<8, n>(p, source, result, filters);
-      gradient_block<8, n>(p, source + 8, result, filters + 8 * lanes);
+      gradient_block<K, 8, n>(p, source, result, filters);
+      gradient_block<K, 8, n>(p, source + 8 * K::terms, result, filters + 8 * lanes);
 #else
-      gradient_block<6, n>(p, source, result, filters);
-      gradient_block<5, n>(p, source + 6, result, filters + 6 * lanes);
-      gradient_block<5, n>(p, source + 11, result, filters + 11 * lanes);
+      gradient_block<K, 6, n>(p, source, result, filters);
+      gradient_block<K, 5, n>(p, source + 6 * K::terms, result, filters + 6 * lanes);
+      gradient_block<K, 5, n>(p, source + 11 * K::terms, result, filters + 11 * lanes);
 #endif
       source += p.capacity * lanes;
       filters += lanes * lanes;
@@ -147,8 +181,8 @@ void filter_gradients(const WinogradProduct& p, int64_t begin, int64_t end) {
     for (int64_t rest = p.source_channels % lanes; rest > 0;) {
       // As few groups of nearly equal size as there are registers for.
       const int64_t groups = (rest + gradient_channels - 1) / gradient_channels, rows = (rest + groups - 1) / groups;
-      gradient_rest<gradient_channels, n>(p, rows, source, result, filters);
-      source += rows;
+      gradient_rest<K, gradient_channels, n>(p, rows, source, result, filters);
+      source += rows * K::terms;
       filters += rows * lanes;
       rest -= rows;
     }
@@ -159,7 +193,12 @@ void filter_gradients(const WinogradProduct& p, int64_t begin, int64_t end) {
 
 template <>
 const WinogradProducts& kernels_for<WinogradProducts, compiled_isa>() {
-  static constexpr WinogradProducts kernels{multiply, filter_gradients};
+#ifdef __AVX512BF16__
+  static constexpr WinogradProducts kernels{multiply<OneFloat>, filter_gradients<OneFloat>, multiply<Bf16Pairs>,
+                                            filter_gradients<Bf16Pairs>};
+#else
+  static constexpr WinogradProducts kernels{multiply<OneFloat>, filter_gradients<OneFloat>, nullptr, nullptr};
+#endif
   return kernels;
 }
 

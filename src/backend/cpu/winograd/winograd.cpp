@@ -18,7 +18,11 @@ namespace {
 class WinogradKernel final : public ConvolutionKernel {
  public:
   WinogradKernel(Isa isa, const ConvolutionSpec& spec)
-      : loops_(kernels_for<WinogradKernels>(isa)), products_(kernels_for<WinogradProducts>(isa)), spec_(spec) {
+      : loops_(kernels_for<WinogradKernels>(isa)),
+        products_(kernels_for<WinogradProducts>(isa)),
+        spec_(spec),
+        bf16_(spec.algorithm == Algorithm::winograd_bf16 && spec.shape.storage == Storage::bf16 &&
+              products_.multiply_bf16 != nullptr) {
     const ConvolutionShape& s = spec.shape;
     const Index p = s.height + 2 * s.pad - 2, q = s.width + 2 * s.pad - 2;
     const bool data = spec.direction == Direction::data;
@@ -28,16 +32,23 @@ class WinogradKernel final : public ConvolutionKernel {
     const Index rows = ((data ? s.height : p) + 3) / 4, columns = ((data ? s.width : q) + 3) / 4;
     x_.rows = y_.rows = rows;
     x_.columns = y_.columns = columns;
-    tiles_ = s.images * rows * columns;
-    x_.capacity = y_.capacity = std::min(tiles_, round_tiles(s) * spec.threads);
+    tiles_ = x_.tiles = y_.tiles = s.images * rows * columns;
+    x_.capacity = y_.capacity = std::min((tiles_ + 1) / 2 * 2, round_tiles(s) * spec.threads);
+    if (bf16_ && spec.direction == Direction::weights) {
+      x_.form = y_.form = Points::bf16_pairs;
+    } else if (bf16_) {
+      (data ? y_ : x_).form = Points::bf16;
+    }
+    const auto even = [&](Index channels) { return bf16_ ? (channels + 1) / 2 * 2 : channels; };
     // Odd lines keep the points off the same cache sets.
-    filter_plane_ = (data ? x_.layout.padded_channels() * s.out : y_.layout.padded_channels() * s.in) + lanes;
+    filter_plane_ =
+        (data ? x_.layout.padded_channels() * even(s.out) : y_.layout.padded_channels() * even(s.in)) + 2 * lanes;
     x_.plane = (x_.layout.blocks() * x_.capacity + 1) * lanes;
     y_.plane = (y_.layout.blocks() * y_.capacity + 1) * lanes;
   }
 
-  Index packed_bytes() const override { return winograd_points * filter_plane_ * 4; }
-  Index scratch_bytes() const override { return winograd_points * (x_.plane + y_.plane) * 4; }
+  Index packed_bytes() const override { return winograd_points * filter_plane_ * (pairs() ? 2 : 4); }
+  Index scratch_bytes() const override { return points_bytes(x_) + points_bytes(y_); }
   bool adds() const override { return true; }
 
   void pack(const float* weights, void* packed) const override {
@@ -65,7 +76,7 @@ class WinogradKernel final : public ConvolutionKernel {
     return true;
   }
 
-  std::string name() const override { return "winograd 4x4"; }
+  std::string name() const override { return bf16_ ? "winograd 4x4 bf16" : "winograd 4x4"; }
 
  private:
   static TensorLayout layout_of(const ConvolutionShape& s, Index channels, Index height, Index width) {
@@ -81,10 +92,16 @@ class WinogradKernel final : public ConvolutionKernel {
   /// Wide layers read more filters in a round.
   static Index round_tiles(const ConvolutionShape& s) { return std::max(s.in, s.out) < 256 ? 60 : 120; }
 
+  static Index points_bytes(const WinogradTiles& t) {
+    return winograd_points * t.plane * (t.form == Points::f32 ? 4 : 2);
+  }
+  /// Whether packed weights are pairs in bf16; their gradients never are.
+  bool pairs() const { return bf16_ && spec_.direction != Direction::weights; }
+
   WinogradFilters filters(float* canonical, void* packed) const {
     const ConvolutionShape& s = spec_.shape;
     const Index of_out = s.in * 9, of_in = 9;
-    WinogradFilters f{.canonical = canonical, .filters = static_cast<float*>(packed), .plane = filter_plane_};
+    WinogradFilters f{.canonical = canonical, .filters = packed, .pairs = pairs(), .plane = filter_plane_};
     if (spec_.direction == Direction::data) {
       f.lane = of_in, f.channel = of_out, f.lanes = s.in, f.channels = s.out, f.turned = true;
     } else {
@@ -99,11 +116,13 @@ class WinogradKernel final : public ConvolutionKernel {
     WinogradTiles x = x_, y = y_;
     x.tensor = const_cast<void*>(data.source);
     y.tensor = const_cast<void*>(data.result);
-    x.points = static_cast<float*>(data.scratch);
-    y.points = x.points + winograd_points * x.plane;
+    x.points = data.scratch;
+    y.points = static_cast<std::byte*>(data.scratch) + points_bytes(x);
     const bool weights = spec_.direction == Direction::weights, turned = spec_.direction == Direction::data;
     const WinogradTiles &from = turned ? y : x, &to = turned ? x : y;
-    WinogradProduct product{.filters = static_cast<float*>(const_cast<void*>(data.packed)),
+    const auto multiply = bf16_ ? products_.multiply_bf16 : products_.multiply;
+    const auto add_gradients = bf16_ ? products_.filter_gradients_bf16 : products_.filter_gradients;
+    WinogradProduct product{.filters = const_cast<void*>(data.packed),
                             .filter_plane = filter_plane_,
                             .source = from.points,
                             .result = to.points,
@@ -118,15 +137,15 @@ class WinogradKernel final : public ConvolutionKernel {
       x.first = y.first = first;
       product.tiles = std::min(x.capacity, tiles_ - first);
       if (weights) {
-        share(product.tiles, [&](Index begin, Index end) {
+        share(bf16_ ? (product.tiles + 1) / 2 : product.tiles, [&](Index begin, Index end) {
           loops_.transform_source(x, begin, end);
           loops_.transform_gradient(y, begin, end);
         });
-        share(product_units(product), [&](Index begin, Index end) { products_.filter_gradients(product, begin, end); });
+        share(product_units(product), [&](Index begin, Index end) { add_gradients(product, begin, end); });
         product.add = true;
       } else {
         share(product.tiles, [&](Index begin, Index end) { loops_.transform_source(from, begin, end); });
-        share(product_units(product), [&](Index begin, Index end) { products_.multiply(product, begin, end); });
+        share(product_units(product), [&](Index begin, Index end) { multiply(product, begin, end); });
         share(product.tiles, [&](Index begin, Index end) { loops_.write_result(to, data.bias, begin, end); });
       }
     }
@@ -139,6 +158,7 @@ class WinogradKernel final : public ConvolutionKernel {
   const WinogradKernels& loops_;
   const WinogradProducts& products_;
   const ConvolutionSpec spec_;
+  const bool bf16_;  ///< the products
   WinogradTiles x_, y_;
   Index tiles_ = 0, filter_plane_ = 0;
 };

@@ -6,9 +6,10 @@
 
 namespace convoy::cpu {
 
-/// Whether there is a kernel: 3x3, stride 1, one group, fp32, any number of channels.
+/// Whether there is a kernel: 3x3, stride 1, one group, any number of channels, not the plain image.
 bool winograd_fits(const ConvolutionShape& shape);
-/// F(4x4, 3x3) for a shape that fits, on any instruction set.
+/// F(4x4, 3x3) for a shape that fits, on any instruction set. Transformations compute in fp32; products too, but for
+/// Algorithm::winograd_bf16 where the machine has AVX512_BF16.
 std::unique_ptr<ConvolutionKernel> make_winograd(Isa isa, const ConvolutionSpec& spec);
 
 }  // namespace convoy::cpu

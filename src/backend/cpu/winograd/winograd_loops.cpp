@@ -90,62 +90,116 @@ template <class T>
 CONVOY_INLINE T* block_at(const WinogradTiles& t, int64_t image, int64_t block) {
   return static_cast<T*>(t.tensor) + image * t.layout.image + block * t.layout.block;
 }
-CONVOY_INLINE float* points_at(const WinogradTiles& t, int64_t unit, int64_t block) {
-  return t.points + (block * t.capacity + unit) * lanes;
+template <class T>
+CONVOY_INLINE T* points_at(const WinogradTiles& t, int64_t unit, int64_t block) {
+  return static_cast<T*>(t.points) + (block * t.capacity + unit) * lanes;
 }
 
 template <class T>
 alignas(64) constexpr T zeros[lanes] = {};
 
-/// Reads tiles of size x size, zero outside the tensor, and writes them with `line` applied in both directions.
-template <class T, int size, class Line>
-CONVOY_INLINE void transform(const WinogradTiles& t, int64_t begin, int64_t end, Line line) {
+/// Reads one block of a tile of size x size, zero outside the tensor, and calls put(point, part, register) for it with
+/// `line` applied in both directions.
+template <class T, int size, auto line, class Put>
+CONVOY_INLINE void transform_block(const WinogradTiles& t, const TilePlace& tile, int64_t block, Put put) {
   const TensorLayout& l = t.layout;
+  const int64_t left = tile.x < 0 ? -tile.x : 0, right = l.width - tile.x < size ? l.width - tile.x : size;
+  const T* const base = block_at<T>(t, tile.image, block);
+  const T* from[size];
+  int64_t pixel[size];
+  for (int i = 0; i < size; ++i) {
+    const int64_t y = tile.y + i;
+    const bool outside = y < 0 || y >= l.height;
+    from[i] = outside ? zeros<T> : base + (y * l.width + tile.x) * l.pixel;
+    pixel[i] = outside ? 0 : l.pixel;
+  }
+  for_parts(lanes_of(l, block), [&](int part, int64_t count, auto partial) CONVOY_INLINED {
+    Register half[6 * size];
+    for (int64_t j = 0; j < size; ++j) {
+      Register d[size];
+      if (j < left || j >= right) {
+        for (int i = 0; i < 6; ++i) half[i * size + j] = Register{};
+        continue;
+      }
+#pragma GCC unroll 6
+      for (int i = 0; i < size; ++i) d[i] = read<partial>(from[i] + j * pixel[i] + part * width, count);
+      Register out[6];
+      line(d, out);
+#pragma GCC unroll 6
+      for (int i = 0; i < 6; ++i) half[i * size + j] = out[i];
+    }
+    for (int i = 0; i < 6; ++i) {
+      Register out[6];
+      line(half + i * size, out);
+#pragma GCC unroll 6
+      for (int j = 0; j < 6; ++j) put(i * 6 + j, part, out[j]);
+    }
+  });
+}
+
+#ifdef __AVX512BF16__
+/// Sixteen pairs in bf16.
+CONVOY_INLINE __m512i interleave(Register first, Register second) {
+  const __m512i order = _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8, 23, 7, 22, 6, 21,
+                                         5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
+  const __m512bh both = _mm512_cvtne2ps_pbh(reinterpret_cast<__m512>(second), reinterpret_cast<__m512>(first));
+  return _mm512_permutexvar_epi16(order, reinterpret_cast<__m512i>(both));
+}
+
+/// The units are pairs of tiles.
+template <class T, int size, auto line>
+CONVOY_INLINE void transform_pairs(const WinogradTiles& t, int64_t begin, int64_t end) {
+  const int64_t tiles = t.first + t.capacity < t.tiles ? t.capacity : t.tiles - t.first;
+  for (int64_t unit = 2 * begin; unit < 2 * end; unit += 2) {
+    const TilePlace tile = tile_at(t, unit), next = tile_at(t, unit + 1);
+    for (int64_t block = 0; block < t.layout.blocks(); ++block) {
+      Register first[winograd_points];
+      transform_block<T, size, line>(t, tile, block,
+                                     [&](int point, int, Register v) CONVOY_INLINED { first[point] = v; });
+      auto* const to = points_at<Bf16>(t, unit, block);
+      if (unit + 1 < tiles) {
+        transform_block<T, size, line>(t, next, block, [&](int point, int, Register v) CONVOY_INLINED {
+          _mm512_storeu_si512(to + point * t.plane, interleave(first[point], v));
+        });
+      } else {
+        for (int point = 0; point < winograd_points; ++point)
+          _mm512_storeu_si512(to + point * t.plane, interleave(first[point], Register{}));
+      }
+    }
+  }
+}
+#endif
+
+template <class T, class P, int size, auto line>
+CONVOY_INLINE void transform_tiles(const WinogradTiles& t, int64_t begin, int64_t end) {
   for (int64_t unit = begin; unit < end; ++unit) {
     const TilePlace tile = tile_at(t, unit);
-    const int64_t left = tile.x < 0 ? -tile.x : 0, right = l.width - tile.x < size ? l.width - tile.x : size;
-    for (int64_t block = 0; block < l.blocks(); ++block) {
-      const T* const base = block_at<T>(t, tile.image, block);
-      const T* from[size];
-      int64_t pixel[size];
-      for (int i = 0; i < size; ++i) {
-        const int64_t y = tile.y + i;
-        const bool outside = y < 0 || y >= l.height;
-        from[i] = outside ? zeros<T> : base + (y * l.width + tile.x) * l.pixel;
-        pixel[i] = outside ? 0 : l.pixel;
-      }
-      float* const to = points_at(t, unit, block);
-      for_parts(lanes_of(l, block), [&](int part, int64_t count, auto partial) CONVOY_INLINED {
-        Register half[6 * size];
-        for (int64_t j = 0; j < size; ++j) {
-          Register d[size];
-          if (j < left || j >= right) {
-            for (int i = 0; i < 6; ++i) half[i * size + j] = Register{};
-            continue;
-          }
-#pragma GCC unroll 6
-          for (int i = 0; i < size; ++i) d[i] = read<partial>(from[i] + j * pixel[i] + part * width, count);
-          Register out[6];
-          line(d, out);
-#pragma GCC unroll 6
-          for (int i = 0; i < 6; ++i) half[i * size + j] = out[i];
-        }
-        for (int i = 0; i < 6; ++i) {
-          Register out[6];
-          line(half + i * size, out);
-#pragma GCC unroll 6
-          for (int j = 0; j < 6; ++j) write(to + (i * 6 + j) * t.plane + part * width, out[j]);
-        }
+    for (int64_t block = 0; block < t.layout.blocks(); ++block) {
+      P* const to = points_at<P>(t, unit, block);
+      transform_block<T, size, line>(t, tile, block, [&](int point, int part, Register v) CONVOY_INLINED {
+        write<false>(to + point * t.plane + part * width, v, width);
       });
     }
   }
 }
 
-void transform_source(const WinogradTiles& t, int64_t begin, int64_t end) {
-  with_storage(t.layout.storage, [&](auto storage) { transform<decltype(storage), 6>(t, begin, end, source_line); });
+template <int size, auto line>
+CONVOY_INLINE void transform(const WinogradTiles& t, int64_t begin, int64_t end) {
+  with_storage(t.layout.storage, [&](auto storage) CONVOY_INLINED {
+    using T = decltype(storage);
+#ifdef __AVX512BF16__
+    if constexpr (std::is_same_v<T, Bf16>) {
+      if (t.form == Points::bf16_pairs) return transform_pairs<T, size, line>(t, begin, end);
+      if (t.form == Points::bf16) return transform_tiles<T, Bf16, size, line>(t, begin, end);
+    }
+#endif
+    transform_tiles<T, float, size, line>(t, begin, end);
+  });
 }
+
+void transform_source(const WinogradTiles& t, int64_t begin, int64_t end) { transform<6, source_line>(t, begin, end); }
 void transform_gradient(const WinogradTiles& t, int64_t begin, int64_t end) {
-  with_storage(t.layout.storage, [&](auto storage) { transform<decltype(storage), 4>(t, begin, end, gradient_line); });
+  transform<4, gradient_line>(t, begin, end);
 }
 
 template <class T>
@@ -156,7 +210,7 @@ CONVOY_INLINE void write_tiles(const WinogradTiles& t, const float* bias, int64_
     const int64_t rows = l.height - tile.y < 4 ? l.height - tile.y : 4;
     const int64_t columns = l.width - tile.x < 4 ? l.width - tile.x : 4;
     for (int64_t block = 0; block < l.blocks(); ++block) {
-      const float* const from = points_at(t, unit, block);
+      const float* const from = points_at<float>(t, unit, block);
       T* const to = block_at<T>(t, tile.image, block) + (tile.y * l.width + tile.x) * l.pixel;
       alignas(64) float shifts[lanes] = {};  // the bias ends with the last channel, in blocked layouts too
       for (int64_t i = 0; bias && i < lanes_from(l.channels, block); ++i) shifts[i] = bias[block * lanes + i];
@@ -191,53 +245,97 @@ void write_result(const WinogradTiles& t, const float* bias, int64_t begin, int6
   with_storage(t.layout.storage, [&](auto storage) { write_tiles<decltype(storage)>(t, bias, begin, end); });
 }
 
-/// Calls visit(canonical filter of lane 0, lanes, transformed filters) for the units [begin, end).
-template <class Visit>
-CONVOY_INLINE void for_filters(const WinogradFilters& f, int64_t begin, int64_t end, Visit visit) {
-  for (int64_t unit = begin; unit < end; ++unit) {
-    const int64_t block = unit / f.channels, channel = unit % f.channels;
-    visit(f.canonical + block * lanes * f.lane + channel * f.channel, lanes_from(f.lanes, block),
-          f.filters + unit * lanes);
+/// The filter of lane 0, its lanes, and the place of the first point for a unit of channels; `terms`: channels of a
+/// unit.
+struct FilterPlace {
+  float* canonical;
+  int64_t channel, lanes, to;
+};
+CONVOY_INLINE FilterPlace filter_at(const WinogradFilters& f, int64_t unit, int terms) {
+  const int64_t units = (f.channels + terms - 1) / terms, block = unit / units, channel = unit % units * terms;
+  return {f.canonical + block * lanes * f.lane + channel * f.channel, channel, lanes_from(f.lanes, block),
+          unit * terms * lanes};
+}
+
+/// Calls put(point, registers of a block) for a filter of each lane.
+template <class Put>
+CONVOY_INLINE void transform_filter(const WinogradFilters& f, const float* canonical, int64_t count, Put put) {
+  alignas(64) float g[9][lanes] = {};
+  for (int64_t l = 0; l < count; ++l)
+    for (int i = 0; i < 9; ++i) g[f.turned ? 8 - i : i][l] = canonical[l * f.lane + i];
+  Register half[parts][6 * 3];
+  for (int part = 0; part < parts; ++part) {
+    for (int j = 0; j < 3; ++j) {
+      const Register column[3] = {read(g[j] + part * width), read(g[3 + j] + part * width),
+                                  read(g[6 + j] + part * width)};
+      Register out[6];
+      filter_line(column, out);
+      for (int i = 0; i < 6; ++i) half[part][i * 3 + j] = out[i];
+    }
+  }
+  for (int i = 0; i < 6; ++i) {
+    Register out[parts][6];
+    for (int part = 0; part < parts; ++part) filter_line(half[part] + i * 3, out[part]);
+    for (int j = 0; j < 6; ++j)
+      for (int part = 0; part < parts; ++part) put(i * 6 + j, part, out[part][j]);
   }
 }
 
-void transform_filters(const WinogradFilters& f, int64_t begin, int64_t end) {
-  // What no cache holds until it is read goes past them: a store would first read the line.
+/// What no cache holds until it is read goes past them: a store would first read the line.
+bool go_past_caches(const WinogradFilters& f) {
   constexpr int64_t cached_bytes = 4 << 20;
-  const bool past_caches = f.plane * winograd_points * 4 > cached_bytes;
-  for_filters(f, begin, end, [&](const float* canonical, int64_t count, float* to) {
-    alignas(64) float g[9][lanes] = {};
-    for (int64_t l = 0; l < count; ++l)
-      for (int i = 0; i < 9; ++i) g[f.turned ? 8 - i : i][l] = canonical[l * f.lane + i];
-    Register half[parts][6 * 3];
-    for (int part = 0; part < parts; ++part) {
-      for (int j = 0; j < 3; ++j) {
-        const Register column[3] = {read(g[j] + part * width), read(g[3 + j] + part * width),
-                                    read(g[6 + j] + part * width)};
-        Register out[6];
-        filter_line(column, out);
-        for (int i = 0; i < 6; ++i) half[part][i * 3 + j] = out[i];
-      }
-    }
-    for (int i = 0; i < 6; ++i) {
-      Register out[parts][6];
-      for (int part = 0; part < parts; ++part) filter_line(half[part] + i * 3, out[part]);
-      for (int j = 0; j < 6; ++j) {
-        for (int part = 0; part < parts; ++part) {
-          float* const place = to + (i * 6 + j) * f.plane + part * width;
-          if (past_caches)
-            write_past_caches(place, out[part][j]);
-          else
-            write(place, out[part][j]);
-        }
-      }
-    }
-  });
+  return f.plane * winograd_points * (f.pairs ? 2 : 4) > cached_bytes;
+}
+
+void transform_filters_f32(const WinogradFilters& f, int64_t begin, int64_t end) {
+  const bool past_caches = go_past_caches(f);
+  for (int64_t unit = begin; unit < end; ++unit) {
+    const FilterPlace place = filter_at(f, unit, 1);
+    float* const to = static_cast<float*>(f.filters) + place.to;
+    transform_filter(f, place.canonical, place.lanes, [&](int point, int part, Register v) CONVOY_INLINED {
+      if (past_caches)
+        write_past_caches(to + point * f.plane + part * width, v);
+      else
+        write(to + point * f.plane + part * width, v);
+    });
+  }
   if (past_caches) _mm_sfence();
 }
 
+#ifdef __AVX512BF16__
+void transform_filters_bf16(const WinogradFilters& f, int64_t begin, int64_t end) {
+  const bool past_caches = go_past_caches(f);
+  for (int64_t unit = begin; unit < end; ++unit) {
+    const FilterPlace place = filter_at(f, unit, 2);
+    Bf16* const to = static_cast<Bf16*>(f.filters) + place.to;
+    Register first[winograd_points];
+    transform_filter(f, place.canonical, place.lanes,
+                     [&](int point, int, Register v) CONVOY_INLINED { first[point] = v; });
+    const int64_t second = place.channel + 1 < f.channels ? place.lanes : 0;  // no lanes: zeros
+    transform_filter(f, place.canonical + f.channel, second, [&](int point, int, Register v) CONVOY_INLINED {
+      const auto pairs = reinterpret_cast<Register>(interleave(first[point], v));
+      auto* const line = reinterpret_cast<float*>(to + point * f.plane);
+      if (past_caches)
+        write_past_caches(line, pairs);
+      else
+        write(line, pairs);
+    });
+  }
+  if (past_caches) _mm_sfence();
+}
+#endif
+
+void transform_filters(const WinogradFilters& f, int64_t begin, int64_t end) {
+#ifdef __AVX512BF16__
+  if (f.pairs) return transform_filters_bf16(f, begin, end);
+#endif
+  transform_filters_f32(f, begin, end);
+}
+
 void gather_filters(const WinogradFilters& f, int64_t begin, int64_t end) {
-  for_filters(f, begin, end, [&](float* canonical, int64_t count, const float* from) {
+  for (int64_t unit = begin; unit < end; ++unit) {
+    const FilterPlace place = filter_at(f, unit, 1);
+    const float* const from = static_cast<const float*>(f.filters) + place.to;
     alignas(64) float g[9][lanes];
     for (int part = 0; part < parts; ++part) {
       Register half[3 * 6];
@@ -253,9 +351,9 @@ void gather_filters(const WinogradFilters& f, int64_t begin, int64_t end) {
         for (int j = 0; j < 3; ++j) write(g[i * 3 + j] + part * width, out[j]);
       }
     }
-    for (int64_t l = 0; l < count; ++l)
-      for (int i = 0; i < 9; ++i) canonical[l * f.lane + i] = g[i][l];
-  });
+    for (int64_t l = 0; l < place.lanes; ++l)
+      for (int i = 0; i < 9; ++i) place.canonical[l * f.lane + i] = g[i][l];
+  }
 }
 
 template <class T>

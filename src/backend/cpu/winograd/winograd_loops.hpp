@@ -9,17 +9,27 @@ namespace convoy::cpu {
 
 constexpr std::int64_t winograd_points = 36;
 
-/// `points` holds tiles of a tensor, transformed: [36][block][capacity][16], where a tile stands at its number less
-/// `first`, and 36 planes are `plane` floats apart.
+/// How transformed tiles lie in memory, for each of the 36 points. bf16 wants AVX512_BF16, whose products take two
+/// neighbours: channels in multiply, tiles in filter_gradients.
+enum class Points : std::uint8_t {
+  f32,         ///< [block][capacity][16]
+  bf16,        ///< the same
+  bf16_pairs,  ///< [block][capacity / 2][16][2]: capacity is even, and a missing last tile is 0
+};
+
+/// `points` holds tiles of a tensor, transformed. A tile stands at its number less `first`, and 36 planes are `plane`
+/// numbers apart.
 struct WinogradTiles {
   void* tensor = nullptr;
   TensorLayout layout;  ///< channels past its last one have zeros in `points`, or nothing
   std::int64_t rows = 0,
                columns = 0;  ///< tiles of one image; they start every 4 pixels, the first one `border` outside
   std::int64_t border = 0;
-  float* points = nullptr;
+  void* points = nullptr;
+  Points form = Points::f32;
   std::int64_t plane = 0, capacity = 0;
   std::int64_t first = 0;
+  std::int64_t tiles = 0;  ///< of all images
 };
 
 /// Filters k c 3 3 as sums over `lane` and `channel` of a direction: forward, lanes are results; in the gradient of the
@@ -28,13 +38,14 @@ struct WinogradFilters {
   float* canonical = nullptr;  ///< of one filter: 9 floats; strides in floats
   std::int64_t lane = 0, channel = 0, lanes = 0, channels = 0;
   bool turned = false;
-  float* filters = nullptr;  ///< [36][lane block][channel][16], zero past the last lane
+  void* filters = nullptr;  ///< [36][lane block][channel][16], zero past the last lane
+  bool pairs = false;       ///< [36][lane block][channel / 2][16][2] in bf16, zero past the last channel
   std::int64_t plane = 0;
 };
 
 /// All work on the units [begin, end), each a result of its own.
 struct WinogradKernels {
-  /// B'dB of tiles of 6x6.
+  /// B'dB of tiles of 6x6. Units are tiles, or pairs of them.
   void (*transform_source)(const WinogradTiles&, std::int64_t begin, std::int64_t end);
   /// A d A' of tiles of 4x4, the adjoint of write_result.
   void (*transform_gradient)(const WinogradTiles&, std::int64_t begin, std::int64_t end);
@@ -49,6 +60,8 @@ struct WinogradKernels {
 };
 
 /// Units of transform_filters and gather_filters.
-inline std::int64_t filter_units(const WinogradFilters& f) { return (f.lanes + lanes - 1) / lanes * f.channels; }
+inline std::int64_t filter_units(const WinogradFilters& f) {
+  return (f.lanes + lanes - 1) / lanes * (f.pairs ? (f.channels + 1) / 2 : f.channels);
+}
 
 }  // namespace convoy::cpu
