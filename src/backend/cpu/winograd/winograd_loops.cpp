@@ -3,24 +3,19 @@
 
 #include <immintrin.h>
 
+#include "backend/cpu/registers.hpp"
 #include "backend/cpu/vector_loops.hpp"
 
 namespace convoy::cpu {
 namespace {
 
-// One machine register: sixteen lanes are `parts` of them.
+// What fills the registers there are.
 #ifdef __AVX512F__
-using Register = Vector;
 constexpr int tile_rows = 12, paired = 2;
 #else
-using Register = Vector::Part;
 constexpr int tile_rows = 6, paired = 1;
 #endif
-constexpr int width = sizeof(Register) / 4, parts = 16 / width;
-using Loose = float __attribute__((vector_size(sizeof(Register)), aligned(4), may_alias));
 
-CONVOY_INLINE Register read(const float* from) { return *reinterpret_cast<const Loose*>(from); }
-CONVOY_INLINE void write(float* to, Register v) { *reinterpret_cast<Loose*>(to) = v; }
 /// `to` on a register's bytes.
 CONVOY_INLINE void write_past_caches(float* to, Register v) {
 #ifdef __AVX512F__
@@ -133,7 +128,7 @@ CONVOY_INLINE void transform(const WinogradTiles& t, int64_t begin, int64_t end,
             continue;
           }
 #pragma GCC unroll 6
-          for (int i = 0; i < size; ++i) d[i] = read(from[i] + j * pixel[i] + part * width);
+          for (int i = 0; i < size; ++i) d[i] = read(from[i] + j * pixel[i] + part * register_lanes);
           Register out[6];
           line(d, out);
 #pragma GCC unroll 6
@@ -143,7 +138,7 @@ CONVOY_INLINE void transform(const WinogradTiles& t, int64_t begin, int64_t end,
           Register out[6];
           row(half + i * size, out);
 #pragma GCC unroll 6
-          for (int j = 0; j < 6; ++j) write(to + (i * 6 + j) * t.plane + part * width, out[j]);
+          for (int j = 0; j < 6; ++j) write(to + (i * 6 + j) * t.plane + part * register_lanes, out[j]);
         }
       }
     }
@@ -167,12 +162,12 @@ void write_result(const WinogradTiles& t, const float* bias, int64_t begin, int6
       const float* const from = points_at(t, unit, block);
       float* const to = block_at(t, tile.image, block) + (tile.y * l.width + tile.x) * l.pixel;
       for (int part = 0; part < parts; ++part) {
-        const Register shift = bias ? read(bias + block * lanes + part * width) : Register{};
+        const Register shift = bias ? read(bias + block * lanes + part * register_lanes) : Register{};
         Register half[4 * 6];
         for (int j = 0; j < 6; ++j) {
           Register m[6], out[4];
 #pragma GCC unroll 6
-          for (int i = 0; i < 6; ++i) m[i] = read(from + (i * 6 + j) * t.plane + part * width);
+          for (int i = 0; i < 6; ++i) m[i] = read(from + (i * 6 + j) * t.plane + part * register_lanes);
           result_line(m, out);
 #pragma GCC unroll 4
           for (int i = 0; i < 4; ++i) half[i * 6 + j] = out[i];
@@ -180,7 +175,7 @@ void write_result(const WinogradTiles& t, const float* bias, int64_t begin, int6
         for (int64_t i = 0; i < rows; ++i) {
           Register out[4];
           result_line(half + i * 6, out);
-          float* const line = to + i * l.width * l.pixel + part * width;
+          float* const line = to + i * l.width * l.pixel + part * register_lanes;
           if (columns == 4) {
 #pragma GCC unroll 4
             for (int j = 0; j < 4; ++j) write(line + j * l.pixel, out[j] + shift);
@@ -202,7 +197,8 @@ void multiply_block(const WinogradProduct& p, const float* filters, const float*
     for (int c = 0; c < lanes; ++c) {
       Register f[panels * parts];
 #pragma GCC unroll 4
-      for (int n = 0; n < panels * parts; ++n) f[n] = read(filters + n / parts * panel + c * lanes + n % parts * width);
+      for (int n = 0; n < panels * parts; ++n)
+        f[n] = read(filters + n / parts * panel + c * lanes + n % parts * register_lanes);
 #pragma GCC unroll 16
       for (int r = 0; r < rows; ++r) {
 #pragma GCC unroll 4
@@ -216,7 +212,7 @@ void multiply_block(const WinogradProduct& p, const float* filters, const float*
   for (int r = 0; r < rows; ++r) {
 #pragma GCC unroll 4
     for (int n = 0; n < panels * parts; ++n)
-      write(result + n / parts * p.capacity * lanes + r * lanes + n % parts * width, sum[r][n]);
+      write(result + n / parts * p.capacity * lanes + r * lanes + n % parts * register_lanes, sum[r][n]);
   }
 }
 
@@ -270,13 +266,13 @@ CONVOY_INLINE void gradient_block(const WinogradProduct& p, const float* source,
   for (int r = 0; r < rows; ++r) {
 #pragma GCC unroll 4
     for (int n = 0; n < panels * parts; ++n)
-      sum[r][n] = p.add ? read(filters + n / parts * panel + r * lanes + n % parts * width) : Register{};
+      sum[r][n] = p.add ? read(filters + n / parts * panel + r * lanes + n % parts * register_lanes) : Register{};
   }
   for (int64_t tile = 0; tile < p.tiles; ++tile) {
     Register d[panels * parts];
 #pragma GCC unroll 4
     for (int n = 0; n < panels * parts; ++n)
-      d[n] = read(result + n / parts * p.capacity * lanes + tile * lanes + n % parts * width);
+      d[n] = read(result + n / parts * p.capacity * lanes + tile * lanes + n % parts * register_lanes);
 #pragma GCC unroll 16
     for (int r = 0; r < rows; ++r) {
 #pragma GCC unroll 4
@@ -287,7 +283,7 @@ CONVOY_INLINE void gradient_block(const WinogradProduct& p, const float* source,
   for (int r = 0; r < rows; ++r) {
 #pragma GCC unroll 4
     for (int n = 0; n < panels * parts; ++n)
-      write(filters + n / parts * panel + r * lanes + n % parts * width, sum[r][n]);
+      write(filters + n / parts * panel + r * lanes + n % parts * register_lanes, sum[r][n]);
   }
 }
 
@@ -332,8 +328,8 @@ void transform_filters(const WinogradFilters& f, int64_t begin, int64_t end) {
     Register half[parts][6 * 3];
     for (int part = 0; part < parts; ++part) {
       for (int j = 0; j < 3; ++j) {
-        const Register column[3] = {read(g[j] + part * width), read(g[3 + j] + part * width),
-                                    read(g[6 + j] + part * width)};
+        const Register column[3] = {read(g[j] + part * register_lanes), read(g[3 + j] + part * register_lanes),
+                                    read(g[6 + j] + part * register_lanes)};
         Register out[6];
         filter_line(column, out);
         for (int i = 0; i < 6; ++i) half[part][i * 3 + j] = out[i];
@@ -344,7 +340,7 @@ void transform_filters(const WinogradFilters& f, int64_t begin, int64_t end) {
       for (int part = 0; part < parts; ++part) filter_line(half[part] + i * 3, out[part]);
       for (int j = 0; j < 6; ++j) {
         for (int part = 0; part < parts; ++part) {
-          float* const place = to + (i * 6 + j) * f.plane + part * width;
+          float* const place = to + (i * 6 + j) * f.plane + part * register_lanes;
           if (past_caches)
             write_past_caches(place, out[part][j]);
           else
@@ -363,14 +359,14 @@ void gather_filters(const WinogradFilters& f, int64_t begin, int64_t end) {
       Register half[3 * 6];
       for (int j = 0; j < 6; ++j) {
         Register m[6], out[3];
-        for (int i = 0; i < 6; ++i) m[i] = read(from + (i * 6 + j) * f.plane + part * width);
+        for (int i = 0; i < 6; ++i) m[i] = read(from + (i * 6 + j) * f.plane + part * register_lanes);
         filter_gradient_line(m, out);
         for (int i = 0; i < 3; ++i) half[i * 6 + j] = out[i];
       }
       for (int i = 0; i < 3; ++i) {
         Register out[3];
         filter_gradient_line(half + i * 6, out);
-        for (int j = 0; j < 3; ++j) write(g[i * 3 + j] + part * width, out[j]);
+        for (int j = 0; j < 3; ++j) write(g[i * 3 + j] + part * register_lanes, out[j]);
       }
     }
     for (int l = 0; l < lanes; ++l)
