@@ -68,7 +68,7 @@ def run(rank, args, port, result):
     for _ in range(args.warmup):
         loss = step()
     loss.item()
-    seconds = []
+    seconds, cpu_begin = [], time.process_time()
     for _ in range(0, args.steps, block):
         begin = time.perf_counter()
         for _ in range(block):
@@ -80,6 +80,7 @@ def run(rank, args, port, result):
         answer = {
             "images_per_second": images_a_step / statistics.mean(seconds),
             "best_images_per_second": images_a_step / min(seconds),
+            "images_per_cpu_second": args.batch_size * len(seconds) * block / (time.process_time() - cpu_begin),
             "loss": loss,
             "torch": torch.__version__,
         }

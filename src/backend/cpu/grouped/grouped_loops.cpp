@@ -3,33 +3,26 @@
 
 #include <cstring>
 
+#include "backend/cpu/registers.hpp"
 #include "backend/cpu/vector_loops.hpp"
 
 namespace convoy::cpu {
 namespace {
 
-// One machine register: sixteen lanes are `parts` of them. A tile of results, the weights of a run, a source pixel and
-// an order of lanes fill the registers there are.
+// A tile of results, the weights of a run, a source pixel and an order of lanes fill the registers there are; and so do
+// the sums of a gradient, some pixels of dy, a source pixel and the orders.
 #ifdef __AVX512F__
-using Register = Vector;
-using Order = Integers;
 constexpr int large_tile = 14, middle_tile = 8, small_tile = 4;
 constexpr int most_sums = 16, most_permuted_sums = 16;
 #else
-using Register = Vector::Part;
-using Order = Integers::Part;
 constexpr int large_tile = 8, middle_tile = 8, small_tile = 4;
 constexpr int most_sums = 10, most_permuted_sums = 6;
 #endif
-constexpr int width = sizeof(Register) / 4, parts = 16 / width;
-using Loose = float __attribute__((vector_size(sizeof(Register)), aligned(4), may_alias));
 
-CONVOY_INLINE Register read(const float* from) { return *reinterpret_cast<const Loose*>(from); }
-CONVOY_INLINE void write(float* to, Register v) { *reinterpret_cast<Loose*>(to) = v; }
 /// Each lane's first of its group.
-CONVOY_INLINE Order first_of_group(int group) {
-  Order order{};
-  for (int l = 0; l < width; ++l) order[l] = l / group * group;
+CONVOY_INLINE LaneOrder first_of_group(int group) {
+  LaneOrder order{};
+  for (int l = 0; l < register_lanes; ++l) order[l] = l / group * group;
   return order;
 }
 
@@ -106,7 +99,7 @@ CONVOY_INLINE int64_t channel_at(const FilterTaps& f, int64_t i) {
   return 0;
 }
 template <LaneSource lane>
-CONVOY_INLINE Register source_at(const float* x, Order order) {
+CONVOY_INLINE Register source_at(const float* x, LaneOrder order) {
   if constexpr (lane == LaneSource::shared) return Register{} + *x;
   if constexpr (lane == LaneSource::permuted) return __builtin_shuffle(read(x), order);
   return read(x);
@@ -115,7 +108,7 @@ CONVOY_INLINE Register source_at(const float* x, Order order) {
 /// Adds the taps of one run to the results of neighbours.
 template <int pixels, int taps, LaneSource lane>
 CONVOY_INLINE void add_run(Register* sum, const FilterTaps& f, const float* source, const float* weights, int64_t step,
-                           Order order) {
+                           LaneOrder order) {
   for (int64_t i = 0; i < f.channels; ++i) {
     const float* const x = source + channel_at<lane>(f, i);
     const float* const w = weights + i * f.weights_channel;
@@ -138,7 +131,7 @@ template <int pixels, LaneSource lane>
 void sum_tile(const LaneSum& s, const float* source, const float* weights, Register start, float* result,
               int64_t count) {
   const FilterTaps& f = s.filter;
-  const Order order = first_of_group(f.group);
+  const LaneOrder order = first_of_group(f.group);
   Register sum[pixels];
 #pragma GCC unroll 16
   for (int p = 0; p < pixels; ++p) sum[p] = start;
@@ -177,7 +170,7 @@ template <LaneSource lane>
 CONVOY_INLINE void sum_rows(const LaneSum& s) {
   for (int64_t row = 0; row < s.rows; ++row) {
     for (int part = 0; part < parts; ++part) {
-      const int64_t shift = part * width;
+      const int64_t shift = part * register_lanes;
       const float* source = s.source + row * s.source_row + (lane == LaneSource::shared ? 0 : shift);
       const float* const weights = s.weights + shift;
       float* result = s.result + row * s.result_row + shift;
@@ -218,14 +211,14 @@ struct Streams {
   const float* source;
   float* weights;
   int64_t source_stream, weights_stream, step;  ///< floats
-  Order order;
+  LaneOrder order;
 };
 
 template <int taps, int streams, LaneSource lane>
 void gradient_run(const LaneGradient& g, const Streams& s, const float* dy) {
   constexpr int columns = gradient_columns;
   Register sum[streams][taps];
-  Order order[streams];
+  LaneOrder order[streams];
 #pragma GCC unroll 4
   for (int k = 0; k < streams; ++k) {
     order[k] = s.order + k;
@@ -306,7 +299,7 @@ CONVOY_INLINE int64_t gradient_streams(const LaneGradient& g, int taps, const St
 template <LaneSource lane>
 CONVOY_INLINE void gradient_runs(const LaneGradient& g, int part) {
   const FilterTaps& f = g.filter;
-  const int64_t shift = part * width;
+  const int64_t shift = part * register_lanes;
   const bool by_rows = f.channels == 1;
   for (int64_t n = 0; n < f.count; ++n) {
     const TapRun& run = f.runs[n];

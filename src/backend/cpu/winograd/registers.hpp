@@ -3,24 +3,19 @@
 #pragma once
 #include <immintrin.h>
 
+#include "backend/cpu/registers.hpp"
 #include "backend/cpu/vector_loops.hpp"
 
 namespace convoy::cpu {
 namespace {
 
-// One machine register: sixteen lanes are `parts` of them.
+// What fills the registers there are.
 #ifdef __AVX512F__
-using Register = Vector;
 constexpr int tile_rows = 12, gradient_channels = 8, paired = 2;
 #else
-using Register = Vector::Part;
 constexpr int tile_rows = 6, gradient_channels = 6, paired = 1;
 #endif
-constexpr int width = sizeof(Register) / 4, parts = 16 / width;
-using Loose = float __attribute__((vector_size(sizeof(Register)), aligned(4), may_alias));
-
-CONVOY_INLINE Register read(const float* from) { return *reinterpret_cast<const Loose*>(from); }
-CONVOY_INLINE void write(float* to, Register v) { *reinterpret_cast<Loose*>(to) = v; }
+constexpr int width = register_lanes;
 
 #ifdef __AVX512F__
 CONVOY_INLINE __mmask16 first(int64_t count) { return static_cast<__mmask16>((1U << count) - 1); }
