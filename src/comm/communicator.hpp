@@ -28,6 +28,14 @@ struct StallReport {
   bool speaker = true;  ///< this rank speaks for the job; others wait for it to end the job
 };
 
+/// A rank among those of its host: how many come before it, how many they are, the lowest of them.
+struct NodePlace {
+  int rank = 0, size = 1, first = 0;
+  bool operator==(const NodePlace&) const = default;
+};
+/// `hosts`: one per rank.
+NodePlace find_node_place(const std::vector<std::string>& hosts, int rank);
+
 class Communicator {
  public:
   /// Collective. The session must outlive it. One MPI call moves at most `chunk` elements (tests set 3).
