@@ -32,7 +32,7 @@ double megabytes(Index floats) { return static_cast<double>(floats) * 4 / mega; 
 struct Sized {
   std::vector<TrainingPhase> phases;
   Splits splits;  ///< of the first phase, as job and model
-  Job job;
+  JobShape job;
   GraphSpec model;
   std::string device;
   Plan plan;
@@ -46,7 +46,7 @@ struct Sized {
 };
 
 Index held_images(const Sized& sized) {
-  const Job& job = sized.job;
+  const JobShape& job = sized.job;
   Index images = job.run.count > 0 ? sample_range(job.order, job.run.first, job.run.count).count : 0;
   if (sized.splits.has_val) images += EvaluationBatches::share(sized.splits.val.samples, job.ranks, job.rank).count;
   return images;

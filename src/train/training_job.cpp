@@ -192,7 +192,7 @@ std::string agreed_facts(const TrainConfig& config, const std::vector<TrainingPh
 }
 
 /// Collective. Fills the phases' plans.
-Job plan_training(TrainingJob& job) {
+JobShape plan_training(TrainingJob& job) {
   int replicas = job.config.sync.replicas;
   if (job.resume && replicas == 0 && job.config.sync.grad_accum_steps == 1) replicas = job.resume->file.meta.replicas;
   run_alike(job.communicator,
@@ -282,7 +282,7 @@ TransportChoice choose_sums(const TrainingJob& job) {
 }
 
 /// --start-epoch: earlier epochs count as done.
-Position start_position(const TrainConfig& config, const Job& job) {
+Position start_position(const TrainConfig& config, const JobShape& job) {
   const Index step = job.timeline.step(config.start_epoch), epoch = job.timeline.epoch_of(step);
   return {.epoch = epoch, .step_in_epoch = step - job.timeline.first_step(epoch), .step = step};
 }

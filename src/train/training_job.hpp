@@ -52,7 +52,7 @@ struct TrainingJob {
   std::vector<TrainingPhase> phases;
   Graph graph;
   std::optional<FoundCheckpoint> resume;
-  Job shape;  ///< replicas, batches, steps
+  JobShape shape;  ///< replicas, batches, steps
   EngineSpec engine_spec;
   std::unique_ptr<DataPipeline> data;
   std::unique_ptr<Engine> engine;
