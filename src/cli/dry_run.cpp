@@ -68,7 +68,8 @@ Sized size_up(const Communicator& communicator, const TrainConfig& config, int r
                                      .node_size = communicator.node_size()},
                                     sized.device);
   sized.plan = make_plan(build_network(sized.phases), spec.plan);
-  check_messages(sized.job.sync, sized.plan.table, backend->host_reads() && config.card.empty());
+  const bool of_host = backend->host_reads() && config.card.empty();
+  check_messages(sized.job.sync, sized.plan.table, of_host ? GradientMemory::host : GradientMemory::device);
   sized.layout = backend->layout(sized.plan, spec.optimiser);
   ArenaOf arena = [&](const CompileSpec& each) { return backend->compile(sized.plan, each)->arena_floats(); };
   sized.memory = memory_of(*backend, communicator.node_size());
@@ -79,8 +80,8 @@ Sized size_up(const Communicator& communicator, const TrainConfig& config, int r
     sized.memory.name = fmt::format("the {:.1f} GB of the card", sized.memory.bytes / giga);
     sized.device = fmt::format("the card of '{}'", config.card);
   }
-  sized.other_floats = other_floats(spec, sized.plan, sized.layout, backend->compile(sized.plan, spec.optimiser).get(),
-                                    backend->host_reads() && config.card.empty());
+  sized.other_floats =
+      other_floats(spec, sized.plan, sized.layout, backend->compile(sized.plan, spec.optimiser).get(), of_host);
   spec.arena_limit = arena_limit(sized.memory, sized.other_floats);
   sized.arena_floats = arena_floats(spec, 0, arena);
   if (spec.device.recompute != Recompute::off) {

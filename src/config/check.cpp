@@ -70,7 +70,8 @@ void check_sync(const TrainConfig& config) {
         sync.outer.rule == OuterRule::momentum ? "momentum" : "nesterov");
   }
   // One replica would send nothing, but then a trial on one rank would hide what is wrong.
-  check_compression(compression_of(sync.wire), sync.mode, config.device.device != "cuda");
+  check_compression(compression_of(sync.wire), sync.mode,
+                    config.device.device == "cuda" ? GradientMemory::device : GradientMemory::host);
   if (sync.wire != WireChoice::fp32 && sync.cuda_aware && sync.backend != "nccl") {
     fail(
         Exit::usage,

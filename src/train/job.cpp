@@ -74,7 +74,7 @@ JobShape plan_job(const TrainConfig& config, Index train_samples, int ranks, int
               .rank = rank};
   // A dry run knows no hosts, so it takes all replicas as one host's.
   if (job.sync.group.is_on() && job.sync.group.replicas == 0) job.sync.group.replicas = job.replicas;
-  check(job.sync, config.sync.sync_bn);
+  check(job.sync, config.sync.sync_bn ? BatchNormSamples::of_all : BatchNormSamples::of_replica);
   const Index samples = classes ? classes->classes() * classes->draws() : used_samples(config.data, train_samples);
   if (samples < job.replicas) {
     fail(Exit::usage,

@@ -115,7 +115,8 @@ std::unique_ptr<Sync> start_sync(const TrainingJob& job) {
   Engine& engine = *job.engine;
   std::int64_t far = engine.backend().host_reads() ? 0 : 1;
   if (job.shape.sync.compression.is_on()) job.communicator.maximum(std::span(&far, 1), "devices that hosts can't read");
-  run_alike(job.communicator, [&] { check_messages(job.shape.sync, engine.plan().table, far == 0); });
+  const GradientMemory memory = far == 0 ? GradientMemory::host : GradientMemory::device;
+  run_alike(job.communicator, [&] { check_messages(job.shape.sync, engine.plan().table, memory); });
   return make_sync(job.shape.sync, {.backend = engine.backend(),
                                     .collectives = *job.collectives,
                                     .plan = engine.plan(),
@@ -508,7 +509,7 @@ Exit TrainingJob::run() try {
   steps.end();
   arithmetic.tell();
   if (!state.stopped() && validation.is_missing(state)) validation.run(state);
-  return end(finish(!validation.is_missing(state)));
+  return end(finish(validation.is_missing(state) ? LastValidation::is_missing : LastValidation::is_done));
 } catch (const Error& e) {
   // Whatever fails in a run that continues elsewhere (files that are gone, ranks that have left) fails because of that.
   // Not asked where a file system may have died.
@@ -517,10 +518,10 @@ Exit TrainingJob::run() try {
        name_of(progress().activity()));
 }
 
-Exit TrainingJob::finish(bool validated) {
+Exit TrainingJob::finish(LastValidation validation) {
   const Position& at = state.position;
   if (state.superseded_by > 0) return leave_to_newer();
-  const bool finished = (at.step >= state.last_step || state.ends_early) && validated;
+  const bool finished = (at.step >= state.last_step || state.ends_early) && validation == LastValidation::is_done;
   const auto saving = real_clock().now();
   const Exit saved = save_last();
   if (saved == Exit::superseded) return leave_to_newer();

@@ -76,8 +76,9 @@ struct TrainingJob {
   TimeEstimate estimate;
 
  private:
-  /// Collective. Saves, and says how the job ends. `validated`: nothing was left to validate.
-  Exit finish(bool validated);
+  enum class LastValidation : std::uint8_t { is_done, is_missing };
+  /// Collective. Saves, and says how the job ends.
+  Exit finish(LastValidation validation);
   /// Collective.
   Exit save_last();
   Exit leave_to_newer() const;
