@@ -106,10 +106,10 @@ void print_cost(const Sized& sized, const std::vector<std::string>& patterns) {
   line("network", fmt::format("{} for {}x{} input", graph.model, size, size));
   const Index kept = cost.parameters - trained_parameters(sized.plan.table);
   line("parameters", fmt::format("{}{}", cost.parameters, kept > 0 ? fmt::format(", {} of them frozen", kept) : ""));
-  line("forward", fmt::format("{:.3f} GMAC an image = {:.3f} GFLOP (1 multiply-add = 1 MAC = 2 FLOP)", cost.macs / 1e9,
+  line("forward", fmt::format("{:.3f} GMAC per image = {:.3f} GFLOP (1 multiply-add = 1 MAC = 2 FLOP)", cost.macs / 1e9,
                               2 * cost.macs / 1e9));
   line("training",
-       fmt::format("{:.3f} GFLOP an image (forward, data and weight gradients)", cost.training_flops / 1e9));
+       fmt::format("{:.3f} GFLOP per image (forward, data and weight gradients)", cost.training_flops / 1e9));
 }
 
 void print_memory(const Sized& sized, const TrainConfig& config) {

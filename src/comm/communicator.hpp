@@ -54,7 +54,7 @@ class Communicator {
   int node_size() const;
   int node_first() const;  ///< the lowest rank of this host
   const std::string& host() const;
-  const std::vector<std::string>& hosts() const;  ///< one a rank
+  const std::vector<std::string>& hosts() const;  ///< one per rank
 
   /// Asked when a wait warns or gives up. Without it rank 0 speaks.
   void explain_stalls(std::function<StallReport()> who_is_missing);
@@ -77,7 +77,7 @@ class Communicator {
   void maximum(std::span<double> values, const char* what);
   /// Collective. In place.
   void minimum(std::span<double> values, const char* what);
-  /// Collective. One text a rank, on all ranks.
+  /// Collective. One text per rank, on all ranks.
   std::vector<std::string> all_gather(const std::string& text, const char* what);
   /// Collective. Set-up that may fail on some ranks: runs body, every different failure is reported by the lowest rank
   /// that has it, the worst (highest) code is agreed. Returns Exit::ok, or the code with which all ranks leave. Who is

@@ -97,7 +97,7 @@ Engine::Engine(const Graph& graph, const EngineSpec& spec, std::unique_ptr<Backe
     if (order_of(program->stages()) == order_of(stages())) continue;
     fail(
         Exit::device,
-        "the kernels for batches of {} and {} images make the gradients in different orders, which ranks can't sum; take --tuning rule or a larger --fusion-threshold-mb",
+        "the kernels for batches of {} and {} images make the gradients in different orders, and ranks can't all-reduce those; take --tuning rule or a larger --fusion-threshold-mb",
         training_.begin()->first.second, key.second);
   }
   allocate(limited, others);

@@ -22,7 +22,7 @@ std::string describe(const OuterSpec& outer) {
       return {};
     case OuterRule::momentum:
     case OuterRule::nesterov:
-      return fmt::format(", outer {} {} at rate {}",
+      return fmt::format(", outer {} {} at learning rate {}",
                          outer.rule == OuterRule::momentum ? "momentum" : "Nesterov momentum", outer.momentum,
                          outer.rate);
   }
@@ -72,7 +72,7 @@ std::string explain(const SyncSpec& spec) {
     case SyncMode::gradients:
       return spec.replicas == 1
                  ? "--sync gradients: one replica, so there is nothing to average"
-                 : "--sync gradients: in every step the replicas sum their gradients, as for one large batch (as "
+                 : "--sync gradients: in every step an all-reduce sums the gradients of the replicas, as for one large batch (as "
                    "DistributedDataParallel and Horovod do)";
     case SyncMode::weights:
       if (spec.replicas == 1 && spec.outer.is_on())
@@ -154,7 +154,7 @@ void check_overlap(const SyncSpec& spec) {
   const auto refuse = [](const char* other) {
     fail(Exit::usage, "--overlap-average is not possible with {}; drop one of them", other);
   };
-  if (spec.mode != SyncMode::weights) refuse("--sync gradients, whose sums travel beside backward anyway");
+  if (spec.mode != SyncMode::weights) refuse("--sync gradients, whose all-reduces travel beside backward anyway");
   if (spec.momentum != MomentumPolicy::keep) refuse("--local-momentum average or reset");
   if (spec.outer.is_on()) refuse("--outer-optimizer");
   if (spec.wire != Wire::fp32) refuse("--wire bf16 or fp16");

@@ -73,7 +73,7 @@ std::vector<std::string> job_warnings(const std::vector<TrainingPhase>& phases);
 std::string tell_validation(const TrainingPhase& phase);
 /// Throws Error(usage) if the run of the checkpoint froze other parameters, whose optimiser states differ.
 void require_same_frozen(const TrainConfig& config, const CheckpointMeta& meta);
-/// One line a phase.
+/// One line per phase.
 std::string describe(const std::vector<TrainingPhase>& phases);
 
 }  // namespace convoy

@@ -395,7 +395,7 @@ void log_start(const TrainingJob& job) {
         *low, *high);
   }
   log::info("samples and batches take {:.1f} MB per rank", static_cast<double>(job.data->memory_bytes()) / 1e6);
-  log::info("device: {}; sums: {}", job.engine->chosen_device(), job.transport.reason);
+  log::info("device: {}; all-reduce: {}", job.engine->chosen_device(), job.transport.reason);
   if (job.shape.rank != 0) return;
   for (const std::string& warning : data_warnings(job.phases)) log::warn("{}", warning);
   for (const std::string& warning : job_warnings(job.phases)) log::warn("{}", warning);
