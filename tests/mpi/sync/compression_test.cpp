@@ -258,7 +258,7 @@ TEST_F(CompressionTest, MessagesAreNoLargerThanMpiCanSay) {
 TEST_F(CompressionTest, IsForGradientsInHostMemory) {
   SyncSpec weights{.mode = SyncMode::weights, .replicas = 2};
   weights.compression = kinds[0];
-  EXPECT_THROW(check(weights, false), Error);
+  EXPECT_THROW(check(weights, BatchNormSamples::of_replica), Error);
   JobSpec far = spec_of(kinds[0], 2, false);
   far.device.far = true;
   EXPECT_THROW(SmallJob(far, nullptr), Error);
