@@ -30,15 +30,25 @@ Call* library_call(const char* name) {
 }  // namespace
 
 // In front of the library's own, declared without its header, which stays in io.
-extern "C" int H5Pset_fill_time(std::int64_t list, int when) {
-  return fails("H5Pset_fill_time") ? -1 : library_call<int(std::int64_t, int)>("H5Pset_fill_time")(list, when);
+extern "C" {
+int set_fill_time(std::int64_t list, int when) asm("H5Pset_fill_time");
+int set_characters(std::int64_t type, int characters) asm("H5Tset_cset");
+int read_extent(std::int64_t space, unsigned long long* extent,
+                unsigned long long* most) asm("H5Sget_simple_extent_dims");
+
+int set_fill_time(std::int64_t list, int when) {
+  const char* const call = "H5Pset_fill_time";
+  return fails(call) ? -1 : library_call<int(std::int64_t, int)>(call)(list, when);
 }
-extern "C" int H5Tset_cset(std::int64_t type, int characters) {
-  return fails("H5Tset_cset") ? -1 : library_call<int(std::int64_t, int)>("H5Tset_cset")(type, characters);
+int set_characters(std::int64_t type, int characters) {
+  const char* const call = "H5Tset_cset";
+  return fails(call) ? -1 : library_call<int(std::int64_t, int)>(call)(type, characters);
 }
-extern "C" int H5Sget_simple_extent_dims(std::int64_t space, unsigned long long* extent, unsigned long long* most) {
+int read_extent(std::int64_t space, unsigned long long* extent, unsigned long long* most) {
   using Call = int(std::int64_t, unsigned long long*, unsigned long long*);
-  return fails("H5Sget_simple_extent_dims") ? -1 : library_call<Call>("H5Sget_simple_extent_dims")(space, extent, most);
+  const char* const call = "H5Sget_simple_extent_dims";
+  return fails(call) ? -1 : library_call<Call>(call)(space, extent, most);
+}
 }
 
 namespace convoy {
