@@ -5,7 +5,7 @@
     bench/pipeline.py ARCHIVE [--model M] [--size N] [--precision P] [--batch N] [--steps N] [--rounds N] [--copies N]
 
 ARCHIVE: a tar file with JPEG files; COPIES of it become the data set. By turns: the loader alone, steps alone on images in memory, training
-on the files, each on 2 ranks of one thread and one loader thread. io, compute and training are images a second of a core, by the seconds
+on the files, each on 2 ranks of one thread and one loader thread. io, compute and training are images per second of a core, by the seconds
 that cores worked for the programs in their timed steps, so that others on the machine count little; their ratio tells what sharing adds,
 waiting of threads that poll included. The same of the wall's seconds stands in brackets: it also sees cores that nobody used, and, on a
 busy machine, that training with its four threads gets a larger share of the cores than its parts. Prints every round, the medians, and a
@@ -42,8 +42,8 @@ def call(*words, **more):
 
 
 def rates(out, wall):
-    """Of a benchmark's lines: images a second of a core and of the wall."""
-    return tuple(float(re.search(pattern, out).group(1)) for pattern in (r"a core: ([\d.]+) images/s", wall))
+    """Of a benchmark's lines: images per second of a core and of the wall."""
+    return tuple(float(re.search(pattern, out).group(1)) for pattern in (r"per core: ([\d.]+) images/s", wall))
 
 
 def children(pid):

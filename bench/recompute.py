@@ -24,7 +24,7 @@ def measure(convoy, case, steps, recompute):
         sys.exit(f"{words}: {done.stdout}{done.stderr}")
     text = done.stdout + done.stderr
     said = re.search(r"(\d+) of \d+ blocks? run forward twice.* (\d+) % more", text)
-    return (int(batch) / float(re.search(r"a core: ([\d.]+) images/s", text)[1]), float(re.search(r"activations: ([\d.]+) MB", text)[1]),
+    return (int(batch) / float(re.search(r"per core: ([\d.]+) images/s", text)[1]), float(re.search(r"activations: ([\d.]+) MB", text)[1]),
             *((said[1], said[2]) if said else ("0", "0")))
 
 

@@ -10,7 +10,7 @@
 
 namespace convoy::preparation {
 
-/// What a partition holds besides its images, one entry a sample.
+/// What a partition holds besides its images, one entry per sample.
 struct SampleRows {
   std::vector<std::int32_t> labels;
   std::vector<std::uint32_t> crc;

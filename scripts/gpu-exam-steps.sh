@@ -63,7 +63,7 @@ same_bits() {
     return 1
   fi
 }
-# train FOLDER OPTION ...: resnet20 on images made in memory, one record a step. $launcher: mpirun and its options; $device.
+# train FOLDER OPTION ...: resnet20 on images made in memory, one record per step. $launcher: mpirun and its options; $device.
 launcher='' device=cuda
 train() {
   local folder=$1 rc
@@ -250,7 +250,7 @@ step_speed() {
   local net rc=0 launches allocations
   for net in $networks; do
     ours "$net" "${net}_images_per_second" || { note_failed "$net"; rc=1; continue; }
-    launches=$(sed -nE 's/.*graph launches: ([0-9.]+) a step.*/\1/p' "$work/bench.txt")
+    launches=$(sed -nE 's/.*graph launches: ([0-9.]+) per step.*/\1/p' "$work/bench.txt")
     allocations=$(sed -nE 's/.*allocations in the timed steps: ([0-9]+).*/\1/p' "$work/bench.txt")
     value "${net}_step_ms" "$(sed -nE 's/^step: mean ([0-9.]+) ms.*/\1/p' "$work/bench.txt")"
     value "${net}_graph_launches" "${launches:-none}"
@@ -338,7 +338,7 @@ step_memory() {
   for net in $networks; do
     peak "$work/memory.$net" bench "$net" || { note_failed "$net"; rc=1; }
     value "${net}_mb" "$(cat "$work/memory.$net")"
-    value "${net}_graph_launches" "$(sed -nE 's/.*graph launches: ([0-9.]+) a step.*/\1/p' "$work/bench.txt")"
+    value "${net}_graph_launches" "$(sed -nE 's/.*graph launches: ([0-9.]+) per step.*/\1/p' "$work/bench.txt")"
   done
   return $rc
 }

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# ResNet-50 on ImageNet, one rank a GPU:  DATA=/shared/imagenet sbatch --nodes=4 slurm/resnet50.sh [option of convoy train ...]
+# ResNet-50 on ImageNet, one rank per GPU:  DATA=/shared/imagenet sbatch --nodes=4 slurm/resnet50.sh [option of convoy train ...]
 # DATA: folder of convoy-preprocess (none: synthetic images, a good first job on a new machine); CONFIG, OUTPUT: see below.
 # Settings of the site: scripts/site.sh.
 #SBATCH --job-name=resnet50

@@ -12,7 +12,7 @@
 
 namespace convoy::preparation {
 
-/// libcurl's own set-up, once a process.
+/// libcurl's own set-up, once per process.
 void require_curl();
 
 struct HttpRequest {

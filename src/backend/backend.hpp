@@ -60,7 +60,7 @@ struct SampleSpec {
 
 struct Batch {
   std::span<const SampleSpec> samples;   ///< Program's samples; past valid_count repeated and masked
-  const std::uint8_t* images = nullptr;  ///< rows n h w c, one a sample; null: a resident set
+  const std::uint8_t* images = nullptr;  ///< rows n h w c, one per sample; null: a resident set
   int resident = 0;                      ///< which one, by keep_resident
   Index valid_count = 0;                 ///< evaluation masks the rest; training programs are fed full
   int replica = 0;                       ///< its slot among the W flags
@@ -160,7 +160,7 @@ class Program {
   virtual const float* loss_per_sample() const = 0;
   /// What was chosen, as text: rank 0's is everybody's and goes into the checkpoint.
   virtual const std::string& choices() const = 0;
-  /// One line a node or fused unit: which kernels, for `convoy inspect plan`.
+  /// One line per node or fused unit: which kernels, for `convoy inspect plan`.
   virtual std::string describe() const = 0;
   virtual Recomputation recomputation() const { return {}; }
   virtual std::vector<ProgramPart> parts() const = 0;

@@ -64,7 +64,7 @@ void see_all_options(const Command& command, const SeeOptions& see) {
 std::string program_help() {
   return fmt::format(
       "convoy {}: {}\n\n{}\n"
-      "'convoy COMMAND --help' lists the options of the first day, --help TOPIC those about data, model, lr ..., --help-all\n"
+      "'convoy COMMAND --help' lists the options most used, --help TOPIC those about data, model, lr ..., --help-all\n"
       "all, with the names that other programs give them.\n"
       "'convoy --version' lists what is built in. convoy-preprocess makes data sets.\n\nExit codes:\n{}",
       version(), program_summary(), command_list(), exit_codes());

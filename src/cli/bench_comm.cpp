@@ -148,8 +148,9 @@ double measure_overlap(Communicator& communicator, SumBench& bench, const TimedM
   const double compute = time_of(communicator, config, [&] { bench.run_compute(pieces); }).mean,
                both = time_of(communicator, config, [&] { bench.run_beside(sum.floats, pieces); }).mean;
   const double overlap = overlap_of(compute, sum.mean, both);
-  log::info("computation of {:.2f} ms beside a sum of {:.2f} ms: {:.2f} ms together, so {:.0f} % of the sum is hidden",
-            compute * 1e3, sum.mean * 1e3, both * 1e3, overlap * 100);
+  log::info(
+      "computation of {:.2f} ms beside an all-reduce of {:.2f} ms: {:.2f} ms together, so {:.0f} % of the all-reduce is hidden",
+      compute * 1e3, sum.mean * 1e3, both * 1e3, overlap * 100);
   return overlap;
 }
 
@@ -290,7 +291,7 @@ Exit bench_comm(Communicator& communicator, const BenchConfig& config) {
       return Exit::device;
     }
     if (!choice.warning.empty() && communicator.rank() == 0) log::warn("{}", choice.warning);
-    log::info("sums: {}{}", choice.reason,
+    log::info("all-reduce: {}{}", choice.reason,
               !host && choice.transport == Transport::mpi && choice.memory == MpiMemory::host
                   ? ", through pinned host memory"
                   : "");

@@ -168,7 +168,7 @@ Exit bench_io(Communicator& communicator, const BenchConfig& config) {
       "prepare batches: {:.0f} images in {:.3f} s, {:.0f} images/s, {:.1f} MB/s read, {:.1f} MB/s made (batch {}, {} ahead)",
       total[0], total[2], total[0] / total[2], total[0] * stored_bytes / total[2] / mega,
       total[0] * static_cast<double>(image_bytes) / total[2] / mega, config.batch, config.data.prefetch);
-  log::info("a core: {:.0f} images/s (by {:.2f} s of CPU time)", total[0] / std::max(total[1], 1e-9), total[1]);
+  log::info("per core: {:.0f} images/s (by {:.2f} s of CPU time)", total[0] / std::max(total[1], 1e-9), total[1]);
   const Parts parts = probe(*samples, augment, EpochOrder(order, 0, rank, 1), rank);
   log::info("one thread alone: {} {:.0f} images/s, {:.1f} MB/s; make {:.0f} images/s; copy {:.0f} images/s",
             samples->in_memory() ? "take from memory" : "read and check", 1 / std::max(parts.read, 1e-9),

@@ -222,14 +222,14 @@ Exit bench_compute(Communicator& communicator, const BenchConfig& config) {
   const std::string csv = csv_target(config.csv);
   if (!config.machine.empty() && config.gradients && communicator.size() > 1) {
     if (communicator.rank() == 0)
-      log::report_error("--machine takes the time of a step without sums; give --no-gradients");
+      log::report_error("--machine takes the time of a step without all-reduce; give --no-gradients");
     return Exit::usage;
   }
   ComputeBench bench(communicator, config);
   Engine& engine = bench.engine();
   const GraphSpec& model = bench.model();
   const BenchTimes times = bench.run(communicator, config.warmup, config.steps);
-  const auto rates = of_all_ranks(communicator, static_cast<double>(config.batch) / times.mean, "images a second");
+  const auto rates = of_all_ranks(communicator, static_cast<double>(config.batch) / times.mean, "images per second");
   double slowest[3] = {times.mean, times.fastest, times.wait};
   communicator.maximum(std::span<double>(slowest), "time of the steps");
   double cpu = times.cpu;
@@ -242,20 +242,20 @@ Exit bench_compute(Communicator& communicator, const BenchConfig& config) {
             model.image_size, counted(communicator.size(), "rank"), config.batch,
             config.gradients ? "gradients summed over the ranks" : "ranks alone", engine.chosen_device());
   if (!engine.backend().host_reads())
-    log::info("{}; graph launches: {:.2f} a step; allocations in the timed steps: {}; sums: {}",
+    log::info("{}; graph launches: {:.2f} per step; allocations in the timed steps: {}; all-reduce: {}",
               engine.backend().describe(), times.graph_launches, times.allocations, bench.transport());
-  log::info("activations: {:.1f} MB a rank",
+  log::info("activations: {:.1f} MB per rank",
             static_cast<double>(engine.training(config.batch).arena_floats()) * 4 / 1e6);
   if (const std::string text = engine.recomputation(); !text.empty()) log::info("recomputation: {}", text);
   log::info("images/s: {:.1f} in all; per rank: {}", total, print_ranks(rates));
   if (engine.backend().host_reads()) {
-    log::info("a core: {:.1f} images/s (by {:.2f} s of CPU time)",
+    log::info("per core: {:.1f} images/s (by {:.2f} s of CPU time)",
               static_cast<double>(config.batch * communicator.size()) / std::max(cpu, 1e-9),
               cpu * static_cast<double>(config.steps));
   }
-  log::info("step: mean {:.2f} ms, min {:.2f} ms of {} steps; waiting for sums {:.2f} ms (slowest rank)",
+  log::info("step: mean {:.2f} ms, min {:.2f} ms of {} steps; waiting for the all-reduce {:.2f} ms (slowest rank)",
             slowest[0] * 1e3, slowest[1] * 1e3, config.steps, slowest[2] * 1e3);
-  log::info("training: {:.1f} GFLOP/s in all ({:.3f} GFLOP an image); loss {:.4f}", total * cost.training_flops / 1e9,
+  log::info("training: {:.1f} GFLOP/s in all ({:.3f} GFLOP per image); loss {:.4f}", total * cost.training_flops / 1e9,
             cost.training_flops / 1e9, bench.loss());
   if (config.profile) {
     const StepProfile profile = bench.profile(config.steps, config.device.precision);
@@ -315,7 +315,7 @@ class ScalingTable {
       first_ = row;
       log::info("{}, {}", model_, row.device);
       log::info("{:>6} {:>6} {:>7} {:>10} {:>10} {:>11} {:>11} {:>9} {:>11}", "ranks", "hosts", "batch", "step ms",
-                "wait ms", "images/s", "a rank", "speed-up", "efficiency");
+                "wait ms", "images/s", "per rank", "speed-up", "efficiency");
     }
     const double rate = row.images_per_second(), speedup = rate / first_.images_per_second();
     const double efficiency = speedup * first_.ranks / row.ranks;

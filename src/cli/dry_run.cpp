@@ -32,7 +32,7 @@ double megabytes(Index floats) { return static_cast<double>(floats) * 4 / mega; 
 struct Sized {
   std::vector<TrainingPhase> phases;
   Splits splits;  ///< of the first phase, as job and model
-  Job job;
+  JobShape job;
   GraphSpec model;
   std::string device;
   Plan plan;
@@ -46,7 +46,7 @@ struct Sized {
 };
 
 Index held_images(const Sized& sized) {
-  const Job& job = sized.job;
+  const JobShape& job = sized.job;
   Index images = job.run.count > 0 ? sample_range(job.order, job.run.first, job.run.count).count : 0;
   if (sized.splits.has_val) images += EvaluationBatches::share(sized.splits.val.samples, job.ranks, job.rank).count;
   return images;
@@ -68,7 +68,8 @@ Sized size_up(const Communicator& communicator, const TrainConfig& config, int r
                                      .node_size = communicator.node_size()},
                                     sized.device);
   sized.plan = make_plan(build_network(sized.phases), spec.plan);
-  check_messages(sized.job.sync, sized.plan.table, backend->host_reads() && config.card.empty());
+  const bool of_host = backend->host_reads() && config.card.empty();
+  check_messages(sized.job.sync, sized.plan.table, of_host ? GradientMemory::host : GradientMemory::device);
   sized.layout = backend->layout(sized.plan, spec.optimiser);
   ArenaOf arena = [&](const CompileSpec& each) { return backend->compile(sized.plan, each)->arena_floats(); };
   sized.memory = memory_of(*backend, communicator.node_size());
@@ -79,8 +80,8 @@ Sized size_up(const Communicator& communicator, const TrainConfig& config, int r
     sized.memory.name = fmt::format("the {:.1f} GB of the card", sized.memory.bytes / giga);
     sized.device = fmt::format("the card of '{}'", config.card);
   }
-  sized.other_floats = other_floats(spec, sized.plan, sized.layout, backend->compile(sized.plan, spec.optimiser).get(),
-                                    backend->host_reads() && config.card.empty());
+  sized.other_floats =
+      other_floats(spec, sized.plan, sized.layout, backend->compile(sized.plan, spec.optimiser).get(), of_host);
   spec.arena_limit = arena_limit(sized.memory, sized.other_floats);
   sized.arena_floats = arena_floats(spec, 0, arena);
   if (spec.device.recompute != Recompute::off) {
@@ -105,10 +106,10 @@ void print_cost(const Sized& sized, const std::vector<std::string>& patterns) {
   line("network", fmt::format("{} for {}x{} input", graph.model, size, size));
   const Index kept = cost.parameters - trained_parameters(sized.plan.table);
   line("parameters", fmt::format("{}{}", cost.parameters, kept > 0 ? fmt::format(", {} of them frozen", kept) : ""));
-  line("forward", fmt::format("{:.3f} GMAC an image = {:.3f} GFLOP (1 multiply-add = 1 MAC = 2 FLOP)", cost.macs / 1e9,
+  line("forward", fmt::format("{:.3f} GMAC per image = {:.3f} GFLOP (1 multiply-add = 1 MAC = 2 FLOP)", cost.macs / 1e9,
                               2 * cost.macs / 1e9));
   line("training",
-       fmt::format("{:.3f} GFLOP an image (forward, data and weight gradients)", cost.training_flops / 1e9));
+       fmt::format("{:.3f} GFLOP per image (forward, data and weight gradients)", cost.training_flops / 1e9));
 }
 
 void print_memory(const Sized& sized, const TrainConfig& config) {

@@ -204,7 +204,7 @@ std::string inspect_plan(const InspectConfig& config) {
   std::string text = fmt::format("{}: {}, input {} x {} x {}\n", plan.graph.model, counted(model.classes, "class"),
                                  model.channels, size, size);
   text += fmt::format(
-      "{} parameters in {} tensors, {} buckets; {:.3f} GMAC forward an image (1 MAC = 2 FLOP), {:.3f} GFLOP training; digest {:016x}\n\n",
+      "{} parameters in {} tensors, {} buckets; {:.3f} GMAC forward per image (1 MAC = 2 FLOP), {:.3f} GFLOP training; digest {:016x}\n\n",
       cost.parameters, plan.table.rows.size(), plan.buckets.size(), cost.macs / 1e9, cost.training_flops / 1e9,
       plan.digest);
   text += table_of(plan, size);

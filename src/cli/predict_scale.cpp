@@ -184,7 +184,7 @@ class Study {
   }
 
   static std::string table_of(const Row& row) {
-    std::vector<TableRow> lines{{"nodes", "ranks", "batch", "step ms", "low", "high", "compute ms", "sums ms",
+    std::vector<TableRow> lines{{"nodes", "ranks", "batch", "step ms", "low", "high", "compute ms", "all-reduce ms",
                                  "exposed ms", "efficiency", "images/s", "hours", "node-hours"}};
     for (const ScalePrediction& p : row.predictions)
       lines.push_back({fmt::format("{}", p.nodes), fmt::format("{}", p.ranks), fmt::format("{}", p.batch),
@@ -257,7 +257,7 @@ Exit run_predict_scale(const Words& words) {
     fail(
         Exit::usage,
         "predict-scale can't count {} (a machine's steps are those of a network that trains whole, with norms of each rank); leave it out",
-        config.train.frozen.empty() ? "the sums of --sync-bn" : "what --freeze saves");
+        config.train.frozen.empty() ? "the all-reduces of --sync-bn" : "what --freeze saves");
   const Study study(config);
   write_output(study.text());
   if (!config.csv.empty()) replace_text_file(config.csv, study.csv());
@@ -273,9 +273,9 @@ Command predict_scale_command() {
       .overview = {"predict-scale --config FILE --machine FILE", "step time and cost on more nodes"},
       .usage = "convoy predict-scale --config FILE --machine FILE [--nodes 1..512] [options of train]",
       .text =
-          "Predicts how a job scales: step time, sums that computation does not hide, efficiency, hours and node-hours, the\n"
-          "fastest and the cheapest number of nodes, for each way to average, with the same batch on each rank (weak) and\n"
-          "with the same batch in each step (strong). It needs no MPI, and says which numbers are measured.",
+          "Predicts how a job scales: step time, all-reduces that computation does not hide, efficiency, hours and\n"
+          "node-hours, the fastest and the cheapest number of nodes, for each way to average, with the same batch on each rank\n"
+          "(weak) and with the same batch in each step (strong). It needs no MPI, and says which numbers are measured.",
       .see_options = see_options<PredictScaleConfig>,
       .alone = run_predict_scale};
 }

@@ -125,7 +125,7 @@ void check_places(Communicator& communicator, const DeviceConfig& config, Prefli
   for (const std::string& text : find_overbooked_cores(to.placement)) {
     to.findings.push_back(
         {Exit::device,
-         text + "; start fewer ranks a host, or give each its cores (--cpus-per-task, mpirun --map-by slot:PE=N)",
+         text + "; start fewer ranks per host, or give each its cores (--cpus-per-task, mpirun --map-by slot:PE=N)",
          {}});
   }
 }
@@ -139,7 +139,7 @@ void check_network(Communicator& communicator, Preflight& to) {
   if (communicator.size() > 1) {
     const SumTimes times = measure_sums(communicator);
     const double megabytes = static_cast<double>(SumTimes::large_count * sizeof(double)) / 1e6;
-    network.text += fmt::format("; sum over the ranks of 8 bytes in {:.1f} us, of {:.1f} MB in {:.2f} ms ({:.0f} MB/s)",
+    network.text += fmt::format("; all-reduce of 8 bytes in {:.1f} us, of {:.1f} MB in {:.2f} ms ({:.0f} MB/s)",
                                 1e6 * times.small, megabytes, 1e3 * times.large, megabytes / times.large);
     network.json["small_sum_seconds"] = times.small;
     network.json["large_sum_mb_per_sec"] = megabytes / times.large;

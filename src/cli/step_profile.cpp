@@ -75,7 +75,7 @@ std::string StepProfile::text() const {
     line(seconds, row->part.flops, row->part.bytes, roofline_seconds(row->part),
          fmt::format("{:<8} {} | {}", direction_of(row->part), shortened(row->part.nodes, 60), row->part.kernels));
   line(total, flops, bytes, roofline, "all parts");
-  text += fmt::format("{:>9.3f} {:>6.1f}  outside the parts: update, sums over ranks, launches\n", (step - total) * 1e3,
+  text += fmt::format("{:>9.3f} {:>6.1f}  outside the parts: update, all-reduce, launches\n", (step - total) * 1e3,
                       step > 0 ? 100 * (step - total) / step : 0);
   text += fmt::format("{:>9.3f} {:>6.1f}  a step of {} images (medians of {} steps)\n", step * 1e3, 100.0, samples_,
                       steps_.size());

@@ -96,7 +96,7 @@ void tell_ignored(const TrainConfig& train) {
   for (const char* name : {"lr", "lr-schedule", "lr-scaling", "warmup-epochs", "epochs", "patience"})
     if (train.said.count(name) > 0) ignored.push_back(fmt::format("--{}", name));
   if (!ignored.empty())
-    log::info("'tune lr' raises the rate from step to step (--from-lr, --to-lr, --steps) and ignores {}",
+    log::info("'tune lr' raises the learning rate from step to step (--from-lr, --to-lr, --steps) and ignores {}",
               fmt::join(ignored, ", "));
 }
 
@@ -214,7 +214,8 @@ Command tune_command() {
       .text =
           "Trains for some steps with a learning rate that rises exponentially, and stops when the loss diverges (its running\n"
           "mean is 4 times its least). Prints the learning rate where the smoothed loss falls fastest, for the batch of these\n"
-          "ranks, and a tenth of the rate with the lowest loss. Writes lr_range.csv and lr_range.html. Nothing else is kept.",
+          "ranks, and a tenth of the learning rate with the lowest loss. Writes lr_range.csv and lr_range.html. Nothing else is\n"
+          "kept.",
       .first_words = {"lr"},
       .lists_networks = true,
       .see_options = see_options<TuneConfig>,

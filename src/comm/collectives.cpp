@@ -94,17 +94,19 @@ TransportChoice choose_transport(const TransportWish& wish, const RankDevices& d
     if (!mpi_takes_device_memory())
       fail(
           Exit::device,
-          "--cuda-aware is not possible (this {} says that it can't take a GPU's memory); leave it out, and copies of the sums go through host memory",
+          "--cuda-aware is not possible (this {} says that it can't take a GPU's memory); leave it out, and the all-reduce goes through host memory",
           mpi_version());
     choice.memory = MpiMemory::device;
     choice.reason += ", given the GPU's memory";
   }
   // Allowed, since it lets two ranks be tried on one GPU, but never fast.
   if (!shared.empty())
-    choice.warning = shared + ": they compute in turns, and sums go through host memory; start one rank for each GPU";
+    choice.warning =
+        shared + ": they compute in turns, and the all-reduce goes through host memory; start one rank for each GPU";
   else if (gpus && identities.size() > 1 && wish.backend == "auto" && choice.memory == MpiMemory::host)
     choice.warning = fmt::format(
-        "sums go through MPI and host memory, which is slower ({}); put NCCL's folder on LD_LIBRARY_PATH", obstacle);
+        "the all-reduce goes through MPI and host memory, which is slower ({}); put NCCL's folder on LD_LIBRARY_PATH",
+        obstacle);
   return choice;
 }
 

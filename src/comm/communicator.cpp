@@ -25,6 +25,13 @@ std::string host_name() {
 
 }  // namespace
 
+NodePlace find_node_place(const std::vector<std::string>& hosts, int rank) {
+  const std::string& host = hosts[static_cast<std::size_t>(rank)];
+  return {.rank = static_cast<int>(std::count(hosts.begin(), hosts.begin() + rank, host)),
+          .size = static_cast<int>(std::count(hosts.begin(), hosts.end(), host)),
+          .first = static_cast<int>(std::find(hosts.begin(), hosts.end(), host) - hosts.begin())};
+}
+
 void Communicator::State::wait(MPI_Request& request, const char* what) {
   Deadline deadline(policy);
   for (int arrived = 0;;) {
@@ -319,10 +326,10 @@ std::unique_ptr<Communicator> Communicator::split(int number, const StallLimits&
 void Communicator::take_hosts(std::vector<std::string> hosts) {
   State& own = *state_;
   own.hosts = std::move(hosts);
-  const std::string& host = own.hosts[static_cast<std::size_t>(own.rank)];
-  const auto at = own.hosts.begin() + own.rank;
-  own.node_rank = static_cast<int>(std::count(own.hosts.begin(), at, host));
-  own.node_size = static_cast<int>(std::count(own.hosts.begin(), own.hosts.end(), host));
+  const NodePlace place = find_node_place(own.hosts, own.rank);
+  own.node_rank = place.rank;
+  own.node_size = place.size;
+  own.node_first = place.first;
 }
 
 std::unique_ptr<Communicator> Communicator::first_ranks(int count, const StallLimits& limits) {

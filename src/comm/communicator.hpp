@@ -28,6 +28,14 @@ struct StallReport {
   bool speaker = true;  ///< this rank speaks for the job; others wait for it to end the job
 };
 
+/// A rank among those of its host: how many come before it, how many they are, the lowest of them.
+struct NodePlace {
+  int rank = 0, size = 1, first = 0;
+  bool operator==(const NodePlace&) const = default;
+};
+/// `hosts`: one per rank.
+NodePlace find_node_place(const std::vector<std::string>& hosts, int rank);
+
 class Communicator {
  public:
   /// Collective. The session must outlive it. One MPI call moves at most `chunk` elements (tests set 3).
@@ -46,7 +54,7 @@ class Communicator {
   int node_size() const;
   int node_first() const;  ///< the lowest rank of this host
   const std::string& host() const;
-  const std::vector<std::string>& hosts() const;  ///< one a rank
+  const std::vector<std::string>& hosts() const;  ///< one per rank
 
   /// Asked when a wait warns or gives up. Without it rank 0 speaks.
   void explain_stalls(std::function<StallReport()> who_is_missing);
@@ -69,7 +77,7 @@ class Communicator {
   void maximum(std::span<double> values, const char* what);
   /// Collective. In place.
   void minimum(std::span<double> values, const char* what);
-  /// Collective. One text a rank, on all ranks.
+  /// Collective. One text per rank, on all ranks.
   std::vector<std::string> all_gather(const std::string& text, const char* what);
   /// Collective. Set-up that may fail on some ranks: runs body, every different failure is reported by the lowest rank
   /// that has it, the worst (highest) code is agreed. Returns Exit::ok, or the code with which all ranks leave. Who is

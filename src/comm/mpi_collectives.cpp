@@ -163,7 +163,7 @@ class MpiCollectives final : public Collectives {
 
  private:
   void wait_for(Ticket ticket) {
-    const TraceSpan span("wait for the sums");
+    const TraceSpan span("wait for the all-reduce");
     const auto begin = policy_.clock->now();
     Deadline deadline(policy_);
     for (Ticket seen = completed_;;) {

@@ -70,11 +70,12 @@ void check_sync(const TrainConfig& config) {
         sync.outer.rule == OuterRule::momentum ? "momentum" : "nesterov");
   }
   // One replica would send nothing, but then a trial on one rank would hide what is wrong.
-  check_compression(compression_of(sync.wire), sync.mode, config.device.device != "cuda");
+  check_compression(compression_of(sync.wire), sync.mode,
+                    config.device.device == "cuda" ? GradientMemory::device : GradientMemory::host);
   if (sync.wire != WireChoice::fp32 && sync.cuda_aware && sync.backend != "nccl") {
     fail(
         Exit::usage,
-        "--wire {} is not possible with --cuda-aware (MPI then receives the sums in fp32); drop one of them, or give --backend nccl",
+        "--wire {} is not possible with --cuda-aware (MPI then all-reduces in fp32); drop one of them, or give --backend nccl",
         name_of(sync.wire));
   }
   if (sync.replicas > 0 && sync.grad_accum_steps > 1) {
@@ -166,7 +167,7 @@ void check_data(const TrainConfig& config) {
   }
   const auto channels = data.rgb_mean.size(), deviations = data.rgb_std.size();
   if (channels != 0 && deviations != 0 && channels != deviations) {
-    fail(Exit::usage, "--rgb-mean has {} values and --rgb-std {}; give one a channel in both", channels, deviations);
+    fail(Exit::usage, "--rgb-mean has {} values and --rgb-std {}; give one per channel in both", channels, deviations);
   }
 }
 

@@ -349,7 +349,7 @@ std::vector<OptionGroup> options_of(BenchConfig& config) {
                     "comm: size of a message, MB of 10^6 bytes; 0: several sizes"))
       .also({"mb"});
   add(switch_option("gradients", config.gradients, "compute: also all-reduce the gradients, overlapped with backward"));
-  add(switch_option("reproducible", config.reproducible, "sum along a fixed tree of the ranks"));
+  add(switch_option("reproducible", config.reproducible, "all-reduce along a fixed tree of the ranks"));
   add(word_option("backend", config.backend, {"auto", "mpi", "nccl", "all"},
                   "library for the all-reduce; all: comm compares those that are available"))
       .also({"dist-backend"});

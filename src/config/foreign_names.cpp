@@ -16,7 +16,7 @@ constexpr std::string_view precision = "use --precision fp16 or bf16";
 constexpr std::string_view scale =
     "use --precision fp16, whose loss scale is dynamic unless --loss-scale says otherwise";
 constexpr std::string_view ranks =
-    "there is one rank a GPU: start them with mpirun -np N, or srun, and give --device cuda";
+    "there is one rank per GPU: start them with mpirun -np N, or srun, and give --device cuda";
 constexpr std::string_view launcher = "the launcher gives this: mpirun -np N, or srun";
 constexpr std::string_view classes = "the number of classes is read from the data set";
 constexpr std::string_view weights =
@@ -99,7 +99,7 @@ constexpr std::array known{
     Foreign{"image-shape", "use --image-size; channels are those of the data set"},
     Foreign{"interpolation", "images are resized as Pillow does it, bilinear with antialiasing"},
     Foreign{"is-training", "use 'convoy train' or 'convoy evaluate'"},
-    Foreign{"kv-store", "use --sync gradients or weights; --backend auto, mpi or nccl moves the sums"},
+    Foreign{"kv-store", "use --sync gradients or weights; --backend auto, mpi or nccl does the all-reduce"},
     Foreign{"load-epoch", "use --resume PATH, a checkpoint, or --resume auto"},
     Foreign{"local-rank", launcher},
     Foreign{"log-wandb", trackers},

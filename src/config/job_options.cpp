@@ -103,7 +103,7 @@ OptionGroup sync_options(SyncConfig& sync) {
            {name_of(WireChoice::two_bits), WireChoice::two_bits},
            {name_of(WireChoice::top_k), WireChoice::top_k},
            {name_of(WireChoice::power_sgd), WireChoice::power_sgd}},
-          "format in which gradients, or the changes of weights since the last average, travel between ranks; sums are added in fp32 (NCCL adds bf16 itself). 2bit, topk and powersgd compress gradients, need --sync gradients and CPUs, and send what they leave out in later steps",
+          "format in which gradients, or the changes of weights since the last average, travel between ranks; the all-reduce adds in fp32 (NCCL adds bf16 itself). 2bit, topk and powersgd compress gradients, need --sync gradients and CPUs, and send what they leave out in later steps",
           {{"none", WireChoice::fp32}}))
       .also({"gc-type"})
       .decides_bits();
@@ -121,8 +121,8 @@ OptionGroup sync_options(SyncConfig& sync) {
       .decides_bits();
   add(switch_option(
           "reproducible", sync.reproducible,
-          "compute the same bits on any number of ranks (with equal --threads), by summing along a fixed tree of the "
-          "replicas"))
+          "compute the same bits on any number of ranks (with equal --threads), by an all-reduce along a fixed tree of "
+          "the replicas"))
       .decides_bits();
   add(switch_option("sync-bn", sync.sync_bn,
                     "batch norm over the whole step; needs --sync gradients and one replica per rank"))

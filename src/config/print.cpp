@@ -20,7 +20,7 @@ namespace {
 
 enum class Defaults : bool { as_lines, as_comments };
 
-/// What a new user asks for on the first day: --help shows these, and all of a command's own group.
+/// The options most used: --help shows these, and all of a command's own group.
 constexpr std::array first_day{"config",     "data",         "synthetic",  "image-size",  "model",
                                "batch-size", "global-batch", "epochs",     "seed",        "dry-run",
                                "optimizer",  "weight-decay", "lr",         "lr-schedule", "warmup-epochs",

@@ -12,7 +12,7 @@ std::string trace_row::name_of(int row) {
     case main:
       return "main thread";
     case sums:
-      return "sums over the ranks";
+      return "all-reduces";
     case saver:
       return "checkpoint writer";
     default:

@@ -2,6 +2,7 @@
 #include "data/dataset_bytes.hpp"
 
 #include <cstring>
+#include <tuple>
 #include <type_traits>
 
 #include "core/errors.hpp"
@@ -9,11 +10,33 @@
 namespace convoy {
 namespace {
 
+// Both name all members, so that a new member does not compile until it is in the list.
+
+template <class Part>
+requires std::is_same_v<std::remove_const_t<Part>, PartitionInfo>
+auto members_of(Part& part) {
+  auto& [path, samples, images_offset, labels_offset, ids_offset, crc_offset, offsets_offset, dimensions_offset,
+         stored_bytes] = part;
+  return std::tie(path, samples, images_offset, labels_offset, ids_offset, crc_offset, offsets_offset,
+                  dimensions_offset, stored_bytes);
+}
+
+template <class Info>
+requires std::is_same_v<std::remove_const_t<Info>, DatasetInfo>
+auto members_of(Info& info) {
+  auto& [folder, split, partitions, samples, height, width, channels, classes, class_names, labels_as, mean, std,
+         mean_image, source, encoding, digest] = info;
+  return std::tie(folder, split, partitions, samples, height, width, channels, classes, class_names, labels_as, mean,
+                  std, mean_image, source, encoding, digest);
+}
+
 class Writer {
  public:
   template <class T>
   void operator()(const T& value) {
-    if constexpr (std::is_trivially_copyable_v<T>) {
+    if constexpr (requires { members_of(value); }) {
+      std::apply([&](const auto&... members) { ((*this)(members), ...); }, members_of(value));
+    } else if constexpr (std::is_trivially_copyable_v<T>) {
       bytes.append(reinterpret_cast<const char*>(&value), sizeof value);
     } else {
       (*this)(static_cast<std::uint64_t>(value.size()));
@@ -30,7 +53,9 @@ class Reader {
 
   template <class T>
   void operator()(T& value) {
-    if constexpr (std::is_trivially_copyable_v<T>) {
+    if constexpr (requires { members_of(value); }) {
+      std::apply([&](auto&... members) { ((*this)(members), ...); }, members_of(value));
+    } else if constexpr (std::is_trivially_copyable_v<T>) {
       require(bytes.size() >= sizeof value, "headers of a data set that end early");
       std::memcpy(&value, bytes.data(), sizeof value);
       bytes.remove_prefix(sizeof value);
@@ -46,56 +71,18 @@ class Reader {
   std::string_view bytes;
 };
 
-template <class Visitor, class Part>
-void visit_partition(Visitor& visit, Part& part) {
-  visit(part.path);
-  visit(part.samples);
-  visit(part.images_offset);
-  visit(part.labels_offset);
-  visit(part.ids_offset);
-  visit(part.crc_offset);
-  visit(part.offsets_offset);
-  visit(part.dimensions_offset);
-  visit(part.stored_bytes);
-}
-
-template <class Visitor, class Info>
-void visit_all(Visitor& visit, Info& info) {
-  visit(info.folder);
-  visit(info.split);
-  visit(info.samples);
-  visit(info.height);
-  visit(info.width);
-  visit(info.channels);
-  visit(info.classes);
-  visit(info.class_names);
-  visit(info.labels_as);
-  visit(info.mean);
-  visit(info.std);
-  visit(info.mean_image);
-  visit(info.source);
-  visit(info.encoding);
-  visit(info.digest);
-  for (auto& part : info.partitions) visit_partition(visit, part);
-}
-
 }  // namespace
 
 std::string to_bytes(const DatasetInfo& info) {
   Writer write;
-  write(static_cast<std::uint64_t>(info.partitions.size()));
-  visit_all(write, info);
+  write(info);
   return std::move(write.bytes);
 }
 
 DatasetInfo dataset_info_of(std::string_view bytes) {
   Reader read(bytes);
   DatasetInfo info;
-  std::uint64_t partitions = 0;
-  read(partitions);
-  require(partitions <= bytes.size(), "headers of a data set that end early");
-  info.partitions.resize(static_cast<std::size_t>(partitions));
-  visit_all(read, info);
+  read(info);
   require(read.bytes.empty(), "headers of a data set that go on");
   return info;
 }

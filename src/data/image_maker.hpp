@@ -14,7 +14,7 @@
 namespace convoy {
 
 /// Makes the images that the input stage takes whole: decodes the part that is needed, resizes as Pillow does, changes
-/// shape and colour. Flips, erased boxes and mixing are the input stage's. Keeps its memory; one a thread.
+/// shape and colour. Flips, erased boxes and mixing are the input stage's. Keeps its memory; one per thread.
 class ImageMaker {
  public:
   /// `spec` has been checked and is on_host().

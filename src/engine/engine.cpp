@@ -15,6 +15,19 @@
 
 namespace convoy {
 
+CompileSpec training_spec(const EngineSpec& spec, const ProgramSizes& sizes) {
+  return {.height = sizes.height,
+          .width = sizes.width,
+          .mode = Mode::train,
+          .precision = spec.device.precision,
+          .input = sizes.input,
+          .topk = spec.topk,
+          .class_weights = sizes.class_weights,
+          .options = spec.device.options,
+          .recompute = spec.device.recompute,
+          .arena_limit = spec.arena_limit};
+}
+
 std::vector<CompileSpec> evaluation_specs(const ProgramSizes& sizes, CompileSpec to) {
   if (sizes.eval_size == 0) return {};
   to.samples = sizes.eval_size;
@@ -84,7 +97,7 @@ Engine::Engine(const Graph& graph, const EngineSpec& spec, std::unique_ptr<Backe
     if (order_of(program->stages()) == order_of(stages())) continue;
     fail(
         Exit::device,
-        "the kernels for batches of {} and {} images make the gradients in different orders, which ranks can't sum; take --tuning rule or a larger --fusion-threshold-mb",
+        "the kernels for batches of {} and {} images make the gradients in different orders, and ranks can't all-reduce those; take --tuning rule or a larger --fusion-threshold-mb",
         training_.begin()->first.second, key.second);
   }
   allocate(limited, others);
@@ -115,16 +128,7 @@ void Engine::allocate(const EngineSpec& spec, Index others) {
 }
 
 void Engine::compile(const EngineSpec& spec, const ProgramSizes& sizes, std::size_t phase) {
-  CompileSpec compile{.height = sizes.height,
-                      .width = sizes.width,
-                      .mode = Mode::train,
-                      .precision = spec.device.precision,
-                      .input = sizes.input,
-                      .topk = spec.topk,
-                      .class_weights = sizes.class_weights,
-                      .options = spec.device.options,
-                      .recompute = spec.device.recompute,
-                      .arena_limit = spec.arena_limit};
+  CompileSpec compile = training_spec(spec, sizes);
   bool usual = phase == 0;
   for (const Index samples : sizes.train_sizes) {
     leave_if_stopped("compiling the network");

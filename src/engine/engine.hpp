@@ -47,6 +47,8 @@ struct EngineSpec {
   std::string choices_device;  ///< Backend::describe where they were made
 };
 
+/// What to compile for training; the caller sets samples, choices and tuning.
+CompileSpec training_spec(const EngineSpec& spec, const ProgramSizes& sizes);
 /// What to compile for evaluation, a program a shape; `to` is the training program's. Empty without evaluation.
 std::vector<CompileSpec> evaluation_specs(const ProgramSizes& sizes, CompileSpec to);
 

@@ -37,14 +37,7 @@ Index arena_floats(const EngineSpec& spec, Index batch, const ArenaOf& arena) {
     ProgramSizes sizes = given;
     if (batch > 0 && !sizes.train_sizes.empty()) sizes.train_sizes = {batch};
     if (batch > 0 && !training) sizes.eval_size = batch;
-    CompileSpec compile{.height = sizes.height,
-                        .width = sizes.width,
-                        .precision = spec.device.precision,
-                        .input = sizes.input,
-                        .topk = spec.topk,
-                        .options = spec.device.options,
-                        .recompute = spec.device.recompute,
-                        .arena_limit = spec.arena_limit};
+    CompileSpec compile = training_spec(spec, sizes);
     for (const Index samples : sizes.train_sizes) {
       compile.samples = samples;
       floats = std::max(floats, arena(compile));

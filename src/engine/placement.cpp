@@ -41,7 +41,7 @@ bool overlap(const std::vector<int>& a, const std::vector<int>& b) {
 }
 
 /// The ranks of a host that were given just what `rank` was.
-Ranks run_alike(const Ranks& here, const std::vector<HostView>& given, std::size_t rank) {
+Ranks same_cores(const Ranks& here, const std::vector<HostView>& given, std::size_t rank) {
   Ranks same;
   for (const std::size_t r : here) {
     if (given[r].ids == given[rank].ids) same.push_back(r);
@@ -92,7 +92,7 @@ int place_rank(RankPlacement& own, const Ranks& here, const std::vector<HostView
   const auto rank = static_cast<std::size_t>(own.rank);
   const HostView& view = views[rank];
   const std::vector<Cpu> cpus = cpus_of(view);
-  const Ranks same = run_alike(here, views, rank);
+  const Ranks same = same_cores(here, views, rank);
   const auto sharing = static_cast<int>(same.size());
   const int cores = count_cores(cpus);
   own.given = own.cpus = view.ids;
@@ -321,7 +321,8 @@ Row row_of(const std::vector<const RankPlacement*>& run, bool folded) {
           name_of(first.binding)};
 }
 
-bool run_alike(const RankPlacement& a, const RankPlacement& b) {
+/// What is left of a table's row is the same.
+bool same_row(const RankPlacement& a, const RankPlacement& b) {
   return a.threads == b.threads && a.cores == b.cores && a.binding == b.binding &&
          kind_of(a.device) == kind_of(b.device);
 }
@@ -331,7 +332,7 @@ std::vector<Row> rows_of(const std::vector<const RankPlacement*>& here) {
   std::vector<Row> rows;
   for (std::size_t i = 0; i < here.size();) {
     std::vector<const RankPlacement*> run{here[i]};
-    for (++i; i < here.size() && run_alike(*run.front(), *here[i]); ++i) run.push_back(here[i]);
+    for (++i; i < here.size() && same_row(*run.front(), *here[i]); ++i) run.push_back(here[i]);
     rows.push_back(row_of(run, true));
   }
   return rows;

@@ -9,7 +9,7 @@ namespace convoy {
 
 /// Antialiased bilinear resizing: a triangle filter whose support grows with the scale, rows first, rounded to 8 bits
 /// between the passes, 22-bit weights. The bytes are those of Pillow's Image.resize(size, BILINEAR), hence of
-/// torchvision's on PIL images, with every instruction set. Keeps tables and memory; one a thread.
+/// torchvision's on PIL images, with every instruction set. Keeps tables and memory; one per thread.
 class Resizer {
  public:
   /// All of `in` to height x width; `out` has room for height * width * channels bytes. 1 to 4 channels.

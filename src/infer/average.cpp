@@ -90,7 +90,7 @@ std::string average_models(const AverageConfig& config) {
     require_alike(models.front(), models.back());
     for (std::size_t i = 0; i + 1 < models.size(); ++i) warn_of(models[i], models.back());
   }
-  require_free(config.output, config.overwrite, paths);
+  require_free(config.output, config.overwrite ? Existing::is_replaced : Existing::stays, paths);
   HostModel mean;
   std::vector<double> sums;
   for (const SavedModel& model : models) {

@@ -144,7 +144,7 @@ void write(const ExportConfig& config, const SavedModel& saved, const HostModel&
 
 std::string export_model(const ExportConfig& config) {
   const SavedModel saved = find_model(config.checkpoint);
-  require_free(config.output, config.overwrite, {saved.path});
+  require_free(config.output, config.overwrite ? Existing::is_replaced : Existing::stays, {saved.path});
   const HostModel model = read_model(saved, config.choice, config.image_size);
   write(config, saved, model);
   return fmt::format("{}: {} of '{}' ({} weights), {} parameters, {:.1f} MB", config.output, model.plan.graph.model,

@@ -75,6 +75,20 @@ std::string hdf5_reason() {
   fail(Exit::data, "'{}': {} '{}' ({})", path, what, name, hdf5_reason());
 }
 
+/// Throws Error(data) if a call failed that makes or changes a list, a space or a type: HDF5 would go on with other
+/// settings than ours.
+void check_hdf5(herr_t result, const char* call) {
+  if (result < 0)
+    fail(Exit::data, "{} failed ({}); check which HDF5 library is loaded (convoy --version names it)", call,
+         hdf5_reason());
+}
+
+/// Returns the handle that `call` made.
+Handle checked(Handle handle, const char* call) {
+  check_hdf5(handle ? 0 : -1, call);
+  return handle;
+}
+
 hid_t file_type(Element element) {
   switch (element) {
     case Element::u8:
@@ -130,21 +144,21 @@ hid_t memory_type(Element element) {
   return H5I_INVALID_HID;
 }
 
-Handle make_list(hid_t list_class) { return {H5Pcreate(list_class), H5Pclose}; }
+Handle make_list(hid_t list_class) { return checked({H5Pcreate(list_class), H5Pclose}, "H5Pcreate"); }
 
 Handle access_list() {
   Handle list = make_list(H5P_FILE_ACCESS);
   // low = high pins the bytes: a later library would otherwise write a newer format.
-  H5Pset_libver_bounds(list, H5F_LIBVER_V110, H5F_LIBVER_V110);
+  check_hdf5(H5Pset_libver_bounds(list, H5F_LIBVER_V110, H5F_LIBVER_V110), "H5Pset_libver_bounds");
   // Lustre and NFS mounts without locks, and read-only folders, work: files are published whole and never changed.
-  H5Pset_file_locking(list, false, true);
+  check_hdf5(H5Pset_file_locking(list, false, true), "H5Pset_file_locking");
   return list;
 }
 
 Handle creation_list() {
   Handle list = make_list(H5P_FILE_CREATE);
-  H5Pset_userblock(list, seal_bytes);
-  H5Pset_obj_track_times(list, false);
+  check_hdf5(H5Pset_userblock(list, seal_bytes), "H5Pset_userblock");
+  check_hdf5(H5Pset_obj_track_times(list, false), "H5Pset_obj_track_times");
   return list;
 }
 
@@ -154,7 +168,7 @@ void make_groups(hid_t file, const std::string& path, const std::string& name) {
     const std::string group = name.substr(0, slash);
     if (H5Lexists(file, group.c_str(), H5P_DEFAULT) > 0) continue;
     const Handle list = make_list(H5P_GROUP_CREATE);
-    H5Pset_obj_track_times(list, false);
+    check_hdf5(H5Pset_obj_track_times(list, false), "H5Pset_obj_track_times");
     const Handle made(H5Gcreate2(file, group.c_str(), H5P_DEFAULT, list, H5P_DEFAULT), H5Gclose);
     if (!made) fail_on(path, "cannot create group", group);
   }
@@ -163,14 +177,16 @@ void make_groups(hid_t file, const std::string& path, const std::string& name) {
 Handle make_dataset(hid_t file, const std::string& path, const std::string& name, const DatasetShape& shape) {
   make_groups(file, path, name);
   const std::vector<hsize_t> extent(shape.extent.begin(), shape.extent.end());
-  const Handle space(extent.empty() ? H5Screate(H5S_SCALAR)
-                                    : H5Screate_simple(static_cast<int>(extent.size()), extent.data(), nullptr),
-                     H5Sclose);
+  const Handle space =
+      checked({extent.empty() ? H5Screate(H5S_SCALAR)
+                              : H5Screate_simple(static_cast<int>(extent.size()), extent.data(), nullptr),
+               H5Sclose},
+              "H5Screate");
   const Handle list = make_list(H5P_DATASET_CREATE);
-  H5Pset_layout(list, H5D_CONTIGUOUS);
-  H5Pset_alloc_time(list, H5D_ALLOC_TIME_EARLY);
-  H5Pset_fill_time(list, H5D_FILL_TIME_NEVER);
-  H5Pset_obj_track_times(list, false);
+  check_hdf5(H5Pset_layout(list, H5D_CONTIGUOUS), "H5Pset_layout");
+  check_hdf5(H5Pset_alloc_time(list, H5D_ALLOC_TIME_EARLY), "H5Pset_alloc_time");
+  check_hdf5(H5Pset_fill_time(list, H5D_FILL_TIME_NEVER), "H5Pset_fill_time");
+  check_hdf5(H5Pset_obj_track_times(list, false), "H5Pset_obj_track_times");
   Handle dataset(H5Dcreate2(file, name.c_str(), file_type(shape.element), space, H5P_DEFAULT, list, H5P_DEFAULT),
                  H5Dclose);
   if (!dataset) fail_on(path, "cannot create dataset", name);
@@ -192,10 +208,11 @@ std::uint64_t offset_of(hid_t dataset, const std::string& path, const std::strin
 DatasetShape shape_of(hid_t dataset, const std::string& path, const std::string& name) {
   const Handle space(H5Dget_space(dataset), H5Sclose);
   const int rank = H5Sget_simple_extent_ndims(space);
-  if (rank < 0) fail_on(path, "cannot read the shape of dataset", name);
-  std::vector<hsize_t> extent(static_cast<std::size_t>(rank));
-  H5Sget_simple_extent_dims(space, extent.data(), nullptr);
+  std::vector<hsize_t> extent(static_cast<std::size_t>(std::max(rank, 0)));
+  if (rank < 0 || H5Sget_simple_extent_dims(space, extent.data(), nullptr) < 0)
+    fail_on(path, "cannot read the shape of dataset", name);
   const Handle type(H5Dget_type(dataset), H5Tclose);
+  if (!type) fail_on(path, "cannot read the type of dataset", name);
   for (const Element element : {Element::u8, Element::u32, Element::i32, Element::i64, Element::f32, Element::f64}) {
     if (H5Tequal(type, file_type(element)) > 0) return {element, {extent.begin(), extent.end()}};
   }
@@ -337,16 +354,18 @@ namespace {
 
 // Fixed length, null padded. Variable-length texts would lie in a heap.
 Handle text_type(std::size_t bytes) {
-  Handle type(H5Tcopy(H5T_C_S1), H5Tclose);
-  H5Tset_size(type, std::max<std::size_t>(bytes, 1));
-  H5Tset_strpad(type, H5T_STR_NULLPAD);
-  H5Tset_cset(type, H5T_CSET_UTF8);
+  Handle type = checked({H5Tcopy(H5T_C_S1), H5Tclose}, "H5Tcopy");
+  check_hdf5(H5Tset_size(type, std::max<std::size_t>(bytes, 1)), "H5Tset_size");
+  check_hdf5(H5Tset_strpad(type, H5T_STR_NULLPAD), "H5Tset_strpad");
+  check_hdf5(H5Tset_cset(type, H5T_CSET_UTF8), "H5Tset_cset");
   return type;
 }
 
+Handle scalar() { return checked({H5Screate(H5S_SCALAR), H5Sclose}, "H5Screate"); }
+
 Handle row(std::size_t count) {
   const hsize_t extent = count;
-  return {H5Screate_simple(1, &extent, nullptr), H5Sclose};
+  return checked({H5Screate_simple(1, &extent, nullptr), H5Sclose}, "H5Screate_simple");
 }
 
 void write_attribute(hid_t file, const std::string& path, const std::string& name, hid_t stored, hid_t space,
@@ -369,7 +388,9 @@ OpenAttribute open_attribute(hid_t file, const std::string& path, const std::str
   opened.type = {H5Aget_type(opened.attribute), H5Tclose};
   opened.type_class = H5Tget_class(opened.type);
   const Handle space(H5Aget_space(opened.attribute), H5Sclose);
-  opened.count = static_cast<std::size_t>(std::max<hssize_t>(H5Sget_simple_extent_npoints(space), 0));
+  const hssize_t count = H5Sget_simple_extent_npoints(space);
+  if (opened.type_class == H5T_NO_CLASS || count < 0) fail_on(path, "cannot read the type of attribute", name);
+  opened.count = static_cast<std::size_t>(count);
   return opened;
 }
 
@@ -399,12 +420,12 @@ std::vector<std::string> read_texts(const OpenAttribute& opened, const std::stri
 }  // namespace
 
 void Hdf5File::attribute(const std::string& name, const std::string& text) {
-  const Handle type = text_type(text.size()), space(H5Screate(H5S_SCALAR), H5Sclose);
+  const Handle type = text_type(text.size()), space = scalar();
   write_attribute(state_->file, state_->path, name, type, space, type, text.c_str());
 }
 
 void Hdf5File::attribute(const std::string& name, Index value) {
-  const Handle space(H5Screate(H5S_SCALAR), H5Sclose);
+  const Handle space = scalar();
   write_attribute(state_->file, state_->path, name, H5T_STD_I64LE, space, H5T_NATIVE_INT64, &value);
 }
 

@@ -17,7 +17,7 @@ int digits(Index n) {
   return count;
 }
 
-/// 6.12 images a second need their decimals, 16621 don't.
+/// 6.12 images per second need their decimals, 16621 don't.
 int decimals_of(double speed) { return speed < 10 ? 2 : speed < 100 ? 1 : 0; }
 
 std::string place(Index at, Index of) {

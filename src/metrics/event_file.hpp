@@ -12,7 +12,7 @@
 
 namespace convoy {
 
-/// A TensorBoard event file: TFRecords of Event messages (tensorboard.proto), one file a run or resumed run.
+/// A TensorBoard event file: TFRecords of Event messages (tensorboard.proto), one file per run or resumed run.
 class EventFile {
  public:
   using Scalars = std::vector<std::pair<std::string, double>>;

@@ -170,7 +170,7 @@ CompletedCommand completed_command(std::string name, std::string text, std::vect
     for (const Option& option : group.options)
       if (option.visibility == Visibility::shown)
         command.options.push_back({option.name, option.help, option.value, choices_of(option.value), option.is_path()});
-  command.options.push_back({.name = "help", .help = "options for the first day"});
+  command.options.push_back({.name = "help", .help = "the options most used"});
   command.options.push_back({.name = "help-all", .help = "all options"});
   return command;
 }

@@ -16,7 +16,7 @@ std::string option_text(const Option& option, HelpDepth depth);
 /// `  LEFT      TEXT`, broken to the width of a terminal.
 std::string help_lines(const std::string& left, const std::string& text);
 
-/// Every long option and alias, `--name` one a line.
+/// Every long option and alias, `--name` one per line.
 std::string option_names(const std::vector<OptionGroup>& groups);
 
 }  // namespace convoy

@@ -68,8 +68,9 @@ Predictor::Predictor(const Machine& machine, const PredictedJob& job) : machine_
                                                  counted(step.ranks_per_host, "rank"))});
   if (machine.inside) basis_.push_back({machine.inside->measured, link_text("inside a host", *machine.inside)});
   if (machine.between) basis_.push_back({machine.between->measured, link_text("between hosts", *machine.between)});
-  basis_.push_back({machine.overlap_measured,
-                    fmt::format("computation hides {:.0f} % of the sums that go on beside it", machine.overlap * 100)});
+  basis_.push_back(
+      {machine.overlap_measured,
+       fmt::format("computation hides {:.0f} % of the all-reduces that go on beside it", machine.overlap * 100)});
   basis_.push_back({false, "forward takes a third of a step, and all layers take equal parts of backward"});
   if (steps_.size() == 1) basis_.push_back({false, "the time of a step is in proportion to its batch"});
   if (machine.cores_per_host > 0)

@@ -45,7 +45,7 @@ class Predictor {
   Predictor(const Machine& machine, const PredictedJob& job);
 
   /// A policy with these sums. Throws Error(usage) if several nodes are asked for and nothing is known of the links
-  /// between them. `global_batch` must be at least one image a rank.
+  /// between them. `global_batch` must be at least one image per rank.
   ScalePrediction predict(const Traffic& traffic, int nodes, ScalingKind scaling) const;
   /// Seconds of one sum over all ranks.
   double sum_seconds(const Traffic::Sum& sum, bool in_a_tree, int nodes) const;

@@ -22,7 +22,7 @@ std::string describe(const OuterSpec& outer) {
       return {};
     case OuterRule::momentum:
     case OuterRule::nesterov:
-      return fmt::format(", outer {} {} at rate {}",
+      return fmt::format(", outer {} {} at learning rate {}",
                          outer.rule == OuterRule::momentum ? "momentum" : "Nesterov momentum", outer.momentum,
                          outer.rate);
   }
@@ -72,7 +72,7 @@ std::string explain(const SyncSpec& spec) {
     case SyncMode::gradients:
       return spec.replicas == 1
                  ? "--sync gradients: one replica, so there is nothing to average"
-                 : "--sync gradients: in every step the replicas sum their gradients, as for one large batch (as "
+                 : "--sync gradients: in every step an all-reduce sums the gradients of the replicas, as for one large batch (as "
                    "DistributedDataParallel and Horovod do)";
     case SyncMode::weights:
       if (spec.replicas == 1 && spec.outer.is_on())
@@ -154,7 +154,7 @@ void check_overlap(const SyncSpec& spec) {
   const auto refuse = [](const char* other) {
     fail(Exit::usage, "--overlap-average is not possible with {}; drop one of them", other);
   };
-  if (spec.mode != SyncMode::weights) refuse("--sync gradients, whose sums travel beside backward anyway");
+  if (spec.mode != SyncMode::weights) refuse("--sync gradients, whose all-reduces travel beside backward anyway");
   if (spec.momentum != MomentumPolicy::keep) refuse("--local-momentum average or reset");
   if (spec.outer.is_on()) refuse("--outer-optimizer");
   if (spec.wire != Wire::fp32) refuse("--wire bf16 or fp16");
@@ -170,20 +170,20 @@ int group_of_rank(const SyncSpec& spec) {
   return run.first / group;
 }
 
-void check_compression(Compression kind, SyncMode mode, bool host_reads) {
+void check_compression(Compression kind, SyncMode mode, GradientMemory memory) {
   if (kind == Compression::none) return;
   if (mode != SyncMode::gradients)
     fail(Exit::usage,
          "--wire {} needs --sync gradients (changes of weights travel in fp32, bf16 or fp16); give it, or --wire bf16",
          name_of(kind));
-  if (!host_reads)
+  if (memory == GradientMemory::device)
     fail(Exit::usage,
          "--wire {} is not possible on a GPU (the gradients are compressed on CPUs); use --wire bf16, or --device cpu",
          name_of(kind));
 }
 
-void check_messages(const SyncSpec& spec, const ParameterTable& table, bool host_reads) {
-  check_compression(spec.compression.kind, spec.mode, host_reads);
+void check_messages(const SyncSpec& spec, const ParameterTable& table, GradientMemory memory) {
+  check_compression(spec.compression.kind, spec.mode, memory);
   const Index all = spec.replicas * compression_layout(table, spec.compression).message_bytes;
   if (all > std::numeric_limits<int>::max())
     fail(
@@ -193,12 +193,12 @@ void check_messages(const SyncSpec& spec, const ParameterTable& table, bool host
         name_of(spec.compression.kind), spec.replicas, all);
 }
 
-void check(const SyncSpec& spec, bool sync_bn) {
+void check(const SyncSpec& spec, BatchNormSamples norms) {
   if (spec.local_steps < 1) fail(Exit::usage, "--local-steps {} is not possible (1 is the least)", spec.local_steps);
   if (spec.group.is_on()) check(spec.group, spec);
   if (spec.overlap) check_overlap(spec);
-  check_compression(spec.compression.kind, spec.mode, true);
-  if (sync_bn && (spec.mode != SyncMode::gradients || spec.replicas != spec.ranks)) {
+  check_compression(spec.compression.kind, spec.mode, GradientMemory::host);
+  if (norms == BatchNormSamples::of_all && (spec.mode != SyncMode::gradients || spec.replicas != spec.ranks)) {
     fail(
         Exit::usage,
         "--sync-bn needs --sync gradients and one replica per rank (this job has {} replicas on {} ranks); drop --sync-bn or change --sync, --replicas, --grad-accum-steps",
@@ -212,8 +212,8 @@ void copy_model(const SyncParts& parts, const ParameterSet& from, const Paramete
 }
 
 std::unique_ptr<Sync> make_sync(const SyncSpec& spec, const SyncParts& parts) {
-  check(spec, parts.plan.sync_bn);
-  check_messages(spec, parts.plan.table, parts.backend.host_reads());
+  check(spec, parts.plan.sync_bn ? BatchNormSamples::of_all : BatchNormSamples::of_replica);
+  check_messages(spec, parts.plan.table, parts.backend.host_reads() ? GradientMemory::host : GradientMemory::device);
   switch (spec.mode) {
     case SyncMode::gradients:
       return make_gradient_sync(spec, parts);

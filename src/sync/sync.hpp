@@ -70,12 +70,16 @@ std::string policy_of_checkpoint(Index local_steps);
 /// The ranks that sum for a group: those of one number have a communicator of their own. A rank whose replicas are part
 /// of a group shares it; others average whole groups, or nothing, alone.
 int group_of_rank(const SyncSpec& spec);
+/// Where the gradients are when they are compressed: in memory that the host reads on all ranks, or in a GPU's on some.
+enum class GradientMemory : std::uint8_t { host, device };
 /// Throws Error(usage) if gradients can't be compressed: between averages of weights, or on a GPU.
-void check_compression(Compression kind, SyncMode mode, bool host_reads);
+void check_compression(Compression kind, SyncMode mode, GradientMemory memory);
 /// The same, once the plan is known: messages must not be larger than MPI can say.
-void check_messages(const SyncSpec& spec, const ParameterTable& table, bool host_reads);
+void check_messages(const SyncSpec& spec, const ParameterTable& table, GradientMemory memory);
+/// Whose samples a batch norm in training takes its statistics from: its replica's, or all ranks' (--sync-bn).
+enum class BatchNormSamples : std::uint8_t { of_replica, of_all };
 /// Throws Error(usage) where the policy can't be, or not with synchronised batch norm.
-void check(const SyncSpec& spec, bool sync_bn);
+void check(const SyncSpec& spec, BatchNormSamples norms);
 
 /// What a Sync works with; all of it outlives the Sync.
 struct SyncParts {

@@ -56,7 +56,7 @@ ArithmeticCheck::ArithmeticCheck(TrainingJob& job) : job_(job), every_(job.confi
 }
 
 void ArithmeticCheck::refuse() {
-  const Job& shape = job_.shape;
+  const JobShape& shape = job_.shape;
   if (std::min(shape.ranks, shape.replicas) < 2)
     fail(Exit::usage,
          "--check-arithmetic needs two ranks with a replica each ({} on {}), since another rank repeats a step; start "

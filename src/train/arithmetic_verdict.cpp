@@ -69,8 +69,9 @@ std::optional<Verdict> judge_weights(std::span<const std::uint64_t> digests) {
   Verdict verdict{.wrong = {}, .certain = right.has_value(), .reason = {}};
   for (std::size_t rank = 0; rank < digests.size(); ++rank)
     if (!right || digests[rank] != *right) verdict.wrong.push_back(static_cast<int>(rank));
-  verdict.reason = right ? "held other weights than most ranks, though all had taken the same sums"
-                         : "held different weights, though all had taken the same sums";
+  verdict.reason =
+      right ? "held other weights than most ranks, though all had received the same values from the all-reduces"
+            : "held different weights, though all had received the same values from the all-reduces";
   return verdict;
 }
 

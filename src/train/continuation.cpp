@@ -123,7 +123,7 @@ std::optional<FoundCheckpoint> find_resume(TrainingJob& job) {
   return found;
 }
 
-std::string choices_for(const TrainConfig& config, const Job& job, const CheckpointMeta& meta) {
+std::string choices_for(const TrainConfig& config, const JobShape& job, const CheckpointMeta& meta) {
   const auto choices = meta.texts.find("choices");
   const auto batch = meta.numbers.find("batch");
   if (choices == meta.texts.end() || batch == meta.numbers.end()) return {};

@@ -16,6 +16,6 @@ struct TrainingJob;
 std::optional<FoundCheckpoint> find_resume(TrainingJob& job);
 
 /// The kernels that the checkpoint's run chose, if this one does the same work: only then do bits repeat.
-std::string choices_for(const TrainConfig& config, const Job& job, const CheckpointMeta& meta);
+std::string choices_for(const TrainConfig& config, const JobShape& job, const CheckpointMeta& meta);
 
 }  // namespace convoy

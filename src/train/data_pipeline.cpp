@@ -32,7 +32,7 @@ void warn_of_order(const TrainingPhase& phase, const Dataset& samples) {
 }
 
 Range train_range(const TrainingPhase& phase) {
-  const Job& job = phase.job;
+  const JobShape& job = phase.job;
   return job.run.count > 0 ? sample_range(job.order, job.run.first, job.run.count) : Range{};
 }
 

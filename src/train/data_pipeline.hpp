@@ -61,9 +61,9 @@ class DataPipeline {
     std::shared_ptr<Dataset> train, val;
   };
   const std::vector<TrainingPhase>& phases_;
-  std::vector<Samples> samples_;                        ///< one a phase
-  std::vector<std::unique_ptr<Loader>> loaders_;        ///< one a phase
-  std::vector<std::unique_ptr<Evaluator>> evaluators_;  ///< one a phase; null: none
+  std::vector<Samples> samples_;                        ///< one per phase
+  std::vector<std::unique_ptr<Loader>> loaders_;        ///< one per phase
+  std::vector<std::unique_ptr<Evaluator>> evaluators_;  ///< one per phase; null: none
   Index memory_bytes_ = 0;
   bool sync_bn_ = false;
   std::size_t phase_ = 0;

@@ -35,9 +35,9 @@ CompressionSpec compression(const SyncConfig& config, int replicas) {
 
 }  // namespace
 
-Job plan_job(const TrainConfig& config, Index train_samples, int ranks, int rank, int replicas,
-             std::shared_ptr<const ClassLists> classes) {
-  Job job;
+JobShape plan_job(const TrainConfig& config, Index train_samples, int ranks, int rank, int replicas,
+                  std::shared_ptr<const ClassLists> classes) {
+  JobShape job;
   job.ranks = ranks;
   job.rank = rank;
   job.replicas = replicas > 0 ? replicas : ranks * config.sync.grad_accum_steps;
@@ -74,7 +74,7 @@ Job plan_job(const TrainConfig& config, Index train_samples, int ranks, int rank
               .rank = rank};
   // A dry run knows no hosts, so it takes all replicas as one host's.
   if (job.sync.group.is_on() && job.sync.group.replicas == 0) job.sync.group.replicas = job.replicas;
-  check(job.sync, config.sync.sync_bn);
+  check(job.sync, config.sync.sync_bn ? BatchNormSamples::of_all : BatchNormSamples::of_replica);
   const Index samples = classes ? classes->classes() * classes->draws() : used_samples(config.data, train_samples);
   if (samples < job.replicas) {
     fail(Exit::usage,
@@ -116,14 +116,14 @@ int replicas_of_host(const std::vector<std::string>& host_of_rank, int replicas)
   return alike && hosts == counts.size() ? counts.front() : 0;
 }
 
-double highest_rate(const TrainConfig& config, const Job& job) {
+double highest_rate(const TrainConfig& config, const JobShape& job) {
   if (config.optimiser.schedule.decay != Decay::phases) return job.peak_rate;
   double highest = 0;
   for (const PhaseConfig& phase : config.phases) highest = std::max({highest, phase.rate.from, phase.rate.to});
   return highest;
 }
 
-std::string describe(const Job& job, const TrainConfig& config) {
+std::string describe(const JobShape& job, const TrainConfig& config) {
   const OptimiserConfig& optimiser = config.optimiser;
   const std::string scaled =
       optimiser.scaling == Scaling::none

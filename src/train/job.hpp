@@ -12,7 +12,7 @@
 
 namespace convoy {
 
-struct Job {
+struct JobShape {
   int ranks = 1, rank = 0;
   int replicas = 1;  ///< W
   ReplicaRun run;    ///< this rank's replicas
@@ -31,18 +31,18 @@ struct Job {
 
 /// Throws Error(usage) where configuration, data and ranks don't fit each other. `replicas`: 0 = ranks *
 /// grad-accum-steps. `classes`: for balanced epochs; null: none.
-Job plan_job(const TrainConfig& config, Index train_samples, int ranks, int rank, int replicas,
-             std::shared_ptr<const ClassLists> classes = {});
+JobShape plan_job(const TrainConfig& config, Index train_samples, int ranks, int rank, int replicas,
+                  std::shared_ptr<const ClassLists> classes = {});
 
 /// The replicas of each host, if all hosts have equally many and their ranks are numbered one host after the other;
 /// else 0.
 int replicas_of_host(const std::vector<std::string>& host_of_rank, int replicas);
 
 /// The highest rate: the peak, or the highest of [phase.N].
-double highest_rate(const TrainConfig& config, const Job& job);
+double highest_rate(const TrainConfig& config, const JobShape& job);
 
 /// One line: ranks, replicas, batch, global batch, rates and the scaling rule, steps.
-std::string describe(const Job& job, const TrainConfig& config);
+std::string describe(const JobShape& job, const TrainConfig& config);
 
 /// The samples that --train-fraction leaves.
 Index used_samples(const DataConfig& config, Index samples);

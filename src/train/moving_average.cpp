@@ -6,7 +6,7 @@
 
 namespace convoy {
 
-MovingAverage::MovingAverage(Engine& engine, Sync& sync, const TrainConfig& config, const Job& job)
+MovingAverage::MovingAverage(Engine& engine, Sync& sync, const TrainConfig& config, const JobShape& job)
     : engine_(engine),
       sync_(sync),
       config_(config.ema),

@@ -21,7 +21,7 @@ namespace convoy {
 class MovingAverage {
  public:
   /// Allocates the set where it is on.
-  MovingAverage(Engine& engine, Sync& sync, const TrainConfig& config, const Job& job);
+  MovingAverage(Engine& engine, Sync& sync, const TrainConfig& config, const JobShape& job);
 
   bool is_on() const { return set_.block != nullptr; }
   /// For StepParams, before the step.

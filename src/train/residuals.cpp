@@ -13,7 +13,7 @@ namespace convoy {
 namespace {
 
 /// Why a checkpoint's residuals are of no use; empty: they are.
-std::string why_dropped(const CheckpointMeta& meta, const Job& shape) {
+std::string why_dropped(const CheckpointMeta& meta, const JobShape& shape) {
   const CompressionSpec &then = meta.compression, &now = shape.sync.compression;
   if (meta.replicas != shape.replicas) return "this job has another number of replicas";
   if (then.kind != now.kind) return "this job has another --wire";

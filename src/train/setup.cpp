@@ -183,7 +183,7 @@ void plan_phases(std::vector<TrainingPhase>& phases, int ranks, int rank, int re
   }
 }
 
-int kept_sets(const TrainConfig& config, const Job& job) {
+int kept_sets(const TrainConfig& config, const JobShape& job) {
   return parameter_sets(job.sync, job.turns) + (config.average_decay() > 0 ? 1 : 0);
 }
 
@@ -245,7 +245,7 @@ std::set<std::string> data_warnings(const std::vector<TrainingPhase>& phases) {
 
 std::vector<std::string> job_warnings(const std::vector<TrainingPhase>& phases) {
   const TrainingPhase& first = phases.front();
-  const Job& job = first.job;
+  const JobShape& job = first.job;
   std::vector<std::string> texts;
   if (job.replicas < job.ranks) {
     const int idle = job.ranks - job.replicas;

@@ -27,7 +27,7 @@ struct TrainingPhase {
   Index begin_epoch = 0;
   TrainConfig config;  ///< the run's, changed as the phase says
   Splits splits;
-  Job job;  ///< its timeline and total steps are the run's
+  JobShape job;  ///< its timeline and total steps are the run's
   AugmentSpec augment;
   EvaluationSpec evaluation;           ///< unused without a val split
   std::vector<ShapeGroup> val_groups;  ///< rectangular validation: of the whole split; empty: square
@@ -60,7 +60,7 @@ TrainedData data_of(const TrainingPhase& phase);
 /// Fills job, augmentation and evaluation of all phases.
 void plan_phases(std::vector<TrainingPhase>& phases, int ranks, int rank, int replicas);
 /// Sets of parameters in a rank's memory: those of its replicas, and the average that --ema-decay or lookahead keeps.
-int kept_sets(const TrainConfig& config, const Job& job);
+int kept_sets(const TrainConfig& config, const JobShape& job);
 /// Plan, optimiser, input and the sizes to compile, of all phases; choices are left empty.
 EngineSpec engine_spec(const std::vector<TrainingPhase>& phases);
 /// By what a phase's batch changes the rate (--lr-scaling), against the first phase's; 1 where phases give rates.
@@ -73,7 +73,7 @@ std::vector<std::string> job_warnings(const std::vector<TrainingPhase>& phases);
 std::string tell_validation(const TrainingPhase& phase);
 /// Throws Error(usage) if the run of the checkpoint froze other parameters, whose optimiser states differ.
 void require_same_frozen(const TrainConfig& config, const CheckpointMeta& meta);
-/// One line a phase.
+/// One line per phase.
 std::string describe(const std::vector<TrainingPhase>& phases);
 
 }  // namespace convoy

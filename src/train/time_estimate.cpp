@@ -56,7 +56,7 @@ double validation_macs(const Graph& graph, const TrainingPhase& phase) {
 
 WorkAhead work_ahead(const TrainConfig& config, const Graph& graph, const std::vector<TrainingPhase>& phases,
                      const Position& position) {
-  const Job& job = phases.front().job;
+  const JobShape& job = phases.front().job;
   WorkAhead ahead{.timeline = job.timeline,
                   .phases = {},
                   .first_step = position.step,

@@ -22,7 +22,7 @@ struct PhaseWork {
 /// The work that lies ahead of a job. Times are seconds.
 struct WorkAhead {
   Timeline timeline;
-  std::vector<PhaseWork> phases;        ///< one a phase of the timeline
+  std::vector<PhaseWork> phases;        ///< one per phase of the timeline
   Index first_step = 0, last_step = 0;  ///< steps done when this job begins; when the whole run ends
   double val_interval = 1;              ///< epochs; 0: only at the end
   double save_interval = 0;             ///< epochs between two checkpoints; 0: only at the end
@@ -94,7 +94,7 @@ class TimeEstimate {
   WorkAhead work_;
   JobLimit limit_;
   double start_up_ = 0;
-  std::vector<Measured> measured_;  ///< one a phase
+  std::vector<Measured> measured_;  ///< one per phase
   std::size_t phase_ = 0;           ///< of the last step
   Index saves_ = 0;
   double save_ = 0;  ///< mean seconds

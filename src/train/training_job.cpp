@@ -115,7 +115,8 @@ std::unique_ptr<Sync> start_sync(const TrainingJob& job) {
   Engine& engine = *job.engine;
   std::int64_t far = engine.backend().host_reads() ? 0 : 1;
   if (job.shape.sync.compression.is_on()) job.communicator.maximum(std::span(&far, 1), "devices that hosts can't read");
-  run_alike(job.communicator, [&] { check_messages(job.shape.sync, engine.plan().table, far == 0); });
+  const GradientMemory memory = far == 0 ? GradientMemory::host : GradientMemory::device;
+  run_alike(job.communicator, [&] { check_messages(job.shape.sync, engine.plan().table, memory); });
   return make_sync(job.shape.sync, {.backend = engine.backend(),
                                     .collectives = *job.collectives,
                                     .plan = engine.plan(),
@@ -192,7 +193,7 @@ std::string agreed_facts(const TrainConfig& config, const std::vector<TrainingPh
 }
 
 /// Collective. Fills the phases' plans.
-Job plan_training(TrainingJob& job) {
+JobShape plan_training(TrainingJob& job) {
   int replicas = job.config.sync.replicas;
   if (job.resume && replicas == 0 && job.config.sync.grad_accum_steps == 1) replicas = job.resume->file.meta.replicas;
   run_alike(job.communicator,
@@ -282,7 +283,7 @@ TransportChoice choose_sums(const TrainingJob& job) {
 }
 
 /// --start-epoch: earlier epochs count as done.
-Position start_position(const TrainConfig& config, const Job& job) {
+Position start_position(const TrainConfig& config, const JobShape& job) {
   const Index step = job.timeline.step(config.start_epoch), epoch = job.timeline.epoch_of(step);
   return {.epoch = epoch, .step_in_epoch = step - job.timeline.first_step(epoch), .step = step};
 }
@@ -394,7 +395,7 @@ void log_start(const TrainingJob& job) {
         *low, *high);
   }
   log::info("samples and batches take {:.1f} MB per rank", static_cast<double>(job.data->memory_bytes()) / 1e6);
-  log::info("device: {}; sums: {}", job.engine->chosen_device(), job.transport.reason);
+  log::info("device: {}; all-reduce: {}", job.engine->chosen_device(), job.transport.reason);
   if (job.shape.rank != 0) return;
   for (const std::string& warning : data_warnings(job.phases)) log::warn("{}", warning);
   for (const std::string& warning : job_warnings(job.phases)) log::warn("{}", warning);
@@ -508,7 +509,7 @@ Exit TrainingJob::run() try {
   steps.end();
   arithmetic.tell();
   if (!state.stopped() && validation.is_missing(state)) validation.run(state);
-  return end(finish(!validation.is_missing(state)));
+  return end(finish(validation.is_missing(state) ? LastValidation::is_missing : LastValidation::is_done));
 } catch (const Error& e) {
   // Whatever fails in a run that continues elsewhere (files that are gone, ranks that have left) fails because of that.
   // Not asked where a file system may have died.
@@ -517,10 +518,10 @@ Exit TrainingJob::run() try {
        name_of(progress().activity()));
 }
 
-Exit TrainingJob::finish(bool validated) {
+Exit TrainingJob::finish(LastValidation validation) {
   const Position& at = state.position;
   if (state.superseded_by > 0) return leave_to_newer();
-  const bool finished = (at.step >= state.last_step || state.ends_early) && validated;
+  const bool finished = (at.step >= state.last_step || state.ends_early) && validation == LastValidation::is_done;
   const auto saving = real_clock().now();
   const Exit saved = save_last();
   if (saved == Exit::superseded) return leave_to_newer();

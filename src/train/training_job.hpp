@@ -52,7 +52,7 @@ struct TrainingJob {
   std::vector<TrainingPhase> phases;
   Graph graph;
   std::optional<FoundCheckpoint> resume;
-  Job shape;  ///< replicas, batches, steps
+  JobShape shape;  ///< replicas, batches, steps
   EngineSpec engine_spec;
   std::unique_ptr<DataPipeline> data;
   std::unique_ptr<Engine> engine;
@@ -76,8 +76,9 @@ struct TrainingJob {
   TimeEstimate estimate;
 
  private:
-  /// Collective. Saves, and says how the job ends. `validated`: nothing was left to validate.
-  Exit finish(bool validated);
+  enum class LastValidation : std::uint8_t { is_done, is_missing };
+  /// Collective. Saves, and says how the job ends.
+  Exit finish(LastValidation validation);
   /// Collective.
   Exit save_last();
   Exit leave_to_newer() const;

@@ -38,7 +38,7 @@ MISTAKES = [
     ("a word for a number", 0, "train --data set --epochs many", 2, "--epochs many", "not a number", "allowed"),
     ("a value is missing", 0, "train --data set --epochs --lr 1", 2, "--epochs", "needs a value", "--epochs"),
     ("another program's optimiser", 0, "train --data set --adam", 2, "--adam", "no option", "use --optimizer"),
-    ("another program's GPUs", 0, "train --data set --gpus 2", 2, "--gpus", "no option", "one rank a GPU"),
+    ("another program's GPUs", 0, "train --data set --gpus 2", 2, "--gpus", "no option", "one rank per GPU"),
     ("another program's weights", 0, "train --data set --pretrained", 2, "--pretrained", "no option", "--weights PATH"),
     ("an option without effect", 0, "train --data set --lr-power 2", 2, "--lr-power 2", "no effect", "--lr-schedule poly"),
     ("both batches", 0, "train --data set -b 48 --global-batch 100", 2, "--batch-size 48 and --global-batch 100", "no number of replicas", "give one of them"),

@@ -90,7 +90,7 @@ def choices(work):
 
     outer = f"{work}/outer"
     said, _ = train(2, outer, *JOB, *RULES["nesterov"], "--max-steps", 5)
-    check("weights every 3 steps, outer Nesterov momentum 0.9 at rate 0.7" in said, "the log says what is done")
+    check("weights every 3 steps, outer Nesterov momentum 0.9 at learning rate 0.7" in said, "the log says what is done")
     with h5py.File(last(outer), "r") as file:
         check(file.attrs["version"] == 4, "older programs refuse its checkpoint")
     text, _ = run(1, "inspect", "checkpoint", last(outer))
@@ -115,7 +115,7 @@ def choices(work):
     check(same_bits(tensors(last(folder), "outer"), tensors(last(outer), "outer")), "4 replicas: with anchor and momentum")
     shutil.copytree(outer, f"{work}/own")
     said, _ = run(2, "train", "--output-dir", f"{work}/own", "--resume", "auto", "--max-steps", 1)
-    check("outer Nesterov momentum 0.9 at rate 0.7" in said, "a resumed run takes its own")
+    check("outer Nesterov momentum 0.9 at learning rate 0.7" in said, "a resumed run takes its own")
 
     for words, text in (
         (["--sync", "gradients", "--outer-optimizer", "momentum"], "--outer-optimizer momentum has no effect: it needs --sync weights"),

@@ -19,7 +19,7 @@ def rows_of(path):
 def measured(work):
     machine = f"{work}/machine.json"
     said, _ = run(2, "bench", "comm", "--machine", machine, "--machine-name", "here", "--steps", 2, "--warmup-steps", 1)
-    check("inside a host" in said and "of the sum is hidden" in said, "bench comm says what it has fitted")
+    check("inside a host" in said and "of the all-reduce is hidden" in said, "bench comm says what it has fitted")
     _, err = run(1, "predict-scale", "--machine", machine, *JOB, "--nodes", 1, expect=2)
     check("knows no step time of resnet8" in err and "bench compute --no-gradients" in err, "without a step's time: says how to measure it")
     for batch in (8, 16):

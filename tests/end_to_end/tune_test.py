@@ -23,12 +23,13 @@ def table(folder):
 
 
 def check_test(work):
-    said, _ = tune(2, f"{work}/two", "--steps", 60, "--reproducible", "--lr", 0.3, "--lr-schedule", "cosine")
+    # With 60 steps the place where the loss falls fastest was 0.4, 1 or 8, as rounding has it; with 200 it is 0.08 to 0.1.
+    said, _ = tune(2, f"{work}/two", "--steps", 200, "--reproducible", "--lr", 0.3, "--lr-schedule", "cosine")
     check("ignores --lr, --lr-schedule\n" in said, "it names the options that have no effect")
     rows = table(f"{work}/two")
     check(abs(rows[0]["lr"] / 1e-5 - 1) < 1e-4 and [row["step"] for row in rows] == list(range(1, len(rows) + 1)), "it begins at a 10,000th of the usual rate")
     steps = [b["lr"] / a["lr"] for a, b in zip(rows, rows[1:])]
-    check(max(steps) / min(steps) < 1.001 and abs(steps[0] - 1e6 ** (1 / 59)) < 1e-3, "rates rise by equal factors")
+    check(max(steps) / min(steps) < 1.001 and abs(steps[0] - 1e6 ** (1 / 199)) < 1e-3, "rates rise by equal factors")
     check(all(row["loss"] > 0 for row in rows[:20]) and abs(rows[0]["loss"] - 1.386) < 0.7, f"the first loss is near log 4: {rows[0]['loss']}")
     found = re.search(r"suggestion \(falls fastest\)  --lr (\S+)", said)
     check(found and "32 images per step" in said and "a tenth of it is" in said, f"it suggests a rate: {said}")
@@ -37,7 +38,7 @@ def check_test(work):
     check("steepest descent" in page and "<svg" in page and "http" not in page.replace("http-equiv", ""), "the page has a chart and no outside references")
     check(sorted(os.listdir(f"{work}/two")) == ["range.csv", "range.html"], f"no run directory is left: {os.listdir(f'{work}/two')}")
 
-    tune(1, f"{work}/one", "--steps", 60, "--reproducible", "--replicas", 2)
+    tune(1, f"{work}/one", "--steps", 200, "--reproducible", "--replicas", 2)
     check(table(f"{work}/one") == rows, "one rank with two replicas sees the same losses")
 
     rate = found.group(1)

@@ -296,7 +296,8 @@ INSTANTIATE_TEST_SUITE_P(Pool, Operations,
                          test_name);
 
 INSTANTIATE_TEST_SUITE_P(Linear, Operations,
-                         cases("n1c1h1w1", "n3c2h3w4 flatten linear:k7", "n5c3h2w2 make:k16 flatten linear:k33 tanh",
+                         cases("n1c1h1w1", "n3c2h3w4 flatten linear:k7", "n4c3h2w2 flatten linear:k4128",
+                               "n5c3h2w2 make:k16 flatten linear:k33 tanh",
                                "n2c3h4w4 make:k10 gap flatten linear:k12 linear:k9"),
                          test_name);
 

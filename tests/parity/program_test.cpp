@@ -306,6 +306,7 @@ TEST_F(Programs, PartsAddUpToTheNetwork) {
   EXPECT_GE(flops, exact);
   EXPECT_LE(flops, 1.02 * exact);  // cuDNN takes 4 channels of an image where it has 3
 
+  EXPECT_THROW(program.part_seconds(), std::exception) << "nothing is timed that nobody asked for";
   program.time_parts();
   const auto begin = std::chrono::steady_clock::now();
   bench.feed({.scale = 0.2F}, images_, samples_);

@@ -37,7 +37,7 @@ float* HostMemory::allocate(Index floats) {
   mappings_.reserve(mappings_.size() + 1);
   void* const address = mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (address == MAP_FAILED) {
-    fail(Exit::device, "cannot allocate {} MiB of host memory ({}); use a smaller batch or fewer ranks a node",
+    fail(Exit::device, "cannot allocate {} MiB of host memory ({}); use a smaller batch or fewer ranks per node",
          wanted >> 20, std::strerror(errno));
   }
   mappings_.push_back({address, mapped});

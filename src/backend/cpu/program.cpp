@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <cmath>
 #include <utility>
 
@@ -17,6 +16,7 @@
 #include "backend/cpu/tuning.hpp"
 #include "backend/lowering/memory_plan.hpp"
 #include "backend/set_layout.hpp"
+#include "core/clock.hpp"
 #include "core/errors.hpp"
 
 namespace convoy::cpu {
@@ -112,8 +112,8 @@ class CpuProgram final : public Program {
     for (std::size_t k = 0; k < passes_.size(); ++k) {
       while (stage < stages_.size() && stages_[stage].end <= k) ++stage;
       const PassPlan& plan = schedule_.passes[k];
-      text += fmt::format("stage {:2} {} | {:8.3f} ms | {} | {}\n", stage,
-                          plan.repeats >= 0 ? "again   " : (plan.backward ? "backward" : "forward "), seconds_[k] * 1e3,
+      text += fmt::format("stage {:2} {} | {} | {}\n", stage,
+                          plan.repeats >= 0 ? "again   " : (plan.backward ? "backward" : "forward "),
                           passes_[k]->nodes(), passes_[k]->kernels());
     }
     return text;
@@ -134,8 +134,11 @@ class CpuProgram final : public Program {
     return parts;
   }
   Recomputation recomputation() const override { return recomputation_; }
-  void time_parts() override {}  // every launch does
-  std::vector<double> part_seconds() override { return seconds_; }
+  void time_parts() override { seconds_.assign(passes_.size(), 0.0); }
+  std::vector<double> part_seconds() override {
+    require(!seconds_.empty(), "times of a program whose parts are not timed");
+    return seconds_;
+  }
 
  private:
   std::size_t logits_tensor() const {
@@ -220,7 +223,6 @@ class CpuProgram final : public Program {
       if (plan.repeats < 0) own.push_back(choices[k]);
     }
     choices_ = write_choices(own);
-    seconds_.assign(passes_.size(), 0.0);
   }
 
   const std::uint8_t* resident(int set) const {
@@ -240,9 +242,13 @@ class CpuProgram final : public Program {
 
   void run_pass(std::size_t k) {
     prepare_norms(parts_, memory_.norm_step, k);
-    const auto begin = std::chrono::steady_clock::now();
-    passes_[k]->run(memory_);
-    seconds_[k] = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    if (seconds_.empty()) {
+      passes_[k]->run(memory_);
+    } else {
+      const Instant begin = real_clock().now();
+      passes_[k]->run(memory_);
+      seconds_[k] = seconds_since(begin);
+    }
     if (!memory_.gradients) return;
     const int last = schedule_.passes[k].instructions.back().value;
     if (lowering_.value(last).kind == ValueKind::loss && !arrays_.all_finite(memory_.losses, spec_.samples))
@@ -288,7 +294,7 @@ class CpuProgram final : public Program {
   std::vector<ReadyRange> ready_ranges_;
   std::vector<Range> gaps_;
   std::vector<std::unique_ptr<Pass>> passes_;
-  std::vector<double> seconds_;  ///< what each pass took when it last ran
+  std::vector<double> seconds_;  ///< what each pass took when it last ran; empty: nobody asked
   lowering::Placement place_;
   Memory memory_;
   std::string choices_;

@@ -2,13 +2,13 @@
 #include "backend/cpu/tuning.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <map>
 #include <memory>
 
 #include "backend/cpu/choices.hpp"
 #include "backend/cpu/memory.hpp"
 #include "backend/cpu/pass.hpp"
+#include "core/clock.hpp"
 #include "core/random.hpp"
 
 namespace convoy::cpu {
@@ -96,9 +96,9 @@ class Measuring {
     }
     double least = 0;
     for (int i = 0; i <= runs; ++i) {
-      const auto begin = std::chrono::steady_clock::now();
+      const Instant begin = real_clock().now();
       pass.run(memory_);
-      const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+      const double seconds = seconds_since(begin);
       if (i == 1 || (i > 1 && seconds < least)) least = seconds;
     }
     return least;

@@ -77,7 +77,7 @@ class NcclCollectives final : public Collectives {
   }
 
   bool capturable() const override { return true; }
-  void poll() override { comm_.check("sums of the ranks"); }
+  void poll() override { comm_.check("all-reduces of the ranks"); }
 
   void finish(Ticket ticket) override {
     if (const Event done = end_of(ticket); done.id != 0) device_.follow(done);
@@ -153,7 +153,7 @@ class NcclCollectives final : public Collectives {
   /// NCCL connects its ranks at the first sum of a kind: not in the first step, and not while it is captured. Its
   /// result is nobody's, so it waits for nothing.
   void warm_up(Index count) {
-    constexpr const char* what = "first sum of NCCL";
+    constexpr const char* what = "first all-reduce of NCCL";
     float* const block = device_.allocate(count);
     if (reproducible_ && tree_) {
       std::vector<Part> parts;
@@ -173,7 +173,7 @@ class NcclCollectives final : public Collectives {
     const Ticket kept = submitted_ < operations_.size() ? 1 : submitted_ - operations_.size() + 1;
     for (Ticket ticket = kept; ticket <= submitted_; ++ticket) {
       const Operation& operation = operations_[ticket % operations_.size()];
-      if (operation.captured) return "the sums of a captured step";
+      if (operation.captured) return "the all-reduces of a captured step";
       if (operation.done.id != 0 && !device_.done(operation.done)) return operation.what;
     }
     return {};

@@ -44,7 +44,7 @@ def equals_the_cpu(folder):
         for backend, said in (("nccl", "NCCL"), ("mpi", "MPI")):
             gpu = f"{cpu} {backend}"
             out, err = on_gpu(2, gpu, "--backend", backend, *words)
-            check(f"sums: {said}" in out + err, f"{name}: sums go by {said}")
+            check(f"all-reduce: {said}" in out + err, f"{name}: the all-reduce goes by {said}")
             far = difference(everything(last(gpu)), everything(last(cpu)))
             # What differs by rounding of fp32 can be rounded to neighbours of 16 bits.
             bound = 1e-2 if "16" in name else 1e-4
@@ -96,7 +96,7 @@ def profiles(folder):
     check([row["kernels"] for row in rows] == [step[0] for step in wanted] and len(rows) > 50, "the profile has the steps of the plan, in their order")
     megabytes = [4 * float(step[1]) + float(step[3]) for step in wanted]
     check(all(abs(float(row["bytes"]) / 1e6 - mb) <= 0.0071 for row, mb in zip(rows, megabytes)), "with their bytes")
-    check(all(float(row["seconds"]) > 0 for row in rows) and "graph launches: 1.00 a step" in said and "roofline" in said, "each took some time")
+    check(all(float(row["seconds"]) > 0 for row in rows) and "graph launches: 1.00 per step" in said and "roofline" in said, "each took some time")
 
 
 def without_nccl(folder):
@@ -109,7 +109,7 @@ def without_nccl(folder):
     _, err = on_gpu(1, os.path.join(folder, "one"), *words, more=env)
     check("NCCL" not in err, "one rank does not miss it")
     _, err = on_gpu(2, os.path.join(folder, "two"), *words, more=env)
-    check("sums go through MPI and host memory" in err and "libconvoy_nccl.so" in err, "two ranks sum by MPI, with a warning")
+    check("the all-reduce goes through MPI and host memory" in err and "libconvoy_nccl.so" in err, "two ranks sum by MPI, with a warning")
     _, err = on_gpu(2, os.path.join(folder, "asked"), *words, "--backend", "nccl", more=env, expect=4)
     check("--backend nccl is not possible (rank 0: this build of Convoy has no libconvoy_nccl.so)" in err, "--backend nccl is refused")
 

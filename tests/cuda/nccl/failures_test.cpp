@@ -80,7 +80,7 @@ TEST_F(NcclFailureTest, SaysThatACapturedStepIsUnfinished) {
     job.sums->finish(sum(job, "gradient bucket 0"));
     job.device.capturing = false;
     expect(run([&] { job.sums->await(job.device.record(), "counters"); }), Exit::communication,
-           {"NCCL has not finished the sums of a captured step"});
+           {"NCCL has not finished the all-reduces of a captured step"});
     EXPECT_EQ(host_nccl::captured_operations(), 0) << "else the abort would have waited for ever";
   }
   ranks().barrier("end");

@@ -23,6 +23,7 @@ TEST_F(CommunicatorTest, KnowsWhereItRuns) {
   EXPECT_EQ(std::to_string(rank), std::getenv("OMPI_COMM_WORLD_RANK"));
   EXPECT_EQ(comm.node_rank(), rank);
   EXPECT_EQ(comm.node_size(), size);
+  EXPECT_EQ(comm.node_first(), 0);
   EXPECT_EQ(comm.hosts(), std::vector<std::string>(static_cast<std::size_t>(size), comm.host()));
   EXPECT_FALSE(comm.host().empty());
 }
@@ -154,6 +155,15 @@ TEST_F(CommunicatorTest, TwoRanksSwapBytes) {
   comm.barrier("end of the swap");
 }
 
+TEST(NodePlaces, AreFoundByTheNamesOfHosts) {
+  const std::vector<std::string> hosts{"a", "b", "b", "a", "b", "c"};
+  EXPECT_EQ(find_node_place(hosts, 0), (NodePlace{.rank = 0, .size = 2, .first = 0}));
+  EXPECT_EQ(find_node_place(hosts, 3), (NodePlace{.rank = 1, .size = 2, .first = 0}));
+  EXPECT_EQ(find_node_place(hosts, 2), (NodePlace{.rank = 1, .size = 3, .first = 1}));
+  EXPECT_EQ(find_node_place(hosts, 4), (NodePlace{.rank = 2, .size = 3, .first = 1}));
+  EXPECT_EQ(find_node_place(hosts, 5), (NodePlace{.rank = 0, .size = 1, .first = 5}));
+}
+
 TEST_F(CommunicatorTest, PartsAreJobsOfTheirOwn) {
   const int number = size == 1 ? 0 : rank % 2;
   const auto part = comm.part(number, {.abort_seconds = 20});
@@ -161,6 +171,9 @@ TEST_F(CommunicatorTest, PartsAreJobsOfTheirOwn) {
   EXPECT_EQ(part->rank(), comm.rank() / 2);
   EXPECT_EQ(part->hosts().size(), static_cast<std::size_t>(part->size()));
   EXPECT_EQ(part->host(), comm.host());
+  EXPECT_EQ(part->node_rank(), part->rank());
+  EXPECT_EQ(part->node_size(), part->size());
+  EXPECT_EQ(part->node_first(), 0);
   std::vector<double> sum{static_cast<double>(comm.rank())};
   part->sum(sum, "sum of a part");
   double expected = 0;

@@ -249,16 +249,16 @@ TEST_F(CompressionTest, MessagesAreNoLargerThanMpiCanSay) {
   const Plan plan = small_plan(2);
   SyncSpec spec{.mode = SyncMode::gradients, .replicas = std::numeric_limits<int>::max() / 12};
   spec.compression = kinds[0];  // 40 / 4 bytes, in fours
-  EXPECT_NO_THROW(check_messages(spec, plan.table, true));
-  EXPECT_THROW(check_messages(spec, plan.table, false), Error);
+  EXPECT_NO_THROW(check_messages(spec, plan.table, GradientMemory::host));
+  EXPECT_THROW(check_messages(spec, plan.table, GradientMemory::device), Error);
   ++spec.replicas;
-  EXPECT_THROW(check_messages(spec, plan.table, true), Error);
+  EXPECT_THROW(check_messages(spec, plan.table, GradientMemory::host), Error);
 }
 
 TEST_F(CompressionTest, IsForGradientsInHostMemory) {
   SyncSpec weights{.mode = SyncMode::weights, .replicas = 2};
   weights.compression = kinds[0];
-  EXPECT_THROW(check(weights, false), Error);
+  EXPECT_THROW(check(weights, BatchNormSamples::of_replica), Error);
   JobSpec far = spec_of(kinds[0], 2, false);
   far.device.far = true;
   EXPECT_THROW(SmallJob(far, nullptr), Error);

@@ -93,19 +93,21 @@ TEST(GroupAverage, SendsNothingBetweenGroupsThatRanksHaveAsAWhole) {
 
 TEST(GroupAverage, RefusesWhatCantBe) {
   SyncSpec spec = two_levels(4, 2).sync;
-  EXPECT_NO_THROW(check(spec, false));
+  EXPECT_NO_THROW(check(spec, BatchNormSamples::of_replica));
   spec.group.steps = 3;
-  expect_error(Exit::usage, {"--node-steps 3 must be a part of --local-steps 4"}, [&] { check(spec, false); });
+  expect_error(Exit::usage, {"--node-steps 3 must be a part of --local-steps 4"},
+               [&] { check(spec, BatchNormSamples::of_replica); });
   spec.group = {.steps = 2, .replicas = 3};
-  expect_error(Exit::usage, {"can't be dealt to groups of 3"}, [&] { check(spec, false); });
+  expect_error(Exit::usage, {"can't be dealt to groups of 3"}, [&] { check(spec, BatchNormSamples::of_replica); });
   spec.group.replicas = 2;
   spec.mode = SyncMode::gradients;
-  expect_error(Exit::usage, {"--node-steps 2 needs --sync weights"}, [&] { check(spec, false); });
+  expect_error(Exit::usage, {"--node-steps 2 needs --sync weights"},
+               [&] { check(spec, BatchNormSamples::of_replica); });
   spec.mode = SyncMode::weights;
   spec.replicas = 6;
   spec.ranks = 4;  // runs of 2, 2, 1, 1
   spec.group.replicas = 3;
-  expect_error(Exit::usage, {"rank 1 has 2 to 3"}, [&] { check(spec, false); });
+  expect_error(Exit::usage, {"rank 1 has 2 to 3"}, [&] { check(spec, BatchNormSamples::of_replica); });
 }
 
 }  // namespace

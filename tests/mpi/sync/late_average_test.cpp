@@ -111,15 +111,16 @@ TEST(LateAverage, ReachesTheReplicasAPeriodLater) {
 
 TEST(LateAverage, RefusesWhatItCantGoWith) {
   SyncSpec spec = late(4, 2).sync;
-  EXPECT_NO_THROW(check(spec, false));
+  EXPECT_NO_THROW(check(spec, BatchNormSamples::of_replica));
   spec.momentum = MomentumPolicy::average;
-  expect_error(Exit::usage, {"--overlap-average is not possible with --local-momentum"}, [&] { check(spec, false); });
+  expect_error(Exit::usage, {"--overlap-average is not possible with --local-momentum"},
+               [&] { check(spec, BatchNormSamples::of_replica); });
   spec.momentum = MomentumPolicy::keep;
   spec.outer.rule = OuterRule::nesterov;
-  expect_error(Exit::usage, {"--outer-optimizer"}, [&] { check(spec, false); });
+  expect_error(Exit::usage, {"--outer-optimizer"}, [&] { check(spec, BatchNormSamples::of_replica); });
   spec.outer = {};
   spec.wire = Wire::bf16;
-  expect_error(Exit::usage, {"--wire"}, [&] { check(spec, false); });
+  expect_error(Exit::usage, {"--wire"}, [&] { check(spec, BatchNormSamples::of_replica); });
 }
 
 }  // namespace

@@ -151,7 +151,7 @@ void SmallJob::make_group(Communicator* ranks) {
     group_collectives = make_alone(backend);
     return;
   }
-  check(spec.sync, false);
+  check(spec.sync, BatchNormSamples::of_replica);
   group = ranks->part(group_of_rank(spec.sync), {.abort_seconds = 20});
   group_collectives = make_mpi_collectives(
       *group, backend,

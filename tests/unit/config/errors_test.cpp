@@ -198,7 +198,7 @@ const Case cases[] = {
      "--stall-warning-seconds 20 comes after --stall-abort-seconds 10; warn earlier, or 0 for never"},
     {"two_sources", "--data d", "", "--synthetic and a data folder are both given; keep one"},
     {"channels", "--rgb-mean 1,2,3 --rgb-std 1", "",
-     "--rgb-mean has 3 values and --rgb-std 1; give one a channel in both"},
+     "--rgb-mean has 3 values and --rgb-std 1; give one per channel in both"},
 };
 
 INSTANTIATE_TEST_SUITE_P(Config, UsageError, testing::ValuesIn(cases),

@@ -144,7 +144,7 @@ const Typed table[] = {
     {"gc-type", "=wire"},
     {"gc-threshold", "=wire-threshold"},
     {"fp16-allreduce", "--wire fp16"},
-    {"gpus", "one rank a GPU"},
+    {"gpus", "one rank per GPU"},
     {"no-cuda", "--device cpu"},
     {"cpu", "--device cpu"},
     {"stop-threshold", "--target-accuracy PERCENT"},

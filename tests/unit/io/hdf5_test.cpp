@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "io/hdf5.hpp"
 
+#include <dlfcn.h>
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -14,8 +15,50 @@
 #include "support/file_bytes.hpp"
 #include "support/temp_folder.hpp"
 
+namespace {
+
+/// The call of HDF5 that fails; null: none does.
+const char* failing = nullptr;
+
+bool fails(const char* call) { return failing != nullptr && std::string(failing) == call; }
+
+template <class Call>
+Call* library_call(const char* name) {
+  return reinterpret_cast<Call*>(dlsym(RTLD_NEXT, name));
+}
+
+}  // namespace
+
+// In front of the library's own, declared without its header, which stays in io.
+extern "C" {
+int set_fill_time(std::int64_t list, int when) asm("H5Pset_fill_time");
+int set_characters(std::int64_t type, int characters) asm("H5Tset_cset");
+int read_extent(std::int64_t space, unsigned long long* extent,
+                unsigned long long* most) asm("H5Sget_simple_extent_dims");
+
+int set_fill_time(std::int64_t list, int when) {
+  const char* const call = "H5Pset_fill_time";
+  return fails(call) ? -1 : library_call<int(std::int64_t, int)>(call)(list, when);
+}
+int set_characters(std::int64_t type, int characters) {
+  const char* const call = "H5Tset_cset";
+  return fails(call) ? -1 : library_call<int(std::int64_t, int)>(call)(type, characters);
+}
+int read_extent(std::int64_t space, unsigned long long* extent, unsigned long long* most) {
+  using Call = int(std::int64_t, unsigned long long*, unsigned long long*);
+  const char* const call = "H5Sget_simple_extent_dims";
+  return fails(call) ? -1 : library_call<Call>(call)(space, extent, most);
+}
+}
+
 namespace convoy {
 namespace {
+
+/// While it lives the call fails.
+struct Failing {
+  explicit Failing(const char* call) { failing = call; }
+  ~Failing() { failing = nullptr; }
+};
 
 template <class T>
 std::vector<T> read_all(const Hdf5File& file, const std::string& name, Element element) {
@@ -69,6 +112,18 @@ TEST(Hdf5File, ReadsBackWhatWasWritten) {
   EXPECT_EQ(file.numbers_attribute("mean"), (std::vector<double>{125.5, 0.1, 3.0}));
   EXPECT_EQ(file.texts_attribute("names"), (std::vector<std::string>{"h\xc3\xa9ron", "cat", ""}));
   EXPECT_FALSE(file.has_attribute("std"));
+}
+
+TEST(Hdf5File, TellsWhichSettingFails) {
+  const TempFolder folder;
+  write_everything(folder / "all.h5");
+  for (const char* call : {"H5Pset_fill_time", "H5Tset_cset"}) {
+    const Failing now(call);
+    expect_error(Exit::data, {call}, [&] { write_everything(folder / "other.h5"); });
+  }
+  const Hdf5File file(folder / "all.h5", Hdf5File::Access::read);
+  const Failing now("H5Sget_simple_extent_dims");
+  expect_error(Exit::data, {"all.h5", "cannot read the shape", "/ids"}, [&] { file.shape("/ids"); });
 }
 
 TEST(Hdf5File, AttributesPastTheHeadersLimitOf64KiB) {

@@ -70,7 +70,7 @@ TEST(SyncPolicy, SaysWhatItMeansForTheRestOfTheProgram) {
   layout.values = layout.trained = {0, 20};
   EXPECT_EQ(outer_floats(weights, layout), 0);
   weights.outer = {OuterRule::nesterov, 0.7, 0.9};
-  EXPECT_EQ(describe(weights), "weights every 3 steps, outer Nesterov momentum 0.9 at rate 0.7");
+  EXPECT_EQ(describe(weights), "weights every 3 steps, outer Nesterov momentum 0.9 at learning rate 0.7");
   EXPECT_EQ(outer_floats(weights, layout), 52) << "the momentum begins on 64 bytes";
   weights.outer = {};
   weights.local_steps = 1;

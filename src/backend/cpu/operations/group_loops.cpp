@@ -172,6 +172,22 @@ void statistics(const StatisticsArgs& args, int64_t begin, int64_t end) {
   });
 }
 
+/// Sums of sixteen channels over the pixels of an image: runs of pixels are added in float, the runs in double.
+struct RunTotal {
+  double total[lanes] = {};
+
+  CONVOY_INLINE void add(Vector run) {
+    float values[lanes];
+    store_whole(values, run);
+    for (int64_t c = 0; c < lanes; ++c) total[c] += static_cast<double>(values[c]);
+  }
+  CONVOY_INLINE void store(float* to) const {
+    for (int64_t c = 0; c < lanes; ++c) to[c] = static_cast<float>(total[c]);
+  }
+};
+
+// A run of 32 additions in float costs at most 32 u of the sum of the absolute terms, the result's rounding one more,
+// and the two roundings of a product two: at most 35 u for any number of pixels. One chain would cost that number in u.
 template <class T, int B, bool partial, bool affine, bool two, int norms>
 inline void accumulate_unit(const AccumulateArgs& args, int64_t image, int64_t block) {
   using Tensor = Lines<T, partial>;
@@ -189,42 +205,54 @@ inline void accumulate_unit(const AccumulateArgs& args, int64_t image, int64_t b
     }
     if constexpr (norms > 0) mean0[b] = load<false>(args.norm[0].mean + c, 16);
     if constexpr (norms > 1) mean1[b] = load<false>(args.norm[1].mean + c, 16);
-    sum[b] = product0[b] = product1[b] = splat(0);
   }
+  RunTotal totals[norms > 0 ? B : 1], totals0[norms > 0 ? B : 1], totals1[norms > 1 ? B : 1];
   const ActivationKind activation = args.activation;
   const float slope = args.slope;
   const int64_t pixels = args.layout.pixels();
-  for (int64_t p = 0; p < pixels; ++p) {
+  constexpr int64_t run = 32;
+  for (int64_t begin = 0; begin < pixels; begin += run) {
+    const int64_t end = begin + run < pixels ? begin + run : pixels;
+    for (int b = 0; b < B; ++b) sum[b] = product0[b] = product1[b] = splat(0);
+    for (int64_t p = begin; p < end; ++p) {
 #pragma GCC unroll 4
+      for (int b = 0; b < B; ++b) {
+        Vector v = g(p, b);
+        if constexpr (affine) v = v * a[b] + (self(p, b) * w[b] + d[b]);
+        if constexpr (two) v += g2(p, b);
+        if (activation == ActivationKind::relu) {
+          const Vector output = y(p, b);
+          v = v * Relu<VectorMath>{}.derivative(output, output);
+        } else if (activation == ActivationKind::leaky_relu) {
+          const Vector output = y(p, b);
+          v = v * LeakyRelu<VectorMath>{splat(slope)}.derivative(output, output);
+        } else if (activation != ActivationKind::identity) {
+          const Vector input = args.terms[0].value ? sum_of_terms<T, partial>(args, image, block + b, p) : Vector{};
+          v = other_derivative(activation, slope, input, args.output ? y(p, b) : Vector{}, v);
+        }
+        out.put(p, b, v);
+        if constexpr (norms > 0) {
+          sum[b] += v;
+          product0[b] += v * (y0(p, b) - mean0[b]);
+        }
+        if constexpr (norms > 1) product1[b] += v * (y1(p, b) - mean1[b]);
+      }
+    }
     for (int b = 0; b < B; ++b) {
-      Vector v = g(p, b);
-      if constexpr (affine) v = v * a[b] + (self(p, b) * w[b] + d[b]);
-      if constexpr (two) v += g2(p, b);
-      if (activation == ActivationKind::relu) {
-        const Vector output = y(p, b);
-        v = v * Relu<VectorMath>{}.derivative(output, output);
-      } else if (activation == ActivationKind::leaky_relu) {
-        const Vector output = y(p, b);
-        v = v * LeakyRelu<VectorMath>{splat(slope)}.derivative(output, output);
-      } else if (activation != ActivationKind::identity) {
-        const Vector input = args.terms[0].value ? sum_of_terms<T, partial>(args, image, block + b, p) : Vector{};
-        v = other_derivative(activation, slope, input, args.output ? y(p, b) : Vector{}, v);
-      }
-      out.put(p, b, v);
       if constexpr (norms > 0) {
-        sum[b] += v;
-        product0[b] += v * (y0(p, b) - mean0[b]);
+        totals[b].add(sum[b]);
+        totals0[b].add(product0[b]);
       }
-      if constexpr (norms > 1) product1[b] += v * (y1(p, b) - mean1[b]);
+      if constexpr (norms > 1) totals1[b].add(product1[b]);
     }
   }
   const int64_t at = image * args.layout.padded_channels() + block * lanes;
   for (int b = 0; b < B; ++b) {
     if constexpr (norms > 0) {
-      store<false>(args.sums + at + b * lanes, sum[b], 16);
-      store<false>(args.norm[0].products + at + b * lanes, product0[b], 16);
+      totals[b].store(args.sums + at + b * lanes);
+      totals0[b].store(args.norm[0].products + at + b * lanes);
     }
-    if constexpr (norms > 1) store<false>(args.norm[1].products + at + b * lanes, product1[b], 16);
+    if constexpr (norms > 1) totals1[b].store(args.norm[1].products + at + b * lanes);
   }
 }
 

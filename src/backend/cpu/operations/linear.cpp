@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <oneapi/dnnl/dnnl.hpp>
+#include <vector>
 
 #include "backend/cpu/operation.hpp"
+#include "backend/cpu/parallel.hpp"
 #include "backend/cpu/step_builder.hpp"
 
 namespace convoy::cpu {
@@ -42,7 +44,8 @@ class LinearStep final : public Step {
 /// dw = dy^T x, dbias = sum dy, dx = dy w.
 class LinearGradientStep final : public Step {
  public:
-  explicit LinearGradientStep(const LinearSpec& spec) : spec_(spec) {}
+  LinearGradientStep(const ArrayKernels& kernels, const LinearSpec& spec)
+      : kernels_(kernels), spec_(spec), bias_(static_cast<std::size_t>(spec.bias.count)) {}
 
   bool run(const Memory& memory, const Tile& tile) override {
     const LinearSpec& s = spec_;
@@ -54,11 +57,10 @@ class LinearGradientStep final : public Step {
                         memory.gradients + s.weight.begin, s.in) == dnnl_success;
     if (s.bias.count > 0 && s.bias_trains) {
       float* const bias = memory.gradients + s.bias.begin;
-      for (Index k = 0; k < s.out; ++k) {
-        double sum = 0;
-        for (Index i = 0; i < s.images; ++i) sum += static_cast<double>(dy[i * s.out + k]);
-        bias[k] = static_cast<float>(sum);
-      }
+      split_units(s.out, s.images, [&](Index begin, Index end) {
+        kernels_.fold(dy, s.images, s.out, bias_.data(), begin, end);
+        for (Index k = begin; k < end; ++k) bias[k] = static_cast<float>(bias_[static_cast<std::size_t>(k)]);
+      });
     }
     if (s.dx)
       good = good && dnnl_sgemm('N', 'N', s.images, s.in, s.out, 1.0F, dy, s.out, memory.values + s.weight.begin, s.in,
@@ -68,7 +70,9 @@ class LinearGradientStep final : public Step {
   std::string describe() const override { return "sgemm"; }
 
  private:
+  const ArrayKernels& kernels_;
   const LinearSpec spec_;
+  std::vector<double> bias_;  ///< its gradient's sums
 };
 
 class LinearOperation final : public Operation {
@@ -92,7 +96,7 @@ class LinearOperation final : public Operation {
     spec.dx = steps.dx(i);
     spec.weight_trains = steps.trains(i.value, 0);
     spec.bias_trains = steps.trains(i.value, 1);
-    steps.add<LinearGradientStep>(spec);
+    steps.add<LinearGradientStep>(steps.kernels<ArrayKernels>(), spec);
   }
 };
 

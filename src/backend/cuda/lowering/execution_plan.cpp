@@ -47,7 +47,7 @@ ExecutionPlan make_execution_plan(const ExecutionSpec& spec) {
   forward.run();
   if (spec.compile.mode == Mode::train) BackwardPass(forward).run();
   builder.execution().choices = selector.text();
-  return builder.finish(selector.may_run_beside());
+  return builder.finish(selector.streams());
 }
 
 }  // namespace convoy::cuda

@@ -72,6 +72,8 @@ struct LaunchContext {
 };
 
 enum class Section : std::uint8_t { forward, backward };
+/// two: some steps may run beside the row of launches (beside.hpp).
+enum class Streams : std::uint8_t { one, two };
 
 struct BufferAccess {
   int buffer = -1;

@@ -62,7 +62,7 @@ KernelSelector::KernelSelector(const ExecutionSpec& spec, const Lowering& loweri
     } else if (word == statistics_only) {
       fuses_ = Fuses::statistics;
     } else if (word == one_stream) {
-      may_run_beside_ = false;
+      streams_ = Streams::one;
     } else {
       fail(Exit::usage, "the CUDA backend has no kernel option '{}' (it has {}, {}, {}); leave it out", word, no_fusion,
            statistics_only, one_stream);

@@ -47,8 +47,8 @@ class KernelSelector {
   SelectedKernel weight_gradient(int convolution, Fusion fusion);
 
   std::string text() const;
-  /// Whether small weight gradients may run beside the steps behind them.
-  bool may_run_beside() const { return may_run_beside_; }
+  /// two: small weight gradients may run beside the steps behind them.
+  Streams streams() const { return streams_; }
 
  private:
   /// `-`, `n`, `j` or `d` for a fusion, a capital with statistics.
@@ -66,7 +66,7 @@ class KernelSelector {
   Index workspace_limit_ = Index{1} << 30;
   enum class Fuses : std::uint8_t { nothing, statistics, everything };
   Fuses fuses_ = Fuses::everything;
-  bool may_run_beside_ = true;
+  Streams streams_ = Streams::two;
   std::map<int, Selection> selected_;                           ///< what was selected for each convolution
   std::map<int, Selection> given_;                              ///< what choices say
   std::map<std::string, std::string> engines_, given_engines_;  ///< the key is the graph's description

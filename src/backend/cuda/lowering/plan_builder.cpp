@@ -118,19 +118,18 @@ std::vector<lowering::Stage> PlanBuilder::make_stages() const {
   return {{execution_.steps.size(), {{0, plan().table.flags.end()}, SumTiming::overlapped}}};
 }
 
-ExecutionPlan PlanBuilder::finish(bool may_run_beside) {
+ExecutionPlan PlanBuilder::finish(Streams streams) {
   if (training()) {
     execution_.stages = make_stages();
     execution_.gaps = lowering::find_gaps(plan(), lowering_, final_rows_);
     const Index arrivals = add_arrivals(1);
     collector_.insert_steps(execution_, plan(), spec_.copies, arrivals);
-    if (may_run_beside) choose_beside(execution_);
+    if (streams == Streams::two) choose_beside(execution_);
   } else {
     execution_.stages = {{execution_.steps.size(), {}}};
   }
   const CompileSpec& compile = spec_.compile;
-  recompute_and_place(execution_, training() ? compile.recompute : Recompute::off, compile.arena_limit * 4,
-                      may_run_beside);
+  recompute_and_place(execution_, training() ? compile.recompute : Recompute::off, compile.arena_limit * 4, streams);
   collector_.place_pieces(execution_);
   return std::move(execution_);
 }

@@ -122,8 +122,8 @@ class PlanBuilder {
   Step& step(int index) { return execution_.steps[index_of(index)]; }
 
   ExecutionPlan& execution() { return execution_; }
-  /// Stages, gaps, what runs beside (if anything may) and lifetimes, when all steps are there.
-  ExecutionPlan finish(bool may_run_beside);
+  /// Stages, gaps, what runs beside the row and lifetimes, when all steps are there.
+  ExecutionPlan finish(Streams streams);
 
  private:
   std::vector<lowering::Stage> make_stages() const;

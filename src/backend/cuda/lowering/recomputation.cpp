@@ -48,7 +48,7 @@ std::vector<RepeatedBlock> find_blocks(const ExecutionPlan& execution) {
 }
 
 /// Steps and stages with the blocks, each in front of the step that needs it. Steps beside the row wait for theirs.
-ExecutionPlan with_blocks(const ExecutionPlan& plain, const std::vector<RepeatedBlock>& blocks, bool may_run_beside) {
+ExecutionPlan with_blocks(const ExecutionPlan& plain, const std::vector<RepeatedBlock>& blocks, Streams streams) {
   ExecutionPlan result = plain;
   result.steps.clear();
   for (std::size_t k = 0; k <= plain.steps.size(); ++k) {
@@ -67,7 +67,7 @@ ExecutionPlan with_blocks(const ExecutionPlan& plain, const std::vector<Repeated
     }
     result.steps.push_back(plain.steps[k]);
   }
-  if (may_run_beside) choose_beside(result);
+  if (streams == Streams::two) choose_beside(result);
   return result;
 }
 
@@ -102,18 +102,18 @@ lowering::Placement place(const ExecutionPlan& execution, const std::vector<Repe
 
 }  // namespace
 
-void recompute_and_place(ExecutionPlan& execution, Recompute wanted, Index limit, bool may_run_beside) {
+void recompute_and_place(ExecutionPlan& execution, Recompute wanted, Index limit, Streams streams) {
   execution.placement = place(execution, {});
   if (wanted == Recompute::off) return;
   const std::vector<RepeatedBlock> blocks = find_blocks(execution);
   const auto chosen = lowering::choose_blocks(wanted, blocks, limit, [&](const std::vector<RepeatedBlock>& some) {
-    return place(with_blocks(execution, some, may_run_beside), some).total_bytes;
+    return place(with_blocks(execution, some, streams), some).total_bytes;
   });
   execution.recomputation = {.blocks = static_cast<int>(chosen.size()),
                              .found = static_cast<int>(blocks.size()),
                              .floats_without = execution.placement.total_bytes / 4};
   if (chosen.empty()) return;
-  execution = with_blocks(execution, chosen, may_run_beside);
+  execution = with_blocks(execution, chosen, streams);
   execution.placement = place(execution, chosen);
   double once = 0, again = 0;
   for (const Step& step : execution.steps) (step.again ? again : once) += flops_of(step);

@@ -6,7 +6,7 @@
 namespace convoy::cuda {
 
 /// Inserts steps that run blocks again, and gives the buffers their places. `limit`: bytes that they should not exceed,
-/// for Recompute::automatic. `may_run_beside`: as of PlanBuilder::finish(); steps beside the row are chosen anew.
-void recompute_and_place(ExecutionPlan& execution, Recompute wanted, Index limit, bool may_run_beside);
+/// for Recompute::automatic. `streams`: as of PlanBuilder::finish(); steps beside the row are chosen anew.
+void recompute_and_place(ExecutionPlan& execution, Recompute wanted, Index limit, Streams streams);
 
 }  // namespace convoy::cuda

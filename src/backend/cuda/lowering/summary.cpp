@@ -60,7 +60,7 @@ Summary summarise(const ExecutionPlan& execution) {
 std::string describe(const Summary& s) {
   return fmt::format(
       "{} convolutions: {} with statistics, {} with a norm in front, {} with a join in front; {} weight gradients with a norm in front; data gradients: {} through a norm, {} through a join\n"
-      "{} cuDNN graphs, {} of them beside others, and {} kernels a step; {:.1f} MB moved per image ({:.1f} MB of it in workspaces); largest workspace {:.1f} MB, activations {:.1f} MB\n",
+      "{} cuDNN graphs, {} of them beside others, and {} kernels per step; {:.1f} MB moved per image ({:.1f} MB of it in workspaces); largest workspace {:.1f} MB, activations {:.1f} MB\n",
       s.convolutions, s.statistics, s.prologues, s.joins, s.weight_prologues, s.data_fusions, s.data_joins, s.graphs,
       s.beside, s.kernels, s.bytes_per_image / 1e6, s.hidden_per_image / 1e6,
       static_cast<double>(s.workspace_bytes) / 1e6, static_cast<double>(s.arena_bytes) / 1e6);
