@@ -97,8 +97,11 @@ std::vector<std::string> list_checkpoints(const std::string& folder, const OnDam
       if (on_damage) on_damage(path, error.what());
     }
   }
-  std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) {
-    return std::tie(a.first.attempt, a.first.step) > std::tie(b.first.attempt, b.first.step);
+  // Of the same step, the last one of a job comes first: it tells that the job had come to its end.
+  const std::string last = main_path(folder, "last");
+  std::stable_sort(found.begin(), found.end(), [&](const auto& a, const auto& b) {
+    return std::tuple(a.first.attempt, a.first.step, a.second == last) >
+           std::tuple(b.first.attempt, b.first.step, b.second == last);
   });
   std::vector<std::string> paths;
   paths.reserve(found.size());

@@ -74,7 +74,8 @@ std::string best_checkpoint(const std::string& path);
 /// Told of a file that can't be one of them, and why.
 using OnDamage = std::function<void(const std::string& path, const std::string& reason)>;
 /// Checkpoints of a folder to go on from, newest first, by the first bytes of the files: those of later attempts, then
-/// those with most steps done. `last`, `epoch-0003`, `step-00001200`, ...; not `best`, and none beside the line.
+/// those with most steps done, and of one step `last` first. `last`, `epoch-0003`, `step-00001200`, ...; not `best`,
+/// and none beside the line.
 std::vector<std::string> list_checkpoints(const std::string& folder, const OnDamage& on_damage = {},
                                           const Lineage& lineage = {});
 /// True for the names that a run gives its checkpoints and their shards (`last.h5`, `epoch-0003.shard-0001.a0002`),

@@ -23,6 +23,10 @@ struct Position {
   Index data_epoch() const { return step_in_epoch == 0 && epoch > 0 ? epoch - 1 : epoch; }
 };
 
+/// Among CheckpointMeta::numbers: steps of the lookahead whose slow weights the file holds in place of a moving
+/// average.
+inline constexpr const char* lookahead_number = "lookahead_steps";
+
 /// Everything but the tensors. `texts`: choices, configuration (INI), build id, model name ...; `numbers`: best_top1
 /// ...
 struct CheckpointMeta {
@@ -39,6 +43,12 @@ struct CheckpointMeta {
   std::string configuration_hash;  ///< of what decides bits
   std::map<std::string, std::string> texts;
   std::map<std::string, double> numbers;
+
+  /// 0: the average that the file holds, if any, is a moving average.
+  double lookahead_steps() const {
+    const auto at = numbers.find(lookahead_number);
+    return at == numbers.end() ? 0 : at->second;
+  }
 };
 
 /// What the main file knows of one shard, so that files of different saves are never taken for one set.

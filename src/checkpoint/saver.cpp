@@ -29,8 +29,9 @@ void make_folder(const std::string& folder) {
 void check_shard(const std::string& folder, const ShardRecord& shard, const Fence& fence, Clock& clock) {
   const std::string path = folder + "/" + shard.file;
   for (const Instant begin = clock.now();;) {
-    list_folder(folder);  // opening the folder makes NFS look again for files it has seen missing
     std::error_code ignored;
+    if (fs::exists(path, ignored) && seal_digest(path) == shard.seal) return;
+    list_folder(folder);  // opening the folder makes NFS look again for files it has seen missing
     if (fs::exists(path, ignored) && seal_digest(path) == shard.seal) return;
     fence.check();
     if (seconds_between(begin, clock.now()) > visible_seconds) {

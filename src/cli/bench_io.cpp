@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "cli/bench.hpp"
+#include "comm/agreed_error.hpp"
 #include "core/clock.hpp"
 #include "core/log.hpp"
 #include "core/replicas.hpp"
@@ -99,7 +100,7 @@ Exit bench_io(Communicator& communicator, const BenchConfig& config) {
   OrderSpec order;
   AugmentSpec augment;
   Stopwatch load;
-  const Exit code = communicator.agreed_exit("loading the samples", [&] {
+  const Exit code = patient_ranks(communicator, config.deadline)->agreed_exit("loading the samples", [&] {
     info = open_split(config.data, "train");
     if (info.samples < ranks) {
       fail(Exit::usage, "{} ranks share {} images; start fewer ranks", ranks, info.samples);

@@ -116,18 +116,22 @@ void print_memory(const Sized& sized, const TrainConfig& config) {
   const int sets = kept_sets(config, sized.job);
   const SetLayout& layout = sized.layout;
   const Index outer = outer_floats(sized.job.sync, layout),
-              residuals = compression_floats(sized.job.sync, sized.plan.table);
+              residuals = compression_floats(sized.job.sync, sized.plan.table),
+              sums = sum_floats(sized.job.sync, layout, sized.plan.table);
   const double parameters = sets * megabytes(layout.values.count), optimiser = sets * megabytes(layout.optimiser.count),
                statistics = sets * megabytes(layout.statistics.count + layout.state.count),
                gradients = megabytes(sized.plan.table.block()), activations = megabytes(sized.arena_floats);
   const double samples = static_cast<double>(sized.sample_bytes) / mega;
   line("memory per rank", fmt::format("{:.1f} MB (10^6 bytes; what libraries keep is not counted)",
-                                      parameters + optimiser + statistics + megabytes(outer + residuals) + gradients +
-                                          activations + samples));
+                                      parameters + optimiser + statistics + megabytes(outer + residuals + sums) +
+                                          gradients + activations + samples));
   line("  parameters", fmt::format("{:.1f} MB in {}", parameters, counted(sets, "set")));
   line("  optimiser", fmt::format("{:.1f} MB", optimiser));
   if (outer > 0) line("  outer", fmt::format("{:.1f} MB", megabytes(outer)));
   if (residuals > 0) line("  residuals", fmt::format("{:.1f} MB to compress gradients", megabytes(residuals)));
+  constexpr double shown_megabytes = 0.05;  // what replicas tell each other takes a few bytes in every run
+  if (megabytes(sums) >= shown_megabytes)
+    line("  sums", fmt::format("{:.1f} MB to add up what replicas contribute", megabytes(sums)));
   line("  statistics", fmt::format("{:.1f} MB", statistics));
   line("  gradients", fmt::format("{:.1f} MB in {}", gradients, counted(sized.plan.buckets.size(), "bucket")));
   line("  activations",

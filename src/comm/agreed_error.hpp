@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <functional>
+#include <memory>
 
 #include "comm/communicator.hpp"
 #include "core/log.hpp"
@@ -20,6 +21,14 @@ inline void run_agreed(Communicator& communicator, const char* what, const std::
     leave_if_stopped(what);
   };
   if (const Exit code = communicator.agreed_exit(what, interruptible); code != Exit::ok) throw AgreedError{code};
+}
+
+/// Collective. The same ranks, for work for which some may take much longer than others, such as reading their samples:
+/// if each has a watchdog, which sees whether it gets on, the others wait for it twelve times as long as elsewhere.
+inline std::unique_ptr<Communicator> patient_ranks(Communicator& communicator, StallLimits limits) {
+  constexpr double patience = 12;
+  if (limits.watchdog_seconds > 0) limits.abort_seconds *= patience;
+  return communicator.first_ranks(communicator.size(), limits);
 }
 
 /// Collective. What all ranks decide from the same values: where it throws it throws on all ranks, and rank 0 speaks.

@@ -182,9 +182,24 @@ void Communicator::minimum(std::span<double> values, const char* what) {
   state_->all_reduce(values.data(), values.size(), sizeof(double), MPI_DOUBLE, MPI_MIN, what);
 }
 
-std::vector<std::string> Communicator::all_gather(const std::string& text, const char* what) {
-  // Every text behind its size. They go up a binary tree, in which each rank has those of the ranks behind it, and all
-  // of them come back together: 2 log2(R) messages one after the other, where a broadcast a rank would take R log2(R).
+namespace {
+
+std::vector<std::string> split_sized(const std::string& all, int count) {
+  std::vector<std::string> texts(static_cast<std::size_t>(count));
+  for (std::size_t at = 0; std::string & each : texts) {
+    std::uint64_t size = 0;
+    std::memcpy(&size, all.data() + at, sizeof size);
+    each = all.substr(at + sizeof size, size);
+    at += sizeof size + size;
+  }
+  return texts;
+}
+
+}  // namespace
+
+std::string Communicator::gather_sized(const std::string& text, const char* what) {
+  // The texts go up a binary tree, in which each rank has those of the ranks behind it: log2(R) messages one after the
+  // other.
   std::string all;
   const std::uint64_t own_size = text.size();
   all.append(reinterpret_cast<const char*>(&own_size), sizeof own_size).append(text);
@@ -196,15 +211,19 @@ std::vector<std::string> Communicator::all_gather(const std::string& text, const
     }
     if (rank + span < ranks) all += state_->receive_text(rank + span, what);
   }
+  return all;
+}
+
+std::vector<std::string> Communicator::gather(const std::string& text, const char* what) {
+  const std::string all = gather_sized(text, what);
+  return rank() == 0 ? split_sized(all, size()) : std::vector<std::string>();
+}
+
+std::vector<std::string> Communicator::all_gather(const std::string& text, const char* what) {
+  // Down the tree they go together: log2(R) messages more, where a broadcast a rank would take R log2(R).
+  std::string all = gather_sized(text, what);
   state_->broadcast_text(all, 0, what);
-  std::vector<std::string> texts(static_cast<std::size_t>(ranks));
-  for (std::size_t at = 0; std::string & each : texts) {
-    std::uint64_t size = 0;
-    std::memcpy(&size, all.data() + at, sizeof size);
-    each = all.substr(at + sizeof size, size);
-    at += sizeof size + size;
-  }
-  return texts;
+  return split_sized(all, size());
 }
 
 std::string mpi_version() {

@@ -77,6 +77,8 @@ class Communicator {
   void maximum(std::span<double> values, const char* what);
   /// Collective. In place.
   void minimum(std::span<double> values, const char* what);
+  /// Collective. One text per rank, on rank 0; none elsewhere.
+  std::vector<std::string> gather(const std::string& text, const char* what);
   /// Collective. One text per rank, on all ranks.
   std::vector<std::string> all_gather(const std::string& text, const char* what);
   /// Collective. Set-up that may fail on some ranks: runs body, every different failure is reported by the lowest rank
@@ -95,6 +97,8 @@ class Communicator {
   friend std::unique_ptr<Collectives> make_mpi_collectives(Communicator&, Device&, const struct CollectivesSpec&);
   friend std::unique_ptr<Collectives> make_nccl_collectives(Communicator&, Device&, const struct CollectivesSpec&);
   struct State;
+  /// Collective. On rank 0 the texts of all ranks, on others those that they passed on, each behind its size.
+  std::string gather_sized(const std::string& text, const char* what);
   explicit Communicator(std::unique_ptr<State> state);
   /// Collective. `number` < 0: this rank is in no part, and gets null.
   std::unique_ptr<Communicator> split(int number, const StallLimits& limits);

@@ -99,16 +99,17 @@ void add_difference(std::string& to, const Option& option, const std::string& th
   to += fmt::format("{}{} {} then, {} now", to.empty() ? "" : "; ", option.name, said(then), said(option.print()));
 }
 
-/// What an option is part of; null: how the job computes, which changes no more than rounding.
+/// What an option is part of.
 const char* part_of(const std::string& title, const std::string& option) {
-  if (title == "Device") return option == "precision" ? "model" : nullptr;
   if (title == "Data set" || title == "Order" || option == "seed") return "data";
   if (title == "Network input" || title == "Augmentation") return "input";
-  if (title == "Network") return "model";
-  if (option == "backend" || option == "fusion-threshold-mb" || option == "cuda-aware-mpi" ||
-      option == "reproducible" || option == "wire" || option.starts_with("wire-"))
-    return nullptr;
+  if (title == "Network" || title == "Device") return "model";
   return "optimiser";
+}
+
+/// Whether the change from what was printed before alters no more than rounding.
+bool only_rounds(const Option& option, const std::string& then) {
+  return option.rounds && option.rounds(then) && option.rounds(option.print());
 }
 
 /// `[phase.1] epochs = 0:5, lr = 0.1:0.4; [phase.2] ...`; `none`.
@@ -129,8 +130,8 @@ std::string phases_in(const std::string& ini) {
 
 std::string rounding_options(const std::string& then, const TrainConfig& now) {
   std::string text;
-  for_each_difference(then, now, [&](const std::string& title, const Option& option, const std::string& value) {
-    if (part_of(title, option.name) == nullptr) add_difference(text, option, value);
+  for_each_difference(then, now, [&](const std::string&, const Option& option, const std::string& value) {
+    if (only_rounds(option, value)) add_difference(text, option, value);
   });
   return text;
 }
@@ -138,7 +139,7 @@ std::string rounding_options(const std::string& then, const TrainConfig& now) {
 std::vector<std::string> changed_parts(const std::string& then, const TrainConfig& now) {
   std::map<std::string, std::string> parts;
   for_each_difference(then, now, [&](const std::string& title, const Option& option, const std::string& value) {
-    if (const char* part = part_of(title, option.name)) add_difference(parts[part], option, value);
+    if (!only_rounds(option, value)) add_difference(parts[part_of(title, option.name)], option, value);
   });
   const std::string phases_then = phases_in(then), phases_now = phases_in(to_ini(now));
   if (phases_then != phases_now) parts["phases"] = fmt::format("{} then, {} now", phases_then, phases_now);

@@ -106,7 +106,8 @@ OptionGroup sync_options(SyncConfig& sync) {
           "format in which gradients, or the changes of weights since the last average, travel between ranks; the all-reduce adds in fp32 (NCCL adds bf16 itself). 2bit, topk and powersgd compress gradients, need --sync gradients and CPUs, and send what they leave out in later steps",
           {{"none", WireChoice::fp32}}))
       .also({"gc-type"})
-      .decides_bits();
+      .decides_bits()
+      .only_rounds_among({"fp32", "bf16", "fp16"});  // what is left out of a compressed gradient is more than rounding
   add(number_option(
           "wire-threshold", "F", sync.compression.threshold, above(0),
           "threshold F of --wire 2bit: a value of magnitude F or more is sent as +F or -F; applies to the gradient of "
@@ -123,7 +124,8 @@ OptionGroup sync_options(SyncConfig& sync) {
           "reproducible", sync.reproducible,
           "compute the same bits on any number of ranks (with equal --threads), by an all-reduce along a fixed tree of "
           "the replicas"))
-      .decides_bits();
+      .decides_bits()
+      .only_rounds();
   add(switch_option("sync-bn", sync.sync_bn,
                     "batch norm over the whole step; needs --sync gradients and one replica per rank"))
       .decides_bits();
@@ -135,11 +137,13 @@ OptionGroup sync_options(SyncConfig& sync) {
   add(number_option("fusion-threshold-mb", "MB", sync.bucket_mb, {.low = 0, .high = 65536, .low_excluded = true},
                     "size of the buckets in which gradients are all-reduced during backward, MB of 2^20 bytes"))
       .also({"bucket-mb", "bucket-cap-mb"})
-      .decides_bits();
+      .decides_bits()
+      .only_rounds();
   add(word_option("backend", sync.backend, {"auto", "mpi", "nccl"}, "library for the all-reduce"))
       .also({"dist-backend"})
-      .decides_bits();
-  add(cuda_aware_option(sync.cuda_aware)).decides_bits();
+      .decides_bits()
+      .only_rounds();
+  add(cuda_aware_option(sync.cuda_aware)).decides_bits().only_rounds();
   add(number_option("check-weights", "STEPS", sync.digest_every, at_least(0),
                     "every N steps, check that all ranks hold the same weights; 0: never"));
   add(number_option("check-arithmetic", "STEPS", sync.check_arithmetic, at_least(0),

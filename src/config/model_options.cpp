@@ -154,19 +154,24 @@ OptionGroup device_options(DeviceConfig& device) {
   auto add = [&](Option option) -> Option& { return group.options.emplace_back(std::move(option)); };
   add(word_option("device", device.device, {"auto", "cpu", "cuda"},
                   "auto takes CUDA where it is built in and a GPU is found; cuda never falls back to cpu"))
-      .decides_bits();
+      .decides_bits()
+      .only_rounds();
   add(number_option("threads", "N", device.threads, from_to(0, 4096),
                     "compute threads per rank; 0: as many as the rank has cores"))
-      .decides_bits();
+      .decides_bits()
+      .only_rounds();
   add(choice_option<Bind>(
       "bind", device.bind, {{"cores", Bind::cores}, {"none", Bind::none}},
       "give ranks that the launcher left all on the same cores shares of their own; a launcher's binding stays"));
   add(precision_option(device.precision)).also({"dtype"}).decides_bits();
   add(choice_option<Tuning>("tuning", device.tuning, {{"rule", Tuning::rule}, {"measured", Tuning::measured}},
                             "choose kernels by shape, the same everywhere, or by timing them at the start"))
-      .decides_bits();
-  add(text_option("kernels", "WORDS", device.options, "further choices of the device's kernels, e.g. no-winograd, winograd-bf16"))
-      .decides_bits();
+      .decides_bits()
+      .only_rounds();
+  add(text_option("kernels", "WORDS", device.options,
+                  "further choices of the device's kernels, e.g. no-winograd, winograd-bf16"))
+      .decides_bits()
+      .only_rounds();
   return group;
 }
 

@@ -161,6 +161,7 @@ void read_pieces(const std::vector<Piece>& pieces, int threads, const Read& read
   const auto work = [&] {
     for (std::size_t i = next++; i < pieces.size(); i = next++) {
       try {
+        leave_if_stopped("loading the samples");
         read(pieces[i]);
       } catch (...) {
         const std::lock_guard lock(guard);

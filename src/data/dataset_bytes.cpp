@@ -87,4 +87,28 @@ DatasetInfo dataset_info_of(std::string_view bytes) {
   return info;
 }
 
+std::string to_bytes(const std::vector<ShapeGroup>& groups) {
+  Writer write;
+  write(static_cast<std::uint64_t>(groups.size()));
+  for (const ShapeGroup& group : groups) {
+    write(group.size);
+    write(group.samples);
+  }
+  return std::move(write.bytes);
+}
+
+std::vector<ShapeGroup> shape_groups_of(std::string_view bytes) {
+  Reader read(bytes);
+  std::uint64_t count = 0;
+  read(count);
+  require(count <= bytes.size(), "headers of a data set that end early");
+  std::vector<ShapeGroup> groups(static_cast<std::size_t>(count));
+  for (ShapeGroup& group : groups) {
+    read(group.size);
+    read(group.samples);
+  }
+  require(read.bytes.empty(), "headers of a data set that go on");
+  return groups;
+}
+
 }  // namespace convoy

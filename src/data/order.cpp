@@ -150,7 +150,12 @@ EpochOrder::EpochOrder(const OrderSpec& spec, Index epoch, int first_replica, in
   }
 }
 
-Index EpochOrder::steps() const { return full_steps(spec_) + (rest_of(spec_) > 0 ? 1 : 0); }
+Index steps_of_epoch(const OrderSpec& spec) {
+  check(spec);
+  return full_steps(spec) + (rest_of(spec) > 0 ? 1 : 0);
+}
+
+Index EpochOrder::steps() const { return steps_of_epoch(spec_); }
 
 Index EpochOrder::count(Index step, int replica) const {
   return step < full_steps(spec_) ? spec_.batch : deal(rest_of(spec_), spec_.replicas, replica).count;

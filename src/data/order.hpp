@@ -73,6 +73,8 @@ class EpochOrder {
   std::vector<std::int32_t> permutation_;  ///< global: of the space; partition: of the owned replicas' ranges
 };
 
+/// Steps of any epoch, which are counted and not ordered. Throws Error(usage) as EpochOrder does.
+Index steps_of_epoch(const OrderSpec& spec);
 /// The range of the global sample space that replicas [first, first + count) read: their shares, or all of it (global,
 /// resample global).
 Range sample_range(const OrderSpec& spec, int first_replica, int replica_count);

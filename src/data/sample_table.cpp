@@ -60,25 +60,61 @@ std::vector<Index> offsets_of(const DatasetInfo& info, const PartitionInfo& part
   return offsets;
 }
 
+bool meets(const PartitionInfo& part, Range range) {
+  return range.count > 0 && part.samples.begin < range.end() && range.begin < part.samples.end();
+}
+
+/// Those of the partition that lie in the range.
+Rows rows_of(const PartitionInfo& part, Range range) {
+  const Index begin = std::max(part.samples.begin, range.begin), end = std::min(part.samples.end(), range.end());
+  return {static_cast<std::uint64_t>(begin - part.samples.begin), static_cast<std::size_t>(end - begin)};
+}
+
+std::vector<std::int32_t> labels_of_rows(const DatasetInfo& info, const PartitionInfo& part, const File& file,
+                                         const Rows& rows) {
+  const Index stored_classes = info.labels_as.empty() ? info.classes : static_cast<Index>(info.labels_as.size());
+  auto labels = read_rows<std::int32_t>(file, part.labels_offset, rows);
+  for (std::size_t i = 0; i < rows.n; ++i) {
+    if (labels[i] >= 0 && labels[i] < stored_classes) {
+      labels[i] = info.label_of(labels[i]);
+      continue;
+    }
+    const std::uint64_t row = rows.skip + i;
+    fail(Exit::data,
+         "'{}': dataset '/labels' holds {} for sample {} (id {}), expected 0 to {}; run convoy-preprocess verify '{}'",
+         part.path, labels[i], row, part.samples.begin + static_cast<Index>(row), stored_classes - 1, info.folder);
+  }
+  return labels;
+}
+
 }  // namespace
+
+std::vector<std::int32_t> read_labels(const DatasetInfo& info, Range range) {
+  std::vector<std::int32_t> labels;
+  labels.reserve(static_cast<std::size_t>(range.count));
+  for (const PartitionInfo& part : info.partitions) {
+    if (!meets(part, range)) continue;
+    const File file(part.path, File::Access::read);
+    const auto own = labels_of_rows(info, part, file, rows_of(part, range));
+    labels.insert(labels.end(), own.begin(), own.end());
+  }
+  return labels;
+}
 
 SampleTable::SampleTable(const DatasetInfo& info, Range range) {
   const auto count = static_cast<std::size_t>(range.count);
   labels.reserve(count);
   ids.reserve(count);
   extents.reserve(count);
-  const auto meets = [&](const PartitionInfo& part) {
-    return range.count > 0 && part.samples.begin < range.end() && range.begin < part.samples.end();
-  };
-  allow_open_files(static_cast<std::size_t>(std::count_if(info.partitions.begin(), info.partitions.end(), meets)));
-  const Index stored_classes = info.labels_as.empty() ? info.classes : static_cast<Index>(info.labels_as.size());
+  allow_open_files(static_cast<std::size_t>(std::count_if(info.partitions.begin(), info.partitions.end(),
+                                                          [&](const auto& part) { return meets(part, range); })));
   for (const PartitionInfo& part : info.partitions) {
-    if (!meets(part)) continue;
-    const Index begin = std::max(part.samples.begin, range.begin), end = std::min(part.samples.end(), range.end());
-    const Rows rows{static_cast<std::uint64_t>(begin - part.samples.begin), static_cast<std::size_t>(end - begin)};
+    if (!meets(part, range)) continue;
+    const Rows rows = rows_of(part, range);
+    const Index begin = part.samples.begin + static_cast<Index>(rows.skip);
     const File& file = files_.emplace_back(part.path, File::Access::read);
     begins_.push_back(extents.size());
-    auto own_labels = read_rows<std::int32_t>(file, part.labels_offset, rows);
+    const auto own_labels = labels_of_rows(info, part, file, rows);
     const auto own_ids = read_rows<Index>(file, part.ids_offset, rows);
     const auto crc = read_rows<std::uint32_t>(file, part.crc_offset, rows);
     const auto offsets = offsets_of(info, part, file, rows);
@@ -86,18 +122,9 @@ SampleTable::SampleTable(const DatasetInfo& info, Range range) {
       extents.push_back({part.images_offset + static_cast<std::uint64_t>(offsets[i]),
                          static_cast<std::uint32_t>(offsets[i + 1] - offsets[i]), crc[i]});
       const Index id = begin + static_cast<Index>(i);
-      if (own_ids[i] != id) {
+      if (own_ids[i] != id)
         fail(Exit::data, "'{}': dataset '/ids' holds {} for sample {}, expected {}; run convoy-preprocess verify '{}'",
              part.path, own_ids[i], rows.skip + i, id, info.folder);
-      }
-      if (own_labels[i] >= 0 && own_labels[i] < stored_classes) {
-        own_labels[i] = info.label_of(own_labels[i]);
-        continue;
-      }
-      fail(
-          Exit::data,
-          "'{}': dataset '/labels' holds {} for sample {} (id {}), expected 0 to {}; run convoy-preprocess verify '{}'",
-          part.path, own_labels[i], rows.skip + i, id, stored_classes - 1, info.folder);
     }
     labels.insert(labels.end(), own_labels.begin(), own_labels.end());
     ids.insert(ids.end(), own_ids.begin(), own_ids.end());

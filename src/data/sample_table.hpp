@@ -40,4 +40,8 @@ class SampleTable {
   std::vector<File> files_;
 };
 
+/// The labels of a range alone, as DatasetInfo::label_of says them; one file is open at a time. Throws Error(data)
+/// naming the file where they make no sense.
+std::vector<std::int32_t> read_labels(const DatasetInfo& info, Range range);
+
 }  // namespace convoy

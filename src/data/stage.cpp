@@ -12,8 +12,11 @@
 #include <filesystem>
 #include <vector>
 
+#include "core/clock.hpp"
 #include "core/errors.hpp"
 #include "core/log.hpp"
+#include "core/progress.hpp"
+#include "core/stop.hpp"
 #include "data/sample_table.hpp"
 #include "io/file.hpp"
 #include "io/seal.hpp"
@@ -25,18 +28,38 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t piece_bytes = std::size_t{8} << 20;
 
+constexpr const char* copying = "copying partitions to this host";
+
 /// Held while one process copies; freed with the descriptor, also when the process dies.
 class CopyLock {
  public:
+  /// Waits for as long as another process copies, which has a watchdog of its own. Throws Error(stopped) if this one is
+  /// asked to stop meanwhile.
   explicit CopyLock(const std::string& path) : descriptor_(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)) {
-    if (descriptor_ < 0 || ::flock(descriptor_, LOCK_EX) != 0)
-      fail(Exit::data, "cannot lock '{}' ({}); choose another --stage-dir", path, std::strerror(errno));
+    if (descriptor_ < 0) refuse(path);
+    try {
+      while (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0) {
+        if (errno != EWOULDBLOCK && errno != EINTR) refuse(path);
+        progress().doing("waiting for another process to copy");
+        leave_if_stopped(copying);
+        constexpr double nap_seconds = 0.05;
+        real_clock().sleep(nap_seconds);
+      }
+    } catch (...) {
+      ::close(descriptor_);
+      throw;
+    }
+    progress().doing(copying);
   }
   ~CopyLock() { ::close(descriptor_); }
   CopyLock(const CopyLock&) = delete;
   CopyLock& operator=(const CopyLock&) = delete;
 
  private:
+  [[noreturn]] static void refuse(const std::string& path) {
+    fail(Exit::data, "cannot lock '{}' ({}); choose another --stage-dir", path, std::strerror(errno));
+  }
+
   int descriptor_;
 };
 
@@ -59,6 +82,7 @@ void verify_samples(const DatasetInfo& info, const PartitionInfo& part, const st
   const SampleTable table(alone, part.samples);
   std::vector<std::uint8_t> bytes;
   for (std::size_t i = 0; i < table.extents.size(); ++i) {
+    leave_if_stopped(copying);
     bytes.resize(table.extents[i].bytes);
     table.read(i, i + 1, bytes.data());
     if (crc32c(bytes.data(), bytes.size()) == table.extents[i].crc) continue;
@@ -85,6 +109,7 @@ void copy(const DatasetInfo& info, const PartitionInfo& part, const std::string&
     std::vector<std::uint8_t> buffer(std::min<std::size_t>(piece_bytes, size));
     for (std::uint64_t at = 0; at < size; at += buffer.size()) {
       const auto bytes = static_cast<std::size_t>(std::min<std::uint64_t>(buffer.size(), size - at));
+      leave_if_stopped(copying);
       source.read_at(buffer.data(), bytes, at);
       target.write_at(buffer.data(), bytes, at);
     }

@@ -122,12 +122,10 @@ std::vector<std::int32_t> labels_of(const DataConfig& config, const DatasetInfo&
   if (config.synthetic) {
     std::vector<std::uint8_t> image(static_cast<std::size_t>(info.image_bytes()));
     for (Index i = range.begin; i < range.end(); ++i)
-      labels.push_back(synthetic_sample(config.synthetic_spec, i, image.data()));
+      labels.push_back(info.label_of(synthetic_sample(config.synthetic_spec, i, image.data())));
     return labels;
   }
-  labels = SampleTable(info, range).labels;
-  for (std::int32_t& label : labels) label = info.label_of(label);
-  return labels;
+  return read_labels(info, range);
 }
 
 std::unique_ptr<Dataset> load_evaluated(const DataConfig& config, const DatasetInfo& info, Range share,

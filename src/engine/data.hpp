@@ -30,7 +30,8 @@ std::unique_ptr<Dataset> load_split(const DataConfig& config, const DatasetInfo&
 std::vector<ShapeGroup> val_groups(const DataConfig& config, const DatasetInfo& info);
 /// Where rectangles were asked for and val_groups found none: what to say. Else empty.
 std::string shape_warning(const DataConfig& config, const DatasetInfo& info, const std::vector<ShapeGroup>& groups);
-/// The label of each sample of a range: of files their tables alone are read. Throws Error(data).
+/// The class of each sample of a range, as DatasetInfo::label_of says it; of files the labels alone are read. Throws
+/// Error(data).
 std::vector<std::int32_t> labels_of(const DataConfig& config, const DatasetInfo& info, Range range);
 /// What load_split keeps in memory, bytes; 0: it reads samples when they are used.
 Index kept_bytes(const DataConfig& config, const DatasetInfo& info, Range range, Index memory_bytes);

@@ -135,7 +135,12 @@ std::optional<ValidationRecord> Evaluator::run(const ParameterSet& set, const St
   Counters counted;
   for (Index i = 0; i < rounds_; ++i) {
     progress().mark();
-    if (stop_agreed()) return std::nullopt;
+    if (stop_agreed()) {
+      // What the batches so far have counted would else be taken for the training's.
+      collectives_.await(backend.counters_ready(), "counters of an evaluation that was stopped");
+      static_cast<void>(backend.take_counters());
+      return std::nullopt;
+    }
     if (i >= batches_.count()) continue;  // others have one more
     const std::size_t shape = batches_.group(i);
     const Batch batch = batches_.batch(i);

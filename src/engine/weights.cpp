@@ -135,14 +135,24 @@ FoundWeights open_weights(Communicator& communicator, const std::string& path) {
   return found;
 }
 
+namespace {
+
+/// Which of a checkpoint's weights are taken; empty: it has one kind.
+std::string tell_average(const CheckpointMeta& meta) {
+  if (meta.ema_decay == 0) return {};
+  if (const double steps = meta.lookahead_steps(); steps > 0)
+    return fmt::format(", the slow ones (--lookahead-steps {})", steps);
+  return fmt::format(", their moving average (--ema-decay {})", meta.ema_decay);
+}
+
+}  // namespace
+
 LoadedWeights load_weights(Communicator& communicator, const FoundWeights& found, const Plan& plan,
                            const SetLayout& layout, Head head) {
   if (!found.format) {
     Checkpoint loaded =
         load_checkpoint(communicator, found, plan, layout, {.weights_only = true, .head = head, .shards = false});
-    const double decay = loaded.meta.ema_decay;
-    log::info("weights from '{}'{}", loaded.path,
-              decay > 0 ? fmt::format(", their moving average (--ema-decay {})", decay) : "");
+    log::info("weights from '{}'{}", loaded.path, tell_average(loaded.meta));
     return {std::move(loaded.set.block), std::move(loaded.unread)};
   }
   LoadedWeights loaded;

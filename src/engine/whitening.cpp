@@ -106,10 +106,11 @@ std::vector<double> patch_moments(const std::vector<float>& images, Index count,
 }
 
 void whiten_first_layers(Communicator& communicator, const DataConfig& config, const DatasetInfo& train,
-                         const AugmentSpec& augment, const Plan& plan, float* values) {
+                         const AugmentSpec& augment, const Plan& plan,
+                         const std::function<bool(const Parameter&)>& starts_anew, float* values) {
   std::vector<const Parameter*> rows;
   for (const Parameter& row : plan.table.rows)
-    if (row.initialiser.fill == Initialiser::Fill::whitening) rows.push_back(&row);
+    if (row.initialiser.fill == Initialiser::Fill::whitening && starts_anew(row)) rows.push_back(&row);
   if (rows.empty()) return;
   run_agreed(communicator, "whitening the first layer", [&] {
     if (communicator.rank() != 0) return;

@@ -26,6 +26,7 @@
 #include "engine/engine.hpp"
 #include "engine/evaluator.hpp"
 #include "engine/model_data.hpp"
+#include "engine/shared_data.hpp"
 #include "engine/step_vote.hpp"
 #include "infer/model_file.hpp"
 #include "infer/prediction.hpp"
@@ -45,7 +46,7 @@ std::string folder_for(const EvaluateConfig& config) {
   return is_run ? config.output_folder + "/evaluation/" + config.split : config.output_folder;
 }
 
-/// Counts of (label, predicted class) over the samples of all ranks.
+/// Counts over the samples of all ranks: of each class, and up to most_classes of each (label, predicted class).
 class Confusion {
  public:
   explicit Confusion(Index classes);
@@ -58,53 +59,57 @@ class Confusion {
   void write(const std::string& folder, const std::vector<std::string>& class_names) const;
 
  private:
-  std::int64_t& at(Index label, Index predicted) {
-    return counts_[static_cast<std::size_t>(label * classes_ + predicted)];
-  }
+  bool has_matrix() const { return classes_ <= most_classes; }
   Index classes_;
-  std::vector<std::int64_t> counts_;
+  std::vector<std::int64_t> samples_, correct_;  ///< of each label
+  std::vector<std::int64_t> counts_;             ///< [label][predicted]; empty for more classes
 };
 
-Confusion::Confusion(Index classes) : classes_(classes), counts_(static_cast<std::size_t>(classes * classes)) {}
+Confusion::Confusion(Index classes)
+    : classes_(classes),
+      samples_(static_cast<std::size_t>(classes)),
+      correct_(samples_),
+      counts_(has_matrix() ? static_cast<std::size_t>(classes * classes) : 0) {}
 
 void Confusion::add(std::span<const SampleSpec> samples, const float* logits) {
   for (std::size_t n = 0; n < samples.size(); ++n) {
     const float* row = logits + static_cast<Index>(n) * classes_;
-    ++at(samples[n].a, std::max_element(row, row + classes_) - row);
+    const Index label = samples[n].a, predicted = std::max_element(row, row + classes_) - row;
+    ++samples_[static_cast<std::size_t>(label)];
+    if (label == predicted) ++correct_[static_cast<std::size_t>(label)];
+    if (has_matrix()) ++counts_[static_cast<std::size_t>(label * classes_ + predicted)];
   }
 }
 
 void Confusion::sum(Communicator& communicator) {
-  communicator.sum(std::span<std::int64_t>(counts_), "sum of the confusion matrix");
+  for (std::vector<std::int64_t>* counts : {&samples_, &correct_, &counts_})
+    communicator.sum(std::span<std::int64_t>(*counts), "counts of the classes");
 }
 
 void Confusion::write(const std::string& folder, const std::vector<std::string>& class_names) const {
   const auto name = [&](Index c) { return csv_field(class_name(class_names, c)); };
-  const auto count = [&](Index label, Index predicted) {
-    return counts_[static_cast<std::size_t>(label * classes_ + predicted)];
-  };
-  std::ostringstream matrix, per_class;
-  matrix << "label\\predicted";
-  for (Index c = 0; c < classes_; ++c) matrix << ',' << name(c);
-  matrix << '\n';
+  std::ostringstream per_class;
   per_class << "class,name,samples,correct,percent\n";
   for (Index label = 0; label < classes_; ++label) {
-    std::int64_t samples = 0;
-    matrix << name(label);
-    for (Index c = 0; c < classes_; ++c) {
-      matrix << ',' << count(label, c);
-      samples += count(label, c);
-    }
-    matrix << '\n';
-    const std::int64_t correct = count(label, label);
+    const std::int64_t samples = samples_[static_cast<std::size_t>(label)],
+                       correct = correct_[static_cast<std::size_t>(label)];
     per_class << fmt::format("{},{},{},{},{:.3f}\n", label, name(label), samples, correct,
                              samples > 0 ? 100.0 * static_cast<double>(correct) / static_cast<double>(samples) : 0.0);
   }
   replace_text_file(folder + "/per_class.csv", per_class.str());
-  if (classes_ > most_classes) {
+  if (!has_matrix()) {
     log::info("confusion.csv is left out: it would have {} rows and columns; per_class.csv has one line per class",
               classes_);
     return;
+  }
+  std::ostringstream matrix;
+  matrix << "label\\predicted";
+  for (Index c = 0; c < classes_; ++c) matrix << ',' << name(c);
+  matrix << '\n';
+  for (Index label = 0; label < classes_; ++label) {
+    matrix << name(label);
+    for (Index c = 0; c < classes_; ++c) matrix << ',' << counts_[static_cast<std::size_t>(label * classes_ + c)];
+    matrix << '\n';
   }
   replace_text_file(folder + "/confusion.csv", matrix.str());
 }
@@ -166,19 +171,24 @@ Exit evaluate(Communicator& communicator, const EvaluateConfig& config) try {
     data = data_of(config, trained);
     if (!data.synthetic && folder_of(data, config.split).empty())
       fail(Exit::usage, "no data set is given, and '{}' names none; use --data DIR (made by convoy-preprocess)", path);
-    info = open_split(data, config.split);
+    if (rank == 0 || data.synthetic) info = open_split(data, config.split);
+  });
+  if (!data.synthetic) share(communicator, info);
+  run_agreed(communicator, "opening the data set", [&] {
     data.image_size = input_side(model, data, info);
     const DataVerdict verdict = see_as_model(model.data(), info, data);
     if (rank == 0) tell(verdict);
-    groups = val_groups(data, info);
+    if (rank == 0) groups = val_groups(data, info);
     const std::string warning = shape_warning(data, info, groups);
     if (rank == 0 && !warning.empty()) log::warn("{}", warning);
     log::info("{}", tell_input(info, augment_spec(data, info, trained.seed, Use::evaluation)));
   });
+  share(communicator, groups);
   communicator.require_equal(fmt::format("{} {:016x}", path, info.digest), "checkpoint and data set");
   const Range share = EvaluationBatches::share(info.samples, ranks, rank);
   const Index largest = EvaluationBatches::share(info.samples, ranks, 0).count;
-  run_agreed(communicator, "loading the samples", [&] {
+  const auto patient = patient_ranks(communicator, config.deadline);
+  run_agreed(*patient, "loading the samples", [&] {
     const ActivityScope phase(Activity::data);
     progress().doing("loading the samples");
     samples = load_evaluated(data, info, share, groups, samples_memory(data, communicator.node_size()));

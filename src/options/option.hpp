@@ -56,6 +56,9 @@ struct Option {
   char letter = 0;
   std::vector<std::string> aliases = {};  ///< other programs' names for the same thing, and other letters
   Bits bits = Bits::irrelevant;
+  /// Of an option that decides bits: values that compute the same but for rounding. A run that goes on with another of
+  /// them trains the same. Null: any change trains something else.
+  std::function<bool(const std::string&)> rounds = {};
   Visibility visibility = Visibility::shown;
   Place place = Place::anywhere;
 
@@ -71,6 +74,16 @@ struct Option {
   }
   Option& decides_bits() {
     bits = Bits::decides;
+    return *this;
+  }
+  Option& only_rounds() {
+    rounds = [](const std::string&) { return true; };
+    return *this;
+  }
+  Option& only_rounds_among(std::vector<std::string> values) {
+    rounds = [among = std::move(values)](const std::string& one) {
+      return std::find(among.begin(), among.end(), one) != among.end();
+    };
     return *this;
   }
   Option& only_on_command_line() {

@@ -15,6 +15,23 @@
 namespace convoy {
 namespace {
 
+/// How a rank adds its replicas' gradients, without the leaf.
+ReplicaSumSpec sum_of(const SyncSpec& spec, const ParameterTable& table) {
+  const ReplicaRun run = deal_replicas(spec.replicas, spec.ranks, spec.rank);
+  const int turns = deal_replicas(spec.replicas, spec.ranks, 0).count;
+  return {.run = run,
+          .reproducible = spec.reproducible,
+          // A rank with a turn too few is given a zeroed block in the last one.
+          .last_leaf = run.count == turns ? LastLeaf::stays : LastLeaf::leaves,
+          // What is compressed has sums of its own.
+          .count = spec.compression.is_on() ? 0 : table.exchange.begin};
+}
+
+ReplicaSumSpec with_leaf(ReplicaSumSpec sum, float* leaf) {
+  sum.leaf = leaf;
+  return sum;
+}
+
 class GradientSync final : public Sync {
  public:
   GradientSync(const SyncSpec& spec, const SyncParts& parts)
@@ -22,14 +39,7 @@ class GradientSync final : public Sync {
         wire_(spec.wire),
         run_(deal_replicas(spec.replicas, spec.ranks, spec.rank)),
         turns_(deal_replicas(spec.replicas, spec.ranks, 0).count),
-        sum_(parts.backend, parts.collectives,
-             {.run = run_,
-              .reproducible = spec.reproducible,
-              // A rank with a turn too few is given a zeroed block in the last one.
-              .last_leaf = run_.count == turns_ ? LastLeaf::stays : LastLeaf::leaves,
-              .leaf = parts.gradients,
-              // What is compressed has sums of its own.
-              .count = spec.compression.is_on() ? 0 : parts.plan.table.exchange.begin}) {
+        sum_(parts.backend, parts.collectives, with_leaf(sum_of(spec, parts.plan.table), parts.gradients)) {
     set_ = {parts.backend.allocate(parts.layout.count()), parts.layout.count()};
     if (spec.compression.is_on()) compressed_.emplace(spec, parts);
   }
@@ -148,6 +158,11 @@ class GradientSync final : public Sync {
 };
 
 }  // namespace
+
+Index gradient_sum_floats(const SyncSpec& spec, const ParameterTable& table) {
+  const ReplicaSumSpec sum = sum_of(spec, table);
+  return sum.count * ReplicaSum::slots(sum);
+}
 
 std::unique_ptr<Sync> make_gradient_sync(const SyncSpec& spec, const SyncParts& parts) {
   return std::make_unique<GradientSync>(spec, parts);

@@ -21,6 +21,10 @@ ReplicaRun within_group(const ReplicaRun& run, int group) { return {run.first % 
 
 }  // namespace
 
+Index group_average_floats(const SyncSpec& spec, const SetLayout& layout, const ReplicaRun& run) {
+  return average_floats(within_group(spec), layout, within_group(run, spec.group.replicas));
+}
+
 GroupAverage::GroupAverage(const SyncSpec& spec, const SyncParts& parts, const ReplicaRun& run)
     : momentum_(spec.momentum),
       backend_(parts.backend),

@@ -4,6 +4,9 @@
 
 namespace convoy {
 
+/// Floats that a GroupAverage allocates.
+Index group_average_floats(const SyncSpec& spec, const SetLayout& layout, const ReplicaRun& run);
+
 /// The averages of groups of replicas, between two averages of all (as hierarchical local SGD: Lin et al., "Don't use
 /// large mini-batches, use local SGD", ICLR 2020, appendix). Ranks that share a group average it together, over a
 /// communicator of their own; whole groups are averaged one after the other. Weights always travel in fp32.

@@ -12,13 +12,15 @@ constexpr Index piece_floats = 1 << 18;
 
 }  // namespace
 
+Index change_floats(const SetLayout& layout) { return std::min(piece_floats, layout.trained.count); }
+
 OuterOptimiser::OuterOptimiser(const OuterSpec& spec, const SyncParts& parts)
     : spec_(spec),
       backend_(parts.backend),
       values_(parts.layout.trained),
       layout_(outer_layout(parts.layout)),
       state_{parts.backend.allocate(layout_.count()), layout_.count()},
-      change_(parts.backend.allocate(std::min(piece_floats, values_.count))) {}
+      change_(parts.backend.allocate(change_floats(parts.layout))) {}
 
 void OuterOptimiser::step(const ParameterSet& average) {
   if (!spec_.is_on()) return follow(average);

@@ -5,6 +5,9 @@
 
 namespace convoy {
 
+/// Floats that an OuterOptimiser allocates beside its state.
+Index change_floats(const SetLayout& layout);
+
 /// Takes a step along the change of the average in a period (Wang et al., "SlowMo", ICLR 2020; Douillard et al.,
 /// "DiLoCo", 2023). The anchor a is the weights with which the period began, x the average of the replicas:
 ///

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstring>
 #include <utility>
 
@@ -11,7 +12,47 @@ namespace {
 
 std::size_t slot(Index i) { return static_cast<std::size_t>(i); }
 
+/// Behind the set.
+Range report_range(const SyncSpec& spec, const SetLayout& layout) {
+  return {align_floats(layout.count()), spec.replicas * report_floats};
+}
+
+/// How a rank adds what its replicas contribute, without the leaf.
+ReplicaSumSpec sum_of(const SyncSpec& spec, const SetLayout& layout, const ReplicaRun& run) {
+  return {.run = run, .reproducible = spec.reproducible, .count = report_range(spec, layout).end()};
+}
+
+ReplicaSumSpec with_leaf(ReplicaSumSpec sum, float* leaf) {
+  sum.leaf = leaf;
+  return sum;
+}
+
 }  // namespace
+
+Index average_floats(const SyncSpec& spec, const SetLayout& layout, const ReplicaRun& run) {
+  const ReplicaSumSpec sum = sum_of(spec, layout, run);
+  return sum.count * (1 + ReplicaSum::slots(sum));
+}
+
+void share_one(std::span<const double> parts, std::span<float> shares) {
+  double total = 0, largest = 0;
+  for (const double part : parts) {
+    total += part;
+    largest = std::max(largest, part);
+  }
+  // The largest share lies in [2^(exponent - 1), 2^exponent).
+  int exponent = 0;
+  std::frexp(largest / total, &exponent);
+  const double unit = std::ldexp(1.0, exponent - share_bits), units = 1 / unit;
+  double before = 0, given = 0;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    before += parts[i];
+    // What one share lost to rounding goes to the next that has a part.
+    const double own = parts[i] > 0 ? std::round(before / total * units) - given : 0;
+    given += own;
+    shares[i] = static_cast<float>(own * unit);
+  }
+}
 
 SetAverage::SetAverage(const SyncSpec& spec, const SyncParts& parts, const ReplicaRun& run, const float* anchor)
     : replicas_(spec.replicas),
@@ -19,10 +60,10 @@ SetAverage::SetAverage(const SyncSpec& spec, const SyncParts& parts, const Repli
       anchor_(anchor),
       parts_(parts),
       run_(run),
-      report_range_{align_floats(parts.layout.count()), spec.replicas * report_floats},
+      report_range_(report_range(spec, parts.layout)),
       set_{parts.backend.allocate(report_range_.end()), parts.layout.count()},
-      sum_(parts.backend, parts.collectives,
-           {.run = run, .reproducible = spec.reproducible, .leaf = set_.block, .count = report_range_.end()}),
+      sum_(parts.backend, parts.collectives, with_leaf(sum_of(spec, parts.layout, run), set_.block)),
+      samples_(slot(spec.replicas), 0.0),
       weights_(slot(spec.replicas), 0.0F),
       optimiser_weights_(weights_),
       reports_(slot(report_range_.count), 0.0F),
@@ -58,14 +99,11 @@ bool SetAverage::weigh(std::span<const ParameterSet> sets, std::span<const Index
   const Ticket all = sum_.reduce(report_range_, what);
   parts_.collectives.await(parts_.collectives.read(all, reports_.data(), reports, report_range_.count), what);
 
-  double total = 0;
-  const auto samples_of = [&](int replica) {
-    return static_cast<double>(report(replica)[0]) * samples_unit + static_cast<double>(report(replica)[1]);
-  };
-  for (int replica = 0; replica < replicas_; ++replica) total += samples_of(replica);
-  if (total == 0) return false;
   for (int replica = 0; replica < replicas_; ++replica)
-    weights_[slot(replica)] = static_cast<float>(samples_of(replica) / total);
+    samples_[slot(replica)] =
+        static_cast<double>(report(replica)[0]) * samples_unit + static_cast<double>(report(replica)[1]);
+  if (std::all_of(samples_.begin(), samples_.end(), [](double count) { return count == 0; })) return false;
+  share_one(samples_, weights_);
   optimiser_weights_ = weights_;
   return true;
 }
@@ -73,11 +111,13 @@ bool SetAverage::weigh(std::span<const ParameterSet> sets, std::span<const Index
 void SetAverage::weigh_one() {
   std::fill(weights_.begin(), weights_.end(), 0.0F);
   weights_.front() = 1;
-  std::fill(optimiser_weights_.begin(), optimiser_weights_.end(), 1.0F / static_cast<float>(replicas_));
+  std::fill(samples_.begin(), samples_.end(), 1.0);
+  share_one(samples_, optimiser_weights_);
 }
 
 void SetAverage::weigh_alike() {
-  std::fill(weights_.begin(), weights_.end(), 1.0F / static_cast<float>(replicas_));
+  std::fill(samples_.begin(), samples_.end(), 1.0);
+  share_one(samples_, weights_);
   optimiser_weights_ = weights_;
 }
 

@@ -108,6 +108,20 @@ Index outer_floats(const SyncSpec& spec, const SetLayout& layout) {
   return needs_anchor(spec) ? outer_layout(layout).count() : 0;
 }
 
+Index sum_floats(const SyncSpec& spec, const SetLayout& layout, const ParameterTable& table) {
+  switch (spec.mode) {
+    case SyncMode::gradients:
+      return gradient_sum_floats(spec, table);
+    case SyncMode::weights:
+      return weight_sum_floats(spec, layout);
+  }
+  fail(Exit::internal, "a sync policy without sums");
+}
+
+Index sync_floats(const SyncSpec& spec, const SetLayout& layout, const ParameterTable& table) {
+  return outer_floats(spec, layout) + compression_floats(spec, table) + sum_floats(spec, layout, table);
+}
+
 Index local_steps_of_checkpoint(const SyncSpec& spec) {
   switch (spec.mode) {
     case SyncMode::gradients:

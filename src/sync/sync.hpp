@@ -63,6 +63,10 @@ int parameter_sets(const SyncSpec& spec, int replicas);
 Index outer_floats(const SyncSpec& spec, const SetLayout& layout);
 /// Floats, or as many bytes by four, that this rank keeps to compress its replicas' gradients; 0: none.
 Index compression_floats(const SyncSpec& spec, const ParameterTable& table);
+/// Floats in which this rank adds up what its replicas contribute to sums and averages.
+Index sum_floats(const SyncSpec& spec, const SetLayout& layout, const ParameterTable& table);
+/// All of these: what make_sync allocates beside parameter_sets().
+Index sync_floats(const SyncSpec& spec, const SetLayout& layout, const ParameterTable& table);
 /// What a checkpoint notes of the policy: steps between two averages, 0 where all replicas share one set.
 Index local_steps_of_checkpoint(const SyncSpec& spec);
 /// `gradients` or `weights`: the policy that wrote a checkpoint with that number.

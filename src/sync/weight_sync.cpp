@@ -209,6 +209,14 @@ class WeightSync final : public Sync {
 
 }  // namespace
 
+Index weight_sum_floats(const SyncSpec& spec, const SetLayout& layout) {
+  const ReplicaRun run = deal_replicas(spec.replicas, spec.ranks, spec.rank);
+  Index floats = average_floats(spec, layout, run) - layout.count();  // its set is one of parameter_sets()
+  if (spec.group.is_on() && run.count > 0) floats += group_average_floats(spec, layout, run);
+  if (needs_anchor(spec)) floats += change_floats(layout);
+  return floats;
+}
+
 std::unique_ptr<Sync> make_weight_sync(const SyncSpec& spec, const SyncParts& parts) {
   return std::make_unique<WeightSync>(spec, parts);
 }

@@ -47,8 +47,7 @@ struct ArithmeticCheck::Received {
 ArithmeticCheck::ArithmeticCheck(TrainingJob& job) : job_(job), every_(job.config.sync.check_arithmetic) {
   if (!is_on()) return;
   run_alike(job.communicator, [&] { refuse(); });
-  // Where replicas have sets of their own, a rank has to hold another's.
-  if (local_steps_of_checkpoint(job.shape.sync) > 0)
+  if (repeats_in_own_set(job.config, job.shape))
     run_agreed(job.communicator, "memory for the check of the arithmetic", [&] {
       const Index count = job.engine->layout().count();
       other_ = ParameterSet{job.engine->backend().allocate(count), count};

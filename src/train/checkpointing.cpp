@@ -28,9 +28,6 @@
 namespace convoy {
 namespace {
 
-/// Among the numbers of a checkpoint: steps of the lookahead whose slow weights it holds in place of a moving average.
-constexpr const char* lookahead_number = "lookahead_steps";
-
 constexpr double slow_bytes_per_second = 1e8, slow_start_seconds = 1;
 // Of --save-every-minutes auto, until a save has been measured.
 constexpr double longest_first_interval = 60;
@@ -192,10 +189,12 @@ void Checkpointing::load_sets(const std::vector<float>& block) {
 
 void Checkpointing::start() {
   std::vector<float> block = job_.engine->initial_set(job_.config.seed);
-  const TrainingPhase& begin = job_.phases.front();
-  whiten_first_layers(job_.communicator, begin.config.data, begin.splits.train, begin.augment, job_.engine->plan(),
-                      block.data() + job_.engine->layout().values.begin);
-  if (!job_.config.checkpoint.weights.empty()) {
+  const bool has_weights = !job_.config.checkpoint.weights.empty();
+  std::vector<std::string> unread;  // of the weights
+  const auto is_unread = [&](const Parameter& row) {
+    return std::any_of(unread.begin(), unread.end(), [&](auto& name) { return name.ends_with("/" + row.name); });
+  };
+  if (has_weights) {
     const SetLayout& layout = job_.engine->layout();
     const FoundWeights found = open_weights(job_.communicator, job_.config.checkpoint.weights);
     if (const Graph& graph = job_.engine->plan().graph; found.tells() && found.file.model != graph.model)
@@ -214,8 +213,8 @@ void Checkpointing::start() {
       log::warn(
           "the batch norms of torchvision's {} have an epsilon of {}, not {}; give --norm-epsilon {} for its weights",
           model.model, theirs, model.norm_epsilon, theirs);
-    const LoadedWeights loaded = load_weights(job_.communicator, found, job_.engine->plan(), layout, head);
-    const auto& unread = loaded.unread;
+    LoadedWeights loaded = load_weights(job_.communicator, found, job_.engine->plan(), layout, head);
+    unread = std::move(loaded.unread);
     for (const StoredTensor& tensor : stored_tensors(job_.engine->plan(), layout)) {
       const bool weights = tensor.name.starts_with("/parameters/") || tensor.name.starts_with("/statistics/");
       const auto is_it = [&](const std::string& name) { return name.ends_with(tensor.name); };
@@ -224,14 +223,18 @@ void Checkpointing::start() {
       std::copy_n(loaded.block.begin() + range.begin, range.count, block.begin() + range.begin);
     }
     for (const Parameter& row : job_.engine->plan().table.rows)
-      if (!row.trainable &&
-          std::any_of(unread.begin(), unread.end(), [&](auto& name) { return name.ends_with("/" + row.name); }))
+      if (!row.trainable && is_unread(row))
         fail(
             Exit::usage,
             "'{}' starts anew for the classes of this run, and --freeze would keep its first values; leave it out of --freeze",
             row.name);
     if (!unread.empty()) log::info("a new head for the classes of this run: {} start anew", fmt::join(unread, ", "));
   }
+  const TrainingPhase& begin = job_.phases.front();
+  whiten_first_layers(
+      job_.communicator, begin.config.data, begin.splits.train, begin.augment, job_.engine->plan(),
+      [&](const Parameter& row) { return !has_weights || is_unread(row); },
+      block.data() + job_.engine->layout().values.begin);
   load_sets(block);
   load_average(block);
   load_outer(block);
@@ -266,8 +269,7 @@ void Checkpointing::load_average(const std::vector<float>& block) {
 
 void Checkpointing::resume_average(const Checkpoint& loaded) {
   const bool has = loaded.meta.ema_decay > 0;
-  const auto lookahead = loaded.meta.numbers.find(lookahead_number);
-  const double steps = lookahead == loaded.meta.numbers.end() ? 0 : lookahead->second;
+  const double steps = loaded.meta.lookahead_steps();
   if (has && job_.average.is_on() && (steps > 0) != (job_.config.lookahead.steps > 0)) {
     log::info("'{}' holds the average of {}, and this job is to keep another: it starts from the weights", loaded.path,
               steps > 0 ? "--lookahead-steps" : "--ema-decay");
@@ -277,9 +279,9 @@ void Checkpointing::resume_average(const Checkpoint& loaded) {
   if (job_.average.is_on() && !has)
     log::info("'{}' holds no moving average of the weights: it starts from them", loaded.path);
   if (!job_.average.is_on() && has)
-    log::info(
-        "the moving average of '{}' is dropped (neither --ema-decay nor --lookahead-steps): training continues without it",
-        loaded.path);
+    log::info("{} of '{}' {} dropped (neither --ema-decay nor --lookahead-steps): training continues without {}",
+              steps > 0 ? "the slow weights" : "the moving average", loaded.path, steps > 0 ? "are" : "is",
+              steps > 0 ? "them" : "it");
 }
 
 void Checkpointing::load_outer(const std::vector<float>& block, const HostSet& outer) {

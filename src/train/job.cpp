@@ -92,7 +92,7 @@ JobShape plan_job(const TrainConfig& config, Index train_samples, int ranks, int
                .classes = std::move(classes),
                .repeats = config.data.repeats};
   job.global_batch = batch * job.replicas;
-  job.steps_per_epoch = EpochOrder(job.order, 0, job.run.first, job.run.count).steps();
+  job.steps_per_epoch = steps_of_epoch(job.order);
   if (config.data.limit_train_batches > 0) {
     job.steps_per_epoch = std::min(job.steps_per_epoch, config.data.limit_train_batches);
   }

@@ -22,7 +22,9 @@ MovingAverage::MovingAverage(Engine& engine, Sync& sync, const TrainConfig& conf
 float MovingAverage::decay(Index step) const {
   if (!looks_ahead()) return timeline_.epochs(step) < warmup_epochs_ ? 0.0F : static_cast<float>(config_.decay);
   const double part = std::min(1.0, static_cast<double>(step + 1) / static_cast<double>(total_steps_));
-  return static_cast<float>((1 - lookahead_.alpha) * std::pow(part, lookahead_.power));
+  // 1 - keep must be exact, too: training goes on from the blend, which else grows or shrinks the weights each time.
+  const auto rest = static_cast<float>(1 - (1 - lookahead_.alpha) * std::pow(part, lookahead_.power));
+  return 1 - rest;
 }
 
 void MovingAverage::step_done(Index step) {

@@ -13,6 +13,7 @@ Optimiser::Optimiser(const TrainConfig& config, const std::vector<TrainingPhase>
       average_(average),
       timeline_(phases.front().job.timeline),
       schedule_(schedule_of(config, phases.front().job.peak_rate), phases.front().job.steps_per_epoch),
+      rule_values_(config.optimiser.rule_values()),
       rate_factors_(rate_factors(phases)) {}
 
 double Optimiser::rate(Index step) const {
@@ -29,7 +30,7 @@ void Optimiser::begin_step(Index step) const {
                      .ema_decay = average_.decay(step),
                      .seed = config_.seed,
                      .step = step,
-                     .options = config_.optimiser.rule_values()});
+                     .options = rule_values_});
 }
 
 }  // namespace convoy

@@ -30,6 +30,7 @@ class Optimiser {
   const MovingAverage& average_;
   Timeline timeline_;
   Schedule schedule_;
+  OptionValues rule_values_;          ///< looked up by names once
   std::vector<double> rate_factors_;  ///< one a phase
 };
 

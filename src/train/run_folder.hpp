@@ -9,8 +9,8 @@
 namespace convoy {
 
 /// Collective. Makes the run directory and its checkpoints folder (rank 0) and agrees on their names: --output-dir, or
-/// runs/NAME-TIME, with a number behind it where another start has that. Throws Error(usage) on all ranks where it
-/// can't be written.
+/// runs/NAME-TIME, with a number behind it where another start has that. Throws the same Error on all ranks:
+/// data where it can't be written, usage where --resume auto knows no folder to look in.
 void make_run_folder(Communicator& communicator, TrainConfig& config);
 
 /// How to continue a run that stopped: the command, or the advice to resubmit the scheduler's job.

@@ -31,10 +31,13 @@ void require_one_preparation(const DatasetInfo& train, const DatasetInfo& val) {
 SplitHeaders read_headers(const TrainConfig& config) {
   SplitHeaders headers;
   headers.train = open_split(config.data, "train");
+  if (config.class_weights.given() || config.data.balance == Balance::classes)
+    headers.labels = labels_of(config.data, headers.train, {0, used_samples(config.data, headers.train.samples)});
   headers.has_val = !config.skip_eval && split_exists(config.data, "val");
   if (!headers.has_val) return headers;
   headers.val = open_split(config.data, "val");
   if (!config.data.synthetic) require_one_preparation(headers.train, headers.val);
+  headers.val_groups = val_groups(validation_data(config.data), headers.val);
   return headers;
 }
 
@@ -94,6 +97,14 @@ ProgramSizes program_sizes(const TrainingPhase& phase) {
   return sizes;
 }
 
+/// Every rank knows the labels of all samples, so that none needs another.
+void use_labels(TrainingPhase& phase, const SplitHeaders& read) {
+  if (read.labels.empty()) return;
+  const TrainConfig& config = phase.config;
+  phase.class_weights = loss_weights(config.class_weights, count_classes(read.labels, read.train.classes), read.train);
+  if (config.data.balance == Balance::classes) phase.classes = std::make_shared<const ClassLists>(read.labels);
+}
+
 }  // namespace
 
 std::vector<TrainingPhase> open_phases(const TrainConfig& config) {
@@ -106,14 +117,16 @@ std::vector<TrainingPhase> open_phases(const TrainConfig& config, std::vector<Sp
     TrainingPhase& phase = phases.emplace_back();
     phase.begin_epoch = begin;
     phase.config = changed;
-    phase.splits = make_splits(changed, std::move(headers.at(phases.size() - 1)));
+    SplitHeaders& read = headers.at(phases.size() - 1);
+    use_labels(phase, read);
+    phase.val_groups = std::move(read.val_groups);
+    phase.splits = make_splits(changed, std::move(read));
     const Splits &first = phases.front().splits, &own = phase.splits;
     if (own.train.class_names != first.train.class_names || own.train.channels != first.train.channels ||
         own.has_val != first.has_val) {
       fail(Exit::data, "the data sets '{}' and '{}' of two phases don't belong together (classes, channels or splits)",
            first.train.folder, own.train.folder);
     }
-    if (own.has_val) phase.val_groups = val_groups(own.val_data, own.val);
   }
   return phases;
 }
@@ -144,25 +157,9 @@ TrainedData data_of(const TrainingPhase& phase) {
   return trained_data(phase.config.data, splits.train, splits.has_val ? splits.val.digest : 0);
 }
 
-namespace {
-
-/// Every rank reads the labels of all samples, so that none needs another.
-void read_labels(TrainingPhase& phase) {
-  const TrainConfig& config = phase.config;
-  const DatasetInfo& train = phase.splits.train;
-  const bool balanced = config.data.balance == Balance::classes;
-  if (!config.class_weights.given() && !balanced) return;
-  const auto labels = labels_of(config.data, train, {0, used_samples(config.data, train.samples)});
-  phase.class_weights = loss_weights(config.class_weights, count_classes(labels, train.classes), train);
-  if (balanced) phase.classes = std::make_shared<const ClassLists>(labels);
-}
-
-}  // namespace
-
 void plan_phases(std::vector<TrainingPhase>& phases, int ranks, int rank, int replicas) {
   std::vector<PhaseSteps> steps;
   for (TrainingPhase& phase : phases) {
-    read_labels(phase);
     phase.job = plan_job(phase.config, phase.splits.train.samples, ranks, rank, replicas, phase.classes);
     phase.augment = augment_spec(phase.config.data, phase.splits.train, phase.config.seed, Use::training);
     phase.topk = static_cast<int>(std::min<Index>(phase.config.topk, phase.splits.train.classes));
@@ -183,8 +180,13 @@ void plan_phases(std::vector<TrainingPhase>& phases, int ranks, int rank, int re
   }
 }
 
+bool repeats_in_own_set(const TrainConfig& config, const JobShape& job) {
+  return config.sync.check_arithmetic > 0 && local_steps_of_checkpoint(job.sync) > 0;
+}
+
 int kept_sets(const TrainConfig& config, const JobShape& job) {
-  return parameter_sets(job.sync, job.turns) + (config.average_decay() > 0 ? 1 : 0);
+  const bool has_average = config.average_decay() > 0, holds_other = repeats_in_own_set(config, job);
+  return parameter_sets(job.sync, job.turns) + (has_average ? 1 : 0) + (holds_other ? 1 : 0);
 }
 
 EngineSpec engine_spec(const std::vector<TrainingPhase>& phases) {
@@ -209,7 +211,7 @@ EngineSpec engine_spec(const std::vector<TrainingPhase>& phases) {
   for (const TrainingPhase& phase : phases) spec.sizes.push_back(program_sizes(phase));
   const int sets = kept_sets(config, first.job);
   spec.set_floats = [sets, sync = first.job.sync](const SetLayout& layout, const ParameterTable& table) {
-    return sets * layout.count() + outer_floats(sync, layout) + compression_floats(sync, table);
+    return sets * layout.count() + sync_floats(sync, layout, table);
   };
   return spec;
 }

@@ -40,6 +40,8 @@ struct TrainingPhase {
 struct SplitHeaders {
   DatasetInfo train, val;
   bool has_val = false;
+  std::vector<std::int32_t> labels;    ///< of all samples that train, if --class-weights or --balance ask for them
+  std::vector<ShapeGroup> val_groups;  ///< as TrainingPhase's
 };
 /// Throws Error(data), also where the two splits don't belong together.
 SplitHeaders read_headers(const TrainConfig& config);
@@ -57,9 +59,12 @@ std::vector<TrainingPhase> open_phases(const TrainConfig& config, std::vector<Sp
 Graph build_network(const std::vector<TrainingPhase>& phases);
 /// What the network learns from in a phase.
 TrainedData data_of(const TrainingPhase& phase);
-/// Fills job, augmentation and evaluation of all phases.
+/// Fills job, augmentation and evaluation of all phases. Reads no files.
 void plan_phases(std::vector<TrainingPhase>& phases, int ranks, int rank, int replicas);
-/// Sets of parameters in a rank's memory: those of its replicas, and the average that --ema-decay or lookahead keeps.
+/// Where replicas have sets of their own, --check-arithmetic keeps one in which a rank repeats another's step.
+bool repeats_in_own_set(const TrainConfig& config, const JobShape& job);
+/// Sets of parameters in a rank's memory: those of its replicas, the average that --ema-decay or lookahead keeps, and
+/// that of repeats_in_own_set().
 int kept_sets(const TrainConfig& config, const JobShape& job);
 /// Plan, optimiser, input and the sizes to compile, of all phases; choices are left empty.
 EngineSpec engine_spec(const std::vector<TrainingPhase>& phases);

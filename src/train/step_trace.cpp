@@ -73,7 +73,7 @@ void StepTrace::write(Index last_step) {
   const auto [zero, events] = trace().end();
   const int rank = job_.communicator.rank();
   const std::vector<std::string> all =
-      job_.communicator.all_gather(events_of(rank, job_.communicator.host(), zero, events), "events of the trace");
+      job_.communicator.gather(events_of(rank, job_.communicator.host(), zero, events), "events of the trace");
   if (rank != 0) return;
   const std::string path = job_.config.output.folder + "/trace.json";
   std::string text = "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n";

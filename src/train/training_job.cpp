@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <span>
 #include <thread>
 
 #include "checkpoint/agree.hpp"
@@ -19,8 +20,8 @@
 #include "core/text.hpp"
 #include "core/version.hpp"
 #include "core/wall_clock.hpp"
-#include "data/dataset_bytes.hpp"
 #include "engine/placement.hpp"
+#include "engine/shared_data.hpp"
 #include "sync/traffic.hpp"
 #include "train/arithmetic_check.hpp"
 #include "train/continuation.hpp"
@@ -134,7 +135,7 @@ std::unique_ptr<Collectives> make_group_sums(const TrainingJob& job) {
                           sums_of(job, job.shape.sync.group.replicas, Wire::fp32));
 }
 
-/// Collective. Rank 0 reads the headers of all partitions, so that a thousand ranks read no more of them than one.
+/// Collective. Rank 0 reads headers, labels and shapes, so that a thousand ranks read no more of them than one.
 std::vector<SplitHeaders> share_headers(const TrainingJob& job) {
   if (job.config.data.synthetic) return read_all_headers(job.config);
   std::vector<SplitHeaders> headers;
@@ -143,12 +144,14 @@ std::vector<SplitHeaders> share_headers(const TrainingJob& job) {
   });
   headers.resize(data_phases(job.config).size());
   for (SplitHeaders& own : headers) {
-    std::string train = to_bytes(own.train), val = own.has_val ? to_bytes(own.val) : std::string();
-    job.communicator.broadcast(train, "headers of the train split");
-    job.communicator.broadcast(val, "headers of the val split");
-    own.train = dataset_info_of(train);
-    own.has_val = !val.empty();
-    if (own.has_val) own.val = dataset_info_of(val);
+    std::int64_t has_val = own.has_val ? 1 : 0;
+    job.communicator.broadcast(std::as_writable_bytes(std::span(&has_val, 1)), 0, "whether there is a val split");
+    own.has_val = has_val == 1;
+    share(job.communicator, own.train);
+    share(job.communicator, own.labels);
+    if (!own.has_val) continue;
+    share(job.communicator, own.val);
+    share(job.communicator, own.val_groups);
   }
   return headers;
 }
@@ -220,7 +223,9 @@ EngineSpec specify_engine(const TrainingJob& job) {
 /// Collective.
 std::unique_ptr<DataPipeline> load_data(const TrainingJob& job) {
   std::unique_ptr<DataPipeline> data;
-  run_agreed(job.communicator, "loading the samples", [&] {
+  // The slowest may read for much longer than the fastest: from a disk that it shares, or behind others that copy.
+  const auto patient = patient_ranks(job.communicator, job.config.sync.deadline);
+  run_agreed(*patient, "loading the samples", [&] {
     const ActivityScope loading(Activity::data);
     progress().doing("loading the samples");
     data = std::make_unique<DataPipeline>(job.phases, job.communicator);
@@ -367,6 +372,16 @@ std::unique_ptr<Metrics> open_metrics(const TrainingJob& job) {
   return metrics;
 }
 
+/// Of a run that is complete. `why_early`: empty where all its epochs are done.
+std::string tell_end(const Position& at, double epochs, const std::string& why_early) {
+  if (!why_early.empty())
+    return fmt::format("{} at epoch {}, step {}; raise that option to continue", why_early,
+                       at.step_in_epoch > 0 ? at.epoch + 1 : at.epoch, at.step);
+  return fmt::format("the run is at the end of {}, step {}; raise --epochs to continue",
+                     at.step_in_epoch > 0 ? fmt::format("its {} epochs", epochs) : fmt::format("epoch {}", at.epoch),
+                     at.step);
+}
+
 /// What the log tells before the first step.
 void log_start(const TrainingJob& job) {
   const Plan& plan = job.engine->plan();
@@ -494,12 +509,11 @@ Exit TrainingJob::run() try {
   list.insert(list.end(), {&spikes, &validation, &save, &steps});
 
   state.working = state.position;
-  if (state.position.step >= shape.total_steps && !validation.is_missing(state) && checkpointing.from_last) {
-    log::info("nothing is left to do: the run is at the end of {} {}, step {}; raise --epochs to continue",
-              state.position.step_in_epoch > 0 ? "its" : "epoch",
-              state.position.step_in_epoch > 0 ? fmt::format("{} epochs", config.epochs)
-                                               : fmt::format("{}", state.position.epoch),
-              state.position.step);
+  const std::string why_early = validation.why_run_ends();
+  state.ends_early = !why_early.empty();
+  const bool complete = state.ends_early || state.position.step >= shape.total_steps;
+  if (complete && !validation.is_missing(state) && checkpointing.from_last) {
+    log::info("nothing is left to do: {}", tell_end(state.position, config.epochs, why_early));
     return end(Exit::ok);
   }
   // Stopped at the end of an epoch, before its validation.

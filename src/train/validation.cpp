@@ -57,15 +57,22 @@ void Validation::run(LoopState& state) {
     plateau.see(best, schedule.patience);
     if (plateau.cuts > before) log::info("the learning rate is multiplied by {} from here on", schedule.factor);
   }
+  if (const std::string why = why_run_ends(); !why.empty()) {
+    state.ends_early = true;
+    log::info("{}: the run ends", why);
+  }
+}
+
+std::string Validation::why_run_ends() const {
+  const Checkpointing& found = job_.checkpointing;
+  const double target = job_.config.target_accuracy;
+  if (target > 0 && found.best_top1 >= target)
+    return fmt::format("target of {} % reached with {:.2f} % (--target-accuracy)", target, found.best_top1);
   const Index patience = job_.config.patience;
-  if (patience > 0 && since_best >= patience) {
-    state.ends_early = true;
-    log::info("no new best in {} (--patience {}): the run ends", counted(since_best, "validation"), patience);
-  }
-  if (job_.config.target_accuracy > 0 && top1 >= job_.config.target_accuracy) {
-    state.ends_early = true;
-    log::info("target of {} % reached", job_.config.target_accuracy);
-  }
+  if (patience > 0 && found.validations_since_best >= patience)
+    return fmt::format("no new best in {} (--patience {})", counted(found.validations_since_best, "validation"),
+                       patience);
+  return {};
 }
 
 }  // namespace convoy

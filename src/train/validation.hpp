@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <string>
+
 #include "train/observer.hpp"
 
 namespace convoy {
@@ -17,6 +19,8 @@ class Validation final : public Observer {
   bool is_missing(const LoopState& state) const;
   /// Collective. Leaves it undone where the ranks agree on a stop meanwhile.
   void run(LoopState& state);
+  /// Why the validations so far, those of earlier jobs too, end the run before its last epoch; empty: they don't.
+  std::string why_run_ends() const;
 
  private:
   /// The evaluator of the epoch that has just ended or goes on; null: no validation split, or --skip-eval.

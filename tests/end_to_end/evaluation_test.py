@@ -4,6 +4,7 @@ sets than the model's: seen with its normalisation, labels by name, or refused."
 import csv
 import json
 import os
+import resource
 
 import h5py
 import numpy as np
@@ -94,6 +95,46 @@ def other_sets(work):
     check(abs(validated - expected["loss"]) < 1e-4, f"--val-data is validated with the train split's ({validated:.4f})")
 
 
+def resident(ranks, *words):
+    """Largest resident size of one run's processes, MB of 10^6 bytes. In a process of its own: the kernel keeps one maximum for all
+    children."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        run(ranks, *words)
+        os.write(writer, str(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024 / 1e6).encode())
+        os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader, "rb") as pipe:
+        used = pipe.read().decode()
+    check(os.waitpid(child, 0)[1] == 0, f"{words[0]} {words[-1]}")
+    return float(used)
+
+
+def many_classes(work):
+    """A matrix of the pairs of 3360 classes, which nobody could read, would take 90 MB on each rank; of ImageNet-21k's, 3.8 GB."""
+    used = {}
+    for classes in (1000, 3360):
+        out = f"{work}/of-{classes}"
+        words = ("--synthetic", "--synthetic-classes", classes, "--synthetic-size", 4, "--synthetic-samples", 40)
+        train(1, out, *words, "--model", "mlp", "--batch-size", 20, "--lr", 0.01, "--epochs", 1, "--skip-eval")
+        used[classes] = resident(2, "evaluate", out, "--threads", 1, "--output-dir", f"{out}/result")
+    check(used[3360] - used[1000] < 45, f"evaluated without a matrix of pairs: {used} MB resident")
+    folder = f"{work}/of-3360/result"
+    with open(f"{folder}/per_class.csv", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    with open(f"{folder}/result.json", encoding="utf-8") as file:
+        result = json.load(file)
+    samples, correct = (sum(int(row[column]) for row in rows) for column in ("samples", "correct"))
+    check(len(rows) == 3360 and samples == result["images"] and correct == result["top1_count"], f"a line per class: {samples} images")
+    check(not os.path.exists(f"{folder}/confusion.csv") and os.path.exists(f"{work}/of-1000/result/confusion.csv"), "no matrix is written")
+
+
+def file_bytes(path):
+    with open(path, "rb") as file:
+        return file.read()
+
+
 def patience(work):
     """A network without batch norm that never changes has its best top-1 after the first epoch; each later validation halves the
     learning rate, and the second one ends the run, also one that was stopped between them."""
@@ -107,12 +148,31 @@ def patience(work):
         rates = [r["lr"] * 2.0**100 for r in records(f"{work}/{name}", "train")]
         check(epochs == [1, 2, 3] and rates[0] == 1 and rates[-1] == 0.5, f"{name}: {epochs[-1]} epochs, learning rates {rates}")
     check("no new best in 2 validations (--patience 2): the run ends" in said and os.path.exists(f"{work}/patient/checkpoints/best.h5"), "it says so")
+    complete(work, "patient", "no new best in 2 validations (--patience 2) at epoch 3, step ", "--patience", 3)
+    target = records(f"{work}/patient", "val")[0]["top1"]
+    said, _ = train(2, f"{work}/target", *words[:-6], "--epochs", 3, "--target-accuracy", target)
+    check("(--target-accuracy): the run ends" in said and len(records(f"{work}/target", "val")) == 1, f"the target of {target} % ends the run")
+    complete(work, "target", "(--target-accuracy) at epoch 1, step ", "--target-accuracy", 100)
+
+
+def complete(work, name, why, option, more):
+    """A run that ended before its last epoch is complete: its job may start again, and finds nothing to do."""
+    folder = f"{work}/{name}"
+    epochs, before = len(records(folder, "val")), file_bytes(last(folder))
+    for ranks in (2, 1):
+        said, _ = train(ranks, folder, "--resume", "auto", "--replicas", 2)
+        told = "nothing is left to do" in said and why in said and "raise that option to continue" in said
+        check(told, f"{name}: complete on {ranks} ranks" + ("" if told else "\n" + said))
+        check(len(records(folder, "val")) == epochs and file_bytes(last(folder)) == before, f"{name}: nothing was trained or saved")
+    train(2, folder, "--resume", "auto", option, more, "--run-epochs", 1)
+    check(len(records(folder, "val")) == epochs + 1, f"{name}: goes on with {option} {more}")
 
 
 def main():
     with work_folder() as work:
         other_sets(work)
         patience(work)
+        many_classes(work)
         data, small, out = f"{work}/data", f"{work}/small", f"{work}/run"
         run(1, "synthetic", "--out", data, "--samples", 300, "--val-samples", 203, "--image-size", 16, "--partitions", 3,
             program=PREPROCESS)

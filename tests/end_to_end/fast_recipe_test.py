@@ -30,6 +30,10 @@ def whitening(work):
     train(1, other, *CONFIG, "--seed", 9, "--max-steps", 1, "--skip-eval")
     check(same_bits({"w": found[1]["parameters/whiten.weight"]}, {"w": everything(last(other))["parameters/whiten.weight"]}),
           "they depend on the data, not on the seed, and never train")
+    said, _ = train(1, f"{work}/weights", *CONFIG, "--seed", 9, "--max-steps", 1, "--skip-eval", "--weights", f"{work}/1")
+    check("whitens" not in said and same_bits({"w": found[1]["parameters/whiten.weight"]}, {"w": everything(last(f"{work}/weights"))["parameters/whiten.weight"]}),
+          "with --weights they are those of the file, and no image is read for them")
+    check("the slow ones (--lookahead-steps 5)" in said, "the weights are told to be the slow ones")
     for name in ("layers.1.norm1.weight", "layers.3.norm2.weight"):
         check(np.all(found[1][f"parameters/{name}"] == 1), f"{name} stays 1")
 

@@ -109,8 +109,38 @@ def headers_once(work):
     check(len(opened[1]) >= 4 and opened[1] == opened[4], f"headers_once: as often on 4 ranks as on 1: {opened}")
 
 
+def labels_once(work):
+    """What balances classes, and what is evaluated: as headers_once."""
+    data = f"{work}/data"
+    run(1, "synthetic", "--out", data, "--samples", 320, "--val-samples", 80, "--image-size", 16, "--partitions", 4, "--val-partitions", 4,
+        "--classes", 4, program=PREPROCESS)
+    model = ["--data", data, "--model", "lenet", "--batch-size", 8, "--lr", 0.01, "--replicas", 4, "--max-steps", 2, "--skip-eval"]
+    for words in (["--class-weights", "auto"], ["--balance", "classes", "--shuffle", "global", "--data-cache", "stream"]):
+        opened = {}
+        for ranks in (1, 4):
+            log = f"{work}/{words[0]}-{ranks}.log"
+            train(ranks, f"{work}/run{words[0]}-{ranks}", *model, *words, env={"LD_PRELOAD": SHIM, "CONVOY_CALLS_LOG": log})
+            opened[ranks] = opens(log, data)
+        # Each rank opens the partitions whose samples it reads: its own, or with a global order all of them.
+        own = 1 if words[0] == "--class-weights" else 4
+        check(all(opened[4][path] - opened[1][path] == own - 1 for path in opened[1]), f"{words[0]}: as often on 4 ranks as on 1: {opened}")
+    opened = {}
+    for ranks in (1, 4):
+        log = f"{work}/evaluate-{ranks}.log"
+        run(ranks, "evaluate", f"{work}/run--class-weights-1", "--threads", 1, env={"LD_PRELOAD": SHIM, "CONVOY_CALLS_LOG": log})
+        opened[ranks] = opens(log, data)
+    check(len(opened[1]) == 4 and opened[1] == opened[4], f"evaluate: as often on 4 ranks as on 1: {opened}")
+
+
+def opens(log, folder):
+    """How often each file of a folder was opened to be read."""
+    with open(log, encoding="utf-8") as lines:
+        paths = [os.path.relpath(line.split(" ", 1)[1].strip(), folder) for line in lines if line.startswith(f"read {folder}/")]
+    return {path: paths.count(path) for path in paths}
+
+
 if __name__ == "__main__":
-    cases = {f.__name__: f for f in (beside, interval, choice, read_once, headers_once)}
+    cases = {f.__name__: f for f in (beside, interval, choice, read_once, headers_once, labels_once)}
     with work_folder() as work_path:
         for case in sys.argv[1:] or cases:
             cases[case](work_path)

@@ -2,11 +2,14 @@
 """Stops at awkward moments: while samples load, in an evaluation, in `convoy evaluate` and convoy-preprocess, by the clock, asked for
 twice. Usage: stop_test.py CASE."""
 import glob
+import json
 import os
 import signal
 import subprocess
 import sys
 import time
+
+import h5py
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "end_to_end"))
 from runner import CONVOY, PREPROCESS, check, everything, last, mpirun, records, run, same_bits, train, work_folder  # noqa: E402
@@ -93,6 +96,30 @@ def evaluation(work):
     check(counts[0] == counts[1], f"stops in evaluation: the same validations {counts[0]}")
 
 
+def counts(work):
+    """In an evaluation in the middle of an epoch: what it has counted belongs to no step of the epoch that goes on."""
+    words = [*EVALUATES, "--limit-train-batches", 6, "--epochs", 1, "--val-interval", 0.5, "--print-freq", 100]
+    train(2, f"{work}/straight", *words)
+    folder = f"{work}/counts"
+    job = start_training(folder, *words)
+
+    def evaluates():
+        with open(f"{folder}/state.json", encoding="utf-8") as file:
+            return json.load(file)["phase"] == "evaluate"
+
+    wait_for(job, evaluates, "the evaluation")
+    time.sleep(0.05)
+    job.send_signal(signal.SIGUSR1)
+    ends("stop in the middle of an epoch", job, 75, 5, "SIGUSR1")
+    check(not records(folder, "val"), "it was not finished")
+    with h5py.File(last(folder), "r") as file:
+        held = json.loads(file.attrs["meta"])["numbers"]["epoch_images"]
+    check(held == 48, f"3 steps of 16 images are saved with the epoch, not those that were evaluated: {held}")
+    train(2, folder, *words, "--resume", "auto")
+    told = [[(r["images"], r["loss"], r["top1"]) for r in records(f, "epoch")] for f in (folder, f"{work}/straight")]
+    check(told[0] == told[1] and told[0][0][0] == 96, f"the epoch's images, loss and top-1 are those of a run without a stop: {told}")
+
+
 def limits(work):
     """The wall clock alone: no signal. A late stop would be one after the limit."""
     local = time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(time.time() + 10))
@@ -158,7 +185,7 @@ def twice(work):
 
 
 if __name__ == "__main__":
-    cases = {f.__name__: f for f in (startup, evaluation, limits, programs, twice)}
+    cases = {f.__name__: f for f in (startup, evaluation, counts, limits, programs, twice)}
     with work_folder() as work_path:
         for case in sys.argv[1:] or cases:
             cases[case](work_path)

@@ -75,6 +75,7 @@ TEST_F(CommunicatorTest, GathersOneTextARank) {
   const std::string own = rank == 1 ? "" : "text of rank " + std::to_string(rank);
   const auto texts = comm.all_gather(own, "texts");
   EXPECT_EQ(texts.size(), static_cast<std::size_t>(size));
+  EXPECT_EQ(comm.gather(own, "texts"), rank == 0 ? texts : std::vector<std::string>());
   for (int r = 0; r < static_cast<int>(texts.size()); ++r)
     EXPECT_EQ(texts[static_cast<std::size_t>(r)], r == 1 ? "" : "text of rank " + std::to_string(r));
 }

@@ -64,8 +64,8 @@ TEST(GroupAverage, IsThatOfTheGroupsReplicasWeightedByTheirSamples) {
     const auto samples = [&](int replica) {
       return static_cast<double>(uneven_shares(0, replica) + uneven_shares(1, replica));
     };
-    const double share = samples(first) / (samples(first) + samples(first + 1));
-    // Of both terms share and product are rounded, then their sum.
+    const double share = shares_of({samples(first), samples(first + 1)})[0];
+    // Of both terms the product is rounded, then their sum.
     constexpr double unit = 5 * fp32_unit;
     for (std::size_t i = 0; i < found.size(); ++i) {
       const double x = share * static_cast<double>(a[i]), y = (1 - share) * static_cast<double>(b[i]);

@@ -71,12 +71,10 @@ struct Reference {
   }
   void average() {
     const OuterSpec& outer = job.sync.outer;
-    double mean = 0, total = 0;
-    for (std::size_t r = 0; r < weights.size(); ++r) {
-      mean += static_cast<double>(samples[r]) * weights[r];
-      total += static_cast<double>(samples[r]);
-    }
-    const double change = anchor - mean / total;
+    double mean = 0;
+    const std::vector<double> shares = shares_of({samples.begin(), samples.end()});
+    for (std::size_t r = 0; r < weights.size(); ++r) mean += shares[r] * weights[r];
+    const double change = anchor - mean;
     momentum = outer.momentum * momentum + change;
     if (outer.rule == OuterRule::momentum) anchor -= outer.rate * momentum;
     if (outer.rule == OuterRule::nesterov) anchor -= outer.rate * (change + outer.momentum * momentum);

@@ -11,6 +11,7 @@
 #include "core/hash.hpp"
 #include "core/random.hpp"
 #include "support/mpi_main.hpp"
+#include "sync/set_average.hpp"
 
 namespace convoy {
 namespace {
@@ -111,6 +112,12 @@ void SmallBackend::launch(const ParameterSet& set, const float* gradients) {
 
 Index even_shares(Index, int) { return 4; }
 Index uneven_shares(Index step, int replica) { return (step + replica) % 3 == 0 ? 0 : 3 + (step * replica) % 2; }
+
+std::vector<double> shares_of(const std::vector<double>& parts) {
+  std::vector<float> shares(parts.size());
+  share_one(parts, shares);
+  return {shares.begin(), shares.end()};
+}
 
 SmallJob::SmallJob(JobSpec job, Communicator* ranks)
     : spec(std::move(job)),

@@ -61,6 +61,9 @@ using Shares = std::function<Index(Index step, int replica)>;
 Index even_shares(Index step, int replica);
 Index uneven_shares(Index step, int replica);
 
+/// parts / their sum, as an average takes them; shares_test.cpp has how far off they are.
+std::vector<double> shares_of(const std::vector<double>& parts);
+
 struct JobSpec {
   SyncSpec sync;
   HostDeviceSpec device;

@@ -26,15 +26,10 @@ struct WeightSyncTest : testing::Test {
     return sets;
   }
   static std::vector<double> weights(const JobSpec& spec, Index steps) {
-    std::vector<double> shares(static_cast<std::size_t>(spec.sync.replicas));
-    double total = 0;
+    std::vector<double> samples(static_cast<std::size_t>(spec.sync.replicas));
     for (int r = 0; r < spec.sync.replicas; ++r)
-      for (Index s = 0; s < steps; ++s) {
-        shares[static_cast<std::size_t>(r)] += static_cast<double>(spec.shares(s, r));
-        total += static_cast<double>(spec.shares(s, r));
-      }
-    for (double& share : shares) share /= total;
-    return shares;
+      for (Index s = 0; s < steps; ++s) samples[static_cast<std::size_t>(r)] += static_cast<double>(spec.shares(s, r));
+    return shares_of(samples);
   }
 };
 
@@ -63,7 +58,7 @@ TEST_F(WeightSyncTest, WeighsReplicasByTheirSamples) {
       for (std::size_t r = 0; r < sets.size(); ++r) sum += share[r] * std::abs(sets[r][static_cast<std::size_t>(i)]);
       return sum;
     };
-    // Of every term share and product are rounded, and each addition; then what is stored.
+    // Of every term the product is rounded, and each addition; then what is stored.
     const double unit = static_cast<double>(sets.size() + 4) * fp32_unit;
     for (Index i = 0; i < job.layout.optimiser.end(); ++i)
       EXPECT_NEAR(found[static_cast<std::size_t>(i)], mean_of(i), unit * magnitude_of(i)) << i;

@@ -45,6 +45,15 @@ TEST(CheckpointFolder, ListsWholeOnesByStepsDone) {
   EXPECT_TRUE(list_checkpoints(folder / "none").empty());
 }
 
+/// `last` tells that its job had come to its end, where others of that step tell that it had come so far.
+TEST(CheckpointFolder, TakesTheLastOneOfSeveralOfAStep) {
+  const TempFolder folder;
+  for (const char* name : {"epoch-0003", "last", "step-00000300"}) write(folder, name, 300, 0, 1);
+  EXPECT_EQ(stems(list_checkpoints(folder.path())).front(), "last");
+  write(folder, "step-00000301", 301, 0, 1);
+  EXPECT_EQ(stems(list_checkpoints(folder.path())).front(), "step-00000301");
+}
+
 /// Attempt 3 went back to step 100 of attempt 1 with larger batches, so that it counts fewer steps.
 TEST(CheckpointFolder, AReturnToAnOlderCheckpointIsANewLine) {
   const TempFolder folder;

@@ -137,6 +137,31 @@ TEST(Changes, TellPhasesAndWhatOnlyRounds) {
       Texts{"phases changed: [phase.1] epochs = 0:9, lr = 0.1:0.4 then, [phase.1] epochs = 0:9, lr = 0.1:0.5 now"});
 }
 
+/// What is left out of a compressed gradient is more than rounding, and so are its settings.
+TEST(Changes, TellWhatOnlyRoundsByOption) {
+  const std::string usual = "--threads 1 --sync gradients", then = to_ini(train_config(usual));
+  const auto rounds = [&](const std::string& more) { return rounding_options(then, train_config(usual + more)); };
+  const auto changed = [&](const std::string& more) { return changed_parts(then, train_config(usual + more)); };
+  using Texts = std::vector<std::string>;
+  for (const char* more : {" --cuda-aware", " --reproducible", " --fusion-threshold-mb 3", " --backend mpi",
+                           " --wire bf16", " --wire fp16", " --tuning measured", " --kernels x", " --device cpu"}) {
+    EXPECT_NE(rounds(more), "") << more;
+    EXPECT_EQ(changed(more), Texts{}) << more;
+  }
+  EXPECT_EQ(rounds(" --cuda-aware"), "cuda-aware false then, true now");
+  for (const char* wire : {"2bit", "topk", "powersgd"}) {
+    const std::string more = std::string(" --wire ") + wire;
+    EXPECT_EQ(rounds(more), "");
+    EXPECT_EQ(changed(more), Texts{std::string("optimiser changed: wire fp32 then, ") + wire + " now"});
+    const std::string before = to_ini(train_config(usual + more));
+    EXPECT_EQ(changed_parts(before, train_config(usual)),
+              Texts{std::string("optimiser changed: wire ") + wire + " then, fp32 now"});
+  }
+  const std::string compressed = to_ini(train_config(usual + " --wire powersgd --wire-rank 2"));
+  EXPECT_EQ(changed_parts(compressed, train_config(usual + " --wire powersgd --wire-rank 4")),
+            Texts{"optimiser changed: wire-rank 2 then, 4 now"});
+}
+
 TEST(Hash, is_the_same_in_every_run) { EXPECT_EQ(hash_of("--seed 5").size(), 16U); }
 
 }  // namespace

@@ -65,5 +65,21 @@ TEST(DatasetBytes, EndWhereTheyShould) {
   expect_error(Exit::internal, {"go on"}, [&] { dataset_info_of(bytes + "x"); });
 }
 
+TEST(DatasetBytes, OfGroupsComeBackAsTheyWere) {
+  const std::vector<ShapeGroup> from{{{8, 16}, {3, 5}}, {{16, 8}, {}}, {{8, 8}, {0}}};
+  const std::string bytes = to_bytes(from);
+  const std::vector<ShapeGroup> to = shape_groups_of(bytes);
+  ASSERT_EQ(to.size(), from.size());
+  for (std::size_t i = 0; i < to.size(); ++i) {
+    EXPECT_EQ(to[i].size.height, from[i].size.height);
+    EXPECT_EQ(to[i].size.width, from[i].size.width);
+    EXPECT_EQ(to[i].samples, from[i].samples);
+  }
+  EXPECT_TRUE(shape_groups_of(to_bytes(std::vector<ShapeGroup>{})).empty());
+  for (std::size_t size = 0; size < bytes.size(); ++size)
+    expect_error(Exit::internal, {"end early"}, [&] { shape_groups_of(std::string_view(bytes).substr(0, size)); });
+  expect_error(Exit::internal, {"go on"}, [&] { shape_groups_of(bytes + "x"); });
+}
+
 }  // namespace
 }  // namespace convoy

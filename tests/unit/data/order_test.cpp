@@ -65,6 +65,7 @@ TEST_P(EveryShuffle, SharesOfAStepDifferByAtMostOneAndOnlyTheLastStepIsShort) {
   for (const Case& c : cases()) {
     SCOPED_TRACE(name(c, GetParam()));
     const EpochOrder order(spec_of(c, GetParam()), 0, 0, c.replicas);
+    EXPECT_EQ(steps_of_epoch(spec_of(c, GetParam())), order.steps());
     std::set<Index> sizes;
     for (Index step = 0; step < order.steps(); ++step) {
       std::vector<Index> shares;
