@@ -62,9 +62,8 @@ Sized size_up(const Communicator& communicator, const TrainConfig& config, int r
   sized.job = first.job;
   sized.model = graph_spec(config.model, first.config.data, first.splits.train);
   EngineSpec spec = engine_spec(sized.phases);
-  sized.sample_bytes = kept_sample_bytes(sized.phases, communicator.node_size());
+  spec.sample_bytes = sized.sample_bytes = kept_sample_bytes(sized.phases, communicator.node_size());
   sized.batch_bytes = batch_bytes(sized.phases, communicator.node_size());
-  spec.sample_bytes = sized.sample_bytes + sized.batch_bytes;
   const auto backend = make_backend({.device = config.device.device,
                                      .threads = config.device.threads,
                                      .node_rank = communicator.node_rank(),

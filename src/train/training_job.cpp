@@ -205,8 +205,7 @@ EngineSpec specify_engine(const TrainingJob& job) {
   EngineSpec spec;
   run_alike(job.communicator, [&] {
     spec = engine_spec(job.phases);
-    const int here = job.communicator.node_size();
-    spec.sample_bytes = kept_sample_bytes(job.phases, here) + batch_bytes(job.phases, here);
+    spec.sample_bytes = kept_sample_bytes(job.phases, job.communicator.node_size());
   });
   if (job.resume) {
     const CheckpointMeta& meta = job.resume->file.meta;
