@@ -205,9 +205,9 @@ OptionGroup output_options(OutputConfig& output) {
       .short_form('o')
       .also({"logdir", "log-dir", "save-dir", "workspace", "output", "model-dir"});
   Option name = text_option("name", "NAME", output.name, "name of the run; default: the model");
-  name.allowed = "a word without '/', which names a folder in runs";
   name.set = [&output](const std::string& text) {
-    if (text.find('/') != std::string::npos || text == "." || text == "..") throw BadValue("is a path");
+    if (text.find('/') != std::string::npos || text == "." || text == "..")
+      throw BadValue("is a path; it names a folder in runs, so give a word without '/'");
     output.name = text;
   };
   add(std::move(name));

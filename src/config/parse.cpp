@@ -124,11 +124,8 @@ std::vector<Assignment> read_ini(const Names& names, const std::string& text, co
                                                (value.front() == '"' || value.front() == '\''))
       fail(Exit::usage, "{} (its value is in quotes); write '{} = {}'", origin, line.key,
            value.substr(1, value.size() - 2));
-    if (!line.quoted && line.value.starts_with('"'))
-      fail(
-          Exit::usage,
-          "{} (its value begins with a double quote, and nothing but the value may be between two); close it, or drop it",
-          origin);
+    if (!line.quoted && line.value.starts_with('"') && line.value.find('"', 1) == std::string::npos)
+      fail(Exit::usage, "{} (its value begins with a double quote that nothing closes); close it, or drop it", origin);
     const std::string key = phase > 0 ? phase_key(line.key, origin) : option_key(names, line.key, origin);
     const auto [first, fresh] = seen.emplace(std::pair(phase, key), origin);
     if (!fresh) fail(Exit::usage, "'{}' is set twice ({}; {}); keep one", key, first->second, origin);
