@@ -32,33 +32,18 @@ enum class Finding : std::uint8_t {
   no_label,
   duplicate,
   left_out,  ///< the user's list lacks its class: no fault
-  link,      ///< the archive lacks the file to which it leads
+  link,      ///< the file to which it leads is missing, in a folder or an archive
 };
 constexpr bool is_skipped(Finding finding) { return finding >= Finding::empty; }
 /// Names for tables, in the order of Finding.
 constexpr std::array finding_names{
-    "grey",
-    "CMYK",
-    "palette",
-    "alpha",
-    "16 bits a channel",
-    "EXIF-rotated",
-    "misnamed",
-    "further files",
-    "decoder warning",
-    "empty",
-    "not an image",
-    "unsupported",
-    "too large",
-    "truncated",
-    "damaged",
-    "no label",
-    "duplicate name",
-    "class left out",
-    "link in an archive",
+    "grey",         "CMYK",           "palette",        "alpha",           "16 bits a channel",
+    "EXIF-rotated", "misnamed",       "further files",  "decoder warning", "empty",
+    "not an image", "unsupported",    "too large",      "truncated",       "damaged",
+    "no label",     "duplicate name", "class left out", "link to nowhere",
 };
 constexpr std::size_t finding_kinds = finding_names.size();
-static_assert(finding_names.back() == std::string_view("link in an archive") &&
+static_assert(finding_names.back() == std::string_view("link to nowhere") &&
               static_cast<std::size_t>(Finding::link) + 1 == finding_kinds);
 constexpr const char* finding_name(Finding finding) { return finding_names[static_cast<std::size_t>(finding)]; }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 
 #include "core/errors.hpp"
 #include "core/hash.hpp"
@@ -44,6 +45,24 @@ void list_below(Store& store, const std::string& folder, const std::string& inne
     } else {
       list_below(store, folder, join_names(inner, next), extensions, files, left_out);
     }
+  }
+}
+
+/// Where a link of a local folder leads, if nothing is there; else empty.
+std::string lost_target(const Store& store, const std::string& name) {
+  std::error_code reason;
+  const std::filesystem::path path = store.address(name);
+  const bool lost = std::filesystem::is_symlink(path, reason) && !std::filesystem::exists(path, reason);
+  return lost ? std::filesystem::read_symlink(path, reason).string() : std::string();
+}
+
+/// Null: a link that leads nowhere.
+std::unique_ptr<ByteStream> open_or_lost(Store& store, const std::string& name) {
+  try {
+    return store.open(name);
+  } catch (const Error&) {
+    if (lost_target(store, name).empty()) throw;
+    return nullptr;
   }
 }
 
@@ -112,11 +131,17 @@ const std::vector<std::string>& FileReader::names() const {
 bool FileReader::next(RawSample& sample) {
   if (at_ >= shard_.end) return false;
   for (; ahead_ < std::min(shard_.end, at_ + static_cast<Index>(split_.store->streams_ahead())); ++ahead_) {
-    streams_.push_back(split_.store->open(join_names(shard_.object, names()[static_cast<std::size_t>(ahead_)])));
+    streams_.push_back(
+        open_or_lost(*split_.store, join_names(shard_.object, names()[static_cast<std::size_t>(ahead_)])));
   }
   const auto entry = static_cast<std::size_t>(at_);
   sample.name = join_names(shard_.prefix, names()[entry]);
-  sample.read_file(*streams_.front(), most_bytes_);
+  if (streams_.front()) {
+    sample.read_file(*streams_.front(), most_bytes_);
+  } else {
+    const std::string link = join_names(shard_.object, names()[entry]);
+    sample.leave_unread(Finding::link, "to " + lost_target(*split_.store, link) + ", which is not there");
+  }
   streams_.pop_front();
   if (kind_ == Names::list) {
     sample.class_text = split_.labels->class_of(entry);

@@ -2,6 +2,7 @@
 #include "checkpoint/file.hpp"
 
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -361,13 +362,42 @@ FileMeta read_file_meta(const std::string& path) {
   return check_header(Hdf5File(path, Hdf5File::Access::read), path);
 }
 
+namespace {
+
+/// Throws Error(data) where the seal is broken, and names what can be taken in place of the file.
+void require_whole(const std::string& path) {
+  try {
+    check_seal(path);
+  } catch (const Error& error) {
+    if (error.code() != Exit::data) throw;
+    std::error_code unknown;
+    std::vector<std::string> others;
+    const std::filesystem::path file(path), folder = file.has_parent_path() ? file.parent_path() : ".";
+    for (std::filesystem::directory_iterator at(folder, unknown), end; !unknown && at != end; at.increment(unknown)) {
+      const std::string name = at->path().filename().string();
+      if (name != file.filename() && name.ends_with(".h5") && name.find(".shard-") == std::string::npos)
+        others.push_back("'" + name + "'");
+    }
+    std::sort(others.begin(), others.end());
+    fail(Exit::data, "{}; {}", error.what(),
+         others.empty()
+             ? "restore it from a copy, or give another checkpoint"
+             : fmt::format("give another checkpoint of its folder ({}), or train on with --resume auto, which "
+                           "takes the newest whole one",
+                           fmt::join(others, ", ")));
+  }
+}
+
+}  // namespace
+
 FileMeta read_main_meta(const std::string& path) {
   if (const std::string kind = foreign_kind_of_file(path); !kind.empty())
     fail(
         Exit::data,
         "'{}' is {}, not a checkpoint of 'convoy train'; give a run directory, or a .h5 file of its folder checkpoints",
         path, kind);
-  FileMeta file = read_file_meta(path);
+  require_whole(path);
+  FileMeta file = check_header(Hdf5File(path, Hdf5File::Access::read), path);
   require_main(file, path);
   return file;
 }

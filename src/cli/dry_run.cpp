@@ -40,6 +40,7 @@ struct Sized {
   Index arena_floats = 0;
   Index floats_kept = 0;   ///< of the arena, if recomputation were off; 0: it is
   Index sample_bytes = 0;  ///< that are kept in memory
+  Index batch_bytes = 0;   ///< of batches that are prepared ahead
   Index other_floats = 0;  ///< of the device, beside the arena
   MemoryLimit memory;
   std::string largest_batch;
@@ -62,6 +63,7 @@ Sized size_up(const Communicator& communicator, const TrainConfig& config, int r
   sized.model = graph_spec(config.model, first.config.data, first.splits.train);
   EngineSpec spec = engine_spec(sized.phases);
   spec.sample_bytes = sized.sample_bytes = kept_sample_bytes(sized.phases, communicator.node_size());
+  sized.batch_bytes = batch_bytes(sized.phases, communicator.node_size());
   const auto backend = make_backend({.device = config.device.device,
                                      .threads = config.device.threads,
                                      .node_rank = communicator.node_rank(),
@@ -80,6 +82,7 @@ Sized size_up(const Communicator& communicator, const TrainConfig& config, int r
     sized.memory.name = fmt::format("the {:.1f} GB of the card", sized.memory.bytes / giga);
     sized.device = fmt::format("the card of '{}'", config.card);
   }
+  require_room_for_parameters(spec, sized.plan, sized.layout, sized.memory);
   sized.other_floats =
       other_floats(spec, sized.plan, sized.layout, backend->compile(sized.plan, spec.optimiser).get(), of_host);
   spec.arena_limit = arena_limit(sized.memory, sized.other_floats);
@@ -121,10 +124,11 @@ void print_memory(const Sized& sized, const TrainConfig& config) {
   const double parameters = sets * megabytes(layout.values.count), optimiser = sets * megabytes(layout.optimiser.count),
                statistics = sets * megabytes(layout.statistics.count + layout.state.count),
                gradients = megabytes(sized.plan.table.block()), activations = megabytes(sized.arena_floats);
-  const double samples = static_cast<double>(sized.sample_bytes) / mega;
+  const double samples = static_cast<double>(sized.sample_bytes) / mega,
+               batches = static_cast<double>(sized.batch_bytes) / mega;
   line("memory per rank", fmt::format("{:.1f} MB (10^6 bytes; what libraries keep is not counted)",
                                       parameters + optimiser + statistics + megabytes(outer + residuals + sums) +
-                                          gradients + activations + samples));
+                                          gradients + activations + samples + batches));
   line("  parameters", fmt::format("{:.1f} MB in {}", parameters, counted(sets, "set")));
   line("  optimiser", fmt::format("{:.1f} MB", optimiser));
   if (outer > 0) line("  outer", fmt::format("{:.1f} MB", megabytes(outer)));
@@ -140,6 +144,7 @@ void print_memory(const Sized& sized, const TrainConfig& config) {
            sized.floats_kept > 0 ? fmt::format(", {:.1f} MB with --recompute off", megabytes(sized.floats_kept)) : ""));
   line("  samples", fmt::format("{:.1f} MB ({}{})", samples, counted(held_images(sized), "image"),
                                 samples > 0 ? "" : ", which are read when they are used"));
+  line("  batches", fmt::format("{:.1f} MB, prepared ahead", batches));
   if (sized.memory.bytes > 0)
     line("largest batch",
          fmt::format("{:.1f} of {:.1f} MB are taken ({}): {}", megabytes(sized.other_floats + sized.arena_floats),

@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
+#include <cstring>
+#include <filesystem>
 
 #include "cli/command.hpp"
 #include "cli/launch.hpp"
@@ -100,6 +105,19 @@ void tell_ignored(const TrainConfig& train) {
               fmt::join(ignored, ", "));
 }
 
+/// Before the steps, which take time. A file that replaces another is written beside it first.
+void require_writable(const char* option, const std::string& path) {
+  if (path.empty()) return;
+  std::error_code unknown;
+  if (std::filesystem::is_directory(path, unknown))
+    fail(Exit::usage, "--{} '{}' is a folder; give a file", option, path);
+  const std::filesystem::path parent = std::filesystem::path(path).parent_path();
+  const std::string folder = parent.empty() ? "." : parent.string();
+  if (::access(folder.c_str(), W_OK | X_OK) != 0)
+    fail(Exit::usage, "--{} '{}' can't be written ('{}': {}); choose another file", option, path, folder,
+         std::strerror(errno));
+}
+
 std::string csv_of(const std::vector<RangePoint>& points, const std::vector<double>& smoothed) {
   std::vector<TableRow> rows{{"step", "lr", "loss", "smoothed_loss"}};
   for (std::size_t i = 0; i < points.size(); ++i)
@@ -188,6 +206,12 @@ Exit run_tune(Session& session, const Words& words) {
     if (communicator.rank() == 0) log::report_error(problem);
     return Exit::usage;
   }
+  const Exit writable = communicator.agreed_exit("looking at --csv and --plot", [&] {
+    if (communicator.rank() != 0) return;
+    require_writable("csv", config.csv);
+    require_writable("plot", config.plot);
+  });
+  if (writable != Exit::ok) return writable;
   if (communicator.rank() == 0) tell_ignored(config.train);
   RangeTest test(ramp);
   const Exit code = test.run(communicator, supervise(communicator, config.train.sync.deadline), config.train);

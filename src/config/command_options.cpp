@@ -6,6 +6,7 @@
 #include <cctype>
 
 #include "config/options.hpp"
+#include "options/ranges.hpp"
 
 namespace convoy {
 namespace {
@@ -94,8 +95,10 @@ Option rate_multiplier_option(std::vector<RateMultiplierConfig>& multipliers) {
       if (equal == std::string::npos || equal == 0) throw BadValue("is not PATTERN=F or PATTERN=F@EPOCHS");
       RateMultiplierConfig& one = read.emplace_back();
       one.pattern = item.substr(0, equal);
-      one.factor = read_number(item.substr(equal + 1, at == std::string::npos ? at : at - equal - 1), at_least(0));
-      if (at != std::string::npos) one.epochs = read_number(item.substr(at + 1), above(0));
+      const std::string factor = item.substr(equal + 1, at == std::string::npos ? at : at - equal - 1);
+      read_fp32(factor, at_least(0));
+      one.factor = read_number(factor, at_least(0));
+      if (at != std::string::npos) one.epochs = read_number(item.substr(at + 1), epochs_above(0));
     }
     multipliers = std::move(read);
   };
@@ -176,14 +179,17 @@ OptionGroup length_options(TrainConfig& config) {
                     "images of all replicas in one step; 0: --batch-size times the replicas"))
       .also({"optimizer-batch-size", "macrobatch-size"})
       .decides_bits();
-  add(number_option("epochs", "EPOCHS", config.epochs, above(0), "length of the run and of the schedule"))
+  add(number_option("epochs", "EPOCHS", config.epochs, epochs_above(0), "length of the run and of the schedule"))
       .also({"num-epochs", "nepochs", "train-epochs"})
       .decides_bits();
-  add(number_option("start-epoch", "EPOCH", config.start_epoch, at_least(0), "first epoch")).also({"begin-epoch"});
-  add(number_option("run-epochs", "EPOCHS", config.run_epochs, at_least(0),
-                    "stop this job after N epochs, with a checkpoint; 0: at the end of the run"));
-  add(number_option("max-steps", "STEPS", config.max_steps, at_least(0),
-                    "stop this job after N steps, with a checkpoint; 0: at the end of the run"))
+  add(number_option("start-epoch", "EPOCH", config.start_epoch, from_to(0, most_epochs), "first epoch"))
+      .also({"begin-epoch"});
+  add(number_option(
+      "run-epochs", "EPOCHS", config.run_epochs, from_to(0, most_epochs),
+      "stop this job N epochs after where it starts or resumes, with a checkpoint; 0: at the end of the run"));
+  add(number_option(
+          "max-steps", "STEPS", config.max_steps, at_least(0),
+          "stop this job N steps after where it starts or resumes, with a checkpoint; 0: at the end of the run"))
       .also({"max-train-steps"});
   add(number_option("seed", "N", config.seed, from_to(0, 9007199254740992.0),
                     "seed of initial weights, order and augmentation"))
@@ -192,7 +198,7 @@ OptionGroup length_options(TrainConfig& config) {
   add(switch_option("dry-run", config.dry_run,
                     "print configuration, sizes, cost and an estimate of the time, and do not train"))
       .only_on_command_line();
-  add(number_option("dry-run-seconds", "SECONDS", config.dry_run_seconds, at_least(0),
+  add(number_option("dry-run-seconds", "SECONDS", config.dry_run_seconds, seconds_from_0(),
                     "time that --dry-run spends on measured steps; 0: none"))
       .only_on_command_line();
   add(text_option("card", "FILE", config.card,
@@ -201,7 +207,7 @@ OptionGroup length_options(TrainConfig& config) {
   add(switch_option("take-over", config.take_over,
                     "start even if another job seems to be alive in the run directory; that job then exits with 6"))
       .only_on_command_line();
-  add(number_option("wait-for-other", "SECONDS", config.wait_for_other, at_least(0),
+  add(number_option("wait-for-other", "SECONDS", config.wait_for_other, seconds_from_0(),
                     "how long to wait until another job in the run directory has ended"));
   add(fault_option(config));
   return group;
@@ -226,8 +232,10 @@ OptionGroup spike_options(TrainConfig& config) {
 OptionGroup evaluation_options(TrainConfig& config) {
   OptionGroup group{"Evaluation", {}};
   auto add = [&](Option option) -> Option& { return group.options.emplace_back(std::move(option)); };
-  add(number_option("val-interval", "EPOCHS", config.val_interval, at_least(0),
-                    "epochs between two validations; 0: validate only at the end"))
+  add(number_option(
+          "val-interval", "EPOCHS", config.val_interval, from_to(0, most_epochs),
+          "epochs between two validations; 0: validate only at the end. One more where a job stops between them "
+          "is printed, and counts for no best and no --patience"))
       .also({"epochs-between-evals", "eval-frequency"});
   add(number_option("eval-batch-size", "N", config.eval_batch, from_to(1, 1 << 24), "images per rank in one batch"))
       .also({"val-batch-size"});

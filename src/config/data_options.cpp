@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "config/options.hpp"
+#include "data/dataset.hpp"
 
 namespace convoy {
 
@@ -27,7 +28,8 @@ OptionGroup source_options(DataConfig& data) {
   add(std::move(size)).decides_bits();
   add(number_option("synthetic-channels", "N", synthetic.channels, from_to(1, 4), "channels of the synthetic images"))
       .decides_bits();
-  add(number_option("synthetic-classes", "N", synthetic.classes, from_to(2, 1 << 20), "classes of the synthetic set"))
+  add(number_option("synthetic-classes", "N", synthetic.classes, from_to(2, most_synthetic_classes),
+                    "classes of the synthetic set"))
       .decides_bits();
   add(number_option("workers", "N", data.workers, from_to(1, 1024), "threads per rank that prepare batches ahead"))
       .short_form('j')

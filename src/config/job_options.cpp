@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "config/options.hpp"
+#include "options/ranges.hpp"
 
 namespace convoy {
 namespace {
@@ -88,7 +89,8 @@ OptionGroup sync_options(SyncConfig& sync) {
           "where the replicas continue after an average of their weights: at the average, or after a step along its change since the last one, with momentum (SlowMo) or Nesterov momentum (DiLoCo)"))
       .also({"outer-optimiser"})
       .decides_bits();
-  add(number_option("outer-lr", "F", sync.outer.rate, above(0), "learning rate of the outer step; DiLoCo: 0.7"))
+  add(in_fp32(number_option("outer-lr", "F", sync.outer.rate, above(0), "learning rate of the outer step; DiLoCo: 0.7"),
+              above(0)))
       .also({"slowmo-lr"})
       .decides_bits();
   add(number_option("outer-momentum", "F", sync.outer.momentum, from_below(0, 1),
@@ -108,10 +110,12 @@ OptionGroup sync_options(SyncConfig& sync) {
       .also({"gc-type"})
       .decides_bits()
       .only_rounds_among({"fp32", "bf16", "fp16"});  // what is left out of a compressed gradient is more than rounding
-  add(number_option(
-          "wire-threshold", "F", sync.compression.threshold, above(0),
-          "threshold F of --wire 2bit: a value of magnitude F or more is sent as +F or -F; applies to the gradient of "
-          "the loss summed over a replica's samples, as in MXNet"))
+  add(in_fp32(
+          number_option(
+              "wire-threshold", "F", sync.compression.threshold, above(0),
+              "threshold F of --wire 2bit: a value of magnitude F or more is sent as +F or -F; applies to the gradient of "
+              "the loss summed over a replica's samples, as in MXNet"),
+          above(0)))
       .also({"gc-threshold"})
       .decides_bits();
   add(number_option("wire-fraction", "F", sync.compression.fraction, {.low = 0, .high = 1, .low_excluded = true},
@@ -155,7 +159,7 @@ OptionGroup sync_options(SyncConfig& sync) {
 OptionGroup stall_options(StallLimits& deadline) {
   OptionGroup group = waiting_options(deadline);
   group.add(number_option(
-      "watchdog-seconds", "SECONDS", deadline.watchdog_seconds, at_least(0),
+      "watchdog-seconds", "SECONDS", deadline.watchdog_seconds, seconds_from_0(),
       "end a process with code 5 if its main thread has been stuck in a system call or a driver this long; 0: never"));
   return group;
 }
@@ -163,7 +167,7 @@ OptionGroup stall_options(StallLimits& deadline) {
 OptionGroup general_options(std::string& config_path) {
   Option config = text_option(
       "config", "FILE", config_path,
-      "INI file: option names as keys, # for comments, double quotes around values that hold one; the command line wins");
+      "INI file: option names as keys, # for comments, double quotes around values that hold one; the command line wins, where the last of two equal options counts");
   return {"General", {config.short_form('c').also({"cfg-file", "config-file"}).only_on_command_line()}};
 }
 
@@ -174,7 +178,7 @@ OptionGroup checkpoint_options(CheckpointConfig& checkpoint) {
   add(text_option("checkpoint-dir", "DIR", checkpoint.folder,
                   "folder of the checkpoints; default: checkpoints in the run directory"))
       .also({"ckpt-dir"});
-  add(number_option("save-every", "EPOCHS", checkpoint.save_every, at_least(0),
+  add(number_option("save-every", "EPOCHS", checkpoint.save_every, from_to(0, most_epochs),
                     "epochs between two checkpoints; 0: save only at the end"))
       .also({"save-period", "checkpoint-freq"});
   add(number_option("save-every-steps", "STEPS", checkpoint.save_every_steps, at_least(0),
@@ -204,7 +208,13 @@ OptionGroup output_options(OutputConfig& output) {
   add(text_option("output-dir", "DIR", output.folder, "run directory; default: runs/NAME-TIME"))
       .short_form('o')
       .also({"logdir", "log-dir", "save-dir", "workspace", "output", "model-dir"});
-  add(text_option("name", "NAME", output.name, "name of the run; default: the model"));
+  Option name = text_option("name", "NAME", output.name, "name of the run; default: the model");
+  name.set = [&output](const std::string& text) {
+    if (text.find('/') != std::string::npos || text == "." || text == "..")
+      throw BadValue("is a path; it names a folder in runs, so give a word without '/'");
+    output.name = text;
+  };
+  add(std::move(name));
   add(number_option("print-freq", "STEPS", output.print_every, at_least(1), "steps between two progress lines"))
       .short_form('p')
       .also({"disp-batches", "log-interval"});

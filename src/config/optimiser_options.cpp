@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "config/options.hpp"
+#include "options/ranges.hpp"
 
 namespace convoy {
 
@@ -17,7 +18,13 @@ Option option_of(const RuleOption& of_rule, RuleSettings& settings) {
   }
   for (const char* alias : of_rule.aliases)
     if (alias != nullptr) option.aliases.emplace_back(alias);
+  if (!of_rule.is_switch) option = in_fp32(std::move(option), bounds);
   return option.decides_bits();
+}
+
+/// All of an optimiser are computed with in fp32.
+Option fp32_option(const char* name, double& to, const Bounds& bounds, std::string help) {
+  return in_fp32(number_option(name, "F", to, bounds, std::move(help)), bounds);
 }
 
 }  // namespace
@@ -35,22 +42,21 @@ OptionGroup optimiser_options(OptimiserConfig& optimiser) {
       .also({"opt", "optimiser"})
       .decides_bits();
   for (const RuleOption& option : options_of_rules()) add(option_of(option, optimiser.settings));
-  add(number_option("weight-decay", "F", optimiser.weight_decay, from_below(0, 1),
-                    "weight decay of convolution and linear weights, times the learning rate in each step"))
+  add(fp32_option("weight-decay", optimiser.weight_decay, from_below(0, 1),
+                  "weight decay of convolution and linear weights, times the learning rate in each step"))
       .also({"wd"})
       .decides_bits();
-  add(number_option("norm-weight-decay", "F", optimiser.norm_weight_decay, from_below(0, 1),
-                    "weight decay of batch norm's scale and shift"))
+  add(fp32_option("norm-weight-decay", optimiser.norm_weight_decay, from_below(0, 1),
+                  "weight decay of batch norm's scale and shift"))
       .also({"bn-weight-decay"})
       .decides_bits();
-  add(number_option("bias-weight-decay", "F", optimiser.bias_weight_decay, from_below(0, 1), "weight decay of biases"))
+  add(fp32_option("bias-weight-decay", optimiser.bias_weight_decay, from_below(0, 1), "weight decay of biases"))
       .decides_bits();
-  add(number_option("clip-grad-norm", "F", optimiser.clip_norm, at_least(0),
-                    "scale gradients down to this norm; 0: off"))
+  add(fp32_option("clip-grad-norm", optimiser.clip_norm, at_least(0), "scale gradients down to this norm; 0: off"))
       .also({"clip-grad"})
       .decides_bits();
-  add(number_option("loss-scale", "F", optimiser.loss_scale, at_least(0),
-                    "fp16: factor of the loss in backward; 0: dynamic, from 65536 on, halved by an overflow"))
+  add(fp32_option("loss-scale", optimiser.loss_scale, at_least(0),
+                  "fp16: factor of the loss in backward; 0: dynamic, from 65536 on, halved by an overflow"))
       .also({"static-loss-scale"})
       .decides_bits();
   add(number_option("loss-scale-window", "STEPS", optimiser.loss_scale_window, from_to(1, 1 << 24),
@@ -63,12 +69,11 @@ OptionGroup schedule_options(OptimiserConfig& optimiser) {
   auto& schedule = optimiser.schedule;
   OptionGroup group{"Learning rate", {}};
   auto add = [&](Option option) -> Option& { return group.options.emplace_back(std::move(option)); };
-  add(number_option(
-          "lr", "F", optimiser.rate, above(0),
-          "peak learning rate, used as given. Without it: the optimizer's usual rate (sgd: 0.1 for 256 images, "
-          "scaled to the batch) and a warm-up"))
-      .also({"learning-rate"})
-      .decides_bits();
+  Option rate =
+      fp32_option("lr", optimiser.rate, above(0),
+                  "peak learning rate, used as given. Without it: the optimizer's usual rate (sgd: 0.1 for 256 images, "
+                  "scaled to the batch) and a warm-up");
+  add(std::move(rate)).also({"learning-rate"}).decides_bits();
   add(choice_option<Scaling>(
           "lr-scaling", optimiser.scaling,
           {{"none", Scaling::none}, {"linear", Scaling::linear}, {"sqrt", Scaling::sqrt}},
@@ -97,7 +102,7 @@ OptionGroup schedule_options(OptimiserConfig& optimiser) {
                             {"polynomial", Decay::poly}}))
       .also({"lr-scheduler", "sched", "lr-mode"})
       .decides_bits();
-  add(list_option("lr-step-epochs", "E,E", schedule.step_epochs, above(0),
+  add(list_option("lr-step-epochs", "E,E", schedule.step_epochs, epochs_above(0),
                   "multistep: multiply by --lr-factor at these epochs; step: every so many epochs"))
       .also({"decay-milestones", "lr-decay-epoch", "lr-step-size"})
       .decides_bits();
@@ -114,7 +119,7 @@ OptionGroup schedule_options(OptimiserConfig& optimiser) {
                     "learning rate at the end of poly, cosine and linear; the least one of others"))
       .also({"lr-min", "end-lr"})
       .decides_bits();
-  add(number_option("warmup-epochs", "EPOCHS", schedule.warmup_epochs, at_least(0),
+  add(number_option("warmup-epochs", "EPOCHS", schedule.warmup_epochs, from_to(0, most_epochs),
                     "linear rise from --warmup-lr; if --lr is not given: a tenth of the run, at most 5"))
       .also({"lr-warmup-epochs", "warmup"})
       .decides_bits();

@@ -16,6 +16,7 @@
 #include "core/errors.hpp"
 #include "core/text.hpp"
 #include "options/command_line.hpp"
+#include "options/ranges.hpp"
 
 namespace convoy {
 namespace {
@@ -123,6 +124,8 @@ std::vector<Assignment> read_ini(const Names& names, const std::string& text, co
                                                (value.front() == '"' || value.front() == '\''))
       fail(Exit::usage, "{} (its value is in quotes); write '{} = {}'", origin, line.key,
            value.substr(1, value.size() - 2));
+    if (!line.quoted && line.value.starts_with('"') && line.value.find('"', 1) == std::string::npos)
+      fail(Exit::usage, "{} (its value begins with a double quote that nothing closes); close it, or drop it", origin);
     const std::string key = phase > 0 ? phase_key(line.key, origin) : option_key(names, line.key, origin);
     const auto [first, fresh] = seen.emplace(std::pair(phase, key), origin);
     if (!fresh) fail(Exit::usage, "'{}' is set twice ({}; {}); keep one", key, first->second, origin);
@@ -275,16 +278,15 @@ Given fill(const std::string& command, std::vector<OptionGroup> groups, const st
 }
 
 /// `0.1` or `0.1:0.4`.
-std::pair<double, double> read_span(const Assignment& given, bool both, const char* allowed) {
+std::pair<double, double> read_span(const Assignment& given, bool both, const Bounds& bounds, const char* allowed) {
   const auto colon = given.value.find(':');
   try {
     if (colon == std::string::npos) {
       if (both) throw BadValue("has no ':'");
-      const double value = read_number(given.value, at_least(0));
+      const double value = read_number(given.value, bounds);
       return {value, value};
     }
-    return {read_number(given.value.substr(0, colon), at_least(0)),
-            read_number(given.value.substr(colon + 1), at_least(0))};
+    return {read_number(given.value.substr(0, colon), bounds), read_number(given.value.substr(colon + 1), bounds)};
   } catch (const BadValue& e) {
     fail(Exit::usage, "{} ('{}' {}); allowed: {}", given.origin, given.value, e.what(), allowed);
   }
@@ -313,9 +315,10 @@ void fill_phases(TrainConfig& config, const Given& given) {
     }
     PhaseConfig phase{.number = number, .rate = {}, .has_rate = fields.count("lr") > 0};
     std::tie(phase.rate.begin_epoch, phase.rate.end_epoch) =
-        read_span(fields.at("epochs"), true, "BEGIN:END, epochs >= 0");
+        read_span(fields.at("epochs"), true, from_to(0, most_epochs), "BEGIN:END, epochs from 0 to 10^9");
     if (phase.has_rate)
-      std::tie(phase.rate.from, phase.rate.to) = read_span(fields.at("lr"), false, "RATE or FROM:TO, >= 0");
+      std::tie(phase.rate.from, phase.rate.to) =
+          read_span(fields.at("lr"), false, at_least(0), "RATE or FROM:TO, >= 0");
     set_fields(phase, fields);
     config.phases.push_back(phase);
   }

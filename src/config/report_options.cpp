@@ -4,6 +4,7 @@
 #include <initializer_list>
 
 #include "config/options.hpp"
+#include "options/ranges.hpp"
 
 namespace convoy {
 namespace {
@@ -45,7 +46,7 @@ std::vector<OptionGroup> options_of(PreflightConfig& config) {
   OptionGroup own{"Preflight", {}};
   own.options.push_back(switch_option("json", config.json, "print one JSON object instead of a table"));
   own.add(
-      number_option("stress", "SECONDS", config.stress_seconds, at_least(0),
+      number_option("stress", "SECONDS", config.stress_seconds, seconds_from_0(),
                     "also test arithmetic, memory, disk and the links between all pairs of ranks for about so long; "
                     "0: no test"));
   groups.insert(groups.begin(), std::move(own));

@@ -90,7 +90,10 @@ Json Json::parse(const std::string& text) {
   try {
     return from(Ordered::parse(text));
   } catch (const Ordered::exception& error) {
-    throw std::invalid_argument(error.what());
+    // `[json.exception.parse_error.101] parse error at line 1 ...; last read: ...`, whose last bytes may be no text
+    std::string what = error.what();
+    if (const auto end = what.find("] "); what.starts_with('[') && end != std::string::npos) what.erase(0, end + 2);
+    throw std::invalid_argument(what.substr(0, what.find("; last read")));
   }
 }
 

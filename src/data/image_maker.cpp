@@ -243,7 +243,11 @@ SampleImages::SampleImages(const Dataset& dataset, const AugmentSpec& augment) :
 }
 
 Index SampleImages::image_bytes(const Dataset& dataset, const AugmentSpec& augment) {
-  return augment.on_host() ? augment.height * augment.width * augment.channels : dataset.info().image_bytes();
+  return image_bytes(dataset.info(), augment);
+}
+
+Index SampleImages::image_bytes(const DatasetInfo& info, const AugmentSpec& augment) {
+  return augment.on_host() ? augment.height * augment.width * augment.channels : info.image_bytes();
 }
 
 /// The sample, or the first one near it for which `make` finds nothing wrong.

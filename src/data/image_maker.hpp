@@ -54,6 +54,7 @@ class SampleImages {
 
   /// Bytes of one image, for input of height x width.
   static Index image_bytes(const Dataset& dataset, const AugmentSpec& augment);
+  static Index image_bytes(const DatasetInfo& info, const AugmentSpec& augment);
 
   /// Training's image of (epoch, position); evaluation's where the augmentation is evaluation's. Returns the sample
   /// that it is of. Throws Error(data) naming file and sample.

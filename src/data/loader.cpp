@@ -79,11 +79,12 @@ Loader::Loader(const Dataset& dataset, const LoaderSpec& spec) : state_(std::mak
   if (spec.replica_count == 0) return;
   State& s = *state_;
   for (int worker = 0; worker < std::max(spec.workers, 1); ++worker) s.makers.emplace_back(dataset, spec.augment);
+  const Index largest = batch_sizes(spec.order).front();  // a batch may be larger than the set
   const Index image_bytes = spec.resident >= 0 ? 0 : SampleImages::image_bytes(dataset, spec.augment);
   s.batches.emplace(BatchQueueSpec{.workers = spec.workers,
                                    .prefetch = spec.prefetch,
-                                   .batch = spec.order.batch,
-                                   .image_bytes = static_cast<std::size_t>(spec.order.batch * image_bytes),
+                                   .batch = largest,
+                                   .image_bytes = static_cast<std::size_t>(largest * image_bytes),
                                    .memory = spec.memory,
                                    .clock = spec.clock},
                     [&s](Index ticket, int worker, BatchSlot& slot) {
@@ -135,8 +136,12 @@ double Loader::take_wait_seconds() { return state_->batches ? state_->batches->t
 
 Index Loader::memory_bytes(const Dataset& dataset, const LoaderSpec& spec) {
   if (spec.replica_count == 0) return 0;
-  const Index image = spec.resident >= 0 ? 0 : SampleImages::image_bytes(dataset, spec.augment);
-  return (spec.prefetch + 2) * spec.order.batch * (image + static_cast<Index>(sizeof(SampleSpec)));
+  return memory_bytes(spec.order, spec.prefetch,
+                      spec.resident >= 0 ? 0 : SampleImages::image_bytes(dataset, spec.augment));
+}
+
+Index Loader::memory_bytes(const OrderSpec& order, int prefetch, Index image_bytes) {
+  return (prefetch + 2) * batch_sizes(order).front() * (image_bytes + static_cast<Index>(sizeof(SampleSpec)));
 }
 
 }  // namespace convoy

@@ -41,6 +41,8 @@ class Loader {
   double take_wait_seconds();
   /// Bytes of the batches in memory, all workers included.
   static Index memory_bytes(const Dataset& dataset, const LoaderSpec& spec);
+  /// The same with images of so many bytes; 0: batches refer to samples in memory.
+  static Index memory_bytes(const OrderSpec& order, int prefetch, Index image_bytes);
 
  private:
   struct State;

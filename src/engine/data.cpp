@@ -99,8 +99,9 @@ std::unique_ptr<Dataset> load_split(const DataConfig& config, const DatasetInfo&
                .on_corrupt = config.on_corrupt,
                .keep = keeps(config, info, range, memory_bytes) ? Keep::memory : Keep::files});
   if (samples->skipped() > 0) {
-    log::warn("{} damaged samples of '{}' ({}) were skipped: their neighbours stand in for them", samples->skipped(),
-              info.folder, info.split);
+    const bool one = samples->skipped() == 1;
+    log::warn("{} of '{}' ({}) {} skipped: {}", counted(samples->skipped(), "damaged sample"), info.folder, info.split,
+              one ? "was" : "were", one ? "its neighbour stands in for it" : "their neighbours stand in for them");
   }
   return samples;
 }

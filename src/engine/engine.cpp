@@ -87,6 +87,7 @@ Engine::Engine(const Graph& graph, const EngineSpec& spec, std::unique_ptr<Backe
 
   const bool training =
       std::any_of(spec.sizes.begin(), spec.sizes.end(), [](const auto& sizes) { return !sizes.train_sizes.empty(); });
+  require_room_for_parameters(spec, plan_, layout_, memory_of(*backend_, spec.node_size));
   if (training) updater_ = backend_->compile(plan_, spec.optimiser);
   const Index others = other_floats(spec, plan_, layout_, updater_.get(), backend_->host_reads());
   EngineSpec limited = spec;
@@ -184,7 +185,14 @@ void Engine::launch(const ReplayKey& key, std::size_t stage, const ParameterSet&
 std::unique_ptr<Engine> make_engine(Communicator& communicator, const Graph& graph, EngineSpec spec) {
   spec.node_rank = communicator.node_rank();
   spec.node_size = communicator.node_size();
-  if (spec.device.threads == 0) spec.device.threads = place_ranks(communicator, spec.device).threads;
+  if (spec.device.threads == 0 || communicator.size() == 1) {
+    const JobPlacement placement = place_ranks(communicator, spec.device);
+    spec.device.threads = placement.threads;
+    if (communicator.size() == 1)
+      for (const std::string& problem : find_overbooked_cores(placement))
+        log::warn("{}: threads that take turns make every step slow; lower --threads, or give 0 for one per core",
+                  problem);
+  }
   std::unique_ptr<Backend> backend;
   std::string chosen;
   run_agreed(communicator, "starting the device", [&] {

@@ -6,6 +6,7 @@
 
 #include "backend/rules/cross_entropy.hpp"
 #include "core/clock.hpp"
+#include "core/log.hpp"
 #include "core/progress.hpp"
 #include "engine/engine.hpp"
 
@@ -133,6 +134,8 @@ std::optional<ValidationRecord> Evaluator::run(const ParameterSet& set, const St
   Backend& backend = engine_.backend();
   InFlightLimit in_flight(backend, collectives_);
   Counters counted;
+  constexpr double tell_every = 10;  // seconds
+  double told = 0;
   for (Index i = 0; i < rounds_; ++i) {
     progress().mark();
     if (stop_agreed()) {
@@ -152,6 +155,10 @@ std::optional<ValidationRecord> Evaluator::run(const ParameterSet& set, const St
     }
     if (observe) observe(batch.samples.first(static_cast<std::size_t>(batch.valid_count)), logits_.data());
     in_flight.launched("an earlier batch of the evaluation");
+    if (const double seconds = seconds_since(begin); seconds >= told + tell_every) {
+      told = seconds;
+      log::info("evaluation: {} of {} batches after {:.0f} s", i + 1, rounds_, seconds);
+    }
   }
   collectives_.await(backend.counters_ready(), "evaluation counters");
   const Counters of_device = backend.take_counters();

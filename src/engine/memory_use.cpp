@@ -130,6 +130,19 @@ Index other_floats(const EngineSpec& spec, const Plan& plan, const SetLayout& la
   return floats;
 }
 
+void require_room_for_parameters(const EngineSpec& spec, const Plan& plan, const SetLayout& layout,
+                                 const MemoryLimit& memory) {
+  const Index floats = other_floats(spec, plan, layout, nullptr, false) + (trains(spec) ? plan.table.block() : 0);
+  const double needed = static_cast<double>(floats) * sizeof(float);
+  if (memory.bytes <= 0 || needed <= memory.bytes) return;
+  fail(
+      Exit::device,
+      "the network needs {:.1f} GB for its {:.3g} million parameters alone{}, more than {}; choose a smaller network, or "
+      "more memory",
+      needed / giga, static_cast<double>(layout.values.count) / 1e6,
+      trains(spec) ? " (values, optimizer state and gradients)" : "", memory.name);
+}
+
 Index arena_limit(const MemoryLimit& memory, Index others) {
   if (memory.bytes <= 0) return std::numeric_limits<Index>::max() / 8;
   constexpr double share = 0.95;

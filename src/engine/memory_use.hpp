@@ -40,6 +40,11 @@ MemoryLimit memory_of(const Backend& backend, int node_size);
 Index other_floats(const EngineSpec& spec, const Plan& plan, const SetLayout& layout, const Updater* updater,
                    bool of_host);
 
+/// Throws Error(device) where the sets and gradients alone, whatever the batch is, need more than there is. Before an
+/// updater is compiled, whose tables grow with the parameters.
+void require_room_for_parameters(const EngineSpec& spec, const Plan& plan, const SetLayout& layout,
+                                 const MemoryLimit& memory);
+
 /// Floats that arenas may take with Recompute::automatic beside `others`: a twentieth of the memory is left for what is
 /// not counted. Where the memory isn't known, any number.
 Index arena_limit(const MemoryLimit& memory, Index others);

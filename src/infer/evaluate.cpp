@@ -253,8 +253,9 @@ Exit evaluate(Communicator& communicator, const EvaluateConfig& config) try {
            info.folder, info.split, path);
     Json json = describe(config, model, info, record);
     if (may_skip) json["skipped"] = skipped[0];
-    log::info("{}: top1 {:.2f} % ({}/{}), top{} {:.2f} %, loss {:.4f}", config.split, record.counters[Counter::top1],
-              record.count(Counter::top1), record.images, record.k, record.counters[Counter::topk],
+    log::info("{}: top1 {:.2f} % ({}/{}), {}loss {:.4f}", config.split, record.counters[Counter::top1],
+              record.count(Counter::top1), record.images,
+              record.k > 1 ? fmt::format("top{} {:.2f} %, ", record.k, record.counters[Counter::topk]) : std::string(),
               record.counters[Counter::loss]);
     log::info("{}", json.text(-1, Json::Order::sorted));  // before anything that can fail
     if (!files) return;

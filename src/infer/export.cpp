@@ -103,9 +103,11 @@ std::string onnx_text(const ExportConfig& config, const SavedModel& saved, const
   if (config.normalises) {
     const Normalise normalise = saved.config.data.normalise;
     if (normalise != Normalise::channel) {
+      std::string word = name_of(normalise);
+      std::replace(word.begin(), word.end(), '_', '-');
       fail(Exit::usage,
            "'{}' was trained with --normalise {}, which --with-normalization can't put into a graph; leave it out",
-           saved.path, name_of(normalise));
+           saved.path, word);
     }
     spec.mean = saved.file.meta.data.mean;
     spec.deviation = saved.file.meta.data.std;

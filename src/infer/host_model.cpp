@@ -54,6 +54,7 @@ HostModel read_model(const SavedModel& saved, WeightChoice choice, Index image_s
   model.set = read_set_file(saved.path, model.plan, model.layout, content).set;
   if (content == Content::weights && meta.ema_decay > 0)
     model.weights = saved.config.lookahead.steps > 0 ? "slow" : "moving average";
+  if (meta.texts.count("average_of") > 0) model.weights = "averaged";
   return model;
 }
 

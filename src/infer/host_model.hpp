@@ -30,7 +30,8 @@ struct HostModel {
   Plan plan;
   SetLayout layout;  ///< without optimiser
   HostSet set;
-  std::string weights = "trained";  ///< which they are; else "moving average" or "slow" (those of lookahead)
+  std::string weights = "trained";  ///< which they are; else "moving average", "slow" (those of lookahead) or
+                                    ///< "averaged" (by 'convoy average')
 };
 /// `image_size`: height and width of the input; 0: as in training. Throws Error(data), also if `choice` asks for a
 /// moving average that the file doesn't have.

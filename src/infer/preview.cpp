@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <memory>
 #include <string>
@@ -83,6 +84,24 @@ std::string page_of(const std::vector<Column>& columns, const DatasetInfo& info,
   return page + "</table></body></html>\n";
 }
 
+/// Every picture is made at its full size before it shrinks to what the page shows.
+void require_small_sheet(const PreviewConfig& config, const DatasetInfo& info) {
+  constexpr Index most_pixels = Index{1} << 28;  // a minute at most
+  const DataConfig& data = config.train.data;
+  Index pixels = 0;
+  for (const Use use : {Use::evaluation, Use::training}) {
+    const AugmentSpec made =
+        augment_spec(use == Use::evaluation ? validation_data(data) : data, info, config.train.seed, use);
+    const Index columns = use == Use::evaluation ? 1 : config.appearances;
+    pixels += std::min<Index>(config.samples, info.samples) * columns * made.height * made.width;
+  }
+  if (pixels <= most_pixels) return;
+  fail(Exit::usage,
+       "the images of this sheet have {:.0f} million pixels, which would take minutes to make ({:.0f} million are "
+       "allowed); give a smaller --image-size, or fewer --samples or --appearances",
+       static_cast<double>(pixels) / 1e6, static_cast<double>(most_pixels) / 1e6);
+}
+
 }  // namespace
 
 Exit preview(const PreviewConfig& config) {
@@ -91,6 +110,7 @@ Exit preview(const PreviewConfig& config) {
     fail(Exit::usage, "no data set is given; use 'convoy preview --data DIR' (made by convoy-preprocess)");
   if (!data.synthetic) data.cache = DataCache::stream;  // some samples of many
   const DatasetInfo info = open_split(data, "train");
+  require_small_sheet(config, info);
   const auto dataset = load_split(data, info, {0, info.samples}, 0);
   const Index count = std::min<Index>(config.samples, info.samples);
   std::vector<Index> samples;

@@ -55,7 +55,9 @@ std::string EpochTable::text() const {
   const auto out = std::back_inserter(text);
   for (const CounterRow& row : counter_table)
     if (row.console_width > 0) fmt::format_to(out, " {:>{}}", row.name, row.table_width);
-  for (const CounterRow& row : counter_table) fmt::format_to(out, " {:>{}}", "val " + name_of(row, k_), val_width(row));
+  const auto shows = [&](std::size_t i) { return k_ != 1 || i != static_cast<std::size_t>(Counter::topk); };
+  for (std::size_t i = 0; i < counter_table.size(); ++i)
+    if (shows(i)) fmt::format_to(out, " {:>{}}", "val " + name_of(counter_table[i], k_), val_width(counter_table[i]));
   text += '\n';
   double seconds = 0;
   for (const auto& [epoch, row] : rows_) {
@@ -67,8 +69,9 @@ std::string EpochTable::text() const {
         fmt::format_to(out, " {:>{}}", rounded(trained(row.training, i), column.decimals), column.table_width);
     }
     for (std::size_t i = 0; i < counter_table.size(); ++i)
-      fmt::format_to(out, " {:>{}}", rounded(validated(row.validation, i), counter_table[i].decimals),
-                     val_width(counter_table[i]));
+      if (shows(i))
+        fmt::format_to(out, " {:>{}}", rounded(validated(row.validation, i), counter_table[i].decimals),
+                       val_width(counter_table[i]));
     text += '\n';
   }
   return text;

@@ -3,12 +3,17 @@
 
 #include <stdexcept>
 
+#include "options/ranges.hpp"
+
 namespace convoy {
 namespace {
 
 double read_time(double (*parse)(const std::string&), const std::string& text) {
   try {
-    return parse(text);
+    constexpr double latest = 1e11;  // the year 5138
+    const double seconds = parse(text);
+    if (!(seconds <= latest)) throw BadValue("is more seconds than any clock counts");
+    return seconds;
   } catch (const std::invalid_argument& problem) {
     throw BadValue(problem.what());
   }
@@ -30,7 +35,7 @@ OptionGroup time_limit_options(TimeLimit& limit) {
   length.set = [&limit](const std::string& text) { limit.limit_seconds = read_time(parse_duration, text); };
   length.print = [&limit] { return print_number(limit.limit_seconds); };
   group.add(std::move(length)).also({"max-time", "walltime"});
-  group.add(number_option("end-margin", "SECONDS", limit.margin_seconds, at_least(0),
+  group.add(number_option("end-margin", "SECONDS", limit.margin_seconds, seconds_from_0(),
                           "stop this long before the limit; training adds the measured time of a checkpoint"));
   return group;
 }
@@ -38,11 +43,11 @@ OptionGroup time_limit_options(TimeLimit& limit) {
 OptionGroup waiting_options(StallLimits& limits) {
   OptionGroup group{"Stalls", {}};
   group
-      .add(number_option("stall-warning-seconds", "SECONDS", limits.warn_seconds, at_least(0),
+      .add(number_option("stall-warning-seconds", "SECONDS", limits.warn_seconds, seconds_from_0(),
                          "warn if an operation between ranks has waited this long; 0: never"))
       .also({"stall-warn-seconds", "stall-check-warning-time-seconds"});
   group
-      .add(number_option("stall-abort-seconds", "SECONDS", limits.abort_seconds, at_least(0),
+      .add(number_option("stall-abort-seconds", "SECONDS", limits.abort_seconds, seconds_from_0(),
                          "end the job with code 5 if an operation between ranks has waited this long; 0: never"))
       .also({"stall-check-shutdown-time-seconds"});
   return group;

@@ -6,7 +6,10 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstdlib>
 #include <limits>
+#include <type_traits>
+#include <utility>
 
 namespace convoy {
 namespace {
@@ -16,7 +19,10 @@ T read(const std::string& text, const char* what) {
   T value{};
   const char* end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), end, value);
-  if (error == std::errc::result_out_of_range) throw BadValue("is too large");
+  if (error == std::errc::result_out_of_range) {
+    const bool tiny = std::is_floating_point_v<T> && std::abs(std::strtod(text.c_str(), nullptr)) < 1;
+    throw BadValue(tiny ? "is too close to 0" : "is too large");
+  }
   if (text.empty() || error != std::errc() || stop != end) throw BadValue(what);
   return value;
 }

@@ -38,7 +38,8 @@ std::string traces_of_run(const CheckpointConfig& config, const std::string& run
   std::vector<std::string> traces;
   std::vector<std::string> damaged = list_abandoned(config.folder, nullptr);
   std::erase_if(damaged, [](const std::string& file) { return !file.ends_with(".damaged"); });
-  if (!damaged.empty()) traces.push_back(fmt::format("{} is damaged", fmt::join(damaged, ", ")));
+  if (!damaged.empty())
+    traces.push_back(fmt::format("{} {} damaged", fmt::join(damaged, ", "), damaged.size() == 1 ? "is" : "are"));
   if (const auto aside = list_put_aside(config.folder); !aside.empty())
     traces.push_back(fmt::format("checkpoints of an earlier run lie in {}", fmt::join(aside, ", ")));
   if (!traces.empty()) return fmt::format("{}", fmt::join(traces, "; "));

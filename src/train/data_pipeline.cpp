@@ -60,6 +60,20 @@ Index kept_sample_bytes(const std::vector<TrainingPhase>& phases, int node_size)
   return kept;
 }
 
+Index batch_bytes(const std::vector<TrainingPhase>& phases, int node_size) {
+  Index bytes = 0;
+  for (const TrainingPhase& phase : phases) {
+    if (phase.job.run.count == 0) continue;
+    const DatasetInfo& train = phase.splits.train;
+    const DataConfig& config = phase.config.data;
+    const bool kept = kept_bytes(config, train, train_range(phase), samples_memory(config, node_size)) > 0;
+    const bool resident = kept && train.encoding == "raw" && !phase.augment.on_host();
+    bytes += Loader::memory_bytes(phase.job.order, config.prefetch,
+                                  resident ? 0 : SampleImages::image_bytes(train, phase.augment));
+  }
+  return bytes;
+}
+
 Index DataPipeline::skipped(Communicator& communicator) const {
   std::set<const Dataset*> all;
   for (const Samples& own : samples_) all.insert({own.train.get(), own.val.get()});

@@ -29,6 +29,8 @@ struct ReplicaBatch {
 
 /// Bytes of samples that DataPipeline keeps in the memory of a rank's host, before it reads them.
 Index kept_sample_bytes(const std::vector<TrainingPhase>& phases, int node_size);
+/// Bytes of the batches that its loaders prepare ahead.
+Index batch_bytes(const std::vector<TrainingPhase>& phases, int node_size);
 
 class DataPipeline {
  public:

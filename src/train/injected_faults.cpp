@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "core/log.hpp"
+#include "core/text.hpp"
 #include "train/training_job.hpp"
 
 namespace convoy {
@@ -72,8 +74,11 @@ std::unique_ptr<Collectives> with_faults(std::unique_ptr<Collectives> sums, cons
   return std::make_unique<FlippedSums>(std::move(sums), device);
 }
 
-InjectedFaults::InjectedFaults(TrainingJob& job)
-    : job_(job), sums_(dynamic_cast<FlippedSums*>(job.collectives.get())) {}
+InjectedFaults::InjectedFaults(TrainingJob& job) : job_(job), sums_(dynamic_cast<FlippedSums*>(job.collectives.get())) {
+  if (job.shape.rank == 0 && !job.config.fault_kind.empty() && job.config.fault_rank >= job.shape.ranks)
+    log::warn("--inject-fault {}@{}@{} has no effect: the job has {}", job.config.fault_kind, job.config.fault_rank,
+              job.config.fault_step, counted(job.shape.ranks, "rank"));
+}
 
 bool InjectedFaults::is(const char* kind, Index step) const {
   const TrainConfig& config = job_.config;

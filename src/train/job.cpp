@@ -92,6 +92,7 @@ JobShape plan_job(const TrainConfig& config, Index train_samples, int ranks, int
                .classes = std::move(classes),
                .repeats = config.data.repeats};
   job.global_batch = batch * job.replicas;
+  if (job.order.mode == EpochMode::exact) job.global_batch = std::min(job.global_batch, samples);
   job.steps_per_epoch = steps_of_epoch(job.order);
   if (config.data.limit_train_batches > 0) {
     job.steps_per_epoch = std::min(job.steps_per_epoch, config.data.limit_train_batches);
@@ -99,6 +100,10 @@ JobShape plan_job(const TrainConfig& config, Index train_samples, int ranks, int
   job.peak_rate =
       scaled_rate(config.optimiser.rate, config.optimiser.scaling, job.global_batch, config.optimiser.base_batch);
   job.timeline = Timeline({{.begin_epoch = 0, .steps_per_epoch = job.steps_per_epoch}});
+  constexpr double most_steps = 9007199254740992.0;  // 2^53: a double counts no further
+  if (config.epochs * static_cast<double>(job.steps_per_epoch) > most_steps)
+    fail(Exit::usage, "--epochs {} of {} are more steps than can be counted (2^53); give fewer epochs", config.epochs,
+         counted(job.steps_per_epoch, "step"));
   job.total_steps = job.timeline.step(config.epochs);
   return job;
 }

@@ -257,12 +257,13 @@ std::vector<std::string> job_warnings(const std::vector<TrainingPhase>& phases) 
                                 counted(job.replicas, "replica"), counted(job.ranks, "rank"),
                                 counted(job.replicas, "rank"), job.ranks));
   }
-  if (job.global_batch > job.order.samples)
-    texts.push_back(
-        fmt::format("a step takes all {}: the batch of {} is larger than the set, so an epoch is one step; lower "
-                    "--batch-size{}",
-                    counted(job.order.samples, "training image"), job.global_batch,
-                    job.replicas > 1 ? ", or start fewer ranks" : ""));
+  if (const Index wanted = job.order.batch * job.replicas; wanted > job.order.samples)
+    texts.push_back(fmt::format(
+        "a step takes {}: the batch of {} is larger than the set, so an epoch is one step{}; lower --batch-size{}",
+        job.order.samples == 1 ? "the only training image" : fmt::format("all {} training images", job.order.samples),
+        wanted,
+        first.config.optimiser.scaling == Scaling::none ? "" : ", and its learning rate is that of the set's size",
+        job.replicas > 1 ? ", or start fewer ranks" : ""));
   if (first.config.sync.wire != WireChoice::fp32 && job.replicas == 1)
     texts.push_back(
         fmt::format("--wire {} has no effect: one replica has nothing to send; start more ranks, or drop it",

@@ -323,9 +323,10 @@ LoopState begin_state(TrainingJob& job) {
   state.last_step = total;
   const TrainConfig& config = job.config;
   if (config.run_epochs > 0)
-    state.last_step = std::min(total, job.shape.timeline.step(job.shape.timeline.epochs(step) + config.run_epochs));
+    state.last_step =
+        job.shape.timeline.step(std::min(config.epochs, job.shape.timeline.epochs(step) + config.run_epochs));
   if (state.last_step < total) state.limit = fmt::format("--run-epochs {}", config.run_epochs);
-  if (config.max_steps > 0 && step + config.max_steps < state.last_step) {
+  if (config.max_steps > 0 && config.max_steps < state.last_step - step) {
     state.last_step = step + config.max_steps;
     state.limit = fmt::format("--max-steps {}", config.max_steps);
   }
@@ -545,7 +546,7 @@ Exit TrainingJob::finish(LastValidation validation) {
     if (at.step < shape.total_steps && !state.ends_early) report.tell_limit(state);
     return Exit::ok;
   }
-  log::info("stopped on request ({}) at epoch {}, step {}; {}", name_of(state.stop), at.epoch + 1, at.step,
+  log::info("stopped on request ({}) at epoch {}, step {}; {}", name_of(state.stop), at.data_epoch() + 1, at.step,
             how_to_continue(config, shape.ranks));
   return Exit::stopped;
 }
@@ -560,7 +561,7 @@ Exit TrainingJob::save_last() {
         "{} at epoch {}, step {}; make room or repair the file system, then continue from the newest checkpoint with --resume auto",
         state.trouble == Exit::ok ? "the last checkpoint could not be saved"
                                   : "several checkpoints in a row could not be saved: leaving",
-        state.position.epoch + 1, state.position.step));
+        state.position.data_epoch() + 1, state.position.step));
   }
   return code;
 }
@@ -570,7 +571,7 @@ Exit TrainingJob::leave_to_newer() const {
     const Index newer = state.superseded_by > 0 ? state.superseded_by : attempt.fence.newer();
     log::report_error(fmt::format(
         "attempt {} continues this run (this is attempt {}): leaving at epoch {}, step {} without a checkpoint; don't submit this job again",
-        newer, attempt.fence.number(), state.position.epoch + 1, state.position.step));
+        newer, attempt.fence.number(), state.position.data_epoch() + 1, state.position.step));
   }
   return Exit::superseded;
 }
@@ -586,7 +587,9 @@ Exit TrainingJob::end(Exit code) const {
   if (spikes.undone_steps() > 0) numbers["undone_steps"] = static_cast<double>(spikes.undone_steps());
   if (may_skip) numbers["skipped_samples"] = static_cast<double>(skipped);
   metrics->event("end", {{"result", code == Exit::ok ? "finished" : "stopped"}}, numbers);
-  if (skipped > 0) log::warn("{}: neighbours stood in (--on-corrupt skip)", counted(skipped, "damaged sample"));
+  if (skipped > 0)
+    log::warn("{}: {} stood in (--on-corrupt skip)", counted(skipped, "damaged sample"),
+              skipped == 1 ? "a neighbour" : "neighbours");
   if (checkpointing.best_top1 >= 0) log::info("best held-out accuracy: {:.2f} % top-1", checkpointing.best_top1);
   return code;
 }

@@ -26,6 +26,10 @@ void Validation::step_done(LoopState& state) {
   if (!state.stopped() && is_due(state)) run(state);
 }
 
+bool Validation::counts(const LoopState& state) const {
+  return is_due(state) || state.position.step >= job_.shape.total_steps;
+}
+
 void Validation::run(LoopState& state) {
   if (evaluator(state) == nullptr) return;
   job_.training_log.take_counters();  // in the middle of an interval they would be counted with the evaluation's
@@ -42,13 +46,18 @@ void Validation::run(LoopState& state) {
   Checkpointing& checkpointing = job_.checkpointing;
   checkpointing.validated_step = at.step;
   const double top1 = record.counters[Counter::top1];
-  const bool best = top1 > checkpointing.best_top1;
-  checkpointing.best_top1 = std::max(checkpointing.best_top1, top1);
+  const bool counted_in = counts(state), best = counted_in && top1 > checkpointing.best_top1;
+  if (counted_in) checkpointing.best_top1 = std::max(checkpointing.best_top1, top1);
+  log::info("epoch {} validation{}: top1 {:.2f} % ({}/{}), {}loss {:.4f}, {}, {:.1f} s", record.epoch,
+            job_.average.of_it(), top1, record.count(Counter::top1), record.images,
+            record.k > 1 ? fmt::format("top{} {:.2f} %, ", record.k, record.counters[Counter::topk]) : std::string(),
+            record.counters[Counter::loss],
+            counted_in ? fmt::format("best {:.2f} %", checkpointing.best_top1)
+                       : "not due by --val-interval, so best.h5, --patience and plateau leave it out",
+            record.seconds);
+  if (!counted_in) return;
   Index& since_best = checkpointing.validations_since_best;
   since_best = best ? 0 : since_best + 1;
-  log::info("epoch {} validation{}: top1 {:.2f} % ({}/{}), top{} {:.2f} %, loss {:.4f}, best {:.2f} %, {:.1f} s",
-            record.epoch, job_.average.of_it(), top1, record.count(Counter::top1), record.images, record.k,
-            record.counters[Counter::topk], record.counters[Counter::loss], checkpointing.best_top1, record.seconds);
   if (best && job_.config.checkpoint.save) checkpointing.save("best", at, Checkpointing::Content::model);
   const ScheduleSpec& schedule = job_.config.optimiser.schedule;
   if (schedule.decay == Decay::plateau) {

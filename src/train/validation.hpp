@@ -23,6 +23,8 @@ class Validation final : public Observer {
   std::string why_run_ends() const;
 
  private:
+  /// A validation where only this job ends is told and no more: a run must not depend on where its jobs ended.
+  bool counts(const LoopState& state) const;
   /// The evaluator of the epoch that has just ended or goes on; null: no validation split, or --skip-eval.
   Evaluator* evaluator(const LoopState& state) const;
   TrainingJob& job_;

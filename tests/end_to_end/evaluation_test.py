@@ -9,7 +9,7 @@ import resource
 import h5py
 import numpy as np
 from PIL import Image
-from runner import PREPROCESS, check, last, records, run, train, work_folder
+from runner import PREPROCESS, check, everything, last, records, run, same_bits, train, work_folder
 
 COLOURS = {"cat": (200, 60, 60), "dog": (60, 200, 60), "emu": (60, 60, 200), "ant": (30, 30, 30)}
 
@@ -168,11 +168,30 @@ def complete(work, name, why, option, more):
     check(len(records(folder, "val")) == epochs + 1, f"{name}: goes on with {option} {more}")
 
 
+def stopped_between(work):
+    """A job that ends between two validations makes one more, which counts for nothing: the run goes on as one that was left alone.
+    The network never improves, so each validation that counts halves the learning rate, or ends the run."""
+    base = ("--data", f"{work}/animals", "--model", "mlp", "--batch-size", 8, "--lr", 2.0**-100, "--epochs", 4, "--print-freq", 1)
+    plateau = ("--lr-schedule", "plateau", "--lr-patience", 0, "--lr-factor", 0.5)
+    for name, more in (("plateau", plateau), ("halves", (*plateau, "--val-interval", 0.5, "--patience", 3)), ("patience", ("--patience", 2))):
+        straight, stopped = f"{work}/{name}-straight", f"{work}/{name}-stopped"
+        train(1, straight, *base, *more)
+        said, _ = train(1, stopped, *base, *more, "--max-steps", 1)
+        check("not due by --val-interval, so best.h5, --patience and plateau leave it out" in said, f"{name}: it says so")
+        check(not os.path.exists(f"{stopped}/checkpoints/best.h5"), f"{name}: no best.h5 of it")
+        for limit in (("--run-epochs", 0.4), ("--max-steps", 2), ()):
+            train(1, stopped, "--resume", "auto", *limit)
+        rates = [[(r["step"], r["lr"] * 2.0**100) for r in records(folder, "train")] for folder in (straight, stopped)]
+        check(rates[0] == rates[1] and len(rates[0]) > 4, f"{name}: the same steps and learning rates: {rates}")
+        check(same_bits(everything(last(straight)), everything(last(stopped))), f"{name}: the same bits")
+
+
 def main():
     with work_folder() as work:
         other_sets(work)
         patience(work)
         many_classes(work)
+        stopped_between(work)
         data, small, out = f"{work}/data", f"{work}/small", f"{work}/run"
         run(1, "synthetic", "--out", data, "--samples", 300, "--val-samples", 203, "--image-size", 16, "--partitions", 3,
             program=PREPROCESS)

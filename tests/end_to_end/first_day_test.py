@@ -161,7 +161,7 @@ def broken_images(work):
         check("can't be decoded" in err and "was stored so" in err and "prepare the set again" in err and "verify" not in err, f"{ranks} ranks: no advice that helps nobody")
         _, err = train(ranks, f"{work}/skipped{ranks}", *job, "--skip-eval", "--on-corrupt", "skip")
         end = [r for r in records(f"{work}/skipped{ranks}", "run") if r["event"] == "end"]
-        check(end[-1]["skipped_samples"] == 1 and "1 damaged sample: neighbours stood in" in err, f"{ranks} ranks: it is counted")
+        check(end[-1]["skipped_samples"] == 1 and "1 damaged sample: a neighbour stood in" in err, f"{ranks} ranks: it is counted")
         out, _ = run(ranks, "evaluate", f"{work}/skipped{ranks}", "--data", data, "--split", "train", "--on-corrupt", "skip", "--threads", 1)
         check('"skipped":1' in out, f"{ranks} ranks: in an evaluation, too")
 

@@ -49,6 +49,21 @@ with work_folder() as folder:
                           capture_output=True, text=True, check=False)
     check(done.returncode == 2 and "--data-memory allows 10" in done.stderr, "--data-cache ram says that it is too little")
 
+    def told_of(*words):
+        """MB of samples and batches in the log, and in the dry run; the peak learning rate of both."""
+        job = ("train", "--model", "lenet", "--threads", "1", "--epochs", "1", "--no-tensorboard", "--no-checkpoints", "--skip-eval", "--data", f"{folder}/small", *words)
+        log, dry = (subprocess.run([CONVOY, *job, *more], capture_output=True, text=True, check=True).stdout
+                    for more in (("--output-dir", f"{folder}/clipped{len(words)}"), ("--dry-run", "--dry-run-seconds", "0")))
+        rate = r"peak learning rate ([\d.e-]+)"
+        lines = [float(re.search(rf"#   {line} +([\d.]+) MB", dry).group(1)) for line in ("samples", "batches")]
+        return (float(re.search(r"samples and batches take ([\d.]+) MB", log).group(1)), round(sum(lines), 1), float(re.search(rate, log).group(1)),
+                float(re.search(rate, dry).group(1)))
+
+    # 200 images: a step takes them all, whatever the batch is. 6 batches of 2^24 samples would take 6 GB.
+    all_of_them, huge = told_of("--batch-size", "200"), told_of("--batch-size", str(1 << 24))
+    check(all_of_them == huge and abs(huge[2] - 0.1 * 200 / 256) < 1e-9, f"a batch larger than the set: {huge}, as with 200 images: {all_of_them}")
+    check(abs(huge[0] - huge[1]) < 0.11 and huge[2] == huge[3], "the dry run counts what the log counts")
+
     def forecast(*words):
         """What a dry run takes and what there is, in MB, and the largest batch."""
         done = subprocess.run([CONVOY, "train", "--synthetic", "--synthetic-samples", "4000", "--synthetic-size", "32", "--model", "resnet50", "--image-size", "224", "--threads", "1",

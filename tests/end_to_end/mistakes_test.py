@@ -3,6 +3,7 @@
 import concurrent.futures
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 import time
@@ -34,6 +35,16 @@ MISTAKES = [
     ("a misspelt value", 0, "train --data set --lr-schedule cosin", 2, "--lr-schedule cosin", "not one of the choices", "cosine"),
     ("a negative learning rate", 0, "train --data set --lr -0.1", 2, "--lr -0.1", "out of range", "allowed: > 0"),
     ("no learning rate", 0, "train --data set --lr 0", 2, "--lr 0", "out of range", "allowed: > 0"),
+    ("a learning rate that is 0 in fp32", 0, "train --data set --lr 1e-50", 2, "--lr 1e-50", "is 0 in fp32", "allowed: > 0"),
+    ("a learning rate near 0", 0, "train --data set --lr 1e-400", 2, "--lr 1e-400", "too close to 0", "allowed: > 0"),
+    ("epochs without end", 0, "train --data set --epochs 1e18", 2, "--epochs 1e18", "out of range", "<= 1000000000"),
+    ("more steps than a number counts", 0, "train --synthetic --synthetic-samples 100000000 --model lenet --batch-size 1 --epochs 1e9 --dry-run --dry-run-seconds 0", 2, "--epochs 1000000000", "more steps than can be counted", "give fewer epochs"),
+    ("a name that leaves its folder", 0, "train --data set --name ../../evil", 2, "--name ../../evil", "is a path", "without '/'"),
+    ("a network larger than the memory", 0, "train --data set --model mlp --hidden 16777216,16777216 --batch-size 10 --threads 1 --max-steps 1 -o huge", 4, "the network needs", "million parameters alone", "smaller network"),
+    ("threads beyond the cores", 0, "train --data set --model lenet --image-size 28 --batch-size 10 --threads 64 --no-tensorboard --skip-eval --no-checkpoints --max-steps 1", 0, "runs 64 threads on", "take turns", "lower --threads"),
+    ("a fault of no rank", 2, f"train --data set --inject-fault nan@7@1 {SMALL}", 0, "--inject-fault nan@7@1", "no effect", "2 ranks"),
+    ("a huge preview", 0, "preview --data set --image-size 16384 -o sheet.html", 2, "million pixels", "minutes", "smaller --image-size"),
+    ("a machine that is a photo", 0, "predict-scale --machine photos/cat/0.png --model lenet", 2, "describes no machine (parse error", "convoy bench comm --machine FILE", "docs/scaling.md"),
     ("an empty batch", 0, "train --data set --batch-size 0", 2, "--batch-size 0", "allowed", "1"),
     ("a word for a number", 0, "train --data set --epochs many", 2, "--epochs many", "not a number", "allowed"),
     ("a value is missing", 0, "train --data set --epochs --lr 1", 2, "--epochs", "needs a value", "--epochs"),
@@ -57,6 +68,7 @@ MISTAKES = [
     ("a configuration that is not there", 0, "train --config none.cfg", 2, "'none.cfg'", "No such file or directory", "check --config"),
     ("a folder as configuration", 0, "train --config set", 2, "'set'", "is a folder", "check --config"),
     ("a checkpoint as configuration", 0, "train --config run/checkpoints/last.h5", 2, "last.h5'", "not a text file", "give the file that was meant"),
+    ("a quote without an end", 0, "train --config quote.cfg", 2, 'quote.cfg:1: name = "a', "begins with a double quote", "close it"),
     ("quotes in a configuration", 0, "train --config quotes.cfg", 2, "quotes.cfg:1: model = 'lenet'", "in quotes", "write 'model = lenet'"),
     ("YAML", 0, "train --config yaml.cfg", 2, "yaml.cfg:1: model: lenet", "neither", "write 'key = value'"),
     ("a key twice", 0, "train --config twice.cfg", 2, "'epochs' is set twice", "twice.cfg:2", "keep one"),
@@ -78,6 +90,10 @@ MISTAKES = [
     ("a zero of validation's size", 0, "evaluate run --data set --val-resize 0", 2, "--val-resize 0", "0 keeps the checkpoint's own", "drop it"),
     ("another network of an equal name", 0, "evaluate small --data set --model-file other.net", 2, "'small'", "another network that is called small", "leave --model-file out"),
     ("the weights of a network from a file", 0, "train --data set --weights small --max-steps 1", 3, "is of small", "since no --model is given", "give --model-file with the file that describes small"),
+    ("half a checkpoint to evaluate", 0, "evaluate cut --data set", 3, "best.h5' is truncated", "sealed with", "('last.h5'), or train on with --resume auto"),
+    ("half a checkpoint to predict with", 0, "predict cut photos", 3, "best.h5' is truncated", "sealed with", "give another checkpoint of its folder"),
+    ("half a checkpoint to export", 0, "export cut -o cut.pth", 3, "best.h5' is truncated", "sealed with", "give another checkpoint of its folder"),
+    ("a flipped byte in a checkpoint to average", 0, "average run flipped/checkpoints/last.h5 -o mean.h5", 3, "last.h5' is damaged", "CRC32C", "restore it from a copy"),
     ("a folder without checkpoints", 0, "evaluate photos --data set", 3, "'photos'", "holds no checkpoint", "--output-dir of a training run"),
     ("the checkpoint of another network", 0, f"train --data set --model mlp --image-size 28 --weights run --max-steps 1", 3, "is of lenet", "this run trains mlp", "give --model lenet"),
     ("weights without a network", 0, "train --data set --weights run --max-steps 1", 3, "is of lenet", "since no --model is given", "give --model lenet"),
@@ -120,7 +136,19 @@ def make_places(work):
         for i in range(3):
             Image.fromarray(np.random.default_rng(i).integers(0, 255, (40, 40, 3), np.uint8)).save(f"{work}/photos/{name}/{i}.png")
     train(1, f"{work}/run", "--data", f"{work}/set", "--model", "lenet", "--image-size", 28, "--batch-size", 10, "--max-steps", 1)
-    for name, text in {"quotes": "model = 'lenet'\n", "yaml": "model: lenet\n", "twice": "epochs = 1\nepochs = 2\n", "key": "learning = 1\n",
+    for name in ("cut", "flipped"):
+        shutil.copytree(f"{work}/run", f"{work}/{name}")
+    shutil.copy(f"{work}/cut/checkpoints/last.h5", f"{work}/cut/checkpoints/best.h5")
+    os.truncate(f"{work}/cut/checkpoints/best.h5", 1000)
+    for file_name in os.listdir(f"{work}/flipped/checkpoints"):
+        if file_name != "last.h5":
+            os.remove(f"{work}/flipped/checkpoints/{file_name}")
+    with open(f"{work}/flipped/checkpoints/last.h5", "r+b") as file:
+        file.seek(5000)
+        byte = file.read(1)
+        file.seek(5000)
+        file.write(bytes([byte[0] ^ 1]))
+    for name, text in {"quote": 'name = "a\n', "quotes": "model = 'lenet'\n", "yaml": "model: lenet\n", "twice": "epochs = 1\nepochs = 2\n", "key": "learning = 1\n",
                        "section": "[train]\n"}.items():
         with open(f"{work}/{name}.cfg", "w", encoding="utf-8") as file:
             file.write(text)

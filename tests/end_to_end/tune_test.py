@@ -56,6 +56,9 @@ def check_refusals(work):
     ]:
         _, err = tune(2, f"{work}/refused", *words, expect=2)
         check(all(part in err for part in parts) and err.count("[error]") <= 1, f"{words}: {err.strip().splitlines()[:1]}")
+    for option, path, reason in (("--csv", "/nonexistent/range.csv", "No such file"), ("--plot", work, "is a folder")):
+        out, err = run(2, "tune", "lr", *JOB, "--output-dir", f"{work}/refused/run", option, path, expect=2)
+        check(f"{option} '{path}'" in err and reason in err and "step" not in out, f"{option} {path}: refused before the first step")
     _, err = run(1, "tune", "momentum", *JOB, expect=2)
     check("needs to know what" in err and "convoy tune lr" in err, "tune says what it tunes")
 

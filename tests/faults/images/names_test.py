@@ -55,8 +55,8 @@ def archives(work):
     check(sorted(split.names) == ["a/b/c/d.jpg", "a/b/c/e.jpg", "abs/one.jpg", "dot/hard.jpg", "dot/link.jpg", "dot/three.jpg",
                                   "dot/" + "z" * 300 + ".jpg", "dot/ünï.jpg", "up/two.jpg"], "files of an archive, nothing else")
     with open(f"{work}/odd/report.tsv", encoding="utf-8") as file:
-        check(file.read() == "link in an archive\tdot/loop.jpg\tto loop.jpg, which is not there\n"
-              "link in an archive\tdot/lost.jpg\tto nowhere.jpg, which is not there\n", "links that lead nowhere are told")
+        check(file.read() == "link to nowhere\tdot/loop.jpg\tto loop.jpg, which is not there\n"
+              "link to nowhere\tdot/lost.jpg\tto nowhere.jpg, which is not there\n", "links that lead nowhere are told")
     images = dict(zip(split.names, split.images))
     check((images["dot/link.jpg"] == images["dot/three.jpg"]).all() and (images["dot/hard.jpg"] == images["dot/three.jpg"]).all(),
           "links are read")
@@ -100,8 +100,14 @@ def folders(work):
     check("cannot read" in text and "2.jpg' (it is a pipe" in text, "a pipe that a list names")
     os.unlink(f"{work}/in/b/2.jpg")
     os.symlink("/nonexistent", f"{work}/in/b/2.jpg")
-    text = prepare(work, "o5", *base, expect=3, ranks=2)
-    check("2.jpg' (No such file or directory)" in text and text.count("error:") == 1, "a link to nowhere is an error")
+    text = prepare(work, "o5", *base, ranks=2)
+    check("2 images read, 1 kept, 1 skipped" in text, "a link to nowhere is skipped, and counted")
+    with open(f"{work}/o5/report.tsv", encoding="utf-8") as file:
+        check(file.read() == "link to nowhere\tb/2.jpg\tto /nonexistent, which is not there\n", "and told")
+    sets.write(f"{work}/lost", "b/1.jpg 0\nb/2.jpg 0\n")
+    text = prepare(work, "o6", "list", "--train", f"{work}/lost", "--root", f"{work}/in", "--sizes", 16)
+    check("2 images read, 1 kept, 1 skipped" in text, "in a list, too")
+    check("as --strict demands" in prepare(work, "o7", *base, "--strict", expect=3), "--strict refuses it")
 
 
 with tempfile.TemporaryDirectory(prefix="convoy-test-") as folder:
