@@ -11,10 +11,14 @@ namespace {
 
 constexpr Index samples = 2;
 
-std::string kernels_of(Backend& backend, const std::string& model, Precision precision) {
+GraphSpec usual(const std::string& model) {
   GraphSpec graph;
   graph.model = model;
-  graph = with_usual_input(std::move(graph), 0, 0, 0);
+  return with_usual_input(std::move(graph), 0, 0, 0);
+}
+
+std::string kernels_of(Backend& backend, const std::string& model, Precision precision) {
+  const GraphSpec graph = usual(model);
   CompileSpec spec{.samples = samples, .height = graph.image_size, .width = graph.image_size, .precision = precision};
   spec.input = {.height = graph.image_size, .width = graph.image_size, .channels = static_cast<int>(graph.channels)};
   std::string kernels;
@@ -34,6 +38,15 @@ TEST_P(CpuKernels, AreNeverTheReference) {
     EXPECT_NE(kernels.find(model == "mlp" ? "sgemm" : "forward "), std::string::npos) << model;
     EXPECT_EQ(kernels.find(" ref"), std::string::npos) << model << "\n" << kernels;
   }
+}
+
+// Ours stands in for what oneDNN lacks, and would hide that it failed to make a wide convolution.
+TEST_P(CpuKernels, AreOfGroupsOnlyWhereThereAreGroups) {
+  if (GetParam() == Precision::bf16 && !cpu::has_avx512(cpu::find_instruction_set().isa))
+    GTEST_SKIP() << "no bf16 on this machine";
+  const auto backend = make_cpu_backend(1);
+  for (const char* model : {"resnet50", "resnet20", "vgg11_bn", "densenet121", "inception_v3"})
+    EXPECT_EQ(kernels_of(*backend, model, GetParam()).find(" grouped"), std::string::npos) << model;
 }
 
 INSTANTIATE_TEST_SUITE_P(Precisions, CpuKernels, testing::Values(Precision::fp32, Precision::bf16),

@@ -71,6 +71,7 @@ TOUCHES = {
 MENTIONS = {
     ("Concatenation", "src/backend/cuda/filter_copies.cpp"),  # its channels are not padded
     ("Dropout", "src/backend/cuda/lowering/layouts.cpp"),  # it takes any layout
+    ("Dropout", "src/interchange/onnx_network.cpp"),  # how a graph of evaluation is told from one of training
     ("ChannelGate", "src/network/builder.cpp"),  # a block that several families have
     ("ChannelGate", "src/network/operations/activation_kind.hpp"),  # its kinds of gates
     ("adamw", "src/config/foreign_names.cpp"),  # a rival's switch

@@ -10,7 +10,7 @@
 
 namespace convoy::cpu {
 
-/// The words of CompileSpec::options. Direct kernels only: half the rounding error in fp32, and slower.
+/// The words of CompileSpec::options. No Winograd: half the rounding error in fp32, and slower.
 inline constexpr std::string_view no_winograd = "no-winograd";
 /// With precision bf16: Winograd's products in bf16, too. Five times the rounding error of direct kernels, and faster.
 inline constexpr std::string_view winograd_bf16 = "winograd-bf16";

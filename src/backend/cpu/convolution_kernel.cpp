@@ -135,8 +135,10 @@ std::unique_ptr<ConvolutionKernel> OnednnKernel::make(const Onednn& library, con
       const auto backward = onednn::backward_weights_of(d, forward, attributes, engine);
       take(backward, backward.src_desc(), backward.diff_weights_desc(), backward.diff_dst_desc());
     }
-  } catch (const dnnl::error&) {
-    return nullptr;
+  } catch (const dnnl::error& error) {
+    if (error.status == dnnl_unimplemented) return nullptr;
+    fail(Exit::device, "oneDNN failed to make a convolution of {}x{} channels, kernel {}x{}, stride {}, {} groups ({})",
+         s.out, s.in, s.kernel, s.kernel_w, s.stride, s.groups, error.what());
   }
   if (kernel->name_.starts_with("ref")) return nullptr;
 

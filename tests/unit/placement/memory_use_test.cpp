@@ -169,12 +169,17 @@ TEST(KeptSamples, AsLoadingKeepsThem) {
 
 TEST_F(LargestBatch, TheEngineRefusesWhatNoHostHas) {
   spec_.set_floats = [](const SetLayout&, const ParameterTable&) { return Index{1} << 50; };
+  expect_error(Exit::device, {"the network needs", "million parameters alone", "GB of this host; choose a smaller"},
+               [&] { const Engine engine(plan_.graph, spec_, make_cpu_backend(1), ""); });
+  const double host = memory_of(*backend_, 1).bytes;
+  ASSERT_GT(host, 0);
+  spec_.set_floats = [&](const SetLayout&, const ParameterTable& table) {
+    return static_cast<Index>(host / 4) - table.block() - 1;
+  };
   expect_error(
       Exit::device,
       {"the network needs", "GB of this host", "not even one image per batch fits; take a smaller --image-size"},
       [&] { const Engine engine(plan_.graph, spec_, make_cpu_backend(1), ""); });
-  const double host = memory_of(*backend_, 1).bytes;
-  ASSERT_GT(host, 0);
   spec_.sizes[0].train_sizes = {20000};
   const auto left = static_cast<Index>(host / 4) - floats(50);
   spec_.set_floats = [&](const SetLayout&, const ParameterTable&) { return left; };
