@@ -98,16 +98,12 @@ def evaluation(work):
 
 def counts(work):
     """In an evaluation in the middle of an epoch: what it has counted belongs to no step of the epoch that goes on."""
-    words = [*EVALUATES, "--limit-train-batches", 6, "--epochs", 1, "--val-interval", 0.5, "--print-freq", 100]
+    words = [*EVALUATES, "--synthetic-samples", 48000, "--limit-train-batches", 6, "--epochs", 1, "--val-interval", 0.5, "--print-freq", 3]
     train(2, f"{work}/straight", *words)
     folder = f"{work}/counts"
     job = start_training(folder, *words)
 
-    def evaluates():
-        with open(f"{folder}/state.json", encoding="utf-8") as file:
-            return json.load(file)["phase"] == "evaluate"
-
-    wait_for(job, evaluates, "the evaluation")
+    wait_for(job, lambda: records(folder, "train"), "the last step before the evaluation")
     time.sleep(0.05)
     job.send_signal(signal.SIGUSR1)
     ends("stop in the middle of an epoch", job, 75, 5, "SIGUSR1")

@@ -368,8 +368,8 @@ INSTANTIATE_TEST_SUITE_P(Groups, Operations,
                                "n2c3h6w5 make:k16 conv:k32r3p1g16", "n2c3h6w5 make:k32 conv:k16r3p1g16b1",
                                "n2c3h6w5 make:k8 conv:k64r3p1g4", "n2c3h7w6 make:k40 conv:k40r1t5q2g10",
                                "n2c3h7w6 make:k32 conv:k32r5t1s2p2g32", "n2c4h7w6 conv:k8r3p1g4",
-                               "n1c3h7w6 conv:k33r3p1g3", "n1c3h70w66 make:k16 conv:k16r3p1g16",
-                               "n1c3h67w70 make:k16 conv:k16r3s2p1g4", "n1c3h40w112 make:k16 conv:k16r5p2g16",
+                               "n1c3h7w6 conv:k33r3p1g3", "n1c3h70w58 make:k16 conv:k16r3p1g16",
+                               "n1c3h67w70 make:k16 conv:k16r3s2p1g4", "n1c3h40w102 make:k16 conv:k16r5p2g16",
                                "n6c3h8w8 conv:k32r3p1g1 bn relu6 conv:k32r3p1g8 bn relu6 conv:k32r5p2g32 bn gap"),
                          test_name);
 
