@@ -32,7 +32,7 @@ with work_folder() as folder:
         check(len(losses) == 2 and all(0 < loss < 20 for loss in losses), f"{name}: losses {losses}")
 
     path = f"{CONFIGS}/imagenet_resnet50_phases.cfg"
-    text = run(1, "train", "--config", path, "--synthetic", "--dry-run", "--dry-run-seconds", 0, "--threads", 1)[0]
+    text = run(1, "train", "--config", path, "--synthetic", "--synthetic-samples", 2000, "--dry-run", "--dry-run-seconds", 0, "--threads", 1)[0]
     check("from epoch 15: 224 x 224 pixels, global batch 1792" in text and "from epoch 33: 288 x 288" in text, "phases of the file")
     with open(path, encoding="utf-8") as file, open(f"{folder}/phases.cfg", "w", encoding="utf-8") as to:
         to.write(smaller(file.read()))

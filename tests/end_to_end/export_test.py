@@ -267,7 +267,7 @@ def errors(work):
     for words, code, said in (
             ([f"{work}/absent", "-o", out], 3, f"{work}/absent"), ([folder], 2, "no --output is given"), (["-o", out], 2, "no checkpoint is given"),
             ([folder, "-o", f"{work}/out.bin"], 2, "tells no format"), ([folder, "-o", out, "--format", "keras"], 2, "keras"),
-            ([folder, "-o", out, "--ema"], 3, "has no moving average"), ([folder, "-o", out, "--with-normalization"], 2, "per_image"),
+            ([folder, "-o", out, "--ema"], 3, "has no moving average"), ([folder, "-o", out, "--with-normalization"], 2, "per-image"),
             ([folder, "-o", f"{work}/out.pth", "--with-normalization"], 2, "only --format onnx has --with-normalization"), ([folder, "-o", f"{work}/no/out.onnx"], 3, "no/out.onnx"),
             ([folder, "-o", folder, "--format", "onnx"], 2, "is not a regular file"), ([f"{data}/val-00000-of-00001.h5", "-o", out], 3, "not a checkpoint")):
         text = alone("export", *words, expect=code)

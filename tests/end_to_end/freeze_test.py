@@ -79,7 +79,7 @@ def cost(work):
         if words:
             check(" of them frozen" in out, "a dry run counts what is frozen")
         plan, _ = run(1, "inspect", "plan", "--model", "resnet8", "--batch-size", 6, "--device", "cpu", "--threads", 1, *words)
-        backward = [line.split("|")[2].strip() for line in plan.splitlines() if re.match(r"stage +\d+ backward", line)]
+        backward = [line.split("|")[1].strip() for line in plan.splitlines() if re.match(r"stage +\d+ backward", line)]
         check(len(backward) >= 8 and "conv1" in backward if not words else backward == ["fc"], f"{name}: backward passes of {backward}")
     check(all(sizes["backbone"][part] <= sizes["all"][part] / 2 for part in sizes["all"]), f"memory and work fall: {sizes}")
 
