@@ -34,7 +34,7 @@ def parse():
     parser.add_argument("--steps", type=int, default=0, help="timed steps of a round; 0: about 1500 images of resnet20, "
                                                              "fewer of larger networks")
     parser.add_argument("--no-compile", action="store_true", help="leave out torch.compile (a minute to start)")
-    parser.add_argument("--cpu-time", action="store_true", help="one thread each, images a second of its CPU time: for a machine that "
+    parser.add_argument("--cpu-time", action="store_true", help="one thread each, images per second of its CPU time: for a machine that "
                                                               "others use")
     parser.add_argument("--kernels", default="", help="passed on to convoy")
     return parser.parse_args()
@@ -55,7 +55,7 @@ def run_ours(args, model, precision, batch, processes, steps):
     if args.kernels:
         call += ["--kernels", args.kernels]
     text = output_of(call, environment)
-    found = re.search(r"a core: ([0-9.]+) images/s" if args.cpu_time else r"images/s: ([0-9.]+) in all", text)
+    found = re.search(r"per core: ([0-9.]+) images/s" if args.cpu_time else r"images/s: ([0-9.]+) in all", text)
     if found is None:
         sys.exit(f"{' '.join(call)} printed no rate:\n{text}")
     return float(found.group(1)), " ".join(["convoy", *call[6:]])

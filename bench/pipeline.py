@@ -118,7 +118,7 @@ def main():
             *training, waits = train(convoy, (*data, *network), args.steps)
             ratio = [t * (1 / i + 1 / c) for i, c, t in zip(io, compute, training)]
             rounds.append((*io, *compute, *training, *ratio, waits))
-            print("a core (wall): io {:.0f} ({:.0f}), compute {:.1f} ({:.1f}), training {:.1f} ({:.1f}) images/s, ratio {:.3f} ({:.3f}), "
+            print("per core (wall): io {:.0f} ({:.0f}), compute {:.1f} ({:.1f}), training {:.1f} ({:.1f}) images/s, ratio {:.3f} ({:.3f}), "
                   "waits for data {:.1%} of the time".format(*rounds[-1]), flush=True)
     columns = list(zip(*rounds))
     io, io_wall, compute, compute_wall, training, training_wall, ratio, ratio_wall, waits = map(statistics.median, columns)

@@ -97,13 +97,13 @@ class Airbench94(nn.Module):
         return self.layers(x) / 9
 
 
-# name: (builder, image size, classes)
 def of_torchvision(name):
     import torchvision  # only these networks need it
 
     return torchvision.models.get_model(name)
 
 
+# name: (builder, image size, classes)
 NETWORKS = {
     "resnet20": (lambda: Resnet(Basic, [3, 3, 3], [16, 32, 64], 10, True), 32, 10),
     "resnet18-small": (lambda: Resnet(Basic, [2, 2, 2, 2], [64, 128, 256, 512], 10, True), 32, 10),

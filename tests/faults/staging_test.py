@@ -24,10 +24,10 @@ class Copier:
         run(1, "synthetic", "--out", f"{work}/data", "--samples", 64, "--val-samples", 8, "--image-size", 16, "--partitions", 2, program=PREPROCESS)
         job = self.start(work, "first")
         check(job.wait(60) == 0, "a job makes the copies")
-        self.locks = sorted(glob.glob(f"{self.folder}/*/train-*.lock"))
+        locks = sorted(glob.glob(f"{self.folder}/*/train-*.lock"))
         for copy in glob.glob(f"{self.folder}/*/train-*.h5"):
             os.remove(copy)
-        self.file = open(self.locks[-1], "w", encoding="utf-8")  # pylint: disable=consider-using-with
+        self.file = open(locks[-1], "w", encoding="utf-8")  # pylint: disable=consider-using-with
         fcntl.flock(self.file, fcntl.LOCK_EX)
 
     def start(self, work, name):

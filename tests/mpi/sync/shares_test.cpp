@@ -2,8 +2,10 @@
 // What a replica counts in an average, and that averages neither grow nor shrink what they average.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <vector>
 
 #include "core/random.hpp"
 #include "mpi/sync/small_job.hpp"
