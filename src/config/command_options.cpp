@@ -96,8 +96,7 @@ Option rate_multiplier_option(std::vector<RateMultiplierConfig>& multipliers) {
       RateMultiplierConfig& one = read.emplace_back();
       one.pattern = item.substr(0, equal);
       const std::string factor = item.substr(equal + 1, at == std::string::npos ? at : at - equal - 1);
-      read_fp32(factor, at_least(0));
-      one.factor = read_number(factor, at_least(0));
+      one.factor = read_fp32(factor, at_least(0));
       if (at != std::string::npos) one.epochs = read_number(item.substr(at + 1), epochs_above(0));
     }
     multipliers = std::move(read);

@@ -89,8 +89,7 @@ OptionGroup sync_options(SyncConfig& sync) {
           "where the replicas continue after an average of their weights: at the average, or after a step along its change since the last one, with momentum (SlowMo) or Nesterov momentum (DiLoCo)"))
       .also({"outer-optimiser"})
       .decides_bits();
-  add(in_fp32(number_option("outer-lr", "F", sync.outer.rate, above(0), "learning rate of the outer step; DiLoCo: 0.7"),
-              above(0)))
+  add(fp32_option("outer-lr", sync.outer.rate, above(0), "learning rate of the outer step; DiLoCo: 0.7"))
       .also({"slowmo-lr"})
       .decides_bits();
   add(number_option("outer-momentum", "F", sync.outer.momentum, from_below(0, 1),
@@ -110,12 +109,10 @@ OptionGroup sync_options(SyncConfig& sync) {
       .also({"gc-type"})
       .decides_bits()
       .only_rounds_among({"fp32", "bf16", "fp16"});  // what is left out of a compressed gradient is more than rounding
-  add(in_fp32(
-          number_option(
-              "wire-threshold", "F", sync.compression.threshold, above(0),
-              "threshold F of --wire 2bit: a value of magnitude F or more is sent as +F or -F; applies to the gradient of "
-              "the loss summed over a replica's samples, as in MXNet"),
-          above(0)))
+  add(fp32_option(
+          "wire-threshold", sync.compression.threshold, above(0),
+          "threshold F of --wire 2bit: a value of magnitude F or more is sent as +F or -F; applies to the gradient of "
+          "the loss summed over a replica's samples, as in MXNet"))
       .also({"gc-threshold"})
       .decides_bits();
   add(number_option("wire-fraction", "F", sync.compression.fraction, {.low = 0, .high = 1, .low_excluded = true},

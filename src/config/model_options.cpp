@@ -120,8 +120,7 @@ OptionGroup model_options(GraphSpec& model) {
                     "share of the new batch in the running statistics of batch norm"))
       .also({"bn-momentum"})
       .decides_bits();
-  add(in_fp32(number_option("norm-epsilon", "F", model.norm_epsilon, above(0), "added to the variance in batch norm"),
-              above(0)))
+  add(fp32_option("norm-epsilon", model.norm_epsilon, above(0), "added to the variance in batch norm"))
       .also({"bn-epsilon", "bn-eps"})
       .decides_bits();
   add(word_option("initialiser", model.initialiser,
@@ -129,20 +128,17 @@ OptionGroup model_options(GraphSpec& model) {
                   "of weights; default: the model's"))
       .also({"initializer", "init"})
       .decides_bits();
-  add(in_fp32(number_option("initialiser-std", "F", model.initialiser_std, above(0),
-                            "standard deviation of normal and truncated_normal, bound of uniform"),
-              above(0)))
+  add(fp32_option("initialiser-std", model.initialiser_std, above(0),
+                  "standard deviation of normal and truncated_normal, bound of uniform"))
       .also({"initializer-std"})
       .decides_bits();
-  add(in_fp32(number_option("initialiser-gain", "F", model.initialiser_gain, above(0),
-                            "factor of orthogonal matrices, as torch.nn.init.orthogonal_ takes it; 1.414 suits ReLU"),
-              above(0)))
+  add(fp32_option("initialiser-gain", model.initialiser_gain, above(0),
+                  "factor of orthogonal matrices, as torch.nn.init.orthogonal_ takes it; 1.414 suits ReLU"))
       .also({"initializer-gain"})
       .decides_bits();
   add_family("zero-init-residual");
-  add(in_fp32(number_option("label-smoothing", "F", model.label_smoothing, from_below(0, 1),
-                            "share of the target spread over all classes"),
-              from_below(0, 1)))
+  add(fp32_option("label-smoothing", model.label_smoothing, from_below(0, 1),
+                  "share of the target spread over all classes"))
       .also({"smoothing"})
       .decides_bits();
   add_family("hidden");

@@ -15,16 +15,12 @@ Option option_of(const RuleOption& of_rule, RuleSettings& settings) {
     option.value = option.allowed = "";
     option.set = [&to](const std::string& text) { to = read_bool(text) ? 1 : 0; };
     option.print = [&to] { return std::string(to != 0 ? "true" : "false"); };
+  } else {
+    option = in_fp32(std::move(option), bounds);
   }
   for (const char* alias : of_rule.aliases)
     if (alias != nullptr) option.aliases.emplace_back(alias);
-  if (!of_rule.is_switch) option = in_fp32(std::move(option), bounds);
   return option.decides_bits();
-}
-
-/// All of an optimiser are computed with in fp32.
-Option fp32_option(const char* name, double& to, const Bounds& bounds, std::string help) {
-  return in_fp32(number_option(name, "F", to, bounds, std::move(help)), bounds);
 }
 
 }  // namespace
@@ -69,11 +65,11 @@ OptionGroup schedule_options(OptimiserConfig& optimiser) {
   auto& schedule = optimiser.schedule;
   OptionGroup group{"Learning rate", {}};
   auto add = [&](Option option) -> Option& { return group.options.emplace_back(std::move(option)); };
-  Option rate =
-      fp32_option("lr", optimiser.rate, above(0),
+  add(fp32_option("lr", optimiser.rate, above(0),
                   "peak learning rate, used as given. Without it: the optimizer's usual rate (sgd: 0.1 for 256 images, "
-                  "scaled to the batch) and a warm-up");
-  add(std::move(rate)).also({"learning-rate"}).decides_bits();
+                  "scaled to the batch) and a warm-up"))
+      .also({"learning-rate"})
+      .decides_bits();
   add(choice_option<Scaling>(
           "lr-scaling", optimiser.scaling,
           {{"none", Scaling::none}, {"linear", Scaling::linear}, {"sqrt", Scaling::sqrt}},

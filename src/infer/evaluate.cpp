@@ -177,10 +177,11 @@ Exit evaluate(Communicator& communicator, const EvaluateConfig& config) try {
   run_agreed(communicator, "opening the data set", [&] {
     data.image_size = input_side(model, data, info);
     const DataVerdict verdict = see_as_model(model.data(), info, data);
-    if (rank == 0) tell(verdict);
-    if (rank == 0) groups = val_groups(data, info);
-    const std::string warning = shape_warning(data, info, groups);
-    if (rank == 0 && !warning.empty()) log::warn("{}", warning);
+    if (rank == 0) {
+      tell(verdict);
+      groups = val_groups(data, info);
+      if (const std::string warning = shape_warning(data, info, groups); !warning.empty()) log::warn("{}", warning);
+    }
     log::info("{}", tell_input(info, augment_spec(data, info, trained.seed, Use::evaluation)));
   });
   share(communicator, groups);

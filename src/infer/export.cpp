@@ -102,13 +102,10 @@ std::string onnx_text(const ExportConfig& config, const SavedModel& saved, const
   metadata["input"] = "normalized";
   if (config.normalises) {
     const Normalise normalise = saved.config.data.normalise;
-    if (normalise != Normalise::channel) {
-      std::string word = name_of(normalise);
-      std::replace(word.begin(), word.end(), '_', '-');
+    if (normalise != Normalise::channel)
       fail(Exit::usage,
            "'{}' was trained with --normalise {}, which --with-normalization can't put into a graph; leave it out",
-           saved.path, word);
-    }
+           saved.path, normalise == Normalise::per_image ? "per-image" : "mean-image");
     spec.mean = saved.file.meta.data.mean;
     spec.deviation = saved.file.meta.data.std;
     metadata["input"] = "pixels from 0 to 255";

@@ -18,7 +18,7 @@ constexpr Bounds epochs_above(double low) { return {.low = low, .high = most_epo
 constexpr Bounds seconds_from_0() { return {.low = 0, .high = 1e9}; }
 
 /// Also refuses what fp32 can't tell from 0 or from a bound that is excluded. Throws BadValue.
-inline float read_fp32(const std::string& text, const Bounds& bounds) {
+inline double read_fp32(const std::string& text, const Bounds& bounds) {
   const double value = read_number(text, bounds);
   const auto rounded = static_cast<float>(value);
   if (value != 0 && rounded == 0) throw BadValue("is 0 in fp32, the format of the arithmetic");
@@ -29,7 +29,7 @@ inline float read_fp32(const std::string& text, const Bounds& bounds) {
               .high_excluded = true}
            .contains(static_cast<double>(rounded)))
     throw BadValue(fmt::format("is {} in fp32, the format of the arithmetic", rounded));
-  return rounded;
+  return value;
 }
 
 /// An option that is computed with in fp32.
@@ -39,6 +39,10 @@ inline Option in_fp32(Option option, const Bounds& bounds) {
     set(text);
   };
   return option;
+}
+template <class T>
+Option fp32_option(std::string name, T& to, const Bounds& bounds, std::string help) {
+  return in_fp32(number_option(std::move(name), "F", to, bounds, std::move(help)), bounds);
 }
 
 }  // namespace convoy

@@ -27,11 +27,15 @@ std::string kernels_of(Backend& backend, const std::string& model, Precision pre
   return kernels;
 }
 
-class CpuKernels : public testing::TestWithParam<Precision> {};
+class CpuKernels : public testing::TestWithParam<Precision> {
+ protected:
+  void SetUp() override {
+    if (GetParam() == Precision::bf16 && !cpu::has_avx512(cpu::find_instruction_set().isa))
+      GTEST_SKIP() << "no bf16 on this machine";
+  }
+};
 
 TEST_P(CpuKernels, AreNeverTheReference) {
-  if (GetParam() == Precision::bf16 && !cpu::has_avx512(cpu::find_instruction_set().isa))
-    GTEST_SKIP() << "no bf16 on this machine";
   const auto backend = make_cpu_backend(1);
   for (const std::string& model : model_names()) {
     const std::string kernels = kernels_of(*backend, model, GetParam());
@@ -42,8 +46,6 @@ TEST_P(CpuKernels, AreNeverTheReference) {
 
 // Ours stands in for what oneDNN lacks, and would hide that it failed to make a wide convolution.
 TEST_P(CpuKernels, AreOfGroupsOnlyWhereThereAreGroups) {
-  if (GetParam() == Precision::bf16 && !cpu::has_avx512(cpu::find_instruction_set().isa))
-    GTEST_SKIP() << "no bf16 on this machine";
   const auto backend = make_cpu_backend(1);
   for (const char* model : {"resnet50", "resnet20", "vgg11_bn", "densenet121", "inception_v3"})
     EXPECT_EQ(kernels_of(*backend, model, GetParam()).find(" grouped"), std::string::npos) << model;
