@@ -147,7 +147,9 @@ void compare_with_reference(const char* text, Precision precision, const char* o
   input.scale = scale;
   input.step = case_step;
   const BackendResult result = run_on(*backend, plan, input);
-  if (*options != 0) EXPECT_NE(result.description.find("winograd 4x4"), std::string::npos) << result.description;
+  if (*options != 0) {
+    EXPECT_NE(result.description.find("winograd 4x4"), std::string::npos) << result.description;
+  }
 
   Tolerance tolerance = tolerance_for(precision, plan.graph, rounding, gradient_bound(rounding, exact.ties, reach));
   if (*options != 0) tolerance.distance = tolerance.rounding + depth_of(plan.graph) * winograd_noise_in_bf16;

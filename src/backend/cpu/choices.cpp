@@ -65,7 +65,7 @@ bool winograd_pays(const ConvolutionShape& s, const ProgramParts& parts) {
   if (blocked && s.in < lanes) return true;
   constexpr Index few = 8;
   if (!blocked && std::min(s.in, s.out) < few) return false;
-  const Index p = s.height + 2 * s.pad - 2, q = s.width + 2 * s.pad - 2;
+  const Index p = s.p(), q = s.q();
   const Index tiles = (p + 3) / 4 * ((q + 3) / 4);
   return tiles * 36 <= p * q * (wide_products ? 3 : 5);
 }

@@ -88,8 +88,7 @@ std::unique_ptr<ConvolutionKernel> OnednnKernel::make(const Onednn& library, con
   const auto& engine = library.handles().engine;
   const auto type = s.storage == Storage::f32 ? memory::data_type::f32 : memory::data_type::bf16;
   const Tag format = s.format == MemoryFormat::blocked ? Tag::nChw16c : Tag::nhwc;
-  const Index p = (s.height + 2 * s.pad - s.kernel) / s.stride + 1,
-              q = (s.width + 2 * s.pad_w - s.kernel_w) / s.stride + 1;
+  const Index p = s.p(), q = s.q();
   const bool weights_gradient = spec.direction == Direction::weights;
 
   memory::dims filter{s.out, s.in, s.kernel, s.kernel_w};
@@ -190,6 +189,15 @@ bool OnednnKernel::execute(const ConvolutionData& data) const {
 }
 
 }  // namespace
+
+TensorLayout layout_of(const ConvolutionShape& s, Index channels, Index height, Index width, bool plain) {
+  TensorLayout layout{.storage = s.storage, .channels = channels, .height = height, .width = width};
+  const bool blocked = s.format == MemoryFormat::blocked && !plain;
+  layout.pixel = plain ? 1 : (blocked ? lanes : channels);
+  layout.block = blocked || plain ? lanes * layout.pixels() : lanes;
+  layout.image = blocked ? layout.blocks() * layout.block : channels * layout.pixels();
+  return layout;
+}
 
 std::unique_ptr<ConvolutionKernel> ConvolutionKernel::make(const Onednn& library, Isa isa,
                                                            const ConvolutionSpec& spec) {

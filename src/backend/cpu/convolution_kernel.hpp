@@ -24,7 +24,14 @@ struct ConvolutionShape {
   bool reads_plain = false;  ///< the source is n c h w
   MemoryFormat format = MemoryFormat::blocked;
   Storage storage = Storage::f32;
+
+  /// Height and width of the result.
+  Index p() const { return (height + 2 * pad - kernel) / stride + 1; }
+  Index q() const { return (width + 2 * pad_w - kernel_w) / stride + 1; }
 };
+
+/// A tensor of such a convolution, as its kernels read and write it. `plain`: n c h w.
+TensorLayout layout_of(const ConvolutionShape& shape, Index channels, Index height, Index width, bool plain = false);
 
 /// The library's engine and one stream a thread.
 class Onednn {

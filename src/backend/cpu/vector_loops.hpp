@@ -25,6 +25,15 @@ using Flag = std::integral_constant<bool, value>;
 template <int value>
 using Number = std::integral_constant<int, value>;
 
+/// Calls visit(Number<value>) for a value from 1 to `most`.
+template <int most, class Visit>
+inline void with_number(int64_t value, Visit visit) {
+  if constexpr (most > 0) {
+    if (value == most) return visit(Number<most>{});
+    with_number<most - 1>(value, visit);
+  }
+}
+
 /// Calls visit(image, first block, blocks at once, partial?) for the units [begin, end).
 template <class Visit>
 inline void for_units(const TensorLayout& layout, int64_t begin, int64_t end, Visit visit) {

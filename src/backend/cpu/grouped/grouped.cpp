@@ -47,9 +47,7 @@ class GroupedKernel final : public ConvolutionKernel {
  public:
   GroupedKernel(Isa isa, const ConvolutionSpec& spec) : loops_(kernels_for<GroupedKernels>(isa)), spec_(spec) {
     const ConvolutionShape& s = spec.shape;
-    const Index p = (s.height + 2 * s.pad - s.kernel) / s.stride + 1,
-                q = (s.width + 2 * s.pad_w - s.kernel_w) / s.stride + 1;
-    const TensorLayout x = layout_of(s, s.in, s.height, s.width, s.reads_plain), y = layout_of(s, s.out, p, q, false);
+    const TensorLayout x = layout_of(s, s.in, s.height, s.width, s.reads_plain), y = layout_of(s, s.out, s.p(), s.q());
     const bool data = spec.direction == Direction::data;
     source_ = data ? y : x;
     result_ = data ? x : y;
@@ -60,7 +58,7 @@ class GroupedKernel final : public ConvolutionKernel {
     if (data)
       place_gradient_taps();
     else
-      place_taps(p, q);
+      place_taps(s.p(), s.q());
     place_planes();
   }
 
@@ -108,15 +106,6 @@ class GroupedKernel final : public ConvolutionKernel {
   }
 
  private:
-  static TensorLayout layout_of(const ConvolutionShape& s, Index channels, Index height, Index width, bool plain) {
-    TensorLayout layout{.storage = s.storage, .channels = channels, .height = height, .width = width};
-    const bool blocked = s.format == MemoryFormat::blocked && !plain;
-    layout.pixel = plain ? 1 : (blocked ? lanes : channels);
-    layout.block = blocked || plain ? lanes * layout.pixels() : lanes;
-    layout.image = blocked ? layout.blocks() * layout.block : channels * layout.pixels();
-    return layout;
-  }
-
   Index taps() const { return Index{spec_.shape.kernel} * spec_.shape.kernel_w; }
 
   /// How lanes find their channels; in planes gathered channel by channel where no other way fits.

@@ -55,17 +55,9 @@ void fill(const WindowCopy& c) {
     if (c.offsets) {
       const T* const base = static_cast<const T*>(c.tensor) + c.image * l.image;
       fill_with(c, [&](int64_t pixel) {
-        alignas(64) float values[lanes];
-        for (int k = 0; k < lanes; ++k) {
-          const T* const from = base + pixel * l.pixel + c.offsets[k];
-          if constexpr (sizeof(T) == 4) {
-            values[k] = c.offsets[k] < 0 ? 0.0F : *from;
-          } else {
-            const std::uint32_t bits = c.offsets[k] < 0 ? 0U : static_cast<std::uint32_t>(from->bits) << 16;
-            std::memcpy(&values[k], &bits, sizeof bits);
-          }
-        }
-        return load_whole(values);
+        alignas(64) T values[lanes];
+        for (int k = 0; k < lanes; ++k) values[k] = c.offsets[k] < 0 ? T{} : base[pixel * l.pixel + c.offsets[k]];
+        return load<false>(values, lanes);
       });
       return;
     }
@@ -254,7 +246,7 @@ void gradient_run(const LaneGradient& g, const Streams& s, const float* dy) {
 }
 
 template <int taps, LaneSource lane>
-CONVOY_INLINE constexpr int64_t most_streams() {
+CONVOY_INLINE constexpr int most_streams() {
   constexpr int most = (lane == LaneSource::permuted ? most_permuted_sums : most_sums) / taps;
   return most < 1 ? 1 : (most < 4 ? most : 4);
 }
@@ -262,21 +254,10 @@ CONVOY_INLINE constexpr int64_t most_streams() {
 /// `count` streams, some at a time.
 template <int taps, LaneSource lane>
 CONVOY_INLINE int64_t gradient_some(const LaneGradient& g, const Streams& s, int64_t count, const float* dy) {
-  constexpr int most = static_cast<int>(most_streams<taps, lane>());
-  if (count >= most) {
-    gradient_run<taps, most, lane>(g, s, dy);
-    return most;
-  }
-  if (most > 3 && count == 3) {
-    gradient_run<taps, 3, lane>(g, s, dy);
-    return 3;
-  }
-  if (most > 2 && count == 2) {
-    gradient_run<taps, 2, lane>(g, s, dy);
-    return 2;
-  }
-  gradient_run<taps, 1, lane>(g, s, dy);
-  return 1;
+  constexpr int most = most_streams<taps, lane>();
+  const int64_t streams = count < most ? count : most;
+  with_number<most>(streams, [&](auto some) { gradient_run<taps, decltype(some)::value, lane>(g, s, dy); });
+  return streams;
 }
 
 template <LaneSource lane>

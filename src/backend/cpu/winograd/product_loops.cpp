@@ -67,15 +67,6 @@ void multiply_block(const WinogradProduct& p, const typename K::Element* filters
   }
 }
 
-template <class K, int rows, int registers>
-void multiply_rest(const WinogradProduct& p, int64_t rest, const typename K::Element* filters,
-                   const typename K::Element* source, float* result) {
-  if constexpr (rows > 0) {
-    if (rest == rows) return multiply_block<K, rows, registers>(p, filters, source, result);
-    multiply_rest<K, rows - 1, registers>(p, rest, filters, source, result);
-  }
-}
-
 template <class K, int registers>
 void multiply_panels(const WinogradProduct& p, int64_t point, int64_t block) {
   const auto* const filters =
@@ -85,7 +76,9 @@ void multiply_panels(const WinogradProduct& p, int64_t point, int64_t block) {
   int64_t tile = 0;
   for (; tile + tile_rows <= p.tiles; tile += tile_rows)
     multiply_block<K, tile_rows, registers>(p, filters, source + tile * lanes, result + tile * lanes);
-  multiply_rest<K, tile_rows - 1, registers>(p, p.tiles - tile, filters, source + tile * lanes, result + tile * lanes);
+  with_number<tile_rows - 1>(p.tiles - tile, [&](auto rows) {
+    multiply_block<K, decltype(rows)::value, registers>(p, filters, source + tile * lanes, result + tile * lanes);
+  });
 }
 
 /// Calls visit(point, result block, registers at once) for the units [begin, end) of a product. What lies past the last
@@ -148,16 +141,6 @@ CONVOY_INLINE void gradient_block(const WinogradProduct& p, const typename K::El
   }
 }
 
-/// `rows` source channels, fewer than a block.
-template <class K, int rows, int registers>
-void gradient_rest(const WinogradProduct& p, int64_t wanted, const typename K::Element* source,
-                   const typename K::Element* result, float* filters) {
-  if constexpr (rows > 0) {
-    if (wanted == rows) return gradient_block<K, rows, registers>(p, source, result, filters);
-    gradient_rest<K, rows - 1, registers>(p, wanted, source, result, filters);
-  }
-}
-
 template <class K>
 void filter_gradients(const WinogradProduct& p, int64_t begin, int64_t end) {
   for_products(p, begin, end, [&](int64_t point, int64_t block, auto registers) {
@@ -181,7 +164,8 @@ void filter_gradients(const WinogradProduct& p, int64_t begin, int64_t end) {
     for (int64_t rest = p.source_channels % lanes; rest > 0;) {
       // As few groups of nearly equal size as there are registers for.
       const int64_t groups = (rest + gradient_channels - 1) / gradient_channels, rows = (rest + groups - 1) / groups;
-      gradient_rest<K, gradient_channels, n>(p, rows, source, result, filters);
+      with_number<gradient_channels>(
+          rows, [&](auto channels) { gradient_block<K, decltype(channels)::value, n>(p, source, result, filters); });
       source += rows * K::terms;
       filters += rows * lanes;
       rest -= rows;

@@ -24,7 +24,7 @@ class WinogradKernel final : public ConvolutionKernel {
         bf16_(spec.algorithm == Algorithm::winograd_bf16 && spec.shape.storage == Storage::bf16 &&
               products_.multiply_bf16 != nullptr) {
     const ConvolutionShape& s = spec.shape;
-    const Index p = s.height + 2 * s.pad - 2, q = s.width + 2 * s.pad - 2;
+    const Index p = s.p(), q = s.q();
     const bool data = spec.direction == Direction::data;
     // In the gradient of the source, dy is what is read and dx is what is written.
     x_ = {.layout = layout_of(s, s.in, s.height, s.width), .border = data ? 0 : s.pad};
@@ -32,8 +32,8 @@ class WinogradKernel final : public ConvolutionKernel {
     const Index rows = ((data ? s.height : p) + 3) / 4, columns = ((data ? s.width : q) + 3) / 4;
     x_.rows = y_.rows = rows;
     x_.columns = y_.columns = columns;
-    tiles_ = x_.tiles = y_.tiles = s.images * rows * columns;
-    x_.capacity = y_.capacity = std::min((tiles_ + 1) / 2 * 2, round_tiles(s) * spec.threads);
+    x_.tiles = y_.tiles = s.images * rows * columns;
+    x_.capacity = y_.capacity = std::min((x_.tiles + 1) / 2 * 2, round_tiles(s) * spec.threads);
     if (bf16_ && spec.direction == Direction::weights) {
       x_.form = y_.form = Points::bf16_pairs;
     } else if (bf16_) {
@@ -79,15 +79,6 @@ class WinogradKernel final : public ConvolutionKernel {
   std::string name() const override { return bf16_ ? "winograd 4x4 bf16" : "winograd 4x4"; }
 
  private:
-  static TensorLayout layout_of(const ConvolutionShape& s, Index channels, Index height, Index width) {
-    const bool blocked = s.format == MemoryFormat::blocked;
-    TensorLayout layout{.storage = s.storage, .channels = channels, .height = height, .width = width};
-    layout.image = (blocked ? layout.padded_channels() : channels) * layout.pixels();
-    layout.block = blocked ? lanes * layout.pixels() : lanes;
-    layout.pixel = blocked ? lanes : channels;
-    return layout;
-  }
-
   /// Tiles of a round for each thread, a multiple of both kernels' 6 and 12 and no power of two, for the caches' sake.
   /// Wide layers read more filters in a round.
   static Index round_tiles(const ConvolutionShape& s) { return std::max(s.in, s.out) < 256 ? 60 : 120; }
@@ -133,9 +124,9 @@ class WinogradKernel final : public ConvolutionKernel {
                             .result_plane = to.plane,
                             .capacity = x.capacity,
                             .add = data.add};
-    for (Index first = 0; first < tiles_; first += x.capacity) {
+    for (Index first = 0; first < x_.tiles; first += x.capacity) {
       x.first = y.first = first;
-      product.tiles = std::min(x.capacity, tiles_ - first);
+      product.tiles = std::min(x.capacity, x_.tiles - first);
       if (weights) {
         share(bf16_ ? (product.tiles + 1) / 2 : product.tiles, [&](Index begin, Index end) {
           loops_.transform_source(x, begin, end);
@@ -160,7 +151,7 @@ class WinogradKernel final : public ConvolutionKernel {
   const ConvolutionSpec spec_;
   const bool bf16_;  ///< the products
   WinogradTiles x_, y_;
-  Index tiles_ = 0, filter_plane_ = 0;
+  Index filter_plane_ = 0;
 };
 
 }  // namespace

@@ -212,10 +212,11 @@ CONVOY_INLINE void write_tiles(const WinogradTiles& t, const float* bias, int64_
     for (int64_t block = 0; block < l.blocks(); ++block) {
       const float* const from = points_at<float>(t, unit, block);
       T* const to = block_at<T>(t, tile.image, block) + (tile.y * l.width + tile.x) * l.pixel;
-      alignas(64) float shifts[lanes] = {};  // the bias ends with the last channel, in blocked layouts too
-      for (int64_t i = 0; bias && i < lanes_from(l.channels, block); ++i) shifts[i] = bias[block * lanes + i];
       for_parts(lanes_of(l, block), [&](int part, int64_t count, auto partial) CONVOY_INLINED {
-        const Register shift = read(shifts + part * width);
+        // The bias ends with the last channel, in blocked layouts too.
+        const int64_t own = lanes_from(l.channels, block) - part * width;
+        const float* const shifts = bias + block * lanes + part * width;
+        const Register shift = !bias || own <= 0 ? Register{} : (own >= width ? read(shifts) : read_some(shifts, own));
         Register half[4 * 6];
         for (int j = 0; j < 6; ++j) {
           Register m[6], out[4];
