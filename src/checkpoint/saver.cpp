@@ -28,11 +28,13 @@ void make_folder(const std::string& folder) {
 /// a while to show it.
 void check_shard(const std::string& folder, const ShardRecord& shard, const Fence& fence, Clock& clock) {
   const std::string path = folder + "/" + shard.file;
-  for (const Instant begin = clock.now();;) {
+  const auto is_there = [&] {
     std::error_code ignored;
-    if (fs::exists(path, ignored) && seal_digest(path) == shard.seal) return;
+    return fs::exists(path, ignored) && seal_digest(path) == shard.seal;
+  };
+  for (const Instant begin = clock.now(); !is_there();) {
     list_folder(folder);  // opening the folder makes NFS look again for files it has seen missing
-    if (fs::exists(path, ignored) && seal_digest(path) == shard.seal) return;
+    if (is_there()) return;
     fence.check();
     if (seconds_between(begin, clock.now()) > visible_seconds) {
       fail(

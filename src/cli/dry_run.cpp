@@ -38,9 +38,8 @@ struct Sized {
   Plan plan;
   SetLayout layout;
   Index arena_floats = 0;
-  Index floats_kept = 0;   ///< of the arena, if recomputation were off; 0: it is
-  Index sample_bytes = 0;  ///< that are kept in memory
-  Index batch_bytes = 0;   ///< of batches that are prepared ahead
+  Index floats_kept = 0;  ///< of the arena, if recomputation were off; 0: it is
+  HostBytes host;
   Index other_floats = 0;  ///< of the device, beside the arena
   MemoryLimit memory;
   std::string largest_batch;
@@ -62,8 +61,8 @@ Sized size_up(const Communicator& communicator, const TrainConfig& config, int r
   sized.job = first.job;
   sized.model = graph_spec(config.model, first.config.data, first.splits.train);
   EngineSpec spec = engine_spec(sized.phases);
-  spec.sample_bytes = sized.sample_bytes = kept_sample_bytes(sized.phases, communicator.node_size());
-  sized.batch_bytes = batch_bytes(sized.phases, communicator.node_size());
+  sized.host = host_bytes(sized.phases, communicator.node_size());
+  spec.sample_bytes = sized.host.samples;
   const auto backend = make_backend({.device = config.device.device,
                                      .threads = config.device.threads,
                                      .node_rank = communicator.node_rank(),
@@ -124,8 +123,8 @@ void print_memory(const Sized& sized, const TrainConfig& config) {
   const double parameters = sets * megabytes(layout.values.count), optimiser = sets * megabytes(layout.optimiser.count),
                statistics = sets * megabytes(layout.statistics.count + layout.state.count),
                gradients = megabytes(sized.plan.table.block()), activations = megabytes(sized.arena_floats);
-  const double samples = static_cast<double>(sized.sample_bytes) / mega,
-               batches = static_cast<double>(sized.batch_bytes) / mega;
+  const double samples = static_cast<double>(sized.host.samples) / mega,
+               batches = static_cast<double>(sized.host.batches) / mega;
   line("memory per rank", fmt::format("{:.1f} MB (10^6 bytes; what libraries keep is not counted)",
                                       parameters + optimiser + statistics + megabytes(outer + residuals + sums) +
                                           gradients + activations + samples + batches));

@@ -10,7 +10,7 @@
 namespace convoy {
 namespace {
 
-// Both name all members, so that a new member does not compile until it is in the list.
+// They name all members, so that a new member does not compile until it is in the list.
 
 template <class Part>
 requires std::is_same_v<std::remove_const_t<Part>, PartitionInfo>
@@ -28,6 +28,13 @@ auto members_of(Info& info) {
          mean_image, source, encoding, digest] = info;
   return std::tie(folder, split, partitions, samples, height, width, channels, classes, class_names, labels_as, mean,
                   std, mean_image, source, encoding, digest);
+}
+
+template <class Group>
+requires std::is_same_v<std::remove_const_t<Group>, ShapeGroup>
+auto members_of(Group& group) {
+  auto& [size, samples] = group;
+  return std::tie(size, samples);
 }
 
 class Writer {
@@ -71,44 +78,28 @@ class Reader {
   std::string_view bytes;
 };
 
+template <class T>
+std::string bytes_of(const T& value) {
+  Writer write;
+  write(value);
+  return std::move(write.bytes);
+}
+
+template <class T>
+T value_of(std::string_view bytes) {
+  Reader read(bytes);
+  T value;
+  read(value);
+  require(read.bytes.empty(), "headers of a data set that go on");
+  return value;
+}
+
 }  // namespace
 
-std::string to_bytes(const DatasetInfo& info) {
-  Writer write;
-  write(info);
-  return std::move(write.bytes);
-}
+std::string to_bytes(const DatasetInfo& info) { return bytes_of(info); }
+DatasetInfo dataset_info_of(std::string_view bytes) { return value_of<DatasetInfo>(bytes); }
 
-DatasetInfo dataset_info_of(std::string_view bytes) {
-  Reader read(bytes);
-  DatasetInfo info;
-  read(info);
-  require(read.bytes.empty(), "headers of a data set that go on");
-  return info;
-}
-
-std::string to_bytes(const std::vector<ShapeGroup>& groups) {
-  Writer write;
-  write(static_cast<std::uint64_t>(groups.size()));
-  for (const ShapeGroup& group : groups) {
-    write(group.size);
-    write(group.samples);
-  }
-  return std::move(write.bytes);
-}
-
-std::vector<ShapeGroup> shape_groups_of(std::string_view bytes) {
-  Reader read(bytes);
-  std::uint64_t count = 0;
-  read(count);
-  require(count <= bytes.size(), "headers of a data set that end early");
-  std::vector<ShapeGroup> groups(static_cast<std::size_t>(count));
-  for (ShapeGroup& group : groups) {
-    read(group.size);
-    read(group.samples);
-  }
-  require(read.bytes.empty(), "headers of a data set that go on");
-  return groups;
-}
+std::string to_bytes(const std::vector<ShapeGroup>& groups) { return bytes_of(groups); }
+std::vector<ShapeGroup> shape_groups_of(std::string_view bytes) { return value_of<std::vector<ShapeGroup>>(bytes); }
 
 }  // namespace convoy

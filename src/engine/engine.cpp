@@ -85,10 +85,8 @@ Engine::Engine(const Graph& graph, const EngineSpec& spec, std::unique_ptr<Backe
   loss_scale_ = spec.optimiser.loss_scale;
   recompute_ = spec.device.recompute;
 
-  const bool training =
-      std::any_of(spec.sizes.begin(), spec.sizes.end(), [](const auto& sizes) { return !sizes.train_sizes.empty(); });
   require_room_for_parameters(spec, plan_, layout_, memory_of(*backend_, spec.node_size));
-  if (training) updater_ = backend_->compile(plan_, spec.optimiser);
+  if (convoy::trains(spec)) updater_ = backend_->compile(plan_, spec.optimiser);
   const Index others = other_floats(spec, plan_, layout_, updater_.get(), backend_->host_reads());
   EngineSpec limited = spec;
   if (spec.device.recompute == Recompute::automatic)

@@ -15,11 +15,6 @@ namespace {
 
 constexpr double giga = 1e9;
 
-bool trains(const EngineSpec& spec) {
-  return std::any_of(spec.sizes.begin(), spec.sizes.end(),
-                     [](const auto& sizes) { return !sizes.train_sizes.empty(); });
-}
-
 /// The usual batch.
 Index batch_of(const EngineSpec& spec) {
   Index batch = 1;
@@ -29,6 +24,11 @@ Index batch_of(const EngineSpec& spec) {
 }
 
 }  // namespace
+
+bool trains(const EngineSpec& spec) {
+  return std::any_of(spec.sizes.begin(), spec.sizes.end(),
+                     [](const auto& sizes) { return !sizes.train_sizes.empty(); });
+}
 
 Index arena_floats(const EngineSpec& spec, Index batch, const ArenaOf& arena) {
   Index floats = 0;

@@ -35,6 +35,9 @@ struct MemoryLimit {
 };
 MemoryLimit memory_of(const Backend& backend, int node_size);
 
+/// Whether any of its programs trains.
+bool trains(const EngineSpec& spec);
+
 /// Floats of the device beside the arena: sets, and where something trains (`updater` isn't null) gradients and what
 /// the update needs. `of_host`: the device computes in the memory of the host, where samples lie too.
 Index other_floats(const EngineSpec& spec, const Plan& plan, const SetLayout& layout, const Updater* updater,

@@ -15,12 +15,12 @@ constexpr Index counted_at_once = 1 << 12;
 
 /// What a rank keeps, beside the sums' slots.
 struct Room {
-  int residuals = 0, wholes = 0;        ///< each of all compressed tensors
-  Index plain_floats = 0;               ///< what travels as it is, and the left factors
-  Index own_bytes = 0, all_bytes = 0;   ///< messages
-  Index sorted = 0, counts = 0;         ///< numbers of four bytes
-  Index columns = 0;                    ///< numbers of eight bytes
-  ReplicaSumSpec plain_sum, basis_sum;  ///< without their leaves
+  int residuals = 0, wholes = 0;       ///< each of all compressed tensors
+  Index plain_floats = 0;              ///< what travels as it is, and the left factors
+  Index own_bytes = 0, all_bytes = 0;  ///< messages
+  Index sorted = 0, counts = 0;        ///< numbers of four bytes
+  Index columns = 0;                   ///< numbers of eight bytes
+  ReplicaSumSpec plain_sum, basis_sum;
 };
 
 Room room_of(const SyncSpec& spec, const CompressionLayout& layout) {
@@ -41,11 +41,6 @@ Room room_of(const SyncSpec& spec, const CompressionLayout& layout) {
   }
   if (spec.compression.kind == Compression::two_bits) room.counts = counted_at_once;
   return room;
-}
-
-ReplicaSumSpec with_leaf(ReplicaSumSpec spec, float* leaf) {
-  spec.leaf = leaf;
-  return spec;
 }
 
 bool all_finite(const float* values, Index n) {
@@ -77,14 +72,14 @@ CompressedSum::CompressedSum(const SyncSpec& spec, const SyncParts& parts)
   const Room room = room_of(spec, layout_);
   plain_count_ = room.plain_floats;
   plain_ = parts.backend.allocate(plain_count_);
-  plain_sum_.emplace(parts.backend, parts.collectives, with_leaf(room.plain_sum, plain_));
+  plain_sum_.emplace(parts.backend, parts.collectives, room.plain_sum, plain_);
   for (int i = 0; i < room.residuals; ++i)
     residuals_.push_back({parts.backend.allocate(layout_.residual_floats), layout_.residual_floats});
   for (int i = 0; i < room.wholes; ++i) wholes_.push_back(parts.backend.allocate(layout_.residual_floats));
   if (spec_.kind == Compression::power_sgd) {
     bases_ = parts.backend.allocate(layout_.basis_floats);
     next_bases_ = parts.backend.allocate(layout_.basis_floats);
-    basis_sum_.emplace(parts.backend, parts.collectives, with_leaf(room.basis_sum, next_bases_));
+    basis_sum_.emplace(parts.backend, parts.collectives, room.basis_sum, next_bases_);
   }
   for (int rank = 0; rank < spec.ranks; ++rank)
     message_bytes_.push_back(

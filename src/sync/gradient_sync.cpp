@@ -15,7 +15,7 @@
 namespace convoy {
 namespace {
 
-/// How a rank adds its replicas' gradients, without the leaf.
+/// How a rank adds its replicas' gradients.
 ReplicaSumSpec sum_of(const SyncSpec& spec, const ParameterTable& table) {
   const ReplicaRun run = deal_replicas(spec.replicas, spec.ranks, spec.rank);
   const int turns = deal_replicas(spec.replicas, spec.ranks, 0).count;
@@ -27,11 +27,6 @@ ReplicaSumSpec sum_of(const SyncSpec& spec, const ParameterTable& table) {
           .count = spec.compression.is_on() ? 0 : table.exchange.begin};
 }
 
-ReplicaSumSpec with_leaf(ReplicaSumSpec sum, float* leaf) {
-  sum.leaf = leaf;
-  return sum;
-}
-
 class GradientSync final : public Sync {
  public:
   GradientSync(const SyncSpec& spec, const SyncParts& parts)
@@ -39,7 +34,7 @@ class GradientSync final : public Sync {
         wire_(spec.wire),
         run_(deal_replicas(spec.replicas, spec.ranks, spec.rank)),
         turns_(deal_replicas(spec.replicas, spec.ranks, 0).count),
-        sum_(parts.backend, parts.collectives, with_leaf(sum_of(spec, parts.plan.table), parts.gradients)) {
+        sum_(parts.backend, parts.collectives, sum_of(spec, parts.plan.table), parts.gradients) {
     set_ = {parts.backend.allocate(parts.layout.count()), parts.layout.count()};
     if (spec.compression.is_on()) compressed_.emplace(spec, parts);
   }

@@ -26,15 +26,15 @@ ReplicaSum::Deal ReplicaSum::deal(const ReplicaSumSpec& spec) {
 
 Index ReplicaSum::slots(const ReplicaSumSpec& spec) { return static_cast<Index>(deal(spec).slots); }
 
-ReplicaSum::ReplicaSum(Device& device, Collectives& collectives, const ReplicaSumSpec& spec)
-    : device_(device), collectives_(collectives), spec_(spec) {
+ReplicaSum::ReplicaSum(Device& device, Collectives& collectives, const ReplicaSumSpec& spec, float* leaf)
+    : device_(device), collectives_(collectives), spec_(spec), leaf_(leaf) {
   Deal dealt = deal(spec);
   turns_ = std::move(dealt.turns);
   const std::vector<TreeNode>& stack = dealt.stack;
   for (std::size_t i = 0; i < dealt.slots; ++i) slots_.push_back(device.allocate(spec.count));
   for (std::size_t i = 0; i < stack.size(); ++i) {
     const bool in_leaf = i + 1 == stack.size() && spec.last_leaf == LastLeaf::stays;
-    parts_.push_back({stack[i].first, stack[i].size, in_leaf ? spec.leaf : slots_[i]});
+    parts_.push_back({stack[i].first, stack[i].size, in_leaf ? leaf : slots_[i]});
   }
   shifted_ = parts_;
 }
@@ -42,7 +42,7 @@ ReplicaSum::ReplicaSum(Device& device, Collectives& collectives, const ReplicaSu
 void ReplicaSum::add(int replica, const Range& range, Wire wire) {
   const Turn& turn = turns_.at(static_cast<std::size_t>(replica - spec_.run.first));
   const bool rounds = spec_.reproducible && wire != Wire::fp32;
-  float* leaf = spec_.leaf + range.begin;
+  float* leaf = leaf_ + range.begin;
   if (rounds) device_.round(leaf, range.count, wire);
   for (std::size_t i = 0; i < turn.merges; ++i) {
     float* slot = slots_[turn.depth - 1 - i] + range.begin;
@@ -57,7 +57,7 @@ void ReplicaSum::add(int replica, const Range& range, Wire wire) {
 
 Ticket ReplicaSum::reduce(const Range& range, const char* what, Wire wire) {
   for (std::size_t i = 0; i < parts_.size(); ++i) shifted_[i].data = parts_[i].data + range.begin;
-  return collectives_.submit({.out = spec_.leaf + range.begin,
+  return collectives_.submit({.out = leaf_ + range.begin,
                               .parts = shifted_,
                               .count = range.count,
                               .after = device_.record(),

@@ -15,8 +15,7 @@ struct ReplicaSumSpec {
   ReplicaRun run;             ///< the rank's replicas
   bool reproducible = false;  ///< add along the fixed tree
   LastLeaf last_leaf = LastLeaf::stays;
-  float* leaf = nullptr;  ///< the block in which every replica makes its contribution
-  Index count = 0;        ///< floats of it that are summed
+  Index count = 0;  ///< floats that are summed
 };
 
 /// Sums what the replicas of a job contribute one after the other in one block. A rank with several replicas keeps the
@@ -24,7 +23,8 @@ struct ReplicaSumSpec {
 /// depends on its number alone, so that launches can be captured and replayed.
 class ReplicaSum {
  public:
-  ReplicaSum(Device& device, Collectives& collectives, const ReplicaSumSpec& spec);
+  /// `leaf`: the block in which every replica makes its contribution.
+  ReplicaSum(Device& device, Collectives& collectives, const ReplicaSumSpec& spec, float* leaf);
 
   /// Takes `range` of the leaf as the contribution of an owned replica; replicas come in order. `wire`: in what the
   /// range travels. Reproducible sums round it and every sum of two, since any of them may be what a rank sends.
@@ -51,6 +51,7 @@ class ReplicaSum {
   Device& device_;
   Collectives& collectives_;
   ReplicaSumSpec spec_;
+  float* leaf_;
   std::vector<Turn> turns_;  ///< one for each owned replica
   std::vector<float*> slots_;
   std::vector<Part> parts_;    ///< data: the begin of the block

@@ -17,14 +17,9 @@ Range report_range(const SyncSpec& spec, const SetLayout& layout) {
   return {align_floats(layout.count()), spec.replicas * report_floats};
 }
 
-/// How a rank adds what its replicas contribute, without the leaf.
+/// How a rank adds what its replicas contribute.
 ReplicaSumSpec sum_of(const SyncSpec& spec, const SetLayout& layout, const ReplicaRun& run) {
   return {.run = run, .reproducible = spec.reproducible, .count = report_range(spec, layout).end()};
-}
-
-ReplicaSumSpec with_leaf(ReplicaSumSpec sum, float* leaf) {
-  sum.leaf = leaf;
-  return sum;
 }
 
 }  // namespace
@@ -62,7 +57,7 @@ SetAverage::SetAverage(const SyncSpec& spec, const SyncParts& parts, const Repli
       run_(run),
       report_range_(report_range(spec, parts.layout)),
       set_{parts.backend.allocate(report_range_.end()), parts.layout.count()},
-      sum_(parts.backend, parts.collectives, with_leaf(sum_of(spec, parts.layout, run), set_.block)),
+      sum_(parts.backend, parts.collectives, sum_of(spec, parts.layout, run), set_.block),
       samples_(slot(spec.replicas), 0.0),
       weights_(slot(spec.replicas), 0.0F),
       optimiser_weights_(weights_),

@@ -42,34 +42,29 @@ Range val_share(const TrainingPhase& phase) {
 
 }  // namespace
 
-Index kept_sample_bytes(const std::vector<TrainingPhase>& phases, int node_size) {
+HostBytes host_bytes(const std::vector<TrainingPhase>& phases, int node_size) {
   const Index memory = samples_memory(phases.front().config.data, node_size);
-  Index kept = 0;
+  HostBytes bytes;
+  std::vector<bool> in_memory;  // training samples, one for each phase
   for (std::size_t i = 0; i < phases.size(); ++i) {
     const TrainingPhase& phase = phases[i];
-    bool train = true, val = phase.splits.has_val;
+    const DatasetInfo& train = phase.splits.train;
+    std::size_t owner = i;
+    bool val = phase.splits.has_val;
     for (std::size_t j = 0; j < i; ++j) {
-      train &= !same_data(phase.splits.train, phases[j].splits.train);
+      if (same_data(train, phases[j].splits.train)) owner = j;
       val &= !(phases[j].splits.has_val && same_val(phase, phases[j]));
     }
-    if (train) kept += kept_bytes(phase.config.data, phase.splits.train, train_range(phase), memory - kept);
+    const Index own = owner == i ? kept_bytes(phase.config.data, train, train_range(phase), memory - bytes.samples) : 0;
+    in_memory.push_back(owner == i ? own > 0 : in_memory[owner]);
+    bytes.samples += own;
     if (val)
-      kept += kept_evaluated_bytes(phase.splits.val_data, phase.splits.val, val_share(phase), phase.val_groups,
-                                   memory - kept);
-  }
-  return kept;
-}
-
-Index batch_bytes(const std::vector<TrainingPhase>& phases, int node_size) {
-  Index bytes = 0;
-  for (const TrainingPhase& phase : phases) {
+      bytes.samples += kept_evaluated_bytes(phase.splits.val_data, phase.splits.val, val_share(phase), phase.val_groups,
+                                            memory - bytes.samples);
     if (phase.job.run.count == 0) continue;
-    const DatasetInfo& train = phase.splits.train;
-    const DataConfig& config = phase.config.data;
-    const bool kept = kept_bytes(config, train, train_range(phase), samples_memory(config, node_size)) > 0;
-    const bool resident = kept && train.encoding == "raw" && !phase.augment.on_host();
-    bytes += Loader::memory_bytes(phase.job.order, config.prefetch,
-                                  resident ? 0 : SampleImages::image_bytes(train, phase.augment));
+    const bool resident = in_memory[i] && train.encoding == "raw" && !phase.augment.on_host();
+    bytes.batches += Loader::memory_bytes(phase.job.order, phase.config.data.prefetch,
+                                          resident ? 0 : SampleImages::image_bytes(train, phase.augment));
   }
   return bytes;
 }

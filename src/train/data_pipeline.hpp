@@ -27,10 +27,12 @@ struct ReplicaBatch {
   Batch input;
 };
 
-/// Bytes of samples that DataPipeline keeps in the memory of a rank's host, before it reads them.
-Index kept_sample_bytes(const std::vector<TrainingPhase>& phases, int node_size);
-/// Bytes of the batches that its loaders prepare ahead.
-Index batch_bytes(const std::vector<TrainingPhase>& phases, int node_size);
+/// What DataPipeline takes of the memory of a rank's host, known before it reads samples.
+struct HostBytes {
+  Index samples = 0;  ///< that it keeps
+  Index batches = 0;  ///< that its loaders prepare ahead
+};
+HostBytes host_bytes(const std::vector<TrainingPhase>& phases, int node_size);
 
 class DataPipeline {
  public:

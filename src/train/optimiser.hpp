@@ -31,7 +31,7 @@ class Optimiser {
   Timeline timeline_;
   Schedule schedule_;
   OptionValues rule_values_;          ///< looked up by names once
-  std::vector<double> rate_factors_;  ///< one a phase
+  std::vector<double> rate_factors_;  ///< one per phase
 };
 
 }  // namespace convoy

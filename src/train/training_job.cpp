@@ -209,7 +209,7 @@ EngineSpec specify_engine(const TrainingJob& job) {
   EngineSpec spec;
   run_alike(job.communicator, [&] {
     spec = engine_spec(job.phases);
-    spec.sample_bytes = kept_sample_bytes(job.phases, job.communicator.node_size());
+    spec.sample_bytes = host_bytes(job.phases, job.communicator.node_size()).samples;
   });
   if (job.resume) {
     const CheckpointMeta& meta = job.resume->file.meta;

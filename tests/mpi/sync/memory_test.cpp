@@ -28,16 +28,13 @@ std::vector<Case> cases(int replicas, int ranks) {
 
 TEST(SyncMemory, IsWhatItsEstimateSays) {
   const Communicator& comm = communicator();
-  // One replica a rank; five, of which reproducible sums keep two; and ranks of which some have a replica less.
+  // One replica per rank; five, of which reproducible sums keep two; four, of which groups are whole; and ranks of
+  // which some have a replica less.
   for (const int replicas : {comm.size(), 5 * comm.size(), 4 * comm.size(), 4 * comm.size() + 1})
     for (const bool reproducible : {false, true})
       for (auto& [name, sync] : cases(replicas, comm.size())) {
-        Plan plan = small_plan(replicas);
-        const Index more = 1 << 16;  // a matrix of 256 x 256 behind the small one
-        ParameterTable& table = plan.table;
-        table.rows.push_back({.name = "v", .range = {table.parameters.end(), more}, .shape = {256, 256}});
-        table.parameters.count += more;
-        for (Range* range : {&table.statistics, &table.flags, &table.exchange}) range->begin += more;
+        const Plan plan = large_plan(replicas);
+        const ParameterTable& table = plan.table;
         SmallBackend backend(plan, {});
         const SetLayout layout = backend.layout(plan, {});
         SyncSpec spec = sync;
@@ -54,7 +51,7 @@ TEST(SyncMemory, IsWhatItsEstimateSays) {
         // Beside it: ends of blocks, and host memory by the statistics of three channels, by replicas and by ranks.
         EXPECT_GE(taken, told) << name << ", " << replicas << " replicas" << (reproducible ? ", reproducible" : "");
         EXPECT_LE(taken, told + (1 << 15)) << name << ", " << replicas << " replicas";
-        EXPECT_GT(told, 4 * more) << "else what is left free could hide a block";
+        EXPECT_GT(told, 4 * large_matrix) << "else what is left free could hide a block";
       }
 }
 

@@ -78,6 +78,15 @@ Plan small_plan(int replicas, bool sync_bn) {
   return plan;
 }
 
+Plan large_plan(int replicas) {
+  Plan plan = small_plan(replicas);
+  ParameterTable& table = plan.table;
+  table.rows.push_back({.name = "v", .range = {table.parameters.end(), large_matrix}, .shape = {256, 256}});
+  table.parameters.count += large_matrix;
+  for (Range* range : {&table.statistics, &table.flags, &table.exchange}) range->begin += large_matrix;
+  return plan;
+}
+
 SetLayout SmallBackend::layout(const Plan& plan, const OptimiserSpec&) const {
   SetLayout layout;
   layout.slots = keeps_correction_ ? slots_with_correction<Sgd>() : Sgd::slots;

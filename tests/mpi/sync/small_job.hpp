@@ -15,6 +15,9 @@ namespace convoy {
 
 /// W replicas, 40 parameters, which are a matrix of 5 x 8, in two buckets, one batch norm of 3 channels.
 Plan small_plan(int replicas, bool sync_bn = false);
+/// With a matrix of 256 x 256 behind the small one, so that every block that a job allocates stands out.
+inline constexpr Index large_matrix = 1 << 16;
+Plan large_plan(int replicas);
 
 /// Momentum SGD (rate 0.1, momentum 0.9) with masking flags, running statistics and applied steps.
 class SmallBackend final : public HostMemory<Backend>, public Updater {
