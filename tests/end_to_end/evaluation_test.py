@@ -2,14 +2,14 @@
 """Evaluation is exact over ranks: the same integers for 1, 2, 3, 5 and 8 ranks and any batch, one more rank than images too. Other
 sets than the model's: seen with its normalisation, labels by name, or refused."""
 import csv
+import functools
 import json
 import os
-import resource
 
 import h5py
 import numpy as np
 from PIL import Image
-from runner import PREPROCESS, check, everything, last, records, run, same_bits, train, work_folder
+from runner import PREPROCESS, check, everything, last, peak_of, records, run, same_bits, train, work_folder
 
 COLOURS = {"cat": (200, 60, 60), "dog": (60, 200, 60), "emu": (60, 60, 200), "ant": (30, 30, 30)}
 
@@ -95,22 +95,6 @@ def other_sets(work):
     check(abs(validated - expected["loss"]) < 1e-4, f"--val-data is validated with the train split's ({validated:.4f})")
 
 
-def resident(ranks, *words):
-    """Largest resident size of one run's processes, MB of 10^6 bytes. In a process of its own: the kernel keeps one maximum for all
-    children."""
-    reader, writer = os.pipe()
-    child = os.fork()
-    if child == 0:
-        run(ranks, *words)
-        os.write(writer, str(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024 / 1e6).encode())
-        os._exit(0)
-    os.close(writer)
-    with os.fdopen(reader, "rb") as pipe:
-        used = pipe.read().decode()
-    check(os.waitpid(child, 0)[1] == 0, f"{words[0]} {words[-1]}")
-    return float(used)
-
-
 def many_classes(work):
     """A matrix of the pairs of 3360 classes, which nobody could read, would take 90 MB on each rank; of ImageNet-21k's, 3.8 GB."""
     used = {}
@@ -118,7 +102,7 @@ def many_classes(work):
         out = f"{work}/of-{classes}"
         words = ("--synthetic", "--synthetic-classes", classes, "--synthetic-size", 4, "--synthetic-samples", 40)
         train(1, out, *words, "--model", "mlp", "--batch-size", 20, "--lr", 0.01, "--epochs", 1, "--skip-eval")
-        used[classes] = resident(2, "evaluate", out, "--threads", 1, "--output-dir", f"{out}/result")
+        used[classes] = peak_of(functools.partial(run, 2, "evaluate", out, "--threads", 1, "--output-dir", f"{out}/result"))[0]
     check(used[3360] - used[1000] < 45, f"evaluated without a matrix of pairs: {used} MB resident")
     folder = f"{work}/of-3360/result"
     with open(f"{folder}/per_class.csv", encoding="utf-8") as file:

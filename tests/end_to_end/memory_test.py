@@ -1,34 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """The memory of a rank stays within --data-memory for data ten times as large, and is used where it is enough."""
-import os
 import re
-import resource
 import subprocess
 import sys
 
-from runner import CONVOY, PREPROCESS, check, work_folder
-
-MEGA = 1e6
-
+from runner import CONVOY, PREPROCESS, check, peak_of, work_folder
 
 def peak(*words):
-    """Largest resident size of one run, MB of 10^6 bytes, and what it printed. In a process of its own: the kernel keeps one maximum for
-    all children."""
-    reader, writer = os.pipe()
-    child = os.fork()
-    if child == 0:
+    """Largest resident size of one run, and what it printed."""
+    def call():
         done = subprocess.run([CONVOY, *[str(w) for w in words]], capture_output=True, text=True, check=False)
-        used = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024 / MEGA
-        os.write(writer, f"{done.returncode} {used}\n{done.stdout}{done.stderr}".encode()[:60000])
-        os._exit(0)
-    os.close(writer)
-    with os.fdopen(reader, "rb") as pipe:
-        head, text = pipe.read().decode().split("\n", 1)
-    os.waitpid(child, 0)
-    code, used = head.split()
-    if code != "0":
-        sys.exit(f"{words}: ended with {code}\n{text}")
-    return float(used), text
+        if done.returncode != 0:
+            sys.exit(f"{words}: ended with {done.returncode}\n{done.stdout}{done.stderr}")
+        return done.stdout + done.stderr
+    return peak_of(call)
 
 
 with work_folder() as folder:
@@ -78,7 +63,7 @@ with work_folder() as folder:
     check(fits <= limit < over and same == [limit, largest], f"batch {largest} takes {fits} of {limit} MB, {largest + 1} {over}")
 
     # 23,528,522 parameters for 10 classes, and 53,120 statistics. A rank that accumulates keeps the gradients of earlier batches; groups have an average of their own.
-    block = 23528522 * 4 / MEGA
+    block = 23528522 * 4 / 1e6
     taken = {words: forecast("--batch-size", 1, *words)[0] for words in (
         ("--sync", "gradients"), ("--sync", "gradients", "--grad-accum-steps", "4"), ("--sync", "gradients", "--grad-accum-steps", "4", "--reproducible"),
         ("--sync", "weights", "--grad-accum-steps", "4", "--local-steps", "4"),

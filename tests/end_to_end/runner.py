@@ -2,6 +2,7 @@
 """Runs the programs as users do, and reads what they leave behind. Used by the scripts of tests/."""
 import json
 import os
+import resource
 import subprocess
 import sys
 import tempfile
@@ -27,6 +28,29 @@ def run(ranks, *words, program=None, expect=0, timeout=100, env=None):
     if expect is not None and done.returncode != expect:
         sys.exit(f"{' '.join(command)}\nended with {done.returncode}, expected {expect}\n{done.stdout}\n{done.stderr}")
     return done.stdout, done.stderr
+
+
+def peak_of(call):
+    """Largest resident size of the processes that a call starts, MB of 10^6 bytes, and what it returned, which JSON can hold. In a process of
+    its own: the kernel keeps one maximum for all children."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            result = call()
+            with os.fdopen(writer, "w", encoding="utf-8") as pipe:
+                json.dump([resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024 / 1e6, result], pipe)
+            os._exit(0)
+        except SystemExit as error:  # a failed run has said why
+            print(error, file=sys.stderr, flush=True)
+        finally:
+            os._exit(1)
+    os.close(writer)
+    with os.fdopen(reader, encoding="utf-8") as pipe:
+        text = pipe.read()
+    if os.waitpid(child, 0)[1] != 0:
+        sys.exit("the measured call failed")
+    return json.loads(text)
 
 
 def train(ranks, folder, *words, **kwargs):

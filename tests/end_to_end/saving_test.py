@@ -87,9 +87,7 @@ def read_once(work):
         copy, log = f"{work}/on-{ranks}", f"{work}/{ranks}.log"
         shutil.copytree(folder, copy)
         train(ranks, copy, *words, "--max-steps", 6, "--resume", "auto", env={"LD_PRELOAD": SHIM, "CONVOY_CALLS_LOG": log})
-        with open(log, encoding="utf-8") as lines:
-            paths = [os.path.relpath(line.split(" ", 1)[1].strip(), copy) for line in lines if line.startswith(f"read {copy}/")]
-        opened[ranks] = {path: paths.count(path) for path in paths if not path.startswith("heartbeats")}
+        opened[ranks] = {path: times for path, times in opens(log, copy).items() if not path.startswith("heartbeats")}
     check(opened[1] and opened[1] == opened[4], f"read_once: as often on 4 ranks as on 1: {opened}")
 
 
@@ -103,9 +101,7 @@ def headers_once(work):
     for ranks in (1, 4):
         log = f"{work}/{ranks}.log"
         train(ranks, f"{work}/run-{ranks}", *words, env={"LD_PRELOAD": SHIM, "CONVOY_CALLS_LOG": log})
-        with open(log, encoding="utf-8") as lines:
-            paths = [os.path.relpath(line.split(" ", 1)[1].strip(), data) for line in lines if line.startswith(f"read {data}/")]
-        opened[ranks] = {path: paths.count(path) for path in paths}
+        opened[ranks] = opens(log, data)
     check(len(opened[1]) >= 4 and opened[1] == opened[4], f"headers_once: as often on 4 ranks as on 1: {opened}")
 
 
@@ -123,7 +119,8 @@ def labels_once(work):
             opened[ranks] = opens(log, data)
         # Each rank opens the partitions whose samples it reads: its own, or with a global order all of them.
         own = 1 if words[0] == "--class-weights" else 4
-        check(all(opened[4][path] - opened[1][path] == own - 1 for path in opened[1]), f"{words[0]}: as often on 4 ranks as on 1: {opened}")
+        alike = len(opened[1]) >= 4 and opened[1].keys() == opened[4].keys() and all(opened[4][path] - opened[1][path] == own - 1 for path in opened[1])
+        check(alike, f"{words[0]}: as often on 4 ranks as on 1: {opened}")
     opened = {}
     for ranks in (1, 4):
         log = f"{work}/evaluate-{ranks}.log"
