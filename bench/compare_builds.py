@@ -3,7 +3,7 @@
 """Compares two builds of Convoy on one machine: whether they compute the same bits, and how fast they are by turns.
 
     bench/compare_builds.py bits BEFORE AFTER            BEFORE, AFTER: source trees with a build in build/release
-    bench/compare_builds.py speed BEFORE AFTER [--rounds N] [CASE ...]   CASE as in compare_step.py
+    bench/compare_builds.py speed BEFORE AFTER [--rounds N] [--cpu-time] [CASE ...]   CASE and --cpu-time as in compare_step.py
 
 bits: each build prepares the same images (every file must be the same bytes), then trains the jobs below on two ranks (the
 tensors of the last checkpoint must be the same bytes), then AFTER resumes a checkpoint of BEFORE and must end as BEFORE did.
@@ -50,7 +50,8 @@ class Build:
         self.convoy = self.tree / "build/release/src/cli/convoy"
         self.preprocess = self.tree / "build/release/preprocess/convoy-preprocess"
         done = subprocess.run([self.convoy, "--version"], capture_output=True, text=True, check=True)
-        self.name = (re.search(r"git (\w+)", done.stdout) or re.search(r"(\S+)", done.stdout)).group(1)
+        commit = (re.search(r"git (\w+)", done.stdout) or re.search(r"(\S+)", done.stdout)).group(1)
+        self.name = f"{commit} with {re.search(r'oneDNN [0-9.]+', done.stdout).group()}"
 
 
 def run(folder, ranks, program, *words):
@@ -147,18 +148,18 @@ def compare_bits(before, after):
     return failures
 
 
-def rate(build, words):
-    text = run(build.tree, int(words[0]), build.convoy, "bench", "compute", *words[1:])
-    return float(re.search(r"images/s: ([0-9.]+) in all", text).group(1))
-
-
-def compare_speed(before, after, cases, rounds):
+def compare_speed(before, after, cases, rounds, cpu_time):
     import compare_step  # its cases and models
+
+    def rate(build, words):
+        text = run(build.tree, int(words[0]), build.convoy, "bench", "compute", *words[1:])
+        return float(re.search(compare_step.CPU_RATE if cpu_time else compare_step.RATE, text).group(1))
+
     for case in cases or compare_step.STANDARD:
         model, precision, size = case.split(":")
         batch, processes = (int(n) for n in size.split("x")) if "x" in size else (int(size), 1)
-        threads = max(1, len(os.sched_getaffinity(0)) // processes)
-        steps = {"resnet20": 12, "resnet18-small": 6, "resnet50": 4}[model]
+        threads = 1 if cpu_time else max(1, len(os.sched_getaffinity(0)) // processes)
+        steps = compare_step.STEPS.get(model, 4)
         words = [processes, *compare_step.OURS[model], "--precision", precision, "--batch-size", batch, "--steps", steps, "--threads", threads]
         pairs = []
         for turn in range(rounds):  # each build goes first in every other round
@@ -169,7 +170,7 @@ def compare_speed(before, after, cases, rounds):
         ratios = [new / old for old, new in pairs]
         print(f"| {datetime.date.today()} | {case} | {statistics.median(old for old, _ in pairs):.1f} | {statistics.median(new for _, new in pairs):.1f} "
               f"| {statistics.median(ratios):.3f} ({min(ratios):.3f} to {max(ratios):.3f}) | {rounds} | {before.name}, {after.name} "
-              f"| {compare_step.cpu_model()} |", flush=True)
+              f"| {compare_step.cpu_model()}{', by CPU time' if cpu_time else ''} |", flush=True)
 
 
 def main():
@@ -179,10 +180,11 @@ def main():
     parser.add_argument("after")
     parser.add_argument("cases", nargs="*", metavar="CASE")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--cpu-time", action="store_true", help="speed: one thread each, images per second of its CPU time: for a machine that others use")
     args = parser.parse_args()
     before, after = Build(args.before), Build(args.after)
     if args.what == "speed":
-        compare_speed(before, after, args.cases, args.rounds)
+        compare_speed(before, after, args.cases, args.rounds, args.cpu_time)
         return 0
     return 1 if compare_bits(before, after) else 0
 

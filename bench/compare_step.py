@@ -21,6 +21,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 OURS = {"resnet20": ["--model", "resnet20"], "resnet18-small": ["--model", "resnet18", "--stem", "small", "--classes", "10"],
         **{name: ["--model", name] for name in ("resnet50", "airbench94", "mobilenet_v2", "resnext50_32x4d", "efficientnet_b0")}}
 STEPS = {"resnet20": 12, "resnet18-small": 6}  # about 1500 images; of other models 4 steps
+RATE, CPU_RATE = r"images/s: ([0-9.]+) in all", r"per core: ([0-9.]+) images/s"  # in what `bench compute` prints
 STANDARD = ["resnet50:fp32:32", "resnet50:bf16:32", "resnet18-small:fp32:128", "resnet18-small:bf16:128",
             "resnet20:fp32:128x2", "resnet20:bf16:128x2"]
 
@@ -55,7 +56,7 @@ def run_ours(args, model, precision, batch, processes, steps):
     if args.kernels:
         call += ["--kernels", args.kernels]
     text = output_of(call, environment)
-    found = re.search(r"per core: ([0-9.]+) images/s" if args.cpu_time else r"images/s: ([0-9.]+) in all", text)
+    found = re.search(CPU_RATE if args.cpu_time else RATE, text)
     if found is None:
         sys.exit(f"{' '.join(call)} printed no rate:\n{text}")
     return float(found.group(1)), " ".join(["convoy", *call[6:]])

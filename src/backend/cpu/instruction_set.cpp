@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include <oneapi/dnnl/dnnl.hpp>
+#include <optional>
 
 #include "core/errors.hpp"
 #include "core/topology.hpp"
@@ -14,7 +15,8 @@ namespace {
 
 /// Gives oneDNN our own limit, once and before the library looks at the CPU. Without one it keeps its own.
 void limit_onednn() {
-  const auto wanted = [] {
+  // oneDNN 2 and 3 name "no limit" differently.
+  const auto wanted = []() -> std::optional<dnnl_cpu_isa_t> {
     switch (max_cpu_isa()) {
       case CpuIsa::avx2:
         return dnnl_cpu_isa_avx2;
@@ -25,10 +27,10 @@ void limit_onednn() {
       case CpuIsa::avx512_core_amx:
         break;
     }
-    return dnnl_cpu_isa_all;
+    return std::nullopt;
   }();
-  if (wanted == dnnl_cpu_isa_all) return;
-  static const dnnl_status_t status = dnnl_set_max_cpu_isa(wanted);
+  if (!wanted) return;
+  static const dnnl_status_t status = dnnl_set_max_cpu_isa(*wanted);
   if (status != dnnl_success)
     fail(Exit::device, "oneDNN does not accept CONVOY_MAX_CPU_ISA (it was built without this limit); unset it");
 }
