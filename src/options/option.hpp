@@ -50,6 +50,8 @@ struct Option {
   std::string value = {};    ///< what help calls the value: `N`, `SECONDS`; empty: a switch with a --no- form
   std::string help = {};     ///< without a full stop; says the unit
   std::string implied = {};  ///< value of the option alone; another is given as --option=value
+  std::string otherwise =
+      {};                    ///< what help calls the default, if it depends on other options; empty: what `print` says
   std::string allowed = {};  ///< after `allowed: ` in messages; empty: anything
   std::function<void(const std::string&)> set = {};  ///< throws BadValue
   std::function<std::string()> print = {};           ///< as set takes it; empty: not set
@@ -70,6 +72,10 @@ struct Option {
   }
   Option& short_form(char c) {
     letter = c;
+    return *this;
+  }
+  Option& default_depends(std::string text) {
+    otherwise = std::move(text);
     return *this;
   }
   Option& decides_bits() {
