@@ -181,7 +181,7 @@ def main():
     parser.add_argument("cases", nargs="*", metavar="CASE")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--cpu-time", action="store_true", help="speed: one thread each, images per second of its CPU time: for a machine that others use")
-    args = parser.parse_args()
+    args = parser.parse_intermixed_args()  # cases may follow options
     before, after = Build(args.before), Build(args.after)
     if args.what == "speed":
         compare_speed(before, after, args.cases, args.rounds, args.cpu_time)
