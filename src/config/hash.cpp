@@ -40,7 +40,7 @@ std::string configuration_hash(const TrainConfig& config) {
       if ((option.name == "on-spike" || option.name == "spike-factor") && config.on_spike != OnSpike::rollback)
         continue;
       if (option.name == "padding-mode" && config.data.augment.padding == Padding::constant) continue;
-      if (option.name == "wire" && config.sync.wire == WireChoice::fp32) continue;
+      if (option.name == "wire" && config.sync.wire.is_plain()) continue;
       if (option.name.starts_with("wire-") && effect_of(config, option.name).mistake != Mistake::nowhere) continue;
       // Runs keep the hash that they had when momentum was the only option of a rule.
       if (is_of_another_rule(config.optimiser, option.name) && option.name != "momentum") continue;

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <utility>
+
 #include "config/options.hpp"
 #include "options/ranges.hpp"
 
@@ -43,6 +47,30 @@ Option trace_option(StepSpan& span) {
     return std::to_string(span.first) + ':' + std::to_string(span.last);
   };
   return option;
+}
+
+Option wire_option(WireChoice& wire) {
+  std::vector<std::pair<std::string, WireChoice>> names;
+  std::vector<std::string> formats;
+  for (const WireChoice& choice : all_wire_choices) {
+    names.emplace_back(name_of(choice), choice);
+    if (choice.compression == Compression::none) formats.emplace_back(name_of(choice));
+  }
+  std::string compressions;
+  for (const Compression kind : all_compressions)
+    compressions += fmt::format("{}{}",
+                                kind == all_compressions.front()  ? ""
+                                : kind == all_compressions.back() ? " and "
+                                                                  : ", ",
+                                name_of(kind));
+  Option option = choice_option<WireChoice>(
+      "wire", wire, names,
+      fmt::format(
+          "format in which gradients, or the changes of weights since the last average, travel between ranks; the all-reduce adds in fp32 (NCCL adds bf16 itself). {} compress gradients, need --sync gradients and CPUs, and send what they leave out in later steps",
+          compressions),
+      {{"none", WireChoice{}}});
+  // What is left out of a compressed gradient is more than rounding.
+  return option.also({"gc-type"}).decides_bits().only_rounds_among(std::move(formats));
 }
 
 }  // namespace
@@ -96,29 +124,17 @@ OptionGroup sync_options(SyncConfig& sync) {
                     "momentum of the outer step; DiLoCo: 0.9"))
       .also({"slowmo-momentum"})
       .decides_bits();
-  add(choice_option<WireChoice>(
-          "wire", sync.wire,
-          {{"fp32", WireChoice::fp32},
-           {"bf16", WireChoice::bf16},
-           {"fp16", WireChoice::fp16},
-           {name_of(WireChoice::two_bits), WireChoice::two_bits},
-           {name_of(WireChoice::top_k), WireChoice::top_k},
-           {name_of(WireChoice::power_sgd), WireChoice::power_sgd}},
-          "format in which gradients, or the changes of weights since the last average, travel between ranks; the all-reduce adds in fp32 (NCCL adds bf16 itself). 2bit, topk and powersgd compress gradients, need --sync gradients and CPUs, and send what they leave out in later steps",
-          {{"none", WireChoice::fp32}}))
-      .also({"gc-type"})
-      .decides_bits()
-      .only_rounds_among({"fp32", "bf16", "fp16"});  // what is left out of a compressed gradient is more than rounding
+  add(wire_option(sync.wire));
   add(fp32_option(
-          "wire-threshold", sync.compression.threshold, above(0),
+          words_of(Compression::two_bits).setting, sync.compression.threshold, above(0),
           "threshold F of --wire 2bit: a value of magnitude F or more is sent as +F or -F; applies to the gradient of "
           "the loss summed over a replica's samples, as in MXNet"))
       .also({"gc-threshold"})
       .decides_bits();
-  add(number_option("wire-fraction", "F", sync.compression.fraction, {.low = 0, .high = 1, .low_excluded = true},
-                    "share of each weight tensor that --wire topk sends"))
+  add(number_option(words_of(Compression::top_k).setting, "F", sync.compression.fraction,
+                    {.low = 0, .high = 1, .low_excluded = true}, "share of each weight tensor that --wire topk sends"))
       .decides_bits();
-  add(number_option("wire-rank", "N", sync.compression.rank, from_to(1, 64),
+  add(number_option(words_of(Compression::power_sgd).setting, "N", sync.compression.rank, from_to(1, 64),
                     "rank of the factors of each weight matrix that --wire powersgd sends"))
       .decides_bits();
   add(switch_option(
