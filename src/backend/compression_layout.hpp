@@ -88,6 +88,14 @@ inline CompressionLayout compression_layout(const ParameterTable& table, const C
   return layout;
 }
 
+/// Whether what replicas keep between steps is of the same tensors, in the same places.
+inline bool have_equal_state(const CompressionLayout& a, const CompressionLayout& b) {
+  return std::equal(a.tensors.begin(), a.tensors.end(), b.tensors.begin(), b.tensors.end(),
+                    [](const CompressedTensor& one, const CompressedTensor& other) {
+                      return one.name == other.name && one.residual == other.residual && one.basis == other.basis;
+                    });
+}
+
 /// Row j of a tensor's first basis, and of one that has lost it: numbers that depend on name and row alone, the same on
 /// every host.
 inline void fill_basis_row(const CompressedTensor& tensor, Index j, float* row) {

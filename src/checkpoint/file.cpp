@@ -258,9 +258,10 @@ std::vector<StoredTensor> stored_residuals(const Plan& plan, const CompressionSp
 
 std::vector<StoredTensor> stored_bases(const Plan& plan, const CompressionSpec& spec) {
   std::vector<StoredTensor> tensors;
-  if (spec.kind != Compression::power_sgd) return tensors;
   for (const CompressedTensor& tensor : compression_layout(plan.table, spec).tensors)
-    tensors.push_back({basis_group + "/" + tensor.name, {spec.rank, tensor.columns}, tensor.basis});
+    if (tensor.basis.count > 0)
+      tensors.push_back(
+          {basis_group + "/" + tensor.name, {tensor.basis.count / tensor.columns, tensor.columns}, tensor.basis});
   return tensors;
 }
 

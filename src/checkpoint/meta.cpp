@@ -79,7 +79,7 @@ Json to_json(const CompressionSpec& compression) {
 
 CompressionSpec compression_in(const Json& json) {
   const auto kind = json.at("kind").as<std::string>();
-  for (const Compression known : {Compression::two_bits, Compression::top_k, Compression::power_sgd})
+  for (const Compression known : all_compressions)
     if (kind == name_of(known)) return {.kind = known, .rank = json.at("rank").as<int>()};
   throw std::invalid_argument("'" + kind + "' is a compression that this program doesn't know");
 }

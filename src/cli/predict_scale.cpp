@@ -149,14 +149,14 @@ class Study {
             .group = sync.group,
             .overlap = sync.overlap,
             .reproducible = sync.reproducible,
-            .wire = format_of(sync.wire)};
+            .wire = sync.wire.format};
   }
 
   void predict() {
     const Predictor predictor(machine_, job_);
     basis_ = predictor.basis();
     const SyncConfig& sync = config_.train.sync;
-    if (compression_of(sync.wire) != Compression::none)
+    if (sync.wire.compression != Compression::none)
       fail(Exit::usage,
            "--wire {} can't be predicted (the time to compress was not measured); give --wire fp32 or bf16",
            name_of(sync.wire));

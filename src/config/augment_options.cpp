@@ -45,7 +45,9 @@ OptionGroup augment_options(DataConfig& data) {
   add(choice_option<Crop>(
           "crop", spec.crop, {{"auto", Crop::automatic}, {"window", Crop::window}, {"resized", Crop::resized}},
           "window: train on a window of the input's size out of the stored pixels; auto: out of the resized image (see --resize); resized: on a region of random area and shape, resized"))
-      .decides_bits();
+      .decides_bits()
+      // What no crop names was once the window, so a window that is named needs another word.
+      .hashed_by_old_names({{"auto", "window"}, {"window", "stored window"}});
   add(number_option("min-random-area", "F", spec.min_area, positive_share, "resized crops: smallest share of the area"))
       .also({"min-scale", "min-crop-scale"})
       .decides_bits();
@@ -67,7 +69,7 @@ OptionGroup augment_options(DataConfig& data) {
   add(choice_option<Padding>("padding-mode", spec.padding,
                              {{"constant", Padding::constant}, {"reflect", Padding::reflect}},
                              "what --pad shows around an image: --fill-value, or the image reflected at its rim"))
-      .decides_bits();
+      .decides_bits_unless({"constant"});
   add(number_option("fill-value", "V", spec.fill, from_to(0, 255),
                     "value of padding and of pixels that a rotation or shear brings into view"))
       .decides_bits();

@@ -70,9 +70,9 @@ void check_sync(const TrainConfig& config) {
         sync.outer.rule == OuterRule::momentum ? "momentum" : "nesterov");
   }
   // One replica would send nothing, but then a trial on one rank would hide what is wrong.
-  check_compression(compression_of(sync.wire), sync.mode,
+  check_compression(sync.wire.compression, sync.mode,
                     config.device.device == "cuda" ? GradientMemory::device : GradientMemory::host);
-  if (sync.wire != WireChoice::fp32 && sync.cuda_aware && sync.backend != "nccl") {
+  if (!sync.wire.is_plain() && sync.cuda_aware && sync.backend != "nccl") {
     fail(
         Exit::usage,
         "--wire {} is not possible with --cuda-aware (MPI then all-reduces in fp32); drop one of them, or give --backend nccl",

@@ -50,8 +50,7 @@ Option class_weights_option(ClassWeights& weights) {
     weights = std::move(read);
   };
   option.print = [&weights] { return weights.automatic ? std::string(automatic) : print_list(weights.values); };
-  option.bits = Bits::decides_where_set;
-  return option;
+  return option.decides_bits_unless({""});
 }
 
 }  // namespace convoy

@@ -67,8 +67,7 @@ Option freeze_option(std::vector<std::string>& frozen) {
     std::erase(frozen, "");
   };
   option.print = [&frozen] { return fmt::format("{}", fmt::join(frozen, ",")); };
-  option.bits = Bits::decides_where_set;
-  return option;
+  return option.decides_bits_unless({""});
 }
 
 Option balance_option(Balance& balance) {
@@ -76,8 +75,7 @@ Option balance_option(Balance& balance) {
       "balance", balance, {{"none", Balance::none}, {"classes", Balance::classes}},
       "classes: an epoch shows each class equally often, and all replicas draw from all samples (--shuffle global)");
   option.print = [&balance] { return balance == Balance::none ? std::string() : std::string("classes"); };
-  option.bits = Bits::decides_where_set;
-  return option;
+  return option.decides_bits_unless({""});
 }
 
 Option rate_multiplier_option(std::vector<RateMultiplierConfig>& multipliers) {
@@ -109,8 +107,7 @@ Option rate_multiplier_option(std::vector<RateMultiplierConfig>& multipliers) {
     }
     return text;
   };
-  option.bits = Bits::decides_where_set;
-  return option;
+  return option.decides_bits_unless({""});
 }
 
 Option topk_option(int& topk) {
@@ -177,7 +174,8 @@ OptionGroup length_options(TrainConfig& config) {
   add(number_option("global-batch", "N", config.global_batch, from_to(0, Index{1} << 40),
                     "images of all replicas in one step; 0: --batch-size times the replicas"))
       .also({"optimizer-batch-size", "macrobatch-size"})
-      .decides_bits();
+      // Beside --batch-size it only repeats what that and the replicas say.
+      .decides_bits_where([&config] { return !config.batch_given; });
   add(number_option("epochs", "EPOCHS", config.epochs, epochs_above(0), "length of the run and of the schedule"))
       .also({"num-epochs", "nepochs", "train-epochs"})
       .decides_bits();
@@ -220,11 +218,11 @@ OptionGroup spike_options(TrainConfig& config) {
           {{"off", OnSpike::off}, {"warn", OnSpike::warn}, {"rollback", OnSpike::rollback}},
           "if the loss of an interval (with rollback also a gradient's norm) is far above those before: nothing, "
           "warn, or go back to an earlier checkpoint's weights and skip the batches since"))
-      .decides_bits();
+      .decides_bits_unless({"off", "warn"});
   group
       .add(number_option("spike-factor", "F", config.spike_factor, above(1),
                          "a spike is F times the median of the last 20 intervals; a loss below 1 is no spike"))
-      .decides_bits();
+      .decides_bits_where([&config] { return config.on_spike == OnSpike::rollback; });
   return group;
 }
 

@@ -112,9 +112,9 @@ struct SyncConfig {
   bool overlap = false;  ///< --overlap-average
   GroupSpec group;       ///< --node-steps, --node-replicas; replicas 0: those of a host, filled when the run starts
   bool reproducible = false, sync_bn = false;
-  WireChoice wire = WireChoice::fp32;  ///< --wire
-  CompressionSpec compression;         ///< --wire-threshold, --wire-fraction, --wire-rank; its kind follows from wire
-  int replicas = 0;                    ///< 0: ranks * grad_accum_steps
+  WireChoice wire;              ///< --wire
+  CompressionSpec compression;  ///< --wire-threshold, --wire-fraction, --wire-rank; its kind follows from wire
+  int replicas = 0;             ///< 0: ranks * grad_accum_steps
   int grad_accum_steps = 1;
   double bucket_mb = 8;          ///< --fusion-threshold-mb
   std::string backend = "auto";  ///< --backend auto|mpi|nccl

@@ -84,9 +84,6 @@ const std::vector<Dependence>& rules() {
       {{"outer-lr", "outer-momentum"},
        "--outer-optimizer momentum or nesterov",
        [](const TrainConfig& c) { return c.sync.outer.is_on(); }},
-      {{"wire-threshold"}, "--wire 2bit", [](const TrainConfig& c) { return c.sync.wire == WireChoice::two_bits; }},
-      {{"wire-fraction"}, "--wire topk", [](const TrainConfig& c) { return c.sync.wire == WireChoice::top_k; }},
-      {{"wire-rank"}, "--wire powersgd", [](const TrainConfig& c) { return c.sync.wire == WireChoice::power_sgd; }},
       {{"spike-factor"},
        "--on-spike warn or rollback",
        [](const TrainConfig& c) { return c.on_spike != OnSpike::off; }},
@@ -157,6 +154,9 @@ Effect effect_of(const TrainConfig& config, const std::string& option) {
         info_of(optimiser.rule).find(option) != nullptr || optimiser.settings.at(option) == of_rule.plain;
     return counts ? Effect{} : Effect{.mistake = Mistake::anywhere, .needs = "--optimizer " + rules_with(option)};
   }
+  for (const Compression kind : all_compressions)
+    if (option == words_of(kind).setting && config.sync.wire.compression != kind)
+      return {.mistake = Mistake::anywhere, .needs = std::string("--wire ") + name_of(kind)};
   for (const Dependence& rule : rules()) {
     const bool about = std::find(rule.options.begin(), rule.options.end(), option) != rule.options.end();
     if (about && !rule.counts(config)) return {.mistake = rule.mistake, .needs = rule.needs};

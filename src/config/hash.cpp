@@ -5,7 +5,6 @@
 
 #include <map>
 
-#include "config/effects.hpp"
 #include "config/options.hpp"
 #include "config/parse.hpp"
 #include "config/print.hpp"
@@ -15,51 +14,12 @@
 
 namespace convoy {
 
-namespace {
-
-bool is_of_another_rule(const OptimiserConfig& optimiser, const std::string& option) {
-  return optimiser.settings.count(option) > 0 && info_of(optimiser.rule).find(option) == nullptr;
-}
-
-}  // namespace
-
 std::string configuration_hash(const TrainConfig& config) {
   TrainConfig copy = config;
   std::string text;
-  for (const auto& group : options_of(copy)) {
-    for (const auto& option : group.options) {
-      // Beside --batch-size it only repeats what that and the replicas say.
-      if (option.name == "global-batch" && config.batch_given) continue;
-      // Runs without a moving average keep the hash that they had before there was one.
-      if (option.name.starts_with("ema-") && config.ema.decay == 0) continue;
-      if (option.name.starts_with("lookahead-") && config.lookahead.steps == 0) continue;
-      // Likewise of an outer optimiser.
-      if (option.name.starts_with("outer-") && !config.sync.outer.is_on()) continue;
-      if (option.name == "overlap-average" && !config.sync.overlap) continue;
-      if (option.name.starts_with("node-") && !config.sync.group.is_on()) continue;
-      if ((option.name == "on-spike" || option.name == "spike-factor") && config.on_spike != OnSpike::rollback)
-        continue;
-      if (option.name == "padding-mode" && config.data.augment.padding == Padding::constant) continue;
-      if (option.name == "wire" && config.sync.wire == WireChoice::fp32) continue;
-      if (option.name.starts_with("wire-") && effect_of(config, option.name).mistake != Mistake::nowhere) continue;
-      // Runs keep the hash that they had when momentum was the only option of a rule.
-      if (is_of_another_rule(config.optimiser, option.name) && option.name != "momentum") continue;
-      if (option.name == "lr-patience" && config.optimiser.schedule.decay != Decay::plateau) continue;
-      // Runs that name no crop keep the hash that they had when that was a window, so a window that is named has
-      // another one.
-      if (option.name == "crop" && config.data.augment.crop != Crop::resized) {
-        text += config.data.augment.crop == Crop::window ? "crop=stored window\n" : "crop=window\n";
-        continue;
-      }
-      // Runs keep the hash that they had when momentum was the name of sgd with a momentum.
-      if (option.name == "optimizer" && config.optimiser.rule == Rule::sgd) {
-        text += "optimizer=momentum\n";
-        continue;
-      }
-      if (option.bits == Bits::decides_where_set && option.print().empty()) continue;
-      if (option.bits != Bits::irrelevant) text += fmt::format("{}={}\n", option.name, option.print());
-    }
-  }
+  for (const auto& group : options_of(copy))
+    for (const Option& option : group.options)
+      if (const std::string line = option.hashed(); !line.empty()) text += line + '\n';
   for (const PhaseConfig& phase : config.phases) {
     const RatePhase& rate = phase.rate;
     text += fmt::format("phase={}:{} {}:{}\n", rate.begin_epoch, rate.end_epoch, rate.from, rate.to);

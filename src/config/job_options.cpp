@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <utility>
+
 #include "config/options.hpp"
 #include "options/ranges.hpp"
 
@@ -45,6 +49,30 @@ Option trace_option(StepSpan& span) {
   return option;
 }
 
+Option wire_option(WireChoice& wire) {
+  std::vector<std::pair<std::string, WireChoice>> names;
+  std::vector<std::string> formats;
+  for (const WireChoice& choice : all_wire_choices) {
+    names.emplace_back(name_of(choice), choice);
+    if (choice.compression == Compression::none) formats.emplace_back(name_of(choice));
+  }
+  std::string compressions;
+  for (const Compression kind : all_compressions)
+    compressions += fmt::format("{}{}",
+                                kind == all_compressions.front()  ? ""
+                                : kind == all_compressions.back() ? " and "
+                                                                  : ", ",
+                                name_of(kind));
+  Option option = choice_option<WireChoice>(
+      "wire", wire, names,
+      fmt::format(
+          "format in which gradients, or the changes of weights since the last average, travel between ranks; the all-reduce adds in fp32 (NCCL adds bf16 itself). {} compress gradients, need --sync gradients and CPUs, and send what they leave out in later steps",
+          compressions),
+      {{"none", WireChoice{}}});
+  // What is left out of a compressed gradient is more than rounding.
+  return option.also({"gc-type"}).decides_bits_unless({name_of(WireChoice{})}).only_rounds_among(std::move(formats));
+}
+
 }  // namespace
 
 Option cuda_aware_option(bool& value) {
@@ -56,6 +84,10 @@ Option cuda_aware_option(bool& value) {
 OptionGroup sync_options(SyncConfig& sync) {
   OptionGroup group{"Ranks and averaging", {}};
   auto add = [&](Option option) -> Option& { return group.options.emplace_back(std::move(option)); };
+  const auto has_outer = [&sync] { return sync.outer.is_on(); };
+  const auto compressed_by = [&sync](Compression kind) {
+    return [&sync, kind] { return sync.wire.compression == kind; };
+  };
   add(choice_option<SyncMode>(
           "sync", sync.mode, {{"weights", SyncMode::weights}, {"gradients", SyncMode::gradients}},
           "what the replicas average: their weights every --local-steps steps, or their gradients every step"))
@@ -64,16 +96,16 @@ OptionGroup sync_options(SyncConfig& sync) {
       .decides_bits();
   add(number_option("node-steps", "N", sync.group.steps, at_least(0),
                     "steps between two averages among the replicas of a host, beside those of all; 0: none"))
-      .decides_bits();
+      .decides_bits_unless({"0"});
   add(number_option("node-replicas", "N", sync.group.replicas, from_to(0, 1 << 20),
                     "number of replicas that average every --node-steps steps; 0: those of a host"))
-      .decides_bits();
+      .decides_bits_where([&sync] { return sync.group.is_on(); });
   add(switch_option(
           "overlap-average", sync.overlap,
           "let the average of the weights travel beside the next --local-steps steps; it reaches the replicas "
           "a period late"))
       .also({"delayed-averaging"})
-      .decides_bits();
+      .decides_bits_unless({"false"});
   add(number_option("local-sgd-start", "STEPS", sync.local_start, at_least(0),
                     "until this step, average after every step (post-local SGD)"))
       .also({"local-start"})
@@ -88,39 +120,27 @@ OptionGroup sync_options(SyncConfig& sync) {
           {{"average", OuterRule::average}, {"momentum", OuterRule::momentum}, {"nesterov", OuterRule::nesterov}},
           "where the replicas continue after an average of their weights: at the average, or after a step along its change since the last one, with momentum (SlowMo) or Nesterov momentum (DiLoCo)"))
       .also({"outer-optimiser"})
-      .decides_bits();
+      .decides_bits_unless({"average"});
   add(fp32_option("outer-lr", sync.outer.rate, above(0), "learning rate of the outer step; DiLoCo: 0.7"))
       .also({"slowmo-lr"})
-      .decides_bits();
+      .decides_bits_where(has_outer);
   add(number_option("outer-momentum", "F", sync.outer.momentum, from_below(0, 1),
                     "momentum of the outer step; DiLoCo: 0.9"))
       .also({"slowmo-momentum"})
-      .decides_bits();
-  add(choice_option<WireChoice>(
-          "wire", sync.wire,
-          {{"fp32", WireChoice::fp32},
-           {"bf16", WireChoice::bf16},
-           {"fp16", WireChoice::fp16},
-           {name_of(WireChoice::two_bits), WireChoice::two_bits},
-           {name_of(WireChoice::top_k), WireChoice::top_k},
-           {name_of(WireChoice::power_sgd), WireChoice::power_sgd}},
-          "format in which gradients, or the changes of weights since the last average, travel between ranks; the all-reduce adds in fp32 (NCCL adds bf16 itself). 2bit, topk and powersgd compress gradients, need --sync gradients and CPUs, and send what they leave out in later steps",
-          {{"none", WireChoice::fp32}}))
-      .also({"gc-type"})
-      .decides_bits()
-      .only_rounds_among({"fp32", "bf16", "fp16"});  // what is left out of a compressed gradient is more than rounding
+      .decides_bits_where(has_outer);
+  add(wire_option(sync.wire));
   add(fp32_option(
-          "wire-threshold", sync.compression.threshold, above(0),
+          words_of(Compression::two_bits).setting, sync.compression.threshold, above(0),
           "threshold F of --wire 2bit: a value of magnitude F or more is sent as +F or -F; applies to the gradient of "
           "the loss summed over a replica's samples, as in MXNet"))
       .also({"gc-threshold"})
-      .decides_bits();
-  add(number_option("wire-fraction", "F", sync.compression.fraction, {.low = 0, .high = 1, .low_excluded = true},
-                    "share of each weight tensor that --wire topk sends"))
-      .decides_bits();
-  add(number_option("wire-rank", "N", sync.compression.rank, from_to(1, 64),
+      .decides_bits_where(compressed_by(Compression::two_bits));
+  add(number_option(words_of(Compression::top_k).setting, "F", sync.compression.fraction,
+                    {.low = 0, .high = 1, .low_excluded = true}, "share of each weight tensor that --wire topk sends"))
+      .decides_bits_where(compressed_by(Compression::top_k));
+  add(number_option(words_of(Compression::power_sgd).setting, "N", sync.compression.rank, from_to(1, 64),
                     "rank of the factors of each weight matrix that --wire powersgd sends"))
-      .decides_bits();
+      .decides_bits_where(compressed_by(Compression::power_sgd));
   add(switch_option(
           "reproducible", sync.reproducible,
           "compute the same bits on any number of ranks (with equal --threads), by an all-reduce along a fixed tree of "

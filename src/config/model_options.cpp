@@ -106,7 +106,7 @@ OptionGroup model_options(GraphSpec& model) {
   layers.allowed = "what a configuration of Convoy holds";
   layers.set = [&model](const std::string& text) { model.layers = layers_of_line(text); };
   layers.print = [&model] { return to_line(model.layers, Origins::dropped); };
-  layers.bits = Bits::decides_where_set;
+  layers.decides_bits_unless({""});
   add(std::move(layers.hidden()));
   add_family("resnet-version");
   add_family("stem");
@@ -144,7 +144,7 @@ OptionGroup model_options(GraphSpec& model) {
   add_family("hidden");
   for (const ModelOption& declared : families) {
     Option& option = add(family_option(declared, model));
-    option.bits = Bits::decides_where_set;
+    option.decides_bits_unless({""});
     option.print = [name = declared.name, &model] { return model.option(name); };
   }
   return group;

@@ -6,10 +6,10 @@ namespace convoy {
 
 namespace {
 
-Option option_of(const RuleOption& of_rule, RuleSettings& settings) {
+Option option_of(const RuleOption& of_rule, OptimiserConfig& optimiser) {
   const Bounds bounds{
       .low = of_rule.low, .high = of_rule.high, .low_excluded = of_rule.low_excluded, .high_excluded = true};
-  double& to = settings.at(of_rule.name);
+  double& to = optimiser.settings.at(of_rule.name);
   Option option = number_option(of_rule.name, "F", to, bounds, rules_with(of_rule.name) + ": " + of_rule.help);
   if (of_rule.is_switch) {
     option.value = option.allowed = "";
@@ -20,7 +20,9 @@ Option option_of(const RuleOption& of_rule, RuleSettings& settings) {
   }
   for (const char* alias : of_rule.aliases)
     if (alias != nullptr) option.aliases.emplace_back(alias);
-  return option.decides_bits();
+  // Momentum was once the only option of a rule, and stood in the hash of all.
+  return option.decides_bits_where(
+      [&optimiser, name = option.name] { return name == "momentum" || info_of(optimiser.rule).find(name) != nullptr; });
 }
 
 }  // namespace
@@ -36,8 +38,9 @@ OptionGroup optimiser_options(OptimiserConfig& optimiser) {
   }
   add(choice_option<Rule>("optimizer", optimiser.rule, names, "update rule; docs/recipes.md describes each", others))
       .also({"opt", "optimiser"})
-      .decides_bits();
-  for (const RuleOption& option : options_of_rules()) add(option_of(option, optimiser.settings));
+      .decides_bits()
+      .hashed_by_old_names({{"sgd", "momentum"}});
+  for (const RuleOption& option : options_of_rules()) add(option_of(option, optimiser));
   add(fp32_option("weight-decay", optimiser.weight_decay, from_below(0, 1),
                   "weight decay of convolution and linear weights, times the learning rate in each step"))
       .also({"wd"})
@@ -110,7 +113,7 @@ OptionGroup schedule_options(OptimiserConfig& optimiser) {
   add(number_option("lr-patience", "N", schedule.patience, at_least(0),
                     "plateau: multiply by --lr-factor after more than N validations in a row without a new best"))
       .also({"patience-epochs"})
-      .decides_bits();
+      .decides_bits_where([&schedule] { return schedule.decay == Decay::plateau; });
   add(number_option("lr-power", "F", schedule.power, above(0), "exponent of poly")).decides_bits();
   add(number_option("min-lr", "F", schedule.min_rate, at_least(0),
                     "learning rate at the end of poly, cosine and linear; the least one of others"))
@@ -142,32 +145,34 @@ OptionGroup schedule_options(OptimiserConfig& optimiser) {
 OptionGroup lookahead_options(LookaheadConfig& lookahead) {
   OptionGroup group{"Lookahead", {}};
   auto add = [&](Option option) -> Option& { return group.options.emplace_back(std::move(option)); };
+  const auto is_on = [&lookahead] { return lookahead.steps > 0; };
   add(number_option("lookahead-steps", "N", lookahead.steps, at_least(0),
                     "every N steps, slow weights move towards the weights, which then return to them; a multiple of "
                     "--local-steps; 0: off"))
       .also({"lookahead-k"})
-      .decides_bits();
+      .decides_bits_unless({"0"});
   add(number_option("lookahead-alpha", "F", lookahead.alpha, {0, 1, true, true},
                     "share of the way that the slow weights go"))
-      .decides_bits();
+      .decides_bits_where(is_on);
   add(number_option("lookahead-power", "P", lookahead.power, at_least(0),
                     "the share falls from 1 to --lookahead-alpha as 1 - (1 - alpha) (step / steps of the run)^P; 0: it "
                     "stays at alpha"))
-      .decides_bits();
+      .decides_bits_where(is_on);
   return group;
 }
 
 OptionGroup ema_options(EmaConfig& ema) {
   OptionGroup group{"Moving average of the weights", {}};
   auto add = [&](Option option) -> Option& { return group.options.emplace_back(std::move(option)); };
+  const auto is_on = [&ema] { return ema.decay > 0; };
   add(number_option("ema-decay", "F", ema.decay, from_below(0, 1),
                     "validate and evaluate the average A = F A + (1 - F) weights beside training; 0: off"))
       .also({"model-ema-decay"})
-      .decides_bits();
+      .decides_bits_where(is_on);
   add(number_option("ema-steps", "N", ema.steps, at_least(1),
                     "steps between two updates of that average; a multiple of --local-steps"))
       .also({"model-ema-steps"})
-      .decides_bits();
+      .decides_bits_where(is_on);
   return group;
 }
 

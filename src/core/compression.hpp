@@ -1,6 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
+// How a replica's share of a sum travels: in a format, or compressed. Every list of the kinds of compression is made
+// from this file.
 #pragma once
+#include <fmt/core.h>
+
+#include <array>
+#include <cstddef>
 #include <cstdint>
+#include <string>
 
 #include "core/wire.hpp"
 
@@ -17,52 +24,81 @@ struct CompressionSpec {
   Compression kind = Compression::none;
   double threshold = 0.5;  ///< two_bits: of the sum over a replica's samples, as MXNet counts, not of a mean
   double fraction = 0.01;  ///< top_k: of the values of a tensor, one at least
-  int rank = 2;            ///< power_sgd
+  int rank = 2;            ///< power_sgd; checkpoints keep it, since it decides how residuals and bases lie
   bool is_on() const { return kind != Compression::none; }
 };
 
-/// As users and checkpoints write it.
-constexpr const char* name_of(Compression kind) {
+struct CompressionWords {
+  const char* name = "";     ///< as users and checkpoints write it
+  const char* setting = "";  ///< the option that counts with this kind alone
+};
+
+/// Empty words: there is no such kind.
+constexpr CompressionWords words_of(Compression kind) {
   switch (kind) {
     case Compression::none:
-      return "none";
+      return {"none", ""};
     case Compression::two_bits:
-      return "2bit";
+      return {"2bit", "wire-threshold"};
     case Compression::top_k:
-      return "topk";
+      return {"topk", "wire-fraction"};
     case Compression::power_sgd:
-      return "powersgd";
+      return {"powersgd", "wire-rank"};
   }
-  return "";
+  return {};
 }
 
-/// --wire: in which format, or how compressed, a replica's share of a sum travels.
-enum class WireChoice : std::uint8_t { fp32, bf16, fp16, two_bits, top_k, power_sgd };
+constexpr const char* name_of(Compression kind) { return words_of(kind).name; }
 
-constexpr Compression compression_of(WireChoice choice) {
-  switch (choice) {
-    case WireChoice::two_bits:
-      return Compression::two_bits;
-    case WireChoice::top_k:
-      return Compression::top_k;
-    case WireChoice::power_sgd:
-      return Compression::power_sgd;
-    case WireChoice::fp32:
-    case WireChoice::bf16:
-    case WireChoice::fp16:
+/// What stands behind `gradients` where the program says what travels.
+inline std::string describe(const CompressionSpec& spec) {
+  switch (spec.kind) {
+    case Compression::none:
       break;
+    case Compression::two_bits:
+      return " in 2 bits";
+    case Compression::top_k:
+      return fmt::format(", the largest {:.4g} % of each tensor", 100 * spec.fraction);
+    case Compression::power_sgd:
+      return fmt::format(" of rank {} (PowerSGD)", spec.rank);
   }
-  return Compression::none;
+  return {};
 }
 
-/// What is compressed has no format of its own.
-constexpr Wire format_of(WireChoice choice) {
-  return choice == WireChoice::bf16 ? Wire::bf16 : choice == WireChoice::fp16 ? Wire::fp16 : Wire::fp32;
+/// All kinds but `none`: those that have a name. A kind without one does not compile.
+inline constexpr auto all_compressions = [] {
+  constexpr auto kind = [](std::size_t number) { return static_cast<Compression>(number); };
+  constexpr std::size_t count = [&] {
+    std::size_t next = 1;
+    while (*name_of(kind(next)) != '\0') ++next;
+    return next - 1;
+  }();
+  std::array<Compression, count> all{};
+  for (std::size_t i = 0; i < count; ++i) all[i] = kind(i + 1);
+  return all;
+}();
+
+/// --wire: in which format, or how compressed, a replica's share of a sum travels. What is compressed has no format of
+/// its own.
+struct WireChoice {
+  Wire format = Wire::fp32;
+  Compression compression = Compression::none;
+  bool is_plain() const { return *this == WireChoice{}; }
+  bool operator==(const WireChoice&) const = default;
+};
+
+constexpr const char* name_of(const WireChoice& choice) {
+  return choice.compression == Compression::none ? name_of(choice.format) : name_of(choice.compression);
 }
 
-constexpr const char* name_of(WireChoice choice) {
-  const Compression compression = compression_of(choice);
-  return compression == Compression::none ? name_of(format_of(choice)) : name_of(compression);
-}
+/// The formats, then the compressions.
+inline constexpr auto all_wire_choices = [] {
+  constexpr std::array formats{Wire::fp32, Wire::bf16, Wire::fp16};
+  std::array<WireChoice, formats.size() + all_compressions.size()> all{};
+  std::size_t next = 0;
+  for (const Wire format : formats) all[next++] = {.format = format};
+  for (const Compression kind : all_compressions) all[next++] = {.compression = kind};
+  return all;
+}();
 
 }  // namespace convoy

@@ -44,6 +44,16 @@ std::string Bounds::text() const {
   return low_text + " and " + high_text;
 }
 
+std::string Option::hashed() const {
+  if (bits == Bits::irrelevant || (hashed_where && !hashed_where())) return {};
+  std::string text = print();
+  if (std::find(unhashed.begin(), unhashed.end(), text) != unhashed.end()) return {};
+  const auto renamed =
+      std::find_if(hashed_as.begin(), hashed_as.end(), [&](const Renamed& one) { return one.now == text; });
+  if (renamed != hashed_as.end()) text = renamed->then;
+  return name + '=' + text;
+}
+
 double read_number(const std::string& text, const Bounds& bounds) {
   const auto value = read<double>(text, "is not a number");
   if (!std::isfinite(value)) throw BadValue("is not a finite number");

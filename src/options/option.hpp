@@ -30,9 +30,9 @@ constexpr Bounds above(double low) { return {.low = low, .low_excluded = true}; 
 constexpr Bounds from_to(double low, double high) { return {.low = low, .high = high}; }
 constexpr Bounds from_below(double low, double high) { return {.low = low, .high = high, .high_excluded = true}; }
 
-/// Does the value decide the bits of the trained model? Then it stands in the configuration hash. decides_where_set: it
-/// stands there where the option prints something, so that options added later leave the hashes of earlier runs alone.
-enum class Bits : std::uint8_t { irrelevant, decides, decides_where_set };
+/// Does the value decide the bits of the trained model? Then it stands in the configuration hash, unless the option's
+/// declaration leaves it out.
+enum class Bits : std::uint8_t { irrelevant, decides };
 enum class Visibility : std::uint8_t { shown, hidden };
 
 /// Where an option may stand. command_line: it is about this call (--dry-run), so no configuration file holds it.
@@ -42,6 +42,11 @@ enum class Place : std::uint8_t { anywhere, command_line };
 class BadValue : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
+};
+
+/// A value of an option, and what older versions called it.
+struct Renamed {
+  std::string now, then;
 };
 
 /// Bound to one struct: `set` and `print` work on a field of it, which must outlive the option.
@@ -58,6 +63,9 @@ struct Option {
   char letter = 0;
   std::vector<std::string> aliases = {};  ///< other programs' names for the same thing, and other letters
   Bits bits = Bits::irrelevant;
+  std::vector<std::string> unhashed = {};   ///< values with which it does not stand in the hash
+  std::function<bool()> hashed_where = {};  ///< false: it does not stand in the hash; null: always true
+  std::vector<Renamed> hashed_as = {};      ///< values that stand in the hash under an older name
   /// Of an option that decides bits: values that compute the same but for rounding. A run that goes on with another of
   /// them trains the same. Null: any change trains something else.
   std::function<bool(const std::string&)> rounds = {};
@@ -82,6 +90,24 @@ struct Option {
     bits = Bits::decides;
     return *this;
   }
+  /// For an option that a version adds: with these values the program computes what it did before, and runs that began
+  /// before keep their hash. "": where it is not set.
+  Option& decides_bits_unless(std::initializer_list<const char*> values) {
+    unhashed = std::vector<std::string>(values.begin(), values.end());
+    return decides_bits();
+  }
+  /// The same for an option that acts only beside others.
+  Option& decides_bits_where(std::function<bool()> acts) {
+    hashed_where = std::move(acts);
+    return decides_bits();
+  }
+  /// For an option that decides bits, with values that a version renames.
+  Option& hashed_by_old_names(std::vector<Renamed> values) {
+    hashed_as = std::move(values);
+    return *this;
+  }
+  /// What the configuration hash takes of it, as `name=value`; empty: nothing.
+  std::string hashed() const;
   Option& only_rounds() {
     rounds = [](const std::string&) { return true; };
     return *this;

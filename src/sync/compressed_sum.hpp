@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <cstddef>
+#include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "backend/compression_layout.hpp"
-#include "sync/compressors.hpp"
-#include "sync/modes.hpp"
+#include "sync/compressed_exchange.hpp"
 #include "sync/replica_sum.hpp"
+#include "sync/sync.hpp"
 
 namespace convoy {
 
 /// The sum of the replicas' gradients where each sends less than its gradient, and keeps the rest for the next step
 /// (error feedback: Karimireddy et al., "Error feedback fixes SignSGD", ICML 2019). The replica is the unit: what it
 /// sends depends on its own gradients, so with SyncSpec::reproducible a job has the same bits on any number of ranks.
-/// Host memory only.
-///
-/// 2bit and topk: every rank receives the messages of all replicas and adds them in the order of replicas. powersgd:
-/// two sums, of the left factors P = M Q and, once all have the sum's orthonormal columns P', of the bases Q = M^T P'.
+/// Host memory only. What is sent is the CompressedExchange's affair.
 class CompressedSum {
  public:
   /// Allocates everything: compression_floats().
   CompressedSum(const SyncSpec& spec, const SyncParts& parts);
+  CompressedSum(const CompressedSum&) = delete;
+  CompressedSum& operator=(const CompressedSum&) = delete;
 
   /// Takes what a replica of this rank has written into the gradient block; replicas come in order.
   void add(int replica);
@@ -34,47 +34,28 @@ class CompressedSum {
   /// What the owned replicas have not sent yet, laid out as CompressionLayout::residual.
   std::span<const ParameterSet> residuals() const { return residuals_; }
   /// powersgd: the bases of the next step, the same on all ranks, which their loader fills first (first_bases()).
-  ParameterSet bases() const { return {bases_, layout_.basis_floats}; }
+  ParameterSet bases() const { return exchange_->bases(); }
 
  private:
-  float* residual(std::size_t own) const { return residuals_[own].block; }
-  LowRank shape_of(const CompressedTensor& tensor) const;
   bool is_finite() const;
   /// Residual + gradient of a replica. For a replica of the last turn, the gradient block; else a block of its own.
   float* whole(std::size_t own, const CompressedTensor& tensor) const;
   /// What a step has made of residuals and gradients becomes the residuals. Values that are not finite are dropped.
   void keep();
   void spoil_gradients();
-  /// After a step whose factors are beyond float's range: it is not applied, and no replica keeps anything.
+  /// After a step whose sum is beyond float's range: it is not applied, and no replica keeps anything.
   void begin_anew();
-  /// Collective.
-  void exchange_messages(float threshold);
-  void write_message(float* residual, std::byte* message, float threshold);
-  void add_message(const std::byte* message);
-  void add_two_bits_of_all(const CompressedTensor& tensor, float threshold);
-  /// Collective.
-  void exchange_factors();
 
-  CompressionSpec spec_;
   SyncParts parts_;
   CompressionLayout layout_;
-  int replicas_;
   ReplicaRun run_;
-  std::vector<ParameterSet> residuals_;  ///< of the owned replicas
-  std::vector<float*> wholes_;           ///< of the replicas before the last turn, laid out as residuals
   // What travels as it is, and behind it the left factors.
   float* plain_ = nullptr;
   Index plain_count_ = 0;
   std::optional<ReplicaSum> plain_sum_;
-  // powersgd
-  float *bases_ = nullptr, *next_bases_ = nullptr;
-  std::optional<ReplicaSum> basis_sum_;
-  std::vector<double> columns_;  ///< of the largest left factor
-  // 2bit, topk
-  std::vector<int> message_bytes_;      ///< of each rank
-  std::vector<std::byte> own_, all_;    ///< messages of the rank's replicas, of all
-  std::vector<std::uint32_t> scratch_;  ///< as many as the largest tensor has values
-  std::vector<std::int32_t> counts_;    ///< 2bit
+  std::vector<ParameterSet> residuals_;  ///< of the owned replicas
+  std::vector<float*> wholes_;           ///< of the replicas before the last turn, laid out as residuals
+  std::unique_ptr<CompressedExchange> exchange_;
 };
 
 }  // namespace convoy

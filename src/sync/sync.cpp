@@ -34,20 +34,6 @@ std::string describe(const GroupSpec& group) {
   return fmt::format(", {} in groups of {}", every(group.steps, "step"), counted(group.replicas, "replica"));
 }
 
-std::string describe(const CompressionSpec& spec) {
-  switch (spec.kind) {
-    case Compression::none:
-      return {};
-    case Compression::two_bits:
-      return " in 2 bits";
-    case Compression::top_k:
-      return fmt::format(", the largest {:.4g} % of each tensor", 100 * spec.fraction);
-    case Compression::power_sgd:
-      return fmt::format(" of rank {} (PowerSGD)", spec.rank);
-  }
-  fail(Exit::internal, "a compression without a description");
-}
-
 std::string describe(Wire wire) { return wire == Wire::fp32 ? "" : fmt::format(" in {}", name_of(wire)); }
 
 }  // namespace

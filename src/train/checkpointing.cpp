@@ -7,21 +7,15 @@
 #include <cmath>
 #include <filesystem>
 
-#include "backend/set_layout.hpp"
-#include "checkpoint/agree.hpp"
-#include "comm/agreed_error.hpp"
 #include "config/hash.hpp"
-#include "config/parse.hpp"
 #include "config/print.hpp"
 #include "core/clock.hpp"
 #include "core/log.hpp"
 #include "core/progress.hpp"
 #include "core/version.hpp"
 #include "core/wall_clock.hpp"
-#include "engine/weights.hpp"
-#include "engine/whitening.hpp"
-#include "interchange/fit.hpp"
 #include "run/run_state.hpp"
+#include "train/load_sets.hpp"
 #include "train/residuals.hpp"
 #include "train/training_job.hpp"
 
@@ -32,21 +26,6 @@ constexpr double slow_bytes_per_second = 1e8, slow_start_seconds = 1;
 // Of --save-every-minutes auto, until a save has been measured.
 constexpr double longest_first_interval = 60;
 constexpr int failures_tolerated = 2;
-
-/// What an earlier run left though nothing of it can be continued; empty: nothing.
-std::string traces_of_run(const CheckpointConfig& config, const std::string& run_folder) {
-  std::vector<std::string> traces;
-  std::vector<std::string> damaged = list_abandoned(config.folder, nullptr);
-  std::erase_if(damaged, [](const std::string& file) { return !file.ends_with(".damaged"); });
-  if (!damaged.empty())
-    traces.push_back(fmt::format("{} {} damaged", fmt::join(damaged, ", "), damaged.size() == 1 ? "is" : "are"));
-  if (const auto aside = list_put_aside(config.folder); !aside.empty())
-    traces.push_back(fmt::format("checkpoints of an earlier run lie in {}", fmt::join(aside, ", ")));
-  if (!traces.empty()) return fmt::format("{}", fmt::join(traces, "; "));
-  if (const auto state = find_run_state(run_folder); state && state->checkpoint_step > 0)
-    return fmt::format("{}/state.json knows '{}' of step {}", run_folder, state->checkpoint, state->checkpoint_step);
-  return {};
-}
 
 // The sums of an epoch among the numbers of a checkpoint; 0 where an older program wrote it.
 
@@ -92,85 +71,6 @@ Position same_fraction(const Position& position, Index steps_then, Index steps_n
 
 }  // namespace
 
-namespace {
-
-/// On rank 0. Does the line stand at the checkpoint from which its newest attempt went on, and not at the newest of the
-/// folder?
-bool stands_at_beginning(const std::string& began, const Lineage& line, const FoundCheckpoint& found) {
-  const AttemptRecord& newest = line.newest();
-  std::error_code unknown;
-  const Index attempt = line.known(found.file.meta.attempt), step = found.file.meta.position.step;
-  // What that attempt saved lies behind the beginning, and everything older leads to it.
-  const bool same = attempt == newest.from_attempt && step == newest.from_step;
-  if (attempt >= newest.number || same || std::filesystem::equivalent(began, found.path, unknown)) return false;
-  std::string trouble = "it is gone";
-  try {
-    if (std::filesystem::exists(began, unknown)) trouble = find_damage(began);
-    if (trouble.empty()) {
-      const Index now = read_main_meta(began).meta.position.step;
-      if (now == newest.from_step) return true;
-      trouble = fmt::format("it is of step {} now, and was of step {}", now, newest.from_step);
-    }
-  } catch (const Error& e) {
-    trouble = e.what();
-  }
-  log::warn("attempt {} continued '{}', which can't be taken ({}): going back to '{}' of step {}", newest.number, began,
-            trouble, found.path, step);
-  return false;
-}
-
-/// The weights name their network, and it is not the run's.
-[[noreturn]] void fail_other_network(const FoundWeights& found, const Graph& graph, const TrainConfig& config) {
-  std::string remedy = "the --model that it was made with";
-  const auto text = found.file.meta.texts.find("configuration");
-  try {
-    if (text != found.file.meta.texts.end()) remedy = model_words(parse_ini(text->second).model);
-  } catch (const Error&) {  // of another version
-  }
-  fail(Exit::data, "'{}' is of {}, and this run trains {}{}; give {}", found.path, found.file.model, graph.model,
-       config.said.count("model") > 0 ? "" : ", since no --model is given", remedy);
-}
-
-}  // namespace
-
-std::optional<FoundCheckpoint> checkpoint_to_resume(Communicator& communicator, const CheckpointConfig& config,
-                                                    const Attempt& attempt, const std::string& model) {
-  if (config.resume.empty()) return std::nullopt;
-  if (config.resume != "auto") return open_to_resume(communicator, config.resume);
-  const auto why_foreign = [&](const FileMeta& file) {
-    if (file.model != model) return fmt::format("it is of {}, this run trains {}", file.model, model);
-    const bool known = std::any_of(attempt.folders.begin(), attempt.folders.end(),
-                                   [&](const std::string& folder) { return knows_run(folder, file.meta.run); });
-    // A folder that was copied without its attempts is taken as it is.
-    const bool nobody = newest_attempt(attempt.folders.back(), attempt.record.number).number == 0;
-    return known || nobody ? std::string() : fmt::format("it is of run '{}'", file.meta.run);
-  };
-  Lineage line;
-  const std::string began = ask_first_rank(communicator, "looking for the newest attempt", [&] {
-    line = Lineage(attempt.folders.back(), attempt.record.number);
-    return line.newest().from;
-  });
-  auto found = find_checkpoint(communicator, config.folder, why_foreign, line);
-  // The newest attempt may have saved nothing since it went on from a checkpoint that lies elsewhere.
-  const std::string from = ask_first_rank(communicator, "looking for the end of the line", [&] {
-    std::error_code unknown;
-    const bool taken =
-        !began.empty() && (found ? stands_at_beginning(began, line, *found) : std::filesystem::exists(began, unknown));
-    return taken ? began : std::string();
-  });
-  if (!from.empty()) return open_checkpoint(communicator, from);
-  if (found) return found;
-  const std::string traces = ask_first_rank(communicator, "looking for traces of a run",
-                                            [&] { return traces_of_run(config, attempt.folders.front()); });
-  if (!traces.empty() && !config.restart)
-    fail(
-        Exit::usage,
-        "'{}' holds no checkpoint to continue from, but {}; move one there, name one with --resume PATH, or give --restart to begin at epoch 1",
-        config.folder, traces);
-  log::info("no checkpoint in '{}': starting afresh", config.folder);
-  return std::nullopt;
-}
-
 Checkpointing::Checkpointing(TrainingJob& job)
     : job_(job),
       saver_(job.communicator, {.folder = job.config.checkpoint.folder,
@@ -180,66 +80,6 @@ Checkpointing::Checkpointing(TrainingJob& job)
                                 .fence = job.attempt.fence,
                                 .timeout_seconds = job.config.sync.deadline.abort_seconds}) {
   job.limit.reserve(job.config.checkpoint.save ? guessed_cost() : 0);
-}
-
-void Checkpointing::load_sets(const std::vector<float>& block) {
-  run_agreed(job_.communicator, "loading the weights", [&] {
-    for (const ParameterSet& set : job_.sync->sets()) job_.engine->upload(set, block, *job_.collectives);
-  });
-}
-
-void Checkpointing::start() {
-  std::vector<float> block = job_.engine->initial_set(job_.config.seed);
-  const bool has_weights = !job_.config.checkpoint.weights.empty();
-  std::vector<std::string> unread;  // of the weights
-  const auto is_unread = [&](const Parameter& row) {
-    return std::any_of(unread.begin(), unread.end(), [&](auto& name) { return name.ends_with("/" + row.name); });
-  };
-  if (has_weights) {
-    const SetLayout& layout = job_.engine->layout();
-    const FoundWeights found = open_weights(job_.communicator, job_.config.checkpoint.weights);
-    if (const Graph& graph = job_.engine->plan().graph; found.tells() && found.file.model != graph.model)
-      fail_other_network(found, graph, job_.config);
-    const TrainingPhase& first = job_.phases.front();
-    const TrainedData own = data_of(first);
-    DataVerdict verdict;
-    if (found.tells() || !found.file.meta.data.class_names.empty())
-      verdict = judge({found.file.meta.data, fmt::format("'{}'", found.path)},
-                      {own, fmt::format("'{}'", first.splits.train.folder)}, DataUse::weights);
-    if (job_.communicator.rank() == 0) tell(verdict);
-    const Head head = verdict.new_head ? Head::left_out : Head::where_it_fits;
-    const GraphSpec& model = job_.config.model;
-    if (const float theirs = torchvision_epsilon(model.model);
-        !found.tells() && model.layers.empty() && theirs != model.norm_epsilon)
-      log::warn(
-          "the batch norms of torchvision's {} have an epsilon of {}, not {}; give --norm-epsilon {} for its weights",
-          model.model, theirs, model.norm_epsilon, theirs);
-    LoadedWeights loaded = load_weights(job_.communicator, found, job_.engine->plan(), layout, head);
-    unread = std::move(loaded.unread);
-    for (const StoredTensor& tensor : stored_tensors(job_.engine->plan(), layout)) {
-      const bool weights = tensor.name.starts_with("/parameters/") || tensor.name.starts_with("/statistics/");
-      const auto is_it = [&](const std::string& name) { return name.ends_with(tensor.name); };
-      if (!weights || std::any_of(unread.begin(), unread.end(), is_it)) continue;
-      const Range& range = tensor.range;
-      std::copy_n(loaded.block.begin() + range.begin, range.count, block.begin() + range.begin);
-    }
-    for (const Parameter& row : job_.engine->plan().table.rows)
-      if (!row.trainable && is_unread(row))
-        fail(
-            Exit::usage,
-            "'{}' starts anew for the classes of this run, and --freeze would keep its first values; leave it out of --freeze",
-            row.name);
-    if (!unread.empty()) log::info("a new head for the classes of this run: {} start anew", fmt::join(unread, ", "));
-  }
-  const TrainingPhase& begin = job_.phases.front();
-  whiten_first_layers(
-      job_.communicator, begin.config.data, begin.splits.train, begin.augment, job_.engine->plan(),
-      [&](const Parameter& row) { return !has_weights || is_unread(row); },
-      block.data() + job_.engine->layout().values.begin);
-  load_sets(block);
-  load_average(block);
-  load_outer(block);
-  load_residuals(job_, nullptr);
 }
 
 void Checkpointing::leave_other_lines(const std::optional<FoundCheckpoint>& from) {
@@ -261,44 +101,6 @@ void Checkpointing::leave_other_lines(const std::optional<FoundCheckpoint>& from
     throw;
   }
   saver_.put_aside_first(std::move(files));
-}
-
-void Checkpointing::load_average(const std::vector<float>& block) {
-  if (!job_.average.is_on()) return;
-  run_agreed(job_.communicator, "loading the moving average", [&] { job_.average.load(block, *job_.collectives); });
-}
-
-void Checkpointing::resume_average(const Checkpoint& loaded) {
-  const bool has = loaded.meta.ema_decay > 0;
-  const double steps = loaded.meta.lookahead_steps();
-  if (has && job_.average.is_on() && (steps > 0) != (job_.config.lookahead.steps > 0)) {
-    log::info("'{}' holds the average of {}, and this job is to keep another: it starts from the weights", loaded.path,
-              steps > 0 ? "--lookahead-steps" : "--ema-decay");
-    return load_average(loaded.set.block);
-  }
-  load_average(has ? loaded.ema.block : loaded.set.block);
-  if (job_.average.is_on() && !has)
-    log::info("'{}' holds no moving average of the weights: it starts from them", loaded.path);
-  if (!job_.average.is_on() && has)
-    log::info("{} of '{}' {} dropped (neither --ema-decay nor --lookahead-steps): training continues without {}",
-              steps > 0 ? "the slow weights" : "the moving average", loaded.path, steps > 0 ? "are" : "is",
-              steps > 0 ? "them" : "it");
-}
-
-void Checkpointing::load_outer(const std::vector<float>& block, const HostSet& outer) {
-  const ParameterSet to = job_.sync->outer();
-  if (to.block == nullptr) return;
-  std::vector<float> state = outer.block;
-  if (state.empty()) {
-    const SetLayout& layout = job_.engine->layout();
-    state.assign(static_cast<std::size_t>(to.count), 0.0F);
-    std::copy_n(block.begin() + layout.trained.begin, layout.trained.count,
-                state.begin() + outer_layout(layout).anchor.begin);
-  }
-  run_agreed(job_.communicator, "loading the outer optimizer", [&] {
-    job_.collectives->await(job_.engine->backend().upload(to.block, state.data(), to.count),
-                            "upload of the outer optimizer");
-  });
 }
 
 Position Checkpointing::resume(const FoundCheckpoint& found) {
@@ -328,11 +130,11 @@ Position Checkpointing::resume(const FoundCheckpoint& found) {
   const bool exactly = meta.replicas == job_.shape.replicas && steps_then == steps_now && policy_then == policy_now &&
                        position.step == job_.shape.timeline.first_step(position.epoch) + position.step_in_epoch;
   job_.spikes.read(meta.numbers);
-  load_sets(loaded.set.block);
-  resume_average(loaded);
+  load_sets(job_, loaded.set.block);
+  resume_average(job_, loaded);
   // An anchor without an optimiser is what the sets began the period with.
   const bool has_anchor = exactly || job_.shape.sync.outer.is_on();
-  load_outer(loaded.set.block, has_anchor ? loaded.outer : HostSet{});
+  load_outer(job_, loaded.set.block, has_anchor ? loaded.outer : HostSet{});
   load_residuals(job_, &loaded);
   const bool has_outer = job_.sync->outer().block != nullptr;
   if (has_outer && !meta.has_outer && job_.shape.sync.outer.is_on())
@@ -349,7 +151,7 @@ Position Checkpointing::resume(const FoundCheckpoint& found) {
     if (const std::string difference = what_differs(meta); !difference.empty()) {
       log::info("{} from that of '{}': training continues, but not bit for bit", difference, path);
     }
-    restore(loaded.shards);
+    load_replicas(job_, loaded.shards);
   } else {
     position = same_fraction(position, steps_then, steps_now);
     position.step = job_.shape.timeline.first_step(position.epoch) + position.step_in_epoch;
@@ -375,15 +177,15 @@ void Checkpointing::return_to(const FoundCheckpoint& found) {
   job_.engine->adopt_loss_scale(loaded.set.block);
   for (Shard& shard : loaded.shards)
     if (!shard.set.block.empty()) job_.engine->adopt_loss_scale(shard.set.block);
-  load_sets(loaded.set.block);
-  resume_average(loaded);
+  load_sets(job_, loaded.set.block);
+  resume_average(job_, loaded);
   // Of a job of this run that had other replicas only the averaged model is of use.
   const bool same =
       loaded.meta.replicas == job_.shape.replicas &&
       policy_of_checkpoint(loaded.meta.local_steps) == policy_of_checkpoint(local_steps_of_checkpoint(job_.shape.sync));
-  load_outer(loaded.set.block, same || job_.shape.sync.outer.is_on() ? loaded.outer : HostSet{});
+  load_outer(job_, loaded.set.block, same || job_.shape.sync.outer.is_on() ? loaded.outer : HostSet{});
   load_residuals(job_, &loaded);
-  restore(same ? loaded.shards : std::vector<Shard>{});
+  load_replicas(job_, same ? loaded.shards : std::vector<Shard>{});
   averaged_step_ = -1;
 }
 
@@ -399,18 +201,6 @@ std::string Checkpointing::what_differs(const CheckpointMeta& meta) const {
   const auto device = meta.texts.find("device");
   if (device != meta.texts.end() && device->second != job_.engine->backend().describe()) return "the device differs";
   return {};
-}
-
-void Checkpointing::restore(const std::vector<Shard>& shards) {
-  std::vector<Index> since(static_cast<std::size_t>(job_.shape.run.count), 0);
-  run_agreed(job_.communicator, "loading the replicas", [&] {
-    for (const Shard& shard : shards) {
-      if (shard.set.block.empty()) continue;  // a residual alone
-      job_.engine->upload(job_.sync->set(shard.replica), shard.set.block, *job_.collectives);
-      since.at(static_cast<std::size_t>(shard.replica - job_.shape.run.first)) = shard.samples_since_average;
-    }
-  });
-  job_.sync->restore(since);
 }
 
 double Checkpointing::guessed_cost() const {

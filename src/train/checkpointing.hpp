@@ -17,13 +17,6 @@
 
 namespace convoy {
 
-/// Collective. The checkpoint to continue from, as --resume says; nothing: start afresh. With auto it is the newest of
-/// the line that the newest attempt went on from; one of another network than `model`, or of a run that no attempt here
-/// belonged to, is not taken, and traces of a run without a checkpoint to take are refused, unless --restart is given.
-/// Throws the same on all ranks.
-std::optional<FoundCheckpoint> checkpoint_to_resume(Communicator& communicator, const CheckpointConfig& config,
-                                                    const Attempt& attempt, const std::string& model);
-
 struct TrainingJob;
 
 class Checkpointing {
@@ -38,8 +31,6 @@ class Checkpointing {
   /// Collective. Puts a checkpoint's weights, optimiser and averages into the sets of the run that goes on. Throws
   /// AgreedError, or Error the same on all ranks.
   void return_to(const FoundCheckpoint& found);
-  /// Collective. Fresh sets, or --weights. Throws AgreedError, or Error the same on all ranks.
-  void start();
 
   /// Rank 0, when all is loaded: records from where the attempt goes on. Checkpoints of an earlier run, or of steps
   /// that a return to an older checkpoint has left, move aside with the first save. Throws Error(data).
@@ -73,17 +64,6 @@ class Checkpointing {
   bool from_last = false;  ///< went on from last.h5 of the run's own folder
 
  private:
-  /// Collective. All sets of this rank's replicas.
-  void load_sets(const std::vector<float>& block);
-  /// Collective. Nothing where the moving average is off.
-  void load_average(const std::vector<float>& block);
-  /// Collective. The moving average continues, or starts from the weights.
-  void resume_average(const Checkpoint& loaded);
-  /// Collective. Does nothing without an outer optimiser. `outer`: its state in the checkpoint; if empty, it starts at
-  /// the values of `block` with zero momentum.
-  void load_outer(const std::vector<float>& block, const HostSet& outer = {});
-  /// Collective.
-  void restore(const std::vector<Shard>& shards);
   CheckpointMeta describe(const Position& position, const JobSums& epoch) const;
   void take_results();
   void note(const SaveResult& result);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/continuation.hpp"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <filesystem>
 
@@ -11,6 +13,7 @@
 #include "config/print.hpp"
 #include "config/rate_choice.hpp"
 #include "core/log.hpp"
+#include "run/run_state.hpp"
 #include "train/training_job.hpp"
 
 namespace convoy {
@@ -95,6 +98,88 @@ std::optional<FoundCheckpoint> end_of_equal_start(const TrainingJob& job) {
       "train; start again to train anew",
       meta.attempt);
   return found;
+}
+
+/// What an earlier run left though nothing of it can be continued; empty: nothing.
+std::string traces_of_run(const CheckpointConfig& config, const std::string& run_folder) {
+  std::vector<std::string> traces;
+  std::vector<std::string> damaged = list_abandoned(config.folder, nullptr);
+  std::erase_if(damaged, [](const std::string& file) { return !file.ends_with(".damaged"); });
+  if (!damaged.empty())
+    traces.push_back(fmt::format("{} {} damaged", fmt::join(damaged, ", "), damaged.size() == 1 ? "is" : "are"));
+  if (const auto aside = list_put_aside(config.folder); !aside.empty())
+    traces.push_back(fmt::format("checkpoints of an earlier run lie in {}", fmt::join(aside, ", ")));
+  if (!traces.empty()) return fmt::format("{}", fmt::join(traces, "; "));
+  if (const auto state = find_run_state(run_folder); state && state->checkpoint_step > 0)
+    return fmt::format("{}/state.json knows '{}' of step {}", run_folder, state->checkpoint, state->checkpoint_step);
+  return {};
+}
+
+/// On rank 0. Does the line stand at the checkpoint from which its newest attempt went on, and not at the newest of the
+/// folder?
+bool stands_at_beginning(const std::string& began, const Lineage& line, const FoundCheckpoint& found) {
+  const AttemptRecord& newest = line.newest();
+  std::error_code unknown;
+  const Index attempt = line.known(found.file.meta.attempt), step = found.file.meta.position.step;
+  // What that attempt saved lies behind the beginning, and everything older leads to it.
+  const bool same = attempt == newest.from_attempt && step == newest.from_step;
+  if (attempt >= newest.number || same || std::filesystem::equivalent(began, found.path, unknown)) return false;
+  std::string trouble = "it is gone";
+  try {
+    if (std::filesystem::exists(began, unknown)) trouble = find_damage(began);
+    if (trouble.empty()) {
+      const Index now = read_main_meta(began).meta.position.step;
+      if (now == newest.from_step) return true;
+      trouble = fmt::format("it is of step {} now, and was of step {}", now, newest.from_step);
+    }
+  } catch (const Error& e) {
+    trouble = e.what();
+  }
+  log::warn("attempt {} continued '{}', which can't be taken ({}): going back to '{}' of step {}", newest.number, began,
+            trouble, found.path, step);
+  return false;
+}
+
+/// Collective. The checkpoint to continue from, as --resume says; nothing: start afresh. With auto it is the newest of
+/// the line that the newest attempt went on from; one of another network than `model`, or of a run that no attempt here
+/// belonged to, is not taken, and traces of a run without a checkpoint to take are refused, unless --restart is given.
+/// Throws the same on all ranks.
+std::optional<FoundCheckpoint> checkpoint_to_resume(Communicator& communicator, const CheckpointConfig& config,
+                                                    const Attempt& attempt, const std::string& model) {
+  if (config.resume.empty()) return std::nullopt;
+  if (config.resume != "auto") return open_to_resume(communicator, config.resume);
+  const auto why_foreign = [&](const FileMeta& file) {
+    if (file.model != model) return fmt::format("it is of {}, this run trains {}", file.model, model);
+    const bool known = std::any_of(attempt.folders.begin(), attempt.folders.end(),
+                                   [&](const std::string& folder) { return knows_run(folder, file.meta.run); });
+    // A folder that was copied without its attempts is taken as it is.
+    const bool nobody = newest_attempt(attempt.folders.back(), attempt.record.number).number == 0;
+    return known || nobody ? std::string() : fmt::format("it is of run '{}'", file.meta.run);
+  };
+  Lineage line;
+  const std::string began = ask_first_rank(communicator, "looking for the newest attempt", [&] {
+    line = Lineage(attempt.folders.back(), attempt.record.number);
+    return line.newest().from;
+  });
+  auto found = find_checkpoint(communicator, config.folder, why_foreign, line);
+  // The newest attempt may have saved nothing since it went on from a checkpoint that lies elsewhere.
+  const std::string from = ask_first_rank(communicator, "looking for the end of the line", [&] {
+    std::error_code unknown;
+    const bool taken =
+        !began.empty() && (found ? stands_at_beginning(began, line, *found) : std::filesystem::exists(began, unknown));
+    return taken ? began : std::string();
+  });
+  if (!from.empty()) return open_checkpoint(communicator, from);
+  if (found) return found;
+  const std::string traces = ask_first_rank(communicator, "looking for traces of a run",
+                                            [&] { return traces_of_run(config, attempt.folders.front()); });
+  if (!traces.empty() && !config.restart)
+    fail(
+        Exit::usage,
+        "'{}' holds no checkpoint to continue from, but {}; move one there, name one with --resume PATH, or give --restart to begin at epoch 1",
+        config.folder, traces);
+  log::info("no checkpoint in '{}': starting afresh", config.folder);
+  return std::nullopt;
 }
 
 }  // namespace

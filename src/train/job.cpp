@@ -29,7 +29,7 @@ namespace {
 /// One replica has nothing to send.
 CompressionSpec compression(const SyncConfig& config, int replicas) {
   CompressionSpec spec = config.compression;
-  if (replicas > 1) spec.kind = compression_of(config.wire);
+  if (replicas > 1) spec.kind = config.wire.compression;
   return spec;
 }
 
@@ -67,7 +67,7 @@ JobShape plan_job(const TrainConfig& config, Index train_samples, int ranks, int
               .overlap = config.sync.overlap,
               .reproducible = config.sync.reproducible,
               // One replica has nothing to average, on any number of ranks.
-              .wire = job.replicas > 1 ? format_of(config.sync.wire) : Wire::fp32,
+              .wire = job.replicas > 1 ? config.sync.wire.format : Wire::fp32,
               .compression = compression(config.sync, job.replicas),
               .replicas = job.replicas,
               .ranks = ranks,

@@ -13,11 +13,12 @@ namespace convoy {
 namespace {
 
 /// Why a checkpoint's residuals are of no use; empty: they are.
-std::string why_dropped(const CheckpointMeta& meta, const JobShape& shape) {
+std::string why_dropped(const CheckpointMeta& meta, const JobShape& shape, const ParameterTable& table) {
   const CompressionSpec &then = meta.compression, &now = shape.sync.compression;
   if (meta.replicas != shape.replicas) return "this job has another number of replicas";
   if (then.kind != now.kind) return "this job has another --wire";
-  if (now.kind == Compression::power_sgd && then.rank != now.rank) return "this job has another --wire-rank";
+  if (!have_equal_state(compression_layout(table, then), compression_layout(table, now)))
+    return fmt::format("this job has another --{}", words_of(now.kind).setting);
   return {};
 }
 
@@ -37,9 +38,10 @@ bool has_all_residuals(TrainingJob& job, const Checkpoint& loaded) {
 
 void load_residuals(TrainingJob& job, const Checkpoint* loaded) {
   const CompressionSpec& spec = job.shape.sync.compression;
+  const ParameterTable& table = job.engine->plan().table;
   bool same = false;
   if (loaded != nullptr && loaded->meta.compression.is_on()) {
-    std::string why = why_dropped(loaded->meta, job.shape);
+    std::string why = why_dropped(loaded->meta, job.shape, table);
     if (why.empty() && !has_all_residuals(job, *loaded)) why = "the checkpoint has no residuals (no shards)";
     same = why.empty();
     if (!same)
@@ -61,7 +63,7 @@ void load_residuals(TrainingJob& job, const Checkpoint* loaded) {
     }
     const ParameterSet bases = job.sync->bases();
     if (bases.count == 0) return;
-    fill(bases, same ? loaded->bases.block : first_bases(compression_layout(job.engine->plan().table, spec)));
+    fill(bases, same ? loaded->bases.block : first_bases(compression_layout(table, spec)));
   });
 }
 

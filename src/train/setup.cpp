@@ -264,7 +264,7 @@ std::vector<std::string> job_warnings(const std::vector<TrainingPhase>& phases) 
         wanted,
         first.config.optimiser.scaling == Scaling::none ? "" : ", and its learning rate is that of the set's size",
         job.replicas > 1 ? ", or start fewer ranks" : ""));
-  if (first.config.sync.wire != WireChoice::fp32 && job.replicas == 1)
+  if (!first.config.sync.wire.is_plain() && job.replicas == 1)
     texts.push_back(
         fmt::format("--wire {} has no effect: one replica has nothing to send; start more ranks, or drop it",
                     name_of(first.config.sync.wire)));

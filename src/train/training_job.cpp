@@ -25,6 +25,7 @@
 #include "sync/traffic.hpp"
 #include "train/arithmetic_check.hpp"
 #include "train/continuation.hpp"
+#include "train/first_weights.hpp"
 #include "train/injected_faults.hpp"
 #include "train/loop.hpp"
 #include "train/periodic_save.hpp"
@@ -312,7 +313,7 @@ LoopState begin_state(TrainingJob& job) {
     if (job.resume) {
       state.position = job.checkpointing.resume(*job.resume);
     } else {
-      job.checkpointing.start();
+      load_first_weights(job);
     }
   });
   run_alike(job.communicator, [&] { require_within(job, state.position); });

@@ -66,6 +66,9 @@ TOUCHES = {
     "hard_swish": 3,
     "adamw": 2,  # an optimiser
     r"sums\[Counter::topk": 3,  # a device counter, beside its row
+    "two_bits": 4,  # a compression, beside its own source and the declaration of it
+    "top_k": 4,
+    "power_sgd": 4,
 }
 # Files that know such a word for a reason of their own, which another addition of its kind does not have.
 MENTIONS = {

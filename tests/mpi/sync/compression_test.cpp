@@ -7,6 +7,7 @@
 #include <limits>
 #include <set>
 #include <tuple>
+#include <vector>
 
 #include "backend/compression_layout.hpp"
 #include "mpi/sync/small_job.hpp"
@@ -19,9 +20,12 @@ namespace {
 
 constexpr Index steps = 9, values = 40;
 
-const CompressionSpec kinds[] = {{.kind = Compression::two_bits, .threshold = 0.1},
-                                 {.kind = Compression::top_k, .fraction = 0.1},
-                                 {.kind = Compression::power_sgd, .rank = 2}};
+const std::vector<CompressionSpec> kinds = [] {
+  std::vector<CompressionSpec> all;
+  for (const Compression kind : all_compressions)
+    all.push_back({.kind = kind, .threshold = 0.1, .fraction = 0.1, .rank = 2});
+  return all;
+}();
 
 JobSpec spec_of(const CompressionSpec& compression, int replicas, bool reproducible) {
   SyncSpec sync{.mode = SyncMode::gradients, .reproducible = reproducible, .replicas = replicas};
@@ -244,7 +248,7 @@ TEST_F(CompressionTest, TakesTheMemoryThatItsEstimateSays) {
 TEST_F(CompressionTest, MessagesAreNoLargerThanMpiCanSay) {
   const Plan plan = small_plan(2);
   SyncSpec spec{.mode = SyncMode::gradients, .replicas = std::numeric_limits<int>::max() / 12};
-  spec.compression = kinds[0];  // 40 / 4 bytes, in fours
+  spec.compression = {.kind = Compression::two_bits};  // 40 / 4 bytes, in fours
   EXPECT_NO_THROW(check_messages(spec, plan.table, GradientMemory::host));
   EXPECT_THROW(check_messages(spec, plan.table, GradientMemory::device), Error);
   ++spec.replicas;
@@ -253,9 +257,9 @@ TEST_F(CompressionTest, MessagesAreNoLargerThanMpiCanSay) {
 
 TEST_F(CompressionTest, IsForGradientsInHostMemory) {
   SyncSpec weights{.mode = SyncMode::weights, .replicas = 2};
-  weights.compression = kinds[0];
+  weights.compression = {.kind = Compression::two_bits};
   EXPECT_THROW(check(weights, BatchNormSamples::of_replica), Error);
-  JobSpec far = spec_of(kinds[0], 2, false);
+  JobSpec far = spec_of({.kind = Compression::two_bits}, 2, false);
   far.device.far = true;
   EXPECT_THROW(SmallJob(far, nullptr), Error);
 }

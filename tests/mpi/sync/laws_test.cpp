@@ -128,9 +128,7 @@ TEST_P(CompressedSteadyStateTest, AllocatesNothing) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, CompressedSteadyStateTest,
-                         testing::Combine(testing::Values(Compression::two_bits, Compression::top_k,
-                                                          Compression::power_sgd),
-                                          testing::Bool()));
+                         testing::Combine(testing::ValuesIn(all_compressions), testing::Bool()));
 
 }  // namespace
 }  // namespace convoy

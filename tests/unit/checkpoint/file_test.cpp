@@ -156,6 +156,16 @@ TEST(CheckpointFile, ResidualsAndBasesComeBackBitForBit) {
   EXPECT_THROW(write_set_file(folder / "c.h5", small.plan, small.layout, meta, {.set = set}), Error);
 }
 
+TEST(CheckpointFile, TellsEveryCompression) {
+  for (const Compression kind : all_compressions) {
+    FileMeta meta = sample_meta();
+    meta.meta.compression = {.kind = kind, .rank = 7};
+    const CompressionSpec read = parse_meta(to_text(meta), "a.h5").meta.compression;
+    EXPECT_EQ(read.kind, kind) << name_of(kind);
+    EXPECT_EQ(read.rank, 7) << name_of(kind);
+  }
+}
+
 HostSet formula_outer(const SmallPlan& small, std::uint64_t seed) {
   HostSet outer;
   outer.block.assign(static_cast<std::size_t>(outer_layout(small.layout).count()), 0.0F);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <set>
+#include <utility>
 
 #include "config/hash.hpp"
 #include "config/print.hpp"
@@ -101,6 +102,50 @@ TEST(Hash, ignores_everything_else) {
 
 TEST(Hash, one_batch_said_in_two_ways) {
   EXPECT_EQ(hash_of("--batch-size 64 --global-batch 128"), hash_of("--batch-size 64"));
+}
+
+/// Checkpoints hold the hash of the version that wrote them. A version that adds an option keeps these, and one that
+/// changes a default, which trains something else, writes the new ones.
+TEST(Hash, is_what_earlier_versions_wrote) {
+  const std::pair<const char*, const char*> runs[] = {
+      {"", "91cd954ff3cc1aac"},
+      {"--batch-size 64 --global-batch 128", "4738dc0c35710139"},
+      {"--global-batch 128", "edb5d6dd78796c8a"},
+      {"--ema-decay 0.999", "f63e9ebcc9db8243"},
+      {"--ema-decay 0.999 --ema-steps 8", "fb712bcc5d388f4b"},
+      {"--lookahead-steps 5", "a6d1a9b620fe55b3"},
+      {"--lookahead-steps 5 --lookahead-alpha 0.7 --lookahead-power 2", "33b7e189887c5739"},
+      {"--local-steps 4 --outer-optimizer nesterov", "bc1f77ac8673111e"},
+      {"--local-steps 4 --outer-optimizer nesterov --outer-lr 0.7 --outer-momentum 0.9", "4889c35d8a74a219"},
+      {"--local-steps 4 --overlap-average", "c665cc10cc4199f6"},
+      {"--local-steps 4 --node-steps 2", "f1f7e36dfc1c0144"},
+      {"--local-steps 4 --node-steps 2 --node-replicas 2", "5b3f760fb64e7b09"},
+      {"--on-spike warn --spike-factor 9", "91cd954ff3cc1aac"},
+      {"--on-spike rollback", "48fb2ea2ed74ea77"},
+      {"--on-spike rollback --spike-factor 9", "0fb1843328df593c"},
+      {"--crop window --pad 4 --padding-mode reflect", "6fe3c6152e8d8f67"},
+      {"--crop auto", "91cd954ff3cc1aac"},
+      {"--crop window", "d040ec0e62686339"},
+      {"--crop resized", "07ad075f78f44d1a"},
+      {"--sync gradients --wire bf16", "b7724a3c07678db9"},
+      {"--sync gradients --wire 2bit", "d4f4f639f83efce4"},
+      {"--sync gradients --wire 2bit --wire-threshold 0.25", "60d1034b34c94f32"},
+      {"--sync gradients --wire topk", "a271c1fe9d38d2b1"},
+      {"--sync gradients --wire powersgd --wire-rank 4", "04be092d8635a74f"},
+      {"--optimizer nesterov", "ea330f00dd6b084b"},
+      {"--optimizer sgd --momentum 0", "3f8b0f4053d5320d"},
+      {"--optimizer adamw", "ba936aecffd3fe41"},
+      {"--optimizer adamw --beta2 0.99", "f1f56420e116018d"},
+      {"--optimizer muon --no-muon-match-rms", "a346ff7a7486f268"},
+      {"--lr-schedule plateau", "a75f51677462c9e4"},
+      {"--lr-schedule plateau --lr-patience 3", "70d9c3ce1d857ac8"},
+      {"--freeze backbone", "f82224038270e86c"},
+      {"--balance classes", "6830be4c6144cb71"},
+      {"--class-weights auto", "42180b34de74bd33"},
+      {"--lr-mult conv1=0.5", "60584e183ff991a7"},
+      {"--zero-init-residual", "0f85e29db551a992"},
+  };
+  for (const auto& [line, hash] : runs) EXPECT_EQ(hash_of(line), hash) << line;
 }
 
 TEST(Hash, covers_phases) {

@@ -58,5 +58,25 @@ TEST(Values, booleans) {
   EXPECT_THROW(read_bool("TRUE "), BadValue);
 }
 
+TEST(Hashed, says_what_decides_bits) {
+  int steps = 0;
+  bool acts = false;
+  Option option = number_option("steps", "N", steps, at_least(0), "");
+  EXPECT_EQ(option.hashed(), "") << "it decides no bits";
+  EXPECT_EQ(option.decides_bits().hashed(), "steps=0");
+  option.decides_bits_unless({"0", "2"});
+  EXPECT_EQ(option.hashed(), "");
+  steps = 2;
+  EXPECT_EQ(option.hashed(), "");
+  steps = 3;
+  EXPECT_EQ(option.hashed(), "steps=3");
+  option.hashed_by_old_names({{"3", "three"}, {"three", "four"}});
+  EXPECT_EQ(option.hashed(), "steps=three");
+  option.decides_bits_where([&acts] { return acts; });
+  EXPECT_EQ(option.hashed(), "");
+  acts = true;
+  EXPECT_EQ(option.hashed(), "steps=three");
+}
+
 }  // namespace
 }  // namespace convoy

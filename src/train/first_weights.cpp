@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/first_weights.hpp"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "backend/set_layout.hpp"
+#include "checkpoint/trained_data.hpp"
+#include "config/parse.hpp"
+#include "core/log.hpp"
+#include "engine/weights.hpp"
+#include "engine/whitening.hpp"
+#include "interchange/fit.hpp"
+#include "train/load_sets.hpp"
+#include "train/residuals.hpp"
+#include "train/training_job.hpp"
+
+namespace convoy {
+namespace {
+
+/// The weights name their network, and it is not the run's.
+[[noreturn]] void fail_other_network(const FoundWeights& found, const Graph& graph, const TrainConfig& config) {
+  std::string remedy = "the --model that it was made with";
+  const auto text = found.file.meta.texts.find("configuration");
+  try {
+    if (text != found.file.meta.texts.end()) remedy = model_words(parse_ini(text->second).model);
+  } catch (const Error&) {  // of another version
+  }
+  fail(Exit::data, "'{}' is of {}, and this run trains {}{}; give {}", found.path, found.file.model, graph.model,
+       config.said.count("model") > 0 ? "" : ", since no --model is given", remedy);
+}
+
+/// Whether the weights have a head for the classes of this run. Says on rank 0 what differs.
+Head judge_head(const TrainingJob& job, const FoundWeights& found) {
+  const TrainingPhase& first = job.phases.front();
+  const TrainedData own = data_of(first);
+  DataVerdict verdict;
+  if (found.tells() || !found.file.meta.data.class_names.empty())
+    verdict = judge({found.file.meta.data, fmt::format("'{}'", found.path)},
+                    {own, fmt::format("'{}'", first.splits.train.folder)}, DataUse::weights);
+  if (job.communicator.rank() == 0) tell(verdict);
+  return verdict.new_head ? Head::left_out : Head::where_it_fits;
+}
+
+void warn_of_epsilon(const FoundWeights& found, const GraphSpec& model) {
+  const float theirs = torchvision_epsilon(model.model);
+  if (found.tells() || !model.layers.empty() || theirs == model.norm_epsilon) return;
+  log::warn("the batch norms of torchvision's {} have an epsilon of {}, not {}; give --norm-epsilon {} for its weights",
+            model.model, theirs, model.norm_epsilon, theirs);
+}
+
+/// Names of tensors that the weights lack, since they start anew for the classes of this run.
+using Unread = std::vector<std::string>;
+
+bool contains(const Unread& unread, const Parameter& row) {
+  return std::any_of(unread.begin(), unread.end(), [&](auto& name) { return name.ends_with("/" + row.name); });
+}
+
+/// Collective. Reads --weights into `block`, which is laid out as a parameter set.
+Unread read_weights(TrainingJob& job, std::vector<float>& block) {
+  const Plan& plan = job.engine->plan();
+  const SetLayout& layout = job.engine->layout();
+  const FoundWeights found = open_weights(job.communicator, job.config.checkpoint.weights);
+  if (found.tells() && found.file.model != plan.graph.model) fail_other_network(found, plan.graph, job.config);
+  const Head head = judge_head(job, found);
+  warn_of_epsilon(found, job.config.model);
+  LoadedWeights loaded = load_weights(job.communicator, found, plan, layout, head);
+  for (const StoredTensor& tensor : stored_tensors(plan, layout)) {
+    const bool weights = tensor.name.starts_with("/parameters/") || tensor.name.starts_with("/statistics/");
+    const auto is_it = [&](const std::string& name) { return name.ends_with(tensor.name); };
+    if (!weights || std::any_of(loaded.unread.begin(), loaded.unread.end(), is_it)) continue;
+    const Range& range = tensor.range;
+    std::copy_n(loaded.block.begin() + range.begin, range.count, block.begin() + range.begin);
+  }
+  for (const Parameter& row : plan.table.rows)
+    if (!row.trainable && contains(loaded.unread, row))
+      fail(
+          Exit::usage,
+          "'{}' starts anew for the classes of this run, and --freeze would keep its first values; leave it out of --freeze",
+          row.name);
+  if (!loaded.unread.empty())
+    log::info("a new head for the classes of this run: {} start anew", fmt::join(loaded.unread, ", "));
+  return std::move(loaded.unread);
+}
+
+}  // namespace
+
+void load_first_weights(TrainingJob& job) {
+  std::vector<float> block = job.engine->initial_set(job.config.seed);
+  const bool has_weights = !job.config.checkpoint.weights.empty();
+  const Unread unread = has_weights ? read_weights(job, block) : Unread();
+  const TrainingPhase& begin = job.phases.front();
+  whiten_first_layers(
+      job.communicator, begin.config.data, begin.splits.train, begin.augment, job.engine->plan(),
+      [&](const Parameter& row) { return !has_weights || contains(unread, row); },
+      block.data() + job.engine->layout().values.begin);
+  load_sets(job, block);
+  load_average(job, block);
+  load_outer(job, block);
+  load_residuals(job, nullptr);
+}
+
+}  // namespace convoy
