@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backend/cpu/operations/group_loops.hpp"
 
+#include "backend/cpu/run_total.hpp"
 #include "backend/cpu/vector_loops.hpp"
 
 namespace convoy::cpu {
 namespace {
-
-/// Pixels that are worked on at a time where sums are flushed into double, or where an activation is a call.
-constexpr int64_t run_pixels = 32;
 
 /// Activations that the loops know; those of the others are applied to a run of pixels at a time, so that their
 /// constants, and the choice between them, stay out of the loops.
@@ -173,7 +171,7 @@ CONVOY_INLINE void add_pixels(const Lines<T, partial>& x, int64_t p, int64_t end
 // at most.
 template <class T, int B, bool partial>
 inline void statistics_unit(const StatisticsArgs& args, int64_t image, int64_t block) {
-  constexpr int64_t run = 32 * (4 / B);
+  constexpr int64_t run = run_pixels * (4 / B);
   const Lines<T, partial> x(args.layout, args.value, image, block);
   const int64_t pixels = args.layout.pixels(), first = pixels < run ? pixels : run;
   Vector anchor[B], sum[B], square[B];
@@ -211,20 +209,6 @@ void statistics(const StatisticsArgs& args, int64_t begin, int64_t end) {
     });
   });
 }
-
-/// Sums of sixteen channels over the pixels of an image: runs of pixels are added in float, the runs in double.
-struct RunTotal {
-  double total[lanes] = {};
-
-  CONVOY_INLINE void add(Vector run) {
-    float values[lanes];
-    store_whole(values, run);
-    for (int64_t c = 0; c < lanes; ++c) total[c] += static_cast<double>(values[c]);
-  }
-  CONVOY_INLINE void store(float* to) const {
-    for (int64_t c = 0; c < lanes; ++c) to[c] = static_cast<float>(total[c]);
-  }
-};
 
 // A run of 32 additions in float costs at most 32 u of the sum of the absolute terms, the result's rounding one more,
 // and the two roundings of a product two: at most 35 u for any number of pixels. One chain would cost that number in u.
