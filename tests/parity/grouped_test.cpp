@@ -4,120 +4,20 @@
 // 2^24, so fp32 makes no error in any order, and a result in bf16 is the exact one rounded once.
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <cstring>
 #include <limits>
 #include <map>
 #include <utility>
 #include <vector>
 
-#include "backend/cpu/element.hpp"
 #include "backend/cpu/grouped/grouped.hpp"
-#include "backend/cpu/instruction_set.hpp"
+#include "parity/placed.hpp"
 #include "support/allocations.hpp"
-#include "support/formula.hpp"
 #include "support/reference/operations.hpp"
+#include "support/rounding.hpp"
 
 namespace convoy::cpu {
 namespace {
-
-using reference::Tensor;
-using reference::Values;
-
-constexpr float untouched = 12345;
-
-/// Whole numbers from -3 to 3.
-Values whole_numbers(const std::string& name, Index count) {
-  Values values(static_cast<std::size_t>(count));
-  for (Index i = 0; i < count; ++i)
-    values[static_cast<std::size_t>(i)] = static_cast<double>(formula_bits(name, i) >> 8 & 0xff) / 40;
-  for (double& value : values) value = std::floor(value) - 3;
-  return values;
-}
-
-Tensor whole_numbers(const std::string& name, Tensor shape) {
-  shape.values = whole_numbers(name, shape.count());
-  return shape;
-}
-
-/// Floats on 64 bytes.
-class Block {
- public:
-  Block(Index floats, float value) : data_(static_cast<std::size_t>(floats) + 32, value) {}
-  float* data() {
-    const auto address = reinterpret_cast<std::uintptr_t>(data_.data());
-    return reinterpret_cast<float*>((address + 63) / 64 * 64);
-  }
-
- private:
-  std::vector<float> data_;
-};
-
-/// A tensor as the kernels see it, with a guard behind it.
-class Placed {
- public:
-  enum class Order : std::uint8_t { blocked, nhwc, plain };
-  Placed(const Tensor& like, Order order, Storage storage)
-      : like_(Tensor::like(like)), order_(order), storage_(storage), block_(elements() + guard, untouched) {}
-
-  void write(const Tensor& values) {
-    if (order_ == Order::blocked) std::memset(block_.data(), 0, static_cast<std::size_t>(elements()) * 4);
-    each([&](Index place, Index i) {
-      write_element(bytes(), storage_, place, static_cast<float>(values.values[static_cast<std::size_t>(i)]));
-    });
-  }
-  void expect(const Tensor& exact) {
-    each([&](Index place, Index i) {
-      std::byte rounded[4];
-      write_element(rounded, storage_, 0, static_cast<float>(exact.values[static_cast<std::size_t>(i)]));
-      ASSERT_EQ(read_element(bytes(), storage_, place), read_element(rounded, storage_, 0)) << "element " << i;
-    });
-    const Index stored = order_ == Order::blocked ? blocks() * lanes : like_.c;
-    for (Index i = 0; i < like_.n; ++i) {
-      for (Index c = like_.c; c < stored; ++c) {
-        for (Index p = 0; p < pixels(); ++p)
-          ASSERT_EQ(read_element(bytes(), storage_, place_of(i, c, p)), 0) << "a channel that isn't there";
-      }
-    }
-    const Index bytes_used = elements() * (storage_ == Storage::f32 ? 4 : 2);
-    const float* const end = block_.data() + (bytes_used + 3) / 4;
-    for (Index i = 0; i < guard; ++i) ASSERT_EQ(end[i], untouched) << "behind the tensor";
-  }
-  void* data() { return block_.data(); }
-  std::vector<float> floats() {
-    return {block_.data(), block_.data() + elements() / (storage_ == Storage::f32 ? 1 : 2)};
-  }
-
- private:
-  static constexpr Index guard = 16;
-
-  std::byte* bytes() { return reinterpret_cast<std::byte*>(block_.data()); }
-  Index pixels() const { return like_.h * like_.w; }
-  Index blocks() const { return (like_.c + lanes - 1) / lanes; }
-  Index elements() const { return like_.n * pixels() * (order_ == Order::blocked ? blocks() * lanes : like_.c); }
-  Index place_of(Index i, Index c, Index p) const {
-    if (order_ == Order::blocked) return ((i * blocks() + c / lanes) * pixels() + p) * lanes + c % lanes;
-    return order_ == Order::nhwc ? (i * pixels() + p) * like_.c + c : (i * like_.c + c) * pixels() + p;
-  }
-  template <class Visit>
-  void each(const Visit& visit) const {
-    for (Index i = 0; i < like_.n; ++i)
-      for (Index c = 0; c < like_.c; ++c)
-        for (Index p = 0; p < pixels(); ++p) visit(place_of(i, c, p), (i * like_.c + c) * pixels() + p);
-  }
-
-  Tensor like_;
-  Order order_;
-  Storage storage_;
-  Block block_;
-};
-
-std::vector<Isa> isas() {
-  std::vector<Isa> result;
-  for (const Isa isa : {Isa::avx2, Isa::avx512, Isa::avx512_bf16})
-    if (isa <= find_instruction_set().isa) result.push_back(isa);
-  return result;
-}
 
 struct Case {
   const char* name;
@@ -326,6 +226,47 @@ INSTANTIATE_TEST_SUITE_P(Shapes, Grouped,
                                          Case{"bands", convolution(16, 16, 16, 3, 1, 1), 1, 80, 70},
                                          Case{"bands_strided", convolution(16, 16, 4, 3, 2, 1), 1, 81, 90}),
                          [](const auto& test) { return std::string(test.param.name); });
+
+/// Equal terms, whose roundings all point the same way: 50,176 for each weight and 50,176 for the bias. Products add up
+/// in fp32 for 256 pixels at most, each with a rounding for itself and one for its addition, then in double; the result
+/// is rounded once, and one more is for terms in u^2: 514 u. A single chain is off by thousands of u here.
+TEST(GroupedSums, HoldOverManyPixels) {
+  constexpr Index size = 224, channels = 16;
+  constexpr double bound = 514 * fp32_unit;
+  for (const int groups : {1, 4, 16}) {
+    for (const Isa isa : isas()) {
+      SCOPED_TRACE(testing::Message() << groups << " groups, " << name_of(isa));
+      ConvolutionSpec spec{.direction = Direction::weights, .algorithm = Algorithm::grouped};
+      spec.shape = {.images = 1,
+                    .in = channels,
+                    .out = channels,
+                    .height = size,
+                    .width = size,
+                    .groups = groups,
+                    .bias = true,
+                    .format = MemoryFormat::nhwc};
+      const auto kernel = make_grouped(isa, spec);
+      const std::vector<float> x(size * size * channels, 1.7F), dy(x.size(), 0.1F);
+      const Index inputs = channels / groups;
+      std::vector<float> weights(static_cast<std::size_t>(channels * inputs * 9)), bias(channels);
+      Block packed(kernel->packed_bytes() / 4, untouched),
+          scratch(kernel->scratch_bytes() / 4, std::numeric_limits<float>::quiet_NaN());
+      ASSERT_TRUE(kernel->execute({.source = x.data(),
+                                   .packed = packed.data(),
+                                   .bias = bias.data(),
+                                   .result = dy.data(),
+                                   .scratch = scratch.data()}));
+      kernel->unpack(packed.data(), weights.data());
+      for (std::size_t i = 0; i < weights.size(); ++i) {
+        const auto inside = [](std::size_t tap) { return static_cast<double>(tap == 1 ? size : size - 1); };
+        const double exact = inside(i / 3 % 3) * inside(i % 3) * static_cast<double>(1.7F) * static_cast<double>(0.1F);
+        ASSERT_NEAR(weights[i], exact, bound * exact) << "weight " << i;
+      }
+      for (const float sum : bias)
+        ASSERT_NEAR(sum, size * size * static_cast<double>(0.1F), bound * static_cast<double>(sum));
+    }
+  }
+}
 
 }  // namespace
 }  // namespace convoy::cpu

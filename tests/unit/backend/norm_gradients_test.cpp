@@ -10,6 +10,7 @@
 #include "backend/cpu/operations/group_loops.hpp"
 #include "support/formula.hpp"
 #include "support/rounding.hpp"
+#include "unit/backend/images.hpp"
 
 namespace convoy::cpu {
 namespace {
@@ -19,27 +20,6 @@ namespace {
 // terms in u^2 and for the additions in double. A single chain of fp32 additions is off by several hundred u for the
 // constant terms below.
 constexpr double sum_bound = 33 * fp32_unit, product_bound = 35 * fp32_unit;
-
-constexpr Index images = 2;
-
-TensorLayout layout_of(Index height, Index width, Index channels, bool blocked) {
-  TensorLayout layout{.channels = channels, .height = height, .width = width};
-  const Index pixels = layout.pixels();
-  layout.pixel = blocked ? lanes : channels;
-  layout.block = blocked ? lanes * pixels : lanes;
-  layout.image = blocked ? layout.block * layout.blocks() : channels * pixels;
-  return layout;
-}
-
-/// A tensor of `images` in some layout.
-struct Images {
-  TensorLayout layout;
-  std::vector<float> values = std::vector<float>(static_cast<std::size_t>(images * layout.image));
-
-  float& at(Index n, Index c, Index p) {
-    return values[static_cast<std::size_t>(n * layout.image + c / lanes * layout.block + p * layout.pixel + c % lanes)];
-  }
-};
 
 struct Sums {
   std::vector<float> sums, products[2];

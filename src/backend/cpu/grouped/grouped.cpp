@@ -206,7 +206,9 @@ class GroupedKernel final : public ConvolutionKernel {
     const Index a_row = planes_ * step_ * row_ + (weights ? dy_row_ : 0);
     band_ = std::min(rows_, std::max<Index>((cached_floats - planes_ * row_ * span_) / a_row, 4));
     filter_.source_channel = plane_rows(band_) * row_ + lanes;  // the odd line keeps planes off the same cache sets
-    const Index beside = weights ? band_ * dy_row_ : (direct(result_.blocks() - 1) ? 0 : band_ * result_.width * lanes);
+    // dy, the sums of a block in fp32 and in double; or results.
+    const Index beside = weights ? band_ * dy_row_ + 3 * weights_block_
+                                 : (direct(result_.blocks() - 1) ? 0 : band_ * result_.width * lanes);
     thread_floats_ = round_up(planes_ * filter_.source_channel + beside, lanes) + lanes;
   }
 
@@ -329,12 +331,18 @@ class GroupedKernel final : public ConvolutionKernel {
     }
   }
 
+  /// A block's gradient. Chains of additions in fp32 go on over bands and images, and end after longest_chain pixels.
   void sum_gradient(const ConvolutionData& data, Index block, float* planes) const {
-    float* const weights = static_cast<float*>(const_cast<void*>(data.packed)) + block * weights_block_;
-    if (!data.add) std::fill(weights, weights + weights_block_, 0.0F);
-    alignas(64) std::array<float, lanes> bias{};
+    alignas(64) std::array<double, lanes> bias{};
     float* const dy = planes + planes_ * filter_.source_channel;
-    const Lattice& lattice = lattices_.front();
+    float* const sums = dy + band_ * dy_row_;
+    auto* const total = reinterpret_cast<double*>(sums + weights_block_);
+    std::fill(sums, sums + weights_block_, 0.0F);
+    std::fill(total, total + weights_block_, 0.0);
+    const Index width = dy_row_ / lanes, columns = std::min(width, longest_chain), rows = longest_chain / columns;
+    Index chain = 0;
+    LaneGradient part{
+        .filter = filter_of(lattices_.front(), block), .weights = sums, .source_row = step_ * row_, .dy_row = dy_row_};
     for (Index image = 0; image < spec_.shape.images; ++image) {
       for (Index first = 0; first < rows_; first += band_) {
         const Index count = std::min(band_, rows_ - first);
@@ -345,25 +353,32 @@ class GroupedKernel final : public ConvolutionKernel {
                      .block = block,
                      .top = first,
                      .rows = count,
-                     .columns = dy_row_ / lanes,
+                     .columns = width,
                      .plane = dy,
                      .row = dy_row_});
-        loops_.gradient({.filter = filter_of(lattice, block),
-                         .source = planes,
-                         .dy = dy,
-                         .weights = weights,
-                         .rows = count,
-                         .columns = dy_row_ / lanes,
-                         .source_row = step_ * row_});
-        if (data.bias) loops_.add_pixels(dy, count * dy_row_ / lanes, bias.data());
+        for (Index row = 0; row < count; row += rows) {
+          for (Index column = 0; column < width; column += columns) {
+            part.source = planes + row * part.source_row + column * lanes;
+            part.dy = dy + row * dy_row_ + column * lanes;
+            part.rows = std::min(rows, count - row);
+            part.columns = std::min(columns, width - column);
+            if (chain + part.rows * part.columns > longest_chain) {
+              loops_.flush(sums, total, weights_block_);
+              chain = 0;
+            }
+            loops_.gradient(part);
+            chain += part.rows * part.columns;
+          }
+        }
+        if (data.bias) loops_.add_pixels(dy, count * width, bias.data());
       }
     }
-    if (!data.bias) return;
-    float* const total = const_cast<float*>(data.bias) + block * lanes;
-    for (Index lane = 0; lane < std::min(lanes, result_.channels - block * lanes); ++lane) {
-      const float own = bias[static_cast<std::size_t>(lane)];
-      total[lane] = data.add ? total[lane] + own : own;
-    }
+    loops_.flush(sums, total, weights_block_);
+    float* const weights = static_cast<float*>(const_cast<void*>(data.packed)) + block * weights_block_;
+    loops_.finish(total, weights, weights_block_, data.add);
+    if (data.bias)
+      loops_.finish(bias.data(), const_cast<float*>(data.bias) + block * lanes,
+                    std::min(lanes, result_.channels - block * lanes), data.add);
   }
 
   const GroupedKernels& loops_;

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "backend/cpu/registers.hpp"
+#include "backend/cpu/run_total.hpp"
 #include "backend/cpu/vector_loops.hpp"
 
 namespace convoy::cpu {
@@ -219,10 +220,11 @@ void gradient_run(const LaneGradient& g, const Streams& s, const float* dy) {
   }
   for (int64_t row = 0; row < g.rows; ++row) {
     const float* x = s.source + row * g.source_row;
+    const float* from_dy = dy + row * g.dy_row;
     for (int64_t column = 0; column < g.columns; column += columns) {
       Register d[columns];
 #pragma GCC unroll 8
-      for (int j = 0; j < columns; ++j) d[j] = read(dy + j * lanes);
+      for (int j = 0; j < columns; ++j) d[j] = read(from_dy + j * lanes);
 #pragma GCC unroll 16
       for (int j = 0; j < columns + taps - 1; ++j) {
 #pragma GCC unroll 4
@@ -235,7 +237,7 @@ void gradient_run(const LaneGradient& g, const Streams& s, const float* dy) {
         }
       }
       x += columns * lanes;
-      dy += columns * lanes;
+      from_dy += columns * lanes;
     }
   }
 #pragma GCC unroll 4
@@ -329,17 +331,29 @@ void gradient(const LaneGradient& g) {
   }
 }
 
-void add_pixels(const float* plane, int64_t pixels, float* total) {
-  Vector sum = load_whole(total);
-  for (int64_t p = 0; p < pixels; ++p) sum += load_whole(plane + p * lanes);
-  store_whole(total, sum);
+void flush(float* sums, double* total, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) {
+    total[i] += static_cast<double>(sums[i]);
+    sums[i] = 0;
+  }
+}
+
+void finish(const double* total, float* result, int64_t n, bool add) {
+  for (int64_t i = 0; i < n; ++i)
+    result[i] = static_cast<float>(add ? static_cast<double>(result[i]) + total[i] : total[i]);
+}
+
+void add_pixels(const float* plane, int64_t pixels, double* total) {
+  RunTotal sum;
+  add_terms(sum, pixels, [&](int64_t p) { return load_whole(plane + p * lanes); });
+  for (int64_t c = 0; c < lanes; ++c) total[c] += sum.total[c];
 }
 
 }  // namespace
 
 template <>
 const GroupedKernels& kernels_for<GroupedKernels, compiled_isa>() {
-  static constexpr GroupedKernels kernels{fill, put, sum, gradient, add_pixels};
+  static constexpr GroupedKernels kernels{fill, put, sum, gradient, flush, finish, add_pixels};
   return kernels;
 }
 

@@ -71,16 +71,18 @@ struct LaneSum {
   std::int64_t source_row = 0, result_row = 0, result_pixel = 0;  ///< floats
 };
 
-/// weights += source x dy, summed over pixels.
+/// weights += source x dy, summed over pixels in fp32, one chain of additions for each weight.
 struct LaneGradient {
   FilterTaps filter;
   const float* source = nullptr;
-  const float* dy = nullptr;  ///< [rows][columns][16], zeros past the last column
+  const float* dy = nullptr;  ///< zeros past the last column
   float* weights = nullptr;
   std::int64_t rows = 0, columns = 0;  ///< columns: a multiple of gradient_columns
-  std::int64_t source_row = 0;
+  std::int64_t source_row = 0, dy_row = 0;
 };
 constexpr std::int64_t gradient_columns = 4;
+/// Pixels whose products are added in fp32, at most, before their sum is added in double.
+constexpr std::int64_t longest_chain = 256;
 /// Pixels that the sums read past the last result of a row.
 constexpr std::int64_t overread_pixels = 16;
 
@@ -89,8 +91,12 @@ struct GroupedKernels {
   void (*put)(const RowsCopy&);
   void (*sum)(const LaneSum&);
   void (*gradient)(const LaneGradient&);
-  /// total[16] += vectors of a plane, in order.
-  void (*add_pixels)(const float* plane, std::int64_t pixels, float* total);
+  /// total += sums, sums = 0.
+  void (*flush)(float* sums, double* total, std::int64_t n);
+  /// result = total, or result += total.
+  void (*finish)(const double* total, float* result, std::int64_t n, bool add);
+  /// total[16] += vectors of a plane.
+  void (*add_pixels)(const float* plane, std::int64_t pixels, double* total);
 };
 
 }  // namespace convoy::cpu

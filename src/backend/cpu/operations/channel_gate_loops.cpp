@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backend/cpu/operations/channel_gate_loops.hpp"
 
+#include "backend/cpu/run_total.hpp"
 #include "backend/cpu/vector_loops.hpp"
 #include "backend/rules/gate.hpp"
 
@@ -39,9 +40,11 @@ void gate_backward(const GateArgs& args, int64_t begin, int64_t end) { scale(arg
 void gate_backward_gate(const GateArgs& args, int64_t begin, int64_t end) {
   const int64_t pixels = args.x.pixels();
   for_blocks(args, args.dy, begin, end, [&](const auto& x, const auto& dy, const auto& s, const auto& ds) {
-    Vector sum[2] = {splat(0), splat(0)};
-    for (int64_t p = 0; p < pixels; ++p) sum[p & 1] += dy(p, 0) * x(p, 0);
-    ds.put(0, 0, gate_slope<VectorMath>(args.gate, s(0, 0)) * (sum[0] + sum[1]));
+    RunTotal total;
+    add_terms(total, pixels, [&](int64_t p) { return dy(p, 0) * x(p, 0); });
+    float sum[lanes];
+    total.store(sum);
+    ds.put(0, 0, gate_slope<VectorMath>(args.gate, s(0, 0)) * load_whole(sum));
   });
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backend/cpu/operations/global_average_pool_loops.hpp"
 
+#include "backend/cpu/run_total.hpp"
 #include "backend/cpu/vector_loops.hpp"
 
 namespace convoy::cpu {
@@ -16,9 +17,11 @@ inline void global_row(const GlobalAverageArgs& args, int64_t image, int64_t blo
       float* const row = static_cast<float*>(const_cast<void*>(forward ? args.to : args.from)) +
                          image * args.x.channels + block * lanes;
       if (forward) {
-        Vector sum[2] = {splat(0), splat(0)};
-        for (int64_t p = 0; p < pixels; ++p) sum[p & 1] += x(p, 0);
-        store<true>(row, (sum[0] + sum[1]) / splat(static_cast<float>(pixels)), count);
+        RunTotal total;
+        add_terms(total, pixels, [&](int64_t p) { return x(p, 0); });
+        float mean[lanes];
+        total.store(mean, static_cast<double>(pixels));
+        store<true>(row, load_whole(mean), count);
       } else {
         const Vector share = load<true>(row, count) / splat(static_cast<float>(pixels));
         for (int64_t p = 0; p < pixels; ++p) x.put(p, 0, share);

@@ -1,43 +1,64 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backend/cpu/operations/group_loops.hpp"
 
+#include "backend/cpu/run_total.hpp"
 #include "backend/cpu/vector_loops.hpp"
 
 namespace convoy::cpu {
 namespace {
 
-/// Not the usual activations: a call for sixteen values, so that the constants of all formulas stay out of the loops.
-[[gnu::noinline]] Vector other_activation(ActivationKind kind, float slope, Vector x) {
-  Vector y = x;
-  with_activation<VectorMath>(kind, slope, [&](auto rule) { y = rule.value(x); });
-  return y;
+/// Activations that the loops know; those of the others are applied to a run of pixels at a time, so that their
+/// constants, and the choice between them, stay out of the loops.
+CONVOY_INLINE bool is_usual(ActivationKind kind) {
+  return kind == ActivationKind::identity || kind == ActivationKind::relu || kind == ActivationKind::leaky_relu;
 }
 
-/// Gradient g times the derivative.
-[[gnu::noinline]] Vector other_derivative(ActivationKind kind, float slope, Vector x, Vector y, Vector g) {
-  Vector product = g;
-  with_activation<VectorMath>(kind, slope, [&](auto rule) { product = g * rule.derivative(x, y); });
-  return product;
+/// values = activation(values).
+[[gnu::noinline]] void activate_run(ActivationKind kind, float slope, float* values, int64_t vectors) {
+  with_activation<VectorMath>(kind, slope, [&](auto rule) {
+    for (int64_t i = 0; i < vectors * lanes; i += lanes) store_whole(values + i, rule.value(load_whole(values + i)));
+  });
+}
+
+/// gradients *= derivative(x, y). Not read where the rule doesn't need them: x, y.
+[[gnu::noinline]] void derive_run(ActivationKind kind, float slope, const float* x, const float* y, float* gradients,
+                                  int64_t vectors) {
+  with_activation<VectorMath>(kind, slope, [&](auto rule) {
+    using Rule = decltype(rule);
+    for (int64_t i = 0; i < vectors * lanes; i += lanes) {
+      Vector input{}, output{};
+      if constexpr (Rule::needs_input) input = load_whole(x + i);
+      if constexpr (Rule::needs_output) output = load_whole(y + i);
+      store_whole(gradients + i, load_whole(gradients + i) * rule.derivative(input, output));
+    }
+  });
+}
+
+/// x, the sum of the terms, of B channel blocks for the pixels [begin, end): [pixel][B][16]. Only the rarer activations
+/// need it in backward.
+template <class T, int B, bool partial>
+[[gnu::noinline]] void sum_terms(const AccumulateArgs& args, int64_t image, int64_t block, int64_t begin, int64_t end,
+                                 float* to) {
+  const TermArgs &first = args.terms[0], &second = args.terms[1];
+  const Lines<T, partial> x(args.layout, first.value, image, block), y(args.layout, second.value, image, block);
+  for (int b = 0; b < B; ++b) {
+    const int64_t c = (block + b) * lanes;
+    const Vector s = first.scale ? load<false>(first.scale + c, 16) : splat(1),
+                 s1 = second.scale ? load<false>(second.scale + c, 16) : splat(1);
+    Vector h = first.scale ? load<false>(first.shift + c, 16) : splat(0);
+    if (second.scale) h += load<false>(second.shift + c, 16);
+    for (int64_t p = begin; p < end; ++p) {
+      Vector v = x(p, b) * s + h;
+      if (second.value) v += y(p, b) * s1;
+      store_whole(to + ((p - begin) * B + b) * lanes, v);
+    }
+  }
 }
 
 CONVOY_INLINE Vector activate(ActivationKind kind, float slope, Vector x) {
-  if (kind == ActivationKind::identity) return x;
   if (kind == ActivationKind::relu) return Relu<VectorMath>{}.value(x);
   if (kind == ActivationKind::leaky_relu) return LeakyRelu<VectorMath>{splat(slope)}.value(x);
-  return other_activation(kind, slope, x);
-}
-
-/// x, the sum of the terms, at one place. Only the rarer activations need it in backward.
-template <class T, bool partial>
-[[gnu::noinline]] Vector sum_of_terms(const AccumulateArgs& args, int64_t image, int64_t block, int64_t p) {
-  const int64_t c = block * lanes;
-  Vector sum = splat(0);
-  for (const TermArgs& term : args.terms) {
-    if (!term.value) continue;
-    const Vector v = Lines<T, partial>(args.layout, term.value, image, block)(p, 0);
-    sum += term.scale ? v * load<false>(term.scale + c, 16) + load<false>(term.shift + c, 16) : v;
-  }
-  return sum;
+  return x;
 }
 
 template <class T, int B, bool partial, bool two>
@@ -56,12 +77,29 @@ inline void evaluate_unit(const EvaluateArgs& args, int64_t image, int64_t block
   const ActivationKind activation = args.activation;
   const float slope = args.slope;
   const int64_t pixels = args.layout.pixels();
-  for (int64_t p = 0; p < pixels; ++p) {
+  const auto sum_at = [&](int64_t p, int b) {
+    Vector v = x(p, b) * s[b] + h[b];
+    if constexpr (two) v += y(p, b) * s1[b];
+    return v;
+  };
+  if (is_usual(activation)) {
+    for (int64_t p = 0; p < pixels; ++p) {
 #pragma GCC unroll 4
-    for (int b = 0; b < B; ++b) {
-      Vector v = x(p, b) * s[b] + h[b];
-      if constexpr (two) v += y(p, b) * s1[b];
-      out.put(p, b, activate(activation, slope, v));
+      for (int b = 0; b < B; ++b) out.put(p, b, activate(activation, slope, sum_at(p, b)));
+    }
+    return;
+  }
+  alignas(64) float sums[run_pixels * B * lanes];
+  for (int64_t begin = 0; begin < pixels; begin += run_pixels) {
+    const int64_t end = begin + run_pixels < pixels ? begin + run_pixels : pixels;
+    for (int64_t p = begin; p < end; ++p) {
+#pragma GCC unroll 4
+      for (int b = 0; b < B; ++b) store_whole(sums + ((p - begin) * B + b) * lanes, sum_at(p, b));
+    }
+    activate_run(activation, slope, sums, (end - begin) * B);
+    for (int64_t p = begin; p < end; ++p) {
+#pragma GCC unroll 4
+      for (int b = 0; b < B; ++b) out.put(p, b, load_whole(sums + ((p - begin) * B + b) * lanes));
     }
   }
 }
@@ -133,7 +171,7 @@ CONVOY_INLINE void add_pixels(const Lines<T, partial>& x, int64_t p, int64_t end
 // at most.
 template <class T, int B, bool partial>
 inline void statistics_unit(const StatisticsArgs& args, int64_t image, int64_t block) {
-  constexpr int64_t run = 32 * (4 / B);
+  constexpr int64_t run = run_pixels * (4 / B);
   const Lines<T, partial> x(args.layout, args.value, image, block);
   const int64_t pixels = args.layout.pixels(), first = pixels < run ? pixels : run;
   Vector anchor[B], sum[B], square[B];
@@ -172,20 +210,6 @@ void statistics(const StatisticsArgs& args, int64_t begin, int64_t end) {
   });
 }
 
-/// Sums of sixteen channels over the pixels of an image: runs of pixels are added in float, the runs in double.
-struct RunTotal {
-  double total[lanes] = {};
-
-  CONVOY_INLINE void add(Vector run) {
-    float values[lanes];
-    store_whole(values, run);
-    for (int64_t c = 0; c < lanes; ++c) total[c] += static_cast<double>(values[c]);
-  }
-  CONVOY_INLINE void store(float* to) const {
-    for (int64_t c = 0; c < lanes; ++c) to[c] = static_cast<float>(total[c]);
-  }
-};
-
 // A run of 32 additions in float costs at most 32 u of the sum of the absolute terms, the result's rounding one more,
 // and the two roundings of a product two: at most 35 u for any number of pixels. One chain would cost that number in u.
 template <class T, int B, bool partial, bool affine, bool two, int norms>
@@ -210,25 +234,39 @@ inline void accumulate_unit(const AccumulateArgs& args, int64_t image, int64_t b
   const ActivationKind activation = args.activation;
   const float slope = args.slope;
   const int64_t pixels = args.layout.pixels();
-  constexpr int64_t run = 32;
-  for (int64_t begin = 0; begin < pixels; begin += run) {
-    const int64_t end = begin + run < pixels ? begin + run : pixels;
+  const auto gradient_at = [&](int64_t p, int b) {
+    Vector v = g(p, b);
+    if constexpr (affine) v = v * a[b] + (self(p, b) * w[b] + d[b]);
+    if constexpr (two) v += g2(p, b);
+    return v;
+  };
+  const bool usual = is_usual(activation);
+  alignas(64) float inputs[run_pixels * B * lanes], outputs[run_pixels * B * lanes], gradients[run_pixels * B * lanes];
+  for (int64_t begin = 0; begin < pixels; begin += run_pixels) {
+    const int64_t end = begin + run_pixels < pixels ? begin + run_pixels : pixels;
+    if (!usual) {
+      for (int64_t p = begin; p < end; ++p) {
+#pragma GCC unroll 4
+        for (int b = 0; b < B; ++b) {
+          const int64_t at = ((p - begin) * B + b) * lanes;
+          store_whole(gradients + at, gradient_at(p, b));
+          if (args.output) store_whole(outputs + at, y(p, b));
+        }
+      }
+      if (args.terms[0].value) sum_terms<T, B, partial>(args, image, block, begin, end, inputs);
+      derive_run(activation, slope, inputs, outputs, gradients, (end - begin) * B);
+    }
     for (int b = 0; b < B; ++b) sum[b] = product0[b] = product1[b] = splat(0);
     for (int64_t p = begin; p < end; ++p) {
 #pragma GCC unroll 4
       for (int b = 0; b < B; ++b) {
-        Vector v = g(p, b);
-        if constexpr (affine) v = v * a[b] + (self(p, b) * w[b] + d[b]);
-        if constexpr (two) v += g2(p, b);
+        Vector v = usual ? gradient_at(p, b) : load_whole(gradients + ((p - begin) * B + b) * lanes);
         if (activation == ActivationKind::relu) {
           const Vector output = y(p, b);
           v = v * Relu<VectorMath>{}.derivative(output, output);
         } else if (activation == ActivationKind::leaky_relu) {
           const Vector output = y(p, b);
           v = v * LeakyRelu<VectorMath>{splat(slope)}.derivative(output, output);
-        } else if (activation != ActivationKind::identity) {
-          const Vector input = args.terms[0].value ? sum_of_terms<T, partial>(args, image, block + b, p) : Vector{};
-          v = other_derivative(activation, slope, input, args.output ? y(p, b) : Vector{}, v);
         }
         out.put(p, b, v);
         if constexpr (norms > 0) {
