@@ -171,9 +171,8 @@ Exit evaluate(Communicator& communicator, const EvaluateConfig& config) try {
     data = data_of(config, trained);
     if (!data.synthetic && folder_of(data, config.split).empty())
       fail(Exit::usage, "no data set is given, and '{}' names none; use --data DIR (made by convoy-preprocess)", path);
-    if (rank == 0 || data.synthetic) info = open_split(data, config.split);
   });
-  if (!data.synthetic) share(communicator, info);
+  info = open_shared_split(communicator, data, config.split);
   run_agreed(communicator, "opening the data set", [&] {
     data.image_size = input_side(model, data, info);
     const DataVerdict verdict = see_as_model(model.data(), info, data);
