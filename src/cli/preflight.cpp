@@ -33,6 +33,7 @@
 #include "engine/placement.hpp"
 #include "engine/shared_data.hpp"
 #include "io/file.hpp"
+#include "io/folder.hpp"
 
 namespace convoy {
 namespace {
@@ -261,14 +262,12 @@ class Scratch {
 };
 
 /// Makes what is missing of `path`; says what that was, outermost first.
-std::vector<fs::path> make_folders(const fs::path& path) {
+std::vector<fs::path> make_missing_folders(const fs::path& path) {
   std::vector<fs::path> missing;
   std::error_code reason;
   for (fs::path at = path; !at.empty() && !fs::exists(at, reason); at = at.parent_path())
     missing.insert(missing.begin(), at);
-  fs::create_directories(path, reason);
-  if (reason)
-    fail(Exit::data, "cannot make '{}' ({}); choose a writable --output-dir", path.string(), reason.message());
+  make_folder(path.string(), "choose a writable --output-dir");
   return missing;
 }
 
@@ -307,7 +306,7 @@ void check_run_folder(Communicator& communicator, const TrainConfig& config, Pre
     attempt(
         mine,
         [&] {
-          made = make_folders(folder);
+          made = make_missing_folders(folder);
           bytes_per_second[0] = measure_writing(marker);
           File(marker, File::Access::create);
         },

@@ -32,6 +32,7 @@
 #include "infer/prediction.hpp"
 #include "infer/worst_images.hpp"
 #include "io/file.hpp"
+#include "io/folder.hpp"
 
 namespace convoy {
 namespace {
@@ -259,10 +260,8 @@ Exit evaluate(Communicator& communicator, const EvaluateConfig& config) try {
               record.counters[Counter::loss]);
     log::info("{}", json.text(-1, Json::Order::sorted));  // before anything that can fail
     if (!files) return;
-    std::error_code reason;
     const std::string folder = folder_for(config);
-    std::filesystem::create_directories(folder, reason);
-    if (reason) fail(Exit::data, "cannot make '{}' ({}); choose a writable --output-dir", folder, reason.message());
+    make_folder(folder, "choose a writable --output-dir");
     replace_text_file(folder + "/result.json", json.text(2, Json::Order::sorted) + "\n");
     confusion.write(folder, info.class_names);
     replace_text_file(folder + "/worst.json", worst_images);
