@@ -10,8 +10,9 @@ that was stopped goes on from its checkpoint in WORK. The first seed of all cell
 
 Which 16 of the many cells, and why:
 - gradients in fp32 are what the others are compared with, on 4 and on 16 replicas: 16 replicas see 16 images each, so their batch norms differ.
-- H = 1, 4, 16, 64 with momentum kept, the default: each four times the one before. 8 and 32 lie between.
-- At H = 16: momentum averaged, momentum reset, and both outer optimizers; the choice among them matters more than that of a neighbouring H.
+- H = 4, 16, 64 with momentum kept, the default: each four times the one before. 8 and 32 lie between.
+- At H = 16: momentum averaged, momentum reset, both outer optimizers, and averages after every step in the first half (post-local SGD); the choice
+  among them matters more than that of a neighbouring H.
 - The wire with gradients, each format and compressor once: an error of a format shows most where every step sends.
 - 16 replicas with the two policies that 16 replicas strain most: a kept momentum, and an outer optimizer over it.
 """
@@ -45,6 +46,7 @@ CELLS = {  # name: replicas, options
     "h16-keep-4": (4, local(16)),
     "gradients-bf16-4": (4, [*GRADIENTS, "--wire", "bf16"]),
     "h16-slowmo-4": (4, local(16, *SLOWMO)),
+    "h16-postlocal-4": (4, local(16, "--local-sgd-start", "1470")),  # half of the run averages after every step
     "gradients-16": (16, GRADIENTS),
     "h16-keep-16": (16, local(16)),
     "h16-average-4": (4, local(16, "--local-momentum", "average")),
@@ -56,7 +58,6 @@ CELLS = {  # name: replicas, options
     "gradients-topk-4": (4, [*GRADIENTS, "--wire", "topk"]),
     "h16-slowmo-16": (16, local(16, *SLOWMO)),
     "h16-reset-4": (4, local(16, "--local-momentum", "reset")),
-    "h1-keep-4": (4, local(1)),
 }
 FIELDS = ["cell", "seed", "epochs", "top1", "loss", "sent_mb_per_epoch", "seconds", "date", "machine"]
 STOPPED = 75  # convoy's exit code where it has saved a checkpoint and would go on

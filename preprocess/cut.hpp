@@ -5,9 +5,6 @@
 
 namespace convoy::preparation {
 
-/// Returns part `number` of `samples` cut into `partitions` parts whose sizes differ by at most one.
-Range cut_evenly(Index samples, Index partitions, Index number);
-
 /// Throws Error(usage) where a split has fewer samples than partitions.
 void require_enough_samples(Split split, Index samples, Index partitions);
 

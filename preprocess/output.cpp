@@ -8,6 +8,7 @@
 #include "core/log.hpp"
 #include "data/partition.hpp"
 #include "io/file.hpp"
+#include "io/folder.hpp"
 #include "io/seal.hpp"
 
 namespace convoy::preparation {
@@ -70,13 +71,10 @@ std::vector<std::string> find_faults(const Partition& p, std::size_t limit) {
 }
 
 void prepare_folder(const std::string& folder, const std::vector<std::string>& expected_names, bool overwrite) {
+  make_folder(folder, "choose a writable --out");
   std::error_code reason;
-  fs::create_directories(folder, reason);
-  fs::directory_iterator entries;
-  if (!reason) entries = fs::directory_iterator(folder, reason);
-  if (reason) {
-    fail(Exit::data, "cannot make the folder '{}' ({}); choose a writable --out", folder, reason.message());
-  }
+  fs::directory_iterator entries(folder, reason);
+  if (reason) fail(Exit::data, "cannot open the folder '{}' ({}); choose another --out", folder, reason.message());
   std::vector<std::string> others, temporary;
   for (; entries != fs::directory_iterator(); entries.increment(reason)) {
     const fs::directory_entry& entry = *entries;

@@ -10,6 +10,7 @@
 #include <filesystem>
 
 #include "core/errors.hpp"
+#include "io/folder.hpp"
 
 namespace convoy::preparation {
 
@@ -18,11 +19,7 @@ FolderLock::~FolderLock() {
 }
 
 void FolderLock::take(const std::string& folder) {
-  std::error_code reason;
-  std::filesystem::create_directories(folder, reason);
-  if (reason) {
-    fail(Exit::data, "cannot make the folder '{}' ({}); choose a writable --out", folder, reason.message());
-  }
+  make_folder(folder, "choose a writable --out");
   folder_ = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (folder_ < 0) fail(Exit::data, "cannot open the folder '{}' ({})", folder, std::strerror(errno));
   if (::flock(folder_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {

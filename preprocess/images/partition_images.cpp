@@ -3,10 +3,10 @@
 
 #include <algorithm>
 
+#include "core/deal.hpp"
 #include "core/errors.hpp"
 #include "core/stop.hpp"
 #include "io/seal.hpp"
-#include "preprocess/cut.hpp"
 
 namespace convoy::preparation {
 
@@ -25,7 +25,7 @@ PartitionImages::PartitionImages(const std::vector<RunReader>& runs, const Surve
   const SplitPlan& split = survey.splits[key.split];
   const auto number = static_cast<std::size_t>(key.number);
   const Boundary &from = split.boundaries[key.size][number], &to = split.boundaries[key.size][number + 1];
-  const Range range = cut_evenly(split.range.count, split.partitions(key.size), key.number);
+  const Range range = deal(split.range.count, split.partitions(key.size), key.number);
   images_ = load_order(runs, survey.classes, split.origin, from.hash, to.hash, nullptr);
   const Index skipped = split.range.begin + range.begin - from.before;
   require(skipped >= 0 && skipped + range.count <= static_cast<Index>(images_.size()),

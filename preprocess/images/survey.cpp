@@ -6,6 +6,8 @@
 #include <numeric>
 #include <set>
 
+#include "comm/agreed_error.hpp"
+#include "core/deal.hpp"
 #include "core/errors.hpp"
 #include "core/hash.hpp"
 #include "core/log.hpp"
@@ -98,7 +100,7 @@ void require_own_numbers(Communicator& comm, const std::vector<OrderedImage>& im
     if (own.empty() && image_number(image.name) == number) own = image.name;
   }
   const auto of_ranks = comm.all_gather(own, "an image of a number");
-  agree_same(comm, "labels by number", [&] {
+  run_alike(comm, [&] {
     const auto name = std::find_if(of_ranks.begin(), of_ranks.end(), [](const auto& n) { return !n.empty(); });
     fail(
         Exit::data,
@@ -180,7 +182,7 @@ void sum_images(Communicator& comm, const std::vector<RunReader>& runs, const Re
     comm.sum(sums[s].sum, "sums of pixels");
     comm.sum(sums[s].squares, "sums of squares");
   }
-  agree_same(comm, "computing mean and standard deviation", [&] {
+  run_alike(comm, [&] {
     for (std::size_t s = 0; s < sizes; ++s) survey.normalisation.push_back(normalisation_of(sums[s], pixels[s]));
   });
 }
@@ -201,13 +203,13 @@ void find_boundaries(Communicator& comm, const PrepareSpec& spec, const Share& s
     split.boundaries.resize(spec.recipe.sizes.size());
     for (std::size_t s = 0; s < split.boundaries.size(); ++s) {
       Index partitions = 0;
-      agree_same(comm, "cutting into partitions", [&] { partitions = choose_partitions(spec, split, s); });
+      run_alike(comm, [&] { partitions = choose_partitions(spec, split, s); });
       const auto origin = static_cast<std::size_t>(split.origin);
       const auto& images = share.images[origin];
       // The last boundary is the end: an image's that belongs to no partition, or nobody's.
       std::vector<std::int64_t> found(static_cast<std::size_t>(partitions + 1) * 2);
       for (Index number = 0; number <= partitions; ++number) {
-        const Index place = split.range.begin + cut_evenly(split.range.count, partitions, number).begin;
+        const Index place = split.range.begin + deal(split.range.count, partitions, number).begin;
         const Index own = place - share.before[origin];
         if (own < 0 || own >= static_cast<Index>(images.size())) continue;
         auto first = static_cast<std::size_t>(own);
@@ -308,7 +310,7 @@ Survey survey_runs(Communicator& comm, const SurveySpec& spec, const std::vector
   if (!spec.given.closed) {
     std::set<ClassText> seen(spec.known.begin(), spec.known.end());
     for (const RunReader& run : runs) seen.insert(run.tables().classes.begin(), run.tables().classes.end());
-    agree_same(comm, "numbering classes", [&] { survey.classes = classes_from({seen.begin(), seen.end()}); });
+    run_alike(comm, [&] { survey.classes = classes_from({seen.begin(), seen.end()}); });
   }
   Share share = share_of(comm.rank(), comm.size());
   std::vector<Note> notes;
@@ -321,7 +323,7 @@ Survey survey_runs(Communicator& comm, const SurveySpec& spec, const std::vector
   count_images(comm, share);
   for (std::size_t p = 0; p < split_count; ++p) require_own_numbers(comm, share.images[p], spec.numbered_lines[p]);
   if (share.total[0] == 0) return survey;
-  agree_same(comm, "planning", [&] { survey.splits = plan_splits(spec.prepare, share.total); });
+  run_alike(comm, [&] { survey.splits = plan_splits(spec.prepare, share.total); });
   count_classes(comm, share, survey);
   survey.shared_images = count_shared(comm, share);
   sum_images(comm, runs, spec.prepare.recipe, share, survey);

@@ -3,8 +3,8 @@
 
 #include <filesystem>
 
+#include "core/deal.hpp"
 #include "preprocess/agree.hpp"
-#include "preprocess/cut.hpp"
 #include "preprocess/partition_writer.hpp"
 
 namespace convoy::preparation {
@@ -27,7 +27,7 @@ Partition header_of(const PrepareSpec& spec, const Survey& survey, const Provena
   header.number = key.number;
   header.partitions = split.partitions(key.size);
   header.split_samples = split.range.count;
-  const Range range = cut_evenly(split.range.count, header.partitions, key.number);
+  const Range range = deal(split.range.count, header.partitions, key.number);
   header.first = range.begin;
   header.samples = range.count;
   header.encoding = recipe.encoding == Encoding::raw ? "raw" : "jpeg";

@@ -10,6 +10,7 @@
 #include "core/errors.hpp"
 #include "core/json.hpp"
 #include "core/log.hpp"
+#include "io/folder.hpp"
 #include "io/seal.hpp"
 #include "preprocess/sources/source.hpp"
 
@@ -105,8 +106,7 @@ void prepare_spill(const std::string& folder, const JobIdentity& identity, bool 
         folder, found.recipe == identity.recipe ? "of a source that has changed since" : "with other options");
   }
   remove_spill(folder);
-  fs::create_directories(folder, reason);
-  if (reason) fail(Exit::data, "cannot make the folder '{}' ({}); choose a writable --out", folder, reason.message());
+  make_folder(folder, "choose a writable --out");
   write_json(path, Json::object({{"recipe", identity.recipe}, {"source", identity.source}}));
 }
 

@@ -10,6 +10,7 @@
 
 #include "checkpoint/file.hpp"
 #include "core/log.hpp"
+#include "io/folder.hpp"
 
 namespace convoy {
 namespace fs = std::filesystem;
@@ -168,10 +169,7 @@ void put_aside(const std::string& folder, const std::vector<std::string>& files,
   std::error_code reason;
   if (aside.empty()) aside = free_place_aside(folder);
   if (files.empty()) return;
-  fs::create_directories(aside, reason);
-  if (reason)
-    fail(Exit::data, "cannot make '{}' ({}); make room, or choose a writable --checkpoint-dir", aside,
-         reason.message());
+  make_folder(aside, "make room, or choose a writable --checkpoint-dir");
   for (const std::string& file : files) {
     fs::rename(fs::path(folder) / file, fs::path(aside) / file, reason);
     if (reason && reason != std::errc::no_such_file_or_directory)

@@ -11,6 +11,7 @@
 #include "core/json.hpp"
 #include "core/log.hpp"
 #include "io/file.hpp"
+#include "io/folder.hpp"
 
 namespace convoy {
 namespace fs = std::filesystem;
@@ -61,14 +62,6 @@ std::string to_text(const AttemptRecord& record) {
   if (!record.from.empty())
     json["from"].set({{"file", record.from}, {"attempt", record.from_attempt}, {"step", record.from_step}});
   return json.text(1, Json::Order::sorted) + "\n";
-}
-
-void make_folder(const std::string& folder) {
-  std::error_code error;
-  fs::create_directories(folder_of_attempts(folder), error);
-  if (error)
-    fail(Exit::data, "cannot make '{}' ({}); make room or choose a writable folder", folder_of_attempts(folder),
-         error.message());
 }
 
 std::vector<Index> readable_numbers(const std::string& folder) {
@@ -163,7 +156,7 @@ Index claim_attempt(const std::vector<std::string>& folders, AttemptRecord recor
 
 bool claim_number(const std::vector<std::string>& folders, const AttemptRecord& record) {
   for (auto folder = folders.begin(); folder != folders.end(); ++folder) {
-    make_folder(*folder);
+    make_folder(folder_of_attempts(*folder), "make room or choose a writable folder");
     if (create_text_file(record_path(*folder, record.number), to_text(record))) continue;
     // A number that is taken in one folder only is given up: gaps do no harm.
     std::error_code ignored;

@@ -184,11 +184,8 @@ struct Fit {
 
 /// `/parameters/fc.` of the layer that makes the classes.
 std::string head_of(const Plan& plan) {
-  std::string name;
-  for (const Node& node : plan.graph.nodes) {
-    if (!node.parameters.empty()) name = node.name;
-  }
-  return "/parameters/" + name + ".";
+  const Node* const layer = last_layer(plan.graph);
+  return fmt::format("/parameters/{}.", layer == nullptr ? "" : layer->name);
 }
 
 /// The same but for the number of outputs, which differs.

@@ -9,20 +9,14 @@
 #include "core/log.hpp"
 #include "core/progress.hpp"
 #include "core/wall_clock.hpp"
+#include "io/folder.hpp"
 
 namespace convoy {
 namespace fs = std::filesystem;
 namespace {
 
 constexpr double slow_bytes_per_second = 5e6, visible_seconds = 30;
-
-void make_folder(const std::string& folder) {
-  std::error_code error;
-  fs::create_directories(folder, error);
-  if (error)
-    fail(Exit::data, "cannot make the checkpoint folder '{}' ({}); give --checkpoint-dir a writable path", folder,
-         error.message());
-}
+constexpr const char* choose_another = "give --checkpoint-dir a writable path";
 
 /// Rank 0 must see every shard as its writer left it, or the set could never be loaded. Network file systems may take
 /// a while to show it.
@@ -89,7 +83,7 @@ void Saver::begin_main(Save& save) {
 }
 
 void Saver::write_shards(Save& save) const {
-  if (!save.spec.shards.empty()) make_folder(place_.folder);
+  if (!save.spec.shards.empty()) make_folder(place_.folder, choose_another);
   CheckpointMeta meta = save.spec.meta;
   meta.ema_decay = 0;  // the main file's alone
   meta.has_outer = false;
@@ -115,7 +109,7 @@ void Saver::make_way(const std::string& name) {
 }
 
 void Saver::write_main(Save& save, std::vector<ShardRecord> shards) {
-  make_folder(place_.folder);
+  make_folder(place_.folder, choose_another);
   for (const ShardRecord& shard : shards) check_shard(place_.folder, shard, place_.fence, place_.clock);
   const FileMeta meta{save.spec.meta, place_.plan.graph.model, std::move(shards)};
   write_set_file(main_path(place_.folder, save.spec.name), place_.plan, place_.layout, meta,

@@ -40,18 +40,12 @@ std::string print_ranks(const std::vector<double>& values) {
 
 namespace {
 
-Exit run_bench(Session& session, const Words& words) {
+Exit run_bench(Session& session, const Words& words) try {
   const auto config = agree_on_config<BenchConfig>(session, words, parse_bench);
   if (!config) return Exit::usage;
   Communicator communicator(session, config->deadline);
   supervise(communicator, config->deadline);
-  if (config->what == "compute") {
-    try {
-      return bench_compute(communicator, *config);
-    } catch (const AgreedError& error) {  // the rank that it concerns has logged why
-      return error.code;
-    }
-  }
+  if (config->what == "compute") return bench_compute(communicator, *config);
   if (config->what == "scaling") {
     // Ranks without work wait for measurements of unknown length.
     Communicator patient(session, StallLimits{0, 0});
@@ -59,6 +53,8 @@ Exit run_bench(Session& session, const Words& words) {
   }
   if (config->what == "io") return bench_io(communicator, *config);
   return bench_comm(communicator, *config);
+} catch (const AgreedError& error) {  // the rank that it concerns has logged why
+  return error.code;
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "data/image_maker.hpp"
 #include "data/loader.hpp"
 #include "engine/data.hpp"
+#include "engine/shared_data.hpp"
 
 namespace convoy {
 namespace {
@@ -95,13 +96,12 @@ std::string limit_of(const Parts& parts, const Dataset& samples, const AugmentSp
 
 Exit bench_io(Communicator& communicator, const BenchConfig& config) {
   const int ranks = communicator.size(), rank = communicator.rank();
-  DatasetInfo info;
+  const DatasetInfo info = open_shared_split(communicator, config.data, "train");
   std::unique_ptr<Dataset> samples;
   OrderSpec order;
   AugmentSpec augment;
   Stopwatch load;
-  const Exit code = patient_ranks(communicator, config.deadline)->agreed_exit("loading the samples", [&] {
-    info = open_split(config.data, "train");
+  run_agreed(*patient_ranks(communicator, config.deadline), "loading the samples", [&] {
     if (info.samples < ranks) {
       fail(Exit::usage, "{} ranks share {} images; start fewer ranks", ranks, info.samples);
     }
@@ -118,7 +118,6 @@ Exit bench_io(Communicator& communicator, const BenchConfig& config) {
                          samples_memory(config.data, communicator.node_size()));
     load.stop();
   });
-  if (code != Exit::ok) return code;
   const double stored_bytes =
       static_cast<double>(samples_bytes(info, {0, info.samples})) / static_cast<double>(info.samples);
   const Index image_bytes = SampleImages::image_bytes(*samples, augment);

@@ -28,9 +28,12 @@
 #include "core/topology.hpp"
 #include "core/version.hpp"
 #include "core/wall_clock.hpp"
+#include "data/partition.hpp"
 #include "engine/data.hpp"
 #include "engine/placement.hpp"
+#include "engine/shared_data.hpp"
 #include "io/file.hpp"
+#include "io/folder.hpp"
 
 namespace convoy {
 namespace {
@@ -161,6 +164,46 @@ void check_network(Communicator& communicator, Preflight& to) {
                            {}});
 }
 
+/// Throws Error(data) unless this host's folder has all partitions of the split, and one of them, by its seal, is what
+/// rank 0 has read.
+void compare_partition(const DatasetInfo& split, std::size_t number, std::uint32_t seal) {
+  std::set<std::string> names;
+  std::error_code reason;
+  for (std::filesystem::directory_iterator at(split.folder, reason), end; !reason && at != end; at.increment(reason))
+    names.insert(at->path().string());
+  if (reason) fail(Exit::data, "cannot list the data folder '{}' ({})", split.folder, reason.message());
+  for (const PartitionInfo& part : split.partitions)
+    if (!names.contains(part.path))
+      fail(Exit::data, "'{}' is missing here and not on the first host; give a folder that all hosts share", part.path);
+  const std::string& path = split.partitions[number].path;
+  if (read_partition(path).seal_crc != seal)
+    fail(Exit::data, "'{}' is another file here than on the first host; give a folder that all hosts share", path);
+}
+
+/// Collective. Whether the hosts see the split that rank 0 has read: one rank of each host but the first looks. A
+/// thousand hosts that read every header would burden the file system, so each reads one, and together they read all.
+void compare_hosts(Communicator& communicator, const DatasetInfo& split, std::vector<Finding>& mine) {
+  const auto& hosts = communicator.hosts();
+  const NodePlace place = find_node_place(hosts, communicator.rank());
+  const auto number_of = [&](int first_rank) {
+    return std::set<std::string>(hosts.begin(), hosts.begin() + first_rank).size() % split.partitions.size();
+  };
+  std::vector<std::uint32_t> seals(split.partitions.size());
+  if (communicator.rank() == 0) {
+    const std::size_t others = std::set<std::string>(hosts.begin(), hosts.end()).size() - 1;
+    attempt(mine, [&] {
+      for (std::size_t host = 1; host <= std::min(others, seals.size()); ++host) {
+        const std::size_t number = host % seals.size();
+        seals[number] = read_partition(split.partitions[number].path).seal_crc;
+      }
+    });
+  }
+  communicator.broadcast(std::as_writable_bytes(std::span(seals)), 0, "seals of partitions");
+  if (place.rank != 0 || place.first == 0) return;
+  const std::size_t number = number_of(place.first);
+  attempt(mine, [&] { compare_partition(split, number, seals[number]); });
+}
+
 void check_data(Communicator& communicator, const DataConfig& config, Preflight& to) {
   const bool given = config.synthetic || !config.folder.empty() || !config.train_folder.empty();
   if (!given) {
@@ -172,31 +215,33 @@ void check_data(Communicator& communicator, const DataConfig& config, Preflight&
     return;
   }
   std::vector<Finding> mine;
-  std::string text = "can't be read";
+  std::vector<DatasetInfo> splits;
   const auto begin = real_clock().now();
-  attempt(mine, [&] {
-    std::string found;
-    for (const char* split : {"train", "val"}) {
-      if (split == std::string("val") && !split_exists(config, split)) continue;
-      const DatasetInfo info = open_split(config, split);
-      found += fmt::format("{}{} in {} of split {} ({:016x})", found.empty() ? "" : ", ", tell_images(info),
-                           counted(info.partitions.size(), "partition"), split, info.digest);
-    }
-    text = found;
-  });
-  double seconds[1] = {seconds_since(begin)};
-  communicator.maximum(std::span<double>(seconds), "time of opening the data set");
-  const auto all = communicator.all_gather(text, "data set as ranks see it");
+  if (communicator.rank() == 0) {
+    attempt(mine, [&] {
+      splits.push_back(open_split(config, "train"));
+      if (split_exists(config, "val")) splits.push_back(open_split(config, "val"));
+    });
+  }
+  const double seconds = seconds_since(begin);
+  std::int64_t count[1] = {mine.empty() ? std::ssize(splits) : 0};
+  communicator.broadcast(std::as_writable_bytes(std::span(count)), 0, "number of splits");
+  splits.resize(static_cast<std::size_t>(count[0]));
+  for (DatasetInfo& split : splits) {
+    share(communicator, split);
+    compare_hosts(communicator, split, mine);
+  }
   share_findings(communicator, mine, to);
-  const bool same = std::set<std::string>(all.begin(), all.end()).size() == 1;
-  if (!same && code_of(to) == Exit::ok)
-    to.findings.push_back(
-        {Exit::data,
-         fmt::format("ranks see different data sets ({}); give a folder that all hosts share", folded(all)),
-         {}});
-  to.facts.push_back({"data",
-                      fmt::format("{}; opened by every rank in {:.2f} s at most", folded(all), seconds[0]),
-                      {{"checked", true}, {"seen", folded(all)}, {"open_seconds", seconds[0]}}});
+
+  const std::set<std::string> hosts(communicator.hosts().begin(), communicator.hosts().end());
+  std::string text = splits.empty() ? "can't be read" : "";
+  for (const DatasetInfo& split : splits)
+    text += fmt::format("{}{} in {} of split {} ({:016x})", text.empty() ? "" : ", ", tell_images(split),
+                        counted(split.partitions.size(), "partition"), split.split, split.digest);
+  const std::string seen = text;
+  if (!splits.empty()) text += fmt::format("; headers read in {:.2f} s", seconds);
+  if (!splits.empty() && hosts.size() > 1) text += fmt::format(", looked at by {} hosts", hosts.size());
+  to.facts.push_back({"data", text, {{"checked", true}, {"seen", seen}, {"open_seconds", seconds}}});
 }
 
 namespace fs = std::filesystem;
@@ -217,14 +262,12 @@ class Scratch {
 };
 
 /// Makes what is missing of `path`; says what that was, outermost first.
-std::vector<fs::path> make_folders(const fs::path& path) {
+std::vector<fs::path> make_missing_folders(const fs::path& path) {
   std::vector<fs::path> missing;
   std::error_code reason;
   for (fs::path at = path; !at.empty() && !fs::exists(at, reason); at = at.parent_path())
     missing.insert(missing.begin(), at);
-  fs::create_directories(path, reason);
-  if (reason)
-    fail(Exit::data, "cannot make '{}' ({}); choose a writable --output-dir", path.string(), reason.message());
+  make_folder(path.string(), "choose a writable --output-dir");
   return missing;
 }
 
@@ -263,7 +306,7 @@ void check_run_folder(Communicator& communicator, const TrainConfig& config, Pre
     attempt(
         mine,
         [&] {
-          made = make_folders(folder);
+          made = make_missing_folders(folder);
           bytes_per_second[0] = measure_writing(marker);
           File(marker, File::Access::create);
         },
@@ -337,8 +380,8 @@ Command preflight_command() {
       .usage = "mpirun -np N convoy preflight --data DIR --output-dir DIR [options]",
       .text =
           "Checks what a job needs before it starts. Use the launch line and the options of the job. For each rank it prints\n"
-          "host, device, cores, NUMA nodes and threads. It checks the network, MPI and clocks, whether all ranks can read the\n"
-          "data set, and whether all hosts can write the run directory. --stress SECONDS also makes each rank compute, fills\n"
+          "host, device, cores, NUMA nodes and threads. It checks the network, MPI and clocks, whether all hosts see the\n"
+          "data set, and whether they can write the run directory. --stress SECONDS also makes each rank compute, fills\n"
           "memory, writes and reads files and lets all pairs of ranks exchange messages, and names what is wrong or slow.\n"
           "It exits with 0, or with the highest of: 2 run directory or builds, 3 data, 4 devices or cores that ranks share by\n"
           "accident, 7 wrong arithmetic or memory. It ignores options of 'convoy train' that do not matter here.",

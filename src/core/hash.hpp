@@ -7,16 +7,9 @@
 #include <cstring>
 #include <string_view>
 
-namespace convoy {
+#include "core/mix_bits.hpp"
 
-/// The finaliser of SplitMix64 (Steele, Lea, Flood 2014): a bijection with full avalanche.
-constexpr std::uint64_t mix_bits(std::uint64_t x) {
-  x ^= x >> 30;
-  x *= 0xbf58476d1ce4e5b9ULL;
-  x ^= x >> 27;
-  x *= 0x94d049bb133111ebULL;
-  return x ^ (x >> 31);
-}
+namespace convoy {
 
 constexpr std::uint64_t hash_text(std::string_view text, std::uint64_t seed = 0) {
   std::uint64_t h = 0xcbf29ce484222325ULL ^ mix_bits(seed);

@@ -3,18 +3,19 @@
 #include <algorithm>
 #include <vector>
 
+#include "core/deal.hpp"
+
 namespace convoy {
 
-/// The replicas [first, first + count) that a rank owns: contiguous runs, sizes differ by at most one.
+/// The replicas [first, first + count) that a rank owns.
 struct ReplicaRun {
   int first = 0, count = 0;
 };
 
-/// Deals `replicas` replicas to `ranks` ranks. Ranks beyond the number of replicas own none but take part in every
-/// reduction.
+/// Ranks beyond the number of replicas own none but take part in every reduction.
 constexpr ReplicaRun deal_replicas(int replicas, int ranks, int rank) {
-  const int share = replicas / ranks, rest = replicas % ranks;
-  return {rank * share + std::min(rank, rest), share + (rank < rest ? 1 : 0)};
+  const Range run = deal(replicas, ranks, rank);
+  return {static_cast<int>(run.begin), static_cast<int>(run.count)};
 }
 
 constexpr int rank_of_replica(int replicas, int ranks, int replica) {

@@ -4,16 +4,14 @@
 #include <algorithm>
 #include <numeric>
 
+#include "core/deal.hpp"
 #include "core/errors.hpp"
 #include "data/image_maker.hpp"
 #include "data/loader.hpp"
 
 namespace convoy {
 
-Range EvaluationBatches::share(Index samples, int ranks, int rank) {
-  const Index part = samples / ranks, rest = samples % ranks;
-  return {rank * part + std::min<Index>(rank, rest), part + (rank < rest ? 1 : 0)};
-}
+Range EvaluationBatches::share(Index samples, int ranks, int rank) { return deal(samples, ranks, rank); }
 
 EvaluationBatches::EvaluationBatches(const Dataset& dataset, const EvaluationSpec& spec)
     : dataset_(dataset), batch_(spec.batch), resident_(spec.resident), groups_(spec.groups) {

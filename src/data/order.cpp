@@ -6,17 +6,12 @@
 #include <numeric>
 #include <utility>
 
+#include "core/deal.hpp"
 #include "core/errors.hpp"
 #include "core/random.hpp"
 
 namespace convoy {
 namespace {
-
-/// The part-th of `parts` contiguous runs of 0 .. total-1; sizes differ by at most one, the longer ones come first.
-Range deal(Index total, Index parts, Index part) {
-  const Index share = total / parts, rest = total % parts;
-  return {part * share + std::min(part, rest), share + (part < rest ? 1 : 0)};
-}
 
 Index step_samples(const OrderSpec& spec) { return spec.replicas * spec.batch; }
 

@@ -19,6 +19,7 @@
 #include "core/stop.hpp"
 #include "data/sample_table.hpp"
 #include "io/file.hpp"
+#include "io/folder.hpp"
 #include "io/seal.hpp"
 
 namespace convoy {
@@ -132,9 +133,7 @@ std::string stage_folder(const std::string& folder) {
 
 void stage_partitions(DatasetInfo& info, Range range, const std::string& folder) {
   const std::string own = fmt::format("{}/{:016x}", folder, info.digest);
-  std::error_code reason;
-  fs::create_directories(own, reason);
-  if (reason) fail(Exit::data, "cannot make '{}' ({}); choose another --stage-dir", own, reason.message());
+  make_folder(own, "choose another --stage-dir");
   for (PartitionInfo& part : info.partitions) {
     if (range.count == 0 || part.samples.begin >= range.end() || range.begin >= part.samples.end()) continue;
     const std::string to = (fs::path(own) / fs::path(part.path).filename()).string();

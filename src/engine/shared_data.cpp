@@ -3,7 +3,9 @@
 
 #include <span>
 
+#include "comm/agreed_error.hpp"
 #include "data/dataset_bytes.hpp"
+#include "engine/data.hpp"
 
 namespace convoy {
 
@@ -24,6 +26,15 @@ void share(Communicator& communicator, std::vector<std::int32_t>& labels) {
   communicator.broadcast(std::as_writable_bytes(std::span(&count, 1)), 0, "number of labels");
   labels.resize(static_cast<std::size_t>(count));
   communicator.broadcast(std::as_writable_bytes(std::span(labels)), 0, "labels of a split");
+}
+
+DatasetInfo open_shared_split(Communicator& communicator, const DataConfig& config, const std::string& split) {
+  DatasetInfo info;
+  run_agreed(communicator, "opening the data set", [&] {
+    if (communicator.rank() == 0 || config.synthetic) info = open_split(config, split);
+  });
+  if (!config.synthetic) share(communicator, info);
+  return info;
 }
 
 }  // namespace convoy

@@ -31,6 +31,7 @@
 #include "infer/model_file.hpp"
 #include "infer/worst_images.hpp"
 #include "io/file.hpp"
+#include "io/folder.hpp"
 
 namespace convoy {
 namespace {
@@ -101,9 +102,8 @@ Split open_data(Communicator& communicator, const EvaluateConfig& config, const 
     data = data_of(config, trained);
     if (!data.synthetic && folder_of(data, config.split).empty())
       fail(Exit::usage, "no data set is given, and '{}' names none; use --data DIR (made by convoy-preprocess)", path);
-    if (rank == 0 || data.synthetic) info = open_split(data, config.split);
   });
-  if (!data.synthetic) share(communicator, info);
+  info = open_shared_split(communicator, data, config.split);
   run_agreed(communicator, "opening the data set", [&] {
     data.image_size = input_side(model, data, info);
     const DataVerdict verdict = see_as_model(model.data(), info, data);
@@ -149,10 +149,8 @@ struct Tables {
 
 /// On rank 0. `json`: what result.json holds.
 void write_tables(const EvaluateConfig& config, const DatasetInfo& info, const Json& json, const Tables& tables) {
-  std::error_code reason;
   const std::string folder = folder_for(config);
-  std::filesystem::create_directories(folder, reason);
-  if (reason) fail(Exit::data, "cannot make '{}' ({}); choose a writable --output-dir", folder, reason.message());
+  make_folder(folder, "choose a writable --output-dir");
   replace_text_file(folder + "/result.json", json.text(2, Json::Order::sorted) + "\n");
   tables.confusion.write(folder, info.class_names);
   replace_text_file(folder + "/worst.json", tables.worst_images);

@@ -14,6 +14,7 @@
 #include "core/log.hpp"
 #include "core/text.hpp"
 #include "core/version.hpp"
+#include "io/folder.hpp"
 #include "io/hdf5.hpp"
 #include "run/attempt.hpp"
 
@@ -35,12 +36,6 @@ std::string make_default_folder(const TrainConfig& config) {
   for (int number = 2; !std::filesystem::create_directory(path, reason) && !reason; ++number)
     path = fmt::format("{}-{}", name, number);
   return path;  // where it can't be made the next call says so
-}
-
-void make_folder(const std::string& path, const char* option) {
-  std::error_code reason;
-  std::filesystem::create_directories(path, reason);
-  if (reason) fail(Exit::data, "cannot make '{}' ({}); choose a writable {}", path, reason.message(), option);
 }
 
 /// What repeats the run elsewhere: without the places where this one lies, which a second run would write to.
@@ -76,8 +71,8 @@ void make_run_folder(Communicator& communicator, TrainConfig& config) {
   std::string problem;
   if (communicator.rank() == 0) {
     try {
-      make_folder(config.output.folder, "--output-dir");
-      if (config.checkpoint.save) make_folder(config.checkpoint.folder, "--checkpoint-dir");
+      make_folder(config.output.folder, "choose a writable --output-dir");
+      if (config.checkpoint.save) make_folder(config.checkpoint.folder, "choose a writable --checkpoint-dir");
       log::also_to_file(config.output.folder + "/log.txt");
     } catch (const Error& e) {
       problem = e.what();

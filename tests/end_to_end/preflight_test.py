@@ -67,7 +67,7 @@ def unreachable(work, data):
     os.makedirs(work)
     data = shutil.copytree(data, f"{work}/data")
     out, _ = call("no data set", 2, "preflight", "--data", f"{work}/none", "--output-dir", f"{work}/run", "--threads", 1, expect=3)
-    check(re.search(rf"^FAILED: .*'{work}/none'.* \[ranks 0-1\]$", out, re.M), "one line for both ranks")
+    check(re.search(rf"^FAILED: .*'{work}/none'.* \[rank 0\]$", out, re.M), "rank 0 reads, and says it")
     part = sorted(glob.glob(f"{data}/train-*.h5"))[1]
     os.truncate(part, os.path.getsize(part) - 100)
     out, _ = call("a truncated partition", 1, "preflight", "--data", data, "--output-dir", f"{work}/run", expect=3)
@@ -76,6 +76,29 @@ def unreachable(work, data):
     out, _ = call("a run directory below a file", 2, "preflight", "--output-dir", f"{work}/file/run", "--threads", 1, expect=3)
     check("FAILED: cannot make " in out and "--output-dir [rank 0]" in out, "the remedy is named")
     check("data: not given" in out, "what isn't given isn't checked")
+
+
+def other_set(work, data):
+    """Three ranks on hosts of their own. On that of rank 2 another set, made alike from other images, lies where the others' lies."""
+    os.makedirs(work)
+    run(1, "synthetic", "--out", f"{work}/other", "--samples", 90, "--val-samples", 20, "--image-size", 16, "--partitions", 3, "--seed", 9,
+        program=PREPROCESS)
+    os.makedirs(f"{work}/some")
+    for part in glob.glob(f"{data}/*"):
+        if not part.endswith("train-00000-of-00003.h5"):
+            shutil.copy(part, f"{work}/some")
+    program = f"{work}/on-its-own-host"
+    words = ["preflight", "--data", data, "--output-dir", f"{work}/run", "--threads", 1]
+    for name, expected in (("", ""), ("other", "train-00002-of-00003.h5' is another file here"), ("some", "train-00000-of-00003.h5' is missing")):
+        mount = f"{{ [ $OMPI_COMM_WORLD_RANK != 2 ] || mount --bind {work}/{name} {data}; }} && " if name else ""
+        with open(program, "w", encoding="utf-8") as file:
+            file.write(f"#!/bin/sh\nexec unshare --uts --mount sh -c '{mount}hostname n$OMPI_COMM_WORLD_RANK && exec \"$@\"' sh '{CONVOY}' \"$@\"\n")
+        os.chmod(program, 0o755)
+        out, _ = run(3, *words, program=program, expect=3 if name else 0)
+        if name:
+            check(re.search(rf"^FAILED: .*{expected}.* \[rank 2\]$", out, re.M), f"{name}: rank 2 is named")
+        else:
+            check("looked at by 3 hosts" in out, "three hosts see the set")
 
 
 def launchers(work, _):
@@ -120,8 +143,10 @@ def main():
     with work_folder() as work:
         data = prepared(work)
         with concurrent.futures.ThreadPoolExecutor(3) as pool:
-            parts = [pool.submit(part, f"{work}/{part.__name__}", data)
-                     for part in (places, double_booked, unreachable, launchers, table_heads_logs, stress)]
+            parts = [places, double_booked, unreachable, launchers, table_heads_logs, stress]
+            if subprocess.run(["unshare", "--uts", "--mount", "hostname", "n0"], capture_output=True, check=False).returncode == 0:
+                parts.append(other_set)
+            parts = [pool.submit(part, f"{work}/{part.__name__}", data) for part in parts]
             for part in parts:
                 part.result()
 

@@ -105,6 +105,20 @@ def headers_once(work):
     check(len(opened[1]) >= 4 and opened[1] == opened[4], f"headers_once: as often on 4 ranks as on 1: {opened}")
 
 
+def tools_once(work):
+    """Likewise the checks before a job and the measurement of reading; the ranks of the latter have a partition each."""
+    data = f"{work}/data"
+    run(1, "synthetic", "--out", data, "--samples", 320, "--val-samples", 80, "--image-size", 16, "--partitions", 4, program=PREPROCESS)
+    for name, words in (("preflight", ["preflight", "--data", data, "--threads", 1, "--output-dir", f"{work}/run"]),
+                        ("bench io", ["bench", "io", "--data", data, "--batch-size", 8, "--steps", 4, "--shuffle", "partition"])):
+        opened = {}
+        for ranks in (1, 4):
+            log = f"{work}/{words[0]}-{ranks}.log"
+            run(ranks, *words, expect=None if name == "preflight" else 0, env={"LD_PRELOAD": SHIM, "CONVOY_CALLS_LOG": log})  # 4: too few cores
+            opened[ranks] = opens(log, data)
+        check(len(opened[1]) >= 4 and opened[1] == opened[4], f"{name}: as often on 4 ranks as on 1: {opened}")
+
+
 def labels_once(work):
     """What balances classes, and what is evaluated: as headers_once."""
     data = f"{work}/data"
@@ -137,7 +151,7 @@ def opens(log, folder):
 
 
 if __name__ == "__main__":
-    cases = {f.__name__: f for f in (beside, interval, choice, read_once, headers_once, labels_once)}
+    cases = {f.__name__: f for f in (beside, interval, choice, read_once, headers_once, tools_once, labels_once)}
     with work_folder() as work_path:
         for case in sys.argv[1:] or cases:
             cases[case](work_path)

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "core/deal.hpp"
 #include "io/seal.hpp"
-#include "preprocess/cut.hpp"
 #include "preprocess/partition_writer.hpp"
 
 namespace convoy {
@@ -16,7 +16,7 @@ inline std::uint8_t formula_pixel(Index id, Index k) { return static_cast<std::u
 
 inline Partition formula_header(const std::string& folder, const std::string& split, Index number, Index partitions,
                                 Index samples) {
-  const Range range = preparation::cut_evenly(samples, partitions, number);
+  const Range range = deal(samples, partitions, number);
   Partition p;
   p.path = folder + "/" + partition_file_name(split, number, partitions);
   p.split = split;

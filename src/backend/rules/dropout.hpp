@@ -4,29 +4,21 @@
 #pragma once
 #include <cstdint>
 
+#include "core/mix_bits.hpp"
 #include "core/portable.hpp"
 
 namespace convoy {
 
-/// Steele, Lea, Flood 2014 (SplitMix64): a bijection with full avalanche.
-CONVOY_HD inline std::uint64_t scatter_bits(std::uint64_t x) {
-  x ^= x >> 30;
-  x *= 0xbf58476d1ce4e5b9ULL;
-  x ^= x >> 27;
-  x *= 0x94d049bb133111ebULL;
-  return x ^ (x >> 31);
-}
-
 /// Of one node in one step; `node`: NodeId.
 CONVOY_HD inline std::uint64_t dropout_key(std::uint64_t seed, std::int64_t step, std::int64_t node) {
   constexpr std::uint64_t golden = 0x9e3779b97f4a7c15ULL, purpose = 0x64726f706f7574ULL;
-  const std::uint64_t mixed = scatter_bits(scatter_bits(seed ^ purpose) + golden * static_cast<std::uint64_t>(step));
-  return scatter_bits(mixed + golden * static_cast<std::uint64_t>(node));
+  const std::uint64_t mixed = mix_bits(mix_bits(seed ^ purpose) + golden * static_cast<std::uint64_t>(step));
+  return mix_bits(mixed + golden * static_cast<std::uint64_t>(node));
 }
 
 /// Of one sample. `position`: SampleSpec::position.
 CONVOY_HD inline std::uint64_t dropout_sample_key(std::uint64_t node_key, std::int64_t position) {
-  return scatter_bits(node_key + 0x9e3779b97f4a7c15ULL * static_cast<std::uint64_t>(position));
+  return mix_bits(node_key + 0x9e3779b97f4a7c15ULL * static_cast<std::uint64_t>(position));
 }
 
 struct DropoutRule {
@@ -39,7 +31,7 @@ struct DropoutRule {
   }
   /// 0 or scale. `element`: c h w of the sample's value, in the order of n c h w whatever the layout in memory.
   CONVOY_HD float factor(std::uint64_t sample_key, std::int64_t element) const {
-    const std::uint64_t bits = scatter_bits(sample_key + 0x9e3779b97f4a7c15ULL * static_cast<std::uint64_t>(element));
+    const std::uint64_t bits = mix_bits(sample_key + 0x9e3779b97f4a7c15ULL * static_cast<std::uint64_t>(element));
     return (bits >> 32) < threshold ? 0.0F : scale;
   }
 };

@@ -287,8 +287,7 @@ TEST_F(CheckpointTest, AForeignShardIsNotLoaded) {
 TEST_F(CheckpointTest, AnUnwritableFolderFailsOnAllRanks) {
   on_root([&] { std::ofstream(folder_ + "/file") << "no folder"; });
   const std::string text = saying_of_failure(folder_ + "/file/checkpoints", small_);
-  EXPECT_NE(text.find("cannot make the checkpoint folder '" + folder_ + "/file/checkpoints'"), std::string::npos)
-      << text;
+  EXPECT_NE(text.find("cannot make the folder '" + folder_ + "/file/checkpoints'"), std::string::npos) << text;
   EXPECT_NE(text.find("--checkpoint-dir"), std::string::npos) << text;
 }
 

@@ -39,4 +39,18 @@ output=$(launch -np 3 "$probe" inside 2>&1)
 expect "code where unwinding passes the session" 3 $?
 expect "message where unwinding passes the session" 1 "$(grep -c '^partition 1 is damaged$' <<<"$output")"
 
+# The launcher stands still while the ranks finalise, and goes on when all have given up waiting for its answer. Open MPI is told to
+# leave out the barrier in MPI_Finalize that needs the launcher.
+OMPI_MCA_async_mpi_finalize=1 launch -np 3 "$probe" frozen "$HOME/ids" >"$HOME/said" 2>&1 &
+job=$!
+until [[ -s $HOME/ids && $(wc -l <"$HOME/ids") == 4 ]]; do sleep 0.01; done
+mapfile -t ids <"$HOME/ids"
+for rank in "${ids[@]:0:3}"; do
+  while find "/proc/$rank/fd" -lname 'socket:*' 2>/dev/null | grep -q .; do sleep 0.01; done
+done
+kill -CONT "${ids[3]}"
+wait $job
+expect "code after a launcher that was slow at the end" 0 $?
+expect "what it says" "" "$(grep -v 'Forwarding signal' "$HOME/said")"
+
 exit $((failures > 0))

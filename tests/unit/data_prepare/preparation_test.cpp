@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "preprocess/cut.hpp"
+#include "core/deal.hpp"
 #include "preprocess/images/process.hpp"
 #include "preprocess/options.hpp"
 #include "preprocess/sources/source.hpp"
@@ -13,15 +13,14 @@
 namespace convoy::preparation {
 namespace {
 
-TEST(CutEvenly, PartsJoinAndDifferByAtMostOne) {
+TEST(Deal, PartsJoinAndDifferByAtMostOne) {
   for (const Index samples : {1, 7, 23, 1000}) {
     for (const Index partitions : {1, 2, 3, 7}) {
       Index end = 0;
       for (Index number = 0; number < partitions; ++number) {
-        const Range range = cut_evenly(samples, partitions, number);
+        const Range range = deal(samples, partitions, number);
         EXPECT_EQ(range.begin, end);
-        EXPECT_GE(range.count, samples / partitions);
-        EXPECT_LE(range.count, samples / partitions + 1);
+        EXPECT_EQ(range.count, samples / partitions + (number < samples % partitions ? 1 : 0));
         end = range.end();
       }
       EXPECT_EQ(end, samples);
