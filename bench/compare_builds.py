@@ -180,7 +180,7 @@ def main():
     parser.add_argument("after")
     parser.add_argument("cases", nargs="*", metavar="CASE")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--cpu-time", action="store_true", help="speed: one thread each, images per second of its CPU time: for a machine that others use")
+    parser.add_argument("--cpu-time", action="store_true", help="speed: run each build with one thread and compare images per second of CPU time; for a machine that others use")
     args = parser.parse_intermixed_args()  # cases may follow options
     before, after = Build(args.before), Build(args.after)
     if args.what == "speed":

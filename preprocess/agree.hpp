@@ -6,8 +6,8 @@
 
 namespace convoy::preparation {
 
-/// Collective. Runs body on every rank; throws AgreedError on all of them unless all came through. Who was asked to
-/// stop meanwhile goes on: unlike run_agreed, since the work itself looks for it where it can be left.
+/// Collective. Runs body on every rank; throws AgreedError on all ranks if one failed. Unlike run_agreed it
+/// ignores a request to stop: the body checks for one where it can stop.
 inline void agree(Communicator& comm, const char* what, const std::function<void()>& body) {
   if (const Exit code = comm.agreed_exit(what, body); code != Exit::ok) throw AgreedError{code};
 }

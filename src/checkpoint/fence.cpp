@@ -156,7 +156,7 @@ Index claim_attempt(const std::vector<std::string>& folders, AttemptRecord recor
 
 bool claim_number(const std::vector<std::string>& folders, const AttemptRecord& record) {
   for (auto folder = folders.begin(); folder != folders.end(); ++folder) {
-    make_folder(folder_of_attempts(*folder), "make room or choose a writable folder");
+    make_folder(folder_of_attempts(*folder), "make room, or choose a writable --output-dir or --checkpoint-dir");
     if (create_text_file(record_path(*folder, record.number), to_text(record))) continue;
     // A number that is taken in one folder only is given up: gaps do no harm.
     std::error_code ignored;

@@ -171,24 +171,33 @@ void compare_partition(const DatasetInfo& split, std::size_t number, std::uint32
   std::error_code reason;
   for (std::filesystem::directory_iterator at(split.folder, reason), end; !reason && at != end; at.increment(reason))
     names.insert(at->path().string());
-  if (reason) fail(Exit::data, "cannot list the data folder '{}' ({})", split.folder, reason.message());
+  if (reason)
+    fail(Exit::data, "cannot list the data folder '{}' ({}); make it readable on every host", split.folder,
+         reason.message());
   for (const PartitionInfo& part : split.partitions)
     if (!names.contains(part.path))
-      fail(Exit::data, "'{}' is missing here and not on the first host; give a folder that all hosts share", part.path);
+      fail(Exit::data,
+           "'{}' exists on the host of rank 0 and is missing on this one; give a folder that all hosts share",
+           part.path);
   const std::string& path = split.partitions[number].path;
   if (read_partition(path).seal_crc != seal)
-    fail(Exit::data, "'{}' is another file here than on the first host; give a folder that all hosts share", path);
+    fail(
+        Exit::data,
+        "'{}' on this host differs from the file on the host of rank 0 (different checksum); give a folder that all hosts share",
+        path);
 }
 
-/// Collective. Whether the hosts see the split that rank 0 has read: one rank of each host but the first looks. A
-/// thousand hosts that read every header would burden the file system, so each reads one, and together they read all.
+/// Collective. Checks that every host sees the split that rank 0 has read. One rank of each other host lists the folder
+/// and reads one header, since a thousand hosts that read every header would burden the file system. With at least as
+/// many other hosts as partitions, every partition is compared.
 void compare_hosts(Communicator& communicator, const DatasetInfo& split, std::vector<Finding>& mine) {
   const auto& hosts = communicator.hosts();
   const NodePlace place = find_node_place(hosts, communicator.rank());
   const auto number_of = [&](int first_rank) {
     return std::set<std::string>(hosts.begin(), hosts.begin() + first_rank).size() % split.partitions.size();
   };
-  std::vector<std::uint32_t> seals(split.partitions.size());
+  constexpr std::uint64_t unread = ~std::uint64_t{0};  // rank 0 could not read it, and says so
+  std::vector<std::uint64_t> seals(split.partitions.size(), unread);
   if (communicator.rank() == 0) {
     const std::size_t others = std::set<std::string>(hosts.begin(), hosts.end()).size() - 1;
     attempt(mine, [&] {
@@ -201,7 +210,8 @@ void compare_hosts(Communicator& communicator, const DatasetInfo& split, std::ve
   communicator.broadcast(std::as_writable_bytes(std::span(seals)), 0, "seals of partitions");
   if (place.rank != 0 || place.first == 0) return;
   const std::size_t number = number_of(place.first);
-  attempt(mine, [&] { compare_partition(split, number, seals[number]); });
+  if (seals[number] == unread) return;
+  attempt(mine, [&] { compare_partition(split, number, static_cast<std::uint32_t>(seals[number])); });
 }
 
 void check_data(Communicator& communicator, const DataConfig& config, Preflight& to) {
@@ -234,13 +244,13 @@ void check_data(Communicator& communicator, const DataConfig& config, Preflight&
   share_findings(communicator, mine, to);
 
   const std::set<std::string> hosts(communicator.hosts().begin(), communicator.hosts().end());
-  std::string text = splits.empty() ? "can't be read" : "";
+  std::string text = splits.empty() ? "could not be read; see the findings" : "";
   for (const DatasetInfo& split : splits)
     text += fmt::format("{}{} in {} of split {} ({:016x})", text.empty() ? "" : ", ", tell_images(split),
                         counted(split.partitions.size(), "partition"), split.split, split.digest);
   const std::string seen = text;
   if (!splits.empty()) text += fmt::format("; headers read in {:.2f} s", seconds);
-  if (!splits.empty() && hosts.size() > 1) text += fmt::format(", looked at by {} hosts", hosts.size());
+  if (!splits.empty() && hosts.size() > 1) text += fmt::format(", compared on {} hosts", hosts.size());
   to.facts.push_back({"data", text, {{"checked", true}, {"seen", seen}, {"open_seconds", seconds}}});
 }
 

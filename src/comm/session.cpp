@@ -94,14 +94,14 @@ void wait_for_all() {
     deadline.pause("end of the program");
 }
 
-/// mpirun ends the job with 1 if it learns that a process is gone before it has read that process's farewell. PMIx, in
-/// MPI_Finalize, waits 2 s for the answer to that (4.2.2; 10 s in 5.0) and then returns as if it had come. The answers
-/// took 1.6 s for 256 ranks on two cores, for 352 more than 2 s. So a rank whose farewell took that long stays a while;
-/// asleep, it leaves the cores to mpirun.
-void stay_for_launcher(double farewell_seconds) {
+/// mpirun ends the job with 1 if it learns that a process is gone before it has read that process's finalize message.
+/// PMIx, in MPI_Finalize, waits 2 s for the answer to that (4.2.2; 10 s in 5.0) and then returns as if it had come. The
+/// answers took 1.6 s for 256 ranks on two cores, for 352 more than 2 s. So a rank whose MPI_Finalize took that long
+/// stays a while; asleep, it leaves the cores to mpirun.
+void stay_for_launcher(double finalize_seconds) {
   constexpr double answered_seconds = 2, least_seconds = 5, most_seconds = 30, nap_seconds = 0.1;
-  if (std::getenv("OMPI_COMM_WORLD_SIZE") == nullptr || farewell_seconds < answered_seconds) return;
-  for (double left = std::clamp(farewell_seconds, least_seconds, most_seconds); left > 0; left -= nap_seconds) {
+  if (std::getenv("OMPI_COMM_WORLD_SIZE") == nullptr || finalize_seconds < answered_seconds) return;
+  for (double left = std::clamp(finalize_seconds, least_seconds, most_seconds); left > 0; left -= nap_seconds) {
     real_clock().sleep(nap_seconds);
     progress().mark();
   }

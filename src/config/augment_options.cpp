@@ -46,7 +46,7 @@ OptionGroup augment_options(DataConfig& data) {
           "crop", spec.crop, {{"auto", Crop::automatic}, {"window", Crop::window}, {"resized", Crop::resized}},
           "window: train on a window of the input's size out of the stored pixels; auto: out of the resized image (see --resize); resized: on a region of random area and shape, resized"))
       .decides_bits()
-      // What no crop names was once the window, so a window that is named needs another word.
+      // Earlier versions hashed the default as window. auto keeps that word, so an explicit window needs another.
       .hashed_by_old_names({{"auto", "window"}, {"window", "stored window"}});
   add(number_option("min-random-area", "F", spec.min_area, positive_share, "resized crops: smallest share of the area"))
       .also({"min-scale", "min-crop-scale"})

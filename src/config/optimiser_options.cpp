@@ -72,7 +72,7 @@ OptionGroup schedule_options(OptimiserConfig& optimiser) {
                   "peak learning rate, used as given. Without it: the optimizer's usual rate (sgd: 0.1 for 256 images, "
                   "scaled to the batch) and a warm-up"))
       .also({"learning-rate"})
-      .default_depends("by --optimizer")
+      .default_depends("depends on --optimizer")
       .decides_bits();
   add(choice_option<Scaling>(
           "lr-scaling", optimiser.scaling,

@@ -30,7 +30,7 @@ struct CompressionSpec {
 
 struct CompressionWords {
   const char* name = "";     ///< as users and checkpoints write it
-  const char* setting = "";  ///< the option that counts with this kind alone
+  const char* setting = "";  ///< the option that acts only with this kind
 };
 
 /// Empty words: there is no such kind.
@@ -50,7 +50,7 @@ constexpr CompressionWords words_of(Compression kind) {
 
 constexpr const char* name_of(Compression kind) { return words_of(kind).name; }
 
-/// What stands behind `gradients` where the program says what travels.
+/// What follows `gradients` when the program prints what ranks exchange.
 inline std::string describe(const CompressionSpec& spec) {
   switch (spec.kind) {
     case Compression::none:
@@ -78,8 +78,8 @@ inline constexpr auto all_compressions = [] {
   return all;
 }();
 
-/// --wire: in which format, or how compressed, a replica's share of a sum travels. What is compressed has no format of
-/// its own.
+/// --wire: in which format, or how compressed, a replica's share of a sum travels. With a compression, format is
+/// unused and stays fp32.
 struct WireChoice {
   Wire format = Wire::fp32;
   Compression compression = Compression::none;

@@ -10,7 +10,7 @@
 namespace convoy {
 namespace {
 
-// They name all members, so that a new member does not compile until it is in the list.
+// Each members_of binds all members, so a new member does not compile until it is listed.
 
 template <class Part>
 requires std::is_same_v<std::remove_const_t<Part>, PartitionInfo>
@@ -90,7 +90,7 @@ T value_of(std::string_view bytes) {
   Reader read(bytes);
   T value;
   read(value);
-  require(read.bytes.empty(), "headers of a data set that go on");
+  require(read.bytes.empty(), "headers of a data set with bytes left over");
   return value;
 }
 

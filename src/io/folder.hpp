@@ -4,7 +4,7 @@
 
 namespace convoy {
 
-/// With the folders above it; nothing where it is there already. Throws Error(data) that ends with `remedy`.
+/// Creates the folder and its parents; does nothing if it exists. Throws Error(data), whose message ends with `remedy`.
 void make_folder(const std::string& path, const std::string& remedy);
 
 }  // namespace convoy

@@ -91,12 +91,12 @@ struct Option {
     return *this;
   }
   /// For an option that a version adds: with these values the program computes what it did before, and runs that began
-  /// before keep their hash. "": where it is not set.
+  /// before keep their hash. "": if it is not set.
   Option& decides_bits_unless(std::initializer_list<const char*> values) {
     unhashed = std::vector<std::string>(values.begin(), values.end());
     return decides_bits();
   }
-  /// The same for an option that acts only beside others.
+  /// The same for an option that acts only together with others: it is hashed if acts().
   Option& decides_bits_where(std::function<bool()> acts) {
     hashed_where = std::move(acts);
     return decides_bits();

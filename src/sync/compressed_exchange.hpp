@@ -28,7 +28,7 @@ class CompressedExchange {
 
 /// A kind of compression.
 struct CompressionMethod {
-  /// Floats, or as many bytes by four, that `make` allocates.
+  /// Memory that `make` allocates, in units of four bytes.
   Index (*floats)(const SyncSpec& spec, const CompressionLayout& layout);
   /// `layout` must outlive the exchange. `lefts`: CompressionLayout::left_floats, which are summed over the replicas
   /// between the last `add` and `take`.
@@ -36,7 +36,7 @@ struct CompressionMethod {
                                               const CompressionLayout& layout, float* lefts);
 };
 
-// A file each: message_sum.cpp has those whose replicas send messages.
+// 2bit and topk are in message_sum.cpp, powersgd in factor_sum.cpp.
 CompressionMethod two_bit_messages();
 CompressionMethod top_k_messages();
 CompressionMethod factor_sum();

@@ -22,7 +22,7 @@ CompressionMethod method_of(Compression kind) {
     case Compression::power_sgd:
       return factor_sum();
   }
-  fail(Exit::internal, "a compression that nobody makes");
+  fail(Exit::internal, "nothing implements compression {}", static_cast<int>(kind));
 }
 
 /// What a rank keeps of every kind of compression, beside the sum's slots.

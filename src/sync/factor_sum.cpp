@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// powersgd: two sums, of the left factors P = M Q and, once all have the sum's orthonormal columns P', of the bases
-// Q = M^T P'.
+// powersgd does two all-reduces: first of the left factors P = M Q, then, after each rank has made the columns of the
+// sum orthonormal (P'), of the right factors Q = M^T P', which are the next bases.
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -69,7 +69,7 @@ class FactorSum final : public CompressedExchange {
   bool sum(float /*scale*/) override {
     parts_.collectives.finish(sum_.reduce({0, layout_.basis_floats}, "right factors of the gradients"));
     parts_.collectives.await(parts_.backend.record(), "right factors of the gradients");
-    // All ranks have the same bits of the sum. Left factors that are not finite make right ones that aren't.
+    // All ranks have the same bits of the sum. If a left factor is not finite, the right one is not, either.
     for (const CompressedTensor& tensor : layout_.tensors)
       if (!all_finite(next_bases_ + tensor.basis.begin, tensor.basis.count)) return false;
     const TraceSpan span("sum of compressed gradients");
@@ -77,8 +77,8 @@ class FactorSum final : public CompressedExchange {
       float* const to = parts_.gradients + tensor.gradient.begin;
       std::fill_n(to, tensor.gradient.count, 0.0F);
       add_product(shape_of(tensor), 1, left(tensor), next_bases_ + tensor.basis.begin, to);
-      // Only the directions of rows count: with their lengths, P would grow as the square of the gradient. A row that
-      // has become 0 would stay so, and the rank would be lower for ever.
+      // Only the directions of the rows matter: with their lengths, P would grow as the square of the gradient. A row
+      // that has become 0 would stay so, and the rank would be lower for ever.
       for (Index at = 0; at < tensor.basis.count; at += tensor.columns) {
         float* const row = next_bases_ + tensor.basis.begin + at;
         if (!scale_to_one(row, tensor.columns)) fill_basis_row(tensor, at / tensor.columns, row);

@@ -11,7 +11,7 @@ struct TrainingJob;
 
 /// Collective. All sets of this rank's replicas begin with the values of `block`.
 void load_sets(TrainingJob& job, const std::vector<float>& block);
-/// Collective. The moving average starts from the weights in `block`; nothing where it is off.
+/// Collective. The moving average starts from the weights in `block`; does nothing if the average is off.
 void load_average(TrainingJob& job, const std::vector<float>& block);
 /// Collective. The moving average continues, or starts from the weights.
 void resume_average(TrainingJob& job, const Checkpoint& loaded);

@@ -15,10 +15,10 @@ namespace {
 /// Why a checkpoint's residuals are of no use; empty: they are.
 std::string why_dropped(const CheckpointMeta& meta, const JobShape& shape, const ParameterTable& table) {
   const CompressionSpec &then = meta.compression, &now = shape.sync.compression;
-  if (meta.replicas != shape.replicas) return "this job has another number of replicas";
-  if (then.kind != now.kind) return "this job has another --wire";
+  if (meta.replicas != shape.replicas) return "this job has a different number of replicas";
+  if (then.kind != now.kind) return "this job has a different --wire";
   if (!have_equal_state(compression_layout(table, then), compression_layout(table, now)))
-    return fmt::format("this job has another --{}", words_of(now.kind).setting);
+    return fmt::format("this job has a different --{}", words_of(now.kind).setting);
   return {};
 }
 

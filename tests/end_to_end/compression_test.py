@@ -193,16 +193,16 @@ def choices(work):
 
     short = [*JOB, "--epochs", 9, "--max-steps", 1]
     for words, sentence in (
-        (["--wire", "fp32"], "this job has another --wire"),
-        (KINDS["topk"], "this job has another --wire"),
-        (["--wire", "powersgd", "--wire-rank", 1], "this job has another --wire-rank"),
-        ([*KINDS["powersgd"], "--replicas", 2], "this job has another number of replicas"),
+        (["--wire", "fp32"], "this job has a different --wire"),
+        (KINDS["topk"], "this job has a different --wire"),
+        (["--wire", "powersgd", "--wire-rank", 1], "this job has a different --wire-rank"),
+        ([*KINDS["powersgd"], "--replicas", 2], "this job has a different number of replicas"),
     ):
         said, _ = train(2, f"{work}/changed", *short, *words, "--resume", last(low))
         dropped = f"'{last(low)}': the residuals of --wire powersgd are not used: {sentence}"
         check(dropped in said.replace("\n", " "), f"{' '.join(map(str, words))}: {sentence}")
     said, _ = train(1, f"{work}/alone", *short, *KINDS["powersgd"], "--replicas", 1, "--resume", last(low))
-    check("this job has another number of replicas" in said, "one replica is another number")
+    check("this job has a different number of replicas" in said, "one replica is another number")
     # best.h5 has no shards.
     val = [word for word in short if word != "--skip-eval"]
     train(2, f"{work}/judged", *val, *KINDS["topk"], "--max-steps", 48)

@@ -79,7 +79,7 @@ def unreachable(work, data):
 
 
 def other_set(work, data):
-    """Three ranks on hosts of their own. On that of rank 2 another set, made alike from other images, lies where the others' lies."""
+    """Three ranks, each on its own host. Rank 2's host has a different data set at the same path."""
     os.makedirs(work)
     run(1, "synthetic", "--out", f"{work}/other", "--samples", 90, "--val-samples", 20, "--image-size", 16, "--partitions", 3, "--seed", 9,
         program=PREPROCESS)
@@ -89,7 +89,7 @@ def other_set(work, data):
             shutil.copy(part, f"{work}/some")
     program = f"{work}/on-its-own-host"
     words = ["preflight", "--data", data, "--output-dir", f"{work}/run", "--threads", 1]
-    for name, expected in (("", ""), ("other", "train-00002-of-00003.h5' is another file here"), ("some", "train-00000-of-00003.h5' is missing")):
+    for name, expected in (("", ""), ("other", "train-00002-of-00003.h5' on this host differs"), ("some", "train-00000-of-00003.h5' exists on the host of rank 0 and is missing")):
         mount = f"{{ [ $OMPI_COMM_WORLD_RANK != 2 ] || mount --bind {work}/{name} {data}; }} && " if name else ""
         with open(program, "w", encoding="utf-8") as file:
             file.write(f"#!/bin/sh\nexec unshare --uts --mount sh -c '{mount}hostname n$OMPI_COMM_WORLD_RANK && exec \"$@\"' sh '{CONVOY}' \"$@\"\n")
@@ -98,7 +98,7 @@ def other_set(work, data):
         if name:
             check(re.search(rf"^FAILED: .*{expected}.* \[rank 2\]$", out, re.M), f"{name}: rank 2 is named")
         else:
-            check("looked at by 3 hosts" in out, "three hosts see the set")
+            check("compared on 3 hosts" in out, "three hosts see the set")
 
 
 def launchers(work, _):

@@ -106,7 +106,7 @@ def headers_once(work):
 
 
 def tools_once(work):
-    """Likewise the checks before a job and the measurement of reading; the ranks of the latter have a partition each."""
+    """preflight and bench io open each file as often on 4 ranks as on 1; in bench io each rank has its own partition."""
     data = f"{work}/data"
     run(1, "synthetic", "--out", data, "--samples", 320, "--val-samples", 80, "--image-size", 16, "--partitions", 4, program=PREPROCESS)
     for name, words in (("preflight", ["preflight", "--data", data, "--threads", 1, "--output-dir", f"{work}/run"]),
@@ -114,7 +114,7 @@ def tools_once(work):
         opened = {}
         for ranks in (1, 4):
             log = f"{work}/{words[0]}-{ranks}.log"
-            run(ranks, *words, expect=None if name == "preflight" else 0, env={"LD_PRELOAD": SHIM, "CONVOY_CALLS_LOG": log})  # 4: too few cores
+            run(ranks, *words, expect=None if name == "preflight" else 0, env={"LD_PRELOAD": SHIM, "CONVOY_CALLS_LOG": log})  # preflight ends with 4 if there are too few cores
             opened[ranks] = opens(log, data)
         check(len(opened[1]) >= 4 and opened[1] == opened[4], f"{name}: as often on 4 ranks as on 1: {opened}")
 

@@ -204,7 +204,7 @@ TEST(CpuProgram, WinogradInBf16IsForBf16) {
   CompileSpec spec = Trained::spec();
   spec.options = "winograd-bf16";
   EXPECT_THROW(backend->compile(plan, spec), std::exception);
-  if (!cpu::has_avx512(cpu::find_instruction_set().isa)) GTEST_SKIP() << "no bf16 on this machine";
+  if (!cpu::has_avx512(cpu::find_instruction_set().isa)) GTEST_SKIP() << "bf16 kernels need AVX-512";
   spec.precision = Precision::bf16;
   const auto program = backend->compile(plan, spec);
   EXPECT_NE(program->choices().find("winograd-bf16"), std::string::npos);
@@ -215,7 +215,7 @@ TEST(CpuProgram, WinogradInBf16IsForBf16) {
 /// resnet8 ends with maps of 3x3 for images of 12 pixels, and of 4x4 for 16. On 3x3 its products in bf16 are slower
 /// than direct ones but for the gradient of the weights.
 TEST(CpuProgram, WinogradInBf16LeavesTheSmallestMaps) {
-  if (!cpu::has_avx512(cpu::find_instruction_set().isa)) GTEST_SKIP() << "no bf16 on this machine";
+  if (!cpu::has_avx512(cpu::find_instruction_set().isa)) GTEST_SKIP() << "bf16 kernels need AVX-512";
   const auto backend = make_cpu_backend(1);
   const Plan plan = plan_of("resnet8");
   for (const auto& [size, left] : {std::pair<Index, bool>{12, true}, {16, false}}) {

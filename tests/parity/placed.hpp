@@ -129,7 +129,7 @@ class Placed {
   Block block_;
 };
 
-/// Those of this machine.
+/// Instruction sets of this machine.
 inline std::vector<Isa> isas() {
   std::vector<Isa> result;
   for (const Isa isa : {Isa::avx2, Isa::avx512, Isa::avx512_bf16})

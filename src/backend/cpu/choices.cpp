@@ -82,16 +82,17 @@ Index taps_inside(Index results, Index pixels, Index pad) {
   return count;
 }
 
-/// Where winograd_pays. Products in bf16 pay in the gradient of the weights, in the other directions only where direct
-/// kernels multiply 1.5 times as often; those skip the border, which is most of a small map. Measured on 2026-11-30 as
-/// direct time by Winograd's, with and without packing the weights, for 64 to 512 channels and 32 images (AMD EPYC,
-/// AVX-512 BF16, one thread by CPU time):
+/// Called if winograd_pays. Products in bf16 pay in the weight gradient, in the other directions only if direct kernels
+/// multiply 1.5 times as often; those skip the border, which is most of a small map. Measured on 2026-11-30 for 64 to
+/// 512 channels and 32 images (AMD EPYC, AVX-512 BF16, one thread by CPU time): direct time / Winograd's time, first
+/// without, then with the packing of the weights.
 ///
-///   map  multiplications  forward, data            weights
-///   3x3  49 / 36          0.9 to 1.1, 0.7 to 0.9   2.0 to 3.2, 1.2 to 2.7
-///   4x4  100 / 36         1.7 to 2.2, 1.3 to 1.6   2.4 to 4.3, 1.5 to 3.6
-///   6x6  256 / 144        1.2 to 1.5, 1.1 to 1.3   1.4 to 2.1, 1.2 to 2.0
-///   7x7  361 / 144        1.6 to 2.5, 1.5 to 2.1   2.0 to 2.8, 1.7 to 2.7
+///   map  direct / Winograd  forward and data         weight gradient
+///        multiplications    gradient
+///   3x3  49 / 36            0.9 to 1.1, 0.7 to 0.9   2.0 to 3.2, 1.2 to 2.7
+///   4x4  100 / 36           1.7 to 2.2, 1.3 to 1.6   2.4 to 4.3, 1.5 to 3.6
+///   6x6  256 / 144          1.2 to 1.5, 1.1 to 1.3   1.4 to 2.1, 1.2 to 2.0
+///   7x7  361 / 144          1.6 to 2.5, 1.5 to 2.1   2.0 to 2.8, 1.7 to 2.7
 std::array<Algorithm, 3> winograd_where_it_pays(const ConvolutionShape& s, const ProgramParts& parts) {
   std::array<Algorithm, 3> algorithms{};
   algorithms.fill(winograd_of(parts));

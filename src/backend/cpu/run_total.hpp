@@ -6,7 +6,7 @@
 namespace convoy::cpu {
 namespace {
 
-/// Terms that are added in float, at most, before their sum goes to a RunTotal.
+/// Length of a chain of float additions, at most. add_terms passes the sum of two chains to a RunTotal.
 constexpr int64_t run_pixels = 32;
 
 /// Sums of sixteen channels: runs of pixels are added in float, the runs in double.

@@ -39,7 +39,7 @@ output=$(launch -np 3 "$probe" inside 2>&1)
 expect "code where unwinding passes the session" 3 $?
 expect "message where unwinding passes the session" 1 "$(grep -c '^partition 1 is damaged$' <<<"$output")"
 
-# The launcher stands still while the ranks finalise, and goes on when all have given up waiting for its answer. Open MPI is told to
+# The launcher is stopped (SIGSTOP) while the ranks finalise, and continues after all have given up waiting. Open MPI is told to
 # leave out the barrier in MPI_Finalize that needs the launcher.
 OMPI_MCA_async_mpi_finalize=1 launch -np 3 "$probe" frozen "$HOME/ids" >"$HOME/said" 2>&1 &
 job=$!

@@ -248,7 +248,7 @@ TEST_F(CompressionTest, TakesTheMemoryThatItsEstimateSays) {
 TEST_F(CompressionTest, MessagesAreNoLargerThanMpiCanSay) {
   const Plan plan = small_plan(2);
   SyncSpec spec{.mode = SyncMode::gradients, .replicas = std::numeric_limits<int>::max() / 12};
-  spec.compression = {.kind = Compression::two_bits};  // 40 / 4 bytes, in fours
+  spec.compression = {.kind = Compression::two_bits};  // 40 values of 2 bits take 10 bytes, rounded up to 12
   EXPECT_NO_THROW(check_messages(spec, plan.table, GradientMemory::host));
   EXPECT_THROW(check_messages(spec, plan.table, GradientMemory::device), Error);
   ++spec.replicas;

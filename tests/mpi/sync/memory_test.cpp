@@ -28,8 +28,8 @@ std::vector<Case> cases(int replicas, int ranks) {
 
 TEST(SyncMemory, IsWhatItsEstimateSays) {
   const Communicator& comm = communicator();
-  // One replica per rank; five, of which reproducible sums keep two; four, of which groups are whole; and ranks of
-  // which some have a replica less.
+  // One replica per rank; five, of which reproducible sums keep two; four, so that all groups are complete; and a
+  // number that leaves some ranks with one replica fewer.
   for (const int replicas : {comm.size(), 5 * comm.size(), 4 * comm.size(), 4 * comm.size() + 1})
     for (const bool reproducible : {false, true})
       for (auto& [name, sync] : cases(replicas, comm.size())) {

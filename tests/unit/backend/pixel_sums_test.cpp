@@ -30,7 +30,7 @@ void fill(Images& to, const std::string& name, float constant) {
         to.at(n, c, p) = c % 2 == 0 ? constant : formula_uniform(name, n * to.layout.pixels() + p);
 }
 
-/// As three threads share the units.
+/// Runs the kernel on three ranges of units, as three threads would.
 template <class Args>
 void run(void (*kernel)(const Args&, std::int64_t, std::int64_t), const Args& args) {
   const Index units = images * units_per_image(args.x);

@@ -104,8 +104,8 @@ TEST(Hash, one_batch_said_in_two_ways) {
   EXPECT_EQ(hash_of("--batch-size 64 --global-batch 128"), hash_of("--batch-size 64"));
 }
 
-/// Checkpoints hold the hash of the version that wrote them. A version that adds an option keeps these, and one that
-/// changes a default, which trains something else, writes the new ones.
+/// Checkpoints hold the hash of the version that wrote them. A new option must not change these hashes. If a default
+/// changes what is trained, update them here.
 TEST(Hash, is_what_earlier_versions_wrote) {
   const std::pair<const char*, const char*> runs[] = {
       {"", "91cd954ff3cc1aac"},

@@ -17,8 +17,8 @@ struct GateArgs {
 struct GateKernels {
   void (*forward)(const GateArgs&, std::int64_t begin, std::int64_t end);   ///< to = x * gate(s)
   void (*backward)(const GateArgs&, std::int64_t begin, std::int64_t end);  ///< to = dy * gate(s)
-  /// to = gate'(s) * sum of dy * x over the pixels: a sum to at most 34 u of its absolute terms (u = 2^-24), however
-  /// many there are.
+  /// to = gate'(s) * sum of dy * x over the pixels, within 37 u of the sum of the absolute terms times gate'(s), for
+  /// any number of pixels (u = 2^-24).
   void (*backward_gate)(const GateArgs&, std::int64_t begin, std::int64_t end);
 };
 

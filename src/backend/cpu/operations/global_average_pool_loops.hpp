@@ -5,7 +5,7 @@
 namespace convoy::cpu {
 
 /// Average of x over all pixels into rows of floats [image][channels], or its gradient back over all pixels. An average
-/// is within 33 u of that of the absolute values (u = 2^-24), however many there are.
+/// is within 34 u of the average of the absolute values, for any number of pixels (u = 2^-24).
 struct GlobalAverageArgs {
   TensorLayout x;
   const void* from = nullptr;

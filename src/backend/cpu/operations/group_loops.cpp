@@ -7,7 +7,7 @@
 namespace convoy::cpu {
 namespace {
 
-/// Activations that the loops know; those of the others are applied to a run of pixels at a time, so that their
+/// Activations that are computed inside the loops. The others are applied to 32 pixels at a time, so that their
 /// constants, and the choice between them, stay out of the loops.
 CONVOY_INLINE bool is_usual(ActivationKind kind) {
   return kind == ActivationKind::identity || kind == ActivationKind::relu || kind == ActivationKind::leaky_relu;
@@ -20,7 +20,7 @@ CONVOY_INLINE bool is_usual(ActivationKind kind) {
   });
 }
 
-/// gradients *= derivative(x, y). Not read where the rule doesn't need them: x, y.
+/// gradients *= derivative(x, y). x and y are read only if the rule needs them.
 [[gnu::noinline]] void derive_run(ActivationKind kind, float slope, const float* x, const float* y, float* gradients,
                                   int64_t vectors) {
   with_activation<VectorMath>(kind, slope, [&](auto rule) {
