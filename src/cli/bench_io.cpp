@@ -96,12 +96,13 @@ std::string limit_of(const Parts& parts, const Dataset& samples, const AugmentSp
 
 Exit bench_io(Communicator& communicator, const BenchConfig& config) {
   const int ranks = communicator.size(), rank = communicator.rank();
-  const DatasetInfo info = open_shared_split(communicator, config.data, "train");
+  const auto patient = patient_ranks(communicator, config.deadline);
+  const DatasetInfo info = open_shared_split(*patient, config.data, "train");
   std::unique_ptr<Dataset> samples;
   OrderSpec order;
   AugmentSpec augment;
   Stopwatch load;
-  run_agreed(*patient_ranks(communicator, config.deadline), "loading the samples", [&] {
+  run_agreed(*patient, "loading the samples", [&] {
     if (info.samples < ranks) {
       fail(Exit::usage, "{} ranks share {} images; start fewer ranks", ranks, info.samples);
     }

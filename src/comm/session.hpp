@@ -11,8 +11,8 @@ class Session {
   /// Chooses ob1 over shared memory, which starts 0.2 s faster, on one host and if the user set nothing. Also
   /// chooses the algorithm of MPI_Iallreduce unless the user did.
   Session(int& argc, char**& argv);
-  /// Waits for all ranks, unless an exception is in flight. If MPI_Finalize takes 2 s or more under mpirun, the rank
-  /// stays another 5 to 30 s.
+  /// Collective. Waits for all ranks, unless an exception is in flight. If MPI_Finalize takes 2 s or more under mpirun,
+  /// the rank stays another 5 to 30 s.
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;

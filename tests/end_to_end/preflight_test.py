@@ -139,13 +139,21 @@ def stress(work, _):
         check(re.search(rf"^FAILED: .*{text}.* \[rank 1\]$", out, re.M) is not None, f"{fault}: rank 1 is named")
 
 
+def may_mount(work):
+    os.makedirs(f"{work}/mounted")
+    command = ["unshare", "--uts", "--mount", "sh", "-c", f"hostname n0 && mount --bind {work} {work}/mounted"]
+    return subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+
 def main():
     with work_folder() as work:
         data = prepared(work)
         with concurrent.futures.ThreadPoolExecutor(3) as pool:
             parts = [places, double_booked, unreachable, launchers, table_heads_logs, stress]
-            if subprocess.run(["unshare", "--uts", "--mount", "hostname", "n0"], capture_output=True, check=False).returncode == 0:
+            if may_mount(work):
                 parts.append(other_set)
+            else:
+                print("skipped other_set: no right to give hosts names and to mount a folder")
             parts = [pool.submit(part, f"{work}/{part.__name__}", data) for part in parts]
             for part in parts:
                 part.result()

@@ -6,6 +6,7 @@ import resource
 import subprocess
 import sys
 import tempfile
+import traceback
 
 import h5py
 import numpy as np
@@ -41,8 +42,8 @@ def peak_of(call):
             with os.fdopen(writer, "w", encoding="utf-8") as pipe:
                 json.dump([resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024 / 1e6, result], pipe)
             os._exit(0)
-        except SystemExit as error:  # a failed run has said why
-            print(error, file=sys.stderr, flush=True)
+        except BaseException:  # pylint: disable=broad-exception-caught
+            traceback.print_exc()
         finally:
             os._exit(1)
     os.close(writer)

@@ -264,6 +264,18 @@ TEST(GroupedSums, HoldOverManyPixels) {
       }
       for (const float sum : bias)
         ASSERT_NEAR(sum, size * size * static_cast<double>(0.1F), bound * static_cast<double>(sum));
+      // A second tile of the batch: the first one's sum was rounded once, and this sum of both is: 3 u of a tile's.
+      const std::vector<float> first = weights;
+      ASSERT_TRUE(kernel->execute({.source = x.data(),
+                                   .packed = packed.data(),
+                                   .bias = bias.data(),
+                                   .result = dy.data(),
+                                   .scratch = scratch.data(),
+                                   .add = true}));
+      kernel->unpack(packed.data(), weights.data());
+      for (std::size_t i = 0; i < weights.size(); ++i)
+        ASSERT_NEAR(weights[i], 2 * static_cast<double>(first[i]), 3.001 * fp32_unit * static_cast<double>(first[i]))
+            << "weight " << i;
     }
   }
 }

@@ -96,7 +96,8 @@ Index taps_inside(Index results, Index pixels, Index pad) {
 std::array<Algorithm, 3> winograd_where_it_pays(const ConvolutionShape& s, const ProgramParts& parts) {
   std::array<Algorithm, 3> algorithms{};
   algorithms.fill(winograd_of(parts));
-  if (parts.spec.options != winograd_bf16 || s.storage != Storage::bf16 || s.in < lanes) return algorithms;
+  if (parts.spec.options != winograd_bf16 || s.storage != Storage::bf16 || std::min(s.in, s.out) < lanes)
+    return algorithms;
   const Index p = s.p(), q = s.q(), tiles = (p + 3) / 4 * ((q + 3) / 4);
   const Index direct = taps_inside(p, s.height, s.pad) * taps_inside(q, s.width, s.pad_w);
   if (2 * direct < 3 * 36 * tiles) algorithms[forward] = algorithms[data] = Algorithm::direct;

@@ -13,11 +13,13 @@
 
 namespace {
 
-/// Writes the ids of all ranks and, last, the launcher's. Nothing but a barrier is left when the launcher stands still.
+/// Collective. Writes the ids of all ranks and, last, the launcher's. Nothing but a barrier is left when the launcher
+/// stands still.
 void freeze_launcher(convoy::Communicator& comm, const char* ids) {
   const auto processes = comm.gather(std::to_string(getpid()), "ids of the ranks");
   if (comm.rank() == 0) {
     std::FILE* const file = std::fopen(ids, "w");
+    if (file == nullptr) convoy::fail(convoy::Exit::data, "cannot write '{}'", ids);
     for (const std::string& process : processes) std::fprintf(file, "%s\n", process.c_str());
     std::fprintf(file, "%d\n", getppid());
     std::fclose(file);

@@ -37,20 +37,24 @@ void run(void (*kernel)(const Args&, std::int64_t, std::int64_t), const Args& ar
   for (Index t = 0; t < 3; ++t) kernel(args, units * t / 3, units * (t + 1) / 3);
 }
 
-/// Calls check(layout) for layouts and sizes.
+/// Calls check(isa, layout, layout of the gate) for this machine's instruction sets, layouts and sizes.
 template <class Check>
 void for_layouts(const Check& check) {
-  for (const bool blocked : {false, true})
-    for (const Index channels : {7, 64})
-      for (const Index size : {1, 7, 112}) {
-        SCOPED_TRACE(fmt::format("{} x {}, {} channels, {}", size, size, channels, blocked ? "blocked" : "nhwc"));
-        check(layout_of(size, size, channels, blocked), layout_of(1, 1, channels, blocked));
-      }
+  for (const Isa isa : {Isa::avx2, Isa::avx512}) {
+    if (isa == Isa::avx512 && !has_avx512(find_instruction_set().isa)) continue;
+    for (const bool blocked : {false, true})
+      for (const Index channels : {7, 64})
+        for (const Index size : {1, 7, 112}) {
+          SCOPED_TRACE(fmt::format("{}, {} x {}, {} channels, {}", name_of(isa), size, size, channels,
+                                   blocked ? "blocked" : "nhwc"));
+          check(isa, layout_of(size, size, channels, blocked), layout_of(1, 1, channels, blocked));
+        }
+  }
 }
 
 TEST(PixelSums, AveragesHoldOverManyPixels) {
-  const GlobalAverageKernels& kernels = kernels_for<GlobalAverageKernels>(find_instruction_set().isa);
-  for_layouts([&](const TensorLayout& layout, const TensorLayout&) {
+  for_layouts([&](Isa isa, const TensorLayout& layout, const TensorLayout&) {
+    const GlobalAverageKernels& kernels = kernels_for<GlobalAverageKernels>(isa);
     Images x{layout};
     fill(x, "x", 0.1F);
     std::vector<float> means(static_cast<std::size_t>(images * layout.channels));
@@ -71,8 +75,8 @@ TEST(PixelSums, AveragesHoldOverManyPixels) {
 }
 
 TEST(PixelSums, GateGradientsHoldOverManyPixels) {
-  const GateKernels& kernels = kernels_for<GateKernels>(find_instruction_set().isa);
-  for_layouts([&](const TensorLayout& layout, const TensorLayout& of_gate) {
+  for_layouts([&](Isa isa, const TensorLayout& layout, const TensorLayout& of_gate) {
+    const GateKernels& kernels = kernels_for<GateKernels>(isa);
     Images x{layout}, dy{layout}, s{of_gate}, ds{of_gate};
     fill(x, "x", 1.7F);
     fill(dy, "dy", 0.1F);
