@@ -62,7 +62,7 @@ TEST(DatasetBytes, EndWhereTheyShould) {
   const std::string bytes = to_bytes(example());
   for (std::size_t size = 0; size < bytes.size(); ++size)
     expect_error(Exit::internal, {"end early"}, [&] { dataset_info_of(std::string_view(bytes).substr(0, size)); });
-  expect_error(Exit::internal, {"go on"}, [&] { dataset_info_of(bytes + "x"); });
+  expect_error(Exit::internal, {"left over"}, [&] { dataset_info_of(bytes + "x"); });
 }
 
 TEST(DatasetBytes, OfGroupsComeBackAsTheyWere) {
@@ -78,7 +78,7 @@ TEST(DatasetBytes, OfGroupsComeBackAsTheyWere) {
   EXPECT_TRUE(shape_groups_of(to_bytes(std::vector<ShapeGroup>{})).empty());
   for (std::size_t size = 0; size < bytes.size(); ++size)
     expect_error(Exit::internal, {"end early"}, [&] { shape_groups_of(std::string_view(bytes).substr(0, size)); });
-  expect_error(Exit::internal, {"go on"}, [&] { shape_groups_of(bytes + "x"); });
+  expect_error(Exit::internal, {"left over"}, [&] { shape_groups_of(bytes + "x"); });
 }
 
 }  // namespace
