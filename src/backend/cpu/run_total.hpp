@@ -4,10 +4,11 @@
 #include "backend/cpu/vector_loops.hpp"
 
 namespace convoy::cpu {
-namespace {
 
 /// Length of a chain of float additions, at most. add_terms passes the sum of two chains to a RunTotal.
-constexpr int64_t run_pixels = 32;
+inline constexpr int64_t run_pixels = 32;
+
+namespace {
 
 /// Sums of sixteen channels: runs of pixels are added in float, the runs in double.
 struct RunTotal {

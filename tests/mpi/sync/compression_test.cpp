@@ -22,6 +22,7 @@ constexpr Index steps = 9, values = 40;
 
 const std::vector<CompressionSpec> kinds = [] {
   std::vector<CompressionSpec> all;
+  all.reserve(all_compressions.size());
   for (const Compression kind : all_compressions)
     all.push_back({.kind = kind, .threshold = 0.1, .fraction = 0.1, .rank = 2});
   return all;

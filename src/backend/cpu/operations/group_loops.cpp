@@ -7,6 +7,9 @@
 namespace convoy::cpu {
 namespace {
 
+/// Length of an array that may not be read: C++ has none of length 0.
+constexpr int kept(bool read, int count) { return read ? count : 1; }
+
 /// Activations that are computed inside the loops. The others are applied to 32 pixels at a time, so that their
 /// constants, and the choice between them, stay out of the loops.
 CONVOY_INLINE bool is_usual(ActivationKind kind) {
@@ -230,7 +233,7 @@ inline void accumulate_unit(const AccumulateArgs& args, int64_t image, int64_t b
     if constexpr (norms > 0) mean0[b] = load<false>(args.norm[0].mean + c, 16);
     if constexpr (norms > 1) mean1[b] = load<false>(args.norm[1].mean + c, 16);
   }
-  RunTotal totals[norms > 0 ? B : 1], totals0[norms > 0 ? B : 1], totals1[norms > 1 ? B : 1];
+  RunTotal totals[kept(norms > 0, B)], totals0[kept(norms > 0, B)], totals1[kept(norms > 1, B)];
   const ActivationKind activation = args.activation;
   const float slope = args.slope;
   const int64_t pixels = args.layout.pixels();
