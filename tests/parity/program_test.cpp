@@ -41,7 +41,7 @@ double largest(const Values& values) {
 
 class Programs : public testing::Test {
  protected:
-  explicit Programs(PlanSpec spec = {.replicas = 4, .bucket_floats = 3000})
+  explicit Programs(const PlanSpec& spec = {.replicas = 4, .bucket_floats = 3000})
       : plan_(make_plan(build_graph(resnet8("tanh")), spec)), values_(formula_parameters(plan_.table)) {}
 
   static CompileSpec compile_for(Index samples, Mode mode = Mode::train) {

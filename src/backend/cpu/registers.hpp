@@ -13,8 +13,12 @@ using LaneOrder = Integers;
 using Register = Vector::Part;
 using LaneOrder = Integers::Part;
 #endif
-/// Lanes of a register, and registers that hold sixteen lanes.
+}  // namespace
+
+/// Lanes of a register, and registers that hold sixteen lanes. Local to a source: others have other registers.
 constexpr int register_lanes = sizeof(Register) / 4, parts = 16 / register_lanes;
+
+namespace {
 
 using Loose = float __attribute__((vector_size(sizeof(Register)), aligned(4), may_alias));
 CONVOY_INLINE Register read(const float* from) { return *reinterpret_cast<const Loose*>(from); }

@@ -54,6 +54,7 @@ TEST(Shares, LetWeightsNeitherGrowNorShrink) {
     const SyncParts parts{backend, *collectives, plan, layout, backend.allocate(plan.table.block())};
     SetAverage average(spec, parts, {0, replicas}, nullptr);
     std::vector<ParameterSet> sets;
+    sets.reserve(static_cast<std::size_t>(replicas));
     for (int r = 0; r < replicas; ++r) sets.push_back({backend.allocate(layout.count()), layout.count()});
     const std::vector<Index> samples(static_cast<std::size_t>(replicas), 32);
     const Index values = layout.trained.count, averages = 50000 / replicas;

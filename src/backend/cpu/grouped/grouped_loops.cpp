@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backend/cpu/grouped/grouped_loops.hpp"
 
+#include <immintrin.h>
+
 #include <cstring>
 
 #include "backend/cpu/registers.hpp"
@@ -91,10 +93,21 @@ CONVOY_INLINE int64_t channel_at(const FilterTaps& f, int64_t i) {
   if constexpr (lane == LaneSource::shared) return (f.first + i) / lanes * f.source_channel + (f.first + i) % lanes;
   return 0;
 }
+/// Lane i is v's lane order[i].
+CONVOY_INLINE Register in_order(Register v, LaneOrder order) {
+#ifdef __AVX512F__
+  // With a mask of all lanes, since GCC 12 warns of its own header in the form without.
+  return reinterpret_cast<Register>(
+      _mm512_maskz_permutexvar_ps(0xffff, reinterpret_cast<__m512i>(order), reinterpret_cast<__m512>(v)));
+#else
+  return reinterpret_cast<Register>(
+      _mm256_permutevar8x32_ps(reinterpret_cast<__m256>(v), reinterpret_cast<__m256i>(order)));
+#endif
+}
 template <LaneSource lane>
 CONVOY_INLINE Register source_at(const float* x, LaneOrder order) {
   if constexpr (lane == LaneSource::shared) return Register{} + *x;
-  if constexpr (lane == LaneSource::permuted) return __builtin_shuffle(read(x), order);
+  if constexpr (lane == LaneSource::permuted) return in_order(read(x), order);
   return read(x);
 }
 

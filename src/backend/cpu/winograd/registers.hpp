@@ -7,15 +7,16 @@
 #include "backend/cpu/vector_loops.hpp"
 
 namespace convoy::cpu {
-namespace {
 
-// What fills the registers there are.
+// What fills the registers there are. Local to a source, since others have other registers.
 #ifdef __AVX512F__
 constexpr int tile_rows = 12, gradient_channels = 8, paired = 2;
 #else
 constexpr int tile_rows = 6, gradient_channels = 6, paired = 1;
 #endif
 constexpr int width = register_lanes;
+
+namespace {
 
 #ifdef __AVX512F__
 CONVOY_INLINE __mmask16 first(int64_t count) { return static_cast<__mmask16>((1U << count) - 1); }
