@@ -164,9 +164,9 @@ void check_network(Communicator& communicator, Preflight& to) {
                            {}});
 }
 
-/// Throws Error(data) unless this host's folder has all partitions of the split, and one of them, by its seal, is what
-/// rank 0 has read.
-void compare_partition(const DatasetInfo& split, std::size_t number, std::uint32_t seal) {
+/// Throws Error(data) unless this host's folder has all partitions of the split that rank 0 has read, and `one` of them
+/// is the same file here.
+void compare_partition(const DatasetInfo& split, const PartitionInfo& one) {
   std::set<std::string> names;
   std::error_code reason;
   for (std::filesystem::directory_iterator at(split.folder, reason), end; !reason && at != end; at.increment(reason))
@@ -179,39 +179,22 @@ void compare_partition(const DatasetInfo& split, std::size_t number, std::uint32
       fail(Exit::data,
            "'{}' exists on the host of rank 0 and is missing on this one; give a folder that all hosts share",
            part.path);
-  const std::string& path = split.partitions[number].path;
-  if (read_partition(path).seal_crc != seal)
+  if (read_partition(one.path).seal_crc != one.seal_crc)
     fail(
         Exit::data,
         "'{}' on this host differs from the file on the host of rank 0 (different checksum); give a folder that all hosts share",
-        path);
+        one.path);
 }
 
-/// Collective. Checks that every host sees the split that rank 0 has read. One rank of each other host lists the folder
-/// and reads one header, since a thousand hosts that read every header would burden the file system. With at least as
-/// many other hosts as partitions, every partition is compared.
-void compare_hosts(Communicator& communicator, const DatasetInfo& split, std::vector<Finding>& mine) {
+/// Checks that this host sees the split that rank 0 has read. One rank of each other host lists the folder and reads
+/// one header, since a thousand hosts that read every header would burden the file system. With at least as many other
+/// hosts as partitions, every partition is compared.
+void compare_host(const Communicator& communicator, const DatasetInfo& split, std::vector<Finding>& mine) {
   const auto& hosts = communicator.hosts();
   const NodePlace place = find_node_place(hosts, communicator.rank());
-  const auto number_of = [&](int first_rank) {
-    return std::set<std::string>(hosts.begin(), hosts.begin() + first_rank).size() % split.partitions.size();
-  };
-  constexpr std::uint64_t unread = ~std::uint64_t{0};  // rank 0 could not read it, and says so
-  std::vector<std::uint64_t> seals(split.partitions.size(), unread);
-  if (communicator.rank() == 0) {
-    const std::size_t others = std::set<std::string>(hosts.begin(), hosts.end()).size() - 1;
-    attempt(mine, [&] {
-      for (std::size_t host = 1; host <= std::min(others, seals.size()); ++host) {
-        const std::size_t number = host % seals.size();
-        seals[number] = read_partition(split.partitions[number].path).seal_crc;
-      }
-    });
-  }
-  communicator.broadcast(std::as_writable_bytes(std::span(seals)), 0, "seals of partitions");
   if (place.rank != 0 || place.first == 0) return;
-  const std::size_t number = number_of(place.first);
-  if (seals[number] == unread) return;
-  attempt(mine, [&] { compare_partition(split, number, static_cast<std::uint32_t>(seals[number])); });
+  const std::size_t number = std::set<std::string>(hosts.begin(), hosts.begin() + place.first).size();
+  attempt(mine, [&] { compare_partition(split, split.partitions[number % split.partitions.size()]); });
 }
 
 void check_data(Communicator& communicator, const DataConfig& config, Preflight& to) {
@@ -239,7 +222,7 @@ void check_data(Communicator& communicator, const DataConfig& config, Preflight&
   splits.resize(static_cast<std::size_t>(count[0]));
   for (DatasetInfo& split : splits) {
     share(communicator, split);
-    compare_hosts(communicator, split, mine);
+    compare_host(communicator, split, mine);
   }
   share_findings(communicator, mine, to);
 

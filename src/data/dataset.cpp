@@ -98,7 +98,8 @@ DatasetInfo read_dataset_info(const std::string& folder, const std::string& spli
                                p.crc_offset,
                                p.offsets_offset,
                                p.dimensions_offset,
-                               p.stored_bytes});
+                               p.stored_bytes,
+                               p.seal_crc});
     info.samples += p.samples;
     const std::uint64_t seal[] = {static_cast<std::uint64_t>(p.samples), p.seal_crc};
     info.digest = hash_bytes(seal, sizeof seal, info.digest);

@@ -16,9 +16,9 @@ template <class Part>
 requires std::is_same_v<std::remove_const_t<Part>, PartitionInfo>
 auto members_of(Part& part) {
   auto& [path, samples, images_offset, labels_offset, ids_offset, crc_offset, offsets_offset, dimensions_offset,
-         stored_bytes] = part;
+         stored_bytes, seal_crc] = part;
   return std::tie(path, samples, images_offset, labels_offset, ids_offset, crc_offset, offsets_offset,
-                  dimensions_offset, stored_bytes);
+                  dimensions_offset, stored_bytes, seal_crc);
 }
 
 template <class Info>

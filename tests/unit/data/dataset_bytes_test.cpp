@@ -12,8 +12,8 @@ DatasetInfo example() {
   DatasetInfo info;
   info.folder = "/data/pets";
   info.split = "train";
-  info.partitions = {{"/data/pets/train-00000-of-00002.h5", {0, 7}, 11, 12, 13, 14, 15, 16, 17},
-                     {"/data/pets/train-00001-of-00002.h5", {7, 5}, 21, 22, 23, 24, 25, 26, 27}};
+  info.partitions = {{"/data/pets/train-00000-of-00002.h5", {0, 7}, 11, 12, 13, 14, 15, 16, 17, 18},
+                     {"/data/pets/train-00001-of-00002.h5", {7, 5}, 21, 22, 23, 24, 25, 26, 27, 28}};
   info.samples = 12;
   info.height = 3;
   info.width = 4;
@@ -45,6 +45,7 @@ TEST(DatasetBytes, ComeBackAsTheyWere) {
   EXPECT_EQ(to.partitions[1].offsets_offset, 25U);
   EXPECT_EQ(to.partitions[1].dimensions_offset, 26U);
   EXPECT_EQ(to.partitions[1].stored_bytes, 27);
+  EXPECT_EQ(to.partitions[1].seal_crc, 28U);
   EXPECT_EQ(to.samples, 12);
   EXPECT_EQ(to.image_bytes(), 24);
   EXPECT_EQ(to.classes, 2);
