@@ -57,9 +57,9 @@ def helps():
     check("--wd" not in out and "--wd" in call("train", "--help-all")[0], "other programs' names are in --help-all only")
     out, _ = call("train", "--help", "model")
     check("resnet" in out and "lenet" in out and "--stem" in out and "--lr" not in out, "train --help model: networks and their options alone")
-    out, _ = call("help", "train", "momentum")
     usual = call("train", "--help", "lr")[0]
     check(re.search(r"--lr F .*?\[default:\s+depends\s+on\s+--optimizer;\s+>\s+0\]", usual, re.DOTALL), "the rate's default is the optimizer's, not a number")
+    out, _ = call("help", "train", "momentum")
     check("--momentum" in out and re.search(r"default:\s+0\.9", out) and "--local-momentum" in out and "--data" not in out, "help of a word")
     for words in (("train", "--help", "nonsense"), ("help", "train", "nonsense")):
         out, err = call(*words, expect=2)

@@ -6,6 +6,7 @@ import sys
 
 from runner import CONVOY, PREPROCESS, check, peak_of, work_folder
 
+
 def peak(*words):
     """Largest resident size of one run, and what it printed."""
     def call():

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "backend/cpu/element.hpp"
-#include "backend/cpu/instruction_set.hpp"
 #include "support/formula.hpp"
+#include "support/instruction_sets.hpp"
 #include "support/reference/tensor.hpp"
 
 namespace convoy::cpu {
@@ -128,13 +128,5 @@ class Placed {
   Storage storage_;
   Block block_;
 };
-
-/// Instruction sets of this machine.
-inline std::vector<Isa> isas() {
-  std::vector<Isa> result;
-  for (const Isa isa : {Isa::avx2, Isa::avx512, Isa::avx512_bf16})
-    if (isa <= find_instruction_set().isa) result.push_back(isa);
-  return result;
-}
 
 }  // namespace convoy::cpu

@@ -47,7 +47,7 @@ until [[ -s $HOME/ids && $(wc -l <"$HOME/ids") == 4 ]] || ! kill -0 $job 2>/dev/
 mapfile -t ids <"$HOME/ids"
 for rank in "${ids[@]:0:3}"; do
   while find "/proc/$rank/fd" -lname 'socket:*' 2>/dev/null | grep -q .; do sleep 0.01; done
-  # A rank stays 5 s, so on a very busy machine one may be gone before the others have given up: that isn't what is tested.
+  # A rank stays 5 s. If the others need longer to give up, mpirun rightly complains: this line tells such a machine from a fault.
   kill -0 "$rank" 2>/dev/null || echo "rank with id $rank is gone before the launcher continues"
 done
 kill -CONT "${ids[3]}"

@@ -6,10 +6,10 @@
 #include <cmath>
 #include <vector>
 
-#include "backend/cpu/instruction_set.hpp"
 #include "backend/cpu/operations/channel_gate_loops.hpp"
 #include "backend/cpu/operations/global_average_pool_loops.hpp"
 #include "support/formula.hpp"
+#include "support/instruction_sets.hpp"
 #include "support/rounding.hpp"
 #include "unit/backend/images.hpp"
 
@@ -40,8 +40,7 @@ void run(void (*kernel)(const Args&, std::int64_t, std::int64_t), const Args& ar
 /// Calls check(isa, layout, layout of the gate) for this machine's instruction sets, layouts and sizes.
 template <class Check>
 void for_layouts(const Check& check) {
-  for (const Isa isa : {Isa::avx2, Isa::avx512}) {
-    if (isa == Isa::avx512 && !has_avx512(find_instruction_set().isa)) continue;
+  for (const Isa isa : isas()) {
     for (const bool blocked : {false, true})
       for (const Index channels : {7, 64})
         for (const Index size : {1, 7, 112}) {
