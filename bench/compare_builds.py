@@ -163,10 +163,11 @@ def compare_speed(before, after, cases, rounds, cpu_time):
         words = [processes, *compare_step.OURS[model], "--precision", precision, "--batch-size", batch, "--steps", steps, "--threads", threads]
         pairs = []
         for turn in range(rounds):  # each build goes first in every other round
-            first, second = (before, after) if turn % 2 == 0 else (after, before)
-            rates = {first.name: rate(first, words)}
-            rates[second.name] = rate(second, words)
-            pairs.append((rates[before.name], rates[after.name]))
+            if turn % 2 == 0:
+                old, new = rate(before, words), rate(after, words)
+            else:
+                new, old = rate(after, words), rate(before, words)
+            pairs.append((old, new))
         ratios = [new / old for old, new in pairs]
         print(f"| {datetime.date.today()} | {case} | {statistics.median(old for old, _ in pairs):.1f} | {statistics.median(new for _, new in pairs):.1f} "
               f"| {statistics.median(ratios):.3f} ({min(ratios):.3f} to {max(ratios):.3f}) | {rounds} | {before.name}, {after.name} "
