@@ -247,9 +247,9 @@ Exit bench_compute(Communicator& communicator, const BenchConfig& config) {
   log::info("activations: {:.1f} MB per rank",
             static_cast<double>(engine.training(config.batch).arena_floats()) * 4 / 1e6);
   if (const std::string text = engine.recomputation(); !text.empty()) log::info("recomputation: {}", text);
-  log::info("images/s: {:.1f} in all; per rank: {}", total, print_ranks(rates));
+  log::info("images/s: {:.2f} in all; per rank: {}", total, print_ranks(rates));
   if (engine.backend().host_reads()) {
-    log::info("per core: {:.1f} images/s (by {:.2f} s of CPU time)",
+    log::info("per core: {:.2f} images/s (by {:.2f} s of CPU time)",
               static_cast<double>(config.batch * communicator.size()) / std::max(cpu, 1e-9),
               cpu * static_cast<double>(config.steps));
   }
