@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <vector>
 
@@ -144,6 +145,47 @@ TEST_P(WinogradTails, StayInTheirBuffersAndNearDouble) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Channels, WinogradTails, testing::Range<Index>(1, lanes + 1));
+
+/// 242 tiles: five chains of 60, the last of 2, whatever a round has.
+TEST(WinogradGradients, BitsDontDependOnThreads) {
+  constexpr Index count = 2, channels = 16, size = 44;
+  for (const MemoryFormat format : {MemoryFormat::blocked, MemoryFormat::nhwc}) {
+    for (const Algorithm algorithm : {Algorithm::winograd, Algorithm::winograd_bf16}) {
+      for (const Isa isa : isas()) {
+        const bool bf16 = algorithm == Algorithm::winograd_bf16;
+        if (bf16 && isa != Isa::avx512_bf16) continue;
+        SCOPED_TRACE(testing::Message() << (format == MemoryFormat::blocked ? "blocked" : "nhwc")
+                                        << (bf16 ? ", products in bf16, " : ", ") << name_of(isa));
+        const Storage storage = bf16 ? Storage::bf16 : Storage::f32;
+        const Placed::Order order = format == MemoryFormat::blocked ? Placed::Order::blocked : Placed::Order::nhwc;
+        const Tensor like(count, channels, size, size);
+        Placed x(like, order, storage), dy(like, order, storage);
+        x.write(formula_tensor("x", like));
+        dy.write(formula_tensor("dy", like));
+        std::vector<float> alone;
+        for (const int threads : {1, 2, 3}) {
+          ConvolutionSpec spec{.direction = Direction::weights, .algorithm = algorithm, .threads = threads};
+          spec.shape = {.images = count,
+                        .in = channels,
+                        .out = channels,
+                        .height = size,
+                        .width = size,
+                        .format = format,
+                        .storage = storage};
+          const auto kernel = make_winograd(isa, spec);
+          Block packed(kernel->packed_bytes() / 4, untouched), scratch(kernel->scratch_bytes() / 4, untouched);
+          std::vector<float> weights(channels * channels * 9);
+          ASSERT_TRUE(kernel->execute(
+              {.source = x.data(), .packed = packed.data(), .result = dy.data(), .scratch = scratch.data()}));
+          kernel->unpack(packed.data(), weights.data());
+          if (threads == 1) alone = weights;
+          ASSERT_EQ(std::memcmp(weights.data(), alone.data(), weights.size() * sizeof(float)), 0)
+              << threads << " threads";
+        }
+      }
+    }
+  }
+}
 
 }  // namespace
 }  // namespace convoy::cpu

@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
+#include "backend/cpu/gemm/product_loops.hpp"
 #include "backend/cpu/parallel.hpp"
-#include "backend/cpu/winograd/product_loops.hpp"
 #include "backend/cpu/winograd/winograd_loops.hpp"
 #include "core/errors.hpp"
 
@@ -14,12 +14,13 @@ namespace convoy::cpu {
 namespace {
 
 /// Takes the tiles of all images in rounds: transforms some, multiplies, transforms back. Threads share the tiles of a
-/// transformation and the points of a product, so that results don't depend on their number.
+/// transformation and the points of a product, and chains of additions have a length of their own, so that results
+/// don't depend on their number.
 class WinogradKernel final : public ConvolutionKernel {
  public:
   WinogradKernel(Isa isa, const ConvolutionSpec& spec)
       : loops_(kernels_for<WinogradKernels>(isa)),
-        products_(kernels_for<WinogradProducts>(isa)),
+        products_(kernels_for<ProductKernels>(isa)),
         spec_(spec),
         bf16_(spec.algorithm == Algorithm::winograd_bf16 && spec.shape.storage == Storage::bf16 &&
               products_.multiply_bf16 != nullptr) {
@@ -35,9 +36,9 @@ class WinogradKernel final : public ConvolutionKernel {
     x_.tiles = y_.tiles = s.images * rows * columns;
     x_.capacity = y_.capacity = std::min((x_.tiles + 1) / 2 * 2, round_tiles(s) * spec.threads);
     if (bf16_ && spec.direction == Direction::weights) {
-      x_.form = y_.form = Points::bf16_pairs;
+      x_.form = y_.form = PanelForm::bf16_pairs;
     } else if (bf16_) {
-      (data ? y_ : x_).form = Points::bf16;
+      (data ? y_ : x_).form = PanelForm::bf16;
     }
     const auto even = [&](Index channels) { return bf16_ ? (channels + 1) / 2 * 2 : channels; };
     // Odd lines keep the points off the same cache sets.
@@ -84,7 +85,7 @@ class WinogradKernel final : public ConvolutionKernel {
   static Index round_tiles(const ConvolutionShape& s) { return std::max(s.in, s.out) < 256 ? 60 : 120; }
 
   static Index points_bytes(const WinogradTiles& t) {
-    return winograd_points * t.plane * (t.form == Points::f32 ? 4 : 2);
+    return winograd_points * t.plane * (t.form == PanelForm::f32 ? 4 : 2);
   }
   /// Whether packed weights are pairs in bf16; their gradients never are.
   bool pairs() const { return bf16_ && spec_.direction != Direction::weights; }
@@ -113,17 +114,19 @@ class WinogradKernel final : public ConvolutionKernel {
     const WinogradTiles &from = turned ? y : x, &to = turned ? x : y;
     const auto multiply = bf16_ ? products_.multiply_bf16 : products_.multiply;
     const auto add_gradients = bf16_ ? products_.filter_gradients_bf16 : products_.filter_gradients;
-    WinogradProduct product{.filters = const_cast<void*>(data.packed),
-                            .filter_plane = filter_plane_,
-                            .source = from.points,
-                            .result = to.points,
-                            .source_channels = from.layout.channels,
-                            .result_channels = to.layout.blocked() ? to.layout.padded_channels() : to.layout.channels,
-                            .result_blocks = to.layout.blocks(),
-                            .source_plane = from.plane,
-                            .result_plane = to.plane,
-                            .capacity = x.capacity,
-                            .add = data.add};
+    Product product{.points = winograd_points,
+                    .filters = const_cast<void*>(data.packed),
+                    .filter_plane = filter_plane_,
+                    .source = from.points,
+                    .result = to.points,
+                    .source_channels = from.layout.channels,
+                    .result_channels = to.layout.blocked() ? to.layout.padded_channels() : to.layout.channels,
+                    .result_blocks = to.layout.blocks(),
+                    .source_plane = from.plane,
+                    .result_plane = to.plane,
+                    .capacity = x.capacity,
+                    .add = data.add,
+                    .chain = round_tiles(spec_.shape)};
     for (Index first = 0; first < x_.tiles; first += x.capacity) {
       x.first = y.first = first;
       product.tiles = std::min(x.capacity, x_.tiles - first);
@@ -132,7 +135,7 @@ class WinogradKernel final : public ConvolutionKernel {
           loops_.transform_source(x, begin, end);
           loops_.transform_gradient(y, begin, end);
         });
-        share(product_units(product), [&](Index begin, Index end) { add_gradients(product, begin, end); });
+        share(gradient_units(product), [&](Index begin, Index end) { add_gradients(product, begin, end); });
         product.add = true;
       } else {
         share(product.tiles, [&](Index begin, Index end) { loops_.transform_source(from, begin, end); });
@@ -147,7 +150,7 @@ class WinogradKernel final : public ConvolutionKernel {
   }
 
   const WinogradKernels& loops_;
-  const WinogradProducts& products_;
+  const ProductKernels& products_;
   const ConvolutionSpec spec_;
   const bool bf16_;  ///< the products
   WinogradTiles x_, y_;

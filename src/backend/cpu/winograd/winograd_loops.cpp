@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backend/cpu/winograd/winograd_loops.hpp"
 
-#include "backend/cpu/winograd/registers.hpp"
+#include "backend/cpu/partial_registers.hpp"
 
 namespace convoy::cpu {
 namespace {
@@ -189,8 +189,8 @@ CONVOY_INLINE void transform(const WinogradTiles& t, int64_t begin, int64_t end)
     using T = decltype(storage);
 #ifdef __AVX512BF16__
     if constexpr (std::is_same_v<T, Bf16>) {
-      if (t.form == Points::bf16_pairs) return transform_pairs<T, size, line>(t, begin, end);
-      if (t.form == Points::bf16) return transform_tiles<T, Bf16, size, line>(t, begin, end);
+      if (t.form == PanelForm::bf16_pairs) return transform_pairs<T, size, line>(t, begin, end);
+      if (t.form == PanelForm::bf16) return transform_tiles<T, Bf16, size, line>(t, begin, end);
     }
 #endif
     transform_tiles<T, float, size, line>(t, begin, end);

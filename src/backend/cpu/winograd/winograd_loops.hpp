@@ -3,19 +3,12 @@
 // tile of 4x4 results (Lavin and Gray, Fast Algorithms for Convolutional Neural Networks, 2016). Summed over channels,
 // the products of one of the 36 points are a matrix product over tiles.
 #pragma once
+#include "backend/cpu/gemm/panel_form.hpp"
 #include "backend/cpu/kernels.hpp"
 
 namespace convoy::cpu {
 
 constexpr std::int64_t winograd_points = 36;
-
-/// How transformed tiles lie in memory, for each of the 36 points. bf16 wants AVX512_BF16, whose products take two
-/// neighbours: channels in multiply, tiles in filter_gradients.
-enum class Points : std::uint8_t {
-  f32,         ///< [block][capacity][16]
-  bf16,        ///< the same
-  bf16_pairs,  ///< [block][capacity / 2][16][2]: capacity is even, and a missing last tile is 0
-};
 
 /// `points` holds tiles of a tensor, transformed. A tile stands at its number less `first`, and 36 planes are `plane`
 /// numbers apart.
@@ -26,7 +19,7 @@ struct WinogradTiles {
                columns = 0;  ///< tiles of one image; they start every 4 pixels, the first one `border` outside
   std::int64_t border = 0;
   void* points = nullptr;
-  Points form = Points::f32;
+  PanelForm form = PanelForm::f32;
   std::int64_t plane = 0, capacity = 0;
   std::int64_t first = 0;
   std::int64_t tiles = 0;  ///< of all images

@@ -1,9 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "backend/cpu/winograd/product_loops.hpp"
+#include "backend/cpu/gemm/product_loops.hpp"
 
-#include "backend/cpu/winograd/registers.hpp"
+#include "backend/cpu/partial_registers.hpp"
 
 namespace convoy::cpu {
+
+// What fills the registers there are. Local to a source, since others have other registers.
+#ifdef __AVX512F__
+constexpr int tile_rows = 12, gradient_channels = 8, paired = 2;
+#else
+constexpr int tile_rows = 6, gradient_channels = 6, paired = 1;
+#endif
+
 namespace {
 
 /// What a product multiplies at once: one number of each side.
@@ -33,13 +41,13 @@ struct Bf16Pairs {
 
 /// Numbers of a point's filters for one block of results, a channel's place filled up to `terms`.
 template <class K>
-CONVOY_INLINE int64_t filters_of_block(const WinogradProduct& p) {
+CONVOY_INLINE int64_t filters_of_block(const Product& p) {
   return (p.source_channels + K::terms - 1) / K::terms * K::terms * lanes;
 }
 
 /// `rows` tiles times `registers` of result channels, over all source channels.
 template <class K, int rows, int registers>
-void multiply_block(const WinogradProduct& p, const typename K::Element* filters, const typename K::Element* source,
+void multiply_block(const Product& p, const typename K::Element* filters, const typename K::Element* source,
                     float* result) {
   Register sum[rows][registers] = {};
   const int64_t panel = filters_of_block<K>(p);
@@ -68,7 +76,7 @@ void multiply_block(const WinogradProduct& p, const typename K::Element* filters
 }
 
 template <class K, int registers>
-void multiply_panels(const WinogradProduct& p, int64_t point, int64_t block) {
+void multiply_panels(const Product& p, int64_t point, int64_t block) {
   const auto* const filters =
       static_cast<const typename K::Element*>(p.filters) + point * p.filter_plane + block * filters_of_block<K>(p);
   const auto* source = static_cast<const typename K::Element*>(p.source) + point * p.source_plane;
@@ -84,7 +92,7 @@ void multiply_panels(const WinogradProduct& p, int64_t point, int64_t block) {
 /// Calls visit(point, result block, registers at once) for the units [begin, end) of a product. What lies past the last
 /// channel of the last block is left out where it fills a register.
 template <class Visit>
-CONVOY_INLINE void for_products(const WinogradProduct& p, int64_t begin, int64_t end, Visit visit) {
+CONVOY_INLINE void for_products(const Product& p, int64_t begin, int64_t end, Visit visit) {
   const int64_t pairs = (p.result_blocks + 1) / 2;
   const auto one = [&](int64_t point, int64_t block) {
     if (parts == 2 && lanes_from(p.result_channels, block) <= width)
@@ -105,24 +113,19 @@ CONVOY_INLINE void for_products(const WinogradProduct& p, int64_t begin, int64_t
 }
 
 template <class K>
-void multiply(const WinogradProduct& p, int64_t begin, int64_t end) {
+void multiply(const Product& p, int64_t begin, int64_t end) {
   for_products(p, begin, end, [&](int64_t point, int64_t block, auto registers) {
     multiply_panels<K, decltype(registers)::value>(p, point, block);
   });
 }
 
-/// `rows` source channels times `registers` of result channels, over all tiles.
+/// `rows` source channels times `registers` of result channels, over the tiles of a chain. What is there is added at
+/// the end, so that the chain doesn't go on.
 template <class K, int rows, int registers>
-CONVOY_INLINE void gradient_block(const WinogradProduct& p, const typename K::Element* source,
+CONVOY_INLINE void gradient_block(const Product& p, const typename K::Element* source,
                                   const typename K::Element* result, float* filters) {
   const int64_t panel = p.source_channels * lanes;
-  Register sum[rows][registers];
-#pragma GCC unroll 16
-  for (int r = 0; r < rows; ++r) {
-#pragma GCC unroll 4
-    for (int n = 0; n < registers; ++n)
-      sum[r][n] = p.add ? read(filters + n / parts * panel + r * lanes + n % parts * width) : Register{};
-  }
+  Register sum[rows][registers] = {};
   for (int64_t tile = 0; tile < p.tiles; tile += K::terms) {
     typename K::Load d[registers];
 #pragma GCC unroll 4
@@ -137,51 +140,81 @@ CONVOY_INLINE void gradient_block(const WinogradProduct& p, const typename K::El
 #pragma GCC unroll 16
   for (int r = 0; r < rows; ++r) {
 #pragma GCC unroll 4
-    for (int n = 0; n < registers; ++n) write(filters + n / parts * panel + r * lanes + n % parts * width, sum[r][n]);
+    for (int n = 0; n < registers; ++n) {
+      float* const to = filters + n / parts * panel + r * lanes + n % parts * width;
+      write(to, p.add ? read(to) + sum[r][n] : sum[r][n]);
+    }
   }
 }
 
-template <class K>
-void filter_gradients(const WinogradProduct& p, int64_t begin, int64_t end) {
-  for_products(p, begin, end, [&](int64_t point, int64_t block, auto registers) {
-    constexpr int n = decltype(registers)::value;
-    float* filters = static_cast<float*>(p.filters) + point * p.filter_plane + block * filters_of_block<OneFloat>(p);
-    const auto* source = static_cast<const typename K::Element*>(p.source) + point * p.source_plane;
-    const auto* const result =
-        static_cast<const typename K::Element*>(p.result) + point * p.result_plane + block * p.capacity * lanes;
-    for (int64_t c = 0; c < p.source_channels / lanes; ++c) {
+/// `rest` source channels of a block, fewer than it has.
+template <class K, int registers>
+void gradient_of_rest(const Product& p, int64_t rest, const typename K::Element* source,
+                      const typename K::Element* result, float* filters) {
+  while (rest > 0) {
+    // As few groups of nearly equal size as there are registers for.
+    const int64_t groups = (rest + gradient_channels - 1) / gradient_channels, rows = (rest + groups - 1) / groups;
+    with_number<gradient_channels>(rows, [&](auto channels) {
+      gradient_block<K, decltype(channels)::value, registers>(p, source, result, filters);
+    });
+    source += rows * K::terms;
+    filters += rows * lanes;
+    rest -= rows;
+  }
+}
+
+/// All source channels of the blocks [first, last).
+template <class K, int registers>
+void gradient_of_blocks(const Product& p, int64_t first, int64_t last, const typename K::Element* source,
+                        const typename K::Element* result, float* filters) {
+  const int64_t full = p.source_channels / lanes;
+  source += first * p.capacity * lanes;
+  filters += first * lanes * lanes;
+  for (int64_t block = first; block < last && block < full; ++block) {
 #ifdef __AVX512F__
-      gradient_block<K, 8, n>(p, source, result, filters);
-      gradient_block<K, 8, n>(p, source + 8 * K::terms, result, filters + 8 * lanes);
+    gradient_block<K, 8, registers>(p, source, result, filters);
+    gradient_block<K, 8, registers>(p, source + 8 * K::terms, result, filters + 8 * lanes);
 #else
-      gradient_block<K, 6, n>(p, source, result, filters);
-      gradient_block<K, 5, n>(p, source + 6 * K::terms, result, filters + 6 * lanes);
-      gradient_block<K, 5, n>(p, source + 11 * K::terms, result, filters + 11 * lanes);
+    gradient_block<K, 6, registers>(p, source, result, filters);
+    gradient_block<K, 5, registers>(p, source + 6 * K::terms, result, filters + 6 * lanes);
+    gradient_block<K, 5, registers>(p, source + 11 * K::terms, result, filters + 11 * lanes);
 #endif
-      source += p.capacity * lanes;
-      filters += lanes * lanes;
+    source += p.capacity * lanes;
+    filters += lanes * lanes;
+  }
+  if (last > full) gradient_of_rest<K, registers>(p, p.source_channels % lanes, source, result, filters);
+}
+
+template <class K>
+void filter_gradients(const Product& p, int64_t begin, int64_t end) {
+  const int64_t source_blocks = (p.source_channels + lanes - 1) / lanes;
+  for (int64_t unit = begin; unit < end; ++unit) {
+    const int64_t piece = unit % p.pieces, product = unit / p.pieces;
+    Product chain = p;
+    for (int64_t first = 0; first < p.tiles; first += p.chain) {
+      chain.tiles = p.tiles - first < p.chain ? p.tiles - first : p.chain;
+      for_products(p, product, product + 1, [&](int64_t point, int64_t block, auto registers) {
+        gradient_of_blocks<K, decltype(registers)::value>(
+            chain, source_blocks * piece / p.pieces, source_blocks * (piece + 1) / p.pieces,
+            static_cast<const typename K::Element*>(p.source) + point * p.source_plane + first * lanes,
+            static_cast<const typename K::Element*>(p.result) + point * p.result_plane +
+                (block * p.capacity + first) * lanes,
+            static_cast<float*>(p.filters) + point * p.filter_plane + block * filters_of_block<OneFloat>(p));
+      });
+      chain.add = true;
     }
-    for (int64_t rest = p.source_channels % lanes; rest > 0;) {
-      // As few groups of nearly equal size as there are registers for.
-      const int64_t groups = (rest + gradient_channels - 1) / gradient_channels, rows = (rest + groups - 1) / groups;
-      with_number<gradient_channels>(
-          rows, [&](auto channels) { gradient_block<K, decltype(channels)::value, n>(p, source, result, filters); });
-      source += rows * K::terms;
-      filters += rows * lanes;
-      rest -= rows;
-    }
-  });
+  }
 }
 
 }  // namespace
 
 template <>
-const WinogradProducts& kernels_for<WinogradProducts, compiled_isa>() {
+const ProductKernels& kernels_for<ProductKernels, compiled_isa>() {
 #ifdef __AVX512BF16__
-  static constexpr WinogradProducts kernels{multiply<OneFloat>, filter_gradients<OneFloat>, multiply<Bf16Pairs>,
-                                            filter_gradients<Bf16Pairs>};
+  static constexpr ProductKernels kernels{multiply<OneFloat>, filter_gradients<OneFloat>, multiply<Bf16Pairs>,
+                                          filter_gradients<Bf16Pairs>};
 #else
-  static constexpr WinogradProducts kernels{multiply<OneFloat>, filter_gradients<OneFloat>, nullptr, nullptr};
+  static constexpr ProductKernels kernels{multiply<OneFloat>, filter_gradients<OneFloat>, nullptr, nullptr};
 #endif
   return kernels;
 }

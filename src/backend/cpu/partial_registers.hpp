@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Single registers of the machine, for the loops of Winograd's algorithm: local to the source that includes this.
+// Single registers of the machine of which a tensor may have a part: local to the source that includes this.
 #pragma once
 #include <immintrin.h>
 
@@ -8,12 +8,7 @@
 
 namespace convoy::cpu {
 
-// What fills the registers there are. Local to a source, since others have other registers.
-#ifdef __AVX512F__
-constexpr int tile_rows = 12, gradient_channels = 8, paired = 2;
-#else
-constexpr int tile_rows = 6, gradient_channels = 6, paired = 1;
-#endif
+/// Local to a source: others have other registers.
 constexpr int width = register_lanes;
 
 namespace {
