@@ -5,6 +5,7 @@
 #include <sstream>
 #include <utility>
 
+#include "backend/cpu/gemm/weight_gradient.hpp"
 #include "backend/cpu/grouped/grouped.hpp"
 #include "backend/cpu/operations/convolution.hpp"
 #include "backend/cpu/winograd/winograd.hpp"
@@ -17,7 +18,7 @@ constexpr auto forward = static_cast<std::size_t>(Direction::forward);
 constexpr auto data = static_cast<std::size_t>(Direction::data);
 constexpr auto weights = static_cast<std::size_t>(Direction::weights);
 
-constexpr std::array<std::string_view, 4> algorithm_names{"direct", "winograd", "grouped", "winograd-bf16"};
+constexpr std::array<std::string_view, 5> algorithm_names{"direct", "winograd", "grouped", "winograd-bf16", "gemm"};
 std::string_view name_of(Algorithm algorithm) { return algorithm_names[static_cast<std::size_t>(algorithm)]; }
 
 /// The divisor of `samples` nearest to `wanted` by ratio, the smaller of two.
@@ -145,6 +146,11 @@ PassChoice choose_by_rule(const ProgramParts& parts, const PassPlan& plan) {
     choice.tile = tile;
     choice.inner = false;
   }
+  if (plan.backward && !convolutions.empty() && choice.algorithms[weights] == Algorithm::direct) {
+    const bool sums = !choice.inner && parts.spec.samples / choice.tile > parts.threads;
+    if (gemm_pays(parts.isa, convolution_shape(parts, convolutions.front(), 1), sums ? TileSums::some : TileSums::none))
+      choice.algorithms[weights] = Algorithm::gemm;
+  }
   return choice;
 }
 
@@ -158,13 +164,17 @@ std::vector<PassChoice> candidates_of(const ProgramParts& parts, const PassPlan&
   const auto convolutions = convolutions_of(parts, plan);
   if (!convolutions.empty()) {
     const ConvolutionShape s = convolution_shape(parts, convolutions.front(), 1);
-    const Algorithm w = winograd_of(parts), d = Algorithm::direct, g = Algorithm::grouped;
+    const Algorithm w = winograd_of(parts), d = Algorithm::direct, g = Algorithm::grouped, m = Algorithm::gemm;
     if (winograd_pays(s, parts)) {
       algorithms.push_back({w, w, w});
       if (plan.backward) algorithms.push_back({w, w, d});
+      if (plan.backward && gemm_fits(s, Direction::weights)) algorithms.push_back({w, w, m});
       algorithms.push_back({d, d, d});
     } else if (s.groups > 1) {
       algorithms.push_back({g, g, g});
+      algorithms.push_back({d, d, d});
+    } else {
+      if (plan.backward && gemm_fits(s, Direction::weights)) algorithms.push_back({d, d, m});
       algorithms.push_back({d, d, d});
     }
   }

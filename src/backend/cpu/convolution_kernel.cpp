@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "backend/cpu/gemm/weight_gradient.hpp"
 #include "backend/cpu/grouped/grouped.hpp"
 #include "backend/cpu/onednn_compat.hpp"
 #include "backend/cpu/onednn_handles.hpp"
@@ -209,6 +210,8 @@ std::unique_ptr<ConvolutionKernel> ConvolutionKernel::make(const Onednn& library
       return make_winograd(isa, spec);
     case Algorithm::grouped:
       return make_grouped(isa, spec);
+    case Algorithm::gemm:
+      return make_gemm(isa, spec);
   }
   auto kernel = OnednnKernel::make(library, spec);
   return kernel ? std::move(kernel) : make_grouped(isa, spec);

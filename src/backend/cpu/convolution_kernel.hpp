@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One direction of one convolution for a fixed number of images and threads, planned ahead, so that executing it
-// allocates nothing of ours: a oneDNN primitive, our own Winograd, or our own sums for narrow groups.
+// allocates nothing of ours: a oneDNN primitive, our own Winograd, our own products over pixels, or our own sums for
+// narrow groups.
 #pragma once
 #include <memory>
 #include <string>
@@ -14,8 +15,8 @@ namespace convoy::cpu {
 /// MemoryFormat of spatial tensors: nChw16c, or nhwc.
 enum class MemoryFormat : std::uint8_t { blocked, nhwc };
 enum class Direction : std::uint8_t { forward, data, weights };
-/// winograd_bf16: with products in bf16, for bf16 storage.
-enum class Algorithm : std::uint8_t { direct, winograd, grouped, winograd_bf16 };
+/// winograd_bf16: with products in bf16, for bf16 storage. gemm: our own products over pixels, for weight gradients.
+enum class Algorithm : std::uint8_t { direct, winograd, grouped, winograd_bf16, gemm };
 
 struct ConvolutionShape {
   Index images = 0, in = 0, out = 0, height = 0, width = 0;
@@ -66,7 +67,7 @@ struct ConvolutionData {
 class ConvolutionKernel {
  public:
   /// The library's for the direct algorithm, where it has more than its reference, else ours for groups, as for that
-  /// algorithm; ours for Winograd's, for which the shape must be fit.
+  /// algorithm; ours for Winograd's and gemm, for which the shape must be fit.
   static std::unique_ptr<ConvolutionKernel> make(const Onednn& library, Isa isa, const ConvolutionSpec& spec);
   ConvolutionKernel() = default;
   ConvolutionKernel(const ConvolutionKernel&) = delete;

@@ -15,7 +15,7 @@ namespace convoy::cpu {
 struct PassChoice {
   Index tile = 0;  ///< images; divides the batch
   bool inner = true;
-  /// One for each Direction; only 3x3 convolutions of stride 1 and those in groups have a choice.
+  /// One for each Direction; only convolutions have a choice.
   std::array<Algorithm, 3> algorithms{};
   bool operator==(const PassChoice&) const = default;
 };

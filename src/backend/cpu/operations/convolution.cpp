@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "backend/cpu/gemm/weight_gradient.hpp"
 #include "backend/cpu/operation.hpp"
 #include "backend/cpu/operations/conversion.hpp"
 #include "backend/cpu/parallel.hpp"
@@ -125,6 +126,21 @@ Direction direction_of(InstructionKind kind) {
   fail(Exit::internal, "internal error: not an instruction of a convolution");
 }
 
+bool fits(const ConvolutionSpec& spec) {
+  switch (spec.algorithm) {
+    case Algorithm::winograd:
+    case Algorithm::winograd_bf16:
+      return winograd_fits(spec.shape);
+    case Algorithm::grouped:
+      return spec.shape.groups > 1;
+    case Algorithm::gemm:
+      return gemm_fits(spec.shape, spec.direction);
+    case Algorithm::direct:
+      break;
+  }
+  return true;
+}
+
 /// Compiles one instruction.
 class Compiler {
  public:
@@ -185,10 +201,7 @@ class Compiler {
     spec.copies = steps_.copies();
     spec.algorithm = steps_.choice().algorithms[static_cast<std::size_t>(direction_)];
     // Other convolutions of the pass than the one that it was chosen for.
-    const bool winograd = spec.algorithm == Algorithm::winograd || spec.algorithm == Algorithm::winograd_bf16;
-    const bool unfit =
-        (winograd && !winograd_fits(spec.shape)) || (spec.algorithm == Algorithm::grouped && spec.shape.groups == 1);
-    if (unfit) spec.algorithm = Algorithm::direct;
+    if (!fits(spec)) spec.algorithm = Algorithm::direct;
     return ConvolutionKernel::make(steps_.parts().onednn, steps_.parts().isa, spec);
   }
 
