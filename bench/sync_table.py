@@ -11,8 +11,8 @@ that was stopped goes on from its checkpoint in WORK. The first seed of all cell
 Which 16 of the many cells, and why:
 - gradients in fp32 are what the others are compared with, on 4 and on 16 replicas: 16 replicas see 16 images each, so their batch norms differ.
 - H = 4, 16, 64 with momentum kept, the default: each four times the one before. 8 and 32 lie between.
-- At H = 16: momentum averaged, momentum reset, both outer optimizers, and averages after every step in the first half (post-local SGD); the choice
-  among them matters more than that of a neighbouring H.
+- At H = 16: momentum averaged, both outer optimizers, averages after every step in the first half (post-local SGD), and after every step in the
+  first fifth with slow momentum from there on; the choice among them matters more than that of a neighbouring H.
 - The wire with gradients, each format and compressor once: an error of a format shows most where every step sends.
 - 16 replicas with the two policies that 16 replicas strain most: a kept momentum, and an outer optimizer over it.
 """
@@ -57,7 +57,7 @@ CELLS = {  # name: replicas, options
     "gradients-2bit-4": (4, [*GRADIENTS, "--wire", "2bit"]),
     "gradients-topk-4": (4, [*GRADIENTS, "--wire", "topk"]),
     "h16-slowmo-16": (16, local(16, *SLOWMO)),
-    "h16-reset-4": (4, local(16, "--local-momentum", "reset")),
+    "h16-postslowmo-4": (4, local(16, *SLOWMO, "--local-sgd-start", "588")),  # the outer optimizer after a fifth of the run
 }
 FIELDS = ["cell", "seed", "epochs", "top1", "loss", "sent_mb_per_epoch", "seconds", "date", "machine"]
 STOPPED = 75  # convoy's exit code where it has saved a checkpoint and would go on

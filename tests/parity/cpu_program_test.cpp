@@ -80,12 +80,12 @@ class Trained {
   std::vector<SampleSpec> samples_ = std::vector<SampleSpec>(samples);
 };
 
-/// The same number of passes, each in tiles of `tile` by direct kernels.
-std::string in_tiles(const std::string& choices, int tile) {
+/// The same number of passes, each in tiles of `tile` by direct kernels, but for the gradients of weights.
+std::string in_tiles(const std::string& choices, int tile, const std::string& weights = "direct") {
   std::string result;
   for (std::size_t begin = 0; begin < choices.size();) {
     const std::size_t end = std::min(choices.find(';', begin), choices.size());
-    result += (result.empty() ? "tile " : "; tile ") + std::to_string(tile) + " direct direct direct";
+    result += (result.empty() ? "tile " : "; tile ") + std::to_string(tile) + " direct direct " + weights;
     begin = end + 1;
   }
   return result;
@@ -176,6 +176,82 @@ TEST(CpuProgram, DataGradientBitsDontDependOnThreads) {
   }
   EXPECT_TRUE(same_bits(logits[0], logits[1]));
   EXPECT_TRUE(same_bits(shift[0], shift[1]));
+}
+
+/// Largest distance of a parameter's gradient from `exact`, relative to its norm, among those of convolutions.
+double distance_of_filters(const Trained& trained, const Trained& exact, const Plan& plan) {
+  double largest = 0;
+  for (const Parameter& row : plan.table.rows) {
+    if (row.name.find("conv") == std::string::npos) continue;
+    const std::vector<float> a = trained.gradient(row.name), b = exact.gradient(row.name);
+    double error = 0, size = 0;
+    for (std::size_t i = 0; i < a.size(); ++i) {
+      error += std::pow(static_cast<double>(a[i]) - static_cast<double>(b[i]), 2);
+      size += std::pow(static_cast<double>(b[i]), 2);
+    }
+    largest = std::max(largest, std::sqrt(error / size));
+  }
+  return largest;
+}
+
+/// Forward pass and data gradients are the same, so no activation's sign differs. Each gradient of a weight is a sum of
+/// at most 8 x 16 x 16 terms, whose roundings mostly cancel: u sqrt(2048) in each program, times 4 since terms cancel,
+/// too.
+TEST(CpuProgram, ProductsOverPixelsMakeTheSameGradients) {
+  const auto backend = make_cpu_backend(2);
+  const Plan plan = plan_of("resnet8");
+  CompileSpec spec = Trained::spec();
+  const std::string rule = Trained(*backend, plan, spec).program().choices();
+  for (const int tile : {1, 4}) {
+    spec.choices = in_tiles(rule, tile);
+    Trained direct(*backend, plan, spec);
+    spec.choices = in_tiles(rule, tile, "gemm");
+    Trained products(*backend, plan, spec);
+    EXPECT_EQ(products.program().choices(), spec.choices);
+    direct.step();
+    products.step();
+    EXPECT_TRUE(same_bits(products.logits(), direct.logits()));
+    const double distance = distance_of_filters(products, direct, plan);
+    EXPECT_NE(products.program().describe().find("weights gemm"), std::string::npos);
+    EXPECT_LT(distance, 2 * 4 * std::sqrt(2048.0) * fp32_unit);
+  }
+}
+
+/// Convolutions with bias, and the one that reads the image.
+TEST(CpuProgram, ProductsOverPixelsLeaveWhatDoesNotFit) {
+  const auto backend = make_cpu_backend(2);
+  const Plan plan = plan_of("lenet");
+  CompileSpec spec = Trained::spec();
+  const std::string rule = Trained(*backend, plan, spec).program().choices();
+  spec.choices = in_tiles(rule, 2);
+  Trained direct(*backend, plan, spec);
+  spec.choices = in_tiles(rule, 2, "gemm");
+  Trained left(*backend, plan, spec);
+  direct.step();
+  left.step();
+  for (const Parameter& row : plan.table.rows)
+    EXPECT_TRUE(same_bits(left.gradient(row.name), direct.gradient(row.name))) << row.name;
+}
+
+/// Only the gradients of weights differ: by what products of factors in bf16 may be off (ADR 0022).
+TEST(CpuProgram, WinogradInBf16ForGradientsAlone) {
+  if (cpu::find_instruction_set().isa != cpu::Isa::avx512_bf16) GTEST_SKIP() << "products in bf16 need AVX512_BF16";
+  const auto backend = make_cpu_backend(2);
+  const Plan plan = plan_of("resnet8");
+  CompileSpec spec = Trained::spec();
+  spec.precision = Precision::bf16;
+  spec.options = "winograd-bf16";
+  const std::string rule = Trained(*backend, plan, spec).program().choices();
+  spec.choices = in_tiles(rule, 4);
+  Trained direct(*backend, plan, spec);
+  spec.choices = in_tiles(rule, 4, "winograd-bf16");
+  Trained winograd(*backend, plan, spec);
+  direct.step();
+  winograd.step();
+  EXPECT_TRUE(same_bits(winograd.logits(), direct.logits()));
+  const double distance = distance_of_filters(winograd, direct, plan);
+  EXPECT_GT(distance, 1e-4) << "other kernels";
+  EXPECT_LT(distance, 14.0 / 3 * std::sqrt(2.0) / 256);
 }
 
 TEST(CpuProgram, RefusesChoicesOfAnotherBatch) {
