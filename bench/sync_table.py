@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What a way to average costs in accuracy and saves in traffic: ResNet-20 on CIFAR-10, 15 epochs, global batch 256, 3 seeds a cell.
+"""What a way to average costs in accuracy and saves in traffic: ResNet-20 on CIFAR-10, 15 epochs, global batch 256, 3 seeds per cell.
 
     bench/sync_table.py --data DIR --runs WORK --minutes 60      # goes on where the last call stopped, for an hour
     bench/sync_table.py                                          # prints the table of what is finished
@@ -11,8 +11,8 @@ that was stopped goes on from its checkpoint in WORK. The first seed of all cell
 Which 16 of the many cells, and why:
 - gradients in fp32 are what the others are compared with, on 4 and on 16 replicas: 16 replicas see 16 images each, so their batch norms differ.
 - H = 4, 16, 64 with momentum kept, the default: each four times the one before. 8 and 32 lie between.
-- At H = 16: momentum averaged, both outer optimizers, averages after every step in the first half (post-local SGD), and after every step in the
-  first fifth with slow momentum from there on; the choice among them matters more than that of a neighbouring H.
+- At H = 16: momentum averaged; each of the two outer optimizers; post-local SGD (every step averages in the first half); and slow momentum after
+  a first fifth in which every step averages. The choice among them matters more than that of a neighbouring H.
 - The wire with gradients, each format and compressor once: an error of a format shows most where every step sends.
 - 16 replicas with the two policies that 16 replicas strain most: a kept momentum, and an outer optimizer over it.
 """

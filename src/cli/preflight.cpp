@@ -164,8 +164,8 @@ void check_network(Communicator& communicator, Preflight& to) {
                            {}});
 }
 
-/// Throws Error(data) unless this host's folder has all partitions of the split that rank 0 has read, and `one` of them
-/// is the same file here.
+/// Throws Error(data) if this host's folder lacks a partition that rank 0 has read, or if partition `one` has another
+/// checksum here.
 void compare_partition(const DatasetInfo& split, const PartitionInfo& one) {
   std::set<std::string> names;
   std::error_code reason;

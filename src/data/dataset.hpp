@@ -18,7 +18,7 @@ struct PartitionInfo {
   std::uint64_t images_offset = 0, labels_offset = 0, ids_offset = 0, crc_offset = 0;  ///< bytes, in the file
   std::uint64_t offsets_offset = 0, dimensions_offset = 0;  ///< jpeg: tables; 0: there are none
   Index stored_bytes = 0;                                   ///< jpeg: of all samples
-  std::uint32_t seal_crc = 0;                               ///< CRC32C of the file's seal: other files have another
+  std::uint32_t seal_crc = 0;  ///< CRC32C of the file's seal; if it differs, the files differ
 };
 
 struct DatasetInfo {

@@ -194,9 +194,9 @@ double distance_of_filters(const Trained& trained, const Trained& exact, const P
   return largest;
 }
 
-/// Forward pass and data gradients are the same, so no activation's sign differs. Each gradient of a weight is a sum of
-/// at most 8 x 16 x 16 terms, whose roundings mostly cancel: u sqrt(2048) in each program, times 4 since terms cancel,
-/// too.
+/// Forward pass and data gradients are the same, so no activation's sign differs. Each weight gradient sums at most
+/// 8 x 16 x 16 = 2048 terms. Roundings behave like a random walk: u sqrt(2048) per program. The factor 4 allows for a
+/// sum smaller than its terms, since they differ in sign.
 TEST(CpuProgram, ProductsOverPixelsMakeTheSameGradients) {
   const auto backend = make_cpu_backend(2);
   const Plan plan = plan_of("resnet8");

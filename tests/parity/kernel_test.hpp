@@ -59,8 +59,8 @@ class KernelTest : public testing::TestWithParam<KernelCase> {
 
   static std::vector<float> floats(const Values& values) { return {values.begin(), values.end()}; }
 
-  /// Calls check(isa, spec) for layouts, storages, numbers of threads and instruction sets that fit; `plain`: also for
-  /// a source in n c h w.
+  /// Calls check(isa, spec) for each layout, storage, order of the source (ours or n c h w), number of threads and
+  /// instruction set that `fits` accepts.
   template <class Check>
   void for_each_way(Direction direction, const Check& check) {
     const KernelCase& c = GetParam();
@@ -177,7 +177,7 @@ class KernelTest : public testing::TestWithParam<KernelCase> {
     });
   }
 
-  /// Values that rounding tells apart: what the directions write, by 1 and by 3 threads; and nothing is allocated.
+  /// Checks that 1 and 3 threads write the same bits, with values whose sums round. One thread allocates nothing.
   void check_bits(std::initializer_list<Direction> directions) {
     for (const Direction direction : directions) {
       std::map<std::pair<Isa, std::pair<MemoryFormat, Storage>>, std::vector<float>> alone;

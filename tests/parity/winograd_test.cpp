@@ -146,7 +146,7 @@ TEST_P(WinogradTails, StayInTheirBuffersAndNearDouble) {
 
 INSTANTIATE_TEST_SUITE_P(Channels, WinogradTails, testing::Range<Index>(1, lanes + 1));
 
-/// 242 tiles: five chains of 60, the last of 2, whatever a round has.
+/// 242 tiles make four chains of 60 and one of 2, for any number of tiles per round.
 TEST(WinogradGradients, BitsDontDependOnThreads) {
   constexpr Index count = 2, channels = 16, size = 44;
   for (const MemoryFormat format : {MemoryFormat::blocked, MemoryFormat::nhwc}) {

@@ -66,8 +66,8 @@ struct ConvolutionData {
 
 class ConvolutionKernel {
  public:
-  /// The library's for the direct algorithm, where it has more than its reference, else ours for groups, as for that
-  /// algorithm; ours for Winograd's and gemm, for which the shape must be fit.
+  /// Direct: oneDNN's kernel, or our grouped one if oneDNN has only its reference. Grouped, Winograd and gemm: our
+  /// kernels, which the shape must fit.
   static std::unique_ptr<ConvolutionKernel> make(const Onednn& library, Isa isa, const ConvolutionSpec& spec);
   ConvolutionKernel() = default;
   ConvolutionKernel(const ConvolutionKernel&) = delete;

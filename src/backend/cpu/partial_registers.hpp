@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Single registers of the machine of which a tensor may have a part: local to the source that includes this.
+// Loads and stores of vector registers, masked if a tensor ends within one. Each source has its own, since each is
+// compiled for several instruction sets.
 #pragma once
 #include <immintrin.h>
 
@@ -8,7 +9,6 @@
 
 namespace convoy::cpu {
 
-/// Local to a source: others have other registers.
 constexpr int width = register_lanes;
 
 namespace {

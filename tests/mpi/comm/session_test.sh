@@ -47,7 +47,8 @@ until [[ -s $HOME/ids && $(wc -l <"$HOME/ids") == 4 ]] || ! kill -0 $job 2>/dev/
 mapfile -t ids <"$HOME/ids"
 for rank in "${ids[@]:0:3}"; do
   while find "/proc/$rank/fd" -lname 'socket:*' 2>/dev/null | grep -q .; do sleep 0.01; done
-  # A rank stays 5 s. If the others need longer to give up, mpirun rightly complains: this line tells such a machine from a fault.
+  # A rank exits after 5 s. On a slow machine that can be before the others give up, and mpirun then rightly reports an
+  # error. The message below marks that case.
   kill -0 "$rank" 2>/dev/null || echo "rank with id $rank is gone before the launcher continues"
 done
 kill -CONT "${ids[3]}"

@@ -6,10 +6,10 @@
 namespace convoy::cpu {
 namespace {
 
-/// Calls visit(first pixel in the panels, pixel of the tensor or null, number of pixels) for stretches that lie
-/// `stride` pixels apart in one row of the tensor, or outside.
+/// Splits [begin, end) into runs. The pixels of a run are `stride` apart in one row of the tensor, or all lie outside
+/// it. Calls visit(first pixel in the panels, pixel of the tensor or null, number of pixels) for each.
 template <class Visit>
-CONVOY_INLINE void for_stretches(const PixelGather& g, int64_t begin, int64_t end, Visit visit) {
+CONVOY_INLINE void for_runs(const PixelGather& g, int64_t begin, int64_t end, Visit visit) {
   for (int64_t at = begin; at < end;) {
     const int64_t number = g.first + at, image = number / (g.rows * g.columns), row = number / g.columns % g.rows,
                   column = number % g.columns;
@@ -44,7 +44,7 @@ CONVOY_INLINE void copy_pixel(const float* from, int64_t channels, float* to) {
 void gather(const PixelGather& g, int64_t begin, int64_t end) {
   const int64_t blocks = g.layout.blocks(), panel = g.capacity * lanes, step = g.stride * g.layout.pixel;
   const int64_t full = g.layout.blocked() ? blocks : g.layout.channels / lanes;
-  for_stretches(g, begin, end, [&](int64_t at, const float* from, int64_t count) {
+  for_runs(g, begin, end, [&](int64_t at, const float* from, int64_t count) {
     float* const to = g.panels + at * lanes;
     if (!from) {
       for (int64_t block = 0; block < blocks; ++block)

@@ -5,7 +5,7 @@
 
 namespace convoy::cpu {
 
-// What fills the registers there are. Local to a source, since others have other registers.
+// Block sizes that use all vector registers.
 #ifdef __AVX512F__
 constexpr int tile_rows = 12, gradient_channels = 8, paired = 2;
 #else

@@ -14,14 +14,14 @@ struct Product {
   std::int64_t filter_plane = 0;  ///< numbers from one point to the next
   const void* source = nullptr;
   void* result = nullptr;
-  /// Of the result, those of which the tensor has memory. Filter gradients past them are kept.
-  std::int64_t source_channels = 0, result_channels = 0;
+  std::int64_t source_channels = 0;
+  std::int64_t result_channels = 0;  ///< that the tensor stores; filter gradients past them keep their values
   std::int64_t result_blocks = 0, source_plane = 0, result_plane = 0;
   std::int64_t capacity = 0, tiles = 0;  ///< or pixels
   // Of filter_gradients:
   bool add = false;         ///< to what is there
-  std::int64_t chain = 0;   ///< tiles whose products are added in one chain in fp32; even for bf16
-  std::int64_t pieces = 1;  ///< of the source's channels that are units of their own
+  std::int64_t chain = 0;   ///< tiles whose products are added in one chain in fp32; an even number if bf16
+  std::int64_t pieces = 1;  ///< that the source's channels are split into; each is one unit of work
 };
 
 /// All work on the units [begin, end), each a result of its own.

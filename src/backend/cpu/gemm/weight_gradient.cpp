@@ -152,13 +152,13 @@ bool gemm_pays(Isa isa, const ConvolutionShape& s, TileSums sums) {
   if (!gemm_fits(s, Direction::weights)) return false;
   const Index pixels = s.p() * s.q(), taps = Index{s.kernel} * s.kernel_w;
   if (has_avx512(isa)) {
-    // The library loses only where tiles are added: the addition takes long if a tile has few pixels, or if the
-    // gradient is too large for the cache.
+    // Whole steps gain only if tiles are added: the addition takes long if a tile has few pixels, or if the gradient is
+    // too large for the cache.
     constexpr Index cached_floats = 512 * 1024;
     if (sums == TileSums::none || pixels > (s.in * s.out * taps >= cached_floats ? 256 : 64)) return false;
   }
   if (taps > 1) return std::min(s.in, s.out) >= 32;
-  // The share of the time that gathering takes.
+  // With few channels gathering costs too much.
   const Index least = pixels <= 256 ? 24 : 64;
   return pixels <= 1024 && s.in * s.out >= least * (s.in + s.out);
 }

@@ -10,7 +10,7 @@ namespace convoy::cpu {
 bool gemm_fits(const ConvolutionShape& shape, Direction direction);
 /// Whether a pass adds the gradients of several tiles in one thread.
 enum class TileSums : std::uint8_t { none, some };
-/// Whether it is faster than oneDNN's, by bench/results.md.
+/// Whether our kernel should be faster than oneDNN's, by what ADR 0047 measured.
 bool gemm_pays(Isa isa, const ConvolutionShape& shape, TileSums sums);
 
 /// Products over pixels, tap by tap, for what fits, on any instruction set. Adds to the gradients that are there.
