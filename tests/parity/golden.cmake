@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Golden values: tests/golden/make_golden.py.
 convoy_add_test(parity.golden SOURCES golden_test.cpp ../support/backend_run.cpp ../support/golden.cpp
-  LINK convoy_reference convoy_backend nlohmann_json::nlohmann_json LABEL parity TIMEOUT 300)
+  LINK convoy_reference convoy_backend nlohmann_json::nlohmann_json LABEL parity TIMEOUT 600)
 target_compile_definitions(parity.golden PRIVATE CONVOY_GOLDEN="${CMAKE_SOURCE_DIR}/tests/golden")
 # The two with 150 and 250 convolutions run beside the others.
 set(deep *inception_v4:*inception_resnet_v2)
