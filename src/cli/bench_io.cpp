@@ -135,6 +135,9 @@ Exit bench_io(Communicator& communicator, const BenchConfig& config) {
               sums[1]);
   }
 
+  if (const Index least = 4 * Index{config.data.prefetch}; config.steps < least && rank == 0)
+    log::warn("the loader prepares {} batches ahead, so the rate of {} is too high; --steps {} and more tell it",
+              config.data.prefetch, counted(config.steps, "step"), least);
   const LoaderSpec spec{.order = order,
                         .augment = augment,
                         .first_replica = rank,

@@ -376,8 +376,9 @@ Command preflight_command() {
           "host, device, cores, NUMA nodes and threads. It checks the network, MPI and clocks, whether all hosts see the\n"
           "data set, and whether they can write the run directory. --stress SECONDS also makes each rank compute, fills\n"
           "memory, writes and reads files and lets all pairs of ranks exchange messages, and names what is wrong or slow.\n"
-          "It exits with 0, or with the highest of: 2 run directory or builds, 3 data, 4 devices or cores that ranks share by\n"
-          "accident, 7 wrong arithmetic or memory. It ignores options of 'convoy train' that do not matter here.",
+          "It exits with 0, or with the highest of: 2 different builds, or a host that does not see the run directory; 3 data,\n"
+          "or a run directory that cannot be written; 4 devices or cores that ranks share by accident; 7 wrong arithmetic or\n"
+          "memory. It ignores options of 'convoy train' that do not matter here.",
       .see_options = see_options<PreflightConfig>,
       .on_ranks = run_preflight};
 }

@@ -42,6 +42,8 @@ void StepProfile::add(const std::vector<double>& part_seconds, double step_secon
   require(part_seconds.size() == rows_.size(), "times of another number of parts");
   for (std::size_t i = 0; i < rows_.size(); ++i) rows_[i].seconds.push_back(part_seconds[i]);
   steps_.push_back(step_seconds);
+  // Not the difference of the medians, which scatter: it could be negative.
+  outside_.push_back(step_seconds - std::accumulate(part_seconds.begin(), part_seconds.end(), 0.0));
 }
 
 double StepProfile::roofline_seconds(const ProgramPart& part) const {
@@ -64,7 +66,7 @@ std::string StepProfile::text() const {
     roofline += roofline_seconds(row.part);
   }
   std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
-  const double step = median_of(steps_);
+  const double step = median_of(steps_), outside = median_of(outside_);
   const auto line = [&](double seconds, double part_flops, double part_bytes, double best, const std::string& what) {
     const double rate = seconds > 0 ? 1 / seconds : 0;
     text += fmt::format("{:>9.3f} {:>6.1f} {:>9.3f} {:>10.1f} {:>9.2f} {:>8.1f} {:>8.1f}%  {}\n", seconds * 1e3,
@@ -75,8 +77,8 @@ std::string StepProfile::text() const {
     line(seconds, row->part.flops, row->part.bytes, roofline_seconds(row->part),
          fmt::format("{:<8} {} | {}", direction_of(row->part), shortened(row->part.nodes, 60), row->part.kernels));
   line(total, flops, bytes, roofline, "all parts");
-  text += fmt::format("{:>9.3f} {:>6.1f}  outside the parts: update, all-reduce, launches\n", (step - total) * 1e3,
-                      step > 0 ? 100 * (step - total) / step : 0);
+  text += fmt::format("{:>9.3f} {:>6.1f}  outside the parts: update, all-reduce, launches\n", outside * 1e3,
+                      step > 0 ? 100 * outside / step : 0);
   text += fmt::format("{:>9.3f} {:>6.1f}  a step of {} images (medians of {} steps)\n", step * 1e3, 100.0, samples_,
                       steps_.size());
   return text;

@@ -31,7 +31,7 @@ class StepProfile {
   double roofline_seconds(const ProgramPart& part) const;
 
   std::vector<Row> rows_;
-  std::vector<double> steps_;
+  std::vector<double> steps_, outside_;
   const Ceilings ceilings_;
   const Index samples_;
 };

@@ -262,8 +262,8 @@ void use_all_kept_cores() {
 
 CpuIsa max_cpu_isa() {
   const char* const name = std::getenv("CONVOY_MAX_CPU_ISA");
-  if (name == nullptr) return CpuIsa::avx512_core_amx;
-  const std::string_view wanted = name;
+  const std::string_view wanted = name == nullptr ? "" : name;
+  if (wanted.empty()) return CpuIsa::avx512_core_amx;
   if (wanted == "AVX2") return CpuIsa::avx2;
   if (wanted == "AVX512_CORE") return CpuIsa::avx512_core;
   if (wanted == "AVX512_CORE_BF16") return CpuIsa::avx512_core_bf16;

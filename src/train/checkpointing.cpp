@@ -190,17 +190,20 @@ void Checkpointing::return_to(const FoundCheckpoint& found) {
 }
 
 std::string Checkpointing::what_differs(const CheckpointMeta& meta) const {
+  const auto device = meta.texts.find("device");
+  const bool other_device = device != meta.texts.end() && device->second != job_.engine->backend().describe();
   if (meta.configuration_hash != configuration_hash(job_.config)) {
     const auto at = meta.texts.find("configuration");
     const std::string then = at == meta.texts.end() ? "" : at->second;
-    if (const std::string options = rounding_options(then, job_.config); !options.empty())
-      return fmt::format("the way to compute ({}) differs", options);
+    if (const std::string options = rounding_options(then, job_.config); !options.empty()) {
+      // The device's text has the threads, too.
+      const bool told = !other_device || options.find("threads") != std::string::npos;
+      return fmt::format("the way to compute ({}{}) differs", options, told ? "" : "; another device");
+    }
     if (!changed_parts(then, job_.config).empty()) return {};  // they have been told
     return "the configuration differs";
   }
-  const auto device = meta.texts.find("device");
-  if (device != meta.texts.end() && device->second != job_.engine->backend().describe()) return "the device differs";
-  return {};
+  return other_device ? "the device differs" : "";
 }
 
 double Checkpointing::guessed_cost() const {

@@ -2,6 +2,7 @@
 """The program's own surface: help, version, wrong usage, dry run, plans, benchmarks; and names in documents and configs."""
 import csv
 import io
+import math
 import os
 import pathlib
 import re
@@ -221,6 +222,8 @@ def plans():
         check(re.search(r"cpu oneDNN [\d.]+ AVX2 1 threads", limited), "CONVOY_MAX_CPU_ISA limits the instruction set")
         _, err = call(*job, f"{folder}/none", expect=2, env={"CONVOY_MAX_CPU_ISA": "AVX9"})
         check("CONVOY_MAX_CPU_ISA is 'AVX9'; use AVX2," in err, "and is refused if it names no set")
+        empty, _ = call(*job, f"{folder}/empty", env={"CONVOY_MAX_CPU_ISA": ""})
+        check("cpu oneDNN" in empty, "and is none if it is empty")
 
 
 def benches():
@@ -228,8 +231,9 @@ def benches():
     check(re.search(r"^ +400000 +[\d.]+ +[\d.]+ +[\d.]+ +[\d.]+$", out, re.M), "bench comm of one size")
     out, _ = call("bench", "comm", "--reproducible", "--megabytes", 0.4, "--steps", 2, "--threads", 1, ranks=3)
     check("fixed tree" in out, "bench comm over the fixed tree")
-    out, _ = call("bench", "io", "--synthetic", "--synthetic-samples", 200, "--batch-size", 10, "--steps", 5, ranks=2)
+    out, err = call("bench", "io", "--synthetic", "--synthetic-samples", 200, "--batch-size", 10, "--steps", 5, ranks=2)
     check("make samples: 200 images" in out and "prepare batches: 100 images" in out, "bench io counts its images")
+    check("the rate of 5 steps is too high" in err, "bench io: few steps")
     check(re.search(r"per core: \d+ images/s", out) and re.search(r"limit: (memory|decode|resize|disk) \(", out), "and names the limit")
     for words in ([], ["--no-gradients"]):
         out, _ = call("bench", "compute", "--model", "lenet", "--batch-size", 8, "--steps", 3, "--warmup-steps", 1,
@@ -240,6 +244,10 @@ def benches():
         check(rate > 0 and abs(rate * seconds - 2 * 3 * 8) < 0.006 * rate + 1, "bench compute: images of 2 ranks by their CPU time")
         loss = float(re.search(r"loss ([\d.]+)", out).group(1))
         check(1 < loss < 4, "a new network's loss is near ln 10")
+    for model in ("squeezenet1_0", "squeezenet1_1", "alexnet", "vgg11"):  # without norms the start of the weights decides
+        out, _ = call("bench", "compute", "--model", model, "--batch-size", 4, "--classes", 10, "--image-size", 64, "--steps", 1, "--warmup-steps", 0, "--threads", 1)
+        loss = float(re.search(r"loss ([\d.]+)", out).group(1))
+        check(abs(loss - math.log(10)) < 0.7, f"{model} starts with a loss of {loss}, near ln 10")
     with tempfile.TemporaryDirectory() as folder:
         out, _ = call("bench", "compute", "--model", "lenet", "--batch-size", 8, "--steps", 3, "--threads", 1, "--profile", "--csv",
                       f"{folder}/profile.csv", ranks=2)
@@ -252,6 +260,7 @@ def benches():
         check(len(rows) == len(parts) and sorted(map(float, rows), reverse=True) == list(map(float, rows)), "one line a part, once, the longest first")
         step = float(re.search(r"([\d.]+) +100.0  a step of 8 images", out).group(1))
         check(0 < sum(map(float, rows)) < 1.2 * step, "and they lie within the step")
+        check(float(re.search(r"(-?[\d.]+) +-?[\d.]+  outside the parts", out).group(1)) >= 0, "what is outside the parts isn't negative")
     for words, wrong in ((("io", "--synthetic", "--profile"), "--profile is for 'convoy bench compute'"), (("comm", "--csv", "x"), "has no table for --csv")):
         _, err = call("bench", *words, expect=2)
         check(wrong in err, wrong)
