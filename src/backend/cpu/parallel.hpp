@@ -26,6 +26,22 @@ void split_units(Index units, Index elements_per_unit, const Visit& visit) {
   }
 }
 
+/// Calls run(share) in each of `threads` threads. share(units, visit) calls visit(begin, end) with the thread's part of
+/// [0, units), and returns when all threads have done theirs.
+template <class Run>
+void run_shared(int threads, const Run& run) {
+  if (threads == 1) {
+    run([](Index units, const auto& visit) { visit(Index{0}, units); });
+    return;
+  }
+#pragma omp parallel num_threads(threads)
+  run([](Index units, const auto& visit) {
+    const Index t = omp_get_thread_num(), n = omp_get_num_threads();
+    visit(units * t / n, units * (t + 1) / n);
+#pragma omp barrier
+  });
+}
+
 /// Runs a vector loop over all units of some images.
 template <class Args, class Kernel>
 void run_units(const Kernel& kernel, const Args& args, const TensorLayout& layout, Index images) {

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backend/cpu/winograd/winograd.hpp"
 
-#include <omp.h>
-
 #include <algorithm>
 
 #include "backend/cpu/gemm/product_loops.hpp"
@@ -64,16 +62,7 @@ class WinogradKernel final : public ConvolutionKernel {
   }
 
   bool execute(const ConvolutionData& data) const override {
-    if (spec_.threads == 1) {
-      run(data, [](Index units, const auto& visit) { visit(Index{0}, units); });
-    } else {
-#pragma omp parallel num_threads(spec_.threads)
-      run(data, [](Index units, const auto& visit) {
-        const Index t = omp_get_thread_num(), n = omp_get_num_threads();
-        visit(units * t / n, units * (t + 1) / n);
-#pragma omp barrier
-      });
-    }
+    run_shared(spec_.threads, [&](const auto& share) { run(data, share); });
     return true;
   }
 
