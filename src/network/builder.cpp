@@ -62,6 +62,11 @@ NodeId GraphBuilder::convolution(const std::string& name, NodeId from, Convoluti
   return append(name, {from}, attributes, convolution_start_);
 }
 
+NodeId GraphBuilder::convolution(const std::string& name, NodeId from, Convolution attributes, Initialiser start) {
+  attributes.in = channels(from);
+  return append(name, {from}, attributes, spec_.initialiser.empty() ? start : convolution_start_);
+}
+
 NodeId GraphBuilder::batch_norm(const std::string& name, NodeId from) {
   return append(name, {from},
                 BatchNorm{.channels = channels(from), .momentum = spec_.norm_momentum, .epsilon = spec_.norm_epsilon},

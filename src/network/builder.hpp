@@ -17,6 +17,8 @@ class GraphBuilder {
 
   NodeId input();
   NodeId convolution(const std::string& name, NodeId from, Convolution attributes);
+  /// With a start of its own, unless the spec names an initialiser.
+  NodeId convolution(const std::string& name, NodeId from, Convolution attributes, Initialiser start);
   NodeId batch_norm(const std::string& name, NodeId from);
   /// The network's activation: the spec's, else the default.
   NodeId activation(const std::string& name, NodeId from);

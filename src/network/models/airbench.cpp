@@ -20,13 +20,6 @@ Graph build_airbench(const GraphSpec& spec) {
   constexpr int side = 2;
   constexpr float logit_scale = 1.0F / 9;
   GraphBuilder net(spec, ActivationKind::gelu);
-  const bool own_start = spec.initialiser.empty();
-  const auto convolution = [&](const std::string& name, NodeId from, const Convolution& attributes, Initialiser start) {
-    Convolution made = attributes;
-    made.in = net.channels(from);
-    return net.append(name, {from}, made,
-                      own_start ? start : net.usual_start(made, made.in, GraphBuilder::Place::inside));
-  };
   const auto norm = [&](const std::string& name, NodeId from) {
     const NodeId made = net.batch_norm(name, from);
     net.fix(made);
@@ -42,10 +35,10 @@ Graph build_airbench(const GraphSpec& spec) {
   for (std::size_t i = 0; i < widths.size(); ++i) {
     const std::string group = fmt::format("layers.{}.", i + 1);
     const auto named = [&](const char* part) { return group + part; };
-    x = convolution(named("conv1"), x, {.out = widths[i]}, {Initialiser::Fill::dirac});
+    x = net.convolution(named("conv1"), x, {.out = widths[i]}, {Initialiser::Fill::dirac});
     x = net.apply(named("pool"), x, Pool{});
     x = net.activation(named("activ1"), norm(named("norm1"), x));
-    x = convolution(named("conv2"), x, {.out = widths[i]}, {Initialiser::Fill::dirac});
+    x = net.convolution(named("conv2"), x, {.out = widths[i]}, {Initialiser::Fill::dirac});
     x = net.activation(named("activ2"), norm(named("norm2"), x));
   }
   x = net.apply("layers.4", x, Pool{.kernel = 3, .stride = 3});
