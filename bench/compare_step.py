@@ -67,7 +67,8 @@ def run_peer(args, model, precision, batch, processes, steps, compiled):
             str(batch), "--processes", str(processes), "--steps", str(steps)] + (["--compile"] if compiled else [])
     if args.cpu_time:
         call += ["--threads", "1", "--warmup", "1"]
-    answer = json.loads(output_of(call).strip().splitlines()[-1])
+    # Warnings of the compiler may follow the line of JSON.
+    answer = json.loads([line for line in output_of(call).splitlines() if line.startswith("{")][-1])
     return answer["images_per_cpu_second" if args.cpu_time else "images_per_second"], answer["torch"]
 
 

@@ -136,7 +136,7 @@ Exit bench_io(Communicator& communicator, const BenchConfig& config) {
   }
 
   if (const Index least = 4 * Index{config.data.prefetch}; config.steps < least && rank == 0)
-    log::warn("the loader prepares {} batches ahead, so the rate of {} is too high; --steps {} and more tell it",
+    log::warn("the loader prepares {} batches ahead, so the rate of {} may be too high; use --steps {} or more",
               config.data.prefetch, counted(config.steps, "step"), least);
   const LoaderSpec spec{.order = order,
                         .augment = augment,

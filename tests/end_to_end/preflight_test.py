@@ -35,6 +35,9 @@ def places(work, data):
     check(re.search(rf"^0 +\S+ +0 +cpu .* {CORES} +nobody", out, re.M), "one rank: its row")
     check("90 images of 16x16x3 in 3 partitions of split train" in out, "the data set is described")
     check(out.endswith("preflight: ok\n") and not os.path.exists(f"{work}/new"), "it leaves nothing behind")
+    shutil.copytree(data, f"{work}/half", ignore=shutil.ignore_patterns("val*"))
+    out, _ = call("no val split", 0, "preflight", "--data", f"{work}/half", "--output-dir", folder)
+    check("no split val, so nothing to evaluate on" in out, "a set without images to evaluate on")
     out, _ = call("two ranks", 2, "preflight", "--data", data, "--output-dir", folder, "--json")
     report = json.loads(out)
     ranks = report["ranks"]

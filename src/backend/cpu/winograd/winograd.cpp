@@ -32,7 +32,9 @@ class WinogradKernel final : public ConvolutionKernel {
     x_.rows = y_.rows = rows;
     x_.columns = y_.columns = columns;
     x_.tiles = y_.tiles = s.images * rows * columns;
-    x_.capacity = y_.capacity = std::min((x_.tiles + 1) / 2 * 2, round_tiles(s) * spec.threads);
+    x_.capacity = y_.capacity = std::min((x_.tiles + 1) / 2 * 2, round_tiles(s, spec.direction) * spec.threads);
+    x_.prefetch = s.images * x_.layout.image_bytes() > cached_bytes;
+    y_.prefetch = s.images * y_.layout.image_bytes() > cached_bytes;
     if (bf16_ && spec.direction == Direction::weights) {
       x_.form = y_.form = PanelForm::bf16_pairs;
     } else if (bf16_) {
@@ -69,9 +71,17 @@ class WinogradKernel final : public ConvolutionKernel {
   std::string name() const override { return bf16_ ? "winograd 4x4 bf16" : "winograd 4x4"; }
 
  private:
+  /// Tensors of more bytes are prefetched: fewer lie in a second-level cache, since another step has just used them.
+  static constexpr Index cached_bytes = 1 << 20;
+
   /// Tiles of a round for each thread, a multiple of both kernels' 6 and 12 and no power of two, for the caches' sake.
-  /// Wide layers read more filters in a round.
-  static Index round_tiles(const ConvolutionShape& s) { return std::max(s.in, s.out) < 256 ? 60 : 120; }
+  /// The wider the layer, the more filters a round reads. With few tiles, the points of 256 channels stay in the caches
+  /// too; a weight gradient also reads and writes its sums in each round.
+  static Index round_tiles(const ConvolutionShape& s, Direction direction) {
+    const Index channels = std::max(s.in, s.out);
+    if (channels >= 512) return 120;
+    return channels >= 256 && direction != Direction::weights ? 36 : 60;
+  }
 
   static Index points_bytes(const WinogradTiles& t) {
     return winograd_points * t.plane * (t.form == PanelForm::f32 ? 4 : 2);
@@ -115,7 +125,7 @@ class WinogradKernel final : public ConvolutionKernel {
                     .result_plane = to.plane,
                     .capacity = x.capacity,
                     .add = data.add,
-                    .chain = round_tiles(spec_.shape)};
+                    .chain = round_tiles(spec_.shape, spec_.direction)};
     for (Index first = 0; first < x_.tiles; first += x.capacity) {
       x.first = y.first = first;
       product.tiles = std::min(x.capacity, x_.tiles - first);

@@ -95,6 +95,20 @@ CONVOY_INLINE T* points_at(const WinogradTiles& t, int64_t unit, int64_t block) 
   return static_cast<T*>(t.points) + (block * t.capacity + unit) * lanes;
 }
 
+/// Asks for the pixels of a tile, size x size from `skip` columns on, before they are used. A processor's own
+/// prefetching can't: a tile's lines are short, and those of its blocks lie far apart.
+template <class T, int size, int skip, bool writes>
+CONVOY_INLINE void prefetch_tile(const WinogradTiles& t, const TilePlace& tile, int64_t block) {
+  const TensorLayout& l = t.layout;
+  const T* const base = block_at<T>(t, tile.image, block) + (tile.x + skip) * l.pixel;
+  for (int64_t i = 0; i < size; ++i) {
+    const int64_t y = tile.y + i;
+    if (y < 0 || y >= l.height) continue;
+#pragma GCC unroll 4
+    for (int j = 0; j < size - skip; ++j) __builtin_prefetch(base + (y * l.width + j) * l.pixel, writes ? 1 : 0, 3);
+  }
+}
+
 template <class T>
 alignas(64) constexpr T zeros[lanes] = {};
 
@@ -151,14 +165,17 @@ template <class T, int size, auto line>
 CONVOY_INLINE void transform_pairs(const WinogradTiles& t, int64_t begin, int64_t end) {
   const int64_t tiles = t.first + t.capacity < t.tiles ? t.capacity : t.tiles - t.first;
   for (int64_t unit = 2 * begin; unit < 2 * end; unit += 2) {
-    const TilePlace tile = tile_at(t, unit), next = tile_at(t, unit + 1);
+    const TilePlace pair[2] = {tile_at(t, unit), tile_at(t, unit + 1)};
+    const TilePlace next[2] = {tile_at(t, unit + 2), tile_at(t, unit + 3)};
     for (int64_t block = 0; block < t.layout.blocks(); ++block) {
+      if (t.prefetch && unit + 2 < 2 * end)
+        for (const TilePlace& tile : next) prefetch_tile<T, size, size - 4, false>(t, tile, block);
       Register first[winograd_points];
-      transform_block<T, size, line>(t, tile, block,
+      transform_block<T, size, line>(t, pair[0], block,
                                      [&](int point, int, Register v) CONVOY_INLINED { first[point] = v; });
       auto* const to = points_at<Bf16>(t, unit, block);
       if (unit + 1 < tiles) {
-        transform_block<T, size, line>(t, next, block, [&](int point, int, Register v) CONVOY_INLINED {
+        transform_block<T, size, line>(t, pair[1], block, [&](int point, int, Register v) CONVOY_INLINED {
           _mm512_storeu_si512(to + point * t.plane, interleave(first[point], v));
         });
       } else {
@@ -173,9 +190,10 @@ CONVOY_INLINE void transform_pairs(const WinogradTiles& t, int64_t begin, int64_
 template <class T, class P, int size, auto line>
 CONVOY_INLINE void transform_tiles(const WinogradTiles& t, int64_t begin, int64_t end) {
   for (int64_t unit = begin; unit < end; ++unit) {
-    const TilePlace tile = tile_at(t, unit);
+    const TilePlace tile = tile_at(t, unit), next = tile_at(t, unit + 1);
     for (int64_t block = 0; block < t.layout.blocks(); ++block) {
       P* const to = points_at<P>(t, unit, block);
+      if (t.prefetch && unit + 1 < end) prefetch_tile<T, size, size - 4, false>(t, next, block);
       transform_block<T, size, line>(t, tile, block, [&](int point, int part, Register v) CONVOY_INLINED {
         write<false>(to + point * t.plane + part * width, v, width);
       });
@@ -206,12 +224,13 @@ template <class T>
 CONVOY_INLINE void write_tiles(const WinogradTiles& t, const float* bias, int64_t begin, int64_t end) {
   const TensorLayout& l = t.layout;
   for (int64_t unit = begin; unit < end; ++unit) {
-    const TilePlace tile = tile_at(t, unit);
+    const TilePlace tile = tile_at(t, unit), next = tile_at(t, unit + 1);
     const int64_t rows = l.height - tile.y < 4 ? l.height - tile.y : 4;
     const int64_t columns = l.width - tile.x < 4 ? l.width - tile.x : 4;
     for (int64_t block = 0; block < l.blocks(); ++block) {
       const float* const from = points_at<float>(t, unit, block);
       T* const to = block_at<T>(t, tile.image, block) + (tile.y * l.width + tile.x) * l.pixel;
+      if (t.prefetch && unit + 1 < end) prefetch_tile<T, 4, 0, true>(t, next, block);
       for_parts(lanes_of(l, block), [&](int part, int64_t count, auto partial) CONVOY_INLINED {
         // The bias ends with the last channel, in blocked layouts too.
         const int64_t own = lanes_from(l.channels, block) - part * width;

@@ -23,6 +23,7 @@ struct WinogradTiles {
   std::int64_t plane = 0, capacity = 0;
   std::int64_t first = 0;
   std::int64_t tiles = 0;  ///< of all images
+  bool prefetch = false;   ///< the next tile's pixels, if the tensor is larger than a cache
 };
 
 /// Filters k c 3 3 as sums over `lane` and `channel` of a direction: forward, lanes are results; in the gradient of the
