@@ -55,6 +55,9 @@ std::vector<int> convolutions_of(const ProgramParts& parts, const PassPlan& plan
   return result;
 }
 
+/// Winograd's tiles of the shape's images.
+Index winograd_tiles(const ConvolutionShape& s) { return s.images * ((s.p() + 3) / 4) * ((s.q() + 3) / 4); }
+
 /// A tile costs 36 multiplications whatever part of its 16 results the map has; direct, each result costs 9. In bf16
 /// the direct kernels multiply two numbers in the place of one. For blocks with less than 16 source channels the
 /// library has only loops of reference. Few channels make the transformations dearer than the products.
@@ -66,8 +69,7 @@ bool winograd_pays(const ConvolutionShape& s, const ProgramParts& parts) {
   if (blocked && s.in < lanes) return true;
   constexpr Index few = 8;
   if (!blocked && std::min(s.in, s.out) < few) return false;
-  const Index p = s.p(), q = s.q();
-  const Index tiles = (p + 3) / 4 * ((q + 3) / 4);
+  const Index p = s.p(), q = s.q(), tiles = winograd_tiles(s);
   return tiles * 36 <= p * q * (wide_products ? 3 : 5);
 }
 
@@ -99,7 +101,7 @@ std::array<Algorithm, 3> winograd_where_it_pays(const ConvolutionShape& s, const
   algorithms.fill(winograd_of(parts));
   if (parts.spec.options != winograd_bf16 || s.storage != Storage::bf16 || std::min(s.in, s.out) < lanes)
     return algorithms;
-  const Index p = s.p(), q = s.q(), tiles = (p + 3) / 4 * ((q + 3) / 4);
+  const Index p = s.p(), q = s.q(), tiles = winograd_tiles(s);
   const Index direct = taps_inside(p, s.height, s.pad) * taps_inside(q, s.width, s.pad_w);
   if (2 * direct < 3 * 36 * tiles) algorithms[forward] = algorithms[data] = Algorithm::direct;
   return algorithms;
@@ -126,9 +128,13 @@ PassChoice choose_by_rule(const ProgramParts& parts, const PassPlan& plan) {
     const Index pixels = s.height * s.width, width = std::max(s.in, s.out);
     if (winograd_pays(s, parts)) {
       choice.algorithms = winograd_where_it_pays(s, parts);
-      // Transformed weights are four times the weights: wide layers want them used for many images at once.
-      inner = width >= 128 || (width >= 64 && pixels <= 256);
-      tile = pixels <= 256 ? 32 : 16;
+      // Threads with images of their own pass no tiles on to each other, which is slow if they don't share a cache. But
+      // each needs a sum of its own for the weight gradient, four times the weights: adding it up takes as long as the
+      // products of 25 tiles, and those of 512 channels are in no cache.
+      const Index own_images = parts.spec.samples / parts.threads;
+      constexpr Index own_tiles = 120;
+      inner = width >= 512 || own_images * winograd_tiles(s) < own_tiles;
+      tile = std::clamp<Index>(own_images, 1, pixels <= 256 ? 32 : 16);
     } else {
       choice.algorithms = grouped_where_it_pays(s, parts.isa);
       inner = width >= 256 && pixels / (s.stride * s.stride) <= 64;
