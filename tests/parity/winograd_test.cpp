@@ -41,7 +41,8 @@ double distance(const std::vector<float>& got, const Values& exact, double times
 /// A convolution's operands and what double makes of them.
 class Tails {
  public:
-  Tails(Index in, Index out) : convolution_{.in = in, .out = out, .kernel = 3, .stride = 1, .pad = 1, .bias = true} {
+  Tails(Index in, Index out, int stride)
+      : convolution_{.in = in, .out = out, .kernel = 3, .stride = stride, .pad = 1, .bias = true} {
     weights_ = whole_numbers("w", out * in * 9);
     bias_ = whole_numbers("b", out);
     x_ = whole_numbers("x", Tensor(images, in, height, width));
@@ -57,7 +58,9 @@ class Tails {
     spec.shape.out = convolution_.out;
     spec.shape.height = height;
     spec.shape.width = width;
+    spec.shape.stride = convolution_.stride;
     spec.shape.bias = true;
+    ASSERT_TRUE(winograd_fits(spec.shape));
     const auto kernel = make_winograd(isa, spec);
     Block packed(kernel->packed_bytes() / 4, 0),
         scratch(kernel->scratch_bytes() / 4, std::numeric_limits<float>::quiet_NaN());
@@ -93,7 +96,7 @@ class Tails {
       Block weights(static_cast<Index>(weights_.size()), untouched);
       kernel->unpack(packed.data(), weights.data());
       weights.expect_guard();
-      const auto terms = static_cast<Index>(times) * images * height * width;
+      const auto terms = static_cast<Index>(times) * images * dy_.h * dy_.w;
       const std::vector<float> got(weights.data(), weights.data() + weights_.size());
       EXPECT_LE(distance(got, gradient_.dparameters[0], times), bound_of(spec, terms));
       // Sums of whole numbers below 2^24.
@@ -113,29 +116,26 @@ class Tails {
 /// Channels of the source that end after `GetParam()` lanes, with as many results and a block more; and the reverse.
 class WinogradTails : public testing::TestWithParam<Index> {};
 
-TEST_P(WinogradTails, StayInTheirBuffersAndNearDouble) {
-  const Index tail = GetParam();
-  for (const Tails& tails : {Tails(tail, lanes + tail), Tails(lanes + tail, tail)}) {
-    for (const Direction direction : {Direction::forward, Direction::data, Direction::weights}) {
-      for (const MemoryFormat format : {MemoryFormat::blocked, MemoryFormat::nhwc}) {
-        for (const Algorithm algorithm : {Algorithm::winograd, Algorithm::winograd_bf16}) {
-          for (const Storage storage : {Storage::f32, Storage::bf16}) {
-            for (const Isa isa : isas()) {
-              const bool bf16 = storage == Storage::bf16;
-              if (bf16 && isa == Isa::avx2) continue;  // which the backend refuses
-              if (algorithm == Algorithm::winograd_bf16 && !(bf16 && isa == Isa::avx512_bf16)) continue;
-              for (const int threads : {1, 3}) {
-                SCOPED_TRACE(testing::Message()
-                             << "direction " << static_cast<int>(direction) << ", "
-                             << (format == MemoryFormat::blocked ? "blocked" : "nhwc") << (bf16 ? " bf16" : " fp32")
-                             << (algorithm == Algorithm::winograd ? "" : ", products in bf16") << ", " << threads
-                             << " threads, " << name_of(isa));
-                ConvolutionSpec spec{.direction = direction, .algorithm = algorithm, .threads = threads};
-                spec.shape.format = format;
-                spec.shape.storage = storage;
-                tails.check(isa, spec);
-                if (HasFatalFailure()) return;
-              }
+void check_all(const Tails& tails, int stride) {
+  for (const Direction direction : {Direction::forward, Direction::data, Direction::weights}) {
+    for (const MemoryFormat format : {MemoryFormat::blocked, MemoryFormat::nhwc}) {
+      for (const Algorithm algorithm : {Algorithm::winograd, Algorithm::winograd_bf16}) {
+        for (const Storage storage : {Storage::f32, Storage::bf16}) {
+          for (const Isa isa : isas()) {
+            const bool bf16 = storage == Storage::bf16;
+            if (bf16 && (isa == Isa::avx2 || stride == 2)) continue;  // which the backend and the kernel refuse
+            if (algorithm == Algorithm::winograd_bf16 && !(bf16 && isa == Isa::avx512_bf16)) continue;
+            for (const int threads : {1, 3}) {
+              SCOPED_TRACE(testing::Message()
+                           << "direction " << static_cast<int>(direction) << ", "
+                           << (format == MemoryFormat::blocked ? "blocked" : "nhwc") << (bf16 ? " bf16" : " fp32")
+                           << (algorithm == Algorithm::winograd ? "" : ", products in bf16") << ", " << threads
+                           << " threads, " << name_of(isa));
+              ConvolutionSpec spec{.direction = direction, .algorithm = algorithm, .threads = threads};
+              spec.shape.format = format;
+              spec.shape.storage = storage;
+              tails.check(isa, spec);
+              if (testing::Test::HasFatalFailure()) return;
             }
           }
         }
@@ -144,47 +144,124 @@ TEST_P(WinogradTails, StayInTheirBuffersAndNearDouble) {
   }
 }
 
+TEST_P(WinogradTails, StayInTheirBuffersAndNearDouble) {
+  const Index tail = GetParam();
+  for (const Tails& tails : {Tails(tail, lanes + tail, 1), Tails(lanes + tail, tail, 1)}) check_all(tails, 1);
+}
+
+TEST_P(WinogradTails, StayInTheirBuffersAndNearDoubleWithStride2) {
+  const Index tail = GetParam();
+  for (const Tails& tails : {Tails(tail, lanes + tail, 2), Tails(lanes + tail, tail, 2)}) check_all(tails, 2);
+}
+
 INSTANTIATE_TEST_SUITE_P(Channels, WinogradTails, testing::Range<Index>(1, lanes + 1));
 
-/// 242 tiles make four chains of 60 and one of 2, for any number of tiles per round.
-TEST(WinogradGradients, BitsDontDependOnThreads) {
-  constexpr Index count = 2, channels = 16, size = 44;
-  for (const MemoryFormat format : {MemoryFormat::blocked, MemoryFormat::nhwc}) {
-    for (const Algorithm algorithm : {Algorithm::winograd, Algorithm::winograd_bf16}) {
-      for (const Isa isa : isas()) {
-        const bool bf16 = algorithm == Algorithm::winograd_bf16;
-        if (bf16 && isa != Isa::avx512_bf16) continue;
-        SCOPED_TRACE(testing::Message() << (format == MemoryFormat::blocked ? "blocked" : "nhwc")
-                                        << (bf16 ? ", products in bf16, " : ", ") << name_of(isa));
-        const Storage storage = bf16 ? Storage::bf16 : Storage::f32;
-        const Placed::Order order = format == MemoryFormat::blocked ? Placed::Order::blocked : Placed::Order::nhwc;
-        const Tensor like(count, channels, size, size);
-        Placed x(like, order, storage), dy(like, order, storage);
-        x.write(formula_tensor("x", like));
-        dy.write(formula_tensor("dy", like));
-        std::vector<float> alone;
-        for (const int threads : {1, 2, 3}) {
-          ConvolutionSpec spec{.direction = Direction::weights, .algorithm = algorithm, .threads = threads};
-          spec.shape = {.images = count,
-                        .in = channels,
-                        .out = channels,
-                        .height = size,
-                        .width = size,
-                        .format = format,
-                        .storage = storage};
-          const auto kernel = make_winograd(isa, spec);
-          Block packed(kernel->packed_bytes() / 4, untouched), scratch(kernel->scratch_bytes() / 4, untouched);
-          std::vector<float> weights(channels * channels * 9);
-          ASSERT_TRUE(kernel->execute(
-              {.source = x.data(), .packed = packed.data(), .result = dy.data(), .scratch = scratch.data()}));
-          kernel->unpack(packed.data(), weights.data());
-          if (threads == 1) alone = weights;
-          ASSERT_EQ(std::memcmp(weights.data(), alone.data(), weights.size() * sizeof(float)), 0)
-              << threads << " threads";
+/// What a kernel is tried with: layouts, storages and algorithms of this machine.
+struct Way {
+  MemoryFormat format;
+  Algorithm algorithm;
+  Isa isa;
+  int stride;
+
+  bool bf16() const { return algorithm == Algorithm::winograd_bf16; }
+  ConvolutionSpec spec(Direction direction, int threads) const {
+    ConvolutionSpec spec{.direction = direction, .algorithm = algorithm, .threads = threads};
+    spec.shape.stride = stride;
+    spec.shape.format = format;
+    spec.shape.storage = bf16() ? Storage::bf16 : Storage::f32;
+    return spec;
+  }
+  Placed placed(const Tensor& like, const char* values) const {
+    Placed result(like, format == MemoryFormat::blocked ? Placed::Order::blocked : Placed::Order::nhwc,
+                  bf16() ? Storage::bf16 : Storage::f32);
+    result.write(formula_tensor(values, like));
+    return result;
+  }
+};
+
+template <class Check>
+void for_each_way(const Check& check) {
+  for (const MemoryFormat format : {MemoryFormat::blocked, MemoryFormat::nhwc})
+    for (const Algorithm algorithm : {Algorithm::winograd, Algorithm::winograd_bf16})
+      for (const Isa isa : isas())
+        for (const int stride : {1, 2}) {
+          const Way way{format, algorithm, isa, stride};
+          if (way.bf16() && (isa != Isa::avx512_bf16 || stride == 2)) continue;
+          SCOPED_TRACE(testing::Message() << (format == MemoryFormat::blocked ? "blocked" : "nhwc") << ", stride "
+                                          << stride << (way.bf16() ? ", products in bf16, " : ", ") << name_of(isa));
+          check(way);
+          if (testing::Test::HasFatalFailure()) return;
         }
+}
+
+/// 242 tiles are several rounds and a part of one, for any number of threads.
+TEST(WinogradGradients, BitsDontDependOnThreads) {
+  constexpr Index count = 2, channels = 16, results = 44;
+  for_each_way([](const Way& way) {
+    const Index size = results * way.stride;
+    Placed x = way.placed(Tensor(count, channels, size, size), "x"),
+           dy = way.placed(Tensor(count, channels, results, results), "dy");
+    std::vector<float> alone;
+    for (const int threads : {1, 2, 3}) {
+      ConvolutionSpec spec = way.spec(Direction::weights, threads);
+      spec.shape.images = count;
+      spec.shape.in = spec.shape.out = channels;
+      spec.shape.height = spec.shape.width = size;
+      const auto kernel = make_winograd(way.isa, spec);
+      Block packed(kernel->packed_bytes() / 4, untouched), scratch(kernel->scratch_bytes() / 4, untouched);
+      std::vector<float> weights(channels * channels * 9);
+      ASSERT_TRUE(kernel->execute(
+          {.source = x.data(), .packed = packed.data(), .result = dy.data(), .scratch = scratch.data()}));
+      kernel->unpack(packed.data(), weights.data());
+      if (threads == 1) alone = weights;
+      ASSERT_EQ(std::memcmp(weights.data(), alone.data(), weights.size() * sizeof(float)), 0) << threads << " threads";
+    }
+  });
+}
+
+/// A batch of 1.2 MB and more, which kernels prefetch and whose tiles threads take for themselves, gives the bits of
+/// its images one by one, which do neither. An image has 120 tiles: chains of additions end with it.
+TEST(WinogradBatches, HaveTheBitsOfTheirImages) {
+  constexpr Index channels = 3 * lanes, rows = 40, columns = 48;
+  for_each_way([](const Way& way) {
+    const Index count = way.bf16() ? 8 : 4, in_rows = rows * way.stride, in_columns = columns * way.stride;
+    for (const Direction direction : {Direction::forward, Direction::data, Direction::weights}) {
+      for (const int threads : {1, 3}) {
+        SCOPED_TRACE(testing::Message() << "direction " << static_cast<int>(direction) << ", " << threads
+                                        << " threads");
+        const bool weights = direction == Direction::weights;
+        const auto made = [&](Index images_at_once) {
+          Placed x = way.placed(Tensor(count, channels, in_rows, in_columns), "x"),
+                 y = way.placed(Tensor(count, channels, rows, columns), "dy");
+          ConvolutionSpec spec = way.spec(direction, threads);
+          spec.shape.images = images_at_once;
+          spec.shape.in = spec.shape.out = channels;
+          spec.shape.height = in_rows;
+          spec.shape.width = in_columns;
+          const auto kernel = make_winograd(way.isa, spec);
+          Block packed(kernel->packed_bytes() / 4, 0), scratch(kernel->scratch_bytes() / 4, untouched);
+          std::vector<float> canonical(channels * channels * 9);
+          const Values values = formula_values("w", static_cast<Index>(canonical.size()));
+          std::copy(values.begin(), values.end(), canonical.begin());
+          if (!weights) kernel->pack(canonical.data(), packed.data());
+          const Index element_bytes = way.bf16() ? 2 : 4;
+          const auto at = [&](Placed& tensor, Index image, Index pixels) {
+            return reinterpret_cast<const std::byte*>(tensor.data()) + image * pixels * channels * element_bytes;
+          };
+          for (Index first = 0; first < count; first += images_at_once)
+            EXPECT_TRUE(kernel->execute({.source = at(x, first, in_rows * in_columns),
+                                         .packed = packed.data(),
+                                         .result = at(y, first, rows * columns),
+                                         .scratch = scratch.data(),
+                                         .add = weights && first > 0}));
+          if (weights) kernel->unpack(packed.data(), canonical.data());
+          return weights ? canonical : (direction == Direction::data ? x : y).floats();
+        };
+        const std::vector<float> batch = made(count), alone = made(1);
+        ASSERT_EQ(std::memcmp(batch.data(), alone.data(), batch.size() * sizeof(float)), 0);
       }
     }
-  }
+  });
 }
 
 }  // namespace

@@ -42,6 +42,21 @@ void run_shared(int threads, const Run& run) {
   });
 }
 
+/// Calls visit(thread, begin, end) in each of up to `threads` threads, with its part of [0, units). What a unit
+/// computes must not depend on the parts.
+template <class Visit>
+void split_among(int threads, Index units, const Visit& visit) {
+  if (threads == 1) {
+    visit(0, Index{0}, units);
+    return;
+  }
+#pragma omp parallel num_threads(threads)
+  {
+    const int t = omp_get_thread_num(), n = omp_get_num_threads();
+    visit(t, units * t / n, units * (t + 1) / n);
+  }
+}
+
 /// Runs a vector loop over all units of some images.
 template <class Args, class Kernel>
 void run_units(const Kernel& kernel, const Args& args, const TensorLayout& layout, Index images) {

@@ -87,17 +87,16 @@ class WeightGradientStep final : public Step {
   void close(const Memory& memory, int threads) override {
     auto* const sum = reinterpret_cast<float*>(spec_.sum.at(memory, {}));
     auto* const bias_sum = reinterpret_cast<float*>(spec_.bias_sum.at(memory, {}));
-    const Index blocks = kernel_->packed_bytes() / 64;
-    for (int t = 1; t < threads; ++t) {
-      const Tile other{.thread = t};
-      const auto* part = reinterpret_cast<const float*>(spec_.sum.at(memory, other));
-      split_units(blocks, lanes, [&](Index begin, Index end) {
-        const Index last = end == blocks ? kernel_->packed_bytes() / 4 : end * lanes;
-        kernels_.add(sum + begin * lanes, part + begin * lanes, last - begin * lanes);
-      });
-      if (spec_.bias_floats > 0)
-        kernels_.add(bias_sum, reinterpret_cast<const float*>(spec_.bias_sum.at(memory, other)), spec_.bias_floats);
-    }
+    const Index floats = kernel_->packed_bytes() / 4;
+    constexpr Index piece = 4096;  // stays in a first-level cache while all threads' sums are added
+    split_units((floats + piece - 1) / piece, piece, [&](Index begin, Index end) {
+      for (Index first = begin * piece; first < std::min(end * piece, floats); first += piece)
+        for (int t = 1; t < threads; ++t)
+          kernels_.add(sum + first, sum_of(memory, t) + first, std::min(piece, floats - first));
+    });
+    for (int t = 1; t < threads && spec_.bias_floats > 0; ++t)
+      kernels_.add(bias_sum, reinterpret_cast<const float*>(spec_.bias_sum.at(memory, {.thread = t})),
+                   spec_.bias_floats);
     if (spec_.weight.count > 0) kernel_->unpack(sum, memory.gradients + spec_.weight.begin);
     if (spec_.bias.count > 0) std::copy(bias_sum, bias_sum + spec_.bias.count, memory.gradients + spec_.bias.begin);
   }
@@ -105,6 +104,10 @@ class WeightGradientStep final : public Step {
   std::string describe() const override { return "weights " + kernel_->name(); }
 
  private:
+  const float* sum_of(const Memory& memory, int thread) const {
+    return reinterpret_cast<const float*>(spec_.sum.at(memory, {.thread = thread}));
+  }
+
   const std::unique_ptr<ConvolutionKernel> kernel_;
   const ArrayKernels& kernels_;
   const Spec spec_;

@@ -2,6 +2,8 @@
 #include "backend/cpu/winograd/winograd.hpp"
 
 #include <algorithm>
+#include <iterator>
+#include <span>
 
 #include "backend/cpu/gemm/product_loops.hpp"
 #include "backend/cpu/parallel.hpp"
@@ -11,67 +13,82 @@
 namespace convoy::cpu {
 namespace {
 
-/// Takes the tiles of all images in rounds: transforms some, multiplies, transforms back. Threads share the tiles of a
-/// transformation and the points of a product, and chains of additions have a length of their own, so that results
-/// don't depend on their number.
+/// Takes tiles in rounds: transforms some, multiplies, transforms back. Forward and in the gradient of the source, each
+/// thread takes tiles of its own if there are enough: tiles that one thread transforms and another one multiplies are
+/// slow between cores without a common cache. Otherwise threads share the tiles of a transformation and the points of a
+/// product. Chains of additions have a length of their own. So results don't depend on the number of threads.
 class WinogradKernel final : public ConvolutionKernel {
  public:
   WinogradKernel(Isa isa, const ConvolutionSpec& spec)
       : loops_(kernels_for<WinogradKernels>(isa)),
         products_(kernels_for<ProductKernels>(isa)),
+        transforms_(spec.shape.stride == 1 ? loops_.stride_1 : loops_.stride_2),
+        groups_(spec.shape.stride == 1 ? std::span<const PointGroup>(stride_1_groups) : stride_2_groups),
         spec_(spec),
         bf16_(spec.algorithm == Algorithm::winograd_bf16 && spec.shape.storage == Storage::bf16 &&
               products_.multiply_bf16 != nullptr) {
     const ConvolutionShape& s = spec.shape;
-    const Index p = s.p(), q = s.q();
+    const Index p = s.p(), q = s.q(), step = 4 * s.stride;
     const bool data = spec.direction == Direction::data;
     // In the gradient of the source, dy is what is read and dx is what is written.
-    x_ = {.layout = layout_of(s, s.in, s.height, s.width), .border = data ? 0 : s.pad};
-    y_ = {.layout = layout_of(s, s.out, p, q), .border = data ? 2 - s.pad : 0};
-    const Index rows = ((data ? s.height : p) + 3) / 4, columns = ((data ? s.width : q) + 3) / 4;
-    x_.rows = y_.rows = rows;
-    x_.columns = y_.columns = columns;
-    x_.tiles = y_.tiles = s.images * rows * columns;
-    x_.capacity = y_.capacity = std::min((x_.tiles + 1) / 2 * 2, round_tiles(s, spec.direction) * spec.threads);
-    x_.prefetch = s.images * x_.layout.image_bytes() > cached_bytes;
-    y_.prefetch = s.images * y_.layout.image_bytes() > cached_bytes;
+    x_ = {.layout = layout_of(s, s.in, s.height, s.width), .step = step, .border = data ? 0 : s.pad};
+    y_ = {.layout = layout_of(s, s.out, p, q), .border = data && s.stride == 1 ? 2 - s.pad : 0};
+    const Index rows = data ? (s.height + step - 1) / step : (p + 3) / 4;
+    const Index columns = data ? (s.width + step - 1) / step : (q + 3) / 4;
+    const Index tiles = s.images * rows * columns;
+    constexpr Index least_tiles = 24;  // the products' rows twice
+    own_tiles_ = spec.direction != Direction::weights && tiles >= spec.threads * least_tiles;
+    for (WinogradTiles* const t : {&x_, &y_}) {
+      t->rows = rows;
+      t->columns = columns;
+      t->tiles = tiles;
+      t->capacity = std::min((tiles + 1) / 2 * 2, round_tiles(s, spec.direction) * (own_tiles_ ? 1 : spec.threads));
+      t->prefetch = s.images * t->layout.image_bytes() > cached_bytes;
+    }
     if (bf16_ && spec.direction == Direction::weights) {
       x_.form = y_.form = PanelForm::bf16_pairs;
     } else if (bf16_) {
       (data ? y_ : x_).form = PanelForm::bf16;
     }
     const auto even = [&](Index channels) { return bf16_ ? (channels + 1) / 2 * 2 : channels; };
-    // Odd lines keep the points off the same cache sets.
+    // An odd number of lines keeps them off the same cache sets.
     filter_plane_ =
         (data ? x_.layout.padded_channels() * even(s.out) : y_.layout.padded_channels() * even(s.in)) + 2 * lanes;
-    x_.plane = (x_.layout.blocks() * x_.capacity + 1) * lanes;
-    y_.plane = (y_.layout.blocks() * y_.capacity + 1) * lanes;
   }
 
-  Index packed_bytes() const override { return winograd_points * filter_plane_ * (pairs() ? 2 : 4); }
-  Index scratch_bytes() const override { return points_bytes(x_) + points_bytes(y_); }
+  Index packed_bytes() const override { return winograd_filters * filter_plane_ * (pairs() ? 2 : 4); }
+  Index scratch_bytes() const override { return (own_tiles_ ? spec_.threads : 1) * round_bytes(); }
   bool adds() const override { return true; }
 
   void pack(const float* weights, void* packed) const override {
     WinogradFilters f = filters(const_cast<float*>(weights), packed);
-    split_units(filter_units(f), winograd_points * lanes,
-                [&](Index begin, Index end) { loops_.transform_filters(f, begin, end); });
+    split_units(filter_units(f), winograd_filters * lanes,
+                [&](Index begin, Index end) { transforms_.filters(f, begin, end); });
   }
   void unpack(const void* packed, float* weights) const override {
     WinogradFilters f = filters(weights, const_cast<void*>(packed));
-    split_units(filter_units(f), winograd_points * lanes,
-                [&](Index begin, Index end) { loops_.gather_filters(f, begin, end); });
+    split_units(filter_units(f), winograd_filters * lanes,
+                [&](Index begin, Index end) { transforms_.gather_filters(f, begin, end); });
   }
 
   bool execute(const ConvolutionData& data) const override {
-    run_shared(spec_.threads, [&](const auto& share) { run(data, share); });
+    auto* const scratch = static_cast<std::byte*>(data.scratch);
+    if (own_tiles_) {
+      split_among(spec_.threads, x_.tiles, [&](int thread, Index begin, Index end) {
+        run(data, scratch + thread * round_bytes(), begin, end,
+            [](Index units, const auto& visit) { visit(Index{0}, units); });
+      });
+    } else {
+      run_shared(spec_.threads, [&](const auto& share) { run(data, scratch, 0, x_.tiles, share); });
+    }
     return true;
   }
 
   std::string name() const override { return bf16_ ? "winograd 4x4 bf16" : "winograd 4x4"; }
 
  private:
-  /// Tensors of more bytes are prefetched: fewer lie in a second-level cache, since another step has just used them.
+  /// Transformations prefetch a tensor with more bytes. A smaller one is often still in a thread's second-level cache,
+  /// and then prefetching costs 1 to 3 %.
   static constexpr Index cached_bytes = 1 << 20;
 
   /// Tiles of a round for each thread, a multiple of both kernels' 6 and 12 and no power of two, for the caches' sake.
@@ -79,13 +96,23 @@ class WinogradKernel final : public ConvolutionKernel {
   /// too; a weight gradient also reads and writes its sums in each round.
   static Index round_tiles(const ConvolutionShape& s, Direction direction) {
     const Index channels = std::max(s.in, s.out);
+    if (s.stride == 2) return channels < 512 ? 24 : 60;
     if (channels >= 512) return 120;
     return channels >= 256 && direction != Direction::weights ? 36 : 60;
   }
-
-  static Index points_bytes(const WinogradTiles& t) {
-    return winograd_points * t.plane * (t.form == PanelForm::f32 ? 4 : 2);
+  /// Tiles of a group in one chain: parts of a round, so that bits don't depend on the number of threads.
+  static Index chain_tiles(const ConvolutionShape& s, const PointGroup& group) {
+    const Index round = round_tiles(s, Direction::weights);
+    return group.copies == 1 ? round : std::max<Index>(96, 2 * round);
   }
+
+  Index points_bytes(const WinogradTiles& t) const {
+    Index count = 0;
+    for (const PointGroup& g : groups_) count += g.filters * t.plane(g);
+    return count * element_bytes(t);
+  }
+  Index round_bytes() const { return points_bytes(x_) + points_bytes(y_); }
+  static Index element_bytes(const WinogradTiles& t) { return t.form == PanelForm::f32 ? 4 : 2; }
   /// Whether packed weights are pairs in bf16; their gradients never are.
   bool pairs() const { return bf16_ && spec_.direction != Direction::weights; }
 
@@ -101,57 +128,87 @@ class WinogradKernel final : public ConvolutionKernel {
     return f;
   }
 
-  /// `share` gives each thread its part of some units, and waits for the others.
+  /// Calls multiply(product, begin, end) for each thread's part of the products of all groups.
+  template <class Share, class Multiply>
+  void share_products(const Share& share, const Product* products, const Multiply& multiply) const {
+    Index units = 0;
+    for (std::size_t g = 0; g < groups_.size(); ++g) units += product_units(products[g]);
+    share(units, [&](Index begin, Index end) {
+      Index first = 0;
+      for (std::size_t g = 0; g < groups_.size(); ++g) {
+        const Index count = product_units(products[g]), from = std::max(begin - first, Index{0}),
+                    to = std::min(end - first, count);
+        if (from < to) multiply(products[g], from, to);
+        first += count;
+      }
+    });
+  }
+
+  /// The tiles [begin, end). `share` gives each thread its part of some units, and waits for the others.
   template <class Share>
-  void run(const ConvolutionData& data, const Share& share) const {
+  void run(const ConvolutionData& data, std::byte* scratch, Index begin, Index end, const Share& share) const {
     WinogradTiles x = x_, y = y_;
     x.tensor = const_cast<void*>(data.source);
     y.tensor = const_cast<void*>(data.result);
-    x.points = data.scratch;
-    y.points = static_cast<std::byte*>(data.scratch) + points_bytes(x);
+    x.points = scratch;
+    y.points = scratch + points_bytes(x);
     const bool weights = spec_.direction == Direction::weights, turned = spec_.direction == Direction::data;
     const WinogradTiles &from = turned ? y : x, &to = turned ? x : y;
     const auto multiply = bf16_ ? products_.multiply_bf16 : products_.multiply;
     const auto add_gradients = bf16_ ? products_.filter_gradients_bf16 : products_.filter_gradients;
-    Product product{.points = winograd_points,
-                    .filters = const_cast<void*>(data.packed),
-                    .filter_plane = filter_plane_,
-                    .source = from.points,
-                    .result = to.points,
-                    .source_channels = from.layout.channels,
-                    .result_channels = to.layout.blocked() ? to.layout.padded_channels() : to.layout.channels,
-                    .result_blocks = to.layout.blocks(),
-                    .source_plane = from.plane,
-                    .result_plane = to.plane,
-                    .capacity = x.capacity,
-                    .add = data.add,
-                    .chain = round_tiles(spec_.shape, spec_.direction)};
-    for (Index first = 0; first < x_.tiles; first += x.capacity) {
+    const auto source = turned ? transforms_.data_source : transforms_.source;
+    const auto write_result = turned ? transforms_.data_result : transforms_.result;
+    Product products[std::size(stride_2_groups)];
+    Index from_start = 0, to_start = 0;
+    for (std::size_t i = 0; i < groups_.size(); ++i) {
+      const PointGroup& g = groups_[i];
+      products[i] = {.points = g.filters,
+                     .filters = static_cast<std::byte*>(const_cast<void*>(data.packed)) +
+                                g.first * filter_plane_ * (pairs() ? 2 : 4),
+                     .filter_plane = filter_plane_,
+                     .source = static_cast<const std::byte*>(from.points) + from_start * element_bytes(from),
+                     .result = static_cast<std::byte*>(to.points) + to_start * element_bytes(to),
+                     .source_channels = from.layout.channels,
+                     .result_channels = to.layout.blocked() ? to.layout.padded_channels() : to.layout.channels,
+                     .result_blocks = to.layout.blocks(),
+                     .source_plane = from.plane(g),
+                     .result_plane = to.plane(g),
+                     .capacity = x.capacity * g.copies,
+                     .add = data.add,
+                     .chain = chain_tiles(spec_.shape, g)};
+      from_start += g.filters * from.plane(g);
+      to_start += g.filters * to.plane(g);
+    }
+    for (Index first = begin; first < end; first += x.capacity) {
       x.first = y.first = first;
-      product.tiles = std::min(x.capacity, x_.tiles - first);
+      const Index tiles = std::min(x.capacity, end - first);
+      for (std::size_t i = 0; i < groups_.size(); ++i) products[i].tiles = tiles * groups_[i].copies;
       if (weights) {
-        share(bf16_ ? (product.tiles + 1) / 2 : product.tiles, [&](Index begin, Index end) {
-          loops_.transform_source(x, begin, end);
-          loops_.transform_gradient(y, begin, end);
+        share(bf16_ ? (tiles + 1) / 2 : tiles, [&](Index from_unit, Index to_unit) {
+          transforms_.source(x, from_unit, to_unit);
+          transforms_.gradient(y, from_unit, to_unit);
         });
-        share(gradient_units(product), [&](Index begin, Index end) { add_gradients(product, begin, end); });
-        product.add = true;
+        share_products(share, products, add_gradients);
+        for (Product& product : products) product.add = true;
       } else {
-        share(product.tiles, [&](Index begin, Index end) { loops_.transform_source(from, begin, end); });
-        share(product_units(product), [&](Index begin, Index end) { multiply(product, begin, end); });
-        share(product.tiles, [&](Index begin, Index end) { loops_.write_result(to, data.bias, begin, end); });
+        share(tiles, [&](Index from_unit, Index to_unit) { source(from, from_unit, to_unit); });
+        share_products(share, products, multiply);
+        share(tiles, [&](Index from_unit, Index to_unit) { write_result(to, data.bias, from_unit, to_unit); });
       }
     }
     if (weights && data.bias)
-      share(y.layout.blocks(), [&](Index begin, Index end) {
-        loops_.sum_pixels(y, spec_.shape.images, const_cast<float*>(data.bias), data.add, begin, end);
+      share(y.layout.blocks(), [&](Index from_block, Index to_block) {
+        loops_.sum_pixels(y, spec_.shape.images, const_cast<float*>(data.bias), data.add, from_block, to_block);
       });
   }
 
   const WinogradKernels& loops_;
   const ProductKernels& products_;
+  const WinogradTransforms& transforms_;
+  const std::span<const PointGroup> groups_;
   const ConvolutionSpec spec_;
-  const bool bf16_;  ///< the products
+  const bool bf16_;         ///< the products
+  bool own_tiles_ = false;  ///< of each thread
   WinogradTiles x_, y_;
   Index filter_plane_ = 0;
 };
@@ -159,8 +216,10 @@ class WinogradKernel final : public ConvolutionKernel {
 }  // namespace
 
 bool winograd_fits(const ConvolutionShape& s) {
-  return s.kernel == 3 && s.kernel_w == 3 && s.stride == 1 && s.pad <= 2 && s.pad_w == s.pad && s.groups == 1 &&
-         !s.reads_plain;
+  const bool stride_1 = s.stride == 1 && s.pad <= 2,
+             stride_2 = s.stride == 2 && s.pad == 1 && s.storage == Storage::f32;
+  return s.kernel == 3 && s.kernel_w == 3 && s.pad_w == s.pad && s.groups == 1 && !s.reads_plain &&
+         (stride_1 || stride_2);
 }
 
 std::unique_ptr<ConvolutionKernel> make_winograd(Isa isa, const ConvolutionSpec& spec) {

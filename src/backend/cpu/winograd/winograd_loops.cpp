@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backend/cpu/winograd/winograd_loops.hpp"
 
+#include <iterator>
+
 #include "backend/cpu/partial_registers.hpp"
 
 namespace convoy::cpu {
@@ -19,103 +21,242 @@ CONVOY_INLINE void write_past_caches(float* to, Register v) {
 #endif
 }
 
-// The points are 0, a, -a, b, -b and infinity. With 5/8 and 3/2 all constants but G's are exact, and rounding errors
-// are half of those with 1 and 2.
-constexpr float a1 = 0.625F, b1 = 1.5F, a2 = a1 * a1, b2 = b1 * b1, a3 = a1 * a2, b3 = b1 * b2;
-/// 1 / M'(p) of M = x (x^2 - a^2) (x^2 - b^2).
-constexpr double at_zero = 1 / (double{a2} * b2), at_a = 1 / (2 * double{a2} * (double{a2} - b2)),
-                 at_b = 1 / (2 * double{b2} * (double{b2} - a2));
+constexpr float single(double value) { return static_cast<float>(value); }
 
-/// B': the coefficients of M / (x - p).
-CONVOY_INLINE void source_line(const Register* d, Register* out) {
-  const Register even_a = d[4] - b2 * d[2], odd_a = a1 * (d[3] - b2 * d[1]);
-  const Register even_b = d[4] - a2 * d[2], odd_b = b1 * (d[3] - a2 * d[1]);
-  out[0] = (d[4] - (a2 + b2) * d[2]) + (a2 * b2) * d[0];
-  out[1] = even_a + odd_a;
-  out[2] = even_a - odd_a;
-  out[3] = even_b + odd_b;
-  out[4] = even_b - odd_b;
-  out[5] = (d[5] - (a2 + b2) * d[3]) + (a2 * b2) * d[1];
-}
-/// A': the powers of the points.
-CONVOY_INLINE void result_line(const Register* m, Register* out) {
-  const Register sum_a = m[1] + m[2], odd_a = m[1] - m[2];
-  const Register sum_b = m[3] + m[4], odd_b = m[3] - m[4];
-  out[0] = m[0] + sum_a + sum_b;
-  out[1] = a1 * odd_a + b1 * odd_b;
-  out[2] = a2 * sum_a + b2 * sum_b;
-  out[3] = (a3 * odd_a + b3 * odd_b) + m[5];
-}
-/// A: four to six.
-CONVOY_INLINE void gradient_line(const Register* d, Register* out) {
-  const Register even_a = d[0] + a2 * d[2], odd_a = a1 * d[1] + a3 * d[3];
-  const Register even_b = d[0] + b2 * d[2], odd_b = b1 * d[1] + b3 * d[3];
-  out[0] = d[0];
-  out[1] = even_a + odd_a;
-  out[2] = even_a - odd_a;
-  out[3] = even_b + odd_b;
-  out[4] = even_b - odd_b;
-  out[5] = d[3];
-}
-/// G: three to six.
-CONVOY_INLINE void filter_line(const Register* g, Register* out) {
-  const Register even_a = static_cast<float>(at_a) * g[0] + static_cast<float>(at_a * a2) * g[2];
-  const Register odd_a = static_cast<float>(at_a * a1) * g[1];
-  const Register even_b = static_cast<float>(at_b) * g[0] + static_cast<float>(at_b * b2) * g[2];
-  const Register odd_b = static_cast<float>(at_b * b1) * g[1];
-  out[0] = static_cast<float>(at_zero) * g[0];
-  out[1] = even_a + odd_a;
-  out[2] = even_a - odd_a;
-  out[3] = even_b + odd_b;
-  out[4] = even_b - odd_b;
-  out[5] = g[2];
-}
-/// G': six to three.
-CONVOY_INLINE void filter_gradient_line(const Register* m, Register* out) {
-  const Register sum_a = m[1] + m[2], odd_a = m[1] - m[2];
-  const Register sum_b = m[3] + m[4], odd_b = m[3] - m[4];
-  out[0] = static_cast<float>(at_zero) * m[0] + static_cast<float>(at_a) * sum_a + static_cast<float>(at_b) * sum_b;
-  out[1] = static_cast<float>(at_a * a1) * odd_a + static_cast<float>(at_b * b1) * odd_b;
-  out[2] = static_cast<float>(at_a * a2) * sum_a + static_cast<float>(at_b * b2) * sum_b + m[5];
-}
+/// Stride 1. The points are 0, a, -a, b, -b and infinity. With 5/8 and 3/2 all constants but G's are exact, and
+/// rounding errors are half of those with 1 and 2.
+struct Stride1 {
+  static constexpr int points = 6, filters = 6;  ///< of a line
+  static constexpr float a1 = 0.625F, b1 = 1.5F, a2 = a1 * a1, b2 = b1 * b1, a3 = a1 * a2, b3 = b1 * b2;
+  /// 1 / M'(p) of M = x (x^2 - a^2) (x^2 - b^2).
+  static constexpr double at_zero = 1 / (double{a2} * b2), at_a = 1 / (2 * double{a2} * (double{a2} - b2)),
+                          at_b = 1 / (2 * double{b2} * (double{b2} - a2));
+  static constexpr int64_t filter(int64_t row, int64_t column) { return row * filters + column; }
+
+  /// B': the coefficients of M / (x - p).
+  struct Source {
+    static constexpr int size = 6, overlap = 2;
+    CONVOY_INLINE static void line(const Register* d, Register* out) {
+      const Register even_a = d[4] - b2 * d[2], odd_a = a1 * (d[3] - b2 * d[1]);
+      const Register even_b = d[4] - a2 * d[2], odd_b = b1 * (d[3] - a2 * d[1]);
+      out[0] = (d[4] - (a2 + b2) * d[2]) + (a2 * b2) * d[0];
+      out[1] = even_a + odd_a;
+      out[2] = even_a - odd_a;
+      out[3] = even_b + odd_b;
+      out[4] = even_b - odd_b;
+      out[5] = (d[5] - (a2 + b2) * d[3]) + (a2 * b2) * d[1];
+    }
+  };
+  /// A': the powers of the points.
+  struct Result {
+    static constexpr int size = 4;
+    CONVOY_INLINE static void line(const Register* m, Register* out) {
+      const Register sum_a = m[1] + m[2], odd_a = m[1] - m[2];
+      const Register sum_b = m[3] + m[4], odd_b = m[3] - m[4];
+      out[0] = m[0] + sum_a + sum_b;
+      out[1] = a1 * odd_a + b1 * odd_b;
+      out[2] = a2 * sum_a + b2 * sum_b;
+      out[3] = (a3 * odd_a + b3 * odd_b) + m[5];
+    }
+  };
+  using DataSource = Source;
+  using DataResult = Result;
+  /// A: four to six.
+  struct Gradient {
+    static constexpr int size = 4, overlap = 0;
+    CONVOY_INLINE static void line(const Register* d, Register* out) {
+      const Register even_a = d[0] + a2 * d[2], odd_a = a1 * d[1] + a3 * d[3];
+      const Register even_b = d[0] + b2 * d[2], odd_b = b1 * d[1] + b3 * d[3];
+      out[0] = d[0];
+      out[1] = even_a + odd_a;
+      out[2] = even_a - odd_a;
+      out[3] = even_b + odd_b;
+      out[4] = even_b - odd_b;
+      out[5] = d[3];
+    }
+  };
+  /// G: three to six.
+  CONVOY_INLINE static void filter_line(const Register* g, Register* out) {
+    const Register even_a = single(at_a) * g[0] + single(at_a * a2) * g[2], odd_a = single(at_a * a1) * g[1];
+    const Register even_b = single(at_b) * g[0] + single(at_b * b2) * g[2], odd_b = single(at_b * b1) * g[1];
+    out[0] = single(at_zero) * g[0];
+    out[1] = even_a + odd_a;
+    out[2] = even_a - odd_a;
+    out[3] = even_b + odd_b;
+    out[4] = even_b - odd_b;
+    out[5] = g[2];
+  }
+  /// G': six to three.
+  CONVOY_INLINE static void filter_gradient_line(const Register* m, Register* out) {
+    const Register sum_a = m[1] + m[2], odd_a = m[1] - m[2];
+    const Register sum_b = m[3] + m[4], odd_b = m[3] - m[4];
+    out[0] = single(at_zero) * m[0] + single(at_a) * sum_a + single(at_b) * sum_b;
+    out[1] = single(at_a * a1) * odd_a + single(at_b * b1) * odd_b;
+    out[2] = single(at_a * a2) * sum_a + single(at_b * b2) * sum_b + m[5];
+  }
+};
+
+/// Stride 2 with a border of one pixel. Points of the outer taps: a, -a, b, -b and infinity, then those of the middle
+/// tap. 1/2 and 5/4 have half the rounding error of 0, 1, -1, 2.
+struct Stride2 {
+  static constexpr int points = 9, filters = 6;
+  static constexpr float a1 = 0.5F, b1 = 1.25F, a2 = a1 * a1, b2 = b1 * b1, a3 = a1 * a2, b3 = b1 * b2;
+  /// 1 / M'(p) of M = (x^2 - a^2) (x^2 - b^2); -p has the opposite.
+  static constexpr double at_a = 1 / (2 * double{a1} * (double{a2} - b2)),
+                          at_b = 1 / (2 * double{b1} * (double{b2} - a2));
+  /// The groups' order.
+  static constexpr int64_t filter(int64_t row, int64_t column) {
+    if (row < 5) return column < 5 ? row * 5 + column : 25 + row;
+    return column < 5 ? 30 + column : 35;
+  }
+
+  /// B', A', A, G and G' of F(4, 2).
+  CONVOY_INLINE static void outer_source(const Register* d, Register* out) {
+    const Register even_a = a1 * (d[2] - b2 * d[0]), odd_a = d[3] - b2 * d[1];
+    const Register even_b = b1 * (d[2] - a2 * d[0]), odd_b = d[3] - a2 * d[1];
+    out[0] = odd_a + even_a;
+    out[1] = odd_a - even_a;
+    out[2] = odd_b + even_b;
+    out[3] = odd_b - even_b;
+    out[4] = (d[4] - (a2 + b2) * d[2]) + (a2 * b2) * d[0];
+  }
+  CONVOY_INLINE static void outer_result(const Register* m, Register* out) {
+    const Register sum_a = m[0] + m[1], odd_a = m[0] - m[1];
+    const Register sum_b = m[2] + m[3], odd_b = m[2] - m[3];
+    out[0] = sum_a + sum_b;
+    out[1] = a1 * odd_a + b1 * odd_b;
+    out[2] = a2 * sum_a + b2 * sum_b;
+    out[3] = (a3 * odd_a + b3 * odd_b) + m[4];
+  }
+
+  /// Of nine pixels, the outer taps read those at even places.
+  struct Source {
+    static constexpr int size = 9, overlap = 1;
+    CONVOY_INLINE static void line(const Register* d, Register* out) {
+      const Register outer[5] = {d[0], d[2], d[4], d[6], d[8]};
+      outer_source(outer, out);
+      for (int i = 0; i < 4; ++i) out[5 + i] = d[2 * i + 1];
+    }
+  };
+  struct Result {
+    static constexpr int size = 4;
+    CONVOY_INLINE static void line(const Register* m, Register* out) {
+      outer_result(m, out);
+      for (int i = 0; i < 4; ++i) out[i] += m[5 + i];
+    }
+  };
+  /// Pixel 2 i of dx is the middle tap times dy i; pixel 2 i + 1 is the last tap times dy i plus the first times dy
+  /// i + 1: the outer taps of the turned filter.
+  struct DataSource {
+    static constexpr int size = 5, overlap = 1;
+    CONVOY_INLINE static void line(const Register* d, Register* out) {
+      outer_source(d, out);
+      for (int i = 0; i < 4; ++i) out[5 + i] = d[i];
+    }
+  };
+  struct DataResult {
+    static constexpr int size = 8;
+    CONVOY_INLINE static void line(const Register* m, Register* out) {
+      Register outer[4];
+      outer_result(m, outer);
+      for (int i = 0; i < 4; ++i) out[2 * i] = m[5 + i], out[2 * i + 1] = outer[i];
+    }
+  };
+  struct Gradient {
+    static constexpr int size = 4, overlap = 0;
+    CONVOY_INLINE static void line(const Register* d, Register* out) {
+      const Register even_a = d[0] + a2 * d[2], odd_a = a1 * d[1] + a3 * d[3];
+      const Register even_b = d[0] + b2 * d[2], odd_b = b1 * d[1] + b3 * d[3];
+      out[0] = even_a + odd_a;
+      out[1] = even_a - odd_a;
+      out[2] = even_b + odd_b;
+      out[3] = even_b - odd_b;
+      out[4] = d[3];
+      for (int i = 0; i < 4; ++i) out[5 + i] = d[i];
+    }
+  };
+  CONVOY_INLINE static void filter_line(const Register* g, Register* out) {
+    const Register even_a = single(at_a) * g[0], odd_a = single(at_a * a1) * g[2];
+    const Register even_b = single(at_b) * g[0], odd_b = single(at_b * b1) * g[2];
+    out[0] = odd_a + even_a;
+    out[1] = odd_a - even_a;
+    out[2] = odd_b + even_b;
+    out[3] = odd_b - even_b;
+    out[4] = g[2];
+    out[5] = g[1];
+  }
+  CONVOY_INLINE static void filter_gradient_line(const Register* m, Register* out) {
+    out[0] = single(at_a) * (m[0] - m[1]) + single(at_b) * (m[2] - m[3]);
+    out[1] = m[5];
+    out[2] = single(at_a * a1) * (m[0] + m[1]) + single(at_b * b1) * (m[2] + m[3]) + m[4];
+  }
+};
+
+template <class Stride>
+constexpr auto& groups_of = stride_1_groups;
+template <>
+constexpr auto& groups_of<Stride2> = stride_2_groups;
 
 struct TilePlace {
   int64_t image, y, x;
 };
 CONVOY_INLINE TilePlace tile_at(const WinogradTiles& t, int64_t unit) {
   const int64_t id = t.first + unit, per_image = t.rows * t.columns, rest = id % per_image;
-  return {id / per_image, rest / t.columns * 4 - t.border, rest % t.columns * 4 - t.border};
+  return {id / per_image, rest / t.columns * t.step - t.border, rest % t.columns * t.step - t.border};
 }
 template <class T>
 CONVOY_INLINE T* block_at(const WinogradTiles& t, int64_t image, int64_t block) {
   return static_cast<T*>(t.tensor) + image * t.layout.image + block * t.layout.block;
 }
-template <class T>
-CONVOY_INLINE T* points_at(const WinogradTiles& t, int64_t unit, int64_t block) {
-  return static_cast<T*>(t.points) + (block * t.capacity + unit) * lanes;
-}
+/// The points of one tile and block.
+template <class Stride, class T>
+class TilePoints {
+ public:
+  CONVOY_INLINE TilePoints(const WinogradTiles& t, int64_t unit, int64_t block) {
+    T* group = static_cast<T*>(t.points);
+    int n = 0;
+    for (const PointGroup& g : groups) {
+      first_[n] = group + (block * t.capacity + unit) * g.copies * lanes;
+      plane_[n] = t.plane(g);
+      group += g.filters * plane_[n++];
+    }
+  }
+  CONVOY_INLINE T* at(int64_t row, int64_t column) const {
+    if constexpr (Stride::points == 6) return first_[0] + (row * 6 + column) * plane_[0];
+    if (row < 5) {
+      if (column < 5) return first_[0] + (row * 5 + column) * plane_[0];
+      return first_[1] + row * plane_[1] + (column - 5) * lanes;
+    }
+    if (column < 5) return first_[2] + column * plane_[2] + (row - 5) * lanes;
+    return first_[3] + ((row - 5) * 4 + column - 5) * lanes;
+  }
 
-/// Asks for the pixels of a tile, size x size from `skip` columns on, before they are used. A processor's own
-/// prefetching can't: a tile's lines are short, and those of its blocks lie far apart.
-template <class T, int size, int skip, bool writes>
+ private:
+  static constexpr auto& groups = groups_of<Stride>;
+  T* first_[std::size(groups)];
+  int64_t plane_[std::size(groups)];
+};
+
+/// Asks for the pixels of a tile before they are used, from column `overlap` on if the tile before has read those
+/// before it. A processor's own prefetching finds no pattern: a tile's lines are short, and its blocks lie far apart.
+template <class T, int size, int overlap>
 CONVOY_INLINE void prefetch_tile(const WinogradTiles& t, const TilePlace& tile, int64_t block) {
   const TensorLayout& l = t.layout;
-  const T* const base = block_at<T>(t, tile.image, block) + (tile.x + skip) * l.pixel;
-  for (int64_t i = 0; i < size; ++i) {
-    const int64_t y = tile.y + i;
-    if (y < 0 || y >= l.height) continue;
-#pragma GCC unroll 4
-    for (int j = 0; j < size - skip; ++j) __builtin_prefetch(base + (y * l.width + j) * l.pixel, writes ? 1 : 0, 3);
-  }
+  const int64_t top = tile.y < 0 ? 0 : tile.y, bottom = l.height - tile.y < size ? l.height : tile.y + size;
+  const int64_t left = tile.x <= 0 ? 0 : tile.x + overlap, right = l.width - tile.x < size ? l.width : tile.x + size;
+  const T* const base = block_at<T>(t, tile.image, block);
+  for (int64_t y = top; y < bottom; ++y)
+    for (int64_t x = left; x < right; ++x) __builtin_prefetch(base + (y * l.width + x) * l.pixel);
 }
 
 template <class T>
 alignas(64) constexpr T zeros[lanes] = {};
 
-/// Reads one block of a tile of size x size, zero outside the tensor, and calls put(point, part, register) for it with
-/// `line` applied in both directions.
-template <class T, int size, auto line, class Put>
+/// Reads one block of a tile of size x size, zero outside the tensor, and calls put(row, column, part, register) for
+/// the points: Line::line applied in both directions.
+template <class Stride, class Line, class T, class Put>
 CONVOY_INLINE void transform_block(const WinogradTiles& t, const TilePlace& tile, int64_t block, Put put) {
+  constexpr int size = Line::size, points = Stride::points;
   const TensorLayout& l = t.layout;
   const int64_t left = tile.x < 0 ? -tile.x : 0, right = l.width - tile.x < size ? l.width - tile.x : size;
   const T* const base = block_at<T>(t, tile.image, block);
@@ -128,25 +269,25 @@ CONVOY_INLINE void transform_block(const WinogradTiles& t, const TilePlace& tile
     pixel[i] = outside ? 0 : l.pixel;
   }
   for_parts(lanes_of(l, block), [&](int part, int64_t count, auto partial) CONVOY_INLINED {
-    Register half[6 * size];
+    Register half[points * size];
     for (int64_t j = 0; j < size; ++j) {
       Register d[size];
       if (j < left || j >= right) {
-        for (int i = 0; i < 6; ++i) half[i * size + j] = Register{};
+        for (int i = 0; i < points; ++i) half[i * size + j] = Register{};
         continue;
       }
-#pragma GCC unroll 6
+#pragma GCC unroll 9
       for (int i = 0; i < size; ++i) d[i] = read<partial>(from[i] + j * pixel[i] + part * width, count);
-      Register out[6];
-      line(d, out);
-#pragma GCC unroll 6
-      for (int i = 0; i < 6; ++i) half[i * size + j] = out[i];
+      Register out[points];
+      Line::line(d, out);
+#pragma GCC unroll 9
+      for (int i = 0; i < points; ++i) half[i * size + j] = out[i];
     }
-    for (int i = 0; i < 6; ++i) {
-      Register out[6];
-      line(half + i * size, out);
-#pragma GCC unroll 6
-      for (int j = 0; j < 6; ++j) put(i * 6 + j, part, out[j]);
+    for (int i = 0; i < points; ++i) {
+      Register out[points];
+      Line::line(half + i * size, out);
+#pragma GCC unroll 9
+      for (int j = 0; j < points; ++j) put(i, j, part, out[j]);
     }
   });
 }
@@ -161,97 +302,104 @@ CONVOY_INLINE __m512i interleave(Register first, Register second) {
 }
 
 /// The units are pairs of tiles.
-template <class T, int size, auto line>
+template <class Line, class T>
 CONVOY_INLINE void transform_pairs(const WinogradTiles& t, int64_t begin, int64_t end) {
   const int64_t tiles = t.first + t.capacity < t.tiles ? t.capacity : t.tiles - t.first;
+  TilePlace next[2] = {tile_at(t, 2 * begin), tile_at(t, 2 * begin + 1)};
   for (int64_t unit = 2 * begin; unit < 2 * end; unit += 2) {
-    const TilePlace pair[2] = {tile_at(t, unit), tile_at(t, unit + 1)};
-    const TilePlace next[2] = {tile_at(t, unit + 2), tile_at(t, unit + 3)};
+    const TilePlace pair[2] = {next[0], next[1]};
+    for (int i = 0; i < 2; ++i) next[i] = tile_at(t, unit + 2 + i);
+    const int64_t ahead = !t.prefetch || unit + 2 >= 2 * end ? 0 : (unit + 3 < tiles ? 2 : 1);
     for (int64_t block = 0; block < t.layout.blocks(); ++block) {
-      if (t.prefetch && unit + 2 < 2 * end)
-        for (const TilePlace& tile : next) prefetch_tile<T, size, size - 4, false>(t, tile, block);
-      Register first[winograd_points];
-      transform_block<T, size, line>(t, pair[0], block,
-                                     [&](int point, int, Register v) CONVOY_INLINED { first[point] = v; });
-      auto* const to = points_at<Bf16>(t, unit, block);
+      for (int64_t i = 0; i < ahead; ++i) prefetch_tile<T, Line::size, Line::overlap>(t, next[i], block);
+      Register first[winograd_filters];
+      transform_block<Stride1, Line, T>(t, pair[0], block,
+                                        [&](int i, int j, int, Register v) CONVOY_INLINED { first[i * 6 + j] = v; });
+      const TilePoints<Stride1, Bf16> to(t, unit, block);
       if (unit + 1 < tiles) {
-        transform_block<T, size, line>(t, pair[1], block, [&](int point, int, Register v) CONVOY_INLINED {
-          _mm512_storeu_si512(to + point * t.plane, interleave(first[point], v));
+        transform_block<Stride1, Line, T>(t, pair[1], block, [&](int i, int j, int, Register v) CONVOY_INLINED {
+          _mm512_storeu_si512(to.at(i, j), interleave(first[i * 6 + j], v));
         });
       } else {
-        for (int point = 0; point < winograd_points; ++point)
-          _mm512_storeu_si512(to + point * t.plane, interleave(first[point], Register{}));
+        for (int i = 0; i < 6; ++i)
+          for (int j = 0; j < 6; ++j) _mm512_storeu_si512(to.at(i, j), interleave(first[i * 6 + j], Register{}));
       }
     }
   }
 }
 #endif
 
-template <class T, class P, int size, auto line>
+template <class Stride, class Line, class T, class P>
 CONVOY_INLINE void transform_tiles(const WinogradTiles& t, int64_t begin, int64_t end) {
+  TilePlace next = tile_at(t, begin);
   for (int64_t unit = begin; unit < end; ++unit) {
-    const TilePlace tile = tile_at(t, unit), next = tile_at(t, unit + 1);
+    const TilePlace tile = next;
+    next = tile_at(t, unit + 1);
+    const bool ahead = t.prefetch && unit + 1 < end;
     for (int64_t block = 0; block < t.layout.blocks(); ++block) {
-      P* const to = points_at<P>(t, unit, block);
-      if (t.prefetch && unit + 1 < end) prefetch_tile<T, size, size - 4, false>(t, next, block);
-      transform_block<T, size, line>(t, tile, block, [&](int point, int part, Register v) CONVOY_INLINED {
-        write<false>(to + point * t.plane + part * width, v, width);
+      if (ahead) prefetch_tile<T, Line::size, Line::overlap>(t, next, block);
+      const TilePoints<Stride, P> to(t, unit, block);
+      transform_block<Stride, Line, T>(t, tile, block, [&](int i, int j, int part, Register v) CONVOY_INLINED {
+        write<false>(to.at(i, j) + part * width, v, width);
       });
     }
   }
 }
 
-template <int size, auto line>
-CONVOY_INLINE void transform(const WinogradTiles& t, int64_t begin, int64_t end) {
-  with_storage(t.layout.storage, [&](auto storage) CONVOY_INLINED {
-    using T = decltype(storage);
+template <class Stride, class Line>
+void transform(const WinogradTiles& t, int64_t begin, int64_t end) {
+  if constexpr (std::is_same_v<Stride, Stride2>) {
+    transform_tiles<Stride, Line, float, float>(t, begin, end);
+  } else {
+    with_storage(t.layout.storage, [&](auto storage) CONVOY_INLINED {
+      using T = decltype(storage);
 #ifdef __AVX512BF16__
-    if constexpr (std::is_same_v<T, Bf16>) {
-      if (t.form == PanelForm::bf16_pairs) return transform_pairs<T, size, line>(t, begin, end);
-      if (t.form == PanelForm::bf16) return transform_tiles<T, Bf16, size, line>(t, begin, end);
-    }
+      if constexpr (std::is_same_v<T, Bf16>) {
+        if (t.form == PanelForm::bf16_pairs) return transform_pairs<Line, T>(t, begin, end);
+        if (t.form == PanelForm::bf16) return transform_tiles<Stride, Line, T, Bf16>(t, begin, end);
+      }
 #endif
-    transform_tiles<T, float, size, line>(t, begin, end);
-  });
+      transform_tiles<Stride, Line, T, float>(t, begin, end);
+    });
+  }
 }
 
-void transform_source(const WinogradTiles& t, int64_t begin, int64_t end) { transform<6, source_line>(t, begin, end); }
-void transform_gradient(const WinogradTiles& t, int64_t begin, int64_t end) {
-  transform<4, gradient_line>(t, begin, end);
-}
-
-template <class T>
+template <class Stride, class Line, class T>
 CONVOY_INLINE void write_tiles(const WinogradTiles& t, const float* bias, int64_t begin, int64_t end) {
+  constexpr int size = Line::size, points = Stride::points;
   const TensorLayout& l = t.layout;
+  TilePlace next = tile_at(t, begin);
   for (int64_t unit = begin; unit < end; ++unit) {
-    const TilePlace tile = tile_at(t, unit), next = tile_at(t, unit + 1);
-    const int64_t rows = l.height - tile.y < 4 ? l.height - tile.y : 4;
-    const int64_t columns = l.width - tile.x < 4 ? l.width - tile.x : 4;
+    const TilePlace tile = next;
+    next = tile_at(t, unit + 1);
+    const bool ahead = t.prefetch && unit + 1 < end;
+    const int64_t rows = l.height - tile.y < size ? l.height - tile.y : size;
+    const int64_t columns = l.width - tile.x < size ? l.width - tile.x : size;
     for (int64_t block = 0; block < l.blocks(); ++block) {
-      const float* const from = points_at<float>(t, unit, block);
+      if (ahead) prefetch_tile<T, size, 0>(t, next, block);
+      const TilePoints<Stride, const float> from(t, unit, block);
       T* const to = block_at<T>(t, tile.image, block) + (tile.y * l.width + tile.x) * l.pixel;
-      if (t.prefetch && unit + 1 < end) prefetch_tile<T, 4, 0, true>(t, next, block);
       for_parts(lanes_of(l, block), [&](int part, int64_t count, auto partial) CONVOY_INLINED {
         // The bias ends with the last channel, in blocked layouts too.
         const int64_t own = lanes_from(l.channels, block) - part * width;
         const float* const shifts = bias + block * lanes + part * width;
         const Register shift = !bias || own <= 0 ? Register{} : (own >= width ? read(shifts) : read_some(shifts, own));
-        Register half[4 * 6];
-        for (int j = 0; j < 6; ++j) {
-          Register m[6], out[4];
-#pragma GCC unroll 6
-          for (int i = 0; i < 6; ++i) m[i] = read(from + (i * 6 + j) * t.plane + part * width);
-          result_line(m, out);
-#pragma GCC unroll 4
-          for (int i = 0; i < 4; ++i) half[i * 6 + j] = out[i];
+        Register half[size * points];
+        for (int j = 0; j < points; ++j) {
+          Register m[points], out[size];
+#pragma GCC unroll 9
+          for (int i = 0; i < points; ++i) m[i] = read(from.at(i, j) + part * width);
+          Line::line(m, out);
+#pragma GCC unroll 8
+          for (int i = 0; i < size; ++i) half[i * points + j] = out[i];
         }
         for (int64_t i = 0; i < rows; ++i) {
-          Register out[4];
-          result_line(half + i * 6, out);
+          Register out[size];
+          Line::line(half + i * points, out);
           T* const line = to + i * l.width * l.pixel + part * width;
-          if (columns == 4) {
-#pragma GCC unroll 4
-            for (int j = 0; j < 4; ++j) write<partial>(line + j * l.pixel, out[j] + shift, count);
+          if (columns == size) {
+#pragma GCC unroll 8
+            for (int j = 0; j < size; ++j) write<partial>(line + j * l.pixel, out[j] + shift, count);
           } else {
             for (int64_t j = 0; j < columns; ++j) write<partial>(line + j * l.pixel, out[j] + shift, count);
           }
@@ -261,8 +409,14 @@ CONVOY_INLINE void write_tiles(const WinogradTiles& t, const float* bias, int64_
   }
 }
 
+template <class Stride, class Line>
 void write_result(const WinogradTiles& t, const float* bias, int64_t begin, int64_t end) {
-  with_storage(t.layout.storage, [&](auto storage) { write_tiles<decltype(storage)>(t, bias, begin, end); });
+  if constexpr (std::is_same_v<Stride, Stride2>) {
+    write_tiles<Stride, Line, float>(t, bias, begin, end);
+  } else {
+    with_storage(t.layout.storage,
+                 [&](auto storage) { write_tiles<Stride, Line, decltype(storage)>(t, bias, begin, end); });
+  }
 }
 
 /// The filter of lane 0, its lanes, and the place of the first point for a unit of channels; `terms`: channels of a
@@ -277,8 +431,8 @@ CONVOY_INLINE FilterPlace filter_at(const WinogradFilters& f, int64_t unit, int 
           unit * terms * lanes};
 }
 
-/// Calls put(point, registers of a block) for a filter of each lane.
-template <class Put>
+/// Calls put(number of the filter, part, register) for a filter of each lane.
+template <class Stride, class Put>
 CONVOY_INLINE void transform_filter(const WinogradFilters& f, const float* canonical, int64_t count, Put put) {
   alignas(64) float g[9][lanes] = {};
   for (int64_t l = 0; l < count; ++l)
@@ -289,34 +443,35 @@ CONVOY_INLINE void transform_filter(const WinogradFilters& f, const float* canon
       const Register column[3] = {read(g[j] + part * width), read(g[3 + j] + part * width),
                                   read(g[6 + j] + part * width)};
       Register out[6];
-      filter_line(column, out);
+      Stride::filter_line(column, out);
       for (int i = 0; i < 6; ++i) half[part][i * 3 + j] = out[i];
     }
   }
   for (int i = 0; i < 6; ++i) {
     Register out[parts][6];
-    for (int part = 0; part < parts; ++part) filter_line(half[part] + i * 3, out[part]);
+    for (int part = 0; part < parts; ++part) Stride::filter_line(half[part] + i * 3, out[part]);
     for (int j = 0; j < 6; ++j)
-      for (int part = 0; part < parts; ++part) put(i * 6 + j, part, out[part][j]);
+      for (int part = 0; part < parts; ++part) put(Stride::filter(i, j), part, out[part][j]);
   }
 }
 
 /// What no cache holds until it is read goes past them: a store would first read the line.
 bool go_past_caches(const WinogradFilters& f) {
   constexpr int64_t cached_bytes = 4 << 20;
-  return f.plane * winograd_points * (f.pairs ? 2 : 4) > cached_bytes;
+  return f.plane * winograd_filters * (f.pairs ? 2 : 4) > cached_bytes;
 }
 
+template <class Stride>
 void transform_filters_f32(const WinogradFilters& f, int64_t begin, int64_t end) {
   const bool past_caches = go_past_caches(f);
   for (int64_t unit = begin; unit < end; ++unit) {
     const FilterPlace place = filter_at(f, unit, 1);
     float* const to = static_cast<float*>(f.filters) + place.to;
-    transform_filter(f, place.canonical, place.lanes, [&](int point, int part, Register v) CONVOY_INLINED {
+    transform_filter<Stride>(f, place.canonical, place.lanes, [&](int64_t n, int part, Register v) CONVOY_INLINED {
       if (past_caches)
-        write_past_caches(to + point * f.plane + part * width, v);
+        write_past_caches(to + n * f.plane + part * width, v);
       else
-        write(to + point * f.plane + part * width, v);
+        write(to + n * f.plane + part * width, v);
     });
   }
   if (past_caches) _mm_sfence();
@@ -328,13 +483,13 @@ void transform_filters_bf16(const WinogradFilters& f, int64_t begin, int64_t end
   for (int64_t unit = begin; unit < end; ++unit) {
     const FilterPlace place = filter_at(f, unit, 2);
     Bf16* const to = static_cast<Bf16*>(f.filters) + place.to;
-    Register first[winograd_points];
-    transform_filter(f, place.canonical, place.lanes,
-                     [&](int point, int, Register v) CONVOY_INLINED { first[point] = v; });
+    Register first[winograd_filters];
+    transform_filter<Stride1>(f, place.canonical, place.lanes,
+                              [&](int64_t n, int, Register v) CONVOY_INLINED { first[n] = v; });
     const int64_t second = place.channel + 1 < f.channels ? place.lanes : 0;  // no lanes: zeros
-    transform_filter(f, place.canonical + f.channel, second, [&](int point, int, Register v) CONVOY_INLINED {
-      const auto pairs = reinterpret_cast<Register>(interleave(first[point], v));
-      auto* const line = reinterpret_cast<float*>(to + point * f.plane);
+    transform_filter<Stride1>(f, place.canonical + f.channel, second, [&](int64_t n, int, Register v) CONVOY_INLINED {
+      const auto pairs = reinterpret_cast<Register>(interleave(first[n], v));
+      auto* const line = reinterpret_cast<float*>(to + n * f.plane);
       if (past_caches)
         write_past_caches(line, pairs);
       else
@@ -345,13 +500,15 @@ void transform_filters_bf16(const WinogradFilters& f, int64_t begin, int64_t end
 }
 #endif
 
+template <class Stride>
 void transform_filters(const WinogradFilters& f, int64_t begin, int64_t end) {
 #ifdef __AVX512BF16__
   if (f.pairs) return transform_filters_bf16(f, begin, end);
 #endif
-  transform_filters_f32(f, begin, end);
+  transform_filters_f32<Stride>(f, begin, end);
 }
 
+template <class Stride>
 void gather_filters(const WinogradFilters& f, int64_t begin, int64_t end) {
   for (int64_t unit = begin; unit < end; ++unit) {
     const FilterPlace place = filter_at(f, unit, 1);
@@ -361,13 +518,13 @@ void gather_filters(const WinogradFilters& f, int64_t begin, int64_t end) {
       Register half[3 * 6];
       for (int j = 0; j < 6; ++j) {
         Register m[6], out[3];
-        for (int i = 0; i < 6; ++i) m[i] = read(from + (i * 6 + j) * f.plane + part * width);
-        filter_gradient_line(m, out);
+        for (int i = 0; i < 6; ++i) m[i] = read(from + Stride::filter(i, j) * f.plane + part * width);
+        Stride::filter_gradient_line(m, out);
         for (int i = 0; i < 3; ++i) half[i * 6 + j] = out[i];
       }
       for (int i = 0; i < 3; ++i) {
         Register out[3];
-        filter_gradient_line(half + i * 6, out);
+        Stride::filter_gradient_line(half + i * 6, out);
         for (int j = 0; j < 3; ++j) write(g[i * 3 + j] + part * width, out[j]);
       }
     }
@@ -400,12 +557,22 @@ void sum_pixels(const WinogradTiles& t, int64_t images, float* bias, bool add, i
                [&](auto storage) { sum_blocks<decltype(storage)>(t, images, bias, add, begin, end); });
 }
 
+template <class Stride>
+constexpr WinogradTransforms transforms_of() {
+  return {transform<Stride, typename Stride::Source>,
+          write_result<Stride, typename Stride::Result>,
+          transform<Stride, typename Stride::DataSource>,
+          write_result<Stride, typename Stride::DataResult>,
+          transform<Stride, typename Stride::Gradient>,
+          transform_filters<Stride>,
+          gather_filters<Stride>};
+}
+
 }  // namespace
 
 template <>
 const WinogradKernels& kernels_for<WinogradKernels, compiled_isa>() {
-  static constexpr WinogradKernels kernels{transform_source,  transform_gradient, write_result,
-                                           transform_filters, gather_filters,     sum_pixels};
+  static constexpr WinogradKernels kernels{transforms_of<Stride1>(), transforms_of<Stride2>(), sum_pixels};
   return kernels;
 }
 

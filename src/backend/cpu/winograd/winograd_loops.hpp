@@ -2,28 +2,43 @@
 // Winograd's F(4x4, 3x3): a tile of 6x6 source pixels, multiplied point by point with a transformed filter, gives a
 // tile of 4x4 results (Lavin and Gray, Fast Algorithms for Convolutional Neural Networks, 2016). Summed over channels,
 // the products of one of the 36 points are a matrix product over tiles.
+//
+// With stride 2, the outer taps of a filter's line read every other pixel, and the middle tap the pixels between. So a
+// line of 9 pixels gives 4 results: F(4, 2) of 5 pixels by the outer taps, and 4 products of the middle one. In two
+// dimensions a tile has 81 points, 5 + 4 in each direction, and 81 products in the place of 144. Points of the middle
+// tap share a filter, so there are 36 filters again, in groups.
 #pragma once
 #include "backend/cpu/gemm/panel_form.hpp"
 #include "backend/cpu/kernels.hpp"
 
 namespace convoy::cpu {
 
-constexpr std::int64_t winograd_points = 36;
+constexpr std::int64_t winograd_filters = 36;
 
-/// `points` holds tiles of a tensor, transformed. A tile stands at its number less `first`, and 36 planes are `plane`
-/// numbers apart.
+/// `filters` neighbouring filters, number `first` and so on, each for `copies` points of a tile.
+struct PointGroup {
+  std::int64_t filters, copies, first;
+};
+/// By rows, then columns: outer and outer, outer and middle, middle and outer, middle and middle.
+constexpr PointGroup stride_1_groups[] = {{36, 1, 0}},
+                     stride_2_groups[] = {{25, 1, 0}, {5, 4, 25}, {5, 4, 30}, {1, 16, 35}};
+
+/// `points` holds tiles of a tensor, transformed: the groups one after the other, and of each, for each filter, blocks
+/// of `capacity` tiles with `copies` points each. A tile stands at its number less `first`.
 struct WinogradTiles {
   void* tensor = nullptr;
-  TensorLayout layout;  ///< channels past its last one have zeros in `points`, or nothing
-  std::int64_t rows = 0,
-               columns = 0;  ///< tiles of one image; they start every 4 pixels, the first one `border` outside
-  std::int64_t border = 0;
+  TensorLayout layout;                 ///< channels past its last one have zeros in `points`, or nothing
+  std::int64_t rows = 0, columns = 0;  ///< tiles of one image
+  std::int64_t step = 4;               ///< pixels from one tile to the next
+  std::int64_t border = 0;             ///< pixels by which the first one starts outside
   void* points = nullptr;
   PanelForm form = PanelForm::f32;
-  std::int64_t plane = 0, capacity = 0;
-  std::int64_t first = 0;
+  std::int64_t capacity = 0, first = 0;
   std::int64_t tiles = 0;  ///< of all images
-  bool prefetch = false;   ///< the next tile's pixels, if the tensor is larger than a cache
+  bool prefetch = false;   ///< whether transformations ask for the next tile's pixels
+
+  /// Numbers from one filter's points to the next's. The odd line keeps them off the same cache sets.
+  std::int64_t plane(const PointGroup& g) const { return (layout.blocks() * capacity * g.copies + 1) * lanes; }
 };
 
 /// Filters k c 3 3 as sums over `lane` and `channel` of a direction: forward, lanes are results; in the gradient of the
@@ -37,17 +52,24 @@ struct WinogradFilters {
   std::int64_t plane = 0;
 };
 
-/// All work on the units [begin, end), each a result of its own.
-struct WinogradKernels {
-  /// B'dB of tiles of 6x6. Units are tiles, or pairs of them.
-  void (*transform_source)(const WinogradTiles&, std::int64_t begin, std::int64_t end);
-  /// A d A' of tiles of 4x4, the adjoint of write_result.
-  void (*transform_gradient)(const WinogradTiles&, std::int64_t begin, std::int64_t end);
-  /// A'mA, plus the bias where there is one.
-  void (*write_result)(const WinogradTiles&, const float* bias, std::int64_t begin, std::int64_t end);
+/// For one stride. All work on the units [begin, end), each a result of its own.
+struct WinogradTransforms {
+  using Tiles = void (*)(const WinogradTiles&, std::int64_t begin, std::int64_t end);
+  using Results = void (*)(const WinogradTiles&, const float* bias, std::int64_t begin, std::int64_t end);
   /// G g G' and its adjoint: units of filter_units().
-  void (*transform_filters)(const WinogradFilters&, std::int64_t begin, std::int64_t end);
-  void (*gather_filters)(const WinogradFilters&, std::int64_t begin, std::int64_t end);
+  using Filters = void (*)(const WinogradFilters&, std::int64_t begin, std::int64_t end);
+
+  // Units are tiles, or pairs of them.
+  Tiles source;         ///< B'dB of x
+  Results result;       ///< A'mA to y, plus the bias if there is one
+  Tiles data_source;    ///< the same of dy, in the gradient of the source
+  Results data_result;  ///< to dx
+  Tiles gradient;       ///< of dy in the gradient of the filters: A d A', the adjoint of `result`
+  Filters filters, gather_filters;
+};
+
+struct WinogradKernels {
+  WinogradTransforms stride_1, stride_2;
   /// bias = sums over pixels, added to what is there: units of blocks.
   void (*sum_pixels)(const WinogradTiles&, std::int64_t images, float* bias, bool add, std::int64_t begin,
                      std::int64_t end);
