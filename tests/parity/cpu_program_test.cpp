@@ -80,15 +80,16 @@ class Trained {
   std::vector<SampleSpec> samples_ = std::vector<SampleSpec>(samples);
 };
 
-/// The same number of passes, each in tiles of `tile` by direct kernels, but for the gradients of weights.
-std::string in_tiles(const std::string& choices, int tile, const std::string& weights = "direct") {
-  std::string result;
-  for (std::size_t begin = 0; begin < choices.size();) {
-    const std::size_t end = std::min(choices.find(';', begin), choices.size());
-    result += (result.empty() ? "tile " : "; tile ") + std::to_string(tile) + " direct direct " + weights;
-    begin = end + 1;
-  }
+/// As many passes as in `choices`, each with the words of `choice`.
+std::string each_pass(const std::string& choices, const std::string& choice) {
+  std::string result = choice;
+  for (const char c : choices)
+    if (c == ';') result += "; " + choice;
   return result;
+}
+/// Each in tiles of `tile` by direct kernels, but for the gradients of weights.
+std::string in_tiles(const std::string& choices, int tile, const std::string& weights = "direct") {
+  return each_pass(choices, "tile " + std::to_string(tile) + " direct direct " + weights);
 }
 
 bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
@@ -215,6 +216,49 @@ TEST(CpuProgram, ProductsOverPixelsMakeTheSameGradients) {
     EXPECT_NE(products.program().describe().find("weights gemm"), std::string::npos);
     EXPECT_LT(distance, 2 * 4 * std::sqrt(2048.0) * fp32_unit);
   }
+}
+
+/// Winograd's kernels in tiles of images and with the whole batch, of stride 1 and 2: the same forward pass and data
+/// gradients, and weight gradients that add the same terms in another order (as above, with what Winograd's
+/// transformations magnify).
+TEST(CpuProgram, WinogradInTilesMakesTheSameGradients) {
+  const auto backend = make_cpu_backend(2);
+  const Plan plan = plan_of("resnet8");
+  CompileSpec spec = Trained::spec();
+  const std::string rule = Trained(*backend, plan, spec).program().choices();
+  spec.choices = each_pass(rule, "whole " + std::to_string(samples) + " winograd winograd winograd");
+  Trained whole(*backend, plan, spec);
+  whole.step();
+  for (const int tile : {1, 2, 4}) {
+    SCOPED_TRACE("tiles of " + std::to_string(tile));
+    spec.choices = each_pass(rule, "tile " + std::to_string(tile) + " winograd winograd winograd");
+    Trained tiles(*backend, plan, spec);
+    EXPECT_EQ(tiles.program().choices(), spec.choices);
+    tiles.step();
+    EXPECT_TRUE(same_bits(tiles.logits(), whole.logits()));
+    EXPECT_TRUE(same_bits(tiles.gradient("bn1.bias"), whole.gradient("bn1.bias")));
+    EXPECT_LT(distance_of_filters(tiles, whole, plan), winograd_gain * 2 * 4 * std::sqrt(2048.0) * fp32_unit);
+  }
+}
+
+/// Whether each pass of ResNet-50 with a Winograd kernel of so many channels gives threads images of their own.
+TEST(CpuProgram, ThreadsTakeImagesOfTheirOwnWhereItPays) {
+  GraphSpec network;
+  network.model = "resnet50";
+  const Plan plan = make_plan(build_graph(network), PlanSpec{});
+  const auto choices_with = [&](Index count, int threads) {
+    CompileSpec spec = Trained::spec();
+    spec.samples = count;
+    spec.height = spec.width = spec.input.height = spec.input.width = 224;
+    return make_cpu_backend(threads)->compile(plan, spec)->choices();
+  };
+  const auto has = [](const std::string& choices, const std::string& choice) {
+    return choices.find(choice + " winograd winograd winograd") != std::string::npos;
+  };
+  const std::string two = choices_with(32, 2), sixteen = choices_with(64, 16), single = choices_with(1, 16);
+  EXPECT_TRUE(has(two, "tile 16") && has(two, "whole 32")) << two;             // up to 256 channels; 512
+  EXPECT_TRUE(has(sixteen, "tile 4") && has(sixteen, "whole 64")) << sixteen;  // 64 channels; from 128 on
+  EXPECT_FALSE(has(single, "tile 1")) << single;
 }
 
 /// Convolutions with bias, and the one that reads the image.
