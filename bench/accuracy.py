@@ -20,7 +20,9 @@ import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 SYNC = {"gradients": ["--sync", "gradients"], "local": ["--sync", "weights", "--local-steps", "10"]}
-MODES = {**SYNC, **{f"{name}-{wire}": [*words, "--wire", wire] for name, words in SYNC.items() for wire in ("bf16", "fp16")}}
+MODES = {**SYNC, **{f"{name}-{wire}": [*words, "--wire", wire] for name, words in SYNC.items() for wire in ("bf16", "fp16")},
+         "precision-bf16": [*SYNC["gradients"], "--precision", "bf16"],
+         "winograd-bf16": [*SYNC["gradients"], "--precision", "bf16", "--kernels", "winograd-bf16"]}
 
 
 def parse():

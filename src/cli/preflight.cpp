@@ -231,7 +231,7 @@ void check_data(Communicator& communicator, const DataConfig& config, Preflight&
   for (const DatasetInfo& split : splits)
     text += fmt::format("{}{} in {} of split {} ({:016x})", text.empty() ? "" : ", ", tell_images(split),
                         counted(split.partitions.size(), "partition"), split.split, split.digest);
-  if (splits.size() == 1) text += "; no split val, so nothing to evaluate on";
+  if (splits.size() == 1) text += "; no val split (--val-data DIR), so nothing will be evaluated";
   const std::string seen = text;
   if (!splits.empty()) text += fmt::format("; headers read in {:.2f} s", seconds);
   if (!splits.empty() && hosts.size() > 1) text += fmt::format(", compared on {} hosts", hosts.size());

@@ -33,11 +33,11 @@ def places(work, data):
     folder = f"{work}/new/run"
     out, _ = call("one rank", 0, "preflight", "--data", data, "--output-dir", folder)
     check(re.search(rf"^0 +\S+ +0 +cpu .* {CORES} +nobody", out, re.M), "one rank: its row")
-    check("90 images of 16x16x3 in 3 partitions of split train" in out, "the data set is described")
+    check("90 images of 16x16x3 in 3 partitions of split train" in out and "no val split" not in out, "the data set is described")
     check(out.endswith("preflight: ok\n") and not os.path.exists(f"{work}/new"), "it leaves nothing behind")
     shutil.copytree(data, f"{work}/half", ignore=shutil.ignore_patterns("val*"))
     out, _ = call("no val split", 0, "preflight", "--data", f"{work}/half", "--output-dir", folder)
-    check("no split val, so nothing to evaluate on" in out, "a set without images to evaluate on")
+    check("; no val split (--val-data DIR), so nothing will be evaluated" in out, "a set without images to evaluate on")
     out, _ = call("two ranks", 2, "preflight", "--data", data, "--output-dir", folder, "--json")
     report = json.loads(out)
     ranks = report["ranks"]

@@ -241,24 +241,40 @@ TEST(CpuProgram, WinogradInTilesMakesTheSameGradients) {
   }
 }
 
-/// Whether each pass of ResNet-50 with a Winograd kernel of so many channels gives threads images of their own.
+/// The pass of ResNet-50's 3x3 convolution `layer`, `forward` or `backward`: its tiles.
+std::string tiles_of(const Program& program, const std::string& direction, const std::string& layer) {
+  const std::string text = program.describe();
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    const std::string line = text.substr(begin, end - begin);
+    begin = end + 1;
+    if (line.find(direction) == std::string::npos || line.find(layer + ".conv2 ") == std::string::npos) continue;
+    for (const char* const tiles : {"whole batch", "tiles of 32", "tiles of 16", "tiles of 4"})
+      if (line.find(tiles) != std::string::npos) return tiles;
+  }
+  return "no such pass in " + text;
+}
+
 TEST(CpuProgram, ThreadsTakeImagesOfTheirOwnWhereItPays) {
   GraphSpec network;
   network.model = "resnet50";
   const Plan plan = make_plan(build_graph(network), PlanSpec{});
-  const auto choices_with = [&](Index count, int threads) {
+  const auto compiled = [&](Backend& backend, Index count) {
     CompileSpec spec = Trained::spec();
     spec.samples = count;
     spec.height = spec.width = spec.input.height = spec.input.width = 224;
-    return make_cpu_backend(threads)->compile(plan, spec)->choices();
+    return backend.compile(plan, spec);
   };
-  const auto has = [](const std::string& choices, const std::string& choice) {
-    return choices.find(choice + " winograd winograd winograd") != std::string::npos;
-  };
-  const std::string two = choices_with(32, 2), sixteen = choices_with(64, 16), single = choices_with(1, 16);
-  EXPECT_TRUE(has(two, "tile 16") && has(two, "whole 32")) << two;             // up to 256 channels; 512
-  EXPECT_TRUE(has(sixteen, "tile 4") && has(sixteen, "whole 64")) << sixteen;  // 64 channels; from 128 on
-  EXPECT_FALSE(has(single, "tile 1")) << single;
+  const auto two = make_cpu_backend(2), sixteen = make_cpu_backend(16);
+  const auto large = compiled(*two, 128), small = compiled(*two, 8), shared = compiled(*sixteen, 64);
+  EXPECT_EQ(tiles_of(*large, "backward", "layer3.1"), "tiles of 32");
+  EXPECT_EQ(tiles_of(*large, "backward", "layer4.1"), "whole batch") << "two sums of 37.7 MB don't fit";
+  EXPECT_EQ(tiles_of(*large, "forward", "layer4.1"), "tiles of 32");
+  EXPECT_EQ(tiles_of(*small, "backward", "layer2.1"), "tiles of 4");
+  EXPECT_EQ(tiles_of(*small, "backward", "layer3.1"), "whole batch") << "64 tiles per thread aren't worth a sum";
+  EXPECT_EQ(tiles_of(*small, "forward", "layer3.1"), "tiles of 4");
+  EXPECT_EQ(tiles_of(*shared, "backward", "layer1.1"), "tiles of 4");
+  EXPECT_EQ(tiles_of(*shared, "backward", "layer2.1"), "whole batch") << "sixteen sums of 2.4 MB don't fit";
 }
 
 /// Convolutions with bias, and the one that reads the image.

@@ -344,16 +344,16 @@ INSTANTIATE_TEST_SUITE_P(
 // Winograd's tiles: parts of tiles, several images in a round and several rounds, odd numbers of channel blocks (the
 // kernels take two), blocks that are not whole on either side, with and without border and bias, over tiles of images
 // and with the whole batch.
-INSTANTIATE_TEST_SUITE_P(Winograd, Operations,
-                         cases("n3c3h5w9 make:k32 conv:k48r3p1b1", "n2c3h7w7 make:k48 conv:k16r3p1",
-                               "n5c3h14w14 make:k16 conv:k48r3p1", "n2c3h9w14 make:k80 conv:k64r3b1",
-                               "n70c3h3w3 make:k16 conv:k16r3p1b1", "n8c3h8w7 make:k128 conv:k16r3p1b1",
-                               "n6c3h7w10 conv:k32r3p1b1 tanh conv:k16r3 tanh conv:k48r3p1b1",
-                               "n2c3h31w31 make:k24 conv:k64r3p1", "n3c3h7w7 make:k64 conv:k24r3p1b1",
-                               "n2c3h5w9 make:k40 conv:k24r3p1b1", "n2c3h31w31 make:k8 conv:k8r3p1b1",
-                               "n3c3h8w8 make:k21 conv:k35r3p1b1", "n2c3h7w7 make:k19 conv:k9r3b1",
-                               "n4c3h8w8 conv:k24r3p1 bn tanh conv:k40r3p1b1 bn tanh conv:k13r3p1 gap"),
-                         test_name);
+INSTANTIATE_TEST_SUITE_P(
+    Winograd, Operations,
+    cases("n3c3h5w9 make:k32 conv:k48r3p1b1", "n2c3h7w7 make:k48 conv:k16r3p1", "n5c3h14w14 make:k16 conv:k48r3p1",
+          "n2c3h9w14 make:k80 conv:k64r3b1", "n70c3h3w3 make:k16 conv:k16r3p1b1", "n8c3h8w7 make:k128 conv:k16r3p1b1",
+          "n6c3h7w10 conv:k32r3p1b1 tanh conv:k16r3 tanh conv:k48r3p1b1", "n2c3h31w31 make:k24 conv:k64r3p1",
+          "n3c3h7w7 make:k64 conv:k24r3p1b1", "n2c3h5w9 make:k40 conv:k24r3p1b1", "n2c3h31w31 make:k8 conv:k8r3p1b1",
+          "n3c3h8w8 make:k21 conv:k35r3p1b1", "n2c3h7w7 make:k19 conv:k9r3b1", "n2c3h2w2 make:k16 conv:k16r3s2p1",
+          "n3c3h16w15 make:k24 conv:k40r3s2p1b1", "n64c3h9w14 make:k16 conv:k16r3s2p1",
+          "n4c3h8w8 conv:k24r3p1 bn tanh conv:k40r3p1b1 bn tanh conv:k13r3p1 gap"),
+    test_name);
 
 // Groups of one lane, of a part of a block, of a whole one and more, and such as no block is made of; filters of which
 // a stride leaves parts of rows, or nothing; odd maps, maps of several bands of rows, a last block that isn't full.

@@ -7,6 +7,7 @@
 
 #include "backend/cpu/gemm/weight_gradient.hpp"
 #include "backend/cpu/grouped/grouped.hpp"
+#include "backend/cpu/instruction_set.hpp"
 #include "backend/cpu/operations/convolution.hpp"
 #include "backend/cpu/winograd/winograd.hpp"
 #include "core/errors.hpp"
@@ -57,20 +58,23 @@ std::vector<int> convolutions_of(const ProgramParts& parts, const PassPlan& plan
 
 Index winograd_tiles_of_image(const ConvolutionShape& s) { return (s.p() + 3) / 4 * ((s.q() + 3) / 4); }
 
-/// A tile costs 36 multiplications, with stride 2 81, whatever part of its 16 results the map has; direct, each result
-/// costs 9. The factors: 1.8 times fewer, with stride 2 1.28 times, since its transformations are cheaper beside more
-/// products. In bf16 the direct kernels multiply two numbers in the place of one. For blocks with less than 16 source
-/// channels the library has only loops of reference. Few channels make the transformations dearer than the products.
+/// A tile costs 36 multiplications, with stride 2 81, however many of its 16 results lie in the map. Direct kernels
+/// multiply 9 times a result. The rule wants 9/5 times fewer, with stride 2 9/7: there a tile has more products, so its
+/// transformations weigh less. Without AVX-512 oneDNN's direct kernels of stride 2 reach half the rate of others (60 of
+/// 116 GFLOP/s on a core of an AMD EPYC (Zen 4)), so there 9/12 do. In bf16 direct kernels multiply two numbers at
+/// once, so it wants 3 times fewer. For blocks with less than 16 source channels the library has only loops of
+/// reference. Few channels make the transformations dearer than the products.
 bool winograd_pays(const ConvolutionShape& s, const ProgramParts& parts) {
   if (parts.spec.options == no_winograd || !winograd_fits(s)) return false;
   const bool blocked = s.format == MemoryFormat::blocked;
   const bool wide_products = s.storage == Storage::bf16 && parts.spec.options != winograd_bf16;
   if (wide_products && !blocked) return false;  // the machine has a matrix unit, which is faster
-  if (blocked && s.in < lanes) return true;
+  if (blocked && s.in < lanes && s.stride == 1) return true;
   constexpr Index few = 8;
   if (!blocked && std::min(s.in, s.out) < few) return false;
   const Index results = s.p() * s.q(), tiles = winograd_tiles_of_image(s);
-  return s.stride == 1 ? tiles * 36 <= results * (wide_products ? 3 : 5) : tiles * 81 <= results * 7;
+  if (s.stride == 1) return tiles * 36 <= results * (wide_products ? 3 : 5);
+  return tiles * 81 <= results * (has_avx512(parts.isa) ? 7 : 12);
 }
 
 Algorithm winograd_of(const ProgramParts& parts) {
@@ -107,6 +111,30 @@ std::array<Algorithm, 3> winograd_where_it_pays(const ConvolutionShape& s, const
   return algorithms;
 }
 
+bool makes_weight_gradients(const PassPlan& plan) {
+  return std::any_of(plan.instructions.begin(), plan.instructions.end(),
+                     [](const Instruction& i) { return i.kind == InstructionKind::weight_gradient; });
+}
+
+/// Returns how many images a thread takes at once in a pass with Winograd's kernels, or 0 if all threads take the whole
+/// batch together. The images must fill a round of tiles and divide the batch. If threads share tiles, one thread reads
+/// what another one transformed, which is slow without a common cache. If they don't, each has its own sum for the
+/// weight gradient, four times as large as the weights. All sums of the rank must fit into a third-level cache, and the
+/// work of a thread must be worth adding its sum, which takes as long as the products of 25 tiles. Measured on two
+/// cores of an AMD EPYC (Zen 4) only.
+Index winograd_images(const ProgramParts& parts, const ConvolutionShape& s, const PassPlan& plan) {
+  constexpr Index cache_bytes = 32 << 20, least_own_tiles = 120;
+  const Index tiles = winograd_tiles_of_image(s), own = parts.spec.samples / parts.threads;
+  const bool sums = makes_weight_gradients(plan);
+  const Index sum_bytes = 36 * s.in * s.out * 4;
+  if (sums && parts.threads > 1 && (parts.threads * sum_bytes > cache_bytes || own * tiles < least_own_tiles)) return 0;
+  const Index round = winograd_round_tiles(s, sums ? Direction::weights : Direction::forward),
+              wanted = s.height * s.width <= 256 ? 32 : 16, most = std::max(wanted, (round + tiles - 1) / tiles);
+  for (Index images = std::min(most, own); images * tiles >= round; --images)
+    if (parts.spec.samples % images == 0 && tiles_suit(parts, images)) return images;
+  return 0;
+}
+
 std::array<Algorithm, 3> grouped_where_it_pays(const ConvolutionShape& s, Isa isa) {
   std::array<Algorithm, 3> algorithms{};
   for (const Direction direction : {Direction::forward, Direction::data, Direction::weights})
@@ -115,22 +143,6 @@ std::array<Algorithm, 3> grouped_where_it_pays(const ConvolutionShape& s, Isa is
 }
 
 }  // namespace
-
-/// Images that a thread takes at once in a pass of Winograd's kernels; 0: the whole batch is taken by all threads. If
-/// threads share the tiles, one reads what another one transformed, which is slow without a common cache. If each has
-/// images of its own, it also has a sum of its own for the weight gradient, four times the weights, that is read and
-/// written in each round of tiles. So all sums must fit into a third-level cache, and adding them up, which takes as
-/// long as the products of 25 tiles each, must pay. Measured on 2 cores of an AMD EPYC (Zen 4) only.
-Index winograd_images(const ProgramParts& parts, const ConvolutionShape& s, bool backward) {
-  constexpr Index cache_bytes = 32 << 20, least_own_tiles = 120;
-  const Index tiles = winograd_tiles_of_image(s), own = parts.spec.samples / parts.threads;
-  const Index sum_bytes = 36 * s.in * s.out * 4, round = sum_bytes <= cache_bytes ? 60 : 120;
-  if (backward && (parts.threads * sum_bytes > cache_bytes || own * tiles < least_own_tiles)) return 0;
-  const Index wanted = s.height * s.width <= 256 ? 32 : 16, most = std::max(wanted, (round + tiles - 1) / tiles);
-  for (Index images = std::min(most, own); images * tiles >= round; --images)
-    if (parts.spec.samples % images == 0 && tiles_suit(parts, images)) return images;
-  return 0;
-}
 
 PassChoice choose_by_rule(const ProgramParts& parts, const PassPlan& plan) {
   PassChoice choice;
@@ -144,7 +156,7 @@ PassChoice choose_by_rule(const ProgramParts& parts, const PassPlan& plan) {
     const Index pixels = s.height * s.width, width = std::max(s.in, s.out);
     if (winograd_pays(s, parts)) {
       choice.algorithms = winograd_where_it_pays(s, parts);
-      const Index images = winograd_images(parts, s, plan.backward);
+      const Index images = winograd_images(parts, s, plan);
       inner = images == 0;
       tile = std::max<Index>(images, 1);
     } else {
@@ -186,7 +198,10 @@ std::vector<PassChoice> candidates_of(const ProgramParts& parts, const PassPlan&
     if (winograd_pays(s, parts)) {
       algorithms.push_back({w, w, w});
       if (plan.backward) algorithms.push_back({w, w, d});
-      if (plan.backward && gemm_fits(s, Direction::weights)) algorithms.push_back({w, w, m});
+      if (plan.backward && gemm_fits(s, Direction::weights)) {
+        algorithms.push_back({w, w, m});
+        algorithms.push_back({d, d, m});
+      }
       algorithms.push_back({d, d, d});
     } else if (s.groups > 1) {
       algorithms.push_back({g, g, g});

@@ -10,6 +10,21 @@ namespace convoy::cpu {
 /// Elements below which a parallel region costs more than it saves.
 constexpr Index parallel_elements = 1 << 14;
 
+/// Calls visit(thread, begin, end) in each of up to `threads` threads, with its part of [0, units). What a unit
+/// computes must not depend on the parts.
+template <class Visit>
+void split_among(int threads, Index units, const Visit& visit) {
+  if (threads == 1) {
+    visit(0, Index{0}, units);
+    return;
+  }
+#pragma omp parallel num_threads(threads)
+  {
+    const int t = omp_get_thread_num(), n = omp_get_num_threads();
+    visit(t, units * t / n, units * (t + 1) / n);
+  }
+}
+
 /// Calls visit(begin, end) for pieces of [0, units): one piece a thread, or all at once where threads are at work
 /// already or the work is small. What a unit computes must not depend on the pieces.
 template <class Visit>
@@ -19,11 +34,7 @@ void split_units(Index units, Index elements_per_unit, const Visit& visit) {
     visit(Index{0}, units);
     return;
   }
-#pragma omp parallel num_threads(threads)
-  {
-    const Index t = omp_get_thread_num(), n = omp_get_num_threads();
-    visit(units * t / n, units * (t + 1) / n);
-  }
+  split_among(threads, units, [&](int, Index begin, Index end) { visit(begin, end); });
 }
 
 /// Calls run(share) in each of `threads` threads. share(units, visit) calls visit(begin, end) with the thread's part of
@@ -40,21 +51,6 @@ void run_shared(int threads, const Run& run) {
     visit(units * t / n, units * (t + 1) / n);
 #pragma omp barrier
   });
-}
-
-/// Calls visit(thread, begin, end) in each of up to `threads` threads, with its part of [0, units). What a unit
-/// computes must not depend on the parts.
-template <class Visit>
-void split_among(int threads, Index units, const Visit& visit) {
-  if (threads == 1) {
-    visit(0, Index{0}, units);
-    return;
-  }
-#pragma omp parallel num_threads(threads)
-  {
-    const int t = omp_get_thread_num(), n = omp_get_num_threads();
-    visit(t, units * t / n, units * (t + 1) / n);
-  }
 }
 
 /// Runs a vector loop over all units of some images.

@@ -87,16 +87,18 @@ class WeightGradientStep final : public Step {
   void close(const Memory& memory, int threads) override {
     auto* const sum = reinterpret_cast<float*>(spec_.sum.at(memory, {}));
     auto* const bias_sum = reinterpret_cast<float*>(spec_.bias_sum.at(memory, {}));
-    const Index floats = kernel_->packed_bytes() / 4;
-    constexpr Index piece = 4096;  // stays in a first-level cache while all threads' sums are added
-    split_units((floats + piece - 1) / piece, piece, [&](Index begin, Index end) {
-      for (Index first = begin * piece; first < std::min(end * piece, floats); first += piece)
-        for (int t = 1; t < threads; ++t)
-          kernels_.add(sum + first, sum_of(memory, t) + first, std::min(piece, floats - first));
-    });
-    for (int t = 1; t < threads && spec_.bias_floats > 0; ++t)
-      kernels_.add(bias_sum, reinterpret_cast<const float*>(spec_.bias_sum.at(memory, {.thread = t})),
-                   spec_.bias_floats);
+    if (threads > 1) {
+      const Index floats = kernel_->packed_bytes() / 4;
+      constexpr Index piece = 4096;  // stays in a first-level cache while all threads' sums are added
+      split_units((floats + piece - 1) / piece, piece, [&](Index begin, Index end) {
+        for (Index first = begin * piece; first < std::min(end * piece, floats); first += piece)
+          for (int t = 1; t < threads; ++t)
+            kernels_.add(sum + first, sum_of(memory, t) + first, std::min(piece, floats - first));
+      });
+      for (int t = 1; t < threads; ++t)
+        kernels_.add(bias_sum, reinterpret_cast<const float*>(spec_.bias_sum.at(memory, {.thread = t})),
+                     spec_.bias_floats);
+    }
     if (spec_.weight.count > 0) kernel_->unpack(sum, memory.gradients + spec_.weight.begin);
     if (spec_.bias.count > 0) std::copy(bias_sum, bias_sum + spec_.bias.count, memory.gradients + spec_.bias.begin);
   }
@@ -204,10 +206,17 @@ class Compiler {
     spec.copies = steps_.copies();
     spec.algorithm = steps_.choice().algorithms[static_cast<std::size_t>(direction_)];
     // Other convolutions of the pass than the one that it was chosen for.
-    if (!fits(spec)) spec.algorithm = Algorithm::direct;
+    if (!fits(spec)) {
+      const bool products = direction_ == Direction::weights && gemm_pays(steps_.parts().isa, spec.shape, tile_sums());
+      spec.algorithm = products ? Algorithm::gemm : Algorithm::direct;
+    }
     return ConvolutionKernel::make(steps_.parts().onednn, steps_.parts().isa, spec);
   }
 
+  TileSums tile_sums() const {
+    const bool some = !steps_.choice().inner && steps_.parts().spec.samples / steps_.tile() > steps_.parts().threads;
+    return some ? TileSums::some : TileSums::none;
+  }
   Operand fp32_tile() { return steps_.in_thread(steps_.tile() * fp32_.image_bytes()); }
 
   const Instruction& i_;

@@ -2,8 +2,6 @@
 #include "backend/cpu/winograd/winograd.hpp"
 
 #include <algorithm>
-#include <iterator>
-#include <span>
 
 #include "backend/cpu/gemm/product_loops.hpp"
 #include "backend/cpu/parallel.hpp"
@@ -23,7 +21,6 @@ class WinogradKernel final : public ConvolutionKernel {
       : loops_(kernels_for<WinogradKernels>(isa)),
         products_(kernels_for<ProductKernels>(isa)),
         transforms_(spec.shape.stride == 1 ? loops_.stride_1 : loops_.stride_2),
-        groups_(spec.shape.stride == 1 ? std::span<const PointGroup>(stride_1_groups) : stride_2_groups),
         spec_(spec),
         bf16_(spec.algorithm == Algorithm::winograd_bf16 && spec.shape.storage == Storage::bf16 &&
               products_.multiply_bf16 != nullptr) {
@@ -36,13 +33,14 @@ class WinogradKernel final : public ConvolutionKernel {
     const Index rows = data ? (s.height + step - 1) / step : (p + 3) / 4;
     const Index columns = data ? (s.width + step - 1) / step : (q + 3) / 4;
     const Index tiles = s.images * rows * columns;
-    constexpr Index least_tiles = 24;  // the products' rows twice
+    constexpr Index least_tiles = 24;  // twice the rows that products take at once with AVX-512
     own_tiles_ = spec.direction != Direction::weights && tiles >= spec.threads * least_tiles;
     for (WinogradTiles* const t : {&x_, &y_}) {
       t->rows = rows;
       t->columns = columns;
       t->tiles = tiles;
-      t->capacity = std::min((tiles + 1) / 2 * 2, round_tiles(s, spec.direction) * (own_tiles_ ? 1 : spec.threads));
+      t->capacity =
+          std::min((tiles + 1) / 2 * 2, winograd_round_tiles(s, spec.direction) * (own_tiles_ ? 1 : spec.threads));
       t->prefetch = s.images * t->layout.image_bytes() > cached_bytes;
     }
     if (bf16_ && spec.direction == Direction::weights) {
@@ -51,7 +49,7 @@ class WinogradKernel final : public ConvolutionKernel {
       (data ? y_ : x_).form = PanelForm::bf16;
     }
     const auto even = [&](Index channels) { return bf16_ ? (channels + 1) / 2 * 2 : channels; };
-    // An odd number of lines keeps them off the same cache sets.
+    // An odd number of cache lines keeps the filters' planes off the same cache sets.
     filter_plane_ =
         (data ? x_.layout.padded_channels() * even(s.out) : y_.layout.padded_channels() * even(s.in)) + 2 * lanes;
   }
@@ -63,12 +61,12 @@ class WinogradKernel final : public ConvolutionKernel {
   void pack(const float* weights, void* packed) const override {
     WinogradFilters f = filters(const_cast<float*>(weights), packed);
     split_units(filter_units(f), winograd_filters * lanes,
-                [&](Index begin, Index end) { transforms_.filters(f, begin, end); });
+                [&](Index begin, Index end) { transforms_.pack_filters(f, begin, end); });
   }
   void unpack(const void* packed, float* weights) const override {
     WinogradFilters f = filters(weights, const_cast<void*>(packed));
     split_units(filter_units(f), winograd_filters * lanes,
-                [&](Index begin, Index end) { transforms_.gather_filters(f, begin, end); });
+                [&](Index begin, Index end) { transforms_.unpack_filters(f, begin, end); });
   }
 
   bool execute(const ConvolutionData& data) const override {
@@ -91,24 +89,18 @@ class WinogradKernel final : public ConvolutionKernel {
   /// and then prefetching costs 1 to 3 %.
   static constexpr Index cached_bytes = 1 << 20;
 
-  /// Tiles of a round for each thread, a multiple of both kernels' 6 and 12 and no power of two, for the caches' sake.
-  /// The wider the layer, the more filters a round reads. With few tiles, the points of 256 channels stay in the caches
-  /// too; a weight gradient also reads and writes its sums in each round.
-  static Index round_tiles(const ConvolutionShape& s, Direction direction) {
-    const Index channels = std::max(s.in, s.out);
-    if (s.stride == 2) return channels < 512 ? 24 : 60;
-    if (channels >= 512) return 120;
-    return channels >= 256 && direction != Direction::weights ? 36 : 60;
-  }
-  /// Tiles of a group in one chain: parts of a round, so that bits don't depend on the number of threads.
-  static Index chain_tiles(const ConvolutionShape& s, const PointGroup& group) {
-    const Index round = round_tiles(s, Direction::weights);
-    return group.copies == 1 ? round : std::max<Index>(96, 2 * round);
+  /// Points of a group that one chain adds. It divides the points of a round, so a chain never crosses rounds, whose
+  /// length depends on the number of threads.
+  static Index chain_points(const ConvolutionShape& s, const PointGroup& group) {
+    const Index round = winograd_round_tiles(s, Direction::weights),
+                chain = group.points_per_filter == 1 ? round : std::max<Index>(96, 2 * round);
+    require(round * group.points_per_filter % chain == 0, "chains that cross rounds");
+    return chain;
   }
 
   Index points_bytes(const WinogradTiles& t) const {
     Index count = 0;
-    for (const PointGroup& g : groups_) count += g.filters * t.plane(g);
+    for (const PointGroup& g : transforms_.groups) count += g.filters * t.plane(g);
     return count * element_bytes(t);
   }
   Index round_bytes() const { return points_bytes(x_) + points_bytes(y_); }
@@ -128,18 +120,24 @@ class WinogradKernel final : public ConvolutionKernel {
     return f;
   }
 
-  /// Calls multiply(product, begin, end) for each thread's part of the products of all groups.
+  /// Calls multiply(product, begin, end) for each thread's part of the products of all groups, by the points of their
+  /// units.
   template <class Share, class Multiply>
   void share_products(const Share& share, const Product* products, const Multiply& multiply) const {
-    Index units = 0;
-    for (std::size_t g = 0; g < groups_.size(); ++g) units += product_units(products[g]);
-    share(units, [&](Index begin, Index end) {
+    Index points = 0;
+    for (std::size_t i = 0; i < transforms_.groups.size(); ++i)
+      points += product_units(products[i]) * transforms_.groups[i].points_per_filter;
+    share(points, [&](Index begin, Index end) {
       Index first = 0;
-      for (std::size_t g = 0; g < groups_.size(); ++g) {
-        const Index count = product_units(products[g]), from = std::max(begin - first, Index{0}),
-                    to = std::min(end - first, count);
-        if (from < to) multiply(products[g], from, to);
-        first += count;
+      for (std::size_t i = 0; i < transforms_.groups.size(); ++i) {
+        const Index units = product_units(products[i]), each = transforms_.groups[i].points_per_filter;
+        // The thread that has a unit's first point takes it.
+        const auto unit_from = [&](Index point) {
+          return std::clamp((point - first + each - 1) / each, Index{0}, units);
+        };
+        const Index from = unit_from(begin), to = unit_from(end);
+        if (from < to) multiply(products[i], from, to);
+        first += units * each;
       }
     });
   }
@@ -156,12 +154,14 @@ class WinogradKernel final : public ConvolutionKernel {
     const WinogradTiles &from = turned ? y : x, &to = turned ? x : y;
     const auto multiply = bf16_ ? products_.multiply_bf16 : products_.multiply;
     const auto add_gradients = bf16_ ? products_.filter_gradients_bf16 : products_.filter_gradients;
-    const auto source = turned ? transforms_.data_source : transforms_.source;
-    const auto write_result = turned ? transforms_.data_result : transforms_.result;
-    Product products[std::size(stride_2_groups)];
+    const auto read = turned ? transforms_.read_dy : transforms_.read_x;
+    const auto write = turned ? transforms_.write_dx : transforms_.write_y;
+    constexpr std::size_t most_groups = 4;
+    Product products[most_groups];
+    require(transforms_.groups.size() <= most_groups, "more groups of points than products");
     Index from_start = 0, to_start = 0;
-    for (std::size_t i = 0; i < groups_.size(); ++i) {
-      const PointGroup& g = groups_[i];
+    for (std::size_t i = 0; i < transforms_.groups.size(); ++i) {
+      const PointGroup& g = transforms_.groups[i];
       products[i] = {.points = g.filters,
                      .filters = static_cast<std::byte*>(const_cast<void*>(data.packed)) +
                                 g.first * filter_plane_ * (pairs() ? 2 : 4),
@@ -173,27 +173,28 @@ class WinogradKernel final : public ConvolutionKernel {
                      .result_blocks = to.layout.blocks(),
                      .source_plane = from.plane(g),
                      .result_plane = to.plane(g),
-                     .capacity = x.capacity * g.copies,
+                     .capacity = x.capacity * g.points_per_filter,
                      .add = data.add,
-                     .chain = chain_tiles(spec_.shape, g)};
+                     .chain = chain_points(spec_.shape, g)};
       from_start += g.filters * from.plane(g);
       to_start += g.filters * to.plane(g);
     }
     for (Index first = begin; first < end; first += x.capacity) {
       x.first = y.first = first;
       const Index tiles = std::min(x.capacity, end - first);
-      for (std::size_t i = 0; i < groups_.size(); ++i) products[i].tiles = tiles * groups_[i].copies;
+      for (std::size_t i = 0; i < transforms_.groups.size(); ++i)
+        products[i].tiles = tiles * transforms_.groups[i].points_per_filter;
       if (weights) {
         share(bf16_ ? (tiles + 1) / 2 : tiles, [&](Index from_unit, Index to_unit) {
-          transforms_.source(x, from_unit, to_unit);
-          transforms_.gradient(y, from_unit, to_unit);
+          transforms_.read_x(x, from_unit, to_unit);
+          transforms_.read_dy_for_filters(y, from_unit, to_unit);
         });
         share_products(share, products, add_gradients);
         for (Product& product : products) product.add = true;
       } else {
-        share(tiles, [&](Index from_unit, Index to_unit) { source(from, from_unit, to_unit); });
+        share(tiles, [&](Index from_unit, Index to_unit) { read(from, from_unit, to_unit); });
         share_products(share, products, multiply);
-        share(tiles, [&](Index from_unit, Index to_unit) { write_result(to, data.bias, from_unit, to_unit); });
+        share(tiles, [&](Index from_unit, Index to_unit) { write(to, data.bias, from_unit, to_unit); });
       }
     }
     if (weights && data.bias)
@@ -205,7 +206,6 @@ class WinogradKernel final : public ConvolutionKernel {
   const WinogradKernels& loops_;
   const ProductKernels& products_;
   const WinogradTransforms& transforms_;
-  const std::span<const PointGroup> groups_;
   const ConvolutionSpec spec_;
   const bool bf16_;         ///< the products
   bool own_tiles_ = false;  ///< of each thread
@@ -220,6 +220,13 @@ bool winograd_fits(const ConvolutionShape& s) {
              stride_2 = s.stride == 2 && s.pad == 1 && s.storage == Storage::f32;
   return s.kernel == 3 && s.kernel_w == 3 && s.pad_w == s.pad && s.groups == 1 && !s.reads_plain &&
          (stride_1 || stride_2);
+}
+
+Index winograd_round_tiles(const ConvolutionShape& s, Direction direction) {
+  const Index channels = std::max(s.in, s.out);
+  if (s.stride == 2) return channels < 512 ? 24 : 60;
+  if (channels >= 512) return 120;
+  return channels >= 256 && direction != Direction::weights ? 36 : 60;
 }
 
 std::unique_ptr<ConvolutionKernel> make_winograd(Isa isa, const ConvolutionSpec& spec) {

@@ -26,6 +26,7 @@ constexpr float single(double value) { return static_cast<float>(value); }
 /// Stride 1. The points are 0, a, -a, b, -b and infinity. With 5/8 and 3/2 all constants but G's are exact, and
 /// rounding errors are half of those with 1 and 2.
 struct Stride1 {
+  static constexpr PointGroup groups[] = {{36, 1, 0}};
   static constexpr int points = 6, filters = 6;  ///< of a line
   static constexpr float a1 = 0.625F, b1 = 1.5F, a2 = a1 * a1, b2 = b1 * b1, a3 = a1 * a2, b3 = b1 * b2;
   /// 1 / M'(p) of M = x (x^2 - a^2) (x^2 - b^2).
@@ -99,6 +100,8 @@ struct Stride1 {
 /// Stride 2 with a border of one pixel. Points of the outer taps: a, -a, b, -b and infinity, then those of the middle
 /// tap. 1/2 and 5/4 have half the rounding error of 0, 1, -1, 2.
 struct Stride2 {
+  /// By rows, then columns: outer and outer, outer and middle, middle and outer, middle and middle.
+  static constexpr PointGroup groups[] = {{25, 1, 0}, {5, 4, 25}, {5, 4, 30}, {1, 16, 35}};
   static constexpr int points = 9, filters = 6;
   static constexpr float a1 = 0.5F, b1 = 1.25F, a2 = a1 * a1, b2 = b1 * b1, a3 = a1 * a2, b3 = b1 * b2;
   /// 1 / M'(p) of M = (x^2 - a^2) (x^2 - b^2); -p has the opposite.
@@ -192,11 +195,6 @@ struct Stride2 {
   }
 };
 
-template <class Stride>
-constexpr auto& groups_of = stride_1_groups;
-template <>
-constexpr auto& groups_of<Stride2> = stride_2_groups;
-
 struct TilePlace {
   int64_t image, y, x;
 };
@@ -215,8 +213,8 @@ class TilePoints {
   CONVOY_INLINE TilePoints(const WinogradTiles& t, int64_t unit, int64_t block) {
     T* group = static_cast<T*>(t.points);
     int n = 0;
-    for (const PointGroup& g : groups) {
-      first_[n] = group + (block * t.capacity + unit) * g.copies * lanes;
+    for (const PointGroup& g : Stride::groups) {
+      first_[n] = group + (block * t.capacity + unit) * g.points_per_filter * lanes;
       plane_[n] = t.plane(g);
       group += g.filters * plane_[n++];
     }
@@ -232,9 +230,8 @@ class TilePoints {
   }
 
  private:
-  static constexpr auto& groups = groups_of<Stride>;
-  T* first_[std::size(groups)];
-  int64_t plane_[std::size(groups)];
+  T* first_[std::size(Stride::groups)];
+  int64_t plane_[std::size(Stride::groups)];
 };
 
 /// Asks for the pixels of a tile before they are used, from column `overlap` on if the tile before has read those
@@ -559,13 +556,14 @@ void sum_pixels(const WinogradTiles& t, int64_t images, float* bias, bool add, i
 
 template <class Stride>
 constexpr WinogradTransforms transforms_of() {
-  return {transform<Stride, typename Stride::Source>,
-          write_result<Stride, typename Stride::Result>,
-          transform<Stride, typename Stride::DataSource>,
-          write_result<Stride, typename Stride::DataResult>,
-          transform<Stride, typename Stride::Gradient>,
-          transform_filters<Stride>,
-          gather_filters<Stride>};
+  return {.groups = Stride::groups,
+          .read_x = transform<Stride, typename Stride::Source>,
+          .write_y = write_result<Stride, typename Stride::Result>,
+          .read_dy = transform<Stride, typename Stride::DataSource>,
+          .write_dx = write_result<Stride, typename Stride::DataResult>,
+          .read_dy_for_filters = transform<Stride, typename Stride::Gradient>,
+          .pack_filters = transform_filters<Stride>,
+          .unpack_filters = gather_filters<Stride>};
 }
 
 }  // namespace

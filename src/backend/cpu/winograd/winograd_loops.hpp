@@ -8,6 +8,8 @@
 // dimensions a tile has 81 points, 5 + 4 in each direction, and 81 products in the place of 144. Points of the middle
 // tap share a filter, so there are 36 filters again, in groups.
 #pragma once
+#include <span>
+
 #include "backend/cpu/gemm/panel_form.hpp"
 #include "backend/cpu/kernels.hpp"
 
@@ -15,16 +17,12 @@ namespace convoy::cpu {
 
 constexpr std::int64_t winograd_filters = 36;
 
-/// `filters` neighbouring filters, number `first` and so on, each for `copies` points of a tile.
+/// `filters` neighbouring filters, number `first` and so on, each for `points_per_filter` points of a tile.
 struct PointGroup {
-  std::int64_t filters, copies, first;
+  std::int64_t filters, points_per_filter, first;
 };
-/// By rows, then columns: outer and outer, outer and middle, middle and outer, middle and middle.
-constexpr PointGroup stride_1_groups[] = {{36, 1, 0}},
-                     stride_2_groups[] = {{25, 1, 0}, {5, 4, 25}, {5, 4, 30}, {1, 16, 35}};
-
 /// `points` holds tiles of a tensor, transformed: the groups one after the other, and of each, for each filter, blocks
-/// of `capacity` tiles with `copies` points each. A tile stands at its number less `first`.
+/// of `capacity` tiles with `points_per_filter` points each. A tile stands at its number less `first`.
 struct WinogradTiles {
   void* tensor = nullptr;
   TensorLayout layout;                 ///< channels past its last one have zeros in `points`, or nothing
@@ -37,8 +35,10 @@ struct WinogradTiles {
   std::int64_t tiles = 0;  ///< of all images
   bool prefetch = false;   ///< whether transformations ask for the next tile's pixels
 
-  /// Numbers from one filter's points to the next's. The odd line keeps them off the same cache sets.
-  std::int64_t plane(const PointGroup& g) const { return (layout.blocks() * capacity * g.copies + 1) * lanes; }
+  /// Numbers from one filter's points to the next's. An odd number of cache lines keeps them off the same cache sets.
+  std::int64_t plane(const PointGroup& g) const {
+    return (layout.blocks() * capacity * g.points_per_filter + 1) * lanes;
+  }
 };
 
 /// Filters k c 3 3 as sums over `lane` and `channel` of a direction: forward, lanes are results; in the gradient of the
@@ -52,20 +52,19 @@ struct WinogradFilters {
   std::int64_t plane = 0;
 };
 
-/// For one stride. All work on the units [begin, end), each a result of its own.
+/// For one stride. All work on the units [begin, end), each a result of its own. Units are tiles, or pairs of them.
 struct WinogradTransforms {
-  using Tiles = void (*)(const WinogradTiles&, std::int64_t begin, std::int64_t end);
-  using Results = void (*)(const WinogradTiles&, const float* bias, std::int64_t begin, std::int64_t end);
-  /// G g G' and its adjoint: units of filter_units().
-  using Filters = void (*)(const WinogradFilters&, std::int64_t begin, std::int64_t end);
+  using ReadTiles = void (*)(const WinogradTiles&, std::int64_t begin, std::int64_t end);
+  using WriteTiles = void (*)(const WinogradTiles&, const float* bias, std::int64_t begin, std::int64_t end);
+  using ConvertFilters = void (*)(const WinogradFilters&, std::int64_t begin, std::int64_t end);
 
-  // Units are tiles, or pairs of them.
-  Tiles source;         ///< B'dB of x
-  Results result;       ///< A'mA to y, plus the bias if there is one
-  Tiles data_source;    ///< the same of dy, in the gradient of the source
-  Results data_result;  ///< to dx
-  Tiles gradient;       ///< of dy in the gradient of the filters: A d A', the adjoint of `result`
-  Filters filters, gather_filters;
+  std::span<const PointGroup> groups;
+  ReadTiles read_x;                             ///< B'dB
+  WriteTiles write_y;                           ///< A'mA, plus the bias if there is one
+  ReadTiles read_dy;                            ///< in the gradient of the source: as read_x
+  WriteTiles write_dx;                          ///< as write_y
+  ReadTiles read_dy_for_filters;                ///< in the gradient of the filters: A d A', the adjoint of write_y
+  ConvertFilters pack_filters, unpack_filters;  ///< G g G' and its adjoint: units of filter_units()
 };
 
 struct WinogradKernels {
@@ -75,7 +74,7 @@ struct WinogradKernels {
                      std::int64_t end);
 };
 
-/// Units of transform_filters and gather_filters.
+/// Units of pack_filters and unpack_filters.
 inline std::int64_t filter_units(const WinogradFilters& f) {
   return (f.lanes + lanes - 1) / lanes * (f.pairs ? (f.channels + 1) / 2 : f.channels);
 }
