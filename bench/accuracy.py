@@ -5,7 +5,8 @@
     bench/accuracy.py --data DIR --runs WORK configs/cifar10_resnet20_10ep.cfg
     bench/accuracy.py --data DIR --runs WORK configs/cifar10_resnet20_10ep.cfg --epochs 5 --modes gradients gradients-bf16
 
-DIR is what `convoy-preprocess cifar10` wrote. A run that WORK already holds complete is not repeated, and one that was cut off goes on
+Modes: `-bf16` and `-fp16` after `gradients` and `local` are the format of messages (--wire); `precision-bf16` trains in bf16, and `winograd-bf16`
+also with --kernels winograd-bf16. DIR is what `convoy-preprocess cifar10` wrote. A run that WORK already holds complete is not repeated, and one that was cut off goes on
 from its newest checkpoint. Logs go to bench/logs.
 """
 import argparse

@@ -10,9 +10,9 @@ that was stopped goes on from its checkpoint in WORK. The first seed of all cell
 
 Which 16 of the many cells, and why:
 - gradients in fp32 are what the others are compared with, on 4 and on 16 replicas: 16 replicas see 16 images each, so their batch norms differ.
-- H = 4, 16, 64 with momentum kept, the default: each four times the one before. 8 and 32 lie between.
-- At H = 16: momentum averaged; each of the two outer optimizers; post-local SGD (every step averages in the first half); and slow momentum after
-  a first fifth in which every step averages. The choice among them matters more than that of a neighbouring H.
+- H = 16 and 64 with momentum kept, the default.
+- At H = 16: each of the two outer optimizers; slow momentum of 0.7, and with the local momentum averaged; post-local SGD (every step averages in the
+  first half); and slow momentum after a first fifth in which every step averages. The choice among them matters more than that of a neighbouring H.
 - The wire with gradients, each format and compressor once: an error of a format shows most where every step sends.
 - 16 replicas with the two policies that 16 replicas strain most: a kept momentum, and an outer optimizer over it.
 """
@@ -49,10 +49,10 @@ CELLS = {  # name: replicas, options
     "h16-postlocal-4": (4, local(16, "--local-sgd-start", "1470")),  # half of the run averages after every step
     "gradients-16": (16, GRADIENTS),
     "h16-keep-16": (16, local(16)),
-    "h16-average-4": (4, local(16, "--local-momentum", "average")),
+    "h16-slowmo-average-4": (4, local(16, *SLOWMO, "--local-momentum", "average")),
     "h16-diloco-4": (4, local(16, *DILOCO)),
     "gradients-powersgd-4": (4, [*GRADIENTS, "--wire", "powersgd"]),
-    "h4-keep-4": (4, local(4)),
+    "h16-slowmo7-4": (4, local(16, *SLOWMO[:-1], "0.7")),
     "h64-keep-4": (4, local(64)),
     "gradients-2bit-4": (4, [*GRADIENTS, "--wire", "2bit"]),
     "gradients-topk-4": (4, [*GRADIENTS, "--wire", "topk"]),

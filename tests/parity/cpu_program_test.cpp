@@ -219,8 +219,8 @@ TEST(CpuProgram, ProductsOverPixelsMakeTheSameGradients) {
 }
 
 /// Winograd's kernels in tiles of images and with the whole batch, of stride 1 and 2: the same forward pass and data
-/// gradients, and weight gradients that add the same terms in another order (as above, with what Winograd's
-/// transformations magnify).
+/// gradients, and weight gradients that add the same terms in another order. The bound is the one above times
+/// winograd_gain.
 TEST(CpuProgram, WinogradInTilesMakesTheSameGradients) {
   const auto backend = make_cpu_backend(2);
   const Plan plan = plan_of("resnet8");
@@ -241,7 +241,7 @@ TEST(CpuProgram, WinogradInTilesMakesTheSameGradients) {
   }
 }
 
-/// The pass of ResNet-50's 3x3 convolution `layer`, `forward` or `backward`: its tiles.
+/// Returns how the `direction` pass of the 3x3 convolution in ResNet-50's block `layer` divides the batch.
 std::string tiles_of(const Program& program, const std::string& direction, const std::string& layer) {
   const std::string text = program.describe();
   for (std::size_t begin = 0; begin < text.size();) {

@@ -153,8 +153,8 @@ TEST_P(WinogradTails, StayInTheirBuffersAndNearDoubleWithStride2) {
   for (const Tails& tails : {Tails(tail, lanes + tail, 2), Tails(lanes + tail, tail, 2)}) check_all(tails, 2);
 }
 
-/// The smallest maps, even ones (whose last pixels only the middle tap reads in one direction), and some of several
-/// tiles.
+/// The smallest maps, odd and even ones, and some of several tiles. Only the middle tap reads the last pixel of an odd
+/// map, and only the last tap that of an even map.
 TEST(WinogradMaps, OfStride2StayInTheirBuffersAndNearDouble) {
   for (const auto& [h, w] : {std::pair<Index, Index>{1, 1}, {1, 2}, {2, 1}, {2, 2}, {3, 8}, {8, 8}, {7, 16}, {9, 17}}) {
     for (const Index count : {1, 3}) {
@@ -167,7 +167,7 @@ TEST(WinogradMaps, OfStride2StayInTheirBuffersAndNearDouble) {
 
 INSTANTIATE_TEST_SUITE_P(Channels, WinogradTails, testing::Range<Index>(1, lanes + 1));
 
-/// What a kernel is tried with: layouts, storages and algorithms of this machine.
+/// One combination of layout, algorithm, instruction set and stride to test.
 struct Way {
   MemoryFormat format;
   Algorithm algorithm;
@@ -205,9 +205,9 @@ void for_each_way(const Check& check) {
         }
 }
 
-/// 242 tiles are several rounds and a part of one. They are enough for 3 threads to take tiles of their own forward and
-/// in the gradient of the source, and too few for 16. Within a parallel region there is one thread, however many are
-/// asked for.
+/// With one thread, 242 tiles fill several rounds and a part of one. They are enough for 3 threads to take tiles of
+/// their own forward and in the gradient of the source, and too few for 16. -3 stands for 3 threads that are asked for
+/// within a parallel region, which runs the kernel on one.
 TEST(WinogradKernels, BitsDontDependOnThreads) {
   constexpr Index count = 2, channels = 16, results = 44;
   for_each_way([](const Way& way) {
@@ -246,8 +246,8 @@ TEST(WinogradKernels, BitsDontDependOnThreads) {
   });
 }
 
-/// A batch of 1.2 MB and more, which kernels prefetch and whose tiles threads take for themselves, gives the bits of
-/// its images one by one, which do neither. An image has 120 tiles: chains of additions end with it.
+/// A batch of more than 1 MiB, whose tensors the kernels prefetch, gives the same bits as its images one by one, which
+/// they do not prefetch with stride 1. An image has 120 tiles, so no chain of additions crosses images.
 TEST(WinogradBatches, HaveTheBitsOfTheirImages) {
   constexpr Index channels = 2 * lanes, rows = 40, columns = 48;
   for_each_way([](const Way& way) {

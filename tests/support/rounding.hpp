@@ -27,8 +27,9 @@ constexpr double fp32_unit = 0x1p-24;  ///< u: half the distance from 1 to the n
 /// variance of an output's noise is the sum of |A|^2 |G|^2 |B|^2 over the 6 points (rows of the transforms with points
 /// 0, 1, -1, 2, -2, infinity), 32 on average, against 3 of the direct form: sqrt(32 / 3) = 3.3, in two dimensions 10.7.
 /// A sum has a ninth of the terms, which takes a factor of 3 away: rounded up, 4. The CPU's own points, 0, 5/8, -5/8,
-/// 3/2, -3/2 and infinity, have 14 in place of 32, which makes 1.6; with stride 2 F(4, 2) for the outer taps has less,
-/// and the middle tap none. GPUs, whose kernels' names don't tell, are granted the 4.
+/// 3/2, -3/2 and infinity, have 14 in place of 32, which makes 1.6. With stride 2 the outer taps have 6, and the middle
+/// tap, which is not transformed, 1: 7 in place of 32, which makes 0.8. GPUs, whose kernels' names don't tell, are
+/// granted the 4.
 constexpr double winograd_gain = 4;
 
 /// Nodes with parameters: each rounds on the way there and on the way back.

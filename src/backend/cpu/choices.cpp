@@ -59,11 +59,12 @@ std::vector<int> convolutions_of(const ProgramParts& parts, const PassPlan& plan
 Index winograd_tiles_of_image(const ConvolutionShape& s) { return (s.p() + 3) / 4 * ((s.q() + 3) / 4); }
 
 /// A tile costs 36 multiplications, with stride 2 81, however many of its 16 results lie in the map. Direct kernels
-/// multiply 9 times a result. The rule wants 9/5 times fewer, with stride 2 9/7: there a tile has more products, so its
-/// transformations weigh less. Without AVX-512 oneDNN's direct kernels of stride 2 reach half the rate of others (60 of
-/// 116 GFLOP/s on a core of an AMD EPYC (Zen 4)), so there 9/12 do. In bf16 direct kernels multiply two numbers at
-/// once, so it wants 3 times fewer. For blocks with less than 16 source channels the library has only loops of
-/// reference. Few channels make the transformations dearer than the products.
+/// multiply 9 times a result. The rule takes Winograd's algorithm if they multiply at least 9/5 times as often; with
+/// stride 2 9/7 times (more products per tile, so the transformations weigh less), and without AVX-512 9/12 times,
+/// since oneDNN's direct kernels of stride 2 then run at half the rate of its others (60 and 116 GFLOP/s on a core of
+/// an AMD EPYC (Zen 4)). In bf16 direct kernels multiply two numbers at once: 3 times. With stride 1 and fewer than 16
+/// source channels oneDNN has only its reference for blocked tensors. Few channels make the transformations dearer than
+/// the products.
 bool winograd_pays(const ConvolutionShape& s, const ProgramParts& parts) {
   if (parts.spec.options == no_winograd || !winograd_fits(s)) return false;
   const bool blocked = s.format == MemoryFormat::blocked;
@@ -119,9 +120,9 @@ bool makes_weight_gradients(const PassPlan& plan) {
 /// Returns how many images a thread takes at once in a pass with Winograd's kernels, or 0 if all threads take the whole
 /// batch together. The images must fill a round of tiles and divide the batch. If threads share tiles, one thread reads
 /// what another one transformed, which is slow without a common cache. If they don't, each has its own sum for the
-/// weight gradient, four times as large as the weights. All sums of the rank must fit into a third-level cache, and the
-/// work of a thread must be worth adding its sum, which takes as long as the products of 25 tiles. Measured on two
-/// cores of an AMD EPYC (Zen 4) only.
+/// weight gradient, four times as large as the weights. All sums of the rank must fit into a third-level cache. Adding
+/// a thread's sum takes as long as the products of about 25 tiles, and may cost at most a fifth, so a thread needs 120
+/// tiles. Measured on two cores of an AMD EPYC (Zen 4) only.
 Index winograd_images(const ProgramParts& parts, const ConvolutionShape& s, const PassPlan& plan) {
   constexpr Index cache_bytes = 32 << 20, least_own_tiles = 120;
   const Index tiles = winograd_tiles_of_image(s), own = parts.spec.samples / parts.threads;

@@ -14,7 +14,8 @@ namespace {
 /// Takes tiles in rounds: transforms some, multiplies, transforms back. Forward and in the gradient of the source, each
 /// thread takes tiles of its own if there are enough: tiles that one thread transforms and another one multiplies are
 /// slow between cores without a common cache. Otherwise threads share the tiles of a transformation and the points of a
-/// product. Chains of additions have a length of their own. So results don't depend on the number of threads.
+/// product. Chains of additions have a length of their own. So one kernel call gives the same bits with any number of
+/// threads.
 class WinogradKernel final : public ConvolutionKernel {
  public:
   WinogradKernel(Isa isa, const ConvolutionSpec& spec)
@@ -49,7 +50,7 @@ class WinogradKernel final : public ConvolutionKernel {
       (data ? y_ : x_).form = PanelForm::bf16;
     }
     const auto even = [&](Index channels) { return bf16_ ? (channels + 1) / 2 * 2 : channels; };
-    // An odd number of cache lines keeps the filters' planes off the same cache sets.
+    // Two more blocks of 16 numbers keep the filters' planes off the same cache sets.
     filter_plane_ =
         (data ? x_.layout.padded_channels() * even(s.out) : y_.layout.padded_channels() * even(s.in)) + 2 * lanes;
   }
@@ -89,12 +90,12 @@ class WinogradKernel final : public ConvolutionKernel {
   /// and then prefetching costs 1 to 3 %.
   static constexpr Index cached_bytes = 1 << 20;
 
-  /// Points of a group that one chain adds. It divides the points of a round, so a chain never crosses rounds, whose
-  /// length depends on the number of threads.
+  /// How many points of a group one chain adds. It divides the points of a round for any number of threads, so no chain
+  /// continues in the next round.
   static Index chain_points(const ConvolutionShape& s, const PointGroup& group) {
     const Index round = winograd_round_tiles(s, Direction::weights),
                 chain = group.points_per_filter == 1 ? round : std::max<Index>(96, 2 * round);
-    require(round * group.points_per_filter % chain == 0, "chains that cross rounds");
+    require(round * group.points_per_filter % chain == 0, "a chain of additions would cross rounds");
     return chain;
   }
 
@@ -120,8 +121,8 @@ class WinogradKernel final : public ConvolutionKernel {
     return f;
   }
 
-  /// Calls multiply(product, begin, end) for each thread's part of the products of all groups, by the points of their
-  /// units.
+  /// Divides the products of all groups among the threads, so that each gets about as many points, and calls
+  /// multiply(product, begin, end) with its units.
   template <class Share, class Multiply>
   void share_products(const Share& share, const Product* products, const Multiply& multiply) const {
     Index points = 0;

@@ -10,9 +10,10 @@ namespace convoy::cpu {
 /// 2 with a border of one pixel.
 bool winograd_fits(const ConvolutionShape& shape);
 /// Tiles that a thread takes in a round: a multiple of both kernels' 6 and 12, and no power of two for the caches'
-/// sake. Each round reads all filters, so wide layers take more tiles. With 256 channels 36 tiles keep the points in
-/// the caches; a weight gradient takes more, since it also reads and writes its sum in each round. With stride 2 a tile
-/// has more points.
+/// sake. Each round reads all filters, so layers with 512 channels and more take 120 tiles, and others 60. From 256 to
+/// 511 channels forward and the data gradient take 36, so that the transformed tiles stay in the caches; the weight
+/// gradient takes 60, since each round also reads and writes its sum. With stride 2 a tile has 81 points: 24 tiles,
+/// or 60.
 Index winograd_round_tiles(const ConvolutionShape& shape, Direction direction);
 /// F(4x4, 3x3), or its like with stride 2, for a shape that fits, on any instruction set. Transformations compute in
 /// fp32; products too, but for Algorithm::winograd_bf16 where the machine has AVX512_BF16.

@@ -98,16 +98,16 @@ struct Stride1 {
 };
 
 /// Stride 2 with a border of one pixel. Points of the outer taps: a, -a, b, -b and infinity, then those of the middle
-/// tap. 1/2 and 5/4 have half the rounding error of 0, 1, -1, 2.
+/// tap. With 1/2 and 5/4 the rounding error is half of that with 0, 1, -1, 2 and infinity.
 struct Stride2 {
   /// By rows, then columns: outer and outer, outer and middle, middle and outer, middle and middle.
   static constexpr PointGroup groups[] = {{25, 1, 0}, {5, 4, 25}, {5, 4, 30}, {1, 16, 35}};
   static constexpr int points = 9, filters = 6;
   static constexpr float a1 = 0.5F, b1 = 1.25F, a2 = a1 * a1, b2 = b1 * b1, a3 = a1 * a2, b3 = b1 * b2;
-  /// 1 / M'(p) of M = (x^2 - a^2) (x^2 - b^2); -p has the opposite.
+  /// 1 / M'(p) of M = (x^2 - a^2) (x^2 - b^2); for -p the sign changes.
   static constexpr double at_a = 1 / (2 * double{a1} * (double{a2} - b2)),
                           at_b = 1 / (2 * double{b1} * (double{b2} - a2));
-  /// The groups' order.
+  /// Number of a filter: the groups one after the other.
   static constexpr int64_t filter(int64_t row, int64_t column) {
     if (row < 5) return column < 5 ? row * 5 + column : 25 + row;
     return column < 5 ? 30 + column : 35;
@@ -234,8 +234,9 @@ class TilePoints {
   int64_t plane_[std::size(Stride::groups)];
 };
 
-/// Asks for the pixels of a tile before they are used, from column `overlap` on if the tile before has read those
-/// before it. A processor's own prefetching finds no pattern: a tile's lines are short, and its blocks lie far apart.
+/// Prefetches the pixels of the next tile. The previous tile of a row has read the first `overlap` columns already, so
+/// it skips them. A processor's own prefetching finds no pattern: a tile's lines are short, and its blocks lie far
+/// apart.
 template <class T, int size, int overlap>
 CONVOY_INLINE void prefetch_tile(const WinogradTiles& t, const TilePlace& tile, int64_t block) {
   const TensorLayout& l = t.layout;

@@ -17,12 +17,13 @@ namespace convoy::cpu {
 
 constexpr std::int64_t winograd_filters = 36;
 
-/// `filters` neighbouring filters, number `first` and so on, each for `points_per_filter` points of a tile.
+/// Consecutive transformed filters, from number `first` on, each of which multiplies `points_per_filter` points of a
+/// tile.
 struct PointGroup {
   std::int64_t filters, points_per_filter, first;
 };
-/// `points` holds tiles of a tensor, transformed: the groups one after the other, and of each, for each filter, blocks
-/// of `capacity` tiles with `points_per_filter` points each. A tile stands at its number less `first`.
+/// `points` holds transformed tiles in the order [group][filter][channel block][tile, up to `capacity`][point of the
+/// filter][16]. Tile n has index n - `first`.
 struct WinogradTiles {
   void* tensor = nullptr;
   TensorLayout layout;                 ///< channels past its last one have zeros in `points`, or nothing
@@ -33,7 +34,7 @@ struct WinogradTiles {
   PanelForm form = PanelForm::f32;
   std::int64_t capacity = 0, first = 0;
   std::int64_t tiles = 0;  ///< of all images
-  bool prefetch = false;   ///< whether transformations ask for the next tile's pixels
+  bool prefetch = false;   ///< whether transformations prefetch the next tile's pixels
 
   /// Numbers from one filter's points to the next's. An odd number of cache lines keeps them off the same cache sets.
   std::int64_t plane(const PointGroup& g) const {
@@ -52,18 +53,19 @@ struct WinogradFilters {
   std::int64_t plane = 0;
 };
 
-/// For one stride. All work on the units [begin, end), each a result of its own. Units are tiles, or pairs of them.
+/// For one stride. All work on the units [begin, end), each a result of its own.
 struct WinogradTransforms {
   using ReadTiles = void (*)(const WinogradTiles&, std::int64_t begin, std::int64_t end);
   using WriteTiles = void (*)(const WinogradTiles&, const float* bias, std::int64_t begin, std::int64_t end);
   using ConvertFilters = void (*)(const WinogradFilters&, std::int64_t begin, std::int64_t end);
 
   std::span<const PointGroup> groups;
+  // Units are tiles, or pairs of tiles if PanelForm::bf16_pairs.
   ReadTiles read_x;                             ///< B'dB
   WriteTiles write_y;                           ///< A'mA, plus the bias if there is one
-  ReadTiles read_dy;                            ///< in the gradient of the source: as read_x
-  WriteTiles write_dx;                          ///< as write_y
-  ReadTiles read_dy_for_filters;                ///< in the gradient of the filters: A d A', the adjoint of write_y
+  ReadTiles read_dy;                            ///< for the gradient of the source; with stride 1 the same as read_x
+  WriteTiles write_dx;                          ///< with stride 1 the same as write_y
+  ReadTiles read_dy_for_filters;                ///< A d A', the adjoint of write_y
   ConvertFilters pack_filters, unpack_filters;  ///< G g G' and its adjoint: units of filter_units()
 };
 
