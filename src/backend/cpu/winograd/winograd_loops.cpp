@@ -27,12 +27,12 @@ constexpr float single(double value) { return static_cast<float>(value); }
 /// rounding errors are half of those with 1 and 2.
 struct Stride1 {
   static constexpr PointGroup groups[] = {{36, 1, 0}};
-  static constexpr int points = 6, filters = 6;  ///< of a line
+  static constexpr int points = 6;  ///< of a line
   static constexpr float a1 = 0.625F, b1 = 1.5F, a2 = a1 * a1, b2 = b1 * b1, a3 = a1 * a2, b3 = b1 * b2;
   /// 1 / M'(p) of M = x (x^2 - a^2) (x^2 - b^2).
   static constexpr double at_zero = 1 / (double{a2} * b2), at_a = 1 / (2 * double{a2} * (double{a2} - b2)),
                           at_b = 1 / (2 * double{b2} * (double{b2} - a2));
-  static constexpr int64_t filter(int64_t row, int64_t column) { return row * filters + column; }
+  static constexpr int64_t filter(int64_t row, int64_t column) { return row * points + column; }
 
   /// B': the coefficients of M / (x - p).
   struct Source {
@@ -102,7 +102,7 @@ struct Stride1 {
 struct Stride2 {
   /// By rows, then columns: outer and outer, outer and middle, middle and outer, middle and middle.
   static constexpr PointGroup groups[] = {{25, 1, 0}, {5, 4, 25}, {5, 4, 30}, {1, 16, 35}};
-  static constexpr int points = 9, filters = 6;
+  static constexpr int points = 9;
   static constexpr float a1 = 0.5F, b1 = 1.25F, a2 = a1 * a1, b2 = b1 * b1, a3 = a1 * a2, b3 = b1 * b2;
   /// 1 / M'(p) of M = (x^2 - a^2) (x^2 - b^2); for -p the sign changes.
   static constexpr double at_a = 1 / (2 * double{a1} * (double{a2} - b2)),
