@@ -190,6 +190,46 @@ struct Way {
   }
 };
 
+/// `images` of results of `height` x `width` pixels, with as many channels on both sides; `at_once` in an execution.
+struct Work {
+  Index images, at_once, channels, height, width;
+};
+
+/// What a direction makes: y, dx, or the gradient of the weights.
+std::vector<float> made(const Way& way, Direction direction, int threads, const Work& w) {
+  const bool weights = direction == Direction::weights;
+  const Index source_height = w.height * way.stride, source_width = w.width * way.stride;
+  Placed x = way.placed(Tensor(w.images, w.channels, source_height, source_width), "x"),
+         y = way.placed(Tensor(w.images, w.channels, w.height, w.width), "dy");
+  ConvolutionSpec spec = way.spec(direction, threads);
+  spec.shape.images = w.at_once;
+  spec.shape.in = spec.shape.out = w.channels;
+  spec.shape.height = source_height;
+  spec.shape.width = source_width;
+  const auto kernel = make_winograd(way.isa, spec);
+  Block packed(kernel->packed_bytes() / 4, 0), scratch(kernel->scratch_bytes() / 4, untouched);
+  const Values values = formula_values("w", w.channels * w.channels * 9);
+  std::vector<float> canonical(values.begin(), values.end());
+  if (!weights) kernel->pack(canonical.data(), packed.data());
+  const auto at = [&](Placed& tensor, Index image, Index pixels) {
+    return reinterpret_cast<const std::byte*>(tensor.data()) + image * pixels * w.channels * (way.bf16() ? 2 : 4);
+  };
+  for (Index first = 0; first < w.images; first += w.at_once)
+    EXPECT_TRUE(kernel->execute({.source = at(x, first, source_height * source_width),
+                                 .packed = packed.data(),
+                                 .result = at(y, first, w.height * w.width),
+                                 .scratch = scratch.data(),
+                                 .add = weights && first > 0}));
+  if (!weights) return (direction == Direction::data ? x : y).floats();
+  kernel->unpack(packed.data(), canonical.data());
+  return canonical;
+}
+
+void expect_same_bits(const std::vector<float>& a, const std::vector<float>& b) {
+  ASSERT_EQ(a.size(), b.size());
+  ASSERT_EQ(std::memcmp(a.data(), b.data(), a.size() * sizeof(float)), 0);
+}
+
 template <class Check>
 void for_each_way(const Check& check) {
   for (const MemoryFormat format : {MemoryFormat::blocked, MemoryFormat::nhwc})
@@ -209,38 +249,19 @@ void for_each_way(const Check& check) {
 /// their own forward and in the gradient of the source, and too few for 16. -3 stands for 3 threads that are asked for
 /// within a parallel region, which runs the kernel on one.
 TEST(WinogradKernels, BitsDontDependOnThreads) {
-  constexpr Index count = 2, channels = 16, results = 44;
   for_each_way([](const Way& way) {
+    constexpr Work work{.images = 2, .at_once = 2, .channels = lanes, .height = 44, .width = 44};
     for (const Direction direction : {Direction::forward, Direction::data, Direction::weights}) {
-      const bool weights = direction == Direction::weights;
-      const Index size = results * way.stride;
-      std::vector<float> alone;
-      for (const int threads : {1, 2, 3, 16, -3}) {
+      const std::vector<float> alone = made(way, direction, 1, work);
+      for (const int threads : {2, 3, 16, -3}) {
         SCOPED_TRACE(testing::Message() << "direction " << static_cast<int>(direction) << ", " << threads
                                         << " threads");
-        Placed x = way.placed(Tensor(count, channels, size, size), "x"),
-               y = way.placed(Tensor(count, channels, results, results), "dy");
-        ConvolutionSpec spec = way.spec(direction, std::abs(threads));
-        spec.shape.images = count;
-        spec.shape.in = spec.shape.out = channels;
-        spec.shape.height = spec.shape.width = size;
-        const auto kernel = make_winograd(way.isa, spec);
-        Block packed(kernel->packed_bytes() / 4, 0), scratch(kernel->scratch_bytes() / 4, untouched);
-        std::vector<float> canonical(channels * channels * 9);
-        const Values values = formula_values("w", static_cast<Index>(canonical.size()));
-        std::copy(values.begin(), values.end(), canonical.begin());
-        if (!weights) kernel->pack(canonical.data(), packed.data());
-        const ConvolutionData data{
-            .source = x.data(), .packed = packed.data(), .result = y.data(), .scratch = scratch.data()};
-        bool good = true;
+        std::vector<float> shared;
 #pragma omp parallel num_threads(2) if (threads < 0)
 #pragma omp single
-        good = kernel->execute(data);
-        ASSERT_TRUE(good);
-        if (weights) kernel->unpack(packed.data(), canonical.data());
-        const std::vector<float> made = weights ? canonical : (direction == Direction::data ? x : y).floats();
-        if (threads == 1) alone = made;
-        ASSERT_EQ(std::memcmp(made.data(), alone.data(), made.size() * sizeof(float)), 0);
+        shared = made(way, direction, std::abs(threads), work);
+        expect_same_bits(shared, alone);
+        if (testing::Test::HasFatalFailure()) return;
       }
     }
   });
@@ -249,41 +270,16 @@ TEST(WinogradKernels, BitsDontDependOnThreads) {
 /// A batch of more than 1 MiB, whose tensors the kernels prefetch, gives the same bits as its images one by one, which
 /// they do not prefetch with stride 1. An image has 120 tiles, so no chain of additions crosses images.
 TEST(WinogradBatches, HaveTheBitsOfTheirImages) {
-  constexpr Index channels = 2 * lanes, rows = 40, columns = 48;
   for_each_way([](const Way& way) {
-    const Index count = way.bf16() ? 10 : 5, in_rows = rows * way.stride, in_columns = columns * way.stride;
+    const Index count = way.bf16() ? 10 : 5;
+    Work work{.images = count, .at_once = count, .channels = 2 * lanes, .height = 40, .width = 48};
     for (const Direction direction : {Direction::forward, Direction::data, Direction::weights}) {
       SCOPED_TRACE(testing::Message() << "direction " << static_cast<int>(direction));
-      const bool weights = direction == Direction::weights;
-      const auto made = [&](Index images_at_once) {
-        Placed x = way.placed(Tensor(count, channels, in_rows, in_columns), "x"),
-               y = way.placed(Tensor(count, channels, rows, columns), "dy");
-        ConvolutionSpec spec = way.spec(direction, 2);
-        spec.shape.images = images_at_once;
-        spec.shape.in = spec.shape.out = channels;
-        spec.shape.height = in_rows;
-        spec.shape.width = in_columns;
-        const auto kernel = make_winograd(way.isa, spec);
-        Block packed(kernel->packed_bytes() / 4, 0), scratch(kernel->scratch_bytes() / 4, untouched);
-        std::vector<float> canonical(channels * channels * 9);
-        const Values values = formula_values("w", static_cast<Index>(canonical.size()));
-        std::copy(values.begin(), values.end(), canonical.begin());
-        if (!weights) kernel->pack(canonical.data(), packed.data());
-        const Index element_bytes = way.bf16() ? 2 : 4;
-        const auto at = [&](Placed& tensor, Index image, Index pixels) {
-          return reinterpret_cast<const std::byte*>(tensor.data()) + image * pixels * channels * element_bytes;
-        };
-        for (Index first = 0; first < count; first += images_at_once)
-          EXPECT_TRUE(kernel->execute({.source = at(x, first, in_rows * in_columns),
-                                       .packed = packed.data(),
-                                       .result = at(y, first, rows * columns),
-                                       .scratch = scratch.data(),
-                                       .add = weights && first > 0}));
-        if (weights) kernel->unpack(packed.data(), canonical.data());
-        return weights ? canonical : (direction == Direction::data ? x : y).floats();
-      };
-      const std::vector<float> batch = made(count), alone = made(1);
-      ASSERT_EQ(std::memcmp(batch.data(), alone.data(), batch.size() * sizeof(float)), 0);
+      work.at_once = count;
+      const std::vector<float> batch = made(way, direction, 2, work);
+      work.at_once = 1;
+      expect_same_bits(batch, made(way, direction, 2, work));
+      if (testing::Test::HasFatalFailure()) return;
     }
   });
 }
