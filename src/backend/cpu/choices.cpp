@@ -177,12 +177,15 @@ PassChoice choose_by_rule(const ProgramParts& parts, const PassPlan& plan) {
     choice.tile = tile;
     choice.inner = false;
   }
-  if (plan.backward && !convolutions.empty() && choice.algorithms[weights] == Algorithm::direct) {
-    const bool sums = !choice.inner && parts.spec.samples / choice.tile > parts.threads;
-    if (gemm_pays(parts.isa, convolution_shape(parts, convolutions.front(), 1), sums ? TileSums::some : TileSums::none))
-      choice.algorithms[weights] = Algorithm::gemm;
-  }
+  if (plan.backward && !convolutions.empty() && choice.algorithms[weights] == Algorithm::direct)
+    choice.algorithms[weights] = direct_or_gemm(parts, choice, convolution_shape(parts, convolutions.front(), 1));
   return choice;
+}
+
+Algorithm direct_or_gemm(const ProgramParts& parts, const PassChoice& choice, const ConvolutionShape& shape) {
+  const bool sums = !choice.inner && parts.spec.samples / choice.tile > parts.threads;
+  const bool pays = gemm_pays(parts.isa, shape, sums ? TileSums::some : TileSums::none);
+  return pays ? Algorithm::gemm : Algorithm::direct;
 }
 
 std::vector<PassChoice> candidates_of(const ProgramParts& parts, const PassPlan& plan) {

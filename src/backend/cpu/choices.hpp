@@ -21,6 +21,9 @@ std::vector<PassChoice> candidates_of(const ProgramParts& parts, const PassPlan&
 /// Passes of equal signature are equal work: they are timed once.
 std::string signature_of(const ProgramParts& parts, const PassPlan& plan);
 
+/// Algorithm::gemm or direct: the kernel of a weight gradient that no other algorithm takes, in a pass of this choice.
+Algorithm direct_or_gemm(const ProgramParts& parts, const PassChoice& choice, const ConvolutionShape& shape);
+
 std::string write_choices(const std::vector<PassChoice>& choices);
 /// Throws Error(usage) unless `text` has one choice a pass that fits `samples`.
 std::vector<PassChoice> read_choices(const std::string& text, std::size_t passes, Index samples);

@@ -37,12 +37,15 @@ void split_units(Index units, Index elements_per_unit, const Visit& visit) {
   split_among(threads, units, [&](int, Index begin, Index end) { visit(begin, end); });
 }
 
+/// The `share` below of one thread.
+inline constexpr auto take_all = [](Index units, const auto& visit) { visit(Index{0}, units); };
+
 /// Calls run(share) in each of `threads` threads. share(units, visit) calls visit(begin, end) with the thread's part of
 /// [0, units), and returns when all threads have done theirs.
 template <class Run>
 void run_shared(int threads, const Run& run) {
   if (threads == 1) {
-    run([](Index units, const auto& visit) { visit(Index{0}, units); });
+    run(take_all);
     return;
   }
 #pragma omp parallel num_threads(threads)

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "backend/cpu/choices.hpp"
 #include "backend/cpu/gemm/weight_gradient.hpp"
 #include "backend/cpu/operation.hpp"
 #include "backend/cpu/operations/conversion.hpp"
@@ -206,17 +207,12 @@ class Compiler {
     spec.copies = steps_.copies();
     spec.algorithm = steps_.choice().algorithms[static_cast<std::size_t>(direction_)];
     // Other convolutions of the pass than the one that it was chosen for.
-    if (!fits(spec)) {
-      const bool products = direction_ == Direction::weights && gemm_pays(steps_.parts().isa, spec.shape, tile_sums());
-      spec.algorithm = products ? Algorithm::gemm : Algorithm::direct;
-    }
+    if (!fits(spec))
+      spec.algorithm = direction_ == Direction::weights ? direct_or_gemm(steps_.parts(), steps_.choice(), spec.shape)
+                                                        : Algorithm::direct;
     return ConvolutionKernel::make(steps_.parts().onednn, steps_.parts().isa, spec);
   }
 
-  TileSums tile_sums() const {
-    const bool some = !steps_.choice().inner && steps_.parts().spec.samples / steps_.tile() > steps_.parts().threads;
-    return some ? TileSums::some : TileSums::none;
-  }
   Operand fp32_tile() { return steps_.in_thread(steps_.tile() * fp32_.image_bytes()); }
 
   const Instruction& i_;

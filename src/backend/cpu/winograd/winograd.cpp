@@ -74,8 +74,7 @@ class WinogradKernel final : public ConvolutionKernel {
     auto* const scratch = static_cast<std::byte*>(data.scratch);
     if (own_tiles_) {
       split_among(spec_.threads, x_.tiles, [&](int thread, Index begin, Index end) {
-        run(data, scratch + thread * round_bytes(), begin, end,
-            [](Index units, const auto& visit) { visit(Index{0}, units); });
+        run(data, scratch + thread * round_bytes(), begin, end, take_all);
       });
     } else {
       run_shared(spec_.threads, [&](const auto& share) { run(data, scratch, 0, x_.tiles, share); });
