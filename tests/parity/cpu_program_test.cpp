@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -32,13 +33,16 @@ Plan plan_of(const char* model, const char* version = "") {
 /// A program with its memory, fed with the same images each time.
 class Trained {
  public:
-  Trained(Backend& backend, const Plan& plan, const CompileSpec& spec)
+  /// `before`: what the arena holds.
+  Trained(Backend& backend, const Plan& plan, const CompileSpec& spec, float before = 0)
       : plan_(plan), program_(backend.compile(plan, spec)), gradients_(backend.allocate(plan.table.block())) {
     const SetLayout layout = backend.layout(plan, {});
     set_ = {backend.allocate(layout.count()), layout.count()};
     initialise_parameters(plan.table, 7, set_.block);
     initialise_statistics(plan.table, set_.block + layout.statistics.begin);
-    program_->bind(backend.allocate(program_->arena_floats()), gradients_);
+    float* const arena = backend.allocate(program_->arena_floats());
+    std::fill_n(arena, program_->arena_floats(), before);
+    program_->bind(arena, gradients_);
     for (std::size_t i = 0; i < images_.size(); ++i) images_[i] = static_cast<std::uint8_t>((i * 2654435761U) >> 17);
     for (std::size_t i = 0; i < samples_.size(); ++i) {
       samples_[i].sample = static_cast<Index>(i);
@@ -65,6 +69,7 @@ class Trained {
   Program& program() { return *program_; }
   const ParameterSet& set() const { return set_; }
   const float* gradients() const { return gradients_; }
+  std::vector<float> gradient_block() const { return {gradients_, gradients_ + plan_.table.block()}; }
   std::vector<float> logits() const { return {program_->logits(), program_->logits() + samples * classes}; }
   std::vector<float> gradient(const std::string& name) const {
     const Range range = plan_.table.find(name)->range;
@@ -158,6 +163,32 @@ TEST_P(CpuPrograms, MeasuredChoicesComputeTheSame) {
   EXPECT_EQ(std::count(measured.program().choices().begin(), measured.program().choices().end(), ';'),
             std::count(by_rule.program().choices().begin(), by_rule.program().choices().end(), ';'));
   EXPECT_EQ(backend->take_counters().samples, 2 * samples) << "measuring must not count";
+}
+
+/// Tensors and the scratch memory of passes lie where others lay before. Tiles of 4 make two threads add their sums.
+TEST_P(CpuPrograms, WhatTheArenaHeldDoesNotMatter) {
+  const auto backend = make_cpu_backend(2);
+  const Plan plan = plan_of(GetParam());
+  const std::string rule = Trained(*backend, plan, Trained::spec()).program().choices();
+  constexpr std::pair<Precision, const char*> cases[] = {{Precision::fp32, "whole 8 direct direct direct"},
+                                                         {Precision::fp32, "tile 4 direct direct direct"},
+                                                         {Precision::fp32, "whole 8 winograd winograd winograd"},
+                                                         {Precision::fp32, "tile 4 winograd winograd gemm"},
+                                                         {Precision::bf16, "whole 8 winograd-bf16 direct winograd"},
+                                                         {Precision::bf16, "tile 4 direct winograd-bf16 direct"}};
+  for (const auto& [precision, choice] : cases) {
+    if (precision == Precision::bf16 && !cpu::has_avx512(cpu::find_instruction_set().isa)) continue;
+    CompileSpec spec = Trained::spec();
+    spec.precision = precision;
+    spec.choices = each_pass(rule, choice);
+    Trained clean(*backend, plan, spec), used(*backend, plan, spec, std::numeric_limits<float>::quiet_NaN());
+    clean.step();
+    used.step();
+    const std::vector<float> logits = clean.logits();
+    EXPECT_TRUE(std::all_of(logits.begin(), logits.end(), [](float x) { return std::isfinite(x); })) << choice;
+    EXPECT_TRUE(same_bits(used.logits(), logits)) << choice;
+    EXPECT_TRUE(same_bits(used.gradient_block(), clean.gradient_block())) << choice;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, CpuPrograms, testing::Values("resnet8", "lenet"),

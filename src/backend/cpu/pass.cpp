@@ -40,34 +40,47 @@ Pass::Pass(const ProgramParts& parts, const PassPlan& plan, const PassChoice& ch
   builder.build();
   steps_ = builder.take_steps();
   thread_bytes_ = builder.thread_bytes();
+  turn_bytes_ = builder.turn_bytes();
   shared_bytes_ = builder.shared_bytes();
 }
 
 void Pass::run(Memory& memory) const {
   memory.thread_scratch = memory.scratch + shared_bytes_;
-  memory.thread_bytes = thread_bytes_;
+  memory.turn_scratch = memory.thread_scratch + thread_bytes_;
+  memory.thread_bytes = thread_bytes_ + turn_bytes_;
+  const bool good = choice_.inner ? run_whole(memory) : run_tiles(memory);
+  if (!good) fail(Exit::device, "oneDNN failed to run {}; report it with the output of `convoy inspect build`", nodes_);
+}
+
+bool Pass::run_whole(const Memory& memory) const {
+  const Tile whole{.thread = 0, .first = 0, .count = images_};
+  for (const auto& step : steps_) {
+    step->open(memory);
+    if (!step->run(memory, whole)) return false;
+    step->close(memory, 1);
+  }
+  return true;
+}
+
+bool Pass::run_tiles(const Memory& memory) const {
   for (const auto& step : steps_) step->open(memory);
   std::atomic<bool> good{true};
   int working = 1;
-  if (choice_.inner) {
-    const Tile tile{.thread = 0, .first = 0, .count = images_};
-    for (const auto& step : steps_) good = good && step->run(memory, tile);
-  } else {
-    const Index tiles = images_ / choice_.tile;
+  const Index tiles = images_ / choice_.tile;
 #pragma omp parallel num_threads(threads_)
-    {
-      const int t = omp_get_thread_num(), team = omp_get_num_threads();
-      if (t == 0) working = team;  // OpenMP may give fewer than asked for
-      const Index begin = tiles * t / team, end = tiles * (t + 1) / team;
-      for (Index i = begin; i < end && good; ++i) {
-        const Tile tile{.thread = t, .first = i * choice_.tile, .count = choice_.tile, .opening = i == begin};
-        for (const auto& step : steps_)
-          if (!step->run(memory, tile)) good = false;
-      }
+  {
+    const int t = omp_get_thread_num(), team = omp_get_num_threads();
+    if (t == 0) working = team;  // OpenMP may give fewer than asked for
+    const Index begin = tiles * t / team, end = tiles * (t + 1) / team;
+    for (Index i = begin; i < end && good; ++i) {
+      const Tile tile{.thread = t, .first = i * choice_.tile, .count = choice_.tile, .opening = i == begin};
+      for (const auto& step : steps_)
+        if (!step->run(memory, tile)) good = false;
     }
   }
-  if (!good) fail(Exit::device, "oneDNN failed to run {}; report it with the output of `convoy inspect build`", nodes_);
+  if (!good) return false;
   for (const auto& step : steps_) step->close(memory, working);
+  return true;
 }
 
 std::string Pass::kernels() const {

@@ -58,10 +58,12 @@ class CpuProgram final : public Program {
     if (spec.mode == Mode::train) gaps_ = lowering::find_gaps(plan_, lowering_, schedule_.final_rows());
     memory_.tensors.resize(schedule_.tensors.size());
     memory_.samples.reserve(static_cast<std::size_t>(spec.samples));
-    place_ = place(schedule_);
     make_passes();
-    floats_ = floats_with(place_.total_bytes, scratch_bytes_);
-    if (recomputation_.found > 0) recomputation_.floats_without = floats_with(plain_bytes_, scratch_bytes_);
+    std::vector<Index> scratch;
+    for (const auto& pass : passes_) scratch.push_back(pass->scratch_bytes());
+    place_ = place(schedule_, scratch);
+    floats_ = floats_with(place_.total_bytes);
+    if (recomputation_.found > 0) recomputation_.floats_without = floats_with(plain_bytes_);
   }
 
   Index arena_floats() const override { return floats_; }
@@ -73,7 +75,9 @@ class CpuProgram final : public Program {
     memory_.losses = arena + norms_.floats();
     auto* const base = reinterpret_cast<std::byte*>(arena + fixed_floats());
     for (std::size_t i = 0; i < memory_.tensors.size(); ++i) memory_.tensors[i] = base + place_.offsets[i];
-    memory_.scratch = base + place_.total_bytes;
+    scratch_.clear();
+    for (std::size_t k = 0; k < passes_.size(); ++k)
+      scratch_.push_back(base + place_.offsets[memory_.tensors.size() + k]);
   }
 
   std::span<const ReadyRange> stages() const override { return ready_ranges_; }
@@ -147,17 +151,21 @@ class CpuProgram final : public Program {
 
   Index fixed_floats() const { return align_floats(norms_.floats()) + align_floats(spec_.samples); }
 
-  Index floats_with(Index tensor_bytes, Index scratch_bytes) const {
-    return fixed_floats() + (tensor_bytes + scratch_bytes) / 4 + 16;
-  }
+  Index floats_with(Index placed_bytes) const { return fixed_floats() + placed_bytes / 4 + 16; }
 
-  lowering::Placement place(const Schedule& schedule) const {
+  /// The tensors, and after them the scratch memory of each pass, which it needs while it runs. `scratch`: bytes of the
+  /// passes; empty: it lies elsewhere.
+  lowering::Placement place(const Schedule& schedule, const std::vector<Index>& scratch) const {
     std::vector<lowering::Lifetime> lifetimes;
     for (const StoredTensor& tensor : schedule.tensors) {
       lifetimes.push_back(tensor.lifetime);
       lifetimes.back().bytes = bytes_of(parts_, tensor);
     }
     lifetimes[logits_tensor()].touch(static_cast<int>(schedule.passes.size()));  // the program's caller reads them
+    for (std::size_t k = 0; k < scratch.size(); ++k) {
+      const int pass = scratch[k] > 0 ? static_cast<int>(k) : -1;
+      lifetimes.push_back({.bytes = scratch[k], .first = pass, .last = pass});
+    }
     return lowering::place(lifetimes);
   }
 
@@ -167,12 +175,14 @@ class CpuProgram final : public Program {
     const Schedule plain = schedule_;
     const std::vector<lowering::RepeatedBlock> blocks = find_blocks(parts_, plain);
     const bool limited = spec_.recompute == Recompute::automatic;
-    const Index limit = limited ? (spec_.arena_limit - floats_with(0, scratch_of(plain))) * 4 : 0;
+    const std::vector<Index> scratch = scratch_of(plain);
+    const Index limit = limited ? (spec_.arena_limit - floats_with(0)) * 4 : 0;
     const auto chosen = lowering::choose_blocks(spec_.recompute, blocks, limit, [&](const auto& some) {
-      return place(repeat_blocks(plain, some)).total_bytes;
+      const Schedule schedule = repeat_blocks(plain, some);
+      return place(schedule, for_each_pass(schedule, scratch)).total_bytes;
     });
     schedule_ = repeat_blocks(plain, chosen);
-    plain_bytes_ = place(plain).total_bytes;
+    plain_bytes_ = place(plain, scratch).total_bytes;
     recomputation_ = {.blocks = static_cast<int>(chosen.size()), .found = static_cast<int>(blocks.size())};
     const std::vector<Shape> shapes = infer_shapes(plan_.graph, spec_.height, spec_.width);
     double once = 0, again = 0;
@@ -181,37 +191,45 @@ class CpuProgram final : public Program {
     if (once > 0) recomputation_.more_flops = again / once;
   }
 
-  /// Scratch for the kernels that the rule chooses; measured kernels may need more or less.
-  Index scratch_of(const Schedule& schedule) const {
+  /// Scratch of each pass for the kernels that the rule chooses; measured kernels may need more or less.
+  std::vector<Index> scratch_of(const Schedule& schedule) const {
     const std::vector<PassChoice> choices = told_choices(schedule);
-    Index bytes = 0;
+    std::vector<Index> bytes;
     for (std::size_t k = 0; k < schedule.passes.size(); ++k)
-      bytes = std::max(bytes, Pass(parts_, schedule.passes[k], choices[k]).scratch_bytes());
+      bytes.push_back(Pass(parts_, schedule.passes[k], choices[k]).scratch_bytes());
     return bytes;
+  }
+
+  /// `own`: one for each pass that repeats none, in order. A pass that repeats another takes that one's.
+  template <class T>
+  static std::vector<T> for_each_pass(const Schedule& schedule, const std::vector<T>& own) {
+    std::vector<T> all;
+    std::size_t next = 0;
+    for (const PassPlan& pass : schedule.passes)
+      all.push_back(pass.repeats >= 0 ? all[static_cast<std::size_t>(pass.repeats)] : own[next++]);
+    return all;
   }
 
   /// Returns the kernel choice of each pass, given or by the rule. A pass that repeats another takes its kernels, so
   /// that the bits are the same.
   std::vector<PassChoice> told_choices(const Schedule& schedule) const {
-    std::vector<PassChoice> own, all;
     const auto& passes = schedule.passes;
-    const auto count = std::count_if(passes.begin(), passes.end(), [](const auto& pass) { return pass.repeats < 0; });
-    if (!spec_.choices.empty()) own = read_choices(spec_.choices, static_cast<std::size_t>(count), spec_.samples);
-    std::size_t next = 0;
-    for (const PassPlan& pass : passes) {
-      if (pass.repeats >= 0)
-        all.push_back(all[static_cast<std::size_t>(pass.repeats)]);
-      else
-        all.push_back(own.empty() ? choose_by_rule(parts_, pass) : own[next++]);
+    std::vector<PassChoice> own;
+    if (spec_.choices.empty()) {
+      for (const PassPlan& pass : passes)
+        if (pass.repeats < 0) own.push_back(choose_by_rule(parts_, pass));
+    } else {
+      const auto count = std::count_if(passes.begin(), passes.end(), [](const auto& pass) { return pass.repeats < 0; });
+      own = read_choices(spec_.choices, static_cast<std::size_t>(count), spec_.samples);
     }
-    return all;
+    return for_each_pass(schedule, own);
   }
 
   void make_passes() {
     std::vector<PassChoice> choices;
     if (spec_.choices.empty() && spec_.tuning == Tuning::measured) {
       omp_set_num_threads(context_.threads);
-      choices = choose_by_measuring(parts_, place_);
+      choices = choose_by_measuring(parts_, place(schedule_, {}));
     } else {
       choices = told_choices(schedule_);
     }
@@ -219,7 +237,6 @@ class CpuProgram final : public Program {
     for (std::size_t k = 0; k < schedule_.passes.size(); ++k) {
       const PassPlan& plan = schedule_.passes[k];
       passes_.push_back(std::make_unique<Pass>(parts_, plan, choices[k]));
-      scratch_bytes_ = std::max(scratch_bytes_, passes_.back()->scratch_bytes());
       if (plan.repeats < 0) own.push_back(choices[k]);
     }
     choices_ = write_choices(own);
@@ -242,6 +259,7 @@ class CpuProgram final : public Program {
 
   void run_pass(std::size_t k) {
     prepare_norms(parts_, memory_.norm_step, k);
+    memory_.scratch = scratch_[k];
     if (seconds_.empty()) {
       passes_[k]->run(memory_);
     } else {
@@ -299,8 +317,9 @@ class CpuProgram final : public Program {
   Memory memory_;
   std::string choices_;
   Recomputation recomputation_;
-  Index plain_bytes_ = 0;  ///< of tensors, if nothing were computed again
-  Index scratch_bytes_ = 0, floats_ = 0;
+  std::vector<std::byte*> scratch_;  ///< of each pass
+  Index plain_bytes_ = 0;            ///< placed, if nothing were computed again
+  Index floats_ = 0;
   int replica_ = 0, worst_stage_ = -1;
 };
 

@@ -13,8 +13,9 @@ namespace convoy::cpu {
 /// Everything that a launch sees; addresses are set by bind, the rest by feed and launch.
 struct Memory {
   std::vector<std::byte*> tensors;  ///< stored tensors
-  std::byte* scratch = nullptr;     ///< shared by all passes
+  std::byte* scratch = nullptr;     ///< of the pass that runs
   std::byte* thread_scratch = nullptr;
+  std::byte* turn_scratch = nullptr;
   Index thread_bytes = 0;
   const float* values = nullptr;
   float* gradients = nullptr;
@@ -35,7 +36,7 @@ struct Tile {
 };
 
 struct Operand {
-  enum class Where : std::uint8_t { none, stored, shared, thread };
+  enum class Where : std::uint8_t { none, stored, shared, thread, turn };
   Where where = Where::none;
   std::size_t tensor = 0;
   Index offset = 0;
@@ -52,6 +53,8 @@ struct Operand {
         return memory.scratch + offset + tile.first * image_bytes;
       case Where::thread:
         return memory.thread_scratch + tile.thread * memory.thread_bytes + offset;
+      case Where::turn:
+        return memory.turn_scratch + tile.thread * memory.thread_bytes + offset;
     }
     return nullptr;
   }

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backend/cpu/step_builder.hpp"
 
+#include <algorithm>
+
 #include "backend/cpu/operation.hpp"
 #include "backend/cpu/operations/group.hpp"
+#include "core/errors.hpp"
 
 namespace convoy::cpu {
 namespace {
@@ -71,13 +74,23 @@ Operand StepBuilder::x(const Instruction& i) const {
   return operand(i[i.kind == InstructionKind::forward ? Slot::source : Slot::x], source(i));
 }
 
-Operand StepBuilder::in_thread(Index bytes) {
+Operand StepBuilder::in_turn(Index bytes) {
+  const Operand result{.where = Operand::Where::turn, .offset = turn_at_};
+  turn_at_ += padded(bytes);
+  turn_bytes_ = std::max(turn_bytes_, turn_at_);
+  return result;
+}
+
+Operand StepBuilder::in_thread(Index bytes, Needed needed) {
+  if (takes_turns(needed)) return in_turn(bytes);
   const Operand result{.where = Operand::Where::thread, .offset = thread_bytes_};
   thread_bytes_ += padded(bytes);
   return result;
 }
 
-Operand StepBuilder::in_shared(Index bytes) {
+Operand StepBuilder::in_shared(Index bytes, Needed needed) {
+  require(needed != Needed::by_run, "threads run at the same time, so they share nothing for one run");
+  if (takes_turns(needed)) return in_turn(bytes);
   const Operand result{.where = Operand::Where::shared, .offset = shared_bytes_};
   shared_bytes_ += padded(bytes);
   return result;

@@ -45,22 +45,34 @@ class StepBuilder {
   Operand y(const Instruction& i) const { return operand(i.out, i.value); }
   Operand dy(const Instruction& i) const { return operand(i[Slot::dy], i.value); }
   Operand dx(const Instruction& i) const { return operand(i.out, source(i)); }
-  Operand in_thread(Index bytes);
-  Operand in_shared(Index bytes);
+  /// How long the step that is added next needs scratch memory: until the pass ends, from its open() to its close(), or
+  /// while it runs on a tile. In what one run needs, the steps of a thread take turns; in a pass over the whole batch,
+  /// also in what a step needs, since one closes before the next opens (Pass::run).
+  enum class Needed : std::uint8_t { by_pass, by_step, by_run };
+  /// Each thread has its own.
+  Operand in_thread(Index bytes, Needed needed = Needed::by_pass);
+  Operand in_shared(Index bytes, Needed needed = Needed::by_pass);
   /// Rows of partial sums, [image][padded_channels]; `bytes`: of a sum.
   Operand partial_sums(const TensorLayout& layout, Index bytes = sizeof(float));
 
   template <class S, class... Args>
   void add(Args&&... args) {
     steps_.push_back(std::make_unique<S>(std::forward<Args>(args)...));
+    turn_at_ = 0;
   }
 
   std::vector<std::unique_ptr<Step>> take_steps() { return std::move(steps_); }
+  /// Of a thread, turn_bytes() apart.
   Index thread_bytes() const { return thread_bytes_; }
+  Index turn_bytes() const { return turn_bytes_; }
   Index shared_bytes() const { return shared_bytes_; }
 
  private:
   const Parameter* row(int id, std::size_t index) const;
+  bool takes_turns(Needed needed) const {
+    return needed == Needed::by_run || (needed == Needed::by_step && choice_.inner);
+  }
+  Operand in_turn(Index bytes);
 
   const ProgramParts& parts_;
   const PassPlan& plan_;
@@ -68,7 +80,8 @@ class StepBuilder {
   const int copies_;
   std::vector<Operand> tiles_;
   std::vector<std::unique_ptr<Step>> steps_;
-  Index thread_bytes_ = 0, shared_bytes_ = 0;
+  Index thread_bytes_ = 0, shared_bytes_ = 0, turn_bytes_ = 0;
+  Index turn_at_ = 0;  ///< what the step that is added next has of it so far
 };
 
 }  // namespace convoy::cpu

@@ -149,6 +149,8 @@ bool fits(const ConvolutionSpec& spec) {
 
 /// Compiles one instruction.
 class Compiler {
+  using Needed = StepBuilder::Needed;
+
  public:
   Compiler(const Instruction& instruction, StepBuilder& steps)
       : i_(instruction), steps_(steps), direction_(direction_of(instruction.kind)), fp32_(steps.layout(i_.value)) {
@@ -165,8 +167,8 @@ class Compiler {
     if (forward) spec.bias = steps_.parameter(i_.value, 1);
     spec.from = forward ? steps_.x(i_) : steps_.dy(i_);
     spec.to = forward ? steps_.y(i_) : steps_.dx(i_);
-    spec.packed = steps_.in_shared(kernel->packed_bytes());
-    spec.scratch = steps_.in_thread(kernel->scratch_bytes());
+    spec.packed = steps_.in_shared(kernel->packed_bytes(), Needed::by_step);
+    spec.scratch = steps_.in_thread(kernel->scratch_bytes(), Needed::by_run);
     require(forward || !through_fp32_, "the image has no gradient");
     const Operand result = spec.to;
     if (through_fp32_) spec.to = fp32_tile();
@@ -187,13 +189,13 @@ class Compiler {
       add_storage_conversion(steps_.layout(i_.value), spec.dy, wide, steps_);
       spec.dy = wide;
     }
-    spec.scratch = steps_.in_thread(kernel->scratch_bytes());
-    spec.sum = steps_.in_thread(kernel->packed_bytes());
+    spec.scratch = steps_.in_thread(kernel->scratch_bytes(), Needed::by_run);
+    spec.sum = steps_.in_thread(kernel->packed_bytes(), Needed::by_step);
     spec.bias_floats = steps_.parameter(i_.value, 1).count;
-    if (spec.bias_floats > 0) spec.bias_sum = steps_.in_thread(spec.bias_floats * 4);
-    if (!kernel->adds()) {
-      spec.part = steps_.in_thread(kernel->packed_bytes());
-      if (spec.bias_floats > 0) spec.bias_part = steps_.in_thread(spec.bias_floats * 4);
+    if (spec.bias_floats > 0) spec.bias_sum = steps_.in_thread(spec.bias_floats * 4, Needed::by_step);
+    if (!kernel->adds() && !steps_.choice().inner) {
+      spec.part = steps_.in_thread(kernel->packed_bytes(), Needed::by_run);
+      if (spec.bias_floats > 0) spec.bias_part = steps_.in_thread(spec.bias_floats * 4, Needed::by_run);
     }
     steps_.add<WeightGradientStep>(std::move(kernel), steps_.kernels<ArrayKernels>(), spec);
   }

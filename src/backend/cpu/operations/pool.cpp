@@ -57,7 +57,8 @@ class PoolOperation final : public Operation {
     spec.to = forward ? steps.y(i) : steps.dx(i);
     spec.argmax = steps.operand(i.argmax, i.value);
     if (spec.argmax) spec.argmax.image_bytes = y.image * 2;
-    if (pool.mode == Pool::Mode::max && !spec.argmax) spec.argmax = steps.in_thread(steps.tile() * y.image * 2);
+    if (pool.mode == Pool::Mode::max && !spec.argmax)
+      spec.argmax = steps.in_thread(steps.tile() * y.image * 2, StepBuilder::Needed::by_run);
     steps.add<PoolStep>(steps.kernels<PoolKernels>(), spec);
   }
 };
