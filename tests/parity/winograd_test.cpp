@@ -165,6 +165,28 @@ TEST(WinogradMaps, OfStride2StayInTheirBuffersAndNearDouble) {
   }
 }
 
+/// Wide layers, of which a round takes 36, 60 or 120 tiles, with stride 2 24 or 60: whole rounds, some whose rest the
+/// last one takes too (8, 1 and 3 tiles), and some whose rest makes a round of its own.
+TEST(WinogradRounds, StayInTheirBuffersAndNearDouble) {
+  struct Layer {
+    Index in, out;
+    int stride;
+    Tensor x;
+  };
+  for (const auto& [in, out, stride, x] : {Layer{16, 272, 1, {2, 0, 18, 32}},    // 80 tiles: 36 + 44, and 60 + 20
+                                           Layer{272, 16, 1, {1, 0, 32, 32}},    // 64: 36 + 28, and 64
+                                           Layer{16, 512, 1, {2, 0, 32, 32}},    // 128, as 120 and 8
+                                           Layer{16, 512, 1, {2, 0, 40, 32}},    // 160: 120 + 40
+                                           Layer{5, 20, 2, {1, 0, 40, 40}},      // 25, as 24 and 1
+                                           Layer{5, 20, 2, {1, 0, 40, 64}},      // 40: 24 + 16
+                                           Layer{3, 512, 2, {1, 0, 72, 56}}}) {  // 63, as 60 and 3
+    SCOPED_TRACE(testing::Message() << in << " to " << out << " channels, stride " << stride << ", " << x.n << " x "
+                                    << x.h << " x " << x.w);
+    check_all(Tails(in, out, stride, x), stride);
+    if (HasFatalFailure()) return;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Channels, WinogradTails, testing::Range<Index>(1, lanes + 1));
 
 /// One combination of layout, algorithm, instruction set and stride to test.
@@ -220,6 +242,8 @@ std::vector<float> made(const Way& way, Direction direction, int threads, const 
                                  .result = at(y, first, w.height * w.width),
                                  .scratch = scratch.data(),
                                  .add = weights && first > 0}));
+  packed.expect_guard();
+  scratch.expect_guard();
   if (!weights) return (direction == Direction::data ? x : y).floats();
   kernel->unpack(packed.data(), canonical.data());
   return canonical;

@@ -36,12 +36,14 @@ class WinogradKernel final : public ConvolutionKernel {
     const Index tiles = s.images * rows * columns;
     constexpr Index least_tiles = 24;  // twice the rows that products take at once with AVX-512
     own_tiles_ = spec.direction != Direction::weights && tiles >= spec.threads * least_tiles;
+    round_ = winograd_round_tiles(s, spec.direction) * (own_tiles_ ? 1 : spec.threads);
+    const Index sharers = own_tiles_ ? spec.threads : 1, least = tiles / sharers,
+                most = (tiles + sharers - 1) / sharers;
     for (WinogradTiles* const t : {&x_, &y_}) {
       t->rows = rows;
       t->columns = columns;
       t->tiles = tiles;
-      t->capacity =
-          std::min((tiles + 1) / 2 * 2, winograd_round_tiles(s, spec.direction) * (own_tiles_ ? 1 : spec.threads));
+      t->capacity = (std::max(largest_round(least), largest_round(most)) + 1) / 2 * 2;
       t->prefetch = s.images * t->layout.image_bytes() > cached_bytes;
     }
     if (bf16_ && spec.direction == Direction::weights) {
@@ -96,6 +98,14 @@ class WinogradKernel final : public ConvolutionKernel {
                 chain = group.points_per_filter == 1 ? round : std::max<Index>(96, 2 * round);
     require(round * group.points_per_filter % chain == 0, "a chain of additions would cross rounds");
     return chain;
+  }
+
+  /// The last round takes a few tiles more rather than leave them to one that reads all filters, or a whole sum, again.
+  Index most_of_round() const { return round_ + round_ / 4; }
+  Index largest_round(Index tiles) const {
+    if (tiles <= most_of_round()) return tiles;
+    const Index rest = tiles % round_;
+    return rest <= round_ / 4 ? round_ + rest : round_;
   }
 
   Index points_bytes(const WinogradTiles& t) const {
@@ -179,9 +189,10 @@ class WinogradKernel final : public ConvolutionKernel {
       from_start += g.filters * from.plane(g);
       to_start += g.filters * to.plane(g);
     }
-    for (Index first = begin; first < end; first += x.capacity) {
+    for (Index first = begin, tiles = 0; first < end; first += tiles) {
       x.first = y.first = first;
-      const Index tiles = std::min(x.capacity, end - first);
+      // A smaller team than asked for has larger shares, but no more memory.
+      tiles = end - first <= std::min(most_of_round(), x.capacity) ? end - first : std::min(round_, x.capacity);
       for (std::size_t i = 0; i < transforms_.groups.size(); ++i)
         products[i].tiles = tiles * transforms_.groups[i].points_per_filter;
       if (weights) {
@@ -209,6 +220,7 @@ class WinogradKernel final : public ConvolutionKernel {
   const ConvolutionSpec spec_;
   const bool bf16_;         ///< the products
   bool own_tiles_ = false;  ///< of each thread
+  Index round_ = 0;         ///< tiles
   WinogradTiles x_, y_;
   Index filter_plane_ = 0;
 };
