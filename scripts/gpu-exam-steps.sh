@@ -410,6 +410,15 @@ step_curve() {
   for name in gpu cpu low; do losses "$work/$name" >"$work/$name.txt"; done
   compare "$work/gpu.txt" "$work/cpu.txt" 0.01 fp32_ || rc=1
   compare "$work/low.txt" "$work/cpu.txt" $limit fp16_ || rc=1
+  # Muon's matrix products are in fp32 on both.
+  for name in cuda cpu; do
+    device=$name train "$work/muon_$name" --max-steps 20 --precision fp32 --no-checkpoints --optimizer muon --lr 0.002 || return
+    losses "$work/muon_$name" >"$work/muon_$name.txt"
+  done
+  compare "$work/muon_cuda.txt" "$work/muon_cpu.txt" 0.01 muon_ || rc=1
+  for name in gpu muon_cuda; do
+    value "${name}_seconds_per_step" "$(grep '"split":"train"' "$work/$name/metrics.jsonl" | sed -E 's/.*"step_time":([^,}]+).*/\1/' | median)"
+  done
   return $rc
 }
 # One rank sums over itself, also in captured steps.

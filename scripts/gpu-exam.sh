@@ -60,7 +60,7 @@ done
 steps_of() {
   case $1 in
     A) echo "facts 8 smoke 40 parity 40 fusion 30 speed 38 same_bits 28 kernels 40" ;;
-    B) echo "start 15 memory 12 tuning 62 to_94 45 curve 20 nccl 15" ;;
+    B) echo "start 15 memory 12 tuning 62 to_94 45 curve 25 nccl 15" ;;
     C) echo "ours 15 torch 30 eager 40 compiled_50 50 compiled_18 25 compiled_20 25 torch_to_94 38" ;;
   esac
 }

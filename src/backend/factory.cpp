@@ -35,6 +35,10 @@ Index arena_on_card(const std::string& card, const Plan& plan, const CompileSpec
   return arena_on_cuda_card(card, plan, spec);
 }
 
+Index updater_floats_on_card(const Plan& plan, const OptimiserSpec& spec) {
+  return updater_floats_on_cuda_card(plan, spec);
+}
+
 double memory_of_card(const std::string& card) {
   try {
     return Json::parse(card).at("totalGlobalMem").as<double>();

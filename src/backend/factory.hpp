@@ -23,9 +23,10 @@ std::unique_ptr<Backend> make_cpu_backend(int threads);
 /// needs the CUDA module, but neither GPU nor driver. Throws Error(device) or, for the description, Error(usage).
 std::string describe_on_card(const std::string& card, const Plan& plan, const CompileSpec& spec);
 
-/// Floats of the arena of a program on such a card, and the memory that the card has, in bytes. Throw as
-/// describe_on_card() does.
+/// Floats of the arenas of a program and of an updater (on any card), and the memory that the card has, in bytes. Throw
+/// as describe_on_card() does.
 Index arena_on_card(const std::string& card, const Plan& plan, const CompileSpec& spec);
+Index updater_floats_on_card(const Plan& plan, const OptimiserSpec& spec);
 double memory_of_card(const std::string& card);
 
 /// Bytes that the GPU of this process has left; 0: there is none.

@@ -38,6 +38,7 @@ struct Sized {
   Plan plan;
   SetLayout layout;
   Index arena_floats = 0;
+  Index update_floats = 0;
   Index floats_kept = 0;  ///< of the arena, if recomputation were off; 0: it is
   HostBytes host;
   Index other_floats = 0;  ///< of the device, beside the arena
@@ -82,8 +83,9 @@ Sized size_up(const Communicator& communicator, const TrainConfig& config, int r
     sized.device = fmt::format("the card of '{}'", config.card);
   }
   require_room_for_parameters(spec, sized.plan, sized.layout, sized.memory);
-  sized.other_floats =
-      other_floats(spec, sized.plan, sized.layout, backend->compile(sized.plan, spec.optimiser).get(), of_host);
+  sized.update_floats = config.card.empty() ? backend->compile(sized.plan, spec.optimiser)->arena_floats()
+                                            : updater_floats_on_card(sized.plan, spec.optimiser);
+  sized.other_floats = other_floats(spec, sized.plan, sized.layout, sized.update_floats, of_host);
   spec.arena_limit = arena_limit(sized.memory, sized.other_floats);
   sized.arena_floats = arena_floats(spec, 0, arena);
   if (spec.device.recompute != Recompute::off) {
@@ -125,14 +127,17 @@ void print_memory(const Sized& sized, const TrainConfig& config) {
                gradients = megabytes(sized.plan.table.block()), activations = megabytes(sized.arena_floats);
   const double samples = static_cast<double>(sized.host.samples) / mega,
                batches = static_cast<double>(sized.host.batches) / mega;
-  line("memory per rank", fmt::format("{:.1f} MB (10^6 bytes; what libraries keep is not counted)",
-                                      parameters + optimiser + statistics + megabytes(outer + residuals + sums) +
-                                          gradients + activations + samples + batches));
+  line("memory per rank",
+       fmt::format("{:.1f} MB (10^6 bytes; what libraries keep is not counted)",
+                   parameters + optimiser + statistics + megabytes(outer + residuals + sums + sized.update_floats) +
+                       gradients + activations + samples + batches));
   line("  parameters", fmt::format("{:.1f} MB in {}", parameters, counted(sets, "set")));
   line("  optimiser", fmt::format("{:.1f} MB", optimiser));
   if (outer > 0) line("  outer", fmt::format("{:.1f} MB", megabytes(outer)));
   if (residuals > 0) line("  residuals", fmt::format("{:.1f} MB to compress gradients", megabytes(residuals)));
   constexpr double shown_megabytes = 0.05;  // what replicas tell each other takes a few bytes in every run
+  if (megabytes(sized.update_floats) >= shown_megabytes)
+    line("  update", fmt::format("{:.1f} MB to compute an update", megabytes(sized.update_floats)));
   if (megabytes(sums) >= shown_megabytes)
     line("  sums", fmt::format("{:.1f} MB to add up what replicas contribute", megabytes(sums)));
   line("  statistics", fmt::format("{:.1f} MB", statistics));

@@ -220,8 +220,8 @@ std::string inspect_plan(const InspectConfig& config) {
   // As if a run had one set of weights, the usual optimiser, and no samples in memory.
   const auto limit_of = [&](const MemoryLimit& memory, Backend& backend) {
     const OptimiserSpec optimiser;
-    return arena_limit(
-        memory, other_floats({}, plan, backend.layout(plan, optimiser), backend.compile(plan, optimiser).get(), false));
+    return arena_limit(memory, other_floats({}, plan, backend.layout(plan, optimiser),
+                                            backend.compile(plan, optimiser)->arena_floats(), false));
   };
   const bool limited = compile.recompute == Recompute::automatic;
   if (!config.card.empty()) {

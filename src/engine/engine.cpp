@@ -87,7 +87,9 @@ Engine::Engine(const Graph& graph, const EngineSpec& spec, std::unique_ptr<Backe
 
   require_room_for_parameters(spec, plan_, layout_, memory_of(*backend_, spec.node_size));
   if (convoy::trains(spec)) updater_ = backend_->compile(plan_, spec.optimiser);
-  const Index others = other_floats(spec, plan_, layout_, updater_.get(), backend_->host_reads());
+  std::optional<Index> update_floats;
+  if (updater_ != nullptr) update_floats = updater_->arena_floats();
+  const Index others = other_floats(spec, plan_, layout_, update_floats, backend_->host_reads());
   EngineSpec limited = spec;
   if (spec.device.recompute == Recompute::automatic)
     limited.arena_limit = arena_limit(memory_of(*backend_, spec.node_size), others);

@@ -122,17 +122,17 @@ MemoryLimit memory_of(const Backend& backend, int node_size) {
                                                       node_size > 1 ? " for " + counted(node_size, "rank") : "")};
 }
 
-Index other_floats(const EngineSpec& spec, const Plan& plan, const SetLayout& layout, const Updater* updater,
-                   bool of_host) {
+Index other_floats(const EngineSpec& spec, const Plan& plan, const SetLayout& layout,
+                   std::optional<Index> update_floats, bool of_host) {
   Index floats = spec.set_floats ? spec.set_floats(layout, plan.table) : layout.count();
-  if (updater != nullptr) floats += plan.table.block() + updater->arena_floats();
+  if (update_floats) floats += plan.table.block() + *update_floats;
   if (of_host) floats += (spec.sample_bytes + 3) / 4;
   return floats;
 }
 
 void require_room_for_parameters(const EngineSpec& spec, const Plan& plan, const SetLayout& layout,
                                  const MemoryLimit& memory) {
-  const Index floats = other_floats(spec, plan, layout, nullptr, false) + (trains(spec) ? plan.table.block() : 0);
+  const Index floats = other_floats(spec, plan, layout, {}, false) + (trains(spec) ? plan.table.block() : 0);
   const double needed = static_cast<double>(floats) * sizeof(float);
   if (memory.bytes <= 0 || needed <= memory.bytes) return;
   fail(

@@ -3,6 +3,7 @@
 // compiling; nothing is allocated.
 #pragma once
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "engine/engine.hpp"
@@ -38,10 +39,10 @@ MemoryLimit memory_of(const Backend& backend, int node_size);
 /// Whether any of its programs trains.
 bool trains(const EngineSpec& spec);
 
-/// Floats of the device beside the arena: sets, and where something trains (`updater` isn't null) gradients and what
-/// the update needs. `of_host`: the device computes in the memory of the host, where samples lie too.
-Index other_floats(const EngineSpec& spec, const Plan& plan, const SetLayout& layout, const Updater* updater,
-                   bool of_host);
+/// Floats of the device beside the arena: sets, and where something trains gradients and `update_floats`, the
+/// updater's arena. `of_host`: the device computes in the memory of the host, where samples lie too.
+Index other_floats(const EngineSpec& spec, const Plan& plan, const SetLayout& layout,
+                   std::optional<Index> update_floats, bool of_host);
 
 /// Throws Error(device) where the sets and gradients alone, whatever the batch is, need more than there is. Before an
 /// updater is compiled, whose tables grow with the parameters.

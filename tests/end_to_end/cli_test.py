@@ -192,8 +192,10 @@ def dry_runs():
     check(abs(memory["  parameters"] / (9 * 25557032 * 4 / 1e6) - 1) < 0.01, "8 replicas and the mean hold 9 sets")
 
     out, _ = call("train", "--synthetic", "--dry-run", "--dry-run-seconds", 0, "--model", "resnet20", "--global-batch", 64,
-                  "--sync", "gradients", "--threads", 1, "--epochs", 3, ranks=2)
+                  "--sync", "gradients", "--threads", 1, "--epochs", 3, "--optimizer", "muon", "--lr", 0.005, ranks=2)
     facts = summary(out)
+    # The largest matrix has 64 x 576 numbers: twice, and two of 64 x 64.
+    check(facts["  update"].startswith("0.3 MB"), "the update's memory is counted")
     check(facts["parameters"] == "272474", "resnet20 with 10 classes has 272474 parameters")
     check(facts["forward"].startswith("0.041 GMAC"), "resnet20 takes 0.041 GMAC")
     check("2 ranks, 2 replicas, batch 32 per replica" in facts["job"], "the global batch is dealt to the ranks")

@@ -78,7 +78,6 @@ MENTIONS = {
     ("ChannelGate", "src/network/builder.cpp"),  # a block that several families have
     ("ChannelGate", "src/network/operations/activation_kind.hpp"),  # its kinds of gates
     ("adamw", "src/config/foreign_names.cpp"),  # a rival's switch
-    ("adamw", "src/backend/cuda/updater.cpp"),  # what a message recommends in place of muon
 }
 # Words that only some folders may know.
 KNOWN_IN = {"SyncMode": ("src/sync/", "src/config/"), "alexnet": ("src/network/models/",), "densenet": ("src/network/models/",)}

@@ -75,6 +75,10 @@ Index arena_on_cuda_card(const std::string& card, const Plan& plan, const Compil
   return entry_for_cards().arena_on_card(card, plan, spec);
 }
 
+Index updater_floats_on_cuda_card(const Plan& plan, const OptimiserSpec& spec) {
+  return entry_for_cards().updater_floats_on_card(plan, spec);
+}
+
 double free_cuda_memory() {
   std::string reason;
   const CudaEntry* const entry = is_built() ? open_entry(reason) : nullptr;

@@ -15,8 +15,9 @@ std::unique_ptr<Backend> load_cuda_backend(const BackendSpec& spec, std::string&
 /// describe_on_card() of backend/factory.hpp.
 std::string describe_cuda_program(const std::string& card, const Plan& plan, const CompileSpec& spec);
 
-/// arena_on_card() and free_device_memory() of backend/factory.hpp.
+/// arena_on_card(), updater_floats_on_card() and free_device_memory() of backend/factory.hpp.
 Index arena_on_cuda_card(const std::string& card, const Plan& plan, const CompileSpec& spec);
+Index updater_floats_on_cuda_card(const Plan& plan, const OptimiserSpec& spec);
 double free_cuda_memory();
 
 /// What the module was built with, for backend_versions(). Opens nothing.

@@ -8,6 +8,7 @@
 #include "backend/cuda/cuda_backend.hpp"
 #include "backend/cuda/program.hpp"
 #include "backend/cuda/runtime/check.hpp"
+#include "backend/cuda/updater.hpp"
 #include "core/version.hpp"
 
 namespace convoy::cuda {
@@ -78,6 +79,7 @@ extern "C" const convoy::CudaEntry* convoy_cuda_entry() {
                                        .make_backend = convoy::cuda::make,
                                        .describe_on_card = convoy::cuda::describe_on,
                                        .arena_on_card = convoy::cuda::arena_on,
+                                       .updater_floats_on_card = convoy::cuda::updater_floats,
                                        .free_memory = convoy::cuda::free_memory};
   return &entry;
 }

@@ -17,6 +17,7 @@ struct CudaEntry {
   /// The functions of backend/factory.hpp.
   std::string (*describe_on_card)(const std::string& card, const Plan& plan, const CompileSpec& spec) = nullptr;
   Index (*arena_on_card)(const std::string& card, const Plan& plan, const CompileSpec& spec) = nullptr;
+  Index (*updater_floats_on_card)(const Plan& plan, const OptimiserSpec& spec) = nullptr;
   double (*free_memory)() = nullptr;
 };
 

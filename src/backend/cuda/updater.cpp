@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backend/cuda/updater.hpp"
 
+#include <optional>
 #include <vector>
 
 #include "backend/cuda/kernels/update.hpp"
+#include "backend/cuda/matrix_pass.hpp"
 #include "backend/cuda/runtime/check.hpp"
 #include "backend/set_layout.hpp"
 #include "core/errors.hpp"
@@ -23,6 +25,39 @@ std::vector<UpdatePiece> trained_pieces(const Plan& plan) {
   return pieces;
 }
 
+/// What is known without a device. It lies in the arena as
+/// verdict | squares of pieces | norms of pieces | pieces | folds | matrices.
+struct UpdateTables {
+  std::vector<UpdatePiece> pieces;
+  std::vector<NormFold> folds;
+  std::optional<MatrixPass> matrices;
+  Index squares_bytes = 0, norms_bytes = 0;
+
+  UpdateTables(const Plan& plan, const OptimiserSpec& spec) : pieces(trained_pieces(plan)) {
+    with_optimiser(spec.rule, [&](auto rule) {
+      using R = decltype(rule);
+      if constexpr (is_layerwise<R>) norms_bytes = bytes_each(sizeof(PieceNorms));
+      if constexpr (is_matrix_rule<R>) matrices.emplace(plan, pieces);
+    });
+    if (spec.clip_norm > 0) squares_bytes = bytes_each(sizeof(double));
+    for (const NormStatistics& norm : plan.table.norms) {
+      if (norm.frozen) continue;
+      const auto* attributes = as<BatchNorm>(plan.graph.nodes.at(static_cast<std::size_t>(norm.node)));
+      require(attributes != nullptr, "statistics of a node that is no batch norm");
+      for (const Range& range : {norm.mean, norm.variance})
+        folds.push_back({range.begin, range.count, attributes->momentum});
+    }
+  }
+  Index floats() const {
+    static_assert(sizeof(UpdateVerdict) <= 64);
+    const Index own = 64 + squares_bytes + norms_bytes + bytes_of_all(pieces) + bytes_of_all(folds);
+    return (own + (matrices ? matrices->bytes() : 0)) / 4;
+  }
+
+ private:
+  Index bytes_each(std::size_t bytes) const { return (static_cast<Index>(pieces.size() * bytes) + 63) / 64 * 64; }
+};
+
 class CudaUpdater final : public Updater {
  public:
   CudaUpdater(const Context& context, const Plan& plan, const OptimiserSpec& spec)
@@ -31,41 +66,23 @@ class CudaUpdater final : public Updater {
         layout_(set_layout(plan.table, spec)),
         flags_(plan.table.flags),
         tail_(plan.table.statistics),
-        pieces_(trained_pieces(plan)) {
-    with_optimiser(spec.rule, [](auto rule) {
-      using R = decltype(rule);
-      if constexpr (is_matrix_rule<R>)
-        fail(Exit::device,
-             "--optimizer {} does not run on a GPU yet (the CUDA module has no kernels for its matrix products); "
-             "train with --device cpu, or with --optimizer adamw, whose learning rate and weight decay it takes",
-             R::name);
-    });
-    for (const NormStatistics& norm : plan.table.norms) {
-      if (norm.frozen) continue;
-      const auto* attributes = as<BatchNorm>(plan.graph.nodes.at(static_cast<std::size_t>(norm.node)));
-      require(attributes != nullptr, "statistics of a node that is no batch norm");
-      for (const Range& range : {norm.mean, norm.variance})
-        folds_.push_back({range.begin, range.count, attributes->momentum});
-    }
-  }
+        tables_(plan, spec) {}
 
-  /// verdict | squares of pieces | norms of pieces | pieces | folds.
-  Index arena_floats() const override {
-    static_assert(sizeof(UpdateVerdict) <= 64);
-    return (64 + squares_bytes() + norms_bytes() + bytes_of_all(pieces_) + bytes_of_all(folds_)) / 4;
-  }
+  Index arena_floats() const override { return tables_.floats(); }
 
   void bind(float* arena) override {
     auto* at = reinterpret_cast<std::byte*>(arena);
     verdict_ = reinterpret_cast<UpdateVerdict*>(at);
     at += 64;
-    squares_ = spec_.clip_norm > 0 ? reinterpret_cast<double*>(at) : nullptr;
-    at += squares_bytes();
-    norms_ = norms_bytes() > 0 ? reinterpret_cast<PieceNorms*>(at) : nullptr;
-    at += norms_bytes();
-    device_pieces_ = put(at, pieces_);
-    at += bytes_of_all(pieces_);
-    device_folds_ = put(at, folds_);
+    squares_ = tables_.squares_bytes > 0 ? reinterpret_cast<double*>(at) : nullptr;
+    at += tables_.squares_bytes;
+    norms_ = tables_.norms_bytes > 0 ? reinterpret_cast<PieceNorms*>(at) : nullptr;
+    at += tables_.norms_bytes;
+    device_pieces_ = put(at, tables_.pieces);
+    at += bytes_of_all(tables_.pieces);
+    device_folds_ = put(at, tables_.folds);
+    at += bytes_of_all(tables_.folds);
+    if (tables_.matrices) tables_.matrices->bind(context_.queue, at);
   }
 
   void launch(const ParameterSet& set, const float* gradients) override {
@@ -82,7 +99,7 @@ class CudaUpdater final : public Updater {
       args.storage = copies->layout->storage;
     }
     args.pieces = device_pieces_;
-    args.count = static_cast<int>(pieces_.size());
+    args.count = static_cast<int>(tables_.pieces.size());
     args.step = context_.step;
     args.verdict = verdict_;
     args.norms = norms_;
@@ -100,22 +117,15 @@ class CudaUpdater final : public Updater {
     decision.verdict = verdict_;
     check(decide_update(spec_.rule, decision, stream), "launch of the update's decision");
     check(piece_norms(spec_.rule, args, stream), "launch of the tensors' norms");
+    if (tables_.matrices) tables_.matrices->launch(spec_.rule, args, context_.queue);
     args.running = set.block + layout_.statistics.begin;
     args.tail = gradients + tail_.begin;
     args.folds = device_folds_;
-    args.fold_count = static_cast<int>(folds_.size());
+    args.fold_count = static_cast<int>(tables_.folds.size());
     check(update(spec_.rule, args, stream), "launch of the update");
   }
 
  private:
-  Index bytes_each(bool needed, std::size_t bytes) const {
-    return needed ? (static_cast<Index>(pieces_.size() * bytes) + 63) / 64 * 64 : 0;
-  }
-  Index squares_bytes() const { return bytes_each(spec_.clip_norm > 0, sizeof(double)); }
-  Index norms_bytes() const {
-    const bool layerwise = with_optimiser(spec_.rule, [](auto rule) { return is_layerwise<decltype(rule)>; });
-    return bytes_each(layerwise, sizeof(PieceNorms));
-  }
   template <class T>
   const T* put(std::byte* at, const std::vector<T>& table) {
     context_.queue.upload_now(at, table.data(), static_cast<Index>(table.size() * sizeof(T)));
@@ -126,8 +136,7 @@ class CudaUpdater final : public Updater {
   const OptimiserSpec spec_;
   const SetLayout layout_;
   const Range flags_, tail_;
-  const std::vector<UpdatePiece> pieces_;
-  std::vector<NormFold> folds_;
+  UpdateTables tables_;
   UpdateVerdict* verdict_ = nullptr;
   double* squares_ = nullptr;
   PieceNorms* norms_ = nullptr;
@@ -136,6 +145,8 @@ class CudaUpdater final : public Updater {
 };
 
 }  // namespace
+
+Index updater_floats(const Plan& plan, const OptimiserSpec& spec) { return UpdateTables(plan, spec).floats(); }
 
 std::unique_ptr<Updater> make_updater(const Context& context, const Plan& plan, const OptimiserSpec& spec) {
   return std::make_unique<CudaUpdater>(context, plan, spec);

@@ -155,6 +155,7 @@ def part_b(root):
     assert "top1" in steps["to_94"]["values"] and "top1_of_epoch_1" in steps["to_94"]["values"], told
     assert "fp32_steps" in steps["curve"]["values"], told
     assert steps["curve"]["values"]["fp32_steps"] == steps["curve"]["values"]["fp16_steps"] == 20, told
+    assert steps["curve"]["values"]["muon_steps"] == 20 and steps["curve"]["values"]["muon_cuda_seconds_per_step"] > 0, told
     assert steps["nccl"]["values"] == {"plain_steps": 4, "tree_steps": 4, "same_bits_as_without": 1}, told
     assert '"split":"val"' in files["to_94.jsonl"], told
 

@@ -31,6 +31,7 @@ def equals_the_cpu(folder):
         "synchronised norms": ["--sync", "gradients", "--sync-bn"],
         "weights": ["--sync", "weights", "--local-steps", 2],
         "an outer optimiser": ["--sync", "weights", "--local-steps", 2, "--outer-optimizer", "nesterov", "--outer-momentum", 0.5],
+        "muon": ["--sync", "gradients", "--optimizer", "muon", "--lr", 0.005],
         "a moving average": ["--sync", "gradients", "--ema-decay", 0.8, "--ema-steps", 2],
         "gradients in bf16": ["--sync", "gradients", "--wire", "bf16"],
         "gradients in fp16, the tree": ["--sync", "gradients", "--wire", "fp16", "--reproducible", "--replicas", 3],
@@ -81,6 +82,16 @@ def goes_on(folder):
     check("they are chosen anew" in err and "as sm_90" in err, "resumed on other cards: says that kernels are chosen anew")
     far = difference(everything(last(other)), everything(last(whole)))
     check(0 < far < 0.5, f"resumed on other cards: goes on, {far:.1e} from the same cards' job")
+
+
+def goes_on_with_muon(folder):
+    """With copies of the filters in bf16, a clipped norm and a layer that stays as it is."""
+    words = ["--epochs", 2, "--optimizer", "muon", "--lr", 0.005, "--precision", "bf16", "--clip-grad-norm", 1, "--freeze", "layer1.*"]
+    whole, half, same = (os.path.join(folder, name) for name in ("muon whole", "muon half", "muon same"))
+    on_gpu(1, whole, *words)
+    on_gpu(1, half, *words, "--run-epochs", 1)
+    on_gpu(1, same, *words, "--resume", last(half))
+    check(same_bits(everything(last(same)), everything(last(whole))), "muon resumed: the same bits")
 
 
 def profiles(folder):
@@ -138,6 +149,7 @@ def unlike_ranks(folder):
 with work_folder() as work:
     evaluates(work)
     goes_on(work)
+    goes_on_with_muon(work)
     equals_the_cpu(work)
     profiles(work)
     without_nccl(work)

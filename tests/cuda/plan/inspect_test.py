@@ -37,6 +37,15 @@ def dry_run(card, batch, *options, expect=0):
     return done.stdout if expect == 0 else done.stderr
 
 
+# resnet8's 9 matrices, filled up to whole tiles of 64 x 64, are 64 x 64 (three), 64 x 192 (three), 64 x 320 (two) and 64 x 576: twice each,
+# and twice 64 x 64 for each.
+scratch = 4 * 64 * (2 * (3 * 64 + 3 * 192 + 2 * 320 + 576) + 2 * 9 * 64) / 1e6
+plain, muon = (dry_run(CARDS / "h100.json", 64, "--optimizer", name) for name in ("adamw", "muon"))
+found = float(re.search(r"  update +([\d.]+) MB to compute an update\n", muon).group(1))
+assert abs(found - scratch) <= 0.06, (found, scratch)
+taken = [float(re.search(r"largest batch +([\d.]+) of", out).group(1)) for out in (plain, muon)]
+assert abs(taken[1] - taken[0] - scratch) <= 0.16, (taken, scratch)
+
 # A card with a tenth of the memory: the batch that fits and the next one, by the same count.
 with tempfile.TemporaryDirectory() as work:
     description = json.loads((CARDS / "h100.json").read_text())

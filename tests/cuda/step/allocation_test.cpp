@@ -15,7 +15,11 @@ namespace {
 
 long own_allocations() { return count_allocations() - host_cuda::counts().own_allocations; }
 
-TEST(Allocations, NoneInAStep) {
+/// Also of an optimiser with matrix products.
+class Allocations : public testing::TestWithParam<Rule> {};
+INSTANTIATE_TEST_SUITE_P(Rules, Allocations, testing::Values(Rule::sgd, Rule::muon));
+
+TEST_P(Allocations, NoneInAStep) {
   const auto backend = make_cuda_backend(make_reference_library(90, Fusing::fp16));
   constexpr Index image = 8, batch = 2;
   const Plan plan = make_plan(build_graph(small_model("resnet11_bottleneck", "relu", "v1.5")),
@@ -25,7 +29,7 @@ TEST(Allocations, NoneInAStep) {
   spec.height = spec.width = image;
   spec.precision = Precision::fp16;
   spec.input = formula_input(image, image, 3);
-  const OptimiserSpec optimiser;
+  const OptimiserSpec optimiser{.rule = GetParam()};
   const auto program = backend->compile(plan, spec);
   const auto updater = backend->compile(plan, optimiser);
   float* const gradients = backend->allocate(plan.table.block());

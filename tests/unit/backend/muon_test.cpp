@@ -11,44 +11,18 @@
 #include "backend/cpu/orthogonal.hpp"
 #include "network/models.hpp"
 #include "support/formula.hpp"
+#include "support/matrix_plan.hpp"
+#include "support/reference/orthogonal.hpp"
 #include "unit/backend/updater_bench.hpp"
 
 namespace convoy::cpu {
 namespace {
 
+using reference::norm_of;
+using reference::orthogonal;
 using reference::Values;
 
 constexpr double momentum = 0.875, decay = 0.125;
-
-double norm_of(const Values& values) {
-  double squares = 0;
-  for (const double v : values) squares += v * v;
-  return std::sqrt(squares);
-}
-
-/// y X^T X, by loops over elements.
-Values times_gram(const Values& y, const Values& x, std::size_t rows) {
-  const std::size_t columns = x.size() / rows;
-  Values result(x.size(), 0.0);
-  for (std::size_t i = 0; i < rows; ++i)
-    for (std::size_t j = 0; j < rows; ++j) {
-      double product = 0;
-      for (std::size_t k = 0; k < columns; ++k) product += y[i * columns + k] * x[j * columns + k];
-      for (std::size_t k = 0; k < columns; ++k) result[i * columns + k] += product * x[j * columns + k];
-    }
-  return result;
-}
-
-/// Five times 3.4445 X - 4.7750 X X^T X + 2.0315 X X^T X X^T X, of X over its norm.
-Values orthogonal(Values x, std::size_t rows) {
-  const double norm = norm_of(x);
-  for (double& v : x) v /= norm;
-  for (int i = 0; i < 5; ++i) {
-    const Values cubed = times_gram(x, x, rows), fifth = times_gram(cubed, x, rows);
-    for (std::size_t k = 0; k < x.size(); ++k) x[k] = 3.4445 * x[k] - 4.7750 * cubed[k] + 2.0315 * fifth[k];
-  }
-  return x;
-}
 
 /// The formula in double.
 struct Reference {
@@ -67,21 +41,7 @@ struct Reference {
   }
 };
 
-Plan plan_of(const std::vector<std::vector<Index>>& shapes) {
-  Plan plan;
-  Index at = 0;
-  for (const std::vector<Index>& shape : shapes) {
-    Parameter& row = plan.table.rows.emplace_back();
-    row.shape = shape;
-    row.decay = decay;
-    row.range = {at, 1};
-    for (const Index side : shape) row.range.count *= side;
-    at = align_floats(row.range.end());
-  }
-  plan.table.parameters = {0, at};
-  plan.table.statistics = plan.table.flags = plan.table.exchange = {at, 0};
-  return plan;
-}
+Plan plan_of(const std::vector<std::vector<Index>>& shapes) { return matrix_plan(shapes, decay); }
 
 /// `steps` random gradients for each matrix; the result must be within `tolerance` of its norm.
 void expect_reference(const std::vector<std::vector<Index>>& shapes, int steps, double tolerance) {

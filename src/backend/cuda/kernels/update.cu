@@ -80,6 +80,46 @@ __global__ void __launch_bounds__(threads) norms_kernel(UpdateArgs args) {
   if (threadIdx.x == 0) args.norms[blockIdx.x] = {weight, measured};
 }
 
+/// Where the elements of a piece of a matrix lie among the gathered.
+struct Gathered {
+  UpdateMatrix matrix;
+  std::int32_t row, column;  ///< of the piece's first element
+  __device__ __forceinline__ Gathered(const UpdateArgs& args, const UpdatePiece& piece)
+      : matrix(args.matrices[piece.matrix]),
+        row(static_cast<std::int32_t>((piece.begin - matrix.begin) / matrix.columns)),
+        column(static_cast<std::int32_t>((piece.begin - matrix.begin) % matrix.columns)) {}
+  __device__ __forceinline__ Index place(int i) const {
+    const auto from_column = static_cast<unsigned>(column) + static_cast<unsigned>(i),
+               columns = static_cast<unsigned>(matrix.columns);
+    return matrix.place(row + static_cast<std::int32_t>(from_column / columns),
+                        static_cast<std::int32_t>(from_column % columns));
+  }
+};
+
+template <class R, std::size_t... I>
+__device__ __forceinline__ float gather_one(const UpdateArgs& args, const UpdateFactors& factors, Index at,
+                                            std::index_sequence<I...>) {
+  return R::gathered(factors, args.gradients[at], args.slots[at + static_cast<Index>(I) * args.slot_floats]...);
+}
+
+template <class R>
+__global__ void __launch_bounds__(threads) gather_kernel(UpdateArgs args, double* squares) {
+  await_previous();
+  if (args.verdict->apply == 0) return;
+  const UpdatePiece piece = args.pieces[blockIdx.x];
+  if (piece.matrix < 0) return;
+  const UpdateFactors factors = factors_of(args, piece);
+  const Gathered gathered(args, piece);
+  double sum = 0;
+  for (int i = static_cast<int>(threadIdx.x); i < elements_of(piece); i += threads) {
+    const float x = gather_one<R>(args, factors, piece.begin + i, SlotsOf<R>());
+    args.gathered[gathered.place(i)] = x;
+    sum += static_cast<double>(x) * static_cast<double>(x);
+  }
+  sum = block_sum<threads>(sum);
+  if (threadIdx.x == 0) squares[blockIdx.x] = sum;
+}
+
 /// All threads of a block call it. Each block of a tensor sums all of the tensor's pieces, in the same order.
 template <class R>
 __device__ __forceinline__ float ratio_of(const UpdateArgs& args, const UpdatePiece& piece, const float* numbers) {
@@ -98,6 +138,22 @@ __device__ __forceinline__ void fold_statistics(const UpdateArgs& args, const No
     args.running[i] = fold_statistic(args.running[i], args.tail[i], fold.momentum);
 }
 
+/// The new weights of a piece of a matrix, also in shared memory.
+template <class R>
+__device__ __forceinline__ void update_matrix(const UpdateArgs& args, const UpdatePiece& piece, UpdateFactors factors,
+                                              float* values) {
+  const Gathered gathered(args, piece);
+  factors.ratio = static_cast<float>(R::matrix_ratio(factors.numbers, static_cast<double>(gathered.matrix.rows),
+                                                     static_cast<double>(gathered.matrix.columns)));
+#pragma unroll 4
+  for (int i = static_cast<int>(threadIdx.x); i < elements_of(piece); i += threads) {
+    const Index at = piece.begin + i;
+    const float w = R::matrix_update(factors, args.values[at], args.gathered[gathered.place(i)]);
+    args.values[at] = w;
+    values[i] = w;
+  }
+}
+
 /// Each block updates one piece; those behind fold statistics.
 template <class R, class T>
 __global__ void __launch_bounds__(threads) update_kernel(UpdateArgs args) {
@@ -110,7 +166,12 @@ __global__ void __launch_bounds__(threads) update_kernel(UpdateArgs args) {
   if (piece.trains == 0) return;
   UpdateFactors factors = factors_of(args, piece);
   if constexpr (is_layerwise<R>) factors.ratio = ratio_of<R>(args, piece, factors.numbers);
-  const int count = elements_of(piece);
+  bool updated = false;
+  if constexpr (is_matrix_rule<R>) {
+    updated = piece.matrix >= 0;
+    if (updated) update_matrix<R>(args, piece, factors, values);
+  }
+  const int count = updated ? 0 : elements_of(piece);
 #pragma unroll 4
   for (int i = static_cast<int>(threadIdx.x); i < count; i += threads) {
     const Index at = piece.begin + i;
@@ -227,14 +288,8 @@ cudaError_t piece_squares(const UpdateArgs& args, double* squares, cudaStream_t 
 }
 
 cudaError_t decide_update(Rule rule, const Decision& decision, cudaStream_t stream) {
-  return with_optimiser(rule, [&](auto chosen) {
-    using R = decltype(chosen);
-    if constexpr (is_matrix_rule<R>) {
-      return cudaErrorNotSupported;
-    } else {
-      return launch(decide_kernel<R>, 1, threads, 0, stream, decision);
-    }
-  });
+  return with_optimiser(
+      rule, [&](auto chosen) { return launch(decide_kernel<decltype(chosen)>, 1, threads, 0, stream, decision); });
 }
 
 cudaError_t piece_norms(Rule rule, const UpdateArgs& args, cudaStream_t stream) {
@@ -249,19 +304,27 @@ cudaError_t piece_norms(Rule rule, const UpdateArgs& args, cudaStream_t stream) 
   });
 }
 
+cudaError_t gather_matrices(Rule rule, const UpdateArgs& args, double* squares, cudaStream_t stream) {
+  if (args.count == 0) return cudaSuccess;
+  return with_optimiser(rule, [&](auto chosen) {
+    using R = decltype(chosen);
+    if constexpr (is_matrix_rule<R>) {
+      return launch(gather_kernel<R>, static_cast<unsigned>(args.count), threads, 0, stream, args, squares);
+    } else {
+      return cudaSuccess;
+    }
+  });
+}
+
 cudaError_t update(Rule rule, const UpdateArgs& args, cudaStream_t stream) {
   const int blocks = args.count + args.fold_count;
   if (blocks == 0) return cudaSuccess;
   return with_optimiser(rule, [&](auto chosen) {
     using R = decltype(chosen);
-    if constexpr (is_matrix_rule<R>) {
-      return cudaErrorNotSupported;
-    } else {
-      return with_storage(args.storage, [&](auto tag) {
-        return launch(update_kernel<R, typename decltype(tag)::type>, static_cast<unsigned>(blocks), threads, 0,
-                      stream, args);
-      });
-    }
+    return with_storage(args.storage, [&](auto tag) {
+      return launch(update_kernel<R, typename decltype(tag)::type>, static_cast<unsigned>(blocks), threads, 0, stream,
+                    args);
+    });
   });
 }
 

@@ -2,6 +2,7 @@
 // An optimiser step over a parameter table, masked by the replicas' flags. It also writes the copies of filters that
 // convolutions read (KRSC in storage), folds batch statistics and keeps the loss scale.
 #pragma once
+#include "backend/cuda/kernels/orthogonal.hpp"
 #include "backend/cuda/kernels/types.hpp"
 #include "backend/rules/device_state.hpp"
 #include "optim/optimisers.hpp"
@@ -20,6 +21,7 @@ struct UpdatePiece {
   std::int32_t trains = 1;
   std::int32_t is_weight = 1;                     ///< as TensorNorms
   std::int32_t first_piece = 0, piece_count = 1;  ///< of the tensor
+  std::int32_t matrix = -1;  ///< to a matrix rule: which of UpdateArgs::matrices it is a piece of; -1: of none
 };
 inline constexpr int piece_elements = 4096;
 
@@ -52,6 +54,8 @@ struct UpdateArgs {
   const StepNumbers* step = nullptr;
   UpdateVerdict* verdict = nullptr;
   PieceNorms* norms = nullptr;  ///< of all pieces; null: the rule is not layer-wise
+  const UpdateMatrix* matrices = nullptr;
+  float* gathered = nullptr;  ///< of matrices: written by gather_matrices, and orthogonal when update() reads it
   /// running = (1 - momentum) * running + momentum * tail, by blocks behind those of the pieces.
   float* running = nullptr;
   const float* tail = nullptr;
@@ -74,12 +78,13 @@ struct Decision {
   Counters* counters = nullptr;
   UpdateVerdict* verdict = nullptr;
 };
-/// One block looks at flags and norm, and writes loss scale, counters and the numbers of the rule. No kernels exist for
-/// a matrix rule: cudaErrorNotSupported.
+/// One block looks at flags and norm, and writes loss scale, counters and the numbers of the rule.
 cudaError_t decide_update(Rule rule, const Decision& decision, cudaStream_t stream);
 /// What a layer-wise rule measures, of each piece that trains.
 cudaError_t piece_norms(Rule rule, const UpdateArgs& args, cudaStream_t stream);
-/// Updates all tensors and running statistics by one launch, unless skipped; as decide_update for a matrix rule.
+/// What a matrix rule gathers into matrices, and squares[piece] = its sum of squares; updates slots.
+cudaError_t gather_matrices(Rule rule, const UpdateArgs& args, double* squares, cudaStream_t stream);
+/// Updates all tensors and running statistics by one launch, unless skipped.
 cudaError_t update(Rule rule, const UpdateArgs& args, cudaStream_t stream);
 /// Writes the copies of all tensors from the values as they are.
 cudaError_t refresh_copies(const UpdateArgs& args, cudaStream_t stream);
