@@ -55,6 +55,7 @@ class WinogradKernel final : public ConvolutionKernel {
     // Two more blocks of 16 numbers keep the filters' planes off the same cache sets.
     filter_plane_ =
         (data ? x_.layout.padded_channels() * even(s.out) : y_.layout.padded_channels() * even(s.in)) + 2 * lanes;
+    plan_products();
   }
 
   Index packed_bytes() const override { return winograd_filters * filter_plane_ * (pairs() ? 2 : 4); }
@@ -90,6 +91,39 @@ class WinogradKernel final : public ConvolutionKernel {
   /// Transformations prefetch a tensor with more bytes. A smaller one is often still in a thread's second-level cache,
   /// and then prefetching costs 1 to 3 %.
   static constexpr Index cached_bytes = 1 << 20;
+  static constexpr std::size_t most_groups = 4;
+
+  /// The product of a group of points. `product` lacks addresses and the number of tiles; the others are the bytes by
+  /// which its panels start after the first.
+  struct PlannedProduct {
+    Product product;
+    Index filters = 0, source = 0, result = 0;
+  };
+
+  void plan_products() {
+    const bool turned = spec_.direction == Direction::data;
+    const WinogradTiles &from = turned ? y_ : x_, &to = turned ? x_ : y_;
+    require(transforms_.groups.size() <= most_groups, "more groups of points than products");
+    Index source = 0, result = 0;
+    for (std::size_t i = 0; i < transforms_.groups.size(); ++i) {
+      const PointGroup& g = transforms_.groups[i];
+      planned_[i] = {
+          .product = {.points = g.filters,
+                      .filter_plane = filter_plane_,
+                      .source_channels = from.layout.channels,
+                      .result_channels = to.layout.blocked() ? to.layout.padded_channels() : to.layout.channels,
+                      .result_blocks = to.layout.blocks(),
+                      .source_plane = from.plane(g),
+                      .result_plane = to.plane(g),
+                      .capacity = x_.capacity * g.points_per_filter,
+                      .chain = chain_points(spec_.shape, g)},
+          .filters = g.first * filter_plane_ * (pairs() ? 2 : 4),
+          .source = source,
+          .result = result};
+      source += g.filters * from.plane(g) * element_bytes(from);
+      result += g.filters * to.plane(g) * element_bytes(to);
+    }
+  }
 
   /// How many points of a group one chain adds. It divides the points of a round for any number of threads, so no chain
   /// continues in the next round.
@@ -166,28 +200,13 @@ class WinogradKernel final : public ConvolutionKernel {
     const auto add_gradients = bf16_ ? products_.filter_gradients_bf16 : products_.filter_gradients;
     const auto read = turned ? transforms_.read_dy : transforms_.read_x;
     const auto write = turned ? transforms_.write_dx : transforms_.write_y;
-    constexpr std::size_t most_groups = 4;
     Product products[most_groups];
-    require(transforms_.groups.size() <= most_groups, "more groups of points than products");
-    Index from_start = 0, to_start = 0;
     for (std::size_t i = 0; i < transforms_.groups.size(); ++i) {
-      const PointGroup& g = transforms_.groups[i];
-      products[i] = {.points = g.filters,
-                     .filters = static_cast<std::byte*>(const_cast<void*>(data.packed)) +
-                                g.first * filter_plane_ * (pairs() ? 2 : 4),
-                     .filter_plane = filter_plane_,
-                     .source = static_cast<const std::byte*>(from.points) + from_start * element_bytes(from),
-                     .result = static_cast<std::byte*>(to.points) + to_start * element_bytes(to),
-                     .source_channels = from.layout.channels,
-                     .result_channels = to.layout.blocked() ? to.layout.padded_channels() : to.layout.channels,
-                     .result_blocks = to.layout.blocks(),
-                     .source_plane = from.plane(g),
-                     .result_plane = to.plane(g),
-                     .capacity = x.capacity * g.points_per_filter,
-                     .add = data.add,
-                     .chain = chain_points(spec_.shape, g)};
-      from_start += g.filters * from.plane(g);
-      to_start += g.filters * to.plane(g);
+      products[i] = planned_[i].product;
+      products[i].filters = static_cast<std::byte*>(const_cast<void*>(data.packed)) + planned_[i].filters;
+      products[i].source = static_cast<const std::byte*>(from.points) + planned_[i].source;
+      products[i].result = static_cast<std::byte*>(to.points) + planned_[i].result;
+      products[i].add = data.add;
     }
     for (Index first = begin, tiles = 0; first < end; first += tiles) {
       x.first = y.first = first;
@@ -223,6 +242,7 @@ class WinogradKernel final : public ConvolutionKernel {
   Index round_ = 0;         ///< tiles
   WinogradTiles x_, y_;
   Index filter_plane_ = 0;
+  PlannedProduct planned_[most_groups];  ///< one for each group of points
 };
 
 }  // namespace
