@@ -249,23 +249,14 @@ void ArithmeticCheck::tell() const {
 }
 
 std::string ArithmeticCheck::put_newer_checkpoints_aside() const {
-  const CheckpointConfig& config = job_.config.checkpoint;
-  if (!config.save) return {};
-  const NewerCheckpoints newer = list_newer(config.folder, std::max<Index>(passed_step_, 0));
-  if (newer.files.empty()) return {};
-  if (!newer.leaves_one)
+  if (!job_.config.checkpoint.save) return {};
+  const auto aside = job_.checkpointing.put_newer_aside(std::max<Index>(passed_step_, 0), Checkpointing::Best::moves);
+  if (!aside)
     return fmt::format(
         "; no checkpoint is older than the last check that passed, so the run goes on from one that may be wrong: save "
         "more often (--save-every-steps), or start anew");
-  std::string aside;
-  put_aside(config.folder, newer.files, aside, job_.attempt.fence);
-  job_.state_file->note([&](RunState& run) {
-    const std::string left = resolve_checkpoint(config.folder);
-    run.checkpoint = path_from(job_.config.output.folder, left);
-    run.checkpoint_step = peek(left).step;
-    run.checkpoint_time = time_of_file(left);
-  });
-  return fmt::format("; the checkpoints after step {} are in '{}'", passed_step_, aside);
+  return aside->empty() ? std::string()
+                        : fmt::format("; the checkpoints after step {} are in '{}'", passed_step_, *aside);
 }
 
 void ArithmeticCheck::leave(const Verdict& verdict, const LoopState& state) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/spike_guard.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include "checkpoint/agree.hpp"
@@ -32,7 +33,9 @@ SpikeGuard::SpikeGuard(const TrainConfig& config)
 
 void SpikeGuard::attach(TrainingJob& job) {
   job_ = &job;
-  interval_begin_ = job.state.position.step;
+  // What an interval saved before its loss was judged may be spiked: a stop within it changes nothing about that.
+  const Index step = job.state.position.step;
+  interval_begin_ = interval_begin_ < 0 ? step : std::min(interval_begin_, step);
 }
 
 void SpikeGuard::write(std::map<std::string, double>& numbers) const {
@@ -41,6 +44,7 @@ void SpikeGuard::write(std::map<std::string, double>& numbers) const {
   norms_.write("spike_norm", numbers);
   numbers["spike_undone_steps"] = static_cast<double>(undone_steps_);
   numbers["spike_returned_to"] = static_cast<double>(returned_to_);
+  numbers["spike_interval_begin"] = static_cast<double>(interval_begin_);
   numbers["spike_returns"] = static_cast<double>(returns_);
 }
 
@@ -54,6 +58,7 @@ void SpikeGuard::read(const std::map<std::string, double>& numbers) {
   undone_steps_ = stored("spike_undone_steps", 0);
   returned_to_ = stored("spike_returned_to", -1);
   returns_ = stored("spike_returns", 0);
+  interval_begin_ = stored("spike_interval_begin", -1);
 }
 
 double SpikeGuard::gradient_norm() {
@@ -95,7 +100,7 @@ void SpikeGuard::step_done(LoopState& state) {
   interval_begin_ = state.position.step;
 }
 
-void SpikeGuard::roll_back(const LoopState& state, const std::string& spike) {
+void SpikeGuard::roll_back(LoopState& state, const std::string& spike) {
   TrainingJob& job = *job_;
   job.checkpointing.finish();
   const std::string path = ask_first_rank(job.communicator, "looking for a checkpoint from before a spike",
@@ -116,11 +121,17 @@ void SpikeGuard::roll_back(const LoopState& state, const std::string& spike) {
         "{}, for the {}th time since '{}': lower --lr, or clip gradients (--clip-norm), and continue with --resume auto",
         spike, returns_, path);
   job.checkpointing.return_to(found);
+  // Those that were saved since hold what the spike has made of the weights.
+  const std::string aside = ask_first_rank(job.communicator, "moving checkpoints aside after a spike", [&] {
+    return job.checkpointing.put_newer_aside(from, Checkpointing::Best::stays).value_or("");
+  });
+  state.save_due = true;
   const Index undone = state.position.step - from;
   undone_steps_ += undone;
   if (job.shape.rank != 0) return;
-  log::warn("{}: back to the weights of '{}' (step {}); {} since then are undone, and their batches are skipped", spike,
-            path, from, counted(undone, "step"));
+  log::warn("{}: back to the weights of '{}' (step {}); {} since then are undone, and their batches are skipped{}",
+            spike, path, from, counted(undone, "step"),
+            aside.empty() ? "" : fmt::format("; the checkpoints since then are in '{}'", aside));
   job.metrics->event(
       "spike", {{"action", "rollback"}, {"checkpoint", path}},
       {{"step", static_cast<double>(state.position.step)},

@@ -9,8 +9,9 @@ namespace convoy {
 struct TrainingJob;
 
 /// Watches the loss of each interval of the log, and with rollback the norm of its last gradient. A spike is logged, or
-/// undone: sets and moving average go back to a checkpoint from before the interval, and the run goes on with the next
-/// batch. Batches since that checkpoint count as seen and are not taken again (--on-spike).
+/// undone: sets and moving average go back to a checkpoint from before the interval, newer ones move aside, and the run
+/// saves and goes on with the next batch. Batches since that checkpoint count as seen and are not taken again
+/// (--on-spike).
 class SpikeGuard final : public Observer {
  public:
   explicit SpikeGuard(const TrainConfig& config);
@@ -29,13 +30,13 @@ class SpikeGuard final : public Observer {
   /// Collective. The largest of the ranks' last gradients.
   double gradient_norm();
   /// Collective.
-  void roll_back(const LoopState& state, const std::string& spike);
+  void roll_back(LoopState& state, const std::string& spike);
 
   OnSpike action_;
   TrainingJob* job_ = nullptr;
   SpikeHistory losses_, norms_;
   Index undone_steps_ = 0;
-  Index interval_begin_ = 0;      ///< steps done
+  Index interval_begin_ = -1;     ///< steps done; -1: an attempt begins that continues no interval
   Index returned_to_ = -1;        ///< the checkpoint of the last rollback, by its step
   Index returns_ = 0;             ///< to it
   std::vector<float> gradients_;  ///< of the host
