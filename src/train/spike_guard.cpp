@@ -15,8 +15,10 @@ namespace {
 
 /// A run needs no rescue from a loss below one nat; gradients have no such scale.
 constexpr double least_loss = 1, least_norm = 0;
-/// Returns to the same checkpoint; after that something else is wrong.
+/// Returns that few intervals lie between; after that something else is wrong.
 constexpr Index most_returns = 3;
+/// Intervals without a spike after which returns are forgotten. By then the medians are of these alone.
+constexpr Index calm_intervals = SpikeHistory::most;
 
 /// On rank 0. The newest whole checkpoint of the line after at most `step` steps; empty: there is none.
 std::string checkpoint_before(const TrainingJob& job, Index step) {
@@ -43,9 +45,9 @@ void SpikeGuard::write(std::map<std::string, double>& numbers) const {
   losses_.write("spike_loss", numbers);
   norms_.write("spike_norm", numbers);
   numbers["spike_undone_steps"] = static_cast<double>(undone_steps_);
-  numbers["spike_returned_to"] = static_cast<double>(returned_to_);
   numbers["spike_interval_begin"] = static_cast<double>(interval_begin_);
   numbers["spike_returns"] = static_cast<double>(returns_);
+  numbers["spike_calm_intervals"] = static_cast<double>(calm_intervals_);
 }
 
 void SpikeGuard::read(const std::map<std::string, double>& numbers) {
@@ -56,8 +58,8 @@ void SpikeGuard::read(const std::map<std::string, double>& numbers) {
     return found == numbers.end() ? otherwise : static_cast<Index>(found->second);
   };
   undone_steps_ = stored("spike_undone_steps", 0);
-  returned_to_ = stored("spike_returned_to", -1);
   returns_ = stored("spike_returns", 0);
+  calm_intervals_ = stored("spike_calm_intervals", 0);
   interval_begin_ = stored("spike_interval_begin", -1);
 }
 
@@ -84,6 +86,7 @@ void SpikeGuard::step_done(LoopState& state) {
   if (!loss_bound && !norm_bound) {
     if (std::isfinite(loss)) losses_.add(loss);
     if (norm > 0) norms_.add(norm);
+    if (++calm_intervals_ >= calm_intervals) returns_ = 0;
   } else {
     const std::string spike = loss_bound ? fmt::format("the loss of steps {} to {} is {:.4g}, above {:.4g}",
                                                        interval_begin_ + 1, state.position.step, loss, *loss_bound)
@@ -113,13 +116,12 @@ void SpikeGuard::roll_back(LoopState& state, const std::string& spike) {
   }
   const FoundCheckpoint found = open_checkpoint(job.communicator, path);
   const Index from = found.file.meta.position.step;
-  returns_ = from == returned_to_ ? returns_ + 1 : 1;
-  returned_to_ = from;
-  if (returns_ > most_returns)
+  calm_intervals_ = 0;
+  if (++returns_ > most_returns)
     fail(
         Exit::internal,
-        "{}, for the {}th time since '{}': lower --lr, or clip gradients (--clip-norm), and continue with --resume auto",
-        spike, returns_, path);
+        "{}, after {} returns with fewer than {} quiet intervals between them: lower --lr, or clip gradients (--clip-norm), and continue with --resume auto",
+        spike, most_returns, calm_intervals);
   job.checkpointing.return_to(found);
   // Those that were saved since hold what the spike has made of the weights.
   const std::string aside = ask_first_rank(job.communicator, "moving checkpoints aside after a spike", [&] {

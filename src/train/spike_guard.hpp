@@ -37,8 +37,8 @@ class SpikeGuard final : public Observer {
   SpikeHistory losses_, norms_;
   Index undone_steps_ = 0;
   Index interval_begin_ = -1;     ///< steps done; -1: an attempt begins that continues no interval
-  Index returned_to_ = -1;        ///< the checkpoint of the last rollback, by its step
-  Index returns_ = 0;             ///< to it
+  Index returns_ = 0;             ///< that too few intervals lie between
+  Index calm_intervals_ = 0;      ///< without a spike, since the last return
   std::vector<float> gradients_;  ///< of the host
 };
 

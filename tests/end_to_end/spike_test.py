@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""--on-spike: a gradient that is a thousand times too large in one step. Usage: spike_test.py rollback|ranks|line|warning|choices"""
+"""--on-spike: a gradient that is a thousand times too large in one step. Usage: spike_test.py rollback|ranks|line|limit|warning|choices"""
 import glob
 import os
 import re
@@ -84,6 +84,13 @@ def line(work):
     check(len(found) == 1 and found[0]["checkpoint_step"] <= STEP, f"stopped within the interval: back to step {found[0]['checkpoint_step']:.0f}, before the fault")
 
 
+def limit(work):
+    """A learning rate with which every return ends in the next spike."""
+    folder = f"{work}/run"
+    _, err = train(2, folder, *JOB, "--lr", 30, "--save-every-steps", 4, "--on-spike", "rollback", "--max-steps", 150, expect=1)
+    check("after 3 returns with fewer than 20 quiet intervals between them" in err and len(events(folder)) == 3, "a run that diverges ends after three returns")
+
+
 def warning(work):
     """By default the run warns, and nothing changes."""
     _, err = train(2, f"{work}/warn", *JOB, *FAULT, "--max-steps", 45, "--spike-factor", 2)
@@ -105,6 +112,6 @@ def choices(work):
 
 
 if __name__ == "__main__":
-    cases = {f.__name__: f for f in (rollback, ranks, line, warning, choices)}
+    cases = {f.__name__: f for f in (rollback, ranks, line, limit, warning, choices)}
     with work_folder() as folder:
         cases[sys.argv[1]](folder)
