@@ -8,16 +8,14 @@
 #include <set>
 #include <utility>
 
-#include "checkpoint/checkpoint.hpp"
-#include "checkpoint/file.hpp"
 #include "comm/agreed_error.hpp"
 #include "core/hash.hpp"
 #include "core/log.hpp"
 #include "core/text.hpp"
 #include "core/trace.hpp"
-#include "run/excluded_hosts.hpp"
 #include "train/training_job.hpp"
 #include "train/weight_check.hpp"
+#include "train/wrong_bits.hpp"
 
 namespace convoy {
 namespace {
@@ -186,7 +184,7 @@ void ArithmeticCheck::batch_ready(const LoopState& state, ReplicaBatch& own) {
   job_.communicator.sum(weights, "digests of the weights");
   std::vector<std::uint64_t> digests(weights.size());
   std::memcpy(digests.data(), weights.data(), weights.size() * sizeof own_weights);
-  if (const auto verdict = judge_weights(digests)) leave(*verdict, state);
+  if (const auto verdict = judge_weights(digests, job_.communicator.hosts())) leave(*verdict, state);
 
   Received batch;
   share_batch(own, batch);
@@ -204,7 +202,7 @@ void ArithmeticCheck::batch_ready(const LoopState& state, ReplicaBatch& own) {
   if (std::any_of(first.begin(), first.end(), [&](std::uint64_t each) { return each != first.front(); })) {
     const std::vector<std::uint64_t> second = repeat_all();
     for (std::size_t i = 0; i < first.size(); ++i) repetitions.push_back({repeaters_[i], first[i], second[i]});
-    leave(judge(repetitions), state);
+    leave(judge(repetitions, job_.communicator.hosts()), state);
   }
   agreed_ = first.front();
   own_ = 0;
@@ -248,47 +246,11 @@ void ArithmeticCheck::tell() const {
   job_.metrics->event("arithmetic", {}, {{"checks", static_cast<double>(checks_)}, {"percent_of_time", percent}});
 }
 
-std::string ArithmeticCheck::put_newer_checkpoints_aside() const {
-  if (!job_.config.checkpoint.save) return {};
-  const auto aside = job_.checkpointing.put_newer_aside(std::max<Index>(passed_step_, 0), Checkpointing::Best::moves);
-  if (!aside)
-    return fmt::format(
-        "; no checkpoint is older than the last check that passed, so the run goes on from one that may be wrong: save "
-        "more often (--save-every-steps), or start anew");
-  return aside->empty() ? std::string()
-                        : fmt::format("; the checkpoints after step {} are in '{}'", passed_step_, *aside);
-}
-
 void ArithmeticCheck::leave(const Verdict& verdict, const LoopState& state) {
-  const auto name = [&](int rank) {
-    const auto r = static_cast<std::size_t>(rank);
-    return fmt::format("rank {} on {} ({})", rank, job_.communicator.hosts()[r], job_.placement.ranks[r].device);
-  };
-  std::vector<std::string> names;
-  for (const int rank : verdict.wrong) names.push_back(name(rank));
-  job_.checkpointing.finish();
-  job_.sync->averaged_weights();  // no average may be under way when the job's memory is freed
-  if (job_.shape.rank == 0) {
-    std::string text = fmt::format("{}: {} (step {}, which ranks {} checked)", fmt::join(names, " and "),
-                                   verdict.reason, state.working.step + 1, fmt::join(repeaters_, ", "));
-    if (verdict.certain) {
-      exclude_hosts(job_.config.output.folder, job_.attempt.record.number, job_.communicator.hosts(), verdict.wrong,
-                    fmt::format("arithmetic, step {}", state.working.step + 1));
-      text += fmt::format("; leave this host out, as the job scripts do ('{}')",
-                          excluded_hosts_path(job_.config.output.folder));
-    } else {
-      text +=
-          "; one of them is wrong and two ranks can't tell which: test both hosts with 'convoy preflight', or run with "
-          "three ranks or more";
-    }
-    try {
-      text += put_newer_checkpoints_aside();
-    } catch (const Error& error) {
-      text += fmt::format("; the checkpoints after step {} stay where they are ({})", passed_step_, error.what());
-    }
-    log::report_error(text);
-  }
-  throw AgreedError{Exit::arithmetic};
+  leave_wrong(job_, {.verdict = verdict,
+                     .step = state.working.step + 1,
+                     .checked_by = fmt::format(", which ranks {} checked", fmt::join(repeaters_, ", ")),
+                     .passed_step = passed_step_});
 }
 
 }  // namespace convoy

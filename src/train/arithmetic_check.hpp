@@ -51,9 +51,6 @@ class ArithmeticCheck final : public Observer {
   std::vector<std::uint64_t> gather(std::uint64_t own);
   /// Collective. Throws AgreedError.
   [[noreturn]] void leave(const Verdict& verdict, const LoopState& state);
-  /// Rank 0. Moves newer checkpoints aside, so that the run goes on from one that is not newer than the last check that
-  /// passed. Returns what the message says about it.
-  std::string put_newer_checkpoints_aside() const;
 
   TrainingJob& job_;
   Index every_;

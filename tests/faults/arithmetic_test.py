@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """--check-arithmetic: flipped bits in the result of a convolution, in memory and in a sum are found, and the rank is named.
-Usage: arithmetic_test.py named [COUNT [SEED]] | quiet [STEPS] | cost | two | goes_on | refused   (bench/arithmetic.sh has the long form)"""
+Usage: arithmetic_test.py named [COUNT [SEED]] | quiet [STEPS] | cost | two | hosts | goes_on | refused   (bench/arithmetic.sh has the long form)"""
 import glob
 import json
 import os
@@ -86,8 +86,22 @@ def two(work):
     _, err = train(2, f"{work}/once", *job, "--inject-fault", "flip-convolution@1@5", expect=7)
     check("rank 1 on" in err and "than it and other ranks did when they repeated it" in err, "a result that is not repeated: its rank is named")
     _, err = train(2, f"{work}/memory", *job, "--inject-fault", "flip-memory@1@4", expect=7)
-    check(re.search(r"rank 0 on .* and rank 1 on .*one of them is wrong and two ranks can't tell which", err) is not None, "weights that differ: both are named")
+    check(re.search(r"rank 0 on .* and rank 1 on .*one of them is wrong, and nothing shows which: test this host", err) is not None, "weights that differ: both are named")
     check(excluded(f"{work}/memory") == [], "and no host is left out")
+
+
+def hosts(work):
+    """Ranks of one host that all compute with another rounding agree with each other: they must not outvote the ranks of another host."""
+    job = [*TINY, "--sync", "gradients", "--check-arithmetic", 1, "--max-steps", 4, "--no-checkpoints"]
+    env = {"LD_PRELOAD": os.environ["CONVOY_OTHER_ROUNDING"], "OTHER_ROUNDING_HOST": "n0", "OTHER_ROUNDING_BYTES": str(4 * 16 * 16 * 3)}
+    for name, of_rank, certain in (("two", "0 0 1", False), ("three", "0 0 1 2", True)):
+        program = on_hosts_of_their_own(work, hosts=of_rank.split())
+        _, err = train(len(of_rank.split()), f"{work}/{name}", *job, expect=7, program=program, env=env)
+        if certain:
+            check({own[0] for own in excluded(f"{work}/{name}")} == {"n0"} and "leave this host out" in err, f"{name} hosts: the sick one is left out")
+        else:
+            check(excluded(f"{work}/{name}") == [] and "nothing shows which (the ranks of a host have one vote): test both hosts" in err
+                  and "on n0" in err and "on n1" in err, f"{name} hosts: both are named, none is left out")
 
 
 def goes_on(work):
@@ -118,6 +132,6 @@ def refused(work):
 
 
 if __name__ == "__main__":
-    cases = {f.__name__: f for f in (named, quiet, cost, two, goes_on, refused)}
+    cases = {f.__name__: f for f in (named, quiet, cost, two, hosts, goes_on, refused)}
     with work_folder() as folder:
         cases[sys.argv[1]](folder, *map(int, sys.argv[2:]))
