@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """--check-arithmetic: flipped bits in the result of a convolution, in memory and in a sum are found, and the rank is named.
-Usage: arithmetic_test.py named [COUNT [SEED]] | quiet [STEPS] | cost | two | hosts | goes_on | refused   (bench/arithmetic.sh has the long form)"""
+Usage: arithmetic_test.py named [COUNT [SEED]] | quiet [STEPS] | local | cost | two | hosts | goes_on | refused   (bench/arithmetic.sh has the long form)"""
 import glob
 import json
 import os
@@ -15,7 +15,9 @@ TINY = ["--synthetic", "--synthetic-size", 16, "--synthetic-samples", 2400, "--m
         "--skip-eval", "--shuffle", "global", "--epochs", 9]
 EVERY, RANKS = 2, 3
 POLICIES = {"gradients": ["--sync", "gradients"], "weights": [], "seldom": ["--local-steps", 4],
-            "reproducible": ["--sync", "gradients", "--reproducible"]}
+            "reproducible": ["--sync", "gradients", "--reproducible"], "late": ["--local-steps", 4, "--overlap-average"]}
+# Whose weights are alike on all ranks after every step, so that a flip in memory stays on its rank.
+EQUAL = ["gradients", "reproducible"]
 
 
 def excluded(folder):
@@ -40,15 +42,16 @@ def flip(work, number, kind, rank, step, words, most, program):
 
 
 def named(work, count=6, seed=1):
-    """In a job of three ranks. A flip in a convolution concerns the step alone, so it is made in one that is checked; one in memory or
-    in a sum stays in the weights of its rank, and is found at the next check."""
+    """In a job of three ranks. A flip in a convolution concerns the step alone, so it is made in one that is checked. One in memory stays in
+    the weights of its rank if it takes gradients from sums, and is found at the next check. One in a sum is found before the next average takes it in: with local SGD
+    if each average is checked."""
     rng, right, program = random.Random(seed), 0, on_hosts_of_their_own(work)
     for number in range(count):
         kind = ["convolution", "memory", "sum"][number % 3]
-        policy = rng.choice(list(POLICIES) if kind == "convolution" else ["gradients", "reproducible"])
+        policy = rng.choice({"convolution": list(POLICIES), "memory": EQUAL, "sum": [*EQUAL, "seldom", "late"]}[kind])
         turn = rng.randrange(12)
         step, rank = (EVERY * turn, turn % RANKS) if kind == "convolution" else (rng.randrange(24), rng.randrange(RANKS))
-        found = flip(work, number, kind, rank, step, POLICIES[policy], step + 2 * EVERY + 1, program)
+        found = flip(work, number, kind, rank, step, POLICIES[policy], step + 4 * EVERY + 1, program)
         good = found == [(rank, f"n{rank}")]
         right += good
         print(f"     {number + 1}: {kind}, rank {rank}, step {step + 1}, {policy}: {'named' if good else found}", flush=True)
@@ -69,6 +72,21 @@ def quiet(work, steps=40):
             events = [r for r in map(json.loads, file) if r.get("event") == "arithmetic"]
         check(len(events) == 1 and events[0]["checks"] == steps // len(POLICIES) and events[0]["percent_of_time"] > 0,
               f"{name}: metrics.jsonl has the number and the cost")
+
+
+def local(work):
+    """The average of one rank gets another bit: found whether or not averages come in steps that are to be checked. So does --check-weights."""
+    program = on_hosts_of_their_own(work)
+    check_arithmetic, check_weights = ("--check-arithmetic", 2), ("--check-weights", 2)
+    for name, policy, option in (("late", POLICIES["late"], check_arithmetic), ("odd", ["--local-steps", 3], check_arithmetic), ("late_odd", ["--local-steps", 3, "--overlap-average"], check_arithmetic),
+                                 ("weights_late", POLICIES["late"], check_weights), ("weights_odd", ["--local-steps", 3], check_weights)):
+        folder = f"{work}/{name}"
+        _, err = train(RANKS, folder, *TINY, *policy, *option, "--max-steps", 16, "--no-checkpoints", "--inject-fault", "flip-sum@1@7", expect=None, program=program)
+        with open(f"{folder}/state.json", encoding="utf-8") as file:
+            state = json.load(file)
+        check(state["exit"] == (7 if option is check_arithmetic else 2), f"{name}: found: {err.strip().splitlines()[:1]}")
+        if option is check_arithmetic:
+            check("rank 1 on n1" in err and [own[0] for own in excluded(folder)] == ["n1"], f"{name}: and the rank named")
 
 
 def cost(work):
@@ -132,6 +150,6 @@ def refused(work):
 
 
 if __name__ == "__main__":
-    cases = {f.__name__: f for f in (named, quiet, cost, two, hosts, goes_on, refused)}
+    cases = {f.__name__: f for f in (named, quiet, local, cost, two, hosts, goes_on, refused)}
     with work_folder() as folder:
         cases[sys.argv[1]](folder, *map(int, sys.argv[2:]))
