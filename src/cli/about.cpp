@@ -40,7 +40,7 @@ std::string exit_codes() {
          "   4  device or library\n"
          "   5  communication failed or stalled\n"
          "   6  superseded: a newer attempt continues this run, so do not resubmit\n"
-         "   7  a rank computed something wrong (--check-arithmetic): resubmit without its host\n"
+         "   7  a rank computed something wrong (--check-arithmetic, --check-weights): resubmit without its host\n"
          "  75  stopped on request (SIGUSR1, SIGINT, SIGTERM, time limit) after a checkpoint: resubmit with --resume auto\n";
 }
 

@@ -165,8 +165,10 @@ OptionGroup sync_options(SyncConfig& sync) {
       .decides_bits()
       .only_rounds();
   add(cuda_aware_option(sync.cuda_aware)).decides_bits().only_rounds();
-  add(number_option("check-weights", "STEPS", sync.digest_every, at_least(0),
-                    "every N steps, check that all ranks hold the same weights; 0: never"));
+  add(number_option(
+      "check-weights", "STEPS", sync.digest_every, at_least(0),
+      "every N steps, compare the weights that all ranks must hold alike; a rank that holds others ends the job "
+      "with 7, named with its host; 0: never"));
   add(number_option("check-arithmetic", "STEPS", sync.check_arithmetic, at_least(0),
                     "every N steps, other ranks repeat the step of one rank, and a rank that computes other bits ends "
                     "the job with 7, named with its host; 0: never"));

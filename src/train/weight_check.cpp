@@ -2,10 +2,11 @@
 #include "train/weight_check.hpp"
 
 #include <cstring>
-#include <optional>
+#include <utility>
 
 #include "core/hash.hpp"
 #include "train/training_job.hpp"
+#include "train/wrong_bits.hpp"
 
 namespace convoy {
 
@@ -43,31 +44,44 @@ bool Due::is_due(Index step) {
   return step >= next_;
 }
 
-WeightCheck::WeightCheck(TrainingJob& job) : job_(job), due_(job.config.sync.digest_every) {}
+WeightCheck::WeightCheck(TrainingJob& job)
+    : job_(job), due_(job.config.sync.digest_every), passed_step_(job.resume ? job.state.position.step : -1) {}
 
 void WeightCheck::step_done(LoopState& state) {
-  const Index every = job_.config.sync.digest_every;
+  const Index every = job_.config.sync.digest_every, step = state.position.step;
   if (every == 0) return;
-  Engine& engine = *job_.engine;
-  const SetLayout& layout = engine.layout();
-  if (job_.average.is_on() && state.position.step % every == 0) {
+  if (job_.average.is_on() && step % every == 0) {
     job_.average.download(host_, *job_.collectives);
-    job_.communicator.require_equal(fmt::format("{:016x}", digest_of(host_, layout)), "moving average of the weights");
-  }
-  if (!due_.is_due(state.position.step)) return;
-  const auto own = common_bits(job_, host_);
-  if (!own) return;
-  due_.done(state.position.step);
-  if (job_.sync->replicas_are_equal()) {
-    for (const ParameterSet& set : job_.sync->sets().subspan(1)) {
-      engine.download(set, host_, *job_.collectives);
-      if (digest_of(host_, layout) != own->digest)
-        fail(Exit::internal, "replicas of this rank (from {}) hold different weights after averaging (step {})",
-             job_.shape.run.first, state.position.step);
+    if (auto verdict = compare_ranks(job_.communicator, {digest_of(host_, job_.engine->layout())})) {
+      verdict->reason = verdict->certain ? "held another moving average of the weights than most ranks"
+                                         : "held different moving averages of the weights";
+      leave(*verdict);
     }
   }
-  job_.communicator.require_equal(fmt::format("{:016x}", own->digest),
-                                  own->is_late_average ? "received average of the weights" : "weights after averaging");
+  if (!due_.is_due(step)) return;
+  const auto own = common_bits(job_, host_);
+  if (!own) return;
+  due_.done(step);
+  if (job_.sync->replicas_are_equal()) compare_replicas(own->digest);
+  if (auto verdict = compare_ranks(job_.communicator, *own)) leave(*verdict);
+  passed_step_ = step;
+}
+
+void WeightCheck::compare_replicas(std::uint64_t first) {
+  std::vector<std::int64_t> differ(static_cast<std::size_t>(job_.shape.ranks), 0);
+  for (const ParameterSet& set : job_.sync->sets().subspan(1)) {
+    job_.engine->download(set, host_, *job_.collectives);
+    if (digest_of(host_, job_.engine->layout()) != first) differ[static_cast<std::size_t>(job_.shape.rank)] = 1;
+  }
+  job_.communicator.sum(differ, "ranks whose replicas differ");
+  Verdict verdict{.wrong = {}, .reason = "held replicas with different weights right after an average"};
+  for (std::size_t rank = 0; rank < differ.size(); ++rank)
+    if (differ[rank] > 0) verdict.wrong.push_back(static_cast<int>(rank));
+  if (!verdict.wrong.empty()) leave(verdict);
+}
+
+void WeightCheck::leave(Verdict verdict) {
+  leave_wrong(job_, {.verdict = std::move(verdict), .step = job_.state.position.step, .passed_step = passed_step_});
 }
 
 }  // namespace convoy

@@ -41,15 +41,23 @@ class Due {
   Index every_, next_ = -1;
 };
 
-/// Compares digests of the weights between ranks and replicas, where they have to be the same (--check-weights).
+/// Compares digests of the weights between ranks and replicas, where they have to be the same (--check-weights). A
+/// difference ends the job as wrong arithmetic does.
 class WeightCheck final : public Observer {
  public:
   explicit WeightCheck(TrainingJob& job);
+  /// Collective.
   void step_done(LoopState& state) override;
 
  private:
+  /// Collective. Throws AgreedError.
+  void compare_replicas(std::uint64_t first);
+  /// Collective. Throws AgreedError.
+  [[noreturn]] void leave(Verdict verdict);
+
   TrainingJob& job_;
   Due due_;
+  Index passed_step_ = -1;  ///< the last one after which all was well, or from which the attempt went on
   std::vector<float> host_;
 };
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """--check-arithmetic: flipped bits in the result of a convolution, in memory and in a sum are found, and the rank is named.
-Usage: arithmetic_test.py named [COUNT [SEED]] | quiet [STEPS] | local | cost | two | hosts | goes_on | refused   (bench/arithmetic.sh has the long form)"""
+Usage: arithmetic_test.py named [COUNT [SEED]] | quiet [STEPS] | local | cost | two | hosts | weights | goes_on | refused   (bench/arithmetic.sh has the long form)"""
 import glob
 import json
 import os
@@ -84,9 +84,7 @@ def local(work):
         _, err = train(RANKS, folder, *TINY, *policy, *option, "--max-steps", 16, "--no-checkpoints", "--inject-fault", "flip-sum@1@7", expect=None, program=program)
         with open(f"{folder}/state.json", encoding="utf-8") as file:
             state = json.load(file)
-        check(state["exit"] == (7 if option is check_arithmetic else 2), f"{name}: found: {err.strip().splitlines()[:1]}")
-        if option is check_arithmetic:
-            check("rank 1 on n1" in err and [own[0] for own in excluded(folder)] == ["n1"], f"{name}: and the rank named")
+        check(state["exit"] == 7 and "rank 1 on n1" in err and [own[0] for own in excluded(folder)] == ["n1"], f"{name}: found, and the rank named: {err.strip().splitlines()[:1]}")
 
 
 def cost(work):
@@ -122,6 +120,20 @@ def hosts(work):
                   and "on n0" in err and "on n1" in err, f"{name} hosts: both are named, none is left out")
 
 
+def weights(work):
+    """--check-weights ends the job as --check-arithmetic does, and with one message."""
+    job = [*TINY, "--sync", "gradients", "--check-weights", 3, "--save-every-steps", 2, "--keep-checkpoints", 9, "--max-steps", 12, "--inject-fault", "flip-memory@2@7"]
+    folder = f"{work}/three"
+    _, err = train(RANKS, folder, *job, expect=7, program=on_hosts_of_their_own(work))
+    check(err.count("error:") == 1 and "rank 2 on n2" in err and "held other weights than most ranks" in err and "step 9" in err, "the minority is named once")
+    check([own[0] for own in excluded(folder)] == ["n2"] and excluded(folder)[0][2].startswith("rank 2: arithmetic"), "its host is left out")
+    check(sorted(map(os.path.basename, glob.glob(f"{folder}/checkpoints.old-1/*.h5"))) == ["step-00000008.h5"], "checkpoints after step 6, whose check passed, are aside")
+    _, err = train(2, f"{work}/two", *job[:-1], "flip-memory@1@7", expect=7)
+    check("rank 0 on" in err and "rank 1 on" in err and "nothing shows which" in err and excluded(f"{work}/two") == [], "two ranks: both are named, and no host is left out")
+    _, err = train(2, f"{work}/average", *TINY, "--ema-decay", 0.9, "--sync", "weights", "--replicas", 4, "--check-weights", 2, "--max-steps", 6, "--no-checkpoints")
+    check("error" not in err, "four replicas with a moving average: no alarm")
+
+
 def goes_on(work):
     """From the last checkpoint before the last check that passed, with the bits of an undisturbed run."""
     job = [*TINY, "--sync", "gradients", "--reproducible", "--replicas", 3, "--check-arithmetic", 4, "--save-every-steps", 3, "--keep-checkpoints", 9, "--max-steps", 20]
@@ -150,6 +162,6 @@ def refused(work):
 
 
 if __name__ == "__main__":
-    cases = {f.__name__: f for f in (named, quiet, local, cost, two, hosts, goes_on, refused)}
+    cases = {f.__name__: f for f in (named, quiet, local, cost, two, hosts, weights, goes_on, refused)}
     with work_folder() as folder:
         cases[sys.argv[1]](folder, *map(int, sys.argv[2:]))
