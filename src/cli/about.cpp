@@ -35,7 +35,7 @@ const Command* find_command(const std::string& name) {
 std::string exit_codes() {
   return "   0  done\n"
          "   1  internal error, or a loss that is not finite\n"
-         "   2  wrong usage or configuration\n"
+         "   2  wrong usage or configuration; a run that diverges under --on-spike rollback\n"
          "   3  data missing, damaged or of the wrong form; output that cannot be written\n"
          "   4  device or library\n"
          "   5  communication failed or stalled\n"

@@ -6,6 +6,7 @@
 
 #include "checkpoint/agree.hpp"
 #include "checkpoint/file.hpp"
+#include "comm/agreed_error.hpp"
 #include "core/log.hpp"
 #include "core/text.hpp"
 #include "train/training_job.hpp"
@@ -103,6 +104,22 @@ void SpikeGuard::step_done(LoopState& state) {
   interval_begin_ = state.position.step;
 }
 
+std::string SpikeGuard::put_newer_aside(Index step) {
+  return ask_first_rank(job_->communicator, "moving checkpoints aside after a spike", [&] {
+    return job_->checkpointing.put_newer_aside(step, Checkpointing::Best::stays).value_or("");
+  });
+}
+
+void SpikeGuard::give_up(const std::string& spike, Index from) {
+  put_newer_aside(from);
+  job_->sync->averaged_weights();  // no average may be under way when the job's memory is freed
+  if (job_->shape.rank == 0)
+    log::report_error(fmt::format(
+        "{}, after {} returns with fewer than {} quiet intervals between them; lower --lr, or clip gradients (--clip-grad-norm), and continue from step {} with --resume auto",
+        spike, most_returns, calm_intervals, from));
+  throw AgreedError{Exit::usage};
+}
+
 void SpikeGuard::roll_back(LoopState& state, const std::string& spike) {
   TrainingJob& job = *job_;
   job.checkpointing.finish();
@@ -117,16 +134,9 @@ void SpikeGuard::roll_back(LoopState& state, const std::string& spike) {
   const FoundCheckpoint found = open_checkpoint(job.communicator, path);
   const Index from = found.file.meta.position.step;
   calm_intervals_ = 0;
-  if (++returns_ > most_returns)
-    fail(
-        Exit::internal,
-        "{}, after {} returns with fewer than {} quiet intervals between them: lower --lr, or clip gradients (--clip-norm), and continue with --resume auto",
-        spike, most_returns, calm_intervals);
+  if (++returns_ > most_returns) give_up(spike, from);
   job.checkpointing.return_to(found);
-  // Those that were saved since hold what the spike has made of the weights.
-  const std::string aside = ask_first_rank(job.communicator, "moving checkpoints aside after a spike", [&] {
-    return job.checkpointing.put_newer_aside(from, Checkpointing::Best::stays).value_or("");
-  });
+  const std::string aside = put_newer_aside(from);
   state.save_due = true;
   const Index undone = state.position.step - from;
   undone_steps_ += undone;

@@ -29,6 +29,11 @@ class SpikeGuard final : public Observer {
  private:
   /// Collective. The largest of the ranks' last gradients.
   double gradient_norm();
+  /// Collective. Checkpoints after more than `step` steps hold what a spike has made of the weights. The folder to
+  /// which they move; empty: there were none.
+  std::string put_newer_aside(Index step);
+  /// Collective. `from`: steps of the checkpoint to return to. Throws AgreedError.
+  [[noreturn]] void give_up(const std::string& spike, Index from);
   /// Collective.
   void roll_back(LoopState& state, const std::string& spike);
 
