@@ -22,7 +22,7 @@ enum class MomentumPolicy : std::uint8_t { keep, average, reset };
 enum class OuterRule : std::uint8_t { average, momentum, nesterov };
 struct OuterSpec {
   OuterRule rule = OuterRule::average;
-  double rate = 1, momentum = 0.7;
+  double rate = 1, momentum = 0.5;
   bool is_on() const { return rule != OuterRule::average; }
 };
 
