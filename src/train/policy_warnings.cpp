@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/text.hpp"
+#include "sync/traffic.hpp"
 #include "train/setup.hpp"
 #include "train/training_job.hpp"
 
@@ -74,9 +75,25 @@ std::vector<std::string> policy_warnings(const JobShape& job, const std::vector<
   return texts;
 }
 
+std::string wire_warning(const SyncSpec& sync, const Plan& plan, const SetLayout& layout) {
+  if (!sync.compression.is_on()) return {};
+  SyncSpec plain = sync;
+  plain.compression = {};
+  const Index compressed = bytes_sent(traffic_of(sync, plan, layout), sync.ranks),
+              whole = bytes_sent(traffic_of(plain, plan, layout), sync.ranks);
+  if (compressed <= whole || sync.ranks < 2) return {};
+  return fmt::format(
+      "--wire {} sends more than fp32 would: {:.3g} MB a step instead of {:.3g}, since each of {} sends a message to all "
+      "ranks; take --wire bf16, fewer replicas, or a lower --wire-fraction (topk) or --wire-rank (powersgd)",
+      name_of(sync.compression.kind), static_cast<double>(compressed) / 1e6, static_cast<double>(whole) / 1e6,
+      counted(sync.replicas, "replica"));
+}
+
 std::vector<std::string> likely_mistakes(const TrainingJob& job) {
   std::vector<std::string> texts = job_warnings(job.phases);
   for (std::string& text : policy_warnings(job.shape, job.communicator.hosts())) texts.push_back(std::move(text));
+  if (std::string text = wire_warning(job.shape.sync, job.engine->plan(), job.engine->layout()); !text.empty())
+    texts.push_back(std::move(text));
   return texts;
 }
 
