@@ -32,7 +32,7 @@ std::uint64_t tag_of(const Stamp& stamp) {
 constexpr const char* format_name = "convoy-checkpoint";
 static_assert(std::endian::native == std::endian::little, "tensors are stored as they lie in memory");
 const std::string ema_group = "/ema", anchor_group = "/outer/anchor", outer_momentum_group = "/outer/momentum",
-                  residual_group = "/residual", basis_group = "/basis";
+                  residual_group = "/residual", basis_group = "/basis", correction_group = "/optimiser/correction/";
 
 std::span<const std::byte> bytes_of(const HostSet& set, Range range) {
   return std::as_bytes(std::span(set.block).subspan(static_cast<std::size_t>(range.begin - set.first),
@@ -195,6 +195,10 @@ bool is_other_head(const StoredTensor& tensor, const std::vector<Index>& extent,
          std::equal(extent.begin() + 1, extent.end(), tensor.extent.begin() + 1);
 }
 
+/// What --overlap-average has still to add to a replica's weights. A run may go on with or without it: 0 is nothing to
+/// add, and without late averages nobody adds it.
+bool is_correction(const std::string& name) { return name.starts_with(correction_group); }
+
 /// Files named the momentum by its number before there were other slots.
 std::string stored_slot(const std::string& name) { return name == "momentum" ? "0" : name; }
 
@@ -316,8 +320,9 @@ SetFile read_set_file(const std::string& path, const Plan& plan, const SetLayout
     to.block.assign(static_cast<std::size_t>(floats), 0.0F);
     for (const StoredTensor& tensor : tensors) {
       if (replica >= 0 && result.meta.values_in_main && tensor.range.end() <= layout.values.end()) continue;
-      if (!file.exists(tensor.name))
-        fail_difference(fit, result.meta, fmt::format("'{}' is missing in the file", tensor.name));
+      const bool is_there = file.exists(tensor.name);
+      if (!is_there && is_correction(tensor.name)) continue;
+      if (!is_there) fail_difference(fit, result.meta, fmt::format("'{}' is missing in the file", tensor.name));
       wanted.insert(tensor.name);
       const DatasetShape shape = file.shape(tensor.name);
       const bool is_left_out = head == Head::left_out && tensor.name.find(last_layer) != std::string::npos,
@@ -347,7 +352,7 @@ SetFile read_set_file(const std::string& path, const Plan& plan, const SetLayout
     read(has_ema ? stored_ema(plan, layout) : stored_weights(plan, layout), result.set, layout.count());
   }
   for (const std::string& name : tensor_names(file, content, content == Content::weights && has_ema ? ema_group : ""))
-    if (wanted.count(name) == 0)
+    if (wanted.count(name) == 0 && !is_correction(name))
       fail_difference(fit, result.meta, fmt::format("'{}' of the file is not in the model", name));
   // Variants of one network can share all names and shapes (the stride's place in resnet50 v1 and v1.5).
   if (result.meta.model != plan.graph.model)

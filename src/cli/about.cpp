@@ -35,12 +35,12 @@ const Command* find_command(const std::string& name) {
 std::string exit_codes() {
   return "   0  done\n"
          "   1  internal error, or a loss that is not finite\n"
-         "   2  wrong usage or configuration\n"
+         "   2  wrong usage or configuration; a run that diverges under --on-spike rollback\n"
          "   3  data missing, damaged or of the wrong form; output that cannot be written\n"
          "   4  device or library\n"
          "   5  communication failed or stalled\n"
          "   6  superseded: a newer attempt continues this run, so do not resubmit\n"
-         "   7  a rank computed something wrong (--check-arithmetic): resubmit without its host\n"
+         "   7  a rank computed something wrong (--check-arithmetic, --check-weights): resubmit without its host\n"
          "  75  stopped on request (SIGUSR1, SIGINT, SIGTERM, time limit) after a checkpoint: resubmit with --resume auto\n";
 }
 

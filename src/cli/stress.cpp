@@ -115,7 +115,7 @@ class RepeatedStep {
   std::vector<float> gradients_;
 };
 
-/// Collective. Ranks on a device that others have too must compute what most of these do.
+/// Collective. Ranks on a device that others have too must compute what most of their hosts do.
 void compare_ranks(Communicator& communicator, std::uint64_t own, Preflight& to) {
   const auto all = communicator.all_gather(fmt::format("{:016x}", own), "results of the stress test");
   std::map<std::string, std::vector<int>> by_device;
@@ -128,8 +128,12 @@ void compare_ranks(Communicator& communicator, std::uint64_t own, Preflight& to)
   }
   for (const auto& [device, ranks] : by_device) {
     std::vector<std::uint64_t> digests;
-    for (const int rank : ranks) digests.push_back(hash_text(all[static_cast<std::size_t>(rank)]));
-    const auto verdict = judge_weights(digests);
+    std::vector<std::string> hosts;
+    for (const int rank : ranks) {
+      digests.push_back(hash_text(all[static_cast<std::size_t>(rank)]));
+      hosts.push_back(communicator.hosts()[static_cast<std::size_t>(rank)]);
+    }
+    const auto verdict = judge_weights(digests, hosts);
     if (!verdict) continue;
     Finding finding{Exit::arithmetic, {}, {}};
     for (const int i : verdict->wrong) finding.ranks.push_back(ranks[static_cast<std::size_t>(i)]);
@@ -138,8 +142,8 @@ void compare_ranks(Communicator& communicator, std::uint64_t own, Preflight& to)
             ? fmt::format("other bits than most ranks on '{}' compute for the same step; keep the job off this host",
                           device)
             : fmt::format(
-                  "ranks on '{}' compute different bits for the same step, and no result has a majority; test with "
-                  "more hosts",
+                  "ranks on '{}' compute different bits for the same step, and no result has a majority "
+                  "of the hosts; test with more hosts",
                   device);
     to.findings.push_back(std::move(finding));
   }

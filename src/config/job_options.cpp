@@ -121,12 +121,13 @@ OptionGroup sync_options(SyncConfig& sync) {
           "where the replicas continue after an average of their weights: at the average, or after a step along its change since the last one, with momentum (SlowMo) or Nesterov momentum (DiLoCo)"))
       .also({"outer-optimiser"})
       .decides_bits_unless({"average"});
-  add(fp32_option("outer-lr", sync.outer.rate, above(0), "learning rate of the outer step; DiLoCo: 0.7"))
+  add(fp32_option("outer-lr", sync.outer.rate, above(0), "learning rate of the outer step"))
       .also({"slowmo-lr"})
+      .default_depends("1; nesterov: 0.7, as DiLoCo")
       .decides_bits_where(has_outer);
-  add(number_option("outer-momentum", "F", sync.outer.momentum, from_below(0, 1),
-                    "momentum of the outer step; DiLoCo: 0.9"))
+  add(number_option("outer-momentum", "F", sync.outer.momentum, from_below(0, 1), "momentum of the outer step"))
       .also({"slowmo-momentum"})
+      .default_depends("0.5; nesterov: 0.9, as DiLoCo")
       .decides_bits_where(has_outer);
   add(wire_option(sync.wire));
   add(fp32_option(
@@ -165,8 +166,10 @@ OptionGroup sync_options(SyncConfig& sync) {
       .decides_bits()
       .only_rounds();
   add(cuda_aware_option(sync.cuda_aware)).decides_bits().only_rounds();
-  add(number_option("check-weights", "STEPS", sync.digest_every, at_least(0),
-                    "every N steps, check that all ranks hold the same weights; 0: never"));
+  add(number_option(
+      "check-weights", "STEPS", sync.digest_every, at_least(0),
+      "every N steps, compare the weights that all ranks must hold alike; a rank that holds others ends the job "
+      "with 7, named with its host; 0: never"));
   add(number_option("check-arithmetic", "STEPS", sync.check_arithmetic, at_least(0),
                     "every N steps, other ranks repeat the step of one rank, and a rank that computes other bits ends "
                     "the job with 7, named with its host; 0: never"));

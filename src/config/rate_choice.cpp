@@ -13,6 +13,7 @@ namespace convoy {
 namespace {
 
 constexpr double longest_warmup = 5, warmup_share = 0.1;
+constexpr double diloco_rate = 0.7, diloco_momentum = 0.9;
 
 bool says(const TrainConfig& config, const char* option) { return config.said.count(option) > 0; }
 
@@ -28,9 +29,25 @@ bool may_warm_up(const TrainConfig& config, double epochs) {
   return !says(config, "warmup-epochs") && decay != Decay::onecycle && !(ends && epochs >= config.epochs);
 }
 
+/// The outer steps of DiLoCo (Douillard et al. 2023) have a rate and a momentum of their own.
+void choose_outer(TrainConfig& config) {
+  OuterSpec& outer = config.sync.outer;
+  if (outer.rule != OuterRule::nesterov) return;
+  if (!says(config, "outer-lr")) outer.rate = diloco_rate;
+  if (!says(config, "outer-momentum")) outer.momentum = diloco_momentum;
+}
+
+void keep_outer(TrainConfig& config, const TrainConfig& stored) {
+  OuterSpec& outer = config.sync.outer;
+  if (!outer.is_on() || outer.rule != stored.sync.outer.rule) return;
+  if (!says(config, "outer-lr")) outer.rate = stored.sync.outer.rate;
+  if (!says(config, "outer-momentum")) outer.momentum = stored.sync.outer.momentum;
+}
+
 }  // namespace
 
 void choose_rate(TrainConfig& config) {
+  choose_outer(config);
   if (!is_open(config)) return;
   OptimiserConfig& optimiser = config.optimiser;
   const Recipes usual = info_of(optimiser.rule).recipes;
@@ -41,6 +58,7 @@ void choose_rate(TrainConfig& config) {
 }
 
 void keep_rate(TrainConfig& config, const TrainConfig& stored) {
+  keep_outer(config, stored);
   OptimiserConfig& optimiser = config.optimiser;
   if (!has_one_rate(config) || !has_one_rate(stored) || optimiser.rule != stored.optimiser.rule) return;
   if (is_open(config)) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Learning rate and warm-up of a run without --lr: docs/adr/0026-a-rate-for-the-batch.md.
+// Learning rate and warm-up of a run without --lr: docs/adr/0026-a-rate-for-the-batch.md. Rate and momentum of outer
+// steps without --outer-lr and --outer-momentum.
 #pragma once
 #include <string>
 
@@ -8,7 +9,7 @@
 namespace convoy {
 
 /// Without --lr: sets the optimiser's usual rate, scaled by the batch if that rate is for 256 images, and a warm-up of
-/// a tenth of the run, at most 5 epochs. Leaves a given rate as it is.
+/// a tenth of the run, at most 5 epochs. Leaves a given rate as it is. Outer steps get what is usual for their rule.
 void choose_rate(TrainConfig& config);
 /// For a resumed run: takes from `stored`, its configuration, the values that were not given.
 void keep_rate(TrainConfig& config, const TrainConfig& stored);

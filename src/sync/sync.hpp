@@ -2,6 +2,7 @@
 // When and what the replicas of a job average. sync decides, comm moves bytes.
 #pragma once
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -21,7 +22,7 @@ enum class MomentumPolicy : std::uint8_t { keep, average, reset };
 enum class OuterRule : std::uint8_t { average, momentum, nesterov };
 struct OuterSpec {
   OuterRule rule = OuterRule::average;
-  double rate = 1, momentum = 0.7;
+  double rate = 1, momentum = 0.5;
   bool is_on() const { return rule != OuterRule::average; }
 };
 
@@ -42,6 +43,7 @@ struct SyncSpec {
   /// weights: an average travels beside the steps of the next period, and reaches the replicas at its end. Sets then
   /// have a slot more, the last: what a replica's weights are still to be corrected by.
   bool overlap = false;
+  bool digest_late_averages = false;  ///< overlap: for received_digest()
   bool reproducible = false;
   Wire wire = Wire::fp32;  ///< in what gradients, or changes of weights, travel; all else stays fp32
   /// gradients: what a replica sends in their place.
@@ -140,6 +142,9 @@ class Sync {
   virtual bool values_are_current() const = 0;
   /// True where all replicas' sets hold the same values: always, or right after an average.
   virtual bool replicas_are_equal() const = 0;
+  /// weights, overlap: a digest of the average that this rank has received last, whose bits are the same on all ranks.
+  /// Nothing, on all ranks alike: none has come yet, or nobody asked for it (SyncSpec::digest_late_averages).
+  virtual std::optional<std::uint64_t> received_digest() const { return std::nullopt; }
   /// True where a checkpoint needs a shard of each replica, since the replicas differ: between two averages, and always
   /// where each keeps a momentum of its own.
   virtual bool needs_shards() const = 0;

@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "core/hash.hpp"
 #include "core/trace.hpp"
 #include "sync/group_average.hpp"
 #include "sync/modes.hpp"
@@ -124,6 +125,8 @@ class WeightSync final : public Sync {
 
   bool replicas_are_equal() const override { return replicas_are_equal_; }
 
+  std::optional<std::uint64_t> received_digest() const override { return received_; }
+
   /// A momentum of its own makes a replica differ from the others even after an average.
   bool needs_shards() const override {
     const bool own_momentum = spec_.momentum == MomentumPolicy::keep && !parts_.layout.slots.empty();
@@ -158,11 +161,30 @@ class WeightSync final : public Sync {
   void finish_late() {
     if (!std::exchange(under_way_, false)) return;
     average_.finish();
+    if (spec_.digest_late_averages) received_ = digest_of_average();
     const Range& values = parts_.layout.trained;
     for (const ParameterSet& set : sets_) {
       parts_.backend.copy(correction(set), correction(set), values.count, -1.0F);
       parts_.backend.add(correction(set), average_.set().block + values.begin, values.count);
     }
+  }
+
+  /// Of what is summed: the next average overwrites it.
+  std::uint64_t digest_of_average() {
+    std::uint64_t digest = 0;
+    for (const Range& range : {parts_.layout.trained, parts_.layout.moving}) {
+      const float* from = average_.set().block + range.begin;
+      if (parts_.backend.host_reads()) {
+        parts_.collectives.await(parts_.backend.record(), "average to be checked");
+      } else {
+        host_.resize(static_cast<std::size_t>(range.count));
+        parts_.collectives.await(parts_.backend.download(host_.data(), from, range.count, parts_.backend.record()),
+                                 "average to be checked");
+        from = host_.data();
+      }
+      digest = hash_bytes(from, static_cast<std::size_t>(range.count) * sizeof(float), digest);
+    }
+    return digest;
   }
 
   float* correction(const ParameterSet& set) const {
@@ -201,6 +223,8 @@ class WeightSync final : public Sync {
   SetAverage average_;
   std::optional<GroupAverage> group_;
   bool under_way_ = false;  ///< an average that reaches the replicas later; the slots hold what they gave to it
+  std::optional<std::uint64_t> received_;
+  std::vector<float> host_;  ///< of a device whose memory the host can't read
   // The same on all ranks at any time, since they follow the calls alone: they decide about collectives.
   bool replicas_are_equal_ = false;
   bool values_are_current_ = false, optimiser_is_current_ = false;  ///< of the averaged set

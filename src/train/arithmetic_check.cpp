@@ -8,16 +8,13 @@
 #include <set>
 #include <utility>
 
-#include "checkpoint/checkpoint.hpp"
-#include "checkpoint/file.hpp"
 #include "comm/agreed_error.hpp"
 #include "core/hash.hpp"
 #include "core/log.hpp"
 #include "core/text.hpp"
 #include "core/trace.hpp"
-#include "run/excluded_hosts.hpp"
 #include "train/training_job.hpp"
-#include "train/weight_check.hpp"
+#include "train/wrong_bits.hpp"
 
 namespace convoy {
 namespace {
@@ -44,7 +41,8 @@ struct ArithmeticCheck::Received {
   std::vector<std::uint8_t> images;
 };
 
-ArithmeticCheck::ArithmeticCheck(TrainingJob& job) : job_(job), every_(job.config.sync.check_arithmetic) {
+ArithmeticCheck::ArithmeticCheck(TrainingJob& job)
+    : job_(job), every_(job.config.sync.check_arithmetic), weights_due_(every_) {
   if (!is_on()) return;
   run_alike(job.communicator, [&] { refuse(); });
   if (repeats_in_own_set(job.config, job.shape))
@@ -153,10 +151,15 @@ std::uint64_t ArithmeticCheck::repeat(const Received& batch, const ParameterSet&
   return digest_of_step;
 }
 
-std::uint64_t ArithmeticCheck::digest_of_weights() {
-  if (!job_.sync->replicas_are_equal()) return 0;
-  job_.engine->download(job_.sync->sets().front(), host_, *job_.collectives);
-  return digest_of(host_, job_.engine->layout());
+void ArithmeticCheck::compare_weights(const LoopState& state) {
+  if (!weights_due_.is_due(state.working.step)) return;
+  const TraceSpan span("comparison of the weights");
+  const Instant begin = real_clock().now();
+  const auto own = common_bits(job_, host_);
+  if (!own) return;
+  weights_due_.done(state.working.step);
+  if (const auto verdict = compare_ranks(job_.communicator, *own)) leave(*verdict, state);
+  seconds_ += seconds_since(begin);
 }
 
 std::vector<std::uint64_t> ArithmeticCheck::gather(std::uint64_t own) {
@@ -175,19 +178,13 @@ void ArithmeticCheck::batch_ready(const LoopState& state, ReplicaBatch& own) {
     if (job_.resume) passed_step_ = state.working.step;  // the checkpoint that this attempt began with stays
   }
   // The first turn, in which every rank that has replicas computes its first one.
-  if (!is_due(state) || std::exchange(looked_at_step_, state.working.step) == state.working.step) return;
+  if (!is_on() || std::exchange(looked_at_step_, state.working.step) == state.working.step) return;
+  compare_weights(state);
+  if (!is_due(state)) return;
   const TraceSpan span("check of the arithmetic");
   const Instant begin = real_clock().now();
   repeaters_ = choose_repeaters(state.working.step / every_, std::min(job_.shape.ranks, job_.shape.replicas),
                                 job_.communicator.hosts());
-  std::vector<std::int64_t> weights(static_cast<std::size_t>(job_.shape.ranks), 0);
-  const std::uint64_t own_weights = digest_of_weights();
-  std::memcpy(&weights[static_cast<std::size_t>(job_.shape.rank)], &own_weights, sizeof own_weights);
-  job_.communicator.sum(weights, "digests of the weights");
-  std::vector<std::uint64_t> digests(weights.size());
-  std::memcpy(digests.data(), weights.data(), weights.size() * sizeof own_weights);
-  if (const auto verdict = judge_weights(digests)) leave(*verdict, state);
-
   Received batch;
   share_batch(own, batch);
   if (batch.key.samples == 0) return;  // the end of an epoch that can't be dealt evenly
@@ -204,7 +201,7 @@ void ArithmeticCheck::batch_ready(const LoopState& state, ReplicaBatch& own) {
   if (std::any_of(first.begin(), first.end(), [&](std::uint64_t each) { return each != first.front(); })) {
     const std::vector<std::uint64_t> second = repeat_all();
     for (std::size_t i = 0; i < first.size(); ++i) repetitions.push_back({repeaters_[i], first[i], second[i]});
-    leave(judge(repetitions), state);
+    leave(judge(repetitions, job_.communicator.hosts()), state, checked_by());
   }
   agreed_ = first.front();
   own_ = 0;
@@ -230,7 +227,7 @@ void ArithmeticCheck::step_done(LoopState& state) {
   if (own != *agreed_) {
     leave({.wrong = {repeaters_.front()},
            .reason = "computed other bits in a step than it and other ranks did when they repeated it"},
-          state);
+          state, checked_by());
   }
   agreed_.reset();
   passed_step_ = state.working.step;
@@ -248,56 +245,14 @@ void ArithmeticCheck::tell() const {
   job_.metrics->event("arithmetic", {}, {{"checks", static_cast<double>(checks_)}, {"percent_of_time", percent}});
 }
 
-std::string ArithmeticCheck::put_newer_checkpoints_aside() const {
-  const CheckpointConfig& config = job_.config.checkpoint;
-  if (!config.save) return {};
-  const NewerCheckpoints newer = list_newer(config.folder, std::max<Index>(passed_step_, 0));
-  if (newer.files.empty()) return {};
-  if (!newer.leaves_one)
-    return fmt::format(
-        "; no checkpoint is older than the last check that passed, so the run goes on from one that may be wrong: save "
-        "more often (--save-every-steps), or start anew");
-  std::string aside;
-  put_aside(config.folder, newer.files, aside, job_.attempt.fence);
-  job_.state_file->note([&](RunState& run) {
-    const std::string left = resolve_checkpoint(config.folder);
-    run.checkpoint = path_from(job_.config.output.folder, left);
-    run.checkpoint_step = peek(left).step;
-    run.checkpoint_time = time_of_file(left);
-  });
-  return fmt::format("; the checkpoints after step {} are in '{}'", passed_step_, aside);
+std::string ArithmeticCheck::checked_by() const {
+  return fmt::format(", which ranks {} checked", fmt::join(repeaters_, ", "));
 }
 
-void ArithmeticCheck::leave(const Verdict& verdict, const LoopState& state) {
-  const auto name = [&](int rank) {
-    const auto r = static_cast<std::size_t>(rank);
-    return fmt::format("rank {} on {} ({})", rank, job_.communicator.hosts()[r], job_.placement.ranks[r].device);
-  };
-  std::vector<std::string> names;
-  for (const int rank : verdict.wrong) names.push_back(name(rank));
-  job_.checkpointing.finish();
-  job_.sync->averaged_weights();  // no average may be under way when the job's memory is freed
-  if (job_.shape.rank == 0) {
-    std::string text = fmt::format("{}: {} (step {}, which ranks {} checked)", fmt::join(names, " and "),
-                                   verdict.reason, state.working.step + 1, fmt::join(repeaters_, ", "));
-    if (verdict.certain) {
-      exclude_hosts(job_.config.output.folder, job_.attempt.record.number, job_.communicator.hosts(), verdict.wrong,
-                    fmt::format("arithmetic, step {}", state.working.step + 1));
-      text += fmt::format("; leave this host out, as the job scripts do ('{}')",
-                          excluded_hosts_path(job_.config.output.folder));
-    } else {
-      text +=
-          "; one of them is wrong and two ranks can't tell which: test both hosts with 'convoy preflight', or run with "
-          "three ranks or more";
-    }
-    try {
-      text += put_newer_checkpoints_aside();
-    } catch (const Error& error) {
-      text += fmt::format("; the checkpoints after step {} stay where they are ({})", passed_step_, error.what());
-    }
-    log::report_error(text);
-  }
-  throw AgreedError{Exit::arithmetic};
+void ArithmeticCheck::leave(const Verdict& verdict, const LoopState& state, const std::string& checked_by) {
+  leave_wrong(
+      job_,
+      {.verdict = verdict, .step = state.working.step + 1, .checked_by = checked_by, .passed_step = passed_step_});
 }
 
 }  // namespace convoy

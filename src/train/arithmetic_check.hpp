@@ -8,6 +8,7 @@
 #include "core/clock.hpp"
 #include "train/arithmetic_verdict.hpp"
 #include "train/observer.hpp"
+#include "train/weight_check.hpp"
 
 namespace convoy {
 
@@ -46,17 +47,18 @@ class ArithmeticCheck final : public Observer {
   std::uint64_t repeat(const Received& batch, const ParameterSet& weights);
   void digest_range(const Range& range, std::uint64_t& digest);
   void digest(const float* from, Index count, std::uint64_t& digest);
-  std::uint64_t digest_of_weights();
+  /// Collective. Compares what all ranks must hold alike, at the first chance since the last step that was to be
+  /// checked. Throws AgreedError.
+  void compare_weights(const LoopState& state);
   /// Collective. Of each repeater, in order; `own` counts on those ranks.
   std::vector<std::uint64_t> gather(std::uint64_t own);
+  std::string checked_by() const;  ///< `, which ranks 0, 2, 1 checked`
   /// Collective. Throws AgreedError.
-  [[noreturn]] void leave(const Verdict& verdict, const LoopState& state);
-  /// Rank 0. Moves newer checkpoints aside, so that the run goes on from one that is not newer than the last check that
-  /// passed. Returns what the message says about it.
-  std::string put_newer_checkpoints_aside() const;
+  [[noreturn]] void leave(const Verdict& verdict, const LoopState& state, const std::string& checked_by = {});
 
   TrainingJob& job_;
   Index every_;
+  Due weights_due_;
   std::vector<int> repeaters_;           ///< of the running step
   std::optional<std::uint64_t> agreed_;  ///< what they computed; none: this step isn't checked
   std::uint64_t own_ = 0;                ///< the checked rank's own step, as far as it has come

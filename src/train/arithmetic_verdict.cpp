@@ -2,19 +2,38 @@
 #include "train/arithmetic_verdict.hpp"
 
 #include <algorithm>
+#include <map>
 
 #include "core/errors.hpp"
 
 namespace convoy {
 namespace {
 
-/// The value that more than half have; nothing: there is none.
-std::optional<std::uint64_t> majority(std::span<const std::uint64_t> values) {
+using Digests = std::vector<std::uint64_t>;
+
+/// The value that more than half of `voters` have; nothing: there is none.
+std::optional<std::uint64_t> majority(const Digests& values, std::size_t voters) {
   for (const std::uint64_t value : values) {
     const auto same = std::count(values.begin(), values.end(), value);
-    if (2 * static_cast<std::size_t>(same) > values.size()) return value;
+    if (2 * static_cast<std::size_t>(same) > voters) return value;
   }
   return std::nullopt;
+}
+
+/// The right value; nothing: nobody can tell. `hosts`: of each value.
+std::optional<std::uint64_t> find_right(std::span<const std::uint64_t> values, std::span<const std::string> hosts) {
+  std::map<std::string, Digests> by_host;
+  for (std::size_t i = 0; i < values.size(); ++i) by_host[hosts[i]].push_back(values[i]);
+  Digests votes;
+  for (const auto& [host, own] : by_host)
+    if (const auto vote = majority(own, own.size())) votes.push_back(*vote);
+  if (const auto right = majority(votes, by_host.size())) return right;
+  // A host whose ranks disagree is faulty whatever the others say.
+  const auto most = majority({values.begin(), values.end()}, values.size());
+  const bool all_hosts_have_it = most && std::all_of(by_host.begin(), by_host.end(), [&](const auto& one) {
+                                   return std::find(one.second.begin(), one.second.end(), *most) != one.second.end();
+                                 });
+  return all_hosts_have_it ? most : std::nullopt;
 }
 
 }  // namespace
@@ -42,18 +61,20 @@ std::vector<int> choose_repeaters(Index check, int owners, std::span<const std::
   return chosen;
 }
 
-Verdict judge(std::span<const Repetition> repetitions) {
+Verdict judge(std::span<const Repetition> repetitions, std::span<const std::string> hosts) {
   Verdict verdict;
-  std::vector<std::uint64_t> firsts;
+  Digests firsts;
+  std::vector<std::string> hosts_of_firsts;
   for (const Repetition& own : repetitions) {
     firsts.push_back(own.first);
+    hosts_of_firsts.push_back(hosts[static_cast<std::size_t>(own.rank)]);
     if (own.first != own.second) verdict.wrong.push_back(own.rank);
   }
   if (!verdict.wrong.empty()) {
     verdict.reason = "computed the same step twice with different bits";
     return verdict;
   }
-  const auto right = majority(firsts);
+  const auto right = find_right(firsts, hosts_of_firsts);
   for (const Repetition& own : repetitions)
     if (!right || own.first != *right) verdict.wrong.push_back(own.rank);
   verdict.certain = right.has_value();
@@ -62,10 +83,10 @@ Verdict judge(std::span<const Repetition> repetitions) {
   return verdict;
 }
 
-std::optional<Verdict> judge_weights(std::span<const std::uint64_t> digests) {
+std::optional<Verdict> judge_weights(std::span<const std::uint64_t> digests, std::span<const std::string> hosts) {
   if (std::all_of(digests.begin(), digests.end(), [&](std::uint64_t own) { return own == digests.front(); }))
     return std::nullopt;
-  const auto right = majority(digests);
+  const auto right = find_right(digests, hosts);
   Verdict verdict{.wrong = {}, .certain = right.has_value(), .reason = {}};
   for (std::size_t rank = 0; rank < digests.size(); ++rank)
     if (!right || digests[rank] != *right) verdict.wrong.push_back(static_cast<int>(rank));

@@ -30,10 +30,12 @@ struct Verdict {
 };
 
 /// At least two repetitions, of which not all are equal. A rank whose own two differ is wrong. Else those are that
-/// disagree with the majority; two ranks that stand against each other have none.
-Verdict judge(std::span<const Repetition> repetitions);
+/// disagree with the majority of the hosts: each has one vote, that of most of its ranks, since the ranks of a faulty
+/// host may err alike. Where the hosts have no majority, ranks are wrong that disagree with most ranks and with another
+/// of their own host. `hosts`: of all ranks.
+Verdict judge(std::span<const Repetition> repetitions, std::span<const std::string> hosts);
 
-/// The ranks that hold other weights than more than half of the ranks; nothing if all hold the same.
-std::optional<Verdict> judge_weights(std::span<const std::uint64_t> digests);
+/// The same for the weights that each rank holds; nothing if all hold the same. `hosts`: of each digest.
+std::optional<Verdict> judge_weights(std::span<const std::uint64_t> digests, std::span<const std::string> hosts);
 
 }  // namespace convoy

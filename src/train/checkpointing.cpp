@@ -189,6 +189,23 @@ void Checkpointing::return_to(const FoundCheckpoint& found) {
   averaged_step_ = -1;
 }
 
+std::optional<std::string> Checkpointing::put_newer_aside(Index step, Best best) {
+  const std::string& folder = job_.config.checkpoint.folder;
+  NewerCheckpoints newer = list_newer(folder, step);
+  if (best == Best::stays)
+    std::erase_if(newer.files, [](const std::string& file) { return file.starts_with("best."); });
+  if (newer.files.empty()) return std::string();
+  if (!newer.leaves_one) return std::nullopt;
+  put_aside(folder, newer.files, aside_, job_.attempt.fence);
+  job_.state_file->note([&](RunState& run) {
+    const std::string left = resolve_checkpoint(folder);
+    run.checkpoint = path_from(job_.config.output.folder, left);
+    run.checkpoint_step = peek(left).step;
+    run.checkpoint_time = time_of_file(left);
+  });
+  return aside_;
+}
+
 std::string Checkpointing::what_differs(const CheckpointMeta& meta) const {
   const auto device = meta.texts.find("device");
   const bool other_device = device != meta.texts.end() && device->second != job_.engine->backend().describe();

@@ -31,6 +31,12 @@ class Checkpointing {
   /// Collective. Puts a checkpoint's weights, optimiser and averages into the sets of the run that goes on. Throws
   /// AgreedError, or Error the same on all ranks.
   void return_to(const FoundCheckpoint& found);
+  /// Whether a `best` that is too new moves aside, too: nobody resumes from it.
+  enum class Best : std::uint8_t { moves, stays };
+  /// Rank 0, between two saves. Moves checkpoints after more than `step` steps aside, so that no attempt goes on from
+  /// one. The folder in which they are, empty: there were none. Nothing: no other would be left, and they stay. Throws
+  /// Error(superseded) or Error(data).
+  std::optional<std::string> put_newer_aside(Index step, Best best);
 
   /// Rank 0, when all is loaded: records from where the attempt goes on. Checkpoints of an earlier run, or of steps
   /// that a return to an older checkpoint has left, move aside with the first save. Throws Error(data).
@@ -85,6 +91,7 @@ class Checkpointing {
   double step_seconds_ = 0, stall_seconds_ = 0;
   int failures_ = 0;  ///< in a row
   Exit last_code_ = Exit::ok;
+  std::string aside_;  ///< rank 0: where put_newer_aside() moves them
   bool told_slow_ = false;
 };
 

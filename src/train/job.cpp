@@ -65,6 +65,7 @@ JobShape plan_job(const TrainConfig& config, Index train_samples, int ranks, int
               .outer = config.sync.outer,
               .group = config.sync.group,
               .overlap = config.sync.overlap,
+              .digest_late_averages = config.sync.digest_every > 0 || config.sync.check_arithmetic > 0,
               .reproducible = config.sync.reproducible,
               // One replica has nothing to average, on any number of ranks.
               .wire = job.replicas > 1 ? config.sync.wire.format : Wire::fp32,

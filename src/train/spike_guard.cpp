@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/spike_guard.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include "checkpoint/agree.hpp"
 #include "checkpoint/file.hpp"
+#include "comm/agreed_error.hpp"
 #include "core/log.hpp"
 #include "core/text.hpp"
 #include "train/training_job.hpp"
@@ -14,8 +16,10 @@ namespace {
 
 /// A run needs no rescue from a loss below one nat; gradients have no such scale.
 constexpr double least_loss = 1, least_norm = 0;
-/// Returns to the same checkpoint; after that something else is wrong.
+/// Returns that few intervals lie between; after that something else is wrong.
 constexpr Index most_returns = 3;
+/// Intervals without a spike after which returns are forgotten. By then the medians are of these alone.
+constexpr Index calm_intervals = SpikeHistory::most;
 
 /// On rank 0. The newest whole checkpoint of the line after at most `step` steps; empty: there is none.
 std::string checkpoint_before(const TrainingJob& job, Index step) {
@@ -32,7 +36,9 @@ SpikeGuard::SpikeGuard(const TrainConfig& config)
 
 void SpikeGuard::attach(TrainingJob& job) {
   job_ = &job;
-  interval_begin_ = job.state.position.step;
+  // What an interval saved before its loss was judged may be spiked: a stop within it changes nothing about that.
+  const Index step = job.state.position.step;
+  interval_begin_ = interval_begin_ < 0 ? step : std::min(interval_begin_, step);
 }
 
 void SpikeGuard::write(std::map<std::string, double>& numbers) const {
@@ -40,8 +46,9 @@ void SpikeGuard::write(std::map<std::string, double>& numbers) const {
   losses_.write("spike_loss", numbers);
   norms_.write("spike_norm", numbers);
   numbers["spike_undone_steps"] = static_cast<double>(undone_steps_);
-  numbers["spike_returned_to"] = static_cast<double>(returned_to_);
+  numbers["spike_interval_begin"] = static_cast<double>(interval_begin_);
   numbers["spike_returns"] = static_cast<double>(returns_);
+  numbers["spike_calm_intervals"] = static_cast<double>(calm_intervals_);
 }
 
 void SpikeGuard::read(const std::map<std::string, double>& numbers) {
@@ -52,8 +59,9 @@ void SpikeGuard::read(const std::map<std::string, double>& numbers) {
     return found == numbers.end() ? otherwise : static_cast<Index>(found->second);
   };
   undone_steps_ = stored("spike_undone_steps", 0);
-  returned_to_ = stored("spike_returned_to", -1);
   returns_ = stored("spike_returns", 0);
+  calm_intervals_ = stored("spike_calm_intervals", 0);
+  interval_begin_ = stored("spike_interval_begin", -1);
 }
 
 double SpikeGuard::gradient_norm() {
@@ -79,6 +87,7 @@ void SpikeGuard::step_done(LoopState& state) {
   if (!loss_bound && !norm_bound) {
     if (std::isfinite(loss)) losses_.add(loss);
     if (norm > 0) norms_.add(norm);
+    if (++calm_intervals_ >= calm_intervals) returns_ = 0;
   } else {
     const std::string spike = loss_bound ? fmt::format("the loss of steps {} to {} is {:.4g}, above {:.4g}",
                                                        interval_begin_ + 1, state.position.step, loss, *loss_bound)
@@ -95,7 +104,23 @@ void SpikeGuard::step_done(LoopState& state) {
   interval_begin_ = state.position.step;
 }
 
-void SpikeGuard::roll_back(const LoopState& state, const std::string& spike) {
+std::string SpikeGuard::put_newer_aside(Index step) {
+  return ask_first_rank(job_->communicator, "moving checkpoints aside after a spike", [&] {
+    return job_->checkpointing.put_newer_aside(step, Checkpointing::Best::stays).value_or("");
+  });
+}
+
+void SpikeGuard::give_up(const std::string& spike, Index from) {
+  put_newer_aside(from);
+  job_->sync->averaged_weights();  // no average may be under way when the job's memory is freed
+  if (job_->shape.rank == 0)
+    log::report_error(fmt::format(
+        "{}, after {} returns with fewer than {} quiet intervals between them; lower --lr, or clip gradients (--clip-grad-norm), and continue from step {} with --resume auto",
+        spike, most_returns, calm_intervals, from));
+  throw AgreedError{Exit::usage};
+}
+
+void SpikeGuard::roll_back(LoopState& state, const std::string& spike) {
   TrainingJob& job = *job_;
   job.checkpointing.finish();
   const std::string path = ask_first_rank(job.communicator, "looking for a checkpoint from before a spike",
@@ -108,19 +133,17 @@ void SpikeGuard::roll_back(const LoopState& state, const std::string& spike) {
   }
   const FoundCheckpoint found = open_checkpoint(job.communicator, path);
   const Index from = found.file.meta.position.step;
-  returns_ = from == returned_to_ ? returns_ + 1 : 1;
-  returned_to_ = from;
-  if (returns_ > most_returns)
-    fail(
-        Exit::internal,
-        "{}, for the {}th time since '{}': lower --lr, or clip gradients (--clip-norm), and continue with --resume auto",
-        spike, returns_, path);
+  calm_intervals_ = 0;
+  if (++returns_ > most_returns) give_up(spike, from);
   job.checkpointing.return_to(found);
+  const std::string aside = put_newer_aside(from);
+  state.save_due = true;
   const Index undone = state.position.step - from;
   undone_steps_ += undone;
   if (job.shape.rank != 0) return;
-  log::warn("{}: back to the weights of '{}' (step {}); {} since then are undone, and their batches are skipped", spike,
-            path, from, counted(undone, "step"));
+  log::warn("{}: back to the weights of '{}' (step {}); {} since then are undone, and their batches are skipped{}",
+            spike, path, from, counted(undone, "step"),
+            aside.empty() ? "" : fmt::format("; the checkpoints since then are in '{}'", aside));
   job.metrics->event(
       "spike", {{"action", "rollback"}, {"checkpoint", path}},
       {{"step", static_cast<double>(state.position.step)},

@@ -9,8 +9,9 @@ namespace convoy {
 struct TrainingJob;
 
 /// Watches the loss of each interval of the log, and with rollback the norm of its last gradient. A spike is logged, or
-/// undone: sets and moving average go back to a checkpoint from before the interval, and the run goes on with the next
-/// batch. Batches since that checkpoint count as seen and are not taken again (--on-spike).
+/// undone: sets and moving average go back to a checkpoint from before the interval, newer ones move aside, and the run
+/// saves and goes on with the next batch. Batches since that checkpoint count as seen and are not taken again
+/// (--on-spike).
 class SpikeGuard final : public Observer {
  public:
   explicit SpikeGuard(const TrainConfig& config);
@@ -28,16 +29,21 @@ class SpikeGuard final : public Observer {
  private:
   /// Collective. The largest of the ranks' last gradients.
   double gradient_norm();
+  /// Collective. Checkpoints after more than `step` steps hold what a spike has made of the weights. The folder to
+  /// which they move; empty: there were none.
+  std::string put_newer_aside(Index step);
+  /// Collective. `from`: steps of the checkpoint to return to. Throws AgreedError.
+  [[noreturn]] void give_up(const std::string& spike, Index from);
   /// Collective.
-  void roll_back(const LoopState& state, const std::string& spike);
+  void roll_back(LoopState& state, const std::string& spike);
 
   OnSpike action_;
   TrainingJob* job_ = nullptr;
   SpikeHistory losses_, norms_;
   Index undone_steps_ = 0;
-  Index interval_begin_ = 0;      ///< steps done
-  Index returned_to_ = -1;        ///< the checkpoint of the last rollback, by its step
-  Index returns_ = 0;             ///< to it
+  Index interval_begin_ = -1;     ///< steps done; -1: an attempt begins that continues no interval
+  Index returns_ = 0;             ///< that too few intervals lie between
+  Index calm_intervals_ = 0;      ///< without a spike, since the last return
   std::vector<float> gradients_;  ///< of the host
 };
 

@@ -29,6 +29,7 @@
 #include "train/injected_faults.hpp"
 #include "train/loop.hpp"
 #include "train/periodic_save.hpp"
+#include "train/policy_warnings.hpp"
 #include "train/run_folder.hpp"
 #include "train/step_trace.hpp"
 #include "train/tensor_monitor.hpp"
@@ -415,7 +416,7 @@ void log_start(const TrainingJob& job) {
   log::info("device: {}; all-reduce: {}", job.engine->chosen_device(), job.transport.reason);
   if (job.shape.rank != 0) return;
   for (const std::string& warning : data_warnings(job.phases)) log::warn("{}", warning);
-  for (const std::string& warning : job_warnings(job.phases)) log::warn("{}", warning);
+  for (const std::string& warning : likely_mistakes(job)) log::warn("{}", warning);
   job.metrics->event(job.resume ? "resume" : "start",
                      {{"build", build_id()},
                       {"model", plan.graph.model},

@@ -101,7 +101,8 @@ def bytes_sent(work):
     for count in (2, 4):
         for name, words in KINDS.items():
             folder = f"{work}/{name}-{count}"
-            train(count, folder, *JOB, *words, "--epochs", 2)
+            _, err = train(count, folder, *JOB, *words, "--epochs", 2)
+            check("sends more than fp32" not in err, f"{name} on {count} ranks: no warning")
             wanted = 12 * bytes_of_step(name, count, last(folder))
             found = [record["sent_bytes"] for record in records(folder, "epoch")]
             check(found == [wanted, wanted], f"{name} on {count} ranks: {found} = 2 x {wanted} bytes")
@@ -110,6 +111,10 @@ def bytes_sent(work):
                 whole = records(f"{work}/whole", "epoch")[0]["sent_bytes"]
             if count == 2:
                 check(wanted < whole / 4, f"{name}: {whole / wanted:.1f} times fewer than fp32")
+    _, err = train(2, f"{work}/dear", *JOB, "--wire", "topk", "--wire-fraction", 0.9, "--epochs", 1)
+    found = records(f"{work}/dear", "epoch")[0]["sent_bytes"]
+    text = f"--wire topk sends more than fp32 would: {found / 12e6:.3g} MB a step instead of {whole / 12e6:.3g}, since each of 4 replicas"
+    check(found > whole and text in err and "a lower --wire-fraction" in err, f"warned with the bytes that were sent: {text}")
 
 
 def losses(folder):

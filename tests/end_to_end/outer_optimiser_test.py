@@ -102,6 +102,15 @@ def choices(work):
     with h5py.File(mean, "r") as file:
         check("outer" not in file and file.attrs["version"] == 1, "a mean of models has no optimiser, the outer one neither")
 
+    said, _ = train(2, f"{work}/usual", *JOB, "--outer-optimizer", "nesterov", "--max-steps", 1)
+    check("outer Nesterov momentum 0.9 at learning rate 0.7" in said, "nesterov alone: DiLoCo's values")
+    folder = f"{work}/older"
+    said, _ = train(2, f"{work}/slow", *JOB, "--outer-optimizer", "momentum", "--max-steps", 1)
+    check("outer momentum 0.5 at learning rate 1" in said, "momentum alone: 0.5")
+    train(2, folder, *JOB, "--outer-optimizer", "momentum", "--outer-momentum", 0.7, "--max-steps", 4)
+    said, err = train(2, folder, *JOB, "--outer-optimizer", "momentum", "--resume", "auto", "--max-steps", 1)
+    check("outer momentum 0.7 at learning rate 1" in said and "changed" not in err and "not bit for bit" not in said, "a run that began with 0.7 keeps it")
+
     folder = f"{work}/begun"
     said, _ = train(2, folder, *JOB, *RULES["nesterov"], "--resume", last(plain), "--max-steps", 1)
     check("holds no state of an outer optimizer: it starts from the weights" in said, "a checkpoint without one: says so")

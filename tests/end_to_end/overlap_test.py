@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """--overlap-average: the same bits on any number of ranks and after stops and a death within a period. Usage: overlap_test.py
-ranks|resume|choices"""
+ranks|resume|switched|choices"""
 import sys
 
 from runner import check, everything, last, same_bits, tensors, train, work_folder
@@ -40,6 +40,20 @@ def resume(work):
     check(same_bits(everything(last(folder)), everything(last(f"{work}/whole"))), "died within a period, goes on by its own configuration on 3 ranks, the same bits")
 
 
+def switched(work):
+    """A run goes on with or without late averages. Until the next average is due both compute the same."""
+    for name, begun, then, other, stop, most in (("on", "--no-overlap-average", "--overlap-average", "false then, true now", 6, 8),
+                                                 ("off", "--overlap-average", "--no-overlap-average", "true then, false now", 4, 5)):
+        job, folder, straight = [w for w in JOB if w != "--overlap-average"], f"{work}/{name}", f"{work}/{name}-straight"
+        train(2, straight, *job, begun, "--max-steps", most)
+        train(2, folder, *job, begun, "--max-steps", stop)
+        _, err = train(2, folder, *job, then, "--resume", "auto", "--max-steps", most - stop)
+        check(f"overlap-average {other}" in err and same_bits(tensors(last(folder)), tensors(last(straight))), f"switched {name} after step {stop}: it is said, and nothing is lost")
+        has = [name for name in everything(last(folder)) if name.startswith("optimiser/correction/")]
+        check(bool(has) == (name == "on"), f"switched {name}: its checkpoints have what they need")
+        train(3, folder, *job, then, "--resume", "auto", "--max-steps", 4)
+
+
 def choices(work):
     said, _ = train(2, f"{work}/said", *JOB, "--max-steps", 4)
     check("weights every 3 steps, a period late" in said and "travels beside the next steps" in said, "the log says what is done")
@@ -51,6 +65,6 @@ def choices(work):
 
 
 if __name__ == "__main__":
-    cases = {f.__name__: f for f in (ranks, resume, choices)}
+    cases = {f.__name__: f for f in (ranks, resume, switched, choices)}
     with work_folder() as folder:
         cases[sys.argv[1]](folder)

@@ -97,11 +97,12 @@ def check(condition, text):
         sys.exit(1)
 
 
-def on_hosts_of_their_own(folder, program=None):
-    """A program whose rank R believes to be on host nR; exits with 77 where names of hosts can't be had (no root)."""
+def on_hosts_of_their_own(folder, program=None, hosts=None):
+    """A program whose rank R believes to be on host nR, or n of `hosts`[R]; exits with 77 where names of hosts can't be had (no root)."""
     path = os.path.join(folder, "on-its-own-host")
     with open(path, "w", encoding="utf-8") as file:
-        file.write(f"#!/bin/sh\nexec unshare --uts sh -c 'hostname n$OMPI_COMM_WORLD_RANK && exec \"$@\"' sh '{program or CONVOY}' \"$@\"\n")
+        number = "$OMPI_COMM_WORLD_RANK" if hosts is None else f"$(set -- {' '.join(hosts)}; shift $OMPI_COMM_WORLD_RANK; echo $1)"
+        file.write(f"#!/bin/sh\nname=n{number} exec unshare --uts sh -c 'hostname $name && exec \"$@\"' sh '{program or CONVOY}' \"$@\"\n")
     os.chmod(path, 0o755)
     if subprocess.run(["unshare", "--uts", "hostname", "n0"], capture_output=True, check=False).returncode != 0:
         print("no right to give hosts other names")

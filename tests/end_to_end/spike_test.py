@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""--on-spike: a gradient that is a thousand times too large in one step. Usage: spike_test.py rollback|ranks|warning|choices"""
+"""--on-spike: a gradient that is a thousand times too large in one step. Usage: spike_test.py rollback|ranks|line|limit|warning|choices"""
+import glob
+import os
+import re
 import sys
 
 from runner import check, everything, last, records, same_bits, train, work_folder
@@ -52,6 +55,47 @@ def ranks(work):
               f"{name}: stopped after the return, resumed on 3 ranks, the same bits")
 
 
+def steps_saved(folder):
+    return sorted(int(re.search(r"step-(\d+)", path).group(1)) for path in glob.glob(f"{folder}/step-*.h5"))
+
+
+def line(work):
+    """No job goes on from what was saved between a spike and its discovery."""
+    folder = f"{work}/run"
+    job = [*JOB, "--on-spike", "rollback", "--save-every-steps", 4]
+    _, err = train(2, folder, *job, *FAULT, "--max-steps", 42)
+    spike = events(folder)[0]
+    saved, aside = steps_saved(f"{folder}/checkpoints"), steps_saved(f"{folder}/checkpoints.old-1")
+    check(aside and min(aside) > spike["checkpoint_step"] and max(aside) < spike["step"], f"checkpoints of the spike are aside: {aside}")
+    check("the checkpoints since then are in" in err and not [s for s in saved if spike["checkpoint_step"] < s < spike["step"]], f"and not among {saved}")
+    check(spike["step"] in saved, f"the run has saved at step {spike['step']}, at once")
+    for path in [last(folder), *(f"{folder}/checkpoints/step-{s:08}.h5" for s in saved if s > spike["step"])]:
+        os.remove(path)  # as if the job had died there
+    said, _ = train(2, folder, *job, "--resume", "auto", "--max-steps", 12)
+    losses = [r["loss"] for r in records(folder, "train")]
+    before = max(r["loss"] for r in records(folder, "train") if r["step"] <= STEP)
+    check(f"step {spike['step']:.0f}" in said and len(events(folder)) == 1 and max(losses[-3:]) <= before, "a job that died after it goes on from there, without another spike")
+
+    # Stopped after the fault, before the interval's loss: what that stop saved is not returned to.
+    folder = f"{work}/stopped"
+    train(2, folder, *job, *FAULT, "--max-steps", STEP + 1)
+    train(2, folder, *job, "--resume", "auto", "--max-steps", 12)
+    found = events(folder)
+    check(len(found) == 1 and found[0]["checkpoint_step"] <= STEP, f"stopped within the interval: back to step {found[0]['checkpoint_step']:.0f}, before the fault")
+
+
+def limit(work):
+    """A learning rate with which every return ends in the next spike."""
+    folder = f"{work}/run"
+    _, err = train(2, folder, *JOB, "--lr", 30, "--save-every-steps", 4, "--on-spike", "rollback", "--max-steps", 150, expect=2)
+    check("after 3 returns with fewer than 20 quiet intervals between them" in err and len(events(folder)) == 3, "a run that diverges ends after three returns")
+    check(err.count("error:") == 1 and "--clip-grad-norm" in err and "MPI_ABORT" not in err, f"with one message: {err}")
+    step = int(re.search(r"continue from step (\d+)", err).group(1))
+    check(max(steps_saved(f"{folder}/checkpoints")) == step, f"the newest checkpoint is that of step {step}")
+    said, _ = train(2, folder, *JOB, "--lr", 0.001, "--save-every-steps", 4, "--on-spike", "rollback", "--resume", "auto", "--max-steps", 2)
+    check(f"step {step}" in said, "and the run goes on from it")
+
+
 def warning(work):
     """By default the run warns, and nothing changes."""
     _, err = train(2, f"{work}/warn", *JOB, *FAULT, "--max-steps", 45, "--spike-factor", 2)
@@ -73,6 +117,6 @@ def choices(work):
 
 
 if __name__ == "__main__":
-    cases = {f.__name__: f for f in (rollback, ranks, warning, choices)}
+    cases = {f.__name__: f for f in (rollback, ranks, line, limit, warning, choices)}
     with work_folder() as folder:
         cases[sys.argv[1]](folder)

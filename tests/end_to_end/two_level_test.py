@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """--node-steps: replicas of a host average more often than all do. Numbers of ranks, stops and a death within both periods, and what is
-refused. Usage: two_level_test.py ranks|resume|choices"""
+refused. Usage: two_level_test.py ranks|resume|choices|warned"""
 import sys
 
-from runner import check, everything, last, records, run, same_bits, tensors, train, work_folder
+from runner import check, everything, last, on_hosts_of_their_own, records, run, same_bits, tensors, train, work_folder
 
 JOB = ["--synthetic", "--synthetic-size", 16, "--synthetic-samples", 165, "--model", "resnet8", "--lr", 0.05,
        "--seed", 5, "--epochs", 3, "--save-every", 0, "--print-freq", 1, "--shuffle", "global", "--skip-eval", "--lr-schedule", "constant",
@@ -87,7 +87,19 @@ def choices(work):
     check("groups of 4 replicas" in out, "a dry run takes all ranks for one host")
 
 
+def warned(work):
+    """Periods and groups that do nothing, or not what they are for."""
+    program = on_hosts_of_their_own(work)
+    for name, words, text in (("no group", JOB, "--node-steps 2 has no effect: each group has one replica"),
+                              ("network", [*JOB, *GROUPS], "replicas 0 to 1 are a group (--node-replicas 2) and lie on n0, n1"),
+                              ("period", [*one_level(JOB), "--local-steps", 1000], "--local-steps 1000 is too long: the run has"),
+                              ("start", [*one_level(JOB), "--local-sgd-start", 5000], "--local-sgd-start 5000 is not reached: the run has"),
+                              ("well", one_level(JOB), "")):
+        _, err = train(4, f"{work}/{name}", *words, "--max-steps", 1, "--no-checkpoints", program=program)
+        check(text in err if text else "warning" not in err, f"{name}: {text or 'no warning'}")
+
+
 if __name__ == "__main__":
-    cases = {f.__name__: f for f in (ranks, resume, choices)}
+    cases = {f.__name__: f for f in (ranks, resume, choices, warned)}
     with work_folder() as folder:
         cases[sys.argv[1]](folder)

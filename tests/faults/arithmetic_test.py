@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """--check-arithmetic: flipped bits in the result of a convolution, in memory and in a sum are found, and the rank is named.
-Usage: arithmetic_test.py named [COUNT [SEED]] | quiet [STEPS] | cost | two | goes_on | refused   (bench/arithmetic.sh has the long form)"""
+Usage: arithmetic_test.py named [COUNT [SEED]] | quiet [STEPS] | local | cost | two | hosts | weights | goes_on | refused   (bench/arithmetic.sh has the long form)"""
 import glob
 import json
 import os
@@ -15,7 +15,9 @@ TINY = ["--synthetic", "--synthetic-size", 16, "--synthetic-samples", 2400, "--m
         "--skip-eval", "--shuffle", "global", "--epochs", 9]
 EVERY, RANKS = 2, 3
 POLICIES = {"gradients": ["--sync", "gradients"], "weights": [], "seldom": ["--local-steps", 4],
-            "reproducible": ["--sync", "gradients", "--reproducible"]}
+            "reproducible": ["--sync", "gradients", "--reproducible"], "late": ["--local-steps", 4, "--overlap-average"]}
+# Whose weights are alike on all ranks after every step, so that a flip in memory stays on its rank.
+EQUAL = ["gradients", "reproducible"]
 
 
 def excluded(folder):
@@ -40,15 +42,16 @@ def flip(work, number, kind, rank, step, words, most, program):
 
 
 def named(work, count=6, seed=1):
-    """In a job of three ranks. A flip in a convolution concerns the step alone, so it is made in one that is checked; one in memory or
-    in a sum stays in the weights of its rank, and is found at the next check."""
+    """In a job of three ranks. A flip in a convolution concerns the step alone, so it is made in one that is checked. One in memory stays in
+    the weights of its rank if it takes gradients from sums, and is found at the next check. One in a sum is found before the next average takes it in: with local SGD
+    if each average is checked."""
     rng, right, program = random.Random(seed), 0, on_hosts_of_their_own(work)
     for number in range(count):
         kind = ["convolution", "memory", "sum"][number % 3]
-        policy = rng.choice(list(POLICIES) if kind == "convolution" else ["gradients", "reproducible"])
+        policy = rng.choice({"convolution": list(POLICIES), "memory": EQUAL, "sum": [*EQUAL, "seldom", "late"]}[kind])
         turn = rng.randrange(12)
         step, rank = (EVERY * turn, turn % RANKS) if kind == "convolution" else (rng.randrange(24), rng.randrange(RANKS))
-        found = flip(work, number, kind, rank, step, POLICIES[policy], step + 2 * EVERY + 1, program)
+        found = flip(work, number, kind, rank, step, POLICIES[policy], step + 4 * EVERY + 1, program)
         good = found == [(rank, f"n{rank}")]
         right += good
         print(f"     {number + 1}: {kind}, rank {rank}, step {step + 1}, {policy}: {'named' if good else found}", flush=True)
@@ -71,6 +74,19 @@ def quiet(work, steps=40):
               f"{name}: metrics.jsonl has the number and the cost")
 
 
+def local(work):
+    """The average of one rank gets another bit: found whether or not averages come in steps that are to be checked. So does --check-weights."""
+    program = on_hosts_of_their_own(work)
+    check_arithmetic, check_weights = ("--check-arithmetic", 2), ("--check-weights", 2)
+    for name, policy, option in (("late", POLICIES["late"], check_arithmetic), ("odd", ["--local-steps", 3], check_arithmetic), ("late_odd", ["--local-steps", 3, "--overlap-average"], check_arithmetic),
+                                 ("weights_late", POLICIES["late"], check_weights), ("weights_odd", ["--local-steps", 3], check_weights)):
+        folder = f"{work}/{name}"
+        _, err = train(RANKS, folder, *TINY, *policy, *option, "--max-steps", 16, "--no-checkpoints", "--inject-fault", "flip-sum@1@7", expect=None, program=program)
+        with open(f"{folder}/state.json", encoding="utf-8") as file:
+            state = json.load(file)
+        check(state["exit"] == 7 and "rank 1 on n1" in err and [own[0] for own in excluded(folder)] == ["n1"], f"{name}: found, and the rank named: {err.strip().splitlines()[:1]}")
+
+
 def cost(work):
     """For bench/arithmetic.sh: what checks every 100 steps take of a job of two ranks, as the program says."""
     job = ["--synthetic", "--synthetic-samples", 12800, "--model", "resnet20", "--batch-size", 64, "--lr", 0.05, "--skip-eval",
@@ -86,8 +102,36 @@ def two(work):
     _, err = train(2, f"{work}/once", *job, "--inject-fault", "flip-convolution@1@5", expect=7)
     check("rank 1 on" in err and "than it and other ranks did when they repeated it" in err, "a result that is not repeated: its rank is named")
     _, err = train(2, f"{work}/memory", *job, "--inject-fault", "flip-memory@1@4", expect=7)
-    check(re.search(r"rank 0 on .* and rank 1 on .*one of them is wrong and two ranks can't tell which", err) is not None, "weights that differ: both are named")
+    check(re.search(r"rank 0 on .* and rank 1 on .*one of them is wrong, and nothing shows which: test this host", err) is not None, "weights that differ: both are named")
     check(excluded(f"{work}/memory") == [], "and no host is left out")
+
+
+def hosts(work):
+    """Ranks of one host that all compute with another rounding agree with each other: they must not outvote the ranks of another host."""
+    job = [*TINY, "--sync", "gradients", "--check-arithmetic", 1, "--max-steps", 4, "--no-checkpoints"]
+    env = {"LD_PRELOAD": os.environ["CONVOY_OTHER_ROUNDING"], "OTHER_ROUNDING_HOST": "n0", "OTHER_ROUNDING_BYTES": str(4 * 16 * 16 * 3)}
+    for name, of_rank, certain in (("two", "0 0 1", False), ("three", "0 0 1 2", True)):
+        program = on_hosts_of_their_own(work, hosts=of_rank.split())
+        _, err = train(len(of_rank.split()), f"{work}/{name}", *job, expect=7, program=program, env=env)
+        if certain:
+            check({own[0] for own in excluded(f"{work}/{name}")} == {"n0"} and "leave this host out" in err, f"{name} hosts: the sick one is left out")
+        else:
+            check(excluded(f"{work}/{name}") == [] and "nothing shows which (the ranks of a host have one vote): test both hosts" in err
+                  and "on n0" in err and "on n1" in err, f"{name} hosts: both are named, none is left out")
+
+
+def weights(work):
+    """--check-weights ends the job as --check-arithmetic does, and with one message."""
+    job = [*TINY, "--sync", "gradients", "--check-weights", 3, "--save-every-steps", 2, "--keep-checkpoints", 9, "--max-steps", 12, "--inject-fault", "flip-memory@2@7"]
+    folder = f"{work}/three"
+    _, err = train(RANKS, folder, *job, expect=7, program=on_hosts_of_their_own(work))
+    check(err.count("error:") == 1 and "rank 2 on n2" in err and "held other weights than most ranks" in err and "step 9" in err, "the minority is named once")
+    check([own[0] for own in excluded(folder)] == ["n2"] and excluded(folder)[0][2].startswith("rank 2: arithmetic"), "its host is left out")
+    check(sorted(map(os.path.basename, glob.glob(f"{folder}/checkpoints.old-1/*.h5"))) == ["step-00000008.h5"], "checkpoints after step 6, whose check passed, are aside")
+    _, err = train(2, f"{work}/two", *job[:-1], "flip-memory@1@7", expect=7)
+    check("rank 0 on" in err and "rank 1 on" in err and "nothing shows which" in err and excluded(f"{work}/two") == [], "two ranks: both are named, and no host is left out")
+    _, err = train(2, f"{work}/average", *TINY, "--ema-decay", 0.9, "--sync", "weights", "--replicas", 4, "--check-weights", 2, "--max-steps", 6, "--no-checkpoints")
+    check("error" not in err, "four replicas with a moving average: no alarm")
 
 
 def goes_on(work):
@@ -118,6 +162,6 @@ def refused(work):
 
 
 if __name__ == "__main__":
-    cases = {f.__name__: f for f in (named, quiet, cost, two, goes_on, refused)}
+    cases = {f.__name__: f for f in (named, quiet, local, cost, two, hosts, weights, goes_on, refused)}
     with work_folder() as folder:
         cases[sys.argv[1]](folder, *map(int, sys.argv[2:]))

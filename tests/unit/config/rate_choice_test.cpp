@@ -79,6 +79,33 @@ TEST(RateChoice, a_run_that_goes_on_keeps_its_rate) {
   EXPECT_DOUBLE_EQ(schedule(shorter).warmup_epochs, 0.2) << "as the run has no room for two epochs of it";
 }
 
+OuterSpec outer_of(const std::string& line) { return train_config("--local-steps 8 " + line).sync.outer; }
+
+TEST(OuterStep, has_the_values_of_its_rule) {
+  const OuterSpec slow = outer_of("--outer-optimizer momentum"), diloco = outer_of("--outer-optimizer nesterov");
+  EXPECT_EQ(slow.rate, 1);
+  EXPECT_EQ(slow.momentum, 0.5);
+  EXPECT_EQ(diloco.rate, 0.7);
+  EXPECT_EQ(diloco.momentum, 0.9);
+  const OuterSpec said = outer_of("--outer-optimizer nesterov --slowmo-momentum 0.8 --outer-lr 1");
+  EXPECT_EQ(said.rate, 1);
+  EXPECT_EQ(said.momentum, 0.8);
+}
+
+TEST(OuterStep, of_a_run_that_goes_on_stays) {
+  const TrainConfig older =
+      parse_ini("synthetic = true\nlocal-steps = 8\nouter-optimizer = momentum\nouter-momentum = 0.7\n");
+  const auto continued = [&](const std::string& line) {
+    TrainConfig config = train_config("--local-steps 8 " + line);
+    keep_rate(config, older);
+    return config.sync.outer.momentum;
+  };
+  EXPECT_EQ(continued("--outer-optimizer momentum"), 0.7);
+  EXPECT_EQ(continued("--outer-optimizer momentum --lr 0.1"), 0.7);
+  EXPECT_EQ(continued("--outer-optimizer momentum --outer-momentum 0.6"), 0.6);
+  EXPECT_EQ(continued("--outer-optimizer nesterov"), 0.9) << "another rule";
+}
+
 TEST(RateChoice, a_batch_beside_a_files_rate_is_remarked) {
   EXPECT_EQ(train_config("--config f --global-batch 1024", "lr = 0.1\nbatch-size = 32\n").remarks.size(), 1U);
   EXPECT_TRUE(train_config("--config f --global-batch 1024 --lr 0.4", "lr = 0.1\n").remarks.empty());

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/policy_warnings.hpp"
+
+#include <fmt/ranges.h>
+
+#include <set>
+#include <utility>
+
+#include "core/text.hpp"
+#include "sync/traffic.hpp"
+#include "train/setup.hpp"
+#include "train/training_job.hpp"
+
+namespace convoy {
+namespace {
+
+/// Empty: averages come as they are asked for.
+std::string warn_of_period(const JobShape& job) {
+  const SyncSpec& sync = job.sync;
+  const Index steps = sync.local_steps, start = sync.local_start;
+  if (steps == 1 || (job.replicas == 1 && !sync.outer.is_on())) return {};
+  if (start >= job.total_steps)
+    return fmt::format(
+        "--local-sgd-start {} is not reached: the run has {}, and the replicas average after every one of them; lower it, "
+        "or drop --local-steps {}",
+        start, counted(job.total_steps, "step"), steps);
+  // A late average needs a period more.
+  const Index first = (start / steps + 1) * steps + (sync.overlap ? steps : 0);
+  if (first <= job.total_steps) return {};
+  return fmt::format(
+      "--local-steps {} is too long: the run has {}, and no average reaches the replicas {}; lower it", steps,
+      counted(job.total_steps, "step"),
+      start > 0 ? fmt::format("after step {} (--local-sgd-start)", start) : std::string("before its end"));
+}
+
+/// The hosts of a group, as text, if they are several; else empty.
+std::string hosts_of_group(const JobShape& job, int first, const std::vector<std::string>& host_of_rank) {
+  std::set<std::string> hosts;
+  for (int rank = 0; rank < job.ranks; ++rank) {
+    const ReplicaRun run = deal_replicas(job.replicas, job.ranks, rank);
+    if (run.count > 0 && run.first < first + job.sync.group.replicas && run.first + run.count > first)
+      hosts.insert(host_of_rank[static_cast<std::size_t>(rank)]);
+  }
+  return hosts.size() < 2 ? std::string() : fmt::format("{}", fmt::join(hosts, ", "));
+}
+
+std::string warn_of_groups(const JobShape& job, const std::vector<std::string>& host_of_rank) {
+  const GroupSpec& group = job.sync.group;
+  if (!group.is_on()) return {};
+  if (group.replicas == 1)
+    return fmt::format(
+        "--node-steps {} has no effect: each group has one replica, which is its own average; start more ranks on each "
+        "host, or drop it",
+        group.steps);
+  if (group.replicas == job.replicas)
+    return fmt::format(
+        "--local-steps {} has no effect: all replicas are one group, which averages every {} (--node-steps)",
+        job.sync.local_steps, counted(group.steps, "step"));
+  for (int first = 0; first < job.replicas; first += group.replicas)
+    if (const std::string hosts = hosts_of_group(job, first, host_of_rank); !hosts.empty())
+      return fmt::format(
+          "replicas {} to {} are a group (--node-replicas {}) and lie on {}, so the averages every {} (--node-steps) "
+          "cross the network; give a --node-replicas with which each group lies on one host",
+          first, first + group.replicas - 1, group.replicas, hosts, counted(group.steps, "step"));
+  return {};
+}
+
+}  // namespace
+
+std::vector<std::string> policy_warnings(const JobShape& job, const std::vector<std::string>& hosts) {
+  if (local_steps_of_checkpoint(job.sync) == 0) return {};  // sums of gradients
+  std::vector<std::string> texts;
+  for (std::string text : {warn_of_period(job), warn_of_groups(job, hosts)})
+    if (!text.empty()) texts.push_back(std::move(text));
+  return texts;
+}
+
+std::string wire_warning(const SyncSpec& sync, const Plan& plan, const SetLayout& layout) {
+  if (!sync.compression.is_on()) return {};
+  SyncSpec plain = sync;
+  plain.compression = {};
+  const Index compressed = bytes_sent(traffic_of(sync, plan, layout), sync.ranks),
+              whole = bytes_sent(traffic_of(plain, plan, layout), sync.ranks);
+  if (compressed <= whole || sync.ranks < 2) return {};
+  return fmt::format(
+      "--wire {} sends more than fp32 would: {:.3g} MB a step instead of {:.3g}, since each of {} sends a message to all "
+      "ranks; take --wire bf16, fewer replicas, or a lower --wire-fraction (topk) or --wire-rank (powersgd)",
+      name_of(sync.compression.kind), static_cast<double>(compressed) / 1e6, static_cast<double>(whole) / 1e6,
+      counted(sync.replicas, "replica"));
+}
+
+std::vector<std::string> likely_mistakes(const TrainingJob& job) {
+  std::vector<std::string> texts = job_warnings(job.phases);
+  for (std::string& text : policy_warnings(job.shape, job.communicator.hosts())) texts.push_back(std::move(text));
+  if (std::string text = wire_warning(job.shape.sync, job.engine->plan(), job.engine->layout()); !text.empty())
+    texts.push_back(std::move(text));
+  return texts;
+}
+
+}  // namespace convoy
