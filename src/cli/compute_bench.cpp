@@ -207,10 +207,7 @@ void describe_step(const Communicator& communicator, const BenchConfig& config, 
                       .threads = shares_cores ? bench.engine().threads() : 0,
                       .seconds = {.value = mean, .error = (mean - fastest) / mean},
                       .measured = true};
-  std::erase_if(machine.steps, [&](const StepTime& other) {
-    return other.model == step.model && other.precision == step.precision && other.image_size == step.image_size &&
-           other.batch == step.batch && other.ranks_per_host == step.ranks_per_host && other.threads == step.threads;
-  });
+  std::erase_if(machine.steps, [&](const StepTime& other) { return is_same_step(other, step); });
   machine.steps.push_back(step);
   write_machine(config.machine, machine);
   log::info("the step's time is in '{}'", config.machine);

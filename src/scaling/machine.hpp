@@ -36,6 +36,9 @@ struct StepTime {
   bool measured = false;
 };
 
+/// Of the same network and batch, under the same conditions: one time replaces the other.
+bool is_same_step(const StepTime& a, const StepTime& b);
+
 struct Machine {
   std::string name, note;  ///< note: `an example, invented`
   int cores_per_host = 0;  ///< that ranks share; 0: each has a device of its own

@@ -73,6 +73,26 @@ def example(work):
     check(rows_of(longer)[0]["policy"] == "weights every 64 steps" and rows_of(longer)[1]["ranks"] == "64", "options of train count")
 
 
+def wrong_machines(work):
+    """What a person mistypes in a description is refused, and not predicted from."""
+    with open(EXAMPLE, encoding="utf-8") as file:
+        example_text = file.read()
+    for key, value, text in (
+        ("seconds", 0, "a step takes time"),
+        ("seconds_error", -0.5, "'seconds_error' is -0.5; it is a part between 0 and 1"),
+        ("seconds_per_byte", 25e9, "'seconds_per_byte' is 25000000000; it is a number from 0 to 0.001 (it counts seconds per byte, which is 1 / bandwidth)"),
+        ("cores_per_host", -4, "'cores_per_host' is -4; it is a whole number from 0"),
+        ("ranks_per_host", 2.5, "'ranks_per_host' is 2.5; it is a whole number from 1"),
+    ):
+        machine = json.loads(example_text)
+        holder = next(part for part in (machine, machine["between"], machine["steps"][0]) if key in part)
+        holder[key] = value
+        with open(f"{work}/wrong.json", "w", encoding="utf-8") as file:
+            json.dump(machine, file)
+        _, err = run(1, "predict-scale", "--machine", f"{work}/wrong.json", "--model", "resnet50", "--nodes", 1, expect=2)
+        check("describes no machine" in err and text in err, f"{key}: {value} is refused: {err.strip()}")
+
+
 def mistakes(work):
     for words, text in (
         ([], "no machine is given"),
@@ -97,4 +117,5 @@ def mistakes(work):
 with work_folder() as scratch:
     measured(scratch)
     example(scratch)
+    wrong_machines(scratch)
     mistakes(scratch)
