@@ -154,6 +154,8 @@ double measure_overlap(Communicator& communicator, SumBench& bench, const TimedM
   return overlap;
 }
 
+const char* transport_name(Transport transport) { return transport == Transport::nccl ? "nccl" : "mpi"; }
+
 std::string describe(const char* where, const Link& link) {
   return fmt::format("{}: {:.1f} us per message (within {:.0f} %), {:.3f} GB/s (within {:.0f} %)", where,
                      link.seconds_per_message.value * 1e6, link.seconds_per_message.error * 100,
@@ -207,6 +209,7 @@ class MachineBench {
     machine_.inside =
         fit_link(timings(found, messages_of(host.size(), config_.reproducible), share_of_ring(host.size())));
     machine_.inside->ranks = host.size();
+    machine_.inside->transport = transport_name(choice_.transport);
     machine_.overlap = measure_overlap(host, bench, found.back(), config_);
     machine_.overlap_measured = true;
     log::info("{}", describe("inside a host", *machine_.inside));
@@ -240,6 +243,7 @@ class MachineBench {
     }
     machine_.between = fit_link(rest);
     machine_.between->ranks = communicator_.size();
+    machine_.between->transport = transport_name(choice_.transport);
     machine_.overlap = measure_overlap(communicator_, bench, found.back(), config_);
     machine_.overlap_measured = true;
     log::info("{}", describe("between hosts", *machine_.between));

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "cli/bench.hpp"
+#include "cli/step_conditions.hpp"
 #include "comm/agreed_error.hpp"
 #include "core/clock.hpp"
 #include "core/log.hpp"
@@ -205,6 +206,7 @@ void describe_step(const Communicator& communicator, const BenchConfig& config, 
                       .batch = config.batch,
                       .ranks_per_host = communicator.node_size(),
                       .threads = shares_cores ? bench.engine().threads() : 0,
+                      .conditions = conditions_of(config.device),
                       .seconds = {.value = mean, .error = (mean - fastest) / mean},
                       .measured = true};
   std::erase_if(machine.steps, [&](const StepTime& other) { return is_same_step(other, step); });

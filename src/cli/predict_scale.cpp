@@ -5,6 +5,7 @@
 
 #include "backend/set_layout.hpp"
 #include "cli/command.hpp"
+#include "cli/step_conditions.hpp"
 #include "config/options.hpp"
 #include "config/parse.hpp"
 #include "core/standard_output.hpp"
@@ -81,6 +82,8 @@ class Study {
     job_ = {.model = graph_.model,
             .precision = name_of(train.device.precision),
             .image_size = model_.image_size,
+            .conditions = conditions_of(train.device),
+            .threads = train.device.threads,
             .batch = train.global_batch > 0 ? std::max<Index>(1, train.global_batch / replicas) : train.batch,
             .global_batch = train.global_batch > 0 ? train.global_batch : train.batch * replicas,
             .samples = samples,
@@ -152,8 +155,45 @@ class Study {
             .wire = sync.wire.format};
   }
 
+  /// How the description's sums travel. Ranks with devices of their own sum by NCCL where it doesn't say. Throws
+  /// Error(usage) if the job's travel in another way.
+  Transport transport() const {
+    std::string known = machine_.cores_per_host == 0 ? "nccl" : "mpi";
+    for (const std::optional<Link>& link : {machine_.inside, machine_.between})
+      if (link && !link->transport.empty()) known = link->transport;
+    const std::string& wanted = config_.train.sync.backend;
+    if (wanted != "auto" && wanted != known)
+      fail(
+          Exit::usage,
+          "--backend {0} can't be predicted (the links of '{1}' are those of {2}); leave it out, or measure them by 'convoy bench comm --backend {0} --machine FILE'",
+          wanted, machine_.name, known);
+    return known == "nccl" ? Transport::nccl : Transport::mpi;
+  }
+
+  /// Throws Error(usage) for what changes a step in a way that no description knows.
+  void refuse_unknown_steps() const {
+    const TrainConfig& train = config_.train;
+    const bool shares_cores = machine_.cores_per_host > 0;
+    if (train.device.device != "auto" && (train.device.device == "cpu") != shares_cores)
+      fail(Exit::usage,
+           "--device {} can't be predicted (the ranks of '{}' {}); leave it out, or give the description of a machine "
+           "whose ranks have one",
+           train.device.device, machine_.name,
+           shares_cores ? "share the cores of their host, says 'cores_per_host'"
+                        : "have devices of their own, says 'cores_per_host'");
+    for (const auto& [option, every] : {std::pair{"check-arithmetic", train.sync.check_arithmetic},
+                                        std::pair{"check-weights", train.sync.digest_every}})
+      if (every > 0)
+        fail(Exit::usage,
+             "--{} {} can't be predicted (no description has the time of a check); leave it out: the log of a run says "
+             "what its checks cost",
+             option, every);
+  }
+
   void predict() {
+    refuse_unknown_steps();
     const Predictor predictor(machine_, job_);
+    const Transport transport = this->transport();
     basis_ = predictor.basis();
     const SyncConfig& sync = config_.train.sync;
     if (sync.wire.compression != Compression::none)
@@ -167,8 +207,6 @@ class Study {
     std::vector<Plan> plans;
     for (const int nodes : counts_)
       plans.push_back(make_plan(graph_, {.replicas = nodes * machine_.ranks_per_host, .bucket_floats = bucket}));
-    // Ranks with devices of their own sum by NCCL.
-    const Transport transport = machine_.cores_per_host == 0 ? Transport::nccl : Transport::mpi;
     const OptimiserSpec optimiser{.rule = config_.train.optimiser.rule};
     for (const SyncSpec& policy : policies_beside(own_policy(), config_.other_steps))
       for (const ScalingKind scaling : {ScalingKind::weak, ScalingKind::strong}) {

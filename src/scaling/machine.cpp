@@ -57,7 +57,10 @@ std::optional<Link> link(const Json& json, const char* name) {
   Link link{.seconds_per_message = term(*found, "seconds_per_message", message_seconds),
             .seconds_per_byte = term(*found, "seconds_per_byte", byte_seconds),
             .measured = found->value("measured", false),
-            .ranks = count(*found, "ranks", 0, 0)};
+            .ranks = count(*found, "ranks", 0, 0),
+            .transport = found->value("transport", "")};
+  if (!link.transport.empty() && link.transport != "mpi" && link.transport != "nccl")
+    throw std::invalid_argument(fmt::format("'transport' is '{}'; it is mpi or nccl", link.transport));
   // A fit leaves out one of them, never both.
   if (link.seconds_per_message.value == 0 && link.seconds_per_byte.value == 0)
     throw std::invalid_argument(fmt::format("'{}' takes no time: both of its terms are 0", name));
@@ -73,8 +76,16 @@ Json to_json(const Link& link) {
   Json json = Json::object();
   put(json, "seconds_per_message", link.seconds_per_message);
   put(json, "seconds_per_byte", link.seconds_per_byte);
-  json.set({{"measured", link.measured}, {"ranks", link.ranks}});
+  json.set({{"measured", link.measured}, {"ranks", link.ranks}, {"transport", link.transport}});
   return json;
+}
+
+/// Those of older files are the usual ones.
+StepConditions conditions_of(const Json& json) {
+  const StepConditions usual;
+  return {.recompute = json.value("recompute", usual.recompute),
+          .kernels = json.value("kernels", usual.kernels),
+          .tuning = json.value("tuning", usual.tuning)};
 }
 
 StepTime step_of(const Json& json) {
@@ -84,6 +95,7 @@ StepTime step_of(const Json& json) {
                 .batch = whole("batch", json.at("batch").as<double>(), 1, most_images),
                 .ranks_per_host = count(json, "ranks_per_host", 1, 1),
                 .threads = count(json, "threads", 0, 0),
+                .conditions = conditions_of(json),
                 .seconds = term(json, "seconds", step_seconds),
                 .measured = json.value("measured", false)};
   require(step.seconds.value > 0, "seconds", step.seconds.value, "a step takes time");
@@ -96,7 +108,10 @@ Json to_json(const StepTime& step) {
                             {"precision", step.precision},
                             {"batch", step.batch},
                             {"ranks_per_host", step.ranks_per_host},
-                            {"threads", step.threads}});
+                            {"threads", step.threads},
+                            {"recompute", step.conditions.recompute},
+                            {"kernels", step.conditions.kernels},
+                            {"tuning", step.conditions.tuning}});
   put(json, "seconds", step.seconds);
   json["measured"] = step.measured;
   return json;
@@ -132,7 +147,16 @@ Machine parse(const Json& json) {
 
 bool is_same_step(const StepTime& a, const StepTime& b) {
   return a.model == b.model && a.precision == b.precision && a.image_size == b.image_size && a.batch == b.batch &&
-         a.ranks_per_host == b.ranks_per_host && a.threads == b.threads;
+         a.ranks_per_host == b.ranks_per_host && a.threads == b.threads && a.conditions == b.conditions;
+}
+
+std::string StepConditions::words() const {
+  const StepConditions usual;
+  std::string text;
+  if (recompute != usual.recompute) text += " --recompute " + recompute;
+  if (kernels != usual.kernels) text += " --kernels " + kernels;
+  if (tuning != usual.tuning) text += " --tuning " + tuning;
+  return text;
 }
 
 Machine read_machine(const std::string& path) {

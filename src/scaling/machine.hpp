@@ -24,14 +24,24 @@ struct Term {
 struct Link {
   Term seconds_per_message, seconds_per_byte;
   bool measured = false;
-  int ranks = 0;  ///< with which it was measured, for `inside` those of one host; 0: not known
+  int ranks = 0;               ///< with which it was measured, for `inside` those of one host; 0: not known
+  std::string transport = {};  ///< `mpi` or `nccl`; empty: not known
+};
+
+/// What else decides how long a step takes, as the options of these names say it.
+struct StepConditions {
+  std::string recompute = "off", kernels = {}, tuning = "rule";
+  bool operator==(const StepConditions&) const = default;
+  /// ` --recompute all`; empty where they are the usual ones.
+  std::string words() const;
 };
 
 /// A training step of one rank alone, without sums.
 struct StepTime {
   std::string model, precision;
   Index image_size = 0, batch = 0;
-  int ranks_per_host = 1, threads = 0;  ///< while it was measured
+  int ranks_per_host = 1, threads = 0;  ///< while it was measured; threads 0: not known, or it has a device
+  StepConditions conditions = {};
   Term seconds;
   bool measured = false;
 };

@@ -42,30 +42,52 @@ double Predictor::at(const Term& term, At end) {
   fail(Exit::internal, "an end of a range that there is not");
 }
 
-Predictor::Predictor(const Machine& machine, const PredictedJob& job) : machine_(machine), job_(job) {
-  for (const StepTime& step : machine.steps)
-    if (step.model == job.model && step.precision == job.precision && step.image_size == job.image_size)
+void Predictor::choose_steps() {
+  const bool shares_cores = machine_.cores_per_host > 0;
+  const int threads = shares_cores ? job_.threads : 0;
+  for (const StepTime& step : machine_.steps)
+    if (step.model == job_.model && step.precision == job_.precision && step.image_size == job_.image_size &&
+        step.conditions == job_.conditions && (threads == 0 || step.threads == 0 || step.threads == threads))
       steps_.push_back(step);
-  // Measured with as many ranks on the host, or nearly so; more before fewer.
-  const auto apart = [&](const StepTime& step) {
-    return 2 * std::abs(step.ranks_per_host - machine.ranks_per_host) - (step.ranks_per_host > machine.ranks_per_host);
-  };
-  const auto nearest = std::min_element(steps_.begin(), steps_.end(),
-                                        [&](const StepTime& x, const StepTime& y) { return apart(x) < apart(y); });
-  if (nearest != steps_.end()) {
-    const int ranks = nearest->ranks_per_host;
-    std::erase_if(steps_, [ranks](const StepTime& step) { return step.ranks_per_host != ranks; });
-  }
-  if (steps_.empty())
+  if (steps_.empty()) {
+    std::string words = threads > 0 ? fmt::format(" --threads {}", threads) : std::string();
+    words += job_.conditions.words();
     fail(
         Exit::usage,
-        "the machine '{}' knows no step time of {} on {} x {} pixels in {}; add one by 'convoy bench compute --no-gradients --machine FILE' with this network, size and batch",
-        machine.name, job.model, job.image_size, job.image_size, job.precision);
+        "the machine '{}' knows no step time of {} on {} x {} pixels in {}{}{}; add one by 'convoy bench compute --no-gradients --machine FILE{}' with this network, size, precision and batch",
+        machine_.name, job_.model, job_.image_size, job_.image_size, job_.precision, words.empty() ? "" : " with",
+        words, words);
+  }
+  const auto keep_nearest = [&](const auto& distance, int StepTime::*key) {
+    const int nearest =
+        (*std::min_element(steps_.begin(), steps_.end(),
+                           [&](const StepTime& x, const StepTime& y) { return distance(x) < distance(y); })).*
+        key;
+    std::erase_if(steps_, [&](const StepTime& step) { return step.*key != nearest; });
+  };
+  // Measured with as many ranks on the host, or nearly so; more before fewer.
+  const int ranks = machine_.ranks_per_host;
+  keep_nearest(
+      [&](const StepTime& step) {
+        return 2 * std::abs(step.ranks_per_host - ranks) - (step.ranks_per_host > ranks ? 1 : 0);
+      },
+      &StepTime::ranks_per_host);
+  // Then with the threads that a rank has by itself.
+  const double own = threads > 0 ? threads : std::max(1.0, static_cast<double>(machine_.cores_per_host) / ranks);
+  keep_nearest([&](const StepTime& step) { return std::abs(std::log2(std::max(step.threads, 1) / own)); },
+               &StepTime::threads);
+}
+
+Predictor::Predictor(const Machine& machine, const PredictedJob& job) : machine_(machine), job_(job) {
+  choose_steps();
   std::sort(steps_.begin(), steps_.end(), [](const StepTime& a, const StepTime& b) { return a.batch < b.batch; });
-  for (const StepTime& step : steps_)
-    basis_.push_back({step.measured, fmt::format("a step of {} images in {:.2f} ms (within {:.0f} %), {} per host",
+  for (const StepTime& step : steps_) {
+    std::string conditions = step.threads > 0 ? fmt::format(" with {} each", counted(step.threads, "thread")) : "";
+    conditions += step.conditions.words();
+    basis_.push_back({step.measured, fmt::format("a step of {} images in {:.2f} ms (within {:.0f} %), {} per host{}",
                                                  step.batch, step.seconds.value * 1e3, step.seconds.error * 100,
-                                                 counted(step.ranks_per_host, "rank"))});
+                                                 counted(step.ranks_per_host, "rank"), conditions)});
+  }
   if (machine.inside) basis_.push_back({machine.inside->measured, link_text("inside a host", *machine.inside)});
   if (machine.between) basis_.push_back({machine.between->measured, link_text("between hosts", *machine.between)});
   basis_.push_back(

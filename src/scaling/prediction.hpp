@@ -15,6 +15,8 @@ enum class ScalingKind : std::uint8_t { weak, strong };
 struct PredictedJob {
   std::string model, precision;
   Index image_size = 0;
+  StepConditions conditions = {};
+  int threads = 0;         ///< of a rank; 0: as many as it has cores
   Index batch = 0;         ///< of a rank; weak
   Index global_batch = 0;  ///< of a step; strong
   Index samples = 0;       ///< an epoch
@@ -41,7 +43,7 @@ struct ScalePrediction {
 /// Step time, and what it rests on, of one job on one machine.
 class Predictor {
  public:
-  /// Throws Error(usage) if the machine knows no step time of this network.
+  /// Throws Error(usage) if the machine knows no step time of this network under the job's conditions.
   Predictor(const Machine& machine, const PredictedJob& job);
 
   /// A policy with these sums. Throws Error(usage) if several nodes are asked for and nothing is known of the links
@@ -58,6 +60,8 @@ class Predictor {
     double step() const { return compute + exposed; }
   };
   static double at(const Term& term, At end);
+  /// steps_: those of the job's network, measured as the job runs, or as nearly so as there are.
+  void choose_steps();
   /// How many times longer work takes since the ranks of a host share its cores.
   double sharing(int ranks, int threads) const;
   double compute_seconds(double batch, At end) const;

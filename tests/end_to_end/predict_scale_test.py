@@ -34,6 +34,8 @@ def measured(work):
     check(found["inside"]["seconds_per_byte"] > 0 and 0 <= found["overlap"] <= 1, "a link takes time")
     check([(step["batch"], step["ranks_per_host"], step["threads"]) for step in found["steps"]] == [(16, 2, 1), (8, 2, 1)],
           "a step that is measured again replaces the older time")
+    check(found["inside"]["transport"] == "mpi", "it says who all-reduced")
+    conditions(work, machine, found["steps"])
 
     table = f"{work}/table.csv"
     said, _ = run(1, "predict-scale", "--machine", machine, *JOB, "--nodes", 1, "--csv", table)
@@ -44,6 +46,29 @@ def measured(work):
     check(float(first["low_ms"]) <= float(first["step_ms"]) <= float(first["high_ms"]), "with a range around it")
     _, err = run(1, "predict-scale", "--machine", machine, *JOB, "--nodes", "1..8", expect=2)
     check("links between hosts" in err and "--nodes 1" in err, "several nodes need a link between them")
+
+
+def conditions(work, machine, plain):
+    """Steps under other conditions stand beside the plain ones, and each job gets its own."""
+    for words in (["--threads", 2], ["--threads", 1, "--recompute", "all"]):
+        _, err = run(1, "predict-scale", "--machine", machine, *JOB, *words, "--nodes", 1, expect=2)
+        given = " ".join(str(word) for word in words)
+        check(f"with {given}; add one by" in err and f"bench compute --no-gradients --machine FILE {given}'" in err, f"{given}: not known yet, says how to add it")
+        run(2, "bench", "compute", "--no-gradients", "--machine", machine, *JOB, *words, "--steps", 2, "--warmup-steps", 1)
+    with open(machine, encoding="utf-8") as file:
+        text = file.read()
+    steps = json.loads(text)["steps"]
+    check(steps[:2] == plain and [(step["threads"], step["recompute"]) for step in steps] == [(1, "off"), (1, "off"), (2, "off"), (1, "all")],
+          "they replace no plain step")
+    changed = json.loads(text)
+    for number, step in enumerate(changed["steps"]):
+        step["seconds"] = number + 1  # 1: batch 16; 2, 3, 4: batch 8
+    changed["cores_per_host"] = 4  # threads of two ranks that share two cores take longer
+    with open(f"{work}/changed.json", "w", encoding="utf-8") as file:
+        json.dump(changed, file)
+    for words, seconds in ((["--threads", 1], 2), (["--threads", 2], 3), ([], 3), (["--threads", 1, "--recompute", "all"], 4)):
+        run(1, "predict-scale", "--machine", f"{work}/changed.json", *JOB, *words, "--nodes", 1, "--csv", f"{work}/changed.csv")
+        check(float(rows_of(f"{work}/changed.csv")[0]["compute_ms"]) == seconds * 1e3, f"{words or 'as many threads as cores'}: the step of its own")
 
 
 def example(work):
@@ -100,6 +125,11 @@ def mistakes(work):
         (["--machine", EXAMPLE, "--nodes", "8..1"], "ends before it begins"),
         (["--machine", EXAMPLE, "--model", "alexnet"], "knows no step time of alexnet"),
         (["--machine", EXAMPLE, "file.cfg"], "is not an option"),
+        (["--machine", EXAMPLE, "--model", "resnet50", "--backend", "mpi"], "bench comm --backend mpi --machine FILE"),
+        (["--machine", EXAMPLE, "--model", "resnet50", "--device", "cpu"], "--device cpu can't be predicted"),
+        (["--machine", EXAMPLE, "--model", "resnet50", "--check-arithmetic", 10], "--check-arithmetic 10 can't be predicted"),
+        (["--machine", EXAMPLE, "--model", "resnet50", "--check-weights", 1], "--check-weights 1 can't be predicted"),
+        (["--machine", EXAMPLE, "--model", "resnet50", "--kernels", "no-winograd"], "with --kernels no-winograd; add one by"),
     ):
         _, err = run(1, "predict-scale", *words, expect=2)
         check(text in err, text)

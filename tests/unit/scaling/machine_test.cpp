@@ -14,8 +14,11 @@ namespace {
 
 Machine machine() {
   Machine machine{.name = "two hosts", .note = "made up", .cores_per_host = 8, .ranks_per_host = 4};
-  machine.inside =
-      Link{.seconds_per_message = {1e-6, 0.1}, .seconds_per_byte = {1e-10, 0.02}, .measured = true, .ranks = 4};
+  machine.inside = Link{.seconds_per_message = {1e-6, 0.1},
+                        .seconds_per_byte = {1e-10, 0.02},
+                        .measured = true,
+                        .ranks = 4,
+                        .transport = "mpi"};
   machine.overlap = 0.75;
   machine.overlap_measured = true;
   machine.steps = {{.model = "resnet20",
@@ -24,6 +27,7 @@ Machine machine() {
                     .batch = 128,
                     .ranks_per_host = 4,
                     .threads = 2,
+                    .conditions = {.recompute = "all", .kernels = "no-winograd", .tuning = "measured"},
                     .seconds = {0.25, 0.03},
                     .measured = true}};
   return machine;
@@ -45,16 +49,34 @@ TEST(MachineTest, ComesBackAsItWasWritten) {
   EXPECT_EQ(found.inside->seconds_per_byte.value, 1e-10);
   EXPECT_TRUE(found.inside->measured);
   EXPECT_EQ(found.inside->ranks, 4);
+  EXPECT_EQ(found.inside->transport, "mpi");
   EXPECT_EQ(found.overlap, 0.75);
   ASSERT_EQ(found.steps.size(), 1U);
   EXPECT_EQ(found.steps[0].precision, "bf16");
   EXPECT_EQ(found.steps[0].batch, 128);
   EXPECT_EQ(found.steps[0].threads, 2);
+  EXPECT_EQ(found.steps[0].conditions, machine().steps[0].conditions);
+  EXPECT_EQ(found.steps[0].conditions.words(), " --recompute all --kernels no-winograd --tuning measured");
   EXPECT_EQ(found.steps[0].seconds.value, 0.25);
   EXPECT_EQ(found.steps[0].seconds.error, 0.03);
 
   EXPECT_EQ(machine_to_extend(path, "another").name, "two hosts");
   EXPECT_EQ(machine_to_extend(folder.path() + "/new.json", "another").name, "another");
+}
+
+/// Files of older versions don't name conditions: their steps were measured under the usual ones, or it isn't known.
+TEST(MachineTest, ReadsStepsOfOlderFiles) {
+  const TempFolder folder;
+  const std::string path = folder.path() + "/machine.json";
+  std::ofstream(path)
+      << R"({"name": "x", "steps": [{"model": "resnet20", "image_size": 32, "batch": 8, "seconds": 1}]})";
+  const Machine found = read_machine(path);
+  EXPECT_EQ(found.steps[0].conditions, StepConditions());
+  EXPECT_EQ(found.steps[0].conditions.words(), "");
+  StepTime other = found.steps[0];
+  EXPECT_TRUE(is_same_step(other, found.steps[0]));
+  other.conditions.recompute = "all";
+  EXPECT_FALSE(is_same_step(other, found.steps[0]));
 }
 
 TEST(MachineTest, SaysWhatIsWrongWithAFile) {
@@ -110,6 +132,7 @@ TEST(MachineTest, RefusesWhatNoMachineHas) {
       {"link", "seconds_per_message", 1e3, "it counts seconds"},
       {"link", "seconds_per_byte_error", 2, "'seconds_per_byte_error'"},
       {"link", "ranks", 1.5, "'ranks'"},
+      {"link", "transport", "tcp", "it is mpi or nccl"},
       {"machine", "cores_per_host", -4, "'cores_per_host' is -4"},
       {"machine", "ranks_per_host", 2.5, "'ranks_per_host' is 2.5"},
       {"machine", "ranks_per_host", 1e12, "'ranks_per_host'"},

@@ -171,6 +171,45 @@ TEST(PredictionTest, RanksThatShareCoresTakeLonger) {
   EXPECT_NEAR(Predictor(machine, job).predict({}, 1, ScalingKind::weak).compute, 1.0, 1e-9);
 }
 
+TEST(PredictionTest, TakesTheStepOfTheJobsConditions) {
+  Machine machine = measured({});
+  machine.cores_per_host = 4;
+  machine.steps[0].threads = 1;
+  machine.steps[0].seconds.value = 0.4;
+  for (const int threads : {2, 4}) {
+    StepTime step = machine.steps[0];
+    step.threads = threads;
+    step.seconds.value = 0.4 / threads;
+    machine.steps.push_back(step);
+  }
+  StepTime twice = machine.steps[0];
+  twice.conditions.recompute = "all";
+  twice.seconds.value = 0.5;
+  machine.steps.push_back(twice);
+  PredictedJob own = job;
+  const auto compute = [&] { return Predictor(machine, own).predict({}, 1, ScalingKind::weak).compute; };
+  EXPECT_NEAR(compute(), 0.1, 1e-12) << "a rank alone on four cores has four threads";
+  for (const int threads : {1, 2, 4}) {
+    own.threads = threads;
+    EXPECT_NEAR(compute(), 0.4 / threads, 1e-12);
+  }
+  own.threads = 1;
+  own.conditions.recompute = "all";
+  EXPECT_NEAR(compute(), 0.5, 1e-12);
+  own.threads = 2;
+  expect_error(Exit::usage,
+               {"in fp32 with --threads 2 --recompute all; add one by",
+                "bench compute --no-gradients --machine FILE --threads 2 --recompute all'"},
+               compute);
+  own.conditions = {};
+  own.threads = 99;
+  expect_error(Exit::usage, {"with --threads 99;"}, compute);
+  machine.steps[0].threads = 0;  // not known: it counts for any
+  EXPECT_NEAR(compute(), 0.4, 1e-12);
+  machine.cores_per_host = 0;  // a device computes
+  EXPECT_NEAR(compute(), 0.4, 1e-12);
+}
+
 /// Where a larger batch leaves the caches, the line through the times meets zero above a batch of none.
 TEST(PredictionTest, SmallBatchesTakeTime) {
   Machine machine = measured({});
