@@ -145,14 +145,26 @@ class Study {
 
   SyncSpec own_policy() const {
     const SyncConfig& sync = config_.train.sync;
-    return {.mode = sync.mode,
-            .local_steps = sync.local_steps,
-            .momentum = sync.momentum,
-            .outer = sync.outer,
-            .group = sync.group,
-            .overlap = sync.overlap,
-            .reproducible = sync.reproducible,
-            .wire = sync.wire.format};
+    SyncSpec own{.mode = sync.mode,
+                 .local_steps = sync.local_steps,
+                 .local_start = sync.local_start,
+                 .momentum = sync.momentum,
+                 .outer = sync.outer,
+                 .group = sync.group,
+                 .overlap = sync.overlap,
+                 .reproducible = sync.reproducible,
+                 .wire = sync.wire.format};
+    if (own.group.is_on() && own.group.replicas == 0) own.group.replicas = machine_.ranks_per_host;
+    return own;
+  }
+
+  /// Throws Error(usage) where training would refuse the policy.
+  void require_possible(const SyncSpec& policy, int nodes) const {
+    try {
+      check(policy, BatchNormSamples::of_replica);
+    } catch (const Error& e) {
+      fail(e.code(), "{} (on {} of {})", e.what(), counted(nodes, "node"), counted(machine_.ranks_per_host, "rank"));
+    }
   }
 
   /// How the description's sums travel. Ranks with devices of their own sum by NCCL where it doesn't say. Throws
@@ -196,6 +208,7 @@ class Study {
     const Transport transport = this->transport();
     basis_ = predictor.basis();
     const SyncConfig& sync = config_.train.sync;
+    check_averages(config_.train);
     if (sync.wire.compression != Compression::none)
       fail(Exit::usage,
            "--wire {} can't be predicted (the time to compress was not measured); give --wire fp32 or bf16",
@@ -214,10 +227,11 @@ class Study {
         for (std::size_t i = 0; i < counts_.size(); ++i) {
           SyncSpec spec = policy;
           spec.replicas = spec.ranks = counts_[i] * machine_.ranks_per_host;
+          require_possible(spec, counts_[i]);
           if (spec.replicas == 1) spec.wire = Wire::fp32;
           traffic.push_back(traffic_of(spec, plans[i], set_layout(plans[i].table, optimiser), transport));
         }
-        rows_.push_back({describe(policy), scaling, predict_all(predictor, traffic, counts_, scaling)});
+        rows_.push_back({name_of_policy(policy), scaling, predict_all(predictor, traffic, counts_, scaling)});
       }
   }
 

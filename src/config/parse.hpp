@@ -53,6 +53,8 @@ TrainConfig parse_ini(const std::string& text, const std::string& name = "config
 
 /// Throws Error(usage) where values contradict each other.
 void check(const TrainConfig& config);
+/// The part of it that is about ranks and averages, for commands that train nothing.
+void check_averages(const TrainConfig& config);
 /// Settings that are legal and probably not meant, one text each.
 std::vector<std::string> implausible(const TrainConfig& config);
 

@@ -55,9 +55,18 @@ class Predictor {
 
  private:
   enum class At { low, value, high };
+  /// Of a step, or of what happens between two averages.
+  struct Sums {
+    double all = 0, exposed = 0;
+  };
   struct Times {
     double compute = 0, sums = 0, exposed = 0;
     double step() const { return compute + exposed; }
+  };
+  /// Ranks that sum: so many on each of these hosts.
+  struct Place {
+    int own = 1, hosts = 1;
+    int ranks() const { return own * hosts; }
   };
   static double at(const Term& term, At end);
   /// steps_: those of the job's network, measured as the job runs, or as nearly so as there are.
@@ -65,8 +74,18 @@ class Predictor {
   /// How many times longer work takes since the ranks of a host share its cores.
   double sharing(int ranks, int threads) const;
   double compute_seconds(double batch, At end) const;
-  double sum_seconds(const Traffic::Sum& sum, bool in_a_tree, int nodes, At end) const;
-  Times times(const Traffic& traffic, double batch, int nodes, At end) const;
+  double sum_seconds(const Traffic::Sum& sum, bool in_a_tree, const Place& place, At end) const;
+  /// Throws Error(usage) for groups that lie on parts of hosts.
+  Place place_of_group(int ranks) const;
+  /// The part of sums that computation hides where it goes on beside them.
+  double hidden_part(At end) const;
+  /// Of one synchronisation after computation of `compute` seconds, beside backward if the traffic says so.
+  Sums sums_at_once(const Traffic& traffic, double compute, int nodes, At end) const;
+  /// Of one synchronisation beside the next steps.
+  Sums sums_late(const Traffic& traffic, double compute, int nodes, At end) const;
+  Sums sums_of_group(const Traffic& traffic, At end) const;
+  /// `steps`: of the whole job.
+  Times times(const Traffic& traffic, double batch, double steps, int nodes, At end) const;
 
   Machine machine_;
   PredictedJob job_;

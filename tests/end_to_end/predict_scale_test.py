@@ -48,6 +48,45 @@ def measured(work):
     check("links between hosts" in err and "--nodes 1" in err, "several nodes need a link between them")
 
 
+def policies(work):
+    """A job's own policy is priced with all that it has, and refused where training refuses it."""
+    job = ["predict-scale", "--machine", EXAMPLE, "--model", "resnet50", "--batch-size", 64, "--epochs", 1, "--nodes", "2,4", "--csv", f"{work}/policy.csv"]
+
+    def own(*words):
+        run(1, *job, *words)
+        return rows_of(f"{work}/policy.csv")
+
+    plain, often = own("--local-steps", 8), own()
+    grouped = own("--local-steps", 8, "--node-steps", 2)
+    late = own("--local-steps", 8, "--overlap-average")
+    exposed = [float(rows[0]["exposed_ms"]) for rows in (plain, often, grouped, late)]
+    check(exposed[3] < exposed[0] < exposed[2] < exposed[1], f"late < every 8 steps < with groups every 2 < every step: {exposed}")
+    check(grouped[0]["policy"] == "weights every 8 steps, every 2 steps in groups of 4 replicas", "groups are those of a host")
+    check(late[0]["policy"] == "weights every 8 steps, a period late", "and a late average is called late")
+    # Plain policies stand beside it, none that training refuses.
+    others = {row["policy"] for row in late} - {late[0]["policy"]}
+    check("weights every 8 steps in bf16" in others and not any("late" in name for name in others), f"beside a late one: {sorted(others)}")
+    # An epoch is 1281167 / 512 = 2503 steps on two nodes.
+    start = own("--local-steps", 8, "--local-sgd-start", 1000)
+    share = 1000 / 2503
+    check(abs(float(start[0]["exposed_ms"]) - share * exposed[1] - (1 - share) * exposed[0]) < 2e-3, "steps before the start average every time")
+    check(start[0]["policy"] == "weights every 8 steps, before step 1000 every step", "and the name says so")
+    for words, text in (
+        (["--local-steps", 7, "--node-steps", 2], "--node-steps 2 must be a part of --local-steps 7"),
+        (["--local-steps", 8, "--overlap-average", "--outer-optimizer", "nesterov"], "--overlap-average is not possible with --outer-optimizer"),
+        (["--sync", "gradients", "--local-steps", 64], "--local-steps 64 needs --sync weights"),
+        (["--local-steps", 8, "--overlap-average", "--wire", "bf16"], "--overlap-average is not possible with --wire"),
+        (["--local-steps", 8, "--ema-decay", 0.9, "--ema-steps", 12], "is no multiple of --local-steps 8"),
+        (["--local-steps", 8, "--node-steps", 2, "--node-replicas", 16], "can't be dealt to groups of 16 (--node-replicas); choose a divisor (on 2 nodes of 4 ranks)"),
+        (["--local-steps", 8, "--node-steps", 2, "--node-replicas", 1], None),
+    ):
+        if text is None:
+            check(float(own(*words)[0]["exposed_ms"]) == exposed[0], "a group of one replica sends nothing")
+            continue
+        _, err = run(1, *job, *words, expect=2)
+        check(text in err, text)
+
+
 def conditions(work, machine, plain):
     """Steps under other conditions stand beside the plain ones, and each job gets its own."""
     for words in (["--threads", 2], ["--threads", 1, "--recompute", "all"]):
@@ -115,7 +154,7 @@ def wrong_machines(work):
         with open(f"{work}/wrong.json", "w", encoding="utf-8") as file:
             json.dump(machine, file)
         _, err = run(1, "predict-scale", "--machine", f"{work}/wrong.json", "--model", "resnet50", "--nodes", 1, expect=2)
-        check("describes no machine" in err and text in err, f"{key}: {value} is refused: {err.strip()}")
+        check("describes no machine" in err and text in err, f"{key}: {value} is refused")
 
 
 def mistakes(work):
@@ -147,5 +186,6 @@ def mistakes(work):
 with work_folder() as scratch:
     measured(scratch)
     example(scratch)
+    policies(scratch)
     wrong_machines(scratch)
     mistakes(scratch)
