@@ -6,6 +6,7 @@
 
 #include "backend/factory.hpp"
 #include "cli/bench.hpp"
+#include "cli/output_file.hpp"
 #include "core/log.hpp"
 #include "core/text.hpp"
 #include "scaling/fit.hpp"
@@ -174,7 +175,8 @@ class MachineBench {
     const auto& names = communicator_.hosts();
     const int hosts = static_cast<int>(std::set<std::string>(names.begin(), names.end()).size());
     const int own = static_cast<int>(std::count(names.begin(), names.end(), names.front()));
-    machine_ = machine_to_extend(config_.machine, config_.machine_name);
+    const std::string path = link_target(config_.machine);
+    machine_ = machine_to_extend(path, config_.machine_name);
     machine_.cores_per_host = backend_.host_reads() ? static_cast<int>(std::thread::hardware_concurrency()) : 0;
     machine_.ranks_per_host = own;
     const auto sizes = sizes_in_floats(0);
@@ -189,7 +191,7 @@ class MachineBench {
       measure_inside(communicator_, sizes);
     }
     if (hosts > 1) measure_between(sizes, hosts, own);
-    if (communicator_.rank() == 0) write_machine(config_.machine, machine_);
+    if (communicator_.rank() == 0) write_machine(path, machine_);
     log::info("the machine's description is in '{}'", config_.machine);
   }
 

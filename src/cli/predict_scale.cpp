@@ -5,6 +5,7 @@
 
 #include "backend/set_layout.hpp"
 #include "cli/command.hpp"
+#include "cli/output_file.hpp"
 #include "cli/step_conditions.hpp"
 #include "config/options.hpp"
 #include "config/parse.hpp"
@@ -235,7 +236,17 @@ class Study {
       }
   }
 
-  static std::string table_of(const Row& row) {
+  /// Why a table ends before --nodes does: some ranks would have no image.
+  std::string end_of(const Row& row) const {
+    const std::size_t known = row.predictions.size();
+    if (known == counts_.size()) return {};
+    return fmt::format(
+        "  it ends here: the {} of a batch can't be dealt to the {} of {}; give a larger --global-batch\n",
+        counted(job_.global_batch, "image"), counted(counts_[known] * machine_.ranks_per_host, "rank"),
+        counted(counts_[known], "node"));
+  }
+
+  std::string table_of(const Row& row) const {
     std::vector<TableRow> lines{{"nodes", "ranks", "batch", "step ms", "low", "high", "compute ms", "all-reduce ms",
                                  "exposed ms", "efficiency", "images/s", "hours", "node-hours"}};
     for (const ScalePrediction& p : row.predictions)
@@ -245,8 +256,8 @@ class Study {
                        fmt::format("{:.2f}", p.sums * 1e3), fmt::format("{:.2f}", p.exposed * 1e3),
                        fmt::format("{:.1f} %", p.efficiency * 100), fmt::format("{:.0f}", p.images_per_second()),
                        fmt::format("{:.2f}", p.hours), fmt::format("{:.1f}", p.node_hours)});
-    return fmt::format("\n{} scaling, {} (batch: of a rank)\n{}", name_of(row.scaling), row.policy,
-                       table_text(lines, TableFormat::text));
+    return fmt::format("\n{} scaling, {} (batch: of a rank)\n{}{}", name_of(row.scaling), row.policy,
+                       table_text(lines, TableFormat::text), end_of(row));
   }
 
   /// Of all policies: the fastest and the cheapest number of nodes.
@@ -301,7 +312,11 @@ class Study {
 
 Exit run_predict_scale(const Words& words) {
   PredictScaleConfig config;
-  const Words rest = read_words("predict-scale", options_of(config), words);
+  std::vector<std::string> inputs;
+  const Words rest = read_words("predict-scale", options_of(config), words, [&](const std::string& path) {
+    inputs.push_back(path);
+    return read_text_file(path);
+  });
   if (!rest.empty()) fail(Exit::usage, "'{}' is not an option; give a configuration as --config FILE", rest.front());
   if (config.machine.empty())
     fail(Exit::usage, "no machine is given; use --machine FILE, which 'convoy bench comm --machine FILE' writes");
@@ -310,10 +325,14 @@ Exit run_predict_scale(const Words& words) {
         Exit::usage,
         "predict-scale can't count {} (a machine's steps are those of a network that trains whole, with norms of each rank); leave it out",
         config.train.frozen.empty() ? "the all-reduces of --sync-bn" : "what --freeze saves");
+  inputs.push_back(config.machine);
+  check_output("csv", config.csv, inputs);
+  inputs.push_back(config.csv);
+  check_output("plot", config.plot, inputs);
   const Study study(config);
   write_output(study.text());
-  if (!config.csv.empty()) replace_text_file(config.csv, study.csv());
-  if (!config.plot.empty()) replace_text_file(config.plot, study.page());
+  if (!config.csv.empty()) replace_text_file(link_target(config.csv), study.csv());
+  if (!config.plot.empty()) replace_text_file(link_target(config.plot), study.page());
   return Exit::ok;
 }
 

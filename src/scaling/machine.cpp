@@ -183,9 +183,16 @@ void write_machine(const std::string& path, const Machine& machine) {
 }
 
 Machine machine_to_extend(const std::string& path, const std::string& name) {
-  if (std::filesystem::exists(path)) return read_machine(path);
-  Machine machine;
-  machine.name = name;
+  if (!std::filesystem::exists(path)) {
+    Machine machine;
+    machine.name = name.empty() ? "this machine" : name;
+    return machine;
+  }
+  Machine machine = read_machine(path);
+  if (!name.empty() && name != machine.name)
+    fail(Exit::usage,
+         "'{}' describes '{}', and --machine-name says '{}'; leave it out, or give another file as --machine", path,
+         machine.name, name);
   return machine;
 }
 

@@ -65,7 +65,8 @@ struct Machine {
 Machine read_machine(const std::string& path);
 /// Throws Error(usage).
 void write_machine(const std::string& path, const Machine& machine);
-/// What is at `path`, to be added to; a machine with this name if there is none.
+/// What is at `path`, to be added to; a machine with this name if there is none. Throws Error(usage) if it has another
+/// name. Empty: any name.
 Machine machine_to_extend(const std::string& path, const std::string& name);
 
 }  // namespace convoy

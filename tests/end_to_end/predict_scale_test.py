@@ -3,8 +3,11 @@
 import csv
 import json
 import os
+import shutil
+import stat
+import subprocess
 
-from runner import check, run, work_folder
+from runner import CONVOY, check, run, work_folder
 
 SOURCE = os.environ["CONVOY_SOURCE"]
 EXAMPLE = os.path.join(SOURCE, "configs", "machine_example.json")
@@ -157,6 +160,36 @@ def wrong_machines(work):
         check("describes no machine" in err and text in err, f"{key}: {value} is refused")
 
 
+def outputs(work):
+    """A table or page replaces files only, and none that the command reads."""
+    job = ["predict-scale", "--machine", f"{work}/m.json", "--config", f"{work}/c.cfg", "--nodes", "1..512"]
+    shutil.copyfile(EXAMPLE, f"{work}/m.json")
+    shutil.copyfile(os.path.join(SOURCE, "configs/imagenet_resnet50.cfg"), f"{work}/c.cfg")
+    os.symlink(f"{work}/m.json", f"{work}/link.json")
+    os.mkfifo(f"{work}/pipe")
+    for words, text in (
+        (["--csv", f"{work}/m.json"], "--csv would replace"),
+        (["--csv", f"{work}/link.json"], "--csv would replace"),
+        (["--plot", f"{work}/./c.cfg"], "--plot would replace"),
+        (["--csv", f"{work}/same", "--plot", f"{work}/same"], "--plot would replace"),
+        (["--plot", f"{work}/pipe"], "choose a file for --plot"),
+        (["--csv", f"{work}/pipe"], "choose a file for --csv"),
+    ):
+        _, err = run(1, *job, *words, expect=2)
+        check(text in err, f"{text}: {words[1]}")
+    _, err = run(2, "bench", "compute", *JOB, "--no-gradients", "--machine", f"{work}/pipe", expect=2)
+    check("choose a file for --machine" in err, "a pipe is no description")
+    check(stat.S_ISFIFO(os.stat(f"{work}/pipe").st_mode) and os.path.islink(f"{work}/link.json") and not os.path.exists(f"{work}/same"),
+          "pipe and link are as before")
+    with open(f"{work}/m.json", "rb") as file, open(EXAMPLE, "rb") as example_file:
+        check(file.read() == example_file.read(), "and so is the description")
+    open(f"{work}/target.csv", "w", encoding="utf-8").close()
+    os.symlink(f"{work}/target.csv", f"{work}/table-link")
+    said, _ = run(1, *job, "--global-batch", 256, "--csv", f"{work}/table-link")
+    check(os.path.islink(f"{work}/table-link") and len(rows_of(f"{work}/target.csv")) > 10, "a link stays one")
+    check(said.count("it ends here: the 256 images of a batch can't be dealt to the 512 ranks of 128 nodes") == 1, "a strong table says why it ends")
+
+
 def mistakes(work):
     for words, text in (
         ([], "no machine is given"),
@@ -175,12 +208,26 @@ def mistakes(work):
     for words, text in (
         (["io", "--synthetic", "--machine", f"{work}/m.json"], "--machine has no effect on 'bench io'"),
         (["comm", "--backend", "all", "--machine", f"{work}/m.json"], "--backend all with --machine"),
-        (["compute", "--freeze", "backbone", "--machine", f"{work}/m.json"], "--freeze with --machine"),
+        (["compute", "--freeze", "backbone", "--machine", f"{work}/new.json"], "--freeze with --machine"),
+        (["comm", "--megabytes", 1, "--machine", f"{work}/new.json"], "--megabytes 1 with --machine"),
+        (["comm", "--machine", EXAMPLE, "--machine-name", "other"], "--machine-name says 'other'"),
+        (["compute", *JOB, "--no-gradients", "--machine", EXAMPLE, "--machine-name", "other"], "--machine-name says 'other'"),
     ):
         _, err = run(1, "bench", *words, expect=2)
         check(text in err, text)
-    _, err = run(2, "bench", "compute", *JOB, "--machine", f"{work}/m.json", expect=2)
+    _, err = run(2, "bench", "compute", *JOB, "--machine", f"{work}/new.json", expect=2)
     check("--no-gradients" in err, "a step with sums is no time of a step alone")
+    if subprocess.run(["unshare", "--uts", "true"], capture_output=True, check=False).returncode != 0:
+        return  # no right to give hosts other names
+    for hosts in ("baa", "aab"):
+        program = f"{work}/on-{hosts}"
+        with open(program, "w", encoding="utf-8") as file:
+            file.write(f"#!/bin/bash\nnames={hosts}\nexec unshare --uts bash -c 'hostname $1 && shift && exec \"$@\"' bash "
+                       f"${{names:OMPI_COMM_WORLD_RANK:1}} '{CONVOY}' \"$@\"\n")
+        os.chmod(program, 0o755)
+        for words in (["comm"], ["compute", *JOB, "--no-gradients"]):
+            _, err = run(3, "bench", *words, "--machine", f"{work}/new.json", program=program, expect=2)
+            check("host b has 1 rank and host a has 2" in err and not os.path.exists(f"{work}/new.json"), f"{words[0]} on hosts {hosts}: refused")
 
 
 with work_folder() as scratch:
@@ -188,4 +235,5 @@ with work_folder() as scratch:
     example(scratch)
     policies(scratch)
     wrong_machines(scratch)
+    outputs(scratch)
     mistakes(scratch)

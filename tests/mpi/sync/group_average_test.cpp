@@ -102,7 +102,7 @@ TEST(GroupAverage, SendsAsManyBytesAsItsTrafficSays) {
       for (const Wire wire : {Wire::fp32, Wire::bf16}) {
         if (comm.size() % group != 0) continue;
         JobSpec spec = two_levels(comm.size(), group, momentum);
-        spec.shares = {};
+        spec.shares = even_shares;
         spec.sync.local_steps = 6;
         spec.sync.wire = wire;
         SmallJob job(spec, &comm);

@@ -114,7 +114,7 @@ TEST(LateAverage, ReachesTheReplicasAPeriodLater) {
 TEST(LateAverage, SendsAsManyBytesAsItsTrafficSays) {
   Communicator& comm = communicator();
   JobSpec spec = late(comm.size(), 3);
-  spec.shares = {};
+  spec.shares = even_shares;
   SmallJob job(spec, &comm);
   job.run(0, 6);
   job.sync->averaged_weights();
