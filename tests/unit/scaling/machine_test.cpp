@@ -60,8 +60,12 @@ TEST(MachineTest, ComesBackAsItWasWritten) {
   EXPECT_EQ(found.steps[0].seconds.value, 0.25);
   EXPECT_EQ(found.steps[0].seconds.error, 0.03);
 
-  EXPECT_EQ(machine_to_extend(path, "another").name, "two hosts");
+  EXPECT_EQ(machine_to_extend(path, "").name, "two hosts");
+  EXPECT_EQ(machine_to_extend(path, "two hosts").name, "two hosts");
+  expect_error(Exit::usage, {"describes 'two hosts'", "--machine-name says 'another'"},
+               [&] { machine_to_extend(path, "another"); });
   EXPECT_EQ(machine_to_extend(folder.path() + "/new.json", "another").name, "another");
+  EXPECT_EQ(machine_to_extend(folder.path() + "/new.json", "").name, "this machine");
 }
 
 /// Files of older versions don't name conditions: their steps were measured under the usual ones, or it isn't known.
