@@ -107,16 +107,21 @@ look_for_flatuid() {
     say "this PBS may refuse that jobs submit themselves (it has no flatuid, see docs/cluster.md): then you will have to submit $script again at the end of its time"
 }
 
-# Hosts that the run must avoid (docs/cluster.md), one per line.
-excluded_hosts() { [ -z "$run_directory" ] || cut -f 1 "$run_directory/excluded-hosts" 2>/dev/null | sort -u; }
+# Of a name in full the host's own part, as schedulers call it; an address stays whole.
+strip_domain='function strip_domain(host) { if (host !~ /^[0-9.]+$/) sub(/\..*/, "", host); return host }'
+
+# Hosts that the run must avoid (docs/cluster.md), one per line. People edit the file: it may have comments and blank lines.
+excluded_hosts() {
+  [ -n "$run_directory" ] && [ -r "$run_directory/excluded-hosts" ] || return 0
+  awk "$strip_domain"' { sub(/\r$/, "") } NF && $1 !~ /^#/ { print strip_domain($1) }' "$run_directory/excluded-hosts" | sort -u
+}
 
 # The lines of $PBS_NODEFILE but those of excluded hosts. PBS can't be asked for other hosts than those (select knows what a host
 # must have, not what it must not), so the job leaves its part of them idle: its replicas don't depend on the number of ranks.
 node_lines() {
-  awk -v excluded="$(excluded_hosts | tr '\n' ' ')" '
-    BEGIN { count = split(excluded, name, " "); for (i = 1; i <= count; i++) { sub(/\..*/, "", name[i]); out[name[i]] } }
-    { host = $1; sub(/\..*/, "", host) }
-    !(host in out)' "$PBS_NODEFILE"
+  awk -v excluded="$(excluded_hosts | tr '\n' ' ')" "$strip_domain"'
+    BEGIN { count = split(excluded, name, " "); for (i = 1; i <= count; i++) out[name[i]] }
+    !(strip_domain($1) in out)' "$PBS_NODEFILE"
 }
 
 # launch_words: what stands before the program.
@@ -246,14 +251,17 @@ resubmit_to_slurm() {
   wait $!
 }
 
-# Excludes hosts for a held job, and releases it.
+# Excludes hosts for a held job, and releases it. If Slurm refuses the list, for instance since it does not know one of the names, the job stays
+# held: it would start on a host that computes wrong.
 exclude_in_slurm() { # JOB HOSTS
   local known
   known=$(scontrol show job "$1" 2>/dev/null | sed -n 's/.*ExcNodeList=\([^ ]*\).*/\1/p' | head -n 1)
   case $known in '' | '(null)') known='' ;; *) known=$known, ;; esac
-  scontrol update JobId="$1" ExcNodeList="$known$2" || { sleep 0.5 && scontrol update JobId="$1" ExcNodeList="$known$2"; } ||
-    say "WARNING: Slurm did not take --exclude=$2 for the next start of this job"
-  scontrol release "$1"
+  if scontrol update JobId="$1" ExcNodeList="$known$2" || { sleep 0.5 && scontrol update JobId="$1" ExcNodeList="$known$2"; }; then
+    scontrol release "$1"
+  else
+    say "Slurm refused to exclude $2 (from $run_directory/excluded-hosts), so this job stays held. To go on without them: 'scontrol update JobId=$1 ExcNodeList=HOSTS', then 'scontrol release $1'; the second alone starts it on any host"
+  fi
 }
 
 # A new job after this one, from the same folder, with what qsub was told on its command line.

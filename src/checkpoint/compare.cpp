@@ -102,8 +102,9 @@ void compare_residuals(const MainFile& a, const MainFile& b, CheckpointCompariso
 
 std::map<Index, std::string> by_steps(const std::string& run_folder) {
   std::map<Index, std::string> found;
+  const Lineage line(run_folder);
   for (const std::string& folder : checkpoint_folders(run_folder)) {
-    for (const std::string& path : list_checkpoints(folder)) {
+    for (const std::string& path : list_checkpoints(folder, {}, line)) {
       try {
         found.emplace(peek(path).step, path);
       } catch (const Error&) {  // its run goes on, and has removed it meanwhile
@@ -131,12 +132,37 @@ CheckpointComparison compare_checkpoints(const std::string& a, const std::string
   return found;
 }
 
-std::optional<std::pair<std::string, std::string>> newest_common_checkpoints(const std::string& a,
-                                                                             const std::string& b) {
+std::vector<CheckpointPair> common_checkpoints(const std::string& a, const std::string& b) {
   const auto of_a = by_steps(a), of_b = by_steps(b);
-  for (auto at = of_a.rbegin(); at != of_a.rend(); ++at)
-    if (const auto other = of_b.find(at->first); other != of_b.end()) return std::pair{at->second, other->second};
-  return std::nullopt;
+  std::vector<CheckpointPair> pairs;
+  for (const auto& [step, path] : of_a)
+    if (const auto other = of_b.find(step); other != of_b.end()) pairs.push_back({step, path, other->second});
+  return pairs;
+}
+
+FirstDifference first_difference(const std::vector<CheckpointPair>& pairs) {
+  FirstDifference first;
+  for (const CheckpointPair& pair : pairs) {
+    CheckpointComparison found;
+    try {
+      found = compare_checkpoints(pair.a, pair.b);
+    } catch (const Error& e) {
+      first.left_out.push_back(fmt::format("step {}: {}", pair.step, e.what()));
+      continue;
+    }
+    // A run that goes on replaces its last checkpoint.
+    if (found.a.position.step != pair.step || found.b.position.step != pair.step) {
+      first.left_out.push_back(fmt::format("step {}: its checkpoint was replaced meanwhile", pair.step));
+      continue;
+    }
+    first.pair = pair;
+    first.found = std::move(found);
+    if (!first.found.differing.empty()) return first;
+    ++first.equal;
+    first.equal_to_step = pair.step;
+  }
+  if (first.equal == 0) fail(Exit::data, "no checkpoint of a common step can be compared ({})", first.left_out.front());
+  return first;
 }
 
 }  // namespace convoy

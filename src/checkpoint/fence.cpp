@@ -121,12 +121,29 @@ bool knows_run(const std::string& folder, const std::string& run) {
   return false;
 }
 
+namespace {
+
+/// Is the folder where that attempt saved still one of this run directory's own? A run directory that was copied or
+/// renamed brings records along that name another's folder.
+bool belongs_to(const std::string& run_folder, const AttemptRecord& record) {
+  std::error_code unknown;
+  const fs::path run = fs::weakly_canonical(run_folder, unknown);
+  if (unknown) return false;
+  const fs::path folder = fs::weakly_canonical(record.checkpoints, unknown);
+  if (!unknown && std::mismatch(run.begin(), run.end(), folder.begin(), folder.end()).first == run.end()) return true;
+  const auto same = read_record(record.checkpoints, record.number);
+  return same && same->host == record.host && same->pid == record.pid && same->started == record.started;
+}
+
+}  // namespace
+
 std::vector<std::string> checkpoint_folders(const std::string& run_folder) {
   std::vector<std::string> folders{run_folder + "/checkpoints"};
   for (const Index number : readable_numbers(run_folder)) {
     const auto record = read_record(run_folder, number);
     if (record && !record->checkpoints.empty() &&
-        std::find(folders.begin(), folders.end(), record->checkpoints) == folders.end())
+        std::find(folders.begin(), folders.end(), record->checkpoints) == folders.end() &&
+        belongs_to(run_folder, *record))
       folders.push_back(record->checkpoints);
   }
   return folders;

@@ -36,8 +36,9 @@ AttemptRecord newest_attempt(const std::string& folder, Index before = std::nume
 /// Did an attempt of the folder belong to that run? Throws Error(data).
 bool knows_run(const std::string& folder, const std::string& run);
 
-/// Where a run's attempts may have saved: RUN/checkpoints, then other folders, that of the newest attempt first. Throws
-/// Error(data).
+/// Where a run's attempts may have saved: RUN/checkpoints, then other folders, that of the newest attempt first. Those
+/// outside the run directory have the attempt's record, too: a copied run directory doesn't lead to the checkpoints of
+/// the one that it was copied from. Throws Error(data).
 std::vector<std::string> checkpoint_folders(const std::string& run_folder);
 
 /// Number of attempts that began after `time` (seconds since 1970).

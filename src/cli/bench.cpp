@@ -4,10 +4,14 @@
 #include <time.h>
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 
 #include "cli/launch.hpp"
+#include "cli/output_file.hpp"
 #include "comm/agreed_error.hpp"
+#include "core/text.hpp"
+#include "scaling/machine.hpp"
 
 namespace convoy {
 
@@ -40,11 +44,36 @@ std::string print_ranks(const std::vector<double>& values) {
 
 namespace {
 
+/// `host b has 1 rank and host a has 2`; empty: all have as many.
+std::string uneven_hosts(const std::vector<std::string>& hosts) {
+  std::map<std::string, int> ranks;
+  for (const std::string& host : hosts) ++ranks[host];
+  const auto [fewest, most] =
+      std::minmax_element(ranks.begin(), ranks.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  if (fewest->second == most->second) return {};
+  return fmt::format("host {} has {} and host {} has {}", fewest->first, counted(fewest->second, "rank"), most->first,
+                     most->second);
+}
+
+/// Collective. What would be found only after the measurement, or would spoil its result.
+Exit check_files(Communicator& communicator, const BenchConfig& config) {
+  return communicator.agreed_exit("looking at the files to write", [&] {
+    if (communicator.rank() != 0) return;
+    check_output("csv", config.csv, {config.machine});
+    if (config.machine.empty()) return;
+    check_output("machine", config.machine);
+    machine_to_extend(config.machine, config.machine_name);
+    if (const std::string uneven = uneven_hosts(communicator.hosts()); !uneven.empty())
+      fail(Exit::usage, "--machine describes hosts that are alike ({}); start as many ranks on each host", uneven);
+  });
+}
+
 Exit run_bench(Session& session, const Words& words) try {
   const auto config = agree_on_config<BenchConfig>(session, words, parse_bench);
   if (!config) return Exit::usage;
   Communicator communicator(session, config->deadline);
   supervise(communicator, config->deadline);
+  if (const Exit code = check_files(communicator, *config); code != Exit::ok) return code;
   if (config->what == "compute") return bench_compute(communicator, *config);
   if (config->what == "scaling") {
     // Ranks without work wait for measurements of unknown length.

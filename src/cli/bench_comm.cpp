@@ -6,6 +6,7 @@
 
 #include "backend/factory.hpp"
 #include "cli/bench.hpp"
+#include "cli/output_file.hpp"
 #include "core/log.hpp"
 #include "core/text.hpp"
 #include "scaling/fit.hpp"
@@ -154,6 +155,8 @@ double measure_overlap(Communicator& communicator, SumBench& bench, const TimedM
   return overlap;
 }
 
+const char* transport_name(Transport transport) { return transport == Transport::nccl ? "nccl" : "mpi"; }
+
 std::string describe(const char* where, const Link& link) {
   return fmt::format("{}: {:.1f} us per message (within {:.0f} %), {:.3f} GB/s (within {:.0f} %)", where,
                      link.seconds_per_message.value * 1e6, link.seconds_per_message.error * 100,
@@ -172,7 +175,8 @@ class MachineBench {
     const auto& names = communicator_.hosts();
     const int hosts = static_cast<int>(std::set<std::string>(names.begin(), names.end()).size());
     const int own = static_cast<int>(std::count(names.begin(), names.end(), names.front()));
-    machine_ = machine_to_extend(config_.machine, config_.machine_name);
+    const std::string path = link_target(config_.machine);
+    machine_ = machine_to_extend(path, config_.machine_name);
     machine_.cores_per_host = backend_.host_reads() ? static_cast<int>(std::thread::hardware_concurrency()) : 0;
     machine_.ranks_per_host = own;
     const auto sizes = sizes_in_floats(0);
@@ -187,7 +191,7 @@ class MachineBench {
       measure_inside(communicator_, sizes);
     }
     if (hosts > 1) measure_between(sizes, hosts, own);
-    if (communicator_.rank() == 0) write_machine(config_.machine, machine_);
+    if (communicator_.rank() == 0) write_machine(path, machine_);
     log::info("the machine's description is in '{}'", config_.machine);
   }
 
@@ -207,6 +211,7 @@ class MachineBench {
     machine_.inside =
         fit_link(timings(found, messages_of(host.size(), config_.reproducible), share_of_ring(host.size())));
     machine_.inside->ranks = host.size();
+    machine_.inside->transport = transport_name(choice_.transport);
     machine_.overlap = measure_overlap(host, bench, found.back(), config_);
     machine_.overlap_measured = true;
     log::info("{}", describe("inside a host", *machine_.inside));
@@ -240,6 +245,7 @@ class MachineBench {
     }
     machine_.between = fit_link(rest);
     machine_.between->ranks = communicator_.size();
+    machine_.between->transport = transport_name(choice_.transport);
     machine_.overlap = measure_overlap(communicator_, bench, found.back(), config_);
     machine_.overlap_measured = true;
     log::info("{}", describe("between hosts", *machine_.between));

@@ -3,12 +3,13 @@
 
 #include <algorithm>
 #include <array>
-#include <filesystem>
 #include <iostream>
 #include <set>
 #include <thread>
 
 #include "cli/bench.hpp"
+#include "cli/output_file.hpp"
+#include "cli/step_conditions.hpp"
 #include "comm/agreed_error.hpp"
 #include "core/clock.hpp"
 #include "core/log.hpp"
@@ -174,16 +175,6 @@ StepProfile ComputeBench::profile(Index steps, Precision precision) {
 
 namespace {
 
-/// The file that a table goes to: a link's own target. Throws Error(usage) for what is no file.
-std::string csv_target(const std::string& path) {
-  std::error_code none;
-  if (std::filesystem::is_other(path, none))
-    fail(Exit::usage, "cannot write the table to '{}' (it is a pipe, socket or device); choose a file for --csv", path);
-  if (!std::filesystem::is_symlink(path, none)) return path;
-  const auto target = std::filesystem::canonical(path, none);
-  return none ? path : target.string();
-}
-
 void write_csv(const std::string& path, const std::string& text) {
   try {
     replace_text_file(path, text);
@@ -195,7 +186,8 @@ void write_csv(const std::string& path, const std::string& text) {
 /// Adds the step's time to the description, in place of one that was measured in the same way.
 void describe_step(const Communicator& communicator, const BenchConfig& config, const ComputeBench& bench,
                    const std::string& model, double mean, double fastest) {
-  Machine machine = machine_to_extend(config.machine, config.machine_name);
+  const std::string path = link_target(config.machine);
+  Machine machine = machine_to_extend(path, config.machine_name);
   const int cores = static_cast<int>(std::thread::hardware_concurrency());
   const bool shares_cores = bench.engine().backend().host_reads();
   machine.cores_per_host = shares_cores ? cores : 0;
@@ -205,21 +197,19 @@ void describe_step(const Communicator& communicator, const BenchConfig& config, 
                       .batch = config.batch,
                       .ranks_per_host = communicator.node_size(),
                       .threads = shares_cores ? bench.engine().threads() : 0,
+                      .conditions = conditions_of(config.device),
                       .seconds = {.value = mean, .error = (mean - fastest) / mean},
                       .measured = true};
-  std::erase_if(machine.steps, [&](const StepTime& other) {
-    return other.model == step.model && other.precision == step.precision && other.image_size == step.image_size &&
-           other.batch == step.batch && other.ranks_per_host == step.ranks_per_host && other.threads == step.threads;
-  });
+  std::erase_if(machine.steps, [&](const StepTime& other) { return is_same_step(other, step); });
   machine.steps.push_back(step);
-  write_machine(config.machine, machine);
+  write_machine(path, machine);
   log::info("the step's time is in '{}'", config.machine);
 }
 
 }  // namespace
 
 Exit bench_compute(Communicator& communicator, const BenchConfig& config) {
-  const std::string csv = csv_target(config.csv);
+  const std::string csv = link_target(config.csv);
   if (!config.machine.empty() && config.gradients && communicator.size() > 1) {
     if (communicator.rank() == 0)
       log::report_error("--machine takes the time of a step without all-reduce; give --no-gradients");
@@ -305,7 +295,7 @@ Measured measure(Communicator& part, const BenchConfig& config) {
 
 class ScalingTable {
  public:
-  ScalingTable(const std::string& path, const std::string& model) : path_(csv_target(path)), model_(model) {}
+  ScalingTable(const std::string& path, const std::string& model) : path_(link_target(path)), model_(model) {}
 
   /// Efficiency is that of the speed of one rank, or of the fewest there were, times the ranks.
   void add(const Measured& row) {

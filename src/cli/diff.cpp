@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <fstream>
-#include <tuple>
 
 #include "checkpoint/checkpoint.hpp"
 #include "checkpoint/compare.hpp"
@@ -50,8 +49,7 @@ DiffConfig parse_diff(const Words& words) {
 struct RunComparison {
   std::vector<Difference> options, environment, data;
   LogComparison log;
-  std::string a, b;  ///< the newest checkpoints of one step
-  CheckpointComparison tensors;
+  FirstDifference checkpoints;
   std::string no_pair, unknown_data;  ///< why neither could be compared; empty: they were
 };
 
@@ -82,23 +80,24 @@ void compare_kernels(RunComparison& found) {
     const auto choices = meta.texts.find("choices");
     return choices == meta.texts.end() ? std::string("-") : fmt::format("{:016x}", hash_text(choices->second));
   };
-  const std::string a = kernels(found.tensors.a), b = kernels(found.tensors.b);
+  const CheckpointComparison& tensors = found.checkpoints.found;
+  const std::string a = kernels(tensors.a), b = kernels(tensors.b);
   if (a != b) found.environment.push_back({"digest of the kernel choices", {a, b}});
 }
 
 void compare_models(const DiffConfig& config, RunComparison& found) {
-  const auto pair = newest_common_checkpoints(config.a, config.b);
   try {
-    if (pair) {
-      std::tie(found.a, found.b) = *pair;
-      found.tensors = compare_checkpoints(found.a, found.b);
+    CheckpointComparison& tensors = found.checkpoints.found;
+    const std::vector<CheckpointPair> pairs = common_checkpoints(config.a, config.b);
+    if (!pairs.empty()) {
+      found.checkpoints = first_difference(pairs);
     } else {
-      found.tensors.a = newest_meta(config.a);
-      found.tensors.b = newest_meta(config.b);
+      tensors.a = newest_meta(config.a);
+      tensors.b = newest_meta(config.b);
       found.no_pair = fmt::format("A's newest is of step {}, B's of step {}, and no step has one in both",
-                                  found.tensors.a.position.step, found.tensors.b.position.step);
+                                  tensors.a.position.step, tensors.b.position.step);
     }
-    found.data = compare_data(found.tensors.a.data, found.tensors.b.data);
+    found.data = compare_data(tensors.a.data, tensors.b.data);
     compare_kernels(found);
   } catch (const Error& e) {  // the rest of the runs can still be compared
     found.no_pair = found.unknown_data = e.what();
@@ -168,22 +167,35 @@ std::string text_of(const TensorDifference& tensor) {
   return fmt::format("{}: largest difference {:.3g}, relative {:.3g}", tensor.name, tensor.largest, tensor.relative);
 }
 
+/// Which of several common checkpoints is shown, and what is known of the others.
+std::string text_of_place(const FirstDifference& first) {
+  if (first.found.differing.empty())
+    return first.equal < 2 ? std::string()
+                           : fmt::format(", and of {} before", counted(first.equal - 1, "common checkpoint"));
+  return first.equal == 0
+             ? std::string(", the first common checkpoint")
+             : fmt::format(", the first that differs (those of step {} have the same bits)", first.equal_to_step);
+}
+
 std::string text_of_tensors(const RunComparison& found) {
   if (!found.no_pair.empty()) return fmt::format("tensors: not compared ({})\n", found.no_pair);
-  const auto& differing = found.tensors.differing;
-  std::string text = fmt::format("tensors of step {} ('{}', '{}'): ", found.tensors.a.position.step, found.a, found.b);
+  const FirstDifference& first = found.checkpoints;
+  const auto& differing = first.found.differing;
+  std::string text = fmt::format("tensors of step {} ('{}', '{}'){}: ", first.pair.step, first.pair.a, first.pair.b,
+                                 text_of_place(first));
   if (differing.empty()) {
-    text += fmt::format("all {} have the same bits\n", found.tensors.tensors);
-    if (found.log.first && found.log.first->step <= found.tensors.a.position.step && differ_by_rounding(found.log))
+    text += fmt::format("all {} have the same bits\n", first.found.tensors);
+    if (found.log.first && found.log.first->step <= first.pair.step && differ_by_rounding(found.log))
       text +=
           "  the same training, then: the numbers differ because the ranks add up the same losses in another order "
           "(a different number of ranks, or a run that was stopped in between)\n";
-    return text;
+  } else {
+    text += fmt::format("{} of {} differ\n", differing.size(), first.found.tensors);
+    for (std::size_t i = 0; i < std::min(differing.size(), shown_tensors); ++i)
+      text += fmt::format("  {}{}\n", i == 0 ? "first " : "", text_of(differing[i]));
+    if (differing.size() > shown_tensors) text += fmt::format("  and {} more\n", differing.size() - shown_tensors);
   }
-  text += fmt::format("{} of {} differ\n", differing.size(), found.tensors.tensors);
-  for (std::size_t i = 0; i < std::min(differing.size(), shown_tensors); ++i)
-    text += fmt::format("  {}{}\n", i == 0 ? "first " : "", text_of(differing[i]));
-  if (differing.size() > shown_tensors) text += fmt::format("  and {} more\n", differing.size() - shown_tensors);
+  for (const std::string& reason : first.left_out) text += fmt::format("  not compared: {}\n", reason);
   return text;
 }
 
@@ -207,8 +219,9 @@ Json json_of(const LogComparison& log) {
 
 Json json_of_tensors(const RunComparison& found) {
   if (!found.no_pair.empty()) return Json::object({{"not_compared", found.no_pair}});
+  const FirstDifference& first = found.checkpoints;
   Json list = Json::list();
-  for (const TensorDifference& tensor : found.tensors.differing) {
+  for (const TensorDifference& tensor : first.found.differing) {
     Json entry = Json::object({{"name", tensor.name}});
     if (tensor.problem.empty())
       entry.set({{"largest", tensor.largest}, {"relative", tensor.relative}});
@@ -216,10 +229,13 @@ Json json_of_tensors(const RunComparison& found) {
       entry["problem"] = tensor.problem;
     list.add(std::move(entry));
   }
-  return Json::object({{"step", found.tensors.a.position.step},
-                       {"files", std::vector<std::string>{found.a, found.b}},
-                       {"tensors", found.tensors.tensors},
-                       {"differing", std::move(list)}});
+  return Json::object({{"step", first.pair.step},
+                       {"files", std::vector<std::string>{first.pair.a, first.pair.b}},
+                       {"tensors", first.found.tensors},
+                       {"differing", std::move(list)},
+                       {"equal_pairs", static_cast<Index>(first.equal)},
+                       {"equal_to_step", first.equal_to_step},
+                       {"left_out", first.left_out}});
 }
 
 Exit run_diff(const Words& words) {
@@ -250,8 +266,8 @@ Command diff_command() {
       .usage = "convoy diff RUN_A RUN_B [options]",
       .text =
           "Shows how two runs differ: options, data, build and environment, the first step whose logged numbers differ, and the\n"
-          "tensors that differ in the newest checkpoints of a common step. It only reads the run directories, so the runs may\n"
-          "still be going. The exit code is 0 whether they differ or not.",
+          "tensors that differ in the first common checkpoint that is not the same in both. It only reads the run directories,\n"
+          "so the runs may still be going. The exit code is 0 whether they differ or not.",
       .see_options = see_options<DiffConfig>,
       .alone = run_diff};
 }

@@ -5,6 +5,8 @@
 
 #include "backend/set_layout.hpp"
 #include "cli/command.hpp"
+#include "cli/output_file.hpp"
+#include "cli/step_conditions.hpp"
 #include "config/options.hpp"
 #include "config/parse.hpp"
 #include "core/standard_output.hpp"
@@ -81,6 +83,8 @@ class Study {
     job_ = {.model = graph_.model,
             .precision = name_of(train.device.precision),
             .image_size = model_.image_size,
+            .conditions = conditions_of(train.device),
+            .threads = train.device.threads,
             .batch = train.global_batch > 0 ? std::max<Index>(1, train.global_batch / replicas) : train.batch,
             .global_batch = train.global_batch > 0 ? train.global_batch : train.batch * replicas,
             .samples = samples,
@@ -142,20 +146,70 @@ class Study {
 
   SyncSpec own_policy() const {
     const SyncConfig& sync = config_.train.sync;
-    return {.mode = sync.mode,
-            .local_steps = sync.local_steps,
-            .momentum = sync.momentum,
-            .outer = sync.outer,
-            .group = sync.group,
-            .overlap = sync.overlap,
-            .reproducible = sync.reproducible,
-            .wire = sync.wire.format};
+    SyncSpec own{.mode = sync.mode,
+                 .local_steps = sync.local_steps,
+                 .local_start = sync.local_start,
+                 .momentum = sync.momentum,
+                 .outer = sync.outer,
+                 .group = sync.group,
+                 .overlap = sync.overlap,
+                 .reproducible = sync.reproducible,
+                 .wire = sync.wire.format};
+    if (own.group.is_on() && own.group.replicas == 0) own.group.replicas = machine_.ranks_per_host;
+    return own;
+  }
+
+  /// Throws Error(usage) where training would refuse the policy.
+  void require_possible(const SyncSpec& policy, int nodes) const {
+    try {
+      check(policy, BatchNormSamples::of_replica);
+    } catch (const Error& e) {
+      fail(e.code(), "{} (on {} of {})", e.what(), counted(nodes, "node"), counted(machine_.ranks_per_host, "rank"));
+    }
+  }
+
+  /// How the description's sums travel. Ranks with devices of their own sum by NCCL where it doesn't say. Throws
+  /// Error(usage) if the job's travel in another way.
+  Transport transport() const {
+    std::string known = machine_.cores_per_host == 0 ? "nccl" : "mpi";
+    for (const std::optional<Link>& link : {machine_.inside, machine_.between})
+      if (link && !link->transport.empty()) known = link->transport;
+    const std::string& wanted = config_.train.sync.backend;
+    if (wanted != "auto" && wanted != known)
+      fail(
+          Exit::usage,
+          "--backend {0} can't be predicted (the links of '{1}' are those of {2}); leave it out, or measure them by 'convoy bench comm --backend {0} --machine FILE'",
+          wanted, machine_.name, known);
+    return known == "nccl" ? Transport::nccl : Transport::mpi;
+  }
+
+  /// Throws Error(usage) for what changes a step in a way that no description knows.
+  void refuse_unknown_steps() const {
+    const TrainConfig& train = config_.train;
+    const bool shares_cores = machine_.cores_per_host > 0;
+    if (train.device.device != "auto" && (train.device.device == "cpu") != shares_cores)
+      fail(Exit::usage,
+           "--device {} can't be predicted (the ranks of '{}' {}); leave it out, or give the description of a machine "
+           "whose ranks have one",
+           train.device.device, machine_.name,
+           shares_cores ? "share the cores of their host, says 'cores_per_host'"
+                        : "have devices of their own, says 'cores_per_host'");
+    for (const auto& [option, every] : {std::pair{"check-arithmetic", train.sync.check_arithmetic},
+                                        std::pair{"check-weights", train.sync.digest_every}})
+      if (every > 0)
+        fail(Exit::usage,
+             "--{} {} can't be predicted (no description has the time of a check); leave it out: the log of a run says "
+             "what its checks cost",
+             option, every);
   }
 
   void predict() {
+    refuse_unknown_steps();
     const Predictor predictor(machine_, job_);
+    const Transport transport = this->transport();
     basis_ = predictor.basis();
     const SyncConfig& sync = config_.train.sync;
+    check_averages(config_.train);
     if (sync.wire.compression != Compression::none)
       fail(Exit::usage,
            "--wire {} can't be predicted (the time to compress was not measured); give --wire fp32 or bf16",
@@ -167,8 +221,6 @@ class Study {
     std::vector<Plan> plans;
     for (const int nodes : counts_)
       plans.push_back(make_plan(graph_, {.replicas = nodes * machine_.ranks_per_host, .bucket_floats = bucket}));
-    // Ranks with devices of their own sum by NCCL.
-    const Transport transport = machine_.cores_per_host == 0 ? Transport::nccl : Transport::mpi;
     const OptimiserSpec optimiser{.rule = config_.train.optimiser.rule};
     for (const SyncSpec& policy : policies_beside(own_policy(), config_.other_steps))
       for (const ScalingKind scaling : {ScalingKind::weak, ScalingKind::strong}) {
@@ -176,14 +228,25 @@ class Study {
         for (std::size_t i = 0; i < counts_.size(); ++i) {
           SyncSpec spec = policy;
           spec.replicas = spec.ranks = counts_[i] * machine_.ranks_per_host;
+          require_possible(spec, counts_[i]);
           if (spec.replicas == 1) spec.wire = Wire::fp32;
           traffic.push_back(traffic_of(spec, plans[i], set_layout(plans[i].table, optimiser), transport));
         }
-        rows_.push_back({describe(policy), scaling, predict_all(predictor, traffic, counts_, scaling)});
+        rows_.push_back({name_of_policy(policy), scaling, predict_all(predictor, traffic, counts_, scaling)});
       }
   }
 
-  static std::string table_of(const Row& row) {
+  /// Why a table ends before --nodes does: some ranks would have no image.
+  std::string end_of(const Row& row) const {
+    const std::size_t known = row.predictions.size();
+    if (known == counts_.size()) return {};
+    return fmt::format(
+        "  it ends here: the {} of a batch can't be dealt to the {} of {}; give a larger --global-batch\n",
+        counted(job_.global_batch, "image"), counted(counts_[known] * machine_.ranks_per_host, "rank"),
+        counted(counts_[known], "node"));
+  }
+
+  std::string table_of(const Row& row) const {
     std::vector<TableRow> lines{{"nodes", "ranks", "batch", "step ms", "low", "high", "compute ms", "all-reduce ms",
                                  "exposed ms", "efficiency", "images/s", "hours", "node-hours"}};
     for (const ScalePrediction& p : row.predictions)
@@ -193,8 +256,8 @@ class Study {
                        fmt::format("{:.2f}", p.sums * 1e3), fmt::format("{:.2f}", p.exposed * 1e3),
                        fmt::format("{:.1f} %", p.efficiency * 100), fmt::format("{:.0f}", p.images_per_second()),
                        fmt::format("{:.2f}", p.hours), fmt::format("{:.1f}", p.node_hours)});
-    return fmt::format("\n{} scaling, {} (batch: of a rank)\n{}", name_of(row.scaling), row.policy,
-                       table_text(lines, TableFormat::text));
+    return fmt::format("\n{} scaling, {} (batch: of a rank)\n{}{}", name_of(row.scaling), row.policy,
+                       table_text(lines, TableFormat::text), end_of(row));
   }
 
   /// Of all policies: the fastest and the cheapest number of nodes.
@@ -249,7 +312,11 @@ class Study {
 
 Exit run_predict_scale(const Words& words) {
   PredictScaleConfig config;
-  const Words rest = read_words("predict-scale", options_of(config), words);
+  std::vector<std::string> inputs;
+  const Words rest = read_words("predict-scale", options_of(config), words, [&](const std::string& path) {
+    inputs.push_back(path);
+    return read_text_file(path);
+  });
   if (!rest.empty()) fail(Exit::usage, "'{}' is not an option; give a configuration as --config FILE", rest.front());
   if (config.machine.empty())
     fail(Exit::usage, "no machine is given; use --machine FILE, which 'convoy bench comm --machine FILE' writes");
@@ -258,10 +325,14 @@ Exit run_predict_scale(const Words& words) {
         Exit::usage,
         "predict-scale can't count {} (a machine's steps are those of a network that trains whole, with norms of each rank); leave it out",
         config.train.frozen.empty() ? "the all-reduces of --sync-bn" : "what --freeze saves");
+  inputs.push_back(config.machine);
+  check_output("csv", config.csv, inputs);
+  inputs.push_back(config.csv);
+  check_output("plot", config.plot, inputs);
   const Study study(config);
   write_output(study.text());
-  if (!config.csv.empty()) replace_text_file(config.csv, study.csv());
-  if (!config.plot.empty()) replace_text_file(config.plot, study.page());
+  if (!config.csv.empty()) replace_text_file(link_target(config.csv), study.csv());
+  if (!config.plot.empty()) replace_text_file(link_target(config.plot), study.page());
   return Exit::ok;
 }
 

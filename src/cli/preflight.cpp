@@ -34,6 +34,7 @@
 #include "engine/shared_data.hpp"
 #include "io/file.hpp"
 #include "io/folder.hpp"
+#include "run/excluded_hosts.hpp"
 
 namespace convoy {
 namespace {
@@ -323,6 +324,10 @@ void check_run_folder(Communicator& communicator, const TrainConfig& config, Pre
         Exit::usage);
   }
   communicator.barrier("look at the run directory");
+  if (first) {
+    if (const std::string text = warning_of_excluded(folder, communicator.hosts()); !text.empty())
+      mine.push_back({Exit::ok, text, {}});
+  }
   share_findings(communicator, mine, to);
   const Room room = room_at(folder);
   if (first) {

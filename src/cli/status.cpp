@@ -13,6 +13,7 @@
 #include "core/wall_clock.hpp"
 #include "metrics/console.hpp"
 #include "run/attempt.hpp"
+#include "run/excluded_hosts.hpp"
 #include "run/observe.hpp"
 #include "run/scheduler.hpp"
 
@@ -24,6 +25,7 @@ struct RunReport {
   RunState state;
   RunObservations seen;
   std::string refused;  ///< why a later attempt has not begun
+  std::vector<ExcludedHost> excluded;
 };
 
 /// Why the newest attempt ended before it could change the run's state; empty: it did not.
@@ -80,19 +82,25 @@ std::string status_text(const RunReport& report, const RequeueDecision& decision
   if (!report.seen.silent.empty()) line("ranks", report.seen.silent);
   if (!report.seen.lost_hosts.empty()) line("hosts", "no answer from " + report.seen.lost_hosts);
   if (!report.refused.empty()) line("refused", report.refused);
+  if (!report.excluded.empty())
+    line("excluded", fmt::format("{}; remove the lines of hosts that are repaired from '{}'", describe(report.excluded),
+                                 excluded_hosts_path(report.folder)));
   if (report.seen.lost_attempts > 1) {
     line("warning", fmt::format("{} attempts since the newest checkpoint", report.seen.lost_attempts));
   }
   return text;
 }
 
-/// The state's own fields and `life`, `silent`, `lost_hosts`, `lost_attempts`, `now`.
+/// The state's own fields and `life`, `silent`, `lost_hosts`, `lost_attempts`, `excluded_hosts`, `now`.
 std::string status_json(const RunReport& report, const RequeueDecision& decision) {
   Json json = Json::parse(to_text(report.state));
   json["life"] = name_of(decision.status);
   json["silent"] = report.seen.silent;
   json["lost_hosts"] = report.seen.lost_hosts;
   json["lost_attempts"] = report.seen.lost_attempts;
+  json["excluded_hosts"] = Json::list();
+  for (const ExcludedHost& own : report.excluded)
+    json["excluded_hosts"].add(Json::object({{"host", own.host}, {"attempt", own.attempt}, {"reason", own.reason}}));
   json["now"] = report.seen.now;
   return json.text(1, Json::Order::as_written) + "\n";
 }
@@ -134,7 +142,8 @@ Exit run_status(const Words& words) {
          "'{}' has no state.json (no run has begun there, or this is another folder); give a run directory",
          config.folder);
   }
-  RunReport report{.folder = config.folder, .state = *state, .seen = {}, .refused = {}};
+  RunReport report{.folder = config.folder, .state = *state, .seen = {}, .refused = {}, .excluded = {}};
+  report.excluded = read_excluded_hosts(config.folder);
   report.refused = refusal(config.folder, *state);
   report.seen = observe_closely(config.folder, report.state);
   const RequeueDecision decision = decide(report.state, report.seen);

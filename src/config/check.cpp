@@ -173,6 +173,12 @@ void check_data(const TrainConfig& config) {
 
 }  // namespace
 
+void check_averages(const TrainConfig& config) {
+  check_sync(config);
+  check_ema(config);
+  check_lookahead(config);
+}
+
 void check(const TrainConfig& config) {
   check_data(config);
   // Throws for an unknown network or variant. The data fill in classes and sizes later: until then no image is too
@@ -183,10 +189,8 @@ void check(const TrainConfig& config) {
   if (config.data.image_size > 0) model.image_size = config.data.image_size;
   build_graph(model);
   check_schedule(config);
-  check_sync(config);
+  check_averages(config);
   check_spikes(config);
-  check_ema(config);
-  check_lookahead(config);
   if (config.optimiser.loss_scale > 0 && config.device.precision != Precision::fp16) {
     fail(Exit::usage, "--loss-scale {} needs --precision fp16 (the others hold small gradients without it)",
          config.optimiser.loss_scale);

@@ -428,8 +428,8 @@ void take_positional(const std::string& command, const std::vector<std::string>&
 }
 
 std::vector<std::string> read_words(const std::string& command, const std::vector<OptionGroup>& groups,
-                                    const std::vector<std::string>& words) {
-  return fill(command, groups, words, read_text_file).positional;
+                                    const std::vector<std::string>& words, const ReadText& read_text) {
+  return fill(command, groups, words, read_text).positional;
 }
 
 TrainConfig parse_ini(const std::string& text, const std::string& name) {
@@ -507,6 +507,13 @@ BenchConfig parse_bench(const std::vector<std::string>& words, const ReadText& r
         Exit::usage,
         "--freeze with --machine is not possible (a description knows the time of a whole step, by the network's name); "
         "leave one out");
+  if (!given.names.contains("machine-name")) config.machine_name.clear();  // a description that is there keeps its own
+  if (config.what == "comm" && given.names.contains("megabytes"))
+    fail(
+        Exit::usage,
+        "--megabytes {} with --machine is not possible (a description rests on messages of several sizes); drop one of "
+        "them",
+        config.megabytes);
   if (config.backend == "all")
     fail(
         Exit::usage,

@@ -42,7 +42,7 @@ StatusConfig parse_status(const std::vector<std::string>& words, const ReadText&
 
 /// For commands with options of their own: sets the options in `words`. Returns the positional words.
 std::vector<std::string> read_words(const std::string& command, const std::vector<OptionGroup>& groups,
-                                    const std::vector<std::string>& words);
+                                    const std::vector<std::string>& words, const ReadText& read_text = read_text_file);
 
 /// A path given as `--NAME PATH`, which the options have put into `to`, or as the only positional word.
 void take_positional(const std::string& command, const std::vector<std::string>& positional, const std::string& name,
@@ -53,6 +53,8 @@ TrainConfig parse_ini(const std::string& text, const std::string& name = "config
 
 /// Throws Error(usage) where values contradict each other.
 void check(const TrainConfig& config);
+/// The part of it that is about ranks and averages, for commands that train nothing.
+void check_averages(const TrainConfig& config);
 /// Settings that are legal and probably not meant, one text each.
 std::vector<std::string> implausible(const TrainConfig& config);
 

@@ -16,15 +16,28 @@ namespace convoy {
 
 std::string excluded_hosts_path(const std::string& run_folder) { return run_folder + "/excluded-hosts"; }
 
+namespace {
+
+/// `n1` of `n1.cluster.local`; an address is a name as a whole.
+std::string name_without_domain(const std::string& host) {
+  const bool is_address = host.find_first_not_of("0123456789.") == std::string::npos;
+  return is_address ? host : host.substr(0, host.find('.'));
+}
+
+}  // namespace
+
 std::vector<ExcludedHost> read_excluded_hosts(const std::string& run_folder) {
+  constexpr const char* blanks = " \t\r";
   std::vector<ExcludedHost> hosts;
   std::ifstream file(excluded_hosts_path(run_folder));
   for (std::string line; std::getline(file, line);) {
+    if (!line.empty() && line.back() == '\r') line.pop_back();
     const auto first = line.find('\t');
     const auto second = first == std::string::npos ? first : line.find('\t', first + 1);
-    if (line.empty()) continue;
-    // A line that somebody added by hand may be a name alone.
-    ExcludedHost own{.host = line.substr(0, first), .attempt = 0, .reason = {}};
+    // A line that somebody added by hand may be a name alone, or a comment.
+    const auto begin = line.find_first_not_of(blanks);
+    if (begin == std::string::npos || line[begin] == '#') continue;
+    ExcludedHost own{.host = line.substr(begin, line.find_first_of(blanks, begin) - begin), .attempt = 0, .reason = {}};
     if (second != std::string::npos) {
       own.attempt = std::strtoll(line.c_str() + first + 1, nullptr, 10);
       own.reason = line.substr(second + 1);
@@ -34,11 +47,44 @@ std::vector<ExcludedHost> read_excluded_hosts(const std::string& run_folder) {
   return hosts;
 }
 
+std::vector<ExcludedHost> excluded_among(const std::string& run_folder, const std::vector<std::string>& hosts) {
+  std::set<std::string> own;
+  for (const std::string& host : hosts) own.insert(name_without_domain(host));
+  std::vector<ExcludedHost> found;
+  for (ExcludedHost& one : read_excluded_hosts(run_folder)) {
+    const std::string name = name_without_domain(one.host);
+    if (!own.contains(name)) continue;
+    std::erase_if(found, [&](const ExcludedHost& earlier) { return name_without_domain(earlier.host) == name; });
+    found.push_back(std::move(one));
+  }
+  return found;
+}
+
+std::string describe(const std::vector<ExcludedHost>& hosts) {
+  std::string text;
+  for (std::size_t i = 0; i < hosts.size(); ++i) {
+    const ExcludedHost& own = hosts[i];
+    text += fmt::format("{}{}", i == 0 ? "" : i + 1 == hosts.size() ? " and " : ", ", own.host);
+    if (!own.reason.empty()) text += fmt::format(" (attempt {}, {})", own.attempt, own.reason);
+  }
+  return text;
+}
+
+std::string warning_of_excluded(const std::string& run_folder, const std::vector<std::string>& hosts) {
+  const std::vector<ExcludedHost> found = excluded_among(run_folder, hosts);
+  if (found.empty()) return {};
+  std::vector<std::string> names;
+  for (const ExcludedHost& own : found) names.push_back(own.host);
+  return fmt::format(
+      "this job runs on {}, excluded by '{}'; start it without (Slurm: sbatch --exclude={}), or remove the lines of "
+      "hosts that are repaired",
+      describe(found), excluded_hosts_path(run_folder), fmt::join(names, ","));
+}
+
 void exclude_hosts(const std::string& run_folder, Index attempt, const std::vector<std::string>& host_of_rank,
                    std::span<const int> ranks, const std::string& reason) {
   const std::vector<ExcludedHost> known = read_excluded_hosts(run_folder);
-  std::string text;
-  for (const ExcludedHost& own : known) text += fmt::format("{}\t{}\t{}\n", own.host, own.attempt, own.reason);
+  std::string lines;
   // Another reason of the attempt counts too: what follows from it may differ.
   const std::string kind = reason.substr(0, reason.find(','));
   std::set<std::string> added;
@@ -48,11 +94,13 @@ void exclude_hosts(const std::string& run_folder, Index attempt, const std::vect
       return own.host == host && own.attempt == attempt && own.reason.find(": " + kind) != std::string::npos;
     });
     if (!is_known && added.insert(host).second)
-      text += fmt::format("{}\t{}\trank {}: {}\n", host, attempt, rank, reason);
+      lines += fmt::format("{}\t{}\trank {}: {}\n", host, attempt, rank, reason);
   }
   if (added.empty()) return;
   try {
-    replace_text_file(excluded_hosts_path(run_folder), text);
+    std::string text = text_of_file(excluded_hosts_path(run_folder)).value_or("");  // what people wrote stays
+    if (!text.empty() && text.back() != '\n') text += '\n';
+    replace_text_file(excluded_hosts_path(run_folder), text + lines);
   } catch (const Error& error) {
     log::warn("{}; the job scripts will not leave out {}", error.what(), fmt::join(added, ", "));
   }

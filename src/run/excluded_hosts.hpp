@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // RUN_DIR/excluded-hosts: hosts that a run must avoid, one per line: host, attempt that found it, reason, separated by
-// tabs. Job scripts read the first word of each line.
+// tabs. Job scripts read the first word of each line. A line that begins with # is a comment.
 #pragma once
 #include <span>
 #include <string>
@@ -25,5 +25,14 @@ void exclude_hosts(const std::string& run_folder, Index attempt, const std::vect
 
 /// Empty if there is no such file.
 std::vector<ExcludedHost> read_excluded_hosts(const std::string& run_folder);
+
+/// Those of the file on which a job with these hosts runs, one entry per host, the latest. Names count without their
+/// domain.
+std::vector<ExcludedHost> excluded_among(const std::string& run_folder, const std::vector<std::string>& hosts);
+
+/// `n1 (attempt 2, rank 3: computed other bits) and n4`.
+std::string describe(const std::vector<ExcludedHost>& hosts);
+/// What a start on such hosts should warn of: file, hosts, remedy. Empty: there are none.
+std::string warning_of_excluded(const std::string& run_folder, const std::vector<std::string>& hosts);
 
 }  // namespace convoy

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "scaling/machine.hpp"
 
+#include <cmath>
 #include <filesystem>
 #include <stdexcept>
+#include <utility>
 
 #include "core/errors.hpp"
 #include "core/json.hpp"
@@ -11,23 +13,58 @@
 namespace convoy {
 namespace {
 
-double number(const Json& json, const char* name, double least) {
-  const auto value = json.at(name).as<double>();
-  if (!(value >= least)) throw std::invalid_argument(fmt::format("'{}' is {}, below {}", name, value, least));
+/// What a machine can have; beyond it a unit is wrong, or a sign.
+struct Plausible {
+  double most;
+  const char* hint;
+};
+constexpr Plausible message_seconds{.most = 10, .hint = "it counts seconds"},
+    byte_seconds{.most = 1e-3, .hint = "it counts seconds per byte, which is 1 / bandwidth"},
+    step_seconds{.most = 1e5, .hint = "it counts seconds"};
+constexpr double most_ranks = 1 << 24, most_pixels = 1 << 20, most_images = 1 << 30;
+
+void require(bool holds, const std::string& name, double value, const std::string& wanted) {
+  if (!holds) throw std::invalid_argument(fmt::format("'{}' is {}; {}", name, value, wanted));
+}
+
+double part(const Json& json, const std::string& name) {
+  const double value = json.value(name, 0.0);
+  require(value >= 0 && value <= 1, name, value, "it is a part between 0 and 1");
   return value;
 }
 
-Term term(const Json& json, const std::string& name) {
-  return {.value = number(json, name.c_str(), 0), .error = json.value(name + "_error", 0.0)};
+Index whole(const std::string& name, double value, Index least, double most) {
+  require(value == std::floor(value) && value >= static_cast<double>(least) && value <= most, name, value,
+          fmt::format("it is a whole number from {} to {:.0f}", least, most));
+  return static_cast<Index>(value);
+}
+
+/// `otherwise` where there is none.
+int count(const Json& json, const char* name, int least, int otherwise) {
+  return static_cast<int>(whole(name, json.value(name, static_cast<double>(otherwise)), least, most_ranks));
+}
+
+Term term(const Json& json, const std::string& name, const Plausible& plausible) {
+  const auto value = json.at(name).as<double>();
+  require(value >= 0 && value <= plausible.most, name, value,
+          fmt::format("it is a number from 0 to {} ({})", plausible.most, plausible.hint));
+  return {.value = value, .error = part(json, name + "_error")};
 }
 
 std::optional<Link> link(const Json& json, const char* name) {
   const Json* const found = json.find(name);
   if (found == nullptr) return std::nullopt;
-  return Link{.seconds_per_message = term(*found, "seconds_per_message"),
-              .seconds_per_byte = term(*found, "seconds_per_byte"),
-              .measured = found->value("measured", false),
-              .ranks = found->value("ranks", 0)};
+  Link link{.seconds_per_message = term(*found, "seconds_per_message", message_seconds),
+            .seconds_per_byte = term(*found, "seconds_per_byte", byte_seconds),
+            .measured = found->value("measured", false),
+            .ranks = count(*found, "ranks", 0, 0),
+            .transport = found->value("transport", "")};
+  if (!link.transport.empty() && link.transport != "mpi" && link.transport != "nccl")
+    throw std::invalid_argument(fmt::format("'transport' is '{}'; it is mpi or nccl", link.transport));
+  // A fit leaves out one of them, never both.
+  if (link.seconds_per_message.value == 0 && link.seconds_per_byte.value == 0)
+    throw std::invalid_argument(fmt::format("'{}' takes no time: both of its terms are 0", name));
+  return link;
 }
 
 void put(Json& json, const std::string& name, const Term& term) {
@@ -39,19 +76,30 @@ Json to_json(const Link& link) {
   Json json = Json::object();
   put(json, "seconds_per_message", link.seconds_per_message);
   put(json, "seconds_per_byte", link.seconds_per_byte);
-  json.set({{"measured", link.measured}, {"ranks", link.ranks}});
+  json.set({{"measured", link.measured}, {"ranks", link.ranks}, {"transport", link.transport}});
   return json;
 }
 
+/// Those of older files are the usual ones.
+StepConditions conditions_of(const Json& json) {
+  const StepConditions usual;
+  return {.recompute = json.value("recompute", usual.recompute),
+          .kernels = json.value("kernels", usual.kernels),
+          .tuning = json.value("tuning", usual.tuning)};
+}
+
 StepTime step_of(const Json& json) {
-  return {.model = json.at("model").as<std::string>(),
-          .precision = json.value("precision", "fp32"),
-          .image_size = json.at("image_size").as<Index>(),
-          .batch = static_cast<Index>(number(json, "batch", 1)),
-          .ranks_per_host = json.value("ranks_per_host", 1),
-          .threads = json.value("threads", 0),
-          .seconds = term(json, "seconds"),
-          .measured = json.value("measured", false)};
+  StepTime step{.model = json.at("model").as<std::string>(),
+                .precision = json.value("precision", "fp32"),
+                .image_size = whole("image_size", json.at("image_size").as<double>(), 1, most_pixels),
+                .batch = whole("batch", json.at("batch").as<double>(), 1, most_images),
+                .ranks_per_host = count(json, "ranks_per_host", 1, 1),
+                .threads = count(json, "threads", 0, 0),
+                .conditions = conditions_of(json),
+                .seconds = term(json, "seconds", step_seconds),
+                .measured = json.value("measured", false)};
+  require(step.seconds.value > 0, "seconds", step.seconds.value, "a step takes time");
+  return step;
 }
 
 Json to_json(const StepTime& step) {
@@ -60,30 +108,56 @@ Json to_json(const StepTime& step) {
                             {"precision", step.precision},
                             {"batch", step.batch},
                             {"ranks_per_host", step.ranks_per_host},
-                            {"threads", step.threads}});
+                            {"threads", step.threads},
+                            {"recompute", step.conditions.recompute},
+                            {"kernels", step.conditions.kernels},
+                            {"tuning", step.conditions.tuning}});
   put(json, "seconds", step.seconds);
   json["measured"] = step.measured;
   return json;
 }
 
+/// A second time of the same step would stand for it or not by chance.
+void add_step(Machine& machine, StepTime step) {
+  for (const StepTime& other : machine.steps)
+    if (is_same_step(other, step))
+      throw std::invalid_argument(
+          fmt::format("two of 'steps' are of {} with batch {} under the same conditions", step.model, step.batch));
+  machine.steps.push_back(std::move(step));
+}
+
 Machine parse(const Json& json) {
   Machine machine{.name = json.at("name").as<std::string>(),
                   .note = json.value("note", ""),
-                  .cores_per_host = json.value("cores_per_host", 0),
-                  .ranks_per_host = json.value("ranks_per_host", 1),
+                  .cores_per_host = count(json, "cores_per_host", 0, 0),
+                  .ranks_per_host = count(json, "ranks_per_host", 1, 1),
                   .inside = link(json, "inside"),
                   .between = link(json, "between"),
-                  .overlap = json.value("overlap", 0.0),
+                  .overlap = part(json, "overlap"),
                   .overlap_measured = json.value("overlap_measured", false),
                   .steps = {}};
-  if (machine.overlap < 0 || machine.overlap > 1) throw std::invalid_argument("'overlap' is a part between 0 and 1");
-  if (machine.ranks_per_host < 1) throw std::invalid_argument("'ranks_per_host' is below 1");
-  if (const Json* const steps = json.find("steps"))
-    for (const Json& step : steps->items()) machine.steps.push_back(step_of(step));
+  if (const Json* const steps = json.find("steps")) {
+    if (!steps->is_list()) throw std::invalid_argument("'steps' is no list");
+    for (const Json& step : steps->items()) add_step(machine, step_of(step));
+  }
   return machine;
 }
 
 }  // namespace
+
+bool is_same_step(const StepTime& a, const StepTime& b) {
+  return a.model == b.model && a.precision == b.precision && a.image_size == b.image_size && a.batch == b.batch &&
+         a.ranks_per_host == b.ranks_per_host && a.threads == b.threads && a.conditions == b.conditions;
+}
+
+std::string StepConditions::words() const {
+  const StepConditions usual;
+  std::string text;
+  if (recompute != usual.recompute) text += " --recompute " + recompute;
+  if (kernels != usual.kernels) text += " --kernels " + kernels;
+  if (tuning != usual.tuning) text += " --tuning " + tuning;
+  return text;
+}
 
 Machine read_machine(const std::string& path) {
   try {
@@ -109,9 +183,16 @@ void write_machine(const std::string& path, const Machine& machine) {
 }
 
 Machine machine_to_extend(const std::string& path, const std::string& name) {
-  if (std::filesystem::exists(path)) return read_machine(path);
-  Machine machine;
-  machine.name = name;
+  if (!std::filesystem::exists(path)) {
+    Machine machine;
+    machine.name = name.empty() ? "this machine" : name;
+    return machine;
+  }
+  Machine machine = read_machine(path);
+  if (!name.empty() && name != machine.name)
+    fail(Exit::usage,
+         "'{}' describes '{}', and --machine-name says '{}'; leave it out, or give another file as --machine", path,
+         machine.name, name);
   return machine;
 }
 

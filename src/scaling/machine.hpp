@@ -24,17 +24,30 @@ struct Term {
 struct Link {
   Term seconds_per_message, seconds_per_byte;
   bool measured = false;
-  int ranks = 0;  ///< with which it was measured, for `inside` those of one host; 0: not known
+  int ranks = 0;               ///< with which it was measured, for `inside` those of one host; 0: not known
+  std::string transport = {};  ///< `mpi` or `nccl`; empty: not known
+};
+
+/// What else decides how long a step takes, as the options of these names say it.
+struct StepConditions {
+  std::string recompute = "off", kernels = {}, tuning = "rule";
+  bool operator==(const StepConditions&) const = default;
+  /// ` --recompute all`; empty where they are the usual ones.
+  std::string words() const;
 };
 
 /// A training step of one rank alone, without sums.
 struct StepTime {
   std::string model, precision;
   Index image_size = 0, batch = 0;
-  int ranks_per_host = 1, threads = 0;  ///< while it was measured
+  int ranks_per_host = 1, threads = 0;  ///< while it was measured; threads 0: not known, or it has a device
+  StepConditions conditions = {};
   Term seconds;
   bool measured = false;
 };
+
+/// Of the same network and batch, under the same conditions: one time replaces the other.
+bool is_same_step(const StepTime& a, const StepTime& b);
 
 struct Machine {
   std::string name, note;  ///< note: `an example, invented`
@@ -52,7 +65,8 @@ struct Machine {
 Machine read_machine(const std::string& path);
 /// Throws Error(usage).
 void write_machine(const std::string& path, const Machine& machine);
-/// What is at `path`, to be added to; a machine with this name if there is none.
+/// What is at `path`, to be added to; a machine with this name if there is none. Throws Error(usage) if it has another
+/// name. Empty: any name.
 Machine machine_to_extend(const std::string& path, const std::string& name);
 
 }  // namespace convoy

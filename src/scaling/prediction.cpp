@@ -42,30 +42,52 @@ double Predictor::at(const Term& term, At end) {
   fail(Exit::internal, "an end of a range that there is not");
 }
 
-Predictor::Predictor(const Machine& machine, const PredictedJob& job) : machine_(machine), job_(job) {
-  for (const StepTime& step : machine.steps)
-    if (step.model == job.model && step.precision == job.precision && step.image_size == job.image_size)
+void Predictor::choose_steps() {
+  const bool shares_cores = machine_.cores_per_host > 0;
+  const int threads = shares_cores ? job_.threads : 0;
+  for (const StepTime& step : machine_.steps)
+    if (step.model == job_.model && step.precision == job_.precision && step.image_size == job_.image_size &&
+        step.conditions == job_.conditions && (threads == 0 || step.threads == 0 || step.threads == threads))
       steps_.push_back(step);
-  // Measured with as many ranks on the host, or nearly so; more before fewer.
-  const auto apart = [&](const StepTime& step) {
-    return 2 * std::abs(step.ranks_per_host - machine.ranks_per_host) - (step.ranks_per_host > machine.ranks_per_host);
-  };
-  const auto nearest = std::min_element(steps_.begin(), steps_.end(),
-                                        [&](const StepTime& x, const StepTime& y) { return apart(x) < apart(y); });
-  if (nearest != steps_.end()) {
-    const int ranks = nearest->ranks_per_host;
-    std::erase_if(steps_, [ranks](const StepTime& step) { return step.ranks_per_host != ranks; });
-  }
-  if (steps_.empty())
+  if (steps_.empty()) {
+    std::string words = threads > 0 ? fmt::format(" --threads {}", threads) : std::string();
+    words += job_.conditions.words();
     fail(
         Exit::usage,
-        "the machine '{}' knows no step time of {} on {} x {} pixels in {}; add one by 'convoy bench compute --no-gradients --machine FILE' with this network, size and batch",
-        machine.name, job.model, job.image_size, job.image_size, job.precision);
+        "the machine '{}' knows no step time of {} on {} x {} pixels in {}{}{}; add one by 'convoy bench compute --no-gradients --machine FILE{}' with this network, size, precision and batch",
+        machine_.name, job_.model, job_.image_size, job_.image_size, job_.precision, words.empty() ? "" : " with",
+        words, words);
+  }
+  const auto keep_nearest = [&](const auto& distance, int StepTime::*key) {
+    const int nearest =
+        (*std::min_element(steps_.begin(), steps_.end(),
+                           [&](const StepTime& x, const StepTime& y) { return distance(x) < distance(y); })).*
+        key;
+    std::erase_if(steps_, [&](const StepTime& step) { return step.*key != nearest; });
+  };
+  // Measured with as many ranks on the host, or nearly so; more before fewer.
+  const int ranks = machine_.ranks_per_host;
+  keep_nearest(
+      [&](const StepTime& step) {
+        return 2 * std::abs(step.ranks_per_host - ranks) - (step.ranks_per_host > ranks ? 1 : 0);
+      },
+      &StepTime::ranks_per_host);
+  // Then with the threads that a rank has by itself.
+  const double own = threads > 0 ? threads : std::max(1.0, static_cast<double>(machine_.cores_per_host) / ranks);
+  keep_nearest([&](const StepTime& step) { return std::abs(std::log2(std::max(step.threads, 1) / own)); },
+               &StepTime::threads);
+}
+
+Predictor::Predictor(const Machine& machine, const PredictedJob& job) : machine_(machine), job_(job) {
+  choose_steps();
   std::sort(steps_.begin(), steps_.end(), [](const StepTime& a, const StepTime& b) { return a.batch < b.batch; });
-  for (const StepTime& step : steps_)
-    basis_.push_back({step.measured, fmt::format("a step of {} images in {:.2f} ms (within {:.0f} %), {} per host",
+  for (const StepTime& step : steps_) {
+    std::string conditions = step.threads > 0 ? fmt::format(" with {} each", counted(step.threads, "thread")) : "";
+    conditions += step.conditions.words();
+    basis_.push_back({step.measured, fmt::format("a step of {} images in {:.2f} ms (within {:.0f} %), {} per host{}",
                                                  step.batch, step.seconds.value * 1e3, step.seconds.error * 100,
-                                                 counted(step.ranks_per_host, "rank"))});
+                                                 counted(step.ranks_per_host, "rank"), conditions)});
+  }
   if (machine.inside) basis_.push_back({machine.inside->measured, link_text("inside a host", *machine.inside)});
   if (machine.between) basis_.push_back({machine.between->measured, link_text("between hosts", *machine.between)});
   basis_.push_back(
@@ -110,50 +132,89 @@ double Predictor::compute_seconds(double batch, At end) const {
 }
 
 double Predictor::sum_seconds(const Traffic::Sum& sum, bool in_a_tree, int nodes) const {
-  return sum_seconds(sum, in_a_tree, nodes, At::value);
+  return sum_seconds(sum, in_a_tree, {machine_.ranks_per_host, nodes}, At::value);
 }
 
-double Predictor::sum_seconds(const Traffic::Sum& sum, bool in_a_tree, int nodes, At end) const {
-  const int own = machine_.ranks_per_host, ranks = own * nodes;
+double Predictor::sum_seconds(const Traffic::Sum& sum, bool in_a_tree, const Place& place, At end) const {
+  const int own = place.own, hosts = place.hosts, ranks = place.ranks();
   double seconds = 0;
   if (own > 1) {
     const Link& link = *machine_.inside;
     const double messages = in_a_tree ? tree_messages(own) : library_messages(own);
     seconds += (at(link.seconds_per_message, end) * messages +
                 at(link.seconds_per_byte, end) * share_of_ring(own) * sum.bytes()) *
-               sharing(own, 1) / sharing(link.ranks, 1);
+               sharing(machine_.ranks_per_host, 1) / sharing(link.ranks, 1);
   }
-  if (nodes > 1) {
+  if (hosts > 1) {
     const Link& link = *machine_.between;
     // Along a ring every byte leaves a host once. In a tree each rank sends to all others itself, over the one link
     // that it shares with the others of its host.
-    const double messages = in_a_tree ? 2.0 * (ranks - own) : library_messages(nodes);
-    const double share = in_a_tree ? 2.0 * own * (ranks - own) / ranks : share_of_ring(nodes);
+    const double messages = in_a_tree ? 2.0 * (ranks - own) : library_messages(hosts);
+    const double share = in_a_tree ? 2.0 * own * (ranks - own) / ranks : share_of_ring(hosts);
     seconds += at(link.seconds_per_message, end) * messages + at(link.seconds_per_byte, end) * share * sum.bytes();
   }
   return seconds;
 }
 
-Predictor::Times Predictor::times(const Traffic& traffic, double batch, int nodes, At end) const {
-  Times found{.compute = compute_seconds(batch, end)};
+Predictor::Place Predictor::place_of_group(int ranks) const {
+  const int own = machine_.ranks_per_host;
+  if (own % ranks == 0) return {ranks, 1};
+  if (ranks % own == 0) return {own, ranks / own};
+  fail(
+      Exit::usage,
+      "averages of {} can't be predicted on hosts of {} (groups lie on parts of several hosts); give a --node-replicas "
+      "that divides these or is a multiple of them",
+      counted(ranks, "replica"), counted(own, "rank"));
+}
+
+double Predictor::hidden_part(At end) const {
+  const double error = machine_.overlap_measured ? overlap_error : assumed_overlap_error;
+  return std::clamp(machine_.overlap + (end == At::value ? 0 : end == At::low ? error : -error), 0.0, 1.0);
+}
+
+Predictor::Sums Predictor::sums_at_once(const Traffic& traffic, double compute, int nodes, At end) const {
+  Sums found;
   double free_at = 0;
   for (const Traffic::Sum& sum : traffic.sums) {
-    const double ready =
-        traffic.beside_backward ? found.compute * (forward_part + (1 - forward_part) * sum.ready) : found.compute;
-    const double seconds = sum_seconds(sum, traffic.in_a_tree, nodes, end);
+    const double ready = traffic.beside_backward ? compute * (forward_part + (1 - forward_part) * sum.ready) : compute;
+    const double seconds = sum_seconds(sum, traffic.in_a_tree, {machine_.ranks_per_host, nodes}, end);
     free_at = std::max(free_at, ready) + seconds;
-    found.sums += seconds;
+    found.all += seconds;
   }
-  const double behind = std::max(0.0, free_at - found.compute), beside = std::max(0.0, found.sums - behind);
-  const double error = machine_.overlap_measured ? overlap_error : assumed_overlap_error;
-  const double hidden = std::clamp(machine_.overlap + (end == At::value ? 0
-                                                       : end == At::low ? error
-                                                                        : -error),
-                                   0.0, 1.0);
-  found.exposed = behind + (1 - hidden) * beside;
-  const auto steps = static_cast<double>(traffic.steps);
-  found.sums /= steps;
-  found.exposed /= steps;
+  const double behind = std::max(0.0, free_at - compute), beside = std::max(0.0, found.all - behind);
+  found.exposed = behind + (1 - hidden_part(end)) * beside;
+  return found;
+}
+
+Predictor::Sums Predictor::sums_late(const Traffic& traffic, double compute, int nodes, At end) const {
+  double waited = 0, others = 0;
+  for (const Traffic::Sum& sum : traffic.sums)
+    (sum.waited ? waited : others) += sum_seconds(sum, traffic.in_a_tree, {machine_.ranks_per_host, nodes}, end);
+  // The next average starts when this one has come: what does not fit beside the steps of a period is waited for.
+  const double behind = std::max(0.0, others - compute * static_cast<double>(traffic.steps));
+  return {.all = waited + others, .exposed = waited + behind + (1 - hidden_part(end)) * (others - behind)};
+}
+
+Predictor::Sums Predictor::sums_of_group(const Traffic& traffic, At end) const {
+  Sums found;
+  if (traffic.group.sums.empty()) return found;
+  const Place place = place_of_group(traffic.group.ranks);
+  for (const Traffic::Sum& sum : traffic.group.sums) found.all += sum_seconds(sum, traffic.group.in_a_tree, place, end);
+  found.all *= static_cast<double>(traffic.group.times);
+  found.exposed = found.all;
+  return found;
+}
+
+Predictor::Times Predictor::times(const Traffic& traffic, double batch, double steps, int nodes, At end) const {
+  Times found{.compute = compute_seconds(batch, end)};
+  const Sums at_once = sums_at_once(traffic, found.compute, nodes, end), group = sums_of_group(traffic, end);
+  const Sums one = traffic.beside_steps ? sums_late(traffic, found.compute, nodes, end) : at_once;
+  const double early = traffic.start > 0 ? std::min(1.0, static_cast<double>(traffic.start) / steps) : 0;
+  const auto mean = [&](double of_early_step, double of_period) {
+    return early * of_early_step + (1 - early) * of_period / static_cast<double>(traffic.steps);
+  };
+  found.sums = mean(at_once.all, one.all + group.all);
+  found.exposed = mean(at_once.exposed, one.exposed + group.exposed);
   return found;
 }
 
@@ -174,15 +235,15 @@ ScalePrediction Predictor::predict(const Traffic& traffic, int nodes, ScalingKin
   // The slowest rank has one image more than others if they can't be dealt evenly.
   p.batch = (p.global_batch + ranks - 1) / ranks;
   const auto batch = static_cast<double>(p.batch);
-  const Times found = times(traffic, batch, nodes, At::value);
+  const double steps = std::ceil(static_cast<double>(job_.samples) / static_cast<double>(p.global_batch)) * job_.epochs;
+  const Times found = times(traffic, batch, steps, nodes, At::value);
   p.compute = found.compute;
   p.sums = found.sums;
   p.exposed = found.exposed;
   p.step = found.step();
-  p.low = times(traffic, batch, nodes, At::low).step();
-  p.high = times(traffic, batch, nodes, At::high).step();
-  const double steps = std::ceil(static_cast<double>(job_.samples) / static_cast<double>(p.global_batch));
-  p.hours = steps * job_.epochs * p.step / 3600;
+  p.low = times(traffic, batch, steps, nodes, At::low).step();
+  p.high = times(traffic, batch, steps, nodes, At::high).step();
+  p.hours = steps * p.step / 3600;
   p.node_hours = p.hours * nodes;
   return p;
 }

@@ -15,6 +15,8 @@ enum class ScalingKind : std::uint8_t { weak, strong };
 struct PredictedJob {
   std::string model, precision;
   Index image_size = 0;
+  StepConditions conditions = {};
+  int threads = 0;         ///< of a rank; 0: as many as it has cores
   Index batch = 0;         ///< of a rank; weak
   Index global_batch = 0;  ///< of a step; strong
   Index samples = 0;       ///< an epoch
@@ -41,7 +43,7 @@ struct ScalePrediction {
 /// Step time, and what it rests on, of one job on one machine.
 class Predictor {
  public:
-  /// Throws Error(usage) if the machine knows no step time of this network.
+  /// Throws Error(usage) if the machine knows no step time of this network under the job's conditions.
   Predictor(const Machine& machine, const PredictedJob& job);
 
   /// A policy with these sums. Throws Error(usage) if several nodes are asked for and nothing is known of the links
@@ -53,16 +55,37 @@ class Predictor {
 
  private:
   enum class At { low, value, high };
+  /// Of a step, or of what happens between two averages.
+  struct Sums {
+    double all = 0, exposed = 0;
+  };
   struct Times {
     double compute = 0, sums = 0, exposed = 0;
     double step() const { return compute + exposed; }
   };
+  /// Ranks that sum: so many on each of these hosts.
+  struct Place {
+    int own = 1, hosts = 1;
+    int ranks() const { return own * hosts; }
+  };
   static double at(const Term& term, At end);
+  /// steps_: those of the job's network, measured as the job runs, or as nearly so as there are.
+  void choose_steps();
   /// How many times longer work takes since the ranks of a host share its cores.
   double sharing(int ranks, int threads) const;
   double compute_seconds(double batch, At end) const;
-  double sum_seconds(const Traffic::Sum& sum, bool in_a_tree, int nodes, At end) const;
-  Times times(const Traffic& traffic, double batch, int nodes, At end) const;
+  double sum_seconds(const Traffic::Sum& sum, bool in_a_tree, const Place& place, At end) const;
+  /// Throws Error(usage) for groups that lie on parts of hosts.
+  Place place_of_group(int ranks) const;
+  /// The part of sums that computation hides where it goes on beside them.
+  double hidden_part(At end) const;
+  /// Of one synchronisation after computation of `compute` seconds, beside backward if the traffic says so.
+  Sums sums_at_once(const Traffic& traffic, double compute, int nodes, At end) const;
+  /// Of one synchronisation beside the next steps.
+  Sums sums_late(const Traffic& traffic, double compute, int nodes, At end) const;
+  Sums sums_of_group(const Traffic& traffic, At end) const;
+  /// `steps`: of the whole job.
+  Times times(const Traffic& traffic, double batch, double steps, int nodes, At end) const;
 
   Machine machine_;
   PredictedJob job_;

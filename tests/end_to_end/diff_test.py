@@ -63,6 +63,26 @@ def main(work):
           ["constant", "multistep"] and found["checkpoints"]["step"] == 10 and found["data"] == {}, "the same as JSON")
     check(0 < tensors[0]["relative"] < 1 and 0 < tensors[0]["largest"] < 1, f"sizes of a difference: {tensors[0]}")
 
+    # Saved every two steps, the last equal ones are of step 5, the end of the first epoch.
+    often = ("--save-every-steps", 2, "--keep-checkpoints", 10)
+    train(2, f"{work}/two-often", *JOB, *often)
+    train(2, f"{work}/steps-often", *JOB, *often, "--lr-schedule", "multistep", "--lr-step-epochs", 1, "--lr-factor", 0.5)
+    text = diff(f"{work}/two-often", f"{work}/steps-often")
+    check("tensors of step 6 (" in text and "), the first that differs (those of step 5 have the same bits): " in text, "the first checkpoint that differs")
+    found = json.loads(diff("--json", f"{work}/two-often", f"{work}/steps-often"))["checkpoints"]
+    check((found["step"], found["equal_to_step"], found["equal_pairs"], found["left_out"]) == (6, 5, 3, []), "in JSON, too: 2, 4 and 5 are the same")
+    check("), and of 5 common checkpoints before: all " in diff(f"{work}/two-often", f"{work}/two-often"), "if none differs: how many are the same")
+
+    # A copy goes on by itself; it has no checkpoint of the steps that its original saves later.
+    train(2, f"{work}/original", *JOB, *often, "--max-steps", 4)
+    shutil.copytree(f"{work}/original", f"{work}/branch")
+    train(2, f"{work}/original", *JOB, *often, "--resume", "auto")
+    train(2, f"{work}/branch", *JOB, "--lr", 0.5, "--resume", "auto", "--max-steps", 3, "--save-every", 0, "--save-every-steps", 0)
+    text = diff(f"{work}/original", f"{work}/branch")
+    check(f"tensors of step 4 ('{work}/original/checkpoints/" in text and f"', '{work}/branch/checkpoints/" in text and "have the same bits" in text,
+          "a copied run has checkpoints of its own alone")
+    check("  lr: 0.05 in A, 0.5 in B\n" in text, "and the option that makes it a branch")
+
     train(2, f"{work}/seed", *JOB, "--seed", 6, "--synthetic-samples", 96, "--max-steps", 7, "--save-every", 0)
     text = diff(f"{work}/two", f"{work}/seed")
     check("  seed: 5 in A, 6 in B\n" in text and "  train split: " in text and "they differ from step 1 on" in text and "no record before is the same" in text, "another seed and other images: other numbers from the first step on")

@@ -118,7 +118,9 @@ def places_ranks(work):
 
 def leaves_hosts_out(work):
     """RUN/excluded-hosts: no ranks there, whether PBS names hosts in full or not; nothing starts where all are in it."""
-    for number, (listed, wanted) in enumerate((("n1\t3\trank 1: arithmetic\n", "n0 n0 n2 n2"), ("n0.cluster\t1\tx\nn2\t2\tx\n", "n1 n1"))):
+    edited = "# n0 is repaired\r\n\r\n10.0.0.7\n  n1.cluster.local\t4\tx\r\n"
+    for number, (listed, wanted) in enumerate((("n1\t3\trank 1: arithmetic\n", "n0 n0 n2 n2"), ("n0.cluster\t1\tx\nn2\t2\tx\n", "n1 n1"),
+                                               (edited, "n0 n0 n2 n2"))):
         desk = Desk(work / str(number), program={"code": 0})
         (desk.folder / "run").mkdir()
         (desk.folder / "run/excluded-hosts").write_text(listed, encoding="utf-8")

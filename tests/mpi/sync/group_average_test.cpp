@@ -2,12 +2,15 @@
 // Averages within groups of replicas, between those of all.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
+#include <span>
 
 #include "core/errors.hpp"
 #include "mpi/sync/small_job.hpp"
 #include "support/expect_error.hpp"
 #include "support/rounding.hpp"
+#include "sync/traffic.hpp"
 
 namespace convoy {
 namespace {
@@ -89,6 +92,33 @@ TEST(GroupAverage, SendsNothingBetweenGroupsThatRanksHaveAsAWhole) {
   if (comm.size() == 2) {
     EXPECT_GT(job.collectives->sent_bytes().value_or(-1), 0);
   }
+}
+
+/// Two averages of groups of one replica a rank, then one of all.
+TEST(GroupAverage, SendsAsManyBytesAsItsTrafficSays) {
+  Communicator& comm = communicator();
+  for (const int group : {2, 3, 4})
+    for (const MomentumPolicy momentum : {MomentumPolicy::keep, MomentumPolicy::average})
+      for (const Wire wire : {Wire::fp32, Wire::bf16}) {
+        if (comm.size() % group != 0) continue;
+        JobSpec spec = two_levels(comm.size(), group, momentum);
+        spec.shares = even_shares;
+        spec.sync.local_steps = 6;
+        spec.sync.wire = wire;
+        SmallJob job(spec, &comm);
+        job.run(0, 12);
+        std::array<std::int64_t, 2> sent{job.collectives->sent_bytes().value_or(-1),
+                                         job.group_collectives->sent_bytes().value_or(-1)};
+        comm.sum(std::span<std::int64_t>(sent), "bytes");
+        const Traffic traffic = traffic_of(job.spec.sync, job.plan, job.layout);
+        EXPECT_EQ(traffic.group.times, 2);
+        EXPECT_EQ(traffic.group.ranks, group);
+        EXPECT_EQ(sent[0], 2 * bytes_sent(traffic, comm.size()));
+        EXPECT_EQ(sent[1], 2 * comm.size() / group * group_bytes_sent(traffic));
+        // By hand: reports, means, variances, weights, and the momentum if it is averaged; in fp32 whatever the wire.
+        const Index floats = 8 * group + 2 * 32 + 48 + (momentum == MomentumPolicy::average ? 48 : 0);
+        EXPECT_EQ(group_bytes_sent(traffic), 2 * 2 * (group - 1) * 4 * floats);
+      }
 }
 
 TEST(GroupAverage, RefusesWhatCantBe) {

@@ -7,6 +7,7 @@
 #include "mpi/sync/small_job.hpp"
 #include "support/expect_error.hpp"
 #include "support/rounding.hpp"
+#include "sync/traffic.hpp"
 
 namespace convoy {
 namespace {
@@ -107,6 +108,39 @@ TEST(LateAverage, ReachesTheReplicasAPeriodLater) {
   }
   EXPECT_TRUE(job.sync->needs_shards());
   job.sync->averaged();  // no average may be under way when the job's memory is freed
+}
+
+/// Two averages start in six steps; the second ends when somebody looks at the model, which needs a third.
+TEST(LateAverage, SendsAsManyBytesAsItsTrafficSays) {
+  Communicator& comm = communicator();
+  JobSpec spec = late(comm.size(), 3);
+  spec.shares = even_shares;
+  SmallJob job(spec, &comm);
+  job.run(0, 6);
+  job.sync->averaged_weights();
+  std::int64_t sent = job.collectives->sent_bytes().value_or(-1);
+  comm.sum(std::span<std::int64_t>(&sent, 1), "bytes");
+  const Traffic traffic = traffic_of(job.spec.sync, job.plan, job.layout);
+  EXPECT_EQ(sent, 3 * bytes_sent(traffic, comm.size()));
+  EXPECT_EQ(traffic.steps, 3);
+  if (comm.size() == 1) return;
+  EXPECT_TRUE(traffic.beside_steps);
+  Index waited = 0;
+  for (const Traffic::Sum& sum : traffic.sums) waited += sum.waited ? sum.floats : 0;
+  EXPECT_EQ(waited, 8 * comm.size() + 32) << "the reports of the replicas, and the variances";
+}
+
+/// Before its start local SGD averages after each of four steps, then after the eighth.
+TEST(LocalStart, SendsAsManyBytesAsItsTrafficSays) {
+  Communicator& comm = communicator();
+  SmallJob job({.sync = {.mode = SyncMode::weights, .local_steps = 4, .local_start = 4, .replicas = comm.size()}},
+               &comm);
+  job.run(0, 8);
+  std::int64_t sent = job.collectives->sent_bytes().value_or(-1);
+  comm.sum(std::span<std::int64_t>(&sent, 1), "bytes");
+  const Traffic traffic = traffic_of(job.spec.sync, job.plan, job.layout);
+  EXPECT_EQ(sent, 5 * bytes_sent(traffic, comm.size()));
+  EXPECT_EQ(traffic.start, comm.size() == 1 ? 0 : 4);
 }
 
 TEST(LateAverage, RefusesWhatItCantGoWith) {

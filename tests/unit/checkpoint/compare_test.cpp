@@ -8,6 +8,7 @@
 #include <fstream>
 #include <limits>
 
+#include "checkpoint/fence.hpp"
 #include "checkpoint/file.hpp"
 #include "support/expect_error.hpp"
 #include "support/small_plan.hpp"
@@ -79,23 +80,75 @@ TEST(CompareCheckpoints, NamesWhatHasNoCounterpart) {
   EXPECT_THROW(compare_checkpoints(folder / "a.h5", folder / "c.h5"), Error);
 }
 
-TEST(CompareCheckpoints, TakesTheNewestStepOfBothRuns) {
-  const TempFolder a, b;
-  const SmallPlan small = small_plan();
-  const auto write = [&](const TempFolder& folder, const std::string& name, Index step) {
+/// Runs that save what they are told to.
+struct Saves {
+  TempFolder folder;
+  SmallPlan small = small_plan();
+
+  std::string write(const std::string& name, Index step, std::uint64_t formula, Index attempt = 0) const {
     std::filesystem::create_directories(folder / "checkpoints");
-    write_set_file(folder / ("checkpoints/" + name), small.plan, small.layout, meta_at(step), {formula_set(small, 1)});
-  };
-  EXPECT_FALSE(newest_common_checkpoints(a.path(), b.path()));
-  write(a, "epoch-0001.h5", 10);
-  write(a, "epoch-0002.h5", 20);
-  write(a, "last.h5", 25);
-  write(b, "epoch-0001.h5", 10);
-  EXPECT_EQ(newest_common_checkpoints(a.path(), b.path()),
-            (std::pair{a / "checkpoints/epoch-0001.h5", b / "checkpoints/epoch-0001.h5"}));
-  write(b, "last.h5", 20);
-  EXPECT_EQ(newest_common_checkpoints(a.path(), b.path()),
-            (std::pair{a / "checkpoints/epoch-0002.h5", b / "checkpoints/last.h5"}));
+    FileMeta meta = meta_at(step);
+    meta.meta.attempt = attempt;
+    const std::string path = folder / ("checkpoints/" + name);
+    write_set_file(path, small.plan, small.layout, meta, {formula_set(small, formula)});
+    return path;
+  }
+};
+
+TEST(CompareCheckpoints, PairsThoseOfOneStep) {
+  const Saves a, b;
+  const auto pairs = [&] { return common_checkpoints(a.folder.path(), b.folder.path()); };
+  EXPECT_TRUE(pairs().empty());
+  const std::string first = a.write("epoch-0001.h5", 10, 1), second = a.write("epoch-0002.h5", 20, 1);
+  a.write("last.h5", 25, 1);
+  const std::string other = b.write("epoch-0001.h5", 10, 1);
+  EXPECT_EQ(pairs(), (std::vector<CheckpointPair>{{10, first, other}}));
+  const std::string last = b.write("last.h5", 20, 1);
+  EXPECT_EQ(pairs(), (std::vector<CheckpointPair>{{10, first, other}, {20, second, last}}));
+}
+
+/// Attempt 2 went on from step 10 of attempt 1, so step 20 of attempt 1 is another line.
+TEST(CompareCheckpoints, LeavesOutWhatIsBesideTheLine) {
+  const Saves a, b;
+  const std::string first = a.write("epoch-0001.h5", 10, 1, 1), other = b.write("epoch-0001.h5", 10, 1);
+  a.write("epoch-0002.h5", 20, 1, 1);
+  b.write("epoch-0002.h5", 20, 1);
+  ASSERT_EQ(claim_attempt({a.folder.path()}, {}), 1);
+  ASSERT_TRUE(claim_number({a.folder.path()}, {.number = 2, .from = "x.h5", .from_attempt = 1, .from_step = 10}));
+  EXPECT_EQ(common_checkpoints(a.folder.path(), b.folder.path()), (std::vector<CheckpointPair>{{10, first, other}}));
+}
+
+TEST(CompareCheckpoints, StopsAtTheFirstPairThatDiffers) {
+  const Saves a, b;
+  for (const Index step : {2, 4, 6, 8}) {
+    a.write(fmt::format("step-{:08}.h5", step), step, 1);
+    b.write(fmt::format("step-{:08}.h5", step), step, step < 6 ? 1 : 2);
+  }
+  const std::vector<CheckpointPair> pairs = common_checkpoints(a.folder.path(), b.folder.path());
+  ASSERT_EQ(pairs.size(), 4U);
+  const FirstDifference first = first_difference(pairs);
+  EXPECT_EQ(first.pair, pairs[2]);
+  EXPECT_FALSE(first.found.differing.empty());
+  EXPECT_EQ(first.equal, 2U);
+  EXPECT_EQ(first.equal_to_step, 4);
+  EXPECT_TRUE(first.left_out.empty());
+
+  const FirstDifference none = first_difference({pairs[0], pairs[1]});
+  EXPECT_EQ(none.pair, pairs[1]) << "the newest";
+  EXPECT_TRUE(none.found.differing.empty());
+  EXPECT_EQ(none.equal, 2U);
+
+  // What can't be read hides nothing behind it.
+  std::ofstream(pairs[0].a) << "no checkpoint";
+  const FirstDifference behind = first_difference(pairs);
+  EXPECT_EQ(behind.pair, pairs[2]);
+  EXPECT_EQ(behind.equal, 1U);
+  ASSERT_EQ(behind.left_out.size(), 1U);
+  EXPECT_EQ(behind.left_out[0].rfind("step 2: ", 0), 0U) << behind.left_out[0];
+  // A run that goes on replaced the file after its first bytes were read.
+  b.write("step-00000004.h5", 5, 1);
+  EXPECT_EQ(first_difference(pairs).left_out.size(), 2U);
+  expect_error(Exit::data, {"no checkpoint of a common step", "step 2"}, [&] { first_difference({pairs[0]}); });
 }
 
 }  // namespace

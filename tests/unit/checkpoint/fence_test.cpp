@@ -52,6 +52,30 @@ TEST(Fence, ANumberThatIsTakenInOneFolderIsGivenBackInTheOther) {
   EXPECT_TRUE(claim_number({run.path(), checkpoints.path()}, {.number = 2}));
 }
 
+/// Saved below the run directory in attempt 1, outside in 2 and 3. A copy has the records of its original.
+TEST(Fence, ACopiedRunLeadsToNoFoldersOfItsOriginal) {
+  const TempFolder work, outside;
+  const std::string run = work / "run", below = run + "/kept", copy = work / "copy";
+  const auto attempt = [&](Index number, const std::string& folder) {
+    return AttemptRecord{.number = number, .host = "n0", .pid = 7, .started = 100, .checkpoints = folder};
+  };
+  std::filesystem::create_directories(below);
+  ASSERT_TRUE(claim_number({run}, attempt(1, below)));
+  ASSERT_TRUE(claim_number({run, outside.path()}, attempt(2, outside.path())));
+  ASSERT_TRUE(claim_number({run}, attempt(3, run + "/checkpoints")));
+  const std::vector<std::string> own{run + "/checkpoints", outside.path(), below};
+  EXPECT_EQ(checkpoint_folders(run), own);
+  std::filesystem::copy(run, copy, std::filesystem::copy_options::recursive);
+  EXPECT_EQ(checkpoint_folders(copy), (std::vector<std::string>{copy + "/checkpoints", outside.path()}))
+      << "attempt 2 of both saved outside";
+  // Another run's attempt of that number has saved there since.
+  const TempFolder other;
+  AttemptRecord stranger = attempt(2, outside.path());
+  stranger.started = 101;
+  rewrite_record({outside.path()}, stranger);
+  EXPECT_EQ(checkpoint_folders(run), (std::vector<std::string>{run + "/checkpoints", below}));
+}
+
 TEST(Lineage, ARecordThatContinuesItselfEndsTheLine) {
   const TempFolder folder;
   EXPECT_TRUE(claim_number({folder.path()}, {.number = 2, .from = "x.h5", .from_attempt = 2, .from_step = 30}));

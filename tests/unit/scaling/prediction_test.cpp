@@ -171,6 +171,45 @@ TEST(PredictionTest, RanksThatShareCoresTakeLonger) {
   EXPECT_NEAR(Predictor(machine, job).predict({}, 1, ScalingKind::weak).compute, 1.0, 1e-9);
 }
 
+TEST(PredictionTest, TakesTheStepOfTheJobsConditions) {
+  Machine machine = measured({});
+  machine.cores_per_host = 4;
+  machine.steps[0].threads = 1;
+  machine.steps[0].seconds.value = 0.4;
+  for (const int threads : {2, 4}) {
+    StepTime step = machine.steps[0];
+    step.threads = threads;
+    step.seconds.value = 0.4 / threads;
+    machine.steps.push_back(step);
+  }
+  StepTime twice = machine.steps[0];
+  twice.conditions.recompute = "all";
+  twice.seconds.value = 0.5;
+  machine.steps.push_back(twice);
+  PredictedJob own = job;
+  const auto compute = [&] { return Predictor(machine, own).predict({}, 1, ScalingKind::weak).compute; };
+  EXPECT_NEAR(compute(), 0.1, 1e-12) << "a rank alone on four cores has four threads";
+  for (const int threads : {1, 2, 4}) {
+    own.threads = threads;
+    EXPECT_NEAR(compute(), 0.4 / threads, 1e-12);
+  }
+  own.threads = 1;
+  own.conditions.recompute = "all";
+  EXPECT_NEAR(compute(), 0.5, 1e-12);
+  own.threads = 2;
+  expect_error(Exit::usage,
+               {"in fp32 with --threads 2 --recompute all; add one by",
+                "bench compute --no-gradients --machine FILE --threads 2 --recompute all'"},
+               compute);
+  own.conditions = {};
+  own.threads = 99;
+  expect_error(Exit::usage, {"with --threads 99;"}, compute);
+  machine.steps[0].threads = 0;  // not known: it counts for any
+  EXPECT_NEAR(compute(), 0.4, 1e-12);
+  machine.cores_per_host = 0;  // a device computes
+  EXPECT_NEAR(compute(), 0.4, 1e-12);
+}
+
 /// Where a larger batch leaves the caches, the line through the times meets zero above a batch of none.
 TEST(PredictionTest, SmallBatchesTakeTime) {
   Machine machine = measured({});
@@ -192,6 +231,62 @@ TEST(PredictionTest, HidesWhatTheDeviceHides) {
   EXPECT_LT(exposed(1), 0.2 * sums);
   EXPECT_NEAR(exposed(0), sums, 1e-12);
   EXPECT_NEAR(exposed(0.5), (exposed(0) + exposed(1)) / 2, 1e-12);
+}
+
+/// A machine on which a sum of n floats over hosts takes 1 ms and 1 us per float, whatever their number.
+struct Simple {
+  Machine machine = measured({});
+  Traffic traffic{.sums = {{.floats = 2000, .waited = true}, {50000}}, .steps = 4};
+
+  Simple() {
+    machine.between =
+        Link{.seconds_per_message = {0.5e-3}, .seconds_per_byte = {0.25e-6}, .measured = true, .ranks = 2};
+    machine.overlap = 0.75;
+  }
+  // Two messages one after the other between two hosts, and a share of 2 (2 - 1) / 2 = 1.
+  static double seconds(Index floats) { return 1e-3 + 1e-6 * static_cast<double>(floats); }
+  ScalePrediction predict() const { return Predictor(machine, job).predict(traffic, 2, ScalingKind::weak); }
+};
+
+TEST(PredictionTest, AnAverageBesideTheNextStepsIsHiddenInPart) {
+  Simple simple;
+  EXPECT_NEAR(simple.predict().exposed, (simple.seconds(2000) + simple.seconds(50000)) / 4, 1e-12) << "at once";
+  simple.traffic.beside_steps = true;
+  EXPECT_NEAR(simple.predict().exposed, (simple.seconds(2000) + 0.25 * simple.seconds(50000)) / 4, 1e-12);
+  EXPECT_NEAR(simple.predict().sums, (simple.seconds(2000) + simple.seconds(50000)) / 4, 1e-12);
+  // A period of four steps of 0.2 s has no place for more than 0.8 s.
+  simple.traffic.sums[1].floats = 1000000;
+  EXPECT_NEAR(simple.predict().exposed, (simple.seconds(2000) + (simple.seconds(1000000) - 0.8) + 0.25 * 0.8) / 4,
+              1e-12);
+}
+
+TEST(PredictionTest, StepsBeforeTheStartAverageEveryTime) {
+  Simple simple;
+  simple.traffic.beside_steps = true;
+  const double often = simple.seconds(2000) + simple.seconds(50000),
+               seldom = (simple.seconds(2000) + 0.25 * simple.seconds(50000)) / 4;
+  const double steps = 90 * std::ceil(1281167.0 / 128);  // of two ranks
+  simple.traffic.start = 100000;
+  EXPECT_NEAR(simple.predict().exposed, 100000 / steps * often + (1 - 100000 / steps) * seldom, 1e-12);
+  simple.traffic.start = 2000000;
+  EXPECT_NEAR(simple.predict().exposed, often, 1e-12) << "the job ends before";
+}
+
+TEST(PredictionTest, GroupsAverageOverTheirOwnLinks) {
+  Simple simple;
+  simple.machine.ranks_per_host = 4;
+  simple.machine.inside = Link{.seconds_per_message = {1e-5}, .seconds_per_byte = {1e-9}, .measured = true, .ranks = 4};
+  const double alone = simple.predict().exposed;
+  simple.traffic.group = {.sums = {{1000}, {3000}}, .times = 3, .ranks = 4};
+  // Four ranks: 4 messages and 3/2 of the bytes, inside a host.
+  const double host = 2 * 4 * 1e-5 + 1.5 * 4 * 4000 * 1e-9;
+  EXPECT_NEAR(simple.predict().exposed - alone, 3 * host / 4, 1e-12);
+  simple.traffic.group.ranks = 2;  // 2 messages and the bytes once
+  EXPECT_NEAR(simple.predict().exposed - alone, 3 * (2 * 2 * 1e-5 + 4 * 4000 * 1e-9) / 4, 1e-12);
+  simple.traffic.group.ranks = 8;  // on two hosts
+  EXPECT_NEAR(simple.predict().exposed - alone, 3 * (host + simple.seconds(1000) + simple.seconds(3000)) / 4, 1e-12);
+  simple.traffic.group.ranks = 3;
+  expect_error(Exit::usage, {"averages of 3 replicas", "hosts of 4 ranks"}, [&] { simple.predict(); });
 }
 
 TEST(PredictionTest, SaysWhatIsMissing) {

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/excluded_hosts.hpp"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <fstream>
+#include <sstream>
+
+#include "support/temp_folder.hpp"
+
+namespace convoy {
+namespace {
+
+std::string text_of(const std::string& path) {
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
+}
+
+/// As programs write it and as people edit it.
+constexpr const char* edited =
+    "# n7 is repaired\r\n"
+    "\r\n"
+    "n1.cluster.local\t2\trank 3: arithmetic, step 5\r\n"
+    "  n4 \n"
+    "10.0.0.7\n"
+    "n1\t6\trank 0: slow\n";
+
+TEST(ExcludedHosts, ReadsWhatPeopleEdit) {
+  const TempFolder run;
+  EXPECT_TRUE(read_excluded_hosts(run.path()).empty());
+  std::ofstream(excluded_hosts_path(run.path())) << edited;
+  const std::vector<ExcludedHost> hosts = read_excluded_hosts(run.path());
+  ASSERT_EQ(hosts.size(), 4U);
+  EXPECT_EQ(hosts[0].host, "n1.cluster.local");
+  EXPECT_EQ(hosts[0].attempt, 2);
+  EXPECT_EQ(hosts[0].reason, "rank 3: arithmetic, step 5");
+  EXPECT_EQ(hosts[1].host, "n4");
+  EXPECT_EQ(hosts[1].reason, "");
+  EXPECT_EQ(hosts[2].host, "10.0.0.7");
+}
+
+TEST(ExcludedHosts, FindsThoseOfAJobWhateverTheirDomain) {
+  const TempFolder run;
+  std::ofstream(excluded_hosts_path(run.path())) << edited;
+  const auto found = [&](const std::vector<std::string>& hosts) { return describe(excluded_among(run.path(), hosts)); };
+  EXPECT_EQ(found({"n0", "n7", "10.0.0.8"}), "");
+  EXPECT_EQ(found({"n1", "n1"}), "n1 (attempt 6, rank 0: slow)") << "the latest line";
+  EXPECT_EQ(found({"n4.cluster.local", "n1.elsewhere", "10.0.0.7"}), "n4, 10.0.0.7 and n1 (attempt 6, rank 0: slow)");
+  EXPECT_EQ(warning_of_excluded(run.path(), {"n0"}), "");
+  const std::string text = warning_of_excluded(run.path(), {"n0", "n4"});
+  for (const char* part : {"this job runs on n4", "/excluded-hosts'", "--exclude=n4", "repaired"})
+    EXPECT_NE(text.find(part), std::string::npos) << text;
+}
+
+TEST(ExcludedHosts, AddsToWhatPeopleWrote) {
+  const TempFolder run;
+  std::ofstream(excluded_hosts_path(run.path())) << "# by hand\nn4";
+  const std::array<int, 1> ranks{1};
+  exclude_hosts(run.path(), 3, {"n0", "n2"}, ranks, "arithmetic, step 5");
+  const std::string wanted = "# by hand\nn4\nn2\t3\trank 1: arithmetic, step 5\n";
+  EXPECT_EQ(text_of(excluded_hosts_path(run.path())), wanted);
+  exclude_hosts(run.path(), 3, {"n0", "n2"}, ranks, "arithmetic, step 9");
+  EXPECT_EQ(text_of(excluded_hosts_path(run.path())), wanted) << "known";
+}
+
+}  // namespace
+}  // namespace convoy
