@@ -379,6 +379,20 @@ TEST(CpuProgram, WinogradInBf16IsForBf16) {
   EXPECT_EQ(backend->compile(plan, spec)->choices(), spec.choices);
 }
 
+/// Machines with a matrix unit, whose tensors are nhwc, take direct kernels.
+TEST(CpuProgram, WeightGradientsOfBf16MultiplyInBf16) {
+  const cpu::InstructionSet machine = cpu::find_instruction_set();
+  if (!cpu::has_avx512(machine.isa)) GTEST_SKIP() << "bf16 kernels need AVX-512";
+  const bool wanted = machine.isa == cpu::Isa::avx512_bf16 && machine.bf16_format == cpu::MemoryFormat::blocked;
+  const auto backend = make_cpu_backend(1);
+  const Plan plan = plan_of("resnet8");
+  CompileSpec spec = Trained::spec();
+  spec.precision = Precision::bf16;
+  const std::string choices = backend->compile(plan, spec)->choices();
+  EXPECT_EQ(choices.find("winograd winograd winograd-bf16") != std::string::npos, wanted) << choices;
+  EXPECT_EQ(choices.find("winograd-bf16 winograd"), std::string::npos) << choices;
+}
+
 /// resnet8 ends with maps of 3x3 for images of 12 pixels, and of 4x4 for 16. On 3x3 its products in bf16 are slower
 /// than direct ones but for the gradient of the weights.
 TEST(CpuProgram, WinogradInBf16LeavesTheSmallestMaps) {

@@ -90,7 +90,8 @@ Index taps_inside(Index results, Index pixels, Index pad) {
   return count;
 }
 
-/// Called if winograd_pays. Products in bf16 pay in the weight gradient, in the other directions only if direct kernels
+/// Called if winograd_pays. In bf16, where the machine can, weight gradients take products in bf16: their rounding
+/// costs no accuracy (ADR 0022). With the option winograd-bf16, so do the other directions, but only if direct kernels
 /// multiply 1.5 times as often; those skip the border, which is most of a small map. Measured on 2026-11-30 for 64 to
 /// 512 channels and 32 images (AMD EPYC, AVX-512 BF16, one thread by CPU time): direct time / Winograd's time, first
 /// without, then with the packing of the weights.
@@ -104,6 +105,7 @@ Index taps_inside(Index results, Index pixels, Index pad) {
 std::array<Algorithm, 3> winograd_where_it_pays(const ConvolutionShape& s, const ProgramParts& parts) {
   std::array<Algorithm, 3> algorithms{};
   algorithms.fill(winograd_of(parts));
+  if (s.storage == Storage::bf16 && parts.isa == Isa::avx512_bf16) algorithms[weights] = Algorithm::winograd_bf16;
   if (parts.spec.options != winograd_bf16 || s.storage != Storage::bf16 || std::min(s.in, s.out) < lanes)
     return algorithms;
   const Index p = s.p(), q = s.q(), tiles = winograd_tiles_of_image(s);
