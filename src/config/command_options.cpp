@@ -46,6 +46,7 @@ OptionGroup trained_network_group(GraphSpec& model) {
     } else if (option.name == "norm-epsilon") {
       option.help = "added to the variance in batch norm; default: that of the program that wrote the file";
       option.print = [] { return std::string(); };
+      option.otherwise.clear();
     }
   }
   return group;

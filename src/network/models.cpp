@@ -38,9 +38,9 @@ void check_numbers(const GraphSpec& spec) {
   if (!(spec.initialiser_std > 0))
     fail(Exit::usage, "initialiser deviation or bound {} (must be above 0)", spec.initialiser_std);
   if (!(spec.leaky_slope >= 0)) fail(Exit::usage, "leaky ReLU slope {} (must not be negative)", spec.leaky_slope);
-  if (!(spec.norm_momentum >= 0 && spec.norm_momentum <= 1 && spec.norm_epsilon > 0))
-    fail(Exit::usage, "batch norm momentum {} and epsilon {} (0 to 1, and above 0)", spec.norm_momentum,
-         spec.norm_epsilon);
+  const Norms norms = norms_of(spec);
+  if (!(norms.momentum >= 0 && norms.momentum <= 1 && norms.epsilon > 0))
+    fail(Exit::usage, "batch norm momentum {} and epsilon {} (0 to 1, and above 0)", norms.momentum, norms.epsilon);
 }
 
 /// An option that the model doesn't have must not be ignored in silence.
@@ -116,10 +116,16 @@ std::vector<ModelOption> family_options() {
   return all;
 }
 
-float torchvision_epsilon(const std::string& model) {
+Norms usual_norms(const std::string& model) {
   const std::vector<Family> families = model_families();
   const Family* family = find_family(families, model);
-  return family == nullptr || !family->torchvision_epsilon ? usual_norm_epsilon : family->torchvision_epsilon(model);
+  return family == nullptr || !family->norms ? Norms{} : family->norms(model);
+}
+
+Norms norms_of(const GraphSpec& spec) {
+  const Norms usual = spec.layers.empty() ? usual_norms(spec.model) : Norms{};  // a file's name is free
+  return {.epsilon = spec.norm_epsilon.value_or(usual.epsilon),
+          .momentum = spec.norm_momentum.value_or(usual.momentum)};
 }
 
 GraphSpec with_usual_input(GraphSpec model, Index classes, Index channels, Index image_size) {

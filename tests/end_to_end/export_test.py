@@ -220,7 +220,7 @@ def imports(work):
         result = json.load(open(f"{work}/out/result.json", encoding="utf-8"))
         return {key: result[key] for key in ("images", "top1_count", "top5_count", "loss")}
 
-    for network, *words in (("resnet8", "--normalise", "per-image"), ("mobilenet_v3_small", "--norm-epsilon", 0.001), ("vgg11_bn",)):
+    for network, *words in (("resnet8", "--normalise", "per-image"), ("mobilenet_v3_small",), ("vgg11_bn",)):
         folder = f"{work}/{network}"
         train(1, folder, "--data", data, "--model", network, "--batch-size", 10, "--max-steps", 2, "--lr", 0.001, *words)
         path, _ = export(work, folder, f"{network}.onnx")

@@ -27,8 +27,8 @@ struct Family {
   std::function<UsualInput(const GraphSpec&)> usual_input;
   /// Throws Error(usage) for a value of an option that the model doesn't have.
   std::function<Graph(const GraphSpec&)> build;
-  /// Of torchvision's batch norms, where it isn't the usual one.
-  std::function<float(const std::string& model)> torchvision_epsilon = {};
+  /// Where the batch norms of the published network aren't those of most.
+  std::function<Norms(const std::string& model)> norms = {};
 };
 
 std::vector<Family> model_families();

@@ -123,7 +123,7 @@ Family inception_family() {
                 return UsualInput{1000, 3, 299};
               },
           .build = build_inception,
-          .torchvision_epsilon = [](const std::string&) { return 1e-3F; }};
+          .norms = [](const std::string&) { return Norms{.epsilon = 1e-3F}; }};
 }
 
 }  // namespace convoy

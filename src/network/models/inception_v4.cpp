@@ -103,7 +103,7 @@ Family inception_v4_family() {
                 return UsualInput{1000, 3, 299};
               },
           .build = build_inception_v4,
-          .torchvision_epsilon = [](const std::string&) { return 1e-3F; }};
+          .norms = [](const std::string&) { return Norms{.epsilon = 1e-3F}; }};
 }
 
 }  // namespace convoy

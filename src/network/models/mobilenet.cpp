@@ -148,8 +148,10 @@ Family mobilenet_family() {
           .has = [](const std::string& model) { return std::find(names.begin(), names.end(), model) != names.end(); },
           .usual_input = [](const GraphSpec&) { return imagenet_input; },
           .build = build,
-          .torchvision_epsilon =
-              [](const std::string& model) { return model.starts_with("mobilenet_v3") ? 1e-3F : usual_norm_epsilon; }};
+          .norms =
+              [](const std::string& model) {
+                return model.starts_with("mobilenet_v3") ? Norms{.epsilon = 1e-3F, .momentum = 0.01F} : Norms{};
+              }};
 }
 
 }  // namespace convoy
