@@ -23,9 +23,10 @@ void check_schedule(const TrainConfig& config) {
     fail(Exit::usage, "the configuration has [phase.{}] and another --lr-schedule; keep one of them",
          config.phases.front().number);
   }
-  // The peak is not known before the number of ranks is; any rate shows what else is wrong.
+  // A scaled peak is not known before the number of ranks is; one above the ends shows what else is wrong.
   ScheduleSpec spec = schedule;
   spec.rate = config.optimiser.rate;
+  if (config.optimiser.scaling != Scaling::none) spec.rate = std::max({spec.rate, spec.min_rate, spec.warmup_rate});
   spec.epochs = config.epochs;
   for (const auto& phase : config.phases) {
     if (phase.has_rate) spec.phases.push_back(phase.rate);

@@ -32,6 +32,7 @@ MISTAKES = [
     # Options.
     ("a misspelt option", 0, "train --data set --wieght-decay 1", 2, "--wieght-decay", "no option", "did you mean '--weight-decay'?"),
     ("two misspelt options", 0, "train --data set --momentm 1 --epoch 3", 2, "--momentm", "--epoch", "did you mean '--epochs'?"),
+    ("a least learning rate above a scaled peak", 2, f"train --data set --lr 0.1 --lr-scaling linear --min-lr 0.05 -o above {SMALL}", 2, "--min-lr 0.05", "above the peak learning rate of 0.0078125 (--lr after --lr-scaling)", "lower --min-lr"),
     ("a misspelt value", 0, "train --data set --lr-schedule cosin", 2, "--lr-schedule cosin", "not one of the choices", "cosine"),
     ("a negative learning rate", 0, "train --data set --lr -0.1", 2, "--lr -0.1", "out of range", "allowed: > 0"),
     ("no learning rate", 0, "train --data set --lr 0", 2, "--lr 0", "out of range", "allowed: > 0"),

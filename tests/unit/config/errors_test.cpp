@@ -185,6 +185,12 @@ const Case cases[] = {
      "--lr-step-size 30 has no effect: it needs --lr-schedule step or multistep; give that, or drop it"},
     {"default_without_effect", "--onecycle-start 0.3", "",
      "--onecycle-start 0.3 has no effect: it needs --lr-schedule onecycle; give that, or drop it"},
+    {"least_rate_above_the_peak", "--lr 0.01 --min-lr 0.5", "",
+     "--min-lr 0.5 is above the peak learning rate of 0.01 (--lr after --lr-scaling), so the learning rate would rise to "
+     "it; lower --min-lr, or raise --lr"},
+    {"warmup_from_above", "--lr 0.01 --warmup-lr 0.5 --warmup-epochs 1", "",
+     "--warmup-lr 0.5 is above the peak learning rate of 0.01 (--lr after --lr-scaling), so the learning rate would fall "
+     "in the warm-up; lower --warmup-lr, or raise --lr"},
     {"warmup_rate_alone", "--lr 0.1 --warmup-lr 0.01", "",
      "--warmup-lr 0.01 has no effect: it needs --warmup-epochs; give that, or drop it"},
     {"area_of_windows", "--crop window --min-scale 0.08", "",
