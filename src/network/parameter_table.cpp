@@ -29,14 +29,12 @@ float decay_of(Kind kind, const PlanSpec& spec) {
 
 void multiply_rates(const Graph& graph, const PlanSpec& spec, std::vector<Parameter>& rows) {
   for (const RateMultiplier& multiplier : spec.rate_multipliers) {
-    bool found = false;
+    const std::set<std::string> meant = find_parameters(graph, "--lr-mult", multiplier.pattern);
     for (Parameter& row : rows) {
-      if (!matches(multiplier.pattern, row.name)) continue;
+      if (meant.count(row.name) == 0) continue;
       row.rate_multiplier = multiplier.factor;
       row.rate_ends = multiplier.ends;
-      found = true;
     }
-    if (!found) refuse_pattern(graph, "--lr-mult", multiplier.pattern);
   }
 }
 
