@@ -209,6 +209,15 @@ void check(const TrainConfig& config) {
   if (config.skip_eval && config.patience > 0) {
     fail(Exit::usage, "--patience {} counts validations, and --skip-eval leaves them out; drop one", config.patience);
   }
+  if (config.val_interval == 0 && config.patience > 0) {
+    fail(Exit::usage, "--patience {} counts validations, and --val-interval 0 leaves only the one at the end; drop one",
+         config.patience);
+  }
+  if (config.val_interval == 0 && config.optimiser.schedule.decay == Decay::plateau) {
+    fail(
+        Exit::usage,
+        "--lr-schedule plateau follows the validations, and --val-interval 0 leaves only the one at the end; drop one");
+  }
   if (config.skip_eval && config.optimiser.schedule.decay == Decay::plateau) {
     fail(Exit::usage, "--lr-schedule plateau follows the validations, and --skip-eval leaves them out; drop one");
   }

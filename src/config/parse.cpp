@@ -339,6 +339,8 @@ std::vector<std::string> find_overridden(const TrainConfig& config, const Given&
   for (const auto& [name, assignment] : given.last) {
     const Effect effect = effect_of(config, name);
     if (effect.mistake == Mistake::nowhere) continue;
+    // What an earlier version let a run begin with doesn't keep it from going on.
+    if (!given.own_file.empty() && assignment.origin.starts_with(given.own_file + ":")) continue;
     const auto in_file = file.last.find(name);
     if (in_file != file.last.end() && in_file->second.origin == assignment.origin) {
       if (effect.mistake == Mistake::command_line) continue;

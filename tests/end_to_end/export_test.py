@@ -63,6 +63,7 @@ NETWORKS = [("lenet", 28, ["--pooling", "average"]), ("resnet8", 32, []), ("resn
             ("alexnet", 67, []), ("vgg11", 32, ["--activation", "gelu"]), ("squeezenet1_1", 65, []), ("mobilenet_v2", 32, []),
             ("mobilenet_v3_small", 32, []), ("efficientnet_b0", 32, []), ("densenet121", 32, []), ("googlenet", 33, []),
             ("inception_v3", 75, []), ("mlp", 16, ["--activation", "tanh"])]
+WITHOUT_NORMS = ("lenet", "alexnet", "vgg11", "squeezenet1_1", "mlp")
 
 
 def graphs(work):
@@ -72,7 +73,7 @@ def graphs(work):
         data, images = make_set(work, size)
         folder = f"{work}/{network}"
         train(1, folder, "--data", data, "--model", network, "--batch-size", 20, "--lr", 0.0001, "--max-steps", 2, "--skip-eval",
-              "--norm-momentum", 1, *options)
+              *(() if network in WITHOUT_NORMS else ("--norm-momentum", 1)), *options)
         path, _ = export(work, folder, f"{network}.onnx", "--with-normalization")
         model = Model(path)
         seen |= {node[0] for node in model.nodes}
