@@ -158,6 +158,10 @@ void check_data(const TrainConfig& config) {
       fail(Exit::usage,
            "--balance classes needs --shuffle global (each replica draws from all samples of a class); give that, or "
            "drop --shuffle");
+    if (config.class_weights.automatic)
+      fail(Exit::usage,
+           "--class-weights auto and --balance classes together count rare classes twice (each alone evens them out); "
+           "drop one of them");
     if (data.epoch_mode == EpochMode::resample)
       fail(Exit::usage, "--balance classes and --epoch-mode resample both say what an epoch draws; drop one of them");
     if (data.repeats > 1)

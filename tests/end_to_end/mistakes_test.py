@@ -68,6 +68,7 @@ MISTAKES = [
     ("too few class weights", 0, f"train --data set --class-weights 1,2 {SMALL}", 2, "--class-weights has 2 numbers", "10 classes", "one number for each class"),
     ("a file of class weights that is not there", 3, f"train --data set --class-weights none.txt {SMALL}", 2, "--class-weights none.txt", "No such file or directory", "check the path"),
     ("balanced epochs of partitions", 0, f"train --data set --balance classes --shuffle partition {SMALL}", 2, "--balance classes", "each replica draws from all samples", "--shuffle global"),
+    ("rare classes twice", 3, f"train --data set --class-weights auto --balance classes {SMALL}", 2, "--class-weights auto and --balance classes", "rare classes twice", "drop one"),
     # Configuration files.
     ("a configuration that is not there", 0, "train --config none.cfg", 2, "'none.cfg'", "No such file or directory", "check --config"),
     ("a folder as configuration", 0, "train --config set", 2, "'set'", "is a folder", "check --config"),

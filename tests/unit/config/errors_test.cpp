@@ -225,6 +225,9 @@ const Case cases[] = {
      "--patience 3 counts validations, and --val-interval 0 leaves only the one at the end; drop one"},
     {"plateau_without_validations", "--lr-schedule plateau --val-interval 0", "",
      "--lr-schedule plateau follows the validations, and --val-interval 0 leaves only the one at the end; drop one"},
+    {"rare_classes_twice", "--class-weights auto --balance classes", "",
+     "--class-weights auto and --balance classes together count rare classes twice (each alone evens them out); drop one "
+     "of them"},
     {"ema_steps_alone", "--ema-steps 8", "",
      "--ema-steps 8 has no effect: it needs --ema-decay; give that, or drop it"},
     {"replicas_twice", "--replicas 4 --grad-accum-steps 2", "",
