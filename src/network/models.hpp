@@ -62,6 +62,16 @@ struct ModelOption {
   std::vector<std::string> aliases = {};
 };
 
+/// A network and the options that its name stands for in another program.
+struct NamedNetwork {
+  std::string model;
+  std::map<std::string, std::string> options = {};  ///< as in GraphSpec
+};
+
+/// The network that a user means who writes `name`: also in capitals, with hyphens or as MXNet's and other programs
+/// call it (`resnext50`, `resnet50_v2`). `depth`: digits that are given apart from the name; may be empty. Nothing: no
+/// family knows it.
+std::optional<NamedNetwork> find_network(const std::string& name, const std::string& depth = {});
 /// Throws Error(usage) for an unknown model (naming the nearest) or an option that the model doesn't have.
 Graph build_graph(const GraphSpec& spec);
 /// Names that error texts may suggest: the common ones, not every depth of a family.

@@ -60,6 +60,7 @@ MISTAKES = [
     ("--sync-bn with weights", 0, "train --data set --sync-bn", 2, "--sync-bn", "own ways", "--sync gradients"),
     ("a stray word", 0, "train set other", 2, "'other'", "1", "option"),
     ("an unknown network", 0, "train --data set --model resnett50", 2, "'resnett50'", "unknown model", "did you mean 'resnet50'?"),
+    ("a family without a depth", 3, "train --data set --network vgg", 2, "unknown model 'vgg'", "there are vgg11, vgg13", "vgg19_bn"),
     ("a network's file as model", 0, "train --data set --model small.net", 2, "'small.net'", "unknown model", "--model-file small.net"),
     ("a network's file as configuration", 0, "train --config small.net", 2, "'small.net' describes a network", "--config takes options", "give it as --model-file"),
     ("a network's file that is not there", 0, "train --data set --model-file none.net", 2, "--model-file none.net", "No such file or directory", "check the path"),

@@ -4,6 +4,7 @@
 #pragma once
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,11 @@ struct UsualInput {
   Index classes = 0, channels = 0, size = 0;
 };
 constexpr UsualInput imagenet_input{1000, 3, 224}, cifar_input{10, 3, 32}, mnist_input{10, 1, 28};
+
+/// What a name in small letters, with `_` for `-`, means that another program uses.
+using OtherName = std::function<std::optional<NamedNetwork>(const std::string& name)>;
+/// Other programs' names, each with ours.
+OtherName renamed(std::map<std::string, std::string> names);
 
 struct Family {
   std::vector<std::string> names;         ///< that error texts may suggest
@@ -29,6 +35,7 @@ struct Family {
   std::function<Graph(const GraphSpec&)> build;
   /// Where the batch norms of the published network aren't those of most.
   std::function<Norms(const std::string& model)> norms = {};
+  OtherName other_name = {};
 };
 
 std::vector<Family> model_families();

@@ -151,7 +151,14 @@ Family mobilenet_family() {
           .norms =
               [](const std::string& model) {
                 return model.starts_with("mobilenet_v3") ? Norms{.epsilon = 1e-3F, .momentum = 0.01F} : Norms{};
-              }};
+              },
+          .other_name = renamed({{"mobilenet", "mobilenet_v1"},
+                                 {"mobilenetv1", "mobilenet_v1"},
+                                 {"mobilenet1.0", "mobilenet_v1"},
+                                 {"mobilenetv2", "mobilenet_v2"},
+                                 {"mobilenet_v2_1.0", "mobilenet_v2"},
+                                 {"mobilenetv3_small", "mobilenet_v3_small"},
+                                 {"mobilenetv3_large", "mobilenet_v3_large"}})};
 }
 
 }  // namespace convoy
