@@ -38,6 +38,9 @@ OptionGroup optimiser_options(OptimiserConfig& optimiser) {
   }
   add(choice_option<Rule>("optimizer", optimiser.rule, names, "update rule; docs/recipes.md describes each", others))
       .also({"opt", "optimiser"})
+      .answers({{"lbsgd",
+                 "MXNet's is SGD with a warm-up: use sgd with --lr-scaling linear and --warmup-epochs; with its "
+                 "warmup_strategy 'lars' it is lars"}})
       .decides_bits()
       .hashed_by_old_names({{"sgd", "momentum"}});
   for (const RuleOption& option : options_of_rules()) add(option_of(option, optimiser));

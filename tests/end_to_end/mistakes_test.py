@@ -56,6 +56,7 @@ MISTAKES = [
     ("norms of a network without", 0, f"train --data set --norm-epsilon 1e-3 {SMALL}", 2, "--norm-epsilon 1e-3", "no effect", "a network with batch norms"),
     ("a depth of a network from a file", 0, "train --data set --model-file small.net --num-layers 3", 2, "--num-layers 3", "no effect", "small.net", "drop it"),
     ("a rate of frozen parameters", 2, f"train --data set --lr-mult conv1=2 --freeze conv1 -o frozen {SMALL}", 2, "--lr-mult 'conv1'", "no effect", "--freeze"),
+    ("LBSGD of MXNet", 0, "train --data set --optimizer lbsgd", 2, "--optimizer lbsgd", "SGD with a warm-up", "use sgd with --lr-scaling linear"),
     ("both batches", 0, "train --data set -b 48 --global-batch 100", 2, "--batch-size 48 and --global-batch 100", "no number of replicas", "give one of them"),
     ("--sync-bn with weights", 0, "train --data set --sync-bn", 2, "--sync-bn", "own ways", "--sync gradients"),
     ("a stray word", 0, "train set other", 2, "'other'", "1", "option"),

@@ -174,6 +174,10 @@ const Case cases[] = {
      "--ema-steps 8"},
     {"ema_of_one", "--ema-decay 0.99999999", "",
      "--ema-decay 0.99999999 is 1 in fp32, so the average would stay as it is; give 0.9999999 or less"},
+    {"mxnets_large_batches", "--optimizer lbsgd", "",
+     "--optimizer lbsgd ('lbsgd' is not one of the choices); MXNet's is SGD with a warm-up: use sgd with --lr-scaling "
+     "linear and --warmup-epochs; with its warmup_strategy 'lars' it is lars; allowed: sgd, "
+     "nesterov, adam, adamw, rmsprop, adagrad, signum, lars, lamb, muon"},
     {"beta_of_another_rule", "--beta1 0.9", "",
      "--beta1 0.9 has no effect: it needs --optimizer adam, adamw, lamb or muon; give that, or drop it"},
     {"norms_of_adamw", "--opt adamw --always-adapt", "",
