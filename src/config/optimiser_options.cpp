@@ -168,8 +168,10 @@ OptionGroup ema_options(EmaConfig& ema) {
   OptionGroup group{"Moving average of the weights", {}};
   auto add = [&](Option option) -> Option& { return group.options.emplace_back(std::move(option)); };
   const auto is_on = [&ema] { return ema.decay > 0; };
-  add(number_option("ema-decay", "F", ema.decay, from_below(0, 1),
-                    "validate and evaluate the average A = F A + (1 - F) weights beside training; 0: off"))
+  add(number_option(
+          "ema-decay", "F", ema.decay, from_below(0, 1),
+          "validate and evaluate the average A = F A + (1 - F) weights beside training; torchvision's script converts "
+          "its --model-ema-decay, Convoy takes F as it is; 0: off"))
       .also({"model-ema-decay"})
       .decides_bits_where(is_on);
   add(number_option("ema-steps", "N", ema.steps, at_least(1),

@@ -57,6 +57,8 @@ MISTAKES = [
     ("a depth of a network from a file", 0, "train --data set --model-file small.net --num-layers 3", 2, "--num-layers 3", "no effect", "small.net", "drop it"),
     ("a rate of frozen parameters", 2, f"train --data set --lr-mult conv1=2 --freeze conv1 -o frozen {SMALL}", 2, "--lr-mult 'conv1'", "no effect", "--freeze"),
     ("LBSGD of MXNet", 0, "train --data set --optimizer lbsgd", 2, "--optimizer lbsgd", "SGD with a warm-up", "use sgd with --lr-scaling linear"),
+    # 40 images in batches of 10 are 4 steps an epoch, 16 in the run; torchvision: 1 - (1 - 0.99998) * 10 / 4.
+    ("torchvision's decay of an average", 0, f"train --data set --epochs 4 --lr 0.01 --ema-decay 0.99998 {SMALL}", 0, "averages over 50000 steps, and the run has 16 steps", "--ema-decay 0.375 averages over a tenth of the run", "is --ema-decay 0.99995 here"),
     ("both batches", 0, "train --data set -b 48 --global-batch 100", 2, "--batch-size 48 and --global-batch 100", "no number of replicas", "give one of them"),
     ("--sync-bn with weights", 0, "train --data set --sync-bn", 2, "--sync-bn", "own ways", "--sync gradients"),
     ("a stray word", 0, "train set other", 2, "'other'", "1", "option"),
