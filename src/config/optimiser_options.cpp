@@ -105,10 +105,14 @@ OptionGroup schedule_options(OptimiserConfig& optimiser) {
                             {"polynomial", Decay::poly}}))
       .also({"lr-scheduler", "sched", "lr-mode"})
       .decides_bits();
-  add(list_option("lr-step-epochs", "E,E", schedule.step_epochs, epochs_above(0),
-                  "multistep: multiply by --lr-factor at these epochs; step: every so many epochs"))
-      .also({"decay-milestones", "lr-decay-epoch", "lr-step-size"})
-      .decides_bits();
+  Option steps = list_option("lr-step-epochs", "E,E", schedule.step_epochs, epochs_above(0),
+                             "multistep: multiply by --lr-factor at these epochs; step: every so many epochs");
+  steps.set = [set = steps.set](const std::string& text) {
+    if (text.starts_with("pow"))
+      throw BadValue("is MXNet's polynomial decay: use --lr-schedule poly with --lr-power" + text.substr(3));
+    set(text);
+  };
+  add(std::move(steps)).also({"decay-milestones", "lr-decay-epoch", "lr-step-size"}).decides_bits();
   add(number_option("lr-factor", "F", schedule.factor, {.low = 0, .high = 1, .low_excluded = true},
                     "factor of step, multistep and plateau; of exponential, in each epoch"))
       .also({"lr-gamma", "decay-rate"})

@@ -178,6 +178,16 @@ const Case cases[] = {
      "--optimizer lbsgd ('lbsgd' is not one of the choices); MXNet's is SGD with a warm-up: use sgd with --lr-scaling "
      "linear and --warmup-epochs; with its warmup_strategy 'lars' it is lars; allowed: sgd, "
      "nesterov, adam, adamw, rmsprop, adagrad, signum, lars, lamb, muon"},
+    {"policy_of_torchvision", "--auto-augment augmix", "",
+     "--auto-augment augmix ('augmix' is not one of the choices); Convoy has no AugMix; allowed: none, randaugment, "
+     "trivial, autoaugment"},
+    {"weights_of_torchvision", "--weights ResNet50_Weights.IMAGENET1K_V1", "",
+     "--weights ResNet50_Weights.IMAGENET1K_V1 ('ResNet50_Weights.IMAGENET1K_V1' names weights that torchvision "
+     "downloads, and Convoy downloads nothing); allowed: the path of a checkpoint, a run directory or a file, such as "
+     "torch.save(model.state_dict(), 'FILE.pth') writes"},
+    {"polynomial_of_mxnet", "--config f.cfg", "lr-step-epochs = pow 2\n",
+     "f.cfg:1: lr-step-epochs = pow 2 ('pow 2' is MXNet's polynomial decay: use --lr-schedule poly with --lr-power 2); "
+     "allowed: a comma-separated list of numbers > 0 and <= 1000000000"},
     {"beta_of_another_rule", "--beta1 0.9", "",
      "--beta1 0.9 has no effect: it needs --optimizer adam, adamw, lamb or muon; give that, or drop it"},
     {"norms_of_adamw", "--opt adamw --always-adapt", "",

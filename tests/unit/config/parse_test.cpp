@@ -70,6 +70,12 @@ TEST(Parse, formats_of_mxnet) {
   EXPECT_DOUBLE_EQ(sync.compression.threshold, 0.25);
 }
 
+TEST(Parse, policies_of_torchvision) {
+  EXPECT_EQ(train_config("--auto-augment ra").data.augment.policy.policy, Policy::rand);
+  EXPECT_EQ(train_config("--auto-augment ta_wide").data.augment.policy.policy, Policy::trivial);
+  EXPECT_EQ(train_config("--auto-augment imagenet").data.augment.policy.policy, Policy::autoaugment);
+}
+
 TEST(Parse, network_and_depth_in_two_options) {
   EXPECT_EQ(train_config("--num-layers 50 --network resnet").model.model, "resnet50");
   EXPECT_EQ(train_error("--model resnet20 --num-layers 50"),
