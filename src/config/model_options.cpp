@@ -143,6 +143,10 @@ OptionGroup model_options(GraphSpec& model) {
                   {"he", "xavier", "normal", "truncated_normal", "uniform", "orthogonal"},
                   "of weights; default: the model's"))
       .also({"initializer", "init"})
+      .answers({{"default", "leave it out for the model's own"},
+                {"msra", "use he"},
+                {"one", "Convoy starts no weights with one value, of which a layer would learn one feature"},
+                {"zero", "Convoy starts no weights with one value, of which a layer would learn one feature"}})
       .decides_bits();
   add(fp32_option("initialiser-std", model.initialiser_std, above(0),
                   "standard deviation of normal and truncated_normal, bound of uniform"))

@@ -58,6 +58,7 @@ MISTAKES = [
     ("a rate of frozen parameters", 2, f"train --data set --lr-mult conv1=2 --freeze conv1 -o frozen {SMALL}", 2, "--lr-mult 'conv1'", "no effect", "--freeze"),
     ("torchvision's name of weights", 3, "train --data set --model resnet18 --weights IMAGENET1K_V1", 2, "--weights IMAGENET1K_V1", "Convoy downloads nothing", "torch.save(model.state_dict()"),
     ("timm's checkpointing", 0, "train --data set --grad-checkpointing", 2, "--grad-checkpointing", "no option", "use --recompute auto or all"),
+    ("an initialiser of MXNet", 0, "train --data set --initializer msra", 2, "--initializer msra", "not one of the choices", "use he"),
     ("LBSGD of MXNet", 0, "train --data set --optimizer lbsgd", 2, "--optimizer lbsgd", "SGD with a warm-up", "use sgd with --lr-scaling linear"),
     # 40 images in batches of 10 are 4 steps an epoch, 16 in the run; torchvision: 1 - (1 - 0.99998) * 10 / 4.
     ("torchvision's decay of an average", 0, f"train --data set --epochs 4 --lr 0.01 --ema-decay 0.99998 {SMALL}", 0, "averages over 50000 steps, and the run has 16 steps", "--ema-decay 0.375 averages over a tenth of the run", "is --ema-decay 0.99995 here"),

@@ -188,6 +188,12 @@ const Case cases[] = {
     {"polynomial_of_mxnet", "--config f.cfg", "lr-step-epochs = pow 2\n",
      "f.cfg:1: lr-step-epochs = pow 2 ('pow 2' is MXNet's polynomial decay: use --lr-schedule poly with --lr-power 2); "
      "allowed: a comma-separated list of numbers > 0 and <= 1000000000"},
+    {"initialiser_of_mxnet", "--initializer msra", "",
+     "--initializer msra ('msra' is not one of the choices); use he; allowed: he, xavier, normal, truncated_normal, "
+     "uniform, orthogonal"},
+    {"initialiser_by_default", "--initializer default", "",
+     "--initializer default ('default' is not one of the choices); leave it out for the model's own; allowed: he, xavier, "
+     "normal, truncated_normal, uniform, orthogonal"},
     {"beta_of_another_rule", "--beta1 0.9", "",
      "--beta1 0.9 has no effect: it needs --optimizer adam, adamw, lamb or muon; give that, or drop it"},
     {"norms_of_adamw", "--opt adamw --always-adapt", "",
