@@ -26,15 +26,9 @@ Option depth_option(GraphSpec& model) {
   return option.hidden();
 }
 
-OptionGroup network_group(GraphSpec& model) {
-  OptionGroup group = model_options(model);
-  group.options.push_back(depth_option(model));
-  return group;
-}
-
 /// Of a network that is there: without what only training needs.
 OptionGroup trained_network_group(GraphSpec& model) {
-  OptionGroup group = network_group(model);
+  OptionGroup group = network_options(model);
   constexpr std::array of_training{"dropout",         "norm-momentum",      "initialiser",
                                    "initialiser-std", "zero-init-residual", "label-smoothing"};
   std::erase_if(group.options, [&](const Option& option) {
@@ -256,6 +250,12 @@ OptionGroup evaluation_options(TrainConfig& config) {
 
 }  // namespace
 
+OptionGroup network_options(GraphSpec& model) {
+  OptionGroup group = model_options(model);
+  group.options.push_back(depth_option(model));
+  return group;
+}
+
 std::vector<OptionGroup> options_of(TrainConfig& config) {
   OptionGroup optimiser = optimiser_options(config.optimiser);
   optimiser.options.push_back(freeze_option(config.frozen));
@@ -264,7 +264,7 @@ std::vector<OptionGroup> options_of(TrainConfig& config) {
   OptionGroup order = order_options(config.data);
   order.options.push_back(balance_option(config.data.balance));
   return {source_options(config.data),
-          network_group(config.model),
+          network_options(config.model),
           length_options(config),
           std::move(optimiser),
           schedule_options(config.optimiser),
@@ -380,7 +380,7 @@ std::vector<OptionGroup> options_of(BenchConfig& config) {
           input_options(config.data),
           order_options(config.data),
           augment_options(config.data),
-          network_group(config.model),
+          network_options(config.model),
           training_device_options(config.device),
           stall_options(config.deadline)};
 }
@@ -401,7 +401,7 @@ std::vector<OptionGroup> options_of(InspectConfig& config) {
   add(freeze_option(train.frozen));
   add(text_option("card", "FILE", config.card,
                   "compile for the CUDA card that this JSON file describes (docs/cuda.md); needs no GPU"));
-  return {std::move(group), network_group(train.model), training_device_options(train.device)};
+  return {std::move(group), network_options(train.model), training_device_options(train.device)};
 }
 
 }  // namespace convoy

@@ -143,6 +143,7 @@ Family resnet_family() {
                     {"resnet152", 78.31},
                     {"resnext50_32x4d", 77.62},
                     {"resnext101_32x8d", 79.31},
+                    {"resnext101_64x4d", 83.25},
                     {"wide_resnet50_2", 78.47},
                     {"wide_resnet101_2", 78.85}},
       .has = [](const std::string& model) { return find_form(model).has_value(); },
