@@ -204,7 +204,7 @@ Exit dry_run(Communicator& communicator, Supervisor& supervisor, const TrainConf
   if (resumed) {
     if (replicas == 0 && config.sync.grad_accum_steps == 1) replicas = resumed->file.meta.replicas;
     const auto& texts = resumed->file.meta.texts;
-    if (const auto stored = texts.find("configuration"); stored != texts.end()) keep_rate(config, stored->second);
+    if (const auto stored = texts.find("configuration"); stored != texts.end()) keep_unsaid(config, stored->second);
   }
   const double end = end_of_job(config.time_limit).time, limit = end > 0 ? end - wall_seconds() : 0;
   Exit code = communicator.agreed_exit("the dry run", [&] {

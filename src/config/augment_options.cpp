@@ -120,8 +120,12 @@ OptionGroup augment_options(DataConfig& data) {
            {"randaugment", Policy::rand},
            {"trivial", Policy::trivial},
            {"autoaugment", Policy::autoaugment}},
-          "random operations on colour and shape: RandAugment, TrivialAugmentWide, or AutoAugment's ImageNet policy"))
+          "random operations on colour and shape: RandAugment, TrivialAugmentWide, or AutoAugment's ImageNet policy",
+          {{"ra", Policy::rand}, {"ta_wide", Policy::trivial}, {"imagenet", Policy::autoaugment}}))
       .also({"aa"})
+      .answers({{"augmix", "Convoy has no AugMix"},
+                {"cifar10", "Convoy has AutoAugment's ImageNet policy only, as autoaugment"},
+                {"svhn", "Convoy has AutoAugment's ImageNet policy only, as autoaugment"}})
       .decides_bits();
   add(number_option("randaugment-operations", "N", spec.policy.operations, from_to(1, 16), "operations per image"))
       .also({"ra-num-ops"})

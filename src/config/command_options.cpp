@@ -26,15 +26,9 @@ Option depth_option(GraphSpec& model) {
   return option.hidden();
 }
 
-OptionGroup network_group(GraphSpec& model) {
-  OptionGroup group = model_options(model);
-  group.options.push_back(depth_option(model));
-  return group;
-}
-
 /// Of a network that is there: without what only training needs.
 OptionGroup trained_network_group(GraphSpec& model) {
-  OptionGroup group = network_group(model);
+  OptionGroup group = network_options(model);
   constexpr std::array of_training{"dropout",         "norm-momentum",      "initialiser",
                                    "initialiser-std", "zero-init-residual", "label-smoothing"};
   std::erase_if(group.options, [&](const Option& option) {
@@ -46,6 +40,7 @@ OptionGroup trained_network_group(GraphSpec& model) {
     } else if (option.name == "norm-epsilon") {
       option.help = "added to the variance in batch norm; default: that of the program that wrote the file";
       option.print = [] { return std::string(); };
+      option.otherwise.clear();
     }
   }
   return group;
@@ -83,8 +78,8 @@ Option rate_multiplier_option(std::vector<RateMultiplierConfig>& multipliers) {
       .name = "lr-mult",
       .value = "PATTERN=F,...",
       .help =
-          "factor of the learning rate of the parameters that a pattern matches (as in --freeze); PATTERN=F@EPOCHS: "
-          "after EPOCHS epochs they keep their values"};
+          "factor of the learning rate of the parameters that a pattern matches, as in --freeze, also backbone; "
+          "PATTERN=F@EPOCHS: after EPOCHS epochs they keep their values"};
   option.allowed = "a comma-separated list such as *.bias=2,conv1=0.1,stem.bias=1@3";
   option.set = [&multipliers](const std::string& text) {
     std::vector<RateMultiplierConfig> read;
@@ -255,6 +250,12 @@ OptionGroup evaluation_options(TrainConfig& config) {
 
 }  // namespace
 
+OptionGroup network_options(GraphSpec& model) {
+  OptionGroup group = model_options(model);
+  group.options.push_back(depth_option(model));
+  return group;
+}
+
 std::vector<OptionGroup> options_of(TrainConfig& config) {
   OptionGroup optimiser = optimiser_options(config.optimiser);
   optimiser.options.push_back(freeze_option(config.frozen));
@@ -263,7 +264,7 @@ std::vector<OptionGroup> options_of(TrainConfig& config) {
   OptionGroup order = order_options(config.data);
   order.options.push_back(balance_option(config.data.balance));
   return {source_options(config.data),
-          network_group(config.model),
+          network_options(config.model),
           length_options(config),
           std::move(optimiser),
           schedule_options(config.optimiser),
@@ -379,7 +380,7 @@ std::vector<OptionGroup> options_of(BenchConfig& config) {
           input_options(config.data),
           order_options(config.data),
           augment_options(config.data),
-          network_group(config.model),
+          network_options(config.model),
           training_device_options(config.device),
           stall_options(config.deadline)};
 }
@@ -400,7 +401,7 @@ std::vector<OptionGroup> options_of(InspectConfig& config) {
   add(freeze_option(train.frozen));
   add(text_option("card", "FILE", config.card,
                   "compile for the CUDA card that this JSON file describes (docs/cuda.md); needs no GPU"));
-  return {std::move(group), network_group(train.model), training_device_options(train.device)};
+  return {std::move(group), network_options(train.model), training_device_options(train.device)};
 }
 
 }  // namespace convoy

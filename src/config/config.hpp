@@ -232,8 +232,8 @@ std::vector<std::pair<Index, TrainConfig>> data_phases(const TrainConfig& config
 struct EvaluateConfig {
   DataConfig data;
   std::string checkpoint;  ///< file or run directory
-  /// For a file of tensors that doesn't name its network. norm_epsilon 0: that of the program that wrote it.
-  GraphSpec model{.model = "", .norm_epsilon = 0};
+  /// For a file of tensors that doesn't name its network. norm_epsilon not set: that of the program that wrote it.
+  GraphSpec model{.model = ""};
   std::string split = "val";
   DeviceConfig device;
   StallLimits deadline;
@@ -247,11 +247,11 @@ struct EvaluateConfig {
 enum class PredictFormat : std::uint8_t { text, json, csv };
 
 struct PredictConfig {
-  std::vector<std::string> paths;                   ///< image files, folders of them, or one prepared data set
-  std::string checkpoint;                           ///< file or run directory
-  GraphSpec model{.model = "", .norm_epsilon = 0};  ///< as in EvaluateConfig
-  std::string split = "val";                        ///< of a prepared data set
-  DataConfig data;                                  ///< image size and resize, if they differ from training's
+  std::vector<std::string> paths;  ///< image files, folders of them, or one prepared data set
+  std::string checkpoint;          ///< file or run directory
+  GraphSpec model{.model = ""};    ///< as in EvaluateConfig
+  std::string split = "val";       ///< of a prepared data set
+  DataConfig data;                 ///< image size and resize, if they differ from training's
   DeviceConfig device;
   StallLimits deadline;
   Index batch = 64;

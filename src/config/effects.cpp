@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "core/errors.hpp"
+
 namespace convoy {
 namespace {
 
@@ -24,6 +26,21 @@ bool one_of(Decay decay, std::initializer_list<Decay> some) {
   return std::find(some.begin(), some.end(), decay) != some.end();
 }
 const AugmentSpec& augment(const TrainConfig& c) { return c.data.augment; }
+
+/// An unknown network, which check() tells of, has what the user says.
+bool has_norms(const TrainConfig& config) {
+  const GraphSpec& model = config.model;
+  const auto& layers = model.layers;
+  if (!layers.empty())
+    return std::any_of(layers.begin(), layers.end(), [](auto& one) { return one.operation == BatchNorm::word; });
+  try {
+    const Graph graph = build_graph(model);
+    return std::any_of(graph.nodes.begin(), graph.nodes.end(),
+                       [](auto& node) { return as<BatchNorm>(node) != nullptr; });
+  } catch (const Error&) {
+    return true;
+  }
+}
 
 const std::vector<Dependence>& rules() {
   static const std::vector<Dependence> all = {
@@ -127,6 +144,7 @@ const std::vector<Dependence>& rules() {
       {{"initialiser-gain"},
        "--initialiser orthogonal",
        [](const TrainConfig& c) { return c.model.initialiser == "orthogonal"; }},
+      {{"norm-momentum", "norm-epsilon"}, "a network with batch norms", has_norms},
       {{"hidden"}, "--model mlp", [](const TrainConfig& c) { return c.model.model == "mlp"; }},
       {{"val-interval", "eval-batch-size", "limit-val-batches", "rectangular-validation", "flip-test",
         "translate-test"},

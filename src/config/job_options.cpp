@@ -216,9 +216,18 @@ OptionGroup checkpoint_options(CheckpointConfig& checkpoint) {
   add(switch_option("restart", checkpoint.restart,
                     "begin anew if --resume auto finds an earlier run's traces and nothing to continue from"))
       .only_on_command_line();
-  add(text_option("weights", "PATH", checkpoint.weights,
-                  "start a new run from the weights of a checkpoint, or of a safetensors, PyTorch or ONNX file"))
-      .also({"initial-checkpoint", "pretrained-from-file", "load-model-weights-dir"});
+  Option weights =
+      text_option("weights", "PATH", checkpoint.weights,
+                  "start a new run from the weights of a checkpoint, or of a safetensors, PyTorch or ONNX file");
+  weights.allowed =
+      "the path of a checkpoint, a run directory or a file, such as torch.save(model.state_dict(), 'FILE.pth') writes";
+  weights.set = [&checkpoint](const std::string& text) {
+    const std::string name = text.substr(text.rfind('.') + 1);
+    if (name.starts_with("IMAGENET1K_V") || name == "DEFAULT")
+      throw BadValue("names weights that torchvision downloads, and Convoy downloads nothing");
+    checkpoint.weights = text;
+  };
+  add(std::move(weights)).also({"initial-checkpoint", "pretrained-from-file", "load-model-weights-dir"});
   return group;
 }
 

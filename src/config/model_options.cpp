@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <optional>
 #include <stdexcept>
 
 #include "config/network_file.hpp"
@@ -65,6 +66,17 @@ Option family_option(const ModelOption& declared, GraphSpec& model) {
   return option;
 }
 
+/// A number of batch norms, which is the model's own where the option is not given.
+Option norm_option(std::string name, GraphSpec& model, std::optional<float> GraphSpec::*given, float Norms::*counts,
+                   const Bounds& bounds, std::string help) {
+  Option option{.name = std::move(name), .value = "F", .help = std::move(help), .allowed = bounds.text()};
+  option.set = [&model, given, bounds](const std::string& text) {
+    model.*given = static_cast<float>(read_number(text, bounds));
+  };
+  option.print = [&model, counts] { return print_number(norms_of(model).*counts); };
+  return option;
+}
+
 /// Takes the names of numpy and MXNet too (`float16`).
 Option precision_option(Precision& to) {
   Option option = choice_option<Precision>(
@@ -116,17 +128,25 @@ OptionGroup model_options(GraphSpec& model) {
   add_family("dropout");
   add(number_option("leaky-slope", "F", model.leaky_slope, from_below(0, 1), "slope of leaky_relu below 0"))
       .decides_bits();
-  add(number_option("norm-momentum", "F", model.norm_momentum, from_to(0, 1),
-                    "share of the new batch in the running statistics of batch norm"))
+  add(norm_option("norm-momentum", model, &GraphSpec::norm_momentum, &Norms::momentum, from_to(0, 1),
+                  "share of the new batch in the running statistics of batch norm"))
       .also({"bn-momentum"})
+      .default_depends("0.1; 0.01 for mobilenet_v3")
       .decides_bits();
-  add(fp32_option("norm-epsilon", model.norm_epsilon, above(0), "added to the variance in batch norm"))
+  add(in_fp32(norm_option("norm-epsilon", model, &GraphSpec::norm_epsilon, &Norms::epsilon, above(0),
+                          "added to the variance in batch norm"),
+              above(0)))
       .also({"bn-epsilon", "bn-eps"})
+      .default_depends("1e-05; 0.001 for mobilenet_v3, googlenet, inception_v3, _v4 and _resnet_v2")
       .decides_bits();
   add(word_option("initialiser", model.initialiser,
                   {"he", "xavier", "normal", "truncated_normal", "uniform", "orthogonal"},
                   "of weights; default: the model's"))
       .also({"initializer", "init"})
+      .answers({{"default", "leave it out for the model's own"},
+                {"msra", "use he"},
+                {"one", "Convoy starts no weights with one value, of which a layer would learn one feature"},
+                {"zero", "Convoy starts no weights with one value, of which a layer would learn one feature"}})
       .decides_bits();
   add(fp32_option("initialiser-std", model.initialiser_std, above(0),
                   "standard deviation of normal and truncated_normal, bound of uniform"))

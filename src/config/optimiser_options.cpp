@@ -38,6 +38,9 @@ OptionGroup optimiser_options(OptimiserConfig& optimiser) {
   }
   add(choice_option<Rule>("optimizer", optimiser.rule, names, "update rule; docs/recipes.md describes each", others))
       .also({"opt", "optimiser"})
+      .answers({{"lbsgd",
+                 "MXNet's is SGD with a warm-up: use sgd with --lr-scaling linear and --warmup-epochs; with its "
+                 "warmup_strategy 'lars' it is lars"}})
       .decides_bits()
       .hashed_by_old_names({{"sgd", "momentum"}});
   for (const RuleOption& option : options_of_rules()) add(option_of(option, optimiser));
@@ -102,10 +105,14 @@ OptionGroup schedule_options(OptimiserConfig& optimiser) {
                             {"polynomial", Decay::poly}}))
       .also({"lr-scheduler", "sched", "lr-mode"})
       .decides_bits();
-  add(list_option("lr-step-epochs", "E,E", schedule.step_epochs, epochs_above(0),
-                  "multistep: multiply by --lr-factor at these epochs; step: every so many epochs"))
-      .also({"decay-milestones", "lr-decay-epoch", "lr-step-size"})
-      .decides_bits();
+  Option steps = list_option("lr-step-epochs", "E,E", schedule.step_epochs, epochs_above(0),
+                             "multistep: multiply by --lr-factor at these epochs; step: every so many epochs");
+  steps.set = [set = steps.set](const std::string& text) {
+    if (text.starts_with("pow"))
+      throw BadValue("is MXNet's polynomial decay: use --lr-schedule poly with --lr-power" + text.substr(3));
+    set(text);
+  };
+  add(std::move(steps)).also({"decay-milestones", "lr-decay-epoch", "lr-step-size"}).decides_bits();
   add(number_option("lr-factor", "F", schedule.factor, {.low = 0, .high = 1, .low_excluded = true},
                     "factor of step, multistep and plateau; of exponential, in each epoch"))
       .also({"lr-gamma", "decay-rate"})
@@ -165,8 +172,10 @@ OptionGroup ema_options(EmaConfig& ema) {
   OptionGroup group{"Moving average of the weights", {}};
   auto add = [&](Option option) -> Option& { return group.options.emplace_back(std::move(option)); };
   const auto is_on = [&ema] { return ema.decay > 0; };
-  add(number_option("ema-decay", "F", ema.decay, from_below(0, 1),
-                    "validate and evaluate the average A = F A + (1 - F) weights beside training; 0: off"))
+  add(number_option(
+          "ema-decay", "F", ema.decay, from_below(0, 1),
+          "validate and evaluate the average A = F A + (1 - F) weights beside training; torchvision's script converts "
+          "its --model-ema-decay, Convoy takes F as it is; 0: off"))
       .also({"model-ema-decay"})
       .decides_bits_where(is_on);
   add(number_option("ema-steps", "N", ema.steps, at_least(1),

@@ -35,6 +35,7 @@ OptionGroup input_options(DataConfig& data);            ///< from stored pixels 
 OptionGroup order_options(DataConfig& data);            ///< order of training
 OptionGroup augment_options(DataConfig& data);
 OptionGroup model_options(GraphSpec& model);
+OptionGroup network_options(GraphSpec& model);  ///< model_options and --num-layers
 OptionGroup device_options(DeviceConfig& device);
 OptionGroup training_device_options(DeviceConfig& device);  ///< device_options and what only training has
 OptionGroup optimiser_options(OptimiserConfig& optimiser);

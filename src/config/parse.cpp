@@ -34,6 +34,26 @@ struct Given {
   std::string own_file;                    ///< of the resumed run; empty: it gives nothing
 };
 
+/// Puts our name of a network and its options in the place of another program's, and of a depth beside it
+/// (`--network resnet-v2 --num-layers 50`). What is unknown stays, for those who refuse it.
+void translate_network(Given& given) {
+  const auto model = given.last.find("model"), depth = given.last.find("num-layers");
+  const auto layers = given.last.find("layers");
+  if (layers != given.last.end()) {  // a file's name is free
+    if (depth != given.last.end())
+      fail(Exit::usage, "{} has no effect: {} gives the network with all its layers; drop it", depth->second.origin,
+           layers->second.origin);
+    return;
+  }
+  if (model == given.last.end()) return;
+  const auto found = find_network(model->second.value, depth == given.last.end() ? std::string() : depth->second.value);
+  if (!found) return;
+  model->second.value = found->model;
+  if (depth != given.last.end()) given.last.erase(depth);
+  for (const auto& [name, value] : found->options)
+    if (given.names.insert(name).second) given.last[name] = {name, value, model->second.origin};
+}
+
 Given sort_out(const std::vector<OptionGroup>& groups, std::vector<Assignment> assignments) {
   Given given;
   for (auto& assignment : assignments) {
@@ -44,6 +64,7 @@ Given sort_out(const std::vector<OptionGroup>& groups, std::vector<Assignment> a
       given.last[assignment.name] = std::move(assignment);
     }
   }
+  translate_network(given);
   set_options(groups, given.last);
   return given;
 }
@@ -339,6 +360,8 @@ std::vector<std::string> find_overridden(const TrainConfig& config, const Given&
   for (const auto& [name, assignment] : given.last) {
     const Effect effect = effect_of(config, name);
     if (effect.mistake == Mistake::nowhere) continue;
+    // What an earlier version let a run begin with doesn't keep it from going on.
+    if (!given.own_file.empty() && assignment.origin.starts_with(given.own_file + ":")) continue;
     const auto in_file = file.last.find(name);
     if (in_file != file.last.end() && in_file->second.origin == assignment.origin) {
       if (effect.mistake == Mistake::command_line) continue;

@@ -70,7 +70,15 @@ void keep_rate(TrainConfig& config, const TrainConfig& stored) {
   if (may_warm_up(config, warmup)) optimiser.schedule.warmup_epochs = warmup;
 }
 
-bool keep_rate(TrainConfig& config, const std::string& stored) {
+void keep_norms(TrainConfig& config, const TrainConfig& stored) {
+  GraphSpec& model = config.model;
+  if (model.model != stored.model.model || model.layers.empty() != stored.model.layers.empty()) return;
+  const Norms kept = norms_of(stored.model);
+  if (!says(config, "norm-momentum")) model.norm_momentum = kept.momentum;
+  if (!says(config, "norm-epsilon")) model.norm_epsilon = kept.epsilon;
+}
+
+bool keep_unsaid(TrainConfig& config, const std::string& stored) {
   TrainConfig read;
   try {
     read = parse_ini(stored);
@@ -78,6 +86,7 @@ bool keep_rate(TrainConfig& config, const std::string& stored) {
     return false;
   }
   keep_rate(config, read);
+  keep_norms(config, read);
   return true;
 }
 

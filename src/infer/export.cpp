@@ -124,12 +124,24 @@ std::string checkpoint_text(const SavedModel& saved) {
   return to_text(file);
 }
 
+/// A state dict holds no epsilon, so that another program puts the weights into a network with its own.
+void warn_of_epsilon(const SavedModel& saved) {
+  const GraphSpec& model = saved.config.model;
+  const float own = norms_of(model).epsilon, usual = usual_norms(model.model).epsilon;
+  if (!model.layers.empty() || own == usual) return;
+  log::warn(
+      "the batch norms of '{}' learned with an epsilon of {}, and those of other programs' {} have {}, which the file "
+      "can't change; set eps there, or export ONNX, which holds it",
+      saved.path, own, model.model, usual);
+}
+
 void write(const ExportConfig& config, const SavedModel& saved, const HostModel& model) {
   Metadata metadata = describe(saved, model);
   if (config.format == WeightFormat::onnx) {
     publish_text(config.output, onnx_text(config, saved, model, std::move(metadata)));
     return;
   }
+  warn_of_epsilon(saved);
   metadata[convoy_metadata] = checkpoint_text(saved);
   const std::vector<NamedTensor> tensors =
       state_dict_values(model.plan, part_of(model, model.layout.values), part_of(model, model.layout.statistics),

@@ -60,17 +60,16 @@ GraphSpec network_in(const std::string& path, GraphSpec asked) {
               counted(spec.classes, "class"));
     return spec;
   }
-  const bool is_free = asked.norm_epsilon == 0;
-  if (is_free) asked.norm_epsilon = usual_norm_epsilon;
+  const bool is_free = !asked.norm_epsilon;
   GraphSpec spec = asked.model.empty() ? network_by_tensors(file) : network_by_name(file, asked);
   spec.norm_epsilon = asked.norm_epsilon;
   const Plan plan = make_plan(build_graph(spec), {});
   const StateFit fit = fit_state(plan, file);
   spec.classes = classes_of(fit, plan);
   if (spec.classes == 0) fail_misfit(fit, plan, file);
-  if (is_free && !fit.timm) spec.norm_epsilon = torchvision_epsilon(spec.model);
-  if (spec.norm_epsilon != usual_norm_epsilon)
-    log::info("its batch norms have an epsilon of {}{}", spec.norm_epsilon, is_free ? " as torchvision's" : "");
+  if (is_free) spec.norm_epsilon = fit.timm ? usual_norm_epsilon : usual_norms(spec.model).epsilon;
+  if (*spec.norm_epsilon != usual_norm_epsilon)
+    log::info("its batch norms have an epsilon of {}{}", *spec.norm_epsilon, is_free ? " as torchvision's" : "");
   return spec;
 }
 
@@ -109,14 +108,14 @@ ModelFile open_model(Communicator& communicator, const std::string& path, const 
     if (!network.layers.empty() &&
         digest_of(network, model.config.model) != digest_of(model.config.model, model.config.model))
       fail(Exit::usage, "'{}' is of another network that is called {}, too; leave --model-file out", path, own);
-    if (!network.options.empty() || !network.activation.empty() || network.norm_epsilon != 0)
+    if (!network.options.empty() || !network.activation.empty() || network.norm_epsilon)
       fail(Exit::usage, "'{}' tells its network; leave the options of the network out", path);
     return model;
   }
   const std::string answer = ask_first_rank(communicator, "looking for the network of a file", [&] {
     const GraphSpec spec = network_in(path, network);
     std::string text = fmt::format("{}\n{}\n{} {} {} {}", spec.model, to_line(spec.layers, Origins::dropped),
-                                   spec.classes, spec.channels, spec.norm_epsilon, spec.image_size);
+                                   spec.classes, spec.channels, norms_of(spec).epsilon, spec.image_size);
     for (const auto& [name, value] : spec.options) text += fmt::format(" {} {}", name, value);
     return text;
   });
@@ -127,7 +126,7 @@ ModelFile open_model(Communicator& communicator, const std::string& path, const 
   std::string layers;
   std::getline(words, layers);
   spec.layers = layers_of_line(layers);
-  words >> model.classes >> channels >> spec.norm_epsilon >> spec.image_size;
+  words >> model.classes >> channels >> spec.norm_epsilon.emplace() >> spec.image_size;
   for (std::string name, value; words >> name >> value;) spec.options[name] = value;
   if (const TrainedData& data = model.found.file.meta.data; !data.class_names.empty()) {
     // An ONNX file of 'convoy export' describes its classes and its input.

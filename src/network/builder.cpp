@@ -49,6 +49,7 @@ Initialiser start_of(Kind kind, Initialiser weight) {
 
 GraphBuilder::GraphBuilder(const GraphSpec& spec, ActivationKind default_activation)
     : spec_(spec),
+      norms_(norms_of(spec)),
       activation_(activation_of(spec, default_activation)),
       convolution_start_(weight_start(spec, activation_.kind, Fill::he_fan_out_normal)),
       linear_start_(weight_start(spec, activation_.kind, Fill::he_fan_in_normal)) {
@@ -69,8 +70,7 @@ NodeId GraphBuilder::convolution(const std::string& name, NodeId from, Convoluti
 
 NodeId GraphBuilder::batch_norm(const std::string& name, NodeId from) {
   return append(name, {from},
-                BatchNorm{.channels = channels(from), .momentum = spec_.norm_momentum, .epsilon = spec_.norm_epsilon},
-                {});
+                BatchNorm{.channels = channels(from), .momentum = norms_.momentum, .epsilon = norms_.epsilon}, {});
 }
 
 NodeId GraphBuilder::activation(const std::string& name, NodeId from) { return apply(name, from, activation_); }

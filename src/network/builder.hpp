@@ -59,6 +59,7 @@ class GraphBuilder {
 
  private:
   const GraphSpec& spec_;
+  Norms norms_;
   Activation activation_;
   Initialiser convolution_start_, linear_start_;
   Graph graph_;

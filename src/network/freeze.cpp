@@ -17,16 +17,7 @@ std::set<std::string> find_frozen(const Graph& graph, const std::vector<std::str
   for (const Node& node : graph.nodes)
     for (const ParameterSpec& parameter : node.parameters)
       if (parameter.fixed) frozen.insert(parameter.name);
-  for (const std::string& pattern : patterns) {
-    bool found = false;
-    for (const Node& node : graph.nodes)
-      for (const ParameterSpec& parameter : node.parameters) {
-        if (pattern == backbone ? &node == last : !matches(pattern, parameter.name)) continue;
-        frozen.insert(parameter.name);
-        found = true;
-      }
-    if (!found) refuse_pattern(graph, "--freeze", pattern);
-  }
+  for (const std::string& pattern : patterns) frozen.merge(find_parameters(graph, "--freeze", pattern));
   for (const Node& node : graph.nodes)
     for (const ParameterSpec& parameter : node.parameters) any_left = any_left || frozen.count(parameter.name) == 0;
   if (!any_left)

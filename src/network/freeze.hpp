@@ -9,11 +9,7 @@
 
 namespace convoy {
 
-/// All but the last layer.
-constexpr const char* backbone = "backbone";
-
-/// Names of the parameters that a pattern matches: their own name or that of a module that holds them, as `*` and `?`
-/// of shells do (`layer1`, `*.bn?`, `conv1.weight`); or `backbone`; and those that the network itself fixes. Throws
+/// Names of the parameters that a pattern matches (find_parameters), and of those that the network itself fixes. Throws
 /// Error(usage) for a pattern that matches nothing, and if nothing is left to train.
 std::set<std::string> find_frozen(const Graph& graph, const std::vector<std::string>& patterns);
 

@@ -155,8 +155,9 @@ Attributes read_attributes(const LayerSpec& layer, const GraphSpec& spec, Index 
         if constexpr (requires { operation.in; }) operation.in = std::is_same_v<Operation, Linear> ? values : in;
         if constexpr (requires { operation.channels; }) operation.channels = in;
         if constexpr (requires { operation.momentum; }) {
-          operation.momentum = spec.norm_momentum;
-          operation.epsilon = spec.norm_epsilon;
+          const Norms norms = norms_of(spec);
+          operation.momentum = norms.momentum;
+          operation.epsilon = norms.epsilon;
         }
         std::map<std::string, std::string> left = layer.fields;
         left.erase(start_field);

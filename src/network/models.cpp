@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cstddef>
 
 #include "core/errors.hpp"
@@ -19,14 +20,28 @@ const Family* find_family(const std::vector<Family>& families, const std::string
   return found == families.end() ? nullptr : &*found;
 }
 
+/// As families write names.
+std::string plain_name(std::string name) {
+  for (char& c : name) c = c == '-' ? '_' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return name;
+}
+
+/// The letters of a name, which its family shares: `resnet50` -> `resnet`.
+std::string stem_of(const std::string& name) { return name.substr(0, name.find_first_of("0123456789_")); }
+
 [[noreturn]] void fail_unknown(const std::string& model) {
   const std::vector<std::string> names = model_names();
   if (model.find_first_of("./") != std::string::npos)
     fail(Exit::usage, "unknown model '{}'; if it is a file that describes a network, give it as --model-file {}", model,
          model);
-  const std::string meant = nearest(model, names);
+  // Another family's network would be another network.
+  const std::string name = plain_name(model), stem = stem_of(name);
+  std::vector<std::string> alike = names;
+  std::erase_if(alike, [&](const std::string& other) { return stem_of(other) != stem; });
+  const std::string meant = name == stem && !alike.empty() ? "" : nearest(name, alike.empty() ? names : alike);
   if (!meant.empty()) fail(Exit::usage, "unknown model '{}'; did you mean '{}'?", model, meant);
-  fail(Exit::usage, "unknown model '{}'; there are {} and other depths of resnet", model, fmt::join(names, ", "));
+  if (!alike.empty()) fail(Exit::usage, "unknown model '{}'; there are {}", model, fmt::join(alike, ", "));
+  fail(Exit::usage, "unknown model '{}'; 'convoy models' lists the networks", model);
 }
 
 void check_numbers(const GraphSpec& spec) {
@@ -38,9 +53,9 @@ void check_numbers(const GraphSpec& spec) {
   if (!(spec.initialiser_std > 0))
     fail(Exit::usage, "initialiser deviation or bound {} (must be above 0)", spec.initialiser_std);
   if (!(spec.leaky_slope >= 0)) fail(Exit::usage, "leaky ReLU slope {} (must not be negative)", spec.leaky_slope);
-  if (!(spec.norm_momentum >= 0 && spec.norm_momentum <= 1 && spec.norm_epsilon > 0))
-    fail(Exit::usage, "batch norm momentum {} and epsilon {} (0 to 1, and above 0)", spec.norm_momentum,
-         spec.norm_epsilon);
+  const Norms norms = norms_of(spec);
+  if (!(norms.momentum >= 0 && norms.momentum <= 1 && norms.epsilon > 0))
+    fail(Exit::usage, "batch norm momentum {} and epsilon {} (0 to 1, and above 0)", norms.momentum, norms.epsilon);
 }
 
 /// An option that the model doesn't have must not be ignored in silence.
@@ -74,6 +89,23 @@ void check_options(const GraphSpec& spec, const Family& family) {
 std::string GraphSpec::option(const std::string& name) const {
   const auto found = options.find(name);
   return found == options.end() ? std::string() : found->second;
+}
+
+std::optional<NamedNetwork> find_network(const std::string& name, const std::string& depth) {
+  const std::vector<Family> families = model_families();
+  const auto find = [&](const std::string& plain) -> std::optional<NamedNetwork> {
+    if (find_family(families, plain) != nullptr) return NamedNetwork{plain};
+    for (const Family& family : families) {
+      const auto meant = family.other_name ? family.other_name(plain) : std::nullopt;
+      if (meant && find_family(families, meant->model) != nullptr) return meant;
+    }
+    return std::nullopt;
+  };
+  const std::string plain = plain_name(name);
+  if (depth.empty()) return find(plain);
+  const bool ends_in_digit = !plain.empty() && std::isdigit(static_cast<unsigned char>(plain.back())) != 0;
+  const auto joined = ends_in_digit ? std::nullopt : find(plain + depth);
+  return joined ? joined : find(plain + '_' + depth);
 }
 
 Graph build_graph(const GraphSpec& spec) {
@@ -116,10 +148,16 @@ std::vector<ModelOption> family_options() {
   return all;
 }
 
-float torchvision_epsilon(const std::string& model) {
+Norms usual_norms(const std::string& model) {
   const std::vector<Family> families = model_families();
   const Family* family = find_family(families, model);
-  return family == nullptr || !family->torchvision_epsilon ? usual_norm_epsilon : family->torchvision_epsilon(model);
+  return family == nullptr || !family->norms ? Norms{} : family->norms(model);
+}
+
+Norms norms_of(const GraphSpec& spec) {
+  const Norms usual = spec.layers.empty() ? usual_norms(spec.model) : Norms{};  // a file's name is free
+  return {.epsilon = spec.norm_epsilon.value_or(usual.epsilon),
+          .momentum = spec.norm_momentum.value_or(usual.momentum)};
 }
 
 GraphSpec with_usual_input(GraphSpec model, Index classes, Index channels, Index image_size) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,12 @@
 namespace convoy {
 
 constexpr float usual_norm_epsilon = 1e-5F;
+
+/// Numbers of batch norms.
+struct Norms {
+  float epsilon = usual_norm_epsilon;  ///< added to the variance
+  float momentum = 0.1F;               ///< share of the new batch in the running statistics
+};
 
 /// A node of a network from a file (--model-file).
 struct LayerSpec {
@@ -30,7 +37,7 @@ struct GraphSpec {
   std::map<std::string, std::string> options = {};
   std::string activation = {};  ///< one of activation_names()
   float leaky_slope = 0.1F;
-  float norm_momentum = 0.1F, norm_epsilon = usual_norm_epsilon;
+  std::optional<float> norm_momentum = {}, norm_epsilon = {};  ///< not set: the model's own (usual_norms)
   std::string initialiser = {};   ///< of weights: `he`, `xavier`, `normal`, `truncated_normal`, `uniform`, `orthogonal`
   float initialiser_std = 0.01F;  ///< of normal, truncated_normal; bound of uniform
   float initialiser_gain = 1;     ///< of orthogonal
@@ -55,6 +62,16 @@ struct ModelOption {
   std::vector<std::string> aliases = {};
 };
 
+/// A network and the options that its name stands for in another program.
+struct NamedNetwork {
+  std::string model;
+  std::map<std::string, std::string> options = {};  ///< as in GraphSpec
+};
+
+/// The network that a user means who writes `name`: also in capitals, with hyphens or as MXNet's and other programs
+/// call it (`resnext50`, `resnet50_v2`). `depth`: digits that are given apart from the name; may be empty. Nothing: no
+/// family knows it.
+std::optional<NamedNetwork> find_network(const std::string& name, const std::string& depth = {});
 /// Throws Error(usage) for an unknown model (naming the nearest) or an option that the model doesn't have.
 Graph build_graph(const GraphSpec& spec);
 /// Names that error texts may suggest: the common ones, not every depth of a family.
@@ -65,8 +82,12 @@ double published_top1(const std::string& model);
 std::string model_help();
 /// Options of all families, each once.
 std::vector<ModelOption> family_options();
-/// Epsilon of the batch norms in torchvision's network of this name: another epsilon gives its weights other logits.
-float torchvision_epsilon(const std::string& model);
+/// Of the network of this name in the program that its parameters' names are from, torchvision or timm: with another
+/// epsilon its weights give other logits.
+Norms usual_norms(const std::string& model);
+/// What the batch norms of the network have: what the spec says, else usual_norms. A network from a file has 1e-5 and
+/// 0.1 where neither the file nor the spec says more.
+Norms norms_of(const GraphSpec& spec);
 /// The model for the input that it is usually given (ImageNet, CIFAR-10, MNIST), where classes, channels or image size
 /// are 0; else for those.
 GraphSpec with_usual_input(GraphSpec model, Index classes, Index channels, Index image_size);

@@ -23,8 +23,6 @@ std::vector<std::string> outermost_modules(const Graph& graph) {
   return modules;
 }
 
-}  // namespace
-
 /// `layer1.0.conv1.weight`: itself, `layer1.0.conv1`, `layer1.0`, `layer1`.
 bool matches(const std::string& pattern, const std::string& parameter) {
   std::string name = parameter;
@@ -36,7 +34,15 @@ bool matches(const std::string& pattern, const std::string& parameter) {
   return true;
 }
 
-void refuse_pattern(const Graph& graph, const char* option, const std::string& pattern) {
+}  // namespace
+
+std::set<std::string> find_parameters(const Graph& graph, const char* option, const std::string& pattern) {
+  const Node* const last = last_layer(graph);
+  std::set<std::string> found;
+  for (const Node& node : graph.nodes)
+    for (const ParameterSpec& parameter : node.parameters)
+      if (pattern == backbone ? &node != last : matches(pattern, parameter.name)) found.insert(parameter.name);
+  if (!found.empty()) return found;
   fail(Exit::usage,
        "{} '{}' matches no parameter of {}; its modules are {}, and 'convoy inspect checkpoint' lists all names",
        option, pattern, graph.model, fmt::join(outermost_modules(graph), ", "));

@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parameters by patterns of their names, as `*` and `?` of shells do: a parameter's own name or that of a module that
-// holds it (`layer1`, `*.bn?`, `conv1.weight`).
+// Parameters by patterns of their names, for --freeze and --lr-mult.
 #pragma once
+#include <set>
 #include <string>
 
 #include "network/graph.hpp"
 
 namespace convoy {
 
-bool matches(const std::string& pattern, const std::string& parameter);
+/// All but the last layer.
+constexpr const char* backbone = "backbone";
 
-/// Throws Error(usage): the option's pattern matches nothing of the graph.
-[[noreturn]] void refuse_pattern(const Graph& graph, const char* option, const std::string& pattern);
+/// Names of the parameters that a pattern matches: their own name or that of a module that holds them, as `*` and `?`
+/// of shells do (`layer1`, `*.bn?`, `conv1.weight`); or `backbone`. Throws Error(usage) that names the option if there
+/// are none.
+std::set<std::string> find_parameters(const Graph& graph, const char* option, const std::string& pattern);
 
 }  // namespace convoy

@@ -9,7 +9,7 @@ namespace convoy {
 /// and the learning rate stands outside of the velocity, as in Sgd. Where a norm is 0 the ratio is 1.
 struct Lars {
   static constexpr const char *name = "lars", *title = "LARS";
-  static constexpr RuleNames aliases{"lbsgd"};
+  static constexpr RuleNames aliases{};
   static constexpr std::array<const char*, 1> slots{"momentum"};
   static constexpr std::array<RuleOption, 3> options{{
       momentum_option,

@@ -188,8 +188,10 @@ void set_option(const Option& option, const Assignment& given) {
     if (given.value.empty()) throw BadValue("is empty");
     option.set(given.value);
   } catch (const BadValue& e) {
-    fail(Exit::usage, "{} ('{}' {}){}", given.origin, given.value, e.what(),
-         option.allowed.empty() ? "" : "; allowed: " + option.allowed);
+    std::string remedy = option.allowed.empty() ? "" : "; allowed: " + option.allowed;
+    for (const ForeignValue& one : option.foreign)
+      if (is_same_word(one.value, given.value)) remedy = "; " + one.hint + remedy;
+    fail(Exit::usage, "{} ('{}' {}){}", given.origin, given.value, e.what(), remedy);
   }
 }
 

@@ -21,7 +21,7 @@ std::string describe(const Option& option, HelpDepth depth) {
 std::string option_text(const Option& option, HelpDepth depth) {
   std::string text = option.help;
   std::string value = option.otherwise.empty() ? option.print() : option.otherwise;
-  if (option.is_switch()) value = value == "true" ? "on" : "off";
+  if (option.is_switch() && option.otherwise.empty()) value = value == "true" ? "on" : "off";
   std::string notes;
   if (!value.empty()) notes += "default: " + value;
   constexpr std::size_t long_list = 60;

@@ -49,6 +49,11 @@ struct Renamed {
   std::string now, then;
 };
 
+/// A value that other programs have, and what to write instead: `use --model-file`.
+struct ForeignValue {
+  std::string value, hint;
+};
+
 /// Bound to one struct: `set` and `print` work on a field of it, which must outlive the option.
 struct Option {
   std::string name = {};     ///< `batch-size`
@@ -61,7 +66,8 @@ struct Option {
   std::function<void(const std::string&)> set = {};  ///< throws BadValue
   std::function<std::string()> print = {};           ///< as set takes it; empty: not set
   char letter = 0;
-  std::vector<std::string> aliases = {};  ///< other programs' names for the same thing, and other letters
+  std::vector<std::string> aliases = {};   ///< other programs' names for the same thing, and other letters
+  std::vector<ForeignValue> foreign = {};  ///< values that `set` refuses, with what the message says of them
   Bits bits = Bits::irrelevant;
   std::vector<std::string> unhashed = {};   ///< values with which it does not stand in the hash
   std::function<bool()> hashed_where = {};  ///< false: it does not stand in the hash; null: always true
@@ -76,6 +82,10 @@ struct Option {
   bool is_path() const { return value == "DIR" || value == "FILE" || value == "WHERE" || value.starts_with("PATH"); }
   Option& also(std::initializer_list<const char*> names) {
     aliases = std::vector<std::string>(names.begin(), names.end());
+    return *this;
+  }
+  Option& answers(std::initializer_list<ForeignValue> values) {
+    foreign = values;
     return *this;
   }
   Option& short_form(char c) {

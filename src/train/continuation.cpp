@@ -14,6 +14,7 @@
 #include "config/rate_choice.hpp"
 #include "core/log.hpp"
 #include "run/run_state.hpp"
+#include "train/setup.hpp"
 #include "train/training_job.hpp"
 
 namespace convoy {
@@ -33,11 +34,18 @@ void judge_data(const TrainingJob& job, FoundCheckpoint& found) {
   found.other_val = verdict.new_best;
 }
 
-/// A resumed run keeps its learning rate unless --lr gives one.
-void keep_rates(TrainingJob& job, const CheckpointMeta& meta) {
+/// Collective. A resumed run keeps its learning rate unless --lr gives one, and its batch norms unless --norm-epsilon
+/// or --norm-momentum gives others.
+void keep_what_it_began_with(TrainingJob& job, const CheckpointMeta& meta) {
   const auto stored = meta.texts.find("configuration");
-  if (stored != meta.texts.end() && keep_rate(job.config, stored->second)) {
-    for (TrainingPhase& phase : job.phases) keep_rate(phase.config, stored->second);
+  if (stored != meta.texts.end() && keep_unsaid(job.config, stored->second)) {
+    for (TrainingPhase& phase : job.phases) keep_unsaid(phase.config, stored->second);
+    run_alike(job.communicator, [&] { job.graph = build_network(job.phases); });
+    const float kept = norms_of(job.config.model).epsilon, usual = usual_norms(job.config.model.model).epsilon;
+    const bool said = job.config.said.count("norm-epsilon") > 0 || !job.config.model.layers.empty();
+    if (job.communicator.rank() == 0 && !said && kept != usual)
+      log::info("the batch norms keep the epsilon of {} that the run began with ({} begins with {} now)", kept,
+                job.config.model.model, usual);
   } else if (job.communicator.rank() == 0 && job.config.said.count("lr") == 0) {
     log::warn(
         "the checkpoint's configuration can't be read, so the learning rate is this version's default; give --lr");
@@ -202,7 +210,7 @@ std::optional<FoundCheckpoint> find_resume(TrainingJob& job) {
   run_alike(job.communicator, [&] {
     if (found) require_same_frozen(job.config, found->file.meta);
   });
-  if (found) keep_rates(job, found->file.meta);
+  if (found) keep_what_it_began_with(job, found->file.meta);
   settle_groups(job, found);
   settle_run(job.communicator, job.attempt, found ? found->file.meta.run : std::string());
   return found;

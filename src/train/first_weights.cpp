@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -45,11 +46,30 @@ Head judge_head(const TrainingJob& job, const FoundWeights& found) {
   return verdict.new_head ? Head::left_out : Head::where_it_fits;
 }
 
+/// The epsilon with which a checkpoint's weights learned; nothing: it can't be read.
+std::optional<float> epsilon_of(const CheckpointMeta& meta) {
+  const auto text = meta.texts.find("configuration");
+  if (text == meta.texts.end()) return {};
+  try {
+    return norms_of(parse_ini(text->second).model).epsilon;
+  } catch (const Error&) {  // of another version
+    return {};
+  }
+}
+
 void warn_of_epsilon(const FoundWeights& found, const GraphSpec& model) {
-  const float theirs = torchvision_epsilon(model.model);
-  if (found.tells() || !model.layers.empty() || theirs == model.norm_epsilon) return;
+  const float own = norms_of(model).epsilon;
+  if (found.tells()) {
+    const std::optional<float> theirs = epsilon_of(found.file.meta);
+    if (theirs && *theirs != own)
+      log::warn("the batch norms of '{}' learned with an epsilon of {}, not {}; give --norm-epsilon {} for its weights",
+                found.path, *theirs, own, *theirs);
+    return;
+  }
+  const float theirs = usual_norms(model.model).epsilon;
+  if (!model.layers.empty() || theirs == own) return;
   log::warn("the batch norms of torchvision's {} have an epsilon of {}, not {}; give --norm-epsilon {} for its weights",
-            model.model, theirs, model.norm_epsilon, theirs);
+            model.model, theirs, own, theirs);
 }
 
 /// Names of tensors that the weights lack, since they start anew for the classes of this run.

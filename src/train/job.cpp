@@ -146,9 +146,10 @@ std::string describe(const JobShape& job, const TrainConfig& config) {
         fmt::format("; lookahead every {}, alpha {}", counted(config.lookahead.steps, "step"), config.lookahead.alpha);
   const std::string rate =
       config.optimiser.schedule.decay == Decay::phases
-          ? fmt::format("learning rates of the phases, up to {}", highest_rate(config, job))
-          : fmt::format("peak learning rate {:.6g}{}{}", job.peak_rate, scaled,
-                        warmup > 0 ? fmt::format(", warm-up {}", counted(warmup, "epoch")) : std::string());
+          ? fmt::format("optimizer {}, learning rates of the phases, up to {}", info_of(optimiser.rule).name,
+                        highest_rate(config, job))
+          : fmt::format("optimizer {}, peak learning rate {:.6g}{}{}", info_of(optimiser.rule).name, job.peak_rate,
+                        scaled, warmup > 0 ? fmt::format(", warm-up {}", counted(warmup, "epoch")) : std::string());
   return fmt::format("{}, {}, batch {} per replica, global batch {}; sync {}{}; {}; {} per epoch, {} in total",
                      counted(job.ranks, "rank"), counted(job.replicas, "replica"), job.order.batch, job.global_batch,
                      describe(job.sync), average, rate, counted(job.steps_per_epoch, "step"), job.total_steps);

@@ -268,6 +268,19 @@ std::vector<std::string> job_warnings(const std::vector<TrainingPhase>& phases) 
     texts.push_back(
         fmt::format("--wire {} has no effect: one replica has nothing to send; start more ranks, or drop it",
                     name_of(first.config.sync.wire)));
+  const EmaConfig& ema = first.config.ema;
+  const auto steps = static_cast<double>(job.total_steps), every = static_cast<double>(ema.steps);
+  if (const double updates = 1 / (1 - ema.decay); ema.decay > 0 && updates * every > steps) {
+    const double per_update = (1 - ema.decay) * static_cast<double>(job.global_batch) * every / first.config.epochs;
+    const double tenth = 1 - 10 * every / steps;
+    texts.push_back(fmt::format(
+        "--ema-decay {} averages over {:.0f} steps, and the run has {}, so the average, which is the model that validation "
+        "and checkpoints take, stays near where it began{}. torchvision's --model-ema-decay {} with --model-ema-steps {} "
+        "is --ema-decay {:.8g} here",
+        ema.decay, updates * every, counted(job.total_steps, "step"),
+        tenth > 0 ? fmt::format("; --ema-decay {:.6g} averages over a tenth of the run", tenth) : std::string(),
+        ema.decay, ema.steps, 1 - std::min(1.0, per_update)));
+  }
   for (const RatePhase& gap : epochs_between_phases(schedule_of(first.config, job.peak_rate)))
     texts.push_back(fmt::format(
         "no [phase.N] has the learning rate of epochs {:g}:{:g}, so it stays at {:g}; give them a phase, or lower --epochs",

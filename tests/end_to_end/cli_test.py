@@ -320,7 +320,7 @@ def models():
     """Networks with torchvision's parameters and what it publishes."""
     rows = {row["network"]: row for row in csv.DictReader(io.StringIO(call("models", "--format", "csv")[0]))}
     for name, parameters, size, top1 in (("resnet50", 25557032, "224 x 224 x 3", "76.13"), ("inception_v3", 23834568, "299 x 299 x 3", "77.29"),
-                                         ("vgg16", 138357544, "224 x 224 x 3", "71.59"), ("resnet20", 272474, "32 x 32 x 3", "")):
+                                         ("vgg16", 138357544, "224 x 224 x 3", "71.59"), ("resnext101_64x4d", 83455272, "224 x 224 x 3", "83.25"), ("resnet20", 272474, "32 x 32 x 3", "")):
         row = rows[name]
         check((int(row["parameters"]), row["input"], row["published_top1"]) == (parameters, size, top1), f"models: {row}")
     check(abs(float(rows["resnet50"]["MMACs"]) - 4089.2) < 1, "multiply-adds of resnet50")

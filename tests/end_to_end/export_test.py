@@ -63,6 +63,7 @@ NETWORKS = [("lenet", 28, ["--pooling", "average"]), ("resnet8", 32, []), ("resn
             ("alexnet", 67, []), ("vgg11", 32, ["--activation", "gelu"]), ("squeezenet1_1", 65, []), ("mobilenet_v2", 32, []),
             ("mobilenet_v3_small", 32, []), ("efficientnet_b0", 32, []), ("densenet121", 32, []), ("googlenet", 33, []),
             ("inception_v3", 75, []), ("mlp", 16, ["--activation", "tanh"])]
+WITHOUT_NORMS = ("lenet", "alexnet", "vgg11", "squeezenet1_1", "mlp")
 
 
 def graphs(work):
@@ -72,7 +73,7 @@ def graphs(work):
         data, images = make_set(work, size)
         folder = f"{work}/{network}"
         train(1, folder, "--data", data, "--model", network, "--batch-size", 20, "--lr", 0.0001, "--max-steps", 2, "--skip-eval",
-              "--norm-momentum", 1, *options)
+              *(() if network in WITHOUT_NORMS else ("--norm-momentum", 1)), *options)
         path, _ = export(work, folder, f"{network}.onnx", "--with-normalization")
         model = Model(path)
         seen |= {node[0] for node in model.nodes}
@@ -220,7 +221,7 @@ def imports(work):
         result = json.load(open(f"{work}/out/result.json", encoding="utf-8"))
         return {key: result[key] for key in ("images", "top1_count", "top5_count", "loss")}
 
-    for network, *words in (("resnet8", "--normalise", "per-image"), ("mobilenet_v3_small", "--norm-epsilon", 0.001), ("vgg11_bn",)):
+    for network, *words in (("resnet8", "--normalise", "per-image"), ("mobilenet_v3_small",), ("vgg11_bn",)):
         folder = f"{work}/{network}"
         train(1, folder, "--data", data, "--model", network, "--batch-size", 10, "--max-steps", 2, "--lr", 0.001, *words)
         path, _ = export(work, folder, f"{network}.onnx")
@@ -272,7 +273,11 @@ def errors(work):
             ([folder, "-o", folder, "--format", "onnx"], 2, "is not a regular file"), ([f"{data}/val-00000-of-00001.h5", "-o", out], 3, "not a checkpoint")):
         text = alone("export", *words, expect=code)
         check(said in text and "; " in text, f"{code}: {text}")
+    train(1, f"{work}/lenet", "--data", data, "--model", "lenet", "--batch-size", 10, "--max-steps", 1)
+    text = alone("export", f"{work}/lenet", "-o", out, "--image-size", 64, expect=2)
+    check("--image-size 64 doesn't go with the weights of lenet, whose linear layers were trained with 32 x 32 pixels; leave it out" in text, "weights of one image size")
     check(not [n for n in os.listdir(work) if n.startswith("out")], "nothing is written")
+    check("[default: the average where the checkpoint has one, as evaluate]" in " ".join(alone("export", "--help").split()), "help tells the default of --ema")
     _, text = export(work, folder, "out.onnx")
     check("out.onnx: resnet8" in text and "parameters" in text, f"told: {text.strip()}")
     before = os.stat(out).st_mtime_ns

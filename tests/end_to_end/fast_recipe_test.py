@@ -59,6 +59,11 @@ def rates(work):
     ratio = np.linalg.norm(change[4]["head.weight"] - start) / np.linalg.norm(change[1]["head.weight"] - start)
     check(abs(ratio - 4) < 1e-4, f"four times the rate: four times the first step ({ratio:.6f})")
     check(same_bits({"w": change[4]["layers.1.conv1.weight"]}, {"w": change[1]["layers.1.conv1.weight"]}), "of the head alone")
+    still = f"{work}/backbone-0"
+    train(1, still, *CONFIG, "--lr-mult", "backbone=0", "--lookahead-steps", 0, "--max-steps", 2, "--save-every-steps", 1, "--skip-eval")
+    first, second = tensors(os.path.join(still, "checkpoints", "step-00000001.h5"), "parameters"), tensors(last(still), "parameters")
+    moved = {name for name in first if first[name].tobytes() != second[name].tobytes()}
+    check(moved == {"head.weight"}, f"backbone=0 leaves the last layer to train: {moved}")
     _, err = run(1, "train", *CONFIG, "--lr-mult", "layer9=2", "--output-dir", f"{work}/none", expect=2)
     check("--lr-mult 'layer9' matches no parameter of airbench94" in err, "a pattern that matches nothing")
 

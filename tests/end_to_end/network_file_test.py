@@ -59,6 +59,14 @@ with work_folder() as work:
         input_of = {"lenet": (10, 1, 28)}.get(network, (1000, 3, 224))
         words = ("--classes", input_of[0], "--channels", input_of[1], "--image-size", input_of[2])
         check(digest("--model", network, *words) == digest("--model-file", shown, *words), f"{network}: the shown file is the same network")
+    for name, words in (("resnet50", ("--resnet-version", "v2")), ("alexnet", ("--variant", "owt")), ("resnet34", ("--stem", "small"))):
+        words = (*words, "--activation", "gelu")
+        shown = write(f"{work}/form.cfg", subprocess.run([CONVOY, "models", "--show", name, *words], capture_output=True, text=True, check=True).stdout)
+        size = ("--classes", 10, "--channels", 3, "--image-size", 224)
+        check(digest("--model", name, *words, *size) == digest("--model-file", shown, *size), f"{name} {words[1]}: so is the file of a form that options choose")
+    by_mxnet, plain = (subprocess.run([CONVOY, "models", "--show", *words], capture_output=True, text=True, check=True).stdout
+                       for words in (("resnet-v2", "--num-layers", "50"), ("resnet50", "--resnet-version", "v2")))
+    check(by_mxnet == plain, "by MXNet's name and depth, too")
     shown = write(f"{work}/resnet8.cfg", subprocess.run([CONVOY, "models", "--show", "resnet8"], capture_output=True, text=True, check=True).stdout)
     train(1, f"{work}/named", *COMMON, "--model", "resnet8", "--epochs", 1)
     train(3, f"{work}/shown", *COMMON, "--model-file", shown, "--epochs", 1)

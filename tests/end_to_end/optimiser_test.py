@@ -26,7 +26,8 @@ MODES = {
 def check_formula(work):
     """Each step from the weights and slots of the checkpoint before it, in double."""
     folder = f"{work}/formula"
-    train(2, folder, *JOB, *MODES["gradients"], "--max-steps", 5, "--save-every-steps", 1, "--keep-checkpoints", 9)
+    said = "".join(train(2, folder, *JOB, *MODES["gradients"], "--max-steps", 5, "--save-every-steps", 1, "--keep-checkpoints", 9))
+    check(f"optimizer adamw, peak learning rate {RATE}" in said, "the log names the rule")
     worst = 0
     for step in range(2, 6):
         before, after = (f"{folder}/checkpoints/step-{s:08}.h5" for s in (step - 1, step))

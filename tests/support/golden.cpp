@@ -68,6 +68,7 @@ Attributes attributes_of(const json& from) {
 /// `resnet32_v2_tanh`: model, version, activation.
 GraphSpec graph_of(const std::string& name) {
   GraphSpec spec;
+  spec.norm_epsilon = 1e-5F;  // of all networks of tests/golden/models.py
   const std::string first = name.substr(0, name.find('_'));
   const bool is_variant = first == "alexnet" || first == "resnet20" || first == "resnet32";
   spec.model = is_variant ? first : name;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <utility>
 
 #include "core/errors.hpp"
 
@@ -11,6 +12,14 @@ namespace convoy {
 Index multiple_of_8(double channels) {
   const Index near = std::max<Index>(8, static_cast<Index>(channels + 4) / 8 * 8);
   return static_cast<double>(near) < 0.9 * channels ? near + 8 : near;
+}
+
+OtherName renamed(std::map<std::string, std::string> names) {
+  return [names = std::move(names)](const std::string& name) -> std::optional<NamedNetwork> {
+    const auto found = names.find(name);
+    if (found == names.end()) return std::nullopt;
+    return NamedNetwork{found->second};
+  };
 }
 
 ModelOption dropout_option() {

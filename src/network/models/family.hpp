@@ -4,6 +4,7 @@
 #pragma once
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,19 +17,25 @@ struct UsualInput {
 };
 constexpr UsualInput imagenet_input{1000, 3, 224}, cifar_input{10, 3, 32}, mnist_input{10, 1, 28};
 
+/// What a name in small letters, with `_` for `-`, means that another program uses.
+using OtherName = std::function<std::optional<NamedNetwork>(const std::string& name)>;
+/// Other programs' names, each with ours.
+OtherName renamed(std::map<std::string, std::string> names);
+
 struct Family {
   std::vector<std::string> names;         ///< that error texts may suggest
   std::vector<std::string> help = {};     ///< lines for --help; a family without shares the first line
   std::vector<ModelOption> options = {};  ///< options of one name are the same in every family
-  /// Top-1 in percent on ImageNet's val split of torchvision's IMAGENET1K_V1 weights (torchvision 0.29), where its
-  /// recipe is the classic one.
+  /// Top-1 in percent on ImageNet's val split of torchvision's IMAGENET1K_V1 weights (torchvision 0.29), whatever their
+  /// recipe is: that of resnext101_64x4d and of EfficientNet is a newer one than that of the others.
   std::map<std::string, double> published = {};
   std::function<bool(const std::string& model)> has;
   std::function<UsualInput(const GraphSpec&)> usual_input;
   /// Throws Error(usage) for a value of an option that the model doesn't have.
   std::function<Graph(const GraphSpec&)> build;
-  /// Of torchvision's batch norms, where it isn't the usual one.
-  std::function<float(const std::string& model)> torchvision_epsilon = {};
+  /// Where the batch norms of the published network aren't those of most.
+  std::function<Norms(const std::string& model)> norms = {};
+  OtherName other_name = {};
 };
 
 std::vector<Family> model_families();

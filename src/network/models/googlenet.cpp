@@ -68,7 +68,7 @@ Family googlenet_family() {
           .has = [](const std::string& model) { return model == "googlenet"; },
           .usual_input = [](const GraphSpec&) { return imagenet_input; },
           .build = build_googlenet,
-          .torchvision_epsilon = [](const std::string&) { return 1e-3F; }};
+          .norms = [](const std::string&) { return Norms{.epsilon = 1e-3F}; }};
 }
 
 }  // namespace convoy

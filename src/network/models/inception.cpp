@@ -123,7 +123,8 @@ Family inception_family() {
                 return UsualInput{1000, 3, 299};
               },
           .build = build_inception,
-          .torchvision_epsilon = [](const std::string&) { return 1e-3F; }};
+          .norms = [](const std::string&) { return Norms{.epsilon = 1e-3F}; },
+          .other_name = renamed({{"inceptionv3", "inception_v3"}})};
 }
 
 }  // namespace convoy

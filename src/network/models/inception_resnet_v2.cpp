@@ -92,7 +92,7 @@ Family inception_resnet_v2_family() {
                 return UsualInput{1000, 3, 299};
               },
           .build = build_inception_resnet_v2,
-          .torchvision_epsilon = [](const std::string&) { return 1e-3F; }};
+          .norms = [](const std::string&) { return Norms{.epsilon = 1e-3F}; }};
 }
 
 }  // namespace convoy

@@ -103,7 +103,8 @@ Family inception_v4_family() {
                 return UsualInput{1000, 3, 299};
               },
           .build = build_inception_v4,
-          .torchvision_epsilon = [](const std::string&) { return 1e-3F; }};
+          .norms = [](const std::string&) { return Norms{.epsilon = 1e-3F}; },
+          .other_name = renamed({{"inceptionv4", "inception_v4"}})};
 }
 
 }  // namespace convoy

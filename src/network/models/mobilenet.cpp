@@ -148,8 +148,17 @@ Family mobilenet_family() {
           .has = [](const std::string& model) { return std::find(names.begin(), names.end(), model) != names.end(); },
           .usual_input = [](const GraphSpec&) { return imagenet_input; },
           .build = build,
-          .torchvision_epsilon =
-              [](const std::string& model) { return model.starts_with("mobilenet_v3") ? 1e-3F : usual_norm_epsilon; }};
+          .norms =
+              [](const std::string& model) {
+                return model.starts_with("mobilenet_v3") ? Norms{.epsilon = 1e-3F, .momentum = 0.01F} : Norms{};
+              },
+          .other_name = renamed({{"mobilenet", "mobilenet_v1"},
+                                 {"mobilenetv1", "mobilenet_v1"},
+                                 {"mobilenet1.0", "mobilenet_v1"},
+                                 {"mobilenetv2", "mobilenet_v2"},
+                                 {"mobilenet_v2_1.0", "mobilenet_v2"},
+                                 {"mobilenetv3_small", "mobilenet_v3_small"},
+                                 {"mobilenetv3_large", "mobilenet_v3_large"}})};
 }
 
 }  // namespace convoy

@@ -2,6 +2,8 @@
 #include <fmt/core.h>
 
 #include <map>
+#include <optional>
+#include <regex>
 
 #include "core/errors.hpp"
 #include "network/models/residual.hpp"
@@ -104,6 +106,24 @@ Graph build_resnet(const GraphSpec& spec) {
   return net.classify("fc", x, fmt::format("{} {}{}", spec.model, version, small_stem ? " (small stem)" : ""));
 }
 
+/// `resnet50_v2`, `resnet_v2_50`: the version that GluonCV, MXNet's symbols and TensorFlow put into the name; v1b has
+/// its stride in the 3x3. `se_resnet50`. A ResNeXt without widths is that of MXNet, 32x4d.
+std::optional<NamedNetwork> other_name(const std::string& name) {
+  static const std::map<std::string, std::string> plain{{"resnext50", "resnext50_32x4d"},
+                                                        {"resnext101", "resnext101_32x4d"},
+                                                        {"resnext152", "resnext152_32x4d"},
+                                                        {"wide_resnet50", "wide_resnet50_2"},
+                                                        {"wide_resnet101", "wide_resnet101_2"}};
+  if (const auto found = plain.find(name); found != plain.end()) return NamedNetwork{found->second};
+  if (name.starts_with("se_res")) return NamedNetwork{"se" + name.substr(3)};
+  static const std::regex depth_first("resnet([0-9]+)_(v1|v1b|v1\\.5|v2)"), version_first("resnet_(v1|v2)_([0-9]+)");
+  std::smatch parts;
+  const bool first = std::regex_match(name, parts, depth_first);
+  if (!first && !std::regex_match(name, parts, version_first)) return std::nullopt;
+  const std::string depth = parts[first ? 1 : 2], version = parts[first ? 2 : 1];
+  return NamedNetwork{"resnet" + depth, {{"resnet-version", version == "v1b" ? "v1.5" : version}}};
+}
+
 }  // namespace
 
 Family resnet_family() {
@@ -123,12 +143,14 @@ Family resnet_family() {
                     {"resnet152", 78.31},
                     {"resnext50_32x4d", 77.62},
                     {"resnext101_32x8d", 79.31},
+                    {"resnext101_64x4d", 83.25},
                     {"wide_resnet50_2", 78.47},
                     {"wide_resnet101_2", 78.85}},
       .has = [](const std::string& model) { return find_form(model).has_value(); },
       .usual_input =
           [](const GraphSpec& spec) { return spec.option("stem") == "small" ? cifar_input : imagenet_input; },
-      .build = build_resnet};
+      .build = build_resnet,
+      .other_name = other_name};
 }
 
 }  // namespace convoy

@@ -66,7 +66,8 @@ Family squeezenet_family() {
           .published = {{"squeezenet1_0", 58.09}, {"squeezenet1_1", 58.18}},
           .has = [](const std::string& model) { return model == "squeezenet1_0" || model == "squeezenet1_1"; },
           .usual_input = [](const GraphSpec&) { return imagenet_input; },
-          .build = build_squeezenet};
+          .build = build_squeezenet,
+          .other_name = renamed({{"squeezenet1.0", "squeezenet1_0"}, {"squeezenet1.1", "squeezenet1_1"}})};
 }
 
 }  // namespace convoy

@@ -174,6 +174,26 @@ const Case cases[] = {
      "--ema-steps 8"},
     {"ema_of_one", "--ema-decay 0.99999999", "",
      "--ema-decay 0.99999999 is 1 in fp32, so the average would stay as it is; give 0.9999999 or less"},
+    {"mxnets_large_batches", "--optimizer lbsgd", "",
+     "--optimizer lbsgd ('lbsgd' is not one of the choices); MXNet's is SGD with a warm-up: use sgd with --lr-scaling "
+     "linear and --warmup-epochs; with its warmup_strategy 'lars' it is lars; allowed: sgd, "
+     "nesterov, adam, adamw, rmsprop, adagrad, signum, lars, lamb, muon"},
+    {"policy_of_torchvision", "--auto-augment augmix", "",
+     "--auto-augment augmix ('augmix' is not one of the choices); Convoy has no AugMix; allowed: none, randaugment, "
+     "trivial, autoaugment"},
+    {"weights_of_torchvision", "--weights ResNet50_Weights.IMAGENET1K_V1", "",
+     "--weights ResNet50_Weights.IMAGENET1K_V1 ('ResNet50_Weights.IMAGENET1K_V1' names weights that torchvision "
+     "downloads, and Convoy downloads nothing); allowed: the path of a checkpoint, a run directory or a file, such as "
+     "torch.save(model.state_dict(), 'FILE.pth') writes"},
+    {"polynomial_of_mxnet", "--config f.cfg", "lr-step-epochs = pow 2\n",
+     "f.cfg:1: lr-step-epochs = pow 2 ('pow 2' is MXNet's polynomial decay: use --lr-schedule poly with --lr-power 2); "
+     "allowed: a comma-separated list of numbers > 0 and <= 1000000000"},
+    {"initialiser_of_mxnet", "--initializer msra", "",
+     "--initializer msra ('msra' is not one of the choices); use he; allowed: he, xavier, normal, truncated_normal, "
+     "uniform, orthogonal"},
+    {"initialiser_by_default", "--initializer default", "",
+     "--initializer default ('default' is not one of the choices); leave it out for the model's own; allowed: he, xavier, "
+     "normal, truncated_normal, uniform, orthogonal"},
     {"beta_of_another_rule", "--beta1 0.9", "",
      "--beta1 0.9 has no effect: it needs --optimizer adam, adamw, lamb or muon; give that, or drop it"},
     {"norms_of_adamw", "--opt adamw --always-adapt", "",
@@ -185,6 +205,12 @@ const Case cases[] = {
      "--lr-step-size 30 has no effect: it needs --lr-schedule step or multistep; give that, or drop it"},
     {"default_without_effect", "--onecycle-start 0.3", "",
      "--onecycle-start 0.3 has no effect: it needs --lr-schedule onecycle; give that, or drop it"},
+    {"least_rate_above_the_peak", "--lr 0.01 --min-lr 0.5", "",
+     "--min-lr 0.5 is above the peak learning rate of 0.01 (--lr after --lr-scaling), so the learning rate would rise to "
+     "it; lower --min-lr, or raise --lr"},
+    {"warmup_from_above", "--lr 0.01 --warmup-lr 0.5 --warmup-epochs 1", "",
+     "--warmup-lr 0.5 is above the peak learning rate of 0.01 (--lr after --lr-scaling), so the learning rate would fall "
+     "in the warm-up; lower --warmup-lr, or raise --lr"},
     {"warmup_rate_alone", "--lr 0.1 --warmup-lr 0.01", "",
      "--warmup-lr 0.01 has no effect: it needs --warmup-epochs; give that, or drop it"},
     {"area_of_windows", "--crop window --min-scale 0.08", "",
@@ -211,6 +237,17 @@ const Case cases[] = {
      "drop it"},
     {"key_without_effect_beside_others", "--config f.cfg --lr-schedule poly", "lr-step-epochs = 30,60\n",
      "f.cfg:1: lr-step-epochs = 30,60 has no effect: it needs --lr-schedule step or multistep; give that, or drop it"},
+    {"norms_of_a_network_without", "--model vgg16 --bn-momentum 0.2", "",
+     "--bn-momentum 0.2 has no effect: it needs a network with batch norms; give that, or drop it"},
+    {"epsilon_of_a_network_without", "--model lenet --norm-epsilon 1e-3", "",
+     "--norm-epsilon 1e-3 has no effect: it needs a network with batch norms; give that, or drop it"},
+    {"patience_without_validations", "--patience 3 --val-interval 0", "",
+     "--patience 3 counts validations, and --val-interval 0 leaves only the one at the end; drop one"},
+    {"plateau_without_validations", "--lr-schedule plateau --val-interval 0", "",
+     "--lr-schedule plateau follows the validations, and --val-interval 0 leaves only the one at the end; drop one"},
+    {"rare_classes_twice", "--class-weights auto --balance classes", "",
+     "--class-weights auto and --balance classes together count rare classes twice (each alone evens them out); drop one "
+     "of them"},
     {"ema_steps_alone", "--ema-steps 8", "",
      "--ema-steps 8 has no effect: it needs --ema-decay; give that, or drop it"},
     {"replicas_twice", "--replicas 4 --grad-accum-steps 2", "",

@@ -70,11 +70,48 @@ TEST(Parse, formats_of_mxnet) {
   EXPECT_DOUBLE_EQ(sync.compression.threshold, 0.25);
 }
 
+TEST(Parse, policies_of_torchvision) {
+  EXPECT_EQ(train_config("--auto-augment ra").data.augment.policy.policy, Policy::rand);
+  EXPECT_EQ(train_config("--auto-augment ta_wide").data.augment.policy.policy, Policy::trivial);
+  EXPECT_EQ(train_config("--auto-augment imagenet").data.augment.policy.policy, Policy::autoaugment);
+}
+
 TEST(Parse, network_and_depth_in_two_options) {
   EXPECT_EQ(train_config("--num-layers 50 --network resnet").model.model, "resnet50");
   EXPECT_EQ(train_error("--model resnet20 --num-layers 50"),
             "--num-layers 50 ('50' adds a depth to 'resnet20', which has one); allowed: a whole number, with a network "
             "without a depth, as in --model resnet --num-layers 50");
+}
+
+/// MXNet's symbols (example/image-classification/symbols), GluonCV's model zoo, and hyphens for underscores.
+TEST(Parse, networks_by_other_programs_names) {
+  struct Named {
+    const char *line, *model, *version;
+  };
+  for (const Named& one :
+       {Named{"--network resnext --num-layers 50", "resnext50_32x4d", ""},
+        Named{"--network resnext --num-layers 101", "resnext101_32x4d", ""},
+        Named{"--network resnet-v1 --num-layers 50", "resnet50", "v1"},
+        Named{"--network resnet-v2 --num-layers 20", "resnet20", "v2"},
+        Named{"--network vgg --num-layers 16", "vgg16", ""}, Named{"--network mobilenet", "mobilenet_v1", ""},
+        Named{"--network mobilenet-v2", "mobilenet_v2", ""}, Named{"--network inception-v3", "inception_v3", ""},
+        Named{"--model ResNet50", "resnet50", ""}, Named{"--model resnet50_v2", "resnet50", "v2"},
+        Named{"--model resnet50_v1b", "resnet50", "v1.5"},
+        Named{"--model resnet50_v1 --resnet-version v1.5", "resnet50", "v1.5"},
+        Named{"--model se-resnet50", "seresnet50", ""}}) {
+    const TrainConfig config = train_config(one.line);
+    EXPECT_EQ(config.model.model, one.model) << one.line;
+    EXPECT_EQ(config.model.option("resnet-version"), one.version) << one.line;
+    EXPECT_EQ(to_ini(parse_ini(to_ini(config))), to_ini(config)) << one.line;
+    EXPECT_EQ(train_config("--config f", to_ini_of_words(config)).model.option("resnet-version"), one.version);
+  }
+  EXPECT_EQ(train_error("--network resnext --num-layers 51"),
+            "unknown model 'resnext51'; there are resnext50_32x4d, resnext101_32x4d, resnext101_32x8d, "
+            "resnext101_64x4d, resnext152_32x4d");
+  EXPECT_EQ(train_error("--network vgg"),
+            "unknown model 'vgg'; there are vgg11, vgg13, vgg16, vgg19, vgg11_bn, vgg13_bn, vgg16_bn, vgg19_bn");
+  EXPECT_EQ(train_error("--network squeezenet"), "unknown model 'squeezenet'; there are squeezenet1_0, squeezenet1_1");
+  EXPECT_EQ(train_error("--network swin_t"), "unknown model 'swin_t'; 'convoy models' lists the networks");
 }
 
 TEST(Parse, underscores_are_hyphens) {

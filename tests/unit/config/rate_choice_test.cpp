@@ -56,6 +56,18 @@ TEST(RateChoice, is_printed) {
   EXPECT_NE(to_ini_of_words(config).find("# warmup-epochs = 2\n"), std::string::npos);
 }
 
+TEST(RateChoice, a_run_that_goes_on_keeps_its_norms) {
+  const TrainConfig older = parse_ini("synthetic = true\nmodel = googlenet\nnorm-epsilon = 1e-05\n");
+  const auto kept = [&](const std::string& line) {
+    TrainConfig config = train_config(line);
+    keep_norms(config, older);
+    return norms_of(config.model).epsilon;
+  };
+  EXPECT_EQ(kept("--model googlenet"), 1e-5F);
+  EXPECT_EQ(kept("--model googlenet --norm-epsilon 0.002"), 0.002F) << "what is given counts";
+  EXPECT_EQ(kept("--model inception_v3"), 1e-3F) << "another network";
+}
+
 TEST(RateChoice, a_run_that_goes_on_keeps_its_rate) {
   const TrainConfig older = parse_ini("synthetic = true\nepochs = 20\n");  // 0.1 for any batch, no warm-up
   const auto continued = [&](const std::string& line, const TrainConfig& stored) {

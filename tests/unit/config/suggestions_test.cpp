@@ -166,6 +166,20 @@ const Typed table[] = {
     {"wandb", "metrics.jsonl"},
     {"early-stopping", "--target-accuracy"},
     {"world-size", "mpirun -np N"},
+    // torchvision's references, MXNet's fine-tune.py and timm's train.py.
+    {"lr-warmup-method", "--warmup-epochs"},
+    {"lr-warmup-decay", "--warmup-lr"},
+    {"augmix-severity", "no AugMix"},
+    {"ra-sampler", "--repeated-augmentation N"},
+    {"pretrained-model", "--weights PATH"},
+    {"layer-before-fullc", "--freeze backbone"},
+    {"warmup-strategy", "--optimizer lars"},
+    {"grad-checkpointing", "--recompute auto"},
+    {"opt-betas", "--beta1 and --beta2"},
+    {"clip-mode", "--clip-grad-norm"},
+    {"wd-mult", "--norm-weight-decay"},
+    {"weight-decay-mult", "--bias-weight-decay"},
+    {"layer-decay", "--lr-mult"},
     // Our own names, shortened, lengthened or misspelt.
     {"epoch", "'--epochs'"},
     {"worker", "'--workers'"},
@@ -229,7 +243,7 @@ TEST(Suggestions, name_options_that_exist) {
   for (const Typed& typed : table) {
     const std::string hint = foreign_hint(typed.name);
     for (std::size_t at = hint.find("--"); at != std::string::npos; at = hint.find("--", at + 2)) {
-      const auto end = std::min(hint.find_first_not_of("abcdefghijklmnopqrstuvwxyz-", at), hint.size());
+      const auto end = std::min(hint.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-", at), hint.size());
       const std::string option = hint.substr(at + 2, end - at - 2);
       EXPECT_TRUE(option == "help" || names.find(option) != nullptr) << typed.name << ": " << hint;
     }

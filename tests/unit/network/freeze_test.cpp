@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "network/freeze.hpp"
+#include "network/patterns.hpp"
 
 #include <gtest/gtest.h>
 

@@ -148,6 +148,30 @@ TEST(Models, InitialiserOptionChangesFiltersOnly) {
   EXPECT_EQ(he.at("bn1.weight").initialiser.fill, Fill::ones);
 }
 
+/// torchvision 0.29: BasicConv2d of GoogLeNet and Inception v3 has eps=0.001, norm_layer of MobileNet v3 eps=0.001 and
+/// momentum=0.01. timm 1.0: norm_eps of Inception v4 and Inception-ResNet v2 is 1e-3.
+TEST(Models, BatchNormsAreThoseOfThePublishedNetwork) {
+  struct Published {
+    const char* model;
+    float epsilon, momentum;
+  };
+  for (const Published& one : {Published{"resnet18", 1e-5F, 0.1F}, Published{"mobilenet_v2", 1e-5F, 0.1F},
+                               Published{"efficientnet_b0", 1e-5F, 0.1F}, Published{"mobilenet_v3_small", 1e-3F, 0.01F},
+                               Published{"mobilenet_v3_large", 1e-3F, 0.01F}, Published{"googlenet", 1e-3F, 0.1F},
+                               Published{"inception_v3", 1e-3F, 0.1F}, Published{"inception_v4", 1e-3F, 0.1F},
+                               Published{"inception_resnet_v2", 1e-3F, 0.1F}, Published{"inception_bn", 1e-5F, 0.1F}}) {
+    int norms = 0;
+    for (const Node& node : build_graph({.model = one.model}).nodes)
+      if (const auto* norm = as<BatchNorm>(node)) {
+        ++norms;
+        EXPECT_EQ(norm->epsilon, one.epsilon) << one.model;
+        EXPECT_EQ(norm->momentum, one.momentum) << one.model;
+      }
+    EXPECT_GT(norms, 10) << one.model;
+    EXPECT_EQ(norms_of({.model = one.model, .norm_epsilon = 1e-4F}).epsilon, 1e-4F) << "what is asked for counts";
+  }
+}
+
 TEST(Models, OptionsReachTheNodes) {
   const Graph graph = build_graph({.model = "resnet20",
                                    .activation = "leaky_relu",
@@ -201,7 +225,7 @@ TEST(Models, MlpTakesAnyHiddenLayers) {
 TEST(Models, UnknownNamesSuggestTheNearest) {
   expect_usage_error([] { build_graph({.model = "resnet-50"}); }, {"'resnet-50'", "did you mean 'resnet50'"});
   expect_usage_error([] { build_graph({.model = "lenett"}); }, {"did you mean 'lenet'"});
-  expect_usage_error([] { build_graph({.model = "swin_t"}); }, {"'swin_t'", "mlp, lenet, alexnet, vgg11"});
+  expect_usage_error([] { build_graph({.model = "swin_t"}); }, {"'swin_t'", "'convoy models' lists the networks"});
   for (const char* impossible : {"resnet", "resnet19", "resnet2", "resnet20x", "resnet18_cifar", "resnet50_bottleneck",
                                  "resnet-20", "resnet99999999999"})
     expect_usage_error([&] { build_graph({.model = impossible}); }, {"unknown model", impossible});
