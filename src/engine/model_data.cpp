@@ -22,6 +22,7 @@ TrainedData trained_data(const DataConfig& config, const DatasetInfo& train, std
           .train_digest = train.digest,
           .val_digest = val_digest,
           .mean_image = mean_image ? hash_bytes(train.mean_image.data(), train.mean_image.size() * sizeof(float)) : 0,
+          .normalise = config.normalise,
           .input_height = shown.height,
           .input_width = shown.width,
           .short_side = resized > 0 ? resized : std::min(train.height, train.width)};

@@ -102,7 +102,8 @@ std::string data_in_onnx(const TensorFile& file) {
     data.height = data.input_height = static_cast<Index>(crop[0]);
     data.width = data.input_width = static_cast<Index>(crop[1]);
     data.short_side = Json::parse(told.at("resize_size")).as<Index>();
-    meta.meta.texts["normalization"] = told.at("normalization");
+    data.normalise = normalise_named(told.at("normalization"));
+    if (!data.normalise) throw std::invalid_argument("normalization");
     return to_text(meta);
   } catch (const std::exception&) {  // of JSON, or a key that is missing
     fail(Exit::data, "'{}' gives its classes and its input in another form than 'convoy export' does; export it again",

@@ -57,18 +57,6 @@ std::vector<double> per_one(const std::vector<double>& pixel_units) {
   return values;
 }
 
-const char* name_of(Normalise normalise) {
-  switch (normalise) {
-    case Normalise::channel:
-      return "channel";
-    case Normalise::mean_image:
-      return "mean_image";
-    case Normalise::per_image:
-      return "per_image";
-  }
-  return "";
-}
-
 /// What a user of the file must know: what it computes, on which input, and where it is from.
 Metadata describe(const SavedModel& saved, const HostModel& model) {
   const CheckpointMeta& meta = saved.file.meta;

@@ -84,16 +84,13 @@ std::uint64_t digest_of(GraphSpec network, const GraphSpec& like) {
 
 /// Throws Error(data).
 InputSpec::Normalise normalise_of(const FoundWeights& found) {
-  const auto& texts = found.file.meta.texts;
-  const auto told = texts.find("normalization");
-  const std::string word = told == texts.end() ? "channel" : told->second;
-  if (word == "per_image") return InputSpec::Normalise::per_image;
-  if (word != "channel")
+  const auto normalise = found.file.meta.data.normalise.value_or(InputSpec::Normalise::channel);
+  if (normalise == InputSpec::Normalise::mean_image)
     fail(
         Exit::data,
         "'{}' takes images without the mean image of its training set, which an ONNX file doesn't hold; export safetensors or pth",
         found.path);
-  return InputSpec::Normalise::channel;
+  return normalise;
 }
 
 }  // namespace
