@@ -68,6 +68,12 @@ GraphSpec network_in(const std::string& path, GraphSpec asked) {
   const StateFit fit = fit_state(plan, file);
   spec.classes = classes_of(fit, plan);
   if (spec.classes == 0) fail_misfit(fit, plan, file);
+  if (spec.classes == 1)
+    fail(
+        Exit::data,
+        "'{}' has a last layer of one value, and the softmax of {} needs two classes or more; 'convoy train --weights' "
+        "starts a new last layer",
+        file.path(), spec.model);
   if (is_free && !fit.timm) spec.norm_epsilon = torchvision_epsilon(spec.model);
   if (spec.norm_epsilon != usual_norm_epsilon)
     log::info("its batch norms have an epsilon of {}{}", spec.norm_epsilon, is_free ? " as torchvision's" : "");
