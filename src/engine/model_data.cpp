@@ -28,6 +28,11 @@ TrainedData trained_data(const DataConfig& config, const DatasetInfo& train, std
           .short_side = resized > 0 ? resized : std::min(train.height, train.width)};
 }
 
+TrainedData published_input() {
+  return {
+      .mean = {123.675, 116.28, 103.53}, .std = {58.395, 57.12, 57.375}, .normalise = InputSpec::Normalise::channel};
+}
+
 void tell(const DataVerdict& verdict) {
   for (const std::string& note : verdict.notes) log::info("{}", note);
   for (const std::string& warning : verdict.warnings) log::warn("{}", warning);

@@ -12,15 +12,13 @@
 #include "core/errors.hpp"
 #include "core/log.hpp"
 #include "core/text.hpp"
+#include "engine/model_data.hpp"
 #include "infer/host_model.hpp"
 #include "interchange/fit.hpp"
 #include "interchange/onnx_network.hpp"
 
 namespace convoy {
 namespace {
-
-// What torchvision's and timm's published weights learned with, in grey levels.
-const std::vector<double> usual_mean{123.675, 116.28, 103.53}, usual_std{58.395, 57.12, 57.375};
 
 /// The only network whose tensors the file has.
 GraphSpec network_by_tensors(const TensorFile& file) {
@@ -138,12 +136,13 @@ ModelFile open_model(Communicator& communicator, const std::string& path, const 
     model.config.data.normalise = normalise_of(model.found);
     return model;
   }
-  if (channels != static_cast<Index>(usual_mean.size())) return model;
-  model.config.data.rgb_mean = usual_mean;
-  model.config.data.rgb_std = usual_std;
+  const TrainedData usual = published_input();
+  if (channels != static_cast<Index>(usual.mean.size())) return model;
+  model.config.data.rgb_mean = usual.mean;
+  model.config.data.rgb_std = usual.std;
   log::info(
       "'{}' doesn't tell how images become its input: mean {} and deviation {}, unless --rgb-mean and --rgb-std say otherwise",
-      path, fmt::join(usual_mean, ","), fmt::join(usual_std, ","));
+      path, fmt::join(usual.mean, ","), fmt::join(usual.std, ","));
   return model;
 }
 

@@ -99,6 +99,16 @@ def training(folder, state, checkpoint):
         check(found["fc.weight"].shape[0] == 7, "of 7 classes")
         body = {name: value for name, value in found.items() if not name.startswith("fc.")}
         check(difference(body, {name: before[name] for name in body}) < 1e-6, f"on the file's body, {ranks} ranks")
+    # Another program's file tells no mean and deviation: what the run takes, and what published weights learned with.
+    usual = ("--rgb-mean", "123.675,116.28,103.53", "--rgb-std", "58.395,57.12,57.375")
+    fact = f"'{folder}/plain.pth' doesn't tell how images became its input: this run normalises with mean 110.00 120.00 130.00, deviation 60.00 55.00 50.00"
+    advice = "learned with mean 123.67 116.28 103.53, deviation 58.40 57.12 57.38; --rgb-mean 123.675,116.28,103.53 --rgb-std 58.395,57.12,57.375 keeps that"
+    out, err = train(3, f"{folder}/input", *synthetic(), "--weights", f"{folder}/plain.pth", *still)
+    check((out + err).count(fact) == 1 and advice in out + err and f"warning: {fact}" not in out + err, "the input is told, once")
+    out, err = train(1, f"{folder}/frozen", *synthetic(), "--weights", f"{folder}/plain.pth", *still, "--freeze", "backbone")
+    check(f"{advice}: what --freeze keeps can't adapt" in out + err and f"warning: {fact}" in out + err, "and warned of where layers stay as they are")
+    out, err = train(1, f"{folder}/usual", *DATA[:6], *usual, "--synthetic-classes", CLASSES, "--weights", f"{folder}/plain.pth", *still, "--freeze", "backbone")
+    check("as torchvision's and timm's published weights learned with" in out + err and "can't adapt" not in out + err, "the published ones are told as such")
     # A body alone, and the head of a single class.
     before = tensors(checkpoint)
     write_pth(f"{folder}/body.pth", {name: value for name, value in state.items() if not name.startswith("fc.")})
