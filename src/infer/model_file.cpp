@@ -123,27 +123,34 @@ ModelFile open_model(Communicator& communicator, const std::string& path, const 
   });
   GraphSpec& spec = model.config.model = network;
   std::istringstream words(answer);
-  Index channels = 0;
   std::getline(words, spec.model);  // a file may call its network by several words
   std::string layers;
   std::getline(words, layers);
   spec.layers = layers_of_line(layers);
-  words >> model.classes >> channels >> spec.norm_epsilon >> spec.image_size;
+  words >> model.classes >> model.channels >> spec.norm_epsilon >> spec.image_size;
   for (std::string name, value; words >> name >> value;) spec.options[name] = value;
   if (const TrainedData& data = model.found.file.meta.data; !data.class_names.empty()) {
     // An ONNX file of 'convoy export' describes its classes and its input.
-    model.classes = 0;
+    model.classes = model.channels = 0;
     model.config.data.normalise = normalise_of(model.found);
     return model;
   }
   const TrainedData usual = published_input();
-  if (channels != static_cast<Index>(usual.mean.size())) return model;
+  if (model.channels != static_cast<Index>(usual.mean.size())) return model;
   model.config.data.rgb_mean = usual.mean;
   model.config.data.rgb_std = usual.std;
   log::info(
       "'{}' doesn't tell how images become its input: mean {} and deviation {}, unless --rgb-mean and --rgb-std say otherwise",
       path, fmt::join(usual.mean, ","), fmt::join(usual.std, ","));
   return model;
+}
+
+void require_channels(const ModelFile& model, const DatasetInfo& info) {
+  if (model.channels == 0 || model.channels == info.channels) return;
+  fail(Exit::data,
+       "'{}' takes images of {}, and '{}' ({}) holds images of {}; prepare the set with --color rgb (3) or grey (1)",
+       model.found.path, counted(model.channels, "channel"), info.folder, info.split,
+       counted(info.channels, "channel"));
 }
 
 Index input_side(const ModelFile& model, const DataConfig& data, const DatasetInfo& info) {

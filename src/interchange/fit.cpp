@@ -138,6 +138,24 @@ Index fitting_classes(const GraphSpec& spec, const TensorFile& file) try {
   return 0;
 }
 
+/// Channels of the images that the file's network takes, if it differs from the plan's in that alone; else 0.
+Index other_channels(const StateFit& fit, const Plan& plan) {
+  if (!fit.missing.empty() || !fit.unexpected.empty()) return 0;
+  Index channels = 0;
+  for (const auto& [entry, from] : fit.misshapen) {
+    const Node& node = plan.graph.nodes.at(static_cast<std::size_t>(entry.node));
+    const auto* const convolution = as<Convolution>(node);
+    if (convolution == nullptr || node.inputs != std::vector<NodeId>{0} || from->extent.size() != entry.extent.size())
+      return 0;
+    std::vector<Index> like = entry.extent;
+    like.at(1) = from->extent[1];
+    const Index theirs = from->extent[1] * convolution->groups;
+    if (like != from->extent || (channels != 0 && channels != theirs)) return 0;
+    channels = theirs;
+  }
+  return channels;
+}
+
 }  // namespace
 
 std::string model_words(const GraphSpec& spec) {
@@ -218,6 +236,12 @@ void fail_misfit(const StateFit& fit, const Plan& plan, const TensorFile& file) 
     fail(Exit::data, "'{}' ({}, {}) holds {} without its last layer ({}); 'convoy train --weights' starts a new one",
          file.path(), name_of(file.format()), counted(file.tensors().size(), "tensor"), plan.graph.model,
          differences(fit));
+  if (const Index channels = other_channels(fit, plan); channels != 0)
+    fail(Exit::data,
+         "'{}' ({}) takes images of {}, and the data set holds images of {}; prepare the set with --color rgb (3) or "
+         "grey (1)",
+         file.path(), name_of(file.format()), counted(channels, "channel"),
+         counted(as<Input>(plan.graph.nodes.front())->channels, "channel"));
   if (file.format() == TensorFormat::onnx) others.push_back("--model-file " + file.path());
   for (const GraphSpec& spec : networks_that_fit(file)) others.push_back(model_words(spec));
   const std::string remedy = !fit.fits() && !others.empty() ? fmt::format("it fits {}", fmt::join(others, " or "))

@@ -48,7 +48,7 @@ std::vector<GraphSpec> networks_that_fit(const TensorFile& file);
 std::string model_words(const GraphSpec& spec);
 
 /// Throws Error(data) that lists the first differences with their shapes, and names the networks that fit if there are
-/// any.
+/// any; or that says of how many channels the images are that the file's network takes.
 [[noreturn]] void fail_misfit(const StateFit& fit, const Plan& plan, const TensorFile& file);
 
 /// Copies the tensors that fill the network into the blocks of a set. Returns digest_of_state of the values. Throws

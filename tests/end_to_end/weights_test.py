@@ -10,7 +10,7 @@ import zipfile
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../support"))
 import image_sets as sets  # noqa: E402  (the path is set above)
 import numpy as np  # noqa: E402
-from runner import check, difference, last, run, tensors, train, work_folder  # noqa: E402
+from runner import PREPROCESS, check, difference, last, run, tensors, train, work_folder  # noqa: E402
 from state_files import Device, write_pth, write_safetensors  # noqa: E402
 
 CLASSES = 5
@@ -172,6 +172,18 @@ def network(folder):
     expected, _ = evaluated(1, last(f"{folder}/grey"), *grey)
     found, _ = evaluated(1, f"{folder}/grey.safetensors", *grey, "--model", "resnet20")
     check(found["top1_count"] == expected["top1_count"], "of grey images, too")
+    # Files whose network takes colours, on a grey set, and the other way round.
+    job = ("--model", "resnet20", "--batch-size", 8, "--max-steps", 1)
+    for name, set_words, theirs, own in (("deep", grey, "3 channels", "1 channel"), ("grey", (), "1 channel", "3 channels")):
+        path = f"{folder}/{name}.safetensors"
+        _, err = train(3, f"{folder}/no", *synthetic(), *set_words, "--weights", path, *job, expect=3)
+        check(f"'{path}' (safetensors) takes images of {theirs}, and the data set holds images of {own}; prepare the set with --color" in err, f"train: a file of {theirs}")
+        err = evaluated(3, path, *set_words, "--model", "resnet20", expect=3)
+        check(f"'{path}' takes images of {theirs}, and " in err and f"holds images of {own}; prepare the set with --color" in err and "--rgb-mean has" not in err, f"evaluate: a file of {theirs}")
+    data = f"{folder}/grey-set"
+    run(1, "synthetic", "--samples", 10, "--val-samples", 6, "--image-size", 16, "--classes", CLASSES, "--channels", 1, "--partitions", 1, "--out", data, program=PREPROCESS)
+    err = run(1, "predict", f"{folder}/deep.safetensors", data, "--model", "resnet20", expect=3)[1]
+    check("takes images of 3 channels, and " in err and "holds images of 1 channel" in err, "predict: a grey set")
     check("it fits --model resnet20" in evaluated(1, f"{folder}/deep.safetensors", "--model", "resnet32", expect=3), "and named where another is given")
 
 
