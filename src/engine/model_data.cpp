@@ -40,7 +40,8 @@ void tell(const DataVerdict& verdict) {
 
 DataVerdict see_as_model(const NamedData& model, DatasetInfo& set, DataConfig& config) {
   const TrainedData& learned = model.data;
-  const TrainedData own = trained_data(config, set, 0);
+  TrainedData own = trained_data(config, set, 0);
+  own.mean = set.mean;  // of as many channels as its images have, whatever --rgb-mean says
   DataVerdict verdict = judge(model, {own, fmt::format("'{}' ({})", set.folder, set.split)}, DataUse::evaluation);
   if (!learned.class_names.empty()) {
     set.labels_as = verdict.labels;

@@ -54,6 +54,7 @@ Splits make_splits(const TrainConfig& config, SplitHeaders headers) {
   splits.has_val = headers.has_val;
   if (!splits.has_val) return splits;
   splits.val_data = validation_data(config.data);
+  require_mean_per_channel(config.data, splits.train);
   const TrainedData learned = trained_data(config.data, splits.train, splits.val.digest);
   splits.val_verdict =
       see_as_model({learned, fmt::format("train split '{}'", splits.train.folder)}, splits.val, splits.val_data);
