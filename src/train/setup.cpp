@@ -12,6 +12,7 @@
 #include "data/evaluation.hpp"
 #include "data/partition.hpp"
 #include "network/freeze.hpp"
+#include "network/taken_name.hpp"
 #include "train/class_weights.hpp"
 
 namespace convoy {
@@ -269,6 +270,11 @@ std::vector<std::string> job_warnings(const std::vector<TrainingPhase>& phases) 
     texts.push_back(
         fmt::format("--wire {} has no effect: one replica has nothing to send; start more ranks, or drop it",
                     name_of(first.config.sync.wire)));
+  if (has_taken_name(graph_spec(first.config.model, first.config.data, first.splits.train)))
+    texts.push_back(fmt::format(
+        "the network of --model-file is called '{}' and differs from Convoy's: logs and checkpoints can't tell "
+        "them apart; give it a name of its own",
+        first.config.model.model));
   for (const RatePhase& gap : epochs_between_phases(schedule_of(first.config, job.peak_rate)))
     texts.push_back(fmt::format(
         "no [phase.N] has the learning rate of epochs {:g}:{:g}, so it stays at {:g}; give them a phase, or lower --epochs",

@@ -63,6 +63,18 @@ with work_folder() as work:
     train(1, f"{work}/named", *COMMON, "--model", "resnet8", "--epochs", 1)
     train(3, f"{work}/shown", *COMMON, "--model-file", shown, "--epochs", 1)
     check(same_bits(everything(last(f"{work}/named")), everything(last(f"{work}/shown"))), "resnet8 by name and by file: the same bits")
+    out, err = train(1, f"{work}/shown-again", *COMMON, "--model-file", shown, "--max-steps", 1)
+    check("differs from Convoy's" not in out + err, "it has its name by right")
+    with open(shown, encoding="utf-8") as file:
+        changed = write(f"{work}/changed.cfg", file.read().replace("act = activation", "act = activation kind=silu", 1))
+    out, err = train(3, f"{work}/changed", *COMMON, "--model-file", changed, "--max-steps", 1)
+    name = re.search(r"name = (.*)", open(changed, encoding="utf-8").read())[1]
+    check((out + err).count(f"warning: the network of --model-file is called '{name}' and differs from Convoy's") == 1, "a changed one is warned of")
+    said, _ = run(1, "export", last(f"{work}/changed"), "--output", f"{work}/changed.onnx")
+    about = Model(f"{work}/changed.onnx").metadata
+    check((about["network"], about["variant"]) == (f"{name} (changed)",) * 2 and f"changed.onnx: {name} (changed) of " in said, "and marked in an export")
+    run(1, "export", last(f"{work}/shown"), "--output", f"{work}/shown.onnx")
+    check("changed" not in Model(f"{work}/shown.onnx").metadata["network"], "as the shown one isn't")
     # What a network can take is judged by the size of this run's images, not by a usual one; and a file's name is free.
     write(f"{work}/large.net", "name = vgg16\n[network]\nc = convolution out=8 stride=8\np = pool mode=average kernel=32 stride=32\n"
           "flatten = flatten\nfc = linear out=classes\n")
