@@ -46,15 +46,27 @@ std::uint64_t parse_hex(const std::string& text) {
 std::string hex(std::uint64_t value) { return fmt::format("{:016x}", value); }
 
 Json to_json(const TrainedData& data) {
-  return Json::object({{"class_names", data.class_names},
-                       {"mean", data.mean},
-                       {"std", data.std},
-                       {"stored_size", std::vector<Index>{data.height, data.width}},
-                       {"train_digest", hex(data.train_digest)},
-                       {"val_digest", hex(data.val_digest)},
-                       {"mean_image", hex(data.mean_image)},
-                       {"input_size", std::vector<Index>{data.input_height, data.input_width}},
-                       {"short_side", data.short_side}});
+  Json json = Json::object({{"class_names", data.class_names},
+                            {"mean", data.mean},
+                            {"std", data.std},
+                            {"stored_size", std::vector<Index>{data.height, data.width}},
+                            {"train_digest", hex(data.train_digest)},
+                            {"val_digest", hex(data.val_digest)},
+                            {"mean_image", hex(data.mean_image)},
+                            {"input_size", std::vector<Index>{data.input_height, data.input_width}},
+                            {"short_side", data.short_side}});
+  if (data.normalise) json["normalise"] = name_of(*data.normalise);
+  return json;
+}
+
+/// Of checkpoints of older versions, which tell no kind: nothing.
+std::optional<InputSpec::Normalise> normalise_in(const Json& json) {
+  const Json* told = json.find("normalise");
+  if (told == nullptr) return std::nullopt;
+  const auto word = told->as<std::string>();
+  const auto kind = normalise_named(word);
+  if (!kind) throw std::invalid_argument("'" + word + "' is a kind of normalisation that this program doesn't know");
+  return kind;
 }
 
 TrainedData data_of(const Json& json) {
@@ -68,6 +80,7 @@ TrainedData data_of(const Json& json) {
           .train_digest = digest("train_digest"),
           .val_digest = digest("val_digest"),
           .mean_image = digest("mean_image"),
+          .normalise = normalise_in(json),
           .input_height = size("input_size", 0),
           .input_width = size("input_size", 1),
           .short_side = json.at("short_side").as<Index>()};

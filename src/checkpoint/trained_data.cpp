@@ -4,8 +4,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
+#include <utility>
 
 #include "core/errors.hpp"
 #include "core/json.hpp"
@@ -14,6 +16,10 @@
 namespace convoy {
 namespace {
 using Names = std::vector<std::string>;
+using Normalise = InputSpec::Normalise;
+
+constexpr std::array<std::pair<Normalise, const char*>, 3> kinds{
+    {{Normalise::channel, "channel"}, {Normalise::mean_image, "mean_image"}, {Normalise::per_image, "per_image"}}};
 
 /// As JSON keeps them in a checkpoint: what is no UTF-8 has been replaced.
 Names as_stored(const Names& names) { return Json::parse(Json(names).text(-1, Json::Order::as_written)).as<Names>(); }
@@ -46,20 +52,19 @@ bool near(const std::vector<double>& a, const std::vector<double>& b) {
                     [](double x, double y) { return std::abs(x - y) <= tolerance * std::max(1.0, std::abs(x)); });
 }
 
-std::string normalisation(const TrainedData& data) {
-  return fmt::format("mean {:.2f}, deviation {:.2f}{}", fmt::join(data.mean, " "), fmt::join(data.std, " "),
-                     data.mean_image == 0 ? "" : fmt::format(", mean image {:016x}", data.mean_image));
-}
-
 std::string input_of(const TrainedData& data) {
   return fmt::format("{} x {} pixels of a short side of {}", data.input_height, data.input_width, data.short_side);
 }
 
-/// What a checkpoint of an older version doesn't tell; empty: it tells everything.
-std::string what_is_unknown(const TrainedData& model) {
+/// What a checkpoint of an older version doesn't tell; empty: it tells everything that this use compares.
+std::string what_is_unknown(const TrainedData& model, DataUse use) {
   Names unknown;
   if (model.class_names.empty()) unknown.emplace_back("classes");
-  if (model.mean.empty()) unknown.emplace_back("normalisation");
+  if (model.mean.empty()) {
+    unknown.emplace_back("normalisation");
+  } else if (!model.normalise && use != DataUse::evaluation) {
+    unknown.emplace_back("kind of normalisation");
+  }
   if (model.train_digest == 0) unknown.emplace_back("samples");
   if (model.short_side == 0) unknown.emplace_back("input size");
   return fmt::format("{}", fmt::join(unknown, ", "));
@@ -127,16 +132,23 @@ void judge_resume(const NamedData& model, const NamedData& set, DataUse use, Dat
                     model.data.val_digest, set.data.val_digest));
 }
 
+/// As --normalise takes it.
+std::string option_word(Normalise normalise) {
+  std::string word = name_of(normalise);
+  std::replace(word.begin(), word.end(), '_', '-');
+  return word;
+}
+
 /// Of a network that trains on.
 std::vector<std::string> changes_of_input(const NamedData& model, const NamedData& set) {
   const TrainedData &then = model.data, &now = set.data;
   std::vector<std::string> changes;
-  const bool other = !then.mean.empty() && (!near(then.mean, now.mean) || !near(then.std, now.std) ||
-                                            differs(then.mean_image, now.mean_image));
-  if (other) {
-    changes.push_back(
-        fmt::format("input is normalised with {}, in {} it was {}; --rgb-mean and --rgb-std keep what it learned with",
-                    normalisation(now), model.name, normalisation(then)));
+  if (!normalise_alike(then, now)) {
+    const bool other_kind = then.normalise && now.normalise && *then.normalise != *now.normalise;
+    changes.push_back(fmt::format("input is normalised with {}, in {} it was {}; {} what it learned with",
+                                  normalisation_text(now), model.name, normalisation_text(then),
+                                  other_kind ? fmt::format("--normalise {} keeps", option_word(*then.normalise))
+                                             : "--rgb-mean and --rgb-std keep"));
   }
   if (then.short_side != 0 && input_of(then) != input_of(now))
     changes.push_back(fmt::format("input is {}, in {} it was {}", input_of(now), model.name, input_of(then)));
@@ -144,6 +156,32 @@ std::vector<std::string> changes_of_input(const NamedData& model, const NamedDat
 }
 
 }  // namespace
+
+std::string name_of(Normalise normalise) {
+  const auto found =
+      std::find_if(kinds.begin(), kinds.end(), [&](const auto& kind) { return kind.first == normalise; });
+  require(found != kinds.end(), "a kind of normalisation without a name");
+  return found->second;
+}
+
+std::optional<Normalise> normalise_named(std::string_view name) {
+  for (const auto& [kind, word] : kinds)
+    if (name == word) return kind;
+  return std::nullopt;
+}
+
+std::string normalisation_text(const TrainedData& data) {
+  if (data.normalise == Normalise::per_image) return "each image's own mean and deviation";
+  return fmt::format("mean {:.2f}, deviation {:.2f}{}", fmt::join(data.mean, " "), fmt::join(data.std, " "),
+                     data.mean_image == 0 ? "" : fmt::format(", mean image {:016x}", data.mean_image));
+}
+
+bool normalise_alike(const TrainedData& a, const TrainedData& b) {
+  if (a.mean.empty() || b.mean.empty()) return true;
+  if (a.normalise && b.normalise && *a.normalise != *b.normalise) return false;
+  if (a.normalise == Normalise::per_image && a.normalise == b.normalise) return a.mean.size() == b.mean.size();
+  return near(a.mean, b.mean) && near(a.std, b.std) && !differs(a.mean_image, b.mean_image);
+}
 
 ClassMatch match_classes(const Names& model, const Names& set) {
   if (model.empty() || set.empty() || model == set) return {};
@@ -167,7 +205,7 @@ ClassMatch match_classes(const Names& model, const Names& set) {
 
 DataVerdict judge(const NamedData& model, const NamedData& set, DataUse use) {
   DataVerdict verdict;
-  if (const std::string unknown = what_is_unknown(model.data); !unknown.empty())
+  if (const std::string unknown = what_is_unknown(model.data, use); !unknown.empty())
     verdict.notes.push_back(
         fmt::format("{} doesn't tell its data's {} (an older version or another program wrote it): not compared",
                     model.name, unknown));

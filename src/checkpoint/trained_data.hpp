@@ -3,9 +3,12 @@
 // commands ask here.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "backend/backend.hpp"
 #include "core/types.hpp"
 
 namespace convoy {
@@ -17,9 +20,20 @@ struct TrainedData {
   // Checkpoints of older versions tell nothing of what follows.
   std::uint64_t train_digest = 0, val_digest = 0;  ///< of the partitions' seals; 0: unknown, or no such split
   std::uint64_t mean_image = 0;                    ///< digest of the image that is subtracted; 0: unknown, or none
+  std::optional<InputSpec::Normalise> normalise;   ///< nothing: unknown; per_image doesn't use mean and std
   Index input_height = 0, input_width = 0;
   Index short_side = 0;  ///< of the image whose centre evaluation takes as input
 };
+
+/// `channel`, `mean_image` or `per_image`, as files tell it.
+std::string name_of(InputSpec::Normalise normalise);
+/// Nothing: no kind has this name.
+std::optional<InputSpec::Normalise> normalise_named(std::string_view name);
+
+/// For messages: `mean 120.50, deviation 60.00`, or that each image has its own.
+std::string normalisation_text(const TrainedData& data);
+/// Whether pixels become the same input. What one of them doesn't tell is not compared.
+bool normalise_alike(const TrainedData& a, const TrainedData& b);
 
 /// `labels[c]`: the model's number of the set's class c, -1 if it knows no such class; empty: their names are the same.
 /// `difference`: which names only one of them has; empty: one has all of the other's, or one tells none.
@@ -53,6 +67,7 @@ struct NamedData {
 /// | samples               |                        |                | warned                | refused               |
 /// | mean or deviation     | the model's are taken  | said           | warned                | warned                |
 /// | mean image, channels  | refused                | said           | warned                | warned                |
+/// | kind of normalisation |                        | said           | warned                | warned                |
 /// | input                 | the model's is taken   | said           | warned                | warned                |
 /// | val samples           |                        |                | best starts anew      | best starts anew      |
 ///

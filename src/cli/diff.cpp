@@ -63,6 +63,7 @@ std::vector<Difference> compare_data(const TrainedData& a, const TrainedData& b)
   add("train split", digest(a.train_digest), digest(b.train_digest));
   add("val split", digest(a.val_digest), digest(b.val_digest));
   add("classes", fmt::format("{}", fmt::join(a.class_names, " ")), fmt::format("{}", fmt::join(b.class_names, " ")));
+  if (a.normalise && b.normalise) add("normalisation", name_of(*a.normalise), name_of(*b.normalise));
   add("mean", fmt::format("{}", fmt::join(a.mean, " ")), fmt::format("{}", fmt::join(b.mean, " ")));
   add("deviation", fmt::format("{}", fmt::join(a.std, " ")), fmt::format("{}", fmt::join(b.std, " ")));
   add("mean image", digest(a.mean_image), digest(b.mean_image));

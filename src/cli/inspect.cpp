@@ -82,8 +82,10 @@ std::string describe(const TrainedData& data) {
   if (data.mean.empty()) return "data          not told: an older version wrote this checkpoint\n";
   std::string text = fmt::format("classes       {}: {}\n", data.class_names.size(),
                                  one_line(fmt::format("{}", fmt::join(data.class_names, ", "))));
-  text += fmt::format("normalisation mean {:.4f}; deviation {:.4f}{}\n", fmt::join(data.mean, ", "),
-                      fmt::join(data.std, ", "), data.mean_image == 0 ? "" : "; mean image");
+  text += data.normalise == InputSpec::Normalise::per_image
+              ? "normalisation " + normalisation_text(data) + "\n"
+              : fmt::format("normalisation mean {:.4f}; deviation {:.4f}{}\n", fmt::join(data.mean, ", "),
+                            fmt::join(data.std, ", "), data.mean_image == 0 ? "" : "; mean image");
   if (data.short_side == 0) return text;
   return text +
          fmt::format(

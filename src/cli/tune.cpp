@@ -147,13 +147,32 @@ std::string page_of(const TuneConfig& config, const std::vector<RangePoint>& poi
                      .strong = true,
                      .points = {{std::log10(points[i].rate), smoothed[i]}}});
   };
-  if (found) {
+  if (found && found->doubt == RangeFinding::Doubt::none) {
     mark("steepest descent", 1, found->steepest);
     mark("lowest loss", 2, found->lowest_rate);
   }
   const std::string title = "Loss over the learning rate";
   return chart_page(fmt::format("Learning-rate range test of {}", config.train.model.model), build_id(),
                     {line_chart(title, "loss", lines, {.name = "learning rate", .base = 10})});
+}
+
+/// Why nothing is suggested, and what would help; empty: something is.
+std::string tell_doubt(const RangeFinding& found, bool diverged) {
+  const auto at_end = [&](const char* end, const char* remedy) {
+    return fmt::format("the loss falls fastest at {:.3g}, the {} end of the range ({} would show more)", found.steepest,
+                       end, remedy);
+  };
+  switch (found.doubt) {
+    case RangeFinding::Doubt::none:
+      return {};
+    case RangeFinding::Doubt::scatter:
+      return "the loss falls no faster than it scatters from step to step (more --steps or a larger batch would show more)";
+    case RangeFinding::Doubt::low_end:
+      return at_end("lower", "a smaller --from-lr");
+    case RangeFinding::Doubt::high_end:
+      return at_end("upper", diverged ? "more --steps" : "a larger --to-lr");
+  }
+  return {};
 }
 
 std::string tell(const TuneConfig& config, const RateRamp& ramp, const RangeTest& test,
@@ -166,6 +185,8 @@ std::string tell(const TuneConfig& config, const RateRamp& ramp, const RangeTest
     return text +
            "the loss never fell, so there is nothing to suggest; try another range (--from-lr, --to-lr) or more "
            "--steps\n";
+  if (const std::string doubt = tell_doubt(*found, test.diverged); !doubt.empty())
+    return text + doubt + ", so there is nothing to suggest\n";
   text += fmt::format("loss falls fastest at       {:.3g}\n", found->steepest);
   text += fmt::format("loss is lowest at           {:.3g}, a tenth of it is {:.3g}\n", found->lowest_rate,
                       found->lowest_rate / 10);
@@ -238,8 +259,8 @@ Command tune_command() {
       .text =
           "Trains for some steps with a learning rate that rises exponentially, and stops when the loss diverges (its running\n"
           "mean is 4 times its least). Prints the learning rate where the smoothed loss falls fastest, for the batch of these\n"
-          "ranks, and a tenth of the learning rate with the lowest loss. Writes lr_range.csv and lr_range.html. Nothing else is\n"
-          "kept.",
+          "ranks, and a tenth of the learning rate with the lowest loss. Suggests nothing where the loss falls no faster than it\n"
+          "scatters, or fastest at an end of the range. Writes lr_range.csv and lr_range.html. Nothing else is kept.",
       .first_words = {"lr"},
       .lists_networks = true,
       .see_options = see_options<TuneConfig>,

@@ -174,6 +174,15 @@ ImageMemory image_memory(Backend& backend) {
   };
 }
 
+void require_mean_per_channel(const DataConfig& config, const DatasetInfo& info) {
+  const auto channels = static_cast<std::size_t>(info.channels);
+  const std::size_t means = config.rgb_mean.empty() ? info.mean.size() : config.rgb_mean.size(),
+                    deviations = config.rgb_std.empty() ? info.std.size() : config.rgb_std.size();
+  if (means != channels || deviations != channels)
+    fail(Exit::usage, "--rgb-mean has {} and --rgb-std {} values, but the images of '{}' have {} channels", means,
+         deviations, info.folder, channels);
+}
+
 InputSpec input_spec(const DataConfig& config, const DatasetInfo& info, const AugmentSpec& augment) {
   const bool made = augment.on_host(), reflects = !augment.train && config.translate_test > 0;
   InputSpec spec{.height = made ? augment.height : info.height,
@@ -188,10 +197,7 @@ InputSpec input_spec(const DataConfig& config, const DatasetInfo& info, const Au
     fail(Exit::data, "data set '{}' has {} channels; at most {} are supported", info.folder, channels,
          spec.mean.size());
   }
-  if (mean.size() != channels || std.size() != channels) {
-    fail(Exit::usage, "--rgb-mean has {} and --rgb-std {} values, but the images of '{}' have {} channels", mean.size(),
-         std.size(), info.folder, channels);
-  }
+  require_mean_per_channel(config, info);
   for (std::size_t c = 0; c < channels; ++c) {
     if (!(std[c] > 0)) fail(Exit::data, "the standard deviation of channel {} is {}; give --rgb-std", c, std[c]);
     spec.mean.at(c) = static_cast<float>(mean[c]);

@@ -54,6 +54,9 @@ int keep_resident(Backend& backend, const Dataset& dataset, const AugmentSpec& a
 /// Memory for rows of images from which the device copies fastest.
 ImageMemory image_memory(Backend& backend);
 
+/// Throws Error(usage) unless --rgb-mean and --rgb-std have one value for each channel of the set.
+void require_mean_per_channel(const DataConfig& config, const DatasetInfo& info);
+
 /// Network input from a data set's attributes and the user's wishes, of images as `augment` gives them.
 InputSpec input_spec(const DataConfig& config, const DatasetInfo& info, const AugmentSpec& augment);
 /// Height and width of the network input: --image-size, else the stored size, else (files of any size) 224.

@@ -22,9 +22,15 @@ TrainedData trained_data(const DataConfig& config, const DatasetInfo& train, std
           .train_digest = train.digest,
           .val_digest = val_digest,
           .mean_image = mean_image ? hash_bytes(train.mean_image.data(), train.mean_image.size() * sizeof(float)) : 0,
+          .normalise = config.normalise,
           .input_height = shown.height,
           .input_width = shown.width,
           .short_side = resized > 0 ? resized : std::min(train.height, train.width)};
+}
+
+TrainedData published_input() {
+  return {
+      .mean = {123.675, 116.28, 103.53}, .std = {58.395, 57.12, 57.375}, .normalise = InputSpec::Normalise::channel};
 }
 
 void tell(const DataVerdict& verdict) {
@@ -34,7 +40,8 @@ void tell(const DataVerdict& verdict) {
 
 DataVerdict see_as_model(const NamedData& model, DatasetInfo& set, DataConfig& config) {
   const TrainedData& learned = model.data;
-  const TrainedData own = trained_data(config, set, 0);
+  TrainedData own = trained_data(config, set, 0);
+  own.mean = set.mean;  // of as many channels as its images have, whatever --rgb-mean says
   DataVerdict verdict = judge(model, {own, fmt::format("'{}' ({})", set.folder, set.split)}, DataUse::evaluation);
   if (!learned.class_names.empty()) {
     set.labels_as = verdict.labels;

@@ -36,11 +36,13 @@ std::vector<std::string> read_tensors(const std::string& path, const Plan& plan,
   const TensorFile file(path);
   file.check_digest();
   StateFit fit = fit_state(plan, file);
-  if (!fit.fits() || (head == Head::must_fit && !fit.other_head.empty())) fail_misfit(fit, plan, file);
+  const bool fits = head == Head::must_fit ? fit.fits() && fit.other_head.empty() : fit.fits_body();
+  if (!fits) fail_misfit(fit, plan, file);
   std::vector<std::string> unread;
   const std::string last_layer = head_prefix(plan.graph);
   const auto leave = [&](const FilledEntry& each) { unread.push_back("/parameters/" + each.entry.name); };
   for (const FilledEntry& each : fit.other_head) leave(each);
+  for (const StateEntry& entry : fit.missing_head) unread.push_back("/parameters/" + entry.name);
   // A head of other classes is left whole: its weight and its bias.
   if (head == Head::left_out || !unread.empty())
     std::erase_if(fit.filled, [&](const FilledEntry& each) {
@@ -102,7 +104,8 @@ std::string data_in_onnx(const TensorFile& file) {
     data.height = data.input_height = static_cast<Index>(crop[0]);
     data.width = data.input_width = static_cast<Index>(crop[1]);
     data.short_side = Json::parse(told.at("resize_size")).as<Index>();
-    meta.meta.texts["normalization"] = told.at("normalization");
+    data.normalise = normalise_named(told.at("normalization"));
+    if (!data.normalise) throw std::invalid_argument("normalization");
     return to_text(meta);
   } catch (const std::exception&) {  // of JSON, or a key that is missing
     fail(Exit::data, "'{}' gives its classes and its input in another form than 'convoy export' does; export it again",

@@ -32,8 +32,9 @@ void require_alike(const SavedModel& first, const SavedModel& other) {
   } else if (learned.train_digest != data.train_digest) {
     difference =
         fmt::format("other training samples, digests {:016x} and {:016x}", learned.train_digest, data.train_digest);
-  } else if (learned.mean != data.mean || learned.std != data.std || learned.mean_image != data.mean_image) {
-    difference = "input is normalised otherwise";
+  } else if (!normalise_alike(learned, data)) {
+    difference =
+        fmt::format("input is normalised with {} and with {}", normalisation_text(learned), normalisation_text(data));
   }
   if (difference.empty()) return;
   fail(Exit::data, "'{}' and '{}' can't be averaged ({}); give checkpoints of one network and one data set", first.path,

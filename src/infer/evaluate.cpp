@@ -105,6 +105,7 @@ Split open_data(Communicator& communicator, const EvaluateConfig& config, const 
   });
   info = open_shared_split(communicator, data, config.split);
   run_agreed(communicator, "opening the data set", [&] {
+    require_channels(model, info);
     data.image_size = input_side(model, data, info);
     const DataVerdict verdict = see_as_model(model.data(), info, data);
     if (rank == 0) {

@@ -17,6 +17,7 @@
 #include "interchange/onnx.hpp"
 #include "interchange/tensor_file.hpp"
 #include "io/seal.hpp"
+#include "network/taken_name.hpp"
 
 namespace convoy {
 namespace {
@@ -57,16 +58,13 @@ std::vector<double> per_one(const std::vector<double>& pixel_units) {
   return values;
 }
 
-const char* name_of(Normalise normalise) {
-  switch (normalise) {
-    case Normalise::channel:
-      return "channel";
-    case Normalise::mean_image:
-      return "mean_image";
-    case Normalise::per_image:
-      return "per_image";
-  }
-  return "";
+/// What follows the name of a network of a file that is another than Convoy's of this name.
+const char* mark_of(const SavedModel& saved, const HostModel& model) {
+  GraphSpec spec = saved.config.model;
+  spec.classes = model.plan.graph.classes;
+  spec.channels = static_cast<Index>(saved.file.meta.data.mean.size());
+  spec.image_size = model.input.height;
+  return has_taken_name(spec) ? " (changed)" : "";
 }
 
 /// What a user of the file must know: what it computes, on which input, and where it is from.
@@ -75,8 +73,8 @@ Metadata describe(const SavedModel& saved, const HostModel& model) {
   const TrainedData& data = meta.data;
   const Index side = std::min(model.input.height, model.input.width);
   return {{"producer", "convoy " + build_id()},
-          {"network", saved.config.model.model},
-          {"variant", model.plan.graph.model},
+          {"network", saved.config.model.model + mark_of(saved, model)},
+          {"variant", model.plan.graph.model + mark_of(saved, model)},
           {"classes", fmt::format("{}", model.plan.graph.classes)},
           {"class_names", json_of(data.class_names)},
           {"layout", data.mean.size() == 3 ? "n c h w, c = red, green, blue" : "n c h w"},
@@ -158,8 +156,8 @@ std::string export_model(const ExportConfig& config) {
   require_free(config.output, config.overwrite ? Existing::is_replaced : Existing::stays, {saved.path});
   const HostModel model = read_model(saved, config.choice, config.image_size);
   write(config, saved, model);
-  return fmt::format("{}: {} of '{}' ({} weights), {} parameters, {:.1f} MB", config.output, model.plan.graph.model,
-                     saved.path, model.weights,
+  return fmt::format("{}: {}{} of '{}' ({} weights), {} parameters, {:.1f} MB", config.output, model.plan.graph.model,
+                     mark_of(saved, model), saved.path, model.weights,
                      cost_of(model.plan.graph, model.input.height, model.input.width).parameters,
                      static_cast<double>(std::filesystem::file_size(config.output)) / 1e6);
 }

@@ -43,6 +43,8 @@ SavedModel find_model(const std::string& path) {
   SavedModel saved{.path = best_checkpoint(path)};
   saved.file = read_main_meta(saved.path);
   saved.config = config_of(saved.file.meta, saved.path);
+  // Older versions tell it in the configuration alone.
+  saved.file.meta.data.normalise = saved.config.data.normalise;
   return saved;
 }
 

@@ -7,6 +7,7 @@
 
 #include "core/errors.hpp"
 #include "core/hash.hpp"
+#include "core/text.hpp"
 #include "data/image_maker.hpp"
 #include "data/partition.hpp"
 #include "engine/data.hpp"
@@ -63,6 +64,9 @@ DatasetInfo data_of_tensors(const ModelFile& model, const DataConfig& data) {
   info.mean = data.rgb_mean;
   info.std = data.rgb_std;
   info.channels = static_cast<Index>(info.mean.size());
+  if (info.channels != model.channels)
+    fail(Exit::usage, "--rgb-mean has {}, and '{}' takes images of {}; give one per channel",
+         counted(info.channels, "value"), model.found.path, counted(model.channels, "channel"));
   return info;
 }
 
@@ -172,18 +176,22 @@ std::unique_ptr<ImageSource> open_image_source(const PredictConfig& config, cons
     data.image_size = input_side(model, data, info);
     return info;
   };
+  const auto seen_set = [&](const DatasetInfo& info) {
+    require_channels(model, info);
+    return seen(info);
+  };
   if (config.paths.size() == 1) {
     const fs::path path = config.paths.front();
     const PartitionName name = parse_partition_name(path.filename().string());
     std::error_code unknown;
     if (name.partitions > 0 && fs::is_regular_file(path, unknown)) {
       const std::string folder = path.has_parent_path() ? path.parent_path().string() : ".";
-      const DatasetInfo info = seen(read_dataset_info(folder, name.split));
+      const DatasetInfo info = seen_set(read_dataset_info(folder, name.split));
       return std::make_unique<PreparedImages>(info, info.partitions.at(static_cast<std::size_t>(name.number)).samples,
                                               data, workers);
     }
     if (fs::is_directory(path, unknown) && has_split(path.string(), config.split)) {
-      const DatasetInfo info = seen(read_dataset_info(path.string(), config.split));
+      const DatasetInfo info = seen_set(read_dataset_info(path.string(), config.split));
       return std::make_unique<PreparedImages>(info, Range{0, info.samples}, data, workers);
     }
   }

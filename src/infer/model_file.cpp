@@ -12,15 +12,13 @@
 #include "core/errors.hpp"
 #include "core/log.hpp"
 #include "core/text.hpp"
+#include "engine/model_data.hpp"
 #include "infer/host_model.hpp"
 #include "interchange/fit.hpp"
 #include "interchange/onnx_network.hpp"
 
 namespace convoy {
 namespace {
-
-// What torchvision's and timm's published weights learned with, in grey levels.
-const std::vector<double> usual_mean{123.675, 116.28, 103.53}, usual_std{58.395, 57.12, 57.375};
 
 /// The only network whose tensors the file has.
 GraphSpec network_by_tensors(const TensorFile& file) {
@@ -67,6 +65,12 @@ GraphSpec network_in(const std::string& path, GraphSpec asked) {
   const StateFit fit = fit_state(plan, file);
   spec.classes = classes_of(fit, plan);
   if (spec.classes == 0) fail_misfit(fit, plan, file);
+  if (spec.classes == 1)
+    fail(
+        Exit::data,
+        "'{}' has a last layer of one value, and the softmax of {} needs two classes or more; 'convoy train --weights' "
+        "starts a new last layer",
+        file.path(), spec.model);
   if (is_free) spec.norm_epsilon = fit.timm ? usual_norm_epsilon : usual_norms(spec.model).epsilon;
   if (*spec.norm_epsilon != usual_norm_epsilon)
     log::info("its batch norms have an epsilon of {}{}", *spec.norm_epsilon, is_free ? " as torchvision's" : "");
@@ -83,16 +87,13 @@ std::uint64_t digest_of(GraphSpec network, const GraphSpec& like) {
 
 /// Throws Error(data).
 InputSpec::Normalise normalise_of(const FoundWeights& found) {
-  const auto& texts = found.file.meta.texts;
-  const auto told = texts.find("normalization");
-  const std::string word = told == texts.end() ? "channel" : told->second;
-  if (word == "per_image") return InputSpec::Normalise::per_image;
-  if (word != "channel")
+  const auto normalise = found.file.meta.data.normalise.value_or(InputSpec::Normalise::channel);
+  if (normalise == InputSpec::Normalise::mean_image)
     fail(
         Exit::data,
         "'{}' takes images without the mean image of its training set, which an ONNX file doesn't hold; export safetensors or pth",
         found.path);
-  return InputSpec::Normalise::channel;
+  return normalise;
 }
 
 }  // namespace
@@ -121,26 +122,34 @@ ModelFile open_model(Communicator& communicator, const std::string& path, const 
   });
   GraphSpec& spec = model.config.model = network;
   std::istringstream words(answer);
-  Index channels = 0;
   std::getline(words, spec.model);  // a file may call its network by several words
   std::string layers;
   std::getline(words, layers);
   spec.layers = layers_of_line(layers);
-  words >> model.classes >> channels >> spec.norm_epsilon.emplace() >> spec.image_size;
+  words >> model.classes >> model.channels >> spec.norm_epsilon.emplace() >> spec.image_size;
   for (std::string name, value; words >> name >> value;) spec.options[name] = value;
   if (const TrainedData& data = model.found.file.meta.data; !data.class_names.empty()) {
     // An ONNX file of 'convoy export' describes its classes and its input.
-    model.classes = 0;
+    model.classes = model.channels = 0;
     model.config.data.normalise = normalise_of(model.found);
     return model;
   }
-  if (channels != static_cast<Index>(usual_mean.size())) return model;
-  model.config.data.rgb_mean = usual_mean;
-  model.config.data.rgb_std = usual_std;
+  const TrainedData usual = published_input();
+  if (model.channels != static_cast<Index>(usual.mean.size())) return model;
+  model.config.data.rgb_mean = usual.mean;
+  model.config.data.rgb_std = usual.std;
   log::info(
       "'{}' doesn't tell how images become its input: mean {} and deviation {}, unless --rgb-mean and --rgb-std say otherwise",
-      path, fmt::join(usual_mean, ","), fmt::join(usual_std, ","));
+      path, fmt::join(usual.mean, ","), fmt::join(usual.std, ","));
   return model;
+}
+
+void require_channels(const ModelFile& model, const DatasetInfo& info) {
+  if (model.channels == 0 || model.channels == info.channels) return;
+  fail(Exit::data,
+       "'{}' takes images of {}, and '{}' ({}) holds images of {}; prepare the set with --color rgb (3) or grey (1)",
+       model.found.path, counted(model.channels, "channel"), info.folder, info.split,
+       counted(info.channels, "channel"));
 }
 
 Index input_side(const ModelFile& model, const DataConfig& data, const DatasetInfo& info) {

@@ -13,7 +13,8 @@ namespace convoy {
 struct ModelFile {
   FoundWeights found;
   TrainConfig config;  ///< of the run that wrote it, as it was in the phase that it was written in
-  Index classes = 0;   ///< of a file of tensors that doesn't name its classes; else 0
+  // Of a file of tensors that doesn't name its classes; else 0.
+  Index classes = 0, channels = 0;
 
   NamedData data() const { return {found.file.meta.data, fmt::format("'{}'", found.path)}; }
 };
@@ -23,6 +24,9 @@ struct ModelFile {
 /// normalised as for torchvision's networks. Throws Error(data), and Error(usage) if the file contradicts `network`,
 /// the same on all ranks.
 ModelFile open_model(Communicator& communicator, const std::string& path, const GraphSpec& network);
+
+/// Throws Error(data) if the set's images have other channels than the network of a file of tensors takes.
+void require_channels(const ModelFile& model, const DatasetInfo& info);
 
 /// --image-size for images of this set. If the model doesn't say it and the set has files of any size: the network's
 /// usual one.

@@ -29,30 +29,33 @@ bool is_auxiliary(std::string_view name) {
                      [&](std::string_view prefix) { return name.starts_with(prefix); });
 }
 
-/// Tensors by their names without what DataParallel, AveragedModel and torch.compile put before all of them.
-std::map<std::string, const StoredValues*, std::less<>> by_plain_name(const TensorFile& file) {
-  std::size_t prefix = 0;
-  const auto all_start_with = [&](std::string_view word) {
-    return std::all_of(file.tensors().begin(), file.tensors().end(), [&](const StoredValues& tensor) {
-      return tensor.name == averaged_count ||
-             std::string_view(tensor.name).substr(std::min(prefix, tensor.name.size())).starts_with(word);
-    });
-  };
-  constexpr std::array<std::string_view, 2> wrappers{"module.", "_orig_mod."};
-  // A count alone has no name that would end this.
-  const bool has_others = std::any_of(file.tensors().begin(), file.tensors().end(),
-                                      [](const StoredValues& tensor) { return tensor.name != averaged_count; });
-  for (bool found = has_others; found;) {
-    found = false;
-    for (const std::string_view word : wrappers) {
-      if (!all_start_with(word)) continue;
-      prefix += word.size();
-      found = true;
-    }
+/// Length of what a training program puts before all names: `module.` of DataParallel and AveragedModel, `_orig_mod.`
+/// of torch.compile, `model.` or another attribute in which a Lightning module holds the network. Words with which
+/// names of the network begin stay.
+std::size_t length_of_wrappers(const std::vector<const StoredValues*>& tensors,
+                               const std::vector<StateEntry>& entries) {
+  if (tensors.empty()) return 0;
+  const std::string_view first = tensors.front()->name;
+  std::size_t length = 0;
+  for (std::size_t dot; (dot = first.find('.', length)) != std::string_view::npos; length = dot + 1) {
+    const std::string_view all = first.substr(0, dot + 1), word = all.substr(length);
+    const auto is_own = [&](const StateEntry& entry) { return entry.name.starts_with(word); };
+    const auto has_it = [&](const StoredValues* tensor) { return tensor->name.starts_with(all); };
+    if (std::any_of(entries.begin(), entries.end(), is_own) || !std::all_of(tensors.begin(), tensors.end(), has_it))
+      break;
   }
-  std::map<std::string, const StoredValues*, std::less<>> names;
+  return length;
+}
+
+/// Tensors by their names in the network.
+std::map<std::string, const StoredValues*, std::less<>> by_plain_name(const TensorFile& file,
+                                                                      const std::vector<StateEntry>& entries) {
+  std::vector<const StoredValues*> tensors;
   for (const StoredValues& tensor : file.tensors())
-    if (tensor.name != averaged_count) names.emplace(tensor.name.substr(prefix), &tensor);
+    if (tensor.name != averaged_count) tensors.push_back(&tensor);
+  const std::size_t length = length_of_wrappers(tensors, entries);
+  std::map<std::string, const StoredValues*, std::less<>> names;
+  for (const StoredValues* tensor : tensors) names.emplace(tensor->name.substr(length), tensor);
   return names;
 }
 
@@ -69,10 +72,24 @@ std::vector<Index> without_ones(std::vector<Index> extent) {
   return extent;
 }
 
+/// A single class is a side of 1, too.
 bool is_other_number_of_classes(const StateEntry& entry, const StoredValues& tensor, const std::string& head) {
-  const std::vector<Index> own = without_ones(entry.extent), others = without_ones(tensor.extent);
-  return entry.name.starts_with(head) && own.size() == others.size() && !own.empty() &&
-         std::equal(own.begin() + 1, own.end(), others.begin() + 1);
+  if (!entry.name.starts_with(head) || entry.extent.empty() || tensor.extent.empty()) return false;
+  const auto of_one_class = [](const std::vector<Index>& extent) {
+    return without_ones({extent.begin() + 1, extent.end()});
+  };
+  return of_one_class(entry.extent) == of_one_class(tensor.extent);
+}
+
+/// A body without a last layer misses all of it.
+void separate_head(StateFit& fit, const std::string& head) {
+  const auto has_head = [&](const FilledEntry& each) { return each.entry.name.starts_with(head); };
+  for (const auto* part : {&fit.filled, &fit.other_head, &fit.misshapen})
+    if (std::any_of(part->begin(), part->end(), has_head)) return;
+  const auto at = std::stable_partition(fit.missing.begin(), fit.missing.end(),
+                                        [&](const StateEntry& entry) { return !entry.name.starts_with(head); });
+  fit.missing_head.assign(at, fit.missing.end());
+  fit.missing.erase(at, fit.missing.end());
 }
 
 template <class Item, class Text>
@@ -91,6 +108,8 @@ std::string differences(const StateFit& fit) {
                        shape_text(each.entry.extent));
   };
   list(parts, "missing", fit.missing,
+       [](const StateEntry& entry) { return fmt::format("'{}' {}", entry.name, shape_text(entry.extent)); });
+  list(parts, "missing of the last layer", fit.missing_head,
        [](const StateEntry& entry) { return fmt::format("'{}' {}", entry.name, shape_text(entry.extent)); });
   list(parts, "unknown to the network", fit.unexpected,
        [](const StoredValues* tensor) { return fmt::format("'{}' {}", tensor->name, shape_text(tensor->extent)); });
@@ -119,6 +138,24 @@ Index fitting_classes(const GraphSpec& spec, const TensorFile& file) try {
   return 0;
 }
 
+/// Channels of the images that the file's network takes, if it differs from the plan's in that alone; else 0.
+Index other_channels(const StateFit& fit, const Plan& plan) {
+  if (!fit.missing.empty() || !fit.unexpected.empty()) return 0;
+  Index channels = 0;
+  for (const auto& [entry, from] : fit.misshapen) {
+    const Node& node = plan.graph.nodes.at(static_cast<std::size_t>(entry.node));
+    const auto* const convolution = as<Convolution>(node);
+    if (convolution == nullptr || node.inputs != std::vector<NodeId>{0} || from->extent.size() != entry.extent.size())
+      return 0;
+    std::vector<Index> like = entry.extent;
+    like.at(1) = from->extent[1];
+    const Index theirs = from->extent[1] * convolution->groups;
+    if (like != from->extent || (channels != 0 && channels != theirs)) return 0;
+    channels = theirs;
+  }
+  return channels;
+}
+
 }  // namespace
 
 std::string model_words(const GraphSpec& spec) {
@@ -135,11 +172,12 @@ std::string head_prefix(const Graph& graph) {
 
 StateFit fit_state(const Plan& plan, const TensorFile& file) {
   StateFit fit;
-  const auto tensors = by_plain_name(file);
+  const std::vector<StateEntry> entries = state_dict_of(plan);
+  const auto tensors = by_plain_name(file, entries);
   const std::string head = head_prefix(plan.graph);
   const NameMap timm = timm_modules(plan.graph);
   std::set<std::string, std::less<>> used;
-  for (const StateEntry& entry : state_dict_of(plan)) {
+  for (const StateEntry& entry : entries) {
     auto found = tensors.find(entry.name);
     if (found == tensors.end()) {
       found = tensors.find(renamed(entry.name, timm));
@@ -161,6 +199,7 @@ StateFit fit_state(const Plan& plan, const TensorFile& file) {
       fit.misshapen.push_back({entry, tensor});
     }
   }
+  separate_head(fit, head);
   for (const auto& [name, tensor] : tensors)
     if (!used.contains(name)) (is_auxiliary(name) ? fit.left_out : fit.unexpected).push_back(tensor);
   return fit;
@@ -193,6 +232,16 @@ std::vector<GraphSpec> networks_that_fit(const TensorFile& file) {
 
 void fail_misfit(const StateFit& fit, const Plan& plan, const TensorFile& file) {
   std::vector<std::string> others;
+  if (fit.fits_body() && !fit.missing_head.empty())
+    fail(Exit::data, "'{}' ({}, {}) holds {} without its last layer ({}); 'convoy train --weights' starts a new one",
+         file.path(), name_of(file.format()), counted(file.tensors().size(), "tensor"), plan.graph.model,
+         differences(fit));
+  if (const Index channels = other_channels(fit, plan); channels != 0)
+    fail(Exit::data,
+         "'{}' ({}) takes images of {}, and the data set holds images of {}; prepare the set with --color rgb (3) or "
+         "grey (1)",
+         file.path(), name_of(file.format()), counted(channels, "channel"),
+         counted(as<Input>(plan.graph.nodes.front())->channels, "channel"));
   if (file.format() == TensorFormat::onnx) others.push_back("--model-file " + file.path());
   for (const GraphSpec& spec : networks_that_fit(file)) others.push_back(model_words(spec));
   const std::string remedy = !fit.fits() && !others.empty() ? fmt::format("it fits {}", fmt::join(others, " or "))

@@ -17,17 +17,20 @@ struct FilledEntry {
   const StoredValues* from = nullptr;  ///< of the TensorFile
 };
 
-/// How the tensors of a file match a network. Names count without `module.` and `_orig_mod.`, which wrappers put before
-/// all of them; timm's names match too.
+/// How the tensors of a file match a network. Names count without what training programs put before all of them
+/// (`module.`, `_orig_mod.`, `model.`); timm's names match too.
 struct StateFit {
   std::vector<FilledEntry> filled;      ///< without num_batches_tracked, which training does not use
   std::vector<FilledEntry> other_head;  ///< of the last layer, which differ only in the number of classes
   std::vector<StateEntry> missing;
+  std::vector<StateEntry> missing_head;                   ///< all of the last layer, where the file has nothing of it
   std::vector<const StoredValues*> unexpected, left_out;  ///< left out: counters, and auxiliary classifiers
   std::vector<FilledEntry> misshapen;
   bool timm = false;  ///< names are timm's
 
-  bool fits() const { return missing.empty() && unexpected.empty() && misshapen.empty(); }
+  bool fits() const { return fits_body() && missing_head.empty(); }
+  /// But for the last layer.
+  bool fits_body() const { return missing.empty() && unexpected.empty() && misshapen.empty(); }
 };
 StateFit fit_state(const Plan& plan, const TensorFile& file);
 
@@ -45,7 +48,7 @@ std::vector<GraphSpec> networks_that_fit(const TensorFile& file);
 std::string model_words(const GraphSpec& spec);
 
 /// Throws Error(data) that lists the first differences with their shapes, and names the networks that fit if there are
-/// any.
+/// any; or that says of how many channels the images are that the file's network takes.
 [[noreturn]] void fail_misfit(const StateFit& fit, const Plan& plan, const TensorFile& file);
 
 /// Copies the tensors that fill the network into the blocks of a set. Returns digest_of_state of the values. Throws

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What torch.save writes since version 1.6: a zip archive with a pickle of the state dict, and one entry for each
 // storage.
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <array>
 #include <map>
@@ -30,7 +32,8 @@ constexpr std::array storages{
 constexpr std::string_view rebuild_tensor = "torch._utils._rebuild_tensor_v2",
                            rebuild_parameter = "torch._utils._rebuild_parameter";
 /// Where training programs keep the weights among other things; averages first.
-constexpr std::array sections{"model_ema", "state_dict_ema", "state_dict", "model"};
+constexpr std::array sections{"model_ema",        "state_dict_ema", "state_dict", "model",
+                              "model_state_dict", "model_state",    "net"};
 
 std::vector<std::string_view> known_globals() {
   // The last ones are among the other things that training programs save: their values stay unread.
@@ -38,6 +41,7 @@ std::vector<std::string_view> known_globals() {
                                         rebuild_tensor,
                                         rebuild_parameter,
                                         "argparse.Namespace",
+                                        "torch.device",
                                         "numpy.core.multiarray.scalar",
                                         "numpy._core.multiarray.scalar",
                                         "numpy.dtype",
@@ -114,10 +118,8 @@ class StateDict {
         section = key;
         return tensors_of(*found);
       }
-      fail(
-          Exit::data,
-          "'{}' holds no tensors, nor under 'state_dict', 'model', 'model_ema' or 'state_dict_ema'; save model.state_dict()",
-          path());
+      fail(Exit::data, "'{}' holds no tensors, nor under '{}'; save model.state_dict()", path(),
+           fmt::join(sections, "', '"));
     }
     return tensors_of(*dict);
   }

@@ -206,6 +206,33 @@ void check_read(const std::vector<LayerSpec>& layers) {
   }
 }
 
+/// Whether the number of the last layer's values follows from the size of the images.
+bool follows_from_images(const std::vector<LayerSpec>& layers) {
+  std::string name = layers.back().name;
+  for (auto layer = layers.rbegin(); layer != layers.rend(); ++layer) {
+    if (layer->name != name) continue;
+    if (layer->operation == Linear::word || layer->operation == GlobalAveragePool::word) return false;
+    name = layer->inputs.front();
+  }
+  return true;
+}
+
+/// The size of images and the number of classes may be those of no data set yet: messages don't tell what they make.
+[[noreturn]] void refuse_end(const std::vector<LayerSpec>& layers, Index values) {
+  const std::string made = follows_from_images(layers) ? "a number of values that follows from the size of the images"
+                                                       : fmt::format("{} for each image", counted(values, "value"));
+  refuse(layers.back(),
+         fmt::format("ends the network with {}, and it needs one per class of the data set; give the last "
+                     "linear layer out={}",
+                     made, classes_word));
+}
+
+/// With what follows from its inputs, but for a number that follows from the size of the images.
+std::string text_of(const Attributes& attributes) {
+  const auto* const linear = std::get_if<Linear>(&attributes);
+  return linear == nullptr ? describe(attributes) : fmt::format("linear, out={}", linear->out);
+}
+
 }  // namespace
 
 Graph build_layers(const GraphSpec& spec) {
@@ -227,7 +254,7 @@ Graph build_layers(const GraphSpec& spec) {
     const Index values = net.values(inputs.front());
     const Attributes attributes = read_attributes(layer, spec, net.channels(inputs.front()), values);
     const Contract contract = contract_of(attributes);
-    if (!contract.possible) refuse(layer, fmt::format("is impossible ({})", describe(attributes)));
+    if (!contract.possible) refuse(layer, fmt::format("is impossible ({})", text_of(attributes)));
     if (inputs.size() < contract.inputs || (inputs.size() > contract.inputs && !contract.more_inputs))
       refuse(layer, fmt::format("reads {} (a {} reads {}{})", counted(inputs.size(), "layer"), layer.operation,
                                 contract.inputs, contract.more_inputs ? " or more" : ""));
@@ -259,13 +286,8 @@ Graph build_layers(const GraphSpec& spec) {
     nodes[layer.name] = node;
   }
   check_read(spec.layers);
-  try {
-    return net.finish(node, spec.model);
-  } catch (const Error& error) {
-    refuse(spec.layers.back(),
-           fmt::format("ends the network, which needs one value per class ({}); give the last linear layer out={}",
-                       error.what(), classes_word));
-  }
+  if (const Index values = net.values(node); values != spec.classes) refuse_end(spec.layers, values);
+  return net.finish(node, spec.model);
 }
 
 LayerSpec layer_of(const std::string& name, const Attributes& attributes) {

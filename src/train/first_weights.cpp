@@ -12,6 +12,7 @@
 #include "checkpoint/trained_data.hpp"
 #include "config/parse.hpp"
 #include "core/log.hpp"
+#include "engine/model_data.hpp"
 #include "engine/weights.hpp"
 #include "engine/whitening.hpp"
 #include "interchange/fit.hpp"
@@ -57,6 +58,36 @@ std::optional<float> epsilon_of(const CheckpointMeta& meta) {
   }
 }
 
+/// With which mean and deviation the published weights of a network learned, as far as Convoy knows.
+TrainedData published_input_of(const std::string& model) {
+  TrainedData input = published_input();
+  const bool centred = model == "googlenet" || model == "inception_v3" || model == "inception_v4" ||
+                       model == "inception_resnet_v2";  // they take values from -1 to 1
+  if (centred) input.mean = input.std = {127.5, 127.5, 127.5};
+  return input;
+}
+
+/// Files of other programs don't tell how images became their input, and a run takes the data set's mean and deviation.
+void tell_input(const FoundWeights& found, const TrainingJob& job) {
+  const TrainedData own = data_of(job.phases.front()), published = published_input_of(job.config.model.model);
+  if (found.tells() || !found.file.meta.data.mean.empty() || own.mean.size() != published.mean.size()) return;
+  const std::string fact = fmt::format("'{}' doesn't tell how images became its input: this run normalises with {}",
+                                       found.path, normalisation_text(own));
+  if (normalise_alike(own, published)) {
+    log::info("{}, as torchvision's and timm's published weights learned with", fact);
+    return;
+  }
+  const std::string text = fmt::format(
+      "{}, and torchvision's and timm's published weights learned with {}; {}--rgb-mean {} --rgb-std {} keeps that",
+      fact, normalisation_text(published), own.normalise == published.normalise ? "" : "--normalise channel ",
+      fmt::join(published.mean, ","), fmt::join(published.std, ","));
+  if (job.config.frozen.empty()) {
+    log::info("{}", text);
+  } else {
+    log::warn("{}: what --freeze keeps can't adapt", text);
+  }
+}
+
 void warn_of_epsilon(const FoundWeights& found, const GraphSpec& model) {
   const float own = norms_of(model).epsilon;
   if (found.tells()) {
@@ -86,6 +117,7 @@ Unread read_weights(TrainingJob& job, std::vector<float>& block) {
   const FoundWeights found = open_weights(job.communicator, job.config.checkpoint.weights);
   if (found.tells() && found.file.model != plan.graph.model) fail_other_network(found, plan.graph, job.config);
   const Head head = judge_head(job, found);
+  if (job.communicator.rank() == 0) tell_input(found, job);
   warn_of_epsilon(found, job.config.model);
   LoadedWeights loaded = load_weights(job.communicator, found, plan, layout, head);
   for (const StoredTensor& tensor : stored_tensors(plan, layout)) {

@@ -2,6 +2,7 @@
 // The range test of Smith 2017 (arXiv 1506.01186): the learning rate rises exponentially, step by step, until the loss
 // grows.
 #pragma once
+#include <cstdint>
 #include <optional>
 #include <vector>
 
@@ -16,6 +17,10 @@ struct RangePoint {
 
 /// What a range test says. Of the loss, smoothed by smoothed_losses().
 struct RangeFinding {
+  /// Why `steepest` is no rate to suggest. scatter: no descent is 3.5 times the standard error that its slope has from
+  /// the scatter of all losses. low_end, high_end: fewer than a tenth of all points lie on that side.
+  enum class Doubt : std::uint8_t { none, scatter, low_end, high_end };
+  Doubt doubt = Doubt::none;
   double steepest = 0;     ///< the learning rate where it falls fastest, over the logarithm of the rate
   double lowest_rate = 0;  ///< where it is lowest
   double lowest_loss = 0;

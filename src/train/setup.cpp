@@ -12,6 +12,7 @@
 #include "data/evaluation.hpp"
 #include "data/partition.hpp"
 #include "network/freeze.hpp"
+#include "network/taken_name.hpp"
 #include "train/class_weights.hpp"
 
 namespace convoy {
@@ -54,6 +55,7 @@ Splits make_splits(const TrainConfig& config, SplitHeaders headers) {
   splits.has_val = headers.has_val;
   if (!splits.has_val) return splits;
   splits.val_data = validation_data(config.data);
+  require_mean_per_channel(config.data, splits.train);
   const TrainedData learned = trained_data(config.data, splits.train, splits.val.digest);
   splits.val_verdict =
       see_as_model({learned, fmt::format("train split '{}'", splits.train.folder)}, splits.val, splits.val_data);
@@ -281,6 +283,11 @@ std::vector<std::string> job_warnings(const std::vector<TrainingPhase>& phases) 
         tenth > 0 ? fmt::format("; --ema-decay {:.6g} averages over a tenth of the run", tenth) : std::string(),
         ema.decay, ema.steps, 1 - std::min(1.0, per_update)));
   }
+  if (has_taken_name(graph_spec(first.config.model, first.config.data, first.splits.train)))
+    texts.push_back(fmt::format(
+        "the network of --model-file is called '{}' and differs from Convoy's: logs and checkpoints can't tell "
+        "them apart; give it a name of its own",
+        first.config.model.model));
   for (const RatePhase& gap : epochs_between_phases(schedule_of(first.config, job.peak_rate)))
     texts.push_back(fmt::format(
         "no [phase.N] has the learning rate of epochs {:g}:{:g}, so it stays at {:g}; give them a phase, or lower --epochs",

@@ -71,6 +71,18 @@ with work_folder() as work:
     train(1, f"{work}/named", *COMMON, "--model", "resnet8", "--epochs", 1)
     train(3, f"{work}/shown", *COMMON, "--model-file", shown, "--epochs", 1)
     check(same_bits(everything(last(f"{work}/named")), everything(last(f"{work}/shown"))), "resnet8 by name and by file: the same bits")
+    out, err = train(1, f"{work}/shown-again", *COMMON, "--model-file", shown, "--max-steps", 1)
+    check("differs from Convoy's" not in out + err, "it has its name by right")
+    with open(shown, encoding="utf-8") as file:
+        changed = write(f"{work}/changed.cfg", file.read().replace("act = activation", "act = activation kind=silu", 1))
+    out, err = train(3, f"{work}/changed", *COMMON, "--model-file", changed, "--max-steps", 1)
+    name = re.search(r"name = (.*)", open(changed, encoding="utf-8").read())[1]
+    check((out + err).count(f"warning: the network of --model-file is called '{name}' and differs from Convoy's") == 1, "a changed one is warned of")
+    said, _ = run(1, "export", last(f"{work}/changed"), "--output", f"{work}/changed.onnx")
+    about = Model(f"{work}/changed.onnx").metadata
+    check((about["network"], about["variant"]) == (f"{name} (changed)",) * 2 and f"changed.onnx: {name} (changed) of " in said, "and marked in an export")
+    run(1, "export", last(f"{work}/shown"), "--output", f"{work}/shown.onnx")
+    check("changed" not in Model(f"{work}/shown.onnx").metadata["network"], "as the shown one isn't")
     # What a network can take is judged by the size of this run's images, not by a usual one; and a file's name is free.
     write(f"{work}/large.net", "name = vgg16\n[network]\nc = convolution out=8 stride=8\np = pool mode=average kernel=32 stride=32\n"
           "flatten = flatten\nfc = linear out=classes\n")
@@ -81,6 +93,19 @@ with work_folder() as work:
     out, _ = run(1, "inspect", "plan", "--model-file", f"{work}/large.net", "--image-size", 256)
     check("10 classes" in out, "a name of another network brings no other classes")
 
+    # Sizes that are no data set's don't appear.
+    body = "name = bad\n[network]\nc = convolution out=8\n"
+    for name, lines, said in (
+            ("maps", "flatten = flatten\n", "maps.cfg:4: layer 'flatten' ends the network with a number of values that follows from the size of the images, and it needs one per class of the data set; "
+             "give the last linear layer out=classes"),
+            ("seven", "p = global_average_pool\nflatten = flatten\nfc = linear out=7\n", "seven.cfg:6: layer 'fc' ends the network with 7 values for each image, and it needs one per class"),
+            ("pooled", "p = global_average_pool\nflatten = flatten\n", "pooled.cfg:5: layer 'flatten' ends the network with 8 values for each image"),
+            ("sum", "d = convolution out=8 stride=2\nadd = add from=c,d\np = global_average_pool\nflatten = flatten\nfc = linear out=classes\n",
+             "sum.cfg:5: node 'add' adds 8 x h x w and 8 x h/2 x w/2 (c h w); give them the same shape"),
+            ("none", "flatten = flatten\nfc = linear out=0\n", "none.cfg:5: layer 'fc' is impossible (linear, out=0)")):
+        path = write(f"{work}/{name}.cfg", body + lines)
+        _, err = run(1, "train", *COMMON, "--model-file", path, "--output-dir", f"{work}/no", expect=2)
+        check(said in err and "4096" not in err and "1000" not in err, f"without invented sizes: {err.strip().splitlines()[0]}")
     wrong = write(f"{work}/wrong.cfg", example().replace("batch_norm", "batch_nrom", 1))
     line = 1 + [("batch_nrom" in text) for text in open(wrong, encoding="utf-8").read().splitlines()].index(True)
     for ranks in (1, 3):

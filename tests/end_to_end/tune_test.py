@@ -41,6 +41,11 @@ def check_test(work):
     tune(1, f"{work}/one", "--steps", 200, "--reproducible", "--replicas", 2)
     check(table(f"{work}/one") == rows, "one rank with two replicas sees the same losses")
 
+    # Rates of which no step learns: what the losses do is scatter.
+    said, _ = tune(1, f"{work}/still", "--steps", 20, "--from-lr", 1e-9, "--to-lr", 1e-7)
+    check("the loss falls no faster than it scatters from step to step" in said and "nothing to suggest" in said and "--lr " not in said, f"nothing is suggested: {said}")
+    with open(f"{work}/still/range.html", encoding="utf-8") as file:
+        check("steepest descent" not in file.read(), "nor marked")
     rate = found.group(1)
     for name, words in {"suggested": ["--lr", rate], "low": ["--lr", float(rate) / 1000]}.items():
         train(1, f"{work}/{name}", *JOB, *words, "--epochs", 3, "--skip-eval", "--no-checkpoints", "--print-freq", 10)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """--weights of files that other programs wrote: safetensors and PyTorch's, as evaluate, predict and train take them, on 1 and 3 ranks;
 against the checkpoint that has the same values."""
+import argparse
 import json
 import os
 import sys
@@ -9,8 +10,8 @@ import zipfile
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../support"))
 import image_sets as sets  # noqa: E402  (the path is set above)
 import numpy as np  # noqa: E402
-from runner import check, difference, last, run, tensors, train, work_folder  # noqa: E402
-from state_files import write_pth, write_safetensors  # noqa: E402
+from runner import PREPROCESS, check, difference, last, run, tensors, train, work_folder  # noqa: E402
+from state_files import Device, write_pth, write_safetensors  # noqa: E402
 
 CLASSES = 5
 DATA = ("--synthetic", "--synthetic-samples", 200, "--synthetic-size", 16, "--rgb-mean", "110,120,130", "--rgb-std", "60,55,50")
@@ -50,8 +51,14 @@ def files_of(folder, state):
     write_pth(f"{folder}/nested.pth", {"epoch": 3, "state_dict": wrapped, "best": 71.5, "optimizer": {"lr": [0.1, None]}})
     ema = {"n_averaged": np.array(9), **wrapped}
     write_pth(f"{folder}/averaged.pth", {"model": {name: 0 * value for name, value in state.items()}, "model_ema": ema})
+    # Lightning's checkpoints, and the keys and settings of common training scripts.
+    lightning = {f"model._orig_mod.{name}": value for name, value in state.items()}
+    write_pth(f"{folder}/lightning.ckpt", {"epoch": 1, "pytorch-lightning_version": "2.5.0", "state_dict": lightning, "hyper_parameters": {"lr": 0.1}, "loops": {}})
+    write_pth(f"{folder}/net.pth", {"net": wrapped, "acc": 91.5, "args": argparse.Namespace(device=Device("cuda", 0), lr=0.1)})
+    write_pth(f"{folder}/loop.pt", {"epoch": 7, "model_state_dict": {f"net.{name}": value for name, value in state.items()}, "device": Device("cpu")})
+    write_pth(f"{folder}/state.pt", {"model_state": state})
     os.rename(f"{folder}/wide.pth", f"{folder}/wide.anything")  # the content tells what it is
-    return ["plain.safetensors", "wrapped.safetensors", "plain.pth", "wide.anything", "turned.pth", "nested.pth", "averaged.pth"]
+    return ["plain.safetensors", "wrapped.safetensors", "plain.pth", "wide.anything", "turned.pth", "nested.pth", "averaged.pth", "lightning.ckpt", "net.pth", "loop.pt", "state.pt"]
 
 
 def evaluation(folder, state, checkpoint):
@@ -92,6 +99,26 @@ def training(folder, state, checkpoint):
         check(found["fc.weight"].shape[0] == 7, "of 7 classes")
         body = {name: value for name, value in found.items() if not name.startswith("fc.")}
         check(difference(body, {name: before[name] for name in body}) < 1e-6, f"on the file's body, {ranks} ranks")
+    # Another program's file tells no mean and deviation: what the run takes, and what published weights learned with.
+    usual = ("--rgb-mean", "123.675,116.28,103.53", "--rgb-std", "58.395,57.12,57.375")
+    fact = f"'{folder}/plain.pth' doesn't tell how images became its input: this run normalises with mean 110.00 120.00 130.00, deviation 60.00 55.00 50.00"
+    advice = "learned with mean 123.67 116.28 103.53, deviation 58.40 57.12 57.38; --rgb-mean 123.675,116.28,103.53 --rgb-std 58.395,57.12,57.375 keeps that"
+    out, err = train(3, f"{folder}/input", *synthetic(), "--weights", f"{folder}/plain.pth", *still)
+    check((out + err).count(fact) == 1 and advice in out + err and f"warning: {fact}" not in out + err, "the input is told, once")
+    out, err = train(1, f"{folder}/frozen", *synthetic(), "--weights", f"{folder}/plain.pth", *still, "--freeze", "backbone")
+    check(f"{advice}: what --freeze keeps can't adapt" in out + err and f"warning: {fact}" in out + err, "and warned of where layers stay as they are")
+    out, err = train(1, f"{folder}/usual", *DATA[:6], *usual, "--synthetic-classes", CLASSES, "--weights", f"{folder}/plain.pth", *still, "--freeze", "backbone")
+    check("as torchvision's and timm's published weights learned with" in out + err and "can't adapt" not in out + err, "the published ones are told as such")
+    # A body alone, and the head of a single class.
+    before = tensors(checkpoint)
+    write_pth(f"{folder}/body.pth", {name: value for name, value in state.items() if not name.startswith("fc.")})
+    write_pth(f"{folder}/one.pth", {**state, "fc.weight": state["fc.weight"][:1], "fc.bias": state["fc.bias"][:1]})
+    for name in ("body", "one"):
+        out, _ = train(1, f"{folder}/{name}", *synthetic(), "--weights", f"{folder}/{name}.pth", *still)
+        check("a new head for the classes of this run: /parameters/fc.weight, /parameters/fc.bias start anew" in out, f"{name}: a new head, said")
+        found = tensors(last(f"{folder}/{name}"))
+        check(found["fc.weight"].shape == before["fc.weight"].shape and difference(found, {**before, "fc.weight": found["fc.weight"], "fc.bias": found["fc.bias"]}) < 1e-6,
+              f"{name}: on the file's body")
     out = run(1, "train", *synthetic(), "--weights", f"{folder}/plain.pth", *still, "--dry-run", "--dry-run-seconds", 0)[0]
     check("resnet8" in out, "a dry run looks at the file")
 
@@ -105,6 +132,12 @@ def refusals(folder, state, checkpoint):
         check("1 tensor missing: 'bn1.weight' 16; 1 tensor unknown to the network: 'bn1.gamma' 16" in err and err.count("doesn't fit") == 1, f"a renamed tensor, {ranks} ranks")
     check("'fc.weight' is 5x64 in the file and 6x64 in the network" in evaluated(1, f"{folder}/plain.pth", "--model", "resnet8", expect=3, classes=6),
           "a set of other classes is refused by evaluate")
+    err = evaluated(1, f"{folder}/body.pth", "--model", "resnet8", expect=3)
+    check("holds resnet8 v1 without its last layer (2 tensors missing of the last layer: 'fc.weight' 10x64, 'fc.bias' 10); 'convoy train --weights' starts a new one" in err,
+          "evaluate refuses a body alone")
+    check("has a last layer of one value" in evaluated(1, f"{folder}/one.pth", "--model", "resnet8", expect=3), "and a head of one value")
+    write_pth(f"{folder}/tensors.pth", {"weights": state})
+    check("holds no tensors, nor under 'model_ema', " in evaluated(1, f"{folder}/tensors.pth", "--model", "resnet8", expect=3), "an unknown key, with those that are known")
     check("leave --model out" in evaluated(1, checkpoint, "--model", "resnet20", expect=2), "a checkpoint knows its network")
     check("leave the options of the network out" in evaluated(1, checkpoint, "--norm-epsilon", 0.001, expect=2), "and its batch norms")
     write_pth(f"{folder}/evil.pth", {"state_dict": state, "run": os.system})
@@ -139,6 +172,18 @@ def network(folder):
     expected, _ = evaluated(1, last(f"{folder}/grey"), *grey)
     found, _ = evaluated(1, f"{folder}/grey.safetensors", *grey, "--model", "resnet20")
     check(found["top1_count"] == expected["top1_count"], "of grey images, too")
+    # Files whose network takes colours, on a grey set, and the other way round.
+    job = ("--model", "resnet20", "--batch-size", 8, "--max-steps", 1)
+    for name, set_words, theirs, own in (("deep", grey, "3 channels", "1 channel"), ("grey", (), "1 channel", "3 channels")):
+        path = f"{folder}/{name}.safetensors"
+        _, err = train(3, f"{folder}/no", *synthetic(), *set_words, "--weights", path, *job, expect=3)
+        check(f"'{path}' (safetensors) takes images of {theirs}, and the data set holds images of {own}; prepare the set with --color" in err, f"train: a file of {theirs}")
+        err = evaluated(3, path, *set_words, "--model", "resnet20", expect=3)
+        check(f"'{path}' takes images of {theirs}, and " in err and f"holds images of {own}; prepare the set with --color" in err and "--rgb-mean has" not in err, f"evaluate: a file of {theirs}")
+    data = f"{folder}/grey-set"
+    run(1, "synthetic", "--samples", 10, "--val-samples", 6, "--image-size", 16, "--classes", CLASSES, "--channels", 1, "--partitions", 1, "--out", data, program=PREPROCESS)
+    err = run(1, "predict", f"{folder}/deep.safetensors", data, "--model", "resnet20", expect=3)[1]
+    check("takes images of 3 channels, and " in err and "holds images of 1 channel" in err, "predict: a grey set")
     check("it fits --model resnet20" in evaluated(1, f"{folder}/deep.safetensors", "--model", "resnet32", expect=3), "and named where another is given")
 
 

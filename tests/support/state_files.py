@@ -39,8 +39,18 @@ def _rebuild_tensor_v2(*_):
     """Only its name is pickled."""
 
 
-_torch = _module("torch", **{name: type(name, (), {}) for name in ("FloatStorage", "HalfStorage", "DoubleStorage", "LongStorage", "BFloat16Storage")})
+_torch = _module("torch", **{name: type(name, (), {}) for name in ("FloatStorage", "HalfStorage", "DoubleStorage", "LongStorage", "BFloat16Storage", "device")})
 _utils = _module("torch._utils", _rebuild_tensor_v2=_rebuild_tensor_v2)
+
+
+class Device:
+    """Pickled as torch.device is, a call of it."""
+
+    def __init__(self, *arguments):
+        self.arguments = arguments
+
+    def __reduce__(self):
+        return _torch.device, self.arguments
 
 
 class _Storage:

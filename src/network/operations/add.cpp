@@ -2,14 +2,15 @@
 #include "network/operations/add.hpp"
 
 #include "core/errors.hpp"
+#include "network/operations/input_shape.hpp"
 
 namespace convoy {
 
 Shape Add::shape(const NodeInputs& inputs) const {
   const Shape &a = inputs.shapes[0], &b = inputs.shapes[1];
   if (a != b)
-    fail(Exit::usage, "node '{}' adds {} x {} x {} and {} x {} x {} (graph built wrongly)", inputs.node, a.c, a.h, a.w,
-         b.c, b.h, b.w);
+    fail(Exit::usage, "node '{}' adds {} and {} (c h w); give them the same shape", inputs.node,
+         input_shape_text(inputs, a), input_shape_text(inputs, b));
   return a;
 }
 

@@ -2,14 +2,15 @@
 #include "network/operations/channel_gate.hpp"
 
 #include "core/errors.hpp"
+#include "network/operations/input_shape.hpp"
 
 namespace convoy {
 
 Shape ChannelGate::shape(const NodeInputs& inputs) const {
   const Shape &x = inputs.first(), &s = inputs.shapes.at(1);
   if (s != Shape{x.c, 1, 1})
-    fail(Exit::usage, "node '{}' scales {} channels by {} x {} x {} numbers (graph built wrongly)", inputs.node, x.c,
-         s.c, s.h, s.w);
+    fail(Exit::usage, "node '{}' scales {} by {} (c h w); give the second input one value per channel", inputs.node,
+         input_shape_text(inputs, x), input_shape_text(inputs, s));
   return x;
 }
 

@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include "core/errors.hpp"
+#include "network/operations/input_shape.hpp"
 
 namespace convoy {
 
@@ -12,8 +13,8 @@ Shape Concatenation::shape(const NodeInputs& inputs) const {
   joined.c = 0;
   for (const Shape& each : inputs.shapes) {
     if (each.h != joined.h || each.w != joined.w)
-      fail(Exit::usage, "node '{}' joins channels of {} x {} and of {} x {} (graph built wrongly)", inputs.node,
-           joined.h, joined.w, each.h, each.w);
+      fail(Exit::usage, "node '{}' joins {} and {} (c h w); give them the same height and width", inputs.node,
+           input_shape_text(inputs, inputs.first()), input_shape_text(inputs, each));
     joined.c += each.c;
   }
   return joined;

@@ -10,8 +10,7 @@ namespace convoy {
 Shape Loss::shape(const NodeInputs& inputs) const {
   const Index logits = inputs.first().count();
   if (logits != inputs.classes)
-    fail(Exit::usage, "node '{}' gets {} logits for {} classes (graph built wrongly)", inputs.node, logits,
-         inputs.classes);
+    fail(Exit::usage, "node '{}' gets {} values of an image for {} classes", inputs.node, logits, inputs.classes);
   return {1};
 }
 

@@ -6,8 +6,7 @@
 namespace convoy {
 
 void NodeInputs::require_channels(Index wanted) const {
-  if (first().c != wanted)
-    fail(Exit::usage, "node '{}' takes {} channels but gets {} (graph built wrongly)", node, wanted, first().c);
+  if (first().c != wanted) fail(Exit::usage, "node '{}' takes {} channels but gets {}", node, wanted, first().c);
 }
 
 Shape NodeInputs::slide(Index channels, const Slide& down, const Slide& across, bool ceil) const {

@@ -20,6 +20,7 @@ TrainedData animals() {
           .train_digest = 0xfeedfacecafebeefULL,
           .val_digest = 7,
           .mean_image = 0,
+          .normalise = InputSpec::Normalise::channel,
           .input_height = 28,
           .input_width = 28,
           .short_side = 32};
@@ -144,6 +145,28 @@ TEST(TrainedDataTest, OtherNormalisationAndInput) {
   }
 }
 
+TEST(TrainedDataTest, AnotherKindOfNormalisation) {
+  TrainedData own = animals(), unknown = animals();
+  own.normalise = InputSpec::Normalise::per_image;
+  unknown.normalise.reset();
+  EXPECT_EQ(all_lines(judge(own, animals(), DataUse::evaluation)), "");  // the model's is taken
+  EXPECT_EQ(all_lines(judge(own, animals(), DataUse::weights)),
+            "note input is normalised with mean 120.50 118.00 0.33, deviation 60.00 61.00 62.00, in 'best.h5' it was "
+            "each image's own mean and deviation; --normalise per-image keeps what it learned with\n");
+  for (const DataUse use : {DataUse::epoch_border, DataUse::mid_epoch})
+    EXPECT_EQ(all_lines(judge(animals(), own, use)),
+              "warning input is normalised with each image's own mean and deviation, in 'best.h5' it was mean 120.50 "
+              "118.00 0.33, deviation 60.00 61.00 62.00; --normalise channel keeps what it learned with\n");
+  EXPECT_EQ(all_lines(judge(unknown, own, DataUse::evaluation)), "");
+  EXPECT_EQ(all_lines(judge(unknown, own, DataUse::weights)),
+            "note 'best.h5' doesn't tell its data's kind of normalisation (an older version or another program wrote "
+            "it): not compared\n");
+  TrainedData dark = own;  // whose mean and deviation nothing uses
+  dark.mean[0] = 40;
+  EXPECT_EQ(all_lines(judge(own, dark, DataUse::weights)), "");
+  EXPECT_FALSE(normalise_alike(animals(), own));
+}
+
 TEST(TrainedDataTest, OlderVersionsTellLessAndThatIsSaid) {
   TrainedData old = animals();
   old.train_digest = old.val_digest = 0;
@@ -171,6 +194,7 @@ TEST(TrainedDataTest, AFileKeepsAllOfIt) {
   EXPECT_EQ(read.class_names[0], "line\nend");
   EXPECT_EQ(read.mean, animals().mean);
   EXPECT_EQ(read.std, animals().std);
+  EXPECT_EQ(read.normalise, InputSpec::Normalise::channel);
   EXPECT_EQ(read.train_digest, 0xfeedfacecafebeefULL);
   EXPECT_EQ(read.input_width, 28);
   EXPECT_EQ(read.short_side, 32);
@@ -190,6 +214,7 @@ TEST(TrainedDataTest, TextsOfOlderVersionsAreRead) {
   EXPECT_EQ(data.height, 32);
   EXPECT_EQ(data.width, 24);
   EXPECT_EQ(data.train_digest, 0U);
+  EXPECT_FALSE(data.normalise);
 }
 
 }  // namespace

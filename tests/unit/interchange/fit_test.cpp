@@ -47,6 +47,52 @@ TEST_F(FitTest, AStateDictHasPyTorchsEntries) {
   EXPECT_EQ(state.back().name, "fc.bias");
 }
 
+TEST_F(FitTest, OneWordBeforeAllNamesIsDropped) {
+  const Plan plan = plan_of("resnet8");
+  for (const std::string prefix : {"model.", "net.", "module.backbone."}) {
+    std::vector<NamedTensor> state = state_of(plan);
+    for (NamedTensor& tensor : state) tensor.name = prefix + tensor.name;
+    EXPECT_TRUE(fit_state(plan, file_of(state)).fits()) << prefix;
+    state.push_back({"criterion.weight", {10}, std::vector<float>(10)});
+    const TensorFile other = file_of(state);
+    const StateFit fit = fit_state(plan, other);
+    EXPECT_FALSE(fit.fits_body()) << "a tensor beside the network: no prefix of all";
+  }
+  // All names of a VGG's body begin with a word of the network itself.
+  const Plan vgg = plan_of("vgg11");
+  std::vector<NamedTensor> body = state_of(vgg);
+  std::erase_if(body, [](const NamedTensor& tensor) { return !tensor.name.starts_with("features."); });
+  const TensorFile file = file_of(body);
+  const StateFit fit = fit_state(vgg, file);
+  EXPECT_TRUE(fit.unexpected.empty());
+  EXPECT_EQ(fit.filled.size(), body.size());
+  EXPECT_EQ(fit.missing.size(), 4U);  // two hidden layers
+  EXPECT_EQ(fit.missing_head.size(), 2U);
+}
+
+TEST_F(FitTest, ABodyAloneAndAHeadOfOneClassFitButForTheHead) {
+  const Plan plan = plan_of("resnet8");
+  std::vector<NamedTensor> body = state_of(plan);
+  std::erase_if(body, [](const NamedTensor& tensor) { return tensor.name.starts_with("fc."); });
+  const TensorFile headless = file_of(body);
+  const StateFit fit = fit_state(plan, headless);
+  EXPECT_FALSE(fit.fits());
+  EXPECT_TRUE(fit.fits_body());
+  ASSERT_EQ(fit.missing_head.size(), 2U);
+  EXPECT_EQ(fit.missing_head[0].name, "fc.weight");
+  EXPECT_EQ(classes_of(fit, plan), 0);
+
+  std::vector<NamedTensor> half = state_of(plan);
+  half.pop_back();  // fc.bias
+  EXPECT_FALSE(fit_state(plan, file_of(half)).fits_body()) << "a part of a head is none";
+
+  const TensorFile one = file_of(state_of(plan_of("resnet8", 1)));
+  const StateFit single = fit_state(plan, one);
+  EXPECT_TRUE(single.fits());
+  EXPECT_EQ(single.other_head.size(), 2U);
+  EXPECT_EQ(classes_of(single, plan), 1);
+}
+
 TEST_F(FitTest, ValuesComeBackIntoASet) {
   const Plan plan = plan_of("resnet8");
   std::vector<NamedTensor> state = state_of(plan);

@@ -5,9 +5,11 @@
 
 #include <cmath>
 #include <limits>
+#include <random>
 
 namespace convoy {
 namespace {
+using Doubt = RangeFinding::Doubt;
 
 /// 121 rates from 1e-6 to 1e1, with a loss of `of` the rate's logarithm and an alternating error.
 template <class Loss>
@@ -37,6 +39,7 @@ TEST(RangeTest, FindsTheSteepestDescentAndTheLowestLoss) {
   for (const double error : {0.0, 0.05}) {
     const auto found = find_rate(points_of(usual, error));
     ASSERT_TRUE(found);
+    EXPECT_EQ(found->doubt, Doubt::none);
     EXPECT_NEAR(std::log10(found->steepest), -2, 0.18) << "within a quarter of a window";
     EXPECT_NEAR(std::log10(found->lowest_rate), -0.65, 0.7) << "the walls of the valley are not equally steep";
     EXPECT_NEAR(found->lowest_loss, 0.9, 0.15);
@@ -69,6 +72,31 @@ TEST(RangeTest, WithoutADescentThereIsNothing) {
   auto few = points_of(usual);
   few.resize(9);
   EXPECT_FALSE(find_rate(few));
+}
+
+/// Errors from -0.25 to 0.25, equally distributed and the same on every machine, without any descent.
+TEST(RangeTest, NothingIsSuggestedWithinTheScatter) {
+  std::mt19937 random(5);
+  int suggested = 0;
+  for (const Index steps : {20, 30, 60, 100})
+    for (int test = 0; test < 25; ++test) {
+      const RateRamp ramp{.low = 1e-5, .high = 10, .steps = steps};
+      std::vector<RangePoint> points;
+      for (Index i = 0; i < steps; ++i)
+        points.push_back({ramp.rate(i), 2.3 + static_cast<double>(random()) / 0x1p33 - 0.25});
+      const auto found = find_rate(points);
+      suggested += found && found->doubt == Doubt::none ? 1 : 0;
+    }
+  EXPECT_EQ(suggested, 0);
+}
+
+TEST(RangeTest, NothingIsSuggestedAtAnEndOfTheRange) {
+  const auto low = find_rate(points_of([](double x) { return 2.3 + std::exp(-3 * (x + 6)); }, 0.01));
+  ASSERT_TRUE(low);
+  EXPECT_EQ(low->doubt, Doubt::low_end);
+  const auto high = find_rate(points_of([](double x) { return 2.3 - std::exp(2 * (x - 1)); }, 0.01));
+  ASSERT_TRUE(high);
+  EXPECT_EQ(high->doubt, Doubt::high_end);
 }
 
 TEST(RangeTest, SmoothingKeepsLinesAndRemovesAlternation) {
