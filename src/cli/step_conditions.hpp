@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "config/options.hpp"
+#include "core/errors.hpp"
 #include "scaling/machine.hpp"
 
 namespace convoy {

@@ -74,6 +74,7 @@ std::string warning_of_excluded(const std::string& run_folder, const std::vector
   const std::vector<ExcludedHost> found = excluded_among(run_folder, hosts);
   if (found.empty()) return {};
   std::vector<std::string> names;
+  names.reserve(found.size());
   for (const ExcludedHost& own : found) names.push_back(own.host);
   return fmt::format(
       "this job runs on {}, excluded by '{}'; start it without (Slurm: sbatch --exclude={}), or remove the lines of "

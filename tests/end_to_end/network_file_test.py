@@ -102,7 +102,7 @@ with work_folder() as work:
             ("pooled", "p = global_average_pool\nflatten = flatten\n", "pooled.cfg:5: layer 'flatten' ends the network with 8 values for each image"),
             ("sum", "d = convolution out=8 stride=2\nadd = add from=c,d\np = global_average_pool\nflatten = flatten\nfc = linear out=classes\n",
              "sum.cfg:5: node 'add' adds 8 x h x w and 8 x h/2 x w/2 (c h w); give them the same shape"),
-            ("none", "flatten = flatten\nfc = linear out=0\n", "none.cfg:5: layer 'fc' is impossible (linear, out=0)")):
+            ("zero", "flatten = flatten\nfc = linear out=0\n", "zero.cfg:5: layer 'fc' is impossible (linear, out=0)")):
         path = write(f"{work}/{name}.cfg", body + lines)
         _, err = run(1, "train", *COMMON, "--model-file", path, "--output-dir", f"{work}/no", expect=2)
         check(said in err and "4096" not in err and "1000" not in err, f"without invented sizes: {err.strip().splitlines()[0]}")
