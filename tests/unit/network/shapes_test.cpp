@@ -91,9 +91,9 @@ TEST(Shapes, ErrorsNameTheNode) {
   expect_usage_error([&] { infer_shapes(graph, 8, 8); }, {"'bn'", "4 channels", "gets 2"});
   graph.nodes[1] = {"pool", GlobalAveragePool{}, {0}, {}};
   graph.nodes.push_back({"sum", Add{}, {0, 1}, {}});
-  expect_usage_error([&] { infer_shapes(graph, 8, 8); }, {"'sum'", "2 x 8 x 8", "2 x 1 x 1"});
+  expect_usage_error([&] { infer_shapes(graph, 8, 8); }, {"'sum'", "2 x h x w", "2 x 1 x 1"});
   graph.nodes[2] = {"loss", Loss{}, {1}, {}};
-  expect_usage_error([&] { infer_shapes(graph, 8, 8); }, {"'loss'", "2 logits", "5 classes"});
+  expect_usage_error([&] { infer_shapes(graph, 8, 8); }, {"'loss'", "2 values of an image", "5 classes"});
 }
 
 Graph joined(const Convolution& first, const Convolution& second) {
@@ -112,7 +112,7 @@ TEST(Shapes, ConcatenationAddsChannels) {
 
 TEST(Shapes, ConcatenationNeedsOneHeightAndWidth) {
   const Graph graph = joined({.in = 3, .out = 8}, {.in = 3, .out = 5, .stride = 2});
-  expect_usage_error([&] { infer_shapes(graph, 6, 8); }, {"'cat'", "6 x 8", "3 x 4"});
+  expect_usage_error([&] { infer_shapes(graph, 6, 8); }, {"'cat'", "h x w", "h/2 x w/2"});
 }
 
 }  // namespace
