@@ -107,7 +107,7 @@ look_for_flatuid() {
     say "this PBS may refuse that jobs submit themselves (it has no flatuid, see docs/cluster.md): then you will have to submit $script again at the end of its time"
 }
 
-# Of a name in full the host's own part, as schedulers call it; an address stays whole.
+# The host's part of a full name, as schedulers call it; an address stays whole.
 strip_domain='function strip_domain(host) { if (host !~ /^[0-9.]+$/) sub(/\..*/, "", host); return host }'
 
 # Hosts that the run must avoid (docs/cluster.md), one per line. People edit the file: it may have comments and blank lines.
@@ -260,7 +260,7 @@ exclude_in_slurm() { # JOB HOSTS
   if scontrol update JobId="$1" ExcNodeList="$known$2" || { sleep 0.5 && scontrol update JobId="$1" ExcNodeList="$known$2"; }; then
     scontrol release "$1"
   else
-    say "Slurm refused to exclude $2 (from $run_directory/excluded-hosts), so this job stays held. To go on without them: 'scontrol update JobId=$1 ExcNodeList=HOSTS', then 'scontrol release $1'; the second alone starts it on any host"
+    say "Slurm refused to exclude $2 (from $run_directory/excluded-hosts), so this job stays held. To go on without them: 'scontrol update JobId=$1 ExcNodeList=HOSTS', then 'scontrol release $1'; without the first it would start on any host, also on those"
   fi
 }
 

@@ -64,7 +64,8 @@ Exit check_files(Communicator& communicator, const BenchConfig& config) {
     check_output("machine", config.machine);
     machine_to_extend(config.machine, config.machine_name);
     if (const std::string uneven = uneven_hosts(communicator.hosts()); !uneven.empty())
-      fail(Exit::usage, "--machine describes hosts that are alike ({}); start as many ranks on each host", uneven);
+      fail(Exit::usage,
+           "--machine needs the same number of ranks on each host ({}); start it so, or leave --machine out", uneven);
   });
 }
 

@@ -267,7 +267,7 @@ Command diff_command() {
       .usage = "convoy diff RUN_A RUN_B [options]",
       .text =
           "Shows how two runs differ: options, data, build and environment, the first step whose logged numbers differ, and the\n"
-          "tensors that differ in the first common checkpoint that is not the same in both. It only reads the run directories,\n"
+          "tensors that differ in the first common checkpoint that differs. It only reads the run directories,\n"
           "so the runs may still be going. The exit code is 0 whether they differ or not.",
       .see_options = see_options<DiffConfig>,
       .alone = run_diff};

@@ -15,7 +15,7 @@ Option ema_option(WeightChoice& choice) {
       .name = "ema",
       .help =
           "take the moving average of the weights, or the slow weights of lookahead (--no-ema: the trained weights)",
-      .otherwise = "the average where the checkpoint has one, as evaluate"};
+      .otherwise = "the average if the checkpoint has one, as evaluate"};
   option.set = [&choice](const std::string& text) {
     choice = read_bool(text) ? WeightChoice::average : WeightChoice::trained;
   };

@@ -26,8 +26,8 @@ void check_output(const std::string& option, const std::string& path, const std:
     fail(Exit::usage, "cannot write to '{}' (it is a pipe, socket or device); choose a file for --{}", path, option);
   for (const std::string& other : others)
     if (!other.empty() && is_same_file(path, other))
-      fail(Exit::usage, "--{} would replace '{}', which this command reads or writes besides; choose another file",
-           option, other);
+      fail(Exit::usage, "--{} would replace '{}', which this command also reads or writes; choose another file", option,
+           other);
 }
 
 std::string link_target(const std::string& path) {

@@ -178,7 +178,7 @@ class Study {
     if (wanted != "auto" && wanted != known)
       fail(
           Exit::usage,
-          "--backend {0} can't be predicted (the links of '{1}' are those of {2}); leave it out, or measure them by 'convoy bench comm --backend {0} --machine FILE'",
+          "--backend {0} can't be predicted (the links of '{1}' were measured with {2}); leave --backend out, or measure them by 'convoy bench comm --backend {0} --machine FILE'",
           wanted, machine_.name, known);
     return known == "nccl" ? Transport::nccl : Transport::mpi;
   }
@@ -188,12 +188,13 @@ class Study {
     const TrainConfig& train = config_.train;
     const bool shares_cores = machine_.cores_per_host > 0;
     if (train.device.device != "auto" && (train.device.device == "cpu") != shares_cores)
-      fail(Exit::usage,
-           "--device {} can't be predicted (the ranks of '{}' {}); leave it out, or give the description of a machine "
-           "whose ranks have one",
-           train.device.device, machine_.name,
-           shares_cores ? "share the cores of their host, says 'cores_per_host'"
-                        : "have devices of their own, says 'cores_per_host'");
+      fail(
+          Exit::usage,
+          "--device {} can't be predicted (the ranks of '{}' {}); leave --device out, or give the description of another "
+          "machine",
+          train.device.device, machine_.name,
+          shares_cores ? "share the cores of their host, says 'cores_per_host'"
+                       : "have devices of their own, says 'cores_per_host'");
     for (const auto& [option, every] : {std::pair{"check-arithmetic", train.sync.check_arithmetic},
                                         std::pair{"check-weights", train.sync.digest_every}})
       if (every > 0)

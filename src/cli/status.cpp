@@ -83,7 +83,7 @@ std::string status_text(const RunReport& report, const RequeueDecision& decision
   if (!report.seen.lost_hosts.empty()) line("hosts", "no answer from " + report.seen.lost_hosts);
   if (!report.refused.empty()) line("refused", report.refused);
   if (!report.excluded.empty())
-    line("excluded", fmt::format("{}; remove the lines of hosts that are repaired from '{}'", describe(report.excluded),
+    line("excluded", fmt::format("{}; once a host is repaired, remove its line from '{}'", describe(report.excluded),
                                  excluded_hosts_path(report.folder)));
   if (report.seen.lost_attempts > 1) {
     line("warning", fmt::format("{} attempts since the newest checkpoint", report.seen.lost_attempts));

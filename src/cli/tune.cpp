@@ -259,7 +259,7 @@ Command tune_command() {
       .text =
           "Trains for some steps with a learning rate that rises exponentially, and stops when the loss diverges (its running\n"
           "mean is 4 times its least). Prints the learning rate where the smoothed loss falls fastest, for the batch of these\n"
-          "ranks, and a tenth of the learning rate with the lowest loss. Suggests nothing where the loss falls no faster than it\n"
+          "ranks, and a tenth of the learning rate with the lowest loss. Suggests nothing if the loss falls no faster than it\n"
           "scatters, or fastest at an end of the range. Writes lr_range.csv and lr_range.html. Nothing else is kept.",
       .first_words = {"lr"},
       .lists_networks = true,

@@ -23,10 +23,9 @@ void check_schedule(const TrainConfig& config) {
     fail(Exit::usage, "the configuration has [phase.{}] and another --lr-schedule; keep one of them",
          config.phases.front().number);
   }
-  // A scaled peak is not known before the number of ranks is; one above the ends shows what else is wrong.
+  // The peak is not known before the number of ranks is; any rate shows what else is wrong.
   ScheduleSpec spec = schedule;
   spec.rate = config.optimiser.rate;
-  if (config.optimiser.scaling != Scaling::none) spec.rate = std::max({spec.rate, spec.min_rate, spec.warmup_rate});
   spec.epochs = config.epochs;
   for (const auto& phase : config.phases) {
     if (phase.has_rate) spec.phases.push_back(phase.rate);
@@ -158,10 +157,6 @@ void check_data(const TrainConfig& config) {
       fail(Exit::usage,
            "--balance classes needs --shuffle global (each replica draws from all samples of a class); give that, or "
            "drop --shuffle");
-    if (config.class_weights.automatic)
-      fail(Exit::usage,
-           "--class-weights auto and --balance classes together count rare classes twice (each alone evens them out); "
-           "drop one of them");
     if (data.epoch_mode == EpochMode::resample)
       fail(Exit::usage, "--balance classes and --epoch-mode resample both say what an epoch draws; drop one of them");
     if (data.repeats > 1)
@@ -216,15 +211,6 @@ void check(const TrainConfig& config) {
   }
   if (config.skip_eval && config.patience > 0) {
     fail(Exit::usage, "--patience {} counts validations, and --skip-eval leaves them out; drop one", config.patience);
-  }
-  if (config.val_interval == 0 && config.patience > 0) {
-    fail(Exit::usage, "--patience {} counts validations, and --val-interval 0 leaves only the one at the end; drop one",
-         config.patience);
-  }
-  if (config.val_interval == 0 && config.optimiser.schedule.decay == Decay::plateau) {
-    fail(
-        Exit::usage,
-        "--lr-schedule plateau follows the validations, and --val-interval 0 leaves only the one at the end; drop one");
   }
   if (config.skip_eval && config.optimiser.schedule.decay == Decay::plateau) {
     fail(Exit::usage, "--lr-schedule plateau follows the validations, and --skip-eval leaves them out; drop one");

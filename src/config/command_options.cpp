@@ -78,7 +78,7 @@ Option rate_multiplier_option(std::vector<RateMultiplierConfig>& multipliers) {
       .name = "lr-mult",
       .value = "PATTERN=F,...",
       .help =
-          "factor of the learning rate of the parameters that a pattern matches, as in --freeze, also backbone; "
+          "multiply the learning rate of the parameters that a pattern matches (as for --freeze, also backbone) by F; "
           "PATTERN=F@EPOCHS: after EPOCHS epochs they keep their values"};
   option.allowed = "a comma-separated list such as *.bias=2,conv1=0.1,stem.bias=1@3";
   option.set = [&multipliers](const std::string& text) {

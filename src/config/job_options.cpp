@@ -168,8 +168,8 @@ OptionGroup sync_options(SyncConfig& sync) {
   add(cuda_aware_option(sync.cuda_aware)).decides_bits().only_rounds();
   add(number_option(
       "check-weights", "STEPS", sync.digest_every, at_least(0),
-      "every N steps, compare the weights that all ranks must hold alike; a rank that holds others ends the job "
-      "with 7, named with its host; 0: never"));
+      "every N steps, compare the weights, which must be the same on all ranks; if they differ, the job ends with "
+      "code 7 and names rank and host; 0: never"));
   add(number_option("check-arithmetic", "STEPS", sync.check_arithmetic, at_least(0),
                     "every N steps, other ranks repeat the step of one rank, and a rank that computes other bits ends "
                     "the job with 7, named with its host; 0: never"));

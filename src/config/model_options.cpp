@@ -137,7 +137,7 @@ OptionGroup model_options(GraphSpec& model) {
                           "added to the variance in batch norm"),
               above(0)))
       .also({"bn-epsilon", "bn-eps"})
-      .default_depends("1e-05; 0.001 for mobilenet_v3, googlenet, inception_v3, _v4 and _resnet_v2")
+      .default_depends("1e-05; 0.001 for mobilenet_v3, googlenet, inception_v3, inception_v4 and inception_resnet_v2")
       .decides_bits();
   add(word_option("initialiser", model.initialiser,
                   {"he", "xavier", "normal", "truncated_normal", "uniform", "orthogonal"},

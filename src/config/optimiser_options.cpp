@@ -109,7 +109,8 @@ OptionGroup schedule_options(OptimiserConfig& optimiser) {
                              "multistep: multiply by --lr-factor at these epochs; step: every so many epochs");
   steps.set = [set = steps.set](const std::string& text) {
     if (text.starts_with("pow"))
-      throw BadValue("is MXNet's polynomial decay: use --lr-schedule poly with --lr-power" + text.substr(3));
+      throw BadValue("is MXNet's polynomial decay: use --lr-schedule poly with --lr-power " +
+                     text.substr(std::min(text.size(), text.find_first_not_of("- ", 3))));
     set(text);
   };
   add(std::move(steps)).also({"decay-milestones", "lr-decay-epoch", "lr-step-size"}).decides_bits();
@@ -174,7 +175,7 @@ OptionGroup ema_options(EmaConfig& ema) {
   const auto is_on = [&ema] { return ema.decay > 0; };
   add(number_option(
           "ema-decay", "F", ema.decay, from_below(0, 1),
-          "validate and evaluate the average A = F A + (1 - F) weights beside training; torchvision's script converts "
+          "keep an average A = F A + (1 - F) weights, and validate and evaluate with it; torchvision's script converts "
           "its --model-ema-decay, Convoy takes F as it is; 0: off"))
       .also({"model-ema-decay"})
       .decides_bits_where(is_on);

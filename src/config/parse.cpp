@@ -39,19 +39,23 @@ struct Given {
 void translate_network(Given& given) {
   const auto model = given.last.find("model"), depth = given.last.find("num-layers");
   const auto layers = given.last.find("layers");
-  if (layers != given.last.end()) {  // a file's name is free
-    if (depth != given.last.end())
-      fail(Exit::usage, "{} has no effect: {} gives the network with all its layers; drop it", depth->second.origin,
-           layers->second.origin);
-    return;
-  }
-  if (model == given.last.end()) return;
+  if (layers != given.last.end() && depth != given.last.end())
+    fail(Exit::usage, "{} has no effect: {} gives the network with all its layers; drop it", depth->second.origin,
+         layers->second.origin);
+  if (layers != given.last.end() || model == given.last.end()) return;  // a file's name is free
   const auto found = find_network(model->second.value, depth == given.last.end() ? std::string() : depth->second.value);
   if (!found) return;
   model->second.value = found->model;
   if (depth != given.last.end()) given.last.erase(depth);
-  for (const auto& [name, value] : found->options)
-    if (given.names.insert(name).second) given.last[name] = {name, value, model->second.origin};
+  for (const auto& [name, value] : found->options) {
+    const auto said = given.last.find(name);
+    if (said != given.last.end() && said->second.value != value &&
+        (said->second.origin.starts_with("-") || !model->second.origin.starts_with("-")))
+      fail(Exit::usage, "{} is a network with {} {}, and {} says another; drop one of them", model->second.origin, name,
+           value, said->second.origin);
+    given.names.insert(name);
+    given.last[name] = {name, value, model->second.origin};
+  }
 }
 
 Given sort_out(const std::vector<OptionGroup>& groups, std::vector<Assignment> assignments) {

@@ -73,7 +73,8 @@ GraphSpec network_in(const std::string& path, GraphSpec asked) {
         file.path(), spec.model);
   if (is_free) spec.norm_epsilon = fit.timm ? usual_norm_epsilon : usual_norms(spec.model).epsilon;
   if (*spec.norm_epsilon != usual_norm_epsilon)
-    log::info("its batch norms have an epsilon of {}{}", *spec.norm_epsilon, is_free ? " as torchvision's" : "");
+    log::info("its batch norms have an epsilon of {}{}", *spec.norm_epsilon,
+              is_free ? " as torchvision's or timm's" : "");
   return spec;
 }
 

@@ -109,7 +109,7 @@ std::string differences(const StateFit& fit) {
   };
   list(parts, "missing", fit.missing,
        [](const StateEntry& entry) { return fmt::format("'{}' {}", entry.name, shape_text(entry.extent)); });
-  list(parts, "missing of the last layer", fit.missing_head,
+  list(parts, "missing in the last layer", fit.missing_head,
        [](const StateEntry& entry) { return fmt::format("'{}' {}", entry.name, shape_text(entry.extent)); });
   list(parts, "unknown to the network", fit.unexpected,
        [](const StoredValues* tensor) { return fmt::format("'{}' {}", tensor->name, shape_text(tensor->extent)); });

@@ -118,7 +118,7 @@ class StateDict {
         section = key;
         return tensors_of(*found);
       }
-      fail(Exit::data, "'{}' holds no tensors, nor under '{}'; save model.state_dict()", path(),
+      fail(Exit::data, "'{}' holds no tensors, neither at its top nor under '{}'; save model.state_dict()", path(),
            fmt::join(sections, "', '"));
     }
     return tensors_of(*dict);

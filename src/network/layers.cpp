@@ -222,7 +222,7 @@ bool follows_from_images(const std::vector<LayerSpec>& layers) {
   const std::string made = follows_from_images(layers) ? "a number of values that follows from the size of the images"
                                                        : fmt::format("{} for each image", counted(values, "value"));
   refuse(layers.back(),
-         fmt::format("ends the network with {}, and it needs one per class of the data set; give the last "
+         fmt::format("ends the network with {}, but a network needs one per class of the data set; give the last "
                      "linear layer out={}",
                      made, classes_word));
 }

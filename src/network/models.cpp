@@ -40,7 +40,8 @@ std::string stem_of(const std::string& name) { return name.substr(0, name.find_f
   std::erase_if(alike, [&](const std::string& other) { return stem_of(other) != stem; });
   const std::string meant = name == stem && !alike.empty() ? "" : nearest(name, alike.empty() ? names : alike);
   if (!meant.empty()) fail(Exit::usage, "unknown model '{}'; did you mean '{}'?", model, meant);
-  if (!alike.empty()) fail(Exit::usage, "unknown model '{}'; there are {}", model, fmt::join(alike, ", "));
+  if (!alike.empty())
+    fail(Exit::usage, "unknown model '{}'; networks of this family are {}", model, fmt::join(alike, ", "));
   fail(Exit::usage, "unknown model '{}'; 'convoy models' lists the networks", model);
 }
 
@@ -55,7 +56,8 @@ void check_numbers(const GraphSpec& spec) {
   if (!(spec.leaky_slope >= 0)) fail(Exit::usage, "leaky ReLU slope {} (must not be negative)", spec.leaky_slope);
   const Norms norms = norms_of(spec);
   if (!(norms.momentum >= 0 && norms.momentum <= 1 && norms.epsilon > 0))
-    fail(Exit::usage, "batch norm momentum {} and epsilon {} (0 to 1, and above 0)", norms.momentum, norms.epsilon);
+    fail(Exit::usage, "batch norm momentum {} and epsilon {} (the momentum must be from 0 to 1, the epsilon above 0)",
+         norms.momentum, norms.epsilon);
 }
 
 /// An option that the model doesn't have must not be ignored in silence.

@@ -30,19 +30,11 @@ float decay_of(Kind kind, const PlanSpec& spec) {
 void multiply_rates(const Graph& graph, const PlanSpec& spec, std::vector<Parameter>& rows) {
   for (const RateMultiplier& multiplier : spec.rate_multipliers) {
     const std::set<std::string> meant = find_parameters(graph, "--lr-mult", multiplier.pattern);
-    bool trains = false;
     for (Parameter& row : rows) {
       if (meant.count(row.name) == 0) continue;
-      trains = trains || row.trainable;
       row.rate_multiplier = multiplier.factor;
       row.rate_ends = multiplier.ends;
     }
-    if (!trains)
-      fail(
-          Exit::usage,
-          "--lr-mult '{}' has no effect: none of the parameters of {} that it matches trains (--freeze, or the network "
-          "itself, keeps them as they are); drop it",
-          multiplier.pattern, graph.model);
   }
 }
 

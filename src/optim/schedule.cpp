@@ -29,23 +29,6 @@ void check_warmup(const ScheduleSpec& spec) {
          spec.warmup_epochs, spec.epochs);
 }
 
-/// Ends above the peak would turn the schedule round.
-void check_ends(const ScheduleSpec& spec) {
-  const bool constant = spec.decay == Decay::constant,
-             own = spec.decay == Decay::onecycle || spec.decay == Decay::phases;
-  if (!constant && !own && spec.min_rate > spec.rate)
-    fail(
-        Exit::usage,
-        "--min-lr {} is above the peak learning rate of {:g} (--lr after --lr-scaling), so the learning rate would rise "
-        "to it; lower --min-lr, or raise --lr",
-        spec.min_rate, spec.rate);
-  if (!own && spec.warmup_epochs > 0 && spec.warmup_rate > spec.rate)
-    fail(Exit::usage,
-         "--warmup-lr {} is above the peak learning rate of {:g} (--lr after --lr-scaling), so the learning rate would "
-         "fall in the warm-up; lower --warmup-lr, or raise --lr",
-         spec.warmup_rate, spec.rate);
-}
-
 void check_factor(const ScheduleSpec& spec) {
   if (!usable(spec.factor))
     fail(Exit::usage, "bad factor {} of the learning rate; give a number from 0 on", spec.factor);
@@ -93,7 +76,6 @@ void check(const ScheduleSpec& spec, Index steps_per_epoch) {
   if (needs_length && !(spec.epochs > 0 && std::isfinite(spec.epochs)))
     fail(Exit::usage, "this schedule needs the length of the run (got {} epochs); set --epochs", spec.epochs);
   check_warmup(spec);
-  check_ends(spec);
   check_factor(spec);
   if (spec.decay == Decay::step || spec.decay == Decay::multistep) check_steps(spec);
   if (spec.decay == Decay::poly && !(spec.power > 0))

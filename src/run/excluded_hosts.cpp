@@ -75,10 +75,10 @@ std::string warning_of_excluded(const std::string& run_folder, const std::vector
   if (found.empty()) return {};
   std::vector<std::string> names;
   names.reserve(found.size());
-  for (const ExcludedHost& own : found) names.push_back(own.host);
+  for (const ExcludedHost& own : found) names.push_back(name_without_domain(own.host));
   return fmt::format(
-      "this job runs on {}, excluded by '{}'; start it without (Slurm: sbatch --exclude={}), or remove the lines of "
-      "hosts that are repaired",
+      "this job runs on {}, excluded by '{}'; start it without them (Slurm: sbatch --exclude={}), or remove the lines of "
+      "hosts that are repaired from this file",
       describe(found), excluded_hosts_path(run_folder), fmt::join(names, ","));
 }
 

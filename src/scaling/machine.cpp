@@ -29,13 +29,13 @@ void require(bool holds, const std::string& name, double value, const std::strin
 
 double part(const Json& json, const std::string& name) {
   const double value = json.value(name, 0.0);
-  require(value >= 0 && value <= 1, name, value, "it is a part between 0 and 1");
+  require(value >= 0 && value <= 1, name, value, "it must be a part between 0 and 1");
   return value;
 }
 
 Index whole(const std::string& name, double value, Index least, double most) {
   require(value == std::floor(value) && value >= static_cast<double>(least) && value <= most, name, value,
-          fmt::format("it is a whole number from {} to {:.0f}", least, most));
+          fmt::format("it must be a whole number from {} to {:.0f}", least, most));
   return static_cast<Index>(value);
 }
 
@@ -47,7 +47,7 @@ int count(const Json& json, const char* name, int least, int otherwise) {
 Term term(const Json& json, const std::string& name, const Plausible& plausible) {
   const auto value = json.at(name).as<double>();
   require(value >= 0 && value <= plausible.most, name, value,
-          fmt::format("it is a number from 0 to {} ({})", plausible.most, plausible.hint));
+          fmt::format("it must be a number from 0 to {} ({})", plausible.most, plausible.hint));
   return {.value = value, .error = part(json, name + "_error")};
 }
 
@@ -60,7 +60,7 @@ std::optional<Link> link(const Json& json, const char* name) {
             .ranks = count(*found, "ranks", 0, 0),
             .transport = found->value("transport", "")};
   if (!link.transport.empty() && link.transport != "mpi" && link.transport != "nccl")
-    throw std::invalid_argument(fmt::format("'transport' is '{}'; it is mpi or nccl", link.transport));
+    throw std::invalid_argument(fmt::format("'transport' is '{}'; it must be mpi or nccl", link.transport));
   // A fit leaves out one of them, never both.
   if (link.seconds_per_message.value == 0 && link.seconds_per_byte.value == 0)
     throw std::invalid_argument(fmt::format("'{}' takes no time: both of its terms are 0", name));
@@ -190,9 +190,10 @@ Machine machine_to_extend(const std::string& path, const std::string& name) {
   }
   Machine machine = read_machine(path);
   if (!name.empty() && name != machine.name)
-    fail(Exit::usage,
-         "'{}' describes '{}', and --machine-name says '{}'; leave it out, or give another file as --machine", path,
-         machine.name, name);
+    fail(
+        Exit::usage,
+        "'{}' describes '{}', but --machine-name says '{}'; leave --machine-name out, or give another file as --machine",
+        path, machine.name, name);
   return machine;
 }
 

@@ -163,7 +163,7 @@ Predictor::Place Predictor::place_of_group(int ranks) const {
   fail(
       Exit::usage,
       "averages of {} can't be predicted on hosts of {} (groups lie on parts of several hosts); give a --node-replicas "
-      "that divides these or is a multiple of them",
+      "that divides the number of ranks per host or is a multiple of it",
       counted(ranks, "replica"), counted(own, "rank"));
 }
 

@@ -46,9 +46,10 @@ void keep_what_it_began_with(TrainingJob& job, const CheckpointMeta& meta) {
     if (job.communicator.rank() == 0 && !said && kept != usual)
       log::info("the batch norms keep the epsilon of {} that the run began with ({} begins with {} now)", kept,
                 job.config.model.model, usual);
-  } else if (job.communicator.rank() == 0 && job.config.said.count("lr") == 0) {
+  } else if (job.communicator.rank() == 0) {
     log::warn(
-        "the checkpoint's configuration can't be read, so the learning rate is this version's default; give --lr");
+        "the checkpoint's configuration can't be read, so what was not given (--lr, --norm-epsilon, --norm-momentum, "
+        "--outer-lr, --outer-momentum) has this version's defaults; give what the run began with");
   }
 }
 

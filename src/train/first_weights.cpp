@@ -71,7 +71,7 @@ TrainedData published_input_of(const std::string& model) {
 void tell_input(const FoundWeights& found, const TrainingJob& job) {
   const TrainedData own = data_of(job.phases.front()), published = published_input_of(job.config.model.model);
   if (found.tells() || !found.file.meta.data.mean.empty() || own.mean.size() != published.mean.size()) return;
-  const std::string fact = fmt::format("'{}' doesn't tell how images became its input: this run normalises with {}",
+  const std::string fact = fmt::format("'{}' does not say how its input was normalised: this run normalises with {}",
                                        found.path, normalisation_text(own));
   if (normalise_alike(own, published)) {
     log::info("{}, as torchvision's and timm's published weights learned with", fact);
@@ -84,7 +84,7 @@ void tell_input(const FoundWeights& found, const TrainingJob& job) {
   if (job.config.frozen.empty()) {
     log::info("{}", text);
   } else {
-    log::warn("{}: what --freeze keeps can't adapt", text);
+    log::warn("{} (layers that --freeze keeps can't adapt to another input)", text);
   }
 }
 

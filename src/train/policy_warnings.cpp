@@ -3,10 +3,12 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <set>
 #include <utility>
 
 #include "core/text.hpp"
+#include "network/patterns.hpp"
 #include "sync/traffic.hpp"
 #include "train/setup.hpp"
 #include "train/training_job.hpp"
@@ -83,15 +85,56 @@ std::string wire_warning(const SyncSpec& sync, const Plan& plan, const SetLayout
               whole = bytes_sent(traffic_of(plain, plan, layout), sync.ranks);
   if (compressed <= whole || sync.ranks < 2) return {};
   return fmt::format(
-      "--wire {} sends more than fp32 would: {:.3g} MB a step instead of {:.3g}, since each of {} sends a message to all "
+      "--wire {} sends more than fp32 would: {:.3g} MB per step instead of {:.3g}: each of {} sends a message to all "
       "ranks; take --wire bf16, fewer replicas, or a lower --wire-fraction (topk) or --wire-rank (powersgd)",
       name_of(sync.compression.kind), static_cast<double>(compressed) / 1e6, static_cast<double>(whole) / 1e6,
       counted(sync.replicas, "replica"));
 }
 
+std::vector<std::string> option_warnings(const TrainConfig& config, double peak_rate, const Plan& plan) {
+  std::vector<std::string> texts;
+  const ScheduleSpec& schedule = config.optimiser.schedule;
+  const bool rises = schedule.decay == Decay::onecycle || schedule.decay == Decay::phases;
+  if (!rises && schedule.decay != Decay::constant && schedule.min_rate > peak_rate)
+    texts.push_back(fmt::format(
+        "--min-lr {} is above the peak learning rate of {:g} (--lr after --lr-scaling), so the learning rate "
+        "rises to it; lower --min-lr, or raise --lr",
+        schedule.min_rate, peak_rate));
+  if (!rises && schedule.warmup_epochs > 0 && schedule.warmup_rate > peak_rate)
+    texts.push_back(
+        fmt::format("--warmup-lr {} is above the peak learning rate of {:g} (--lr after --lr-scaling), so the learning "
+                    "rate falls in the warm-up; lower --warmup-lr, or raise --lr",
+                    schedule.warmup_rate, peak_rate));
+  if (config.val_interval == 0 && config.patience > 0)
+    texts.push_back(fmt::format(
+        "--patience {} counts validations, and --val-interval 0 leaves only the one at the end; drop one of them",
+        config.patience));
+  if (config.val_interval == 0 && schedule.decay == Decay::plateau)
+    texts.emplace_back(
+        "--lr-schedule plateau follows the validations, and --val-interval 0 leaves only the one at the end; drop one of "
+        "them");
+  if (config.class_weights.automatic && config.data.balance == Balance::classes)
+    texts.emplace_back(
+        "--class-weights auto and --balance classes together count rare classes twice (each alone evens them out); drop "
+        "one of them");
+  for (const RateMultiplierConfig& multiplier : config.rate_multipliers) {
+    const std::set<std::string> meant = find_parameters(plan.graph, "--lr-mult", multiplier.pattern);
+    const auto& rows = plan.table.rows;
+    if (std::none_of(rows.begin(), rows.end(),
+                     [&](const Parameter& row) { return row.trainable && meant.count(row.name) > 0; }))
+      texts.push_back(
+          fmt::format("--lr-mult '{}' has no effect: none of the parameters that it matches trains (--freeze, or the "
+                      "network itself, keeps them as they are); drop it",
+                      multiplier.pattern));
+  }
+  return texts;
+}
+
 std::vector<std::string> likely_mistakes(const TrainingJob& job) {
   std::vector<std::string> texts = job_warnings(job.phases);
   for (std::string& text : policy_warnings(job.shape, job.communicator.hosts())) texts.push_back(std::move(text));
+  for (std::string& text : option_warnings(job.config, job.shape.peak_rate, job.engine->plan()))
+    texts.push_back(std::move(text));
   if (std::string text = wire_warning(job.shape.sync, job.engine->plan(), job.engine->layout()); !text.empty())
     texts.push_back(std::move(text));
   return texts;

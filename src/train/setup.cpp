@@ -275,13 +275,18 @@ std::vector<std::string> job_warnings(const std::vector<TrainingPhase>& phases) 
   if (const double updates = 1 / (1 - ema.decay); ema.decay > 0 && updates * every > steps) {
     const double per_update = (1 - ema.decay) * static_cast<double>(job.global_batch) * every / first.config.epochs;
     const double tenth = 1 - 10 * every / steps;
+    const std::string converted =
+        per_update < 1
+            ? fmt::format(
+                  "; torchvision's --model-ema-decay {} with --model-ema-steps {} corresponds to --ema-decay {:.8g}",
+                  ema.decay, ema.steps, 1 - per_update)
+            : std::string();
     texts.push_back(fmt::format(
-        "--ema-decay {} averages over {:.0f} steps, and the run has {}, so the average, which is the model that validation "
-        "and checkpoints take, stays near where it began{}. torchvision's --model-ema-decay {} with --model-ema-steps {} "
-        "is --ema-decay {:.8g} here",
+        "--ema-decay {} averages over {:.0f} steps, but the run has {}: the average, which validation and checkpoints take, "
+        "stays near the first weights{}{}",
         ema.decay, updates * every, counted(job.total_steps, "step"),
         tenth > 0 ? fmt::format("; --ema-decay {:.6g} averages over a tenth of the run", tenth) : std::string(),
-        ema.decay, ema.steps, 1 - std::min(1.0, per_update)));
+        converted));
   }
   if (has_taken_name(graph_spec(first.config.model, first.config.data, first.splits.train)))
     texts.push_back(fmt::format(

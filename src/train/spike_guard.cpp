@@ -61,6 +61,7 @@ void SpikeGuard::read(const std::map<std::string, double>& numbers) {
   undone_steps_ = stored("spike_undone_steps", 0);
   returns_ = stored("spike_returns", 0);
   calm_intervals_ = stored("spike_calm_intervals", 0);
+  if (returns_ >= most_returns) returns_ = 0;  // the run ended there, and somebody started it again
   interval_begin_ = stored("spike_interval_begin", -1);
 }
 
@@ -115,7 +116,7 @@ void SpikeGuard::give_up(const std::string& spike, Index from) {
   job_->sync->averaged_weights();  // no average may be under way when the job's memory is freed
   if (job_->shape.rank == 0)
     log::report_error(fmt::format(
-        "{}, after {} returns with fewer than {} quiet intervals between them; lower --lr, or clip gradients (--clip-grad-norm), and continue from step {} with --resume auto",
+        "{}: the run diverges ({} returns to a checkpoint, with fewer than {} intervals without a spike between them); lower --lr, or clip gradients (--clip-grad-norm), and continue from step {} with --resume auto",
         spike, most_returns, calm_intervals, from));
   throw AgreedError{Exit::usage};
 }

@@ -198,12 +198,8 @@ std::string agreed_facts(const TrainConfig& config, const std::vector<TrainingPh
 JobShape plan_training(TrainingJob& job) {
   int replicas = job.config.sync.replicas;
   if (job.resume && replicas == 0 && job.config.sync.grad_accum_steps == 1) replicas = job.resume->file.meta.replicas;
-  run_alike(job.communicator, [&] {
-    plan_phases(job.phases, job.communicator.size(), job.communicator.rank(), replicas);
-    // Only now the peak is known, with which the ends of the schedule must agree.
-    const JobShape& shape = job.phases.front().job;
-    Schedule(schedule_of(job.config, shape.peak_rate), shape.steps_per_epoch);
-  });
+  run_alike(job.communicator,
+            [&] { plan_phases(job.phases, job.communicator.size(), job.communicator.rank(), replicas); });
   return job.phases.front().job;
 }
 

@@ -59,15 +59,15 @@ std::string how_to_tell(const TrainingJob& job, const std::vector<int>& ranks) {
 /// What the message says about the checkpoints that may hold wrong weights.
 std::string leave_checkpoints(TrainingJob& job, Index passed_step) {
   if (!job.config.checkpoint.save) return {};
+  const Index passed = std::max<Index>(passed_step, 0);
   try {
-    const auto aside = job.checkpointing.put_newer_aside(std::max<Index>(passed_step, 0), Checkpointing::Best::moves);
+    const auto aside = job.checkpointing.put_newer_aside(passed, Checkpointing::Best::moves);
     if (!aside)
       return "; no checkpoint is older than the last check that passed, so the run goes on from one that may be wrong: "
              "save more often (--save-every-steps), or start anew";
-    return aside->empty() ? std::string()
-                          : fmt::format("; the checkpoints after step {} are in '{}'", passed_step, *aside);
+    return aside->empty() ? std::string() : fmt::format("; the checkpoints after step {} are in '{}'", passed, *aside);
   } catch (const Error& error) {
-    return fmt::format("; the checkpoints after step {} stay where they are ({})", passed_step, error.what());
+    return fmt::format("; the checkpoints after step {} stay where they are ({})", passed, error.what());
   }
 }
 
@@ -87,7 +87,8 @@ void leave_wrong(TrainingJob& job, WrongBits found) {
     if (verdict.certain) {
       exclude_hosts(folder, job.attempt.record.number, job.communicator.hosts(), verdict.wrong,
                     fmt::format("arithmetic, step {}", found.step));
-      text += fmt::format("; leave this host out, as the job scripts do ('{}')", excluded_hosts_path(folder));
+      text += fmt::format("; leave {} out, as the job scripts do ('{}')",
+                          verdict.wrong.size() > 1 ? "their hosts" : "this host", excluded_hosts_path(folder));
     } else if (devices.size() > 1) {
       text += fmt::format("; '{}' and '{}' may round differently: start the job on nodes of one kind", *devices.begin(),
                           *devices.rbegin());

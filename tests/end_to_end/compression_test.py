@@ -113,7 +113,7 @@ def bytes_sent(work):
                 check(wanted < whole / 4, f"{name}: {whole / wanted:.1f} times fewer than fp32")
     _, err = train(2, f"{work}/dear", *JOB, "--wire", "topk", "--wire-fraction", 0.9, "--epochs", 1)
     found = records(f"{work}/dear", "epoch")[0]["sent_bytes"]
-    text = f"--wire topk sends more than fp32 would: {found / 12e6:.3g} MB a step instead of {whole / 12e6:.3g}, since each of 4 replicas"
+    text = f"--wire topk sends more than fp32 would: {found / 12e6:.3g} MB per step instead of {whole / 12e6:.3g}: each of 4 replicas"
     check(found > whole and text in err and "a lower --wire-fraction" in err, f"warned with the bytes that were sent: {text}")
 
 

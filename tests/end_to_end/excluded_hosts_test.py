@@ -28,7 +28,7 @@ def main(work):
     _, err = train(2, folder, *JOB, "--epochs", 3)
     lines = [line for line in err.splitlines() if "excluded" in line]
     check(len(lines) == 1 and "warning: this job runs on" in lines[0], f"one warning: {lines}")
-    for part in (f"{host}.cluster.local (attempt 2, rank 0: arithmetic, step 5)", f"'{path}'", f"sbatch --exclude={host}.cluster.local", "repaired"):
+    for part in (f"{host}.cluster.local (attempt 2, rank 0: arithmetic, step 5)", f"'{path}'", f"sbatch --exclude={host})", "repaired"):
         check(part in lines[0], f"it says {part}")
     out, _ = run(2, "preflight", "--synthetic", "--output-dir", folder)
     check(sum("this job runs on" in line for line in out.splitlines()) == 1 and "FAILED" not in out, "preflight warns, too")

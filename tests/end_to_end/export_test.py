@@ -290,7 +290,7 @@ def errors(work):
     text = alone("export", f"{work}/lenet", "-o", out, "--image-size", 64, expect=2)
     check("--image-size 64 doesn't go with the weights of lenet, whose linear layers were trained with 32 x 32 pixels; leave it out" in text, "weights of one image size")
     check(not [n for n in os.listdir(work) if n.startswith("out")], "nothing is written")
-    check("[default: the average where the checkpoint has one, as evaluate]" in " ".join(alone("export", "--help").split()), "help tells the default of --ema")
+    check("[default: the average if the checkpoint has one, as evaluate]" in " ".join(alone("export", "--help").split()), "help tells the default of --ema")
     _, text = export(work, folder, "out.onnx")
     check("out.onnx: resnet8" in text and "parameters" in text, f"told: {text.strip()}")
     before = os.stat(out).st_mtime_ns

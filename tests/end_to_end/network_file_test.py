@@ -96,9 +96,9 @@ with work_folder() as work:
     # Sizes that are no data set's don't appear.
     body = "name = bad\n[network]\nc = convolution out=8\n"
     for name, lines, said in (
-            ("maps", "flatten = flatten\n", "maps.cfg:4: layer 'flatten' ends the network with a number of values that follows from the size of the images, and it needs one per class of the data set; "
+            ("maps", "flatten = flatten\n", "maps.cfg:4: layer 'flatten' ends the network with a number of values that follows from the size of the images, but a network needs one per class of the data set; "
              "give the last linear layer out=classes"),
-            ("seven", "p = global_average_pool\nflatten = flatten\nfc = linear out=7\n", "seven.cfg:6: layer 'fc' ends the network with 7 values for each image, and it needs one per class"),
+            ("seven", "p = global_average_pool\nflatten = flatten\nfc = linear out=7\n", "seven.cfg:6: layer 'fc' ends the network with 7 values for each image, but a network needs one per class"),
             ("pooled", "p = global_average_pool\nflatten = flatten\n", "pooled.cfg:5: layer 'flatten' ends the network with 8 values for each image"),
             ("sum", "d = convolution out=8 stride=2\nadd = add from=c,d\np = global_average_pool\nflatten = flatten\nfc = linear out=classes\n",
              "sum.cfg:5: node 'add' adds 8 x h x w and 8 x h/2 x w/2 (c h w); give them the same shape"),

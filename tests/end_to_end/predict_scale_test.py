@@ -146,10 +146,10 @@ def wrong_machines(work):
         example_text = file.read()
     for key, value, text in (
         ("seconds", 0, "a step takes time"),
-        ("seconds_error", -0.5, "'seconds_error' is -0.5; it is a part between 0 and 1"),
-        ("seconds_per_byte", 25e9, "'seconds_per_byte' is 25000000000; it is a number from 0 to 0.001 (it counts seconds per byte, which is 1 / bandwidth)"),
-        ("cores_per_host", -4, "'cores_per_host' is -4; it is a whole number from 0"),
-        ("ranks_per_host", 2.5, "'ranks_per_host' is 2.5; it is a whole number from 1"),
+        ("seconds_error", -0.5, "'seconds_error' is -0.5; it must be a part between 0 and 1"),
+        ("seconds_per_byte", 25e9, "'seconds_per_byte' is 25000000000; it must be a number from 0 to 0.001 (it counts seconds per byte, which is 1 / bandwidth)"),
+        ("cores_per_host", -4, "'cores_per_host' is -4; it must be a whole number from 0"),
+        ("ranks_per_host", 2.5, "'ranks_per_host' is 2.5; it must be a whole number from 1"),
     ):
         machine = json.loads(example_text)
         holder = next(part for part in (machine, machine["between"], machine["steps"][0]) if key in part)

@@ -101,12 +101,12 @@ def training(folder, state, checkpoint):
         check(difference(body, {name: before[name] for name in body}) < 1e-6, f"on the file's body, {ranks} ranks")
     # Another program's file tells no mean and deviation: what the run takes, and what published weights learned with.
     usual = ("--rgb-mean", "123.675,116.28,103.53", "--rgb-std", "58.395,57.12,57.375")
-    fact = f"'{folder}/plain.pth' doesn't tell how images became its input: this run normalises with mean 110.00 120.00 130.00, deviation 60.00 55.00 50.00"
+    fact = f"'{folder}/plain.pth' does not say how its input was normalised: this run normalises with mean 110.00 120.00 130.00, deviation 60.00 55.00 50.00"
     advice = "learned with mean 123.67 116.28 103.53, deviation 58.40 57.12 57.38; --rgb-mean 123.675,116.28,103.53 --rgb-std 58.395,57.12,57.375 keeps that"
     out, err = train(3, f"{folder}/input", *synthetic(), "--weights", f"{folder}/plain.pth", *still)
     check((out + err).count(fact) == 1 and advice in out + err and f"warning: {fact}" not in out + err, "the input is told, once")
     out, err = train(1, f"{folder}/frozen", *synthetic(), "--weights", f"{folder}/plain.pth", *still, "--freeze", "backbone")
-    check(f"{advice}: what --freeze keeps can't adapt" in out + err and f"warning: {fact}" in out + err, "and warned of where layers stay as they are")
+    check(f"{advice} (layers that --freeze keeps can't adapt to another input)" in out + err and f"warning: {fact}" in out + err, "and warned of where layers stay as they are")
     out, err = train(1, f"{folder}/usual", *DATA[:5], *usual, "--synthetic-classes", CLASSES, "--weights", f"{folder}/plain.pth", *still, "--freeze", "backbone")
     check("as torchvision's and timm's published weights learned with" in out + err and "can't adapt" not in out + err, "the published ones are told as such")
     # A body alone, and the head of a single class.
@@ -133,11 +133,11 @@ def refusals(folder, state, checkpoint):
     check("'fc.weight' is 5x64 in the file and 6x64 in the network" in evaluated(1, f"{folder}/plain.pth", "--model", "resnet8", expect=3, classes=6),
           "a set of other classes is refused by evaluate")
     err = evaluated(1, f"{folder}/body.pth", "--model", "resnet8", expect=3)
-    check("holds resnet8 v1 without its last layer (2 tensors missing of the last layer: 'fc.weight' 10x64, 'fc.bias' 10); 'convoy train --weights' starts a new one" in err,
+    check("holds resnet8 v1 without its last layer (2 tensors missing in the last layer: 'fc.weight' 10x64, 'fc.bias' 10); 'convoy train --weights' starts a new one" in err,
           "evaluate refuses a body alone")
     check("has a last layer of one value" in evaluated(1, f"{folder}/one.pth", "--model", "resnet8", expect=3), "and a head of one value")
     write_pth(f"{folder}/tensors.pth", {"weights": state})
-    check("holds no tensors, nor under 'model_ema', " in evaluated(1, f"{folder}/tensors.pth", "--model", "resnet8", expect=3), "an unknown key, with those that are known")
+    check("holds no tensors, neither at its top nor under 'model_ema', " in evaluated(1, f"{folder}/tensors.pth", "--model", "resnet8", expect=3), "an unknown key, with those that are known")
     check("leave --model out" in evaluated(1, checkpoint, "--model", "resnet20", expect=2), "a checkpoint knows its network")
     check("leave the options of the network out" in evaluated(1, checkpoint, "--norm-epsilon", 0.001, expect=2), "and its batch norms")
     write_pth(f"{folder}/evil.pth", {"state_dict": state, "run": os.system})

@@ -163,9 +163,17 @@ void compare_with_reference(const char* text, Precision precision, const char* o
     double& of_node = scales[row.node];
     of_node = std::max(of_node, largest(exact.gradients.data() + row.range.begin, row.range.count));
   }
+  // On CPUs weight gradients may have products in bf16 though the results before them have none.
+  const bool bf16_products = result.description.find("weights winograd 4x4 bf16") != std::string::npos;
+  Comparison compare_products("bf16 products",
+                              {.distance = std::max(tolerance.distance, tolerance.rounding) + winograd_noise_in_bf16});
   for (const Parameter& row : plan.table.rows) {
-    compare('d' + row.name, result.gradients.data() + row.range.begin, exact.gradients.data() + row.range.begin,
-            row.range.count, scales.at(row.node));
+    const auto* const convolution = as<Convolution>(plan.graph.nodes[static_cast<std::size_t>(row.node)]);
+    const bool loose =
+        *options == 0 && bf16_products && convolution && convolution->kernel == 3 && row.name.ends_with(".weight");
+    (loose ? compare_products : compare)('d' + row.name, result.gradients.data() + row.range.begin,
+                                         exact.gradients.data() + row.range.begin, row.range.count,
+                                         scales.at(row.node));
   }
   const float* const tail = result.gradients.data() + plan.table.statistics.begin;
   for (const NormStatistics& norm : plan.table.norms) {

@@ -157,6 +157,7 @@ Family mobilenet_family() {
                                  {"mobilenet1.0", "mobilenet_v1"},
                                  {"mobilenetv2", "mobilenet_v2"},
                                  {"mobilenet_v2_1.0", "mobilenet_v2"},
+                                 {"mobilenetv2_1.0", "mobilenet_v2"},
                                  {"mobilenetv3_small", "mobilenet_v3_small"},
                                  {"mobilenetv3_large", "mobilenet_v3_large"}})};
 }

@@ -121,7 +121,9 @@ std::optional<NamedNetwork> other_name(const std::string& name) {
   const bool first = std::regex_match(name, parts, depth_first);
   if (!first && !std::regex_match(name, parts, version_first)) return std::nullopt;
   const std::string depth = parts[first ? 1 : 2], version = parts[first ? 2 : 1];
-  return NamedNetwork{"resnet" + depth, {{"resnet-version", version == "v1b" ? "v1.5" : version}}};
+  // GluonCV's v1b has the stride in the 3x3 of a bottleneck; basic blocks have one version.
+  const bool basic = depth == "18" || depth == "34";
+  return NamedNetwork{"resnet" + depth, {{"resnet-version", version != "v1b" ? version : basic ? "v1" : "v1.5"}}};
 }
 
 }  // namespace

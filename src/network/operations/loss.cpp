@@ -10,7 +10,8 @@ namespace convoy {
 Shape Loss::shape(const NodeInputs& inputs) const {
   const Index logits = inputs.first().count();
   if (logits != inputs.classes)
-    fail(Exit::usage, "node '{}' gets {} values of an image for {} classes", inputs.node, logits, inputs.classes);
+    fail(Exit::usage, "node '{}' gets {} values per image for {} classes; give the last layer one value per class",
+         inputs.node, logits, inputs.classes);
   return {1};
 }
 

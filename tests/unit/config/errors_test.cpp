@@ -205,12 +205,6 @@ const Case cases[] = {
      "--lr-step-size 30 has no effect: it needs --lr-schedule step or multistep; give that, or drop it"},
     {"default_without_effect", "--onecycle-start 0.3", "",
      "--onecycle-start 0.3 has no effect: it needs --lr-schedule onecycle; give that, or drop it"},
-    {"least_rate_above_the_peak", "--lr 0.01 --min-lr 0.5", "",
-     "--min-lr 0.5 is above the peak learning rate of 0.01 (--lr after --lr-scaling), so the learning rate would rise to "
-     "it; lower --min-lr, or raise --lr"},
-    {"warmup_from_above", "--lr 0.01 --warmup-lr 0.5 --warmup-epochs 1", "",
-     "--warmup-lr 0.5 is above the peak learning rate of 0.01 (--lr after --lr-scaling), so the learning rate would fall "
-     "in the warm-up; lower --warmup-lr, or raise --lr"},
     {"warmup_rate_alone", "--lr 0.1 --warmup-lr 0.01", "",
      "--warmup-lr 0.01 has no effect: it needs --warmup-epochs; give that, or drop it"},
     {"area_of_windows", "--crop window --min-scale 0.08", "",
@@ -241,13 +235,6 @@ const Case cases[] = {
      "--bn-momentum 0.2 has no effect: it needs a network with batch norms; give that, or drop it"},
     {"epsilon_of_a_network_without", "--model lenet --norm-epsilon 1e-3", "",
      "--norm-epsilon 1e-3 has no effect: it needs a network with batch norms; give that, or drop it"},
-    {"patience_without_validations", "--patience 3 --val-interval 0", "",
-     "--patience 3 counts validations, and --val-interval 0 leaves only the one at the end; drop one"},
-    {"plateau_without_validations", "--lr-schedule plateau --val-interval 0", "",
-     "--lr-schedule plateau follows the validations, and --val-interval 0 leaves only the one at the end; drop one"},
-    {"rare_classes_twice", "--class-weights auto --balance classes", "",
-     "--class-weights auto and --balance classes together count rare classes twice (each alone evens them out); drop one "
-     "of them"},
     {"ema_steps_alone", "--ema-steps 8", "",
      "--ema-steps 8 has no effect: it needs --ema-decay; give that, or drop it"},
     {"replicas_twice", "--replicas 4 --grad-accum-steps 2", "",

@@ -96,21 +96,29 @@ TEST(Parse, networks_by_other_programs_names) {
         Named{"--network vgg --num-layers 16", "vgg16", ""}, Named{"--network mobilenet", "mobilenet_v1", ""},
         Named{"--network mobilenet-v2", "mobilenet_v2", ""}, Named{"--network inception-v3", "inception_v3", ""},
         Named{"--model ResNet50", "resnet50", ""}, Named{"--model resnet50_v2", "resnet50", "v2"},
-        Named{"--model resnet50_v1b", "resnet50", "v1.5"},
-        Named{"--model resnet50_v1 --resnet-version v1.5", "resnet50", "v1.5"},
-        Named{"--model se-resnet50", "seresnet50", ""}}) {
+        Named{"--model resnet50_v1b", "resnet50", "v1.5"}, Named{"--model se-resnet50", "seresnet50", ""}}) {
     const TrainConfig config = train_config(one.line);
     EXPECT_EQ(config.model.model, one.model) << one.line;
     EXPECT_EQ(config.model.option("resnet-version"), one.version) << one.line;
     EXPECT_EQ(to_ini(parse_ini(to_ini(config))), to_ini(config)) << one.line;
     EXPECT_EQ(train_config("--config f", to_ini_of_words(config)).model.option("resnet-version"), one.version);
   }
-  EXPECT_EQ(train_error("--network resnext --num-layers 51"),
-            "unknown model 'resnext51'; there are resnext50_32x4d, resnext101_32x4d, resnext101_32x8d, "
-            "resnext101_64x4d, resnext152_32x4d");
-  EXPECT_EQ(train_error("--network vgg"),
-            "unknown model 'vgg'; there are vgg11, vgg13, vgg16, vgg19, vgg11_bn, vgg13_bn, vgg16_bn, vgg19_bn");
-  EXPECT_EQ(train_error("--network squeezenet"), "unknown model 'squeezenet'; there are squeezenet1_0, squeezenet1_1");
+  EXPECT_EQ(
+      train_error("--network resnext --num-layers 51"),
+      "unknown model 'resnext51'; networks of this family are resnext50_32x4d, resnext101_32x4d, resnext101_32x8d, "
+      "resnext101_64x4d, resnext152_32x4d");
+  EXPECT_EQ(
+      train_error("--network vgg"),
+      "unknown model 'vgg'; networks of this family are vgg11, vgg13, vgg16, vgg19, vgg11_bn, vgg13_bn, vgg16_bn, vgg19_bn");
+  EXPECT_EQ(train_config("--config f --model resnet50_v2", "resnet-version = v1.5\n").model.option("resnet-version"),
+            "v2")
+      << "the command line wins";
+  EXPECT_EQ(
+      train_error("--model resnet50_v1 --resnet-version v1.5"),
+      "--model resnet50_v1 is a network with resnet-version v1, and --resnet-version v1.5 says another; drop one of "
+      "them");
+  EXPECT_EQ(train_error("--network squeezenet"),
+            "unknown model 'squeezenet'; networks of this family are squeezenet1_0, squeezenet1_1");
   EXPECT_EQ(train_error("--network swin_t"), "unknown model 'swin_t'; 'convoy models' lists the networks");
 }
 

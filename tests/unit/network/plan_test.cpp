@@ -194,9 +194,6 @@ TEST(Plan, RatesGoByPatternsAndTheLastOneHolds) {
   const Plan body = make_plan(graph, {.rate_multipliers = {{"backbone", 0.125F}}});
   for (const Parameter& row : body.table.rows)
     EXPECT_EQ(row.rate_multiplier, row.name.starts_with("fc.") ? 1 : 0.125F) << row.name;
-  expect_error(Exit::usage, {"--lr-mult 'conv1' has no effect", "--freeze"}, [&] {
-    make_plan(graph, {.frozen = {"conv1"}, .rate_multipliers = {{"conv1", 2}}});
-  });
   expect_error(Exit::usage, {"--lr-mult 'layer7' matches no parameter of resnet20"}, [&] {
     make_plan(graph, {.rate_multipliers = {{"layer7", 2}}});
   });

@@ -93,7 +93,7 @@ TEST(Shapes, ErrorsNameTheNode) {
   graph.nodes.push_back({"sum", Add{}, {0, 1}, {}});
   expect_usage_error([&] { infer_shapes(graph, 8, 8); }, {"'sum'", "2 x h x w", "2 x 1 x 1"});
   graph.nodes[2] = {"loss", Loss{}, {1}, {}};
-  expect_usage_error([&] { infer_shapes(graph, 8, 8); }, {"'loss'", "2 values of an image", "5 classes"});
+  expect_usage_error([&] { infer_shapes(graph, 8, 8); }, {"'loss'", "2 values per image", "5 classes"});
 }
 
 Graph joined(const Convolution& first, const Convolution& second) {

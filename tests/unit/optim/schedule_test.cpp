@@ -196,21 +196,6 @@ TEST(Schedule, BadSpecsAreUsageErrors) {
   }
 }
 
-TEST(Schedule, EndsAboveThePeakAreUsageErrors) {
-  for (const Decay decay : {Decay::exponential, Decay::poly, Decay::cosine, Decay::linear, Decay::plateau}) {
-    ScheduleSpec spec = run_of(decay);
-    spec.min_rate = spec.rate;
-    spec.warmup_epochs = 1;
-    spec.warmup_rate = spec.rate;
-    EXPECT_EQ(Schedule(spec, steps_per_epoch).rate(0), spec.rate) << "ends at the peak are legal";
-    spec.min_rate = 1.5 * spec.rate;
-    EXPECT_THROW(Schedule(spec, steps_per_epoch), Error);
-    spec.min_rate = 0;
-    spec.warmup_rate = 1.5 * spec.rate;
-    EXPECT_THROW(Schedule(spec, steps_per_epoch), Error);
-  }
-}
-
 TEST(ScaledRate, FollowsTheGlobalBatch) {
   EXPECT_DOUBLE_EQ(scaled_rate(0.1, Scaling::none, 1024, 256), 0.1);
   EXPECT_DOUBLE_EQ(scaled_rate(0.1, Scaling::linear, 1024, 256), 0.4);

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Periods and groups of averages that do nothing.
+// Periods and groups of averages that do nothing, and options that do nothing together.
 #include "train/policy_warnings.hpp"
 
 #include <gtest/gtest.h>
+
+#include "network/models.hpp"
 
 namespace convoy {
 namespace {
@@ -44,6 +46,53 @@ TEST(PolicyWarnings, OfGroups) {
       says(warned(groups(2), {"a", "b", "c", "d"}), "replicas 0 to 1 are a group (--node-replicas 2) and lie on a, b"));
   EXPECT_TRUE(
       says(warned(groups(2), {"a", "a", "b", "c"}), "replicas 2 to 3 are a group (--node-replicas 2) and lie on b, c"));
+}
+
+/// What is said of options of resnet20 at a peak learning rate of 0.1.
+std::string warned(const TrainConfig& config) {
+  const Plan plan = make_plan(build_graph({.model = "resnet20"}), {.frozen = config.frozen});
+  std::string text;
+  for (const std::string& one : option_warnings(config, 0.1, plan)) text += one;
+  return text;
+}
+
+TEST(OptionWarnings, OfEndsAboveThePeak) {
+  TrainConfig config;
+  config.optimiser.schedule.decay = Decay::cosine;
+  config.optimiser.schedule.warmup_epochs = 1;
+  config.optimiser.schedule.warmup_rate = config.optimiser.schedule.min_rate = 0.1;
+  EXPECT_EQ(warned(config), "");
+  config.optimiser.schedule.min_rate = 0.2;
+  EXPECT_TRUE(says(warned(config), "--min-lr 0.2 is above the peak learning rate of 0.1"));
+  config.optimiser.schedule.min_rate = 0;
+  config.optimiser.schedule.warmup_rate = 0.2;
+  EXPECT_TRUE(says(warned(config), "--warmup-lr 0.2 is above the peak learning rate of 0.1"));
+  config.optimiser.schedule.decay = Decay::onecycle;
+  EXPECT_EQ(warned(config), "");
+}
+
+TEST(OptionWarnings, OfValidationsThatAreNotThere) {
+  TrainConfig config;
+  config.patience = 3;
+  EXPECT_EQ(warned(config), "");
+  config.val_interval = 0;
+  EXPECT_TRUE(says(warned(config), "--patience 3 counts validations"));
+  config.patience = 0;
+  config.optimiser.schedule.decay = Decay::plateau;
+  EXPECT_TRUE(says(warned(config), "--lr-schedule plateau follows the validations"));
+}
+
+TEST(OptionWarnings, OfRareClassesAndFrozenParameters) {
+  TrainConfig config;
+  config.class_weights.automatic = true;
+  EXPECT_EQ(warned(config), "");
+  config.data.balance = Balance::classes;
+  EXPECT_TRUE(says(warned(config), "count rare classes twice"));
+  config = {};
+  config.rate_multipliers = {{.pattern = "conv1", .factor = 2}};
+  EXPECT_EQ(warned(config), "");
+  config.frozen = {"conv1"};
+  EXPECT_TRUE(says(warned(config), "--lr-mult 'conv1' has no effect"));
 }
 
 }  // namespace
