@@ -13,9 +13,9 @@ namespace convoy {
 /// Of a run on `train`, validated on a split with `val_digest` (0: none). Throws Error(usage) as augment_spec does.
 TrainedData trained_data(const DataConfig& config, const DatasetInfo& train, std::uint64_t val_digest);
 
-/// Mean and deviation of the colours with which torchvision's and timm's published weights learned, and nothing else:
-/// files of them don't tell it.
-TrainedData published_input();
+/// Mean and deviation of the colours with which torchvision's and timm's published weights of a network learned, and
+/// nothing else: files of them don't tell it.
+TrainedData published_input(const std::string& model);
 
 /// Makes a set the model's: its classes (labels by name), its normalisation, input size and short side unless the
 /// configuration has others. Throws Error(data) where judge() refuses the set.

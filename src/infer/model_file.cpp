@@ -135,7 +135,7 @@ ModelFile open_model(Communicator& communicator, const std::string& path, const 
     model.config.data.normalise = normalise_of(model.found);
     return model;
   }
-  const TrainedData usual = published_input();
+  const TrainedData usual = published_input(spec.model);
   if (model.channels != static_cast<Index>(usual.mean.size())) return model;
   model.config.data.rgb_mean = usual.mean;
   model.config.data.rgb_std = usual.std;

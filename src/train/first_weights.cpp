@@ -58,18 +58,9 @@ std::optional<float> epsilon_of(const CheckpointMeta& meta) {
   }
 }
 
-/// With which mean and deviation the published weights of a network learned, as far as Convoy knows.
-TrainedData published_input_of(const std::string& model) {
-  TrainedData input = published_input();
-  const bool centred = model == "googlenet" || model == "inception_v3" || model == "inception_v4" ||
-                       model == "inception_resnet_v2";  // they take values from -1 to 1
-  if (centred) input.mean = input.std = {127.5, 127.5, 127.5};
-  return input;
-}
-
 /// Files of other programs don't tell how images became their input, and a run takes the data set's mean and deviation.
 void tell_input(const FoundWeights& found, const TrainingJob& job) {
-  const TrainedData own = data_of(job.phases.front()), published = published_input_of(job.config.model.model);
+  const TrainedData own = data_of(job.phases.front()), published = published_input(job.config.model.model);
   if (found.tells() || !found.file.meta.data.mean.empty() || own.mean.size() != published.mean.size()) return;
   const std::string fact = fmt::format("'{}' does not say how its input was normalised: this run normalises with {}",
                                        found.path, normalisation_text(own));

@@ -109,6 +109,12 @@ def training(folder, state, checkpoint):
     check(f"{advice} (layers that --freeze keeps can't adapt to another input)" in out + err and f"warning: {fact}" in out + err, "and warned of where layers stay as they are")
     out, err = train(1, f"{folder}/usual", *DATA[:5], *usual, "--synthetic-classes", CLASSES, "--weights", f"{folder}/plain.pth", *still, "--freeze", "backbone")
     check("as torchvision's and timm's published weights learned with" in out + err and "can't adapt" not in out + err, "the published ones are told as such")
+    # evaluate takes those of the published weights of the network that the file is of.
+    small = ("--model", "googlenet", "--synthetic", "--synthetic-samples", 16, "--synthetic-size", 32, "--synthetic-classes", CLASSES, "--batch-size", 16)
+    train(1, f"{folder}/centred", *small, "--max-steps", 1, "--skip-eval")
+    write_pth(f"{folder}/centred.pth", state_of(last(f"{folder}/centred")))
+    out, err = run(1, "evaluate", "--weights", f"{folder}/centred.pth", *small)
+    check("mean 127.5,127.5,127.5 and deviation 127.5,127.5,127.5" in out + err, "googlenet's published weights learned with values from -1 to 1")
     # A body alone, and the head of a single class.
     before = tensors(checkpoint)
     write_pth(f"{folder}/body.pth", {name: value for name, value in state.items() if not name.startswith("fc.")})
