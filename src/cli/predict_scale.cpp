@@ -195,13 +195,6 @@ class Study {
           train.device.device, machine_.name,
           shares_cores ? "share the cores of their host, says 'cores_per_host'"
                        : "have devices of their own, says 'cores_per_host'");
-    for (const auto& [option, every] : {std::pair{"check-arithmetic", train.sync.check_arithmetic},
-                                        std::pair{"check-weights", train.sync.digest_every}})
-      if (every > 0)
-        fail(Exit::usage,
-             "--{} {} can't be predicted (no description has the time of a check); leave it out: the log of a run says "
-             "what its checks cost",
-             option, every);
   }
 
   void predict() {
@@ -215,6 +208,9 @@ class Study {
       fail(Exit::usage,
            "--wire {} can't be predicted (the time to compress was not measured); give --wire fp32 or bf16",
            name_of(sync.wire));
+    for (const auto& [option, every] :
+         {std::pair{"check-arithmetic", sync.check_arithmetic}, std::pair{"check-weights", sync.digest_every}})
+      if (every > 0) basis_.push_back({false, fmt::format("the checks of --{} {} take no time", option, every)});
     if (sync.replicas > 0 || sync.grad_accum_steps > 1)
       basis_.push_back({false, "every rank has one replica, whatever --replicas and --grad-accum-steps say"});
     constexpr double floats_per_mb = 262144;

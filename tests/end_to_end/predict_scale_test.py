@@ -199,12 +199,12 @@ def mistakes(work):
         (["--machine", EXAMPLE, "file.cfg"], "is not an option"),
         (["--machine", EXAMPLE, "--model", "resnet50", "--backend", "mpi"], "bench comm --backend mpi --machine FILE"),
         (["--machine", EXAMPLE, "--model", "resnet50", "--device", "cpu"], "--device cpu can't be predicted"),
-        (["--machine", EXAMPLE, "--model", "resnet50", "--check-arithmetic", 10], "--check-arithmetic 10 can't be predicted"),
-        (["--machine", EXAMPLE, "--model", "resnet50", "--check-weights", 1], "--check-weights 1 can't be predicted"),
         (["--machine", EXAMPLE, "--model", "resnet50", "--kernels", "no-winograd"], "with --kernels no-winograd; add one by"),
     ):
         _, err = run(1, "predict-scale", *words, expect=2)
         check(text in err, text)
+    out, _ = run(1, "predict-scale", "--machine", EXAMPLE, "--model", "resnet50", "--check-weights", 100)
+    check("assumed   the checks of --check-weights 100 take no time" in out, "checks are not counted, and that is said")
     for words, text in (
         (["io", "--synthetic", "--machine", f"{work}/m.json"], "--machine has no effect on 'bench io'"),
         (["comm", "--backend", "all", "--machine", f"{work}/m.json"], "--backend all with --machine"),
