@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <utility>
 
 #include "cli/command.hpp"
@@ -42,9 +43,16 @@ std::vector<OptionGroup> options_of(ModelsConfig& config) {
 GraphSpec spec_of(const ModelsConfig& config, const std::string& name) {
   GraphSpec spec = config.network;
   const std::string depth = std::exchange(spec.model, name);
+  if (!depth.empty() && !name.empty() && std::isdigit(static_cast<unsigned char>(name.back())) != 0)
+    fail(Exit::usage, "--num-layers {} adds a depth to '{}', which has one; leave one of them out", depth, name);
   if (const auto found = find_network(name, depth)) {
     spec.model = found->model;
-    spec.options.insert(found->options.begin(), found->options.end());
+    for (const auto& [option, value] : found->options) {
+      const auto said = spec.options.insert({option, value}).first;
+      if (said->second != value)
+        fail(Exit::usage, "'{}' is a network with {} {}, and --{} {} says another; leave one of them out", name, option,
+             value, option, said->second);
+    }
   } else {
     spec.model += depth;
   }
@@ -72,6 +80,8 @@ std::string file_of(const ModelsConfig& config, const std::string& name) {
 Exit run_models(const Words& words) {
   ModelsConfig config;
   config.models = read_words("models", options_of(config), words);
+  if (const std::string& depth = config.network.model; !depth.empty() && config.models.empty())
+    fail(Exit::usage, "--num-layers {} is the depth of a network; give its name, e.g. 'convoy models resnet'", depth);
   if (config.show) {
     if (config.models.size() != 1) fail(Exit::usage, "'convoy models --show' prints one network; give its name");
     write_output(file_of(config, config.models.front()));

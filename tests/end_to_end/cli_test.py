@@ -326,6 +326,9 @@ def models():
     check(abs(float(rows["resnet50"]["MMACs"]) - 4089.2) < 1, "multiply-adds of resnet50")
     table = call("models", "resnet218", "wrn22_8")[0].splitlines()
     check(len(table) == 3 and table[2].startswith("wrn22_8 "), "other depths than those listed")
+    for words, text in ((("resnet50", "--num-layers", 18), "--num-layers 18 adds a depth to 'resnet50'"), (("--num-layers", 50), "give its name"),
+                        (("resnet50_v2", "--resnet-version", "v1"), "'resnet50_v2' is a network with resnet-version v2")):
+        check(text in call("models", *map(str, words), expect=2)[1], text)
     _, err = call("models", "resnet51", expect=2)
     check("unknown model 'resnet51'; did you mean 'resnet50'" in err, "an unknown network")
 
