@@ -81,7 +81,9 @@ def cost(work):
         plan, _ = run(1, "inspect", "plan", "--model", "resnet8", "--batch-size", 6, "--device", "cpu", "--threads", 1, *words)
         backward = [line.split("|")[1].strip() for line in plan.splitlines() if re.match(r"stage +\d+ backward", line)]
         check(len(backward) >= 8 and "conv1" in backward if not words else backward == ["fc"], f"{name}: backward passes of {backward}")
-    check(all(sizes["backbone"][part] <= sizes["all"][part] / 2 for part in sizes["all"]), f"memory and work fall: {sizes}")
+    # Of activations, the forward pass needs its input, one layer and the scratch memory of a kernel, frozen or not.
+    most = {"optimiser": 0.5, "gradients": 0.5, "activations": 0.6, "training": 0.5}
+    check(all(sizes["backbone"][part] <= most[part] * sizes["all"][part] for part in most), f"memory and work fall: {sizes}")
 
 
 def mistakes(work, base):
