@@ -45,7 +45,7 @@ GraphSpec network_by_name(const TensorFile& file, const GraphSpec& asked) {
 }
 
 /// On rank 0. The network of a file that names none, for the file's number of classes.
-GraphSpec network_in(const std::string& path, GraphSpec asked) {
+GraphSpec network_in(const std::string& path, const GraphSpec& asked) {
   const TensorFile file(path);
   if (file.format() == TensorFormat::onnx && asked.model.empty()) {
     const OnnxNetwork network = read_onnx_network(File(path, File::Access::read));
