@@ -98,7 +98,7 @@ std::optional<NamedNetwork> find_network(const std::string& name, const std::str
   const auto find = [&](const std::string& plain) -> std::optional<NamedNetwork> {
     if (find_family(families, plain) != nullptr) return NamedNetwork{plain};
     for (const Family& family : families) {
-      const auto meant = family.other_name ? family.other_name(plain) : std::nullopt;
+      auto meant = family.other_name ? family.other_name(plain) : std::nullopt;
       if (meant && find_family(families, meant->model) != nullptr) return meant;
     }
     return std::nullopt;
