@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <utility>
 
 #include "cli/command.hpp"
@@ -43,7 +42,7 @@ std::vector<OptionGroup> options_of(ModelsConfig& config) {
 GraphSpec spec_of(const ModelsConfig& config, const std::string& name) {
   GraphSpec spec = config.network;
   const std::string depth = std::exchange(spec.model, name);
-  if (!depth.empty() && !name.empty() && std::isdigit(static_cast<unsigned char>(name.back())) != 0)
+  if (!depth.empty() && find_network(name, ""))
     fail(Exit::usage, "--num-layers {} adds a depth to '{}', which has one; leave one of them out", depth, name);
   if (const auto found = find_network(name, depth)) {
     spec.model = found->model;
