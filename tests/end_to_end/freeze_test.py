@@ -73,7 +73,8 @@ def head_alone(work, base):
 def cost(work):
     sizes = {}
     for name, words in (("all", ()), ("backbone", ("--freeze", "backbone"))):
-        out, _ = run(1, "train", *COMMON, *words, "--skip-eval", "--dry-run", "--dry-run-seconds", 0, "--output-dir", f"{work}/dry", "--threads", 1)
+        # With 6 images the scratch memory of a kernel is as large as activations.
+        out, _ = run(1, "train", *COMMON, "--batch-size", 24, *words, "--skip-eval", "--dry-run", "--dry-run-seconds", 0, "--output-dir", f"{work}/dry", "--threads", 1)
         sizes[name] = {part: float(re.search(rf"^# +{part} +([0-9.]+) MB", out, re.M)[1]) for part in ("optimiser", "gradients", "activations")}
         sizes[name]["training"] = float(re.search(r"^# training +([0-9.]+) GFLOP", out, re.M)[1])
         if words:
@@ -81,9 +82,7 @@ def cost(work):
         plan, _ = run(1, "inspect", "plan", "--model", "resnet8", "--batch-size", 6, "--device", "cpu", "--threads", 1, *words)
         backward = [line.split("|")[1].strip() for line in plan.splitlines() if re.match(r"stage +\d+ backward", line)]
         check(len(backward) >= 8 and "conv1" in backward if not words else backward == ["fc"], f"{name}: backward passes of {backward}")
-    # Of activations, the forward pass needs its input, one layer and the scratch memory of a kernel, frozen or not.
-    most = {"optimiser": 0.5, "gradients": 0.5, "activations": 0.6, "training": 0.5}
-    check(all(sizes["backbone"][part] <= most[part] * sizes["all"][part] for part in most), f"memory and work fall: {sizes}")
+    check(all(sizes["backbone"][part] <= sizes["all"][part] / 2 for part in sizes["all"]), f"memory and work fall: {sizes}")
 
 
 def mistakes(work, base):
