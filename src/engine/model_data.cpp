@@ -7,6 +7,7 @@
 #include "core/hash.hpp"
 #include "core/log.hpp"
 #include "engine/data.hpp"
+#include "network/models.hpp"
 
 namespace convoy {
 
@@ -31,9 +32,7 @@ TrainedData trained_data(const DataConfig& config, const DatasetInfo& train, std
 TrainedData published_input(const std::string& model) {
   TrainedData input{
       .mean = {123.675, 116.28, 103.53}, .std = {58.395, 57.12, 57.375}, .normalise = InputSpec::Normalise::channel};
-  const bool centred = model == "googlenet" || model == "inception_v3" || model == "inception_v4" ||
-                       model == "inception_resnet_v2";  // they take values from -1 to 1
-  if (centred) input.mean = input.std = {127.5, 127.5, 127.5};
+  if (takes_centred_input(model)) input.mean = input.std = {127.5, 127.5, 127.5};
   return input;
 }
 

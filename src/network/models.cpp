@@ -156,6 +156,12 @@ Norms usual_norms(const std::string& model) {
   return family == nullptr || !family->norms ? Norms{} : family->norms(model);
 }
 
+bool takes_centred_input(const std::string& model) {
+  const std::vector<Family> families = model_families();
+  const Family* family = find_family(families, model);
+  return family != nullptr && family->centred_input;
+}
+
 Norms norms_of(const GraphSpec& spec) {
   const Norms usual = spec.layers.empty() ? usual_norms(spec.model) : Norms{};  // a file's name is free
   return {.epsilon = spec.norm_epsilon.value_or(usual.epsilon),

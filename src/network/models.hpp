@@ -85,6 +85,8 @@ std::vector<ModelOption> family_options();
 /// Of the network of this name in the program that its parameters' names are from, torchvision or timm: with another
 /// epsilon its weights give other logits.
 Norms usual_norms(const std::string& model);
+/// Whether that network takes values from -1 to 1, in place of those that ImageNet's mean and deviation give.
+bool takes_centred_input(const std::string& model);
 /// What the batch norms of the network have: what the spec says, else usual_norms. A network from a file has 1e-5 and
 /// 0.1 where neither the file nor the spec says more.
 Norms norms_of(const GraphSpec& spec);

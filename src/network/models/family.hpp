@@ -35,6 +35,8 @@ struct Family {
   std::function<Graph(const GraphSpec&)> build;
   /// Where the batch norms of the published network aren't those of most.
   std::function<Norms(const std::string& model)> norms = {};
+  /// The published networks take values from -1 to 1, by torchvision's transform_input or timm's configuration.
+  bool centred_input = false;
   OtherName other_name = {};
 };
 

@@ -68,7 +68,8 @@ Family googlenet_family() {
           .has = [](const std::string& model) { return model == "googlenet"; },
           .usual_input = [](const GraphSpec&) { return imagenet_input; },
           .build = build_googlenet,
-          .norms = [](const std::string&) { return Norms{.epsilon = 1e-3F}; }};
+          .norms = [](const std::string&) { return Norms{.epsilon = 1e-3F}; },
+          .centred_input = true};
 }
 
 }  // namespace convoy

@@ -92,7 +92,8 @@ Family inception_resnet_v2_family() {
                 return UsualInput{1000, 3, 299};
               },
           .build = build_inception_resnet_v2,
-          .norms = [](const std::string&) { return Norms{.epsilon = 1e-3F}; }};
+          .norms = [](const std::string&) { return Norms{.epsilon = 1e-3F}; },
+          .centred_input = true};
 }
 
 }  // namespace convoy
