@@ -18,6 +18,7 @@
 #include "report/chart.hpp"
 #include "report/page.hpp"
 #include "scaling/prediction.hpp"
+#include "train/job.hpp"
 
 namespace convoy {
 namespace {
@@ -145,16 +146,7 @@ class Study {
   }
 
   SyncSpec own_policy() const {
-    const SyncConfig& sync = config_.train.sync;
-    SyncSpec own{.mode = sync.mode,
-                 .local_steps = sync.local_steps,
-                 .local_start = sync.local_start,
-                 .momentum = sync.momentum,
-                 .outer = sync.outer,
-                 .group = sync.group,
-                 .overlap = sync.overlap,
-                 .reproducible = sync.reproducible,
-                 .wire = sync.wire.format};
+    SyncSpec own = policy_of(config_.train.sync);
     if (own.group.is_on() && own.group.replicas == 0) own.group.replicas = machine_.ranks_per_host;
     return own;
   }

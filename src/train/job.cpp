@@ -14,6 +14,18 @@ Index used_samples(const DataConfig& config, Index samples) {
   return std::max<Index>(1, static_cast<Index>(std::llround(config.train_fraction * static_cast<double>(samples))));
 }
 
+SyncSpec policy_of(const SyncConfig& config) {
+  return {.mode = config.mode,
+          .local_steps = config.local_steps,
+          .local_start = config.local_start,
+          .momentum = config.momentum,
+          .outer = config.outer,
+          .group = config.group,
+          .overlap = config.overlap,
+          .reproducible = config.reproducible,
+          .wire = config.wire.format};
+}
+
 ScheduleSpec schedule_of(const TrainConfig& config, double peak_rate) {
   ScheduleSpec spec = config.optimiser.schedule;
   spec.rate = peak_rate;
@@ -58,21 +70,12 @@ JobShape plan_job(const TrainConfig& config, Index train_samples, int ranks, int
     }
     batch = config.global_batch / job.replicas;
   }
-  job.sync = {.mode = config.sync.mode,
-              .local_steps = config.sync.local_steps,
-              .local_start = config.sync.local_start,
-              .momentum = config.sync.momentum,
-              .outer = config.sync.outer,
-              .group = config.sync.group,
-              .overlap = config.sync.overlap,
-              .digest_late_averages = config.sync.digest_every > 0 || config.sync.check_arithmetic > 0,
-              .reproducible = config.sync.reproducible,
-              // One replica has nothing to average, on any number of ranks.
-              .wire = job.replicas > 1 ? config.sync.wire.format : Wire::fp32,
-              .compression = compression(config.sync, job.replicas),
-              .replicas = job.replicas,
-              .ranks = ranks,
-              .rank = rank};
+  job.sync = policy_of(config.sync);
+  if (job.replicas == 1) job.sync.wire = Wire::fp32;  // it has nothing to average, on any number of ranks
+  job.sync.compression = compression(config.sync, job.replicas);
+  job.sync.replicas = job.replicas;
+  job.sync.ranks = ranks;
+  job.sync.rank = rank;
   // A dry run knows no hosts, so it takes all replicas as one host's.
   if (job.sync.group.is_on() && job.sync.group.replicas == 0) job.sync.group.replicas = job.replicas;
   check(job.sync, config.sync.sync_bn ? BatchNormSamples::of_all : BatchNormSamples::of_replica);

@@ -48,5 +48,7 @@ std::string describe(const JobShape& job, const TrainConfig& config);
 Index used_samples(const DataConfig& config, Index samples);
 
 ScheduleSpec schedule_of(const TrainConfig& config, double peak_rate);
+/// The way to average that a configuration asks for, without replicas, ranks and compression, which are a job's.
+SyncSpec policy_of(const SyncConfig& config);
 
 }  // namespace convoy
