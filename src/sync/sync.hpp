@@ -43,7 +43,6 @@ struct SyncSpec {
   /// weights: an average travels beside the steps of the next period, and reaches the replicas at its end. Sets then
   /// have a slot more, the last: what a replica's weights are still to be corrected by.
   bool overlap = false;
-  bool digest_late_averages = false;  ///< overlap: for received_digest()
   bool reproducible = false;
   Wire wire = Wire::fp32;  ///< in what gradients, or changes of weights, travel; all else stays fp32
   /// gradients: what a replica sends in their place.
@@ -142,8 +141,10 @@ class Sync {
   virtual bool values_are_current() const = 0;
   /// True where all replicas' sets hold the same values: always, or right after an average.
   virtual bool replicas_are_equal() const = 0;
-  /// weights, overlap: a digest of the average that this rank has received last, whose bits are the same on all ranks.
-  /// Nothing, on all ranks alike: none has come yet, or nobody asked for it (SyncSpec::digest_late_averages).
+  /// weights, overlap: asks for a digest of the average that is received next. It reads all weights.
+  virtual void digest_next_average() {}
+  /// The digest that was asked for, whose bits are the same on all ranks, in the step in which the average came and in
+  /// the next one. Else nothing, on all ranks alike.
   virtual std::optional<std::uint64_t> received_digest() const { return std::nullopt; }
   /// True where a checkpoint needs a shard of each replica, since the replicas differ: between two averages, and always
   /// where each keeps a momentum of its own.

@@ -64,6 +64,8 @@ class WeightSync final : public Sync {
   }
 
   void step_done(Index step) override {
+    if (received_is_old_) received_.reset();
+    received_is_old_ = received_.has_value();
     const bool due = (step + 1) % spec_.local_steps == 0 || step < spec_.local_start;
     // One replica is its own average, but what an outer optimiser makes of it is another set (Lookahead).
     const bool changes_sets = spec_.replicas > 1 || spec_.outer.is_on();
@@ -125,6 +127,7 @@ class WeightSync final : public Sync {
 
   bool replicas_are_equal() const override { return replicas_are_equal_; }
 
+  void digest_next_average() override { digest_wanted_ = true; }
   std::optional<std::uint64_t> received_digest() const override { return received_; }
 
   /// A momentum of its own makes a replica differ from the others even after an average.
@@ -161,7 +164,10 @@ class WeightSync final : public Sync {
   void finish_late() {
     if (!std::exchange(under_way_, false)) return;
     average_.finish();
-    if (spec_.digest_late_averages) received_ = digest_of_average();
+    if (std::exchange(digest_wanted_, false)) {
+      received_ = digest_of_average();
+      received_is_old_ = false;
+    }
     const Range& values = parts_.layout.trained;
     for (const ParameterSet& set : sets_) {
       parts_.backend.copy(correction(set), correction(set), values.count, -1.0F);
@@ -224,7 +230,8 @@ class WeightSync final : public Sync {
   std::optional<GroupAverage> group_;
   bool under_way_ = false;  ///< an average that reaches the replicas later; the slots hold what they gave to it
   std::optional<std::uint64_t> received_;
-  std::vector<float> host_;  ///< of a device whose memory the host can't read
+  bool digest_wanted_ = false, received_is_old_ = false;  ///< old: of an earlier step
+  std::vector<float> host_;                               ///< of a device whose memory the host can't read
   // The same on all ranks at any time, since they follow the calls alone: they decide about collectives.
   bool replicas_are_equal_ = false;
   bool values_are_current_ = false, optimiser_is_current_ = false;  ///< of the averaged set

@@ -208,6 +208,10 @@ void ArithmeticCheck::batch_ready(const LoopState& state, ReplicaBatch& own) {
   seconds_ += seconds_since(begin);
 }
 
+void ArithmeticCheck::step_begins(const LoopState& state) {
+  if (weights_due_.will_be_due(state.position.step + 1)) job_.sync->digest_next_average();
+}
+
 bool ArithmeticCheck::watches_stages(const LoopState& state) const { return is_due(state); }
 
 void ArithmeticCheck::stage_done(const LoopState&, const ReplicaBatch& batch, std::size_t stage) {

@@ -23,6 +23,7 @@ class ArithmeticCheck final : public Observer {
   /// repeat it.
   explicit ArithmeticCheck(TrainingJob& job);
 
+  void step_begins(const LoopState& state) override;
   /// Collective. In a step that is checked: the repetitions, before the step itself.
   void batch_ready(const LoopState& state, ReplicaBatch& batch) override;
   bool watches_stages(const LoopState& state) const override;

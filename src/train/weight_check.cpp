@@ -47,6 +47,10 @@ bool Due::is_due(Index step) {
 WeightCheck::WeightCheck(TrainingJob& job)
     : job_(job), due_(job.config.sync.digest_every), passed_step_(job.resume ? job.state.position.step : -1) {}
 
+void WeightCheck::step_begins(const LoopState& state) {
+  if (due_.will_be_due(state.position.step + 1)) job_.sync->digest_next_average();
+}
+
 void WeightCheck::step_done(LoopState& state) {
   const Index every = job_.config.sync.digest_every, step = state.position.step;
   if (every == 0) return;

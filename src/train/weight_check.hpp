@@ -35,6 +35,8 @@ class Due {
   explicit Due(Index every) : every_(every) {}
   /// Whether something is due after `step` steps. At first at a multiple of `every`.
   bool is_due(Index step);
+  /// The same before that step, once is_due() has been asked.
+  bool will_be_due(Index step) const { return next_ >= 0 && step >= next_; }
   void done(Index step) { next_ = (step / every_ + 1) * every_; }
 
  private:
@@ -46,6 +48,8 @@ class Due {
 class WeightCheck final : public Observer {
  public:
   explicit WeightCheck(TrainingJob& job);
+  /// Late averages are digested only if a comparison is due.
+  void step_begins(const LoopState& state) override;
   /// Collective.
   void step_done(LoopState& state) override;
 

@@ -54,6 +54,28 @@ TEST_P(LateAverageTest, ALookAtTheModelChangesNothing) {
   }
 }
 
+/// Every third step averages; the average of step 3 comes in step 6. Ranks digest what they receive only if they are
+/// asked to, and forget it after a step more.
+TEST(LateAverage, IsDigestedIfAskedFor) {
+  Communicator& comm = communicator();
+  SmallJob job(late(5, 3), &comm);
+  job.run(0, 6);
+  EXPECT_FALSE(job.sync->received_digest()) << "nobody asked";
+  job.sync->digest_next_average();
+  job.run(6, 8);
+  EXPECT_FALSE(job.sync->received_digest()) << "none has come yet";
+  job.run(8, 9);
+  const auto digest = job.sync->received_digest();
+  ASSERT_TRUE(digest);
+  for (const std::string& other : comm.all_gather(std::to_string(*digest), "digests of the average"))
+    EXPECT_EQ(other, std::to_string(*digest)) << "on all ranks";
+  job.run(9, 10);
+  EXPECT_EQ(job.sync->received_digest(), digest) << "one step later";
+  job.run(10, 12);
+  EXPECT_FALSE(job.sync->received_digest()) << "asked for once";
+  job.sync->averaged();  // no average may be under way when the job's memory is freed
+}
+
 INSTANTIATE_TEST_SUITE_P(Jobs, LateAverageTest,
                          testing::Combine(testing::Values(1, 2, 3, 4, 7), testing::Values(1, 2, 3)));
 
