@@ -116,7 +116,7 @@ TimedMessage time_of(Communicator& communicator, const BenchConfig& config, cons
 std::vector<TransportWish> wishes_of(const BenchConfig& config) {
   const MpiMemory memory = config.cuda_aware ? MpiMemory::device : MpiMemory::host;
   if (config.backend != "all") return {{config.backend, memory}};
-  return {{"mpi", MpiMemory::host}, {"mpi", MpiMemory::device}, {"nccl", MpiMemory::host}};
+  return {{"mpi", MpiMemory::host}, {"mpi", MpiMemory::device}, {"shared", MpiMemory::host}, {"nccl", MpiMemory::host}};
 }
 
 /// Collective.

@@ -10,6 +10,7 @@
 #include <map>
 
 #include "comm/nccl/module.hpp"
+#include "comm/shared_memory.hpp"
 #include "comm/state.hpp"
 #include "core/module.hpp"
 #include "core/version.hpp"
@@ -59,7 +60,8 @@ bool mpi_takes_device_memory() {
 }
 
 RankDevices find_devices(Communicator& communicator, const Device& device) {
-  RankDevices devices{communicator.all_gather(device.identity(), "devices of the ranks"), {}};
+  RankDevices devices{communicator.all_gather(device.identity(), "devices of the ranks"), {}, {}};
+  if (communicator.size() > 1) devices.sharing_problem = share_memory(communicator, 0).problem;
   const auto none = [](const std::string& identity) { return identity.empty(); };
   if (std::any_of(devices.identities.begin(), devices.identities.end(), none)) return devices;
   const std::vector<std::string> problems = communicator.all_gather(nccl_module().problem, "NCCL of the ranks");
@@ -87,10 +89,18 @@ TransportChoice choose_transport(const TransportWish& wish, const RankDevices& d
   if (wish.backend == "auto" && obstacle.empty() && identities.size() > 1)
     return {.transport = Transport::nccl, .reason = "NCCL (every rank has a GPU of its own)"};
   TransportChoice choice;
-  choice.reason = wish.backend == "mpi"    ? "MPI (as asked)"
-                  : identities.size() == 1 ? "none (one rank)"
-                                           : fmt::format("MPI ({})", obstacle);
-  if (gpus && wish.memory == MpiMemory::device) {
+  const bool takes_gpu_memory = gpus && wish.memory == MpiMemory::device;
+  if (wish.backend == "shared" && (takes_gpu_memory || !devices.sharing_problem.empty()))
+    fail(Exit::device, "--backend shared is not possible ({}); use --backend auto",
+         takes_gpu_memory ? "--cuda-aware gives a GPU's memory to MPI" : devices.sharing_problem);
+  // Also if not all ranks can: a group of ranks may be on one host.
+  if (wish.backend != "mpi" && !takes_gpu_memory) choice.host_sums = HostSums::shared_memory;
+  const bool shares = choice.host_sums == HostSums::shared_memory && devices.sharing_problem.empty();
+  choice.reason = identities.size() == 1     ? "none (one rank)"
+                  : wish.backend == "mpi"    ? "MPI (as asked)"
+                  : wish.backend == "shared" ? "shared memory (as asked)"
+                                             : fmt::format("{} ({})", shares ? "shared memory" : "MPI", obstacle);
+  if (takes_gpu_memory) {
     if (!mpi_takes_device_memory())
       fail(
           Exit::device,

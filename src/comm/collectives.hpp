@@ -72,6 +72,10 @@ class Collectives {
 /// crashes unless mpi_takes_device_memory().
 enum class MpiMemory : std::uint8_t { host, device };
 
+/// What adds in fp32 where all ranks of a sum are on one host: the MPI library, or Convoy in memory that they share, if
+/// they can share any.
+enum class HostSums : std::uint8_t { library, shared_memory };
+
 struct CollectivesSpec {
   int replicas = 1;  ///< W
   bool reproducible =
@@ -82,6 +86,7 @@ struct CollectivesSpec {
   Index max_wire_count = 0;      ///< largest count of those to come; 0: max_count
   bool gathers = false;          ///< gather() will be called
   MpiMemory memory = MpiMemory::host;
+  HostSums host_sums = HostSums::library;
   double delay_seconds = 0;  ///< for tests of overlap: a reduction is not done earlier than this after its start
 };
 
@@ -99,9 +104,10 @@ enum class Transport : std::uint8_t { mpi, nccl };
 struct RankDevices {
   std::vector<std::string> identities;  ///< Device::identity of every rank
   std::string nccl_problem;             ///< why NCCL can't be used, with the rank that lacks it; empty: it can
+  std::string sharing_problem;          ///< why the ranks can't share memory; empty: they can
 };
 
-/// Collective. Opens NCCL's module if every rank has a device.
+/// Collective. Opens NCCL's module if every rank has a device, and tries to share memory.
 RankDevices find_devices(Communicator& communicator, const Device& device);
 /// True if every rank receives its slices from all others and adds them itself: MPI knows no 16-bit floats, and NCCL's
 /// own sums in fp16 could exceed its range, which nobody would notice.
@@ -110,19 +116,21 @@ constexpr bool adds_in_tree(Transport transport, bool reproducible, Wire wire) {
 }
 
 struct TransportWish {
-  std::string backend = "auto";  ///< auto, mpi, nccl
+  std::string backend = "auto";  ///< auto, mpi, shared, nccl
   MpiMemory memory = MpiMemory::host;
 };
 
 struct TransportChoice {
   Transport transport = Transport::mpi;
   MpiMemory memory = MpiMemory::host;
+  HostSums host_sums = HostSums::library;
   std::string reason;   ///< for the log: what was taken and why
   std::string warning;  ///< what the user should know; mostly empty
 };
 
 /// Chooses by what the user wants and find_devices says, so alike on all ranks. auto takes NCCL if there are several
-/// ranks, each has a GPU of its own, and NCCL is there. Throws Error(device) if what is asked for is not possible.
+/// ranks, each has a GPU of its own, and NCCL is there; otherwise MPI, which inside a host adds in shared memory.
+/// Throws Error(device) if what is asked for is not possible.
 TransportChoice choose_transport(const TransportWish& wish, const RankDevices& devices);
 
 /// Collective. By NCCL, which has a module of its own: a machine with one GPU needs no NCCL.
@@ -133,6 +141,7 @@ std::unique_ptr<Collectives> make_nccl_collectives(Communicator& communicator, D
 inline std::unique_ptr<Collectives> make_collectives(const TransportChoice& choice, Communicator& communicator,
                                                      Device& device, CollectivesSpec spec) {
   spec.memory = choice.memory;
+  spec.host_sums = choice.host_sums;
   return choice.transport == Transport::nccl ? make_nccl_collectives(communicator, device, spec)
                                              : make_mpi_collectives(communicator, device, spec);
 }

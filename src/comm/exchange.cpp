@@ -257,9 +257,7 @@ class AllReduce final : public Exchange {
     check_mpi(MPI_Iallreduce(MPI_IN_PLACE, piece.out, static_cast<int>(piece.count), MPI_FLOAT, MPI_SUM, comm_,
                              &requests_[lane]),
               "MPI_Iallreduce", piece.what);
-    // A ring sends every slice but one, twice; what can't be divided is counted where it makes the job's sum exact.
-    const Index all = 2 * (ranks_ - 1) * piece.count;
-    sent_bytes_ += (all * (rank_ + 1) / ranks_ - all * rank_ / ranks_) * bytes_of(piece.wire);
+    sent_bytes_ += ring_floats(rank_, ranks_, piece.count) * bytes_of(piece.wire);
   }
   bool advance(std::size_t lane, const char* what) override {
     int arrived = 0;

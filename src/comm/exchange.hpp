@@ -6,6 +6,7 @@
 #include <span>
 
 #include "comm/communicator.hpp"
+#include "comm/shared_memory.hpp"
 
 namespace convoy {
 
@@ -32,6 +33,13 @@ class Exchange {
   virtual Index sent_bytes() const = 0;
 };
 
+/// What a ring sends of a sum: every slice but one, twice; what can't be divided is counted where it makes the job's
+/// sum exact.
+constexpr Index ring_floats(int rank, int ranks, Index count) {
+  const Index all = 2 * (ranks - 1) * count;
+  return all * (rank + 1) / ranks - all * rank / ranks;
+}
+
 /// Collective. By MPI_Iallreduce, in place and in fp32: exactly one part, which is `out`.
 std::unique_ptr<Exchange> make_all_reduce(MPI_Comm parent, std::size_t lanes);
 
@@ -47,5 +55,15 @@ struct TreeSumSpec {
 /// Collective. By the fixed tree over the replicas: the parts are the nodes of this rank's run. Only point-to-point
 /// messages: those are what every CUDA-aware MPI does with device memory.
 std::unique_ptr<Exchange> make_tree_sum(MPI_Comm parent, const TreeSumSpec& spec);
+
+/// Floats of one piece through memory that `ranks` ranks share: at most `limit`, fewer for many ranks.
+Index shared_piece(int ranks, std::size_t lanes, Index limit);
+/// Bytes of that memory.
+std::size_t shared_sum_bytes(int ranks, std::size_t lanes, Index piece);
+
+/// Through memory that all ranks share, of shared_sum_bytes, zeroed. In fp32 and in the order of ranks: exactly one
+/// part, which is `out`.
+std::unique_ptr<Exchange> make_shared_sum(std::unique_ptr<SharedMemory> memory, const Communicator& communicator,
+                                          std::size_t lanes, Index piece);
 
 }  // namespace convoy

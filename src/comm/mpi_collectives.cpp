@@ -45,7 +45,8 @@ struct Lane {
 
 class MpiCollectives final : public Collectives {
  public:
-  MpiCollectives(MPI_Comm comm, const StallPolicy& policy, Device& device, const CollectivesSpec& spec)
+  MpiCollectives(Communicator& communicator, MPI_Comm comm, const StallPolicy& policy, Device& device,
+                 const CollectivesSpec& spec)
       : policy_(policy), device_(device), spec_(spec), queue_(device.communication()), pending_(policy) {
     int rank = 0;
     check_mpi(MPI_Comm_rank(comm, &rank), "MPI_Comm_rank", "start-up");
@@ -67,7 +68,7 @@ class MpiCollectives final : public Collectives {
                                        .wire = spec.wire,
                                        .rounds_nodes = spec.reproducible});
     else
-      exchange_ = make_all_reduce(comm, lane_count);
+      exchange_ = make_host_sum(communicator, comm);
     make_lanes(direct || device.host_reads());
     if (spec.gathers) gather_ = duplicate(comm, "start-up");
     offsets_.resize(static_cast<std::size_t>(ranks_));
@@ -179,6 +180,19 @@ class MpiCollectives final : public Collectives {
   bool passed(Event event) { return event.id == 0 || device_.done(event); }
   Operation& at(Ticket ticket) { return operations_[ticket % operations_.size()]; }
   Operation& oldest() { return at(completed_ + 1); }
+
+  /// In the memory of the host if the ranks can share it, then in smaller pieces; otherwise by the library.
+  std::unique_ptr<Exchange> make_host_sum(Communicator& communicator, MPI_Comm comm) {
+    if (spec_.host_sums == HostSums::shared_memory) {
+      const Index piece = shared_piece(ranks_, lane_count, piece_);
+      SharingResult shared = share_memory(communicator, shared_sum_bytes(ranks_, lane_count, piece));
+      if (shared.memory) {
+        piece_ = piece;
+        return make_shared_sum(std::move(shared.memory), communicator, lane_count, piece);
+      }
+    }
+    return make_all_reduce(comm, lane_count);
+  }
 
   std::size_t most_parts() const { return spec_.reproducible ? std::max<std::size_t>(local_->nodes().size(), 1) : 1; }
 
@@ -344,7 +358,8 @@ class MpiCollectives final : public Collectives {
 
 std::unique_ptr<Collectives> make_mpi_collectives(Communicator& communicator, Device& device,
                                                   const CollectivesSpec& spec) {
-  return std::make_unique<MpiCollectives>(communicator.state_->comm, communicator.state_->policy, device, spec);
+  return std::make_unique<MpiCollectives>(communicator, communicator.state_->comm, communicator.state_->policy, device,
+                                          spec);
 }
 
 }  // namespace convoy

@@ -356,8 +356,8 @@ std::vector<OptionGroup> options_of(BenchConfig& config) {
       .also({"mb"});
   add(switch_option("gradients", config.gradients, "compute: also all-reduce the gradients, overlapped with backward"));
   add(switch_option("reproducible", config.reproducible, "all-reduce along a fixed tree of the ranks"));
-  add(word_option("backend", config.backend, {"auto", "mpi", "nccl", "all"},
-                  "library for the all-reduce; all: comm compares those that are available"))
+  add(word_option("backend", config.backend, {"auto", "mpi", "shared", "nccl", "all"},
+                  "what does the all-reduce, as for train; all: comm compares those that are available"))
       .also({"dist-backend"});
   add(cuda_aware_option(config.cuda_aware));
   add(switch_option("strong", config.strong,

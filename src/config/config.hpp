@@ -117,7 +117,7 @@ struct SyncConfig {
   int replicas = 0;             ///< 0: ranks * grad_accum_steps
   int grad_accum_steps = 1;
   double bucket_mb = 8;          ///< --fusion-threshold-mb
-  std::string backend = "auto";  ///< --backend auto|mpi|nccl
+  std::string backend = "auto";  ///< --backend auto|mpi|shared|nccl
   bool cuda_aware = false;       ///< MPI is given a GPU's memory
   Index digest_every = 0;        ///< --check-weights N: cross-rank digest every N steps
   Index check_arithmetic = 0;    ///< --check-arithmetic N: another rank repeats a step every N steps

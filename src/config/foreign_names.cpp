@@ -102,7 +102,7 @@ constexpr std::array known{
     Foreign{"image-shape", "use --image-size; channels are those of the data set"},
     Foreign{"interpolation", "images are resized as Pillow does it, bilinear with antialiasing"},
     Foreign{"is-training", "use 'convoy train' or 'convoy evaluate'"},
-    Foreign{"kv-store", "use --sync gradients or weights; --backend auto, mpi or nccl does the all-reduce"},
+    Foreign{"kv-store", "use --sync gradients or weights; --backend auto, mpi, shared or nccl does the all-reduce"},
     Foreign{
         "layer-before-fullc",
         "the last layer is found in the network; use --weights PATH with --freeze backbone, or --lr-mult backbone=0.1"},

@@ -161,7 +161,10 @@ OptionGroup sync_options(SyncConfig& sync) {
       .also({"bucket-mb", "bucket-cap-mb"})
       .decides_bits()
       .only_rounds();
-  add(word_option("backend", sync.backend, {"auto", "mpi", "nccl"}, "library for the all-reduce"))
+  add(word_option(
+          "backend", sync.backend, {"auto", "mpi", "shared", "nccl"},
+          "what does the all-reduce: NCCL, the MPI library, or memory that the ranks of one host share; auto: NCCL on "
+          "GPUs, otherwise shared memory on one host and MPI on several"))
       .also({"dist-backend"})
       .decides_bits()
       .only_rounds();

@@ -26,15 +26,18 @@ float total(int replicas, Index i) {
   return sum;
 }
 
-using Case = std::tuple<bool, Index>;  // far device, chunk limit
+using Case = std::tuple<bool, Index, HostSums>;  // far device, chunk limit, what adds
 class CollectivesTest : public testing::TestWithParam<Case> {
  protected:
   static constexpr int replicas = 5;
   Communicator& comm = communicator();
   HostDevice device{{.far = std::get<0>(GetParam()), .polls = 1 + comm.rank()}};
   ReplicaRun run = deal_replicas(replicas, comm.size(), comm.rank());
-  std::unique_ptr<Collectives> sums = make_mpi_collectives(
-      comm, device, {.replicas = replicas, .chunk_floats = std::get<1>(GetParam()), .max_count = 1000});
+  std::unique_ptr<Collectives> sums = make_mpi_collectives(comm, device,
+                                                           {.replicas = replicas,
+                                                            .chunk_floats = std::get<1>(GetParam()),
+                                                            .max_count = 1000,
+                                                            .host_sums = std::get<2>(GetParam())});
 
   std::vector<Part> parts(Index count) {
     std::vector<Part> all;
@@ -113,10 +116,12 @@ TEST_P(CollectivesTest, AwaitsEvents) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, CollectivesTest,
-                         testing::Values(Case{false, 1 << 20}, Case{false, 3}, Case{true, 1 << 20}, Case{true, 3}),
+                         testing::Combine(testing::Bool(), testing::Values(1 << 20, 3),
+                                          testing::Values(HostSums::library, HostSums::shared_memory)),
                          [](const auto& one) {
                            return std::string(std::get<0>(one.param) ? "far" : "near") + "_chunk_" +
-                                  std::to_string(std::get<1>(one.param));
+                                  std::to_string(std::get<1>(one.param)) +
+                                  (std::get<2>(one.param) == HostSums::library ? "_library" : "_shared_memory");
                          });
 
 /// Two busy cores hide overlap; a delay shows it that passes while the host works.

@@ -72,12 +72,18 @@ TEST(DeadlineTest, NamesTheOperationOfACommunicator) {
   }
 }
 
-class ReductionDeadlineTest : public testing::TestWithParam<bool> {
+struct Way {
+  bool reproducible;
+  HostSums host_sums;
+};
+
+class ReductionDeadlineTest : public testing::TestWithParam<Way> {
  protected:
   ReductionDeadlineTest() {
     static std::vector<std::unique_ptr<Collectives>> all;
-    all.push_back(
-        make_mpi_collectives(kept.comm, kept.device, {.replicas = kept.comm.size(), .reproducible = GetParam()}));
+    all.push_back(make_mpi_collectives(
+        kept.comm, kept.device,
+        {.replicas = kept.comm.size(), .reproducible = GetParam().reproducible, .host_sums = GetParam().host_sums}));
     sums = all.back().get();
   }
   Ticket sum(const char* what) { return sums->submit({data, std::span(&part, 1), 100, {}, what}); }
@@ -108,7 +114,9 @@ TEST_P(ReductionDeadlineTest, ExpiresWhilePolling) {
   if (kept.comm.rank() != 0) expect_expired(caught, "statistics");
 }
 
-INSTANTIATE_TEST_SUITE_P(Sums, ReductionDeadlineTest, testing::Bool());
+INSTANTIATE_TEST_SUITE_P(Sums, ReductionDeadlineTest,
+                         testing::Values(Way{false, HostSums::library}, Way{true, HostSums::library},
+                                         Way{false, HostSums::shared_memory}));
 
 /// What passes between two looks is the host's own time: no rank is late because a checkpoint took long.
 TEST(DeadlineTest, ForgivesAHostThatWasBusy) {

@@ -13,15 +13,19 @@
 namespace convoy {
 namespace {
 
-class SteadyStateTest : public testing::TestWithParam<std::tuple<bool, bool>> {};
+class SteadyStateTest : public testing::TestWithParam<std::tuple<bool, bool, HostSums>> {};
 
 TEST_P(SteadyStateTest, AllocatesNothing) {
-  const auto [reproducible, far] = GetParam();
+  const auto [reproducible, far, host_sums] = GetParam();
   constexpr int replicas = 7;
   Communicator comm{test_session(), {.warn_seconds = 5, .abort_seconds = 8}};
   HostDevice device{{.far = far, .polls = 1}};
-  const auto sums = make_mpi_collectives(
-      comm, device, {.replicas = replicas, .reproducible = reproducible, .chunk_floats = 300, .max_count = 1000});
+  const auto sums = make_mpi_collectives(comm, device,
+                                         {.replicas = replicas,
+                                          .reproducible = reproducible,
+                                          .chunk_floats = 300,
+                                          .max_count = 1000,
+                                          .host_sums = host_sums});
   std::vector<Part> parts;
   for (const TreeNode& node : tree_nodes(deal_replicas(replicas, comm.size(), comm.rank())))
     parts.push_back({node.first, node.size, device.allocate(1000)});
@@ -41,7 +45,9 @@ TEST_P(SteadyStateTest, AllocatesNothing) {
   EXPECT_EQ(count_allocations() - before, 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(Modes, SteadyStateTest, testing::Combine(testing::Bool(), testing::Bool()));
+INSTANTIATE_TEST_SUITE_P(Modes, SteadyStateTest,
+                         testing::Combine(testing::Bool(), testing::Bool(),
+                                          testing::Values(HostSums::library, HostSums::shared_memory)));
 
 }  // namespace
 }  // namespace convoy
