@@ -115,7 +115,7 @@ TransportChoice choose_transport(const TransportWish& wish, const RankDevices& d
         shared + ": they compute in turns, and the all-reduce goes through host memory; start one rank for each GPU";
   else if (gpus && identities.size() > 1 && wish.backend == "auto" && choice.memory == MpiMemory::host)
     choice.warning = fmt::format(
-        "the all-reduce goes through MPI and host memory, which is slower ({}); put NCCL's folder on LD_LIBRARY_PATH",
+        "the all-reduce goes through host memory, which is slower ({}); put NCCL's folder on LD_LIBRARY_PATH",
         obstacle);
   return choice;
 }

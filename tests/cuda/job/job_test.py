@@ -120,7 +120,7 @@ def without_nccl(folder):
     _, err = on_gpu(1, os.path.join(folder, "one"), *words, more=env)
     check("NCCL" not in err, "one rank does not miss it")
     _, err = on_gpu(2, os.path.join(folder, "two"), *words, more=env)
-    check("the all-reduce goes through MPI and host memory" in err and "libconvoy_nccl.so" in err, "two ranks sum by MPI, with a warning")
+    check("the all-reduce goes through host memory" in err and "libconvoy_nccl.so" in err, "two ranks sum without NCCL, with a warning")
     _, err = on_gpu(2, os.path.join(folder, "asked"), *words, "--backend", "nccl", more=env, expect=4)
     check("--backend nccl is not possible (rank 0: this build of Convoy has no libconvoy_nccl.so)" in err, "--backend nccl is refused")
 
