@@ -55,6 +55,8 @@ MISTAKES = [
     ("an option without effect", 0, "train --data set --lr-power 2", 2, "--lr-power 2", "no effect", "--lr-schedule poly"),
     ("norms of a network without", 0, f"train --data set --norm-epsilon 1e-3 {SMALL}", 2, "--norm-epsilon 1e-3", "no effect", "a network with batch norms"),
     ("a depth of a network from a file", 0, "train --data set --model-file small.net --num-layers 3", 2, "--num-layers 3", "no effect", "small.net", "drop it"),
+    ("a decay of frozen parameters", 2, f"train --data set --decay-mult conv1=2 --freeze conv1 -o frozen-decay {SMALL}", 0, "--decay-mult 'conv1'", "no effect",
+     "--freeze"),
     ("a rate of frozen parameters", 2, f"train --data set --lr-mult conv1=2 --freeze conv1 -o frozen {SMALL}", 0, "--lr-mult 'conv1'", "no effect", "--freeze"),
     ("torchvision's name of weights", 3, "train --data set --model resnet18 --weights IMAGENET1K_V1", 2, "--weights IMAGENET1K_V1", "Convoy downloads nothing", "torch.save(model.state_dict()"),
     ("timm's checkpointing", 0, "train --data set --grad-checkpointing", 2, "--grad-checkpointing", "no option", "use --recompute auto or all"),
