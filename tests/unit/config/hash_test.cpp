@@ -148,6 +148,8 @@ TEST(Hash, is_what_earlier_versions_wrote) {
       {"--zero-init-residual", "0f85e29db551a992"},
       {"--model mobilenet_v3_small --norm-epsilon 1e-5 --norm-momentum 0.1", "4ab19dfd1f803382"},
       {"--model mobilenet_v3_small", "1d75b1508a641fc1"},
+      {"--model mobilenet_v3_small --width-mult 1", "1d75b1508a641fc1"},
+      {"--model mobilenet_v3_small --width-mult 0.5", "79a827d36ef8b0f7"},
       {"--pca-noise 0.1 --pca-noise-source data", "6b118ba2f5527b07"},
   };
   for (const auto& [line, hash] : runs) EXPECT_EQ(hash_of(line), hash) << line;
